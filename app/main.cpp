@@ -4,9 +4,9 @@
 #include <new>
 #include <string>
 
-#include "app/commands.h"
-#include "app/terminal.h"
-#include "engine/schedule/failure.h"
+#include "app/cli/commands.h"
+#include "app/cli/terminal.h"
+#include "engine/run/failure.h"
 #include "kernels/cuda/cuda.h"
 #include "kernels/error.h"
 

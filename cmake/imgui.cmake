@@ -16,7 +16,7 @@ target_include_directories(imgui_headers SYSTEM INTERFACE ${imgui_src} ${imgui_s
 target_compile_definitions(imgui_headers INTERFACE "ImDrawIdx=unsigned int" IMGUI_USE_WCHAR32 IMGUI_DISABLE_OBSOLETE_FUNCTIONS)
 # Where assertions go: everything that takes imgui.h in sees the same, so that an inline function of it is one.
 target_include_directories(imgui_headers INTERFACE ${PROJECT_SOURCE_DIR})
-target_compile_definitions(imgui_headers INTERFACE "IMGUI_USER_CONFIG=\"ui/imgui_config.h\"")
+target_compile_definitions(imgui_headers INTERFACE "IMGUI_USER_CONFIG=\"ui/widgets/imgui_config.h\"")
 
 set(imgui_sources imgui.cpp imgui_draw.cpp imgui_tables.cpp imgui_widgets.cpp backends/imgui_impl_glfw.cpp
                   backends/imgui_impl_opengl3.cpp)

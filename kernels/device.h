@@ -12,7 +12,7 @@
 
 namespace kernels {
 
-class GpuMonitor;  // kernels/cuda/gpu_monitor.h
+class GpuMonitor;  // kernels/cuda/monitor/gpu_monitor.h
 
 class Device {
  public:

@@ -116,7 +116,7 @@ struct Ranking {
 
 /// How the candidates for the token behind a row are judged. `left` is the row's law p at first; of
 /// what candidates in turn were refused for it is what is left, scaled to sum 1. Formulas, and the
-/// papers they are from: engine/decode/draft_rules.h, typical.h.
+/// papers they are from: engine/decode/verify/draft_rules.h, typical.h.
 enum class JudgeRule : std::int32_t {
   Without,  // x is kept with chance left(x) / q(x), else left = (left - q)+ and q(x) = 0
   With,     // the same, and q stays

@@ -4,11 +4,11 @@
 
 #include <nlohmann/json.hpp>
 
-#include "engine/data/arith_read.h"
-#include "engine/data/passage.h"
+#include "engine/data/arith/read.h"
+#include "engine/data/write/passage.h"
 #include "engine/data/readers.h"
-#include "engine/data/run_python.h"
-#include "engine/data/sql_run.h"
+#include "engine/data/sandbox/run_python.h"
+#include "engine/data/sql/run.h"
 #include "engine/data/text.h"
 
 namespace engine {

@@ -7,7 +7,7 @@
 #include <zlib.h>
 #include <nlohmann/json.hpp>
 
-#include "engine/data/blocks_text.h"
+#include "engine/data/blocks/text.h"
 #include "engine/data/real_set.h"
 #include "engine/data/text.h"
 

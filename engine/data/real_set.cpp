@@ -3,7 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "engine/data/text.h"
-#include "engine/input_file.h"
+#include "engine/base/input_file.h"
 
 namespace engine {
 

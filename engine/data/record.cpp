@@ -2,10 +2,10 @@
 
 #include <nlohmann/json.hpp>
 
-#include "engine/closest_name.h"
+#include "engine/base/closest_name.h"
 #include "engine/data/tasks.h"
 #include "engine/data/text.h"
-#include "engine/input_file.h"
+#include "engine/base/input_file.h"
 
 namespace engine {
 

@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "engine/data/random.h"
-#include "engine/types.h"
+#include "engine/base/types.h"
 
 namespace engine {
 

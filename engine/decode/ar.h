@@ -4,7 +4,7 @@
 #pragma once
 
 #include "engine/decode/decoder.h"
-#include "engine/decode/verify.h"
+#include "engine/decode/verify/verify.h"
 
 namespace engine {
 

@@ -4,7 +4,7 @@
 #include <numeric>
 
 #include "engine/decode/options.h"
-#include "engine/decode/prompt_blocks.h"
+#include "engine/decode/step/prompt_blocks.h"
 #include "engine/event/clock.h"
 
 namespace engine {

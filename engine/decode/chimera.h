@@ -13,7 +13,7 @@
 
 #include <memory>
 
-#include "engine/decode/head_tree.h"
+#include "engine/decode/draft/head_tree.h"
 #include "engine/model/draft_heads.h"
 
 namespace engine {

@@ -1,5 +1,5 @@
 // A decoder is a policy: which rows to evaluate, and what to make of the answers. It never touches
-// the model's inside or the cache's layout; engine/decode/stepper.h runs it.
+// the model's inside or the cache's layout; engine/decode/step/stepper.h runs it.
 #pragma once
 
 #include <cstdint>
@@ -9,10 +9,10 @@
 #include <string>
 #include <vector>
 
-#include "engine/decode/sequence.h"
+#include "engine/decode/step/sequence.h"
 #include "engine/event/event.h"
 #include "engine/model/language_model.h"
-#include "engine/tree.h"
+#include "engine/base/token_tree.h"
 
 namespace engine {
 
@@ -20,9 +20,9 @@ namespace engine {
 using OptionValues = std::map<std::string, std::string>;
 
 class DraftHeads;     // engine/model/draft_heads.h
-class PromptCaches;   // engine/decode/prompt_caches.h
-class TreeTuner;      // engine/decode/tree_tuner.h
-class UniformSource;  // engine/decode/sampling.h
+class PromptCaches;   // engine/decode/step/prompt_caches.h
+class TreeTuner;      // engine/decode/draft/tree_tuner.h
+class UniformSource;  // engine/decode/verify/sampling.h
 
 /// What FastCoT's stop=probe asks and looks for; a question's own, so not an option's text.
 struct ProbeSettings {

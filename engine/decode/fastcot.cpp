@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "engine/decode/options.h"
-#include "engine/decode/verify.h"
+#include "engine/decode/verify/verify.h"
 
 namespace engine {
 namespace {

@@ -21,8 +21,8 @@
 #include <vector>
 
 #include "engine/decode/decoder.h"
-#include "engine/decode/jacobi_block.h"
-#include "engine/decode/window_tuner.h"
+#include "engine/decode/guess/jacobi_block.h"
+#include "engine/decode/guess/window_tuner.h"
 
 namespace engine {
 

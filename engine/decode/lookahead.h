@@ -36,10 +36,10 @@
 #include <vector>
 
 #include "engine/decode/decoder.h"
-#include "engine/decode/lookahead_sizes.h"
-#include "engine/decode/ngram_pool.h"
-#include "engine/decode/verify.h"
-#include "engine/decode/window_tuner.h"
+#include "engine/decode/guess/lookahead_sizes.h"
+#include "engine/decode/guess/ngram_pool.h"
+#include "engine/decode/verify/verify.h"
+#include "engine/decode/guess/window_tuner.h"
 
 namespace engine {
 

@@ -1,7 +1,7 @@
 #include "engine/decode/mcsd.h"
 
 #include "engine/decode/options.h"
-#include "engine/decode/sampling.h"
+#include "engine/decode/verify/sampling.h"
 
 namespace engine {
 namespace {

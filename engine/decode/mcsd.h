@@ -15,7 +15,7 @@
 //             are the draft's k best picks under the target's noise
 #pragma once
 
-#include "engine/decode/draft_verify.h"
+#include "engine/decode/draft/draft_verify.h"
 
 namespace engine {
 

@@ -9,7 +9,7 @@
 //             padding); a draw is made once for each node; nothing is kept behind an end token
 #pragma once
 
-#include "engine/decode/head_tree.h"
+#include "engine/decode/draft/head_tree.h"
 #include "engine/model/draft_heads.h"
 
 namespace engine {

@@ -16,7 +16,7 @@
 #include <vector>
 
 #include "engine/decode/decoder.h"
-#include "engine/decode/verify.h"
+#include "engine/decode/verify/verify.h"
 
 namespace engine {
 

@@ -4,7 +4,7 @@
 #include <charconv>
 #include <cmath>
 
-#include "engine/closest_name.h"
+#include "engine/base/closest_name.h"
 #include "engine/decode/ar.h"
 #include "engine/decode/chimera.h"
 #include "engine/decode/fastcot.h"
@@ -14,7 +14,7 @@
 #include "engine/decode/medusa.h"
 #include "engine/decode/options.h"
 #include "engine/decode/prompt_lookup.h"
-#include "engine/decode/sampling.h"
+#include "engine/decode/verify/sampling.h"
 #include "engine/decode/speculative.h"
 #include "engine/decode/textbook_jacobi.h"
 #include "engine/event/run_rules.h"

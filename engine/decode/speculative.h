@@ -10,7 +10,7 @@
 //             (stop_below, our addition); coupled: the draft picks with the target's noise
 #pragma once
 
-#include "engine/decode/draft_verify.h"
+#include "engine/decode/draft/draft_verify.h"
 
 namespace engine {
 

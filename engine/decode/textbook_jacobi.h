@@ -16,7 +16,7 @@
 #include <vector>
 
 #include "engine/decode/decoder.h"
-#include "engine/decode/jacobi_block.h"
+#include "engine/decode/guess/jacobi_block.h"
 
 namespace engine {
 

@@ -9,8 +9,8 @@
 #include <variant>
 #include <vector>
 
-#include "engine/tree.h"
-#include "engine/types.h"
+#include "engine/base/token_tree.h"
+#include "engine/base/types.h"
 
 namespace engine {
 
@@ -30,7 +30,7 @@ struct ModelLoaded {
   std::vector<std::string> pieces;  // [vocab_size] bytes of each token, not always UTF-8 by itself
   std::vector<TokenId> eos_ids;
   std::string
-      weights_hash;  // of the tensors as stored (engine/model/weights_hash.h); empty: unknown
+      weights_hash;  // of the tensors as stored (engine/store/weights_hash.h); empty: unknown
   std::int64_t kv_bytes_per_token = 0;  // keys and values of one position, all layers; 0: not told
   // Tokens that are no text have an empty piece; these are their names ("</s>").
   std::vector<TokenId> special_ids;

@@ -40,7 +40,7 @@ bool takes_turns(std::string_view decoder);
 /// Whether a decoder's drafts come from draft heads (Medusa, Chimera).
 bool has_draft_heads(std::string_view decoder);
 
-/// Devices that share the rows of a text's steps, "ranks" (engine/decode/lookahead_rank.h); 1 where
+/// Devices that share the rows of a text's steps, "ranks" (engine/decode/guess/lookahead_rank.h); 1 where
 /// no option says so. They judge by comparing tokens: rejects() and more than one do not go
 /// together.
 int n_ranks_of(const std::map<std::string, std::string>& options);

@@ -5,7 +5,7 @@
 
 #include <fmt/format.h>
 
-#include "engine/event/text.h"
+#include "engine/base/text.h"
 
 namespace engine {
 namespace {

@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "engine/types.h"
+#include "engine/base/types.h"
 
 namespace engine {
 

@@ -17,7 +17,7 @@
 
 #include "engine/model/gram_cache.h"
 #include "engine/model/head_rows.h"
-#include "engine/model/heads_files.h"
+#include "engine/checkpoint/heads_files.h"
 #include "engine/model/kv_cache.h"
 #include "engine/model/rope.h"
 #include "engine/model/rows_plan.h"

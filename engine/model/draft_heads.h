@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "engine/model/ranked.h"
-#include "engine/types.h"
+#include "engine/base/types.h"
 
 namespace engine {
 

@@ -9,8 +9,8 @@
 
 #include "engine/model/laws.h"
 #include "engine/model/ranked.h"
-#include "engine/tree.h"
-#include "engine/types.h"
+#include "engine/base/token_tree.h"
+#include "engine/base/types.h"
 #include "kernels/ops.h"
 #include "kernels/philox.h"
 
@@ -129,7 +129,7 @@ class LanguageModel {
   virtual int vocab_size() const = 0;
   virtual int max_seq_len() const = 0;
   /// Rows of a block of a prompt, where these have bits of their own; 0: they have a step's. Which
-  /// positions then come in blocks engine/decode/prompt_blocks.h says.
+  /// positions then come in blocks engine/decode/step/prompt_blocks.h says.
   virtual int prompt_block() { return 0; }
   /// Caches that were filled for prompts of the same key hold the same keys for the same tokens
   /// (RopeConfig::rotation_key).
@@ -140,7 +140,7 @@ class LanguageModel {
   }
   virtual std::unique_ptr<SequenceCache> make_cache() = 0;
   /// Where its laws stay when forwards judge by them and draw from them; null: forwards do neither,
-  /// and who needs laws makes them of logits (engine/decode/sampling.h).
+  /// and who needs laws makes them of logits (engine/decode/verify/sampling.h).
   virtual kernels::Device* laws_device() { return nullptr; }
   /// One forward over the rows of all items. A row sees its sequence's committed prefix, its
   /// ancestors and itself; its position is its parent's plus one. The choice for a row is made at

@@ -5,7 +5,7 @@
 #include <span>
 #include <vector>
 
-#include "engine/types.h"
+#include "engine/base/types.h"
 #include "kernels/ops.h"
 
 namespace engine {

@@ -5,9 +5,9 @@
 #include <memory>
 #include <string>
 
-#include "engine/model/config.h"
+#include "engine/checkpoint/config.h"
 #include "engine/model/language_model.h"
-#include "engine/model/model_files.h"
+#include "engine/checkpoint/model_files.h"
 #include "kernels/device.h"
 
 namespace engine {

@@ -12,7 +12,7 @@
 #include <span>
 #include <vector>
 
-#include "engine/model/config.h"
+#include "engine/checkpoint/config.h"
 #include "kernels/device.h"
 
 namespace engine {

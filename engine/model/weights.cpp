@@ -5,7 +5,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "engine/model/convert.h"
+#include "engine/checkpoint/convert.h"
 
 namespace engine {
 namespace {

@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "engine/model/config.h"
-#include "engine/model/tensor_source.h"
+#include "engine/checkpoint/config.h"
+#include "engine/checkpoint/tensor_source.h"
 #include "kernels/device.h"
 
 namespace engine {

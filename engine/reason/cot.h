@@ -12,7 +12,7 @@
 
 #include "engine/reason/cot_prompts.h"
 #include "engine/reason/cot_task.h"
-#include "engine/schedule/scheduler.h"
+#include "engine/run/scheduler.h"
 
 namespace engine {
 

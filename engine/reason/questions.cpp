@@ -4,7 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "engine/closest_name.h"
+#include "engine/base/closest_name.h"
 #include "engine/data/readers.h"
 #include "engine/data/text.h"
 

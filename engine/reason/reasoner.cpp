@@ -6,10 +6,10 @@
 #include <fmt/format.h>
 
 #include "engine/data/text.h"
-#include "engine/decode/sampling_mode.h"
+#include "engine/decode/verify/sampling_mode.h"
 #include "engine/event/clock.h"
-#include "engine/event/text.h"
-#include "engine/input_file.h"
+#include "engine/base/text.h"
+#include "engine/base/input_file.h"
 #include "engine/reason/cot.h"
 #include "engine/reason/tot.h"
 

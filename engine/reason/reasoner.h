@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "engine/schedule/reasoning.h"
+#include "engine/run/reasoning.h"
 
 namespace engine {
 

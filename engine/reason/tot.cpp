@@ -3,11 +3,11 @@
 #include <algorithm>
 #include <cmath>
 
-#include "engine/data/arith_read.h"
+#include "engine/data/arith/read.h"
 #include "engine/data/random.h"
 #include "engine/data/text.h"
 #include "engine/event/clock.h"
-#include "engine/schedule/completion_job.h"
+#include "engine/run/completion_job.h"
 
 namespace engine {
 namespace {

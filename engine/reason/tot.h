@@ -18,7 +18,7 @@
 
 #include "engine/reason/tot_prompts.h"
 #include "engine/reason/tot_task.h"
-#include "engine/schedule/scheduler.h"
+#include "engine/run/scheduler.h"
 
 namespace engine {
 

@@ -6,8 +6,8 @@
 
 #include <nlohmann/json.hpp>
 
-#include "engine/data/arith_read.h"
-#include "engine/data/blocks_text.h"
+#include "engine/data/arith/read.h"
+#include "engine/data/blocks/text.h"
 #include "engine/data/readers.h"
 #include "engine/data/text.h"
 

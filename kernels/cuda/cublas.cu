@@ -1,7 +1,7 @@
 // cuBLAS: one handle on the device's stream, with workspace of its own and no atomics, so that the
 // same products in the same order have the same bits.
 #include "kernels/cuda/cuda_device.h"
-#include "kernels/cuda/products.h"
+#include "kernels/cuda/train/products.h"
 
 #if !defined(DECOSCOPE_CUDA_EMULATION) && __has_include(<cublas_v2.h>)
 #define DECOSCOPE_HAS_CUBLAS

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "kernels/cuda/gpu_monitor.h"
+#include "kernels/cuda/monitor/gpu_monitor.h"
 #include "kernels/device.h"
 
 namespace kernels {

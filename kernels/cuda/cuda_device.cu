@@ -11,7 +11,7 @@
 #include "kernels/cuda/cuda_device.h"
 #include "kernels/cuda/cuda_words.h"
 #include "kernels/cuda/side.h"
-#include "kernels/cuda/train_parts.h"
+#include "kernels/cuda/train/parts.h"
 
 namespace kernels::DECOSCOPE_GPU {
 namespace {

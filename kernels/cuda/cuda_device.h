@@ -19,7 +19,7 @@
 #include "kernels/cuda/attention_lists.h"
 #include "kernels/cuda/graphs.h"
 #include "kernels/cuda/platform.h"
-#include "kernels/cuda/products.h"
+#include "kernels/cuda/train/products.h"
 #include "kernels/device.h"
 #include "kernels/error.h"
 

@@ -1,5 +1,5 @@
 // Laws that stay on the device, in double: candidates are drawn from a draft's, and judged by the
-// target's, by the rules of engine/decode/draft_rules.h and typical.h. A block a node.
+// target's, by the rules of engine/decode/verify/draft_rules.h and typical.h. A block a node.
 //   law    as kernels::filtered_law has it. Sums run thread by thread, in one order that the number
 //          of valid tokens alone decides, so a node's bits do not depend on the others; they are
 //          not the host's order, so a probability may be another in its last bits

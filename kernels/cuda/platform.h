@@ -11,8 +11,8 @@
 
 #if defined(DECOSCOPE_CUDA_EMULATION)
 
-#include "kernels/cuda/emulate/emulation.h"
-#include "kernels/cuda/emulate/emulation_checks.h"
+#include "kernels/emulation/emulation.h"
+#include "kernels/emulation/emulation_checks.h"
 
 #define DECOSCOPE_GPU cuda_emulated
 

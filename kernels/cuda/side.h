@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "kernels/cuda/nvml.h"
-#include "kernels/cuda/train_kernels.h"
+#include "kernels/cuda/monitor/nvml.h"
+#include "kernels/cuda/train/kernels.h"
 #include "kernels/device.h"
 
 namespace kernels {

@@ -7,7 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "engine/data/record.h"
-#include "engine/data/run_python.h"
+#include "engine/data/sandbox/run_python.h"
 #include "tests/app/cli_fixture.h"
 #include "tests/needs.h"
 

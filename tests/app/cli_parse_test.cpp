@@ -8,7 +8,7 @@
 
 #include <gtest/gtest.h>
 
-#include "app/commands.h"
+#include "app/cli/commands.h"
 #include "kernels/error.h"
 
 namespace {

@@ -11,8 +11,8 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
-#include "app/notes.h"
-#include "engine/schedule/run.h"
+#include "app/commands/notes.h"
+#include "engine/run/run.h"
 #include "tests/app/cli_fixture.h"
 #include "tests/app/program.h"
 #include "tests/needs.h"

@@ -10,7 +10,7 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
-#include "app/notes.h"
+#include "app/commands/notes.h"
 #include "tests/app/cli_fixture.h"
 #include "tests/needs.h"
 

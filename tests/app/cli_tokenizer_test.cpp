@@ -10,7 +10,7 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
-#include "engine/model/sentencepiece.h"
+#include "engine/tokenizer/sentencepiece.h"
 #include "tests/app/cli_fixture.h"
 
 namespace {

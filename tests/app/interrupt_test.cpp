@@ -11,8 +11,8 @@
 #include <nlohmann/json.hpp>
 
 #include "engine/data/record.h"
-#include "engine/event/recorder.h"
-#include "engine/model/model_files.h"
+#include "engine/event/recording/recorder.h"
+#include "engine/checkpoint/model_files.h"
 #include "tests/app/program.h"
 #include "tests/engine/event/streams.h"
 

@@ -1,5 +1,5 @@
 // Whose turn it is in a race on the command line, and what a turn is charged with.
-#include "app/race_turns.h"
+#include "app/commands/race_turns.h"
 
 #include <algorithm>
 #include <map>

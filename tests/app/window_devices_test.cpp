@@ -5,7 +5,7 @@
 
 #include <gtest/gtest.h>
 
-#include "app/window_devices.h"
+#include "app/window/devices.h"
 
 namespace {
 

@@ -13,13 +13,13 @@
 
 #include <gtest/gtest.h>
 
-#include "app/engine_thread.h"
+#include "app/window/engine_thread.h"
 #include "kernels/error.h"
 #include "tests/assets_folder.h"
 #include "tests/needs.h"
 #include "tests/ui/display.h"
-#include "ui/shell.h"
-#include "ui/window.h"
+#include "ui/shell/shell.h"
+#include "ui/shell/window.h"
 
 namespace {
 

@@ -9,10 +9,10 @@
 
 #include <gtest/gtest.h>
 
-#include "app/engine_thread.h"
-#include "app/window_tasks.h"
+#include "app/window/engine_thread.h"
+#include "app/window/tasks.h"
 #include "engine/decode/registry.h"
-#include "engine/schedule/simulate_schedule.h"
+#include "engine/seed/simulate_schedule.h"
 #include "tests/assets_folder.h"
 #include "tests/needs.h"
 #include "tests/ui/play.h"

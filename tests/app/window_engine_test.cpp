@@ -14,13 +14,13 @@
 #include <gtest/gtest.h>
 #include <imgui_internal.h>
 
-#include "app/window_tasks.h"
+#include "app/window/tasks.h"
 #include "engine/decode/registry.h"
-#include "engine/schedule/model_store.h"
+#include "engine/store/model_store.h"
 #include "tests/app/window_engine.h"
-#include "ui/draw.h"
+#include "ui/widgets/draw.h"
 #include "ui/prepare/failure_words.h"
-#include "ui/prepare/verdicts.h"
+#include "ui/prepare/tokens/verdicts.h"
 
 namespace {
 

@@ -9,10 +9,10 @@
 
 #include <gmock/gmock.h>
 
-#include "kernels/cuda/emulate/emulation_checks.h"
+#include "kernels/emulation/emulation_checks.h"
 #include "tests/app/window_engine.h"
 #include "ui/prepare/failure_words.h"
-#include "ui/prepare/responding.h"
+#include "ui/prepare/time/responding.h"
 
 namespace {
 

@@ -12,11 +12,11 @@
 #include "prepared.h"
 #include "streams.h"
 #include "tests/engine/event/files.h"
-#include "ui/exporting.h"
-#include "ui/files.h"
-#include "ui/notes.h"
+#include "ui/files/exporting.h"
+#include "ui/files/files.h"
+#include "ui/files/notes.h"
 #include "ui/prepare/status.h"
-#include "ui/shell.h"
+#include "ui/shell/shell.h"
 #include "waiting.h"
 
 namespace {

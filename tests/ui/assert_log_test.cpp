@@ -1,5 +1,5 @@
 // What Dear ImGui asserts: a test ends with it, a person's session is told and goes on.
-#include "ui/assert_log.h"
+#include "ui/shell/assert_log.h"
 
 #include <string>
 #include <vector>

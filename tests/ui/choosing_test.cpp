@@ -11,7 +11,7 @@
 #include <imgui_te_internal.h>
 
 #include "replay.h"
-#include "ui/prepare/describe_place.h"
+#include "ui/prepare/tokens/describe_place.h"
 #include "ui/prepare/numbers.h"
 #include "ui/prepare/search.h"
 

@@ -7,8 +7,8 @@
 
 #include "prepared.h"
 #include "streams.h"
-#include "ui/prepare/describe_place.h"
-#include "ui/prepare/text_cells.h"
+#include "ui/prepare/tokens/describe_place.h"
+#include "ui/prepare/tokens/text_cells.h"
 
 namespace {
 

@@ -13,7 +13,7 @@
 #include "replay.h"
 #include "tests/engine/event/files.h"
 #include "ui/prepare/failure_words.h"
-#include "ui/prepare/responding.h"
+#include "ui/prepare/time/responding.h"
 
 namespace {
 

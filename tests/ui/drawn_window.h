@@ -5,7 +5,7 @@
 
 #include "headless.h"
 #include "streams.h"
-#include "ui/shell.h"
+#include "ui/shell/shell.h"
 
 struct DrawnWindow {
   headless::Headless gui;

@@ -10,10 +10,10 @@
 #include "prepared.h"
 #include "streams.h"
 #include "tests/work_time.h"
-#include "ui/prepare/counters.h"
-#include "ui/prepare/flow_arrows.h"
-#include "ui/prepare/gantt.h"
-#include "ui/prepare/lane_order.h"
+#include "ui/prepare/time/counters.h"
+#include "ui/prepare/time/flow_arrows.h"
+#include "ui/prepare/time/gantt.h"
+#include "ui/prepare/time/lane_order.h"
 
 namespace {
 

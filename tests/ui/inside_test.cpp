@@ -14,11 +14,11 @@
 #include "headless.h"
 #include "prepared.h"
 #include "replay.h"
-#include "ui/draw.h"
-#include "ui/prepare/line_feeds.h"
-#include "ui/prepare/pool.h"
-#include "ui/prepare/text_cells.h"
-#include "ui/prepare/trajectory.h"
+#include "ui/widgets/draw.h"
+#include "ui/prepare/tokens/line_feeds.h"
+#include "ui/prepare/tokens/pool.h"
+#include "ui/prepare/tokens/text_cells.h"
+#include "ui/prepare/tokens/trajectory.h"
 
 namespace {
 

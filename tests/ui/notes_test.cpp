@@ -4,12 +4,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "engine/event/recorder.h"
-#include "engine/event/recording.h"
+#include "engine/event/recording/recorder.h"
+#include "engine/event/recording/recording.h"
 #include "headless.h"
 #include "streams.h"
 #include "tests/engine/event/files.h"
-#include "ui/notes.h"
+#include "ui/files/notes.h"
 #include "waiting.h"
 
 namespace {

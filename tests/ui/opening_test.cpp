@@ -5,7 +5,7 @@
 
 #include <gtest/gtest.h>
 
-#include "engine/event/recorder.h"
+#include "engine/event/recording/recorder.h"
 #include "headless.h"
 #include "streams.h"
 #include "waiting.h"

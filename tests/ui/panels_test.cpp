@@ -13,8 +13,8 @@
 #include "headless.h"
 #include "streams.h"
 #include "tests/work_time.h"
-#include "ui/panel.h"
-#include "ui/shell.h"
+#include "ui/shell/panel.h"
+#include "ui/shell/shell.h"
 
 namespace {
 

@@ -11,8 +11,8 @@
 #include <imgui_te_engine.h>
 
 #include "display.h"
-#include "ui/shell.h"
-#include "ui/window.h"
+#include "ui/shell/shell.h"
+#include "ui/shell/window.h"
 
 namespace scripted {
 

@@ -5,15 +5,15 @@
 
 #include "prepared.h"
 #include "streams.h"
-#include "ui/prepare/describe_place.h"
-#include "ui/prepare/difference.h"
-#include "ui/prepare/gantt.h"
+#include "ui/prepare/tokens/describe_place.h"
+#include "ui/prepare/tokens/difference.h"
+#include "ui/prepare/time/gantt.h"
 #include "ui/prepare/numbers.h"
-#include "ui/prepare/pool.h"
-#include "ui/prepare/run_times.h"
+#include "ui/prepare/tokens/pool.h"
+#include "ui/prepare/time/run_times.h"
 #include "ui/prepare/status.h"
-#include "ui/prepare/text_cells.h"
-#include "ui/prepare/trajectory.h"
+#include "ui/prepare/tokens/text_cells.h"
+#include "ui/prepare/tokens/trajectory.h"
 
 namespace {
 

@@ -5,8 +5,8 @@
 
 #include <gtest/gtest.h>
 
-#include "engine/event/timeline.h"
-#include "ui/prepare/run_times.h"
+#include "engine/event/timeline/timeline.h"
+#include "ui/prepare/time/run_times.h"
 
 inline engine::Timeline timeline_of(const std::vector<engine::Event>& events) {
   engine::Timeline timeline;

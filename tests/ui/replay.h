@@ -13,7 +13,7 @@
 #include "play.h"
 #include "streams.h"
 #include "tests/needs.h"
-#include "ui/draw.h"
+#include "ui/widgets/draw.h"
 
 namespace scripted {
 

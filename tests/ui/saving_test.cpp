@@ -5,13 +5,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "engine/event/recorder.h"
-#include "engine/event/recording.h"
+#include "engine/event/recording/recorder.h"
+#include "engine/event/recording/recording.h"
 #include "engine/event/serialise.h"
 #include "headless.h"
 #include "streams.h"
 #include "tests/engine/event/files.h"
-#include "ui/saving.h"
+#include "ui/files/saving.h"
 #include "waiting.h"
 
 namespace {

@@ -9,15 +9,15 @@
 #include <imgui_te_context.h>
 #include <imgui_te_engine.h>
 
-#include "engine/event/recorder.h"
+#include "engine/event/recording/recorder.h"
 #include "headless.h"
 #include "prepared.h"
 #include "replay.h"
 #include "schedule_stream.h"
 #include "streams.h"
 #include "tests/engine/event/files.h"
-#include "ui/prepare/schedule.h"
-#include "ui/prepare/simulation.h"
+#include "ui/prepare/time/schedule.h"
+#include "ui/prepare/time/simulation.h"
 
 namespace {
 

@@ -10,13 +10,13 @@
 #include <gtest/gtest.h>
 #include <imgui_internal.h>
 
-#include "engine/event/recorder.h"
+#include "engine/event/recording/recorder.h"
 #include "replay.h"
 #include "streams.h"
 #include "tests/needs.h"
-#include "ui/draw.h"
-#include "ui/shell.h"
-#include "ui/window.h"
+#include "ui/widgets/draw.h"
+#include "ui/shell/shell.h"
+#include "ui/shell/window.h"
 
 namespace {
 

@@ -7,10 +7,10 @@
 #include <gtest/gtest.h>
 
 #include "engine/event/queue.h"
-#include "engine/event/recording.h"
+#include "engine/event/recording/recording.h"
 #include "engine/event/serialise.h"
-#include "ui/context.h"
-#include "ui/session.h"
+#include "ui/shell/context.h"
+#include "ui/files/session.h"
 
 namespace ui {
 namespace {

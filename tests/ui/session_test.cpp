@@ -4,10 +4,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "engine/event/recorder.h"
-#include "engine/event/recording.h"
+#include "engine/event/recording/recorder.h"
+#include "engine/event/recording/recording.h"
 #include "tests/engine/event/files.h"
-#include "ui/session.h"
+#include "ui/files/session.h"
 
 namespace ui {
 namespace {

@@ -4,8 +4,8 @@
 #include <gtest/gtest.h>
 
 #include "streams.h"
-#include "ui/settings.h"
-#include "ui/setup_form.h"
+#include "ui/files/settings.h"
+#include "ui/files/setup_form.h"
 
 namespace {
 

@@ -5,7 +5,7 @@
 #include "drawn_window.h"
 #include "replay.h"
 #include "ui/prepare/use_again.h"
-#include "ui/setup_form.h"
+#include "ui/files/setup_form.h"
 
 namespace {
 

@@ -9,7 +9,7 @@
 #include "headless.h"
 #include "replay.h"
 #include "tests/engine/event/files.h"
-#include "ui/prepare/following.h"
+#include "ui/prepare/time/following.h"
 #include "ui/prepare/status.h"
 #include "ui/prepare/use_again.h"
 

@@ -10,18 +10,18 @@
 #include <imgui_te_context.h>
 #include <imgui_te_engine.h>
 
-#include "engine/event/recorder.h"
+#include "engine/event/recording/recorder.h"
 #include "headless.h"
 #include "prepared.h"
 #include "replay.h"
 #include "tests/engine/event/files.h"
-#include "ui/panels/laws.h"
-#include "ui/panels/tree.h"
-#include "ui/prepare/laws.h"
-#include "ui/prepare/mask.h"
-#include "ui/prepare/row_origin.h"
-#include "ui/prepare/token_tree.h"
-#include "ui/prepare/verdicts.h"
+#include "ui/panels/step/laws.h"
+#include "ui/panels/step/tree.h"
+#include "ui/prepare/tokens/laws.h"
+#include "ui/prepare/tokens/mask.h"
+#include "ui/prepare/tokens/row_origin.h"
+#include "ui/prepare/tokens/token_tree.h"
+#include "ui/prepare/tokens/verdicts.h"
 
 namespace {
 

@@ -7,7 +7,7 @@
 
 #include "engine/event/command.h"
 #include "engine/event/event.h"
-#include "ui/catalog.h"
+#include "ui/shell/catalog.h"
 
 namespace streams {
 

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "ui/theme.h"
+#include "ui/widgets/theme.h"
 
 namespace {
 

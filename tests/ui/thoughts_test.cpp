@@ -10,7 +10,7 @@
 #include <imgui_te_engine.h>
 
 #include "drawn_window.h"
-#include "engine/event/recorder.h"
+#include "engine/event/recording/recorder.h"
 #include "headless.h"
 #include "prepared.h"
 #include "replay.h"

@@ -13,10 +13,10 @@
 
 #include "drawn_window.h"
 #include "replay.h"
-#include "ui/panels/probe_trajectory.h"
+#include "ui/panels/live/probe_trajectory.h"
 #include "ui/prepare/training.h"
-#include "ui/prepare/trajectory.h"
-#include "ui/window.h"
+#include "ui/prepare/tokens/trajectory.h"
+#include "ui/shell/window.h"
 
 namespace {
 

@@ -2,7 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "streams.h"
-#include "ui/prepare/walk.h"
+#include "ui/prepare/time/walk.h"
 
 namespace {
 

@@ -21,10 +21,10 @@
 #include "kernels/error.h"
 #include "streams.h"
 #include "tests/needs.h"
-#include "ui/frame_pace.h"
-#include "ui/layout.h"
-#include "ui/shell.h"
-#include "ui/window.h"
+#include "ui/shell/frame_pace.h"
+#include "ui/shell/layout.h"
+#include "ui/shell/shell.h"
+#include "ui/shell/window.h"
 
 namespace {
 

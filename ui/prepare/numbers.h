@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "engine/event/timeline.h"
-#include "ui/prepare/run_times.h"
+#include "engine/event/timeline/timeline.h"
+#include "ui/prepare/time/run_times.h"
 
 namespace ui {
 

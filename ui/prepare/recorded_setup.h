@@ -4,9 +4,9 @@
 #include <string>
 #include <vector>
 
-#include "engine/event/timeline.h"
-#include "ui/catalog.h"
-#include "ui/prepare/describe_place.h"
+#include "engine/event/timeline/timeline.h"
+#include "ui/shell/catalog.h"
+#include "ui/prepare/tokens/describe_place.h"
 
 namespace ui {
 

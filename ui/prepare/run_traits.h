@@ -2,7 +2,7 @@
 // method it has never heard of.
 #pragma once
 
-#include "engine/event/timeline.h"
+#include "engine/event/timeline/timeline.h"
 
 namespace ui {
 

@@ -4,7 +4,7 @@
 #include <span>
 #include <string>
 
-#include "engine/event/timeline.h"
+#include "engine/event/timeline/timeline.h"
 
 namespace ui {
 

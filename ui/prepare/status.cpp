@@ -4,7 +4,7 @@
 
 #include <fmt/format.h>
 
-#include "engine/event/describe.h"
+#include "engine/trace/describe.h"
 #include "ui/prepare/failure_words.h"
 #include "ui/prepare/numbers.h"
 

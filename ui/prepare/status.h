@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/event/timeline.h"
+#include "engine/event/timeline/timeline.h"
 
 namespace ui {
 

@@ -6,8 +6,8 @@
 
 #include <fmt/format.h>
 
-#include "engine/event/counted.h"
-#include "engine/event/text.h"
+#include "engine/base/counted.h"
+#include "engine/base/text.h"
 
 namespace ui {
 namespace {

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "engine/event/timeline.h"
-#include "ui/theme.h"
+#include "engine/event/timeline/timeline.h"
+#include "ui/widgets/theme.h"
 
 namespace ui {
 

@@ -5,9 +5,9 @@
 
 #include <fmt/format.h>
 
-#include "engine/event/text.h"
-#include "engine/event/trajectory.h"
-#include "ui/prepare/line_feeds.h"
+#include "engine/base/text.h"
+#include "engine/event/timeline/trajectory.h"
+#include "ui/prepare/tokens/line_feeds.h"
 #include "ui/prepare/numbers.h"
 
 namespace ui {

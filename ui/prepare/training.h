@@ -8,8 +8,8 @@
 #include <utility>
 #include <vector>
 
-#include "engine/event/training_history.h"
-#include "ui/prepare/curves.h"
+#include "engine/event/recording/training_history.h"
+#include "ui/prepare/time/curves.h"
 
 namespace ui {
 
@@ -46,7 +46,7 @@ std::vector<std::pair<std::string, std::string>> facts_of(const engine::Training
 /// "1 h 04 min", "3 min 20 s", "12 s".
 std::string duration_words(double seconds);
 
-/// What is counted on the blocks of one probe, in hindsight (engine/event/trajectory.h).
+/// What is counted on the blocks of one probe, in hindsight (engine/event/timeline/trajectory.h).
 struct ProbeCounts {
   std::int64_t step = 0;
   int n_tokens = 0, n_iterations = 0;  // of the whole answer, its end token included

@@ -1,9 +1,9 @@
 // A run's settings back in the form, all of them, so that Run repeats it.
 #pragma once
 
-#include "engine/event/timeline.h"
-#include "ui/catalog.h"
-#include "ui/setup_form.h"
+#include "engine/event/timeline/timeline.h"
+#include "ui/shell/catalog.h"
+#include "ui/files/setup_form.h"
 
 namespace ui {
 

@@ -6,7 +6,7 @@
 #include "engine/train/ops/aligned_vector.h"
 #include "engine/train/ops/amx_gemm.h"
 #include "engine/train/ops/linear_onednn.h"
-#include "engine/types.h"
+#include "engine/base/types.h"
 
 namespace engine {
 namespace {

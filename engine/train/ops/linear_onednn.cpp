@@ -10,7 +10,7 @@
 
 #include "engine/train/ops/aligned_vector.h"
 #include "engine/train/ops/train_ops.h"
-#include "engine/types.h"
+#include "engine/base/types.h"
 
 // Debian's oneDNN runs on libgomp, whose thread count is a setting of the calling thread. Every
 // training thread multiplies its own rows, so one is what we want; the declaration saves compiling

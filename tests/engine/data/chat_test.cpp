@@ -6,7 +6,7 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
-#include "engine/data/chat_dialog.h"
+#include "engine/data/chat/dialog.h"
 #include "engine/data/open_texts.h"
 #include "engine/data/text.h"
 

@@ -4,8 +4,8 @@
 #include <gtest/gtest.h>
 
 #include "engine/data/data_tool.h"
-#include "engine/model/sentencepiece.h"
-#include "engine/model/tokenizer.h"
+#include "engine/tokenizer/sentencepiece.h"
+#include "engine/tokenizer/tokenizer.h"
 
 namespace engine {
 namespace {

@@ -6,8 +6,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "engine/input_file.h"
-#include "engine/types.h"
+#include "engine/base/input_file.h"
+#include "engine/base/types.h"
 
 namespace engine {
 namespace {

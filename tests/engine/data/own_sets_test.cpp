@@ -8,7 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "engine/data/readers.h"
-#include "engine/event/output_file.h"
+#include "engine/base/output_file.h"
 #include "tests/engine/event/files.h"
 
 namespace engine {

@@ -1,9 +1,9 @@
 #include <gtest/gtest.h>
 
-#include "engine/data/mini_python.h"
-#include "engine/data/py_families.h"
+#include "engine/data/py/mini_python.h"
+#include "engine/data/py/families.h"
 #include "engine/data/record.h"
-#include "engine/data/run_python.h"
+#include "engine/data/sandbox/run_python.h"
 #include "tests/needs.h"
 
 namespace engine {

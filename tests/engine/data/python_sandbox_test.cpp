@@ -1,4 +1,4 @@
-#include "engine/data/python_sandbox.h"
+#include "engine/data/sandbox/python_sandbox.h"
 
 #include <fcntl.h>
 #include <signal.h>

@@ -284,7 +284,7 @@ TEST(DefaultSets, are_those_of_the_bundled_models) {
 // without the data folder.
 TEST_F(Readers, the_excluded_blocksworld_problems_are_the_published_ones) {
   constexpr std::uint64_t kExcluded[] = {
-#include "engine/data/blocks_excluded.inc"
+#include "engine/data/blocks/excluded.inc"
   };
   std::set<std::uint64_t> expected;
   for (const auto& record : read_real_set("blocksworld", Split::Test, data_folder())) {

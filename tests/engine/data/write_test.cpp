@@ -6,12 +6,12 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
-#include "engine/data/arith_read.h"
+#include "engine/data/arith/read.h"
 #include "engine/data/open_texts.h"
-#include "engine/data/passage.h"
+#include "engine/data/write/passage.h"
 #include "engine/data/readers.h"
 #include "engine/data/text.h"
-#include "engine/data/write_words.h"
+#include "engine/data/write/words.h"
 #include "tests/engine/event/files.h"
 
 namespace engine {

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <functional>
 
-#include "kernels/cuda/emulate/emulation_checks.h"
+#include "kernels/emulation/emulation_checks.h"
 
 namespace engine::test {
 

@@ -9,11 +9,11 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
-#include "engine/decode/rank_tree.h"
+#include "engine/decode/draft/rank_tree.h"
 #include "engine/decode/registry.h"
 #include "engine/event/run_rules.h"
-#include "engine/model/heads_files.h"
-#include "engine/schedule/run.h"
+#include "engine/checkpoint/heads_files.h"
+#include "engine/run/run.h"
 #include "tests/engine/decode/tiny_transformer.h"
 #include "tests/engine/decode/toy_heads.h"
 #include "tests/engine/decode/toy_model.h"

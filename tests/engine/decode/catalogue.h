@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "engine/model/draft_heads.h"
-#include "engine/model/heads_files.h"
+#include "engine/checkpoint/heads_files.h"
 #include "engine/model/model.h"
 #include "tests/engine/decode/run.h"
 

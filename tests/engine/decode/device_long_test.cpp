@@ -19,8 +19,8 @@
 
 #include <gmock/gmock.h>
 
-#include "engine/schedule/model_store.h"
-#include "engine/schedule/run.h"
+#include "engine/store/model_store.h"
+#include "engine/run/run.h"
 #include "kernels/cuda/cuda.h"
 #include "tests/assets_folder.h"
 #include "tests/engine/decode/catalogue.h"

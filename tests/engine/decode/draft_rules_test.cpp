@@ -8,7 +8,7 @@
 
 #include <gtest/gtest.h>
 
-#include "engine/decode/draft_rules.h"
+#include "engine/decode/verify/draft_rules.h"
 #include "tests/engine/decode/enumerate.h"
 #include "tests/engine/decode/run.h"
 #include "tests/engine/decode/toy_model.h"

@@ -4,8 +4,8 @@
 
 #include <gtest/gtest.h>
 
-#include "engine/decode/draft_verify.h"
-#include "engine/decode/drafter.h"
+#include "engine/decode/draft/draft_verify.h"
+#include "engine/decode/draft/drafter.h"
 #include "tests/engine/decode/run.h"
 #include "tests/engine/decode/tiny_transformer.h"
 

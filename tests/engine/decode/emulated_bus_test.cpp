@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "engine/decode/rank_tree.h"
+#include "engine/decode/draft/rank_tree.h"
 #include "engine/event/queue.h"
 #include "kernels/cuda/cuda.h"
 #include "tests/assets_folder.h"

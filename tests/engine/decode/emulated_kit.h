@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "kernels/cuda/cuda.h"
-#include "kernels/cuda/emulate/emulation_checks.h"
+#include "kernels/emulation/emulation_checks.h"
 #include "tests/engine/decode/catalogue.h"
 
 namespace engine::test {

@@ -5,7 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "kernels/cuda/cuda.h"
-#include "kernels/cuda/emulate/emulation_checks.h"
+#include "kernels/emulation/emulation_checks.h"
 #include "tests/engine/decode/tiny_transformer.h"
 #include "tests/engine/model/lane.h"
 

@@ -8,8 +8,8 @@
 
 #include <gtest/gtest.h>
 
-#include "engine/decode/drafter.h"
-#include "engine/decode/sampling.h"
+#include "engine/decode/draft/drafter.h"
+#include "engine/decode/verify/sampling.h"
 #include "engine/model/kv_cache.h"
 #include "tests/engine/decode/asked.h"
 #include "tests/engine/decode/emulated_kit.h"

@@ -11,11 +11,11 @@
 
 #include <gtest/gtest.h>
 
-#include "engine/decode/sampling.h"
+#include "engine/decode/verify/sampling.h"
 #include "engine/model/kv_cache.h"
-#include "engine/schedule/rounds_scheduler.h"
+#include "engine/seed/rounds_scheduler.h"
 #include "kernels/cuda/cuda.h"
-#include "kernels/cuda/emulate/emulation_checks.h"
+#include "kernels/emulation/emulation_checks.h"
 #include "tests/assets_folder.h"
 #include "tests/engine/decode/asked.h"
 #include "tests/engine/decode/catalogue.h"

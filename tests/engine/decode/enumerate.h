@@ -6,7 +6,7 @@
 #include <map>
 #include <vector>
 
-#include "engine/decode/sampling.h"
+#include "engine/decode/verify/sampling.h"
 
 namespace engine::test {
 

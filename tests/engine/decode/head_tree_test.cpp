@@ -9,7 +9,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "engine/decode/head_tree.h"
+#include "engine/decode/draft/head_tree.h"
 #include "engine/decode/registry.h"
 #include "tests/engine/decode/enumerate.h"
 #include "tests/engine/decode/run.h"

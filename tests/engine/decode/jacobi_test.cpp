@@ -5,7 +5,7 @@
 
 #include "engine/decode/jacobi.h"
 #include "engine/decode/textbook_jacobi.h"
-#include "engine/event/trajectory.h"
+#include "engine/event/timeline/trajectory.h"
 #include "tests/engine/decode/run.h"
 #include "tests/engine/decode/toy_model.h"
 

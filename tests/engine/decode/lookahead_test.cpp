@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "engine/decode/lookahead.h"
-#include "engine/decode/lookahead_sizes.h"
+#include "engine/decode/guess/lookahead_sizes.h"
 #include "tests/engine/decode/run.h"
 #include "tests/engine/decode/toy_model.h"
 

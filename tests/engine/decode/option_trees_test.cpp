@@ -1,5 +1,5 @@
 // Options whose value is a tree: what each comes to, and what is said of one that is wrong.
-#include "engine/decode/option_trees.h"
+#include "engine/decode/draft/option_trees.h"
 
 #include <unistd.h>
 #include <filesystem>
@@ -8,7 +8,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "engine/decode/rank_tree.h"
+#include "engine/decode/draft/rank_tree.h"
 
 namespace engine {
 namespace {

@@ -6,10 +6,10 @@
 
 #include <gmock/gmock.h>
 
-#include "engine/decode/prompt_blocks.h"
-#include "engine/decode/prompt_caches.h"
+#include "engine/decode/step/prompt_blocks.h"
+#include "engine/decode/step/prompt_caches.h"
 #include "kernels/cuda/cuda.h"
-#include "kernels/cuda/emulate/emulation_checks.h"
+#include "kernels/emulation/emulation_checks.h"
 #include "tests/engine/decode/catalogue.h"
 #include "tests/engine/decode/tiny_transformer.h"
 #include "tests/engine/model/lane.h"

@@ -1,7 +1,7 @@
 // A prompt read behind others has the bits of one read alone, and shares what it can.
 #include <gtest/gtest.h>
 
-#include "engine/decode/prompt_caches.h"
+#include "engine/decode/step/prompt_caches.h"
 #include "tests/engine/decode/run.h"
 #include "tests/engine/decode/tiny_transformer.h"
 

@@ -11,8 +11,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "engine/decode/rank_tree.h"
-#include "engine/types.h"
+#include "engine/decode/draft/rank_tree.h"
+#include "engine/base/types.h"
 
 namespace engine::test {
 namespace {

@@ -3,9 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "engine/closest_name.h"
+#include "engine/base/closest_name.h"
 #include "engine/decode/registry.h"
-#include "engine/decode/sampling_mode.h"
+#include "engine/decode/verify/sampling_mode.h"
 #include "tests/engine/decode/toy_heads.h"
 #include "tests/engine/decode/toy_model.h"
 

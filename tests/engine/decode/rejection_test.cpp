@@ -5,7 +5,7 @@
 
 #include <gtest/gtest.h>
 
-#include "engine/decode/verify.h"
+#include "engine/decode/verify/verify.h"
 #include "tests/engine/decode/enumerate.h"
 #include "tests/engine/decode/run.h"
 #include "tests/engine/decode/toy_model.h"

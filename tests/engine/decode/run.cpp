@@ -4,7 +4,7 @@
 
 #include "engine/decode/registry.h"
 #include "engine/event/run_rules.h"
-#include "engine/schedule/lookahead_ranks.h"
+#include "engine/run/lookahead_ranks.h"
 #include "tests/assets_folder.h"
 
 namespace engine::test {

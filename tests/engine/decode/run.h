@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/decode/stepper.h"
+#include "engine/decode/step/stepper.h"
 #include "engine/event/queue.h"
 
 namespace engine::test {

@@ -10,7 +10,7 @@
 #include "engine/decode/mcsd.h"
 #include "engine/decode/registry.h"
 #include "engine/decode/speculative.h"
-#include "engine/decode/tree_tuner.h"
+#include "engine/decode/draft/tree_tuner.h"
 #include "tests/engine/decode/run.h"
 #include "tests/engine/decode/toy_model.h"
 

@@ -4,9 +4,9 @@
 
 #include <gtest/gtest.h>
 
-#include "engine/decode/stepper.h"
-#include "engine/decode/verify.h"
-#include "engine/event/timeline.h"
+#include "engine/decode/step/stepper.h"
+#include "engine/decode/verify/verify.h"
+#include "engine/event/timeline/timeline.h"
 #include "tests/engine/decode/run.h"
 #include "tests/engine/decode/toy_model.h"
 

@@ -4,7 +4,7 @@
 #include <limits>
 #include <utility>
 
-#include "engine/decode/sampling.h"
+#include "engine/decode/verify/sampling.h"
 
 namespace engine::test {
 

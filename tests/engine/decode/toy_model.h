@@ -5,7 +5,7 @@
 #include <memory>
 #include <vector>
 
-#include "engine/decode/sequence.h"
+#include "engine/decode/step/sequence.h"
 #include "engine/model/language_model.h"
 
 namespace engine::test {

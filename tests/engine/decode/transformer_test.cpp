@@ -5,7 +5,7 @@
 
 #include <gtest/gtest.h>
 
-#include "engine/decode/sampling.h"
+#include "engine/decode/verify/sampling.h"
 #include "tests/engine/decode/run.h"
 #include "tests/engine/decode/tiny_transformer.h"
 

@@ -1,4 +1,4 @@
-#include "engine/decode/tree_tuner.h"
+#include "engine/decode/draft/tree_tuner.h"
 
 #include <algorithm>
 #include <cmath>
@@ -8,7 +8,7 @@
 #include <gtest/gtest.h>
 
 #include "engine/data/random.h"
-#include "engine/types.h"
+#include "engine/base/types.h"
 
 namespace engine {
 namespace {

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "engine/decode/typical.h"
+#include "engine/decode/verify/typical.h"
 #include "tests/engine/decode/enumerate.h"
 #include "tests/engine/decode/run.h"
 

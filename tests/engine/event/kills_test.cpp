@@ -14,10 +14,10 @@
 #include <gtest/gtest.h>
 
 #include "engine/event/clock.h"
-#include "engine/event/output_file.h"
-#include "engine/event/recorder.h"
-#include "engine/event/recording.h"
-#include "engine/event/recording_format.h"
+#include "engine/base/output_file.h"
+#include "engine/event/recording/recorder.h"
+#include "engine/event/recording/recording.h"
+#include "engine/event/recording/recording_format.h"
 #include "engine/event/serialise.h"
 #include "tests/engine/child.h"
 #include "tests/engine/event/files.h"

@@ -5,7 +5,7 @@
 
 #include <gtest/gtest.h>
 
-#include "engine/event/lod.h"
+#include "engine/event/timeline/lod.h"
 #include "tests/engine/event/streams.h"
 #include "tests/work_time.h"
 

@@ -5,10 +5,10 @@
 
 #include <gtest/gtest.h>
 
-#include "engine/event/byte_source.h"
-#include "engine/event/output_file.h"
-#include "engine/event/recorder.h"
-#include "engine/event/trace_export.h"
+#include "engine/base/byte_source.h"
+#include "engine/base/output_file.h"
+#include "engine/event/recording/recorder.h"
+#include "engine/trace/export.h"
 #include "tests/engine/child.h"
 #include "tests/engine/event/files.h"
 

@@ -7,8 +7,8 @@
 
 #include <gtest/gtest.h>
 
-#include "engine/event/recording.h"
-#include "engine/event/recording_format.h"
+#include "engine/event/recording/recording.h"
+#include "engine/event/recording/recording_format.h"
 #include "engine/event/serialise.h"
 #include "tests/engine/event/streams.h"
 

@@ -11,9 +11,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "engine/event/recorder.h"
-#include "engine/event/recording.h"
-#include "engine/event/recording_format.h"
+#include "engine/event/recording/recorder.h"
+#include "engine/event/recording/recording.h"
+#include "engine/event/recording/recording_format.h"
 #include "engine/event/serialise.h"
 #include "tests/engine/event/files.h"
 #include "tests/engine/event/streams.h"

@@ -5,7 +5,7 @@
 
 #include <gtest/gtest.h>
 
-#include "engine/event/counted.h"
+#include "engine/base/counted.h"
 
 namespace engine {
 namespace {

@@ -1,6 +1,6 @@
 #include <gtest/gtest.h>
 
-#include "engine/event/text.h"
+#include "engine/base/text.h"
 
 namespace engine {
 namespace {

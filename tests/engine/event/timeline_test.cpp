@@ -4,8 +4,8 @@
 
 #include <gtest/gtest.h>
 
-#include "engine/event/timeline.h"
-#include "engine/event/timeline_events.h"
+#include "engine/event/timeline/timeline.h"
+#include "engine/event/timeline/timeline_events.h"
 #include "tests/engine/event/streams.h"
 
 namespace engine {

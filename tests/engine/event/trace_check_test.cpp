@@ -1,9 +1,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "engine/event/trace_check.h"
-#include "engine/event/trace_export.h"
-#include "engine/types.h"
+#include "engine/trace/check.h"
+#include "engine/trace/export.h"
+#include "engine/base/types.h"
 #include "tests/engine/event/files.h"
 
 namespace engine {

@@ -6,10 +6,10 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
-#include "engine/event/trace_check.h"
-#include "engine/event/trace_export.h"
-#include "engine/event/trace_lane.h"
-#include "engine/types.h"
+#include "engine/trace/check.h"
+#include "engine/trace/export.h"
+#include "engine/trace/lane.h"
+#include "engine/base/types.h"
 #include "tests/engine/event/files.h"
 #include "tests/engine/event/streams.h"
 #include "tests/needs.h"

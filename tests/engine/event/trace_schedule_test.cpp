@@ -2,11 +2,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "engine/event/run_slices.h"
-#include "engine/event/schedule_turns.h"
-#include "engine/event/trace_check.h"
-#include "engine/event/trace_export.h"
-#include "engine/event/trace_schedule.h"
+#include "engine/event/timeline/run_slices.h"
+#include "engine/event/timeline/schedule_turns.h"
+#include "engine/trace/check.h"
+#include "engine/trace/export.h"
+#include "engine/trace/schedule.h"
 #include "tests/engine/event/streams.h"
 
 namespace engine {

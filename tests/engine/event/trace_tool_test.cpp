@@ -6,11 +6,11 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
-#include "engine/event/describe.h"
-#include "engine/event/recorder.h"
-#include "engine/event/recording_format.h"
-#include "engine/event/trace_tool.h"
-#include "engine/types.h"
+#include "engine/trace/describe.h"
+#include "engine/event/recording/recorder.h"
+#include "engine/event/recording/recording_format.h"
+#include "engine/trace/tool.h"
+#include "engine/base/types.h"
 #include "tests/engine/event/files.h"
 #include "tests/engine/event/streams.h"
 

@@ -1,5 +1,5 @@
 // A training's folder read while it grows: torn lines, files written anew, resumed runs, bad ones.
-#include "engine/event/training_history.h"
+#include "engine/event/recording/training_history.h"
 
 #include <unistd.h>
 #include <filesystem>

@@ -6,16 +6,16 @@
 
 #include <gtest/gtest.h>
 
-#include "app/prompt_file.h"
+#include "app/cli/prompt_file.h"
 #include "engine/data/mixture.h"
 #include "engine/data/readers.h"
 #include "engine/data/record.h"
-#include "engine/event/trace_check.h"
-#include "engine/model/json.h"
-#include "engine/model/model_files.h"
-#include "engine/model/safetensors.h"
-#include "engine/model/shards.h"
-#include "engine/train/recipe.h"
+#include "engine/trace/check.h"
+#include "engine/base/json.h"
+#include "engine/checkpoint/model_files.h"
+#include "engine/checkpoint/safetensors.h"
+#include "engine/checkpoint/shards.h"
+#include "engine/train/run/recipe.h"
 #include "tests/engine/event/files.h"
 #include "tests/engine/json/corpus.h"
 

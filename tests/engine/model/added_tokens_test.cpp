@@ -1,11 +1,11 @@
 // Splitting by added tokens, and what the JSON files beside a tokenizer.model say of them.
-#include "engine/model/added_tokens.h"
+#include "engine/tokenizer/added_tokens.h"
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "engine/model/sentencepiece.h"
+#include "engine/tokenizer/sentencepiece.h"
 #include "tests/engine/model/model_files_kit.h"
 
 namespace engine::test {

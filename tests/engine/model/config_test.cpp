@@ -6,8 +6,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "engine/model/config_file.h"
-#include "engine/model/model_files.h"
+#include "engine/checkpoint/config_file.h"
+#include "engine/checkpoint/model_files.h"
 #include "tests/engine/model/model_files_kit.h"
 
 namespace engine::test {

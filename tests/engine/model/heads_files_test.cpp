@@ -5,7 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "engine/model/heads_files.h"
+#include "engine/checkpoint/heads_files.h"
 #include "tests/engine/model/model_files_kit.h"
 
 namespace engine::test {

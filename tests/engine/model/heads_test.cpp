@@ -5,7 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "engine/model/gram_cache.h"
-#include "engine/model/heads_files.h"
+#include "engine/checkpoint/heads_files.h"
 #include "tests/engine/model/lane.h"
 #include "tests/engine/model/test_models.h"
 

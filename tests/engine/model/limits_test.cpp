@@ -2,10 +2,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "engine/model/json.h"
-#include "engine/model/limits.h"
-#include "engine/model/safetensors.h"
-#include "engine/model/sentencepiece.h"
+#include "engine/base/json.h"
+#include "engine/base/limits.h"
+#include "engine/checkpoint/safetensors.h"
+#include "engine/tokenizer/sentencepiece.h"
 #include "tests/engine/model/model_files_kit.h"
 
 namespace engine::test {

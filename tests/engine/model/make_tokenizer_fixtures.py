@@ -3,7 +3,7 @@
 
     make_tokenizer_fixtures.py make [OUT]   writes tests/fixtures/tokenizers/<name>/ (committed; tokenizer_parity_test.cpp
                                             reads it): tokenizer.model, the JSON files beside it, cases.jsonl
-    make_tokenizer_fixtures.py classes      prints the tables of engine/model/unicode_classes.cpp, read off tokenizers
+    make_tokenizer_fixtures.py classes      prints the tables of engine/tokenizer/unicode_classes.cpp, read off tokenizers
 
 Needs transformers 5 (made with 5.24), tokenizers and sentencepiece. A line of cases.jsonl is {"text", "ids", "plain",
 "decoded"}: the ids of the text; those with split_special_tokens (`--no-special`); and decode of "ids" without special tokens. "plain" is null where a

@@ -6,11 +6,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "engine/model/convert.h"
-#include "engine/model/model_files.h"
-#include "engine/model/normal_table.h"
-#include "engine/model/related.h"
-#include "engine/model/sentencepiece.h"
+#include "engine/checkpoint/convert.h"
+#include "engine/checkpoint/model_files.h"
+#include "engine/checkpoint/normal_table.h"
+#include "engine/checkpoint/related.h"
+#include "engine/tokenizer/sentencepiece.h"
 #include "tests/engine/model/model_files_kit.h"
 
 namespace engine::test {

@@ -9,9 +9,9 @@
 #include <string_view>
 #include <vector>
 
-#include "engine/model/config.h"
-#include "engine/model/model_files.h"
-#include "engine/types.h"
+#include "engine/checkpoint/config.h"
+#include "engine/checkpoint/model_files.h"
+#include "engine/base/types.h"
 
 namespace engine::test {
 

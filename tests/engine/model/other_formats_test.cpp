@@ -7,9 +7,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "engine/model/file_kind.h"
-#include "engine/model/heads_files.h"
-#include "engine/model/other_formats.h"
+#include "engine/checkpoint/file_kind.h"
+#include "engine/checkpoint/heads_files.h"
+#include "engine/checkpoint/other_formats.h"
 #include "tests/engine/model/model_files_kit.h"
 
 namespace engine::test {

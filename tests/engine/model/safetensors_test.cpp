@@ -15,9 +15,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "engine/model/config_file.h"
-#include "engine/model/non_finite.h"
-#include "engine/model/safetensors.h"
+#include "engine/checkpoint/config_file.h"
+#include "engine/checkpoint/non_finite.h"
+#include "engine/checkpoint/safetensors.h"
 #include "tests/engine/child.h"
 #include "tests/engine/model/model_files_kit.h"
 

@@ -11,8 +11,8 @@
 #include <sentencepiece_processor.h>
 #include <sentencepiece_trainer.h>
 
-#include "engine/model/sentencepiece.h"
-#include "engine/model/utf8.h"
+#include "engine/tokenizer/sentencepiece.h"
+#include "engine/base/utf8.h"
 #include "tests/engine/model/model_files_kit.h"
 
 namespace engine::test {

@@ -14,9 +14,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "engine/model/model_files.h"
-#include "engine/model/shards.h"
-#include "engine/model/weights_hash.h"
+#include "engine/checkpoint/model_files.h"
+#include "engine/checkpoint/shards.h"
+#include "engine/store/weights_hash.h"
 #include "tests/engine/model/model_files_kit.h"
 
 namespace engine::test {

@@ -7,10 +7,10 @@
 #include <string>
 #include <vector>
 
-#include "engine/model/config.h"
+#include "engine/checkpoint/config.h"
 #include "engine/model/model.h"
-#include "engine/model/model_files.h"
-#include "engine/model/tensor_source.h"
+#include "engine/checkpoint/model_files.h"
+#include "engine/checkpoint/tensor_source.h"
 
 namespace engine::test {
 

@@ -8,7 +8,7 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
-#include "engine/model/sentencepiece.h"
+#include "engine/tokenizer/sentencepiece.h"
 
 namespace engine::test {
 namespace {

@@ -4,8 +4,8 @@
 
 #include <gtest/gtest.h>
 
-#include "engine/event/timeline.h"
-#include "engine/schedule/scheduler.h"
+#include "engine/event/timeline/timeline.h"
+#include "engine/run/scheduler.h"
 
 namespace engine::test {
 namespace {

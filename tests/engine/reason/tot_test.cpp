@@ -2,7 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "engine/event/timeline.h"
+#include "engine/event/timeline/timeline.h"
 #include "engine/reason/tot.h"
 
 namespace engine::test {

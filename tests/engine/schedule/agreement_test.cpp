@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "engine/schedule/agreement.h"
+#include "engine/run/agreement.h"
 
 namespace engine {
 namespace {

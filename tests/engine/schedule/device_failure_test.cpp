@@ -8,12 +8,12 @@
 
 #include <gmock/gmock.h>
 
-#include "engine/event/recording.h"
+#include "engine/event/recording/recording.h"
 #include "engine/model/kv_cache.h"
-#include "engine/model/model_files.h"
-#include "engine/schedule/run.h"
+#include "engine/checkpoint/model_files.h"
+#include "engine/run/run.h"
 #include "kernels/cuda/cuda.h"
-#include "kernels/cuda/emulate/emulation_checks.h"
+#include "kernels/emulation/emulation_checks.h"
 #include "tests/engine/event/files.h"
 #include "tests/engine/schedule/engine_thread.h"
 #include "tests/in_environment.h"

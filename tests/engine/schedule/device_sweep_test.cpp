@@ -11,11 +11,11 @@
 #include <gmock/gmock.h>
 
 #include "engine/event/clock.h"
-#include "engine/event/timeline.h"
-#include "engine/event/trace_check.h"
-#include "engine/event/trace_export.h"
+#include "engine/event/timeline/timeline.h"
+#include "engine/trace/check.h"
+#include "engine/trace/export.h"
 #include "kernels/cuda/cuda.h"
-#include "kernels/cuda/emulate/emulation_checks.h"
+#include "kernels/emulation/emulation_checks.h"
 #include "tests/engine/decode/catalogue.h"
 #include "tests/engine/decode/tiny_transformer.h"
 #include "tests/engine/schedule/in_time.h"

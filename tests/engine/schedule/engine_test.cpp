@@ -2,9 +2,9 @@
 #include <atomic>
 
 #include "engine/event/clock.h"
-#include "engine/event/recording.h"
-#include "engine/event/run_slices.h"
-#include "engine/schedule/engine.h"
+#include "engine/event/recording/recording.h"
+#include "engine/event/timeline/run_slices.h"
+#include "engine/run/engine.h"
 #include "tests/engine/schedule/engine_thread.h"
 #include "tests/engine/schedule/heads_folder.h"
 #include "tests/work_time.h"

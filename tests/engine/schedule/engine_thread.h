@@ -13,8 +13,8 @@
 
 #include <gtest/gtest.h>
 
-#include "engine/event/timeline.h"
-#include "engine/schedule/engine.h"
+#include "engine/event/timeline/timeline.h"
+#include "engine/run/engine.h"
 
 namespace engine::test {
 

@@ -5,8 +5,8 @@
 #include <filesystem>
 #include <string>
 
-#include "engine/model/heads_files.h"
-#include "engine/model/model_files.h"
+#include "engine/checkpoint/heads_files.h"
+#include "engine/checkpoint/model_files.h"
 
 namespace engine::test {
 

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "engine/event/clock.h"
-#include "engine/schedule/rounds_threads.h"
+#include "engine/seed/rounds_threads.h"
 #include "tests/engine/decode/run.h"
 
 namespace engine::test {

@@ -6,7 +6,7 @@
 
 #include <gtest/gtest.h>
 
-#include "engine/schedule/load_sampler.h"
+#include "engine/run/load_sampler.h"
 #include "tests/kernels/cuda/fake_nvml.h"
 
 namespace engine {

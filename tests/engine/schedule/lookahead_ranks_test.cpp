@@ -12,13 +12,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "engine/decode/lookahead_rank.h"
+#include "engine/decode/guess/lookahead_rank.h"
 #include "engine/decode/registry.h"
-#include "engine/event/timeline.h"
-#include "engine/schedule/lookahead_ranks.h"
-#include "engine/schedule/race.h"
-#include "engine/schedule/run.h"
-#include "engine/schedule/scheduler.h"
+#include "engine/event/timeline/timeline.h"
+#include "engine/run/lookahead_ranks.h"
+#include "engine/run/race.h"
+#include "engine/run/run.h"
+#include "engine/run/scheduler.h"
 #include "tests/engine/decode/run.h"
 #include "tests/engine/decode/tiny_transformer.h"
 #include "tests/engine/decode/toy_model.h"

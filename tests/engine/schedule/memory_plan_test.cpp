@@ -3,10 +3,10 @@
 
 #include <gtest/gtest.h>
 
-#include "engine/model/heads_files.h"
-#include "engine/model/model_files.h"
-#include "engine/schedule/memory_plan.h"
-#include "engine/types.h"
+#include "engine/checkpoint/heads_files.h"
+#include "engine/checkpoint/model_files.h"
+#include "engine/store/memory_plan.h"
+#include "engine/base/types.h"
 #include "kernels/device.h"
 
 namespace engine {

@@ -7,9 +7,9 @@
 
 #include <gtest/gtest.h>
 
-#include "engine/model/heads_files.h"
-#include "engine/schedule/memory_plan.h"
-#include "engine/schedule/model_store.h"
+#include "engine/checkpoint/heads_files.h"
+#include "engine/store/memory_plan.h"
+#include "engine/store/model_store.h"
 #include "tests/engine/schedule/heads_folder.h"
 
 namespace engine {

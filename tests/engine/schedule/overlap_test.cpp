@@ -4,8 +4,8 @@
 
 #include <gtest/gtest.h>
 
-#include "engine/schedule/overlap.h"
-#include "engine/schedule/rounds_simulator.h"
+#include "engine/seed/overlap.h"
+#include "engine/seed/rounds_simulator.h"
 #include "tests/engine/decode/run.h"
 
 namespace engine::test {

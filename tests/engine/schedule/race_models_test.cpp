@@ -4,7 +4,7 @@
 
 #include <gtest/gtest.h>
 
-#include "engine/schedule/race_models.h"
+#include "engine/run/race_models.h"
 
 namespace engine {
 namespace {

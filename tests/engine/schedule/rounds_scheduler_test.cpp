@@ -12,8 +12,8 @@
 #include <gtest/gtest.h>
 
 #include "engine/event/clock.h"
-#include "engine/event/timeline.h"
-#include "engine/schedule/rounds_scheduler.h"
+#include "engine/event/timeline/timeline.h"
+#include "engine/seed/rounds_scheduler.h"
 #include "tests/engine/decode/run.h"
 #include "tests/engine/schedule/in_time.h"
 

@@ -5,8 +5,8 @@
 
 #include <gtest/gtest.h>
 
-#include "engine/schedule/rounds.h"
-#include "engine/schedule/rounds_simulator.h"
+#include "engine/seed/rounds.h"
+#include "engine/seed/rounds_simulator.h"
 #include "tests/engine/decode/run.h"
 
 namespace engine::test {

@@ -10,8 +10,8 @@
 
 #include <gtest/gtest.h>
 
-#include "engine/event/timeline.h"
-#include "engine/schedule/rounds_threads.h"
+#include "engine/event/timeline/timeline.h"
+#include "engine/seed/rounds_threads.h"
 #include "tests/engine/decode/run.h"
 #include "tests/engine/decode/tiny_transformer.h"
 #include "tests/engine/decode/toy_model.h"

@@ -4,7 +4,7 @@
 
 #include <gtest/gtest.h>
 
-#include "engine/schedule/rows_alone.h"
+#include "engine/run/rows_alone.h"
 #include "tests/engine/decode/run.h"
 #include "tests/engine/decode/toy_model.h"
 

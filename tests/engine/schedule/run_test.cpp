@@ -8,9 +8,9 @@
 
 #include <gtest/gtest.h>
 
-#include "engine/event/timeline.h"
-#include "engine/schedule/completion_job.h"
-#include "engine/schedule/run.h"
+#include "engine/event/timeline/timeline.h"
+#include "engine/run/completion_job.h"
+#include "engine/run/run.h"
 
 namespace engine {
 namespace {

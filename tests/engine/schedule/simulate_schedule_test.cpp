@@ -5,8 +5,8 @@
 
 #include <gtest/gtest.h>
 
-#include "engine/schedule/rounds.h"
-#include "engine/schedule/simulate_schedule.h"
+#include "engine/seed/rounds.h"
+#include "engine/seed/simulate_schedule.h"
 
 namespace engine::test {
 namespace {

@@ -7,13 +7,13 @@
 
 #include <gtest/gtest.h>
 
-#include "engine/decode/sampling.h"
-#include "engine/event/csv.h"
+#include "engine/decode/verify/sampling.h"
+#include "engine/trace/csv.h"
 #include "engine/event/drafted_by.h"
-#include "engine/event/timeline.h"
-#include "engine/schedule/rounds_scheduler.h"
-#include "engine/schedule/run.h"
-#include "engine/schedule/scheduler.h"
+#include "engine/event/timeline/timeline.h"
+#include "engine/seed/rounds_scheduler.h"
+#include "engine/run/run.h"
+#include "engine/run/scheduler.h"
 #include "tests/engine/schedule/engine_thread.h"
 
 namespace engine::test {

@@ -1,5 +1,5 @@
 // An evaluation kept in a file: what is done is not done again, and nothing else is believed.
-#include "engine/train/evaluation_file.h"
+#include "engine/train/run/evaluation_file.h"
 
 #include <filesystem>
 #include <fstream>
@@ -10,7 +10,7 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
-#include "engine/types.h"
+#include "engine/base/types.h"
 #include "tests/engine/train/small_target.h"
 
 namespace engine {

@@ -13,10 +13,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "engine/train/gpu_state.h"
-#include "engine/types.h"
+#include "engine/train/gpu/state.h"
+#include "engine/base/types.h"
 #include "kernels/cuda/cuda.h"
-#include "kernels/cuda/emulate/emulation_checks.h"
+#include "kernels/emulation/emulation_checks.h"
 
 namespace engine::test {
 

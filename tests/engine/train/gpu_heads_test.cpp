@@ -11,13 +11,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "engine/model/convert.h"
-#include "engine/train/gpu_heads_pass.h"
-#include "engine/train/heads_steps.h"
-#include "engine/train/heads_trainer.h"
-#include "engine/types.h"
+#include "engine/checkpoint/convert.h"
+#include "engine/train/gpu/heads_pass.h"
+#include "engine/train/heads/steps.h"
+#include "engine/train/heads/trainer.h"
+#include "engine/base/types.h"
 #include "kernels/cuda/cuda.h"
-#include "kernels/cuda/emulate/emulation_checks.h"
+#include "kernels/emulation/emulation_checks.h"
 #include "tests/engine/train/gpu_devices.h"
 #include "tests/engine/train/small_heads.h"
 #include "tests/engine/train/small_model.h"

@@ -10,14 +10,14 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "engine/train/gpu_pass.h"
-#include "engine/train/run_parts.h"
-#include "engine/train/train.h"
-#include "engine/train/trainer.h"
-#include "engine/train/training_steps.h"
-#include "engine/types.h"
+#include "engine/train/gpu/pass.h"
+#include "engine/train/run/run_parts.h"
+#include "engine/train/run/train.h"
+#include "engine/train/core/trainer.h"
+#include "engine/train/core/training_steps.h"
+#include "engine/base/types.h"
 #include "kernels/cuda/cuda.h"
-#include "kernels/cuda/emulate/emulation_checks.h"
+#include "kernels/emulation/emulation_checks.h"
 #include "tests/assets_folder.h"
 #include "tests/engine/train/gpu_kit.h"
 #include "tests/engine/train/small_model.h"

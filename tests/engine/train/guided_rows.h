@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "engine/train/consistency.h"
+#include "engine/train/cllm/consistency.h"
 
 namespace engine::test {
 

@@ -4,8 +4,8 @@
 
 #include <gtest/gtest.h>
 
-#include "engine/train/evaluate.h"
-#include "engine/train/model_card.h"
+#include "engine/train/run/evaluate.h"
+#include "engine/train/run/model_card.h"
 #include "tests/engine/event/files.h"
 
 namespace engine {

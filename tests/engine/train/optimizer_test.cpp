@@ -4,7 +4,7 @@
 
 #include <gtest/gtest.h>
 
-#include "engine/train/optimizer.h"
+#include "engine/train/core/optimizer.h"
 
 namespace engine {
 namespace {

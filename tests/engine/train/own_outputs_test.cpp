@@ -1,5 +1,5 @@
 // A target's own texts: what is written is plain decoding, whatever happens meanwhile.
-#include "engine/train/own_outputs.h"
+#include "engine/train/run/own_outputs.h"
 
 #include <algorithm>
 #include <filesystem>
@@ -10,9 +10,9 @@
 #include <gtest/gtest.h>
 
 #include "engine/data/mixture.h"
-#include "engine/decode/stepper.h"
-#include "engine/train/hidden_states.h"
-#include "engine/types.h"
+#include "engine/decode/step/stepper.h"
+#include "engine/train/core/hidden_states.h"
+#include "engine/base/types.h"
 #include "tests/engine/train/small_target.h"
 
 namespace engine {

@@ -5,7 +5,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "engine/schedule/model_store.h"
+#include "engine/store/model_store.h"
 
 int main(int argc, char** argv) {
   if (argc != 3) {

@@ -4,9 +4,9 @@
 #include <string>
 #include <vector>
 
-#include "engine/train/cllm_recipe.h"
-#include "engine/train/cllm_trainer.h"
-#include "engine/train/parameters.h"
+#include "engine/train/cllm/recipe.h"
+#include "engine/train/cllm/trainer.h"
+#include "engine/train/core/parameters.h"
 #include "tests/engine/train/small_model.h"
 
 namespace engine::test {

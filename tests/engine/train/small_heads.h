@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "engine/train/heads_pass.h"
+#include "engine/train/heads/pass.h"
 #include "kernels/dtype.h"
 #include "tests/engine/train/gradient_check.h"
 

@@ -1,7 +1,7 @@
 // The shape of a transformer small enough to train within a test.
 #pragma once
 
-#include "engine/model/config.h"
+#include "engine/checkpoint/config.h"
 
 namespace engine::test {
 

@@ -10,8 +10,8 @@
 #include <gtest/gtest.h>
 
 #include "engine/model/model.h"
-#include "engine/model/model_files.h"
-#include "engine/train/own_outputs.h"
+#include "engine/checkpoint/model_files.h"
+#include "engine/train/run/own_outputs.h"
 #include "kernels/device.h"
 #include "tests/assets_folder.h"
 

@@ -6,10 +6,10 @@
 #include <gtest/gtest.h>
 
 #include "engine/data/mixture.h"
-#include "engine/model/sentencepiece.h"
-#include "engine/model/tokenizer.h"
-#include "engine/train/packing.h"
-#include "engine/train/tokenizer_training.h"
+#include "engine/tokenizer/sentencepiece.h"
+#include "engine/tokenizer/tokenizer.h"
+#include "engine/train/core/packing.h"
+#include "engine/train/run/tokenizer_training.h"
 
 namespace engine {
 namespace {

@@ -6,7 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "engine/train/ops/train_ops.h"
-#include "engine/types.h"
+#include "engine/base/types.h"
 #include "kernels/dtype.h"
 #include "tests/engine/train/gradient_check.h"
 

@@ -1,5 +1,5 @@
 // training.jsonl: what was written is read, while it is written, after a kill, after a resume.
-#include "engine/train/training_log.h"
+#include "engine/train/run/training_log.h"
 
 #include <unistd.h>
 #include <filesystem>
@@ -8,7 +8,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "engine/types.h"
+#include "engine/base/types.h"
 
 namespace engine {
 namespace {

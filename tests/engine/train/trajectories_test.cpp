@@ -8,9 +8,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "engine/decode/stepper.h"
-#include "engine/train/trajectories.h"
-#include "engine/train/trajectory_file.h"
+#include "engine/decode/step/stepper.h"
+#include "engine/train/cllm/trajectories.h"
+#include "engine/train/cllm/trajectory_file.h"
 #include "tests/engine/decode/toy_model.h"
 
 namespace engine {

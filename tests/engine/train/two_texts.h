@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "engine/train/transformer.h"
+#include "engine/train/core/transformer.h"
 
 namespace engine::test {
 

@@ -9,7 +9,7 @@
 #include <gtest/gtest.h>
 
 #include "kernels/cuda/cuda.h"
-#include "kernels/cuda/emulate/emulation_checks.h"
+#include "kernels/emulation/emulation_checks.h"
 #include "kernels/error.h"
 #include "tests/kernels/kernel_test_support.h"
 

@@ -11,7 +11,7 @@
 #include <gmock/gmock.h>
 
 #include "kernels/cpu/probe.h"
-#include "kernels/cuda/emulate/emulation.h"
+#include "kernels/emulation/emulation.h"
 #include "kernels/cuda/side.h"
 #include "kernels/error.h"
 #include "tests/kernels/cuda/cuda_kit.h"

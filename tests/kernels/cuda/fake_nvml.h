@@ -6,7 +6,7 @@
 #include <memory>
 #include <string>
 
-#include "kernels/cuda/gpu_monitor.h"
+#include "kernels/cuda/monitor/gpu_monitor.h"
 
 namespace kernels::test {
 

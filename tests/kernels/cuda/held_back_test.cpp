@@ -9,7 +9,7 @@
 #include <sanitizer/lsan_interface.h>
 #endif
 
-#include "kernels/cuda/emulate/emulation.h"
+#include "kernels/emulation/emulation.h"
 #include "kernels/cuda/side.h"
 #include "kernels/error.h"
 #include "tests/kernels/cuda/cuda_kit.h"

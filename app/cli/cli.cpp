@@ -1,0 +1,114 @@
+// The command line: the window's own options, and every subcommand.
+#include <fmt/format.h>
+#include <CLI/CLI.hpp>
+
+#include "app/cli/subcommands.h"
+#include "app/cli/options.h"
+#include "app/cli/numbers.h"
+#include "app/cli/terminal.h"
+#include "app/cli/usage.h"
+#include "engine/checkpoint/config.h"
+
+namespace app {
+
+namespace {
+
+void add_window_options(CLI::App& app, WindowCommandOptions& o) {
+  add_model_options(app, o.model);
+  add_draft_option(app, o.model);
+  CLI::Option* open =
+      app.add_option("--open", o.open,
+                     "show a recording (.pdrun), or a training, under way or over: the folder it "
+                     "writes, or its training.jsonl")
+          ->type_name("FILE|DIR");
+  app.add_flag("--start", o.start, "start a race of decoders on the first bundled prompt at once")
+      ->excludes(open);
+  app.add_option("--screen", o.screen,
+                 "which screen to start with: welcome; live: one run; compare: a race; training: a "
+                 "training's curves (default: that of last time)")
+      ->check(one_of({"welcome", "live", "compare", "training"}));
+  app.add_option("--theme", o.theme, "colours of the window (default: those of last time)")
+      ->check(one_of({"dark", "light", "monochrome"}));
+  app.add_option(
+         "--screenshot", o.screenshot,
+         "run a race (or show what --open names), write a picture of the window (.png), and "
+         "end")
+      ->type_name("FILE");
+  app.add_option("--panel", o.panel,
+                 "with --screenshot: a picture of this panel alone (text, trajectory, tree, mask, "
+                 "laws, thoughts, gantt, schedule, loss, probe_trajectory, ...)")
+      ->type_name("NAME")
+      ->needs("--screenshot");
+  app.add_option("--step", o.step, "select this step of the run shown")
+      ->transform(whole_number(0, 1 << 30));
+}
+
+void add_devices(CLI::App& app, Parsed& p, Run& run) {
+  CLI::App* c = app.add_subcommand("devices", "List the devices models can run on");
+  c->add_flag("--json", p.devices_json, kJsonHelp);
+  c->callback([&] { run = [&p] { return devices(p.devices_json); }; });
+}
+
+/// @return  whether what was said is a question that is answered by now: --help, --version
+/// @throws Error(Usage)  it cannot be understood
+bool answered(CLI::App& app, int argc, char** argv) {
+  try {
+    app.parse(argc, argv);
+    refuse_missing_values(app, argc, argv);
+    return false;
+  } catch (const CLI::CallForHelp&) {
+    const CLI::App* at = deepest(app);
+    const CLI::App* parent = at->get_parent();
+    print(at->help(parent ? path_of(parent) : "", CLI::AppFormatMode::Normal));
+  } catch (const CLI::CallForAllHelp&) {
+    print(app.help("", CLI::AppFormatMode::All));
+  } catch (const CLI::CallForVersion&) {
+    print("decoscope " DECOSCOPE_VERSION "\n");
+  } catch (const CLI::ParseError& error) {
+    refuse_missing_values(app, argc, argv);
+    throw kernels::Error(kernels::ErrorCode::Usage, usage_message(app, error));
+  } catch (const kernels::Error&) {
+    refuse_missing_values(app, argc, argv);
+    throw;
+  }
+  return true;
+}
+
+/// The window's options say nothing to a subcommand.
+void refuse_misplaced(const CLI::App& app) {
+  if (app.get_subcommands().empty()) return;
+  for (const CLI::Option* option : app.get_options()) {
+    if (option->count() > 0) {
+      throw kernels::Error(kernels::ErrorCode::Usage,
+                           fmt::format("{} stands before {}; put it behind", option->get_name(),
+                                       app.get_subcommands().front()->get_name()));
+    }
+  }
+}
+
+}  // namespace
+
+int run_command_line(int argc, char** argv) {
+  CLI::App app(
+      "Decoscope runs large language models with parallel decoders and shows what they do.\n"
+      "Without a subcommand it opens the window; the options here are the window's.",
+      "decoscope");
+  app.set_version_flag("--version", "decoscope " DECOSCOPE_VERSION);
+  app.require_subcommand(0, 1);
+  Parsed p;
+  Run run = [&p] {
+    if (p.window.model.scale != "auto") engine::scale_from(p.window.model.scale);
+    return window(p.window);
+  };
+  add_window_options(app, p.window);
+  for (const auto add : {add_generate, add_compare, add_bench, add_data, add_train, add_model,
+                         add_score, add_reason, add_trace, add_devices})
+    add(app, p, run);
+  // Last: a subcommand inherits what is there when it is added.
+  app.footer("`decoscope SUBCOMMAND --help` has the options of a subcommand, and examples.");
+  if (answered(app, argc, argv)) return 0;
+  refuse_misplaced(app);
+  return run();
+}
+
+}  // namespace app

@@ -1,0 +1,319 @@
+#include "app/cli/options.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "app/cli/numbers.h"
+#include "engine/base/closest_name.h"
+#include "engine/decode/registry.h"
+#include "engine/event/run_rules.h"
+#include "engine/event/stop_rules.h"
+#include "engine/base/limits.h"
+
+namespace app {
+
+CLI::Validator one_of(const std::vector<std::string>& words) {
+  std::string list;
+  for (const std::string& word : words) list += (list.empty() ? "" : "|") + word;
+  return CLI::Validator(
+      [words, list](const std::string& given) {
+        if (std::find(words.begin(), words.end(), given) != words.end()) return std::string();
+        return fmt::format("{}: expected {}{}", given, list, engine::did_you_mean(given, words));
+      },
+      list);
+}
+
+std::vector<std::string> decoder_names() {
+  std::vector<std::string> names;
+  for (const engine::DecoderInfo& info : engine::decoders()) names.push_back(info.name);
+  return names;
+}
+
+std::vector<std::string> split_commas(const std::string& text) {
+  std::vector<std::string> parts;
+  std::size_t begin = 0;
+  while (begin <= text.size()) {
+    const std::size_t end = std::min(text.find(',', begin), text.size());
+    if (end > begin) parts.push_back(text.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  return parts;
+}
+
+std::vector<LaneOption> lanes_from(const std::string& text) {
+  std::vector<LaneOption> lanes;
+  for (const std::string& part : split_commas(text)) {
+    const std::size_t at = part.find('@');
+    LaneOption lane{.name = part, .decoder = part.substr(0, at), .model = {}};
+    if (at != std::string::npos) lane.model = part.substr(at + 1);
+    if (lane.decoder.empty() || (at != std::string::npos && lane.model.empty()))
+      throw CLI::ValidationError(
+          "--decoders", fmt::format("found '{}', expected a decoder, or DECODER@MODEL with a "
+                                    "bundled model or a directory",
+                                    part));
+    engine::decoder_named(lane.decoder);
+    lanes.push_back(std::move(lane));
+  }
+  return lanes;
+}
+
+void add_run_code_option(CLI::App& command, bool& run_code) {
+  command.add_flag("--run-code", run_code,
+                   "answers that are Python (py, coding answers of chat, mbpp, humaneval) are run "
+                   "to check them, isolated by bubblewrap: without network, your files or your "
+                   "rights. Where that is impossible they are not run, unless this is given: then "
+                   "only limits of time and memory hold them");
+}
+
+void add_limit_option(CLI::App& command, engine::FileLimits& limits) {
+  std::string names;
+  for (const engine::FileLimit& limit : engine::file_limits())
+    names += (names.empty() ? "" : ", ") + std::string(limit.name);
+  command
+      .add_option_function<std::vector<std::string>>(
+          "--limit",
+          [&limits](const std::vector<std::string>& given) {
+            for (const std::string& one : given) engine::raise_limit(limits, one);
+          },
+          "let a file ask for more before it is refused; may be given several times: " + names)
+      ->type_name("NAME=VALUE")
+      ->allow_extra_args(false);
+}
+
+void add_model_options(CLI::App& command, ModelOptions& o, bool with_context) {
+  command
+      .add_option("--model", o.model,
+                  "a bundled model, or a directory with config.json, *.safetensors and "
+                  "tokenizer.model")
+      ->type_name(kModelName)
+      ->capture_default_str();
+  command
+      .add_option_function<std::string>(
+          "--scale",
+          [&o](const std::string& scale) {
+            o.scale = scale;
+            o.scale_given = true;
+          },
+          "run the model W times as wide (1, 4, 16, ...) and D times as deep: same tokens, the "
+          "step costs of a larger model; auto: too large for the processor's cache (default: 1x1, "
+          "in the window its own choice)")
+      ->type_name("WxD|auto");
+  command
+      .add_option("--device", o.device,
+                  "auto (cpu), cpu, cuda:N or cuda:emulated; `decoscope devices` lists them")
+      ->type_name("NAME")
+      ->capture_default_str();
+  command.add_option("--dtype", o.dtype, "of weights and cache (default: as the model is stored)")
+      ->check(one_of({"f32", "bf16", "f16"}));
+  if (with_context)
+    command
+        .add_option("--context", o.context,
+                    "positions that prompt and new tokens may fill (default: what the model "
+                    "states, extended by its rope scaling); beyond that a model may write poorly")
+        ->transform(whole_number(2))
+        ->type_name("N");
+  command.add_option("--threads", o.n_threads, "CPU threads (0: all)")
+      ->transform(whole_number(0, 1024));
+  command.add_flag("--allow-external-shards", o.allow_external_shards,
+                   "follow links out of the model's directory");
+  add_limit_option(command, o.limits);
+}
+
+void add_defaults_option(CLI::App& command, ModelOptions& o) {
+  command
+      .add_option_function<std::string>(
+          "--defaults", [&o](const std::string& whose) { o.model_defaults = whose == "model"; },
+          "whose values an option has that is not given: program, as listed here, or model, what "
+          "its generation_config.json says of temperature, top_p, top_k, min_p, "
+          "repetition_penalty, do_sample and max_new_tokens, as transformers reads it (default: "
+          "program)")
+      ->check(one_of({"program", "model"}))
+      ->group("Sampling");
+}
+
+void add_draft_option(CLI::App& command, ModelOptions& o) {
+  command
+      .add_option("--draft", o.draft,
+                  "the model that drafts, for the decoders that need one: a bundled one or a "
+                  "directory, of the same vocabulary; never scaled (default: what the model's card "
+                  "names)")
+      ->type_name(kModelName);
+  command
+      .add_option(
+          "--heads", o.heads,
+          "the draft heads, for the decoders that need some: a bundled name or a directory, "
+          "trained on the model; scaled with it. With several decoders, one of each kind, "
+          "commas between (default: what the model's card names)")
+      ->delimiter(',')
+      ->allow_extra_args(false)
+      ->type_name("LIST");
+}
+
+namespace {
+
+/// Every value as it was written: a bound list would split "[a,b]" and lose "{}".
+CLI::Option* add_texts_option(CLI::App& command,
+                              const char* name,
+                              std::vector<std::string>& values,
+                              const std::string& help) {
+  return command
+      .add_option(
+          name,
+          [&values](const CLI::results_t& found) {
+            values = found;
+            return true;
+          },
+          help)
+      ->take_all()
+      ->allow_extra_args(false);
+}
+
+void add_stop_options(CLI::App& command, GenerationOptions& o) {
+  add_texts_option(command, "--stop", o.stop_texts,
+                   "end the text before this one; may be given several times, and then the one "
+                   "that is complete first counts")
+      ->type_name("TEXT")
+      ->check(CLI::Validator([](std::string& text) { return engine::why_no_stop_text(text); }, "",
+                             "stop string"));
+  command
+      .add_option("--stop-id", o.stop_ids,
+                  "end the text at the token with this id, also with --ignore-eos; may be given "
+                  "several times")
+      ->type_name("ID")
+      ->allow_extra_args(false)
+      ->transform(whole_number(0));
+}
+
+}  // namespace
+
+void add_generation_options(CLI::App& command, GenerationOptions& o) {
+  add_model_options(command, o.model);
+  add_draft_option(command, o.model);
+  CLI::Option* prompt =
+      command.add_option("--prompt", o.prompt, "the text to continue")->group("Prompt");
+  CLI::Option* file =
+      command
+          .add_option(
+              "--prompt-file", o.prompt_file,
+              "a line each: {\"id\": .., \"prompt\": .., \"seed\": optional}; -: standard input; "
+              "assets/prompts/bundled.jsonl is one")
+          ->type_name("FILE")
+          ->group("Prompt");
+  prompt->excludes(file);
+  prompt->each([&o](const std::string&) { o.has_prompt = true; });
+  const auto given = [&o](const char* option) {
+    return [&o, option](const std::string&) { o.given.insert(option); };
+  };
+  command.add_option("--max-tokens", o.max_tokens, "stop after so many new tokens")
+      ->transform(whole_number(1))
+      ->each(given("--max-tokens"))
+      ->capture_default_str();
+  command
+      .add_option("--temperature", o.temperature,
+                  "0: always the likeliest token (greedy); 1: as likely as the model says")
+      ->check(real_number(0))
+      ->each(given("--temperature"))
+      ->capture_default_str()
+      ->group("Sampling");
+  command.add_option("--top-k", o.top_k, "keep the k likeliest tokens (0: all)")
+      ->transform(whole_number(0))
+      ->each(given("--top-k"))
+      ->capture_default_str()
+      ->group("Sampling");
+  command.add_option("--top-p", o.top_p, "keep the likeliest tokens up to this probability")
+      ->check(real_number(0, 1))
+      ->each(given("--top-p"))
+      ->capture_default_str()
+      ->group("Sampling");
+  command
+      .add_option("--min-p", o.min_p,
+                  "keep tokens of at least this share of the likeliest one's probability")
+      ->check(real_number(0, 1))
+      ->each(given("--min-p"))
+      ->capture_default_str()
+      ->group("Sampling");
+  command
+      .add_option("--repetition-penalty", o.repetition_penalty,
+                  "above 1: tokens that stand in the text already become less likely")
+      ->check(real_number(0, 100, Low::Excluded))
+      ->each(given("--repetition-penalty"))
+      ->capture_default_str()
+      ->group("Sampling");
+  command
+      .add_option("--seed", o.seed,
+                  "the same seed gives the same text with every decoder (--sampling coupled)")
+      ->transform(seed_number())
+      ->capture_default_str()
+      ->group("Sampling");
+  command
+      .add_option("--sampling", o.sampling,
+                  "coupled: token for token what ar samples with this seed; rejection: the papers' "
+                  "rule, the same distribution but other tokens, so there is nothing to --check")
+      ->check(one_of({engine::kCoupled, engine::kRejection}))
+      ->capture_default_str()
+      ->group("Sampling");
+  add_defaults_option(command, o.model);
+  command.add_flag("--ignore-eos", o.ignore_eos, "go on after the end token");
+  command.add_flag("--no-special", o.no_special, kNoSpecialHelp);
+  add_stop_options(command, o);
+  command
+      .add_option("--set", o.set,
+                  "an option of the decoder, listed below; may be given several times")
+      ->type_name("NAME=VALUE")
+      ->group("Decoder");
+  command.add_flag("--json", o.json, kJsonHelp);
+}
+
+void add_outputs(CLI::App& command, GenerationOptions& o) {
+  command
+      .add_option("--trace", o.trace,
+                  "write a trace for ui.perfetto.dev or chrome://tracing (.json or .json.gz)")
+      ->type_name("FILE");
+  command
+      .add_option("--record", o.record,
+                  "write a recording (.pdrun): `decoscope --open FILE` shows it, `decoscope trace "
+                  "convert` makes tables of it")
+      ->type_name("FILE");
+}
+
+std::string options_help(const std::string& decoder) {
+  std::string text;
+  for (const engine::DecoderInfo& info : engine::decoders()) {
+    if (!decoder.empty() && info.name != decoder) continue;
+    text += fmt::format("\n{}: {}\n  {}; {}\n", info.name, info.summary,
+                        info.lossless ? "lossless" : "not lossless", info.reference);
+    for (const engine::OptionInfo& option : info.options) {
+      std::string range;
+      const bool is_counts = option.type == engine::OptionInfo::Type::Counts;
+      if (!option.choices.empty() && !is_counts) {
+        for (const std::string& choice : option.choices)
+          range += (range.empty() ? "" : "|") + choice;
+        if (option.type == engine::OptionInfo::Type::Tree) range += "|FILE.json";
+      } else if (option.type == engine::OptionInfo::Type::Bool) {
+        range = "on|off";
+      } else {
+        range = fmt::format("{} to {}", option.min, option.max);
+        if (is_counts) range += " each, commas between";
+        for (const std::string& choice : option.choices) range += ", or " + choice;
+      }
+      text += fmt::format("  --set {}={}  ({}) {}\n", option.name, option.default_value, range,
+                          option.help);
+    }
+  }
+  return text;
+}
+
+std::string options_example(const std::string& decoder) {
+  const engine::DecoderInfo& asked = engine::decoder_named(decoder);
+  const engine::DecoderInfo& info =
+      asked.options.empty() ? engine::decoder_named("lookahead") : asked;
+  const engine::OptionInfo& option = info.options.front();
+  // Of one prompt a decoder whose texts take turns would show nothing of its own.
+  const char* prompt = engine::takes_turns(info.name) ? "--prompt-file assets/prompts/bundled.jsonl"
+                                                      : "--prompt \"Question: ...\"";
+  return fmt::format("--decoder {} --set {}={} {}", info.name, option.name, option.default_value,
+                     prompt);
+}
+
+}  // namespace app

@@ -1,0 +1,185 @@
+// The command line of `reason`: chain of thought and tree of thoughts.
+#include "app/cli/subcommands.h"
+#include "app/cli/options.h"
+#include "app/cli/numbers.h"
+#include "engine/event/reasoning_bounds.h"
+#include "engine/event/run_rules.h"
+
+namespace app {
+namespace {
+
+namespace bounds = engine::reasoning;
+
+/// The same as the window's form has.
+CLI::Validator within(engine::Bounds of) {
+  return whole_number(of.low, of.high);
+}
+
+/// Texts that take turns are as many as the decoder's own options say.
+void refuse_batch(const CLI::App& c, const ReasonOptions& o) {
+  if (!engine::takes_turns(o.decoder) || c.count("--batch") == 0) return;
+  throw CLI::ValidationError(
+      "--batch", "does nothing with " + o.decoder +
+                     ", whose texts take turns; --set branches=N says how many are under way, "
+                     "--set batch_verify=N how many of them one forward may judge");
+}
+
+/// What both ask for: which questions, which decoder, what becomes of it.
+void add_common(CLI::App& c, ReasonOptions& o) {
+  add_model_options(c, o.model);
+  add_draft_option(c, o.model);
+  c.add_option("--data", o.data,
+               "the folder of the open sets (default: $DECOSCOPE_DATA), or a file of records as "
+               "`data generate` prints them")
+      ->type_name("DIR|FILE");
+  c.add_option("--split", o.split, "of a generated task")
+      ->check(one_of({"train", "dev", "test"}))
+      ->capture_default_str();
+  c.add_option("--start", o.start, "index of the first question")
+      ->transform(within(bounds::kStart))
+      ->capture_default_str();
+  c.add_option("--count", o.count, "how many questions")
+      ->transform(within(bounds::kCount))
+      ->capture_default_str();
+  c.add_option("--decoder", o.decoder, "which decoder")
+      ->check(one_of(decoder_names()))
+      ->capture_default_str()
+      ->group("Decoder");
+  c.add_option("--set", o.set, "an option of the decoder; may be given several times")
+      ->type_name("NAME=VALUE")
+      ->group("Decoder");
+  c.add_option("--trace", o.trace, "write a trace of all runs (.json or .json.gz)")
+      ->type_name("FILE");
+  c.add_option("--record", o.record, "write a recording of all runs (.pdrun)")->type_name("FILE");
+  c.add_flag("--no-special", o.no_special, kNoSpecialHelp);
+  c.add_flag("--json", o.json, kJsonHelp);
+}
+
+void add_cot(CLI::App& group, CotOptions& o, Run& run) {
+  CLI::App* c = group.add_subcommand(
+      "cot",
+      "Chain of thought: a rationale by any decoder, then the answer. fastcot may end the "
+      "rationale early and go on from its approximate tokens");
+  add_common(*c, o);
+  c->add_option("--task", o.task,
+                "kb, arith (generated) or commonsenseqa, strategyqa, aqua (real; --data)")
+      ->capture_default_str();
+  c->add_option("--level", o.level, "of a generated task, 1 to 3")
+      ->transform(within(bounds::kLevel))
+      ->capture_default_str();
+  c->add_option("--shots", o.n_shots, "worked examples before each question (default: what fits)")
+      ->transform(whole_number(0, 100));
+  c->add_option("--prompts", o.prompts,
+                "another file of worked examples than assets/prompts/cot/ has for the task")
+      ->type_name("FILE");
+  c->add_option("--batch", o.batch, "questions in one forward")
+      ->transform(within(bounds::kBatch))
+      ->capture_default_str();
+  c->add_option("--max-tokens", o.max_tokens,
+                "of a rationale; with --decoder ar that is Truncated-CoT")
+      ->transform(within(bounds::kMaxTokens))
+      ->capture_default_str();
+  c->add_option("--repetition-penalty", o.repetition_penalty,
+                "the paper has 1.2; 1 suits the bundled models")
+      ->check(real_number(0, 100, Low::Excluded))
+      ->each([&o](const std::string&) { o.penalty_given = true; })
+      ->capture_default_str();
+  add_defaults_option(*c, o.model);
+  c->add_flag("--drop-approximate", o.drop_approximate,
+              "ask for the answer behind the exact tokens alone");
+  c->add_flag("--find-bound", o.find_bound,
+              "find the fewest iterations (stop=bound) that keep the accuracy on --count "
+              "questions: of an open set or a file drawn at random from --start on, of a generated "
+              "task those from --start on, which are random ones of their split");
+  c->add_option("--sample-seed", o.sample_seed, "of the questions --find-bound draws")
+      ->transform(seed_number())
+      ->capture_default_str();
+  c->add_option("--tolerance", o.tolerance, "points of accuracy --find-bound may lose")
+      ->check(real_number(0, 100))
+      ->capture_default_str();
+  c->footer([&o] {
+    return "Options of the decoder:\n" + options_help(o.decoder) +
+           "\nExample: decoscope reason cot --task kb --count 20\n"
+           "         decoscope reason cot --task kb --count 40 --find-bound";
+  });
+  c->callback([c, &o, &run] {
+    refuse_batch(*c, o);
+    run = [&o] { return reason_cot(o); };
+  });
+}
+
+void add_tot(CLI::App& group, TotOptions& o, Run& run) {
+  CLI::App* c = group.add_subcommand(
+      "tot",
+      "Tree of thoughts: level by level several thoughts are written and valued, and the best go "
+      "on; with any decoder, which changes the time and not the tree");
+  add_common(*c, o);
+  c->add_option("--task", o.task,
+                "arith, blocks, write (generated) or gsm8k, blocksworld, creative_writing (real; "
+                "--data)")
+      ->capture_default_str();
+  c->add_option("--level", o.level,
+                "of a generated task, 1 to 3 (default: arith and write 1, blocks 2)")
+      ->transform(within(bounds::kLevel));
+  c->add_option("--actions", o.n_actions,
+                "of blocks and blocksworld: problems whose shortest plan has so many (0: any)")
+      ->transform(within(bounds::kActions))
+      ->capture_default_str();
+  c->add_option("--depth", o.depth,
+                "levels, at most (default: arith and gsm8k 4, blocks and blocksworld 7, write and "
+                "creative_writing 2)")
+      ->transform(within(bounds::kDepth))
+      ->group("Tree");
+  c->add_option("--thoughts", o.n_thoughts, "written below each node")
+      ->transform(within(bounds::kThoughts))
+      ->capture_default_str()
+      ->group("Tree");
+  c->add_option("--beam", o.beam, "kept of each level")
+      ->transform(within(bounds::kBeam))
+      ->capture_default_str()
+      ->group("Tree");
+  c->add_option("--prompts", o.prompts,
+                "another file of prompts than assets/prompts/tot/ has for the task")
+      ->type_name("FILE")
+      ->group("Tree");
+  c->add_option("--temperature", o.temperature, "of the thoughts; at 0 those of a node are alike")
+      ->check(real_number(0))
+      ->capture_default_str()
+      ->group("Sampling");
+  c->add_option("--value-temperature", o.value_temperature, "of the evaluations")
+      ->check(real_number(0))
+      ->capture_default_str()
+      ->group("Sampling");
+  c->add_option("--seed", o.seed, "of the tree; every text of it has one of its own from this")
+      ->transform(seed_number())
+      ->capture_default_str()
+      ->group("Sampling");
+  c->add_option("--sampling", o.sampling,
+                "coupled: the same tree with every decoder; rejection: the papers' rule")
+      ->check(one_of({engine::kCoupled, engine::kRejection}))
+      ->capture_default_str()
+      ->group("Sampling");
+  c->add_option("--batch", o.batch, "texts in one forward")
+      ->transform(within(bounds::kBatch))
+      ->capture_default_str();
+  c->footer([&o] {
+    return "Options of the decoder:\n" + options_help(o.decoder) +
+           "\nExample: decoscope reason tot --count 1\n"
+           "         decoscope reason tot --task blocks --count 5 --beam 2 --decoder speculative";
+  });
+  c->callback([c, &o, &run] {
+    refuse_batch(*c, o);
+    run = [&o] { return reason_tot(o); };
+  });
+}
+
+}  // namespace
+
+void add_reason(CLI::App& app, Parsed& p, Run& run) {
+  CLI::App* group = app.add_subcommand("reason", "Answer questions by reasoning, and score them");
+  group->require_subcommand(1);
+  add_cot(*group, p.cot, run);
+  add_tot(*group, p.tot, run);
+}
+
+}  // namespace app

@@ -1,0 +1,46 @@
+// The subcommands of the command line: each adds itself and its options, and says what to run.
+#pragma once
+
+#include <functional>
+#include <string>
+
+#include <CLI/CLI.hpp>
+
+#include "app/cli/commands.h"
+
+namespace app {
+
+/// What was said, of whichever subcommand.
+struct Parsed {
+  GenerationOptions generate, compare;
+  BenchOptions bench;
+  DataOptions data;
+  TrainOptions train;
+  ModelCommandOptions model;
+  ScoreOptions score;
+  CotOptions cot;
+  TotOptions tot;
+  TraceOptions trace;
+  WindowCommandOptions window;
+  bool devices_json = false;
+  std::string decoder = "ar", decoders = "ar,jacobi,lookahead,prompt-lookup", rows, behind;
+};
+
+/// What to do once all is parsed. @return  the process's exit code
+using Run = std::function<int()>;
+
+// Those that decode (cli_decode.cpp).
+void add_generate(CLI::App& app, Parsed& p, Run& run);
+void add_compare(CLI::App& app, Parsed& p, Run& run);
+void add_bench(CLI::App& app, Parsed& p, Run& run);
+// Chain of thought and tree of thoughts (cli_reason.cpp).
+void add_reason(CLI::App& app, Parsed& p, Run& run);
+// Those that read and write files (cli_files.cpp).
+void add_data(CLI::App& app, Parsed& p, Run& run);
+void add_train(CLI::App& app, Parsed& p, Run& run);
+void add_model(CLI::App& app, Parsed& p, Run& run);
+/// Of `model`, which is there already.
+void add_score(CLI::App& app, Parsed& p, Run& run);
+void add_trace(CLI::App& app, Parsed& p, Run& run);
+
+}  // namespace app

@@ -1,0 +1,188 @@
+#include "app/cli/usage.h"
+
+#include <algorithm>
+#include <sstream>
+#include <string_view>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <CLI/CLI.hpp>
+
+#include "engine/base/closest_name.h"
+#include "engine/base/text.h"
+#include "kernels/error.h"
+
+namespace app {
+
+const CLI::App* deepest(const CLI::App& app) {
+  const CLI::App* at = &app;
+  while (!at->get_subcommands().empty()) at = at->get_subcommands().front();
+  return at;
+}
+
+std::string path_of(const CLI::App* at) {
+  const CLI::App* parent = at->get_parent();
+  return parent ? path_of(parent) + " " + at->get_name() : at->get_name();
+}
+
+namespace {
+
+/// Of "... not expected: c --b a", which lists the words last to first: the first option, or the
+/// first word where a command was expected.
+std::string unexpected_word(const std::string& message, bool command_expected) {
+  std::istringstream words(message.substr(std::min(message.rfind(": ") + 1, message.size())));
+  std::string word, first, first_option;
+  while (words >> word) {
+    first = word;
+    if (word.starts_with("-")) first_option = word;
+  }
+  return command_expected || first_option.empty() ? first : first_option;
+}
+
+/// A text as a shell takes it: at most 60 bytes of it, cut between characters.
+std::string in_shell_quotes(std::string text) {
+  const std::size_t end = engine::whole_characters(text, 60);
+  const bool is_cut = end < text.size();
+  text.resize(end);
+  std::string quoted = "\"";
+  for (const char c : text) {
+    if (c == '"' || c == '\\' || c == '$' || c == '`') quoted += '\\';
+    quoted += c == '\n' ? ' ' : c;
+  }
+  return quoted + (is_cut ? "...\"" : "\"");
+}
+
+/// What is meant by words where generate and compare expect none: a prompt without its option, or
+/// one whose quotes are missing. Empty: something else.
+std::string prompt_meant(const CLI::App& at) {
+  if (at.get_name() != "generate" && at.get_name() != "compare") return "";
+  std::vector<std::string> words = at.remaining();
+  for (const std::string& word : words) {
+    if (word.starts_with("-")) return "";
+  }
+  if (words.empty()) return "";
+  if (words.size() == 1 && words[0].ends_with(".jsonl") && at.count("--prompt-file") == 0) {
+    return fmt::format("{}: a file of prompts has its option: --prompt-file {}", words[0],
+                       in_shell_quotes(words[0]));
+  }
+  std::string text;
+  if (at.count("--prompt") > 0) text = at.get_option("--prompt")->as<std::string>();
+  for (const std::string& word : words) text += (text.empty() ? "" : " ") + word;
+  return fmt::format("{}: {}: --prompt {}", words[0],
+                     at.count("--prompt") > 0 ? "a prompt of several words needs quotes"
+                                              : "a prompt is given with its option",
+                     in_shell_quotes(text));
+}
+
+/// What a command that needs one more word takes there; empty where it needs none.
+std::vector<std::string> words_after(const CLI::App& at) {
+  std::vector<std::string> words;
+  if (at.get_name() == "bench") words = kBenches;
+  if (at.get_name() == "train") words = kTrainings;
+  for (const CLI::App* sub : at.get_subcommands([](const CLI::App*) { return true; }))
+    words.push_back(sub->get_name());
+  const CLI::Option* what = at.get_option_no_throw("what");
+  return what && what->count() > 0 ? std::vector<std::string>() : words;
+}
+
+/// "probe, step, decode or kernels".
+std::string listed(const std::vector<std::string>& words) {
+  return fmt::format("{}{}{}", fmt::join(words.begin(), words.end() - 1, ", "),
+                     words.size() > 1 ? " or " : "", words.back());
+}
+
+/// A command that needs one more word has none after it, or one that it does not know.
+/// @param words  those it knows, at least one
+std::string missing_word(const CLI::App& at, const std::vector<std::string>& words) {
+  for (const std::string& given : at.remaining()) {
+    if (given.starts_with("-")) continue;
+    const std::string meant = engine::did_you_mean(given, words);
+    return fmt::format("{}: no such command{}", given,
+                       meant.empty() ? ", expected " + listed(words) : meant);
+  }
+  return fmt::format("{}: found nothing after it, expected {}", at.get_name(), listed(words));
+}
+
+std::string with_help(const std::string& message, const CLI::App* at) {
+  return fmt::format("{}; `{} --help` lists what there is", message, path_of(at));
+}
+
+/// Options whose value is any text, an empty one included.
+bool takes_any_text(const CLI::Option& option) {
+  return option.check_lname("prompt");
+}
+
+[[noreturn]] void refuse_missing_value(const CLI::App& at,
+                                       const std::string& option,
+                                       const std::string& found) {
+  throw kernels::Error(kernels::ErrorCode::Usage,
+                       with_help(option + ": found " + found + ", expected a value", &at));
+}
+
+/// "--name=" of an option that this command has; CLI11 would take the next word as its value.
+void refuse_bare_equals(const CLI::App& at, int argc, const char* const* argv) {
+  for (int i = 1; i < argc; i++) {
+    const std::string word = argv[i];
+    if (word == "--") return;
+    if (std::string_view(argv[i - 1]) == "--prompt") continue;
+    if (!word.starts_with("--") || word.find('=') != word.size() - 1) continue;
+    const std::string name = word.substr(0, word.size() - 1);
+    const CLI::Option* option = at.get_option_no_throw(name);
+    if (option && option->get_items_expected_max() > 0 && !takes_any_text(*option))
+      refuse_missing_value(at, name, "nothing after it");
+  }
+}
+
+}  // namespace
+
+void refuse_missing_values(const CLI::App& app, int argc, const char* const* argv) {
+  const CLI::App* at = deepest(app);
+  refuse_bare_equals(*at, argc, argv);
+  for (const CLI::App* command : {&app, at}) {
+    for (const CLI::Option* option : command->get_options({})) {
+      if (option->get_items_expected_max() == 0 || takes_any_text(*option)) continue;
+      for (const std::string& value : option->results()) {
+        if (value.empty()) refuse_missing_value(*at, option->get_name(), "nothing after it");
+        const std::string name = value.substr(0, value.find('='));
+        if (name.starts_with("--") && at->get_option_no_throw(name))
+          refuse_missing_value(*at, option->get_name(), "the option " + name + " after it");
+      }
+    }
+  }
+}
+
+std::string usage_message(const CLI::App& app, const CLI::ParseError& error) {
+  const CLI::App* at = deepest(app);
+  std::string message = error.what();
+  std::replace(message.begin(), message.end(), '\n', ' ');
+  if (error.get_exit_code() == static_cast<int>(CLI::ExitCodes::ExtrasError)) {
+    if (const std::string meant = prompt_meant(*at); !meant.empty()) return meant;
+    const std::string culprit = unexpected_word(message, at == &app);
+    if (at == &app && culprit.ends_with(".pdrun"))
+      return fmt::format("{}: a recording has its option: --open {}", culprit,
+                         in_shell_quotes(culprit));
+    std::vector<std::string> known;
+    for (const CLI::Option* option : at->get_options({})) {
+      for (const std::string& name : option->get_lnames()) known.push_back("--" + name);
+    }
+    const auto subcommands = at->get_subcommands([](const CLI::App*) { return true; });
+    for (const CLI::App* sub : subcommands) known.push_back(sub->get_name());
+    if (subcommands.empty() && !culprit.starts_with("-"))
+      message = fmt::format("{}: a word more than {} takes", culprit, path_of(at));
+    else
+      message =
+          fmt::format("{}: no such {}{}", culprit, culprit.starts_with("-") ? "option" : "command",
+                      engine::did_you_mean(culprit, known));
+  }
+  if (error.get_exit_code() == static_cast<int>(CLI::ExitCodes::ArgumentMismatch) &&
+      message.ends_with(" missing")) {
+    message = message.substr(0, message.find(": ")) + ": found nothing after it, expected a value";
+  }
+  if (error.get_exit_code() == static_cast<int>(CLI::ExitCodes::RequiredError)) {
+    const std::vector<std::string> words = words_after(*at);
+    if (at != &app && !words.empty()) message = missing_word(*at, words);
+  }
+  return with_help(message, at);
+}
+
+}  // namespace app

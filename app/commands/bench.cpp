@@ -1,0 +1,486 @@
+// Measures this machine and this engine: `bench probe|step|decode|kernels`.
+#include <sys/resource.h>
+#include <algorithm>
+#include <chrono>
+#include <fstream>
+#include <optional>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "app/cli/commands.h"
+#include "app/commands/generation.h"
+#include "app/commands/notes.h"
+#include "app/cli/paths.h"
+#include "app/commands/report.h"
+#include "app/commands/step_times.h"
+#include "app/cli/terminal.h"
+#include "engine/base/table.h"
+#include "engine/store/memory_plan.h"
+#include "kernels/cpu/probe.h"
+
+namespace app {
+namespace {
+
+using nlohmann::json;
+
+double now_ms() {
+  return std::chrono::duration<double, std::milli>(
+             std::chrono::steady_clock::now().time_since_epoch())
+      .count();
+}
+
+std::int64_t peak_rss_bytes() {
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  return usage.ru_maxrss * 1024LL;
+}
+
+/// 0 or, after Ctrl+C, the code of what was cancelled.
+int exit_code() {
+  return interrupted() ? static_cast<int>(engine::ErrorCode::Cancelled) : 0;
+}
+
+/// A document, which says so if Ctrl+C left it short; what was not measured is null or absent.
+void print_document(json document) {
+  if (interrupted()) document["stopped"] = true;
+  print(dumped(document));
+}
+
+/// Null once Ctrl+C was pressed: what comes after costs time.
+json read_probe(kernels::Device& device) {
+  const std::optional<double> gbps = read_gbps(device);
+  return gbps ? json(*gbps) : json(nullptr);
+}
+json multiply_probe(kernels::Device& device, kernels::DType dtype) {
+  if (interrupted() || !kernels::cpu::has_probes(device)) return nullptr;
+  return kernels::cpu::multiply_gflops(device, dtype);
+}
+
+/// A number with its unit, or "not measured".
+std::string measured(const json& value, const char* format) {
+  return value.is_number() ? fmt::format(fmt::runtime(format), value.get<double>())
+                           : std::string("not measured");
+}
+
+/// What makes the products of a prompt's whole blocks; null: they are a step's.
+json prompts_json(const kernels::Device& device) {
+  const std::string products = device.prompt_products();
+  return products.empty() ? json(nullptr) : json(products);
+}
+
+json probe_json(kernels::Device& device, kernels::DType dtype) {
+  json machine = machine_json(device);
+  machine["read_gbps"] = read_probe(device);
+  machine["gflops"] = multiply_probe(device, dtype);
+  return machine;
+}
+
+int bench_probe(const BenchOptions& options) {
+  engine::ModelStore store(assets_dir(), options.model.n_threads);
+  kernels::Device& device = store.device(options.model.device);
+  json out = machine_json(device);
+  out["read_gbps"] = read_probe(device);
+  out["gflops"] = json::object();
+  for (const kernels::DType dtype :
+       {kernels::DType::F32, kernels::DType::BF16, kernels::DType::F16}) {
+    out["gflops"][kernels::name_of(dtype)] = multiply_probe(device, dtype);
+  }
+  const bool probed = kernels::cpu::has_probes(device);
+  const std::string reason = device.name() +
+                             ": the probes are loops of the CPU's and measure no other device; "
+                             "`bench step` and `bench kernels` measure what this one does";
+  out["reason"] = probed ? json(nullptr) : json(reason);
+  if (options.json) {
+    print_document(out);
+  } else if (!probed) {
+    print(reason + "\n");
+  } else {
+    print(fmt::format(
+        "{}, {} threads, kernels {}\n  memory read   {}\n  f32 multiply  {}\n  bf16 "
+        "multiply {}\n",
+        out["cpu"].get<std::string>(), device.n_threads(), device.ops().name,
+        measured(out["read_gbps"], "{:.1f} GB/s"), measured(out["gflops"]["f32"], "{:.0f} GFLOP/s"),
+        measured(out["gflops"]["bf16"], "{:.0f} GFLOP/s")));
+  }
+  return exit_code();
+}
+
+/// @param n_after  positions that must be free after the context
+/// @throws Error(Resources)  naming the range of --context where the model has no such room
+void check_context(const BenchOptions& options, const engine::Model& model, int n_after) {
+  const int most = model.max_seq_len() - n_after;
+  if (options.context <= most) return;
+  throw engine::Error(
+      engine::ErrorCode::Resources,
+      fmt::format("--context: found {}, expected a whole number from 1 to {}: the context of {} "
+                  "holds {} tokens, {} of them for what is measured",
+                  options.context, std::max(most, 1), model.name(), model.max_seq_len(), n_after));
+}
+
+std::vector<engine::TokenId> context_tokens(int n, int vocab_size) {
+  std::vector<engine::TokenId> tokens;
+  for (std::int64_t i = 0; i < n; i++)
+    tokens.push_back(static_cast<engine::TokenId>((5 * i + 1) % vocab_size));
+  return tokens;
+}
+
+/// Plain decoding of a few tokens after `context` others, so that what follows can state the memory
+/// of `generate`.
+void generate_a_little(engine::LoadedModel& loaded, int context) {
+  engine::RunRequest run{
+      .prompt_id = "bench", .decoder = "ar", .max_tokens = 16, .ignore_eos = true};
+  run.prompt_tokens = context_tokens(context, loaded.model->vocab_size());
+  engine::run_to_end(loaded, run, 0, nullptr, interrupted);
+}
+
+/// What each row count took beside the roofline of this run; absent where a probe is.
+json step_rows(const engine::Model& model,
+               const json& machine,
+               const std::vector<int>& counts,
+               const std::vector<double>& ms) {
+  const auto weight_bytes = static_cast<double>(model.weight_bytes());
+  const double multiplies = 2 * weight_bytes / kernels::bytes_of(model.dtype());
+  json rows = json::array();
+  for (std::size_t i = 0; i < ms.size(); i++) {
+    json row = {{"rows", counts[i]},
+                {"ms", ms[i]},
+                {"ratio", ms[i] / ms[0]},
+                {"roofline_ms", nullptr},
+                {"roofline_fraction", nullptr}};
+    if (machine["read_gbps_after"].is_number()) {
+      const double gbps =
+          (machine["read_gbps"].get<double>() + machine["read_gbps_after"].get<double>()) / 2;
+      const double memory_ms = weight_bytes / gbps * 1e-6;
+      const double compute_ms = multiplies * counts[i] / machine["gflops"].get<double>() * 1e-6;
+      const double roofline_ms = std::max(memory_ms, compute_ms);
+      row["roofline_ms"] = roofline_ms;
+      row["roofline_fraction"] = roofline_ms / ms[i];
+    }
+    rows.push_back(row);
+  }
+  return rows;
+}
+
+/// The rows for people: a ratio to the memory's roofline means nothing for weights read from a
+/// cache.
+std::string step_table(const json& rows, std::int64_t weight_bytes, std::int64_t cache_bytes) {
+  std::vector<std::vector<std::string>> text = {
+      {"rows", "ms", "of first", "roofline ms", "reached"}};
+  bool any_above = false;
+  for (const json& row : rows) {
+    const json& reached = row["roofline_fraction"];
+    const bool above = reached.is_number() && beats_memory(reached.get<double>());
+    any_above = any_above || above;
+    text.push_back(
+        {fmt::format("{}", row["rows"].get<int>()), fmt::format("{:.3f}", row["ms"].get<double>()),
+         fmt::format("{:.2f}x", row["ratio"].get<double>()), measured(row["roofline_ms"], "{:.3f}"),
+         above ? ">1" : measured(reached, "{:.2f}")});
+  }
+  return engine::aligned_table(text) +
+         (any_above ? why_above_roofline(weight_bytes, cache_bytes) : "");
+}
+
+/// Adds to each of the rows what its first steps behind a prompt take.
+void add_race_steps(json& rows, const std::vector<std::vector<MeanSteps>>& times, bool drafts) {
+  for (std::size_t i = 0; i < rows.size(); i++) {
+    rows[i]["behind"] = json::array();
+    if (i >= times.size()) continue;  // Ctrl+C
+    for (const MeanSteps& mean : times[i])
+      rows[i]["behind"].push_back({{"steps", mean.steps},
+                                   {"ms", mean.ms},
+                                   {"draft_ms", drafts ? json(mean.draft_ms) : json(nullptr)}});
+  }
+}
+
+/// The same for people: a line each.
+std::string race_step_table(const json& rows) {
+  std::vector<std::vector<std::string>> text = {
+      {"rows", "first steps", "ms", "of going on", "draft ms a step"}};
+  for (const json& row : rows)
+    for (const json& mean : row["behind"])
+      text.push_back({fmt::format("{}", row["rows"].get<int>()),
+                      fmt::format("{}", mean["steps"].get<int>()),
+                      fmt::format("{:.3f}", mean["ms"].get<double>()),
+                      fmt::format("{:.2f}x", mean["ms"].get<double>() / row["ms"].get<double>()),
+                      measured(mean["draft_ms"], "{:.3f}")});
+  return engine::aligned_table(text);
+}
+
+int bench_step(const BenchOptions& options) {
+  engine::ModelStore store(assets_dir(), options.model.n_threads);
+  engine::ModelRequest request = model_request(options.model);
+  request.needs_tokenizer = false;
+  request.generation = engine::GenerationUse::Silent;
+  const std::vector<std::string> decoders{options.decoder};
+  check_helpers(helpers_of(options.model), decoders);
+  const engine::RunModels models = load(store, request, helpers_of(options.model), decoders);
+  const engine::LoadedHeads* heads = models.heads_of(options.decoder);
+  engine::Model& model = *models.target.model;
+  // Two at least: the prompt's last token and the one that is decoded after it.
+  check_context(options, model, std::max(2, std::ranges::max(options.rows)));
+  generate_a_little(models.target, options.context);
+  const std::int64_t generate_peak = peak_rss_bytes();  // before the probe takes its buffer
+  json machine = probe_json(model.device(), model.dtype());
+  const StepTiming timing{.rows = options.rows,
+                          .context = options.context,
+                          .repeat = options.repeat,
+                          .n_texts = options.n_texts};
+  const StepTimes times = interrupted() ? StepTimes() : time_steps(model, timing);
+  std::vector<std::vector<MeanSteps>> behind;
+  if (!options.behind.empty() && !interrupted()) {
+    ProgressLine line("steps behind prompts");
+    behind = time_race_steps(model, timing,
+                             {.steps = options.behind,
+                              .draft = models.draft ? models.draft->model.get() : nullptr,
+                              .heads = heads ? heads->heads.get() : nullptr,
+                              .n_forwards = options.n_draft_forwards,
+                              .n_anew = options.n_anew},
+                             [&](int done) { line.show(done, options.repeat, "repeats"); });
+  }
+  machine["read_gbps_after"] = read_probe(model.device());
+  machine["last_level_cache_bytes"] = engine::last_level_cache_bytes();
+  const json &before = machine["read_gbps"], &after = machine["read_gbps_after"];
+  json is_disturbed;  // null where a probe is missing
+  if (before.is_number() && after.is_number()) {
+    is_disturbed = disturbed(before, after);
+    if (is_disturbed) print_error("note: " + why_disturbed(before, after));
+  }
+  json rows = step_rows(model, machine, options.rows, times.ms);
+  if (!options.behind.empty()) add_race_steps(rows, behind, models.draft || heads);
+  const auto counted = [](std::int64_t n) { return n > 0 ? json(n) : json(nullptr); };
+  json out = {{"machine", machine},
+              {"model", model.name()},
+              {"scale", engine::name_of(model.scale())},
+              {"dtype", kernels::name_of(model.dtype())},
+              {"context", options.context},
+              {"texts", options.n_texts},
+              {"weight_bytes", model.weight_bytes()},
+              {"cache_bytes", times.cache_bytes},
+              {"cache_bytes_per_token",
+               number_json(engine::memory_plan(model.config(), model.dtype()).cache_per_token)},
+              {"generate_peak_rss_bytes", generate_peak},
+              {"launches_per_step", counted(times.n_launches)},
+              {"kernels_per_step", counted(times.n_kernels)},
+              {"prompts", prompts_json(model.device())},
+              {"disturbed", is_disturbed},
+              {"rows", rows}};
+  if (options.json) {
+    print_document(out);
+    return exit_code();
+  }
+  print(fmt::format(
+      "{} {} at {}, context {}, {} threads, kernels {}\n  weights {:.1f} MB, peak memory of "
+      "generate "
+      "{:.1f} MB; read {} before, {} after; {}\n",
+      model.name(), kernels::name_of(model.dtype()), engine::name_of(model.scale()),
+      options.context, model.device().n_threads(), model.device().ops().name,
+      static_cast<double>(model.weight_bytes()) * 1e-6, static_cast<double>(generate_peak) * 1e-6,
+      measured(machine["read_gbps"], "{:.1f} GB/s"),
+      measured(machine["read_gbps_after"], "{:.1f} GB/s"),
+      measured(machine["gflops"], "{:.0f} GFLOP/s")));
+  print(step_table(rows, model.weight_bytes(), engine::last_level_cache_bytes()));
+  if (!options.behind.empty()) print("\n" + race_step_table(rows));
+  return exit_code();
+}
+
+/// What the runs of bench decode came to. None: Ctrl+C came before the first token.
+struct DecodeRuns {
+  std::vector<double> speeds, prefills;  // a value for each run
+  std::size_t n_tokens = 0;
+  double tokens_per_step = 0;
+};
+
+/// After Ctrl+C the run under way counts only where there is no whole one: it is shorter.
+DecodeRuns decode_runs(const engine::RunModels& models,
+                       const engine::RunRequest& request,
+                       int n_repeats) {
+  DecodeRuns runs;
+  for (int repeat = 0; repeat < n_repeats && !interrupted(); repeat++) {
+    const engine::RunResult result = engine::run_to_end(models, request, 0, nullptr, interrupted);
+    if (result.tokens.empty() || (interrupted() && !runs.speeds.empty())) break;
+    runs.speeds.push_back(result.tokens_per_second());
+    runs.prefills.push_back(result.prefill_ms);
+    runs.n_tokens = result.tokens.size();
+    runs.tokens_per_step = result.tokens_per_step();
+  }
+  return runs;
+}
+
+json decode_document(const engine::RunModels& models,
+                     const BenchOptions& options,
+                     const DecodeRuns& runs) {
+  const engine::Model& model = *models.target.model;
+  const bool any = !runs.speeds.empty();
+  const auto [low, high] = std::minmax_element(runs.speeds.begin(), runs.speeds.end());
+  const auto figure = [&](double value) { return any ? json(value) : json(nullptr); };
+  json out = {{"machine", machine_json(model.device())},
+              {"decoder", options.decoder},
+              {"model", model.name()},
+              {"dtype", kernels::name_of(model.dtype())},
+              {"scale", engine::name_of(model.scale())},
+              {"context", options.context},
+              {"tokens", runs.n_tokens},
+              {"tokens_per_step", figure(runs.tokens_per_step)},
+              {"tokens_per_second", figure(median(runs.speeds))},
+              {"min", figure(any ? *low : 0)},
+              {"max", figure(any ? *high : 0)},
+              {"n", runs.speeds.size()},
+              {"prefill_ms", figure(median(runs.prefills))},
+              {"prompts", prompts_json(model.device())},
+              {"peak_rss_bytes", peak_rss_bytes()},
+              {"weight_bytes", model.weight_bytes()}};
+  if (models.draft) {
+    out["draft"] = models.draft->model->name();
+    out["draft_weight_bytes"] = models.draft->model->weight_bytes();
+  }
+  if (const engine::LoadedHeads* heads = models.heads_of(options.decoder))
+    out["heads"] = heads->files.name;
+  return out;
+}
+
+int bench_decode(const BenchOptions& options) {
+  engine::ModelStore store(assets_dir(), options.model.n_threads);
+  engine::ModelRequest request = model_request(options.model);
+  request.needs_tokenizer = false;
+  request.generation = engine::GenerationUse::Silent;
+  const std::vector<std::string> decoders{options.decoder};
+  engine::RunRequest run{.prompt_id = "bench",
+                         .decoder = options.decoder,
+                         .options = options_for(options.decoder, decoders, options.set),
+                         .max_tokens = options.max_tokens,
+                         .ignore_eos = true};
+  check_options(run.decoder, run.options);
+  check_helpers(helpers_of(options.model), decoders);
+  engine::RunModels models = load(store, request, helpers_of(options.model), decoders);
+  load_ranks(store, models, run.decoder, run.options);
+  engine::Model& model = *models.target.model;
+  check_context(options, model, /*n_after=*/1);
+  run.prompt_tokens = context_tokens(options.context, model.vocab_size());
+  const DecodeRuns runs = decode_runs(models, run, options.repeat);
+  const json out = decode_document(models, options, runs);
+  if (options.json) {
+    print_document(out);
+  } else if (!runs.speeds.empty()) {
+    const std::string by = model.device().prompt_products();
+    print(fmt::format(
+        "{} {}, {}: {:.1f} tokens/s (min {:.1f}, max {:.1f}, n {}), {:.2f} tokens a step, prefill "
+        "of {} tokens {:.1f} ms{}, peak memory {:.1f} MB\n",
+        model.name(), kernels::name_of(model.dtype()), options.decoder,
+        out["tokens_per_second"].get<double>(), out["min"].get<double>(), out["max"].get<double>(),
+        runs.speeds.size(), runs.tokens_per_step, options.context, out["prefill_ms"].get<double>(),
+        by.empty() ? "" : " by " + by, out["peak_rss_bytes"].get<double>() * 1e-6));
+  }
+  return exit_code();
+}
+
+/// A matrix of a model: y [rows, n] = x [rows, k] W^T.
+struct MatrixShape {
+  const char* name;
+  int n, k;
+};
+
+/// One matrix as a multiply, for each row count; after Ctrl+C those that were measured.
+json multiply_figures(kernels::Device& device,
+                      kernels::DType dtype,
+                      const MatrixShape& shape,
+                      const BenchOptions& options) {
+  const std::vector<float> w(static_cast<std::size_t>(shape.n) * shape.k, 0.01f);
+  kernels::DeviceBuffer packed(device, device.ops().packed_bytes(dtype, shape.n, shape.k),
+                               "the matrix that is measured");
+  device.ops().pack(device, w.data(), kernels::DType::F32, shape.n, shape.k, dtype, packed.data());
+  const kernels::PackedMatrix matrix{packed.data(), shape.n, shape.k, dtype};
+  json results = json::array();
+  for (const int rows : options.rows) {
+    kernels::DeviceBuffer x(device, 4LL * rows * shape.k, "a product's rows"),
+        y(device, 4LL * rows * shape.n, "a product's rows");
+    const std::vector<float> host(static_cast<std::size_t>(rows) * shape.k, 0.5f);
+    device.ops().upload(device, x.data(), host.data(), x.bytes());
+    std::vector<double> us;
+    for (int repeat = 0; repeat < options.repeat + 2 && !interrupted(); repeat++) {
+      const double start = now_ms();
+      device.ops().matmul(device, matrix, x.f32(), shape.k, rows, y.f32(), shape.n, nullptr, false);
+      float first = 0;  // waits where operations are only asked for
+      device.ops().download(device, &first, y.data(), sizeof first);
+      if (repeat >= 2) us.push_back((now_ms() - start) * 1e3);
+    }
+    if (us.empty()) break;  // Ctrl+C
+    const double flops = 2.0 * rows * shape.n * shape.k;
+    results.push_back({{"kernel", "matmul"},
+                       {"shape", shape.name},
+                       {"n", shape.n},
+                       {"k", shape.k},
+                       {"rows", rows},
+                       {"us", median(us)},
+                       {"gflops", flops / median(us) * 1e-3},
+                       {"gbps", static_cast<double>(packed.bytes()) / median(us) * 1e-3}});
+  }
+  return results;
+}
+
+std::string multiply_table(const json& results) {
+  std::vector<std::vector<std::string>> rows = {{"matmul", "rows", "us", "GFLOP/s", "GB/s"}};
+  for (const json& r : results) {
+    rows.push_back({r["shape"].get<std::string>(), fmt::format("{}", r["rows"].get<int>()),
+                    fmt::format("{:.1f}", r["us"].get<double>()),
+                    fmt::format("{:.0f}", r["gflops"].get<double>()),
+                    fmt::format("{:.1f}", r["gbps"].get<double>())});
+  }
+  return engine::aligned_table(rows);
+}
+
+/// The matrices of a model of shape M one by one: where a step's time goes.
+int bench_kernels(const BenchOptions& options) {
+  engine::ModelStore store(assets_dir(), options.model.n_threads);
+  kernels::Device& device = store.device(options.model.device);
+  const kernels::DType dtype =
+      kernels::dtype_named(options.model.dtype.empty() ? "bf16" : options.model.dtype)
+          .value_or(kernels::DType::BF16);
+  const MatrixShape shapes[] = {{"M qkv", 2304, 768},
+                                {"M out", 768, 768},
+                                {"M gate+up", 4096, 768},
+                                {"M down", 768, 2048},
+                                {"M head", 32000, 768}};
+  json results = json::array();
+  for (const MatrixShape& shape : shapes) {
+    for (json& figures : multiply_figures(device, dtype, shape, options))
+      results.push_back(std::move(figures));
+  }
+  if (options.json) {
+    print_document({{"machine", machine_json(device)},
+                    {"dtype", kernels::name_of(dtype)},
+                    {"kernels", std::move(results)}});
+  } else {
+    print(multiply_table(results));
+  }
+  return exit_code();
+}
+
+}  // namespace
+
+int bench(const BenchOptions& options) {
+  const auto refuse = [&](const char* why) {
+    throw engine::Error(engine::ErrorCode::Usage, fmt::format("bench {}: {}", options.what, why));
+  };
+  if (!options.set.empty() && options.what != "decode") refuse("--set belongs to bench decode");
+  if (options.behind.empty() &&
+      (options.n_anew != 0 || options.n_draft_forwards != BenchOptions().n_draft_forwards))
+    refuse("--anew and --draft-forwards belong to bench step --behind");
+  if (options.what != "step" && (options.n_texts != 1 || !options.behind.empty()))
+    refuse("--texts and --behind belong to bench step");
+  const bool drafts =
+      options.decoder != "ar" || !options.model.draft.empty() || !options.model.heads.empty();
+  if (drafts && options.what != "decode" && options.behind.empty())
+    refuse("--decoder, --draft and --heads belong to bench decode and to bench step --behind");
+  if (drafts && options.what == "step") {
+    const engine::DecoderInfo& info = engine::decoder_named(options.decoder);
+    if (!info.needs_draft && !info.needs_heads)
+      refuse("--decoder names one with a draft model or draft heads, for they work between steps");
+  }
+  if (options.what == "probe") return bench_probe(options);
+  if (options.what == "step") return bench_step(options);
+  if (options.what == "decode") return bench_decode(options);
+  return bench_kernels(options);
+}
+
+}  // namespace app

@@ -1,0 +1,571 @@
+#include <algorithm>
+#include <exception>
+#include <memory>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "app/cli/commands.h"
+#include "app/commands/generation.h"
+#include "app/commands/notes.h"
+#include "app/commands/outputs.h"
+#include "app/cli/paths.h"
+#include "app/commands/race_turns.h"
+#include "app/commands/reason_run.h"
+#include "app/commands/report.h"
+#include "app/cli/terminal.h"
+#include "engine/event/clock.h"
+#include "engine/base/counted.h"
+#include "engine/event/run_rules.h"
+#include "engine/base/table.h"
+#include "engine/model/model.h"
+#include "engine/run/agreement.h"
+#include "engine/run/rows_alone.h"
+#include "engine/run/scheduler.h"
+
+namespace app {
+namespace {
+
+/// Where the race stands: which prompts and decoder, and how far that turn is.
+class RaceProgress {
+ public:
+  RaceProgress(std::size_t n_prompts, std::size_t n_decoders, const GenerationOptions& options)
+      : n_prompts_(n_prompts),
+        n_repeats_(static_cast<std::size_t>(options.repeat)),
+        n_runs_(static_cast<double>(n_prompts * n_decoders * n_repeats_)),
+        max_tokens_(options.max_tokens) {}
+
+  /// @param prompt  the first of the turn's texts, of all prompts
+  void begin(std::size_t prompt, std::size_t n_texts, int repeat, const std::string& lane) {
+    place_ = n_texts > 1 ? fmt::format("prompts {}-{}/{}", prompt + 1, prompt + n_texts, n_prompts_)
+                         : fmt::format("prompt {}/{}", prompt + 1, n_prompts_);
+    if (n_repeats_ > 1) place_ += fmt::format(", repeat {}/{}", repeat + 1, n_repeats_);
+    place_ += ", " + lane;
+    show_tokens(0);
+  }
+  void show_tokens(std::size_t n_tokens) {
+    show(static_cast<double>(n_tokens) / max_tokens_, fmt::format("{} tokens", n_tokens));
+  }
+  void show_texts(int n_ended, int n_texts) {
+    show(n_ended, fmt::format("{} of {} texts", n_ended, n_texts));
+  }
+  void show_rows_alone(std::size_t n_texts) {
+    show(static_cast<double>(n_texts), "its rows once more, alone");
+  }
+  void end(std::size_t n_texts) { n_runs_done_ += static_cast<double>(n_texts); }
+  void finish() { line_.finish(); }
+
+ private:
+  /// @param n_runs  of this turn
+  void show(double n_runs, const std::string& words) {
+    line_.show_words((n_runs_done_ + n_runs) / n_runs_, place_ + ", " + words);
+  }
+
+  ProgressLine line_{"compare"};
+  std::size_t n_prompts_, n_repeats_;
+  double n_runs_, n_runs_done_ = 0;
+  int max_tokens_;
+  std::string place_;
+};
+
+/// Sums over the prompts of one lane.
+struct Totals {
+  double tokens = 0, steps = 0;
+  double decode_ms = 0;                          // what the lane was charged with
+  double rows_ms = 0, drafting_ms = 0;           // of the same texts, where rows ran once more
+  double whole_decode_ms = 0, ar_decode_ms = 0;  // of runs that no bound cut, and of AR there
+  int n = 0, n_identical = 0, n_compared = 0;
+  int n_alone = 0;       // texts whose rows ran once more
+  bool lossless = true;  // with the options and the sampling asked for
+};
+
+/// A lane with its models, and the lane it is compared with: plain decoding by the same model.
+struct RacingLane {
+  LaneOption of;
+  engine::RunModels models;
+  std::size_t baseline = 0;  // index among the lanes
+  bool asked = true;         // else it runs to be compared with alone
+  /// Of a lane that decodes the prompts of a group at once; null: one after the other.
+  std::unique_ptr<engine::Scheduler> scheduler = nullptr;
+  std::size_t n_branches = 1;  // texts under way at once, at the most
+};
+
+/// Gives a lane whose texts take turns its branches, where there is more than one prompt.
+void schedule(RacingLane& lane, const GenerationOptions& options, std::size_t n_prompts) {
+  if (!engine::takes_turns(lane.of.decoder) || n_prompts < 2) return;
+  const engine::OptionValues set = options_for(lane.of.decoder, options.decoders, options.set);
+  lane.scheduler = engine::make_scheduler(lane.models, lane.of.decoder, set, 1);
+  const auto branches = static_cast<std::size_t>(lane.scheduler->figures().at("branches"));
+  lane.n_branches = std::min(branches, n_prompts);
+}
+
+/// The lanes asked for, behind plain decoding of each model that has no such lane: without it there
+/// is neither a speed-up nor an agreement to report.
+std::vector<RacingLane> lanes_of(engine::ModelStore& store,
+                                 const GenerationOptions& options,
+                                 std::size_t n_prompts) {
+  const auto is_baseline = [&](const LaneOption& lane, const std::string& model) {
+    return lane.decoder == "ar" && model_of(lane, options) == model;
+  };
+  std::vector<LaneOption> all = options.lanes;
+  for (const LaneOption& lane : options.lanes) {
+    const std::string model = model_of(lane, options);
+    const bool there = std::ranges::any_of(
+        all, [&](const LaneOption& other) { return is_baseline(other, model); });
+    const std::string name = lane.model.empty() ? "ar" : "ar@" + lane.model;
+    if (!there) all.insert(all.begin(), {.name = name, .decoder = "ar", .model = lane.model});
+  }
+  const std::vector<engine::RunModels> models = load_lanes(store, options, all, n_prompts > 1);
+  const std::size_t n_added = all.size() - options.lanes.size();
+  std::vector<RacingLane> lanes;
+  for (std::size_t i = 0; i < all.size(); i++) {
+    const std::string& model = model_of(all[i], options);
+    const auto baseline = std::ranges::find_if(
+        all, [&](const LaneOption& other) { return is_baseline(other, model); });
+    lanes.push_back({.of = all[i],
+                     .models = models[i],
+                     .baseline = static_cast<std::size_t>(baseline - all.begin()),
+                     .asked = i >= n_added});
+    schedule(lanes.back(), options, n_prompts);
+  }
+  return lanes;
+}
+
+/// Prompts that are raced and reported together: what each lane is asked, [texts][lanes].
+struct Group {
+  std::size_t first = 0;  // of all prompts
+  std::vector<std::vector<engine::RunRequest>> requests;
+
+  std::size_t n_texts() const { return requests.size(); }
+};
+
+/// The next prompts, as many as the lane of most branches has at once. One that a lane cannot take
+/// ends the group before it: what others came to is told before it fails.
+/// @throws Error  if the first cannot be taken
+Group next_group(const std::vector<RacingLane>& lanes,
+                 const GenerationOptions& options,
+                 const std::vector<Prompt>& prompts,
+                 std::size_t first) {
+  std::size_t n_texts = 1;
+  for (const RacingLane& lane : lanes) n_texts = std::max(n_texts, lane.n_branches);
+  Group group{.first = first, .requests = {}};
+  for (std::size_t at = first; at < std::min(first + n_texts, prompts.size()); at++) {
+    std::vector<engine::RunRequest> requests;
+    try {
+      for (const RacingLane& lane : lanes) {
+        requests.push_back(request_for(options, prompts[at], lane.of.decoder, lane.models.target));
+        requests.back().race = static_cast<std::uint32_t>(at) + 1;
+        requests.back().lane = static_cast<int>(requests.size()) - 1;
+      }
+    } catch (const engine::Error&) {
+      if (at == first) throw;
+      break;  // it begins the next group
+    }
+    group.requests.push_back(std::move(requests));
+  }
+  return group;
+}
+
+/// What a group of prompts came to in one lane. Times are medians over the repeats.
+struct LaneResults {
+  std::vector<engine::RunResult> texts;
+  std::vector<engine::RunId> runs;  // of the first repeat
+  /// What the lane is charged with: its texts' own compute or, where they are under way at once,
+  /// the time that passed.
+  double decode_ms = 0;
+  /// [texts] what each one's rows took alone, and its drafts; empty: not measured.
+  std::vector<double> rows_ms, drafting_ms;
+};
+
+/// What a turn came to.
+struct Decoded {
+  std::vector<engine::RunResult> texts;  // after Ctrl+C those that were begun
+  double wall_ms = 0;  // where they were under way at once: that passed, reading prompts apart
+};
+
+/// One text of a lane that decodes them one after the other.
+Decoded decode_text(const RacingLane& lane,
+                    const engine::RunRequest& request,
+                    engine::RunId run,
+                    engine::EventSink* events,
+                    RaceProgress& progress) {
+  const auto show = [&](const engine::Lane& running) {
+    progress.show_tokens(running.sequence.generated().size());
+  };
+  return {.texts = {engine::run_to_end(lane.models, request, run, events, interrupted, show)}};
+}
+
+/// One turn.
+/// @param run     the first text's; the others' follow
+/// @param events  or null
+Decoded decode_turn(const RacingLane& lane,
+                    const Turn& turn,
+                    const Group& group,
+                    engine::RunId run,
+                    engine::EventSink* events,
+                    RaceProgress& progress) {
+  if (!lane.scheduler)
+    return decode_text(lane, group.requests[turn.text][turn.lane], run, events, progress);
+  std::vector<engine::CompletionRequest> requests(turn.n_texts);
+  for (std::size_t i = 0; i < turn.n_texts; i++)
+    requests[i].run = group.requests[turn.text + i][turn.lane];
+  engine::SchedulerWatch watch;
+  watch.events = events;
+  watch.first_run = run;
+  watch.stop = interrupted;
+  watch.ended = [&](int n_ended, int n) { progress.show_texts(n_ended, n); };
+  const std::size_t n_at_once = std::min(lane.n_branches, turn.n_texts);
+  const double before_ms = decode_wall_ms(lane.scheduler->figures(), n_at_once);
+  Decoded decoded;
+  for (engine::Completion& completion : lane.scheduler->run(requests, watch))
+    decoded.texts.push_back(std::move(completion.result));
+  decoded.wall_ms = decode_wall_ms(lane.scheduler->figures(), n_at_once) - before_ms;
+  return decoded;
+}
+
+/// Whether each of a lane's forwards so far judged one text: only then its texts' rows can run
+/// again one text after the other.
+bool judges_texts_alone(const RacingLane& lane) {
+  if (!lane.scheduler) return true;
+  const std::map<std::string, double> figures = lane.scheduler->figures();
+  return figures.at("forwards") >= figures.at("steps");
+}
+
+/// Compares each text with that of plain decoding, and tells it.
+/// @param ar  of the same group; `lane` itself where it is that
+void compare_texts(LaneResults& lane, const LaneResults& ar, engine::EventSink* events) {
+  for (std::size_t i = 0; i < lane.texts.size(); i++) {
+    engine::Agreement agreement = engine::agree(lane.texts[i], ar.texts[i]);
+    if (!events || &lane == &ar) continue;
+    agreement.t = engine::now_ns();
+    agreement.run = lane.runs[i];
+    agreement.baseline = ar.runs[i];
+    events->push(agreement);
+  }
+}
+
+double sum_of_decode_ms(const std::vector<engine::RunResult>& results) {
+  double sum = 0;
+  for (const engine::RunResult& result : results) sum += result.decode_ms;
+  return sum;
+}
+
+/// Of texts under way at once all have the speed-up of all together: a text's own compute would
+/// leave out what it waited for, and what went on beside it.
+void tell_speedups(const RacingLane& of, LaneResults& lane, const LaneResults& ar) {
+  for (std::size_t i = 0; i < lane.texts.size(); i++) {
+    engine::RunResult& result = lane.texts[i];
+    const double own = of.scheduler ? lane.decode_ms : result.decode_ms;
+    const double plain = of.scheduler ? sum_of_decode_ms(ar.texts) : ar.texts[i].decode_ms;
+    if (own > 0 && result.whole()) result.speedup = plain / own;
+  }
+}
+
+/// A lane's times while its repeats go on, ms.
+struct LaneTimes {
+  explicit LaneTimes(std::size_t n_texts)
+      : decode(n_texts), prefill(n_texts), rows(n_texts), drafting(n_texts) {}
+  std::vector<std::vector<double>> decode, prefill;  // [texts][repeats]
+  std::vector<std::vector<double>> rows, drafting;   // [texts][repeats], none: not measured
+  std::vector<double> wall;                          // [repeats], where all are under way at once
+
+  void tell(LaneResults& lane, bool at_once) const {
+    for (std::size_t text = 0; text < decode.size(); text++) {
+      lane.texts[text].decode_ms = median(decode[text]);
+      lane.texts[text].prefill_ms = median(prefill[text]);
+    }
+    lane.decode_ms = at_once ? median(wall) : sum_of_decode_ms(lane.texts);
+    for (std::size_t text = 0; text < rows.size() && !rows[text].empty(); text++) {
+      lane.rows_ms.push_back(median(rows[text]));
+      lane.drafting_ms.push_back(median(drafting[text]));
+    }
+  }
+};
+
+/// Runs the rows of a turn's texts once more, right behind it.
+/// @param run  the first text's
+void run_rows_alone(const RacingLane& lane,
+                    const Turn& turn,
+                    const Group& group,
+                    engine::StepRecorder& steps,
+                    engine::RunId run,
+                    LaneTimes& times,
+                    RaceProgress& progress) {
+  progress.show_rows_alone(turn.n_texts);
+  for (std::size_t text = turn.text; text < turn.text + turn.n_texts; text++, run++) {
+    times.rows[text].push_back(engine::rows_alone_ms(
+        *lane.models.target.model, group.requests[text][turn.lane], steps.of(run), interrupted));
+    times.drafting[text].push_back(static_cast<double>(steps.of(run).drafting) * 1e-6);
+  }
+}
+
+/// A group of prompts through every lane, as often as is asked for.
+/// @param events  where the first repeat is told, or null; `run` counts runs
+/// @return        of each lane; none after Ctrl+C
+std::vector<LaneResults> race(const std::vector<RacingLane>& lanes,
+                              const Group& group,
+                              const GenerationOptions& options,
+                              engine::EventSink* events,
+                              engine::RunId& run,
+                              RaceProgress& progress) {
+  const std::size_t n_texts = group.n_texts();
+  std::vector<LaneResults> results(lanes.size());
+  std::vector<LaneTimes> times(lanes.size(), LaneTimes(n_texts));
+  std::vector<bool> at_once;
+  for (std::size_t i = 0; i < lanes.size(); i++) {
+    at_once.push_back(lanes[i].scheduler != nullptr);
+    results[i].texts.resize(n_texts), results[i].runs.resize(n_texts);
+  }
+  for (int repeat = 0; repeat < options.repeat; repeat++) {
+    for (const Turn& turn : turns_of(group.first, n_texts, repeat, at_once)) {
+      LaneResults& lane = results[turn.lane];
+      LaneTimes& its = times[turn.lane];
+      progress.begin(group.first + turn.text, turn.n_texts, repeat, lanes[turn.lane].of.name);
+      engine::EventSink* const told = repeat == 0 ? events : nullptr;
+      engine::StepRecorder steps(told);
+      Decoded decoded = decode_turn(lanes[turn.lane], turn, group, run + 1,
+                                    options.rows_alone ? &steps : told, progress);
+      if (options.rows_alone && !interrupted() && judges_texts_alone(lanes[turn.lane]))
+        run_rows_alone(lanes[turn.lane], turn, group, steps, run + 1, its, progress);
+      if (interrupted()) return {};
+      progress.end(turn.n_texts);
+      its.wall.push_back(decoded.wall_ms);
+      for (std::size_t i = 0; i < turn.n_texts; i++) {
+        const std::size_t text = turn.text + i;
+        run++;
+        if (repeat == 0) lane.runs[text] = run;
+        its.decode[text].push_back(decoded.texts[i].decode_ms);
+        its.prefill[text].push_back(decoded.texts[i].prefill_ms);
+        lane.texts[text] = std::move(decoded.texts[i]);
+      }
+    }
+  }
+  for (std::size_t i = 0; i < lanes.size(); i++) times[i].tell(results[i], at_once[i]);
+  for (std::size_t i = 0; i < lanes.size(); i++) {
+    const LaneResults& ar = results[lanes[i].baseline];
+    if (i != lanes[i].baseline && !engine::comparable(group.requests[0][i].sampling)) continue;
+    compare_texts(results[i], ar, events);
+    tell_speedups(lanes[i], results[i], ar);
+  }
+  return results;
+}
+
+void add(Totals& totals, const RacingLane& of, const LaneResults& lane, const LaneResults& ar) {
+  totals.decode_ms += lane.decode_ms;
+  totals.n_alone += static_cast<int>(lane.rows_ms.size());
+  for (const double ms : lane.rows_ms) totals.rows_ms += ms;
+  for (const double ms : lane.drafting_ms) totals.drafting_ms += ms;
+  for (std::size_t i = 0; i < lane.texts.size(); i++) {
+    const engine::RunResult& result = lane.texts[i];
+    totals.n++;
+    totals.tokens += static_cast<double>(result.tokens.size());
+    totals.steps += result.n_steps;
+    if (result.whole()) {
+      if (!of.scheduler) totals.whole_decode_ms += result.decode_ms;
+      totals.ar_decode_ms += ar.texts[i].decode_ms;
+    }
+    totals.lossless = totals.lossless && is_lossless(result.request);
+    if (result.identical_to_ar) totals.n_compared++, totals.n_identical += *result.identical_to_ar;
+  }
+  if (of.scheduler) totals.whole_decode_ms += lane.decode_ms;
+}
+
+double speedup_of(const Totals& t) {
+  return t.whole_decode_ms > 0 ? t.ar_decode_ms / t.whole_decode_ms : 0;
+}
+
+/// The speed-up over what it would be if nothing but rows and drafts were paid, those of plain
+/// decoding too; 0: not measured of every text.
+double of_its_rows(const Totals& t, const Totals& plain) {
+  if (t.n_alone < t.n || t.rows_ms <= 0 || plain.rows_ms <= 0 || t.decode_ms <= 0) return 0;
+  return (t.rows_ms + t.drafting_ms) / t.decode_ms / (plain.rows_ms / plain.decode_ms);
+}
+
+/// @param plain  of its baseline
+nlohmann::json summary_json(const RacingLane& lane, const Totals& t, const Totals& plain) {
+  nlohmann::json summary = {
+      {"lane", lane.of.name},
+      {"decoder", lane.of.decoder},
+      {"model", lane.models.target.model->name()},
+      {"tokens_per_second", t.decode_ms > 0 ? t.tokens / t.decode_ms * 1e3 : 0},
+      {"speedup", t.whole_decode_ms > 0 ? nlohmann::json(speedup_of(t)) : nlohmann::json(nullptr)},
+      {"tokens_per_step", t.steps > 0 ? t.tokens / t.steps : 0},
+      {"lossless", t.lossless},
+      {"identical", t.n_compared ? nlohmann::json(t.n_identical) : nlohmann::json(nullptr)},
+      {"n", t.n}};
+  if (engine::takes_turns(lane.of.decoder)) {
+    summary["branches"] = lane.n_branches;
+    summary["decode_ms"] = t.decode_ms;
+  }
+  if (const double share = of_its_rows(t, plain); share > 0) {
+    summary["rows_ms"] = t.rows_ms;
+    summary["drafting_ms"] = t.drafting_ms;
+    summary["of_its_rows"] = share;
+  }
+  return summary;
+}
+
+std::string summary_table(const std::vector<RacingLane>& lanes, const std::vector<Totals>& totals) {
+  std::vector<std::vector<std::string>> rows = {
+      {"decoder", "tokens/s", "speedup", "tokens/step", "identical to AR"}};
+  const bool has_rows = std::ranges::any_of(totals, [](const Totals& t) { return t.rows_ms > 0; });
+  if (has_rows) rows.front().push_back("of its rows");
+  for (std::size_t i = 0; i < lanes.size(); i++) {
+    const Totals& t = totals[i];
+    if (!lanes[i].asked || t.n == 0) continue;
+    rows.push_back({lanes[i].of.name,
+                    fmt::format("{:.1f}", t.decode_ms > 0 ? t.tokens / t.decode_ms * 1e3 : 0),
+                    t.whole_decode_ms > 0 ? fmt::format("{:.2f}x", speedup_of(t)) : "-",
+                    fmt::format("{:.2f}", t.steps > 0 ? t.tokens / t.steps : 0),
+                    (t.n_compared ? fmt::format("{} of {}", t.n_identical, t.n_compared) : "-") +
+                        (t.lossless ? "" : kNotLossless)});
+    if (!has_rows) continue;
+    const double share = of_its_rows(t, totals[lanes[i].baseline]);
+    rows.back().push_back(share > 0 ? fmt::format("{:.2f}", share) : "-");
+  }
+  return engine::aligned_table(rows);
+}
+
+/// How lanes decoded that had several texts at a time, a line each.
+std::string branches_words(const std::vector<RacingLane>& lanes) {
+  std::string text;
+  for (const RacingLane& lane : lanes) {
+    if (!lane.scheduler) continue;
+    text += fmt::format(
+        "{}: {} at a time; tokens/s and speed-up are of all of them by the time that passed "
+        "without "
+        "reading prompts\n",
+        lane.of.name, engine::counted(static_cast<std::int64_t>(lane.n_branches), "prompt"));
+    const std::string how = schedule_text(lane.scheduler->figures());
+    if (!how.empty()) text += fmt::format("{}: {}", lane.of.name, how);
+  }
+  return text;
+}
+
+/// "demo-target bf16, 2.8 M parameters at 4x2", of each model once.
+std::string models_words(const std::vector<RacingLane>& lanes) {
+  std::string text;
+  std::vector<std::string> told;  // a schedule may have a copy of its own
+  for (const RacingLane& lane : lanes) {
+    const engine::LoadedModel& loaded = lane.models.target;
+    if (std::ranges::find(told, loaded.request.model) != told.end()) continue;
+    told.push_back(loaded.request.model);
+    const engine::Model& model = *loaded.model;
+    text += fmt::format("{}{} {}, {:.1f} M parameters at {}", text.empty() ? "" : "; ",
+                        model.name(), kernels::name_of(model.dtype()),
+                        static_cast<double>(model.config().n_params()) * 1e-6,
+                        engine::name_of(model.scale()));
+  }
+  return text;
+}
+
+/// The table of what was done, below what it was measured on; a sentence where it would mislead.
+std::string report(const std::vector<RacingLane>& lanes,
+                   const std::vector<Totals>& totals,
+                   const std::string& differences) {
+  std::vector<double> speedups;
+  std::vector<std::string> compared;
+  bool all_compared = true;  // of those that keep the distribution
+  bool several_models = false;
+  const engine::Model& model = *lanes.front().models.target.model;
+  for (std::size_t i = 0; i < lanes.size(); i++) {
+    several_models = several_models || lanes[i].models.target.request.model !=
+                                           lanes.front().models.target.request.model;
+    if (!lanes[i].asked || i == lanes[i].baseline) continue;
+    speedups.push_back(speedup_of(totals[i]));
+    compared.push_back(lanes[i].of.name);
+    all_compared = all_compared && (totals[i].n_compared > 0 || !totals[i].lossless);
+  }
+  return fmt::format("{}, {} threads, {}; speed-ups are wall time against AR{}, measured here\n",
+                     models_words(lanes), model.device().n_threads(),
+                     engine::counted(totals.front().n, "prompt"),
+                     several_models ? " of the same model" : "") +
+         summary_table(lanes, totals) + branches_words(lanes) + differences +
+         (all_compared ? ""
+                       : "identical to AR is not asked of --sampling rejection: it draws other "
+                         "tokens of the same distribution\n") +
+         why_no_speedup(compared, engine::name_of(model.scale()), model.weight_bytes(),
+                        engine::last_level_cache_bytes(), speedups);
+}
+
+nlohmann::json document(const std::vector<RacingLane>& lanes,
+                        nlohmann::json results,
+                        const std::vector<Totals>& totals,
+                        const std::string& notice) {
+  nlohmann::json summary = nlohmann::json::array();
+  for (std::size_t i = 0; i < lanes.size(); i++)
+    if (lanes[i].asked && totals[i].n > 0)
+      summary.push_back(summary_json(lanes[i], totals[i], totals[lanes[i].baseline]));
+  nlohmann::json out = {{"machine", machine_json(lanes.front().models.target.model->device())},
+                        {"results", std::move(results)},
+                        {"summary", summary},
+                        {"notices", nlohmann::json::array()}};
+  if (!notice.empty()) out["notices"].push_back(notice);
+  if (interrupted()) out["stopped"] = true;
+  return out;
+}
+
+}  // namespace
+
+int compare(const GenerationOptions& options) {
+  check_usage(options);
+  check_outputs(options.record, options.trace);
+  const std::vector<Prompt> prompts = prompts_of(options);
+  engine::ModelStore store(assets_dir(), options.model.n_threads);
+  const std::vector<RacingLane> lanes = lanes_of(store, options, prompts.size());
+  const std::string notice = prompts.size() > 1 ? "" : why_alone(options.decoders);
+
+  nlohmann::json results = nlohmann::json::array();
+  std::vector<Totals> totals(lanes.size());
+  std::string differences;  // a line for each run that wrote other tokens than ar
+  for (const RacingLane& lane : lanes)
+    engine::check_stops(*lane.models.target.model, options.stop_texts, options.stop_ids);
+  Outputs outputs(options.record, options.trace);
+  for (const RacingLane& lane : lanes) outputs.tell(lane.models);
+  engine::RunId run = 0;
+  std::size_t n_done = 0;      // prompts through every lane
+  std::exception_ptr failure;  // of a prompt: what was done before it is printed all the same
+  RaceProgress progress(prompts.size(), lanes.size(), options);
+  while (n_done < prompts.size() && !interrupted()) {
+    try {
+      const Group group = next_group(lanes, options, prompts, n_done);
+      const auto by_lane = race(lanes, group, options, outputs.sink(), run, progress);
+      if (by_lane.empty()) break;
+      for (std::size_t i = 0; i < lanes.size(); i++)
+        add(totals[i], lanes[i], by_lane[i], by_lane[lanes[i].baseline]);
+      for (std::size_t text = 0; text < group.n_texts(); text++) {
+        for (std::size_t i = 0; i < lanes.size(); i++) {
+          if (!lanes[i].asked) continue;
+          const engine::RunResult& result = by_lane[i].texts[text];
+          if (options.json) {
+            results.push_back(to_json(result, lanes[i].models));
+            results.back()["lane"] = lanes[i].of.name;
+          }
+          if (result.difference)
+            differences += fmt::format("{}, {}: {}\n", lanes[i].of.name, result.request.prompt_id,
+                                       difference_words(*result.difference));
+        }
+      }
+      n_done += group.n_texts();
+    } catch (const engine::Error& error) {
+      if (error.code() != engine::ErrorCode::Cancelled) failure = std::current_exception();
+      break;
+    }
+  }
+  progress.finish();
+
+  std::string found;
+  if (options.json) {
+    found = dumped(document(lanes, std::move(results), totals, notice));
+  } else if (n_done > 0) {
+    found = report(lanes, totals, differences);
+  }
+  if (!notice.empty()) print_error("note: " + notice);
+  outputs.tell_notes(store);
+  print_and_close(found, outputs, failure);
+  if (!interrupted()) return 0;
+  print_error(fmt::format("cancelled after {} of {} prompts", n_done, prompts.size()));
+  return static_cast<int>(engine::ErrorCode::Cancelled);
+}
+
+}  // namespace app

@@ -1,0 +1,91 @@
+#include <algorithm>
+#include <filesystem>
+#include <memory>
+
+#include "app/cli/commands.h"
+#include "app/commands/named_model.h"
+#include "app/cli/paths.h"
+#include "app/commands/run_code.h"
+#include "app/cli/terminal.h"
+#include "engine/data/data_tool.h"
+#include "engine/data/readers.h"
+#include "engine/base/input_file.h"
+#include "engine/checkpoint/model_files.h"
+#include "engine/tokenizer/sentencepiece.h"
+
+namespace app {
+namespace {
+
+constexpr int kCancelled = static_cast<int>(kernels::ErrorCode::Cancelled);
+
+/// Counts with the tokenizer of a directory, of a bundled model or in a file; without the bundled
+/// one nothing is counted.
+engine::CountTokens token_counter(const std::string& given, const engine::FileLimits& limits) {
+  if (!given.empty()) note_folder_is_used("--tokenizer", given);
+  namespace fs = std::filesystem;
+  std::error_code ignored;
+  fs::path folder = given.empty() ? fs::path(assets_dir()) / "models/demo-target" : fs::path(given);
+  if (given.empty() && !fs::exists(folder / "tokenizer.model", ignored)) return {};
+  if (folder.filename() == "tokenizer.model" && fs::is_regular_file(folder, ignored))
+    folder = folder.has_parent_path() ? folder.parent_path() : fs::path(".");
+  if (!fs::is_directory(folder, ignored)) folder = engine::find_model(given, assets_dir());
+  std::vector<std::string> notices;
+  const std::shared_ptr<const engine::Tokenizer> tokenizer =
+      engine::open_tokenizer(folder.string(), limits, notices);
+  for (const std::string& notice : notices) print_error("note: " + notice);
+  return [tokenizer](const engine::Record& record) {
+    const engine::TextReading after_prompt{.add_special = false,
+                                           .continues = !record.prompt.empty()};
+    return 2 + static_cast<int>(tokenizer->encode(record.prompt, false).size() +
+                                tokenizer->encode(record.completion, after_prompt).size());
+  };
+}
+
+/// JSON Lines, or with --json one list of the same records; Ctrl+C leaves it short and whole.
+int generate_data(const DataOptions& options) {
+  std::int64_t n = 0;
+  const auto write = [&](const std::string& record) {
+    if (options.json) print(n == 0 ? "[\n" : ",\n");
+    print(options.json ? record : record + "\n");
+    n++;
+  };
+  engine::generate_records(options.task, engine::split_from_name(options.split), options.level,
+                           options.start, options.count, write, interrupted,
+                           options.data.empty() ? data_dir_of_environment() : options.data);
+  if (options.json) print(n == 0 ? "[]\n" : "\n]\n");
+  return interrupted() ? kCancelled : 0;
+}
+
+/// Judges every record; those whose code cannot be isolated are left out, and that is an error too.
+int check_data(const DataOptions& options, const std::vector<engine::Record>& records) {
+  const bool has_code = std::ranges::any_of(records, engine::is_checked_by_running);
+  const std::string refused = has_code ? settle_code(options.run_code) : "";
+  const engine::DataCheck check = engine::check_records(records, interrupted);
+  print(options.json ? engine::to_json(check) + "\n" : for_terminal(engine::describe(check)));
+  if (check.stopped) return kCancelled;
+  if (!refused.empty()) print_error(engine::input_name(options.file) + ": " + refused);
+  if (check.n_correct + check.n_skipped != check.n_records)
+    return static_cast<int>(kernels::ErrorCode::BadInput);
+  return refused.empty() ? 0 : static_cast<int>(kernels::ErrorCode::Resources);
+}
+
+std::vector<engine::Record> records_of(const std::string& file) {
+  const ReadingInput reading(file, "records, as `data generate` prints them,");
+  return engine::read_records(file);
+}
+
+}  // namespace
+
+int data(const DataOptions& options) {
+  if (options.what == "generate") return generate_data(options);
+  const std::vector<engine::Record> records = records_of(options.file);
+  if (options.what == "stats") {
+    const engine::DataStats stats = engine::stats_of_records(
+        records, token_counter(options.tokenizer, options.limits), interrupted);
+    print(options.json ? engine::to_json(stats) + "\n" : engine::describe(stats));
+    return stats.stopped ? kCancelled : 0;
+  }
+  return check_data(options, records);
+}
+
+}  // namespace app

@@ -1,0 +1,45 @@
+#include "app/commands/named_model.h"
+
+#include <set>
+
+#include <fmt/format.h>
+
+#include "app/cli/paths.h"
+#include "app/cli/terminal.h"
+#include "engine/base/text.h"
+#include "engine/checkpoint/model_files.h"
+
+namespace app {
+namespace {
+
+void note_once(const std::string& text) {
+  static std::set<std::string> noted;
+  if (noted.insert(text).second) print_error("note: " + text);
+}
+
+}  // namespace
+
+std::string model_folder(const std::string& name_or_path) {
+  std::string folder = engine::find_model(name_or_path, assets_dir());
+  if (const std::string notice = engine::notice_of_two_models(name_or_path, assets_dir());
+      !notice.empty())
+    note_once(notice);
+  return folder;
+}
+
+void note_folder_is_used(const std::string& option, const std::string& folder) {
+  if (!engine::names_two_models(folder, assets_dir())) return;
+  const std::string name = engine::quoted_for_message(folder);
+  note_once(
+      fmt::format("{} {}: the folder ./{} is used; the bundled model of that name is {}/models/{}",
+                  option, name, name, assets_dir(), name));
+}
+
+void note_written_name(const std::string& folder) {
+  if (!engine::names_two_models(folder, assets_dir())) return;
+  const std::string name = engine::quoted_for_message(folder);
+  note_once(
+      fmt::format("{} alone names the bundled model; name what was written ./{}", name, name));
+}
+
+}  // namespace app

@@ -1,0 +1,137 @@
+#include "app/commands/report.h"
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "engine/event/drafted_by.h"
+#include "engine/tokenizer/tokenizer.h"
+#include "kernels/cpu/probe.h"
+
+namespace app {
+
+using nlohmann::json;
+
+namespace {
+
+/// The part of a result's text that each token completes; together they are the text.
+std::vector<std::string> text_by_token(const engine::RunResult& result,
+                                       const engine::Model& model) {
+  std::vector<std::string> parts;
+  engine::TextStream stream(*model.tokenizer(), result.request.prompt_tokens);
+  std::size_t n_left = result.text.size();  // without what ended the text
+  for (std::size_t i = 0; i < result.tokens.size(); i++) {
+    std::string part = stream.push(std::span(result.tokens).subspan(i, 1));
+    if (i + 1 == result.tokens.size()) part += stream.finish();
+    part.resize(std::min(part.size(), n_left));
+    n_left -= part.size();
+    parts.push_back(std::move(part));
+  }
+  return parts;
+}
+
+json token_info(const engine::RunResult& result, const engine::Model& model) {
+  json list = json::array();
+  const std::vector<std::string> text = text_by_token(result, model);
+  for (std::size_t i = 0; i < result.tokens.size(); i++) {
+    const engine::TokenFacts& facts = result.facts.at(i);
+    list.push_back(
+        {{"id", result.tokens[i]},
+         {"text", text[i]},
+         {"logp", std::isfinite(facts.logp) ? json(facts.logp) : json(nullptr)},
+         {"drafted_by", engine::drafted_by(result.request.decoder, facts.standing, facts.origin)}});
+  }
+  return list;
+}
+
+}  // namespace
+
+json to_json(const engine::RunResult& result, const engine::RunModels& models) {
+  json out = models_json(models, result.request.decoder);
+  out["id"] = result.request.prompt_id;
+  out["lossless"] = is_lossless(result.request);
+  out["seed"] = result.request.sampling.seed;
+  out["prompt_tokens"] = result.request.prompt_tokens;
+  out["tokens"] = result.tokens;
+  out["text"] = result.text;
+  out["token_info"] = token_info(result, *models.target.model);
+  out["stop_reason"] = result.stop_reason;
+  if (result.stop_reason == "stop_string") out["stop_string"] = result.stop_string;
+  if (result.stop_reason == "stop_id") out["stop_id"] = result.tokens.back();
+  if (!result.approximate.empty()) {
+    out["approximate_tokens"] = result.approximate;
+    out["approximate"] = result.approximate_text;
+  }
+  out["steps"] = result.n_steps;
+  out["tokens_per_step"] = result.tokens_per_step();
+  out["prefill_ms"] = result.prefill_ms;
+  out["decode_ms"] = result.decode_ms;
+  out["tokens_per_second"] = result.tokens_per_second();
+  out["identical_to_ar"] = result.identical_to_ar ? json(*result.identical_to_ar) : json(nullptr);
+  if (const auto& difference = result.difference) {
+    const auto lead = [](std::optional<float> margin) {
+      return margin ? json(*margin) : json(nullptr);
+    };
+    out["difference"] = {{"token", difference->at},
+                         {"margin", lead(difference->margin)},
+                         {"margin_of_ar", lead(difference->margin_of_ar)}};
+  }
+  out["speedup"] = result.speedup ? json(*result.speedup) : json(nullptr);
+  out["metrics"] = json::object();
+  for (const auto& [name, value] : result.metrics) out["metrics"][name] = number_json(value);
+  return out;
+}
+
+json models_json(const engine::RunModels& models, const std::string& decoder) {
+  const engine::Model& model = *models.target.model;
+  json out = {{"decoder", decoder},
+              {"model", model.name()},
+              {"scale", engine::name_of(model.scale())},
+              {"device", model.device().name()},
+              {"dtype", kernels::name_of(model.dtype())}};
+  if (engine::decoder_named(decoder).needs_draft && models.draft)
+    out["draft"] = models.draft->model->name();
+  if (const engine::LoadedHeads* heads = models.heads_of(decoder)) out["heads"] = heads->files.name;
+  return out;
+}
+
+const char* const kNotLossless = ", NOT lossless with these options";
+
+bool is_lossless(const engine::RunRequest& request) {
+  const engine::DecoderInfo& decoder = engine::decoder_named(request.decoder);
+  return engine::is_lossless(decoder, engine::complete_options(decoder, request.options),
+                             request.sampling);
+}
+
+json number_json(double value) {
+  constexpr double kWholeBelow = 9007199254740992;  // 2^53: every whole number is a double
+  const bool whole = std::trunc(value) == value && std::abs(value) < kWholeBelow;
+  return whole ? json(static_cast<std::int64_t>(value)) : json(value);
+}
+
+json machine_json(const kernels::Device& device) {
+  return {{"cpu", kernels::cpu::processor_name()},
+          {"gpu", device.title().empty() ? json(nullptr) : json(device.title())},
+          {"threads", device.n_threads()},
+          {"ops", device.ops().name}};
+}
+
+std::string dumped(const json& document) {
+  return document.dump(2, ' ', false, json::error_handler_t::replace) + "\n";
+}
+
+double median(std::vector<double> values) {
+  if (values.empty()) return 0;
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
+
+std::string minutes_and_seconds(double seconds) {
+  return fmt::format("{}:{:02}", static_cast<int>(seconds) / 60, static_cast<int>(seconds) % 60);
+}
+
+}  // namespace app

@@ -1,0 +1,292 @@
+#include "app/commands/step_times.h"
+
+#include <algorithm>
+#include <chrono>
+#include <memory>
+#include <optional>
+
+#include "app/commands/report.h"
+#include "app/cli/terminal.h"
+#include "engine/run/run.h"
+#include "kernels/cpu/probe.h"
+
+namespace app {
+namespace {
+
+double step_clock_ms() {
+  return std::chrono::duration<double, std::milli>(
+             std::chrono::steady_clock::now().time_since_epoch())
+      .count();
+}
+
+/// A chain of rows after `context` committed tokens, as a decoder would propose it.
+engine::TokenTree chain_of_rows(int n_rows, int vocab_size) {
+  engine::TokenTree tree;
+  for (int row = 0; row < n_rows; row++) tree.add((7 * row + 3) % vocab_size, row - 1, {});
+  return tree;
+}
+
+/// Runs and times something timing.repeat times, behind two times that do not count.
+template <typename Work>
+double median_ms_of(const StepTiming& timing, Work work) {
+  std::vector<double> ms;
+  for (int repeat = -2; repeat < timing.repeat && !interrupted(); repeat++) {
+    const double start = step_clock_ms();
+    work();
+    if (repeat >= 0) ms.push_back(step_clock_ms() - start);
+  }
+  return median(std::move(ms));
+}
+
+constexpr int kRanks = 10;  // that trees ask a head for, about
+
+/// What asks Chimera's heads along a chain behind a text of so many tokens, of which the last is
+/// taken in anew each time, as a step's kept tokens are.
+std::function<void()> asking_chimera(engine::ChimeraHeads& heads, int dim, int context, int depth) {
+  const std::shared_ptr<engine::ChimeraText> text = heads.make_text(0);
+  const int n_states = std::max(1, context);
+  const auto append = [text, dim, gram = heads.gram()](int n) {
+    text->append(
+        std::vector<float>(static_cast<std::size_t>(n) * static_cast<std::size_t>(dim), 0.5f),
+        std::vector<engine::TokenId>(static_cast<std::size_t>(n) * static_cast<std::size_t>(gram),
+                                     0));
+  };
+  append(n_states);
+  return [&heads, text, append, n_states, depth, next = engine::TokenId{0}]() mutable {
+    text->truncate(n_states - 1);
+    append(1);
+    text->begin_draft();
+    for (int level = 0; level < depth; level++) {
+      const std::vector<engine::TokenId> gram(static_cast<std::size_t>(heads.gram()),
+                                              next++ % heads.vocab_size());
+      const int parent = level - 1;
+      text->ranked_level({&parent, 1}, gram, kRanks);
+    }
+  };
+}
+
+/// What asks the first `depth` heads once, behind so many tokens.
+/// @param dim  of the hidden states they read
+std::function<void()> asking(engine::DraftHeads& heads, int dim, int context, int depth) {
+  if (auto* medusa = dynamic_cast<engine::MedusaHeads*>(&heads))
+    return [medusa, hidden = std::vector<float>(static_cast<std::size_t>(dim), 0.5f), depth] {
+      medusa->ranked(hidden, depth, kRanks);
+    };
+  auto* chimera = dynamic_cast<engine::ChimeraHeads*>(&heads);
+  engine::ensure(chimera != nullptr, "heads are Medusa's or Chimera's");
+  return asking_chimera(*chimera, dim, context, depth);
+}
+
+std::vector<engine::TokenId> bench_prompt(const engine::Model& model, int n_tokens) {
+  std::vector<engine::TokenId> prompt(static_cast<std::size_t>(n_tokens));
+  for (std::size_t i = 0; i < prompt.size(); i++)
+    prompt[i] =
+        static_cast<engine::TokenId>((5 * i + 1) % static_cast<std::size_t>(model.vocab_size()));
+  return prompt;
+}
+
+/// A prompt whose first n_tokens have keys and values, and one token more.
+engine::Sequence read_bench_prompt(engine::Model& model, int n_tokens) {
+  return engine::prefilled(model, bench_prompt(model, n_tokens + 1));
+}
+
+/// Texts of the same length, and steps behind them.
+class BenchTexts {
+ public:
+  BenchTexts(engine::Model& model, std::vector<engine::Sequence> texts)
+      : model_(model), texts_(std::move(texts)) {
+    for (engine::Sequence& text : texts_) {
+      const std::span<const engine::TokenId> cached = text.cached_tokens();
+      tokens_.emplace_back(cached.begin(), cached.end());
+    }
+    n_begun_ = tokens_.front().size();
+  }
+
+  /// A forward of a chain of rows behind each text, of which the first is kept: its token was the
+  /// text's last, so that much every step of decoding keeps. @return  milliseconds
+  double step(int n_rows) {
+    if (static_cast<int>(tokens_.front().size()) + n_rows > model_.max_seq_len()) go_back();
+    const engine::TokenTree tree = chain_of_rows(n_rows, model_.vocab_size());
+    std::vector<engine::BatchItem> items;
+    for (std::size_t i = 0; i < texts_.size(); i++)
+      items.push_back({.cache = &texts_[i].cache(), .tree = &tree, .prefix = tokens_[i]});
+    const int first = 0;
+    const double start = step_clock_ms();
+    model_.forward(items, {});
+    for (engine::Sequence& text : texts_) text.cache().commit({&first, 1});
+    const double ms = step_clock_ms() - start;
+    for (auto& tokens : tokens_) tokens.push_back(tree.token.front());
+    return ms;
+  }
+
+  /// To where the texts began.
+  void go_back() {
+    for (engine::Sequence& text : texts_) text.cache().truncate(static_cast<int>(n_begun_));
+    for (auto& tokens : tokens_) tokens.resize(n_begun_);
+  }
+
+ private:
+  engine::Model& model_;
+  std::vector<engine::Sequence> texts_;
+  std::vector<std::vector<engine::TokenId>> tokens_;  // that have keys and values, of each text
+  std::size_t n_begun_;
+};
+
+/// What the prompts of a race share, and the prompts.
+class RacePrompts {
+ public:
+  RacePrompts(engine::Model& model, int context, int n_anew)
+      : model_(model), context_(context), n_anew_(n_anew) {
+    if (shares()) shared_.emplace(read_bench_prompt(model, context - n_anew));
+  }
+
+  /// The time that reading them takes counts nowhere.
+  std::vector<engine::Sequence> read(int n_texts) {
+    std::vector<engine::Sequence> texts;
+    for (int text = 0; text < n_texts; text++) {
+      if (shares()) {
+        const std::vector<engine::TokenId> all = bench_prompt(model_, context_ + 1);
+        texts.push_back(shared_->restarted(std::span(all).last(static_cast<std::size_t>(n_anew_))));
+        engine::prefill(model_, texts.back());
+      } else {
+        texts.push_back(read_bench_prompt(model_, context_));
+      }
+    }
+    return texts;
+  }
+
+ private:
+  bool shares() const { return n_anew_ > 0 && n_anew_ < context_; }
+
+  engine::Model& model_;
+  int context_, n_anew_;
+  std::optional<engine::Sequence> shared_;
+};
+
+/// What drafts before each step of a race, on a text of its own.
+class RaceDrafts {
+ public:
+  RaceDrafts(const engine::Model& target, const StepTiming& timing, const RaceTiming& race)
+      : timing_(timing), race_(race), dim_(target.config().dim) {
+    if (race.draft) prompts_.emplace(*race.draft, timing.context, race.n_anew);
+  }
+
+  /// Of the next prompt.
+  std::function<void()> begin() {
+    if (race_.draft) {
+      const auto text = std::make_shared<BenchTexts>(*race_.draft, prompts_->read(1));
+      return [text, n = race_.n_forwards] {
+        for (int i = 0; i < n; i++) text->step(1);
+        text->go_back();
+      };
+    }
+    if (!race_.heads) return [] {};
+    const int depth = std::min(race_.n_forwards, race_.heads->n_heads());
+    return asking(*race_.heads, dim_, timing_.context, depth);
+  }
+
+ private:
+  const StepTiming& timing_;
+  const RaceTiming& race_;
+  int dim_;
+  std::optional<RacePrompts> prompts_;
+};
+
+/// The steps behind one prompt: for each of race.steps the mean so far.
+/// @param draft  called before each step
+std::vector<MeanSteps> steps_behind_prompt(BenchTexts texts,
+                                           const std::function<void()>& draft,
+                                           const std::vector<int>& steps,
+                                           int n_rows) {
+  std::vector<MeanSteps> means;
+  double ms = 0, draft_ms = 0;
+  for (int step = 1; means.size() < steps.size() && !interrupted(); step++) {
+    const double start = step_clock_ms();
+    draft();
+    draft_ms += step_clock_ms() - start;
+    ms += texts.step(n_rows);
+    if (step == steps[means.size()]) means.push_back({step, ms / step, draft_ms / step});
+  }
+  return means;
+}
+
+/// Of values that were measured together the median of each part.
+MeanSteps median_of(const std::vector<MeanSteps>& each) {
+  std::vector<double> ms, draft_ms;
+  for (const MeanSteps& one : each) {
+    ms.push_back(one.ms);
+    draft_ms.push_back(one.draft_ms);
+  }
+  return {each.front().steps, median(std::move(ms)), median(std::move(draft_ms))};
+}
+
+}  // namespace
+
+StepTimes time_steps(engine::Model& model,
+                     const StepTiming& timing,
+                     const std::function<void(int done)>& progress) {
+  std::vector<engine::Sequence> sequences;
+  for (int text = 0; text < timing.n_texts; text++)
+    sequences.push_back(read_bench_prompt(model, timing.context));
+  BenchTexts texts(model, std::move(sequences));
+  std::vector<std::vector<double>> ms(timing.rows.size());
+  StepTimes times;
+  for (int repeat = -2; repeat < timing.repeat && !interrupted(); repeat++) {
+    texts.go_back();
+    for (std::size_t i = 0; i < timing.rows.size() && !interrupted(); i++) {
+      const std::int64_t launched = model.device().n_launches(),
+                         kernels = model.device().n_kernels();
+      const double took = texts.step(timing.rows[i]);
+      if (repeat >= 0) ms[i].push_back(took);
+      if (i == 0) {
+        times.n_launches = model.device().n_launches() - launched;
+        times.n_kernels = model.device().n_kernels() - kernels;
+      }
+    }
+    if (progress && repeat >= 0) progress(repeat + 1);
+  }
+  times.cache_bytes = model.cache_bytes();
+  for (const auto& values : ms) {
+    if (values.empty()) break;
+    times.ms.push_back(median(values));
+  }
+  return times;
+}
+
+std::vector<std::vector<MeanSteps>> time_race_steps(engine::Model& model,
+                                                    const StepTiming& timing,
+                                                    const RaceTiming& race,
+                                                    const std::function<void(int done)>& progress) {
+  RacePrompts prompts(model, timing.context, race.n_anew);
+  RaceDrafts drafts(model, timing, race);
+  // [rows][steps][repeats]
+  std::vector<std::vector<std::vector<MeanSteps>>> each(
+      timing.rows.size(), std::vector<std::vector<MeanSteps>>(race.steps.size()));
+  for (int repeat = 0; repeat < timing.repeat && !interrupted(); repeat++) {
+    for (std::size_t i = 0; i < timing.rows.size() && !interrupted(); i++) {
+      const std::function<void()> draft = drafts.begin();
+      const std::vector<MeanSteps> means = steps_behind_prompt(
+          BenchTexts(model, prompts.read(timing.n_texts)), draft, race.steps, timing.rows[i]);
+      for (std::size_t n = 0; n < means.size(); n++) each[i][n].push_back(means[n]);
+    }
+    if (progress) progress(repeat + 1);
+  }
+  std::vector<std::vector<MeanSteps>> of_rows;
+  for (const auto& by_steps : each) {
+    std::vector<MeanSteps>& means = of_rows.emplace_back();
+    for (const std::vector<MeanSteps>& repeats : by_steps)
+      if (!repeats.empty()) means.push_back(median_of(repeats));
+  }
+  return of_rows;
+}
+
+std::optional<double> read_gbps(kernels::Device& device) {
+  if (interrupted() || !kernels::cpu::has_probes(device)) return std::nullopt;
+  return kernels::cpu::ReadProbe(device).gbps();
+}
+
+double time_heads(engine::DraftHeads& heads, int dim, const StepTiming& timing) {
+  return median_ms_of(timing, asking(heads, dim, timing.context, heads.n_heads()));
+}
+
+}  // namespace app

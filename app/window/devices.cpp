@@ -1,0 +1,64 @@
+#include "app/window/devices.h"
+
+#include <unistd.h>
+#include <chrono>
+#include <cstdio>
+#include <string>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "app/window/engine_thread.h"
+#include "app/cli/terminal.h"
+#include "kernels/cuda/cuda.h"
+#include "kernels/error.h"
+
+namespace app {
+namespace {
+
+/// Behind those that are there.
+void add_device(ui::Catalog& catalog, const engine::DeviceInfo& device) {
+  const bool is_cpu = kernels::is_cpu(device.name);
+  const auto place = static_cast<std::ptrdiff_t>(catalog.devices.size());
+  catalog.devices.push_back(
+      {.name = device.name,
+       .title = device.available ? fmt::format("{}, {}", device.name, device.ops) : device.name,
+       .unavailable = device.reason});
+  catalog.health.insert(catalog.health.begin() + place,
+                        {.name = is_cpu ? "CPU" : "GPU (" + device.name + ")",
+                         .value = device.available ? "ready, computes with " + device.ops
+                                                   : "not used: " + device.reason,
+                         .ok = device.available,
+                         .fix = device.available ? "" : "Everything runs on the CPU.",
+                         .needed = is_cpu});
+}
+
+}  // namespace
+
+WindowDevices::WindowDevices(ui::Catalog& catalog, List list) : catalog_(catalog) {
+  add_device(catalog, engine::cpu_info());
+  told_ = std::async(std::launch::async, std::move(list));
+}
+
+WindowDevices::~WindowDevices() {
+  if (!told_.valid() || told_.wait_for(EngineThread::kPatience) != std::future_status::timeout)
+    return;
+  print_error("window: the GPU's driver did not answer; ended without waiting for it");
+  std::fflush(nullptr);
+  _exit(static_cast<int>(kernels::ErrorCode::Device));
+}
+
+bool WindowDevices::take() {
+  if (!told_.valid() || told_.wait_for(std::chrono::seconds(0)) != std::future_status::ready)
+    return false;
+  for (const engine::DeviceInfo& device : told_.get())
+    if (!kernels::is_cpu(device.name)) add_device(catalog_, device);
+  return true;
+}
+
+void WindowDevices::wait_and_take() {
+  if (told_.valid()) told_.wait();
+  take();
+}
+
+}  // namespace app

@@ -1,0 +1,140 @@
+#include "app/window/heads.h"
+
+#include <algorithm>
+#include <map>
+#include <memory>
+
+#include <fmt/format.h>
+
+#include "app/commands/generation.h"
+#include "app/cli/paths.h"
+#include "engine/decode/draft/option_trees.h"
+#include "engine/checkpoint/heads_files.h"
+#include "engine/checkpoint/model_files.h"
+
+namespace app {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr engine::HeadsKind kKinds[] = {engine::HeadsKind::Medusa, engine::HeadsKind::Chimera};
+
+/// Nothing where the directory holds none; what cannot be read of it is told as its being none.
+void add_one(ui::Catalog& catalog,
+             const std::string& name,
+             const std::string& path,
+             const engine::FileLimits& limits) {
+  const auto same = [&](const ui::CatalogHeads& known) { return known.path == path; };
+  if (std::ranges::any_of(catalog.heads, same)) return;
+  try {
+    const auto kind = engine::heads_kind(path, limits);
+    if (!kind) return;
+    catalog.heads.push_back({.name = name,
+                             .path = path,
+                             .kind = engine::name_of(*kind),
+                             .summary = {},
+                             .unavailable = {},
+                             .unfit = {}});
+  } catch (const kernels::Error&) {
+    return;  // listed among the models, with what is wrong
+  }
+  ui::CatalogHeads& heads = catalog.heads.back();
+  try {
+    const engine::HeadsConfig config = engine::open_heads(path, nullptr, limits).config;
+    heads.summary = fmt::format("{} heads{}, {:.1f} M parameters", config.n_heads,
+                                config.base.empty() ? "" : " for " + config.base,
+                                static_cast<double>(config.n_params()) * 1e-6);
+  } catch (const kernels::Error& error) {
+    heads.unavailable = error.what();
+  }
+}
+
+/// What of the heads does not fit a model, in the words it would be refused with.
+void compare_with(ui::Catalog& catalog, ui::CatalogModel& model, const ModelOptions& options) {
+  try {
+    const engine::ModelFiles files =
+        engine::open_model(model.path, {.allow_external_shards = options.allow_external_shards,
+                                        .needs_tokenizer = false,
+                                        .limits = options.limits});
+    for (ui::CatalogHeads& heads : catalog.heads) {
+      if (!heads.unavailable.empty()) continue;
+      try {
+        engine::open_heads(heads.path, &files, options.limits);
+      } catch (const kernels::Error& error) {
+        heads.unfit[model.name] = error.what();
+      }
+    }
+    for (const engine::HeadsKind kind : kKinds) {
+      const std::string named = engine::heads_of_card(model.path, kind, options.limits);
+      if (!named.empty()) model.heads[engine::name_of(kind)] = named;
+    }
+  } catch (const kernels::Error&) {
+    return;  // a card that is wrong is told when its heads are asked for
+  }
+}
+
+ui::TreeNote noted(const std::string& decoder,
+                   const engine::OptionInfo& option,
+                   const std::string& value) {
+  ui::TreeNote note;
+  try {
+    const auto shape =
+        engine::tree_shape(engine::decoder_named(decoder), option, value, trees_dir());
+    const bool is_sized = option.type == engine::OptionInfo::Type::Counts;
+    note.words = shape      ? engine::words_of(*shape)
+                 : is_sized ? "chosen step by step: at most 28 tokens, 29 rows a step"
+                            : "tree.json beside the heads, else rows16";
+  } catch (const kernels::Error& error) {
+    note.refusal = error.what();
+  }
+  return note;
+}
+
+/// Notes of values asked for lately; a file's is made anew when the file changes.
+class TreeNotes {
+ public:
+  const ui::TreeNote& of(const std::string& decoder,
+                         const engine::OptionInfo& option,
+                         const std::string& value) {
+    std::error_code none;
+    const auto changed = fs::last_write_time(value, none);
+    if (kept_.size() > kMost) kept_.clear();
+    Kept& kept = kept_[decoder + " " + option.name + " " + value];
+    if (!kept.is_made || kept.changed != changed)
+      kept = {.is_made = true, .changed = changed, .note = noted(decoder, option, value)};
+    return kept.note;
+  }
+
+ private:
+  static constexpr std::size_t kMost = 100;  // a person who types asks for each beginning
+  struct Kept {
+    bool is_made = false;
+    fs::file_time_type changed{};
+    ui::TreeNote note;
+  };
+  std::map<std::string, Kept> kept_;
+};
+
+}  // namespace
+
+void add_tree_notes(ui::Catalog& catalog) {
+  catalog.tree = [notes = std::make_shared<TreeNotes>()](
+                     const std::string& decoder, const ui::CatalogOption& option,
+                     const std::string& value) { return notes->of(decoder, option, value); };
+}
+
+void add_heads(ui::Catalog& catalog, const fs::path& folder, const ModelOptions& options) {
+  for (const std::string& given : options.heads)
+    add_one(catalog, given, engine::find_model(given, assets_dir()), options.limits);
+  std::error_code error;
+  std::vector<fs::path> directories;
+  for (const auto& entry : fs::directory_iterator(folder, error))
+    if (entry.is_directory()) directories.push_back(entry.path());
+  std::ranges::sort(directories);
+  for (const fs::path& directory : directories)
+    add_one(catalog, directory.filename().string(), directory.string(), options.limits);
+  for (ui::CatalogModel& model : catalog.models)
+    if (model.unavailable.empty()) compare_with(catalog, model, options);
+}
+
+}  // namespace app

@@ -1,0 +1,165 @@
+#include "engine/base/output_file.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <cerrno>
+#include <cstring>
+#include <memory>
+#include <utility>
+
+#include <fmt/format.h>
+#include <zlib.h>
+
+#include "engine/base/text.h"
+#include "engine/base/types.h"
+
+namespace engine {
+namespace {
+
+constexpr std::size_t kBufferBytes = 256 << 10;
+constexpr int kGzipWindow = 15 + 16;  // zlib: 16 more asks for gzip's header
+
+void sync_folder_of(const std::string& path) {
+  const std::size_t slash = path.rfind('/');
+  const std::string folder = slash == std::string::npos ? "." : path.substr(0, slash + 1);
+  const int fd = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (fd < 0) return;
+  ::fsync(fd);
+  ::close(fd);
+}
+
+}  // namespace
+
+void write_whole_file(const std::string& path, std::string_view bytes) {
+  OutputFile file(path);
+  file.write(bytes);
+  file.finish();
+}
+
+void check_can_be_written(const std::string& path) {
+  const OutputFile begun(path);
+}
+
+bool is_gzip_name(std::string_view path) {
+  return path.size() > 3 && path.substr(path.size() - 3) == ".gz";
+}
+
+std::string numbered(const std::string& path, int n) {
+  if (n == 1) return path;
+  const std::size_t name = path.rfind('/') == std::string::npos ? 0 : path.rfind('/') + 1;
+  const std::size_t end = path.size() - (is_gzip_name(path) ? 3 : 0);
+  const std::size_t dot = path.rfind('.', end == 0 ? 0 : end - 1);
+  const std::size_t cut = dot == std::string::npos || dot <= name ? end : dot;
+  return fmt::format("{}-{}{}", path.substr(0, cut), n, path.substr(cut));
+}
+
+int create_exclusively(const std::string& path) {
+  constexpr mode_t kMode = 0644;
+  return ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC, kMode);
+}
+
+OutputFile::OutputFile(const std::string& path, Write write, IfExists if_exists)
+    : path_(path), write_(write ? std::move(write) : Write(::write)), if_exists_(if_exists) {
+  struct stat status {};
+  if (::stat(path.c_str(), &status) == 0 && !S_ISREG(status.st_mode)) {
+    throw Error(ErrorCode::Resources,
+                quoted_for_message(path) + ": found a folder or device, expected a file's name");
+  }
+  temporary_ = path + fmt::format(".part{}", ::getpid());
+  constexpr mode_t kMode = 0644;
+  fd_ = ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, kMode);
+  if (fd_ < 0) fail("create", errno);
+  if (!is_gzip_name(path)) return;
+  auto stream = std::make_unique<z_stream>();
+  *stream = {};
+  if (deflateInit2(stream.get(), 6, Z_DEFLATED, kGzipWindow, 8, Z_DEFAULT_STRATEGY) != Z_OK) {
+    fail("compress", ENOMEM);
+  }
+  deflater_ = stream.release();
+}
+
+OutputFile::~OutputFile() {
+  if (deflater_) {
+    auto* stream = static_cast<z_stream*>(deflater_);
+    deflateEnd(stream);
+    delete stream;
+  }
+  if (fd_ < 0) return;
+  ::close(fd_);
+  ::unlink(temporary_.c_str());
+}
+
+void OutputFile::write(std::string_view bytes) {
+  buffer_ += bytes;
+  if (buffer_.size() < kBufferBytes) return;
+  deflater_ ? deflate_more(buffer_, Z_NO_FLUSH) : put(buffer_);
+  buffer_.clear();
+}
+
+void OutputFile::finish() {
+  deflater_ ? deflate_more(buffer_, Z_FINISH) : put(buffer_);
+  buffer_.clear();
+  if (::fsync(fd_) != 0 && errno != EINVAL) fail("sync", errno);
+  if (if_exists_ == IfExists::NewName) take_a_free_name();
+  const int fd = std::exchange(fd_, -1);
+  if (::close(fd) != 0 || ::rename(temporary_.c_str(), path_.c_str()) != 0) {
+    const int error = errno;
+    if (if_exists_ == IfExists::NewName) ::unlink(path_.c_str());  // empty, and ours
+    throw Error(ErrorCode::Resources,
+                fmt::format("{}: rename: {}; what was written is in {}", quoted_for_message(path_),
+                            std::strerror(error), quoted_for_message(temporary_)));
+  }
+  sync_folder_of(path_);
+}
+
+// The name is taken by an empty file, which what was written then replaces.
+void OutputFile::take_a_free_name() {
+  for (int n = 1; n <= kMaxNames; ++n) {
+    const std::string name = numbered(path_, n);
+    const int fd = create_exclusively(name);
+    if (fd >= 0) {
+      ::close(fd);
+      path_ = name;
+      return;
+    }
+    if (errno != EEXIST) break;
+  }
+  fail("create", errno);
+}
+
+void OutputFile::put(std::string_view bytes) {
+  while (!bytes.empty()) {
+    const ssize_t n = write_(fd_, bytes.data(), bytes.size());
+    if (n < 0 && errno == EINTR) continue;
+    if (n <= 0) fail("write", n < 0 ? errno : ENOSPC);
+    n_bytes_ += static_cast<std::uint64_t>(n);
+    bytes.remove_prefix(static_cast<std::size_t>(n));
+  }
+}
+
+void OutputFile::deflate_more(std::string_view bytes, int flush) {
+  auto* stream = static_cast<z_stream*>(deflater_);
+  std::string out(kBufferBytes, '\0');
+  stream->next_in = reinterpret_cast<Bytef*>(const_cast<char*>(bytes.data()));
+  stream->avail_in = static_cast<uInt>(bytes.size());
+  int status = Z_OK;
+  do {
+    stream->next_out = reinterpret_cast<Bytef*>(out.data());
+    stream->avail_out = static_cast<uInt>(out.size());
+    status = deflate(stream, flush);
+    put(std::string_view(out).substr(0, out.size() - stream->avail_out));
+  } while (stream->avail_out == 0 || (flush == Z_FINISH && status == Z_OK));
+}
+
+void OutputFile::fail(const std::string& what, int error) {
+  if (fd_ >= 0) {
+    ::close(std::exchange(fd_, -1));
+    ::unlink(temporary_.c_str());
+  }
+  throw Error(ErrorCode::Resources,
+              fmt::format("{}: {}: {} after {} bytes; an older file of this name is as it was",
+                          quoted_for_message(path_), what, std::strerror(error), n_bytes_));
+}
+
+}  // namespace engine

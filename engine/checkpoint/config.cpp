@@ -1,0 +1,81 @@
+#include "engine/checkpoint/config.h"
+
+#include <charconv>
+#include <string_view>
+
+#include <fmt/format.h>
+
+#include "engine/checkpoint/model_files.h"
+
+namespace engine {
+namespace {
+
+bool is_power_of_four(int x) {
+  return x > 0 && (x & (x - 1)) == 0 && (x & 0x55555555) != 0;
+}
+
+}  // namespace
+
+std::int64_t ModelConfig::n_params() const {
+  std::int64_t n = 0;
+  for (const TensorSpec& tensor : tensors_of(*this)) {
+    std::int64_t n_elements = 1;
+    for (const std::int64_t size : tensor.shape) n_elements *= size;
+    n += n_elements;
+  }
+  return n;
+}
+
+std::string name_of(const ModelScale& scale) {
+  return fmt::format("{}x{}", scale.width, scale.depth);
+}
+
+ModelScale scale_from(const std::string& text) {
+  ModelScale scale{0, 0};
+  const char* end = text.data() + text.size();
+  const auto width = std::from_chars(text.data(), end, scale.width);
+  const bool has_x = width.ec == std::errc() && width.ptr != end && *width.ptr == 'x';
+  if (has_x) {
+    const auto depth = std::from_chars(width.ptr + 1, end, scale.depth);
+    if (depth.ec != std::errc() || depth.ptr != end) scale.depth = 0;
+  }
+  constexpr int kMaxWidth = 1024, kMaxDepth = 1024;
+  if (!is_power_of_four(scale.width) || scale.width > kMaxWidth || scale.depth < 1 ||
+      scale.depth > kMaxDepth) {
+    throw Error(ErrorCode::Usage,
+                fmt::format("--scale: found \"{}\", expected WxD with width W one of 1, 4, 16, 64, "
+                            "256, 1024 and depth D of 1 to 1024; try 4x2",
+                            text.substr(0, 40)));
+  }
+  return scale;
+}
+
+std::vector<TensorSpec> tensors_of(const ModelConfig& config) {
+  const std::int64_t dim = config.dim;
+  const std::int64_t hidden_dim = config.hidden_dim;
+  const std::int64_t q_dim = std::int64_t{config.n_heads} * config.head_dim;
+  const std::int64_t kv_dim = std::int64_t{config.n_kv_heads} * config.head_dim;
+  std::vector<TensorSpec> tensors;
+  tensors.push_back({"model.embed_tokens.weight", {config.vocab_size, dim}});
+  for (int layer = 0; layer < config.n_layers; layer++) {
+    const std::string prefix = fmt::format("model.layers.{}.", layer);
+    const auto linear = [&](const char* name, std::int64_t n_out, std::int64_t n_in, bool bias) {
+      tensors.push_back({prefix + name + ".weight", {n_out, n_in}});
+      if (bias) tensors.push_back({prefix + name + ".bias", {n_out}});
+    };
+    tensors.push_back({prefix + "input_layernorm.weight", {dim}});
+    linear("self_attn.q_proj", q_dim, dim, config.qkv_bias);
+    linear("self_attn.k_proj", kv_dim, dim, config.qkv_bias);
+    linear("self_attn.v_proj", kv_dim, dim, config.qkv_bias);
+    linear("self_attn.o_proj", dim, q_dim, config.attn_out_bias);
+    tensors.push_back({prefix + "post_attention_layernorm.weight", {dim}});
+    linear("mlp.gate_proj", hidden_dim, dim, config.mlp_bias);
+    linear("mlp.up_proj", hidden_dim, dim, config.mlp_bias);
+    linear("mlp.down_proj", dim, hidden_dim, config.mlp_bias);
+  }
+  tensors.push_back({"model.norm.weight", {dim}});
+  if (!config.tied_embeddings) tensors.push_back({"lm_head.weight", {config.vocab_size, dim}});
+  return tensors;
+}
+
+}  // namespace engine

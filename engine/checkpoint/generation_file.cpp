@@ -1,0 +1,133 @@
+#include "engine/checkpoint/generation_file.h"
+
+#include <cmath>
+#include <limits>
+#include <vector>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "engine/checkpoint/config_keys.h"
+#include "engine/base/fields.h"
+#include "engine/base/json.h"
+#include "engine/base/refuse.h"
+
+namespace engine {
+namespace {
+
+struct Range {
+  double low, high;
+  bool is_whole = false;
+  bool above_low = false;  // low itself is outside
+
+  bool contains(double number) const {
+    const bool is_high_enough = above_low ? number > low : number >= low;
+    return is_high_enough && number <= high && (!is_whole || number == std::floor(number));
+  }
+  std::string words() const {
+    if (above_low) return fmt::format("a number above {}, at most {}", low, high);
+    return fmt::format("a {}number from {} to {}", is_whole ? "whole " : "", low, high);
+  }
+};
+
+/// A number in the range. Any other value is refused if it is to be applied, and ignored otherwise:
+/// the notice names it.
+std::optional<double> default_number(const Fields& fields,
+                                     const char* name,
+                                     const Range& range,
+                                     bool applies) {
+  const Json* value = fields.find(name);
+  if (!value) return std::nullopt;
+  if (value->is(JsonReader::Kind::Number) && range.contains(value->number().real()))
+    return value->number().real();
+  if (applies) fields.fail(name, value->shown(), range.words());
+  return std::nullopt;
+}
+
+GenerationDefaults defaults_in(const Fields& fields, bool applies) {
+  constexpr double kMost = 1e6, kMostTokens = std::numeric_limits<int>::max();
+  const auto real = [&](const char* name, const Range& range) -> std::optional<float> {
+    const auto number = default_number(fields, name, range, applies);
+    return number ? std::optional(static_cast<float>(*number)) : std::nullopt;
+  };
+  const auto whole = [&](const char* name, int low) -> std::optional<int> {
+    const Range range{.low = double{1} * low, .high = kMostTokens, .is_whole = true};
+    const auto number = default_number(fields, name, range, applies);
+    return number ? std::optional(static_cast<int>(*number)) : std::nullopt;
+  };
+  GenerationDefaults out;
+  const Json* sample = fields.find("do_sample");
+  if (applies) fields.boolean("do_sample", false);  // refuses what is neither
+  out.do_sample = sample && sample->boolean;
+  out.temperature = real("temperature", {.low = 0, .high = kMost});
+  out.top_p = real("top_p", {.low = 0, .high = 1});
+  out.min_p = real("min_p", {.low = 0, .high = 1});
+  out.top_k = whole("top_k", 0);
+  out.repetition_penalty = real("repetition_penalty", {.low = 0, .high = kMost, .above_low = true});
+  out.max_new_tokens = whole("max_new_tokens", 1);
+  return out;
+}
+
+/// The members that --defaults model applies, as the file has them: "temperature 0.6".
+std::vector<std::string> applicable_members(const Json& json, bool do_sample) {
+  std::vector<std::string> members;
+  const auto add = [&](const char* name, double neutral) {
+    const Json* value = json.find(name);
+    if (!value || value->is(JsonReader::Kind::Null)) return;
+    const bool is_number = value->is(JsonReader::Kind::Number);
+    if (is_number && value->number().real() == neutral) return;
+    members.push_back(fmt::format("{} {}", name, value->shown()));
+  };
+  const Json* sample = json.find("do_sample");
+  const bool is_no_bool = sample && !sample->is(JsonReader::Kind::Bool);
+  if (do_sample || (is_no_bool && !sample->is(JsonReader::Kind::Null)))
+    members.push_back("do_sample " + sample->shown());
+  add("temperature", 1);
+  add("top_p", 1);
+  add("top_k", 50);
+  add("min_p", 0);
+  add("repetition_penalty", 1);
+  add("max_new_tokens", -1);
+  return members;
+}
+
+std::string joined_members(const std::vector<std::string>& members) {
+  return fmt::format("{}", fmt::join(members, ", "));
+}
+
+void note_members(const std::string& path,
+                  const Json& json,
+                  GenerationUse use,
+                  bool do_sample,
+                  std::vector<std::string>& notices) {
+  if (use == GenerationUse::Silent) return;
+  const std::vector<std::string> able = applicable_members(json, do_sample);
+  if (!able.empty() && use == GenerationUse::NotApplied)
+    notices.push_back(fmt::format("{}: {}: not applied; --defaults model applies them",
+                                  escaped(path), joined_members(able)));
+  if (!able.empty() && use == GenerationUse::Applied)
+    notices.push_back(fmt::format(
+        "{}: {}: applied, where no option says otherwise{}", escaped(path), joined_members(able),
+        do_sample ? "" : "; without do_sample the likeliest token is taken, as in transformers"));
+  const std::vector<std::string> unable = generation_members_not_applied(json);
+  if (!unable.empty())
+    notices.push_back(fmt::format("{}: {}: not applied; there is no such option here",
+                                  escaped(path), joined_members(unable)));
+}
+
+}  // namespace
+
+void read_generation_config(const std::string& path,
+                            const FileLimits& limits,
+                            GenerationUse use,
+                            ConfigFile& file,
+                            GenerationDefaults& defaults) {
+  const Json json = read_json_file(path, limits);
+  const Fields fields(json, path);
+  if (const auto ids = end_ids(fields, file.config.vocab_size, file.notices))
+    file.config.eos_ids = *ids;
+  defaults = defaults_in(fields, use == GenerationUse::Applied);
+  note_members(path, json, use, defaults.do_sample, file.notices);
+}
+
+}  // namespace engine

@@ -1,0 +1,305 @@
+#include "engine/checkpoint/heads_files.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <map>
+#include <optional>
+#include <unordered_set>
+
+#include <fmt/format.h>
+
+#include "engine/base/fields.h"
+#include "engine/base/json.h"
+#include "engine/checkpoint/other_formats.h"
+#include "engine/checkpoint/random_weights.h"
+#include "engine/base/refuse.h"
+#include "engine/checkpoint/shards.h"
+
+namespace engine {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::int64_t kMaxHeads = 64, kMaxHeadLayers = 16, kMaxGram = 5;
+constexpr double kMaxRopeTheta = 1e12;
+constexpr const char* kKinds = "medusa or chimera";
+
+std::string config_path(const std::string& directory) {
+  return directory + "/config.json";
+}
+
+/// Medusa's heads are published without a model_type.
+std::optional<HeadsKind> kind_in(const Json& config) {
+  const Json* type = config.find("model_type");
+  const bool says_none = !type || type->is(JsonReader::Kind::Null);
+  if (says_none && config.find("medusa_num_heads")) return HeadsKind::Medusa;
+  for (const HeadsKind kind : {HeadsKind::Medusa, HeadsKind::Chimera})
+    if (type && type->text == name_of(kind)) return kind;
+  return std::nullopt;
+}
+
+HeadsKind kind_of(const Json& json, const Fields& fields) {
+  if (const auto kind = kind_in(json)) return *kind;
+  const OtherFormat other = in_place_of_heads(json);
+  const auto type = fields.string("model_type");
+  const std::string found = type ? in_quotes(*type) : "none";
+  fields.fail("model_type", other.is_known() ? found + ": " + other.found : found,
+              other.is_known() ? fmt::format("{}; {}", kKinds, other.way_on) : kKinds);
+}
+
+void read_encoder(const Fields& fields, const FileLimits& limits, HeadsConfig& config) {
+  config.gram = static_cast<int>(fields.integer("gram", 1, kMaxGram));
+  config.residual = fields.boolean("residual", true);
+  const std::string first = fields.string("first_layer").value_or("frozen");
+  if (first != "frozen" && first != "finetuned")
+    fields.fail("first_layer", in_quotes(first), "frozen or finetuned");
+  config.own_embedding = first == "finetuned";
+  // Heads that do not say so learned without them.
+  config.sees_committed_grams = fields.boolean("sees_committed_grams", false);
+  config.hidden_dim = static_cast<int>(fields.integer("intermediate_size", 1, limits.hidden_dim));
+  config.n_attention_heads =
+      static_cast<int>(fields.integer("num_attention_heads", 1, limits.n_heads));
+  if (config.dim % config.n_attention_heads != 0 || config.head_dim() % 2 != 0) {
+    fields.fail(
+        "num_attention_heads", std::to_string(config.n_attention_heads),
+        fmt::format("a number that cuts hidden_size ({}) into heads of an even size", config.dim));
+  }
+  config.norm_eps = static_cast<float>(fields.real("rms_norm_eps", 0, 1));
+  config.rope_theta = fields.real("rope_theta", 0, kMaxRopeTheta, 10000.0);
+}
+
+/// A size that config.json may leave to the target or to the weights, and must not contradict.
+/// @param of_weights  0: they do not say it
+int shared_size(const Fields& fields,
+                const char* name,
+                std::int64_t limit,
+                const ModelFiles* target,
+                int of_target,
+                std::int64_t of_weights) {
+  auto fallback = target ? std::optional<std::int64_t>(of_target) : std::nullopt;
+  if (!target && of_weights > 0 && of_weights <= limit) fallback = of_weights;
+  const auto size = static_cast<int>(fields.integer(name, 1, limit, fallback));
+  if (target && size != of_target)
+    fields.fail(name, std::to_string(size),
+                fmt::format("{}, that of {}; were they trained for another model?", of_target,
+                            target->name));
+  return size;
+}
+
+/// Rows of a matrix among the weights, 0 where it is none.
+std::int64_t rows_of(const WeightFiles& weights, const std::string& name) {
+  for (const auto& file : weights.files)
+    if (const TensorEntry* entry = file->find(name); entry && entry->shape.size() == 2)
+      return entry->shape[0];
+  return 0;
+}
+
+HeadsConfig read_heads_config(const std::string& path,
+                              const WeightFiles& weights,
+                              const ModelFiles* target,
+                              const FileLimits& limits) {
+  const Json json = read_json_file(path, limits);
+  const Fields fields(json, path);
+  HeadsConfig config;
+  config.kind = kind_of(json, fields);
+  config.base = fields.string("base_model_name_or_path").value_or("");
+  std::string output;  // the first head's output matrix, as Medusa's are published
+  if (config.kind == HeadsKind::Medusa) {
+    config.n_heads = static_cast<int>(fields.integer("medusa_num_heads", 1, kMaxHeads));
+    config.n_layers = static_cast<int>(fields.integer("medusa_num_layers", 1, kMaxHeadLayers));
+    output = fmt::format("0.{}.weight", config.n_layers);
+  }
+  config.dim = shared_size(fields, "hidden_size", limits.dim, target,
+                           target ? target->config.dim : 0, rows_of(weights, "0.0.linear.weight"));
+  config.vocab_size = shared_size(fields, "vocab_size", limits.vocab_size, target,
+                                  target ? target->config.vocab_size : 0, rows_of(weights, output));
+  if (config.kind == HeadsKind::Chimera) {
+    config.n_heads = static_cast<int>(fields.integer("chimera_num_heads", 1, kMaxHeads));
+    read_encoder(fields, limits, config);
+  }
+  return config;
+}
+
+/// Every tensor of the config is there, of its shape, in a type that is computed with.
+void check_tensors(HeadsFiles& files, const WeightFiles& weights) {
+  std::unordered_set<std::string> read;
+  const std::string path = files.tensors->path();
+  std::map<kernels::DType, std::int64_t> n_of;
+  for (const TensorSpec& spec : tensors_of(files.config)) {
+    const TensorEntry* entry = nullptr;
+    for (const auto& file : weights.files)
+      if (!entry) entry = file->find(spec.name);
+    const std::string field = "tensor " + in_quotes(spec.name);
+    if (!entry) {
+      const std::vector<std::string> names = files.tensors->names();
+      refuse(
+          path, field,
+          names.empty() ? "none" : fmt::format("none (the first is {})", in_quotes(names[0])),
+          fmt::format("{}, there being {} heads{}", shown_shape(spec.shape), files.config.n_heads,
+                      files.config.kind == HeadsKind::Medusa
+                          ? fmt::format(" of {} residual layers", files.config.n_layers)
+                          : ""));
+    }
+    if (entry->shape != spec.shape)
+      refuse(path, field, shown_shape(entry->shape), shown_shape(spec.shape));
+    if (!entry->element())
+      refuse(path, field + ": dtype", entry->dtype, "F32, F16 or BF16 for a weight");
+    n_of[*entry->element()] += (entry->end - entry->begin) / kernels::bytes_of(*entry->element());
+    read.insert(spec.name);
+  }
+  const auto by_number = [](const auto& a, const auto& b) { return a.second < b.second; };
+  files.stored_dtype = std::max_element(n_of.begin(), n_of.end(), by_number)->first;
+  for (const std::string& name : files.tensors->names()) {
+    if (read.contains(name)) continue;
+    files.notices.push_back(fmt::format("{}: tensor {}: no such heads read it; it is ignored",
+                                        escaped(path), in_quotes(name)));
+    break;
+  }
+}
+
+}  // namespace
+
+const char* name_of(HeadsKind kind) {
+  return kind == HeadsKind::Medusa ? "medusa" : "chimera";
+}
+
+ModelConfig encoder_of(const HeadsConfig& c) {
+  ModelConfig block;
+  block.dim = c.dim;
+  block.hidden_dim = c.hidden_dim;
+  block.n_layers = 1;
+  block.n_heads = block.n_kv_heads = c.n_attention_heads;
+  block.head_dim = c.head_dim();
+  block.vocab_size = c.vocab_size;
+  block.norm_eps = c.norm_eps;
+  block.rope.theta = c.rope_theta;
+  return block;
+}
+
+std::int64_t HeadsConfig::n_params() const {
+  std::int64_t n = 0;
+  for (const TensorSpec& spec : tensors_of(*this)) {
+    std::int64_t elements = 1;
+    for (const std::int64_t size : spec.shape) elements *= size;
+    n += elements;
+  }
+  return n;
+}
+
+std::int64_t gram_table_bytes(const HeadsConfig& config, std::int64_t most) {
+  if (config.kind != HeadsKind::Chimera) return 0;
+  // A scale that nobody can hold may pass 2^63.
+  const double bytes = double{sizeof(float)} * config.gram * config.vocab_size * config.dim;
+  return bytes <= static_cast<double>(most) ? static_cast<std::int64_t>(bytes) : 0;
+}
+
+std::vector<TensorSpec> tensors_of(const HeadsConfig& c) {
+  const std::int64_t dim = c.dim, vocab = c.vocab_size, hidden = c.hidden_dim;
+  std::vector<TensorSpec> specs;
+  if (c.kind == HeadsKind::Medusa) {
+    for (int k = 0; k < c.n_heads; k++) {
+      for (int j = 0; j < c.n_layers; j++) {
+        specs.push_back({fmt::format("{}.{}.linear.weight", k, j), {dim, dim}});
+        specs.push_back({fmt::format("{}.{}.linear.bias", k, j), {dim}});
+      }
+      specs.push_back({fmt::format("{}.{}.weight", k, c.n_layers), {vocab, dim}});
+    }
+    return specs;
+  }
+  if (c.own_embedding) specs.push_back({"embed_tokens.weight", {vocab, dim}});
+  specs.push_back({"gram.0.weight", {dim, c.gram * dim}});
+  specs.push_back({"gram.1.weight", {dim, dim}});
+  specs.push_back({"encoder.input_layernorm.weight", {dim}});
+  for (const char* part : {"q", "k", "v", "o"})
+    specs.push_back({fmt::format("encoder.self_attn.{}_proj.weight", part), {dim, dim}});
+  specs.push_back({"encoder.post_attention_layernorm.weight", {dim}});
+  specs.push_back({"encoder.mlp.gate_proj.weight", {hidden, dim}});
+  specs.push_back({"encoder.mlp.up_proj.weight", {hidden, dim}});
+  specs.push_back({"encoder.mlp.down_proj.weight", {dim, hidden}});
+  for (int k = 0; k < c.n_heads; k++)
+    specs.push_back({fmt::format("heads.{}.weight", k), {vocab, c.residual ? 2 * dim : dim}});
+  return specs;
+}
+
+std::optional<HeadsKind> heads_kind(const std::string& directory, const FileLimits& limits) {
+  std::error_code error;
+  if (!fs::exists(config_path(directory), error)) return std::nullopt;
+  return kind_in(read_json_file(config_path(directory), limits));
+}
+
+namespace {
+
+/// model.safetensors or its shards, else the one file that Medusa's heads are published as.
+WeightFiles weights_of(const std::string& directory,
+                       const FileLimits& limits,
+                       std::vector<std::string>& notices) {
+  const auto has = [&](const std::string& name) {
+    std::error_code error;
+    return fs::exists(directory + "/" + name, error);
+  };
+  if (has("model.safetensors") || has("model.safetensors.index.json"))
+    return open_weights(directory, false, limits, notices);
+  const std::string published = "medusa_lm_head";
+  if (has(published + ".safetensors"))
+    return open_weight_file(directory, published + ".safetensors", false, limits);
+  if (has(published + ".pt"))
+    refuse(directory, "heads", "medusa_lm_head.pt, PyTorch weights, which are not read",
+           "medusa_lm_head.safetensors; convert it in that directory where torch is: `python3 -c "
+           "\"import torch, safetensors.torch as s; s.save_file({k: v.contiguous() for k, v in "
+           "torch.load('medusa_lm_head.pt', 'cpu', weights_only=True).items()}, "
+           "'medusa_lm_head.safetensors')\"`");
+  const OtherFormat other = in_place_of_weights(directory);
+  refuse(directory, "heads", other.is_known() ? other.found : "no weights",
+         "model.safetensors or medusa_lm_head.safetensors" +
+             (other.is_known() ? "; " + other.way_on : std::string()));
+}
+
+/// Refuses a config.json that describes no heads, before the weights are opened.
+void refuse_other_kind(const std::string& path, const FileLimits& limits) {
+  const Json json = read_json_file(path, limits);
+  kind_of(json, Fields(json, path));
+}
+
+}  // namespace
+
+HeadsFiles open_heads(const std::string& directory,
+                      const ModelFiles* target,
+                      const FileLimits& limits) {
+  std::error_code error;
+  if (!fs::exists(config_path(directory), error))
+    refuse(directory, "heads", "no config.json", "a directory with config.json and *.safetensors");
+  HeadsFiles files;
+  files.path = directory;
+  files.name = fs::weakly_canonical(directory).filename().string();
+  refuse_other_kind(config_path(directory), limits);
+  const WeightFiles weights = weights_of(directory, limits, files.notices);
+  files.config = read_heads_config(config_path(directory), weights, target, limits);
+  files.tensors = weights.tensors;
+  check_tensors(files, weights);
+  const std::string& base = files.config.base;
+  if (target && !base.empty() && fs::path(base).filename() != fs::path(target->name).filename())
+    files.notices.push_back(
+        fmt::format("{}: base_model_name_or_path says {}, the target is {}: they may guess badly",
+                    escaped(config_path(directory)), in_quotes(base), target->name));
+  return files;
+}
+
+std::string heads_of_card(const std::string& model_directory,
+                          HeadsKind kind,
+                          const FileLimits& limits) {
+  const std::string path = model_directory + "/decoscope.json";
+  std::error_code error;
+  if (!fs::exists(path, error)) return "";
+  const Json json = read_json_file(path, limits);
+  const auto name = Fields(json, path).string(name_of(kind));
+  if (!name) return "";
+  if (name->empty() || name->find_first_of(std::string_view("/\\\0", 3)) != std::string::npos)
+    refuse(path, name_of(kind), in_quotes(*name), "the name of a directory of heads");
+  return *name;
+}
+
+std::shared_ptr<const TensorSource> random_heads(const HeadsConfig& config, std::uint64_t seed) {
+  return random_tensors(tensors_of(config), seed);
+}
+
+}  // namespace engine

@@ -1,0 +1,371 @@
+#include "engine/checkpoint/model_files.h"
+
+#include <algorithm>
+#include <cstring>
+#include <filesystem>
+#include <map>
+#include <unordered_set>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "engine/base/closest_name.h"
+#include "engine/checkpoint/bare_names.h"
+#include "engine/checkpoint/config_file.h"
+#include "engine/base/fields.h"
+#include "engine/checkpoint/generation_file.h"
+#include "engine/base/json.h"
+#include "engine/checkpoint/other_formats.h"
+#include "engine/base/refuse.h"
+#include "engine/checkpoint/related.h"
+#include "engine/tokenizer/sentencepiece.h"
+#include "engine/checkpoint/shards.h"
+
+namespace engine {
+namespace {
+
+namespace fs = std::filesystem;
+
+bool exists(const std::string& path) {
+  std::error_code error;
+  return fs::exists(path, error);
+}
+
+void refuse_no_directory(const std::string& path) {
+  const OtherFormat other = in_place_of_directory(path);
+  const std::string expected = "a Hugging Face model directory";
+  if (other.is_known()) refuse(path, "model", other.found, expected + "; " + other.way_on);
+  if (!exists(path)) refuse(path, "model", "nothing at this path", expected);
+}
+
+// Everything missing is said at once.
+void check_parts(const std::string& directory, bool needs_tokenizer) {
+  refuse_no_directory(directory);
+  std::string missing;
+  const auto want = [&](const std::string& what, bool is_there) {
+    if (!is_there) missing += (missing.empty() ? "no " : ", no ") + what;
+  };
+  want("config.json", exists(directory + "/config.json"));
+  want("weights (looked for model.safetensors, model.safetensors.index.json)",
+       exists(directory + "/model.safetensors") ||
+           exists(directory + "/model.safetensors.index.json"));
+  if (needs_tokenizer) {
+    want("tokenizer (looked for tokenizer.model)", exists(directory + "/tokenizer.model"));
+  }
+  if (needs_tokenizer && exists(directory + "/config.json") &&
+      !exists(directory + "/tokenizer.model") && exists(directory + "/tokenizer.json")) {
+    refuse(directory + "/tokenizer.json", "tokenizer", "no tokenizer.model beside it",
+           "tokenizer.model, as tokenizer.json is not read here; copy the one the model was "
+           "published with, or that of the model it was made from, into this directory");
+  }
+  if (missing.empty()) return;
+  const bool has_weights = exists(directory + "/model.safetensors") ||
+                           exists(directory + "/model.safetensors.index.json");
+  const OtherFormat other = has_weights ? OtherFormat() : in_place_of_weights(directory);
+  refuse(directory, "directory",
+         other.is_known() ? fmt::format("{}: {}", other.found, missing) : missing,
+         "config.json, *.safetensors" + std::string(needs_tokenizer ? " and tokenizer.model" : "") +
+             (other.is_known() ? "; " + other.way_on : ""));
+}
+
+// The layer number in "model.layers.12.mlp...", -1 for other names.
+int layer_of(const std::string& name) {
+  constexpr std::string_view kPrefix = "model.layers.";
+  if (!name.starts_with(kPrefix)) return -1;
+  std::int64_t layer = 0;
+  std::size_t i = kPrefix.size();
+  const std::size_t begin = i;
+  for (; i < name.size() && name[i] >= '0' && name[i] <= '9' && layer < 1'000'000; i++) {
+    layer = 10 * layer + (name[i] - '0');
+  }
+  return i > begin && i < name.size() && name[i] == '.' ? static_cast<int>(layer) : -1;
+}
+
+// An embedding with more rows than vocab_size is padding, if lm_head agrees and a tokenizer says
+// which ids are real.
+void accept_padded_vocabulary(ModelFiles& files,
+                              const std::map<std::string, const TensorEntry*>& entries,
+                              const FileLimits& limits) {
+  const auto rows_of = [&](const char* name) -> std::int64_t {
+    const auto at = entries.find(name);
+    return at == entries.end() || at->second->shape.size() != 2 ? -1 : at->second->shape[0];
+  };
+  const std::int64_t rows = rows_of("model.embed_tokens.weight");
+  ModelConfig& config = files.config;
+  const int n_pieces = files.tokenizer ? files.tokenizer->vocab_size() : config.vocab_size;
+  const std::string counts =
+      fmt::format("vocab_size {}, {} tokens in the tokenizer, {} rows in the embedding",
+                  config.vocab_size, files.tokenizer ? std::to_string(n_pieces) : "no", rows);
+  const std::string config_path = files.path + "/config.json";
+  if (config.vocab_size < n_pieces || (rows >= 0 && rows < config.vocab_size)) {
+    refuse(config_path, "vocab_size", counts, "tokens <= vocab_size <= rows");
+  }
+  if (rows <= config.vocab_size) return;
+  const bool fits = config.tied_embeddings || rows_of("lm_head.weight") == rows;
+  if (!fits || !files.tokenizer || rows > limits.vocab_size) {
+    refuse(config_path, "vocab_size", counts, fmt::format("{}", rows));
+  }
+  files.notices.push_back(
+      fmt::format("{}: {}: the further rows are padding", escaped(config_path), counts));
+  config.vocab_size = static_cast<int>(rows);
+}
+
+void check_layer_count(const ModelFiles& files,
+                       const std::map<std::string, const TensorEntry*>& entries) {
+  for (const auto& [name, entry] : entries) {
+    const int layer = layer_of(name);
+    if (layer < files.config.n_layers) continue;
+    refuse(files.path + "/config.json", "num_hidden_layers", std::to_string(files.config.n_layers),
+           fmt::format("more, as layer {} has the tensor {}", layer, in_quotes(name)));
+  }
+}
+
+// Explains a missing tensor: the weights are an EAGLE draft's, whose first matrix joins a token to
+// the target's state, or those of a model that was saved with a wrapper around it.
+void refuse_other_weights(const TensorSource& tensors, const std::string& name) {
+  if (tensors.has("fc.weight"))
+    refuse(tensors.path(), "model", "a draft of EAGLE (it has the tensor \"fc.weight\")",
+           "a whole model; EAGLE's drafts read the target's states and are not supported, any "
+           "smaller model with the target's vocabulary drafts with --decoder speculative");
+  const std::string prefix = prefix_of_wrapper(tensors.names(), name);
+  if (prefix.empty()) return;
+  refuse(tensors.path(), "tensor " + in_quotes(name), in_quotes(prefix + name),
+         fmt::format("it without {} in front, which a wrapper such as DataParallel or "
+                     "torch.compile leaves; save the model inside it: "
+                     "model.module.save_pretrained(DIR)",
+                     in_quotes(prefix)));
+}
+
+void check_shapes(const ModelFiles& files,
+                  const std::map<std::string, const TensorEntry*>& entries) {
+  for (const TensorSpec& spec : tensors_of(files.config)) {
+    const auto at = entries.find(spec.name);
+    if (at == entries.end()) {
+      const int layer = layer_of(spec.name);
+      const std::string where = layer < 0 ? "" : fmt::format(" of layer {}", layer);
+      refuse_other_weights(*files.tensors, spec.name);
+      refuse(files.tensors->path(), "tensor " + in_quotes(spec.name), "none",
+             fmt::format("{}{}, num_hidden_layers being {}", shown_shape(spec.shape), where,
+                         files.config.n_layers));
+    }
+    const TensorEntry& entry = *at->second;
+    if (entry.shape != spec.shape) {
+      refuse(files.tensors->path(), "tensor " + in_quotes(spec.name), shown_shape(entry.shape),
+             shown_shape(spec.shape));
+    }
+    if (!entry.element()) {
+      refuse(files.tensors->path(), "tensor " + in_quotes(spec.name) + ": dtype", entry.dtype,
+             "F32, F16 or BF16 for a weight");
+    }
+  }
+}
+
+// The dtype of most weights; the files' own word counts, config.json's is only compared.
+void choose_dtype(ModelFiles& files,
+                  const ConfigFile& config,
+                  const std::map<std::string, const TensorEntry*>& entries) {
+  std::map<kernels::DType, std::int64_t> bytes;
+  for (const TensorSpec& spec : tensors_of(files.config)) {
+    const TensorEntry& entry = *entries.at(spec.name);
+    bytes[*entry.element()] += entry.end - entry.begin;
+  }
+  const auto most = std::max_element(bytes.begin(), bytes.end(), [](const auto& a, const auto& b) {
+    return a.second / kernels::bytes_of(a.first) < b.second / kernels::bytes_of(b.first);
+  });
+  files.stored_dtype = most->first;
+  if (bytes.size() > 1) {
+    files.notices.push_back(fmt::format("{}: weights of {} dtypes, most {}",
+                                        escaped(files.tensors->path()), bytes.size(),
+                                        kernels::name_of(most->first)));
+  }
+  if (config.dtype && *config.dtype != files.stored_dtype) {
+    files.notices.push_back(fmt::format("{}: dtype says {}, the weights are {}: theirs is used",
+                                        escaped(files.path + "/config.json"),
+                                        kernels::name_of(*config.dtype),
+                                        kernels::name_of(files.stored_dtype)));
+  }
+}
+
+void note_unused_tensors(ModelFiles& files,
+                         const std::map<std::string, const TensorEntry*>& entries) {
+  std::unordered_set<std::string> used;
+  for (const TensorSpec& spec : tensors_of(files.config)) used.insert(spec.name);
+  if (files.config.tied_embeddings) used.insert("lm_head.weight");
+  std::size_t n_unused = 0;
+  std::string example;
+  for (const auto& [name, entry] : entries) {
+    if (used.contains(name)) continue;
+    if (n_unused++ == 0) example = name;
+  }
+  if (n_unused == 0) return;
+  files.notices.push_back(fmt::format("{}: {} tensors no such model reads are ignored, e.g. {}",
+                                      escaped(files.tensors->path()), n_unused,
+                                      in_quotes(example)));
+}
+
+// Uses lm_head.weight where it has other values than the embedding it is said to be tied to, as
+// transformers 5 does.
+void use_head_that_differs(ModelFiles& files,
+                           const std::map<std::string, const TensorEntry*>& entries) {
+  const auto head = entries.find("lm_head.weight");
+  const auto embedding = entries.find("model.embed_tokens.weight");
+  if (!files.config.tied_embeddings || head == entries.end() || embedding == entries.end()) return;
+  const TensorEntry &a = *head->second, &b = *embedding->second;
+  bool is_same = a.shape == b.shape && a.dtype == b.dtype;
+  if (is_same && a.element()) {
+    const Tensor own = files.tensors->read("lm_head.weight");
+    const Tensor shared = files.tensors->read("model.embed_tokens.weight");
+    is_same = std::memcmp(own.data, shared.data, static_cast<std::size_t>(a.end - a.begin)) == 0;
+  }
+  if (is_same) return;
+  files.config.tied_embeddings = false;
+  files.notices.push_back(fmt::format(
+      "{}: tie_word_embeddings is true, yet lm_head.weight has other values than the embedding: "
+      "lm_head.weight is used",
+      escaped(files.path + "/config.json")));
+}
+
+// Generation ends as config.json and generation_config.json say, in transformers too.
+void note_other_end(ModelFiles& files) {
+  const std::optional<TokenId> end = files.tokenizer->eos_id();
+  const std::vector<TokenId>& ids = files.config.eos_ids;
+  if (!end || ids.empty() || std::ranges::find(ids, *end) != ids.end()) return;
+  files.notices.push_back(fmt::format(
+      "{}: eos_token is {}, id {}, which the model's configuration does not end at: ends at {}",
+      escaped(files.path + "/tokenizer_config.json"), in_quotes(files.tokenizer->piece(*end)), *end,
+      fmt::join(ids, ", ")));
+}
+
+// {"draft": "demo-draft", "before": "demo-target"}: what else belongs to a model. One of the names,
+// empty where it is not given.
+std::string related_model(const std::string& directory,
+                          const char* field,
+                          const FileLimits& limits) {
+  const std::string path = directory + "/decoscope.json";
+  if (!exists(path)) return {};
+  const Json json = read_json_file(path, limits);
+  const std::optional<std::string> name = Fields(json, path).string(field);
+  if (!name) return {};
+  if (name->empty() || name->find_first_of(std::string_view("/\\\0", 3)) != std::string::npos) {
+    refuse(path, field, in_quotes(*name), "the name of a model");
+  }
+  return *name;
+}
+
+// By full name; of two under one full name the one that bears it.
+std::map<std::string, const TensorEntry*> entries_of(const WeightFiles& weights) {
+  std::map<std::string, const TensorEntry*> entries;
+  for (const auto& file : weights.files) {
+    for (const TensorEntry& entry : file->entries()) {
+      if (!weights.tensors->has(entry.name)) continue;
+      const auto [at, is_new] = entries.emplace(full_name(entry.name), &entry);
+      if (!is_new && entry.name == at->first) at->second = &entry;
+    }
+  }
+  return entries;
+}
+
+}  // namespace
+
+ModelFiles open_model(const std::string& directory, const OpenOptions& options) {
+  const FileLimits& limits = options.limits;
+  check_parts(directory, options.needs_tokenizer);
+  ConfigFile config = read_config(directory + "/config.json", true, limits, options.context);
+  const std::string generation = directory + "/generation_config.json";
+  ModelFiles files;
+  if (exists(generation))
+    read_generation_config(generation, limits, options.generation, config, files.generation);
+  files.path = directory;
+  files.name = fs::weakly_canonical(directory).filename().string();
+  files.config = config.config;
+  files.notices = config.notices;
+  if (files.config.eos_ids.empty()) {
+    files.notices.push_back(escaped(directory + "/config.json") +
+                            ": no eos_token_id: will stop only at length");
+  }
+  if (exists(directory + "/tokenizer.model")) {
+    files.tokenizer = open_tokenizer(directory, limits, files.notices, config.config.model_type,
+                                     config.config.vocab_size);
+    note_other_end(files);
+  }
+  const WeightFiles weights =
+      open_weights(directory, options.allow_external_shards, limits, files.notices);
+  files.tensors = with_full_names(weights.tensors, files.notices);
+  const std::map<std::string, const TensorEntry*> entries = entries_of(weights);
+  use_head_that_differs(files, entries);
+  accept_padded_vocabulary(files, entries, limits);
+  check_layer_count(files, entries);
+  check_shapes(files, entries);
+  choose_dtype(files, config, entries);
+  note_unused_tensors(files, entries);
+  if (exists(directory + "/adapter_config.json"))
+    files.notices.push_back(escaped(directory) +
+                            "/adapter_config.json: an adapter is not applied; the weights beside "
+                            "it are run as they are");
+  files.draft_name = related_model(directory, "draft", limits);
+  return files;
+}
+
+std::string name_before_training(const std::string& directory, const FileLimits& limits) {
+  return related_model(directory, "before", limits);
+}
+
+namespace {
+
+bool is_bare_name(const std::string& text) {
+  return !text.empty() && text != "." && text != ".." &&
+         text.find_first_of(std::string_view("/\0", 2)) == std::string::npos;
+}
+
+}  // namespace
+
+bool names_two_models(const std::string& name, const std::string& assets_dir) {
+  const std::string bundled = assets_dir + "/models/" + name;
+  std::error_code unknown;
+  return is_bare_name(name) && exists(bundled + "/config.json") &&
+         (exists(name + "/config.json") || exists(name + "/tokenizer.model")) &&
+         !fs::equivalent(name, bundled, unknown);
+}
+
+std::string notice_of_two_models(const std::string& name, const std::string& assets_dir) {
+  if (!names_two_models(name, assets_dir)) return {};
+  return fmt::format(
+      "{0}: found the bundled model and the folder ./{0}; the bundled model is used, name the "
+      "folder ./{0}",
+      escaped(name));
+}
+
+std::string find_model(const std::string& name_or_path, const std::string& assets_dir) {
+  const std::string bundled = assets_dir + "/models/" + name_or_path;
+  const bool is_name = is_bare_name(name_or_path);
+  if (is_name && exists(bundled + "/config.json")) return bundled;
+  std::error_code error;
+  if (fs::is_directory(name_or_path, error)) return name_or_path;
+  std::vector<std::string> known;
+  for (const auto& entry : fs::directory_iterator(assets_dir + "/models", error)) {
+    if (exists(entry.path().string() + "/config.json")) known.push_back(entry.path().filename());
+  }
+  std::sort(known.begin(), known.end());
+  if (const OtherFormat other = in_place_of_directory(name_or_path); other.is_known())
+    refuse(name_or_path, "model", other.found,
+           "a bundled model's name, or a Hugging Face directory; " + other.way_on);
+  refuse(name_or_path, "model",
+         is_name ? "neither the directory " + escaped(bundled) + " nor a directory of that path"
+                 : "no directory of that path",
+         known.empty() ? "a Hugging Face directory"
+                       : fmt::format("one of {}, or a directory{}", fmt::join(known, ", "),
+                                     is_name ? did_you_mean(name_or_path, known) : ""));
+}
+
+std::string beside_or_named(const std::string& directory,
+                            const std::string& name,
+                            const std::string& assets_dir) {
+  if (name.empty()) return name;
+  std::error_code error;
+  const fs::path folder = fs::weakly_canonical(directory, error).parent_path();
+  if (error || folder == fs::weakly_canonical(assets_dir + "/models", error)) return name;
+  const fs::path beside = folder / name;
+  return exists((beside / "config.json").string()) ? beside.string() : name;
+}
+
+}  // namespace engine

@@ -1,0 +1,258 @@
+#include "engine/checkpoint/other_formats.h"
+
+#include <algorithm>
+#include <cctype>
+#include <filesystem>
+#include <fstream>
+#include <optional>
+#include <string_view>
+
+#include <fmt/format.h>
+
+#include "engine/checkpoint/file_kind.h"
+#include "engine/base/refuse.h"
+#include "engine/base/types.h"
+
+namespace engine {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kConvert =
+    "convert it where transformers is: `python3 -c \"from transformers import "
+    "AutoModelForCausalLM as M; M.from_pretrained('IN').save_pretrained('OUT')\"`, and copy the "
+    "tokenizer.model to OUT";
+constexpr const char* kOriginal =
+    "take the config.json, tokenizer.model and model*.safetensors of the same release, in Hugging "
+    "Face's layout";
+
+std::string first_bytes(const std::string& path) {
+  constexpr std::size_t kEnoughToRecognise = 512;
+  std::string bytes(kEnoughToRecognise, '\0');
+  std::ifstream file(path, std::ios::binary);
+  file.read(bytes.data(), static_cast<std::streamsize>(bytes.size()));
+  bytes.resize(static_cast<std::size_t>(file.gcount()));
+  return bytes;
+}
+
+/// "name" or "name.ext" of a hub's organisation or model.
+bool is_hub_word(std::string_view word) {
+  const auto is_letter = [](unsigned char c) {
+    return std::isalnum(c) != 0 || c == '-' || c == '_' || c == '.';
+  };
+  return !word.empty() && word.size() <= 96 && word.front() != '.' &&
+         std::ranges::all_of(word, is_letter);
+}
+
+/// The part of a hub's address after the site, without the pages below a model ("/tree/main"). Other
+/// text stays as it is.
+std::string_view without_site(std::string_view text) {
+  for (const std::string_view site : {"https://huggingface.co/", "https://hf.co/", "hf://"}) {
+    if (!text.starts_with(site)) continue;
+    text.remove_prefix(site.size());
+    for (const std::string_view page : {"/tree/", "/blob/", "/resolve/"})
+      text = text.substr(0, text.find(page));
+  }
+  return text;
+}
+
+/// "org/name" of an id or an address of one; empty: it is none.
+std::string hub_id(std::string_view text) {
+  text = without_site(text);
+  const std::size_t slash = text.find('/');
+  if (slash == std::string_view::npos) return "";
+  const std::string_view org = text.substr(0, slash);
+  const std::string_view name = text.substr(slash + 1, text.find('/', slash + 1) - slash - 1);
+  const bool whole = text.size() <= org.size() + 1 + name.size() + 1;
+  const bool fits = is_hub_word(org) && is_hub_word(name) && whole;
+  return fits ? fmt::format("{}/{}", org, name) : std::string();
+}
+
+OtherFormat not_there(const std::string& path) {
+  const std::string id = hub_id(path);
+  std::error_code ignored;
+  if (id.empty() || fs::exists(id.substr(0, id.find('/')), ignored)) return {};
+  const std::string name = id.substr(id.find('/') + 1);
+  return {
+      "no folder of that name; it looks like the id of a model hub, from which nothing is "
+      "downloaded here",
+      fmt::format("`hf download {} --local-dir {}` fetches it, and that folder is then named", id,
+                  name)};
+}
+
+/// The kinds of a file that is named where a directory is meant.
+OtherFormat file_for_directory(const fs::path& path) {
+  const std::string name = path.filename().string(), kind = path.extension().string();
+  const std::string folder = path.has_parent_path() ? path.parent_path().string() : ".";
+  const std::string bytes = first_bytes(path.string());
+  if (kind == ".gguf" || bytes.starts_with("GGUF"))
+    return {"a GGUF file",
+            "take the model that it was made from, with config.json, model*.safetensors and "
+            "tokenizer.model"};
+  if (kind == ".safetensors" || name == "config.json" || name.starts_with("tokenizer"))
+    return {"a file of a model", "name the directory that holds it: " + escaped(folder)};
+  if (kind == ".pdrun") return {"a recording", "`decoscope --open FILE` shows it"};
+  if (kind == ".onnx") return {"an ONNX file", "take the model that it was made from"};
+  if (kind == ".bin" || kind == ".pt" || kind == ".pth" || kind == ".ckpt")
+    return {"PyTorch weights, which are a program as much as data and are not read", kConvert};
+  const std::string recognised = recognised_as(bytes);
+  if (recognised.find("archive") != std::string::npos)
+    return {recognised, "unpack it, and name the directory that holds config.json"};
+  return {recognised.empty() ? "a file" : recognised, "name the directory that holds config.json"};
+}
+
+/// The names in a directory, sorted; the first thousands of a very large one.
+std::vector<std::string> names_in(const std::string& directory) {
+  constexpr std::size_t kMost = 4096;
+  std::vector<std::string> names;
+  std::error_code error;
+  for (fs::directory_iterator it(directory, error), end; !error && it != end; it.increment(error)) {
+    names.push_back(it->path().filename().string());
+    if (names.size() == kMost) break;
+  }
+  std::ranges::sort(names);
+  return names;
+}
+
+/// The first name that begins and ends so.
+std::optional<std::string> find_name(const std::vector<std::string>& names,
+                                     std::string_view begin,
+                                     std::string_view end) {
+  const auto found = std::ranges::find_if(names, [&](const std::string& name) {
+    return name.size() >= begin.size() + end.size() && name.starts_with(begin) &&
+           name.ends_with(end);
+  });
+  return found == names.end() ? std::nullopt : std::optional(*found);
+}
+
+std::optional<OtherFormat> weights_of_pytorch(const std::vector<std::string>& names) {
+  for (const auto& [begin, end] :
+       {std::pair("pytorch_model", ".bin"), std::pair("model", ".bin"), std::pair("", ".pt"),
+        std::pair("consolidated.", ".pth"), std::pair("", ".pth"), std::pair("", ".ckpt")}) {
+    const auto name = find_name(names, begin, end);
+    if (!name) continue;
+    const bool is_original = name->starts_with("consolidated.");
+    return OtherFormat{fmt::format("{}, PyTorch weights, which are a program as much as data and "
+                                   "are not read",
+                                   escaped(*name)),
+                       is_original ? kOriginal : kConvert};
+  }
+  return std::nullopt;
+}
+
+std::optional<OtherFormat> safetensors_of_other_names(const std::vector<std::string>& names) {
+  if (find_name(names, "consolidated.safetensors", ""))
+    return OtherFormat{"consolidated.safetensors, weights under their maker's own names",
+                       kOriginal};
+  if (find_name(names, "medusa_lm_head.safetensors", ""))
+    return OtherFormat{
+        "medusa_lm_head.safetensors, Medusa's draft heads",
+        "name the model with --model, and these heads with --decoder medusa --heads"};
+  if (const auto shard = find_name(names, "model-0", ".safetensors")) {
+    const bool alone = shard->ends_with("-of-00001.safetensors");
+    return OtherFormat{
+        fmt::format("{}, a shard without model.safetensors.index.json", escaped(*shard)),
+        alone ? "rename it to model.safetensors, as it is the only one"
+              : "fetch that index and every shard that it names"};
+  }
+  if (const auto other = find_name(names, "", ".safetensors"))
+    return OtherFormat{escaped(*other) + ", weights under another name",
+                       "if these are all of the model's weights, rename the file to "
+                       "model.safetensors"};
+  return std::nullopt;
+}
+
+/// An adapter says whose it is.
+std::string base_of_adapter(const std::string& directory) {
+  try {
+    const Json config = read_json_file(directory + "/adapter_config.json", {});
+    const Json* base = config.find("base_model_name_or_path");
+    return base && !base->text.empty() ? " of " + in_quotes(base->text) : "";
+  } catch (const Error&) {
+    return "";
+  }
+}
+
+std::optional<OtherFormat> model_below(const std::string& directory,
+                                       const std::vector<std::string>& names) {
+  std::error_code ignored;
+  for (const std::string& name : names) {
+    const fs::path below = fs::path(directory) / name;
+    if (fs::exists(below / "config.json", ignored))
+      return OtherFormat{"a model in its folder " + escaped(name),
+                         "name that folder: " + escaped(below.string())};
+    if (name != "snapshots") continue;
+    for (const std::string& revision : names_in(below.string())) {
+      const fs::path snapshot = below / revision;
+      if (fs::exists(snapshot / "config.json", ignored))
+        return OtherFormat{"a model hub's cache",
+                           "name the snapshot in it: " + escaped(snapshot.string())};
+    }
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+OtherFormat in_place_of_directory(const std::string& path) {
+  std::error_code error;
+  const fs::file_status status = fs::status(path, error);
+  if (!fs::exists(status)) return not_there(path);
+  if (fs::is_directory(status)) return {};
+  if (!fs::is_regular_file(status)) return {"a pipe or a device", "name a directory"};
+  return file_for_directory(path);
+}
+
+OtherFormat in_place_of_weights(const std::string& directory) {
+  const std::vector<std::string> names = names_in(directory);
+  if (names.empty()) return {"an empty directory", "finish the download"};
+  if (find_name(names, "adapter_config.json", ""))
+    return {"a LoRA adapter" + base_of_adapter(directory) + " (adapter_config.json)",
+            "merge it into its base, as merge_and_unload() of peft does, and name the result"};
+  if (const auto gguf = find_name(names, "", ".gguf"))
+    return {escaped(*gguf) + ", a GGUF file",
+            "take the model that it was made from, with model*.safetensors"};
+  if (auto safetensors = safetensors_of_other_names(names)) return *safetensors;
+  if (auto pytorch = weights_of_pytorch(names)) return *pytorch;
+  if (find_name(names, "pytorch_model.bin.index.json", ""))
+    return {"pytorch_model.bin.index.json, an index of PyTorch weights, which are not read",
+            "take the model*.safetensors of the same model"};
+  for (const char* end : {".onnx", "onnx", ".h5", ".msgpack", ".mlmodel", ".mlpackage", ".engine"})
+    if (const auto other = find_name(names, "", end))
+      return {escaped(*other) + ", weights for another program", kConvert};
+  if (auto below = model_below(directory, names)) return *below;
+  return {};
+}
+
+OtherFormat in_place_of_heads(const Json& config) {
+  const auto has = [&](const char* key) { return config.find(key) != nullptr; };
+  const auto says = [&](const char* key, std::string_view word) {
+    const Json* value = config.find(key);
+    if (value && value->is(JsonReader::Kind::Array) && !value->items.empty())
+      value = &value->items.front();
+    std::string text = value ? value->text : std::string();
+    std::ranges::transform(text, text.begin(), [](unsigned char c) { return std::tolower(c); });
+    return text.find(word) != std::string::npos;
+  };
+  const std::string way =
+      "use a model with a published Medusa head, or train heads: `decoscope train medusa`";
+  if (has("hydra_num_heads") || says("model_type", "hydra"))
+    return {"heads of Hydra, which guess each from the guess before and are not read", way};
+  if (says("architectures", "eagle") || says("model_type", "eagle") || has("draft_vocab_size"))
+    return {"a draft of EAGLE, which reads the target's states and is not read", way};
+  if (says("model_type", "mlp_speculator") || says("architectures", "speculator"))
+    return {"an MLP speculator, which is not read", way};
+  if (has("hidden_size") && has("num_hidden_layers") && has("num_attention_heads"))
+    return {"a model, not heads (EAGLE's drafts look so too and are not read)",
+            "a draft model is named with --draft, with --decoder speculative"};
+  return {};
+}
+
+std::string prefix_of_wrapper(const std::vector<std::string>& names, const std::string& name) {
+  for (const std::string& one : names)
+    if (one.size() > name.size() && one.ends_with("." + name))
+      return one.substr(0, one.size() - name.size());
+  return "";
+}
+
+}  // namespace engine

@@ -1,0 +1,251 @@
+#include "engine/checkpoint/rope_fields.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <string_view>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "engine/base/json.h"
+#include "engine/base/refuse.h"
+
+namespace engine {
+namespace {
+
+using RopeType = RopeConfig::Type;
+
+constexpr double kMaxRopeTheta = 1e12;
+constexpr double kMaxFactor = 1e6;
+constexpr const char* kOriginal = "original_max_position_embeddings";
+
+RopeType type_of(const Fields& rope) {
+  std::optional<std::string> name = rope.string("rope_type");
+  const char* field = name ? "rope_type" : "type";
+  if (!name) name = rope.string("type");
+  if (!name) return RopeType::Default;
+  if (*name == "su") return RopeType::Longrope;  // as Phi-3 first called it
+  for (const RopeType type : {RopeType::Default, RopeType::Linear, RopeType::Dynamic,
+                              RopeType::Yarn, RopeType::Llama3, RopeType::Longrope})
+    if (*name == name_of(type)) return type;
+  rope.fail(field, in_quotes(*name), "default, linear, dynamic, yarn, llama3 or longrope");
+}
+
+/// What a scaling of this type reads beside its name and rope_theta.
+std::vector<std::string_view> members_of(RopeType type) {
+  switch (type) {
+    case RopeType::Default:
+      return {};
+    case RopeType::Linear:
+    case RopeType::Dynamic:
+      return {"factor"};
+    case RopeType::Yarn:
+      return {"factor",    kOriginal, "attention_factor", "beta_fast",
+              "beta_slow", "mscale",  "mscale_all_dim",   "truncate"};
+    case RopeType::Llama3:
+      return {"factor", kOriginal, "low_freq_factor", "high_freq_factor"};
+    case RopeType::Longrope:
+      return {"factor", kOriginal, "attention_factor", "short_factor", "long_factor"};
+  }
+  return {};
+}
+
+/// Names the members that a scaling of this type does not use.
+void note_unused(const Json& object,
+                 const char* name,
+                 RopeType type,
+                 ConfigFile& file,
+                 const std::string& path) {
+  const std::vector<std::string_view> used = members_of(type);
+  std::vector<std::string> unused;
+  for (const auto& [key, value] : object.members) {
+    if (value.is(JsonReader::Kind::Null) || key == "rope_type" || key == "type" ||
+        key == "rope_theta" || key == "partial_rotary_factor")
+      continue;
+    if (std::ranges::find(used, key) == used.end()) unused.push_back(in_quotes(key));
+  }
+  if (unused.empty()) return;
+  file.notices.push_back(fmt::format("{}: {}: {} not used by {}, as in transformers: ignored",
+                                     escaped(path), name, fmt::join(unused, ", "), name_of(type)));
+}
+
+void read_yarn(const Fields& rope, const ModelConfig& config, RopeConfig& out) {
+  // transformers derives a factor that is null from the two lengths.
+  const double implied = double{1} * config.max_position_embeddings / out.original_max_seq_len;
+  out.factor = rope.real("factor", 0, kMaxFactor, std::max(implied, 1.0));
+  out.attention_factor = rope.real("attention_factor", 0, kMaxFactor, 0.0);
+  out.beta_fast = rope.real("beta_fast", 0, kMaxFactor, 32.0);
+  out.beta_slow = rope.real("beta_slow", 0, kMaxFactor, 1.0);
+  if (out.beta_fast < out.beta_slow) {
+    rope.fail("beta_fast", fmt::format("{}", out.beta_fast),
+              fmt::format("at least beta_slow ({})", out.beta_slow));
+  }
+  // Zero is how some files say "absent".
+  const auto magnitude = [&](const char* name) {
+    const Json* value = rope.find(name);
+    const bool is_zero =
+        value && value->is(JsonReader::Kind::Number) && value->number().real() == 0;
+    return is_zero ? 0.0 : rope.real(name, 0, kMaxFactor, 0.0);
+  };
+  out.mscale = magnitude("mscale");
+  out.mscale_all_dim = magnitude("mscale_all_dim");
+  out.truncate = rope.boolean("truncate", true);
+}
+
+void read_llama3(const Fields& rope, RopeConfig& out) {
+  out.factor = rope.real("factor", 0, kMaxFactor);
+  out.low_freq_factor = rope.real("low_freq_factor", 0, kMaxFactor);
+  out.high_freq_factor = rope.real("high_freq_factor", 0, kMaxFactor);
+  if (out.high_freq_factor <= out.low_freq_factor) {
+    rope.fail("high_freq_factor", fmt::format("{}", out.high_freq_factor),
+              fmt::format("more than low_freq_factor ({})", out.low_freq_factor));
+  }
+}
+
+/// A factor for each rotary pair.
+std::vector<double> factors(const Fields& rope, const char* name, int n_pairs) {
+  const std::string expected =
+      fmt::format("{} numbers above 0, one for every rotary pair", n_pairs);
+  const Json* list = rope.find(name);
+  if (!list) rope.fail(name, "none", expected);
+  if (!list->is(JsonReader::Kind::Array)) rope.fail(name, list->shown(), expected);
+  if (list->items.size() != static_cast<std::size_t>(n_pairs))
+    rope.fail(name, fmt::format("{} entries", list->items.size()), expected);
+  std::vector<double> out;
+  for (const Json& item : list->items) {
+    const double factor = item.is(JsonReader::Kind::Number) ? item.number().real() : std::nan("");
+    if (!(factor > 0 && factor <= kMaxFactor)) rope.fail(name, item.shown(), expected);
+    out.push_back(factor);
+  }
+  return out;
+}
+
+void read_longrope(const Fields& rope, const ModelConfig& config, RopeConfig& out) {
+  const double implied = double{1} * config.max_position_embeddings / out.original_max_seq_len;
+  out.factor = rope.real("factor", 0, kMaxFactor, implied);
+  out.attention_factor = rope.real("attention_factor", 0, kMaxFactor, 0.0);
+  out.short_factor = factors(rope, "short_factor", config.head_dim / 2);
+  out.long_factor = factors(rope, "long_factor", config.head_dim / 2);
+}
+
+/// @param fields  the whole file: yarn, llama3 and longrope take the original length from beside the
+///                object where it stands there, as Phi-3 writes it
+void read_scaling(const Fields& fields,
+                  const Fields& rope,
+                  const FileLimits& limits,
+                  ModelConfig& config) {
+  RopeConfig& out = config.rope;
+  const auto original = [&] {
+    const Fields& from = fields.find(kOriginal) ? fields : rope;
+    return static_cast<int>(from.integer(kOriginal, 1, limits.max_seq_len, config.max_seq_len));
+  };
+  switch (out.type) {
+    case RopeType::Default:
+      return;
+    case RopeType::Linear:
+    case RopeType::Dynamic:
+      // transformers stretches beyond max_position_embeddings and ignores the original length.
+      if (out.type == RopeType::Dynamic) out.original_max_seq_len = config.max_seq_len;
+      out.factor = rope.real("factor", 0, kMaxFactor);
+      return;
+    case RopeType::Yarn:
+      out.original_max_seq_len = original();
+      return read_yarn(rope, config, out);
+    case RopeType::Llama3:
+      out.original_max_seq_len = original();
+      return read_llama3(rope, out);
+    case RopeType::Longrope:
+      out.original_max_seq_len = original();
+      return read_longrope(rope, config, out);
+  }
+}
+
+/// Objects by the layer's type, which transformers reads for other families.
+void refuse_per_layer(const Json& object, const Fields& rope) {
+  for (const auto& [key, value] : object.members) {
+    if (!value.is(JsonReader::Kind::Object)) continue;
+    rope.fail(key.c_str(), "an object", "one set of rope parameters for all layers");
+  }
+}
+
+void extend_context(const FileLimits& limits, const std::string& path, ConfigFile& file) {
+  ModelConfig& config = file.config;
+  const double extended = std::floor(extended_context(config.rope, config.max_seq_len));
+  const auto most = static_cast<double>(limits.max_seq_len);
+  if (extended > most)
+    file.notices.push_back(fmt::format(
+        "{}: rope scaling ({}, factor {}) extends the context to {:.0f} positions: {} are used, "
+        "the limit max_seq_len (--limit max_seq_len=N raises it)",
+        escaped(path), name_of(config.rope.type), config.rope.factor, extended,
+        limits.max_seq_len));
+  config.max_seq_len = static_cast<int>(std::min(extended, most));
+}
+
+/// "linear" and "factor 4" of what an object of rope parameters says, to compare two of them.
+std::string summary_of(const Json& object) {
+  const auto shown = [&](const char* name) {
+    const Json* value = object.find(name);
+    return value ? value->shown() : std::string("none");
+  };
+  const std::string type = shown(object.find("rope_type") ? "rope_type" : "type");
+  return fmt::format("{}, factor {}", type, shown("factor"));
+}
+
+/// rope_scaling counts; what rope_parameters says otherwise is ignored.
+void note_second_object(const Fields& fields, const Json& counts, ConfigFile& file) {
+  const Json* other = fields.find("rope_parameters");
+  if (!other || !other->is(JsonReader::Kind::Object) || other->members.empty()) return;
+  const std::string first = summary_of(counts), second = summary_of(*other);
+  if (first == second) return;
+  file.notices.push_back(fmt::format(
+      "{}: rope_scaling says {} and rope_parameters {}: rope_scaling is used, as in transformers",
+      escaped(fields.file()), first, second));
+}
+
+}  // namespace
+
+double extended_context(const RopeConfig& rope, int max_position_embeddings) {
+  const double stated = max_position_embeddings;
+  switch (rope.type) {
+    case RopeType::Default:
+      return stated;
+    case RopeType::Linear:
+    case RopeType::Dynamic:
+      return std::max(stated, stated * rope.factor);
+    case RopeType::Yarn:
+    case RopeType::Llama3:
+    case RopeType::Longrope:
+      return std::max(stated, rope.original_max_seq_len * rope.factor);
+  }
+  return stated;
+}
+
+void read_rope(const Fields& fields, const FileLimits& limits, ConfigFile& file) {
+  ModelConfig& config = file.config;
+  config.max_position_embeddings = config.max_seq_len;
+  config.rope.theta = fields.real("rope_theta", 0, kMaxRopeTheta, 10000.0);
+  if (fields.real("partial_rotary_factor", 0, 1, 1.0) < 1) {
+    fields.fail("partial_rotary_factor", "less than 1", "1 (all dimensions are rotated)");
+  }
+  const auto holds_some = [](const Json* value) {
+    return value && !(value->is(JsonReader::Kind::Object) && value->members.empty());
+  };
+  const bool is_old = holds_some(fields.find("rope_scaling"));
+  const char* name = is_old ? "rope_scaling" : "rope_parameters";
+  const Json* scaling = fields.find(name);
+  if (!scaling) return;
+  const Fields rope(*scaling, fields.file(), std::string(name) + ".");
+  config.rope.theta = rope.real("rope_theta", 0, kMaxRopeTheta, config.rope.theta);
+  refuse_per_layer(*scaling, rope);
+  if (is_old) note_second_object(fields, *scaling, file);
+  config.rope.type = type_of(rope);
+  if (rope.real("partial_rotary_factor", 0, 1, 1.0) < 1) {
+    rope.fail("partial_rotary_factor", "less than 1", "1 (all dimensions are rotated)");
+  }
+  read_scaling(fields, rope, limits, config);
+  note_unused(*scaling, name, config.rope.type, file, fields.file());
+  extend_context(limits, fields.file(), file);
+}
+
+}  // namespace engine

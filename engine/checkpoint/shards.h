@@ -1,0 +1,35 @@
+// The weights of a model directory: one model.safetensors, or shards named by an index. Where both
+// are there the single file is used, as in transformers, and a notice names the index.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "engine/base/limits.h"
+#include "engine/checkpoint/safetensors.h"
+#include "engine/checkpoint/tensor_source.h"
+
+namespace engine {
+
+struct WeightFiles {
+  std::shared_ptr<const TensorSource> tensors;
+  std::vector<std::shared_ptr<const SafetensorsFile>> files;
+};
+
+/// @param allow_external  shards may be links that leave the directory
+/// @throws Error(BadInput)
+WeightFiles open_weights(const std::string& directory,
+                         bool allow_external,
+                         const FileLimits& limits,
+                         std::vector<std::string>& notices);
+
+/// One file of a directory that holds all of the weights.
+/// @param allow_external  it may be a link that leaves the directory
+/// @throws Error(BadInput)
+WeightFiles open_weight_file(const std::string& directory,
+                             const std::string& name,
+                             bool allow_external,
+                             const FileLimits& limits);
+
+}  // namespace engine

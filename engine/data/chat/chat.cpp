@@ -1,0 +1,155 @@
+// G7: chat in two turns, in the thirteen categories of MT-bench and Vicuna-bench, in the template
+// "USER: .. ASSISTANT: ..". A record asks for one turn of a dialog; the turns before it stand in
+// its prompt, one behind the other with a space between, as the reader of taskmaster4 has them.
+//   key      of the part that a dialog is built from
+//   forms    the category; half the prompts begin with a line that says who talks
+//   checker  that of the part: check.task names it, check.of is what it needs
+// With a folder of open texts the dialogs of taskmaster4 and the seed tasks of self_instruct stand
+// among 120,000 training dialogs as they are, eight and four times each (form "open").
+#include <algorithm>
+
+#include <nlohmann/json.hpp>
+
+#include "engine/data/chat/dialog.h"
+#include "engine/data/open_texts.h"
+#include "engine/data/readers.h"
+#include "engine/data/tasks.h"
+#include "engine/data/text.h"
+
+namespace engine {
+
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr int kOwnDialogs = 120'000;
+constexpr int kTries = 20'000;  // draws for one dialog; one in twenty is of dev, and of test
+
+struct Category {
+  const char* name;
+  DrawDialog draw;
+};
+constexpr Category kCategories[] = {{"writing", writing_dialog},
+                                    {"roleplay", roleplay_dialog},
+                                    {"reasoning", reasoning_dialog},
+                                    {"math", math_dialog},
+                                    {"coding", coding_dialog},
+                                    {"extraction", extraction_dialog},
+                                    {"stem", stem_dialog},
+                                    {"humanities", humanities_dialog},
+                                    {"generic", generic_dialog},
+                                    {"knowledge", knowledge_dialog},
+                                    {"common-sense", common_sense_dialog},
+                                    {"fermi", fermi_dialog},
+                                    {"counterfactual", counterfactual_dialog}};
+
+// Tasks whose checkers read turns.
+constexpr std::string_view kParts[] = {"arith", "kb", "py", "blocks", "write"};
+
+std::string system_line(Random& rng) {
+  return std::string(rng.say({"An assistant answers a user, briefly and politely. ",
+                              "This is a talk between a user and a helpful assistant. ",
+                              "A user asks, and an assistant gives short and true answers. ",
+                              "The assistant helps the user with plain words. "}));
+}
+
+OpenPool read_open_dialogs(const std::string& data_dir) {
+  OpenPool pool(kOwnDialogs);
+  if (data_dir.empty()) return pool;
+  for (const std::string& set : open_sets_of_task("chat")) {
+    const int n_times = set == "taskmaster4" ? 8 : 4;
+    for (Record& record : read_real_set(set, Split::Train, data_dir)) {
+      record.check = Json{{"form", "open"}, {"category", "open"}, {"set", set}}.dump();
+      pool.add(std::move(record), n_times);
+    }
+  }
+  return pool;
+}
+
+// A record of one turn.
+Record record_of(Random& rng, const char* category, const ChatDialog& dialog) {
+  const std::size_t asked = rng.below(2);
+  Record record;
+  if (rng.chance(50)) record.prompt = system_line(rng);
+  for (std::size_t i = 0; i < asked; i++) {
+    const auto chat = chat_form(dialog[i].question, dialog[i].answer);
+    record.prompt += chat.prompt + chat.completion + " ";
+  }
+  const auto chat = chat_form(dialog[asked].question, dialog[asked].answer);
+  record.prompt += chat.prompt;
+  record.completion = chat.completion;
+  record.answer = dialog[asked].result;
+  record.check = Json{{"form", category},
+                      {"category", category},
+                      {"turn", asked + 1},
+                      {"task", dialog[asked].task},
+                      {"of", Json::parse(dialog[asked].check)}}
+                     .dump();
+  return record;
+}
+
+class ChatTask final : public TaskGenerator {
+ public:
+  explicit ChatTask(const std::string& data_dir) : open_(read_open_dialogs(data_dir)) {}
+
+  std::string_view name() const override { return "chat"; }
+  std::int64_t full_size() const override { return open_.full_size(); }
+
+  CheckResult check(const Record& record, std::string_view completion) const override {
+    return read(record, completion, false);
+  }
+
+  CheckResult check_at_birth(const Record& record) const override {
+    const CheckResult result = read(record, record.completion, true);
+    return result.skipped ? CheckResult{true, {}} : result;  // open texts
+  }
+
+ protected:
+  // The category is drawn once, so that all come equally often, however hard it is to find a dialog
+  // of the split.
+  std::optional<Record> draw(Random& rng, int level, Split split) const override {
+    const Category& category = rng.pick(kCategories);
+    for (int i = 0; i < kTries; i++) {
+      const auto dialog = category.draw(rng, level, split);
+      if (!dialog) continue;
+      if (const Record* open = open_.draw(rng, split)) return *open;
+      return record_of(rng, category.name, *dialog);
+    }
+    return std::nullopt;
+  }
+
+ private:
+  static CheckResult read(const Record& record, std::string_view completion, bool at_birth) {
+    try {
+      const Json check = Json::parse(record.check);
+      if (check.at("form") == "open") return {false, "open dialogs have no right and wrong", true};
+      const std::string task = check.at("task");
+      if (task == "chat") return read_own(record.id, check.at("of"), completion_body(completion));
+      if (std::ranges::find(kParts, task) == std::end(kParts))
+        throw Error(ErrorCode::BadInput, record.id + ": check.task: found '" + task + "'");
+      Record part = record;
+      part.task = task;
+      part.check = check.at("of").dump();
+      const TaskGenerator& generator = task_generator(task);
+      return at_birth ? generator.check_at_birth(part) : generator.check(part, completion);
+    } catch (const Json::exception& e) {
+      throw Error(ErrorCode::BadInput, record.id + ": check: " + e.what());
+    }
+  }
+
+  static CheckResult read_own(const std::string& id, const Json& check, std::string_view text) {
+    if (const auto result = check_facts_turn(check, text)) return *result;
+    if (const auto result = check_writing_turn(check, text)) return *result;
+    throw Error(ErrorCode::BadInput, id + ": check.of.form: found " + check.at("form").dump());
+  }
+
+  OpenPool open_;
+};
+
+}  // namespace
+
+std::unique_ptr<TaskGenerator> make_chat_task(const std::string& data_dir) {
+  return std::make_unique<ChatTask>(data_dir);
+}
+
+}  // namespace engine

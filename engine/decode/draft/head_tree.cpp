@@ -1,0 +1,162 @@
+#include "engine/decode/draft/head_tree.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "engine/decode/options.h"
+#include "engine/decode/verify/verify.h"
+
+namespace engine {
+namespace {
+
+/// The tree of the options: by default the one beside the heads, else one that suits most machines.
+RankTree tree_of(const DecoderContext& context, int n_heads) {
+  const std::string& name = text_option(context.options, "tree");
+  if (name == "own") {
+    const std::string& own = context.heads_tree;
+    return pruned(own.empty() ? find_rank_tree("rows16", context.trees_dir) : read_rank_tree(own),
+                  n_heads);
+  }
+  RankTree tree = find_rank_tree(name, context.trees_dir);
+  if (tree.max_depth() > n_heads) {
+    throw Error(ErrorCode::Usage, "tree " + tree.name + ": found paths of " +
+                                      std::to_string(tree.max_depth()) +
+                                      " tokens, expected at most " + std::to_string(n_heads) +
+                                      ", the number of heads; name another tree");
+  }
+  return tree;
+}
+
+TypicalSettings typical_of(const OptionValues& options) {
+  TypicalSettings settings{.epsilon = float_option(options, "epsilon"),
+                           .delta = float_option(options, "delta")};
+  const std::string& root = text_option(options, "root");
+  if (root == "typical") settings.root = TypicalSettings::Root::Typical;
+  if (root == "sample") settings.root = TypicalSettings::Root::Sample;
+  return settings;
+}
+
+}  // namespace
+
+HeadTreeDecoder::HeadTreeDecoder(const DecoderContext& context, int n_heads)
+    : target_(context.target),
+      sampling_(context.sampling),
+      limits_(context.limits),
+      ranks_(tree_of(context, n_heads)),
+      stop_below_(static_cast<double>(float_option(context.options, "stop_below"))),
+      typical_(typical_of(context.options)),
+      uniforms_(context.sampling.seed, context.uniforms) {
+  const std::string& rule = text_option(context.options, "verify");
+  rule_ = rule == "typical" ? Rule::Typical : rule == "sample" ? Rule::Sample : Rule::Greedy;
+  needs_laws_ = rule_ == Rule::Typical || rejects(sampling_);
+  n_judged_.resize(static_cast<std::size_t>(ranks_.max_depth()));
+  n_accepted_.resize(n_judged_.size());
+}
+
+TokenTree HeadTreeDecoder::propose(const Sequence& prefix) {
+  forwards_.clear();
+  TokenTree tree;
+  tree.add(prefix.last(), -1, RowTag{});
+  candidates_.assign(1, {});
+  q_.assign(1, 1);
+  path_p_.assign(1, 1);
+  depth_of_row_.assign(1, 0);
+  row_of_.assign(static_cast<std::size_t>(ranks_.n_nodes()), -1);
+  const int room = room_left(prefix, limits_, target_.max_seq_len()) - 1;
+  const int depth = std::min(ranks_.max_depth(), room);
+  const bool can_draft = begin_draft(prefix, std::max(depth, 0));
+  for (int d = 1; can_draft && d <= depth; d++) add_level(tree, d);
+  tree_ = tree;
+  return tree;
+}
+
+void HeadTreeDecoder::add_level(TokenTree& tree, int depth) {
+  std::vector<std::size_t> nodes;
+  std::vector<int> parents;  // rows, each once
+  for (std::size_t node = 0; node < row_of_.size(); node++) {
+    if (ranks_.depth[node] != depth) continue;
+    const int above = ranks_.parent[node];
+    const int parent = above < 0 ? 0 : row_of_[static_cast<std::size_t>(above)];
+    if (parent < 0) continue;
+    nodes.push_back(node);
+    if (parents.empty() || parents.back() != parent) parents.push_back(parent);
+  }
+  if (nodes.empty()) return;
+  const auto ranked = rank(tree, depth, parents, ranks_.width_at(depth));
+  ensure(ranked.size() == 1 || ranked.size() == parents.size(), "heads answer every parent or all");
+  for (const std::size_t node : nodes) {
+    const int above = ranks_.parent[node];
+    const int parent = above < 0 ? 0 : row_of_[static_cast<std::size_t>(above)];
+    const auto place =
+        static_cast<std::size_t>(std::ranges::find(parents, parent) - parents.begin());
+    const RankedTokens& says = ranked[ranked.size() == 1 ? 0 : place];
+    const auto r = static_cast<std::size_t>(ranks_.rank[node]);
+    if (r >= says.token.size()) continue;  // the vocabulary has not so many
+    const double path_p = path_p_[static_cast<std::size_t>(parent)] * says.p[r];
+    if (path_p < stop_below_) continue;
+    const RowTag tag{RowTag::Kind::Draft, static_cast<std::int16_t>(depth),
+                     static_cast<std::int16_t>(r)};
+    row_of_[node] = tree.add(says.token[r], parent, tag);
+    candidates_[static_cast<std::size_t>(parent)].rows.push_back(row_of_[node]);
+    candidates_.emplace_back();
+    q_.push_back(static_cast<float>(says.p[r]));
+    path_p_.push_back(path_p);
+    depth_of_row_.push_back(depth);
+  }
+}
+
+const Questions* HeadTreeDecoder::questions(const Sequence& prefix, const TokenTree& tree) {
+  if (!needs_laws_ || !uniforms_->known_ahead()) return nullptr;
+  questions_ =
+      rule_ == Rule::Typical
+          ? typical_questions(prefix.tokens(), tree, sampling_, typical_, *uniforms_)
+          : drafted_questions(prefix.tokens(), tree, candidates_, draft_rule(), *uniforms_);
+  return &questions_;
+}
+
+Decision HeadTreeDecoder::verify(const Sequence& prefix,
+                                 const TokenTree& tree,
+                                 const StepOutput& out) {
+  hidden_ = out.hidden;
+  if (rule_ == Rule::Typical)
+    return accept_typical(prefix.tokens(), tree, out, sampling_, typical_, *uniforms_);
+  if (!rejects(sampling_)) return walk(tree, out);
+  return reject_drafted(prefix.tokens(), tree, candidates_, out, sampling_, draft_rule(),
+                        *uniforms_);
+}
+
+void HeadTreeDecoder::committed(const Sequence& /*prefix*/, const Decision& cut) {
+  const std::size_t dim = state_dim_ = hidden_.size() / depth_of_row_.size();
+  for (std::size_t i = 0; i < cut.path.size(); i++) {
+    const auto row = static_cast<std::size_t>(cut.path[i]);
+    const auto state = hidden_.begin() + static_cast<std::ptrdiff_t>(row * dim);
+    kept_hidden_.insert(kept_hidden_.end(), state, state + static_cast<std::ptrdiff_t>(dim));
+    const auto head = static_cast<std::size_t>(depth_of_row_[row]);  // of the row's children
+    if (!candidates_[row].rows.empty()) n_judged_[head]++;
+  }
+  const std::vector<RowFate> fate = fates_of(tree_, cut);
+  for (std::size_t row = 1; row < fate.size(); row++)
+    if (fate[row] == RowFate::Accepted)
+      n_accepted_[static_cast<std::size_t>(depth_of_row_[row]) - 1]++;
+}
+
+std::vector<float> HeadTreeDecoder::take_hidden() {
+  return std::exchange(kept_hidden_, {});
+}
+
+void HeadTreeDecoder::begin_with_hidden(std::span<const float> states, std::size_t dim) {
+  kept_hidden_.assign(states.begin(), states.end());
+  state_dim_ = dim;
+}
+
+std::map<std::string, std::int64_t> HeadTreeDecoder::counts() const {
+  std::map<std::string, std::int64_t> counts;
+  for (std::size_t head = 0; head < n_judged_.size(); head++) {
+    const std::string name = "head_" + std::to_string(head + 1);
+    counts[name + "_judged"] = n_judged_[head];
+    counts[name + "_accepted"] = n_accepted_[head];
+  }
+  return counts;
+}
+
+}  // namespace engine

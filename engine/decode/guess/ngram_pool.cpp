@@ -1,0 +1,101 @@
+#include "engine/decode/guess/ngram_pool.h"
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+namespace engine {
+namespace {
+
+bool begins_with(std::span<const TokenId> tokens, std::span<const TokenId> beginning) {
+  return tokens.size() >= beginning.size() &&
+         std::ranges::equal(tokens.first(beginning.size()), beginning);
+}
+
+}  // namespace
+
+NgramPool::NgramPool(int n_rest, int max_per_key)
+    : n_rest_(static_cast<std::size_t>(n_rest)),
+      max_per_key_(static_cast<std::size_t>(max_per_key)) {
+  ensure(n_rest >= 1 && max_per_key >= 0, "an n-gram has at least two tokens");
+}
+
+std::span<const PoolNgram> NgramPool::find(TokenId first) const {
+  const auto found = keys_.find(first);
+  if (found == keys_.end()) return {};
+  return found->second;
+}
+
+PoolNgram* NgramPool::entry(TokenId first, std::span<const TokenId> rest) {
+  const auto found = keys_.find(first);
+  if (found == keys_.end()) return nullptr;
+  for (PoolNgram& ngram : found->second) {
+    if (std::ranges::equal(ngram.rest, rest)) return &ngram;
+  }
+  return nullptr;
+}
+
+void NgramPool::insert(TokenId first, std::span<const TokenId> rest, StepId born) {
+  ensure(!rest.empty() && rest.size() <= n_rest_,
+         "an n-gram has at least two tokens, and at most the pool's");
+  if (max_per_key_ == 0) return;
+  std::vector<PoolNgram>& ngrams = keys_[first];
+  // The most recent of those that begin so; of n-grams of one size there is one at most.
+  const auto known =
+      std::ranges::find_if(ngrams.rbegin(), ngrams.rend(),
+                           [&](const PoolNgram& kept) { return begins_with(kept.rest, rest); });
+  if (known != ngrams.rend()) {
+    std::rotate(known.base() - 1, known.base(), ngrams.end());
+    return;
+  }
+  const auto begun = std::ranges::find_if(
+      ngrams, [&](const PoolNgram& kept) { return begins_with(rest, kept.rest); });
+  // Looked for before making room: what comes back must not push itself out.
+  // A prompt is long and tells only what it leaves, so there it is not worth a search.
+  const auto same = [&](const PoolNgram& ngram) {
+    return born >= 0 && ngram.first == first && std::ranges::equal(ngram.rest, rest);
+  };
+  const auto gone = std::ranges::find_if(changes_.evicted, same);
+  const bool comes_back = gone != changes_.evicted.end();
+  PoolNgram ngram{first, {rest.begin(), rest.end()}, born, 0, 0};
+  if (comes_back) {
+    ngram = std::move(*gone);
+    changes_.evicted.erase(gone);
+  } else {
+    changes_.added.push_back(ngram);
+  }
+  if (begun != ngrams.end() || ngrams.size() == max_per_key_) {
+    const auto leaves = begun != ngrams.end() ? begun : ngrams.begin();
+    changes_.evicted.push_back(std::move(*leaves));
+    ngrams.erase(leaves);
+    n_ngrams_--;
+  }
+  ngrams.push_back(std::move(ngram));
+  n_ngrams_++;
+}
+
+void NgramPool::settle_changes() {
+  std::set<std::pair<TokenId, std::vector<TokenId>>> told;
+  std::erase_if(changes_.added, [&](const PoolNgram& ngram) {
+    return entry(ngram.first, ngram.rest) == nullptr ||
+           !told.insert({ngram.first, ngram.rest}).second;
+  });
+  changes_.evicted.clear();
+}
+
+void NgramPool::count_try(TokenId first, std::span<const TokenId> rest, bool hit) {
+  PoolNgram* ngram = entry(first, rest);
+  ensure(ngram != nullptr, "an n-gram was tried that is not in the pool");
+  ngram->n_tries++;
+  ngram->n_hits += hit;
+  changes_.tried.push_back(*ngram);
+}
+
+PoolChanged NgramPool::take_changes() {
+  PoolChanged changes = std::exchange(changes_, {});
+  changes.n_keys = n_keys();
+  changes.n_ngrams = n_ngrams_;
+  return changes;
+}
+
+}  // namespace engine

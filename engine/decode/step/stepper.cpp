@@ -1,0 +1,327 @@
+#include "engine/decode/step/stepper.h"
+
+#include <algorithm>
+#include <cmath>
+#include <iterator>
+#include <type_traits>
+
+#include "engine/decode/registry.h"
+#include "engine/decode/verify/sampling.h"
+#include "engine/decode/verify/verify.h"
+#include "engine/event/clock.h"
+
+namespace engine {
+namespace {
+
+/// @param n_rows  0 where a draft is still to be made
+void tell_begun(EventSink& events, const Lane& lane, Nanoseconds t, int n_rows) {
+  events.push(StepBegun{.t = t,
+                        .run = lane.run,
+                        .step = lane.n_steps,
+                        .compute = lane.compute_ns,
+                        .kv_len = lane.sequence.cache().length(),
+                        .n_rows = n_rows});
+}
+
+void tell_drafted(EventSink& events, const Lane& lane, Nanoseconds t) {
+  std::vector<DraftForward> forwards = lane.decoder->draft_forwards();
+  for (DraftForward& forward : forwards) forward.begun -= t, forward.ended -= t;
+  events.push(Drafted{.t = now_ns(),
+                      .run = lane.run,
+                      .step = lane.n_steps,
+                      .tree = lane.tree,
+                      .q = lane.decoder->proposal_probabilities(),
+                      .forwards = std::move(forwards)});
+}
+
+Verified verified_event(const Lane& lane, const StepOutput& out, const Decision& decision) {
+  const auto n = lane.tree.token.size();
+  Verified event{.t = now_ns(), .run = lane.run, .step = lane.n_steps};
+  event.fate = fates_of(lane.tree, decision);
+  event.picked.reserve(n);
+  event.logp.reserve(n);
+  event.margin.reserve(n);
+  for (const kernels::Picked& picked : out.picked) {
+    event.picked.push_back(picked.id);
+    event.logp.push_back(picked.logp);
+    event.margin.push_back(picked.margin);
+  }
+  // Rejection sampling decides by its own draws: on the path, what it chose is what counts.
+  const auto first = static_cast<std::size_t>(leading_rows_of(decision) - 1);
+  for (std::size_t i = 0; i < decision.emitted.size(); i++) {
+    const auto row = static_cast<std::size_t>(decision.path[first + i]);
+    event.picked[row] = decision.emitted[i];
+    if (!decision.logp.empty()) event.logp[row] = decision.logp[i];
+  }
+  if (!decision.draws.empty()) {
+    event.uniform.assign(n, -1);
+    event.keep.assign(n, -1);
+  }
+  for (const Draw& draw : decision.draws) {
+    event.uniform[static_cast<std::size_t>(draw.row)] = draw.uniform;
+    event.keep[static_cast<std::size_t>(draw.row)] = draw.keep;
+  }
+  event.last_uniform = decision.last_uniform;
+  event.p = decision.row_p.empty() ? out.row_p : decision.row_p;
+  event.probe = decision.probe;
+  // What was judged behind the text's end is no part of the step.
+  std::ranges::copy_if(decision.weighed, std::back_inserter(event.weighed), [&](const auto& w) {
+    return std::ranges::find(decision.path, w.row) != decision.path.end();
+  });
+  for (const RowFate fate : event.fate) {
+    event.n_accepted += fate == RowFate::Accepted;
+    event.n_rejected += fate == RowFate::Rejected;
+    event.n_unused += fate == RowFate::Unused;
+  }
+  event.n_proposed = event.n_accepted + event.n_rejected + event.n_unused;
+  return event;
+}
+
+Committed committed_event(const Lane& lane, const Decision& decision, const Verified& verified) {
+  const auto n = decision.emitted.size();
+  Committed event{.run = lane.run, .step = lane.n_steps};
+  event.first_pos = static_cast<int>(lane.sequence.tokens().size() - n);
+  event.tokens = decision.emitted;
+  event.standing.assign(n, verified.n_proposed > 0 ? Standing::Bonus : Standing::Plain);
+  event.origin.assign(n, RowTag{});
+  // Token i was proposed by the accepted row that hangs on the path's row before it.
+  const auto first = static_cast<std::size_t>(leading_rows_of(decision) - 1);
+  for (std::size_t r = 0; r < verified.fate.size(); r++) {
+    if (verified.fate[r] != RowFate::Accepted) continue;
+    for (std::size_t i = 0; i < n; i++) {
+      if (decision.path[first + i] != lane.tree.parent[r]) continue;
+      event.standing[i] = Standing::Accepted;
+      event.origin[i] = lane.tree.tag[r];
+    }
+  }
+  return event;
+}
+
+/// Keeps what is known of each emitted token.
+void keep_facts(Lane& lane,
+                const Decision& decision,
+                const Verified& verified,
+                const Committed& committed) {
+  const auto first = static_cast<std::size_t>(leading_rows_of(decision) - 1);
+  for (std::size_t i = 0; i < decision.emitted.size(); i++) {
+    const auto row = static_cast<std::size_t>(decision.path[first + i]);
+    lane.facts.push_back({.logp = verified.logp[row],
+                          .standing = committed.standing[i],
+                          .origin = committed.origin[i]});
+  }
+}
+
+/// Keeps by how much each emitted token led.
+void keep_margins(Lane& lane, const StepOutput& out, const Decision& decision) {
+  if (rejects(lane.sampling)) return;
+  const auto first = static_cast<std::size_t>(leading_rows_of(decision) - 1);
+  for (std::size_t i = 0; i < decision.emitted.size(); i++) {
+    const kernels::Picked& picked = out.picked[static_cast<std::size_t>(decision.path[first + i])];
+    lane.margins.push_back(picked.margin);
+    lane.n_near_ties += is_near_tie(picked);
+  }
+}
+
+/// A decoder's own event, stamped with when and whose it is.
+Event stamped(Event event, const Lane& lane) {
+  std::visit(
+      [&](auto& e) {
+        using E = std::decay_t<decltype(e)>;
+        if constexpr (std::is_same_v<E, PoolChanged> || std::is_same_v<E, BlockRefined> ||
+                      std::is_same_v<E, Notice>) {
+          e.t = now_ns();
+        }
+        if constexpr (std::is_same_v<E, PoolChanged> || std::is_same_v<E, BlockRefined>) {
+          e.run = lane.run;
+          e.step = lane.n_steps;
+        }
+      },
+      event);
+  return event;
+}
+
+}  // namespace
+
+/// What one lane's part of a step came to, until it is told.
+struct Stepper::Notes {
+  StepOutput out;
+  std::vector<std::uint8_t> greedy_rows;
+  Nanoseconds forward = 0, verify = 0, commit = 0;
+};
+
+bool is_near_tie(const kernels::Picked& picked) {
+  return picked.margin < 1e-4f * std::max(1.0f, std::abs(picked.score));
+}
+
+void Stepper::step(std::span<Lane* const> lanes) {
+  for (Lane* const lane : lanes) propose(*lane);
+  judge(lanes);
+}
+
+void Stepper::propose(Lane& lane) {
+  ensure(!lane.sequence.finished(), "a finished sequence was stepped");
+  const Nanoseconds begun = now_ns();
+  // A device may hang where a draft is made: by then it is told that the step has begun.
+  const bool drafts = lane.decoder->drafts();
+  if (events_ && drafts) tell_begun(*events_, lane, begun, 0);
+  lane.tree = lane.decoder->propose(lane.sequence);
+  check(lane.tree, model_.vocab_size());
+  lane.proposed_ns = now_ns() - begun;
+  if (!events_) return;
+  if (!drafts) tell_begun(*events_, lane, begun, lane.tree.n_rows());
+  tell_drafted(*events_, lane, begun);
+}
+
+void Stepper::judge(std::span<Lane* const> lanes) {
+  ensure(!lanes.empty(), "a step needs a lane");
+  // What a forward brought is committed before the next, which may be one of the same model.
+  std::vector<Lane*> together;
+  for (Lane* const lane : lanes) {
+    if (lane->own_model)
+      judge_with(*lane->own_model, std::span(&lane, 1));
+    else
+      together.push_back(lane);
+  }
+  if (!together.empty()) judge_with(model_, together);
+}
+
+void Stepper::judge_with(LanguageModel& model, std::span<Lane* const> lanes) {
+  std::vector<Notes> notes(lanes.size());
+  std::vector<BatchItem> items(lanes.size());
+  Wants wants;
+  int n_rows = 0;
+  for (std::size_t i = 0; i < lanes.size(); i++) {
+    Lane& lane = *lanes[i];
+    // A window only guesses: its cells take the likeliest token, and no noise is made for them.
+    for (const RowTag& tag : lane.tree.tag)
+      notes[i].greedy_rows.push_back(tag.kind == RowTag::Kind::Window);
+    const Wants own = lane.decoder->wants();
+    if (model.laws_device()) items[i].questions = lane.decoder->questions(lane.sequence, lane.tree);
+    wants.logits |= own.logits && !items[i].questions;
+    wants.hidden |= own.hidden;
+    wants.row_p |= own.row_p;
+    n_rows += lane.tree.n_rows();
+    items[i].cache = &lane.sequence.cache();
+    items[i].tree = &lane.tree;
+    items[i].prefix = lane.sequence.cached_tokens();
+    items[i].sampling = lane.sampling;
+    items[i].shown = events_ != nullptr;
+    items[i].attention_of = own.attention_of;
+    if (!lane.sampling.greedy()) items[i].greedy_rows = notes[i].greedy_rows;
+  }
+
+  const Nanoseconds forward_begun = now_ns();
+  std::vector<StepOutput> outs = model.forward(items, wants);
+  const Nanoseconds forward = now_ns() - forward_begun;
+  ensure(outs.size() == lanes.size(), "a forward answers every sequence");
+
+  for (std::size_t i = 0; i < lanes.size(); i++) {
+    notes[i].out = std::move(outs[i]);
+    // A lane alone is charged all of the forward, lanes together by their rows.
+    notes[i].forward = forward * lanes[i]->tree.n_rows() / n_rows;
+    finish(*lanes[i], notes[i]);
+  }
+}
+
+void Stepper::finish(Lane& lane, Notes& notes) {
+  const Nanoseconds verify_begun = now_ns();
+  Decision decision = lane.decoder->verify(lane.sequence, lane.tree, notes.out);
+  Limits limits = lane.limits;
+  limits.max_seq_len = context_of(limits, model_.max_seq_len());
+  const StopReason stop = cut(decision, lane.sequence, limits);
+  const Nanoseconds commit_begun = now_ns();
+  notes.verify = commit_begun - verify_begun;
+  lane.sequence.commit(decision, stop);
+  lane.decoder->committed(lane.sequence, decision);
+  notes.commit = now_ns() - commit_begun;
+
+  lane.compute_ns += lane.proposed_ns + notes.forward + notes.verify + notes.commit;
+  lane.propose_ns += lane.proposed_ns;
+  lane.n_rows += lane.tree.n_rows();
+  keep_margins(lane, notes.out, decision);
+  const Verified verified = verified_event(lane, notes.out, decision);
+  lane.n_drafted += !lane.decoder->draft_forwards().empty();
+  lane.n_proposed += verified.n_proposed;
+  lane.n_accepted += verified.n_accepted;
+  lane.n_rejected += verified.n_rejected;
+  Committed committed = committed_event(lane, decision, verified);
+  keep_facts(lane, decision, verified, committed);
+  std::vector<Event> own = lane.decoder->take_events();
+  if (events_) {
+    events_->push(verified);
+    for (Event& event : own) events_->push(stamped(std::move(event), lane));
+    committed.t = now_ns();
+    events_->push(std::move(committed));
+    events_->push(StepEnded{.t = now_ns(),
+                            .run = lane.run,
+                            .step = lane.n_steps,
+                            .propose = lane.proposed_ns,
+                            .forward = notes.forward,
+                            .verify = notes.verify,
+                            .commit = notes.commit,
+                            .kv_len = lane.sequence.cache().length()});
+  }
+  lane.n_steps++;
+}
+
+Lane make_lane(RunId run,
+               LanguageModel& model,
+               std::vector<TokenId> prompt,
+               const std::string& decoder,
+               DecoderContext context) {
+  const int n_context = context_of(context.limits, model.max_seq_len());
+  if (prompt.empty()) {
+    throw Error(ErrorCode::BadInput,
+                "prompt: found no token, expected at least one; a model "
+                "without a begin token needs some text");
+  }
+  if (static_cast<int>(prompt.size()) >= n_context) {
+    throw Error(ErrorCode::BadInput,
+                "prompt: " + std::to_string(prompt.size()) + " tokens, but the context holds " +
+                    std::to_string(n_context) +
+                    " with at least one new token; shorten the prompt, or set a longer context "
+                    "with --context N");
+  }
+  if (context.limits.max_tokens < 1) {
+    throw Error(ErrorCode::Usage, "max-tokens: found " + std::to_string(context.limits.max_tokens) +
+                                      ", expected at least 1");
+  }
+  for (const TokenId token : prompt) {
+    ensure(token >= 0 && token < model.vocab_size(), "a prompt's token is not in the vocabulary");
+  }
+  const Sampling sampling = context.sampling;
+  const Limits limits = context.limits;
+  std::unique_ptr<Decoder> made = make_decoder(decoder, std::move(context));
+  return Lane{.run = run,
+              .sequence = Sequence(std::move(prompt), model.make_cache()),
+              .decoder = std::move(made),
+              .sampling = sampling,
+              .limits = limits,
+              .tree = {}};
+}
+
+std::map<std::string, std::int64_t> counts_of(const Lane& lane) {
+  std::map<std::string, std::int64_t> counts = lane.decoder->counts();
+  if (lane.own_model) counts.merge(lane.own_model->counts());
+  counts["rows"] = lane.n_rows;
+  counts["proposed"] = lane.n_proposed;
+  counts["accepted"] = lane.n_accepted;
+  counts["rejected"] = lane.n_rejected;
+  if (!rejects(lane.sampling)) counts["near_ties"] = lane.n_near_ties;
+  return counts;
+}
+
+std::map<std::string, double> metrics_of(const Lane& lane) {
+  std::map<std::string, double> metrics = lane.decoder->figures();
+  if (lane.own_model) metrics.merge(lane.own_model->figures());
+  for (const auto& [name, n] : counts_of(lane)) metrics[name] = static_cast<double>(n);
+  if (lane.n_steps > 0) metrics["rows_per_step"] = static_cast<double>(lane.n_rows) / lane.n_steps;
+  const auto accepted = static_cast<double>(lane.n_accepted);
+  if (lane.n_proposed > 0)
+    metrics["acceptance_rate"] = accepted / static_cast<double>(lane.n_proposed);
+  const auto judged = lane.n_accepted + lane.n_rejected;
+  if (judged > 0) metrics["accepted_of_judged"] = accepted / static_cast<double>(judged);
+  return metrics;
+}
+
+}  // namespace engine

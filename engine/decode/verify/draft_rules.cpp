@@ -1,0 +1,373 @@
+#include "engine/decode/verify/draft_rules.h"
+
+#include <algorithm>
+#include <cmath>
+#include <iterator>
+#include <numeric>
+#include <utility>
+
+namespace engine {
+namespace {
+
+static_assert(kMaxWeighed <= kernels::kMostWeighed);
+
+/// Scales to sum 1. @return false  if there is nothing to scale
+bool normalise(std::vector<double>& law) {
+  const double sum = std::accumulate(law.begin(), law.end(), 0.0);
+  if (!(sum > 0)) return false;
+  for (double& p : law) p /= sum;
+  return true;
+}
+
+/// p becomes (p - q)+, scaled to 1. @return false  if nothing is left: p was q but for rounding
+bool take_residual(std::vector<double>& p, std::span<const double> q) {
+  std::vector<double> left(p.size());
+  for (std::size_t v = 0; v < p.size(); v++) left[v] = std::max(0.0, p[v] - q[v]);
+  if (!normalise(left)) return false;
+  p = std::move(left);
+  return true;
+}
+
+double overlap(std::span<const double> p, std::span<const double> q, double rho) {
+  double beta = 0;
+  for (std::size_t v = 0; v < p.size(); v++) beta += std::min(q[v], p[v] / rho);
+  return beta;
+}
+
+double any_of_k(double beta, int k) {
+  return 1 - std::pow(1 - std::min(beta, 1.0), k);
+}
+
+/// The tokens worth telling of two laws: those named first, then the likeliest under either.
+std::vector<TokenId> worth_telling(std::vector<TokenId> named,
+                                   std::span<const double> p,
+                                   std::span<const double> q) {
+  std::vector<TokenId> told;
+  const auto add = [&told](TokenId id) {
+    if (told.size() < kMaxWeighed && std::ranges::find(told, id) == told.end()) told.push_back(id);
+  };
+  for (const TokenId id : named) add(id);
+  const auto weight = [&](TokenId id) {
+    const auto v = static_cast<std::size_t>(id);
+    return std::max(p[v], q.empty() ? 0.0 : q[v]);
+  };
+  const auto heavier = [&](TokenId a, TokenId b) {
+    return weight(a) != weight(b) ? weight(a) > weight(b) : a < b;
+  };
+  std::vector<TokenId> likeliest;  // sorted, at most kMaxWeighed
+  for (TokenId id = 0; id < std::ssize(p); id++) {
+    const bool full = likeliest.size() == kMaxWeighed;
+    if (weight(id) <= 0 || (full && !heavier(id, likeliest.back()))) continue;
+    if (full) likeliest.pop_back();
+    likeliest.insert(std::ranges::upper_bound(likeliest, id, heavier), id);
+  }
+  for (const TokenId id : likeliest) add(id);
+  return told;
+}
+
+/// What came of one row's candidates.
+struct RowVerdict {
+  int kept = -1;                         // which of them; -1: none
+  TokenId token = -1;                    // that follows: the one kept, or drawn from what is left
+  double p = 0;                          // its probability, before anything was judged
+  std::vector<double> candidate_p = {};  // [candidates] theirs
+  std::vector<Draw> draws = {};
+  double last_uniform = -1;  // drawn for the token; -1: none
+  Weighed weighed = {};      // without tokens: not told
+};
+
+/// A row whose candidates are to be judged.
+struct RowToJudge {
+  const TokenTree& tree;
+  const Candidates& candidates;
+  int row;
+  std::uint32_t position;  // of the candidates
+  UniformSource& uniforms;
+
+  TokenId token_of(int candidate_row) const {
+    return tree.token[static_cast<std::size_t>(candidate_row)];
+  }
+  Draw drawn(int candidate, double uniform, double chance) const {
+    return {.row = candidates.rows[static_cast<std::size_t>(candidate)],
+            .uniform = static_cast<float>(uniform),
+            .keep = static_cast<float>(chance)};
+  }
+};
+
+/// Candidates being judged by laws on the host. A number equal to the chance refuses, so that a
+/// token of probability 0 is never kept.
+class Node {
+ public:
+  Node(const RowToJudge& judged, std::vector<double> law)
+      : judged_(judged), candidates_(judged.candidates), law_(std::move(law)), left_(law_) {
+    for (const int row : candidates_.rows) verdict_.candidate_p.push_back(law_[token_of(row)]);
+  }
+
+  RowVerdict verdict(DraftRule rule) {
+    verdict_.kept = judge(rule);
+    if (verdict_.kept >= 0) {
+      verdict_.token = judged_.token_of(candidates_.rows[static_cast<std::size_t>(verdict_.kept)]);
+    } else {
+      verdict_.last_uniform = judged_.uniforms.residual(judged_.position, left_);
+      verdict_.token = draw(left_, verdict_.last_uniform);
+    }
+    verdict_.p = law_[static_cast<std::size_t>(verdict_.token)];
+    if (!candidates_.rows.empty()) tell_weighed();
+    return std::move(verdict_);
+  }
+
+ private:
+  /// @return  the candidate kept, or -1: left_ is then what the token must be drawn from
+  int judge(DraftRule rule) {
+    if (candidates_.rows.empty() || rule == DraftRule::Naive) return -1;
+    if (candidates_.law.empty()) return judge_certain();
+    return rule == DraftRule::KSeq ? judge_k_seq() : judge_drawn(rule == DraftRule::With);
+  }
+
+  std::size_t token_of(int row) const { return static_cast<std::size_t>(judged_.token_of(row)); }
+
+  /// Calls take(candidate, its token) until one gives a candidate to keep.
+  template <class Take>
+  int first_of(const Take& take) const {
+    for (std::size_t i = 0; i < candidates_.rows.size(); i++)
+      if (take(static_cast<int>(i), token_of(candidates_.rows[i]))) return static_cast<int>(i);
+    return -1;
+  }
+
+  bool keeps(int candidate, double chance) {
+    const auto n_draws = static_cast<std::uint32_t>(verdict_.draws.size());
+    const double u = judged_.uniforms.accept(judged_.position, n_draws, chance);
+    verdict_.draws.push_back(judged_.drawn(candidate, u, chance));
+    return u < chance;
+  }
+
+  int judge_certain() {
+    return first_of([this](int i, std::size_t x) {
+      const double p = left_[x];
+      if (p <= 0) return false;  // filtered out, or refused before
+      if (keeps(i, std::min(1.0, p))) return true;
+      std::vector<double> rest = left_;
+      rest[x] = 0;
+      if (!normalise(rest)) return true;  // nothing else is possible
+      left_ = std::move(rest);
+      return false;
+    });
+  }
+
+  int judge_drawn(bool replacement) {
+    std::vector<double> q = candidates_.law;
+    bool has_more = true;
+    return first_of([&](int i, std::size_t x) {
+      if (!has_more) return false;
+      ensure(q[x] > 0, "a candidate must have been drawn from its law");
+      if (keeps(i, std::min(1.0, left_[x] / q[x]))) return true;
+      if (!take_residual(left_, q)) return true;
+      if (replacement) return false;
+      q[x] = 0;
+      has_more = normalise(q);  // else it was the last that could be drawn
+      return false;
+    });
+  }
+
+  int judge_k_seq() {
+    const std::vector<double>& q = candidates_.law;
+    const int k = static_cast<int>(candidates_.rows.size());
+    const double rho = k_seq_factor(left_, q, k);
+    const int kept = first_of(
+        [&](int i, std::size_t x) { return keeps(i, std::min(1.0, left_[x] / (rho * q[x]))); });
+    if (kept >= 0) return kept;
+    const double beta = overlap(left_, q, rho);
+    const double share = beta > 0 ? any_of_k(beta, k) / beta : 0;
+    std::vector<double> rest(left_.size());
+    for (std::size_t v = 0; v < left_.size(); v++)
+      rest[v] = std::max(0.0, left_[v] - share * std::min(q[v], left_[v] / rho));
+    if (!normalise(rest)) return k - 1;
+    left_ = std::move(rest);
+    return -1;
+  }
+
+  void tell_weighed() {
+    Weighed& weighed = verdict_.weighed;
+    std::vector<TokenId> named{verdict_.token};
+    for (const int r : candidates_.rows) named.push_back(judged_.token_of(r));
+    weighed.row = judged_.row;
+    weighed.token = worth_telling(std::move(named), law_, candidates_.law);
+    const auto of = [&weighed](std::span<const double> from) {
+      std::vector<float> values;
+      for (const TokenId id : weighed.token)
+        values.push_back(static_cast<float>(from[static_cast<std::size_t>(id)]));
+      return values;
+    };
+    weighed.p = of(law_);
+    if (!candidates_.law.empty()) weighed.q = of(candidates_.law);
+    if (verdict_.kept < 0) weighed.left = of(left_);
+  }
+
+  const RowToJudge& judged_;
+  const Candidates& candidates_;
+  std::vector<double> law_;   // [vocab_size] the target's
+  std::vector<double> left_;  // [vocab_size] the same, then what refusals leave of it; sums to 1
+  RowVerdict verdict_;
+};
+
+/// Where drafted_questions() has a row: which node it is, -1: none, and where its candidates begin.
+struct Place {
+  int node = -1;
+  std::size_t first = 0;
+};
+std::vector<Place> places_of(std::span<const Candidates> candidates) {
+  std::vector<bool> is_reached(candidates.size());
+  is_reached[0] = true;
+  for (const Candidates& below : candidates)
+    for (const int row : below.rows) is_reached[static_cast<std::size_t>(row)] = true;
+  std::vector<Place> places(candidates.size());
+  Place next{.node = 0};
+  for (std::size_t r = 0; r < candidates.size(); r++) {
+    if (!is_reached[r]) continue;
+    places[r] = next;
+    next.node++;
+    next.first += candidates[r].rows.size();
+  }
+  return places;
+}
+
+/// The device's verdict on a row.
+/// @param place  of drafted_questions()
+RowVerdict verdict_of(const RowToJudge& judged, const Verdicts& all, const Place& place) {
+  const auto [node, first] = place;
+  const kernels::Judged& found = all.nodes[static_cast<std::size_t>(node)];
+  ensure(found.token >= 0, "a row that is judged has finite logits");
+  RowVerdict verdict{.kept = found.kept, .token = found.token, .p = found.p};
+  if (found.kept < 0) verdict.last_uniform = judged.uniforms.residual(judged.position, {});
+  for (std::size_t i = 0; i < judged.candidates.rows.size(); i++) {
+    const auto& [p, chance] = all.candidates[first + i];
+    verdict.candidate_p.push_back(p);
+    if (chance < 0) continue;
+    const auto n_draws = static_cast<std::uint32_t>(verdict.draws.size());
+    const double u = judged.uniforms.accept(judged.position, n_draws, chance);
+    verdict.draws.push_back(judged.drawn(static_cast<int>(i), u, chance));
+  }
+  if (all.weighed.empty() || judged.candidates.rows.empty()) return verdict;
+  Weighed& weighed = verdict.weighed;
+  weighed.row = judged.row;
+  const std::size_t n_told = all.weighed.size() / all.nodes.size();
+  for (std::size_t i = 0; i < n_told; i++) {
+    const kernels::WeighedToken& told = all.weighed[static_cast<std::size_t>(node) * n_told + i];
+    if (told.id < 0) break;
+    weighed.token.push_back(told.id);
+    weighed.p.push_back(told.p);
+    if (judged.candidates.device_law) weighed.q.push_back(told.q);
+    if (found.kept < 0) weighed.left.push_back(told.left);
+  }
+  return verdict;
+}
+
+kernels::JudgeRule device_rule(DraftRule rule) {
+  switch (rule) {
+    case DraftRule::Without:
+      return kernels::JudgeRule::Without;
+    case DraftRule::With:
+      return kernels::JudgeRule::With;
+    case DraftRule::KSeq:
+      return kernels::JudgeRule::KSeq;
+    case DraftRule::Naive:
+      break;
+  }
+  return kernels::JudgeRule::Naive;
+}
+
+/// The row of the candidate that has this token; -1: none has.
+int row_with(const RowToJudge& judged, TokenId token) {
+  const auto found = std::ranges::find(judged.candidates.rows, token,
+                                       [&](int row) { return judged.token_of(row); });
+  return found == judged.candidates.rows.end() ? -1 : *found;
+}
+
+}  // namespace
+
+double k_seq_factor(std::span<const double> p, std::span<const double> q, int k) {
+  const auto is_valid = [&](double rho) {
+    const double beta = overlap(p, q, rho);
+    return any_of_k(beta, k) <= rho * beta;
+  };
+  double low = 1, high = k;
+  if (k <= 1 || is_valid(low)) return low;
+  for (int i = 0; i < 40; i++) {
+    const double middle = (low + high) / 2;
+    (is_valid(middle) ? high : low) = middle;
+  }
+  return high;
+}
+
+Questions drafted_questions(std::span<const TokenId> tokens,
+                            const TokenTree& tree,
+                            std::span<const Candidates> candidates,
+                            DraftRule rule,
+                            UniformSource& uniforms) {
+  ensure(candidates.size() == tree.token.size(), "every row has its list of candidates");
+  const std::vector<Place> places = places_of(candidates);
+  Questions questions{.nodes = {}, .candidates = {}, .n_weighed = kMaxWeighed};
+  std::vector<std::uint32_t> position(candidates.size());  // of what follows each row
+  for (std::size_t r = 0; r < candidates.size(); r++) {
+    position[r] = tree.parent[r] < 0 ? static_cast<std::uint32_t>(tokens.size())
+                                     : position[static_cast<std::size_t>(tree.parent[r])] + 1;
+    if (places[r].node < 0) continue;
+    ensure(candidates[r].law.empty(), "a law on the host is not the device's to judge by");
+    questions.add({.row = static_cast<int>(r),
+                   .rule = device_rule(rule),
+                   .uniform = uniforms.residual(position[r], {}),
+                   .q = candidates[r].device_law});
+    std::uint32_t n_draws = 0;
+    for (const int row : candidates[r].rows)
+      questions.add_candidate(tree.token[static_cast<std::size_t>(row)],
+                              uniforms.accept(position[r], n_draws++, 0));
+  }
+  return questions;
+}
+
+Decision reject_drafted(std::span<const TokenId> tokens,
+                        const TokenTree& tree,
+                        std::span<const Candidates> candidates,
+                        const StepOutput& out,
+                        const Sampling& sampling,
+                        DraftRule rule,
+                        UniformSource& uniforms,
+                        bool ends_bare) {
+  ensure(candidates.size() == tree.token.size(), "every row has its list of candidates");
+  const bool there = !out.verdicts.nodes.empty();
+  ensure(there || out.logits.size() == tree.token.size() * static_cast<std::size_t>(out.vocab_size),
+         "rejection sampling needs verdicts, or every row's logits");
+  const std::vector<Place> places = there ? places_of(candidates) : std::vector<Place>();
+  ensure(!there || std::ranges::count_if(places, [](const Place& one) { return one.node >= 0; }) ==
+                       std::ssize(out.verdicts.nodes),
+         "verdicts are of drafted_questions()");
+  std::vector<TokenId> history(tokens.begin(), tokens.end());
+  Decision decision;
+  decision.row_p.assign(tree.token.size(), -1);
+  for (int row = 0; row >= 0;) {
+    const auto at = static_cast<std::size_t>(row);
+    const RowToJudge judged{tree, candidates[at], row, static_cast<std::uint32_t>(history.size()),
+                            uniforms};
+    decision.path = chain_of(tree, row);
+    if (ends_bare && judged.candidates.rows.empty() && !decision.emitted.empty()) {
+      decision.path.pop_back();  // the last token kept leads the next step
+      break;
+    }
+    RowVerdict verdict =
+        there ? verdict_of(judged, out.verdicts, places[at])
+              : Node(judged, token_law(out.logits_of(row), sampling, history)).verdict(rule);
+    for (std::size_t i = 0; i < verdict.candidate_p.size(); i++)
+      decision.row_p[static_cast<std::size_t>(judged.candidates.rows[i])] =
+          static_cast<float>(verdict.candidate_p[i]);
+    std::ranges::copy(verdict.draws, std::back_inserter(decision.draws));
+    if (verdict.kept < 0) decision.last_uniform = static_cast<float>(verdict.last_uniform);
+    if (!verdict.weighed.token.empty()) decision.weighed.push_back(std::move(verdict.weighed));
+    decision.emitted.push_back(verdict.token);
+    decision.logp.push_back(static_cast<float>(std::log(verdict.p)));
+    history.push_back(verdict.token);
+    row = row_with(judged, verdict.token);
+  }
+  return decision;
+}
+
+}  // namespace engine

@@ -1,0 +1,147 @@
+#include "engine/event/timeline/schedule_turns.h"
+
+#include <algorithm>
+#include <variant>
+
+namespace engine {
+namespace {
+
+using Queueing = std::variant<Queued, Dequeued, Waiting>;
+
+/// A recording that names one beyond is odd, and its turns there are passed over.
+constexpr int kMostBranches = 4096;
+
+/// The one of a run's queueing that is of this kind and resource, or null.
+template <class E>
+const E* of_resource(const Queueing& event, const char* resource) {
+  const E* e = std::get_if<E>(&event);
+  return e && e->resource == resource ? e : nullptr;
+}
+
+/// What the step told of its turn.
+void add_step(ScheduleTurn& turn, const StepHead& step) {
+  turn.n_rows = step.n_rows;
+  turn.n_tokens = step.n_tokens;
+  turn.n_proposed = step.n_proposed;
+  turn.n_accepted = step.n_accepted;
+  if (turn.at_target < 0 || !step.complete) return;
+  turn.ended = step.ended.t;
+  turn.judged = std::max(turn.at_target, step.ended.t - step.ended.commit - step.ended.verify);
+}
+
+void add_turns(const RunRecord& run, std::vector<ScheduleTurn>& turns) {
+  const std::size_t first = turns.size();
+  for (const Queueing& event : run.queueing) {
+    const auto* ready = of_resource<Queued>(event, "draft");
+    if (ready && ready->branch >= 0 && ready->branch < kMostBranches) {
+      turns.push_back({.run = run.id(),
+                       .step = static_cast<StepId>(turns.size() - first),
+                       .branch = ready->branch,
+                       .may_draft = ready->t});
+    }
+    if (turns.size() == first) continue;
+    ScheduleTurn& turn = turns.back();
+    if (const auto* e = of_resource<Dequeued>(event, "draft")) turn.drafts = e->t;
+    if (const auto* e = of_resource<Queued>(event, "target")) turn.queued = e->t;
+    if (const auto* e = of_resource<Dequeued>(event, "target")) turn.at_target = turn.left = e->t;
+  }
+  for (std::size_t i = first; i < turns.size(); i++)
+    if (i - first < run.steps.size()) add_step(turns[i], run.steps.head(i - first));
+  // A run that was stopped waits no longer.
+  if (turns.size() > first && turns.back().queued >= 0 && turns.back().left < 0 && run.over())
+    turns.back().left = std::max(turns.back().queued, run.last_event);
+}
+
+void add_idle(const RunRecord& run, std::vector<TargetIdle>& idle) {
+  for (const Queueing& event : run.queueing)
+    if (const auto* e = of_resource<Waiting>(event, "target"))
+      idle.push_back({.begin = e->since, .end = e->t, .run = run.id(), .branch = e->branch});
+}
+
+/// Branches that one forward took left the queue at one moment.
+void add_forwards(Schedule& schedule) {
+  const std::vector<ScheduleTurn>& turns = schedule.turns;
+  std::vector<std::uint32_t>& taken = schedule.taken;
+  for (std::size_t i = 0; i < turns.size(); i++)
+    if (turns[i].judged >= 0) taken.push_back(static_cast<std::uint32_t>(i));
+  const auto at_target = [&](std::uint32_t i) { return turns[i].at_target; };
+  std::ranges::stable_sort(taken, {}, at_target);
+  for (std::size_t first = 0, next = 0; first < taken.size(); first = next) {
+    const ScheduleTurn& one = turns[taken[first]];
+    ScheduleForward forward{
+        .begin = one.at_target, .end = one.judged, .ended = one.ended, .first = first};
+    for (; next < taken.size() && at_target(taken[next]) == forward.begin; next++) {
+      forward.end = std::min(forward.end, turns[taken[next]].judged);
+      forward.ended = std::max(forward.ended, turns[taken[next]].ended);
+    }
+    forward.n = next - first;
+    schedule.forwards.push_back(forward);
+  }
+}
+
+Nanoseconds time_of_queueing(const Queueing& event) {
+  return std::visit([](const auto& e) { return e.t; }, event);
+}
+
+}  // namespace
+
+bool has_schedule(std::span<const RunRecord> runs) {
+  return std::ranges::any_of(runs, [](const RunRecord& run) { return !run.queueing.empty(); });
+}
+
+Schedule schedule_of(std::span<const RunRecord> runs) {
+  Schedule schedule;
+  for (const RunRecord& run : runs) {
+    const std::size_t before = schedule.turns.size();
+    add_turns(run, schedule.turns);
+    if (schedule.turns.size() == before) continue;
+    schedule.origin = before == 0 ? run.started.t : std::min(schedule.origin, run.started.t);
+    add_idle(run, schedule.idle);
+  }
+  for (const ScheduleTurn& turn : schedule.turns)
+    schedule.n_branches = std::max(schedule.n_branches, turn.branch + 1);
+  add_forwards(schedule);
+  return schedule;
+}
+
+void tell_queue(const Schedule& schedule, const QueueTold& told) {
+  struct Change {
+    Nanoseconds t;
+    bool comes;
+    std::uint32_t turn;
+  };
+  std::vector<Change> changes;
+  for (std::size_t i = 0; i < schedule.turns.size(); i++) {
+    const ScheduleTurn& turn = schedule.turns[i];
+    const auto index = static_cast<std::uint32_t>(i);
+    if (turn.queued >= 0) changes.push_back({turn.queued, true, index});
+    if (turn.queued >= 0 && turn.left >= 0) changes.push_back({turn.left, false, index});
+  }
+  // At one moment a branch comes before it leaves.
+  std::ranges::stable_sort(changes, [](const Change& a, const Change& b) {
+    return a.t != b.t ? a.t < b.t : a.comes > b.comes;
+  });
+  std::vector<std::uint32_t> waiting;
+  for (std::size_t i = 0; i + 1 < changes.size(); i++) {
+    if (changes[i].comes) {
+      waiting.push_back(changes[i].turn);
+    } else {
+      std::erase(waiting, changes[i].turn);
+    }
+    if (!waiting.empty() && changes[i + 1].t > changes[i].t)
+      told(changes[i].t, changes[i + 1].t, waiting);
+  }
+}
+
+Nanoseconds time_at_target(const RunRecord& run, const StepHead& step) {
+  // The last that was told before the step's end: later ones are of the next turn.
+  auto event = std::ranges::upper_bound(run.queueing, step.ended.t, {}, time_of_queueing);
+  while (event != run.queueing.begin()) {
+    --event;
+    if (time_of_queueing(*event) < step.begun.t) break;
+    if (const auto* e = of_resource<Dequeued>(*event, "target")) return e->t;
+  }
+  return -1;
+}
+
+}  // namespace engine

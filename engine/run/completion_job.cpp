@@ -1,0 +1,116 @@
+#include "engine/run/completion_job.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "engine/decode/options.h"
+#include "engine/event/clock.h"
+#include "engine/run/failure.h"
+
+namespace engine {
+
+std::optional<int> draft_depth(const RunRequest& run) {
+  const DecoderInfo& info = decoder_named(run.decoder);
+  if (!info.needs_draft) return 0;
+  const OptionValues options = complete_options(info, run.options);
+  if (options.contains("gamma")) return int_option(options, "gamma");
+  if (is_auto(options, "k_config")) return std::nullopt;
+  return static_cast<int>(counts_option(options, "k_config").size());
+}
+
+std::int64_t depth_asked(const RunRequest& run,
+                         std::int64_t n_steps,
+                         const std::map<std::string, std::int64_t>& counts) {
+  if (const auto depth = draft_depth(run)) return n_steps * *depth;
+  const auto drafted = counts.find("draft_depth");
+  return drafted == counts.end() ? 0 : drafted->second;
+}
+
+int CompletionJob::read() {
+  const std::size_t n_now = lane.sequence.generated().size();
+  return static_cast<int>(n_now - std::exchange(n_read, n_now));
+}
+
+Completion CompletionJob::finished(EventSink* events, ScheduleTotals& totals) {
+  RunResult result = result_of(lane, request.run, &tokenizer, static_cast<double>(prefill) * 1e-6);
+  Sequence end = lane.own_model ? lane.own_model->given_back(std::move(lane.sequence))
+                                : std::move(lane.sequence);
+  if (events) events->push(finished_event(result, run));
+  if (end.stop_reason() == StopReason::Text) {
+    // The tokens of what stands before it: whoever goes on from here has read no more.
+    const std::size_t at = result.text.size();
+    std::size_t n = result.tokens.size();
+    const auto text_of_first = [&](std::size_t n_tokens) {
+      return continuation_text(tokenizer, request.run.prompt_tokens,
+                               std::span(result.tokens).first(n_tokens));
+    };
+    while (n > 0 && text_of_first(n).size() > at) n--;
+    end = end.shortened(end.prompt().size() + n);
+    result.tokens.resize(n);
+    result.facts.resize(n);
+  }
+  totals.n_tokens += std::ssize(result.tokens);
+  totals.prefill += prefill;
+  totals.draft_prefill += draft_prefill;
+  totals.target_busy += lane.compute_ns - lane.propose_ns;
+  totals.draft_busy += lane.propose_ns;
+  totals.n_runs++;
+  totals.n_steps += lane.n_steps;
+  if (draft_depth(request.run) != 0) {
+    totals.drafting += lane.propose_ns;
+    totals.n_drafts += lane.n_drafted;
+    totals.n_depth += depth_asked(request.run, lane.n_steps, lane.decoder->counts());
+  }
+  totals.n_proposed += lane.n_proposed;
+  totals.n_accepted += lane.n_accepted;
+  totals.n_rejected += lane.n_rejected;
+  return {std::move(result), std::move(end)};
+}
+
+bool tell_thrown(EventSink* events, RunId run) {
+  const Failure failure = current_failure();
+  const bool is_stop = failure.is_stop();
+  if (events && is_stop)
+    events->push(RunFinished{.t = now_ns(), .run = run, .stop_reason = "stopped"});
+  if (events && !is_stop) events->push(failed_event(failure, run));
+  return is_stop;
+}
+
+std::unique_ptr<CompletionJob> begun_job(std::span<const CompletionRequest> requests,
+                                         std::size_t index,
+                                         const RunModels& models,
+                                         RunId first_run,
+                                         EventSink* events,
+                                         const std::function<Lane(RunId)>& make) {
+  const CompletionRequest& request = requests[index];
+  const RunId run = first_run + static_cast<RunId>(index);
+  if (events) events->push(started_event(request.run, models, run));
+  try {
+    const Nanoseconds start = now_ns();
+    Lane lane = make(run);
+    const Nanoseconds prefill = now_ns() - start;
+    std::unique_ptr<CompletionJob> job(new CompletionJob{
+        request, index, run, prefill, std::move(lane), *models.target.model->tokenizer()});
+    ensure(request.stop_texts.empty() || request.run.stop_texts.empty(),
+           "a text ends by a task's stop texts or by a person's stop strings");
+    if (!request.stop_texts.empty())
+      stop_at(job->lane, job->tokenizer, request.stop_texts, StopReason::Text);
+    return job;
+  } catch (...) {
+    if (!tell_thrown(events, run)) throw;
+    return nullptr;
+  }
+}
+
+Sequence read_prompt(PromptCaches& prompts,
+                     const RunModels& models,
+                     const CompletionRequest& request,
+                     const std::function<bool(int, int)>& progress) {
+  const std::vector<TokenId>& tokens = request.run.prompt_tokens;
+  ensure(!request.from || std::ranges::equal(request.from->tokens(), tokens),
+         "a request goes on from a sequence of its own tokens");
+  return prefilled(prompts, *models.target.model, tokens, request.from, progress,
+                   decoder_named(request.run.decoder).reads_prompt_state);
+}
+
+}  // namespace engine

@@ -1,0 +1,515 @@
+#include "engine/run/engine.h"
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "engine/decode/verify/sampling_mode.h"
+#include "engine/event/clock.h"
+#include "engine/run/agreement.h"
+#include "engine/run/failure.h"
+#include "engine/run/race_models.h"
+
+namespace engine {
+namespace {
+
+constexpr Nanoseconds kProgressPeriod = 30'000'000;
+
+Sampling sampling_of(const StartRun& command) {
+  Sampling sampling;
+  sampling.temperature = command.temperature;
+  sampling.top_k = command.top_k;
+  sampling.top_p = command.top_p;
+  sampling.min_p = command.min_p;
+  sampling.repetition_penalty = command.repetition_penalty;
+  sampling.seed = command.seed;
+  sampling.mode = sampling_mode(command.sampling);
+  return sampling;
+}
+
+RunRequest request_of(const StartRun& command, const LaneRequest& lane) {
+  return {.prompt_id = command.prompt_id,
+          .prompt = command.prompt,
+          .prompt_tokens = {},
+          .decoder = lane.decoder,
+          .options = lane.options,
+          .sampling = sampling_of(command),
+          .max_tokens = command.max_tokens,
+          .ignore_eos = command.ignore_eos,
+          .stop_texts = command.stop_texts,
+          .stop_ids = command.stop_ids};
+}
+
+/// As far as a command tells.
+template <typename C>
+ModelRequest model_of(const C& command, bool allow_external_shards, const FileLimits& limits) {
+  return {.model = command.model,
+          .scale = command.scale,
+          .dtype = command.dtype,
+          .device = command.device,
+          .allow_external_shards = allow_external_shards,
+          .limits = limits,
+          .context = command.context};
+}
+
+}  // namespace
+
+Engine::Engine(std::string assets_dir, int n_threads, CommandQueue& commands, EventSink& events)
+    : commands_(commands), events_(events), store_(std::move(assets_dir), n_threads) {}
+
+Engine::~Engine() = default;
+
+void Engine::serve() {
+  while (true) {
+    const bool can_step = race_ && (!held_ || steps_asked_ > 0);
+    std::optional<Command> command;
+    if (!pending_.empty()) {
+      command = std::move(pending_.front());
+      pending_.pop_front();
+    } else {
+      command = can_step ? commands_.try_take() : commands_.wait();
+    }
+    if (commands_.closed()) return;
+    try {
+      if (command) {
+        handle(*command);
+      } else if (can_step) {
+        step_race();
+      }
+    } catch (...) {
+      const Failure failure = current_failure();
+      if (command) {
+        fail(0, failure);
+      } else {
+        fail_race(failure);
+      }
+    }
+    for (std::string& note : store_.take_notes()) notice(Notice::Level::Warning, std::move(note));
+    if (!race_) store_.let_go_of_failed();
+  }
+}
+
+void Engine::handle(const Command& command) {
+  std::visit(
+      [this](const auto& c) {
+        using C = std::decay_t<decltype(c)>;
+        if constexpr (std::is_same_v<C, StartRun>) start(c);
+        if constexpr (std::is_same_v<C, StopRun>) stop(c.run);
+        if constexpr (std::is_same_v<C, Hold>) hold(c.held);
+        if constexpr (std::is_same_v<C, StepOnce>) steps_asked_ += held_;
+        if constexpr (std::is_same_v<C, LoadModel>) load(c);
+        if constexpr (std::is_same_v<C, CheckAgreement>) check_agreement(c.run);
+        if constexpr (std::is_same_v<C, RecordTo>) events_.record_to(c.path);
+        if constexpr (std::is_same_v<C, StartReasoning>) reason(c);
+      },
+      command);
+}
+
+void Engine::hold(bool held) {
+  held_ = held;
+  steps_asked_ = 0;
+  events_.push(Held{now_ns(), held_});
+}
+
+bool Engine::put_off(Command command) {
+  const auto* asked = std::get_if<StopRun>(&command);
+  if (!asked || asked->run != 0) {
+    pending_.push_back(std::move(command));
+    return false;
+  }
+  // What was asked for before the stop is stopped with it.
+  std::erase_if(pending_, [](const Command& c) {
+    return std::holds_alternative<StartRun>(c) || std::holds_alternative<StartReasoning>(c) ||
+           std::holds_alternative<LoadModel>(c) || std::holds_alternative<CheckAgreement>(c);
+  });
+  return true;
+}
+
+bool Engine::stop_asked() {
+  if (commands_.closed()) return true;
+  bool stop = false;
+  while (std::optional<Command> command = commands_.try_take())
+    stop |= put_off(std::move(*command));
+  return stop;
+}
+
+LoadProgress Engine::load_progress(const std::string& name) {
+  return [this, name, last = Nanoseconds{0}](std::int64_t done, std::int64_t total) mutable {
+    if (last == 0 || now_ns() - last > kProgressPeriod || done == total) {
+      last = now_ns();
+      events_.push(Phase{last, 0, "load", done, total, name});
+    }
+    return !stop_asked();
+  };
+}
+
+void Engine::describe_once(const LoadedModel& model) {
+  if (!described_.insert(model.id).second) return;
+  for (const std::string& text : model.files.notices) notice(Notice::Level::Info, text);
+  events_.push(describe(model));
+}
+
+void Engine::describe_once(const RunModels& models) {
+  describe_once(models.target);
+  if (models.draft) {
+    describe_once(*models.draft);
+    if (described_pairs_.emplace(models.target.id, models.draft->id).second)
+      for (const std::string& text : pair_notices(models)) notice(Notice::Level::Warning, text);
+  }
+  for (const LoadedHeads* heads : {models.medusa, models.chimera}) {
+    if (!heads || !described_.insert(heads->id).second) continue;
+    for (const std::string& text : heads->files.notices) notice(Notice::Level::Info, text);
+    events_.push(describe(*heads, models.target));
+  }
+}
+
+LoadedModel& Engine::loaded(const ModelRequest& request) {
+  LoadedModel& model = store_.get(request, load_progress(request.model));
+  describe_once(model);
+  return model;
+}
+
+void Engine::load(const LoadModel& command) {
+  if (race_) end_race();
+  loaded(model_of(command, allow_external_shards_, limits_));
+}
+
+std::vector<RunModels> Engine::loaded_by_lane(const StartRun& command) {
+  return models_of_lanes(
+      store_, model_of(command, allow_external_shards_, limits_), {command.draft, command.heads},
+      command.lanes, [this](const std::string& name) { return load_progress(name); },
+      [this](const RunModels& models) { describe_once(models); });
+}
+
+Engine::Read Engine::read_prompt(LoadedModel& model, const std::vector<RunBegun>& runs) {
+  const Nanoseconds begun = now_ns();
+  Nanoseconds last = 0;
+  const std::vector<TokenId>* prompt = nullptr;
+  bool with_state = false;  // for whom of them reads it
+  for (const RunBegun& run : runs) {
+    if (&run.models.target != &model) continue;
+    prompt = &run.request.prompt_tokens;
+    with_state |= decoder_named(run.request.decoder).reads_prompt_state;
+  }
+  ensure(prompt != nullptr, "a prompt is read for a run");
+  const auto progress = [&](int done, int total) {
+    if (last == 0 || now_ns() - last > kProgressPeriod || done == total) {
+      last = now_ns();
+      // One prefill for all lanes of a model: it is a phase of each.
+      for (const RunBegun& run : runs)
+        if (&run.models.target == &model)
+          events_.push(Phase{last, run.id, "prefill", done, total, {}});
+    }
+    return !stop_asked();
+  };
+  Sequence sequence = prefilled(*model.model, *prompt, progress, with_state);
+  return {std::move(sequence), static_cast<double>(now_ns() - begun) * 1e-6};
+}
+
+void Engine::start(const StartRun& command) {
+  if (race_) end_race();
+  ensure(!command.lanes.empty() && command.lanes.size() <= kMaxLanes,
+         "a run has one to five lanes");
+  const std::vector<RunModels> models = loaded_by_lane(command);
+  const std::uint32_t race = command.lanes.size() > 1 ? ++n_races_ : 0;
+  std::vector<RunBegun> runs;
+  std::vector<RunStarted> started;  // made before any is told: an option may still be refused
+  for (const LaneRequest& lane : command.lanes) {
+    RunRequest request = request_of(command, lane);
+    const RunModels& own = models[runs.size()];
+    request.prompt_tokens = tokenize_prompt(*own.target.model, command.prompt, !command.no_special);
+    check_stops(*own.target.model, request.stop_texts, request.stop_ids);
+    request.race = race;
+    request.lane = static_cast<int>(runs.size());
+    runs.push_back({++n_runs_, std::move(request), own});
+    started.push_back(started_event(runs.back().request, own, n_runs_));
+  }
+  held_ = command.start_held;
+  steps_asked_ = 0;
+  events_.push(Held{now_ns(), held_});
+  for (RunStarted& event : started) {
+    event.t = now_ns();
+    events_.push(std::move(event));
+  }
+  try {
+    begin_race(runs);
+  } catch (...) {
+    const Failure failure = current_failure();
+    if (failure.is_stop()) {
+      // A stop asked for is no failure, however early it comes.
+      let_go_of_race();
+      for (const RunBegun& run : runs)
+        events_.push(RunFinished{.t = now_ns(), .run = run.id, .stop_reason = "stopped"});
+      return;
+    }
+    for (const RunBegun& run : runs) active_[run.id].reported = false;
+    fail_race(failure);
+  }
+}
+
+void Engine::begin_race(const std::vector<RunBegun>& runs) {
+  std::map<const LoadedModel*, Read> read;
+  for (const RunBegun& run : runs) {
+    LoadedModel& target = run.models.target;
+    if (!read.contains(&target)) read.emplace(&target, read_prompt(target, runs));
+  }
+  Model& first = *runs.front().models.target.model;
+  race_ = std::make_unique<Race>(first, &events_);
+  sampler_.emplace(first.device(), events_);
+  race_compute_ = 0;
+  for (const RunBegun& run : runs) {
+    LoadedModel& target = run.models.target;
+    const Read& prompt = read.at(&target);
+    const Nanoseconds lane_begun = now_ns();
+    race_->add(make_lane(run.models, run.request, run.id, &prompt.sequence), *target.model);
+    // A draft model reads the prompt too.
+    const double own_ms = static_cast<double>(now_ns() - lane_begun) * 1e-6;
+    active_[run.id] = {run.request, prompt.ms + own_ms, false, &target};
+    events_.push(Phase{now_ns(), run.id, "decode", 0, run.request.max_tokens, {}});
+  }
+}
+
+void Engine::reason(const StartReasoning& command) {
+  ensure(reasoner_ != nullptr, "nobody said how questions are asked");
+  if (race_) end_race();
+  const std::string& decoder = command.decoder.decoder;
+  const OptionValues& options = command.decoder.options;
+  const RunModels models =
+      models_for(store_, model_of(command, allow_external_shards_, limits_),
+                 {command.draft, command.heads}, decoder, options, load_progress(command.model));
+  describe_once(models);
+  held_ = command.start_held;
+  steps_asked_ = 0;
+  events_.push(Held{now_ns(), held_});
+  const auto scheduler = make_scheduler(models, decoder, options, command.batch);
+  HeardRuns heard(events_);
+  bool stopped = false, ended = false;
+  const auto tell = [&](std::int64_t done, std::int64_t total, const std::string& words) {
+    ended = done >= total;
+    events_.push(Phase{now_ns(), 0, "reason", done, total, words});
+  };
+  tell(0, 1, "reading the questions");
+  try {
+    reasoner_(command,
+              {.target = *models.target.model,
+               .scheduler = *scheduler,
+               .watch = {.events = &heard,
+                         .first_run = n_runs_ + 1,
+                         .stop = [&] { return stopped = stopped || reasoning_stop_asked(heard); }},
+               .first_search = n_searches_ + 1,
+               .tell = tell});
+  } catch (...) {
+    const Failure failure = current_failure();
+    if (!failure.is_stop()) fail_reasoning(heard, failure);
+  }
+  keep_heard(heard, models.target.request);
+  if (!ended) tell(1, 1, {});
+}
+
+/// The numbers it used are used up, and its runs can be checked like any other.
+void Engine::keep_heard(const HeardRuns& heard, const ModelRequest& model) {
+  n_searches_ = std::max(n_searches_, heard.last_search());
+  for (const auto& [run, what] : heard.runs()) {
+    n_runs_ = std::max(n_runs_, run);
+    RunResult end;
+    end.stop_reason = what.stop_reason;
+    finished_[run] = {model, request_of(what.started), what.tokens, end.whole()};
+  }
+}
+
+void Engine::fail_reasoning(const HeardRuns& heard, const Failure& failure) {
+  bool told = false;  // by a run whose prompt could not be read it is already
+  for (const auto& [run, what] : heard.runs()) {
+    told |= what.failed;
+    if (what.over()) continue;
+    fail(run, failure);
+    told = true;
+  }
+  if (!told) fail(0, failure);
+}
+
+bool Engine::reasoning_stop_asked(HeardRuns& heard) {
+  if (heard.stepped() && steps_asked_ > 0) steps_asked_--;
+  bool stop = stop_asked();
+  bool is_told = !held_;  // where a command holds it only now, by that
+  obey_at_once();
+  while (!stop && !asked_anew() && held_ && steps_asked_ == 0) {
+    // What has begun waits from here on: who looks for a device that hangs must know.
+    if (!std::exchange(is_told, true)) events_.push(Held{now_ns(), true});
+    std::optional<Command> command = commands_.wait();
+    stop = !command || put_off(std::move(*command));
+    obey_at_once();
+  }
+  return stop || asked_anew();
+}
+
+bool Engine::asked_anew() const {
+  return std::ranges::any_of(pending_, [](const Command& command) {
+    return std::holds_alternative<StartRun>(command) ||
+           std::holds_alternative<StartReasoning>(command) ||
+           std::holds_alternative<LoadModel>(command);
+  });
+}
+
+void Engine::obey_at_once() {
+  std::deque<Command> later;
+  for (Command& command : std::exchange(pending_, {})) {
+    const bool at_once = std::holds_alternative<Hold>(command) ||
+                         std::holds_alternative<StepOnce>(command) ||
+                         std::holds_alternative<RecordTo>(command);
+    if (!at_once) {
+      later.push_back(std::move(command));
+      continue;
+    }
+    try {
+      handle(command);
+    } catch (...) {
+      fail(0, current_failure());
+    }
+  }
+  pending_ = std::move(later);
+}
+
+void Engine::step_race() {
+  const auto compute = [this] {
+    Nanoseconds sum = 0;
+    for (const auto& lane : race_->lanes()) sum += lane->compute_ns;
+    return sum;
+  };
+  const Nanoseconds before = compute();
+  if (held_) {
+    steps_asked_--;
+    race_->step_each();
+  } else {
+    race_->step_next();
+  }
+  race_compute_ += compute() - before;
+  sampler_->step(race_compute_);
+  if (race_->finished()) sampler_->end(race_compute_);
+  report_finished();
+  if (race_->finished()) end_race();
+}
+
+void Engine::report_finished() {
+  for (const auto& lane : race_->lanes()) {
+    ActiveRun& run = active_[lane->run];
+    const bool over = lane->sequence.finished() || race_->stopped(*lane);
+    if (!over || run.reported) continue;
+    run.reported = true;
+    const RunResult result =
+        result_of(*lane, run.request, run.model->model->tokenizer(), run.prefill_ms);
+    events_.push(finished_event(result, lane->run));
+    finished_[lane->run] = {run.model->request, run.request, result.tokens,
+                            ended_by_its_text(lane->sequence.stop_reason())};
+  }
+}
+
+/// Ends the race under way, and tells how its lanes compare with the AR lane of their model if
+/// there is one.
+void Engine::end_race() {
+  if (!race_) return;
+  for (const auto& lane : race_->lanes()) race_->stop(lane->run);
+  report_finished();
+  std::map<const LoadedModel*, RunId> plain;  // the AR lane of each model
+  for (const auto& [run, state] : active_) {
+    if (state.request.decoder == "ar") plain[state.model] = run;
+  }
+  for (const auto& [run, state] : active_) {
+    const auto found = plain.find(state.model);
+    if (found == plain.end() || run == found->second) continue;
+    const Finished &other = finished_[run], &ar = finished_[found->second];
+    if (!comparable(other.request.sampling)) continue;
+    Agreement agreement = agreement_of({other.tokens, other.whole}, {ar.tokens, ar.whole});
+    agreement.t = now_ns();
+    agreement.run = run;
+    agreement.baseline = found->second;
+    events_.push(agreement);
+  }
+  let_go_of_race();
+}
+
+/// Ends the race under way with a failure of every lane that had not ended.
+void Engine::fail_race(const Failure& failure) {
+  for (auto& [run, state] : active_) {
+    if (!state.reported) fail(run, failure);
+    state.reported = true;
+  }
+  let_go_of_race();
+}
+
+// The sampler asks the devices of the race's models, so it goes before they may. What it has
+// counted since its last sample is told nowhere: a sample is of a period of 100 ms.
+void Engine::let_go_of_race() {
+  active_.clear();
+  sampler_.reset();
+  race_.reset();
+  store_.keep_together({});
+  steps_asked_ = 0;
+}
+
+void Engine::stop(RunId run) {
+  if (!race_) return;
+  if (run == 0) {
+    end_race();
+    return;
+  }
+  race_->stop(run);
+  report_finished();
+  if (race_->finished()) end_race();
+}
+
+void Engine::check_agreement(RunId run) {
+  const auto it = finished_.find(run);
+  if (it == finished_.end()) {
+    notice(Notice::Level::Warning, "The agreement can be checked once the run has ended.");
+    return;
+  }
+  if (race_) {
+    notice(Notice::Level::Warning,
+           "The agreement can be checked when the race under way has ended.");
+    return;
+  }
+  const Finished& state = it->second;
+  if (!comparable(state.request.sampling)) {
+    notice(
+        Notice::Level::Info,
+        "Under rejection sampling a run has the distribution of plain decoding, not its tokens.");
+    return;
+  }
+  LoadedModel& model = loaded(state.model);
+  RunRequest request = state.request;
+  request.decoder = "ar";
+  request.options.clear();
+  const Nanoseconds begun = now_ns();
+  const auto progress = [&](const Lane& lane) {
+    const auto done = static_cast<int>(lane.sequence.generated().size());
+    if (lane.n_steps % 32 == 0)
+      events_.push(Phase{now_ns(), run, "check", done, request.max_tokens, {}});
+  };
+  bool stopped = false;
+  const auto stop = [&] { return stopped = stopped || stop_asked(); };
+  RunResult ar;
+  try {
+    ar = run_to_end(model, request, 0, nullptr, stop, progress);
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::Cancelled) throw;  // stopped in the prompt: no failure either
+  }
+  if (stopped) return;
+  Agreement agreement = agreement_of({state.tokens, state.whole}, {ar.tokens});
+  agreement.t = now_ns();
+  agreement.run = run;
+  agreement.cost = agreement.t - begun;
+  events_.push(agreement);
+}
+
+void Engine::fail(RunId run, const Failure& failure) {
+  events_.push(failed_event(failure, run));
+}
+
+void Engine::notice(Notice::Level level, std::string text) {
+  events_.push(Notice{now_ns(), level, std::move(text)});
+}
+
+}  // namespace engine

@@ -1,0 +1,177 @@
+#include "engine/run/lookahead_ranks.h"
+
+#include <chrono>
+#include <exception>
+#include <system_error>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "engine/decode/registry.h"
+
+namespace engine {
+namespace {
+
+/// How often who waits for the ranks is asked whether it should.
+constexpr std::chrono::milliseconds kAskPeriod{100};
+
+/// What rank 0's caller is told of another rank's failure: an Error says whose it was.
+std::exception_ptr of_rank(int rank, const std::string& device) {
+  try {
+    throw;
+  } catch (const Error& error) {
+    return std::make_exception_ptr(
+        Error(error.code(), fmt::format("rank {} on {}: {}", rank, device, error.what())));
+  } catch (...) {
+    return std::current_exception();
+  }
+}
+
+/// A lock that is given up for a while.
+class Meanwhile {
+ public:
+  explicit Meanwhile(std::unique_lock<std::mutex>& lock) : lock_(lock) { lock_.unlock(); }
+  ~Meanwhile() { lock_.lock(); }
+  Meanwhile(const Meanwhile&) = delete;
+  Meanwhile& operator=(const Meanwhile&) = delete;
+
+ private:
+  std::unique_lock<std::mutex>& lock_;
+};
+
+}  // namespace
+
+LookaheadRanks::LookaheadRanks(LanguageModel& model,
+                               std::vector<RankPlace> others,
+                               RankedText text,
+                               std::function<void(bool)> at_work)
+    : model_(model),
+      others_(std::move(others)),
+      text_(std::move(text)),
+      at_work_(std::move(at_work)),
+      exchange_(static_cast<int>(others_.size()) + 1),
+      first_(model, exchange_.of(0)) {
+  try {
+    for (int rank = 1; rank < exchange_.of(0).n_ranks(); rank++) start(rank);
+  } catch (...) {
+    close();
+    throw;
+  }
+}
+
+LookaheadRanks::~LookaheadRanks() {
+  close();
+}
+
+void LookaheadRanks::start(int rank) {
+  try {
+    threads_.emplace_back([this, rank] { serve(rank); });
+  } catch (const std::system_error& error) {
+    throw Error(ErrorCode::Resources, fmt::format("threads: cannot start that of rank {} ({}); use "
+                                                  "fewer ranks",
+                                                  rank, error.what()));
+  }
+}
+
+void LookaheadRanks::close() {
+  exchange_.close();
+  for (std::thread& thread : threads_) thread.join();
+  threads_.clear();
+}
+
+void LookaheadRanks::serve(int rank) {
+  try {
+    run_steps(rank);
+  } catch (const ExchangeClosed&) {
+  } catch (...) {
+    exchange_.fail(of_rank(rank, others_[static_cast<std::size_t>(rank - 1)].device));
+  }
+  const std::lock_guard lock(ready_mutex_);  // who waits looks whether the exchange has ended
+  ready_.notify_one();
+}
+
+Sequence LookaheadRanks::read_prompt(LanguageModel& model) const {
+  Sequence prompt(text_.prompt, model.make_cache());
+  prefill(model, prompt, 256, [this](int, int) { return !exchange_.ended(); });
+  return ranked(prompt);
+}
+
+void LookaheadRanks::run_steps(int rank) {
+  const RankPlace& place = others_[static_cast<std::size_t>(rank - 1)];
+  const DecoderContext& first = text_.context;
+  Limits limits = first.limits;
+  limits.text_end = nullptr;  // rank 0's word: then no step follows
+  LookaheadRank model(place.model, exchange_.of(rank));
+  std::unique_lock at_work(place.at_work);
+  Lane lane{.sequence = read_prompt(place.model),
+            .decoder = make_decoder(text_.decoder, {.target = place.model,
+                                                    .sampling = first.sampling,
+                                                    .limits = limits,
+                                                    .options = first.options}),
+            .sampling = first.sampling,
+            .limits = limits};
+  lane.decoder->begin(lane.sequence);
+  {
+    const std::lock_guard lock(ready_mutex_);
+    n_ready_++;
+    ready_.notify_one();
+  }
+  Stepper stepper(model, nullptr);
+  Lane* const lanes[] = {&lane};
+  const auto wait_for_step = [&] {
+    const Meanwhile others_work(at_work);
+    return model.wait_for_step();
+  };
+  while (wait_for_step()) stepper.step(lanes);
+}
+
+void LookaheadRanks::wait_until_ready(const std::function<bool()>& go_on) {
+  const auto is_over = [this] {
+    return n_ready_ == static_cast<int>(others_.size()) || exchange_.ended();
+  };
+  {
+    std::unique_lock lock(ready_mutex_);
+    while (!ready_.wait_for(lock, kAskPeriod, is_over)) {
+      if (go_on && !go_on())
+        throw Error(ErrorCode::Cancelled, "prefill: stopped while other ranks read the prompt");
+    }
+  }
+  exchange_.check();
+}
+
+std::vector<StepOutput> LookaheadRanks::forward(std::span<const BatchItem> items, Wants wants) {
+  if (!at_work_) return first_.forward(items, wants);
+  struct AtWork {
+    explicit AtWork(const std::function<void(bool)>& tell) : tell_(tell) { tell_(true); }
+    ~AtWork() { tell_(false); }
+    const std::function<void(bool)>& tell_;
+  } const at_work(at_work_);
+  return first_.forward(items, wants);
+}
+
+Sequence LookaheadRanks::taken(Sequence sequence) {
+  return ranked(sequence);
+}
+
+Sequence LookaheadRanks::given_back(Sequence sequence) {
+  return sequence.over(static_cast<LookaheadRankCache&>(sequence.cache()).own().fork());
+}
+
+std::map<std::string, std::int64_t> LookaheadRanks::counts() const {
+  const LookaheadRankTotals& totals = first_.totals();
+  std::map<std::string, std::int64_t> counts{{"rows_again", totals.n_again},
+                                             {"won_elsewhere", totals.n_won_elsewhere},
+                                             {"told_numbers", totals.n_told}};
+  for (std::size_t rank = 0; rank < totals.n_rows.size(); rank++)
+    counts[fmt::format("rank_rows_{}", rank)] = totals.n_rows[rank];
+  return counts;
+}
+
+std::map<std::string, double> LookaheadRanks::figures() const {
+  const LookaheadRankTotals& totals = first_.totals();
+  return {{"ranks", static_cast<double>(totals.n_rows.size())},
+          {"exchange_ms", static_cast<double>(totals.exchanging) * 1e-6},
+          {"longest_rank_ms", static_cast<double>(totals.longest) * 1e-6}};
+}
+
+}  // namespace engine

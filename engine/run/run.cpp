@@ -1,0 +1,348 @@
+#include "engine/run/run.h"
+
+#include <algorithm>
+#include <optional>
+
+#include <fmt/format.h>
+
+#include "engine/decode/verify/sampling_mode.h"
+#include "engine/event/clock.h"
+#include "engine/event/run_rules.h"
+#include "engine/run/failure.h"
+#include "engine/run/load_sampler.h"
+#include "engine/run/lookahead_ranks.h"
+#include "kernels/threads_at_work.h"
+
+namespace engine {
+namespace {
+
+void check_fits(const Model& model, std::size_t n_tokens) {
+  if (static_cast<int>(n_tokens) >= model.max_seq_len()) {
+    throw Error(ErrorCode::BadInput, fmt::format("prompt: {} tokens, the context of {} holds {} "
+                                                 "and one must be free; shorten the prompt, "
+                                                 "or set a longer context with --context N",
+                                                 n_tokens, model.name(), model.max_seq_len()));
+  }
+}
+
+/// What a request's decoder is made with.
+DecoderContext context_for(const RunModels& models,
+                           const RunRequest& request,
+                           PromptCaches* prompts) {
+  Model& model = *models.target.model;
+  const LoadedHeads* heads = models.heads_of(request.decoder);
+  return {.target = model,
+          .sampling = request.sampling,
+          .limits = {.max_tokens = request.max_tokens,
+                     .max_seq_len = model.max_seq_len(),
+                     .ignore_eos = request.ignore_eos,
+                     .eos_ids = model.config().eos_ids,
+                     .stop_ids = request.stop_ids},
+          .options = complete_options(decoder_named(request.decoder), request.options),
+          .draft_model = models.draft ? models.draft->model.get() : nullptr,
+          .probe = request.probe,
+          .draft_prompts = prompts,
+          .tree_tuner = models.draft ? &models.target.tree_tuner_with(*models.draft) : nullptr,
+          .heads = heads ? heads->heads.get() : nullptr,
+          .trees_dir = models.trees_dir,
+          .heads_tree = heads ? heads->tree : ""};
+}
+
+Lane lane_of(RunId run,
+             const RunModels& models,
+             const RunRequest& request,
+             Sequence prompt,
+             std::unique_ptr<Decoder> decoder,
+             const DecoderContext& context) {
+  const Model& model = *models.target.model;
+  check_stops(model, request.stop_texts, request.stop_ids);
+  Lane lane{.run = run,
+            .sequence = std::move(prompt),
+            .decoder = std::move(decoder),
+            .sampling = context.sampling,
+            .limits = context.limits};
+  if (!request.stop_texts.empty())
+    stop_at(lane, *model.tokenizer(), request.stop_texts, StopReason::StopString);
+  return lane;
+}
+
+/// The ranks that a lane's rows are shared among, their prompt being read; null: there is one.
+std::unique_ptr<LookaheadRanks> ranks_for(const RunModels& models,
+                                          const RunRequest& request,
+                                          const DecoderContext& context) {
+  const auto n_others = static_cast<std::size_t>(n_ranks_of(context.options)) - 1;
+  if (n_others == 0) return nullptr;
+  ensure(models.ranks.size() >= n_others, "every rank has a model");
+  std::vector<RankPlace> others;
+  for (LoadedModel* const rank : std::span(models.ranks).first(n_others))
+    others.push_back({*rank->model, rank->at_work, rank->model->device().name()});
+  kernels::Device& device = models.target.model->device();
+  const auto at_work = [&device, n_ranks = static_cast<int>(n_others) + 1](bool begins) {
+    const int all = device.n_threads();
+    kernels::set_threads_at_work(device, begins ? threads_of_rank(device, n_ranks) : all);
+  };
+  return std::make_unique<LookaheadRanks>(
+      *models.target.model, std::move(others),
+      RankedText{request.prompt_tokens, request.decoder, context}, at_work);
+}
+
+}  // namespace
+
+void check_stops(const Model& model,
+                 std::span<const std::string> stop_texts,
+                 std::span<const TokenId> stop_ids) {
+  if (!stop_texts.empty() && !model.tokenizer()) {
+    throw Error(ErrorCode::Usage, fmt::format("stop strings: {} has no tokenizer, so it writes no "
+                                              "text; stop ids end its runs",
+                                              model.name()));
+  }
+  for (const TokenId id : stop_ids) {
+    if (id >= 0 && id < model.vocab_size()) continue;
+    throw Error(ErrorCode::Usage,
+                fmt::format("stop id {}: {} has {} tokens, expected an id from 0 to {}", id,
+                            model.name(), model.vocab_size(), model.vocab_size() - 1));
+  }
+}
+
+void stop_at(Lane& lane,
+             const Tokenizer& tokenizer,
+             std::vector<std::string> stops,
+             StopReason reason) {
+  ensure(lane.sequence.generated().empty(), "stop strings are for the whole of a continuation");
+  lane.stops =
+      std::make_shared<StopReader>(TextStream(tokenizer, lane.sequence.prompt()), std::move(stops));
+  lane.limits.text_end = [reader = lane.stops](std::span<const TokenId> emitted) {
+    return reader->read(emitted);
+  };
+  lane.limits.text_reason = reason;
+}
+
+std::vector<TokenId> tokenize_prompt(const Model& model, const std::string& prompt, bool symbols) {
+  if (!model.tokenizer()) {
+    throw Error(ErrorCode::Usage,
+                fmt::format("{} has no tokenizer: it cannot take a text prompt", model.name()));
+  }
+  std::vector<TokenId> ids = model.tokenizer()->encode(prompt, TextReading{.symbols = symbols});
+  if (ids.empty()) throw Error(ErrorCode::Usage, "the prompt has no tokens");
+  check_fits(model, ids.size());
+  return ids;
+}
+
+Sequence prefilled(Model& model,
+                   const std::vector<TokenId>& prompt,
+                   const std::function<bool(int, int)>& progress,
+                   bool with_state) {
+  check_fits(model, prompt.size());
+  Sequence sequence(prompt, model.make_cache());
+  prefill(model, sequence, 256, progress, with_state);
+  return sequence;
+}
+
+Lane lane_over(const RunModels& models,
+               const RunRequest& request,
+               RunId run,
+               Sequence prompt,
+               PromptCaches* prompts) {
+  const DecoderContext context = context_for(models, request, prompts);
+  return lane_of(run, models, request, std::move(prompt), make_decoder(request.decoder, context),
+                 context);
+}
+
+Sequence prefilled(PromptCaches& prompts,
+                   const Model& model,
+                   const std::vector<TokenId>& prompt,
+                   const Sequence* known,
+                   const std::function<bool(int, int)>& progress,
+                   bool with_state) {
+  check_fits(model, prompt.size());
+  return prompts.read(prompt, known, progress, with_state);
+}
+
+Lane make_lane(const RunModels& models,
+               const RunRequest& request,
+               RunId run,
+               const Sequence* shared,
+               const std::function<bool(int, int)>& progress) {
+  const DecoderContext context = context_for(models, request, nullptr);
+  std::unique_ptr<Decoder> decoder = make_decoder(request.decoder, context);
+  std::unique_ptr<LookaheadRanks> ranks = ranks_for(models, request, context);
+  Sequence prompt = shared ? shared->fork()
+                           : prefilled(*models.target.model, request.prompt_tokens, progress,
+                                       decoder_named(request.decoder).reads_prompt_state);
+  if (ranks) prompt = ranks->taken(std::move(prompt));
+  Lane lane = lane_of(run, models, request, std::move(prompt), std::move(decoder), context);
+  lane.decoder->begin(lane.sequence);
+  const auto n_read = static_cast<int>(request.prompt_tokens.size()) - 1;
+  if (ranks) ranks->wait_until_ready([&] { return !progress || progress(n_read, n_read); });
+  lane.own_model = std::move(ranks);
+  return lane;
+}
+
+namespace {
+
+/// Takes off the text what ended it: the stop string and what follows it, or the stop id's text.
+void cut_text(RunResult& result, const Lane& lane, const Tokenizer& tokenizer) {
+  if (lane.stops && lane.stops->found()) {
+    result.text.resize(std::min(result.text.size(), lane.stops->found()->begin));
+    if (lane.limits.text_reason == StopReason::StopString) result.stop_string = lane.stops->stop();
+  } else if (lane.sequence.stop_reason() == StopReason::StopId) {
+    result.text = continuation_text(tokenizer, lane.sequence.prompt(),
+                                    std::span(result.tokens).first(result.tokens.size() - 1));
+  }
+}
+
+}  // namespace
+
+RunResult result_of(const Lane& lane,
+                    const RunRequest& request,
+                    const Tokenizer* tokenizer,
+                    double prefill_ms) {
+  RunResult result;
+  result.request = request;
+  const auto generated = lane.sequence.generated();
+  result.tokens.assign(generated.begin(), generated.end());
+  result.margins = lane.margins;
+  result.facts = lane.facts;
+  result.approximate = lane.decoder->approximate();
+  if (tokenizer) {
+    const auto tokens = lane.sequence.tokens();
+    result.text = continuation_text(*tokenizer, lane.sequence.prompt(), result.tokens);
+    result.approximate_text = continuation_text(*tokenizer, tokens, result.approximate);
+    cut_text(result, lane, *tokenizer);
+  }
+  result.stop_reason = lane.sequence.finished() ? name_of(lane.sequence.stop_reason()) : "stopped";
+  result.n_steps = lane.n_steps;
+  result.n_rows = lane.n_rows;
+  result.prefill_ms = prefill_ms;
+  result.decode_ms = static_cast<double>(lane.compute_ns) * 1e-6;
+  result.metrics = metrics_of(lane);
+  result.counts = counts_of(lane);
+  return result;
+}
+
+RunStarted started_event(const RunRequest& request, const RunModels& models, RunId run) {
+  RunStarted event;
+  event.t = now_ns();
+  event.run = run;
+  event.race = request.race;
+  event.lane = request.lane;
+  event.model = models.target.id;
+  if (models.draft && decoder_named(request.decoder).needs_draft) event.draft = models.draft->id;
+  if (const LoadedHeads* heads = models.heads_of(request.decoder)) event.draft = heads->id;
+  event.decoder = request.decoder;
+  event.options = complete_options(decoder_named(request.decoder), request.options);
+  event.temperature = request.sampling.temperature;
+  event.top_p = request.sampling.top_p;
+  event.min_p = request.sampling.min_p;
+  event.repetition_penalty = request.sampling.repetition_penalty;
+  event.top_k = request.sampling.top_k;
+  event.seed = request.sampling.seed;
+  event.sampling = name_of(request.sampling.mode);
+  event.max_tokens = request.max_tokens;
+  event.ignore_eos = request.ignore_eos;
+  event.prompt = request.prompt;
+  event.prompt_tokens = request.prompt_tokens;
+  event.prompt_id = request.prompt_id;
+  event.first_approximate = request.first_approximate;
+  event.n_approximate = request.n_approximate;
+  event.stop_texts = request.stop_texts;
+  event.stop_ids = request.stop_ids;
+  return event;
+}
+
+RunFinished finished_event(const RunResult& result, RunId run) {
+  RunFinished event;
+  event.t = now_ns();
+  event.run = run;
+  event.stop_reason = result.stop_reason;
+  event.n_tokens = static_cast<int>(result.tokens.size());
+  event.n_steps = result.n_steps;
+  event.prefill = static_cast<Nanoseconds>(result.prefill_ms * 1e6);
+  event.decode = static_cast<Nanoseconds>(result.decode_ms * 1e6);
+  event.metrics = result.metrics;
+  event.approximate = result.approximate;
+  event.stop_string = result.stop_string;
+  return event;
+}
+
+namespace {
+
+/// The lane of run_to_end. Stopped while it reads its prompt, its run is told as stopped: a run
+/// without an end would look cut off.
+Lane begun_lane(const RunModels& models,
+                const RunRequest& request,
+                RunId run,
+                EventSink* events,
+                const std::function<bool()>& stop) {
+  try {
+    return make_lane(models, request, run, nullptr, [&](int done, int total) {
+      if (events) events->push(Phase{now_ns(), run, "prefill", done, total, {}});
+      return !(stop && stop());
+    });
+  } catch (const Error& error) {
+    if (events && error.code() == ErrorCode::Cancelled)
+      events->push(RunFinished{.t = now_ns(), .run = run, .stop_reason = "stopped"});
+    throw;
+  }
+}
+
+/// run_to_end behind the run's start.
+/// @param at_step  during a step, its number; else -1
+RunResult run_on(const RunModels& models,
+                 const RunRequest& request,
+                 RunId run,
+                 EventSink* events,
+                 const std::function<bool()>& stop,
+                 const std::function<void(const Lane&)>& step,
+                 int& at_step) {
+  Model& model = *models.target.model;
+  const Nanoseconds start = now_ns();
+  Lane lane = begun_lane(models, request, run, events, stop);
+  const double prefill_ms = static_cast<double>(now_ns() - start) * 1e-6;
+  if (events) events->push(Phase{now_ns(), run, "decode", 0, request.max_tokens, {}});
+  std::optional<LoadSampler> sampler;
+  if (events) sampler.emplace(model.device(), *events);
+  Stepper stepper(model, events);
+  Lane* const one = &lane;
+  while (!lane.sequence.finished() && !(stop && stop())) {
+    at_step = lane.n_steps;
+    stepper.step(std::span(&one, 1));
+    at_step = -1;
+    if (sampler) sampler->step(lane.compute_ns);
+    if (step) step(lane);
+  }
+  if (sampler) sampler->end(lane.compute_ns);
+  RunResult result = result_of(lane, request, model.tokenizer(), prefill_ms);
+  if (events) events->push(finished_event(result, run));
+  return result;
+}
+
+}  // namespace
+
+RunResult run_to_end(const RunModels& models,
+                     const RunRequest& request,
+                     RunId run,
+                     EventSink* events,
+                     const std::function<bool()>& stop,
+                     const std::function<void(const Lane&)>& step) {
+  if (events) events->push(started_event(request, models, run));
+  int at_step = -1;
+  try {
+    return run_on(models, request, run, events, stop, step, at_step);
+  } catch (...) {
+    const Failure failure = current_failure();
+    if (events && !failure.is_stop()) events->push(failed_event(failure, run));
+    // Behind the run's events stands its step; a device knows its kernels alone.
+    if (at_step >= 0 && failure.code == static_cast<int>(ErrorCode::Device))
+      throw Error(ErrorCode::Device, fmt::format("{}; at step {}", failure.message, at_step));
+    throw;
+  }
+}
+
+int first_difference(std::span<const TokenId> found, std::span<const TokenId> expected) {
+  const auto [f, e] = std::mismatch(found.begin(), found.end(), expected.begin(), expected.end());
+  if (f == found.end() && e == expected.end()) return -1;
+  return static_cast<int>(f - found.begin());
+}
+
+}  // namespace engine

@@ -1,0 +1,383 @@
+#include "engine/seed/rounds_scheduler.h"
+
+#include <algorithm>
+#include <mutex>
+#include <optional>
+#include <thread>
+#include <utility>
+#include <variant>
+
+#include <fmt/format.h>
+
+#include "engine/decode/options.h"
+#include "engine/event/clock.h"
+#include "engine/run/completion_job.h"
+#include "engine/run/load_sampler.h"
+#include "engine/seed/rounds_threads.h"
+#include "kernels/threads_at_work.h"
+
+namespace engine {
+namespace {
+
+/// Takes events from two threads and hands them on from the one that made it. What begins there is
+/// handed on at once, for the device may hang in it.
+class GatheredEvents final : public EventSink {
+ public:
+  explicit GatheredEvents(EventSink& to) : to_(to) {}
+  void push(Event event) override {
+    const bool begins =
+        std::holds_alternative<StepBegun>(event) || std::holds_alternative<RunStarted>(event);
+    {
+      const std::lock_guard lock(mutex_);
+      events_.push_back(std::move(event));
+    }
+    if (begins && std::this_thread::get_id() == owner_) hand_on();
+  }
+  /// On the thread of the sink behind.
+  void hand_on() {
+    std::vector<Event> events;
+    {
+      const std::lock_guard lock(mutex_);
+      events.swap(events_);
+    }
+    for (Event& event : events) to_.push(std::move(event));
+  }
+
+ private:
+  EventSink& to_;
+  const std::thread::id owner_ = std::this_thread::get_id();
+  std::mutex mutex_;
+  std::vector<Event> events_;
+};
+
+/// What both threads share of one call of run().
+struct Call {
+  RunModels models;
+  std::span<const CompletionRequest> requests;
+  const SchedulerWatch& watch;
+  GatheredEvents* events;  // or null
+  PromptCaches& prompts;
+  PromptCaches& draft_prompts;
+  ScheduleTotals& totals;
+  const RoundsSettings& settings;
+};
+
+/// As many of a device's threads work as someone says; in the end all of them again, for itself.
+class ThreadsAtWork {
+ public:
+  explicit ThreadsAtWork(kernels::Device& device) : device_(device) {}
+  ~ThreadsAtWork() {
+    set(0);
+    borrow(device_);
+  }
+  ThreadsAtWork(const ThreadsAtWork&) = delete;
+  ThreadsAtWork& operator=(const ThreadsAtWork&) = delete;
+  /// @param n  0: all
+  void set(int n) {
+    const int all = device_.n_threads();
+    kernels::set_threads_at_work(device_, n == 0 ? all : std::min(n, all));
+  }
+  void borrow(kernels::Device& from) { kernels::work_on_threads_of(device_, from); }
+
+ private:
+  kernels::Device& device_;
+};
+
+/// The requests as work for rounds. A job is its branch's, in the hand of one thread at a time; the
+/// draft model and all its caches are whose turn it is to draft.
+class JobRounds final : public RoundsWork {
+ public:
+  JobRounds(const Call& call, int n_branches)
+      : call_(call),
+        target_threads_(call.models.target.model->device()),
+        draft_threads_(call.models.draft->model->device()),
+        judging_(*call.models.target.model, call.events),
+        drafting_(*call.models.target.model, call.events),
+        jobs_(static_cast<std::size_t>(n_branches)),
+        done_(call.requests.size()) {}
+
+  std::optional<Admitted> begin(int branch) override {
+    while (next_ < call_.requests.size() && !stopped()) {
+      const std::size_t index = next_++;
+      const CompletionRequest& request = call_.requests[index];
+      const auto make = [&](RunId run) {
+        return lane_over(call_.models, request.run, run,
+                         read_prompt(call_.prompts, call_.models, request,
+                                     [this](int, int) { return !stopped(); }),
+                         &call_.draft_prompts);
+      };
+      auto job =
+          begun_job(call_.requests, index, call_.models, call_.watch.first_run, call_.events, make);
+      if (!job) continue;
+      const Admitted admitted{.run = job->run, .value = request.value};
+      at(branch) = {std::move(job), false};
+      return admitted;
+    }
+    return std::nullopt;
+  }
+
+  void about_to_draft(bool at_once) override {
+    if (at_once) {
+      draft_threads_.borrow(call_.models.draft->model->device());
+      draft_threads_.set(call_.settings.draft_threads);
+    } else {
+      tell();
+      target_threads_.set(0);
+      draft_threads_.borrow(call_.models.target.model->device());
+    }
+  }
+  void about_to_verify(bool at_once) override {
+    tell();
+    target_threads_.set(at_once ? call_.settings.target_threads : 0);
+  }
+
+  void draft(int branch) override {
+    let_go_of_retired();
+    Place& place = at(branch);
+    Lane& lane = place.job->lane;
+    if (!place.has_begun) {
+      const Nanoseconds start = now_ns();
+      lane.decoder->begin(lane.sequence);
+      const Nanoseconds took = now_ns() - start;
+      place.job->prefill += took;
+      place.job->draft_prefill += took;
+      place.has_begun = true;
+    }
+    drafting_.propose(lane);
+    draft_cache_bytes_ = std::max(draft_cache_bytes_, call_.models.draft->model->cache_bytes());
+  }
+
+  std::vector<Judged> verify(std::span<const int> branches) override {
+    std::vector<Lane*> lanes;
+    for (const int branch : branches) lanes.push_back(&at(branch).job->lane);
+    const Nanoseconds before = target_compute(lanes);
+    judging_.judge(lanes);
+    compute_ += target_compute(lanes) - before;
+    call_.totals.n_forwards++;
+    count_caches();
+    std::vector<Judged> judged;
+    for (const int branch : branches) {
+      CompletionJob& job = *at(branch).job;
+      const int n = job.read();
+      judged.push_back({branch, n, job.over()});
+    }
+    return judged;
+  }
+
+  void end(int branch) override {
+    CompletionJob& job = *at(branch).job;
+    done_[job.index].emplace(job.finished(call_.events, call_.totals));
+    {
+      const std::lock_guard lock(retired_mutex_);
+      retired_.push_back(std::move(job.lane.decoder));
+    }
+    at(branch) = {};
+    if (call_.watch.ended) call_.watch.ended(++n_done_, static_cast<int>(call_.requests.size()));
+  }
+
+  /// When both threads have come to rest, of those that were begun and have not ended. Call it in
+  /// a catch alone.
+  void tell_thrown() {
+    for (const Place& place : jobs_)
+      if (place.job) engine::tell_thrown(call_.events, place.job->run);
+  }
+
+  bool stopped() const { return call_.watch.stop && call_.watch.stop(); }
+  /// The target's own compute so far.
+  Nanoseconds compute() const { return compute_; }
+
+  /// When both threads have come to rest: those that were begun and have not ended, as they stand.
+  std::vector<Completion> take() {
+    for (int branch = 0; branch < static_cast<int>(jobs_.size()); branch++)
+      if (at(branch).job) end(branch);
+    call_.totals.draft_cache_bytes = std::max(call_.totals.draft_cache_bytes, draft_cache_bytes_);
+    std::vector<Completion> completions;
+    for (std::optional<Completion>& one : done_)
+      if (one) completions.push_back(std::move(*one));
+    return completions;
+  }
+
+ private:
+  struct Place {
+    std::unique_ptr<CompletionJob> job;
+    bool has_begun = false;  // its draft has read the prompt
+  };
+  Place& at(int branch) { return jobs_[static_cast<std::size_t>(branch)]; }
+
+  /// Who has a turn is known by then where the device hangs in it. On the caller's thread.
+  void tell() {
+    if (call_.events) call_.events->hand_on();
+  }
+
+  static Nanoseconds target_compute(std::span<Lane* const> lanes) {
+    Nanoseconds sum = 0;
+    for (const Lane* lane : lanes) sum += lane->compute_ns - lane->propose_ns;
+    return sum;
+  }
+
+  /// Of the target's, which are this thread's whoever holds the branch.
+  void count_caches() {
+    std::int64_t own = 0;
+    for (const Place& place : jobs_)
+      if (place.job) own += std::as_const(place.job->lane.sequence).cache().own_bytes();
+    ScheduleTotals& totals = call_.totals;
+    totals.branch_cache_bytes = std::max(totals.branch_cache_bytes, own);
+    totals.cache_bytes = std::max(totals.cache_bytes, call_.models.target.model->cache_bytes());
+  }
+
+  /// Decoders that are done with hold caches of the draft model, whose thread lets them go.
+  void let_go_of_retired() {
+    std::vector<std::unique_ptr<Decoder>> retired;
+    const std::lock_guard lock(retired_mutex_);
+    retired.swap(retired_);
+  }
+
+  const Call& call_;
+  ThreadsAtWork target_threads_, draft_threads_;
+  Stepper judging_, drafting_;
+  std::vector<Place> jobs_;  // by branch
+  std::vector<std::optional<Completion>> done_;
+  std::size_t next_ = 0;
+  int n_done_ = 0;
+  Nanoseconds compute_ = 0;
+  std::int64_t draft_cache_bytes_ = 0;  // of whose turn it is to draft
+  std::mutex retired_mutex_;
+  std::vector<std::unique_ptr<Decoder>> retired_;
+};
+
+void add(RoundsTotals& sum, const RoundsTotals& more) {
+  sum.n_drafts += more.n_drafts;
+  sum.n_verifications += more.n_verifications;
+  sum.n_overlapped += more.n_overlapped;
+  sum.longest_queue = std::max(sum.longest_queue, more.longest_queue);
+  sum.most_branches = std::max(sum.most_branches, more.most_branches);
+  sum.wait_for_target += more.wait_for_target;
+  sum.wait_for_draft += more.wait_for_draft;
+  sum.drafting += more.drafting;
+  sum.verifying += more.verifying;
+  sum.target_idle += more.target_idle;
+  sum.draft_idle += more.draft_idle;
+}
+
+}  // namespace
+
+RoundsSettings rounds_settings(const OptionValues& options) {
+  return {.n_branches = int_option(options, "branches"),
+          .n_together = int_option(options, "batch_verify"),
+          .policy = text_option(options, "policy"),
+          .overlap = text_option(options, "overlap"),
+          .target_threads = int_option(options, "target_threads"),
+          .draft_threads = int_option(options, "draft_threads")};
+}
+
+RoundsScheduler::RoundsScheduler(const RunModels& models, const RoundsSettings& settings)
+    : models_(models),
+      settings_(settings),
+      policy_(policy_named(settings.policy)),
+      overlap_(overlap_named(settings.overlap)),
+      prompts_(*models.target.model),
+      draft_prompts_(
+          *(ensure(models.draft != nullptr, "rounds need a draft model"), models.draft->model)) {
+  ensure(&models.target.model->device() != &models.draft->model->device(),
+         "two models that work at the same time need a device each");
+}
+
+std::vector<Completion> RoundsScheduler::run(std::span<const CompletionRequest> requests,
+                                             const SchedulerWatch& watch) {
+  const Nanoseconds begun = now_ns();
+  std::optional<GatheredEvents> events;
+  std::optional<LoadSampler> sampler;
+  if (watch.events) {
+    events.emplace(*watch.events);
+    sampler.emplace(models_.target.model->device(), *watch.events, &models_.draft->model->device());
+  }
+  const Call call{models_,  requests,       watch,   events ? &*events : nullptr,
+                  prompts_, draft_prompts_, totals_, settings_};
+  Rounds rounds(settings_.n_branches, *policy_, settings_.n_together, call.events, rounds_,
+                overlap_.get());
+  JobRounds work(call, settings_.n_branches);
+  const auto tell = [&] {
+    if (!events) return;
+    events->hand_on();
+    sampler->step(work.compute());
+  };
+  try {
+    run_rounds(
+        rounds, work, [&work] { return work.stopped(); }, tell);
+  } catch (...) {
+    work.tell_thrown();
+    if (events) events->hand_on();  // what led to it, and its end
+    throw;
+  }
+  std::vector<Completion> completions = work.take();
+  if (events) {
+    tell_choice(*events);
+    events->hand_on();
+    sampler->end(work.compute());
+  }
+  add(rounds_, rounds.totals());
+  totals_.wall += now_ns() - begun;
+  return completions;
+}
+
+const OverlapTuner* RoundsScheduler::tuner() const {
+  const auto* measured = dynamic_cast<const MeasuredOverlap*>(overlap_.get());
+  return measured ? measured->most_that_measured() : nullptr;
+}
+
+/// For recordings: what is kept, where it is not what was told before.
+void RoundsScheduler::tell_choice(EventSink& events) {
+  const OverlapTuner* found = tuner();
+  if (!found) return;
+  const std::string choice =
+      found->keeps_at_once() ? "while the target verifies" : "in turn with the target";
+  if (choice == told_) return;
+  told_ = choice;
+  std::string why = fmt::format("a text's round took {:.2f} ms in turn, ",
+                                static_cast<double>(found->in_turn()) * 1e-6);
+  why += found->was_spared() ? "too little of it drafting to gain by"
+                             : fmt::format("{:.2f} ms with both at once",
+                                           static_cast<double>(found->overlapped()) * 1e-6);
+  events.push(Notice{now_ns(), Notice::Level::Info,
+                     fmt::format("seed: the draft works {}; {}", choice, why)});
+}
+
+std::map<std::string, double> RoundsScheduler::figures() const {
+  std::map<std::string, double> figures = figures_of(totals_, models_);
+  const auto ms = [](Nanoseconds ns) { return static_cast<double>(ns) * 1e-6; };
+  figures["branches"] = settings_.n_branches;
+  figures["most_branches"] = rounds_.most_branches;
+  figures["drafts"] = static_cast<double>(totals_.n_drafts);
+  figures["verifications"] = static_cast<double>(rounds_.n_verifications);
+  figures["longest_queue"] = rounds_.longest_queue;
+  figures["wait_for_target_ms"] = ms(rounds_.wait_for_target);
+  figures["wait_for_draft_ms"] = ms(rounds_.wait_for_draft);
+  figures["target_idle_ms"] = ms(rounds_.target_idle);
+  figures["draft_idle_ms"] = ms(rounds_.draft_idle);
+  figures["draft_prefill_ms"] = ms(totals_.draft_prefill);
+  if (totals_.wall > 0) {
+    const Nanoseconds work = totals_.prefill + totals_.draft_busy + totals_.target_busy;
+    figures["overlap"] = ms(work) / ms(totals_.wall);
+  }
+  if (const OverlapTuner* found = tuner()) {
+    figures["overlap_chosen"] = found->keeps_at_once();
+    figures["overlap_looks"] = found->n_looks();
+    figures["overlap_changes"] = found->n_changes();
+    figures["in_turn_round_ms"] = ms(found->in_turn());
+    if (found->overlapped() > 0) figures["overlapped_round_ms"] = ms(found->overlapped());
+  }
+  if (rounds_.n_verifications == 0) return figures;
+  figures["overlapped"] =
+      static_cast<double>(rounds_.n_overlapped) / static_cast<double>(rounds_.n_verifications);
+  const double verify = ms(totals_.target_busy) / static_cast<double>(rounds_.n_verifications);
+  figures["round_verify_ms"] = verify;
+  if (totals_.n_drafts == 0) return figures;
+  const double draft = ms(totals_.drafting) / static_cast<double>(totals_.n_drafts);
+  figures["round_draft_ms"] = draft;
+  const double together =
+      static_cast<double>(totals_.n_steps) / static_cast<double>(rounds_.n_verifications);
+  figures["rounds_bound"] = rounds_bound(rounds_.most_branches, 1, draft, verify, together);
+  return figures;
+}
+
+}  // namespace engine

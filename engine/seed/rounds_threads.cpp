@@ -1,0 +1,178 @@
+#include "engine/seed/rounds_threads.h"
+
+#include <chrono>
+#include <condition_variable>
+#include <exception>
+#include <mutex>
+#include <string>
+#include <system_error>
+#include <thread>
+
+#include "engine/event/clock.h"
+
+namespace engine {
+namespace {
+
+/// How long the target's thread waits for a draft until it says what is known so far.
+constexpr std::chrono::milliseconds kTellPeriod{100};
+
+/// At once: the caller's thread judges, the other drafts. In turn the caller's does both, which
+/// spares a hand-over, and the other sleeps.
+class TwoThreads {
+ public:
+  TwoThreads(Rounds& rounds, RoundsWork& work) : rounds_(rounds), work_(work) {}
+
+  void run(const std::function<bool()>& stop, const std::function<void()>& between) {
+    std::thread drafting = started();
+    try {
+      judge(stop, between);
+    } catch (...) {
+      close();
+      drafting.join();
+      throw;
+    }
+    close();
+    drafting.join();
+    if (failure_) std::rethrow_exception(failure_);
+  }
+
+ private:
+  std::thread started() {
+    try {
+      return std::thread([this] { draft(); });
+    } catch (const std::system_error& error) {
+      throw Error(ErrorCode::Resources, std::string("threads: cannot start the one that drafts (") +
+                                            error.what() + "); use a decoder that needs none");
+    }
+  }
+
+  // The target's thread.
+  void judge(const std::function<bool()>& stop, const std::function<void()>& between) {
+    const auto stopped = [&] {
+      if (between) between();
+      return stop && stop();
+    };
+    int n_active = 0;
+    for (int branch = 0; branch < rounds_.n_branches() && !stopped(); branch++)
+      n_active += admit(branch);
+    while (n_active > 0 && !stopped()) {
+      const std::vector<int> branches = next_to_judge(between);
+      if (branches.empty()) return;  // the other thread has failed
+      work_.about_to_verify(judges_beside_);
+      const std::vector<Judged> judged = work_.verify(branches);
+      {
+        const std::lock_guard lock(mutex_);
+        rounds_.verified(judged, now_ns());
+        wake_if_at_once();
+      }
+      for (const Judged& one : judged) {
+        if (!one.over) continue;
+        work_.end(one.branch);
+        n_active--;
+        if (!stopped()) n_active += admit(one.branch);
+      }
+    }
+  }
+
+  /// @return  1 if a request took the place, 0 if none is left
+  int admit(int branch) {
+    const std::optional<Admitted> request = work_.begin(branch);
+    if (!request) return 0;
+    {
+      const std::lock_guard lock(mutex_);
+      rounds_.admit(branch, request->run, request->value, now_ns());
+      wake_if_at_once();
+    }
+    return 1;
+  }
+
+  /// The other thread, under the lock. In turn it stays asleep: awake it would take a core from a
+  /// model at work, only to find that it is not its turn.
+  void wake_if_at_once() {
+    if (rounds_.at_once()) to_draft_.notify_one();
+  }
+
+  std::vector<int> next_to_judge(const std::function<void()>& between) {
+    std::unique_lock lock(mutex_);
+    while (!failure_) {
+      std::vector<int> branches = rounds_.verify_next(now_ns());
+      judges_beside_ = rounds_.at_once();
+      wake_if_at_once();  // its turn, if it was not until now
+      if (!branches.empty()) return branches;
+      if (judges_beside_) {
+        wait_to_judge(lock, between);
+      } else if (const std::optional<int> branch = rounds_.draft_next(now_ns())) {
+        lock.unlock();
+        work_.about_to_draft(false);
+        work_.draft(*branch);
+        lock.lock();
+        rounds_.drafted(*branch, now_ns());
+      } else {
+        wait_to_judge(lock, between);  // for a draft begun before the turns
+      }
+    }
+    return {};
+  }
+
+  // A draft may take long, or hang in its device: what was told until then is handed on.
+  void wait_to_judge(std::unique_lock<std::mutex>& lock, const std::function<void()>& between) {
+    if (to_judge_.wait_for(lock, kTellPeriod) == std::cv_status::no_timeout || !between) return;
+    lock.unlock();
+    between();
+    lock.lock();
+  }
+
+  // The draft's thread. Not the work alone can throw: the bookkeeping tells events to a sink.
+  void draft() {
+    try {
+      while (const std::optional<int> branch = next_to_draft()) {
+        work_.about_to_draft(true);
+        work_.draft(*branch);
+        {
+          const std::lock_guard lock(mutex_);
+          rounds_.drafted(*branch, now_ns());
+        }
+        to_judge_.notify_one();
+      }
+    } catch (...) {
+      const std::lock_guard lock(mutex_);
+      failure_ = std::current_exception();
+      to_judge_.notify_one();
+    }
+  }
+
+  std::optional<int> next_to_draft() {
+    std::unique_lock lock(mutex_);
+    while (!closed_) {
+      if (rounds_.at_once())
+        if (const std::optional<int> branch = rounds_.draft_next(now_ns())) return branch;
+      to_draft_.wait(lock);
+    }
+    return std::nullopt;
+  }
+
+  void close() {
+    const std::lock_guard lock(mutex_);
+    closed_ = true;
+    to_draft_.notify_one();
+  }
+
+  Rounds& rounds_;
+  RoundsWork& work_;
+  std::mutex mutex_;  // of the rounds and what follows
+  std::condition_variable to_draft_, to_judge_;
+  bool judges_beside_ = true;  // the target's thread's: whether the draft may work meanwhile
+  bool closed_ = false;
+  std::exception_ptr failure_;  // of the draft's thread
+};
+
+}  // namespace
+
+void run_rounds(Rounds& rounds,
+                RoundsWork& work,
+                const std::function<bool()>& stop,
+                const std::function<void()>& between) {
+  TwoThreads(rounds, work).run(stop, between);
+}
+
+}  // namespace engine

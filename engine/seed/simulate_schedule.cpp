@@ -1,0 +1,168 @@
+#include "engine/seed/simulate_schedule.h"
+
+#include <algorithm>
+#include <span>
+
+#include "engine/seed/rounds_simulator.h"
+
+namespace engine {
+namespace {
+
+/// The judged turns of one run.
+struct Text {
+  std::size_t first = 0, n = 0;  // of Schedule::turns
+  Nanoseconds begin = 0, end = 0;
+};
+
+/// By the time they began.
+std::vector<Text> texts_of(const Schedule& told) {
+  std::vector<Text> texts;
+  for (std::size_t i = 0; i < told.turns.size(); i++) {
+    const ScheduleTurn& turn = told.turns[i];
+    if (i == 0 || turn.run != told.turns[i - 1].run)
+      texts.push_back({.first = i, .begin = turn.may_draft});
+    if (turn.judged < 0) continue;
+    texts.back().n++;
+    texts.back().end = turn.ended;
+  }
+  std::erase_if(texts, [](const Text& text) { return text.n == 0; });
+  std::ranges::stable_sort(texts, {}, &Text::begin);
+  return texts;
+}
+
+/// How many of the texts, from the first on, were under way together.
+std::size_t level_size(std::span<const Text> texts, bool one_branch) {
+  if (one_branch) return texts.size();
+  Nanoseconds end = texts[0].end;
+  std::size_t n = 1;
+  for (; n < texts.size() && texts[n].begin < end; n++) end = std::max(end, texts[n].end);
+  return n;
+}
+
+ScriptedRequest request_of(const Schedule& told, const Text& text) {
+  ScriptedRequest request{.n_tokens = 0, .emitted = {}};
+  for (std::size_t i = 0; i < text.n; i++) {
+    request.emitted.push_back(std::max(1, told.turns[text.first + i].n_tokens));
+    request.n_tokens += request.emitted.back();
+  }
+  return request;
+}
+
+/// Writes the times of a level's rounds into their turns, as Rounds tells them.
+class Times final : public EventSink {
+ public:
+  /// @param first   of schedule.turns, by text of the level; its runs are numbered from 1
+  /// @param offset  when the level begins
+  Times(Schedule& schedule, std::vector<std::size_t> first, Nanoseconds offset, Nanoseconds verify)
+      : schedule_(schedule), next_(std::move(first)), offset_(offset), verify_(verify) {}
+
+  void push(Event event) override {
+    if (const auto* e = std::get_if<Queued>(&event)) queued(*e);
+    if (const auto* e = std::get_if<Dequeued>(&event)) taken(*e);
+    if (const auto* e = std::get_if<Waiting>(&event)) waited(*e);
+  }
+
+ private:
+  std::size_t& next(RunId run) { return next_[run - 1]; }
+
+  void queued(const Queued& e) {
+    ScheduleTurn& turn = schedule_.turns[next(e.run)];
+    turn.branch = e.branch;
+    (e.resource == "draft" ? turn.may_draft : turn.queued) = offset_ + e.t;
+  }
+  void taken(const Dequeued& e) {
+    ScheduleTurn& turn = schedule_.turns[next(e.run)];
+    const Nanoseconds t = offset_ + e.t;
+    if (e.resource == "draft") {
+      turn.drafts = t;
+      return;
+    }
+    turn.at_target = turn.left = t;
+    turn.judged = turn.ended = t + verify_;
+    schedule_.forwards.push_back({.begin = t,
+                                  .end = turn.judged,
+                                  .ended = turn.judged,
+                                  .first = schedule_.taken.size(),
+                                  .n = 1});
+    schedule_.taken.push_back(static_cast<std::uint32_t>(next(e.run)++));
+  }
+  void waited(const Waiting& e) {
+    if (e.resource != "target") return;
+    const ScheduleTurn& turn =
+        schedule_.turns[next(e.run) - 1];  // it was taken before this is told
+    schedule_.idle.push_back(
+        {.begin = offset_ + e.since, .end = offset_ + e.t, .run = turn.run, .branch = e.branch});
+  }
+
+  Schedule& schedule_;
+  std::vector<std::size_t> next_;
+  Nanoseconds offset_, verify_;
+};
+
+/// The texts' turns, one text after the other, without times.
+Schedule untimed(const Schedule& told, std::span<const Text> texts, int n_branches) {
+  Schedule schedule;
+  schedule.n_branches = n_branches;
+  for (const Text& text : texts) {
+    for (std::size_t i = 0; i < text.n; i++) {
+      const ScheduleTurn& was = told.turns[text.first + i];
+      schedule.turns.push_back({.run = was.run,
+                                .step = was.step,
+                                .n_rows = was.n_rows,
+                                .n_tokens = was.n_tokens,
+                                .n_proposed = was.n_proposed,
+                                .n_accepted = was.n_accepted});
+    }
+  }
+  return schedule;
+}
+
+/// Runs a level of texts, the first of whose turns is schedule.turns[turn].
+/// @return  how long it takes
+Nanoseconds run_level(const Schedule& told,
+                      std::span<const Text> level,
+                      const SimulatedStages& stages,
+                      const Policy& policy,
+                      std::size_t turn,
+                      Nanoseconds begin,
+                      Schedule& schedule) {
+  std::vector<ScriptedRequest> requests;
+  std::vector<std::size_t> first;
+  for (const Text& text : level) {
+    requests.push_back(request_of(told, text));
+    first.push_back(turn);
+    turn += text.n;
+  }
+  Times times(schedule, std::move(first), begin, stages.verify);
+  ScriptedWork work(std::move(requests));
+  Rounds rounds(stages.n_branches, policy, 1, &times);
+  return simulate_rounds(rounds, work, fixed_times(stages.draft, stages.verify, stages.n_drafts))
+      .back()
+      .end;
+}
+
+}  // namespace
+
+SimulatedSchedule simulate_schedule(const Schedule& told, const SimulatedStages& stages) {
+  ensure(stages.n_branches >= 1 && stages.draft >= 1 && stages.verify >= 1,
+         "a simulated schedule has branches, and stages that take time");
+  const std::vector<Text> texts = texts_of(told);
+  const auto policy = policy_named(stages.policy);
+  SimulatedSchedule simulated{.schedule = untimed(told, texts, stages.n_branches)};
+  std::size_t turn = 0;
+  for (auto rest = std::span(texts); !rest.empty();) {
+    const auto level = rest.first(level_size(rest, told.n_branches <= 1));
+    simulated.end +=
+        run_level(told, level, stages, *policy, turn, simulated.end, simulated.schedule);
+    for (const Text& text : level) turn += text.n;
+    rest = rest.subspan(level.size());
+  }
+  simulated.in_turn =
+      static_cast<Nanoseconds>(simulated.schedule.turns.size()) * (stages.draft + stages.verify);
+  simulated.bound =
+      rounds_bound(stages.n_branches, stages.n_drafts > 0 ? stages.n_drafts : stages.n_branches,
+                   static_cast<double>(stages.draft), static_cast<double>(stages.verify));
+  return simulated;
+}
+
+}  // namespace engine

@@ -1,0 +1,178 @@
+// The store's part that finds, checks and loads draft heads beside their target.
+#include <algorithm>
+#include <filesystem>
+
+#include <fmt/format.h>
+
+#include "engine/decode/registry.h"
+#include "engine/event/clock.h"
+#include "engine/store/weights_hash.h"
+#include "engine/store/memory_plan.h"
+#include "engine/store/model_store.h"
+#include "kernels/cuda/cuda.h"
+
+namespace engine {
+namespace {
+
+/// Tokens that may be proposed: the target's own.
+int n_tokens_of(const ModelFiles& target) {
+  const int rows = target.config.vocab_size;
+  return target.tokenizer ? std::min(target.tokenizer->vocab_size(), rows) : rows;
+}
+
+/// While it lives, so much is to be loaded beside what is asked for.
+class Beside {
+ public:
+  Beside(MemoryPlan& slot, const MemoryPlan& plan) : slot_(slot) { slot_ = plan; }
+  ~Beside() { slot_ = {}; }
+  Beside(const Beside&) = delete;
+  Beside& operator=(const Beside&) = delete;
+
+ private:
+  MemoryPlan& slot_;
+};
+
+bool is_there(const LoadedModel& target, const std::string& directory) {
+  return std::ranges::any_of(target.heads,
+                             [&](const auto& heads) { return heads->files.path == directory; });
+}
+
+}  // namespace
+
+LoadedHeads* RunModels::heads_of(const std::string& decoder) const {
+  if (decoder == name_of(HeadsKind::Medusa)) return medusa;
+  return decoder == name_of(HeadsKind::Chimera) ? chimera : nullptr;
+}
+
+std::string ModelStore::heads_directory(const ModelFiles& target,
+                                        const std::vector<std::string>& given,
+                                        HeadsKind kind,
+                                        const FileLimits& limits) const {
+  for (const std::string& name : given) {
+    const std::string directory = find_model(name, assets_dir_);
+    const auto found = heads_kind(directory, limits);
+    if (!found) open_heads(directory, &target, limits);  // says what it is instead
+    if (found == kind) return directory;
+  }
+  const std::string named = heads_of_card(target.path, kind, limits);
+  if (!named.empty())
+    return find_model(beside_or_named(target.path, named, assets_dir_), assets_dir_);
+  throw Error(ErrorCode::Usage,
+              fmt::format("{} needs draft heads: the card of {} names none, and none are given; "
+                          "name them with --heads NAME|DIR",
+                          name_of(kind), target.name));
+}
+
+std::optional<ModelStore::WantedHeads> ModelStore::opened_heads(
+    const LoadedModel* held,
+    const ModelFiles& target,
+    const LoadOptions& options,
+    const std::vector<std::string>& given,
+    HeadsKind kind,
+    bool on_cpu) {
+  const FileLimits limits = held ? held->request.limits : FileLimits{};
+  const std::string directory = heads_directory(target, given, kind, limits);
+  if (held && is_there(*held, directory)) return std::nullopt;
+  WantedHeads wanted{.files = open_heads(directory, &target, limits), .plan = {}};
+  for (const std::string& name : given) {
+    std::string notice = notice_of_two_models(name, assets_dir_);
+    if (!notice.empty() && find_model(name, assets_dir_) == directory)
+      wanted.files.notices.push_back(std::move(notice));
+  }
+  const HeadsConfig config = scaled(wanted.files.config, options.scale);
+  wanted.plan = memory_plan(config, options.dtype, /*with_table=*/on_cpu);
+  if (!on_cpu) {
+    const MemoryPlan table{.workspace = static_cast<double>(gram_table_bytes(config))};
+    refuse_what_does_not_fit(wanted.files.name, options.scale, table, available_memory_bytes());
+  }
+  return wanted;
+}
+
+void ModelStore::load_heads(LoadedModel& target, WantedHeads wanted) {
+  const Nanoseconds begun = now_ns();
+  const Model& model = *target.model;
+  const HeadsOptions options{.dtype = model.dtype(),
+                             .scale = model.scale(),
+                             .vocab_size = n_tokens_of(target.files),
+                             .max_seq_len = model.max_seq_len()};
+  auto loaded = std::make_unique<LoadedHeads>();
+  loaded->files = std::move(wanted.files);
+  loaded->weights_hash = weights_hash(*loaded->files.tensors, tensors_of(loaded->files.config));
+  const std::string tree = loaded->files.path + "/tree.json";
+  std::error_code error;
+  if (std::filesystem::exists(tree, error)) loaded->tree = tree;
+  if (loaded->files.config.kind == HeadsKind::Medusa)
+    loaded->heads = load_medusa(model.device(), loaded->files, options);
+  else
+    loaded->heads = load_chimera(model.device(), loaded->files, target.files, options);
+  loaded->id = ++n_loaded_;
+  loaded->load_ms = static_cast<double>(now_ns() - begun) * 1e-6;
+  target.heads.push_back(std::move(loaded));
+}
+
+RunModels ModelStore::get_for(const ModelRequest& request,
+                              const Helpers& helpers,
+                              const std::vector<std::string>& decoders,
+                              const LoadProgress& progress,
+                              int draft_threads) {
+  std::string drafts;
+  std::vector<HeadsKind> kinds;
+  for (const std::string& decoder : decoders) {
+    const DecoderInfo& info = decoder_named(decoder);
+    if (info.needs_draft && drafts.empty()) drafts = decoder;
+    for (const HeadsKind kind : {HeadsKind::Medusa, HeadsKind::Chimera})
+      if (info.needs_heads && decoder == name_of(kind)) kinds.push_back(kind);
+  }
+  std::vector<WantedHeads> wanted;
+  MemoryPlan plan;
+  const LoadedModel* const target = held(request);
+  if (!kinds.empty()) {
+    device(request.device);  // refused before anything is read
+    const Wanted files = target ? Wanted{} : opened(request);
+    for (const HeadsKind kind : kinds) {
+      LoadOptions options = files.options;
+      if (target) options.dtype = target->model->dtype(), options.scale = target->model->scale();
+      auto heads = opened_heads(target, target ? target->files : files.files, options,
+                                helpers.heads, kind, kernels::is_cpu(request.device));
+      if (!heads) continue;
+      plan = plan + heads->plan;
+      wanted.push_back(std::move(*heads));
+    }
+  }
+  const Beside beside(beside_, plan);
+  // A target that is loaded yet asks for room with them.
+  if (target && !wanted.empty())
+    make_room(request.device,
+              fmt::format("{} with {}", target->files.name, wanted.front().files.name),
+              target->model->scale(), {}, target);
+  RunModels models = drafts.empty()
+                         ? RunModels(get(request, progress))
+                         : get_with_draft(request, helpers.draft, drafts, progress, draft_threads);
+  for (WantedHeads& heads : wanted) load_heads(models.target, std::move(heads));
+  models.trees_dir = assets_dir_ + "/trees";
+  for (const HeadsKind kind : kinds) {
+    const std::string directory =
+        heads_directory(models.target.files, helpers.heads, kind, request.limits);
+    for (const auto& heads : models.target.heads) {
+      if (heads->files.path != directory) continue;
+      (kind == HeadsKind::Medusa ? models.medusa : models.chimera) = heads.get();
+    }
+  }
+  return models;
+}
+
+ModelLoaded describe(const LoadedHeads& heads, const LoadedModel& target) {
+  const HeadsConfig config = scaled(heads.files.config, target.model->scale());
+  ModelLoaded event = describe(target);
+  event.model = heads.id;
+  event.name = heads.files.name;
+  event.n_params = config.n_params();
+  event.weight_bytes = config.n_params() * kernels::bytes_of(target.model->dtype());
+  event.n_layers = config.n_heads;
+  event.weights_hash = heads.weights_hash;
+  event.kv_bytes_per_token =
+      static_cast<std::int64_t>(memory_plan(config, target.model->dtype()).cache_per_token);
+  return event;
+}
+
+}  // namespace engine

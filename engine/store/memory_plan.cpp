@@ -1,0 +1,232 @@
+#include "engine/store/memory_plan.h"
+
+#include <sys/resource.h>
+#include <unistd.h>
+#include <algorithm>
+#include <fstream>
+#include <limits>
+#include <optional>
+
+#include <fmt/format.h>
+
+#include "engine/decode/step/prompt_blocks.h"
+#include "engine/checkpoint/heads_files.h"
+#include "engine/base/types.h"
+
+namespace engine {
+namespace {
+
+constexpr std::int64_t kUnlimited = std::numeric_limits<std::int64_t>::max();
+constexpr int kPrefillRows = 256;
+constexpr int kStepRows = 128;  // of a GPU's product, too
+constexpr int kFirstPages = 8;  // of the cache
+constexpr double kChunk = kernels::kPageSize;
+// Of a GPU: raw rows of a matrix that is packed, what attention's chunks leave, and from how many
+// outputs on a product is not cut into partial sums.
+constexpr double kPackSlab = 16 << 20, kMostPartials = 64 << 20, kWideOutputs = 12'288;
+constexpr double kUnpackSlab = 64 << 20;  // of a matrix, as cuBLAS reads it
+
+/// Rows of a prompt's largest forward: a text has no more positions to read than the context but
+/// one.
+PromptPiece largest_piece(const ModelConfig& config, int prompt_block) {
+  return next_piece(0, std::max(1, config.max_seq_len - 1), kPrefillRows, prompt_block);
+}
+
+/// The number behind `key` in a file of lines "key number ...".
+std::optional<std::int64_t> number_behind(const std::string& path, const std::string& key) {
+  std::ifstream file(path);
+  std::string word;
+  while (file >> word) {
+    std::int64_t value = 0;
+    if (word == key && file >> value) return value;
+    file.ignore(std::numeric_limits<std::streamsize>::max(), '\n');
+  }
+  return std::nullopt;
+}
+
+/// The number a file begins with; none for "max".
+std::optional<std::int64_t> number_in(const std::string& path) {
+  std::ifstream file(path);
+  std::int64_t value = 0;
+  return file >> value ? std::optional(value) : std::nullopt;
+}
+
+std::int64_t left_of_system() {
+  const auto kib = number_behind("/proc/meminfo", "MemAvailable:");
+  return kib ? *kib * 1024 : kUnlimited;
+}
+
+/// Pages of files that nobody uses count as free: the system drops them when it must.
+std::int64_t left_of_control_group() {
+  const std::string group = "/sys/fs/cgroup/";
+  const auto limit = number_in(group + "memory.max");
+  if (!limit) return kUnlimited;
+  const std::int64_t used = number_in(group + "memory.current").value_or(0);
+  const std::int64_t droppable = number_behind(group + "memory.stat", "inactive_file").value_or(0);
+  return std::max<std::int64_t>(0, *limit - used + droppable);
+}
+
+std::int64_t left_of_address_space() {
+  rlimit limit{};
+  if (getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return kUnlimited;
+  const std::int64_t used = number_in("/proc/self/statm").value_or(0) * sysconf(_SC_PAGESIZE);
+  return std::max<std::int64_t>(0, static_cast<std::int64_t>(limit.rlim_cur) - used);
+}
+
+/// A GPU's scratch memory of one use, which grows at least twofold; what there was goes when the
+/// larger is there.
+struct Scratch {
+  double bytes = 0, peak = 0;
+  void ask(double wanted) {
+    if (wanted <= bytes) return;
+    const double larger = std::max(wanted, 2 * bytes);
+    peak = std::max(peak, bytes + larger);
+    bytes = larger;
+  }
+};
+
+/// Of all uses, in the order in which a load, a prompt and a step ask for it.
+/// @param prompt  its largest forward; whole blocks: no others are asked for
+double scratch_bytes(const ModelConfig& config, kernels::DType dtype, const PromptPiece& prompt) {
+  const auto [prompt_rows, in_blocks] = prompt;
+  const double dim = config.dim, hidden = config.hidden_dim, vocab = config.vocab_size;
+  const double q = static_cast<double>(config.n_heads) * config.head_dim;
+  const double qkv = q + 2.0 * config.n_kv_heads * config.head_dim;
+  struct Product {
+    double n, k;
+  };
+  const Product all[] = {{qkv, dim}, {dim, q}, {2 * hidden, dim}, {dim, hidden}, {vocab, dim}};
+  Scratch rows, partials, unpacked;
+  rows.ask(std::min(kPackSlab, sizeof(float) * vocab * dim));
+  for (const auto& [n, k] : all) rows.ask(std::min(kPackSlab, sizeof(float) * n * k));
+  const double a_chunk = sizeof(float) * config.n_heads * (2.0 + config.head_dim);
+  const auto attend = [&](double n_chunks) {
+    partials.ask(std::min(kMostPartials, n_chunks * a_chunk));
+  };
+  const bool halves = dtype != kernels::DType::F32;
+  const double prompt_chunks = prompt_rows / kChunk;
+  for (std::size_t i = 0; in_blocks && i + 1 < std::size(all); i++) {  // without the vocabulary's
+    const auto& [n, k] = all[i];
+    if (halves) rows.ask(2.0 * prompt_rows * (k + 63));
+    unpacked.ask(std::min(kUnpackSlab, kernels::bytes_of(dtype) * (n + 63) * (k + 63)));
+    if (i == 0) attend(kChunk * prompt_chunks * (prompt_chunks + 1) / 2);
+  }
+  for (std::size_t i = 0; i < std::size(all); i++) {
+    const auto& [n, k] = all[i];
+    if (halves) rows.ask(2 * kStepRows * (k + 63));
+    if (halves && n < kWideOutputs) partials.ask(16 * kStepRows * (n + 127));
+    if (i == 0) attend(kChunk * prompt_chunks * (prompt_chunks + 1) / 2);
+  }
+  attend(kStepRows * double{kFirstPages});
+  const double n_listed = std::max(prompt_rows, kStepRows);
+  const double lists = sizeof(int) * n_listed * (n_listed + 16.0) / 2;
+  return rows.bytes + unpacked.peak + partials.peak + (config.sliding_window > 0 ? 2 : 1) * lists;
+}
+
+}  // namespace
+
+MemoryPlan memory_plan(const ModelConfig& config, kernels::DType dtype) {
+  const double size = kernels::bytes_of(dtype);
+  // Layers are alike; a product with their number may pass 2^63.
+  ModelConfig shape = config;
+  shape.n_layers = 0;
+  const auto without_layers = static_cast<double>(shape.n_params());
+  shape.n_layers = 1;
+  const double layer = static_cast<double>(shape.n_params()) - without_layers;
+
+  const double dim = config.dim, hidden = config.hidden_dim;
+  const double kv = static_cast<double>(config.n_kv_heads) * config.head_dim;
+  const double q = static_cast<double>(config.n_heads) * config.head_dim;
+  const double largest = std::max({dim * (q + 2 * kv), 2 * hidden * dim, config.vocab_size * dim});
+  const double row = 2 * dim + (q + 2 * kv) + q + 3 * hidden;  // numbers in all buffers
+  const int n_rows = std::max(largest_piece(config, 0).n_rows, kStepRows);
+  return {.weights = size * (without_layers + layer * config.n_layers),
+          .workspace = size * largest + sizeof(float) * n_rows * row,
+          .cache_per_token = 2 * size * kv * config.n_layers};
+}
+
+MemoryPlan gpu_memory_plan(const ModelConfig& config,
+                           kernels::DType dtype,
+                           const kernels::Ops& ops,
+                           int prompt_block) {
+  const double size = kernels::bytes_of(dtype), n_layers = config.n_layers;
+  const double dim = config.dim, hidden = config.hidden_dim, vocab = config.vocab_size;
+  const double kv = static_cast<double>(config.n_kv_heads) * config.head_dim;
+  const double q = static_cast<double>(config.n_heads) * config.head_dim;
+  const double qkv = q + 2 * kv;
+  const auto packed = [&](double n, double k) {
+    constexpr double kInt = std::numeric_limits<int>::max();
+    if (n > kInt || k > kInt || n * k > 1e17) return size * n * k;
+    return static_cast<double>(ops.packed_bytes(dtype, static_cast<int>(n), static_cast<int>(k)));
+  };
+  const double layer =
+      packed(qkv, dim) + packed(dim, q) + packed(2 * hidden, dim) + packed(dim, hidden);
+  // Norms and biases are f32: what the parameters are beside their matrices.
+  ModelConfig shape = config;
+  shape.n_layers = 0;
+  const double table = vocab * dim, n_tables = config.tied_embeddings ? 1 : 2;
+  const auto outside = static_cast<double>(shape.n_params());
+  shape.n_layers = 1;
+  const double of_layer = static_cast<double>(shape.n_params()) - outside;
+  const double matrices = qkv * dim + dim * q + 3 * hidden * dim;
+  const double vectors = outside - n_tables * table + n_layers * (of_layer - matrices);
+
+  const double row = 2 * dim + qkv + q + 3 * hidden + 1;  // numbers in all buffers
+  const PromptPiece prompt = largest_piece(config, prompt_block);
+  const int n_rows = std::max(prompt.n_rows, kStepRows);
+  const int first_pages = std::max(kFirstPages, prompt.n_rows / kernels::kPageSize);
+  const double workspace = sizeof(float) * n_rows * row + sizeof(float) * kStepRows * vocab +
+                           2 * size * n_rows * kv * n_layers +
+                           scratch_bytes(config, dtype, prompt) +
+                           sizeof(float) * first_pages * kChunk * config.head_dim;
+  const double page =
+      static_cast<double>(ops.page_bytes(dtype, config.n_kv_heads, config.head_dim));
+  return {.weights = n_tables * packed(vocab, dim) + n_layers * layer + sizeof(float) * vectors,
+          .workspace = workspace + first_pages * 2 * page * n_layers,
+          .cache_per_token = 2 * size * kv * n_layers};
+}
+
+MemoryPlan memory_plan(const HeadsConfig& config, kernels::DType dtype, bool with_table) {
+  const bool chimera = config.kind == HeadsKind::Chimera;
+  const double size = kernels::bytes_of(dtype);
+  const double dim = config.dim, output = config.vocab_size * dim;
+  auto n = static_cast<double>(config.n_params());
+  if (chimera && !config.own_embedding) n += output;
+  const double largest = chimera && config.residual ? 2 * output : output;
+  const double rows = config.sees_committed_grams ? 2 : 1;  // of the cache, a position
+  const double table = with_table ? static_cast<double>(gram_table_bytes(config)) : 0;
+  return {.weights = size * n,
+          .workspace = size * largest + table,
+          .cache_per_token = chimera ? 2 * size * dim * rows : 0};
+}
+
+std::int64_t available_memory_bytes() {
+  return std::min({left_of_system(), left_of_control_group(), left_of_address_space()});
+}
+
+std::string size_words(double bytes) {
+  if (bytes >= 1e12) return fmt::format("{:.2f} TB", bytes * 1e-12);
+  if (bytes >= 1e9) return fmt::format("{:.1f} GB", bytes * 1e-9);
+  return fmt::format("{:.1f} MB", bytes * 1e-6);
+}
+
+void refuse_what_does_not_fit(const std::string& name,
+                              const ModelScale& scale,
+                              const MemoryPlan& plan,
+                              std::int64_t available,
+                              const std::string& gpu) {
+  if (plan.needed() <= static_cast<double>(available)) return;
+  const bool is_scaled = !(scale == ModelScale{});
+  throw Error(
+      ErrorCode::Resources,
+      fmt::format("{}{}{}: {} of memory are needed ({} weights, {} workspace, and {} of cache for "
+                  "every token), {} are available; try {}{}",
+                  name, gpu.empty() ? "" : " on " + gpu,
+                  is_scaled ? " at --scale " + name_of(scale) : "", size_words(plan.needed()),
+                  size_words(plan.weights), size_words(plan.workspace),
+                  size_words(plan.cache_per_token), size_words(static_cast<double>(available)),
+                  is_scaled ? "a smaller --scale, like 4x2" : "a smaller model, or --dtype bf16",
+                  gpu.empty() ? "" : ", or --device cpu"));
+}
+
+}  // namespace engine

@@ -1,0 +1,59 @@
+#include "engine/store/weights_hash.h"
+
+#include <cstdint>
+#include <cstring>
+#include <string_view>
+
+#include <fmt/format.h>
+
+namespace engine {
+namespace {
+
+/// Multiply and fold, eight bytes at a time: the product's upper half, which every lower bit has
+/// reached, comes down before the next word is mixed in.
+class Hash {
+ public:
+  void add(std::uint64_t word) {
+    state_ = (state_ ^ word) * 0x9E37'79B9'7F4A'7C15;
+    state_ ^= state_ >> 32;
+  }
+  void add(std::string_view bytes) {
+    add(bytes.size());
+    std::uint64_t word = 0;
+    for (; bytes.size() >= sizeof(word); bytes.remove_prefix(sizeof(word))) {
+      std::memcpy(&word, bytes.data(), sizeof(word));
+      add(word);
+    }
+    word = 0;
+    std::memcpy(&word, bytes.data(), bytes.size());
+    add(word);
+  }
+  std::uint64_t value() const { return state_; }
+
+ private:
+  std::uint64_t state_ = 0xCBF2'9CE4'8422'2325;
+};
+
+}  // namespace
+
+std::string weights_hash(const ModelFiles& files) {
+  return weights_hash(*files.tensors, tensors_of(files.config));
+}
+
+std::string weights_hash(const TensorSource& tensors, const std::vector<TensorSpec>& specs) {
+  Hash hash;
+  for (const TensorSpec& spec : specs) {
+    const Tensor tensor = tensors.read(spec.name);
+    hash.add(std::string_view(spec.name));
+    hash.add(std::string_view(kernels::name_of(tensor.dtype)));
+    for (const std::int64_t n : tensor.shape) hash.add(static_cast<std::uint64_t>(n));
+    const auto n_bytes =
+        tensor.n_elements() * static_cast<std::int64_t>(kernels::bytes_of(tensor.dtype));
+    hash.add(
+        std::string_view(static_cast<const char*>(tensor.data), static_cast<std::size_t>(n_bytes)));
+  }
+  tensors.check();
+  return fmt::format("{:016x}", hash.value());
+}
+
+}  // namespace engine

@@ -1,0 +1,128 @@
+#include "engine/tokenizer/charsmap.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <vector>
+
+#include <fmt/format.h>
+
+namespace engine {
+namespace {
+
+constexpr int kMaxSharedPrefixes = 32;
+constexpr std::uint32_t kLeafBit = 1u << 31;
+
+std::uint32_t u32_at(std::string_view bytes, std::size_t i) {
+  std::uint32_t value = 0;
+  for (std::size_t k = 0; k < 4; k++) {
+    value |= std::uint32_t{static_cast<unsigned char>(bytes[i + k])} << (8 * k);
+  }
+  return value;
+}
+
+// One unit of the array: bits 0-7 label, 8 has a value, 9 and 10-30 offset to the children; a unit
+// with bit 31 is a value.
+struct Unit {
+  std::uint32_t bits;
+  bool has_leaf() const { return (bits >> 8) & 1; }
+  std::uint32_t label() const { return bits & (kLeafBit | 0xff); }
+  std::uint32_t offset() const { return (bits >> 10) << ((bits & (1u << 9)) >> 6); }
+};
+
+// Depth first through the units. Builders share equal subtrees, so a unit may have two parents, but
+// none may be its own ancestor.
+class Walk {
+ public:
+  Walk(std::string_view trie, std::string_view texts)
+      : trie_(trie), texts_(texts), n_units_(trie.size() / 4), state_(n_units_, kUnseen) {}
+
+  std::string fault() {
+    std::string why = enter(0);
+    while (why.empty() && !path_.empty()) {
+      Visit& visit = path_.back();
+      if (visit.next_child == 256) {
+        leave();
+        continue;
+      }
+      // Children are found from a base: child c stands at base ^ c.
+      const std::uint32_t c = visit.next_child++;
+      const std::size_t child = visit.base ^ c;
+      if (unit(child).label() != c) continue;
+      if (state_[child] == kOpen) {
+        why = fmt::format("unit {} of the trie is below itself", child);
+      } else if (state_[child] == kUnseen) {
+        why = enter(child);
+      } else {
+        count_below(visit, state_[child]);
+      }
+    }
+    return why;
+  }
+
+  /// The most keys on one way down; after fault() found none.
+  int most_matches() const { return state_[0]; }
+
+ private:
+  // While a unit is on the path: kOpen. After: the most matches on a way down from it, itself
+  // counted.
+  static constexpr int kUnseen = -2, kOpen = -1;
+  struct Visit {
+    std::size_t at, base;
+    std::uint32_t next_child = 0;
+    int n_below = 0;
+  };
+
+  Unit unit(std::size_t i) const { return {u32_at(trie_, 4 * i)}; }
+  static void count_below(Visit& visit, int n) { visit.n_below = std::max(visit.n_below, n); }
+
+  std::string enter(std::size_t at) {
+    const std::size_t base = at ^ unit(at).offset();
+    if ((base | 0xff) >= n_units_) {
+      return fmt::format("unit {} of the trie leads to {}, of {}", at, base | 0xff, n_units_);
+    }
+    if (unit(at).has_leaf()) {
+      const std::uint32_t value = unit(base).bits & ~kLeafBit;
+      if (value >= texts_.size()) {
+        return fmt::format("a replacement at {} in a text of {} bytes", value, texts_.size());
+      }
+    }
+    state_[at] = kOpen;
+    path_.push_back({at, base});
+    return "";
+  }
+
+  void leave() {
+    const Visit done = path_.back();
+    path_.pop_back();
+    state_[done.at] = done.n_below + (unit(done.at).has_leaf() ? 1 : 0);
+    if (!path_.empty()) count_below(path_.back(), state_[done.at]);
+  }
+
+  std::string_view trie_, texts_;
+  std::size_t n_units_;
+  std::vector<int> state_;
+  std::vector<Visit> path_;
+};
+
+}  // namespace
+
+std::string charsmap_fault(std::string_view charsmap) {
+  if (charsmap.empty()) return "";
+  if (charsmap.size() < 4) return fmt::format("{} bytes, the trie's size needs 4", charsmap.size());
+  const std::size_t n_bytes = u32_at(charsmap, 0);
+  const std::size_t n_left = charsmap.size() - 4;
+  if (n_bytes == 0 || n_bytes % 4 != 0 || n_bytes >= n_left) {
+    return fmt::format("a trie of {} bytes in the {} that are left", n_bytes, n_left);
+  }
+  const std::string_view texts = charsmap.substr(4 + n_bytes);
+  if (texts.back() != '\0') return "replacements without a final NUL";
+  Walk walk(charsmap.substr(4, n_bytes), texts);
+  if (std::string fault = walk.fault(); !fault.empty()) return fault;
+  if (walk.most_matches() > kMaxSharedPrefixes) {
+    return fmt::format("{} keys that begin each other, more than {}", walk.most_matches(),
+                       kMaxSharedPrefixes);
+  }
+  return "";
+}
+
+}  // namespace engine

@@ -1,0 +1,338 @@
+#include "engine/tokenizer/sentencepiece.h"
+
+#include <sys/mman.h>
+#include <algorithm>
+#include <array>
+#include <mutex>
+#include <new>
+
+#include <fmt/format.h>
+#include <sentencepiece_processor.h>
+
+#include "engine/base/mapped_file.h"
+#include "engine/base/refuse.h"
+#include "engine/tokenizer/sentencepiece_scan.h"
+#include "engine/tokenizer/symbol_names.h"
+#include "engine/tokenizer/tokenizer_files.h"
+#include "engine/base/utf8.h"
+
+namespace engine {
+namespace {
+
+constexpr std::string_view kSpaceSymbol = "\xE2\x96\x81";  // U+2581, how pieces write a space
+
+std::string with_spaces(std::string_view piece) {
+  std::string out;
+  for (std::size_t i = 0; i < piece.size();) {
+    if (piece.substr(i).starts_with(kSpaceSymbol)) {
+      out.push_back(' ');
+      i += kSpaceSymbol.size();
+    } else {
+      out.push_back(piece[i++]);
+    }
+  }
+  return out;
+}
+
+/// The library's messages that find no memory while they are made end the process when they are
+/// given back, so more has to be there than it takes: 17 bytes for each of the file's were seen.
+/// @throws std::bad_alloc
+void expect_room_to_load(std::size_t file_bytes) {
+  const std::size_t bytes = (1 << 20) + 32 * file_bytes;
+  // Past malloc, which would deal with later requests in another way behind one of such a size.
+  void* room = mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
+                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (room == MAP_FAILED) throw std::bad_alloc();
+  munmap(room, bytes);
+}
+
+/// Loads a model's bytes, followed by `override`: fields of its normalizer_spec that replace the
+/// file's.
+void load(sentencepiece::SentencePieceProcessor& processor,
+          std::string bytes,
+          std::string_view override,
+          const std::string& path) {
+  constexpr char kNormalizerSpec = '\x1a';  // field 3 of ModelProto; given again it is merged
+  if (!override.empty()) {
+    bytes += kNormalizerSpec;
+    bytes += static_cast<char>(override.size());
+    bytes += override;
+  }
+  expect_room_to_load(bytes.size());
+  const auto status = processor.LoadFromSerializedProto(bytes);
+  if (status.ok()) return;
+  refuse(path, "model", escaped(status.ToString()), "a model the sentencepiece library loads");
+}
+
+// Fields of NormalizerSpec: add_dummy_prefix false; and, where texts are taken as they are, no
+// precompiled_charsmap, remove_extra_whitespaces false, escape_whitespaces true.
+constexpr std::string_view kNoPrefix{"\x18\x00", 2};
+constexpr std::string_view kAsItIs{"\x12\x00\x18\x00\x20\x00\x28\x01", 8};
+
+class SentencePieceTokenizer : public Tokenizer {
+ public:
+  SentencePieceTokenizer(std::string_view file,
+                         const std::string& path,
+                         ScannedModel model,
+                         SentencePieceOptions options)
+      : path_(path),
+        model_(std::move(model)),
+        names_(model_),
+        options_(std::move(options)),
+        bytes_(names_.renamed(file, model_)) {
+    load(processor_, bytes_, options_.own_normalizer ? "" : kAsItIs, path_);
+    if (!library_puts_prefix()) bytes_ = {};  // no second one will be loaded
+    for (const ScannedPiece& piece : model_.pieces) {
+      texts_.push_back(text_of(piece));
+      special_.push_back(piece.type == ScannedPiece::Control);
+    }
+    for (const AddedToken& token : options_.added) take(token);
+    added_ = AddedTokens(options_.added, [&](const std::string& text) { return normalized(text); });
+    bos_ = named_id(options_.bos_token, model_.bos_id);
+    eos_ = named_id(options_.eos_token, model_.eos_id);
+  }
+
+  int vocab_size() const override { return static_cast<int>(texts_.size()); }
+  std::optional<TokenId> bos_id() const override { return bos_; }
+  std::optional<TokenId> eos_id() const override { return eos_; }
+
+  std::vector<TokenId> encode(std::string_view text, const TextReading& reading) const override {
+    if (static_cast<std::int64_t>(text.size()) > options_.limits.prompt_bytes) {
+      throw Error(ErrorCode::BadInput, fmt::format("prompt: found {} bytes, expected at most {}",
+                                                   text.size(), options_.limits.prompt_bytes));
+    }
+    std::vector<TokenId> ids;
+    if (reading.add_special && options_.add_bos && bos_) ids.push_back(*bos_);
+    const bool as_text = !reading.symbols || options_.symbols_are_text;
+    for (const TextPart& part : added_.split(text, AddedTokens::Of::GivenText, as_text)) {
+      const bool is_first = part.text.data() == text.data();
+      const Place place = !is_first           ? Place::AfterToken
+                          : reading.continues ? Place::AfterText
+                                              : Place::Start;
+      if (part.id) {
+        ids.push_back(*part.id);
+      } else if (added_.any(AddedTokens::Of::NormalizedText)) {
+        encode_normalized(normalized(part.text), place, as_text, ids);
+      } else {
+        encode_stretch(part.text, place, ids);
+      }
+    }
+    if (reading.add_special && options_.add_eos && eos_) ids.push_back(*eos_);
+    return ids;
+  }
+
+  // The space that encode() put before the first word is not part of the text.
+  std::string extend(TextState& state, TokenId id) const override {
+    if (!is_valid(id)) return "";
+    if (is_special(id)) return take_whole_characters(state.open_bytes, true);
+    std::string_view piece = texts_[static_cast<std::size_t>(id)];
+    const bool is_word = !is_unknown(id) && !is_byte(id);
+    if (state.at_start && drops_first_space() && is_word && piece.starts_with(' ')) {
+      piece.remove_prefix(1);
+      state.at_start = options_.own_normalizer && model_.remove_extra_whitespaces;
+    }
+    if (!piece.empty()) state.at_start = false;
+    state.open_bytes += piece;
+    return take_whole_characters(state.open_bytes, false);
+  }
+
+  std::string piece(TokenId id) const override {
+    return is_valid(id) ? texts_[static_cast<std::size_t>(id)] : "";
+  }
+
+  bool is_special(TokenId id) const override {
+    return is_valid(id) && special_[static_cast<std::size_t>(id)];
+  }
+
+ private:
+  using Prefix = SentencePieceOptions::Prefix;
+
+  bool is_valid(TokenId id) const { return id >= 0 && id < vocab_size(); }
+  int type_of(TokenId id) const {
+    const auto at = static_cast<std::size_t>(id);
+    return at < model_.pieces.size() ? model_.pieces[at].type : ScannedPiece::UserDefined;
+  }
+  bool is_unknown(TokenId id) const { return type_of(id) == ScannedPiece::Unknown; }
+  bool is_byte(TokenId id) const { return type_of(id) == ScannedPiece::Byte; }
+
+  bool drops_first_space() const {
+    if (!options_.own_normalizer) return options_.prefix != Prefix::Never;
+    return model_.add_dummy_prefix || model_.remove_extra_whitespaces;
+  }
+
+  std::string text_of(const ScannedPiece& piece) const {
+    switch (piece.type) {
+      case ScannedPiece::Byte:
+        return std::string(1, static_cast<char>(byte_of_piece(piece.text)));
+      case ScannedPiece::Unknown:
+        return model_.unk_surface;
+      case ScannedPiece::Control:
+        return piece.text;
+      default:
+        return with_spaces(piece.text);
+    }
+  }
+
+  /// Ids between the pieces and an added token are of no token: they give no text.
+  void take(const AddedToken& token) {
+    const auto at = static_cast<std::size_t>(token.id);
+    if (at >= texts_.size()) texts_.resize(at + 1), special_.resize(at + 1);
+    if (at < model_.pieces.size() && model_.pieces[at].type == ScannedPiece::Unknown) return;
+    const bool is_byte_piece = is_byte(token.id) && model_.pieces[at].text == token.content;
+    if (!is_byte_piece) texts_[at] = token.special ? token.content : with_spaces(token.content);
+    special_[at] = token.special;
+  }
+
+  std::optional<TokenId> named_id(const std::optional<std::string>& name, int fallback) const {
+    if (!name) return fallback >= 0 ? std::optional<TokenId>(fallback) : std::nullopt;
+    if (name->empty()) return std::nullopt;
+    for (const AddedToken& token : options_.added)
+      if (token.content == *name) return token.id;
+    for (std::size_t id = 0; id < model_.pieces.size(); id++)
+      if (model_.pieces[id].text == *name) return static_cast<TokenId>(id);
+    return fallback >= 0 ? std::optional<TokenId>(fallback) : std::nullopt;
+  }
+
+  /// As the library's normaliser without a table of characters gives it.
+  std::string normalized(std::string_view text) const {
+    if (!options_.own_normalizer) return std::string(text);
+    const bool once = model_.remove_extra_whitespaces;
+    if (once) {
+      const std::size_t begin = std::min(text.find_first_not_of(' '), text.size());
+      text = text.substr(begin, text.find_last_not_of(' ') + 1 - begin);
+    }
+    std::string out;
+    for (std::size_t i = 0; i < text.size(); i++) {
+      if (text[i] != ' ') {
+        out += text[i];
+      } else if (!once || text[i - 1] != ' ') {
+        out += model_.escape_whitespaces ? kSpaceSymbol : " ";
+      }
+    }
+    return out;
+  }
+
+  /// The place of a stretch of text without added tokens: what precedes it.
+  enum class Place { Start, AfterToken, AfterText };
+
+  bool has_prefix(Place place) const {
+    if (place == Place::AfterText || options_.prefix == Prefix::Never) return false;
+    return place == Place::Start || options_.prefix == Prefix::EveryStretch;
+  }
+
+  /// Tokens that are looked for in normalised text, and what stands between them.
+  void encode_normalized(const std::string& text,
+                         Place place,
+                         bool as_text,
+                         std::vector<TokenId>& ids) const {
+    for (const TextPart& part : added_.split(text, AddedTokens::Of::NormalizedText, as_text)) {
+      if (part.id) {
+        ids.push_back(*part.id);
+      } else {
+        encode_stretch(part.text, part.text.data() == text.data() ? place : Place::AfterToken, ids);
+      }
+    }
+  }
+
+  void encode_stretch(std::string_view text, Place place, std::vector<TokenId>& ids) const {
+    std::string read = names_.in_text(text);
+    const bool begins_with_space = read.starts_with(' ') || read.starts_with(kSpaceSymbol);
+    // Before every stretch the library puts its prefix, before a space too, and so does transformers.
+    const bool before_space = options_.own_normalizer && options_.prefix == Prefix::EveryStretch;
+    const bool with_prefix = has_prefix(place) && (before_space || !begins_with_space);
+    if (!options_.own_normalizer && with_prefix) read.insert(0, kSpaceSymbol);
+    const bool by_other = library_puts_prefix() && !with_prefix;
+    std::vector<int> pieces;
+    const auto status = (by_other ? without_prefix() : processor_).Encode(read, &pieces);
+    if (!status.ok()) throw Error(ErrorCode::BadInput, "prompt: " + escaped(status.ToString()));
+    ids.insert(ids.end(), pieces.begin(), pieces.end());
+  }
+
+  bool library_puts_prefix() const { return options_.own_normalizer && model_.add_dummy_prefix; }
+
+  /// The same model without its dummy prefix, loaded when it is first needed.
+  const sentencepiece::SentencePieceProcessor& without_prefix() const {
+    std::call_once(loads_without_prefix_, [&] {
+      auto loaded = std::make_unique<sentencepiece::SentencePieceProcessor>();
+      load(*loaded, bytes_, kNoPrefix, path_);
+      without_prefix_ = std::move(loaded);
+    });
+    return *without_prefix_;
+  }
+
+  std::string path_;
+  ScannedModel model_;
+  SymbolNames names_;
+  SentencePieceOptions options_;
+  std::string bytes_;  // of the model, while a second one may be loaded
+  sentencepiece::SentencePieceProcessor processor_;
+  AddedTokens added_;
+  std::vector<std::string> texts_;  // what each token adds to a text, in bytes
+  std::vector<bool> special_;
+  std::optional<TokenId> bos_, eos_;
+  mutable std::once_flag loads_without_prefix_;
+  mutable std::unique_ptr<sentencepiece::SentencePieceProcessor> without_prefix_;
+};
+
+/// The rules by which transformers 5.24 reads a tokenizer.model of this class.
+void set_rules(const TokenizerSettings& settings,
+               const std::string& model_type,
+               SentencePieceOptions& options,
+               std::vector<std::string>& notices) {
+  using Prefix = SentencePieceOptions::Prefix;
+  const std::string& name = settings.tokenizer_class;
+  const bool is_llama =
+      (name == "LlamaTokenizer" && model_type != "mistral") || name == "CodeLlamaTokenizer";
+  // Other classes, and Mistral's models, are read as the SentencePiece model itself says.
+  const bool every = is_llama ? name == "LlamaTokenizer" && settings.legacy.value_or(false)
+                              : settings.legacy.value_or(true);
+  constexpr std::array kGeneric = {"", "LlamaTokenizer", "PreTrainedTokenizer",
+                                   "TokenizersBackend"};
+  if (!is_llama && std::ranges::find(kGeneric, name) == kGeneric.end()) {
+    notices.push_back(
+        fmt::format("{}: tokenizer_class {}: its own rules are not applied, those of "
+                    "tokenizer.model are",
+                    escaped(settings.file), in_quotes(name)));
+  }
+  options.own_normalizer = !is_llama;
+  options.prefix = every ? Prefix::EveryStretch : Prefix::FirstStretch;
+  if (is_llama && !settings.add_prefix_space.value_or(true)) options.prefix = Prefix::Never;
+}
+
+}  // namespace
+
+std::unique_ptr<Tokenizer> open_sentencepiece(const std::string& path,
+                                              const SentencePieceOptions& options) {
+  const std::string file =
+      read_text_file(path, static_cast<std::size_t>(options.limits.tokenizer_bytes));
+  return std::make_unique<SentencePieceTokenizer>(
+      file, path, scan_sentencepiece(file, path, options.limits), options);
+}
+
+std::unique_ptr<Tokenizer> open_tokenizer(const std::string& directory,
+                                          const FileLimits& limits,
+                                          std::vector<std::string>& notices,
+                                          const std::string& model_type,
+                                          int vocab_size) {
+  const std::string path = directory + "/tokenizer.model";
+  const std::string file = read_text_file(path, static_cast<std::size_t>(limits.tokenizer_bytes));
+  ScannedModel model = scan_sentencepiece(file, path, limits);
+  const TokenizerSettings settings = read_tokenizer_settings(directory, limits, notices);
+  SentencePieceOptions options;
+  options.limits = limits;
+  options.add_bos = settings.add_bos;
+  options.add_eos = settings.add_eos;
+  options.bos_token = settings.bos;
+  options.eos_token = settings.eos;
+  options.symbols_are_text = settings.split_special;
+  set_rules(settings, model_type, options, notices);
+  options.added =
+      placed_tokens(settings, model, !options.own_normalizer, vocab_size, limits, notices);
+  // With a dummy prefix transformers looks for all of them in the text as it is given; so does this
+  // program where a table replaces characters.
+  if (options.own_normalizer && (model.add_dummy_prefix || model.has_charsmap))
+    for (AddedToken& token : options.added) token.normalized = false;
+  return std::make_unique<SentencePieceTokenizer>(file, path, std::move(model), std::move(options));
+}
+
+}  // namespace engine

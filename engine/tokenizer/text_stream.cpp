@@ -1,0 +1,48 @@
+#include "engine/tokenizer/tokenizer.h"
+#include "engine/base/utf8.h"
+
+namespace engine {
+
+std::string Tokenizer::decode(std::span<const TokenId> ids) const {
+  TextState state;
+  std::string text;
+  for (const TokenId id : ids) text += extend(state, id);
+  return text + take_whole_characters(state.open_bytes, true);
+}
+
+TextStream::TextStream(const Tokenizer& tokenizer, std::span<const TokenId> prompt)
+    : tokenizer_(&tokenizer) {
+  for (const TokenId id : prompt) tokenizer.extend(state_, id);
+  n_prompt_bytes_ = state_.open_bytes.size();
+}
+
+std::string TextStream::push(std::span<const TokenId> ids) {
+  std::string out;
+  for (const TokenId id : ids) out += without_prompt(tokenizer_->extend(state_, id));
+  return out;
+}
+
+std::string TextStream::finish() {
+  return without_prompt(take_whole_characters(state_.open_bytes, true));
+}
+
+// The first text after the prompt's open bytes settles all of them: they became a character, or
+// they are one U+FFFD each, for none of them but the first can begin a character.
+std::string TextStream::without_prompt(std::string text) {
+  if (n_prompt_bytes_ == 0 || text.empty()) return text;
+  constexpr std::string_view kReplacement = "\xEF\xBF\xBD";
+  std::string lost;
+  for (; n_prompt_bytes_ > 0; n_prompt_bytes_--) lost += kReplacement;
+  if (text.starts_with(lost)) text.erase(0, lost.size());
+  return text;
+}
+
+std::string continuation_text(const Tokenizer& tokenizer,
+                              std::span<const TokenId> prompt,
+                              std::span<const TokenId> tokens) {
+  TextStream stream(tokenizer, prompt);
+  std::string text = stream.push(tokens);
+  return text + stream.finish();
+}
+
+}  // namespace engine

@@ -1,0 +1,41 @@
+#include "engine/trace/lane.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace engine {
+
+LaneChanges settle(std::vector<TraceItem>& lane) {
+  std::ranges::stable_sort(lane, [](const TraceItem& a, const TraceItem& b) {
+    if (a.ts != b.ts) return a.ts < b.ts;
+    return a.ph == 'X' && b.ph == 'X' && a.end > b.end;
+  });
+  LaneChanges changes;
+  std::vector<TraceItem> settled;
+  settled.reserve(lane.size());
+  std::vector<Nanoseconds> open;  // ends of the slices around, innermost last
+  Nanoseconds last = -1;
+  for (TraceItem& item : lane) {
+    const Nanoseconds asked = item.ts;
+    item.ts = std::max(item.ts, last + 1);
+    while (!open.empty() && open.back() <= item.ts) open.pop_back();
+    if (item.ph == 'X') {
+      item.end = std::max(item.end, item.ts + 1);
+      if (!open.empty() && item.end > open.back()) item.end = open.back();
+    }
+    // A flow must lie strictly inside a slice; a slice needs a length.
+    const bool flow = item.ph == 's' || item.ph == 'f';
+    if ((flow && open.empty()) || (item.ph == 'X' && item.end <= item.ts)) {
+      ++changes.n_left_out;
+      continue;
+    }
+    changes.n_nudges += item.ts != asked ? 1 : 0;
+    if (item.ph == 'X') open.push_back(item.end);
+    last = item.ts;
+    settled.push_back(std::move(item));
+  }
+  lane = std::move(settled);
+  return changes;
+}
+
+}  // namespace engine

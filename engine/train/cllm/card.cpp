@@ -1,0 +1,97 @@
+// README.md of a consistency model.
+#include <fmt/format.h>
+
+#include "engine/base/counted.h"
+#include "engine/train/cllm/train.h"
+
+namespace engine {
+namespace {
+
+// A section of the target's card, from its heading to the next of the same depth.
+std::string section(const std::string& card, const std::string& heading) {
+  const std::size_t begin = card.find(heading + "\n");
+  if (begin == std::string::npos) return {};
+  const std::size_t text = begin + heading.size() + 1;
+  return card.substr(text, card.find("\n## ", text) - text);
+}
+
+std::string losses(const CllmResult& result) {
+  if (result.n_losses == 0) return "in the log, the run was over before it was resumed";
+  std::string text;
+  for (int part = 0; part < kLossParts; part++) {
+    const double loss = result.parts[static_cast<std::size_t>(part)];
+    if (loss == 0) continue;
+    text += fmt::format("{}{} {:.4f}", text.empty() ? "" : ", ",
+                        name_of(static_cast<LossPart>(part)), loss);
+  }
+  return text;
+}
+
+std::string of_all(std::int64_t n, std::int64_t all, const char* what) {
+  return fmt::format("{} of {} {} ({:.1f} %)", n, all, what,
+                     all ? 100 * static_cast<double>(n) / static_cast<double>(all) : 0.0);
+}
+
+// What the context had no room for, in shares of what was asked for.
+std::string without_room(const CllmRecipe& recipe, const CllmOutcome& outcome) {
+  const RoomCounts& room = outcome.training.room;
+  std::string text =
+      fmt::format("- no room in {} rows: left out {} with their prompts", recipe.context,
+                  of_all(outcome.collected.n_too_long, outcome.collected.n_texts, "answers"));
+  if (!room.known) return text + "; points and other texts were not counted\n";
+  if (room.n_points > 0)
+    text += " and " + of_all(room.n_left_out, room.n_points, "points") + " beside their texts";
+  if (room.n_texts > 0) text += "; cut " + of_all(room.n_texts_cut, room.n_texts, "other texts");
+  return text + "\n";
+}
+
+}  // namespace
+
+std::string cllm_card(const CllmRecipe& recipe,
+                      const ModelConfig& model,
+                      const CllmOutcome& outcome,
+                      const std::string& target_name,
+                      const std::string& target_card) {
+  const CllmResult& training = outcome.training;
+  const CollectCounts& collected = outcome.collected;
+  std::string card = fmt::format(
+      "# {}\n\n{} after consistency training (Kou et al. 2024, arXiv:2403.00835): the same shape, "
+      "tokenizer and {:.2f} M parameters, taught to say in one step of Jacobi decoding what took "
+      "it several. Decode it with `jacobi`; with `ar` it is an ordinary model.\n\n",
+      recipe.name, target_name, static_cast<double>(model.n_params()) * 1e-6);
+  card +=
+      "## Data and licences\n\n" +
+      (recipe.points > 0 ? std::string("Trajectories: ")
+                         : "Collected by plain decoding, no trajectories (`points` is 0): ") +
+      words_of(collected) +
+      fmt::format(
+          ".\n\nTheir prompts are of the recipe's mixture, training split; the answers "
+          "are {}'s own. Replayed texts are of the {} mixture. What {} itself had "
+          "read:\n",
+          target_name, recipe.replay_mixture.empty() ? "same" : "recipe's replay", target_name) +
+      section(target_card, "## Data and licences") + "\n";
+  card += fmt::format(
+      "## Training\n\n- collecting took {:.0f} s, training {:.0f} s\n- {} steps of {} {} "
+      "and {} replayed texts, {} rows ({:.0f} rows/s), computed in {}\n{}"
+      "- losses at the end, nats a row, mean of the last {}: {}\n\nRecipe:\n\n```json\n{}\n```\n\n",
+      outcome.collect_seconds, training.seconds, training.step, recipe.batch_texts,
+      recipe.points > 0 ? "trajectories" : "answers", recipe.replay_texts, training.rows,
+      training.seconds > 0 ? static_cast<double>(training.rows) / training.seconds : 0.0,
+      training.compute, without_room(recipe, outcome), counted(training.n_losses, "step"),
+      losses(training), to_json(recipe));
+  if (const std::string before = section(target_card, "## Training"); !before.empty())
+    card += "## Training of " + target_name + "\n" + before + "\n";
+  card += "## Before and after\n\n";
+  if (outcome.before.empty() || outcome.after.empty())
+    return card + "Not measured: the mixture has no generated task.\n";
+  return card +
+         fmt::format(
+             "Unseen problems of levels 1 and 2, greedy Jacobi decoding with blocks of {}; every "
+             "text is what plain decoding of the same model writes. Fast-forward and stationary "
+             "tokens are counted as the paper does, in hindsight, a block's mean and an answer's "
+             "sum.\n\n",
+             recipe.block) +
+         to_markdown(outcome.before, outcome.after);
+}
+
+}  // namespace engine

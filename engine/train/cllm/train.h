@@ -1,0 +1,71 @@
+// Consistency training as a person asks for it: a recipe and a target in, a model directory out.
+//   collect  out/trajectories.bin     how the target's answers converge (trajectories.h)
+//   measure  out/stages.json          speed and accuracy of the target, and what stages took
+//   train    out/checkpoint.bin, out/training.jsonl, and of one unseen prompt the states its blocks
+//            pass through, at every probe, a line of out/probe_trajectories.jsonl
+//   write    a Hugging Face directory in bf16 with a card, README.md
+// Each goes on where it was.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "engine/base/limits.h"
+#include "engine/train/cllm/trainer.h"
+#include "engine/train/run/speed_score.h"
+#include "engine/train/cllm/trajectory_file.h"
+#include "kernels/device.h"
+
+namespace engine {
+
+struct CllmRequest {
+  std::string recipe;  // path of the recipe's JSON file
+  std::string target;  // NAME or directory instead of the recipe's; empty: the recipe's
+  std::string assets;  // where NAMEs are looked up
+  std::string out;     // directory to write
+  std::string data;    // folder of the open texts; empty if the mixture needs none
+  bool resume = false;
+  int n_threads = 0;
+  std::string device = {};  // that answers, measures and learns, as TrainOptions has it
+  FileLimits limits;
+};
+
+struct CollectProgress {
+  std::int64_t done = 0, total = 0;  // answers
+  std::int64_t kept = 0, points = 0;
+  double seconds = 0, seconds_left = 0;
+};
+
+struct CllmRunCallbacks {
+  std::function<void(const CollectProgress&)> collecting;  // after every answer; may be empty
+  std::function<void(const CllmProgress&)> training;       // after every step; may be empty
+  std::function<void(const std::string&)> notice;          // a line for a person; may be empty
+  const std::atomic<bool>* stop = nullptr;                 // set by Ctrl+C: save and return
+};
+
+struct CllmOutcome {
+  bool finished = false;
+  CollectCounts collected;
+  double collect_seconds = 0;
+  CllmResult training;                    // parameters are empty
+  std::vector<SpeedScore> before, after;  // empty: not measured
+};
+
+/// @param device  request.device, opened before; null: it is opened here
+/// @throws Error(Usage)      if the directory holds a run and resume is not asked for
+/// @throws Error(BadInput)   recipe, target or what an earlier run left
+/// @throws Error(Resources)  if the directory cannot be written
+/// @throws Error(Device)     as train()
+CllmOutcome train_cllm(const CllmRequest& request,
+                       const CllmRunCallbacks& callbacks,
+                       std::unique_ptr<kernels::Device> device = nullptr);
+
+/// The card of the result.
+std::string cllm_card(const CllmRecipe& recipe,
+                      const ModelConfig& model,
+                      const CllmOutcome& outcome,
+                      const std::string& target_name,
+                      const std::string& target_card);
+
+}  // namespace engine

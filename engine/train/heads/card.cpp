@@ -1,0 +1,90 @@
+#include "engine/train/heads/card.h"
+
+#include <fmt/format.h>
+
+#include "engine/data/mixture.h"
+#include "engine/base/output_file.h"
+#include "engine/train/run/model_card.h"
+
+namespace engine {
+namespace {
+
+std::string what_they_are(const HeadsRecipe& recipe, const HeadsConfig& c) {
+  const std::string size =
+      fmt::format("{:.2f} M parameters", static_cast<double>(c.n_params()) * 1e-6);
+  if (c.kind == HeadsKind::Medusa) {
+    return fmt::format(
+        "Medusa heads for {}: {} of them, each of {} residual layer{} and an output matrix of its "
+        "own, {}. Head 1 guesses the token behind the one that the target picks, and so on.",
+        c.base, c.n_heads, c.n_layers, c.n_layers == 1 ? "" : "s", size);
+  }
+  return fmt::format(
+      "Chimera heads for {}: {} of them over an encoder of {}-grams ({}) and one transformer block "
+      "(width {}, feed-forward {}, {} heads), reading {}, {}. Of the text its rows see {}.",
+      c.base, c.n_heads, c.gram,
+      recipe.finetune_first_layer ? "with an embedding of its own" : "on the target's embedding",
+      c.dim, c.hidden_dim, c.n_attention_heads,
+      c.residual ? "the hidden state and what the encoder says" : "what the encoder says alone",
+      size,
+      c.sees_committed_grams ? "the hidden states and the token groups"
+                             : "the hidden states alone");
+}
+
+std::string losses_list(const NamedFigures& losses) {
+  if (losses.empty()) return "in the log, the run was over before it was resumed";
+  std::string list;
+  for (const auto& [name, value] : losses)
+    list += fmt::format("{}{} {:.3f}", list.empty() ? "" : ", ", name, value);
+  return list;
+}
+
+}  // namespace
+
+std::string accuracy_table(const HeadsRanks& ranks) {
+  std::string table =
+      "| head | top-1 | top-2 | top-3 | top-4 | top-5 |\n|---|---|---|---|---|---|\n";
+  for (int head = 0; head < static_cast<int>(ranks.n.size()); head++) {
+    table += fmt::format("| {} |", head + 1);
+    for (int best = 1; best <= 5; best++)
+      table += fmt::format(" {:.1f} % |", 100 * ranks.top(head, best));
+    table += "\n";
+  }
+  return table;
+}
+
+void write_heads_card(const std::string& directory,
+                      const HeadsTraining& training,
+                      const std::string& target,
+                      const std::string& data) {
+  const HeadsRecipe& recipe = training.recipe;
+  const HeadsResult& result = training.result;
+  const TrainingStream stream(recipe.outputs.mixture, recipe.outputs.seed, data);
+  std::string card = fmt::format(
+      "# {}\n\n{} They belong to that model's weights alone: what they guess is verified by it, so "
+      "they decide how fast it writes and never what.\n\n",
+      recipe.name, what_they_are(recipe, training.config));
+  card += fmt::format(
+      "They learned from what {} itself writes, greedily, behind prompts of this mixture ({} "
+      "prompts, at most {} tokens each{}); the mixture's own answers were not read.\n\n",
+      training.config.base, recipe.outputs.count, recipe.outputs.max_tokens,
+      recipe.outputs.drop_wrong ? ", answers that the task's checker rejects left out" : "");
+  card += data_and_licences(recipe.outputs.mixture, stream, {target});
+  card += fmt::format(
+      "## Training\n\n- {} steps of {} texts, {} places in all, {:.1f} minutes ({:.0f} places/s), "
+      "computed in {}\n- losses at the end, means of the last steps, nats a token: {}\n- hidden "
+      "states of all texts: {:.0f} MB in bf16, {}\n\nRecipe:\n\n```json\n{}\n```\n\n",
+      result.step, recipe.batch_texts, result.tokens, result.seconds / 60,
+      result.seconds > 0 ? static_cast<double>(result.tokens) / result.seconds : 0, result.compute,
+      losses_list(result.losses), static_cast<double>(result.hidden_bytes) * 1e-6,
+      result.hidden_kept ? "kept in memory" : "made again for every step", to_json(recipe));
+  card += fmt::format(
+      "## Accuracies\n\nHow often the target's own token is among a head's best, on its greedy "
+      "text "
+      "behind {} prompts of the split dev, which no training reads. What stands before the token "
+      "is "
+      "the text's own.\n\n{}",
+      training.n_prompts, accuracy_table(result.ranks));
+  write_whole_file(directory + "/README.md", card);
+}
+
+}  // namespace engine

@@ -1,0 +1,146 @@
+#include "engine/train/heads/parameters.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "engine/base/types.h"
+
+namespace engine {
+namespace {
+
+void check_trainable(const HeadsConfig& c) {
+  const auto refuse = [](const std::string& what) {
+    throw Error(ErrorCode::BadInput, "heads: " + what);
+  };
+  if (c.dim % 16 || c.vocab_size % 16) {
+    refuse("the target's width and vocabulary must be multiples of 16, found " +
+           std::to_string(c.dim) + " and " + std::to_string(c.vocab_size));
+  }
+  if (c.kind == HeadsKind::Medusa) return;
+  if (c.n_attention_heads < 1 || c.dim % c.n_attention_heads || c.head_dim() % 16 ||
+      c.head_dim() > 256) {
+    refuse("attention_heads: " + std::to_string(c.n_attention_heads) + " do not cut a width of " +
+           std::to_string(c.dim) + " into multiples of 16, of at most 256");
+  }
+  if (c.hidden_dim % 16) refuse("hidden_dim: expected a multiple of 16");
+}
+
+std::string residual_name(int head, int layer) {
+  return std::to_string(head) + "." + std::to_string(layer) + ".linear.weight";
+}
+
+std::string output_name(const HeadsConfig& c, int head) {
+  return c.kind == HeadsKind::Medusa
+             ? std::to_string(head) + "." + std::to_string(c.n_layers) + ".weight"
+             : "heads." + std::to_string(head) + ".weight";
+}
+
+// A head that reads two states side by side begins with the target's matrix for either.
+void fill_output(float* to, const std::vector<float>& output, const HeadsConfig& c, bool twice) {
+  for (std::int64_t row = 0; row < c.vocab_size; row++) {
+    const float* from = output.data() + row * c.dim;
+    to = std::copy_n(from, c.dim, to);
+    if (twice) to = std::copy_n(from, c.dim, to);
+  }
+}
+
+}  // namespace
+
+HeadsLayout::HeadsLayout(const HeadsConfig& c) {
+  check_trainable(c);
+  for (const TensorSpec& spec : tensors_of(c)) {
+    std::int64_t size = 1;
+    for (const std::int64_t d : spec.shape) size *= d;
+    parts.push_back({spec.name, spec.shape, n});
+    n += aligned_size(size);
+  }
+  if (c.kind == HeadsKind::Medusa) return;
+  encoder = {.attn_norm = at("encoder.input_layernorm.weight"),
+             .qkv = at("encoder.self_attn.q_proj.weight"),
+             .attn_out = at("encoder.self_attn.o_proj.weight"),
+             .mlp_norm = at("encoder.post_attention_layernorm.weight"),
+             .gate_up = at("encoder.mlp.gate_proj.weight"),
+             .down = at("encoder.mlp.down_proj.weight")};
+  // Queries, keys and values are multiplied as one matrix, gates and ups as another.
+  const std::int64_t square = std::int64_t{c.dim} * c.dim;
+  ensure(
+      at("encoder.self_attn.k_proj.weight") == encoder.qkv + square &&
+          at("encoder.self_attn.v_proj.weight") == encoder.qkv + 2 * square &&
+          at("encoder.mlp.up_proj.weight") == encoder.gate_up + std::int64_t{c.hidden_dim} * c.dim,
+      "matrices that are multiplied together lie together");
+}
+
+std::int64_t HeadsLayout::at(const std::string& name) const {
+  const auto found = std::find_if(parts.begin(), parts.end(),
+                                  [&](const NamedPart& part) { return part.name == name; });
+  ensure(found != parts.end(), "a tensor of the heads");
+  return found->at;
+}
+
+std::vector<float> initial_heads(const HeadsConfig& c,
+                                 const std::vector<float>& output,
+                                 const std::vector<float>& embedding,
+                                 float deviation,
+                                 std::uint64_t seed) {
+  const HeadsLayout layout(c);
+  const auto size = static_cast<std::size_t>(c.vocab_size) * static_cast<std::size_t>(c.dim);
+  ensure(output.size() == size && embedding.size() == size, "matrices of the target's shape");
+  std::vector<float> parameters(static_cast<std::size_t>(layout.n), 0.0f);
+  const bool drawn = c.kind == HeadsKind::Chimera;
+  for (const NamedPart& part : layout.parts) {
+    float* to = parameters.data() + part.at;
+    if (part.name == "embed_tokens.weight") {
+      std::copy(embedding.begin(), embedding.end(), to);
+    } else if (drawn && part.shape.size() == 1) {
+      std::fill_n(to, part.shape[0], 1.0f);
+    } else if (drawn && !part.name.starts_with("heads.")) {
+      const bool into_stream = part.name.find("o_proj") != std::string::npos ||
+                               part.name.find("down_proj") != std::string::npos;
+      // What encodes k-grams has no residual path: it begins at a scale that keeps its input's.
+      const bool gram = part.name.starts_with("gram.");
+      const float scale = gram          ? 1.0f / std::sqrt(static_cast<float>(part.shape[1]))
+                          : into_stream ? deviation / std::sqrt(2.0f)
+                                        : deviation;
+      for (std::int64_t i = 0; i < part.shape[0] * part.shape[1]; i++)
+        to[i] = scale * initial_weight(seed, part.at + i);
+    }
+  }
+  for (int k = 0; k < c.n_heads; k++)
+    fill_output(parameters.data() + layout.at(output_name(c, k)), output, c,
+                c.kind == HeadsKind::Chimera && c.residual);
+  return parameters;
+}
+
+template <typename T>
+PackedHeads<T>::PackedHeads(const HeadsConfig& c,
+                            const HeadsLayout& layout,
+                            const std::vector<float>& parameters,
+                            const LinearMath<T>& math) {
+  const auto make = [&](std::int64_t at, int n_out, int n_in) {
+    auto packed = math.make(parameters.data() + at, n_out, n_in);
+    all_.push_back(packed.get());
+    return packed;
+  };
+  const bool medusa = c.kind == HeadsKind::Medusa;
+  for (int k = 0; k < c.n_heads; k++) {
+    residual.emplace_back();
+    for (int j = 0; medusa && j < c.n_layers; j++)
+      residual.back().push_back(make(layout.at(residual_name(k, j)), c.dim, c.dim));
+    output.push_back(make(layout.at(output_name(c, k)), c.vocab_size,
+                          !medusa && c.residual ? 2 * c.dim : c.dim));
+  }
+  if (!medusa) {
+    gram_in = make(layout.at("gram.0.weight"), c.dim, c.gram * c.dim);
+    gram_out = make(layout.at("gram.1.weight"), c.dim, c.dim);
+    encoder.qkv = make(layout.encoder.qkv, 3 * c.dim, c.dim);
+    encoder.attn_out = make(layout.encoder.attn_out, c.dim, c.dim);
+    encoder.gate_up = make(layout.encoder.gate_up, 2 * c.hidden_dim, c.dim);
+    encoder.down = make(layout.encoder.down, c.dim, c.hidden_dim);
+  }
+  for (int i = 0; i < n_matrices(); i++) repack(i, math);
+}
+
+template class PackedHeads<float>;
+template class PackedHeads<Bf16>;
+
+}  // namespace engine

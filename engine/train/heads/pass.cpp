@@ -1,0 +1,92 @@
+#include "engine/train/heads/pass.h"
+
+#include <cmath>
+
+#include "engine/train/heads/chimera_pass.h"
+#include "engine/train/heads/medusa_pass.h"
+
+namespace engine {
+
+void HeadsSums::operator+=(const HeadsSums& other) {
+  for (std::size_t k = 0; k < loss.size(); k++) {
+    loss[k] += other.loss[k];
+    n[k] += other.n[k];
+  }
+  feature += other.feature;
+  n_feature += other.n_feature;
+}
+
+bool HeadsSums::finite() const {
+  return std::isfinite(feature) &&
+         std::ranges::all_of(loss, [](double head) { return std::isfinite(head); });
+}
+
+void HeadsRanks::add(int head, int rank) {
+  const auto k = static_cast<std::size_t>(head);
+  n[k]++;
+  if (rank < kRanks) hits[k][static_cast<std::size_t>(rank)]++;
+}
+
+void HeadsRanks::operator+=(const HeadsRanks& other) {
+  for (std::size_t k = 0; k < n.size(); k++) {
+    n[k] += other.n[k];
+    for (std::size_t r = 0; r < hits[k].size(); r++) hits[k][r] += other.hits[k][r];
+  }
+}
+
+double HeadsRanks::top(int head, int best) const {
+  const auto k = static_cast<std::size_t>(head);
+  std::int64_t among = 0;
+  for (int r = 0; r < std::min(best, kRanks); r++) among += hits[k][static_cast<std::size_t>(r)];
+  return n[k] ? static_cast<double>(among) / static_cast<double>(n[k]) : 0;
+}
+
+int rows_of(const HeadsText& text, const HeadsConfig& c) {
+  if (c.kind == HeadsKind::Medusa) return text.n_places(0);
+  const int n_hidden = std::max(0, static_cast<int>(text.tokens.size()) - 2);
+  int rows = n_hidden + (c.sees_committed_grams ? n_hidden : text.n_places(0));
+  for (int k = 1; k < c.n_heads; k++) rows += text.n_places(k);
+  return rows;
+}
+
+std::vector<std::span<const HeadsText>> passes_of(std::span<const HeadsText> texts,
+                                                  const HeadsConfig& config,
+                                                  int max_rows) {
+  std::vector<std::span<const HeadsText>> passes;
+  std::size_t first = 0;
+  int rows = 0;
+  for (std::size_t i = 0; i < texts.size(); i++) {
+    const int more = rows_of(texts[i], config);
+    if (i > first && rows + more > max_rows) {
+      passes.push_back(texts.subspan(first, i - first));
+      first = i;
+      rows = 0;
+    }
+    rows += more;
+  }
+  if (first < texts.size()) passes.push_back(texts.subspan(first));
+  return passes;
+}
+
+template <typename T>
+std::unique_ptr<HeadsPass<T>> make_heads_pass(const HeadsConfig& config,
+                                              const std::vector<float>& embedding,
+                                              std::unique_ptr<LinearMath<T>> math,
+                                              const TrainTable& table,
+                                              int max_rows) {
+  if (config.kind == HeadsKind::Medusa) return make_medusa_pass(config, std::move(math), table);
+  return make_chimera_pass(config, embedding, std::move(math), table, max_rows);
+}
+
+template std::unique_ptr<HeadsPass<float>> make_heads_pass(const HeadsConfig&,
+                                                           const std::vector<float>&,
+                                                           std::unique_ptr<LinearMath<float>>,
+                                                           const TrainTable&,
+                                                           int);
+template std::unique_ptr<HeadsPass<Bf16>> make_heads_pass(const HeadsConfig&,
+                                                          const std::vector<float>&,
+                                                          std::unique_ptr<LinearMath<Bf16>>,
+                                                          const TrainTable&,
+                                                          int);
+
+}  // namespace engine

@@ -1,0 +1,156 @@
+#include "engine/train/heads/train.h"
+
+#include <filesystem>
+
+#include <nlohmann/json.hpp>
+
+#include "engine/base/output_file.h"
+#include "engine/checkpoint/convert.h"
+#include "engine/train/run/checkpoint.h"
+#include "engine/train/heads/card.h"
+#include "engine/train/run/training_loop.h"
+#include "engine/base/types.h"
+
+namespace engine {
+namespace {
+
+namespace fs = std::filesystem;
+
+void make_directory(const std::string& directory) {
+  std::error_code failed;
+  fs::create_directories(directory, failed);
+  if (failed)
+    throw Error(ErrorCode::Resources, directory + ": cannot be made: " + failed.message());
+}
+
+OutputsPlan probe_plan(const HeadsRecipe& recipe) {
+  OutputsPlan plan = recipe.outputs;
+  plan.mixture = generated_part(plan.mixture);
+  plan.count = recipe.probe_texts;
+  plan.split = Split::Dev;
+  plan.drop_wrong = plan.check = false;
+  return plan;
+}
+
+HeadsData data_of(const HeadsTarget& target) {
+  HeadsData data{.target = target.model, .output = {}, .embedding = {}, .texts = {}, .probes = {}};
+  data.embedding = f32_of(target.files.tensors->read("model.embed_tokens.weight"));
+  data.output = target.files.config.tied_embeddings
+                    ? data.embedding
+                    : f32_of(target.files.tensors->read("lm_head.weight"));
+  return data;
+}
+
+void write_heads_directory(const HeadsRequest& request,
+                           const HeadsTarget& target,
+                           const HeadsTraining& training) {
+  const HeadsLayout layout(training.config);
+  write_heads(request.out, training.config, *as_tensors(training.result.parameters, layout.parts),
+              kernels::DType::BF16);
+  const std::string measured_on =
+      "greedy text of " + target.files.name +
+      " on prompts of the split dev that no training reads, along the text's own tokens";
+  write_whole_file(request.out + "/accuracies.json",
+                   accuracies_json(training.result.ranks, training.n_prompts, measured_on));
+  write_heads_card(request.out, training, target.files.path, request.data);
+}
+
+}  // namespace
+
+std::string own_texts_path(const std::string& directory) {
+  return directory + "/own_outputs.jsonl";
+}
+
+std::string generated_part(const std::string& mixture) {
+  auto parts = nlohmann::json::parse(mixture);
+  parts.erase("real");
+  if (parts.empty())
+    throw Error(ErrorCode::BadInput,
+                "own_outputs: mixture: expected a generated task, for prompts that no training "
+                "reads");
+  return parts.dump();
+}
+
+std::string accuracies_json(const HeadsRanks& ranks,
+                            int n_prompts,
+                            const std::string& measured_on) {
+  nlohmann::ordered_json object = {{"heads", nlohmann::ordered_json::array()},
+                                   {"prompts", n_prompts},
+                                   {"measured_on", measured_on}};
+  for (std::size_t k = 0; k < ranks.n.size(); k++) {
+    auto shares = nlohmann::ordered_json::array();
+    for (const std::int64_t hits : ranks.hits[k])
+      shares.push_back(ranks.n[k] ? static_cast<double>(hits) / static_cast<double>(ranks.n[k])
+                                  : 0.0);
+    object["heads"].push_back(std::move(shares));
+  }
+  return object.dump(2) + "\n";
+}
+
+bool make_own_texts(const OwnTarget& target,
+                    const OutputsPlan& plan,
+                    const std::string& path,
+                    const std::string& data,
+                    bool resume,
+                    const HeadsCallbacks& callbacks) {
+  if (!resume && fs::exists(path)) {
+    throw Error(ErrorCode::Usage, path +
+                                      ": texts were saved here; go on with --resume, or give "
+                                      "another directory");
+  }
+  if (const fs::path folder = fs::path(path).parent_path(); !folder.empty())
+    make_directory(folder.string());
+  const TrainCallbacks& training = callbacks.training;
+  if (training.notice)
+    training.notice(target.name + " writes its own texts on " + std::to_string(plan.count) +
+                    " prompts of the split " + std::string(split_name(plan.split)) + " to " + path);
+  return write_own_outputs(target, plan, path, data, [&](const OutputsProgress& progress) {
+    if (callbacks.writing) callbacks.writing(progress);
+    return !(training.stop && training.stop->load());
+  });
+}
+
+HeadsTraining make_heads(const HeadsRequest& request,
+                         const HeadsTarget& target,
+                         const HeadsCallbacks& callbacks,
+                         std::unique_ptr<kernels::Device> device) {
+  if (!device) device = open_training_device(request.device);
+  HeadsTraining training;
+  training.recipe = read_heads_recipe(request.recipe, request.kind);
+  training.config = heads_config(training.recipe, target.files.config);
+  training.config.base = target.files.name;
+  const HeadsLayout fits(training.config);  // or it throws, before minutes of writing
+  make_directory(request.out);
+  // A checkpoint of another recipe is refused before the texts are written.
+  if (request.resume) checkpoint_found(to_json(training.recipe), request.out, true, {});
+  const OwnTarget writer{target.model, target.files.name, target.weights_hash};
+  const OutputsPlan probes = probe_plan(training.recipe);
+  const std::string probe_path = request.out + "/probe_outputs.jsonl";
+  std::string texts = request.texts;
+  if (texts.empty()) {
+    texts = own_texts_path(request.out);
+    if (!make_own_texts(writer, training.recipe.outputs, texts, request.data, request.resume,
+                        callbacks))
+      return training;
+  }
+  if (!make_own_texts(writer, probes, probe_path, {}, request.resume, callbacks)) return training;
+  HeadsData data = data_of(target);
+  data.texts = read_own_outputs(texts, training.recipe.outputs, &writer);
+  data.probes = read_own_outputs(probe_path, probes, &writer);
+  training.n_prompts = static_cast<int>(data.probes.size());
+  TrainOptions options;
+  options.n_threads = request.n_threads;
+  options.resume = request.resume;
+  options.directory = request.out;
+  training.result = train_heads(training.recipe, training.config, data, options, callbacks.training,
+                                std::move(device));
+  // A run that was killed while it wrote is finished by its checkpoint, and has no card yet.
+  const bool written = training.result.steps_done == 0 && result_is_written(request.out);
+  if (written && callbacks.training.notice)
+    callbacks.training.notice(
+        request.out + " was finished before; raise the recipe's epochs or minutes to go on");
+  if (training.result.finished && !written) write_heads_directory(request, target, training);
+  return training;
+}
+
+}  // namespace engine

@@ -1,0 +1,152 @@
+// The file: a line that says what was asked, then one for each task that is done, to_json of it.
+#include "engine/train/run/evaluation_file.h"
+
+#include <cmath>
+#include <filesystem>
+#include <map>
+
+#include <nlohmann/json.hpp>
+
+#include "engine/data/record.h"
+#include "engine/base/output_file.h"
+#include "engine/base/output_lock.h"
+#include "engine/base/input_file.h"
+#include "engine/base/types.h"
+
+namespace engine {
+namespace {
+
+using nlohmann::json;
+
+TaskScore task_score_from(const json& entry) {
+  TaskScore s;
+  entry.at("task").get_to(s.task);
+  entry.at("level").get_to(s.level);
+  entry.at("n").get_to(s.n);
+  entry.at("n_checked").get_to(s.n_checked);
+  entry.at("n_correct").get_to(s.n_correct);
+  entry.at("tokens").get_to(s.n_tokens);
+  s.read_only = entry.at("n_ended").is_null();
+  if (s.read_only) {
+    s.loss = std::log(entry.at("perplexity").get<double>());
+  } else {
+    entry.at("n_ended").get_to(s.n_ended);
+    entry.at("entropy").get_to(s.entropy);
+  }
+  for (const auto& [name, form] : entry.at("forms").items())
+    s.forms[name] = {form.at("n").get<int>(), form.at("n_checked").get<int>(),
+                     form.at("n_correct").get<int>()};
+  if (entry.contains("end_sentences")) {
+    entry.at("end_sentences").get_to(s.ends);
+    entry.at("subjects").get_to(s.subjects);
+  }
+  return s;
+}
+
+json asked_of(const Model& model, const EvaluationSettings& settings, const std::string& weights) {
+  return {{"evaluation", 1},
+          {"model", model.name()},
+          {"weights", weights},
+          {"dtype", kernels::name_of(model.dtype())},
+          {"split", std::string(split_name(settings.split))},
+          {"levels", settings.levels},
+          {"count", settings.n_problems},
+          {"max_tokens", settings.max_tokens},
+          {"decoder", settings.decoder},
+          {"options", settings.options},
+          {"entropy", settings.entropy}};
+}
+
+// Figures of another model or other numbers are replaced; a file of something else is not.
+void refuse_foreign(const std::string& path, const std::string& first_line) {
+  const json asked = json::parse(first_line, nullptr, false);
+  if (asked.is_object() && asked.contains("evaluation")) return;
+  throw Error(ErrorCode::BadInput,
+              path + ": found another file, expected figures of `model score`; name another file");
+}
+
+/// The scores of every task that is done, by its name; of a kill's half line nothing.
+class KeptScores {
+ public:
+  KeptScores(const std::string& path, const std::string& asked) : path_(path), text_(asked + "\n") {
+    std::error_code ignored;
+    if (!std::filesystem::exists(path, ignored)) return;
+    std::string text = read_text_input(path, Pipes::Refuse);
+    std::string_view line;
+    if (!InputLines(text).next(line)) return;
+    refuse_foreign(path, std::string(line));
+    text.resize(text.rfind('\n') + 1);  // 0 where there is none
+    InputLines lines(text);
+    if (!lines.next(line) || line != asked) return;
+    while (lines.next(line)) {
+      const Evaluation one = evaluation_from(std::string(line), path);
+      if (one.scores.empty()) continue;
+      scores_[one.scores[0].task] = one.scores;
+      text_ += std::string(line) + "\n";
+    }
+  }
+  const std::vector<TaskScore>* of(const std::string& task) const {
+    const auto found = scores_.find(task);
+    return found == scores_.end() ? nullptr : &found->second;
+  }
+  void add(const Evaluation& done) {
+    text_ += nlohmann::ordered_json::parse(to_json(done)).dump() + "\n";
+    write_whole_file(path_, text_);
+  }
+
+ private:
+  std::string path_, text_;
+  std::map<std::string, std::vector<TaskScore>> scores_;
+};
+
+}  // namespace
+
+Evaluation evaluation_from(const std::string& text, const std::string& where) {
+  Evaluation evaluation;
+  try {
+    const json object = json::parse(text);
+    object.at("model").get_to(evaluation.model);
+    object.at("split").get_to(evaluation.split);
+    object.at("complete").get_to(evaluation.complete);
+    for (const json& entry : object.at("scores"))
+      evaluation.scores.push_back(task_score_from(entry));
+  } catch (const json::exception& error) {
+    throw Error(ErrorCode::BadInput, where + ": not the scores of a model: " + error.what());
+  }
+  return evaluation;
+}
+
+Evaluation evaluate_on(Model& model,
+                       const EvaluationSettings& settings,
+                       const std::string& path,
+                       const std::string& weights,
+                       const std::function<bool(int, int)>& progress) {
+  const OutputLock lock = OutputLock::beside(path);
+  check_can_be_written(path);
+  KeptScores kept(path, asked_of(model, settings, weights).dump());
+  const std::vector<std::string> tasks = settings.tasks.empty() ? task_names() : settings.tasks;
+  Evaluation all{model.name(), std::string(split_name(settings.split)), {}, true};
+  const int n_of_task = static_cast<int>(settings.levels.size()) * settings.n_problems;
+  const int n_all = static_cast<int>(tasks.size()) * n_of_task;
+  int n_before = 0;
+  for (const std::string& task : tasks) {
+    const std::vector<TaskScore>* there = kept.of(task);
+    Evaluation one;
+    if (!there) {
+      EvaluationSettings alone = settings;
+      alone.tasks = {task};
+      one = evaluate(model, alone,
+                     [&](int done, int) { return !progress || progress(n_before + done, n_all); });
+      if (one.complete) kept.add(one);
+      there = &one.scores;
+    }
+    all.scores.insert(all.scores.end(), there->begin(), there->end());
+    all.complete = one.complete;
+    if (!all.complete) break;
+    n_before += n_of_task;
+    if (progress) progress(n_before, n_all);
+  }
+  return all;
+}
+
+}  // namespace engine

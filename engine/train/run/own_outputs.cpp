@@ -1,0 +1,306 @@
+#include "engine/train/run/own_outputs.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <set>
+#include <sstream>
+
+#include <nlohmann/json.hpp>
+
+#include "engine/data/mixture.h"
+#include "engine/decode/step/stepper.h"
+#include "engine/event/clock.h"
+#include "engine/base/output_lock.h"
+#include "engine/base/input_file.h"
+#include "engine/base/types.h"
+
+namespace engine {
+namespace {
+
+using nlohmann::ordered_json;
+namespace fs = std::filesystem;
+
+// What the first line says: texts of one file have one origin. How many there are is not of it, nor
+// whether a checker was asked.
+ordered_json origin_of(const OwnTarget& target, const OutputsPlan& plan) {
+  return {{"own_outputs", 1},
+          {"target", target.name},
+          {"weights", target.weights_hash},
+          {"split", std::string(split_name(plan.split))},
+          {"mixture", ordered_json::parse(plan.mixture, nullptr, false)},
+          {"seed", plan.seed},
+          {"max_tokens", plan.max_tokens}};
+}
+
+std::string to_line(const OwnOutput& output) {
+  ordered_json line = {
+      {"index", output.index}, {"part", output.part}, {"n_prompt", output.n_prompt},
+      {"ended", output.ended}, {"right", nullptr},    {"tokens", output.tokens}};
+  if (output.right) line["right"] = *output.right;
+  return line.dump() + "\n";
+}
+
+OwnOutput from_line(const std::string& text, const std::string& where) {
+  OwnOutput output;
+  try {
+    const auto line = nlohmann::json::parse(text);
+    line.at("index").get_to(output.index);
+    line.at("part").get_to(output.part);
+    line.at("n_prompt").get_to(output.n_prompt);
+    line.at("ended").get_to(output.ended);
+    if (!line.at("right").is_null()) output.right = line.at("right").get<bool>();
+    line.at("tokens").get_to(output.tokens);
+  } catch (const nlohmann::json::exception& error) {
+    throw Error(ErrorCode::BadInput, where + ": no text of a target: " + error.what());
+  }
+  if (output.n_prompt < 1 || output.tokens.size() <= static_cast<std::size_t>(output.n_prompt))
+    throw Error(ErrorCode::BadInput, where + ": n_prompt: expected a prompt and a text behind it");
+  return output;
+}
+
+// A file's whole lines, and how many bytes they are.
+struct Lines {
+  std::vector<std::string> line;
+  std::uintmax_t n_bytes = 0;
+};
+
+Lines whole_lines(const std::string& path) {
+  refuse_pipe(path);
+  std::ifstream file(path, std::ios::binary);
+  if (!file) throw Error(ErrorCode::BadInput, path + ": cannot be opened");
+  std::ostringstream bytes;
+  bytes << file.rdbuf();
+  const std::string text = bytes.str();
+  Lines lines;
+  for (std::size_t begin = 0;;) {
+    const std::size_t end = text.find('\n', begin);
+    if (end == std::string::npos) return lines;
+    lines.line.push_back(text.substr(begin, end - begin));
+    lines.n_bytes = begin = end + 1;
+  }
+}
+
+void check_origin(const std::string& found, const ordered_json& wanted, const std::string& path) {
+  const auto origin = ordered_json::parse(found, nullptr, false);
+  if (!origin.is_object() || !origin.contains("own_outputs"))
+    throw Error(ErrorCode::BadInput,
+                path + ":1: expected what the file holds, {\"own_outputs\": 1, ..}");
+  for (const auto& [name, value] : wanted.items()) {
+    const auto has = origin.find(name);
+    if (has != origin.end() && *has == value) continue;
+    throw Error(ErrorCode::BadInput, path + ":1: " + name + ": found " +
+                                         (has == origin.end() ? "none" : has->dump()) +
+                                         ", expected " + value.dump() +
+                                         "; give another file, or the recipe it was made by");
+  }
+}
+
+std::vector<TokenId> prompt_tokens(const Tokenizer& tokenizer, const std::string& prompt) {
+  std::vector<TokenId> tokens;
+  if (tokenizer.bos_id()) tokens.push_back(*tokenizer.bos_id());
+  const auto ids = tokenizer.encode(prompt, false);
+  tokens.insert(tokens.end(), ids.begin(), ids.end());
+  return tokens;
+}
+
+// Texts under way, in one forward a step.
+class Writer {
+ public:
+  Writer(const OwnTarget& target,
+         const OutputsPlan& plan,
+         const std::string& path,
+         const std::string& data)
+      : target_(target),
+        plan_(plan),
+        path_(path),
+        stream_(plan.mixture, plan.seed, data, plan.split),
+        stepper_(target.model, nullptr) {}
+
+  void open();
+  bool run(const std::function<bool(const OutputsProgress&)>& go_on);
+
+ private:
+  struct Text {
+    std::int64_t index;
+    Record record;
+    Lane lane;
+  };
+  bool begin_next();
+  void end(Text& text);
+  std::optional<bool> judged(const Text& text) const;
+  [[noreturn]] void refuse_disk() const;
+
+  const OwnTarget& target_;
+  const OutputsPlan& plan_;
+  std::string path_;
+  TrainingStream stream_;
+  Stepper stepper_;
+  OutputLock lock_;
+  std::ofstream file_;
+  std::set<std::int64_t> there_;
+  std::int64_t next_ = 0, n_gone_ = 0, n_tokens_ = 0;  // gone: those without a prompt
+  std::vector<std::unique_ptr<Text>> texts_;
+};
+
+// A first line that a kill cut is the beginning of the origin's; anything else is another's file.
+void refuse_foreign_file(const std::string& path, const std::string& origin) {
+  std::string begin(origin.size() + 1, '\0');
+  std::ifstream file(path, std::ios::binary);
+  file.read(begin.data(), static_cast<std::streamsize>(begin.size()));
+  begin.resize(static_cast<std::size_t>(file.gcount()));
+  if (!origin.starts_with(begin))
+    throw Error(ErrorCode::BadInput,
+                path + ": found another file, expected texts of a target; give another file");
+}
+
+// Half a line, left by a kill, goes.
+void Writer::open() {
+  const ordered_json origin = origin_of(target_, plan_);
+  lock_ = OutputLock::on(path_);
+  std::error_code unknown;
+  bool begun = false;
+  if (fs::exists(path_, unknown)) {
+    const Lines lines = whole_lines(path_);
+    begun = !lines.line.empty();
+    if (begun)
+      check_origin(lines.line[0], origin, path_);
+    else
+      refuse_foreign_file(path_, origin.dump());
+    for (std::size_t i = 1; i < lines.line.size(); i++)
+      there_.insert(from_line(lines.line[i], path_ + ":" + std::to_string(i + 1)).index);
+    fs::resize_file(path_, lines.n_bytes, unknown);
+  }
+  file_.open(path_, std::ios::app | std::ios::binary);
+  if (!begun) file_ << origin.dump() << '\n' << std::flush;
+  if (!file_) refuse_disk();
+}
+
+void Writer::refuse_disk() const {
+  throw Error(ErrorCode::Resources, path_ + ": cannot be written: " + std::strerror(errno) +
+                                        "; the texts that are whole stay, go on with --resume");
+}
+
+// Reads the prompt of the next text that is wanted. @return  false if there is none
+bool Writer::begin_next() {
+  Model& model = target_.model;
+  while (next_ < plan_.count) {
+    const std::int64_t index = next_++;
+    if (there_.contains(index)) continue;
+    Record record = stream_.record(index);
+    std::vector<TokenId> prompt = prompt_tokens(*model.tokenizer(), record.prompt);
+    if (record.prompt.empty() || static_cast<int>(prompt.size()) + 2 > model.max_seq_len()) {
+      n_gone_++;
+      continue;
+    }
+    Limits limits;
+    limits.max_tokens = plan_.max_tokens;
+    limits.eos_ids = model.config().eos_ids;
+    texts_.push_back(
+        std::make_unique<Text>(Text{index, std::move(record),
+                                    make_lane(static_cast<RunId>(index), model, std::move(prompt),
+                                              "ar", {model, {}, limits, {}})}));
+    Lane& lane = texts_.back()->lane;
+    prefill(model, lane.sequence);
+    lane.decoder->begin(lane.sequence);
+    return true;
+  }
+  return false;
+}
+
+std::optional<bool> Writer::judged(const Text& text) const {
+  // Of level 0 are records of the open sets.
+  if (!plan_.check || text.record.level == 0) return {};
+  const Sequence& sequence = text.lane.sequence;
+  const std::string written =
+      continuation_text(*target_.model.tokenizer(), sequence.prompt(), sequence.generated());
+  const CheckResult result = task_generator(text.record.task).check(text.record, written);
+  if (result.skipped) return {};
+  return result.correct;
+}
+
+void Writer::end(Text& text) {
+  const Sequence& sequence = text.lane.sequence;
+  OwnOutput output;
+  output.index = text.index;
+  output.part = text.record.task;
+  output.tokens.assign(sequence.tokens().begin(), sequence.tokens().end());
+  output.n_prompt = static_cast<int>(sequence.prompt().size());
+  output.ended = sequence.stop_reason() == StopReason::Eos;
+  output.right = judged(text);
+  file_ << to_line(output) << std::flush;
+  if (!file_) refuse_disk();
+  n_tokens_ += std::ssize(sequence.generated());
+  there_.insert(text.index);
+}
+
+bool Writer::run(const std::function<bool(const OutputsProgress&)>& go_on) {
+  const Nanoseconds begun = now_ns();
+  const auto had = static_cast<std::int64_t>(there_.size());
+  for (;;) {
+    while (static_cast<int>(texts_.size()) < plan_.lanes && begin_next()) {
+    }
+    if (texts_.empty()) return true;
+    std::vector<Lane*> lanes;
+    for (const auto& text : texts_) lanes.push_back(&text->lane);
+    stepper_.step(lanes);
+    for (const auto& text : texts_)
+      if (text->lane.sequence.finished()) end(*text);
+    std::erase_if(texts_, [](const auto& text) { return text->lane.sequence.finished(); });
+    if (!go_on) continue;
+    OutputsProgress progress;
+    progress.all = plan_.count;
+    progress.done = static_cast<std::int64_t>(there_.size()) + n_gone_;
+    progress.seconds = static_cast<double>(now_ns() - begun) * 1e-9;
+    progress.tokens = n_tokens_;
+    progress.tokens_per_second = static_cast<double>(n_tokens_) / progress.seconds;
+    const auto by_now = static_cast<double>(progress.done - had);
+    if (by_now > 0)
+      progress.seconds_left =
+          static_cast<double>(progress.all - progress.done) * progress.seconds / by_now;
+    if (!go_on(progress)) return texts_.empty() && next_ >= plan_.count;
+  }
+}
+
+}  // namespace
+
+bool write_own_outputs(const OwnTarget& target,
+                       const OutputsPlan& plan,
+                       const std::string& path,
+                       const std::string& data,
+                       const std::function<bool(const OutputsProgress&)>& go_on) {
+  ensure(target.model.tokenizer() != nullptr, "prompts are texts: the target needs a tokenizer");
+  ensure(plan.lanes > 0 && plan.max_tokens > 0, "texts need lanes and room");
+  Writer writer(target, plan, path, data);
+  writer.open();
+  return writer.run(go_on);
+}
+
+std::vector<OwnOutput> read_own_outputs(const std::string& path,
+                                        const OutputsPlan& plan,
+                                        const OwnTarget* target) {
+  const Lines lines = whole_lines(path);
+  if (lines.line.empty()) throw Error(ErrorCode::BadInput, path + ": holds no texts");
+  const ordered_json wanted =
+      target ? ordered_json{{"weights", target->weights_hash}} : ordered_json::object();
+  check_origin(lines.line[0], wanted, path);
+  std::vector<OwnOutput> outputs;
+  for (std::size_t i = 1; i < lines.line.size(); i++) {
+    OwnOutput output = from_line(lines.line[i], path + ":" + std::to_string(i + 1));
+    if (plan.drop_wrong && output.right == false) continue;
+    for (const TokenId token : output.tokens) {
+      if (token < 0 || (target && token >= target->model.config().vocab_size))
+        throw Error(ErrorCode::BadInput, path + ":" + std::to_string(i + 1) + ": tokens: found " +
+                                             std::to_string(token) +
+                                             ", which the target does not have");
+    }
+    outputs.push_back(std::move(output));
+  }
+  std::sort(outputs.begin(), outputs.end(),
+            [](const OwnOutput& a, const OwnOutput& b) { return a.index < b.index; });
+  return outputs;
+}
+
+}  // namespace engine

@@ -1,0 +1,131 @@
+#include "engine/train/run/recipe.h"
+
+#include <nlohmann/json.hpp>
+
+#include "engine/train/run/outputs_fields.h"
+#include "engine/train/run/recipe_fields.h"
+#include "engine/base/types.h"
+
+namespace engine {
+namespace {
+
+using nlohmann::json;
+using Fields = RecipeFields;
+
+void read_model(const json& object, const std::string& where, ModelConfig& model) {
+  Fields fields(object, where);
+  model.model_type = "llama";
+  model.tied_embeddings = true;
+  fields.read("layers", model.n_layers, 1, 128);
+  fields.read("dim", model.dim, 16, 8192);
+  fields.read("hidden_dim", model.hidden_dim, 16, 32768);
+  fields.read("heads", model.n_heads, 1, 128);
+  model.n_kv_heads = model.n_heads;
+  fields.read("kv_heads", model.n_kv_heads, 1, 128);
+  if (model.n_heads > 0) model.head_dim = model.dim / model.n_heads;
+  fields.read("head_dim", model.head_dim, 16, 256);
+  fields.read("max_seq_len", model.max_seq_len, 16, 131072);
+  fields.read("rope_theta", model.rope.theta, 1, 1e9);
+  fields.read("norm_eps", model.norm_eps, 1e-12, 1e-2);
+  fields.refuse_others();
+  if (!model.n_layers || !model.dim || !model.hidden_dim || !model.n_heads || !model.max_seq_len) {
+    throw Error(ErrorCode::BadInput,
+                where + ": layers, dim, hidden_dim, heads and max_seq_len must all be given");
+  }
+}
+
+void check_whole(const TrainRecipe& r, const std::string& path) {
+  const auto refuse = [&](const std::string& what) {
+    throw Error(ErrorCode::BadInput, path + ": " + what);
+  };
+  if (r.context % 32) refuse("context: expected a multiple of 32");
+  if (r.batch_tokens % r.context) refuse("batch_tokens: expected a multiple of context");
+  if (r.context > r.model.max_seq_len) refuse("context: longer than model.max_seq_len");
+  if (r.own_outputs.count > 0 && !r.mixture.empty() && r.mixture != "{}")
+    refuse("mixture, own_outputs: a model learns from one of them");
+  if (r.tokens == 0 && r.minutes == 0) refuse("tokens, minutes: one of them must say how long");
+}
+
+}  // namespace
+
+TrainRecipe train_recipe_from(const std::string& text, const std::string& path) {
+  const json object = parsed_recipe(text, path);
+  TrainRecipe r;
+  Fields fields(object, path);
+  fields.read("name", r.name);
+  if (const json* mixture = fields.find("mixture")) r.mixture = mixture->dump();
+  if (const json* outputs = fields.find("own_outputs"))
+    read_outputs_plan(*outputs, path + ": own_outputs", r.own_outputs);
+  fields.read("target", r.target);
+  fields.find("about");
+  if (const json* model = fields.find("model")) read_model(*model, path + ": model", r.model);
+  fields.read("context", r.context, 32, 8192);
+  fields.read("batch_tokens", r.batch_tokens, 32, 1 << 22);
+  fields.read("open_rows", r.open_rows, 1, 4096);
+  read_optimisation(fields, r);
+  fields.read("prompt_weight", r.prompt_weight, 0, 1);
+  fields.read("answer_weight", r.answer_weight, 0, 1000);
+  fields.read("init_deviation", r.init_deviation, 1e-6, 1);
+  fields.read("tokens", r.tokens, 0, 1e13);
+  fields.read("minutes", r.minutes, 0, 1e6);
+  read_probing(fields, r);
+  fields.refuse_others();
+  if (r.model.dim == 0) throw Error(ErrorCode::BadInput, path + ": model: missing");
+  check_whole(r, path);
+  return r;
+}
+
+TokenizerRecipe tokenizer_recipe_from(const std::string& text, const std::string& path) {
+  const json object = parsed_recipe(text, path);
+  TokenizerRecipe r;
+  Fields fields(object, path);
+  fields.read("name", r.name);
+  fields.find("about");
+  if (const json* mixture = fields.find("mixture")) r.mixture = mixture->dump();
+  fields.read("vocab_size", r.vocab_size, 300, 65536);
+  fields.read("sample_bytes", r.sample_bytes, 1000, 1e10);
+  fields.read("seed", r.seed, 0, 9e15);
+  fields.refuse_others();
+  if (r.vocab_size % 32)
+    throw Error(ErrorCode::BadInput, path + ": vocab_size: expected a multiple of 32");
+  return r;
+}
+
+TrainRecipe read_train_recipe(const std::string& path) {
+  return train_recipe_from(recipe_text(path), path);
+}
+
+TokenizerRecipe read_tokenizer_recipe(const std::string& path) {
+  return tokenizer_recipe_from(recipe_text(path), path);
+}
+
+std::string to_json(const TrainRecipe& r) {
+  nlohmann::ordered_json model = {
+      {"layers", r.model.n_layers},         {"dim", r.model.dim},
+      {"hidden_dim", r.model.hidden_dim},   {"heads", r.model.n_heads},
+      {"kv_heads", r.model.n_kv_heads},     {"head_dim", r.model.head_dim},
+      {"max_seq_len", r.model.max_seq_len}, {"rope_theta", r.model.rope.theta},
+      {"norm_eps", r.model.norm_eps}};
+  nlohmann::ordered_json object = {
+      {"name", r.name},
+      {"mixture", r.mixture.empty() ? nlohmann::ordered_json::object()
+                                    : nlohmann::ordered_json::parse(r.mixture)},
+      {"model", model},
+      {"context", r.context},
+      {"batch_tokens", r.batch_tokens},
+      {"open_rows", r.open_rows}};
+  write_optimisation(object, r,
+                     {{"prompt_weight", r.prompt_weight},
+                      {"answer_weight", r.answer_weight},
+                      {"init_deviation", r.init_deviation},
+                      {"tokens", r.tokens},
+                      {"minutes", r.minutes}},
+                     {{"probe_minutes", r.probe_minutes}, {"probe_problems", r.probe_problems}});
+  if (r.own_outputs.count > 0) {
+    object["target"] = r.target;
+    object["own_outputs"] = json_of(r.own_outputs);
+  }
+  return object.dump(2);
+}
+
+}  // namespace engine

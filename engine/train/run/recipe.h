@@ -1,0 +1,58 @@
+// What is trained and how, read from a JSON file of assets/recipes.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "engine/checkpoint/config.h"
+#include "engine/train/run/outputs_plan.h"
+
+namespace engine {
+
+struct TrainRecipe {
+  std::string name;     // "demo-target"
+  std::string mixture;  // JSON object of parts, as TrainingStream reads it
+  /// Where count is above 0 the model learns from what a target writes, and `mixture` is not read.
+  OutputsPlan own_outputs;
+  std::string target = "demo-target";  // who writes them: NAME or directory
+  ModelConfig model;                   // vocab_size and special ids come from the tokenizer
+  int context = 256;                   // rows a packed row holds; a text longer than that is cut
+  int batch_tokens = 4096;
+  int open_rows = 60;  // of the packer
+  double peak_lr = 2e-3;
+  double final_lr = 0.04;  // of the peak, where the cosine ends
+  int warmup_steps = 100;
+  double beta1 = 0.9, beta2 = 0.95;
+  double weight_decay = 0.05;  // of matrices, not of norms
+  double clip = 1;             // largest norm of the gradient
+  double prompt_weight = 0.1;  // of the loss on prompts
+  double answer_weight = 1;    // of the loss on the letter, number or word a completion ends in
+  double init_deviation = 0.02;
+  std::int64_t tokens = 0;  // where the cosine ends, by tokens seen ...
+  double minutes = 0;       // ... or, if tokens is 0, by minutes of training
+  double checkpoint_minutes = 3;
+  double probe_minutes = 0;  // between measures of accuracy in the log; 0: none
+  int probe_problems = 20;   // of each task, levels 1 and 2 by halves
+  std::uint64_t seed = 1;
+  std::string compute = "auto";  // auto | f32 | bf16-amx | bf16-onednn
+  int shards = 0;  // parts of a batch summed apart; 0: as many as threads at the start
+};
+
+struct TokenizerRecipe {
+  std::string name;
+  std::string mixture;  // JSON object of parts, as TrainingStream reads it
+  int vocab_size = 2048;
+  std::int64_t sample_bytes = 20'000'000;
+  std::uint64_t seed = 1;
+};
+
+/// @param path  for messages
+/// @throws Error(BadInput)  "path: field: found X, expected Y"
+TrainRecipe train_recipe_from(const std::string& json, const std::string& path);
+TokenizerRecipe tokenizer_recipe_from(const std::string& json, const std::string& path);
+TrainRecipe read_train_recipe(const std::string& path);
+TokenizerRecipe read_tokenizer_recipe(const std::string& path);
+/// The recipe as JSON, every field said; read back it is the same recipe.
+std::string to_json(const TrainRecipe& recipe);
+
+}  // namespace engine

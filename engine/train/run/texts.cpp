@@ -1,0 +1,48 @@
+#include "engine/train/run/texts.h"
+
+#include "engine/checkpoint/other_formats.h"
+#include "engine/base/refuse.h"
+#include "engine/tokenizer/sentencepiece.h"
+#include "engine/base/types.h"
+
+namespace engine {
+
+TokenText tokenized(const Tokenizer& tokenizer, const TrainingText& text) {
+  TokenText out;
+  out.tokens.push_back(*tokenizer.bos_id());
+  const auto prompt = tokenizer.encode(text.prompt, false);
+  out.tokens.insert(out.tokens.end(), prompt.begin(), prompt.end());
+  // bos alone is no prompt: the first token of a plain text counts in full.
+  out.n_prompt = prompt.empty() ? 0 : static_cast<int>(out.tokens.size());
+  // A completion goes on from its prompt's text.
+  const TextReading reading{.add_special = false, .continues = !prompt.empty()};
+  const auto completion = tokenizer.encode(text.completion, reading);
+  if (text.answer_size > 0) {
+    const auto tokens_to = [&](std::size_t bytes) {
+      return static_cast<int>(out.tokens.size() +
+                              tokenizer.encode(text.completion.substr(0, bytes), reading).size());
+    };
+    out.answer_begin = tokens_to(text.answer_begin);
+    out.answer_end = tokens_to(text.answer_begin + text.answer_size);
+  }
+  out.tokens.insert(out.tokens.end(), completion.begin(), completion.end());
+  out.tokens.push_back(*tokenizer.eos_id());
+  return out;
+}
+
+std::unique_ptr<Tokenizer> training_tokenizer(const std::string& directory,
+                                              const FileLimits& limits) {
+  if (const OtherFormat other = in_place_of_directory(directory); other.is_known())
+    refuse(directory, "tokenizer", other.found,
+           "a directory with tokenizer.model; " + other.way_on);
+  std::vector<std::string> notices;  // not shown: loading the model reports them
+  auto tokenizer = open_tokenizer(directory, limits, notices);
+  if (!tokenizer->bos_id() || !tokenizer->eos_id()) {
+    throw Error(ErrorCode::BadInput, directory +
+                                         "/tokenizer.model: has no bos or eos, training needs "
+                                         "both; make one with `train tokenizer`");
+  }
+  return tokenizer;
+}
+
+}  // namespace engine

@@ -1,0 +1,38 @@
+// What the files of training's kernels share: the groups of the table, types, products.
+#pragma once
+
+#include "kernels/cuda/math.cuh"
+#include "kernels/cuda/train/kernels.h"
+#include "kernels/error.h"
+
+namespace kernels::DECOSCOPE_GPU {
+
+// The groups of operations, one file each.
+void add_train_norm_kernels(TrainKernels& kernels);
+void add_train_row_kernels(TrainKernels& kernels);
+void add_train_head_kernels(TrainKernels& kernels);
+void add_train_attention_kernels(TrainKernels& kernels);
+void add_train_products(TrainKernels& kernels);
+
+namespace {
+
+constexpr int kTrainThreads = 256;  // of a block, of all but attention and products
+
+/// Calls work(S()) with the storage of activations of this type.
+template <class Work>
+void for_train_type(DType type, const Work& work) {
+  ensure(type == DType::F32 || type == DType::BF16, "training computes in f32 or bf16");
+  if (type == DType::F32)
+    work(StoreF32());
+  else
+    work(StoreBf16());
+}
+
+// 1 / (1 + e^-x); cut off where it is 0 to within f32.
+__device__ inline float logistic(float x) {
+  const float exponent = 0 - x > 88.0f ? 88.0f : 0 - x;  // a NaN passes
+  return 1.0f / (1.0f + exp_f32(exponent));
+}
+
+}  // namespace
+}  // namespace kernels::DECOSCOPE_GPU

@@ -1,0 +1,415 @@
+// Training's operations on rows and on single elements, and their backwards; norms are in
+// train_norms.cu.
+#include "kernels/cuda/cuda_device.h"
+#include "kernels/cuda/math.cuh"
+#include "kernels/cuda/train/parts.h"
+
+namespace kernels::DECOSCOPE_GPU {
+namespace {
+
+// ---- rotation, activation. A thread is a pair of a head, or an element
+
+template <class S>
+__global__ void __launch_bounds__(kTrainThreads) train_rope_pairs(typename S::Element* x,
+                                                                  const std::int32_t* pos,
+                                                                  const float* cos_sin,
+                                                                  std::int64_t n_pairs,
+                                                                  int stride,
+                                                                  int n_rotated,
+                                                                  int head_dim,
+                                                                  float direction) {
+  const std::int64_t at = std::int64_t{blockIdx.x} * kTrainThreads + threadIdx.x;
+  if (at >= n_pairs) return;
+  const int half = head_dim / 2, i = static_cast<int>(at % half);
+  const std::int64_t head = at / half, row = head / n_rotated;
+  auto* low = x + row * stride + head % n_rotated * head_dim + i;
+  auto* high = low + half;
+  const float* turn = cos_sin + std::int64_t{pos[row]} * head_dim + i;
+  const float c = turn[0], s = turn[half] * direction, a = S::widen(*low), b = S::widen(*high);
+  *low = S::narrow(a * c - b * s);
+  *high = S::narrow(b * c + a * s);
+}
+
+template <class S>
+void rope_rows(Device& device,
+               void* x,
+               const std::int32_t* pos,
+               const float* cos_sin,
+               int n_rows,
+               int stride,
+               int n_rotated,
+               int head_dim,
+               float direction) {
+  const std::int64_t n = std::int64_t{n_rows} * n_rotated * (head_dim / 2);
+  cuda_of(device).launch("train_rope", train_rope_pairs<S>, blocks_for(n, kTrainThreads),
+                         kTrainThreads, 0, static_cast<typename S::Element*>(x), pos, cos_sin, n,
+                         stride, n_rotated, head_dim, direction);
+}
+
+template <class S>
+__global__ void __launch_bounds__(kTrainThreads) train_swiglu_elements(
+    const typename S::Element* gate_up, typename S::Element* act, std::int64_t n, int hidden) {
+  const std::int64_t at = std::int64_t{blockIdx.x} * kTrainThreads + threadIdx.x;
+  if (at >= n) return;
+  const std::int64_t wide = at / hidden * 2 * hidden + at % hidden;
+  const float g = S::widen(gate_up[wide]), u = S::widen(gate_up[wide + hidden]);
+  act[at] = S::narrow(g * logistic(g) * u);
+}
+
+// silu'(g) = s (1 + g (1 - s)) with s the logistic function of g.
+template <class S>
+__global__ void __launch_bounds__(kTrainThreads)
+    train_swiglu_backward_elements(const typename S::Element* gate_up,
+                                   const typename S::Element* d_act,
+                                   typename S::Element* d_gate_up,
+                                   typename S::Element* act,
+                                   std::int64_t n,
+                                   int hidden) {
+  const std::int64_t at = std::int64_t{blockIdx.x} * kTrainThreads + threadIdx.x;
+  if (at >= n) return;
+  const std::int64_t wide = at / hidden * 2 * hidden + at % hidden;
+  const float g = S::widen(gate_up[wide]), u = S::widen(gate_up[wide + hidden]);
+  const float d = S::widen(d_act[at]), s = logistic(g), silu = g * s;
+  act[at] = S::narrow(silu * u);
+  d_gate_up[wide] = S::narrow(d * u * s * (1.0f + g - silu));
+  d_gate_up[wide + hidden] = S::narrow(d * silu);
+}
+
+template <class S>
+void swiglu_rows(Device& device, const void* gate_up, void* act, int n_rows, int hidden) {
+  using Element = typename S::Element;
+  const std::int64_t n = std::int64_t{n_rows} * hidden;
+  cuda_of(device).launch("train_swiglu", train_swiglu_elements<S>, blocks_for(n, kTrainThreads),
+                         kTrainThreads, 0, static_cast<const Element*>(gate_up),
+                         static_cast<Element*>(act), n, hidden);
+}
+
+template <class S>
+void swiglu_backward_rows(Device& device,
+                          const void* gate_up,
+                          const void* d_act,
+                          void* d_gate_up,
+                          void* act,
+                          int n_rows,
+                          int hidden) {
+  using Element = typename S::Element;
+  const std::int64_t n = std::int64_t{n_rows} * hidden;
+  cuda_of(device).launch("train_swiglu_backward", train_swiglu_backward_elements<S>,
+                         blocks_for(n, kTrainThreads), kTrainThreads, 0,
+                         static_cast<const Element*>(gate_up), static_cast<const Element*>(d_act),
+                         static_cast<Element*>(d_gate_up), static_cast<Element*>(act), n, hidden);
+}
+
+// ---- loss. grid: a block a row
+
+/// Of a row's law: p_i = exp(z_i - top) / sum.
+struct RowLaw {
+  float top, sum;
+};
+/// Meets the block.
+__device__ inline RowLaw law_of(const float* z, int vocab) {
+  RowLaw law = {-kInfinity, 0};
+  for (int i = threadIdx.x; i < vocab; i += kTrainThreads)
+    law.top = z[i] > law.top ? z[i] : law.top;
+  law.top = over_block<kTrainThreads>(law.top, Larger());
+  for (int i = threadIdx.x; i < vocab; i += kTrainThreads) law.sum += exp_f32(z[i] - law.top);
+  law.sum = over_block<kTrainThreads>(law.sum, Plus());
+  return law;
+}
+
+/// The loss of the block's row, and its gradient; of a row that does not count both are 0.
+/// @param loss_of  of (logits [vocab], weight, d_logits [vocab]): the loss, to thread 0 at least
+template <class S, class LossOf>
+__device__ void loss_of_row(const float* logits,
+                            const float* weight,
+                            typename S::Element* d_logits,
+                            float* loss,
+                            int vocab,
+                            LossOf loss_of) {
+  auto* d = d_logits + std::int64_t{blockIdx.x} * vocab;
+  const float own = weight[blockIdx.x];
+  float found = 0;
+  if (own != 0) {
+    found = loss_of(logits + std::int64_t{blockIdx.x} * vocab, own, d);
+  } else {
+    for (int i = threadIdx.x; i < vocab; i += kTrainThreads) d[i] = S::narrow(0);
+  }
+  if (threadIdx.x == 0) loss[blockIdx.x] = found;
+}
+
+/// -log of the target's probability.
+template <class S>
+__device__ float target_row(
+    const float* z, int vocab, int right, float own, typename S::Element* d) {
+  const RowLaw law = law_of(z, vocab);
+  const float scale = own / law.sum;
+  for (int i = threadIdx.x; i < vocab; i += kTrainThreads) {
+    const float p = exp_f32(z[i] - law.top) * scale;
+    d[i] = S::narrow(i == right ? p - own : p);
+  }
+  return logf(law.sum) - (z[right] - law.top);
+}
+
+template <class S>
+__global__ void __launch_bounds__(kTrainThreads) train_loss_rows(const float* logits,
+                                                                 const std::int32_t* target,
+                                                                 const float* weight,
+                                                                 typename S::Element* d_logits,
+                                                                 float* loss,
+                                                                 int vocab) {
+  loss_of_row<S>(logits, weight, d_logits, loss, vocab, [=](auto* z, float own, auto* d) {
+    return target_row<S>(z, vocab, target[blockIdx.x], own, d);
+  });
+}
+
+// A label of 1 - smoothing on the target and smoothing over all tokens alike. @return  the loss
+template <class S>
+__device__ float smoothed_row(
+    const float* z, int vocab, int right, float smoothing, float weight, typename S::Element* d) {
+  const RowLaw law = law_of(z, vocab);
+  const float log_sum = logf(law.sum), spread = smoothing / static_cast<float>(vocab);
+  const float label = 1.0f - smoothing;
+  float sum = 0;
+  for (int i = threadIdx.x; i < vocab; i += kTrainThreads) {
+    const float log_p = z[i] - law.top - log_sum, p = exp_f32(log_p);
+    sum += log_p;
+    d[i] = S::narrow((i == right ? p - spread - label : p - spread) * weight);
+  }
+  sum = over_block<kTrainThreads>(sum, Plus());
+  return 0 - label * (z[right] - law.top - log_sum) - spread * sum;
+}
+
+// dD/dz = q - p for D = sum of p log(p / q), and q (log(q / p) - D) for sum of q log(q / p).
+// @return  D
+template <class S>
+__device__ float divergence_row(const float* z,
+                                const float* teacher,
+                                int vocab,
+                                bool reverse,
+                                float weight,
+                                typename S::Element* d) {
+  const RowLaw own = law_of(z, vocab), other = law_of(teacher, vocab);
+  const float own_log = logf(own.sum), other_log = logf(other.sum);
+  float sum = 0;
+  for (int i = threadIdx.x; i < vocab; i += kTrainThreads) {
+    const float log_q = z[i] - own.top - own_log, log_p = teacher[i] - other.top - other_log;
+    const float q = exp_f32(log_q), p = exp_f32(log_p);
+    sum += reverse ? q * (log_q - log_p) : p * (log_p - log_q);
+    if (!reverse) d[i] = S::narrow((q - p) * weight);
+  }
+  const float distance = over_block<kTrainThreads>(sum, Plus());
+  for (int i = threadIdx.x; reverse && i < vocab; i += kTrainThreads) {
+    const float log_q = z[i] - own.top - own_log, log_p = teacher[i] - other.top - other_log;
+    d[i] = S::narrow(exp_f32(log_q) * (log_q - log_p - distance) * weight);
+  }
+  return distance;
+}
+
+template <class S>
+__global__ void __launch_bounds__(kTrainThreads) train_goal_rows(const float* logits,
+                                                                 const float* teachers,
+                                                                 const TrainGoal* goals,
+                                                                 const std::int32_t* target,
+                                                                 const float* weight,
+                                                                 typename S::Element* d_logits,
+                                                                 float* loss,
+                                                                 int vocab) {
+  loss_of_row<S>(logits, weight, d_logits, loss, vocab, [=](auto* z, float own, auto* d) {
+    const TrainGoal goal = goals[blockIdx.x];
+    if (goal.by == TrainGoal::By::Target)
+      return smoothed_row<S>(z, vocab, target[blockIdx.x], goal.smoothing, own, d);
+    return divergence_row<S>(z, teachers + std::int64_t{goal.teacher} * vocab, vocab,
+                             goal.by == TrainGoal::By::Reverse, own, d);
+  });
+}
+
+template <class S>
+void loss_rows(Device& device,
+               const float* logits,
+               const std::int32_t* target,
+               const float* weight,
+               void* d_logits,
+               float* loss,
+               int n_rows,
+               int vocab) {
+  cuda_of(device).launch("train_loss", train_loss_rows<S>, n_rows, kTrainThreads, 0, logits, target,
+                         weight, static_cast<typename S::Element*>(d_logits), loss, vocab);
+}
+
+template <class S>
+void goal_rows(Device& device,
+               const float* logits,
+               const float* teachers,
+               const TrainGoal* goals,
+               const std::int32_t* target,
+               const float* weight,
+               void* d_logits,
+               float* loss,
+               int n_rows,
+               int vocab) {
+  cuda_of(device).launch("train_goals", train_goal_rows<S>, n_rows, kTrainThreads, 0, logits,
+                         teachers, goals, target, weight,
+                         static_cast<typename S::Element*>(d_logits), loss, vocab);
+}
+
+// ---- the table of embeddings
+
+__global__ void __launch_bounds__(kTrainThreads)
+    train_gather_rows(const float* table, const std::int32_t* token, float* x, int dim) {
+  const float* from = table + std::int64_t{token[blockIdx.x]} * dim;
+  float* to = x + std::int64_t{blockIdx.x} * dim;
+  for (int i = threadIdx.x; i < dim; i += kTrainThreads) to[i] = from[i];
+}
+
+// grid: a block a group of rows of one token; a thread its columns, rows in order
+__global__ void __launch_bounds__(kTrainThreads) train_scatter_rows(const float* dx,
+                                                                    const std::int32_t* token,
+                                                                    const std::int32_t* row,
+                                                                    const std::int32_t* begin,
+                                                                    float* table,
+                                                                    int dim) {
+  const int first = begin[blockIdx.x], last = begin[blockIdx.x + 1];
+  float* to = table + std::int64_t{token[row[first]]} * dim;
+  for (int i = threadIdx.x; i < dim; i += kTrainThreads) {
+    float sum = to[i];
+    for (int at = first; at < last; at++) sum += dx[std::int64_t{row[at]} * dim + i];
+    to[i] = sum;
+  }
+}
+
+// ---- parameters
+
+template <class S>
+__global__ void __launch_bounds__(kTrainThreads)
+    train_convert_elements(const float* x, typename S::Element* y, std::int64_t n) {
+  const std::int64_t i = std::int64_t{blockIdx.x} * kTrainThreads + threadIdx.x;
+  if (i < n) y[i] = S::narrow(x[i]);
+}
+
+__global__ void __launch_bounds__(kTrainThreads)
+    train_square_blocks(const float* g, std::int64_t n, double* sums) {
+  const std::int64_t begin = std::int64_t{blockIdx.x} * kSquaresBlock;
+  const std::int64_t end = begin + kSquaresBlock < n ? begin + kSquaresBlock : n;
+  double sum = 0;
+  for (std::int64_t i = begin + threadIdx.x; i < end; i += kTrainThreads)
+    sum += static_cast<double>(g[i]) * g[i];
+  sum = over_block<kTrainThreads>(sum, Plus());
+  if (threadIdx.x == 0) sums[blockIdx.x] = sum;
+}
+
+template <class S>
+__global__ void __launch_bounds__(kTrainThreads) train_adamw_elements(float* w,
+                                                                      float* mean,
+                                                                      float* square,
+                                                                      float* g,
+                                                                      typename S::Element* rounded,
+                                                                      std::int64_t n,
+                                                                      const AdamStep* step) {
+  const std::int64_t i = std::int64_t{blockIdx.x} * kTrainThreads + threadIdx.x;
+  if (i >= n) return;
+  const AdamStep s = *step;
+  const float gradient = g[i] * s.gradient_scale;
+  const float m = mean[i] * s.beta1 + gradient * (1.0f - s.beta1);
+  const float v = square[i] * s.beta2 + gradient * gradient * (1.0f - s.beta2);
+  const float move = m * s.correction1 / (sqrtf(v * s.correction2) + s.eps);
+  const float weight = w[i] - s.lr * (move + s.weight_decay * w[i]);
+  w[i] = weight;
+  mean[i] = m;
+  square[i] = v;
+  g[i] = 0;
+  if (rounded) rounded[i] = S::narrow(weight);
+}
+
+template <class S>
+void adamw_run(Device& device,
+               float* w,
+               float* mean,
+               float* square,
+               float* g,
+               void* rounded,
+               std::int64_t n,
+               const AdamStep* step) {
+  cuda_of(device).launch("train_adamw", train_adamw_elements<S>, blocks_for(n, kTrainThreads),
+                         kTrainThreads, 0, w, mean, square, g,
+                         static_cast<typename S::Element*>(rounded), n, step);
+}
+
+}  // namespace
+
+void add_train_row_kernels(TrainKernels& kernels) {
+  kernels.clear = [](Device& device, void* data, std::int64_t bytes) {
+    cuda_of(device).clear(data, bytes);
+  };
+  kernels.convert = [](Device& device, DType type, const float* x, void* y, std::int64_t n) {
+    if (n == 0) return;
+    for_train_type(type, [&]<class S>(S) {
+      cuda_of(device).launch("train_convert", train_convert_elements<S>,
+                             blocks_for(n, kTrainThreads), kTrainThreads, 0, x,
+                             static_cast<typename S::Element*>(y), n);
+    });
+  };
+  kernels.gather_rows = [](Device& device, const float* table, const std::int32_t* token, float* x,
+                           int n_rows, int dim) {
+    if (n_rows == 0) return;
+    cuda_of(device).launch("train_gather", train_gather_rows, n_rows, kTrainThreads, 0, table,
+                           token, x, dim);
+  };
+  kernels.scatter_rows = [](Device& device, const float* dx, const std::int32_t* token,
+                            const std::int32_t* row, const std::int32_t* begin, int n_groups,
+                            float* table, int dim) {
+    if (n_groups == 0) return;
+    cuda_of(device).launch("train_scatter", train_scatter_rows, n_groups, kTrainThreads, 0, dx,
+                           token, row, begin, table, dim);
+  };
+  kernels.rope = [](Device& device, DType type, void* x, const std::int32_t* pos,
+                    const float* cos_sin, int n_rows, int stride, int n_rotated, int head_dim,
+                    float direction) {
+    ensure(head_dim % 2 == 0 && n_rotated * head_dim <= stride, "rope: heads do not fit the row");
+    if (n_rows == 0) return;
+    for_train_type(type, [&]<class S>(S) {
+      rope_rows<S>(device, x, pos, cos_sin, n_rows, stride, n_rotated, head_dim, direction);
+    });
+  };
+  kernels.swiglu = [](Device& device, DType type, const void* gate_up, void* act, int n_rows,
+                      int hidden) {
+    if (n_rows == 0) return;
+    for_train_type(type, [&]<class S>(S) { swiglu_rows<S>(device, gate_up, act, n_rows, hidden); });
+  };
+  kernels.swiglu_backward = [](Device& device, DType type, const void* gate_up, const void* d_act,
+                               void* d_gate_up, void* act, int n_rows, int hidden) {
+    if (n_rows == 0) return;
+    for_train_type(type, [&]<class S>(S) {
+      swiglu_backward_rows<S>(device, gate_up, d_act, d_gate_up, act, n_rows, hidden);
+    });
+  };
+  kernels.cross_entropy = [](Device& device, DType type, const float* logits,
+                             const std::int32_t* target, const float* weight, void* d_logits,
+                             float* loss, int n_rows, int vocab) {
+    if (n_rows == 0) return;
+    for_train_type(type, [&]<class S>(S) {
+      loss_rows<S>(device, logits, target, weight, d_logits, loss, n_rows, vocab);
+    });
+  };
+  kernels.goal_losses = [](Device& device, DType type, const float* logits, const float* teachers,
+                           const TrainGoal* goals, const std::int32_t* target, const float* weight,
+                           void* d_logits, float* loss, int n_rows, int vocab) {
+    if (n_rows == 0) return;
+    for_train_type(type, [&]<class S>(S) {
+      goal_rows<S>(device, logits, teachers, goals, target, weight, d_logits, loss, n_rows, vocab);
+    });
+  };
+  kernels.squares = [](Device& device, const float* g, std::int64_t n, double* sums) {
+    if (n == 0) return;
+    cuda_of(device).launch("train_squares", train_square_blocks,
+                           blocks_for(n, static_cast<int>(kSquaresBlock)), kTrainThreads, 0, g, n,
+                           sums);
+  };
+  kernels.adamw = [](Device& device, float* w, float* mean, float* square, float* g, DType type,
+                     void* rounded, std::int64_t n, const AdamStep* step) {
+    if (n == 0) return;
+    for_train_type(type,
+                   [&]<class S>(S) { adamw_run<S>(device, w, mean, square, g, rounded, n, step); });
+  };
+}
+
+}  // namespace kernels::DECOSCOPE_GPU

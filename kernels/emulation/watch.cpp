@@ -1,0 +1,188 @@
+// A kernel that is watched runs in several orders, and all must end with the same bits. Each order
+// has other marks around device memory, so that what is read there tells itself too.
+#include "kernels/emulation/watch.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "kernels/emulation/emulation_checks.h"
+
+namespace kernels::emulation {
+namespace {
+
+constexpr std::size_t kNearMarks = 64;
+
+std::atomic<Watch> watch{Watch::Once};
+
+/// All device memory, copied out.
+class Snapshot {
+ public:
+  Snapshot() {
+    with_each_allocation([&](const Allocation& one) {
+      parts_.push_back({one.data, {one.data, one.behind()}});
+    });
+  }
+  void restore() const {
+    for (const Part& part : parts_) std::copy(part.bytes.begin(), part.bytes.end(), part.of);
+  }
+  /// "byte 3 of 400": the first that is not as it was; empty if none.
+  std::string difference() const {
+    for (const Part& part : parts_) {
+      const auto [was, is] = std::mismatch(part.bytes.begin(), part.bytes.end(), part.of);
+      if (was != part.bytes.end())
+        return "byte " + std::to_string(was - part.bytes.begin()) + " of " +
+               std::to_string(part.bytes.size()) + " of device memory";
+    }
+    return {};
+  }
+
+ private:
+  struct Part {
+    char* of;
+    std::vector<char> bytes;
+  };
+  std::vector<Part> parts_;
+};
+
+bool are_marks(const char* begin, std::size_t n, unsigned char mark) {
+  // The first is, and each is as the one before it.
+  return n == 0 ||
+         (static_cast<unsigned char>(*begin) == mark && std::memcmp(begin, begin + 1, n - 1) == 0);
+}
+
+void check_marks(const std::string& kernel) {
+  with_each_allocation([&](const Allocation& one) {
+    // All of them where kernels are watched closely, else the nearest.
+    const std::size_t n =
+        watch == Watch::Orders ? one.n_before() : std::min(one.n_before(), kNearMarks);
+    if (are_marks(one.data - n, n, one.mark_before) &&
+        are_marks(one.behind(), one.n_behind(), one.mark_behind))
+      return;
+    throw Fault("kernel " + kernel + ": wrote just outside " + std::to_string(one.bytes) +
+                    " bytes of device memory",
+                true);
+  });
+}
+
+void mark_all(unsigned char mark) {
+  with_each_allocation([&](Allocation& one) {
+    one.mark_before = one.mark_behind = mark;
+    fill_marks(one);
+  });
+}
+
+// A kernel of which three runs are compared: the plain order's and two others.
+//   marks  NaN in every format in the plain order, then a large number of either sign (bytes 0x7b and
+//          0xfb: 1e36 in f32 and bf16, 6e4 in f16): whatever is made of one, be it a sum, a product
+//          by zero, a maximum or a minimum, one run differs
+class Orders {
+ public:
+  explicit Orders(const Launched& launched) : launched_(launched) {
+    run(plain_);
+    after_.emplace();
+  }
+  void compare() const {
+    using Way = Order::Way;
+    for (const Order& other :
+         {Order{Way::Backward, 0x3c, true, 0x7b}, Order{Way::Shuffled, 0x7f, false, 0xfb}})
+      if (!difference_in(other).empty()) tell_cause(other);
+  }
+
+ private:
+  void run(const Order& order) const {
+    mark_all(order.marks);
+    run_grid(launched_, order);
+    check_marks(launched_.name);
+  }
+  std::string difference_in(const Order& order) const {
+    before_.restore();
+    run(order);
+    return after_->difference();
+  }
+  /// Why this order ends with other bits than the plain one: of what they differ in, one at a time.
+  [[noreturn]] void tell_cause(const Order& other) const {
+    const std::string kernel = "kernel " + launched_.name + ": ";
+    Order marked = plain_, filled = plain_;
+    marked.marks = other.marks;
+    if (const std::string what = difference_in(marked); !what.empty())
+      throw Fault(
+          kernel + what + " depends on what lies " + place_read(other.marks) + ": it is read there",
+          true);
+    filled.pattern = other.pattern;
+    if (const std::string what = difference_in(filled); !what.empty())
+      throw Fault(kernel + what +
+                  " depends on what shared memory held before the block: something is read that "
+                  "nothing wrote");
+    throw Fault(kernel + difference_in(other) +
+                " depends on the order of threads: a race, or an asynchronous copy that nobody "
+                "waited for");
+  }
+  /// "behind 400 bytes of device memory": where other marks, place after place, make the difference.
+  std::string place_read(unsigned char mark) const {
+    struct Place {
+      const char* data;
+      bool behind;
+      std::string told;
+    };
+    std::vector<Place> places;
+    with_each_allocation([&](const Allocation& one) {
+      for (const bool behind : {false, true})
+        places.push_back({one.data, behind,
+                          (behind ? "behind " : "before ") + std::to_string(one.bytes) +
+                              " bytes of device memory"});
+    });
+    mark_all(plain_.marks);
+    for (const Place& place : places) {
+      with_each_allocation([&](Allocation& one) {
+        if (one.data != place.data) return;
+        (place.behind ? one.mark_behind : one.mark_before) = mark;
+        fill_marks(one);
+      });
+      before_.restore();
+      run_grid(launched_, plain_);
+      if (!after_->difference().empty()) return place.told;
+    }
+    return "outside device memory";
+  }
+
+  const Launched& launched_;
+  const Order plain_;
+  const Snapshot before_;
+  std::optional<Snapshot> after_;  // the plain order
+};
+
+}  // namespace
+
+void fill_marks(const Allocation& allocation) {
+  std::memset(allocation.mapped, allocation.mark_before, allocation.n_before());
+  std::memset(allocation.behind(), allocation.mark_behind, allocation.n_behind());
+}
+
+void check_kernels(Watch how) {
+  watch = how;
+}
+
+void run_watched(const Launched& launched) {
+  if (watch == Watch::Orders) return Orders(launched).compare();
+  run_grid(launched, {});
+  check_marks(launched.name);
+}
+
+void run_both_ways(const std::function<void()>& watched_too, const std::function<void()>& always) {
+  if (watch != Watch::Orders) return always();
+  const Snapshot before;
+  watched_too();
+  const Snapshot after;
+  before.restore();
+  always();
+  const std::string difference = after.difference();
+  if (!difference.empty())
+    throw Fault("a graph: " + difference +
+                " depends on the order of its kernels: a dependency is missing");
+}
+
+}  // namespace kernels::emulation

@@ -1,0 +1,109 @@
+#include "ui/files/files.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <fstream>
+
+#include "engine/trace/csv.h"
+
+namespace ui {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+std::string from_environment(const char* name) {
+  const char* value = std::getenv(name);
+  return value ? value : "";
+}
+
+// The line XDG_DOCUMENTS_DIR="$HOME/..." of a user-dirs.dirs file; empty: there is none.
+std::string documents_named_in(const fs::path& file, const std::string& home) {
+  constexpr std::string_view kName = "XDG_DOCUMENTS_DIR=\"", kHome = "$HOME";
+  std::ifstream in(file);
+  for (std::string line; std::getline(in, line);) {
+    if (!line.starts_with(kName) || line.size() <= kName.size() || line.back() != '"') continue;
+    std::string value = line.substr(kName.size(), line.size() - kName.size() - 1);
+    if (value.starts_with(kHome)) value = home + value.substr(kHome.size());
+    return value;
+  }
+  return "";
+}
+
+}  // namespace
+
+fs::path documents_folder() {
+  const std::string home = from_environment("HOME");
+  const std::string config = from_environment("XDG_CONFIG_HOME"),
+                    data = from_environment("XDG_DATA_HOME");
+  const fs::path file =
+      (config.empty() ? fs::path(home) / ".config" : fs::path(config)) / "user-dirs.dirs";
+  std::error_code error;
+  if (const fs::path named = documents_named_in(file, home);
+      named.is_absolute() && fs::is_directory(named, error))
+    return named;
+  if (!data.empty()) return fs::path(data) / "decoscope";
+  return home.empty() ? fs::path() : fs::path(home) / ".local/share/decoscope";
+}
+
+std::vector<FileEntry> entries_near(const std::string& typed,
+                                    std::string_view ending,
+                                    std::string_view or_ending) {
+  std::error_code error;
+  fs::path folder = typed.empty() ? fs::current_path(error) : fs::path(typed);
+  if (!fs::is_directory(folder, error)) folder = folder.parent_path();
+  if (folder.empty()) folder = ".";
+  std::vector<FileEntry> entries;
+  for (fs::directory_iterator it(folder, fs::directory_options::skip_permission_denied, error), end;
+       it != end && !error && entries.size() < 5000; it.increment(error)) {
+    const std::string name = it->path().filename().string();
+    if (name.starts_with('.')) continue;
+    std::error_code ignored;
+    FileEntry entry{it->path().string(), name, it->is_directory(ignored)};
+    const bool wanted = name.ends_with(ending) || (!or_ending.empty() && name.ends_with(or_ending));
+    if (!entry.is_folder && !wanted) continue;
+    if (entry.is_folder) entry.shown += "/";
+    entries.push_back(std::move(entry));
+  }
+  std::sort(entries.begin(), entries.end(), [](const FileEntry& a, const FileEntry& b) {
+    return std::pair(a.is_folder, a.shown) < std::pair(b.is_folder, b.shown);
+  });
+  if (entries.size() > 200) entries.resize(200);
+  const fs::path up = fs::absolute(folder, error).lexically_normal().parent_path();
+  if (!error) entries.insert(entries.begin(), {up.string(), "../", true});
+  return entries;
+}
+
+std::string export_trace(const engine::Timeline& timeline,
+                         const std::string& path,
+                         engine::TraceOptions options) {
+  options.if_exists = engine::OutputFile::IfExists::NewName;
+  try {
+    const fs::path folder = fs::path(path).parent_path();
+    std::error_code ignored;  // what refuses says so when the file is made
+    if (!folder.empty()) fs::create_directories(folder, ignored);
+    const engine::TraceReport report = engine::export_trace(timeline, path, options);
+    std::string text = "Wrote " + report.path + " and read it again: " + report.summary() + ".";
+    for (const std::string& notice : report.notices) text += "\nNote: " + notice;
+    return text;
+  } catch (const std::exception& error) {
+    return error.what();
+  }
+}
+
+std::string export_tables(const engine::Timeline& timeline, const std::string& path) {
+  const std::string stem = fs::path(path).replace_extension().string();
+  for (const char* end : {"-steps.csv", "-tokens.csv", "-acceptance.csv", "-lanes.csv"}) {
+    std::error_code ignored;
+    if (fs::exists(stem + end, ignored))
+      return stem + end + ": is there already; choose another name";
+  }
+  try {
+    engine::write_tables(timeline, stem);
+    return "Wrote " + stem + "-steps.csv, -tokens.csv, -acceptance.csv, -lanes.csv";
+  } catch (const std::exception& error) {
+    return error.what();
+  }
+}
+
+}  // namespace ui

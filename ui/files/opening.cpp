@@ -1,0 +1,34 @@
+#include "ui/files/opening.h"
+
+#include <chrono>
+#include <thread>
+
+namespace ui {
+namespace {
+
+using namespace std::chrono_literals;
+
+// A reader this far ahead of the window waits for it, so that memory holds the events once.
+constexpr std::size_t kMaxAhead = 50'000;
+
+}  // namespace
+
+Opening::Opening(std::string path)
+    : path_(std::move(path)), reader_(std::async(std::launch::async, [this] {
+        return engine::read_recording(path_, events_, {}, [this](double fraction) {
+          fraction_ = fraction;
+          while (events_.size() > kMaxAhead && !given_up_) std::this_thread::sleep_for(1ms);
+          return !given_up_;
+        });
+      })) {}
+
+Opening::~Opening() {
+  give_up();
+  if (reader_.valid()) reader_.wait();
+}
+
+bool Opening::ended() const {
+  return reader_.wait_for(0s) == std::future_status::ready;
+}
+
+}  // namespace ui

@@ -1,0 +1,103 @@
+#include "ui/files/saving.h"
+
+#include <chrono>
+#include <filesystem>
+#include <thread>
+#include <utility>
+
+#include "engine/event/recording/recorder.h"
+#include "engine/event/recording/recording.h"
+#include "engine/event/timeline/timeline_events.h"
+#include "engine/base/types.h"
+
+namespace ui {
+namespace {
+
+using namespace std::chrono_literals;
+
+// A reader this far ahead of the disk waits for it.
+constexpr std::size_t kMaxAheadBytes = 32u << 20;
+// Nothing is let go on the way: it is the whole that is asked for.
+constexpr std::size_t kMaxPendingBytes = std::size_t{4} << 30;
+
+engine::Error cancelled(const std::string& path) {
+  return engine::Error(engine::ErrorCode::Cancelled, path + ": not saved, as asked");
+}
+
+}  // namespace
+
+// To the file, until given up.
+class Saving::Outlet : public engine::EventSink {
+ public:
+  Outlet(engine::Recorder& recorder, Saving& saving) : recorder_(recorder), saving_(saving) {}
+  void push(engine::Event event) override {
+    if (saving_.given_up_) throw cancelled(saving_.path_);
+    ++n_;
+    if (n_events > 0) saving_.fraction_ = static_cast<double>(n_) / static_cast<double>(n_events);
+    recorder_.push(std::move(event));
+  }
+  bool wait_for_disk() {
+    while (recorder_.recording() && !saving_.given_up_ &&
+           recorder_.n_bytes_pending() > kMaxAheadBytes)
+      std::this_thread::sleep_for(1ms);
+    return !saving_.given_up_;
+  }
+
+  std::int64_t n_events = 0;  // expected; 0: progress is told by someone else
+
+ private:
+  engine::Recorder& recorder_;
+  Saving& saving_;
+  std::int64_t n_ = 0;
+};
+
+Saving::Saving(const engine::Timeline& timeline, std::string path)
+    : path_(std::move(path)), writer_(std::async(std::launch::async, [this, &timeline] {
+        return write([&timeline](Outlet& outlet) {
+          outlet.n_events = timeline.n_events();
+          engine::tell(timeline, outlet);
+        });
+      })) {}
+
+Saving::Saving(std::string source, std::string path)
+    : source_(std::move(source)),
+      path_(std::move(path)),
+      writer_(std::async(std::launch::async, [this] {
+        return write([this](Outlet& outlet) {
+          engine::read_recording(source_, outlet, {}, [&](double fraction) {
+            fraction_ = fraction;
+            return outlet.wait_for_disk();
+          });
+        });
+      })) {}
+
+Saving::~Saving() {
+  if (writer_.valid()) writer_.wait();
+}
+
+bool Saving::ended() const {
+  return writer_.wait_for(0s) == std::future_status::ready;
+}
+
+std::string Saving::write(const std::function<void(Outlet&)>& tell) {
+  engine::Recorder recorder(path_, {.max_pending_payload_bytes = kMaxPendingBytes,
+                                    .max_pending_bytes = kMaxPendingBytes,
+                                    .if_failed = engine::RecorderOptions::IfFailed::Remove});
+  try {
+    Outlet outlet(recorder, *this);
+    tell(outlet);
+    if (given_up_) throw cancelled(path_);
+  } catch (...) {
+    // Of a recording given up half way nothing is left to be taken for the whole.
+    recorder.close();
+    std::error_code ignored;
+    std::filesystem::remove(recorder.path(), ignored);
+    throw;
+  }
+  recorder.close();
+  if (auto trouble = recorder.trouble())
+    throw engine::Error(engine::ErrorCode::Resources, *trouble);
+  return recorder.path();
+}
+
+}  // namespace ui

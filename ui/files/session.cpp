@@ -1,0 +1,69 @@
+#include "ui/files/session.h"
+
+#include "engine/trace/describe.h"
+#include "engine/event/recording/recording.h"
+
+namespace ui {
+
+namespace {
+
+/// Told in an opened recording whose model is not the one loaded. @return  whether it was
+bool compare_weights(Document& opened, const engine::ModelLoaded& live) {
+  engine::Timeline& timeline = opened.timeline;
+  for (const auto& [id, model] : timeline.models()) {
+    const auto sentence =
+        engine::other_weights(model.name, model.weights_hash, live.name, live.weights_hash);
+    if (!sentence) continue;
+    timeline.apply(
+        engine::Notice{timeline.last_event(), engine::Notice::Level::Warning, *sentence});
+    return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+void Session::take(std::vector<engine::Event> events) {
+  for (const engine::Event& event : events) {
+    const auto* model = std::get_if<engine::ModelLoaded>(&event);
+    if (model && opened_) compare_weights(*opened_, *model);
+    live_.timeline.apply(event);
+  }
+}
+
+void Session::open(const std::string& path) {
+  auto document = std::make_unique<Document>();
+  document->source = path;
+  const engine::RecordingReport report = engine::load_recording(path, document->timeline);
+  opened_ = std::move(document);
+  finish(report);
+}
+
+void Session::begin(const std::string& path) {
+  opened_ = std::make_unique<Document>();
+  opened_->source = path;
+}
+
+void Session::grow(const std::vector<engine::Event>& events) {
+  if (!opened_) return;
+  for (const engine::Event& event : events) opened_->timeline.apply(event);
+}
+
+void Session::finish(const engine::RecordingReport& report) {
+  if (!opened_) return;
+  // What could not be read is told beside what could; it is no part of what would be saved again.
+  for (const std::string& notice : report.notices())
+    opened_->timeline.apply(
+        engine::Notice{opened_->timeline.last_event(), engine::Notice::Level::Warning, notice});
+  // The newest first; a target and its draft are both loaded.
+  const auto& live = live_.timeline.models();
+  for (auto model = live.rbegin(); model != live.rend(); ++model)
+    if (compare_weights(*opened_, model->second)) break;
+}
+
+std::unique_ptr<Saving> Session::save(const std::string& path) const {
+  if (shown().source.empty()) return std::make_unique<Saving>(shown().timeline, path);
+  return std::make_unique<Saving>(shown().source, path);
+}
+
+}  // namespace ui

@@ -1,0 +1,136 @@
+#include "ui/files/settings.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cstdlib>
+#include <fstream>
+#include <sstream>
+#include <string_view>
+
+#include "engine/base/output_file.h"
+#include "engine/base/types.h"
+
+namespace ui {
+namespace {
+
+const char* theme_word(ThemeName name) {
+  return name == ThemeName::Light ? "light" : name == ThemeName::Monochrome ? "monochrome" : "dark";
+}
+
+bool take(Settings& s, const std::string& key, const std::string& value) {
+  const auto flag = [&value](bool& to) {
+    to = value == "on";
+    return value == "on" || value == "off";
+  };
+  if (key == "theme") {
+    for (const ThemeName name : {ThemeName::Dark, ThemeName::Light, ThemeName::Monochrome}) {
+      if (value != theme_word(name)) continue;
+      s.theme = name;
+      return true;
+    }
+    return false;
+  }
+  if (key == "scale_percent") {
+    const auto [end, error] =
+        std::from_chars(value.data(), value.data() + value.size(), s.scale_percent);
+    return error == std::errc() && end == value.data() + value.size() && s.scale_percent >= 50 &&
+           s.scale_percent <= 300;
+  }
+  constexpr std::string_view kKey = "key.";
+  if (key.starts_with(kKey)) {
+    const auto chord = chord_of(value);
+    if (chord) s.keys[key.substr(kKey.size())] = *chord;
+    return chord.has_value();
+  }
+  if (key == "marks") return flag(s.marks);
+  if (key == "flowing_text") return flag(s.flowing_text);
+  if (key == "screen") s.screen = value;
+  if (key == "last_folder") s.last_folder = value;
+  if (key == "last_model") s.last_model = value;
+  if (key == "last_training") s.last_training = value;
+  if (key == "recent" && s.recents.size() < 10) s.recents.push_back(value);
+  return true;  // a key of a newer version is no error
+}
+
+std::string trimmed(const std::string& text) {
+  const auto from = text.find_first_not_of(" \t\r");
+  if (from == std::string::npos) return "";
+  return text.substr(from, text.find_last_not_of(" \t\r") - from + 1);
+}
+
+}  // namespace
+
+std::filesystem::path settings_folder() {
+  if (const char* xdg = std::getenv("XDG_CONFIG_HOME"); xdg && *xdg)
+    return std::filesystem::path(xdg) / "decoscope";
+  if (const char* home = std::getenv("HOME"); home && *home)
+    return std::filesystem::path(home) / ".config" / "decoscope";
+  return {};
+}
+
+std::string to_text(const Settings& s) {
+  std::ostringstream out;
+  out << "theme = " << theme_word(s.theme) << "\nscale_percent = " << s.scale_percent
+      << "\nscreen = " << s.screen << "\nmarks = " << (s.marks ? "on" : "off")
+      << "\nflowing_text = " << (s.flowing_text ? "on" : "off")
+      << "\nlast_folder = " << s.last_folder << "\nlast_model = " << s.last_model
+      << "\nlast_training = " << s.last_training << "\n";
+  for (const auto& [name, chord] : s.keys)
+    out << "key." << name << " = " << chord_words(chord) << "\n";
+  for (const std::string& path : s.recents) out << "recent = " << path << "\n";
+  return out.str();
+}
+
+bool from_text(const std::string& text, Settings& settings, std::string& why) {
+  std::istringstream in(text);
+  std::string line;
+  for (int n = 1; std::getline(in, line); ++n) {
+    if (trimmed(line).empty() || trimmed(line)[0] == '#') continue;
+    const auto equals = line.find('=');
+    if (equals != std::string::npos &&
+        take(settings, trimmed(line.substr(0, equals)), trimmed(line.substr(equals + 1))))
+      continue;
+    why = "line " + std::to_string(n) + ": " + line.substr(0, 80);
+    return false;
+  }
+  return true;
+}
+
+Settings load_settings(const std::filesystem::path& folder) {
+  Settings settings;
+  if (folder.empty()) return settings;
+  const auto path = folder / "settings.txt";
+  std::ifstream in(path, std::ios::binary);
+  if (!in) return settings;
+  std::string text(64 * 1024, '\0');
+  in.read(text.data(), static_cast<std::streamsize>(text.size()));
+  text.resize(static_cast<std::size_t>(in.gcount()));
+  std::string why;
+  if (from_text(text, settings, why)) return settings;
+  in.close();
+  std::error_code ignored;
+  std::filesystem::rename(path, folder / "settings.txt.broken", ignored);
+  settings = Settings{};
+  settings.why_set_aside = why;
+  return settings;
+}
+
+std::string save_settings(const Settings& settings, const std::filesystem::path& folder) {
+  if (folder.empty()) return "";
+  std::error_code error;
+  std::filesystem::create_directories(folder, error);
+  try {
+    engine::write_whole_file((folder / "settings.txt").string(), to_text(settings));
+    return "";
+  } catch (const engine::Error& refused) {
+    return refused.what();
+  }
+}
+
+void remember_recent(Settings& settings, const std::string& path) {
+  std::erase(settings.recents, path);
+  settings.recents.insert(settings.recents.begin(), path);
+  if (settings.recents.size() > 10) settings.recents.resize(10);
+}
+
+}  // namespace ui

@@ -1,0 +1,119 @@
+#include "ui/panels/live/block_grid.h"
+
+#include <fmt/format.h>
+
+namespace ui {
+namespace {
+
+struct GridSizes {
+  float label, cell_width, cell_height, row_height;
+};
+
+std::string facts_of_cell(const GridCells& cells,
+                          const GridRow& row,
+                          const GridCell& cell,
+                          int position) {
+  std::string facts =
+      fmt::format("{}\n{}", cells.text(cell.token),
+                  cell.mean == Mean::Prefix ? "proved final before" : look(cell.mean).name);
+  if (cells.where) facts += " \xC2\xB7 " + cells.where(row, position);
+  if (cell.unchanged_for > 0)
+    facts += fmt::format("\nunchanged for {} iterations", cell.unchanged_for);
+  if (cell.mean == Mean::Stationary) facts += "\nhindsight: right early, and it stayed";
+  return facts;
+}
+
+void grid_cell(const GridCells& cells,
+               const GridRow& row,
+               const GridCell& cell,
+               int column,
+               int position,
+               ImVec2 min,
+               ImVec2 max) {
+  ImGui::SetCursorScreenPos(min);
+  ImGui::PushID(column);
+  if (ImGui::InvisibleButton("cell", {max.x - min.x, max.y - min.y}) && cells.clicked)
+    cells.clicked(row, position);
+  if (ImGui::IsItemHovered()) {
+    if (cells.hovered) cells.hovered(row, position);
+    tooltip(facts_of_cell(cells, row, cell, position));
+  }
+  ImGui::PopID();
+  if (cell.hidden) {
+    ImGui::GetWindowDrawList()->AddCircleFilled({(min.x + max.x) / 2, (min.y + max.y) / 2},
+                                                px(1.5f), colour(theme().faint));
+    return;
+  }
+  CellFlags flags;
+  flags.marks = cells.marks;
+  flags.dim = cell.mean == Mean::Prefix;
+  if (cells.select) cells.select(row, position, flags);
+  const std::string unchanged = fmt::format("?{}", cell.unchanged_for);
+  if (cell.mean == Mean::Guess && cell.unchanged_for > 1) flags.mark = unchanged.c_str();
+  token_cell(ImGui::GetWindowDrawList(), min, max, cells.text(cell.token), cell.mean, flags);
+}
+
+void grid_stairs(const Grid& grid, ImVec2 at, const GridSizes& s) {
+  ImDrawList* list = ImGui::GetWindowDrawList();
+  const auto x_of = [&](int column) { return at.x + s.label + column * s.cell_width - px(1.5f); };
+  for (std::size_t r = 0; r < grid.rows.size(); ++r) {
+    const float y = at.y + r * s.row_height, below = y + s.row_height;
+    const float x = x_of(grid.rows[r].final_column);
+    list->AddLine({x, y}, {x, below}, colour(theme().bright), px(2));
+    if (r + 1 < grid.rows.size())
+      list->AddLine({x, below}, {x_of(grid.rows[r + 1].final_column), below},
+                    colour(theme().bright), px(2));
+    if (!grid.hindsight || grid.rows[r].correct_column <= grid.rows[r].final_column) continue;
+    const float dotted = x_of(grid.rows[r].correct_column);
+    for (float d = y; d < below; d += px(5))
+      list->AddLine({dotted, d}, {dotted, d + px(2)}, colour(look(Mean::Stationary).fill),
+                    px(1.5f));
+  }
+}
+
+void fast_forward_bracket(const GridRow& row, ImVec2 at, const GridSizes& s) {
+  if (row.n_proved < 2) return;
+  ImDrawList* list = ImGui::GetWindowDrawList();
+  const float from = at.x + s.label + (row.final_column - row.n_proved) * s.cell_width;
+  const float to = at.x + s.label + row.final_column * s.cell_width - px(4);
+  const float y = at.y + s.cell_height + px(1.5f);
+  list->AddLine({from, y}, {to, y}, colour(theme().bright), px(1));
+  list->AddLine({from, y - px(3)}, {from, y}, colour(theme().bright), px(1));
+  list->AddLine({to, y - px(3)}, {to, y}, colour(theme().bright), px(1));
+}
+
+}  // namespace
+
+void draw_block_grid(const Grid& grid, const GridCells& cells) {
+  const GridSizes s{px(34), px(66), px(22), px(28)};
+  const ImVec2 at = ImGui::GetCursorScreenPos();
+  const float left = ImGui::GetWindowPos().x, right = left + ImGui::GetWindowSize().x;
+  ImDrawList* list = ImGui::GetWindowDrawList();
+  for (std::size_t r = 0; r < grid.rows.size(); ++r) {
+    const GridRow& row = grid.rows[r];
+    const float y = at.y + r * s.row_height + px(3);
+    list->AddText(fonts().mono, px(13.5f), {at.x, y + px(4)}, colour(theme().dim),
+                  fmt::format("{}", row.iteration).c_str());
+    ImGui::PushID(static_cast<int>(r));
+    float end = at.x + s.label;
+    for (std::size_t i = 0; i < row.cells.size(); ++i) {
+      const int column = row.first_column + static_cast<int>(i);
+      const float x = at.x + s.label + column * s.cell_width;
+      end = x + s.cell_width;
+      if (x + s.cell_width < left || x > right) continue;
+      grid_cell(cells, row, row.cells[i], column, grid.first_position + column, {x, y},
+                {x + s.cell_width - px(3), y + s.cell_height});
+    }
+    ImGui::PopID();
+    fast_forward_bracket(row, {at.x, y}, s);
+    if (row.n_proved > 0)
+      list->AddText(nullptr, px(13), {end + px(4), y + px(4)}, colour(theme().dim),
+                    fmt::format("+{}", row.n_proved).c_str());
+  }
+  grid_stairs(grid, at, s);
+  ImGui::SetCursorScreenPos(at);
+  ImGui::Dummy(
+      {s.label + (grid.n_columns + 1) * s.cell_width, grid.rows.size() * s.row_height + px(6)});
+}
+
+}  // namespace ui

@@ -1,0 +1,87 @@
+#include "ui/panels/live/difference.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "ui/widgets/draw.h"
+#include "ui/shell/legend.h"
+#include "ui/prepare/tokens/difference.h"
+
+namespace ui {
+namespace {
+
+std::vector<LaneFigures> figures_of(Context& context) {
+  std::vector<LaneFigures> lanes;
+  for (const engine::RunRecord* run : context.shown_runs()) {
+    lanes.push_back(
+        lane_figures(context.prepared.numbers(context.timeline, *run, context.n_steps(*run)), *run,
+                     context.prepared.times(*run), context.n_steps(*run)));
+    lanes.back().letter = std::string(1, context.letter_of(*run));
+    if (const std::string* given = context.given_name(*run)) lanes.back().decoder = *given;
+  }
+  return lanes;
+}
+
+std::string why_no_difference(const Context& context) {
+  return context.shown_runs().empty() ? "The lanes' numbers will stand here side by side." : "";
+}
+
+void draw_difference(Context& context) {
+  const auto lanes = figures_of(context);
+  const int n = static_cast<int>(lanes.size());
+  // Close rows: the sentence and the buttons below are seen without scrolling.
+  ImGui::PushStyleVar(ImGuiStyleVar_CellPadding, ImVec2(px(6), px(1.5f)));
+  if (ImGui::BeginTable("difference", n + 1, ImGuiTableFlags_BordersInnerH)) {
+    ImGui::TableSetupColumn("", ImGuiTableColumnFlags_WidthStretch, 2.2f);
+    for (int i = 0; i < n; ++i) ImGui::TableSetupColumn("", ImGuiTableColumnFlags_WidthStretch, 1);
+    const auto right = [](const std::string& text, Rgb rgb) {
+      ImGui::SetCursorPosX(std::max(ImGui::GetCursorPosX(),
+                                    ImGui::GetCursorPosX() + ImGui::GetContentRegionAvail().x -
+                                        ImGui::CalcTextSize(text.c_str()).x));
+      words(text, rgb);
+    };
+    ImGui::TableNextRow();
+    ImGui::TableNextColumn();
+    for (const LaneFigures& lane : lanes) {
+      ImGui::TableNextColumn();
+      right(lane.letter, theme().dim);
+    }
+    for (std::size_t row = 0; row < kDifferenceRows.size(); ++row) {
+      ImGui::TableNextRow();
+      ImGui::TableNextColumn();
+      words(kDifferenceRows[row].label, theme().dim);
+      if (ImGui::IsItemHovered()) tooltip(kDifferenceRows[row].formula);
+      truth_sign(kDifferenceRows[row].truth);
+      ImGui::PushFont(fonts().bold, kTextSize);
+      for (const LaneFigures& lane : lanes) {
+        ImGui::TableNextColumn();
+        right(lane.values[row], theme().bright);
+      }
+      ImGui::PopFont();
+    }
+    ImGui::EndTable();
+  }
+  ImGui::PopStyleVar();
+  ImGui::Dummy({1, px(2)});
+  ImGui::PushStyleColor(ImGuiCol_ChildBg, colour(theme().field));
+  ImGui::BeginChild("how", {0, 0},
+                    ImGuiChildFlags_AutoResizeY | ImGuiChildFlags_AlwaysUseWindowPadding);
+  wrapped(how_measured(context.timeline, context.shown_runs()), theme().dim);
+  ImGui::EndChild();
+  ImGui::PopStyleColor();
+  if (button("Export trace")) context.requests.export_trace = true;
+  ImGui::SameLine();
+  if (button("Copy table")) context.requests.copy = as_markdown(lanes);
+}
+
+void draw_difference_head(Context&) {
+  legend_word("?###marks_difference", {});  // the letters behind figures
+}
+
+}  // namespace
+
+const Panel kDifferencePanel{"difference", "Difference", why_no_difference, draw_difference,
+                             draw_difference_head};
+
+}  // namespace ui

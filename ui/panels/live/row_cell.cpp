@@ -1,0 +1,42 @@
+#include "ui/panels/live/row_cell.h"
+
+#include <fmt/format.h>
+
+#include "ui/widgets/draw.h"
+#include "ui/prepare/tokens/row_origin.h"
+#include "ui/prepare/tokens/token_tree.h"
+
+namespace ui {
+
+void row_cell(Context& context,
+              const engine::RunRecord& run,
+              const engine::StepRecord& step,
+              int row,
+              Mean mean,
+              float width) {
+  const std::string text = cell_text(context.timeline, run, step.drafted.tree.token[row]);
+  const ImVec2 min = ImGui::GetCursorScreenPos(), max{min.x + width, min.y + px(23)};
+  const Place place{run.id(), step.begun.step, -1, row};
+  ImGui::PushID(row);
+  if (ImGui::InvisibleButton("row", {max.x - min.x, max.y - min.y})) context.click(place);
+  if (ImGui::IsItemHovered()) {
+    context.selection.hover(place);
+    std::string facts = fmt::format("{}\n{} \xC2\xB7 row {} of step {}", text, look(mean).name, row,
+                                    step.begun.step);
+    const engine::RowTag tag = step.drafted.tree.tag[row];
+    if (tag.kind == engine::RowTag::Kind::Draft) facts += "\n" + row_origin(tag, asks_heads(run));
+    const float q = told_at(step.drafted.q, row), p = told_at(step.verified.p, row);
+    if (q >= 0 && row > 0) facts += fmt::format("\nq {:.3f}", q);
+    if (p >= 0) facts += fmt::format("\np {:.3f}", p);
+    tooltip(facts);
+  }
+  ImGui::PopID();
+  CellFlags flags;
+  flags.marks = context.settings.marks;
+  flags.dim = mean == Mean::Prefix;
+  flags.lit = context.selection.lights_row(run.id(), place.step, row);
+  flags.locked = context.selection.locked == place;
+  token_cell(ImGui::GetWindowDrawList(), min, max, text, mean, flags);
+}
+
+}  // namespace ui

@@ -1,0 +1,223 @@
+#include "ui/panels/live/text_view.h"
+
+#include <algorithm>
+#include <cmath>
+#include <span>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "ui/widgets/draw.h"
+
+namespace ui {
+namespace {
+
+constexpr std::size_t kMaxCells = 4096;
+
+// The lens's colour of a committed cell; nothing where the lens says nothing.
+std::optional<Rgb> lens_colour(const Context& context,
+                               const engine::RunRecord& run,
+                               const TextCell& cell,
+                               double top_cost,
+                               engine::StepId newest) {
+  if (!cell.committed || cell.step < 0) return std::nullopt;
+  switch (context.view.lens) {
+    case Lens::Standing:
+      return std::nullopt;
+    case Lens::Probability:
+      return viridis(std::exp(static_cast<double>(cell.logp)));
+    case Lens::Age:
+      return viridis(std::min(1.0, (newest - cell.step) / 20.0));
+    case Lens::Cost:
+      return plasma(top_cost > 0 ? cell.cost_ns / top_cost : 0);
+    case Lens::Origin:
+      return cell.origin == Mean::Prefix ? theme().button_hot : fill_of(cell.origin);
+    case Lens::Agreement: {
+      if (!run.agreement) return theme().button;
+      const int index = cell.position - run.tokens.front().pos;
+      const int bad = run.agreement->first_difference;
+      if (index >= run.agreement->n_compared && bad < 0) return theme().button;
+      return bad >= 0 && index >= bad ? fill_of(Mean::Rejected) : fill_of(Mean::Accepted);
+    }
+  }
+  return std::nullopt;
+}
+
+void cell_tooltip(const Context& context, const engine::RunRecord& run, const TextCell& cell) {
+  if (!ImGui::BeginTooltip()) return;
+  ImGui::PushFont(fonts().mono, kMonoSize);
+  words(cell.text, theme().bright);
+  ImGui::PopFont();
+  if (cell.step < 0) {
+    words(fmt::format("prompt{} \xC2\xB7 position {} \xC2\xB7 token {}",
+                      cell.mean == Mean::Approximate ? ", approximate" : "", cell.position,
+                      cell.token),
+          theme().dim);
+  } else {
+    words(fmt::format("{} \xC2\xB7 step {} \xC2\xB7 position {} \xC2\xB7 token {}",
+                      look(cell.mean).name, cell.step, cell.position, cell.token),
+          theme().text);
+    if (cell.has_logp)
+      words(fmt::format("p {:.3f} \xC2\xB7 {} a token of its step", std::exp(cell.logp),
+                        short_time(cell.cost_ns)),
+            theme().dim);
+    if (cell.origin != Mean::Prefix)
+      words(fmt::format("proposed as: {}", look(cell.origin).name), theme().dim);
+  }
+  if (cell.diverged && run.agreement)
+    words("Plain decoding has here: " + cell_text(context.timeline, run, run.agreement->expected),
+          theme().bad);
+  ImGui::EndTooltip();
+}
+
+Place place_of(const engine::RunRecord& run, const TextCell& cell) {
+  return {run.id(), cell.step, cell.position, cell.row};
+}
+
+void click_cell(Context& context,
+                const engine::RunRecord& run,
+                std::span<const TextCell> cells,
+                std::size_t i) {
+  std::vector<Place> in_order;
+  in_order.reserve(cells.size());
+  for (const TextCell& cell : cells) in_order.push_back(place_of(run, cell));
+  context.click(in_order[i], in_order);
+}
+
+void draw_cell(Context& context,
+               const engine::RunRecord& run,
+               std::span<const TextCell> cells,
+               std::size_t i,
+               ImVec2 min,
+               ImVec2 max,
+               double top_cost,
+               engine::StepId newest) {
+  const TextCell& cell = cells[i];
+  const Place place = place_of(run, cell);
+  ImGui::SetCursorScreenPos(min);
+  ImGui::PushID(cell.position * 2 + (cell.committed ? 0 : 1));
+  if (ImGui::InvisibleButton("cell", {std::max(1.0f, max.x - min.x), max.y - min.y}))
+    click_cell(context, run, cells, i);
+  if (ImGui::IsItemHovered()) {
+    context.selection.hover(place);
+    cell_tooltip(context, run, cell);
+  }
+  ImGui::PopID();
+  CellFlags flags;
+  const bool own =
+      cell.committed || context.selection.shown().row == cell.row || context.selection.several();
+  flags.lit = own && (context.selection.lights_position(run.id(), cell.position) ||
+                      (context.selection.shown().position < 0 &&
+                       context.selection.lights_step(run.id(), cell.step)));
+  flags.locked = own && context.selection.locks_position(run.id(), cell.position);
+  flags.marks = context.settings.marks && max.x - min.x > px(12);
+  flags.diverged = cell.diverged;
+  if (cell.mean == Mean::Accepted) flags.origin = cell.origin;
+  const auto lens = lens_colour(context, run, cell, top_cost, newest);
+  if (lens) flags.lens_fill = &*lens;
+  token_cell(ImGui::GetWindowDrawList(), min, max, cell.text, cell.mean, flags);
+}
+
+// A thin bar at the end of what is committed, and brackets round the block being refined.
+void draw_edges(const TextEdges& edges,
+                std::span<const TextCell> cells,
+                std::span<const CellBox> boxes,
+                ImVec2 at,
+                float line_height,
+                float cell_height) {
+  if (cells.empty()) return;
+  ImDrawList* list = ImGui::GetWindowDrawList();
+  const auto index_of = [&](int position) {
+    return static_cast<std::size_t>(
+        std::ranges::lower_bound(cells, position, {}, &TextCell::position) - cells.begin());
+  };
+  // Left of a cell, or right of it.
+  const auto corner = [&](std::size_t i, bool right) {
+    const CellBox& box = boxes[i];
+    return ImVec2{at.x + px(1) + box.x + (right ? box.width + px(2) : 0),
+                  at.y + px(1) + static_cast<float>(box.line) * line_height};
+  };
+  const auto bar = [&](ImVec2 top, float tick, Rgb rgb) {
+    text_bar(list, top, top.y + cell_height + px(2), tick, rgb);
+  };
+  if (edges.block_first >= 0) {
+    const std::size_t first = index_of(edges.block_first), last = index_of(edges.block_last);
+    if (first < cells.size()) bar(corner(first, false), px(5), edge_on(theme(), look(Mean::Guess)));
+    if (last < cells.size()) bar(corner(last, true), -px(5), edge_on(theme(), look(Mean::Guess)));
+  }
+  const std::size_t next = index_of(edges.caret);
+  ImVec2 caret = next < cells.size() ? corner(next, false) : corner(cells.size() - 1, true);
+  caret.y -= px(2);
+  text_bar(list, caret, caret.y + cell_height + px(6), 0, theme().bright);
+}
+
+double costliest(const std::vector<TextCell>& cells) {
+  double top = 0;
+  for (const TextCell& cell : cells) top = std::max(top, cell.cost_ns);
+  return top;
+}
+
+}  // namespace
+
+namespace {
+
+// Follows the answer's end: a frame after it changed, when the new height is known.
+void scroll_to_end(std::size_t n_cells) {
+  int* seen = ImGui::GetStateStorage()->GetIntRef(ImGui::GetID("n_cells"), -1);
+  const int now = static_cast<int>(n_cells);
+  if (*seen == now && ImGui::GetScrollY() < ImGui::GetScrollMaxY() - 1) {
+    int* tried = ImGui::GetStateStorage()->GetIntRef(ImGui::GetID("tried"), -1);
+    if (*tried == now) return;  // since then someone scrolled away
+    *tried = now;
+  }
+  *seen = now;
+  ImGui::SetScrollHereY(1.0f);
+}
+
+}  // namespace
+
+void draw_token_text(Context& context,
+                     const engine::RunRecord& run,
+                     bool flowing,
+                     bool with_prompt) {
+  const std::size_t n_steps = context.n_steps(run);
+  const auto& all = context.prepared.cells(context.timeline, run, n_steps, context.live(run));
+  const std::size_t first =
+      with_prompt ? 0 : std::min(all.size(), run.started.prompt_tokens.size());
+  const std::span cells = std::span(all).subspan(first);
+  CellMetrics metrics;
+  ImGui::PushFont(fonts().mono, kMonoSize);
+  metrics.character = ImGui::CalcTextSize("0").x;
+  ImGui::PopFont();
+  metrics.padding = px(10);
+  metrics.mark = px(kMarkSize) * 0.5f + px(1);
+  metrics.gap = px(2);
+  const auto& boxes = context.prepared.boxes(run, first, ImGui::GetContentRegionAvail().x - px(4),
+                                             metrics, flowing);
+  const float line_height = flowing ? px(22) : px(29), cell_height = flowing ? px(20) : px(24);
+  const ImVec2 at = ImGui::GetCursorScreenPos();
+  const float top = ImGui::GetWindowPos().y, bottom = top + ImGui::GetWindowSize().y;
+  const double top_cost = context.view.lens == Lens::Cost ? costliest(all) : 0;
+  const engine::StepId newest = n_steps > 0 ? run.steps[n_steps - 1].begun.step : 0;
+  std::size_t n_drawn = 0;
+  const int first_line = std::max(0, static_cast<int>((top - at.y) / line_height) - 1);
+  auto i = static_cast<std::size_t>(
+      std::partition_point(boxes.begin(), boxes.end(),
+                           [first_line](const CellBox& b) { return b.line < first_line; }) -
+      boxes.begin());
+  for (; i < cells.size() && n_drawn < kMaxCells; ++i) {
+    const ImVec2 min{at.x + boxes[i].x + px(2), at.y + boxes[i].line * line_height + px(2)};
+    if (min.y > bottom) break;
+    draw_cell(context, run, cells, i, min, {min.x + boxes[i].width, min.y + cell_height}, top_cost,
+              newest);
+    ++n_drawn;
+  }
+  draw_edges(text_edges(run, n_steps, context.live(run)), cells, boxes, at, line_height,
+             cell_height);
+  const int n_lines = boxes.empty() ? 0 : boxes.back().line + 1;
+  ImGui::SetCursorScreenPos(at);
+  ImGui::Dummy({1, n_lines * line_height + px(4)});
+  if (context.playhead.follows()) scroll_to_end(cells.size());
+}
+
+}  // namespace ui

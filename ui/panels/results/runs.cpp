@@ -1,0 +1,240 @@
+#include "ui/panels/results/runs.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "engine/trace/describe.h"
+#include "ui/widgets/draw.h"
+#include "ui/prepare/failure_words.h"
+#include "ui/prepare/recorded_setup.h"
+#include "ui/prepare/search_part.h"
+#include "ui/prepare/status.h"
+#include "ui/prepare/use_again.h"
+
+namespace ui {
+namespace {
+
+constexpr std::size_t kMaxCompared = 4;
+
+std::string result_of(const engine::RunRecord& run) {
+  if (run.failed) return "failed";
+  const double speed = run.tokens_per_second();
+  const std::string tokens = speed > 0 ? short_number(speed) + " tok/s" : "-";
+  if (!run.finished) return "live " + tokens;
+  return run.finished->stop_reason == "stopped" ? "stopped " + tokens : tokens;
+}
+
+// Two models of one name may hold other weights; their hash tells them apart.
+std::string weights_of(const Context& context, const engine::RunRecord& run) {
+  const engine::ModelLoaded* model = context.timeline.model(run.started.model);
+  if (!model) return "";
+  return "weights " + (model->weights_hash.empty() ? "without a hash" : model->weights_hash);
+}
+
+std::string draft_of(const Context& context, const engine::RunRecord& run) {
+  const engine::ModelLoaded* draft = context.timeline.model(run.started.draft);
+  if (!draft) return "";
+  return fmt::format("drafts by {}, weights {}", draft->name,
+                     draft->weights_hash.empty() ? "without a hash" : draft->weights_hash);
+}
+
+// What the list calls it: of the many runs of a search, what each of them writes too.
+std::string row_name(const Context& context, const engine::RunRecord& run) {
+  const std::string part = part_of_search(context.timeline.searches(), run.started);
+  const std::string name = context.name_of(run);
+  return part.empty() || context.given_name(run) ? name : name + " \xC2\xB7 " + part;
+}
+
+std::string facts_of(const Context& context, const engine::RunRecord& run) {
+  const engine::RunStarted& s = run.started;
+  const std::string* given = context.given_name(run);
+  std::string text = given ? *given + "\n" : "";
+  text += fmt::format("run {}: {}", run.id(), s.decoder);
+  if (const engine::ModelLoaded* m = context.timeline.model(s.model))
+    text += fmt::format(" on {} at {}, {}, {}\n{}", m->name, m->scale, m->dtype, m->device,
+                        weights_of(context, run));
+  if (const std::string draft = draft_of(context, run); !draft.empty()) text += "\n" + draft;
+  const std::string part = part_of_search(context.timeline.searches(), s);
+  if (!s.prompt_id.empty())
+    text += fmt::format("\nprompt {}{}", s.prompt_id, part.empty() ? "" : " (" + part + ")");
+  text += fmt::format("\nseed {}, temperature {}, {} tokens at most", s.seed, s.temperature,
+                      s.max_tokens);
+  for (const auto& [name, value] : s.options)
+    text += fmt::format("\n{} = {}", name, value_words(context.catalog, s.decoder, name, value));
+  if (run.finished)
+    text += fmt::format("\n{} tokens in {} steps, ended by {}", run.finished->n_tokens,
+                        run.finished->n_steps, engine::ended_by(*run.finished));
+  if (run.failed) text += "\n" + in_window(run.failed->message);
+  return text;
+}
+
+std::string why_no_runs(const Context& context) {
+  return context.timeline.runs().empty() && context.source.empty() &&
+                 context.settings.recents.empty()
+             ? "Runs of this session and opened recordings are listed here."
+             : "";
+}
+
+void begin_to_rename(Context& context, const engine::RunRecord& run) {
+  context.view.renaming = run.id();
+  context.view.renaming_begins = true;
+  context.view.new_name = context.name_of(run);
+}
+
+// In place of the row, until Enter or a click elsewhere takes the name and Esc leaves the old one.
+void name_field(Context& context, const engine::RunRecord& run) {
+  ViewState& view = context.view;
+  if (view.renaming_begins) ImGui::SetKeyboardFocusHere();
+  ImGui::SetNextItemWidth(-FLT_MIN);
+  text_line("##name", "a name for this run", view.new_name, ImGuiInputTextFlags_AutoSelectAll);
+  const bool begins = std::exchange(view.renaming_begins, false);
+  if (begins || !ImGui::IsItemDeactivated()) return;
+  const std::string name(view.new_name.c_str());
+  if (name.empty() || name == name_of(run))
+    view.run_names.erase(run.id());
+  else if (ImGui::IsItemDeactivatedAfterEdit())
+    view.run_names[run.id()] = name;
+  view.renaming = 0;
+}
+
+// Ctrl+click: marks runs to be compared; the one shown is the first of them.
+void mark_to_compare(Context& context, engine::RunId run) {
+  std::vector<engine::RunId>& marked = context.view.marked_runs;
+  if (std::erase(marked, run) > 0) return;
+  const engine::RunId shown = context.selection.run;
+  if (marked.empty() && shown != 0 && shown != run) marked.push_back(shown);
+  if (marked.size() == kMaxCompared) {
+    context.requests.say = fmt::format("{} runs stand side by side at most.", kMaxCompared);
+    return;
+  }
+  marked.push_back(run);
+}
+
+void show_run(Context& context, const engine::RunRecord& run) {
+  Selection& selection = context.selection;
+  selection.run = run.id();
+  const auto& compared = selection.compared;
+  const bool is_there = std::find(compared.begin(), compared.end(), run.id()) != compared.end();
+  if (run.started.race && !is_there) {
+    selection.race = run.started.race;
+    selection.compared.clear();
+  }
+  context.view.marked_runs.clear();
+  context.view.t0 = context.view.t1 = 0;
+}
+
+void run_menu(Context& context, const engine::RunRecord& run) {
+  if (!ImGui::BeginPopupContextItem("menu")) return;
+  if (ImGui::MenuItem("Use these settings again"))
+    use_again(context.form, context.catalog, context.timeline, run);
+  if (ImGui::MenuItem("Rename")) begin_to_rename(context, run);
+  const auto& marked = context.view.marked_runs;
+  const bool is_marked = std::find(marked.begin(), marked.end(), run.id()) != marked.end();
+  if (ImGui::MenuItem("Compare", "Ctrl+click", is_marked)) mark_to_compare(context, run.id());
+  if (ImGui::MenuItem("Copy what it was")) context.requests.copy = facts_of(context, run);
+  ImGui::EndPopup();
+}
+
+void run_row(Context& context, const engine::RunRecord& run) {
+  ImGui::PushID(static_cast<int>(run.id()));
+  if (context.view.renaming == run.id()) {
+    name_field(context, run);
+    ImGui::PopID();
+    return;
+  }
+  const bool chosen = context.selection.run == run.id();
+  const auto& marked = context.view.marked_runs;
+  const auto mark = std::find(marked.begin(), marked.end(), run.id());
+  const ImVec2 at = ImGui::GetCursorPos();
+  if (ImGui::Selectable("##run", chosen || mark != marked.end(), ImGuiSelectableFlags_AllowOverlap,
+                        {0, px(22)})) {
+    if (ImGui::GetIO().KeyCtrl)
+      mark_to_compare(context, run.id());
+    else
+      show_run(context, run);
+  }
+  if (ImGui::IsItemHovered()) tooltip(facts_of(context, run));
+  const std::string name = ImGui::IsItemVisible() ? row_name(context, run) : "";
+  run_menu(context, run);
+  ImGui::SetCursorPos({at.x + px(4), at.y + px(2)});
+  const std::string place =
+      mark == marked.end() ? ""
+                           : fmt::format("[{}] ", static_cast<char>('A' + (mark - marked.begin())));
+  const std::string result = result_of(run);
+  ImGui::PushFont(fonts().bold, kTextSize);
+  const float end = right_edge() - ImGui::CalcTextSize(result.c_str()).x;
+  ImGui::PopFont();
+  // The whole name is in the row's tooltip.
+  words(elided(place + name, end - px(12) - ImGui::GetCursorPosX()),
+        chosen ? theme().bright : theme().text);
+  ImGui::SameLine(end);
+  ImGui::PushFont(fonts().bold, kTextSize);
+  words(result, run.failed ? theme().bad : theme().bright);
+  ImGui::PopFont();
+  if (chosen && !context.compare) {
+    ImGui::Indent(px(4));
+    ImGui::PushFont(nullptr, kSmallSize);
+    words_within(weights_of(context, run), theme().dim, ImGui::GetContentRegionAvail().x);
+    if (const std::string draft = draft_of(context, run); !draft.empty())
+      words_within(draft, theme().dim, ImGui::GetContentRegionAvail().x);
+    ImGui::PopFont();
+    ImGui::Unindent(px(4));
+  }
+  ImGui::PopID();
+}
+
+// Opened or saved before, newest first; the one that is shown stands above already.
+void recordings_on_disk(Context& context) {
+  const auto& recents = context.settings.recents;
+  const auto is_shown = [&](const std::string& path) { return path == context.source; };
+  if (std::ranges::all_of(recents, is_shown)) return;
+  ImGui::Dummy({1, px(2)});
+  small_label("recordings on disk");
+  for (const std::string& path : recents) {
+    if (is_shown(path)) continue;
+    const std::string name = std::filesystem::path(path).filename().string();
+    ImGui::PushID(path.c_str());
+    const std::string label = elided(name, ImGui::GetContentRegionAvail().x) + "###recording";
+    if (ImGui::Selectable(label.c_str())) context.requests.open = path;
+    if (ImGui::IsItemHovered()) tooltip("Click: open " + path);
+    ImGui::PopID();
+  }
+}
+
+void draw_runs(Context& context) {
+  if (!context.source.empty()) {
+    ImGui::AlignTextToFramePadding();
+    words(elided(std::filesystem::path(context.source).filename().string(),
+                 ImGui::GetContentRegionAvail().x),
+          theme().text);
+    if (ImGui::IsItemHovered()) tooltip("opened recording: " + context.source);
+    if (link("Back to this session")) context.requests.show_live_session = true;
+    ImGui::Dummy({1, px(2)});
+  }
+  for (const engine::RunRecord& run : context.timeline.runs()) run_row(context, run);
+  recordings_on_disk(context);
+}
+
+void draw_runs_head(Context& context) {
+  const std::vector<engine::RunId>& marked = context.view.marked_runs;
+  if (!marked.empty()) {
+    if (button("Compare###compare", true, marked.size() >= 2,
+               "side by side, those marked; Ctrl+click marks another")) {
+      context.selection.compared = marked;
+      context.view.marked_runs.clear();
+      context.requests.screen = "compare";
+    }
+    ImGui::SameLine();
+  }
+  if (button("Open...")) context.requests.open = "";
+}
+
+}  // namespace
+
+const Panel kRunsPanel{"runs", "Runs", why_no_runs, draw_runs, draw_runs_head};
+
+}  // namespace ui

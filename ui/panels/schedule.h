@@ -1,9 +1,0 @@
-// SEED's schedule: who drafts, who waits, whom the target judges, of all runs that took part
-// together, on one wall clock; and who stands in the queue.
-#pragma once
-
-#include "ui/panel.h"
-
-namespace ui {
-extern const Panel kSchedulePanel;
-}

@@ -1,0 +1,530 @@
+#include "ui/panels/setup/setup.h"
+
+#include <algorithm>
+#include <array>
+#include <cstdlib>
+#include <map>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "engine/event/reasoning_bounds.h"
+#include "engine/event/run_rules.h"
+#include "ui/widgets/draw.h"
+#include "ui/panels/setup/setup_model.h"
+#include "ui/panels/setup/setup_rows.h"
+#include "ui/prepare/recorded_setup.h"
+#include "ui/prepare/use_again.h"
+
+namespace ui {
+namespace {
+
+namespace bounds = engine::reasoning;
+
+void gap() {
+  ImGui::Dummy({1, px(5)});
+}
+
+void decoder_choice(Context& context, LaneForm& lane, const char* id) {
+  const CatalogDecoder* now = context.catalog.decoder(lane.decoder);
+  ImGui::SetNextItemWidth(-FLT_MIN);
+  ImGui::PushFont(fonts().bold, kTextSize);
+  const bool open = ImGui::BeginCombo(id, now ? now->title.c_str() : "choose");
+  ImGui::PopFont();
+  if (!open) {
+    if (now && ImGui::IsItemHovered())
+      tooltip(now->summary + (now->reference.empty() ? "" : "\n" + now->reference));
+    return;
+  }
+  for (const CatalogDecoder& decoder : context.catalog.decoders) {
+    const std::string why = why_unavailable(decoder, context.form, context.catalog);
+    ImGui::BeginDisabled(!why.empty());
+    if (ImGui::Selectable(decoder.title.c_str(), decoder.name == lane.decoder)) {
+      LaneForm chosen = lane_with(context.catalog, decoder.name);
+      chosen.model = lane.model;
+      lane = std::move(chosen);
+    }
+    ImGui::EndDisabled();
+    if (ImGui::IsItemHovered(ImGuiHoveredFlags_AllowWhenDisabled))
+      tooltip(why.empty() ? decoder.summary : why);
+  }
+  ImGui::EndCombo();
+}
+
+/// @param one_text  a run is one: options of a schedule have nothing to do
+void options_of(Context& context, LaneForm& lane, bool one_text = true) {
+  const CatalogDecoder* info = context.catalog.decoder(lane.decoder);
+  if (!info) return;
+  for (const CatalogOption& option : info->options) {
+    const auto idle = info->idle_options.find(option.name);
+    const bool is_idle = one_text && idle != info->idle_options.end();
+    option_row(lane, context.catalog, option, is_idle ? idle->second : "");
+  }
+  if (info->options.empty()) words("no options", theme().dim);
+}
+
+void lane_model_row(Context& context, LaneForm& lane) {
+  row_label("model", "the lane's own, where lanes of two models are to be seen side by side");
+  const std::string shared = "the race's, " + context.form.model;
+  if (!ImGui::BeginCombo("##lane_model", lane.model.empty() ? shared.c_str() : lane.model.c_str()))
+    return;
+  if (ImGui::Selectable(shared.c_str(), lane.model.empty())) lane.model.clear();
+  for (const CatalogModel& model : context.catalog.models) {
+    ImGui::BeginDisabled(!model.unavailable.empty());
+    if (ImGui::Selectable(model.name.c_str(), model.name == lane.model)) lane.model = model.name;
+    ImGui::EndDisabled();
+    if (ImGui::IsItemHovered(ImGuiHoveredFlags_AllowWhenDisabled))
+      tooltip(model.unavailable.empty() ? model.summary + "\n" + model.path : model.unavailable);
+  }
+  ImGui::EndCombo();
+}
+
+// Lanes that show what a training has changed, in one press.
+void before_and_after_part(Context& context) {
+  const auto pair = consistency_pair(context.form, context.catalog);
+  if (!pair) return;
+  if (link("Before and after consistency training"))
+    choose_before_and_after(context.form, context.catalog, *pair);
+  if (ImGui::IsItemHovered())
+    tooltip("Jacobi and plain decoding by " + pair->before + " and by " + pair->after +
+            ", which was made of it.");
+}
+
+void lane_forms(Context& context) {
+  auto& lanes = context.form.lanes;
+  int removed = -1;
+  before_and_after_part(context);
+  for (std::size_t i = 0; i < lanes.size(); ++i) {
+    ImGui::PushID(static_cast<int>(i));
+    const CatalogDecoder* info = context.catalog.decoder(lanes[i].decoder);
+    const std::string title =
+        fmt::format("{}  {}{}###lane", static_cast<char>('A' + i), info ? info->title : "choose",
+                    lanes[i].model.empty() ? "" : ", " + lanes[i].model);
+    if (ImGui::CollapsingHeader(title.c_str())) {
+      decoder_choice(context, lanes[i], "##decoder");
+      options_of(context, lanes[i]);
+      lane_model_row(context, lanes[i]);
+      if (lanes.size() > 2 && link("Remove this lane")) removed = static_cast<int>(i);
+    }
+    ImGui::PopID();
+  }
+  if (removed >= 0) lanes.erase(lanes.begin() + removed);
+  if (lanes.size() < engine::kMaxLanes && button("Add lane") && !context.catalog.decoders.empty())
+    lanes.push_back(lane_with(context.catalog, context.catalog.decoders.front().name));
+}
+
+struct ModeName {
+  SetupMode mode;
+  const char *whole, *shortened, *id, *help;
+};
+constexpr std::array<ModeName, 3> kModes{
+    {{SetupMode::Prompt, "One prompt", "Prompt", "###mode_prompt",
+      "One prompt: its answer, by one decoder."},
+     {SetupMode::Chain, "Chain of thought", "Chain", "###mode_chain",
+      "Chain of thought: questions of a task, each answered behind a rationale, and scored."},
+     {SetupMode::Tree, "Tree of thoughts", "Tree", "###mode_tree",
+      "Tree of thoughts: questions of a task, each searched level by level; several thoughts are "
+      "written and valued, and the best go on."}}};
+
+// Why Run cannot start this here; empty: it can.
+std::string why_no_mode(SetupMode mode, const Context& context) {
+  if (mode == SetupMode::Prompt) return "";
+  if (context.compare) return "Compare races decoders on one prompt; this runs on Live (Alt+1).";
+  return tasks_of(mode, context.catalog).empty() ? "There are no tasks to ask." : "";
+}
+
+// What Run starts: three buttons that fill the row, in short words where the whole have no room.
+void mode_part(Context& context) {
+  const SetupMode now = context.compare ? SetupMode::Prompt : context.form.mode;
+  const float room = ImGui::GetContentRegionAvail().x, gap = px(2);
+  const float padding = 2 * ImGui::GetStyle().FramePadding.x;
+  float whole = 0;
+  for (const ModeName& one : kModes) whole += ImGui::CalcTextSize(one.whole).x + padding;
+  const bool fits = whole + 2 * gap <= room;
+  float words_wide = 0;
+  for (const ModeName& one : kModes)
+    words_wide += ImGui::CalcTextSize(fits ? one.whole : one.shortened).x;
+  const float each = std::max(padding, (room - 2 * gap - words_wide) / 3);
+  for (const ModeName& one : kModes) {
+    const char* name = fits ? one.whole : one.shortened;
+    const bool on = one.mode == now;
+    const std::string why = why_no_mode(one.mode, context);
+    if (one.mode != SetupMode::Prompt) ImGui::SameLine(0, gap);
+    ImGui::PushStyleColor(ImGuiCol_Button, colour(on ? theme().button : theme().field));
+    ImGui::PushStyleColor(ImGuiCol_Text, colour(on ? theme().bright : theme().dim));
+    ImGui::BeginDisabled(!why.empty());
+    if (ImGui::Button((std::string(name) + one.id).c_str(),
+                      {ImGui::CalcTextSize(name).x + each, 0}))
+      context.form.mode = one.mode;
+    ImGui::EndDisabled();
+    ImGui::PopStyleColor(2);
+    if (ImGui::IsItemHovered(ImGuiHoveredFlags_AllowWhenDisabled))
+      tooltip(why.empty() ? one.help : why);
+  }
+}
+
+void task_choice(Context& context, SetupMode mode) {
+  const QuestionsForm& questions = questions_of(context.form, mode);
+  row_label("task", "whose questions are asked");
+  if (!ImGui::BeginCombo("##task", questions.task.empty() ? "choose" : questions.task.c_str())) {
+    const CatalogTask* now = task_of(context.form, mode, context.catalog);
+    if (now && ImGui::IsItemHovered()) tooltip(now->name + ": " + now->summary);
+    return;
+  }
+  for (const CatalogTask& task : tasks_of(mode, context.catalog)) {
+    ImGui::BeginDisabled(!task.unavailable.empty());
+    if (ImGui::Selectable(task.name.c_str(), task.name == questions.task))
+      choose_task(context.form, mode, task);
+    ImGui::EndDisabled();
+    if (ImGui::IsItemHovered(ImGuiHoveredFlags_AllowWhenDisabled))
+      tooltip(task.unavailable.empty() ? task.summary : task.unavailable);
+  }
+  ImGui::EndCombo();
+}
+
+// What the model is shown before, or asked in.
+void prompts_part(SetupForm& form, SetupMode mode) {
+  QuestionsForm& questions = questions_of(form, mode);
+  if (mode == SetupMode::Tree)
+    return file_row("prompts", "prompts", "the task's own", questions.prompts,
+                    "a file of prompts for thoughts, their values and the answer, in the form of "
+                    "assets/prompts/tot; empty: those the program brings for the task");
+  file_row("examples", "prompts", "the task's own", questions.prompts,
+           "a file of worked examples, in the form of assets/prompts/cot; empty: those the program "
+           "brings for the task");
+  ImGui::PushID("shots");
+  row_label("examples shown", "worked examples before each question");
+  std::string n = std::to_string(form.reasoning.n_shots);
+  if (below_zero_tick("as many as fit", n)) {
+    int shown = std::max(0, std::atoi(n.c_str()));
+    ImGui::InputInt("##value", &shown, 1, 4);
+    n = std::to_string(within(shown, bounds::kShots));
+  }
+  form.reasoning.n_shots = std::atoi(n.c_str());
+  ImGui::PopID();
+}
+
+void questions_part(Context& context, SetupMode mode) {
+  QuestionsForm& questions = questions_of(context.form, mode);
+  small_label(mode == SetupMode::Tree ? "Tree of thoughts: questions"
+                                      : "Chain of thought: questions");
+  file_row("records", "records", "the task's own", questions.data,
+           "a file of questions, as `decoscope data generate` prints them, asked in place of the "
+           "task's own");
+  const std::string why = why_no_choice(questions);
+  const auto say_why = [&why] {
+    if (!why.empty() && ImGui::IsItemHovered(ImGuiHoveredFlags_AllowWhenDisabled)) tooltip(why);
+  };
+  ImGui::BeginDisabled(!why.empty());
+  task_choice(context, mode);
+  say_why();
+  const CatalogTask* task = task_of(context.form, mode, context.catalog);
+  if (task && task->has_levels) {
+    whole_row("level", "##level", questions.level, bounds::kLevel,
+              "how hard the generated questions are");
+    say_why();
+  }
+  ImGui::EndDisabled();
+  if (task && task->has_actions)
+    whole_row("actions", "##actions", context.form.reasoning.n_actions, bounds::kActions,
+              "problems whose shortest plan has so many; 0: any");
+  if (questions.data.empty())
+    greyed_row(
+        "split", "test",
+        fmt::format("The window asks questions that no training has seen. `decoscope reason {} "
+                    "--split dev` in a terminal asks others.",
+                    mode == SetupMode::Tree ? "tot" : "cot"));
+  row_label("first", "number of the first question, from 0");
+  const std::int64_t one = 1, ten = 10;
+  ImGui::InputScalar("##start", ImGuiDataType_S64, &questions.start, &one, &ten);
+  questions.start = std::clamp(questions.start, bounds::kStart.low, bounds::kStart.high);
+  whole_row("how many", "##count", questions.count, bounds::kCount, "questions from the first on");
+}
+
+void tree_part(ReasoningForm& asked) {
+  small_label("Tree");
+  whole_row("depth", "##depth", asked.depth, bounds::kDepth, "levels of thoughts, at most");
+  whole_row("thoughts", "##thoughts", asked.n_thoughts, bounds::kThoughts,
+            "written below each node");
+  whole_row("beam", "##beam", asked.beam, bounds::kBeam, "thoughts kept of each level");
+}
+
+void batch_row(ReasoningForm& asked) {
+  if (has_branches(asked.decoder)) return;  // these say it
+  whole_row(
+      "texts at once", "##batch", asked.batch, bounds::kBatch,
+      "that one pass of the model goes on with: more share the reading of the weights, and no "
+      "text changes");
+}
+
+// What becomes of tokens that FastCoT left unverified, and how its bound is found.
+void approximate_part(ReasoningForm& asked) {
+  const std::string why = why_none_approximate(asked.decoder);
+  const char* const help =
+      "The answer is asked for behind the exact tokens alone: wrong figures among unverified ones "
+      "cannot mislead it.";
+  row_label("drop approximate", why.empty() ? help : why);
+  ImGui::BeginDisabled(!why.empty());
+  tick("##drop_approximate", asked.drop_approximate);
+  ImGui::EndDisabled();
+  if (ImGui::IsItemHovered(ImGuiHoveredFlags_AllowWhenDisabled)) tooltip(why.empty() ? help : why);
+  if (asked.decoder.options.contains("bound"))
+    greyed_row("find bound", "in a terminal",
+               "The fewest steps that keep the accuracy are found on a sample, with many runs: "
+               "`decoscope reason cot --split dev --find-bound`.");
+}
+
+void penalty_row(SetupForm& form) {
+  row_label("repetition penalty", "1: none");
+  ImGui::SliderFloat("##penalty", &form.repetition_penalty, 1, 2, "%.2f");
+}
+
+void seed_row(SetupForm& form) {
+  row_label("seed", "the same seed draws the same numbers");
+  const std::uint64_t one = 1;
+  ImGui::InputScalar("##seed", ImGuiDataType_U64, &form.seed, &one);
+}
+
+void held_row(SetupForm& form) {
+  row_label("start held", "wait for Step or Resume before the first step");
+  tick("##start_held", form.start_held);
+}
+
+void mode_of_sampling_row(SetupForm& form) {
+  row_label("sampling",
+            "coupled: the same tokens as plain decoding; rejection: the same distribution");
+  if (!ImGui::BeginCombo("##sampling", form.sampling.c_str())) return;
+  for (const char* name : {engine::kCoupled, engine::kRejection})
+    if (ImGui::Selectable(name, form.sampling == name)) form.sampling = name;
+  ImGui::EndCombo();
+}
+
+void temperature_row(
+    const char* label, const char* id, float& value, float highest, const std::string& help) {
+  row_label(label, help);
+  ImGui::SliderFloat(id, &value, 0, highest, value == 0 ? "0 (greedy)" : "%.2f");
+}
+
+void chain_sampling_part(SetupForm& form) {
+  small_label("Sampling: greedy");
+  penalty_row(form);
+  row_label("max tokens", "a rationale ends there at the latest");
+  ImGui::InputInt("##max_tokens", &form.reasoning.max_tokens, 16, 128);
+  form.reasoning.max_tokens = within(form.reasoning.max_tokens, bounds::kMaxTokens);
+  held_row(form);
+}
+
+void tree_sampling_part(SetupForm& form) {
+  ReasoningForm& asked = form.reasoning;
+  small_label("Sampling");
+  constexpr float kHighest = 1.5f;  // at 1, where it begins, the handle does not cover the figure
+  temperature_row("temperature", "##temperature", asked.temperature, kHighest,
+                  "of the thoughts; at 0 those of a node are alike");
+  temperature_row("value temperature", "##value_temperature", asked.value_temperature, kHighest,
+                  "of the texts that value a thought");
+  if (asked.temperature > 0 || asked.value_temperature > 0) mode_of_sampling_row(form);
+  seed_row(form);
+  held_row(form);
+}
+
+void reasoning_part(Context& context) {
+  SetupForm& form = context.form;
+  questions_part(context, form.mode);
+  prompts_part(form, form.mode);
+  gap();
+  if (form.mode == SetupMode::Tree) {
+    tree_part(form.reasoning);
+    gap();
+  }
+  small_label("Decoder");
+  decoder_choice(context, form.reasoning.decoder, "##decoder");
+  options_of(context, form.reasoning.decoder, false);
+  batch_row(form.reasoning);
+  if (form.mode == SetupMode::Chain) approximate_part(form.reasoning);
+  gap();
+  form.mode == SetupMode::Tree ? tree_sampling_part(form) : chain_sampling_part(form);
+}
+
+void prompt_part(Context& context) {
+  SetupForm& form = context.form;
+  ImGui::AlignTextToFramePadding();
+  small_label("Prompt");
+  if (!context.catalog.prompts.empty()) {
+    // As wide as it was last time: it ends where the field below ends.
+    float* width = ImGui::GetStateStorage()->GetFloatRef(ImGui::GetID("choose"), px(82));
+    ImGui::SameLine(right_edge() - *width);
+    if (button("Choose...")) ImGui::OpenPopup("prompts");
+    *width = ImGui::GetItemRectSize().x;
+  }
+  ImGui::PushFont(fonts().mono, kMonoSize);
+  if (text_area("##prompt", form.prompt, {-FLT_MIN, px(112)})) form.prompt_id.clear();
+  ImGui::PopFont();
+  if (!ImGui::BeginPopup("prompts")) return;
+  for (const CatalogPrompt& prompt : context.catalog.prompts) {
+    if (ImGui::Selectable((prompt.title + "##" + prompt.id).c_str(), prompt.id == form.prompt_id)) {
+      form.prompt = prompt.text;
+      form.prompt_id = prompt.id;
+    }
+    if (ImGui::IsItemHovered()) tooltip(prompt.text);
+  }
+  ImGui::EndPopup();
+}
+
+void stop_rows(SetupForm& form) {
+  row_label("stop strings",
+            "the text ends before the first of these that is complete; one a line, \\n is a line "
+            "feed");
+  text_area("##stop_texts", form.stop_texts, {-FLT_MIN, px(48)});
+  row_label("stop ids", "the text ends at each of these tokens, also past the end");
+  text_line("##stop_ids", "none", form.stop_ids);
+}
+
+void sampling_part(Context& context) {
+  SetupForm& form = context.form;
+  small_label("Sampling");
+  if (has_model_sampling(form, context.catalog)) {
+    if (button("As the model's files say")) choose_model_sampling(form, context.catalog);
+    if (ImGui::IsItemHovered())
+      tooltip("sets the fields below to what its generation_config.json asks for");
+  }
+  temperature_row("temperature", "##temperature", form.temperature, 2,
+                  "0 is greedy: always the likeliest token.");
+  if (form.temperature > 0) {
+    row_label("top k", "0: all tokens");
+    ImGui::InputInt("##top_k", &form.top_k, 1, 10);
+    form.top_k = std::max(0, form.top_k);
+    row_label("top p", "the smallest set of tokens with this much probability");
+    ImGui::SliderFloat("##top_p", &form.top_p, 0.01f, 1, "%.2f");
+    row_label("min p", "tokens below this share of the likeliest are left out");
+    ImGui::SliderFloat("##min_p", &form.min_p, 0, 1, "%.2f");
+    mode_of_sampling_row(form);
+  }
+  penalty_row(form);
+  seed_row(form);
+  row_label("max tokens", "the answer ends there at the latest");
+  ImGui::InputInt("##max_tokens", &form.max_tokens, 16, 128);
+  form.max_tokens = std::clamp(form.max_tokens, 1, 1 << 20);
+  row_label("past the end", "go on after the end-of-text token");
+  tick("##ignore_eos", form.ignore_eos);
+  stop_rows(form);
+  row_label("symbols as text", "names of control symbols in the prompt (<s>) are text, not tokens");
+  tick("##no_special", form.no_special);
+  held_row(form);
+}
+
+void unavailable_row(const std::string& name, const std::string& reason) {
+  words(name, theme().dim);
+  const float width = ImGui::CalcTextSize(reason.c_str()).x;
+  const float left = ImGui::GetItemRectSize().x + px(14), room = right_edge();
+  if (left + width < room) {
+    ImGui::SameLine(room - width);
+    words(reason, theme().dim);
+  } else {
+    ImGui::Indent(px(10));
+    wrapped(reason, theme().dim);
+    ImGui::Unindent(px(10));
+  }
+}
+
+// Names of the tasks that cannot be asked, together where the reason is the same.
+std::map<std::string, std::string> tasks_by_reason(const std::vector<CatalogTask>& tasks) {
+  std::map<std::string, std::string> names;
+  for (const CatalogTask& task : tasks) {
+    if (task.unavailable.empty()) continue;
+    std::string& all = names[task.unavailable];
+    all += (all.empty() ? "" : ", ") + task.name;
+  }
+  return names;
+}
+
+void unavailable_part(const Context& context) {
+  const SetupForm& form = context.form;
+  const Catalog& catalog = context.catalog;
+  bool said = false;
+  const auto say = [&said](const std::string& name, const std::string& reason) {
+    if (reason.empty()) return;
+    if (!said) small_label("Not available here");
+    said = true;
+    unavailable_row(name, reason);
+  };
+  if (!context.compare)
+    for (const auto& [reason, names] : tasks_by_reason(tasks_of(form.mode, catalog)))
+      say(names, reason);
+  for (const CatalogDecoder& d : catalog.decoders) say(d.title, why_unavailable(d, form, catalog));
+  for (const CatalogModel& m : catalog.models) say(m.name, m.unavailable);
+  for (const CatalogDevice& d : catalog.devices) say(d.title, d.unavailable);
+}
+
+std::string why_empty(const Context&) {
+  return "";
+}
+
+// The runs an opened recording's Setup tells of: those shown.
+std::vector<const engine::RunRecord*> recorded_runs(const Context& context) {
+  if (context.source.empty()) return {};
+  if (context.compare) return context.shown_runs();
+  return context.run() ? std::vector{context.run()} : std::vector<const engine::RunRecord*>{};
+}
+
+void recorded_part(Context& context, const std::vector<const engine::RunRecord*>& runs) {
+  const RecordedSetup setup = recorded_setup(context.timeline, runs, context.catalog);
+  small_label("Prompt, as recorded");
+  ImGui::PushStyleColor(ImGuiCol_ChildBg, colour(theme().field));
+  ImGui::BeginChild("recorded_prompt", {0, px(112)}, ImGuiChildFlags_AlwaysUseWindowPadding);
+  ImGui::PushFont(fonts().mono, kMonoSize);
+  wrapped(setup.prompt, theme().text);
+  ImGui::PopFont();
+  ImGui::EndChild();
+  ImGui::PopStyleColor();
+  gap();
+  small_label(runs.size() > 1 ? "These runs" : "This run");
+  for (const Fact& row : setup.rows) label_value(row.label.c_str(), row.value);
+  if (link("Use these settings for the next run"))
+    use_again(context.form, context.catalog, context.timeline, *runs.front());
+  gap();
+}
+
+void one_prompt_part(Context& context) {
+  prompt_part(context);
+  gap();
+  if (context.compare) {
+    small_label("Lanes");
+    lane_forms(context);
+  } else {
+    small_label("Decoder");
+    decoder_choice(context, context.form.live, "##decoder");
+    options_of(context, context.form.live);
+  }
+  gap();
+  sampling_part(context);
+}
+
+void form_part(Context& context) {
+  const bool reasons = !context.compare && context.form.mode != SetupMode::Prompt;
+  mode_part(context);
+  gap();
+  reasons ? reasoning_part(context) : one_prompt_part(context);
+  gap();
+  setup_model_part(context);
+  gap();
+  if (const std::string why = why_not(context.form, context.catalog, context.compare); !why.empty())
+    wrapped("Run is off: " + why, theme().warn);
+  unavailable_part(context);
+}
+
+void draw(Context& context) {
+  ImGui::PushStyleVar(ImGuiStyleVar_ItemSpacing, ImVec2(px(8), px(5)));
+  ImGui::PushStyleVar(ImGuiStyleVar_FramePadding, ImVec2(px(8), px(3)));
+  const FrameLines lines(theme().line);
+  const auto recorded = recorded_runs(context);
+  if (!recorded.empty()) recorded_part(context, recorded);
+  // What Run starts is another matter than what is shown.
+  if (recorded.empty() || ImGui::CollapsingHeader("The next run###next_run")) form_part(context);
+  ImGui::PopStyleVar(2);
+}
+
+}  // namespace
+
+const Panel kSetupPanel{"setup", "Setup", why_empty, draw, nullptr};
+
+}  // namespace ui

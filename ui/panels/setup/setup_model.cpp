@@ -1,0 +1,144 @@
+#include "ui/panels/setup/setup_model.h"
+
+#include <algorithm>
+#include <array>
+#include <span>
+#include <string>
+
+#include "ui/widgets/draw.h"
+#include "ui/panels/setup/setup_rows.h"
+
+namespace ui {
+namespace {
+
+void choice_row(const char* label,
+                const char* id,
+                std::string& value,
+                std::span<const char* const> names,
+                const std::string& help) {
+  row_label(label, help);
+  if (!ImGui::BeginCombo(id, value.empty() ? "as stored" : value.c_str())) return;
+  for (const char* name : names)
+    if (ImGui::Selectable(*name ? name : "as stored", value == name)) value = name;
+  ImGui::EndCombo();
+}
+
+// 0 and what is below it: the model's own.
+void context_row(SetupForm& form, const Catalog& catalog) {
+  const CatalogModel* model = catalog.model(form.model);
+  row_label("context",
+            "positions that prompt and new tokens may fill. 0: what the model states, with its "
+            "rope scaling; beyond that a model may write poorly, and the log says so");
+  const bool is_own = form.context == 0;
+  const std::string own = model && model->context > 0
+                              ? "the model's: " + std::to_string(model->context)
+                              : "the model's";
+  ImGui::InputInt("##context", &form.context, 0, 0);
+  form.context = std::max(form.context, 0);
+  if (is_own && ImGui::IsItemHovered()) tooltip(own);
+}
+
+std::string draft_words(const SetupForm& form, const Catalog& catalog) {
+  if (!form.draft.empty()) return form.draft;
+  const std::string named = draft_of(form, catalog);
+  return named.empty() ? "none named" : named + " (by its card)";
+}
+
+void draft_row(SetupForm& form, const Catalog& catalog) {
+  row_label("draft",
+            "the model that proposes, for decoders that need one; never enlarged, whatever the "
+            "scale");
+  if (!ImGui::BeginCombo("##draft", draft_words(form, catalog).c_str())) return;
+  const CatalogModel* target = catalog.model(form.model);
+  if (ImGui::Selectable("the one its card names", form.draft.empty())) form.draft.clear();
+  for (const CatalogModel& model : catalog.models) {
+    const std::string why = target ? why_no_draft(*target, model) : model.unavailable;
+    ImGui::BeginDisabled(!why.empty());
+    if (ImGui::Selectable(model.name.c_str(), model.name == form.draft)) form.draft = model.name;
+    ImGui::EndDisabled();
+    if (ImGui::IsItemHovered(ImGuiHoveredFlags_AllowWhenDisabled))
+      tooltip(why.empty() ? model.summary + "\n" + model.path : why);
+  }
+  ImGui::EndCombo();
+}
+
+// The heads of a kind: the card's, or those of the list that fit the model; greyed, with the
+// reason, where there are none.
+void heads_row(SetupForm& form, const Catalog& catalog, const CatalogDecoder& decoder) {
+  const std::string& kind = decoder.name;
+  const std::string label = decoder.title + " heads",
+                    none = why_none_to_choose(form, catalog, kind);
+  const std::string help =
+      "the draft heads that " + decoder.title + " asks, trained for the model; enlarged with it";
+  row_label(label.c_str(), none.empty() ? help : none);
+  const auto chosen = form.heads.find(kind);
+  const std::string named = heads_of(form, catalog, kind);
+  const std::string shown = !none.empty()                ? "none"
+                            : named.empty()              ? "none named"
+                            : chosen == form.heads.end() ? named + " (by its card)"
+                                                         : named;
+  const std::string id = "##heads_" + kind;
+  if (!none.empty()) {
+    ImGui::BeginDisabled();
+    if (ImGui::BeginCombo(id.c_str(), shown.c_str())) ImGui::EndCombo();
+    ImGui::EndDisabled();
+    if (ImGui::IsItemHovered(ImGuiHoveredFlags_AllowWhenDisabled)) tooltip(none);
+    return;
+  }
+  if (!ImGui::BeginCombo(id.c_str(), shown.c_str())) return;
+  if (ImGui::Selectable("those its card names", chosen == form.heads.end())) form.heads.erase(kind);
+  for (const CatalogHeads& heads : catalog.heads) {
+    if (heads.kind != kind) continue;
+    const std::string why = why_no_heads(form.model, heads);
+    ImGui::BeginDisabled(!why.empty());
+    if (ImGui::Selectable(heads.name.c_str(), heads.name == named)) form.heads[kind] = heads.name;
+    ImGui::EndDisabled();
+    if (ImGui::IsItemHovered(ImGuiHoveredFlags_AllowWhenDisabled))
+      tooltip(why.empty() ? heads.summary + "\n" + heads.path : why);
+  }
+  ImGui::EndCombo();
+}
+
+}  // namespace
+
+void setup_model_part(Context& context) {
+  SetupForm& form = context.form;
+  small_label("Model");
+  ImGui::SetNextItemWidth(-FLT_MIN);
+  if (ImGui::BeginCombo("##model", form.model.empty() ? "choose" : form.model.c_str())) {
+    for (const CatalogModel& model : context.catalog.models) {
+      ImGui::BeginDisabled(!model.unavailable.empty());
+      if (ImGui::Selectable(model.name.c_str(), model.name == form.model))
+        choose_model(form, context.catalog, model.name);
+      ImGui::EndDisabled();
+      if (ImGui::IsItemHovered(ImGuiHoveredFlags_AllowWhenDisabled))
+        tooltip(model.unavailable.empty() ? model.summary + "\n" + model.path : model.unavailable);
+    }
+    ImGui::EndCombo();
+  }
+  if (!form.model_error.empty()) wrapped(form.model_error, theme().bad);
+  static constexpr std::array<const char*, 6> kScales{"1x1", "auto", "1x2", "4x1", "4x2", "4x4"};
+  static constexpr std::array<const char*, 4> kDtypes{"", "f32", "bf16", "f16"};
+  choice_row("scale", "##scale", form.scale, kScales,
+             "width times depth: the same tokens at the cost of a larger model");
+  choice_row("dtype", "##dtype", form.dtype, kDtypes, "of weights and cache");
+  context_row(form, context.catalog);
+  draft_row(form, context.catalog);
+  for (const CatalogDecoder& decoder : context.catalog.decoders)
+    if (decoder.needs_heads) heads_row(form, context.catalog, decoder);
+  row_label("device", "");
+  if (ImGui::BeginCombo("##device", form.device.c_str())) {
+    if (ImGui::Selectable("auto", form.device == "auto")) form.device = "auto";
+    for (const CatalogDevice& device : context.catalog.devices) {
+      ImGui::BeginDisabled(!device.unavailable.empty());
+      if (ImGui::Selectable(device.title.c_str(), device.name == form.device))
+        form.device = device.name;
+      ImGui::EndDisabled();
+    }
+    ImGui::EndCombo();
+  }
+  if (button("Load model")) context.requests.load = true;
+  if (ImGui::IsItemHovered()) tooltip("Loads it now. Run loads it too, if need be.");
+}
+
+}  // namespace ui

@@ -1,0 +1,192 @@
+#include "ui/panels/setup/setup_rows.h"
+
+#include <algorithm>
+#include <cstdlib>
+
+#include <fmt/format.h>
+
+#include "ui/widgets/draw.h"
+#include "ui/files/files.h"
+#include "ui/prepare/recorded_setup.h"
+
+namespace ui {
+
+void row_label(const char* label, const std::string& help) {
+  ImGui::AlignTextToFramePadding();
+  words(label, theme().dim);
+  if (!help.empty() && ImGui::IsItemHovered()) tooltip(help);
+  const float left = ImGui::GetCursorPosX(), words_end = left + ImGui::GetItemRectSize().x;
+  ImGui::SameLine(std::max(ImGui::GetContentRegionAvail().x * 0.52f, words_end + px(8)));
+  ImGui::SetNextItemWidth(-FLT_MIN);
+}
+
+bool below_zero_tick(const std::string& meaning, std::string& value) {
+  bool below = value.starts_with('-');
+  if (tick("##below_zero", below)) value = below ? "-1" : "0";
+  if (ImGui::IsItemHovered()) tooltip("ticked: " + meaning);
+  ImGui::SameLine(0, px(6));
+  if (below) {
+    ImGui::AlignTextToFramePadding();
+    words(meaning, theme().text);
+    return false;
+  }
+  ImGui::SetNextItemWidth(-FLT_MIN);
+  return true;
+}
+
+namespace {
+
+void value_field(std::string& value, const CatalogOption& option) {
+  const double low = option.below_zero.empty() ? option.min : std::max(0.0, option.min);
+  if (option.type == CatalogOption::Type::Int) {
+    int v = std::atoi(value.c_str());
+    if (ImGui::InputInt("##value", &v, 1, 4))
+      value = std::to_string(static_cast<int>(std::clamp<double>(v, low, option.max)));
+    return;
+  }
+  float v = std::strtof(value.c_str(), nullptr);
+  if (ImGui::SliderFloat("##value", &v, static_cast<float>(low), static_cast<float>(option.max),
+                         "%.3g"))
+    value = fmt::format("{:.4g}", v);
+}
+
+constexpr const char* kTreeFile = ".json";
+
+// A bundled tree by its name, or a file.
+void tree_choice(const CatalogOption& option, std::string& value) {
+  const bool is_file = value.ends_with(kTreeFile);
+  if (!ImGui::BeginCombo("##value", is_file ? "a file" : value.c_str())) return;
+  for (const std::string& choice : option.choices)
+    if (ImGui::Selectable(choice.c_str(), choice == value)) value = choice;
+  if (ImGui::Selectable("a file###file", is_file) && !is_file)
+    value = std::string("tree") + kTreeFile;
+  ImGui::EndCombo();
+}
+
+// Lists what lies beside what was typed so far. @return whether a file was chosen
+bool browse(std::string& path, std::string_view ending) {
+  if (!ImGui::BeginPopup("browse")) return false;
+  bool chosen = false;
+  for (const FileEntry& entry : entries_near(path, ending)) {
+    if (!ImGui::Selectable((entry.shown + "##" + entry.path).c_str(), false,
+                           ImGuiSelectableFlags_NoAutoClosePopups))
+      continue;
+    path = entry.path;
+    chosen = !entry.is_folder;
+  }
+  if (chosen) ImGui::CloseCurrentPopup();
+  ImGui::EndPopup();
+  return chosen;
+}
+
+// A path with a way to look for it.
+void path_line(const char* hint, std::string& path, std::string_view ending) {
+  const float browse_wide =
+      ImGui::CalcTextSize("Browse...").x + 2 * ImGui::GetStyle().FramePadding.x;
+  ImGui::SetNextItemWidth(-browse_wide - px(6));
+  text_line("##path", hint, path);
+  if (ImGui::IsItemHovered() && !path.empty()) tooltip(path);
+  ImGui::SameLine(0, px(6));
+  if (ImGui::Button("Browse...")) ImGui::OpenPopup("browse");
+  browse(path, ending);
+}
+
+// What a tree comes to, so that nobody has to count its nodes.
+void tree_note(const Catalog& catalog,
+               const LaneForm& lane,
+               const CatalogOption& option,
+               const std::string& value) {
+  if (!is_tree(option) || !catalog.tree) return;
+  const TreeNote note = catalog.tree(lane.decoder, option, value);
+  if (!note.refusal.empty()) return wrapped(note.refusal, theme().warn);
+  if (note.words.empty()) return;
+  small_label(note.words);
+}
+
+}  // namespace
+
+int within(int value, engine::Bounds of) {
+  return static_cast<int>(std::clamp<std::int64_t>(value, of.low, of.high));
+}
+
+void whole_row(
+    const char* label, const char* id, int& value, engine::Bounds of, const std::string& help) {
+  row_label(label, help);
+  ImGui::InputInt(id, &value, 1, 10);
+  value = within(value, of);
+  if (ImGui::IsItemHovered(ImGuiHoveredFlags_DelayNormal))
+    tooltip(fmt::format("{}; {} to {}", help, of.low, of.high));
+}
+
+void file_row(const char* label,
+              const char* id,
+              const char* hint,
+              std::string& path,
+              const std::string& help) {
+  ImGui::PushID(id);
+  row_label(label, help);
+  if (ImGui::Button("Browse...", {-FLT_MIN, 0})) ImGui::OpenPopup("browse");
+  browse(path, ".jsonl");
+  ImGui::SetNextItemWidth(-FLT_MIN);
+  text_line("##path", hint, path);
+  if (ImGui::IsItemHovered()) tooltip(path.empty() ? help : path);
+  if (const std::string why = why_no_file(path); !why.empty()) wrapped(why, theme().warn);
+  ImGui::PopID();
+}
+
+void option_row(LaneForm& lane,
+                const Catalog& catalog,
+                const CatalogOption& option,
+                const std::string& why_idle) {
+  std::string& value = lane.options[option.name];
+  ImGui::PushID(option.name.c_str());
+  row_label(option.name.c_str(), why_idle.empty() ? option.help : why_idle);
+  ImGui::BeginDisabled(!why_idle.empty());
+  switch (option.type) {
+    case CatalogOption::Type::Int:
+    case CatalogOption::Type::Float:
+      if (option.below_zero.empty() || below_zero_tick(option.below_zero, value))
+        value_field(value, option);
+      break;
+    case CatalogOption::Type::Bool: {
+      bool v = value == "true" || value == "1" || value == "on";
+      if (tick("##value", v)) value = v ? "true" : "false";
+      break;
+    }
+    case CatalogOption::Type::Choice:
+      if (ImGui::BeginCombo("##value", value.c_str())) {
+        for (const std::string& choice : option.choices)
+          if (ImGui::Selectable(choice.c_str(), choice == value)) value = choice;
+        ImGui::EndCombo();
+      }
+      break;
+    case CatalogOption::Type::Counts:
+      text_line("##value", "2,2,1", value);
+      break;
+    case CatalogOption::Type::Tree:
+      tree_choice(option, value);
+      break;
+  }
+  ImGui::EndDisabled();
+  if (!why_idle.empty()) {
+    if (ImGui::IsItemHovered(ImGuiHoveredFlags_AllowWhenDisabled)) tooltip(why_idle);
+  } else if (ImGui::IsItemHovered(ImGuiHoveredFlags_DelayNormal)) {
+    tooltip(option.type == CatalogOption::Type::Int || option.type == CatalogOption::Type::Float
+                ? fmt::format("{} {:g} to {:g}, default {}.", option.help, option.min, option.max,
+                              value_words(option, option.default_value))
+                : fmt::format("{} Default {}.", option.help, option.default_value));
+  }
+  const bool is_file = option.type == CatalogOption::Type::Tree && value.ends_with(kTreeFile);
+  if (is_file && why_idle.empty()) path_line("a file of paths of ranks", value, kTreeFile);
+  if (why_idle.empty()) tree_note(catalog, lane, option, value);
+  ImGui::PopID();
+}
+
+void greyed_row(const char* label, const std::string& value, const std::string& why) {
+  row_label(label, why);
+  ImGui::AlignTextToFramePadding();
+  words(value, theme().dim);
+  if (ImGui::IsItemHovered()) tooltip(why);
+}
+
+}  // namespace ui

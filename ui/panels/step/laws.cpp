@@ -1,0 +1,284 @@
+// P/Q: the probability each proposal had under both models, and what became of it.
+#include "ui/panels/step/laws.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include <fmt/format.h>
+
+#include "ui/widgets/draw.h"
+#include "ui/shell/legend.h"
+#include "ui/panels/live/row_cell.h"
+#include "ui/panels/step/shown_step.h"
+#include "ui/prepare/tokens/laws.h"
+#include "ui/prepare/run_traits.h"
+#include "ui/prepare/tokens/verdicts.h"
+
+namespace ui {
+namespace {
+
+bool fits_laws(const engine::RunRecord& run) {
+  const RunTraits traits = traits_of(run);
+  return traits.drafts || !traits.told || (traits.proposes() && draws_numbers(run.started));
+}
+
+const char* instead_of_laws(const engine::RunRecord& run) {
+  return traits_of(run).settles() ? "trajectory" : "text";
+}
+
+std::string why_no_laws(const Context& context) {
+  if (std::string none = no_run_yet(context); !none.empty()) return none;
+  const engine::RunRecord& run = *context.run();
+  if (!traits_of(run).told || run.steps.empty()) return "No step yet.";
+  return fits_laws(run) ? ""
+                        : method_of(context, run) +
+                              " has proposed nothing with a probability so far: that takes a draft "
+                              "model, or rejection sampling.";
+}
+
+std::string number(float value, const char* none = "-") {
+  return value < 0 ? none : fmt::format("{:.3f}", value);
+}
+
+void bars(float q, float p, float left) {
+  const ImVec2 at = ImGui::GetCursorScreenPos();
+  const float width = std::max(px(40), ImGui::GetContentRegionAvail().x - px(4));
+  ImGui::Dummy({width, px(23)});
+  ImDrawList* list = ImGui::GetWindowDrawList();
+  const auto bar = [&](float y, float value, Law law) {
+    if (value >= 0) law_bar(list, {at.x, at.y + y}, {at.x + width, at.y + y + px(6)}, value, law);
+  };
+  bar(px(1), q, Law::Draft);
+  bar(px(8.5f), p, Law::Target);
+  bar(px(16), left, Law::Left);
+}
+
+void cell_words(const std::string& text, Rgb rgb) {
+  ImGui::TableNextColumn();
+  ImGui::AlignTextToFramePadding();
+  words(text, rgb);
+}
+
+void verdict_row(Context& context,
+                 const engine::RunRecord& run,
+                 const engine::StepRecord& step,
+                 const Verdict& v) {
+  ImGui::TableNextRow();
+  const bool judged = v.mean != Mean::Unused;
+  const Rgb ink = judged ? theme().text : theme().dim;
+  cell_words(fmt::format("{}", v.place), ink);
+  ImGui::TableNextColumn();
+  row_cell(context, run, step, v.row, v.mean, px(96));
+  cell_words(number(v.q), ink);
+  cell_words(number(v.p), ink);
+  ImGui::TableNextColumn();
+  bars(v.q, v.p, -1);
+  cell_words(v.q > 0 && v.p >= 0 ? fmt::format("{:.2f}", v.p / v.q) : "-", ink);
+  cell_words(v.words, ink);
+}
+
+constexpr ImGuiTableFlags kTable = ImGuiTableFlags_BordersInnerH | ImGuiTableFlags_SizingFixedFit |
+                                   ImGuiTableFlags_NoSavedSettings;
+
+void verdict_table(Context& context,
+                   const engine::RunRecord& run,
+                   const engine::StepRecord& step,
+                   const std::vector<Verdict>& verdicts) {
+  if (!ImGui::BeginTable("verdicts", 7, kTable)) return;
+  ImGui::TableSetupColumn("place");
+  ImGui::TableSetupColumn("token");
+  ImGui::TableSetupColumn("q");
+  ImGui::TableSetupColumn("p");
+  ImGui::TableSetupColumn("q above, p below", ImGuiTableColumnFlags_WidthStretch, 1);
+  ImGui::TableSetupColumn("p / q");
+  ImGui::TableSetupColumn(draws_numbers(run.started) ? "drawn, chance to keep" : "verdict",
+                          ImGuiTableColumnFlags_WidthStretch, 1.6f);
+  ImGui::TableHeadersRow();
+  for (const Verdict& v : verdicts) verdict_row(context, run, step, v);
+  ImGui::EndTable();
+}
+
+std::string omitted(const char* name, const std::vector<float>& law) {
+  if (law.empty()) return "";
+  const float told = std::accumulate(law.begin(), law.end(), 0.0f);
+  return fmt::format(" \xC2\xB7 {} of the others {:.3f}", name, std::max(0.0f, 1 - told));
+}
+
+// One law as a column of figures, as recorded or at another temperature.
+std::string at_place(const std::vector<Within>& of, std::size_t i) {
+  return i < of.size() ? words_of(of[i]) : "-";
+}
+
+// What the rows of a law table are drawn from.
+struct ShownLaws {
+  LawsAt at;              // of the temperature shown
+  bool is_other = false;  // than the one recorded
+  std::string words;      // "0.50"
+};
+
+void law_row(const engine::Weighed& w,
+             const ShownLaws& laws,
+             std::size_t i,
+             const std::string& name,
+             bool taken) {
+  const float left = i < w.left.size() ? w.left[i] : -1, q = i < w.q.size() ? w.q[i] : -1;
+  ImGui::PushFont(fonts().mono, kMonoSize);
+  cell_words(name + (taken ? "  <" : ""), taken ? theme().bright : theme().text);
+  ImGui::PopFont();
+  if (taken && ImGui::IsItemHovered()) tooltip("the text took this token");
+  cell_words(number(q), laws.is_other ? theme().dim : theme().text);
+  cell_words(number(w.p[i]), laws.is_other ? theme().dim : theme().text);
+  if (laws.is_other) {
+    cell_words(at_place(laws.at.q.of, i), theme().text);
+    cell_words(at_place(laws.at.p.of, i), theme().text);
+  } else {
+    cell_words(number(left), theme().text);
+  }
+  ImGui::TableNextColumn();
+  const auto middle = [i](const std::vector<Within>& of) {
+    return i < of.size() ? static_cast<float>(of[i].middle()) : -1.0f;
+  };
+  if (laws.is_other)
+    bars(middle(laws.at.q.of), middle(laws.at.p.of), -1);
+  else
+    bars(q, w.p[i], left);
+}
+
+// The laws behind one row, of the few tokens that were told.
+void law_table(Context& context,
+               const engine::RunRecord& run,
+               const engine::StepRecord& step,
+               const engine::Weighed& w,
+               const ShownLaws& laws) {
+  const auto name = [&](engine::TokenId id) { return cell_text(context.timeline, run, id); };
+  small_label(fmt::format("behind \"{}\": {}{}{}{}", name(step.drafted.tree.token[w.row]),
+                          w.left.empty() ? "a proposal was kept" : "every proposal was refused",
+                          omitted("q", w.q), omitted("p", w.p), omitted("left", w.left)));
+  ImGui::PushID(w.row);
+  const int n_columns = laws.is_other ? 6 : 5;
+  if (ImGui::BeginTable(laws.is_other ? "laws_at" : "laws", n_columns, kTable)) {
+    ImGui::TableSetupColumn("token", 0, px(110));
+    ImGui::TableSetupColumn("q");
+    ImGui::TableSetupColumn("p");
+    if (laws.is_other) {
+      ImGui::TableSetupColumn(("q at " + laws.words).c_str());
+      ImGui::TableSetupColumn(("p at " + laws.words).c_str());
+    } else {
+      ImGui::TableSetupColumn("left");
+    }
+    ImGui::TableSetupColumn(
+        laws.is_other ? ("q, p at " + laws.words).c_str() : "q, p, left from above",
+        ImGuiTableColumnFlags_WidthStretch, 1);
+    ImGui::TableHeadersRow();
+    for (std::size_t i = 0; i < w.token.size(); ++i) {
+      ImGui::TableNextRow();
+      law_row(w, laws, i, name(w.token[i]), w.token[i] == step.verified.picked[w.row]);
+    }
+    ImGui::EndTable();
+  }
+  ImGui::PopID();
+}
+
+std::string kept_words(const LawsAt& laws, const std::string& where) {
+  return fmt::format("{}: a token drawn from q is kept with chance {}, total variation {}", where,
+                     words_of(laws.kept), words_of(laws.apart));
+}
+
+void laws_behind(Context& context,
+                 const engine::RunRecord& run,
+                 const engine::StepRecord& step,
+                 const engine::Weighed& w) {
+  const LawsSource source = laws_source(context.timeline, run);
+  const float asked = context.view.laws_temperature;
+  const bool is_other = asked > 0 && asked != source.temperature;
+  const LawsAt recorded = laws_at(source, step, w, source.temperature);
+  const ShownLaws laws{is_other ? laws_at(source, step, w, asked) : recorded, is_other,
+                       fmt::format("{:.2f}", asked)};
+  law_table(context, run, step, w, laws);
+  if (!w.q.empty())
+    small_label(kept_words(recorded, fmt::format("at {:.2f}, as recorded", source.temperature)));
+  if (!is_other) return;
+  if (!w.q.empty()) small_label(kept_words(laws.at, "at " + laws.words + ", recomputed here"));
+  if (const std::string out = what_is_left_out(source, laws.at, asked); !out.empty())
+    wrapped(out, theme().dim);
+}
+
+// Which temperature the laws below are shown at.
+void temperature_row(Context& context,
+                     const engine::RunRecord& run,
+                     const engine::StepRecord& step) {
+  constexpr float kLowest = 0.05f, kHighest = 2;
+  const std::string why = why_no_other_temperature(run.started, step);
+  float& asked = context.view.laws_temperature;
+  ImGui::Dummy({1, px(2)});
+  ImGui::AlignTextToFramePadding();
+  words("laws at temperature", theme().dim);
+  ImGui::SameLine(0, px(8));
+  ImGui::SetNextItemWidth(px(160));
+  ImGui::BeginDisabled(!why.empty());
+  float shown = asked > 0 ? asked : run.started.temperature;
+  if (ImGui::SliderFloat("##laws_temperature", &shown, kLowest, kHighest, "%.2f"))
+    asked = std::clamp(shown, kLowest, kHighest);
+  ImGui::EndDisabled();
+  if (ImGui::IsItemHovered(ImGuiHoveredFlags_AllowWhenDisabled))
+    tooltip(why.empty() ? "What both laws would be at another temperature, behind the same text: "
+                          "recomputed here from those recorded. What was drawn stays as it was."
+                        : why);
+  if (!why.empty() || asked <= 0) return;
+  ImGui::SameLine(0, px(10));
+  if (link("reset###laws_reset")) asked = 0;
+}
+
+// Behind the row that is pointed at, or its parent; else all that were weighed.
+std::vector<const engine::Weighed*> chosen_laws(const Context& context,
+                                                const engine::RunRecord& run,
+                                                const engine::StepRecord& step) {
+  std::vector<const engine::Weighed*> all, chosen;
+  const Place& place = context.selection.locked;
+  const bool has_row = place.run == run.id() && place.step == step.begun.step && place.row >= 0 &&
+                       place.row < step.drafted.tree.n_rows();
+  for (const engine::Weighed& w : step.verified.weighed) {
+    if (w.row >= step.drafted.tree.n_rows()) continue;
+    all.push_back(&w);
+    if (has_row && step.drafted.tree.parent[place.row] == w.row) chosen.push_back(&w);
+  }
+  return chosen.empty() ? all : chosen;
+}
+
+void draw_laws(Context& context) {
+  const engine::RunRecord& run = *context.run();
+  const ShownStep shown = shown_step(context, run);
+  if (!shown.step) return empty_state("No step at the playhead.", true);
+  const engine::StepRecord& step = *shown.step;
+  const std::vector<Verdict> verdicts = verdicts_of(context.timeline, run, step);
+  small_label(words_of(shown) + " \xC2\xB7 " +
+              (draws_numbers(run.started)
+                   ? "a proposal is kept if the number drawn is below its chance"
+                   : "a proposal is kept if it is the target's own choice; no number is drawn"));
+  if (verdicts.empty())
+    return wrapped("This step proposed nothing: the target wrote its token alone.", theme().dim);
+  verdict_table(context, run, step, verdicts);
+  const std::string gone = why_no_probabilities(run, step);
+  if (!gone.empty())
+    small_label(gone);
+  else if (const std::string why = why_no_p(run.started, step); !why.empty())
+    small_label(why);
+  temperature_row(context, run, step);
+  for (const engine::Weighed* w : chosen_laws(context, run, step)) {
+    ImGui::Dummy({1, px(6)});
+    laws_behind(context, run, step, *w);
+  }
+  if (step.verified.last_uniform >= 0)
+    small_label(fmt::format("for the last token {:.3f} was drawn", step.verified.last_uniform));
+}
+
+void draw_laws_head(Context&) {
+  legend_word("?###marks_laws", laws_marks());
+}
+
+}  // namespace
+
+const Panel kLawsPanel{"laws",         "P/Q",     why_no_laws,    draw_laws,
+                       draw_laws_head, fits_laws, instead_of_laws};
+
+}  // namespace ui

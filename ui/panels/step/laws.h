@@ -1,0 +1,9 @@
+#pragma once
+
+#include "ui/shell/panel.h"
+
+namespace ui {
+
+extern const Panel kLawsPanel;
+
+}  // namespace ui

@@ -1,0 +1,323 @@
+#include "ui/panels/step/pool.h"
+
+#include <array>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "engine/trace/describe.h"
+#include "ui/widgets/draw.h"
+#include "ui/shell/legend.h"
+#include "ui/panels/live/row_cell.h"
+#include "ui/prepare/tokens/line_feeds.h"
+#include "ui/prepare/run_traits.h"
+#include "ui/prepare/search.h"
+#include "ui/prepare/tokens/trajectory.h"
+
+namespace ui {
+namespace {
+
+constexpr std::array<const char*, 4> kOrders{"newest", "hits", "tries", "first token"};
+constexpr std::size_t kMaxRows = 500;
+
+bool fits_pool(const engine::RunRecord& run) {
+  const RunTraits traits = traits_of(run);
+  return traits.finds() || !traits.told;
+}
+
+const char* instead_of_pool(const engine::RunRecord& run) {
+  const RunTraits traits = traits_of(run);
+  return traits.settles() ? "trajectory" : traits.drafts ? "tree" : "text";
+}
+
+std::string why_no_pool(const Context& context) {
+  if (std::string none = no_run_yet(context); !none.empty()) return none;
+  const engine::RunRecord& run = *context.run();
+  const RunTraits traits = traits_of(run);
+  const std::string method = method_of(context, run);
+  if (!traits.told) return "No step yet.";
+  if (traits.finds()) return "";
+  if (!traits.proposes())
+    return method + " has proposed nothing so far, so there is no n-gram pool.";
+  return method + (traits.settles()
+                       ? " has no n-gram pool. Its guesses are in the Trajectory panel."
+                       : " has no n-gram pool: what a draft model proposes is in the Tree panel.");
+}
+
+std::string text_of(const Context& context,
+                    const engine::RunRecord& run,
+                    const engine::PoolNgram& n) {
+  std::vector<engine::TokenId> tokens{n.first};
+  tokens.insert(tokens.end(), n.rest.begin(), n.rest.end());
+  std::string text = context.timeline.text_of(run, tokens);
+  show_line_feeds(text);
+  return text;
+}
+
+// What became of a candidate at this step, in words; its cells say it token by token.
+std::string fate_words(const engine::StepRecord& step, const PoolCandidate& candidate) {
+  if (candidate.rows.empty()) return "not evaluated";
+  if (candidate.n_accepted > 0)
+    return fmt::format("{} of {} accepted", candidate.n_accepted, candidate.rows.size());
+  return fate_of(step, candidate.rows.front()) == Mean::Rejected ? "rejected" : "never judged";
+}
+
+void candidate_row(Context& context,
+                   const engine::RunRecord& run,
+                   const engine::StepRecord& step,
+                   const PoolCandidate& candidate) {
+  ImGui::AlignTextToFramePadding();
+  ImGui::PushFont(fonts().mono, kMonoSize);
+  words_within(cell_text(context.timeline, run, candidate.ngram.first), theme().dim, px(70));
+  ImGui::PopFont();
+  ImGui::SameLine(px(84));
+  for (const int row : candidate.rows) {
+    const std::string text = cell_text(context.timeline, run, step.drafted.tree.token[row]);
+    row_cell(context, run, step, row, fate_of(step, row),
+             px(18) + static_cast<float>(n_columns(text)) * px(7.6f));
+    ImGui::SameLine(0, px(3));
+  }
+  ImGui::SameLine(0, px(10));
+  words(fate_words(step, candidate), candidate.n_accepted > 0 ? theme().bright : theme().dim);
+  if (ImGui::IsItemHovered())
+    tooltip(fmt::format("at this step; over the whole run it hit {} of {} times",
+                        candidate.ngram.n_hits, candidate.ngram.n_tries));
+}
+
+void candidate_list(Context& context, const engine::RunRecord& run) {
+  const std::size_t n_steps = context.n_steps(run);
+  if (n_steps == 0) return;
+  const engine::StepRecord step = run.steps[n_steps - 1];
+  const std::vector<PoolCandidate> candidates = candidates_of(step);
+  if (candidates.empty()) return;
+  small_label(fmt::format("candidates of step {}, and what became of them: {}", step.begun.step,
+                          candidates.size()));
+  const float row = px(23) + ImGui::GetStyle().ItemSpacing.y;
+  const float high = std::min(static_cast<float>(candidates.size()) * row,
+                              ImGui::GetContentRegionAvail().y * 0.55f);
+  if (ImGui::BeginChild("candidates", {0, high}))
+    for (std::size_t i = 0; i < candidates.size(); ++i) {
+      ImGui::PushID(static_cast<int>(i));
+      candidate_row(context, run, step, candidates[i]);
+      ImGui::PopID();
+    }
+  ImGui::EndChild();
+  ImGui::Dummy({1, px(4)});
+}
+
+// The cells an n-gram was read from, or its step where it was read from the text. Clicked once more
+// they are let go.
+void select_birth(Context& context, const engine::RunRecord& run, const engine::PoolNgram& ngram) {
+  const std::size_t i = context.prepared.times(run).index_of(ngram.born);
+  if (ngram.born < 0 || i >= run.steps.size()) return;
+  std::vector<Place> places;
+  for (const int row : birth_rows(run.steps[i], ngram))
+    places.push_back({run.id(), ngram.born, -1, row});
+  if (places.empty() || ImGui::GetIO().KeyCtrl)
+    context.click({run.id(), ngram.born, -1, -1});
+  else if (context.selection.locked == places.back())
+    context.selection.choose({}, {});
+  else
+    context.selection.choose(places, places.back());
+}
+
+void entry_row(Context& context, const engine::RunRecord& run, const PoolEntry& entry, int index) {
+  ImGui::TableNextRow();
+  ImGui::TableNextColumn();
+  ImGui::PushID(index);
+  ImGui::PushFont(fonts().mono, kMonoSize);
+  const std::string text = text_of(context, run, entry.ngram);
+  if (ImGui::Selectable(
+          (text + "###ngram").c_str(), context.selection.lights_step(run.id(), entry.ngram.born),
+          ImGuiSelectableFlags_SpanAllColumns | ImGuiSelectableFlags_AllowDoubleClick)) {
+    if (!ImGui::IsMouseDoubleClicked(ImGuiMouseButton_Left)) {
+      select_birth(context, run, entry.ngram);
+    } else if (entry.ngram.born >= 0) {
+      if (!context.selection.locked.valid()) select_birth(context, run, entry.ngram);
+      context.requests.panel = "trajectory";
+    }
+  }
+  ImGui::PopFont();
+  if (ImGui::IsItemHovered()) {
+    if (entry.ngram.born >= 0) context.selection.hover({run.id(), entry.ngram.born, -1, -1});
+    tooltip(entry.ngram.born >= 0
+                ? fmt::format("Born at step {}. Click: the Trajectory shows the cells it was read "
+                              "from. Double click: go there.",
+                              entry.ngram.born)
+                : "Taken from the prompt.");
+  }
+  ImGui::PopID();
+  ImGui::TableNextColumn();
+  words(entry.ngram.born < 0 ? "prompt" : fmt::format("step {}", entry.ngram.born), theme().dim);
+  ImGui::TableNextColumn();
+  words(fmt::format("{} of {}", entry.ngram.n_hits, entry.ngram.n_tries),
+        entry.ngram.n_hits > 0 ? theme().bright : theme().dim);
+  const auto step_words = [](engine::StepId step) {
+    return step < 0 ? "-" : fmt::format("step {}", step);
+  };
+  ImGui::TableNextColumn();
+  words(step_words(entry.last_hit), theme().dim);
+  ImGui::TableNextColumn();
+  words(step_words(entry.last_tried), theme().dim);
+}
+
+// By first token: how many begin with it, once for all of them.
+void count_of_first(const PoolState::Rows& rows, std::size_t i) {
+  ImGui::TableNextColumn();
+  const engine::TokenId first = rows.entries[i]->ngram.first;
+  if (i == 0 || rows.entries[i - 1]->ngram.first != first)
+    words(fmt::format("{}", rows.n_by_first.at(first)), theme().bright);
+}
+
+void none_found(const Context& context) {
+  empty_state(
+      fmt::format("No n-gram holds \"{}\". Clear the filter to see all.", context.view.pool_filter),
+      false);
+}
+
+// A method that looks up keeps no pool: it finds each continuation anew in the text so far. What it
+// found stands here step by step, newest first.
+struct Found {
+  engine::StepId step = 0;
+  std::string text;
+  int n_accepted = 0, n_proposed = 0;
+};
+
+std::vector<Found> found_by(const Context& context, const engine::RunRecord& run) {
+  std::vector<Found> all;
+  for (std::size_t i = context.n_steps(run); i > 0 && all.size() < kMaxRows; --i) {
+    const engine::StepRecord step = run.steps[i - 1];
+    if (!step.has_verified || step.verified.n_proposed == 0) continue;
+    const std::string& filter = context.view.pool_filter;
+    std::vector<engine::TokenId> tokens;
+    const engine::TokenTree& tree = step.drafted.tree;
+    for (int row = 0; row < tree.n_rows(); ++row)
+      if (tree.tag[row].kind == engine::RowTag::Kind::Guess) tokens.push_back(tree.token[row]);
+    std::string text = tokens.empty() ? "-" : context.timeline.text_of(run, tokens);
+    show_line_feeds(text);
+    if (!found_in(text, filter)) continue;
+    all.push_back(
+        {step.begun.step, std::move(text), step.verified.n_accepted, step.verified.n_proposed});
+  }
+  return all;
+}
+
+void found_row(Context& context, const engine::RunRecord& run, const Found& found) {
+  ImGui::TableNextRow();
+  ImGui::TableNextColumn();
+  ImGui::PushID(found.step);
+  const Place place{run.id(), found.step, -1, -1};
+  ImGui::PushFont(fonts().mono, kMonoSize);
+  if (ImGui::Selectable((found.text + "###found").c_str(),
+                        context.selection.lights_step(run.id(), found.step),
+                        ImGuiSelectableFlags_SpanAllColumns))
+    context.click(place);
+  ImGui::PopFont();
+  if (ImGui::IsItemHovered()) {
+    context.selection.hover(place);
+    tooltip(found.text);
+  }
+  ImGui::PopID();
+  ImGui::TableNextColumn();
+  words(fmt::format("step {}", found.step), theme().dim);
+  ImGui::TableNextColumn();
+  words(fmt::format("{} of {}", found.n_accepted, found.n_proposed),
+        found.n_accepted > 0 ? theme().bright : theme().dim);
+}
+
+void draw_found(Context& context, const engine::RunRecord& run) {
+  const std::vector<Found> all = found_by(context, run);
+  if (all.empty() && !context.view.pool_filter.empty()) return none_found(context);
+  if (all.empty()) {
+    empty_state(
+        "Nothing was proposed up to this step: the text so far did not hold its own end twice.",
+        false);
+    return;
+  }
+  constexpr ImGuiTableFlags kFlags = ImGuiTableFlags_BordersInnerH | ImGuiTableFlags_ScrollY;
+  if (!ImGui::BeginTable("found", 3, kFlags, {0, ImGui::GetContentRegionAvail().y})) return;
+  ImGui::TableSetupScrollFreeze(0, 1);
+  ImGui::TableSetupColumn("found in the text", ImGuiTableColumnFlags_WidthStretch, 3);
+  ImGui::TableSetupColumn("proposed at", ImGuiTableColumnFlags_WidthStretch, 1);
+  ImGui::TableSetupColumn("accepted", ImGuiTableColumnFlags_WidthStretch, 1);
+  ImGui::TableHeadersRow();
+  for (const Found& found : all) found_row(context, run, found);
+  ImGui::EndTable();
+}
+
+bool looks_up(const engine::RunRecord& run) {
+  const RunTraits traits = traits_of(run);
+  return traits.guesses && !traits.pool;
+}
+
+void draw_pool(Context& context) {
+  const engine::RunRecord& run = *context.run();
+  if (looks_up(run)) {
+    draw_found(context, run);
+    return;
+  }
+  PoolState& pool = context.prepared.pool(run, context.n_steps(run));
+  candidate_list(context, run);
+  if (const auto* gone = run.dropped_at(engine::PayloadKind::Pool, 0))
+    small_label(engine::describe(*gone));
+  if (pool.entries.empty()) {
+    empty_state("The pool is empty at this step. It fills as n-grams are seen.", false);
+    return;
+  }
+  const auto text = [&](const engine::PoolNgram& n) { return text_of(context, run, n); };
+  const PoolState::Rows& view =
+      rows_in_view(pool, context.view.pool_order, context.view.pool_filter, text, kMaxRows);
+  const std::vector<const PoolEntry*>& rows = view.entries;
+  if (rows.empty()) return none_found(context);
+  const bool by_first = context.view.pool_order == PoolOrder::First;
+  constexpr ImGuiTableFlags kFlags = ImGuiTableFlags_BordersInnerH | ImGuiTableFlags_ScrollY;
+  if (!ImGui::BeginTable(by_first ? "pool_by_first" : "pool", by_first ? 6 : 5, kFlags,
+                         {0, std::max(px(60), ImGui::GetContentRegionAvail().y)}))
+    return;
+  ImGui::TableSetupScrollFreeze(0, 1);
+  ImGui::TableSetupColumn("n-gram", ImGuiTableColumnFlags_WidthStretch, 3);
+  ImGui::TableSetupColumn("born", ImGuiTableColumnFlags_WidthStretch, 1);
+  ImGui::TableSetupColumn("hits", ImGuiTableColumnFlags_WidthStretch, 1);
+  ImGui::TableSetupColumn("last hit", ImGuiTableColumnFlags_WidthStretch, 1);
+  ImGui::TableSetupColumn("last tried", ImGuiTableColumnFlags_WidthStretch, 1);
+  if (by_first)
+    ImGui::TableSetupColumn("of this first token", ImGuiTableColumnFlags_WidthStretch, 1.5f);
+  ImGui::TableHeadersRow();
+  ImGuiListClipper clipper;
+  clipper.Begin(static_cast<int>(rows.size()));
+  while (clipper.Step())
+    for (int i = clipper.DisplayStart; i < clipper.DisplayEnd; ++i) {
+      entry_row(context, run, *rows[i], i);
+      if (by_first) count_of_first(view, static_cast<std::size_t>(i));
+    }
+  ImGui::EndTable();
+}
+
+void draw_pool_head(Context& context) {
+  const bool looks = context.run() && looks_up(*context.run());
+  legend_word("?###marks_pool", pool_marks());
+  if (!context.run() || !why_no_pool(context).empty()) return;
+  ImGui::SameLine();
+  ImGui::SetNextItemWidth(px(130));
+  text_line("##filter", "filter", context.view.pool_filter);
+  if (looks) return;
+  ImGui::SameLine();
+  int order = static_cast<int>(context.view.pool_order);
+  if (quiet_choice("##order", "by ", kOrders, order))
+    context.view.pool_order = static_cast<PoolOrder>(order);
+  const engine::RunRecord* run = context.run();
+  const PoolState& pool = context.prepared.pool(*run, context.n_steps(*run));
+  ImGui::SameLine();
+  ImGui::AlignTextToFramePadding();
+  words(context.view.pool_filter.empty()
+            ? fmt::format("{} n-grams, {} first tokens", pool.entries.size(), pool.n_keys)
+            : fmt::format("{} of {} n-grams", pool.rows.n_found, pool.entries.size()),
+        theme().dim);
+}
+
+}  // namespace
+
+const Panel kPoolPanel{"pool",         "Pool",    why_no_pool,    draw_pool,
+                       draw_pool_head, fits_pool, instead_of_pool};
+
+}  // namespace ui

@@ -1,0 +1,363 @@
+// A tree of thoughts: what was written at each node, what the model gave it, which went on, and the
+// chain that the answer stands on. A click shows the run that wrote a thought.
+#include "ui/panels/step/thoughts.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <span>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "ui/widgets/draw.h"
+#include "ui/shell/legend.h"
+#include "ui/panels/live/in_view.h"
+#include "ui/prepare/thought_tree.h"
+
+namespace ui {
+namespace {
+
+using engine::SearchRecord;
+using Kind = ThoughtBox::Kind;
+
+bool offered(const engine::Timeline& timeline) {
+  return !timeline.searches().empty();
+}
+
+std::string why_no_thoughts(const Context& context) {
+  return offered(context.timeline) ? ""
+                                   : "No tree of thoughts in here. Tree of thoughts, at the top of "
+                                     "Setup (Alt+1), searches "
+                                     "one; `decoscope reason tot --record FILE` keeps one in a "
+                                     "file to be opened (Ctrl+O).";
+}
+
+// The one chosen here, until another run is shown; then that run's, else the newest.
+const SearchRecord& shown_search(const Context& context) {
+  const auto searches = context.timeline.searches();
+  const engine::RunId run = context.selection.run;
+  if (context.view.search != 0 && context.view.search_run == run)
+    for (const SearchRecord& search : searches)
+      if (search.begun.search == context.view.search) return search;
+  const SearchRecord* of_run = search_of(searches, run);
+  return of_run ? *of_run : searches.back();
+}
+
+void show_run(Context& context, engine::RunId run) {
+  if (run == 0 || !context.timeline.run(run)) return;
+  context.selection.run = run;
+  if (context.selection.locked.run != run) context.selection.locked = {};
+  context.view.t0 = context.view.t1 = 0;  // all of it on the time line
+}
+
+// With the run that wrote its answer, or else its newest thought.
+void show_search(Context& context, const SearchRecord& search) {
+  engine::RunId run = search.ended ? search.ended->by : 0;
+  for (auto at = search.thoughts.rbegin(); run == 0 && at != search.thoughts.rend(); ++at)
+    if (!at->made.runs.empty()) run = at->made.runs.front();
+  show_run(context, run);
+  context.view.search = search.begun.search;
+  context.view.search_run = context.selection.run;
+}
+
+constexpr float kLine = 18, kFirstLine = 7;  // pixels at 100 %, inside a box
+constexpr int kMostLines = 4;
+
+struct Sizes {
+  int n_lines;  // of text in a box
+  float wide, high, column, line;
+};
+
+// Boxes as large as the panel has room for, within what reads well. A search that goes on will have
+// all its levels: they keep their size meanwhile.
+Sizes sizes_for(const SearchRecord& search, const ThoughtLayout& layout) {
+  const ImGuiStyle& style = ImGui::GetStyle();
+  const engine::SearchBegun& begun = search.begun;
+  int n_columns = layout.n_columns, n_rows = layout.n_lines;
+  if (!search.ended) {
+    n_columns = std::max(n_columns, std::min(begun.depth, 16) + 2);
+    n_rows = std::max(n_rows, std::min(begun.n_thoughts, 16) * std::clamp(begun.beam, 1, 16));
+  }
+  const ImVec2 all = ImGui::GetWindowSize();
+  const float gap = px(40), n = static_cast<float>(n_columns);
+  const float room = all.x - 2 * style.WindowPadding.x - style.ScrollbarSize;
+  const float wide = std::floor(std::clamp((room - (n - 1) * gap) / n, px(204), px(300)));
+  // Words above and below stand on three lines.
+  const float high = all.y - 2 * style.WindowPadding.y - style.ScrollbarSize - px(76);
+  const float of_row = high / static_cast<float>(n_rows) - px(22);
+  const int n_lines = std::clamp(static_cast<int>(of_row / px(kLine)), 2, kMostLines);
+  const float box = px(12 + kLine * static_cast<float>(n_lines));
+  return {n_lines, wide, box, wide + gap, box + px(10)};
+}
+
+void frame_of(ImDrawList* list, ImVec2 min, ImVec2 max, const ThoughtBox& box) {
+  const float round = px(6);
+  list->AddRectFilled(min, max, colour(theme().field), round);
+  if (box.mean == Mean::Unused)
+    return dashed_rect(list, min, max, colour(theme().faint), px(1.5f), px(2), px(1));
+  const bool wrong = box.kind == Kind::Answer && box.mean == Mean::Rejected;
+  const bool taken = box.mean == Mean::Accepted || box.on_chain;
+  const Rgb edge = wrong ? theme().bad : taken ? theme().good : theme().line;
+  list->AddRect(min, max, colour(edge), round, px(box.on_chain ? 2.0f : 1.0f));
+}
+
+// What of `text` one line has room for, cut between words; the rest is left in it.
+std::string take_line(std::string& text, float width) {
+  const char* begin = text.c_str();
+  const char* end = ImGui::GetFont()->CalcWordWrapPosition(ImGui::GetFontSize(), begin,
+                                                           begin + text.size(), width);
+  std::string line(begin, end);
+  text.erase(0, line.size());
+  text.erase(0, std::min(text.find_first_not_of(' '), text.size()));
+  return line;
+}
+
+struct BoxLine {
+  std::string text;
+  bool second = false;  // of the second part
+};
+
+// The two parts on the lines of a box; where they need more, each has half of them at least.
+// @param width  of each line
+std::vector<BoxLine> broken(const BoxWords& words, std::span<const float> width) {
+  const int n_lines = static_cast<int>(width.size());
+  const auto n_needed = [&](std::string text) {
+    int n = 0;
+    for (; !text.empty() && n < n_lines; ++n) take_line(text, width[static_cast<std::size_t>(n)]);
+    return n;
+  };
+  const int n_first = std::max(n_lines - n_needed(words.second), (n_lines + 1) / 2);
+  std::vector<BoxLine> lines;
+  std::string left = words.first;
+  for (int i = 0; i < n_lines; ++i) {
+    bool second = !lines.empty() && lines.back().second;
+    if (!second && (left.empty() || i >= n_first) && !words.second.empty()) {
+      left = words.second;
+      second = true;
+    }
+    if (left.empty()) break;
+    const float room = width[static_cast<std::size_t>(i)];
+    const bool last = i + 1 == n_lines || (!second && i + 1 >= n_first && !words.second.empty());
+    lines.push_back({last ? elided(left, room) : take_line(left, room), second});
+  }
+  return lines;
+}
+
+void put_words(ImDrawList* list,
+               ImVec2 min,
+               const BoxWords& words,
+               std::span<const float> width,
+               Rgb ink,
+               Rgb second) {
+  ImGui::PushFont(nullptr, kSmallSize);
+  float y = min.y + px(kFirstLine);
+  for (const BoxLine& line : broken(words, width)) {
+    list->AddText({min.x + px(9), std::floor(y)}, colour(line.second ? second : ink),
+                  line.text.c_str());
+    y += px(kLine);
+  }
+  ImGui::PopFont();
+}
+
+// The mark of what became of it below its value, at the right.
+void value_and_fate(Context& context,
+                    ImDrawList* list,
+                    ImVec2 min,
+                    ImVec2 max,
+                    const SearchRecord& search,
+                    const ThoughtBox& box) {
+  if (box.kind == Kind::Question) return;
+  fate_chip(list, {max.x - px(7) - px(kFateChip), max.y - px(7) - px(kFateChip)}, box.mean,
+            context.settings.marks);
+  if (box.kind == Kind::Answer) return;
+  const std::string value = value_words(search.thoughts[static_cast<std::size_t>(box.thought)]);
+  ImGui::PushFont(fonts().bold, kTextSize);
+  const float wide = ImGui::CalcTextSize(value.c_str()).x;
+  list->AddText({std::floor(max.x - px(8) - wide), std::floor(min.y + px(6))},
+                colour(box.mean == Mean::Accepted ? theme().bright : theme().text), value.c_str());
+  ImGui::PopFont();
+}
+
+void draw_box(Context& context,
+              const SearchRecord& search,
+              const ThoughtBox& box,
+              ImVec2 min,
+              const Sizes& s) {
+  const ImVec2 max{min.x + s.wide, min.y + s.high};
+  ImGui::SetCursorScreenPos(min);
+  ImGui::PushID(box.kind == Kind::Thought ? search.thoughts[box.thought].made.node
+                                          : -static_cast<int>(box.kind));
+  if (ImGui::InvisibleButton("thought", {s.wide, s.high}, ImGuiButtonFlags_EnableNav))
+    show_run(context, run_after(runs_of(search, box), context.selection.run));
+  if (ImGui::IsItemHovered() || (ImGui::IsItemFocused() && ImGui::GetIO().NavVisible))
+    tooltip(facts_of(search, box));
+  ImGui::PopID();
+  if (!ImGui::IsRectVisible(min, max)) return;
+  ImDrawList* list = ImGui::GetWindowDrawList();
+  frame_of(list, min, max, box);
+  // Beside the value, and beside the mark below it, there is less room.
+  std::array<float, kMostLines> width;
+  width.fill(s.wide - px(18));
+  if (box.kind == Kind::Thought) width.front() -= px(32);
+  if (box.kind != Kind::Question)
+    width[static_cast<std::size_t>(s.n_lines) - 1] -= px(kFateChip + 4);
+  const bool quiet = box.mean == Mean::Unused || box.mean == Mean::Rejected;
+  const Rgb ink = box.on_chain ? theme().bright : quiet ? theme().dim : theme().text;
+  const Rgb verdict = box.mean == Mean::Accepted ? theme().good : theme().bad;
+  put_words(list, min, words_of(search, box),
+            std::span(width).first(static_cast<std::size_t>(s.n_lines)), ink,
+            box.kind == Kind::Answer ? verdict : theme().dim);
+  value_and_fate(context, list, min, max, search, box);
+  const auto runs = runs_of(search, box);
+  if (std::ranges::find(runs, context.selection.run) != runs.end())
+    list->AddRect({min.x - px(3), min.y - px(3)}, {max.x + px(3), max.y + px(3)},
+                  colour(theme().light_up), px(8), px(2));
+}
+
+void draw_branches(const ThoughtLayout& layout, ImVec2 at, const Sizes& s) {
+  ImDrawList* list = ImGui::GetWindowDrawList();
+  const auto branch_of = [](const ThoughtBox& box) {
+    return box.on_chain ? Branch::Chain : box.mean == Mean::Accepted ? Branch::Kept : Branch::Side;
+  };
+  // The chain last: it lies over the others.
+  for (const Branch branch : {Branch::Side, Branch::Kept, Branch::Chain})
+    for (const ThoughtBox& box : layout.boxes) {
+      if (box.parent < 0 || branch_of(box) != branch) continue;
+      const ThoughtBox& parent = layout.boxes[static_cast<std::size_t>(box.parent)];
+      const ImVec2 to{at.x + static_cast<float>(box.column) * s.column,
+                      at.y + box.line * s.line + s.high / 2};
+      const ImVec2 from{to.x - s.column + s.wide, at.y + parent.line * s.line + s.high / 2};
+      const ImVec2 top{from.x, std::min(from.y, to.y) - px(2)};
+      const ImVec2 foot{to.x, std::max(from.y, to.y) + px(2)};
+      if (ImGui::IsRectVisible(top, foot)) thought_branch(list, from, to, branch);
+    }
+}
+
+void draw_headings(const ThoughtLayout& layout, ImVec2 at, const Sizes& s) {
+  for (int column = 0; column < layout.n_columns; ++column) {
+    const auto is_thought = [column](const ThoughtBox& box) {
+      return box.column == column && box.kind == Kind::Thought;
+    };
+    const bool thoughts = std::ranges::any_of(layout.boxes, is_thought);
+    ImGui::SetCursorScreenPos({at.x + static_cast<float>(column) * s.column + px(1), at.y});
+    small_label(column == 0 ? "question" : thoughts ? fmt::format("depth {}", column) : "answer");
+  }
+}
+
+// Whether a recording or session is seen here as it was seen at first, or is still being read.
+bool is_first_view(const Context& context, int now) {
+  ImGuiStorage* kept = ImGui::GetStateStorage();
+  const ImGuiID of = ImGui::GetID("first_of"), view = ImGui::GetID("first_view");
+  const ImGuiID was_read = ImGui::GetID("first_read");
+  const bool reads = context.reading >= 0;
+  const int source = static_cast<int>(ImGui::GetID(("of " + context.source).c_str()));
+  if (kept->GetInt(of, source + 1) != source || reads || kept->GetBool(was_read)) {
+    kept->SetInt(of, source);
+    kept->SetInt(view, now);
+  } else if (kept->GetInt(view) != now) {
+    kept->SetInt(view, 0);  // it was seen
+  }
+  kept->SetBool(was_read, reads);
+  return kept->GetInt(view) == now;
+}
+
+// At first the question, with which the tree begins; then the shown run's box, or the newest of a
+// search that goes on, whenever it is another than before.
+void keep_in_view(Context& context,
+                  const SearchRecord& search,
+                  const ThoughtLayout& layout,
+                  ImVec2 at,
+                  const Sizes& s) {
+  const engine::RunId run = context.selection.run;
+  const int now = static_cast<int>((search.begun.search * 31 + run) * 65'537 + layout.boxes.size());
+  const bool is_new = is_new_in_view(now), first = is_first_view(context, now);
+  if (!is_new) return;
+  int box = first ? 0 : box_of(layout, search, run);
+  if (box < 0 && !search.ended) box = static_cast<int>(layout.boxes.size()) - 1;
+  if (box < 0) return;
+  const ThoughtBox& target = layout.boxes[static_cast<std::size_t>(box)];
+  const ImVec2 min{at.x + static_cast<float>(target.column) * s.column,
+                   at.y + target.line * s.line};
+  bring_into_view({min.x - px(8), min.y - px(8)}, {min.x + s.wide + px(8), min.y + s.high + px(8)});
+}
+
+// Whatever is scrolled to, words above and below the tree are read from their beginning.
+void stay_at_the_left() {
+  ImGui::SetCursorPosX(ImGui::GetCursorPosX() + ImGui::GetScrollX());
+}
+
+std::string state_words(const Context& context, const SearchRecord& search) {
+  if (search.ended) return search.ended->stopped ? "stopped, without an answer" : "";
+  const bool goes_on = context.source.empty() || context.reading >= 0;
+  return goes_on ? "searching" : "the recording ends within this search";
+}
+
+void draw_state(Context& context, const SearchRecord& search, const ThoughtLayout& layout) {
+  stay_at_the_left();
+  ImGui::PushFont(nullptr, kSmallSize);
+  words(search_words(search, layout), theme().dim);
+  ImGui::SameLine(0, px(12));
+  if (search.ended && !search.ended->stopped) {
+    const bool right = search.ended->correct;
+    words(right ? "+ answered right" : "x answered wrong", right ? theme().good : theme().bad);
+  } else {
+    words(state_words(context, search), theme().text);
+  }
+  ImGui::PopFont();
+}
+
+void draw_thoughts(Context& context) {
+  const SearchRecord& search = shown_search(context);
+  const ThoughtLayout& layout = context.prepared.thoughts(context.timeline, search);
+  draw_state(context, search, layout);
+  const Sizes s = sizes_for(search, layout);
+  const ImVec2 head = ImGui::GetCursorScreenPos(), at{head.x + px(3), head.y + px(24)};
+  draw_headings(layout, {at.x, head.y}, s);
+  draw_branches(layout, at, s);
+  for (const ThoughtBox& box : layout.boxes)
+    draw_box(context, search, box,
+             {std::floor(at.x + static_cast<float>(box.column) * s.column),
+              std::floor(at.y + box.line * s.line)},
+             s);
+  keep_in_view(context, search, layout, at, s);
+  ImGui::SetCursorScreenPos(head);
+  ImGui::Dummy({static_cast<float>(layout.n_columns - 1) * s.column + s.wide + px(8),
+                px(24) + static_cast<float>(layout.n_lines - 1) * s.line + s.high + px(4)});
+  stay_at_the_left();
+  small_label(settings_words(search.begun));
+}
+
+std::string name_in_list(const SearchRecord& search) {
+  const char* how = !search.ended           ? "not ended"
+                    : search.ended->stopped ? "stopped"
+                    : search.ended->correct ? "+ right"
+                                            : "x wrong";
+  return fmt::format("{}: {}  {}", search.begun.search, search.begun.id, how);
+}
+
+void draw_thoughts_head(Context& context) {
+  legend_word("?###marks_thoughts", thought_marks());
+  const auto searches = context.timeline.searches();
+  if (searches.size() < 2) return;
+  ImGui::SameLine();
+  std::vector<std::string> names;
+  std::vector<const char*> shown;
+  for (const SearchRecord& search : searches) names.push_back(name_in_list(search));
+  for (const std::string& name : names) shown.push_back(name.c_str());
+  int index = static_cast<int>(&shown_search(context) - searches.data());
+  if (quiet_choice("##search", "", shown, index))
+    show_search(context, searches[static_cast<std::size_t>(index)]);
+}
+
+}  // namespace
+
+const Panel kThoughtsPanel{.id = "thoughts",
+                           .title = "Thoughts",
+                           .empty = why_no_thoughts,
+                           .draw = draw_thoughts,
+                           .head = draw_thoughts_head,
+                           .offered = offered,
+                           .wide = true};
+
+}  // namespace ui

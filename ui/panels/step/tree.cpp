@@ -1,0 +1,238 @@
+// The tokens a step proposed, as a tree: what was drafted, what was taken, what was refused.
+#include "ui/panels/step/tree.h"
+
+#include <algorithm>
+#include <array>
+
+#include <fmt/format.h>
+
+#include "ui/widgets/draw.h"
+#include "ui/shell/legend.h"
+#include "ui/panels/live/in_view.h"
+#include "ui/panels/live/row_cell.h"
+#include "ui/panels/step/shown_step.h"
+#include "ui/prepare/tokens/row_origin.h"
+#include "ui/prepare/run_traits.h"
+#include "ui/prepare/tokens/token_tree.h"
+
+namespace ui {
+namespace {
+
+constexpr Mean kTreeLegend[] = {Mean::Draft,    Mean::Pool,   Mean::Accepted,
+                                Mean::Rejected, Mean::Unused, Mean::Bonus};
+
+bool fits_tree(const engine::RunRecord& run) {
+  const RunTraits traits = traits_of(run);
+  return traits.guesses || traits.drafts || !traits.told;
+}
+
+const char* instead_of_tree(const engine::RunRecord& run) {
+  return traits_of(run).settles() ? "trajectory" : "text";
+}
+
+std::string why_no_tree(const Context& context) {
+  if (std::string none = no_run_yet(context); !none.empty()) return none;
+  const engine::RunRecord& run = *context.run();
+  const RunTraits traits = traits_of(run);
+  if (!traits.told || run.steps.empty()) return "No step yet.";
+  if (fits_tree(run)) return "";
+  return method_of(context, run) +
+         (traits.settles() ? " guesses one block, which is no tree. Trajectory shows it."
+                           : " has proposed nothing so far, so it has no tree.");
+}
+
+struct Sizes {
+  float cell_width, cell_height, column, line;
+};
+
+Sizes sizes() {
+  return {px(92), px(23), px(138), px(30)};
+}
+
+std::string number_of(const Context& context, const TreeNode& node) {
+  const float value = context.view.tree_shows_p ? node.p : node.q;
+  if (value < 0 || node.parent < 0) return "";
+  return value < 0.005f ? "<.01" : fmt::format("{:.2f}", value).substr(value < 0.995f ? 1 : 0);
+}
+
+// A row of the step; the target's own token is none, but has a place in the text.
+Place place_of(const engine::RunRecord& run, const engine::StepRecord& step, const TreeNode& node) {
+  if (node.row >= 0) return {run.id(), step.begun.step, -1, node.row};
+  const int last = static_cast<int>(step.committed.tokens.size()) - 1;
+  return {run.id(), step.begun.step, step.committed.first_pos + last, -1};
+}
+
+void bonus_cell(Context& context,
+                const engine::RunRecord& run,
+                const engine::StepRecord& step,
+                const TreeNode& node,
+                float width) {
+  const ImVec2 min = ImGui::GetCursorScreenPos(), max{min.x + width, min.y + px(23)};
+  const Place place = place_of(run, step, node);
+  const std::string text = cell_text(context.timeline, run, node.token);
+  if (ImGui::InvisibleButton("bonus", {width, px(23)})) context.click(place);
+  if (ImGui::IsItemHovered()) {
+    context.selection.hover(place);
+    tooltip(
+        fmt::format("{}\n{} \xC2\xB7 position {}", text, meaning_of(Mean::Bonus), place.position));
+  }
+  CellFlags flags;
+  flags.marks = context.settings.marks;
+  flags.lit = context.selection.lights_position(run.id(), place.position);
+  flags.locked = context.selection.locked == place;
+  token_cell(ImGui::GetWindowDrawList(), min, max, text, Mean::Bonus, flags);
+}
+
+void draw_edge(const Context& context,
+               const TreeLayout& layout,
+               const TreeNode& node,
+               ImVec2 at,
+               const Sizes& s) {
+  ImDrawList* list = ImGui::GetWindowDrawList();
+  const TreeNode& parent = layout.nodes[node.parent];
+  const float middle = s.cell_height / 2;
+  const ImVec2 from{at.x + parent.depth * s.column + s.cell_width,
+                    at.y + parent.line * s.line + middle};
+  const ImVec2 to{at.x + node.depth * s.column, at.y + node.line * s.line + middle};
+  tree_edge(list, from, to, node.on_path, theme().dim);
+  const std::string number = number_of(context, node);
+  if (!number.empty())
+    list->AddText(fonts().mono, px(12), {to.x - px(27), to.y - px(14)}, colour(theme().text),
+                  number.c_str());
+}
+
+void draw_tree(Context& context,
+               const engine::RunRecord& run,
+               const engine::StepRecord& step,
+               const TreeLayout& layout) {
+  const Sizes s = sizes();
+  const ImVec2 at = ImGui::GetCursorScreenPos();
+  const ImVec2 seen = ImGui::GetWindowPos();
+  const float bottom = seen.y + ImGui::GetWindowSize().y;
+  const auto out_of_sight = [&](int line) {
+    const float y = at.y + line * s.line;
+    return y > bottom || y + s.line < seen.y;
+  };
+  // The path last: it lies over the others.
+  for (const bool path : {false, true})
+    for (const TreeNode& node : layout.nodes)
+      if (node.parent >= 0 && node.on_path == path &&
+          !(out_of_sight(node.line) && out_of_sight(layout.nodes[node.parent].line)))
+        draw_edge(context, layout, node, at, s);
+  for (const TreeNode& node : layout.nodes) {
+    if (out_of_sight(node.line)) continue;
+    ImGui::SetCursorScreenPos({at.x + node.depth * s.column, at.y + node.line * s.line});
+    if (node.row >= 0)
+      row_cell(context, run, step, node.row, node.mean, s.cell_width);
+    else
+      bonus_cell(context, run, step, node, s.cell_width);
+    if (node.n_hidden_below == 0) continue;
+    ImGui::SameLine(0, px(4));
+    words(fmt::format("+{}", node.n_hidden_below), theme().dim);
+  }
+  ImGui::SetCursorScreenPos(at);
+  ImGui::Dummy({layout.n_columns * s.column, layout.n_lines * s.line});
+}
+
+void name_columns(const TreeLayout& layout) {
+  const ImVec2 at = ImGui::GetCursorScreenPos();
+  const std::vector<std::string> names = head_columns(layout);
+  for (std::size_t column = 0; column < names.size(); column++) {
+    if (names[column].empty()) continue;
+    ImGui::SetCursorScreenPos({at.x + static_cast<float>(column) * sizes().column, at.y});
+    small_label(names[column]);
+  }
+}
+
+// While the switch is on, every step the playhead comes to has the end of its path selected. A
+// click holds until the next one.
+void follow_path(Context& context, const engine::RunRecord& run) {
+  const std::size_t n = context.n_steps(run);
+  if (!context.view.tree_follows || n == 0) return;
+  const engine::StepId at = context.prepared.times(run).steps[n - 1].step;
+  Place& followed = context.view.followed;
+  if (followed.run == run.id() && followed.step == at) return;
+  const engine::StepRecord step = run.steps[n - 1];
+  const TreeLayout layout = tree_layout(step, context.view.tree_below);
+  const bool taken = !layout.nodes.empty() && end_of_path(layout).depth > 0;
+  followed =
+      taken ? place_of(run, step, end_of_path(layout)) : Place{run.id(), step.begun.step, -1, -1};
+  context.selection.choose({}, followed);
+}
+
+// Where the path was followed to another step.
+void keep_path_in_view(const Context& context, const TreeLayout& layout, ImVec2 at) {
+  const Place& followed = context.view.followed;
+  const bool is_new = is_new_in_view(static_cast<int>(followed.run * 65'537) ^ followed.step);
+  if (!is_new || !context.view.tree_follows) return;
+  const Sizes s = sizes();
+  const auto last = std::ranges::find_if(layout.nodes.rbegin(), layout.nodes.rend(),
+                                         [](const TreeNode& node) { return node.on_path; });
+  const ImVec2 min{at.x + last->depth * s.column, at.y + last->line * s.line};
+  bring_into_view(min, {min.x + s.cell_width + px(8), min.y + s.cell_height});
+}
+
+std::string budget_words(const engine::StepRecord& step, const TreeLayout& layout) {
+  const engine::Verified& v = step.verified;
+  std::string text = fmt::format("{} proposed", layout.n_proposed);
+  if (step.has_verified)
+    text += fmt::format(" \xC2\xB7 {} accepted \xC2\xB7 {} rejected \xC2\xB7 {} never judged",
+                        v.n_accepted, v.n_rejected, v.n_unused);
+  if (layout.n_hidden > 0) text += fmt::format(" \xC2\xB7 {} not shown", layout.n_hidden);
+  return text;
+}
+
+void draw_tree(Context& context) {
+  const engine::RunRecord& run = *context.run();
+  follow_path(context, run);
+  const ShownStep shown = shown_step(context, run);
+  if (!shown.step) return empty_state("No step at the playhead.", true);
+  const engine::StepRecord& step = *shown.step;
+  const TreeLayout layout = tree_layout(step, context.view.tree_below);
+  if (layout.nodes.empty()) {
+    small_label(words_of(shown));
+    return wrapped("This step proposed nothing: the target wrote its token alone.", theme().dim);
+  }
+  small_label(words_of(shown) + " \xC2\xB7 " + budget_words(step, layout));
+  if (asks_heads(run)) name_columns(layout);
+  const ImVec2 at = ImGui::GetCursorScreenPos();
+  draw_tree(context, run, step, layout);
+  keep_path_in_view(context, layout, at);
+  if (std::string gone = why_no_probabilities(run, step); !gone.empty()) small_label(gone);
+  ImGui::Dummy({1, px(4)});
+  legend(kTreeLegend, false);
+}
+
+void draw_tree_head(Context& context) {
+  legend_word("?###marks_tree", tree_marks());
+  ImGui::SameLine();
+  if (ImGui::Checkbox("follow best path", &context.view.tree_follows)) context.view.followed = {};
+  if (ImGui::IsItemHovered())
+    tooltip("As steps pass, the last proposal the text took is selected, and kept in view.");
+  const engine::RunRecord* run = context.run();
+  if (!run || !traits_of(*run).drafts) return;  // guesses have no probability
+  ImGui::SameLine();
+  static constexpr std::array<const char*, 2> kNumbers{"q (draft)", "p (target)"};
+  int number = context.view.tree_shows_p ? 1 : 0;
+  if (quiet_choice("##number", "number: ", kNumbers, number))
+    context.view.tree_shows_p = number == 1;
+  ImGui::SameLine();
+  ImGui::SetNextItemWidth(px(110));
+  ImGui::SliderFloat("##below", &context.view.tree_below, 0, 0.5f,
+                     context.view.tree_below > 0 ? "hide q < %.2f" : "hide nothing");
+  if (ImGui::IsItemHovered())
+    tooltip("What was drafted less likely than this and never judged is left out, with all below.");
+}
+
+}  // namespace
+
+const Panel kTreePanel{.id = "tree",
+                       .title = "Tree",
+                       .empty = why_no_tree,
+                       .draw = draw_tree,
+                       .head = draw_tree_head,
+                       .fits = fits_tree,
+                       .instead = instead_of_tree,
+                       .wide = true};
+
+}  // namespace ui

@@ -1,0 +1,527 @@
+#include "ui/panels/time/schedule.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "engine/event/run_rules.h"
+#include "engine/event/timeline/schedule_turns.h"
+#include "ui/widgets/draw.h"
+#include "ui/shell/legend.h"
+#include "ui/panels/time/time_axis.h"
+#include "ui/prepare/time/schedule.h"
+
+namespace ui {
+namespace {
+
+using namespace time_axis;
+using Kind = ScheduleRowKind;
+using Act = ScheduleAct;
+
+constexpr const char* kHowToRecord =
+    "decoscope reason cot --task kb --decoder seed --set branches=3 --record seed.pdrun";
+
+bool offered(const engine::Timeline& timeline) {
+  return engine::has_schedule(timeline.runs());
+}
+
+std::string why_no_schedule(const Context& context) {
+  if (offered(context.timeline)) return "";
+  if (std::string none = no_run_yet(context); !none.empty()) return none;
+  const bool alone = engine::takes_turns(context.run()->started.decoder);
+  return fmt::format(
+      "{} A schedule needs several texts at a time: run a chain or a tree of thoughts with SEED "
+      "(top "
+      "of Setup, Alt+1), or record one with\n{}\nand open it (Ctrl+O).",
+      alone ? "One text has nobody to wait for: this run drafted and judged in turn."
+            : "No run here has queued for the model.",
+      kHowToRecord);
+}
+
+/// What the picture is of: the lanes told, or the same rounds simulated.
+struct Shown {
+  const ScheduleLanes& lanes;
+  TimeRange& range;
+  bool simulated = false;
+};
+
+/// A row of the picture.
+struct Line {
+  const ScheduleRow* row = nullptr;
+  float y = 0, height = 0;
+};
+
+float height_of(Kind kind) {
+  constexpr float kHeights[] = {27, 17, 23, 17};
+  return kHeights[static_cast<int>(kind)];
+}
+
+// From `top` down, with a gap between target, branches and queue.
+std::vector<Line> lines_of(const ScheduleLanes& lanes, float top) {
+  std::vector<Line> lines;
+  Kind before = Kind::Target;
+  for (const ScheduleRow& row : lanes.rows) {
+    if (row.kind == Kind::Verify && row.slices.empty()) continue;  // simulated, or none so far
+    const bool group = row.kind != before && row.kind != Kind::Verify;
+    if (group) top += px(6);
+    before = row.kind;
+    lines.push_back({&row, std::floor(top), std::floor(px(height_of(row.kind)))});
+    top += px(height_of(row.kind));
+  }
+  return lines;
+}
+
+void draw_label(const Line& line, float left, float right) {
+  ImDrawList* list = ImGui::GetWindowDrawList();
+  const bool first = line.row->kind != Kind::Queue || line.row->index == 0;
+  std::string name = row_name(*line.row);
+  if (!first) name = name.substr(name.find(' ') + 1);
+  const float size = px(line.row->kind == Kind::Target || line.row->kind == Kind::Branch ? 14 : 13);
+  const float y = std::floor(line.y + (line.height - size) / 2);
+  // The places of the queue stand below each other.
+  const float wide = ImGui::CalcTextSize(name.c_str()).x * size / ImGui::GetFontSize();
+  const float x = line.row->kind == Kind::Queue ? right - px(10) - wide : left;
+  list->AddText(nullptr, size, {x, y}, colour(first ? theme().text : theme().dim), name.c_str());
+}
+
+Sample sample_of(const ScheduleLanes& lanes, const ScheduleSlice& slice) {
+  const engine::ScheduleTurn& turn = lanes.told.turns[slice.turn];
+  switch (slice.act) {
+    case Act::Forward:
+      return Sample::Forward;
+    case Act::Verdict:
+      return turn.n_proposed > 0 && turn.n_accepted == 0 ? Sample::Refused : Sample::Kept;
+    case Act::WaitsForDraft:
+    case Act::WaitsToDraft:
+      return Sample::ToDraft;
+    case Act::Drafts:
+      return Sample::Drafts;
+    case Act::WaitsForTarget:
+      return Sample::ForTarget;
+    case Act::Judged:
+      return Sample::Judged;
+    case Act::InQueue:
+      break;
+  }
+  return Sample::InQueue;
+}
+
+struct ForwardFacts {
+  std::string words;  // "0 2: +5"
+  float wasted = 0;
+};
+
+ForwardFacts forward_facts(const ScheduleLanes& lanes, const ScheduleSlice& slice, bool room) {
+  int n_rows = 0, n_tokens = 0;
+  std::vector<int> branches;
+  for (const std::uint32_t i : lanes.told.turns_of(lanes.told.forwards[slice.forward])) {
+    const engine::ScheduleTurn& turn = lanes.told.turns[i];
+    n_rows += turn.n_rows;
+    n_tokens += turn.n_tokens;
+    branches.push_back(turn.branch);
+  }
+  return {room ? fmt::format("{}: +{}", fmt::join(branches, " "), n_tokens)
+               : fmt::format("+{}", n_tokens),
+          n_rows > n_tokens ? 1 - static_cast<float>(n_tokens) / static_cast<float>(n_rows) : 0};
+}
+
+void draw_slice(const ScheduleLanes& lanes, const ScheduleSlice& slice, ImVec2 min, ImVec2 max) {
+  ImDrawList* list = ImGui::GetWindowDrawList();
+  const engine::ScheduleTurn& turn = lanes.told.turns[slice.turn];
+  const float wide = max.x - min.x;
+  std::string words;
+  if (slice.act == Act::InQueue) words = fmt::format("{}", turn.branch);
+  if (slice.act == Act::Drafts) words = fmt::format("{}", turn.n_proposed);
+  const Sample sample = sample_of(lanes, slice);
+  if (slice.act != Act::Forward) return schedule_mark(list, min, max, sample, words);
+  const ForwardFacts facts = forward_facts(lanes, slice, wide >= px(44));
+  schedule_mark(list, min, max, sample, wide >= px(20) ? facts.words : "");
+  waste_mark(list, min, max, facts.wasted);
+}
+
+// Too narrow to be seen one by one: how much of the time was work, and how much waiting on top.
+void draw_bucket(const ScheduleRow& row, const ScheduleBlock& block, ImVec2 min, ImVec2 max) {
+  ImDrawList* list = ImGui::GetWindowDrawList();
+  const float high = max.y - min.y;
+  const float work = std::min(1.0f, block.worked), all = std::min(1.0f, work + block.waited);
+  const bool queue = row.kind == Kind::Queue;
+  const Rgb fill = row.kind == Kind::Target   ? theme().work
+                   : row.kind == Kind::Verify ? fill_of(Mean::Accepted)
+                                              : fill_of(Mean::Draft);
+  const float top = row.kind == Kind::Verify ? min.y : max.y - high * std::max(0.15f, work);
+  if (all > work) list->AddRectFilled({min.x, max.y - high * all}, max, colour(theme().wait));
+  if (work > 0) list->AddRectFilled({min.x, top}, max, colour(fill, queue ? 0.6f : 1));
+}
+
+void point_at(Context& context,
+              const Shown& shown,
+              const Line& line,
+              const ScheduleBlock& block,
+              const Picture& p) {
+  const ScheduleLanes& lanes = shown.lanes;
+  const ScheduleRow& row = *line.row;
+  std::size_t at = block.first;
+  if (block.is_bucket()) at = slice_at(row, p.t_of(ImGui::GetIO().MousePos.x));
+  if (at < block.first || at >= block.last) at = block.first;
+  const ScheduleSlice& slice = row.slices[at];
+  const Place place = place_of(lanes, slice);
+  context.selection.hover(place);
+  tooltip(fmt::format("{}\n{}run {}, step {}", block_sentence(lanes, row, block),
+                      block.is_bucket() ? "a click selects " : "", place.run, place.step));
+  if (clicked_with(ImGuiMouseButton_Middle))
+    show_range(context, shown.range, slice.t0 - (slice.t1 - slice.t0),
+               slice.t1 + (slice.t1 - slice.t0));
+  if (clicked_with(ImGuiMouseButton_Left)) context.click(place);
+}
+
+ImVec2 inset_top(const Line& line, float x) {
+  return {x, line.y + px(line.row->kind == Kind::Target ? 3 : 2)};
+}
+ImVec2 inset_foot(const Line& line, float x) {
+  return {x, line.y + line.height - px(line.row->kind == Kind::Target ? 4 : 2)};
+}
+
+void draw_line(Context& context, const Shown& shown, const Line& line, const Picture& p) {
+  const float mouse = ImGui::GetMousePos().x;
+  const bool hovered = ImGui::IsWindowHovered(ImGuiHoveredFlags_AllowWhenBlockedByActiveItem) &&
+                       ImGui::IsMouseHoveringRect({p.x0, line.y}, {p.x1, line.y + line.height});
+  bool pointed = false;
+  for (const ScheduleBlock& block : blocks_in_view(*line.row, p.view)) {
+    const float x0 = p.x_of(block.t0), x1 = p.x_of(block.t1);
+    const bool verdict = line.row->kind == Kind::Verify;
+    const float least = verdict ? px(2) : 1.0f;
+    const float right = std::max(x0 + least, x1 - (x1 - x0 > px(6) ? px(1) : 0));
+    const ImVec2 min = inset_top(line, x0), max = inset_foot(line, right);
+    if (block.is_bucket())
+      draw_bucket(*line.row, block, min, max);
+    else
+      draw_slice(shown.lanes, line.row->slices[block.first], min, max);
+    if (!hovered || pointed || mouse < x0 || mouse >= std::max(x0 + px(4), x1)) continue;
+    point_at(context, shown, line, block, p);
+    pointed = true;
+  }
+}
+
+// Turns that are pointed at or were chosen; of very many the first.
+std::vector<std::size_t> lit_turns(const Context& context, const ScheduleLanes& lanes) {
+  constexpr std::size_t kMost = 1000;
+  std::vector<std::size_t> turns;
+  const auto add = [&](const Place& place) {
+    const std::size_t turn = turn_of(lanes, place.run, place.step);
+    if (turn < lanes.told.turns.size() && turns.size() < kMost) turns.push_back(turn);
+  };
+  add(context.selection.shown());
+  if (!context.selection.hovered.valid())
+    for (const Place& place : context.selection.chosen().places()) add(place);
+  return turns;
+}
+
+// Round each of a turn's slices: its draft and waits, its forward, its verdict, its places.
+void light_up(const ScheduleLanes& lanes,
+              const std::vector<std::size_t>& turns,
+              const Line& line,
+              const Picture& p) {
+  ImDrawList* list = ImGui::GetWindowDrawList();
+  for (const std::size_t i : turns) {
+    for (const std::size_t at : slices_of_turn(lanes, *line.row, i)) {
+      const ScheduleSlice& slice = line.row->slices[at];
+      const float x0 = p.x_of(slice.t0), x1 = std::max(x0 + px(2), p.x_of(slice.t1));
+      if (x1 < p.x0 || x0 > p.x1) continue;
+      const ImVec2 min = inset_top(line, x0), max = inset_foot(line, x1);
+      list->AddRect({min.x - 1, min.y - 1}, {max.x + 1, max.y + 1}, colour(theme().light_up), px(2),
+                    px(1.5f));
+    }
+  }
+}
+
+Figure figure(const char* label,
+              std::string value,
+              const char* formula,
+              std::string numbers,
+              Truth truth = Truth::Derived) {
+  return {.label = label,
+          .value = std::move(value),
+          .formula = formula,
+          .numbers = std::move(numbers),
+          .truth = truth};
+}
+
+std::vector<Figure> figures_of(const ScheduleFigures& f) {
+  const bool told = f.under_way > 0 && f.n_forwards > 0;
+  const auto share = [&](double part) { return told ? percent(part / f.under_way) : "-"; };
+  const auto of_all = [&](double part) {
+    return short_time(part) + " / " + short_time(f.under_way);
+  };
+  const double rest = std::max(0.0, f.under_way - f.target - f.target_waits);
+  return {
+      figure("target busy", share(f.target),
+             "time of the target's forwards and verdicts / time in which any branch was under way",
+             of_all(f.target)),
+      figure("waits for a draft", share(f.target_waits),
+             "time in which the target had nothing to judge / time in which any branch was under "
+             "way",
+             of_all(f.target_waits)),
+      figure("the rest", share(rest),
+             "what is left of that time: the target reads prompts, or is between two steps",
+             of_all(rest)),
+      figure("queue",
+             told ? fmt::format("{:.2f}, at most {}", f.mean_queue(), f.longest_queue) : "-",
+             "on average: time that branches waited for the target / time in which any was under "
+             "way",
+             of_all(f.waits_for_target)),
+      figure("waits summed: for the target", short_time(f.waits_for_target),
+             "sum over branches: from the end of a draft to its forward",
+             fmt::format("{} in {} forwards", short_time(f.waits_for_target), f.n_forwards),
+             Truth::Measured),
+      figure("for the draft", short_time(f.waits_to_draft),
+             "sum over branches: from being judged to the beginning of the next draft",
+             short_time(f.waits_to_draft), Truth::Measured),
+  };
+}
+
+// In one line, as far as there is room.
+void draw_figures(const std::vector<Figure>& figures) {
+  float x = ImGui::GetCursorPosX();
+  for (const Figure& one : figures) {
+    const float wide = ImGui::CalcTextSize((one.label + one.value).c_str()).x + px(24);
+    if (x + wide > right_edge()) break;
+    ImGui::SetCursorPosX(x);
+    ImGui::BeginGroup();
+    words(one.label, theme().dim);
+    ImGui::SameLine(0, px(6));
+    words(one.value, theme().bright);
+    ImGui::SameLine(0, px(3));
+    truth_sign(one.truth);
+    ImGui::EndGroup();
+    const ImVec2 size = ImGui::GetItemRectSize();
+    if (ImGui::IsItemHovered()) formula_tooltip(one);
+    x += size.x + px(18);
+    ImGui::SameLine();
+  }
+  ImGui::NewLine();
+}
+
+std::string range_words(const ScheduleLanes& lanes, double a, double b) {
+  const ScheduleFigures f = figures_between(lanes, a, b);
+  std::string text = short_time(b - a);
+  if (f.under_way <= 0) return text + ": no branch is under way";
+  return text + fmt::format(": target busy {}, +{} tokens, queue {:.2f} on average",
+                            percent(f.target_busy()), f.n_tokens, f.mean_queue());
+}
+
+Picture picture_of(const Shown& shown, float x0, float x1) {
+  const ScheduleLanes& lanes = shown.lanes;
+  Picture p;
+  p.x0 = x0;
+  p.x1 = std::max(x1, x0 + 10);
+  p.view.clock = ClockKind::Wall;
+  p.view.wall_origin = static_cast<double>(lanes.told.origin);
+  p.view.width = p.x1 - p.x0;
+  p.begin = lanes.under_way.empty() ? 0 : lanes.under_way.front().first;
+  p.end = std::max(lanes.end, p.begin + 1);
+  set_range(p, shown.range);
+  return p;
+}
+
+// A step selected elsewhere is brought into a zoomed view.
+void follow_selection(Context& context, const Shown& shown, Picture& p) {
+  const ScheduleLanes& lanes = shown.lanes;
+  TimeRange& range = shown.range;
+  const Place& locked = context.selection.locked;
+  if (locked == context.view.schedule_place) return;
+  context.view.schedule_place = locked;
+  const std::size_t turn = turn_of(lanes, locked.run, locked.step);
+  if (!(range.t1 > range.t0) || turn >= lanes.told.turns.size()) return;
+  const auto [from, to] = time_of(lanes, lanes.told.turns[turn]);
+  if (to > range.t0 && from < range.t1) return;
+  const double wide = range.t1 - range.t0;
+  range.t0 = (from + to - wide) / 2;
+  range.t1 = range.t0 + wide;
+  set_range(p, range);
+}
+
+// The playhead is the selected run's; runs of a schedule share the wall clock.
+void draw_playhead_of(Context& context, const Picture& p, float top, float bottom) {
+  const engine::RunRecord* run = context.run();
+  if (!run || !engine::has_schedule({run, 1})) return;
+  const double at = std::min(context.playhead.at, context.end());
+  draw_playhead(p, on_clock(ClockKind::Wall, context.prepared.times(*run), at, p.view.wall_origin),
+                top, bottom);
+}
+
+void scrub(Context& context, const Picture& p, double t) {
+  const engine::RunRecord* run = context.run();
+  if (!run || !engine::has_schedule({run, 1})) return;
+  const RunTimes& times = context.prepared.times(*run);
+  context.playhead.go_to(to_compute(ClockKind::Wall, times, t, p.view.wall_origin), context.end());
+}
+
+bool grows(const Context& context) {
+  return std::ranges::any_of(context.timeline.runs(), [](const engine::RunRecord& run) {
+    return !run.over() && engine::has_schedule({&run, 1});
+  });
+}
+
+void draw_lines(Context& context,
+                const Shown& shown,
+                const std::vector<Line>& lines,
+                const Picture& p) {
+  ImDrawList* list = ImGui::GetWindowDrawList();
+  const float seen_from = ImGui::GetWindowPos().y;
+  const float seen_to = seen_from + ImGui::GetWindowSize().y;
+  const std::vector<std::size_t> lit = lit_turns(context, shown.lanes);
+  for (const Line& line : lines) {
+    if (line.y > seen_to || line.y + line.height < seen_from) continue;
+    list->PushClipRect({p.x0, line.y - px(1)}, {p.x1, line.y + line.height + px(1)}, true);
+    draw_line(context, shown, line, p);
+    light_up(shown.lanes, lit, line, p);
+    list->PopClipRect();
+  }
+}
+
+// Beside what stands there, or below it where there is no room.
+void next_in_row(float width) {
+  const float at = ImGui::GetItemRectMax().x - ImGui::GetWindowPos().x + px(16);
+  if (at + width <= right_edge()) ImGui::SameLine(0, px(16));
+}
+
+void setting_label(const char* label, float width, const char* help) {
+  next_in_row(ImGui::CalcTextSize(label).x + px(6) + width);
+  ImGui::AlignTextToFramePadding();
+  words(label, theme().dim);
+  if (ImGui::IsItemHovered()) tooltip(help);
+  ImGui::SameLine(0, px(6));
+  ImGui::SetNextItemWidth(width);
+}
+
+void stage_slider(
+    const char* label, const char* id, float& set_ms, double recorded_ms, const char* help) {
+  setting_label(label, px(110), help);
+  float shown = set_ms < 0 ? static_cast<float>(recorded_ms) : set_ms;
+  const float highest = std::clamp(10 * static_cast<float>(recorded_ms), 10.0f, kLongestStageMs);
+  if (ImGui::SliderFloat(id, &shown, kShortestStageMs, highest, "%.3g ms",
+                         ImGuiSliderFlags_Logarithmic))
+    set_ms = std::clamp(shown, kShortestStageMs, kLongestStageMs);
+  if (ImGui::IsItemHovered()) tooltip(help);
+}
+
+void policy_choice(const Catalog& catalog, std::string& policy) {
+  setting_label("policy", px(90),
+                "which branch drafts next, and which draft that waits is judged next");
+  if (!ImGui::BeginCombo("##simulated_policy", policy.c_str())) return;
+  const CatalogDecoder* seed = catalog.decoder("seed");
+  for (const CatalogOption& option : seed ? seed->options : std::vector<CatalogOption>{}) {
+    if (option.name != "policy") continue;
+    for (const std::string& name : option.choices) {
+      const std::string why = why_no_policy(name);
+      ImGui::BeginDisabled(!why.empty());
+      if (ImGui::Selectable(name.c_str(), name == policy)) policy = name;
+      ImGui::EndDisabled();
+      if (!why.empty() && ImGui::IsItemHovered(ImGuiHoveredFlags_AllowWhenDisabled)) tooltip(why);
+    }
+  }
+  ImGui::EndCombo();
+}
+
+// What a schedule run again is given.
+void simulation_settings(Context& context, const engine::Schedule& told) {
+  constexpr int kMostBranches = 16;
+  SimulationForm& form = context.view.simulation;
+  ImGui::AlignTextToFramePadding();
+  words("SIMULATED", theme().warn);
+  if (ImGui::IsItemHovered())
+    tooltip(
+        "The rounds that were recorded, with the tokens each brought, run again in stages of fixed "
+        "length. Nothing here was measured. A verification takes one branch, prompts take no time, "
+        "and texts that waited for a level of a search wait for it here.");
+  stage_slider("Td", "##simulated_draft", form.draft_ms, recorded_draft_ms(told),
+               "how long a branch's draft takes; at first as recorded, on average");
+  stage_slider("Tv", "##simulated_verify", form.verify_ms, recorded_verify_ms(told),
+               "how long judging it takes; at first as recorded, on average");
+  setting_label("branches", px(92), "texts under way at once");
+  int n = stages_of(form, told).n_branches;
+  if (ImGui::InputInt("##simulated_branches", &n, 1, 1))
+    form.n_branches = std::clamp(n, 1, kMostBranches);
+  policy_choice(context.catalog, form.policy);
+  static constexpr const char* kDrafts[] = {"one a branch", "one for all"};
+  next_in_row(px(150));
+  int drafts = form.one_draft ? 1 : 0;
+  if (quiet_choice("##simulated_drafts", "drafts: ", kDrafts, drafts)) form.one_draft = drafts == 1;
+  next_in_row(px(40));
+  if (link("reset###simulated_reset")) form = {.on = true};
+}
+
+void draw_picture(Context& context, const Shown& shown) {
+  const ScheduleLanes& lanes = shown.lanes;
+  const ImVec2 at = ImGui::GetCursorScreenPos(), room = ImGui::GetContentRegionAvail();
+  TimeRange& range = shown.range;
+  Picture p = picture_of(shown, at.x + px(kLabelWidth), at.x + room.x - px(4));
+  follow_selection(context, shown, p);
+  if (!shown.simulated && grows(context)) keep_following(context, range, p, p.end);
+  walk_keys(context, range, p);
+  const float top = at.y + px(kOverviewHeight + kRulerHeight + 4);
+  const std::vector<Line> lines = lines_of(lanes, top);
+  const float foot = lines.back().y + lines.back().height;
+  const float bottom = std::max(foot, at.y + room.y - px(26));
+  draw_overview(context, range, p, {p.x0, at.y}, tokens_over(lanes, overview_parts(p)),
+                "Tokens committed by all runs of the schedule. Drag to move the visible range.");
+  draw_ruler(p, {p.x0, at.y + px(kOverviewHeight + 2)}, bottom, [&](double t) {
+    if (!shown.simulated) scrub(context, p, t);
+  });
+  for (const Line& line : lines) draw_label(line, at.x, p.x0);
+  handle_mouse(context, range, p, top, bottom);
+  draw_lines(context, shown, lines, p);
+  draw_range(range, p, top, bottom, [&](double a, double b) { return range_words(lanes, a, b); });
+  if (!shown.simulated)
+    draw_playhead_of(context, p, at.y + px(kOverviewHeight + kRulerHeight - 6), bottom);
+  ImGui::SetCursorScreenPos({at.x, bottom + px(6)});
+  schedule_legend();
+}
+
+bool simulates(const Context& context) {
+  return context.view.simulation.on && context.catalog.simulate;
+}
+
+void draw_schedule(Context& context) {
+  const ScheduleLanes& lanes = context.prepared.schedule(context.timeline);
+  if (!simulates(context)) {
+    draw_figures(figures_of(lanes.figures));
+    return draw_picture(context, {lanes, context.view.schedule});
+  }
+  simulation_settings(context, lanes.told);
+  const engine::SimulatedStages stages = stages_of(context.view.simulation, lanes.told);
+  const Simulation& simulation =
+      context.prepared.simulation(context.timeline, context.catalog.simulate, stages);
+  if (simulation.lanes.empty())
+    return wrapped("No round was judged so far: there is nothing to run again.", theme().dim);
+  draw_figures(simulation_figures(simulation, stages));
+  draw_picture(context, {simulation.lanes, context.view.simulated, true});
+}
+
+void draw_schedule_head(Context& context) {
+  legend_word("?###marks_schedule", schedule_marks());
+  ImGui::SameLine(0, px(12));
+  ImGui::AlignTextToFramePadding();
+  words(simulates(context) ? "simulated ms" : "wall ms", theme().dim);
+  ImGui::SameLine(0, px(12));
+  if (context.catalog.simulate) {
+    tick("fixed times", context.view.simulation.on);
+    if (ImGui::IsItemHovered())
+      tooltip("Runs the same rounds again with a fixed time for a draft and for its verification.");
+    ImGui::SameLine(0, px(12));
+  }
+  playhead_controls(context);
+}
+
+}  // namespace
+
+const Panel kSchedulePanel{.id = "schedule",
+                           .title = "Schedule",
+                           .empty = why_no_schedule,
+                           .draw = draw_schedule,
+                           .head = draw_schedule_head,
+                           .offered = offered};
+
+}  // namespace ui

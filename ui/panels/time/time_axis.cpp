@@ -1,0 +1,267 @@
+#include "ui/panels/time/time_axis.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include <fmt/format.h>
+
+#include "ui/widgets/draw.h"
+
+namespace ui::time_axis {
+namespace {
+
+// Which end of the measured range a drag moves.
+enum Edge { kNone, kFirst, kSecond };
+
+Edge edge_at(const TimeRange& range, const Picture& p, float x) {
+  if (range.range0 == range.range1) return kNone;
+  if (std::abs(x - p.x_of(range.range0)) < px(5)) return kFirst;
+  return std::abs(x - p.x_of(range.range1)) < px(5) ? kSecond : kNone;
+}
+
+// The second end follows the mouse; a drag that begins at an end moves that one.
+void measure(TimeRange& range, const Picture& p) {
+  const ImGuiIO& io = ImGui::GetIO();
+  int* edge = ImGui::GetStateStorage()->GetIntRef(ImGui::GetID("edge"), kNone);
+  if (ImGui::IsItemActivated()) *edge = edge_at(range, p, io.MousePos.x);
+  if (!ImGui::IsMouseDragging(ImGuiMouseButton_Left, 4)) return;
+  if (*edge == kFirst) {
+    std::swap(range.range0, range.range1);
+    *edge = kSecond;
+  }
+  if (*edge == kNone) range.range0 = p.t_of(io.MouseClickedPos[ImGuiMouseButton_Left].x);
+  range.range1 = p.t_of(io.MousePos.x);
+}
+
+void range_menu(Context& context, TimeRange& range) {
+  if (!ImGui::BeginPopup("##range_menu")) return;
+  const bool has_range = range.range0 != range.range1;
+  if (ImGui::MenuItem("Zoom to the range", nullptr, false, has_range))
+    show_range(context, range, range.range0, range.range1);
+  if (ImGui::MenuItem("Export...", "Ctrl+E")) context.requests.export_trace = true;
+  if (ImGui::MenuItem("Forget the range", nullptr, false, has_range))
+    range.range0 = range.range1 = 0;
+  if (ImGui::MenuItem("Fit all", "0")) range.t0 = range.t1 = 0;
+  ImGui::EndPopup();
+}
+
+// Middle drag: what it spans is the new visible range.
+void zoom_by_drag(Context& context, TimeRange& range, const Picture& p, float top, float bottom) {
+  const ImGuiIO& io = ImGui::GetIO();
+  const float from = io.MouseClickedPos[ImGuiMouseButton_Middle].x, to = io.MousePos.x;
+  if (ImGui::IsItemActive() && ImGui::IsMouseDragging(ImGuiMouseButton_Middle, 4))
+    ImGui::GetWindowDrawList()->AddRect({std::min(from, to), top}, {std::max(from, to), bottom},
+                                        colour(theme().bright), 0, px(1));
+  if (ImGui::IsItemDeactivated() && ImGui::IsMouseReleased(ImGuiMouseButton_Middle) &&
+      std::abs(to - from) > 4)
+    show_range(context, range, p.t_of(from), p.t_of(to));
+}
+
+bool icon(const char* label, const char* help) {
+  ImGui::PushStyleColor(ImGuiCol_Button, IM_COL32(0, 0, 0, 0));
+  ImGui::PushStyleColor(ImGuiCol_Text, colour(theme().dim));
+  ImGui::PushStyleVar(ImGuiStyleVar_FramePadding, ImVec2(px(5), px(3)));
+  const bool pressed = ImGui::Button(label);
+  ImGui::PopStyleVar();
+  ImGui::PopStyleColor(2);
+  if (ImGui::IsItemHovered()) tooltip(help);
+  ImGui::SameLine(0, px(2));
+  return pressed;
+}
+
+}  // namespace
+
+void set_range(Picture& p, const TimeRange& range) {
+  p.view.t0 = range.t0;
+  p.view.t1 = range.t1;
+  if (range.t1 > range.t0) return;
+  p.view.t0 = p.begin;
+  p.view.t1 = p.end + (p.end - p.begin) * 0.05;
+}
+
+void show_range(Context& context, TimeRange& range, double a, double b) {
+  range.t0 = std::min(a, b);
+  range.t1 = std::max(a, b);
+  if (context.playhead.follows()) context.playhead.mode = Playhead::Mode::Paused;
+}
+
+void zoom(TimeRange& range, const Picture& p, double at, double factor) {
+  const double least = closest_range(p.view.clock);
+  const double wide =
+      std::clamp((p.view.t1 - p.view.t0) * factor, least, (p.end - p.begin) * 4 + least);
+  const double share = (at - p.view.t0) / (p.view.t1 - p.view.t0);
+  range.t0 = at - share * wide;
+  range.t1 = range.t0 + wide;
+}
+
+void pan(Context& context, TimeRange& range, const Picture& p, double by) {
+  range.t0 = p.view.t0 + by;
+  range.t1 = p.view.t1 + by;
+  if (context.playhead.follows()) context.playhead.mode = Playhead::Mode::Paused;
+}
+
+void keep_following(const Context& context, TimeRange& range, Picture& p, double newest) {
+  if (!context.playhead.follows() || !(range.t1 > range.t0)) return;
+  const double wide = p.view.t1 - p.view.t0;
+  if (newest > p.view.t1 - 0.05 * wide || newest < p.view.t0) {
+    p.view.t1 = newest + 0.1 * wide;
+    p.view.t0 = p.view.t1 - wide;
+    range.t0 = p.view.t0;
+    range.t1 = p.view.t1;
+  }
+}
+
+bool clicked_with(ImGuiMouseButton button) {
+  return ImGui::IsMouseReleased(button) && ImGui::GetIO().MouseDragMaxDistanceSqr[button] < 16;
+}
+
+void handle_mouse(Context& context, TimeRange& range, const Picture& p, float top, float bottom) {
+  ImGui::SetCursorScreenPos({p.x0, top});
+  ImGui::InvisibleButton("lanes", {p.x1 - p.x0, std::max(px(10), bottom - top)},
+                         ImGuiButtonFlags_MouseButtonLeft | ImGuiButtonFlags_MouseButtonRight |
+                             ImGuiButtonFlags_MouseButtonMiddle);
+  const ImGuiIO& io = ImGui::GetIO();
+  const double a_pixel = (p.view.t1 - p.view.t0) / p.view.width;
+  const bool hovered = ImGui::IsItemHovered(), active = ImGui::IsItemActive();
+  // Over the lanes the wheel zooms; over their labels it scrolls, where they do not all fit.
+  ImGui::SetItemKeyOwner(ImGuiKey_MouseWheelY);
+  if (hovered && io.MouseWheel != 0) {
+    const double strength = io.KeyCtrl ? 0.05 : io.KeyShift ? 0.5 : 0.2;
+    zoom(range, p, p.t_of(io.MousePos.x), std::exp(-io.MouseWheel * strength));
+  }
+  if (hovered && io.MouseWheelH != 0) pan(context, range, p, -io.MouseWheelH * 60 * a_pixel);
+  if (hovered && edge_at(range, p, io.MousePos.x) != kNone)
+    ImGui::SetMouseCursor(ImGuiMouseCursor_ResizeEW);
+  if (active && ImGui::IsMouseDragging(ImGuiMouseButton_Right, 2))
+    pan(context, range, p, -io.MouseDelta.x * a_pixel);
+  if (active) measure(range, p);
+  // Beside all slices: on one, a second click asks for its details.
+  const bool twice = hovered && ImGui::IsMouseDoubleClicked(ImGuiMouseButton_Left);
+  if (twice && !context.selection.hovered.valid()) range.t0 = range.t1 = 0;
+  const bool clicked = ImGui::IsItemDeactivated();
+  if (clicked && clicked_with(ImGuiMouseButton_Left)) range.range0 = range.range1 = 0;
+  if (clicked && clicked_with(ImGuiMouseButton_Right)) ImGui::OpenPopup("##range_menu");
+  zoom_by_drag(context, range, p, top, bottom);
+  range_menu(context, range);
+}
+
+void walk_keys(Context& context, TimeRange& range, const Picture& p) {
+  if (ImGui::GetIO().WantTextInput || ImGui::GetIO().KeyCtrl || ImGui::GetIO().KeyAlt) return;
+  const double dt = ImGui::GetIO().DeltaTime * (ImGui::GetIO().KeyShift ? 3 : 1);
+  const double middle = (p.view.t0 + p.view.t1) / 2, wide = p.view.t1 - p.view.t0;
+  const DriveKeys& down = context.view.drive;
+  if (down.in) zoom(range, p, middle, std::exp(-2 * dt));
+  if (down.out) zoom(range, p, middle, std::exp(2 * dt));
+  if (down.left) pan(context, range, p, -wide * dt);
+  if (down.right) pan(context, range, p, wide * dt);
+}
+
+int overview_parts(const Picture& p) {
+  return std::max(8, static_cast<int>((p.x1 - p.x0) / px(7)));
+}
+
+void draw_overview(Context& context,
+                   TimeRange& range,
+                   const Picture& p,
+                   ImVec2 at,
+                   std::span<const float> bars,
+                   const char* help) {
+  ImDrawList* list = ImGui::GetWindowDrawList();
+  const float high = px(kOverviewHeight);
+  list->AddRectFilled(at, {p.x1, at.y + high}, colour(theme().field), px(2));
+  const float top = std::max(1e-6f, bars.empty() ? 0 : *std::ranges::max_element(bars));
+  const float wide = (p.x1 - p.x0) / static_cast<float>(std::max<std::size_t>(1, bars.size()));
+  for (std::size_t i = 0; i < bars.size(); ++i) {
+    const float x = p.x0 + static_cast<float>(i) * wide;
+    const float h = std::max(bars[i] > 0 ? px(2) : 0, bars[i] / top * (high - px(4)));
+    list->AddRectFilled({x + 1, at.y + high - px(2) - h}, {x + wide - 1, at.y + high - px(2)},
+                        colour(theme().overview));
+  }
+  const auto x_all = [&](double t) {
+    const double share = (t - p.begin) / (p.end - p.begin);
+    return p.x0 + static_cast<float>(std::clamp(share, 0.0, 1.0)) * (p.x1 - p.x0);
+  };
+  list->AddRect(
+      {x_all(p.view.t0), at.y}, {std::max(x_all(p.view.t1), x_all(p.view.t0) + 3), at.y + high},
+      colour(theme().monochrome ? theme().bright : look(Mean::Guess).fill), px(2), px(1.5f));
+  ImGui::SetCursorScreenPos(at);
+  ImGui::InvisibleButton("overview", {std::max(1.0f, p.x1 - at.x), high});
+  if (ImGui::IsItemActive()) {
+    const double share = (ImGui::GetMousePos().x - p.x0) / (p.x1 - p.x0);
+    const double half = (p.view.t1 - p.view.t0) / 2;
+    pan(context, range, p, p.begin + share * (p.end - p.begin) - half - p.view.t0);
+  }
+  if (ImGui::IsItemHovered()) tooltip(help);
+}
+
+void draw_ruler(const Picture& p,
+                ImVec2 at,
+                float bottom,
+                const std::function<void(double)>& scrub) {
+  ImDrawList* list = ImGui::GetWindowDrawList();
+  for (const double t : ruler_ticks(p.view, px(84))) {
+    const float x = p.x_of(t);
+    if (x < p.x0 - 1) continue;
+    list->AddLine({x, at.y + px(2)}, {x, bottom}, colour(theme().line));
+    const std::string label = tick_label(p.view, t);
+    const float wide = ImGui::CalcTextSize(label.c_str()).x * px(12) / ImGui::GetFontSize();
+    if (x + px(4) + wide > p.x1 + px(4)) continue;  // it would be cut
+    list->AddText(nullptr, px(12), {x + px(4), at.y + px(2)}, colour(theme().dim), label.c_str());
+  }
+  ImGui::SetCursorScreenPos({p.x0, at.y});
+  ImGui::InvisibleButton("ruler", {p.x1 - p.x0, px(kRulerHeight)});
+  if (ImGui::IsItemActive()) scrub(p.t_of(ImGui::GetMousePos().x));
+  if (ImGui::IsItemHovered()) ImGui::SetMouseCursor(ImGuiMouseCursor_ResizeEW);
+}
+
+void draw_playhead(const Picture& p, double at, float top, float bottom) {
+  ImDrawList* list = ImGui::GetWindowDrawList();
+  const float x = p.x_of(at);
+  if (x < p.x0 || x > p.x1 + 1) return;
+  const ImU32 ink = colour(theme().playhead);
+  list->AddLine({x, top + px(5)}, {x, bottom}, ink, px(1.3f));
+  list->AddTriangleFilled({x - px(5), top}, {x + px(5), top}, {x, top + px(7)}, ink);
+}
+
+void draw_range(const TimeRange& range,
+                const Picture& p,
+                float top,
+                float bottom,
+                const std::function<std::string(double from, double to)>& words) {
+  const double a = std::min(range.range0, range.range1), b = std::max(range.range0, range.range1);
+  if (!(b > a) || p.x_of(b) < p.x0 || p.x_of(a) > p.x1) return;
+  ImDrawList* list = ImGui::GetWindowDrawList();
+  list->AddRectFilled({std::max(p.x0, p.x_of(a)), top}, {std::min(p.x1, p.x_of(b)), bottom},
+                      colour(theme().bright, 0.07f));
+  const std::string text = words(a, b);
+  const float x = std::clamp(p.x_of(a) + px(6), p.x0, std::max(p.x0, p.x1 - px(300)));
+  list->AddText(nullptr, px(13), {x, bottom - px(20)}, colour(theme().bright), text.c_str());
+}
+
+void playhead_controls(Context& context) {
+  Playhead& head = context.playhead;
+  const double end = context.end();
+  if (icon("|<##start", "to the start (Home)")) head.go_to(0, end);
+  if (icon(head.mode == Playhead::Mode::Playing ? "pause##play" : "play##play",
+           "play or pause the view (Space); the engine goes on"))
+    head.play_or_pause(end);
+  if (icon(">|##end", "to the end, and follow (End)")) head.mode = Playhead::Mode::Follow;
+  static constexpr std::array<double, 9> kSpeeds{0.05, 0.1, 0.25, 0.5, 1, 2, 5, 10, 20};
+  static constexpr std::array<const char*, 9> kNames{"0.05x", "0.1x", "0.25x", "0.5x", "1x",
+                                                     "2x",    "5x",   "10x",   "20x"};
+  int speed = static_cast<int>(std::lower_bound(kSpeeds.begin(), kSpeeds.end(), head.speed) -
+                               kSpeeds.begin());
+  speed = std::clamp(speed, 0, 8);
+  if (quiet_choice("##speed", "", kNames, speed)) head.speed = kSpeeds[speed];
+  ImGui::SameLine();
+  ImGui::AlignTextToFramePadding();
+  if (head.follows()) {
+    words("follow", theme().bright);
+  } else if (link(fmt::format("{} behind - End to follow###follow", short_time(end - head.at))
+                      .c_str())) {
+    head.mode = Playhead::Mode::Follow;
+  }
+}
+
+}  // namespace ui::time_axis

@@ -1,9 +1,0 @@
-#pragma once
-
-#include "ui/panel.h"
-
-namespace ui {
-
-extern const Panel kTreePanel;
-
-}  // namespace ui

@@ -1,0 +1,29 @@
+#include "ui/prepare/time/following.h"
+
+#include <utility>
+
+namespace ui {
+
+Following::Look Following::hear(const engine::Event& event) {
+  if (const auto* phase = std::get_if<engine::Phase>(&event);
+      phase && phase->run == 0 && phase->name == "reason") {
+    const bool reasons = phase->done < phase->total;
+    first_ = reasons && (first_ || !reasons_);
+    reasons_ = reasons;
+  }
+  if (const auto* started = std::get_if<engine::RunStarted>(&event)) return begun(*started);
+  const bool ends = std::holds_alternative<engine::RunFinished>(event) ||
+                    std::holds_alternative<engine::RunFailed>(event);
+  over_ |= ends && engine::run_of(event) == followed_;
+  return Look::Stay;
+}
+
+Following::Look Following::begun(const engine::RunStarted& started) {
+  const bool anew = !reasons_ || std::exchange(first_, false);
+  if (!anew && !over_) return Look::Stay;
+  followed_ = started.run;
+  over_ = false;
+  return anew ? Look::Anew : Look::On;
+}
+
+}  // namespace ui

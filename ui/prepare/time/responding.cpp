@@ -1,0 +1,60 @@
+#include "ui/prepare/time/responding.h"
+
+#include <variant>
+
+#include <fmt/format.h>
+
+namespace ui {
+namespace {
+
+// Whether a text that takes turns with others waits for its own.
+bool lines_up(const engine::RunRecord& run) {
+  return !run.queueing.empty() && std::holds_alternative<engine::Queued>(run.queueing.back());
+}
+
+// Whether the engine has said that it is held, and nothing of the run since: what it has begun
+// waits, and that time is nobody's.
+bool rests(const engine::Timeline& live, const engine::RunRecord& run) {
+  return live.held() && !live.holds().empty() && live.holds().back().t >= run.last_event;
+}
+
+// What of a run the device is at work on; empty: nothing, it is between two steps or held.
+std::string at_work_on(const engine::RunRecord& run, bool held) {
+  if (lines_up(run)) return "";
+  if (!run.steps.empty()) {
+    const engine::StepRecord& last = run.steps.back();
+    return last.complete ? "" : fmt::format("step {}", last.begun.step);
+  }
+  const bool decodes = !run.phases.empty() && run.phases.back().name == "decode";
+  return decodes || held ? "" : "prompt";
+}
+
+}  // namespace
+
+bool is_gpu(const std::string& device) {
+  return device.starts_with("cuda:");
+}
+
+std::optional<Unanswered> unanswered(const engine::Timeline& live,
+                                     double since_event,
+                                     const StepDeadlines& deadlines) {
+  if (since_event < deadlines.told_s) return std::nullopt;
+  for (const engine::RunRecord& run : live.runs()) {
+    if (run.over() || rests(live, run)) continue;
+    const engine::ModelLoaded* model = live.model(run.started.model);
+    if (!model || !is_gpu(model->device)) continue;
+    if (model->device == "cuda:emulated" && !deadlines.emulated) continue;
+    if (std::string what = at_work_on(run, live.held()); !what.empty())
+      return Unanswered{.device = model->device,
+                        .what = std::move(what),
+                        .late_s = since_event,
+                        .way_out = since_event >= deadlines.way_out_s};
+  }
+  return std::nullopt;
+}
+
+std::string words_of(const Unanswered& late) {
+  return fmt::format("GPU not responding, {}, {:.0f} s", late.what, late.late_s);
+}
+
+}  // namespace ui

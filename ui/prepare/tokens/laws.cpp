@@ -1,0 +1,173 @@
+#include "ui/prepare/tokens/laws.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <numeric>
+#include <set>
+
+#include <fmt/format.h>
+
+#include "ui/prepare/tokens/verdicts.h"
+
+namespace ui {
+namespace {
+
+// What a sum of kMaxWeighed probabilities, told as f32, may be off.
+constexpr double kRounding = engine::kMaxWeighed * 0x1p-24;
+// A chance known less well than this is hardly known.
+constexpr double kVague = 0.1;
+constexpr double kLargestVocabulary = 1 << 22;
+
+// Sums of powers of what `n` tokens share, none having more than `most`. A power above 1 is largest
+// where few have it all and smallest where all have the same; one below 1 the other way round.
+Within power_sum(double share, const Untold& untold, double power) {
+  if (share <= 0 || untold.n < 1) return {};
+  const double alike = untold.n * std::pow(share / untold.n, power);
+  const double most = std::min(share, std::max(untold.most, share / untold.n));
+  const double n_full = std::floor(share / most);
+  const double left = std::max(0.0, share - n_full * most);
+  const double apart = n_full * std::pow(most, power) + (left > 0 ? std::pow(left, power) : 0);
+  return {std::min(alike, apart), std::max(alike, apart)};
+}
+
+Within min_of(const Within& a, const Within& b) {
+  return {std::min(a.low, b.low), std::min(a.high, b.high)};
+}
+
+double untold_n(const LawsSource& source, const std::vector<float>& law, int top_k) {
+  const double told = std::accumulate(law.begin(), law.end(), 0.0);
+  if (law.size() < engine::kMaxWeighed && told > 1 - 2 * kRounding) return 0;
+  const double vocabulary = source.vocab_size > 0 ? source.vocab_size : kLargestVocabulary;
+  double n = vocabulary - static_cast<double>(law.size());
+  if (top_k > 0) {
+    const auto n_told = std::ranges::count_if(law, [](float p) { return p > 0; });
+    n = std::min(n, top_k - static_cast<double>(n_told));
+  }
+  return std::max(0.0, n);
+}
+
+// Told are first the token emitted and the candidates, then the likeliest: the last of these is at
+// least as likely as every token that was not told.
+double most_untold(const engine::StepRecord& step, const engine::Weighed& w) {
+  const engine::TokenTree& tree = step.drafted.tree;
+  std::set<engine::TokenId> named;
+  if (static_cast<std::size_t>(w.row) < step.verified.picked.size())
+    named.insert(step.verified.picked[static_cast<std::size_t>(w.row)]);
+  for (int row = 0; row < tree.n_rows(); ++row)
+    if (tree.parent[static_cast<std::size_t>(row)] == w.row)
+      named.insert(tree.token[static_cast<std::size_t>(row)]);
+  if (w.token.empty() || named.contains(w.token.back())) return 1;
+  return std::max(w.p.back(), w.q.empty() ? 0.0f : w.q.back());
+}
+
+float option_number(const engine::RunStarted& started, const char* name, float otherwise) {
+  const auto found = started.options.find(name);
+  return found == started.options.end() ? otherwise : std::strtof(found->second.c_str(), nullptr);
+}
+
+std::string cut_words(float top_p, float min_p) {
+  if (top_p < 1) return min_p > 0 ? "top p and min p" : "top p";
+  return min_p > 0 ? "min p" : "";
+}
+
+}  // namespace
+
+std::string words_of(const Within& value) {
+  if (value.wide() < 1e-3) return fmt::format("{:.3f}", value.middle());
+  return fmt::format("{:.2f} to {:.2f}", value.low, value.high);
+}
+
+LawAt law_at(std::span<const float> law, const Untold& untold, double from, double to) {
+  const double power = from / to;
+  const double told = std::accumulate(law.begin(), law.end(), 0.0);
+  const double rest = untold.n < 1 ? 0 : std::max(0.0, 1 - told);
+  const double least = std::max(0.0, rest - kRounding), most = rest > 0 ? rest + kRounding : 0;
+  // Scaled by the largest, so that a high power leaves something.
+  const double top = law.empty() ? 1 : std::max<double>(1e-30, std::ranges::max(law));
+  const Untold scaled{untold.n, untold.most / top};
+  const Within others{power_sum(least / top, scaled, power).low,
+                      power_sum(most / top, scaled, power).high};
+  std::vector<double> weight;
+  for (const float p : law) weight.push_back(p > 0 ? std::pow(p / top, power) : 0);
+  const double sum = std::accumulate(weight.begin(), weight.end(), 0.0);
+  const auto share = [](double part, double whole) { return whole > 0 ? part / whole : 0; };
+  LawAt at;
+  for (const double w : weight)
+    at.of.push_back({share(w, sum + others.high), share(w, sum + others.low)});
+  at.rest = {share(others.low, sum + others.low), share(others.high, sum + others.high)};
+  return at;
+}
+
+LawsSource laws_source(const engine::Timeline& timeline, const engine::RunRecord& run) {
+  const engine::RunStarted& s = run.started;
+  LawsSource source{.temperature = s.temperature, .top_k = s.top_k};
+  const auto own = [&s](const char* name, float of_target) {
+    const float value = option_number(s, name, -1);
+    return value < 0 ? of_target : value;
+  };
+  source.draft_follows = option_number(s, "draft_temperature", -1) < 0;
+  source.draft_temperature = own("draft_temperature", s.temperature);
+  source.draft_top_k = static_cast<int>(own("draft_top_k", static_cast<float>(s.top_k)));
+  source.cut = cut_words(s.top_p, s.min_p);
+  source.draft_cut = cut_words(own("draft_top_p", s.top_p), own("draft_min_p", s.min_p));
+  if (const engine::ModelLoaded* model = timeline.model(s.model))
+    source.vocab_size = model->vocab_size;
+  return source;
+}
+
+LawsAt laws_at(const LawsSource& source,
+               const engine::StepRecord& step,
+               const engine::Weighed& w,
+               float temperature) {
+  const double most = most_untold(step, w);
+  LawsAt at;
+  at.p = law_at(w.p, {untold_n(source, w.p, source.top_k), most}, source.temperature, temperature);
+  if (w.q.empty()) return at;
+  const double of_draft = source.draft_temperature > 0 ? source.draft_temperature : 1;
+  at.q = law_at(w.q, {untold_n(source, w.q, source.draft_top_k), most}, of_draft,
+                source.draft_follows ? temperature : of_draft);
+  for (std::size_t i = 0; i < std::min(at.p.of.size(), at.q.of.size()); ++i) {
+    const Within both = min_of(at.p.of[i], at.q.of[i]);
+    at.kept.low += both.low;
+    at.kept.high += both.high;
+  }
+  at.kept.high = std::min(1.0, at.kept.high + std::min(at.p.rest.high, at.q.rest.high));
+  at.kept.low = std::min(at.kept.low, at.kept.high);
+  at.apart = {1 - at.kept.high, 1 - at.kept.low};
+  return at;
+}
+
+std::string why_no_other_temperature(const engine::RunStarted& started,
+                                     const engine::StepRecord& step) {
+  if (!draws_numbers(started))
+    return "The laws behind these tokens were not recorded: tokens were compared. Under rejection "
+           "sampling, at a temperature above 0, a run records up to 8 tokens of each law.";
+  return step.verified.weighed.empty() ? "Of this step no law was recorded." : "";
+}
+
+std::string what_is_left_out(const LawsSource& source, const LawsAt& laws, float temperature) {
+  std::string text;
+  const auto add = [&text](const std::string& more) { text += (text.empty() ? "" : " ") + more; };
+  const bool both = source.cut == source.draft_cut;
+  const auto kept_by = [&](const std::string& cut, const char* whose) {
+    if (!cut.empty())
+      add(
+          fmt::format("{} is recomputed among the tokens that {} kept when it was recorded; the "
+                      "others are not in the record.",
+                      whose, cut));
+  };
+  kept_by(source.cut, both && !laws.q.of.empty() ? "Each law" : "p");
+  if (!both && !laws.q.of.empty()) kept_by(source.draft_cut, "q");
+  if (!laws.q.of.empty() && !source.draft_follows)
+    add(fmt::format("q stays: the draft has a temperature of its own, {:g}.",
+                    source.draft_temperature));
+  if (laws.kept.wide() > kVague || laws.p.rest.wide() > kVague)
+    add(
+        fmt::format("The record holds too few tokens of these laws to say what they are at {:.2f}: "
+                    "shown is what is sure.",
+                    temperature));
+  return text;
+}
+
+}  // namespace ui

@@ -1,0 +1,116 @@
+#include "ui/prepare/tokens/pool.h"
+
+#include <algorithm>
+
+#include "ui/prepare/search.h"
+#include "ui/prepare/tokens/trajectory.h"
+
+namespace ui {
+namespace {
+
+using engine::RowTag;
+
+int child_of(const engine::TokenTree& tree, int parent, engine::TokenId token) {
+  for (int row = parent + 1; row < tree.n_rows(); ++row)
+    if (tree.parent[row] == parent && tree.token[row] == token &&
+        tree.tag[row].kind == RowTag::Kind::Guess)
+      return row;
+  return -1;
+}
+
+}  // namespace
+
+// Guesses that begin alike share rows, so an n-gram is found by its tokens, from the root.
+std::vector<PoolCandidate> candidates_of(const engine::StepRecord& step) {
+  std::vector<PoolCandidate> all;
+  if (!step.pool) return all;
+  const engine::TokenTree& tree = step.drafted.tree;
+  const std::vector<engine::RowFate>& fate = step.verified.fate;
+  for (const engine::PoolNgram& ngram : step.pool->tried) {
+    PoolCandidate candidate{.ngram = ngram};
+    int at = tree.n_rows() > 0 ? 0 : -1;
+    for (const engine::TokenId token : ngram.rest) {
+      at = at >= 0 ? child_of(tree, at, token) : -1;
+      if (at < 0) break;
+      candidate.rows.push_back(at);
+      const bool accepted = at < static_cast<int>(fate.size()) &&
+                            fate[static_cast<std::size_t>(at)] == engine::RowFate::Accepted;
+      if (accepted && candidate.n_accepted + 1 == static_cast<int>(candidate.rows.size()))
+        ++candidate.n_accepted;
+    }
+    all.push_back(std::move(candidate));
+  }
+  return all;
+}
+
+// A column of the window, from its cell of the first level down, and the answer to the last.
+std::vector<int> birth_rows(const engine::StepRecord& step, const engine::PoolNgram& ngram) {
+  const WindowGrid window = window_grid(step);
+  const engine::TokenTree& tree = step.drafted.tree;
+  if (window.row_of.empty() || window.row_of.size() != ngram.rest.size()) return {};
+  for (std::size_t column = 0; column < window.row_of.back().size(); ++column) {
+    std::vector<int> rows;
+    for (const std::vector<int>& level : window.row_of)
+      rows.push_back(column < level.size() ? level[column] : -1);
+    if (column == 0 && rows[0] < 0) rows[0] = 0;  // the text's last token heads the first column
+    bool same = std::ranges::none_of(rows, [](int row) { return row < 0; });
+    for (std::size_t i = 0; same && i < rows.size(); ++i)
+      same = tree.token[rows[i]] == (i == 0 ? ngram.first : ngram.rest[i - 1]);
+    const auto last = static_cast<std::size_t>(rows.back());
+    if (same && last < step.verified.picked.size() &&
+        step.verified.picked[last] == ngram.rest.back())
+      return rows;
+  }
+  return {};
+}
+
+void advance(PoolState& pool, const engine::RunRecord& run, std::size_t n_steps) {
+  n_steps = std::min(n_steps, run.steps.size());
+  if (pool.run != run.id() || n_steps < pool.n_steps) {
+    pool = PoolState{};
+    pool.run = run.id();
+  }
+  for (; pool.n_steps < n_steps; ++pool.n_steps) {
+    const std::optional<engine::PoolChanged> change = run.steps[pool.n_steps].pool;
+    pool.rows = {};
+    if (!change) continue;
+    for (const engine::PoolNgram& n : change->evicted) pool.entries.erase({n.first, n.rest});
+    for (const engine::PoolNgram& n : change->added) pool.entries[{n.first, n.rest}].ngram = n;
+    for (const engine::PoolNgram& n : change->tried) {
+      const auto found = pool.entries.find({n.first, n.rest});
+      if (found == pool.entries.end()) continue;
+      if (n.n_hits > found->second.ngram.n_hits) found->second.last_hit = change->step;
+      found->second.ngram = n;
+      found->second.last_tried = change->step;
+    }
+    pool.n_keys = change->n_keys;
+    pool.n_ngrams = change->n_ngrams;
+  }
+}
+
+const PoolState::Rows& rows_in_view(PoolState& pool,
+                                    PoolOrder order,
+                                    const std::string& filter,
+                                    const TextOfNgram& text_of,
+                                    std::size_t limit) {
+  PoolState::Rows& rows = pool.rows;
+  if (rows.ready && rows.order == order && rows.filter == filter) return rows;
+  rows = {.ready = true, .order = order, .filter = filter};
+  for (const auto& [key, entry] : pool.entries) {
+    if (!filter.empty() && !found_in(text_of(entry.ngram), filter)) continue;
+    rows.entries.push_back(&entry);
+    ++rows.n_by_first[entry.ngram.first];
+  }
+  rows.n_found = rows.entries.size();
+  std::stable_sort(rows.entries.begin(), rows.entries.end(),
+                   [order](const PoolEntry* a, const PoolEntry* b) {
+                     if (order == PoolOrder::Newest) return a->ngram.born > b->ngram.born;
+                     if (order == PoolOrder::Hits) return a->ngram.n_hits > b->ngram.n_hits;
+                     if (order == PoolOrder::Tries) return a->ngram.n_tries > b->ngram.n_tries;
+                     return a->ngram.first < b->ngram.first;
+                   });
+  rows.entries.resize(std::min(limit, rows.entries.size()));
+  return rows;
+}
+
+}  // namespace ui

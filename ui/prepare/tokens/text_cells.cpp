@@ -1,0 +1,319 @@
+#include "ui/prepare/tokens/text_cells.h"
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <string_view>
+
+#include "engine/base/text.h"
+#include "ui/prepare/tokens/line_feeds.h"
+
+namespace ui {
+namespace {
+
+using engine::RowFate;
+using engine::RowTag;
+using engine::Standing;
+
+bool put_pilcrows(std::string& text, const std::string& sign) {
+  bool found = false;
+  for (std::size_t at = text.find(sign); at != std::string::npos; at = text.find(sign, at + 2)) {
+    text.replace(at, sign.size(), "\xC2\xB6");
+    found = true;
+  }
+  return found;
+}
+
+// After Unicode's East Asian Width, in blocks as wide terminals draw them.
+int columns_of(std::uint32_t code) {
+  struct Block {
+    std::uint32_t first, last;
+    int columns;
+  };
+  static constexpr std::array<Block, 16> kBlocks{{{0x0300, 0x036F, 0},
+                                                  {0x1100, 0x115F, 2},
+                                                  {0x200B, 0x200F, 0},
+                                                  {0x20D0, 0x20FF, 0},
+                                                  {0x2E80, 0x303E, 2},
+                                                  {0x3041, 0xA4CF, 2},
+                                                  {0xAC00, 0xD7A3, 2},
+                                                  {0xF900, 0xFAFF, 2},
+                                                  {0xFE00, 0xFE0F, 0},
+                                                  {0xFE30, 0xFE6F, 2},
+                                                  {0xFF01, 0xFF60, 2},
+                                                  {0xFFE0, 0xFFE6, 2},
+                                                  {0x1F300, 0x1F64F, 2},
+                                                  {0x1F680, 0x1F6FF, 2},
+                                                  {0x1F900, 0x1FAFF, 2},
+                                                  {0x20000, 0x3FFFD, 2}}};
+  for (const Block& block : kBlocks)
+    if (code >= block.first && code <= block.last) return block.columns;
+  return 1;
+}
+
+TextCell cell_of(const engine::Timeline& timeline,
+                 const engine::RunRecord& run,
+                 engine::TokenId id) {
+  TextCell cell;
+  cell.token = id;
+  cell.text = timeline.name_of(run, id);
+  cell.ends_line = show_line_feeds(cell.text);
+  if (cell.text.empty()) cell.text = " ";
+  return cell;
+}
+
+double cost_of(const engine::StepHead& step) {
+  const engine::StepEnded& e = step.ended;
+  const double own = static_cast<double>(e.propose + e.forward + e.verify + e.commit);
+  return step.n_tokens == 0 ? 0 : own / step.n_tokens;
+}
+
+void add_prompt(std::vector<TextCell>& cells,
+                const engine::Timeline& timeline,
+                const engine::RunRecord& run) {
+  for (std::size_t i = 0; i < run.started.prompt_tokens.size(); ++i) {
+    TextCell cell = cell_of(timeline, run, run.started.prompt_tokens[i]);
+    cell.position = static_cast<int>(i);
+    if (run.is_approximate_in_prompt(cell.position)) cell.mean = Mean::Approximate;
+    cells.push_back(std::move(cell));
+  }
+}
+
+void add_committed(std::vector<TextCell>& cells,
+                   const engine::Timeline& timeline,
+                   const engine::RunRecord& run,
+                   std::size_t n_steps) {
+  const engine::StepId last = n_steps == 0 ? -1 : run.steps.head(n_steps - 1).begun.step;
+  std::size_t at = 0;
+  engine::StepHead step = n_steps > 0 ? run.steps.head(0) : engine::StepHead{};
+  int index = 0;
+  for (const engine::TokenRecord& token : run.tokens) {
+    if (token.step > last) break;
+    while (at + 1 < n_steps && step.begun.step < token.step) step = run.steps.head(++at);
+    TextCell cell = cell_of(timeline, run, token.id);
+    const auto place = static_cast<std::size_t>(index);
+    if (timeline.drops_space_of(run, place)) cell.text.erase(0, 1);
+    cell.mean = mean_of(token.standing);
+    if (cell.mean == Mean::Accepted) cell.origin = mean_of(token.origin.kind);
+    cell.position = token.pos;
+    cell.step = token.step;
+    cell.logp = token.logp;
+    cell.has_logp = token.has_logp;
+    if (step.begun.step == token.step) cell.cost_ns = cost_of(step);
+    cell.diverged = run.agreement && run.agreement->first_difference == index;
+    cells.push_back(std::move(cell));
+    ++index;
+  }
+}
+
+TextCell proposal(const engine::Timeline& timeline,
+                  const engine::RunRecord& run,
+                  const engine::StepRecord& step,
+                  int row,
+                  int position,
+                  Mean mean) {
+  TextCell cell = cell_of(timeline, run, step.drafted.tree.token[row]);
+  cell.mean = mean;
+  cell.position = position;
+  cell.step = step.begun.step;
+  cell.row = row;
+  cell.committed = false;
+  return cell;
+}
+
+// The first rejected row below the accepted path, and what hung behind it.
+void add_refused(std::vector<TextCell>& cells,
+                 const engine::Timeline& timeline,
+                 const engine::RunRecord& run,
+                 const engine::StepRecord& step,
+                 int position) {
+  const engine::TokenTree& tree = step.drafted.tree;
+  const std::vector<RowFate>& fate = step.verified.fate;
+  int at = -1;
+  for (int i = 0; i < tree.n_rows() && i < static_cast<int>(fate.size()) && at < 0; ++i)
+    if (fate[i] == RowFate::Rejected) at = i;
+  if (at < 0) return;
+  cells.push_back(proposal(timeline, run, step, at, position++, Mean::Rejected));
+  for (int i = at + 1; i < tree.n_rows() && i < static_cast<int>(fate.size()); ++i) {
+    if (tree.parent[i] != at || fate[i] != RowFate::Unused) continue;
+    cells.push_back(proposal(timeline, run, step, i, position++, Mean::Unused));
+    at = i;
+  }
+}
+
+// What is under judgement in a step that has not been verified yet: its first chain of proposals.
+void add_proposed(std::vector<TextCell>& cells,
+                  const engine::Timeline& timeline,
+                  const engine::RunRecord& run,
+                  const engine::StepRecord& step,
+                  int position) {
+  const engine::TokenTree& tree = step.drafted.tree;
+  int at = 0;
+  for (int i = 1; i < tree.n_rows(); ++i) {
+    const RowTag::Kind kind = tree.tag[i].kind;
+    if (tree.parent[i] != at || kind == RowTag::Kind::Window || kind == RowTag::Kind::Current)
+      continue;
+    cells.push_back(proposal(timeline, run, step, i, position++, mean_of(kind)));
+    at = i;
+  }
+}
+
+void add_block(std::vector<TextCell>& cells,
+               const engine::Timeline& timeline,
+               const engine::RunRecord& run,
+               const engine::StepRecord& step,
+               int position) {
+  const engine::BlockRefined& block = step.blocks.back();
+  for (std::size_t i = 0; i < block.tokens.size(); ++i) {
+    if (block.first_pos + static_cast<int>(i) < position) continue;
+    TextCell cell = cell_of(timeline, run, block.tokens[i]);
+    cell.mean = Mean::Guess;
+    cell.position = block.first_pos + static_cast<int>(i);
+    cell.step = step.begun.step;
+    cell.committed = false;
+    cells.push_back(std::move(cell));
+  }
+}
+
+// What a run that ended by its own wish kept of its window: nothing verified it.
+void add_approximate(std::vector<TextCell>& cells,
+                     const engine::Timeline& timeline,
+                     const engine::RunRecord& run,
+                     int position) {
+  for (const engine::TokenId id : run.finished->approximate) {
+    TextCell cell = cell_of(timeline, run, id);
+    cell.mean = Mean::Approximate;
+    cell.position = position++;
+    if (!run.steps.empty()) cell.step = run.steps.head(run.steps.size() - 1).begun.step;
+    cell.committed = false;
+    cells.push_back(std::move(cell));
+  }
+}
+
+}  // namespace
+
+bool show_line_feeds(std::string& text) {
+  const bool symbol = put_pilcrows(text, "\xE2\x90\x8A");  // U+240A
+  return put_pilcrows(text, "\n") || symbol;
+}
+
+Mean mean_of(RowTag::Kind kind) {
+  switch (kind) {
+    case RowTag::Kind::Guess:
+      return Mean::Pool;
+    case RowTag::Kind::Draft:
+      return Mean::Draft;
+    case RowTag::Kind::Window:
+    case RowTag::Kind::Block:
+    case RowTag::Kind::Probe:
+      return Mean::Guess;
+    case RowTag::Kind::Current:
+      break;
+  }
+  return Mean::Prefix;
+}
+
+Mean mean_of(Standing standing) {
+  switch (standing) {
+    case Standing::Accepted:
+      return Mean::Accepted;
+    case Standing::Bonus:
+      return Mean::Bonus;
+    case Standing::Approximate:
+      return Mean::Approximate;
+    case Standing::Plain:
+      break;
+  }
+  return Mean::Plain;
+}
+
+std::vector<TextCell> text_cells(const engine::Timeline& timeline,
+                                 const engine::RunRecord& run,
+                                 std::size_t n_steps,
+                                 bool live) {
+  std::vector<TextCell> cells;
+  n_steps = std::min(n_steps, run.steps.size());
+  add_prompt(cells, timeline, run);
+  add_committed(cells, timeline, run, n_steps);
+  const int position = cells.empty() ? 0 : cells.back().position + 1;
+  if (live && n_steps < run.steps.size() && run.steps.head(n_steps).has_drafted) {
+    add_proposed(cells, timeline, run, run.steps[n_steps], position);
+  } else if (run.finished && n_steps == run.steps.size()) {
+    // Past the end of a finished answer nothing else was meant to stand.
+    add_approximate(cells, timeline, run, position);
+  } else if (n_steps > 0) {
+    const engine::StepRecord& step = run.steps[n_steps - 1];
+    if (!step.blocks.empty())
+      add_block(cells, timeline, run, step, position);
+    else if (step.has_drafted && step.has_verified)
+      add_refused(cells, timeline, run, step, position);
+  }
+  return cells;
+}
+
+TextEdges text_edges(const engine::RunRecord& run, std::size_t n_steps, bool live) {
+  n_steps = std::min(n_steps, run.steps.size());
+  TextEdges edges{.caret = run.first_generated()};
+  const engine::StepId last = n_steps == 0 ? -1 : run.steps.head(n_steps - 1).begun.step;
+  const auto beyond = std::ranges::upper_bound(run.tokens, last, {}, &engine::TokenRecord::step);
+  edges.caret += static_cast<int>(beyond - run.tokens.begin());
+  if (run.finished && n_steps == run.steps.size()) return edges;
+  std::vector<engine::BlockRefined> blocks = run.early_blocks;
+  if (n_steps > 0) blocks = run.steps[n_steps - 1].blocks;
+  if (live && n_steps < run.steps.size() && run.steps.head(n_steps).n_blocks > 0)
+    blocks = run.steps[n_steps].blocks;
+  if (blocks.empty() || blocks.back().converged || blocks.back().tokens.empty()) return edges;
+  edges.block_first = blocks.back().first_pos;
+  edges.block_last = edges.block_first + static_cast<int>(blocks.back().tokens.size()) - 1;
+  return edges;
+}
+
+std::string cell_text(const engine::Timeline& timeline,
+                      const engine::RunRecord& run,
+                      engine::TokenId id) {
+  return cell_of(timeline, run, id).text;
+}
+
+int n_columns(const std::string& text) {
+  int n = 0;
+  for (std::string_view left = text; !left.empty();) {
+    const engine::Utf8Character c = engine::first_character(left);
+    n += c.valid ? columns_of(c.code) : 1;
+    left.remove_prefix(static_cast<std::size_t>(c.n_bytes));
+  }
+  return n;
+}
+
+std::vector<CellBox> lay_out(std::span<const TextCell> cells,
+                             float width,
+                             const CellMetrics& metrics,
+                             bool flowing) {
+  std::vector<CellBox> boxes;
+  boxes.reserve(cells.size());
+  float x = 0;
+  int line = 0;
+  for (const TextCell& cell : cells) {
+    const Look& as = look(cell.mean);
+    const bool plain = as.border == Border::None && !as.filled;
+    float w = static_cast<float>(n_columns(cell.text)) * metrics.character;
+    if (!flowing && !plain)
+      w += metrics.padding +
+           static_cast<float>(std::char_traits<char>::length(as.mark)) * metrics.mark;
+    // A leading space is padding enough.
+    if (!flowing && !plain && cell.text.starts_with(' ')) w -= metrics.padding * 0.4f;
+    w = std::min(w, std::max(width, metrics.character));
+    if (x > 0 && x + w > width) {
+      x = 0;
+      ++line;
+    }
+    boxes.push_back({x, w, line});
+    x += w + (flowing || plain ? 0 : metrics.gap);
+    if (cell.ends_line) {
+      x = 0;
+      ++line;
+    }
+  }
+  return boxes;
+}
+
+}  // namespace ui

@@ -1,0 +1,89 @@
+#include "ui/prepare/tokens/verdicts.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "engine/event/run_rules.h"
+#include "ui/prepare/tokens/text_cells.h"
+#include "ui/prepare/tokens/token_tree.h"
+#include "ui/prepare/tokens/trajectory.h"
+
+namespace ui {
+namespace {
+
+int place_of(const engine::TokenTree& tree, int row) {
+  int place = 0;
+  for (; row >= 0 && is_proposal(tree.tag[row].kind); row = tree.parent[row]) ++place;
+  return place;
+}
+
+std::string drawn_words(const Verdict& v) {
+  if (v.uniform < v.keep) return fmt::format("{:.3f} < {:.3f}: kept", v.uniform, v.keep);
+  const std::string refused = fmt::format("{:.3f}, not below {:.3f}: ", v.uniform, v.keep);
+  return refused + (v.mean == Mean::Accepted ? "refused, then drawn after all" : "refused");
+}
+
+std::string words_for(const engine::Timeline& timeline,
+                      const engine::RunRecord& run,
+                      const engine::StepRecord& step,
+                      const Verdict& v) {
+  if (!step.has_verified) return "not judged yet";
+  if (v.mean == Mean::Unused) return "never judged";
+  if (v.uniform >= 0) return drawn_words(v);
+  if (v.mean == Mean::Accepted)
+    return draws_numbers(run.started) ? "drawn by the target: kept" : "the target's choice: kept";
+  const int parent = step.drafted.tree.parent[v.row];
+  if (parent < 0 || static_cast<std::size_t>(parent) >= step.verified.picked.size())
+    return "refused";
+  return fmt::format("the target chose \"{}\"",
+                     cell_text(timeline, run, step.verified.picked[parent]));
+}
+
+}  // namespace
+
+std::vector<Verdict> verdicts_of(const engine::Timeline& timeline,
+                                 const engine::RunRecord& run,
+                                 const engine::StepRecord& step) {
+  std::vector<Verdict> verdicts;
+  const engine::TokenTree& tree = step.drafted.tree;
+  for (int row = 0; row < tree.n_rows(); ++row) {
+    if (!is_proposal(tree.tag[row].kind)) continue;
+    Verdict v{.row = row, .place = place_of(tree, row), .mean = fate_of(step, row)};
+    v.q = told_at(step.drafted.q, row);
+    v.p = told_at(step.verified.p, row);
+    v.keep = told_at(step.verified.keep, row);
+    v.uniform = told_at(step.verified.uniform, row);
+    v.words = words_for(timeline, run, step, v);
+    verdicts.push_back(std::move(v));
+  }
+  return verdicts;
+}
+
+bool draws_numbers(const engine::RunStarted& started) {
+  return engine::rejects(started.sampling, started.temperature);
+}
+
+std::string why_not_lossless(const engine::RunStarted& started, const CatalogDecoder* decoder) {
+  if (decoder && !decoder->lossless)
+    return decoder->title + " does not promise the text of plain decoding.";
+  if (engine::keeps_law(started.options, draws_numbers(started), started.temperature)) return "";
+  const auto verify = started.options.find("verify");
+  if (verify != started.options.end() && verify->second == "typical")
+    return "verify=typical keeps what is likely enough, whatever the target would have drawn.";
+  return "as_released judges drafts that are certain by a law they were not drawn from.";
+}
+
+std::string why_no_p(const engine::RunStarted& started, const engine::StepRecord& step) {
+  const auto is_of_proposal = [](const engine::RowTag& tag) { return is_proposal(tag.kind); };
+  if (!step.has_verified || std::ranges::none_of(step.drafted.tree.tag, is_of_proposal) ||
+      std::ranges::any_of(step.verified.p, [](float p) { return p >= 0; }))
+    return "";
+  if (step.verified.p.empty())
+    return started.draft == 0 ? "p is told of drafted tokens alone."
+                              : "p was not told: this was recorded by an older program.";
+  return "p is not told: a repetition penalty or a filter (top k, top p, min p) shapes the "
+         "target's law.";
+}
+
+}  // namespace ui

@@ -1,0 +1,363 @@
+// What keys, buttons and the palette ask for, by what it is about.
+#include <algorithm>
+#include <utility>
+
+#include <fmt/format.h>
+#include <imgui_internal.h>
+
+#include "ui/widgets/draw.h"
+#include "ui/prepare/tokens/describe_place.h"
+#include "ui/prepare/tokens/difference.h"
+#include "ui/shell/shell.h"
+
+namespace ui {
+
+void Shell::perform(Action action) {
+  Context c = context();
+  const bool known = act_on_training(action) || act_on_engine(c, action) ||
+                     act_on_playhead(c, action) || act_on_time_line(c, action) ||
+                     act_on_marks(c, action) || act_on_view(action) || act_on_answer(c, action) ||
+                     act_on_files(action) || act_on_window(action);
+  engine::ensure(known, "every action is about something");
+  if (action != Action::FitSelection) centred_ = false;
+}
+
+bool Shell::act_on_engine(Context& c, Action action) {
+  const bool held = session_.live().timeline.held();
+  switch (action) {
+    case Action::Run:
+      run(screen_ == Screen::Compare);
+      return true;
+    case Action::Stop:
+      commands_.push(engine::StopRun{});
+      return true;
+    case Action::HoldEngine:
+      commands_.push(engine::Hold{!held});
+      return true;
+    case Action::StepEngine:
+      if (held)
+        commands_.push(engine::StepOnce{});
+      else
+        say("Hold the engine first (Shift+Space); then N steps it.");
+      return true;
+    case Action::Check:
+      if (const engine::RunRecord* run = c.run(); run && session_.live_is_shown() && run->over())
+        commands_.push(engine::CheckAgreement{run->id()});
+      return true;
+    default:
+      return false;
+  }
+}
+
+bool Shell::act_on_playhead(Context& c, Action action) {
+  switch (action) {
+    case Action::PlayView:
+      playhead_.play_or_pause(c.end());
+      return true;
+    case Action::NextStep:
+    case Action::PreviousStep:
+      step_view(c, action == Action::NextStep ? 1 : -1, false);
+      return true;
+    case Action::NextNotable:
+    case Action::PreviousNotable:
+      step_view(c, action == Action::NextNotable ? 1 : -1, true);
+      return true;
+    case Action::NextIteration:
+    case Action::PreviousIteration:
+      walk_iterations(c, action == Action::NextIteration ? 1 : -1);
+      return true;
+    case Action::ToStart:
+      playhead_.go_to(0, c.end());
+      return true;
+    case Action::ToEnd:
+      playhead_.mode = Playhead::Mode::Follow;
+      return true;
+    default:
+      return false;
+  }
+}
+
+bool Shell::act_on_time_line(Context& c, Action action) {
+  switch (action) {
+    case Action::FitAll:
+      view_.t0 = view_.t1 = view_.schedule.t0 = view_.schedule.t1 = 0;
+      return true;
+    case Action::FitSelection:
+      fit_selection(c);
+      return true;
+    case Action::NextInLane:
+    case Action::PreviousInLane:
+      walk_lane(c, action == Action::NextInLane ? 1 : -1);
+      return true;
+    case Action::NextInFlow:
+    case Action::PreviousInFlow:
+      walk_flow(c, action == Action::NextInFlow ? 1 : -1);
+      return true;
+    case Action::LaneUp:
+    case Action::LaneDown:
+      move_lane(action == Action::LaneUp ? -1 : 1);
+      return true;
+    case Action::SelectionToRange:
+      range_from_selection(c);
+      return true;
+    case Action::RangeIn:
+    case Action::RangeOut:
+      end_range_at_playhead(c, action == Action::RangeIn);
+      return true;
+    default:
+      return false;
+  }
+}
+
+bool Shell::act_on_marks(Context& c, Action action) {
+  if (action >= Action::Jump1 && action <= Action::Jump9) {
+    jump(c, static_cast<int>(action) - static_cast<int>(Action::Jump1));
+    return true;
+  }
+  switch (action) {
+    case Action::Mark:
+      mark(c, Bookmark::Kind::Passing);
+      return true;
+    case Action::KeepMark:
+      keep_mark();
+      return true;
+    case Action::Bookmark:
+      mark(c, Bookmark::Kind::Numbered);
+      return true;
+    case Action::PinPlace:
+      pin(c);
+      return true;
+    default:
+      return false;
+  }
+}
+
+bool Shell::act_on_view(Action action) {
+  switch (action) {
+    case Action::NextLens:
+      view_.lens = static_cast<Lens>((static_cast<int>(view_.lens) + 1) % 6);
+      return true;
+    case Action::ToggleMarks:
+      settings_.marks = !settings_.marks;
+      return true;
+    case Action::ToggleFlow:
+      settings_.flowing_text = !settings_.flowing_text;
+      return true;
+    case Action::Hindsight:
+      view_.hindsight = !view_.hindsight;
+      return true;
+    case Action::ScaleUp:
+      scale(settings_.scale_percent + 10);
+      return true;
+    case Action::ScaleDown:
+      scale(settings_.scale_percent - 10);
+      return true;
+    case Action::ScaleReset:
+      scale(100);
+      return true;
+    case Action::NextTheme:
+      set_theme(static_cast<ThemeName>((static_cast<int>(settings_.theme) + 1) % 3));
+      return true;
+    default:
+      return false;
+  }
+}
+
+bool Shell::act_on_answer(Context& c, Action action) {
+  switch (action) {
+    case Action::Find:
+      show_overlay(find_);
+      return true;
+    case Action::Describe:
+      describe(c);
+      return true;
+    case Action::CopyText:
+      copy_text(c, false);
+      return true;
+    case Action::CopyTable:
+      copy_text(c, true);
+      return true;
+    default:
+      return false;
+  }
+}
+
+bool Shell::act_on_files(Action action) {
+  switch (action) {
+    case Action::Open:
+      requests_.open = "";
+      return true;
+    case Action::Save:
+      requests_.save = true;
+      return true;
+    case Action::Export:
+      show_overlay(export_dialog_);
+      return true;
+    default:
+      return false;
+  }
+}
+
+bool Shell::act_on_window(Action action) {
+  switch (action) {
+    case Action::Palette:
+      palette_text_.clear();
+      show_overlay(palette_);
+      return true;
+    case Action::Help:
+      show_overlay(help_);
+      return true;
+    case Action::Welcome:
+      show(Screen::Welcome);
+      return true;
+    case Action::Live:
+      show(Screen::Live);
+      return true;
+    case Action::Compare:
+      show(Screen::Compare);
+      return true;
+    case Action::Training:
+      show(Screen::Training);
+      return true;
+    case Action::ResetLayout:
+      reset_layout_ = true;
+      return true;
+    case Action::NextPanel:
+    case Action::PreviousPanel:
+      walk_panels(action == Action::NextPanel ? 1 : -1);
+      return true;
+    case Action::Present:
+      presents_ = !presents_;
+      style_is_stale_ = true;
+      return true;
+    case Action::Deselect:
+      go_back();
+      return true;
+    default:
+      return false;
+  }
+}
+
+void Shell::show_overlay(bool& which) {
+  help_ = palette_ = find_ = open_dialog_ = export_dialog_ = save_dialog_ = false;
+  rebinding_ = nullptr;
+  which = overlay_begins_ = true;
+}
+
+// Closes what lies on top, else gives up what is going on, else lets go of what was chosen.
+void Shell::go_back() {
+  if (help_ || palette_ || find_ || open_dialog_ || export_dialog_ || save_dialog_) {
+    help_ = palette_ = find_ = open_dialog_ = export_dialog_ = save_dialog_ = false;
+  } else if (reads()) {
+    opening_->give_up();
+  } else if (saves()) {
+    saving_->give_up();
+  } else if (exports()) {
+    exporting_->give_up();
+  } else {
+    selection_.locked = {};
+    std::erase_if(view_.bookmarks,
+                  [](const Bookmark& b) { return b.kind == Bookmark::Kind::Passing; });
+  }
+}
+
+void Shell::end_range_at_playhead(Context& c, bool first) {
+  const engine::RunRecord* run = c.run();
+  if (!run) return;
+  const double at = on_clock(view_.clock, prepared_.times(*run), playhead_.at, c.wall_origin());
+  (first ? view_.range0 : view_.range1) = at;
+}
+
+// What is pointed at or was clicked, else the newest step at the playhead.
+Place Shell::place_shown(Context& c) {
+  const Place place = selection_.shown();
+  if (place.valid()) return place;
+  const engine::RunRecord* run = c.run();
+  if (!run || c.n_steps(*run) == 0) return {};
+  return {run->id(), run->steps[c.n_steps(*run) - 1].begun.step, -1, -1};
+}
+
+void Shell::pin(Context& c) {
+  view_.pinned = view_.pinned.valid() ? Place{} : place_shown(c);
+}
+
+void Shell::describe(Context& c) {
+  const Place place = place_shown(c);
+  const engine::RunRecord* run = c.timeline.run(place.run);
+  if (!run) return;
+  const std::string sentence = (selection_.several() && !selection_.hovered.valid()
+                                    ? describe_places(c.timeline, *run, selection_.chosen())
+                                    : describe_place(c.timeline, *run, place))
+                                   .sentence;
+  if (sentence.empty()) return;
+  requests_.copy = sentence;
+  say(sentence);
+}
+
+void Shell::move_lane(int by) {
+  const std::vector<LaneKey> lanes = view_.lanes.arranged(view_.natural_lanes);
+  const auto at = std::find(lanes.begin(), lanes.end(), view_.lane_key);
+  if (at == lanes.end()) return say("Click a lane's label or a slice first; U and J then move it.");
+  view_.lanes.move(view_.natural_lanes, view_.lane_key, static_cast<int>(at - lanes.begin()) + by);
+}
+
+void Shell::copy_text(Context& context, bool table) {
+  const auto runs = context.shown_runs();
+  if (runs.empty()) return;
+  if (table) {
+    std::vector<LaneFigures> lanes;
+    for (const engine::RunRecord* run : runs) {
+      lanes.push_back(
+          lane_figures(context.timeline, *run, prepared_.times(*run), context.n_steps(*run)));
+      lanes.back().letter = std::string(1, context.letter_of(*run));
+      if (const std::string* given = context.given_name(*run)) lanes.back().decoder = *given;
+    }
+    requests_.copy = as_markdown(lanes);
+    return;
+  }
+  std::vector<engine::TokenId> ids;
+  if (const engine::RunRecord* of = context.timeline.run(selection_.locked.run);
+      of && selection_.several() && selection_.locked.position >= 0) {
+    requests_.copy = text_of(context.timeline, *of, selection_.chosen());
+    return;
+  }
+  const engine::RunRecord& run = context.run() ? *context.run() : *runs.front();
+  for (const engine::TokenRecord& token : run.tokens) ids.push_back(token.id);
+  requests_.copy = context.timeline.text_of(run, ids);
+}
+
+void Shell::handle_keys() {
+  const ImGuiIO& io = ImGui::GetIO();
+  // Arrows move the view, not the focus ring: Tab and F6 move that. Space presses what it is on.
+  constexpr ImGuiID kView = 1;
+  if (!io.WantTextInput && !ImGui::IsPopupOpen("", ImGuiPopupFlags_AnyPopup))
+    for (const ImGuiKey key :
+         {ImGuiKey_LeftArrow, ImGuiKey_RightArrow, ImGuiKey_Home, ImGuiKey_End})
+      ImGui::SetKeyOwner(key, kView);
+  if (rebinding_) return rebind();
+  for (const BoundKey& key : keys_) {
+    if (!ImGui::IsKeyChordPressed(key.chord)) continue;
+    if (io.WantTextInput && !key.of->in_text) continue;
+    if (key.chord == ImGuiKey_Space && io.NavVisible) continue;
+    perform(key.of->action);
+    break;
+  }
+}
+
+// The next key pressed does what was chosen on the sheet of keys; Esc leaves it as it was, Delete
+// takes the table's again.
+void Shell::rebind() {
+  for (int key = ImGuiKey_NamedKey_BEGIN; key < ImGuiKey_GamepadStart; ++key) {
+    const bool modifier = (key >= ImGuiKey_LeftCtrl && key <= ImGuiKey_RightSuper);
+    if (modifier || !ImGui::IsKeyPressed(static_cast<ImGuiKey>(key), false)) continue;
+    const KeyAction& of = *std::exchange(rebinding_, nullptr);
+    if (key == ImGuiKey_Escape) return;
+    const int chord = key | static_cast<int>(ImGui::GetIO().KeyMods);
+    settings_.keys.erase(of.name);
+    if (key != ImGuiKey_Delete && chord != of.chord) settings_.keys[of.name] = chord;
+    keys_ = bound_keys(settings_.keys);
+    return;
+  }
+}
+
+}  // namespace ui

@@ -1,0 +1,411 @@
+// The frame: bars, docked panels, screens.
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+
+#include <fmt/format.h>
+#include <imgui_internal.h>
+
+#include "ui/widgets/draw.h"
+#include "ui/prepare/status.h"
+#include "ui/shell/shell.h"
+#include "ui/shell/states.h"
+#include "ui/shell/welcome.h"
+
+namespace ui {
+namespace {
+
+constexpr float kTopBar = 44, kStatusBar = 28, kHead = 30;
+// Of a tab's bar and of the tab in it: together they bring a head's words over the panel's own.
+constexpr float kHeadPadding = 6;
+// A longer pause than this was an idle window, not a slow frame.
+constexpr double kMaxFrameSeconds = 0.1;
+
+Rgb level_colour(Status::Level level) {
+  switch (level) {
+    case Status::Level::Good:
+      return theme().good;
+    case Status::Level::Amber:
+      return theme().warn;
+    case Status::Level::Bad:
+      return theme().bad;
+    case Status::Level::Quiet:
+      break;
+  }
+  return theme().dim;
+}
+
+// The ground shows through outside an 8 px corner.
+void cut_corner(ImDrawList* list, ImVec2 corner, ImVec2 centre, float from, float radius) {
+  list->PathLineTo(corner);
+  list->PathArcTo(centre, radius, from, from + IM_PI / 2, 8);
+  list->PathFillConvex(colour(theme().ground));
+}
+
+void card_frame(ImGuiWindow* window) {
+  ImDrawList* list = window->DrawList;
+  const ImGuiDockNode* node = window->DockNode;
+  const ImVec2 min = node ? node->Pos : window->Pos;
+  const ImVec2 max = node ? ImVec2{node->Pos.x + node->Size.x, node->Pos.y + node->Size.y}
+                          : ImVec2{window->Pos.x + window->Size.x, window->Pos.y + window->Size.y};
+  const float r = px(8);
+  list->PushClipRect(min, max, false);
+  cut_corner(list, min, {min.x + r, min.y + r}, IM_PI, r);
+  cut_corner(list, {max.x, min.y}, {max.x - r, min.y + r}, IM_PI * 1.5f, r);
+  cut_corner(list, max, {max.x - r, max.y - r}, 0, r);
+  cut_corner(list, {min.x, max.y}, {min.x + r, max.y - r}, IM_PI * 0.5f, r);
+  list->AddRect(min, max, colour(theme().line), r);
+  if (node && node->TabBar) {
+    const float y = node->TabBar->BarRect.Max.y;
+    list->AddLine({min.x, y}, {max.x, y}, colour(theme().line));
+  }
+  list->PopClipRect();
+}
+
+// Where the keyboard is, after F6.
+void focus_ring(ImGuiWindow* window) {
+  const ImVec2 min = window->Pos,
+               max{window->Pos.x + window->Size.x, window->Pos.y + window->Size.y};
+  ImDrawList* list = window->DrawList;
+  list->PushClipRect(min, max, false);
+  list->AddRect({min.x + 1, min.y + 1}, {max.x - 1, max.y - 1}, colour(theme().accent), px(6),
+                px(2));
+  list->PopClipRect();
+}
+
+// The tab that is open is underlined where there is a choice.
+void underline_tab(const ImGuiDockNode* node) {
+  ImGuiTabBar* bar = node->TabBar;
+  if (bar->Tabs.Size < 2) return;
+  for (const ImGuiTabItem& tab : bar->Tabs) {
+    if (tab.ID != bar->VisibleTabId) continue;
+    const float x = bar->BarRect.Min.x + tab.Offset - bar->ScrollingAnim,
+                y = bar->BarRect.Max.y - px(2);
+    ImGui::GetWindowDrawList()->AddRectFilled({x + px(kHeadPadding), y},
+                                              {x + tab.Width - px(kHeadPadding), y + px(2)},
+                                              colour(handle_on(theme())));
+  }
+}
+
+// A panel's controls stand at the right of its head, which belongs to the docking space.
+void draw_head_controls(Context& context, const Panel& panel, ImGuiWindow* window) {
+  const ImGuiDockNode* node = window->DockNode;
+  if (!node || !node->TabBar || node->VisibleWindow != window || !node->HostWindow) return;
+  ImGui::Begin(node->HostWindow->Name);
+  underline_tab(node);
+  if (panel.head) {
+    const ImRect bar = node->TabBar->BarRect;
+    ImGui::PushID(window->ID);
+    float* width = ImGui::GetStateStorage()->GetFloatRef(ImGui::GetID("width"), px(120));
+    ImGui::PushStyleVar(ImGuiStyleVar_FramePadding, ImVec2(px(6), px(2)));
+    ImGui::PushClipRect(bar.Min, {node->Pos.x + node->Size.x, bar.Max.y}, true);
+    const ImVec2 was = ImGui::GetCursorScreenPos();
+    ImGui::SetCursorScreenPos({node->Pos.x + node->Size.x - *width - px(12), bar.Min.y + px(3.5f)});
+    ImGui::BeginGroup();
+    panel.head(context);
+    ImGui::EndGroup();
+    *width = ImGui::GetItemRectSize().x;
+    ImGui::SetCursorScreenPos(was);
+    ImGui::Dummy({0, 0});
+    ImGui::PopClipRect();
+    ImGui::PopStyleVar();
+    ImGui::PopID();
+  }
+  ImGui::End();
+}
+
+}  // namespace
+
+void Shell::draw(double seconds) {
+  const auto begun = std::chrono::steady_clock::now();
+  const ImGuiViewport* main = ImGui::GetMainViewport();
+  if (style_is_stale_) {
+    apply_theme(settings_.theme, settings_.scale_percent / 100.0f * (presents_ ? 1.35f : 1.0f));
+    style_is_stale_ = false;
+  }
+  clock_ += seconds;
+  since_event_ += seconds;
+  selection_.begin_frame();
+  handle_keys();
+  if (ImGui::IsMouseClicked(ImGuiMouseButton_Left)) panel_ring_ = false;
+  read_on();
+  save_on();
+  export_on();
+  read_training();
+  Context c = context();
+  // After an idle time the view goes on from where it stood.
+  playhead_.advance(std::min(seconds, kMaxFrameSeconds), c.end());
+  ImGui::GetBackgroundDrawList()->AddRectFilled(
+      main->Pos, {main->Pos.x + main->Size.x, main->Pos.y + main->Size.y}, colour(theme().ground));
+  draw_top_bar(c);
+  const float bars =
+      draw_exporting_bar(draw_saving_bar(draw_reading_bar(c, main->Pos.y + px(kTopBar))));
+  const float top = draw_failure_bar(c, draw_saved_bar(draw_late_bar(bars)));
+  draw_docked(c, top, main->Pos.y + main->Size.y - px(kStatusBar));
+  draw_status_bar(c);
+  draw_overlays(c);
+  handle_requests(c);
+  if (frames_until_picture_ > 0) --frames_until_picture_;
+  const std::chrono::duration<float, std::milli> spent = std::chrono::steady_clock::now() - begun;
+  draw_ms_ = draw_ms_ * 0.9f + 0.1f * spent.count();
+}
+
+void Shell::draw_screen_choice() {
+  struct Choice {
+    Screen screen;
+    const char *name, *keys;
+  };
+  static constexpr Choice kChoices[] = {{Screen::Welcome, "Welcome", "Alt+0"},
+                                        {Screen::Live, "Live", "Alt+1"},
+                                        {Screen::Compare, "Compare", "Alt+2"},
+                                        {Screen::Training, "Training", "Alt+5"}};
+  for (const Choice& choice : kChoices) {
+    const bool on = screen_ == choice.screen;
+    ImGui::PushStyleColor(ImGuiCol_Button, on ? colour(theme().button) : IM_COL32(0, 0, 0, 0));
+    ImGui::PushStyleColor(ImGuiCol_Text, colour(on ? theme().bright : theme().dim));
+    if (ImGui::Button(choice.name)) show(choice.screen);
+    ImGui::PopStyleColor(2);
+    if (ImGui::IsItemHovered(ImGuiHoveredFlags_DelayNormal)) tooltip(choice.keys);
+    ImGui::SameLine(0, px(2));
+  }
+}
+
+void Shell::draw_model_chip(Context& c) {
+  const engine::RunRecord* run = c.run();
+  const engine::ModelLoaded* model = run ? c.timeline.model(run->started.model) : nullptr;
+  if (!model) return;
+  ImGui::SameLine(0, px(12));
+  ImGui::BeginGroup();
+  ImGui::AlignTextToFramePadding();
+  ImGui::PushFont(fonts().bold, kTextSize);
+  words(model->name, theme().bright);
+  ImGui::PopFont();
+  const std::string size = model->n_params >= 1'000'000
+                               ? fmt::format("{} M", short_number(model->n_params / 1e6))
+                               : with_commas(model->n_params);
+  const std::string how =
+      fmt::format("{}{}, {}, {} {} threads", size,
+                  model->scale == "1x1" || model->scale.empty() ? "" : " at " + model->scale,
+                  model->dtype, model->device, model->n_threads);
+  // Where the bar is short the state keeps its room: this is in the tooltip too.
+  if (ImGui::GetMainViewport()->Size.x > px(1480)) {
+    ImGui::SameLine(0, px(6));
+    words(how, theme().dim);
+  }
+  ImGui::EndGroup();
+  if (ImGui::IsItemHovered())
+    tooltip(fmt::format("{}\n{} layers, dim {}, vocabulary {}, {} MB of weights, kernels {}", how,
+                        model->n_layers, model->dim, with_commas(model->vocab_size),
+                        model->weight_bytes / 1'000'000, model->ops));
+}
+
+void Shell::draw_run_controls(Context& c) {
+  const bool race = screen_ == Screen::Compare;
+  const std::string why = why_not(form_, catalog_, race);
+  ImGui::SameLine(0, px(14));
+  if (button(race ? "Run race###run" : "Run###run", true, why.empty(),
+             !why.empty()               ? why.c_str()
+             : session_.live_is_shown() ? "Ctrl+Enter"
+                                        : "starts the next run, in this session (Ctrl+Enter)"))
+    run(race);
+  const engine::Timeline& live = session_.live().timeline;
+  const bool going = is_going(live);
+  ImGui::SameLine();
+  if (button(live.held() ? "Resume###hold" : "Hold###hold", false, true,
+             "holds the engine at the next step (Shift+Space)"))
+    perform(Action::HoldEngine);
+  ImGui::SameLine();
+  if (button("Step", false, live.held(), "one step of the engine, while held (N)"))
+    perform(Action::StepEngine);
+  ImGui::SameLine();
+  if (button("Stop", false, going || asked_since_ >= 0, "within a step (Ctrl+.)"))
+    perform(Action::Stop);
+  (void)c;
+}
+
+void Shell::draw_state(Context& c) {
+  const engine::RunRecord* run = c.run();
+  Status status = status_of(c.timeline, run, since_event_, !session_.live_is_shown());
+  if (c.reading >= 0) status = {.text = "reading"};
+  const auto late = session_.live_is_shown() ? late_gpu() : std::nullopt;
+  if (late) status = {.level = Status::Level::Amber, .text = words_of(*late), .working = true};
+  const bool waits = c.waiting >= 0 && status.share < 0 && !late;
+  if (waits) status = {.text = fmt::format("loading, {:.1f} s", c.waiting), .working = true};
+  ImGui::SameLine(0, px(14));
+  ImGui::AlignTextToFramePadding();
+  const auto lanes = c.shown_runs();
+  if (screen_ == Screen::Compare && status.level == Status::Level::Quiet && !waits &&
+      lanes.size() > 1) {
+    const double at = std::min(playhead_.at, c.end());
+    const auto over = std::count_if(lanes.begin(), lanes.end(), [&](const auto* lane) {
+      return lane->over() && prepared_.times(*lane).end_compute() <= at;
+    });
+    status.text = race_words(at, static_cast<std::size_t>(over), lanes.size());
+  }
+  if (status.level == Status::Level::Bad) status.text = "failed";
+  if (screen_ == Screen::Live && run && !waits) {
+    words(c.name_of(*run), theme().bright);
+    if (ImGui::IsItemHovered())
+      tooltip(fmt::format("run {}, chosen in Runs or started last", run->id()));
+    ImGui::SameLine(0, px(8));
+  }
+  // Up to the buttons at the right end of the bar.
+  const float end = ImGui::GetMainViewport()->Size.x - px(245);
+  const auto room = [end] { return std::max(px(40), end - ImGui::GetCursorPosX()); };
+  const float bar = status.share >= 0 ? px(90) : 0;
+  const float beside = bar > 0 ? bar + ImGui::GetStyle().ItemSpacing.x : 0;
+  words_within(status.text, level_colour(status.level), std::max(px(40), room() - beside));
+  if (bar > 0) {
+    ImGui::SameLine();
+    ImGui::SetCursorPosY(ImGui::GetCursorPosY() + px(11));
+    share_bar(static_cast<float>(status.share), {bar, px(5)}, handle_on(theme()));
+    ImGui::SameLine();
+    ImGui::SetCursorPosY(ImGui::GetCursorPosY() - px(11));
+  }
+  if (screen_ == Screen::Compare) return;
+  const Status agreement = agreement_of(run);
+  if (agreement.text.empty()) return;
+  ImGui::SameLine(0, px(14));
+  words_within((agreement.level == Status::Level::Good ? "+ " : "! ") + agreement.text,
+               level_colour(agreement.level), room());
+}
+
+void Shell::draw_top_bar(Context& c) {
+  const ImGuiViewport* main = ImGui::GetMainViewport();
+  begin_bar("##top", main->Pos, {main->Size.x, px(kTopBar)}, {px(14), px(8)});
+  ImGui::PushStyleVar(ImGuiStyleVar_FramePadding, ImVec2(px(12), px(5)));
+  ImGui::AlignTextToFramePadding();
+  ImGui::PushFont(fonts().bold, 16.5f);
+  words("Decoscope", theme().bright);
+  ImGui::PopFont();
+  ImGui::SameLine(0, px(14));
+  draw_screen_choice();
+  if (screen_ == Screen::Training) {
+    draw_training_state();
+  } else if (screen_ != Screen::Welcome) {
+    draw_model_chip(c);
+    draw_run_controls(c);
+    draw_state(c);
+  }
+  // As wide as it was last time: it ends where the cards end.
+  float* width = ImGui::GetStateStorage()->GetFloatRef(ImGui::GetID("right"), px(240));
+  ImGui::SameLine(main->Size.x - *width - px(8));
+  ImGui::BeginGroup();
+  if (button("Open")) requests_.open = "";
+  ImGui::SameLine();
+  const bool shows_training = screen_ == Screen::Training && training_;
+  if (button("Export", false, shows_training || !c.timeline.runs().empty(),
+             shows_training ? "a picture (Ctrl+E)" : "a trace and tables (Ctrl+E)"))
+    perform(Action::Export);
+  ImGui::SameLine();
+  if (button("Find", false, true, "a step or a token (/)")) perform(Action::Find);
+  ImGui::SameLine();
+  if (button("?", false, true, "keys")) perform(Action::Help);
+  ImGui::EndGroup();
+  *width = ImGui::GetItemRectSize().x;
+  ImGui::PopStyleVar();
+  ImGui::End();
+}
+
+void Shell::draw_status_bar(Context& c) {
+  const ImGuiViewport* main = ImGui::GetMainViewport();
+  begin_bar("##status", {main->Pos.x, main->Pos.y + main->Size.y - px(kStatusBar)},
+            {main->Size.x, px(kStatusBar)}, {px(14), px(5)});
+  const engine::Timeline& live = session_.live().timeline;
+  BarFacts facts{.source = std::filesystem::path(c.source).filename().string(),
+                 .n_events = c.timeline.n_events(),
+                 .n_inconsistent = c.timeline.n_inconsistent(),
+                 .held = live.held(),
+                 .quiet = quiet_,
+                 .draw_ms = draw_ms_,
+                 .scale_percent = settings_.scale_percent};
+  facts.running = is_going(live);
+  for (const engine::RunRecord& run : c.timeline.runs())
+    facts.n_dropped += static_cast<std::int64_t>(run.dropped.size());
+  // Of a run that is over the last sample says nothing about now.
+  if (facts.running && !c.timeline.samples().empty()) {
+    const engine::Sampled& s = c.timeline.samples().back();
+    facts.device = s.busy_percent >= 0 ? fmt::format("{} {:.0f} % busy", s.device, s.busy_percent)
+                                       : s.device + ": " + s.reason;
+  }
+  if (view_.range0 != view_.range1)
+    facts.range = length_words(view_.clock, std::abs(view_.range1 - view_.range0));
+  words_within(screen_ == Screen::Training ? training_bar()
+               : captions_ ? caption_words(catalog_.app_version, c.timeline, c.shown_runs())
+                           : bar_words(facts),
+               theme().dim, ImGui::GetContentRegionAvail().x);
+  ImGui::End();
+}
+
+void Shell::draw_docked(Context& c, float top, float bottom) {
+  const ImGuiViewport* main = ImGui::GetMainViewport();
+  ImGui::SetNextWindowPos({main->Pos.x, top});
+  ImGui::SetNextWindowSize({main->Size.x, std::max(px(50), bottom - top)});
+  ImGui::PushStyleVar(ImGuiStyleVar_WindowPadding, ImVec2(px(8), px(8)));
+  ImGui::PushStyleColor(ImGuiCol_WindowBg, IM_COL32(0, 0, 0, 0));
+  ImGui::Begin("##ground", nullptr, kFixedWindow | ImGuiWindowFlags_NoNavFocus);
+  ImGui::PopStyleColor();
+  ImGui::PopStyleVar();
+  if (screen_ == Screen::Welcome) {
+    draw_welcome(c);
+    ImGui::End();
+    return;
+  }
+  const ImGuiID space = ImGui::GetID(screen_name(screen_));
+  if (reset_layout_ || lacks_layout(space))
+    build_default_layout(screen_, space, ImGui::GetContentRegionAvail());
+  reset_layout_ = false;
+  // Heads are tab bars: bold words, 30 px.
+  ImGui::PushFont(fonts().bold, kTextSize);
+  ImGui::PushStyleVar(ImGuiStyleVar_FramePadding,
+                      ImVec2(px(kHeadPadding), (px(kHead) - ImGui::GetFontSize()) / 2));
+  // Dear ImGui draws the 8 px between cards in the border's colour: here they are ground.
+  ImGui::PushStyleColor(ImGuiCol_Border, colour(theme().ground));
+  ImGui::DockSpace(space, {0, 0},
+                   ImGuiDockNodeFlags_NoWindowMenuButton | ImGuiDockNodeFlags_NoCloseButton);
+  ImGui::PopStyleColor();
+  ImGui::PopStyleVar();
+  ImGui::PopFont();
+  ImGui::End();
+  for (const char* id : panels_of(screen_)) {
+    if (offers(id))
+      draw_panel(c, *panel_named(id));
+    else
+      offered_panels_.erase(id);
+  }
+  if (screen_ == Screen::Live) open_what_fits(c);
+}
+
+void Shell::draw_panel(Context& c, const Panel& panel) {
+  const bool bare = std::string_view(panel.id) == "lanes";  // draws cards of its own
+  const bool compare_times = c.compare && std::string_view(panel.id) == "gantt";
+  const std::string name =
+      window_name(screen_, panel.id, compare_times ? "Timelines" : panel.title);
+  if (bare) ImGui::PushStyleVar(ImGuiStyleVar_WindowPadding, ImVec2(0, 0));
+  if (bare) ImGui::PushStyleColor(ImGuiCol_WindowBg, colour(theme().ground));
+  const std::string empty = panel.empty(c);
+  ImGuiWindowFlags flags = ImGuiWindowFlags_NoCollapse;
+  if (panel.wide) flags |= ImGuiWindowFlags_HorizontalScrollbar;
+  // What comes because of what a run told is brought forward, but takes the keyboard from nobody.
+  const bool comes = panel.offered && offered_panels_.insert(panel.id).second;
+  if (comes && called_panel_ != panel.id) flags |= ImGuiWindowFlags_NoFocusOnAppearing;
+  const bool visible = ImGui::Begin(name.c_str(), nullptr, flags);
+  if (bare) ImGui::PopStyleColor();
+  if (bare) ImGui::PopStyleVar();
+  if (visible) {
+    if (empty.empty())
+      panel.draw(c);
+    else
+      draw_empty(c, panel, empty, c.timeline.runs().empty() && !bare);
+    if (!bare) card_frame(ImGui::GetCurrentWindow());
+    if (panel_ring_ && ImGui::IsWindowFocused(ImGuiFocusedFlags_RootAndChildWindows))
+      focus_ring(ImGui::GetCurrentWindow());
+  }
+  ImGuiWindow* window = ImGui::GetCurrentWindow();
+  if (comes && window->DockNode && window->DockNode->TabBar)
+    window->DockNode->TabBar->NextSelectedTabId = window->TabId;
+  ImGui::End();
+  if (visible && !bare) draw_head_controls(c, panel, window);
+}
+
+}  // namespace ui

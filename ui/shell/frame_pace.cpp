@@ -1,0 +1,21 @@
+#include "ui/shell/frame_pace.h"
+
+#include <algorithm>
+#include <string_view>
+
+namespace ui {
+
+bool draws_in_software(const char* renderer) {
+  const std::string_view name = renderer ? renderer : "";
+  for (const char* known : {"llvmpipe", "softpipe", "swrast", "SwiftShader", "Software"})
+    if (name.find(known) != std::string_view::npos) return true;
+  return false;
+}
+
+double FramePace::gap(bool asked) const {
+  if (!quiet()) return kFrameSeconds;
+  if (asked) return kAnswerSeconds;
+  return std::clamp(cost_ / kQuietShare, kQuietSeconds, kLongestSeconds);
+}
+
+}  // namespace ui

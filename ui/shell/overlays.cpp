@@ -1,0 +1,324 @@
+// What lies over the panels for a moment: keys, palette, find, files, messages.
+#include <algorithm>
+#include <filesystem>
+
+#include <fmt/format.h>
+#include <imgui.h>
+
+#include "ui/widgets/draw.h"
+#include "ui/files/files.h"
+#include "ui/prepare/search.h"
+#include "ui/shell/shell.h"
+
+namespace ui {
+namespace {
+
+// @return whether Enter was pressed in it
+bool text_field(const char* id, const char* hint, std::string& text, bool focus) {
+  if (focus) ImGui::SetKeyboardFocusHere();
+  ImGui::SetNextItemWidth(-FLT_MIN);
+  return text_line(id, hint, text,
+                   ImGuiInputTextFlags_EnterReturnsTrue | ImGuiInputTextFlags_AutoSelectAll);
+}
+
+bool begin_sheet(const char* name, ImVec2 size, bool focus) {
+  const ImGuiViewport* main = ImGui::GetMainViewport();
+  size = {std::min(size.x, main->Size.x - px(40)), std::min(size.y, main->Size.y - px(90))};
+  ImGui::SetNextWindowPos({main->Pos.x + (main->Size.x - size.x) / 2, main->Pos.y + px(64)});
+  ImGui::SetNextWindowSize(size);
+  if (focus) ImGui::SetNextWindowFocus();
+  ImGui::PushStyleVar(ImGuiStyleVar_WindowBorderSize, 1);
+  ImGui::PushStyleVar(ImGuiStyleVar_WindowPadding, ImVec2(px(16), px(14)));
+  ImGui::PushStyleColor(ImGuiCol_Border, colour(theme().faint));
+  const bool open = ImGui::Begin(name, nullptr,
+                                 ImGuiWindowFlags_NoDecoration | ImGuiWindowFlags_NoMove |
+                                     ImGuiWindowFlags_NoDocking | ImGuiWindowFlags_NoSavedSettings);
+  ImGui::PopStyleColor();
+  ImGui::PopStyleVar(2);
+  return open;
+}
+
+void heading(const char* text) {
+  ImGui::PushFont(fonts().bold, 17);
+  words(text, theme().bright);
+  ImGui::PopFont();
+}
+
+}  // namespace
+
+void Shell::draw_overlays(Context& c) {
+  if (help_) draw_help();
+  if (palette_) draw_palette();
+  if (find_) draw_find(c);
+  if (open_dialog_) draw_open_dialog(c);
+  if (export_dialog_) draw_export_dialog(c);
+  if (save_dialog_) draw_save_dialog();
+  overlay_begins_ = false;
+  draw_message();
+}
+
+// A key and what it does; a click on it waits for another one.
+void Shell::key_row(const BoundKey& key) {
+  ImGui::TableNextColumn();
+  ImGui::PushID(key.of->name);
+  const bool awaited = rebinding_ == key.of;
+  const KeyAction* first = taken_by(keys_, key);
+  ImGui::PushStyleColor(ImGuiCol_Text, colour(awaited || first ? theme().warn : theme().bright));
+  ImGui::PushStyleColor(ImGuiCol_Button, IM_COL32(0, 0, 0, 0));
+  ImGui::PushStyleVar(ImGuiStyleVar_FramePadding, ImVec2(0, 0));
+  const std::string shown = awaited ? "press a key" : key.keys + (key.changed ? " (yours)" : "");
+  if (ImGui::Button((shown + "###key").c_str())) rebinding_ = key.of;
+  ImGui::PopStyleVar();
+  ImGui::PopStyleColor(2);
+  if (ImGui::IsItemHovered())
+    tooltip(
+        first
+            ? fmt::format("\"{}\" has this key too, and wins. Click: choose another.", first->does)
+            : "Click, then press another key; Delete takes the first one again, Esc leaves it.");
+  ImGui::SameLine(px(150));
+  words(key.of->does, theme().dim);
+  ImGui::PopID();
+}
+
+void Shell::draw_help() {
+  if (begin_sheet("##help", {px(1100), px(760)}, overlay_begins_)) {
+    heading("Keys");
+    ImGui::SameLine(right_edge() - px(60));
+    if (button("Close")) help_ = false;
+    if (!help_) rebinding_ = nullptr;
+    ImGui::Dummy({1, px(4)});
+    ImGui::PushStyleVar(ImGuiStyleVar_CellPadding, ImVec2(px(6), px(1)));
+    if (ImGui::BeginTable("keys", 2)) {
+      for (const BoundKey& key : keys_)
+        if (!key.keys.empty()) key_row(key);
+      ImGui::EndTable();
+    }
+    ImGui::PopStyleVar();
+    ImGui::Dummy({1, px(4)});
+    wrapped(
+        "A click on a key lets you press another; yours are kept in settings.txt. On a time line: "
+        "wheel zooms at the mouse, right-drag pans, left-drag measures, the ruler scrubs; W S A D "
+        "(by their place on the keyboard) zoom and pan; a double click shows details, a middle "
+        "click "
+        "zooms to a slice. In Mask, Ctrl and the wheel zoom.",
+        theme().dim);
+  }
+  ImGui::End();
+}
+
+void Shell::draw_palette() {
+  if (begin_sheet("##palette", {px(560), px(420)}, overlay_begins_)) {
+    const bool enter = text_field("##text", "what to do", palette_text_, overlay_begins_);
+    const std::string wanted(palette_text_.c_str());
+    bool first = true;
+    for (const BoundKey& key : keys_) {
+      if (key.keys.empty() || !found_in(key.of->does, wanted)) continue;
+      const bool chosen =
+          ImGui::Selectable(fmt::format("{}##{}", key.of->does, key.of->name).c_str(), first) ||
+          (enter && first);
+      ImGui::SameLine(right_edge() - ImGui::CalcTextSize(key.keys.c_str()).x);
+      words(key.keys, theme().dim);
+      first = false;
+      if (!chosen) continue;
+      palette_ = false;
+      perform(key.of->action);
+      break;
+    }
+  }
+  ImGui::End();
+}
+
+void Shell::find(Context& c, bool backwards) {
+  const engine::RunRecord* run = c.run();
+  const std::string wanted(view_.find.c_str());
+  if (!run || wanted.empty()) return;
+  const RunTimes& times = prepared_.times(*run);
+  const auto go = [&](engine::StepId step, int position) {
+    selection_.locked = {run->id(), step, position, -1};
+    for (const StepSpan& s : times.steps)
+      if (s.step == step) playhead_.go_to(s.compute1, c.end());
+  };
+  if (wanted.find_first_not_of("0123456789") == std::string::npos && wanted.size() < 9) {
+    const int step = std::stoi(wanted);
+    view_.last_found = step < static_cast<int>(times.steps.size())
+                           ? fmt::format("step {}", step)
+                           : fmt::format("there are {} steps", times.steps.size());
+    if (step < static_cast<int>(times.steps.size())) go(step, -1);
+    return;
+  }
+  const int n = static_cast<int>(run->tokens.size());
+  int from = -1;
+  for (int i = 0; i < n; ++i)
+    if (run->tokens[i].pos == selection_.locked.position) from = i;
+  for (int k = 1; k <= n; ++k) {
+    const int i = ((backwards ? from - k : from + k) % n + n) % n;
+    if (!found_in(c.timeline.name_of(*run, run->tokens[i].id), wanted)) continue;
+    go(run->tokens[i].step, run->tokens[i].pos);
+    view_.last_found = fmt::format("token at position {}", run->tokens[i].pos);
+    return;
+  }
+  view_.last_found = "no such token";
+}
+
+void Shell::draw_find(Context& c) {
+  if (begin_sheet("##find", {px(420), px(92)}, overlay_begins_)) {
+    if (text_field("##what", "a step's number, or part of a token", view_.find, overlay_begins_)) {
+      find(c, ImGui::GetIO().KeyShift);
+      ImGui::SetKeyboardFocusHere(-1);
+    }
+    words(view_.last_found.empty() ? "Enter: next, Shift+Enter: previous, Esc: close"
+                                   : view_.last_found,
+          theme().dim);
+  }
+  ImGui::End();
+}
+
+void Shell::draw_open_dialog(Context& c) {
+  namespace fs = std::filesystem;
+  if (begin_sheet("##open", {px(680), px(480)}, overlay_begins_)) {
+    heading("Open a recording, a training or a model's folder");
+    const bool enter = text_field("##path", "path", path_, overlay_begins_);
+    const std::string path(path_.c_str());
+    if (button("Open###do_open", true) || enter) {
+      std::error_code error;
+      if (fs::is_directory(path, error)) {
+        if (open_folder(path)) open_dialog_ = false;
+      } else {
+        open_dialog_ = false;
+        open(path);
+      }
+    }
+    ImGui::SameLine();
+    if (button("Cancel###cancel_open")) open_dialog_ = false;
+    ImGui::Dummy({1, px(2)});
+    for (const FileEntry& entry : entries_near(path, ".pdrun", engine::kTrainingLogName)) {
+      if (!ImGui::Selectable((entry.shown + "##" + entry.path).c_str(), false,
+                             ImGuiSelectableFlags_NoAutoClosePopups))
+        continue;
+      path_ = entry.path;
+      if (!entry.is_folder) {
+        open_dialog_ = false;
+        open(entry.path);
+      }
+    }
+  }
+  ImGui::End();
+  (void)c;
+}
+
+std::string Shell::suggested(const char* name) const {
+  const std::filesystem::path folder =
+      save_folder_.empty() ? documents_folder() : std::filesystem::path(save_folder_);
+  return (folder / name).string();
+}
+
+// The steps of the selected run that lie in the measured range, at least in part.
+std::optional<engine::TraceOptions> Shell::trace_of_range(Context& c) {
+  const engine::RunRecord* run = c.run();
+  const auto [from, to] = std::minmax(view_.range0, view_.range1);
+  if (!run || !(to > from)) return std::nullopt;
+  const RunTimes& times = prepared_.times(*run);
+  const double origin = c.wall_origin();
+  engine::TraceOptions options{.run = run->id(), .first_step = -1};
+  for (std::size_t i = first_ending_after(view_.clock, times, from, origin);
+       i < times.steps.size() && begin_on(view_.clock, times, i, origin) < to; ++i) {
+    if (options.first_step < 0) options.first_step = times.steps[i].step;
+    options.last_step = times.steps[i].step;
+  }
+  if (options.first_step < 0) return std::nullopt;
+  return options;
+}
+
+void Shell::export_choices(Context& c, engine::TraceOptions& options) {
+  const auto range = trace_of_range(c);
+  ImGui::BeginDisabled(!range);
+  tick(range ? fmt::format("Only the measured range: run {}, steps {} to {}###range_only",
+                           *range->run, range->first_step, range->last_step)
+                   .c_str()
+             : "Only a measured range (drag over the time line, or R, sets one)###range_only",
+       export_range_only_);
+  ImGui::EndDisabled();
+  if (range && export_range_only_) options = *range;
+  tick("With the prompt's text###prompt_text", export_prompt_text_);
+  options.prompt_text = export_prompt_text_;
+  wrapped(export_prompt_text_
+              ? "The trace will hold the prompt as it was written, for whoever gets the file."
+              : "Of the prompt the trace will hold a hash alone. The answer's tokens are in it.",
+          theme().dim);
+}
+
+void Shell::draw_export_dialog(Context& c) {
+  if (begin_sheet("##export", {px(720), px(380)}, overlay_begins_)) {
+    heading("Export");
+    if (overlay_begins_) {
+      export_prompt_text_ = export_range_only_ = false;  // asked each time
+      export_said_.clear();
+      if (export_path_.empty()) export_path_ = suggested("trace.json");
+    }
+    text_field("##path", "trace.json, picture.png, or a name for the tables", export_path_,
+               overlay_begins_);
+    const std::string path(export_path_.c_str());
+    engine::TraceOptions options;
+    export_choices(c, options);
+    const bool any = !c.timeline.runs().empty();
+    if (button("Chrome trace###do_trace", true, any && !exports(), "opens in Perfetto"))
+      export_trace(path, options);
+    ImGui::SameLine();
+    if (button("CSV tables###do_csv", false, any, "steps and tokens, one header row with units"))
+      export_said_ = export_tables(c.timeline, path);
+    ImGui::SameLine();
+    if (button("Close###cancel_export")) export_dialog_ = false;
+    picture_row();
+    if (c.timeline.n_events() > engine::TraceOptions{}.warn_above / 2 && !options.run)
+      wrapped(fmt::format("{} events are recorded; viewers give up above some {}. A measured range "
+                          "keeps the trace small.",
+                          with_commas(c.timeline.n_events()),
+                          with_commas(engine::TraceOptions{}.warn_above)),
+              theme().warn);
+    if (exports()) {
+      share_bar(static_cast<float>(exporting_->fraction()), {px(180), px(5)}, handle_on(theme()));
+      ImGui::SameLine();
+      if (link("Give it up###give_up")) exporting_->give_up();
+    }
+    wrapped(export_said_.empty() ? "No file is ever replaced." : export_said_,
+            export_said_.empty() ? theme().dim : theme().bright);
+  }
+  ImGui::End();
+}
+
+void Shell::draw_save_dialog() {
+  if (begin_sheet("##save", {px(640), px(150)}, overlay_begins_)) {
+    heading("Save as a recording");
+    const bool enter = text_field("##path", "a name ending in .pdrun", save_path_, overlay_begins_);
+    const std::string path(save_path_.c_str());
+    if ((button("Save###do_save", true, !path.empty(), "Enter") || enter) && !path.empty())
+      save(path);
+    ImGui::SameLine();
+    if (button("Cancel###cancel_save")) save_dialog_ = false;
+    wrapped("It holds everything, the prompt too. No file is ever replaced.", theme().dim);
+  }
+  ImGui::End();
+}
+
+void Shell::draw_message() {
+  if (message_.empty() || clock_ >= message_until_) return;
+  const ImGuiViewport* main = ImGui::GetMainViewport();
+  const float wide = std::min(px(720), main->Size.x - px(40));
+  ImGui::SetNextWindowPos({main->Pos.x + main->Size.x / 2, main->Pos.y + main->Size.y - px(44)}, 0,
+                          {0.5f, 1});
+  ImGui::SetNextWindowSizeConstraints({px(100), 0}, {wide, px(300)});
+  ImGui::PushStyleVar(ImGuiStyleVar_WindowBorderSize, 1);
+  ImGui::PushStyleColor(ImGuiCol_Border, colour(theme().faint));
+  ImGui::Begin("##message", nullptr,
+               ImGuiWindowFlags_NoDecoration | ImGuiWindowFlags_NoDocking |
+                   ImGuiWindowFlags_NoSavedSettings | ImGuiWindowFlags_NoFocusOnAppearing |
+                   ImGuiWindowFlags_AlwaysAutoResize | ImGuiWindowFlags_NoNav);
+  ImGui::PopStyleColor();
+  ImGui::PopStyleVar();
+  ImGui::PushTextWrapPos(wide - px(30));
+  words(message_, theme().bright);
+  ImGui::PopTextWrapPos();
+  ImGui::End();
+}
+
+}  // namespace ui

@@ -1,0 +1,126 @@
+// A recording while it is written, and the notes kept beside recordings.
+#include <algorithm>
+#include <filesystem>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "ui/widgets/draw.h"
+#include "ui/shell/shell.h"
+
+namespace ui {
+void Shell::save(const std::string& path) {
+  if (saving_) return say("A recording is being saved; Esc gives it up.");
+  namespace fs = std::filesystem;
+  try {
+    const fs::path wanted = fs::absolute(path);
+    std::error_code ignored;  // what refuses says so when the file is made
+    fs::create_directories(wanted.parent_path(), ignored);
+    saving_ = session_.save(wanted.string());
+    saving_notes_ = notes();
+    saving_since_ = clock_;
+    save_dialog_ = false;
+  } catch (const std::exception& error) {
+    exits_when_saved_ = false;
+    say(error.what());
+  }
+}
+
+void Shell::save_on() {
+  if (saving_ && saving_->ended()) end_saving();
+}
+
+void Shell::end_saving() {
+  const std::unique_ptr<Saving> done = std::move(saving_);
+  try {
+    const std::filesystem::path taken = done->result();
+    save_folder_ = taken.parent_path().string();
+    const std::string trouble = save_notes(saving_notes_, taken.string());
+    if (exits_when_saved_) {
+      saved_path_ = taken.string();
+      closes_at_ = clock_ + kCloseAfterSeconds;
+    }
+    const std::string saved =
+        fmt::format("Saved {} in {}", taken.filename().string(), save_folder_);
+    say(trouble.empty() ? saved : saved + "; " + trouble);
+  } catch (const std::exception& error) {
+    exits_when_saved_ = false;
+    // A name that cannot be taken is asked for again, unless nothing was wanted any more.
+    const auto* known = dynamic_cast<const engine::Error*>(&error);
+    const bool given_up = known && known->code() == engine::ErrorCode::Cancelled;
+    if (save_folder_.empty() && !given_up) save_dialog_ = overlay_begins_ = true;
+    say(error.what());
+  }
+  if (!exporting_) take(std::exchange(held_back_, {}));
+}
+
+float Shell::draw_saving_bar(float top) {
+  if (!saving_ || clock_ - saving_since_ < kBarAfterSeconds) return top;
+  const std::string name = std::filesystem::path(saving_->path()).filename().string();
+  if (work_bar("##saving", top, "Saving " + name, saving_->fraction(), "", "Cancel###cancel_saving",
+               "leaves no file (Esc)"))
+    saving_->give_up();
+  return top + px(kWorkBar);
+}
+
+void Shell::export_trace(const std::string& path, engine::TraceOptions options) {
+  if (reads()) return say("The recording is still being read; a trace of it can follow.");
+  if (export_waits()) return;
+  exporting_ = std::make_unique<Exporting>(session_.shown().timeline, path, std::move(options));
+  exporting_since_ = clock_;
+  export_said_.clear();
+}
+
+void Shell::export_on() {
+  if (exporting_ && exporting_->ended()) end_exporting();
+}
+
+void Shell::end_exporting() {
+  const std::unique_ptr<Exporting> done = std::move(exporting_);
+  export_said_ = done->result();
+  say(export_said_);
+  if (!(saving_ && saving_->reads_timeline())) take(std::exchange(held_back_, {}));
+}
+
+float Shell::draw_exporting_bar(float top) {
+  if (!exporting_ || clock_ - exporting_since_ < kBarAfterSeconds) return top;
+  const std::string name = std::filesystem::path(exporting_->path()).filename().string();
+  const bool reads_again = exporting_->fraction() >= 1;
+  if (work_bar("##exporting", top, "Exporting " + name, exporting_->fraction(),
+               reads_again ? "reading it again" : "", "Cancel###cancel_exporting",
+               "leaves no file (Esc)"))
+    exporting_->give_up();
+  return top + px(kWorkBar);
+}
+
+Notes Shell::notes() const {
+  Notes all{view_.bookmarks, view_.run_names,
+            notes_source_.empty() ? live_notes_.others : notes_kept_.others, view_.lanes};
+  std::erase_if(all.bookmarks, [](const Bookmark& b) { return b.kind == Bookmark::Kind::Passing; });
+  return all;
+}
+
+// Beside the recording they are of, when another document takes its place and at the end.
+void Shell::keep_notes() {
+  Notes now = notes();
+  if (notes_source_.empty()) {
+    live_notes_ = std::move(now);
+  } else if (now != notes_kept_) {
+    if (const std::string trouble = save_notes(now, notes_source_); !trouble.empty()) say(trouble);
+    notes_kept_ = std::move(now);
+  }
+}
+
+void Shell::adopt_notes() {
+  keep_notes();
+  notes_source_ = session_.shown().source;
+  std::string why;
+  Notes of = notes_source_.empty() ? live_notes_ : load_notes(notes_source_, why);
+  if (!why.empty()) say(fmt::format("{}: was set aside: {}", notes_path(notes_source_), why));
+  notes_kept_ = of;
+  view_.bookmarks = std::move(of.bookmarks);
+  view_.run_names = std::move(of.run_names);
+  view_.lanes = std::move(of.lanes);
+}
+
+}  // namespace ui

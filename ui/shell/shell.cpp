@@ -1,0 +1,348 @@
+#include "ui/shell/shell.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+#include <imgui_internal.h>
+
+#include "ui/widgets/draw.h"
+#include "ui/prepare/failure_words.h"
+#include "ui/prepare/run_traits.h"
+#include "ui/prepare/status.h"
+
+namespace ui {
+namespace {
+
+// A sample of how busy the machine is comes from a thread that waits, too.
+bool tells_of_progress(const engine::Event& event) {
+  return !std::holds_alternative<engine::Sampled>(event);
+}
+
+}  // namespace
+
+Shell::Shell(const Catalog& catalog, engine::CommandQueue& commands, std::filesystem::path folder)
+    : catalog_(catalog),
+      commands_(commands),
+      folder_(std::move(folder)),
+      settings_(load_settings(folder_)),
+      form_(first_form(catalog, settings_.last_model)),
+      screen_(screen_named(settings_.screen)) {
+  if (!settings_.why_set_aside.empty())
+    say("The settings could not be read and were set aside: " + settings_.why_set_aside);
+  loaded_ = form_;
+  keys_ = bound_keys(settings_.keys);
+}
+
+Shell::~Shell() {
+  if (saving_) end_saving();
+  if (exporting_) end_exporting();
+  keep_notes();
+  settings_.screen = screen_name(screen_);
+  settings_.last_model = form_.model;
+  save_settings(settings_, folder_);
+}
+
+Context Shell::context() {
+  const Document& shown = session_.shown();
+  Context context{shown.timeline, selection_,
+                  playhead_,      commands_,
+                  catalog_,       form_,
+                  settings_,      view_,
+                  prepared_,      requests_,
+                  shown.source,   clock_,
+                  since_event_,   screen_ == Screen::Compare};
+  if (asked_since_ >= 0) context.waiting = clock_ - asked_since_;
+  context.reading = reading();
+  context.training = training();
+  return context;
+}
+
+void Shell::take(std::vector<engine::Event> events) {
+  if (events.empty()) return;
+  if (std::ranges::any_of(events, tells_of_progress)) since_event_ = 0, late_dismissed_ = false;
+  if (exporting_ || (saving_ && saving_->reads_timeline())) {
+    held_back_.insert(held_back_.end(), std::make_move_iterator(events.begin()),
+                      std::make_move_iterator(events.end()));
+    return;
+  }
+  Following ahead = following_;
+  const bool starts = std::any_of(events.begin(), events.end(), [&](const engine::Event& e) {
+    return ahead.hear(e) == Following::Look::Anew;
+  });
+  if (starts && !session_.live_is_shown()) {
+    show_live();
+    adopt_document();
+  }
+  follow_models(events);
+  follow_failures(events);
+  follow_reasoning(events);
+  follow_news(events);
+  session_.take(std::move(events));
+}
+
+// A run that starts is the run to look at.
+void Shell::follow_news(const std::vector<engine::Event>& events) {
+  for (const engine::Event& event : events) {
+    const engine::RunId before = following_.followed();
+    const Following::Look look = following_.hear(event);
+    const auto* started = std::get_if<engine::RunStarted>(&event);
+    if (!started || look == Following::Look::Stay || !session_.live_is_shown()) continue;
+    if (look == Following::Look::On) {
+      const bool free = selection_.run == before && !selection_.locked.valid() &&
+                        playhead_.mode == Playhead::Mode::Follow;
+      if (free) selection_.run = started->run;
+      continue;
+    }
+    if (started->race == 0 || started->race != selection_.race) selection_.run = started->run;
+    if (started->race != 0) selection_.race = started->race;
+    selection_.compared.clear();
+    selection_.locked = {};
+    playhead_.mode = Playhead::Mode::Follow;
+    view_.t0 = view_.t1 = view_.range0 = view_.range1 = 0;
+  }
+}
+
+// A chain or tree that has begun is awaited no more; what came of it is told on screen too.
+void Shell::follow_reasoning(const std::vector<engine::Event>& events) {
+  for (const engine::Event& event : events) {
+    const auto* phase = std::get_if<engine::Phase>(&event);
+    if (!phase || phase->run != 0 || phase->name != "reason") continue;
+    if (awaits_run_) asked_since_ = -1;
+    if (phase->done >= phase->total && !phase->detail.empty()) say(phase->detail);
+  }
+}
+
+// What is asked of the engine is awaited until it says that it has it, or why not.
+void Shell::ask(engine::Command command) {
+  asked_ = form_;
+  asked_since_ = clock_;
+  asked_command_ = command;
+  asked_first_run_ = 0;
+  gpu_failed_.reset();
+  commands_.push(std::move(command));
+}
+
+void Shell::follow_models(const std::vector<engine::Event>& events) {
+  for (const engine::Event& event : events) {
+    const bool loaded = std::holds_alternative<engine::ModelLoaded>(event);
+    if (loaded || std::holds_alternative<engine::RunStarted>(event)) {
+      if (asked_since_ >= 0) loaded_ = asked_;
+      if (std::find(known_.begin(), known_.end(), loaded_) == known_.end())
+        known_.push_back(loaded_);
+      form_.model_error.clear();
+      // A run awaited comes after its model.
+      if (!loaded || !awaits_run_) asked_since_ = -1;
+    }
+    if (const auto* failed = std::get_if<engine::RunFailed>(&event); failed && failed->run == 0)
+      model_failed(*failed);
+  }
+}
+
+// Nothing came of what was asked for. Setup goes back to the model that is there, and says why,
+// unless the model was not what failed.
+void Shell::model_failed(const engine::RunFailed& failed) {
+  const bool stopped = failed.code == static_cast<int>(engine::ErrorCode::Cancelled);
+  const std::string message = in_window(failed.message);
+  say(stopped ? "Stopped before the model was loaded." : message);
+  if (asked_since_ < 0) return;
+  asked_since_ = -1;
+  if (stopped || std::find(known_.begin(), known_.end(), asked_) != known_.end()) return;
+  static_cast<ModelChoice&>(form_) = loaded_;
+  form_.model_error = "Not loaded: " + message;
+}
+
+// Another document is shown: its newest run is selected and shown whole.
+void Shell::adopt_document() {
+  prepared_.clear();
+  selection_ = {};
+  view_.marked_runs.clear();
+  view_.unfolded.clear();
+  view_.renaming = 0;
+  view_.pinned = view_.followed = {};
+  view_.search = 0;
+  dismissed_.clear();
+  fitted_run_ = 0;
+  thoughts_shown_ = false;
+  adopt_notes();
+  view_.t0 = view_.t1 = view_.range0 = view_.range1 = 0;
+  view_.schedule = view_.simulated = {};
+  view_.simulation = {};
+  view_.laws_temperature = 0;
+  view_.schedule_place = {};
+  playhead_ = {};
+  for (const engine::RunRecord& run : session_.shown().timeline.runs()) {
+    selection_.run = run.id();
+    if (run.started.race) selection_.race = run.started.race;
+  }
+}
+
+bool Shell::open_model(const std::string& path) {
+  std::error_code error;
+  if (!std::filesystem::exists(std::filesystem::path(path) / "config.json", error)) return false;
+  choose_model(form_, catalog_, path);
+  load();
+  if (session_.live_is_shown()) {
+    if (screen_ == Screen::Welcome) show(Screen::Live);
+  } else {
+    show_live();
+    adopt_document();
+    show(Screen::Live);
+  }
+  return true;
+}
+
+// A training that is over lies beside the model it made.
+bool Shell::open_folder(const std::string& path) {
+  const bool trained = engine::looks_like_training(path);
+  if (trained && screen_ == Screen::Training) return open_training(path);
+  if (open_model(path)) {
+    if (trained && open_training(path))
+      say("How it was trained is on the screen Training (Alt+5).");
+    return true;
+  }
+  if (trained) {
+    if (!open_training(path)) return false;
+    show(Screen::Training);
+    return true;
+  }
+  say(path +
+      ": is a folder without config.json, so it is no model, and without training.jsonl, so it is "
+      "no training; a recording ends in .pdrun");
+  return false;
+}
+
+// A trace is told of what is shown: that stays until it is written.
+bool Shell::export_waits() {
+  if (exporting_) say("A trace is being exported; Esc gives it up.");
+  return exporting_ != nullptr;
+}
+
+void Shell::open(const std::string& path, bool keep_screen) {
+  if (export_waits()) return;
+  std::error_code ignored;
+  if (std::filesystem::is_directory(path, ignored)) {
+    open_folder(path);
+    return;
+  }
+  if (engine::looks_like_training(path)) {
+    if (open_training(path) && !keep_screen) show(Screen::Training);
+    return;
+  }
+  opening_ = std::make_unique<Opening>(path);
+  opening_is_shown_ = false;
+  opening_keeps_screen_ = keep_screen;
+  opening_since_ = clock_;
+}
+
+void Shell::show(Screen screen) {
+  screen_ = screen;
+  view_.t0 = view_.t1 = view_.range0 = view_.range1 = 0;
+}
+
+void Shell::set_theme(ThemeName theme) {
+  settings_.theme = theme;
+  style_is_stale_ = true;
+}
+
+void Shell::scale(int percent) {
+  settings_.scale_percent = std::clamp(percent, 50, 300);
+  style_is_stale_ = true;
+}
+
+void Shell::say(const std::string& message) {
+  message_ = message;
+  message_until_ = clock_ + 8;
+}
+
+bool Shell::animates() const {
+  return playhead_.mode == Playhead::Mode::Playing || clock_ < message_until_ || reads() ||
+         saves() || exports() || picture_ || training_is_behind_ || closes_at_ >= 0;
+}
+
+bool Shell::measures() const {
+  const engine::Timeline& live = session_.live().timeline;
+  return !live.held() && is_going(live);
+}
+
+bool Shell::ticks() const {
+  if (asked_since_ >= 0) return true;
+  // Beside a recording too: its device may hang.
+  if (!session_.live_is_shown()) return is_going(session_.live().timeline);
+  return is_going(session_.shown().timeline) || !loading_words(session_.shown().timeline).empty();
+}
+
+void Shell::load() {
+  awaits_run_ = false;
+  ask(engine::LoadModel{form_.model, form_.scale, form_.dtype, form_.device, form_.context});
+  if (std::find(known_.begin(), known_.end(), asked_) == known_.end()) return;
+  // The engine may hold it still, and then has nothing to tell.
+  loaded_ = asked_;
+  asked_since_ = -1;
+}
+
+void Shell::run(bool race) {
+  if (const std::string why = why_not(form_, catalog_, race); !why.empty()) {
+    say(why);
+    return;
+  }
+  settings_.last_model = form_.model;
+  awaits_run_ = true;
+  ask(next_command(form_, race));
+  if (screen_ == Screen::Welcome || screen_ == Screen::Training)
+    show(race ? Screen::Compare : Screen::Live);
+}
+
+std::string Shell::run_race() {
+  std::string why = why_not(form_, catalog_, true);
+  if (why.empty()) run(true);
+  return why;
+}
+
+void Shell::show_a_lane_of_guesses() {
+  double most = 0;
+  for (const engine::RunRecord* run : session_.shown().timeline.race(selection_.race)) {
+    // The Trajectory of the others is empty.
+    if (!traits_of(*run).settles() || run->tokens_per_step() <= most) continue;
+    most = run->tokens_per_step();
+    selection_.run = run->id();
+  }
+}
+
+void Shell::handle_requests(Context& context) {
+  Requests now = std::move(requests_);
+  requests_ = {};
+  if (!now.copy.empty()) ImGui::SetClipboardText(now.copy.c_str());
+  if (!now.say.empty()) say(now.say);
+  if (now.show_live_session && !export_waits()) {
+    show_live();
+    adopt_document();
+  }
+  if (now.run || now.race) run(now.race);
+  if (now.load) load();
+  if (now.pin) perform(Action::PinPlace);
+  if (!now.screen.empty()) show(screen_named(now.screen));
+  if (!now.panel.empty()) {
+    called_panel_ = now.panel;
+    ImGui::SetWindowFocus(window_name(screen_, now.panel.c_str(), "").c_str());
+  }
+  if (!now.open_training.empty()) open_training(now.open_training);
+  if (now.export_trace) perform(Action::Export);
+  if (now.save) {
+    // Asked where once; after that Ctrl+S goes on in the same folder, under the next free name.
+    if (save_folder_.empty()) {
+      show_overlay(save_dialog_);
+      save_path_ = suggested("session.pdrun");
+    } else {
+      save(save_folder_ + "/session.pdrun");
+    }
+  }
+  if (now.open && now.open->empty()) {
+    show_overlay(open_dialog_);
+    if (path_.empty()) path_ = settings_.last_folder;
+  } else if (now.open) {
+    open(*now.open);
+  }
+  (void)context;
+}
+
+}  // namespace ui

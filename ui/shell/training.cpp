@@ -1,0 +1,99 @@
+// The screen Training: a training's files read while they grow, what the bars say of it, and keys
+// that mean something else there.
+#include <filesystem>
+
+#include <fmt/format.h>
+
+#include "ui/widgets/draw.h"
+#include "ui/panels/live/probe_trajectory.h"
+#include "ui/shell/shell.h"
+
+namespace ui {
+namespace {
+
+// How often files are looked at for what came.
+constexpr double kLookSeconds = 0.5;
+// How often a frame says anew how long nothing was told.
+constexpr std::chrono::seconds kTellAfter{10};
+
+}  // namespace
+
+bool Shell::open_training(const std::string& path) {
+  try {
+    training_ = std::make_unique<engine::TrainingReader>(path);
+  } catch (const engine::Error& error) {
+    say(error.what());
+    return false;
+  }
+  prepared_.clear();
+  view_.training_probe = -1;
+  training_is_behind_ = true;
+  settings_.last_training = path;
+  return true;
+}
+
+// A slice a frame until all is read; then what came since, now and then.
+void Shell::read_training() {
+  if (!training_) return;
+  const bool due = clock_ - training_looked_ >= kLookSeconds;
+  if (!training_is_behind_ && !due) return;
+  training_is_behind_ = training_->look();
+  training_looked_ = clock_;
+  looked_at_ = std::chrono::steady_clock::now();
+}
+
+bool Shell::has_news() const {
+  if (!training_ || screen_ != Screen::Training) return false;
+  if (training_is_behind_ || training_->may_have_news()) return true;
+  return training_->history().stage != engine::TrainingStage::Written &&
+         std::chrono::steady_clock::now() - looked_at_ >= kTellAfter;
+}
+
+bool Shell::act_on_training(Action action) {
+  if (screen_ != Screen::Training || !training_) return false;
+  const engine::TrainingHistory& history = training_->history();
+  switch (action) {
+    case Action::NextStep:
+    case Action::PreviousStep:
+      walk_probes(view_, history, action == Action::NextStep ? 1 : -1, false);
+      return true;
+    case Action::ToStart:
+    case Action::ToEnd:
+      walk_probes(view_, history, action == Action::ToEnd ? 1 : -1, true);
+      return true;
+    default:
+      return false;
+  }
+}
+
+void Shell::draw_training_state() {
+  if (!training_) return;
+  const TrainingStatus status = status_of(training_->history());
+  ImGui::SameLine(0, px(12));
+  ImGui::AlignTextToFramePadding();
+  ImGui::PushFont(fonts().bold, kTextSize);
+  words(training_->history().name, theme().bright);
+  ImGui::PopFont();
+  ImGui::SameLine(0, px(8));
+  const float end = ImGui::GetMainViewport()->Size.x - px(345);
+  words_within(status.words, status.is_over ? theme().good : theme().dim,
+               std::max(px(40), end - ImGui::GetCursorPosX()));
+  if (status.share < 0 || status.is_over) return;
+  ImGui::SameLine();
+  ImGui::SetCursorPosY(ImGui::GetCursorPosY() + px(11));
+  share_bar(static_cast<float>(status.share), {px(90), px(5)}, handle_on(theme()));
+  ImGui::SameLine();
+  ImGui::SetCursorPosY(ImGui::GetCursorPosY() - px(11));
+}
+
+std::string Shell::training_bar() const {
+  if (!training_) return "no training is open";
+  const engine::TrainingHistory& history = training_->history();
+  if (captions_) return caption_words(catalog_.app_version, history);
+  std::string text = fmt::format("{} \xC2\xB7 {} reports", history.folder, history.reports.size());
+  if (!history.probes.empty()) text += fmt::format(" \xC2\xB7 {} probes", history.probes.size());
+  if (training_is_behind_) text += " \xC2\xB7 reading";
+  return text;
+}
+
+}  // namespace ui

@@ -1,0 +1,268 @@
+// Where keys take the view: steps, iterations, lanes, a token's flow, marks, panels.
+#include <algorithm>
+#include <iterator>
+#include <tuple>
+#include <vector>
+
+#include <fmt/format.h>
+#include <imgui_internal.h>
+
+#include "ui/shell/panel.h"
+#include "ui/prepare/numbers.h"
+#include "ui/prepare/time/walk.h"
+#include "ui/shell/shell.h"
+
+namespace ui {
+namespace {
+
+// A step a reader would stop at: something was refused, came from the pool, or several at once.
+bool notable(const StepSpan& s) {
+  return s.n_rejected > 0 || s.has_pool_hit || s.n_tokens >= 3;
+}
+
+const char* kNoRun = "There is no run to walk along yet.";
+
+}  // namespace
+
+void Shell::step_view(Context& context, int direction, bool only_notable) {
+  const engine::RunRecord* run = context.run();
+  if (!run) return;
+  const RunTimes& times = prepared_.times(*run);
+  // While several steps are chosen together, those are the ones that matter.
+  const Chosen& chosen = selection_.chosen();
+  const bool among_chosen =
+      only_notable && chosen.n_steps() > 1 && selection_.locked.run == run->id();
+  const auto wanted = [&](const StepSpan& s) {
+    return among_chosen ? chosen.has_step(run->id(), s.step, s.step) : notable(s);
+  };
+  const auto size = static_cast<long>(times.steps.size());
+  const long from = among_chosen && selection_.locked.step >= 0
+                        ? static_cast<long>(times.index_of(selection_.locked.step)) + 1
+                        : static_cast<long>(context.n_steps(*run));
+  long n = from + direction;
+  while (only_notable && n >= 1 && n <= size && !wanted(times.steps[n - 1])) n += direction;
+  if (among_chosen && (n < 1 || n > size))
+    return say("There is none further on among those chosen.");
+  n = std::clamp<long>(n, 0, size);
+  playhead_.go_to(n == 0 ? 0 : times.steps[n - 1].compute1, context.end());
+  if (n == 0) return;
+  const Place place{run->id(), times.steps[n - 1].step, -1, -1};
+  if (among_chosen)
+    selection_.move_to(place);
+  else
+    selection_.locked = place;
+}
+
+void Shell::walk_iterations(Context& context, int direction) {
+  const engine::RunRecord* run = context.run();
+  if (!run) return say(kNoRun);
+  const RunTimes& times = prepared_.times(*run);
+  const auto n = next_boundary(*run, context.n_steps(*run), direction);
+  if (!n) {
+    const bool refines = std::any_of(run->steps.begin(), run->steps.end(),
+                                     [](const auto& step) { return !step.blocks.empty(); });
+    if (!refines) say(run->started.decoder + " has no iterations; Right and Left go by steps.");
+    return;
+  }
+  const std::size_t at = std::min(*n, times.steps.size());
+  playhead_.go_to(at == 0 ? 0 : times.steps[at - 1].compute1, context.end());
+  if (at > 0) selection_.locked = {run->id(), times.steps[at - 1].step, -1, -1};
+}
+
+bool Shell::place_of(
+    Context& context, engine::RunId id, engine::StepId step, double& from, double& to) {
+  const engine::RunRecord* run = context.timeline.run(id);
+  if (!run || step < 0) return false;
+  const RunTimes& times = prepared_.times(*run);
+  const std::size_t i = times.index_of(step);
+  if (i >= times.steps.size()) return false;
+  const double origin = context.wall_origin();
+  from = begin_on(view_.clock, times, i, origin);
+  to = end_on(view_.clock, times, i, origin);
+  return true;
+}
+
+// Pans as little as shows all of it; what fits the view already stays where it is.
+void Shell::bring_into_view(Context& context, double from, double to) {
+  if (!(view_.t1 > view_.t0) || (from >= view_.t0 && to <= view_.t1)) return;
+  const double wide = view_.t1 - view_.t0, margin = 0.1 * wide;
+  view_.t0 = from < view_.t0 ? from - margin : to + margin - wide;
+  view_.t1 = view_.t0 + wide;
+  if (playhead_.follows()) playhead_.go_to(context.end(), context.end());
+}
+
+void Shell::walk_lane(Context& context, int direction) {
+  const Place& at = selection_.locked;
+  const engine::RunRecord* run = at.valid() ? context.timeline.run(at.run) : context.run();
+  if (!run) return say(kNoRun);
+  const RunTimes& times = prepared_.times(*run);
+  if (times.steps.empty()) return;
+  const std::size_t from =
+      at.valid() ? times.index_of(at.step) : context.n_steps(*run) - (direction > 0 ? 1 : 0);
+  const auto next = next_in_lane(times, view_.lane, from, direction);
+  if (!next) return say(fmt::format("No slice further on in the lane {}.", lane_name(view_.lane)));
+  selection_.locked = {run->id(), times.steps[*next].step, -1, -1};
+  double t0 = 0, t1 = 0;
+  if (place_of(context, run->id(), times.steps[*next].step, t0, t1))
+    bring_into_view(context, t0, t1);
+}
+
+void Shell::walk_flow(Context& context, int direction) {
+  const Place at = selection_.shown();
+  const engine::RunRecord* run = context.timeline.run(at.run);
+  if (!run || at.position < 0)
+    return say("Select a token first; [ and ] then walk along its flow.");
+  const std::vector<FlowStop> flow = flow_of(*run, at.position);
+  if (flow.empty()) return say("No step proposed this position.");
+  const auto here = std::find_if(flow.begin(), flow.end(),
+                                 [&](const FlowStop& stop) { return stop.step >= at.step; });
+  auto i = here - flow.begin() +
+           (direction > 0 && here != flow.end() && here->step > at.step ? 0 : direction);
+  i = std::clamp<std::ptrdiff_t>(i, 0, static_cast<std::ptrdiff_t>(flow.size()) - 1);
+  const FlowStop& stop = flow[static_cast<std::size_t>(i)];
+  selection_.locked = {run->id(), stop.step, at.position, -1};
+  const RunTimes& times = prepared_.times(*run);
+  const std::size_t n = times.index_of(stop.step);
+  if (n < times.steps.size()) playhead_.go_to(times.steps[n].compute1, context.end());
+  double t0 = 0, t1 = 0;
+  if (place_of(context, run->id(), stop.step, t0, t1)) bring_into_view(context, t0, t1);
+  static constexpr const char* kDid[] = {"was born in the pool", "was proposed", "was refined",
+                                         "was committed"};
+  say(fmt::format("Position {} {} at step {} ({} of {}).", at.position,
+                  kDid[static_cast<int>(stop.kind)], stop.step, i + 1, flow.size()));
+}
+
+// The Schedule shows the same step by its own clock.
+void Shell::fit_schedule(const Context& context, const Place& place) {
+  const ScheduleLanes& lanes = prepared_.schedule(context.timeline);
+  const std::size_t turn = turn_of(lanes, place.run, place.step);
+  if (turn >= lanes.told.turns.size()) return;
+  const auto [from, to] = time_of(lanes, lanes.told.turns[turn]);
+  view_.schedule.t0 = from - (to - from);
+  view_.schedule.t1 = to + (to - from);
+}
+
+void Shell::fit_selection(Context& context) {
+  double from = 0, to = 0;
+  const Place place = selection_.shown();
+  fit_schedule(context, place);
+  const bool range = view_.range1 != view_.range0;
+  if (range)
+    std::tie(from, to) = std::minmax(view_.range0, view_.range1);
+  else if (!place_of(context, place.run, place.step, from, to))
+    return;
+  const bool whole = !(view_.t1 > view_.t0);
+  if (whole || (centred_ && fitted_ == place)) {
+    const double margin = range ? 0 : 2 * (to - from);
+    view_.t0 = from - margin;
+    view_.t1 = to + margin;
+  } else {
+    const double wide = view_.t1 - view_.t0;
+    view_.t0 = (from + to - wide) / 2;
+    view_.t1 = view_.t0 + wide;
+  }
+  fitted_ = place;
+  centred_ = true;
+}
+
+void Shell::range_from_selection(Context& context) {
+  const Place& place = selection_.shown();
+  double from = 0, to = 0;
+  if (!place_of(context, place.run, place.step, from, to))
+    return say("Select a step first; R then makes it the range.");
+  for (const Place& other : selection_.chosen().places()) {
+    double begin = 0, end = 0;
+    if (other.run != place.run || !place_of(context, other.run, other.step, begin, end)) continue;
+    from = std::min(from, begin);
+    to = std::max(to, end);
+  }
+  view_.range0 = from;
+  view_.range1 = to;
+}
+
+void Shell::mark(Context& context, Bookmark::Kind kind) {
+  const engine::RunRecord* run = context.run();
+  if (!run) return say(kNoRun);
+  Bookmark made{run->id(), std::min(playhead_.at, context.end()), -1, kind};
+  if (const Place& place = selection_.shown(); place.valid()) {
+    const engine::RunRecord* of = context.timeline.run(place.run);
+    const RunTimes* times = of ? &prepared_.times(*of) : nullptr;
+    const std::size_t i = times ? times->index_of(place.step) : 0;
+    if (times && i < times->steps.size())
+      made = {place.run, times->steps[i].compute1, place.step, kind};
+  }
+  if (kind == Bookmark::Kind::Passing)
+    std::erase_if(view_.bookmarks,
+                  [](const Bookmark& b) { return b.kind == Bookmark::Kind::Passing; });
+  view_.bookmarks.push_back(made);
+  if (kind != Bookmark::Kind::Numbered) return;
+  const auto n =
+      std::count_if(view_.bookmarks.begin(), view_.bookmarks.end(),
+                    [](const Bookmark& b) { return b.kind == Bookmark::Kind::Numbered; });
+  say(n <= 9 ? fmt::format("Bookmark {}: Ctrl+{} comes back here.", n, n)
+             : fmt::format("Bookmark {}; keys reach the first nine.", n));
+}
+
+void Shell::keep_mark() {
+  for (Bookmark& b : view_.bookmarks) {
+    if (b.kind != Bookmark::Kind::Passing) continue;
+    b.kind = Bookmark::Kind::Kept;
+    return;
+  }
+  say("There is no mark to keep; M sets one.");
+}
+
+void Shell::jump(Context& context, int number) {
+  int n = 0;
+  for (const Bookmark& b : view_.bookmarks) {
+    if (b.kind != Bookmark::Kind::Numbered || n++ != number) continue;
+    selection_.run = b.run;
+    selection_.locked = b.step >= 0 ? Place{b.run, b.step, -1, -1} : Place{};
+    playhead_.go_to(b.compute, context.end());
+    double t0 = 0, t1 = 0;
+    if (place_of(context, b.run, b.step, t0, t1)) bring_into_view(context, t0, t1);
+    return;
+  }
+  say(fmt::format("There is no bookmark {} yet; Ctrl+B sets one.", number + 1));
+}
+
+void Shell::key_at(char us_letter, bool down) {
+  DriveKeys& keys = view_.drive;
+  switch (us_letter) {
+    case 'W':
+      keys.in = down;
+      break;
+    case 'S':
+      keys.out = down;
+      break;
+    case 'A':
+      keys.left = down;
+      break;
+    case 'D':
+      keys.right = down;
+      break;
+    default:
+      break;
+  }
+}
+
+// The panel with the keyboard, then the next of the screen; one behind a tab comes forward.
+void Shell::walk_panels(int direction) {
+  std::vector<const char*> ids;
+  std::ranges::copy_if(panels_of(screen_), std::back_inserter(ids),
+                       [this](const char* id) { return offers(id); });
+  if (ids.empty()) return;
+  const ImGuiWindow* focused = ImGui::GetCurrentContext()->NavWindow;
+  const auto n = static_cast<int>(ids.size());
+  int at = direction > 0 ? -1 : 0;
+  for (int i = 0; i < n; ++i) {
+    const std::string name = window_name(screen_, ids[i], "");
+    const ImGuiWindow* window = ImGui::FindWindowByName(name.c_str());
+    if (window && focused && focused->RootWindow == window) at = i;
+  }
+  at = ((at + direction) % n + n) % n;
+  ImGui::SetWindowFocus(window_name(screen_, ids[at], "").c_str());
+  panel_ring_ = true;
+}
+
+}  // namespace ui

@@ -1,0 +1,127 @@
+#include "ui/shell/welcome.h"
+
+#include <filesystem>
+
+#include <fmt/format.h>
+
+#include "ui/widgets/draw.h"
+
+namespace ui {
+namespace {
+
+bool door(float high,
+          const char* id,
+          const char* title,
+          const std::string& words_,
+          const char* action,
+          bool primary,
+          const std::string& why_off) {
+  bool pressed = false;
+  if (begin_card(id, {0, high})) {
+    ImGui::PushStyleVar(ImGuiStyleVar_ItemSpacing, ImVec2(px(8), px(6)));
+    ImGui::PushFont(fonts().bold, 19);
+    words(title, theme().bright);
+    ImGui::PopFont();
+    wrapped(words_, theme().dim);
+    ImGui::SetCursorPosY(high - px(44));
+    pressed = button(action, primary, why_off.empty(), why_off.c_str());
+    if (!why_off.empty()) {
+      ImGui::SameLine();
+      words_within(why_off, theme().dim, ImGui::GetContentRegionAvail().x);
+    }
+    ImGui::PopStyleVar();
+  }
+  end_card();
+  return pressed;
+}
+
+void doors(Context& context) {
+  const Catalog& catalog = context.catalog;
+  const bool has_race = !catalog.race_recording.empty();
+  // Three of one height, as far apart as the columns.
+  ImGui::PushStyleVar(ImGuiStyleVar_ItemSpacing, ImVec2(px(8), px(8)));
+  const float high = (ImGui::GetContentRegionAvail().y - 2 * ImGui::GetStyle().ItemSpacing.y) / 3;
+  if (door(high, "race", "Watch a race",
+           "Decoders write the same answer side by side, each given the same compute. It is a "
+           "recording, so it needs no model.",
+           "Watch###watch", has_race,
+           catalog.race_recording.empty() ? "no recording is bundled" : ""))
+    context.requests.open = catalog.race_recording;
+  if (door(high, "tiny", "Run the bundled model",
+           "A small model answers a real question on this machine, with several decoders in turns. "
+           "Nothing is downloaded. Then change anything and run again.",
+           "Run###run_bundled", !has_race, why_not(context.form, catalog, true)))
+    context.requests.race = true;
+  if (door(high, "mine", "Open my model, or a recording",
+           "A model's folder as Hugging Face ships it (config.json, safetensors, tokenizer.model), "
+           "a recording (.pdrun), or the folder of a training. Dropping it on the window does the "
+           "same.",
+           "Open...###open_mine", false, ""))
+    context.requests.open = "";
+  ImGui::PopStyleVar();
+}
+
+void health(const Context& context) {
+  if (begin_card("health", {0, 0})) {
+    ImGui::PushFont(fonts().bold, 19);
+    words("This machine", theme().bright);
+    ImGui::PopFont();
+    ImGui::Dummy({1, px(4)});
+    for (const HealthLine& line : context.catalog.health) {
+      const bool absent = !line.ok && !line.needed;
+      words(line.ok  ? "+"
+            : absent ? "-"
+                     : "x",
+            line.ok  ? theme().good
+            : absent ? theme().dim
+                     : theme().bad);
+      ImGui::SameLine(px(34));
+      ImGui::BeginGroup();
+      words(line.name, theme().dim);
+      ImGui::SameLine(px(150));
+      wrapped(line.value, theme().bright);
+      if (!line.ok && !line.fix.empty()) wrapped(line.fix, absent ? theme().dim : theme().warn);
+      ImGui::EndGroup();
+    }
+    if (!context.settings.recents.empty()) {
+      ImGui::Dummy({1, px(8)});
+      small_label("Recent recordings");
+      for (const std::string& path : context.settings.recents) {
+        const std::string name = std::filesystem::path(path).filename().string() + "##" + path;
+        if (link(name.c_str())) context.requests.open = path;
+        if (ImGui::IsItemHovered()) tooltip(path);
+      }
+    }
+    ImGui::Dummy({1, px(8)});
+    wrapped(
+        "No account, no network, no telemetry. What the window remembers lies in one folder. Press "
+        "? "
+        "for the keys.",
+        theme().dim);
+  }
+  end_card();
+}
+
+}  // namespace
+
+void draw_welcome(Context& context) {
+  const ImVec2 room = ImGui::GetContentRegionAvail();
+  const float wide = std::min(room.x - px(40), px(1040)), high = px(520);
+  ImGui::SetCursorPos({(room.x - wide) / 2, std::max(px(10), (room.y - high) / 2)});
+  ImGui::BeginChild("welcome", {wide, std::min(high, room.y)});
+  ImGui::PushFont(fonts().bold, 26);
+  words("Decoscope", theme().bright);
+  ImGui::PopFont();
+  words(
+      "Watch a language model write several tokens at once, and see why the answer stays the same.",
+      theme().dim);
+  ImGui::Dummy({1, px(10)});
+  ImGui::BeginChild("doors", {wide * 0.6f, 0});
+  doors(context);
+  ImGui::EndChild();
+  ImGui::SameLine(0, px(8));
+  health(context);
+  ImGui::EndChild();
+}
+
+}  // namespace ui

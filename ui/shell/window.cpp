@@ -1,0 +1,503 @@
+#include "ui/shell/window.h"
+
+#include <algorithm>
+#include <cfloat>
+#include <cmath>
+#include <cstdlib>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <GLFW/glfw3.h>
+#include <backends/imgui_impl_glfw.h>
+#include <backends/imgui_impl_opengl3.h>
+#include <fmt/ranges.h>
+#include <imgui.h>
+#include <imgui_internal.h>
+
+#include "engine/base/output_file.h"
+#include "engine/event/recording/recording.h"
+#include "engine/base/types.h"
+#include "ui/widgets/fonts.h"
+#include "ui/shell/frame_pace.h"
+#include "ui/files/offscreen.h"
+#include "ui/files/screenshot.h"
+#include "ui/shell/shell.h"
+
+namespace ui {
+namespace {
+
+using engine::Error;
+using engine::ErrorCode;
+
+constexpr double kTickSeconds = 0.25;
+// A key held down after an idle hour moves what a frame moves, not an hour.
+constexpr float kMaxFrameSeconds = 0.1f;
+constexpr int kQuietFrames = 3;
+constexpr std::size_t kEventsAFrame = 20'000;
+
+std::string glfw_reason() {
+  const char* text = nullptr;
+  glfwGetError(&text);
+  return text ? text : "no reason given";
+}
+
+// Without a name to open GLFW's own reason has a hole where the name would be. (Debian's GLFW opens
+// X11 displays alone, so WAYLAND_DISPLAY names none.)
+std::string why_no_display() {
+  const char* display = std::getenv("DISPLAY");
+  return display && *display ? glfw_reason() : "DISPLAY is empty";
+}
+
+// Library, window and OpenGL context, released in the other order.
+class Display {
+ public:
+  Display(int width, int height) {
+    if (!glfwInit())
+      throw Error(ErrorCode::Device,
+                  "window: no display can be opened: " + why_no_display() +
+                      "; set DISPLAY, or use `decoscope compare` in the terminal");
+    glfwWindowHint(GLFW_CONTEXT_VERSION_MAJOR, 3);
+    glfwWindowHint(GLFW_CONTEXT_VERSION_MINOR, 0);
+    window_ = glfwCreateWindow(width, height, "Decoscope", nullptr, nullptr);
+    if (!window_) {
+      const std::string why = glfw_reason();
+      glfwTerminate();
+      throw Error(ErrorCode::Device,
+                  "window: cannot be made with OpenGL 3.0: " + why +
+                      "; update the graphics driver, or install Mesa's software renderer");
+    }
+    glfwMakeContextCurrent(window_);
+    glfwSwapInterval(1);
+  }
+  ~Display() {
+    glfwDestroyWindow(window_);
+    glfwTerminate();
+  }
+  Display(const Display&) = delete;
+  Display& operator=(const Display&) = delete;
+  GLFWwindow* window() const { return window_; }
+
+ private:
+  GLFWwindow* window_ = nullptr;
+};
+
+// Dear ImGui's context, gone with this whatever throws after it.
+class GuiContext {
+ public:
+  GuiContext() {
+    IMGUI_CHECKVERSION();
+    ImGui::CreateContext();
+  }
+  ~GuiContext() { ImGui::DestroyContext(); }
+  GuiContext(const GuiContext&) = delete;
+  GuiContext& operator=(const GuiContext&) = delete;
+};
+
+// The context and its two backends.
+class Gui {
+ public:
+  Gui(GLFWwindow* window, const std::filesystem::path& folder) {
+    ImGuiIO& io = ImGui::GetIO();
+    io.ConfigFlags |= ImGuiConfigFlags_DockingEnable | ImGuiConfigFlags_NavEnableKeyboard;
+    io.ConfigInputTextCursorBlink = false;  // a blinking cursor would draw frames for ever
+    io.ConfigWindowsMoveFromTitleBarOnly = true;
+    layout_path_ = folder.empty() ? "" : (folder / "layout.ini").string();
+    if (!layout_path_.empty()) keep_layout_in(layout_path_);
+    io.IniFilename = layout_path_.empty() ? nullptr : layout_path_.c_str();
+    load_fonts();
+    ImGui_ImplGlfw_InitForOpenGL(window, true);
+    if (ImGui_ImplOpenGL3_Init("#version 130")) return;
+    ImGui_ImplGlfw_Shutdown();
+    throw Error(ErrorCode::Device,
+                "window: the OpenGL functions cannot be loaded; update the graphics driver, or "
+                "install Mesa's software renderer");
+  }
+  ~Gui() {
+    ImGui_ImplOpenGL3_Shutdown();
+    ImGui_ImplGlfw_Shutdown();
+  }
+  Gui(const Gui&) = delete;
+  Gui& operator=(const Gui&) = delete;
+
+ private:
+  std::string layout_path_;  // the context writes it when it goes
+  GuiContext context_;
+};
+
+// What a test does before the context goes, also when the window ends by an exception.
+class Teardown {
+ public:
+  explicit Teardown(const std::function<void()>& hook) : hook_(hook) {}
+  ~Teardown() {
+    if (hook_) hook_();
+  }
+  Teardown(const Teardown&) = delete;
+  Teardown& operator=(const Teardown&) = delete;
+
+ private:
+  const std::function<void()>& hook_;  // of the options, which outlive the window
+};
+
+// What comes beside what Dear ImGui takes: files dropped, and keys by the place they have on the
+// keyboard. Dear ImGui names keys by what is printed on them; GLFW's own names are places, called
+// after a US keyboard.
+struct Input {
+  struct Key {
+    int key;  // as GLFW names it, which is the letter
+    bool down = false, tapped = false;
+  };
+  std::vector<std::string> dropped;
+  Key keys[4] = {{GLFW_KEY_W}, {GLFW_KEY_S}, {GLFW_KEY_A}, {GLFW_KEY_D}};
+  GLFWkeyfun then = nullptr;  // Dear ImGui's
+
+  // A key pressed and let go between two frames was down in one of them.
+  void tell(Shell& shell) {
+    for (Key& key : keys) {
+      shell.key_at(static_cast<char>(key.key), key.down || key.tapped);
+      key.tapped = false;
+    }
+  }
+  bool any() const {
+    return std::ranges::any_of(keys, [](const Key& key) { return key.down || key.tapped; });
+  }
+};
+
+void watch_input(GLFWwindow* window, Input& input) {
+  glfwSetWindowUserPointer(window, &input);
+  glfwSetDropCallback(window, [](GLFWwindow* w, int n, const char** paths) {
+    auto* to = static_cast<Input*>(glfwGetWindowUserPointer(w));
+    for (int i = 0; i < n; ++i) to->dropped.emplace_back(paths[i]);
+  });
+  input.then =
+      glfwSetKeyCallback(window, [](GLFWwindow* w, int key, int code, int action, int mods) {
+        auto* to = static_cast<Input*>(glfwGetWindowUserPointer(w));
+        for (Input::Key& known : to->keys) {
+          if (known.key != key) continue;
+          known.down = action != GLFW_RELEASE;
+          known.tapped = known.tapped || known.down;
+        }
+        if (to->then) to->then(w, key, code, action, mods);
+      });
+}
+
+// Whether input reached Dear ImGui that no frame has shown yet, or a button is held down. It takes
+// a key's press and its release in two frames, so one poll of quick keys fills several frames.
+bool input_waits() {
+  const ImGuiIO& io = ImGui::GetIO();
+  if (ImGui::GetCurrentContext()->InputEventsQueue.Size > 0) return true;
+  for (const bool down : io.MouseDown)
+    if (down) return true;
+  return ImGui::IsAnyItemActive();
+}
+
+void start_race(Shell& shell, const WindowOptions& options) {
+  SetupForm& form = shell.form();
+  if (!options.model.empty()) choose_model(form, shell.catalog(), options.model);
+  if (!options.scale.empty()) form.scale = options.scale;
+  if (!options.dtype.empty()) form.dtype = options.dtype;
+  if (!options.device.empty()) form.device = options.device;
+  if (options.context > 0) form.context = options.context;
+  if (!options.draft.empty()) form.draft = options.draft;
+  for (const std::string& name : options.heads)
+    for (const CatalogHeads& heads : shell.catalog().heads)
+      if (heads.name == name) form.heads[heads.kind] = name;
+  if (!options.race_first) return;
+  shell.show(Screen::Compare);
+  const std::string why = shell.run_race();
+  // A window can say it; a picture of no race would only look like one.
+  if (!why.empty() && !options.screenshot.empty())
+    throw Error(ErrorCode::BadInput, "window: the race cannot start: " + why);
+}
+
+void choose_screen(Shell& shell, const WindowOptions& options) {
+  if (!options.screen.empty()) shell.show(screen_named(options.screen));
+  if (options.theme == "dark") shell.set_theme(ThemeName::Dark);
+  if (options.theme == "light") shell.set_theme(ThemeName::Light);
+  if (options.theme == "monochrome") shell.set_theme(ThemeName::Monochrome);
+}
+
+// While it lives, an arriving event wakes the loop.
+class Waker {
+ public:
+  explicit Waker(engine::EventQueue& events) : events_(events) {
+    events_.on_arrival([] { glfwPostEmptyEvent(); });
+  }
+  ~Waker() { events_.on_arrival({}); }
+  Waker(const Waker&) = delete;
+  Waker& operator=(const Waker&) = delete;
+
+ private:
+  engine::EventQueue& events_;  // outlives the window
+};
+
+class Loop {
+ public:
+  Loop(engine::EventQueue& events, GLFWwindow* window, Shell& shell, const WindowOptions& options)
+      : events_(events),
+        window_(window),
+        shell_(shell),
+        options_(options),
+        software_(draws_in_software(reinterpret_cast<const char*>(glGetString(GL_RENDERER)))),
+        pace_(software_) {
+    watch_input(window_, input_);
+    last_ = glfwGetTime();
+  }
+
+  void run() {
+    while (!glfwWindowShouldClose(window_) && !shell_.wants_to_close()) {
+      wait();
+      if (options_.hooks.wants_to_close && options_.hooks.wants_to_close()) break;
+      if (has_news()) n_quiet_ = 0;
+      std::vector<engine::Event> news = events_.take(kEventsAFrame);
+      if (options_.race_first && !options_.screenshot.empty()) fail_with(news);
+      shell_.take(std::move(news));
+      for (const std::string& path : input_.dropped) shell_.open(path);
+      input_.dropped.clear();
+      frame();
+      if (options_.step >= 0 && !step_selected_) select_step();
+      if (const auto picture = shell_.picture_due()) take(*picture);
+      fill_the_screen(shell_.presents());
+      if (!options_.screenshot.empty() && picture_is_due()) break;
+    }
+    if (!options_.screenshot.empty() && options_.panel.empty()) take_picture();
+  }
+
+ private:
+  // Keys held down go on moving the view.
+  bool waits() const { return input_waits() || input_.any(); }
+
+  // Sleeps until something is to be drawn. Three frames follow every input or event, so that
+  // hovers and layouts settle; then none until the next.
+  void wait() {
+    if (waits()) n_quiet_ = 0;
+    pace_.measuring(shell_.measures() && !options_.hooks.draw_always);
+    shell_.quiet(pace_.quiet());
+    const bool busy =
+        options_.hooks.draw_always || !options_.screenshot.empty() || shell_.animates();
+    glfwPollEvents();
+    if (!busy && n_quiet_ >= kQuietFrames && events_.size() == 0) {
+      sleep(shell_.ticks());
+      n_quiet_ = 0;
+    }
+    if (!options_.hooks.draw_always) wait_for_the_pace();
+    if (events_.size() > 0 || waits()) n_quiet_ = 0;
+  }
+
+  // An early return from the wait only means that something is there: the pace still holds.
+  void wait_for_the_pace() {
+    const auto left = [this] { return last_ + pace_.gap(waits()) - glfwGetTime(); };
+    while (left() > 0.0005 && !closes()) glfwWaitEventsTimeout(std::min(left(), kTickSeconds));
+  }
+
+  bool has_news() const { return options_.hooks.has_news && options_.hooks.has_news(); }
+
+  bool closes() const {
+    return glfwWindowShouldClose(window_) ||
+           (options_.hooks.wants_to_close && options_.hooks.wants_to_close());
+  }
+
+  // Until something comes, or a tick's time has gone. Looks up now and then without drawing: a
+  // signal that asks to close wakes no window system.
+  void sleep(bool ticks) {
+    while (!closes()) {
+      const double begun = glfwGetTime();
+      glfwWaitEventsTimeout(kTickSeconds);
+      const bool woken = glfwGetTime() - begun < 0.98 * kTickSeconds;
+      if (ticks || woken || events_.size() > 0 || waits() || shell_.has_news() || has_news())
+        return;
+    }
+  }
+
+  void frame() {
+    const double begun = glfwGetTime();
+    draw(1, !options_.screenshot.empty());
+    // A picture is read from the back buffer, so that one is not swapped; what was drawn has to be
+    // finished all the same, or the driver keeps it and grows.
+    if (options_.screenshot.empty()) glfwSwapBuffers(window_);
+    if (software_ || !options_.screenshot.empty()) glFinish();
+    pace_.drew(glfwGetTime() - begun);
+    ++n_quiet_;
+    if (options_.hooks.frame_shown) options_.hooks.frame_shown();
+  }
+
+  // Into the current frame buffer, `density` pixels to one of the window's in each direction.
+  void draw(float density, bool for_picture) {
+    ImGuiIO& io = ImGui::GetIO();
+    ImGui_ImplOpenGL3_NewFrame();
+    ImGui_ImplGlfw_NewFrame();
+    io.DisplayFramebufferScale.x *= density;
+    io.DisplayFramebufferScale.y *= density;
+    // Wherever the mouse stands, a picture shows nothing hovered.
+    if (for_picture) io.AddMousePosEvent(-FLT_MAX, -FLT_MAX);
+    io.DeltaTime = std::min(io.DeltaTime, kMaxFrameSeconds);
+    ImGui::NewFrame();
+    const double now = glfwGetTime();
+    input_.tell(shell_);
+    shell_.draw(now - last_);
+    last_ = now;
+    ImGui::Render();
+    glViewport(0, 0, static_cast<int>(io.DisplaySize.x * io.DisplayFramebufferScale.x),
+               static_cast<int>(io.DisplaySize.y * io.DisplayFramebufferScale.y));
+    glClearColor(0, 0, 0, 1);
+    glClear(GL_COLOR_BUFFER_BIT);
+    ImGui_ImplOpenGL3_RenderDrawData(ImGui::GetDrawData());
+  }
+
+  // A picture a person asked for: the window is drawn once more, at the picture's own size.
+  void take(const Picture& picture) {
+    ImGuiIO& io = ImGui::GetIO();
+    const ImVec2 mouse = io.MousePos;
+    shell_.caption_pictures(true);
+    try {
+      const auto times = static_cast<float>(picture.times);
+      const auto pixels = [times](float of_window) {
+        return static_cast<int>(std::lround(of_window * times));
+      };
+      const int high = pixels(io.DisplaySize.y);
+      const Offscreen target(pixels(io.DisplaySize.x), high);
+      draw(times / io.DisplayFramebufferScale.x, true);
+      glFinish();
+      const int left = pixels(picture.min.x), top = pixels(picture.min.y),
+                width = pixels(picture.max.x) - left, height = pixels(picture.max.y) - top;
+      engine::OutputFile file(picture.path, {}, engine::OutputFile::IfExists::NewName);
+      file.write(png_of(read_pixels(left, high - top - height, width, height), width, height,
+                        picture.says));
+      file.finish();
+      shell_.picture_taken("Picture: " + file.path());
+    } catch (const Error& error) {
+      shell_.picture_taken(error.what());
+    }
+    shell_.caption_pictures(!options_.screenshot.empty());
+    io.AddMousePosEvent(mouse.x, mouse.y);
+    n_quiet_ = 0;
+    if (options_.hooks.frame_shown) options_.hooks.frame_shown();
+  }
+
+  // Presentation mode, and back to where the window stood.
+  void fill_the_screen(bool fill) {
+    if (fill == fills_) return;
+    fills_ = fill;
+    GLFWmonitor* monitor = glfwGetPrimaryMonitor();
+    const GLFWvidmode* mode = monitor ? glfwGetVideoMode(monitor) : nullptr;
+    if (!mode) return;
+    if (fill) {
+      glfwGetWindowPos(window_, &place_[0], &place_[1]);
+      glfwGetWindowSize(window_, &place_[2], &place_[3]);
+      glfwSetWindowMonitor(window_, monitor, 0, 0, mode->width, mode->height, mode->refreshRate);
+    } else {
+      glfwSetWindowMonitor(window_, nullptr, place_[0], place_[1], place_[2], place_[3], 0);
+    }
+    n_quiet_ = 0;
+  }
+
+  // The first race is over, and what it changed has been drawn.
+  bool picture_is_due() {
+    if (shell_.reads() || shell_.reads_training()) return false;
+    if (options_.race_first && n_frames_due_ == 0) {
+      const auto runs = shell_.session().live().timeline.runs();
+      const bool over =
+          !runs.empty() && runs.size() >= shell_.form().lanes.size() &&
+          std::all_of(runs.begin(), runs.end(), [](const auto& r) { return r.over(); });
+      if (!over) return false;
+      shell_.show_a_lane_of_guesses();
+    }
+    if (++n_frames_due_ < options_.screenshot_frames) return false;
+    if (options_.panel.empty()) return true;
+    if (!std::exchange(panel_asked_, true)) {
+      const auto here = panels_of(shell_.screen());
+      if (std::find(here.begin(), here.end(), options_.panel) == here.end())
+        throw Error(
+            ErrorCode::Usage,
+            fmt::format("--panel {}: it is not on the screen {}, which has {}", options_.panel,
+                        screen_name(shell_.screen()), fmt::join(here, ", ")));
+      shell_.ask_picture(options_.screenshot, options_.panel, 1);
+    }
+    if (shell_.wants_picture()) return false;
+    if (!shell_.message().starts_with("Picture: "))
+      throw Error(ErrorCode::Resources, shell_.message());
+    return true;
+  }
+
+  void select_step() {
+    const engine::RunId run = shell_.selection().run;
+    if (shell_.reads() || !shell_.session().shown().timeline.run(run)) return;
+    shell_.selection().locked = {run, options_.step, -1, -1};
+    step_selected_ = true;
+  }
+
+  // A picture of a race that failed would only look like one.
+  static void fail_with(const std::vector<engine::Event>& news) {
+    for (const engine::Event& event : news)
+      if (const auto* failed = std::get_if<engine::RunFailed>(&event))
+        throw Error(static_cast<ErrorCode>(failed->code), failed->message);
+  }
+
+  void take_picture() {
+    int width = 0, height = 0;
+    glfwGetFramebufferSize(window_, &width, &height);
+    write_screenshot(options_.screenshot, width, height);
+  }
+
+  engine::EventQueue& events_;
+  GLFWwindow* window_;
+  Shell& shell_;
+  const WindowOptions& options_;
+  bool software_;
+  FramePace pace_;
+  Input input_;
+  double last_ = 0;
+  int n_quiet_ = 0, n_frames_due_ = 0;
+  bool fills_ = false, panel_asked_ = false, step_selected_ = false;
+  int place_[4] = {0, 0, 0, 0};  // x, y, width, height before
+};
+
+}  // namespace
+
+void check_opens(const std::string& path) {
+  std::error_code none;
+  if (engine::looks_like_training(path) || std::filesystem::is_directory(path, none))
+    engine::TrainingReader reader(path);
+  else
+    engine::RecordingReader(engine::open_file(path));
+}
+
+int run_window(engine::EventQueue& events,
+               engine::CommandQueue& commands,
+               const Catalog& catalog,
+               const WindowOptions& options) {
+  const std::filesystem::path folder = options.config_dir == "-" ? std::filesystem::path()
+                                       : options.config_dir.empty()
+                                           ? settings_folder()
+                                           : std::filesystem::path(options.config_dir);
+  Display display(options.width, options.height);
+  Gui gui(display.window(), folder);
+  bool answers = true;
+  {
+    Shell shell(catalog, commands, folder);
+    shell.hold_gpus_to(options.deadlines);
+    if (!options.open.empty()) {
+      check_opens(options.open);
+      // A folder may hold a model too, which --model would name.
+      if (!engine::looks_like_training(options.open))
+        shell.open(options.open, !options.screen.empty());
+      else if (shell.open_training(options.open))
+        shell.show(Screen::Training);
+    }
+    shell.caption_pictures(!options.screenshot.empty());
+    start_race(shell, options);
+    choose_screen(shell, options);
+    const Waker waker(events);
+    const Teardown teardown(options.hooks.before_teardown);
+    if (options.hooks.shell_made) options.hooks.shell_made(shell);
+    if (options.hooks.context_made) options.hooks.context_made();
+    Loop(events, display.window(), shell, options).run();
+    // One that is at work now may be the one that hangs, however short that is so far.
+    const StepDeadlines at_once{.told_s = 0, .emulated = options.deadlines.emulated};
+    answers = !unanswered(shell.session().live().timeline, 0, at_once);
+  }
+  commands.push(engine::StopRun{});
+  return answers ? 0 : static_cast<int>(ErrorCode::Device);
+}
+
+}  // namespace ui

@@ -1,0 +1,616 @@
+#include "ui/widgets/draw.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+#include <imgui_internal.h>
+
+#include "engine/base/text.h"
+
+namespace ui {
+namespace {
+
+const Theme* current = &kDark;
+float current_scale = 1;
+
+ImVec4 vec(Rgb c, float alpha = 1) {
+  return ImGui::ColorConvertU32ToFloat4(colour(c, alpha));
+}
+
+void set_colours(ImGuiStyle& style, const Theme& t) {
+  ImVec4* c = style.Colors;
+  for (int i = 0; i < ImGuiCol_COUNT; ++i) c[i] = vec(t.card);
+  c[ImGuiCol_Text] = vec(t.text);
+  c[ImGuiCol_TextDisabled] = vec(t.dim);
+  c[ImGuiCol_WindowBg] = vec(t.card);
+  c[ImGuiCol_ChildBg] = ImVec4(0, 0, 0, 0);
+  c[ImGuiCol_PopupBg] = vec(t.card);
+  c[ImGuiCol_Border] = vec(t.line);
+  c[ImGuiCol_BorderShadow] = ImVec4(0, 0, 0, 0);
+  c[ImGuiCol_FrameBg] = vec(t.field);
+  c[ImGuiCol_FrameBgHovered] = vec(t.button);
+  c[ImGuiCol_FrameBgActive] = vec(t.button_hot);
+  c[ImGuiCol_ScrollbarBg] = ImVec4(0, 0, 0, 0);
+  c[ImGuiCol_ScrollbarGrab] = vec(t.overview);
+  c[ImGuiCol_ScrollbarGrabHovered] = vec(t.faint);
+  c[ImGuiCol_ScrollbarGrabActive] = vec(t.dim);
+  const Rgb handle = handle_on(t);
+  c[ImGuiCol_CheckMark] = vec(handle);
+  c[ImGuiCol_SliderGrab] = vec(handle);
+  c[ImGuiCol_SliderGrabActive] = vec(t.bright);
+  c[ImGuiCol_Button] = vec(t.button);
+  c[ImGuiCol_ButtonHovered] = vec(t.button_hot);
+  c[ImGuiCol_ButtonActive] = vec(t.line);
+  c[ImGuiCol_Header] = vec(t.button);
+  c[ImGuiCol_HeaderHovered] = vec(t.button_hot);
+  c[ImGuiCol_HeaderActive] = vec(t.button_hot);
+  // The 8 px between docked cards are separators in the ground's colour.
+  c[ImGuiCol_Separator] = vec(t.ground);
+  c[ImGuiCol_SeparatorHovered] = vec(t.line);
+  c[ImGuiCol_SeparatorActive] = vec(t.faint);
+  c[ImGuiCol_ResizeGrip] = ImVec4(0, 0, 0, 0);
+  c[ImGuiCol_ResizeGripHovered] = vec(t.line);
+  c[ImGuiCol_TabHovered] = vec(t.button);
+  c[ImGuiCol_TabSelectedOverline] = ImVec4(0, 0, 0, 0);
+  c[ImGuiCol_TabDimmedSelectedOverline] = ImVec4(0, 0, 0, 0);
+  c[ImGuiCol_DockingPreview] = vec(t.accent, 0.5f);
+  c[ImGuiCol_DockingEmptyBg] = vec(t.ground);
+  c[ImGuiCol_TableBorderLight] = vec(t.line);
+  c[ImGuiCol_TableBorderStrong] = vec(t.line);
+  c[ImGuiCol_TableRowBg] = ImVec4(0, 0, 0, 0);
+  c[ImGuiCol_TableRowBgAlt] = ImVec4(0, 0, 0, 0);
+  c[ImGuiCol_TextSelectedBg] = vec(t.accent, 0.45f);
+  c[ImGuiCol_InputTextCursor] = vec(t.bright);
+  c[ImGuiCol_DragDropTarget] = vec(t.accent);
+  c[ImGuiCol_NavCursor] = vec(handle);
+  c[ImGuiCol_ModalWindowDimBg] = ImVec4(0, 0, 0, 0.45f);
+  c[ImGuiCol_MenuBarBg] = vec(t.bar);
+}
+
+Rgb grey_of(Rgb c) {
+  const auto v = static_cast<std::uint8_t>(std::lround(0.3 * c.r + 0.59 * c.g + 0.11 * c.b));
+  return {v, v, v};
+}
+
+void border_of(ImDrawList* list, ImVec2 min, ImVec2 max, const Look& as) {
+  const ImU32 edge = colour(edge_on(theme(), as));
+  const float r = px(3);
+  switch (as.border) {
+    case Border::None:
+      break;
+    case Border::Solid:
+      list->AddRect(min, max, edge, r);
+      break;
+    case Border::Thick:
+      list->AddRect(min, max, edge, r, px(2));
+      break;
+    case Border::Dashed:
+      dashed_rect(list, min, max, edge, px(4), px(3), px(1));
+      break;
+    case Border::Dotted:
+      dashed_rect(list, min, max, edge, px(1.5f), px(2), px(1));
+      break;
+    case Border::Double: {
+      const float in = px(2.5f);
+      list->AddRect(min, max, edge, r);
+      list->AddRect({min.x + in, min.y + in}, {max.x - in, max.y - in}, edge, r);
+      break;
+    }
+    case Border::LeftBar:
+      list->AddRectFilled(min, {min.x + px(4), max.y}, edge, r, ImDrawFlags_RoundCornersLeft);
+      break;
+    case Border::TopTab:
+      list->AddRectFilled(min, {max.x, min.y + px(3)}, edge, r, ImDrawFlags_RoundCornersTop);
+      break;
+    case Border::Wavy:
+      break;
+  }
+}
+
+bool encloses(Border border) {
+  return border == Border::Solid || border == Border::Thick || border == Border::Dashed ||
+         border == Border::Dotted || border == Border::Double;
+}
+
+void wavy_line(ImDrawList* list, ImVec2 from, float to_x, ImU32 ink) {
+  const float step = px(3);
+  for (float x = from.x, up = 1; x + step <= to_x; x += step, up = -up)
+    list->AddLine({x, from.y + up * px(1)}, {x + step, from.y - up * px(1)}, ink, px(1.5f));
+}
+
+}  // namespace
+
+const Theme& theme() {
+  return *current;
+}
+
+float px(float at_100_percent) {
+  return at_100_percent * current_scale;
+}
+
+void apply_theme(ThemeName name, float scale) {
+  current = &theme_named(name);
+  current_scale = scale;
+  ImGuiStyle style;
+  style.FontSizeBase = kTextSize;
+  style.WindowPadding = {12, 10};
+  style.FramePadding = {10, 5};
+  style.ItemSpacing = {8, 6};
+  style.ItemInnerSpacing = {6, 4};
+  style.CellPadding = {6, 4};
+  style.WindowRounding = 8;
+  style.ChildRounding = 8;
+  style.PopupRounding = 8;
+  style.FrameRounding = 6;
+  style.GrabRounding = 4;
+  style.TabRounding = 4;
+  style.ScrollbarRounding = 6;
+  style.ScrollbarSize = 10;
+  style.WindowBorderSize = 0;
+  style.PopupBorderSize = 1;
+  style.FrameBorderSize = 0;
+  style.TabBorderSize = 0;
+  style.TabBarBorderSize = 0;
+  style.TabBarOverlineSize = 0;
+  style.DockingSeparatorSize = 8;
+  style.WindowMenuButtonPosition = ImGuiDir_None;
+  style.DisabledAlpha = 0.55f;
+  style.ScaleAllSizes(scale);
+  style.FontScaleMain = scale;
+  set_colours(style, *current);
+  ImGui::GetStyle() = style;
+}
+
+ImU32 colour(Rgb c, float alpha) {
+  return IM_COL32(c.r, c.g, c.b,
+                  static_cast<int>(std::lround(std::clamp(alpha, 0.0f, 1.0f) * 255)));
+}
+
+Rgb fill_of(Mean mean) {
+  const Look& as = look(mean);
+  if (!theme().monochrome) return as.fill;
+  // Grey light enough for black words or dark enough for white ones; marks and borders tell apart.
+  const Rgb grey = grey_of(as.fill);
+  return as.text == kWhite
+             ? Rgb{0x50, 0x50, 0x50}
+             : Rgb{std::max(grey.r, std::uint8_t{0xA0}), std::max(grey.g, std::uint8_t{0xA0}),
+                   std::max(grey.b, std::uint8_t{0xA0})};
+}
+
+void dashed_rect(
+    ImDrawList* list, ImVec2 min, ImVec2 max, ImU32 ink, float dash, float gap, float thickness) {
+  for (float x = min.x; x < max.x; x += dash + gap) {
+    const float to = std::min(x + dash, max.x);
+    list->AddRectFilled({x, min.y}, {to, min.y + thickness}, ink);
+    list->AddRectFilled({x, max.y - thickness}, {to, max.y}, ink);
+  }
+  for (float y = min.y; y < max.y; y += dash + gap) {
+    const float to = std::min(y + dash, max.y);
+    list->AddRectFilled({min.x, y}, {min.x + thickness, to}, ink);
+    list->AddRectFilled({max.x - thickness, y}, {max.x, to}, ink);
+  }
+}
+
+void hatch(ImDrawList* list, ImVec2 min, ImVec2 max, ImU32 ink, float apart, float thickness) {
+  if (max.x <= min.x || max.y <= min.y) return;
+  list->PushClipRect(min, max, true);
+  const float high = max.y - min.y;
+  // Anchored to the screen, so neighbouring slices share one pattern.
+  for (float x = std::floor((min.x - high) / apart) * apart; x < max.x; x += apart)
+    list->AddLine({x, max.y}, {x + high, min.y}, ink, thickness);
+  list->PopClipRect();
+}
+
+const std::string kSpaceSign = "_";
+
+void token_cell(ImDrawList* list,
+                ImVec2 min,
+                ImVec2 max,
+                const std::string& text,
+                Mean mean,
+                const CellFlags& flags) {
+  const Look& as = look(mean);
+  const bool filled = as.filled || flags.lens_fill;
+  const Rgb fill = flags.lens_fill ? *flags.lens_fill : fill_of(mean);
+  if (filled) list->AddRectFilled(min, max, colour(fill), px(3));
+  // On a light card a fill needs an outline, where its own border is none.
+  if (filled && theme().outline_fills && (flags.lens_fill || !encloses(as.border)))
+    list->AddRect(min, max, colour({0x16, 0x18, 0x1D}), px(3));
+  if (!flags.lens_fill || as.border == Border::Thick) border_of(list, min, max, as);
+  if (flags.origin != Mean::Prefix)
+    list->AddTriangleFilled({min.x, min.y}, {min.x + px(8), min.y}, {min.x, min.y + px(8)},
+                            colour(fill_of(flags.origin)));
+  Rgb ink = flags.dim ? theme().dim : theme().text;
+  if (filled) ink = flags.lens_fill ? (contrast(fill, kBlack) > 5 ? kBlack : kWhite) : as.text;
+  if (mean == Mean::Unused) ink = theme().dim;
+  const bool padded = filled || as.border != Border::None;
+  const float pad = !padded ? 0 : text.starts_with(' ') ? px(1) : px(5), size = px(kMonoSize);
+  const float y = std::floor((min.y + max.y - size) / 2);
+  const char* mark = flags.mark ? flags.mark : as.mark;
+  const float mark_width = flags.marks && *mark ? std::strlen(mark) * px(kMarkSize) * 0.5f : 0;
+  list->PushClipRect(min, {max.x - (padded ? px(2) : 0) - mark_width, max.y}, true);
+  // A filled cell of nothing but spaces would look empty: a low line stands for the space.
+  const bool blank = padded && text.find_first_not_of(' ') == std::string::npos;
+  const std::string& shown = blank ? kSpaceSign : text;
+  list->AddText(fonts().mono, size, {min.x + pad, y}, colour(ink), shown.data(),
+                shown.data() + shown.size());
+  list->PopClipRect();
+  if (mark_width > 0)
+    list->AddText(fonts().mono, px(kMarkSize), {max.x - mark_width - px(3), min.y + px(2)},
+                  colour(ink), mark);
+  if (as.strike)
+    list->AddLine({min.x + pad, (min.y + max.y) / 2},
+                  {max.x - mark_width - px(4), (min.y + max.y) / 2}, colour(ink), px(1.5f));
+  if (flags.diverged) {
+    wavy_line(list, {min.x, max.y - px(2)}, max.x, colour(theme().bad));
+    list->AddText(fonts().mono, px(kMarkSize), {max.x - px(6), min.y}, colour(theme().bad), "!");
+  }
+  if (flags.lit || flags.locked)
+    list->AddRect({min.x - px(2), min.y - px(2)}, {max.x + px(2), max.y + px(2)},
+                  colour(theme().light_up), px(4), px(flags.locked ? 2 : 1));
+}
+
+void text_bar(ImDrawList* list, ImVec2 top, float foot, float tick, Rgb rgb) {
+  const float half = px(1);
+  list->AddRectFilled({top.x - half, top.y}, {top.x + half, foot}, colour(rgb));
+  if (tick == 0) return;
+  for (const float y : {top.y, foot})
+    list->AddLine({top.x, y}, {top.x + tick, y}, colour(rgb), px(1.5f));
+}
+
+void bring_into_view(ImVec2 min, ImVec2 max) {
+  ImGui::ScrollToRect(ImGui::GetCurrentWindow(), {min, max},
+                      ImGuiScrollFlags_KeepVisibleEdgeX | ImGuiScrollFlags_KeepVisibleEdgeY);
+}
+
+float right_edge() {
+  return ImGui::GetCursorPosX() + ImGui::GetContentRegionAvail().x;
+}
+
+void words(const std::string& text, Rgb rgb) {
+  ImGui::PushStyleColor(ImGuiCol_Text, colour(rgb));
+  ImGui::TextUnformatted(text.data(), text.data() + text.size());
+  ImGui::PopStyleColor();
+}
+
+void small_label(const std::string& text) {
+  ImGui::PushFont(nullptr, kSmallSize);
+  words(text, theme().dim);
+  ImGui::PopFont();
+}
+
+void wrapped(const std::string& text, Rgb rgb) {
+  ImGui::PushTextWrapPos(0);
+  words(text, rgb);
+  ImGui::PopTextWrapPos();
+}
+
+std::string elided(const std::string& text, float width) {
+  if (ImGui::CalcTextSize(text.c_str()).x <= width) return text;
+  constexpr const char* kDots = "...";
+  std::size_t fits = 0, beyond = text.size();  // bytes
+  while (beyond - fits > 1) {
+    const std::size_t middle = (fits + beyond) / 2;
+    const std::string part = text.substr(0, engine::whole_characters(text, middle)) + kDots;
+    (ImGui::CalcTextSize(part.c_str()).x <= width ? fits : beyond) = middle;
+  }
+  return text.substr(0, engine::whole_characters(text, fits)) + kDots;
+}
+
+void words_within(const std::string& text, Rgb rgb, float width) {
+  const std::string shown = elided(text, width);
+  words(shown, rgb);
+  if (shown != text && ImGui::IsItemHovered()) tooltip(text);
+}
+
+namespace {
+
+void truth_letter(Truth truth) {
+  if (truth == Truth::Measured) return;
+  ImGui::SameLine(0, px(3));
+  ImGui::PushFont(nullptr, kTruthSize);
+  words(truth_mark(truth), theme().dim);
+  ImGui::PopFont();
+}
+
+// @return whether the label is pointed at
+bool put_label_and_value(const char* label, const std::string& value, Truth truth) {
+  const float right = right_edge(), left = ImGui::GetCursorPosX();
+  ImGui::BeginGroup();
+  words(label, theme().dim);
+  truth_letter(truth);
+  ImGui::EndGroup();
+  const bool hovered = ImGui::IsItemHovered();
+  const float label_end = left + ImGui::GetItemRectSize().x + px(12);
+  ImGui::PushFont(fonts().bold, kTextSize);
+  const float wide = ImGui::CalcTextSize(value.c_str()).x;
+  if (label_end + wide <= right) {
+    ImGui::SameLine();
+    ImGui::SetCursorPosX(right - wide);
+    words(value, theme().bright);
+  } else {
+    ImGui::SetCursorPosX(std::max(left + px(12), right - wide));
+    ImGui::PushTextWrapPos(right);
+    words(value, theme().bright);
+    ImGui::PopTextWrapPos();
+  }
+  ImGui::PopFont();
+  return hovered;
+}
+
+}  // namespace
+
+void truth_sign(Truth truth) {
+  truth_letter(truth);
+  if (truth != Truth::Measured && ImGui::IsItemHovered()) tooltip(truth_words(truth));
+}
+
+bool figure_button(const Figure& figure, ImVec2 size) {
+  const bool pressed = ImGui::InvisibleButton(figure.label.c_str(),
+                                              {std::max(1.0f, size.x), std::max(1.0f, size.y)});
+  if (ImGui::IsItemHovered()) {
+    formula_tooltip(figure);
+    if (figure.behind != Behind::None) ImGui::SetMouseCursor(ImGuiMouseCursor_Hand);
+  }
+  return pressed && figure.behind != Behind::None;
+}
+
+void label_value(const char* label, const std::string& value, Truth truth) {
+  if (put_label_and_value(label, value, truth) && truth != Truth::Measured)
+    tooltip(truth_words(truth));
+}
+
+bool label_value(const Figure& figure) {
+  const ImVec2 min = ImGui::GetCursorScreenPos();
+  const float wide = ImGui::GetContentRegionAvail().x;
+  ImGui::BeginGroup();
+  put_label_and_value(figure.label.c_str(), figure.value, figure.truth);
+  ImGui::EndGroup();
+  const float high = ImGui::GetItemRectSize().y;
+  ImGui::SetCursorScreenPos(min);
+  return figure_button(figure, {wide, high});
+}
+
+void formula_tooltip(const Figure& figure) {
+  if (!ImGui::BeginTooltip()) return;
+  ImGui::PushFont(fonts().bold, kTextSize);
+  words(figure.label + "  " + figure.value, theme().bright);
+  ImGui::PopFont();
+  ImGui::PushTextWrapPos(px(360));
+  words("= " + figure.formula, theme().text);
+  words("= " + figure.numbers, theme().dim);
+  if (figure.truth != Truth::Measured) words(truth_words(figure.truth), theme().dim);
+  if (figure.behind != Behind::None) words("Click: choose the steps behind it.", theme().dim);
+  ImGui::PopTextWrapPos();
+  ImGui::EndTooltip();
+}
+
+void tooltip(const std::string& text) {
+  if (!ImGui::BeginTooltip()) return;
+  ImGui::PushTextWrapPos(px(380));
+  ImGui::TextUnformatted(text.data(), text.data() + text.size());
+  ImGui::PopTextWrapPos();
+  ImGui::EndTooltip();
+}
+
+void sparkline(std::span<const float> values, ImVec2 size, Rgb rgb, float top) {
+  const ImVec2 at = ImGui::GetCursorScreenPos();
+  ImGui::Dummy(size);
+  if (values.size() < 2) return;
+  const auto [lowest, highest] = std::minmax_element(values.begin(), values.end());
+  const float low = top > 0 ? 0 : *lowest, high = top > 0 ? std::max(top, *highest) : *highest;
+  const float range = high - low > 0 ? high - low : 1;
+  std::vector<ImVec2> line;
+  line.reserve(values.size());
+  for (std::size_t i = 0; i < values.size(); ++i)
+    line.push_back({at.x + size.x * i / (values.size() - 1),
+                    at.y + size.y - px(2) - (values[i] - low) / range * (size.y - px(4))});
+  ImGui::GetWindowDrawList()->AddPolyline(line.data(), static_cast<int>(line.size()), colour(rgb),
+                                          px(1.5f));
+}
+
+bool big_number(const Figure& figure, std::span<const float> recent, float width) {
+  ImGui::BeginGroup();
+  ImGui::PushStyleVar(ImGuiStyleVar_ItemSpacing, ImVec2(px(8), px(1)));
+  ImGui::PushFont(nullptr, kSmallSize);
+  words(elided(figure.label, width - px(20)), theme().dim);
+  ImGui::PopFont();
+  truth_letter(figure.truth);
+  ImGui::PushFont(fonts().bold, kBigSize);
+  words(elided(figure.value, width - px(4)), theme().bright);
+  ImGui::PopFont();
+  if (!recent.empty())
+    sparkline(recent, {width - px(12), px(18)},
+              theme().monochrome ? theme().dim : handle_on(theme()));
+  ImGui::PopStyleVar();
+  ImGui::EndGroup();
+  ImGui::SetCursorScreenPos(ImGui::GetItemRectMin());
+  return figure_button(figure, ImGui::GetItemRectSize());
+}
+
+void share_bar(float share, ImVec2 size, Rgb fill) {
+  const ImVec2 at = ImGui::GetCursorScreenPos();
+  ImGui::Dummy(size);
+  ImDrawList* list = ImGui::GetWindowDrawList();
+  const float r = size.y / 2;
+  list->AddRectFilled(at, {at.x + size.x, at.y + size.y}, colour(theme().line), r);
+  const float filled = std::clamp(share, 0.0f, 1.0f) * size.x;
+  if (filled > 0)
+    list->AddRectFilled(at, {at.x + std::max(filled, size.y), at.y + size.y}, colour(fill), r);
+}
+
+bool button(const char* label, bool primary, bool enabled, const char* why) {
+  if (primary) {
+    ImGui::PushStyleColor(ImGuiCol_Button, colour(theme().accent));
+    ImGui::PushStyleColor(ImGuiCol_ButtonHovered, colour(theme().accent, 0.85f));
+    ImGui::PushStyleColor(ImGuiCol_ButtonActive, colour(theme().accent, 0.7f));
+    ImGui::PushStyleColor(ImGuiCol_Text, colour(theme().accent_text));
+  } else {
+    ImGui::PushStyleColor(ImGuiCol_Border, colour(theme().button_hot));
+    ImGui::PushStyleVar(ImGuiStyleVar_FrameBorderSize, 1);
+  }
+  ImGui::BeginDisabled(!enabled);
+  ImGui::PushFont(fonts().bold, kTextSize);
+  const bool pressed = ImGui::Button(label);
+  ImGui::PopFont();
+  ImGui::EndDisabled();
+  if (primary) {
+    ImGui::PopStyleColor(4);
+  } else {
+    ImGui::PopStyleVar();
+    ImGui::PopStyleColor();
+  }
+  if (*why && ImGui::IsItemHovered(ImGuiHoveredFlags_AllowWhenDisabled)) tooltip(why);
+  return pressed;
+}
+
+bool link(const char* label) {
+  ImGui::PushStyleColor(ImGuiCol_Text, colour(theme().name == ThemeName::Light ? theme().accent
+                                              : theme().monochrome             ? theme().bright
+                                                                   : look(Mean::Guess).fill));
+  ImGui::PushStyleColor(ImGuiCol_Button, IM_COL32(0, 0, 0, 0));
+  ImGui::PushStyleVar(ImGuiStyleVar_FramePadding, ImVec2(0, px(4)));
+  ImGui::PushStyleVar(ImGuiStyleVar_FrameBorderSize, 0);
+  const bool pressed = ImGui::Button(label);
+  ImGui::PopStyleVar(2);
+  ImGui::PopStyleColor(2);
+  return pressed;
+}
+
+namespace {
+
+int grow(ImGuiInputTextCallbackData* data) {
+  auto* text = static_cast<std::string*>(data->UserData);
+  if (data->EventFlag == ImGuiInputTextFlags_CallbackResize) {
+    text->resize(static_cast<std::size_t>(data->BufTextLen));
+    data->Buf = text->data();
+  }
+  return 0;
+}
+
+}  // namespace
+
+FrameLines::FrameLines(Rgb rgb) {
+  ImGui::PushStyleColor(ImGuiCol_Border, colour(rgb));
+  ImGui::PushStyleVar(ImGuiStyleVar_FrameBorderSize, 1);
+}
+
+FrameLines::~FrameLines() {
+  ImGui::PopStyleVar();
+  ImGui::PopStyleColor();
+}
+
+bool tick(const char* label, bool& on) {
+  const FrameLines lines(theme().faint);
+  return ImGui::Checkbox(label, &on);
+}
+
+bool text_line(const char* id, const char* hint, std::string& text, ImGuiInputTextFlags flags) {
+  const FrameLines lines(theme().line);
+  return ImGui::InputTextWithHint(id, hint, text.data(), text.capacity() + 1,
+                                  flags | ImGuiInputTextFlags_CallbackResize, grow, &text);
+}
+
+bool text_area(const char* id, std::string& text, ImVec2 size) {
+  const FrameLines lines(theme().line);
+  return ImGui::InputTextMultiline(
+      id, text.data(), text.capacity() + 1, size,
+      ImGuiInputTextFlags_CallbackResize | ImGuiInputTextFlags_WordWrap, grow, &text);
+}
+
+bool quiet_choice(const char* id,
+                  const char* prefix,
+                  std::span<const char* const> names,
+                  int& index) {
+  const std::string shown = std::string(prefix) + names[index];
+  bool changed = false;
+  ImGui::PushStyleColor(ImGuiCol_FrameBg, IM_COL32(0, 0, 0, 0));
+  ImGui::PushStyleColor(ImGuiCol_Button, IM_COL32(0, 0, 0, 0));
+  ImGui::PushStyleColor(ImGuiCol_Text, colour(theme().dim));
+  ImGui::PushStyleVar(ImGuiStyleVar_FramePadding, ImVec2(px(4), px(3)));
+  const bool open = ImGui::BeginCombo(id, shown.c_str(), ImGuiComboFlags_WidthFitPreview);
+  ImGui::PopStyleVar();
+  ImGui::PopStyleColor(3);
+  if (!open) return false;
+  for (int i = 0; i < static_cast<int>(names.size()); ++i) {
+    if (!ImGui::Selectable(names[i], i == index)) continue;
+    index = i;
+    changed = true;
+  }
+  ImGui::EndCombo();
+  return changed;
+}
+
+void empty_state(const std::string& sentence, bool sketch) {
+  const ImVec2 room = ImGui::GetContentRegionAvail(), at = ImGui::GetCursorScreenPos();
+  ImDrawList* list = ImGui::GetWindowDrawList();
+  const float wrap = std::min(room.x - px(24), px(420));
+  const ImVec2 size = ImGui::CalcTextSize(sentence.c_str(), nullptr, false, std::max(wrap, px(60)));
+  const float y = at.y + std::max(0.0f, (room.y - size.y) / 2);
+  if (sketch && room.y > px(140) && room.x > px(360)) {
+    const char* tag = "ILLUSTRATIVE";
+    for (int i = 0; i < 6; ++i) {
+      const float x = at.x + (room.x - px(6 * 58)) / 2 + px(58) * i;
+      dashed_rect(list, {x, y - px(42)}, {x + px(50), y - px(20)}, colour(theme().line), px(4),
+                  px(3), px(1));
+    }
+    list->AddText(nullptr, px(11), {at.x + (room.x - px(80)) / 2, y - px(62)}, colour(theme().dim),
+                  tag);
+  }
+  ImGui::SetCursorScreenPos({at.x + std::max(0.0f, (room.x - size.x) / 2), y});
+  ImGui::PushTextWrapPos(ImGui::GetCursorPosX() + std::max(wrap, px(60)));
+  words(sentence, theme().dim);
+  ImGui::PopTextWrapPos();
+}
+
+void begin_bar(const char* name, ImVec2 at, ImVec2 size, ImVec2 padding) {
+  ImGui::SetNextWindowPos(at);
+  ImGui::SetNextWindowSize(size);
+  ImGui::PushStyleVar(ImGuiStyleVar_WindowPadding, padding);
+  ImGui::PushStyleVar(ImGuiStyleVar_WindowRounding, 0);
+  ImGui::PushStyleColor(ImGuiCol_WindowBg, colour(theme().bar));
+  ImGui::Begin(name, nullptr, kFixedWindow);
+  ImGui::PopStyleColor();
+  ImGui::PopStyleVar(2);
+}
+
+bool work_bar(const char* id,
+              float top,
+              const std::string& what,
+              double fraction,
+              const std::string& detail,
+              const char* cancel,
+              const char* why_cancel) {
+  const ImGuiViewport* main = ImGui::GetMainViewport();
+  begin_bar(id, {main->Pos.x, top}, {main->Size.x, px(kWorkBar)}, {px(14), px(5)});
+  ImGui::AlignTextToFramePadding();
+  words(what, theme().text);
+  ImGui::SameLine(0, px(12));
+  ImGui::SetCursorPosY(ImGui::GetCursorPosY() + px(10));
+  share_bar(static_cast<float>(fraction), {px(180), px(5)}, handle_on(theme()));
+  ImGui::SameLine(0, px(12));
+  ImGui::SetCursorPosY(ImGui::GetCursorPosY() - px(10));
+  words(percent(fraction) + (detail.empty() ? "" : ", " + detail), theme().dim);
+  ImGui::SameLine(0, px(12));
+  const bool pressed = button(cancel, false, true, why_cancel);
+  ImGui::End();
+  return pressed;
+}
+
+bool begin_card(const char* id, ImVec2 size, bool padded) {
+  ImGui::PushStyleColor(ImGuiCol_ChildBg, colour(theme().card));
+  ImGui::PushStyleVar(ImGuiStyleVar_ChildBorderSize, 1);
+  if (!padded) ImGui::PushStyleVar(ImGuiStyleVar_WindowPadding, ImVec2(0, 0));
+  const bool open = ImGui::BeginChild(id, size, ImGuiChildFlags_Borders);
+  if (!padded) ImGui::PopStyleVar();
+  ImGui::PopStyleVar();
+  ImGui::PopStyleColor();
+  return open;
+}
+
+void end_card() {
+  ImGui::EndChild();
+}
+
+}  // namespace ui

@@ -1,0 +1,153 @@
+#include "ui/widgets/fonts.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <array>
+#include <cstdlib>
+#include <filesystem>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <imgui.h>
+
+// The files themselves, as bytes between two symbols; the build says where they are.
+// clang-format off
+#define EMBED(name, file)                                        \
+  __asm__(".section .rodata\n"                                   \
+          ".balign 16\n"                                         \
+          "ui_font_" #name "_begin:\n.incbin \"" file "\"\n"     \
+          "ui_font_" #name "_end:\n.byte 0\n"                    \
+          ".global ui_font_" #name "_begin\n"                    \
+          ".global ui_font_" #name "_end\n"                      \
+          ".previous\n");                                        \
+  extern "C" const char ui_font_##name##_begin[];                \
+  extern "C" const char ui_font_##name##_end[]
+// clang-format on
+
+EMBED(regular, UI_FONT_REGULAR);
+EMBED(bold, UI_FONT_BOLD);
+EMBED(mono, UI_FONT_MONO);
+
+namespace ui {
+namespace {
+
+Fonts loaded;
+
+ImFont* add(const char* begin, const char* end, float size, const ImFontConfig& config) {
+  // The atlas only reads the bytes and does not own them.
+  return ImGui::GetIO().Fonts->AddFontFromMemoryTTF(const_cast<char*>(begin),
+                                                    static_cast<int>(end - begin), size, &config);
+}
+
+// A font file of this machine, read by pages as glyphs are wanted: one for Chinese has 20 MB.
+class FontFile {
+ public:
+  explicit FontFile(const std::string& path) {
+    const int file = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+    if (file < 0) return;
+    struct stat facts {};
+    if (fstat(file, &facts) == 0 && facts.st_size > 0 && facts.st_size < (1 << 30)) {
+      n_bytes_ = static_cast<std::size_t>(facts.st_size);
+      void* mapped = mmap(nullptr, n_bytes_, PROT_READ, MAP_PRIVATE, file, 0);
+      if (mapped != MAP_FAILED) bytes_ = static_cast<char*>(mapped);
+    }
+    close(file);
+  }
+  ~FontFile() {
+    if (bytes_) munmap(bytes_, n_bytes_);
+  }
+  FontFile(FontFile&& other) noexcept
+      : bytes_(std::exchange(other.bytes_, nullptr)), n_bytes_(other.n_bytes_) {}
+  FontFile(const FontFile&) = delete;
+  FontFile& operator=(const FontFile&) = delete;
+  const char* begin() const { return bytes_; }
+  const char* end() const { return bytes_ + n_bytes_; }
+  explicit operator bool() const { return bytes_ != nullptr; }
+
+ private:
+  char* bytes_ = nullptr;
+  std::size_t n_bytes_ = 0;
+};
+
+// By script: the first of each row that this machine has. Names as distributions ship them.
+constexpr std::array<std::array<std::string_view, 7>, 4> kWanted{{
+    {"DejaVuSans.ttf", "NotoSans-Regular", "LiberationSans-Regular", "FreeSans.ttf"},
+    {"NotoSansCJK-Regular", "NotoSansCJKjp-Regular", "NotoSansCJKsc-Regular", "SourceHanSans",
+     "wqy-microhei", "wqy-zenhei", "DroidSansFallback"},
+    {"ipag", "TakaoGothic", "VL-Gothic", "NanumGothic", "uming"},
+    {"NotoEmoji", "Symbola", "NotoSansSymbols2", "unifont"},
+}};
+
+std::vector<std::string> system_font_paths() {
+  namespace fs = std::filesystem;
+  std::vector<fs::path> roots{"/usr/share/fonts", "/usr/local/share/fonts"};
+  if (const char* home = std::getenv("HOME"); home && *home) {
+    roots.push_back(fs::path(home) / ".local/share/fonts");
+    roots.push_back(fs::path(home) / ".fonts");
+  }
+  std::array<std::array<std::string, kWanted[0].size()>, kWanted.size()> found;
+  for (const fs::path& root : roots) {
+    std::error_code error;
+    for (fs::recursive_directory_iterator it(root, error), end; it != end && !error;
+         it.increment(error)) {
+      const std::string name = it->path().filename().string();
+      const std::string kind = it->path().extension().string();
+      if (kind != ".ttf" && kind != ".otf" && kind != ".ttc") continue;
+      for (std::size_t row = 0; row < kWanted.size(); ++row)
+        for (std::size_t i = 0; i < kWanted[row].size(); ++i)
+          if (!kWanted[row][i].empty() && name.starts_with(kWanted[row][i]) &&
+              (found[row][i].empty() || it->path().string() < found[row][i]))
+            found[row][i] = it->path().string();
+    }
+  }
+  std::vector<std::string> paths;
+  for (const auto& row : found)
+    for (const std::string& path : row)
+      if (!path.empty()) {
+        paths.push_back(path);
+        break;
+      }
+  return paths;
+}
+
+// Glyphs the font before lacks are taken from these, one at a time, when a text needs them.
+void merge_system_fonts(float size) {
+  static const std::vector<FontFile> files = [] {
+    std::vector<FontFile> list;
+    for (const std::string& path : system_font_paths())
+      if (FontFile file(path); file) list.push_back(std::move(file));
+    return list;
+  }();
+  ImFontConfig config;
+  config.MergeMode = true;
+  config.FontDataOwnedByAtlas = false;
+  for (const FontFile& file : files) add(file.begin(), file.end(), size, config);
+}
+
+}  // namespace
+
+void load_fonts() {
+  ImFontConfig config;
+  config.FontDataOwnedByAtlas = false;
+  ImFontConfig merged = config;
+  merged.MergeMode = true;
+  // Names of files and models, notices and tooltips may be in any script too.
+  loaded.regular = add(ui_font_regular_begin, ui_font_regular_end, kTextSize, config);
+  merge_system_fonts(kTextSize);
+  loaded.bold = add(ui_font_bold_begin, ui_font_bold_end, kTextSize, config);
+  merge_system_fonts(kTextSize);
+  loaded.mono = add(ui_font_mono_begin, ui_font_mono_end, kMonoSize, config);
+  // What Inconsolata lacks is taken from Roboto where it has it.
+  add(ui_font_regular_begin, ui_font_regular_end, kMonoSize, merged);
+  merge_system_fonts(kMonoSize);
+}
+
+const Fonts& fonts() {
+  return loaded;
+}
+
+}  // namespace ui
