@@ -69,20 +69,21 @@ void check_rank(std::int64_t stride, int vocab, int n_valid, int k) {
 void check_draw(std::int64_t stride, int vocab, int n_valid, const DrawNode* nodes, int n_nodes) {
   check_pick(stride, vocab, n_valid);
   for (int i = 0; i < n_nodes; i++)
-    ensure(nodes[i].row >= 0 && nodes[i].first >= 0 && nodes[i].n >= 0 && nodes[i].law,
-           "draw: a node has a row, candidates and memory for its law");
+    ensure(nodes[i].row >= 0 && nodes[i].first >= 0 && nodes[i].n >= 0 && nodes[i].distribution,
+           "draw: a node has a row, candidates and memory for its distribution");
 }
 
 void check_judge(std::int64_t stride,
                  int vocab,
                  int n_valid,
-                 const JudgeNode* nodes,
+                 const VerifyNode* nodes,
                  int n_nodes,
                  const Candidate* candidates,
                  int n_candidates,
-                 int n_weighed) {
+                 int n_rejection_tokens) {
   check_pick(stride, vocab, n_valid);
-  ensure(n_weighed >= 0 && n_weighed <= kMostWeighed, "judge: 0 to kMostWeighed are told of");
+  ensure(n_rejection_tokens >= 0 && n_rejection_tokens <= kMaxRejectionTokens,
+         "judge: 0 to kMostWeighed are told of");
   for (int i = 0; i < n_nodes; i++)
     ensure(nodes[i].row >= 0 && nodes[i].first >= 0 && nodes[i].n >= 0 &&
                nodes[i].n <= n_candidates - nodes[i].first,

@@ -26,17 +26,17 @@ void check_attention_weights(const RowsPlan& plan, int row, float scale);
 void check_pick(std::int64_t stride, int vocab, int n_valid);
 /// As check_pick. @throws ContractError  unless k tokens may be asked for, too
 void check_rank(std::int64_t stride, int vocab, int n_valid, int k);
-/// As check_pick. @throws ContractError  unless the nodes have rows, and memory for a law
+/// As check_pick. @throws ContractError  unless the nodes have rows, and memory for a distribution
 void check_draw(std::int64_t stride, int vocab, int n_valid, const DrawNode* nodes, int n_nodes);
 /// As check_pick. @throws ContractError  unless the nodes' candidates are in their list, and tokens
 void check_judge(std::int64_t stride,
                  int vocab,
                  int n_valid,
-                 const JudgeNode* nodes,
+                 const VerifyNode* nodes,
                  int n_nodes,
                  const Candidate* candidates,
                  int n_candidates,
-                 int n_weighed);
+                 int n_rejection_tokens);
 /// @throws ContractError  unless a row lies before the next one begins
 void check_download_rows(std::int64_t row_bytes, std::int64_t stride_bytes, int n_rows);
 /// @throws ContractError  unless layers, [n_layers], have one shape, and rows, pages and slots, [n]

@@ -88,8 +88,9 @@ struct Picked {
   std::int32_t id = -1;  // -1: no choice, the logits were not finite
   float score = 0;       // the winning logit, perturbed when sampling
   float margin = 0;      // score minus the second best score; near 0 is a near tie
-  float logp = 0;  // natural log of the token's probability under the filtered law (T as asked; T =
-                   // 1 if greedy)
+  float logp =
+      0;  // natural log of the token's probability under the filtered distribution (T as asked; T =
+          // 1 if greedy)
   std::int32_t bad_index = -1;  // first index of a logit that is NaN or +inf, when id is -1
   float logit = 0;              // the token's own, behind the repetition penalty
 };
@@ -104,9 +105,9 @@ struct RankedToken {
 };
 
 /// Tokens of a node that `judge` tells of, at most.
-inline constexpr int kMostWeighed = 16;
+inline constexpr int kMaxRejectionTokens = 16;
 
-/// What the law of one ranked row is: a token's probability is
+/// What the distribution of one ranked row is: a token's probability is
 /// exp((logit - the first one's) / temperature) / sum, temperature 1 where that is greedy's.
 struct Ranking {
   int n = 0;                    // tokens ranked; 0: none, the logits were not finite
@@ -114,10 +115,10 @@ struct Ranking {
   double sum = 0;               // over all tokens that the filters keep
 };
 
-/// How the candidates for the token behind a row are judged. `left` is the row's law p at first; of
+/// How the candidates for the token behind a row are judged. `left` is the row's distribution p at first; of
 /// what candidates in turn were refused for it is what is left, scaled to sum 1. Formulas, and the
 /// papers they are from: engine/decode/verify/draft_rules.h, typical.h.
-enum class JudgeRule : std::int32_t {
+enum class AcceptanceRule : std::int32_t {
   Without,  // x is kept with chance left(x) / q(x), else left = (left - q)+ and q(x) = 0
   With,     // the same, and q stays
   KSeq,     // p(x) / (rho q(x)); what is left is made once, behind all refusals
@@ -132,15 +133,15 @@ enum class TakeLeft : std::int32_t {
   LikelyEnough,  // drawn from those that Typical would keep, of p where there is none
 };
 
-/// A row whose law judges candidates. Plain data, host memory.
-struct JudgeNode {
+/// A row whose distribution judges candidates. Plain data, host memory.
+struct VerifyNode {
   int row = 0;  // of the logits
-  JudgeRule rule = JudgeRule::Without;
+  AcceptanceRule rule = AcceptanceRule::Without;
   TakeLeft take = TakeLeft::Draw;
   int first = 0, n = 0;  // its candidates in the list of all, in the order in which they are judged
   double uniform = 0;    // in (0, 1), for the token that is drawn
   double epsilon = 0, delta = 0;  // of typical acceptance
-  /// [n_valid] the law that the candidates were drawn from, in the device's memory, written by
+  /// [n_valid] the distribution that the candidates were drawn from, in the device's memory, written by
   /// `draw` of this device or of another of the same GPU, whose answer has come. Null: they were
   /// proposed without one, q is one at the candidate that is judged: it is kept with chance left(x),
   /// else left(x) = 0. Naive and Typical judge without it; it is told of all the same.
@@ -154,34 +155,34 @@ struct Candidate {
 };
 
 /// What was found of a node. Host memory.
-struct Judged {
+struct VerifiedNode {
   std::int32_t kept = -1;   // which of the node's candidates; -1: none
   std::int32_t token = -1;  // that follows the row: the one kept, or taken; -1: the logits were not
                             // finite
   double p = 0;             // its probability, before anything was judged
 };
-struct JudgedCandidate {
+struct VerifiedCandidate {
   double p = 0;        // its probability, before anything was judged
   double chance = -1;  // to keep it; -1: it was not judged
 };
 /// A token that is told of, with what was weighed for it.
-struct WeighedToken {
+struct RejectionToken {
   std::int32_t id = -1;  // -1: none
   float p = 0, q = 0, left = 0;
 };
 
-/// A row from whose law candidates are drawn. Plain data, host memory.
+/// A row from whose distribution candidates are drawn. Plain data, host memory.
 struct DrawNode {
   int row = 0;             // of the logits
   int first = 0, n = 0;    // its candidates in the list of all, and its numbers in that of numbers
-  std::int32_t again = 0;  // not 0: each is drawn from all of the law; else none twice
-  double* law = nullptr;   // [n_valid], in the device's memory: becomes the law
+  std::int32_t again = 0;  // not 0: each is drawn from all of the distribution; else none twice
+  double* distribution = nullptr;  // [n_valid], in the device's memory: becomes the distribution
 };
 /// What was drawn for a node. Host memory.
 struct Drawn {
   std::int32_t n = 0;           // fewer than asked for where no more have a probability
   std::int32_t bad_index = -1;  // where the logits are not finite, n is 0: the first NaN or +inf
-  double largest = 0;           // probability of the law; 0: the logits were not finite
+  double largest = 0;           // probability of the distribution; 0: the logits were not finite
 };
 struct DrawnToken {
   std::int32_t id = -1;
@@ -345,10 +346,10 @@ struct Ops {
                Ranking* out,
                RankedToken* tokens);
 
-  // Laws, in double. Null where the host makes them of logits (kernels::filtered_law): on the CPU.
-  /// Draws candidates from rows' laws, which stay on the device.
+  // Distributions, in double. Null where the host makes them of logits (kernels::filtered_distribution): on the CPU.
+  /// Draws candidates from rows' distributions, which stay on the device.
   ///   logits [.., vocab] with stride;  rows, nodes, out [n_nodes] host: rows[i] is what shapes the
-  ///   law of node i, no seed, stream or position
+  ///   distribution of node i, no seed, stream or position
   ///   uniforms, tokens: host, as long as the nodes' `first` and `n` say
   void (*draw)(Device&,
                const float* logits,
@@ -361,24 +362,24 @@ struct Ops {
                const double* uniforms,
                Drawn* out,
                DrawnToken* tokens);
-  /// Judges candidates by rows' laws. A node's result does not depend on the others.
+  /// Judges candidates by rows' distributions. A node's result does not depend on the others.
   ///   logits, rows, nodes, out as of `draw`;  candidates, of_candidates [n_candidates] host
   ///   weighed [n_nodes, n_weighed] host: the token that follows, the candidates', then the
   ///   likeliest under p or q, each once; n_weighed is 0 to kMostWeighed
-  void (*judge)(Device&,
-                const float* logits,
-                std::int64_t stride,
-                int vocab,
-                int n_valid,
-                const PickRow* rows,
-                const JudgeNode* nodes,
-                int n_nodes,
-                const Candidate* candidates,
-                int n_candidates,
-                Judged* out,
-                JudgedCandidate* of_candidates,
-                int n_weighed,
-                WeighedToken* weighed);
+  void (*verify)(Device&,
+                 const float* logits,
+                 std::int64_t stride,
+                 int vocab,
+                 int n_valid,
+                 const PickRow* rows,
+                 const VerifyNode* nodes,
+                 int n_nodes,
+                 const Candidate* candidates,
+                 int n_candidates,
+                 VerifiedNode* out,
+                 VerifiedCandidate* of_candidates,
+                 int n_rejection_tokens,
+                 RejectionToken* rejection_tokens);
 };
 
 }  // namespace kernels

@@ -140,23 +140,30 @@ Ranking rank_logits(std::span<const float> logits,
   return ranking;
 }
 
-double probability_of(const RankedToken& token, float best, const Ranking& law, float temperature) {
-  return weight(token.logit, best, temperature < kGreedyTemperature ? 1 : temperature) / law.sum;
+double probability_of(const RankedToken& token,
+                      float best,
+                      const Ranking& distribution,
+                      float temperature) {
+  return weight(token.logit, best, temperature < kGreedyTemperature ? 1 : temperature) /
+         distribution.sum;
 }
 
-std::vector<double> filtered_law(std::span<const float> logits, int n_valid, const PickRow& row) {
+std::vector<double> filtered_distribution(std::span<const float> logits,
+                                          int n_valid,
+                                          const PickRow& row) {
   std::vector<float> kept;
   if (!filter_logits(logits, n_valid, row, kept)) return {};
-  std::vector<double> law(logits.size(), 0);
+  std::vector<double> distribution(logits.size(), 0);
   const auto best = std::max_element(kept.begin(), kept.end());
   if (row.temperature < kGreedyTemperature) {
-    law[best - kept.begin()] = 1;
-    return law;
+    distribution[best - kept.begin()] = 1;
+    return distribution;
   }
   double total = 0;
-  for (int i = 0; i < n_valid; i++) total += law[i] = weight(kept[i], *best, row.temperature);
-  for (double& p : law) p /= total;
-  return law;
+  for (int i = 0; i < n_valid; i++)
+    total += distribution[i] = weight(kept[i], *best, row.temperature);
+  for (double& p : distribution) p /= total;
+  return distribution;
 }
 
 }  // namespace kernels

@@ -1,4 +1,4 @@
-// The law a token is drawn from: repetition penalty, temperature, top-k, top-p, min-p, in that
+// The distribution a token is drawn from: repetition penalty, temperature, top-k, top-p, min-p, in that
 // order. Slow and plain: `pick` is checked against it, and decoders that need
 // whole distributions (rejection mode) use it.
 //   order   tokens compare by (logit descending, id ascending) wherever a cut needs an order
@@ -30,11 +30,13 @@ bool filter_logits(std::span<const float> logits,
 
 /// Probabilities over logits.size() tokens, 0 for those dropped and those >= n_valid; sum 1.
 /// Greedy: 1 at the largest logit, ties to the lowest id. Empty where filter_logits says false.
-std::vector<double> filtered_law(std::span<const float> logits, int n_valid, const PickRow& row);
+std::vector<double> filtered_distribution(std::span<const float> logits,
+                                          int n_valid,
+                                          const PickRow& row);
 
 /// The likeliest tokens that the filters keep, as many as `tokens` has room for; the plain form of
 /// Ops::rank, and what it does on the CPU. The sum runs in order of ids, so a token's probability
-/// by it has the bits of filtered_law().
+/// by it has the bits of filtered_distribution().
 Ranking rank_logits(std::span<const float> logits,
                     int n_valid,
                     const PickRow& row,
@@ -43,6 +45,9 @@ Ranking rank_logits(std::span<const float> logits,
 /// What a ranked token's probability is.
 /// @param best         the first token's logit
 /// @param temperature  as the row was asked with
-double probability_of(const RankedToken& token, float best, const Ranking& law, float temperature);
+double probability_of(const RankedToken& token,
+                      float best,
+                      const Ranking& distribution,
+                      float temperature);
 
 }  // namespace kernels

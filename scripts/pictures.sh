@@ -45,7 +45,7 @@ picture() {
     prompt-lookup) page prompt-lookup pool - --prompt "$arithmetic" ;;
     fastcot) page fastcot text - --set stop=bound --set bound=12 --prompt "$choice" ;;
     speculative)
-      page speculative laws 8 --temperature 0.8 --sampling rejection --prompt "$arithmetic" ;;
+      page speculative distributions 8 --temperature 0.8 --sampling rejection --prompt "$arithmetic" ;;
     thoughts) panel_of thoughts thoughts - reason tot --count 1 ;;  # the sample of docs/reason_tot.md
     seed)  # a draft that takes long enough to be seen, at work while the model judges
       "$program" model scale demo-draft "$work/slow-draft" --scale 16x1 >/dev/null

@@ -36,7 +36,7 @@ void add_window_options(CLI::App& app, WindowCommandOptions& o) {
       ->type_name("FILE");
   app.add_option("--panel", o.panel,
                  "with --screenshot: a picture of this panel alone (text, trajectory, tree, mask, "
-                 "laws, thoughts, gantt, schedule, loss, probe_trajectory, ...)")
+                 "distributions, thoughts, gantt, schedule, loss, probe_trajectory, ...)")
       ->type_name("NAME")
       ->needs("--screenshot");
   app.add_option("--step", o.step, "select this step of the run shown")

@@ -213,8 +213,9 @@ int bench_step(const BenchOptions& options) {
   request.needs_tokenizer = false;
   request.generation = engine::GenerationUse::Silent;
   const std::vector<std::string> decoders{options.decoder};
-  check_helpers(helpers_of(options.model), decoders);
-  const engine::RunModels models = load(store, request, helpers_of(options.model), decoders);
+  check_draft_resources(draft_resources_of(options.model), decoders);
+  const engine::RunModels models =
+      load(store, request, draft_resources_of(options.model), decoders);
   const engine::LoadedHeads* heads = models.heads_of(options.decoder);
   engine::Model& model = *models.target.model;
   // Two at least: the prompt's last token and the one that is decoded after it.
@@ -351,8 +352,8 @@ int bench_decode(const BenchOptions& options) {
                          .max_tokens = options.max_tokens,
                          .ignore_eos = true};
   check_options(run.decoder, run.options);
-  check_helpers(helpers_of(options.model), decoders);
-  engine::RunModels models = load(store, request, helpers_of(options.model), decoders);
+  check_draft_resources(draft_resources_of(options.model), decoders);
+  engine::RunModels models = load(store, request, draft_resources_of(options.model), decoders);
   load_ranks(store, models, run.decoder, run.options);
   engine::Model& model = *models.target.model;
   check_context(options, model, /*n_after=*/1);

@@ -6,21 +6,21 @@
 #include <nlohmann/json.hpp>
 
 #include "app/cli/commands.h"
+#include "app/cli/paths.h"
+#include "app/cli/terminal.h"
 #include "app/commands/generation.h"
+#include "app/commands/lane_schedule.h"
 #include "app/commands/notes.h"
 #include "app/commands/outputs.h"
-#include "app/cli/paths.h"
-#include "app/commands/race_turns.h"
 #include "app/commands/reason_run.h"
 #include "app/commands/report.h"
-#include "app/cli/terminal.h"
-#include "engine/event/clock.h"
 #include "engine/base/counted.h"
-#include "engine/event/run_rules.h"
 #include "engine/base/table.h"
+#include "engine/event/clock.h"
+#include "engine/event/run_rules.h"
 #include "engine/model/model.h"
 #include "engine/run/agreement.h"
-#include "engine/run/rows_alone.h"
+#include "engine/run/row_cost.h"
 #include "engine/run/scheduler.h"
 
 namespace app {
@@ -293,7 +293,7 @@ void run_rows_alone(const RacingLane& lane,
                     RaceProgress& progress) {
   progress.show_rows_alone(turn.n_texts);
   for (std::size_t text = turn.text; text < turn.text + turn.n_texts; text++, run++) {
-    times.rows[text].push_back(engine::rows_alone_ms(
+    times.rows[text].push_back(engine::row_cost_ms(
         *lane.models.target.model, group.requests[text][turn.lane], steps.of(run), interrupted));
     times.drafting[text].push_back(static_cast<double>(steps.of(run).drafting) * 1e-6);
   }
@@ -317,7 +317,7 @@ std::vector<LaneResults> race(const std::vector<RacingLane>& lanes,
     results[i].texts.resize(n_texts), results[i].runs.resize(n_texts);
   }
   for (int repeat = 0; repeat < options.repeat; repeat++) {
-    for (const Turn& turn : turns_of(group.first, n_texts, repeat, at_once)) {
+    for (const Turn& turn : lane_turns(group.first, n_texts, repeat, at_once)) {
       LaneResults& lane = results[turn.lane];
       LaneTimes& its = times[turn.lane];
       progress.begin(group.first + turn.text, turn.n_texts, repeat, lanes[turn.lane].of.name);

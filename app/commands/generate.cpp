@@ -8,17 +8,17 @@
 #include <nlohmann/json.hpp>
 
 #include "app/cli/commands.h"
+#include "app/cli/paths.h"
+#include "app/cli/terminal.h"
 #include "app/commands/generation.h"
+#include "app/commands/lane_schedule.h"
 #include "app/commands/notes.h"
 #include "app/commands/outputs.h"
-#include "app/cli/paths.h"
-#include "app/commands/race_turns.h"
 #include "app/commands/reason_run.h"
 #include "app/commands/report.h"
-#include "app/cli/terminal.h"
+#include "engine/base/text.h"
 #include "engine/event/clock.h"
 #include "engine/event/run_rules.h"
-#include "engine/base/text.h"
 #include "engine/model/model.h"
 #include "engine/run/agreement.h"
 #include "engine/run/scheduler.h"
@@ -293,8 +293,8 @@ int generate(const GenerationOptions& options) {
   const engine::ModelRequest wanted = model_request(options.model);
   const engine::OptionValues set = options_for(decoder, options.decoders, options.set);
   engine::RunModels models =
-      in_rounds ? load_scheduled(store, wanted, helpers_of(options.model), decoder, set)
-                : load(store, wanted, helpers_of(options.model), options.decoders);
+      in_rounds ? load_scheduled(store, wanted, draft_resources_of(options.model), decoder, set)
+                : load(store, wanted, draft_resources_of(options.model), options.decoders);
   if (!in_rounds) load_ranks(store, models, decoder, set);
   engine::check_stops(*models.target.model, options.stop_texts, options.stop_ids);
   Outputs outputs(options.record, options.trace);

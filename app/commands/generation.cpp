@@ -86,7 +86,7 @@ const std::string& model_of(const LaneOption& lane, const GenerationOptions& opt
   return lane.model.empty() ? options.model.model : lane.model;
 }
 
-engine::Helpers helpers_of(const ModelOptions& options) {
+engine::DraftResources draft_resources_of(const ModelOptions& options) {
   return {options.draft, options.heads};
 }
 
@@ -100,13 +100,14 @@ engine::LoadedModel& load(engine::ModelStore& store, const engine::ModelRequest&
 
 engine::RunModels load(engine::ModelStore& store,
                        const engine::ModelRequest& request,
-                       const engine::Helpers& helpers,
+                       const engine::DraftResources& draft_resources,
                        const std::vector<std::string>& decoders) {
   const bool drafts = std::any_of(decoders.begin(), decoders.end(), [](const std::string& name) {
     return engine::decoder_named(name).needs_draft;
   });
   ProgressLine line("loading " + request.model + (drafts ? " and its draft model" : ""));
-  const engine::RunModels models = store.get_for(request, helpers, decoders, shown_on(line));
+  const engine::RunModels models =
+      store.get_for(request, draft_resources, decoders, shown_on(line));
   line.finish();
   print_notices(models);
   return models;
@@ -124,7 +125,7 @@ std::vector<engine::RunModels> load_lanes(engine::ModelStore& store,
   std::unique_ptr<ProgressLine> line;  // of the model under way
   std::set<std::string> told;          // lanes have models in common
   return engine::models_of_lanes(
-      store, model_request(options.model), helpers_of(options.model), requests,
+      store, model_request(options.model), draft_resources_of(options.model), requests,
       [&line](const std::string& model) {
         line = std::make_unique<ProgressLine>("loading " + model);
         return shown_on(*line);
@@ -139,12 +140,12 @@ std::vector<engine::RunModels> load_lanes(engine::ModelStore& store,
 
 engine::RunModels load_scheduled(engine::ModelStore& store,
                                  const engine::ModelRequest& request,
-                                 const engine::Helpers& helpers,
+                                 const engine::DraftResources& draft_resources,
                                  const std::string& decoder,
                                  const engine::OptionValues& options) {
   ProgressLine line("loading " + request.model);
   const engine::RunModels models =
-      engine::models_for(store, request, helpers, decoder, options, shown_on(line));
+      engine::models_for(store, request, draft_resources, decoder, options, shown_on(line));
   line.finish();
   print_notices(models);
   return models;
@@ -159,12 +160,13 @@ void load_ranks(engine::ModelStore& store,
   line.finish();
 }
 
-void check_helpers(const engine::Helpers& helpers, const std::vector<std::string>& decoders) {
-  if (!helpers.draft.empty())
-    check_use("--draft " + helpers.draft, decoders,
+void check_draft_resources(const engine::DraftResources& draft_resources,
+                           const std::vector<std::string>& decoders) {
+  if (!draft_resources.draft.empty())
+    check_use("--draft " + draft_resources.draft, decoders,
               [](const engine::DecoderInfo& info) { return info.needs_draft; });
-  if (!helpers.heads.empty())
-    check_use(fmt::format("--heads {}", fmt::join(helpers.heads, ",")), decoders,
+  if (!draft_resources.heads.empty())
+    check_use(fmt::format("--heads {}", fmt::join(draft_resources.heads, ",")), decoders,
               [](const engine::DecoderInfo& info) { return info.needs_heads; });
 }
 
@@ -386,7 +388,7 @@ void check_usage(const GenerationOptions& options) {
   check_drawing(options);
   check_stop_counts(options);
   check_set(options);
-  check_helpers(helpers_of(options.model), options.decoders);
+  check_draft_resources(draft_resources_of(options.model), options.decoders);
   for (const std::string& decoder : options.decoders) check_decoder(options, decoder);
 }
 

@@ -15,11 +15,11 @@ engine::ModelRequest model_request(const ModelOptions& options);
 /// The model, loaded with a progress line.
 engine::LoadedModel& load(engine::ModelStore& store, const engine::ModelRequest& request);
 /// What a person named to help the model.
-engine::Helpers helpers_of(const ModelOptions& options);
+engine::DraftResources draft_resources_of(const ModelOptions& options);
 /// The same with the draft model and the heads that the decoders need.
 engine::RunModels load(engine::ModelStore& store,
                        const engine::ModelRequest& request,
-                       const engine::Helpers& helpers,
+                       const engine::DraftResources& draft_resources,
                        const std::vector<std::string>& decoders);
 /// The models of compare's lanes, in order; lanes of one model share it.
 /// @param several_texts  as of engine::models_of_lanes()
@@ -33,7 +33,7 @@ const std::string& model_of(const LaneOption& lane, const GenerationOptions& opt
 /// @param options  of the decoder
 engine::RunModels load_scheduled(engine::ModelStore& store,
                                  const engine::ModelRequest& request,
-                                 const engine::Helpers& helpers,
+                                 const engine::DraftResources& draft_resources,
                                  const std::string& decoder,
                                  const engine::OptionValues& options);
 /// Adds the ranks that a decoder's options ask for, with a progress line.
@@ -63,7 +63,8 @@ engine::RunRequest request_for(const GenerationOptions& options,
                                const engine::LoadedModel& loaded);
 /// Refuses a draft model or heads that none of the decoders would use.
 /// @throws Error(Usage)
-void check_helpers(const engine::Helpers& helpers, const std::vector<std::string>& decoders);
+void check_draft_resources(const engine::DraftResources& draft_resources,
+                           const std::vector<std::string>& decoders);
 /// Checks decoders, options and sampling before anything is loaded.
 /// @throws Error(Usage)
 void check_usage(const GenerationOptions& options);

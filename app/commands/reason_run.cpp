@@ -15,7 +15,7 @@ namespace app {
 engine::OptionValues checked_reason_options(const ReasonOptions& options) {
   engine::OptionValues set = options_for(options.decoder, {options.decoder}, options.set);
   check_options(options.decoder, set);
-  check_helpers(helpers_of(options.model), {options.decoder});
+  check_draft_resources(draft_resources_of(options.model), {options.decoder});
   check_outputs(options.record, options.trace);
   return set;
 }
@@ -25,8 +25,11 @@ ReasonRun::ReasonRun(const ReasonOptions& options, const engine::OptionValues& s
       options_(engine::complete_options(engine::decoder_named(options.decoder), set)),
       batch_(options.batch),
       store_(assets_dir(), options.model.n_threads),
-      models_(load_scheduled(
-          store_, model_request(options.model), helpers_of(options.model), options.decoder, set)),
+      models_(load_scheduled(store_,
+                             model_request(options.model),
+                             draft_resources_of(options.model),
+                             options.decoder,
+                             set)),
       outputs_(options.record, options.trace) {
   outputs_.tell(models_);
   scheduler_ = engine::make_scheduler(models_, options.decoder, set, options.batch);

@@ -57,7 +57,7 @@ engine::TotSettings settings_of(const TotOptions& options) {
   return settings;
 }
 
-/// Whether the tree is one of plain decoding's law: thoughts and evaluations both.
+/// Whether the tree is one of plain decoding's distribution: thoughts and evaluations both.
 bool is_lossless(const engine::TotSettings& settings) {
   const engine::DecoderInfo& decoder = engine::decoder_named(settings.decoder);
   const engine::OptionValues options = engine::complete_options(decoder, settings.options);

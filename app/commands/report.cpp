@@ -42,7 +42,7 @@ json token_info(const engine::RunResult& result, const engine::Model& model) {
         {{"id", result.tokens[i]},
          {"text", text[i]},
          {"logp", std::isfinite(facts.logp) ? json(facts.logp) : json(nullptr)},
-         {"drafted_by", engine::drafted_by(result.request.decoder, facts.standing, facts.origin)}});
+         {"drafted_by", engine::drafted_by(result.request.decoder, facts.status, facts.origin)}});
   }
   return list;
 }

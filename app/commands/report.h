@@ -14,7 +14,7 @@ namespace app {
 nlohmann::json to_json(const engine::RunResult& result, const engine::RunModels& models);
 /// {"decoder", "model", "scale", "device", "dtype"}, and "draft" and "heads" where it needs them.
 nlohmann::json models_json(const engine::RunModels& models, const std::string& decoder);
-/// Whether what this request writes has the law of plain decoding.
+/// Whether what this request writes has the distribution of plain decoding.
 bool is_lossless(const engine::RunRequest& request);
 /// What a report says of a run that has not: ", NOT lossless with these options".
 extern const char* const kNotLossless;

@@ -242,6 +242,11 @@ ui::Catalog catalog_of(const WindowCommandOptions& options) {
 }
 
 /// Refuses a panel that no screen has, with the nearest there is or all of them.
+/// The id of a panel that --panel names, by its present or its former id.
+std::string panel_id(const std::string& name) {
+  return name == "laws" ? "distributions" : name;
+}
+
 void check_panel(const std::string& asked) {
   std::vector<std::string> known;
   for (const ui::Panel& panel : ui::panels()) known.emplace_back(panel.id);
@@ -279,7 +284,7 @@ void check_arguments(const WindowCommandOptions& options) {
                                "alone");
     check_picture_output(options.screenshot);
   }
-  check_panel(options.panel);
+  check_panel(panel_id(options.panel));
   if (!options.open.empty()) ui::check_opens(options.open);
   if (options.model.model != ModelOptions{}.model)
     engine::find_model(options.model.model, assets_dir());
@@ -323,7 +328,7 @@ int window(const WindowCommandOptions& options) {
   window_options.draft = options.model.draft;
   window_options.heads = options.model.heads;
   window_options.screenshot = options.screenshot;
-  window_options.panel = options.panel;
+  window_options.panel = panel_id(options.panel);
   window_options.step = options.step;
   window_options.race_first =
       options.start || (!options.screenshot.empty() && options.open.empty());

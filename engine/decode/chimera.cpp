@@ -4,7 +4,7 @@
 #include <numeric>
 
 #include "engine/decode/options.h"
-#include "engine/decode/step/prompt_blocks.h"
+#include "engine/decode/step/prefill_blocks.h"
 #include "engine/event/clock.h"
 
 namespace engine {
@@ -58,7 +58,7 @@ void ChimeraDecoder::begin(const Sequence& prefix) {
   const int n_known = static_cast<int>(known.size()), block = target_.prompt_block();
   for (std::size_t begin = 0, end = 0; begin < known.size(); begin = end) {
     TokenTree rows;
-    const auto piece = next_piece(static_cast<int>(begin), n_known, kPromptRows, block);
+    const auto piece = next_prefill_chunk(static_cast<int>(begin), n_known, kPromptRows, block);
     end = begin + static_cast<std::size_t>(piece.n_rows);
     for (std::size_t i = begin; i < end; i++) rows.add(known[i], rows.n_rows() - 1, RowTag{});
     BatchItem item{.cache = cache.get(), .tree = &rows, .prefix = known.first(begin)};

@@ -64,10 +64,11 @@ class Decoder {
   /// [n_rows] of the tree just proposed: the probability each row was drawn with, 1 for row 0;
   /// empty where proposals have none. For display.
   virtual std::vector<float> proposal_probabilities() const { return {}; }
-  /// Of the tree just proposed, what the target is to judge by laws that stay on its device
+  /// Of the tree just proposed, what the target is to judge by distributions that stay on its device
   /// (LanguageModel::laws_device()); verify() then needs no logits, whatever wants() says. Null:
   /// nothing. Stays until the next proposal.
-  virtual const Questions* questions(const Sequence& /*prefix*/, const TokenTree& /*tree*/) {
+  virtual const VerifyRequest* verify_request(const Sequence& /*prefix*/,
+                                              const TokenTree& /*tree*/) {
     return nullptr;
   }
   /// Forwards of a draft model that the proposal took, timed on the engine's clock.

@@ -158,7 +158,7 @@ Decision FastCotDecoder::verify(const Sequence& /*prefix*/,
   for (std::size_t i = 0; i <= window_.size(); i++) picks_.push_back(out.picked[i].id);
   Decision decision;
   if (skip_) {
-    decision = walk(tree, out);
+    decision = verify_exact_match(tree, out);
   } else {
     decision.path = {0};
     decision.emitted = {picks_[0]};

@@ -58,13 +58,13 @@ TokenTree JacobiDecoder::propose(const Sequence& /*prefix*/) {
 
 // One iteration: refine every position at once, keep what can no longer change. refined_[i] was
 // computed from cur_[0..i]. If all of those came back unchanged they are AR's, so the agreeing run
-// and the one position after it are final: exactly what walk() follows on a chain.
+// and the one position after it are final: exactly what verify_exact_match() follows on a chain.
 Decision JacobiDecoder::verify(const Sequence& /*prefix*/,
                                const TokenTree& tree,
                                const StepOutput& out) {
   refined_.clear();
   for (const kernels::Picked& picked : out.picked) refined_.push_back(picked.id);
-  Decision decision = walk(tree, out);
+  Decision decision = verify_exact_match(tree, out);
   n_kept_ = static_cast<int>(decision.path.size());
   return decision;
 }

@@ -45,8 +45,8 @@ class PromptLookupDecoder : public Decoder {
   explicit PromptLookupDecoder(const DecoderContext& context);
   Wants wants() const override { return verifier_.wants(); }
   TokenTree propose(const Sequence& prefix) override;
-  const Questions* questions(const Sequence& prefix, const TokenTree& tree) override {
-    return verifier_.questions(prefix, tree);
+  const VerifyRequest* verify_request(const Sequence& prefix, const TokenTree& tree) override {
+    return verifier_.verify_request(prefix, tree);
   }
   Decision verify(const Sequence& prefix, const TokenTree& tree, const StepOutput& out) override;
   void committed(const Sequence& prefix, const Decision& cut) override;

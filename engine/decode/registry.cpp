@@ -221,7 +221,7 @@ void add_draft_options(DecoderInfo& info) {
       float_info("stop_below", 0, 0, 1,
                  "Drafts no further where the draft gives its own token less than this "
                  "probability: saves rows that would be refused, and changes no token, or under "
-                 "rejection sampling not their law."),
+                 "rejection sampling not their distribution."),
       float_info("draft_temperature", -1, -1, 100,
                  "Temperature of the draft; below 0: the target's. 0 proposes its likeliest "
                  "tokens."),
@@ -272,18 +272,20 @@ DecoderInfo mcsd_info() {
           "Candidates below each node, level by level: 2,2,1 is 2 + 4 + 4 tokens, three "
           "deep. Width pays where the draft is unsure, depth where it is often right. 'auto' "
           "measures what trees cost and bring here, and keeps the best."),
-      choice_info("rule", {"without", "with", "naive", "kseq"},
-                  "How candidates are drawn and judged under rejection sampling: drawn 'without' "
-                  "replacement (MCSD) or 'with' it (SpecInfer), 'naive': the model draws and looks "
-                  "whether a candidate is the same, or 'kseq' (SpecTr). The output's law is the "
-                  "same."),
+      choice_info(
+          "rule", {"without", "with", "naive", "kseq"},
+          "How candidates are drawn and judged under rejection sampling: drawn 'without' "
+          "replacement (MCSD) or 'with' it (SpecInfer), 'naive': the model draws and looks "
+          "whether a candidate is the same, or 'kseq' (SpecTr). The output's distribution is the "
+          "same."),
   };
   info.options.front().choices = {kAuto};
   add_draft_options(info);
   info.options.push_back(bool_info(
       "as_released", false,
       "As the published program does at draft temperature 0: takes a softmax for the candidates' "
-      "law, though they are certain. NOT lossless under rejection sampling; to be looked at."));
+      "distribution, though they are certain. NOT lossless under rejection sampling; to be looked "
+      "at."));
   return info;
 }
 
@@ -341,7 +343,7 @@ void add_heads_options(DecoderInfo& info) {
           "stop_below", 0, 0, 1,
           "Leaves out guesses whose path the heads give less than this probability, and asks "
           "no head below them: saves rows that would be refused, and changes no token, or "
-          "under rejection sampling not their law."),
+          "under rejection sampling not their distribution."),
       choice_info("verify", {"greedy", "typical", "sample"},
                   "Which guesses stay: those equal to the model's own choice ('greedy'), those it "
                   "finds likely enough ('typical', NOT lossless with a temperature), or those "
@@ -606,7 +608,7 @@ OptionValues complete_options(const DecoderInfo& info, const OptionValues& given
 }
 
 bool is_lossless(const DecoderInfo& info, const OptionValues& options, const Sampling& sampling) {
-  return info.lossless && keeps_law(options, rejects(sampling), sampling.temperature);
+  return info.lossless && keeps_distribution(options, rejects(sampling), sampling.temperature);
 }
 
 std::optional<std::string> refusal(const DecoderInfo& info,

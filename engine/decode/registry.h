@@ -37,7 +37,7 @@ const DecoderInfo& decoder_named(const std::string& name);
 /// @throws Error(Usage)  naming option, value and what is allowed, with a suggestion for a misspelt
 /// name
 OptionValues complete_options(const DecoderInfo& info, const OptionValues& given);
-/// Whether what it writes has the law of plain decoding with these options and this sampling.
+/// Whether what it writes has the distribution of plain decoding with these options and this sampling.
 /// @param options  complete
 bool is_lossless(const DecoderInfo& info, const OptionValues& options, const Sampling& sampling);
 /// Why this decoder cannot run with these settings whatever the model, or nullopt. Refusals are by

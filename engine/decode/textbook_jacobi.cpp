@@ -78,7 +78,7 @@ Decision TextbookJacobiDecoder::verify(const Sequence& /*prefix*/,
                                        const TokenTree& tree,
                                        const StepOutput& out) {
   refined_ = picks_of(out);
-  if (refined_ == point_) return walk(tree, out);
+  if (refined_ == point_) return verify_exact_match(tree, out);
   ensure(counts_.iteration() < static_cast<int>(point_.size()),
          "a Jacobi block converges within one iteration more than it has positions");
   return {};

@@ -4,9 +4,9 @@
 
 namespace engine {
 
-std::string drafted_by(std::string_view decoder, Standing standing, const RowTag& origin) {
-  if (standing == Standing::Bonus) return "bonus";
-  if (standing != Standing::Accepted) return "none";
+std::string drafted_by(std::string_view decoder, TokenStatus status, const RowTag& origin) {
+  if (status == TokenStatus::Bonus) return "bonus";
+  if (status != TokenStatus::Accepted) return "none";
   switch (origin.kind) {
     case RowTag::Kind::Draft:
       return has_draft_heads(decoder) ? "head " + std::to_string(origin.a) : "draft";

@@ -17,6 +17,6 @@ namespace engine {
 ///   "pool"    the n-gram pool
 ///   "prompt"  prompt lookup
 ///   "guess"   a block or window that is refined step by step (jacobi, fastcot)
-std::string drafted_by(std::string_view decoder, Standing standing, const RowTag& origin);
+std::string drafted_by(std::string_view decoder, TokenStatus status, const RowTag& origin);
 
 }  // namespace engine

@@ -117,16 +117,18 @@ enum class RowFate : std::uint8_t {
   Window,    ///< not a proposal: a cell that only feeds later guesses
 };
 
-/// What rejection sampling weighed behind one row: a few tokens of both laws.
-struct Weighed {
+/// What rejection sampling weighed behind one row: a few tokens of both distributions.
+struct RejectionDetail {
   int row = 0;  // those judged are its children
   std::vector<TokenId>
       token;                // at most kMaxWeighed: the children's, the one emitted, the likeliest
-  std::vector<float> p, q;  // [token] the target's law and the draft's; q empty: proposed without
-  std::vector<float> left;  // [token] the law the emitted token was drawn from after every refusal;
-                            // empty: a child was kept
+  std::vector<float> p,
+      q;  // [token] the target's distribution and the draft's; q empty: proposed without
+  std::vector<float>
+      left;  // [token] the distribution the emitted token was drawn from after every refusal;
+             // empty: a child was kept
 };
-inline constexpr std::size_t kMaxWeighed = 8;
+inline constexpr std::size_t kMaxRejectionTokens = 8;
 
 struct Verified {
   Nanoseconds t = 0;
@@ -145,13 +147,13 @@ struct Verified {
   /// [n_rows] the target's probability of the row's own token behind its parent, -1 where it was
   /// not told; empty: of none.
   std::vector<float> p;
-  std::vector<Weighed> weighed;  // of rejection sampling, from the first row down
+  std::vector<RejectionDetail> rejection_details;  // of rejection sampling, from the first row down
   /// [n_rows] how much a probe behind the window attends to each of its rows, over the window's
   /// mean (FastCoT's stop=probe); -1 for other rows; empty: no probe was there.
   std::vector<float> probe;
 };
 
-enum class Standing : std::uint8_t { Accepted, Bonus, Plain, Approximate };
+enum class TokenStatus : std::uint8_t { Accepted, Bonus, Plain, Approximate };
 
 struct Committed {
   Nanoseconds t = 0;
@@ -159,7 +161,7 @@ struct Committed {
   StepId step = 0;
   int first_pos = 0;  // from the sequence's start
   std::vector<TokenId> tokens;
-  std::vector<Standing> standing;  // [tokens]
+  std::vector<TokenStatus> status;  // [tokens]
   std::vector<RowTag> origin;      // [tokens] the row that had proposed it; Current where none had
 };
 

@@ -58,7 +58,7 @@ void fields(auto& visit, Is<BlockRefined> auto& e) {
   visit(e.first_pos), visit(e.tokens), visit(e.n_final), visit(e.converged);
 }
 
-void fields(auto& visit, Is<Weighed> auto& e) {
+void fields(auto& visit, Is<RejectionDetail> auto& e) {
   visit(e.row), visit(e.token), visit(e.p), visit(e.q), visit(e.left);
 }
 
@@ -66,13 +66,13 @@ void fields(auto& visit, Is<Verified> auto& e) {
   visit(e.t), visit(e.run), visit(e.step), visit(e.fate), visit(e.picked), visit(e.logp);
   visit(e.margin), visit(e.n_proposed), visit(e.n_accepted), visit(e.n_rejected);
   visit(e.n_unused), visit(e.uniform), visit(e.keep), visit(e.last_uniform);
-  visit(e.p), visit(e.weighed);
+  visit(e.p), visit(e.rejection_details);
   visit(e.probe);
 }
 
 void fields(auto& visit, Is<Committed> auto& e) {
   visit(e.t), visit(e.run), visit(e.step), visit(e.first_pos), visit(e.tokens);
-  visit(e.standing), visit(e.origin);
+  visit(e.status), visit(e.origin);
 }
 
 void fields(auto& visit, Is<PoolNgram> auto& e) {
@@ -129,7 +129,7 @@ void fields(auto& visit, Is<RunFinished> auto& e) {
 /// Parts of events that have fields of their own.
 template <typename T>
 concept Part =
-    std::same_as<T, PoolNgram> || std::same_as<T, DraftForward> || std::same_as<T, Weighed>;
+    std::same_as<T, PoolNgram> || std::same_as<T, DraftForward> || std::same_as<T, RejectionDetail>;
 
 void fields(auto& visit, Is<RunFailed> auto& e) {
   visit(e.t), visit(e.run), visit(e.code), visit(e.message);

@@ -18,9 +18,9 @@ std::size_t bytes_of(const std::vector<PoolNgram>& ngrams) {
   return n;
 }
 
-std::size_t bytes_of(const std::vector<Weighed>& all) {
-  std::size_t n = all.size() * sizeof(Weighed);
-  for (const Weighed& w : all)
+std::size_t bytes_of(const std::vector<RejectionDetail>& all) {
+  std::size_t n = all.size() * sizeof(RejectionDetail);
+  for (const RejectionDetail& w : all)
     n += w.token.size() * sizeof(TokenId) + bytes_of(w.p) + bytes_of(w.q) + bytes_of(w.left);
   return n;
 }

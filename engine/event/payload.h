@@ -1,6 +1,6 @@
 // Which parts of events are payload: what a panel shows beside the structure, may be large, and may
 // be dropped if memory for it is spent. Everything else is structure and always kept.
-//   probabilities  q of drafts; log probabilities, margins, draws, laws and a probe's scores of a
+//   probabilities  q of drafts; log probabilities, margins, draws, distributions and a probe's scores of a
 //                  verification
 //   trajectory     the states of a block (BlockRefined)
 //   pool           n-grams added, evicted, tried (PoolChanged); its sizes are structure

@@ -14,7 +14,7 @@ void payload_fields(auto& visit, Is<Drafted> auto& e) {
 
 void payload_fields(auto& visit, Is<Verified> auto& e) {
   visit(e.logp), visit(e.margin), visit(e.uniform), visit(e.keep);
-  visit(e.p), visit(e.weighed), visit(e.probe);
+  visit(e.p), visit(e.rejection_details), visit(e.probe);
 }
 
 void payload_fields(auto& visit, Is<PoolChanged> auto& e) {

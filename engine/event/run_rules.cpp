@@ -27,9 +27,9 @@ bool rejects(std::string_view sampling, float temperature) {
   return sampling == kRejection && !is_greedy(temperature);
 }
 
-bool keeps_law(const std::map<std::string, std::string>& options,
-               bool by_rejection,
-               float temperature) {
+bool keeps_distribution(const std::map<std::string, std::string>& options,
+                        bool by_rejection,
+                        float temperature) {
   if (has(options, "verify", "typical") && !is_greedy(temperature)) return false;
   if (!by_rejection || !has(options, "as_released", "true")) return true;
   // A softmax over one candidate is one at it, and a target that draws for itself asks no q.

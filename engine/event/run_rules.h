@@ -20,18 +20,18 @@ constexpr bool is_greedy(float temperature) {
 /// Whether proposals are judged by drawn numbers, by the papers' rule, and not by comparing tokens.
 bool rejects(std::string_view sampling, float temperature);
 
-/// Whether a decoder that is lossless stays so with these options. `as_released` changes the law by
+/// Whether a decoder that is lossless stays so with these options. `as_released` changes the distribution by
 /// which candidates are judged: under rejection sampling drafts that are certain (drawn at
-/// temperature 0) are then judged by a law they were not drawn from; not where each node has one
+/// temperature 0) are then judged by a distribution they were not drawn from; not where each node has one
 /// candidate, nor by rule "naive", which judges by none. Typical acceptance (`verify`)
-/// keeps what is likely enough, by whatever law it was drawn; at temperature 0 nothing but the
+/// keeps what is likely enough, by whatever distribution it was drawn; at temperature 0 nothing but the
 /// likeliest token is.
 /// @param options       of the decoder, complete
 /// @param by_rejection  what rejects() says of the run
 /// @param temperature   the target's, which is the draft's too where it has none of its own
-bool keeps_law(const std::map<std::string, std::string>& options,
-               bool by_rejection,
-               float temperature);
+bool keeps_distribution(const std::map<std::string, std::string>& options,
+                        bool by_rejection,
+                        float temperature);
 
 /// Whether several texts of this decoder take turns at two models (SEED's rounds); one alone has
 /// nobody to take turns with.

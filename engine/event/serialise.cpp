@@ -28,7 +28,7 @@ constexpr int kLastOf = 0;
 template <>
 constexpr int kLastOf<RowFate> = static_cast<int>(RowFate::Window);
 template <>
-constexpr int kLastOf<Standing> = static_cast<int>(Standing::Approximate);
+constexpr int kLastOf<TokenStatus> = static_cast<int>(TokenStatus::Approximate);
 template <>
 constexpr int kLastOf<RowTag::Kind> = static_cast<int>(RowTag::Kind::Probe);
 template <>

@@ -7,10 +7,10 @@
 #include <span>
 #include <vector>
 
-#include "engine/model/laws.h"
-#include "engine/model/ranked.h"
 #include "engine/base/token_tree.h"
 #include "engine/base/types.h"
+#include "engine/model/ranked.h"
+#include "engine/model/verify_request.h"
 #include "kernels/ops.h"
 #include "kernels/philox.h"
 
@@ -87,9 +87,9 @@ struct BatchItem {
   /// [n_rows] or empty: rows marked 1 take the largest logit whatever the temperature.
   std::span<const std::uint8_t> greedy_rows;
   int attention_of = -1;  // a row of the tree, or -1
-  /// What the model's device judges by its laws, of a model with laws_device(); null: nothing.
+  /// What the model's device judges by its distributions, of a model with laws_device(); null: nothing.
   /// Filters and penalty are the item's.
-  const Questions* questions = nullptr;
+  const VerifyRequest* verify_request = nullptr;
   /// What it draws, if that is wanted; null: nothing.
   const DrawRequest* draw = nullptr;
   /// Of an item without picks that is alone in its forward: a row whose state after the final norm
@@ -101,7 +101,7 @@ struct BatchItem {
 struct StepOutput {
   std::vector<kernels::Picked> picked;  // [n_rows]; row r: the token that follows it
   /// [n_rows] if wanted: the likeliest tokens by the item's penalty, temperature and filters; by
-  /// the plain law of temperature 1 where that is greedy. Rows of `picked` then hold no choice.
+  /// the plain distribution of temperature 1 where that is greedy. Rows of `picked` then hold no choice.
   std::vector<RankedTokens> ranked;
   std::vector<float> logits;  // [n_rows, vocab_size] if wanted
   std::vector<float> hidden;  // [n_rows, dim] if wanted; [dim] of the item's row hidden_of
@@ -109,11 +109,11 @@ struct StepOutput {
   /// quarter of the layers, 0 for rows it does not see. The rest of each head's 1 goes to the
   /// prefix. Empty: not asked for, or this model does not tell.
   std::vector<float> attention;
-  /// [n_rows] if wanted: the probability of the row's own token under the law its parent's pick was
+  /// [n_rows] if wanted: the probability of the row's own token under the distribution its parent's pick was
   /// made by (T as asked; T = 1 if greedy). -1 where that is not told: behind the prefix, and where
-  /// filters or a penalty shape the law. Empty: not asked for, or this model does not tell.
+  /// filters or a penalty shape the distribution. Empty: not asked for, or this model does not tell.
   std::vector<float> row_p;
-  Verdicts verdicts;      // on the item's questions
+  VerifyResult verify_result;  // on the item's questions
   DrawnCandidates drawn;  // as the item asked. Rows of `picked` then hold no choice
   int vocab_size = 0;
 
@@ -129,7 +129,7 @@ class LanguageModel {
   virtual int vocab_size() const = 0;
   virtual int max_seq_len() const = 0;
   /// Rows of a block of a prompt, where these have bits of their own; 0: they have a step's. Which
-  /// positions then come in blocks engine/decode/step/prompt_blocks.h says.
+  /// positions then come in blocks engine/decode/step/prefill_blocks.h says.
   virtual int prompt_block() { return 0; }
   /// Caches that were filled for prompts of the same key hold the same keys for the same tokens
   /// (RopeConfig::rotation_key).
@@ -139,9 +139,9 @@ class LanguageModel {
     return 0;
   }
   virtual std::unique_ptr<SequenceCache> make_cache() = 0;
-  /// Where its laws stay when forwards judge by them and draw from them; null: forwards do neither,
-  /// and who needs laws makes them of logits (engine/decode/verify/sampling.h).
-  virtual kernels::Device* laws_device() { return nullptr; }
+  /// Where its distributions stay when forwards judge by them and draw from them; null: forwards do neither,
+  /// and who needs distributions makes them of logits (engine/decode/verify/sampling.h).
+  virtual kernels::Device* distributions_device() { return nullptr; }
   /// One forward over the rows of all items. A row sees its sequence's committed prefix, its
   /// ancestors and itself; its position is its parent's plus one. The choice for a row is made at
   /// the position after it, over the penalty history prefix + chain.

@@ -12,7 +12,7 @@ namespace engine {
 /// The likeliest first, each with its probability; of equal logits the lowest id first.
 struct RankedTokens {
   std::vector<TokenId> token;
-  std::vector<double> p;  // sums to 1 over the whole law, of which these are a part
+  std::vector<double> p;  // sums to 1 over the whole distribution, of which these are a part
 };
 
 /// What a device said of one row (kernels::Ops::rank).

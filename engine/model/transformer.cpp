@@ -5,8 +5,8 @@
 
 #include <fmt/format.h>
 
+#include "engine/model/device_sampling.h"
 #include "engine/model/kv_cache.h"
-#include "engine/model/laws_asked.h"
 #include "engine/model/model.h"
 #include "engine/model/rope.h"
 #include "engine/model/rows_plan.h"
@@ -15,8 +15,8 @@
 namespace engine {
 namespace {
 
-bool asks_laws(std::span<const BatchItem> items) {
-  return std::ranges::any_of(items, [](const BatchItem& item) { return item.questions; });
+bool asks_distributions(std::span<const BatchItem> items) {
+  return std::ranges::any_of(items, [](const BatchItem& item) { return item.verify_request; });
 }
 
 // Buffers of one forward, [rows, width]; they grow to the largest forward seen and stay.
@@ -52,7 +52,7 @@ class Transformer final : public Model {
   std::unique_ptr<SequenceCache> make_cache() override {
     return std::make_unique<PagedCache>(store_);
   }
-  kernels::Device* laws_device() override { return ops_.judge ? &device_ : nullptr; }
+  kernels::Device* distributions_device() override { return ops_.verify ? &device_ : nullptr; }
   std::vector<StepOutput> forward(std::span<const BatchItem> items, Wants wants) override;
   void finish() override;
 
@@ -137,7 +137,7 @@ class Transformer final : public Model {
   std::vector<std::int64_t> told_at_;  // their logits
   std::vector<float> told_logits_;
   std::vector<void*> row_to_;  // where each row that is downloaded goes
-  LawsAsked laws_;
+  DeviceSampling distributions_;
   struct Tap {
     int row;             // of the batch
     std::int64_t begin;  // in the device's memory, in floats
@@ -379,7 +379,7 @@ void Transformer::ask(std::span<const BatchItem> items,
   const int n_rows = plan_.n_picked();
   const DeviceLogits there{device_, a_.logits.f32(), c_.vocab_size, n_valid_, pick_rows_.data()};
   if (wants.draws) {
-    laws_.draw(there, items, plan_);
+    distributions_.draw(there, items, plan_);
   } else if (wants.n_ranked > 0) {
     rankings_.resize(pick_rows_.size());
     ranked_.resize(pick_rows_.size() * static_cast<std::size_t>(wants.n_ranked));
@@ -390,7 +390,7 @@ void Transformer::ask(std::span<const BatchItem> items,
     ops_.pick(device_, a_.logits.f32(), c_.vocab_size, n_rows, c_.vocab_size, n_valid_,
               pick_rows_.data(), picked_.data());
   }
-  if (asks_laws(items)) laws_.judge(there, items, plan_);
+  if (asks_distributions(items)) distributions_.verify(there, items, plan_);
   if (wants.row_p) ask_row_p(items, outputs);
   if (wants.logits) download_logits(items, outputs);
 }
@@ -399,7 +399,8 @@ void Transformer::ask(std::span<const BatchItem> items,
 void Transformer::tell_draws(std::span<const BatchItem> items, std::vector<StepOutput>& outputs) {
   for (std::size_t i = 0; i < items.size(); i++)
     if (items[i].pick_rows) outputs[i].picked.resize(items[i].tree->token.size());
-  laws_.tell_drawn(items, outputs, [this](int row, int bad) { refuse_logits(row, bad); });
+  distributions_.deliver_drawn(items, outputs,
+                               [this](int row, int bad) { refuse_logits(row, bad); });
 }
 
 void Transformer::tell_picks(std::span<const BatchItem> items, std::vector<StepOutput>& outputs) {
@@ -575,7 +576,7 @@ std::vector<StepOutput> Transformer::forward(std::span<const BatchItem> items, W
     tell_ranks(items, wants.n_ranked, outputs);
   else if (n_picked > 0)
     tell_picks(items, outputs);
-  if (asks_laws(items)) laws_.tell_judged(items, outputs);
+  if (asks_distributions(items)) distributions_.deliver_verified(items, outputs);
   if (n_picked > 0 && wants.row_p) tell_row_p();
   for (std::size_t i = 0; i < items.size(); i++) {
     const int begin = plan_.row_begin(i);

@@ -40,7 +40,7 @@ class Asking {
         model_(model),
         tokenizer_(*model.tokenizer()),
         trigger_(tokenizer_.encode(kTrigger, TextReading{.add_special = false, .continues = true})),
-        questions_(questions),
+        verify_request_(questions),
         settings_(settings),
         watch_(watch) {
     report_.n_shots = settings.n_shots >= 0
@@ -54,12 +54,12 @@ class Asking {
     std::vector<Completion> rationales = think();
     report_.items.resize(rationales.size());
     answered_.assign(rationales.size(), false);
-    report_.complete = rationales.size() == questions_.size();
+    report_.complete = rationales.size() == verify_request_.size();
     conclude(rationales);
     std::vector<CotItem> answered;
     for (std::size_t i = 0; i < report_.items.size(); i++)
       if (answered_[i]) answered.push_back(std::move(report_.items[i]));
-    report_.complete &= answered.size() == questions_.size();
+    report_.complete &= answered.size() == verify_request_.size();
     report_.items = std::move(answered);
     return std::move(report_);
   }
@@ -68,7 +68,7 @@ class Asking {
   SchedulerWatch watch_from(RunId first_run, int n_before) const {
     SchedulerWatch watch = watch_;
     watch.first_run = first_run;
-    const int n_all = 2 * static_cast<int>(questions_.size());
+    const int n_all = 2 * static_cast<int>(verify_request_.size());
     if (watch_.ended)
       watch.ended = [this, n_before, n_all](int done, int) {
         watch_.ended(n_before + done, n_all);
@@ -92,7 +92,7 @@ class Asking {
 
   std::vector<Completion> think() {
     std::vector<CompletionRequest> requests;
-    for (const Question& question : questions_) {
+    for (const Question& question : verify_request_) {
       CompletionRequest request;
       RunRequest& run = request.run;
       run.prompt_id = question.record.id;
@@ -146,11 +146,11 @@ class Asking {
     std::vector<std::size_t> items;
     prompts.reserve(rationales.size());
     for (std::size_t i = 0; i < rationales.size(); i++) {
-      CotItem& item = report_.items[i] = item_of(rationales[i].result, questions_[i]);
+      CotItem& item = report_.items[i] = item_of(rationales[i].result, verify_request_[i]);
       const bool stopped = item.stop_reason == "stopped";
       if (stopped) report_.complete = false;
       if (has_trigger(item) && (item.stop_reason == "eos" || item.stop_reason == "text")) {
-        item.correct = answers_rightly(questions_[i].record, item.answer);
+        item.correct = answers_rightly(verify_request_[i].record, item.answer);
         answered_[i] = true;
       } else if (!stopped) {
         prompts.push_back(asking(rationales[i], item));
@@ -213,9 +213,10 @@ class Asking {
       request.from = &prompts[i];
       requests.push_back(std::move(request));
     }
-    const int n_settled = static_cast<int>(2 * questions_.size() - requests.size());
+    const int n_settled = static_cast<int>(2 * verify_request_.size() - requests.size());
     const auto answers = scheduler_.run(
-        requests, watch_from(watch_.first_run + static_cast<RunId>(questions_.size()), n_settled));
+        requests,
+        watch_from(watch_.first_run + static_cast<RunId>(verify_request_.size()), n_settled));
     report_.complete &= answers.size() == requests.size();
     for (std::size_t i = 0; i < answers.size(); i++) {
       CotItem& item = report_.items[items[i]];
@@ -225,7 +226,7 @@ class Asking {
       item.n_steps += result.n_steps;
       item.n_tokens += static_cast<int>(result.tokens.size());
       item.seconds += (result.prefill_ms + result.decode_ms) * 1e-3;
-      item.correct = answers_rightly(questions_[items[i]].record, item.answer);
+      item.correct = answers_rightly(verify_request_[items[i]].record, item.answer);
       answered_[items[i]] = result.stop_reason != "stopped";
     }
   }
@@ -234,7 +235,7 @@ class Asking {
   const Model& model_;
   const Tokenizer& tokenizer_;
   const std::vector<TokenId> trigger_;
-  std::span<const Question> questions_;
+  std::span<const Question> verify_request_;
   const CotSettings& settings_;
   const SchedulerWatch& watch_;
   std::string shots_;

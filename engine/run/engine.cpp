@@ -284,7 +284,7 @@ void Engine::reason(const StartReasoning& command) {
   steps_asked_ = 0;
   events_.push(Held{now_ns(), held_});
   const auto scheduler = make_scheduler(models, decoder, options, command.batch);
-  HeardRuns heard(events_);
+  RunTracker tracker(events_);
   bool stopped = false, ended = false;
   const auto tell = [&](std::int64_t done, std::int64_t total, const std::string& words) {
     ended = done >= total;
@@ -292,26 +292,27 @@ void Engine::reason(const StartReasoning& command) {
   };
   tell(0, 1, "reading the questions");
   try {
-    reasoner_(command,
-              {.target = *models.target.model,
-               .scheduler = *scheduler,
-               .watch = {.events = &heard,
-                         .first_run = n_runs_ + 1,
-                         .stop = [&] { return stopped = stopped || reasoning_stop_asked(heard); }},
-               .first_search = n_searches_ + 1,
-               .tell = tell});
+    reasoner_(
+        command,
+        {.target = *models.target.model,
+         .scheduler = *scheduler,
+         .watch = {.events = &tracker,
+                   .first_run = n_runs_ + 1,
+                   .stop = [&] { return stopped = stopped || reasoning_stop_asked(tracker); }},
+         .first_search = n_searches_ + 1,
+         .tell = tell});
   } catch (...) {
     const Failure failure = current_failure();
-    if (!failure.is_stop()) fail_reasoning(heard, failure);
+    if (!failure.is_stop()) fail_reasoning(tracker, failure);
   }
-  keep_heard(heard, models.target.request);
+  keep_tracked(tracker, models.target.request);
   if (!ended) tell(1, 1, {});
 }
 
 /// The numbers it used are used up, and its runs can be checked like any other.
-void Engine::keep_heard(const HeardRuns& heard, const ModelRequest& model) {
-  n_searches_ = std::max(n_searches_, heard.last_search());
-  for (const auto& [run, what] : heard.runs()) {
+void Engine::keep_tracked(const RunTracker& tracker, const ModelRequest& model) {
+  n_searches_ = std::max(n_searches_, tracker.last_search());
+  for (const auto& [run, what] : tracker.runs()) {
     n_runs_ = std::max(n_runs_, run);
     RunResult end;
     end.stop_reason = what.stop_reason;
@@ -319,9 +320,9 @@ void Engine::keep_heard(const HeardRuns& heard, const ModelRequest& model) {
   }
 }
 
-void Engine::fail_reasoning(const HeardRuns& heard, const Failure& failure) {
+void Engine::fail_reasoning(const RunTracker& tracker, const Failure& failure) {
   bool told = false;  // by a run whose prompt could not be read it is already
-  for (const auto& [run, what] : heard.runs()) {
+  for (const auto& [run, what] : tracker.runs()) {
     told |= what.failed;
     if (what.over()) continue;
     fail(run, failure);
@@ -330,8 +331,8 @@ void Engine::fail_reasoning(const HeardRuns& heard, const Failure& failure) {
   if (!told) fail(0, failure);
 }
 
-bool Engine::reasoning_stop_asked(HeardRuns& heard) {
-  if (heard.stepped() && steps_asked_ > 0) steps_asked_--;
+bool Engine::reasoning_stop_asked(RunTracker& tracker) {
+  if (tracker.stepped() && steps_asked_ > 0) steps_asked_--;
   bool stop = stop_asked();
   bool is_told = !held_;  // where a command holds it only now, by that
   obey_at_once();

@@ -87,14 +87,14 @@ class Engine {
   LoadProgress load_progress(const std::string& name);
   void describe_once(const LoadedModel& model);
   void describe_once(const RunModels& models);
-  void keep_heard(const HeardRuns& heard, const ModelRequest& model);
-  void fail_reasoning(const HeardRuns& heard, const Failure& failure);
+  void keep_tracked(const RunTracker& tracker, const ModelRequest& model);
+  void fail_reasoning(const RunTracker& tracker, const Failure& failure);
   /// Keeps a command for later. @return  true if it is one to stop: then nothing is kept
   bool put_off(Command command);
   /// Takes what the window asked meanwhile. @return  true if it asked to stop
   bool stop_asked();
   /// The same between two steps of a reasoning: waits there while the engine is held.
-  bool reasoning_stop_asked(HeardRuns& heard);
+  bool reasoning_stop_asked(RunTracker& tracker);
   /// Whether something was put off that ends a reasoning, as it would end a race.
   bool asked_anew() const;
   /// Of what was put off: holding, stepping and recording mean what goes on now.

@@ -10,7 +10,7 @@ namespace engine {
 std::vector<RunModels> models_of_lanes(
     ModelStore& store,
     const ModelRequest& request,
-    const Helpers& helpers,
+    const DraftResources& draft_resources,
     std::span<const LaneRequest> lanes,
     const std::function<LoadProgress(const std::string& name)>& progress,
     const std::function<void(const RunModels&)>& loaded,
@@ -46,21 +46,21 @@ std::vector<RunModels> models_of_lanes(
     store.keep_together(together);
     return found;
   };
-  const auto helpers_of = [&](const std::string& name) {
-    Helpers own = helpers;
+  const auto draft_resources_of = [&](const std::string& name) {
+    DraftResources own = draft_resources;
     if (name != request.model) own.heads.clear();
     return own;
   };
   std::map<std::string, RunModels> models;
   for (const auto& [name, its] : decoders)
-    models.emplace(name,
-                   keep(store.get_for(request_of(name), helpers_of(name), its, progress(name))));
+    models.emplace(
+        name, keep(store.get_for(request_of(name), draft_resources_of(name), its, progress(name))));
   std::vector<RunModels> of_lanes;
   for (const LaneRequest& lane : lanes) {
     const std::string& name = model_of(lane);
     if (in_rounds(lane)) {
-      of_lanes.push_back(keep(models_for(store, request_of(name), helpers_of(name), lane.decoder,
-                                         lane.options, progress(name))));
+      of_lanes.push_back(keep(models_for(store, request_of(name), draft_resources_of(name),
+                                         lane.decoder, lane.options, progress(name))));
       continue;
     }
     of_lanes.push_back(models.at(name));

@@ -25,7 +25,7 @@ namespace engine {
 std::vector<RunModels> models_of_lanes(
     ModelStore& store,
     const ModelRequest& request,
-    const Helpers& helpers,
+    const DraftResources& draft_resources,
     std::span<const LaneRequest> lanes,
     const std::function<LoadProgress(const std::string& name)>& progress,
     const std::function<void(const RunModels&)>& loaded = {},

@@ -7,7 +7,7 @@
 
 namespace engine {
 
-void HeardRuns::push(Event event) {
+void RunTracker::push(Event event) {
   if (const auto* started = std::get_if<RunStarted>(&event)) runs_[started->run].started = *started;
   if (const auto* committed = std::get_if<Committed>(&event)) {
     std::vector<TokenId>& tokens = runs_[committed->run].tokens;
@@ -22,7 +22,7 @@ void HeardRuns::push(Event event) {
   to_.push(std::move(event));
 }
 
-bool HeardRuns::stepped() {
+bool RunTracker::stepped() {
   return std::exchange(stepped_, false);
 }
 

@@ -27,7 +27,7 @@ using Reasoner = std::function<void(const StartReasoning& command, const Reasoni
 
 /// Hears a reasoning's events on their way to the stream: which numbers they have used, which runs
 /// have not ended, and what each was and wrote.
-class HeardRuns final : public EventSink {
+class RunTracker final : public EventSink {
  public:
   struct Run {
     RunStarted started;
@@ -37,7 +37,7 @@ class HeardRuns final : public EventSink {
     bool over() const { return failed || !stop_reason.empty(); }
   };
 
-  explicit HeardRuns(EventSink& to) : to_(to) {}
+  explicit RunTracker(EventSink& to) : to_(to) {}
   void push(Event event) override;
   const std::map<RunId, Run>& runs() const { return runs_; }
   /// 0: none was told of.

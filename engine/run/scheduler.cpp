@@ -161,13 +161,13 @@ std::unique_ptr<Scheduler> make_scheduler(const RunModels& models,
 
 RunModels models_for(ModelStore& store,
                      const ModelRequest& request,
-                     const Helpers& helpers,
+                     const DraftResources& draft_resources,
                      const std::string& decoder,
                      const OptionValues& options,
                      const LoadProgress& progress) {
   const OptionValues complete = complete_options(decoder_named(decoder), options);
   if (!takes_turns(decoder)) {
-    RunModels models = store.get_for(request, helpers, {decoder}, progress);
+    RunModels models = store.get_for(request, draft_resources, {decoder}, progress);
     add_ranks(store, models, decoder, options, progress);
     return models;
   }
@@ -179,7 +179,7 @@ RunModels models_for(ModelStore& store,
     if (target.own_threads <= all) target.own_threads = 0;
     draft_threads = std::max(draft_threads, all);
   }
-  return store.get_with_draft(target, helpers.draft, decoder, progress, draft_threads);
+  return store.get_with_draft(target, draft_resources.draft, decoder, progress, draft_threads);
 }
 
 void add_ranks(ModelStore& store,

@@ -92,7 +92,7 @@ std::unique_ptr<Scheduler> make_scheduler(const RunModels& models,
 /// share its rows among it; a draft model of "seed" has threads of its own.
 RunModels models_for(ModelStore& store,
                      const ModelRequest& request,
-                     const Helpers& helpers,
+                     const DraftResources& draft_resources,
                      const std::string& decoder,
                      const OptionValues& options,
                      const LoadProgress& progress = {});

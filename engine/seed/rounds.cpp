@@ -125,10 +125,10 @@ std::vector<int> Rounds::verify_next(Nanoseconds t) {
   return branches;
 }
 
-void Rounds::verified(std::span<const Judged> judged, Nanoseconds t) {
+void Rounds::verified(std::span<const VerifiedNode> judged, Nanoseconds t) {
   measure(static_cast<int>(judged.size()), t);
   Nanoseconds spent = 0;  // the same for all of them: they were taken together
-  for (const Judged& one : judged) {
+  for (const VerifiedNode& one : judged) {
     spent = move(one.branch, Stage::Verifying, one.over ? Stage::Free : Stage::Ready, t);
     place(one.branch).n_verified += one.n_emitted;
     if (!one.over) line_up(ready_, one.branch, "draft", t);

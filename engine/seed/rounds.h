@@ -29,7 +29,7 @@ struct Admitted {
 };
 
 /// What one verification came to for a branch.
-struct Judged {
+struct VerifiedNode {
   int branch = 0;
   int n_emitted = 0;
   bool over = false;  // its text has ended
@@ -81,7 +81,7 @@ class Rounds {
   /// turn it waits until every branch has its draft, and then verifies them all.
   std::vector<int> verify_next(Nanoseconds t);
   /// All that verify_next gave are judged: they may draft again, or leave.
-  void verified(std::span<const Judged> judged, Nanoseconds t);
+  void verified(std::span<const VerifiedNode> judged, Nanoseconds t);
 
   /// Whether draft and target work at the same time now, or in turn.
   bool at_once() const { return !overlap_ || overlap_->at_once(n_under_way_); }
@@ -159,7 +159,7 @@ class RoundsWork {
   /// The draft proposes a branch's next tree.
   virtual void draft(int branch) = 0;
   /// The target judges what these branches proposed, in one forward.
-  virtual std::vector<Judged> verify(std::span<const int> branches) = 0;
+  virtual std::vector<VerifiedNode> verify(std::span<const int> branches) = 0;
   /// A branch that is over leaves its place.
   virtual void end(int branch) = 0;
 };

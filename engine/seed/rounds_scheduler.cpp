@@ -147,7 +147,7 @@ class JobRounds final : public RoundsWork {
     draft_cache_bytes_ = std::max(draft_cache_bytes_, call_.models.draft->model->cache_bytes());
   }
 
-  std::vector<Judged> verify(std::span<const int> branches) override {
+  std::vector<VerifiedNode> verify(std::span<const int> branches) override {
     std::vector<Lane*> lanes;
     for (const int branch : branches) lanes.push_back(&at(branch).job->lane);
     const Nanoseconds before = target_compute(lanes);
@@ -155,7 +155,7 @@ class JobRounds final : public RoundsWork {
     compute_ += target_compute(lanes) - before;
     call_.totals.n_forwards++;
     count_caches();
-    std::vector<Judged> judged;
+    std::vector<VerifiedNode> judged;
     for (const int branch : branches) {
       CompletionJob& job = *at(branch).job;
       const int n = job.read();

@@ -62,9 +62,9 @@ class Simulation {
       slices_.push_back(one);
       branches.push_back(one.branch);
     }
-    const std::vector<Judged> judged = work_.verify(branches);
+    const std::vector<VerifiedNode> judged = work_.verify(branches);
     rounds_.verified(judged, now_);
-    for (const Judged& one : judged) {
+    for (const VerifiedNode& one : judged) {
       if (!one.over) continue;
       work_.end(one.branch);
       admit(one.branch);
@@ -112,8 +112,8 @@ void ScriptedWork::draft(int branch) {
   ensure(places_.at(static_cast<std::size_t>(branch)).request >= 0, "a free place drafts nothing");
 }
 
-std::vector<Judged> ScriptedWork::verify(std::span<const int> branches) {
-  std::vector<Judged> judged;
+std::vector<VerifiedNode> ScriptedWork::verify(std::span<const int> branches) {
+  std::vector<VerifiedNode> judged;
   for (const int branch : branches) {
     Place& place = places_[static_cast<std::size_t>(branch)];
     const ScriptedRequest& request = requests_[static_cast<std::size_t>(place.request)];

@@ -43,7 +43,7 @@ class ScriptedWork final : public RoundsWork {
   explicit ScriptedWork(std::vector<ScriptedRequest> requests);
   std::optional<Admitted> begin(int branch) override;
   void draft(int branch) override;
-  std::vector<Judged> verify(std::span<const int> branches) override;
+  std::vector<VerifiedNode> verify(std::span<const int> branches) override;
   void end(int branch) override;
 
   /// Requests in the order in which they ended, from 0.

@@ -59,13 +59,13 @@ class TwoThreads {
       const std::vector<int> branches = next_to_judge(between);
       if (branches.empty()) return;  // the other thread has failed
       work_.about_to_verify(judges_beside_);
-      const std::vector<Judged> judged = work_.verify(branches);
+      const std::vector<VerifiedNode> judged = work_.verify(branches);
       {
         const std::lock_guard lock(mutex_);
         rounds_.verified(judged, now_ns());
         wake_if_at_once();
       }
-      for (const Judged& one : judged) {
+      for (const VerifiedNode& one : judged) {
         if (!one.over) continue;
         work_.end(one.branch);
         n_active--;

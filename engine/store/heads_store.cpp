@@ -111,7 +111,7 @@ void ModelStore::load_heads(LoadedModel& target, WantedHeads wanted) {
 }
 
 RunModels ModelStore::get_for(const ModelRequest& request,
-                              const Helpers& helpers,
+                              const DraftResources& draft_resources,
                               const std::vector<std::string>& decoders,
                               const LoadProgress& progress,
                               int draft_threads) {
@@ -133,7 +133,7 @@ RunModels ModelStore::get_for(const ModelRequest& request,
       LoadOptions options = files.options;
       if (target) options.dtype = target->model->dtype(), options.scale = target->model->scale();
       auto heads = opened_heads(target, target ? target->files : files.files, options,
-                                helpers.heads, kind, kernels::is_cpu(request.device));
+                                draft_resources.heads, kind, kernels::is_cpu(request.device));
       if (!heads) continue;
       plan = plan + heads->plan;
       wanted.push_back(std::move(*heads));
@@ -145,14 +145,14 @@ RunModels ModelStore::get_for(const ModelRequest& request,
     make_room(request.device,
               fmt::format("{} with {}", target->files.name, wanted.front().files.name),
               target->model->scale(), {}, target);
-  RunModels models = drafts.empty()
-                         ? RunModels(get(request, progress))
-                         : get_with_draft(request, helpers.draft, drafts, progress, draft_threads);
+  RunModels models = drafts.empty() ? RunModels(get(request, progress))
+                                    : get_with_draft(request, draft_resources.draft, drafts,
+                                                     progress, draft_threads);
   for (WantedHeads& heads : wanted) load_heads(models.target, std::move(heads));
   models.trees_dir = assets_dir_ + "/trees";
   for (const HeadsKind kind : kinds) {
     const std::string directory =
-        heads_directory(models.target.files, helpers.heads, kind, request.limits);
+        heads_directory(models.target.files, draft_resources.heads, kind, request.limits);
     for (const auto& heads : models.target.heads) {
       if (heads->files.path != directory) continue;
       (kind == HeadsKind::Medusa ? models.medusa : models.chimera) = heads.get();

@@ -9,9 +9,9 @@
 
 #include <fmt/format.h>
 
-#include "engine/decode/step/prompt_blocks.h"
-#include "engine/checkpoint/heads_files.h"
 #include "engine/base/types.h"
+#include "engine/checkpoint/heads_files.h"
+#include "engine/decode/step/prefill_blocks.h"
 
 namespace engine {
 namespace {
@@ -28,8 +28,8 @@ constexpr double kUnpackSlab = 64 << 20;  // of a matrix, as cuBLAS reads it
 
 /// Rows of a prompt's largest forward: a text has no more positions to read than the context but
 /// one.
-PromptPiece largest_piece(const ModelConfig& config, int prompt_block) {
-  return next_piece(0, std::max(1, config.max_seq_len - 1), kPrefillRows, prompt_block);
+PrefillChunk largest_piece(const ModelConfig& config, int prompt_block) {
+  return next_prefill_chunk(0, std::max(1, config.max_seq_len - 1), kPrefillRows, prompt_block);
 }
 
 /// The number behind `key` in a file of lines "key number ...".
@@ -87,7 +87,7 @@ struct Scratch {
 
 /// Of all uses, in the order in which a load, a prompt and a step ask for it.
 /// @param prompt  its largest forward; whole blocks: no others are asked for
-double scratch_bytes(const ModelConfig& config, kernels::DType dtype, const PromptPiece& prompt) {
+double scratch_bytes(const ModelConfig& config, kernels::DType dtype, const PrefillChunk& prompt) {
   const auto [prompt_rows, in_blocks] = prompt;
   const double dim = config.dim, hidden = config.hidden_dim, vocab = config.vocab_size;
   const double q = static_cast<double>(config.n_heads) * config.head_dim;
@@ -172,7 +172,7 @@ MemoryPlan gpu_memory_plan(const ModelConfig& config,
   const double vectors = outside - n_tables * table + n_layers * (of_layer - matrices);
 
   const double row = 2 * dim + qkv + q + 3 * hidden + 1;  // numbers in all buffers
-  const PromptPiece prompt = largest_piece(config, prompt_block);
+  const PrefillChunk prompt = largest_piece(config, prompt_block);
   const int n_rows = std::max(prompt.n_rows, kStepRows);
   const int first_pages = std::max(kFirstPages, prompt.n_rows / kernels::kPageSize);
   const double workspace = sizeof(float) * n_rows * row + sizeof(float) * kStepRows * vocab +

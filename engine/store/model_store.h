@@ -86,7 +86,7 @@ struct RunModels {
 
 /// What else than the target a run's decoders may need, as a person named it: a NAME under the
 /// assets or a directory; empty: what the target's card names.
-struct Helpers {
+struct DraftResources {
   std::string draft;
   std::vector<std::string> heads;  // each says itself whose they are; at most one of a kind
 };
@@ -123,7 +123,7 @@ class ModelStore {
   /// @throws Error(Usage, BadInput)  as get_with_draft(), and where heads are not named or are
   /// another model's
   RunModels get_for(const ModelRequest& request,
-                    const Helpers& helpers,
+                    const DraftResources& draft_resources,
                     const std::vector<std::string>& decoders,
                     const LoadProgress& progress = {},
                     int draft_threads = 0);

@@ -77,15 +77,15 @@ double ms(Nanoseconds ns) {
   return static_cast<double>(ns) / 1e6;
 }
 
-const char* name_of(Standing standing) {
-  switch (standing) {
-    case Standing::Accepted:
+const char* name_of(TokenStatus status) {
+  switch (status) {
+    case TokenStatus::Accepted:
       return "accepted";
-    case Standing::Bonus:
+    case TokenStatus::Bonus:
       return "bonus";
-    case Standing::Plain:
+    case TokenStatus::Plain:
       return "plain";
-    case Standing::Approximate:
+    case TokenStatus::Approximate:
       return "approximate";
   }
   return "";
@@ -223,10 +223,10 @@ std::string tokens_csv(const Timeline& timeline, const CsvOptions& options) {
     for (const TokenRecord& token : run.tokens) {
       const std::string bytes = timeline.generated_bytes(run, static_cast<std::size_t>(index));
       table.cell(run.id()).cell(index++).cell(token.pos).cell(token.step).cell(token.id);
-      table.cell(bytes).cell(name_of(token.standing));
+      table.cell(bytes).cell(name_of(token.status));
       table.cell(name_of(token.origin.kind));
       table.cell(token.has_logp ? std::optional<double>(token.logp) : std::nullopt);
-      table.cell(drafted_by(run.started.decoder, token.standing, token.origin));
+      table.cell(drafted_by(run.started.decoder, token.status, token.origin));
       end_row_of(table, timeline, run);
     }
     // What a run that ended by its own wish kept without verification, of no step.
@@ -234,7 +234,7 @@ std::string tokens_csv(const Timeline& timeline, const CsvOptions& options) {
     int position = run.tokens.empty() ? run.first_generated() : run.tokens.back().pos + 1;
     for (const TokenId id : run.finished->approximate) {
       table.cell(run.id()).cell(index++).cell(position++).cell("").cell(id);
-      table.cell(timeline.bytes_of(run, {&id, 1})).cell(name_of(Standing::Approximate));
+      table.cell(timeline.bytes_of(run, {&id, 1})).cell(name_of(TokenStatus::Approximate));
       table.cell("").cell(std::optional<double>()).cell("");
       end_row_of(table, timeline, run);
     }

@@ -105,7 +105,7 @@ std::string describe(const Timeline& timeline, const RunRecord& run, const StepR
   std::string text = fmt::format("Step {}: {}", step.begun.step, proposals_of(step));
   const Committed& c = step.committed;
   for (std::size_t i = 0; i < c.tokens.size(); ++i) {
-    if (c.standing[i] != Standing::Bonus) continue;
+    if (c.status[i] != TokenStatus::Bonus) continue;
     text += ", bonus '" + timeline.name_of(run, c.tokens[i]) + "'";
   }
   const StepEnded& e = step.ended;

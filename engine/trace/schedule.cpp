@@ -45,7 +45,7 @@ class Lanes {
     for (const ScheduleForward& forward : schedule_.forwards) {
       std::vector<int> branches;
       std::vector<RunId> runs;
-      for (const std::uint32_t i : schedule_.turns_of(forward)) {
+      for (const std::uint32_t i : schedule_.lane_turns(forward)) {
         branches.push_back(schedule_.turns[i].branch);
         runs.push_back(schedule_.turns[i].run);
       }

@@ -84,7 +84,7 @@ void score_block(Query* const* queries,
 
 // Scores become weights relative to the largest score so far; what was summed before is rescaled.
 template <int kQueries>
-void soften(Query* const* queries, float scale, int dim) {
+void online_softmax_update(Query* const* queries, float scale, int dim) {
   alignas(64) static const float kSlot[16] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
   float steps[16] = {};  // old top minus new, a lane a query
   for (int i = 0; i < kQueries; i++) {
@@ -201,7 +201,7 @@ void chunk_step(Query* const* queries,
     score_block<Store, kQueries, kScoreBlocks>(queries, keys, head_dim, at, ahead_of_scores);
   for (; at <= last; at += 16, ahead_of_scores = {})
     score_block<Store, kQueries, 1>(queries, keys, head_dim, at, ahead_of_scores);
-  soften<kQueries>(queries, scale, padded_dim(head_dim));
+  online_softmax_update<kQueries>(queries, scale, padded_dim(head_dim));
   if (all_lo > all_hi) {
     for (int i = 0; i < kQueries; i++)
       add_values<Store, 1>(queries + i, values, queries[i]->lo, queries[i]->hi, head_dim);

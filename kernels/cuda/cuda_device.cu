@@ -154,7 +154,7 @@ const Ops& table() {
     add_cache_ops(filled);
     add_attention_ops(filled);
     add_pick_ops(filled);
-    add_law_ops(filled);
+    add_distribution_ops(filled);
     add_prompt_ops(filled);
     return filled;
   }();

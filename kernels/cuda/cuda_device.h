@@ -36,7 +36,7 @@ enum class Use {
   LastPlan = Plan + AttentionPlans::kMost - 1,
   Commit,
   Pick,
-  Laws,
+  Distributions,
   Gather,
   Count
 };
@@ -265,7 +265,7 @@ void add_row_ops(Ops& ops);
 void add_cache_ops(Ops& ops);
 void add_attention_ops(Ops& ops);
 void add_pick_ops(Ops& ops);
-void add_law_ops(Ops& ops);
+void add_distribution_ops(Ops& ops);
 void add_prompt_ops(Ops& ops);
 
 }  // namespace kernels::DECOSCOPE_GPU

@@ -260,8 +260,8 @@ __device__ inline bool is_bad(float logit) {
   return !(logit < kInfinity);
 }
 
-/// Whether a law can be made of a row that looks like this.
-__device__ inline bool is_a_law(const Seen& seen, int n) {
+/// Whether a distribution can be made of a row that looks like this.
+__device__ inline bool is_a_distribution(const Seen& seen, int n) {
   return seen.bad == n && seen.best.score > -kInfinity && seen.best.score < kInfinity;
 }
 /// Looks through a whole row, which is penalised in `own`, [n], where that is asked for; its top is

@@ -203,7 +203,7 @@ __global__ void __launch_bounds__(kPickThreads, 1) rank_rows(const float* logits
              greedy ? 1.0f : asked.temperature};
   const Seen seen = see_row(row, asked, history, own + std::int64_t{blockIdx.x} * n);
   Ranking ranking = {0, seen.bad < n ? seen.bad : -1, 0};
-  if (!is_a_law(seen, n)) {
+  if (!is_a_distribution(seen, n)) {
     if (first) out[blockIdx.x] = ranking;
     return;
   }

@@ -89,7 +89,7 @@ TEST_F(CliDraft, rejection_sampling_runs_every_rule_and_compares_nothing) {
   EXPECT_EQ(greedy["lossless"], true) << "without rejection it changes nothing";
 }
 
-TEST_F(CliDraft, a_race_marks_the_decoder_that_loses_the_law) {
+TEST_F(CliDraft, a_race_marks_the_decoder_that_loses_the_distribution) {
   const std::string race =
       "compare --decoders ar,speculative,mcsd --set draft_temperature=0 --sampling rejection "
       "--temperature 1 --prompt \"Anna has\" --max-tokens 10 --set as_released=";

@@ -119,7 +119,7 @@ TEST_F(CliTot, a_decoder_that_drafts_finds_the_same_tree_in_fewer_steps) {
   }
 }
 
-TEST_F(CliTot, a_decoder_that_loses_the_law_is_marked) {
+TEST_F(CliTot, a_decoder_that_loses_the_distribution_is_marked) {
   const std::string ask =
       "reason tot --count 1 --depth 1 --decoder mcsd --sampling rejection "
       "--set draft_temperature=0 --set as_released=";

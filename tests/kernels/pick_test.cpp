@@ -139,8 +139,8 @@ TEST(Pick, sampling_takes_the_token_of_the_formula_in_every_set) {
               ASSERT_FLOAT_EQ(picked.score, float(best.score));
               ASSERT_NEAR(picked.margin, best.score - best.second,
                           1e-6 * (1 + std::fabs(best.score)));
-              const auto law = filtered_law(logits, vocab, row);
-              ASSERT_NEAR(picked.logp, std::log(law[picked.id]), 2e-5);
+              const auto distribution = filtered_distribution(logits, vocab, row);
+              ASSERT_NEAR(picked.logp, std::log(distribution[picked.id]), 2e-5);
               ASSERT_EQ(picked.logit, logits[picked.id]);
             }
           }
@@ -149,13 +149,13 @@ TEST(Pick, sampling_takes_the_token_of_the_formula_in_every_set) {
       {1, 2});
 }
 
-TEST(Pick, sampling_follows_the_law) {
+TEST(Pick, sampling_follows_the_distribution) {
   const auto device = open_cpu(2);
   const std::vector<float> logits = {1, 0, 2, -1, 0.5f, -kInf, 1.5f};
   PickRow row;
   row.temperature = 0.8f;
   row.top_p = 0.95f;
-  const auto law = filtered_law(logits, 7, row);
+  const auto distribution = filtered_distribution(logits, 7, row);
   constexpr int kDraws = 20000;
   std::vector<PickRow> rows(kDraws, row);
   std::vector<Picked> picked(kDraws);
@@ -170,11 +170,11 @@ TEST(Pick, sampling_follows_the_law) {
   double chi_square = 0;
   int n_kept = 0;
   for (int id = 0; id < 7; id++) {
-    if (law[id] == 0) {
+    if (distribution[id] == 0) {
       EXPECT_EQ(count[id], 0);
       continue;
     }
-    const double expected = law[id] * kDraws;
+    const double expected = distribution[id] * kDraws;
     chi_square += (count[id] - expected) * (count[id] - expected) / expected;
     n_kept++;
   }
@@ -183,7 +183,7 @@ TEST(Pick, sampling_follows_the_law) {
 }
 
 // The filters again, naively.
-std::vector<double> naive_law(std::vector<float> logits, const PickRow& row) {
+std::vector<double> naive_distribution(std::vector<float> logits, const PickRow& row) {
   const int n = int(logits.size());
   std::map<int, bool> seen;
   for (int i = 0; i < row.n_history; i++) seen[row.history[i]] = true;
@@ -200,15 +200,15 @@ std::vector<double> naive_law(std::vector<float> logits, const PickRow& row) {
   };
   double total = 0, sum = 0;
   for (const int id : order) total += p(id);
-  std::vector<double> law(n, 0);
+  std::vector<double> distribution(n, 0);
   for (const int id : order) {
     const bool crossed = row.top_p < 1 && sum >= row.top_p * total;
     sum += p(id);
-    if (!crossed && p(id) >= row.min_p) law[id] = p(id);
+    if (!crossed && p(id) >= row.min_p) distribution[id] = p(id);
   }
-  total = std::accumulate(law.begin(), law.end(), 0.0);
-  for (double& x : law) x /= total;
-  return law;
+  total = std::accumulate(distribution.begin(), distribution.end(), 0.0);
+  for (double& x : distribution) x /= total;
+  return distribution;
 }
 
 TEST(Filters, keep_what_a_naive_reading_keeps) {
@@ -227,9 +227,10 @@ TEST(Filters, keep_what_a_naive_reading_keeps) {
     if (i % 2) row.repetition_penalty = 1.3f;
     row.history = history.data();
     row.n_history = int(history.size());
-    const auto law = filtered_law(logits, vocab, row), naive = naive_law(logits, row);
+    const auto distribution = filtered_distribution(logits, vocab, row),
+               naive = naive_distribution(logits, row);
     for (int id = 0; id < vocab; id++)
-      ASSERT_NEAR(law[id], naive[id], 1e-12) << "case " << i << " token " << id;
+      ASSERT_NEAR(distribution[id], naive[id], 1e-12) << "case " << i << " token " << id;
   }
 }
 

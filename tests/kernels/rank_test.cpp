@@ -16,18 +16,18 @@ TEST(Rank, the_likeliest_come_first_and_of_equals_the_lowest) {
       {1, 3});
 }
 
-TEST(Rank, a_probability_has_the_bits_of_the_filtered_law) {
+TEST(Rank, a_probability_has_the_bits_of_the_filtered_distribution) {
   const auto device = open_cpu(1);
   const RankScene scene = rank_scene(301, 40, 5);
   const RanksFound found = ranks(*device, scene);
   int n_compared = 0;
   for (std::size_t r = 8; r < scene.rows.size(); r++) {  // before them are greedy rows
-    const auto law = filtered_law(scene.row(r), scene.n_valid, scene.rows[r]);
+    const auto distribution = filtered_distribution(scene.row(r), scene.n_valid, scene.rows[r]);
     const RankedToken* tokens = &found.tokens[r * std::size_t(scene.k)];
     for (int i = 0; i < found.rankings[r].n; i++, n_compared++)
       ASSERT_EQ(
           probability_of(tokens[i], tokens[0].logit, found.rankings[r], scene.rows[r].temperature),
-          law[tokens[i].id]);
+          distribution[tokens[i].id]);
   }
   EXPECT_GT(n_compared, 200);
 }

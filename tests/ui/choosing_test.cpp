@@ -122,7 +122,7 @@ std::vector<engine::Event> in_vain(int n_steps, int accepted_at = -1) {
                                        .step = i,
                                        .first_pos = 2 + i,
                                        .tokens = {3},
-                                       .standing = {engine::Standing::Bonus},
+                                       .status = {engine::TokenStatus::Bonus},
                                        .origin = {{}}});
     events.push_back(engine::StepEnded{.t = t + 90, .run = 1, .step = i, .forward = 80});
   }

@@ -55,7 +55,7 @@ class LongRun {
 
  private:
   void push_step(std::vector<engine::Event>& events) {
-    using engine::RowFate, engine::RowTag, engine::Standing;
+    using engine::RowFate, engine::RowTag, engine::TokenStatus;
     const int kept = 1 + static_cast<int>(random_() % 3);
     const bool hit = hit_step_ < 0 ? kept > 1 : step_ == hit_step_;
     const Nanoseconds forward = 4'000'000 + static_cast<Nanoseconds>(random_() % 2'000'000);
@@ -72,9 +72,9 @@ class LongRun {
     verified.n_proposed = 2, verified.n_unused = 1;
     (hit ? verified.n_accepted : verified.n_rejected) = 1;
     const Nanoseconds own = 30'000 + forward + 20'000 + 10'000;
-    std::vector<Standing> standing(kept, Standing::Bonus);
+    std::vector<TokenStatus> status(kept, TokenStatus::Bonus);
     std::vector<RowTag> origin(kept, current);
-    if (hit) standing[0] = Standing::Accepted, origin[0] = guess;
+    if (hit) status[0] = TokenStatus::Accepted, origin[0] = guess;
     events.push_back(engine::StepBegun{t_, 1, step_, compute_, pos_, 3});
     events.push_back(std::move(drafted));
     events.push_back(std::move(verified));
@@ -86,7 +86,7 @@ class LongRun {
                                        .step = step_,
                                        .first_pos = pos_,
                                        .tokens = std::vector<engine::TokenId>(kept, 2),
-                                       .standing = standing,
+                                       .status = status,
                                        .origin = origin});
     events.push_back(
         engine::StepEnded{t_ + own, 1, step_, 30'000, forward, 20'000, 10'000, pos_ + kept});

@@ -499,7 +499,7 @@ TEST(DescribePlace, a_token_that_is_no_text_is_told_by_its_name) {
                                           engine::StepBegun{.run = 1, .n_rows = 1},
                                           engine::Committed{.run = 1,
                                                             .tokens = {0},
-                                                            .standing = {engine::Standing::Bonus},
+                                                            .status = {engine::TokenStatus::Bonus},
                                                             .origin = {engine::RowTag{}}},
                                           engine::StepEnded{.run = 1, .forward = 1000}};
   engine::Timeline timeline = timeline_of(events);

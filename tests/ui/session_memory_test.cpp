@@ -75,7 +75,7 @@ struct LongLane {
                                 .step = step,
                                 .first_pos = pos,
                                 .tokens = std::vector<engine::TokenId>(kept, 99),
-                                .standing = std::vector(kept, engine::Standing::Accepted),
+                                .status = std::vector(kept, engine::TokenStatus::Accepted),
                                 .origin = std::vector(kept, RowTag{kind, 1, 1})});
     into.push(engine::StepEnded{t + 990, run, step, 10, 950, 20, 9, pos + n_kept});
     pos += n_kept;

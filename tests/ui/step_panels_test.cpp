@@ -15,9 +15,9 @@
 #include "prepared.h"
 #include "replay.h"
 #include "tests/engine/event/files.h"
-#include "ui/panels/step/laws.h"
+#include "ui/panels/step/distributions.h"
 #include "ui/panels/step/tree.h"
-#include "ui/prepare/tokens/laws.h"
+#include "ui/prepare/tokens/distributions.h"
 #include "ui/prepare/tokens/mask.h"
 #include "ui/prepare/tokens/row_origin.h"
 #include "ui/prepare/tokens/token_tree.h"
@@ -50,8 +50,8 @@ engine::StepRecord step_with_tree() {
   step.verified.picked = {7, 9, 1, 2, 1, 1};
   step.verified.p = {-1, 0.75f, 0.125f, 0.5f, 0.25f, -1};
   step.committed = {.first_pos = 41, .tokens = {7, 9, 2}};
-  step.committed.standing = {engine::Standing::Accepted, engine::Standing::Accepted,
-                             engine::Standing::Bonus};
+  step.committed.status = {engine::TokenStatus::Accepted, engine::TokenStatus::Accepted,
+                           engine::TokenStatus::Bonus};
   step.committed.origin = {{kDraft, 1, 0}, {kDraft, 2, 0}, {}};
   step.has_drafted = step.has_verified = step.has_committed = true;
   return step;
@@ -165,43 +165,45 @@ TEST(Mask, a_head_keeps_to_its_own_columns) {
   }
 }
 
-TEST(Laws, a_whole_law_is_raised_to_a_power_and_scaled) {
-  const std::vector<float> law{0.5f, 0.3f, 0.2f};
-  const ui::LawAt colder = ui::law_at(law, {.n = 0}, 1, 0.5);
+TEST(Distributions, a_whole_distribution_is_raised_to_a_power_and_scaled) {
+  const std::vector<float> distribution{0.5f, 0.3f, 0.2f};
+  const ui::DistributionAt colder = ui::distribution_at(distribution, {.n = 0}, 1, 0.5);
   const double sum = 0.25 + 0.09 + 0.04;
   EXPECT_NEAR(colder.of[0].middle(), 0.25 / sum, 1e-6);
   EXPECT_NEAR(colder.of[2].middle(), 0.04 / sum, 1e-6);
   EXPECT_LT(colder.of[0].wide(), 1e-9);
   EXPECT_EQ(colder.rest.high, 0);
-  const ui::LawAt same = ui::law_at(law, {.n = 0}, 0.7, 0.7);
-  for (std::size_t i = 0; i < law.size(); ++i) EXPECT_NEAR(same.of[i].middle(), law[i], 1e-6);
+  const ui::DistributionAt same = ui::distribution_at(distribution, {.n = 0}, 0.7, 0.7);
+  for (std::size_t i = 0; i < distribution.size(); ++i)
+    EXPECT_NEAR(same.of[i].middle(), distribution[i], 1e-6);
   // From 1 to 0.01 little but the likeliest is left, and no figure is lost on the way.
-  EXPECT_NEAR(ui::law_at(law, {.n = 0}, 1, 0.01).of[0].low, 1, 1e-9);
+  EXPECT_NEAR(ui::distribution_at(distribution, {.n = 0}, 1, 0.01).of[0].low, 1, 1e-9);
 }
 
-std::vector<double> powers(const std::vector<double>& law, double power) {
+std::vector<double> powers(const std::vector<double>& distribution, double power) {
   std::vector<double> raised;
   double sum = 0;
-  for (const double p : law) sum += std::pow(p, power);
-  for (const double p : law) raised.push_back(std::pow(p, power) / sum);
+  for (const double p : distribution) sum += std::pow(p, power);
+  for (const double p : distribution) raised.push_back(std::pow(p, power) / sum);
   return raised;
 }
 
-// Random laws of 60 tokens, of which the 8 likeliest are told.
-TEST(Laws, what_the_untold_tokens_share_keeps_every_figure_within_its_bounds) {
+// Random distributions of 60 tokens, of which the 8 likeliest are told.
+TEST(Distributions, what_the_untold_tokens_share_keeps_every_figure_within_its_bounds) {
   std::mt19937 random(7);
   std::exponential_distribution<double> weight(1);
   double widest = 0, narrowest = 1;
   for (int trial = 0; trial < 200; ++trial) {
-    std::vector<double> law(60);
+    std::vector<double> distribution(60);
     const double sharpness = 1 + trial % 7;
-    for (double& p : law) p = std::pow(weight(random), sharpness);
-    law = powers(law, 1);
-    std::ranges::sort(law, std::greater());
-    const std::vector<float> told(law.begin(), law.begin() + 8);
+    for (double& p : distribution) p = std::pow(weight(random), sharpness);
+    distribution = powers(distribution, 1);
+    std::ranges::sort(distribution, std::greater());
+    const std::vector<float> told(distribution.begin(), distribution.begin() + 8);
     for (const double to : {0.2, 0.7, 1.0, 1.6, 3.0}) {
-      const ui::LawAt at = ui::law_at(told, {.n = 52, .most = told.back()}, 1, to);
-      const std::vector<double> truth = powers(law, 1 / to);
+      const ui::DistributionAt at =
+          ui::distribution_at(told, {.n = 52, .most = told.back()}, 1, to);
+      const std::vector<double> truth = powers(distribution, 1 / to);
       double rest = 1;
       for (std::size_t i = 0; i < told.size(); ++i) {
         EXPECT_GE(truth[i], at.of[i].low - 1e-6) << to;
@@ -218,74 +220,78 @@ TEST(Laws, what_the_untold_tokens_share_keeps_every_figure_within_its_bounds) {
   EXPECT_LT(narrowest, 1e-4);
 }
 
-engine::Weighed all_of_both_laws() {
+engine::RejectionDetail all_of_both_distributions() {
   return {.row = 0, .token = {7, 8, 1}, .p = {0.5f, 0.3f, 0.2f}, .q = {0.2f, 0.2f, 0.6f}};
 }
 
-ui::LawsSource at_one() {
+ui::DistributionsSource at_one() {
   return {.temperature = 1, .draft_temperature = 1, .vocab_size = 512};
 }
 
-TEST(Laws, the_chance_to_keep_a_draft_is_what_both_laws_share) {
+TEST(Distributions, the_chance_to_keep_a_draft_is_what_both_distributions_share) {
   const engine::StepRecord step = step_with_tree();
-  const ui::LawsAt same = ui::laws_at(at_one(), step, all_of_both_laws(), 1);
+  const ui::DistributionsAt same =
+      ui::distributions_at(at_one(), step, all_of_both_distributions(), 1);
   EXPECT_NEAR(same.kept.middle(), 0.6, 1e-6) << "0.2 + 0.2 + 0.2";
   EXPECT_NEAR(same.apart.middle(), 0.4, 1e-6);
   EXPECT_EQ(ui::words_of(same.kept), "0.600");
-  const ui::LawsAt colder = ui::laws_at(at_one(), step, all_of_both_laws(), 0.5f);
+  const ui::DistributionsAt colder =
+      ui::distributions_at(at_one(), step, all_of_both_distributions(), 0.5f);
   // p 25 9 4 of 38, q 4 4 36 of 44.
   EXPECT_NEAR(colder.kept.middle(), 4.0 / 44 + 4.0 / 44 + 4.0 / 38, 1e-6);
   EXPECT_EQ(ui::what_is_left_out(at_one(), colder, 0.5f), "");
-  ui::LawsSource own = at_one();
+  ui::DistributionsSource own = at_one();
   own.draft_follows = false;
   own.draft_temperature = 0.5f;
-  const ui::LawsAt stays = ui::laws_at(own, step, all_of_both_laws(), 0.5f);
+  const ui::DistributionsAt stays =
+      ui::distributions_at(own, step, all_of_both_distributions(), 0.5f);
   EXPECT_NEAR(stays.q.of[2].middle(), 0.6, 1e-6);
   EXPECT_NEAR(stays.p.of[0].middle(), 25.0 / 38, 1e-6);
   EXPECT_THAT(ui::what_is_left_out(own, stays, 0.5f), HasSubstr("q stays"));
-  engine::Weighed certain = all_of_both_laws();
+  engine::RejectionDetail certain = all_of_both_distributions();
   certain.q.clear();
-  EXPECT_TRUE(ui::laws_at(at_one(), step, certain, 0.5f).q.of.empty());
+  EXPECT_TRUE(ui::distributions_at(at_one(), step, certain, 0.5f).q.of.empty());
 }
 
-TEST(Laws, too_few_tokens_and_filters_are_named) {
+TEST(Distributions, too_few_tokens_and_filters_are_named) {
   const engine::StepRecord step = step_with_tree();
-  engine::Weighed flat{.row = 0};
+  engine::RejectionDetail flat{.row = 0};
   for (int i = 0; i < 8; ++i) {
     flat.token.push_back(20 + i);
     flat.p.push_back(0.01f);
     flat.q.push_back(0.01f);
   }
-  const ui::LawsAt hot = ui::laws_at(at_one(), step, flat, 2);
+  const ui::DistributionsAt hot = ui::distributions_at(at_one(), step, flat, 2);
   EXPECT_THAT(ui::what_is_left_out(at_one(), hot, 2), HasSubstr("too few tokens"));
   EXPECT_GT(hot.kept.wide(), 0.5);
   EXPECT_THAT(ui::words_of(hot.kept), HasSubstr(" to "));
   // Where a filter left 8 tokens at most, they are all there is.
-  ui::LawsSource eight = at_one();
+  ui::DistributionsSource eight = at_one();
   eight.top_k = eight.draft_top_k = 8;
   for (float& p : flat.p) p = 0.125f;
   for (float& q : flat.q) q = 0.125f;
-  EXPECT_NEAR(ui::laws_at(eight, step, flat, 2).kept.low, 1, 1e-6);
-  ui::LawsSource cut = at_one();
+  EXPECT_NEAR(ui::distributions_at(eight, step, flat, 2).kept.low, 1, 1e-6);
+  ui::DistributionsSource cut = at_one();
   cut.cut = cut.draft_cut = "top p";
-  EXPECT_THAT(ui::what_is_left_out(cut, ui::laws_at(cut, step, all_of_both_laws(), 0.5f), 0.5f),
-              HasSubstr("Each law is recomputed among the tokens that top p kept"));
+  EXPECT_THAT(ui::what_is_left_out(
+                  cut, ui::distributions_at(cut, step, all_of_both_distributions(), 0.5f), 0.5f),
+              HasSubstr("Each distribution is recomputed among the tokens that top p kept"));
 }
 
-TEST(Laws, a_recording_without_laws_says_what_would_record_them) {
+TEST(Distributions, a_recording_without_distributions_says_what_would_record_them) {
   engine::StepRecord step = step_with_tree();
   engine::RunStarted started{.temperature = 0.8f, .sampling = "coupled"};
   EXPECT_THAT(ui::why_no_other_temperature(started, step), HasSubstr("rejection"));
   started.sampling = "rejection";
-  EXPECT_THAT(ui::why_no_other_temperature(started, step), HasSubstr("no law"));
-  step.verified.weighed = {all_of_both_laws()};
+  EXPECT_THAT(ui::why_no_other_temperature(started, step), HasSubstr("no distribution"));
+  step.verified.rejection_details = {all_of_both_distributions()};
   EXPECT_EQ(ui::why_no_other_temperature(started, step), "");
 }
 
-TEST(Laws, a_runs_filters_and_the_drafts_own_are_told_apart) {
+TEST(Distributions, a_runs_filters_and_the_drafts_own_are_told_apart) {
   engine::Timeline timeline = timeline_of(streams::one_run("mcsd"));
   engine::RunRecord run = *timeline.run(1);
-  ui::LawsSource source = ui::laws_source(timeline, run);
+  ui::DistributionsSource source = ui::distributions_source(timeline, run);
   EXPECT_FLOAT_EQ(source.temperature, 0.8f);
   EXPECT_FLOAT_EQ(source.draft_temperature, 0.8f);
   EXPECT_TRUE(source.draft_follows);
@@ -295,7 +301,7 @@ TEST(Laws, a_runs_filters_and_the_drafts_own_are_told_apart) {
   run.started.options["draft_top_p"] = "0.9";
   run.started.top_k = 5;
   run.started.min_p = 0.1f;
-  source = ui::laws_source(timeline, run);
+  source = ui::distributions_source(timeline, run);
   EXPECT_FALSE(source.draft_follows);
   EXPECT_FLOAT_EQ(source.draft_temperature, 0.4f);
   EXPECT_EQ(source.draft_top_k, 5);
@@ -315,7 +321,7 @@ TEST(Mask, what_draft_heads_guessed_is_named_by_its_head) {
   EXPECT_EQ(ui::row_origin(tag, false), "draft: depth 2, rank 1");
 }
 
-TEST(Verdicts, a_compared_token_names_what_the_target_chose) {
+TEST(VerifyResult, a_compared_token_names_what_the_target_chose) {
   const auto timeline = timeline_of(streams::one_run("speculative"));
   const engine::RunRecord& run = *timeline.run(1);
   int n_refused = 0;
@@ -339,7 +345,7 @@ TEST(Verdicts, a_compared_token_names_what_the_target_chose) {
   EXPECT_GT(n_refused, 3);
 }
 
-TEST(Verdicts, a_drawn_number_stands_beside_its_chance) {
+TEST(VerifyResult, a_drawn_number_stands_beside_its_chance) {
   const auto timeline = timeline_of(streams::one_run("mcsd"));
   const engine::RunRecord& run = *timeline.run(1);
   std::vector<std::string> words;
@@ -356,7 +362,7 @@ TEST(Verdicts, a_drawn_number_stands_beside_its_chance) {
             "0.900, not below 0.200: refused, then drawn after all");
 }
 
-TEST(Verdicts, a_probability_that_is_not_there_says_why) {
+TEST(VerifyResult, a_probability_that_is_not_there_says_why) {
   engine::RunStarted started{.temperature = 0.5f, .sampling = "coupled", .draft = 2};
   engine::StepRecord step = step_with_tree();
   step.verified.p.assign(6, -1);
@@ -374,7 +380,7 @@ engine::RunStarted released(const char* draft_temperature) {
           .sampling = "rejection"};
 }
 
-TEST(Verdicts, a_law_that_is_lost_is_named_and_only_where_it_is_lost) {
+TEST(VerifyResult, a_distribution_that_is_lost_is_named_and_only_where_it_is_lost) {
   EXPECT_THAT(ui::why_not_lossless(released("0"), nullptr), HasSubstr("as_released"));
   EXPECT_EQ(ui::why_not_lossless(released("-1"), nullptr), "") << "the draft draws";
   EXPECT_EQ(ui::why_not_lossless(released("0.5"), nullptr), "");
@@ -402,7 +408,7 @@ TEST(Verdicts, a_law_that_is_lost_is_named_and_only_where_it_is_lost) {
 std::string said_by(const char* panel,
                     const std::vector<engine::Event>& events,
                     ui::Screen screen = ui::Screen::Live,
-                    float laws_temperature = 0) {
+                    float distributions_temperature = 0) {
   headless::Headless gui;
   engine::CommandQueue commands;
   const ui::Catalog catalog = streams::catalog();
@@ -411,7 +417,7 @@ std::string said_by(const char* panel,
   shell.show(screen);
   for (int i = 0; i < 3; ++i) gui.frame(shell);
   shell.selection().locked = {1, 3, -1, -1};
-  shell.view().laws_temperature = laws_temperature;
+  shell.view().distributions_temperature = distributions_temperature;
   ImGui::SetWindowFocus(ui::window_name(screen, panel, ui::panel_named(panel)->title).c_str());
   for (int i = 0; i < 3; ++i) gui.frame(shell);
   return gui.said(shell);
@@ -421,33 +427,35 @@ TEST(StepPanels, say_why_a_decoder_has_none_of_it) {
   EXPECT_THAT(said_by("tree", streams::one_run("ar")), HasSubstr("so it has no tree."));
   EXPECT_THAT(said_by("tree", streams::one_run("jacobi")), HasSubstr("Trajectory shows it."));
   EXPECT_THAT(said_by("mask", streams::one_run("ar")), HasSubstr("one row a step"));
-  EXPECT_THAT(said_by("laws", streams::one_run("lookahead")), HasSubstr("that takes a draft"));
+  EXPECT_THAT(said_by("distributions", streams::one_run("lookahead")),
+              HasSubstr("that takes a draft"));
 }
 
 TEST(StepPanels, say_how_the_step_was_judged) {
   EXPECT_THAT(said_by("tree", streams::one_run("mcsd")), HasSubstr("10 proposed"));
   EXPECT_THAT(said_by("tree", streams::one_run("lookahead")), HasSubstr("never judged"));
   EXPECT_THAT(said_by("mask", streams::one_run("lookahead")), HasSubstr("tokens of the text"));
-  EXPECT_THAT(said_by("laws", streams::one_run("speculative")), HasSubstr("no number is drawn"));
-  EXPECT_THAT(said_by("laws", streams::one_run("mcsd")), HasSubstr("below its chance"));
+  EXPECT_THAT(said_by("distributions", streams::one_run("speculative")),
+              HasSubstr("no number is drawn"));
+  EXPECT_THAT(said_by("distributions", streams::one_run("mcsd")), HasSubstr("below its chance"));
 }
 
-TEST(StepPanels, laws_at_another_temperature_stand_beside_those_recorded) {
+TEST(StepPanels, distributions_at_another_temperature_stand_beside_those_recorded) {
   const auto events = streams::one_run("mcsd");
-  EXPECT_THAT(said_by("laws", events),
+  EXPECT_THAT(said_by("distributions", events),
               testing::AllOf(HasSubstr("at 0.80, as recorded"), Not(HasSubstr("recomputed here"))));
-  EXPECT_THAT(said_by("laws", events, ui::Screen::Live, 0.5f),
+  EXPECT_THAT(said_by("distributions", events, ui::Screen::Live, 0.5f),
               testing::AllOf(HasSubstr("at 0.80, as recorded"), HasSubstr("p at 0.50"),
                              HasSubstr("at 0.50, recomputed here: a token drawn from q is kept")));
 }
 
 // P/Q shows a step of the run.
-void show_laws(ImGuiTestContext* ctx, Stage& stage) {
+void show_distributions(ImGuiTestContext* ctx, Stage& stage) {
   ctx->Yield(4);
   stage.shell->selection().locked = {1, 2, -1, -1};
-  ctx->WindowFocus("//P\\/Q###live.laws");
+  ctx->WindowFocus("//P\\/Q###live.distributions");
   ctx->Yield(3);
-  ctx->SetRef(ImGui::FindWindowByName("P/Q###live.laws"));
+  ctx->SetRef(ImGui::FindWindowByName("P/Q###live.distributions"));
 }
 
 TEST(StepPanels, a_temperature_is_set_in_pq_and_put_back) {
@@ -456,25 +464,25 @@ TEST(StepPanels, a_temperature_is_set_in_pq_and_put_back) {
     engine::Recorder recorder(folder / "mcsd.pdrun");
     for (const engine::Event& event : streams::one_run("mcsd")) recorder.push(event);
   }
-  play("laws_temperature", [&](ImGuiTestContext* ctx, Stage& stage) {
+  play("distributions_temperature", [&](ImGuiTestContext* ctx, Stage& stage) {
     ui::Shell& shell = *stage.shell;
     shell.open(folder / "mcsd.pdrun");
     wait_until(ctx, [&] { return !shell.reads(); });
-    show_laws(ctx, stage);
-    ctx->ItemInputValue("##laws_temperature", 0.5f);
-    IM_CHECK_EQ(shell.view().laws_temperature, 0.5f);
+    show_distributions(ctx, stage);
+    ctx->ItemInputValue("##distributions_temperature", 0.5f);
+    IM_CHECK_EQ(shell.view().distributions_temperature, 0.5f);
     ctx->Yield(2);
-    ctx->ItemClick("###laws_reset");
-    IM_CHECK_EQ(shell.view().laws_temperature, 0.0f);
+    ctx->ItemClick("###distributions_reset");
+    IM_CHECK_EQ(shell.view().distributions_temperature, 0.0f);
   });
 }
 
-TEST(StepPanels, without_laws_the_temperature_of_pq_is_greyed) {
-  play("laws_greyed", [](ImGuiTestContext* ctx, Stage& stage) {
+TEST(StepPanels, without_distributions_the_temperature_of_pq_is_greyed) {
+  play("distributions_greyed", [](ImGuiTestContext* ctx, Stage& stage) {
     stage.shell->form().live = ui::lane_with(stage.shell->catalog(), "speculative");
     run_to_the_end(ctx, stage);
-    show_laws(ctx, stage);
-    const auto slider = ctx->ItemInfo("##laws_temperature");
+    show_distributions(ctx, stage);
+    const auto slider = ctx->ItemInfo("##distributions_temperature");
     IM_CHECK((slider.ItemFlags & ImGuiItemFlags_Disabled) != 0);
   });
 }
@@ -508,7 +516,7 @@ TEST(StepPanels, a_dropped_payload_is_named_in_its_place) {
                                             .kind = "probabilities",
                                             .first_step = 0,
                                             .last_step = last.step});
-  EXPECT_THAT(said_by("laws", events), HasSubstr("not kept (buffer full)"));
+  EXPECT_THAT(said_by("distributions", events), HasSubstr("not kept (buffer full)"));
 }
 
 TEST(StepPanels, one_click_on_a_node_selects_its_row_in_every_panel) {
@@ -536,9 +544,9 @@ TEST(StepPanels, one_click_on_a_node_selects_its_row_in_every_panel) {
     ctx->WindowFocus("//Mask###live.mask");
     ctx->Yield(3);
     IM_CHECK_GE(lit_by(ctx, stage, "Mask###live.mask", row).size(), std::size_t{4});
-    ctx->WindowFocus("//P\\/Q###live.laws");
+    ctx->WindowFocus("//P\\/Q###live.distributions");
     ctx->Yield(3);
-    IM_CHECK_GE(lit_by(ctx, stage, "P/Q###live.laws", row).size(), std::size_t{4});
+    IM_CHECK_GE(lit_by(ctx, stage, "P/Q###live.distributions", row).size(), std::size_t{4});
     // Esc frees it: the step at the playhead is shown again.
     ctx->KeyPress(ImGuiKey_Escape);
     ctx->Yield(2);

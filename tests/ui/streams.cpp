@@ -50,10 +50,10 @@ struct Maker {
 
   void finish(TokenTree tree,
               std::vector<RowFate> fate,
-              std::vector<Standing> standing,
+              std::vector<TokenStatus> status,
               std::vector<RowTag> origin,
               std::vector<Event> more) {
-    const int rows = tree.n_rows(), n = static_cast<int>(standing.size());
+    const int rows = tree.n_rows(), n = static_cast<int>(status.size());
     Verified verified{.run = run, .step = step, .fate = fate};
     for (int i = 0; i < rows; ++i) {
       verified.picked.push_back(truth(done + std::min(i, n - 1)));
@@ -64,11 +64,8 @@ struct Maker {
       verified.n_unused += fate[i] == RowFate::Unused;
     }
     verified.n_proposed = verified.n_accepted + verified.n_rejected + verified.n_unused;
-    Committed committed{.run = run,
-                        .step = step,
-                        .first_pos = position(done),
-                        .standing = standing,
-                        .origin = origin};
+    Committed committed{
+        .run = run, .step = step, .first_pos = position(done), .status = status, .origin = origin};
     for (int i = 0; i < n; ++i) committed.tokens.push_back(truth(done + i));
     const Nanoseconds forward = 4 * kMs + rows * kMs / 12 + pick(dice, 400) * 1000;
     const int kv = position(done);
@@ -95,14 +92,14 @@ struct Maker {
   }
 
   void ar() {
-    while (left() > 0) finish(root(), {RowFate::Context}, {Standing::Plain}, {{}}, {});
+    while (left() > 0) finish(root(), {RowFate::Context}, {TokenStatus::Plain}, {{}}, {});
   }
 
   // One chain of proposals of which `right` are right; the rest is refused.
   void chain(int n, int right, RowTag::Kind kind, std::vector<Event> more, int n_window) {
     TokenTree tree = root();
     std::vector<RowFate> fate{RowFate::Context};
-    std::vector<Standing> standing;
+    std::vector<TokenStatus> status;
     std::vector<RowTag> origin;
     for (int i = 0; i < n; ++i) {
       const RowTag tag{kind, static_cast<std::int16_t>(kind == RowTag::Kind::Block ? i : 0),
@@ -112,7 +109,7 @@ struct Maker {
                      : i == right ? RowFate::Rejected
                                   : RowFate::Unused);
       if (i >= right || i >= left() - 1) continue;
-      standing.push_back(Standing::Accepted);
+      status.push_back(TokenStatus::Accepted);
       origin.push_back(tag);
     }
     for (int level = 0; level < n_window; ++level)
@@ -122,10 +119,9 @@ struct Maker {
              static_cast<std::int16_t>(column)});
         fate.push_back(RowFate::Window);
       }
-    standing.push_back(n == 0 ? Standing::Plain : Standing::Bonus);
+    status.push_back(n == 0 ? TokenStatus::Plain : TokenStatus::Bonus);
     origin.push_back({});
-    finish(std::move(tree), std::move(fate), std::move(standing), std::move(origin),
-           std::move(more));
+    finish(std::move(tree), std::move(fate), std::move(status), std::move(origin), std::move(more));
   }
 
   void jacobi() {
@@ -185,18 +181,18 @@ struct Maker {
   }
 
   // Every step drafts a tree: `k_config` children at each depth. Where `rejects`, numbers are drawn
-  // and laws are weighed; else tokens are compared.
+  // and distributions are weighed; else tokens are compared.
   void drafted(const std::vector<int>& k_config, bool rejects) {
     while (left() > 0) {
       const int depth = std::min(static_cast<int>(k_config.size()), left() - 1);
       const int right = std::min(depth, std::max(0, pick(dice, depth + 3) - 1));
       TokenTree tree = root();
       std::vector<RowFate> fate{RowFate::Context};
-      std::vector<Standing> standing;
+      std::vector<TokenStatus> status;
       std::vector<RowTag> origin;
       std::vector<int> level{0};
       int path = 0;  // the row the text has followed to; -1: left behind
-      std::vector<Weighed> weighed;
+      std::vector<RejectionDetail> rejection_details;
       for (int d = 0; d < depth; ++d) {
         std::vector<int> next;
         int kept = -1;
@@ -214,28 +210,31 @@ struct Maker {
                                        : RowFate::Rejected);
             if (k == good) {
               kept = row;
-              standing.push_back(Standing::Accepted);
+              status.push_back(TokenStatus::Accepted);
               origin.push_back(tag);
             }
             next.push_back(row);
           }
-          if (judged) weighed.push_back(laws_behind(parent, siblings, truth(done + d), good >= 0));
+          if (judged)
+            rejection_details.push_back(
+                distributions_behind(parent, siblings, truth(done + d), good >= 0));
         }
         path = kept;
         level = std::move(next);
       }
-      standing.push_back(depth == 0 ? Standing::Plain : Standing::Bonus);
+      status.push_back(depth == 0 ? TokenStatus::Plain : TokenStatus::Bonus);
       origin.push_back({});
-      finish(std::move(tree), std::move(fate), std::move(standing), std::move(origin), {});
-      tell_draft(k_config, depth, rejects ? std::move(weighed) : std::vector<Weighed>{}, rejects);
+      finish(std::move(tree), std::move(fate), std::move(status), std::move(origin), {});
+      tell_draft(k_config, depth,
+                 rejects ? std::move(rejection_details) : std::vector<RejectionDetail>{}, rejects);
     }
   }
 
-  static Weighed laws_behind(int row,
-                             const std::vector<TokenId>& drafted,
-                             TokenId taken,
-                             bool kept) {
-    Weighed w{.row = row, .token = {taken}};
+  static RejectionDetail distributions_behind(int row,
+                                              const std::vector<TokenId>& drafted,
+                                              TokenId taken,
+                                              bool kept) {
+    RejectionDetail w{.row = row, .token = {taken}};
     for (const TokenId id : drafted)
       if (id != taken) w.token.push_back(id);
     for (std::size_t i = 0; i < w.token.size(); ++i) {
@@ -249,7 +248,7 @@ struct Maker {
   // What a draft tells of the step just finished.
   void tell_draft(const std::vector<int>& k_config,
                   int depth,
-                  std::vector<Weighed> weighed,
+                  std::vector<RejectionDetail> rejection_details,
                   bool rejects) {
     constexpr Nanoseconds kForward = kMs / 2;
     Step& made = steps.back();
@@ -257,7 +256,7 @@ struct Maker {
     for (Event& event : made.events)
       if (auto* v = std::get_if<Verified>(&event)) {
         fate = v->fate;
-        v->weighed = std::move(weighed);
+        v->rejection_details = std::move(rejection_details);
         for (std::size_t row = 0; row < fate.size(); ++row) {
           const bool kept = fate[row] == RowFate::Accepted,
                      refused = fate[row] == RowFate::Rejected;

@@ -82,20 +82,20 @@ TEST(Walk, a_token_from_the_pool_flows_from_its_birth) {
            .step = 0,
            .first_pos = 4,
            .tokens = {5},
-           .standing = {engine::Standing::Plain},
+           .status = {engine::TokenStatus::Plain},
            .origin = {RowTag{}}},
            engine::StepEnded{.run = 1, .step = 0},
            engine::StepBegun{.run = 1, .step = 1, .kv_len = 4, .n_rows = 3},
            engine::Drafted{
                .run = 1, .step = 1, .tree = {{5, 6, 7}, {-1, 0, 1}, {RowTag{}, first, second}}},
            engine::PoolChanged{.run = 1, .step = 1, .tried = {ngram}},
-           engine::Committed{
-               .run = 1,
-   .step = 1,
-   .first_pos = 5,
-   .tokens = {6, 7, 8},
-   .standing = {engine::Standing::Accepted, engine::Standing::Accepted, engine::Standing::Bonus},
-   .origin = {first, second, RowTag{}}},
+           engine::Committed{.run = 1,
+           .step = 1,
+           .first_pos = 5,
+           .tokens = {6, 7, 8},
+           .status = {engine::TokenStatus::Accepted, engine::TokenStatus::Accepted,
+                      engine::TokenStatus::Bonus},
+           .origin = {first, second, RowTag{}}},
            engine::StepEnded{.run = 1, .step = 1}})
     timeline.apply(event);
   ASSERT_EQ(timeline.n_inconsistent(), 0);

@@ -131,7 +131,7 @@ TEST(Window, a_picture_of_a_panel_is_of_it_alone_with_the_step_asked_for) {
   };
   for (const char* theme : {"dark", "light"}) {
     const std::vector<std::pair<const char*, const char*>> panels{
-        {"tree", "mcsd"}, {"mask", "mcsd"}, {"laws", "mcsd"}, {"text", "fastcot"}};
+        {"tree", "mcsd"}, {"mask", "mcsd"}, {"distributions", "mcsd"}, {"text", "fastcot"}};
     for (const auto& [panel, decoder] : panels) {
       const std::string png = take(panel, decoder, theme);
       EXPECT_GT(png.size(), 5'000u) << panel;

@@ -98,7 +98,7 @@ TEST(Legend, a_row_of_it_tells_the_bonus_the_corners_and_the_letters) {
   // Each sample has words beside it, and is drawn.
   for (const auto& notes :
        {cell_marks(), letter_marks(), trajectory_marks(), time_line_marks(), pool_marks(),
-        tree_marks(), mask_marks(), laws_marks(), thought_marks(), schedule_marks()}) {
+        tree_marks(), mask_marks(), distributions_marks(), thought_marks(), schedule_marks()}) {
     for (const MarkNote& note : notes) {
       int n_corners = 0;
       const std::string text = stage.gui.said([&] {

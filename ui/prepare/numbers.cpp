@@ -80,7 +80,7 @@ void add_more(Numbers& numbers,
   more.push_back({"accepted of judged", judged > 0 ? percent(sums.accepted / judged) : "-",
                   "accepted / (accepted + rejected); others call this the acceptance rate",
                   fmt::format("{} / ({} + {})", sums.accepted, sums.accepted, sums.rejected),
-                  Truth::Derived, Behind::Judged});
+                  Truth::Derived, Behind::VerifiedNode});
   const double wasted = static_cast<double>(std::max<std::int64_t>(0, sums.rows - sums.tokens));
   more.push_back({"waste",
                   sums.rows > 0
@@ -210,7 +210,7 @@ std::vector<engine::StepId> steps_behind(const RunTimes& times,
         switch (behind) {
           case Behind::Proposed:
             return after.proposed > before.proposed;
-          case Behind::Judged:
+          case Behind::VerifiedNode:
             return after.accepted + after.rejected > before.accepted + before.rejected;
           case Behind::Wasted:
             return s.wasted > 0;

@@ -16,13 +16,13 @@ const char* truth_words(Truth truth);  // "d: derived from measured figures"
 
 /// The steps a figure was taken from.
 enum class Behind {
-  None,      ///< not of this run's steps
-  All,       ///< every step shown
-  Proposed,  ///< those that proposed something
-  Judged,    ///< those in which a proposal was accepted or rejected
-  Wasted,    ///< those that computed rows and threw them away
-  First,     ///< the first that committed
-  Median,    ///< those whose own compute is the median's, within a hundredth
+  None,          ///< not of this run's steps
+  All,           ///< every step shown
+  Proposed,      ///< those that proposed something
+  VerifiedNode,  ///< those in which a proposal was accepted or rejected
+  Wasted,        ///< those that computed rows and threw them away
+  First,         ///< the first that committed
+  Median,        ///< those whose own compute is the median's, within a hundredth
 };
 
 struct Figure {

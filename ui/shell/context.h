@@ -34,7 +34,7 @@
 
 namespace ui {
 
-enum class Lens { Standing, Probability, Age, Cost, Agreement, Origin };
+enum class Lens { TokenStatus, Probability, Age, Cost, Agreement, Origin };
 
 /// Which of the four keys are down that move the time line: those where a US keyboard has W, S, A
 /// and D, whatever letters are printed on them.
@@ -52,7 +52,7 @@ struct TimeRange {
 /// What the person chose to look at, beside selection and playhead. Its range is the time line's,
 /// on `clock`.
 struct ViewState : TimeRange {
-  Lens lens = Lens::Standing;
+  Lens lens = Lens::TokenStatus;
   bool hindsight = true;
   bool only_changed = false;  // of the trajectory: what an iteration left as it was is not shown
   std::set<std::pair<engine::RunId, int>> unfolded;  // blocks of the trajectory, by run
@@ -62,7 +62,7 @@ struct ViewState : TimeRange {
   Place schedule_place;  // the place that was locked when the Schedule was drawn last
   SimulationForm simulation;
   TimeRange simulated;         // of the schedule run again, ns since it begins
-  float laws_temperature = 0;  // of the laws recomputed in P/Q; 0: as recorded
+  float distributions_temperature = 0;  // of the distributions recomputed in P/Q; 0: as recorded
   PoolOrder pool_order = PoolOrder::Newest;
   std::string pool_filter, log_filter, find;
   float tree_below = 0;       // drafted less likely than this and not judged: not shown

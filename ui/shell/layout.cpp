@@ -14,7 +14,7 @@ namespace ui {
 namespace {
 
 // Grows when a screen's panels change.
-constexpr int kLayoutVersion = 5;
+constexpr int kLayoutVersion = 6;
 // Of the time lines of four lanes, and of the table beside them.
 constexpr float kBelowLanes = 380;
 constexpr const char* kVersionHead = "[Decoscope][Layout]";
@@ -61,7 +61,7 @@ void live(ImGuiID centre) {
   dock(Screen::Live, "pool", centre);
   dock(Screen::Live, "tree", centre);
   dock(Screen::Live, "mask", centre);
-  dock(Screen::Live, "laws", centre);
+  dock(Screen::Live, "distributions", centre);
   dock(Screen::Live, "agreement", centre);
   dock(Screen::Live, "thoughts", centre);
   dock(Screen::Live, "gantt", timeline);
@@ -126,8 +126,9 @@ Screen screen_named(const std::string& name) {
 
 std::span<const char* const> panels_of(Screen screen) {
   static constexpr std::array<const char*, 16> kLive{
-      "setup",     "runs",     "text",  "trajectory", "pool", "tree",    "mask",      "laws",
-      "agreement", "thoughts", "gantt", "schedule",   "log",  "numbers", "inspector", "machine"};
+      "setup", "runs",          "text",      "trajectory", "pool",  "tree",
+      "mask",  "distributions", "agreement", "thoughts",   "gantt", "schedule",
+      "log",   "numbers",       "inspector", "machine"};
   static constexpr std::array<const char*, 7> kCompare{"setup", "runs",       "lanes",    "gantt",
                                                        "log",   "difference", "inspector"};
   static constexpr std::array<const char*, 5> kTraining{"training", "loss", "probes", "pace",

@@ -124,7 +124,7 @@ constexpr std::array kSchedule{
              .words = "hatched: the share of rows computed and thrown away, half as wide"},
     MarkNote{.sample = Sample::Drafts, .words = "a branch drafts, so many tokens"},
     MarkNote{.sample = Sample::ForTarget, .words = "its draft waits for the target"},
-    MarkNote{.sample = Sample::Judged, .words = "its draft is being judged"},
+    MarkNote{.sample = Sample::VerifiedNode, .words = "its draft is being judged"},
     MarkNote{.sample = Sample::ToDraft,
              .words = "waits for the draft model; of the target: for a draft"},
     MarkNote{.sample = Sample::InQueue,
@@ -137,7 +137,7 @@ constexpr std::array kScheduleLine{
     MarkNote{.sample = Sample::Forward, .words = "judged: its tokens"},
     MarkNote{.sample = Sample::Drafts, .words = "drafts"},
     MarkNote{.sample = Sample::ForTarget, .words = "waits for the target"},
-    MarkNote{.sample = Sample::Judged, .words = "is judged"},
+    MarkNote{.sample = Sample::VerifiedNode, .words = "is judged"},
     MarkNote{.sample = Sample::Kept, .words = "some kept"},
     MarkNote{.sample = Sample::Refused, .words = "none kept"},
     MarkNote{.sample = Sample::ToDraft, .words = "waits for a draft"},
@@ -181,7 +181,7 @@ constexpr std::array kMask{
     kLit,
 };
 
-constexpr std::array kLaws{
+constexpr std::array kDistributions{
     MarkNote{.sample = Sample::BarQ, .words = "q: the draft's probability"},
     MarkNote{.sample = Sample::BarP, .words = "p: the target's probability"},
     MarkNote{.sample = Sample::BarLeft,
@@ -322,9 +322,9 @@ void step_sample(ImDrawList* list, ImVec2 at, Sample sample) {
   if (sample == Sample::SeesItself) mask_cell(list, min, square, Sight::Own);
   if (sample == Sample::SeesNot) mask_cell(list, min, square, Sight::Not);
   const ImVec2 bar{min.x, min.y + px(3)}, bar_end{max.x, max.y - px(3)};
-  if (sample == Sample::BarQ) law_bar(list, bar, bar_end, 0.7f, Law::Draft);
-  if (sample == Sample::BarP) law_bar(list, bar, bar_end, 0.7f, Law::Target);
-  if (sample == Sample::BarLeft) law_bar(list, bar, bar_end, 0.7f, Law::Left);
+  if (sample == Sample::BarQ) distribution_bar(list, bar, bar_end, 0.7f, Distribution::Draft);
+  if (sample == Sample::BarP) distribution_bar(list, bar, bar_end, 0.7f, Distribution::Target);
+  if (sample == Sample::BarLeft) distribution_bar(list, bar, bar_end, 0.7f, Distribution::Left);
 }
 
 void thought_sample(ImDrawList* list, ImVec2 at, const MarkNote& note) {
@@ -411,8 +411,8 @@ std::span<const MarkNote> mask_marks() {
   return kMask;
 }
 
-std::span<const MarkNote> laws_marks() {
-  return kLaws;
+std::span<const MarkNote> distributions_marks() {
+  return kDistributions;
 }
 
 std::span<const MarkNote> thought_marks() {
@@ -458,7 +458,7 @@ void schedule_mark(
     case Sample::ToDraft:
       return hatch(list, {min.x, min.y + px(3)}, {max.x, max.y - px(3)}, colour(theme().wait),
                    px(6), px(1.5f));
-    case Sample::Judged:
+    case Sample::VerifiedNode:
       return list->AddRectFilled({min.x, middle - px(1.5f)}, {max.x, middle + px(1.5f)},
                                  colour(theme().work));
     case Sample::Kept:
@@ -493,12 +493,14 @@ void mask_cell(ImDrawList* list, ImVec2 min, ImVec2 max, Sight sight) {
   if (sight == Sight::Own) list->AddRect(min, max, colour(theme().bright), 0, px(1.5f));
 }
 
-void law_bar(ImDrawList* list, ImVec2 min, ImVec2 max, float share, Law law) {
+void distribution_bar(
+    ImDrawList* list, ImVec2 min, ImVec2 max, float share, Distribution distribution) {
   const float right = min.x + (max.x - min.x) * std::clamp(share, 0.0f, 1.0f);
   const ImVec2 end{std::max(right, min.x + px(1)), max.y};
-  if (law == Law::Draft) list->AddRectFilled(min, end, colour(fill_of(Mean::Draft)));
-  if (law == Law::Target) list->AddRectFilled(min, end, colour(theme().text));
-  if (law != Law::Left) return;
+  if (distribution == Distribution::Draft)
+    list->AddRectFilled(min, end, colour(fill_of(Mean::Draft)));
+  if (distribution == Distribution::Target) list->AddRectFilled(min, end, colour(theme().text));
+  if (distribution != Distribution::Left) return;
   hatch(list, min, end, colour(theme().text), px(5), px(1.2f));
   list->AddRect(min, end, colour(theme().text));
 }

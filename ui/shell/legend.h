@@ -39,7 +39,7 @@ enum class Sample {
   Drafts,         //
   ToDraft,        //
   ForTarget,      //
-  Judged,         //
+  VerifiedNode,   //
   InQueue,        //
   Kept,           //
   Refused,        //
@@ -79,7 +79,7 @@ std::span<const MarkNote> schedule_marks();
 std::span<const MarkNote> pool_marks();
 std::span<const MarkNote> tree_marks();
 std::span<const MarkNote> mask_marks();
-std::span<const MarkNote> laws_marks();
+std::span<const MarkNote> distributions_marks();
 std::span<const MarkNote> thought_marks();
 
 /// What the Schedule, the tree, the mask, P/Q and a tree of thoughts draw, shared with their
@@ -94,9 +94,10 @@ void waste_mark(ImDrawList* list, ImVec2 min, ImVec2 max, float share);
 void tree_edge(ImDrawList* list, ImVec2 from, ImVec2 to, bool on_path, Rgb rgb);
 enum class Sight { Not, Other, Own };
 void mask_cell(ImDrawList* list, ImVec2 min, ImVec2 max, Sight sight);
-enum class Law { Draft, Target, Left };
-/// A bar of a probability, from the left; the three laws differ in form too.
-void law_bar(ImDrawList* list, ImVec2 min, ImVec2 max, float share, Law law);
+enum class Distribution { Draft, Target, Left };
+/// A bar of a probability, from the left; the three distributions differ in form too.
+void distribution_bar(
+    ImDrawList* list, ImVec2 min, ImVec2 max, float share, Distribution distribution);
 enum class Branch { Side, Kept, Chain };
 /// A curve from a box's right side to the left side of one that continues it.
 void thought_branch(ImDrawList* list, ImVec2 from, ImVec2 to, Branch branch);

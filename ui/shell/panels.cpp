@@ -1,40 +1,40 @@
 #include <array>
 #include <cstring>
 
-#include "ui/shell/panel.h"
 #include "ui/panels/live/agreement.h"
 #include "ui/panels/live/difference.h"
-#include "ui/panels/time/gantt.h"
-#include "ui/panels/step/inspector.h"
 #include "ui/panels/live/lanes.h"
-#include "ui/panels/step/laws.h"
+#include "ui/panels/live/probe_trajectory.h"
+#include "ui/panels/live/text.h"
+#include "ui/panels/live/trajectory.h"
 #include "ui/panels/results/log.h"
 #include "ui/panels/results/machine.h"
-#include "ui/panels/step/mask.h"
 #include "ui/panels/results/numbers.h"
-#include "ui/panels/step/pool.h"
-#include "ui/panels/live/probe_trajectory.h"
 #include "ui/panels/results/runs.h"
-#include "ui/panels/time/schedule.h"
-#include "ui/panels/setup/setup.h"
-#include "ui/panels/live/text.h"
-#include "ui/panels/step/thoughts.h"
 #include "ui/panels/results/training.h"
 #include "ui/panels/results/training_charts.h"
-#include "ui/panels/live/trajectory.h"
+#include "ui/panels/setup/setup.h"
+#include "ui/panels/step/distributions.h"
+#include "ui/panels/step/inspector.h"
+#include "ui/panels/step/mask.h"
+#include "ui/panels/step/pool.h"
+#include "ui/panels/step/thoughts.h"
 #include "ui/panels/step/tree.h"
+#include "ui/panels/time/gantt.h"
+#include "ui/panels/time/schedule.h"
 #include "ui/prepare/status.h"
+#include "ui/shell/panel.h"
 
 namespace ui {
 
 std::span<const Panel> panels() {
   // Copied on first use: the panels' own constants are ready by then.
   static const std::array<Panel, 23> list{
-      kSetupPanel,      kTextPanel,      kTrajectoryPanel,     kPoolPanel,     kTreePanel,
-      kMaskPanel,       kLawsPanel,      kAgreementPanel,      kThoughtsPanel, kGanttPanel,
-      kNumbersPanel,    kInspectorPanel, kRunsPanel,           kLogPanel,      kLanesPanel,
-      kDifferencePanel, kMachinePanel,   kSchedulePanel,       kTrainingPanel, kLossPanel,
-      kProbesPanel,     kPacePanel,      kProbeTrajectoryPanel};
+      kSetupPanel,      kTextPanel,          kTrajectoryPanel,     kPoolPanel,     kTreePanel,
+      kMaskPanel,       kDistributionsPanel, kAgreementPanel,      kThoughtsPanel, kGanttPanel,
+      kNumbersPanel,    kInspectorPanel,     kRunsPanel,           kLogPanel,      kLanesPanel,
+      kDifferencePanel, kMachinePanel,       kSchedulePanel,       kTrainingPanel, kLossPanel,
+      kProbesPanel,     kPacePanel,          kProbeTrajectoryPanel};
   return list;
 }
 

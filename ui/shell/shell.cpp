@@ -167,7 +167,7 @@ void Shell::adopt_document() {
   view_.t0 = view_.t1 = view_.range0 = view_.range1 = 0;
   view_.schedule = view_.simulated = {};
   view_.simulation = {};
-  view_.laws_temperature = 0;
+  view_.distributions_temperature = 0;
   view_.schedule_place = {};
   playhead_ = {};
   for (const engine::RunRecord& run : session_.shown().timeline.runs()) {

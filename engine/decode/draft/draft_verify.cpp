@@ -16,19 +16,20 @@ LanguageModel& draft_of(const DecoderContext& context) {
   return *context.draft_model;
 }
 
-/// Whether the target's device reads laws that the draft's has written: device objects of one GPU
+/// Whether the target's device reads distributions that the draft's has written: device objects of one GPU
 /// have one name.
 bool share_memory(LanguageModel& target, LanguageModel& draft) {
-  const kernels::Device* there = target.laws_device();
-  const kernels::Device* drafts = draft.laws_device();
+  const kernels::Device* there = target.distributions_device();
+  const kernels::Device* drafts = draft.distributions_device();
   return there && drafts && there->name() == drafts->name() &&
          target.vocab_size() == draft.vocab_size();
 }
 
-DraftSettings with_laws(DraftSettings settings, const DecoderContext& context) {
-  settings.with_laws = rejects(context.sampling);
-  settings.laws_stay = settings.with_laws && share_memory(context.target, draft_of(context)) &&
-                       (!context.uniforms || context.uniforms->known_ahead());
+DraftSettings with_distributions(DraftSettings settings, const DecoderContext& context) {
+  settings.with_distributions = rejects(context.sampling);
+  settings.distributions_stay = settings.with_distributions &&
+                                share_memory(context.target, draft_of(context)) &&
+                                (!context.uniforms || context.uniforms->is_threshold_independent());
   return settings;
 }
 
@@ -66,7 +67,9 @@ DraftVerifyDecoder::DraftVerifyDecoder(const DecoderContext& context,
       rule_(settings.rule),
       rejects_(rejects(context.sampling)),
       uniforms_(context.sampling.seed, context.uniforms),
-      drafter_(draft_of(context), with_laws(std::move(settings), context), context.draft_prompts) {
+      drafter_(draft_of(context),
+               with_distributions(std::move(settings), context),
+               context.draft_prompts) {
   if (!sized) return;
   if (!context.tree_tuner) own_tuner_ = std::make_unique<TreeTuner>();
   tuner_ = context.tree_tuner ? context.tree_tuner : own_tuner_.get();
@@ -132,19 +135,21 @@ TokenTree DraftVerifyDecoder::propose(const Sequence& prefix) {
   return drafts_.tree;
 }
 
-const Questions* DraftVerifyDecoder::questions(const Sequence& prefix, const TokenTree& tree) {
+const VerifyRequest* DraftVerifyDecoder::verify_request(const Sequence& prefix,
+                                                        const TokenTree& tree) {
   const bool needs_host = std::ranges::any_of(
-      drafts_.candidates, [](const Candidates& below) { return !below.law.empty(); });
-  if (!rejects_ || needs_host || !uniforms_->known_ahead()) return nullptr;
-  questions_ = drafted_questions(prefix.tokens(), tree, drafts_.candidates, rule_, *uniforms_);
-  return &questions_;
+      drafts_.candidates, [](const Candidates& below) { return !below.distribution.empty(); });
+  if (!rejects_ || needs_host || !uniforms_->is_threshold_independent()) return nullptr;
+  verify_request_ =
+      drafted_verify_request(prefix.tokens(), tree, drafts_.candidates, rule_, *uniforms_);
+  return &verify_request_;
 }
 
 Decision DraftVerifyDecoder::verify(const Sequence& prefix,
                                     const TokenTree& tree,
                                     const StepOutput& out) {
   if (tuner_) learn_cost();
-  if (!rejects_) return walk(tree, out);
+  if (!rejects_) return verify_exact_match(tree, out);
   return reject_drafted(prefix.tokens(), tree, drafts_.candidates, out, sampling_, rule_,
                         *uniforms_);
 }

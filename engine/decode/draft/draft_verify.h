@@ -1,8 +1,8 @@
 // What decoders with a draft model share: the draft proposes a tree, the target judges all of it in
 // one forward. A decoder of this kind is a set of DraftSettings.
-//   greedy, coupled  walk(): kept while equal to the target's pick
+//   greedy, coupled  verify_exact_match(): kept while equal to the target's pick
 //   rejection        reject_drafted(): the rules of draft_rules.h. Where both models compute on one
-//                    GPU laws stay there: the draft's, and the target's that judges by them
+//                    GPU distributions stay there: the draft's, and the target's that judges by them
 #pragma once
 
 #include <chrono>
@@ -35,7 +35,7 @@ class DraftVerifyDecoder : public Decoder {
   bool drafts() const override { return true; }
   std::vector<float> proposal_probabilities() const override { return drafts_.q; }
   std::vector<DraftForward> draft_forwards() const override { return drafts_.forwards; }
-  const Questions* questions(const Sequence& prefix, const TokenTree& tree) override;
+  const VerifyRequest* verify_request(const Sequence& prefix, const TokenTree& tree) override;
   Decision verify(const Sequence& prefix, const TokenTree& tree, const StepOutput& out) override;
   void committed(const Sequence& prefix, const Decision& cut) override;
   /// That the draft's context has become full, once; that the draft failed, where the step before
@@ -61,7 +61,7 @@ class DraftVerifyDecoder : public Decoder {
   Uniforms uniforms_;
   Drafter drafter_;
   Drafts drafts_;  // of the step under way
-  Questions questions_;
+  VerifyRequest verify_request_;
   /// Rows the last step kept. The draft's cache takes them when the draft works next: verify() and
   /// committed() leave its model alone, which may be at work for another text by then.
   std::vector<int> kept_;

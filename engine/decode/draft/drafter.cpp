@@ -89,7 +89,7 @@ int Drafter::usable_depth(std::size_t n_tokens, int max_depth) const {
 Drafts Drafter::propose(const Sequence& prefix, int max_depth, UniformSource& uniforms) {
   Drafts drafts = Drafts::none(prefix.last());
   fed_.clear();
-  n_laws_ = 0;
+  n_distributions_ = 0;
   const int depth = usable_depth(prefix.tokens().size(), max_depth);
   if (depth < 1) return drafts;
 
@@ -105,8 +105,8 @@ Drafts Drafter::propose(const Sequence& prefix, int max_depth, UniformSource& un
     n_draws_ = 0;
     for (std::size_t i = 0; i < level.size(); i++) {
       const Parent parent{level[i], d, n_children, drafts};
-      if (draws() && settings_.laws_stay)
-        add_drawn_there(parent, outs[i].drawn, drawing_[i].law);
+      if (draws() && settings_.distributions_stay)
+        add_drawn_there(parent, outs[i].drawn, drawing_[i].distribution);
       else
         add_children(parent, outs[i], uniforms);
       n_draws_ += static_cast<std::uint32_t>(n_children);
@@ -119,26 +119,26 @@ Drafts Drafter::propose(const Sequence& prefix, int max_depth, UniformSource& un
   return drafts;
 }
 
-/// What a forward says of a level whose nodes get so many children each, and by which law: the
-/// likeliest tokens, or all of the law where candidates are drawn from it; else the pick serves.
+/// What a forward says of a level whose nodes get so many children each, and by which distribution: the
+/// likeliest tokens, or all of the distribution where candidates are drawn from it; else the pick serves.
 Wants Drafter::wants_for(int n_children, Sampling& sampling) const {
   if (draws()) {
-    if (settings_.laws_stay) return {.draws = true};
+    if (settings_.distributions_stay) return {.draws = true};
     sampling.temperature = 0;  // the pick is not used: no noise is made for it
     return {.logits = true};
   }
-  if (!settings_.with_laws && n_children == 1) return {};
+  if (!settings_.with_distributions && n_children == 1) return {};
   if (!sampling.greedy()) return {.n_ranked = std::max(n_children, kPerturbed)};
   sampling.temperature = 1;
   return {.n_ranked = n_children};
 }
 
 // Grows to the largest tree seen; later steps take no memory.
-double* Drafter::device_law(std::size_t i) {
-  if (i == laws_.size())
-    laws_.emplace_back(*model_.laws_device(), std::int64_t{model_.vocab_size()} * 8,
-                       "laws of drafts");
-  return static_cast<double*>(laws_[i].data());
+double* Drafter::device_distribution(std::size_t i) {
+  if (i == distributions_.size())
+    distributions_.emplace_back(*model_.distributions_device(),
+                                std::int64_t{model_.vocab_size()} * 8, "distributions of drafts");
+  return static_cast<double*>(distributions_[i].data());
 }
 
 std::vector<DrawRequest> Drafter::draws_of(std::span<const Branch> level,
@@ -148,8 +148,9 @@ std::vector<DrawRequest> Drafter::draws_of(std::span<const Branch> level,
   std::uint32_t n_draws = 0;
   for (const Branch& branch : level) {
     const auto position = static_cast<std::uint32_t>(branch.text.size());
-    DrawRequest one{
-        .uniforms = {}, .again = draws_again(settings_.rule), .law = device_law(n_laws_++)};
+    DrawRequest one{.uniforms = {},
+                    .again = draws_again(settings_.rule),
+                    .distribution = device_distribution(n_distributions_++)};
     for (int i = 0; i < n_children; i++)
       one.uniforms.push_back(uniforms.proposal(position, n_draws++, {}));
     all.push_back(std::move(one));
@@ -217,10 +218,11 @@ void Drafter::add_children(const Parent& parent, const StepOutput& out, UniformS
   const int last = parent.branch.feed.n_rows() - 1;
   const auto row = static_cast<std::size_t>(last);
   if (draws()) {
-    std::vector<double> law =
-        token_law(out.logits_of(last), settings_.sampling, parent.branch.text);
+    std::vector<double> distribution =
+        token_distribution(out.logits_of(last), settings_.sampling, parent.branch.text);
     // Not a look at what was drawn: candidates must stay a draw from q.
-    if (!is_unsure(std::ranges::max(law))) add_drawn(parent, std::move(law), uniforms);
+    if (!is_unsure(std::ranges::max(distribution)))
+      add_drawn(parent, std::move(distribution), uniforms);
   } else if (out.ranked.empty()) {
     const double q = std::exp(static_cast<double>(out.picked[row].logp));
     if (!is_unsure(q)) parent.add(out.picked[row].id, q);
@@ -229,7 +231,7 @@ void Drafter::add_children(const Parent& parent, const StepOutput& out, UniformS
   }
 }
 
-/// Candidates that are certain: the draft's likeliest, greedy, else those of its law and the
+/// Candidates that are certain: the draft's likeliest, greedy, else those of its distribution and the
 /// target's noise.
 void Drafter::add_likeliest(const Parent& parent, const RankedTokens& ranked, int vocab_size) {
   const Sampling& sampling = settings_.sampling;
@@ -238,37 +240,42 @@ void Drafter::add_likeliest(const Parent& parent, const RankedTokens& ranked, in
   std::iota(places.begin(), places.end(), 0);
   if (!sampling.greedy()) places = perturbed(ranked, sampling, parent.position(), n);
   for (const std::size_t i : places) parent.add(ranked.token[i], ranked.p[i]);
-  if (!settings_.with_laws || !settings_.as_released) return;
+  if (!settings_.with_distributions || !settings_.as_released) return;
   double sum = 0;
   for (const std::size_t i : places) sum += ranked.p[i];
   std::vector<double> released(static_cast<std::size_t>(vocab_size));
   for (const std::size_t i : places)
     released[static_cast<std::size_t>(ranked.token[i])] = ranked.p[i] / sum;
-  parent.drafts.candidates[static_cast<std::size_t>(parent.branch.row)].law = std::move(released);
+  parent.drafts.candidates[static_cast<std::size_t>(parent.branch.row)].distribution =
+      std::move(released);
 }
 
-/// Candidates drawn from the law, which is kept to judge them by.
-void Drafter::add_drawn(const Parent& parent, std::vector<double> law, UniformSource& uniforms) {
+/// Candidates drawn from the distribution, which is kept to judge them by.
+void Drafter::add_drawn(const Parent& parent,
+                        std::vector<double> distribution,
+                        UniformSource& uniforms) {
   const bool again = draws_again(settings_.rule);
-  std::vector<double> left = law;
+  std::vector<double> left = distribution;
   for (int i = 0; i < parent.n; i++) {
     const double mass = std::accumulate(left.begin(), left.end(), 0.0);
     if (!(mass > 0)) break;
     const std::uint32_t index = n_draws_ + static_cast<std::uint32_t>(i);
     const TokenId id = draw(left, uniforms.proposal(parent.position(), index, left));
-    parent.add(id, law[static_cast<std::size_t>(id)]);
+    parent.add(id, distribution[static_cast<std::size_t>(id)]);
     if (!again) left[static_cast<std::size_t>(id)] = 0;
   }
-  parent.drafts.candidates[static_cast<std::size_t>(parent.branch.row)].law = std::move(law);
+  parent.drafts.candidates[static_cast<std::size_t>(parent.branch.row)].distribution =
+      std::move(distribution);
 }
 
-/// The same where it was done on the device, which keeps the law.
+/// The same where it was done on the device, which keeps the distribution.
 void Drafter::add_drawn_there(const Parent& parent,
                               const DrawnCandidates& drawn,
-                              const double* law) {
+                              const double* distribution) {
   if (is_unsure(drawn.largest)) return;
   for (const kernels::DrawnToken& token : drawn.tokens) parent.add(token.id, token.p);
-  parent.drafts.candidates[static_cast<std::size_t>(parent.branch.row)].device_law = law;
+  parent.drafts.candidates[static_cast<std::size_t>(parent.branch.row)].device_distribution =
+      distribution;
 }
 
 /// The branches below a level that was fed: the first child of each goes on in its cache.

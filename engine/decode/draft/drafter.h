@@ -30,14 +30,15 @@ struct DraftSettings {
   std::vector<int> k_config = {1};  // children of every node at depth 0, 1, ...; none: no draft
   DraftRule rule = DraftRule::Without;
   Sampling sampling;       // the draft's temperature and filters; the target's penalty, seed, mode
-  bool with_laws = false;  // the verification needs q: rejection sampling of a target that samples
+  bool with_distributions =
+      false;               // the verification needs q: rejection sampling of a target that samples
   float stop_below = 0;    // no children where the draft is less sure of its own token than this
   /// As the published programs have it: at temperature 0 q is the softmax over the k likeliest
   /// tokens, although they were not drawn from it. Not lossless.
   bool as_released = false;
-  /// Candidates are drawn by the draft model's device, where their laws stay for the target's to
+  /// Candidates are drawn by the draft model's device, where their distributions stay for the target's to
   /// read: numbers are known ahead, and one GPU has both.
-  bool laws_stay = false;
+  bool distributions_stay = false;
 };
 
 /// What a draft proposes for one step.
@@ -65,7 +66,7 @@ class Drafter {
   void draft_by(const std::vector<int>& k_config) { settings_.k_config = k_config; }
   /// @param max_depth  at most so many tokens below the last committed one; 0: nothing is drafted
   /// @param uniforms   of rejection sampling
-  /// @return  laws that stay on a device are the next call's to write over
+  /// @return  distributions that stay on a device are the next call's to write over
   Drafts propose(const Sequence& prefix, int max_depth, UniformSource& uniforms);
   /// Whether nothing is drafted behind a text of so many tokens because the model's context ends.
   bool is_full(std::size_t n_tokens) const {
@@ -94,10 +95,10 @@ class Drafter {
   int room_behind(std::size_t n_tokens) const;
   int usable_depth(std::size_t n_tokens, int max_depth) const;
   Wants wants_for(int n_children, Sampling& sampling) const;
-  /// Whether candidates are drawn from the draft's law, which the verification then needs whole.
-  bool draws() const { return settings_.with_laws && !settings_.sampling.greedy(); }
-  /// Memory for the law of the i-th node of a tree that is drawn from.
-  double* device_law(std::size_t i);
+  /// Whether candidates are drawn from the draft's distribution, which the verification then needs whole.
+  bool draws() const { return settings_.with_distributions && !settings_.sampling.greedy(); }
+  /// Memory for the distribution of the i-th node of a tree that is drawn from.
+  double* device_distribution(std::size_t i);
   /// What is to be drawn on the device behind each node of a level.
   std::vector<DrawRequest> draws_of(std::span<const Branch> level,
                                     int n_children,
@@ -120,8 +121,10 @@ class Drafter {
   void add_children(const Parent& parent, const StepOutput& out, UniformSource& uniforms);
   bool is_unsure(double p);
   void add_likeliest(const Parent& parent, const RankedTokens& ranked, int vocab_size);
-  void add_drawn(const Parent& parent, std::vector<double> law, UniformSource& uniforms);
-  void add_drawn_there(const Parent& parent, const DrawnCandidates& drawn, const double* law);
+  void add_drawn(const Parent& parent, std::vector<double> distribution, UniformSource& uniforms);
+  void add_drawn_there(const Parent& parent,
+                       const DrawnCandidates& drawn,
+                       const double* distribution);
   std::vector<Branch> next_level(std::span<Branch> level, const Drafts& drafts) const;
 
   LanguageModel& model_;
@@ -129,9 +132,9 @@ class Drafter {
   PromptCaches* prompts_;
   std::shared_ptr<SequenceCache> cache_;  // of committed tokens
   std::vector<Branch> fed_;               // of the step under way
-  std::vector<DrawRequest> drawing_;      // of the level under way, where laws stay
-  std::vector<kernels::DeviceBuffer> laws_;
-  std::size_t n_laws_ = 0;     // of these, in use by the tree under way
+  std::vector<DrawRequest> drawing_;      // of the level under way, where distributions stay
+  std::vector<kernels::DeviceBuffer> distributions_;
+  std::size_t n_distributions_ = 0;  // of these, in use by the tree under way
   std::uint32_t n_draws_ = 0;  // at the depth under way
   std::int64_t n_forwards_ = 0, n_rows_ = 0, n_stops_ = 0;
 };

@@ -48,7 +48,7 @@ HeadTreeDecoder::HeadTreeDecoder(const DecoderContext& context, int n_heads)
       uniforms_(context.sampling.seed, context.uniforms) {
   const std::string& rule = text_option(context.options, "verify");
   rule_ = rule == "typical" ? Rule::Typical : rule == "sample" ? Rule::Sample : Rule::Greedy;
-  needs_laws_ = rule_ == Rule::Typical || rejects(sampling_);
+  needs_distributions_ = rule_ == Rule::Typical || rejects(sampling_);
   n_judged_.resize(static_cast<std::size_t>(ranks_.max_depth()));
   n_accepted_.resize(n_judged_.size());
 }
@@ -105,13 +105,14 @@ void HeadTreeDecoder::add_level(TokenTree& tree, int depth) {
   }
 }
 
-const Questions* HeadTreeDecoder::questions(const Sequence& prefix, const TokenTree& tree) {
-  if (!needs_laws_ || !uniforms_->known_ahead()) return nullptr;
-  questions_ =
+const VerifyRequest* HeadTreeDecoder::verify_request(const Sequence& prefix,
+                                                     const TokenTree& tree) {
+  if (!needs_distributions_ || !uniforms_->is_threshold_independent()) return nullptr;
+  verify_request_ =
       rule_ == Rule::Typical
-          ? typical_questions(prefix.tokens(), tree, sampling_, typical_, *uniforms_)
-          : drafted_questions(prefix.tokens(), tree, candidates_, draft_rule(), *uniforms_);
-  return &questions_;
+          ? typical_verify_request(prefix.tokens(), tree, sampling_, typical_, *uniforms_)
+          : drafted_verify_request(prefix.tokens(), tree, candidates_, draft_rule(), *uniforms_);
+  return &verify_request_;
 }
 
 Decision HeadTreeDecoder::verify(const Sequence& prefix,
@@ -120,7 +121,7 @@ Decision HeadTreeDecoder::verify(const Sequence& prefix,
   hidden_ = out.hidden;
   if (rule_ == Rule::Typical)
     return accept_typical(prefix.tokens(), tree, out, sampling_, typical_, *uniforms_);
-  if (!rejects(sampling_)) return walk(tree, out);
+  if (!rejects(sampling_)) return verify_exact_match(tree, out);
   return reject_drafted(prefix.tokens(), tree, candidates_, out, sampling_, draft_rule(),
                         *uniforms_);
 }

@@ -4,7 +4,7 @@
 //            is left no head is asked further
 //   root     the tree hangs on the last emitted token, which the target chose behind the step
 //            before: published programs call it the root, and verify it in every step
-//   greedy   walk(): kept while equal to the target's own choice, its likeliest token or, coupled,
+//   greedy   verify_exact_match(): kept while equal to the target's own choice, its likeliest token or, coupled,
 //            its draw. Under rejection sampling candidates are tried one after another, each with
 //            the target's probability of it
 //   sample   the target draws a token at each node, and the child of that token is kept: coupled
@@ -29,13 +29,13 @@ namespace engine {
 class HeadTreeDecoder : public Decoder {
  public:
   Wants wants() const override {
-    return {.logits = needs_laws_, .hidden = true, .row_p = !needs_laws_};
+    return {.logits = needs_distributions_, .hidden = true, .row_p = !needs_distributions_};
   }
   TokenTree propose(const Sequence& prefix) override;
   bool drafts() const override { return true; }
   std::vector<float> proposal_probabilities() const override { return q_; }
   std::vector<DraftForward> draft_forwards() const override { return forwards_; }
-  const Questions* questions(const Sequence& prefix, const TokenTree& tree) override;
+  const VerifyRequest* verify_request(const Sequence& prefix, const TokenTree& tree) override;
   Decision verify(const Sequence& prefix, const TokenTree& tree, const StepOutput& out) override;
   void committed(const Sequence& prefix, const Decision& cut) override;
   /// head_N_judged, head_N_accepted: steps in which head N's tokens (from 1) were judged, and in
@@ -81,14 +81,14 @@ class HeadTreeDecoder : public Decoder {
   double stop_below_;
   enum class Rule { Greedy, Sample, Typical } rule_;
   TypicalSettings typical_;
-  bool needs_laws_;  // the rule looks at laws, not at choices
+  bool needs_distributions_;  // the rule looks at distributions, not at choices
   Uniforms uniforms_;
 
   // Of the step under way.
   TokenTree tree_;
   std::vector<int> row_of_;  // [n_nodes] of the tree of ranks; -1: not proposed
   std::vector<Candidates> candidates_;
-  Questions questions_;
+  VerifyRequest verify_request_;
   std::vector<float> q_;
   std::vector<double> path_p_;  // [n_rows] the heads' product from the root's child down to the row
   std::vector<DraftForward> forwards_;

@@ -205,7 +205,7 @@ std::vector<int> LookaheadRank::own_match(const StepOutput& out, int n_again) co
     whole[row] = static_cast<int>(r);
   }
   std::vector<int> match;
-  for (const int row : walk(part_, own, n_again + 1).path)
+  for (const int row : verify_exact_match(part_, own, n_again + 1).path)
     if (row >= n_again) match.push_back(whole[static_cast<std::size_t>(row)]);
   return match;
 }

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "engine/decode/step/prompt_blocks.h"
+#include "engine/decode/step/prefill_blocks.h"
 
 namespace engine {
 namespace {
@@ -19,8 +19,8 @@ std::size_t n_usable(const LanguageModel& model,
   const auto have = sequence.cached_tokens();
   const auto want = tokens.first(tokens.size() - 1);
   const auto n = std::ranges::mismatch(have, want).in1 - have.begin();
-  return static_cast<std::size_t>(
-      n_reusable(sequence.cache(), static_cast<int>(n), static_cast<int>(want.size()), block));
+  return static_cast<std::size_t>(n_reusable_positions(sequence.cache(), static_cast<int>(n),
+                                                       static_cast<int>(want.size()), block));
 }
 
 }  // namespace

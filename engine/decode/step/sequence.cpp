@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "engine/decode/step/prompt_blocks.h"
+#include "engine/decode/step/prefill_blocks.h"
 
 namespace engine {
 
@@ -190,7 +190,7 @@ void prefill(LanguageModel& model,
   const std::span<const TokenId> tokens = sequence.tokens();
   const int total = static_cast<int>(tokens.size()) - 1;
   const int block = model.prompt_block(), had = sequence.cache().length();
-  const int begun = n_reusable(sequence.cache(), had, total, block);
+  const int begun = n_reusable_positions(sequence.cache(), had, total, block);
   if (begun < had) sequence.cache().truncate(begun);
   TokenTree tree;
   std::vector<int> path;
@@ -203,7 +203,7 @@ void prefill(LanguageModel& model,
   if (done < total) sequence.set_prompt_state({});
   if (done < total) tell(done);
   while (done < total) {
-    const auto [n, in_blocks] = next_piece(done, total, max_rows, block);
+    const auto [n, in_blocks] = next_prefill_chunk(done, total, max_rows, block);
     tree.clear();
     path.clear();
     for (int i = 0; i < n; i++) {

@@ -40,7 +40,7 @@ struct Decision {
   float last_uniform = -1;       // drawn for the last token where no row gave it; -1: none
   std::vector<float> row_p;      // [n_rows] the target's probability of each row's own token, -1
                                  // where not judged; empty: the forward's own (StepOutput)
-  std::vector<Weighed> weighed;  // of rejection sampling; for display
+  std::vector<RejectionDetail> rejection_details;  // of rejection sampling; for display
   std::vector<float> probe;      // [n_rows] as of Verified; for display
   StopReason wish = StopReason::None;  // to end after this step, if nothing else ends it
 };
@@ -129,7 +129,7 @@ StopReason cut(Decision& decision, const Sequence& sequence, const Limits& limit
 
 /// Runs the tokens but the last that have no keys and values yet through the model, in forwards of
 /// at most `max_rows` rows; of a model whose rotary frequencies depend on the prompt's length all of
-/// them, where it is another than that of the cached ones. Where a device reads prompts in blocks (engine/decode/step/prompt_blocks.h)
+/// them, where it is another than that of the cached ones. Where a device reads prompts in blocks (engine/decode/step/prefill_blocks.h)
 /// these go four times as many, and what did not come to the cache so is read anew.
 /// Each is waited for: what is told as done is, its failures are the prompt's, and what ends it
 /// early leaves no more than one forward to wait for.

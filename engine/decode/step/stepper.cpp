@@ -65,9 +65,10 @@ Verified verified_event(const Lane& lane, const StepOutput& out, const Decision&
   event.p = decision.row_p.empty() ? out.row_p : decision.row_p;
   event.probe = decision.probe;
   // What was judged behind the text's end is no part of the step.
-  std::ranges::copy_if(decision.weighed, std::back_inserter(event.weighed), [&](const auto& w) {
-    return std::ranges::find(decision.path, w.row) != decision.path.end();
-  });
+  std::ranges::copy_if(decision.rejection_details, std::back_inserter(event.rejection_details),
+                       [&](const auto& w) {
+                         return std::ranges::find(decision.path, w.row) != decision.path.end();
+                       });
   for (const RowFate fate : event.fate) {
     event.n_accepted += fate == RowFate::Accepted;
     event.n_rejected += fate == RowFate::Rejected;
@@ -82,7 +83,7 @@ Committed committed_event(const Lane& lane, const Decision& decision, const Veri
   Committed event{.run = lane.run, .step = lane.n_steps};
   event.first_pos = static_cast<int>(lane.sequence.tokens().size() - n);
   event.tokens = decision.emitted;
-  event.standing.assign(n, verified.n_proposed > 0 ? Standing::Bonus : Standing::Plain);
+  event.status.assign(n, verified.n_proposed > 0 ? TokenStatus::Bonus : TokenStatus::Plain);
   event.origin.assign(n, RowTag{});
   // Token i was proposed by the accepted row that hangs on the path's row before it.
   const auto first = static_cast<std::size_t>(leading_rows_of(decision) - 1);
@@ -90,7 +91,7 @@ Committed committed_event(const Lane& lane, const Decision& decision, const Veri
     if (verified.fate[r] != RowFate::Accepted) continue;
     for (std::size_t i = 0; i < n; i++) {
       if (decision.path[first + i] != lane.tree.parent[r]) continue;
-      event.standing[i] = Standing::Accepted;
+      event.status[i] = TokenStatus::Accepted;
       event.origin[i] = lane.tree.tag[r];
     }
   }
@@ -105,9 +106,8 @@ void keep_facts(Lane& lane,
   const auto first = static_cast<std::size_t>(leading_rows_of(decision) - 1);
   for (std::size_t i = 0; i < decision.emitted.size(); i++) {
     const auto row = static_cast<std::size_t>(decision.path[first + i]);
-    lane.facts.push_back({.logp = verified.logp[row],
-                          .standing = committed.standing[i],
-                          .origin = committed.origin[i]});
+    lane.facts.push_back(
+        {.logp = verified.logp[row], .status = committed.status[i], .origin = committed.origin[i]});
   }
 }
 
@@ -196,8 +196,9 @@ void Stepper::judge_with(LanguageModel& model, std::span<Lane* const> lanes) {
     for (const RowTag& tag : lane.tree.tag)
       notes[i].greedy_rows.push_back(tag.kind == RowTag::Kind::Window);
     const Wants own = lane.decoder->wants();
-    if (model.laws_device()) items[i].questions = lane.decoder->questions(lane.sequence, lane.tree);
-    wants.logits |= own.logits && !items[i].questions;
+    if (model.distributions_device())
+      items[i].verify_request = lane.decoder->verify_request(lane.sequence, lane.tree);
+    wants.logits |= own.logits && !items[i].verify_request;
     wants.hidden |= own.hidden;
     wants.row_p |= own.row_p;
     n_rows += lane.tree.n_rows();

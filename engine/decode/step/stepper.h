@@ -31,7 +31,7 @@ struct TokenFacts {
   /// Natural logarithm of its probability under the distribution it was chosen from: the target's
   /// after repetition penalty, temperature and filters; greedy: after the penalty, at temperature 1.
   float logp = 0;
-  Standing standing = Standing::Plain;
+  TokenStatus status = TokenStatus::Plain;
   RowTag origin;  // the accepted row that had proposed it; Current where none had
 };
 

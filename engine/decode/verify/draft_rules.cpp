@@ -9,13 +9,13 @@
 namespace engine {
 namespace {
 
-static_assert(kMaxWeighed <= kernels::kMostWeighed);
+static_assert(kMaxRejectionTokens <= kernels::kMaxRejectionTokens);
 
 /// Scales to sum 1. @return false  if there is nothing to scale
-bool normalise(std::vector<double>& law) {
-  const double sum = std::accumulate(law.begin(), law.end(), 0.0);
+bool normalise(std::vector<double>& distribution) {
+  const double sum = std::accumulate(distribution.begin(), distribution.end(), 0.0);
   if (!(sum > 0)) return false;
-  for (double& p : law) p /= sum;
+  for (double& p : distribution) p /= sum;
   return true;
 }
 
@@ -38,13 +38,14 @@ double any_of_k(double beta, int k) {
   return 1 - std::pow(1 - std::min(beta, 1.0), k);
 }
 
-/// The tokens worth telling of two laws: those named first, then the likeliest under either.
+/// The tokens worth telling of two distributions: those named first, then the likeliest under either.
 std::vector<TokenId> worth_telling(std::vector<TokenId> named,
                                    std::span<const double> p,
                                    std::span<const double> q) {
   std::vector<TokenId> told;
   const auto add = [&told](TokenId id) {
-    if (told.size() < kMaxWeighed && std::ranges::find(told, id) == told.end()) told.push_back(id);
+    if (told.size() < kMaxRejectionTokens && std::ranges::find(told, id) == told.end())
+      told.push_back(id);
   };
   for (const TokenId id : named) add(id);
   const auto weight = [&](TokenId id) {
@@ -56,7 +57,7 @@ std::vector<TokenId> worth_telling(std::vector<TokenId> named,
   };
   std::vector<TokenId> likeliest;  // sorted, at most kMaxWeighed
   for (TokenId id = 0; id < std::ssize(p); id++) {
-    const bool full = likeliest.size() == kMaxWeighed;
+    const bool full = likeliest.size() == kMaxRejectionTokens;
     if (weight(id) <= 0 || (full && !heavier(id, likeliest.back()))) continue;
     if (full) likeliest.pop_back();
     likeliest.insert(std::ranges::upper_bound(likeliest, id, heavier), id);
@@ -73,11 +74,11 @@ struct RowVerdict {
   std::vector<double> candidate_p = {};  // [candidates] theirs
   std::vector<Draw> draws = {};
   double last_uniform = -1;  // drawn for the token; -1: none
-  Weighed weighed = {};      // without tokens: not told
+  RejectionDetail rejection_details = {};  // without tokens: not told
 };
 
 /// A row whose candidates are to be judged.
-struct RowToJudge {
+struct RowToVerify {
   const TokenTree& tree;
   const Candidates& candidates;
   int row;
@@ -94,13 +95,17 @@ struct RowToJudge {
   }
 };
 
-/// Candidates being judged by laws on the host. A number equal to the chance refuses, so that a
+/// Candidates being judged by distributions on the host. A number equal to the chance refuses, so that a
 /// token of probability 0 is never kept.
 class Node {
  public:
-  Node(const RowToJudge& judged, std::vector<double> law)
-      : judged_(judged), candidates_(judged.candidates), law_(std::move(law)), left_(law_) {
-    for (const int row : candidates_.rows) verdict_.candidate_p.push_back(law_[token_of(row)]);
+  Node(const RowToVerify& judged, std::vector<double> distribution)
+      : judged_(judged),
+        candidates_(judged.candidates),
+        distribution_(std::move(distribution)),
+        left_(distribution_) {
+    for (const int row : candidates_.rows)
+      verdict_.candidate_p.push_back(distribution_[token_of(row)]);
   }
 
   RowVerdict verdict(DraftRule rule) {
@@ -111,8 +116,8 @@ class Node {
       verdict_.last_uniform = judged_.uniforms.residual(judged_.position, left_);
       verdict_.token = draw(left_, verdict_.last_uniform);
     }
-    verdict_.p = law_[static_cast<std::size_t>(verdict_.token)];
-    if (!candidates_.rows.empty()) tell_weighed();
+    verdict_.p = distribution_[static_cast<std::size_t>(verdict_.token)];
+    if (!candidates_.rows.empty()) fill_rejection_details();
     return std::move(verdict_);
   }
 
@@ -120,7 +125,7 @@ class Node {
   /// @return  the candidate kept, or -1: left_ is then what the token must be drawn from
   int judge(DraftRule rule) {
     if (candidates_.rows.empty() || rule == DraftRule::Naive) return -1;
-    if (candidates_.law.empty()) return judge_certain();
+    if (candidates_.distribution.empty()) return judge_certain();
     return rule == DraftRule::KSeq ? judge_k_seq() : judge_drawn(rule == DraftRule::With);
   }
 
@@ -155,11 +160,11 @@ class Node {
   }
 
   int judge_drawn(bool replacement) {
-    std::vector<double> q = candidates_.law;
+    std::vector<double> q = candidates_.distribution;
     bool has_more = true;
     return first_of([&](int i, std::size_t x) {
       if (!has_more) return false;
-      ensure(q[x] > 0, "a candidate must have been drawn from its law");
+      ensure(q[x] > 0, "a candidate must have been drawn from its distribution");
       if (keeps(i, std::min(1.0, left_[x] / q[x]))) return true;
       if (!take_residual(left_, q)) return true;
       if (replacement) return false;
@@ -170,7 +175,7 @@ class Node {
   }
 
   int judge_k_seq() {
-    const std::vector<double>& q = candidates_.law;
+    const std::vector<double>& q = candidates_.distribution;
     const int k = static_cast<int>(candidates_.rows.size());
     const double rho = k_seq_factor(left_, q, k);
     const int kept = first_of(
@@ -186,31 +191,32 @@ class Node {
     return -1;
   }
 
-  void tell_weighed() {
-    Weighed& weighed = verdict_.weighed;
+  void fill_rejection_details() {
+    RejectionDetail& rejection_details = verdict_.rejection_details;
     std::vector<TokenId> named{verdict_.token};
     for (const int r : candidates_.rows) named.push_back(judged_.token_of(r));
-    weighed.row = judged_.row;
-    weighed.token = worth_telling(std::move(named), law_, candidates_.law);
-    const auto of = [&weighed](std::span<const double> from) {
+    rejection_details.row = judged_.row;
+    rejection_details.token =
+        worth_telling(std::move(named), distribution_, candidates_.distribution);
+    const auto of = [&rejection_details](std::span<const double> from) {
       std::vector<float> values;
-      for (const TokenId id : weighed.token)
+      for (const TokenId id : rejection_details.token)
         values.push_back(static_cast<float>(from[static_cast<std::size_t>(id)]));
       return values;
     };
-    weighed.p = of(law_);
-    if (!candidates_.law.empty()) weighed.q = of(candidates_.law);
-    if (verdict_.kept < 0) weighed.left = of(left_);
+    rejection_details.p = of(distribution_);
+    if (!candidates_.distribution.empty()) rejection_details.q = of(candidates_.distribution);
+    if (verdict_.kept < 0) rejection_details.left = of(left_);
   }
 
-  const RowToJudge& judged_;
+  const RowToVerify& judged_;
   const Candidates& candidates_;
-  std::vector<double> law_;   // [vocab_size] the target's
+  std::vector<double> distribution_;  // [vocab_size] the target's
   std::vector<double> left_;  // [vocab_size] the same, then what refusals leave of it; sums to 1
   RowVerdict verdict_;
 };
 
-/// Where drafted_questions() has a row: which node it is, -1: none, and where its candidates begin.
+/// Where drafted_verify_request() has a row: which node it is, -1: none, and where its candidates begin.
 struct Place {
   int node = -1;
   std::size_t first = 0;
@@ -232,10 +238,10 @@ std::vector<Place> places_of(std::span<const Candidates> candidates) {
 }
 
 /// The device's verdict on a row.
-/// @param place  of drafted_questions()
-RowVerdict verdict_of(const RowToJudge& judged, const Verdicts& all, const Place& place) {
+/// @param place  of drafted_verify_request()
+RowVerdict verdict_of(const RowToVerify& judged, const VerifyResult& all, const Place& place) {
   const auto [node, first] = place;
-  const kernels::Judged& found = all.nodes[static_cast<std::size_t>(node)];
+  const kernels::VerifiedNode& found = all.nodes[static_cast<std::size_t>(node)];
   ensure(found.token >= 0, "a row that is judged has finite logits");
   RowVerdict verdict{.kept = found.kept, .token = found.token, .p = found.p};
   if (found.kept < 0) verdict.last_uniform = judged.uniforms.residual(judged.position, {});
@@ -247,37 +253,38 @@ RowVerdict verdict_of(const RowToJudge& judged, const Verdicts& all, const Place
     const double u = judged.uniforms.accept(judged.position, n_draws, chance);
     verdict.draws.push_back(judged.drawn(static_cast<int>(i), u, chance));
   }
-  if (all.weighed.empty() || judged.candidates.rows.empty()) return verdict;
-  Weighed& weighed = verdict.weighed;
-  weighed.row = judged.row;
-  const std::size_t n_told = all.weighed.size() / all.nodes.size();
+  if (all.rejection_details.empty() || judged.candidates.rows.empty()) return verdict;
+  RejectionDetail& rejection_details = verdict.rejection_details;
+  rejection_details.row = judged.row;
+  const std::size_t n_told = all.rejection_details.size() / all.nodes.size();
   for (std::size_t i = 0; i < n_told; i++) {
-    const kernels::WeighedToken& told = all.weighed[static_cast<std::size_t>(node) * n_told + i];
+    const kernels::RejectionToken& told =
+        all.rejection_details[static_cast<std::size_t>(node) * n_told + i];
     if (told.id < 0) break;
-    weighed.token.push_back(told.id);
-    weighed.p.push_back(told.p);
-    if (judged.candidates.device_law) weighed.q.push_back(told.q);
-    if (found.kept < 0) weighed.left.push_back(told.left);
+    rejection_details.token.push_back(told.id);
+    rejection_details.p.push_back(told.p);
+    if (judged.candidates.device_distribution) rejection_details.q.push_back(told.q);
+    if (found.kept < 0) rejection_details.left.push_back(told.left);
   }
   return verdict;
 }
 
-kernels::JudgeRule device_rule(DraftRule rule) {
+kernels::AcceptanceRule device_rule(DraftRule rule) {
   switch (rule) {
     case DraftRule::Without:
-      return kernels::JudgeRule::Without;
+      return kernels::AcceptanceRule::Without;
     case DraftRule::With:
-      return kernels::JudgeRule::With;
+      return kernels::AcceptanceRule::With;
     case DraftRule::KSeq:
-      return kernels::JudgeRule::KSeq;
+      return kernels::AcceptanceRule::KSeq;
     case DraftRule::Naive:
       break;
   }
-  return kernels::JudgeRule::Naive;
+  return kernels::AcceptanceRule::Naive;
 }
 
 /// The row of the candidate that has this token; -1: none has.
-int row_with(const RowToJudge& judged, TokenId token) {
+int row_with(const RowToVerify& judged, TokenId token) {
   const auto found = std::ranges::find(judged.candidates.rows, token,
                                        [&](int row) { return judged.token_of(row); });
   return found == judged.candidates.rows.end() ? -1 : *found;
@@ -299,30 +306,32 @@ double k_seq_factor(std::span<const double> p, std::span<const double> q, int k)
   return high;
 }
 
-Questions drafted_questions(std::span<const TokenId> tokens,
-                            const TokenTree& tree,
-                            std::span<const Candidates> candidates,
-                            DraftRule rule,
-                            UniformSource& uniforms) {
+VerifyRequest drafted_verify_request(std::span<const TokenId> tokens,
+                                     const TokenTree& tree,
+                                     std::span<const Candidates> candidates,
+                                     DraftRule rule,
+                                     UniformSource& uniforms) {
   ensure(candidates.size() == tree.token.size(), "every row has its list of candidates");
   const std::vector<Place> places = places_of(candidates);
-  Questions questions{.nodes = {}, .candidates = {}, .n_weighed = kMaxWeighed};
+  VerifyRequest verify_request{
+      .nodes = {}, .candidates = {}, .n_rejection_tokens = kMaxRejectionTokens};
   std::vector<std::uint32_t> position(candidates.size());  // of what follows each row
   for (std::size_t r = 0; r < candidates.size(); r++) {
     position[r] = tree.parent[r] < 0 ? static_cast<std::uint32_t>(tokens.size())
                                      : position[static_cast<std::size_t>(tree.parent[r])] + 1;
     if (places[r].node < 0) continue;
-    ensure(candidates[r].law.empty(), "a law on the host is not the device's to judge by");
-    questions.add({.row = static_cast<int>(r),
-                   .rule = device_rule(rule),
-                   .uniform = uniforms.residual(position[r], {}),
-                   .q = candidates[r].device_law});
+    ensure(candidates[r].distribution.empty(),
+           "a distribution on the host is not the device's to judge by");
+    verify_request.add({.row = static_cast<int>(r),
+                        .rule = device_rule(rule),
+                        .uniform = uniforms.residual(position[r], {}),
+                        .q = candidates[r].device_distribution});
     std::uint32_t n_draws = 0;
     for (const int row : candidates[r].rows)
-      questions.add_candidate(tree.token[static_cast<std::size_t>(row)],
-                              uniforms.accept(position[r], n_draws++, 0));
+      verify_request.add_candidate(tree.token[static_cast<std::size_t>(row)],
+                                   uniforms.accept(position[r], n_draws++, 0));
   }
-  return questions;
+  return verify_request;
 }
 
 Decision reject_drafted(std::span<const TokenId> tokens,
@@ -332,36 +341,38 @@ Decision reject_drafted(std::span<const TokenId> tokens,
                         const Sampling& sampling,
                         DraftRule rule,
                         UniformSource& uniforms,
-                        bool ends_bare) {
+                        bool no_bonus_at_leaf) {
   ensure(candidates.size() == tree.token.size(), "every row has its list of candidates");
-  const bool there = !out.verdicts.nodes.empty();
+  const bool there = !out.verify_result.nodes.empty();
   ensure(there || out.logits.size() == tree.token.size() * static_cast<std::size_t>(out.vocab_size),
          "rejection sampling needs verdicts, or every row's logits");
   const std::vector<Place> places = there ? places_of(candidates) : std::vector<Place>();
   ensure(!there || std::ranges::count_if(places, [](const Place& one) { return one.node >= 0; }) ==
-                       std::ssize(out.verdicts.nodes),
+                       std::ssize(out.verify_result.nodes),
          "verdicts are of drafted_questions()");
   std::vector<TokenId> history(tokens.begin(), tokens.end());
   Decision decision;
   decision.row_p.assign(tree.token.size(), -1);
   for (int row = 0; row >= 0;) {
     const auto at = static_cast<std::size_t>(row);
-    const RowToJudge judged{tree, candidates[at], row, static_cast<std::uint32_t>(history.size()),
-                            uniforms};
+    const RowToVerify judged{tree, candidates[at], row, static_cast<std::uint32_t>(history.size()),
+                             uniforms};
     decision.path = chain_of(tree, row);
-    if (ends_bare && judged.candidates.rows.empty() && !decision.emitted.empty()) {
+    if (no_bonus_at_leaf && judged.candidates.rows.empty() && !decision.emitted.empty()) {
       decision.path.pop_back();  // the last token kept leads the next step
       break;
     }
     RowVerdict verdict =
-        there ? verdict_of(judged, out.verdicts, places[at])
-              : Node(judged, token_law(out.logits_of(row), sampling, history)).verdict(rule);
+        there
+            ? verdict_of(judged, out.verify_result, places[at])
+            : Node(judged, token_distribution(out.logits_of(row), sampling, history)).verdict(rule);
     for (std::size_t i = 0; i < verdict.candidate_p.size(); i++)
       decision.row_p[static_cast<std::size_t>(judged.candidates.rows[i])] =
           static_cast<float>(verdict.candidate_p[i]);
     std::ranges::copy(verdict.draws, std::back_inserter(decision.draws));
     if (verdict.kept < 0) decision.last_uniform = static_cast<float>(verdict.last_uniform);
-    if (!verdict.weighed.token.empty()) decision.weighed.push_back(std::move(verdict.weighed));
+    if (!verdict.rejection_details.token.empty())
+      decision.rejection_details.push_back(std::move(verdict.rejection_details));
     decision.emitted.push_back(verdict.token);
     decision.logp.push_back(static_cast<float>(std::log(verdict.p)));
     history.push_back(verdict.token);

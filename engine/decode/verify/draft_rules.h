@@ -26,29 +26,29 @@ enum class DraftRule { Without, With, Naive, KSeq };
 struct Candidates {
   std::vector<int> rows;  // of the tree, in the order drawn; a row stands as often as it was drawn
   /// [vocab_size] q that the first was drawn from, sums to 1.
-  std::vector<double> law;
+  std::vector<double> distribution;
   /// The same in its place, where the target's device reads it (LanguageModel::laws_device()). With
   /// neither the candidates were proposed without a distribution.
-  const double* device_law = nullptr;
+  const double* device_distribution = nullptr;
 };
 
 /// What the target's device is to judge for reject_drafted() to need no logits: every row that can
 /// be reached, in order.
-/// @param candidates  [n_rows], no law of which is the host's
+/// @param candidates  [n_rows], no distribution of which is the host's
 /// @param uniforms    known ahead
-Questions drafted_questions(std::span<const TokenId> tokens,
-                            const TokenTree& tree,
-                            std::span<const Candidates> candidates,
-                            DraftRule rule,
-                            UniformSource& uniforms);
+VerifyRequest drafted_verify_request(std::span<const TokenId> tokens,
+                                     const TokenTree& tree,
+                                     std::span<const Candidates> candidates,
+                                     DraftRule rule,
+                                     UniformSource& uniforms);
 
 /// Judges candidates from row 0 down: at each row those below it, by `rule`; where none is kept the
 /// residual gives the token, and if that is a candidate's too its row is followed after all.
 /// Behind a row without candidates the target's own distribution gives the last token.
 /// @param tokens      the committed tokens, row 0's the last of them
 /// @param candidates  [n_rows]
-/// @param out         with logits, or the verdicts on drafted_questions()
-/// @param ends_bare   nothing is drawn after a row that has no candidates, if a token was emitted
+/// @param out         with logits, or the verdicts on drafted_verify_request()
+/// @param no_bonus_at_leaf   nothing is drawn after a row that has no candidates, if a token was emitted
 /// @return            with draws and log probabilities
 Decision reject_drafted(std::span<const TokenId> tokens,
                         const TokenTree& tree,
@@ -57,7 +57,7 @@ Decision reject_drafted(std::span<const TokenId> tokens,
                         const Sampling& sampling,
                         DraftRule rule,
                         UniformSource& uniforms,
-                        bool ends_bare = false);
+                        bool no_bonus_at_leaf = false);
 
 /// SpecTr's division factor for `k` independent candidates: the least rho in [1, k] with
 /// 1 - (1 - beta)^k <= rho beta, where beta = sum min(q, p / rho); bisection, from above.

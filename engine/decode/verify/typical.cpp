@@ -15,7 +15,7 @@ kernels::TakeLeft take_of(const Sampling& sampling, const TypicalSettings& setti
   return settings.root == Root::Typical ? kernels::TakeLeft::LikelyEnough : kernels::TakeLeft::Draw;
 }
 
-/// Where typical_questions() have a row among the candidates: behind all rows that hang on rows
+/// Where typical_verify_request() have a row among the candidates: behind all rows that hang on rows
 /// before its parent, and its own siblings before it.
 std::vector<std::size_t> places_of(const TokenTree& tree) {
   std::vector<std::size_t> rows(tree.token.size()), place(tree.token.size());
@@ -27,7 +27,7 @@ std::vector<std::size_t> places_of(const TokenTree& tree) {
 
 /// The token behind the kept ones.
 /// @param uniform  what was drawn for it, where something was
-TokenId root_token(const std::vector<double>& law,
+TokenId root_token(const std::vector<double>& distribution,
                    const Sampling& sampling,
                    const TypicalSettings& settings,
                    std::uint32_t position,
@@ -35,19 +35,19 @@ TokenId root_token(const std::vector<double>& law,
                    float& uniform) {
   const kernels::TakeLeft take = take_of(sampling, settings);
   if (take == kernels::TakeLeft::Likeliest)
-    return static_cast<TokenId>(std::ranges::max_element(law) - law.begin());
-  std::vector<double> left = law;
+    return static_cast<TokenId>(std::ranges::max_element(distribution) - distribution.begin());
+  std::vector<double> left = distribution;
   if (take == kernels::TakeLeft::LikelyEnough) {
-    const double threshold = typical_threshold(law, settings);
+    const double threshold = typical_threshold(distribution, settings);
     for (double& p : left) p = p > threshold ? p : 0;
-    if (std::ranges::max(left) <= 0) left = law;  // nothing is likely enough
+    if (std::ranges::max(left) <= 0) left = distribution;  // nothing is likely enough
   }
   const double u = uniforms.residual(position, left);
   uniform = static_cast<float>(u);
   return draw(left, u);
 }
 
-/// What is known of rows: a device's verdicts, or laws that are made here of logits as they are needed.
+/// What is known of rows: a device's verdicts, or distributions that are made here of logits as they are needed.
 class JudgedRows {
  public:
   JudgedRows(std::span<const TokenId> tokens,
@@ -60,25 +60,25 @@ class JudgedRows {
         out_(out),
         sampling_(sampling),
         settings_(settings),
-        on_device_(!out.verdicts.nodes.empty()),
+        on_device_(!out.verify_result.nodes.empty()),
         place_(places_of(tree)),
-        laws_(tree.token.size()) {
+        distributions_(tree.token.size()) {
     const auto n = tree.token.size();
     ensure(on_device_ || out.logits.size() == n * static_cast<std::size_t>(out.vocab_size),
            "typical acceptance needs verdicts, or every row's logits");
-    ensure(
-        !on_device_ || (out.verdicts.nodes.size() == n && out.verdicts.candidates.size() == n - 1),
-        "verdicts are of typical_questions()");
+    ensure(!on_device_ || (out.verify_result.nodes.size() == n &&
+                           out.verify_result.candidates.size() == n - 1),
+           "verdicts are of typical_questions()");
   }
 
   /// Of the row's token behind its parent.
   double p(std::size_t row) {
-    return on_device_ ? out_.verdicts.candidates[place_[row]].p
-                      : law(parent_of(row))[static_cast<std::size_t>(tree_.token[row])];
+    return on_device_ ? out_.verify_result.candidates[place_[row]].p
+                      : distribution(parent_of(row))[static_cast<std::size_t>(tree_.token[row])];
   }
   bool is_typical(std::size_t row) {
-    return on_device_ ? out_.verdicts.candidates[place_[row]].chance > 0
-                      : p(row) > typical_threshold(law(parent_of(row)), settings_);
+    return on_device_ ? out_.verify_result.candidates[place_[row]].chance > 0
+                      : p(row) > typical_threshold(distribution(parent_of(row)), settings_);
   }
 
   struct Next {
@@ -91,11 +91,12 @@ class JudgedRows {
     if (settings_.root == Root::Sample && !rejects(sampling_)) return picked(row);
     if (!on_device_) {
       Next next{};
-      next.token = root_token(law(row), sampling_, settings_, position, uniforms, next.uniform);
-      next.logp = std::log(law(row)[static_cast<std::size_t>(next.token)]);
+      next.token =
+          root_token(distribution(row), sampling_, settings_, position, uniforms, next.uniform);
+      next.logp = std::log(distribution(row)[static_cast<std::size_t>(next.token)]);
       return next;
     }
-    const kernels::Judged& found = out_.verdicts.nodes[row];
+    const kernels::VerifiedNode& found = out_.verify_result.nodes[row];
     Next next{.token = found.token, .logp = std::log(found.p)};
     if (take_of(sampling_, settings_) != kernels::TakeLeft::Likeliest)
       next.uniform = static_cast<float>(uniforms.residual(position, {}));
@@ -109,19 +110,21 @@ class JudgedRows {
 
   Next picked(std::size_t row) {
     const kernels::Picked& pick = out_.picked[row];
-    if (!on_device_) return {pick.id, std::log(law(row)[static_cast<std::size_t>(pick.id)])};
-    // The pick's, by the same law; a greedy one is one at it.
+    if (!on_device_)
+      return {pick.id, std::log(distribution(row)[static_cast<std::size_t>(pick.id)])};
+    // The pick's, by the same distribution; a greedy one is one at it.
     return {pick.id, sampling_.greedy() ? 0 : static_cast<double>(pick.logp)};
   }
 
-  const std::vector<double>& law(std::size_t row) {
-    if (!laws_[row].empty()) return laws_[row];
+  const std::vector<double>& distribution(std::size_t row) {
+    if (!distributions_[row].empty()) return distributions_[row];
     std::vector<TokenId> history(tokens_.begin(), tokens_.end());
     const std::vector<int> chain = chain_of(tree_, static_cast<int>(row));
     for (std::size_t i = 1; i < chain.size(); i++)
       history.push_back(tree_.token[static_cast<std::size_t>(chain[i])]);
-    laws_[row] = token_law(out_.logits_of(static_cast<int>(row)), sampling_, history);
-    return laws_[row];
+    distributions_[row] =
+        token_distribution(out_.logits_of(static_cast<int>(row)), sampling_, history);
+    return distributions_[row];
   }
 
   std::span<const TokenId> tokens_;
@@ -131,36 +134,36 @@ class JudgedRows {
   const TypicalSettings& settings_;
   bool on_device_;
   std::vector<std::size_t> place_;
-  std::vector<std::vector<double>> laws_;  // [n_rows] behind each; empty: not made
+  std::vector<std::vector<double>> distributions_;  // [n_rows] behind each; empty: not made
 };
 
 }  // namespace
 
-double typical_threshold(std::span<const double> law, const TypicalSettings& settings) {
+double typical_threshold(std::span<const double> distribution, const TypicalSettings& settings) {
   double entropy = 0;
-  for (const double p : law) entropy -= p > 0 ? p * std::log(p) : 0;
+  for (const double p : distribution) entropy -= p > 0 ? p * std::log(p) : 0;
   return std::min(settings.epsilon, settings.delta * std::exp(-entropy));
 }
 
-Questions typical_questions(std::span<const TokenId> tokens,
-                            const TokenTree& tree,
-                            const Sampling& sampling,
-                            const TypicalSettings& settings,
-                            UniformSource& uniforms) {
-  Questions questions;
+VerifyRequest typical_verify_request(std::span<const TokenId> tokens,
+                                     const TokenTree& tree,
+                                     const Sampling& sampling,
+                                     const TypicalSettings& settings,
+                                     UniformSource& uniforms) {
+  VerifyRequest verify_request;
   for (int row = 0; row < tree.n_rows(); row++) {
     const auto depth = static_cast<std::uint32_t>(chain_of(tree, row).size()) - 1;
     const auto position = static_cast<std::uint32_t>(tokens.size()) + depth;
-    questions.add({.row = row,
-                   .rule = kernels::JudgeRule::Typical,
-                   .take = take_of(sampling, settings),
-                   .uniform = uniforms.residual(position, {}),
-                   .epsilon = settings.epsilon,
-                   .delta = settings.delta});
+    verify_request.add({.row = row,
+                        .rule = kernels::AcceptanceRule::Typical,
+                        .take = take_of(sampling, settings),
+                        .uniform = uniforms.residual(position, {}),
+                        .epsilon = settings.epsilon,
+                        .delta = settings.delta});
     for (std::size_t r = 1; r < tree.token.size(); r++)
-      if (tree.parent[r] == row) questions.add_candidate(tree.token[r], 0);
+      if (tree.parent[r] == row) verify_request.add_candidate(tree.token[r], 0);
   }
-  return questions;
+  return verify_request;
 }
 
 Decision accept_typical(std::span<const TokenId> tokens,

@@ -1,7 +1,7 @@
 // Typical acceptance: a proposal is kept where the target finds it likely enough, not where the
 // target would have drawn it. Not lossless.
 //   paper    Cai et al. 2024 (arXiv:2401.10774), section 2.3.1
-//   rule     token x is kept behind a row of law p where p(x) > min(epsilon, delta exp(-H(p)));
+//   rule     token x is kept behind a row of distribution p where p(x) > min(epsilon, delta exp(-H(p)));
 //            H is p's entropy in nats
 //   path     the longest of kept tokens; of equally long ones the likeliest
 //   differs  H is summed exactly, without the 1e-5 that the program adds in its logarithm; paths
@@ -25,19 +25,19 @@ struct TypicalSettings {
 };
 
 /// The least probability a kept token exceeds.
-/// @param law  sums to 1
-double typical_threshold(std::span<const double> law, const TypicalSettings& settings);
+/// @param distribution  sums to 1
+double typical_threshold(std::span<const double> distribution, const TypicalSettings& settings);
 
 /// What the target's device is to judge for accept_typical() to need no logits: every row.
 /// @param uniforms  known ahead
-Questions typical_questions(std::span<const TokenId> tokens,
-                            const TokenTree& tree,
-                            const Sampling& sampling,
-                            const TypicalSettings& settings,
-                            UniformSource& uniforms);
+VerifyRequest typical_verify_request(std::span<const TokenId> tokens,
+                                     const TokenTree& tree,
+                                     const Sampling& sampling,
+                                     const TypicalSettings& settings,
+                                     UniformSource& uniforms);
 
 /// @param tokens  the committed tokens, row 0's the last of them
-/// @param out     with logits, or the verdicts on typical_questions()
+/// @param out     with logits, or the verdicts on typical_verify_request()
 /// @return        with log probabilities
 Decision accept_typical(std::span<const TokenId> tokens,
                         const TokenTree& tree,

@@ -53,7 +53,10 @@ std::vector<Candidates> proposals_of(const TokenTree& tree) {
 
 }  // namespace
 
-Decision walk(const TokenTree& tree, const StepOutput& out, int leading_rows, bool bonus_at_end) {
+Decision verify_exact_match(const TokenTree& tree,
+                            const StepOutput& out,
+                            int leading_rows,
+                            bool bonus_at_end) {
   check_leading(tree, leading_rows);
   ensure(out.picked.size() == tree.token.size(), "a forward answers every row");
   const auto n = tree.token.size();
@@ -137,11 +140,11 @@ std::vector<RowFate> fates_of(const TokenTree& tree, const Decision& decision) {
 Verifier::Verifier(const Sampling& sampling, UniformSource* uniforms)
     : sampling_(sampling), rejects_(rejects(sampling)), uniforms_(sampling.seed, uniforms) {}
 
-const Questions* Verifier::questions(const Sequence& prefix, const TokenTree& tree) {
-  if (!rejects_ || !uniforms_->known_ahead()) return nullptr;
-  questions_ =
-      drafted_questions(prefix.tokens(), tree, proposals_of(tree), DraftRule::Without, *uniforms_);
-  return &questions_;
+const VerifyRequest* Verifier::verify_request(const Sequence& prefix, const TokenTree& tree) {
+  if (!rejects_ || !uniforms_->is_threshold_independent()) return nullptr;
+  verify_request_ = drafted_verify_request(prefix.tokens(), tree, proposals_of(tree),
+                                           DraftRule::Without, *uniforms_);
+  return &verify_request_;
 }
 
 Decision Verifier::operator()(const Sequence& prefix,
@@ -149,7 +152,7 @@ Decision Verifier::operator()(const Sequence& prefix,
                               const StepOutput& out,
                               bool bonus_at_end) {
   if (rejects_) return reject(prefix.tokens(), tree, out, sampling_, *uniforms_, bonus_at_end);
-  return walk(tree, out, 1, bonus_at_end);
+  return verify_exact_match(tree, out, 1, bonus_at_end);
 }
 
 }  // namespace engine

@@ -21,17 +21,17 @@ namespace engine {
 /// (the published Lookahead)
 /// @return  path: leading and followed rows; emitted: the target's pick after each but the leading
 /// rows before the last
-Decision walk(const TokenTree& tree,
-              const StepOutput& out,
-              int leading_rows = 1,
-              bool bonus_at_end = true);
+Decision verify_exact_match(const TokenTree& tree,
+                            const StepOutput& out,
+                            int leading_rows = 1,
+                            bool bonus_at_end = true);
 
 /// Rejection sampling where proposals have no distribution (q is one at the proposal): at each node
 /// the children are tried in row order; a token x is kept with probability p(x), otherwise p(x) is
 /// set to 0 and p renormalised. The emitted tokens are distributed as AR's, after penalty,
 /// temperature and filters, for any proposals (Lookahead's rule, after SpecInfer's).
 /// @param tokens        the committed tokens, row 0's the last of them
-/// @param out           with logits, or the verdicts on Verifier::questions()
+/// @param out           with logits, or the verdicts on Verifier::verify_request()
 /// @param bonus_at_end  false: nothing is drawn after a leaf was kept
 Decision reject(std::span<const TokenId> tokens,
                 const TokenTree& tree,
@@ -55,8 +55,8 @@ class Verifier {
   /// @param uniforms  null: Philox from the sampling's seed
   Verifier(const Sampling& sampling, UniformSource* uniforms);
   Wants wants() const { return {.logits = rejects_, .hidden = false}; }
-  /// As Decoder::questions().
-  const Questions* questions(const Sequence& prefix, const TokenTree& tree);
+  /// As Decoder::verify_request().
+  const VerifyRequest* verify_request(const Sequence& prefix, const TokenTree& tree);
   Decision operator()(const Sequence& prefix,
                       const TokenTree& tree,
                       const StepOutput& out,
@@ -66,7 +66,7 @@ class Verifier {
   Sampling sampling_;
   bool rejects_;
   Uniforms uniforms_;
-  Questions questions_;  // of the step under way
+  VerifyRequest verify_request_;  // of the step under way
 };
 
 }  // namespace engine

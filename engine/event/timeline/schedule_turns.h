@@ -50,7 +50,7 @@ struct Schedule {
   std::vector<TargetIdle> idle;
 
   bool empty() const { return turns.empty(); }
-  std::span<const std::uint32_t> turns_of(const ScheduleForward& forward) const {
+  std::span<const std::uint32_t> lane_turns(const ScheduleForward& forward) const {
     return std::span(taken).subspan(forward.first, forward.n);
   }
 };

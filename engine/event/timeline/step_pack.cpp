@@ -226,10 +226,10 @@ StepHead head_of(const StepRecord& step) {
                 .has_committed = step.has_committed,
                 .complete = step.complete,
                 .has_pool = step.pool.has_value()};
-  for (std::size_t i = 0; i < std::min(c.standing.size(), c.origin.size()); ++i) {
-    head.n_bonus += c.standing[i] == Standing::Bonus;
+  for (std::size_t i = 0; i < std::min(c.status.size(), c.origin.size()); ++i) {
+    head.n_bonus += c.status[i] == TokenStatus::Bonus;
     const bool guessed = c.origin[i].kind == RowTag::Kind::Guess;
-    head.n_pool_hits += guessed && c.standing[i] == Standing::Accepted;
+    head.n_pool_hits += guessed && c.status[i] == TokenStatus::Accepted;
   }
   head.tried_guesses =
       std::ranges::any_of(tags, [](RowTag tag) { return tag.kind == RowTag::Kind::Guess; });

@@ -21,7 +21,7 @@ struct TokenRecord {
   TokenId id = 0;
   int pos = 0;      // from the sequence's start
   StepId step = 0;  // that committed it
-  Standing standing = Standing::Plain;
+  TokenStatus status = TokenStatus::Plain;
   RowTag origin;
   float logp = 0;         // the target's log probability of it, where has_logp
   bool has_logp = false;  // false: the verification that gave it was not told

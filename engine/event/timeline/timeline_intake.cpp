@@ -61,15 +61,15 @@ std::string check_sizes(const Verified& e) {
     if (std::ranges::any_of(*xs, is_nan)) return "a probability is not a number";
   }
   if (is_nan(e.last_uniform)) return "a probability is not a number";
-  for (const Weighed& w : e.weighed) {
-    const auto fits_tokens = [&](const std::vector<float>& law) {
-      return law.empty() || law.size() == w.token.size();
+  for (const RejectionDetail& w : e.rejection_details) {
+    const auto fits_tokens = [&](const std::vector<float>& distribution) {
+      return distribution.empty() || distribution.size() == w.token.size();
     };
     if (w.row < 0 || w.row >= std::ssize(e.fate)) {
-      return fmt::format("laws behind row {} of {}", w.row, n_rows);
+      return fmt::format("distributions behind row {} of {}", w.row, n_rows);
     }
     if (w.p.size() != w.token.size() || !fits_tokens(w.q) || !fits_tokens(w.left)) {
-      return "laws of unequal length";
+      return "distributions of unequal length";
     }
     for (const auto* xs : {&w.p, &w.q, &w.left}) {
       if (std::ranges::any_of(*xs, is_nan)) return "a probability is not a number";
@@ -354,8 +354,8 @@ std::string TimelineIntake::take(const Verified& e) {
   if (const TokenId bad = foreign(run, e.picked); bad >= 0) {
     return outside_vocabulary(bad, vocab_size(run));
   }
-  for (const Weighed& weighed : e.weighed) {
-    if (const TokenId bad = foreign(run, weighed.token); bad >= 0) {
+  for (const RejectionDetail& rejection_details : e.rejection_details) {
+    if (const TokenId bad = foreign(run, rejection_details.token); bad >= 0) {
       return outside_vocabulary(bad, vocab_size(run));
     }
   }
@@ -372,7 +372,7 @@ std::string TimelineIntake::take(const Committed& e) {
   StepRecord* step = open_step(e.run, e.step);
   if (!step) return kNotOpen;
   if (step->has_committed) return "committed twice";
-  if (e.standing.size() != e.tokens.size() || e.origin.size() != e.tokens.size()) {
+  if (e.status.size() != e.tokens.size() || e.origin.size() != e.tokens.size()) {
     return "standings or origins do not fit the tokens";
   }
   RunRecord& run = *find(e.run);
@@ -389,7 +389,7 @@ std::string TimelineIntake::take(const Committed& e) {
     run.tokens.push_back({.id = e.tokens[i],
                           .pos = e.first_pos + static_cast<int>(i),
                           .step = e.step,
-                          .standing = e.standing[i],
+                          .status = e.status[i],
                           .origin = e.origin[i],
                           .logp = told ? step->verified.logp[static_cast<std::size_t>(rows[i])] : 0,
                           .has_logp = told});

@@ -98,7 +98,7 @@ class ChainBuilder {
     return chains_.emplace_back(Chain{place, base, first});
   }
 
-  /// The row whose law a point's row at the block's position k is pulled to: the next point's, or
+  /// The row whose distribution a point's row at the block's position k is pulled to: the next point's, or
   /// the text's, which the next point is up to its own first wrong token.
   std::int32_t teacher_of(PointPlace place, int k) const {
     const Block block = block_at(t_, place.block);

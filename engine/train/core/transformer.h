@@ -16,13 +16,13 @@
 
 namespace engine {
 
-/// What a row's law is pulled towards.
+/// What a row's distribution is pulled towards.
 struct RowGoal {
-  /// Target: the row's target token. Forward, Reverse: a teacher's law p, by the divergence
-  /// sum of p log(p / q) or sum of q log(q / p) of the row's own law q from it.
+  /// Target: the row's target token. Forward, Reverse: a teacher's distribution p, by the divergence
+  /// sum of p log(p / q) or sum of q log(q / p) of the row's own distribution q from it.
   enum class Kind : std::uint8_t { Target, Forward, Reverse } kind = Kind::Target;
   float smoothing = 0;       // of Target: share of the label that is spread over all tokens
-  std::int32_t teacher = 0;  // of the others: the row of this pass whose law is p
+  std::int32_t teacher = 0;  // of the others: the row of this pass whose distribution is p
 };
 
 /// Rows of one pass: several packed texts, none of which sees another. All arrays [n_rows].
@@ -34,7 +34,7 @@ struct TrainRows {
   std::span<const Segment> segments;    // rows of one text each
   std::span<const RowView> views;       // empty: causal within the segment
   std::span<const RowGoal> goals = {};  // empty: every row's target
-  /// [n_rows, vocab_size] where teachers' laws come from. Empty: this forward's own logits, held
+  /// [n_rows, vocab_size] where teachers' distributions come from. Empty: this forward's own logits, held
   /// constant: nothing flows back through a teacher.
   std::span<const float> teacher_logits = {};
   int n_rows() const { return static_cast<int>(token.size()); }

@@ -37,7 +37,7 @@ class GpuTrainPass {
   /// @param rows      without logits of teachers, which are made here
   /// @param gradient  [layout.n] on the device, added to
   /// @param loss      [n_rows] on the device, as of TrainPass
-  /// @param teacher   the weights whose forward of the same rows gives teachers' laws; null: this
+  /// @param teacher   the weights whose forward of the same rows gives teachers' distributions; null: this
   ///                  forward's own, held constant
   void forward_backward(const GpuWeights& weights,
                         const TrainRows& rows,

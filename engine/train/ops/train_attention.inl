@@ -126,7 +126,7 @@ INLINE IntLanes visible(int first_column, const RowView& view, int row) {
 }
 
 // Scores to probabilities in place. @return the log of the row's sum of e^score
-INLINE float soften(float* s, int n_columns, const RowView& view, int row, float scale) {
+INLINE float online_softmax_update(float* s, int n_columns, const RowView& view, int row, float scale) {
   Lanes most = splat(-3.0e38f);
   for (int j = 0; j < n_columns; j += 16) {
     const Lanes z = choose(visible(j, view, row), load(s + j) * scale, splat(-3.0e38f));
@@ -193,7 +193,7 @@ void attention(const T* qkv,
           for (int r = 0; r < 4; r++) {
             const RowView view = views ? views[begin + four.row[r]] : RowView{};
             lse[std::int64_t{begin + four.row[r]} * shape.n_heads + head] =
-                soften(p[r], four.n_columns, view, four.row[r], scale);
+                online_softmax_update(p[r], four.n_columns, view, four.row[r], scale);
           }
           four_rows_of_sums(p, 1, s.v, 0, four.row[3] + 1, head_dim, o);
           for (int r = 0; r < 4; r++) {

@@ -115,8 +115,8 @@ struct TrainOps {
                                   float weight,
                                   T* d_logits,
                                   int vocab_size);
-  /// How far one row's law q is from a teacher's law p, which is held constant.
-  ///   logits, teacher [vocab_size] f32: both laws before the softmax
+  /// How far one row's distribution q is from a teacher's distribution p, which is held constant.
+  ///   logits, teacher [vocab_size] f32: both distributions before the softmax
   ///   d_logits [vocab_size] = weight dD / dlogits
   /// @param reverse  false: D = sum of p log(p / q); true: D = sum of q log(q / p)
   /// @return  D in nats, not weighted

@@ -31,12 +31,12 @@ struct TrainHeads {
   int head_dim = 0;
 };
 
-/// What a row's law q is pulled towards: its target, or a teacher's law p.
+/// What a row's distribution q is pulled towards: its target, or a teacher's distribution p.
 struct TrainGoal {
   /// Forward: by sum of p log(p / q). Reverse: by sum of q log(q / p).
   enum class By : std::int32_t { Target, Forward, Reverse } by = By::Target;
   float smoothing = 0;       // of Target: share of the label that is spread over all tokens
-  std::int32_t teacher = 0;  // of the others: the row of the teachers whose law is p
+  std::int32_t teacher = 0;  // of the others: the row of the teachers whose distribution is p
 };
 
 /// C [m, n] = A B, added to C if `add`.  A [m, k], or [k, m] where turned; B [k, n], or [n, k].

@@ -102,19 +102,20 @@ void swiglu_backward_rows(Device& device,
 
 // ---- loss. grid: a block a row
 
-/// Of a row's law: p_i = exp(z_i - top) / sum.
-struct RowLaw {
+/// Of a row's distribution: p_i = exp(z_i - top) / sum.
+struct RowDistribution {
   float top, sum;
 };
 /// Meets the block.
-__device__ inline RowLaw law_of(const float* z, int vocab) {
-  RowLaw law = {-kInfinity, 0};
+__device__ inline RowDistribution distribution_of(const float* z, int vocab) {
+  RowDistribution distribution = {-kInfinity, 0};
   for (int i = threadIdx.x; i < vocab; i += kTrainThreads)
-    law.top = z[i] > law.top ? z[i] : law.top;
-  law.top = over_block<kTrainThreads>(law.top, Larger());
-  for (int i = threadIdx.x; i < vocab; i += kTrainThreads) law.sum += exp_f32(z[i] - law.top);
-  law.sum = over_block<kTrainThreads>(law.sum, Plus());
-  return law;
+    distribution.top = z[i] > distribution.top ? z[i] : distribution.top;
+  distribution.top = over_block<kTrainThreads>(distribution.top, Larger());
+  for (int i = threadIdx.x; i < vocab; i += kTrainThreads)
+    distribution.sum += exp_f32(z[i] - distribution.top);
+  distribution.sum = over_block<kTrainThreads>(distribution.sum, Plus());
+  return distribution;
 }
 
 /// The loss of the block's row, and its gradient; of a row that does not count both are 0.
@@ -141,13 +142,13 @@ __device__ void loss_of_row(const float* logits,
 template <class S>
 __device__ float target_row(
     const float* z, int vocab, int right, float own, typename S::Element* d) {
-  const RowLaw law = law_of(z, vocab);
-  const float scale = own / law.sum;
+  const RowDistribution distribution = distribution_of(z, vocab);
+  const float scale = own / distribution.sum;
   for (int i = threadIdx.x; i < vocab; i += kTrainThreads) {
-    const float p = exp_f32(z[i] - law.top) * scale;
+    const float p = exp_f32(z[i] - distribution.top) * scale;
     d[i] = S::narrow(i == right ? p - own : p);
   }
-  return logf(law.sum) - (z[right] - law.top);
+  return logf(distribution.sum) - (z[right] - distribution.top);
 }
 
 template <class S>
@@ -166,17 +167,17 @@ __global__ void __launch_bounds__(kTrainThreads) train_loss_rows(const float* lo
 template <class S>
 __device__ float smoothed_row(
     const float* z, int vocab, int right, float smoothing, float weight, typename S::Element* d) {
-  const RowLaw law = law_of(z, vocab);
-  const float log_sum = logf(law.sum), spread = smoothing / static_cast<float>(vocab);
+  const RowDistribution distribution = distribution_of(z, vocab);
+  const float log_sum = logf(distribution.sum), spread = smoothing / static_cast<float>(vocab);
   const float label = 1.0f - smoothing;
   float sum = 0;
   for (int i = threadIdx.x; i < vocab; i += kTrainThreads) {
-    const float log_p = z[i] - law.top - log_sum, p = exp_f32(log_p);
+    const float log_p = z[i] - distribution.top - log_sum, p = exp_f32(log_p);
     sum += log_p;
     d[i] = S::narrow((i == right ? p - spread - label : p - spread) * weight);
   }
   sum = over_block<kTrainThreads>(sum, Plus());
-  return 0 - label * (z[right] - law.top - log_sum) - spread * sum;
+  return 0 - label * (z[right] - distribution.top - log_sum) - spread * sum;
 }
 
 // dD/dz = q - p for D = sum of p log(p / q), and q (log(q / p) - D) for sum of q log(q / p).
@@ -188,7 +189,7 @@ __device__ float divergence_row(const float* z,
                                 bool reverse,
                                 float weight,
                                 typename S::Element* d) {
-  const RowLaw own = law_of(z, vocab), other = law_of(teacher, vocab);
+  const RowDistribution own = distribution_of(z, vocab), other = distribution_of(teacher, vocab);
   const float own_log = logf(own.sum), other_log = logf(other.sum);
   float sum = 0;
   for (int i = threadIdx.x; i < vocab; i += kTrainThreads) {

@@ -1,6 +1,6 @@
 // The shared catalogue (docs/testing.md) on a toy, a tiny random transformer and the bundled
 // model, in every dtype, greedy and coupled, with every decoder: not one token or bit may differ.
-// T3, the exact law of rejection sampling, is in rejection_test.cpp; T4, T10, T11 and T15 concern
+// T3, the exact distribution of rejection sampling, is in rejection_test.cpp; T4, T10, T11 and T15 concern
 // other rooms.
 #include <algorithm>
 #include <map>

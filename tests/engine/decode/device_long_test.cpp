@@ -365,8 +365,10 @@ TEST_P(DeviceLong, NonFinite_logits_are_named_by_their_row_with_graphs_and_witho
       }
       // And where a draft is to be drawn from them.
       const auto cache = model->make_cache();
-      const kernels::DeviceBuffer law(*device, std::int64_t{model->vocab_size()} * 8, "a test");
-      const DrawRequest request{.uniforms = {0.5}, .law = static_cast<double*>(law.data())};
+      const kernels::DeviceBuffer distribution(*device, std::int64_t{model->vocab_size()} * 8,
+                                               "a test");
+      const DrawRequest request{.uniforms = {0.5},
+                                .distribution = static_cast<double*>(distribution.data())};
       BatchItem item{.cache = cache.get(), .tree = &bad};
       item.sampling.temperature = 1;
       item.draw = &request;

@@ -1,4 +1,4 @@
-// Rejection sampling of drafts keeps the target's law: every outcome of the shipped code, drafting
+// Rejection sampling of drafts keeps the target's distribution: every outcome of the shipped code, drafting
 // included, with its exact probability (T3).
 #include <algorithm>
 #include <cmath>
@@ -18,19 +18,23 @@ namespace {
 
 constexpr double kExact = 1e-12;
 
-// One node, with laws a reader can check by hand.
+// One node, with distributions a reader can check by hand.
 
-struct Laws {
+struct Distributions {
   std::vector<double> p, q;
 };
-const Laws kPublished{{0.5, 0.3, 0.2}, {0.2, 0.2, 0.6}};
+const Distributions kPublished{{0.5, 0.3, 0.2}, {0.2, 0.2, 0.6}};
 
 /// One node's candidates drawn from q and judged; accepted: whether one was kept.
-TokenId decide(const Laws& laws, DraftRule rule, int k, UniformSource& uniforms, double& accepted) {
+TokenId decide(const Distributions& distributions,
+               DraftRule rule,
+               int k,
+               UniformSource& uniforms,
+               double& accepted) {
   TokenTree tree;
   tree.add(0, -1, RowTag{});
   std::vector<Candidates> candidates(1);
-  std::vector<double> left = laws.q;
+  std::vector<double> left = distributions.q;
   for (int i = 0; i < k; i++) {
     const TokenId x = draw(left, uniforms.proposal(1, static_cast<std::uint32_t>(i), left));
     const int row = tree.add(x, 0, RowTag{RowTag::Kind::Draft, 1, static_cast<std::int16_t>(i)});
@@ -38,11 +42,11 @@ TokenId decide(const Laws& laws, DraftRule rule, int k, UniformSource& uniforms,
     candidates.emplace_back();
     if (rule == DraftRule::Without) left[static_cast<std::size_t>(x)] = 0;
   }
-  candidates[0].law = laws.q;
+  candidates[0].distribution = distributions.q;
   StepOutput out;
-  out.vocab_size = static_cast<int>(laws.p.size());
+  out.vocab_size = static_cast<int>(distributions.p.size());
   for (int row = 0; row < tree.n_rows(); row++) {
-    for (const double p : laws.p) out.logits.push_back(static_cast<float>(std::log(p)));
+    for (const double p : distributions.p) out.logits.push_back(static_cast<float>(std::log(p)));
   }
   const std::vector<TokenId> tokens{0};
   const Decision decision =
@@ -54,17 +58,17 @@ TokenId decide(const Laws& laws, DraftRule rule, int k, UniformSource& uniforms,
 /// The probability that a candidate is kept.
 double acceptance(DraftRule rule, int k) {
   double flag = 0;
-  const Law law = enumerate([&](UniformSource& uniforms) {
+  const Distribution distribution = enumerate([&](UniformSource& uniforms) {
     const TokenId token = decide(kPublished, rule, k, uniforms, flag);
     return std::vector<TokenId>{token, static_cast<TokenId>(flag)};
   });
   double sum = 0;
-  for (const auto& [result, probability] : law) sum += result[1] * probability;
+  for (const auto& [result, probability] : distribution) sum += result[1] * probability;
   return sum;
 }
 
 TEST(DraftRules, candidates_are_kept_as_often_as_the_papers_say) {
-  // Logits are floats: the laws are these to 1e-7.
+  // Logits are floats: the distributions are these to 1e-7.
   EXPECT_NEAR(acceptance(DraftRule::Without, 1), 0.60, 1e-6);
   EXPECT_NEAR(acceptance(DraftRule::With, 2), 0.76, 1e-6);
   EXPECT_NEAR(acceptance(DraftRule::Without, 2), 0.90, 1e-6);
@@ -74,27 +78,28 @@ TEST(DraftRules, candidates_are_kept_as_often_as_the_papers_say) {
   EXPECT_GE(acceptance(DraftRule::KSeq, 2), 0.785 - 5e-4);
 }
 
-double chi_square(const std::vector<int>& count, const std::vector<double>& law) {
+double chi_square(const std::vector<int>& count, const std::vector<double>& distribution) {
   const double n = std::accumulate(count.begin(), count.end(), 0.0);
   double sum = 0;
-  for (std::size_t v = 0; v < law.size(); v++)
-    sum += (count[v] - n * law[v]) * (count[v] - n * law[v]) / (n * law[v]);
+  for (std::size_t v = 0; v < distribution.size(); v++)
+    sum +=
+        (count[v] - n * distribution[v]) * (count[v] - n * distribution[v]) / (n * distribution[v]);
   return sum;
 }
 
-TEST(DraftRules, T4_a_million_draws_of_32_tokens_follow_the_law) {
+TEST(DraftRules, T4_a_million_draws_of_32_tokens_follow_the_distribution) {
   // The real source of numbers; the rule that is the default so often, the others less. 61.1 is
   // exceeded once in a thousand with 31 degrees of freedom.
   constexpr int kVocab = 32;
   constexpr double kOnceInAThousand = 61.1;
-  Laws laws{std::vector<double>(kVocab), std::vector<double>(kVocab)};
+  Distributions distributions{std::vector<double>(kVocab), std::vector<double>(kVocab)};
   double sum_p = 0, sum_q = 0;
   for (std::size_t v = 0; v < kVocab; v++) {
-    sum_p += laws.p[v] = std::exp(1.5 * std::sin(3.0 * static_cast<double>(v)));
-    sum_q += laws.q[v] = std::exp(1.5 * std::sin(5.0 * static_cast<double>(v) + 1));
+    sum_p += distributions.p[v] = std::exp(1.5 * std::sin(3.0 * static_cast<double>(v)));
+    sum_q += distributions.q[v] = std::exp(1.5 * std::sin(5.0 * static_cast<double>(v) + 1));
   }
-  for (double& p : laws.p) p /= sum_p;
-  for (double& q : laws.q) q /= sum_q;
+  for (double& p : distributions.p) p /= sum_p;
+  for (double& q : distributions.q) q /= sum_q;
   const std::pair<DraftRule, int> tried[] = {{DraftRule::Without, 1'000'000},
                                              {DraftRule::With, 200'000},
                                              {DraftRule::KSeq, 200'000},
@@ -104,14 +109,14 @@ TEST(DraftRules, T4_a_million_draws_of_32_tokens_follow_the_law) {
     double kept = 0, n_kept = 0;
     for (int i = 0; i < n_draws; i++) {
       PhiloxUniforms uniforms(static_cast<std::uint64_t>(i));
-      count[static_cast<std::size_t>(decide(laws, rule, 2, uniforms, kept))]++;
+      count[static_cast<std::size_t>(decide(distributions, rule, 2, uniforms, kept))]++;
       n_kept += kept;
     }
-    EXPECT_LT(chi_square(count, laws.p), kOnceInAThousand) << static_cast<int>(rule);
+    EXPECT_LT(chi_square(count, distributions.p), kOnceInAThousand) << static_cast<int>(rule);
     EXPECT_GT(n_kept, 0.05 * n_draws);
     EXPECT_LT(n_kept, 0.95 * n_draws) << "both sides of the rule were tried";
-    // A million draws tell a law from one that is 3 % off in every second token.
-    std::vector<double> near = laws.p;
+    // A million draws tell a distribution from one that is 3 % off in every second token.
+    std::vector<double> near = distributions.p;
     double sum = 0;
     for (std::size_t v = 0; v < kVocab; v++)
       sum += near[v] *= v % 2 == 0 ? 1 + 30 / std::sqrt(n_draws) : 1;
@@ -133,7 +138,7 @@ TEST(DraftRules, k_seq_divides_by_the_least_factor_that_is_valid) {
     EXPECT_LT(slack(rho - 1e-6), 0);
   }
   EXPECT_EQ(k_seq_factor(p, q, 1), 1);  // one candidate: Leviathan's rule
-  EXPECT_EQ(k_seq_factor(p, p, 4), 1);  // the same law: all is kept
+  EXPECT_EQ(k_seq_factor(p, p, 4), 1);  // the same distribution: all is kept
 }
 
 TEST(DraftRules, certain_candidates_judged_as_a_draw_are_what_as_released_shows) {
@@ -148,16 +153,16 @@ TEST(DraftRules, certain_candidates_judged_as_a_draw_are_what_as_released_shows)
   }
   std::vector<Candidates> candidates(3);
   candidates[0].rows = {1, 2};
-  const auto law_with = [&](std::vector<double> q) {
-    candidates[0].law = std::move(q);
+  const auto distribution_with = [&](std::vector<double> q) {
+    candidates[0].distribution = std::move(q);
     return enumerate([&](UniformSource& uniforms) {
       const Decision decision = reject_drafted(std::vector<TokenId>{0}, tree, candidates, out,
                                                {.temperature = 1}, DraftRule::Without, uniforms);
       return std::vector<TokenId>{decision.emitted[0]};
     });
   };
-  EXPECT_LE(distance(law_with({0.6, 0.4, 0}), {{{0}, 5.0 / 6}, {{2}, 1.0 / 6}}), 1e-6);
-  EXPECT_LE(distance(law_with({}), {{{0}, 0.5}, {{1}, 0.3}, {{2}, 0.2}}), 1e-6);
+  EXPECT_LE(distance(distribution_with({0.6, 0.4, 0}), {{{0}, 5.0 / 6}, {{2}, 1.0 / 6}}), 1e-6);
+  EXPECT_LE(distance(distribution_with({}), {{{0}, 0.5}, {{1}, 0.3}, {{2}, 0.2}}), 1e-6);
 }
 
 TEST(DraftRules, a_number_at_the_chance_refuses_and_probability_zero_is_never_kept) {
@@ -175,15 +180,15 @@ TEST(DraftRules, a_number_at_the_chance_refuses_and_probability_zero_is_never_ke
   }
 }
 
-TEST(DraftRules, equal_laws_keep_every_candidate) {
-  const Laws same{.p = {0.5, 0.25, 0.25}, .q = {0.5, 0.25, 0.25}};
+TEST(DraftRules, equal_distributions_keep_every_candidate) {
+  const Distributions same{.p = {0.5, 0.25, 0.25}, .q = {0.5, 0.25, 0.25}};
   for (const auto rule : {DraftRule::Without, DraftRule::With, DraftRule::KSeq}) {
     double accepted = 1;
-    const Law law = enumerate([&](UniformSource& uniforms) {
+    const Distribution distribution = enumerate([&](UniformSource& uniforms) {
       const TokenId token = decide(same, rule, 2, uniforms, accepted);
       return std::vector<TokenId>{token, static_cast<TokenId>(accepted)};
     });
-    for (const auto& [result, p] : law) {
+    for (const auto& [result, p] : distribution) {
       if (result[1] == 0) {
         EXPECT_LE(p, 1e-6);
       }
@@ -257,20 +262,22 @@ std::vector<Case> cases() {
   return all;
 }
 
-Law expected_law(ToyModel& model, const Case& c, const std::vector<TokenId>& prompt) {
-  // Plain decoding's own code is held against laws written down by hand in rejection_test.cpp.
-  const Law law = plain_law(
+Distribution expected_distribution(ToyModel& model,
+                                   const Case& c,
+                                   const std::vector<TokenId>& prompt) {
+  // Plain decoding's own code is held against distributions written down by hand in rejection_test.cpp.
+  const Distribution distribution = plain_distribution(
       [&](std::span<const TokenId> text) {
-        return token_law(model.logits_after(text), c.sampling, text);
+        return token_distribution(model.logits_after(text), c.sampling, text);
       },
       prompt, c.n_tokens);
-  Law cut_law;
-  for (const auto& [tokens, p] : law) {
+  Distribution cut_distribution;
+  for (const auto& [tokens, p] : distribution) {
     auto end = std::ranges::find_first_of(tokens, c.eos_ids);
     if (end != tokens.end()) ++end;
-    cut_law[std::vector(tokens.begin(), end)] += p;
+    cut_distribution[std::vector(tokens.begin(), end)] += p;
   }
-  return cut_law;
+  return cut_distribution;
 }
 
 Job job_of(const Case& c, LanguageModel& draft, UniformSource& uniforms) {
@@ -285,7 +292,7 @@ Job job_of(const Case& c, LanguageModel& draft, UniformSource& uniforms) {
   return job;
 }
 
-TEST(DraftRules, every_decoder_and_rule_keeps_the_law_of_plain_sampling_exactly) {
+TEST(DraftRules, every_decoder_and_rule_keeps_the_distribution_of_plain_sampling_exactly) {
   const std::vector<TokenId> prompt{0, 1, 2, 0, 1};
   for (const Case& c : cases()) {
     std::int64_t n_accepted = 0, n_rejected = 0;
@@ -293,14 +300,14 @@ TEST(DraftRules, every_decoder_and_rule_keeps_the_law_of_plain_sampling_exactly)
     for (std::uint64_t seed = 0; seed < 3; seed++) {
       const ToyShape shape{.vocab = c.vocab, .context = 2, .spread = 3, .seed = seed};
       ToyModel model(shape), draft(draft_of(shape));
-      const Law law = enumerate([&](UniformSource& uniforms) {
+      const Distribution distribution = enumerate([&](UniformSource& uniforms) {
         const Outcome outcome = run(model, prompt, job_of(c, draft, uniforms));
         n_accepted += outcome.n_accepted;
         n_rejected += outcome.n_rejected;
         n_stops += outcome.metrics.at("draft_stops");
         return outcome.tokens;
       });
-      EXPECT_LE(distance(law, expected_law(model, c, prompt)), kExact) << c.name;
+      EXPECT_LE(distance(distribution, expected_distribution(model, c, prompt)), kExact) << c.name;
     }
     EXPECT_GT(n_accepted, 0) << c.name;
     EXPECT_GT(n_rejected, 0) << c.name;
@@ -310,8 +317,8 @@ TEST(DraftRules, every_decoder_and_rule_keeps_the_law_of_plain_sampling_exactly)
   }
 }
 
-TEST(DraftRules, chains_of_three_of_five_tokens_keep_the_law_of_whole_texts) {
-  // A step at a time, each behind a prompt read anew: its law is that of the text alone.
+TEST(DraftRules, chains_of_three_of_five_tokens_keep_the_distribution_of_whole_texts) {
+  // A step at a time, each behind a prompt read anew: its distribution is that of the text alone.
   const std::vector<TokenId> prompt{0, 1, 2};
   std::vector<Case> chains{{"speculative", "speculative", {{"gamma", "3"}}, 5, 4}};
   for (const char* rule : {"without", "with", "naive", "kseq"})
@@ -323,7 +330,7 @@ TEST(DraftRules, chains_of_three_of_five_tokens_keep_the_law_of_whole_texts) {
       const auto n_written = [&](const auto& text) {
         return std::ssize(text) - std::ssize(prompt);
       };
-      const Law texts = enumerate_steps(
+      const Distribution texts = enumerate_steps(
           [&](const std::vector<TokenId>& text, UniformSource& uniforms) {
             Job job = job_of(c, draft, uniforms);
             job.limits.max_tokens -= static_cast<int>(n_written(text));
@@ -333,45 +340,48 @@ TEST(DraftRules, chains_of_three_of_five_tokens_keep_the_law_of_whole_texts) {
             return std::vector(lane.sequence.tokens().begin(), lane.sequence.tokens().end());
           },
           prompt, [&](const auto& text) { return n_written(text) == c.n_tokens; });
-      Law law;
-      for (const auto& [text, p] : texts) law[{text.begin() + std::ssize(prompt), text.end()}] += p;
-      EXPECT_LE(distance(law, expected_law(model, c, prompt)), kExact) << c.name << " " << spread;
+      Distribution distribution;
+      for (const auto& [text, p] : texts)
+        distribution[{text.begin() + std::ssize(prompt), text.end()}] += p;
+      EXPECT_LE(distance(distribution, expected_distribution(model, c, prompt)), kExact)
+          << c.name << " " << spread;
     }
   }
 }
 
-TEST(DraftRules, a_draft_of_no_use_at_all_keeps_the_law_too) {
+TEST(DraftRules, a_draft_of_no_use_at_all_keeps_the_distribution_too) {
   // Another seed: the draft is of another opinion everywhere.
   const std::vector<TokenId> prompt{0, 1, 2};
   for (const Case& c : {cases()[1], cases()[9]}) {
     ToyModel model({.vocab = c.vocab, .context = 2, .spread = 3, .seed = 1});
     ToyModel draft({.vocab = c.vocab, .context = 1, .spread = 6, .seed = 99});
-    const Law law = enumerate([&](UniformSource& uniforms) {
+    const Distribution distribution = enumerate([&](UniformSource& uniforms) {
       return run(model, prompt, job_of(c, draft, uniforms)).tokens;
     });
-    EXPECT_LE(distance(law, expected_law(model, c, prompt)), kExact) << c.name;
+    EXPECT_LE(distance(distribution, expected_distribution(model, c, prompt)), kExact) << c.name;
   }
 }
 
-TEST(DraftRules, a_draft_that_finds_all_tokens_equally_likely_keeps_the_law_under_every_rule) {
+TEST(DraftRules,
+     a_draft_that_finds_all_tokens_equally_likely_keeps_the_distribution_under_every_rule) {
   const std::vector<TokenId> prompt{0, 1, 2, 0, 1};
   for (const Case& c : cases()) {
     ToyModel model({.vocab = c.vocab, .context = 2, .spread = 3, .seed = 2});
     ToyModel draft({.vocab = c.vocab, .context = 2, .spread = 0, .seed = 2});
-    const Law law = enumerate([&](UniformSource& uniforms) {
+    const Distribution distribution = enumerate([&](UniformSource& uniforms) {
       return run(model, prompt, job_of(c, draft, uniforms)).tokens;
     });
-    EXPECT_LE(distance(law, expected_law(model, c, prompt)), kExact) << c.name;
+    EXPECT_LE(distance(distribution, expected_distribution(model, c, prompt)), kExact) << c.name;
   }
 }
 
-TEST(DraftRules, as_released_loses_the_law_and_nothing_else_does) {
+TEST(DraftRules, as_released_loses_the_distribution_and_nothing_else_does) {
   const std::vector<TokenId> prompt{0, 1, 2, 0, 1};
   std::map<std::string, double> worst;  // by rule
   for (std::uint64_t seed = 0; seed < 4; seed++) {
     const ToyShape shape{.vocab = 4, .context = 2, .spread = 3, .seed = seed};
     ToyModel model(shape), draft(draft_of(shape));
-    const auto law_of = [&](const char* released, const char* k_config, const char* rule) {
+    const auto distribution_of = [&](const char* released, const char* k_config, const char* rule) {
       const Case c{"as released",
                    "mcsd",
                    {{"k_config", k_config},
@@ -384,12 +394,13 @@ TEST(DraftRules, as_released_loses_the_law_and_nothing_else_does) {
         return run(model, prompt, job_of(c, draft, uniforms)).tokens;
       });
     };
-    const Law expected = expected_law(model, {.vocab = 4, .n_tokens = 3}, prompt);
+    const Distribution expected = expected_distribution(model, {.vocab = 4, .n_tokens = 3}, prompt);
     for (const char* rule : {"without", "with", "kseq", "naive"}) {
-      EXPECT_LE(distance(law_of("false", "2,1", rule), expected), kExact) << rule;
-      worst[rule] = std::max(worst[rule], total_variation(law_of("true", "2,1", rule), expected));
-      // One candidate a node: what is taken for its law is one at it.
-      EXPECT_LE(distance(law_of("true", "1,1", rule), expected), kExact) << rule;
+      EXPECT_LE(distance(distribution_of("false", "2,1", rule), expected), kExact) << rule;
+      worst[rule] =
+          std::max(worst[rule], total_variation(distribution_of("true", "2,1", rule), expected));
+      // One candidate a node: what is taken for its distribution is one at it.
+      EXPECT_LE(distance(distribution_of("true", "1,1", rule), expected), kExact) << rule;
     }
   }
   for (const char* rule : {"without", "with", "kseq"}) EXPECT_GT(worst[rule], 0.05) << rule;
@@ -400,7 +411,7 @@ TEST(DraftRules, as_released_loses_the_law_and_nothing_else_does) {
 
 const std::vector<TokenId> kAnyText{0, 1, 2, 0, 1};
 
-/// A toy pair whose laws do not depend on the text.
+/// A toy pair whose distributions do not depend on the text.
 struct Constant {
   explicit Constant(std::uint64_t seed)
       : target({.vocab = 3, .context = 0, .spread = 3, .seed = seed}),
@@ -408,8 +419,8 @@ struct Constant {
 
   /// The probability that a drafted token is kept, sum min(p, q).
   double acceptance(const Sampling& sampling) const {
-    const auto p = token_law(target.logits_after(kAnyText), sampling, kAnyText);
-    const auto q = token_law(draft.logits_after(kAnyText), sampling, kAnyText);
+    const auto p = token_distribution(target.logits_after(kAnyText), sampling, kAnyText);
+    const auto q = token_distribution(draft.logits_after(kAnyText), sampling, kAnyText);
     double sum = 0;
     for (std::size_t v = 0; v < p.size(); v++) sum += std::min(p[v], q[v]);
     return sum;
@@ -425,7 +436,7 @@ struct StepMeans {
 StepMeans first_step(Constant& pair, const std::string& decoder, const OptionValues& options) {
   Job job{.decoder = decoder, .options = options, .draft = &pair.draft};
   job.sampling = {.temperature = 0.8f, .mode = Sampling::Mode::Rejection};
-  const Law law = enumerate([&](UniformSource& uniforms) {
+  const Distribution distribution = enumerate([&](UniformSource& uniforms) {
     job.uniforms = &uniforms;
     Lane lane = start(pair.target, kAnyText, job);
     Lane* lanes[] = {&lane};
@@ -434,7 +445,7 @@ StepMeans first_step(Constant& pair, const std::string& decoder, const OptionVal
                                 static_cast<TokenId>(lane.n_accepted)};
   });
   StepMeans means;
-  for (const auto& [counts, probability] : law) {
+  for (const auto& [counts, probability] : distribution) {
     means.emitted += probability * counts[0];
     means.accepted += probability * counts[1];
   }

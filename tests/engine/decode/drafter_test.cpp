@@ -55,20 +55,20 @@ TEST(Drafter, its_cache_after_every_step_is_a_fresh_prefill_of_the_text) {
   }
 }
 
-// The laws of a step's rows, made anew from the text before it.
-std::vector<std::vector<double>> laws_of(LanguageModel& model,
-                                         const std::vector<TokenId>& text,
-                                         const TokenTree& tree,
-                                         Sampling sampling) {
+// The distributions of a step's rows, made anew from the text before it.
+std::vector<std::vector<double>> distributions_of(LanguageModel& model,
+                                                  const std::vector<TokenId>& text,
+                                                  const TokenTree& tree,
+                                                  Sampling sampling) {
   if (sampling.greedy()) sampling.temperature = 1;
   Sequence sequence(text, model.make_cache());
   prefill(model, sequence);
   BatchItem item{.cache = &sequence.cache(), .tree = &tree, .prefix = sequence.cached_tokens()};
   const auto out = model.forward(std::span(&item, 1), {.logits = true});
-  std::vector<std::vector<double>> laws;
+  std::vector<std::vector<double>> distributions;
   for (int row = 0; row < tree.n_rows(); row++)
-    laws.push_back(token_law(out[0].logits_of(row), sampling, text));
-  return laws;
+    distributions.push_back(token_distribution(out[0].logits_of(row), sampling, text));
+  return distributions;
 }
 
 TEST(Drafter, a_step_tells_the_targets_probability_of_every_drafted_token) {
@@ -83,20 +83,20 @@ TEST(Drafter, a_step_tells_the_targets_probability_of_every_drafted_token) {
     job.sampling.temperature = temperature;
     job.limits.max_tokens = 30;
     std::vector<TokenId> text{3, 7, 1, 9, 3, 7, 2, 20, 23, 0, 3};
-    std::vector<std::vector<double>> laws;
+    std::vector<std::vector<double>> distributions;
     TokenTree tree;
     int n_told = 0;
     for (const Event& event : run(*model, text, job).events) {
       if (const auto* drafted = std::get_if<Drafted>(&event)) {
         tree = drafted->tree;
-        laws = laws_of(*model, text, tree, job.sampling);
+        distributions = distributions_of(*model, text, tree, job.sampling);
       }
       if (const auto* v = std::get_if<Verified>(&event)) {
         ASSERT_EQ(v->p.size(), tree.token.size());
         EXPECT_EQ(v->p[0], -1) << "the last token of the text was not proposed";
         for (std::size_t r = 1; r < v->p.size(); r++, n_told++) {
-          const auto& law = laws[static_cast<std::size_t>(tree.parent[r])];
-          EXPECT_NEAR(v->p[r], law[static_cast<std::size_t>(tree.token[r])], 1e-4);
+          const auto& distribution = distributions[static_cast<std::size_t>(tree.parent[r])];
+          EXPECT_NEAR(v->p[r], distribution[static_cast<std::size_t>(tree.token[r])], 1e-4);
         }
       }
       if (const auto* c = std::get_if<Committed>(&event))
@@ -125,7 +125,7 @@ TEST(Drafter, a_probability_that_filters_shape_is_not_told) {
   }
 }
 
-TEST(Drafter, rejection_sampling_on_a_transformer_follows_the_law) {
+TEST(Drafter, rejection_sampling_on_a_transformer_follows_the_distribution) {
   // The first token of 1500 seeds; chi-square bounded by its mean and five standard deviations.
   const auto device = kernels::open_cpu(2);
   const auto model = tiny_transformer(*device, kernels::DType::F32, 2);
@@ -144,7 +144,7 @@ TEST(Drafter, rejection_sampling_on_a_transformer_follows_the_law) {
     job.draft = draft.get();
     job.sampling = {.temperature = 1, .top_k = 6, .mode = Sampling::Mode::Rejection};
     job.limits.max_tokens = 2;
-    const auto law = token_law(out[0].logits_of(0), job.sampling, prompt);
+    const auto distribution = token_distribution(out[0].logits_of(0), job.sampling, prompt);
     constexpr int kRuns = 1500;
     std::vector<int> count(24);
     for (int i = 0; i < kRuns; i++) {
@@ -152,13 +152,13 @@ TEST(Drafter, rejection_sampling_on_a_transformer_follows_the_law) {
       count[static_cast<std::size_t>(run(*model, prompt, job).tokens[0])]++;
     }
     double chi_square = 0;
-    for (std::size_t t = 0; t < law.size(); t++) {
-      if (law[t] == 0) {
+    for (std::size_t t = 0; t < distribution.size(); t++) {
+      if (distribution[t] == 0) {
         EXPECT_EQ(count[t], 0);
         continue;
       }
-      const double difference = count[t] - law[t] * kRuns;
-      chi_square += difference * difference / (law[t] * kRuns);
+      const double difference = count[t] - distribution[t] * kRuns;
+      chi_square += difference * difference / (distribution[t] * kRuns);
     }
     EXPECT_LT(chi_square, 5 + 5 * std::sqrt(2 * 5.0)) << rule;
   }

@@ -62,7 +62,9 @@ class EmulatedGpuBus : public testing::Test {
   }
   static std::int64_t dim() { return on().transformer()->config().dim; }
   /// Of n nodes that are judged, each but row 0 a candidate of one of them.
-  static std::int64_t verdicts(int n) { return 16 * std::int64_t{n} + 16 * std::int64_t{n - 1}; }
+  static std::int64_t verify_result(int n) {
+    return 16 * std::int64_t{n} + 16 * std::int64_t{n - 1};
+  }
   /// Of a row that is ranked.
   static std::int64_t ranking(int width) { return 16 + 8 * std::int64_t{width}; }
 };
@@ -75,19 +77,20 @@ TEST_F(EmulatedGpuBus, without_drafts_only_choices_come_over_with_one_wait) {
       SCOPED_TRACE(std::string(decoder) + (rejects ? " by rejection" : ""));
       for (const Step& step : steps_of(job_of(decoder, {}, rejects))) {
         EXPECT_EQ(step.asked.waits, 1);
-        EXPECT_EQ(step.asked.to_host, step.n_rows * 24 + (rejects ? verdicts(step.n_judged) : 0));
+        EXPECT_EQ(step.asked.to_host,
+                  step.n_rows * 24 + (rejects ? verify_result(step.n_judged) : 0));
       }
     }
   }
 }
 
-TEST_F(EmulatedGpuBus, a_draft_model_waits_once_a_forward_and_laws_stay_by_rejection) {
+TEST_F(EmulatedGpuBus, a_draft_model_waits_once_a_forward_and_distributions_stay_by_rejection) {
   for (const bool rejects : {false, true}) {
     SCOPED_TRACE(rejects);
     int n_drafted = 0;
     for (const Step& step : steps_of(job_of("speculative", {{"gamma", "4"}}, rejects))) {
-      std::int64_t bytes = step.n_rows * 24 +
-                           (rejects ? verdicts(step.n_rows) : 4 * std::int64_t{step.n_with_parent});
+      std::int64_t bytes = step.n_rows * 24 + (rejects ? verify_result(step.n_rows)
+                                                       : 4 * std::int64_t{step.n_with_parent});
       for (const DraftForward& one : step.drafted) bytes += rejects ? 16 + 16 : one.n_rows * 24;
       EXPECT_EQ(step.asked.waits, 1 + std::ssize(step.drafted));
       EXPECT_EQ(step.asked.to_host, bytes);
@@ -118,7 +121,7 @@ TEST_F(EmulatedGpuBus, a_tree_that_is_drawn_brings_its_candidates_alone) {
       EXPECT_EQ(step.asked.waits, 1 + std::ssize(step.drafted));
       if (step.drafted.size() != 3) continue;
       if (step.n_rows < 1 + 3 + 6 + 6) continue;  // a token drawn again has one row
-      EXPECT_EQ(step.asked.to_host, step.n_rows * 24 + verdicts(step.n_rows) + (16 + 3 * 16) +
+      EXPECT_EQ(step.asked.to_host, step.n_rows * 24 + verify_result(step.n_rows) + (16 + 3 * 16) +
                                         3 * (16 + 2 * 16) + 6 * (16 + 16));
       n_drafted++;
     }
@@ -158,7 +161,7 @@ TEST_F(EmulatedGpuBus, medusas_states_come_over_row_by_row_and_a_step_waits_twic
     int n_drafted = 0;
     for (const Step& step : steps_of(job)) {
       const std::int64_t more =
-          verify == "typical" ? verdicts(step.n_rows) : 4 * std::int64_t{step.n_with_parent};
+          verify == "typical" ? verify_result(step.n_rows) : 4 * std::int64_t{step.n_with_parent};
       const std::int64_t target = step.n_rows * (24 + 4 * dim()) + more;
       EXPECT_EQ(step.asked.waits, 1 + std::ssize(step.drafted));
       if (step.n_rows < 16) continue;  // fewer heads are asked near the end

@@ -374,7 +374,7 @@ TEST(EmulatedGpuStep, that_is_ranked_brings_back_ids_and_their_logits_with_one_w
   for (int r = 0; r < 5; r++) {
     text.push_back(tree.token[static_cast<std::size_t>(r)]);
     const RankedTokens plain =
-        rank_law(token_law(whole.logits_of(r), lane.sampling, text), kRanked);
+        rank_distribution(token_distribution(whole.logits_of(r), lane.sampling, text), kRanked);
     const RankedTokens& found = out.ranked[static_cast<std::size_t>(r)];
     ASSERT_EQ(plain.token.size(), 9u);
     EXPECT_EQ(found.token, plain.token) << "row " << r;

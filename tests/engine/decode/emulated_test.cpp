@@ -321,7 +321,7 @@ TEST(EmulatedSeed, has_a_stream_for_each_model_and_writes_what_plain_decoding_do
   }
 }
 
-// By rejection the target's device reads laws that the draft's has written, while that is at work
+// By rejection the target's device reads distributions that the draft's has written, while that is at work
 // for another text.
 TEST(EmulatedSeed, by_rejection_writes_of_each_text_what_it_is_alone) {
   kernels::emulation::fence_host_off(false);

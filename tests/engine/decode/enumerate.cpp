@@ -21,16 +21,16 @@ class Script : public UniformSource {
 
   double proposal(std::uint32_t position,
                   std::uint32_t /*index*/,
-                  std::span<const double> law) override {
-    return residual(position, law);
+                  std::span<const double> distribution) override {
+    return residual(position, distribution);
   }
 
-  double residual(std::uint32_t /*position*/, std::span<const double> law) override {
-    const double sum = std::accumulate(law.begin(), law.end(), 0.0);
+  double residual(std::uint32_t /*position*/, std::span<const double> distribution) override {
+    const double sum = std::accumulate(distribution.begin(), distribution.end(), 0.0);
     std::vector<double> weights;
     std::vector<double> numbers;
     double below = 0;
-    for (const double p : law) {
+    for (const double p : distribution) {
       if (p > 0) weights.push_back(p / sum), numbers.push_back((below + p / 2) / sum);
       below += p;
     }
@@ -70,25 +70,26 @@ class Script : public UniformSource {
 
 }  // namespace
 
-Law enumerate(const std::function<std::vector<TokenId>(UniformSource&)>& experiment) {
-  Law law;
+Distribution enumerate(const std::function<std::vector<TokenId>(UniformSource&)>& experiment) {
+  Distribution distribution;
   Script script;
   do {
     const std::vector<TokenId> result = experiment(script);
-    law[result] += script.probability;
+    distribution[result] += script.probability;
   } while (script.advance());
-  return law;
+  return distribution;
 }
 
-Law enumerate_steps(
+Distribution enumerate_steps(
     const std::function<std::vector<TokenId>(const std::vector<TokenId>&, UniformSource&)>& step,
     const std::vector<TokenId>& begin,
     const std::function<bool(const std::vector<TokenId>&)>& is_done) {
-  Law done, open{{begin, 1.0}};
+  Distribution done, open{{begin, 1.0}};
   while (!open.empty()) {
-    Law next;
+    Distribution next;
     for (const auto& [state, probability] : open) {
-      const Law behind = enumerate([&](UniformSource& uniforms) { return step(state, uniforms); });
+      const Distribution behind =
+          enumerate([&](UniformSource& uniforms) { return step(state, uniforms); });
       for (const auto& [state_behind, p] : behind)
         (is_done(state_behind) ? done : next)[state_behind] += probability * p;
     }
@@ -99,7 +100,7 @@ Law enumerate_steps(
 
 namespace {
 
-std::vector<double> differences(const Law& a, const Law& b) {
+std::vector<double> differences(const Distribution& a, const Distribution& b) {
   std::vector<double> all;
   for (const auto& [result, p] : a) {
     const auto other = b.find(result);
@@ -113,25 +114,26 @@ std::vector<double> differences(const Law& a, const Law& b) {
 
 }  // namespace
 
-double distance(const Law& a, const Law& b) {
+double distance(const Distribution& a, const Distribution& b) {
   double largest = 0;
   for (const double difference : differences(a, b)) largest = std::max(largest, difference);
   return largest;
 }
 
-double total_variation(const Law& a, const Law& b) {
+double total_variation(const Distribution& a, const Distribution& b) {
   double sum = 0;
   for (const double difference : differences(a, b)) sum += difference;
   return sum / 2;
 }
 
-Law plain_law(const std::function<std::vector<double>(std::span<const TokenId>)>& next,
-              const std::vector<TokenId>& prompt,
-              int n) {
-  Law law{{{}, 1.0}};
+Distribution plain_distribution(
+    const std::function<std::vector<double>(std::span<const TokenId>)>& next,
+    const std::vector<TokenId>& prompt,
+    int n) {
+  Distribution distribution{{{}, 1.0}};
   for (int i = 0; i < n; i++) {
-    Law longer;
-    for (const auto& [tokens, p] : law) {
+    Distribution longer;
+    for (const auto& [tokens, p] : distribution) {
       std::vector<TokenId> text = prompt;
       text.insert(text.end(), tokens.begin(), tokens.end());
       const std::vector<double> conditional = next(text);
@@ -142,9 +144,9 @@ Law plain_law(const std::function<std::vector<double>(std::span<const TokenId>)>
         longer[grown] += p * conditional[v];
       }
     }
-    law = std::move(longer);
+    distribution = std::move(longer);
   }
-  return law;
+  return distribution;
 }
 
 }  // namespace engine::test

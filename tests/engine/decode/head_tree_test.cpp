@@ -408,19 +408,22 @@ TEST(HeadTree, the_tree_beside_the_heads_is_used_and_cut_to_their_number) {
 std::vector<double> plain_next(const ToyModel& model,
                                double temperature,
                                std::span<const TokenId> text) {
-  std::vector<double> law;
+  std::vector<double> distribution;
   double sum = 0;
   for (const float logit : model.logits_after(text)) {
-    law.push_back(std::exp(static_cast<double>(logit) / temperature));
-    sum += law.back();
+    distribution.push_back(std::exp(static_cast<double>(logit) / temperature));
+    sum += distribution.back();
   }
-  for (double& p : law) p /= sum;
-  return law;
+  for (double& p : distribution) p /= sum;
+  return distribution;
 }
 
 /// A toy and heads near it, whose texts behind a prompt are drawn by rejection sampling.
-struct HeadsLaw {
-  HeadsLaw(const Form& form, std::uint64_t seed, const std::string& tree, const char* verify)
+struct HeadsDistribution {
+  HeadsDistribution(const Form& form,
+                    std::uint64_t seed,
+                    const std::string& tree,
+                    const char* verify)
       : shape{.vocab = 4, .context = 2, .spread = 3, .seed = seed},
         job(job_of(form.decoder, form.options, guesser)) {
     job.options["tree"] = tree;
@@ -431,9 +434,9 @@ struct HeadsLaw {
 
   Outcome once() { return run(model, prompt, job); }
 
-  /// How far the law of all texts is from plain decoding's; adds what was kept in all of them.
+  /// How far the distribution of all texts is from plain decoding's; adds what was kept in all of them.
   double off(std::int64_t& n_accepted) {
-    const Law law = enumerate([&](UniformSource& uniforms) {
+    const Distribution distribution = enumerate([&](UniformSource& uniforms) {
       job.uniforms = &uniforms;
       const Outcome outcome = once();
       n_accepted += outcome.n_accepted;
@@ -443,7 +446,7 @@ struct HeadsLaw {
     const auto next = [&](std::span<const TokenId> text) {
       return plain_next(model, temperature, text);
     };
-    return distance(law, plain_law(next, prompt, job.limits.max_tokens));
+    return distance(distribution, plain_distribution(next, prompt, job.limits.max_tokens));
   }
 
   ToyShape shape;
@@ -453,12 +456,12 @@ struct HeadsLaw {
   std::vector<TokenId> prompt{0, 1, 2};
 };
 
-TEST(HeadTree, T3_rejection_sampling_keeps_the_law_exactly_by_node_and_by_candidate) {
+TEST(HeadTree, T3_rejection_sampling_keeps_the_distribution_exactly_by_node_and_by_candidate) {
   for (const Form& form : kForms) {
     for (const char* verify : {"greedy", "sample"}) {
       std::int64_t n_accepted = 0;
       for (std::uint64_t seed = 0; seed < 3; seed++) {
-        HeadsLaw texts(form, seed, "rows8", verify);
+        HeadsDistribution texts(form, seed, "rows8", verify);
         EXPECT_LE(texts.off(n_accepted), kExact) << form.decoder << " " << verify;
       }
       EXPECT_GT(n_accepted, 0) << "nothing was kept";
@@ -466,13 +469,13 @@ TEST(HeadTree, T3_rejection_sampling_keeps_the_law_exactly_by_node_and_by_candid
   }
 }
 
-TEST(HeadTree, T3_stop_below_keeps_the_law_exactly_whatever_it_leaves_out) {
+TEST(HeadTree, T3_stop_below_keeps_the_distribution_exactly_whatever_it_leaves_out) {
   for (const Form& form : kForms) {
     for (const char* verify : {"greedy", "sample"}) {
       for (const char* threshold : {"0.1", "0.3", "0.6"}) {
         std::int64_t n_proposed = 0, n_unstopped = 0, n_accepted = 0;
         for (std::uint64_t seed = 0; seed < 3; seed++) {
-          HeadsLaw texts(form, seed, "rows8", verify);
+          HeadsDistribution texts(form, seed, "rows8", verify);
           n_unstopped += texts.once().n_proposed;
           texts.job.options["stop_below"] = threshold;
           n_proposed += texts.once().n_proposed;
@@ -488,10 +491,10 @@ TEST(HeadTree, T3_stop_below_keeps_the_law_exactly_whatever_it_leaves_out) {
 TEST(HeadTree, T3_stop_below_that_looks_at_what_was_judged_would_be_caught) {
   // Two candidates, of which the heads find the second too unlikely.
   const std::vector<double> p{0.5, 0.3, 0.2};
-  const Law expected{{{0}, 0.5}, {{1}, 0.3}, {{2}, 0.2}};
+  const Distribution expected{{{0}, 0.5}, {{1}, 0.3}, {{2}, 0.2}};
   enum class Stop { BeforeJudging, DropsWhatWasKept, CountsAsRefused };
   for (const DraftRule rule : {DraftRule::Without, DraftRule::Naive}) {
-    const auto law_of = [&](Stop stop) {
+    const auto distribution_of = [&](Stop stop) {
       return enumerate([&](UniformSource& uniforms) {
         TokenTree tree;
         tree.add(0, -1, RowTag{});
@@ -515,13 +518,13 @@ TEST(HeadTree, T3_stop_below_that_looks_at_what_was_judged_would_be_caught) {
         return std::vector<TokenId>{token};
       });
     };
-    EXPECT_LE(distance(law_of(Stop::BeforeJudging), expected), 1e-6);  // logits are floats
-    EXPECT_GT(total_variation(law_of(Stop::DropsWhatWasKept), expected), 0.1);
-    EXPECT_GT(total_variation(law_of(Stop::CountsAsRefused), expected), 0.1);
+    EXPECT_LE(distance(distribution_of(Stop::BeforeJudging), expected), 1e-6);  // logits are floats
+    EXPECT_GT(total_variation(distribution_of(Stop::DropsWhatWasKept), expected), 0.1);
+    EXPECT_GT(total_variation(distribution_of(Stop::CountsAsRefused), expected), 0.1);
   }
 }
 
-TEST(HeadTree, SD22_trees_of_any_shape_keep_the_law_exactly) {
+TEST(HeadTree, SD22_trees_of_any_shape_keep_the_distribution_exactly) {
   const auto path = std::filesystem::temp_directory_path() /
                     ("decoscope_shape_" + std::to_string(getpid()) + ".json");
   // Deep and thin, flat and as wide as the vocabulary, wider than it, and none.
@@ -530,7 +533,7 @@ TEST(HeadTree, SD22_trees_of_any_shape_keep_the_law_exactly) {
     // A path needs its parent, not its elder siblings.
     std::ofstream(path) << "{\"paths\": " << paths << "}";
     for (const Form& form : kForms) {
-      HeadsLaw texts(form, 7, path, "sample");
+      HeadsDistribution texts(form, 7, path, "sample");
       texts.job.sampling.temperature = 1;
       texts.job.limits.max_tokens = 3;
       std::int64_t n_accepted = 0;
@@ -544,7 +547,7 @@ TEST(HeadTree, T3_a_draw_for_every_path_instead_of_every_node_would_be_caught) {
   // The published program draws at each position of each path, and keeps the longest: two paths
   // through one node get two draws, which favours what was proposed.
   const std::vector<double> p{0.5, 0.3, 0.2};
-  const Law wrong = enumerate([&](UniformSource& uniforms) {
+  const Distribution wrong = enumerate([&](UniformSource& uniforms) {
     for (int path = 0; path < 2; path++)
       if (draw(p, uniforms.residual(0, p)) == 1) return std::vector<TokenId>{1};
     return std::vector<TokenId>{draw(p, uniforms.residual(0, p))};

@@ -239,10 +239,11 @@ TEST(Registry, only_the_released_behaviour_is_not_lossless_and_only_where_it_sho
   const OptionValues certain =
       complete_options(info, {{"as_released", "on"}, {"draft_temperature", "0"}});
   EXPECT_FALSE(is_lossless(info, certain, rejection));
-  EXPECT_TRUE(is_lossless(info, certain, greedy)) << "tokens are compared, no law is";
+  EXPECT_TRUE(is_lossless(info, certain, greedy)) << "tokens are compared, no distribution is";
   EXPECT_TRUE(is_lossless(info, certain, coupled));
   const OptionValues drawn = complete_options(info, {{"as_released", "on"}});
-  EXPECT_TRUE(is_lossless(info, drawn, rejection)) << "candidates were drawn from their law";
+  EXPECT_TRUE(is_lossless(info, drawn, rejection))
+      << "candidates were drawn from their distribution";
   const auto certain_with = [&info](OptionValues options) {
     options.insert({{"as_released", "on"}, {"draft_temperature", "0"}});
     return complete_options(info, options);
@@ -253,7 +254,7 @@ TEST(Registry, only_the_released_behaviour_is_not_lossless_and_only_where_it_sho
   for (const char* rule : {"without", "with", "kseq", "naive"})
     EXPECT_EQ(is_lossless(info, certain_with({{"rule", rule}}), rejection),
               rule == std::string("naive"))
-        << "which asks for no law but the target's";
+        << "which asks for no distribution but the target's";
 }
 
 // What the window knows of a run by its event is what the engine knows by its settings.

@@ -55,8 +55,10 @@ std::vector<double> plain_next(const ToyModel& model,
   return kept;
 }
 
-Law expected_law(const ToyModel& model, const Job& job, const std::vector<TokenId>& prompt) {
-  return plain_law(
+Distribution expected_distribution(const ToyModel& model,
+                                   const Job& job,
+                                   const std::vector<TokenId>& prompt) {
+  return plain_distribution(
       [&](std::span<const TokenId> text) { return plain_next(model, job.sampling, text); }, prompt,
       job.limits.max_tokens);
 }
@@ -106,19 +108,20 @@ std::vector<Case> cases() {
   return all;
 }
 
-TEST(Rejection, every_decoder_keeps_the_law_of_plain_sampling_exactly) {
+TEST(Rejection, every_decoder_keeps_the_distribution_of_plain_sampling_exactly) {
   for (Case& c : cases()) {
     std::int64_t n_accepted = 0;
     for (std::uint64_t seed = 0; seed < 4; seed++) {
       ToyModel model({.vocab = c.vocab, .context = 2, .spread = 3, .seed = seed});
       const std::vector<TokenId> prompt{0, 1, 2, 0, 1, 3, 0, 2, 2, 0, 1, 2, 1, 0};
-      const Law law = enumerate([&](UniformSource& uniforms) {
+      const Distribution distribution = enumerate([&](UniformSource& uniforms) {
         c.job.uniforms = &uniforms;
         const Outcome outcome = run(model, prompt, c.job);
         n_accepted += outcome.n_accepted;
         return outcome.tokens;
       });
-      EXPECT_LE(distance(law, expected_law(model, c.job, prompt)), kExact) << c.name;
+      EXPECT_LE(distance(distribution, expected_distribution(model, c.job, prompt)), kExact)
+          << c.name;
     }
     if (c.job.decoder != "ar") {
       EXPECT_GT(n_accepted, 0) << c.name << ": nothing was proposed";
@@ -126,22 +129,22 @@ TEST(Rejection, every_decoder_keeps_the_law_of_plain_sampling_exactly) {
   }
 }
 
-TEST(Rejection, the_law_survives_an_end_token) {
+TEST(Rejection, the_distribution_survives_an_end_token) {
   // Cutting at an end token must not change what came before it.
   Case c = cases()[0];
   c.job.limits.eos_ids = {2};
   ToyModel model({.vocab = 4, .context = 2, .spread = 3, .seed = 8});
   const std::vector<TokenId> prompt{0, 1, 2, 0, 1, 3, 0};
-  const Law law = enumerate([&](UniformSource& uniforms) {
+  const Distribution distribution = enumerate([&](UniformSource& uniforms) {
     c.job.uniforms = &uniforms;
     return run(model, prompt, c.job).tokens;
   });
-  Law cut_law;
-  for (const auto& [tokens, p] : expected_law(model, c.job, prompt)) {
+  Distribution cut_distribution;
+  for (const auto& [tokens, p] : expected_distribution(model, c.job, prompt)) {
     const auto end = std::ranges::find(tokens, 2);
-    cut_law[std::vector(tokens.begin(), end == tokens.end() ? end : end + 1)] += p;
+    cut_distribution[std::vector(tokens.begin(), end == tokens.end() ? end : end + 1)] += p;
   }
-  EXPECT_LE(distance(law, cut_law), kExact);
+  EXPECT_LE(distance(distribution, cut_distribution), kExact);
 }
 
 /// One node with candidates, by a rule that may be wrong.
@@ -165,17 +168,17 @@ TokenId decide(const std::vector<double>& p,
     if (uniforms.accept(0, 0, threshold) < threshold) return x;
     mass = 0;
   }
-  const std::vector<double>& law = wrong.residual_keeps_refused ? p : left;
-  return draw(law, uniforms.residual(0, law));
+  const std::vector<double>& distribution = wrong.residual_keeps_refused ? p : left;
+  return draw(distribution, uniforms.residual(0, distribution));
 }
 
 double error_of(const WrongRule& wrong) {
   const std::vector<double> p{0.5, 0.0, 0.3, 0.2};
   const std::vector<TokenId> candidates{2, 1, 0};
-  const Law law = enumerate([&](UniformSource& uniforms) {
+  const Distribution distribution = enumerate([&](UniformSource& uniforms) {
     return std::vector<TokenId>{decide(p, candidates, wrong, uniforms)};
   });
-  return distance(law, {{{0}, 0.5}, {{2}, 0.3}, {{3}, 0.2}});
+  return distance(distribution, {{{0}, 0.5}, {{2}, 0.3}, {{3}, 0.2}});
 }
 
 TEST(Rejection, rules_that_only_look_right_are_caught) {
@@ -263,9 +266,9 @@ TEST(Rejection, deciding_paths_instead_of_nodes_is_caught) {
   const auto next = [&](std::span<const TokenId> text) {
     return plain_next(model, sampling, text);
   };
-  const Law expected = plain_law(next, kBehind, static_cast<int>(kTokens));
+  const Distribution expected = plain_distribution(next, kBehind, static_cast<int>(kTokens));
   // Plain sampling goes on behind what a rule emits, so that every outcome has as many tokens.
-  const auto law_of = [&](const auto& rule) {
+  const auto distribution_of = [&](const auto& rule) {
     return enumerate([&](UniformSource& uniforms) {
       std::vector<TokenId> emitted = rule(uniforms);
       while (emitted.size() < kTokens) {
@@ -276,22 +279,22 @@ TEST(Rejection, deciding_paths_instead_of_nodes_is_caught) {
     });
   };
   for (const bool merged : {true, false}) {
-    const Law law = law_of([&](UniformSource& uniforms) {
+    const Distribution distribution = distribution_of([&](UniformSource& uniforms) {
       return shipped_over(kTwoGuesses, merged, model, sampling, uniforms);
     });
-    EXPECT_LE(distance(law, expected), kExact) << (merged ? "merged" : "not merged");
+    EXPECT_LE(distance(distribution, expected), kExact) << (merged ? "merged" : "not merged");
   }
-  const Law one = law_of([&](UniformSource& uniforms) {
+  const Distribution one = distribution_of([&](UniformSource& uniforms) {
     return longest_of({kTwoGuesses[0]}, model, sampling, uniforms);
   });
   EXPECT_LE(distance(one, expected), kExact) << "one guess, a node of which is on one path only";
-  const Law two = law_of(
+  const Distribution two = distribution_of(
       [&](UniformSource& uniforms) { return longest_of(kTwoGuesses, model, sampling, uniforms); });
   EXPECT_GT(total_variation(two, expected), 0.01);
 }
 
 TEST(Rejection, resampling_a_block_until_it_is_unchanged_is_not_exact) {
-  // Why jacobi refuses this mode: on two tokens of law {.45, .05, .25, .25} the
+  // Why jacobi refuses this mode: on two tokens of distribution {.45, .05, .25, .25} the
   // iteration with fresh numbers ends in {.484, .039, .313, .164}.
   const double first[2] = {0.5, 0.5};
   const double second[2][2] = {{0.9, 0.1}, {0.5, 0.5}};
@@ -400,7 +403,7 @@ TEST(Rejection, draws_are_functions_of_seed_position_and_use) {
   EXPECT_NE(one.accept(3, 0, 0.5), one.residual(3, {}));
 }
 
-TEST(Rejection, sampled_frequencies_follow_the_law) {
+TEST(Rejection, sampled_frequencies_follow_the_distribution) {
   // The real source end to end: 4000 seeds, chi-square of the first token with 3 degrees of
   // freedom; 16.27 is exceeded once in a thousand.
   ToyModel model({.vocab = 4, .context = 2, .spread = 3, .seed = 5});

@@ -1,4 +1,4 @@
-// That the exact law catches what is usually got wrong: a plain block decoder written for this
+// That the exact distribution catches what is usually got wrong: a plain block decoder written for this
 // test, right by default, with one mistake at a time. The check that passes the shipped decoders
 // (draft_rules_test.cpp) must pass the right one and fail every other.
 #include <algorithm>
@@ -49,43 +49,44 @@ struct Pair {
   double top_p = 1;
 };
 
-double at(const Probabilities& law, TokenId token) {
-  return law[static_cast<std::size_t>(token)];
+double at(const Probabilities& distribution, TokenId token) {
+  return distribution[static_cast<std::size_t>(token)];
 }
 
-void normalise(Probabilities& law) {
-  const double sum = std::accumulate(law.begin(), law.end(), 0.0);
-  for (double& p : law) p /= sum;
+void normalise(Probabilities& distribution) {
+  const double sum = std::accumulate(distribution.begin(), distribution.end(), 0.0);
+  for (double& p : distribution) p /= sum;
 }
 
 Probabilities softmax(const ToyModel& model, const Text& text, double temperature) {
-  Probabilities law;
+  Probabilities distribution;
   for (const float logit : model.logits_after(text))
-    law.push_back(std::exp(static_cast<double>(logit) / temperature));
-  normalise(law);
-  return law;
+    distribution.push_back(std::exp(static_cast<double>(logit) / temperature));
+  normalise(distribution);
+  return distribution;
 }
 
-Probabilities nucleus(Probabilities law, double top_p) {
-  std::vector<std::size_t> order(law.size());
+Probabilities nucleus(Probabilities distribution, double top_p) {
+  std::vector<std::size_t> order(distribution.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
-  std::ranges::stable_sort(order, [&](std::size_t a, std::size_t b) { return law[a] > law[b]; });
+  std::ranges::stable_sort(
+      order, [&](std::size_t a, std::size_t b) { return distribution[a] > distribution[b]; });
   double taken = 0;
   for (const std::size_t v : order) {
-    const double p = law[v];
-    if (taken >= top_p) law[v] = 0;
+    const double p = distribution[v];
+    if (taken >= top_p) distribution[v] = 0;
     taken += p;
   }
-  normalise(law);
-  return law;
+  normalise(distribution);
+  return distribution;
 }
 
-Probabilities in_bf16(Probabilities law) {
-  for (double& p : law) {
+Probabilities in_bf16(Probabilities distribution) {
+  for (double& p : distribution) {
     const auto bits = std::bit_cast<std::uint32_t>(static_cast<float>(p));
     p = static_cast<double>(std::bit_cast<float>((bits + 0x8000u) & 0xFFFF0000u));
   }
-  return law;  // draw() scales
+  return distribution;  // draw() scales
 }
 
 class Decode {
@@ -116,14 +117,16 @@ class Decode {
 
  private:
   bool is(Bug bug) const { return bug_ == bug; }
-  TokenId drawn(const Probabilities& law) { return draw(law, uniforms_.residual(0, law)); }
+  TokenId drawn(const Probabilities& distribution) {
+    return draw(distribution, uniforms_.residual(0, distribution));
+  }
   void emit(TokenId token) {
     text_.push_back(token);
     seen_.push_back(token);
   }
 
   void step(std::size_t room) {
-    // What was drafted, the laws it was drawn from, and those it is judged by.
+    // What was drafted, the distributions it was drawn from, and those it is judged by.
     Text drafted;
     std::vector<Probabilities> q, p;
     const std::size_t n_draft = std::min(std::size_t{kGamma}, room - 1);
@@ -210,21 +213,21 @@ class Decode {
 /// How far the first n tokens of a decoder with this mistake are from plain sampling: without one
 /// the largest difference, else the total variation.
 double error_of(Bug bug, float spread, double top_p = 1, std::size_t n = kTokens) {
-  // The laws hang on the whole text.
+  // The distributions hang on the whole text.
   const ToyShape shape{.vocab = kVocab, .context = 8, .spread = spread, .seed = 6};
   const Pair pair{
       .target = ToyModel(shape), .draft = ToyModel(draft_of(shape, spread)), .top_p = top_p};
-  const Law states = enumerate_steps(
+  const Distribution states = enumerate_steps(
       [&](const Text& state, UniformSource& u) { return Decode(pair, bug, u)(state); },
       Decode::state_of(kPrompt, kPrompt),
       [](const Text& state) { return Decode::written(state).size() == kTokens; });
-  Law found;
+  Distribution found;
   for (const auto& [state, p] : states) {
     Text text = Decode::written(state);
     text.resize(n);
     found[text] += p;
   }
-  const Law expected = plain_law(
+  const Distribution expected = plain_distribution(
       [&](std::span<const TokenId> text) {
         const Text context(text.begin(), text.end());
         return nucleus(softmax(pair.target, context, pair.temperature), top_p);
@@ -250,7 +253,7 @@ TEST(SeededBugs, drawing_the_target_and_comparing_with_the_draft_passes_too) {
 
 class SeededBug : public testing::TestWithParam<Bug> {};
 
-TEST_P(SeededBug, moves_the_law_by_more_than_a_hundredth) {
+TEST_P(SeededBug, moves_the_distribution_by_more_than_a_hundredth) {
   for (const float spread : kSpreads) EXPECT_GT(error_of(GetParam(), spread), 0.01) << spread;
 }
 
@@ -276,7 +279,7 @@ TEST(SeededBugs, mistakes_of_the_filters_are_caught_where_there_is_a_filter) {
   }
 }
 
-TEST(SeededBugs, a_law_rounded_to_bf16_is_small_and_seen_all_the_same) {
+TEST(SeededBugs, a_distribution_rounded_to_bf16_is_small_and_seen_all_the_same) {
   for (const float spread : kSpreads) {
     const double error = error_of(Bug::DraftInBf16, spread);
     EXPECT_GT(error, 1e-5) << spread;
@@ -299,13 +302,14 @@ TEST(SeededBugs, noise_shared_by_draft_and_residual_is_caught) {
   const auto frequencies = [&](std::uint32_t residual_stream) {
     Probabilities found(4);
     for (std::uint32_t i = 0; i < kRuns; i++) {
-      const auto noisy = [&](const Probabilities& law, std::uint32_t stream) {
+      const auto noisy = [&](const Probabilities& distribution, std::uint32_t stream) {
         std::size_t best = 0;
         double most = -1e300;
-        for (std::size_t v = 0; v < law.size(); v++) {
-          if (law[v] <= 0) continue;
-          const double score = std::log(law[v]) + kernels::gumbel_from_bits(kernels::random_bits(
-                                                      3, stream, i, static_cast<std::uint32_t>(v)));
+        for (std::size_t v = 0; v < distribution.size(); v++) {
+          if (distribution[v] <= 0) continue;
+          const double score =
+              std::log(distribution[v]) + kernels::gumbel_from_bits(kernels::random_bits(
+                                              3, stream, i, static_cast<std::uint32_t>(v)));
           if (score > most) most = score, best = v;
         }
         return best;

@@ -244,8 +244,8 @@ TEST(Mcsd, the_draft_computes_each_node_but_the_last_level_once) {
   }
 }
 
-// What P/Q shows: the laws as they were weighed, and what was left after a refusal.
-TEST(Speculative, rejection_sampling_tells_the_laws_it_weighed) {
+// What P/Q shows: the distributions as they were weighed, and what was left after a refusal.
+TEST(Speculative, rejection_sampling_tells_the_distributions_it_weighed) {
   ToyModel model(kShape), draft(draft_of(kShape));
   Job job = job_of("speculative", draft, {{"gamma", "3"}});
   job.sampling = {.temperature = 1, .mode = Sampling::Mode::Rejection};
@@ -259,10 +259,10 @@ TEST(Speculative, rejection_sampling_tells_the_laws_it_weighed) {
     const auto* v = std::get_if<Verified>(&event);
     if (!v) continue;
     std::vector<TokenId> before = text;
-    for (const Weighed& w : v->weighed) {
-      const auto p = token_law(model.logits_after(before), job.sampling, before);
-      const auto q = token_law(draft.logits_after(before), job.sampling, before);
-      EXPECT_LE(w.token.size(), kMaxWeighed);
+    for (const RejectionDetail& w : v->rejection_details) {
+      const auto p = token_distribution(model.logits_after(before), job.sampling, before);
+      const auto q = token_distribution(draft.logits_after(before), job.sampling, before);
+      EXPECT_LE(w.token.size(), kMaxRejectionTokens);
       double refused = 0;
       for (std::size_t t = 0; t < p.size(); t++) refused += std::max(0.0, p[t] - q[t]);
       const auto child = static_cast<std::size_t>(w.row) + 1;  // of a chain
@@ -494,8 +494,8 @@ TEST(Speculative, the_targets_noise_makes_a_sampling_draft_agree_more_often_than
   // independent draws agree with sum p q only.
   ToyModel model(kShape), draft(draft_of(kShape));
   double match = 0, independent = 0;
-  const auto p = token_law(model.logits_after(kPrompt), {.temperature = 1}, kPrompt);
-  const auto q = token_law(draft.logits_after(kPrompt), {.temperature = 1}, kPrompt);
+  const auto p = token_distribution(model.logits_after(kPrompt), {.temperature = 1}, kPrompt);
+  const auto q = token_distribution(draft.logits_after(kPrompt), {.temperature = 1}, kPrompt);
   for (std::size_t i = 0; i < p.size(); i++) {
     double sum = 0;
     for (std::size_t j = 0; j < p.size(); j++) sum += std::max(p[j] / p[i], q[j] / q[i]);
@@ -518,7 +518,7 @@ TEST(Speculative, the_targets_noise_makes_a_sampling_draft_agree_more_often_than
 TEST(Speculative, the_draft_proposes_by_its_own_temperature_and_filters) {
   ToyModel model(kShape), draft(draft_of(kShape));
   for (const auto mode : {Sampling::Mode::Coupled, Sampling::Mode::Rejection}) {
-    for (const auto& [own, law] : std::vector<std::pair<OptionValues, Sampling>>{
+    for (const auto& [own, distribution] : std::vector<std::pair<OptionValues, Sampling>>{
              {{}, {.temperature = 0.7f, .top_k = 5}},  // the target's
              {{{"draft_temperature", "3"}}, {.temperature = 3, .top_k = 5}},
              {{{"draft_top_k", "2"}}, {.temperature = 0.7f, .top_k = 2}},
@@ -534,7 +534,7 @@ TEST(Speculative, the_draft_proposes_by_its_own_temperature_and_filters) {
           text.insert(text.end(), committed->tokens.begin(), committed->tokens.end());
         const auto* drafted = std::get_if<Drafted>(&event);
         if (!drafted || drafted->tree.n_rows() == 1) continue;
-        const auto q = token_law(draft.logits_after(text), law, text);
+        const auto q = token_distribution(draft.logits_after(text), distribution, text);
         EXPECT_NEAR(drafted->q[1], q[static_cast<std::size_t>(drafted->tree.token[1])], 1e-6)
             << described(job);
         EXPECT_GT(drafted->q[1], 0);
@@ -551,7 +551,7 @@ TEST(Speculative, draws_of_the_draft_are_their_own) {
   EXPECT_NE(uniforms.proposal(3, 0, {}), uniforms.proposal(4, 0, {}));
 }
 
-TEST(Speculative, sampled_frequencies_follow_the_law) {
+TEST(Speculative, sampled_frequencies_follow_the_distribution) {
   // The real source end to end, three tokens: behind a refusal positions are drafted a second time.
   // 103.4 is exceeded once in a thousand with 63 degrees of freedom.
   const ToyShape shape{.vocab = 4, .context = 2, .spread = 2, .seed = 5};
@@ -572,9 +572,9 @@ TEST(Speculative, sampled_frequencies_follow_the_law) {
       n_again += outcome.emitted_per_step[0] == 1;
     }
     EXPECT_GT(n_again, 300) << "too few were drafted again";
-    const auto law_of_next = [&](std::vector<TokenId> text, TokenId next) {
-      const auto law = token_law(model.logits_after(text), job.sampling, text);
-      return law[static_cast<std::size_t>(next)];
+    const auto distribution_of_next = [&](std::vector<TokenId> text, TokenId next) {
+      const auto distribution = token_distribution(model.logits_after(text), job.sampling, text);
+      return distribution[static_cast<std::size_t>(next)];
     };
     double chi_square = 0;
     for (int bin = 0; bin < 64; bin++) {
@@ -582,7 +582,7 @@ TEST(Speculative, sampled_frequencies_follow_the_law) {
       std::vector<TokenId> text = prompt;
       double expected = kRuns;
       for (const TokenId token : tokens) {
-        expected *= law_of_next(text, token);
+        expected *= distribution_of_next(text, token);
         text.push_back(token);
       }
       const double difference = count[tokens] - expected;

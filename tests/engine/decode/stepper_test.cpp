@@ -229,15 +229,15 @@ TEST(Stepper, tells_every_step_in_order_and_consistently) {
       } else if (const auto* c = std::get_if<Committed>(&event)) {
         EXPECT_EQ(c->first_pos, static_cast<int>(prompt.size() + told.size()));
         told.insert(told.end(), c->tokens.begin(), c->tokens.end());
-        EXPECT_EQ(c->standing.size(), c->tokens.size());
+        EXPECT_EQ(c->status.size(), c->tokens.size());
         EXPECT_EQ(c->origin.size(), c->tokens.size());
         // As many tokens stand as accepted as rows were.
-        EXPECT_EQ(std::ranges::count(c->standing, Standing::Accepted), verified.n_accepted);
+        EXPECT_EQ(std::ranges::count(c->status, TokenStatus::Accepted), verified.n_accepted);
         for (std::size_t i = 0; i < c->tokens.size(); i++) {
-          EXPECT_EQ(c->standing[i] == Standing::Accepted,
+          EXPECT_EQ(c->status[i] == TokenStatus::Accepted,
                     c->origin[i].kind != RowTag::Kind::Current);
           if (i + 1 < c->tokens.size()) {
-            EXPECT_EQ(c->standing[i], Standing::Accepted);
+            EXPECT_EQ(c->status[i], TokenStatus::Accepted);
           }
         }
       } else if (const auto* ended = std::get_if<StepEnded>(&event)) {

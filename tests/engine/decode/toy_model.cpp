@@ -73,7 +73,8 @@ StepOutput ToyModel::answer(const BatchItem& item, Wants wants) const {
     if (wants.n_ranked > 0) {
       if (sampling.greedy())
         sampling = {.temperature = 1, .repetition_penalty = sampling.repetition_penalty};
-      out.ranked.push_back(rank_law(token_law(logits, sampling, text), wants.n_ranked));
+      out.ranked.push_back(
+          rank_distribution(token_distribution(logits, sampling, text), wants.n_ranked));
     }
     if (wants.hidden || r == item.hidden_of) {
       const std::vector<float> hidden = hidden_of(text);
@@ -84,12 +85,12 @@ StepOutput ToyModel::answer(const BatchItem& item, Wants wants) const {
   return out;
 }
 
-RankedTokens rank_law(std::vector<double> law, int n) {
+RankedTokens rank_distribution(std::vector<double> distribution, int n) {
   RankedTokens ranked;
   for (int i = 0; i < n; i++) {
-    const auto best = std::ranges::max_element(law);
+    const auto best = std::ranges::max_element(distribution);
     if (*best <= 0) break;
-    ranked.token.push_back(static_cast<TokenId>(best - law.begin()));
+    ranked.token.push_back(static_cast<TokenId>(best - distribution.begin()));
     ranked.p.push_back(std::exchange(*best, 0));
   }
   return ranked;
@@ -122,17 +123,17 @@ kernels::Picked pick_token(std::span<const float> logits,
                            const Sampling& sampling,
                            kernels::RandomStream stream,
                            std::span<const TokenId> history) {
-  const std::vector<double> law = token_law(logits, sampling, history);
+  const std::vector<double> distribution = token_distribution(logits, sampling, history);
   Sampling told = sampling;  // greedy picks are told with their probability at temperature 1
   if (sampling.greedy()) told = {.temperature = 1, .repetition_penalty = told.repetition_penalty};
-  const std::vector<double> told_law = token_law(logits, told, history);
+  const std::vector<double> told_distribution = token_distribution(logits, told, history);
   kernels::Picked picked;
   double best = -std::numeric_limits<double>::infinity();
   double second = best;
-  for (std::size_t v = 0; v < law.size(); v++) {
-    if (law[v] <= 0) continue;
+  for (std::size_t v = 0; v < distribution.size(); v++) {
+    if (distribution[v] <= 0) continue;
     // log p differs from the penalised logit / T by a constant: the largest is the same.
-    double score = std::log(law[v]);
+    double score = std::log(distribution[v]);
     if (!sampling.greedy()) {
       score += kernels::gumbel_from_bits(kernels::random_bits(
           sampling.seed, static_cast<std::uint32_t>(stream),
@@ -142,7 +143,7 @@ kernels::Picked pick_token(std::span<const float> logits,
       second = best;
       best = score;
       picked.id = static_cast<std::int32_t>(v);
-      picked.logp = static_cast<float>(std::log(told_law[v]));
+      picked.logp = static_cast<float>(std::log(told_distribution[v]));
     } else if (score > second) {
       second = score;
     }

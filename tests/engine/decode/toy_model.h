@@ -64,7 +64,7 @@ kernels::Picked pick_token(std::span<const float> logits,
                            kernels::RandomStream stream,
                            std::span<const TokenId> history);
 
-/// The n likeliest of a law, taken out of it one after another.
-RankedTokens rank_law(std::vector<double> law, int n);
+/// The n likeliest of a distribution, taken out of it one after another.
+RankedTokens rank_distribution(std::vector<double> distribution, int n);
 
 }  // namespace engine::test

@@ -292,7 +292,7 @@ TEST(Transformer, scaled_models_write_the_same_with_every_decoder) {
   }
 }
 
-TEST(Transformer, rejection_sampling_follows_the_law) {
+TEST(Transformer, rejection_sampling_follows_the_distribution) {
   // The first token of 1500 seeds; chi-square bounded by its mean and five standard deviations.
   const auto device = kernels::open_cpu(2);
   const auto model = tiny_transformer(*device, kernels::DType::F32, 2);
@@ -307,7 +307,7 @@ TEST(Transformer, rejection_sampling_follows_the_law) {
   tree.add(prompt.back(), -1, RowTag{});
   BatchItem item{.cache = &sequence.cache(), .tree = &tree, .prefix = sequence.cached_tokens()};
   const auto out = model->forward(std::span(&item, 1), {.logits = true, .hidden = false});
-  const auto law = token_law(out[0].logits_of(0), job.sampling, prompt);
+  const auto distribution = token_distribution(out[0].logits_of(0), job.sampling, prompt);
   constexpr int kRuns = 1500;
   job.limits.max_tokens = 2;  // a guess is verified only where a second token may come
   std::vector<int> count(24);
@@ -317,9 +317,9 @@ TEST(Transformer, rejection_sampling_follows_the_law) {
   }
   double chi_square = 0;
   int n_cells = 0;
-  for (std::size_t t = 0; t < law.size(); t++) {
-    const double expected = law[t] * kRuns;
-    if (law[t] == 0) {
+  for (std::size_t t = 0; t < distribution.size(); t++) {
+    const double expected = distribution[t] * kRuns;
+    if (distribution[t] == 0) {
       EXPECT_EQ(count[t], 0);
       continue;
     }

@@ -51,11 +51,11 @@ TEST(Serialise, fields_arrive_where_they_belong) {
   EXPECT_EQ(drafted.forwards[1].n_rows, 2);
   const auto verified = std::get<Verified>(*decode(bytes_of(events[6])).event);
   EXPECT_FLOAT_EQ(verified.p.at(1), 0.125F);
-  ASSERT_EQ(verified.weighed.size(), 2U);
-  EXPECT_EQ(verified.weighed[0].token, (std::vector<TokenId>{2, 3}));
-  EXPECT_FLOAT_EQ(verified.weighed[0].left.at(1), 1);
-  EXPECT_TRUE(verified.weighed[1].q.empty());
-  EXPECT_EQ(verified.weighed[1].row, 1);
+  ASSERT_EQ(verified.rejection_details.size(), 2U);
+  EXPECT_EQ(verified.rejection_details[0].token, (std::vector<TokenId>{2, 3}));
+  EXPECT_FLOAT_EQ(verified.rejection_details[0].left.at(1), 1);
+  EXPECT_TRUE(verified.rejection_details[1].q.empty());
+  EXPECT_EQ(verified.rejection_details[1].row, 1);
 }
 
 TEST(Serialise, the_layout_is_little_endian_and_stays) {

@@ -60,14 +60,14 @@ StepRecord odd_step(StepId n) {
       step.verified.p.push_back(n % 2 == 0 ? -1 : 1e-9F);
       if (n % 9 == 1) step.verified.probe.push_back(static_cast<float>(row) - 1);
       if (row % 8 == 1)
-        step.verified.weighed.push_back(
+        step.verified.rejection_details.push_back(
             {.row = row, .token = {n, 5}, .p = {0.25F, 0}, .q = {1, 0}, .left = {}});
     }
   }
   if (step.has_committed) {
     step.committed = {.t = t + 7, .run = 9, .step = n, .first_pos = number(1 << 20)};
     step.committed.tokens = {1, -1, 1 << 30};
-    step.committed.standing = {Standing::Accepted, Standing::Bonus, Standing::Plain};
+    step.committed.status = {TokenStatus::Accepted, TokenStatus::Bonus, TokenStatus::Plain};
     step.committed.origin = {{RowTag::Kind::Guess, 1, 2}, {}, {}};
   }
   const PoolNgram ngram{.first = n, .rest = {1, 2, 3}, .born = -1, .n_hits = 4'000'000'000U};

@@ -37,10 +37,10 @@ TEST(StopRules, a_form_keeps_stop_ids_with_commas) {
 TEST(DraftedBy, names_who_proposed_a_token) {
   using Kind = RowTag::Kind;
   const auto accepted = [](const char* decoder, Kind kind) {
-    return drafted_by(decoder, Standing::Accepted, {kind, 3, 1});
+    return drafted_by(decoder, TokenStatus::Accepted, {kind, 3, 1});
   };
-  EXPECT_EQ(drafted_by("ar", Standing::Plain, {}), "none");
-  EXPECT_EQ(drafted_by("mcsd", Standing::Bonus, {}), "bonus");
+  EXPECT_EQ(drafted_by("ar", TokenStatus::Plain, {}), "none");
+  EXPECT_EQ(drafted_by("mcsd", TokenStatus::Bonus, {}), "bonus");
   EXPECT_EQ(accepted("mcsd", Kind::Draft), "draft");
   EXPECT_EQ(accepted("medusa", Kind::Draft), "head 3");
   EXPECT_EQ(accepted("chimera", Kind::Draft), "head 3");

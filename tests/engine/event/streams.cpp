@@ -37,11 +37,11 @@ void add_lookahead_step(
   Committed committed{.t = t + 92'000, .run = run, .step = step, .first_pos = pos};
   if (agrees) {
     committed.tokens = {8, 9, 10};
-    committed.standing = {Standing::Accepted, Standing::Accepted, Standing::Bonus};
+    committed.status = {TokenStatus::Accepted, TokenStatus::Accepted, TokenStatus::Bonus};
     committed.origin = {guess(0, 0), guess(0, 1), {}};
   } else {
     committed.tokens = {7};
-    committed.standing = {Standing::Plain};
+    committed.status = {TokenStatus::Plain};
     committed.origin = {{}};
   }
   events.push_back(committed);
@@ -66,7 +66,7 @@ void add_ar_step(std::vector<Event>& events, RunId run, StepId step, int pos, Na
                              .step = step,
                              .first_pos = pos,
                              .tokens = {7},
-                             .standing = {Standing::Plain},
+                             .status = {TokenStatus::Plain},
                              .origin = {{}}});
 }
 
@@ -229,19 +229,19 @@ std::vector<Event> every_kind() {
                .n_rejected = 2,
                .n_unused = 3,
                .p = {-1, 0.125F},
-               .weighed = {{.row = 0,
-                            .token = {2, 3},
-                            .p = {0.125F, 0.5F},
-                            .q = {0.25F, 0.75F},
-                            .left = {0, 1}},
-                           {.row = 1, .token = {4}, .p = {1}, .q = {}, .left = {}}},
+               .rejection_details = {{.row = 0,
+                                      .token = {2, 3},
+                                      .p = {0.125F, 0.5F},
+                                      .q = {0.25F, 0.75F},
+                                      .left = {0, 1}},
+                                     {.row = 1, .token = {4}, .p = {1}, .q = {}, .left = {}}},
                .probe = {-1, 1.5F}},
       Committed{.t = 17,
                 .run = 3,
                 .step = 4,
                 .first_pos = 5,
                 .tokens = {2, 3},
-                .standing = {Standing::Accepted, Standing::Approximate},
+                .status = {TokenStatus::Accepted, TokenStatus::Approximate},
                 .origin = {tag, {}}},
       PoolChanged{.t = 18,
                   .run = 3,

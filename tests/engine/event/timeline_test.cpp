@@ -64,7 +64,7 @@ TEST(Timeline, tokens_carry_position_step_origin_and_probability) {
   EXPECT_TRUE(std::ranges::equal(tokens, ids, {}, &TokenRecord::id));
   EXPECT_EQ(tokens[2].step, 1);
   EXPECT_EQ(tokens[1].origin.kind, RowTag::Kind::Guess);
-  EXPECT_EQ(tokens[3].standing, Standing::Bonus);
+  EXPECT_EQ(tokens[3].status, TokenStatus::Bonus);
   // Of an agreeing step: row 0 answered token 0, row 1 token 1, row 2 the bonus.
   EXPECT_TRUE(tokens[3].has_logp);
   EXPECT_FLOAT_EQ(tokens[1].logp, -0.5F);

@@ -173,7 +173,7 @@ TEST(BatchScheduler, counts_nothing_behind_a_stop_text) {
     int n_accepted = 0;
     for (const Event& event : events.events) {
       if (const auto* step = std::get_if<Committed>(&event))
-        n_accepted += static_cast<int>(std::ranges::count(step->standing, Standing::Accepted));
+        n_accepted += static_cast<int>(std::ranges::count(step->status, TokenStatus::Accepted));
       if (const auto* step = std::get_if<Verified>(&event)) n_further += step->n_unused > 0;
     }
     const auto figures = scheduler.figures();

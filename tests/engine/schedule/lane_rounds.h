@@ -72,7 +72,7 @@ class LaneRounds : public RoundsWork {
     Stepper(target_, events_).propose(*place.lane);
   }
 
-  std::vector<Judged> verify(std::span<const int> branches) override {
+  std::vector<VerifiedNode> verify(std::span<const int> branches) override {
     if (verify_delay) verify_delay();
     std::vector<Lane*> lanes;
     std::vector<std::size_t> n_before;
@@ -81,7 +81,7 @@ class LaneRounds : public RoundsWork {
       n_before.push_back(lanes.back()->sequence.generated().size());
     }
     Stepper(target_, events_).judge(lanes);
-    std::vector<Judged> judged;
+    std::vector<VerifiedNode> judged;
     for (std::size_t i = 0; i < lanes.size(); i++) {
       const Sequence& sequence = lanes[i]->sequence;
       judged.push_back({branches[i], static_cast<int>(sequence.generated().size() - n_before[i]),

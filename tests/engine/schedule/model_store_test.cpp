@@ -239,10 +239,10 @@ TEST(ModelStore, memory_is_asked_for_both_models_before_either_is_loaded) {
 TEST(ModelStore, heads_come_with_their_target_and_are_shared) {
   const HeadsFolder medusa(HeadsKind::Medusa, 3), chimera(HeadsKind::Chimera, 2);
   ModelStore store(DECOSCOPE_SOURCE_DIR "/assets", 1);
-  const Helpers helpers{.draft = "", .heads = {chimera.path(), medusa.path()}};
+  const DraftResources draft_resources{.draft = "", .heads = {chimera.path(), medusa.path()}};
   const std::uint32_t alone = store.get({}).id;
   const RunModels models =
-      store.get_for({}, helpers, {"ar", "medusa", "speculative", "chimera"}, {});
+      store.get_for({}, draft_resources, {"ar", "medusa", "speculative", "chimera"}, {});
   EXPECT_EQ(models.target.id, alone) << "a target that is there gets heads, and is not loaded anew";
   ASSERT_NE(models.draft, nullptr);
   ASSERT_NE(models.medusa, nullptr);
@@ -260,7 +260,7 @@ TEST(ModelStore, heads_come_with_their_target_and_are_shared) {
   EXPECT_EQ(again.chimera, nullptr);
   EXPECT_EQ(again.draft, nullptr);
   // Enlarged with the target, they are other weights.
-  const RunModels large = store.get_for({.scale = "4x1"}, helpers, {"medusa"}, {});
+  const RunModels large = store.get_for({.scale = "4x1"}, draft_resources, {"medusa"}, {});
   EXPECT_NE(large.medusa->id, models.medusa->id);
   const ModelLoaded told = describe(*large.medusa, large.target);
   EXPECT_EQ(told.scale, "4x1");

@@ -99,7 +99,7 @@ TEST(SimulateSchedule, turns_stay_what_they_were_and_take_the_times_given) {
   for (const ScheduleForward& forward : s.schedule.forwards) {
     EXPECT_GE(forward.begin, free_from) << "the target does one thing after the other";
     free_from = forward.end;
-    const auto turns = s.schedule.turns_of(forward);
+    const auto turns = s.schedule.lane_turns(forward);
     ASSERT_EQ(turns.size(), 1u);
     EXPECT_EQ(s.schedule.turns[turns[0]].at_target, forward.begin);
   }

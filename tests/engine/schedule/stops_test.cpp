@@ -97,7 +97,7 @@ std::string described(const Way& way, float temperature, const std::string& stop
 
 /// Whether an accepted proposal completed the stop string.
 bool ended_in_proposal(const RunResult& result) {
-  return !result.facts.empty() && result.facts.back().standing == Standing::Accepted;
+  return !result.facts.empty() && result.facts.back().status == TokenStatus::Accepted;
 }
 
 TEST(Stops, end_ar_with_the_token_that_completes_the_string) {
@@ -277,7 +277,7 @@ TEST(Stops, a_recording_keeps_the_string_that_ended_it) {
   for (std::size_t i = 0; i < result.tokens.size(); i++) {
     EXPECT_EQ(recorded.tokens[i].id, result.tokens[i]);
     EXPECT_EQ(recorded.tokens[i].logp, result.facts[i].logp);
-    EXPECT_EQ(recorded.tokens[i].standing, result.facts[i].standing);
+    EXPECT_EQ(recorded.tokens[i].status, result.facts[i].status);
     EXPECT_EQ(recorded.tokens[i].origin.kind, result.facts[i].origin.kind);
   }
 }
@@ -307,8 +307,8 @@ std::vector<double> logp_in_double(const RunRequest& request, const std::vector<
       for (const float logit : logits) sum += std::exp(logit - top);
       found.push_back(logits[static_cast<std::size_t>(tokens[i])] - top - std::log(sum));
     } else {
-      found.push_back(std::log(
-          token_law(logits, request.sampling, history)[static_cast<std::size_t>(tokens[i])]));
+      found.push_back(std::log(token_distribution(logits, request.sampling,
+                                                  history)[static_cast<std::size_t>(tokens[i])]));
     }
     history.push_back(tokens[i]);
   }
@@ -367,7 +367,7 @@ TEST(TokenFacts, say_who_drafted_each_token) {
     const RunResult result = run(request_of(kPrompts[0], way, 0));
     std::map<std::string, std::int64_t> n;
     for (const TokenFacts& facts : result.facts)
-      n[drafted_by(way.decoder, facts.standing, facts.origin)]++;
+      n[drafted_by(way.decoder, facts.status, facts.origin)]++;
     std::int64_t n_drafted = 0;
     for (const auto& [word, count] : n)
       if (word != "none" && word != "bonus") n_drafted += count;

@@ -445,7 +445,7 @@ TEST_F(CllmRun,
     text.insert(text.end(), points.back().begin(), points.back().end());
   }
   EXPECT_GT(n_same, 50);
-  EXPECT_GT(n_apart, 50) << "behind a wrong token the laws are others";
+  EXPECT_GT(n_apart, 50) << "behind a wrong token the distributions are others";
 }
 
 TEST_F(CllmRun, stopped_in_every_stage_and_resumed_writes_the_same_model) {

@@ -99,7 +99,7 @@ TEST_P(GpuGuided, a_frozen_teacher_is_the_forward_of_its_own_weights) {
 }
 
 // A number of 8 bits is off by 2^-9 of itself at most, and some twenty of them follow each other; a
-// gradient is the difference of two laws, or of a law and a label, each off so far.
+// gradient is the difference of two distributions, or of a distribution and a label, each off so far.
 TEST_P(GpuGuided, in_bf16_is_that_of_f32_to_within_its_roundings) {
   const ModelConfig config = test::small_model(2);
   for (const ConsistencyLoss& loss : all_losses()) {

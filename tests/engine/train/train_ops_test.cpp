@@ -197,14 +197,14 @@ TEST_P(TrainOpsOf, divergences_are_their_sums_and_their_gradients_the_derivative
   auto logits = spread(kVocab, 22);
   const auto teacher = spread(kVocab, 23);
   for (float& z : logits) z *= 3;
-  const auto law = [](const std::vector<float>& z) {
+  const auto distribution = [](const std::vector<float>& z) {
     std::vector<double> p(z.begin(), z.end());
     double sum = 0;
     for (double& x : p) sum += x = std::exp(x);
     for (double& x : p) x /= sum;
     return p;
   };
-  const auto q = law(logits), p = law(teacher);
+  const auto q = distribution(logits), p = distribution(teacher);
   std::vector<float> d(kVocab), ignored(kVocab);
   for (const bool reverse : {false, true}) {
     const float found =
@@ -221,7 +221,7 @@ TEST_P(TrainOpsOf, divergences_are_their_sums_and_their_gradients_the_derivative
                                                             0.5f, ignored.data(), kVocab));
         },
         "logits");
-    // A law does not diverge from itself.
+    // A distribution does not diverge from itself.
     EXPECT_NEAR(ops().divergence(teacher.data(), teacher.data(), reverse, 1, d.data(), kVocab), 0,
                 1e-6);
     for (const float x : d) EXPECT_NEAR(x, 0, 1e-7);

@@ -135,7 +135,7 @@ TEST_P(CudaPickSampling, takes_the_token_of_the_formula) {
     ASSERT_EQ(picked.id, best) << "draw " << i;
     ASSERT_FLOAT_EQ(picked.score, float(best_score));
     ASSERT_NEAR(picked.margin, best_score - second, 1e-6 * (1 + std::fabs(best_score)));
-    ASSERT_NEAR(picked.logp, std::log(filtered_law(logits, vocab, row)[picked.id]), 1e-6);
+    ASSERT_NEAR(picked.logp, std::log(filtered_distribution(logits, vocab, row)[picked.id]), 1e-6);
   }
 }
 INSTANTIATE_TEST_SUITE_P(Vocabularies,
@@ -143,10 +143,10 @@ INSTANTIATE_TEST_SUITE_P(Vocabularies,
                          ::testing::ValuesIn(cases_of({3, 64, 130, 2053, 4160}, 3)),
                          name_of_case);
 
-class CudaPickLaw : public ::testing::TestWithParam<VocabCase> {};
+class CudaPickDistribution : public ::testing::TestWithParam<VocabCase> {};
 
 // As many draws as the device makes in a second or so; each position of a text draws its own.
-TEST_P(CudaPickLaw, T4_draws_follow_the_law_by_chi_square) {
+TEST_P(CudaPickDistribution, T4_draws_follow_the_distribution_by_chi_square) {
   const auto& [name, vocab, kind] = GetParam();
   const OpenedCuda device(name, emulation::Watch::Once);
   constexpr int kRows = 100;
@@ -166,17 +166,17 @@ TEST_P(CudaPickLaw, T4_draws_follow_the_law_by_chi_square) {
     for (int r = 0; r < kRows; r++) rows[r].position = draw + r;
     for (const Picked& one : picks(*device, repeated, vocab, vocab, rows)) count[one.id]++;
   }
-  std::vector<double> law = filtered_law(logits, vocab, asked);
+  std::vector<double> distribution = filtered_distribution(logits, vocab, asked);
   double freedom = -1;
   for (int id = 0; id < vocab; id++) {
-    freedom += law[id] > 0;
-    EXPECT_TRUE(law[id] > 0 || count[id] == 0) << "token " << id << " is filtered away";
+    freedom += distribution[id] > 0;
+    EXPECT_TRUE(distribution[id] > 0 || count[id] == 0) << "token " << id << " is filtered away";
   }
   ASSERT_GT(freedom, 0);
   const auto chi_square = [&] {
     double sum = 0;
     for (int id = 0; id < vocab; id++)
-      if (const double expected = n_draws * law[id]; expected > 0)
+      if (const double expected = n_draws * distribution[id]; expected > 0)
         sum += (count[id] - expected) * (count[id] - expected) / expected;
     return sum;
   };
@@ -184,14 +184,14 @@ TEST_P(CudaPickLaw, T4_draws_follow_the_law_by_chi_square) {
   const double spread = 2 / (9 * freedom);
   const double limit = freedom * std::pow(1 - spread + 3.72 * std::sqrt(spread), 3);
   EXPECT_LT(chi_square(), limit);
-  const auto likeliest = std::ranges::max_element(law);
+  const auto likeliest = std::ranges::max_element(distribution);
   const double rest = 1 - *likeliest, moved = std::min(*likeliest / 2, 8 / std::sqrt(n_draws));
-  for (double& p : law) p *= (rest + moved) / rest;
+  for (double& p : distribution) p *= (rest + moved) / rest;
   *likeliest = 1 - rest - moved;
-  EXPECT_GT(chi_square(), limit) << "a law that is a little off is told from it";
+  EXPECT_GT(chi_square(), limit) << "a distribution that is a little off is told from it";
 }
 INSTANTIATE_TEST_SUITE_P(Vocabularies,
-                         CudaPickLaw,
+                         CudaPickDistribution,
                          ::testing::ValuesIn(cases_of({5, 32}, 4)),
                          name_of_case);
 
@@ -248,7 +248,7 @@ TEST_P(CudaPickFilters, keep_no_token_below_the_first_k_where_top_p_needs_all_of
   for (row.seed = 0; row.seed < 10; row.seed++) {
     const Picked picked = pick_one(*device, logits, row);
     ASSERT_TRUE(picked.id == 1 + kind || picked.id == 20 + kind) << picked.id;
-    ASSERT_NEAR(picked.logp, std::log(filtered_law(logits, vocab, row)[picked.id]), 1e-6);
+    ASSERT_NEAR(picked.logp, std::log(filtered_distribution(logits, vocab, row)[picked.id]), 1e-6);
   }
 }
 INSTANTIATE_TEST_SUITE_P(Vocabularies,

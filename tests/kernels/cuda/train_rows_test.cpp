@@ -158,13 +158,13 @@ TEST_P(CudaTraining, cross_entropy_is_minus_log_p_and_its_gradient_the_derivativ
 }
 
 /// log of softmax(z), in double.
-std::vector<double> log_law(const float* z, int n) {
+std::vector<double> log_distribution(const float* z, int n) {
   const double top = *std::max_element(z, z + n);
   double sum = 0;
   for (int i = 0; i < n; i++) sum += std::exp(z[i] - top);
-  std::vector<double> law(z, z + n);
-  for (double& x : law) x -= top + std::log(sum);
-  return law;
+  std::vector<double> distribution(z, z + n);
+  for (double& x : distribution) x -= top + std::log(sum);
+  return distribution;
 }
 
 /// A row's loss and its derivative, and what their terms are together: rounding follows that.
@@ -202,7 +202,8 @@ GoalLoss divergence_loss(const std::vector<double>& log_q,
   return exact;
 }
 
-TEST_P(CudaTraining, goals_are_labels_and_teachers_laws_and_their_gradients_the_derivatives) {
+TEST_P(CudaTraining,
+       goals_are_labels_and_teachers_distributions_and_their_gradients_the_derivatives) {
   using By = TrainGoal::By;
   const OpenedCuda device(GetParam().device);
   const TrainKernels& kernels = train_kernels(*device);
@@ -234,11 +235,11 @@ TEST_P(CudaTraining, goals_are_labels_and_teachers_laws_and_their_gradients_the_
       for (int row = 0; row < n_rows; row++) {
         const TrainGoal& goal = goals[row];
         const float* teacher = (themselves ? logits : others).data() + goal.teacher * vocab;
-        const auto log_q = log_law(&logits[std::size_t(row) * vocab], vocab);
+        const auto log_q = log_distribution(&logits[std::size_t(row) * vocab], vocab);
         const GoalLoss exact =
             goal.by == By::Target
                 ? smoothed_loss(log_q, target[row], goal.smoothing)
-                : divergence_loss(log_q, log_law(teacher, vocab), goal.by == By::Reverse);
+                : divergence_loss(log_q, log_distribution(teacher, vocab), goal.by == By::Reverse);
         SCOPED_TRACE("row " + std::to_string(row) + " of " + std::to_string(vocab));
         ASSERT_NEAR(losses[row], weight[row] == 0 ? 0 : exact.loss, 1e-6 * (1 + exact.size));
         for (int i = 0; i < vocab; i++) {

@@ -22,7 +22,7 @@ std::optional<Rgb> lens_colour(const Context& context,
                                engine::StepId newest) {
   if (!cell.committed || cell.step < 0) return std::nullopt;
   switch (context.view.lens) {
-    case Lens::Standing:
+    case Lens::TokenStatus:
       return std::nullopt;
     case Lens::Probability:
       return viridis(std::exp(static_cast<double>(cell.logp)));

@@ -86,7 +86,7 @@ void acceptance(Context& context, const engine::RunRecord& run, std::size_t n_st
                         "accepted there / judged there; unused proposals were never judged",
                         fmt::format("{} / {}", at.accepted, at.judged),
                         Truth::Derived,
-                        Behind::Judged};
+                        Behind::VerifiedNode};
     ImGui::SetCursorScreenPos(ImGui::GetItemRectMin());
     const int place = static_cast<int>(i) + 1;
     if (figure_button(figure, ImGui::GetItemRectSize()))

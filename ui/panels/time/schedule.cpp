@@ -100,8 +100,8 @@ Sample sample_of(const ScheduleLanes& lanes, const ScheduleSlice& slice) {
       return Sample::Drafts;
     case Act::WaitsForTarget:
       return Sample::ForTarget;
-    case Act::Judged:
-      return Sample::Judged;
+    case Act::VerifiedNode:
+      return Sample::VerifiedNode;
     case Act::InQueue:
       break;
   }
@@ -116,7 +116,7 @@ struct ForwardFacts {
 ForwardFacts forward_facts(const ScheduleLanes& lanes, const ScheduleSlice& slice, bool room) {
   int n_rows = 0, n_tokens = 0;
   std::vector<int> branches;
-  for (const std::uint32_t i : lanes.told.turns_of(lanes.told.forwards[slice.forward])) {
+  for (const std::uint32_t i : lanes.told.lane_turns(lanes.told.forwards[slice.forward])) {
     const engine::ScheduleTurn& turn = lanes.told.turns[i];
     n_rows += turn.n_rows;
     n_tokens += turn.n_tokens;

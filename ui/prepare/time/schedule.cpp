@@ -74,7 +74,7 @@ class Builder {
     add(row, Act::WaitsToDraft, turn.may_draft, turn.drafts, i);
     add(row, Act::Drafts, turn.drafts, turn.queued, i);
     add(row, Act::WaitsForTarget, turn.queued, turn.left, i);
-    add(row, Act::Judged, turn.at_target, turn.ended, i);
+    add(row, Act::VerifiedNode, turn.at_target, turn.ended, i);
   }
 
   ScheduleRow target() {
@@ -83,7 +83,7 @@ class Builder {
     std::map<std::pair<Nanoseconds, engine::RunId>, std::uint32_t> idle_until;
     for (std::uint32_t i = 0; i < told.forwards.size(); ++i) {
       const engine::ScheduleForward& forward = told.forwards[i];
-      const auto turns = told.turns_of(forward);
+      const auto turns = told.lane_turns(forward);
       add(made, Act::Forward, forward.begin, forward.end, turns[0], i);
       for (const std::uint32_t turn : turns)
         if (!told.idle.empty()) idle_until[{forward.begin, told.turns[turn].run}] = turn;
@@ -131,7 +131,7 @@ class Builder {
       ScheduleSums sum = row.sums.back();
       if (is_wait(slice.act))
         sum.waited += slice.t1 - slice.t0;
-      else if (slice.act != Act::Judged)  // the target's work
+      else if (slice.act != Act::VerifiedNode)  // the target's work
         sum.worked += slice.t1 - slice.t0;
       sum.tokens += tokens_of(slice);
       row.sums.push_back(sum);
@@ -142,7 +142,7 @@ class Builder {
     std::int64_t n = 0;
     if (slice.act != Act::Forward) return n;
     const engine::Schedule& told = lanes_.told;
-    for (const std::uint32_t turn : told.turns_of(told.forwards[slice.forward]))
+    for (const std::uint32_t turn : told.lane_turns(told.forwards[slice.forward]))
       n += told.turns[turn].n_tokens;
     return n;
   }
@@ -215,7 +215,7 @@ std::vector<int> judged_between(const ScheduleLanes& lanes, double from, double 
        i < target.slices.size() && target.slices[i].t0 < to; ++i) {
     if (target.slices[i].act != Act::Forward) continue;
     for (const std::uint32_t turn :
-         lanes.told.turns_of(lanes.told.forwards[target.slices[i].forward])) {
+         lanes.told.lane_turns(lanes.told.forwards[target.slices[i].forward])) {
       const int branch = lanes.told.turns[turn].branch;
       if (std::ranges::find(branches, branch) == branches.end()) branches.push_back(branch);
     }
@@ -242,7 +242,7 @@ std::string forward_sentence(const ScheduleLanes& lanes, const ScheduleSlice& sl
   const engine::ScheduleForward& forward = lanes.told.forwards[slice.forward];
   std::vector<int> branches;
   int n_rows = 0, n_tokens = 0;
-  for (const std::uint32_t i : lanes.told.turns_of(forward)) {
+  for (const std::uint32_t i : lanes.told.lane_turns(forward)) {
     branches.push_back(lanes.told.turns[i].branch);
     n_rows += lanes.told.turns[i].n_rows;
     n_tokens += lanes.told.turns[i].n_tokens;
@@ -378,7 +378,7 @@ std::string slice_sentence(const ScheduleLanes& lanes, const ScheduleRow& row, s
                          engine::counted(turn.n_proposed, "token"), time);
     case Act::WaitsForTarget:
       return wait_for_target_sentence(lanes, turn, slice.t0, slice.t1);
-    case Act::Judged:
+    case Act::VerifiedNode:
       return fmt::format("The target judges the draft of branch {}, {}.", b, time);
     case Act::InQueue:
       break;
@@ -427,7 +427,7 @@ std::vector<std::size_t> slices_of_turn(const ScheduleLanes& lanes,
     const ScheduleSlice& slice = row.slices[i];
     bool is_of = slice.turn == turn;
     if (slice.act == Act::Forward)
-      is_of = std::ranges::count(lanes.told.turns_of(lanes.told.forwards[slice.forward]),
+      is_of = std::ranges::count(lanes.told.lane_turns(lanes.told.forwards[slice.forward]),
                                  static_cast<std::uint32_t>(turn)) > 0;
     if (is_of) found.push_back(i);
   }

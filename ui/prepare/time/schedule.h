@@ -29,7 +29,7 @@ enum class ScheduleAct : std::uint8_t {
   WaitsToDraft,    ///< a branch, for the draft model
   Drafts,          //
   WaitsForTarget,  //
-  Judged,          //
+  VerifiedNode,    //
   InQueue,         ///< at this place
 };
 constexpr bool is_wait(ScheduleAct act) {

@@ -91,7 +91,7 @@ void add_token_rows(PlaceFacts& facts,
                     const engine::RunRecord& run,
                     const engine::TokenRecord& token) {
   facts.token = token.id;
-  facts.mean = mean_of(token.standing);
+  facts.mean = mean_of(token.status);
   if (facts.mean == Mean::Accepted) facts.origin = mean_of(token.origin.kind);
   facts.rows.emplace_back("from", row_origin(token.origin, asks_heads(run)));
   facts.rows.emplace_back("fate", look(facts.mean).name);
@@ -197,8 +197,8 @@ std::string describe_step(const engine::Timeline& timeline,
     text += fmt::format("{} proposed, {} accepted, {} rejected, {} unused; ", v.n_proposed,
                         v.n_accepted, v.n_rejected, v.n_unused);
   const std::int64_t n = std::ssize(step.committed.tokens);
-  if (n > 0 && !step.committed.standing.empty() &&
-      step.committed.standing.back() == engine::Standing::Bonus)
+  if (n > 0 && !step.committed.status.empty() &&
+      step.committed.status.back() == engine::TokenStatus::Bonus)
     text += fmt::format("bonus \"{}\"; ", cell_text(timeline, run, step.committed.tokens.back()));
   text += engine::counted(n, "token");
   if (step.complete) {
@@ -264,7 +264,7 @@ std::vector<ChosenToken> tokens_of(const engine::RunRecord& run, const Chosen& c
   for (const Place& place : chosen.places()) {
     if (place.run != run.id() || place.position < 0 || place.row >= 0) continue;
     if (const engine::TokenRecord* token = token_at(run, place.position))
-      tokens.push_back({place.position, token->id, mean_of(token->standing)});
+      tokens.push_back({place.position, token->id, mean_of(token->status)});
     else if (place.position < static_cast<int>(run.started.prompt_tokens.size()))
       tokens.push_back({place.position, run.started.prompt_tokens[place.position],
                         mean_in_prompt(run, place.position)});

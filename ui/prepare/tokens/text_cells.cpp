@@ -13,7 +13,7 @@ namespace {
 
 using engine::RowFate;
 using engine::RowTag;
-using engine::Standing;
+using engine::TokenStatus;
 
 bool put_pilcrows(std::string& text, const std::string& sign) {
   bool found = false;
@@ -93,7 +93,7 @@ void add_committed(std::vector<TextCell>& cells,
     TextCell cell = cell_of(timeline, run, token.id);
     const auto place = static_cast<std::size_t>(index);
     if (timeline.drops_space_of(run, place)) cell.text.erase(0, 1);
-    cell.mean = mean_of(token.standing);
+    cell.mean = mean_of(token.status);
     if (cell.mean == Mean::Accepted) cell.origin = mean_of(token.origin.kind);
     cell.position = token.pos;
     cell.step = token.step;
@@ -213,15 +213,15 @@ Mean mean_of(RowTag::Kind kind) {
   return Mean::Prefix;
 }
 
-Mean mean_of(Standing standing) {
-  switch (standing) {
-    case Standing::Accepted:
+Mean mean_of(TokenStatus status) {
+  switch (status) {
+    case TokenStatus::Accepted:
       return Mean::Accepted;
-    case Standing::Bonus:
+    case TokenStatus::Bonus:
       return Mean::Bonus;
-    case Standing::Approximate:
+    case TokenStatus::Approximate:
       return Mean::Approximate;
-    case Standing::Plain:
+    case TokenStatus::Plain:
       break;
   }
   return Mean::Plain;

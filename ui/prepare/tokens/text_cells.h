@@ -28,7 +28,7 @@ struct TextCell {
 
 /// Which meaning a proposal's row has, by what made it.
 Mean mean_of(engine::RowTag::Kind kind);
-Mean mean_of(engine::Standing standing);
+Mean mean_of(engine::TokenStatus status);
 
 /// Cells of the prompt, of what the first `n_steps` steps committed, and of what the last of them
 /// (or the one in flight, `live`) proposed and did not keep.

@@ -91,7 +91,7 @@ class Maker {
   // Where the text took a token that nothing had proposed, behind the last row it took.
   void add_bonus() {
     const engine::Committed& c = step_.committed;
-    if (c.tokens.empty() || c.standing.empty() || c.standing.back() != engine::Standing::Bonus)
+    if (c.tokens.empty() || c.status.empty() || c.status.back() != engine::TokenStatus::Bonus)
       return;
     int last = -1;
     for (std::size_t i = 0; i < layout_.nodes.size(); ++i)

@@ -67,11 +67,12 @@ bool draws_numbers(const engine::RunStarted& started) {
 std::string why_not_lossless(const engine::RunStarted& started, const CatalogDecoder* decoder) {
   if (decoder && !decoder->lossless)
     return decoder->title + " does not promise the text of plain decoding.";
-  if (engine::keeps_law(started.options, draws_numbers(started), started.temperature)) return "";
+  if (engine::keeps_distribution(started.options, draws_numbers(started), started.temperature))
+    return "";
   const auto verify = started.options.find("verify");
   if (verify != started.options.end() && verify->second == "typical")
     return "verify=typical keeps what is likely enough, whatever the target would have drawn.";
-  return "as_released judges drafts that are certain by a law they were not drawn from.";
+  return "as_released judges drafts that are certain by a distribution they were not drawn from.";
 }
 
 std::string why_no_p(const engine::RunStarted& started, const engine::StepRecord& step) {
@@ -83,7 +84,7 @@ std::string why_no_p(const engine::RunStarted& started, const engine::StepRecord
     return started.draft == 0 ? "p is told of drafted tokens alone."
                               : "p was not told: this was recorded by an older program.";
   return "p is not told: a repetition penalty or a filter (top k, top p, min p) shapes the "
-         "target's law.";
+         "target's distribution.";
 }
 
 }  // namespace ui

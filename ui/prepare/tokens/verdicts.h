@@ -25,7 +25,7 @@ std::vector<Verdict> verdicts_of(const engine::Timeline& timeline,
                                  const engine::StepRecord& step);
 /// Whether the run judges by numbers drawn; else it compares tokens.
 bool draws_numbers(const engine::RunStarted& started);
-/// Why a run's text need not have the law of plain decoding; empty: it has it.
+/// Why a run's text need not have the distribution of plain decoding; empty: it has it.
 /// @param decoder  the run's, or null where the catalog has none of its name
 std::string why_not_lossless(const engine::RunStarted& started, const CatalogDecoder* decoder);
 /// Why p of this step's proposals is not there; empty: it is, of one at least.

@@ -1,5 +1,5 @@
-// Drawing from laws and judging by them on CUDA devices, beside double loops over
-// kernels::filtered_law().
+// Drawing from distributions and judging by them on CUDA devices, beside double loops over
+// kernels::filtered_distribution().
 #include <limits>
 #include <numeric>
 #include <optional>
@@ -10,25 +10,25 @@
 namespace kernels::test {
 namespace {
 
-using LawOf = std::vector<double>;
+using DistributionOf = std::vector<double>;
 // 1,000 terms of a sum in another order, and exp's last bit.
 constexpr double kRounding = 1e-13;
 
-double sum_of(const LawOf& law) {
-  return std::accumulate(law.begin(), law.end(), 0.0);
+double sum_of(const DistributionOf& distribution) {
+  return std::accumulate(distribution.begin(), distribution.end(), 0.0);
 }
-bool scaled_to_one(LawOf& law) {
-  const double sum = sum_of(law);
-  for (double& p : law) p /= sum > 0 ? sum : 1;
+bool scaled_to_one(DistributionOf& distribution) {
+  const double sum = sum_of(distribution);
+  for (double& p : distribution) p /= sum > 0 ? sum : 1;
   return sum > 0;
 }
-int drawn_of(const LawOf& law, double u) {
-  double below = 0, target = u * sum_of(law);
+int drawn_of(const DistributionOf& distribution, double u) {
+  double below = 0, target = u * sum_of(distribution);
   int last = -1;
-  for (int v = 0; v < int(law.size()); v++) {
-    if (law[v] <= 0) continue;
+  for (int v = 0; v < int(distribution.size()); v++) {
+    if (distribution[v] <= 0) continue;
     last = v;
-    below += law[v];
+    below += distribution[v];
     if (target < below) break;
   }
   return last;
@@ -37,21 +37,21 @@ int drawn_of(const LawOf& law, double u) {
 struct Verdict {
   int kept = -1, token = -1;
   std::vector<double> chance;
-  LawOf left;
+  DistributionOf left;
 };
 
-double naive_threshold(const LawOf& law, const JudgeNode& node) {
+double naive_threshold(const DistributionOf& distribution, const VerifyNode& node) {
   double entropy = 0;
-  for (const double p : law) entropy -= p > 0 ? p * std::log(p) : 0;
+  for (const double p : distribution) entropy -= p > 0 ? p * std::log(p) : 0;
   return std::min(node.epsilon, node.delta * std::exp(-entropy));
 }
-double naive_overlap(const LawOf& p, const LawOf& q, double rho) {
+double naive_overlap(const DistributionOf& p, const DistributionOf& q, double rho) {
   double beta = 0;
   for (std::size_t v = 0; v < p.size(); v++) beta += std::min(q[v], p[v] / rho);
   return beta;
 }
 /// SpecTr's factor, and the share of min(q, p / rho) that goes from p behind k refusals.
-std::pair<double, double> naive_k_seq(const LawOf& p, const LawOf& q, int k) {
+std::pair<double, double> naive_k_seq(const DistributionOf& p, const DistributionOf& q, int k) {
   const auto any = [&](double rho) {
     return 1 - std::pow(1 - std::min(1.0, naive_overlap(p, q, rho)), k);
   };
@@ -66,37 +66,39 @@ std::pair<double, double> naive_k_seq(const LawOf& p, const LawOf& q, int k) {
   return {high, beta > 0 ? any(high) / beta : 0};
 }
 
-Verdict naive_verdict(const LawOf& law,
-                      const std::optional<LawOf>& asked_q,
-                      const JudgeNode& node,
+Verdict naive_verdict(const DistributionOf& distribution,
+                      const std::optional<DistributionOf>& asked_q,
+                      const VerifyNode& node,
                       const std::vector<Candidate>& all) {
-  Verdict verdict{.chance = std::vector<double>(node.n, -1), .left = law};
+  Verdict verdict{.chance = std::vector<double>(node.n, -1), .left = distribution};
   const std::vector<Candidate> own(all.begin() + node.first, all.begin() + node.first + node.n);
-  LawOf& left = verdict.left;
-  LawOf q = asked_q.value_or(LawOf(law.size()));
-  const bool certain = !asked_q && node.rule != JudgeRule::Naive && node.rule != JudgeRule::Typical;
-  const auto [rho, share] =
-      node.rule == JudgeRule::KSeq && asked_q ? naive_k_seq(left, q, node.n) : std::pair(1.0, 0.0);
+  DistributionOf& left = verdict.left;
+  DistributionOf q = asked_q.value_or(DistributionOf(distribution.size()));
+  const bool certain =
+      !asked_q && node.rule != AcceptanceRule::Naive && node.rule != AcceptanceRule::Typical;
+  const auto [rho, share] = node.rule == AcceptanceRule::KSeq && asked_q
+                                ? naive_k_seq(left, q, node.n)
+                                : std::pair(1.0, 0.0);
   int n_drawn = 0;
-  for (int i = 0; i < node.n && verdict.kept < 0 && node.rule != JudgeRule::Naive; i++) {
+  for (int i = 0; i < node.n && verdict.kept < 0 && node.rule != AcceptanceRule::Naive; i++) {
     const int x = own[i].token;
-    if (node.rule == JudgeRule::Typical) {
-      verdict.chance[i] = law[x] > naive_threshold(law, node);
+    if (node.rule == AcceptanceRule::Typical) {
+      verdict.chance[i] = distribution[x] > naive_threshold(distribution, node);
       continue;
     }
     if (certain && left[x] <= 0) continue;
     verdict.chance[i] = std::min(1.0, certain ? left[x] : left[x] / (rho * q[x]));
     if (own[n_drawn++].uniform < verdict.chance[i]) verdict.kept = i;
-    if (verdict.kept >= 0 || (node.rule == JudgeRule::KSeq && !certain)) continue;
+    if (verdict.kept >= 0 || (node.rule == AcceptanceRule::KSeq && !certain)) continue;
     for (std::size_t v = 0; v < left.size(); v++)
       left[v] = certain ? (int(v) == x ? 0 : left[v]) : std::max(0.0, left[v] - q[v]);
     if (!scaled_to_one(left)) verdict.kept = i;
-    if (node.rule == JudgeRule::Without && !certain) {
+    if (node.rule == AcceptanceRule::Without && !certain) {
       q[x] = 0;
       if (!scaled_to_one(q)) break;
     }
   }
-  if (node.rule == JudgeRule::KSeq && !certain && verdict.kept < 0) {
+  if (node.rule == AcceptanceRule::KSeq && !certain && verdict.kept < 0) {
     for (std::size_t v = 0; v < left.size(); v++)
       left[v] = std::max(0.0, left[v] - share * std::min(q[v], left[v] / rho));
     if (!scaled_to_one(left)) verdict.kept = node.n - 1;
@@ -106,7 +108,7 @@ Verdict naive_verdict(const LawOf& law,
     return verdict;
   }
   const auto best = std::ranges::max_element(left);
-  const double least = naive_threshold(law, node);
+  const double least = naive_threshold(distribution, node);
   if (node.take == TakeLeft::LikelyEnough && *best > least)
     for (double& p : left) p = p > least ? p : 0;
   verdict.token =
@@ -121,12 +123,12 @@ struct Scene {
   std::vector<PickRow> rows;         // [nodes]
   std::vector<DrawNode> drawing;
   std::vector<double> uniforms;
-  std::vector<JudgeNode> judging;
+  std::vector<VerifyNode> judging;
   std::vector<Candidate> candidates;  // [as many as uniforms]; tokens as they were drawn
 
-  LawOf law(const std::vector<float>& logits, int node) const {
+  DistributionOf distribution(const std::vector<float>& logits, int node) const {
     const auto begin = logits.begin() + std::ptrdiff_t(judging[node].row) * stride;
-    return filtered_law(std::vector<float>(begin, begin + n_valid), n_valid, rows[node]);
+    return filtered_distribution(std::vector<float>(begin, begin + n_valid), n_valid, rows[node]);
   }
 };
 constexpr int kRows = 5, kWidth = 3;
@@ -167,19 +169,19 @@ Scene scene_of(int n_valid, int n_nodes, std::uint32_t seed) {
   return scene;
 }
 
-/// Memory for as many laws as a scene has nodes.
-class LawsThere {
+/// Memory for as many distributions as a scene has nodes.
+class DistributionsThere {
  public:
-  LawsThere(Device& device, Scene& scene) : n_(scene.n_valid) {
+  DistributionsThere(Device& device, Scene& scene) : n_(scene.n_valid) {
     for (DrawNode& node : scene.drawing) {
       all_.emplace_back(device, std::size_t(n_) * 8, 8);
-      node.law = static_cast<double*>(all_.back().data());
+      node.distribution = static_cast<double*>(all_.back().data());
     }
   }
-  LawOf read(int node) const {
-    LawOf law(n_);
-    all_[node].read(law.data());
-    return law;
+  DistributionOf read(int node) const {
+    DistributionOf distribution(n_);
+    all_[node].read(distribution.data());
+    return distribution;
   }
 
  private:
@@ -203,90 +205,94 @@ DrawnThere drawn_there(Device& device, const Scene& scene) {
 }
 
 struct JudgedThere {
-  std::vector<Judged> nodes;
-  std::vector<JudgedCandidate> candidates;
-  std::vector<WeighedToken> weighed;
+  std::vector<VerifiedNode> nodes;
+  std::vector<VerifiedCandidate> candidates;
+  std::vector<RejectionToken> rejection_tokens;
 };
-JudgedThere judged_there(Device& device, const Scene& scene, int n_weighed = 0) {
+JudgedThere judged_there(Device& device, const Scene& scene, int n_rejection_tokens = 0) {
   const DeviceFloats logits(device, scene.target);
   JudgedThere judged;
   judged.nodes.resize(scene.judging.size());
   judged.candidates.resize(scene.candidates.size());
-  judged.weighed.resize(scene.judging.size() * n_weighed);
-  device.ops().judge(device, logits.data(), scene.stride, scene.stride, scene.n_valid,
-                     scene.rows.data(), scene.judging.data(), int(scene.judging.size()),
-                     scene.candidates.data(), int(scene.candidates.size()), judged.nodes.data(),
-                     judged.candidates.data(), n_weighed, judged.weighed.data());
+  judged.rejection_tokens.resize(scene.judging.size() * n_rejection_tokens);
+  device.ops().verify(device, logits.data(), scene.stride, scene.stride, scene.n_valid,
+                      scene.rows.data(), scene.judging.data(), int(scene.judging.size()),
+                      scene.candidates.data(), int(scene.candidates.size()), judged.nodes.data(),
+                      judged.candidates.data(), n_rejection_tokens, judged.rejection_tokens.data());
   return judged;
 }
 /// Candidates become what was drawn for them; a node has as many as there were.
 void propose_drawn(Scene& scene, const DrawnThere& drawn) {
   for (std::size_t i = 0; i < scene.judging.size(); i++) {
     scene.judging[i].n = drawn.nodes[i].n;
-    scene.judging[i].q = scene.drawing[i].law;
+    scene.judging[i].q = scene.drawing[i].distribution;
     for (int c = 0; c < drawn.nodes[i].n; c++)
       scene.candidates[scene.judging[i].first + c].token =
           drawn.tokens[scene.judging[i].first + c].id;
   }
 }
 
-struct LawsCase {
+struct DistributionsCase {
   std::string device;
   int n_valid;
 };
-std::vector<LawsCase> laws_cases() {
-  std::vector<LawsCase> all;
+std::vector<DistributionsCase> distributions_cases() {
+  std::vector<DistributionsCase> all;
   for (const std::string& device : cuda_devices_here())
     for (const int n_valid : {1, 2, 7, 33, 300, 1021}) all.push_back({device, n_valid});
   return all;
 }
-std::string name_of_laws_case(const ::testing::TestParamInfo<LawsCase>& info) {
+std::string name_of_distributions_case(const ::testing::TestParamInfo<DistributionsCase>& info) {
   return as_test_name(info.param.device + "_" + std::to_string(info.param.n_valid));
 }
 
-class CudaLaws : public ::testing::TestWithParam<LawsCase> {};
+class CudaDistributions : public ::testing::TestWithParam<DistributionsCase> {};
 
-TEST_P(CudaLaws, are_drawn_from_and_stay) {
+TEST_P(CudaDistributions, are_drawn_from_and_stay) {
   const auto& [name, n_valid] = GetParam();
   const OpenedCuda device(name);
   Scene scene = scene_of(n_valid, 14, std::uint32_t(n_valid));
-  const LawsThere laws(*device, scene);
+  const DistributionsThere distributions(*device, scene);
   const DrawnThere drawn = drawn_there(*device, scene);
   for (int i = 0; i < int(scene.drawing.size()); i++) {
     SCOPED_TRACE("node " + std::to_string(i));
     const DrawNode& node = scene.drawing[i];
-    const LawOf law = scene.law(scene.draft, i), there = laws.read(i);
-    for (int v = 0; v < n_valid; v++) ASSERT_NEAR(there[v], law[v], kRounding) << v;
-    ASSERT_NEAR(drawn.nodes[i].largest, *std::ranges::max_element(law), kRounding);
+    const DistributionOf distribution = scene.distribution(scene.draft, i),
+                         there = distributions.read(i);
+    for (int v = 0; v < n_valid; v++) ASSERT_NEAR(there[v], distribution[v], kRounding) << v;
+    ASSERT_NEAR(drawn.nodes[i].largest, *std::ranges::max_element(distribution), kRounding);
     ASSERT_EQ(drawn.nodes[i].bad_index, -1);
-    LawOf left = law;
+    DistributionOf left = distribution;
     int n = 0;
     for (; n < node.n && sum_of(left) > 0; n++) {
       const DrawnToken& token = drawn.tokens[node.first + n];
       ASSERT_EQ(token.id, drawn_of(left, scene.uniforms[node.first + n]));
-      ASSERT_NEAR(token.p, law[token.id], kRounding);
+      ASSERT_NEAR(token.p, distribution[token.id], kRounding);
       if (!node.again) left[token.id] = 0;
     }
     ASSERT_EQ(drawn.nodes[i].n, n);
   }
 }
 
-class CudaJudge : public CudaLaws {
+class CudaVerify : public CudaDistributions {
  protected:
-  static void expect_naive(Device& device, const Scene& scene, const LawsThere* laws) {
+  static void expect_naive(Device& device,
+                           const Scene& scene,
+                           const DistributionsThere* distributions) {
     const JudgedThere judged = judged_there(device, scene);
     for (int i = 0; i < int(scene.judging.size()); i++) {
       SCOPED_TRACE("node " + std::to_string(i));
-      const JudgeNode& node = scene.judging[i];
-      const LawOf law = scene.law(scene.target, i);
-      const Verdict verdict = naive_verdict(law, laws ? std::optional(laws->read(i)) : std::nullopt,
-                                            node, scene.candidates);
+      const VerifyNode& node = scene.judging[i];
+      const DistributionOf distribution = scene.distribution(scene.target, i);
+      const Verdict verdict = naive_verdict(
+          distribution, distributions ? std::optional(distributions->read(i)) : std::nullopt, node,
+          scene.candidates);
       ASSERT_EQ(judged.nodes[i].kept, verdict.kept);
       ASSERT_EQ(judged.nodes[i].token, verdict.token);
-      ASSERT_NEAR(judged.nodes[i].p, law[verdict.token], kRounding);
+      ASSERT_NEAR(judged.nodes[i].p, distribution[verdict.token], kRounding);
       for (int c = 0; c < node.n; c++) {
-        const JudgedCandidate& found = judged.candidates[node.first + c];
-        ASSERT_NEAR(found.p, law[scene.candidates[node.first + c].token], kRounding);
+        const VerifiedCandidate& found = judged.candidates[node.first + c];
+        ASSERT_NEAR(found.p, distribution[scene.candidates[node.first + c].token], kRounding);
         // What is left is a difference, scaled: small parts of it are off by more.
         ASSERT_NEAR(found.chance, verdict.chance[c], 1e-9) << "candidate " << c;
       }
@@ -294,15 +300,15 @@ class CudaJudge : public CudaLaws {
   }
 };
 
-TEST_P(CudaJudge, drawn_candidates_by_every_rule) {
+TEST_P(CudaVerify, drawn_candidates_by_every_rule) {
   const auto& [name, n_valid] = GetParam();
   const OpenedCuda device(name);
-  for (const JudgeRule rule :
-       {JudgeRule::Without, JudgeRule::With, JudgeRule::KSeq, JudgeRule::Naive}) {
+  for (const AcceptanceRule rule : {AcceptanceRule::Without, AcceptanceRule::With,
+                                    AcceptanceRule::KSeq, AcceptanceRule::Naive}) {
     SCOPED_TRACE(int(rule));
     Scene scene = scene_of(n_valid, 14, std::uint32_t(n_valid + 31 * int(rule)));
     for (DrawNode& node : scene.drawing) {
-      node.again = rule != JudgeRule::Without;
+      node.again = rule != AcceptanceRule::Without;
       node.n = kWidth;
     }
     for (std::size_t i = 0; i < scene.drawing.size(); i++)
@@ -313,26 +319,27 @@ TEST_P(CudaJudge, drawn_candidates_by_every_rule) {
     }
     // Most numbers are large, so that most candidates are refused.
     for (Candidate& one : scene.candidates) one.uniform = 1 - one.uniform * one.uniform / 2;
-    const LawsThere laws(*device, scene);
+    const DistributionsThere distributions(*device, scene);
     propose_drawn(scene, drawn_there(*device, scene));
-    for (JudgeNode& node : scene.judging) node.rule = rule;
-    expect_naive(*device, scene, &laws);
+    for (VerifyNode& node : scene.judging) node.rule = rule;
+    expect_naive(*device, scene, &distributions);
   }
 }
 
-TEST_P(CudaJudge, candidates_without_a_law_by_every_rule) {
+TEST_P(CudaVerify, candidates_without_a_distribution_by_every_rule) {
   const auto& [name, n_valid] = GetParam();
   const OpenedCuda device(name);
-  for (const JudgeRule rule : {JudgeRule::Without, JudgeRule::KSeq, JudgeRule::Naive}) {
+  for (const AcceptanceRule rule :
+       {AcceptanceRule::Without, AcceptanceRule::KSeq, AcceptanceRule::Naive}) {
     SCOPED_TRACE(int(rule));
     Scene scene = scene_of(n_valid, 14, std::uint32_t(n_valid + 7 * int(rule)));
-    for (JudgeNode& node : scene.judging) node.rule = rule;
+    for (VerifyNode& node : scene.judging) node.rule = rule;
     expect_naive(*device, scene, nullptr);
     // One that has no probability and takes no number, then the likeliest, twice.
     for (int i = 0; i < int(scene.judging.size()); i++) {
-      const LawOf law = scene.law(scene.target, i);
-      const auto best = std::ranges::max_element(law) - law.begin();
-      const auto none = std::ranges::min_element(law) - law.begin();
+      const DistributionOf distribution = scene.distribution(scene.target, i);
+      const auto best = std::ranges::max_element(distribution) - distribution.begin();
+      const auto none = std::ranges::min_element(distribution) - distribution.begin();
       for (int c = 0; c < scene.judging[i].n; c++) {
         Candidate& one = scene.candidates[scene.judging[i].first + c];
         one = {int(c == 0 ? none : best), c == i % 2 ? 1e-9 : 1 - 1e-9};
@@ -342,7 +349,7 @@ TEST_P(CudaJudge, candidates_without_a_law_by_every_rule) {
   }
 }
 
-TEST_P(CudaJudge, typical_tokens_are_kept_and_the_next_is_taken_in_three_ways) {
+TEST_P(CudaVerify, typical_tokens_are_kept_and_the_next_is_taken_in_three_ways) {
   const auto& [name, n_valid] = GetParam();
   const OpenedCuda device(name);
   for (const TakeLeft take : {TakeLeft::Draw, TakeLeft::Likeliest, TakeLeft::LikelyEnough}) {
@@ -350,8 +357,8 @@ TEST_P(CudaJudge, typical_tokens_are_kept_and_the_next_is_taken_in_three_ways) {
       SCOPED_TRACE(int(take));
       Scene scene = scene_of(n_valid, 14, std::uint32_t(n_valid + 3 * int(take)));
       for (std::size_t i = 0; i < scene.judging.size(); i++) {
-        JudgeNode& node = scene.judging[i];
-        node.rule = JudgeRule::Typical;
+        VerifyNode& node = scene.judging[i];
+        node.rule = AcceptanceRule::Typical;
         node.take = take;
         node.epsilon = epsilon;
         node.delta = i % 3 ? 0.3 : 40;  // where it is large nothing is likely enough
@@ -362,26 +369,26 @@ TEST_P(CudaJudge, typical_tokens_are_kept_and_the_next_is_taken_in_three_ways) {
   }
 }
 
-TEST_P(CudaJudge, a_node_has_the_same_bits_alone_and_in_another_order) {
+TEST_P(CudaVerify, a_node_has_the_same_bits_alone_and_in_another_order) {
   const auto& [name, n_valid] = GetParam();
   const OpenedCuda device(name, emulation::Watch::Once);
   Scene scene = scene_of(n_valid, 12, std::uint32_t(n_valid) + 5);
-  const LawsThere laws(*device, scene);
+  const DistributionsThere distributions(*device, scene);
   propose_drawn(scene, drawn_there(*device, scene));
-  for (int i = 0; i < 12; i++) scene.judging[i].rule = JudgeRule(i % 4);
+  for (int i = 0; i < 12; i++) scene.judging[i].rule = AcceptanceRule(i % 4);
   constexpr int kTold = 5;
   const JudgedThere all = judged_there(*device, scene, kTold);
   const auto expect_same = [&](const Scene& some, const std::vector<int>& which) {
     const JudgedThere found = judged_there(*device, some, kTold);
     for (std::size_t i = 0; i < which.size(); i++) {
       const auto from = std::size_t(which[i]);
-      ASSERT_EQ(std::memcmp(&found.nodes[i], &all.nodes[from], sizeof(Judged)), 0) << from;
-      ASSERT_EQ(std::memcmp(&found.weighed[i * kTold], &all.weighed[from * kTold],
-                            kTold * sizeof(WeighedToken)),
+      ASSERT_EQ(std::memcmp(&found.nodes[i], &all.nodes[from], sizeof(VerifiedNode)), 0) << from;
+      ASSERT_EQ(std::memcmp(&found.rejection_tokens[i * kTold], &all.rejection_tokens[from * kTold],
+                            kTold * sizeof(RejectionToken)),
                 0);
-      const JudgeNode& node = some.judging[i];
+      const VerifyNode& node = some.judging[i];
       for (int c = node.first; c < node.first + node.n; c++)
-        ASSERT_EQ(std::memcmp(&found.candidates[c], &all.candidates[c], sizeof(JudgedCandidate)),
+        ASSERT_EQ(std::memcmp(&found.candidates[c], &all.candidates[c], sizeof(VerifiedCandidate)),
                   0);
     }
   };
@@ -399,22 +406,23 @@ TEST_P(CudaJudge, a_node_has_the_same_bits_alone_and_in_another_order) {
   expect_same(some_of(mixed), mixed);
 }
 
-TEST_P(CudaJudge, the_token_the_candidates_and_the_likeliest_are_told_of) {
+TEST_P(CudaVerify, the_token_the_candidates_and_the_likeliest_are_told_of) {
   const auto& [name, n_valid] = GetParam();
   const OpenedCuda device(name);
   Scene scene = scene_of(n_valid, 14, std::uint32_t(n_valid) + 9);
-  const LawsThere laws(*device, scene);
+  const DistributionsThere distributions(*device, scene);
   propose_drawn(scene, drawn_there(*device, scene));
   for (int i = 0; i < 14; i++) {
-    scene.judging[i].rule = i % 2 ? JudgeRule::Without : JudgeRule::With;
+    scene.judging[i].rule = i % 2 ? AcceptanceRule::Without : AcceptanceRule::With;
     if (i % 3 == 0) scene.judging[i].q = nullptr;
   }
   constexpr int kTold = 8;
   const JudgedThere judged = judged_there(*device, scene, kTold);
   for (int i = 0; i < 14; i++) {
     SCOPED_TRACE("node " + std::to_string(i));
-    const JudgeNode& node = scene.judging[i];
-    const LawOf p = scene.law(scene.target, i), q = node.q ? laws.read(i) : LawOf(n_valid);
+    const VerifyNode& node = scene.judging[i];
+    const DistributionOf p = scene.distribution(scene.target, i),
+                         q = node.q ? distributions.read(i) : DistributionOf(n_valid);
     const Verdict verdict =
         naive_verdict(p, node.q ? std::optional(q) : std::nullopt, node, scene.candidates);
     std::vector<int> told{verdict.token};
@@ -428,7 +436,7 @@ TEST_P(CudaJudge, the_token_the_candidates_and_the_likeliest_are_told_of) {
     for (const int v : order)
       if (p[v] > 0 || q[v] > 0) add(v);
     for (int t = 0; t < kTold; t++) {
-      const WeighedToken& found = judged.weighed[i * kTold + t];
+      const RejectionToken& found = judged.rejection_tokens[i * kTold + t];
       ASSERT_EQ(found.id, t < int(told.size()) ? told[t] : -1) << t;
       if (found.id < 0) continue;
       ASSERT_NEAR(found.p, p[found.id], 1e-7);
@@ -439,7 +447,7 @@ TEST_P(CudaJudge, the_token_the_candidates_and_the_likeliest_are_told_of) {
   }
 }
 
-TEST_P(CudaLaws, that_are_none_are_named) {
+TEST_P(CudaDistributions, that_are_none_are_named) {
   const auto& [name, n_valid] = GetParam();
   const OpenedCuda device(name);
   for (const float bad : {NAN, std::numeric_limits<float>::infinity()}) {
@@ -451,25 +459,25 @@ TEST_P(CudaLaws, that_are_none_are_named) {
       scene.draft[3 * scene.stride + v] = scene.target[3 * scene.stride + v] =
           -std::numeric_limits<float>::infinity();
     for (int i = 0; i < 8; i++) scene.drawing[i].row = scene.judging[i].row = i % kRows;
-    const LawsThere laws(*device, scene);
+    const DistributionsThere distributions(*device, scene);
     const DrawnThere drawn = drawn_there(*device, scene);
     const JudgedThere judged = judged_there(*device, scene, 3);
     for (int i = 0; i < 8; i++) {
       SCOPED_TRACE("node " + std::to_string(i));
-      const bool is_law = i % kRows != 2 && i % kRows != 3;
+      const bool is_distribution = i % kRows != 2 && i % kRows != 3;
       ASSERT_EQ(drawn.nodes[i].bad_index, i % kRows == 2 ? at : -1);
-      ASSERT_EQ(drawn.nodes[i].largest > 0, is_law);
-      ASSERT_EQ(judged.nodes[i].token >= 0, is_law);
-      if (is_law) continue;
+      ASSERT_EQ(drawn.nodes[i].largest > 0, is_distribution);
+      ASSERT_EQ(judged.nodes[i].token >= 0, is_distribution);
+      if (is_distribution) continue;
       ASSERT_EQ(drawn.nodes[i].n, 0);
       ASSERT_EQ(judged.nodes[i].kept, -1);
-      ASSERT_EQ(judged.weighed[3 * i].id, -1);
+      ASSERT_EQ(judged.rejection_tokens[3 * i].id, -1);
     }
   }
 }
 
 // Four tokens of equal probability: a chance of 1/4, and of 1/2 where q is twice p.
-TEST_P(CudaJudge, a_number_equal_to_the_chance_refuses) {
+TEST_P(CudaVerify, a_number_equal_to_the_chance_refuses) {
   const auto& [name, n_valid] = GetParam();
   if (n_valid < 7) return;
   const OpenedCuda device(name);
@@ -481,7 +489,7 @@ TEST_P(CudaJudge, a_number_equal_to_the_chance_refuses) {
   for (int r = 0; r < kRows; r++)
     scene.draft[r * scene.stride + 1] = scene.draft[r * scene.stride + 2] = -90;
   scene.rows.assign(2, {.temperature = 1});
-  const LawsThere laws(*device, scene);
+  const DistributionsThere distributions(*device, scene);
   propose_drawn(scene, drawn_there(*device, scene));
   scene.judging[0].q = nullptr;
   scene.candidates = {{4, 0.25}, {4, 0.5}, {5, 0.5}};
@@ -499,13 +507,13 @@ TEST_P(CudaJudge, a_number_equal_to_the_chance_refuses) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Vocabularies,
-                         CudaLaws,
-                         ::testing::ValuesIn(laws_cases()),
-                         name_of_laws_case);
+                         CudaDistributions,
+                         ::testing::ValuesIn(distributions_cases()),
+                         name_of_distributions_case);
 INSTANTIATE_TEST_SUITE_P(Vocabularies,
-                         CudaJudge,
-                         ::testing::ValuesIn(laws_cases()),
-                         name_of_laws_case);
+                         CudaVerify,
+                         ::testing::ValuesIn(distributions_cases()),
+                         name_of_distributions_case);
 
 }  // namespace
 }  // namespace kernels::test

@@ -1,4 +1,4 @@
-#include "ui/prepare/tokens/laws.h"
+#include "ui/prepare/tokens/distributions.h"
 
 #include <algorithm>
 #include <cmath>
@@ -14,7 +14,7 @@ namespace ui {
 namespace {
 
 // What a sum of kMaxWeighed probabilities, told as f32, may be off.
-constexpr double kRounding = engine::kMaxWeighed * 0x1p-24;
+constexpr double kRounding = engine::kMaxRejectionTokens * 0x1p-24;
 // A chance known less well than this is hardly known.
 constexpr double kVague = 0.1;
 constexpr double kLargestVocabulary = 1 << 22;
@@ -35,13 +35,15 @@ Within min_of(const Within& a, const Within& b) {
   return {std::min(a.low, b.low), std::min(a.high, b.high)};
 }
 
-double untold_n(const LawsSource& source, const std::vector<float>& law, int top_k) {
-  const double told = std::accumulate(law.begin(), law.end(), 0.0);
-  if (law.size() < engine::kMaxWeighed && told > 1 - 2 * kRounding) return 0;
+double untold_n(const DistributionsSource& source,
+                const std::vector<float>& distribution,
+                int top_k) {
+  const double told = std::accumulate(distribution.begin(), distribution.end(), 0.0);
+  if (distribution.size() < engine::kMaxRejectionTokens && told > 1 - 2 * kRounding) return 0;
   const double vocabulary = source.vocab_size > 0 ? source.vocab_size : kLargestVocabulary;
-  double n = vocabulary - static_cast<double>(law.size());
+  double n = vocabulary - static_cast<double>(distribution.size());
   if (top_k > 0) {
-    const auto n_told = std::ranges::count_if(law, [](float p) { return p > 0; });
+    const auto n_told = std::ranges::count_if(distribution, [](float p) { return p > 0; });
     n = std::min(n, top_k - static_cast<double>(n_told));
   }
   return std::max(0.0, n);
@@ -49,7 +51,7 @@ double untold_n(const LawsSource& source, const std::vector<float>& law, int top
 
 // Told are first the token emitted and the candidates, then the likeliest: the last of these is at
 // least as likely as every token that was not told.
-double most_untold(const engine::StepRecord& step, const engine::Weighed& w) {
+double most_untold(const engine::StepRecord& step, const engine::RejectionDetail& w) {
   const engine::TokenTree& tree = step.drafted.tree;
   std::set<engine::TokenId> named;
   if (static_cast<std::size_t>(w.row) < step.verified.picked.size())
@@ -78,30 +80,35 @@ std::string words_of(const Within& value) {
   return fmt::format("{:.2f} to {:.2f}", value.low, value.high);
 }
 
-LawAt law_at(std::span<const float> law, const Untold& untold, double from, double to) {
+DistributionAt distribution_at(std::span<const float> distribution,
+                               const Untold& untold,
+                               double from,
+                               double to) {
   const double power = from / to;
-  const double told = std::accumulate(law.begin(), law.end(), 0.0);
+  const double told = std::accumulate(distribution.begin(), distribution.end(), 0.0);
   const double rest = untold.n < 1 ? 0 : std::max(0.0, 1 - told);
   const double least = std::max(0.0, rest - kRounding), most = rest > 0 ? rest + kRounding : 0;
   // Scaled by the largest, so that a high power leaves something.
-  const double top = law.empty() ? 1 : std::max<double>(1e-30, std::ranges::max(law));
+  const double top =
+      distribution.empty() ? 1 : std::max<double>(1e-30, std::ranges::max(distribution));
   const Untold scaled{untold.n, untold.most / top};
   const Within others{power_sum(least / top, scaled, power).low,
                       power_sum(most / top, scaled, power).high};
   std::vector<double> weight;
-  for (const float p : law) weight.push_back(p > 0 ? std::pow(p / top, power) : 0);
+  for (const float p : distribution) weight.push_back(p > 0 ? std::pow(p / top, power) : 0);
   const double sum = std::accumulate(weight.begin(), weight.end(), 0.0);
   const auto share = [](double part, double whole) { return whole > 0 ? part / whole : 0; };
-  LawAt at;
+  DistributionAt at;
   for (const double w : weight)
     at.of.push_back({share(w, sum + others.high), share(w, sum + others.low)});
   at.rest = {share(others.low, sum + others.low), share(others.high, sum + others.high)};
   return at;
 }
 
-LawsSource laws_source(const engine::Timeline& timeline, const engine::RunRecord& run) {
+DistributionsSource distributions_source(const engine::Timeline& timeline,
+                                         const engine::RunRecord& run) {
   const engine::RunStarted& s = run.started;
-  LawsSource source{.temperature = s.temperature, .top_k = s.top_k};
+  DistributionsSource source{.temperature = s.temperature, .top_k = s.top_k};
   const auto own = [&s](const char* name, float of_target) {
     const float value = option_number(s, name, -1);
     return value < 0 ? of_target : value;
@@ -116,17 +123,18 @@ LawsSource laws_source(const engine::Timeline& timeline, const engine::RunRecord
   return source;
 }
 
-LawsAt laws_at(const LawsSource& source,
-               const engine::StepRecord& step,
-               const engine::Weighed& w,
-               float temperature) {
+DistributionsAt distributions_at(const DistributionsSource& source,
+                                 const engine::StepRecord& step,
+                                 const engine::RejectionDetail& w,
+                                 float temperature) {
   const double most = most_untold(step, w);
-  LawsAt at;
-  at.p = law_at(w.p, {untold_n(source, w.p, source.top_k), most}, source.temperature, temperature);
+  DistributionsAt at;
+  at.p = distribution_at(w.p, {untold_n(source, w.p, source.top_k), most}, source.temperature,
+                         temperature);
   if (w.q.empty()) return at;
   const double of_draft = source.draft_temperature > 0 ? source.draft_temperature : 1;
-  at.q = law_at(w.q, {untold_n(source, w.q, source.draft_top_k), most}, of_draft,
-                source.draft_follows ? temperature : of_draft);
+  at.q = distribution_at(w.q, {untold_n(source, w.q, source.draft_top_k), most}, of_draft,
+                         source.draft_follows ? temperature : of_draft);
   for (std::size_t i = 0; i < std::min(at.p.of.size(), at.q.of.size()); ++i) {
     const Within both = min_of(at.p.of[i], at.q.of[i]);
     at.kept.low += both.low;
@@ -141,12 +149,16 @@ LawsAt laws_at(const LawsSource& source,
 std::string why_no_other_temperature(const engine::RunStarted& started,
                                      const engine::StepRecord& step) {
   if (!draws_numbers(started))
-    return "The laws behind these tokens were not recorded: tokens were compared. Under rejection "
-           "sampling, at a temperature above 0, a run records up to 8 tokens of each law.";
-  return step.verified.weighed.empty() ? "Of this step no law was recorded." : "";
+    return "The distributions behind these tokens were not recorded: tokens were compared. Under "
+           "rejection "
+           "sampling, at a temperature above 0, a run records up to 8 tokens of each distribution.";
+  return step.verified.rejection_details.empty() ? "Of this step no distribution was recorded."
+                                                 : "";
 }
 
-std::string what_is_left_out(const LawsSource& source, const LawsAt& laws, float temperature) {
+std::string what_is_left_out(const DistributionsSource& source,
+                             const DistributionsAt& distributions,
+                             float temperature) {
   std::string text;
   const auto add = [&text](const std::string& more) { text += (text.empty() ? "" : " ") + more; };
   const bool both = source.cut == source.draft_cut;
@@ -157,16 +169,16 @@ std::string what_is_left_out(const LawsSource& source, const LawsAt& laws, float
                       "others are not in the record.",
                       whose, cut));
   };
-  kept_by(source.cut, both && !laws.q.of.empty() ? "Each law" : "p");
-  if (!both && !laws.q.of.empty()) kept_by(source.draft_cut, "q");
-  if (!laws.q.of.empty() && !source.draft_follows)
+  kept_by(source.cut, both && !distributions.q.of.empty() ? "Each distribution" : "p");
+  if (!both && !distributions.q.of.empty()) kept_by(source.draft_cut, "q");
+  if (!distributions.q.of.empty() && !source.draft_follows)
     add(fmt::format("q stays: the draft has a temperature of its own, {:g}.",
                     source.draft_temperature));
-  if (laws.kept.wide() > kVague || laws.p.rest.wide() > kVague)
-    add(
-        fmt::format("The record holds too few tokens of these laws to say what they are at {:.2f}: "
-                    "shown is what is sure.",
-                    temperature));
+  if (distributions.kept.wide() > kVague || distributions.p.rest.wide() > kVague)
+    add(fmt::format(
+        "The record holds too few tokens of these distributions to say what they are at {:.2f}: "
+        "shown is what is sure.",
+        temperature));
   return text;
 }
 

@@ -18,15 +18,15 @@ inline constexpr int kBlocksAtOnce = 4;
 /// @param n            the first of the cache's, whose tokens are the prompt's
 /// @param n_positions  of the prompt: its tokens but the last
 /// @param block        the model's prompt_block()
-int n_reusable(const SequenceCache& cache, int n, int n_positions, int block);
+int n_reusable_positions(const SequenceCache& cache, int n, int n_positions, int block);
 
 /// Rows of a prompt's next forward.
-struct PromptPiece {
+struct PrefillChunk {
   int n_rows = 0;
   bool in_blocks = false;
 };
 /// @param done      positions that are there, n_reusable() of them
 /// @param max_rows  of a forward; whole blocks go kBlocksAtOnce times as many, and one at least
-PromptPiece next_piece(int done, int n_positions, int max_rows, int block);
+PrefillChunk next_prefill_chunk(int done, int n_positions, int max_rows, int block);
 
 }  // namespace engine

@@ -1,5 +1,5 @@
 // Whose turn it is in a race on the command line, and what a turn is charged with.
-#include "app/commands/race_turns.h"
+#include "app/commands/lane_schedule.h"
 
 #include <algorithm>
 #include <map>
@@ -21,18 +21,18 @@ std::vector<std::size_t> lanes_in(const std::vector<Turn>& turns) {
 
 TEST(RaceTurns, lanes_of_one_text_take_turns_prompt_by_prompt) {
   const std::vector<bool> lanes{false, false, false};
-  EXPECT_EQ(lanes_in(app::turns_of(0, 1, 0, lanes)), (std::vector<std::size_t>{0, 1, 2}));
-  EXPECT_EQ(lanes_in(app::turns_of(1, 1, 0, lanes)), (std::vector<std::size_t>{1, 2, 0}));
-  EXPECT_EQ(lanes_in(app::turns_of(1, 1, 1, lanes)), (std::vector<std::size_t>{2, 0, 1}));
+  EXPECT_EQ(lanes_in(app::lane_turns(0, 1, 0, lanes)), (std::vector<std::size_t>{0, 1, 2}));
+  EXPECT_EQ(lanes_in(app::lane_turns(1, 1, 0, lanes)), (std::vector<std::size_t>{1, 2, 0}));
+  EXPECT_EQ(lanes_in(app::lane_turns(1, 1, 1, lanes)), (std::vector<std::size_t>{2, 0, 1}));
 }
 
 TEST(RaceTurns, a_lane_of_several_texts_leaves_the_turns_of_the_others_as_they_are) {
   const std::vector<bool> mixed{false, true, false};
   std::vector<Turn> others, alone;
-  for (const Turn& turn : app::turns_of(3, 3, 0, mixed))
+  for (const Turn& turn : app::lane_turns(3, 3, 0, mixed))
     if (turn.lane != 1) others.push_back(turn);
   for (std::size_t text = 0; text < 3; text++) {
-    for (const Turn& turn : app::turns_of(3 + text, 1, 0, {false, false, false}))
+    for (const Turn& turn : app::lane_turns(3 + text, 1, 0, {false, false, false}))
       if (turn.lane != 1) alone.push_back({turn.lane, text, 1});
   }
   EXPECT_EQ(others, alone);
@@ -43,7 +43,8 @@ TEST(RaceTurns, every_lane_decodes_every_text_once_in_a_repeat) {
     for (std::size_t first = 0; first < 9; first++) {
       for (int repeat = 0; repeat < 3; repeat++) {
         std::multiset<std::pair<std::size_t, std::size_t>> decoded;
-        for (const Turn& turn : app::turns_of(first, n_texts, repeat, {false, true, false, true})) {
+        for (const Turn& turn :
+             app::lane_turns(first, n_texts, repeat, {false, true, false, true})) {
           EXPECT_EQ(turn.n_texts, turn.lane % 2 ? n_texts : 1);
           for (std::size_t i = 0; i < turn.n_texts; i++) decoded.emplace(turn.lane, turn.text + i);
         }
@@ -57,7 +58,7 @@ TEST(RaceTurns, every_lane_decodes_every_text_once_in_a_repeat) {
 TEST(RaceTurns, a_lane_of_several_texts_is_not_always_first_nor_last) {
   std::map<std::size_t, int> n_before;  // texts of the other lane, in groups of three
   for (std::size_t group = 0; group < 60; group++) {
-    const std::vector<Turn> turns = app::turns_of(3 * group, 3, 0, {false, true});
+    const std::vector<Turn> turns = app::lane_turns(3 * group, 3, 0, {false, true});
     const auto its = std::ranges::find(turns, Turn{1, 0, 3});
     n_before[static_cast<std::size_t>(its - turns.begin())]++;
   }

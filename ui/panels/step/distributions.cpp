@@ -1,39 +1,40 @@
 // P/Q: the probability each proposal had under both models, and what became of it.
-#include "ui/panels/step/laws.h"
+#include "ui/panels/step/distributions.h"
 
 #include <algorithm>
 #include <numeric>
 
 #include <fmt/format.h>
 
-#include "ui/widgets/draw.h"
-#include "ui/shell/legend.h"
 #include "ui/panels/live/row_cell.h"
 #include "ui/panels/step/shown_step.h"
-#include "ui/prepare/tokens/laws.h"
 #include "ui/prepare/run_traits.h"
+#include "ui/prepare/tokens/distributions.h"
 #include "ui/prepare/tokens/verdicts.h"
+#include "ui/shell/legend.h"
+#include "ui/widgets/draw.h"
 
 namespace ui {
 namespace {
 
-bool fits_laws(const engine::RunRecord& run) {
+bool fits_distributions(const engine::RunRecord& run) {
   const RunTraits traits = traits_of(run);
   return traits.drafts || !traits.told || (traits.proposes() && draws_numbers(run.started));
 }
 
-const char* instead_of_laws(const engine::RunRecord& run) {
+const char* instead_of_distributions(const engine::RunRecord& run) {
   return traits_of(run).settles() ? "trajectory" : "text";
 }
 
-std::string why_no_laws(const Context& context) {
+std::string why_no_distributions(const Context& context) {
   if (std::string none = no_run_yet(context); !none.empty()) return none;
   const engine::RunRecord& run = *context.run();
   if (!traits_of(run).told || run.steps.empty()) return "No step yet.";
-  return fits_laws(run) ? ""
-                        : method_of(context, run) +
-                              " has proposed nothing with a probability so far: that takes a draft "
-                              "model, or rejection sampling.";
+  return fits_distributions(run)
+             ? ""
+             : method_of(context, run) +
+                   " has proposed nothing with a probability so far: that takes a draft "
+                   "model, or rejection sampling.";
 }
 
 std::string number(float value, const char* none = "-") {
@@ -45,12 +46,14 @@ void bars(float q, float p, float left) {
   const float width = std::max(px(40), ImGui::GetContentRegionAvail().x - px(4));
   ImGui::Dummy({width, px(23)});
   ImDrawList* list = ImGui::GetWindowDrawList();
-  const auto bar = [&](float y, float value, Law law) {
-    if (value >= 0) law_bar(list, {at.x, at.y + y}, {at.x + width, at.y + y + px(6)}, value, law);
+  const auto bar = [&](float y, float value, Distribution distribution) {
+    if (value >= 0)
+      distribution_bar(list, {at.x, at.y + y}, {at.x + width, at.y + y + px(6)}, value,
+                       distribution);
   };
-  bar(px(1), q, Law::Draft);
-  bar(px(8.5f), p, Law::Target);
-  bar(px(16), left, Law::Left);
+  bar(px(1), q, Distribution::Draft);
+  bar(px(8.5f), p, Distribution::Target);
+  bar(px(16), left, Distribution::Left);
 }
 
 void cell_words(const std::string& text, Rgb rgb) {
@@ -98,39 +101,39 @@ void verdict_table(Context& context,
   ImGui::EndTable();
 }
 
-std::string omitted(const char* name, const std::vector<float>& law) {
-  if (law.empty()) return "";
-  const float told = std::accumulate(law.begin(), law.end(), 0.0f);
+std::string omitted(const char* name, const std::vector<float>& distribution) {
+  if (distribution.empty()) return "";
+  const float told = std::accumulate(distribution.begin(), distribution.end(), 0.0f);
   return fmt::format(" \xC2\xB7 {} of the others {:.3f}", name, std::max(0.0f, 1 - told));
 }
 
-// One law as a column of figures, as recorded or at another temperature.
+// One distribution as a column of figures, as recorded or at another temperature.
 std::string at_place(const std::vector<Within>& of, std::size_t i) {
   return i < of.size() ? words_of(of[i]) : "-";
 }
 
-// What the rows of a law table are drawn from.
-struct ShownLaws {
-  LawsAt at;              // of the temperature shown
+// What the rows of a distribution table are drawn from.
+struct ShownDistributions {
+  DistributionsAt at;     // of the temperature shown
   bool is_other = false;  // than the one recorded
   std::string words;      // "0.50"
 };
 
-void law_row(const engine::Weighed& w,
-             const ShownLaws& laws,
-             std::size_t i,
-             const std::string& name,
-             bool taken) {
+void distribution_row(const engine::RejectionDetail& w,
+                      const ShownDistributions& distributions,
+                      std::size_t i,
+                      const std::string& name,
+                      bool taken) {
   const float left = i < w.left.size() ? w.left[i] : -1, q = i < w.q.size() ? w.q[i] : -1;
   ImGui::PushFont(fonts().mono, kMonoSize);
   cell_words(name + (taken ? "  <" : ""), taken ? theme().bright : theme().text);
   ImGui::PopFont();
   if (taken && ImGui::IsItemHovered()) tooltip("the text took this token");
-  cell_words(number(q), laws.is_other ? theme().dim : theme().text);
-  cell_words(number(w.p[i]), laws.is_other ? theme().dim : theme().text);
-  if (laws.is_other) {
-    cell_words(at_place(laws.at.q.of, i), theme().text);
-    cell_words(at_place(laws.at.p.of, i), theme().text);
+  cell_words(number(q), distributions.is_other ? theme().dim : theme().text);
+  cell_words(number(w.p[i]), distributions.is_other ? theme().dim : theme().text);
+  if (distributions.is_other) {
+    cell_words(at_place(distributions.at.q.of, i), theme().text);
+    cell_words(at_place(distributions.at.p.of, i), theme().text);
   } else {
     cell_words(number(left), theme().text);
   }
@@ -138,106 +141,111 @@ void law_row(const engine::Weighed& w,
   const auto middle = [i](const std::vector<Within>& of) {
     return i < of.size() ? static_cast<float>(of[i].middle()) : -1.0f;
   };
-  if (laws.is_other)
-    bars(middle(laws.at.q.of), middle(laws.at.p.of), -1);
+  if (distributions.is_other)
+    bars(middle(distributions.at.q.of), middle(distributions.at.p.of), -1);
   else
     bars(q, w.p[i], left);
 }
 
-// The laws behind one row, of the few tokens that were told.
-void law_table(Context& context,
-               const engine::RunRecord& run,
-               const engine::StepRecord& step,
-               const engine::Weighed& w,
-               const ShownLaws& laws) {
+// The distributions behind one row, of the few tokens that were told.
+void distribution_table(Context& context,
+                        const engine::RunRecord& run,
+                        const engine::StepRecord& step,
+                        const engine::RejectionDetail& w,
+                        const ShownDistributions& distributions) {
   const auto name = [&](engine::TokenId id) { return cell_text(context.timeline, run, id); };
   small_label(fmt::format("behind \"{}\": {}{}{}{}", name(step.drafted.tree.token[w.row]),
                           w.left.empty() ? "a proposal was kept" : "every proposal was refused",
                           omitted("q", w.q), omitted("p", w.p), omitted("left", w.left)));
   ImGui::PushID(w.row);
-  const int n_columns = laws.is_other ? 6 : 5;
-  if (ImGui::BeginTable(laws.is_other ? "laws_at" : "laws", n_columns, kTable)) {
+  const int n_columns = distributions.is_other ? 6 : 5;
+  if (ImGui::BeginTable(distributions.is_other ? "distributions_at" : "distributions", n_columns,
+                        kTable)) {
     ImGui::TableSetupColumn("token", 0, px(110));
     ImGui::TableSetupColumn("q");
     ImGui::TableSetupColumn("p");
-    if (laws.is_other) {
-      ImGui::TableSetupColumn(("q at " + laws.words).c_str());
-      ImGui::TableSetupColumn(("p at " + laws.words).c_str());
+    if (distributions.is_other) {
+      ImGui::TableSetupColumn(("q at " + distributions.words).c_str());
+      ImGui::TableSetupColumn(("p at " + distributions.words).c_str());
     } else {
       ImGui::TableSetupColumn("left");
     }
-    ImGui::TableSetupColumn(
-        laws.is_other ? ("q, p at " + laws.words).c_str() : "q, p, left from above",
-        ImGuiTableColumnFlags_WidthStretch, 1);
+    ImGui::TableSetupColumn(distributions.is_other ? ("q, p at " + distributions.words).c_str()
+                                                   : "q, p, left from above",
+                            ImGuiTableColumnFlags_WidthStretch, 1);
     ImGui::TableHeadersRow();
     for (std::size_t i = 0; i < w.token.size(); ++i) {
       ImGui::TableNextRow();
-      law_row(w, laws, i, name(w.token[i]), w.token[i] == step.verified.picked[w.row]);
+      distribution_row(w, distributions, i, name(w.token[i]),
+                       w.token[i] == step.verified.picked[w.row]);
     }
     ImGui::EndTable();
   }
   ImGui::PopID();
 }
 
-std::string kept_words(const LawsAt& laws, const std::string& where) {
+std::string kept_words(const DistributionsAt& distributions, const std::string& where) {
   return fmt::format("{}: a token drawn from q is kept with chance {}, total variation {}", where,
-                     words_of(laws.kept), words_of(laws.apart));
+                     words_of(distributions.kept), words_of(distributions.apart));
 }
 
-void laws_behind(Context& context,
-                 const engine::RunRecord& run,
-                 const engine::StepRecord& step,
-                 const engine::Weighed& w) {
-  const LawsSource source = laws_source(context.timeline, run);
-  const float asked = context.view.laws_temperature;
+void distributions_behind(Context& context,
+                          const engine::RunRecord& run,
+                          const engine::StepRecord& step,
+                          const engine::RejectionDetail& w) {
+  const DistributionsSource source = distributions_source(context.timeline, run);
+  const float asked = context.view.distributions_temperature;
   const bool is_other = asked > 0 && asked != source.temperature;
-  const LawsAt recorded = laws_at(source, step, w, source.temperature);
-  const ShownLaws laws{is_other ? laws_at(source, step, w, asked) : recorded, is_other,
-                       fmt::format("{:.2f}", asked)};
-  law_table(context, run, step, w, laws);
+  const DistributionsAt recorded = distributions_at(source, step, w, source.temperature);
+  const ShownDistributions distributions{
+      is_other ? distributions_at(source, step, w, asked) : recorded, is_other,
+      fmt::format("{:.2f}", asked)};
+  distribution_table(context, run, step, w, distributions);
   if (!w.q.empty())
     small_label(kept_words(recorded, fmt::format("at {:.2f}, as recorded", source.temperature)));
   if (!is_other) return;
-  if (!w.q.empty()) small_label(kept_words(laws.at, "at " + laws.words + ", recomputed here"));
-  if (const std::string out = what_is_left_out(source, laws.at, asked); !out.empty())
+  if (!w.q.empty())
+    small_label(kept_words(distributions.at, "at " + distributions.words + ", recomputed here"));
+  if (const std::string out = what_is_left_out(source, distributions.at, asked); !out.empty())
     wrapped(out, theme().dim);
 }
 
-// Which temperature the laws below are shown at.
+// Which temperature the distributions below are shown at.
 void temperature_row(Context& context,
                      const engine::RunRecord& run,
                      const engine::StepRecord& step) {
   constexpr float kLowest = 0.05f, kHighest = 2;
   const std::string why = why_no_other_temperature(run.started, step);
-  float& asked = context.view.laws_temperature;
+  float& asked = context.view.distributions_temperature;
   ImGui::Dummy({1, px(2)});
   ImGui::AlignTextToFramePadding();
-  words("laws at temperature", theme().dim);
+  words("distributions at temperature", theme().dim);
   ImGui::SameLine(0, px(8));
   ImGui::SetNextItemWidth(px(160));
   ImGui::BeginDisabled(!why.empty());
   float shown = asked > 0 ? asked : run.started.temperature;
-  if (ImGui::SliderFloat("##laws_temperature", &shown, kLowest, kHighest, "%.2f"))
+  if (ImGui::SliderFloat("##distributions_temperature", &shown, kLowest, kHighest, "%.2f"))
     asked = std::clamp(shown, kLowest, kHighest);
   ImGui::EndDisabled();
   if (ImGui::IsItemHovered(ImGuiHoveredFlags_AllowWhenDisabled))
-    tooltip(why.empty() ? "What both laws would be at another temperature, behind the same text: "
-                          "recomputed here from those recorded. What was drawn stays as it was."
-                        : why);
+    tooltip(why.empty()
+                ? "What both distributions would be at another temperature, behind the same text: "
+                  "recomputed here from those recorded. What was drawn stays as it was."
+                : why);
   if (!why.empty() || asked <= 0) return;
   ImGui::SameLine(0, px(10));
-  if (link("reset###laws_reset")) asked = 0;
+  if (link("reset###distributions_reset")) asked = 0;
 }
 
 // Behind the row that is pointed at, or its parent; else all that were weighed.
-std::vector<const engine::Weighed*> chosen_laws(const Context& context,
-                                                const engine::RunRecord& run,
-                                                const engine::StepRecord& step) {
-  std::vector<const engine::Weighed*> all, chosen;
+std::vector<const engine::RejectionDetail*> chosen_distributions(const Context& context,
+                                                                 const engine::RunRecord& run,
+                                                                 const engine::StepRecord& step) {
+  std::vector<const engine::RejectionDetail*> all, chosen;
   const Place& place = context.selection.locked;
   const bool has_row = place.run == run.id() && place.step == step.begun.step && place.row >= 0 &&
                        place.row < step.drafted.tree.n_rows();
-  for (const engine::Weighed& w : step.verified.weighed) {
+  for (const engine::RejectionDetail& w : step.verified.rejection_details) {
     if (w.row >= step.drafted.tree.n_rows()) continue;
     all.push_back(&w);
     if (has_row && step.drafted.tree.parent[place.row] == w.row) chosen.push_back(&w);
@@ -245,7 +253,7 @@ std::vector<const engine::Weighed*> chosen_laws(const Context& context,
   return chosen.empty() ? all : chosen;
 }
 
-void draw_laws(Context& context) {
+void draw_distributions(Context& context) {
   const engine::RunRecord& run = *context.run();
   const ShownStep shown = shown_step(context, run);
   if (!shown.step) return empty_state("No step at the playhead.", true);
@@ -264,21 +272,23 @@ void draw_laws(Context& context) {
   else if (const std::string why = why_no_p(run.started, step); !why.empty())
     small_label(why);
   temperature_row(context, run, step);
-  for (const engine::Weighed* w : chosen_laws(context, run, step)) {
+  for (const engine::RejectionDetail* w : chosen_distributions(context, run, step)) {
     ImGui::Dummy({1, px(6)});
-    laws_behind(context, run, step, *w);
+    distributions_behind(context, run, step, *w);
   }
   if (step.verified.last_uniform >= 0)
     small_label(fmt::format("for the last token {:.3f} was drawn", step.verified.last_uniform));
 }
 
-void draw_laws_head(Context&) {
-  legend_word("?###marks_laws", laws_marks());
+void draw_distributions_head(Context&) {
+  legend_word("?###marks_distributions", distributions_marks());
 }
 
 }  // namespace
 
-const Panel kLawsPanel{"laws",         "P/Q",     why_no_laws,    draw_laws,
-                       draw_laws_head, fits_laws, instead_of_laws};
+const Panel kDistributionsPanel{"distributions",         "P/Q",
+                                why_no_distributions,    draw_distributions,
+                                draw_distributions_head, fits_distributions,
+                                instead_of_distributions};
 
 }  // namespace ui

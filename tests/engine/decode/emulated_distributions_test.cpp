@@ -1,5 +1,5 @@
-// Laws that stay on a CUDA device: what decoders write by them, and tell, beside what they do with
-// the same numbers by laws that the host makes of logits.
+// Distributions that stay on a CUDA device: what decoders write by them, and tell, beside what they do with
+// the same numbers by distributions that the host makes of logits.
 #include <algorithm>
 #include <cmath>
 
@@ -14,12 +14,12 @@
 namespace engine::test {
 namespace {
 
-/// The numbers of a run, which are said to depend on what they are compared with: so all laws come
+/// The numbers of a run, which are said to depend on what they are compared with: so all distributions come
 /// to the host.
 class LateUniforms final : public PhiloxUniforms {
  public:
   using PhiloxUniforms::PhiloxUniforms;
-  bool known_ahead() const override { return false; }
+  bool is_threshold_independent() const override { return false; }
 };
 
 /// Every decoder that samples by rejection or accepts typically, and what shapes its judging.
@@ -69,18 +69,18 @@ std::vector<Sampling> samplings() {
            .mode = Rejection}};
 }
 
-struct LawsCase {
+struct DistributionsCase {
   std::string device;
   std::size_t setting;
 };
-std::vector<LawsCase> laws_cases() {
-  std::vector<LawsCase> all;
+std::vector<DistributionsCase> distributions_cases() {
+  std::vector<DistributionsCase> all;
   for (const kernels::CudaDeviceInfo& info : kernels::list_cuda())
     for (std::size_t i = 0; info.available && i < judged_settings().size(); i++)
       all.push_back({info.name, i});
   return all;
 }
-std::string name_of_laws_case(const testing::TestParamInfo<LawsCase>& info) {
+std::string name_of_distributions_case(const testing::TestParamInfo<DistributionsCase>& info) {
   const Job job = judged_settings()[info.param.setting];
   std::string name = info.param.device + "_" + job.decoder;
   for (const auto& [option, value] : job.options) name += "_" + option + "_" + value;
@@ -89,13 +89,13 @@ std::string name_of_laws_case(const testing::TestParamInfo<LawsCase>& info) {
   return name + "_" + std::to_string(info.param.setting);
 }
 
-class CudaLawsStay : public testing::TestWithParam<LawsCase> {
+class CudaDistributionsStay : public testing::TestWithParam<DistributionsCase> {
  protected:
   static void expect_near(const std::vector<float>& found, const std::vector<float>& expected) {
     ASSERT_EQ(found.size(), expected.size());
     for (std::size_t i = 0; i < found.size(); i++) EXPECT_NEAR(found[i], expected[i], 1e-6f) << i;
   }
-  /// What verifications told, with all laws they weighed.
+  /// What verifications told, with all distributions they weighed.
   static void expect_same_told(const Outcome& found, const Outcome& expected) {
     ASSERT_EQ(found.events.size(), expected.events.size());
     for (std::size_t i = 0; i < found.events.size(); i++) {
@@ -111,19 +111,19 @@ class CudaLawsStay : public testing::TestWithParam<LawsCase> {
       EXPECT_EQ(a->uniform, b->uniform);
       expect_near(a->keep, b->keep);
       EXPECT_EQ(a->last_uniform, b->last_uniform);
-      ASSERT_EQ(a->weighed.size(), b->weighed.size());
-      for (std::size_t w = 0; w < a->weighed.size(); w++) {
-        EXPECT_EQ(a->weighed[w].row, b->weighed[w].row);
-        EXPECT_EQ(a->weighed[w].token, b->weighed[w].token);
-        expect_near(a->weighed[w].p, b->weighed[w].p);
-        expect_near(a->weighed[w].q, b->weighed[w].q);
-        expect_near(a->weighed[w].left, b->weighed[w].left);
+      ASSERT_EQ(a->rejection_details.size(), b->rejection_details.size());
+      for (std::size_t w = 0; w < a->rejection_details.size(); w++) {
+        EXPECT_EQ(a->rejection_details[w].row, b->rejection_details[w].row);
+        EXPECT_EQ(a->rejection_details[w].token, b->rejection_details[w].token);
+        expect_near(a->rejection_details[w].p, b->rejection_details[w].p);
+        expect_near(a->rejection_details[w].q, b->rejection_details[w].q);
+        expect_near(a->rejection_details[w].left, b->rejection_details[w].left);
       }
     }
   }
 };
 
-TEST_P(CudaLawsStay, write_and_tell_what_laws_on_the_host_do) {
+TEST_P(CudaDistributionsStay, write_and_tell_what_distributions_on_the_host_do) {
   Loaded& on = on_device(GetParam().device, kernels::DType::F32);
   Job job = judged_settings()[GetParam().setting];
   job.limits.max_tokens = 16;
@@ -152,12 +152,12 @@ TEST_P(CudaLawsStay, write_and_tell_what_laws_on_the_host_do) {
   }
 }
 INSTANTIATE_TEST_SUITE_P(Settings,
-                         CudaLawsStay,
-                         testing::ValuesIn(laws_cases()),
-                         name_of_laws_case);
+                         CudaDistributionsStay,
+                         testing::ValuesIn(distributions_cases()),
+                         name_of_distributions_case);
 
 /// Typical acceptance where the forward's choices are coupled, and greedy ones.
-TEST(EmulatedLaws, of_typical_acceptance_write_the_same_by_coupled_and_greedy_choices) {
+TEST(EmulatedDistributions, of_typical_acceptance_write_the_same_by_coupled_and_greedy_choices) {
   Loaded& on = on_device(kEmulated, kernels::DType::F32);
   for (const char* root : {"argmax", "typical", "sample"}) {
     for (const float temperature : {0.0f, 0.9f}) {
@@ -197,8 +197,8 @@ std::vector<std::vector<TokenId>> written_together(LanguageModel& model, std::ve
   return written;
 }
 
-// Some lanes' laws stay, another's come to the host, one of them chooses greedily.
-TEST(EmulatedLaws, of_several_texts_together_write_what_each_writes_alone) {
+// Some lanes' distributions stay, another's come to the host, one of them chooses greedily.
+TEST(EmulatedDistributions, of_several_texts_together_write_what_each_writes_alone) {
   Loaded& on = on_device(kEmulated, kernels::DType::BF16);
   LateUniforms late(9);
   std::vector<Job> jobs(5);
@@ -223,12 +223,12 @@ TEST(EmulatedLaws, of_several_texts_together_write_what_each_writes_alone) {
   EXPECT_EQ(written_together(on.model(), std::move(lanes)), alone);
 }
 
-// The draft on another device than the target: its laws are the host's, and so is the judging.
-TEST(EmulatedLaws, of_a_draft_that_computes_elsewhere_come_to_the_host) {
+// The draft on another device than the target: its distributions are the host's, and so is the judging.
+TEST(EmulatedDistributions, of_a_draft_that_computes_elsewhere_come_to_the_host) {
   Loaded& on = on_device(kEmulated, kernels::DType::F32);
   const auto cpu = kernels::open_cpu(1);
   const auto elsewhere = tiny_transformer(*cpu, kernels::DType::F32, 12);
-  ASSERT_EQ(elsewhere->laws_device(), nullptr);
+  ASSERT_EQ(elsewhere->distributions_device(), nullptr);
   Job job;
   job.decoder = "mcsd";
   job.limits.max_tokens = 20;
@@ -241,7 +241,7 @@ TEST(EmulatedLaws, of_a_draft_that_computes_elsewhere_come_to_the_host) {
 }
 
 // A device object of its own on the same GPU, as SEED's models have.
-TEST(EmulatedLaws, of_a_draft_on_a_stream_of_its_own_stay_too) {
+TEST(EmulatedDistributions, of_a_draft_on_a_stream_of_its_own_stay_too) {
   Loaded& on = on_device(kEmulated, kernels::DType::F32);
   const auto stream = kernels::open_cuda(kEmulated);
   const auto beside = tiny_draft(*stream, kernels::DType::F32, 11);
@@ -254,7 +254,7 @@ TEST(EmulatedLaws, of_a_draft_on_a_stream_of_its_own_stay_too) {
   Lane lane = start(on.model(), on.prompt(1), job);
   Lane* const lanes[] = {&lane};
   Stepper(on.model(), nullptr).step(lanes);
-  const Questions* asked = lane.decoder->questions(lane.sequence, lane.tree);
+  const VerifyRequest* asked = lane.decoder->verify_request(lane.sequence, lane.tree);
   ASSERT_NE(asked, nullptr);
   EXPECT_NE(asked->nodes[0].q, nullptr);
   LateUniforms late(job.sampling.seed);
@@ -262,8 +262,8 @@ TEST(EmulatedLaws, of_a_draft_on_a_stream_of_its_own_stay_too) {
   EXPECT_EQ(found.tokens, run(on.model(), on.prompt(1), job).tokens);
 }
 
-// A law is written over by the next step's alone: memory is taken for the largest tree, once.
-TEST(EmulatedLaws, take_no_memory_in_a_step_of_a_size_seen_before) {
+// A distribution is written over by the next step's alone: memory is taken for the largest tree, once.
+TEST(EmulatedDistributions, take_no_memory_in_a_step_of_a_size_seen_before) {
   Loaded& on = on_device(kEmulated, kernels::DType::BF16);
   const kernels::Device& device = on.transformer()->device();
   for (const char* decoder : {"ar", "speculative", "mcsd", "medusa"}) {
@@ -291,7 +291,7 @@ TEST(EmulatedLaws, take_no_memory_in_a_step_of_a_size_seen_before) {
   }
 }
 
-TEST(EmulatedLaws, of_many_runs_leave_as_much_memory_as_before) {
+TEST(EmulatedDistributions, of_many_runs_leave_as_much_memory_as_before) {
   const auto device = kernels::open_cuda(kEmulated);
   const auto target = tiny_transformer(*device, kernels::DType::BF16, 11);
   const auto draft = tiny_transformer(*device, kernels::DType::BF16, 12);
@@ -309,22 +309,24 @@ TEST(EmulatedLaws, of_many_runs_leave_as_much_memory_as_before) {
   }
 }
 
-TEST(EmulatedLaws, of_a_forward_that_draws_stay_where_they_were_asked_for) {
+TEST(EmulatedDistributions, of_a_forward_that_draws_stay_where_they_were_asked_for) {
   const auto device = kernels::open_cuda(kEmulated);
   const auto model = tiny_transformer(*device, kernels::DType::F32, 11);
   TokenTree tree = chain_tree(std::vector<TokenId>{3, 5});
   const auto cache = model->make_cache();
-  std::vector<double> law(static_cast<std::size_t>(model->vocab_size()));
-  const kernels::DeviceBuffer there(*device, std::ssize(law) * 8, "a test");
-  const DrawRequest request{.uniforms = {0.5, 0.25}, .law = static_cast<double*>(there.data())};
+  std::vector<double> distribution(static_cast<std::size_t>(model->vocab_size()));
+  const kernels::DeviceBuffer there(*device, std::ssize(distribution) * 8, "a test");
+  const DrawRequest request{.uniforms = {0.5, 0.25},
+                            .distribution = static_cast<double*>(there.data())};
   BatchItem item{.cache = cache.get(), .tree = &tree};
   item.sampling.temperature = 1;
   item.draw = &request;
   const StepOutput out =
       model->forward(std::span(&item, 1), {.logits = true, .draws = true}).front();
-  device->ops().download(*device, law.data(), there.data(), std::ssize(law) * 8);
-  const auto expected = token_law(out.logits_of(1), item.sampling, {});
-  for (std::size_t v = 0; v < law.size(); v++) EXPECT_NEAR(law[v], expected[v], 1e-14);
+  device->ops().download(*device, distribution.data(), there.data(), std::ssize(distribution) * 8);
+  const auto expected = token_distribution(out.logits_of(1), item.sampling, {});
+  for (std::size_t v = 0; v < distribution.size(); v++)
+    EXPECT_NEAR(distribution[v], expected[v], 1e-14);
   EXPECT_NEAR(out.drawn.largest, std::ranges::max(expected), 1e-14);
   ASSERT_EQ(out.drawn.tokens.size(), 2U);
   EXPECT_EQ(out.drawn.tokens[0].id, draw(expected, 0.5));

@@ -4,7 +4,7 @@
 
 #include <gtest/gtest.h>
 
-#include "engine/run/rows_alone.h"
+#include "engine/run/row_cost.h"
 #include "tests/engine/decode/run.h"
 #include "tests/engine/decode/toy_model.h"
 
@@ -32,7 +32,7 @@ TEST(RowsAlone, every_forward_of_a_text_has_the_rows_it_had) {
     RunRequest request;
     request.prompt_tokens = prompt;
     request.sampling = job.sampling;
-    rows_alone_ms(model, request, steps.of(1));
+    row_cost_ms(model, request, steps.of(1));
     ASSERT_GE(model.n_rows.size(), rows.size()) << test::described(job);
     EXPECT_EQ(of_steps(), rows) << test::described(job);
   }
@@ -54,7 +54,7 @@ TEST(RowsAlone, what_drafts_counts_as_it_was_told_and_a_stop_ends_it) {
   RunRequest request;
   request.prompt_tokens = {1, 3};
   int n_asked = 0;
-  rows_alone_ms(model, request, steps.of(4), [&] { return ++n_asked == 2; });
+  row_cost_ms(model, request, steps.of(4), [&] { return ++n_asked == 2; });
   EXPECT_EQ(model.n_forwards, 2) << "the prompt's, and one step's";
 }
 

@@ -4,6 +4,6 @@
 
 namespace ui {
 
-extern const Panel kLawsPanel;
+extern const Panel kDistributionsPanel;
 
 }  // namespace ui

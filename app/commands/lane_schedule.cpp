@@ -1,11 +1,11 @@
-#include "app/commands/race_turns.h"
+#include "app/commands/lane_schedule.h"
 
 namespace app {
 
-std::vector<Turn> turns_of(std::size_t first_prompt,
-                           std::size_t n_texts,
-                           int repeat,
-                           const std::vector<bool>& at_once) {
+std::vector<Turn> lane_turns(std::size_t first_prompt,
+                             std::size_t n_texts,
+                             int repeat,
+                             const std::vector<bool>& at_once) {
   const auto n_repeats_before = static_cast<std::size_t>(repeat);
   const std::size_t text_of_all = (first_prompt / n_texts + n_repeats_before) % n_texts;
   std::vector<Turn> turns;

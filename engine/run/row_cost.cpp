@@ -1,4 +1,4 @@
-#include "engine/run/rows_alone.h"
+#include "engine/run/row_cost.h"
 
 #include <utility>
 #include <variant>
@@ -47,10 +47,10 @@ void StepRecorder::push(Event event) {
   if (next_) next_->push(std::move(event));
 }
 
-double rows_alone_ms(LanguageModel& model,
-                     const RunRequest& request,
-                     const StepRecorder::Text& text,
-                     const std::function<bool()>& stop) {
+double row_cost_ms(LanguageModel& model,
+                   const RunRequest& request,
+                   const StepRecorder::Text& text,
+                   const std::function<bool()>& stop) {
   Sequence again(request.prompt_tokens, model.make_cache());
   prefill(model, again);
   Nanoseconds sum = 0;

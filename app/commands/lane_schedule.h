@@ -25,10 +25,10 @@ struct Turn {
 /// @param n_texts       prompts of the group, at least 1
 /// @param repeat        from 0
 /// @param at_once       of each lane: whether it decodes the group in one turn
-std::vector<Turn> turns_of(std::size_t first_prompt,
-                           std::size_t n_texts,
-                           int repeat,
-                           const std::vector<bool>& at_once);
+std::vector<Turn> lane_turns(std::size_t first_prompt,
+                             std::size_t n_texts,
+                             int repeat,
+                             const std::vector<bool>& at_once);
 
 /// The time that passed while texts took turns, ms, without what reading prompts took. Of several
 /// branches the draft reads beside the target's work: that is not taken off, for it takes no time of

@@ -1,4 +1,4 @@
-// One forward's questions to laws on the device, of all its items together: one operation to draw,
+// One forward's questions to distributions on the device, of all its items together: one operation to draw,
 // one to judge.
 #pragma once
 
@@ -11,7 +11,7 @@
 
 namespace engine {
 
-/// The logits that laws are made of.
+/// The logits that distributions are made of.
 struct DeviceLogits {
   kernels::Device& device;
   const float* logits;  // [rows of the batch, vocab] in the device's memory
@@ -20,18 +20,18 @@ struct DeviceLogits {
 };
 
 /// Kept between forwards for its memory. What is asked for is there when answers were delivered.
-class LawsAsked {
+class DeviceSampling {
  public:
   void draw(const DeviceLogits& there, std::span<const BatchItem> items, const ForwardPlan& plan);
-  void judge(const DeviceLogits& there, std::span<const BatchItem> items, const ForwardPlan& plan);
+  void verify(const DeviceLogits& there, std::span<const BatchItem> items, const ForwardPlan& plan);
 
   /// Gives every item what was drawn for it.
-  /// @param refuse  is called with an item's row whose logits make no law and the first index of one
+  /// @param refuse  is called with an item's row whose logits make no distribution and the first index of one
   /// that is NaN or +inf; throws
   template <class Refuse>
-  void tell_drawn(std::span<const BatchItem> items,
-                  std::span<StepOutput> outputs,
-                  const Refuse& refuse) const {
+  void deliver_drawn(std::span<const BatchItem> items,
+                     std::span<StepOutput> outputs,
+                     const Refuse& refuse) const {
     std::size_t node = 0;
     for (std::size_t i = 0; i < items.size(); i++) {
       if (!items[i].draw) continue;
@@ -41,7 +41,7 @@ class LawsAsked {
       outputs[i].drawn = {{begin, begin + found.n}, found.largest};
     }
   }
-  void tell_judged(std::span<const BatchItem> items, std::span<StepOutput> outputs) const;
+  void deliver_verified(std::span<const BatchItem> items, std::span<StepOutput> outputs) const;
 
  private:
   std::vector<kernels::PickRow> rows_;  // of the nodes asked last
@@ -49,12 +49,12 @@ class LawsAsked {
   std::vector<double> uniforms_;
   std::vector<kernels::Drawn> drawn_;
   std::vector<kernels::DrawnToken> tokens_;
-  std::vector<kernels::JudgeNode> judging_;
+  std::vector<kernels::VerifyNode> judging_;
   std::vector<kernels::Candidate> candidates_;
-  std::vector<kernels::Judged> judged_;
-  std::vector<kernels::JudgedCandidate> of_candidates_;
-  std::vector<kernels::WeighedToken> weighed_;
-  int n_weighed_ = 0;
+  std::vector<kernels::VerifiedNode> judged_;
+  std::vector<kernels::VerifiedCandidate> of_candidates_;
+  std::vector<kernels::RejectionToken> rejection_tokens_;
+  int n_rejection_tokens_ = 0;
 };
 
 }  // namespace engine

@@ -6,7 +6,7 @@
 
 #include <gmock/gmock.h>
 
-#include "engine/decode/step/prompt_blocks.h"
+#include "engine/decode/step/prefill_blocks.h"
 #include "engine/decode/step/prompt_caches.h"
 #include "kernels/cuda/cuda.h"
 #include "kernels/emulation/emulation_checks.h"
@@ -51,16 +51,16 @@ TEST(PromptBlocks, a_cache_serves_as_far_as_it_came_to_be_as_the_prompt_would) {
       {1024, 1024, 1024, 1024},
   };
   for (const auto& [n_in_blocks, n, n_positions, reusable] : all)
-    EXPECT_EQ(n_reusable(Had(n_in_blocks), n, n_positions, kBlock), reusable)
+    EXPECT_EQ(n_reusable_positions(Had(n_in_blocks), n, n_positions, kBlock), reusable)
         << n_in_blocks << " " << n << " " << n_positions;
-  EXPECT_EQ(n_reusable(Had(0), 77, 900, 0), 77) << "a device without blocks";
+  EXPECT_EQ(n_reusable_positions(Had(0), 77, 900, 0), 77) << "a device without blocks";
 }
 
 TEST(PromptBlocks, a_prompt_goes_in_whole_blocks_and_what_is_left) {
   const auto pieces = [](int done, int n_positions, int max_rows, int block) {
     std::vector<int> rows;  // those of blocks are negative
     while (done < n_positions) {
-      const auto [n, in_blocks] = next_piece(done, n_positions, max_rows, block);
+      const auto [n, in_blocks] = next_prefill_chunk(done, n_positions, max_rows, block);
       rows.push_back(in_blocks ? -n : n);
       done += n;
     }

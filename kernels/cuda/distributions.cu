@@ -1,6 +1,6 @@
-// Laws that stay on the device, in double: candidates are drawn from a draft's, and judged by the
+// Distributions that stay on the device, in double: candidates are drawn from a draft's, and judged by the
 // target's, by the rules of engine/decode/verify/draft_rules.h and typical.h. A block a node.
-//   law    as kernels::filtered_law has it. Sums run thread by thread, in one order that the number
+//   distribution    as kernels::filtered_distribution has it. Sums run thread by thread, in one order that the number
 //          of valid tokens alone decides, so a node's bits do not depend on the others; they are
 //          not the host's order, so a probability may be another in its last bits
 //   draw   in order of ids: each warp has a stretch of them, whose sums go one behind the other
@@ -15,8 +15,8 @@
 namespace kernels::DECOSCOPE_GPU {
 namespace {
 
-/// A row's law: a token's probability is what it weighs of what all kept tokens weigh.
-struct Law {
+/// A row's distribution: a token's probability is what it weighs of what all kept tokens weigh.
+struct Distribution {
   Row row;
   Asked asked;
   Seen seen;
@@ -31,15 +31,16 @@ struct Law {
   __device__ double p(int id) const { return weight(id, row.logits[id]) / total; }
 };
 
-/// The law of a row that is penalised in `own`, [n], where that is asked for; what it weighs in all
-/// write_law() finds. Where it is none is_a_law() says so of `seen`. Meets the block.
-__device__ Law law_of(
+/// The distribution of a row that is penalised in `own`, [n], where that is asked for; what it weighs in all
+/// write_distribution() finds. Where it is none is_a_distribution() says so of `seen`. Meets the block.
+__device__ Distribution distribution_of(
     const float* logits, int n, bool in_fours, const Asked& asked, const int* history, float* own) {
-  Law law = {{logits, n, in_fours, 0, asked.temperature}, asked, {}, 0, 0, false};
-  law.greedy = asked.temperature < kGreedyTemperature;
-  law.seen = see_row(law.row, asked, history, own);
-  if (is_a_law(law.seen, n) && !law.greedy) law.floor = lowest_kept(law.row, asked);
-  return law;
+  Distribution distribution = {{logits, n, in_fours, 0, asked.temperature}, asked, {}, 0, 0, false};
+  distribution.greedy = asked.temperature < kGreedyTemperature;
+  distribution.seen = see_row(distribution.row, asked, history, own);
+  if (is_a_distribution(distribution.seen, n) && !distribution.greedy)
+    distribution.floor = lowest_kept(distribution.row, asked);
+  return distribution;
 }
 
 /// Calls take(id) for this thread's tokens of an array.
@@ -49,24 +50,25 @@ __device__ inline void for_own(int n, const Take& take) {
 }
 
 /// p of every token, [n]. Meets the block.
-__device__ void write_law(Law& law, double* to) {
+__device__ void write_distribution(Distribution& distribution, double* to) {
   double sum = 0;
-  for_tokens<2>(law.row, [&](int id, float logit) { sum += to[id] = law.weight(id, logit); });
-  law.total = over_warps(sum, 0.0, Plus());
-  for_own(law.row.n, [&](int id) { to[id] /= law.total; });
+  for_tokens<2>(distribution.row,
+                [&](int id, float logit) { sum += to[id] = distribution.weight(id, logit); });
+  distribution.total = over_warps(sum, 0.0, Plus());
+  for_own(distribution.row.n, [&](int id) { to[id] /= distribution.total; });
   __syncthreads();
 }
 
-/// law[v] becomes of(v), scaled to sum 1. @return  false if there is nothing to scale. Meets the
+/// distribution[v] becomes of(v), scaled to sum 1. @return  false if there is nothing to scale. Meets the
 /// block.
 template <class Of>
-__device__ bool remake(double* law, int n, const Of& of) {
+__device__ bool remake(double* distribution, int n, const Of& of) {
   __syncthreads();  // all have read what one of them writes
   double sum = 0;
-  for_own(n, [&](int v) { sum += law[v] = of(v); });
+  for_own(n, [&](int v) { sum += distribution[v] = of(v); });
   sum = over_warps(sum, 0.0, Plus());
   if (!(sum > 0)) return false;
-  for_own(n, [&](int v) { law[v] /= sum; });
+  for_own(n, [&](int v) { distribution[v] /= sum; });
   __syncthreads();
   return true;
 }
@@ -79,21 +81,21 @@ __device__ double sum_over(int n, const Of& of) {
   return over_warps(sum, 0.0, Plus());
 }
 
-/// The token whose part of the cumulative law holds u; parts of length zero are never chosen.
+/// The token whose part of the cumulative distribution holds u; parts of length zero are never chosen.
 struct Drawing {
   double of_warp[kPickThreads / 32];
   int token;
 };
 /// @return  -1: nothing is positive. Meets the block.
-__device__ int draw_from(const double* law, int n, double u) {
+__device__ int draw_from(const double* distribution, int n, double u) {
   Drawing& drawing = static_shared<Drawing>();
   const int n_warps = static_cast<int>(blockDim.x) / 32, lane = threadIdx.x % 32;
   const int warp = static_cast<int>(threadIdx.x) / 32;
   const int stretch = (n + 32 * n_warps - 1) / (32 * n_warps) * 32, begin = warp * stretch;
   const int end = begin + stretch < n ? begin + stretch : n;
-  __syncthreads();  // what another call left there has been read, and the law is there
+  __syncthreads();  // what another call left there has been read, and the distribution is there
   double sum = 0;
-  for (int v = begin + lane; v < end; v += 32) sum += law[v];
+  for (int v = begin + lane; v < end; v += 32) sum += distribution[v];
   sum = over_warp(sum, Plus());
   if (lane == 0) drawing.of_warp[warp] = sum;
   if (threadIdx.x == 0) drawing.token = -1;
@@ -113,7 +115,7 @@ __device__ int draw_from(const double* law, int n, double u) {
     int last = -1, crossing = 0x7fffffff;
     for (int first = begin; first < end && crossing == 0x7fffffff; first += 32) {
       const int v = first + lane;
-      const double p = v < end ? law[v] : 0;
+      const double p = v < end ? distribution[v] : 0;
       double until = p;  // of the lanes up to this one
       for (int by = 1; by < 32; by *= 2) {
         const double other = __shfl_up_sync(kAllLanes, until, by);
@@ -154,23 +156,25 @@ __global__ void __launch_bounds__(kPickThreads, 1) draw_nodes(const float* logit
   wait_for_earlier();
   const DrawNode node = nodes[blockIdx.x];
   const bool first = threadIdx.x == 0;
-  Law law = law_of(logits + node.row * stride, n, lie_in_fours(stride, logits), rows[blockIdx.x],
-                   history, own + std::int64_t{blockIdx.x} * n);
+  Distribution distribution =
+      distribution_of(logits + node.row * stride, n, lie_in_fours(stride, logits), rows[blockIdx.x],
+                      history, own + std::int64_t{blockIdx.x} * n);
   tokens += node.first;
-  Drawn drawn = {0, law.seen.bad < n ? law.seen.bad : -1, 0};
-  if (is_a_law(law.seen, n)) {
-    write_law(law, node.law);
-    drawn.largest = law.p(law.seen.best.id);
+  Drawn drawn = {0, distribution.seen.bad < n ? distribution.seen.bad : -1, 0};
+  if (is_a_distribution(distribution.seen, n)) {
+    write_distribution(distribution, node.distribution);
+    drawn.largest = distribution.p(distribution.seen.best.id);
     for (; drawn.n < node.n; drawn.n++) {
-      const int id = draw_from(node.law, n, uniforms[node.first + drawn.n]);
+      const int id = draw_from(node.distribution, n, uniforms[node.first + drawn.n]);
       if (id < 0) break;
       if (first) {
-        tell(tokens[drawn.n], id, node.law[id]);
-        if (!node.again) node.law[id] = 0;  // the next draw meets the block before it reads
+        tell(tokens[drawn.n], id, node.distribution[id]);
+        if (!node.again)
+          node.distribution[id] = 0;  // the next draw meets the block before it reads
       }
     }
     if (first && !node.again)
-      for (int i = 0; i < drawn.n; i++) node.law[tokens[i].id] = tokens[i].p;
+      for (int i = 0; i < drawn.n; i++) node.distribution[tokens[i].id] = tokens[i].p;
   }
   if (!first) return;
   for (int i = drawn.n; i < node.n; i++) tell(tokens[i], -1, 0);
@@ -179,12 +183,12 @@ __global__ void __launch_bounds__(kPickThreads, 1) draw_nodes(const float* logit
 
 // ---- judging
 
-/// A node's candidates, and what is left of its law.
+/// A node's candidates, and what is left of its distribution.
 struct Trial {
-  const Law& law;
-  const JudgeNode& node;
+  const Distribution& distribution;
+  const VerifyNode& node;
   const Candidate* candidates;  // the node's
-  JudgedCandidate* out;         // likewise
+  VerifiedCandidate* out;       // likewise
   double *left, *own_q;         // [n]
   int n, n_drawn;
 
@@ -220,7 +224,7 @@ __device__ int judge_drawn(Trial& trial) {
       return left > 0 ? left : 0;
     };
     if (!remake(trial.left, trial.n, residual)) return i;  // p was q but for rounding
-    if (trial.node.rule == JudgeRule::With || i + 1 == trial.node.n) continue;
+    if (trial.node.rule == AcceptanceRule::With || i + 1 == trial.node.n) continue;
     const auto others = [&](int v) { return v == x ? 0 : q[v]; };
     if (!remake(trial.own_q, trial.n, others)) break;  // it was the last that could be drawn
     q = trial.own_q;
@@ -282,15 +286,15 @@ __device__ double typical_threshold(const Trial& trial) {
 }
 
 __device__ int judge_by_rule(Trial& trial) {
-  const JudgeNode& node = trial.node;
-  if (node.n == 0 || node.rule == JudgeRule::Naive) return -1;
-  if (node.rule == JudgeRule::Typical) {
+  const VerifyNode& node = trial.node;
+  if (node.n == 0 || node.rule == AcceptanceRule::Naive) return -1;
+  if (node.rule == AcceptanceRule::Typical) {
     const double threshold = typical_threshold(trial);
     for_own(node.n, [&](int i) { trial.out[i].chance = trial.out[i].p > threshold ? 1 : 0; });
     return -1;
   }
   if (!node.q) return judge_certain(trial);
-  return node.rule == JudgeRule::KSeq ? judge_k_seq(trial) : judge_drawn(trial);
+  return node.rule == AcceptanceRule::KSeq ? judge_k_seq(trial) : judge_drawn(trial);
 }
 
 /// The token behind a row whose candidates were refused.
@@ -309,7 +313,7 @@ __device__ int take_left(const Trial& trial) {
 }
 
 struct Named {
-  int id[kMostWeighed], n;
+  int id[kMaxRejectionTokens], n;
 
   __device__ bool has(int token, int among) const {
     for (int i = 0; i < among; i++)
@@ -317,15 +321,18 @@ struct Named {
     return false;
   }
 };
-// The tokens worth telling: those named first, then the likeliest under either law. Meets the
+// The tokens worth telling: those named first, then the likeliest under either distribution. Meets the
 // block.
-__device__ void tell_weighed(const Trial& trial, int token, int n_weighed, WeighedToken* told) {
+__device__ void fill_rejection_details(const Trial& trial,
+                                       int token,
+                                       int n_rejection_tokens,
+                                       RejectionToken* told) {
   const double* q = trial.node.q;
   const auto is_first = threadIdx.x == 0;
   Named& named = static_shared<Named>();
   int n = 0;  // every thread's copy: no thread reads named.n while the first one writes it
   const auto name = [&](int id) {
-    if (n < n_weighed && !named.has(id, n)) named.id[n++] = id;
+    if (n < n_rejection_tokens && !named.has(id, n)) named.id[n++] = id;
     named.n = n;
   };
   __syncthreads();
@@ -335,10 +342,10 @@ __device__ void tell_weighed(const Trial& trial, int token, int n_weighed, Weigh
   }
   __syncthreads();
   n = named.n;
-  while (n < n_weighed) {
+  while (n < n_rejection_tokens) {
     Best<double> best = nothing<double>();
-    for_tokens<2>(trial.law.row, [&](int id, float logit) {
-      const double p = trial.law.weight(id, logit) / trial.law.total;
+    for_tokens<2>(trial.distribution.row, [&](int id, float logit) {
+      const double p = trial.distribution.weight(id, logit) / trial.distribution.total;
       const double weight = q && q[id] > p ? q[id] : p;
       if (weight > 0 && !named.has(id, n)) best = Better()(best, one_of(weight, id));
     });
@@ -348,14 +355,14 @@ __device__ void tell_weighed(const Trial& trial, int token, int n_weighed, Weigh
     __syncthreads();
     n = named.n;
   }
-  for_own(n_weighed, [&](int i) {
+  for_own(n_rejection_tokens, [&](int i) {
     if (i >= n) {
       told[i] = {-1, 0, 0, 0};
       return;
     }
     const int id = named.id[i];
-    told[i] = {id, static_cast<float>(trial.law.p(id)), q ? static_cast<float>(q[id]) : 0.0f,
-               static_cast<float>(trial.left[id])};
+    told[i] = {id, static_cast<float>(trial.distribution.p(id)),
+               q ? static_cast<float>(q[id]) : 0.0f, static_cast<float>(trial.left[id])};
   });
 }
 
@@ -367,36 +374,44 @@ __global__ void __launch_bounds__(kPickThreads, 1) judge_nodes(const float* logi
                                                                const Asked* rows,
                                                                const int* history,
                                                                float* own,
-                                                               const JudgeNode* nodes,
+                                                               const VerifyNode* nodes,
                                                                const Candidate* candidates,
                                                                double* left,
                                                                double* own_q,
-                                                               Judged* out,
-                                                               JudgedCandidate* of_candidates,
-                                                               int n_weighed,
-                                                               WeighedToken* weighed) {
+                                                               VerifiedNode* out,
+                                                               VerifiedCandidate* of_candidates,
+                                                               int n_rejection_tokens,
+                                                               RejectionToken* rejection_tokens) {
   let_next_begin();
   wait_for_earlier();
-  const JudgeNode node = nodes[blockIdx.x];
+  const VerifyNode node = nodes[blockIdx.x];
   const std::int64_t at = std::int64_t{blockIdx.x} * n;
-  Law law = law_of(logits + node.row * stride, n, lie_in_fours(stride, logits), rows[blockIdx.x],
-                   history, own + at);
-  Trial trial = {
-      law, node, candidates + node.first, of_candidates + node.first, left + at, own_q + at, n, 0};
-  weighed += std::int64_t{blockIdx.x} * n_weighed;
-  if (!is_a_law(law.seen, n)) {
+  Distribution distribution =
+      distribution_of(logits + node.row * stride, n, lie_in_fours(stride, logits), rows[blockIdx.x],
+                      history, own + at);
+  Trial trial = {distribution,
+                 node,
+                 candidates + node.first,
+                 of_candidates + node.first,
+                 left + at,
+                 own_q + at,
+                 n,
+                 0};
+  rejection_tokens += std::int64_t{blockIdx.x} * n_rejection_tokens;
+  if (!is_a_distribution(distribution.seen, n)) {
     for_own(node.n, [&](int i) { trial.out[i] = {0, -1}; });
-    for_own(n_weighed, [&](int i) { weighed[i] = {-1, 0, 0, 0}; });
+    for_own(n_rejection_tokens, [&](int i) { rejection_tokens[i] = {-1, 0, 0, 0}; });
     if (threadIdx.x == 0) out[blockIdx.x] = {-1, -1, 0};
     return;
   }
-  write_law(law, trial.left);
+  write_distribution(distribution, trial.left);
   for_own(node.n, [&](int i) { trial.out[i] = {trial.left[trial.candidates[i].token], -1}; });
   __syncthreads();
   const int kept = judge_by_rule(trial);
   const int token = kept >= 0 ? trial.candidates[kept].token : take_left(trial);
-  if (threadIdx.x == 0) out[blockIdx.x] = {kept, token, law.p(token)};
-  if (n_weighed > 0) tell_weighed(trial, token, n_weighed, weighed);
+  if (threadIdx.x == 0) out[blockIdx.x] = {kept, token, distribution.p(token)};
+  if (n_rejection_tokens > 0)
+    fill_rejection_details(trial, token, n_rejection_tokens, rejection_tokens);
 }
 
 // ---- the host's side
@@ -450,7 +465,8 @@ void draw(Device& device,
                      uniforms_at = parts.add<double>(n_draws), out_at = parts.add<Drawn>(n_nodes),
                      tokens_at = parts.add<DrawnToken>(n_draws);
   CudaDevice& cuda = cuda_of(device);
-  const AskedOnDevice there = tell_asked(cuda, Use::Laws, rows, n_nodes, n_valid, parts.bytes());
+  const AskedOnDevice there =
+      tell_asked(cuda, Use::Distributions, rows, n_nodes, n_valid, parts.bytes());
   char* const memory = there.results;
   cuda.upload(memory + nodes_at, nodes, bytes_of_all<DrawNode>(n_nodes));
   cuda.upload(memory + uniforms_at, uniforms, bytes_of_all<double>(n_draws));
@@ -466,63 +482,65 @@ void draw(Device& device,
 }
 
 /// Whether its q changes from candidate to candidate.
-bool alters_q(const JudgeNode& node) {
-  return node.rule == JudgeRule::Without && node.q && node.n > 1;
+bool alters_q(const VerifyNode& node) {
+  return node.rule == AcceptanceRule::Without && node.q && node.n > 1;
 }
 
-void judge(Device& device,
-           const float* logits,
-           std::int64_t stride,
-           int vocab,
-           int n_valid,
-           const PickRow* rows,
-           const JudgeNode* nodes,
-           int n_nodes,
-           const Candidate* candidates,
-           int n_candidates,
-           Judged* out,
-           JudgedCandidate* of_candidates,
-           int n_weighed,
-           WeighedToken* weighed) {
-  check_judge(stride, vocab, n_valid, nodes, n_nodes, candidates, n_candidates, n_weighed);
+void verify(Device& device,
+            const float* logits,
+            std::int64_t stride,
+            int vocab,
+            int n_valid,
+            const PickRow* rows,
+            const VerifyNode* nodes,
+            int n_nodes,
+            const Candidate* candidates,
+            int n_candidates,
+            VerifiedNode* out,
+            VerifiedCandidate* of_candidates,
+            int n_rejection_tokens,
+            RejectionToken* rejection_tokens) {
+  check_judge(stride, vocab, n_valid, nodes, n_nodes, candidates, n_candidates, n_rejection_tokens);
   if (n_nodes == 0) return;
-  const std::int64_t n_told = std::int64_t{n_nodes} * n_weighed,
-                     n_in_laws = std::int64_t{n_nodes} * n_valid;
+  const std::int64_t n_told = std::int64_t{n_nodes} * n_rejection_tokens,
+                     n_in_distributions = std::int64_t{n_nodes} * n_valid;
   const bool alters = std::any_of(nodes, nodes + n_nodes, alters_q);
   Layout parts;
-  const std::int64_t nodes_at = parts.add<JudgeNode>(n_nodes),
+  const std::int64_t nodes_at = parts.add<VerifyNode>(n_nodes),
                      candidates_at = parts.add<Candidate>(n_candidates),
-                     out_at = parts.add<Judged>(n_nodes),
-                     of_candidates_at = parts.add<JudgedCandidate>(n_candidates),
-                     weighed_at = parts.add<WeighedToken>(n_told),
-                     left_at = parts.add<double>(n_in_laws),
-                     own_q_at = parts.add<double>(alters ? n_in_laws : 0);
+                     out_at = parts.add<VerifiedNode>(n_nodes),
+                     of_candidates_at = parts.add<VerifiedCandidate>(n_candidates),
+                     weighed_at = parts.add<RejectionToken>(n_told),
+                     left_at = parts.add<double>(n_in_distributions),
+                     own_q_at = parts.add<double>(alters ? n_in_distributions : 0);
   CudaDevice& cuda = cuda_of(device);
-  const AskedOnDevice there = tell_asked(cuda, Use::Laws, rows, n_nodes, n_valid, parts.bytes());
+  const AskedOnDevice there =
+      tell_asked(cuda, Use::Distributions, rows, n_nodes, n_valid, parts.bytes());
   char* const memory = there.results;
-  cuda.upload(memory + nodes_at, nodes, bytes_of_all<JudgeNode>(n_nodes));
+  cuda.upload(memory + nodes_at, nodes, bytes_of_all<VerifyNode>(n_nodes));
   cuda.upload(memory + candidates_at, candidates, bytes_of_all<Candidate>(n_candidates));
-  clear_gaps(cuda, memory + of_candidates_at, bytes_of_all<JudgedCandidate>(n_candidates),
+  clear_gaps(cuda, memory + of_candidates_at, bytes_of_all<VerifiedCandidate>(n_candidates),
              n_candidates, nodes, n_nodes);
   cuda.launch_early(
       "judge", judge_nodes, n_nodes, pick_threads(n_valid), 0, logits, stride, n_valid, there.rows,
-      there.history, there.own, reinterpret_cast<const JudgeNode*>(memory + nodes_at),
+      there.history, there.own, reinterpret_cast<const VerifyNode*>(memory + nodes_at),
       reinterpret_cast<const Candidate*>(memory + candidates_at),
       reinterpret_cast<double*>(memory + left_at), reinterpret_cast<double*>(memory + own_q_at),
-      reinterpret_cast<Judged*>(memory + out_at),
-      reinterpret_cast<JudgedCandidate*>(memory + of_candidates_at), n_weighed,
-      reinterpret_cast<WeighedToken*>(memory + weighed_at));
-  cuda.await(out, memory + out_at, bytes_of_all<Judged>(n_nodes));
-  cuda.await(of_candidates, memory + of_candidates_at, bytes_of_all<JudgedCandidate>(n_candidates));
-  cuda.await(weighed, memory + weighed_at, bytes_of_all<WeighedToken>(n_told));
+      reinterpret_cast<VerifiedNode*>(memory + out_at),
+      reinterpret_cast<VerifiedCandidate*>(memory + of_candidates_at), n_rejection_tokens,
+      reinterpret_cast<RejectionToken*>(memory + weighed_at));
+  cuda.await(out, memory + out_at, bytes_of_all<VerifiedNode>(n_nodes));
+  cuda.await(of_candidates, memory + of_candidates_at,
+             bytes_of_all<VerifiedCandidate>(n_candidates));
+  cuda.await(rejection_tokens, memory + weighed_at, bytes_of_all<RejectionToken>(n_told));
   cuda.answer();
 }
 
 }  // namespace
 
-void add_law_ops(Ops& ops) {
+void add_distribution_ops(Ops& ops) {
   ops.draw = draw;
-  ops.judge = judge;
+  ops.verify = verify;
 }
 
 }  // namespace kernels::DECOSCOPE_GPU

@@ -41,10 +41,10 @@ class StepRecorder : public EventSink {
 /// @param stop  asked before each; true ends it there. Or empty
 /// @return  ms that these took; reading the prompt anew and keeping rows count nowhere
 /// @throws Error  as a forward
-double rows_alone_ms(LanguageModel& model,
-                     const RunRequest& request,
-                     const StepRecorder::Text& text,
-                     const std::function<bool()>& stop = {});
+double row_cost_ms(LanguageModel& model,
+                   const RunRequest& request,
+                   const StepRecorder::Text& text,
+                   const std::function<bool()>& stop = {});
 
 /// The first chain of rows from the prefix down that holds these tokens, in order.
 /// @throws ContractError  if there is none
