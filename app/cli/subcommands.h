@@ -29,13 +29,13 @@ struct Parsed {
 /// What to do once all is parsed. @return  the process's exit code
 using Run = std::function<int()>;
 
-// Those that decode (cli_decode.cpp).
+// Those that decode (decoding.cpp).
 void add_generate(CLI::App& app, Parsed& p, Run& run);
 void add_compare(CLI::App& app, Parsed& p, Run& run);
 void add_bench(CLI::App& app, Parsed& p, Run& run);
-// Chain of thought and tree of thoughts (cli_reason.cpp).
+// Chain of thought and tree of thoughts (reasoning.cpp).
 void add_reason(CLI::App& app, Parsed& p, Run& run);
-// Those that read and write files (cli_files.cpp).
+// Those that read and write files (files.cpp).
 void add_data(CLI::App& app, Parsed& p, Run& run);
 void add_train(CLI::App& app, Parsed& p, Run& run);
 void add_model(CLI::App& app, Parsed& p, Run& run);

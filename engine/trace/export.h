@@ -1,7 +1,7 @@
 // Chrome trace export, profile PD-1 (docs/contracts.md): one file that Perfetto, chrome://tracing,
 // Tracy and speedscope read. One process a run, numbered lanes, times from the run's start.
 //   lanes     1 phases, 2 target, 3 propose, 4 verify, 5 commit, 6 pool, 7 device, 8 blocks,
-//             9 queue; of runs that took turns (SEED) a further process: trace_schedule.h
+//             9 queue; of runs that took turns (SEED) a further process: schedule.h
 //   slices    X on their lane, starts strictly increasing; blocks b/e; iterations and notices i
 //   flows     "token": from the proposal of a step to the commit that kept some of it
 //   counters  tokens_per_step, acceptance_rate, kv_bytes, <device>_busy_percent,

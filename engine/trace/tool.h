@@ -37,7 +37,7 @@ TraceAnswer trace_info(const std::string& path,
                        const WeightsHere& weights_here = {},
                        const StopAsked& stop = {});
 
-/// A recording: every frame whole and every event consistent. A trace: every rule of trace_check.h.
+/// A recording: every frame whole and every event consistent. A trace: every rule of check.h.
 /// For people one line that it is valid, or one for each thing that is wrong.
 /// @throws Error  as trace_info
 TraceAnswer trace_validate(const std::string& path, const StopAsked& stop = {});

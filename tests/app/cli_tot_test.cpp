@@ -131,7 +131,7 @@ TEST_F(CliTot, a_decoder_that_loses_the_distribution_is_marked) {
 
 TEST_F(CliTot,
        every_figure_of_a_schedule_stands_in_the_contracts_and_counts_what_the_report_counts) {
-  const std::string contracts = read_file(DECOSCOPE_SOURCE_DIR "/docs/contracts.md");
+  const std::string contracts = read_file(DECOSCOPE_SOURCE_DIR "/docs/decoders/seed.md");
   const std::size_t begin = contracts.find("## `schedule`");
   ASSERT_NE(begin, std::string::npos);
   const std::string part = contracts.substr(begin, contracts.find("\n## ", begin + 1) - begin);

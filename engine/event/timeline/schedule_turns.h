@@ -1,5 +1,5 @@
 // SEED's rounds as Queued, Dequeued and Waiting tell them, of all runs together: the turns of the
-// branches, what the target took, who stood in the queue. The lanes of a trace (trace_schedule.h)
+// branches, what the target took, who stood in the queue. The lanes of a trace (trace/schedule.h)
 // and of the window are made from it.
 #pragma once
 

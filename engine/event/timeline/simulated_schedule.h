@@ -1,5 +1,5 @@
 // A recorded schedule run again in stages of given length: what the window asks for and gets. The
-// simulator itself is engine/schedule's (simulate_schedule.h), which the window may not know; the
+// simulator itself is engine/seed's (simulate_schedule.h), which the window may not know; the
 // program hands it over as a function.
 #pragma once
 
