@@ -12,8 +12,8 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
-#include "tests/needs.h"
 #include "tests/scripts/measuring_scripts.h"
+#include "tests/support/needs.h"
 
 namespace {
 
@@ -623,7 +623,7 @@ TEST_F(GpuCheckTests, long_ones_are_of_their_own_parts_and_all_others_of_decoder
       {"SamePrompt_gives_one_output_however_often_and_beside_what_it_is_asked", "same"},
       {"SamePrompt_read_by_another_order_of_sums_is_seen_to_give_another_output", "same"},
       {"NonFinite_logits_are_named_by_their_row_with_graphs_and_without", "decoders"}};
-  const std::string tests = read(DECOSCOPE_SOURCE_DIR "/tests/engine/decode/device_long_test.cpp");
+  const std::string tests = read(DECOSCOPE_SOURCE_DIR "/tests/engine/decode/emulated/many_runs_test.cpp");
   for (const std::string part : {"soak", "cancel", "rows", "same", "decoders"}) {
     const std::string line = asked_by(part), filter = line.substr(line.find(" filter ") + 8);
     for (const auto& [name, own] : part_of) {

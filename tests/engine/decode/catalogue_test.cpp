@@ -8,7 +8,7 @@
 #include <gtest/gtest.h>
 
 #include "engine/decode/registry.h"
-#include "tests/engine/decode/catalogue.h"
+#include "tests/support/decode/catalogue.h"
 
 namespace engine::test {
 namespace {

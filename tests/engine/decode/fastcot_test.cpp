@@ -3,8 +3,8 @@
 #include <gtest/gtest.h>
 
 #include "engine/decode/fastcot.h"
-#include "tests/engine/decode/run.h"
-#include "tests/engine/decode/toy_model.h"
+#include "tests/support/decode/run_decoder.h"
+#include "tests/support/models/toy_model.h"
 
 namespace engine::test {
 namespace {

@@ -1,8 +1,8 @@
 // Every decoder gives the tokens plain decoding gives, greedy and coupled (T1, T2, T12, T13).
 #include <gtest/gtest.h>
 
-#include "tests/engine/decode/run.h"
-#include "tests/engine/decode/toy_model.h"
+#include "tests/support/decode/run_decoder.h"
+#include "tests/support/models/toy_model.h"
 
 namespace engine::test {
 namespace {

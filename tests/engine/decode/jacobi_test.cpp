@@ -6,8 +6,8 @@
 #include "engine/decode/jacobi.h"
 #include "engine/decode/textbook_jacobi.h"
 #include "engine/event/timeline/trajectory.h"
-#include "tests/engine/decode/run.h"
-#include "tests/engine/decode/toy_model.h"
+#include "tests/support/decode/run_decoder.h"
+#include "tests/support/models/toy_model.h"
 
 namespace engine::test {
 namespace {

@@ -3,10 +3,10 @@
 
 #include <gtest/gtest.h>
 
-#include "engine/decode/lookahead.h"
 #include "engine/decode/guess/lookahead_sizes.h"
-#include "tests/engine/decode/run.h"
-#include "tests/engine/decode/toy_model.h"
+#include "engine/decode/lookahead.h"
+#include "tests/support/decode/run_decoder.h"
+#include "tests/support/models/toy_model.h"
 
 namespace engine::test {
 namespace {

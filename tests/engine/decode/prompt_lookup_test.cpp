@@ -1,8 +1,8 @@
 #include <gtest/gtest.h>
 
 #include "engine/decode/prompt_lookup.h"
-#include "tests/engine/decode/run.h"
-#include "tests/engine/decode/toy_model.h"
+#include "tests/support/decode/run_decoder.h"
+#include "tests/support/models/toy_model.h"
 
 namespace engine::test {
 namespace {

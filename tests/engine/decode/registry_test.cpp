@@ -6,8 +6,8 @@
 #include "engine/base/closest_name.h"
 #include "engine/decode/registry.h"
 #include "engine/decode/verify/sampling_mode.h"
-#include "tests/engine/decode/toy_heads.h"
-#include "tests/engine/decode/toy_model.h"
+#include "tests/support/models/toy_heads.h"
+#include "tests/support/models/toy_model.h"
 
 namespace engine::test {
 namespace {

@@ -7,12 +7,12 @@
 
 #include <gtest/gtest.h>
 
+#include "engine/decode/draft/tree_tuner.h"
 #include "engine/decode/mcsd.h"
 #include "engine/decode/registry.h"
 #include "engine/decode/speculative.h"
-#include "engine/decode/draft/tree_tuner.h"
-#include "tests/engine/decode/run.h"
-#include "tests/engine/decode/toy_model.h"
+#include "tests/support/decode/run_decoder.h"
+#include "tests/support/models/toy_model.h"
 
 namespace engine::test {
 namespace {

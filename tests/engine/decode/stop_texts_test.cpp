@@ -6,7 +6,7 @@
 
 #include <gtest/gtest.h>
 
-#include "tests/engine/decode/run.h"
+#include "tests/support/decode/run_decoder.h"
 
 namespace engine::test {
 namespace {

@@ -6,8 +6,8 @@
 #include <gtest/gtest.h>
 
 #include "engine/decode/verify/sampling.h"
-#include "tests/engine/decode/run.h"
-#include "tests/engine/decode/tiny_transformer.h"
+#include "tests/support/decode/run_decoder.h"
+#include "tests/support/models/tiny_transformer.h"
 
 namespace engine::test {
 namespace {

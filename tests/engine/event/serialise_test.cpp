@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "engine/event/serialise.h"
-#include "tests/engine/event/streams.h"
+#include "tests/support/streams.h"
 
 namespace engine {
 namespace {

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <limits>
 
-#include "tests/engine/model/lane.h"
+#include "tests/support/models/lane.h"
 
 namespace engine::test {
 namespace {

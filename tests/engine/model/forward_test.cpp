@@ -5,7 +5,7 @@
 
 #include <gmock/gmock.h>
 
-#include "tests/engine/model/lane.h"
+#include "tests/support/models/lane.h"
 
 namespace engine::test {
 namespace {

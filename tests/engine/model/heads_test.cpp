@@ -4,10 +4,10 @@
 
 #include <gtest/gtest.h>
 
-#include "engine/model/gram_cache.h"
 #include "engine/checkpoint/heads_files.h"
-#include "tests/engine/model/lane.h"
-#include "tests/engine/model/test_models.h"
+#include "engine/model/gram_cache.h"
+#include "tests/support/models/lane.h"
+#include "tests/support/models/random_models.h"
 
 namespace engine::test {
 namespace {

@@ -5,7 +5,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "tests/engine/model/lane.h"
+#include "tests/support/models/lane.h"
 
 namespace engine::test {
 namespace {

@@ -11,11 +11,11 @@
 #include <gmock/gmock.h>
 
 #include "kernels/cpu/probe.h"
-#include "kernels/emulation/emulation.h"
 #include "kernels/cuda/side.h"
+#include "kernels/emulation/emulation.h"
 #include "kernels/error.h"
 #include "tests/kernels/cuda/cuda_kit.h"
-#include "tests/kernels/cuda/gpu_here.h"
+#include "tests/support/gpu_here.h"
 
 namespace kernels::test {
 namespace {

@@ -8,8 +8,8 @@
 
 #include "kernels/cuda/cuda.h"
 #include "kernels/cuda/side.h"
-#include "tests/in_environment.h"
-#include "tests/kernels/cuda/emulation_kit.h"
+#include "tests/kernels/emulation/faults_kit.h"
+#include "tests/support/in_environment.h"
 
 namespace kernels::cuda_emulated {
 namespace {

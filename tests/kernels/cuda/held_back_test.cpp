@@ -9,8 +9,8 @@
 #include <sanitizer/lsan_interface.h>
 #endif
 
-#include "kernels/emulation/emulation.h"
 #include "kernels/cuda/side.h"
+#include "kernels/emulation/emulation.h"
 #include "kernels/error.h"
 #include "tests/kernels/cuda/cuda_kit.h"
 

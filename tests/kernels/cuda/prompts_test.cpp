@@ -6,8 +6,8 @@
 #include <gmock/gmock.h>
 
 #include "kernels/error.h"
-#include "tests/in_environment.h"
 #include "tests/kernels/cuda/cuda_kit.h"
+#include "tests/support/in_environment.h"
 
 namespace kernels::test {
 namespace {

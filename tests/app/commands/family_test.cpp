@@ -1,0 +1,75 @@
+// The bundled heads and the consistency model decode: their files are whole, belong to the target,
+// and guess what training taught them.
+#include <fstream>
+#include <map>
+#include <utility>
+
+#include <nlohmann/json.hpp>
+
+#include "tests/support/cli_fixture.h"
+
+namespace {
+
+using nlohmann::json;
+
+class CliFamily : public CliModel {
+ protected:
+  /// By lane what a race over five bundled prompts, one of each of five tasks, says of it.
+  std::map<std::string, json> race(const std::string& lanes,
+                                   const std::string& more = "",
+                                   int n_tokens = 48) const {
+    const std::string prompts = folder + "/few.jsonl";
+    std::ifstream bundled(DECOSCOPE_SOURCE_DIR "/assets/prompts/bundled.jsonl");
+    std::ofstream few(prompts);
+    std::string line;
+    for (int i = 0; std::getline(bundled, line); i++)
+      if (i % 4 == 0) few << line << "\n";
+    few.close();
+    const Outcome outcome =
+        run("compare --decoders " + lanes + " --dtype bf16 --prompt-file " + prompts +
+            " --max-tokens " + std::to_string(n_tokens) + " --json" + more);
+    EXPECT_EQ(outcome.code, 0) << outcome.err;
+    std::map<std::string, json> found;
+    const json document = json::parse(outcome.out, nullptr, false);
+    if (document.contains("summary"))
+      for (const json& one : document["summary"]) found[one["lane"]] = one;
+    return found;
+  }
+  void expect_exact(const std::map<std::string, json>& lanes) const {
+    EXPECT_FALSE(lanes.empty());
+    for (const auto& [lane, summary] : lanes) {
+      EXPECT_EQ(summary["n"], 5) << lane;
+      EXPECT_EQ(summary["identical"], 5) << lane << " against plain decoding by its model";
+    }
+  }
+};
+
+const std::string kDrawn = " --temperature 0.8 --seed 7";
+
+TEST_F(CliFamily, its_heads_write_what_plain_decoding_writes_in_fewer_steps) {
+  const auto greedy = race("ar,medusa,chimera");
+  expect_exact(greedy);
+  // 2.60 and 4.07 on 25 November 2026.
+  EXPECT_GE(greedy.at("medusa")["tokens_per_step"].get<double>(), 2.5);
+  EXPECT_GE(greedy.at("chimera")["tokens_per_step"].get<double>(), 3.9);
+  expect_exact(race("ar,medusa,chimera", kDrawn));
+  expect_exact(race("ar,medusa,chimera", " --scale 4x2", 12));
+}
+
+TEST_F(CliFamily, its_consistency_model_settles_blocks_in_few_steps_and_writes_its_own_text) {
+  const std::string lanes = "ar@demo-cllm,jacobi@demo-cllm";
+  // 3.67 in blocks and, by the instructions, 4.56 or 4.68 sliding on 25 November 2026.
+  for (const auto& [refill, least] :
+       {std::pair<std::string, double>{"block", 3.5}, {"slide", 4.5}}) {
+    const auto greedy = race(lanes + ",lookahead@demo-cllm", " --set refill=" + refill);
+    expect_exact(greedy);
+    EXPECT_GE(greedy.at("jacobi@demo-cllm")["tokens_per_step"].get<double>(), least) << refill;
+    expect_exact(race(lanes + ",lookahead@demo-cllm", " --set refill=" + refill + kDrawn));
+    expect_exact(race(lanes, " --scale 4x2 --set refill=" + refill, 12));
+  }
+  const auto block_of_one = race(lanes, " --set block=1");
+  expect_exact(block_of_one);
+  EXPECT_EQ(block_of_one.at("jacobi@demo-cllm")["tokens_per_step"], 1.0);
+}
+
+}  // namespace

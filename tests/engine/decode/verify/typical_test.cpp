@@ -1,0 +1,201 @@
+// Typical acceptance by its definition: what is kept, which path, and what follows it.
+#include <cmath>
+
+#include <gtest/gtest.h>
+
+#include "engine/decode/verify/typical.h"
+#include "tests/support/decode/enumerate.h"
+#include "tests/support/decode/run_decoder.h"
+
+namespace engine::test {
+namespace {
+
+using Distribution = std::vector<double>;
+
+/// Rows that answer with given distributions.
+StepOutput answering(const std::vector<Distribution>& distributions) {
+  StepOutput out;
+  out.vocab_size = static_cast<int>(distributions[0].size());
+  for (const Distribution& distribution : distributions) {
+    for (const double p : distribution)
+      out.logits.push_back(p > 0 ? static_cast<float>(std::log(p)) : -200.0f);
+    out.picked.emplace_back();
+    out.picked.back().id =
+        static_cast<TokenId>(std::ranges::max_element(distribution) - distribution.begin());
+  }
+  return out;
+}
+
+TokenTree tree_of(const std::vector<std::pair<TokenId, int>>& rows) {
+  TokenTree tree;
+  for (const auto& [token, parent] : rows)
+    tree.add(token, parent, RowTag{RowTag::Kind::Draft, 1, 0});
+  tree.tag[0] = {};
+  return tree;
+}
+
+const Sampling kWarm{.temperature = 1};
+const std::vector<TokenId> kText{0};
+
+Decision judged(const TokenTree& tree,
+                const StepOutput& out,
+                const TypicalSettings& settings = {},
+                const Sampling& sampling = kWarm) {
+  PhiloxUniforms uniforms(1);
+  return accept_typical(kText, tree, out, sampling, settings, uniforms);
+}
+
+TEST(Typical, the_threshold_is_that_of_the_paper) {
+  // Uniform over V: H = ln V, so delta exp(-H) = 0.3 / V lies below every probability.
+  const Distribution uniform(20, 0.05);
+  EXPECT_NEAR(typical_threshold(uniform, {}), 0.3 / 20, 1e-12);
+  // One-hot: H = 0, and min(0.09, 0.3) is epsilon.
+  EXPECT_NEAR(typical_threshold(Distribution{0, 1, 0}, {}), 0.09, 1e-12);
+  EXPECT_NEAR(typical_threshold(Distribution{.5, .5}, {.epsilon = 1, .delta = .4}), .2, 1e-12);
+}
+
+TEST(Typical, of_a_uniform_distribution_every_token_is_kept_and_of_a_sure_one_the_mode_alone) {
+  for (TokenId token = 0; token < 4; token++) {
+    const TokenTree tree = tree_of({{0, -1}, {token, 0}});
+    const Distribution uniform(4, 0.25), sure{0, 0, 1, 0};
+    EXPECT_EQ(judged(tree, answering({uniform, uniform})).path.size(), 2u);
+    EXPECT_EQ(judged(tree, answering({sure, uniform})).path.size(), token == 2 ? 2u : 1u);
+  }
+}
+
+TEST(Typical, the_likeliest_token_is_kept_wherever_it_exceeds_the_threshold) {
+  Dice dice(4);
+  int n_kept = 0;
+  for (int i = 0; i < 300; i++) {
+    Distribution distribution;
+    double sum = 0;
+    for (int v = 0; v < 7; v++)
+      distribution.push_back(std::exp(dice(0, 40) / 8.0)), sum += distribution.back();
+    for (double& p : distribution) p /= sum;
+    const auto mode =
+        static_cast<TokenId>(std::ranges::max_element(distribution) - distribution.begin());
+    const TokenTree tree = tree_of({{0, -1}, {mode, 0}});
+    const bool kept = judged(tree, answering({distribution, distribution})).path.size() == 2;
+    EXPECT_EQ(kept, std::ranges::max(distribution) > typical_threshold(distribution, {}));
+    n_kept += kept;
+  }
+  EXPECT_GT(n_kept, 0);
+}
+
+// With s = ln p + H, kept is what has s > ln(delta), or p > epsilon. As the temperature rises s falls
+// for those tokens alone that have s > 0, which are kept.
+TEST(Typical,
+     what_is_kept_only_grows_with_the_temperature_which_acts_through_the_distribution_alone) {
+  Dice dice(11);
+  int n_kept = 0, n_not = 0, n_came = 0;
+  for (int i = 0; i < 200; i++) {
+    Distribution distribution;
+    double sum = 0;
+    for (int v = 0; v < 6; v++)
+      distribution.push_back(std::exp(dice(0, 60) / 8.0)), sum += distribution.back();
+    for (double& p : distribution) p /= sum;
+    for (TokenId token = 0; token < 6; token++) {
+      const TokenTree tree = tree_of({{0, -1}, {token, 0}});
+      bool before = false;
+      for (const float temperature : {0.2f, 0.5f, 1.0f, 1.5f, 3.0f}) {
+        Distribution heated;
+        double mass = 0;
+        for (const double p : distribution)
+          heated.push_back(std::pow(p, 1 / temperature)), mass += heated.back();
+        for (double& p : heated) p /= mass;
+        if (std::abs(heated[static_cast<std::size_t>(token)] - typical_threshold(heated, {})) <
+            1e-4)
+          break;  // too near to tell in single precision
+        const auto kept = [&](const Distribution& of, float at) {
+          return judged(tree, answering({of, of}), {}, {.temperature = at}).path.size() == 2;
+        };
+        const bool now = kept(distribution, temperature);
+        EXPECT_EQ(now, kept(heated, 1)) << temperature;
+        EXPECT_GE(now, before) << temperature;
+        n_came += now && !before && temperature > 0.2f;
+        (now ? n_kept : n_not)++;
+        before = now;
+      }
+    }
+  }
+  EXPECT_GT(n_kept, 100);
+  EXPECT_GT(n_not, 100);
+  EXPECT_GT(n_came, 50);
+}
+
+TEST(Typical, the_longest_path_is_kept_and_of_equally_long_ones_the_likeliest) {
+  const Distribution root{.1, .5, .4, 0}, sure{0, 0, 0, 1}, spread{.25, .25, .25, .25};
+  // Two paths of two tokens and one of one: tokens 1 then 3, tokens 2 then 3, token 1 then 0.
+  const TokenTree tree = tree_of({{0, -1}, {1, 0}, {2, 0}, {3, 1}, {3, 2}, {0, 2}});
+  const auto path = [&](const Distribution& after_1, const Distribution& after_2) {
+    return judged(tree, answering({root, after_1, after_2, spread, spread, spread})).path;
+  };
+  EXPECT_EQ(path(sure, Distribution{1, 0, 0, 0}), (std::vector{0, 1, 3}));  // .5 * 1 against .4 * 1
+  EXPECT_EQ(path(Distribution{0, 1, 0, 0}, sure),
+            (std::vector{0, 2, 4}));                               // the other ends after one
+  EXPECT_EQ(path(spread, sure), (std::vector{0, 2, 4}));           // .5 * .25 against .4 * 1
+}
+
+TEST(Typical, T13_nothing_stands_for_what_is_not_in_the_tree) {
+  // A short path beside a longer one, and token 0 the likeliest everywhere: programs that pad paths
+  // with token 0 keep a token here that nobody proposed.
+  const Distribution zero{1, 0, 0, 0}, one{0, 1, 0, 0};
+  const TokenTree tree = tree_of({{0, -1}, {1, 0}, {2, 0}, {3, 2}, {3, 3}});
+  const Decision decision = judged(tree, answering({one, zero, zero, zero, zero}));
+  EXPECT_EQ(decision.path, (std::vector{0, 1}));
+  EXPECT_EQ(decision.emitted, (std::vector<TokenId>{1, 0}));
+}
+
+TEST(Typical, at_temperature_0_it_is_the_greedy_choice) {
+  const Distribution a{.1, .46, .44, 0}, b{.3, .3, .2, .2};
+  const TokenTree tree = tree_of({{0, -1}, {1, 0}, {2, 0}, {0, 1}, {1, 1}});
+  const Decision decision = judged(tree, answering({a, b, b, b, b}), {}, {.temperature = 0});
+  EXPECT_EQ(decision.path, (std::vector{0, 1, 3}));
+  EXPECT_EQ(decision.emitted, (std::vector<TokenId>{1, 0, 0}));
+}
+
+TEST(Typical, the_token_behind_the_kept_ones_has_the_distribution_of_its_option) {
+  const Distribution distribution{.6, .3, .06, .04};  // H about .93: the threshold is .09
+  const TokenTree tree = tree_of({{0, -1}, {2, 0}});
+  Sampling rejection = kWarm;
+  rejection.mode = Sampling::Mode::Rejection;
+  const auto drawn = [&](TypicalSettings::Root root) {
+    Distribution found(4);
+    const auto all = enumerate([&](UniformSource& uniforms) {
+      return accept_typical(kText, tree, answering({distribution, distribution}), rejection,
+                            {.root = root}, uniforms)
+          .emitted;
+    });
+    for (const auto& [tokens, p] : all) found[static_cast<std::size_t>(tokens.at(0))] += p;
+    return found;
+  };
+  using Root = TypicalSettings::Root;
+  const auto expect = [](const Distribution& found, const Distribution& expected) {
+    for (std::size_t v = 0; v < found.size(); v++) EXPECT_NEAR(found[v], expected[v], 1e-6);
+  };
+  expect(drawn(Root::Argmax), {1, 0, 0, 0});
+  expect(drawn(Root::Typical), {2.0 / 3, 1.0 / 3, 0, 0});
+  expect(drawn(Root::Sample), distribution);
+}
+
+// A device answers parent by parent, and the tree's rows may stand in another order.
+TEST(Typical, a_devices_verdicts_are_read_row_by_row) {
+  const TokenTree tree = tree_of({{0, -1}, {1, 0}, {2, 1}, {3, 0}, {4, 1}, {5, 3}});
+  PhiloxUniforms uniforms(1);
+  const VerifyRequest asked = typical_verify_request(kText, tree, kWarm, {}, uniforms);
+  StepOutput out;
+  out.picked.resize(tree.token.size());
+  for (const kernels::VerifyNode& node : asked.nodes)
+    out.verify_result.nodes.push_back({.kept = -1, .token = 10 + node.row, .p = 0.5});
+  for (const kernels::Candidate& one : asked.candidates)  // 3 is kept, and 5 behind it
+    out.verify_result.candidates.push_back(
+        {one.token / 10.0, one.token == 3 || one.token == 5 ? 1. : 0.});
+  const Decision decision = judged(tree, out);
+  EXPECT_EQ(decision.emitted, (std::vector<TokenId>{3, 5, 15}));
+  EXPECT_EQ(decision.path, (std::vector<int>{0, 3, 5}));
+  EXPECT_EQ(decision.row_p, (std::vector<float>{-1, 0.1f, -1, 0.3f, -1, 0.5f}));
+  EXPECT_FLOAT_EQ(decision.logp.back(), std::log(0.5f));
+}
+
+}  // namespace
+}  // namespace engine::test

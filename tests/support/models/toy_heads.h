@@ -1,0 +1,45 @@
+// Draft heads for a toy model: they know the toy's own rule, or one like it, so how well they guess
+// can be chosen. The toy's hidden state is its last few tokens (ToyModel::hidden_of).
+#pragma once
+
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "engine/model/draft_heads.h"
+#include "tests/support/models/toy_model.h"
+
+namespace engine::test {
+
+/// Head k says what the toy would say after its own k + 1 likeliest tokens.
+class ToyMedusa : public MedusaHeads {
+ public:
+  /// @param shape  the toy's own: what it writes greedily is foreseen; draft_of() it: sometimes
+  ToyMedusa(const ToyShape& shape, int n_heads) : toy_(shape), n_heads_(n_heads) {}
+  int n_heads() const override { return n_heads_; }
+  int vocab_size() const override { return toy_.vocab_size(); }
+  std::vector<float> logits(std::span<const float> hidden, int n_heads) override;
+
+ private:
+  ToyModel toy_;
+  int n_heads_;
+};
+
+/// Says what the toy would say behind each row's tokens; its text checks how it is used.
+class ToyChimera : public ChimeraHeads {
+ public:
+  ToyChimera(const ToyShape& shape, int n_heads, int gram = 3)
+      : toy_(shape), n_heads_(n_heads), gram_(gram) {}
+  int n_heads() const override { return n_heads_; }
+  int vocab_size() const override { return toy_.vocab_size(); }
+  int gram() const override { return gram_; }
+  std::unique_ptr<ChimeraText> make_text(int n_cached_grams) override;
+
+  const ToyModel& toy() const { return toy_; }
+
+ private:
+  ToyModel toy_;
+  int n_heads_, gram_;
+};
+
+}  // namespace engine::test
