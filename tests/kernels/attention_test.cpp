@@ -10,7 +10,7 @@
 namespace kernels::test {
 namespace {
 
-TEST(Attention, agrees_with_a_double_loop_over_ragged_sequences_and_trees) {
+TEST(Attention, equals_a_double_loop_over_ragged_sequences_and_trees) {
   for_each_device(
       [](Device& device) {
         for (const DType dtype : kAllDTypes) {
@@ -40,7 +40,7 @@ TEST(Attention, agrees_with_a_double_loop_over_ragged_sequences_and_trees) {
       {2});
 }
 
-TEST(Attention, weights_of_a_row_agree_with_a_double_loop) {
+TEST(Attention, attention_weights_equal_a_double_loop) {
   for_each_device(
       [](Device& device) {
         for (const DType dtype : kAllDTypes) {
@@ -141,7 +141,7 @@ void expect_same_bits_in_every_set(const Company& company) {
   }
 }
 
-TEST(Attention, a_row_has_the_same_bits_in_any_company_order_and_number_of_threads) {
+TEST(Attention, is_batch_invariant_for_any_thread_count) {
   struct Layout {
     Heads heads;
     int window;
@@ -157,7 +157,7 @@ TEST(Attention, a_row_has_the_same_bits_in_any_company_order_and_number_of_threa
   }
 }
 
-TEST(Attention, a_row_has_the_same_bits_among_256_behind_prefixes_of_odd_lengths) {
+TEST(Attention, is_batch_invariant_among_256_rows_of_odd_lengths) {
   const Heads heads{3, 1, 23};
   for (const DType dtype : kAllDTypes) {
     const Scene scene{
@@ -171,7 +171,7 @@ TEST(Attention, a_row_has_the_same_bits_among_256_behind_prefixes_of_odd_lengths
   }
 }
 
-TEST(Attention, a_position_counts_the_same_cached_or_in_flight) {
+TEST(Attention, cached_and_in_flight_positions_count_the_same) {
   for_each_device([](Device& device) {
     for (const DType dtype : kAllDTypes) {
       for (const int window : {0, 50}) {
@@ -192,7 +192,7 @@ TEST(Attention, a_position_counts_the_same_cached_or_in_flight) {
   });
 }
 
-TEST(Attention, what_a_row_does_not_see_may_be_nan) {
+TEST(Attention, masked_rows_may_be_nan) {
   for_each_device([](Device& device) {
     const Heads heads{2, 1, 32};
     Scene scene{heads, DType::F32, {random_seq(heads, DType::F32, 70, 30, 50, 16)}};

@@ -39,7 +39,7 @@ bool same_bits(const void* a, const void* b, std::size_t n_bytes) {
   return std::memcmp(a, b, n_bytes) == 0;
 }
 
-TEST(AnyRows, embed_the_same_bits) {
+TEST(Embed, is_batch_invariant) {
   const int vocab = 300, dim = 70;
   const auto table = normal_values(std::size_t(vocab) * dim, 1);
   for (const DType dtype : kAllDTypes) {
@@ -82,7 +82,7 @@ void expect_rows_of_their_own(int n_in, int n_out, std::uint32_t seed, const Op&
   });
 }
 
-TEST(AnyRows, are_normed_to_the_same_bits) {
+TEST(RmsNorm, is_batch_invariant) {
   for (const int dim : {192, 301}) {
     const auto w = normal_values(dim, 6);
     expect_rows_of_their_own(dim, dim, 7, [&](Device& device, const float* x, float* y, int n) {
@@ -91,7 +91,7 @@ TEST(AnyRows, are_normed_to_the_same_bits) {
   }
 }
 
-TEST(AnyRows, are_activated_to_the_same_bits) {
+TEST(SwiGlu, is_batch_invariant) {
   for (const int hidden : {96, 151}) {
     const auto op = [&](Device& device, const float* x, float* y, int n) {
       device.ops().swiglu(device, x, y, n, hidden);
@@ -100,7 +100,7 @@ TEST(AnyRows, are_activated_to_the_same_bits) {
   }
 }
 
-TEST(AnyRows, rotate_to_the_same_bits) {
+TEST(Rope, is_batch_invariant) {
   const int n_heads = 3, head_dim = 26, width = n_heads * head_dim, stride = width + 5;
   Guarded table(normal_values(400 * head_dim, 2));
   const auto values = normal_values(std::size_t(kRows) * width, 3);
@@ -123,7 +123,7 @@ TEST(AnyRows, rotate_to_the_same_bits) {
   });
 }
 
-TEST(AnyRows, are_staged_as_the_same_bits) {
+TEST(CacheStaging, is_batch_invariant) {
   const int n_heads = 3, head_dim = 11, width = n_heads * head_dim, stride = width + 4;
   const auto values = normal_values(std::size_t(kRows) * width, 4, 30);
   for (const DType dtype : kAllDTypes) {
@@ -185,11 +185,11 @@ void expect_picks_of_single_rows(const std::vector<PickRow>& asked) {
   });
 }
 
-TEST(AnyRows, take_the_same_largest_logit) {
+TEST(Pick, argmax_is_batch_invariant) {
   expect_picks_of_single_rows(std::vector<PickRow>(kRows));
 }
 
-TEST(AnyRows, draw_the_same_token_with_noise) {
+TEST(Pick, sampling_is_batch_invariant) {
   static const std::int32_t kHistory[] = {3, 17, 17, 200, 5};
   std::vector<PickRow> asked(kRows);
   for (int r = 0; r < kRows; r++) {

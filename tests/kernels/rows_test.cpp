@@ -8,7 +8,7 @@ namespace {
 
 const int kDims[] = {1, 5, 16, 63, 64, 65, 192, 300};
 
-TEST(RmsNorm, agrees_with_a_double_loop_in_place_or_not) {
+TEST(RmsNorm, equals_a_double_loop_in_place_or_not) {
   for_each_device([](Device& device) {
     for (const int dim : kDims) {
       for (const int n_rows : {1, 2, 40}) {
@@ -36,7 +36,7 @@ TEST(RmsNorm, agrees_with_a_double_loop_in_place_or_not) {
   });
 }
 
-TEST(RmsNorm, four_times_the_width_in_zeros_gives_exactly_twice_the_value) {
+TEST(RmsNorm, padding_with_zeros_to_four_times_doubles_the_value) {
   for_each_device(
       [](Device& device) {
         for (const int dim : {10, 64, 192, 250}) {
@@ -87,7 +87,7 @@ TEST(Rope, rotates_the_halves_of_each_head) {
   });
 }
 
-TEST(Swiglu, agrees_with_a_double_loop_and_survives_large_values) {
+TEST(SwiGlu, equals_a_double_loop_up_to_large_values) {
   for_each_device([](Device& device) {
     for (const int hidden : {1, 17, 64, 513, 1030}) {
       for (const int n_rows : {1, 3, 30}) {
@@ -111,7 +111,7 @@ TEST(Swiglu, agrees_with_a_double_loop_and_survives_large_values) {
   });
 }
 
-TEST(Rounding, staged_rows_hold_the_nearest_value_of_the_type) {
+TEST(Rounding, staged_rows_are_rounded_to_the_nearest_value) {
   for_each_device(
       [](Device& device) {
         std::vector<float> x = normal_values(1000, 10);

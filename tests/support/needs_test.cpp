@@ -33,12 +33,12 @@ void present(bool& went_on) {
   went_on = true;
 }
 
-TEST(Needs, what_is_absent_is_a_failure_where_everything_was_installed) {
+TEST(Needs, a_missing_program_fails_where_all_were_installed) {
   const Setting all("1");
   EXPECT_FATAL_FAILURE(absent(), "no such program here");
 }
 
-TEST(Needs, what_is_absent_is_a_skip_elsewhere) {
+TEST(Needs, a_missing_program_skips_the_test_elsewhere) {
   const Setting unset(nullptr);
   testing::TestPartResultArray results;
   {
@@ -49,7 +49,7 @@ TEST(Needs, what_is_absent_is_a_skip_elsewhere) {
   EXPECT_TRUE(results.GetTestPartResult(0).skipped());
 }
 
-TEST(Needs, what_is_present_changes_nothing) {
+TEST(Needs, a_present_program_changes_nothing) {
   for (const char* value : {"1", "0"}) {
     const Setting setting(value);
     bool went_on = false;

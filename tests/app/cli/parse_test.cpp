@@ -79,7 +79,7 @@ void parse(std::vector<std::string> words) {
   app::run_command_line(static_cast<int>(argv.size()), argv.data());
 }
 
-TEST(CommandLine, a_scale_given_for_the_window_counts_though_it_is_the_default) {
+TEST(CommandLine, an_explicit_default_scale_counts_for_the_window) {
   parse({});
   ASSERT_TRUE(window_asked);
   EXPECT_FALSE(window_asked->model.scale_given);
@@ -134,7 +134,8 @@ TEST(CommandLine, invalid_stop_strings_and_ids_are_refused) {
   }
 }
 
-TEST(CommandLine, CL01_a_number_that_is_none_is_told_by_what_was_found_and_what_is_expected) {
+// CL01.
+TEST(CommandLine, a_bad_number_is_reported_with_what_is_expected) {
   struct Case {
     std::string option, value, expected;
   };
@@ -231,7 +232,7 @@ TEST(CommandLine, an_empty_word_is_refused) {
   EXPECT_TRUE(refusal_of({"bench", "step", "--rows", ","}).starts_with("--rows: found none"));
 }
 
-TEST(CommandLine, an_option_is_no_value_of_another) {
+TEST(CommandLine, an_option_is_not_the_value_of_another) {
   EXPECT_TRUE(refusal_of({"train", "target", "--recipe", "r.json", "--out", "--resume"})
                   .starts_with("--out: found the option --resume after it, expected a value"));
   EXPECT_TRUE(refusal_of({"generate", "--prompt", "a", "--heads", ",", "--json"})
@@ -251,7 +252,7 @@ TEST(CommandLine, a_prompt_may_be_empty) {
   }
 }
 
-TEST(CommandLine, limits_on_files_are_raised_one_by_one_by_every_command_that_opens_models) {
+TEST(CommandLine, every_command_that_opens_models_takes_file_limits) {
   parse({"generate", "--limit", "json_depth=70", "--prompt", "a", "--limit", "n_layers=5000"});
   ASSERT_TRUE(generation_asked);
   EXPECT_EQ(generation_asked->model.limits,
@@ -272,7 +273,7 @@ TEST(CommandLine, limits_on_files_are_raised_one_by_one_by_every_command_that_op
   EXPECT_NE(unknown.find("n_layers"), std::string::npos) << unknown;
 }
 
-TEST(CommandLine, numbers_at_their_limits_are_taken_as_they_are_written) {
+TEST(CommandLine, numbers_at_their_limits_are_kept_exactly) {
   parse({"generate", "--prompt", "a", "--seed", "18446744073709551615", "--max-tokens", "010",
          "--top-p", "0.25", "--temperature", "1e-3", "--repetition-penalty", "100"});
   ASSERT_TRUE(generation_asked);
@@ -283,7 +284,7 @@ TEST(CommandLine, numbers_at_their_limits_are_taken_as_they_are_written) {
   EXPECT_EQ(generation_asked->repetition_penalty, 100);
 }
 
-TEST(CommandLine, the_window_starts_a_race_at_once_only_when_told) {
+TEST(CommandLine, the_window_starts_a_race_only_with_the_option) {
   parse({});
   ASSERT_TRUE(window_asked);
   EXPECT_FALSE(window_asked->start);
@@ -293,7 +294,7 @@ TEST(CommandLine, the_window_starts_a_race_at_once_only_when_told) {
   EXPECT_EQ(window_asked->screen, "compare");
 }
 
-TEST(CommandLine, a_lane_of_a_race_may_have_a_model_of_its_own) {
+TEST(CommandLine, a_race_lane_may_have_its_own_model) {
   parse({"compare", "--prompt", "a", "--decoders", "ar,jacobi@some/model,jacobi"});
   ASSERT_TRUE(generation_asked);
   ASSERT_EQ(generation_asked->lanes.size(), 3u);
@@ -314,7 +315,7 @@ TEST(CommandLine, a_lane_of_a_race_may_have_a_model_of_its_own) {
   EXPECT_NE(misspelt.find("'jacoby'; did you mean 'jacobi'?"), std::string::npos) << misspelt;
 }
 
-TEST(CommandLine, a_tree_of_thoughts_gets_its_shape_and_leaves_the_rest_to_its_task) {
+TEST(CommandLine, tot_takes_the_shape_and_leaves_the_rest_to_the_task) {
   parse({"reason", "tot"});
   ASSERT_TRUE(tot_asked);
   EXPECT_EQ(tot_asked->task, "arith");
@@ -338,7 +339,7 @@ TEST(CommandLine, a_tree_of_thoughts_gets_its_shape_and_leaves_the_rest_to_its_t
   EXPECT_TRUE(refusal_of({"reason", "tot", "--beam", "0"}).starts_with("--beam: found '0'"));
 }
 
-TEST(CommandLine, a_batch_is_refused_where_texts_take_turns_and_what_says_their_number_is_named) {
+TEST(CommandLine, a_batch_is_refused_for_decoders_that_schedule_sequences) {
   for (const char* kind : {"cot", "tot"}) {
     const std::string refused = refusal_of({"reason", kind, "--decoder", "seed", "--batch", "4"});
     EXPECT_NE(refused.find("--batch"), std::string::npos) << refused;
@@ -352,7 +353,7 @@ TEST(CommandLine, a_batch_is_refused_where_texts_take_turns_and_what_says_their_
   }
 }
 
-TEST(CommandLine, a_chain_of_thought_gets_its_examples_and_a_tree_its_prompts) {
+TEST(CommandLine, cot_takes_examples_and_tot_takes_prompts) {
   parse({"reason", "cot"});
   ASSERT_TRUE(cot_asked);
   EXPECT_EQ(cot_asked->prompts, "");

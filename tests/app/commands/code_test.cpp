@@ -86,7 +86,7 @@ TEST_F(CliCode, without_bubblewrap_code_is_not_run) {
   EXPECT_FALSE(fs::exists(folder + "/trace"));
 }
 
-TEST_F(CliCode, without_python_a_note_says_so) {
+TEST_F(CliCode, without_python_a_note_is_printed) {
   fs::create_directories(folder + "/empty");
   const Outcome outcome =
       shell("PATH=" + folder + "/empty $DECOSCOPE data check --json " + file_with(""));
@@ -96,7 +96,7 @@ TEST_F(CliCode, without_python_a_note_says_so) {
   EXPECT_THAT(outcome.err, HasSubstr("no python3"));
 }
 
-TEST_F(CliCode, where_namespaces_are_forbidden_it_says_so) {
+TEST_F(CliCode, forbidden_namespaces_are_reported) {
   const std::string ask = without_bubblewrap() + "data check " + file_with("");
   std::ofstream(folder + "/bin/bwrap")
       << "#!/bin/sh\necho \"bwrap: No permissions to create new namespace\" >&2\nexit 1\n";
@@ -106,7 +106,7 @@ TEST_F(CliCode, where_namespaces_are_forbidden_it_says_so) {
   EXPECT_THAT(outcome.err, HasSubstr("No permissions to create new namespace"));
 }
 
-TEST_F(CliCode, run_code_runs_without_isolation_and_says_so) {
+TEST_F(CliCode, run_code_runs_without_isolation_and_reports_it) {
   const std::string touches =
       file_with("import os; os.remove(\"" + folder + "/precious/notes.txt\")");
   const Outcome outcome = shell(without_bubblewrap() + "data check --run-code " + touches);

@@ -46,7 +46,7 @@ class CliDraft : public CliModel {
   }
 };
 
-TEST_F(CliDraft, the_bundled_target_brings_its_draft_and_writes_what_ar_writes) {
+TEST_F(CliDraft, the_bundled_draft_is_found_and_output_equals_ar) {
   for (const char* decoder : {"speculative", "mcsd"}) {
     for (const char* settings :
          {"", " --temperature 0.8 --seed 4", " --dtype f32", " --scale 4x1"}) {
@@ -65,7 +65,7 @@ TEST_F(CliDraft, the_bundled_target_brings_its_draft_and_writes_what_ar_writes) 
   EXPECT_FALSE(document("generate --prompt \"Anna\" --max-tokens 4").contains("draft"));
 }
 
-TEST_F(CliDraft, rejection_sampling_runs_every_rule_and_compares_nothing) {
+TEST_F(CliDraft, rejection_sampling_runs_with_every_rule_unchecked) {
   for (const char* rule : {"without", "with", "naive", "kseq"}) {
     const json result =
         document("generate --decoder mcsd --set k_config=2,2 --set rule=" + std::string(rule) +
@@ -89,7 +89,7 @@ TEST_F(CliDraft, rejection_sampling_runs_every_rule_and_compares_nothing) {
   EXPECT_EQ(greedy["lossless"], true) << "without rejection it changes nothing";
 }
 
-TEST_F(CliDraft, a_race_marks_the_decoder_that_loses_the_distribution) {
+TEST_F(CliDraft, a_race_marks_a_decoder_that_changes_the_distribution) {
   const std::string race =
       "compare --decoders ar,speculative,mcsd --set draft_temperature=0 --sampling rejection "
       "--temperature 1 --prompt \"Anna has\" --max-tokens 10 --set as_released=";
@@ -107,7 +107,7 @@ TEST_F(CliDraft, a_race_marks_the_decoder_that_loses_the_distribution) {
   EXPECT_THAT(run(alone + "off").out, HasSubstr("of the same distribution"));
 }
 
-TEST_F(CliDraft, a_draft_may_be_named) {
+TEST_F(CliDraft, a_draft_model_may_be_named) {
   // A target that drafts for itself is always right.
   const json itself = document(
       "generate --decoder speculative --draft demo-target --set gamma=3 --prompt \"Anna has\" "
@@ -117,7 +117,7 @@ TEST_F(CliDraft, a_draft_may_be_named) {
   EXPECT_EQ(itself["metrics"]["acceptance_rate"], 1.0);
 }
 
-TEST_F(CliDraft, what_cannot_draft_is_refused_by_name_and_reason) {
+TEST_F(CliDraft, a_model_that_cannot_draft_is_refused_with_the_reason) {
   expect_refused("generate --decoder speculative --model demo-draft --prompt Anna",
                  {"speculative needs a draft model", "demo-draft names none", "--draft NAME|DIR"});
   expect_refused("generate --decoder ar --draft demo-draft --prompt Anna",
@@ -138,7 +138,7 @@ TEST_F(CliDraft, what_cannot_draft_is_refused_by_name_and_reason) {
   EXPECT_NE(missing.err.find("no-such-model"), std::string::npos) << missing.err;
 }
 
-TEST_F(CliDraft, options_of_both_are_listed_and_checked) {
+TEST_F(CliDraft, options_of_speculative_and_mcsd_are_checked) {
   const std::string help = run("generate --decoder mcsd --help").out;
   for (const char* part :
        {"--set k_config=2,1,1", "1 to 64 each, commas between", "--set rule=without",
@@ -165,7 +165,7 @@ TEST_F(CliDraft, a_tree_is_sized_to_the_machine) {
   EXPECT_THAT(run("generate --decoder mcsd --help").out, HasSubstr("commas between, or auto"));
 }
 
-TEST_F(CliDraft, compare_and_bench_decode_take_them) {
+TEST_F(CliDraft, compare_and_bench_decode_take_draft_options) {
   const json race = document(
       "compare --decoders ar,speculative,mcsd --set gamma=3 --set k_config=3,1 --prompt \"Anna "
       "has 11 stickers.\" --max-tokens 32");
@@ -178,7 +178,7 @@ TEST_F(CliDraft, compare_and_bench_decode_take_them) {
   EXPECT_GE(bench["tokens_per_step"], 1.0);
 }
 
-TEST_F(CliDraft, reasoning_is_served_by_a_decoder_that_drafts) {
+TEST_F(CliDraft, reason_accepts_a_decoder_with_a_draft_model) {
   const std::string ask = "reason cot --task kb --count 4 --decoder ";
   const json ar = document(ask + "ar --batch 2");
   ASSERT_EQ(ar["items"].size(), 4u);
@@ -195,7 +195,7 @@ TEST_F(CliDraft, reasoning_is_served_by_a_decoder_that_drafts) {
   }
 }
 
-TEST_F(CliDraft, the_prompts_of_a_file_are_seeds_branches) {
+TEST_F(CliDraft, the_prompts_of_a_file_become_seed_branches) {
   const std::string file = folder + "/prompts.jsonl";
   std::ofstream(file) << R"({"id": "a", "prompt": "Anna has 11 stickers."})"
                       << "\n"
@@ -233,7 +233,7 @@ TEST_F(CliDraft, the_prompts_of_a_file_are_seeds_branches) {
   EXPECT_NE(words.err.find("branches waited"), std::string::npos) << words.err;
 }
 
-TEST_F(CliDraft, seeds_turns_stand_in_its_recording_and_in_the_lanes_of_its_trace) {
+TEST_F(CliDraft, seed_rounds_are_recorded_and_exported_as_trace_lanes) {
   const json traced = recorded_and_traced(
       "reason cot --task kb --count 3 --decoder seed --set branches=2", folder + "/seed");
   std::map<std::string, int> lanes, slices;
@@ -249,7 +249,7 @@ TEST_F(CliDraft, seeds_turns_stand_in_its_recording_and_in_the_lanes_of_its_trac
   EXPECT_GT(slices["forward branch 1"], 0);
 }
 
-TEST_F(CliDraft, a_recording_and_a_trace_name_the_draft_and_hold_what_it_proposed) {
+TEST_F(CliDraft, a_recording_and_a_trace_hold_the_draft_and_its_tokens) {
   const json traced = recorded_and_traced(
       "generate --decoder speculative --prompt \"Anna has\" --max-tokens 24", folder + "/run");
   const std::string record = folder + "/run.pdrun";

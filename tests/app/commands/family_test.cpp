@@ -46,7 +46,7 @@ class CliFamily : public CliModel {
 
 const std::string kDrawn = " --temperature 0.8 --seed 7";
 
-TEST_F(CliFamily, its_heads_write_what_plain_decoding_writes_in_fewer_steps) {
+TEST_F(CliFamily, trained_heads_give_ar_output_in_fewer_steps) {
   const auto greedy = race("ar,medusa,chimera");
   expect_exact(greedy);
   // 2.60 and 4.07 on 25 November 2026.
@@ -56,7 +56,7 @@ TEST_F(CliFamily, its_heads_write_what_plain_decoding_writes_in_fewer_steps) {
   expect_exact(race("ar,medusa,chimera", " --scale 4x2", 12));
 }
 
-TEST_F(CliFamily, its_consistency_model_settles_blocks_in_few_steps_and_writes_its_own_text) {
+TEST_F(CliFamily, the_consistency_model_converges_in_few_steps) {
   const std::string lanes = "ar@demo-cllm,jacobi@demo-cllm";
   // 3.67 in blocks and, by the instructions, 4.56 or 4.68 sliding on 25 November 2026.
   for (const auto& [refill, least] :

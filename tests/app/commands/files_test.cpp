@@ -15,7 +15,8 @@ namespace {
 using nlohmann::json;
 
 // The model is absent: what is said of the file was said before it was looked for.
-TEST_F(Cli, IO03_a_file_that_cannot_be_written_is_refused_before_the_model_is_loaded) {
+// IO03.
+TEST_F(Cli, an_unwritable_output_is_refused_before_loading) {
   const std::string bad = folder + "/absent/a";
   for (const std::string command : {"generate", "compare"}) {
     for (const std::string& option : {"--trace " + bad + ".json", "--record " + bad + ".pdrun"}) {
@@ -28,7 +29,7 @@ TEST_F(Cli, IO03_a_file_that_cannot_be_written_is_refused_before_the_model_is_lo
 }
 
 // Before the model is looked for, which is not there.
-TEST_F(Cli, a_recording_or_a_trace_of_another_ending_is_refused_with_one_that_would_do) {
+TEST_F(Cli, a_wrong_file_extension_is_refused_with_a_suggestion) {
   const auto refused = [&](const std::string& command, const std::string& option,
                            const std::string& path, const std::string& instead) {
     const Outcome outcome = run(command + " --model /nonexistent/model " + option + " " + path);
@@ -49,7 +50,7 @@ TEST_F(Cli, a_recording_or_a_trace_of_another_ending_is_refused_with_one_that_wo
             3);
 }
 
-TEST_F(Cli, what_is_no_file_is_not_written_to_and_nothing_is_put_beside_it) {
+TEST_F(Cli, an_output_that_is_not_a_regular_file_is_refused) {
   int n = 0;
   for (const auto& [option, ending] : {std::pair("--trace ", ".json"), {"--record ", ".pdrun"}}) {
     for (const std::string make : {"ln -s /dev/full ", "mkfifo ", "mkdir "}) {
@@ -66,7 +67,7 @@ TEST_F(Cli, what_is_no_file_is_not_written_to_and_nothing_is_put_beside_it) {
 }
 
 // Refused before the model is looked for, and before a file is there.
-TEST_F(Cli, what_a_decoder_cannot_do_is_refused_before_anything_is_begun) {
+TEST_F(Cli, unsupported_decoder_options_are_refused_before_loading) {
   const std::string outputs = " --model /nonexistent/model --prompt a --json --record " + folder +
                               "/z.pdrun --trace " + folder + "/z.json";
   const auto refused = [&](const std::string& arguments, const std::string& why) {
@@ -87,7 +88,7 @@ TEST_F(Cli, what_a_decoder_cannot_do_is_refused_before_anything_is_begun) {
   EXPECT_EQ(run("generate --decoder jacobi --sampling coupled" + outputs).code, 3);
 }
 
-TEST_F(Cli, asking_whether_a_file_can_be_written_leaves_it_as_it_is) {
+TEST_F(Cli, the_check_for_writability_leaves_the_file_unchanged) {
   const std::string mine = folder + "/mine.json", absent = folder + "/absent.json";
   std::ofstream(mine) << "mine";
   for (const std::string& path : {mine, absent})
@@ -96,7 +97,7 @@ TEST_F(Cli, asking_whether_a_file_can_be_written_leaves_it_as_it_is) {
   EXPECT_FALSE(std::filesystem::exists(absent));
 }
 
-TEST_F(CliModel, a_file_that_is_there_is_not_replaced_and_the_name_taken_is_told) {
+TEST_F(CliModel, an_existing_file_is_kept_and_the_new_name_is_reported) {
   const std::string mine = folder + "/a.json", record = folder + "/a.pdrun";
   std::ofstream(mine) << "mine";
   std::ofstream(record) << "mine";
@@ -117,7 +118,7 @@ TEST_F(CliModel, a_file_that_is_there_is_not_replaced_and_the_name_taken_is_told
   EXPECT_EQ(read_file(mine), "mine");
 }
 
-TEST_F(CliModel, trace_info_is_a_table_and_validate_a_line) {
+TEST_F(CliModel, trace_info_is_a_table_and_trace_validate_a_line) {
   std::ofstream prompts(folder + "/prompts.jsonl");
   for (int i = 0; i < 8; i++) prompts << json{{"prompt", "Anna has"}}.dump() << "\n";
   prompts.close();
@@ -149,7 +150,7 @@ TEST_F(CliModel, trace_info_is_a_table_and_validate_a_line) {
   EXPECT_NE(broken.out.find("\n  event 0: tid-zero: "), std::string::npos) << broken.out;
 }
 
-TEST_F(Cli, a_file_that_is_not_there_is_bad_input_to_every_command) {
+TEST_F(Cli, a_missing_file_is_bad_input_for_every_command) {
   for (const std::string command :
        {"generate --prompt-file", "compare --prompt-file", "data check", "data stats", "trace info",
         "trace validate", "trace convert", "train target --recipe", "train tokenizer --recipe",
@@ -162,7 +163,8 @@ TEST_F(Cli, a_file_that_is_not_there_is_bad_input_to_every_command) {
   }
 }
 
-TEST_F(Cli, CL02_a_reader_that_has_enough_ends_it_quietly) {
+// CL02.
+TEST_F(Cli, a_closed_pipe_ends_the_program_quietly) {
   const Outcome outcome =
       shell("set -o pipefail; $DECOSCOPE data generate arith --count 1000000 | head -n 2");
   EXPECT_EQ(outcome.code, 4);
@@ -171,7 +173,8 @@ TEST_F(Cli, CL02_a_reader_that_has_enough_ends_it_quietly) {
 }
 
 // No file may pass a kilobyte here: the trace has no room, the table has.
-TEST_F(CliModel, IO01_results_are_printed_though_a_file_has_no_room_for_its_end) {
+// IO01.
+TEST_F(CliModel, results_are_printed_when_the_recording_disk_is_full) {
   for (const std::string command : {"compare --decoders ar", "generate --json"}) {
     const Outcome outcome = shell("trap \"\" XFSZ; ulimit -f 1; $DECOSCOPE " + command +
                                   " --prompt Anna --max-tokens 1 --trace " + folder + "/a.json");
@@ -184,7 +187,7 @@ TEST_F(CliModel, IO01_results_are_printed_though_a_file_has_no_room_for_its_end)
   }
 }
 
-TEST_F(CliModel, a_reader_that_has_enough_loses_no_file) {
+TEST_F(CliModel, a_closed_pipe_loses_no_output_file) {
   const std::string trace = folder + "/a.json", pipe = folder + "/pipe";
   // The one who could read has gone before the program begins.
   const Outcome outcome = shell(
@@ -196,7 +199,7 @@ TEST_F(CliModel, a_reader_that_has_enough_loses_no_file) {
   EXPECT_EQ(run("trace validate " + trace).code, 0);
 }
 
-TEST_F(Cli, data_generate_prints_lines_and_with_json_one_list_of_the_same_records) {
+TEST_F(Cli, data_generate_prints_lines_or_one_json_list) {
   const std::string line = "data generate arith --level 2 --count 3";
   const Outcome text = run(line);
   ASSERT_EQ(text.code, 0) << text.err;
@@ -209,7 +212,7 @@ TEST_F(Cli, data_generate_prints_lines_and_with_json_one_list_of_the_same_record
   EXPECT_EQ(run("data generate arithm --json").out, "");
 }
 
-TEST_F(CliModel, questions_of_an_open_set_are_a_prompt_file_and_are_scored_by_its_checker) {
+TEST_F(CliModel, open_set_questions_are_a_prompt_file_with_a_checker) {
   std::filesystem::create_directory(folder + "/gsm8k");
   std::ofstream(folder + "/gsm8k/test.jsonl")
       << R"({"question": "A shelf holds 2 rows of 5 jars. How many?", "answer": "#### 10"})"
@@ -237,7 +240,7 @@ TEST_F(CliModel, questions_of_an_open_set_are_a_prompt_file_and_are_scored_by_it
   EXPECT_EQ(race["results"][2]["id"], record["id"]);
 }
 
-TEST_F(Cli, an_open_set_without_its_folder_or_such_a_part_is_wrong_usage) {
+TEST_F(Cli, a_missing_open_set_or_split_is_wrong_usage) {
   const auto refused = [&](const Outcome& outcome, int code, const std::string& part) {
     EXPECT_EQ(outcome.code, code) << outcome.err;
     EXPECT_EQ(lines(outcome.err), 1) << outcome.err;

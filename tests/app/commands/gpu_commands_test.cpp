@@ -27,7 +27,7 @@ class CliOnGpu : public CliModel {
   }
 };
 
-TEST_F(CliOnGpu, a_race_there_has_equal_tokens_in_every_lane) {
+TEST_F(CliOnGpu, race_lanes_have_equal_tokens) {
   const json race = document(
       "compare --model demo-draft --decoders ar,jacobi,prompt-lookup --max-tokens 6 --ignore-eos "
       "--prompt Anna");
@@ -41,7 +41,7 @@ TEST_F(CliOnGpu, a_race_there_has_equal_tokens_in_every_lane) {
   EXPECT_EQ(race["summary"][2]["identical"], 1);
 }
 
-TEST_F(CliOnGpu, a_chain_of_thought_is_that_of_the_cpu) {
+TEST_F(CliOnGpu, chain_of_thought_equals_the_cpus) {
   const std::string ask =
       "reason cot --model demo-draft --task arith --count 1 --shots 0 --decoder ar --max-tokens 4 "
       "--dtype f32";
@@ -53,7 +53,7 @@ TEST_F(CliOnGpu, a_chain_of_thought_is_that_of_the_cpu) {
   EXPECT_EQ(there["items"][0]["text"], here["items"][0]["text"]);
 }
 
-TEST_F(CliOnGpu, a_tree_of_thoughts_is_that_of_the_cpu) {
+TEST_F(CliOnGpu, tree_of_thoughts_equals_the_cpus) {
   const std::string ask =
       "reason tot --model demo-draft --count 1 --depth 1 --thoughts 1 --beam 1 --temperature 0 "
       "--value-temperature 0 --dtype f32";
@@ -65,7 +65,7 @@ TEST_F(CliOnGpu, a_tree_of_thoughts_is_that_of_the_cpu) {
   EXPECT_EQ(there["items"][0]["text"], here["items"][0]["text"]);
 }
 
-TEST_F(CliOnGpu, a_model_is_scored_there_as_on_the_cpu) {
+TEST_F(CliOnGpu, model_scores_equal_the_cpus) {
   const std::string ask = "model score --model demo-draft --task arith --level 1 --count 1";
   const json there = document(ask + " --dtype f32");
   const json here = json::parse(run(ask + " --dtype f32 --device cpu --json").out);
@@ -77,7 +77,7 @@ TEST_F(CliOnGpu, a_model_is_scored_there_as_on_the_cpu) {
 
 // What rows cost is measured there; that memory was read meanwhile as before only the CPU's loops
 // can tell, which may not touch a GPU's memory.
-TEST_F(CliOnGpu, a_tree_of_drafts_is_grown_by_what_rows_cost_there) {
+TEST_F(CliOnGpu, a_draft_tree_is_grown_from_measured_row_costs) {
   const std::string model = folder + "/least", heads = folder + "/heads";
   std::ofstream(folder + "/least.json")
       << R"({"architectures": ["LlamaForCausalLM"], "model_type": "llama", "hidden_size": 16,
@@ -96,14 +96,14 @@ TEST_F(CliOnGpu, a_tree_of_drafts_is_grown_by_what_rows_cost_there) {
   for (const json& row : grown["costs"]["rows"]) EXPECT_GT(row["ms"].get<double>(), 0);
 }
 
-TEST_F(CliOnGpu, products_are_measured_there_one_by_one) {
+TEST_F(CliOnGpu, matrix_products_are_measured_one_by_one) {
   const json found = document("bench kernels --rows 1 --repeat 1");
   EXPECT_EQ(found["machine"]["ops"], "cuda emulated");
   ASSERT_EQ(found["kernels"].size(), 5u);
   for (const json& one : found["kernels"]) EXPECT_GT(one["us"].get<double>(), 0);
 }
 
-TEST_F(CliOnGpu, the_cpus_probes_are_not_made_there_and_a_line_says_why) {
+TEST_F(CliOnGpu, cpu_probes_are_skipped_with_a_note) {
   const json found = document("bench probe");
   EXPECT_TRUE(found["read_gbps"].is_null());
   for (const char* dtype : {"f32", "bf16", "f16"})

@@ -40,7 +40,7 @@ TEST_F(CliModel, the_emulated_gpu_is_a_device_like_the_cpu) {
   EXPECT_EQ(on("cuda:emulated"), on("cpu"));
 }
 
-TEST_F(CliModel, a_step_on_a_gpu_is_one_launch_that_keeps_what_the_step_before_chose) {
+TEST_F(CliModel, a_gpu_step_is_one_launch_that_reuses_the_last_choice) {
   const std::string tiny = tiny_model();
   const std::string step =
       "bench step --json --device cuda:emulated --rows 1,3 --context 4 --repeat 2 --model " + tiny;
@@ -58,7 +58,7 @@ TEST_F(CliModel, a_step_on_a_gpu_is_one_launch_that_keeps_what_the_step_before_c
 }
 
 // Its whole blocks by another path, with tokens that every decoder writes there.
-TEST_F(CliModel, a_prompt_on_a_gpu_is_read_in_blocks_where_the_environment_asks) {
+TEST_F(CliModel, cuda_prompts_cublas_prefills_in_blocks) {
   const std::string bench =
       "bench decode --json --device cuda:emulated --context 300 --max-tokens 4 --repeat 1 "
       "--model " +
@@ -79,7 +79,7 @@ TEST_F(CliModel, a_prompt_on_a_gpu_is_read_in_blocks_where_the_environment_asks)
   EXPECT_THAT(refused.err, HasSubstr("CUDA_PROMPTS: found \"fast\", expected own or cublas"));
 }
 
-TEST_F(CliModel, a_target_is_trained_on_the_emulated_gpu_and_gone_on_with_on_the_cpu) {
+TEST_F(CliModel, training_continues_on_the_cpu_after_the_emulated_gpu) {
   const auto recipe = [&](int tokens) {
     std::ofstream(folder + "/small.json")
         << R"({"name": "small", "mixture": {"arith": {"weight": 1}},
@@ -104,7 +104,7 @@ TEST_F(CliModel, a_target_is_trained_on_the_emulated_gpu_and_gone_on_with_on_the
   EXPECT_EQ(run("generate --prompt a --max-tokens 2 --model " + folder + "/small").code, 0);
 }
 
-TEST_F(CliModel, draft_heads_are_trained_on_the_emulated_gpu_and_gone_on_with_on_the_cpu) {
+TEST_F(CliModel, head_training_continues_on_the_cpu) {
   const std::string target = folder + "/small";
   std::ofstream(folder + "/small.json") << R"({"name": "small", "mixture": {"arith": {"weight": 1}},
       "model": {"layers": 1, "dim": 32, "hidden_dim": 64, "heads": 1, "max_seq_len": 64},
@@ -147,7 +147,7 @@ std::string texts_recipe(const std::string& folder, const std::string& more) {
   return path;
 }
 
-TEST_F(CliModel, a_targets_texts_are_written_on_the_emulated_gpu_and_gone_on_with_on_the_cpu) {
+TEST_F(CliModel, writing_target_outputs_continues_on_the_cpu) {
   const std::string train = "train outputs --json --recipe " +
                             texts_recipe(folder, R"(, "heads_of": "medusa", "epochs": 1)") +
                             " --out " + folder;
@@ -178,7 +178,7 @@ TEST_F(CliModel, a_targets_texts_are_written_on_the_emulated_gpu_and_gone_on_wit
   EXPECT_EQ(written("/again --device cuda:emulated"), whole);
 }
 
-TEST_F(CliModel, a_draft_learns_on_the_emulated_gpu_what_its_target_writes_there) {
+TEST_F(CliModel, a_draft_is_distilled_on_the_emulated_gpu) {
   const std::string recipe =
       texts_recipe(folder, R"(, "model": {"layers": 1, "dim": 32, "hidden_dim": 64, "heads": 1,
       "max_seq_len": 128}, "context": 128, "batch_tokens": 256, "tokens": 200, "probe_minutes": 1e-9,
@@ -190,7 +190,7 @@ TEST_F(CliModel, a_draft_learns_on_the_emulated_gpu_what_its_target_writes_there
   EXPECT_THAT(outcome.err, HasSubstr("demo-draft writes its own texts on 4 prompts"));
 }
 
-TEST_F(CliModel, a_consistency_model_is_made_on_the_emulated_gpu_and_gone_on_with_on_the_cpu) {
+TEST_F(CliModel, consistency_training_continues_on_the_cpu) {
   const auto recipe = [&](int epochs) {
     std::ofstream(folder + "/taught.json") << R"({"name": "taught", "target": "demo-draft",
       "mixture": {"arith": {"weight": 1, "levels": [1, 0, 0]}}, "block": 4, "prompts": 3,
@@ -238,7 +238,8 @@ TEST_F(CliModel, a_consistency_model_is_made_on_the_emulated_gpu_and_gone_on_wit
 }
 
 // A call of CUDA's that fails, ever later: while it loads, reads the prompt, decodes.
-TEST_F(CliModel, CU08_a_gpu_that_fails_is_exit_5_in_one_line_and_what_was_decoded_is_recorded) {
+// CU08.
+TEST_F(CliModel, a_failing_gpu_is_exit_5_and_the_output_is_recorded) {
   const std::string record = folder + "/failed.pdrun";
   const auto timed = [&](int call) {
     const auto begun = std::chrono::steady_clock::now();
@@ -285,7 +286,8 @@ TEST_F(CliModel, CU08_a_gpu_that_fails_is_exit_5_in_one_line_and_what_was_decode
 // The least memory with which it starts, and ever more: while models load, while a prompt is read
 // and steps go on, while a recording is written. Whatever finds none, that is code 4 in a line,
 // never a fault; and what was recorded can be read.
-TEST_F(CliModel, CU07_without_memory_of_the_hosts_it_ends_with_code_4_in_a_line) {
+// CU07.
+TEST_F(CliModel, without_pinned_memory_it_exits_with_4_and_one_line) {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
   GTEST_SKIP() << "a sanitizer's address space cannot be limited";
 #endif
@@ -334,7 +336,8 @@ TEST_F(CliModel, CU07_without_memory_of_the_hosts_it_ends_with_code_4_in_a_line)
 }
 
 // Its process stands still as in a system that sleeps; each time a while of it goes by unseen.
-TEST_F(CliModel, CU17_a_run_goes_on_where_it_was_suspended_and_no_text_is_lost) {
+// CU17.
+TEST_F(CliModel, a_suspended_run_continues_and_loses_no_tokens) {
   const std::string record = folder + "/slept.pdrun";
   const std::vector<std::string> arguments = {
       "generate",     "--prompt", "Anna has 3 pens and", "--max-tokens", "30",

@@ -25,7 +25,7 @@ class CliHeads : public CliModel {
 
 const std::string kShort = " --prompt \"Question: Anna has 3 apples\" --max-tokens 12 --json";
 
-TEST_F(CliHeads, random_heads_leave_the_text_that_of_plain_decoding) {
+TEST_F(CliHeads, output_with_random_heads_equals_ar) {
   for (const std::string kind : {"medusa", "chimera"}) {
     const std::string dir = heads(kind);
     const std::string command = "generate --decoder " + kind + " --heads " + dir + kShort;
@@ -43,7 +43,7 @@ TEST_F(CliHeads, random_heads_leave_the_text_that_of_plain_decoding) {
   }
 }
 
-TEST_F(CliHeads, heads_of_both_kinds_run_side_by_side_and_are_recorded) {
+TEST_F(CliHeads, medusa_and_chimera_heads_race_and_are_recorded) {
   const std::string both = heads("medusa") + "," + heads("chimera");
   const std::string record = folder + "/race.pdrun", trace = folder + "/race.json";
   const json race = document("compare --decoders ar,medusa,chimera --heads " + both + kShort +
@@ -61,7 +61,7 @@ TEST_F(CliHeads, heads_of_both_kinds_run_side_by_side_and_are_recorded) {
   EXPECT_EQ(run("trace validate " + trace).code, 0);
 }
 
-TEST_F(CliHeads, what_is_missing_or_not_asked_for_is_refused_by_name) {
+TEST_F(CliHeads, missing_and_unexpected_heads_are_refused_by_name) {
   const std::string made = heads("medusa");
   // The bundled target's card may name heads one day: another directory's names none.
   const std::string target = folder + "/target";
@@ -99,7 +99,7 @@ TEST_F(CliHeads, what_is_missing_or_not_asked_for_is_refused_by_name) {
   refused("model random --heads medusa --config x.json " + folder + "/both", 2, "--");
 }
 
-TEST_F(CliHeads, heads_can_be_looked_at_and_judged) {
+TEST_F(CliHeads, model_info_and_validate_accept_heads) {
   const std::string dir = heads("chimera", "--n-heads 3 --dtype f32");
   const json info = document("model info --json " + dir);
   EXPECT_EQ(info["heads_of"], "chimera");
@@ -113,7 +113,7 @@ TEST_F(CliHeads, heads_can_be_looked_at_and_judged) {
   EXPECT_EQ(run("model validate " + dir).code, 3);
 }
 
-TEST_F(CliHeads, a_tree_is_grown_for_rows_or_for_what_they_cost) {
+TEST_F(CliHeads, a_tree_is_grown_for_a_row_count_or_row_costs) {
   const std::string dir = heads("medusa");
   EXPECT_EQ(run("model tree " + dir).code, 3) << "no accuracies are there";
   std::ofstream(dir + "/accuracies.json")
@@ -143,7 +143,7 @@ TEST_F(CliHeads, a_tree_is_grown_for_rows_or_for_what_they_cost) {
   EXPECT_EQ(run("model tree " + dir + " --rows auto --costs " + tree).code, 3);
 }
 
-TEST_F(CliHeads, a_tree_is_grown_for_what_rows_cost_on_this_machine) {
+TEST_F(CliHeads, a_tree_is_grown_for_measured_row_costs) {
   const std::string model = tiny_model(), medusa = folder + "/heads", chimera = folder + "/others";
   for (const auto& [kind, dir] : {std::pair("medusa", medusa), std::pair("chimera", chimera)}) {
     const std::string made = " --model " + model + " " + dir;

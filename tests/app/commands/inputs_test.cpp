@@ -51,7 +51,7 @@ class CliInputs : public CliModel {
   }
 };
 
-TEST_F(CliInputs, steps_that_a_recording_lacks_are_refused) {
+TEST_F(CliInputs, steps_missing_from_a_recording_are_refused) {
   const std::string record = recording(small_model()), out = folder + "/part.json";
   const std::string convert = "trace convert " + record + " " + out;
   refused(convert + " --first-step 5 --last-step 3", 2, "found first 5 and last 3");
@@ -139,7 +139,7 @@ std::vector<std::string> commands_with_numbers(const std::string& model,
           "train target --recipe " + kAssets + "/recipes/tiny.json --threads"};
 }
 
-TEST_F(CliInputs, numbers_at_the_edges_of_64_bits_end_in_no_fault) {
+TEST_F(CliInputs, extreme_64_bit_numbers_cause_no_internal_error) {
   const std::string model = small_model(), record = recording(model);
   const std::set<int> fine{0, 2, 3, 4};
   const auto ends_well = [&](const std::string& arguments) {
@@ -166,7 +166,7 @@ TEST_F(CliInputs, numbers_at_the_edges_of_64_bits_end_in_no_fault) {
     ends_well(generate + " --max-tokens 2 --scale " + scale);
 }
 
-TEST_F(CliInputs, decoder_options_at_their_edges_end_in_no_fault) {
+TEST_F(CliInputs, extreme_decoder_options_cause_no_internal_error) {
   const std::string model = small_model();
   ASSERT_EQ(run("model random --heads medusa --model " + model + " " + folder + "/medusa").code, 0);
   ASSERT_EQ(run("model random --heads chimera --model " + model + " " + folder + "/chimera").code,
@@ -192,7 +192,7 @@ TEST_F(CliInputs, decoder_options_at_their_edges_end_in_no_fault) {
   }
 }
 
-TEST_F(CliInputs, prompts_come_with_a_mark_or_through_a_pipe) {
+TEST_F(CliInputs, prompts_may_have_a_byte_order_mark_or_come_from_a_pipe) {
   const std::string model = small_model(), plain = folder + "/plain.jsonl";
   const std::string line = R"({"id":"a","prompt":"Anna"})", other = R"({"id":"b","prompt":"Ben"})";
   std::ofstream(plain) << line << "\n" << other << "\n";
@@ -222,7 +222,7 @@ TEST_F(CliInputs, prompts_come_with_a_mark_or_through_a_pipe) {
   EXPECT_NE(empty.err.find("standard input: found no prompts"), std::string::npos) << empty.err;
 }
 
-TEST_F(CliInputs, another_encoding_is_refused_by_its_name) {
+TEST_F(CliInputs, another_encoding_is_refused_by_name) {
   const std::string model = small_model(), wide = folder + "/wide.jsonl";
   std::ofstream(wide, std::ios::binary) << std::string("\xff\xfe{\0}\0\n\0", 8);
   for (const std::string& command :
@@ -237,7 +237,7 @@ TEST_F(CliInputs, another_encoding_is_refused_by_its_name) {
     refused(command, 3, "UTF-16 (little-endian), expected UTF-8; `iconv -f UTF-16 -t UTF-8`");
 }
 
-TEST_F(CliInputs, files_that_are_read_once_may_be_pipes) {
+TEST_F(CliInputs, files_read_once_may_be_pipes) {
   const std::string model = small_model();
   ASSERT_EQ(shell("$DECOSCOPE data generate kb --count 2 > " + folder + "/two.jsonl").code, 0);
   const std::string accuracies = kAssets + "/models/demo-medusa/accuracies.json";
@@ -276,7 +276,7 @@ TEST_F(CliInputs, files_read_twice_refuse_a_pipe_at_once) {
           "found a folder or device");
 }
 
-TEST_F(CliInputs, a_scan_that_finds_nan_is_no_valid_model) {
+TEST_F(CliInputs, a_model_with_nan_weights_is_not_valid) {
   const std::string model = small_model(), heads = folder + "/my-heads";
   ASSERT_EQ(run("model random --heads medusa --model " + model + " " + heads).code, 0);
   for (const std::string& path : {model, heads}) {
@@ -306,13 +306,13 @@ TEST_F(CliInputs, a_tokenizer_is_named_by_file_directory_or_model) {
   refused(stats + "demo-targt", 3, "did you mean demo-target?");
 }
 
-TEST_F(CliInputs, records_to_check_must_be_there) {
+TEST_F(CliInputs, a_missing_record_file_is_refused) {
   std::ofstream(folder + "/none.jsonl") << "\n";
   for (const std::string command : {"data check ", "data stats "})
     refused(command + folder + "/none.jsonl", 3, "found no records");
 }
 
-TEST_F(CliInputs, heads_as_published_are_opened) {
+TEST_F(CliInputs, published_medusa_heads_are_opened) {
   const std::string bundled = kAssets + "/models/demo-medusa", heads = folder + "/published";
   std::filesystem::create_directory(heads);
   const auto config = [&](const std::string& more) {
@@ -342,7 +342,7 @@ TEST_F(CliInputs, heads_as_published_are_opened) {
   refused("generate --decoder medusa --prompt a --heads " + heads, 3, "heads of Hydra");
 }
 
-TEST_F(CliInputs, models_of_other_kinds_are_refused_with_a_way_on) {
+TEST_F(CliInputs, unsupported_models_are_refused_with_a_suggestion) {
   const std::string ask = "generate --prompt a --model ";
   std::ofstream(folder + "/x.gguf") << "GGUF....";
   refused(ask + folder + "/x.gguf", 3, "found a GGUF file");

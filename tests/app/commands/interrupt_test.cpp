@@ -65,7 +65,7 @@ class Interrupt : public testing::Test {
   std::string folder;
 };
 
-TEST_F(Interrupt, generate_prints_the_prompts_it_has_done) {
+TEST_F(Interrupt, generate_prints_the_finished_prompts) {
   constexpr int kPrompts = 100000;
   const std::string record = folder + "/a.pdrun";
   Program program({"generate", "--prompt-file", prompts(kPrompts), "--max-tokens", "8", "--json",
@@ -83,7 +83,7 @@ TEST_F(Interrupt, generate_prints_the_prompts_it_has_done) {
 
 // The check runs after the text: interrupted there, the text and its figures stay and nothing is
 // said of AR.
-TEST_F(Interrupt, the_comparison_with_ar_ends_too_and_claims_nothing) {
+TEST_F(Interrupt, the_comparison_with_ar_ends_without_a_verdict) {
   const std::vector<std::string> common = {"generate", "--decoder",           "prompt-lookup",
                                            "--prompt", "Anna has 3 pens and", "--max-tokens",
                                            "200",      "--ignore-eos"};
@@ -103,7 +103,7 @@ TEST_F(Interrupt, the_comparison_with_ar_ends_too_and_claims_nothing) {
   EXPECT_EQ(end.err.find("AR"), std::string::npos) << end.err;
 }
 
-TEST_F(Interrupt, compare_prints_the_table_of_the_prompts_so_far) {
+TEST_F(Interrupt, compare_prints_the_table_so_far) {
   constexpr int kPrompts = 100000;
   const std::string record = folder + "/a.pdrun";
   Program program({"compare", "--decoders", "ar,lookahead", "--prompt-file", prompts(kPrompts),
@@ -121,7 +121,7 @@ TEST_F(Interrupt, compare_prints_the_table_of_the_prompts_so_far) {
   EXPECT_EQ(document["stopped"], true);
 }
 
-TEST_F(Interrupt, compare_says_after_how_many_prompts_it_was_cancelled) {
+TEST_F(Interrupt, compare_reports_the_number_of_finished_prompts) {
   constexpr int kPrompts = 100000;
   const std::string record = folder + "/a.pdrun";
   Program program({"compare", "--decoders", "ar,lookahead", "--prompt-file", prompts(kPrompts),
@@ -140,7 +140,7 @@ TEST_F(Interrupt, compare_says_after_how_many_prompts_it_was_cancelled) {
   EXPECT_NE(end.out.find("lookahead"), std::string::npos) << end.out;
 }
 
-TEST_F(Interrupt, compare_leaves_out_the_whole_group_of_texts_that_was_interrupted) {
+TEST_F(Interrupt, compare_leaves_out_an_interrupted_batch) {
   constexpr int kPrompts = 100000;
   const std::string record = folder + "/a.pdrun";
   Program program({"compare", "--decoders", "ar,seed", "--set", "branches=4", "--prompt-file",
@@ -173,7 +173,7 @@ TEST_F(Interrupt, compare_prints_no_empty_table) {
   EXPECT_NE(end.err.find("cancelled after 0 of 1 prompts"), std::string::npos) << end.err;
 }
 
-TEST_F(Interrupt, reason_tot_prints_the_trees_it_has_done) {
+TEST_F(Interrupt, reason_tot_prints_the_finished_trees) {
   const std::string record = folder + "/a.pdrun";
   Program program({"reason", "tot", "--count", "300", "--depth", "1", "--thoughts", "2", "--json",
                    "--record", record},
@@ -190,7 +190,7 @@ TEST_F(Interrupt, reason_tot_prints_the_trees_it_has_done) {
   for (const json& item : document["items"]) EXPECT_FALSE(item["answer"].empty()) << item;
 }
 
-TEST_F(Interrupt, data_check_calls_no_record_wrong_for_it) {
+TEST_F(Interrupt, data_check_counts_no_record_as_wrong) {
   const std::string path = folder + "/py.jsonl";
   constexpr int kRecords = 20000;
   {
@@ -229,7 +229,7 @@ TEST_F(Interrupt, bench_step_prints_the_rounds_so_far) {
   FAIL() << "no round was measured in the time given";
 }
 
-TEST_F(Interrupt, bench_decode_ends_with_what_it_has) {
+TEST_F(Interrupt, bench_decode_prints_partial_results) {
   Program decode(
       {"bench", "decode", "--repeat", "100000", "--max-tokens", "8", "--context", "16", "--json"},
       folder);
@@ -247,7 +247,7 @@ TEST_F(Interrupt, bench_decode_ends_with_what_it_has) {
   }
 }
 
-TEST_F(Interrupt, while_the_model_loads_there_is_nothing_to_print) {
+TEST_F(Interrupt, nothing_is_printed_while_the_model_loads) {
   for (const std::string command : {"generate", "compare"}) {
     Program program({command, "--prompt", "Anna has", "--scale", "4x4", "--json"}, folder);
     // The weights are 250 MB: they are being read.
@@ -261,7 +261,7 @@ TEST_F(Interrupt, while_the_model_loads_there_is_nothing_to_print) {
   }
 }
 
-TEST_F(Interrupt, a_model_that_was_being_written_is_not_there) {
+TEST_F(Interrupt, an_unfinished_model_directory_is_removed) {
   const std::string config = folder + "/shape.json", out = folder + "/out";
   std::ofstream(config)
       << R"({"architectures": ["LlamaForCausalLM"], "model_type": "llama", "hidden_size": 1024,
@@ -309,7 +309,7 @@ void write_hollow_model(const std::string& directory) {
   std::filesystem::resize_file(path, 8 + text.size() + static_cast<std::uintmax_t>(at));
 }
 
-TEST_F(Interrupt, what_is_known_of_a_model_is_printed_without_its_hash) {
+TEST_F(Interrupt, model_info_is_printed_without_the_hash) {
   const std::string model = folder + "/hollow";
   write_hollow_model(model);
   const std::vector<std::vector<std::string>> commands = {
@@ -334,7 +334,7 @@ TEST_F(Interrupt, what_is_known_of_a_model_is_printed_without_its_hash) {
   }
 }
 
-TEST_F(Interrupt, a_recording_is_read_no_further_and_half_a_conversion_is_not_there) {
+TEST_F(Interrupt, an_interrupted_trace_conversion_leaves_no_file) {
   const std::string recording = folder + "/long.pdrun", out = folder + "/long.json";
   {
     engine::Recorder recorder(recording);
@@ -363,7 +363,7 @@ TEST_F(Interrupt, a_recording_is_read_no_further_and_half_a_conversion_is_not_th
 }
 
 // SentencePiece asks nobody: the first signal ends the process while it learns.
-TEST_F(Interrupt, train_tokenizer_ends_while_it_learns) {
+TEST_F(Interrupt, train_tokenizer_ends_during_training) {
   std::ofstream(folder + "/recipe.json")
       << R"({"name": "pieces", "mixture": {"arith": {"weight": 1}, "kb": {"weight": 1},
              "sql": {"weight": 1}, "py": {"weight": 1}}, "vocab_size": 1984, "sample_bytes": 5000000})";
@@ -379,7 +379,7 @@ TEST_F(Interrupt, train_tokenizer_ends_while_it_learns) {
   EXPECT_FALSE(std::filesystem::exists(folder + "/out/tokenizer.model"));
 }
 
-TEST_F(Interrupt, train_medusa_keeps_the_texts_that_were_written) {
+TEST_F(Interrupt, train_medusa_keeps_the_written_outputs) {
   std::ofstream(folder + "/recipe.json")
       << R"({"name": "small", "heads_of": "medusa", "own_outputs": {"mixture": {"arith":
              {"weight": 1, "levels": [1, 0, 0]}}, "count": 1000000, "max_tokens": 4, "lanes": 2},
@@ -401,7 +401,7 @@ TEST_F(Interrupt, train_medusa_keeps_the_texts_that_were_written) {
   EXPECT_EQ(text.back(), '\n');
 }
 
-TEST_F(Interrupt, train_saves_what_it_has_and_says_how_to_go_on) {
+TEST_F(Interrupt, train_saves_a_checkpoint_and_names_resume) {
   std::ofstream(folder + "/recipe.json")
       << R"({"name": "small", "mixture": {"arith": {"weight": 1}}, "model": {"layers": 1, "dim": 32,
              "hidden_dim": 64, "heads": 1, "max_seq_len": 64}, "context": 64, "batch_tokens": 256,
@@ -417,7 +417,7 @@ TEST_F(Interrupt, train_saves_what_it_has_and_says_how_to_go_on) {
   EXPECT_FALSE(std::filesystem::is_empty(folder + "/out"));
 }
 
-TEST_F(Interrupt, train_cllm_keeps_the_answers_it_has_collected) {
+TEST_F(Interrupt, train_cllm_keeps_the_collected_trajectories) {
   std::ofstream(folder + "/recipe.json")
       << R"({"name": "small", "mixture": {"arith": {"weight": 1}}, "prompts": 1000000, "lanes": 4,
              "max_new_tokens": 24, "epochs": 1})";

@@ -78,7 +78,7 @@ class CliJson : public CliModel {
   }
 };
 
-TEST_F(CliJson, one_result_has_its_figures_and_its_decoders_counters) {
+TEST_F(CliJson, one_result_has_figures_and_decoder_counters) {
   const json found = document(
       "generate --decoder lookahead --prompt 'Anna has 3 pens and 3 pens' --max-tokens 16");
   EXPECT_EQ(wrong_in(found, kResult), "");
@@ -105,7 +105,7 @@ void expect_token_info(const json& result) {
   EXPECT_EQ(json(ids), result["tokens"]);
 }
 
-TEST_F(CliJson, each_token_has_its_logp_and_who_drafted_it) {
+TEST_F(CliJson, each_token_has_logp_and_drafted_by) {
   const std::string asked = " --prompt 'Anna has 3 pens and 3 pens' --max-tokens 24";
   const auto logp_of = [](const json& result) {
     json logp = json::array();
@@ -145,7 +145,7 @@ TEST_F(CliJson, a_stop_string_is_cut_and_named) {
   }
 }
 
-TEST_F(CliJson, a_stop_id_ends_the_text_and_is_named) {
+TEST_F(CliJson, a_stop_id_ends_generation_and_is_named) {
   const std::string asked = " --prompt 'Anna has 3 pens and' --max-tokens 40 --ignore-eos";
   const json whole = document("generate" + asked);
   const int id = whole["tokens"][9];
@@ -161,7 +161,7 @@ TEST_F(CliJson, a_stop_id_ends_the_text_and_is_named) {
   }
 }
 
-TEST_F(CliJson, an_unknown_stop_id_is_refused_first) {
+TEST_F(CliJson, an_unknown_stop_id_is_refused_before_decoding) {
   for (const char* command : {"generate", "compare --decoders ar,jacobi"}) {
     const Outcome outcome =
         run(std::string(command) + " --prompt a --stop-id 1000000000 --record " + folder +
@@ -190,14 +190,14 @@ TEST_F(CliJson, a_recording_keeps_the_stop_string_and_validates) {
 }
 
 // As the contract writes it, and not as 40.0: what reads it may be strict.
-TEST_F(CliJson, a_whole_number_has_no_point) {
+TEST_F(CliJson, whole_numbers_have_no_decimal_point) {
   const Outcome outcome = run("generate --prompt 'Anna has' --max-tokens 4 --json");
   std::smatch rows;
   ASSERT_TRUE(std::regex_search(outcome.out, rows, std::regex("\"rows\": ([^,\\s]+)")));
   EXPECT_TRUE(std::regex_match(rows[1].str(), std::regex("[0-9]+"))) << rows[1];
 }
 
-TEST_F(CliJson, a_race_has_the_machine_every_result_and_a_summary_a_decoder) {
+TEST_F(CliJson, a_race_has_machine_results_and_decoder_summaries) {
   const json found = document("compare --decoders ar,jacobi --prompt 'Anna has' --max-tokens 8");
   EXPECT_EQ(wrong_in(found, {{"machine", kMachine},
                              {"results", json::array({kResult})},
@@ -208,7 +208,7 @@ TEST_F(CliJson, a_race_has_the_machine_every_result_and_a_summary_a_decoder) {
             "");
 }
 
-TEST_F(CliJson, the_probes_are_of_the_machine_and_each_type) {
+TEST_F(CliJson, probes_are_listed_per_machine_and_dtype) {
   EXPECT_EQ(wrong_in(document("bench probe"),
                      with(kMachine, json::parse(R"({"read_gbps": "number", "gflops": {
                             "f32": "number", "bf16": "number", "f16": "number"},
@@ -216,7 +216,7 @@ TEST_F(CliJson, the_probes_are_of_the_machine_and_each_type) {
             "");
 }
 
-TEST_F(CliJson, the_cost_of_a_step_is_told_a_row_count_beside_its_roofline) {
+TEST_F(CliJson, step_costs_stand_beside_their_roofline) {
   const json machine = with(kMachine, json::parse(R"({"read_gbps": "number",
       "read_gbps_after": "number", "gflops": "number", "last_level_cache_bytes": "integer"})"));
   EXPECT_EQ(wrong_in(document("bench step --rows 1,2 --context 8 --repeat 1"),
@@ -231,7 +231,7 @@ TEST_F(CliJson, the_cost_of_a_step_is_told_a_row_count_beside_its_roofline) {
             "");
 }
 
-TEST_F(CliJson, the_first_steps_behind_prompts_are_told_beside_those_that_go_on) {
+TEST_F(CliJson, first_steps_after_prompts_are_listed_separately) {
   const json document_of_draft = document(
       "bench step --rows 1,2 --context 8 --anew 3 --texts 2 --repeat 1 --behind 3,1,3 --decoder "
       "speculative --draft-forwards 2");
@@ -257,7 +257,7 @@ TEST_F(CliJson, the_first_steps_behind_prompts_are_told_beside_those_that_go_on)
         << decoder;
 }
 
-TEST_F(CliJson, tokens_a_second_have_their_spread) {
+TEST_F(CliJson, tokens_per_second_have_a_spread) {
   EXPECT_EQ(wrong_in(document("bench decode --max-tokens 4 --context 8 --repeat 2"),
                      with(json::parse(R"({"model": "string", "dtype": "string", "scale": "string",
                             "context": "integer", "tokens": "integer",
@@ -269,7 +269,7 @@ TEST_F(CliJson, tokens_a_second_have_their_spread) {
             "");
 }
 
-TEST_F(CliJson, records_are_a_list_and_their_checks_and_figures_objects) {
+TEST_F(CliJson, records_are_a_list_and_checks_and_stats_objects) {
   const json records = document("data generate arith --count 3");
   EXPECT_EQ(wrong_in(records, json::parse(R"([{"task": "string", "split": "string",
                        "level": "integer", "prompt": "string", "completion": "string",
@@ -296,7 +296,7 @@ TEST_F(CliJson, records_are_a_list_and_their_checks_and_figures_objects) {
             "");
 }
 
-TEST_F(CliJson, a_model_is_told_by_shape_weights_and_memory_and_judged_the_same) {
+TEST_F(CliJson, model_info_has_shape_weights_and_memory) {
   const json form = json::parse(R"({"name": "string", "path": "string", "model_type": "string",
       "parameters": "integer", "dtype": "string", "weights_hash": "string", "dim": "integer",
       "hidden_dim": "integer", "n_layers": "integer", "n_heads": "integer",
@@ -313,7 +313,7 @@ TEST_F(CliJson, a_model_is_told_by_shape_weights_and_memory_and_judged_the_same)
   EXPECT_EQ(checked["valid"], true);
 }
 
-TEST_F(CliJson, a_model_or_a_trace_that_is_refused_is_a_document_too) {
+TEST_F(CliJson, a_refused_model_or_trace_is_a_json_document_too) {
   const std::string tiny = tiny_model(), weights = tiny + "/model.safetensors";
   std::filesystem::resize_file(weights, std::filesystem::file_size(weights) - 1);
   const json of_model = document("model validate " + tiny, 3);
@@ -328,7 +328,7 @@ TEST_F(CliJson, a_model_or_a_trace_that_is_refused_is_a_document_too) {
   EXPECT_NE(of_trace["error"].get<std::string>().find("odd.pdrun"), std::string::npos) << of_trace;
 }
 
-TEST_F(CliJson, training_tells_its_result_and_an_export_what_it_took_over) {
+TEST_F(CliJson, training_and_export_report_their_results) {
   std::ofstream(folder + "/pieces.json")
       << R"({"name": "pieces", "mixture": {"arith": {"weight": 1},
       "sql": {"weight": 1}}, "vocab_size": 640, "sample_bytes": 60000})";
@@ -361,7 +361,7 @@ TEST_F(CliJson, training_tells_its_result_and_an_export_what_it_took_over) {
     EXPECT_EQ(exported[same], trained[same]) << same;
 }
 
-TEST_F(CliJson, train_of_draft_heads_and_of_the_texts_they_learn_from) {
+TEST_F(CliJson, train_heads_and_train_outputs_report_results) {
   const std::string recipes = DECOSCOPE_SOURCE_DIR "/assets/recipes/";
   const json outputs =
       document("train outputs --recipe " + recipes + "tiny-medusa.json --out " + folder + "/texts");
@@ -393,7 +393,7 @@ TEST_F(CliJson, train_of_draft_heads_and_of_the_texts_they_learn_from) {
   }
 }
 
-TEST_F(CliJson, train_cllm_and_what_it_writes_decodes_by_jacobi_and_lookahead) {
+TEST_F(CliJson, a_trained_cllm_decodes_by_jacobi_and_lookahead) {
   std::ofstream(folder + "/cllm.json")
       << R"({"name": "taught", "mixture": {"arith": {"weight": 1, "levels": [1, 0, 0]}}, "block": 8,
       "prompts": 4, "max_new_tokens": 64, "drop_wrong": false, "batch_texts": 2, "replay_texts": 1,
@@ -449,7 +449,7 @@ TEST_F(CliJson, model_score_reads_plain_text_and_counts_by_form) {
   EXPECT_FALSE(chat.contains("perplexity"));
 }
 
-TEST_F(CliJson, recordings_and_traces_are_told_judged_and_converted) {
+TEST_F(CliJson, trace_info_validate_and_convert_report_results) {
   const std::string recording = folder + "/a.pdrun", trace = folder + "/a.json";
   ASSERT_EQ(
       run("generate --prompt 'Anna has' --max-tokens 4 --record " + recording + " --trace " + trace)
@@ -477,7 +477,7 @@ TEST_F(CliJson, recordings_and_traces_are_told_judged_and_converted) {
             "");
 }
 
-TEST_F(CliJson, each_device_says_whether_and_why_it_can_be_used) {
+TEST_F(CliJson, each_device_reports_availability_and_reason) {
   const json found = document("devices");
   EXPECT_EQ(wrong_in(found, json::parse(R"([{"name": "string", "kind": "string",
                        "available": "boolean", "reason": "string", "memory_bytes": "integer|null",
@@ -494,7 +494,7 @@ TEST_F(CliJson, each_device_says_whether_and_why_it_can_be_used) {
 }
 
 // The plan that a model too large is refused by, told beforehand.
-TEST_F(CliJson, model_info_tells_what_a_run_takes_in_memory) {
+TEST_F(CliJson, model_info_reports_the_memory_of_a_run) {
   const std::string tiny = tiny_model();
   const json memory = document("model info " + tiny)["memory"];
   // 2 layers of 64, 4 heads of 16 with 2 for keys, 96, 128 tokens, tied; bf16 is 2 bytes a number.

@@ -19,14 +19,14 @@ std::vector<std::size_t> lanes_in(const std::vector<Turn>& turns) {
   return lanes;
 }
 
-TEST(RaceTurns, lanes_of_one_text_take_turns_prompt_by_prompt) {
+TEST(RaceTurns, lanes_alternate_prompt_by_prompt) {
   const std::vector<bool> lanes{false, false, false};
   EXPECT_EQ(lanes_in(app::lane_turns(0, 1, 0, lanes)), (std::vector<std::size_t>{0, 1, 2}));
   EXPECT_EQ(lanes_in(app::lane_turns(1, 1, 0, lanes)), (std::vector<std::size_t>{1, 2, 0}));
   EXPECT_EQ(lanes_in(app::lane_turns(1, 1, 1, lanes)), (std::vector<std::size_t>{2, 0, 1}));
 }
 
-TEST(RaceTurns, a_lane_of_several_texts_leaves_the_turns_of_the_others_as_they_are) {
+TEST(RaceTurns, a_batch_lane_does_not_change_the_order_of_others) {
   const std::vector<bool> mixed{false, true, false};
   std::vector<Turn> others, alone;
   for (const Turn& turn : app::lane_turns(3, 3, 0, mixed))
@@ -38,7 +38,7 @@ TEST(RaceTurns, a_lane_of_several_texts_leaves_the_turns_of_the_others_as_they_a
   EXPECT_EQ(others, alone);
 }
 
-TEST(RaceTurns, every_lane_decodes_every_text_once_in_a_repeat) {
+TEST(RaceTurns, every_lane_decodes_every_prompt_once_per_repeat) {
   for (std::size_t n_texts = 1; n_texts <= 4; n_texts++) {
     for (std::size_t first = 0; first < 9; first++) {
       for (int repeat = 0; repeat < 3; repeat++) {
@@ -55,7 +55,7 @@ TEST(RaceTurns, every_lane_decodes_every_text_once_in_a_repeat) {
   }
 }
 
-TEST(RaceTurns, a_lane_of_several_texts_is_not_always_first_nor_last) {
+TEST(RaceTurns, a_batch_lane_is_not_always_first_or_last) {
   std::map<std::size_t, int> n_before;  // texts of the other lane, in groups of three
   for (std::size_t group = 0; group < 60; group++) {
     const std::vector<Turn> turns = app::lane_turns(3 * group, 3, 0, {false, true});
@@ -65,7 +65,7 @@ TEST(RaceTurns, a_lane_of_several_texts_is_not_always_first_nor_last) {
   EXPECT_EQ(n_before, (std::map<std::size_t, int>{{0, 10}, {1, 20}, {2, 20}, {3, 10}}));
 }
 
-TEST(RaceTurns, texts_under_way_at_once_are_charged_with_the_time_that_passed_once) {
+TEST(RaceTurns, concurrent_sequences_are_charged_wall_time_once) {
   const std::map<std::string, double> figures{
       {"wall_ms", 100}, {"prefill_ms", 30}, {"draft_prefill_ms", 10}, {"target_busy_ms", 60}};
   EXPECT_DOUBLE_EQ(app::decode_wall_ms(figures, 3), 80) << "the draft reads beside the target";

@@ -14,7 +14,7 @@ using nlohmann::json;
 
 constexpr const char* kTarget = DECOSCOPE_SOURCE_DIR "/assets/models/demo-target";
 
-TEST_F(Cli, a_random_model_without_a_tokenizer_says_what_it_is_good_for) {
+TEST_F(Cli, a_random_model_without_a_tokenizer_prints_a_note) {
   const Outcome made = run("model random --config " + tiny_config() + " " + folder + "/m");
   EXPECT_EQ(made.code, 0) << made.err;
   EXPECT_NE(made.err.find("bench step --model " + folder + "/m"), std::string::npos) << made.err;
@@ -23,7 +23,7 @@ TEST_F(Cli, a_random_model_without_a_tokenizer_says_what_it_is_good_for) {
   EXPECT_EQ(run("generate --prompt a --model " + folder + "/m").code, 3);
 }
 
-TEST_F(Cli, a_model_without_a_tokenizer_is_valid_and_told_so) {
+TEST_F(Cli, a_model_without_a_tokenizer_is_valid_with_a_note) {
   const std::string tiny = tiny_model();
   for (const std::string command : {"model validate ", "model info "}) {
     const Outcome outcome = run(command + tiny);
@@ -37,7 +37,7 @@ TEST_F(Cli, a_model_without_a_tokenizer_is_valid_and_told_so) {
   }
 }
 
-TEST_F(CliModel, a_random_model_takes_a_tokenizer_from_a_directory_a_file_or_a_name) {
+TEST_F(CliModel, a_random_model_copies_a_tokenizer_from_any_source) {
   std::filesystem::copy_file(std::string(kTarget) + "/tokenizer.model", folder + "/pieces.bin");
   int n = 0;
   for (const std::string& from : {std::string(kTarget), std::string(kTarget) + "/tokenizer.model",
@@ -52,7 +52,7 @@ TEST_F(CliModel, a_random_model_takes_a_tokenizer_from_a_directory_a_file_or_a_n
   }
 }
 
-TEST_F(CliModel, a_tokenizer_larger_than_the_vocabulary_is_refused_before_anything_is_written) {
+TEST_F(CliModel, too_large_a_tokenizer_is_refused_before_writing) {
   const std::string out = folder + "/m";
   const Outcome made = run("model random --config " + tiny_config(128) + " --tokenizer " +
                            std::string(kTarget) + " " + out);
@@ -65,7 +65,8 @@ TEST_F(CliModel, a_tokenizer_larger_than_the_vocabulary_is_refused_before_anythi
             3);
 }
 
-TEST_F(CliModel, KV02_a_model_that_does_not_fit_is_refused_with_the_sizes) {
+// KV02.
+TEST_F(CliModel, a_model_that_does_not_fit_is_refused_with_sizes) {
   for (const char* command : {"generate --prompt a", "compare --prompt a", "bench step"}) {
     const Outcome outcome = run(std::string(command) + " --scale 64x64");
     EXPECT_EQ(outcome.code, 4) << command << outcome.err;
@@ -76,7 +77,7 @@ TEST_F(CliModel, KV02_a_model_that_does_not_fit_is_refused_with_the_sizes) {
   }
 }
 
-TEST_F(Cli, a_file_over_a_limit_is_opened_where_the_limit_is_raised) {
+TEST_F(Cli, a_raised_limit_opens_a_larger_file) {
   const std::string config = tiny_model() + "/config.json";
   const std::string deep = std::string(70, '[') + std::string(70, ']');
   const std::string text = read_file(config);
@@ -91,7 +92,7 @@ TEST_F(Cli, a_file_over_a_limit_is_opened_where_the_limit_is_raised) {
   }
 }
 
-TEST_F(CliModel, scores_are_kept_in_a_file_and_taken_from_it_for_the_same_weights_alone) {
+TEST_F(CliModel, saved_scores_are_reused_for_the_same_weights_only) {
   const std::string model = folder + "/m", figures = folder + "/figures.jsonl";
   const auto make = [&](const std::string& seed) {
     std::filesystem::remove_all(model);
@@ -125,7 +126,7 @@ TEST_F(CliModel, scores_are_kept_in_a_file_and_taken_from_it_for_the_same_weight
   EXPECT_EQ(run(score + " --split all").code, 2);
 }
 
-TEST_F(CliModel, the_context_is_set_and_refusals_follow) {
+TEST_F(CliModel, the_context_option_is_applied_and_checked) {
   const std::string model = folder + "/m";
   ASSERT_EQ(run("model random --config " + tiny_config(target_vocab_size()) + " --tokenizer " +
                 kTarget + " " + model)
@@ -151,7 +152,7 @@ TEST_F(CliModel, the_context_is_set_and_refusals_follow) {
   EXPECT_EQ(run(ask + prompt + "--context 99999999").code, 2) << "above the limit of files";
 }
 
-TEST_F(CliModel, defaults_of_the_model_hold_where_no_option_does) {
+TEST_F(CliModel, model_defaults_apply_where_no_option_is_given) {
   const std::string model = folder + "/m";
   ASSERT_EQ(run("model random --config " + tiny_config(target_vocab_size()) + " --tokenizer " +
                 kTarget + " " + model)
@@ -184,7 +185,7 @@ TEST_F(CliModel, defaults_of_the_model_hold_where_no_option_does) {
   EXPECT_EQ(run(ask + "--defaults modle").code, 2);
 }
 
-TEST_F(CliModel, an_option_that_greedy_defaults_leave_idle_is_noted) {
+TEST_F(CliModel, an_option_without_effect_in_greedy_mode_is_noted) {
   const std::string model = folder + "/m";
   ASSERT_EQ(run("model random --config " + tiny_config(target_vocab_size()) + " --tokenizer " +
                 kTarget + " " + model)
@@ -200,7 +201,7 @@ TEST_F(CliModel, an_option_that_greedy_defaults_leave_idle_is_noted) {
     EXPECT_EQ(run(ask + options).err.find("without effect"), std::string::npos) << options;
 }
 
-TEST_F(CliModel, a_model_that_no_disk_holds_is_not_begun) {
+TEST_F(CliModel, a_model_larger_than_the_disk_is_refused_first) {
   const std::string out = folder + "/big";
   const Outcome outcome = run("model scale demo-target " + out + " --scale 256x1024");
   EXPECT_EQ(outcome.code, 4) << outcome.err;

@@ -63,7 +63,7 @@ class CliOutputs : public CliModel {
   }
 };
 
-TEST_F(CliOutputs, training_leaves_a_foreign_model_as_it_is) {
+TEST_F(CliOutputs, training_does_not_overwrite_a_foreign_model) {
   const std::string mine = copy_of("demo-draft", "mine");
   const auto before = contents(mine);
   for (const std::string kind : {"tokenizer", "target", "draft", "medusa", "chimera", "cllm"}) {
@@ -76,7 +76,7 @@ TEST_F(CliOutputs, training_leaves_a_foreign_model_as_it_is) {
   expect_refused(train("target", "--out " + mine + "/config.json"), "found a file");
 }
 
-TEST_F(CliOutputs, training_leaves_what_it_reads_as_it_is) {
+TEST_F(CliOutputs, training_does_not_overwrite_its_inputs) {
   const std::string target = copy_of("demo-target", "target");
   fs::create_directory_symlink(target, folder + "/link");
   const auto before = contents(target);
@@ -107,7 +107,7 @@ TEST_F(CliOutputs, training_leaves_what_it_reads_as_it_is) {
       "would replace --recipe");
 }
 
-TEST_F(CliOutputs, a_training_goes_on_in_its_own_folder_alone) {
+TEST_F(CliOutputs, training_resumes_only_in_its_own_folder) {
   const std::string out = folder + "/run";
   ASSERT_EQ(train("target", "--out " + out).code, 0);
   expect_refused(train("target", "--out " + out), "a run was saved here; go on with --resume");
@@ -129,7 +129,7 @@ TEST_F(CliOutputs, a_training_goes_on_in_its_own_folder_alone) {
   expect_refused(train("target", "--resume --out " + out), "holds no run to go on with");
 }
 
-TEST_F(CliOutputs, hidden_files_and_halves_make_no_folder_foreign) {
+TEST_F(CliOutputs, hidden_and_partial_files_are_ignored) {
   const std::string out = folder + "/run";
   fs::create_directory(out);
   std::ofstream(out + "/.began") << "1";
@@ -170,7 +170,7 @@ TEST_F(CliOutputs, two_processes_do_not_write_one_output) {
   EXPECT_EQ(train("target", "--out " + out).code, 0);
 }
 
-TEST_F(CliOutputs, files_of_something_else_are_not_replaced) {
+TEST_F(CliOutputs, files_of_another_kind_are_not_replaced) {
   const std::string note = folder + "/note.txt";
   std::ofstream(note) << "a note without a line's end";
   const auto kept = [&](const std::string& arguments, int code, const std::string& why) {
@@ -196,7 +196,7 @@ TEST_F(CliOutputs, a_tree_replaces_a_tree) {
   EXPECT_NE(read_file(tree), first);
 }
 
-TEST_F(CliOutputs, a_model_is_not_written_into_the_one_it_is_made_of) {
+TEST_F(CliOutputs, a_model_is_not_written_into_its_source) {
   const std::string model = tiny_model();
   const auto before = contents(model);
   expect_refused(run("model scale " + model + " " + model), "is the model");
@@ -205,7 +205,7 @@ TEST_F(CliOutputs, a_model_is_not_written_into_the_one_it_is_made_of) {
 }
 
 // A limit on a file's size, which batch systems set: its signal would end the process.
-TEST_F(CliOutputs, a_file_size_limit_is_a_full_disk) {
+TEST_F(CliOutputs, a_file_size_limit_acts_like_a_full_disk) {
   const auto refused = [&](const std::string& arguments, const std::string& file) {
     const Outcome outcome = shell("cd " + folder + "; ulimit -f 8; $DECOSCOPE " + arguments);
     EXPECT_EQ(outcome.code, 4) << arguments << outcome.err;
@@ -253,7 +253,7 @@ TEST_F(CliOutputs, each_output_is_tried_and_each_failure_reported) {
   EXPECT_TRUE(fs::exists(folder + "/s.json.gz")) << one.err;
 }
 
-TEST_F(CliOutputs, a_cpu_time_limit_saves_what_a_training_has) {
+TEST_F(CliOutputs, a_cpu_time_limit_saves_the_training) {
   std::ofstream(folder + "/long.json")
       << R"({"name": "long", "mixture": {"arith": {"weight": 1}}, "model": {"layers": 1, "dim": 32,
              "hidden_dim": 64, "heads": 1, "max_seq_len": 64}, "context": 64, "batch_tokens": 256,
@@ -269,7 +269,7 @@ TEST_F(CliOutputs, a_cpu_time_limit_saves_what_a_training_has) {
   }
 }
 
-TEST_F(CliOutputs, a_limit_of_threads_is_resources) {
+TEST_F(CliOutputs, a_thread_limit_is_a_resource_error) {
   const std::string as_nobody = "setpriv --reuid 65534 --clear-groups prlimit --nproc=";
   if (shell(as_nobody + "100 $DECOSCOPE model info demo-target").code != 0)
     GTEST_SKIP() << "needs root, setpriv and prlimit: root has no limit of threads";
@@ -280,7 +280,7 @@ TEST_F(CliOutputs, a_limit_of_threads_is_resources) {
 }
 
 // A file that is opened takes the first free number: that of a stream which the caller closed.
-TEST_F(CliOutputs, closed_streams_do_not_end_in_the_recording) {
+TEST_F(CliOutputs, closed_standard_streams_do_not_corrupt_a_recording) {
   const std::string recording = folder + "/r.pdrun";
   const Outcome outcome = shell("$DECOSCOPE generate --prompt Anna --max-tokens 2 --record " +
                                 recording + " <&- >&- 2>&-");
@@ -288,7 +288,7 @@ TEST_F(CliOutputs, closed_streams_do_not_end_in_the_recording) {
   EXPECT_EQ(run("trace validate " + recording).code, 0);
 }
 
-TEST_F(CliOutputs, a_hang_up_that_was_ignored_stays_ignored) {
+TEST_F(CliOutputs, an_ignored_sighup_stays_ignored) {
   const std::string start =
       "trap \"\" HUP; $DECOSCOPE generate --prompt Anna --ignore-eos --max-tokens 900 & pid=$!; "
       "sleep 0.3; kill -HUP $pid; wait $pid";
@@ -296,7 +296,7 @@ TEST_F(CliOutputs, a_hang_up_that_was_ignored_stays_ignored) {
   EXPECT_EQ(outcome.code, 0) << outcome.err;
 }
 
-TEST_F(CliOutputs, limits_of_open_files_and_memory_are_resources) {
+TEST_F(CliOutputs, file_and_memory_limits_are_resource_errors) {
   const std::string run_it = "; $DECOSCOPE generate --prompt Anna --max-tokens 3 --record ";
   int n_refused = 0;
   for (const std::string limit : {"-n 4", "-n 5", "-n 6", "-n 8", "-v 60000", "-v 80000"}) {
@@ -309,7 +309,7 @@ TEST_F(CliOutputs, limits_of_open_files_and_memory_are_resources) {
   EXPECT_GT(n_refused, 0);
 }
 
-TEST_F(CliOutputs, a_name_of_two_models_is_noted) {
+TEST_F(CliOutputs, an_ambiguous_model_name_is_noted) {
   const std::string here = "cd " + folder + "; ";
   copy_of("demo-draft", "demo-target");
   copy_of("demo-draft", "demo-draft");
@@ -353,7 +353,7 @@ TEST_F(CliOutputs, a_name_of_two_models_is_noted) {
       << stats.err;
 }
 
-TEST_F(CliOutputs, a_training_says_how_a_folder_with_a_bundled_name_is_named) {
+TEST_F(CliOutputs, a_folder_with_a_bundled_name_gets_a_hint) {
   const Outcome outcome = shell("cd " + folder +
                                 "; $DECOSCOPE train target --recipe small.json "
                                 "--out demo-target");

@@ -18,7 +18,7 @@ namespace {
 
 using nlohmann::json;
 
-TEST_F(Cli, help_teaches_and_succeeds) {
+TEST_F(Cli, help_shows_examples_and_succeeds) {
   for (const char* arguments :
        {"--help", "generate --help", "compare --help", "bench --help", "data --help",
         "train --help", "model --help", "trace --help", "devices --help"}) {
@@ -28,7 +28,7 @@ TEST_F(Cli, help_teaches_and_succeeds) {
   }
 }
 
-TEST_F(Cli, help_of_a_decoder_lists_its_options) {
+TEST_F(Cli, decoder_help_lists_its_options) {
   const Outcome outcome = run("generate --decoder lookahead --help");
   for (const char* name :
        {"window", "ngram_size", "n_guesses", "prompt_pool", "bonus", "advance", "preset"}) {
@@ -36,7 +36,7 @@ TEST_F(Cli, help_of_a_decoder_lists_its_options) {
   }
 }
 
-TEST_F(Cli, help_of_a_decoder_has_an_example_of_its_own_and_whole_numbers) {
+TEST_F(Cli, decoder_help_has_its_own_example_and_whole_numbers) {
   const std::string help = run("generate --decoder mcsd --help").out;
   EXPECT_NE(help.find("generate --decoder mcsd --set k_config=2,1,1 --prompt"), std::string::npos)
       << help;
@@ -48,7 +48,7 @@ TEST_F(Cli, help_of_a_decoder_has_an_example_of_its_own_and_whole_numbers) {
   EXPECT_NE(seed.find("--decoder seed --set branches=3 --prompt-file"), std::string::npos) << seed;
 }
 
-TEST_F(Cli, help_explains_the_columns_of_bench_step) {
+TEST_F(Cli, bench_step_help_explains_the_columns) {
   const std::string help = run("bench --help").out;
   for (const char* column : {"\"of first\"", "\"roofline ms\"", "\"reached\""})
     EXPECT_NE(help.find(column), std::string::npos) << help;
@@ -70,7 +70,7 @@ TEST_F(Cli, wrong_usage_is_one_line_and_exit_2) {
   }
 }
 
-TEST_F(Cli, a_misspelt_word_gets_a_suggestion) {
+TEST_F(Cli, a_misspelt_command_gets_a_suggestion) {
   EXPECT_NE(run("generate --promt hello").err.find("--prompt"), std::string::npos);
   EXPECT_NE(run("generate --prompt a --decoder lookahed").err.find("lookahead"), std::string::npos);
   EXPECT_NE(run("generate --prompt a --set wndow=3 --decoder lookahead").err.find("window"),
@@ -78,7 +78,7 @@ TEST_F(Cli, a_misspelt_word_gets_a_suggestion) {
   EXPECT_NE(run("compre").err.find("compare"), std::string::npos);
 }
 
-TEST_F(Cli, a_misspelt_name_of_a_model_decoder_or_task_gets_a_suggestion) {
+TEST_F(Cli, a_misspelt_model_decoder_or_task_gets_a_suggestion) {
   const auto told = [&](const std::string& arguments, int code, const std::string& hint) {
     const Outcome outcome = run(arguments);
     EXPECT_EQ(outcome.code, code) << outcome.err;
@@ -94,7 +94,7 @@ TEST_F(Cli, a_misspelt_name_of_a_model_decoder_or_task_gets_a_suggestion) {
   EXPECT_EQ(run("data generate zzzzzz").err.find("did you mean"), std::string::npos);
 }
 
-TEST_F(Cli, a_recipe_that_is_not_there_is_bad_input_in_one_line) {
+TEST_F(Cli, a_missing_recipe_is_bad_input_in_one_line) {
   for (const std::string what : {"tokenizer", "target", "draft", "cllm"}) {
     const Outcome outcome = run("train " + what + " --recipe " + folder + "/nosuch.json");
     EXPECT_EQ(outcome.code, 3) << outcome.err;
@@ -104,7 +104,7 @@ TEST_F(Cli, a_recipe_that_is_not_there_is_bad_input_in_one_line) {
   }
 }
 
-TEST_F(Cli, a_training_is_refused_on_a_device_that_is_not_here_or_cannot_train_it) {
+TEST_F(Cli, training_on_an_unusable_device_is_refused) {
   const std::string recipe = " --recipe " DECOSCOPE_SOURCE_DIR "/assets/recipes/tiny.json --out " +
                              folder + "/model --device ";
   const auto refused = [&](const std::string& what, const std::string& device, int code,
@@ -125,7 +125,7 @@ TEST_F(Cli, a_training_is_refused_on_a_device_that_is_not_here_or_cannot_train_i
 }
 
 // The decoders of a race have different options: each --set must be somebody's.
-TEST_F(Cli, a_misspelt_option_of_a_decoder_gets_a_suggestion_in_a_race_too) {
+TEST_F(Cli, a_misspelt_decoder_option_gets_a_suggestion) {
   const auto refused = [&](const std::string& arguments, const std::string& hint) {
     const Outcome outcome = run(arguments + " --model /nonexistent --prompt a");
     EXPECT_EQ(outcome.code, 2) << outcome.err;
@@ -141,7 +141,7 @@ TEST_F(Cli, a_misspelt_option_of_a_decoder_gets_a_suggestion_in_a_race_too) {
   EXPECT_EQ(run("compare --set block=5 --model /nonexistent --prompt a").code, 3);
 }
 
-TEST_F(Cli, what_shapes_drawing_is_refused_where_nothing_is_drawn) {
+TEST_F(Cli, window_options_are_refused_without_a_window) {
   const std::string model = " --model /nonexistent --prompt a";
   const auto told = [&](const std::string& arguments, const std::string& what) {
     const Outcome outcome = run(arguments + model);
@@ -163,7 +163,7 @@ TEST_F(Cli, what_shapes_drawing_is_refused_where_nothing_is_drawn) {
     EXPECT_EQ(run(fine + model).code, 3) << fine;
 }
 
-TEST_F(Cli, a_score_of_some_tasks_is_no_table_for_the_card) {
+TEST_F(Cli, a_partial_score_is_not_a_table_for_the_card) {
   const auto told = [&](const std::string& arguments, const std::string& what) {
     const Outcome outcome = run("model score " + arguments);
     EXPECT_EQ(outcome.code, 2) << arguments << outcome.err;
@@ -176,7 +176,7 @@ TEST_F(Cli, a_score_of_some_tasks_is_no_table_for_the_card) {
   told("--write --task py,arith", "--task");
 }
 
-TEST_F(Cli, a_command_that_needs_a_word_names_the_words) {
+TEST_F(Cli, a_command_group_lists_its_subcommands) {
   const auto told = [&](const std::string& command, const std::string& words) {
     const Outcome outcome = run(command);
     EXPECT_EQ(outcome.code, 2) << outcome.err;
@@ -200,13 +200,13 @@ TEST_F(Cli, a_command_that_needs_a_word_names_the_words) {
        "fly: no such command, expected info, validate, random, tree, scale or score");
 }
 
-TEST_F(Cli, a_recording_without_its_option_is_told_where_it_goes) {
+TEST_F(Cli, a_recording_without_its_option_gets_a_hint) {
   const Outcome outcome = run("run.pdrun");
   EXPECT_EQ(outcome.code, 2) << outcome.err;
   EXPECT_NE(outcome.err.find("--open \"run.pdrun\""), std::string::npos) << outcome.err;
 }
 
-TEST_F(Cli, a_prompt_without_its_option_is_told_where_it_goes) {
+TEST_F(Cli, a_prompt_without_its_option_gets_a_hint) {
   const auto told = [&](const std::string& arguments, const std::string& hint) {
     const Outcome outcome = run(arguments);
     EXPECT_EQ(outcome.code, 2) << arguments;
@@ -257,7 +257,7 @@ class RunScript : public Cli {
   }
 };
 
-TEST_F(RunScript, without_a_display_it_says_so_and_races_with_the_options_given) {
+TEST_F(RunScript, without_a_display_it_races_with_the_given_options) {
   const std::string prompts = " --prompt-file " + folder + "/assets/prompts/bundled.jsonl";
   const std::string all = "compare --decoders ar,jacobi,lookahead,prompt-lookup";
   EXPECT_EQ(script("").out, all + prompts + " --scale 4x2 --max-tokens 96\n");
@@ -274,7 +274,7 @@ TEST_F(RunScript, without_a_display_it_says_so_and_races_with_the_options_given)
   EXPECT_EQ(script("--model mine").out, all + prompts + " --max-tokens 96 --model mine\n");
 }
 
-TEST_F(RunScript, without_a_display_it_refuses_what_only_a_window_can_do) {
+TEST_F(RunScript, without_a_display_window_options_are_refused) {
   for (const char* arguments : {"--open a.pdrun", "--screenshot=a.png", "--screen live", "--start",
                                 "--theme light", "--panel tree", "--step=3"}) {
     const Outcome outcome = script(arguments);
@@ -286,7 +286,7 @@ TEST_F(RunScript, without_a_display_it_refuses_what_only_a_window_can_do) {
   }
 }
 
-TEST_F(RunScript, subcommands_help_and_displays_go_to_the_program_as_they_are) {
+TEST_F(RunScript, subcommands_and_help_go_to_the_program_unchanged) {
   EXPECT_EQ(script("--version").out, "--version\n");
   EXPECT_EQ(script("--help").out, "--help\n");
   EXPECT_EQ(script("devices --json").out, "devices --json\n");
@@ -294,7 +294,7 @@ TEST_F(RunScript, subcommands_help_and_displays_go_to_the_program_as_they_are) {
   EXPECT_EQ(script("--theme light", ":7").out, "--theme light\n");
 }
 
-TEST_F(RunScript, alone_it_ends_in_a_running_race_in_the_window) {
+TEST_F(RunScript, alone_it_starts_a_race_in_the_window) {
   EXPECT_EQ(script("", ":7").out, "--screen compare --start\n");
 }
 
@@ -308,7 +308,7 @@ TEST_F(Cli, a_hint_names_the_whole_command) {
   EXPECT_NE(run("compare --help").out.find("Usage: decoscope compare"), std::string::npos);
 }
 
-TEST_F(Cli, a_scale_that_is_none_is_wrong_usage_for_the_window_too) {
+TEST_F(Cli, a_bad_scale_is_wrong_usage_for_the_window_too) {
   const Outcome outcome = run("--scale banana");
   EXPECT_EQ(outcome.code, 2) << outcome.err;
   EXPECT_EQ(lines(outcome.err), 1) << outcome.err;
@@ -325,7 +325,7 @@ TEST_F(Cli, data_stats_counts_tokens) {
             std::string::npos);
 }
 
-TEST_F(Cli, open_texts_are_drawn_from_the_folder_that_data_names) {
+TEST_F(Cli, open_texts_are_read_from_the_data_folder) {
   const Outcome missing = run("data generate write --data " + folder + "/none");
   EXPECT_EQ(missing.code, 3) << missing.err;
   EXPECT_NE(missing.err.find("none/gsm8k/"), std::string::npos) << missing.err;
@@ -339,7 +339,8 @@ TEST_F(Cli, open_texts_are_drawn_from_the_folder_that_data_names) {
       << alone.out;
 }
 
-TEST_F(Cli, UI03_without_a_display_the_window_is_wrong_usage_and_a_broken_one_is_a_device) {
+// UI03.
+TEST_F(Cli, a_missing_display_is_exit_2_and_a_broken_one_exit_5) {
   const Outcome none = shell("DISPLAY= WAYLAND_DISPLAY=wayland-4242 $DECOSCOPE");
   EXPECT_EQ(none.code, 2) << none.err;
   EXPECT_EQ(lines(none.err), 1) << none.err;
@@ -356,7 +357,7 @@ TEST_F(Cli, UI03_without_a_display_the_window_is_wrong_usage_and_a_broken_one_is
 }
 
 #ifdef DECOSCOPE_WITH_UI
-TEST_F(Cli, a_wrong_word_for_the_window_is_blamed_before_the_display) {
+TEST_F(Cli, a_window_usage_error_precedes_the_display_check) {
   const auto blamed = [&](const std::string& arguments, int code, const std::string& what) {
     const Outcome outcome = shell("DISPLAY= WAYLAND_DISPLAY= $DECOSCOPE " + arguments);
     EXPECT_EQ(outcome.code, code) << outcome.err;
@@ -383,14 +384,14 @@ TEST_F(Cli, a_wrong_word_for_the_window_is_blamed_before_the_display) {
 }
 #endif
 
-TEST_F(Cli, a_device_that_is_not_there_is_exit_5) {
+TEST_F(Cli, a_missing_device_is_exit_5) {
   const Outcome outcome = run("generate --prompt a --device cuda:9");
   EXPECT_EQ(outcome.code, 5);
   EXPECT_EQ(lines(outcome.err), 1);
   EXPECT_NE(outcome.err.find("; here: cpu"), std::string::npos) << outcome.err;
 }
 
-TEST_F(Cli, a_model_that_is_not_there_is_exit_3) {
+TEST_F(Cli, a_missing_model_is_exit_3) {
   const Outcome outcome = run("generate --prompt a --model /nonexistent/model");
   EXPECT_EQ(outcome.code, 3);
   EXPECT_EQ(lines(outcome.err), 1);
@@ -418,7 +419,7 @@ TEST_F(Cli, model_random_info_scale_and_validate_agree) {
 }
 
 // Steps keep a row each, and a text has an end.
-TEST_F(Cli, bench_step_measures_up_to_the_end_of_what_a_model_reads) {
+TEST_F(Cli, bench_step_measures_up_to_the_context_length) {
   const std::string tiny = tiny_model();
   const int longest = json::parse(run("model info --json " + tiny).out)["max_seq_len"];
   const auto code = [&](int context) {
@@ -452,7 +453,7 @@ TEST_F(Cli, bench_step_keeps_its_json_contract) {
       << outcome.err;
 }
 
-TEST_F(Cli, a_full_disk_is_said) {
+TEST_F(Cli, a_full_disk_is_reported) {
   NEEDS(std::filesystem::exists("/dev/full"), "no /dev/full here");
   const int status = std::system(
       (std::string(program_path()) + " devices --json >/dev/full 2>" + folder + "/err").c_str());
@@ -460,7 +461,8 @@ TEST_F(Cli, a_full_disk_is_said) {
   EXPECT_EQ(lines(read_file(folder + "/err")), 1);
 }
 
-TEST_F(Cli, IO10_without_descriptors_left_it_ends_with_4_and_one_line) {
+// IO10.
+TEST_F(Cli, no_free_descriptors_is_exit_4_and_one_line) {
   const std::string model = tiny_model();
   // Read while the weights are open: a second file at a time.
   std::ofstream(model + "/decoscope.json") << R"({"draft": "other"})";
@@ -532,7 +534,7 @@ TEST_F(CliModel, one_prompt_gives_one_result_and_several_give_a_list) {
     EXPECT_NE(both.err.find(line), std::string::npos) << both.err;
 }
 
-TEST_F(CliModel, both_forms_of_jacobi_give_the_text_of_ar) {
+TEST_F(CliModel, both_jacobi_forms_give_the_output_of_ar) {
   for (const char* options : {"", " --set form=textbook --set block=6"}) {
     const Outcome outcome =
         run(std::string("generate --decoder jacobi --prompt 'Anna has' --max-tokens 20 --json") +
@@ -548,7 +550,7 @@ TEST_F(CliModel, both_forms_of_jacobi_give_the_text_of_ar) {
   EXPECT_EQ(lines(refused.err), 1) << refused.err;
 }
 
-TEST_F(CliModel, every_decoder_gives_the_text_of_ar_greedy_and_sampled) {
+TEST_F(CliModel, every_decoder_gives_the_output_of_ar) {
   for (const char* sampling : {"", " --temperature 0.8 --top-p 0.95 --seed 7"}) {
     std::string expected;
     for (const char* decoder : {"ar", "jacobi", "lookahead", "prompt-lookup"}) {
@@ -581,7 +583,7 @@ TEST_F(CliModel, a_prompt_longer_than_the_context_is_refused) {
 }
 
 // The signal comes when the first text is there, so while it decodes.
-TEST_F(CliModel, ctrl_c_keeps_what_was_decoded_and_says_so) {
+TEST_F(CliModel, ctrl_c_keeps_the_decoded_tokens) {
   std::ofstream(folder + "/press.sh")
       << "\"$@\" > " << folder << "/out 2> " << folder << "/err &\n"
       << "until [ -s " << folder << "/out ] || ! kill -0 $!; do sleep 0.02; done\n"

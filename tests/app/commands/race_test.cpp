@@ -24,7 +24,7 @@ using nlohmann::json;
 constexpr std::int64_t kMB = 1'000'000;
 const std::vector<std::string> kRaced{"jacobi", "lookahead"};
 
-TEST(Notes, a_race_without_a_faster_decoder_is_explained_by_the_cache_it_ran_in) {
+TEST(Notes, a_race_without_speedup_names_the_cache_as_the_cause) {
   const std::vector<double> slower{0.4, 0.9};
   const std::string note = app::why_no_speedup(kRaced, "1x1", 6 * kMB, 30 * kMB, slower);
   EXPECT_TRUE(note.starts_with("jacobi, lookahead: not faster")) << note;
@@ -33,7 +33,7 @@ TEST(Notes, a_race_without_a_faster_decoder_is_explained_by_the_cache_it_ran_in)
   EXPECT_EQ(note.find("4x2"), std::string::npos) << "which may fit the cache too: " << note;
 }
 
-TEST(Notes, nothing_is_explained_that_is_not_so_or_not_known) {
+TEST(Notes, nothing_false_or_unknown_is_explained) {
   const std::vector<double> slower{0.4, 0.9}, one_faster{0.4, 1.2};
   EXPECT_EQ(app::why_no_speedup(kRaced, "1x1", 6 * kMB, 30 * kMB, one_faster), "");
   EXPECT_EQ(app::why_no_speedup(kRaced, "4x2", 6 * kMB, 30 * kMB, slower), "");
@@ -42,7 +42,7 @@ TEST(Notes, nothing_is_explained_that_is_not_so_or_not_known) {
   EXPECT_EQ(app::why_no_speedup({}, "1x1", 6 * kMB, 30 * kMB, {}), "");
 }
 
-TEST(Notes, a_step_faster_than_memory_is_told_by_what_made_it_so) {
+TEST(Notes, a_step_faster_than_memory_is_explained) {
   EXPECT_FALSE(app::beats_memory(0.9));
   EXPECT_FALSE(app::beats_memory(1.02));
   EXPECT_TRUE(app::beats_memory(4.74));
@@ -52,7 +52,7 @@ TEST(Notes, a_step_faster_than_memory_is_told_by_what_made_it_so) {
   EXPECT_EQ(app::why_above_roofline(60 * kMB, 30 * kMB).find("cache"), std::string::npos);
 }
 
-TEST(Notes, a_decoder_whose_texts_take_turns_runs_as_one_branch_where_there_is_one_prompt) {
+TEST(Notes, seed_with_one_prompt_runs_as_one_branch) {
   EXPECT_EQ(app::why_alone(kRaced), "");
   const std::vector<std::string> raced{"ar", "seed"};
   const std::string note = app::why_alone(raced);
@@ -61,13 +61,13 @@ TEST(Notes, a_decoder_whose_texts_take_turns_runs_as_one_branch_where_there_is_o
   EXPECT_EQ(note.find('\n'), std::string::npos) << "one line";
 }
 
-TEST(Notes, a_difference_is_told_with_the_lead_of_both_choices) {
+TEST(Notes, a_difference_is_reported_with_both_margins) {
   const std::string words = app::difference_words({.at = 17, .margin = 0.00025f});
   for (const char* part : {"token 17", "there 0.00025,", "of ar's none, it had ended"})
     EXPECT_NE(words.find(part), std::string::npos) << words;
 }
 
-TEST(Notes, probes_that_differ_by_more_than_15_percent_are_told_with_both_readings) {
+TEST(Notes, probes_that_differ_by_15_percent_are_both_shown) {
   EXPECT_FALSE(app::disturbed(20, 20));
   EXPECT_FALSE(app::disturbed(20, 17.1));
   EXPECT_FALSE(app::disturbed(17.1, 20));
@@ -78,7 +78,7 @@ TEST(Notes, probes_that_differ_by_more_than_15_percent_are_told_with_both_readin
     EXPECT_NE(note.find(part), std::string::npos) << note;
 }
 
-TEST(Notes, a_scale_that_nobody_chose_is_told_with_its_reason) {
+TEST(Notes, an_automatic_scale_is_reported_with_its_reason) {
   const auto has = [](const std::string& note, const char* part) {
     EXPECT_NE(note.find(part), std::string::npos) << note;
     EXPECT_NE(note.find("--scale chooses another"), std::string::npos) << note;
@@ -102,7 +102,7 @@ class CliRace : public CliModel {
   std::string prompts;
 };
 
-TEST_F(CliRace, progress_goes_on_inside_a_prompt) {
+TEST_F(CliRace, progress_advances_within_a_prompt) {
   const std::optional<std::string> said =
       said_on_terminal({"compare", "--decoders", "ar,lookahead", "--prompt-file", prompts,
                         "--max-tokens", "120", "--ignore-eos"},
@@ -114,7 +114,7 @@ TEST_F(CliRace, progress_goes_on_inside_a_prompt) {
       << *said;
 }
 
-TEST_F(CliRace, megabytes_are_those_of_the_rest_of_the_program) {
+TEST_F(CliRace, memory_figures_exclude_the_runs_own) {
   const std::optional<std::string> said =
       said_on_terminal({"generate", "--prompt", "a", "--max-tokens", "1"}, 100);
   NEEDS(said, "no terminal can be made here");
@@ -124,7 +124,7 @@ TEST_F(CliRace, megabytes_are_those_of_the_rest_of_the_program) {
   EXPECT_NE(said->find(whole), std::string::npos) << whole << " in " << *said;
 }
 
-TEST_F(CliRace, progress_is_cut_at_the_edge_of_the_terminal) {
+TEST_F(CliRace, progress_is_cut_at_the_terminal_width) {
   const std::optional<std::string> said =
       said_on_terminal({"compare", "--decoders", "ar,lookahead", "--prompt-file", prompts,
                         "--max-tokens", "4", "--ignore-eos"},
@@ -158,7 +158,7 @@ class CliNote : public CliRace {
 };
 
 // A block of 64 on a model in the cache costs 64 rows a step and gives a few tokens for it.
-TEST_F(CliNote, a_race_that_only_lost_says_why_to_people_alone) {
+TEST_F(CliNote, a_slow_race_is_explained_in_text_output_only) {
   const std::string line =
       "compare --decoders jacobi --set block=64 --max-tokens 48 --ignore-eos --prompt-file " +
       prompts;
@@ -171,7 +171,7 @@ TEST_F(CliNote, a_race_that_only_lost_says_why_to_people_alone) {
   EXPECT_TRUE(json::accept(document.out)) << document.out;
 }
 
-TEST_F(CliNote, a_checked_run_that_lost_says_why_to_people_alone) {
+TEST_F(CliNote, a_slow_checked_run_is_explained_in_text_output_only) {
   const std::string line =
       "generate --decoder jacobi --set block=64 --max-tokens 48 --ignore-eos --check --prompt Anna";
   const Outcome told = run(line);
@@ -182,7 +182,7 @@ TEST_F(CliNote, a_checked_run_that_lost_says_why_to_people_alone) {
   EXPECT_EQ(run(line + " --json").err.find(kNote), std::string::npos);
 }
 
-TEST_F(CliRace, seed_of_one_prompt_says_that_it_ran_as_one_branch_and_what_its_branches_are) {
+TEST_F(CliRace, seed_with_one_prompt_reports_one_branch) {
   const std::string one = "compare --max-tokens 4 --prompt Anna --decoders ";
   const std::string kBranches = "The prompts of --prompt-file are its branches";
   const Outcome told = run(one + "ar,seed");
@@ -239,7 +239,7 @@ class CliRounds : public CliModel {
   int n_prompts = 0;
 };
 
-TEST_F(CliRounds, every_text_is_that_of_plain_decoding_whatever_the_schedule) {
+TEST_F(CliRounds, every_sequence_equals_ar_under_any_schedule) {
   const std::string race = "--decoders ar,mcsd,seed --max-tokens 20 --set branches=2 ";
   for (const char* schedule :
        {"", "--set overlap=always --temperature 0.8", "--set policy=shortest --set overlap=never",
@@ -262,7 +262,7 @@ TEST_F(CliRounds, every_text_is_that_of_plain_decoding_whatever_the_schedule) {
   }
 }
 
-TEST_F(CliRounds, texts_under_way_at_once_are_charged_with_the_time_that_passed_once) {
+TEST_F(CliRounds, concurrent_sequences_are_charged_wall_time_once) {
   for (const char* repeats : {"1", "3"}) {
     const json found = raced("--decoders ar,seed --max-tokens 24 --set branches=2 --repeat " +
                              std::string(repeats));
@@ -289,7 +289,7 @@ TEST_F(CliRounds, texts_under_way_at_once_are_charged_with_the_time_that_passed_
   }
 }
 
-TEST_F(CliRounds, words_say_how_many_texts_were_under_way_and_by_which_clock) {
+TEST_F(CliRounds, the_summary_names_concurrency_and_clock) {
   const Outcome told = run("compare --decoders ar,seed --max-tokens 8 --prompt-file " + file);
   EXPECT_EQ(told.code, 0) << told.err;
   EXPECT_EQ(told.err.find("one branch"), std::string::npos) << told.err;
@@ -298,8 +298,7 @@ TEST_F(CliRounds, words_say_how_many_texts_were_under_way_and_by_which_clock) {
     EXPECT_NE(told.out.find(part), std::string::npos) << told.out;
 }
 
-TEST_F(CliRounds,
-       a_recording_has_every_text_in_the_race_of_its_prompt_and_the_lanes_of_the_rounds) {
+TEST_F(CliRounds, a_recording_has_each_sequence_and_the_round_lanes) {
   const std::string recording = folder + "/rounds.pdrun", trace = folder + "/rounds.json";
   raced("--decoders ar,seed --max-tokens 12 --set branches=2 --repeat 2 --record " + recording +
         " --trace " + trace);
@@ -324,7 +323,7 @@ TEST_F(CliRounds,
 
 // The seventh prompt is of the second group: what the first came to is told, and so is what of the
 // second stood before it.
-TEST_F(CliRounds, a_text_that_cannot_be_taken_fails_alone_behind_what_was_done) {
+TEST_F(CliRounds, a_bad_prompt_fails_alone_after_finished_ones) {
   const std::string bad = folder + "/bad.jsonl";
   std::string too_long;
   for (int i = 0; i < 4000; i++) too_long += "Anna has ";
@@ -343,7 +342,7 @@ TEST_F(CliRounds, a_text_that_cannot_be_taken_fails_alone_behind_what_was_done) 
   EXPECT_EQ(summary_of(found, "seed")["identical"], 6);
 }
 
-TEST_F(CliRounds, lanes_of_two_models_have_rounds_of_their_own) {
+TEST_F(CliRounds, lanes_of_two_models_have_separate_rounds) {
   const json found =
       raced("--decoders seed,seed@demo-draft --draft demo-draft --max-tokens 10 --set branches=3");
   ASSERT_EQ(found["summary"].size(), 2u);
@@ -354,7 +353,7 @@ TEST_F(CliRounds, lanes_of_two_models_have_rounds_of_their_own) {
   EXPECT_EQ(found["summary"][1]["model"], "demo-draft");
 }
 
-TEST_F(CliRounds, rejection_has_no_tokens_to_compare_and_a_speedup_of_the_lane_alone) {
+TEST_F(CliRounds, rejection_compares_no_tokens_and_reports_lane_speedup) {
   const json found = raced(
       "--decoders ar,seed --max-tokens 10 --sampling rejection --temperature 0.8 --set branches=2");
   for (const json& result : results_of(found, "seed")) {
@@ -366,7 +365,7 @@ TEST_F(CliRounds, rejection_has_no_tokens_to_compare_and_a_speedup_of_the_lane_a
   EXPECT_GT(summary_of(found, "seed")["speedup"], 0);
 }
 
-TEST_F(CliRounds, rows_run_once_more_without_their_decoders) {
+TEST_F(CliRounds, recorded_rows_are_timed_without_their_decoder) {
   const std::string race = "--decoders jacobi,speculative,seed --max-tokens 12 --rows-alone ";
   const json found = raced(race + "--repeat 2");
   for (const json& lane : found["summary"]) {
@@ -386,7 +385,7 @@ TEST_F(CliRounds, rows_run_once_more_without_their_decoders) {
 }
 
 // Two models: the bundled target, and another of its vocabulary that writes other texts.
-TEST_F(CliRace, lanes_of_two_models_are_each_compared_with_plain_decoding_of_their_own) {
+TEST_F(CliRace, each_lane_is_compared_with_ar_of_its_own_model) {
   const std::string line =
       "compare --decoders ar,jacobi,jacobi@demo-draft --max-tokens 24 --ignore-eos --prompt-file " +
       prompts;
@@ -423,7 +422,7 @@ TEST_F(CliRace, lanes_of_two_models_are_each_compared_with_plain_decoding_of_the
   EXPECT_EQ(words.out.find("\nar@demo-draft "), std::string::npos) << words.out;
 }
 
-TEST_F(CliRace, a_lane_that_cannot_be_is_refused_before_anything_is_loaded) {
+TEST_F(CliRace, an_impossible_lane_is_refused_before_loading) {
   const auto refused = [&](const std::string& decoders, int code, const std::string& part) {
     const Outcome outcome = run("compare --prompt a --decoders " + decoders);
     EXPECT_EQ(outcome.code, code) << outcome.err;
@@ -437,7 +436,7 @@ TEST_F(CliRace, a_lane_that_cannot_be_is_refused_before_anything_is_loaded) {
   refused("ar,mcsd@demo-draft", 2, "mcsd");
 }
 
-TEST_F(CliRace, ranks_of_lookahead_write_the_same_in_the_same_steps) {
+TEST_F(CliRace, lookahead_ranks_give_equal_tokens_and_steps) {
   const std::string common = " --prompt 'Anna has 3 apples.' --max-tokens 24 --threads 2 --json";
   for (const char* sampling : {"", " --temperature 0.8"}) {
     const auto generated = [&](const std::string& more) {
@@ -459,7 +458,7 @@ TEST_F(CliRace, ranks_of_lookahead_write_the_same_in_the_same_steps) {
   }
 }
 
-TEST_F(CliRace, ranks_race_beside_other_lanes_and_are_recorded) {
+TEST_F(CliRace, ranks_race_with_other_lanes_and_are_recorded) {
   const std::string record = folder + "/ranks.pdrun";
   const Outcome outcome = run(
       "compare --decoders ar,jacobi,lookahead --set ranks=2 --prompt 'Anna has' --max-tokens 16 "
@@ -472,7 +471,7 @@ TEST_F(CliRace, ranks_race_beside_other_lanes_and_are_recorded) {
   EXPECT_EQ(valid.code, 0) << valid.out << valid.err;
 }
 
-TEST_F(CliRace, ranks_that_would_not_agree_are_refused_before_anything_is_loaded) {
+TEST_F(CliRace, ranks_with_differing_output_are_refused_before_loading) {
   const auto refused = [&](const std::string& arguments, const std::string& part) {
     const Outcome outcome =
         run("generate --decoder lookahead --model /nonexistent --prompt a " + arguments);
@@ -486,7 +485,7 @@ TEST_F(CliRace, ranks_that_would_not_agree_are_refused_before_anything_is_loaded
   refused("--set rank=2", "did you mean ranks?");
 }
 
-TEST_F(CliRace, rejection_is_not_compared_token_for_token_and_says_so) {
+TEST_F(CliRace, rejection_is_not_compared_and_reports_it) {
   const std::string sampling = " --sampling rejection --temperature 0.8 --max-tokens 8 ";
   const Outcome checked =
       run("generate --decoder prompt-lookup --prompt 'Anna has' --check" + sampling);
@@ -504,7 +503,7 @@ TEST_F(CliRace, rejection_is_not_compared_token_for_token_and_says_so) {
   }
 }
 
-TEST_F(CliRace, bench_step_shows_no_share_of_a_roofline_that_does_not_bound_it) {
+TEST_F(CliRace, bench_step_shows_no_share_above_the_roofline) {
   const Outcome outcome = run("bench step --rows 1 --context 16 --repeat 5");
   ASSERT_EQ(outcome.code, 0) << outcome.err;
   std::smatch row;
@@ -517,7 +516,7 @@ TEST_F(CliRace, bench_step_shows_no_share_of_a_roofline_that_does_not_bound_it) 
   }
 }
 
-TEST_F(CliRace, approximate_tokens_stand_apart_and_exact_ones_are_checked) {
+TEST_F(CliRace, approximate_tokens_are_separate_and_exact_ones_checked) {
   const std::string command =
       "generate --decoder fastcot --set stop=bound --set bound=7 --prompt 'Q: What does a piano "
       "have? Answer Choices: sound (A), strings (B)\nA:'";
@@ -543,7 +542,7 @@ TEST_F(CliRace, approximate_tokens_stand_apart_and_exact_ones_are_checked) {
   EXPECT_EQ(n_marked, found.at("approximate_tokens").size());
 }
 
-TEST_F(CliRace, reason_answers_questions_and_says_what_that_cost) {
+TEST_F(CliRace, reason_prints_answers_and_their_cost) {
   const Outcome outcome = run("reason cot --task kb --count 3 --batch 3 --json");
   ASSERT_EQ(outcome.code, 0) << outcome.err;
   const auto found = nlohmann::json::parse(outcome.out);
@@ -587,7 +586,7 @@ TEST_F(CliRace, reason_answers_questions_and_says_what_that_cost) {
   EXPECT_EQ(run("reason tot --decoder fastcot --set stop=bound --count 1").code, 2);
 }
 
-TEST_F(CliRace, a_bound_is_found_on_questions_drawn_from_a_file_by_seed) {
+TEST_F(CliRace, a_bound_is_found_on_questions_drawn_by_seed) {
   const std::string asked = folder + "/asked.jsonl";
   std::ofstream(asked) << run("data generate kb --count 40").out;
   const std::string ask =

@@ -13,7 +13,7 @@ namespace {
 
 using nlohmann::json;
 
-TEST_F(CliModel, a_trace_says_what_its_self_check_counted) {
+TEST_F(CliModel, a_trace_reports_its_self_check) {
   const std::string record = folder + "/a.pdrun", all = folder + "/all.json";
   const Outcome made =
       run("generate --decoder jacobi --prompt 'Anna has' --max-tokens 20 --record " + record +
@@ -24,7 +24,7 @@ TEST_F(CliModel, a_trace_says_what_its_self_check_counted) {
   EXPECT_NE(made.err.find("read again: no rule broken"), std::string::npos) << made.err;
 }
 
-TEST_F(CliModel, a_recording_says_where_it_is_and_how_much_it_holds) {
+TEST_F(CliModel, a_recording_reports_its_path_and_size) {
   const std::string record = folder + "/a.pdrun";
   const Outcome made = run("generate --prompt Anna --max-tokens 4 --record " + record);
   ASSERT_EQ(made.code, 0) << made.err;
@@ -35,7 +35,7 @@ TEST_F(CliModel, a_recording_says_where_it_is_and_how_much_it_holds) {
       << made.err << info["events"] << " " << info["bytes"];
 }
 
-TEST_F(CliModel, a_range_of_steps_becomes_a_smaller_trace_that_validates) {
+TEST_F(CliModel, a_step_range_becomes_a_valid_smaller_trace) {
   const std::string record = folder + "/a.pdrun", all = folder + "/all.json",
                     part = folder + "/part.json";
   ASSERT_EQ(
@@ -56,7 +56,8 @@ TEST_F(CliModel, a_range_of_steps_becomes_a_smaller_trace_that_validates) {
   EXPECT_EQ(run("trace convert --run 99 " + record + " " + part).code, 2);
 }
 
-TEST_F(CliModel, TR11_a_recording_of_other_weights_is_told_so_with_both_hashes) {
+// TR11.
+TEST_F(CliModel, a_recording_of_other_weights_reports_both_hashes) {
   const std::string recording = folder + "/a.pdrun", trace_file = folder + "/a.json";
   ASSERT_EQ(run("generate --prompt 'Anna has' --max-tokens 4 --record " + recording + " --trace " +
                 trace_file)
@@ -80,7 +81,7 @@ TEST_F(CliModel, TR11_a_recording_of_other_weights_is_told_so_with_both_hashes) 
   }
 }
 
-TEST_F(CliModel, a_recording_becomes_a_trace_that_validates) {
+TEST_F(CliModel, a_recording_converts_to_a_valid_trace) {
   const std::string run_file = folder + "/a.pdrun", trace_file = folder + "/a.json";
   ASSERT_EQ(run("generate --decoder jacobi --prompt 'Anna has' --max-tokens 20 --record " +
                 run_file + " --trace " + trace_file)
@@ -93,7 +94,7 @@ TEST_F(CliModel, a_recording_becomes_a_trace_that_validates) {
   EXPECT_GT(read_file(folder + "/b.json").size(), 500u);
 }
 
-TEST_F(CliModel, a_recorded_comparison_is_a_race_that_agrees) {
+TEST_F(CliModel, a_recorded_comparison_is_a_race_with_equal_lanes) {
   std::ofstream(folder + "/prompts.jsonl") << R"({"id": "a", "prompt": "Anna has"})"
                                            << "\n";
   const std::string recording = folder + "/race.pdrun";
@@ -107,7 +108,7 @@ TEST_F(CliModel, a_recorded_comparison_is_a_race_that_agrees) {
   EXPECT_EQ(info["kinds"]["Agreement"], 1) << info.dump();
 }
 
-TEST_F(CliModel, a_recording_of_generate_has_what_a_live_run_has) {
+TEST_F(CliModel, a_recording_of_generate_equals_a_live_run) {
   const std::string recording = folder + "/a.pdrun", trace = folder + "/a.json";
   ASSERT_EQ(run("generate --decoder lookahead --prompt 'Anna has' --max-tokens 8 --check "
                 "--record " +
@@ -127,7 +128,7 @@ TEST_F(CliModel, a_recording_of_generate_has_what_a_live_run_has) {
   EXPECT_NE(lanes.find(",-1,length,"), std::string::npos) << lanes;  // agrees, told to the end
 }
 
-TEST_F(CliModel, a_converted_recording_lies_beside_it_where_no_file_is_named) {
+TEST_F(CliModel, a_converted_recording_lies_beside_it_by_default) {
   const std::string recording = folder + "/a.pdrun";
   ASSERT_EQ(run("generate --prompt 'Anna has' --max-tokens 4 --record " + recording).code, 0);
   const Outcome outcome = run("trace convert --json " + recording);

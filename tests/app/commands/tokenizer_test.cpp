@@ -46,7 +46,7 @@ class CliTokenizer : public Cli {
   std::unique_ptr<engine::Tokenizer> tokenizer_;
 };
 
-TEST_F(CliTokenizer, symbols_in_a_prompt_are_their_ids_or_text) {
+TEST_F(CliTokenizer, symbols_in_a_prompt_are_ids_or_text) {
   const TokenId pad = 502;  // of added_tokens.json, the third
   const std::vector<TokenId> ids = prompt_tokens("--prompt '<s>a[PAD]</s>'");
   EXPECT_EQ(std::ranges::count(ids, 1), 2) << "bos, and the one in the prompt";

@@ -29,7 +29,7 @@ class CliTot : public CliModel {
   }
 };
 
-TEST_F(CliTot, says_what_was_found_and_what_it_cost) {
+TEST_F(CliTot, reports_the_answer_and_its_cost) {
   const json found = document("reason tot --count 2 --depth 2 --thoughts 2 --beam 2");
   EXPECT_EQ(found["task"], "arith");
   EXPECT_EQ(found["data"], "generated");
@@ -70,7 +70,7 @@ TEST_F(CliTot, says_what_was_found_and_what_it_cost) {
   EXPECT_EQ(found["target_busy"], found["schedule"]["target_busy"]);
 }
 
-TEST_F(CliTot, an_item_holds_all_that_was_generated_for_it_in_the_order_of_the_search) {
+TEST_F(CliTot, an_item_holds_all_generations_in_search_order) {
   const json found = document("reason tot --count 2 --depth 1 --thoughts 2");
   int n_tokens = 0, n_steps = 0;
   for (const json& item : found["items"]) {
@@ -98,7 +98,7 @@ TEST_F(CliTot, an_item_holds_all_that_was_generated_for_it_in_the_order_of_the_s
   EXPECT_EQ(n_steps, found["steps"].get<int>() + last["steps"].get<int>());
 }
 
-TEST_F(CliTot, a_decoder_that_drafts_finds_the_same_tree_in_fewer_steps) {
+TEST_F(CliTot, a_drafting_decoder_finds_the_same_tree_faster) {
   const std::string ask = "reason tot --count 2 --depth 2 --decoder ";
   json ar = document(ask + "ar");
   for (const char* decoder : {"speculative", "mcsd --batch 3", "seed"}) {
@@ -119,7 +119,7 @@ TEST_F(CliTot, a_decoder_that_drafts_finds_the_same_tree_in_fewer_steps) {
   }
 }
 
-TEST_F(CliTot, a_decoder_that_loses_the_distribution_is_marked) {
+TEST_F(CliTot, a_decoder_that_changes_the_distribution_is_marked) {
   const std::string ask =
       "reason tot --count 1 --depth 1 --decoder mcsd --sampling rejection "
       "--set draft_temperature=0 --set as_released=";
@@ -129,8 +129,7 @@ TEST_F(CliTot, a_decoder_that_loses_the_distribution_is_marked) {
   EXPECT_EQ(run(ask + "off").out.find("NOT lossless"), std::string::npos);
 }
 
-TEST_F(CliTot,
-       every_figure_of_a_schedule_stands_in_the_contracts_and_counts_what_the_report_counts) {
+TEST_F(CliTot, schedule_figures_are_documented_and_add_up) {
   const std::string contracts = read_file(DECOSCOPE_SOURCE_DIR "/docs/contracts.md");
   const std::size_t begin = contracts.find("## `schedule`");
   ASSERT_NE(begin, std::string::npos);
@@ -149,7 +148,7 @@ TEST_F(CliTot,
   }
 }
 
-TEST_F(CliTot, seed_says_where_its_branches_waited_and_what_they_cost) {
+TEST_F(CliTot, seed_reports_waits_and_costs_of_its_branches) {
   const std::string ask = "reason tot --count 1 --depth 1 --decoder seed";
   const json schedule = document(ask)["schedule"];
   for (const char* name : {"target_busy", "alpha", "accepted_of_judged", "wait_for_target_ms",
@@ -161,7 +160,7 @@ TEST_F(CliTot, seed_says_where_its_branches_waited_and_what_they_cost) {
 }
 
 // Taking turns on one thread, so that who is under way with whom depends on no time.
-TEST_F(CliTot, three_branches_of_seed_cost_three_caches_and_one_copy_of_each_models_weights) {
+TEST_F(CliTot, three_seed_branches_cost_three_caches_and_one_model) {
   const std::string ask =
       "reason tot --count 1 --depth 1 --decoder seed --set overlap=never --set branches=";
   const json one = document(ask + "1")["schedule"], three = document(ask + "3")["schedule"];
@@ -176,7 +175,7 @@ TEST_F(CliTot, three_branches_of_seed_cost_three_caches_and_one_copy_of_each_mod
       << "the thoughts of a question have one prompt, and texts of as many pages behind it";
 }
 
-TEST_F(CliTot, prints_the_tree_with_values_fates_and_the_answers_path) {
+TEST_F(CliTot, prints_the_tree_with_values_and_the_answer_path) {
   const Outcome outcome = run("reason tot --count 1 --depth 2 --thoughts 2");
   ASSERT_EQ(outcome.code, 0) << outcome.err;
   EXPECT_NE(outcome.out.find("arith/1/test/"), std::string::npos) << outcome.out;
@@ -210,7 +209,7 @@ TEST_F(CliTot, prints_the_tree_with_values_fates_and_the_answers_path) {
   EXPECT_LE(std::stoi(counts[3]), n_all);
 }
 
-TEST_F(CliTot, a_recording_of_it_is_whole_and_holds_every_thought) {
+TEST_F(CliTot, a_recording_is_complete_and_holds_every_thought) {
   const std::string record = folder + "/tot.pdrun";
   const json found =
       document("reason tot --task blocks --count 1 --depth 2 --thoughts 2 --record " + record);
@@ -225,7 +224,7 @@ TEST_F(CliTot, a_recording_of_it_is_whole_and_holds_every_thought) {
   EXPECT_EQ(told["correct"], found["items"][0]["correct"]);
 }
 
-TEST_F(CliTot, another_file_of_prompts_asks_in_other_words) {
+TEST_F(CliTot, another_prompt_file_changes_the_prompts) {
   const std::string prompts = folder + "/prompts.jsonl";
   std::ofstream(prompts)
       << R"({"use": "thought", "part": "answer", "prompt": "USER: {problem} ASSISTANT:", "max_tokens": 5})";
@@ -238,7 +237,7 @@ TEST_F(CliTot, another_file_of_prompts_asks_in_other_words) {
   expect_refused("reason tot --count 1 --prompts " + prompts, 3, {"{problm}", "{problem}"});
 }
 
-TEST_F(CliTot, what_cannot_be_searched_is_refused) {
+TEST_F(CliTot, an_impossible_search_is_refused) {
   expect_refused("reason tot --task blocksworl", 2, {"did you mean blocksworld"});
   expect_refused("reason tot --task blocks --level 1 --count 1", 3, {"--actions"});
   expect_refused("reason tot --data nosuch.jsonl", 3, {"nosuch.jsonl"});

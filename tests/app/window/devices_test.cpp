@@ -20,7 +20,8 @@ std::vector<std::string> health(const ui::Catalog& catalog) {
   return all;
 }
 
-TEST(WindowDevices, CU06_the_cpu_is_there_before_a_driver_answers_and_the_gpus_once_it_has) {
+// CU06.
+TEST(WindowDevices, the_cpu_is_listed_before_the_driver_answers) {
   const std::vector<engine::DeviceInfo> all = {
       engine::cpu_info(),
       {.name = "cuda:0", .kind = "cuda", .available = true, .ops = "cuda on a GPU"},
@@ -51,7 +52,7 @@ TEST(WindowDevices, CU06_the_cpu_is_there_before_a_driver_answers_and_the_gpus_o
   EXPECT_FALSE(devices.take()) << "they were taken";
 }
 
-TEST(WindowDevices, are_those_that_decoscope_devices_lists) {
+TEST(WindowDevices, equal_those_of_decoscope_devices) {
   ui::Catalog catalog;
   app::WindowDevices devices(catalog);
   devices.wait_and_take();
@@ -60,7 +61,7 @@ TEST(WindowDevices, are_those_that_decoscope_devices_lists) {
   EXPECT_EQ(names(catalog), listed);
 }
 
-TEST(WindowDevices, of_a_driver_that_never_answers_keep_no_window_open) {
+TEST(WindowDevices, a_driver_that_never_answers_does_not_block_closing) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   const auto close_window = [] {
     std::promise<void> never;

@@ -81,7 +81,7 @@ class Ends : public testing::Test {
   std::string folder, before;
 };
 
-TEST_F(Ends, the_display_taken_away_ends_the_program_in_order) {
+TEST_F(Ends, losing_the_display_ends_the_program_in_order) {
   OwnDisplay own("");
   NEEDS(!own.name().empty(), "no Xvfb");
   setenv("DISPLAY", own.name().c_str(), 1);
@@ -95,7 +95,7 @@ TEST_F(Ends, the_display_taken_away_ends_the_program_in_order) {
   EXPECT_EQ(end.err.find("terminate"), std::string::npos) << end.err;
 }
 
-TEST_F(Ends, a_display_without_opengl_is_said_and_nothing_is_left_running) {
+TEST_F(Ends, a_display_without_opengl_is_reported) {
   OwnDisplay own("GLX");
   NEEDS(!own.name().empty(), "no Xvfb");
   setenv("DISPLAY", own.name().c_str(), 1);
@@ -118,12 +118,12 @@ bool races_at_the_windows_scale(const std::vector<std::string>& arguments,
   return came;
 }
 
-TEST_F(Ends, a_picture_is_at_the_windows_own_scale_unless_one_is_given) {
+TEST_F(Ends, a_picture_has_the_windows_scale_unless_given) {
   NEEDS(display::ready(), "no display, and no Xvfb to make one");
   EXPECT_TRUE(races_at_the_windows_scale({"--screenshot", folder + "/race.png"}, folder));
 }
 
-TEST_F(Ends, told_to_start_the_window_races_without_a_click) {
+TEST_F(Ends, the_start_option_races_without_a_click) {
   NEEDS(display::ready(), "no display, and no Xvfb to make one");
   EXPECT_TRUE(races_at_the_windows_scale({"--screen", "compare", "--start"}, folder));
 }

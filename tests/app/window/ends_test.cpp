@@ -55,7 +55,7 @@ bool has_model() {
   return fs::exists(model() / "config.json", error);
 }
 
-TEST(WindowEnds, what_throws_while_the_window_is_made_ends_the_engine_at_work) {
+TEST(WindowEnds, an_exception_during_setup_ends_the_engine) {
   NEEDS(display::ready(), "no display, and no Xvfb to make one");
   if (!has_model()) FAIL() << "the bundled model demo-target is absent";
   const auto shell_made = [] { throw std::runtime_error("no room for a window"); };
@@ -81,7 +81,7 @@ TEST(WindowEnds, what_throws_while_the_window_is_made_ends_the_engine_at_work) {
   }
 }
 
-TEST(WindowEnds, a_display_that_is_not_there_ends_the_engine_at_work) {
+TEST(WindowEnds, a_missing_display_ends_the_engine) {
   if (!has_model()) FAIL() << "the bundled model demo-target is absent";
   const char* had = std::getenv("DISPLAY");
   const std::string before = had ? had : "";
@@ -111,7 +111,8 @@ struct HangingScene : Scene {
   std::promise<void> hangs, never;
 };
 
-TEST(WindowEnds, CU12_an_engine_that_hangs_is_left_and_the_code_is_a_devices) {
+// CU12.
+TEST(WindowEnds, a_hanging_engine_is_abandoned_with_exit_code_5) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   const auto ends = [] {
     HangingScene scene;
@@ -120,7 +121,8 @@ TEST(WindowEnds, CU12_an_engine_that_hangs_is_left_and_the_code_is_a_devices) {
   EXPECT_EXIT(ends(), testing::ExitedWithCode(5), "the GPU did not answer");
 }
 
-TEST(WindowEnds, CU12_however_the_window_ends_nobody_waits_for_ever_for_a_load_that_hangs) {
+// CU12.
+TEST(WindowEnds, closing_never_waits_for_a_hanging_load) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   const auto ends = [](const std::function<int()>& window) {
     HangingScene scene;
@@ -133,7 +135,7 @@ TEST(WindowEnds, CU12_however_the_window_ends_nobody_waits_for_ever_for_a_load_t
               "no room for a window\ndecoscope: window: the engine did not answer");
 }
 
-TEST(WindowEnds, an_engine_that_answers_leaves_the_window_its_own_end) {
+TEST(WindowEnds, a_responding_engine_keeps_the_windows_exit_code) {
   {
     Scene scene;
     scene.commands.push(engine::LoadModel{.model = "/nowhere/at/all"});
@@ -147,7 +149,8 @@ TEST(WindowEnds, an_engine_that_answers_leaves_the_window_its_own_end) {
 }
 
 // What throws here is the window's bell, in the midst of telling a failure.
-TEST(WindowEnds, TH06_an_engine_that_ends_by_an_exception_says_so_and_refuses_what_comes_then) {
+// TH06.
+TEST(WindowEnds, an_engine_exception_is_shown_and_commands_are_refused) {
   std::atomic<int> n_rung = 0;
   Scene scene;
   scene.events.on_arrival([&] {
@@ -174,7 +177,7 @@ TEST(WindowEnds, TH06_an_engine_that_ends_by_an_exception_says_so_and_refuses_wh
   scene.thread.end_within(std::chrono::minutes(2));
 }
 
-TEST(WindowEnds, an_engine_that_answers_in_time_is_ended_as_ever) {
+TEST(WindowEnds, an_engine_that_responds_in_time_ends_normally) {
   Scene scene;
   scene.commands.push(engine::LoadModel{.model = "/nowhere/at/all"});
   scene.thread.end_within(std::chrono::minutes(2));

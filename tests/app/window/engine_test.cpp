@@ -28,7 +28,7 @@ namespace fs = std::filesystem;
 using namespace with_engine;
 using scripted::wait_for;
 
-TEST(WindowWithEngine, a_race_runs_to_its_end_and_every_lane_is_identical) {
+TEST(WindowWithEngine, a_race_ends_with_identical_lanes) {
   play("race", [](ImGuiTestContext* ctx, ui::Shell& shell) {
     shell.form().max_tokens = 24;
     shell.show(ui::Screen::Compare);
@@ -47,7 +47,7 @@ TEST(WindowWithEngine, a_race_runs_to_its_end_and_every_lane_is_identical) {
   });
 }
 
-TEST(WindowWithEngine, calls_those_runs_not_lossless_that_the_decoders_do) {
+TEST(WindowWithEngine, marks_the_same_runs_as_not_lossless_as_the_decoders) {
   int n_lost = 0;
   for (const engine::DecoderInfo& info : engine::decoders()) {
     for (const char* released : {"false", "true"}) {
@@ -75,7 +75,7 @@ TEST(WindowWithEngine, calls_those_runs_not_lossless_that_the_decoders_do) {
   EXPECT_EQ(n_lost, 1) << "mcsd as released, with certain drafts that are judged by numbers";
 }
 
-TEST(WindowWithEngine, what_is_refused_names_no_option_of_a_command_line) {
+TEST(WindowWithEngine, refusals_name_no_command_line_options) {
   engine::ModelStore store(assets().string(), 1);
   const std::string other = DECOSCOPE_SOURCE_DIR "/tests/fixtures/hf/llama_gqa";
   const engine::DecoderContext context{
@@ -102,7 +102,7 @@ TEST(WindowWithEngine, what_is_refused_names_no_option_of_a_command_line) {
   }
 }
 
-TEST(WindowWithEngine, a_lane_with_a_draft_model_races_too_and_tells_what_its_panels_show) {
+TEST(WindowWithEngine, a_lane_with_a_draft_model_races_and_fills_its_panels) {
   play("draft_race", [](ImGuiTestContext* ctx, ui::Shell& shell) {
     shell.form().max_tokens = 24;
     shell.form().lanes = {ui::lane_with(shell.catalog(), "ar"),
@@ -136,7 +136,7 @@ TEST(WindowWithEngine, a_lane_with_a_draft_model_races_too_and_tells_what_its_pa
   });
 }
 
-TEST(WindowWithEngine, a_chain_of_thought_of_two_questions_runs_to_its_end) {
+TEST(WindowWithEngine, a_chain_of_thought_of_two_questions_completes) {
   play("chain", [](ImGuiTestContext* ctx, ui::Shell& shell) {
     shell.form().scale = "1x1";
     ctx->SetRef(ImGui::FindWindowByName("Setup###live.setup"));
@@ -156,7 +156,7 @@ TEST(WindowWithEngine, a_chain_of_thought_of_two_questions_runs_to_its_end) {
   });
 }
 
-TEST(WindowWithEngine, a_schedule_is_run_again_with_other_times_and_more_branches) {
+TEST(WindowWithEngine, a_schedule_is_simulated_with_other_times_and_branches) {
   play("simulate", [](ImGuiTestContext* ctx, ui::Shell& shell) {
     shell.form().scale = "1x1";
     shell.form().mode = ui::SetupMode::Chain;
@@ -210,7 +210,7 @@ TEST(WindowWithEngine, a_schedule_is_run_again_with_other_times_and_more_branche
   });
 }
 
-TEST(WindowTasks, an_open_set_is_offered_where_its_folder_is_and_a_generated_task_everywhere) {
+TEST(WindowTasks, open_sets_need_their_folder_and_generated_tasks_none) {
   const auto reasons = [](const std::string& data_dir) {
     ui::Catalog all;
     app::add_tasks(all, data_dir);
@@ -233,7 +233,7 @@ TEST(WindowTasks, an_open_set_is_offered_where_its_folder_is_and_a_generated_tas
   EXPECT_EQ(why.at("kb"), "");
 }
 
-TEST(WindowTasks, every_task_says_what_it_asks_in_words_of_its_own) {
+TEST(WindowTasks, every_task_has_its_own_description) {
   ui::Catalog all;
   app::add_tasks(all, "");
   std::map<std::string, std::string> task_of;  // by its words
@@ -245,7 +245,7 @@ TEST(WindowTasks, every_task_says_what_it_asks_in_words_of_its_own) {
     }
 }
 
-TEST(WindowWithEngine, a_tree_of_thoughts_is_stopped_by_its_button_and_the_next_run_works) {
+TEST(WindowWithEngine, a_tree_of_thoughts_can_be_stopped_and_run_again) {
   play("tree_stop", [](ImGuiTestContext* ctx, ui::Shell& shell) {
     shell.form().mode = ui::SetupMode::Tree;
     // Held, so that the search is at work when the stop arrives, however quick the machine is.
@@ -270,7 +270,7 @@ TEST(WindowWithEngine, a_tree_of_thoughts_is_stopped_by_its_button_and_the_next_
   });
 }
 
-TEST(WindowWithEngine, seed_from_setup_is_one_text_and_has_no_schedule) {
+TEST(WindowWithEngine, seed_with_one_prompt_has_no_schedule) {
   play("seed", [](ImGuiTestContext* ctx, ui::Shell& shell) {
     shell.form().max_tokens = 16;
     shell.form().live = ui::lane_with(shell.catalog(), "seed");
@@ -290,7 +290,7 @@ TEST(WindowWithEngine, seed_from_setup_is_one_text_and_has_no_schedule) {
   });
 }
 
-TEST(WindowWithEngine, started_at_once_four_decoders_race_and_welcome_is_one_key_away) {
+TEST(WindowWithEngine, starting_at_once_races_four_decoders) {
   play("start",
        [](ImGuiTestContext* ctx, ui::Shell& shell) {
          IM_CHECK(wait_for(ctx, [&] { return timeline(shell).runs().size() == 4; }));
@@ -308,7 +308,7 @@ TEST(WindowWithEngine, started_at_once_four_decoders_race_and_welcome_is_one_key
        {.race_first = true});
 }
 
-TEST(WindowWithEngine, hold_stops_the_engine_and_step_goes_one_further) {
+TEST(WindowWithEngine, hold_pauses_the_engine_and_step_advances_one_step) {
   play("hold", [](ImGuiTestContext* ctx, ui::Shell& shell) {
     shell.form().start_held = true;
     shell.form().ignore_eos = true;
@@ -329,7 +329,7 @@ TEST(WindowWithEngine, hold_stops_the_engine_and_step_goes_one_further) {
   });
 }
 
-TEST(WindowWithEngine, a_stop_during_prefill_is_a_stop_and_no_failure) {
+TEST(WindowWithEngine, a_stop_during_prefill_is_not_a_failure) {
   play("stop_prefill", [](ImGuiTestContext* ctx, ui::Shell& shell) {
     shell.form().max_tokens = 8;
     ctx->Yield(3);
@@ -350,7 +350,7 @@ TEST(WindowWithEngine, a_stop_during_prefill_is_a_stop_and_no_failure) {
   });
 }
 
-TEST(WindowWithEngine, closes_while_it_decodes) {
+TEST(WindowWithEngine, closes_during_decoding) {
   play("close", [](ImGuiTestContext* ctx, ui::Shell& shell) {
     shell.form().max_tokens = 400;
     shell.form().ignore_eos = true;
@@ -404,7 +404,7 @@ TEST(WindowWithEngine, closes_after_a_run_was_refused) {
 }
 
 // The options of the window command reach the run.
-TEST(WindowWithEngine, dtype_and_device_of_the_command_line_are_those_of_the_run) {
+TEST(WindowWithEngine, command_line_dtype_and_device_are_used) {
   play("dtype",
        [](ImGuiTestContext* ctx, ui::Shell& shell) {
          IM_CHECK_EQ(shell.form().dtype, std::string("f32"));

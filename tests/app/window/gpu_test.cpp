@@ -81,7 +81,8 @@ void one_step_on_the_gpu(ImGuiTestContext* ctx,
   IM_CHECK(wait_for(ctx, [&] { return n_steps(shell) == 1; }));
 }
 
-TEST(WindowWithGpu, CU08_after_a_fault_that_stays_the_cpu_runs_the_same_and_the_gpu_says_why_not) {
+// CU08.
+TEST(WindowWithGpu, after_a_gpu_fault_the_cpu_runs_and_the_gpu_gives_a_reason) {
   const SoundAgain after;
   play("gpu_failed", [](ImGuiTestContext* ctx, ui::Shell& shell) {
     one_step_on_the_gpu(ctx, shell, 12);
@@ -120,7 +121,8 @@ TEST(WindowWithGpu, CU08_after_a_fault_that_stays_the_cpu_runs_the_same_and_the_
   });
 }
 
-TEST(WindowWithGpu, CU12_while_a_call_hangs_the_window_says_so_and_draws_on) {
+// CU12.
+TEST(WindowWithGpu, a_hanging_call_is_reported_and_drawing_continues) {
   const SoundAgain after;
   ui::WindowOptions options;
   options.deadlines = {.told_s = 0.2, .way_out_s = 0.4, .emulated = true};
@@ -154,7 +156,8 @@ TEST(WindowWithGpu, CU12_while_a_call_hangs_the_window_says_so_and_draws_on) {
       std::move(options));
 }
 
-TEST(WindowWithGpu, CU12_a_draft_that_hangs_is_told_as_the_step_it_is_of) {
+// CU12.
+TEST(WindowWithGpu, a_hanging_draft_is_reported_with_its_step) {
   const SoundAgain after;
   ui::WindowOptions options;
   options.deadlines = {.told_s = 0.2, .way_out_s = 0.4, .emulated = true};
@@ -178,7 +181,8 @@ TEST(WindowWithGpu, CU12_a_draft_that_hangs_is_told_as_the_step_it_is_of) {
       std::move(options));
 }
 
-TEST(WindowWithGpu, CU12_a_model_whose_load_hangs_is_left_when_the_window_closes) {
+// CU12.
+TEST(WindowWithGpu, a_hanging_load_does_not_block_closing) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   const auto ends = [] {
     engine::EventQueue events;

@@ -31,7 +31,7 @@ long peak_of(const std::vector<std::string>& arguments, const std::string& folde
   return peak;
 }
 
-TEST(WindowProcess, a_scale_that_nobody_chose_is_told_with_its_reason) {
+TEST(WindowProcess, an_automatic_scale_is_reported_with_its_reason) {
   NEEDS(display::ready(), "no display, and no Xvfb to make one");
   const engine::test::Folder folder;
   setenv("XDG_CONFIG_HOME", (folder / "").c_str(), 1);
@@ -49,7 +49,7 @@ TEST(WindowProcess, a_scale_that_nobody_chose_is_told_with_its_reason) {
   told({"--screenshot", folder / "a.png"}, "demo-target begins at scale 4x2: its ");
 }
 
-TEST(WindowProcess, a_training_is_opened_by_its_folder_and_its_picture_taken) {
+TEST(WindowProcess, a_training_folder_is_opened_and_pictured) {
   NEEDS(display::ready(), "no display, and no Xvfb to make one");
   const engine::test::Folder folder;
   setenv("XDG_CONFIG_HOME", (folder / "").c_str(), 1);
@@ -69,7 +69,7 @@ TEST(WindowProcess, a_training_is_opened_by_its_folder_and_its_picture_taken) {
   }
 }
 
-TEST(WindowProcess, a_race_in_the_window_takes_at_most_150_MB_more_than_decoding) {
+TEST(WindowProcess, a_window_race_takes_at_most_150_MB_more) {
   NEEDS(display::ready(), "no display, and no Xvfb to make one");
   const engine::test::Folder folder;
   setenv("XDG_CONFIG_HOME", (folder / "").c_str(), 1);

@@ -45,7 +45,8 @@ bool is_value(const OddJson& odd) {
   return odd.verdict == Verdict::Accept && odd.text.find('\n') == std::string::npos;
 }
 
-TEST(OddJson, TR07_the_corpus_is_wide) {
+// TR07.
+TEST(OddJson, the_corpus_covers_many_kinds) {
   int n_accept = 0, n_reject = 0;
   for (const OddJson& odd : odd_json()) {
     n_accept += odd.verdict == Verdict::Accept;
@@ -55,7 +56,8 @@ TEST(OddJson, TR07_the_corpus_is_wide) {
   EXPECT_GE(n_accept, 40);
 }
 
-TEST(OddJson, TR07_our_own_reader_refuses_and_accepts_as_the_grammar_says) {
+// TR07.
+TEST(OddJson, our_reader_follows_the_json_grammar) {
   for (const OddJson& odd : odd_json()) {
     const std::string tree = refusal_of([&] { parse_json(odd.text, "a.json"); });
     const std::string stream = refusal_of([&] {
@@ -77,7 +79,8 @@ TEST(OddJson, TR07_our_own_reader_refuses_and_accepts_as_the_grammar_says) {
   }
 }
 
-TEST(OddJson, TR07_odd_traces_end_in_errors_or_are_read) {
+// TR07.
+TEST(OddJson, odd_traces_are_read_or_refused) {
   const std::string head =
       R"({"traceEvents":[{"ph":"M","name":"process_name","pid":1,"tid":1,"args":{"name":"p"}},)"
       R"({"ph":"M","name":"thread_name","pid":1,"tid":1,"args":{"name":"t"}},)"
@@ -96,7 +99,8 @@ TEST(OddJson, TR07_odd_traces_end_in_errors_or_are_read) {
   }
 }
 
-TEST(OddJson, TR07_odd_prompt_files_end_in_errors_or_are_read) {
+// TR07.
+TEST(OddJson, odd_prompt_files_are_read_or_refused) {
   const Folder folder;
   const std::string path = folder / "p.jsonl";
   for (const OddJson& odd : odd_json()) {
@@ -113,7 +117,7 @@ TEST(OddJson, TR07_odd_prompt_files_end_in_errors_or_are_read) {
   }
 }
 
-TEST(PromptFile, lines_and_depth_have_limits_that_can_be_raised) {
+TEST(PromptFile, line_length_and_depth_limits_can_be_raised) {
   const Folder folder;
   const std::string path = folder / "p.jsonl";
   const std::string deep = std::string(70, '[') + std::string(70, ']');
@@ -126,7 +130,8 @@ TEST(PromptFile, lines_and_depth_have_limits_that_can_be_raised) {
   EXPECT_NE(long_line.find("expected at most 100"), std::string::npos) << long_line;
 }
 
-TEST(OddJson, TR07_odd_model_directories_end_in_errors_or_are_read) {
+// TR07.
+TEST(OddJson, odd_model_directories_are_read_or_refused) {
   const Folder folder;
   const std::string index = folder / "model.safetensors.index.json";
   for (const OddJson& odd : odd_json()) {
@@ -144,7 +149,8 @@ TEST(OddJson, TR07_odd_model_directories_end_in_errors_or_are_read) {
   }
 }
 
-TEST(OddJson, TR07_odd_safetensors_headers_end_in_errors_or_are_read) {
+// TR07.
+TEST(OddJson, odd_safetensors_headers_are_read_or_refused) {
   const Folder folder;
   const auto file_of = [](const std::string& header) {
     std::string bytes(8, '\0');
@@ -168,7 +174,8 @@ TEST(OddJson, TR07_odd_safetensors_headers_end_in_errors_or_are_read) {
   }
 }
 
-TEST(OddJson, TR07_odd_recipes_end_in_errors_or_are_read) {
+// TR07.
+TEST(OddJson, odd_recipes_are_read_or_refused) {
   for (const OddJson& odd : odd_json()) {
     EXPECT_NE(refusal_of([&] { train_recipe_from(odd.text, "r.json"); }), "") << shown(odd);
     // Every field of a tokenizer's recipe has a default: an empty object is one.
@@ -186,7 +193,8 @@ TEST(OddJson, TR07_odd_recipes_end_in_errors_or_are_read) {
   }
 }
 
-TEST(OddJson, TR07_odd_records_end_in_errors_or_are_read) {
+// TR07.
+TEST(OddJson, odd_records_are_read_or_refused) {
   const auto with = [](const std::string& check) {
     return R"({"id":"i","task":"arith","level":1,"split":"dev","prompt":"p","completion":"c",)"
            R"("answer":"a","check":)" +

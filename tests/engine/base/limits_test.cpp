@@ -25,7 +25,7 @@ std::string usage_error(const std::string& name_and_value) {
   return "nothing was refused";
 }
 
-TEST(Limits, each_has_a_name_and_is_raised_by_it) {
+TEST(Limits, each_limit_is_raised_by_name) {
   EXPECT_EQ(file_limits().size() * sizeof(std::int64_t), sizeof(FileLimits));
   for (const FileLimit& limit : file_limits()) {
     FileLimits limits;
@@ -38,7 +38,7 @@ TEST(Limits, each_has_a_name_and_is_raised_by_it) {
   }
 }
 
-TEST(Limits, what_is_no_limit_or_out_of_range_is_refused_with_what_there_is) {
+TEST(Limits, an_unknown_or_out_of_range_limit_is_refused) {
   for (const char* unknown : {"layers=5", "", "=5", "json_depth5", "json_depth "}) {
     const std::string said = usage_error(unknown);
     for (const FileLimit& limit : file_limits()) EXPECT_THAT(said, HasSubstr(limit.name));
@@ -50,7 +50,7 @@ TEST(Limits, what_is_no_limit_or_out_of_range_is_refused_with_what_there_is) {
   EXPECT_THAT(usage_error("json_depth"), HasSubstr("from 64"));
 }
 
-TEST(Limits, json_may_be_deeper) {
+TEST(Limits, json_depth_can_be_raised) {
   const auto nested = [](int depth) {
     return std::string(static_cast<std::size_t>(depth), '[') +
            std::string(static_cast<std::size_t>(depth), ']');
@@ -66,7 +66,7 @@ TEST(Limits, json_may_be_deeper) {
   EXPECT_NO_THROW(read_json_file(dir / "a.json", {.json_depth = 70}));
 }
 
-TEST(Limits, tensors_may_have_more_dimensions_and_longer_names) {
+TEST(Limits, tensor_rank_and_name_length_can_be_raised) {
   const TempDir dir;
   const std::string path = dir / "model.safetensors";
   write_bytes(path, safetensors(R"({"a":{"dtype":"U8","shape":[1,1,1,1,1,1,1,1,2],)"
@@ -84,7 +84,7 @@ TEST(Limits, tensors_may_have_more_dimensions_and_longer_names) {
   EXPECT_TRUE(SafetensorsFile::open(path, {.tensor_name_bytes = 600})->has(name));
 }
 
-TEST(Limits, a_prompt_is_refused_above_its_own_and_taken_below) {
+TEST(Limits, a_prompt_is_checked_against_its_own_limit) {
   const TempDir dir;
   write_small_model(dir);
   const std::string path = dir / "tokenizer.model";
@@ -95,7 +95,7 @@ TEST(Limits, a_prompt_is_refused_above_its_own_and_taken_below) {
   EXPECT_NO_THROW(open_sentencepiece(path, {.limits = {.prompt_bytes = 5}})->encode("abcde"));
 }
 
-TEST(Limits, a_directory_is_opened_with_those_it_is_given) {
+TEST(Limits, a_model_directory_uses_the_given_limits) {
   const TempDir dir;
   write_small_model(dir);
   const std::string deep = std::string(70, '[') + std::string(70, ']');

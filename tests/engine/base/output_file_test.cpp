@@ -17,7 +17,8 @@ namespace {
 
 using test::Folder;
 
-TEST(OutputFile, IO10_without_descriptors_left_every_file_is_an_error_of_resources) {
+// IO10.
+TEST(OutputFile, no_free_descriptors_is_a_resource_error) {
   const Folder folder;
   test::write_file(folder / "old.json", "old");
   const std::function<void()> actions[] = {[&] { OutputFile file(folder / "old.json"); },
@@ -57,7 +58,7 @@ TEST(OutputFile, a_number_goes_before_the_ending) {
   EXPECT_EQ(numbered("a.b/.run", 2), "a.b/.run-2");
 }
 
-TEST(OutputFile, one_that_replaces_nothing_takes_the_next_free_name) {
+TEST(OutputFile, an_existing_file_makes_it_take_the_next_free_name) {
   const Folder folder;
   for (const char* name : {"a.txt", "a-2.txt", "a-3.txt"}) {
     OutputFile file(folder / "a.txt", {}, OutputFile::IfExists::NewName);
@@ -71,7 +72,8 @@ TEST(OutputFile, one_that_replaces_nothing_takes_the_next_free_name) {
   EXPECT_FALSE(std::filesystem::exists(folder / "a-4.txt"));
 }
 
-TEST(RecordingTap, IO10_a_recording_that_cannot_begin_leaves_the_run_alone) {
+// IO10.
+TEST(RecordingTap, a_recording_that_cannot_start_leaves_the_run_alone) {
   const Folder folder;
   const auto told = test::told_by_child([&]() -> std::string {
     if (!test::use_up_descriptors()) return "no limit";

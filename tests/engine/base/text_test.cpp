@@ -5,7 +5,7 @@
 namespace engine {
 namespace {
 
-TEST(Text, bytes_that_are_no_utf8_are_named) {
+TEST(Text, invalid_utf8_bytes_are_named) {
   EXPECT_EQ(as_utf8("a\xF0z"), "a<0xF0>z");
   EXPECT_EQ(as_utf8("\xC0\xAF"), "<0xC0><0xAF>");                      // overlong
   EXPECT_EQ(as_utf8("\xED\xA0\x80"), "<0xED><0xA0><0x80>");            // surrogate
@@ -14,7 +14,8 @@ TEST(Text, bytes_that_are_no_utf8_are_named) {
   EXPECT_EQ(as_utf8("\xF0\x9F\x98"), "<0xF0><0x9F><0x98>");
 }
 
-TEST(Text, TR08_control_and_direction_characters_become_visible) {
+// TR08.
+TEST(Text, control_and_direction_characters_become_visible) {
   EXPECT_EQ(printable(std::string_view("a\0b\x1B[31m\x7F", 9)),
             "a\xE2\x90\x80"
             "b\xE2\x90\x9B[31m\xE2\x90\xA1");

@@ -57,7 +57,8 @@ class Config : public testing::Test {
   std::string good_;
 };
 
-TEST_F(Config, CF01_missing_parts_are_listed) {
+// CF01.
+TEST_F(Config, missing_parts_are_listed) {
   const TempDir empty;
   EXPECT_THAT(refusal([&] { open_model(empty.path()); }),
               AllOf(HasSubstr("config.json"), HasSubstr("model.safetensors.index.json"),
@@ -74,7 +75,8 @@ TEST_F(Config, CF01_missing_parts_are_listed) {
   EXPECT_EQ(open(good_, {.needs_tokenizer = false}).tokenizer, nullptr);
 }
 
-TEST_F(Config, CF08_json_faults_have_line_and_column) {
+// CF08.
+TEST_F(Config, json_errors_have_line_and_column) {
   EXPECT_THAT(refused(""), HasSubstr("config.json: line 1, column 1: found the end"));
   EXPECT_THAT(refused("{\n  \"a\": 1,\n}"), HasSubstr("line 3, column 1"));
   EXPECT_THAT(refused("{\n\"a\": NaN}"), HasSubstr("line 2, column 6"));
@@ -90,12 +92,14 @@ TEST_F(Config, CF08_json_faults_have_line_and_column) {
   EXPECT_EQ(open("\xEF\xBB\xBF" + good_).config.dim, 64);
 }
 
-TEST_F(Config, CF09_a_field_given_twice_is_refused) {
+// CF09.
+TEST_F(Config, a_field_given_twice_is_refused) {
   EXPECT_THAT(refused(and_also("\"hidden_size\": 65")),
               HasSubstr("config.json: hidden_size: found the key twice"));
 }
 
-TEST_F(Config, CF10_a_number_of_heads_that_is_none_is_refused) {
+// CF10.
+TEST_F(Config, an_invalid_number_of_heads_is_refused) {
   for (const char* value : {"0", "-1", "1.5", "\"32\"", "2147483648", "null"}) {
     EXPECT_THAT(refused("num_attention_heads", value),
                 HasSubstr("config.json: num_attention_heads: found "))
@@ -103,13 +107,15 @@ TEST_F(Config, CF10_a_number_of_heads_that_is_none_is_refused) {
   }
 }
 
-TEST_F(Config, CF11_groups_that_do_not_divide_the_heads_are_refused) {
+// CF11.
+TEST_F(Config, kv_heads_that_do_not_divide_the_heads_are_refused) {
   EXPECT_THAT(refused("num_key_value_heads", "0"), HasSubstr("num_key_value_heads: found 0"));
   EXPECT_THAT(refused("num_key_value_heads", "3"), AllOf(HasSubstr("num_key_value_heads: found 3"),
                                                          HasSubstr("num_attention_heads (4)")));
 }
 
-TEST_F(Config, CF12_head_dim_is_checked_and_need_not_be_dim_over_heads) {
+// CF12.
+TEST_F(Config, head_dim_may_differ_from_dim_over_heads) {
   for (const char* value : {"0", "15", "1000000000"}) {
     EXPECT_THAT(refused("head_dim", value), HasSubstr("head_dim: found ")) << value;
   }
@@ -124,7 +130,8 @@ TEST_F(Config, CF12_head_dim_is_checked_and_need_not_be_dim_over_heads) {
   EXPECT_EQ(open_model(dir.path()).config.head_dim, 32);
 }
 
-TEST_F(Config, CF13_layers_that_disagree_with_the_tensors_are_refused) {
+// CF13.
+TEST_F(Config, a_layer_count_unlike_the_tensors_is_refused) {
   EXPECT_THAT(refused("num_hidden_layers", "0"), HasSubstr("num_hidden_layers: found 0"));
   EXPECT_THAT(refused("num_hidden_layers", "1000000000"),
               HasSubstr("num_hidden_layers: found 1000000000"));
@@ -132,7 +139,8 @@ TEST_F(Config, CF13_layers_that_disagree_with_the_tensors_are_refused) {
   EXPECT_THAT(refused("num_hidden_layers", "1"), HasSubstr("layer 1"));
 }
 
-TEST_F(Config, CF14_three_vocabularies_must_fit_each_other) {
+// CF14.
+TEST_F(Config, vocabulary_sizes_must_agree) {
   const int n_pieces = open(good_).tokenizer->vocab_size();
   EXPECT_THAT(refused("vocab_size", "100"),
               AllOf(HasSubstr("vocab_size 100"), HasSubstr(fmt::format("{} tokens", n_pieces)),
@@ -145,7 +153,8 @@ TEST_F(Config, CF14_three_vocabularies_must_fit_each_other) {
   EXPECT_THAT(files.notices, Contains(HasSubstr("padding")));
 }
 
-TEST_F(Config, CF15_an_absurd_norm_eps_is_refused) {
+// CF15.
+TEST_F(Config, an_absurd_norm_eps_is_refused) {
   for (const char* value : {"0", "-1e-5", "NaN", "1e38", "1e400", "\"1e-5\""}) {
     const std::string message = refused("rms_norm_eps", value);
     const bool is_json = value[0] != 'N';
@@ -153,7 +162,8 @@ TEST_F(Config, CF15_an_absurd_norm_eps_is_refused) {
   }
 }
 
-TEST_F(Config, CF16_rope_settings_that_make_no_sense_are_refused) {
+// CF16.
+TEST_F(Config, inconsistent_rope_settings_are_refused) {
   for (const char* value : {"0", "-1", "1e300"}) {
     const std::string old_style = replaced(with("rope_parameters", ""), "\"rope_theta\": 10000.0",
                                            fmt::format("\"rope_theta\": {}", value));
@@ -181,14 +191,16 @@ TEST_F(Config, CF16_rope_settings_that_make_no_sense_are_refused) {
               HasSubstr("rope_parameters.full_attention: found an object, expected one set"));
 }
 
-TEST_F(Config, CF17_a_context_that_is_none_or_too_long_is_refused) {
+// CF17.
+TEST_F(Config, an_invalid_context_length_is_refused) {
   EXPECT_THAT(refused("max_position_embeddings", "0"),
               HasSubstr("max_position_embeddings: found 0"));
   EXPECT_THAT(refused("max_position_embeddings", "1099511627776"),
               AllOf(HasSubstr("1099511627776"), HasSubstr("16777216")));
 }
 
-TEST_F(Config, CF18_a_sliding_window_is_checked_and_a_long_one_is_full_attention) {
+// CF18.
+TEST_F(Config, a_sliding_window_is_checked_and_a_long_one_ignored) {
   std::string mistral = replaced(good_, "LlamaForCausalLM", "MistralForCausalLM");
   mistral = replaced(mistral, "\"llama\"", "\"mistral\"");
   const auto window = [&](const char* value) {
@@ -203,7 +215,8 @@ TEST_F(Config, CF18_a_sliding_window_is_checked_and_a_long_one_is_full_attention
   EXPECT_EQ(open(window("null")).config.sliding_window, 0);
 }
 
-TEST_F(Config, CF19_unknown_families_are_refused_with_those_there_are) {
+// CF19.
+TEST_F(Config, an_unknown_family_is_refused_with_the_known_ones) {
   const auto lists_all = AllOf(HasSubstr("llama"), HasSubstr("mistral"), HasSubstr("qwen2"));
   EXPECT_THAT(refused("model_type", "\"gpt2\""),
               AllOf(HasSubstr("model_type: found \"gpt2\""), lists_all));
@@ -216,7 +229,8 @@ TEST_F(Config, CF19_unknown_families_are_refused_with_those_there_are) {
   EXPECT_EQ(read_model_config(dir_ / "config.json").dim, 64);  // a shape alone need not say it
 }
 
-TEST_F(Config, CF20_tied_embeddings_beside_a_head_are_noticed_and_a_missing_head_refused) {
+// CF20.
+TEST_F(Config, tied_embeddings_with_a_head_are_noted) {
   const ModelFiles files = open(with("tie_word_embeddings", "true"));
   EXPECT_THAT(files.notices, Contains(AllOf(HasSubstr("tie_word_embeddings"),
                                             HasSubstr("lm_head.weight is used"))));
@@ -230,21 +244,24 @@ TEST_F(Config, CF20_tied_embeddings_beside_a_head_are_noticed_and_a_missing_head
   EXPECT_THAT(refusal([&] { open_model(dir.path()); }), HasSubstr("lm_head.weight"));
 }
 
-TEST_F(Config, CF21_quantised_weights_are_refused_by_their_method) {
+// CF21.
+TEST_F(Config, quantised_weights_are_refused_with_their_method) {
   std::filesystem::remove(dir_ / "model.safetensors");
   write_bytes(dir_ / "model.safetensors", "never read");
   EXPECT_THAT(refused(and_also(R"("quantization_config": {"quant_method": "gptq", "bits": 4})")),
               HasSubstr("quantization_config.quant_method: found \"gptq\""));
 }
 
-TEST_F(Config, CF22_the_stored_dtype_counts_and_another_said_is_noticed) {
+// CF22.
+TEST_F(Config, the_stored_dtype_counts_and_a_difference_is_noted) {
   std::string config = replaced(good_, "\"dtype\": \"bfloat16\"", "\"dtype\": \"float32\"");
   const ModelFiles files = open(config);
   EXPECT_EQ(files.stored_dtype, kernels::DType::BF16);
   EXPECT_THAT(files.notices, Contains(AllOf(HasSubstr("f32"), HasSubstr("bf16"))));
 }
 
-TEST_F(Config, CF23_end_of_sequence_ids_are_checked_and_their_absence_noticed) {
+// CF23.
+TEST_F(Config, eos_ids_are_checked_and_their_absence_noted) {
   std::filesystem::remove(dir_ / "generation_config.json");
   EXPECT_EQ(open(with("eos_token_id", "[2, 7]")).config.eos_ids, (std::vector<TokenId>{2, 7}));
   for (const char* value : {"1.5", "\"</s>\"", "[[2]]"}) {
@@ -274,7 +291,8 @@ TEST_F(Config, CF23_end_of_sequence_ids_are_checked_and_their_absence_noticed) {
   EXPECT_THAT(refused(good_), HasSubstr("generation_config.json: eos_token_id: found an array"));
 }
 
-TEST_F(Config, CF24_a_tensor_of_another_shape_is_refused) {
+// CF24.
+TEST_F(Config, a_tensor_of_another_shape_is_refused) {
   const std::string bytes = read_bytes(dir_ / "model.safetensors");
   write_bytes(dir_ / "model.safetensors", replaced(bytes, "[96, 64]", "[64, 96]"));
   EXPECT_THAT(refused(good_), AllOf(HasSubstr("model.layers.0.mlp.gate_proj.weight"),
@@ -347,7 +365,7 @@ TEST_F(Config, rope_scaling_extends_the_context) {
   }
 }
 
-TEST_F(Config, rope_lengths_are_those_transformers_takes) {
+TEST_F(Config, rope_lengths_equal_those_of_transformers) {
   // Dynamic scaling begins after max_position_embeddings and ignores the original length.
   ModelFiles files = open(with("rope_parameters", R"({"rope_type": "dynamic", "factor": 2,
                 "original_max_position_embeddings": 32, "beta_fast": 1})"));
@@ -371,7 +389,7 @@ TEST_F(Config, rope_lengths_are_those_transformers_takes) {
   EXPECT_THAT(files.notices, Contains(HasSubstr("rope_scaling is used, as in transformers")));
 }
 
-TEST_F(Config, a_context_is_set_and_noticed_beyond_what_the_model_states) {
+TEST_F(Config, a_context_beyond_the_models_is_noted) {
   ModelFiles files = open(good_, {.context = 100});
   EXPECT_EQ(files.config.max_seq_len, 100);
   EXPECT_THAT(files.notices, IsEmpty());
@@ -392,7 +410,7 @@ TEST_F(Config, a_context_is_set_and_noticed_beyond_what_the_model_states) {
   EXPECT_THAT(files.notices, Contains(HasSubstr("no max_position_embeddings: 2048")));
 }
 
-TEST_F(Config, members_without_effect_are_named_unless_harmless) {
+TEST_F(Config, fields_without_effect_are_named_unless_harmless) {
   EXPECT_THAT(open(and_also(R"("attention_dropout": 0.1, "use_cache": true, "pretraining_tp": 2,
       "torchscript": false, "num_beams": 1, "transformers_version": "4.40.0", "strange": null,
       "layer_types": ["full_attention", "full_attention"])"))
@@ -421,7 +439,7 @@ class GenerationConfig : public Config {
   }
 };
 
-TEST_F(GenerationConfig, what_is_not_applied_is_named) {
+TEST_F(GenerationConfig, unsupported_fields_are_named) {
   const char* kText = R"({"eos_token_id": 2, "do_sample": true, "temperature": 0.6, "top_p": 0.9,
     "repetition_penalty": 1.3, "max_new_tokens": 5, "no_repeat_ngram_size": 3, "num_beams": 4,
     "suppress_tokens": [1], "stop_strings": "x", "max_length": 20, "length_penalty": 1.0,
@@ -445,7 +463,7 @@ TEST_F(GenerationConfig, what_is_not_applied_is_named) {
   EXPECT_EQ(applied.generation.max_new_tokens, 5);
 }
 
-TEST_F(GenerationConfig, defaults_that_change_nothing_are_not_named) {
+TEST_F(GenerationConfig, defaults_without_effect_are_not_named) {
   EXPECT_THAT(open_with(R"({"eos_token_id": 2, "do_sample": false, "temperature": 1.0, "top_k": 50,
                             "top_p": 1.0, "repetition_penalty": 1.0, "pad_token_id": 0})",
                         GenerationUse::NotApplied)
@@ -453,7 +471,7 @@ TEST_F(GenerationConfig, defaults_that_change_nothing_are_not_named) {
               IsEmpty());
 }
 
-TEST_F(GenerationConfig, a_default_of_no_use_is_refused_where_it_is_applied) {
+TEST_F(GenerationConfig, an_invalid_default_is_refused_when_applied) {
   for (const char* text :
        {R"({"temperature": "hot"})", R"({"top_p": 1.5})", R"({"top_k": -1})", R"({"top_k": 2.5})",
         R"({"max_new_tokens": 2.5})", R"({"max_new_tokens": 0})", R"({"repetition_penalty": 0})",

@@ -63,7 +63,7 @@ class HeadsDirectory : public testing::TestWithParam<HeadsKind> {
   std::string good_;
 };
 
-TEST_P(HeadsDirectory, is_read_as_it_was_written) {
+TEST_P(HeadsDirectory, is_read_back_as_written) {
   const ModelFiles target = target_of();
   const HeadsFiles files = open_heads(dir_.path(), &target);
   const HeadsConfig expected = config_of(GetParam());
@@ -91,7 +91,7 @@ TEST_P(HeadsDirectory, is_read_as_it_was_written) {
   EXPECT_EQ(n, expected.n_params());
 }
 
-TEST_P(HeadsDirectory, a_field_that_is_wrong_is_named) {
+TEST_P(HeadsDirectory, an_invalid_field_is_named) {
   for (const char* value : {"0", "-1", "1.5", "\"3\"", "65", "9999999999999", "null", "[]"}) {
     EXPECT_THAT(refused(with(count_field(), value)), HasSubstr(count_field())) << value;
     if (value == std::string("null")) continue;  // left out: the target's
@@ -103,7 +103,7 @@ TEST_P(HeadsDirectory, a_field_that_is_wrong_is_named) {
   EXPECT_THAT(refused(good_.substr(0, good_.size() / 2)), HasSubstr("config.json"));
 }
 
-TEST_P(HeadsDirectory, of_another_model_are_refused_with_both_sizes) {
+TEST_P(HeadsDirectory, heads_of_another_model_are_refused_with_both_sizes) {
   EXPECT_THAT(refused(good_, target_of(32)),
               AllOf(HasSubstr("hidden_size"), HasSubstr("found 16"), HasSubstr("32")));
   EXPECT_THAT(refused(good_, target_of(16, 41)),
@@ -115,7 +115,7 @@ TEST_P(HeadsDirectory, of_another_model_are_refused_with_both_sizes) {
               AllOf(HasSubstr("tensor"), HasSubstr("32")));
 }
 
-TEST_P(HeadsDirectory, a_tensor_that_is_missing_or_of_another_shape_is_named) {
+TEST_P(HeadsDirectory, a_missing_or_misshapen_tensor_is_named) {
   EXPECT_THAT(refused(with(count_field(), "4")), AllOf(HasSubstr("tensor"), HasSubstr("none")));
   HeadsConfig other = config_of(GetParam());
   other.n_heads = 2;
@@ -131,7 +131,7 @@ TEST_P(HeadsDirectory, a_tensor_that_is_missing_or_of_another_shape_is_named) {
   EXPECT_EQ(files.stored_dtype, kernels::DType::F32);
 }
 
-TEST_P(HeadsDirectory, a_cut_file_is_refused) {
+TEST_P(HeadsDirectory, a_truncated_file_is_refused) {
   const std::string whole = read_bytes(dir_ / "model.safetensors");
   for (const std::size_t size :
        {std::size_t{0}, std::size_t{7}, whole.size() / 2, whole.size() - 1}) {
@@ -153,7 +153,7 @@ INSTANTIATE_TEST_SUITE_P(Of,
 // Of Chimera's encoder.
 class EncoderFields : public HeadsDirectory {};
 
-TEST_P(EncoderFields, that_are_wrong_are_named) {
+TEST_P(EncoderFields, invalid_fields_are_named) {
   const std::pair<const char*, const char*> cases[] = {{"gram", "0"},
                                                        {"gram", "6"},
                                                        {"residual", "1"},
@@ -174,7 +174,7 @@ TEST_P(EncoderFields, that_are_wrong_are_named) {
               AllOf(HasSubstr("heads.0.weight"), HasSubstr("[40, 32]"), HasSubstr("[40, 16]")));
 }
 
-TEST_P(EncoderFields, that_do_not_say_whom_rows_see_mean_hidden_states_alone) {
+TEST_P(EncoderFields, without_attention_span_only_hidden_states_are_seen) {
   HeadsConfig config = config_of(HeadsKind::Chimera);
   config.sees_committed_grams = false;
   write(config);
@@ -190,7 +190,7 @@ INSTANTIATE_TEST_SUITE_P(Of, EncoderFields, testing::Values(HeadsKind::Chimera),
   return std::string("chimera");
 });
 
-TEST(HeadsOfCard, are_names_and_nothing_else) {
+TEST(HeadsOfCard, only_names_are_read) {
   const TempDir dir;
   EXPECT_EQ(heads_of_card(dir.path(), HeadsKind::Medusa), "");
   write_bytes(dir / "decoscope.json", R"({"draft": "d", "medusa": "demo-medusa"})");
@@ -203,7 +203,7 @@ TEST(HeadsOfCard, are_names_and_nothing_else) {
   }
 }
 
-TEST(Heads, that_name_another_model_are_taken_with_a_notice) {
+TEST(Heads, heads_naming_another_model_load_with_a_notice) {
   const TempDir dir;
   HeadsConfig config = config_of(HeadsKind::Medusa);
   config.base = "somewhere/else";

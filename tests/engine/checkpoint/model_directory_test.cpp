@@ -24,7 +24,7 @@ bool same_bytes(const Tensor& a, const Tensor& b) {
   return std::memcmp(a.data, b.data, n) == 0;
 }
 
-TEST(ModelDirectory, what_is_written_is_opened_again) {
+TEST(ModelDirectory, a_written_model_is_read_back) {
   ModelConfig config = small_config();
   config.rope = {.type = RopeConfig::Type::Llama3,
                  .theta = 500000,
@@ -60,7 +60,7 @@ TEST(ModelDirectory, what_is_written_is_opened_again) {
   }
 }
 
-TEST(ModelDirectory, a_second_round_changes_no_bit) {
+TEST(ModelDirectory, rewriting_changes_no_bit) {
   const TempDir first, second;
   write_small_model(first);
   const ModelFiles files = open_model(first.path());
@@ -85,7 +85,7 @@ std::vector<TokenId> encoded_with(const std::string& tokenizer_config) {
   return open_model(dir.path()).tokenizer->encode("the cat");
 }
 
-TEST(ModelDirectory, add_bos_token_puts_the_beginning_before_a_prompt) {
+TEST(ModelDirectory, add_bos_token_prepends_bos_to_the_prompt) {
   const std::vector<TokenId> plain =
       encoded_with(R"({"add_bos_token": false, "add_eos_token": false})");
   ASSERT_GT(plain.size(), 1u);
@@ -98,7 +98,7 @@ TEST(ModelDirectory, add_bos_token_puts_the_beginning_before_a_prompt) {
   EXPECT_EQ(encoded_with(R"({"add_bos_token": true, "bos_token": "</s>"})"), expected);
 }
 
-TEST(ModelDirectory, add_eos_token_puts_the_end_behind_a_prompt) {
+TEST(ModelDirectory, add_eos_token_appends_eos_to_the_prompt) {
   std::vector<TokenId> expected =
       encoded_with(R"({"add_bos_token": false, "add_eos_token": false})");
   ASSERT_NE(expected.back(), 2);
@@ -115,7 +115,7 @@ TEST(ModelDirectory, the_card_names_the_draft_model) {
   EXPECT_EQ(open_model(dir.path()).draft_name, "demo-draft");
 }
 
-TEST(ModelDirectory, the_card_names_what_the_model_was_before_consistency_training) {
+TEST(ModelDirectory, the_card_names_the_model_before_consistency_training) {
   const TempDir dir;
   write_small_model(dir);
   EXPECT_EQ(name_before_training(dir.path()), "");
@@ -127,7 +127,7 @@ TEST(ModelDirectory, the_card_names_what_the_model_was_before_consistency_traini
   EXPECT_THAT(message, HasSubstr("before"));
 }
 
-TEST(ModelDirectory, what_a_card_names_is_what_lies_beside_it_else_the_bundled_one) {
+TEST(ModelDirectory, a_named_model_is_searched_nearby_then_bundled) {
   const TempDir dir;
   const std::string here = std::filesystem::canonical(dir.path()).string();
   const std::string family = here + "/family", assets = here + "/assets";
@@ -157,7 +157,7 @@ TEST(ModelDirectory, a_model_is_found_by_name_or_path) {
   EXPECT_THAT(message, HasSubstr("one of demo-target"));
 }
 
-TEST(RandomTensors, depend_on_seed_name_and_index_only) {
+TEST(RandomTensors, depend_only_on_seed_name_and_index) {
   const ModelConfig config = small_config();
   ModelConfig wider = config;
   wider.n_layers = 3;
@@ -173,7 +173,7 @@ TEST(RandomTensors, depend_on_seed_name_and_index_only) {
 
 // 19,200 draws: the mean's standard error is sigma / 139, the variance's relative one 0.0102, the
 // fourth moment's 0.07; each may be off by five of those.
-TEST(RandomTensors, are_normal_with_deviation_2_percent) {
+TEST(RandomTensors, are_normal_with_deviation_0_02) {
   const std::vector<float> values =
       f32_of(random_tensors(small_config(), 5)->read("model.embed_tokens.weight"));
   ASSERT_EQ(values.size(), 19200u);
@@ -200,7 +200,7 @@ TEST(RandomTensors, quantiles_invert_the_distribution_function) {
   }
 }
 
-TEST(Scaled, keeps_the_old_weights_in_the_corner_and_halves_the_norms) {
+TEST(Scaled, original_weights_fill_the_corner_and_norms_halve) {
   const ModelConfig config = small_config();
   const auto source = random_tensors(config, 3);
   const ModelScale scale{.width = 4, .depth = 2};
@@ -230,7 +230,7 @@ TEST(Scaled, keeps_the_old_weights_in_the_corner_and_halves_the_norms) {
   }
 }
 
-TEST(Scaled, scales_are_read_as_they_are_written) {
+TEST(Scaled, scales_are_read_back_as_written) {
   EXPECT_EQ(scale_from("4x2"), (ModelScale{4, 2}));
   EXPECT_EQ(name_of(scale_from("16x1")), "16x1");
   for (const char* text :
@@ -239,7 +239,7 @@ TEST(Scaled, scales_are_read_as_they_are_written) {
   }
 }
 
-TEST(Tokenizer, decodes_what_it_encoded) {
+TEST(Tokenizer, decode_inverts_encode) {
   const TempDir dir;
   write_bytes(dir / "tokenizer.model", small_sentencepiece());
   const auto tokenizer = open_sentencepiece(dir / "tokenizer.model", {});
@@ -258,7 +258,7 @@ TEST(Tokenizer, decodes_what_it_encoded) {
   EXPECT_EQ(tokenizer->piece(100000), "");
 }
 
-TEST(TextStream, grows_by_whole_characters_and_equals_decode) {
+TEST(TextStream, emits_whole_characters_and_equals_decode) {
   const TempDir dir;
   write_bytes(dir / "tokenizer.model", small_sentencepiece());
   const auto tokenizer = open_sentencepiece(dir / "tokenizer.model", {});

@@ -41,7 +41,7 @@ TEST(OtherFormats, the_prefix_of_a_wrapper_is_named) {
                     HasSubstr("without \"module.\" in front"), HasSubstr("save_pretrained(DIR)")));
 }
 
-TEST(OtherFormats, a_draft_of_eagle_is_named) {
+TEST(OtherFormats, an_eagle_draft_is_named) {
   const TempDir dir;
   write_small_model(dir);
   rename_tensors(dir / "model.safetensors", "\"model.norm.weight\"", "\"fc.weight\"");
@@ -73,7 +73,7 @@ TEST(OtherFormats, hub_ids_are_distinguished_from_paths) {
     EXPECT_FALSE(in_place_of_directory(path).is_known()) << path;
 }
 
-TEST(OtherFormats, a_model_below_is_named) {
+TEST(OtherFormats, a_model_in_a_subfolder_is_named) {
   const TempDir dir;
   std::filesystem::create_directories(dir / "snapshots/abc");
   write_bytes(dir / "snapshots/abc/config.json", "{}");
@@ -83,7 +83,7 @@ TEST(OtherFormats, a_model_below_is_named) {
   EXPECT_THAT(in_place_of_weights(dir.path()).found, HasSubstr("in its folder inner"));
 }
 
-TEST(OtherFormats, bytes_of_other_files_are_recognised) {
+TEST(OtherFormats, other_file_formats_are_recognised) {
   std::string tar(257, 'a');  // the mark of a tar archive stands at byte 257
   tar += "ustar";
   const std::vector<std::pair<std::string, const char*>> kinds = {
@@ -139,7 +139,7 @@ TEST(OtherFormats, published_medusa_heads_are_opened) {
 }
 
 // A link out of the directory is followed for heads no more than for a model.
-TEST(OtherFormats, published_heads_lie_inside_their_directory) {
+TEST(OtherFormats, published_heads_must_lie_inside_their_directory) {
   const TempDir dir, elsewhere;
   HeadsConfig config;
   config.n_heads = 1;

@@ -76,7 +76,7 @@ constexpr bool kSanitized = true;
 constexpr bool kSanitized = false;
 #endif
 
-TEST(Safetensors, good_file_gives_its_tensors) {
+TEST(Safetensors, a_valid_file_gives_its_tensors) {
   const auto file = open_bytes(small_safetensors());
   const Tensor a = file->read("a");
   EXPECT_EQ(a.shape, (std::vector<std::int64_t>{2, 3}));
@@ -85,7 +85,7 @@ TEST(Safetensors, good_file_gives_its_tensors) {
   EXPECT_THAT(refusal([&] { file->read("c"); }), HasSubstr("\"c\""));
 }
 
-TEST(Safetensors, every_prefix_is_refused_without_harm) {
+TEST(Safetensors, every_prefix_is_refused_safely) {
   const std::string whole = small_safetensors();
   const TempDir dir;
   for (std::size_t n = 0; n < whole.size(); n++) {
@@ -94,14 +94,16 @@ TEST(Safetensors, every_prefix_is_refused_without_harm) {
   }
 }
 
-TEST(Safetensors, ST01_a_file_shorter_than_its_length_is_refused) {
+// ST01.
+TEST(Safetensors, a_file_shorter_than_its_header_length_is_refused) {
   for (std::size_t n = 0; n < 8; n++) {
     EXPECT_THAT(refused(std::string(n, '\0')),
                 HasSubstr(fmt::format("file is {} bytes, header length needs 8", n)));
   }
 }
 
-TEST(Safetensors, ST02_a_length_that_wraps_is_refused_and_takes_no_memory) {
+// ST02.
+TEST(Safetensors, an_overflowing_length_is_refused_without_allocating) {
   // A first refusal brings the program's own pages that it runs through into memory.
   refused(header_bytes(3) + "{}");
   for (const std::uint64_t length : {~0ull, 1ull << 63, ~0ull - 7}) {
@@ -114,7 +116,8 @@ TEST(Safetensors, ST02_a_length_that_wraps_is_refused_and_takes_no_memory) {
   }
 }
 
-TEST(Safetensors, ST03_a_header_over_the_limit_is_refused) {
+// ST03.
+TEST(Safetensors, a_header_over_the_limit_is_refused) {
   const TempDir dir;
   write_bytes(dir / "x", header_bytes(100'000'001));
   std::filesystem::resize_file(dir / "x", 200'000'000);
@@ -122,31 +125,36 @@ TEST(Safetensors, ST03_a_header_over_the_limit_is_refused) {
               AllOf(HasSubstr("100000001"), HasSubstr("100000000")));
 }
 
-TEST(Safetensors, ST04_a_header_one_byte_longer_than_the_file_is_refused) {
+// ST04.
+TEST(Safetensors, a_header_one_byte_longer_than_the_file_is_refused) {
   EXPECT_THAT(refused(header_bytes(3) + "{}"),
               AllOf(HasSubstr("header length of 3"), HasSubstr("the 2 bytes left")));
 }
 
-TEST(Safetensors, ST05_a_header_that_is_not_utf8_is_refused_at_its_byte) {
+// ST05.
+TEST(Safetensors, invalid_utf8_in_the_header_is_refused_with_its_offset) {
   EXPECT_THAT(refused_header("{\"a\xff\":1}"), HasSubstr("byte 11: found 0xff"));
   EXPECT_THAT(refused_header("{\"\xc0\xaf\":1}"), HasSubstr("byte 10: found 0xc0"));
   EXPECT_THAT(refused_header("{\"\xed\xa0\x80\":1}"), HasSubstr("byte 10: found 0xed"));
 }
 
-TEST(Safetensors, ST06_a_header_that_is_no_object_is_refused) {
+// ST06.
+TEST(Safetensors, a_header_that_is_not_an_object_is_refused) {
   for (const char* header : {"{", "[]", "null", "\"x\"", "", "{}{}", "{} x", "{\"a\"}", "{,}"}) {
     EXPECT_THAT(refused_header(header), testing::ContainsRegex("byte [0-9]+: ")) << header;
   }
 }
 
-TEST(Safetensors, ST07_deep_nesting_is_refused_without_recursion) {
+// ST07.
+TEST(Safetensors, deep_nesting_is_refused_without_recursion) {
   const std::string deep(100'000, '[');
   EXPECT_THAT(refused_header("{\"__metadata__\":{\"a\":" + deep), HasSubstr("64 nested"));
   EXPECT_THAT(refused_header("{\"__metadata__\":" + deep), HasSubstr("__metadata__"));
   EXPECT_THAT(refused_header("{\"a\":" + deep), HasSubstr("\"a\""));
 }
 
-TEST(Safetensors, ST08_white_space_around_the_header_is_read_over) {
+// ST08.
+TEST(Safetensors, white_space_around_the_header_is_skipped) {
   const std::string plain = small_safetensors();
   const std::string header = plain.substr(8, plain.size() - 8 - 32);
   const std::string data = plain.substr(plain.size() - 32);
@@ -157,7 +165,8 @@ TEST(Safetensors, ST08_white_space_around_the_header_is_read_over) {
   }
 }
 
-TEST(Safetensors, ST09_a_tensor_named_twice_is_refused) {
+// ST09.
+TEST(Safetensors, a_tensor_named_twice_is_refused) {
   const std::string a = tensor("a", "[1]", "[0,1]");
   EXPECT_THAT(refused_header("{" + a + "," + a + "}", "x"),
               HasSubstr("tensor \"a\": found the key twice"));
@@ -165,7 +174,8 @@ TEST(Safetensors, ST09_a_tensor_named_twice_is_refused) {
               HasSubstr("tensor \"a\": found the key twice"));
 }
 
-TEST(Safetensors, ST10_a_field_given_twice_is_refused) {
+// ST10.
+TEST(Safetensors, a_field_given_twice_is_refused) {
   for (const char* extra : {R"("dtype":"U8")", R"("shape":[1])", R"("data_offsets":[0,1])"}) {
     const std::string twice =
         replaced(tensor("a", "[1]", "[0,1]"), "{", std::string("{") + extra + ",");
@@ -175,7 +185,8 @@ TEST(Safetensors, ST10_a_field_given_twice_is_refused) {
   }
 }
 
-TEST(Safetensors, ST11_metadata_that_is_not_text_is_refused) {
+// ST11.
+TEST(Safetensors, non_string_metadata_is_refused) {
   for (const char* value : {"1", "[\"x\"]", "{\"y\":\"z\"}", "null", "true"}) {
     EXPECT_THAT(refused_header(fmt::format(R"({{"__metadata__":{{"k":{}}}}})", value)),
                 HasSubstr("__metadata__.k: found "));
@@ -183,7 +194,8 @@ TEST(Safetensors, ST11_metadata_that_is_not_text_is_refused) {
   EXPECT_THAT(refused_header(R"({"__metadata__":{"k":"a","k":"b"}})"), HasSubstr("__metadata__.k"));
 }
 
-TEST(Safetensors, ST12_tensors_on_the_same_region_are_refused) {
+// ST12.
+TEST(Safetensors, tensors_sharing_a_region_are_refused) {
   std::string header = "{";
   for (int i = 0; i < 10; i++)
     header += (i ? "," : "") + tensor(fmt::format("t{}", i), "[4]", "[0,4]");
@@ -191,7 +203,8 @@ TEST(Safetensors, ST12_tensors_on_the_same_region_are_refused) {
               AllOf(HasSubstr("\"t1\""), HasSubstr("\"t0\"")));
 }
 
-TEST(Safetensors, ST13_overlaps_and_gaps_are_refused_and_any_order_accepted) {
+// ST13.
+TEST(Safetensors, overlaps_and_gaps_are_refused_in_any_order) {
   const std::string a = tensor("a", "[4]", "[0,4]");
   EXPECT_THAT(refused_header("{" + a + "," + tensor("b", "[4]", "[3,7]") + "}", "abcdefg"),
               AllOf(HasSubstr("\"b\""), HasSubstr("over [0, 4] of \"a\"")));
@@ -201,7 +214,8 @@ TEST(Safetensors, ST13_overlaps_and_gaps_are_refused_and_any_order_accepted) {
                   ->has("b"));
 }
 
-TEST(Safetensors, ST14_a_file_longer_or_shorter_than_its_tensors_is_refused) {
+// ST14.
+TEST(Safetensors, a_file_longer_or_shorter_than_its_tensors_is_refused) {
   const std::string whole = small_safetensors();
   const auto size = [](std::size_t n) { return std::to_string(n); };
   EXPECT_THAT(refused(whole + "x"), AllOf(HasSubstr("found " + size(whole.size() + 1)),
@@ -211,7 +225,8 @@ TEST(Safetensors, ST14_a_file_longer_or_shorter_than_its_tensors_is_refused) {
                     HasSubstr("expected " + size(whole.size()))));
 }
 
-TEST(Safetensors, ST15_offsets_that_are_no_offsets_are_refused) {
+// ST15.
+TEST(Safetensors, invalid_offsets_are_refused) {
   struct Case {
     const char* offsets;
     const char* shown;
@@ -232,13 +247,15 @@ TEST(Safetensors, ST15_offsets_that_are_no_offsets_are_refused) {
   }
 }
 
-TEST(Safetensors, ST16_a_shape_that_disagrees_with_the_length_is_refused) {
+// ST16.
+TEST(Safetensors, a_shape_unlike_the_byte_length_is_refused) {
   EXPECT_THAT(
       refused_header("{" + tensor("a", "[2,2]", "[0,15]", "F32") + "}", std::string(15, 'x')),
       AllOf(HasSubstr("\"a\""), HasSubstr("15 bytes"), HasSubstr("16 bytes"), HasSubstr("[2, 2]")));
 }
 
-TEST(Safetensors, ST17_a_shape_that_overflows_is_refused) {
+// ST17.
+TEST(Safetensors, a_shape_that_overflows_is_refused) {
   for (const char* shape :
        {"[2,18446744073709551614]", "[2,9223372036854775807]", "[4294967296,4294967296]"}) {
     EXPECT_THAT(refused_header("{" + tensor("a", shape, "[0,4]") + "}", "abcd"),
@@ -247,7 +264,8 @@ TEST(Safetensors, ST17_a_shape_that_overflows_is_refused) {
   }
 }
 
-TEST(Safetensors, ST18_empty_and_scalar_tensors_are_accepted) {
+// ST18.
+TEST(Safetensors, empty_and_scalar_tensors_are_accepted) {
   const auto file = open_bytes(safetensors("{" + tensor("a", "[0]", "[0,0]") + "," +
                                                tensor("b", "[2,0]", "[0,0]") + "," +
                                                tensor("c", "[]", "[0,4]", "F32") + "}",
@@ -256,7 +274,8 @@ TEST(Safetensors, ST18_empty_and_scalar_tensors_are_accepted) {
   EXPECT_TRUE(file->has("b"));
 }
 
-TEST(Safetensors, ST19_zero_hides_no_overflow) {
+// ST19.
+TEST(Safetensors, a_zero_dimension_does_not_hide_an_overflow) {
   for (const char* shape : {"[0,9223372036854775808,9223372036854775808]",
                             "[0,9223372036854775807,9223372036854775807]"}) {
     EXPECT_THAT(refused_header("{" + tensor("a", shape, "[0,0]") + "}"),
@@ -264,14 +283,16 @@ TEST(Safetensors, ST19_zero_hides_no_overflow) {
   }
 }
 
-TEST(Safetensors, ST20_a_rank_of_a_million_is_refused) {
+// ST20.
+TEST(Safetensors, a_rank_of_a_million_is_refused) {
   std::string shape = "[1";
   for (int i = 1; i < 1'000'000; i++) shape += ",1";
   EXPECT_THAT(refused_header("{" + tensor("a", shape + "]", "[0,1]") + "}", "x"),
               AllOf(HasSubstr("\"a\""), HasSubstr("more than 8 dimensions")));
 }
 
-TEST(Safetensors, ST21_unknown_and_unsupported_types_are_refused_apart) {
+// ST21.
+TEST(Safetensors, unknown_and_unsupported_types_have_their_own_errors) {
   EXPECT_THAT(refused_header("{" + tensor("a", "[1]", "[0,1]", "F13") + "}", "x"),
               AllOf(HasSubstr("\"a\""), HasSubstr("unknown type \"F13\"")));
   for (const char* dtype : {"F8_E8M0", "F4", "C64"}) {
@@ -281,12 +302,14 @@ TEST(Safetensors, ST21_unknown_and_unsupported_types_are_refused_apart) {
   }
 }
 
-TEST(Safetensors, ST22_half_a_byte_left_over_is_refused) {
+// ST22.
+TEST(Safetensors, sub_byte_types_must_fill_whole_bytes) {
   EXPECT_THAT(refused_header("{" + tensor("a", "[3]", "[0,2]", "F4") + "}", "xy"),
               AllOf(HasSubstr("\"a\""), HasSubstr("12 bits"), HasSubstr("whole bytes")));
 }
 
-TEST(Safetensors, ST23_names_that_would_write_on_the_terminal_are_shown_escaped) {
+// ST23.
+TEST(Safetensors, control_characters_in_names_are_escaped) {
   EXPECT_THAT(refused_header("{" + tensor("", "[1]", "[0,1]") + "}", "x"), HasSubstr("empty"));
   EXPECT_THAT(refused_header("{" + tensor(std::string(1 << 20, 'n'), "[1]", "[0,1]") + "}", "x"),
               AllOf(HasSubstr("1048576 bytes"), HasSubstr("nnn...")));
@@ -299,7 +322,8 @@ TEST(Safetensors, ST23_names_that_would_write_on_the_terminal_are_shown_escaped)
   }
 }
 
-TEST(Safetensors, ST24_names_are_compared_bytewise) {
+// ST24.
+TEST(Safetensors, names_are_compared_bytewise) {
   const auto file = open_bytes(safetensors(
       "{" + tensor("\xC3\xA9", "[1]", "[0,1]") + "," + tensor("e\xCC\x81", "[1]", "[1,2]") + "," +
           tensor("a", "[1]", "[2,3]") + "," + tensor("a\\u0000b", "[1]", "[3,4]") + "}",
@@ -311,7 +335,8 @@ TEST(Safetensors, ST24_names_are_compared_bytewise) {
   EXPECT_EQ(file->find(std::string("a\0b", 3))->begin, 3);
 }
 
-TEST(Safetensors, ST25_too_many_tensors_are_refused) {
+// ST25.
+TEST(Safetensors, too_many_tensors_are_refused) {
   const TempDir dir;
   std::int64_t header_size = 0;
   {
@@ -334,7 +359,8 @@ TEST(Safetensors, ST25_too_many_tensors_are_refused) {
   EXPECT_LT(std::clock() - start, 5 * CLOCKS_PER_SEC);
 }
 
-TEST(Safetensors, ST26_non_finite_weights_load_and_are_counted) {
+// ST26.
+TEST(Safetensors, non_finite_weights_load_and_are_counted) {
   const TempDir dir;
   const ModelConfig config = small_config();
   write_small_model(dir, config);
@@ -350,7 +376,8 @@ TEST(Safetensors, ST26_non_finite_weights_load_and_are_counted) {
       testing::ElementsAre(HasSubstr("tensor \"lm_head.weight\": found 3 NaN or infinite values")));
 }
 
-TEST(Safetensors, ST27_a_file_cut_while_it_is_read_is_an_error) {
+// ST27.
+TEST(Safetensors, a_file_truncated_while_reading_is_an_error) {
   const TempDir dir;
   const std::int64_t n = 1 << 20;
   write_bytes(
@@ -368,7 +395,8 @@ TEST(Safetensors, ST27_a_file_cut_while_it_is_read_is_an_error) {
   EXPECT_THAT(refusal([&] { file->read("a"); }), HasSubstr("5000 bytes"));
 }
 
-TEST(Safetensors, ST28_a_file_replaced_by_rename_is_read_to_its_end) {
+// ST28.
+TEST(Safetensors, a_file_replaced_by_rename_is_read_to_its_end) {
   const TempDir dir;
   write_bytes(dir / "x", small_safetensors());
   const auto file = SafetensorsFile::open(dir / "x");
@@ -378,7 +406,8 @@ TEST(Safetensors, ST28_a_file_replaced_by_rename_is_read_to_its_end) {
   file->check();
 }
 
-TEST(Safetensors, ST29_what_is_not_a_regular_file_is_refused_at_once) {
+// ST29.
+TEST(Safetensors, a_non_regular_file_is_refused_at_once) {
   const TempDir dir;
   mkfifo((dir / "pipe").c_str(), 0600);
   const int socket_fd = socket(AF_UNIX, SOCK_STREAM, 0);
@@ -396,7 +425,8 @@ TEST(Safetensors, ST29_what_is_not_a_regular_file_is_refused_at_once) {
   EXPECT_THAT(refusal([&] { SafetensorsFile::open(dir / "none"); }), HasSubstr("No such file"));
 }
 
-TEST(Safetensors, ST29_a_file_that_may_not_be_read_is_refused_with_the_reason) {
+// ST29.
+TEST(Safetensors, an_unreadable_file_is_refused_with_the_reason) {
   const TempDir dir;
   chmod(dir.path().c_str(), 0755);  // it is the file's own mode that counts
   write_bytes(dir / "open", small_safetensors());
@@ -422,7 +452,8 @@ TEST(Safetensors, ST29_a_file_that_may_not_be_read_is_refused_with_the_reason) {
             dir / "secret: file: found Permission denied, expected a readable regular file");
 }
 
-TEST(Safetensors, IO10_without_descriptors_left_it_is_an_error_of_resources) {
+// IO10.
+TEST(Safetensors, no_free_descriptors_is_a_resource_error) {
   const TempDir dir;
   write_bytes(dir / "x", small_safetensors());
   write_bytes(dir / "config.json", "{}");
@@ -446,7 +477,8 @@ TEST(Safetensors, IO10_without_descriptors_left_it_is_an_error_of_resources) {
                       (dir / "config.json: cannot open: Too many open files; "));
 }
 
-TEST(Safetensors, ST30_other_formats_are_recognised) {
+// ST30.
+TEST(Safetensors, other_formats_are_recognised) {
   std::string pointer = "version https://git-lfs.github.com/spec/v1\noid sha256:";
   pointer.resize(130, '0');
   EXPECT_THAT(refused(pointer), HasSubstr("this is a Git LFS pointer, 130 bytes"));

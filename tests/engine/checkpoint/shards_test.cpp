@@ -118,7 +118,7 @@ class Shards : public testing::Test {
   std::int64_t total_ = 0;
 };
 
-TEST_F(Shards, two_files_are_one_model) {
+TEST_F(Shards, two_shards_are_one_model) {
   const ModelFiles files = open_model(dir_.path());
   EXPECT_THAT(files.notices, IsEmpty());
   for (const Part& part : second_) {
@@ -129,7 +129,8 @@ TEST_F(Shards, two_files_are_one_model) {
   }
 }
 
-TEST_F(Shards, CF02_shard_names_that_lead_elsewhere_are_refused) {
+// CF02.
+TEST_F(Shards, shard_names_outside_the_directory_are_refused) {
   for (const char* name :
        {"../x.safetensors", "/etc/passwd", "a/../../b", "C:\\\\x", "a\\u0000b", "", "..", "."}) {
     map_["model.norm.weight"] = name;
@@ -141,7 +142,8 @@ TEST_F(Shards, CF02_shard_names_that_lead_elsewhere_are_refused) {
   }
 }
 
-TEST_F(Shards, CF02_no_file_outside_is_opened) {
+// CF02.
+TEST_F(Shards, no_file_outside_the_directory_is_opened) {
   // What every such name leads to is there, and good: only the name keeps it from being read.
   const TempDir outside;
   const std::string model = outside / "model", shard = read_bytes(dir_ / kFirst);
@@ -165,7 +167,8 @@ TEST_F(Shards, CF02_no_file_outside_is_opened) {
   }
 }
 
-TEST_F(Shards, CF03_links_that_leave_the_directory_need_permission) {
+// CF03.
+TEST_F(Shards, links_out_of_the_directory_need_permission) {
   const TempDir elsewhere;
   std::filesystem::rename(dir_ / kSecond, elsewhere / "blob");
   std::filesystem::create_symlink(elsewhere / "blob", dir_ / kSecond);
@@ -183,14 +186,16 @@ TEST_F(Shards, CF03_links_that_leave_the_directory_need_permission) {
   EXPECT_THAT(open_model(cache / "snapshots/abc").notices, IsEmpty());
 }
 
-TEST_F(Shards, CF04_a_missing_shard_or_tensor_is_named) {
+// CF04.
+TEST_F(Shards, a_missing_shard_or_tensor_is_named) {
   std::filesystem::rename(dir_ / kSecond, dir_ / "away");
   EXPECT_THAT(refused(), AllOf(HasSubstr(kSecond), HasSubstr(second_[0].name)));
   write_bytes(dir_ / kSecond, file_of({second_.begin() + 1, second_.end()}));
   EXPECT_THAT(refused(), AllOf(HasSubstr(kSecond), HasSubstr(second_[0].name)));
 }
 
-TEST_F(Shards, CF05_a_tensor_twice_or_not_in_the_index_is_named) {
+// CF05.
+TEST_F(Shards, duplicate_and_unindexed_tensors_are_named) {
   std::vector<Part> more = second_;
   more.push_back(first_[0]);
   write_bytes(dir_ / kSecond, file_of(more));
@@ -202,7 +207,8 @@ TEST_F(Shards, CF05_a_tensor_twice_or_not_in_the_index_is_named) {
   EXPECT_FALSE(files.tensors->has("unheard.of"));
 }
 
-TEST_F(Shards, CF06_a_weight_map_of_another_kind_is_refused) {
+// CF06.
+TEST_F(Shards, an_invalid_weight_map_is_refused) {
   for (const char* map : {"[]", "null", "3", "{}"}) {
     write_bytes(dir_ / kIndex, fmt::format(R"({{"weight_map": {}}})", map));
     EXPECT_THAT(refused(), AllOf(HasSubstr(kIndex), HasSubstr("weight_map: found "))) << map;
@@ -216,7 +222,8 @@ TEST_F(Shards, CF06_a_weight_map_of_another_kind_is_refused) {
   EXPECT_THAT(refused(), AllOf(HasSubstr(kIndex), HasSubstr("at most")));
 }
 
-TEST_F(Shards, CF07_wrong_total_size_is_noticed) {
+// CF07.
+TEST_F(Shards, a_wrong_total_size_is_noted) {
   for (const char* total : {"1", "-5", "1e400", "\"x\"", "null"}) {
     write_index(total);
     EXPECT_THAT(open_model(dir_.path()).notices,
@@ -225,7 +232,8 @@ TEST_F(Shards, CF07_wrong_total_size_is_noticed) {
   }
 }
 
-TEST_F(Shards, ST18_a_tensor_the_model_reads_may_be_neither_empty_nor_a_scalar) {
+// ST18.
+TEST_F(Shards, a_model_tensor_may_not_be_empty_or_scalar) {
   const std::vector<Part> good = first_;
   for (const auto& [name, expected] : {std::pair{"model.norm.weight", "[64]"},
                                        {"model.embed_tokens.weight", "[300, 64]"},
@@ -251,7 +259,8 @@ TEST_F(Shards, ST18_a_tensor_the_model_reads_may_be_neither_empty_nor_a_scalar) 
   EXPECT_THAT(open_model(dir_.path()).notices, testing::ElementsAre(HasSubstr("\"unheard.of\"")));
 }
 
-TEST_F(Shards, CF22_tensors_of_several_dtypes_load_each_in_its_own_and_are_noticed) {
+// CF22.
+TEST_F(Shards, tensors_of_several_dtypes_load_with_a_notice) {
   const std::vector<float> ones(64, 1.0f);
   for (Part& part : first_) {
     if (part.name != "model.norm.weight") continue;
@@ -267,7 +276,8 @@ TEST_F(Shards, CF22_tensors_of_several_dtypes_load_each_in_its_own_and_are_notic
   EXPECT_THAT(files.notices, testing::ElementsAre(HasSubstr("weights of 2 dtypes, most bf16")));
 }
 
-TEST_F(Shards, CF25_extra_tensors_are_counted_in_one_notice) {
+// CF25.
+TEST_F(Shards, extra_tensors_are_counted_in_one_notice) {
   std::filesystem::remove(dir_ / kIndex);
   const std::uint16_t value = 0;
   std::vector<Part> all = first_;
@@ -288,7 +298,8 @@ std::string bare(const std::string& name) {
   return name.starts_with("model.") ? name.substr(6) : name;
 }
 
-TEST_F(Shards, CF26_bare_names_are_read_as_full_ones) {
+// CF26.
+TEST_F(Shards, bare_names_are_read_as_full_ones) {
   const ModelFiles full = open_model(dir_.path());
   const std::string hash = weights_hash(full);
   // As shards with an index, then as one file.
@@ -318,7 +329,8 @@ TEST_F(Shards, CF26_bare_names_are_read_as_full_ones) {
   }
 }
 
-TEST_F(Shards, CF26_of_a_tensor_under_both_names_the_full_one_counts) {
+// CF26.
+TEST_F(Shards, of_two_spellings_the_full_tensor_name_counts) {
   const std::string hash = weights_hash(open_model(dir_.path()));
   std::filesystem::remove(dir_ / kIndex);
   std::vector<Part> all = first_;
@@ -349,7 +361,7 @@ TEST_F(Shards, CF26_of_a_tensor_under_both_names_the_full_one_counts) {
   EXPECT_THAT(refused(), HasSubstr("model.norm.weight"));
 }
 
-TEST_F(Shards, a_single_file_counts_before_an_index) {
+TEST_F(Shards, a_single_file_takes_precedence_over_an_index) {
   const std::string sharded = weights_hash(open_model(dir_.path()));
   std::vector<Part> all = second_;
   all.insert(all.end(), first_.begin(), first_.end());
@@ -366,7 +378,7 @@ TEST_F(Shards, a_single_file_counts_before_an_index) {
   EXPECT_THAT(files.notices, testing::ElementsAre(HasSubstr("ignored with its shards")));
 }
 
-TEST_F(Shards, the_weights_hash_is_that_of_the_tensors_and_of_nothing_else) {
+TEST_F(Shards, the_weights_hash_depends_only_on_tensors) {
   const std::string hash = weights_hash(open_model(dir_.path()));
   EXPECT_THAT(hash, testing::MatchesRegex("[0-9a-f]{16}"));
   std::filesystem::remove(dir_ / kIndex);

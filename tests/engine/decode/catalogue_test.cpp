@@ -75,7 +75,8 @@ class Catalogue : public testing::TestWithParam<Subject> {
 /// What the toy cannot be asked: its cache checks itself at every commit, and it has no weights.
 class TransformerCatalogue : public Catalogue {};
 
-TEST_P(Catalogue, T1_greedy_output_is_that_of_plain_decoding) {
+// T1.
+TEST_P(Catalogue, greedy_output_equals_plain_decoding) {
   std::int64_t n_accepted = 0;
   std::map<std::string, std::int64_t> of_decoder;
   const std::vector<Job> settings = all_settings();
@@ -93,7 +94,8 @@ TEST_P(Catalogue, T1_greedy_output_is_that_of_plain_decoding) {
     EXPECT_GT(of_decoder[decoder], 30) << decoder;
 }
 
-TEST_P(Catalogue, T1_holds_at_every_length_and_for_a_prompt_of_one_token) {
+// T1.
+TEST_P(Catalogue, greedy_output_is_equal_at_every_length) {
   const std::vector<TokenId> prompt{on().prompt(3)[0]};
   const Outcome ar = run_ar(model(), prompt, with(Job{}, 12));
   for (const Job& plain : plain_settings()) {
@@ -107,7 +109,8 @@ TEST_P(Catalogue, T1_holds_at_every_length_and_for_a_prompt_of_one_token) {
   }
 }
 
-TEST_P(Catalogue, T1_holds_with_an_end_token_at_every_offset) {
+// T1.
+TEST_P(Catalogue, greedy_output_is_equal_with_eos_at_every_offset) {
   const auto prompt = on().prompt(2);
   const int length = is_bundled() ? 8 : 14;
   const Outcome ar = run_ar(model(), prompt, with(Job{}, length));
@@ -123,20 +126,25 @@ TEST_P(Catalogue, T1_holds_with_an_end_token_at_every_offset) {
   }
 }
 
-TEST_P(Catalogue, T2_coupled_at_temperature_0_2_is_plain_sampling_with_the_seed) {
+// T2.
+TEST_P(Catalogue, coupled_output_equals_sampling_at_temperature_0_2) {
   expect_coupled(0.2f);
 }
-TEST_P(Catalogue, T2_coupled_at_temperature_0_7_is_plain_sampling_with_the_seed) {
+// T2.
+TEST_P(Catalogue, coupled_output_equals_sampling_at_temperature_0_7) {
   expect_coupled(0.7f);
 }
-TEST_P(Catalogue, T2_coupled_at_temperature_1_is_plain_sampling_with_the_seed) {
+// T2.
+TEST_P(Catalogue, coupled_output_equals_sampling_at_temperature_1) {
   expect_coupled(1.0f);
 }
-TEST_P(Catalogue, T2_coupled_at_temperature_2_is_plain_sampling_with_the_seed) {
+// T2.
+TEST_P(Catalogue, coupled_output_equals_sampling_at_temperature_2) {
   expect_coupled(2.0f);
 }
 
-TEST_P(Catalogue, T5_steps_emit_at_least_one_token_and_at_most_what_the_structure_allows) {
+// T5.
+TEST_P(Catalogue, steps_emit_between_one_token_and_the_maximum) {
   const std::vector<Job> settings = all_settings();
   for (std::size_t i = 0; i < settings.size(); i++) {
     const Job job = with(settings[i], n_tokens(), coupled(i % 2 ? 0.8f : 0, i));
@@ -194,7 +202,8 @@ void expect_same_pick(const kernels::Picked& found, const kernels::Picked& expec
   EXPECT_EQ(found.margin, expected.margin);
 }
 
-TEST_P(Catalogue, T6_a_row_answers_as_its_chain_alone_in_any_order_beside_anything) {
+// T6.
+TEST_P(Catalogue, rows_are_batch_invariant) {
   for (const Job& plain : plain_settings()) {
     for (const float temperature : {0.0f, 0.9f}) {
       SCOPED_TRACE(plain.decoder);
@@ -244,7 +253,7 @@ void expect_same_cache(const Model& model, const SequenceCache& found, const Seq
   }
 }
 
-TEST(CatalogueJobs, every_decoder_has_some) {
+TEST(CatalogueJobs, cover_every_decoder) {
   for (const DecoderInfo& decoder : decoders()) {
     for (const auto& settings : {plain_settings(), all_settings()}) {
       const bool has_one = std::ranges::any_of(
@@ -254,7 +263,8 @@ TEST(CatalogueJobs, every_decoder_has_some) {
   }
 }
 
-TEST_P(TransformerCatalogue, T7_the_cache_after_every_step_is_a_fresh_prefill) {
+// T7.
+TEST_P(TransformerCatalogue, the_cache_equals_a_fresh_prefill_after_every_step) {
   for (const auto mode : {Sampling::Mode::Coupled, Sampling::Mode::Rejection}) {
     Sampling sampling = coupled(1.0f, 9);
     sampling.mode = mode;
@@ -279,7 +289,8 @@ TEST_P(TransformerCatalogue, T7_the_cache_after_every_step_is_a_fresh_prefill) {
   }
 }
 
-TEST_P(TransformerCatalogue, T7_chimera_drafts_after_every_step_as_behind_a_fresh_prompt) {
+// T7.
+TEST_P(TransformerCatalogue, chimera_drafts_equal_those_after_a_fresh_prefill) {
   for (const char* drafting : {"chain", "branch"}) {
     Job plain;
     plain.decoder = "chimera";
@@ -305,7 +316,8 @@ TEST_P(TransformerCatalogue, T7_chimera_drafts_after_every_step_as_behind_a_fres
   }
 }
 
-TEST_P(Catalogue, T7_a_path_with_gaps_is_kept_in_order) {
+// T7.
+TEST_P(Catalogue, a_path_with_gaps_is_committed_in_order) {
   const std::vector<TokenId> prompt = on().prompt(6);
   const TokenId token = prompt.back();
   Sequence sequence(prompt, model().make_cache());
@@ -336,7 +348,8 @@ TEST_P(Catalogue, T7_a_path_with_gaps_is_kept_in_order) {
                    picks(model(), fresh, next, {}).front());
 }
 
-TEST_P(Catalogue, T7_the_context_is_filled_to_its_last_position) {
+// T7.
+TEST_P(Catalogue, the_context_is_filled_to_its_last_position) {
   std::vector<TokenId> prompt = on().prompt(7);
   prompt.resize(std::min<std::size_t>(prompt.size(), 20));
   const int n_new = 11;
@@ -352,7 +365,8 @@ TEST_P(Catalogue, T7_the_context_is_filled_to_its_last_position) {
   }
 }
 
-TEST_P(Catalogue, T8_T14_a_request_leaves_nothing_behind_and_repeats_bit_for_bit) {
+// T8, T14.
+TEST_P(Catalogue, a_repeated_request_gives_the_same_bits) {
   const std::vector<Job> settings = all_settings();
   for (std::size_t i = 0; i < settings.size(); i++) {
     // Sampled runs draw noise, first guesses and window fills; all must come again.
@@ -365,7 +379,8 @@ TEST_P(Catalogue, T8_T14_a_request_leaves_nothing_behind_and_repeats_bit_for_bit
   }
 }
 
-TEST_P(Catalogue, T9_lanes_in_one_forward_take_the_tokens_they_take_alone) {
+// T9.
+TEST_P(Catalogue, lanes_in_one_forward_decode_as_alone) {
   const std::vector<Job> settings = all_settings();
   std::vector<Outcome> alone;
   std::vector<Job> jobs;
@@ -410,7 +425,8 @@ TEST_P(Catalogue, T9_lanes_in_one_forward_take_the_tokens_they_take_alone) {
   }
 }
 
-TEST_P(Catalogue, T12_a_repetition_penalty_is_that_of_each_rows_own_history) {
+// T12.
+TEST_P(Catalogue, a_repetition_penalty_uses_each_rows_own_history) {
   const std::vector<Job> settings = all_settings();
   for (std::size_t i = 0; i < settings.size(); i++) {
     Sampling sampling = coupled(i % 2 ? 0.8f : 0, i);
@@ -421,7 +437,8 @@ TEST_P(Catalogue, T12_a_repetition_penalty_is_that_of_each_rows_own_history) {
   }
 }
 
-TEST_P(Catalogue, T13_end_and_edge_tokens_in_prompts_and_ngrams_change_nothing) {
+// T13.
+TEST_P(Catalogue, end_and_extreme_ids_change_nothing) {
   const std::vector<TokenId> text = on().prompt(9);
   // What the model would say next, seen twice before with an end token inside, so that n-grams
   // which run over the end are there to be proposed.
@@ -446,7 +463,8 @@ TEST_P(Catalogue, T13_end_and_edge_tokens_in_prompts_and_ngrams_change_nothing) 
   }
 }
 
-TEST_P(Catalogue, T16_what_proposes_nothing_is_plain_decoding_step_by_step) {
+// T16.
+TEST_P(Catalogue, without_proposals_every_step_is_plain_decoding) {
   const auto job_of = [](const char* decoder, OptionValues options) {
     Job job;
     job.decoder = decoder;
@@ -502,7 +520,7 @@ TEST_P(Catalogue, T16_what_proposes_nothing_is_plain_decoding_step_by_step) {
   EXPECT_EQ(found.emitted_per_step[0], 1);
 }
 
-TEST_P(TransformerCatalogue, scaled_models_write_the_tokens_and_scores_of_the_unscaled) {
+TEST_P(TransformerCatalogue, scaled_models_give_the_unscaled_tokens_and_scores) {
   const bool is_tiny = GetParam().kind == Subject::Kind::Tiny;
   const std::vector<ModelScale> scales =
       is_tiny ? std::vector<ModelScale>{{4, 1}, {1, 3}, {4, 2}, {16, 1}}

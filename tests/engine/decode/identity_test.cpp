@@ -70,7 +70,7 @@ TEST(Identity, holds_with_a_repetition_penalty) {
   }
 }
 
-TEST(Identity, holds_when_the_text_ends_at_any_offset) {
+TEST(Identity, holds_when_the_output_ends_at_any_offset) {
   for (std::uint64_t seed = 0; seed < 12; seed++) {
     Dice dice(3000 + seed);
     const ToyShape shape{.vocab = 6, .context = 2, .seed = seed};
@@ -111,7 +111,7 @@ TEST(Identity, holds_when_the_context_ends_at_any_offset) {
   }
 }
 
-TEST(Identity, holds_with_an_end_token_wherever_it_falls) {
+TEST(Identity, holds_with_eos_at_any_position) {
   int n_ended = 0;
   for (std::uint64_t seed = 0; seed < 60; seed++) {
     Dice dice(5000 + seed);
@@ -142,7 +142,7 @@ TEST(Identity, holds_with_an_end_token_wherever_it_falls) {
   EXPECT_GT(n_ended, 60);
 }
 
-TEST(Identity, holds_in_a_vocabulary_of_one_and_at_its_edges) {
+TEST(Identity, holds_for_a_vocabulary_of_one_and_extreme_ids) {
   for (std::uint64_t seed = 0; seed < 40; seed++) {
     Dice dice(6000 + seed);
     ToyModel one({.vocab = 1, .seed = seed}), two({.vocab = 2, .context = 1, .seed = seed});
@@ -155,7 +155,7 @@ TEST(Identity, holds_in_a_vocabulary_of_one_and_at_its_edges) {
   }
 }
 
-TEST(Identity, an_ignored_penalty_history_would_be_seen) {
+TEST(Identity, ignoring_the_penalty_history_is_detected) {
   // The test above can fail: without the row's own ancestors in the history, verification differs.
   const Sampling sampling{.repetition_penalty = 1.2f};
   const std::vector<TokenId> text{1, 2, 3};

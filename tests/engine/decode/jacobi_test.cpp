@@ -40,7 +40,7 @@ TEST(Jacobi, a_block_of_one_is_plain_decoding) {
 }
 
 // T5.
-TEST(Jacobi, never_takes_more_steps_than_a_block_has_tokens) {
+TEST(Jacobi, needs_at_most_one_step_per_token) {
   for (std::uint64_t seed = 0; seed < 60; seed++) {
     Dice dice(seed);
     ToyModel model({.vocab = dice(2, 12), .context = dice(1, 3), .seed = seed});
@@ -58,7 +58,7 @@ TEST(Jacobi, never_takes_more_steps_than_a_block_has_tokens) {
 }
 
 // T5.
-TEST(Jacobi, textbook_iteration_reaches_plain_decoding_within_n_plus_one_forwards) {
+TEST(Jacobi, textbook_form_needs_at_most_n_plus_1_forwards) {
   bool bound_attained = false;
   for (std::uint64_t seed = 0; seed < 300; seed++) {
     Dice dice(seed);
@@ -82,7 +82,7 @@ TEST(Jacobi, textbook_iteration_reaches_plain_decoding_within_n_plus_one_forward
   EXPECT_TRUE(bound_attained);
 }
 
-TEST(Jacobi, a_block_passes_through_the_states_of_the_textbook_form) {
+TEST(Jacobi, a_block_has_the_trajectory_of_the_textbook_form) {
   // Keys and values save work, not iterations: the shown states are those of the full iteration.
   int n_compared = 0;
   for (std::uint64_t seed = 0; seed < 40; seed++) {
@@ -123,8 +123,7 @@ Job textbook(int block) {
   return job;
 }
 
-TEST(Jacobi,
-     the_textbook_form_passes_through_the_points_of_the_iteration_and_emits_its_fixed_point) {
+TEST(Jacobi, textbook_states_are_the_iterates_up_to_the_fixed_point) {
   bool bound_attained = false;
   for (std::uint64_t seed = 0; seed < 60; seed++) {
     Dice dice(seed);
@@ -163,7 +162,7 @@ TEST(Jacobi,
   EXPECT_TRUE(bound_attained);
 }
 
-TEST(Jacobi, a_textbook_step_computes_the_whole_block_and_keeps_nothing_before_the_end) {
+TEST(Jacobi, a_textbook_step_computes_the_whole_block) {
   ToyModel model({.vocab = 8, .context = 3, .seed = 3});
   Job job = textbook(5);
   job.limits.max_tokens = 13;
@@ -190,7 +189,7 @@ TEST(Jacobi, a_textbook_step_computes_the_whole_block_and_keeps_nothing_before_t
   EXPECT_GT(std::ranges::count(outcome.emitted_per_step, 0), 0);
 }
 
-TEST(Jacobi, the_textbook_form_has_no_window_to_slide) {
+TEST(Jacobi, textbook_form_has_no_sliding_window) {
   ToyModel model({.vocab = 4});
   Job job = textbook(4);
   job.options["refill"] = "slide";
@@ -234,7 +233,7 @@ std::vector<std::vector<TokenId>> profiled(ToyModel& model,
   return points;
 }
 
-TEST(Jacobi, counts_what_the_form_that_computes_every_row_anew_counts) {
+TEST(Jacobi, counters_equal_those_of_full_recomputation) {
   int n_at_eos = 0, n_stationary = 0;
   for (std::uint64_t seed = 0; seed < 60; seed++) {
     ToyModel model({.vocab = 6, .context = 2, .seed = seed});
@@ -279,7 +278,7 @@ TEST(Jacobi, counts_what_the_form_that_computes_every_row_anew_counts) {
   EXPECT_GE(n_stationary, 5);
 }
 
-TEST(Jacobi, what_is_told_as_final_never_changes) {
+TEST(Jacobi, reported_final_tokens_never_change) {
   for (const char* refill : {"block", "slide", "textbook"}) {
     for (std::uint64_t seed = 0; seed < 30; seed++) {
       Dice dice(seed);
@@ -301,7 +300,7 @@ TEST(Jacobi, what_is_told_as_final_never_changes) {
   }
 }
 
-TEST(Jacobi, the_window_slides_full) {
+TEST(Jacobi, the_sliding_window_stays_full) {
   ToyModel model({.vocab = 8, .context = 3, .seed = 3});
   Job job = jacobi(5, "slide");
   job.limits.max_tokens = 30;
@@ -314,7 +313,7 @@ TEST(Jacobi, the_window_slides_full) {
   }
 }
 
-TEST(Jacobi, fillings_are_what_they_say) {
+TEST(Jacobi, fill_tokens_follow_the_option) {
   ToyModel model({.vocab = 8, .context = 3, .seed = 3});
   const std::vector<TokenId> prompt{5, 3, 6};
   Job job = jacobi(6);
@@ -329,7 +328,7 @@ TEST(Jacobi, fillings_are_what_they_say) {
   }
 }
 
-TEST(Trajectory, counts_the_worked_example_as_its_authors_do) {
+TEST(Trajectory, counts_the_papers_worked_example) {
   // Worked out by hand from the definitions of Kou et al. 2024, section 4.3.
   const std::vector<std::vector<TokenId>> points{
       {7, 1, 1, 1, 1, 1}, {7, 2, 9, 5, 8, 9}, {7, 2, 3, 5, 9, 6}, {7, 2, 3, 4, 5, 6}};
@@ -349,7 +348,7 @@ TEST(Trajectory, a_repeated_fixed_point_counts_once) {
   EXPECT_EQ(count_trajectory(points).fast_forward, fast_forward);
 }
 
-TEST(Trajectory, counting_stops_behind_the_end_token) {
+TEST(Trajectory, counting_stops_after_the_end_token) {
   const std::vector<std::vector<TokenId>> points{{7, 1, 1, 1}, {7, 2, 9, 4}, {7, 2, 3, 4}};
   const std::vector<TokenId> eos{2};
   const TrajectoryCounts counts = count_trajectory(points, eos);
@@ -361,7 +360,7 @@ TEST(Trajectory, counting_stops_behind_the_end_token) {
   EXPECT_EQ(counts.n_stationary, 0);
 }
 
-TEST(Trajectory, an_end_token_that_was_right_early_is_stationary) {
+TEST(Trajectory, an_early_correct_end_token_is_stationary) {
   const std::vector<std::vector<TokenId>> points{
       {7, 1, 1, 1, 1}, {7, 3, 9, 2, 8}, {7, 3, 4, 2, 6}, {7, 3, 4, 2, 5}};
   const std::vector<TokenId> eos{2};
@@ -373,7 +372,7 @@ TEST(Trajectory, an_end_token_that_was_right_early_is_stationary) {
   EXPECT_EQ(counts.stationary, (std::vector<bool>{false, false, false, true}));
 }
 
-TEST(Trajectory, a_guess_that_was_right_at_once) {
+TEST(Trajectory, a_first_guess_may_be_correct) {
   const std::vector<std::vector<TokenId>> points{{7, 2, 3}, {7, 2, 3}};
   const TrajectoryCounts counts = count_trajectory(points);
   EXPECT_EQ(counts.n_iterations, 1);

@@ -43,7 +43,7 @@ int depth_of(const TokenTree& tree, int row) {
   return static_cast<int>(chain_of(tree, row).size()) - 1;
 }
 
-TEST(Lookahead, a_window_that_adapts_to_measured_time_changes_no_token) {
+TEST(Lookahead, a_time_adaptive_window_changes_no_token) {
   for (std::uint64_t seed = 0; seed < 40; seed++) {
     Dice dice(seed);
     ToyModel model({.vocab = 6, .context = 2, .seed = seed});
@@ -57,7 +57,7 @@ TEST(Lookahead, a_window_that_adapts_to_measured_time_changes_no_token) {
 }
 
 // What rests keeps its cells, what works moves on; each n-gram collected is a column's.
-TEST(Lookahead, a_window_of_any_size_has_whole_columns_that_gather_what_the_model_answered) {
+TEST(Lookahead, every_window_size_has_whole_columns) {
   std::set<int> widths, depths;
   for (std::uint64_t seed = 0; seed < 40; seed++) {
     Dice dice(seed);
@@ -101,7 +101,7 @@ TEST(Lookahead, a_window_of_any_size_has_whole_columns_that_gather_what_the_mode
   EXPECT_GT(depths.size(), 2u);
 }
 
-TEST(Lookahead, as_published_a_step_has_w_plus_g_times_n_minus_1_rows) {
+TEST(Lookahead, a_published_step_has_w_plus_g_times_n_minus_1_rows) {
   for (std::uint64_t seed = 0; seed < 60; seed++) {
     Dice dice(seed);
     const int window = dice(1, 8), n = dice(2, 6);
@@ -125,7 +125,7 @@ TEST(Lookahead, as_published_a_step_has_w_plus_g_times_n_minus_1_rows) {
   }
 }
 
-TEST(Lookahead, window_cells_stand_where_level_and_column_say) {
+TEST(Lookahead, window_cells_follow_level_and_column) {
   for (std::uint64_t seed = 0; seed < 40; seed++) {
     Dice dice(seed);
     ToyModel model({.vocab = 6, .context = 2, .seed = seed});
@@ -147,7 +147,7 @@ TEST(Lookahead, window_cells_stand_where_level_and_column_say) {
 }
 
 // T5.
-TEST(Lookahead, a_step_emits_at_most_n_tokens_and_one_less_without_the_bonus) {
+TEST(Lookahead, a_step_emits_at_most_n_tokens) {
   int longest_with = 0, longest_without = 0;
   for (std::uint64_t seed = 0; seed < 40; seed++) {
     Dice dice(seed);
@@ -169,7 +169,7 @@ TEST(Lookahead, a_step_emits_at_most_n_tokens_and_one_less_without_the_bonus) {
   EXPECT_EQ(longest_without, 3);
 }
 
-TEST(Lookahead, a_text_of_one_token_is_written_n_at_a_time) {
+TEST(Lookahead, a_repeated_token_is_emitted_n_at_a_time) {
   ToyModel model({.vocab = 1});
   Job job = lookahead(3, 5, 2);
   job.limits.max_tokens = 100;
@@ -180,7 +180,7 @@ TEST(Lookahead, a_text_of_one_token_is_written_n_at_a_time) {
   EXPECT_EQ(run(model, {0}, published).n_steps, 4 + 96 / 4);
 }
 
-TEST(Lookahead, unpredictable_text_is_written_one_at_a_time) {
+TEST(Lookahead, unpredictable_text_is_emitted_one_token_at_a_time) {
   ToyModel model({.vocab = 500, .context = 64});
   Job job = lookahead(5, 4, 5);
   job.limits.max_tokens = 100;
@@ -188,7 +188,7 @@ TEST(Lookahead, unpredictable_text_is_written_one_at_a_time) {
 }
 
 // T16.
-TEST(Lookahead, with_nothing_to_verify_is_plain_decoding) {
+TEST(Lookahead, without_guesses_it_is_plain_decoding) {
   ToyModel model({.vocab = 6, .context = 2, .seed = 9});
   const Outcome ar = run_ar(model, {1, 2}, lookahead(3, 3, 0));
   const Outcome found = run(model, {1, 2}, lookahead(3, 3, 0));
@@ -197,7 +197,7 @@ TEST(Lookahead, with_nothing_to_verify_is_plain_decoding) {
   EXPECT_EQ(found.metrics.at("pool_ngrams"), 0);
 }
 
-TEST(Lookahead, merged_guesses_need_fewer_rows_and_give_the_same) {
+TEST(Lookahead, merged_guesses_need_fewer_rows_for_the_same_output) {
   std::int64_t rows_merged = 0, rows_apart = 0;
   for (std::uint64_t seed = 0; seed < 30; seed++) {
     Dice dice(seed);
@@ -244,7 +244,7 @@ bool is_window_branch(const TokenTree& tree,
   return false;
 }
 
-TEST(Lookahead, every_window_ngram_was_a_branch_of_its_step_and_its_answer) {
+TEST(Lookahead, each_window_ngram_is_a_branch_and_its_prediction) {
   // Replays the pool from what was told of the rows.
   for (std::uint64_t seed = 0; seed < 30; seed++) {
     Dice dice(seed);
@@ -267,7 +267,7 @@ TEST(Lookahead, every_window_ngram_was_a_branch_of_its_step_and_its_answer) {
   }
 }
 
-TEST(Lookahead, the_window_takes_the_likeliest_tokens_even_when_sampling) {
+TEST(Lookahead, the_window_holds_argmax_tokens_even_when_sampling) {
   ToyModel model({.vocab = 7, .context = 2, .seed = 3});
   Job job = lookahead(4, 3, 3);
   job.sampling = {.temperature = 2, .seed = 9};
@@ -295,7 +295,7 @@ TEST(Lookahead, the_window_takes_the_likeliest_tokens_even_when_sampling) {
   EXPECT_GT(n_window, 100);
 }
 
-TEST(Lookahead, the_pool_told_in_events_is_the_pool) {
+TEST(Lookahead, pool_events_reproduce_the_pool) {
   for (std::uint64_t seed = 0; seed < 20; seed++) {
     Dice dice(seed);
     ToyModel model({.vocab = 5, .context = 2, .seed = seed});
@@ -324,7 +324,7 @@ TEST(Lookahead, the_pool_told_in_events_is_the_pool) {
   }
 }
 
-TEST(Lookahead, prompt_ngrams_are_there_from_the_first_step) {
+TEST(Lookahead, prompt_ngrams_are_used_from_the_first_step) {
   ToyModel model({.vocab = 9, .context = 2, .seed = 1});
   const Outcome outcome = run(model, {1, 2, 3, 4, 1}, lookahead(2, 3, 4));
   const PoolChanged first = all<PoolChanged>(outcome.events)[0];
@@ -349,7 +349,7 @@ bool ran_over_the_end(const TokenTree& tree, const Verified& verified, TokenId e
 }
 
 // T13.
-TEST(Lookahead, an_end_token_inside_an_ngram_ends_the_text_there) {
+TEST(Lookahead, eos_inside_an_ngram_ends_the_output) {
   // The prompt teaches 1 -> 2 3 1; 3 ends the text, and nothing behind it is kept anywhere. No end
   // token is so near the prompt's end that an n-gram of the text written here could hold it.
   const std::vector<TokenId> prompt{1, 2, 3, 1, 2, 3, 0, 1, 2, 1};
@@ -403,7 +403,7 @@ TEST(NgramPool, keeps_the_most_recently_seen_of_each_key) {
   EXPECT_TRUE(pool.take_changes().added.empty());
 }
 
-TEST(NgramPool, what_is_evicted_and_seen_again_in_one_step_keeps_its_history) {
+TEST(NgramPool, an_evicted_ngram_seen_again_keeps_its_history) {
   NgramPool pool(1, 1);
   const std::vector<TokenId> a{5}, b{6};
   pool.insert(0, a, 0);
@@ -422,7 +422,7 @@ TEST(NgramPool, what_is_evicted_and_seen_again_in_one_step_keeps_its_history) {
   EXPECT_EQ(changes.n_ngrams, 1);
 }
 
-TEST(NgramPool, tells_what_a_prompt_left_in_it) {
+TEST(NgramPool, reports_the_ngrams_of_a_prompt) {
   NgramPool pool(1, 1);
   for (const TokenId next : {5, 6, 5, 7}) pool.insert(0, std::vector<TokenId>{next}, -1);
   pool.settle_changes();
@@ -432,7 +432,7 @@ TEST(NgramPool, tells_what_a_prompt_left_in_it) {
   EXPECT_TRUE(changes.evicted.empty());
 }
 
-TEST(NgramPool, a_shorter_one_is_there_with_the_longer_that_begins_so) {
+TEST(NgramPool, a_longer_ngram_also_gives_its_prefix) {
   NgramPool pool(3, 3);
   const auto inserted = [&](std::vector<TokenId> rest) {
     pool.insert(1, rest, 0);
@@ -477,7 +477,7 @@ LookaheadSizes counted(LookaheadSize most, int n_steps, int right, std::size_t r
   return sizes;
 }
 
-TEST(LookaheadSizes, never_exceed_the_rows_that_there_are) {
+TEST(LookaheadSizes, never_exceed_the_available_rows) {
   for (std::uint64_t seed = 0; seed < 200; seed++) {
     Dice dice(seed);
     const LookaheadSize most{dice(0, 9), dice(2, 6), dice(1, 9)};
@@ -497,14 +497,14 @@ TEST(LookaheadSizes, never_exceed_the_rows_that_there_are) {
 }
 
 // As every search by the clock begins with.
-TEST(LookaheadSizes, steps_of_the_last_token_alone_tell_nothing_of_any_part) {
+TEST(LookaheadSizes, single_row_steps_carry_no_information) {
   LookaheadSizes sizes({.window = 15, .ngram_size = 5, .n_guesses = 15});
   for (int i = 0; i < 10; i++)
     sizes.count({.window = 0, .ngram_size = 5}, {0, std::vector<int>(15)});
   EXPECT_EQ(sizes.fitting(8), (LookaheadSize{.window = 1, .ngram_size = 5, .n_guesses = 1}));
 }
 
-TEST(LookaheadSizes, are_as_many_columns_as_guesses_of_full_length_where_nothing_is_known) {
+TEST(LookaheadSizes, default_to_as_many_columns_as_full_guesses) {
   const LookaheadSizes sizes({.window = 15, .ngram_size = 5, .n_guesses = 15});
   EXPECT_EQ(sizes.fitting(60), (LookaheadSize{.window = 7, .ngram_size = 5, .n_guesses = 8}));
   EXPECT_EQ(sizes.fitting(8), (LookaheadSize{.window = 1, .ngram_size = 5, .n_guesses = 1}));
@@ -521,7 +521,7 @@ LookaheadSizes shallow(LookaheadSize most) {
   return sizes;
 }
 
-TEST(LookaheadSizes, keep_what_brings_tokens) {
+TEST(LookaheadSizes, keep_what_yields_tokens) {
   constexpr LookaheadSize kMost{.window = 6, .ngram_size = 5, .n_guesses = 6};
   // A token a step by any guess, all of the text's: depth and columns are for nothing.
   EXPECT_EQ(shallow(kMost).fitting(8),
@@ -534,7 +534,7 @@ TEST(LookaheadSizes, keep_what_brings_tokens) {
   EXPECT_EQ(wide, (LookaheadSize{.window = 0, .ngram_size = 3, .n_guesses = 6}));
 }
 
-TEST(LookaheadSizes, what_rests_is_tried_again_where_what_is_sent_brings_nothing_any_more) {
+TEST(LookaheadSizes, resting_rows_are_retried_when_active_ones_fail) {
   constexpr LookaheadSize kMost{.window = 4, .ngram_size = 4, .n_guesses = 4};
   LookaheadSizes sizes = shallow(kMost);
   ASSERT_EQ(sizes.fitting(12), (LookaheadSize{.window = 0, .ngram_size = 3, .n_guesses = 4}));

@@ -32,7 +32,7 @@ class Probe : public testing::Test {
   std::unique_ptr<Model> model_;
 };
 
-TEST_F(Probe, attention_goes_to_the_rows_own_chain_and_changes_no_choice) {
+TEST_F(Probe, probes_attend_to_their_chain_and_change_no_choice) {
   Sequence at(prompt(), model_->make_cache());
   prefill(*model_, at);
   TokenTree tree;
@@ -52,7 +52,7 @@ TEST_F(Probe, attention_goes_to_the_rows_own_chain_and_changes_no_choice) {
   for (std::size_t r = 0; r < 6; r++) EXPECT_EQ(asked.picked[r].logp, not_asked.picked[r].logp);
 }
 
-TEST_F(Probe, a_row_without_a_prefix_attends_to_its_chain_alone) {
+TEST_F(Probe, a_row_without_a_prefix_attends_only_to_its_chain) {
   Sequence at({7}, model_->make_cache());
   TokenTree tree;
   tree.add(7, -1, RowTag{});
@@ -62,7 +62,7 @@ TEST_F(Probe, a_row_without_a_prefix_attends_to_its_chain_alone) {
   EXPECT_NEAR(out.attention[0] + out.attention[1] + out.attention[2], 1, 1e-5);
 }
 
-TEST_F(Probe, each_sequence_of_a_batch_has_its_own) {
+TEST_F(Probe, each_sequence_of_a_batch_has_its_own_probe) {
   Sequence one(prompt(20), model_->make_cache()), two(prompt(9), model_->make_cache());
   prefill(*model_, one);
   prefill(*model_, two);
@@ -93,7 +93,7 @@ Job probing(double threshold, std::vector<TokenId> keywords) {
   return job;
 }
 
-TEST_F(Probe, its_rows_neither_change_the_text_nor_enter_the_cache) {
+TEST_F(Probe, probe_rows_change_neither_output_nor_cache) {
   const Job job = probing(1000, {1});
   const Outcome found = run(*model_, prompt(), job);  // checks the cache's length at every step
   EXPECT_EQ(found.tokens, run_ar(*model_, prompt(), job).tokens);
@@ -105,7 +105,7 @@ TEST_F(Probe, its_rows_neither_change_the_text_nor_enter_the_cache) {
   EXPECT_GT(found.metrics.at("rows"), plain.metrics.at("rows"));
 }
 
-TEST_F(Probe, the_triggers_first_token_as_the_texts_next_is_no_proposal) {
+TEST_F(Probe, the_triggers_first_token_is_not_counted_as_proposed) {
   // The trigger begins with what the model says behind the window: following it would emit the
   // trigger as text and keep its rows.
   Job job = probing(1000, {1});
@@ -117,7 +117,7 @@ TEST_F(Probe, the_triggers_first_token_as_the_texts_next_is_no_proposal) {
   }
 }
 
-TEST_F(Probe, an_answer_attended_to_twice_in_a_row_ends_the_run) {
+TEST_F(Probe, a_repeatedly_attended_answer_ends_the_run) {
   std::vector<TokenId> every_token;
   for (TokenId t = 0; t < model_->vocab_size(); t++) every_token.push_back(t);
   // Some row of the window is above its mean in every step, so this ends as soon as it may.

@@ -38,7 +38,7 @@ constexpr ToyShape kShape{.vocab = 12, .context = 2, .seed = 3};
 const std::vector<TokenId> kPrompt{1, 2, 3, 1, 2};
 
 // T11.
-TEST(Mcsd, a_k_config_is_a_tree_of_its_number_of_nodes) {
+TEST(Mcsd, a_k_config_has_its_number_of_nodes) {
   const std::map<std::string, int> nodes{{"1,1,1", 3},  {"2,1,1", 6},  {"2,2,1", 10},
                                          {"4,2,1", 20}, {"4,2,2", 28}, {"1,1,1,1", 4}};
   ToyModel model(kShape), draft(draft_of(kShape));
@@ -61,7 +61,7 @@ TEST(Mcsd, a_k_config_is_a_tree_of_its_number_of_nodes) {
   }
 }
 
-TEST(Mcsd, siblings_are_different_tokens_also_where_a_rule_draws_with_replacement) {
+TEST(Mcsd, siblings_differ_even_when_drawn_with_replacement) {
   ToyModel model({.vocab = 3, .context = 2, .seed = 3});
   ToyModel draft(draft_of({.vocab = 3, .context = 2, .seed = 3}));
   for (const char* rule : {"without", "with", "naive", "kseq"}) {
@@ -88,7 +88,7 @@ TEST(Mcsd, siblings_are_different_tokens_also_where_a_rule_draws_with_replacemen
 }
 
 // Which tree a step has follows the clock, so neither steps nor rows repeat; tokens do.
-TEST(Mcsd, a_tree_that_is_sized_by_measured_time_changes_no_token) {
+TEST(Mcsd, a_time_adaptive_tree_changes_no_token) {
   for (std::uint64_t seed = 0; seed < 24; seed++) {
     const ToyShape shape{.vocab = 12, .context = 2, .seed = seed};
     ToyModel model(shape), draft(draft_of(shape));
@@ -115,7 +115,7 @@ TEST(Mcsd, a_tree_that_is_sized_by_measured_time_changes_no_token) {
   EXPECT_THROW(run(model, kPrompt, job), Error);
 }
 
-TEST(Mcsd, every_candidate_that_was_kept_or_not_is_counted_by_its_rank) {
+TEST(Mcsd, candidates_are_counted_by_rank) {
   // A draft that is the target: the likeliest candidate is kept at every node, text's end or not.
   ToyModel model(kShape);
   TreeTuner tuner({{2, 1}});
@@ -132,7 +132,7 @@ TEST(Mcsd, every_candidate_that_was_kept_or_not_is_counted_by_its_rank) {
   EXPECT_GT(tuner.expected_tokens(0), 2.9);
 }
 
-TEST(Speculative, a_draft_that_is_the_target_is_always_right) {
+TEST(Speculative, a_draft_equal_to_the_target_is_always_accepted) {
   ToyModel model(kShape);
   for (const auto mode : {Sampling::Mode::Coupled, Sampling::Mode::Rejection}) {
     for (const float temperature : {0.0f, 1.0f}) {
@@ -159,7 +159,7 @@ Outcome run_ended_by_text(LanguageModel& model, Job job, int last) {
   return run(model, kPrompt, job);
 }
 
-TEST(Speculative, a_text_that_ends_inside_an_accepted_run_counts_the_token_it_ends_with) {
+TEST(Speculative, eos_inside_an_accepted_run_is_counted) {
   const ToyShape shape{.vocab = 200, .context = 2, .seed = 3};
   ToyModel model(shape), other(draft_of(shape));
   constexpr int kGamma = 5;
@@ -192,7 +192,7 @@ TEST(Speculative, a_text_that_ends_inside_an_accepted_run_counts_the_token_it_en
   }
 }
 
-TEST(Mcsd, a_text_that_ends_inside_an_accepted_path_counts_the_token_it_ends_with) {
+TEST(Mcsd, eos_inside_an_accepted_path_is_counted) {
   const ToyShape shape{.vocab = 200, .context = 2, .seed = 3};
   ToyModel model(shape), draft(draft_of(shape));
   const Job job = job_of("mcsd", draft, {{"k_config", "3,2,1"}});
@@ -204,7 +204,7 @@ TEST(Mcsd, a_text_that_ends_inside_an_accepted_path_counts_the_token_it_ends_wit
   }
 }
 
-TEST(Speculative, after_full_acceptance_the_draft_is_fed_two_rows_and_otherwise_one) {
+TEST(Speculative, the_draft_is_fed_two_rows_after_full_acceptance) {
   ToyModel model(kShape), draft(draft_of(kShape));
   const Job job = job_of("speculative", draft, {{"gamma", "3"}});
   Lane lane = start(model, kPrompt, job);
@@ -228,7 +228,7 @@ TEST(Speculative, after_full_acceptance_the_draft_is_fed_two_rows_and_otherwise_
   EXPECT_GT(n_other, 0);
 }
 
-TEST(Mcsd, the_draft_computes_each_node_but_the_last_level_once) {
+TEST(Mcsd, the_draft_computes_each_inner_node_once) {
   ToyModel model(kShape), draft(draft_of(kShape));
   const Job job = job_of("mcsd", draft, {{"k_config", "3,2,2"}});
   Lane lane = start(model, kPrompt, job);
@@ -245,7 +245,7 @@ TEST(Mcsd, the_draft_computes_each_node_but_the_last_level_once) {
 }
 
 // What P/Q shows: the distributions as they were weighed, and what was left after a refusal.
-TEST(Speculative, rejection_sampling_tells_the_distributions_it_weighed) {
+TEST(Speculative, rejection_sampling_reports_its_distributions) {
   ToyModel model(kShape), draft(draft_of(kShape));
   Job job = job_of("speculative", draft, {{"gamma", "3"}});
   job.sampling = {.temperature = 1, .mode = Sampling::Mode::Rejection};
@@ -292,7 +292,7 @@ TEST(Speculative, rejection_sampling_tells_the_distributions_it_weighed) {
   EXPECT_GT(n_refused, 5);
 }
 
-TEST(Speculative, each_forward_of_the_draft_is_told_with_its_rows_and_its_time) {
+TEST(Speculative, each_draft_forward_is_reported_with_rows_and_time) {
   ToyModel model(kShape), draft(draft_of(kShape));
   int n_steps = 0;
   Nanoseconds begun = 0, told = 0;
@@ -318,7 +318,7 @@ TEST(Speculative, each_forward_of_the_draft_is_told_with_its_rows_and_its_time) 
   EXPECT_GT(n_steps, 5);
 }
 
-TEST(Speculative, drafts_no_further_than_the_text_may_go) {
+TEST(Speculative, drafts_no_further_than_the_output_may_go) {
   ToyModel model(kShape), draft(draft_of(kShape));
   Job job = job_of("speculative", draft, {{"gamma", "8"}});
   for (int length = 1; length <= 12; length++) {
@@ -333,7 +333,8 @@ TEST(Speculative, drafts_no_further_than_the_text_may_go) {
   }
 }
 
-TEST(Speculative, SD09_a_draft_with_a_shorter_context_ends_there_with_a_notice_the_text_goes_on) {
+// SD09.
+TEST(Speculative, drafting_ends_at_the_drafts_shorter_context) {
   ToyModel model(kShape);
   for (const int context : {1, 4, 5, 6, 9, 20}) {
     ToyShape shape = draft_of(kShape);
@@ -390,7 +391,8 @@ class FailingDraft : public ToyModel {
   int n_asked_ = 0;
 };
 
-TEST(Speculative, SD14_a_draft_that_fails_costs_its_step_the_drafts_and_the_text_nothing) {
+// SD14.
+TEST(Speculative, a_failing_draft_loses_only_that_steps_proposals) {
   ToyModel model(kShape);
   for (const auto mode : {Sampling::Mode::Coupled, Sampling::Mode::Rejection}) {
     for (const char* decoder : {"speculative", "mcsd"}) {
@@ -428,14 +430,16 @@ TEST(Speculative, SD14_a_draft_that_fails_costs_its_step_the_drafts_and_the_text
   }
 }
 
-TEST(Speculative, SD14_a_device_that_is_lost_ends_the_run) {
+// SD14.
+TEST(Speculative, a_lost_device_ends_the_run) {
   ToyModel model(kShape);
   FailingDraft draft(
       draft_of(kShape), [](int forward) { return forward == 4; }, ErrorCode::Device);
   EXPECT_THROW(run(model, kPrompt, job_of("speculative", draft)), Error);
 }
 
-TEST(Speculative, SD10_no_token_drafted_is_plain_decoding_and_beyond_the_limits_is_refused) {
+// SD10.
+TEST(Speculative, gamma_0_is_plain_decoding_and_its_limits_are_checked) {
   ToyModel model(kShape), draft(draft_of(kShape));
   for (const auto mode : {Sampling::Mode::Coupled, Sampling::Mode::Rejection}) {
     for (const char* gamma : {"0", "1", "16"}) {
@@ -463,7 +467,7 @@ TEST(Speculative, SD10_no_token_drafted_is_plain_decoding_and_beyond_the_limits_
   }
 }
 
-TEST(Speculative, stop_below_drafts_only_what_the_draft_is_sure_of) {
+TEST(Speculative, stop_below_drafts_only_confident_tokens) {
   const ToyShape shape{.vocab = 6, .context = 2, .spread = 8, .seed = 3};
   ToyModel model(shape), draft(draft_of(shape, 5));
   double rate = 0;
@@ -489,7 +493,7 @@ TEST(Speculative, stop_below_drafts_only_what_the_draft_is_sure_of) {
   }
 }
 
-TEST(Speculative, the_targets_noise_makes_a_sampling_draft_agree_more_often_than_its_own_would) {
+TEST(Speculative, coupled_noise_raises_the_acceptance_rate) {
   // Shared noise: a match has probability sum_i 1 / sum_j max(p_j / p_i, q_j / q_i); two
   // independent draws agree with sum p q only.
   ToyModel model(kShape), draft(draft_of(kShape));
@@ -515,7 +519,7 @@ TEST(Speculative, the_targets_noise_makes_a_sampling_draft_agree_more_often_than
   EXPECT_GT(match, independent + 0.1);
 }
 
-TEST(Speculative, the_draft_proposes_by_its_own_temperature_and_filters) {
+TEST(Speculative, the_draft_uses_its_own_temperature_and_filters) {
   ToyModel model(kShape), draft(draft_of(kShape));
   for (const auto mode : {Sampling::Mode::Coupled, Sampling::Mode::Rejection}) {
     for (const auto& [own, distribution] : std::vector<std::pair<OptionValues, Sampling>>{
@@ -543,7 +547,7 @@ TEST(Speculative, the_draft_proposes_by_its_own_temperature_and_filters) {
   }
 }
 
-TEST(Speculative, draws_of_the_draft_are_their_own) {
+TEST(Speculative, draft_draws_are_independent) {
   PhiloxUniforms uniforms(7);
   EXPECT_NE(uniforms.proposal(3, 0, {}), uniforms.accept(3, 0, 0.5));
   EXPECT_NE(uniforms.proposal(3, 0, {}), uniforms.residual(3, {}));
@@ -551,7 +555,7 @@ TEST(Speculative, draws_of_the_draft_are_their_own) {
   EXPECT_NE(uniforms.proposal(3, 0, {}), uniforms.proposal(4, 0, {}));
 }
 
-TEST(Speculative, sampled_frequencies_follow_the_distribution) {
+TEST(Speculative, sampled_frequencies_follow_the_target_distribution) {
   // The real source end to end, three tokens: behind a refusal positions are drafted a second time.
   // 103.4 is exceeded once in a thousand with 63 degrees of freedom.
   const ToyShape shape{.vocab = 4, .context = 2, .spread = 2, .seed = 5};

@@ -49,7 +49,7 @@ Stops random_stops(Dice& dice) {
   return stops;
 }
 
-TEST(StopScanner, finds_what_is_complete_first) {
+TEST(StopScanner, finds_the_string_completed_first) {
   const auto found = [](const char* text, Stops stops) {
     return StopScanner(std::move(stops)).push(text);
   };
@@ -63,7 +63,7 @@ TEST(StopScanner, finds_what_is_complete_first) {
   EXPECT_EQ(found("any", {}), std::nullopt);
 }
 
-TEST(StopScanner, finds_the_same_in_pieces_of_any_size) {
+TEST(StopScanner, chunk_sizes_do_not_change_the_result) {
   Dice dice(7);
   int n_found = 0;
   for (int i = 0; i < 3000; i++) {
@@ -86,7 +86,7 @@ TEST(StopScanner, finds_the_same_in_pieces_of_any_size) {
   EXPECT_GT(n_found, 1000);
 }
 
-TEST(TextBeforeStop, shows_nothing_that_is_taken_back) {
+TEST(TextBeforeStop, shows_nothing_that_is_retracted) {
   Dice dice(8);
   for (int i = 0; i < 3000; i++) {
     const Stops stops = random_stops(dice);
@@ -109,13 +109,13 @@ TEST(TextBeforeStop, shows_nothing_that_is_taken_back) {
   }
 }
 
-TEST(TextBeforeStop, passes_everything_on_without_stop_strings) {
+TEST(TextBeforeStop, passes_all_text_without_stop_strings) {
   TextBeforeStop before({});
   EXPECT_EQ(before.push("some text"), "some text");
   EXPECT_EQ(before.finish(), "");
 }
 
-TEST(StopScanner, finds_characters_of_several_bytes) {
+TEST(StopScanner, finds_multi_byte_characters) {
   // U+00E9 and U+00E8 share their first byte.
   StopScanner scanner({"\xC3\xA9"});
   EXPECT_EQ(scanner.push("caf\xC3\xA8 "), std::nullopt);

@@ -53,7 +53,7 @@ std::vector<Job> settings(LanguageModel& draft) {
   return jobs;
 }
 
-TEST(Transformer, every_decoder_writes_the_bits_of_plain_decoding) {
+TEST(Transformer, every_decoder_is_bit_identical_to_plain_decoding) {
   std::int64_t n_accepted = 0;
   for (const kernels::Ops* ops : kernels::all_cpu_ops()) {
     const auto device = kernels::open_cpu(2, *ops);
@@ -79,7 +79,7 @@ TEST(Transformer, every_decoder_writes_the_bits_of_plain_decoding) {
 }
 
 // Frequencies that follow the length: of prompts below, at and beyond the original 40 tokens.
-TEST(Transformer, decoders_agree_where_rope_follows_the_length) {
+TEST(Transformer, decoders_agree_with_length_dependent_rope) {
   const auto device = kernels::open_cpu(2);
   ModelConfig dynamic = tiny_config();
   dynamic.rope = {.type = RopeConfig::Type::Dynamic, .factor = 4, .original_max_seq_len = 40};
@@ -105,7 +105,7 @@ TEST(Transformer, decoders_agree_where_rope_follows_the_length) {
   }
 }
 
-TEST(Transformer, other_prompts_and_weights_agree_too) {
+TEST(Transformer, decoders_agree_on_other_prompts_and_weights) {
   const auto device = kernels::open_cpu(2);
   for (std::uint64_t seed = 0; seed < 12; seed++) {
     const auto model = tiny_transformer(*device, kDtypes[seed % 3], seed);
@@ -127,7 +127,7 @@ TEST(Transformer, other_prompts_and_weights_agree_too) {
   }
 }
 
-TEST(Transformer, the_cache_after_every_step_is_a_fresh_prefill) {
+TEST(Transformer, the_cache_equals_a_fresh_prefill_after_every_step) {
   const auto device = kernels::open_cpu(2);
   for (const kernels::DType dtype : kDtypes) {
     const auto model = tiny_transformer(*device, dtype, 4);
@@ -159,7 +159,7 @@ TEST(Transformer, the_cache_after_every_step_is_a_fresh_prefill) {
   }
 }
 
-TEST(Transformer, decodes_to_the_last_position_of_its_context) {
+TEST(Transformer, decodes_to_the_last_position_of_the_context) {
   const auto device = kernels::open_cpu(2);
   ModelConfig config = tiny_config();
   config.max_seq_len = 40;
@@ -174,7 +174,7 @@ TEST(Transformer, decodes_to_the_last_position_of_its_context) {
   }
 }
 
-TEST(Transformer, lanes_in_one_forward_take_the_tokens_they_take_alone) {
+TEST(Transformer, lanes_in_one_forward_decode_as_alone) {
   const auto device = kernels::open_cpu(2);
   const auto model = tiny_transformer(*device, kernels::DType::BF16, 8);
   std::vector<Lane> lanes;
@@ -201,7 +201,7 @@ TEST(Transformer, lanes_in_one_forward_take_the_tokens_they_take_alone) {
   }
 }
 
-TEST(Transformer, the_state_behind_a_prompt_is_the_one_a_step_would_give) {
+TEST(Transformer, the_hidden_state_after_a_prompt_equals_a_steps) {
   for (const int n_threads : {1, 2}) {
     const auto device = kernels::open_cpu(n_threads);
     for (const kernels::DType dtype : kDtypes) {
@@ -244,7 +244,7 @@ TEST(Transformer, the_state_behind_a_prompt_is_the_one_a_step_would_give) {
   }
 }
 
-TEST(Transformer, a_sequence_keeps_the_state_behind_its_prompt_while_it_stands_there) {
+TEST(Transformer, a_sequence_keeps_the_hidden_state_after_its_prompt) {
   const auto device = kernels::open_cpu(2);
   const auto model = tiny_transformer(*device, kernels::DType::BF16, 11);
   Sequence read({3, 7, 1, 9}, model->make_cache());
@@ -276,7 +276,7 @@ TEST(Transformer, a_sequence_keeps_the_state_behind_its_prompt_while_it_stands_t
   EXPECT_TRUE(copied(read).empty()) << "of the position before a step";
 }
 
-TEST(Transformer, scaled_models_write_the_same_with_every_decoder) {
+TEST(Transformer, scaled_models_give_the_same_output_with_every_decoder) {
   const auto device = kernels::open_cpu(2);
   for (const kernels::DType dtype : kDtypes) {
     const auto model = tiny_transformer(*device, dtype, 11);
@@ -292,7 +292,7 @@ TEST(Transformer, scaled_models_write_the_same_with_every_decoder) {
   }
 }
 
-TEST(Transformer, rejection_sampling_follows_the_distribution) {
+TEST(Transformer, rejection_sampling_keeps_the_target_distribution) {
   // The first token of 1500 seeds; chi-square bounded by its mean and five standard deviations.
   const auto device = kernels::open_cpu(2);
   const auto model = tiny_transformer(*device, kernels::DType::F32, 2);

@@ -43,7 +43,7 @@ StepOutput alone(const Lane& prefix, const TokenTree& tree, int row) {
   return out;
 }
 
-TEST(Cache, rows_of_a_tree_equal_the_same_rows_fed_one_by_one) {
+TEST(Cache, tree_rows_equal_the_same_rows_fed_one_by_one) {
   const TestModel model = random_model("m", grouped_config(), 11);
   for_every_table_and_type([&](kernels::Device& device, DType dtype) {
     const auto loaded = load(device, model, dtype);
@@ -57,7 +57,7 @@ TEST(Cache, rows_of_a_tree_equal_the_same_rows_fed_one_by_one) {
   });
 }
 
-TEST(Cache, a_prefill_in_pieces_of_any_size_leaves_the_same_bits) {
+TEST(Cache, chunked_prefill_gives_the_same_bits) {
   const TestModel model = random_model("m", grouped_config(), 12);
   const std::vector<TokenId> tokens = random_tokens(131, kVocab, 5);
   for_every_table_and_type([&](kernels::Device& device, DType dtype) {
@@ -74,7 +74,7 @@ TEST(Cache, a_prefill_in_pieces_of_any_size_leaves_the_same_bits) {
 }
 
 // T7.
-TEST(Cache, a_committed_path_leaves_what_a_fresh_prefill_leaves) {
+TEST(Cache, a_committed_path_equals_a_fresh_prefill) {
   const TestModel model = random_model("m", grouped_config(), 13);
   TokenTree tree;  // 0 -> {1, 2}, 1 -> 3, 2 -> {4, 5}: the path 0, 2, 5 skips rows
   tree.token = {7, 8, 9, 10, 11, 12};
@@ -102,7 +102,7 @@ TEST(Cache, a_committed_path_leaves_what_a_fresh_prefill_leaves) {
   });
 }
 
-TEST(Cache, forks_share_a_prefix_and_do_not_see_each_other) {
+TEST(Cache, forks_share_a_prefix_and_are_independent) {
   const TestModel model = random_model("m", grouped_config(), 14);
   for_every_table_and_type([&](kernels::Device& device, DType dtype) {
     const auto loaded = load(device, model, dtype);
@@ -139,7 +139,7 @@ TEST(Cache, forks_share_a_prefix_and_do_not_see_each_other) {
   });
 }
 
-TEST(Cache, cut_back_and_grown_again_it_holds_what_a_fresh_prefill_leaves) {
+TEST(Cache, truncated_and_regrown_it_equals_a_fresh_prefill) {
   const TestModel model = random_model("m", grouped_config(), 16);
   for_every_table_and_type([&](kernels::Device& device, DType dtype) {
     const auto loaded = load(device, model, dtype);
@@ -169,7 +169,7 @@ TEST(Cache, cut_back_and_grown_again_it_holds_what_a_fresh_prefill_leaves) {
 }
 
 // Rows of a forward are written for all texts together: what is done in between changes no bit.
-TEST(Cache, texts_that_are_forked_cut_and_let_go_between_commits_hold_what_a_fresh_prefill_leaves) {
+TEST(Cache, forks_truncations_and_releases_equal_a_fresh_prefill) {
   const TestModel model = random_model("m", grouped_config(), 20);
   const TokenTree tree = chain_tree(random_tokens(5, kVocab, 9));
   for_every_table_and_type([&](kernels::Device& device, DType dtype) {
@@ -203,7 +203,7 @@ TEST(Cache, texts_that_are_forked_cut_and_let_go_between_commits_hold_what_a_fre
 }
 
 // A slot is written once: what a text that is gone had kept there is forgotten with its page.
-TEST(Cache, a_page_that_is_free_again_is_another_texts_within_the_same_forward) {
+TEST(Cache, a_freed_page_is_reused_within_the_same_forward) {
   const TestModel model = random_model("m", grouped_config(), 20);
   const TokenTree tree = chain_tree(random_tokens(5, kVocab, 9));
   for_every_table_and_type([&](kernels::Device& device, DType dtype) {
@@ -223,7 +223,7 @@ TEST(Cache, a_page_that_is_free_again_is_another_texts_within_the_same_forward) 
   });
 }
 
-TEST(Cache, rows_of_a_forward_do_not_outlive_a_cut) {
+TEST(Cache, rows_of_a_forward_do_not_survive_truncation) {
   const TestModel model = random_model("m", grouped_config(), 16);
   const auto device = kernels::open_cpu(1);
   const auto loaded = load(*device, model, DType::F32);
@@ -304,7 +304,7 @@ TokenTree reordered(const TokenTree& tree, std::vector<int>& new_index) {
 }
 
 // T6.
-TEST(Cache, the_order_of_rows_changes_nothing) {
+TEST(Cache, row_order_changes_nothing) {
   const TestModel model = random_model("m", grouped_config(), 16);
   for_every_table_and_type([&](kernels::Device& device, DType dtype) {
     const auto loaded = load(device, model, dtype);
@@ -323,7 +323,7 @@ TEST(Cache, the_order_of_rows_changes_nothing) {
 // T6. A token whose embedding is NaN makes NaN keys and values. They stand in sibling rows, in
 // another sequence of the batch, in a page given back, behind the end of a shared page: nowhere
 // visible.
-TEST(Cache, what_a_row_does_not_see_does_not_touch_it) {
+TEST(Cache, masked_rows_have_no_influence) {
   TestModel model = random_model("m", grouped_config(), 17);
   constexpr TokenId kPoison = 50;
   for (int j = 0; j < model.config.dim; j++)
@@ -369,7 +369,7 @@ TEST(Cache, what_a_row_does_not_see_does_not_touch_it) {
   });
 }
 
-TEST(Cache, sampled_and_penalised_choices_are_those_of_one_row_at_a_time) {
+TEST(Cache, sampled_and_penalised_choices_are_batch_invariant) {
   const TestModel model = random_model("m", grouped_config(), 18);
   for_every_table_and_type([&](kernels::Device& device, DType dtype) {
     const auto loaded = load(device, model, dtype);
@@ -397,7 +397,7 @@ TEST(Cache, sampled_and_penalised_choices_are_those_of_one_row_at_a_time) {
   });
 }
 
-TEST(Cache, pages_grow_for_many_sequences_and_are_used_again) {
+TEST(Cache, pages_are_reused_by_many_sequences) {
   const auto device = kernels::open_cpu(2);
   const auto loaded = load(*device, random_model("m", grouped_config(), 19), DType::F32);
   std::int64_t most = 0;
@@ -429,7 +429,7 @@ TEST(Cache, a_cache_may_outlive_its_model) {
   EXPECT_EQ(fork->length(), 65);
 }
 
-TEST(Cache, commits_that_break_the_contract_are_refused) {
+TEST(Cache, invalid_commits_are_refused) {
   const auto device = kernels::open_cpu(2);
   const TestModel model = random_model("m", grouped_config(), 19);
   const auto loaded = load(*device, model, DType::F32), other = load(*device, model, DType::F32);

@@ -57,7 +57,7 @@ Distance distance_from_reference(kernels::Device& device, const TestModel& model
 
 // Logits are a few units. f32 has 6e-8; some thirty sums of 40 to 71 terms follow one another, each
 // adding about sqrt(64) * 6e-8 of its size: 30 * 8 * 6e-8 = 1.4e-5 of a few units.
-TEST(Forward, every_kind_of_model_agrees_with_plain_loops_in_f32) {
+TEST(Forward, every_model_kind_equals_plain_loops_in_f32) {
   for (const kernels::Ops* ops : kernels::all_cpu_ops()) {
     const auto device = kernels::open_cpu(2, *ops);
     for (const TestModel& model : models_of_every_kind()) {
@@ -70,7 +70,7 @@ TEST(Forward, every_kind_of_model_agrees_with_plain_loops_in_f32) {
 // Activations, keys and values are rounded once each a layer, to 2^-9 (bf16) or 2^-12 (f16) of
 // their size: eight roundings in each of three layers add up to sqrt(24) * 2^-9 = 1 % and 0.12 % of
 // logits of about 1.5 units; allow three times that for what the layers amplify.
-TEST(Forward, every_kind_of_model_agrees_with_plain_loops_in_16_bits) {
+TEST(Forward, every_model_kind_equals_plain_loops_in_16_bits) {
   for (const kernels::Ops* ops : kernels::all_cpu_ops()) {
     const auto device = kernels::open_cpu(2, *ops);
     for (const TestModel& model : models_of_every_kind()) {
@@ -85,7 +85,7 @@ TEST(Forward, every_kind_of_model_agrees_with_plain_loops_in_16_bits) {
   }
 }
 
-TEST(Forward, picks_are_the_largest_logits_and_hidden_rows_give_them) {
+TEST(Forward, choices_are_the_argmax_and_follow_from_hidden_rows) {
   const auto device = kernels::open_cpu(2);
   const TestModel model = random_model("m", odd_config(), 3);
   const auto loaded = load(*device, model, DType::F32);
@@ -108,7 +108,7 @@ TEST(Forward, picks_are_the_largest_logits_and_hidden_rows_give_them) {
   }
 }
 
-TEST(Forward, prefill_gives_hidden_states_when_asked_and_nothing_else) {
+TEST(Forward, prefill_returns_only_requested_hidden_states) {
   const auto device = kernels::open_cpu(2);
   const auto loaded = load(*device, random_model("m", odd_config(), 3), DType::F32);
   Lane lane(*loaded);
@@ -123,7 +123,7 @@ TEST(Forward, prefill_gives_hidden_states_when_asked_and_nothing_else) {
   EXPECT_EQ(hidden.hidden, picked.hidden);
 }
 
-TEST(Forward, empty_batches_and_empty_trees_are_answered) {
+TEST(Forward, empty_batches_and_trees_are_accepted) {
   const auto device = kernels::open_cpu(2);
   const auto loaded = load(*device, random_model("m", odd_config(), 3), DType::F32);
   EXPECT_TRUE(loaded->forward({}, {}).empty());
@@ -193,7 +193,7 @@ TEST(Forward, non_finite_logits_are_refused_by_row_and_index) {
       testing::ThrowsMessage<Error>(testing::HasSubstr("first index 33")));
 }
 
-TEST(Forward, rows_beyond_the_longest_sequence_are_refused) {
+TEST(Forward, rows_beyond_the_context_are_refused) {
   const auto device = kernels::open_cpu(2);
   const auto loaded = Model::load(*device, random_model("m", odd_config(), 3).files(),
                                   {.dtype = DType::F32, .max_seq_len = 70});
@@ -275,7 +275,7 @@ class MixedTensors final : public TensorSource {
   std::shared_ptr<const TensorSource> tensors_;
 };
 
-TEST(Forward, tensors_of_several_types_are_fused_without_a_change) {
+TEST(Forward, tensors_of_several_dtypes_are_fused_exactly) {
   const auto device = kernels::open_cpu(2);
   const TestModel model = rounded(random_model("m", odd_config(), 3), DType::BF16);
   for (auto& [name, entry] : model.tensors->entries)

@@ -123,7 +123,7 @@ void expect_close(std::span<const float> found, const Vector& expected) {
     ASSERT_NEAR(static_cast<double>(found[i]), expected[i], 3e-5 * largest) << i;
 }
 
-TEST(MedusaHeads, say_what_plain_loops_say) {
+TEST(MedusaHeads, logits_equal_plain_loops) {
   const HeadsFiles files = heads_of(medusa_config());
   const std::vector<float> hidden = states(1, 7);
   for (const kernels::Ops* ops : kernels::all_cpu_ops()) {
@@ -149,7 +149,7 @@ TEST(MedusaHeads, say_what_plain_loops_say) {
   }
 }
 
-TEST(MedusaHeads, enlarged_with_their_target_say_the_same_bits) {
+TEST(MedusaHeads, heads_scaled_with_their_target_give_the_same_bits) {
   const HeadsFiles files = heads_of(medusa_config());
   const std::vector<float> hidden = states(1, 8);
   for_every_table_and_type([&](kernels::Device& device, DType dtype) {
@@ -172,7 +172,7 @@ void expect_same_ranks(const std::vector<RankedTokens>& found,
 }
 
 // Which of fewer tokens than the matrix has rows are the likeliest, and as many as there are.
-TEST(MedusaHeads, rank_as_their_logits_are_ranked_one_by_one) {
+TEST(MedusaHeads, rankings_equal_sorted_logits) {
   const HeadsFiles files = heads_of(medusa_config());
   const std::vector<float> hidden = states(1, 7);
   for_every_table_and_type([&](kernels::Device& device, DType dtype) {
@@ -188,7 +188,7 @@ TEST(MedusaHeads, rank_as_their_logits_are_ranked_one_by_one) {
   });
 }
 
-TEST(MedusaHeads, that_say_what_is_no_number_rank_nothing) {
+TEST(MedusaHeads, non_finite_logits_rank_nothing) {
   const HeadsFiles files = heads_of(medusa_config());
   const auto device = kernels::open_cpu(1);
   const auto heads = load_medusa(*device, files, options_of(DType::F32));
@@ -338,7 +338,7 @@ std::vector<std::vector<float>> drafted(ChimeraText& text, const std::vector<Gra
   return said;
 }
 
-TEST(ChimeraHeads, say_what_plain_loops_say_in_every_form) {
+TEST(ChimeraHeads, logits_equal_plain_loops_in_every_form) {
   const ModelFiles target = target_files();
   for (int gram = 1; gram <= 5; gram++) {
     for (const bool residual : {true, false}) {
@@ -370,7 +370,7 @@ TEST(ChimeraHeads, say_what_plain_loops_say_in_every_form) {
   }
 }
 
-TEST(ChimeraHeads, a_text_that_grew_in_parts_and_was_cut_says_what_a_fresh_one_says) {
+TEST(ChimeraHeads, an_incremental_encoder_equals_a_fresh_one) {
   const ModelFiles target = target_files();
   const std::vector<float> hidden = states(140, 10), other = states(30, 11);
   const auto grow = [&](ChimeraText& text, int to) {
@@ -405,7 +405,7 @@ TEST(ChimeraHeads, a_text_that_grew_in_parts_and_was_cut_says_what_a_fresh_one_s
   }
 }
 
-TEST(ChimeraHeads, see_the_k_grams_of_the_text_from_its_second_token_on_or_none) {
+TEST(ChimeraHeads, k_grams_start_at_the_second_token) {
   const ModelFiles target = target_files();
   for (const bool sees_grams : {true, false}) {
     HeadsConfig config = chimera_config();
@@ -428,7 +428,7 @@ TEST(ChimeraHeads, see_the_k_grams_of_the_text_from_its_second_token_on_or_none)
   }
 }
 
-TEST(ChimeraHeads, a_branch_says_what_its_chain_alone_says) {
+TEST(ChimeraHeads, a_branch_equals_its_chain_alone) {
   const ModelFiles target = target_files();
   const HeadsFiles files = heads_of(chimera_config());
   for_every_table_and_type([&](kernels::Device& device, DType dtype) {
@@ -451,7 +451,7 @@ TEST(ChimeraHeads, a_branch_says_what_its_chain_alone_says) {
   });
 }
 
-TEST(ChimeraHeads, rank_as_their_logits_are_ranked_one_by_one) {
+TEST(ChimeraHeads, rankings_equal_sorted_logits) {
   const ModelFiles target = target_files();
   for (const bool residual : {true, false}) {
     HeadsConfig config = chimera_config();
@@ -476,7 +476,7 @@ TEST(ChimeraHeads, rank_as_their_logits_are_ranked_one_by_one) {
   }
 }
 
-TEST(ChimeraHeads, k_grams_from_the_cache_change_no_bit) {
+TEST(ChimeraHeads, cached_k_grams_change_no_bit) {
   const ModelFiles target = target_files();
   const HeadsFiles files = heads_of(chimera_config());
   for_every_table_and_type([&](kernels::Device& device, DType dtype) {
@@ -499,7 +499,7 @@ TEST(ChimeraHeads, k_grams_from_the_cache_change_no_bit) {
   });
 }
 
-TEST(ChimeraHeads, k_grams_by_table_and_by_matrix_have_the_same_bits) {
+TEST(ChimeraHeads, k_grams_by_table_and_matrix_give_the_same_bits) {
   const ModelFiles target = target_files();
   const HeadsFiles files = heads_of(chimera_config());
   for_every_table_and_type([&](kernels::Device& device, DType dtype) {
@@ -516,7 +516,7 @@ TEST(ChimeraHeads, k_grams_by_table_and_by_matrix_have_the_same_bits) {
   });
 }
 
-TEST(ChimeraHeads, enlarged_with_their_target_say_the_same_bits) {
+TEST(ChimeraHeads, heads_scaled_with_their_target_give_the_same_bits) {
   const ModelFiles target = target_files();
   for (const bool own : {false, true}) {
     HeadsConfig config = chimera_config();
@@ -538,7 +538,7 @@ TEST(ChimeraHeads, enlarged_with_their_target_say_the_same_bits) {
   }
 }
 
-TEST(GramCache, keeps_the_last_used_and_no_more_than_it_may) {
+TEST(GramCache, keeps_the_most_recently_used_within_its_limit) {
   GramCache cache(2);
   const Gram a{1, 2, 3}, b{3, 2, 1}, c{1, 2, 4};
   const std::vector<float> one{1}, two{2}, three{3};

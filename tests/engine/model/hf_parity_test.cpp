@@ -13,7 +13,7 @@ namespace {
 const std::filesystem::path kFixtures =
     std::filesystem::path(DECOSCOPE_SOURCE_DIR) / "tests/fixtures/hf";
 
-TEST(HuggingFace, greedy_tokens_in_f32_are_those_of_transformers) {
+TEST(HuggingFace, greedy_tokens_in_f32_equal_transformers) {
   int n_models = 0;
   for (const auto& entry : std::filesystem::directory_iterator(kFixtures)) {
     SCOPED_TRACE(entry.path().filename().string());

@@ -24,7 +24,7 @@ TEST(Agreement, a_difference_names_both_tokens) {
   EXPECT_EQ(agreement.expected, 15);
 }
 
-TEST(Agreement, a_difference_keeps_by_how_much_both_choices_led) {
+TEST(Agreement, a_difference_has_both_margins) {
   RunResult found{.tokens = {4, 8, 23}, .margins = {1, 2, 0.5f}, .stop_reason = "eos"};
   RunResult ar{.tokens = {4, 8, 15, 16}, .margins = {1, 2, 0.25f, 4}, .stop_reason = "eos"};
   EXPECT_EQ(agree(found, ar).first_difference, 2);
@@ -44,14 +44,14 @@ TEST(Agreement, a_difference_keeps_by_how_much_both_choices_led) {
   EXPECT_FALSE(same.difference);
 }
 
-TEST(Agreement, a_run_that_ends_early_by_itself_differs_where_it_ends) {
+TEST(Agreement, an_early_end_is_a_difference_at_that_position) {
   const Agreement agreement = agreement_of({kShort}, {kLong});
   EXPECT_EQ(agreement.first_difference, 2);
   EXPECT_EQ(agreement.found, -1);
   EXPECT_EQ(agreement.expected, 15);
 }
 
-TEST(Agreement, a_run_that_was_stopped_is_compared_as_far_as_it_goes) {
+TEST(Agreement, a_stopped_run_is_compared_up_to_its_end) {
   const Agreement stopped = agreement_of({kShort, false}, {kLong});
   EXPECT_EQ(stopped.first_difference, -1);
   EXPECT_EQ(stopped.n_compared, 2);
@@ -59,14 +59,14 @@ TEST(Agreement, a_run_that_was_stopped_is_compared_as_far_as_it_goes) {
   EXPECT_EQ(agreement_of({kLong, false}, {kShort, false}).first_difference, -1);
 }
 
-TEST(Agreement, a_stopped_run_that_goes_on_past_the_end_of_plain_decoding_differs) {
+TEST(Agreement, a_stopped_run_longer_than_plain_decoding_differs) {
   const Agreement agreement = agreement_of({kLong, false}, {kShort});
   EXPECT_EQ(agreement.first_difference, 2);
   EXPECT_EQ(agreement.found, 15);
   EXPECT_EQ(agreement.expected, -1);
 }
 
-TEST(Agreement, rejection_sampling_promises_no_equal_tokens_unless_it_is_greedy) {
+TEST(Agreement, sampling_with_rejection_is_not_compared) {
   Sampling sampling;
   sampling.mode = Sampling::Mode::Rejection;
   sampling.temperature = 1;

@@ -73,7 +73,8 @@ class FailingGpu : public test::EngineThread {
   }
 };
 
-TEST_F(FailingGpu, CU08_CU09_a_fault_that_stays_ends_the_run_keeps_its_text_and_the_cpu_goes_on) {
+// CU08, CU09.
+TEST_F(FailingGpu, a_permanent_fault_ends_the_run_and_the_cpu_works) {
   const std::int64_t memory = emulation::memory_in_use();
   const test::Folder folder;
   commands.push(RecordTo{folder / "failed.pdrun"});
@@ -124,7 +125,8 @@ TEST_F(FailingGpu, CU08_CU09_a_fault_that_stays_ends_the_run_keeps_its_text_and_
 
 // Errors that a wait gives, as CUDA numbers them. A GPU that also draws a display ends a kernel that
 // takes too long (CU13); one may lose a bit of its memory, or go (CU16).
-TEST_F(FailingGpu, CU08_CU13_CU16_what_a_wait_gives_is_named_and_ends_the_run) {
+// CU08, CU13, CU16.
+TEST_F(FailingGpu, an_error_at_a_wait_is_named_and_ends_the_run) {
   int n_failed = 0;
   for (const auto& [number, name] : {std::pair{702, "cudaErrorLaunchTimeout"},
                                      {710, "cudaErrorAssert"},
@@ -156,7 +158,8 @@ TEST_F(FailingGpu, CU08_CU13_CU16_what_a_wait_gives_is_named_and_ends_the_run) {
 }
 
 // From the call that fails to the cause told, and from there to the engine's end.
-TEST_F(FailingGpu, CU08_the_cause_is_told_within_a_second_and_the_engine_ends_within_five) {
+// CU08.
+TEST_F(FailingGpu, the_cause_is_reported_in_1_s_and_the_engine_ends_in_5_s) {
   using Clock = std::chrono::steady_clock;
   std::atomic<Clock::time_point> failed{Clock::time_point()};
   ASSERT_TRUE(two_steps(on(kEmulated, 16)));
@@ -174,7 +177,8 @@ TEST_F(FailingGpu, CU08_the_cause_is_told_within_a_second_and_the_engine_ends_wi
   EXPECT_LT(Clock::now() - told, std::chrono::seconds(5));
 }
 
-TEST_F(FailingGpu, CU16_a_gpu_that_answers_again_is_opened_anew_by_the_next_run) {
+// CU16.
+TEST_F(FailingGpu, a_recovered_gpu_is_opened_again_by_the_next_run) {
   commands.push(on(kEmulated, 2));
   ASSERT_TRUE(until([&] { return n_over() == 1; }));
   ASSERT_TRUE(settled());
@@ -193,8 +197,8 @@ TEST_F(FailingGpu, CU16_a_gpu_that_answers_again_is_opened_anew_by_the_next_run)
 }
 
 // As a driver answers that has lost its context while the system slept.
-TEST_F(FailingGpu,
-       CU17_a_gpu_that_is_another_behind_a_suspension_ends_the_run_and_no_text_is_lost) {
+// CU17.
+TEST_F(FailingGpu, a_gpu_replaced_during_suspension_ends_the_run) {
   ASSERT_TRUE(two_steps(on(kEmulated, 16)));
   std::vector<TokenId> before;
   for (const TokenRecord& token : timeline.runs().back().tokens) before.push_back(token.id);
@@ -211,7 +215,8 @@ TEST_F(FailingGpu,
   EXPECT_EQ(kept, before);
 }
 
-TEST_F(FailingGpu, CU05_memory_that_is_gone_in_the_midst_of_a_run_ends_it_alone) {
+// CU05.
+TEST_F(FailingGpu, lost_memory_during_a_run_ends_only_that_run) {
   StartRun start = on(kEmulated, 80);
   const std::string question = start.prompt;
   for (int i = 0; i < 14; i++) start.prompt += question;
@@ -239,7 +244,8 @@ TEST_F(FailingGpu, CU05_memory_that_is_gone_in_the_midst_of_a_run_ends_it_alone)
   EXPECT_EQ(count<ModelLoaded>(), 1);
 }
 
-TEST_F(FailingGpu, CU14_without_memory_for_a_graph_the_tokens_are_the_same_and_it_is_told_once) {
+// CU14.
+TEST_F(FailingGpu, without_graph_memory_tokens_are_the_same) {
   commands.push(on(kEmulated, 8));
   ASSERT_TRUE(until([&] { return n_over() == 1; }));
   const auto ids = [&] {
@@ -264,7 +270,8 @@ TEST_F(FailingGpu, CU14_without_memory_for_a_graph_the_tokens_are_the_same_and_i
   EXPECT_EQ(n_told, 1);
 }
 
-TEST_F(FailingGpu, CU05_what_its_memory_does_not_hold_is_refused_with_the_numbers) {
+// CU05.
+TEST_F(FailingGpu, a_model_larger_than_the_gpu_is_refused_with_sizes) {
   emulation::limit_memory(emulation::memory_in_use() + 1'000'000);
   EXPECT_THAT(refusal(on(kEmulated, 2)),
               AllOf(HasSubstr("demo-target on cuda:emulated: "), HasSubstr("of memory are needed"),
@@ -279,7 +286,8 @@ ModelRequest tiny(const std::string& device) {
 }
 
 // The command line says in one line what the window takes from the run's events.
-TEST_F(FailingGpu, CU08_who_runs_to_the_end_is_told_the_step_too) {
+// CU08.
+TEST_F(FailingGpu, run_to_end_reports_the_failing_step) {
   ModelStore store(DECOSCOPE_SOURCE_DIR "/assets", 1);
   const auto failed_by = [&](const std::function<bool(const Lane&)>& is_time, EventList& kept) {
     LoadedModel& model = store.get(tiny(kEmulated));
@@ -307,7 +315,7 @@ TEST_F(FailingGpu, CU08_who_runs_to_the_end_is_told_the_step_too) {
   EXPECT_THAT(failed_by({}, in_the_prompt), testing::EndsWith("try --device cpu"));
 }
 
-TEST(GpuMemory, a_model_held_on_a_gpu_goes_for_another_there_and_the_cpus_stays) {
+TEST(GpuMemory, a_gpu_model_is_replaced_and_the_cpus_stays) {
   ModelStore store(DECOSCOPE_SOURCE_DIR "/assets", 1);
   ModelRequest held = tiny(kEmulated), other = held;
   other.dtype = "f16";
@@ -326,7 +334,8 @@ TEST(GpuMemory, a_model_held_on_a_gpu_goes_for_another_there_and_the_cpus_stays)
 }
 
 // 5 GB, as the smallest slice of a GPU has (MIG).
-TEST(GpuMemory, CU03_what_a_slice_of_a_gpu_does_not_hold_is_refused_with_its_memory) {
+// CU03.
+TEST(GpuMemory, a_model_larger_than_a_mig_slice_is_refused) {
   emulation::limit_memory(5'100'273'664);
   ModelStore store(DECOSCOPE_SOURCE_DIR "/assets", 1);
   std::string told = "it was not refused";
@@ -418,12 +427,14 @@ void expect_planned(const std::vector<Shape>& all, int n_positions) {
   }
 }
 
-TEST(GpuMemory, CU05_a_load_a_prompt_and_a_step_take_what_was_planned) {
+// CU05.
+TEST(GpuMemory, load_prompt_and_step_take_the_planned_memory) {
   expect_planned(shapes(), 300);
 }
 
 // A prompt in forwards of four blocks, whose matrices are put in order a second time.
-TEST(GpuMemory, CU05_a_prompt_read_in_blocks_takes_what_was_planned) {
+// CU05.
+TEST(GpuMemory, a_prompt_in_blocks_takes_the_planned_memory) {
   const InEnvironment asked("CUDA_PROMPTS", "cublas");
   std::vector<Shape> all = shapes();
   for (Shape& shape : all) shape.config.n_layers = 2;
@@ -432,7 +443,8 @@ TEST(GpuMemory, CU05_a_prompt_read_in_blocks_takes_what_was_planned) {
 }
 
 // A context shorter than the largest forward of a prompt, read to its end but for a step's rows.
-TEST(GpuMemory, CU05_a_context_shorter_than_a_prompts_forward_takes_what_was_planned) {
+// CU05.
+TEST(GpuMemory, a_short_context_takes_the_planned_memory) {
   for (const int max_seq_len : {180, 640}) {
     const InEnvironment asked("CUDA_PROMPTS", max_seq_len == 640 ? "cublas" : "own");
     std::vector<Shape> all = shapes();
@@ -443,7 +455,8 @@ TEST(GpuMemory, CU05_a_context_shorter_than_a_prompts_forward_takes_what_was_pla
   }
 }
 
-TEST(GpuMemory, CU05_the_cache_grows_by_what_there_is_room_for) {
+// CU05.
+TEST(GpuMemory, the_cache_grows_within_free_memory) {
   const auto device = kernels::open_cuda(kEmulated);
   constexpr KvShape kShape{.n_layers = 3, .n_kv_heads = 2, .head_dim = 16};
   KvStore store(*device, kShape);
@@ -466,7 +479,8 @@ TEST(GpuMemory, CU05_the_cache_grows_by_what_there_is_room_for) {
   EXPECT_GE(emulation::memory_in_use(), eight + 10 * page) << "twice as many again";
 }
 
-TEST(GpuMemory, CU04_each_allocation_of_a_load_that_fails_leaves_nothing_and_the_next_load_works) {
+// CU04.
+TEST(GpuMemory, a_failed_load_leaks_nothing_and_the_next_works) {
   const std::int64_t memory = emulation::memory_in_use();
   int n_failed = 0;
   for (int n_allocations = 1, failing = 0; failing < n_allocations; failing++) {
@@ -496,7 +510,8 @@ TEST(GpuMemory, CU04_each_allocation_of_a_load_that_fails_leaves_nothing_and_the
   EXPECT_EQ(emulation::memory_in_use(), memory);
 }
 
-TEST(GpuMemory, CU06_on_the_cpu_no_call_of_cuda_is_made) {
+// CU06.
+TEST(GpuMemory, a_cpu_run_makes_no_cuda_call) {
   emulation::fail_call(0);
   ModelStore store(DECOSCOPE_SOURCE_DIR "/assets", 1);
   LoadedModel& model = store.get(tiny("cpu"));

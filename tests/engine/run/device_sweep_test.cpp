@@ -215,7 +215,8 @@ bool gives_back(const std::string& call) {
   return call == "cudaFree" || call.ends_with("Destroy") || call == "cudaFreeHost";
 }
 
-TEST_P(DeviceSweep, CU19_every_call_that_fails_is_named_and_the_next_run_is_good) {
+// CU19.
+TEST_P(DeviceSweep, every_failing_call_is_named_and_the_next_run_works) {
   emulation::fail_call(0);
   const std::vector<TokenId> expected = run().tokens;
   const std::int64_t n_calls = emulation::fail_call(0);
@@ -253,7 +254,8 @@ TEST_P(DeviceSweep, CU19_every_call_that_fails_is_named_and_the_next_run_is_good
     EXPECT_TRUE(named.contains(call)) << call;
 }
 
-TEST_P(MemorySweep, CU04_every_call_that_finds_no_memory_is_named_and_the_next_run_is_good) {
+// CU04.
+TEST_P(MemorySweep, every_failed_allocation_call_is_named) {
   emulation::fail_call(0);
   const std::vector<TokenId> expected = run().tokens;
   const std::int64_t n_calls = emulation::fail_call(0);
@@ -288,7 +290,8 @@ TEST_P(MemorySweep, CU04_every_call_that_finds_no_memory_is_named_and_the_next_r
 }
 
 // From the n-th allocation on there is no memory: the message says for what it was wanted.
-TEST_P(MemorySweep, CU04_every_allocation_from_which_on_memory_is_gone_says_what_it_was_for) {
+// CU04.
+TEST_P(MemorySweep, every_allocation_names_its_purpose_on_failure) {
   const std::vector<TokenId> expected = run().tokens;
   std::set<std::string> purposes;
   std::int64_t n_allocations = 0;

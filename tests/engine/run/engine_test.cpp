@@ -15,7 +15,7 @@ namespace {
 using namespace std::chrono_literals;
 using test::EngineThread;
 
-TEST_F(EngineThread, a_race_of_four_ends_with_four_runs_that_agree_with_ar) {
+TEST_F(EngineThread, a_race_of_four_lanes_agrees_with_ar) {
   commands.push(race({"ar", "jacobi", "lookahead", "prompt-lookup"}));
   ASSERT_TRUE(until([&] { return n_over() == 4 && count<Agreement>() == 3; }));
   for (const RunRecord& run : timeline.runs()) {
@@ -29,7 +29,7 @@ TEST_F(EngineThread, a_race_of_four_ends_with_four_runs_that_agree_with_ar) {
   EXPECT_EQ(timeline.n_inconsistent(), 0);
 }
 
-TEST_F(EngineThread, a_race_with_drafts_agrees_with_ar_and_names_the_model_that_drafted) {
+TEST_F(EngineThread, a_race_with_drafts_agrees_with_ar) {
   commands.push(race({"ar", "speculative", "mcsd"}));
   ASSERT_TRUE(until([&] { return n_over() == 3 && count<Agreement>() == 2; }));
   for (const RunRecord& run : timeline.runs()) {
@@ -59,7 +59,7 @@ TEST_F(EngineThread, a_race_with_drafts_agrees_with_ar_and_names_the_model_that_
   EXPECT_EQ(timeline.n_inconsistent(), 0);
 }
 
-TEST_F(EngineThread, lanes_of_two_models_race_and_each_is_held_against_its_own_plain_decoding) {
+TEST_F(EngineThread, each_lane_is_compared_with_ar_of_its_own_model) {
   // What each model writes by itself.
   std::map<std::string, std::vector<TokenId>> alone;
   for (const char* model : {"demo-target", "demo-draft"}) {
@@ -96,7 +96,7 @@ TEST_F(EngineThread, lanes_of_two_models_race_and_each_is_held_against_its_own_p
   EXPECT_EQ(timeline.n_inconsistent(), 0);
 }
 
-TEST_F(EngineThread, heads_that_were_chosen_draft_for_the_races_model_alone) {
+TEST_F(EngineThread, chosen_heads_draft_only_for_the_races_model) {
   const test::HeadsFolder medusa(HeadsKind::Medusa, 3);
   StartRun start = race({"ar", "medusa"});
   start.heads = {medusa.path()};
@@ -120,7 +120,7 @@ TEST_F(EngineThread, heads_that_were_chosen_draft_for_the_races_model_alone) {
   }
 }
 
-TEST_F(EngineThread, a_lane_whose_model_is_not_there_fails_the_race_with_the_reason) {
+TEST_F(EngineThread, a_lane_with_a_missing_model_fails_the_race) {
   StartRun start = race({"ar", "ar"});
   start.lanes[1].model = "no-such-model";
   commands.push(start);
@@ -129,7 +129,7 @@ TEST_F(EngineThread, a_lane_whose_model_is_not_there_fails_the_race_with_the_rea
   ASSERT_TRUE(until([&] { return n_over() == 1; }));
 }
 
-TEST_F(EngineThread, a_decoder_without_its_draft_fails_with_the_reason_and_the_next_run_works) {
+TEST_F(EngineThread, a_decoder_without_its_draft_fails_only_that_run) {
   StartRun start = race({"ar", "mcsd"});
   start.model = "demo-draft";  // its card names none
   commands.push(start);
@@ -147,7 +147,7 @@ TEST_F(EngineThread, a_decoder_without_its_draft_fails_with_the_reason_and_the_n
   EXPECT_EQ(timeline.runs().back().acceptance_rate(), 0.5);  // a path of 3 of 2 + 2 + 2 rows
 }
 
-TEST_F(EngineThread, prefill_is_a_slice_of_its_length_in_every_lane) {
+TEST_F(EngineThread, every_lane_records_the_prefill_with_its_length) {
   StartRun start = race({"ar", "jacobi", "lookahead"}, 4);
   for (int i = 0; i < 100; i++)
     start.prompt += "more words ";  // for a prefill of many milliseconds
@@ -164,7 +164,7 @@ TEST_F(EngineThread, prefill_is_a_slice_of_its_length_in_every_lane) {
   }
 }
 
-TEST_F(EngineThread, lanes_take_turns_at_equal_compute_time) {
+TEST_F(EngineThread, lanes_take_turns_by_compute_time) {
   commands.push(race({"ar", "jacobi"}, 64));
   ASSERT_TRUE(until([&] { return n_over() == 2; }));
   // Whenever a lane begins a step, no unfinished lane stood behind it.
@@ -185,7 +185,7 @@ TEST_F(EngineThread, lanes_take_turns_at_equal_compute_time) {
   }
 }
 
-TEST_F(EngineThread, held_it_steps_only_when_asked) {
+TEST_F(EngineThread, while_held_it_steps_only_on_command) {
   StartRun start = race({"ar"}, 8);
   start.start_held = true;
   commands.push(start);
@@ -203,7 +203,7 @@ TEST_F(EngineThread, held_it_steps_only_when_asked) {
   EXPECT_EQ(timeline.runs()[0].tokens.size(), 8u);
 }
 
-TEST_F(EngineThread, a_run_after_a_held_one_is_not_held) {
+TEST_F(EngineThread, hold_does_not_carry_over_to_the_next_run) {
   commands.push(Hold{true});
   commands.push(StepOnce{});
   commands.push(race({"ar"}, 4));
@@ -211,7 +211,7 @@ TEST_F(EngineThread, a_run_after_a_held_one_is_not_held) {
   EXPECT_FALSE(timeline.held());
 }
 
-TEST_F(EngineThread, stop_ends_the_run_within_a_step_and_keeps_its_tokens) {
+TEST_F(EngineThread, stop_ends_the_run_within_a_step_and_keeps_tokens) {
   commands.push(race({"ar"}, 900));
   ASSERT_TRUE(until([&] { return count<StepEnded>() > 5; }));
   commands.push(StopRun{});
@@ -223,7 +223,7 @@ TEST_F(EngineThread, stop_ends_the_run_within_a_step_and_keeps_its_tokens) {
   EXPECT_LT(run.tokens.size(), 900u);
 }
 
-TEST_F(EngineThread, agreement_is_checked_on_demand_for_a_run_alone) {
+TEST_F(EngineThread, a_single_run_is_compared_on_request) {
   commands.push(race({"lookahead"}));
   ASSERT_TRUE(until([&] { return n_over() == 1; }));
   EXPECT_EQ(count<Agreement>(), 0);
@@ -233,7 +233,7 @@ TEST_F(EngineThread, agreement_is_checked_on_demand_for_a_run_alone) {
   EXPECT_GT(timeline.runs()[0].agreement->cost, 0);
 }
 
-TEST_F(EngineThread, a_check_is_stopped_whenever_it_is_asked_to) {
+TEST_F(EngineThread, a_comparison_can_be_stopped_at_any_time) {
   std::atomic<bool> ask = false;
   sink.heard = [&](const Event& event) {
     const auto* phase = std::get_if<Phase>(&event);
@@ -252,7 +252,7 @@ TEST_F(EngineThread, a_check_is_stopped_whenever_it_is_asked_to) {
   EXPECT_EQ(count<RunFailed>(), 0);
 }
 
-TEST_F(EngineThread, rejection_sampling_is_never_called_different) {
+TEST_F(EngineThread, rejection_sampling_is_never_reported_as_different) {
   StartRun start = race({"ar", "lookahead"});
   start.temperature = 1;
   start.sampling = "rejection";
@@ -263,7 +263,7 @@ TEST_F(EngineThread, rejection_sampling_is_never_called_different) {
   EXPECT_EQ(count<Agreement>(), 0);
 }
 
-TEST_F(EngineThread, a_failure_is_told_and_the_next_run_works) {
+TEST_F(EngineThread, a_failure_is_reported_and_the_next_run_works) {
   StartRun start = race({"ar"});
   start.model = "no-such-model";
   commands.push(start);
@@ -280,7 +280,7 @@ TEST_F(EngineThread, a_failure_is_told_and_the_next_run_works) {
   ASSERT_TRUE(until([&] { return n_over() == 1; }));
 }
 
-TEST_F(EngineThread, closing_while_decoding_ends_at_once) {
+TEST_F(EngineThread, closing_during_decoding_ends_at_once) {
   commands.push(race({"ar", "lookahead"}, 900));
   ASSERT_TRUE(until([&] { return count<StepEnded>() > 3; }));
   const auto begun = std::chrono::steady_clock::now();
@@ -309,7 +309,7 @@ TEST_F(EngineThread, a_recording_of_a_race_opens_and_shows_the_same_runs) {
   }
 }
 
-TEST_F(EngineThread, samples_tell_how_busy_each_thread_was) {
+TEST_F(EngineThread, samples_report_the_load_of_each_thread) {
   commands.push(race({"jacobi"}, 900));
   ASSERT_TRUE(until([&] { return count<Sampled>() > 0 || n_over() == 1; }));
   commands.push(StopRun{});
@@ -331,8 +331,8 @@ TEST_F(EngineThread, samples_tell_how_busy_each_thread_was) {
   EXPECT_GT(most[1], 1);
 }
 
-TEST_F(EngineThread,
-       KV02_a_model_that_does_not_fit_is_refused_with_the_sizes_and_the_next_run_goes_on) {
+// KV02.
+TEST_F(EngineThread, a_model_that_does_not_fit_is_refused_with_sizes) {
   commands.push(race({"ar"}, 4));
   ASSERT_TRUE(until([&] { return n_over() == 1; }));
   StartRun too_large = race({"ar"}, 4);
@@ -362,7 +362,7 @@ class FailingReasoning : public EngineThread {
   }
 };
 
-TEST_F(FailingReasoning, each_run_under_way_is_told_as_failed_once_and_no_other) {
+TEST_F(FailingReasoning, each_active_run_is_reported_as_failed_once) {
   StartReasoning start;
   start.model = "demo-target";
   start.decoder.decoder = "ar";

@@ -36,7 +36,7 @@ Sampled sample_of(const WatchedDevice& device, Until until) {
   return last.sample;
 }
 
-TEST(LoadSampler, a_gpus_sample_is_what_its_driver_tells) {
+TEST(LoadSampler, a_gpu_sample_equals_the_drivers_values) {
   FakeNvml::reset();
   FakeNvml::busy = 77;
   FakeNvml::power_result = FakeNvml::kNotSupported;
@@ -55,7 +55,7 @@ TEST(LoadSampler, a_gpus_sample_is_what_its_driver_tells) {
   EXPECT_EQ(sample.thread_busy_percent.size(), 1u) << "the engine's own share of the time";
 }
 
-TEST(LoadSampler, a_driver_that_is_not_there_is_the_reason_and_not_the_processors_time) {
+TEST(LoadSampler, a_missing_driver_is_the_reason_for_no_sample) {
   FakeNvml::reset();
   FakeNvml::init_result = FakeNvml::kDriverNotLoaded;
   const WatchedDevice device(FakeNvml::source());

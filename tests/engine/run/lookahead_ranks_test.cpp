@@ -135,7 +135,7 @@ void expect_as_alone(Ranks<M>& ranks, const std::vector<TokenId>& prompt, Job jo
   for (const auto& [name, n] : single.counts) ASSERT_EQ(shared.counts.at(name), n) << name;
 }
 
-TEST(LookaheadRanks, write_what_one_rank_writes_step_by_step) {
+TEST(LookaheadRanks, give_the_steps_of_one_rank) {
   const Deadline deadline;
   std::int64_t n_accepted = 0, n_won_elsewhere = 0, n_again = 0;
   for (std::uint64_t seed = 0; seed < 240; seed++) {
@@ -157,7 +157,7 @@ TEST(LookaheadRanks, write_what_one_rank_writes_step_by_step) {
   EXPECT_GT(n_again, 200) << "no rank lacked what another had won";
 }
 
-TEST(LookaheadRanks, write_plain_decodings_bits_on_a_transformer) {
+TEST(LookaheadRanks, equal_plain_decoding_on_a_transformer) {
   const Deadline deadline(std::chrono::seconds(240));
   for (const auto dtype : {kernels::DType::F32, kernels::DType::BF16}) {
     auto ranks = transformers(3, dtype);
@@ -170,7 +170,7 @@ TEST(LookaheadRanks, write_plain_decodings_bits_on_a_transformer) {
   }
 }
 
-TEST(LookaheadRanks, may_be_as_slow_as_they_like) {
+TEST(LookaheadRanks, delays_change_nothing) {
   const Deadline deadline;
   for (std::uint64_t seed = 0; seed < 24; seed++) {
     Dice dice(1000 + seed);
@@ -188,7 +188,7 @@ TEST(LookaheadRanks, may_be_as_slow_as_they_like) {
   }
 }
 
-TEST(LookaheadRanks, end_at_every_length_and_at_an_end_token_at_every_offset) {
+TEST(LookaheadRanks, stop_at_any_length_and_any_eos_position) {
   const Deadline deadline;
   for (int n_ranks = 2; n_ranks <= 3; n_ranks++) {
     auto ranks = toys(n_ranks, {.vocab = 5, .context = 2, .seed = 4});
@@ -223,7 +223,7 @@ TEST(LookaheadRanks, fill_the_context_to_its_last_position) {
   }
 }
 
-TEST(LookaheadRanks, share_guesses_and_columns_in_chunks_that_follow_each_other) {
+TEST(LookaheadRanks, split_guesses_and_columns_into_consecutive_chunks) {
   const Deadline deadline;
   auto ranks = toys(3, {.vocab = 4, .context = 1, .seed = 2});
   Job job;
@@ -254,7 +254,7 @@ TEST(LookaheadRanks, share_guesses_and_columns_in_chunks_that_follow_each_other)
 }
 
 // The longest rank bounds the step: with the paper's sizes it has less than half of all rows.
-TEST(LookaheadRanks, compute_fewer_rows_each_and_tell_few_numbers) {
+TEST(LookaheadRanks, compute_fewer_rows_and_exchange_few_numbers) {
   const Deadline deadline;
   auto ranks = toys(3, {.vocab = 4, .context = 1, .seed = 2});
   Job job;
@@ -329,7 +329,7 @@ ByRanks tell(Ranks<M>& ranks, const std::vector<TokenId>& prompt, const Job& job
   return told;
 }
 
-TEST(LookaheadRanks, hold_the_bits_of_a_fresh_prompt_in_every_cache) {
+TEST(LookaheadRanks, every_cache_equals_a_fresh_prefill) {
   const Deadline deadline(std::chrono::seconds(240));
   for (const auto dtype : {kernels::DType::F32, kernels::DType::BF16}) {
     auto ranks = transformers(3, dtype);
@@ -436,7 +436,7 @@ int n_different(Lie lie) {
 }
 
 // That what holds the shipped exchange against one rank finds what is usually got wrong.
-TEST(LookaheadRanks, would_not_be_what_one_rank_is_with_any_message_wrong) {
+TEST(LookaheadRanks, any_altered_message_is_detected) {
   const Deadline deadline;
   EXPECT_EQ(n_different(Lie::None), 0);
   for (const Lie lie : {Lie::ShortestWins, Lie::LastRowLost, Lie::OtherAnswer, Lie::WindowTurned,
@@ -480,7 +480,7 @@ Ended ended_by(std::size_t rank, int at_step, const std::function<void()>& fault
   return ended;
 }
 
-TEST(LookaheadRanks, a_rank_that_fails_ends_the_text_and_what_was_written_stays) {
+TEST(LookaheadRanks, a_failing_rank_ends_the_run_and_keeps_its_tokens) {
   const Deadline deadline;
   const auto device = [] { throw Error(ErrorCode::Device, "the device is gone"); };
   for (const int at : {0, 1, 5}) {
@@ -498,7 +498,7 @@ TEST(LookaheadRanks, a_rank_that_fails_ends_the_text_and_what_was_written_stays)
   EXPECT_EQ(ended_by(1, 3, [] { throw std::runtime_error("a fault"); }).why, "a fault");
 }
 
-TEST(LookaheadRanks, come_to_rest_where_the_text_is_let_go_of) {
+TEST(LookaheadRanks, end_when_the_sequence_is_destroyed) {
   const Deadline deadline;
   for (int n_steps = 0; n_steps < 6; n_steps++) {
     auto ranks = toys(4, {.vocab = 5, .context = 2, .seed = 4});
@@ -517,7 +517,7 @@ TEST(LookaheadRanks, come_to_rest_where_the_text_is_let_go_of) {
   }
 }
 
-TEST(LookaheadRanks, that_still_read_the_prompt_are_not_waited_for_when_a_person_stops) {
+TEST(LookaheadRanks, a_stop_does_not_wait_for_ranks_in_prefill) {
   const Deadline deadline;
   auto ranks = toys(2, {.vocab = 5, .context = 2, .seed = 4});
   std::atomic<bool> asked = false;
@@ -539,7 +539,7 @@ TEST(LookaheadRanks, that_still_read_the_prompt_are_not_waited_for_when_a_person
 }
 
 // As lanes of a race do, whose other ranks are the same models.
-TEST(LookaheadRanks, of_texts_that_take_turns_write_what_each_is_alone) {
+TEST(LookaheadRanks, interleaved_sequences_decode_as_alone) {
   const Deadline deadline;
   auto ranks = transformers(3, kernels::DType::F32);
   Race race(ranks.first(), nullptr);
@@ -561,7 +561,7 @@ TEST(LookaheadRanks, of_texts_that_take_turns_write_what_each_is_alone) {
   }
 }
 
-TEST(LookaheadRanks, have_a_copy_of_the_model_each_that_stays_while_they_decode) {
+TEST(LookaheadRanks, each_rank_keeps_its_own_model_loaded) {
   ModelStore store(DECOSCOPE_SOURCE_DIR "/assets", 4);
   RunRequest request{.prompt_id = "p",
                      .prompt = "def add(a, b):",
@@ -590,7 +590,7 @@ TEST(LookaheadRanks, have_a_copy_of_the_model_each_that_stays_while_they_decode)
   EXPECT_EQ(timeline.n_inconsistent(), 0);
 }
 
-TEST(LookaheadRanks, go_on_from_each_others_texts_under_a_scheduler) {
+TEST(LookaheadRanks, alternate_between_sequences_under_a_scheduler) {
   ModelStore store(DECOSCOPE_SOURCE_DIR "/assets", 2);
   const OptionValues options{{"ranks", "2"}, {"window", "4"}, {"n_guesses", "6"}};
   const RunModels models = models_for(store, {}, {}, "lookahead", options);
@@ -617,7 +617,7 @@ TEST(LookaheadRanks, go_on_from_each_others_texts_under_a_scheduler) {
   EXPECT_EQ(continued("lookahead", options), continued("ar", {}));
 }
 
-TEST(LookaheadRanks, are_refused_where_they_would_not_agree) {
+TEST(LookaheadRanks, are_refused_where_results_would_differ) {
   const auto refused = [](const OptionValues& options, const Sampling& sampling) {
     const DecoderInfo& info = decoder_named("lookahead");
     try {

@@ -16,7 +16,7 @@ std::vector<RunModels> raced(ModelStore& store,
   return models_of_lanes(store, {}, {}, lanes, silent, {}, several_texts);
 }
 
-TEST(RaceModels, a_lane_of_several_texts_drafts_on_threads_of_its_own) {
+TEST(RaceModels, a_batch_lane_drafts_on_its_own_threads) {
   ModelStore store(DECOSCOPE_SOURCE_DIR "/assets", 1);
   const auto models =
       raced(store, {{.decoder = "ar"}, {.decoder = "mcsd"}, {.decoder = "seed"}}, true);
@@ -30,21 +30,21 @@ TEST(RaceModels, a_lane_of_several_texts_drafts_on_threads_of_its_own) {
   EXPECT_EQ(models[1].draft->files.name, models[2].draft->files.name);
 }
 
-TEST(RaceModels, without_other_lanes_that_draft_there_is_no_further_draft) {
+TEST(RaceModels, a_further_draft_is_loaded_only_for_other_lanes) {
   ModelStore store(DECOSCOPE_SOURCE_DIR "/assets", 1);
   const auto models = raced(store, {{.decoder = "ar"}, {.decoder = "seed"}}, true);
   EXPECT_EQ(models[0].draft, nullptr);
   ASSERT_NE(models[1].draft, nullptr);
 }
 
-TEST(RaceModels, of_one_text_all_lanes_work_on_one_device) {
+TEST(RaceModels, single_prompt_lanes_share_one_device) {
   ModelStore store(DECOSCOPE_SOURCE_DIR "/assets", 1);
   const auto models = raced(store, {{.decoder = "ar"}, {.decoder = "seed"}}, false);
   ASSERT_NE(models[1].draft, nullptr);
   EXPECT_EQ(&models[1].draft->model->device(), &models[0].target.model->device());
 }
 
-TEST(RaceModels, models_of_a_lane_stay_while_those_of_others_are_loaded) {
+TEST(RaceModels, models_of_a_lane_stay_while_others_load) {
   ModelStore store(DECOSCOPE_SOURCE_DIR "/assets", 1);
   const auto models = raced(store,
                             {{.decoder = "seed"},

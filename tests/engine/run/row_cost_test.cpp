@@ -11,7 +11,7 @@
 namespace engine {
 namespace {
 
-TEST(RowsAlone, every_forward_of_a_text_has_the_rows_it_had) {
+TEST(RowsAlone, every_forward_is_repeated_with_its_rows) {
   int n_emitting_nothing = 0;
   for (std::uint64_t seed = 1; seed <= 300; seed++) {
     test::Dice dice(seed);
@@ -39,7 +39,7 @@ TEST(RowsAlone, every_forward_of_a_text_has_the_rows_it_had) {
   EXPECT_GT(n_emitting_nothing, 0) << "steps that only refine guesses were never met";
 }
 
-TEST(RowsAlone, what_drafts_counts_as_it_was_told_and_a_stop_ends_it) {
+TEST(RowsAlone, recorded_draft_rows_count_and_a_stop_ends_it) {
   StepRecorder steps(nullptr);
   TokenTree tree;
   tree.add(3, -1, {});
@@ -58,7 +58,7 @@ TEST(RowsAlone, what_drafts_counts_as_it_was_told_and_a_stop_ends_it) {
   EXPECT_EQ(model.n_forwards, 2) << "the prompt's, and one step's";
 }
 
-TEST(RowsAlone, a_chain_that_holds_the_tokens_is_found_among_rows_that_begin_alike) {
+TEST(RowsAlone, the_chain_of_tokens_is_found_in_a_tree) {
   TokenTree tree;
   tree.add(1, -1, {});
   for (const auto& [token, parent] :

@@ -20,7 +20,7 @@ struct Kept : EventSink {
   std::vector<Event> events;
 };
 
-TEST(RunToEnd, a_run_stopped_while_it_reads_its_prompt_is_told_as_stopped) {
+TEST(RunToEnd, a_run_stopped_in_prefill_is_reported_as_stopped) {
   if (!std::filesystem::exists(DECOSCOPE_SOURCE_DIR "/assets/models/demo-target/config.json")) {
     FAIL() << "assets/models/demo-target is not in this tree";
   }
@@ -43,7 +43,7 @@ TEST(RunToEnd, a_run_stopped_while_it_reads_its_prompt_is_told_as_stopped) {
 }
 
 // However short it is: a tenth of a second is not waited for.
-TEST(RunToEnd, a_run_tells_how_busy_the_processor_was_as_a_live_one_does) {
+TEST(RunToEnd, a_run_reports_processor_load_like_a_live_one) {
   if (!std::filesystem::exists(DECOSCOPE_SOURCE_DIR "/assets/models/demo-target/config.json")) {
     FAIL() << "assets/models/demo-target is not in this tree";
   }
@@ -74,7 +74,8 @@ TEST(RunToEnd, a_run_tells_how_busy_the_processor_was_as_a_live_one_does) {
 }
 
 // Whatever is thrown in the midst of it.
-TEST(RunToEnd, TH06_what_no_run_may_throw_is_told_as_its_failure_and_thrown_on) {
+// TH06.
+TEST(RunToEnd, an_unexpected_exception_is_reported_and_rethrown) {
   ModelStore store(DECOSCOPE_SOURCE_DIR "/assets", 1);
   LoadedModel& loaded = store.get({});
   RunRequest request{.max_tokens = 3, .ignore_eos = true};
@@ -102,7 +103,7 @@ TEST(RunToEnd, TH06_what_no_run_may_throw_is_told_as_its_failure_and_thrown_on) 
   EXPECT_EQ(by_device.message, "cuda:0: gone");
 }
 
-TEST(CompletionJob, a_prompt_that_cannot_be_read_is_told_as_the_failure_of_its_run) {
+TEST(CompletionJob, an_invalid_prompt_fails_its_run) {
   ModelStore store(DECOSCOPE_SOURCE_DIR "/assets", 1);
   const RunModels models = store.get({});
   CompletionRequest request;

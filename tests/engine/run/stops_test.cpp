@@ -100,7 +100,7 @@ bool ended_in_proposal(const RunResult& result) {
   return !result.facts.empty() && result.facts.back().status == TokenStatus::Accepted;
 }
 
-TEST(Stops, end_ar_with_the_token_that_completes_the_string) {
+TEST(Stops, ar_ends_with_the_token_that_completes_the_string) {
   for (const char* prompt : kPrompts) {
     const RunResult whole = run(request_of(prompt, {"ar"}, 0));
     const auto text_of_first = [&whole](std::size_t n) {
@@ -125,7 +125,7 @@ TEST(Stops, end_ar_with_the_token_that_completes_the_string) {
   }
 }
 
-TEST(Stops, a_string_ends_every_lossless_decoder_as_ar) {
+TEST(Stops, a_stop_string_ends_every_lossless_decoder_as_ar) {
   std::map<std::string, int> n_in_proposal;
   for (const float temperature : {0.0f, 0.8f}) {
     for (const char* prompt : kPrompts) {
@@ -153,7 +153,7 @@ TEST(Stops, a_string_ends_every_lossless_decoder_as_ar) {
     EXPECT_GT(n_in_proposal[decoder], 0) << decoder << ": no text ended inside an accepted draft";
 }
 
-TEST(Stops, an_id_ends_every_lossless_decoder_as_ar) {
+TEST(Stops, a_stop_id_ends_every_lossless_decoder_as_ar) {
   for (const float temperature : {0.0f, 0.8f}) {
     const RunResult whole = run(request_of(kPrompts[0], {"ar"}, temperature));
     ASSERT_GT(whole.tokens.size(), 12u);
@@ -176,7 +176,7 @@ TEST(Stops, an_id_ends_every_lossless_decoder_as_ar) {
 }
 
 // A character of several byte tokens counts once it is whole, and never in part.
-TEST(Stops, a_character_of_several_tokens_counts_whole) {
+TEST(Stops, a_multi_token_character_counts_when_complete) {
   const std::string euro = "\xE2\x82\xAC", pound_sign = "\xE2\x82\xA4";
   const std::vector<TokenId> ids = tokenizer().encode("pay 5 " + pound_sign + euro + " now", false);
   std::size_t n = 1;
@@ -237,14 +237,14 @@ void expect_as_ar(const std::vector<Completion>& found, std::vector<CompletionRe
   }
 }
 
-TEST(Stops, a_batch_ends_each_text_as_alone) {
+TEST(Stops, a_batch_ends_each_sequence_as_alone) {
   for (const float temperature : {0.0f, 0.8f}) {
     const auto requests = stopped_requests("lookahead", temperature);
     expect_as_ar(BatchScheduler(models(), 4).run(requests, {}), requests);
   }
 }
 
-TEST(Stops, rounds_end_each_text_as_alone) {
+TEST(Stops, seed_rounds_end_each_sequence_as_alone) {
   static ModelStore store(DECOSCOPE_SOURCE_DIR "/assets", 2);
   const RunModels seeds = models_for(store, {}, {}, "seed", {});
   for (const float temperature : {0.0f, 0.8f}) {
@@ -254,7 +254,7 @@ TEST(Stops, rounds_end_each_text_as_alone) {
   }
 }
 
-TEST(Stops, a_recording_keeps_the_string_that_ended_it) {
+TEST(Stops, a_recording_keeps_the_matched_stop_string) {
   RunRequest request = request_of(kPrompts[0], {"mcsd"}, 0);
   const RunResult whole = run(request);
   request.stop_texts = {whole.text.substr(9, 7)};
@@ -321,7 +321,7 @@ std::vector<float> logp_of(const RunResult& result) {
   return logp;
 }
 
-TEST(TokenFacts, logp_equals_a_softmax_in_double) {
+TEST(TokenFacts, logp_equals_a_softmax_in_double_precision) {
   std::vector<RunRequest> requests;
   for (const float temperature : {0.0f, 0.8f})
     requests.push_back(request_of(kPrompts[0], {"ar"}, temperature));
@@ -356,7 +356,7 @@ TEST(TokenFacts, lossless_decoders_report_the_logp_of_ar) {
   }
 }
 
-TEST(TokenFacts, say_who_drafted_each_token) {
+TEST(TokenFacts, name_the_proposer_of_each_token) {
   const std::map<std::string, std::string> own_word{
       {"lookahead", "pool"},       {"jacobi", "guess"},      {"fastcot", "guess"},
       {"prompt-lookup", "prompt"}, {"speculative", "draft"}, {"mcsd", "draft"},

@@ -31,7 +31,7 @@ int feed(OverlapTuner& tuner, const Costs& costs, int n) {
   return n_at_once;
 }
 
-TEST(OverlapTuner, begins_in_turn_and_works_at_once_where_that_is_quicker) {
+TEST(OverlapTuner, starts_alternating_and_overlaps_where_faster) {
   OverlapTuner tuner;
   EXPECT_FALSE(tuner.at_once());
   EXPECT_GT(feed(tuner, {.in_turn = 100, .at_once = 60}, 200), 180);
@@ -41,7 +41,7 @@ TEST(OverlapTuner, begins_in_turn_and_works_at_once_where_that_is_quicker) {
   EXPECT_EQ(tuner.n_changes(), 1);
 }
 
-TEST(OverlapTuner, looks_seldom_where_working_at_once_does_not_pay) {
+TEST(OverlapTuner, probes_rarely_where_overlap_does_not_pay) {
   for (const Nanoseconds at_once : {120, 170, 500}) {
     OverlapTuner tuner;
     const int n_lost = feed(tuner, {.in_turn = 100, .at_once = at_once}, 1000);
@@ -57,7 +57,7 @@ TEST(OverlapTuner, looks_seldom_where_working_at_once_does_not_pay) {
 
 // What way is kept takes more or less again and again, and the other took far more: that the load is
 // another says little.
-TEST(OverlapTuner, a_load_that_changes_on_and_on_brings_few_looks_where_the_last_lost_clearly) {
+TEST(OverlapTuner, a_changing_load_causes_few_probes_after_a_clear_loss) {
   const auto n_looks = [](Nanoseconds at_once) {
     OverlapTuner tuner;
     for (int phase = 1; phase <= 40; phase++) {
@@ -71,8 +71,7 @@ TEST(OverlapTuner, a_load_that_changes_on_and_on_brings_few_looks_where_the_last
   EXPECT_GE(n_looks(51), 20);
 }
 
-TEST(OverlapTuner,
-     a_look_that_another_load_brought_and_that_lost_again_is_followed_by_none_for_long) {
+TEST(OverlapTuner, a_lost_probe_after_a_load_change_delays_the_next) {
   OverlapTuner tuner;
   feed(tuner, {.in_turn = 100, .at_once = 140}, 100);
   feed(tuner, {.in_turn = 200, .at_once = 280}, 12);
@@ -80,7 +79,7 @@ TEST(OverlapTuner,
   EXPECT_EQ(feed(tuner, {.in_turn = 200, .at_once = 280}, 180), 0);
 }
 
-TEST(OverlapTuner, of_another_number_of_branches_begins_with_what_that_one_lost_by) {
+TEST(OverlapTuner, another_branch_count_starts_from_the_last_loss) {
   OverlapTuner three;
   feed(three, {.in_turn = 100, .at_once = 140}, 20);
   OverlapTuner two(&three);
@@ -88,7 +87,7 @@ TEST(OverlapTuner, of_another_number_of_branches_begins_with_what_that_one_lost_
   EXPECT_GT(feed(two, {.in_turn = 100, .at_once = 140}, 60), 0);
 }
 
-TEST(OverlapTuner, a_gain_too_small_to_be_sure_of_changes_nothing) {
+TEST(OverlapTuner, an_insignificant_gain_changes_nothing) {
   OverlapTuner in_turn;
   feed(in_turn, {.in_turn = 100, .at_once = 99}, 500);
   EXPECT_FALSE(in_turn.keeps_at_once());
@@ -100,7 +99,7 @@ TEST(OverlapTuner, a_gain_too_small_to_be_sure_of_changes_nothing) {
   EXPECT_EQ(at_once.n_changes(), 1);
 }
 
-TEST(OverlapTuner, sees_that_the_load_has_changed_and_that_it_has_changed_back) {
+TEST(OverlapTuner, detects_load_changes_in_both_directions) {
   OverlapTuner tuner;
   feed(tuner, {.in_turn = 100, .at_once = 60}, 500);
   ASSERT_TRUE(tuner.keeps_at_once());
@@ -111,7 +110,7 @@ TEST(OverlapTuner, sees_that_the_load_has_changed_and_that_it_has_changed_back) 
   EXPECT_EQ(tuner.n_changes(), 3);
 }
 
-TEST(OverlapTuner, a_slow_round_now_and_then_misleads_it_not) {
+TEST(OverlapTuner, rare_slow_rounds_do_not_mislead_it) {
   OverlapTuner tuner;
   for (int i = 0; i < 2000; i++) {
     const Nanoseconds usual = tuner.at_once() ? 80 : 100;
@@ -122,7 +121,7 @@ TEST(OverlapTuner, a_slow_round_now_and_then_misleads_it_not) {
 }
 
 // If drafting cost nothing at all at once, that would still not be quicker by what counts.
-TEST(OverlapTuner, looks_not_where_there_is_nothing_to_gain_until_there_is) {
+TEST(OverlapTuner, does_not_probe_where_no_gain_is_possible) {
   OverlapTuner tuner;
   const auto feed_in_turn = [&](Nanoseconds drafting, int n) {
     for (int i = 0; i < n; i++) {
@@ -151,7 +150,7 @@ TEST(OverlapTuner, looks_not_where_there_is_nothing_to_gain_until_there_is) {
 }
 
 // As behind a prompt, whichever way they are made.
-TEST(OverlapTuner, steps_that_grow_quicker_favour_neither_way) {
+TEST(OverlapTuner, faster_steps_favour_neither_mode) {
   OverlapTuner tuner;
   for (int text = 0; text < 20; text++)
     for (int i = 0; i < 25; i++) tuner.measured(round(1000 + 250 / (1 + i / 2)));
@@ -160,7 +159,7 @@ TEST(OverlapTuner, steps_that_grow_quicker_favour_neither_way) {
   EXPECT_GE(tuner.n_looks(), 2);
 }
 
-TEST(OverlapTuner, noise_of_equal_ways_changes_it_rarely) {
+TEST(OverlapTuner, noise_between_equal_modes_rarely_changes_it) {
   Dice dice(4);
   OverlapTuner tuner;
   for (int i = 0; i < 3000; i++) tuner.measured(round(dice(950, 1050)));
@@ -168,7 +167,7 @@ TEST(OverlapTuner, noise_of_equal_ways_changes_it_rarely) {
   EXPECT_LE(tuner.n_looks(), 60);
 }
 
-TEST(MeasuredOverlap, judges_each_number_of_branches_by_itself_and_leaves_one_alone_in_turn) {
+TEST(MeasuredOverlap, each_branch_count_is_tuned_separately) {
   MeasuredOverlap overlap;
   for (int i = 0; i < 50; i++) {
     overlap.measured(1, round(10));
@@ -181,7 +180,7 @@ TEST(MeasuredOverlap, judges_each_number_of_branches_by_itself_and_leaves_one_al
   EXPECT_EQ(overlap.tuners().size(), 2u);
 }
 
-TEST(MeasuredOverlap, begins_a_number_of_branches_with_what_the_nearest_keeps) {
+TEST(MeasuredOverlap, a_new_branch_count_starts_with_the_nearest_choice) {
   for (const Nanoseconds beside : {50, 150}) {
     MeasuredOverlap overlap;
     EXPECT_FALSE(overlap.at_once(6)) << "nothing is known";
@@ -204,7 +203,7 @@ TEST(MeasuredOverlap, begins_a_number_of_branches_with_what_the_nearest_keeps) {
 }
 
 // Of a number that began like another only one way may have been measured: it is not told of.
-TEST(MeasuredOverlap, tells_of_the_most_branches_at_which_both_ways_were_measured) {
+TEST(MeasuredOverlap, reports_the_largest_count_measured_in_both_modes) {
   for (const Nanoseconds beside : {50, 150}) {
     MeasuredOverlap overlap;
     EXPECT_EQ(overlap.most_that_measured(), nullptr);
@@ -229,7 +228,7 @@ TEST(MeasuredOverlap, tells_of_the_most_branches_at_which_both_ways_were_measure
   }
 }
 
-TEST(Overlap, each_name_is_what_it_says) {
+TEST(Overlap, names_match_their_modes) {
   EXPECT_TRUE(overlap_named("always")->at_once(1));
   EXPECT_FALSE(overlap_named("never")->at_once(3));
   EXPECT_NE(dynamic_cast<MeasuredOverlap*>(overlap_named("auto").get()), nullptr);
@@ -262,7 +261,7 @@ Nanoseconds makespan(Overlap& overlap, const Machine& machine, int n, int togeth
   return simulate_rounds(rounds, work, times_of(rounds, machine)).back().end;
 }
 
-TEST(Rounds, in_turn_take_what_drafting_and_verifying_by_turns_takes) {
+TEST(Rounds, alternating_takes_the_sum_of_both_stages) {
   FixedOverlap never(false);
   const Machine machine{.draft = 7, .verify = 20, .draft_beside = 1, .verify_beside = 1};
   EXPECT_EQ(makespan(never, machine, 3, 1, 50), 3 * 50 * (7 + 20));
@@ -271,7 +270,7 @@ TEST(Rounds, in_turn_take_what_drafting_and_verifying_by_turns_takes) {
 }
 
 // So each draft but the first finds its weights where the one before left them.
-TEST(Rounds, in_turn_all_branches_are_drafted_for_and_then_all_verified) {
+TEST(Rounds, alternating_drafts_all_branches_then_verifies_all) {
   const FirstComeFirstServed fcfs;
   for (const int together : {1, 2, 3, 8}) {
     FixedOverlap never(false);
@@ -291,7 +290,7 @@ TEST(Rounds, in_turn_all_branches_are_drafted_for_and_then_all_verified) {
   }
 }
 
-TEST(Rounds, in_turn_nothing_is_done_at_the_same_time_however_many_could_draft) {
+TEST(Rounds, alternating_never_runs_both_stages_at_once) {
   Dice dice(6);
   const FirstComeFirstServed fcfs;
   FixedOverlap never(false);
@@ -318,7 +317,7 @@ TEST(Rounds, in_turn_nothing_is_done_at_the_same_time_however_many_could_draft) 
 
 // What is promised: never slower than in turn but for the looks, and quicker where it
 // can be.
-TEST(Rounds, that_look_are_about_as_quick_as_the_quicker_way) {
+TEST(Rounds, adaptive_rounds_are_about_as_fast_as_the_better_mode) {
   const Machine machines[] = {
       {.draft = 200, .verify = 300, .draft_beside = 220, .verify_beside = 320},  // it pays
       {.draft = 20, .verify = 300, .draft_beside = 30, .verify_beside = 520},   // a core given away
@@ -338,7 +337,7 @@ TEST(Rounds, that_look_are_about_as_quick_as_the_quicker_way) {
   }
 }
 
-TEST(Rounds, that_have_nothing_to_gain_take_what_taking_turns_takes) {
+TEST(Rounds, adaptive_rounds_without_gain_cost_as_alternating) {
   const Machine machine{.draft = 2, .verify = 300, .draft_beside = 2, .verify_beside = 600};
   for (const int together : {1, 3}) {
     FixedOverlap never(false);
@@ -350,7 +349,7 @@ TEST(Rounds, that_have_nothing_to_gain_take_what_taking_turns_takes) {
   }
 }
 
-TEST(Rounds, that_look_do_the_same_each_time) {
+TEST(Rounds, adaptive_rounds_are_deterministic) {
   const Machine machine{.draft = 20, .verify = 30, .draft_beside = 22, .verify_beside = 32};
   MeasuredOverlap first, second;
   EXPECT_EQ(makespan(first, machine, 4, 2, 300), makespan(second, machine, 4, 2, 300));
@@ -372,7 +371,7 @@ class AlternatingOverlap final : public Overlap {
   bool at_once_ = false;
 };
 
-TEST(Rounds, every_request_ends_whatever_the_overlap_says) {
+TEST(Rounds, every_request_ends_in_any_overlap_mode) {
   Dice dice(12);
   for (int trial = 0; trial < 200; trial++) {
     const auto policy = policy_named(policy_names()[static_cast<std::size_t>(trial % 3)]);

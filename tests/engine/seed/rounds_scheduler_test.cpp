@@ -59,7 +59,7 @@ std::vector<CompletionRequest> several(float temperature,
 
 // Coupled that is plain decoding; under rejection sampling the decoder that drafts and judges in
 // turn.
-TEST(RoundsScheduler, gives_each_request_the_tokens_it_has_alone) {
+TEST(RoundsScheduler, gives_each_request_its_output_alone) {
   const std::tuple<float, Sampling::Mode, const char*> cases[] = {
       {0, Sampling::Mode::Coupled, "ar"},
       {0.8f, Sampling::Mode::Coupled, "ar"},
@@ -152,7 +152,7 @@ Delayed& made_delayed(LoadedModel& loaded) {
 
 // T10 on the work as it is shipped: its jobs, both prompt caches, retired decoders, events gathered
 // from two threads.
-TEST(RoundsScheduler, random_delays_of_both_models_change_no_token) {
+TEST(RoundsScheduler, random_delays_change_no_token) {
   ModelStore own(kAssets, 2);
   const RunModels models = models_for(own, {}, {}, "seed", {});
   Delayed& target = made_delayed(models.target);
@@ -202,7 +202,7 @@ TEST(RoundsScheduler, random_delays_of_both_models_change_no_token) {
   EXPECT_GT(draft.n_forwards, 100) << "both were delayed";
 }
 
-TEST(RoundsScheduler, goes_on_from_a_sequence_and_ends_at_a_stop_text_as_a_batch_does) {
+TEST(RoundsScheduler, continues_a_sequence_and_ends_at_a_stop_string) {
   CompletionRequest first = request("Question:\nAnna has 4 cups. She buys 3.\nAnswer:\n", 30);
   const auto scheduler = make_scheduler(bundled(), "seed", {{"branches", "2"}}, 1);
   ASSERT_NE(dynamic_cast<RoundsScheduler*>(scheduler.get()), nullptr);
@@ -228,7 +228,7 @@ TEST(RoundsScheduler, goes_on_from_a_sequence_and_ends_at_a_stop_text_as_a_batch
   }
 }
 
-TEST(RoundsScheduler, tells_every_run_whole_with_its_waits) {
+TEST(RoundsScheduler, reports_every_run_with_its_waits) {
   EventList events;
   const auto requests = several(0);
   RoundsScheduler scheduler(bundled(), {.n_branches = 2});
@@ -282,7 +282,8 @@ struct Arrivals final : EventSink {
 };
 
 // What hangs is the last that was told of, so it must be told before it is begun.
-TEST(RoundsScheduler, CU12_whose_turn_it_is_is_told_before_a_model_is_at_work_on_it) {
+// CU12.
+TEST(RoundsScheduler, a_turn_is_reported_before_its_model_runs) {
   const auto requests = several(0);
   for (const std::string& overlap : overlap_names()) {
     Arrivals told;
@@ -322,7 +323,8 @@ struct BegunSteps final : EventSink {
   std::atomic<int> n = 0;
 };
 
-TEST(RoundsScheduler, CU12_a_draft_that_hangs_has_been_told_of_beside_the_target_too) {
+// CU12.
+TEST(RoundsScheduler, a_hanging_draft_is_reported_beside_a_busy_target) {
   const auto requests = several(0);
   for (const std::string& overlap : overlap_names()) {
     ModelStore own(kAssets, 2);
@@ -345,7 +347,7 @@ TEST(RoundsScheduler, CU12_a_draft_that_hangs_has_been_told_of_beside_the_target
 }
 
 // As `reason cot` has it: texts that are drafted for, then their answers by plain decoding.
-TEST(RoundsScheduler, what_is_not_drafted_for_is_no_draft_and_no_branch_that_never_was_counts) {
+TEST(RoundsScheduler, branches_without_a_draft_do_not_count) {
   std::vector<CompletionRequest> requests = several(0);
   requests.resize(2);
   RoundsScheduler scheduler(bundled(), {.n_branches = 6});
@@ -375,7 +377,7 @@ TEST(RoundsScheduler, what_is_not_drafted_for_is_no_draft_and_no_branch_that_nev
   EXPECT_FALSE(plain.figures().contains("rounds_bound"));
 }
 
-TEST(RoundsScheduler, says_what_was_chosen_and_by_which_times) {
+TEST(RoundsScheduler, reports_the_chosen_mode_and_its_times) {
   std::vector<CompletionRequest> requests(6, request("Question:\nAnna has 4 cups.\n", 60));
   EventList events;
   RoundsScheduler scheduler(bundled(), {.n_branches = 3});
@@ -407,7 +409,7 @@ std::string long_prompt(int first) {
   return prompt;
 }
 
-TEST(RoundsScheduler, branches_cost_a_cache_each_and_the_weights_once) {
+TEST(RoundsScheduler, branches_cost_a_cache_each_and_one_model) {
   std::vector<CompletionRequest> requests;
   for (int i = 1; i <= 8; i++) requests.push_back(request(long_prompt(i * 100), 24));
   std::map<int, std::map<std::string, double>> of;
@@ -430,7 +432,7 @@ TEST(RoundsScheduler, branches_cost_a_cache_each_and_the_weights_once) {
   }
 }
 
-TEST(RoundsScheduler, a_prompt_that_several_branches_have_is_held_once) {
+TEST(RoundsScheduler, a_prompt_of_several_branches_is_stored_once) {
   const std::vector<CompletionRequest> same(4, request(long_prompt(100), 8));
   std::map<std::size_t, double> cache;
   for (const std::size_t n : {1u, 4u}) {
@@ -442,7 +444,7 @@ TEST(RoundsScheduler, a_prompt_that_several_branches_have_is_held_once) {
   EXPECT_GT(cache[4], cache[1]);
 }
 
-TEST(RoundsScheduler, stopped_early_it_gives_what_was_begun) {
+TEST(RoundsScheduler, a_stop_returns_partial_output) {
   const auto requests = several(0);
   EventList events;
   int n_asked = 0;
@@ -460,7 +462,7 @@ TEST(RoundsScheduler, stopped_early_it_gives_what_was_begun) {
   for (const RunRecord& run : timeline.runs()) EXPECT_TRUE(run.over());
 }
 
-TEST(RoundsScheduler, what_fails_between_steps_ends_every_run_that_was_begun) {
+TEST(RoundsScheduler, a_failure_between_steps_ends_every_started_run) {
   for (const char* overlap : {"always", "never"}) {
     const auto requests = several(0);
     EventList events;
@@ -488,7 +490,7 @@ TEST(RoundsScheduler, what_fails_between_steps_ends_every_run_that_was_begun) {
   }
 }
 
-TEST(RoundsScheduler, its_two_models_have_threads_of_their_own) {
+TEST(RoundsScheduler, draft_and_target_run_on_separate_threads) {
   const RunModels models = models_for(store(), {}, {}, "seed", {{"overlap", "always"}});
   EXPECT_NE(&models.target.model->device(), &models.draft->model->device());
   EXPECT_EQ(models.target.model->device().n_threads(), 2);

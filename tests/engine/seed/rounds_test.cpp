@@ -32,7 +32,7 @@ const E* at_target(const Event& event) {
   return e && e->resource == "target" ? e : nullptr;
 }
 
-TEST(Policy, each_names_whom_it_says) {
+TEST(Policy, each_policy_picks_its_branch) {
   const std::vector<Waiter> waiting{{.branch = 4, .n_verified = 7, .value = 1},
                                     {.branch = 2, .n_verified = 3, .value = 5},
                                     {.branch = 0, .n_verified = 3, .value = 5},
@@ -45,7 +45,7 @@ TEST(Policy, each_names_whom_it_says) {
   EXPECT_THROW(policy_named("sjf"), ContractError);
 }
 
-TEST(Rounds, first_come_first_served_verifies_in_the_order_of_arrival) {
+TEST(Rounds, fcfs_verifies_in_order_of_arrival) {
   Dice dice(1);
   for (int trial = 0; trial < 50; trial++) {
     EventList events;
@@ -102,7 +102,7 @@ class WatchedWork final : public RoundsWork {
   std::set<int> drafted_;
 };
 
-TEST(Rounds, every_request_ends_whatever_the_policy_and_the_times) {
+TEST(Rounds, every_request_ends_under_any_policy_and_times) {
   Dice dice(2);
   for (int trial = 0; trial < 200; trial++) {
     const auto policy = policy_named(policy_names()[static_cast<std::size_t>(trial % 3)]);
@@ -124,7 +124,7 @@ TEST(Rounds, every_request_ends_whatever_the_policy_and_the_times) {
   }
 }
 
-TEST(Rounds, the_target_does_one_verification_at_a_time_and_a_branch_one_thing) {
+TEST(Rounds, each_branch_and_the_target_do_one_thing_at_a_time) {
   Dice dice(3);
   Rounds rounds(4, kFcfs, 2, nullptr);
   ScriptedWork work(requests_of(9, 20, {2}));
@@ -142,7 +142,7 @@ TEST(Rounds, the_target_does_one_verification_at_a_time_and_a_branch_one_thing) 
   }
 }
 
-TEST(Rounds, the_more_valuable_state_and_the_shorter_text_go_first) {
+TEST(Rounds, valuable_states_and_short_sequences_go_first) {
   // Verifications are long: all the others wait whenever one ends, and the target has its choice.
   const auto order = [](const Policy& policy) {
     Rounds rounds(3, policy, 1, nullptr);
@@ -170,7 +170,7 @@ TEST(Rounds, the_more_valuable_state_and_the_shorter_text_go_first) {
   EXPECT_EQ(lengths(FirstComeFirstServed()), (std::vector{0, 1, 2, 0, 1, 2, 2, 2, 2, 2, 2, 2}));
 }
 
-TEST(Rounds, a_verification_may_take_several_that_wait) {
+TEST(Rounds, one_verification_may_take_several_waiting_branches) {
   Rounds rounds(4, kFcfs, 3, nullptr);
   ScriptedWork work(requests_of(4, 30, {1}));
   simulate_rounds(rounds, work, fixed_times(10, 40));
@@ -180,7 +180,7 @@ TEST(Rounds, a_verification_may_take_several_that_wait) {
   EXPECT_GE(totals.n_verifications, 120 / 3);
 }
 
-TEST(Rounds, the_target_waits_for_more_only_where_drafts_are_quicker_than_a_verification) {
+TEST(Rounds, the_target_waits_for_more_drafts_only_if_they_are_fast) {
   const auto makespan = [](int n_together, Nanoseconds t_draft, Nanoseconds t_verify) {
     Rounds rounds(4, kFcfs, n_together, nullptr);
     ScriptedWork work(requests_of(4, 50, {1}));
@@ -193,7 +193,7 @@ TEST(Rounds, the_target_waits_for_more_only_where_drafts_are_quicker_than_a_veri
   EXPECT_LE(makespan(4, 100, 10), 4 * 50 * 100 + 20);
 }
 
-TEST(Rounds, what_stages_took_before_is_known_at_the_first_verification) {
+TEST(Rounds, earlier_stage_times_are_used_at_the_first_verification) {
   const auto first_of = [](const RoundsTotals& known) {
     Rounds rounds(4, kFcfs, 4, nullptr, known);
     ScriptedWork work(requests_of(4, 10, {1}));
@@ -216,7 +216,7 @@ TEST(Rounds, what_stages_took_before_is_known_at_the_first_verification) {
 }
 
 // Section 5g: fixed T_d and T_v give min(n, (T_d + T_v) / T_v), but for the start.
-TEST(Rounds, fixed_stage_times_gain_what_the_bound_says) {
+TEST(Rounds, fixed_stage_times_reach_the_bound) {
   constexpr int kRounds = 400;
   for (const auto& [t_draft, t_verify] :
        std::vector<std::pair<Nanoseconds, Nanoseconds>>{{30, 10}, {10, 10}, {5, 20}, {100, 7}}) {
@@ -243,7 +243,7 @@ TEST(Rounds, fixed_stage_times_gain_what_the_bound_says) {
 }
 
 // Several texts in a verification, beside drafting and verifying as many in turn.
-TEST(Rounds, what_a_verification_of_several_gains_stays_within_the_bound) {
+TEST(Rounds, batched_verification_stays_within_the_bound) {
   constexpr int kRounds = 300;
   for (const auto& [t_draft, t_verify] :
        std::vector<std::pair<Nanoseconds, Nanoseconds>>{{5, 20}, {10, 10}, {30, 10}, {1, 60}}) {
@@ -264,7 +264,7 @@ TEST(Rounds, what_a_verification_of_several_gains_stays_within_the_bound) {
   }
 }
 
-TEST(Rounds, waits_and_work_add_up_to_the_time_each_branch_was_there) {
+TEST(Rounds, waits_and_work_add_up_to_each_branchs_time) {
   Dice dice(5);
   for (int trial = 0; trial < 20; trial++) {
     EventList events;
@@ -288,7 +288,7 @@ TEST(Rounds, waits_and_work_add_up_to_the_time_each_branch_was_there) {
   }
 }
 
-TEST(Rounds, a_branch_that_does_two_things_at_once_is_a_bug) {
+TEST(Rounds, a_branch_doing_two_things_at_once_is_a_contract_error) {
   Rounds rounds(2, kFcfs, 1, nullptr);
   rounds.admit(0, 1, 0, 5);
   EXPECT_THROW(rounds.admit(0, 2, 0, 6), ContractError);

@@ -80,7 +80,7 @@ const std::vector<Sampling> kSamplings{{},
                                        {.temperature = 0.9f, .repetition_penalty = 1.2f},
                                        {.temperature = 0.9f, .mode = Sampling::Mode::Rejection}};
 
-TEST(RoundsThreads, every_text_is_what_it_is_alone_under_any_delay_and_policy) {
+TEST(RoundsThreads, delays_and_policies_change_no_token) {
   Dice dice(7);
   int trial = 0;
   for (const Kind& kind : kKinds) {
@@ -116,7 +116,7 @@ TEST(RoundsThreads, every_text_is_what_it_is_alone_under_any_delay_and_policy) {
   }
 }
 
-TEST(RoundsThreads, two_transformers_on_threads_of_their_own_write_what_they_write_in_turn) {
+TEST(RoundsThreads, two_transformers_on_two_threads_decode_as_in_turn) {
   const auto target_device = kernels::open_cpu(2), draft_device = kernels::open_cpu(1);
   const auto target = tiny_transformer(*target_device, kernels::DType::BF16, 11);
   const auto draft = tiny_draft(*draft_device, kernels::DType::BF16, 11);
@@ -154,7 +154,8 @@ TEST(RoundsThreads, one_branch_is_speculative_decoding_step_by_step) {
 }
 
 // A draft that hangs in its device is seen by whoever hears what was told until then.
-TEST(RoundsThreads, CU12_while_a_draft_keeps_the_target_waiting_it_goes_on_telling) {
+// CU12.
+TEST(RoundsThreads, events_continue_while_a_draft_blocks_the_target) {
   ToyModel target(kShape), draft(draft_of(kShape));
   Job job{.decoder = "seed"};
   job.draft = &draft;
@@ -173,7 +174,7 @@ TEST(RoundsThreads, CU12_while_a_draft_keeps_the_target_waiting_it_goes_on_telli
   EXPECT_EQ(work.tokens[0].size(), 3u);
 }
 
-TEST(RoundsThreads, the_draft_of_one_text_and_the_verification_of_another_are_at_work_together) {
+TEST(RoundsThreads, drafting_and_verification_overlap) {
   ToyModel target(kShape), draft(draft_of(kShape));
   Job job{.decoder = "seed"};
   job.draft = &draft;
@@ -199,7 +200,7 @@ TEST(RoundsThreads, the_draft_of_one_text_and_the_verification_of_another_are_at
   EXPECT_TRUE(met);
 }
 
-TEST(RoundsThreads, in_turn_no_draft_and_no_verification_are_at_work_together) {
+TEST(RoundsThreads, alternating_mode_never_overlaps) {
   ToyModel target(kShape), draft(draft_of(kShape));
   Job job{.decoder = "seed"};
   job.draft = &draft;
@@ -217,7 +218,7 @@ TEST(RoundsThreads, in_turn_no_draft_and_no_verification_are_at_work_together) {
   EXPECT_TRUE(on_own) << "one thread does both, so nothing is handed over";
 }
 
-TEST(RoundsThreads, what_either_side_throws_ends_both) {
+TEST(RoundsThreads, an_exception_on_either_thread_ends_both) {
   Dice dice(9);
   for (const bool on_draft : {true, false}) {
     for (const int at : {0, 1, 7}) {
@@ -270,14 +271,14 @@ void expect_both_end_where_events_are_refused(const char* resource) {
   }
 }
 
-TEST(RoundsThreads, what_the_sink_of_their_events_throws_ends_both_too) {
+TEST(RoundsThreads, an_exception_in_the_event_sink_ends_both) {
   expect_both_end_where_events_are_refused<Queued>("target");    // of the thread that drafts
   expect_both_end_where_events_are_refused<Dequeued>("draft");   // the same, before its work
   expect_both_end_where_events_are_refused<Queued>("draft");     // of the target's
   expect_both_end_where_events_are_refused<Dequeued>("target");  // the same
 }
 
-TEST(RoundsThreads, threads_that_never_meet_fail_their_test_with_a_word) {
+TEST(RoundsThreads, a_deadlock_fails_the_test_with_a_message) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   const auto wait_for_ever = [] {
     const Deadline deadline(std::chrono::seconds(1));
@@ -287,7 +288,7 @@ TEST(RoundsThreads, threads_that_never_meet_fail_their_test_with_a_word) {
               "threads_that_never_meet.*: its threads have not come to rest within 1 s");
 }
 
-TEST(RoundsThreads, asked_to_stop_both_come_to_rest) {
+TEST(RoundsThreads, a_stop_ends_both_threads) {
   for (const int after : {0, 1, 2, 5, 20}) {
     ToyModel target(kShape), draft(draft_of(kShape));
     Job job{.decoder = "seed"};
@@ -301,7 +302,7 @@ TEST(RoundsThreads, asked_to_stop_both_come_to_rest) {
   }
 }
 
-TEST(RoundsThreads, the_stream_tells_rounds_in_an_order_a_timeline_takes) {
+TEST(RoundsThreads, a_timeline_accepts_the_order_of_events) {
   ToyModel target(kShape), draft(draft_of(kShape));
   Job job{.decoder = "seed"};
   job.draft = &draft;

@@ -48,7 +48,7 @@ Schedule together(int n_texts, int n_rounds) {
                                     {0, std::vector<int>(static_cast<std::size_t>(n_rounds), 2)}));
 }
 
-TEST(SimulateSchedule, rounds_gain_what_the_bound_says_and_no_more) {
+TEST(SimulateSchedule, simulated_rounds_reach_and_respect_the_bound) {
   constexpr int kRounds = 300;
   for (const auto& [draft, verify] :
        std::vector<std::pair<Nanoseconds, Nanoseconds>>{{30, 10}, {10, 10}, {5, 20}}) {
@@ -72,7 +72,7 @@ TEST(SimulateSchedule, rounds_gain_what_the_bound_says_and_no_more) {
   }
 }
 
-TEST(SimulateSchedule, turns_stay_what_they_were_and_take_the_times_given) {
+TEST(SimulateSchedule, turns_keep_their_order_and_take_the_given_times) {
   const Schedule told = schedule(2, {{0, {3, 1, 2}}, {0, {1, 4}}, {5, {2, 2}}});
   const SimulatedSchedule s = simulate_schedule(told, {.draft = 7, .verify = 11, .n_branches = 2});
   ASSERT_EQ(s.schedule.turns.size(), told.turns.size());
@@ -107,7 +107,7 @@ TEST(SimulateSchedule, turns_stay_what_they_were_and_take_the_times_given) {
   EXPECT_EQ(idle + 11 * std::ssize(told.turns), s.end) << "it works or has nothing to judge";
 }
 
-TEST(SimulateSchedule, what_was_not_judged_is_left_out) {
+TEST(SimulateSchedule, unverified_drafts_are_left_out) {
   Schedule told = schedule(2, {{0, {3, 1}}, {0, {1, 4}}, {0, {2}}});
   for (const std::size_t i : {3u, 4u}) told.turns[i].judged = told.turns[i].ended = -1;
   const SimulatedSchedule s = simulate_schedule(told, {.draft = 1, .verify = 1, .n_branches = 2});
@@ -120,7 +120,7 @@ TEST(SimulateSchedule, what_was_not_judged_is_left_out) {
 }
 
 // Of a search: the second level is asked for when all of the first was there.
-TEST(SimulateSchedule, a_text_that_waited_for_all_before_it_waits_here_too) {
+TEST(SimulateSchedule, a_sequence_waits_for_all_before_it) {
   const std::vector<Told> levels{{0, {1, 1}}, {0, {1}}, {40, {1, 1}}, {40, {1}}};
   const auto run = [&](int n_told) {
     return simulate_schedule(schedule(n_told, levels), {.draft = 3, .verify = 4, .n_branches = 4})
@@ -133,7 +133,7 @@ TEST(SimulateSchedule, a_text_that_waited_for_all_before_it_waits_here_too) {
   EXPECT_EQ(run(1)[3].may_draft, 0) << "one branch told has no levels that could be seen";
 }
 
-TEST(SimulateSchedule, the_policy_is_the_one_asked_for) {
+TEST(SimulateSchedule, the_requested_policy_is_used) {
   const Schedule told = schedule(3, {{0, {4, 4}}, {0, {4, 4}}, {0, {1, 1, 1, 1, 1, 1, 1, 1}}});
   const auto order = [&](const std::string& policy) {
     const Schedule s =

@@ -28,7 +28,7 @@ ModelConfig shape() {
   return config;
 }
 
-TEST(MemoryPlan, weights_are_the_parameters_in_their_type) {
+TEST(MemoryPlan, weights_are_parameters_times_dtype_size) {
   const ModelConfig config = shape();
   EXPECT_EQ(memory_plan(config, DType::BF16).weights, 2.0 * config.n_params());
   EXPECT_EQ(memory_plan(config, DType::F32).weights, 4.0 * config.n_params());
@@ -36,7 +36,7 @@ TEST(MemoryPlan, weights_are_the_parameters_in_their_type) {
   EXPECT_GT(memory_plan(config, DType::BF16).workspace, 2.0 * 2 * 96 * 64);
 }
 
-TEST(MemoryPlan, chimeras_cache_holds_a_state_a_token_and_its_k_gram_where_that_is_seen) {
+TEST(MemoryPlan, chimeras_cache_is_planned_per_token) {
   HeadsConfig config;
   config.n_heads = 2;
   config.dim = 64;
@@ -50,7 +50,7 @@ TEST(MemoryPlan, chimeras_cache_holds_a_state_a_token_and_its_k_gram_where_that_
   EXPECT_EQ(memory_plan(config, DType::BF16).cache_per_token, 2 * 2 * 64);
 }
 
-TEST(MemoryPlan, chimeras_table_of_k_grams_is_planned_where_it_is_kept) {
+TEST(MemoryPlan, chimeras_k_gram_table_is_planned_where_kept) {
   HeadsConfig config;
   config.n_heads = 2;
   config.dim = 64;
@@ -74,7 +74,7 @@ TEST(MemoryPlan, chimeras_table_of_k_grams_is_planned_where_it_is_kept) {
   EXPECT_EQ(table(), 0) << "nor does anything overflow";
 }
 
-TEST(MemoryPlan, no_more_rows_of_a_prompt_are_planned_than_its_context_has) {
+TEST(MemoryPlan, prompt_rows_are_bounded_by_the_context) {
   ModelConfig config = shape();
   const auto workspace = [&](int max_seq_len, int block) {
     config.max_seq_len = max_seq_len;
@@ -99,7 +99,7 @@ TEST(MemoryPlan, no_more_rows_of_a_prompt_are_planned_than_its_context_has) {
   EXPECT_EQ(on_cpu(2), on_cpu(128));
 }
 
-TEST(MemoryPlan, the_largest_scale_overflows_nothing) {
+TEST(MemoryPlan, the_largest_scale_does_not_overflow) {
   ModelConfig config = shape();
   config.dim = config.hidden_dim = 1 << 24;
   config.n_layers = 4096 * 1024;
@@ -108,7 +108,8 @@ TEST(MemoryPlan, the_largest_scale_overflows_nothing) {
   EXPECT_THROW(refuse_what_does_not_fit("m", {1024, 1024}, plan, INT64_MAX), Error);
 }
 
-TEST(MemoryPlan, CF17_what_fits_passes_and_what_does_not_is_refused_with_both_sizes) {
+// CF17.
+TEST(MemoryPlan, a_plan_that_does_not_fit_is_refused_with_both_sizes) {
   const MemoryPlan plan{.weights = 3e9, .workspace = 1e9, .cache_per_token = 2e4};
   EXPECT_NO_THROW(refuse_what_does_not_fit("big", {4, 2}, plan, 4'000'000'000));
   try {
@@ -128,7 +129,7 @@ TEST(MemoryPlan, CF17_what_fits_passes_and_what_does_not_is_refused_with_both_si
   }
 }
 
-TEST(MemoryPlan, this_machine_has_memory) {
+TEST(MemoryPlan, memory_of_this_machine_is_known) {
   EXPECT_GT(available_memory_bytes(), 1 << 20);
 }
 

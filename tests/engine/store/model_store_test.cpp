@@ -36,7 +36,7 @@ class MemoryLeft {
   rlimit before_{};
 };
 
-TEST(ModelStore, where_memory_is_short_a_model_held_for_later_goes_for_the_one_asked_for) {
+TEST(ModelStore, a_cached_model_is_evicted_when_memory_is_short) {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
   GTEST_SKIP() << "a sanitizer's address space cannot be limited";
 #endif
@@ -58,7 +58,7 @@ TEST(ModelStore, where_memory_is_short_a_model_held_for_later_goes_for_the_one_a
   EXPECT_EQ(store.get(held).id, id + 2);  // loaded anew
 }
 
-TEST(ModelStore, where_memory_is_not_short_models_stay) {
+TEST(ModelStore, models_stay_while_memory_suffices) {
   ModelStore store(DECOSCOPE_SOURCE_DIR "/assets", 1);
   const std::uint32_t id = store.get({}).id;
   EXPECT_EQ(store.get({.dtype = "f32"}).id, id + 1);
@@ -78,7 +78,7 @@ std::string said(ErrorCode code, F&& f) {
   return "";
 }
 
-TEST(ModelStore, a_draft_is_what_the_card_names_or_what_is_asked_for_and_never_scaled) {
+TEST(ModelStore, a_draft_comes_from_the_card_or_the_option_unscaled) {
   ModelStore store(DECOSCOPE_SOURCE_DIR "/assets", 1);
   const RunModels models = store.get_with_draft({.scale = "4x1"}, "", "speculative");
   ASSERT_NE(models.draft, nullptr);
@@ -99,7 +99,7 @@ TEST(ModelStore, a_draft_is_what_the_card_names_or_what_is_asked_for_and_never_s
   EXPECT_EQ(store.get({.dtype = "f32"}).id, other.target.id);
 }
 
-TEST(ModelStore, a_target_whose_card_names_no_draft_is_refused_by_the_decoders_name) {
+TEST(ModelStore, a_target_without_a_draft_names_the_decoder) {
   ModelStore store(DECOSCOPE_SOURCE_DIR "/assets", 1);
   const std::string text =
       said(ErrorCode::Usage, [&] { store.get_with_draft({.model = "demo-draft"}, "", "mcsd"); });
@@ -124,8 +124,7 @@ std::string word_of_its_own(const Tokenizer& tokenizer, const std::string& file)
   return "";
 }
 
-TEST(ModelStore,
-     a_draft_of_another_vocabulary_is_refused_with_both_counts_or_the_first_difference) {
+TEST(ModelStore, a_draft_of_another_vocabulary_is_refused) {
   ModelStore store(DECOSCOPE_SOURCE_DIR "/assets", 1);
   const std::string other = DECOSCOPE_SOURCE_DIR "/tests/fixtures/hf/llama_gqa";
   const std::string counts = said(ErrorCode::Usage, [&] {
@@ -177,7 +176,8 @@ std::string altered_draft(const std::string& folder,
   return folder;
 }
 
-TEST(ModelStore, SD03_SD09_a_draft_of_other_special_tokens_or_a_shorter_context_is_taken_and_told) {
+// SD03, SD09.
+TEST(ModelStore, a_draft_with_other_special_ids_or_context_is_noted) {
   ModelStore store(DECOSCOPE_SOURCE_DIR "/assets", 1);
   EXPECT_TRUE(pair_notices(store.get_with_draft({}, "", "speculative")).empty());
   EXPECT_TRUE(pair_notices(RunModels(store.get({}))).empty());
@@ -209,7 +209,7 @@ TEST(ModelStore, SD03_SD09_a_draft_of_other_special_tokens_or_a_shorter_context_
   std::filesystem::remove_all(folder);
 }
 
-TEST(ModelStore, memory_is_asked_for_both_models_before_either_is_loaded) {
+TEST(ModelStore, memory_for_both_models_is_checked_before_loading) {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
   GTEST_SKIP() << "a sanitizer's address space cannot be limited";
 #endif
@@ -236,7 +236,7 @@ TEST(ModelStore, memory_is_asked_for_both_models_before_either_is_loaded) {
   EXPECT_LT(needed(models.target), static_cast<double>(room)) << "alone it would have fitted";
 }
 
-TEST(ModelStore, heads_come_with_their_target_and_are_shared) {
+TEST(ModelStore, heads_load_with_their_target_and_are_shared) {
   const HeadsFolder medusa(HeadsKind::Medusa, 3), chimera(HeadsKind::Chimera, 2);
   ModelStore store(DECOSCOPE_SOURCE_DIR "/assets", 1);
   const DraftResources draft_resources{.draft = "", .heads = {chimera.path(), medusa.path()}};
@@ -269,7 +269,7 @@ TEST(ModelStore, heads_come_with_their_target_and_are_shared) {
   EXPECT_GT(told.weight_bytes, 4 * describe(*models.medusa, models.target).weight_bytes);
 }
 
-TEST(ModelStore, heads_that_nobody_names_are_missed_by_the_decoders_name) {
+TEST(ModelStore, unnamed_heads_are_reported_by_the_decoder) {
   const HeadsFolder medusa(HeadsKind::Medusa, 2);
   ModelStore store(DECOSCOPE_SOURCE_DIR "/assets", 1);
   const ModelRequest draft{.model = "demo-draft"};  // its card names nothing
@@ -284,7 +284,7 @@ TEST(ModelStore, heads_that_nobody_names_are_missed_by_the_decoders_name) {
   EXPECT_NE(other.find("hidden_size"), std::string::npos) << other;
 }
 
-TEST(ModelStore, memory_is_asked_for_heads_too_before_anything_is_loaded) {
+TEST(ModelStore, memory_for_heads_is_checked_before_loading) {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
   GTEST_SKIP() << "a sanitizer's address space cannot be limited";
 #endif
@@ -306,7 +306,7 @@ TEST(ModelStore, memory_is_asked_for_heads_too_before_anything_is_loaded) {
 }
 
 // Room for all but half of its table.
-TEST(ModelStore, memory_is_asked_for_chimeras_table_of_k_grams) {
+TEST(ModelStore, memory_for_chimeras_k_gram_table_is_checked) {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
   GTEST_SKIP() << "a sanitizer's address space cannot be limited";
 #endif

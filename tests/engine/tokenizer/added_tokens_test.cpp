@@ -40,7 +40,7 @@ std::string split(AddedToken one, const std::string& text) {
   return shown(AddedTokens({std::move(one)}).split(text, AddedTokens::Of::GivenText, false));
 }
 
-TEST(AddedTokens, the_longest_at_the_leftmost_place_is_taken) {
+TEST(AddedTokens, the_leftmost_longest_match_is_taken) {
   const AddedTokens tokens({token(5, "ab"), token(6, "abc"), token(7, "bcd")});
   const auto of = [&](const char* text) {
     return shown(tokens.split(text, AddedTokens::Of::GivenText, false));
@@ -51,7 +51,7 @@ TEST(AddedTokens, the_longest_at_the_leftmost_place_is_taken) {
   EXPECT_EQ(of(""), "");
 }
 
-TEST(AddedTokens, strip_flags_take_the_white_space_beside) {
+TEST(AddedTokens, strip_flags_absorb_adjacent_white_space) {
   AddedToken t = token(1, "T");
   EXPECT_EQ(split(t, "a T b"), "a |<1>T| b");
   t.lstrip = true;
@@ -70,7 +70,7 @@ TEST(AddedTokens, white_space_is_measured_once) {
   EXPECT_EQ(tokens.split(text, AddedTokens::Of::GivenText, false).size(), text.size());
 }
 
-TEST(AddedTokens, a_single_word_stands_beside_no_word_character) {
+TEST(AddedTokens, single_word_tokens_need_word_boundaries) {
   AddedToken t = token(1, "word");
   t.single_word = true;
   EXPECT_EQ(split(t, "word, word"), "<1>word|, |<1>word");
@@ -79,7 +79,7 @@ TEST(AddedTokens, a_single_word_stands_beside_no_word_character) {
     EXPECT_EQ(split(t, text), text);
 }
 
-TEST(AddedTokens, special_tokens_are_text_where_that_is_asked_for) {
+TEST(AddedTokens, special_tokens_can_be_read_as_text) {
   AddedToken special = token(1, "<s>");
   special.special = true;
   const AddedTokens tokens({special, token(2, "<tool>")});
@@ -88,7 +88,7 @@ TEST(AddedTokens, special_tokens_are_text_where_that_is_asked_for) {
             "<1><s>|<2><tool>");
 }
 
-TEST(AddedTokens, normalized_tokens_are_looked_for_in_normalised_text) {
+TEST(AddedTokens, normalized_tokens_match_normalised_text) {
   AddedToken t = token(1, "two words");
   t.normalized = true;
   const AddedTokens tokens({t}, [](std::string text) {
@@ -115,7 +115,7 @@ class TokenizerFiles : public testing::Test {
   TempDir dir_;
 };
 
-TEST_F(TokenizerFiles, added_tokens_json_gives_ids_and_the_vocabulary_grows) {
+TEST_F(TokenizerFiles, added_tokens_json_extends_the_vocabulary) {
   const int n = n_pieces();
   write("added_tokens.json", fmt::format(R"({{"<|im_start|>": {}, "<|im_end|>": {}}})", n, n + 2));
   const ModelFiles files = open();
@@ -128,7 +128,7 @@ TEST_F(TokenizerFiles, added_tokens_json_gives_ids_and_the_vocabulary_grows) {
   EXPECT_EQ(files.tokenizer->decode(plain), "a<s>");
 }
 
-TEST_F(TokenizerFiles, special_added_tokens_give_no_text_and_others_do) {
+TEST_F(TokenizerFiles, special_added_tokens_decode_to_nothing) {
   const int n = n_pieces();
   write("tokenizer_config.json",
         fmt::format(R"({{"added_tokens_decoder": {{"{}": {{"content": "<x>", "special": true}},)"
@@ -141,7 +141,7 @@ TEST_F(TokenizerFiles, special_added_tokens_give_no_text_and_others_do) {
   EXPECT_EQ(tokenizer->decode(std::vector<TokenId>{n, n + 1, n}), "<y>");
 }
 
-TEST_F(TokenizerFiles, added_tokens_decoder_counts_before_the_older_files) {
+TEST_F(TokenizerFiles, added_tokens_decoder_precedes_older_files) {
   const int n = n_pieces();
   write("tokenizer_config.json",
         fmt::format(R"({{"added_tokens_decoder": {{"{}": {{"content": "<x>"}}}},)"
@@ -159,12 +159,12 @@ TEST_F(TokenizerFiles, added_tokens_decoder_counts_before_the_older_files) {
                           HasSubstr("added_tokens.json: not applied: \"<y>\"")));
 }
 
-TEST_F(TokenizerFiles, special_tokens_map_names_tokens_without_a_decoder) {
+TEST_F(TokenizerFiles, special_tokens_map_works_without_a_decoder) {
   write("special_tokens_map.json", R"({"bos_token": {"content": "</s>", "lstrip": false}})");
   EXPECT_EQ(open().tokenizer->bos_id(), 2);
 }
 
-TEST_F(TokenizerFiles, fields_that_are_not_applied_are_named) {
+TEST_F(TokenizerFiles, unsupported_fields_are_named) {
   write("tokenizer_config.json",
         R"({"chat_template": "x", "padding_side": "left", "clean_up_tokenization_spaces": true,)"
         R"( "sp_model_kwargs": {}, "model_max_length": 1000000000000000019884624838656,)"
@@ -174,7 +174,7 @@ TEST_F(TokenizerFiles, fields_that_are_not_applied_are_named) {
                                     "padding_side, clean_up_tokenization_spaces")));
 }
 
-TEST_F(TokenizerFiles, a_class_with_rules_of_its_own_is_noted) {
+TEST_F(TokenizerFiles, a_tokenizer_class_with_own_rules_is_noted) {
   write("tokenizer_config.json", R"({"tokenizer_class": "T5TokenizerFast"})");
   EXPECT_THAT(open().notices, ElementsAre(HasSubstr("tokenizer_class \"T5Tokenizer\": its own")));
   for (const char* name : {"LlamaTokenizer", "PreTrainedTokenizerFast", "CodeLlamaTokenizer"}) {
@@ -183,7 +183,7 @@ TEST_F(TokenizerFiles, a_class_with_rules_of_its_own_is_noted) {
   }
 }
 
-TEST_F(TokenizerFiles, a_piece_may_be_called_otherwise) {
+TEST_F(TokenizerFiles, a_piece_may_have_another_name) {
   write("tokenizer_config.json", R"({"added_tokens_decoder": {"2": {"content": "<|im_end|>"}}})");
   EXPECT_THAT(open().notices,
               Contains(AllOf(HasSubstr("added_tokens_decoder.2: piece 2 of tokenizer.model"),
@@ -191,7 +191,7 @@ TEST_F(TokenizerFiles, a_piece_may_be_called_otherwise) {
   EXPECT_EQ(read("<|im_end|>"), (std::vector<TokenId>{2}));
 }
 
-TEST_F(TokenizerFiles, ids_that_contradict_are_refused) {
+TEST_F(TokenizerFiles, contradicting_ids_are_refused) {
   const auto refused_with = [&](const std::string& added) {
     write("added_tokens.json", added);
     return refusal([&] { open(); });
@@ -211,19 +211,19 @@ TEST_F(TokenizerFiles, very_long_tokens_are_refused) {
   EXPECT_THAT(refusal([&] { open(); }), HasSubstr("found 4097 bytes, expected at most 4096"));
 }
 
-TEST_F(TokenizerFiles, more_tokens_than_rows_are_refused_with_both_numbers) {
+TEST_F(TokenizerFiles, more_tokens_than_embeddings_are_refused) {
   write("added_tokens.json", R"({"<x>": 300})");  // the embedding has 300 rows
   EXPECT_THAT(refusal([&] { open(); }),
               AllOf(HasSubstr("301 tokens in the tokenizer"), HasSubstr("300 rows")));
 }
 
-TEST_F(TokenizerFiles, an_end_that_the_configuration_lacks_is_noted) {
+TEST_F(TokenizerFiles, an_eos_missing_from_the_config_is_noted) {
   write("generation_config.json", R"({"eos_token_id": 7})");
   EXPECT_THAT(open().notices,
               Contains(AllOf(HasSubstr("eos_token is \"</s>\", id 2"), HasSubstr("ends at 7"))));
 }
 
-TEST_F(TokenizerFiles, null_means_no_token_and_false) {
+TEST_F(TokenizerFiles, null_means_no_token_or_false) {
   write("tokenizer_config.json", R"({"add_bos_token": null, "bos_token": null})");
   EXPECT_EQ(open().tokenizer->bos_id(), std::nullopt);
   EXPECT_EQ(open().tokenizer->encode("a").size(), 1u);
@@ -238,7 +238,7 @@ TEST_F(TokenizerFiles, are_written_with_the_model) {
 }
 
 // A text that begins with a space gets no second one, except where every stretch gets a prefix.
-TEST_F(TokenizerFiles, a_first_stretch_prefix_is_not_put_before_a_space) {
+TEST_F(TokenizerFiles, no_dummy_prefix_before_a_space) {
   write_bytes(dir_ / "tokenizer.model",
               sentencepiece_model(small_pieces(), trainer_spec(), normalizer_spec(true, false)));
   const auto n_ids = [&](const std::string& legacy) {
@@ -248,7 +248,7 @@ TEST_F(TokenizerFiles, a_first_stretch_prefix_is_not_put_before_a_space) {
   EXPECT_EQ(n_ids("false") + 1, n_ids("true"));
 }
 
-TEST_F(TokenizerFiles, flags_of_a_control_piece_count_in_added_tokens_decoder_alone) {
+TEST_F(TokenizerFiles, control_piece_flags_need_added_tokens_decoder) {
   const std::string token = R"({"content": "</s>", "lstrip": true, "normalized": false})";
   write("special_tokens_map.json", R"({"eos_token": )" + token + "}");
   const std::size_t n_plain = read("z </s>").size();
@@ -256,7 +256,7 @@ TEST_F(TokenizerFiles, flags_of_a_control_piece_count_in_added_tokens_decoder_al
   EXPECT_EQ(read("z </s>").size() + 1, n_plain) << "it takes the space along";
 }
 
-TEST_F(TokenizerFiles, text_that_continues_gets_no_prefix) {
+TEST_F(TokenizerFiles, continued_text_gets_no_prefix) {
   write_bytes(dir_ / "tokenizer.model",
               sentencepiece_model(small_pieces(), trainer_spec(), normalizer_spec(true, false)));
   for (const char* config : {"{}", R"({"tokenizer_class": "LlamaTokenizer"})"}) {

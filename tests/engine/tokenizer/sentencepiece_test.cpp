@@ -45,7 +45,8 @@ std::string plain_model(std::vector<Piece> more) {
   return model_of(pieces);
 }
 
-TEST(SentencePiece, SP01_files_that_are_something_else_are_refused_by_name) {
+// SP01.
+TEST(SentencePiece, other_file_kinds_are_refused_by_name) {
   const auto is_no_model =
       AllOf(HasSubstr("not a SentencePiece model"), testing::ContainsRegex("byte [0-9]+"));
   EXPECT_THAT(refused(""), is_no_model);
@@ -61,7 +62,8 @@ TEST(SentencePiece, SP01_files_that_are_something_else_are_refused_by_name) {
   }
 }
 
-TEST(SentencePiece, SP02_every_prefix_is_refused_or_a_model) {
+// SP02.
+TEST(SentencePiece, every_prefix_is_refused_or_a_valid_model) {
   const std::string whole = small_sentencepiece();
   const TempDir dir;
   int n_accepted = 0;
@@ -77,7 +79,8 @@ TEST(SentencePiece, SP02_every_prefix_is_refused_or_a_model) {
   EXPECT_GE(n_accepted, 1);
 }
 
-TEST(SentencePiece, SP03_a_broken_wire_format_is_refused_at_its_byte) {
+// SP03.
+TEST(SentencePiece, a_broken_wire_format_is_refused_with_its_offset) {
   EXPECT_THAT(refused("\x08" + std::string(11, '\xff')),
               AllOf(HasSubstr("byte 1:"), HasSubstr("more than 10 bytes")));
   EXPECT_THAT(refused("\x0a" + varint(1ull << 63)),
@@ -90,7 +93,8 @@ TEST(SentencePiece, SP03_a_broken_wire_format_is_refused_at_its_byte) {
   EXPECT_THAT(refused(proto_bytes(1, proto_varint(1, 5))), HasSubstr("byte 2:"));
 }
 
-TEST(SentencePiece, SP04_pieces_that_make_no_vocabulary_are_refused) {
+// SP04.
+TEST(SentencePiece, pieces_without_a_valid_vocabulary_are_refused) {
   EXPECT_THAT(refused(proto_bytes(2, trainer_spec(false))), HasSubstr("no pieces"));
   EXPECT_THAT(refused(model_of({{"a"}, {"b"}})), HasSubstr("no unknown piece"));
   EXPECT_THAT(refused(plain_model({{"<unk2>", 0, 2}})),
@@ -100,7 +104,8 @@ TEST(SentencePiece, SP04_pieces_that_make_no_vocabulary_are_refused) {
   EXPECT_THAT(refused(plain_model({{""}})), HasSubstr("piece 5: found an empty piece"));
 }
 
-TEST(SentencePiece, SP05_very_long_pieces_are_refused) {
+// SP05.
+TEST(SentencePiece, very_long_pieces_are_refused) {
   for (const std::size_t n : {100'000u, 500'000u, 4'000'000u}) {
     EXPECT_THAT(refused(plain_model({{std::string(n, 'a')}})),
                 HasSubstr(fmt::format("piece 5: found {} bytes", n)));
@@ -109,7 +114,8 @@ TEST(SentencePiece, SP05_very_long_pieces_are_refused) {
   EXPECT_EQ(longest->encode(std::string(4096, 'a'), false), (std::vector<TokenId>{5}));
 }
 
-TEST(SentencePiece, SP06_a_piece_may_be_one_nul) {
+// SP06.
+TEST(SentencePiece, a_piece_may_be_one_nul_byte) {
   for (const int type : {1, 4}) {
     for (const int model_type : {1, 2}) {
       std::vector<Piece> pieces = {{"<unk>", 0, 2}, {"a", -1}, {std::string(1, '\0'), -2, type}};
@@ -122,7 +128,8 @@ TEST(SentencePiece, SP06_a_piece_may_be_one_nul) {
   }
 }
 
-TEST(SentencePiece, SP07_byte_pieces_must_fit_byte_fallback) {
+// SP07.
+TEST(SentencePiece, byte_pieces_must_match_byte_fallback) {
   std::vector<Piece> pieces = small_pieces();
   pieces.erase(pieces.begin() + 3 + 0x41);
   EXPECT_THAT(refused(model_of(pieces, true)), HasSubstr("<0x41>"));
@@ -131,7 +138,8 @@ TEST(SentencePiece, SP07_byte_pieces_must_fit_byte_fallback) {
   EXPECT_THAT(refused(plain_model({{"<0xZZ>", 0, 6}})), HasSubstr("piece 5 \"<0xZZ>\""));
 }
 
-TEST(SentencePiece, SP08_scores_must_be_finite) {
+// SP08.
+TEST(SentencePiece, scores_must_be_finite) {
   for (const float score :
        {std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity()}) {
     EXPECT_THAT(refused(plain_model({{"c", score}})), HasSubstr("piece 5: score: found "));
@@ -154,7 +162,8 @@ std::vector<std::string> our_pieces(const std::string& model, const std::string&
   return pieces;
 }
 
-TEST(SentencePiece, SP08_of_equal_scores_the_leftmost_pair_is_merged_whatever_the_ids) {
+// SP08.
+TEST(SentencePiece, equal_scores_merge_the_leftmost_pair) {
   const std::vector<std::vector<Piece>> orders = {
       {{"<unk>", 0, 2}, {"a"}, {"b"}, {"aa"}, {"ab"}},   // the leftmost pair has the lowest id,
       {{"<unk>", 0, 2}, {"a"}, {"b"}, {"ab"}, {"aa"}}};  // the highest
@@ -167,7 +176,8 @@ TEST(SentencePiece, SP08_of_equal_scores_the_leftmost_pair_is_merged_whatever_th
   }
 }
 
-TEST(SentencePiece, SP08_of_equal_paths_a_unigram_model_ends_in_the_longest_piece) {
+// SP08.
+TEST(SentencePiece, equal_unigram_paths_end_in_the_longest_piece) {
   for (const bool swapped : {false, true}) {
     std::vector<Piece> pieces = {{"<unk>", 0, 2}, {"a", -1}, {"b", -1}, {"aa", -1}, {"ab", -1}};
     if (swapped) std::swap(pieces[3], pieces[4]);
@@ -197,7 +207,8 @@ std::string charsmap(std::uint32_t value, std::uint32_t base, std::uint32_t labe
   return u32(static_cast<std::uint32_t>(trie.size())) + trie + std::string("b\0", 2);
 }
 
-TEST(SentencePiece, SP09_normaliser_tables_are_checked_before_they_are_used) {
+// SP09.
+TEST(SentencePiece, normaliser_tables_are_checked_before_use) {
   const std::vector<Piece> pieces = {{"<unk>", 0, 2}, {"a", -1}, {"b", -2}};
   const auto with = [&](const std::string& table) {
     return sentencepiece_model(pieces, trainer_spec(false), normalizer_spec(false, false, table));
@@ -233,7 +244,8 @@ std::string charsmap_of_prefixes(std::uint32_t n) {
   return u32(static_cast<std::uint32_t>(trie.size())) + trie + std::string("b\0", 2);
 }
 
-TEST(SentencePiece, SP09_at_most_32_keys_may_begin_each_other) {
+// SP09.
+TEST(SentencePiece, at_most_32_normaliser_keys_may_be_nested) {
   const auto with = [&](const std::string& table) {
     return sentencepiece_model({{"<unk>", 0, 2}, {"a", -1}, {"b", -2}}, trainer_spec(false),
                                normalizer_spec(false, false, table));
@@ -252,7 +264,8 @@ TEST(SentencePiece, SP09_at_most_32_keys_may_begin_each_other) {
   }
 }
 
-TEST(SentencePiece, SP10_other_model_types_are_refused_by_name) {
+// SP10.
+TEST(SentencePiece, other_model_types_are_refused_by_name) {
   const auto of_type = [](int type) {
     return sentencepiece_model({{"<unk>", 0, 2}, {"a"}}, trainer_spec(false, type),
                                normalizer_spec(false, false));
@@ -263,7 +276,8 @@ TEST(SentencePiece, SP10_other_model_types_are_refused_by_name) {
               AllOf(HasSubstr("trainer_spec.model_type"), HasSubstr("9 (unknown)")));
 }
 
-TEST(SentencePiece, SP11_special_ids_out_of_range_are_refused) {
+// SP11.
+TEST(SentencePiece, special_ids_out_of_range_are_refused) {
   const std::pair<int, const char*> fields[] = {{40, "unk_id"}, {41, "bos_id"}, {42, "eos_id"}};
   for (const auto& [number, name] : fields) {
     for (const std::uint64_t id :
@@ -276,7 +290,8 @@ TEST(SentencePiece, SP11_special_ids_out_of_range_are_refused) {
   }
 }
 
-TEST(SentencePiece, SP12_fields_of_the_future_are_skipped) {
+// SP12.
+TEST(SentencePiece, unknown_fields_are_skipped) {
   const std::string future =
       proto_varint(900, 7) + proto_bytes(901, "new") + varint(902 << 3 | 1) + "12345678";
   const auto tokenizer =
@@ -284,7 +299,8 @@ TEST(SentencePiece, SP12_fields_of_the_future_are_skipped) {
   EXPECT_EQ(tokenizer->decode(tokenizer->encode("the cat", false)), "the cat");
 }
 
-TEST(SentencePiece, SP13_of_symbols_that_begin_each_other_the_longest_is_taken) {
+// SP13.
+TEST(SentencePiece, the_longest_of_nested_symbols_is_taken) {
   std::vector<Piece> symbols;
   for (std::size_t n = 2; n <= 300; n++) symbols.push_back({std::string(n, 'a'), 0, 4});
   const auto tokenizer = open_bytes(plain_model(symbols));
@@ -319,7 +335,7 @@ constexpr const char* kOurs =
     "--model_type=bpe --normalization_rule_name=identity --add_dummy_prefix=false "
     "--remove_extra_whitespaces=false";
 
-TEST(SentencePiece, our_kind_of_tokenizer_gives_every_text_back) {
+TEST(SentencePiece, a_trained_tokenizer_round_trips_every_text) {
   const auto tokenizer = open_bytes(trained(kOurs));
   for (const std::string text : {"Tom has 42 apples.", " Tom", "  two  spaces ", "\n\n a\n", "a\tb",
                                  "\xE2\x82\xAC\xF0\x9F\x99\x82", "", "def f(x):\n    return x\n"}) {
@@ -333,7 +349,7 @@ TEST(SentencePiece, our_kind_of_tokenizer_gives_every_text_back) {
 }
 
 // Against the library's own decoder, on ids in any order, for the ways to treat the first space.
-TEST(SentencePiece, decode_equals_the_library_and_streams_equal_decode) {
+TEST(SentencePiece, decode_equals_the_library_and_streaming) {
   const std::string models[] = {
       trained(kOurs), trained("--model_type=bpe"),
       trained("--model_type=unigram --hard_vocab_limit=false"),
@@ -389,7 +405,7 @@ std::string text_after(const Tokenizer& tokenizer,
   return whole.substr(n);
 }
 
-TEST(TextStream, equals_decode_after_the_prompts_in_any_split) {
+TEST(TextStream, equals_decode_for_any_split_after_a_prompt) {
   const std::string models[] = {
       trained(kOurs), trained("--model_type=bpe"),
       trained("--model_type=unigram --hard_vocab_limit=false"),
@@ -443,7 +459,7 @@ TEST(TextStream, keeps_the_first_words_space_after_a_prompt) {
   EXPECT_EQ(continuation_text(*tokenizer, {}, apples), "apples");
 }
 
-TEST(TextStream, completes_the_character_that_the_prompt_leaves_open) {
+TEST(TextStream, completes_a_character_begun_in_the_prompt) {
   const auto tokenizer = open_bytes(trained(kOurs));
   const auto bytes = [&](std::string_view text) {
     std::vector<TokenId> ids;

@@ -37,14 +37,14 @@ void for_each_case(const std::function<void(const Tokenizer&, const nlohmann::js
   EXPECT_EQ(n_kinds, 4);
 }
 
-TEST(TokenizerParity, prompt_ids_are_those_of_transformers) {
+TEST(TokenizerParity, prompt_ids_equal_transformers) {
   for_each_case([](const Tokenizer& tokenizer, const nlohmann::json& one) {
     EXPECT_EQ(tokenizer.encode(one.at("text").get<std::string>(), TextReading{.symbols = true}),
               one.at("ids").get<std::vector<TokenId>>());
   });
 }
 
-TEST(TokenizerParity, plain_text_ids_are_those_of_split_special_tokens) {
+TEST(TokenizerParity, plain_text_ids_equal_split_special_tokens) {
   int n_compared = 0;
   for_each_case([&](const Tokenizer& tokenizer, const nlohmann::json& one) {
     const auto is_symbol = [&](TokenId id) { return id == 0 || tokenizer.is_special(id); };
@@ -58,7 +58,7 @@ TEST(TokenizerParity, plain_text_ids_are_those_of_split_special_tokens) {
   EXPECT_GT(n_compared, 1200);
 }
 
-TEST(TokenizerParity, decoded_text_is_that_of_transformers) {
+TEST(TokenizerParity, decoded_text_equals_transformers) {
   for_each_case([](const Tokenizer& tokenizer, const nlohmann::json& one) {
     const auto ids = one.at("ids").get<std::vector<TokenId>>();
     // transformers leaves an unknown token out as it does a control symbol.

@@ -33,7 +33,7 @@ std::string profile_of(const std::string& events) {
 
 constexpr const char* kSlice = R"({"ph":"X","pid":1,"tid":1,"ts":10,"dur":5,"name":"a","args":{}})";
 
-TEST(TraceCheck, a_good_trace_has_no_problem) {
+TEST(TraceCheck, a_valid_trace_has_no_problem) {
   const std::string events =
       std::string(kSlice) +
       R"(,{"ph":"s","pid":1,"tid":1,"ts":11,"cat":"token","name":"token","id":7})"
@@ -135,26 +135,27 @@ std::vector<Violation> violations() {
   };
 }
 
-TEST(TraceCheck, every_rule_catches_its_violation) {
+TEST(TraceCheck, every_rule_detects_its_violation) {
   for (const Violation& violation : violations()) {
     EXPECT_THAT(rules_broken(violation.text), Contains(violation.rule)) << violation.text;
   }
 }
 
-TEST(TraceCheck, an_array_cut_off_still_loads_and_an_object_does_not) {
+TEST(TraceCheck, a_truncated_array_loads_and_an_object_does_not) {
   const std::string array = std::string("[") + kNames + kSlice;
   EXPECT_THAT(rules_broken(array), IsEmpty());
   EXPECT_EQ(check_trace_text(array).n_slices, 1);
   EXPECT_THAT(rules_broken("{\"traceEvents\":" + array), Contains("json"));
 }
 
-TEST(TraceCheck, empty_objects_are_read_over) {
+TEST(TraceCheck, empty_objects_are_skipped) {
   const TraceCheck check = check_trace_text(trace_of(std::string("{},") + kSlice));
   EXPECT_EQ(check.n_events, 3);
   EXPECT_TRUE(check.ok());
 }
 
-TEST(TraceCheck, TR06_deep_nesting_is_an_error_and_no_crash) {
+// TR06.
+TEST(TraceCheck, deep_nesting_is_an_error) {
   EXPECT_THAT(rules_broken(std::string(100'000, '[')), Contains("json"));
   const std::string deep =
       R"({"traceEvents":[)" + std::string(kNames) + R"({"args":)" + std::string(100'000, '[');
@@ -164,7 +165,8 @@ TEST(TraceCheck, TR06_deep_nesting_is_an_error_and_no_crash) {
   EXPECT_THAT(rules_broken(objects), Contains("json"));
 }
 
-TEST(TraceCheck, TR07_odd_documents_are_problems_and_no_crash) {
+// TR07.
+TEST(TraceCheck, odd_documents_are_reported_as_problems) {
   for (const char* text :
        {"", " ", "null", "1", "\"x\"", "{", "[1,", "[1]x", "{\"a\":}", "[\"\\x\"]", "[01]", "[1.]",
         "[+1]", "{\"a\":1,}", "[\"\x01\"]", "[1e]", "nul"}) {
@@ -172,14 +174,14 @@ TEST(TraceCheck, TR07_odd_documents_are_problems_and_no_crash) {
   }
 }
 
-TEST(TraceCheck, cuts_at_every_byte_of_the_object_form_are_noticed) {
+TEST(TraceCheck, any_truncation_of_the_object_form_is_detected) {
   const std::string whole = profile_of(kSlice);
   for (std::size_t n = 0; n < whole.size(); ++n) {
     EXPECT_FALSE(check_trace_text(whole.substr(0, n)).ok()) << n;
   }
 }
 
-TEST(TraceCheck, many_problems_are_counted_and_the_first_hundred_told) {
+TEST(TraceCheck, many_problems_are_counted_and_100_listed) {
   std::string events = kSlice;
   for (int i = 0; i < 500; ++i) events += R"(,{"ph":"i"})";
   const TraceCheck check = check_trace_text(trace_of(events));
@@ -187,7 +189,8 @@ TEST(TraceCheck, many_problems_are_counted_and_the_first_hundred_told) {
   EXPECT_EQ(check.problems.size(), kMaxTraceProblems);
 }
 
-TEST(TraceCheck, TR12_a_gzip_name_without_gzip_inside_is_refused) {
+// TR12.
+TEST(TraceCheck, gz_names_without_gzip_content_are_refused) {
   const test::Folder folder;
   test::write_file(folder / "t.json.gz", trace_of(kSlice));
   EXPECT_THROW(check_trace(folder / "t.json.gz"), Error);

@@ -62,7 +62,7 @@ std::vector<Event> tiny_stream() {
   return events;
 }
 
-TEST(TraceExport, an_independent_reader_finds_no_rule_broken) {
+TEST(TraceExport, an_independent_reader_finds_no_violation) {
   NEEDS(std::system("python3 -c pass >/dev/null 2>&1") == 0, "no python3 here");
   const Folder folder;
   std::vector<Event> events = tiny_stream();
@@ -94,7 +94,7 @@ TEST(TraceExport, an_independent_reader_finds_no_rule_broken) {
   EXPECT_NE(exit_code(folder / "bad.json"), 0);
 }
 
-TEST(TraceExport, the_tiny_trace_is_the_golden_one) {
+TEST(TraceExport, the_tiny_trace_equals_the_golden_file) {
   const std::string golden =
       std::string(DECOSCOPE_SOURCE_DIR) + "/tests/engine/trace/tiny_trace.json";
   std::string text = trace_text(timeline_of(tiny_stream()));
@@ -106,7 +106,7 @@ TEST(TraceExport, the_tiny_trace_is_the_golden_one) {
   EXPECT_EQ(text, test::read_file(golden));
 }
 
-TEST(TraceExport, each_thread_of_a_sample_is_a_value_of_one_counter) {
+TEST(TraceExport, thread_samples_are_values_of_one_counter) {
   const Folder folder;
   std::vector<Event> events = tiny_stream();
   EXPECT_EQ(trace_text(timeline_of(events)).find("thread_busy_percent"), std::string::npos);
@@ -127,7 +127,7 @@ TEST(TraceExport, each_thread_of_a_sample_is_a_value_of_one_counter) {
   EXPECT_TRUE(check.ok()) << first_problem(check);
 }
 
-TEST(TraceExport, what_the_driver_of_a_gpu_tells_has_counters_and_what_it_does_not_has_none) {
+TEST(TraceExport, gpu_counters_exist_only_for_driver_values) {
   const Folder folder;
   std::vector<Event> events = tiny_stream();
   for (Event& event : events) {
@@ -166,7 +166,7 @@ TEST(TraceExport, an_exported_trace_breaks_no_rule) {
   }
 }
 
-TEST(TraceExport, forwards_of_a_draft_model_have_a_lane_beside_the_proposals) {
+TEST(TraceExport, draft_forwards_have_a_lane_beside_the_proposals) {
   std::vector<Event> events{test::model_loaded()};
   for (Event& event : test::run_events({.n_steps = 2})) {
     if (auto* drafted = std::get_if<Drafted>(&event))
@@ -200,7 +200,7 @@ TEST(TraceExport, forwards_of_a_draft_model_have_a_lane_beside_the_proposals) {
   }
 }
 
-TEST(TraceExport, ties_are_nudged_counted_and_still_nested) {
+TEST(TraceExport, equal_times_are_shifted_counted_and_still_nested) {
   // Steps of a nanosecond: hardly room for anything.
   std::vector<Event> events = test::small_stream();
   for (Event& event : events) {
@@ -221,7 +221,7 @@ TEST(TraceExport, ties_are_nudged_counted_and_still_nested) {
   EXPECT_EQ(json["metadata"]["nudged_times"], report.n_nudges);
 }
 
-TEST(TraceExport, names_begin_with_a_word_that_says_the_state) {
+TEST(TraceExport, names_begin_with_the_token_status) {
   const std::string text = trace_text(timeline_of(tiny_stream()));
   EXPECT_THAT(text, HasSubstr("\"name\":\"verify accepted 2/2\""));
   EXPECT_THAT(text, HasSubstr("\"name\":\"verify rejected 0/2\""));
@@ -229,7 +229,7 @@ TEST(TraceExport, names_begin_with_a_word_that_says_the_state) {
   EXPECT_THAT(text, HasSubstr("\"name\":\"prefill\""));
 }
 
-TEST(TraceExport, text_is_raw_utf8_and_broken_bytes_are_named) {
+TEST(TraceExport, text_is_utf8_and_invalid_bytes_are_named) {
   std::vector<Event> events = test::small_stream();
   auto& model = std::get<ModelLoaded>(events[0]);
   model.pieces[7] = "\xF0\x9F\x98\x80";
@@ -241,7 +241,7 @@ TEST(TraceExport, text_is_raw_utf8_and_broken_bytes_are_named) {
   EXPECT_TRUE(check_trace_text(text).ok());
 }
 
-TEST(TraceExport, the_prompt_leaves_only_when_asked_to) {
+TEST(TraceExport, the_prompt_is_exported_only_on_request) {
   const Timeline timeline = timeline_of(test::small_stream());
   const auto without = nlohmann::json::parse(trace_text(timeline))["metadata"]["runs"][0];
   EXPECT_FALSE(without.contains("prompt"));
@@ -254,7 +254,7 @@ TEST(TraceExport, the_prompt_leaves_only_when_asked_to) {
   EXPECT_EQ(with["scale"], "1x1");
 }
 
-TEST(TraceExport, what_of_a_prompt_was_never_verified_is_told_and_its_text_only_when_asked_for) {
+TEST(TraceExport, unverified_prompt_tokens_are_counted_not_exported) {
   std::vector<Event> events = test::small_stream();
   for (Event& event : events) {
     auto* started = std::get_if<RunStarted>(&event);
@@ -285,7 +285,7 @@ std::vector<nlohmann::json> events_with(const char* argument, const std::string&
   return found;
 }
 
-TEST(TraceExport, what_a_run_left_unverified_stands_at_its_decoding_apart_from_the_text) {
+TEST(TraceExport, unverified_output_is_separate_from_the_text) {
   std::vector<Event> events = test::small_stream();
   EXPECT_THAT(trace_text(timeline_of(events)), Not(HasSubstr("approximate")));
   for (Event& event : events) {
@@ -303,7 +303,7 @@ TEST(TraceExport, what_a_run_left_unverified_stands_at_its_decoding_apart_from_t
             timeline.bytes_of(*timeline.run(1), std::vector<TokenId>{7, 8}));
 }
 
-TEST(TraceExport, what_a_run_counted_stands_at_its_decoding) {
+TEST(TraceExport, run_counters_stand_at_the_decode_slice) {
   std::vector<Event> events = test::small_stream();
   for (Event& event : events) {
     if (auto* finished = std::get_if<RunFinished>(&event))
@@ -316,7 +316,7 @@ TEST(TraceExport, what_a_run_counted_stands_at_its_decoding) {
             nlohmann::json({{"first_hits", 3}, {"windows", 12}, {"rows_per_step", 2.5}}));
 }
 
-TEST(TraceExport, what_a_probe_attended_to_stands_at_its_verification) {
+TEST(TraceExport, probe_attention_stands_at_its_verification) {
   std::vector<Event> events = test::small_stream();
   EXPECT_THAT(trace_text(timeline_of(events)), Not(HasSubstr("probe_scores")));
   int n_probed = 0;
@@ -340,7 +340,7 @@ TEST(TraceExport, what_a_probe_attended_to_stands_at_its_verification) {
   }
 }
 
-TEST(TraceExport, each_run_is_a_process_and_its_time_begins_at_zero) {
+TEST(TraceExport, each_run_is_a_process_starting_at_zero) {
   std::vector<Event> events{test::model_loaded()};
   for (const RunId run : {1U, 2U}) {
     const auto own = test::run_events(
@@ -358,7 +358,7 @@ TEST(TraceExport, each_run_is_a_process_and_its_time_begins_at_zero) {
   EXPECT_THROW(trace_text(timeline, {.run = 3}), Error);
 }
 
-TEST(TraceExport, a_range_of_steps_and_a_warning_above_the_limit) {
+TEST(TraceExport, a_step_range_is_exported_and_large_traces_warn) {
   const Timeline timeline = timeline_of(test::small_stream());
   const std::string text = trace_text(timeline, {.first_step = 1, .last_step = 2});
   EXPECT_THAT(text, Not(HasSubstr("\"step\":0")));
@@ -370,7 +370,7 @@ TEST(TraceExport, a_range_of_steps_and_a_warning_above_the_limit) {
   EXPECT_THAT(report.notices[0], HasSubstr("export a range"));
 }
 
-TEST(TraceExport, an_empty_session_and_a_failed_run_export_too) {
+TEST(TraceExport, empty_sessions_and_failed_runs_are_exported) {
   EXPECT_TRUE(check_trace_text(trace_text(Timeline())).ok());
   std::vector<Event> events{test::model_loaded()};
   for (const Event& event : test::run_events({.n_steps = 1, .finished = false})) {
@@ -390,7 +390,8 @@ Timeline long_timeline() {
   return timeline_of(events);
 }
 
-TEST(TraceExport, IO01_a_disk_full_at_any_write_leaves_the_old_file_as_it_was) {
+// IO01.
+TEST(TraceExport, a_full_disk_keeps_the_old_file) {
   const Timeline timeline = long_timeline();
   for (const char* name : {"t.json", "t.json.gz"}) {
     const Folder folder;
@@ -429,12 +430,13 @@ TEST(TraceExport, IO01_a_disk_full_at_any_write_leaves_the_old_file_as_it_was) {
   }
 }
 
-TEST(TraceExport, IO03_a_folder_is_no_file) {
+// IO03.
+TEST(TraceExport, a_folder_is_refused_as_output) {
   const Folder folder;
   EXPECT_THROW(export_trace(timeline_of(tiny_stream()), folder / ""), Error);
 }
 
-TEST(TraceLane, settling_keeps_order_nesting_and_flows_inside) {
+TEST(TraceLane, settling_keeps_order_nesting_and_flows) {
   std::vector<TraceItem> lane{{.ts = 10, .end = 20, .name = "inner"},
                               {.ts = 10, .end = 40, .name = "outer"},
                               {.ph = 's', .ts = 50, .name = "outside"},

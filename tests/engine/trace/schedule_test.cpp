@@ -74,7 +74,7 @@ std::vector<std::string> told(const std::vector<TraceItem>& items) {
   return lines;
 }
 
-TEST(TraceSchedule, each_lane_says_what_was_done_and_waited_for) {
+TEST(TraceSchedule, lanes_show_work_and_waits) {
   const Timeline timeline = two_branches();
   const auto lanes = schedule_lanes(timeline.runs());
   ASSERT_EQ(lanes.size(), 5u);
@@ -96,7 +96,7 @@ TEST(TraceSchedule, each_lane_says_what_was_done_and_waited_for) {
   EXPECT_THAT(lanes[4].items[0].args, HasSubstr("\"branches\":[1]"));
 }
 
-TEST(TraceSchedule, one_forward_for_two_branches_is_one_slice) {
+TEST(TraceSchedule, a_forward_of_two_branches_is_one_slice) {
   std::vector<Event> events;
   add_run(events, 1, 0, {{1, 1, 5, 9, 19}});
   add_run(events, 2, 1, {{1, 5, 9, 9, 19}});
@@ -107,7 +107,7 @@ TEST(TraceSchedule, one_forward_for_two_branches_is_one_slice) {
   EXPECT_THAT(lanes[0].items[0].args, HasSubstr("\"runs\":[1,2]"));
 }
 
-TEST(TraceSchedule, the_exported_trace_keeps_to_its_profile_and_places_forwards_behind_the_wait) {
+TEST(TraceSchedule, the_exported_trace_places_forwards_after_waits) {
   const Timeline timeline = two_branches();
   std::string text;
   const auto write = [&](std::string_view piece) { text += piece; };
@@ -125,7 +125,7 @@ TEST(TraceSchedule, the_exported_trace_keeps_to_its_profile_and_places_forwards_
   EXPECT_THAT(text, HasSubstr("wait target"));
 }
 
-TEST(TraceSchedule, runs_that_never_queued_have_no_lanes) {
+TEST(TraceSchedule, runs_without_a_queue_have_no_lanes) {
   Timeline timeline;
   for (const Event& event : test::small_stream()) timeline.apply(event);
   EXPECT_TRUE(schedule_lanes(timeline.runs()).empty());
@@ -133,7 +133,7 @@ TEST(TraceSchedule, runs_that_never_queued_have_no_lanes) {
   EXPECT_EQ(time_at_target(run, run.steps.head(0)), -1);
 }
 
-TEST(TraceSchedule, a_step_that_queued_was_forwarded_when_the_target_took_it) {
+TEST(TraceSchedule, a_queued_step_starts_its_forward_when_taken) {
   const Timeline timeline = two_branches();
   const RunRecord& run = *timeline.run(1);
   EXPECT_EQ(time_at_target(run, run.steps.head(0)), 5 * kMs);

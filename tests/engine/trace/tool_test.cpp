@@ -45,7 +45,7 @@ std::vector<std::string> lines_of(const std::string& csv) {
   return lines;
 }
 
-TEST(Csv, steps_have_units_and_the_numbers_of_the_stream) {
+TEST(Csv, steps_have_units_and_the_streams_numbers) {
   const std::vector<std::string> lines = lines_of(steps_csv(small_timeline()));
   ASSERT_EQ(lines.size(), 5U);
   EXPECT_THAT(lines[0], StartsWith("run,step,begin_ms,own_compute_before_ms,rows,"));
@@ -53,7 +53,7 @@ TEST(Csv, steps_have_units_and_the_numbers_of_the_stream) {
 }
 
 // The rows of what a model drafts are known with the draft: without it they are not 0.
-TEST(Csv, a_step_cut_off_while_drafting_has_no_row_and_one_whose_draft_is_lost_no_number_of_rows) {
+TEST(Csv, incomplete_steps_have_no_row_or_no_row_count) {
   std::vector<Event> events = test::small_stream();
   for (Event& event : events)
     if (auto* begun = std::get_if<StepBegun>(&event)) begun->n_rows = 0;
@@ -78,7 +78,7 @@ TEST(Csv, a_step_cut_off_while_drafting_has_no_row_and_one_whose_draft_is_lost_n
   EXPECT_THAT(lines[3], StartsWith("1,2,"));
 }
 
-TEST(Csv, tokens_are_quoted_as_rfc_4180_says) {
+TEST(Csv, tokens_are_quoted_by_rfc_4180) {
   std::vector<Event> events = test::small_stream();
   std::get<ModelLoaded>(events[0]).pieces[7] = "a,\"b\"\n\xF0";
   Timeline timeline;
@@ -90,7 +90,8 @@ TEST(Csv, tokens_are_quoted_as_rfc_4180_says) {
   EXPECT_THAT(lines[4], StartsWith("1,3,5,1,10,t10,bonus,target,-0.125,"));
 }
 
-TEST(Csv, TR08_formulas_are_disarmed_when_asked) {
+// TR08.
+TEST(Csv, formulas_are_disarmed_on_request) {
   std::vector<Event> events = test::small_stream();
   std::get<ModelLoaded>(events[0]).pieces[7] = "=cmd";
   Timeline timeline;
@@ -99,7 +100,7 @@ TEST(Csv, TR08_formulas_are_disarmed_when_asked) {
   EXPECT_THAT(lines_of(tokens_csv(timeline, {.for_spreadsheets = true}))[1], HasSubstr(",'=cmd,"));
 }
 
-TEST(Csv, acceptance_by_depth_equals_that_counted_by_hand) {
+TEST(Csv, acceptance_by_depth_equals_a_hand_count) {
   // Two of four steps accept both of two proposals, the others refuse the first.
   const std::vector<std::string> lines = lines_of(acceptance_csv(small_timeline()));
   ASSERT_EQ(lines.size(), 3U);
@@ -107,7 +108,7 @@ TEST(Csv, acceptance_by_depth_equals_that_counted_by_hand) {
   EXPECT_THAT(lines[2], StartsWith("1,2,4,2,2,1,"));
 }
 
-TEST(Csv, every_table_says_what_its_rows_are_of_and_which_program_wrote_them) {
+TEST(Csv, every_table_names_its_rows_and_the_program) {
   const Timeline timeline = small_timeline();
   const std::string source =
       ",lookahead,window=5,max_tokens=64;ignore_eos=off;sampling=coupled;temperature=0;top_k=0;"
@@ -135,7 +136,7 @@ TEST(Csv, lanes_leave_undefined_cells_empty) {
   EXPECT_THAT(lines[1], HasSubstr(",length,pool_hits=2,max_tokens=64;"));
 }
 
-TEST(Csv, lanes_say_how_much_of_a_prompt_was_never_verified) {
+TEST(Csv, lanes_report_unverified_prompt_tokens) {
   std::vector<Event> events = test::small_stream();
   std::get<RunStarted>(events[1]).n_approximate = 1;
   Timeline timeline;
@@ -153,7 +154,7 @@ TEST(Describe, a_step_is_one_sentence) {
             "Step 1: 2 proposed, 2 accepted, bonus 't10'; 3 tokens in 0.0835 ms");
 }
 
-TEST(Describe, a_run_says_what_is_not_known) {
+TEST(Describe, a_run_reports_unknown_figures) {
   const std::string text = describe(small_timeline());
   EXPECT_THAT(text, HasSubstr("Run 1: lookahead on toy (scale 1x1, bf16, cpu), seed 1"));
   EXPECT_THAT(text, HasSubstr("Speedup: -, no plain run"));
@@ -161,7 +162,7 @@ TEST(Describe, a_run_says_what_is_not_known) {
   EXPECT_EQ(describe(Timeline()), "No run in this recording.\n");
 }
 
-TEST(Describe, a_run_that_was_checked_says_where_its_plain_run_is) {
+TEST(Describe, a_checked_run_names_its_plain_run) {
   std::vector<Event> events = test::small_stream();
   events.push_back(Agreement{.run = 1, .n_compared = 8});
   Timeline timeline;
@@ -172,7 +173,7 @@ TEST(Describe, a_run_that_was_checked_says_where_its_plain_run_is) {
               HasSubstr("Speedup: -, the plain run it was checked against is not among these."));
 }
 
-TEST(TraceTool, info_tells_counts_runs_and_duration) {
+TEST(TraceTool, info_prints_counts_runs_and_duration) {
   const Folder folder;
   const TraceAnswer answer = trace_info(record(folder, test::small_stream()));
   const auto json = nlohmann::json::parse(answer.json);
@@ -189,7 +190,7 @@ TEST(TraceTool, info_tells_counts_runs_and_duration) {
   EXPECT_EQ(json["runs"][0]["state"], "finished");
 }
 
-TEST(TraceTool, info_says_what_was_cut) {
+TEST(TraceTool, info_reports_truncation) {
   const Folder folder;
   const std::string path = record(folder, test::small_stream());
   const std::string bytes = test::read_file(path);
@@ -200,7 +201,7 @@ TEST(TraceTool, info_says_what_was_cut) {
   EXPECT_EQ(nlohmann::json::parse(answer.json)["runs"][0]["state"], "cut off");
 }
 
-TEST(TraceTool, info_calls_a_run_that_was_stopped_cancelled) {
+TEST(TraceTool, info_reports_a_stopped_run_as_cancelled) {
   const Folder folder;
   std::vector<Event> events = test::small_stream();
   for (Event& event : events) {
@@ -214,7 +215,8 @@ TEST(TraceTool, info_calls_a_run_that_was_stopped_cancelled) {
   EXPECT_THAT(describe(timeline), HasSubstr("Cancelled."));
 }
 
-TEST(TraceTool, TR11_info_names_both_hashes_where_the_weights_here_are_others) {
+// TR11.
+TEST(TraceTool, info_names_both_hashes_for_other_weights) {
   const Folder folder;
   std::vector<Event> events = test::small_stream();
   std::get<ModelLoaded>(events[0]).weights_hash = "00000000000000aa";
@@ -241,14 +243,15 @@ TEST(TraceTool, TR11_info_names_both_hashes_where_the_weights_here_are_others) {
   }
 }
 
-TEST(TraceTool, TR11_a_recording_without_a_hash_is_compared_with_nothing) {
+// TR11.
+TEST(TraceTool, a_recording_without_a_hash_is_not_compared) {
   const Folder folder;
   const std::string path = record(folder, test::small_stream());
   const auto here = [](const std::string&) { return std::optional<std::string>("bb"); };
   EXPECT_TRUE(nlohmann::json::parse(trace_info(path, here).json)["notices"].empty());
 }
 
-TEST(TraceTool, validate_passes_what_is_whole_and_nothing_else) {
+TEST(TraceTool, validate_accepts_only_complete_files) {
   const Folder folder;
   const std::string path = record(folder, test::small_stream());
   EXPECT_TRUE(trace_validate(path).ok);
@@ -267,7 +270,7 @@ TEST(TraceTool, validate_passes_what_is_whole_and_nothing_else) {
   EXPECT_THAT(odd.text, HasSubstr("no such run"));
 }
 
-TEST(TraceTool, convert_goes_by_the_ending) {
+TEST(TraceTool, convert_follows_the_file_extension) {
   const Folder folder;
   const std::string path = record(folder, test::small_stream());
   for (const char* name : {"t.json", "t.json.gz"}) {
@@ -285,7 +288,7 @@ TEST(TraceTool, convert_goes_by_the_ending) {
   EXPECT_THROW(trace_convert(folder / "t.json", folder / "t.csv"), Error);
 }
 
-TEST(TraceTool, convert_replaces_nothing_and_says_the_name_it_took) {
+TEST(TraceTool, convert_replaces_nothing_and_names_its_output) {
   const Folder folder;
   const std::string path = record(folder, test::small_stream());
   const auto converted_to = [&](const std::string& name) {
@@ -316,7 +319,7 @@ TEST(TraceTool, convert_replaces_nothing_and_says_the_name_it_took) {
 }
 
 // Asked to stop at the first question, at the second, and so on until the work is done before it.
-TEST(TraceTool, wherever_it_is_stopped_nothing_is_left_of_it) {
+TEST(TraceTool, an_interrupted_conversion_leaves_no_file) {
   const Folder folder;
   const std::string path = record(folder, test::small_stream());
   trace_convert(path, folder / "whole.json");
@@ -362,7 +365,7 @@ TEST(TraceTool, wherever_it_is_stopped_nothing_is_left_of_it) {
   }
 }
 
-TEST(TraceTool, a_long_recording_is_told_by_its_decoders) {
+TEST(TraceTool, a_long_recording_is_summarised_by_decoder) {
   const Folder folder;
   Recorder recorder(folder / "long.pdrun");
   for (RunId run = 1; run <= 20; ++run) {
@@ -377,7 +380,7 @@ TEST(TraceTool, a_long_recording_is_told_by_its_decoders) {
   EXPECT_EQ(nlohmann::json::parse(answer.json)["runs"].size(), 20U);
 }
 
-TEST(TraceTool, a_trace_is_told_by_its_lanes) {
+TEST(TraceTool, a_trace_is_summarised_by_lane) {
   const Folder folder;
   test::write_file(folder / "t.json", R"({"traceEvents":[
     {"ph":"M","pid":1,"tid":3,"name":"thread_name","args":{"name":"work"}},
@@ -394,7 +397,7 @@ TEST(TraceTool, a_trace_is_told_by_its_lanes) {
                         "work            2                     1\n"));
 }
 
-TEST(TraceTool, validate_is_one_line_where_nothing_is_wrong) {
+TEST(TraceTool, validate_prints_one_line_for_a_valid_file) {
   const Folder folder;
   const std::string path = record(folder, test::small_stream());
   trace_convert(path, folder / "t.json");

@@ -35,7 +35,7 @@ std::string name_of_case(const ::testing::TestParamInfo<AttentionCase>& info) {
 
 class CudaAttention : public ::testing::TestWithParam<AttentionCase> {};
 
-TEST_P(CudaAttention, agrees_with_a_double_loop_over_ragged_sequences_and_trees) {
+TEST_P(CudaAttention, equals_a_double_loop_over_ragged_sequences_and_trees) {
   const auto& [name, dtype, heads, window] = GetParam();
   const OpenedCuda device(name, window == 64 ? Watch::Orders : Watch::Once);
   const Scene scene = ragged_scene(heads, dtype, 60);
@@ -67,7 +67,7 @@ INSTANTIATE_TEST_SUITE_P(Wide,
 
 class CudaAttentionWeights : public ::testing::TestWithParam<AttentionCase> {};
 
-TEST_P(CudaAttentionWeights, agree_with_a_double_loop) {
+TEST_P(CudaAttentionWeights, equal_a_double_loop) {
   const auto& [name, dtype, heads, window] = GetParam();
   const OpenedCuda device(name);
   const Scene scene = ragged_scene(heads, dtype, 60);
@@ -108,7 +108,7 @@ Bits alone(Device& device, const Scene& scene, const RowOf& row, int window) {
 
 class CudaAttentionRows : public ::testing::TestWithParam<AttentionCase> {};
 
-TEST_P(CudaAttentionRows, have_the_same_bits_in_any_company_and_order) {
+TEST_P(CudaAttentionRows, are_batch_invariant) {
   const auto& [name, dtype, heads, window] = GetParam();
   const OpenedCuda device(name, Watch::Once);
   const Scene scene = ragged_scene(heads, dtype, 70);
@@ -128,7 +128,7 @@ TEST_P(CudaAttentionRows, have_the_same_bits_in_any_company_and_order) {
 }
 
 // A group's rows that have more keys in flight than fit beside the chunk's cached ones.
-TEST_P(CudaAttentionRows, have_the_same_bits_where_a_group_has_no_room_for_its_keys) {
+TEST_P(CudaAttentionRows, are_batch_invariant_without_shared_memory_for_keys) {
   const auto& [name, dtype, heads, window] = GetParam();
   const OpenedCuda device(name, Watch::Once);
   const Scene scene{heads, dtype, {random_seq(heads, dtype, 110, 40, 30, 21)}};
@@ -147,7 +147,7 @@ INSTANTIATE_TEST_SUITE_P(
 
 class CudaAttentionStorage : public ::testing::TestWithParam<AttentionCase> {};
 
-TEST_P(CudaAttentionStorage, a_position_counts_the_same_cached_or_in_flight) {
+TEST_P(CudaAttentionStorage, cached_and_in_flight_positions_count_the_same) {
   const auto& [name, dtype, heads, window] = GetParam();
   const OpenedCuda device(name, Watch::Once);
   const Scene scene{heads, dtype, {random_seq(heads, dtype, 150, 1, 100, 15)}};
@@ -184,12 +184,12 @@ void expect_unseen(Device& device, const AttentionCase& of, int chain, float poi
   ASSERT_GT(n_blind, 5);
 }
 
-TEST_P(CudaAttentionStorage, what_a_row_does_not_see_may_be_nan) {
+TEST_P(CudaAttentionStorage, masked_rows_may_be_nan) {
   const OpenedCuda device(GetParam().device);
   for (const int chain : {50, 100}) expect_unseen(*device, GetParam(), chain, kNan);
 }
 
-TEST_P(CudaAttentionStorage, what_a_row_does_not_see_may_be_large) {
+TEST_P(CudaAttentionStorage, masked_rows_may_be_large) {
   const OpenedCuda device(GetParam().device, Watch::Once);
   const float large = GetParam().dtype == DType::F16 ? 60'000.0f : 1e30f;
   for (const int chain : {50, 100}) expect_unseen(*device, GetParam(), chain, large);

@@ -248,7 +248,7 @@ std::string name_of_distributions_case(const ::testing::TestParamInfo<Distributi
 
 class CudaDistributions : public ::testing::TestWithParam<DistributionsCase> {};
 
-TEST_P(CudaDistributions, are_drawn_from_and_stay) {
+TEST_P(CudaDistributions, are_sampled_on_the_device) {
   const auto& [name, n_valid] = GetParam();
   const OpenedCuda device(name);
   Scene scene = scene_of(n_valid, 14, std::uint32_t(n_valid));
@@ -300,7 +300,7 @@ class CudaVerify : public CudaDistributions {
   }
 };
 
-TEST_P(CudaVerify, drawn_candidates_by_every_rule) {
+TEST_P(CudaVerify, sampled_candidates_by_every_rule) {
   const auto& [name, n_valid] = GetParam();
   const OpenedCuda device(name);
   for (const AcceptanceRule rule : {AcceptanceRule::Without, AcceptanceRule::With,
@@ -326,7 +326,7 @@ TEST_P(CudaVerify, drawn_candidates_by_every_rule) {
   }
 }
 
-TEST_P(CudaVerify, candidates_without_a_distribution_by_every_rule) {
+TEST_P(CudaVerify, argmax_candidates_by_every_rule) {
   const auto& [name, n_valid] = GetParam();
   const OpenedCuda device(name);
   for (const AcceptanceRule rule :
@@ -349,7 +349,7 @@ TEST_P(CudaVerify, candidates_without_a_distribution_by_every_rule) {
   }
 }
 
-TEST_P(CudaVerify, typical_tokens_are_kept_and_the_next_is_taken_in_three_ways) {
+TEST_P(CudaVerify, typical_acceptance_with_three_bonus_modes) {
   const auto& [name, n_valid] = GetParam();
   const OpenedCuda device(name);
   for (const TakeLeft take : {TakeLeft::Draw, TakeLeft::Likeliest, TakeLeft::LikelyEnough}) {
@@ -369,7 +369,7 @@ TEST_P(CudaVerify, typical_tokens_are_kept_and_the_next_is_taken_in_three_ways) 
   }
 }
 
-TEST_P(CudaVerify, a_node_has_the_same_bits_alone_and_in_another_order) {
+TEST_P(CudaVerify, nodes_are_batch_invariant) {
   const auto& [name, n_valid] = GetParam();
   const OpenedCuda device(name, emulation::Watch::Once);
   Scene scene = scene_of(n_valid, 12, std::uint32_t(n_valid) + 5);
@@ -406,7 +406,7 @@ TEST_P(CudaVerify, a_node_has_the_same_bits_alone_and_in_another_order) {
   expect_same(some_of(mixed), mixed);
 }
 
-TEST_P(CudaVerify, the_token_the_candidates_and_the_likeliest_are_told_of) {
+TEST_P(CudaVerify, reports_probabilities_of_token_candidates_and_mode) {
   const auto& [name, n_valid] = GetParam();
   const OpenedCuda device(name);
   Scene scene = scene_of(n_valid, 14, std::uint32_t(n_valid) + 9);
@@ -447,7 +447,7 @@ TEST_P(CudaVerify, the_token_the_candidates_and_the_likeliest_are_told_of) {
   }
 }
 
-TEST_P(CudaDistributions, that_are_none_are_named) {
+TEST_P(CudaDistributions, invalid_distributions_are_named) {
   const auto& [name, n_valid] = GetParam();
   const OpenedCuda device(name);
   for (const float bad : {NAN, std::numeric_limits<float>::infinity()}) {
@@ -477,7 +477,7 @@ TEST_P(CudaDistributions, that_are_none_are_named) {
 }
 
 // Four tokens of equal probability: a chance of 1/4, and of 1/2 where q is twice p.
-TEST_P(CudaVerify, a_number_equal_to_the_chance_refuses) {
+TEST_P(CudaVerify, a_uniform_equal_to_the_acceptance_rate_rejects) {
   const auto& [name, n_valid] = GetParam();
   if (n_valid < 7) return;
   const OpenedCuda device(name);

@@ -29,7 +29,7 @@ struct Rows {
   bool operator==(const Rows&) const = default;
 };
 
-TEST_P(CudaFused, a_norm_before_a_product_of_halves) {
+TEST_P(CudaFused, norm_before_a_16_bit_product) {
   for (const DType dtype : {DType::BF16, DType::F16}) {
     for (const int k : {24, 64, 200, 203}) {
       const PackedThere w =
@@ -54,7 +54,7 @@ TEST_P(CudaFused, a_norm_before_a_product_of_halves) {
   }
 }
 
-TEST_P(CudaFused, a_gate_before_a_product_of_halves) {
+TEST_P(CudaFused, swiglu_before_a_16_bit_product) {
   for (const DType dtype : {DType::BF16, DType::F16}) {
     for (const int k : {24, 64, 200, 203}) {
       const PackedThere w =
@@ -79,7 +79,7 @@ TEST_P(CudaFused, a_gate_before_a_product_of_halves) {
 }
 
 // Of rows that are not all of the norm's, or lie elsewhere, the norm is a kernel of its own.
-TEST_P(CudaFused, a_product_of_other_rows_leaves_the_norm_alone) {
+TEST_P(CudaFused, a_product_of_other_rows_is_not_fused_with_the_norm) {
   constexpr int kK = 64;
   const PackedThere w = pack_there(*device_, normal_values(40 * kK, 1), 40, kK, DType::BF16);
   const DeviceFloats norm(*device_, normal_values(kK, 2)), x(*device_, normal_values(8 * kK, 3));
@@ -105,7 +105,7 @@ TEST_P(CudaFused, a_product_of_other_rows_leaves_the_norm_alone) {
 
 // In any order of the rows; where they lie apart or are not all of attention's, and where the product
 // rounds nothing, the join is a kernel of its own.
-TEST_P(CudaFused, a_join_before_a_product_of_halves) {
+TEST_P(CudaFused, split_k_join_before_a_16_bit_product) {
   for (const DType dtype : {DType::BF16, DType::F16}) {
     for (const Heads& heads : {Heads{4, 2, 36}, Heads{5, 1, 17}, Heads{2, 2, 64}}) {
       const Scene scene = {heads,
@@ -145,7 +145,7 @@ struct Staged {
   bool operator==(const Staged&) const = default;
 };
 
-TEST_P(CudaFused, a_rotation_before_keys_and_values_are_staged) {
+TEST_P(CudaFused, rope_before_keys_and_values_are_staged) {
   constexpr int kHeads = 6, kKv = 2;
   const std::vector<std::int32_t> at = {5, 0, 3, 9, 9};
   const auto n_rows = static_cast<int>(at.size());

@@ -49,7 +49,7 @@ std::vector<float> multiplied(Device& device,
 
 class CudaMatmul : public ::testing::TestWithParam<MatrixCase> {};
 
-TEST_P(CudaMatmul, agrees_with_a_double_loop) {
+TEST_P(CudaMatmul, equals_a_double_loop) {
   const auto& [name, dtype, n, k] = GetParam();
   const OpenedCuda device(name);
   const auto w = normal_values(std::size_t(n) * k, 1);
@@ -88,7 +88,7 @@ INSTANTIATE_TEST_SUITE_P(
 
 class CudaMatmulRows : public ::testing::TestWithParam<MatrixCase> {};
 
-TEST_P(CudaMatmulRows, have_the_same_bits_in_any_company) {
+TEST_P(CudaMatmulRows, are_batch_invariant) {
   const auto& [name, dtype, n, k] = GetParam();
   const OpenedCuda device(name, emulation::Watch::Once);
   constexpr int kRows = 140;
@@ -148,7 +148,7 @@ INSTANTIATE_TEST_SUITE_P(Shapes,
 class CudaMatmulWide : public ::testing::TestWithParam<MatrixCase> {};
 
 // Of a wide matrix a block makes all partial sums by itself, of a narrow one four blocks do.
-TEST_P(CudaMatmulWide, has_the_bits_of_a_narrow_one) {
+TEST_P(CudaMatmulWide, equals_a_narrow_product_bit_for_bit) {
   const auto& [name, dtype, n, k] = GetParam();
   const OpenedCuda device(name, emulation::Watch::Once);
   const int narrow = 40, n_rows = 3;
@@ -195,7 +195,7 @@ struct Sums {
 // of a sum.
 class CudaMatmulBlocks : public ::testing::TestWithParam<MatrixCase> {};
 
-TEST_P(CudaMatmulBlocks, agree_with_a_double_loop_and_with_a_row_alone) {
+TEST_P(CudaMatmulBlocks, equal_a_double_loop_and_a_row_alone) {
   const auto& [name, dtype, n, k] = GetParam();
   const OpenedCuda device(name, emulation::Watch::Once);
   const bool is_wide = n > 1000;
@@ -256,7 +256,7 @@ std::vector<float> multiplied_on(int n_multiprocessors,
 }
 
 // With fewer multiprocessors than tiles a block computes several tiles; with more, blocks split k.
-TEST(CudaMatmulTasks, same_bits_for_any_number_of_multiprocessors) {
+TEST(CudaMatmulTasks, give_the_same_bits_for_any_number_of_multiprocessors) {
   for (const DType dtype : {DType::BF16, DType::F16}) {
     const MatrixCase of = {"cuda:emulated", dtype, 700, 330};
     const auto w = normal_values(std::size_t(of.n) * of.k, 15);
@@ -289,7 +289,7 @@ std::string name_of_types(const ::testing::TestParamInfo<PackCase>& info) {
 }
 class CudaPack : public ::testing::TestWithParam<PackCase> {};
 
-TEST_P(CudaPack, from_any_type_gives_what_that_type_holds) {
+TEST_P(CudaPack, every_source_type_packs_to_its_rounded_value) {
   const auto& [name, from, to] = GetParam();
   const OpenedCuda device(name);
   const Ops& ops = device->ops();

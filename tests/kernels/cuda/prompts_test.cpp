@@ -56,7 +56,7 @@ std::vector<float> multiplied(Device& device,
   return y.read();
 }
 
-TEST_P(CudaBlocks, agree_with_a_double_loop) {
+TEST_P(CudaBlocks, equal_a_double_loop) {
   const auto& [name, dtype, n, k] = GetParam();
   const OpenedCuda device(name);
   ASSERT_EQ(device->prompt_block(), kBlock);
@@ -122,7 +122,7 @@ INSTANTIATE_TEST_SUITE_P(Shapes,
                          ::testing::ValuesIn(cases_of({{150, 70}, {64, 130}})),
                          name_of_case);
 
-TEST(CudaPrompts, are_read_as_steps_are_unless_the_environment_asks) {
+TEST(CudaPrompts, are_prefilled_by_step_kernels_by_default) {
   emulation::forget_faults();
   for (const char* words : {"", "own"}) {
     const InEnvironment asked("CUDA_PROMPTS", words);
@@ -142,7 +142,7 @@ TEST(CudaPrompts, are_read_as_steps_are_unless_the_environment_asks) {
               HasSubstr("CUDA_PROMPTS: found \"blas\", expected own or cublas"));
 }
 
-TEST(CudaPrompts, without_cublas_are_read_as_steps_are_and_a_note_says_so_once) {
+TEST(CudaPrompts, without_cublas_a_note_is_printed_once) {
   const InEnvironment asked("CUDA_PROMPTS", "cublas"), named("DECOSCOPE_CUBLAS", "/none.so");
   const auto device = open_cuda("cuda:emulated");
   EXPECT_EQ(device->prompt_block(), 0);
@@ -155,7 +155,7 @@ TEST(CudaPrompts, without_cublas_are_read_as_steps_are_and_a_note_says_so_once) 
                     HasSubstr("DECOSCOPE_CUBLAS"), Not(HasSubstr("\n"))));
 }
 
-TEST(CudaPrompts, rows_that_are_no_whole_blocks_are_refused) {
+TEST(CudaPrompts, partial_blocks_are_refused) {
   const InEnvironment asked("CUDA_PROMPTS", "cublas");
   const auto device = open_cuda("cuda:emulated");
   const PackedThere w = pack_there(*device, normal_values(8, 1), 2, 4, DType::BF16);
@@ -163,7 +163,7 @@ TEST(CudaPrompts, rows_that_are_no_whole_blocks_are_refused) {
 }
 
 // A library's call puts the kernels before it in the stream: a list of them each layer.
-TEST(CudaPrompts, make_no_graphs_of_what_stands_before_a_librarys_call) {
+TEST(CudaPrompts, kernels_before_a_library_call_make_no_graph) {
   const auto device = open_cuda("cuda:emulated");
   auto& cuda = cuda_emulated::cuda_of(*device);
   const DeviceFloats x(*device, normal_values(3 * 24, 2)), w(*device, normal_values(24, 1));
@@ -190,7 +190,7 @@ std::vector<float> small_prompt() {
   return multiplied(*device, w.matrix, x, bias.data());
 }
 
-TEST(CudaPrompts, each_call_that_fails_is_named_and_the_next_attempt_succeeds) {
+TEST(CudaPrompts, each_failing_call_is_named_and_a_retry_works) {
   const InEnvironment asked("CUDA_PROMPTS", "cublas");
   for (const bool for_memory : {false, true}) {
     emulation::forget_faults();

@@ -48,7 +48,8 @@ class WreckedKernels : public ::testing::TestWithParam<std::string> {
   }
 };
 
-TEST_P(WreckedKernels, CU08_a_bad_address_is_named_and_the_device_ends_within_five_seconds) {
+// CU08.
+TEST_P(WreckedKernels, a_bad_address_is_named_and_the_device_closes_in_5_s) {
   EXPECT_EXIT(norm_and_end(GetParam(), [](auto) { return 0x10; }), device_code(),
               ::testing::HasSubstr("cudaErrorIllegalAddress"));
 }
@@ -57,12 +58,13 @@ TEST_P(WreckedKernels, CU08_a_bad_address_is_named_and_the_device_ends_within_fi
 using WreckedGpuKernels = WreckedKernels;
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(WreckedGpuKernels);
 
-TEST_P(WreckedGpuKernels, CU08_an_address_between_numbers_is_named) {
+// CU08.
+TEST_P(WreckedGpuKernels, a_misaligned_address_is_named) {
   EXPECT_EXIT(norm_and_end(GetParam(), [](auto good) { return good + 2; }), device_code(),
               ::testing::HasSubstr("cudaErrorMisalignedAddress"));
 }
 
-TEST_P(WreckedKernels, one_that_goes_where_it_may_is_refused_by_nobody) {
+TEST_P(WreckedKernels, a_correct_kernel_is_accepted) {
   EXPECT_EXIT(norm_and_end(GetParam(), [](auto good) { return good + 4; }),
               ::testing::ExitedWithCode(kNothingRefused), "^$");
 }

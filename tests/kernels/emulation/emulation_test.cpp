@@ -25,7 +25,7 @@ __global__ void indices(int* out, int n) {
   if (i < n) out[i] = static_cast<int>(gridDim.x * 1000000 + blockIdx.x * 1000 + threadIdx.x);
 }
 
-TEST_F(Emulation, threads_know_who_they_are) {
+TEST_F(Emulation, threads_have_their_indices) {
   const Memory<int> out(100);
   ASSERT_EQ(cudaSuccess, run(indices, 3, 40, out.data(), 100));
   for (int i = 0; i < 100; i++) ASSERT_EQ(out.read()[i], 3000000 + i / 40 * 1000 + i % 40);
@@ -57,7 +57,7 @@ __global__ void warp_words(unsigned* out) {
       __any_sync(kAllLanes, lane == 31) * 2 + __all_sync(kAllLanes, lane < 31) + __popc(0xf0u) * 4;
 }
 
-TEST_F(Emulation, lanes_exchange_what_they_hold) {
+TEST_F(Emulation, lanes_exchange_their_values) {
   const Memory<unsigned> out(64 * 5);
   ASSERT_EQ(cudaSuccess, run(warp_words, 1, 64, out.data()));
   const auto words = out.read();
@@ -110,7 +110,7 @@ __global__ void one_tile(const float* w, const float* x, float* y) {
   for (int i = 0; i < 4; i++) y[(row + i / 2 * 8) * 8 + pair + i % 2] = d[i];
 }
 
-TEST_F(Emulation, a_tile_of_products_rounds_its_inputs_and_adds_in_order) {
+TEST_F(Emulation, a_tile_product_rounds_inputs_and_adds_in_order) {
   for (const bool bf16 : {false, true}) {
     std::vector<float> w(16 * 16), x(8 * 16);
     for (std::size_t i = 0; i < w.size(); i++) w[i] = std::sin(float(i) * 0.37f);
@@ -173,7 +173,7 @@ __global__ void noise(
   g[blockIdx.x * 4 + threadIdx.x] = gumbel(words.w[threadIdx.x]);
 }
 
-TEST_F(Emulation, noise_is_the_cpus_bit_for_bit) {
+TEST_F(Emulation, gumbel_noise_equals_the_cpus_bit_for_bit) {
   for (const std::uint64_t seed :
        {std::uint64_t{0}, ~std::uint64_t{0}, std::uint64_t{0x123456789abcdef0}}) {
     const Memory<unsigned> bits(80);
@@ -190,7 +190,7 @@ __global__ void exponentials(const float* x, float* y) {
   y[blockIdx.x] = exp_f32(x[blockIdx.x]);
 }
 
-TEST_F(Emulation, exp_keeps_22_bits) {
+TEST_F(Emulation, exp_is_accurate_to_22_bits) {
   std::vector<float> x = {0, -100, -101, -kInfinity, 88, -87.4f, -0.0f};
   for (int i = 0; i < 500; i++) x.push_back(float(i) * 0.35f - 87);
   const Memory<float> in(x), out(x.size());
@@ -210,7 +210,7 @@ __global__ void neighbour(const float* in, float* out) {
   out[threadIdx.x] = kept[(threadIdx.x + 32) % blockDim.x];
 }
 
-TEST_F(Emulation, a_missing_barrier_is_caught) {
+TEST_F(Emulation, a_missing_barrier_is_detected) {
   const Memory<float> in(64, 1.5f), out(64);
   EXPECT_EQ(cudaSuccess, run(neighbour<true>, 1, 64, in.data(), out.data()));
   EXPECT_EQ(cudaErrorLaunchFailure, run(neighbour<false>, 1, 64, in.data(), out.data()));
@@ -224,7 +224,7 @@ __global__ void doubled(const float* in, float* out, int n) {
   if (kRight ? i < n : i < (n + 1) / 2 * 2) out[i] = 2 * in[i];
 }
 
-TEST_F(Emulation, a_wrong_index_at_an_odd_size_is_caught) {
+TEST_F(Emulation, a_wrong_index_at_an_odd_size_is_detected) {
   for (const int n : {64, 33, 4095}) {
     const Memory<float> in(n, 1.0f), out(n);
     EXPECT_EQ(cudaSuccess, run(doubled<true>, 128, 32, in.data(), out.data(), n));
@@ -239,7 +239,7 @@ __global__ void reads_at(const float* in, float* out, std::int64_t at) {
   out[threadIdx.x] = in[at];
 }
 
-TEST_F(Emulation, reads_far_outside_are_named_with_thread_and_distance) {
+TEST_F(Emulation, reads_far_outside_name_thread_and_distance) {
   const Memory<float> in(100), out(1);
   EXPECT_EQ(cudaErrorIllegalAddress, run(reads_at, 1, 1, in.data(), out.data(), std::int64_t{104}));
   EXPECT_THAT(fault_text(), AllOf(HasSubstr("block (0, 0, 0), thread (0, 0, 0)"),
@@ -266,7 +266,7 @@ __global__ void made_of(const T* in, T* out, int first, int end) {
 }
 
 // Nothing else is wrong with these, and no page that nobody may touch is near.
-TEST_F(Emulation, a_read_outside_a_buffer_is_caught_within_its_pages_too) {
+TEST_F(Emulation, a_read_outside_a_buffer_within_its_page_is_detected) {
   const auto expect_seen = [&](auto kernel, auto one, auto expected) {
     for (const int n : {33, 1001}) {
       const Memory<decltype(one)> in(static_cast<std::size_t>(n), one), out(1);
@@ -307,7 +307,7 @@ __global__ void summed(const float* in, float* out) {
   if (threadIdx.x == 0) *out = *sum;
 }
 
-TEST_F(Emulation, a_sum_in_any_order_is_caught) {
+TEST_F(Emulation, an_unordered_sum_is_detected) {
   std::vector<float> values(64);
   for (std::size_t i = 0; i < values.size(); i++) values[i] = std::exp(float(i) * 0.3f);
   const Memory<float> in(values), out(1);
@@ -320,7 +320,7 @@ __global__ void last_writer(int* out) {
   *out = static_cast<int>(blockIdx.x * 100 + threadIdx.x);
 }
 
-TEST_F(Emulation, a_race_between_threads_or_blocks_is_caught) {
+TEST_F(Emulation, races_between_threads_or_blocks_are_detected) {
   const Memory<int> out(1);
   EXPECT_EQ(cudaErrorLaunchFailure, run(last_writer, 1, 2, out.data()));
   EXPECT_THAT(fault_text(), HasSubstr("race"));
@@ -336,7 +336,7 @@ __global__ void accumulated(float* out) {
   out[threadIdx.x] = kept[threadIdx.x] > 0.5f ? 1.0f : 0.0f;
 }
 
-TEST_F(Emulation, a_read_of_shared_memory_that_nothing_wrote_is_caught) {
+TEST_F(Emulation, a_read_of_uninitialised_shared_memory_is_detected) {
   const Memory<float> out(32);
   EXPECT_EQ(cudaSuccess, run(accumulated<true>, 1, 32, out.data()));
   EXPECT_EQ(cudaErrorLaunchFailure, run(accumulated<false>, 1, 32, out.data()));
@@ -358,7 +358,7 @@ __global__ void lane_stays_away(int* out) {
   if (threadIdx.x != 5) out[threadIdx.x] = __shfl_xor_sync(kAllLanes, 1, 1);
 }
 
-TEST_F(Emulation, threads_that_do_not_meet_are_caught) {
+TEST_F(Emulation, divergent_barriers_are_detected) {
   const Memory<int> out(64);
   EXPECT_EQ(cudaErrorLaunchFailure, run(half_meets, 1, 64, out.data()));
   EXPECT_THAT(fault_text(), HasSubstr("ended while others wait at a barrier"));
@@ -387,7 +387,7 @@ __global__ void tiles_of_all(float* out) {
 }
 
 // In a warp of fewer lanes, behind a whole one whose lanes have met there too.
-TEST_F(Emulation, a_product_of_tiles_by_less_than_a_warp_is_caught) {
+TEST_F(Emulation, a_tile_product_by_a_partial_warp_is_detected) {
   const Memory<float> out(64);
   EXPECT_EQ(cudaSuccess, run(tiles_of_all, 1, 64, out.data()));
   EXPECT_EQ(cudaErrorLaunchFailure, run(tiles_of_all, 1, 40, out.data()));
@@ -400,13 +400,13 @@ __global__ void first_ends(float* out) {
   out[threadIdx.x] = 1;
 }
 
-TEST_F(Emulation, a_thread_that_ends_before_the_barrier_of_others_is_named) {
+TEST_F(Emulation, a_thread_that_ends_before_a_barrier_is_named) {
   const Memory<float> out(64);
   EXPECT_EQ(cudaErrorLaunchFailure, run(first_ends, 1, 64, out.data()));
   EXPECT_THAT(fault_text(), HasSubstr("thread (0, 0, 0): ended while others wait at a barrier"));
 }
 
-TEST_F(Emulation, an_asynchronous_copy_nobody_waited_for_is_caught) {
+TEST_F(Emulation, an_asynchronous_copy_without_a_wait_is_detected) {
   const Memory<uint4> in(16, {1, 2, 3, 4}), out(16);
   EXPECT_EQ(cudaSuccess, run(copied<0>, 1, 16, in.data(), out.data()));
   EXPECT_EQ(out.read()[7].z, 3u);
@@ -430,7 +430,7 @@ __global__ void copied_in_vectors(const unsigned* from, unsigned* to) {
 }
 
 // Where a number alone may lie, a vector may not.
-TEST_F(Emulation, a_vector_at_an_address_that_is_no_multiple_of_its_size_is_caught) {
+TEST_F(Emulation, a_misaligned_vector_access_is_detected) {
 #if defined(__SANITIZE_ADDRESS__)
   GTEST_SKIP()
       << "the build that watches addresses watches undefined behaviour too, and ends there";
@@ -476,7 +476,7 @@ __global__ void writes_static(float* out) {
   out[0] = of[0];
 }
 
-TEST_F(Emulation, writes_behind_static_and_dynamic_shared_memory_are_caught) {
+TEST_F(Emulation, writes_past_shared_memory_are_detected) {
   const Memory<float> out(1);
   EXPECT_EQ(cudaSuccess, run(writes_static<3>, 1, 1, out.data()));
   EXPECT_EQ(cudaErrorIllegalAddress, run(writes_static<4>, 1, 1, out.data()));
@@ -486,7 +486,7 @@ TEST_F(Emulation, writes_behind_static_and_dynamic_shared_memory_are_caught) {
   EXPECT_EQ(cudaErrorIllegalAddress, run(neighbour<true>, 1, 65, out.data() - 64, out.data() - 64));
 }
 
-TEST_F(Emulation, launches_that_no_device_takes_are_refused) {
+TEST_F(Emulation, invalid_launches_are_refused) {
   const Memory<int> out(1);
   EXPECT_EQ(cudaErrorInvalidConfiguration, run(last_writer, 0, 32, out.data()));
   EXPECT_EQ(cudaErrorInvalidConfiguration, run(last_writer, 1, 1025, out.data()));
@@ -504,7 +504,7 @@ __global__ void takes_shared(int* out) {
 
 constexpr std::size_t kPlain = 48 << 10;
 
-TEST_F(Emulation, more_shared_memory_than_a_kernel_was_allowed_is_refused) {
+TEST_F(Emulation, too_much_shared_memory_is_refused) {
   const Memory<int> out(1);
   const auto kernel = last_writer;
   const auto launch = [&](std::size_t bytes) {
@@ -557,7 +557,7 @@ TEST_F(Emulation, static_shared_memory_counts_beside_dynamic) {
   EXPECT_EQ(cudaSuccess, cudaStreamSynchronize(stream_));
 }
 
-TEST_F(Emulation, streams_do_their_work_when_somebody_waits) {
+TEST_F(Emulation, streams_run_when_the_host_waits) {
   const Memory<int> out(1, -1);
   ASSERT_EQ(cudaSuccess, enqueue("tested", last_writer, 1, 1, 0, stream_, out.data()));
   EXPECT_EQ(out.read()[0], -1);
@@ -566,7 +566,8 @@ TEST_F(Emulation, streams_do_their_work_when_somebody_waits) {
 }
 
 // The inverse of what a program must not do: memory that is used anew before the copy was made.
-TEST_F(Emulation, CU18_a_copy_from_memory_that_went_too_early_is_caught) {
+// CU18.
+TEST_F(Emulation, a_copy_from_memory_freed_too_early_is_detected) {
   const Memory<int> out(1, -1);
   int passing = 7;
   ASSERT_EQ(cudaSuccess,
@@ -587,7 +588,7 @@ TEST_F(Emulation, CU18_a_copy_from_memory_that_went_too_early_is_caught) {
   EXPECT_DEATH(freed(), "");
 }
 
-TEST_F(Emulation, the_host_may_not_touch_device_memory_where_it_is_fenced_off) {
+TEST_F(Emulation, host_access_to_device_memory_is_detected) {
   const Memory<int> out(1, 3);
   fence_host_off(true);
   EXPECT_EQ(cudaSuccess, run(last_writer, 1, 1, out.data())) << "a kernel may";

@@ -12,7 +12,7 @@
 namespace engine::test {
 namespace {
 
-TEST(Drafter, its_cache_after_every_step_is_a_fresh_prefill_of_the_text) {
+TEST(Drafter, the_cache_equals_a_fresh_prefill_after_every_step) {
   const auto device = kernels::open_cpu(2);
   for (const kernels::DType dtype : {kernels::DType::F32, kernels::DType::BF16}) {
     const auto model = tiny_transformer(*device, dtype, 11);
@@ -71,7 +71,7 @@ std::vector<std::vector<double>> distributions_of(LanguageModel& model,
   return distributions;
 }
 
-TEST(Drafter, a_step_tells_the_targets_probability_of_every_drafted_token) {
+TEST(Drafter, a_step_reports_target_probabilities_of_drafted_tokens) {
   const auto device = kernels::open_cpu(2);
   const auto model = tiny_transformer(*device, kernels::DType::F32, 11);
   const auto draft = tiny_draft(*device, kernels::DType::F32, 11);
@@ -106,7 +106,7 @@ TEST(Drafter, a_step_tells_the_targets_probability_of_every_drafted_token) {
   }
 }
 
-TEST(Drafter, a_probability_that_filters_shape_is_not_told) {
+TEST(Drafter, filtered_probabilities_are_not_reported) {
   const auto device = kernels::open_cpu(1);
   const auto model = tiny_transformer(*device, kernels::DType::F32, 11);
   const auto draft = tiny_draft(*device, kernels::DType::F32, 11);
@@ -125,7 +125,7 @@ TEST(Drafter, a_probability_that_filters_shape_is_not_told) {
   }
 }
 
-TEST(Drafter, rejection_sampling_on_a_transformer_follows_the_distribution) {
+TEST(Drafter, rejection_sampling_keeps_the_target_distribution) {
   // The first token of 1500 seeds; chi-square bounded by its mean and five standard deviations.
   const auto device = kernels::open_cpu(2);
   const auto model = tiny_transformer(*device, kernels::DType::F32, 2);

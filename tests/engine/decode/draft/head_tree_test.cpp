@@ -55,7 +55,8 @@ std::vector<TokenId> prompt_it_would_write(ToyModel& model) {
   return prompt;
 }
 
-TEST(HeadTree, T1_T2_any_heads_and_any_tree_write_the_text_of_plain_decoding) {
+// T1, T2.
+TEST(HeadTree, any_heads_and_tree_give_the_plain_output) {
   Dice dice(71);
   std::int64_t n_accepted = 0;
   for (int i = 0; i < 120; i++) {
@@ -92,7 +93,7 @@ TEST(HeadTree, T1_T2_any_heads_and_any_tree_write_the_text_of_plain_decoding) {
   EXPECT_GT(n_accepted, 300) << "too few guesses came true for this test to mean anything";
 }
 
-TEST(HeadTree, heads_that_are_right_give_a_token_for_every_level_and_one_more) {
+TEST(HeadTree, correct_heads_give_one_token_per_level_plus_one) {
   const ToyShape shape{.vocab = 16, .context = 2, .seed = 3};
   ToyModel model(shape);
   Guesser oracle(shape);
@@ -110,7 +111,7 @@ TEST(HeadTree, heads_that_are_right_give_a_token_for_every_level_and_one_more) {
   }
 }
 
-TEST(HeadTree, the_first_step_drafts_behind_every_prompt_of_which_something_was_read) {
+TEST(HeadTree, the_first_step_drafts_after_a_prefilled_prompt) {
   const ToyShape shape{.vocab = 16, .context = 2, .seed = 3};
   ToyModel model(shape);
   Guesser oracle(shape);
@@ -135,7 +136,7 @@ TEST(HeadTree, the_first_step_drafts_behind_every_prompt_of_which_something_was_
   }
 }
 
-TEST(HeadTree, a_prompt_read_for_nobody_who_asks_its_state_is_begun_with_a_plain_step) {
+TEST(HeadTree, without_the_prompts_hidden_state_a_plain_step_is_first) {
   const ToyShape shape{.vocab = 16, .context = 2, .seed = 3};
   ToyModel model(shape);
   Guesser oracle(shape);
@@ -149,7 +150,7 @@ TEST(HeadTree, a_prompt_read_for_nobody_who_asks_its_state_is_begun_with_a_plain
   EXPECT_EQ(run_from(model, with, job).tokens, run_from(model, without, job).tokens);
 }
 
-TEST(HeadTree, lanes_whose_prompts_differ_begin_together_as_they_do_alone) {
+TEST(HeadTree, lanes_with_different_prompts_start_together) {
   const ToyShape shape{.vocab = 16, .context = 2, .seed = 3};
   ToyModel model(shape);
   Guesser guesser(draft_of(shape));
@@ -174,7 +175,7 @@ TEST(HeadTree, lanes_whose_prompts_differ_begin_together_as_they_do_alone) {
   }
 }
 
-TEST(HeadTree, what_chain_and_branch_ask_for_differs_where_the_path_does) {
+TEST(HeadTree, chain_and_branch_requests_differ_where_the_path_does) {
   // Only behind the likeliest token are a chain's candidates those of its parent.
   const ToyShape shape{.vocab = 16, .context = 2, .spread = 3, .seed = 5};
   ToyModel model(shape);
@@ -192,7 +193,8 @@ TEST(HeadTree, what_chain_and_branch_ask_for_differs_where_the_path_does) {
   EXPECT_GT(per_step[1], per_step[0]);
 }
 
-TEST(HeadTree, T16_without_a_tree_it_is_plain_decoding_step_by_step) {
+// T16.
+TEST(HeadTree, without_a_tree_every_step_is_plain_decoding) {
   const ToyShape shape{.vocab = 9, .seed = 6};
   ToyModel model(shape);
   Guesser guesser(shape);
@@ -205,7 +207,7 @@ TEST(HeadTree, T16_without_a_tree_it_is_plain_decoding_step_by_step) {
   }
 }
 
-TEST(HeadTree, stop_below_guesses_only_paths_that_the_heads_find_likely) {
+TEST(HeadTree, stop_below_keeps_only_likely_paths) {
   const ToyShape shape{.vocab = 16, .context = 2, .spread = 3, .seed = 5};
   ToyModel model(shape);
   Guesser guesser(shape);
@@ -247,7 +249,8 @@ TEST(HeadTree, stop_below_guesses_only_paths_that_the_heads_find_likely) {
   }
 }
 
-TEST(HeadTree, T13_a_short_path_beside_longer_ones_ends_where_it_ends) {
+// T13.
+TEST(HeadTree, a_short_path_beside_longer_ones_ends_correctly) {
   // Where the target always says token 0, padding with token 0 would be kept behind any leaf.
   struct AlwaysZero : ToyModel {
     using ToyModel::ToyModel;
@@ -285,7 +288,7 @@ TEST(HeadTree, T13_a_short_path_beside_longer_ones_ends_where_it_ends) {
   }
 }
 
-TEST(HeadTree, rows_say_which_head_and_which_rank_they_are) {
+TEST(HeadTree, rows_name_their_head_and_rank) {
   const ToyShape shape{.vocab = 30, .seed = 9};
   ToyModel model(shape);
   Guesser guesser(draft_of(shape));
@@ -331,7 +334,7 @@ TEST(HeadTree, a_head_ranks_its_tokens_by_logit_then_by_id) {
     EXPECT_TRUE(ranked_tokens(std::vector<float>{1, bad, 2}, 2).token.empty());
 }
 
-TEST(HeadTree, heads_that_rank_nothing_leave_plain_decoding) {
+TEST(HeadTree, heads_that_rank_nothing_give_plain_decoding) {
   struct SilentMedusa : ToyMedusa {
     using ToyMedusa::ToyMedusa;
     std::vector<float> logits(std::span<const float> hidden, int n_heads) override {
@@ -377,7 +380,7 @@ TEST(HeadTree, heads_that_rank_nothing_leave_plain_decoding) {
   }
 }
 
-TEST(HeadTree, the_tree_beside_the_heads_is_used_and_cut_to_their_number) {
+TEST(HeadTree, the_tree_file_of_the_heads_is_used_and_cut) {
   const ToyShape shape{.vocab = 16, .seed = 4};
   ToyModel model(shape);
   ToyMedusa two(shape, 2);
@@ -456,7 +459,8 @@ struct HeadsDistribution {
   std::vector<TokenId> prompt{0, 1, 2};
 };
 
-TEST(HeadTree, T3_rejection_sampling_keeps_the_distribution_exactly_by_node_and_by_candidate) {
+// T3.
+TEST(HeadTree, rejection_sampling_is_exact_by_node_and_candidate) {
   for (const Form& form : kForms) {
     for (const char* verify : {"greedy", "sample"}) {
       std::int64_t n_accepted = 0;
@@ -469,7 +473,8 @@ TEST(HeadTree, T3_rejection_sampling_keeps_the_distribution_exactly_by_node_and_
   }
 }
 
-TEST(HeadTree, T3_stop_below_keeps_the_distribution_exactly_whatever_it_leaves_out) {
+// T3.
+TEST(HeadTree, stop_below_keeps_the_distribution_exactly) {
   for (const Form& form : kForms) {
     for (const char* verify : {"greedy", "sample"}) {
       for (const char* threshold : {"0.1", "0.3", "0.6"}) {
@@ -488,7 +493,8 @@ TEST(HeadTree, T3_stop_below_keeps_the_distribution_exactly_whatever_it_leaves_o
   }
 }
 
-TEST(HeadTree, T3_stop_below_that_looks_at_what_was_judged_would_be_caught) {
+// T3.
+TEST(HeadTree, stop_below_that_depends_on_verification_is_detected) {
   // Two candidates, of which the heads find the second too unlikely.
   const std::vector<double> p{0.5, 0.3, 0.2};
   const Distribution expected{{{0}, 0.5}, {{1}, 0.3}, {{2}, 0.2}};
@@ -524,7 +530,8 @@ TEST(HeadTree, T3_stop_below_that_looks_at_what_was_judged_would_be_caught) {
   }
 }
 
-TEST(HeadTree, SD22_trees_of_any_shape_keep_the_distribution_exactly) {
+// SD22.
+TEST(HeadTree, any_tree_shape_keeps_the_distribution_exactly) {
   const auto path = std::filesystem::temp_directory_path() /
                     ("decoscope_shape_" + std::to_string(getpid()) + ".json");
   // Deep and thin, flat and as wide as the vocabulary, wider than it, and none.
@@ -543,7 +550,8 @@ TEST(HeadTree, SD22_trees_of_any_shape_keep_the_distribution_exactly) {
   std::filesystem::remove(path);
 }
 
-TEST(HeadTree, T3_a_draw_for_every_path_instead_of_every_node_would_be_caught) {
+// T3.
+TEST(HeadTree, one_uniform_per_path_instead_of_node_is_detected) {
   // The published program draws at each position of each path, and keeps the longest: two paths
   // through one node get two draws, which favours what was proposed.
   const std::vector<double> p{0.5, 0.3, 0.2};
@@ -555,7 +563,7 @@ TEST(HeadTree, T3_a_draw_for_every_path_instead_of_every_node_would_be_caught) {
   EXPECT_GT(distance(wrong, {{{0}, 0.5}, {{1}, 0.3}, {{2}, 0.2}}), 0.1);
 }
 
-TEST(HeadTree, typical_runs_end_where_they_must_and_keep_more_than_the_draw_does) {
+TEST(HeadTree, typical_acceptance_stops_correctly_and_accepts_more) {
   const ToyShape shape{.vocab = 12, .spread = 2, .seed = 5};
   ToyModel model(shape);
   Guesser guesser(shape);
@@ -574,7 +582,7 @@ TEST(HeadTree, typical_runs_end_where_they_must_and_keep_more_than_the_draw_does
   EXPECT_EQ(run(model, {1, 2, 3}, greedy).tokens, run_ar(model, {1, 2, 3}, greedy).tokens);
 }
 
-TEST(HeadTree, metrics_count_what_each_head_was_asked_and_gave) {
+TEST(HeadTree, metrics_count_proposals_and_acceptances_per_head) {
   const ToyShape shape{.vocab = 16, .seed = 3};
   ToyModel model(shape);
   Guesser oracle(shape);

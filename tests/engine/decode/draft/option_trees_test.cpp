@@ -54,7 +54,7 @@ class OptionTrees : public testing::Test {
   fs::path folder_;
 };
 
-TEST_F(OptionTrees, levels_are_counted_as_they_are_drafted) {
+TEST_F(OptionTrees, levels_are_counted_as_drafted) {
   for (const char* decoder : {"mcsd", "seed"}) {
     const auto tree = shape(decoder, "k_config", "2,2,1");
     ASSERT_TRUE(tree);
@@ -65,7 +65,7 @@ TEST_F(OptionTrees, levels_are_counted_as_they_are_drafted) {
   EXPECT_EQ(words_of(*shape("mcsd", "k_config", "1")), "1 token, 1 deep: 2 rows a step");
 }
 
-TEST_F(OptionTrees, named_trees_and_files_are_looked_at) {
+TEST_F(OptionTrees, named_trees_and_files_are_accepted) {
   for (const char* name : bundled_trees()) {
     const auto tree = shape("medusa", "tree", name);
     ASSERT_TRUE(tree) << name;
@@ -78,7 +78,7 @@ TEST_F(OptionTrees, named_trees_and_files_are_looked_at) {
   EXPECT_FALSE(shape("medusa", "verify", "greedy")) << "no tree";
 }
 
-TEST_F(OptionTrees, what_is_wrong_is_told_with_decoder_option_and_place) {
+TEST_F(OptionTrees, errors_name_decoder_option_and_position) {
   const auto wrong = [&](const std::string& text) {
     return refusal("medusa", {{"tree", file(text)}}, ErrorCode::BadInput);
   };

@@ -52,7 +52,8 @@ std::vector<int> counts_of(const RankTree& tree) {
   return counts;
 }
 
-TEST(RankTree, T11_the_published_trees_have_the_published_counts) {
+// T11.
+TEST(RankTree, published_trees_have_the_published_counts) {
   const std::map<std::string, std::vector<int>> counts{
       {"medusa_sim_7b_63", {10, 28, 23, 2}},
       {"medusa_vicuna_7b_63", {10, 23, 23, 7}},
@@ -69,7 +70,7 @@ TEST(RankTree, T11_the_published_trees_have_the_published_counts) {
     EXPECT_EQ(find_rank_tree("rows" + std::to_string(rows), kTrees).n_nodes(), rows - 1);
 }
 
-TEST(RankTree, every_bundled_tree_has_its_parents_first_and_its_siblings_apart) {
+TEST(RankTree, bundled_trees_have_parents_first_and_distinct_siblings) {
   std::size_t n_files = 0;
   for (const auto& entry : std::filesystem::directory_iterator(kTrees)) n_files += entry.exists();
   EXPECT_EQ(n_files, bundled_trees().size());
@@ -87,7 +88,7 @@ TEST(RankTree, every_bundled_tree_has_its_parents_first_and_its_siblings_apart) 
   }
 }
 
-TEST_F(TreeFile, is_read_as_it_was_written_whatever_the_order) {
+TEST_F(TreeFile, is_read_back_in_any_order) {
   const RankTree tree = read_rank_tree(
       with(R"({"paths": [[1], [0, 3], [0], [0, 3, 2]], "source": "by hand", "more": {"a": [1]}})"));
   EXPECT_EQ(tree.rank, (std::vector<int>{0, 1, 3, 2}));
@@ -102,7 +103,7 @@ TEST_F(TreeFile, is_read_as_it_was_written_whatever_the_order) {
   EXPECT_EQ(find_rank_tree("none", "").n_nodes(), 0);
 }
 
-TEST_F(TreeFile, is_refused_by_name_and_place) {
+TEST_F(TreeFile, an_invalid_file_is_refused_by_name_and_position) {
   const std::pair<const char*, const char*> cases[] = {
       {R"({})", "paths: found none"},
       {R"({"paths": 3})", "paths: found 3"},
@@ -125,7 +126,7 @@ TEST_F(TreeFile, is_refused_by_name_and_place) {
   EXPECT_THAT(refused([&] { find_rank_tree("rows15", kTrees); }), HasSubstr("rows16"));
 }
 
-TEST_F(TreeFile, of_accuracies_is_shares_of_each_head) {
+TEST_F(TreeFile, an_accuracy_file_holds_rates_per_head) {
   const HeadAccuracies read = read_accuracies(
       with(R"({"heads": [[0.5, 0.25], [0.4]], "prompts": 200, "measured_on": "G1 dev"})"));
   EXPECT_EQ(read, (HeadAccuracies{{0.5, 0.25}, {0.4}}));
@@ -141,7 +142,7 @@ double chance(const std::vector<int>& path, const HeadAccuracies& accuracies) {
   return product;
 }
 
-TEST(RankTree, a_grown_tree_is_the_best_of_all_trees_of_its_size) {
+TEST(RankTree, the_grown_tree_is_optimal_for_its_size) {
   // Ranks are sorted by how often they are right, so the best tree is that of the likeliest paths.
   const HeadAccuracies accuracies{{.6, .2, .1}, {.5, .3, .05}, {.7, .1, .1}};
   std::vector<double> all;
@@ -163,14 +164,14 @@ TEST(RankTree, a_grown_tree_is_the_best_of_all_trees_of_its_size) {
   EXPECT_EQ(grow_rank_tree(accuracies, 100).n_nodes(), 39);  // there are no further paths
 }
 
-TEST(RankTree, expected_tokens_are_those_of_a_head_that_is_right_so_often) {
+TEST(RankTree, expected_tokens_follow_the_head_accuracies) {
   // A chain of heads right with probability a gives 1 + a + a^2 + ... tokens a step.
   const RankTree chain = rank_tree_of({{0}, {0, 0}, {0, 0, 0}}, "chain");
   const double a = 0.8;
   EXPECT_NEAR(expected_tokens(chain, {{a}, {a}, {a}}), 1 + a + a * a + a * a * a, 1e-12);
 }
 
-TEST(RankTree, the_rows_chosen_are_those_that_pay_on_the_machine) {
+TEST(RankTree, the_tree_size_maximises_tokens_per_time) {
   const HeadAccuracies accuracies{{.7, .1, .05}, {.6, .1, .05}, {.5, .1, .05}};
   const std::vector<StepCost> dear{{1, 1.0}, {2, 2.0}, {4, 4.0}, {32, 32.0}};
   EXPECT_EQ(best_rows(accuracies, dear, 0), 1) << "a row costs a step: none is worth its while";

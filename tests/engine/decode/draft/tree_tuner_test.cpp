@@ -102,7 +102,7 @@ const std::vector<World>& worlds() {
   return all;
 }
 
-TEST(TreeTuner, keeps_a_tree_within_a_twentieth_of_the_best) {
+TEST(TreeTuner, keeps_a_tree_within_5_percent_of_the_best) {
   for (const World& world : worlds())
     for (std::uint64_t seed = 1; seed <= 5; seed++) {
       TreeTuner tuner;
@@ -126,15 +126,15 @@ double share_of_best(const World& world, int n_steps, double spikes) {
   return rate / best_rate(world);
 }
 
-TEST(TreeTuner, trying_costs_little_of_a_text) {
+TEST(TreeTuner, exploration_costs_little) {
   for (const World& world : worlds()) EXPECT_GE(share_of_best(world, 300, 0), 0.93) << world.name;
 }
 
-TEST(TreeTuner, a_disturbed_step_now_and_then_misleads_it_not) {
+TEST(TreeTuner, rare_slow_steps_do_not_mislead_it) {
   for (const World& world : worlds()) EXPECT_GE(share_of_best(world, 300, 0.1), 0.9) << world.name;
 }
 
-TEST(TreeTuner, follows_a_machine_whose_rows_become_dearer) {
+TEST(TreeTuner, adapts_when_rows_become_slower) {
   const World& before = worlds()[1];
   World after = before;
   after.step = [](int rows) { return 2.0 + 1.2 * rows; };
@@ -149,7 +149,7 @@ TEST(TreeTuner, follows_a_machine_whose_rows_become_dearer) {
       << "found " << name_of(tuner.tree(tuner.best()));
 }
 
-TEST(TreeTuner, expects_the_tokens_of_the_shares_it_saw) {
+TEST(TreeTuner, expected_tokens_follow_observed_acceptance) {
   TreeTuner tuner({{1}, {2, 1}});
   for (int i = 0; i < 400; i++) tuner.judged(2, i % 2 == 0 ? 0 : i % 4 == 1 ? 1 : -1);
   // What was supposed before weighs eight nodes.
@@ -158,7 +158,7 @@ TEST(TreeTuner, expects_the_tokens_of_the_shares_it_saw) {
   EXPECT_NEAR(tuner.expected_tokens(1), 1 + (first + second) * (1 + first), 1e-9);
 }
 
-TEST(TreeTuner, a_single_tree_is_all_there_is) {
+TEST(TreeTuner, a_single_tree_needs_no_choice) {
   TreeTuner tuner({{2, 1}});
   for (int i = 0; i < 10; i++) {
     EXPECT_EQ(tuner.choose(), 0);
@@ -168,7 +168,7 @@ TEST(TreeTuner, a_single_tree_is_all_there_is) {
   EXPECT_EQ(tuner.best(), 0);
 }
 
-TEST(TreeTuner, trees_are_named_and_counted_as_k_config_spells_them) {
+TEST(TreeTuner, trees_are_named_and_counted_by_k_config) {
   EXPECT_EQ(name_of({2, 2, 1}), "2,2,1");
   EXPECT_EQ(rows_of({2, 2, 1}), 11);
   using Trees = std::vector<LevelCounts>;

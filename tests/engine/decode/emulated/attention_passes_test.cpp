@@ -56,7 +56,7 @@ class EmulatedPasses : public testing::Test {
 
 // 6 rows over three chunks and 6 over one, which the last layer does not ask about; 9 chunks a pass.
 // Where there is one pass, its join is made with the next product.
-TEST_F(EmulatedPasses, a_step_in_three_is_one_launch_told_its_lists_once) {
+TEST_F(EmulatedPasses, three_attention_passes_are_one_launch) {
   ModelConfig with_window = tiny_config();
   with_window.sliding_window = 100;
   with_window.n_full_layers = 1;
@@ -79,7 +79,7 @@ TEST_F(EmulatedPasses, a_step_in_three_is_one_launch_told_its_lists_once) {
 
 // The first 128 of 256 rows are multiplied together: the join behind the last pass is of the other
 // 128, and is not made with them.
-TEST_F(EmulatedPasses, a_last_pass_of_as_many_rows_as_are_multiplied_at_a_time) {
+TEST_F(EmulatedPasses, a_last_pass_may_equal_the_product_width) {
   const ModelConfig config = tiny_config();
   const auto logits = [&](std::int64_t chunks) {
     const auto device = kernels::open_cuda("cuda:emulated");

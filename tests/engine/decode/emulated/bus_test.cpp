@@ -69,7 +69,7 @@ class EmulatedGpuBus : public testing::Test {
   static std::int64_t ranking(int width) { return 16 + 8 * std::int64_t{width}; }
 };
 
-TEST_F(EmulatedGpuBus, without_drafts_only_choices_come_over_with_one_wait) {
+TEST_F(EmulatedGpuBus, without_drafts_only_choices_are_copied_with_one_wait) {
   for (const char* decoder : {"ar", "jacobi", "fastcot", "lookahead", "prompt-lookup"}) {
     for (const bool rejects : {false, true}) {
       const std::string name = decoder;
@@ -84,7 +84,7 @@ TEST_F(EmulatedGpuBus, without_drafts_only_choices_come_over_with_one_wait) {
   }
 }
 
-TEST_F(EmulatedGpuBus, a_draft_model_waits_once_a_forward_and_distributions_stay_by_rejection) {
+TEST_F(EmulatedGpuBus, a_draft_model_waits_once_per_forward) {
   for (const bool rejects : {false, true}) {
     SCOPED_TRACE(rejects);
     int n_drafted = 0;
@@ -102,7 +102,7 @@ TEST_F(EmulatedGpuBus, a_draft_model_waits_once_a_forward_and_distributions_stay
 }
 
 // Eight tokens of every node, of 16 bytes each.
-TEST_F(EmulatedGpuBus, of_a_step_that_is_shown_what_was_weighed_comes_too) {
+TEST_F(EmulatedGpuBus, a_shown_step_copies_its_distributions_too) {
   const Job job = job_of("speculative", {{"gamma", "4"}}, true);
   const std::vector<Step> shown = steps_of(job, true), unseen = steps_of(job);
   ASSERT_EQ(shown.size(), unseen.size());
@@ -113,7 +113,7 @@ TEST_F(EmulatedGpuBus, of_a_step_that_is_shown_what_was_weighed_comes_too) {
 }
 
 // Of every node that is drawn from a head of 16 bytes, and of every candidate 16.
-TEST_F(EmulatedGpuBus, a_tree_that_is_drawn_brings_its_candidates_alone) {
+TEST_F(EmulatedGpuBus, a_sampled_tree_copies_only_its_candidates) {
   int n_drafted = 0;
   for (const char* rule : {"without", "with", "kseq", "naive"}) {
     const Job job = job_of("mcsd", {{"k_config", "3,2,1"}, {"rule", rule}}, true);
@@ -130,7 +130,7 @@ TEST_F(EmulatedGpuBus, a_tree_that_is_drawn_brings_its_candidates_alone) {
 }
 
 // Levels of one candidate a node are picked, wider ones ranked: coupled, 64 tokens for the noise.
-TEST_F(EmulatedGpuBus, a_draft_model_that_proposes_several_tokens_brings_their_ranking) {
+TEST_F(EmulatedGpuBus, a_wide_draft_level_copies_its_ranking) {
   const std::vector<int> k_config = {3, 2, 1};
   for (const float temperature : {0.0f, 0.8f}) {
     Job job = job_of("mcsd", {{"k_config", "3,2,1"}}, false);
@@ -150,7 +150,7 @@ TEST_F(EmulatedGpuBus, a_draft_model_that_proposes_several_tokens_brings_their_r
   }
 }
 
-TEST_F(EmulatedGpuBus, medusas_states_come_over_row_by_row_and_a_step_waits_twice) {
+TEST_F(EmulatedGpuBus, medusa_copies_states_row_by_row_and_waits_twice) {
   const RankTree tree = find_rank_tree("rows16", assets_folder() + "/trees");
   int widest = 1;
   for (int d = 1; d <= tree.max_depth(); d++) widest = std::max(widest, tree.width_at(d));
@@ -172,7 +172,7 @@ TEST_F(EmulatedGpuBus, medusas_states_come_over_row_by_row_and_a_step_waits_twic
   }
 }
 
-TEST_F(EmulatedGpuBus, chimera_waits_once_a_level_and_again_where_a_k_gram_is_new) {
+TEST_F(EmulatedGpuBus, chimera_waits_once_per_level_and_for_new_k_grams) {
   const RankTree tree = find_rank_tree("rows16", assets_folder() + "/trees");
   for (const char* cache : {"0", "1024"}) {
     for (const char* drafting : {"chain", "branch"}) {

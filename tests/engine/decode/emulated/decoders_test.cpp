@@ -29,7 +29,7 @@
 namespace engine::test {
 namespace {
 
-TEST(Gpu, for_decoders_is_here_or_told_why) {
+TEST(Gpu, for_decoders_is_present_or_the_reason_is_reported) {
   kernels::test::expect_gpus_that_open();
 }
 
@@ -65,7 +65,7 @@ std::string name_of_case(const testing::TestParamInfo<CudaCase>& info) {
 
 class CudaDecoders : public testing::TestWithParam<CudaCase> {};
 
-TEST_P(CudaDecoders, write_the_bits_of_plain_decoding) {
+TEST_P(CudaDecoders, are_bit_identical_to_plain_decoding) {
   const auto& [device, dtype, temperature, setting] = GetParam();
   Loaded& on = on_device(device, dtype);
   for (int i = 0; i < 2; i++) {
@@ -108,7 +108,7 @@ class CudaEdges : public testing::TestWithParam<CudaCase> {
   }
 };
 
-TEST_P(CudaEdges, from_one_token_on_and_to_an_end_token_anywhere) {
+TEST_P(CudaEdges, hold_for_short_outputs_and_any_eos_position) {
   Loaded& on = on_device(GetParam().device, GetParam().dtype);
   Job asked = job(on);
   asked.limits.max_tokens = 12;
@@ -130,7 +130,7 @@ TEST_P(CudaEdges, from_one_token_on_and_to_an_end_token_anywhere) {
   }
 }
 
-TEST_P(CudaEdges, to_every_length) {
+TEST_P(CudaEdges, hold_at_every_length) {
   Loaded& on = on_device(GetParam().device, GetParam().dtype);
   Job asked = job(on);
   asked.limits.max_tokens = 12;
@@ -147,7 +147,7 @@ TEST_P(CudaEdges, to_every_length) {
 }
 
 // Kernels one behind the other, as no test of a kernel has them.
-TEST_P(CudaEdges, whatever_order_threads_run_in) {
+TEST_P(CudaEdges, hold_in_any_thread_order) {
   if (GetParam().device != kEmulated) return;  // its threads have no order to choose
   Loaded& on = on_device(GetParam().device, GetParam().dtype);
   Job asked = job(on);
@@ -174,7 +174,7 @@ class CudaEarly : public CudaEdges {};
 
 // CUDA_EARLY. A kernel of a step that begins early and in which a thread does not wait is a fault of the
 // emulation, so there every kernel does.
-TEST_P(CudaEarly, kernels_give_the_bits_of_those_that_begin_behind_one_another) {
+TEST_P(CudaEarly, kernels_give_the_bits_of_serial_launches) {
   Loaded& on = on_device(GetParam().device, GetParam().dtype);
   const auto early_device = [] {
     const InEnvironment early("CUDA_EARLY", "on");
@@ -221,14 +221,14 @@ class CudaSettings : public testing::TestWithParam<std::string> {
   }
 };
 
-TEST_P(CudaSettings, of_every_decoder_extremes_among_them_write_the_bits_of_plain_decoding) {
+TEST_P(CudaSettings, extreme_settings_equal_plain_decoding) {
   Loaded& on = on_device(GetParam(), kernels::DType::BF16);
   const std::vector<Job> settings = all_settings();
   for (std::size_t i = 0; i < settings.size(); i++)
     expect_plain(on, settings[i], static_cast<int>(i));
 }
 
-TEST_P(CudaSettings, drawn_at_random_write_the_bits_of_plain_decoding) {
+TEST_P(CudaSettings, random_settings_equal_plain_decoding) {
   Loaded& on = on_device(GetParam(), kernels::DType::F16);
   Dice dice(41);
   for (int i = 0; i < 40; i++) expect_plain(on, random_job(dice, &on.draft()), i);
@@ -250,7 +250,7 @@ INSTANTIATE_TEST_SUITE_P(Devices,
                          });
 
 // Sums run in another order there, so the bits are others; in f32 the choices are the CPU's.
-TEST(EmulatedGpuBesideTheCpu, chooses_the_same_tokens_in_f32) {
+TEST(EmulatedGpuBesideTheCpu, chooses_the_cpus_tokens_in_f32) {
   Loaded& gpu = on_device(kEmulated, kernels::DType::F32);
   Loaded cpu(Subject{Subject::Kind::Tiny, kernels::DType::F32});
   for (int i = 0; i < 4; i++) {
@@ -266,7 +266,7 @@ TEST(EmulatedGpuBesideTheCpu, chooses_the_same_tokens_in_f32) {
 
 // On one GPU each of SEED's models has a device object, and so a stream, of its own.
 // Rope by the sequence's length: the CPU's keys to rounding, and decoders that agree.
-TEST(EmulatedRope, by_length_is_that_of_the_cpu) {
+TEST(EmulatedRope, length_dependent_rope_equals_the_cpus) {
   const auto cpu = kernels::open_cpu(2), gpu = kernels::open_cuda(kEmulated);
   ModelConfig config = tiny_config();
   config.rope = {.type = RopeConfig::Type::Dynamic, .factor = 4, .original_max_seq_len = 40};
@@ -297,7 +297,7 @@ TEST(EmulatedRope, by_length_is_that_of_the_cpu) {
   }
 }
 
-TEST(EmulatedSeed, has_a_stream_for_each_model_and_writes_what_plain_decoding_does) {
+TEST(EmulatedSeed, two_streams_give_plain_decoding_output) {
   kernels::emulation::fence_host_off(false);
   ModelStore store(assets_folder(), 1);
   const ModelRequest wanted{.device = kEmulated};
@@ -323,7 +323,7 @@ TEST(EmulatedSeed, has_a_stream_for_each_model_and_writes_what_plain_decoding_do
 
 // By rejection the target's device reads distributions that the draft's has written, while that is at work
 // for another text.
-TEST(EmulatedSeed, by_rejection_writes_of_each_text_what_it_is_alone) {
+TEST(EmulatedSeed, rejection_output_equals_each_sequence_alone) {
   kernels::emulation::fence_host_off(false);
   ModelStore store(assets_folder(), 1);
   const RunModels models =
@@ -345,7 +345,7 @@ TEST(EmulatedSeed, by_rejection_writes_of_each_text_what_it_is_alone) {
 }
 
 // Ranks of one text on one GPU: each has a device object, weights and pages of its own.
-TEST(EmulatedRanks, write_the_bits_of_plain_decoding_in_the_steps_of_one) {
+TEST(EmulatedRanks, give_the_bits_and_steps_of_one_rank) {
   kernels::emulation::fence_host_off(false);
   for (const auto dtype : {kernels::DType::F32, kernels::DType::BF16}) {
     Loaded first({Subject::Kind::Tiny, dtype}, 0, {}, kernels::open_cuda(kEmulated));
@@ -373,7 +373,7 @@ TEST(EmulatedRanks, write_the_bits_of_plain_decoding_in_the_steps_of_one) {
   }
 }
 
-TEST(EmulatedRanks, are_opened_by_the_store_as_often_as_there_are_ranks) {
+TEST(EmulatedRanks, the_store_opens_one_model_per_rank) {
   kernels::emulation::fence_host_off(false);
   ModelStore store(assets_folder(), 1);
   RunRequest request{.decoder = "lookahead", .options = {{"ranks", "2"}}, .max_tokens = 6};
@@ -389,7 +389,7 @@ TEST(EmulatedRanks, are_opened_by_the_store_as_often_as_there_are_ranks) {
 }
 
 // Zeros appended to every width change no bit there either.
-TEST(EmulatedGpuScaled, computes_the_same_bits_four_times_as_wide) {
+TEST(EmulatedGpuScaled, a_model_scaled_by_four_gives_the_same_bits) {
   for (const auto dtype : {kernels::DType::F32, kernels::DType::BF16, kernels::DType::F16}) {
     const auto device = kernels::open_cuda(kEmulated);
     const auto plain = tiny_transformer(*device, dtype, 11);

@@ -123,7 +123,7 @@ class CudaDistributionsStay : public testing::TestWithParam<DistributionsCase> {
   }
 };
 
-TEST_P(CudaDistributionsStay, write_and_tell_what_distributions_on_the_host_do) {
+TEST_P(CudaDistributionsStay, give_the_results_of_host_distributions) {
   Loaded& on = on_device(GetParam().device, kernels::DType::F32);
   Job job = judged_settings()[GetParam().setting];
   job.limits.max_tokens = 16;
@@ -157,7 +157,7 @@ INSTANTIATE_TEST_SUITE_P(Settings,
                          name_of_distributions_case);
 
 /// Typical acceptance where the forward's choices are coupled, and greedy ones.
-TEST(EmulatedDistributions, of_typical_acceptance_write_the_same_by_coupled_and_greedy_choices) {
+TEST(EmulatedDistributions, typical_acceptance_is_equal_coupled_and_greedy) {
   Loaded& on = on_device(kEmulated, kernels::DType::F32);
   for (const char* root : {"argmax", "typical", "sample"}) {
     for (const float temperature : {0.0f, 0.9f}) {
@@ -198,7 +198,7 @@ std::vector<std::vector<TokenId>> written_together(LanguageModel& model, std::ve
 }
 
 // Some lanes' distributions stay, another's come to the host, one of them chooses greedily.
-TEST(EmulatedDistributions, of_several_texts_together_write_what_each_writes_alone) {
+TEST(EmulatedDistributions, batched_sequences_equal_each_alone) {
   Loaded& on = on_device(kEmulated, kernels::DType::BF16);
   LateUniforms late(9);
   std::vector<Job> jobs(5);
@@ -224,7 +224,7 @@ TEST(EmulatedDistributions, of_several_texts_together_write_what_each_writes_alo
 }
 
 // The draft on another device than the target: its distributions are the host's, and so is the judging.
-TEST(EmulatedDistributions, of_a_draft_that_computes_elsewhere_come_to_the_host) {
+TEST(EmulatedDistributions, a_draft_on_another_device_uses_host_distributions) {
   Loaded& on = on_device(kEmulated, kernels::DType::F32);
   const auto cpu = kernels::open_cpu(1);
   const auto elsewhere = tiny_transformer(*cpu, kernels::DType::F32, 12);
@@ -241,7 +241,7 @@ TEST(EmulatedDistributions, of_a_draft_that_computes_elsewhere_come_to_the_host)
 }
 
 // A device object of its own on the same GPU, as SEED's models have.
-TEST(EmulatedDistributions, of_a_draft_on_a_stream_of_its_own_stay_too) {
+TEST(EmulatedDistributions, stay_on_the_device_with_a_separate_draft_stream) {
   Loaded& on = on_device(kEmulated, kernels::DType::F32);
   const auto stream = kernels::open_cuda(kEmulated);
   const auto beside = tiny_draft(*stream, kernels::DType::F32, 11);
@@ -263,7 +263,7 @@ TEST(EmulatedDistributions, of_a_draft_on_a_stream_of_its_own_stay_too) {
 }
 
 // A distribution is written over by the next step's alone: memory is taken for the largest tree, once.
-TEST(EmulatedDistributions, take_no_memory_in_a_step_of_a_size_seen_before) {
+TEST(EmulatedDistributions, a_repeated_step_size_allocates_nothing) {
   Loaded& on = on_device(kEmulated, kernels::DType::BF16);
   const kernels::Device& device = on.transformer()->device();
   for (const char* decoder : {"ar", "speculative", "mcsd", "medusa"}) {
@@ -291,7 +291,7 @@ TEST(EmulatedDistributions, take_no_memory_in_a_step_of_a_size_seen_before) {
   }
 }
 
-TEST(EmulatedDistributions, of_many_runs_leave_as_much_memory_as_before) {
+TEST(EmulatedDistributions, many_runs_leak_no_memory) {
   const auto device = kernels::open_cuda(kEmulated);
   const auto target = tiny_transformer(*device, kernels::DType::BF16, 11);
   const auto draft = tiny_transformer(*device, kernels::DType::BF16, 12);
@@ -309,7 +309,7 @@ TEST(EmulatedDistributions, of_many_runs_leave_as_much_memory_as_before) {
   }
 }
 
-TEST(EmulatedDistributions, of_a_forward_that_draws_stay_where_they_were_asked_for) {
+TEST(EmulatedDistributions, stay_on_the_device_in_a_sampling_forward) {
   const auto device = kernels::open_cuda(kEmulated);
   const auto model = tiny_transformer(*device, kernels::DType::F32, 11);
   TokenTree tree = chain_tree(std::vector<TokenId>{3, 5});

@@ -56,7 +56,7 @@ class DeviceLong : public testing::TestWithParam<std::string> {};
 
 // The driver takes memory for graphs in pieces of its own, so there it is held against the byte
 // without them, and with them against the least that was free in the first half.
-TEST_P(DeviceLong, Soak_memory_is_free_again_after_every_generation) {
+TEST_P(DeviceLong, Soak_all_memory_is_freed_after_every_generation) {
   const int n = asked("DECOSCOPE_SOAK", 30);
   const bool is_emulated = GetParam() == "cuda:emulated";
   for (const char* graphs : {"off", "on"}) {
@@ -93,7 +93,7 @@ TEST_P(DeviceLong, Soak_memory_is_free_again_after_every_generation) {
   }
 }
 
-TEST_P(DeviceLong, Cancel_ends_a_run_within_a_step_and_a_tenth_of_a_second) {
+TEST_P(DeviceLong, Cancel_ends_a_run_within_a_step_and_100_ms) {
   const int n = asked("DECOSCOPE_CANCELS", 40);
   const Folder folder;
   ModelConfig config = tiny_config();
@@ -168,7 +168,7 @@ TEST_P(DeviceLong, Cancel_ends_a_run_within_a_step_and_a_tenth_of_a_second) {
   for (int i = 0; i < 3; i++) EXPECT_EQ(generate(i, {}, nullptr).tokens, texts[std::size_t(i)]);
 }
 
-TEST_P(DeviceLong, RowBits_are_the_same_however_many_rows_are_beside_it) {
+TEST_P(DeviceLong, RowBits_do_not_depend_on_the_number_of_rows) {
   constexpr int kMost = 17;
   const int n = asked("DECOSCOPE_ROW_FORWARDS", 200);
   const auto device = kernels::open_cuda(GetParam());
@@ -260,7 +260,7 @@ class InAnyCompany {
 };
 
 // Across a boundary of attention's chunks, which are 64 positions.
-TEST_P(DeviceLong, SamePrompt_gives_one_output_however_often_and_beside_what_it_is_asked) {
+TEST_P(DeviceLong, SamePrompt_gives_the_same_output_in_any_batch) {
   const int n = asked("DECOSCOPE_SAME_PROMPTS", 150);
   const auto device = kernels::open_cuda(GetParam());
   for (const auto dtype : {kernels::DType::BF16, kernels::DType::F32}) {
@@ -281,7 +281,7 @@ TEST_P(DeviceLong, SamePrompt_gives_one_output_however_often_and_beside_what_it_
 
 // The inverse: what serving programs do that read a prompt one way alone and another in company.
 // Both are right, and their sums run in another order.
-TEST_P(DeviceLong, SamePrompt_read_by_another_order_of_sums_is_seen_to_give_another_output) {
+TEST_P(DeviceLong, SamePrompt_with_another_sum_order_is_detected) {
   const InEnvironment own("DECOSCOPE_CUBLAS", "own");
   ModelConfig config = tiny_config();
   config.max_seq_len = 1024;
@@ -326,7 +326,7 @@ class WithNan : public TensorSource {
   TokenId token_;
 };
 
-TEST_P(DeviceLong, NonFinite_logits_are_named_by_their_row_with_graphs_and_without) {
+TEST_P(DeviceLong, NonFinite_logits_name_their_row_with_and_without_graphs) {
   constexpr TokenId kNan = 6;
   for (const char* graphs : {"on", "off"}) {
     for (const int n_rows : {1, 5}) {  // plain decoding, and a draft that is verified

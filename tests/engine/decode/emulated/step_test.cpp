@@ -21,7 +21,7 @@
 namespace engine::test {
 namespace {
 
-TEST(EmulatedGpuStep, waits_once_takes_no_memory_and_brings_back_what_was_picked) {
+TEST(EmulatedGpuStep, waits_once_allocates_nothing_and_copies_only_choices) {
   const auto device = kernels::open_cuda(kEmulated);
   const auto model = tiny_transformer(*device, kernels::DType::BF16, 11);
   Lane lane(*model);
@@ -70,7 +70,7 @@ class EmulatedGpuPrompt : public testing::Test {
   Sequence sequence_{tokens(), model_->make_cache()};
 };
 
-TEST_F(EmulatedGpuPrompt, is_waited_for_chunk_by_chunk_before_that_is_told) {
+TEST_F(EmulatedGpuPrompt, progress_is_reported_after_each_synchronised_chunk) {
   const auto waits = [] { return kernels::emulation::calls_of("cudaStreamSynchronize"); };
   const std::int64_t before = waits();
   std::vector<std::int64_t> waited;
@@ -89,7 +89,7 @@ TEST_F(EmulatedGpuPrompt, is_waited_for_chunk_by_chunk_before_that_is_told) {
   EXPECT_EQ(device_->n_launches(), launched);
 }
 
-TEST_F(EmulatedGpuPrompt, whose_state_is_asked_for_brings_one_row_with_its_last_chunk) {
+TEST_F(EmulatedGpuPrompt, a_requested_hidden_state_is_copied_with_the_last_chunk) {
   const auto waits = [] { return kernels::emulation::calls_of("cudaStreamSynchronize"); };
   const std::int64_t before = waits();
   std::vector<std::int64_t> waited;
@@ -113,7 +113,7 @@ TEST_F(EmulatedGpuPrompt, whose_state_is_asked_for_brings_one_row_with_its_last_
             model_->forward(std::span(&item, 1), {.hidden = true}).front().hidden);
 }
 
-TEST_F(EmulatedGpuPrompt, that_is_stopped_leaves_nothing_to_wait_for) {
+TEST_F(EmulatedGpuPrompt, a_stopped_prompt_leaves_no_pending_work) {
   std::int64_t launched = 0;
   try {
     prefill(*model_, sequence_, kChunk, [&](int done, int) {
@@ -132,7 +132,7 @@ TEST_F(EmulatedGpuPrompt, that_is_stopped_leaves_nothing_to_wait_for) {
   EXPECT_EQ(sequence_.cache().length(), kTokens - 1);
 }
 
-TEST_F(EmulatedGpuPrompt, in_whose_kernels_there_is_a_fault_fails_before_the_first_step) {
+TEST_F(EmulatedGpuPrompt, a_kernel_fault_in_a_prompt_fails_before_the_first_step) {
   const kernels::DeviceBuffer small(*device_, 64, "a test");
   int told = 0;
   try {
@@ -149,7 +149,7 @@ TEST_F(EmulatedGpuPrompt, in_whose_kernels_there_is_a_fault_fails_before_the_fir
   EXPECT_EQ(told, kChunk);
 }
 
-TEST(EmulatedGpuDraft, has_read_its_prompt_when_it_has_begun) {
+TEST(EmulatedGpuDraft, the_draft_prefills_its_prompt_at_the_start) {
   for (const char* decoder : {"speculative", "chimera"}) {
     Loaded& on = on_device(kEmulated, kernels::DType::F32);
     Job job;
@@ -168,7 +168,7 @@ TEST(EmulatedGpuDraft, has_read_its_prompt_when_it_has_begun) {
   }
 }
 
-TEST(EmulatedGpuStep, of_draft_heads_takes_no_memory_where_k_grams_are_new) {
+TEST(EmulatedGpuStep, draft_heads_allocate_nothing_for_new_k_grams) {
   Loaded& on = on_device(kEmulated, kernels::DType::BF16);
   auto* heads = dynamic_cast<ChimeraHeads*>(on.heads("chimera"));
   ASSERT_NE(heads, nullptr);
@@ -186,7 +186,7 @@ TEST(EmulatedGpuStep, of_draft_heads_takes_no_memory_where_k_grams_are_new) {
   }
 }
 
-TEST(EmulatedGpuStep, is_one_graph_of_which_nearly_nothing_is_told_again) {
+TEST(EmulatedGpuStep, a_step_is_one_graph_with_few_updates) {
   using kernels::emulation::calls_of;
   const auto device = kernels::open_cuda(kEmulated);
   const auto model = tiny_transformer(*device, kernels::DType::BF16, 11);
@@ -219,7 +219,7 @@ TEST(EmulatedGpuStep, is_one_graph_of_which_nearly_nothing_is_told_again) {
 
 // Five lists of kernels, by the rows that a product takes; where 24 graphs are kept the nearest is
 // told.
-TEST(EmulatedGpuStep, of_any_number_of_rows_is_one_launch_and_24_graphs_do_for_all) {
+TEST(EmulatedGpuStep, any_row_count_is_one_launch_and_24_graphs_suffice) {
   kernels::emulation::fence_host_off(false);
   ModelConfig config = tiny_config();
   config.n_layers = 1;
@@ -242,7 +242,7 @@ TEST(EmulatedGpuStep, of_any_number_of_rows_is_one_launch_and_24_graphs_do_for_a
 }
 
 // Pieces of a prompt are the same kernels again, and again; no graph is made of them.
-TEST(EmulatedGpuStep, of_a_prompt_goes_kernel_by_kernel_however_long_it_is) {
+TEST(EmulatedGpuStep, a_prompt_launches_kernels_one_by_one) {
   const auto device = kernels::open_cuda(kEmulated);
   const auto model = tiny_transformer(*device, kernels::DType::BF16, 11);
   const auto made = [] { return kernels::emulation::calls_of("cudaGraphCreate"); };
@@ -284,7 +284,7 @@ std::vector<std::vector<float>> logits_of_steps(kernels::DType dtype, std::span<
 
 // A kernel that begins early and in which a thread does not wait is a fault: of few rows and of many,
 // whose kernels are others.
-TEST(EmulatedGpuStep, of_any_number_of_rows_has_the_same_bits_where_kernels_begin_early) {
+TEST(EmulatedGpuStep, early_kernels_give_the_same_bits_for_any_row_count) {
   kernels::emulation::fence_host_off(false);
   const int n_rows[] = {2, 9, 17, 33, 65, 100};
   for (const auto dtype : {kernels::DType::F32, kernels::DType::BF16, kernels::DType::F16}) {
@@ -299,7 +299,7 @@ TEST(EmulatedGpuStep, of_any_number_of_rows_has_the_same_bits_where_kernels_begi
 }
 
 // What the host does before a step's launch, a GPU waits for: --gtest_output=xml tells how long.
-TEST(EmulatedGpuStep, of_32_layers_is_one_launch_of_ten_kernels_a_layer) {
+TEST(EmulatedGpuStep, a_step_of_32_layers_is_one_launch) {
   using namespace std::chrono;
   kernels::emulation::fence_host_off(false);
   ModelConfig config = tiny_config();
@@ -330,7 +330,7 @@ TEST(EmulatedGpuStep, of_32_layers_is_one_launch_of_ten_kernels_a_layer) {
   RecordProperty("host_us", static_cast<int>(host_us[host_us.size() / 2]));
 }
 
-TEST(EmulatedGpuStep, tells_each_row_the_probability_that_its_parent_gave_it) {
+TEST(EmulatedGpuStep, reports_the_probability_of_each_row_given_its_parent) {
   const auto device = kernels::open_cuda(kEmulated);
   const auto model = tiny_transformer(*device, kernels::DType::F32, 11);
   Lane lane(*model);
@@ -351,7 +351,7 @@ TEST(EmulatedGpuStep, tells_each_row_the_probability_that_its_parent_gave_it) {
   }
 }
 
-TEST(EmulatedGpuStep, that_is_ranked_brings_back_ids_and_their_logits_with_one_wait) {
+TEST(EmulatedGpuStep, a_ranked_step_copies_ids_and_logits_with_one_wait) {
   const auto device = kernels::open_cuda(kEmulated);
   const auto model = tiny_transformer(*device, kernels::DType::F32, 11);
   Lane lane(*model);
@@ -382,7 +382,7 @@ TEST(EmulatedGpuStep, that_is_ranked_brings_back_ids_and_their_logits_with_one_w
   }
 }
 
-TEST(EmulatedGpuStep, of_several_texts_waits_no_more_often_than_of_one) {
+TEST(EmulatedGpuStep, a_batch_waits_as_often_as_one_sequence) {
   const auto device = kernels::open_cuda(kEmulated);
   const auto model = tiny_transformer(*device, kernels::DType::F32, 11);
   std::vector<Lane> lanes(3, Lane(*model));
@@ -414,7 +414,7 @@ void expect_fresh(Model& model, const Lane& lane) {
 }
 
 // What each keeps of the step before is written for all of them together.
-TEST(EmulatedGpuStep, of_several_texts_is_one_launch_whatever_each_keeps) {
+TEST(EmulatedGpuStep, a_batch_is_one_launch_whatever_is_accepted) {
   const auto device = kernels::open_cuda(kEmulated);
   const auto model = tiny_transformer(*device, kernels::DType::BF16, 11);
   std::vector<Lane> lanes(3, Lane(*model));
@@ -442,7 +442,7 @@ TEST(EmulatedGpuStep, of_several_texts_is_one_launch_whatever_each_keeps) {
 }
 
 // Branches are texts to the draft model; a child beside the first copies the page that it shares.
-TEST(EmulatedGpuStep, of_a_draft_model_is_one_launch_a_level_however_many_branches_it_has) {
+TEST(EmulatedGpuStep, a_draft_model_needs_one_launch_per_level) {
   const auto device = kernels::open_cuda(kEmulated);
   const auto model = tiny_draft(*device, kernels::DType::BF16, 11);
   Drafter drafter(*model, {.k_config = {2, 2, 2}});
@@ -463,7 +463,7 @@ TEST(EmulatedGpuStep, of_a_draft_model_is_one_launch_a_level_however_many_branch
 }
 
 // Two layers of eight are tapped.
-TEST(EmulatedGpuStep, with_fastcots_probe_waits_once) {
+TEST(EmulatedGpuStep, fastcots_probe_waits_once) {
   const auto device = kernels::open_cuda(kEmulated);
   ModelConfig config = tiny_config();
   config.n_layers = 8;
@@ -496,7 +496,7 @@ TEST(EmulatedGpuStep, with_fastcots_probe_waits_once) {
 }
 
 // Of Chimera's heads the k-grams that are not in the host's cache come over once, too.
-TEST(EmulatedGpuHeads, bring_back_what_they_rank_with_one_wait) {
+TEST(EmulatedGpuHeads, rankings_are_copied_with_one_wait) {
   Loaded& on = on_device(kEmulated, kernels::DType::F32);
   const auto dim = static_cast<std::size_t>(on.transformer()->config().dim);
   const std::vector<float> hidden(dim, 0.25f);
@@ -544,7 +544,7 @@ TEST(EmulatedGpuHeads, bring_back_what_they_rank_with_one_wait) {
   expect_plain(found, text->ChimeraText::ranked_level(std::span(&none, 1), gram, kRanked));
 }
 
-TEST(EmulatedCache, grows_within_the_device_and_keeps_what_it_holds) {
+TEST(EmulatedCache, grows_within_device_memory_and_keeps_its_rows) {
   const auto device = kernels::open_cuda(kEmulated);
   const KvShape shape{.n_layers = 2, .n_kv_heads = 1, .head_dim = 4};
   const auto store = std::make_shared<KvStore>(*device, shape);
@@ -589,7 +589,7 @@ TEST(EmulatedCache, grows_within_the_device_and_keeps_what_it_holds) {
 }
 
 // Committed rows are staged until they can be written.
-TEST(EmulatedCache, whose_rows_cannot_be_written_has_them_when_there_is_memory_again) {
+TEST(EmulatedCache, a_failed_write_succeeds_once_memory_is_free) {
   const auto device = kernels::open_cuda(kEmulated);
   const auto model = tiny_transformer(*device, kernels::DType::F32, 11);
   Lane lane(*model), other(*model);

@@ -34,7 +34,7 @@ struct Had final : SequenceCache {
   int n_blocks;
 };
 
-TEST(PromptBlocks, a_cache_serves_as_far_as_it_came_to_be_as_the_prompt_would) {
+TEST(PromptBlocks, a_cache_is_reused_where_its_block_layout_matches) {
   struct Case {
     int n_in_blocks, n, n_positions, reusable;
   };
@@ -56,7 +56,7 @@ TEST(PromptBlocks, a_cache_serves_as_far_as_it_came_to_be_as_the_prompt_would) {
   EXPECT_EQ(n_reusable_positions(Had(0), 77, 900, 0), 77) << "a device without blocks";
 }
 
-TEST(PromptBlocks, a_prompt_goes_in_whole_blocks_and_what_is_left) {
+TEST(PromptBlocks, a_prompt_is_split_into_whole_blocks_and_a_rest) {
   const auto pieces = [](int done, int n_positions, int max_rows, int block) {
     std::vector<int> rows;  // those of blocks are negative
     while (done < n_positions) {
@@ -186,7 +186,7 @@ class PromptBits : public testing::TestWithParam<BlocksCase> {
   std::map<std::vector<TokenId>, std::vector<float>> fresh_;
 };
 
-TEST_P(PromptBits, are_the_texts_alone_whatever_the_pieces) {
+TEST_P(PromptBits, do_not_depend_on_the_pieces) {
   ASSERT_EQ(model.prompt_block(), kBlock);
   for (const int n_positions : {255, 256, 257, 511, 512, 600}) {
     const auto tokens = text_of(n_positions + 1);
@@ -196,7 +196,7 @@ TEST_P(PromptBits, are_the_texts_alone_whatever_the_pieces) {
   }
 }
 
-TEST_P(PromptBits, are_the_texts_alone_whatever_was_read_before) {
+TEST_P(PromptBits, do_not_depend_on_earlier_prompts) {
   const auto tokens = text_of(701);
   const auto first = [&](int n) {
     return std::vector<TokenId>(tokens.begin(), tokens.begin() + n);
@@ -215,7 +215,7 @@ TEST_P(PromptBits, are_the_texts_alone_whatever_was_read_before) {
 }
 
 // A talk: each answer is read as part of the next prompt, over the end of a block.
-TEST_P(PromptBits, are_the_texts_alone_behind_answers_that_were_decoded) {
+TEST_P(PromptBits, are_equal_after_decoded_answers) {
   Job job;
   job.limits.max_tokens = 30;
   auto prompt = text_of(240);
@@ -241,7 +241,7 @@ TEST_P(PromptBits, are_the_texts_alone_behind_answers_that_were_decoded) {
   }
 }
 
-TEST_P(PromptBits, are_the_texts_alone_whoever_is_read_with_them) {
+TEST_P(PromptBits, do_not_depend_on_other_sequences) {
   const auto tokens = text_of(513), other = text_of(257, 9);
   Sequence first(tokens, model.make_cache()), second(other, model.make_cache());
   const TokenTree chains[] = {chain_tree({tokens.begin(), tokens.end() - 1}),
@@ -264,7 +264,7 @@ TEST_P(PromptBits, are_the_texts_alone_whoever_is_read_with_them) {
   expect_fresh(second, "behind another");
 }
 
-TEST_P(PromptBits, are_near_those_of_steps_and_in_f32_others) {
+TEST_P(PromptBits, are_close_to_those_of_steps) {
   const There steps(GetParam().device, GetParam().dtype, "own");
   ASSERT_EQ(steps.model->prompt_block(), 0);
   const auto tokens = text_of(400);
@@ -283,7 +283,7 @@ TEST_P(PromptBits, are_near_those_of_steps_and_in_f32_others) {
   }
 }
 
-TEST_P(PromptBits, blocks_that_are_not_whole_or_out_of_place_are_refused) {
+TEST_P(PromptBits, partial_or_misplaced_blocks_are_refused) {
   const auto tokens = text_of(300);
   const auto fed = [&](int n, SequenceCache& cache) {
     const TokenTree chain = chain_tree({tokens.begin(), tokens.begin() + n});
@@ -305,7 +305,7 @@ INSTANTIATE_TEST_SUITE_P(Devices, PromptBits, testing::ValuesIn(cases()), name_o
 class PromptDecoders : public testing::TestWithParam<BlocksCase> {};
 
 // From a prompt of its own, and from one that others have read a part of.
-TEST_P(PromptDecoders, write_the_bits_of_plain_decoding) {
+TEST_P(PromptDecoders, are_bit_identical_to_plain_decoding) {
   There& on = there(GetParam().device, GetParam().dtype);
   const auto all = text_of(600);
   const Sequence known = read_at_once(*on.model, {all.begin(), all.begin() + 300});
@@ -335,7 +335,7 @@ TEST_P(PromptDecoders, write_the_bits_of_plain_decoding) {
 }
 
 // What a draft model proposes is its prompt's too, not its company's.
-TEST_P(PromptDecoders, draft_alike_whatever_the_draft_has_read) {
+TEST_P(PromptDecoders, drafts_do_not_depend_on_the_drafts_prefill) {
   There& on = there(GetParam().device, GetParam().dtype);
   const auto all = text_of(600);
   Job job = plain_settings()[7];
@@ -406,7 +406,8 @@ ReadOnce read_once(std::int64_t failing, bool for_memory) {
   return read;
 }
 
-TEST(PromptFaults, CU19_each_call_that_fails_in_a_block_is_named_and_the_next_is_good) {
+// CU19.
+TEST(PromptFaults, each_failing_call_in_a_block_is_named_and_recovered) {
   emulation::forget_faults();
   emulation::fence_host_off(false);
   kernels::take_notes_of_closed();

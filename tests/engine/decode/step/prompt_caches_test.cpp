@@ -28,7 +28,7 @@ class PromptCachesTest : public testing::Test {
   std::unique_ptr<Model> model = tiny_transformer(*device, kernels::DType::BF16, 5);
 };
 
-TEST_F(PromptCachesTest, what_prompts_begin_with_alike_is_read_once) {
+TEST_F(PromptCachesTest, a_common_prefix_is_prefilled_once) {
   Dice dice(3);
   const std::vector<TokenId> stem = dice.text(100, 24);  // over the end of a page
   PromptCaches caches(*model, 8);
@@ -47,7 +47,7 @@ TEST_F(PromptCachesTest, what_prompts_begin_with_alike_is_read_once) {
   for (const Sequence& sequence : read) expect_fresh(sequence);  // none wrote to another's pages
 }
 
-TEST_F(PromptCachesTest, long_prompts_share_keys_of_the_same_rotation_alone) {
+TEST_F(PromptCachesTest, long_prompts_share_only_equally_rotated_keys) {
   ModelConfig config = tiny_config();
   config.rope = {.type = RopeConfig::Type::Dynamic, .factor = 3, .original_max_seq_len = 50};
   model = tiny_transformer(*device, kernels::DType::F32, 5, config);
@@ -72,7 +72,7 @@ TEST_F(PromptCachesTest, long_prompts_share_keys_of_the_same_rotation_alone) {
   expect_fresh(begun);
 }
 
-TEST_F(PromptCachesTest, a_sequence_given_is_gone_on_from_and_stays_as_it_is) {
+TEST_F(PromptCachesTest, a_given_sequence_is_continued_and_unchanged) {
   Dice dice(4);
   std::vector<TokenId> tokens = dice.text(70, 24);
   PromptCaches caches(*model);
@@ -85,7 +85,7 @@ TEST_F(PromptCachesTest, a_sequence_given_is_gone_on_from_and_stays_as_it_is) {
   expect_fresh(begun);
 }
 
-TEST_F(PromptCachesTest, a_prompt_that_is_shared_whole_has_the_state_behind_it) {
+TEST_F(PromptCachesTest, a_fully_shared_prompt_has_its_hidden_state) {
   Dice dice(6);
   const std::vector<TokenId> tokens = dice.text(70, 24);
   const auto copied = [](const Sequence& of) {
@@ -110,7 +110,7 @@ TEST_F(PromptCachesTest, a_prompt_that_is_shared_whole_has_the_state_behind_it) 
   EXPECT_EQ(copied(caches.read(other, nullptr, {}, true)), copied(alone));
 }
 
-TEST_F(PromptCachesTest, only_the_latest_prompts_are_held) {
+TEST_F(PromptCachesTest, only_the_latest_prompts_are_kept) {
   Dice dice(5);
   {
     PromptCaches caches(*model, 2);

@@ -40,7 +40,7 @@ std::vector<Job> jobs(LanguageModel& draft) {
   return all;
 }
 
-TEST(Stepper, each_rate_of_acceptance_has_its_own_name) {
+TEST(Stepper, acceptance_rates_have_distinct_names) {
   const ToyShape shape{.vocab = 7, .context = 2, .seed = 5};
   ToyModel model(shape), draft(draft_of(shape));
   for (const Job& job : jobs(draft)) {
@@ -67,7 +67,7 @@ TEST(Stepper, each_rate_of_acceptance_has_its_own_name) {
   }
 }
 
-TEST(Stepper, every_decoder_keeps_the_lead_of_each_token_that_plain_decoding_has) {
+TEST(Stepper, every_decoder_keeps_the_margins_of_plain_decoding) {
   const ToyShape shape{.vocab = 7, .context = 2, .seed = 5};
   ToyModel model(shape), draft(draft_of(shape));
   const std::vector<TokenId> prompt{1, 2, 3, 1, 2, 3, 1, 2};
@@ -88,7 +88,7 @@ TEST(Stepper, every_decoder_keeps_the_lead_of_each_token_that_plain_decoding_has
   }
 }
 
-TEST(Stepper, a_near_tie_is_one_of_a_ten_thousandth_of_the_score) {
+TEST(Stepper, a_near_tie_is_within_1e_4_of_the_score) {
   EXPECT_TRUE(is_near_tie({.score = 20, .margin = 0.0019f}));
   EXPECT_TRUE(is_near_tie({.score = -20, .margin = 0.0019f}));
   EXPECT_FALSE(is_near_tie({.score = 20, .margin = 0.0021f}));
@@ -96,7 +96,7 @@ TEST(Stepper, a_near_tie_is_one_of_a_ten_thousandth_of_the_score) {
   EXPECT_FALSE(is_near_tie({.score = 0, .margin = 0.00011f}));
 }
 
-TEST(Stepper, the_same_run_twice_leaves_the_same_trace) {
+TEST(Stepper, a_repeated_run_gives_the_same_trace) {
   const ToyShape shape{.vocab = 7, .context = 2, .seed = 5};
   ToyModel model(shape), draft(draft_of(shape));
   for (Job& job : jobs(draft)) {
@@ -109,7 +109,7 @@ TEST(Stepper, the_same_run_twice_leaves_the_same_trace) {
   }
 }
 
-TEST(Stepper, the_draft_works_in_one_half_of_a_step_and_the_target_in_the_other) {
+TEST(Stepper, draft_and_target_are_charged_separately) {
   const ToyShape shape{.vocab = 7, .context = 2, .seed = 5};
   ToyModel model(shape), draft(draft_of(shape));
   for (const Job& job : jobs(draft)) {
@@ -133,7 +133,7 @@ TEST(Stepper, the_draft_works_in_one_half_of_a_step_and_the_target_in_the_other)
   }
 }
 
-TEST(Stepper, lanes_in_one_forward_take_the_tokens_they_take_alone) {
+TEST(Stepper, lanes_in_one_forward_decode_as_alone) {
   const ToyShape shape{.vocab = 6, .context = 2, .seed = 6};
   ToyModel model(shape), draft(draft_of(shape));
   const std::vector<Job> all = jobs(draft);
@@ -176,7 +176,7 @@ TEST(Stepper, lanes_in_one_forward_take_the_tokens_they_take_alone) {
   }
 }
 
-TEST(Stepper, a_fork_goes_on_as_its_original) {
+TEST(Stepper, a_fork_continues_as_its_original) {
   ToyModel model({.vocab = 6, .context = 2, .seed = 6});
   Job job;
   Lane lane = start(model, {1, 2, 3}, job);
@@ -196,7 +196,7 @@ TEST(Stepper, a_fork_goes_on_as_its_original) {
   EXPECT_EQ(copy.sequence.prompt().size(), 3u);
 }
 
-TEST(Stepper, tells_every_step_in_order_and_consistently) {
+TEST(Stepper, reports_every_step_in_order_and_consistently) {
   const ToyShape shape{.vocab = 6, .context = 2, .seed = 11};
   ToyModel model(shape), draft(draft_of(shape));
   for (const Job& job : jobs(draft)) {
@@ -251,7 +251,7 @@ TEST(Stepper, tells_every_step_in_order_and_consistently) {
   }
 }
 
-TEST(Stepper, charges_a_lane_alone_everything_and_lanes_together_by_rows) {
+TEST(Stepper, charges_a_single_lane_fully_and_several_by_rows) {
   ToyModel model({.vocab = 6, .context = 2, .seed = 6});
   Job job;
   Lane a = start(model, {1, 2}, job, 1);
@@ -274,7 +274,7 @@ TEST(Stepper, charges_a_lane_alone_everything_and_lanes_together_by_rows) {
   EXPECT_NEAR(static_cast<double>(forward[2]), 16.0 * static_cast<double>(forward[1]), 32.0);
 }
 
-TEST(Stepper, a_cut_settles_the_fates_of_what_it_drops) {
+TEST(Stepper, a_cut_settles_the_status_of_dropped_tokens) {
   // last - a - b - c, and d beside b; the target says a, b, c, then x.
   TokenTree tree;
   const auto guess = [](int i) {
@@ -299,7 +299,7 @@ TEST(Stepper, a_cut_settles_the_fates_of_what_it_drops) {
             (std::vector<RowFate>{Context, Rejected, Unused, Unused, Unused, Unused, Window}));
 }
 
-TEST(Stepper, refuses_prompts_that_cannot_be) {
+TEST(Stepper, refuses_invalid_prompts) {
   ToyModel model({.vocab = 6, .max_seq_len = 8});
   EXPECT_THROW(make_lane(1, model, {}, "ar", {.target = model}), Error);
   EXPECT_THROW(make_lane(1, model, std::vector<TokenId>(8, 1), "ar", {.target = model}), Error);
@@ -381,7 +381,7 @@ TEST(Sequence, prefill_stops_when_asked) {
   EXPECT_EQ(sequence.cache().length(), 19);
 }
 
-TEST(Tree, check_refuses_what_is_no_forest) {
+TEST(Tree, check_refuses_anything_but_a_forest) {
   TokenTree tree;
   EXPECT_THROW(check(tree, 5), ContractError);
   tree.add(1, -1, RowTag{});
@@ -411,7 +411,8 @@ class Asking final : public Decoder {
 };
 
 // A device that hangs in the draft hangs in a step that is known.
-TEST(Stepper, CU12_a_step_is_told_before_its_draft_is_asked_for) {
+// CU12.
+TEST(Stepper, a_step_is_reported_before_its_draft_runs) {
   ToyModel model({.vocab = 6, .context = 2, .seed = 11});
   Job plain;
   plain.decoder = "ar";
@@ -432,7 +433,7 @@ TEST(Stepper, CU12_a_step_is_told_before_its_draft_is_asked_for) {
   EXPECT_EQ(std::get<Drafted>(told.events[1]).tree.n_rows(), 1);
 }
 
-TEST(Stepper, the_rows_of_a_run_are_the_same_whoever_proposes_them) {
+TEST(Stepper, a_runs_rows_do_not_depend_on_the_proposer) {
   const ToyShape shape{.vocab = 7, .context = 2, .seed = 5};
   ToyModel model(shape), draft(draft_of(shape));
   for (const Job& job : jobs(draft)) {

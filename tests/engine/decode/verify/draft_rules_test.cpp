@@ -67,7 +67,7 @@ double acceptance(DraftRule rule, int k) {
   return sum;
 }
 
-TEST(DraftRules, candidates_are_kept_as_often_as_the_papers_say) {
+TEST(DraftRules, acceptance_rates_equal_the_papers) {
   // Logits are floats: the distributions are these to 1e-7.
   EXPECT_NEAR(acceptance(DraftRule::Without, 1), 0.60, 1e-6);
   EXPECT_NEAR(acceptance(DraftRule::With, 2), 0.76, 1e-6);
@@ -87,7 +87,8 @@ double chi_square(const std::vector<int>& count, const std::vector<double>& dist
   return sum;
 }
 
-TEST(DraftRules, T4_a_million_draws_of_32_tokens_follow_the_distribution) {
+// T4.
+TEST(DraftRules, a_million_draws_of_32_tokens_follow_the_distribution) {
   // The real source of numbers; the rule that is the default so often, the others less. 61.1 is
   // exceeded once in a thousand with 31 degrees of freedom.
   constexpr int kVocab = 32;
@@ -125,7 +126,7 @@ TEST(DraftRules, T4_a_million_draws_of_32_tokens_follow_the_distribution) {
   }
 }
 
-TEST(DraftRules, k_seq_divides_by_the_least_factor_that_is_valid) {
+TEST(DraftRules, k_seq_divides_by_the_smallest_valid_factor) {
   const std::vector<double> p{0.5, 0.3, 0.2}, q{0.2, 0.2, 0.6};
   for (const int k : {2, 3, 5}) {
     const double rho = k_seq_factor(p, q, k);
@@ -141,7 +142,7 @@ TEST(DraftRules, k_seq_divides_by_the_least_factor_that_is_valid) {
   EXPECT_EQ(k_seq_factor(p, p, 4), 1);  // the same distribution: all is kept
 }
 
-TEST(DraftRules, certain_candidates_judged_as_a_draw_are_what_as_released_shows) {
+TEST(DraftRules, as_released_treats_argmax_candidates_as_sampled) {
   // Deterministic top 2 with q a softmax over them: the counter-example, (5/6, 0, 1/6).
   StepOutput out;
   out.vocab_size = 3;
@@ -165,7 +166,7 @@ TEST(DraftRules, certain_candidates_judged_as_a_draw_are_what_as_released_shows)
   EXPECT_LE(distance(distribution_with({}), {{{0}, 0.5}, {{1}, 0.3}, {{2}, 0.2}}), 1e-6);
 }
 
-TEST(DraftRules, a_number_at_the_chance_refuses_and_probability_zero_is_never_kept) {
+TEST(DraftRules, ties_reject_and_probability_zero_is_never_accepted) {
   class Lowest : public UniformSource {
    public:
     double accept(std::uint32_t, std::uint32_t, double chance) override { return chance; }
@@ -180,7 +181,7 @@ TEST(DraftRules, a_number_at_the_chance_refuses_and_probability_zero_is_never_ke
   }
 }
 
-TEST(DraftRules, equal_distributions_keep_every_candidate) {
+TEST(DraftRules, equal_distributions_accept_every_candidate) {
   const Distributions same{.p = {0.5, 0.25, 0.25}, .q = {0.5, 0.25, 0.25}};
   for (const auto rule : {DraftRule::Without, DraftRule::With, DraftRule::KSeq}) {
     double accepted = 1;
@@ -292,7 +293,7 @@ Job job_of(const Case& c, LanguageModel& draft, UniformSource& uniforms) {
   return job;
 }
 
-TEST(DraftRules, every_decoder_and_rule_keeps_the_distribution_of_plain_sampling_exactly) {
+TEST(DraftRules, every_decoder_and_rule_keeps_the_distribution_exactly) {
   const std::vector<TokenId> prompt{0, 1, 2, 0, 1};
   for (const Case& c : cases()) {
     std::int64_t n_accepted = 0, n_rejected = 0;
@@ -317,7 +318,7 @@ TEST(DraftRules, every_decoder_and_rule_keeps_the_distribution_of_plain_sampling
   }
 }
 
-TEST(DraftRules, chains_of_three_of_five_tokens_keep_the_distribution_of_whole_texts) {
+TEST(DraftRules, chains_keep_the_joint_distribution_exactly) {
   // A step at a time, each behind a prompt read anew: its distribution is that of the text alone.
   const std::vector<TokenId> prompt{0, 1, 2};
   std::vector<Case> chains{{"speculative", "speculative", {{"gamma", "3"}}, 5, 4}};
@@ -349,7 +350,7 @@ TEST(DraftRules, chains_of_three_of_five_tokens_keep_the_distribution_of_whole_t
   }
 }
 
-TEST(DraftRules, a_draft_of_no_use_at_all_keeps_the_distribution_too) {
+TEST(DraftRules, a_useless_draft_keeps_the_distribution) {
   // Another seed: the draft is of another opinion everywhere.
   const std::vector<TokenId> prompt{0, 1, 2};
   for (const Case& c : {cases()[1], cases()[9]}) {
@@ -362,8 +363,7 @@ TEST(DraftRules, a_draft_of_no_use_at_all_keeps_the_distribution_too) {
   }
 }
 
-TEST(DraftRules,
-     a_draft_that_finds_all_tokens_equally_likely_keeps_the_distribution_under_every_rule) {
+TEST(DraftRules, a_uniform_draft_keeps_the_distribution_by_every_rule) {
   const std::vector<TokenId> prompt{0, 1, 2, 0, 1};
   for (const Case& c : cases()) {
     ToyModel model({.vocab = c.vocab, .context = 2, .spread = 3, .seed = 2});
@@ -375,7 +375,7 @@ TEST(DraftRules,
   }
 }
 
-TEST(DraftRules, as_released_loses_the_distribution_and_nothing_else_does) {
+TEST(DraftRules, only_as_released_changes_the_distribution) {
   const std::vector<TokenId> prompt{0, 1, 2, 0, 1};
   std::map<std::string, double> worst;  // by rule
   for (std::uint64_t seed = 0; seed < 4; seed++) {
@@ -452,7 +452,8 @@ StepMeans first_step(Constant& pair, const std::string& decoder, const OptionVal
   return means;
 }
 
-TEST(DraftRules, T11_a_step_gives_the_tokens_that_follow_from_the_acceptance_of_one) {
+// T11.
+TEST(DraftRules, tokens_per_step_follow_from_the_acceptance_rate) {
   for (std::uint64_t seed = 0; seed < 3; seed++) {
     Constant pair(seed);
     const double a = pair.acceptance({.temperature = 0.8f});
@@ -466,7 +467,8 @@ TEST(DraftRules, T11_a_step_gives_the_tokens_that_follow_from_the_acceptance_of_
   }
 }
 
-TEST(DraftRules, T11_seeds_alpha_of_a_chain_is_the_mean_of_the_powers_of_the_acceptance) {
+// T11.
+TEST(DraftRules, seeds_alpha_is_the_mean_power_of_the_acceptance_rate) {
   for (std::uint64_t seed = 0; seed < 3; seed++) {
     Constant pair(seed);
     const double b = pair.acceptance({.temperature = 0.8f});

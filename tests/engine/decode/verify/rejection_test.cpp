@@ -108,7 +108,7 @@ std::vector<Case> cases() {
   return all;
 }
 
-TEST(Rejection, every_decoder_keeps_the_distribution_of_plain_sampling_exactly) {
+TEST(Rejection, every_decoder_keeps_the_distribution_exactly) {
   for (Case& c : cases()) {
     std::int64_t n_accepted = 0;
     for (std::uint64_t seed = 0; seed < 4; seed++) {
@@ -129,7 +129,7 @@ TEST(Rejection, every_decoder_keeps_the_distribution_of_plain_sampling_exactly) 
   }
 }
 
-TEST(Rejection, the_distribution_survives_an_end_token) {
+TEST(Rejection, an_end_token_keeps_the_distribution) {
   // Cutting at an end token must not change what came before it.
   Case c = cases()[0];
   c.job.limits.eos_ids = {2};
@@ -181,7 +181,7 @@ double error_of(const WrongRule& wrong) {
   return distance(distribution, {{{0}, 0.5}, {{2}, 0.3}, {{3}, 0.2}});
 }
 
-TEST(Rejection, rules_that_only_look_right_are_caught) {
+TEST(Rejection, plausible_wrong_rules_are_detected) {
   EXPECT_LE(error_of({}), kExact);
   EXPECT_GT(error_of({.residual_keeps_refused = true}), 0.01);
   EXPECT_GT(error_of({.no_renormalisation = true}), 0.01);
@@ -259,7 +259,7 @@ std::vector<TokenId> shipped_over(const std::vector<Guess>& guesses,
   return reject(kBehind, tree, out, sampling, uniforms).emitted;
 }
 
-TEST(Rejection, deciding_paths_instead_of_nodes_is_caught) {
+TEST(Rejection, verifying_paths_instead_of_nodes_is_detected) {
   ToyModel model({.vocab = 3, .context = 2, .spread = 2, .seed = 4});
   const Sampling sampling{.temperature = 1};
   constexpr std::size_t kTokens = 3;  // a whole guess and the token behind it
@@ -293,7 +293,7 @@ TEST(Rejection, deciding_paths_instead_of_nodes_is_caught) {
   EXPECT_GT(total_variation(two, expected), 0.01);
 }
 
-TEST(Rejection, resampling_a_block_until_it_is_unchanged_is_not_exact) {
+TEST(Rejection, resampling_a_block_to_a_fixed_point_is_not_exact) {
   // Why jacobi refuses this mode: on two tokens of distribution {.45, .05, .25, .25} the
   // iteration with fresh numbers ends in {.484, .039, .313, .164}.
   const double first[2] = {0.5, 0.5};
@@ -322,7 +322,7 @@ TEST(Rejection, resampling_a_block_until_it_is_unchanged_is_not_exact) {
   EXPECT_NEAR(mass[0][0] + mass[0][1] + mass[1][0] + mass[1][1], 1, 1e-9);
 }
 
-TEST(Rejection, a_number_at_the_threshold_refuses) {
+TEST(Rejection, a_uniform_at_the_threshold_rejects) {
   class Fixed : public UniformSource {
    public:
     double accept(std::uint32_t, std::uint32_t, double threshold) override { return threshold; }
@@ -346,7 +346,7 @@ TEST(Rejection, a_number_at_the_threshold_refuses) {
 }
 
 // Two guesses begin alike and are rows of their own: what is kept of the first goes on in both.
-TEST(Rejection, equal_guesses_that_were_not_merged_are_judged_as_one) {
+TEST(Rejection, equal_unmerged_guesses_are_verified_as_one) {
   class RefusesTheFirstOfTheSecond : public UniformSource {
    public:
     double accept(std::uint32_t position, std::uint32_t index, double threshold) override {
@@ -371,7 +371,7 @@ TEST(Rejection, equal_guesses_that_were_not_merged_are_judged_as_one) {
   EXPECT_EQ(decision.emitted[1], 3);
 }
 
-TEST(Rejection, a_verification_tells_the_numbers_that_judged_its_rows) {
+TEST(Rejection, a_verification_reports_the_uniforms_of_its_rows) {
   ToyModel model({.vocab = 4, .context = 2, .spread = 3, .seed = 5});
   Job job = cases()[0].job;
   job.limits.max_tokens = 60;

@@ -236,7 +236,7 @@ double error_of(Bug bug, float spread, double top_p = 1, std::size_t n = kTokens
   return bug == Bug::None ? distance(found, expected) : total_variation(found, expected);
 }
 
-TEST(SeededBugs, the_right_rule_passes) {
+TEST(SeededBugs, the_correct_rule_passes) {
   for (const float spread : kSpreads) {
     EXPECT_LE(error_of(Bug::None, spread), 1e-12);
     EXPECT_LE(error_of(Bug::None, spread, 0.7), 1e-12);
@@ -244,7 +244,7 @@ TEST(SeededBugs, the_right_rule_passes) {
 }
 
 // A control: what looks like one of the mistakes and is none must not be caught.
-TEST(SeededBugs, drawing_the_target_and_comparing_with_the_draft_passes_too) {
+TEST(SeededBugs, sampling_the_target_and_comparing_passes) {
   for (const float spread : kSpreads) {
     EXPECT_LE(error_of(Bug::ComparesWithTarget, spread), 1e-12);
     EXPECT_LE(error_of(Bug::ComparesWithTarget, spread, 0.7), 1e-12);
@@ -253,7 +253,7 @@ TEST(SeededBugs, drawing_the_target_and_comparing_with_the_draft_passes_too) {
 
 class SeededBug : public testing::TestWithParam<Bug> {};
 
-TEST_P(SeededBug, moves_the_distribution_by_more_than_a_hundredth) {
+TEST_P(SeededBug, shifts_the_distribution_by_more_than_0_01) {
   for (const float spread : kSpreads) EXPECT_GT(error_of(GetParam(), spread), 0.01) << spread;
 }
 
@@ -270,7 +270,7 @@ INSTANTIATE_TEST_SUITE_P(Each,
                                          Bug::RejectedStaysCached,
                                          Bug::DropsUnlikely));
 
-TEST(SeededBugs, mistakes_of_the_filters_are_caught_where_there_is_a_filter) {
+TEST(SeededBugs, filter_mistakes_are_detected_with_filters) {
   for (const Bug bug : {Bug::TopPNotInResidual, Bug::TopPNotInBonus, Bug::KeepsAtZero}) {
     for (const float spread : kSpreads) {
       EXPECT_GT(error_of(bug, spread, 0.7), 0.01) << static_cast<int>(bug) << " " << spread;
@@ -279,7 +279,7 @@ TEST(SeededBugs, mistakes_of_the_filters_are_caught_where_there_is_a_filter) {
   }
 }
 
-TEST(SeededBugs, a_distribution_rounded_to_bf16_is_small_and_seen_all_the_same) {
+TEST(SeededBugs, bf16_rounding_of_a_distribution_is_detected) {
   for (const float spread : kSpreads) {
     const double error = error_of(Bug::DraftInBf16, spread);
     EXPECT_GT(error, 1e-5) << spread;
@@ -287,14 +287,14 @@ TEST(SeededBugs, a_distribution_rounded_to_bf16_is_small_and_seen_all_the_same) 
   }
 }
 
-TEST(SeededBugs, some_do_not_move_the_first_token_at_all) {
+TEST(SeededBugs, some_do_not_shift_the_first_token) {
   // Why whole sequences are enumerated, longer than a chain of drafts.
   for (const Bug bug : {Bug::BonusFromWrongRow, Bug::RejectedStaysCached}) {
     for (const float spread : kSpreads) EXPECT_LE(error_of(bug, spread, 1, 1), 1e-12);
   }
 }
 
-TEST(SeededBugs, noise_shared_by_draft_and_residual_is_caught) {
+TEST(SeededBugs, noise_shared_by_draft_and_residual_is_detected) {
   // The draft picks by Gumbel noise, the ratio test refuses, and the residual is drawn with the
   // same noise. p = (.2, .35, .3, .15), q = (.6, .2, .1, .1).
   const Probabilities p{0.2, 0.35, 0.3, 0.15}, q{0.6, 0.2, 0.1, 0.1};

@@ -45,7 +45,7 @@ Decision judged(const TokenTree& tree,
   return accept_typical(kText, tree, out, sampling, settings, uniforms);
 }
 
-TEST(Typical, the_threshold_is_that_of_the_paper) {
+TEST(Typical, the_threshold_is_the_papers) {
   // Uniform over V: H = ln V, so delta exp(-H) = 0.3 / V lies below every probability.
   const Distribution uniform(20, 0.05);
   EXPECT_NEAR(typical_threshold(uniform, {}), 0.3 / 20, 1e-12);
@@ -54,7 +54,7 @@ TEST(Typical, the_threshold_is_that_of_the_paper) {
   EXPECT_NEAR(typical_threshold(Distribution{.5, .5}, {.epsilon = 1, .delta = .4}), .2, 1e-12);
 }
 
-TEST(Typical, of_a_uniform_distribution_every_token_is_kept_and_of_a_sure_one_the_mode_alone) {
+TEST(Typical, uniform_keeps_all_tokens_and_certain_keeps_the_mode) {
   for (TokenId token = 0; token < 4; token++) {
     const TokenTree tree = tree_of({{0, -1}, {token, 0}});
     const Distribution uniform(4, 0.25), sure{0, 0, 1, 0};
@@ -63,7 +63,7 @@ TEST(Typical, of_a_uniform_distribution_every_token_is_kept_and_of_a_sure_one_th
   }
 }
 
-TEST(Typical, the_likeliest_token_is_kept_wherever_it_exceeds_the_threshold) {
+TEST(Typical, the_mode_is_kept_where_it_exceeds_the_threshold) {
   Dice dice(4);
   int n_kept = 0;
   for (int i = 0; i < 300; i++) {
@@ -84,8 +84,7 @@ TEST(Typical, the_likeliest_token_is_kept_wherever_it_exceeds_the_threshold) {
 
 // With s = ln p + H, kept is what has s > ln(delta), or p > epsilon. As the temperature rises s falls
 // for those tokens alone that have s > 0, which are kept.
-TEST(Typical,
-     what_is_kept_only_grows_with_the_temperature_which_acts_through_the_distribution_alone) {
+TEST(Typical, a_higher_temperature_keeps_a_superset) {
   Dice dice(11);
   int n_kept = 0, n_not = 0, n_came = 0;
   for (int i = 0; i < 200; i++) {
@@ -123,7 +122,7 @@ TEST(Typical,
   EXPECT_GT(n_came, 50);
 }
 
-TEST(Typical, the_longest_path_is_kept_and_of_equally_long_ones_the_likeliest) {
+TEST(Typical, the_longest_then_likeliest_path_is_accepted) {
   const Distribution root{.1, .5, .4, 0}, sure{0, 0, 0, 1}, spread{.25, .25, .25, .25};
   // Two paths of two tokens and one of one: tokens 1 then 3, tokens 2 then 3, token 1 then 0.
   const TokenTree tree = tree_of({{0, -1}, {1, 0}, {2, 0}, {3, 1}, {3, 2}, {0, 2}});
@@ -136,7 +135,8 @@ TEST(Typical, the_longest_path_is_kept_and_of_equally_long_ones_the_likeliest) {
   EXPECT_EQ(path(spread, sure), (std::vector{0, 2, 4}));           // .5 * .25 against .4 * 1
 }
 
-TEST(Typical, T13_nothing_stands_for_what_is_not_in_the_tree) {
+// T13.
+TEST(Typical, a_token_outside_the_tree_matches_nothing) {
   // A short path beside a longer one, and token 0 the likeliest everywhere: programs that pad paths
   // with token 0 keep a token here that nobody proposed.
   const Distribution zero{1, 0, 0, 0}, one{0, 1, 0, 0};
@@ -146,7 +146,7 @@ TEST(Typical, T13_nothing_stands_for_what_is_not_in_the_tree) {
   EXPECT_EQ(decision.emitted, (std::vector<TokenId>{1, 0}));
 }
 
-TEST(Typical, at_temperature_0_it_is_the_greedy_choice) {
+TEST(Typical, temperature_0_is_the_greedy_choice) {
   const Distribution a{.1, .46, .44, 0}, b{.3, .3, .2, .2};
   const TokenTree tree = tree_of({{0, -1}, {1, 0}, {2, 0}, {0, 1}, {1, 1}});
   const Decision decision = judged(tree, answering({a, b, b, b, b}), {}, {.temperature = 0});
@@ -154,7 +154,7 @@ TEST(Typical, at_temperature_0_it_is_the_greedy_choice) {
   EXPECT_EQ(decision.emitted, (std::vector<TokenId>{1, 0, 0}));
 }
 
-TEST(Typical, the_token_behind_the_kept_ones_has_the_distribution_of_its_option) {
+TEST(Typical, the_bonus_token_has_the_options_distribution) {
   const Distribution distribution{.6, .3, .06, .04};  // H about .93: the threshold is .09
   const TokenTree tree = tree_of({{0, -1}, {2, 0}});
   Sampling rejection = kWarm;
@@ -179,7 +179,7 @@ TEST(Typical, the_token_behind_the_kept_ones_has_the_distribution_of_its_option)
 }
 
 // A device answers parent by parent, and the tree's rows may stand in another order.
-TEST(Typical, a_devices_verdicts_are_read_row_by_row) {
+TEST(Typical, device_results_are_read_row_by_row) {
   const TokenTree tree = tree_of({{0, -1}, {1, 0}, {2, 1}, {3, 0}, {4, 1}, {5, 3}});
   PhiloxUniforms uniforms(1);
   const VerifyRequest asked = typical_verify_request(kText, tree, kWarm, {}, uniforms);

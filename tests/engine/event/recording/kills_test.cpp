@@ -80,7 +80,8 @@ class EndlessSteps {
   }
 }
 
-TEST(Kills, TR02_a_thousand_at_any_moment_leave_the_recording_readable) {
+// TR02.
+TEST(Kills, a_killed_process_leaves_a_readable_recording) {
   const Folder folder;
   const std::string path = test::file_in_memory(folder, "kill.pdrun");
   const std::size_t n_header = recording_header(0).size();
@@ -225,7 +226,8 @@ std::vector<Loss> losses_of_a_batch(const Folder& folder, std::mt19937& random, 
   return losses;
 }
 
-TEST(Kills, TR02_a_thousand_lose_what_came_since_the_last_flush_and_no_more) {
+// TR02.
+TEST(Kills, a_kill_loses_only_events_after_the_last_flush) {
   const Folder folder;
   std::mt19937 random(23);
   const RecorderOptions promised;
@@ -286,7 +288,8 @@ bool is_some_version(const std::string& text) {
   }
 }
 
-TEST(Kills, IO04_a_thousand_leave_the_old_content_or_the_new) {
+// IO04.
+TEST(Kills, a_kill_leaves_the_old_content_or_the_new) {
   const Folder folder;
   const std::string path = test::file_in_memory(folder, "saved");
   std::mt19937 random(5);

@@ -75,7 +75,8 @@ constexpr std::size_t kCutStride = 4;
 /// The work of four, so that it is done at the same time.
 class Cuts : public testing::TestWithParam<int> {};
 
-TEST_P(Cuts, TR01_at_any_byte_of_200_kb_keep_every_whole_event) {
+// TR01.
+TEST_P(Cuts, at_any_byte_of_200_kb_keep_every_whole_event) {
   std::string bytes = recording_header(0);
   std::vector<std::size_t> ends;
   for (int n = 0; bytes.size() < 200'000; ++n) {
@@ -123,7 +124,8 @@ std::int64_t peak_bytes() {
   return 0;
 }
 
-TEST(Recording, TR06_ten_million_events_pass_through_a_few_megabytes) {
+// TR06.
+TEST(Recording, ten_million_events_need_a_few_megabytes) {
   const std::string header = recording_header(0);
   std::string block;
   int n_in_block = 0;

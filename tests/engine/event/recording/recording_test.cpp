@@ -86,7 +86,7 @@ bool same(const Event& a, const Event& b) {
   return x == y;
 }
 
-TEST(Recording, what_was_pushed_comes_back) {
+TEST(Recording, pushed_events_are_read_back) {
   const Folder folder;
   const std::vector<Event> events = test::every_kind();
   std::string path;
@@ -107,7 +107,8 @@ TEST(Recording, what_was_pushed_comes_back) {
   EXPECT_EQ(report.program_version, program_version());
 }
 
-TEST(Recording, TR01_a_cut_at_any_byte_keeps_every_whole_event) {
+// TR01.
+TEST(Recording, a_cut_at_any_byte_keeps_every_whole_event) {
   const Recorded whole = recorded(48);
   ASSERT_GT(whole.bytes.size(), 18'000U);
   ASSERT_EQ(load(whole.bytes).events.size(), whole.events.size());
@@ -127,7 +128,8 @@ TEST(Recording, TR01_a_cut_at_any_byte_keeps_every_whole_event) {
   EXPECT_EQ(loaded.report.notices()[0], "last 3 bytes incomplete: the recording was cut off");
 }
 
-TEST(Recording, TR03_foreign_versions_and_beginnings_are_refused_by_name) {
+// TR03.
+TEST(Recording, other_versions_and_headers_are_refused_by_name) {
   std::string bytes = recorded(1).bytes;
   EXPECT_THAT(refusal("hello, world"), HasSubstr("expected a Decoscope recording"));
   bytes[8] = 0;
@@ -136,7 +138,8 @@ TEST(Recording, TR03_foreign_versions_and_beginnings_are_refused_by_name) {
   EXPECT_THAT(refusal(bytes), HasSubstr("version: found 99, expected 1 to 1"));
 }
 
-TEST(Recording, TR03_unknown_kinds_are_counted_and_the_footer_still_agrees) {
+// TR03.
+TEST(Recording, unknown_kinds_are_counted_and_match_the_footer) {
   std::string bytes = recording_header(0);
   std::uint32_t crcs = 0;
   for (const std::string& body : {std::string("\x63\x00\x01z", 4), std::string("\x64\x00", 2)}) {
@@ -152,7 +155,8 @@ TEST(Recording, TR03_unknown_kinds_are_counted_and_the_footer_still_agrees) {
   EXPECT_TRUE(loaded.report.footer_agrees);
 }
 
-TEST(Recording, TR06_limits_end_reading_and_say_so) {
+// TR06.
+TEST(Recording, limits_end_reading_with_a_notice) {
   const Loaded loaded = load(in_memory(recorded(28).bytes), {.max_events = 10});
   EXPECT_EQ(loaded.events.size(), 10U);
   EXPECT_EQ(loaded.report.notices()[0], "reading ended after 10 events: limit of 10 events");
@@ -175,7 +179,8 @@ TEST(Recording, reading_can_be_cancelled) {
   EXPECT_GT(list.events.size(), 8'000U);
 }
 
-TEST(Recording, TR09_a_flipped_bit_costs_at_most_its_own_event) {
+// TR09.
+TEST(Recording, a_flipped_bit_costs_at_most_its_own_event) {
   const Recorded whole = recorded(48);
   std::mt19937 random(7);
   for (int i = 0; i < 10'000; ++i) {
@@ -192,7 +197,7 @@ TEST(Recording, TR09_a_flipped_bit_costs_at_most_its_own_event) {
   }
 }
 
-TEST(Recording, damage_in_several_places_leaves_the_rest) {
+TEST(Recording, damage_in_several_places_keeps_the_rest) {
   Recorded whole = recorded(48);
   for (const std::size_t frame : {3, 9, 10, 40}) whole.bytes[whole.frame_ends[frame] - 1] ^= 1;
   const Loaded loaded = load(whole.bytes);
@@ -202,7 +207,8 @@ TEST(Recording, damage_in_several_places_leaves_the_rest) {
   EXPECT_FALSE(loaded.report.footer_agrees);
 }
 
-TEST(Recording, TR12_other_types_are_named_and_nothing_is_unpacked) {
+// TR12.
+TEST(Recording, other_file_types_are_named_and_not_unpacked) {
   EXPECT_THAT(refusal("\x1F\x8B\x08 compressed bytes"), HasSubstr("gzip"));
   EXPECT_THAT(refusal("PK\x03\x04 archived bytes here"), HasSubstr("zip archive"));
   EXPECT_THAT(refusal("{\"traceEvents\":[]} and more"), HasSubstr("JSON"));
@@ -239,14 +245,15 @@ class Trickle : public ByteSource {
   std::uint64_t broken_from_;
 };
 
-TEST(Recording, IO02_short_reads_are_continued_and_errors_name_the_offset) {
+// IO02.
+TEST(Recording, short_reads_continue_and_errors_name_the_offset) {
   const Recorded whole = recorded(4);
   const Loaded loaded = load(std::make_unique<Trickle>(whole.bytes, whole.bytes.size()));
   EXPECT_EQ(loaded.events.size(), whole.events.size());
   EXPECT_THROW(load(std::make_unique<Trickle>(whole.bytes, 100)), Error);
 }
 
-TEST(Recording, what_is_no_regular_file_is_refused_without_waiting) {
+TEST(Recording, a_non_regular_file_is_refused_without_waiting) {
   const Folder folder;
   EXPECT_THROW(open_file(folder / ""), Error);
   EXPECT_THROW(open_file("/dev/zero"), Error);
@@ -256,7 +263,8 @@ TEST(Recording, what_is_no_regular_file_is_refused_without_waiting) {
   EXPECT_THROW(open_file(pipe), Error);
 }
 
-TEST(Recorder, TR10_a_second_one_takes_a_new_name_or_refuses) {
+// TR10.
+TEST(Recorder, a_second_recorder_takes_a_new_name_or_refuses) {
   const Folder folder;
   Recorder one(folder / "run.pdrun");
   Recorder two(folder / "run.pdrun");
@@ -285,7 +293,8 @@ TEST(Recorder, flushes_within_its_interval_without_further_events) {
   EXPECT_LT(waited, std::chrono::seconds(2));  // 100 ms by contract; a loaded machine takes longer
 }
 
-TEST(Recorder, IO01_a_full_disk_at_any_write_ends_recording_and_nothing_else) {
+// IO01.
+TEST(Recorder, a_full_disk_ends_only_the_recording) {
   const Folder folder;
   for (int n_good = 0; n_good < 4; ++n_good) {
     EventList window;
@@ -323,7 +332,7 @@ TEST(Recorder, IO01_a_full_disk_at_any_write_ends_recording_and_nothing_else) {
   }
 }
 
-TEST(Recorder, a_disk_behind_loses_payload_first_and_says_so) {
+TEST(Recorder, a_slow_disk_drops_payload_first_and_reports_it) {
   const Folder folder;
   std::atomic<bool> stuck = true, writing = false;
   RecorderOptions options{.flush_bytes = 1, .flush_ms = 1, .max_pending_payload_bytes = 4'000};
@@ -354,7 +363,8 @@ TEST(Recorder, a_disk_behind_loses_payload_first_and_says_so) {
   EXPECT_TRUE(run.steps[99].verified.logp.empty());
 }
 
-TEST(Recorder, IO03_a_folder_that_is_not_there_is_an_error_with_the_name) {
+// IO03.
+TEST(Recorder, a_missing_folder_is_named_in_the_error) {
   const Folder folder;
   try {
     Recorder recorder(folder / "absent/run.pdrun");
@@ -366,7 +376,7 @@ TEST(Recorder, IO03_a_folder_that_is_not_there_is_an_error_with_the_name) {
   }
 }
 
-TEST(RecordingTap, a_late_recording_opens_by_itself) {
+TEST(RecordingTap, a_recording_started_late_opens_by_itself) {
   const Folder folder;
   EventList window;
   RecordingTap tap(window);
@@ -386,7 +396,7 @@ TEST(RecordingTap, a_late_recording_opens_by_itself) {
   EXPECT_EQ(timeline.text_of(timeline.runs()[0], 1), " the");
 }
 
-TEST(Recording, a_file_appended_to_by_threads_has_every_event_in_order) {
+TEST(Recording, concurrent_appends_keep_every_event_in_order) {
   const Folder folder;
   Recorder recorder(folder / "many.pdrun", {.flush_bytes = 512, .flush_ms = 1});
   for (StepId step = 0; step < 20'000; ++step) recorder.push(StepBegun{.t = step, .step = step});

@@ -66,7 +66,7 @@ class TrainingFolder : public testing::Test {
   fs::path folder_;
 };
 
-TEST_F(TrainingFolder, lines_are_told_as_they_become_whole) {
+TEST_F(TrainingFolder, lines_are_delivered_when_complete) {
   GrowingLines lines(path("a"));
   EXPECT_FALSE(lines.may_have_news());
   EXPECT_TRUE(lines.look(1000).none()) << "it need not be there";
@@ -81,7 +81,7 @@ TEST_F(TrainingFolder, lines_are_told_as_they_become_whole) {
   EXPECT_EQ(lines.line_number(), 2);
 }
 
-TEST_F(TrainingFolder, a_long_file_comes_in_pieces_of_the_size_asked_for) {
+TEST_F(TrainingFolder, a_long_file_is_read_in_pieces) {
   std::string text;
   for (int i = 0; i < 500; ++i) text += std::to_string(i) + "\n";
   append("a", text);
@@ -99,7 +99,7 @@ TEST_F(TrainingFolder, a_long_file_comes_in_pieces_of_the_size_asked_for) {
   }
 }
 
-TEST_F(TrainingFolder, a_file_written_anew_is_read_anew_however_long_it_is) {
+TEST_F(TrainingFolder, a_rewritten_file_is_read_again) {
   GrowingLines lines(path("a"));
   append("a", "one\ntwo\n");
   lines.look(1000);
@@ -116,13 +116,13 @@ TEST_F(TrainingFolder, a_file_written_anew_is_read_anew_however_long_it_is) {
   EXPECT_EQ(lines.line_number(), 0);
 }
 
-TEST_F(TrainingFolder, a_line_without_end_is_refused_before_it_fills_the_memory) {
+TEST_F(TrainingFolder, an_endless_line_is_refused_early) {
   GrowingLines lines(path("a"));
   append("a", std::string(GrowingLines::kMaxLineBytes + 2, 'x'));
   EXPECT_THROW(lines.look(GrowingLines::kMaxLineBytes + 2), Error);
 }
 
-TEST_F(TrainingFolder, reports_and_probes_grow_and_half_a_line_waits) {
+TEST_F(TrainingFolder, reports_and_probes_grow_and_partial_lines_wait) {
   append("training.jsonl", report(10) + R"({"step":20,"tok)");
   TrainingReader reader(path());
   const TrainingHistory& history = reader.history();
@@ -151,7 +151,7 @@ TEST_F(TrainingFolder, reports_and_probes_grow_and_half_a_line_waits) {
   EXPECT_THAT(history.refusals, IsEmpty());
 }
 
-TEST_F(TrainingFolder, a_resumed_run_tells_its_steps_again) {
+TEST_F(TrainingFolder, a_resumed_run_repeats_its_steps) {
   append("training.jsonl", report(10) + report(20) + report(30));
   append("probe_trajectories.jsonl", probe(0) + probe(10) + probe(30));
   TrainingReader reader(path("training.jsonl"));
@@ -164,7 +164,7 @@ TEST_F(TrainingFolder, a_resumed_run_tells_its_steps_again) {
   EXPECT_THAT(probed(reader.history()), ElementsAre(0, 10, 20));
 }
 
-TEST_F(TrainingFolder, a_bad_line_ends_what_is_read_of_its_file_and_says_why) {
+TEST_F(TrainingFolder, a_bad_line_ends_reading_with_a_reason) {
   append("training.jsonl", report(10) + "{\"step\":\"many\"}\n" + report(20));
   append("probe_trajectories.jsonl", probe(0));
   TrainingReader reader(path());
@@ -181,7 +181,7 @@ TEST_F(TrainingFolder, a_bad_line_ends_what_is_read_of_its_file_and_says_why) {
   EXPECT_THAT(reader.history().refusals, IsEmpty());
 }
 
-TEST_F(TrainingFolder, probes_that_are_none_are_refused_by_their_field) {
+TEST_F(TrainingFolder, invalid_probes_are_refused_by_field) {
   append("training.jsonl", report(10));
   struct Case {
     std::string line, said;
@@ -206,7 +206,7 @@ TEST_F(TrainingFolder, probes_that_are_none_are_refused_by_their_field) {
   }
 }
 
-TEST_F(TrainingFolder, the_stage_is_told_by_the_files_that_are_there) {
+TEST_F(TrainingFolder, the_stage_follows_from_the_files_present) {
   append("trajectories.bin", "PE");
   TrainingReader reader(path());
   EXPECT_EQ(reader.history().stage, TrainingStage::Collecting);
@@ -230,12 +230,12 @@ TEST_F(TrainingFolder, the_stage_is_told_by_the_files_that_are_there) {
   EXPECT_EQ(reader.history().stage, TrainingStage::Training);
 }
 
-TEST_F(TrainingFolder, heads_begin_with_the_texts_of_their_target) {
+TEST_F(TrainingFolder, head_training_starts_with_the_targets_outputs) {
   append("own_outputs.jsonl", "{}\n");
   EXPECT_EQ(TrainingReader(path()).history().stage, TrainingStage::WritingTexts);
 }
 
-TEST_F(TrainingFolder, what_is_no_training_is_refused) {
+TEST_F(TrainingFolder, a_folder_without_training_is_refused) {
   EXPECT_THAT(refusal(path()), HasSubstr("found no training.jsonl"));
   EXPECT_THAT(refusal(path("training.jsonl")), HasSubstr("is not there"));
   append("notes.jsonl", "{\"id\":1}\n");
@@ -250,7 +250,7 @@ TEST_F(TrainingFolder, what_is_no_training_is_refused) {
   EXPECT_TRUE(looks_like_training(path()));
 }
 
-TEST_F(TrainingFolder, every_cut_of_a_log_is_read_as_far_as_it_goes) {
+TEST_F(TrainingFolder, a_truncated_log_is_read_to_its_end) {
   const std::string whole = report(10) + report(20) + probe(1);
   for (std::size_t n = 0; n <= whole.size(); ++n) {
     write_anew("training.jsonl", (report(10) + report(20)).substr(0, n));
@@ -260,7 +260,7 @@ TEST_F(TrainingFolder, every_cut_of_a_log_is_read_as_far_as_it_goes) {
   }
 }
 
-TEST_F(TrainingFolder, altered_bytes_are_read_or_refused_and_nothing_else) {
+TEST_F(TrainingFolder, altered_bytes_are_read_or_refused) {
   const std::string log = report(10) + report(20), states = probe(1) + probe(2);
   for (std::size_t i = 0; i < std::max(log.size(), states.size()); ++i) {
     for (const char byte : {'\0', '"', '{', '9', '\n', '\xff'}) {

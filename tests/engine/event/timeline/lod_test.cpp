@@ -86,7 +86,7 @@ TEST(Lod, totals_of_every_level_equal_those_of_the_slices) {
 }
 
 // By hand, at the lowest levels: 65,536 and 262,144 ns wide.
-TEST(Lod, a_bucket_counts_what_begins_in_it_and_the_time_that_lies_in_it) {
+TEST(Lod, a_bucket_counts_starts_and_the_time_inside_it) {
   LodLane lane;
   lane.add({.start = 100, .end = 1'100, .kind = SliceKind::Propose, .rare = kRareRejected});
   lane.add({.start = 60'000, .end = 70'000, .rare = kRarePoolHit});  // 5,536 ns, then 4,464
@@ -112,7 +112,7 @@ TEST(Lod, a_bucket_counts_what_begins_in_it_and_the_time_that_lies_in_it) {
   EXPECT_EQ(lane.buckets(1)[1].kind, SliceKind::Commit);
 }
 
-TEST(Lod, a_single_rare_slice_is_visible_at_every_zoom) {
+TEST(Lod, a_single_slice_is_visible_at_every_zoom) {
   LodLane lane;
   for (int i = 0; i < 200'000; ++i) {
     const std::uint8_t rare = i == 123'456 ? kRareRejected : 0;
@@ -123,7 +123,7 @@ TEST(Lod, a_single_rare_slice_is_visible_at_every_zoom) {
   }
 }
 
-TEST(Lod, what_is_drawn_stays_within_a_few_per_pixel) {
+TEST(Lod, drawing_needs_a_few_items_per_pixel) {
   const LodLane lane = synthetic(300'000);
   for (double zoom = 1; zoom < 1e7; zoom *= 3) {
     const auto length = static_cast<Nanoseconds>(static_cast<double>(lane.end()) / zoom);
@@ -134,7 +134,7 @@ TEST(Lod, what_is_drawn_stays_within_a_few_per_pixel) {
   }
 }
 
-TEST(Lod, wide_slices_are_themselves_and_the_enclosing_one_is_found) {
+TEST(Lod, wide_slices_are_exact_and_the_enclosing_one_is_found) {
   LodLane lane;
   lane.add({.start = 0, .end = 1'000'000, .step = 0});
   lane.add({.start = 1'000'000, .end = 2'000'000, .step = 1});
@@ -157,7 +157,7 @@ TEST(Lod, the_dominant_kind_has_the_majority_of_the_time) {
   for (const Bucket& bucket : lane.buckets(2)) EXPECT_EQ(bucket.kind, SliceKind::Forward);
 }
 
-TEST(Lod, slices_out_of_order_are_kept_in_the_lane) {
+TEST(Lod, slices_out_of_order_stay_in_the_lane) {
   LodLane lane;
   lane.add({.start = 500'000, .end = 600'000});
   lane.add({.start = 100, .end = 200});
@@ -166,7 +166,7 @@ TEST(Lod, slices_out_of_order_are_kept_in_the_lane) {
   EXPECT_TRUE(std::ranges::is_sorted(lane.slices(), {}, &Slice::start));
 }
 
-TEST(Lod, every_level_is_complete_at_any_moment_of_growing) {
+TEST(Lod, every_level_is_complete_while_growing) {
   const LodLane source = synthetic(60'000, 9);
   LodLane growing;
   Totals expected;
@@ -183,7 +183,7 @@ TEST(Lod, every_level_is_complete_at_any_moment_of_growing) {
   }
 }
 
-TEST(Lod, levels_of_a_sparse_lane_are_let_go_and_nothing_of_it_is_lost) {
+TEST(Lod, a_sparse_lane_drops_levels_but_no_slice) {
   LodLane lane;
   constexpr int kSteps = 50'000;
   for (int i = 0; i < kSteps; ++i) {
@@ -201,7 +201,7 @@ TEST(Lod, levels_of_a_sparse_lane_are_let_go_and_nothing_of_it_is_lost) {
   EXPECT_THROW(lane.buckets(0), ContractError);
 }
 
-TEST(Lod, a_long_slice_behind_short_ones_is_found_from_its_middle) {
+TEST(Lod, a_long_slice_before_short_ones_is_found) {
   LodLane lane;
   lane.add({.start = 0, .end = 10, .step = 0});
   lane.add({.start = 20, .end = 9'000, .step = 1});  // encloses the next two
@@ -213,7 +213,7 @@ TEST(Lod, a_long_slice_behind_short_ones_is_found_from_its_middle) {
   EXPECT_EQ(lane.end(), 9'000);
 }
 
-TEST(Lod, a_bucket_holds_the_time_of_rows_thrown_away) {
+TEST(Lod, a_bucket_holds_the_time_of_discarded_rows) {
   LodLane lane;
   for (int i = 0; i < 1'000; ++i) {
     lane.add({.start = i * 1'000, .end = i * 1'000 + 1'000, .step = i, .percent = 75});
@@ -275,7 +275,7 @@ TEST(RunLod, lanes_hold_the_parts_of_every_step) {
             "verify accepted 2/2");
 }
 
-TEST(RunLod, clocks_lay_the_same_steps_out_differently) {
+TEST(RunLod, each_clock_lays_out_the_steps_differently) {
   const RunRecord run = small_run(4);
   const auto target_of = [&](Clock clock) {
     RunLod lod(clock);
@@ -288,7 +288,7 @@ TEST(RunLod, clocks_lay_the_same_steps_out_differently) {
   EXPECT_EQ(target_of(Clock::Position).start / kUnit, 6);  // after 2 + 1 + 3 positions
 }
 
-TEST(RunLod, a_lane_asked_for_late_is_the_same_as_one_that_grew) {
+TEST(RunLod, a_lane_built_late_equals_a_grown_one) {
   Timeline timeline;
   timeline.apply(test::model_loaded());
   RunLod late(Clock::Compute), grown(Clock::Compute);
@@ -307,7 +307,7 @@ TEST(RunLod, a_lane_asked_for_late_is_the_same_as_one_that_grew) {
   }
 }
 
-TEST(RunLod, growing_step_by_step_gives_what_building_at_once_gives) {
+TEST(RunLod, incremental_growth_equals_building_at_once) {
   Timeline timeline;
   timeline.apply(test::model_loaded());
   RunLod live(Clock::Wall), whole(Clock::Wall);

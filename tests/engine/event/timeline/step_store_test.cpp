@@ -80,7 +80,7 @@ StepRecord odd_step(StepId n) {
   return step;
 }
 
-TEST(StepStore, a_packed_step_comes_back_as_it_was) {
+TEST(StepStore, a_packed_step_is_read_back_unchanged) {
   StepStore store;
   constexpr StepId kSteps = 200;
   for (StepId n = 0; n < kSteps; ++n) store.push_back(odd_step(n));
@@ -93,7 +93,7 @@ TEST(StepStore, a_packed_step_comes_back_as_it_was) {
   EXPECT_EQ(n, kSteps);
 }
 
-TEST(StepStore, a_head_says_what_the_step_says) {
+TEST(StepStore, a_header_summarises_its_step) {
   StepStore store;
   for (StepId n = 0; n < 100; ++n) store.push_back(odd_step(n));
   for (std::size_t i = 0; i < store.size(); ++i) {
@@ -124,7 +124,7 @@ TEST(StepStore, a_packed_step_can_be_replaced) {
   EXPECT_THROW(store.at(150), ContractError);
 }
 
-TEST(StepStore, the_oldest_payload_goes_first_and_structure_stays) {
+TEST(StepStore, the_oldest_payload_is_dropped_first) {
   StepStore store;
   for (StepId n = 0; n < 300; ++n) store.push_back(odd_step(n));
   const std::size_t before = store.payload_bytes();
@@ -151,7 +151,7 @@ TEST(StepStore, the_oldest_payload_goes_first_and_structure_stays) {
   EXPECT_EQ(bytes_of(store[300]), bytes_of(odd_step(300))) << "later payload is kept again";
 }
 
-TEST(Timeline, payload_beyond_its_budget_goes_oldest_first_and_is_told) {
+TEST(Timeline, payload_over_budget_is_dropped_oldest_first) {
   Timeline timeline;
   timeline.set_payload_budget(20'000);
   timeline.apply(test::model_loaded());
@@ -176,7 +176,7 @@ TEST(Timeline, payload_beyond_its_budget_goes_oldest_first_and_is_told) {
   EXPECT_TRUE(first.tokens[7].has_logp) << "of the answer itself everything stays";
 }
 
-TEST(TimelineEvents, telling_gives_back_what_was_applied) {
+TEST(TimelineEvents, exported_events_equal_the_applied_ones) {
   std::vector<Event> events = {test::model_loaded(), Held{.t = 11, .held = true}, Held{.t = 12}};
   for (const RunId run : {1U, 2U}) {
     const std::string decoder = run == 1 ? "ar" : "lookahead";

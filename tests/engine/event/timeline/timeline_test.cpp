@@ -37,7 +37,7 @@ Timeline with_altered(Alter alter) {
   return timeline_of(events);
 }
 
-TEST(Timeline, statistics_equal_those_computed_by_hand) {
+TEST(Timeline, statistics_equal_hand_computed_values) {
   const Timeline timeline = timeline_of(small_stream());
   EXPECT_EQ(timeline.n_inconsistent(), 0);
   ASSERT_EQ(timeline.runs().size(), 1U);
@@ -55,7 +55,7 @@ TEST(Timeline, statistics_equal_those_computed_by_hand) {
   EXPECT_TRUE(run.over());
 }
 
-TEST(Timeline, tokens_carry_position_step_origin_and_probability) {
+TEST(Timeline, tokens_have_position_step_origin_and_probability) {
   const Timeline timeline = timeline_of(small_stream());
   const std::vector<TokenRecord>& tokens = timeline.runs()[0].tokens;
   ASSERT_EQ(tokens.size(), 8U);
@@ -73,7 +73,7 @@ TEST(Timeline, tokens_carry_position_step_origin_and_probability) {
 }
 
 // The first recordings closed a run with accepted / judged, 4 of 6, under this name.
-TEST(Timeline, an_old_recording_does_not_bring_its_own_meaning_of_acceptance_rate) {
+TEST(Timeline, old_recordings_use_the_present_acceptance_rate) {
   const Timeline timeline = with_altered<RunFinished>([](RunFinished& e) {
     e.metrics = {{"acceptance_rate", 4.0 / 6}, {"pool_hits", 2}};
   });
@@ -89,7 +89,7 @@ TEST(Timeline, an_old_recording_does_not_bring_its_own_meaning_of_acceptance_rat
   EXPECT_TRUE(timeline_of(nothing_proposed).runs()[0].finished->metrics.empty());
 }
 
-TEST(Timeline, an_empty_one_has_no_undefined_numbers) {
+TEST(Timeline, an_empty_timeline_has_no_undefined_numbers) {
   const Timeline timeline = timeline_of({model_loaded(), run_events({.n_steps = 0})[0]});
   const RunRecord& run = timeline.runs()[0];
   EXPECT_EQ(run.tokens_per_second(), 0);
@@ -98,7 +98,7 @@ TEST(Timeline, an_empty_one_has_no_undefined_numbers) {
   EXPECT_FALSE(timeline.speedup(run).has_value());
 }
 
-TEST(Timeline, version_grows_with_every_event_even_one_not_believed) {
+TEST(Timeline, version_grows_with_every_event_even_refused_ones) {
   Timeline timeline;
   timeline.apply(model_loaded());
   timeline.apply(StepBegun{.run = 9});
@@ -108,7 +108,7 @@ TEST(Timeline, version_grows_with_every_event_even_one_not_believed) {
   EXPECT_NE(timeline.inconsistencies()[0].find("no such run"), std::string::npos);
 }
 
-TEST(Timeline, approximate_tokens_of_a_prompt_lie_inside_it) {
+TEST(Timeline, approximate_prompt_tokens_lie_inside_the_prompt) {
   const auto n_refused = [](int first, int n) {
     Timeline timeline;
     timeline.apply(model_loaded());
@@ -141,7 +141,7 @@ std::vector<Event> race_of(const std::vector<test::RunShape>& shapes) {
   return events;
 }
 
-TEST(Timeline, speedup_is_the_ratio_of_own_compute_to_a_measured_baseline) {
+TEST(Timeline, speedup_is_a_ratio_to_a_measured_baseline) {
   const Timeline timeline = timeline_of(race_of(
       {{.run = 1, .decoder = "ar", .race = 5, .lane = 1, .n_steps = 8}, {.run = 2, .race = 5}}));
   EXPECT_DOUBLE_EQ(timeline.speedup(*timeline.run(2)).value(), 2.0);
@@ -150,7 +150,7 @@ TEST(Timeline, speedup_is_the_ratio_of_own_compute_to_a_measured_baseline) {
   EXPECT_EQ(timeline.race(5)[0]->id(), 2U);  // lane 0 first
 }
 
-TEST(Timeline, a_run_that_took_turns_with_other_texts_has_no_speedup_of_its_own) {
+TEST(Timeline, an_interleaved_run_has_no_speedup_of_its_own) {
   std::vector<Event> events = race_of(
       {{.run = 1, .decoder = "ar", .race = 5, .lane = 1, .n_steps = 8}, {.run = 2, .race = 5}});
   const auto begun = std::ranges::find_if(events, [](const Event& event) {
@@ -163,7 +163,7 @@ TEST(Timeline, a_run_that_took_turns_with_other_texts_has_no_speedup_of_its_own)
   EXPECT_FALSE(timeline_of(events).speedup(*timeline_of(events).run(2)).has_value());
 }
 
-TEST(Timeline, no_speedup_without_a_baseline_that_really_ran) {
+TEST(Timeline, no_speedup_without_a_measured_baseline) {
   const auto speedup_with = [](auto alter) {
     std::vector<Event> events =
         race_of({{.run = 1, .decoder = "ar", .n_steps = 8}, {.run = 2, .t0 = 9'000'000}});
@@ -189,7 +189,7 @@ TEST(Timeline, no_speedup_without_a_baseline_that_really_ran) {
   }));
 }
 
-TEST(Timeline, text_shows_halves_of_characters_until_they_meet) {
+TEST(Timeline, incomplete_characters_are_shown_until_completed) {
   const Timeline timeline = timeline_of(small_stream());
   const RunRecord& run = timeline.runs()[0];
   EXPECT_EQ(timeline.text_of(run, 3), "<0xC3>");
@@ -213,7 +213,7 @@ Timeline written(std::vector<TokenId> prompt,
   return timeline_of(events);
 }
 
-TEST(Timeline, the_first_word_after_control_symbols_has_no_space) {
+TEST(Timeline, the_first_word_after_control_tokens_has_no_space) {
   const Timeline alone = written({0, 0}, {{0, ""}, {7, " a"}});
   EXPECT_EQ(alone.generated_text(alone.runs()[0], 0, 5), "at8t9t10 a");
   EXPECT_EQ(alone.generated_bytes(alone.runs()[0], 4), " a");
@@ -221,7 +221,7 @@ TEST(Timeline, the_first_word_after_control_symbols_has_no_space) {
   EXPECT_EQ(after_text.generated_text(after_text.runs()[0], 0, 1), " a");
 }
 
-TEST(Timeline, a_character_is_text_of_the_step_that_completes_it) {
+TEST(Timeline, a_character_belongs_to_the_step_that_completes_it) {
   const Timeline timeline = written({1, 1}, {{7, "\xE2"}, {8, "\x82"}, {9, "\xAC."}, {10, "\xC3"}});
   const RunRecord& run = timeline.runs()[0];
   EXPECT_EQ(timeline.generated_text(run, 0, 1), "");
@@ -233,7 +233,7 @@ TEST(Timeline, a_character_is_text_of_the_step_that_completes_it) {
                 timeline.generated_text(run, 4, 1) + timeline.generated_text(run, 5, 3));
 }
 
-TEST(Timeline, a_character_that_the_prompt_begins_is_text_if_completed) {
+TEST(Timeline, a_character_begun_in_the_prompt_counts_if_completed) {
   const Timeline completed = written({1, 3}, {{7, "\xA9!"}});
   EXPECT_EQ(completed.generated_text(completed.runs()[0], 0, 1), "\xC3\xA9!");
   EXPECT_EQ(completed.generated_text(completed.runs()[0], 4, 1), "\xA9!");
@@ -241,7 +241,8 @@ TEST(Timeline, a_character_that_the_prompt_begins_is_text_if_completed) {
   EXPECT_EQ(broken.generated_text(broken.runs()[0], 0, 1), "z");
 }
 
-TEST(Timeline, TR04_absurd_values_are_counted_and_kept_out) {
+// TR04.
+TEST(Timeline, absurd_values_are_counted_and_ignored) {
   constexpr Nanoseconds kMin = std::numeric_limits<Nanoseconds>::min();
   constexpr Nanoseconds kMax = std::numeric_limits<Nanoseconds>::max();
   for (const Nanoseconds t : {Nanoseconds{-1}, kMin, kMax}) {
@@ -258,7 +259,8 @@ TEST(Timeline, TR04_absurd_values_are_counted_and_kept_out) {
   EXPECT_EQ(with_altered<Committed>([](Committed& e) { e.t = 5; }).n_inconsistent(), 1);
 }
 
-TEST(Timeline, TR05_contradictions_do_not_reach_statistics) {
+// TR05.
+TEST(Timeline, contradictions_do_not_change_statistics) {
   EXPECT_EQ(with_altered<Committed>([](Committed& e) { e.tokens[0] = 16; }).runs()[0].tokens.size(),
             7U);
   EXPECT_EQ(with_altered<Committed>([](Committed& e) { e.tokens[0] = -1; }).n_inconsistent(), 1);
@@ -272,7 +274,7 @@ TEST(Timeline, TR05_contradictions_do_not_reach_statistics) {
   EXPECT_EQ(with_altered<Verified>([](Verified& e) { e.fate.pop_back(); }).n_inconsistent(), 1);
 }
 
-TEST(Timeline, a_lost_step_leaves_the_later_ones_in_their_places) {
+TEST(Timeline, a_lost_step_does_not_shift_later_ones) {
   std::vector<Event> events = small_stream();
   const auto lost = std::ranges::find_if(events, [](const Event& e) {
     const auto* begun = std::get_if<StepBegun>(&e);
@@ -290,7 +292,7 @@ TEST(Timeline, a_lost_step_leaves_the_later_ones_in_their_places) {
   EXPECT_LE(hostile.runs()[0].steps.size(), 4U);
 }
 
-TEST(Timeline, what_is_told_before_a_step_begins_belongs_to_that_step) {
+TEST(Timeline, events_before_a_step_starts_belong_to_that_step) {
   Timeline timeline;
   timeline.apply(model_loaded());
   timeline.apply(run_events({})[0]);
@@ -305,7 +307,7 @@ TEST(Timeline, what_is_told_before_a_step_begins_belongs_to_that_step) {
   EXPECT_EQ(timeline.n_inconsistent(), 0);
 }
 
-TEST(Timeline, a_step_told_before_its_draft_has_the_rows_of_the_draft) {
+TEST(Timeline, a_step_reported_before_its_draft_gets_the_drafts_rows) {
   std::vector<Event> events = small_stream();
   const RunTotals before = timeline_of(events).runs()[0].totals;
   for (Event& event : events)
@@ -321,7 +323,7 @@ TEST(Timeline, a_step_told_before_its_draft_has_the_rows_of_the_draft) {
   EXPECT_EQ(timeline_of(again.events).runs()[0].totals.n_rows, before.n_rows);
 }
 
-TEST(Timeline, what_a_run_is_made_of_is_counted_and_outlives_what_was_let_go) {
+TEST(Timeline, memory_is_counted_and_outlives_dropped_payload) {
   Timeline timeline;
   timeline.set_payload_budget(0);
   for (const Event& event : small_stream()) timeline.apply(event);
@@ -347,7 +349,7 @@ TEST(Timeline, what_a_run_is_made_of_is_counted_and_outlives_what_was_let_go) {
   EXPECT_EQ(more.runs()[0].totals.rows_of(RowTag::Kind::Window), 1) << "told twice, there once";
 }
 
-TEST(Timeline, every_kind_finds_its_place_or_a_reason) {
+TEST(Timeline, every_event_kind_is_applied_or_refused_with_a_reason) {
   const Timeline timeline = timeline_of(test::every_kind());
   EXPECT_TRUE(timeline.held());
   EXPECT_EQ(timeline.samples().size(), 1U);
@@ -370,7 +372,7 @@ std::vector<Event> a_search() {
           SearchEnded{.t = 10, .search = 3, .node = 3, .answer = "44", .correct = true}};
 }
 
-TEST(Timeline, a_tree_of_thoughts_is_kept_node_by_node_and_told_again) {
+TEST(Timeline, a_tree_of_thoughts_is_kept_and_exported) {
   const Timeline timeline = timeline_of(a_search());
   EXPECT_EQ(timeline.n_inconsistent(), 0);
   ASSERT_EQ(timeline.searches().size(), 1U);
@@ -390,7 +392,7 @@ TEST(Timeline, a_tree_of_thoughts_is_kept_node_by_node_and_told_again) {
     EXPECT_EQ(test::bytes_of(again.events[i]), test::bytes_of(a_search()[i])) << i;
 }
 
-TEST(Timeline, thoughts_that_contradict_their_tree_are_counted_and_kept_out) {
+TEST(Timeline, thoughts_that_contradict_their_tree_are_ignored) {
   const auto refused = [](const Event& event) {
     Timeline timeline = timeline_of(a_search());
     timeline.apply(event);
@@ -420,7 +422,7 @@ TEST(Timeline, thoughts_that_contradict_their_tree_are_counted_and_kept_out) {
   EXPECT_FALSE(refused_while_open(ThoughtMade{.t = 11, .search = 3, .node = 9, .depth = 1}));
 }
 
-TEST(Event, time_and_run_of_every_kind) {
+TEST(Event, every_kind_has_its_time_and_run) {
   const std::vector<Event> events = test::every_kind();
   ASSERT_EQ(events.size(), std::variant_size_v<Event>);
   for (std::size_t i = 0; i < events.size(); ++i) {

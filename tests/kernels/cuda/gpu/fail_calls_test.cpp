@@ -55,7 +55,7 @@ std::set<std::string> cuda_names(const std::string& nm) {
   return names;
 }
 
-TEST(FailCalls, all_calls_of_the_program_that_can_fail_are_stood_before) {
+TEST(FailCalls, every_failing_call_of_the_program_is_intercepted) {
   const auto used = cuda_names("--undefined-only " DECOSCOPE_KERNELS);
   const auto stood_before = cuda_names("-D --defined-only " DECOSCOPE_FAIL_CALLS);
   EXPECT_THAT(used, testing::IsSupersetOf({"cudaMalloc", "cudaLaunchKernel"}));
@@ -65,7 +65,7 @@ TEST(FailCalls, all_calls_of_the_program_that_can_fail_are_stood_before) {
               testing::ElementsAre("cudaGetErrorName", "cudaGetErrorString", "cudaGetLastError"));
 }
 
-TEST(FailCalls, the_error_and_whether_it_stays_can_be_chosen) {
+TEST(FailCalls, error_code_and_permanence_can_be_chosen) {
   testing::FLAGS_gtest_death_test_style = "threadsafe";
   setenv("DECOSCOPE_FAIL_CALL", "2", 1);
   setenv("DECOSCOPE_FAIL_ERROR", "2", 1);
@@ -76,7 +76,7 @@ TEST(FailCalls, the_error_and_whether_it_stays_can_be_chosen) {
   unsetenv("DECOSCOPE_FAIL_FOR_GOOD");
 }
 
-TEST(FailCalls, the_call_that_is_named_fails_and_no_other) {
+TEST(FailCalls, only_the_named_call_fails) {
   testing::FLAGS_gtest_death_test_style = "threadsafe";
   EXPECT_EQ(told(0, 0), "3 -");
   EXPECT_EQ(told(1, 1), "3 cudaGetDeviceCount");

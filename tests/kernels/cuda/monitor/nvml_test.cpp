@@ -28,20 +28,20 @@ class NvmlTest : public ::testing::Test {
 };
 using GpuMonitorTest = NvmlTest;
 
-TEST_F(NvmlTest, a_library_that_is_not_there_is_a_reason_in_one_line) {
+TEST_F(NvmlTest, a_missing_library_is_a_reason_in_one_line) {
   std::string reason;
   EXPECT_EQ(Nvml::open(reason, "libno-such-nvml.so.1"), nullptr);
   EXPECT_THAT(reason, HasSubstr("libno-such-nvml.so.1 was not found"));
   EXPECT_THAT(reason, Not(HasSubstr("\n")));
 }
 
-TEST_F(NvmlTest, a_library_that_is_another_is_a_reason) {
+TEST_F(NvmlTest, a_foreign_library_is_a_reason) {
   std::string reason;
   EXPECT_EQ(Nvml::open(reason, "libc.so.6"), nullptr);
   EXPECT_THAT(reason, HasSubstr("libc.so.6: nvmlInit_v2"));
 }
 
-TEST_F(NvmlTest, an_init_that_fails_is_a_reason_and_is_not_shut_down) {
+TEST_F(NvmlTest, a_failed_init_is_a_reason_and_is_not_shut_down) {
   FakeNvml::init_result = FakeNvml::kDriverNotLoaded;
   std::string reason;
   EXPECT_EQ(Nvml::open(FakeNvml::table(), reason), nullptr);
@@ -52,7 +52,7 @@ TEST_F(NvmlTest, an_init_that_fails_is_a_reason_and_is_not_shut_down) {
   EXPECT_EQ(FakeNvml::n_shutdowns, 1);
 }
 
-TEST_F(NvmlTest, what_is_found_by_name_in_a_library_is_asked_and_what_it_lacks_is_told) {
+TEST_F(NvmlTest, missing_library_functions_are_reported) {
   const GpuSource source{
       .open = [](std::string& reason) { return Nvml::open(reason, DECOSCOPE_FAKE_NVML); },
       .identity =
@@ -65,7 +65,7 @@ TEST_F(NvmlTest, what_is_found_by_name_in_a_library_is_asked_and_what_it_lacks_i
   EXPECT_THAT(load.absent, ElementsAre(Pair("gpu_power_w", "error 13 of NVML")));
 }
 
-TEST_F(NvmlTest, a_gpu_is_found_by_uuid_and_else_by_bus_and_never_by_its_number) {
+TEST_F(NvmlTest, a_gpu_is_found_by_uuid_or_bus_never_by_index) {
   FakeNvml::busy = 93;
   const auto busy_of = [](const GpuIdentity& gpu) {
     return gpu_load_once(FakeNvml::source(gpu))[GpuValue::Busy];
@@ -80,7 +80,7 @@ TEST_F(NvmlTest, a_gpu_is_found_by_uuid_and_else_by_bus_and_never_by_its_number)
   EXPECT_EQ(FakeNvml::n_inits, FakeNvml::n_shutdowns);
 }
 
-TEST_F(NvmlTest, a_gpu_that_cudas_side_does_not_describe_is_a_reason) {
+TEST_F(NvmlTest, a_gpu_unknown_to_cuda_is_a_reason) {
   GpuSource source = FakeNvml::source();
   source.identity = []() -> GpuIdentity { throw Error(ErrorCode::Device, "cuda:0: gone"); };
   EXPECT_EQ(gpu_load_once(source).reason, "cuda:0: gone");
@@ -90,7 +90,7 @@ TEST_F(NvmlTest, a_gpu_that_cudas_side_does_not_describe_is_a_reason) {
   }
 }
 
-TEST_F(GpuMonitorTest, a_gpu_without_power_readings_has_all_else_and_the_reason) {
+TEST_F(GpuMonitorTest, without_power_readings_other_values_remain) {
   FakeNvml::power_result = FakeNvml::kNotSupported;
   FakeNvml::busy = 88;
   GpuMonitor monitor(FakeNvml::source(), 1ms);
@@ -124,14 +124,14 @@ TEST_F(GpuMonitorTest, samples_follow_the_gpu_until_it_ends) {
 }
 
 // A period of an hour: waiting for it to pass would not go unnoticed.
-TEST_F(GpuMonitorTest, the_end_waits_for_no_period) {
+TEST_F(GpuMonitorTest, closing_does_not_wait_for_the_next_sample) {
   GpuMonitor never_started(FakeNvml::source(), 1h);
   GpuMonitor monitor(FakeNvml::source(), 1h);
   monitor.start();
   until_sampled(monitor, 1);
 }
 
-TEST_F(GpuMonitorTest, a_reader_waits_for_no_driver) {
+TEST_F(GpuMonitorTest, a_reader_does_not_wait_for_the_driver) {
   std::promise<void> let_go;
   const std::shared_future<void> gone = let_go.get_future().share();
   GpuSource source = FakeNvml::source();
@@ -147,7 +147,7 @@ TEST_F(GpuMonitorTest, a_reader_waits_for_no_driver) {
   EXPECT_EQ(monitor.latest().reason, "");
 }
 
-TEST_F(GpuMonitorTest, where_nvml_refuses_the_reason_stays) {
+TEST_F(GpuMonitorTest, a_refusal_by_nvml_keeps_its_reason) {
   FakeNvml::init_result = FakeNvml::kDriverNotLoaded;
   GpuMonitor monitor(FakeNvml::source(), 1ms);
   monitor.start();
@@ -158,7 +158,7 @@ TEST_F(GpuMonitorTest, where_nvml_refuses_the_reason_stays) {
 }
 
 // What belongs together is read together: both figures of one answer are equal here.
-TEST_F(GpuMonitorTest, several_threads_read_whole_samples) {
+TEST_F(GpuMonitorTest, threads_read_consistent_samples) {
   static std::atomic<unsigned> count;
   count = 0;
   GpuSource source = FakeNvml::source();

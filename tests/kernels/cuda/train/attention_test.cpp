@@ -78,7 +78,7 @@ INSTANTIATE_TEST_SUITE_P(Types,
                          ::testing::ValuesIn(train_cases()),
                          name_of_train_case);
 
-TEST_P(CudaTrainAttention, and_its_backward_are_the_double_loops) {
+TEST_P(CudaTrainAttention, forward_and_backward_equal_double_loops) {
   const auto& [name, type] = GetParam();
   const OpenedCuda device(name);
   const TrainKernels& kernels = train_kernels(*device);
@@ -111,7 +111,7 @@ TEST_P(CudaTrainAttention, and_its_backward_are_the_double_loops) {
   }
 }
 
-TEST_P(CudaTrainAttention, a_text_has_the_same_bits_whatever_stands_beside_it) {
+TEST_P(CudaTrainAttention, a_sequence_is_batch_invariant) {
   const auto& [name, type] = GetParam();
   const OpenedCuda device(name, emulation::Watch::Once);
   const TrainHeads h{40, 2, 1, 24};

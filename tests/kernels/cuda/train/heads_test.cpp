@@ -19,7 +19,7 @@ double logistic_of(double x) {
   return 1 / (1 + std::exp(-x));
 }
 
-TEST_P(CudaHeadsTraining, silu_with_and_without_bias_and_residual_is_the_double_loop) {
+TEST_P(CudaHeadsTraining, silu_with_bias_and_residual_equals_a_double_loop) {
   const OpenedCuda device(GetParam().device);
   const TrainKernels& kernels = train_kernels(*device);
   for (const auto& [n_rows, dim] : {std::pair{1, 1}, std::pair{3, 37}, std::pair{2, 300}}) {
@@ -82,7 +82,7 @@ TEST_P(CudaHeadsTraining, elements_are_added_and_rounded_once) {
     ASSERT_EQ(found[at], stored(before[at] + x[at], type()));
 }
 
-TEST_P(CudaHeadsTraining, columns_are_summed_over_any_number_of_rows_and_added) {
+TEST_P(CudaHeadsTraining, column_sums_accumulate_over_any_number_of_rows) {
   const OpenedCuda device(GetParam().device);
   for (const auto& [n_rows, width] : {std::pair{1, 5}, std::pair{300, 33}, std::pair{129, 70}}) {
     const auto x = kept_values(std::size_t(n_rows * width), 8, type());
@@ -103,7 +103,7 @@ TEST_P(CudaHeadsTraining, columns_are_summed_over_any_number_of_rows_and_added) 
   }
 }
 
-TEST_P(CudaHeadsTraining, rows_are_copied_from_and_to_where_lists_say) {
+TEST_P(CudaHeadsTraining, rows_are_copied_by_index_lists) {
   const OpenedCuda device(GetParam().device);
   const TrainKernels& kernels = train_kernels(*device);
   const std::vector<std::int32_t> from_row = {4, -1, 0, 4, 2}, to_row = {6, 1, 0, 3, 5};
@@ -135,7 +135,7 @@ TEST_P(CudaHeadsTraining, rows_are_copied_from_and_to_where_lists_say) {
       ContractError);
 }
 
-TEST_P(CudaHeadsTraining, the_loss_of_features_and_its_gradient_are_the_double_loops) {
+TEST_P(CudaHeadsTraining, feature_loss_and_gradient_equal_double_loops) {
   const OpenedCuda device(GetParam().device);
   const std::vector<std::int32_t> row = {3, 0, 5}, wanted_row = {1, 1, 2};
   const ListThere<std::int32_t> rows(*device, row), goals(*device, wanted_row);
@@ -175,7 +175,7 @@ TEST_P(CudaHeadsTraining, the_loss_of_features_and_its_gradient_are_the_double_l
 
 class CudaTargetRanks : public OnEachCuda {};
 
-TEST_P(CudaTargetRanks, count_the_tokens_that_a_row_prefers_the_lower_of_equal_ones_first) {
+TEST_P(CudaTargetRanks, count_preferred_tokens_with_ties_by_lower_id) {
   const OpenedCuda device(GetParam());
   for (const auto& [vocab, n_valid] : {std::pair{1, 1}, std::pair{47, 40}, std::pair{300, 300}}) {
     const int n_rows = 6;

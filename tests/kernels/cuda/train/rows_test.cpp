@@ -17,7 +17,7 @@ INSTANTIATE_TEST_SUITE_P(Types,
                          ::testing::ValuesIn(train_cases()),
                          name_of_train_case);
 
-TEST_P(CudaTraining, norms_and_their_backward_are_the_double_loops) {
+TEST_P(CudaTraining, rms_norm_and_backward_equal_double_loops) {
   const OpenedCuda device(GetParam().device);
   const TrainKernels& kernels = train_kernels(*device);
   const double eps = 1e-5f;
@@ -60,7 +60,7 @@ TEST_P(CudaTraining, norms_and_their_backward_are_the_double_loops) {
   }
 }
 
-TEST_P(CudaTraining, rope_turns_the_first_heads_and_back_again) {
+TEST_P(CudaTraining, rope_rotates_the_first_heads_and_back) {
   const OpenedCuda device(GetParam().device);
   const TrainKernels& kernels = train_kernels(*device);
   for (const int head_dim : {2, 6, 80}) {
@@ -92,7 +92,7 @@ TEST_P(CudaTraining, rope_turns_the_first_heads_and_back_again) {
   }
 }
 
-TEST_P(CudaTraining, swiglu_and_its_backward_are_the_double_loops_at_any_size_of_gate) {
+TEST_P(CudaTraining, swiglu_and_backward_equal_double_loops) {
   const OpenedCuda device(GetParam().device);
   const TrainKernels& kernels = train_kernels(*device);
   for (const auto& [n_rows, hidden] : {std::pair{1, 1}, std::pair{3, 37}, std::pair{2, 300}}) {
@@ -124,7 +124,7 @@ TEST_P(CudaTraining, swiglu_and_its_backward_are_the_double_loops_at_any_size_of
   }
 }
 
-TEST_P(CudaTraining, cross_entropy_is_minus_log_p_and_its_gradient_the_derivative) {
+TEST_P(CudaTraining, cross_entropy_and_gradient_equal_double_loops) {
   const OpenedCuda device(GetParam().device);
   const TrainKernels& kernels = train_kernels(*device);
   for (const int vocab : {1, 47, 300}) {
@@ -202,8 +202,7 @@ GoalLoss divergence_loss(const std::vector<double>& log_q,
   return exact;
 }
 
-TEST_P(CudaTraining,
-       goals_are_labels_and_teachers_distributions_and_their_gradients_the_derivatives) {
+TEST_P(CudaTraining, losses_with_labels_and_teachers_have_exact_gradients) {
   using By = TrainGoal::By;
   const OpenedCuda device(GetParam().device);
   const TrainKernels& kernels = train_kernels(*device);
@@ -252,7 +251,7 @@ TEST_P(CudaTraining,
   }
 }
 
-TEST_P(CudaTraining, conversion_rounds_to_the_nearest) {
+TEST_P(CudaTraining, conversion_rounds_to_nearest) {
   const OpenedCuda device(GetParam().device);
   const auto x = normal_values(700, 11);
   const DeviceFloats in(*device, x);
@@ -263,7 +262,7 @@ TEST_P(CudaTraining, conversion_rounds_to_the_nearest) {
 }
 
 // Updates of weights whose gradients are large, tiny and zero; two steps, so that moments count.
-TEST_P(CudaTraining, adamw_moves_weights_as_its_formula_and_rounds_them) {
+TEST_P(CudaTraining, adamw_follows_its_formula_and_rounds_weights) {
   const OpenedCuda device(GetParam().device);
   const int n = 300;
   auto w = normal_values(n, 12);
@@ -304,7 +303,7 @@ TEST_P(CudaTraining, adamw_moves_weights_as_its_formula_and_rounds_them) {
 }
 
 // What differs from step to step lies in memory, so the kernels of a step are those of the last.
-TEST(EmulatedTrainingStep, updates_with_the_graph_of_the_step_before) {
+TEST(EmulatedTrainingStep, updates_with_the_graph_of_the_previous_step) {
   using emulation::calls_of;
   const OpenedCuda device("cuda:emulated", emulation::Watch::Once);
   const int n = 40, n_runs = 6;
@@ -336,7 +335,7 @@ struct ProductCase {
   int m, n, k;
 };
 
-TEST_P(CudaTraining, products_in_every_direction_are_plain_sums) {
+TEST_P(CudaTraining, products_in_every_direction_equal_plain_sums) {
   const OpenedCuda device(GetParam().device, emulation::Watch::Once);
   const TrainKernels& kernels = train_kernels(*device);
   for (const auto& [m, n, k] : {ProductCase{1, 1, 1}, {5, 70, 19}, {67, 3, 33}, {130, 65, 16}}) {
@@ -383,7 +382,7 @@ TEST_P(CudaTraining, products_in_every_direction_are_plain_sums) {
 
 class CudaTrainingRows : public OnEachCuda {};
 
-TEST_P(CudaTrainingRows, embeddings_are_gathered_and_their_gradients_added_in_order) {
+TEST_P(CudaTrainingRows, embedding_gradients_are_added_in_order) {
   const OpenedCuda device(GetParam());
   const TrainKernels& kernels = train_kernels(*device);
   const int n_tokens = 6, dim = 37, n_rows = 9;
@@ -407,7 +406,7 @@ TEST_P(CudaTrainingRows, embeddings_are_gathered_and_their_gradients_added_in_or
   EXPECT_EQ(d_table.read(), expected);
 }
 
-TEST_P(CudaTrainingRows, squares_are_added_in_double_block_by_block) {
+TEST_P(CudaTrainingRows, squares_are_summed_in_double_by_block) {
   const OpenedCuda device(GetParam());
   const std::int64_t n = kSquaresBlock + 77;
   const auto g = normal_values(std::size_t(n), 42);
