@@ -1,10 +1,11 @@
-// The folder of bundled models, prompts, recipes and trees, for the tests that read them.
+// Finds the folder of bundled models, prompts, recipes and trees.
 #pragma once
 
 #include <cstdlib>
 #include <string>
 
-/// $DECOSCOPE_ASSETS, as for the program, else that of the tree it was built from.
+/// Returns $DECOSCOPE_ASSETS if it is set, as the program does; otherwise the assets of this source
+/// tree.
 inline std::string assets_folder() {
   const char* named = std::getenv("DECOSCOPE_ASSETS");
   return named != nullptr ? named : DECOSCOPE_SOURCE_DIR "/assets";

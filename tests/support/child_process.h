@@ -1,4 +1,4 @@
-// What only another process may do: give up its privileges, run out of descriptors, be killed.
+// Child processes for tests that give up privileges, use up descriptors or kill a process.
 #pragma once
 
 #include <sys/resource.h>
@@ -12,8 +12,8 @@
 
 namespace engine::test {
 
-/// Runs `action` in a process of its own. @return what it returned; nothing if the process died or
-/// took longer than 20 s
+/// Runs `action` in a child process.
+/// @return the text that `action` returned; nothing if the child crashed or took longer than 20 s
 inline std::optional<std::string> told_by_child(const std::function<std::string()>& action) {
   int ends[2];
   if (::pipe(ends) != 0) return std::nullopt;
@@ -37,14 +37,15 @@ inline std::optional<std::string> told_by_child(const std::function<std::string(
   return text;
 }
 
-/// From here on this process, a child, is one that file modes bind. @return whether it could
+/// Drops root privileges, so file modes apply to this (child) process. @return false if that failed
 inline bool give_up_privileges() {
   constexpr uid_t kNobody = 65534;
   if (::geteuid() != 0) return true;
   return ::setresgid(kNobody, kNobody, kNobody) == 0 && ::setresuid(kNobody, kNobody, kNobody) == 0;
 }
 
-/// From here on this process, a child, can open nothing more. @return whether it could
+/// Lowers the limit on open files so that this (child) process can open no further file.
+/// @return false if that failed
 inline bool use_up_descriptors() {
   const int next = ::dup(0);
   if (next < 0) return false;
@@ -53,10 +54,10 @@ inline bool use_up_descriptors() {
   return ::setrlimit(RLIMIT_NOFILE, &limit) == 0;
 }
 
-/// A process that works until it is killed.
+/// A child process that works until it is killed.
 class Victim {
  public:
-  /// @param work  writes a byte to `ready` once it is under way, and never returns
+  /// @param work  writes a byte to `ready` once it has started, and never returns
   explicit Victim(const std::function<void(int ready)>& work) {
     int ends[2];
     if (::pipe(ends) != 0) return;
@@ -74,12 +75,12 @@ class Victim {
   Victim& operator=(Victim&&) = delete;
 
   pid_t pid() const { return pid_; }
-  /// False if it ended without getting under way.
+  /// Blocks until the child has written its byte. @return false if it ended before
   bool wait_until_ready() const {
     char byte = 0;
     return ready_ >= 0 && ::read(ready_, &byte, 1) == 1;
   }
-  /// And waits for its end.
+  /// Kills the child and waits for its end.
   void kill() {
     if (pid_ > 0) {
       ::kill(pid_, SIGKILL);

@@ -1,4 +1,4 @@
-// The program as a command of a shell, and a folder to run it in.
+// Fixtures that run the program through a shell in a temporary folder.
 #pragma once
 
 #include <sys/wait.h>
@@ -24,7 +24,7 @@ inline std::string read_file(const std::string& path) {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
-/// A folder of this test's own, gone at its end.
+/// Runs the program in a temporary folder.
 class Cli : public testing::Test {
  protected:
   void SetUp() override {
@@ -35,7 +35,7 @@ class Cli : public testing::Test {
   }
   void TearDown() override { std::filesystem::remove_all(folder); }
 
-  /// A shell's command line, DECOSCOPE standing for the program.
+  /// Runs a shell command; $DECOSCOPE is the program's path.
   Outcome shell(const std::string& line) const {
     const std::string out = folder + "/out", err = folder + "/err";
     const int status = std::system((std::string("DECOSCOPE=") + program_path() + " bash -c '" +
@@ -54,7 +54,7 @@ class Cli : public testing::Test {
     return static_cast<int>(std::count(text.begin(), text.end(), '\n'));
   }
 
-  /// The shape of a model small enough to load at once.
+  /// Writes the config.json of a tiny LLaMA model (2 layers, 64 wide). @return its path
   std::string tiny_config(int vocab_size = 128) const {
     const std::string path = folder + "/config.json";
     std::ofstream(path)
@@ -65,12 +65,12 @@ class Cli : public testing::Test {
                "eos_token_id": 2, "bos_token_id": 1, "hidden_act": "silu"})";
     return path;
   }
-  /// How many tokens the bundled target may choose from.
+  /// Vocabulary size of the bundled target model.
   static int target_vocab_size() {
     std::ifstream file(DECOSCOPE_SOURCE_DIR "/assets/models/demo-target/config.json");
     return nlohmann::json::parse(file).at("vocab_size").get<int>();
   }
-  /// A random model of that shape.
+  /// Makes a random model with tiny_config(). @return its directory
   std::string tiny_model() const {
     const std::string out = folder + "/tiny";
     EXPECT_EQ(run("model random --config " + tiny_config() + " " + out).code, 0);
@@ -80,7 +80,7 @@ class Cli : public testing::Test {
   std::string folder;
 };
 
-/// Tests that need the bundled model.
+/// Fails at once if the bundled model is missing.
 class CliModel : public Cli {
  protected:
   void SetUp() override {

@@ -1,4 +1,4 @@
-// The folder of the open sets, for the tests that read them.
+// Finds the folder of the open data sets.
 #pragma once
 
 #include <cstdlib>
@@ -6,7 +6,7 @@
 
 inline constexpr const char* kNoDataFolder = "no folder of open texts; set DECOSCOPE_DATA";
 
-/// What $DECOSCOPE_DATA names; "" where it names none: the test is skipped then.
+/// Returns $DECOSCOPE_DATA, or "" if it is not set; callers skip their test then.
 inline std::string data_folder() {
   const char* named = std::getenv("DECOSCOPE_DATA");
   return named != nullptr ? named : "";

@@ -1,4 +1,4 @@
-// Threads that wait for each other would do so for ever: a test of them ends with a word instead.
+// A time limit for tests whose threads could wait for each other forever.
 #pragma once
 
 #include <chrono>
@@ -13,11 +13,10 @@
 
 namespace engine::test {
 
-/// While one lives, time runs: when it is up the process says which test did not come to rest, and
-/// fails.
+/// Ends the process with a message that names the test if this object lives longer than `allowed`.
 class Deadline {
  public:
-  /// @param allowed  longer than any wait that a test itself ends
+  /// @param allowed  must exceed every wait that the test itself ends
   explicit Deadline(std::chrono::seconds allowed = std::chrono::seconds(90))
       : allowed_(allowed), watching_([this] { watch(); }) {}
   ~Deadline() {
@@ -48,10 +47,10 @@ class Deadline {
 
   const std::chrono::seconds allowed_;
   const std::string name_ = name_of_test();
-  std::mutex mutex_;  // of over_
+  std::mutex mutex_;  // guards over_
   std::condition_variable bell_;
   bool over_ = false;
-  std::thread watching_;  // last: it uses all of the above
+  std::thread watching_;  // declared last: it uses the members above
 };
 
 }  // namespace engine::test

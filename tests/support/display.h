@@ -3,8 +3,8 @@
 
 namespace display {
 
-/// Whether a window can be opened: $DISPLAY is set, or an Xvfb could be started for this process
-/// (it ends with it).
+/// Makes a display available: uses $DISPLAY or starts Xvfb, which ends with this process.
+/// @return false if there is no display
 bool ready();
 
 }  // namespace display

@@ -1,5 +1,5 @@
-// The engine on a thread of its own, as the window meets it: commands in, events out, with the
-// bundled models.
+// The engine on its own thread, as the window uses it: commands in, events out, with the bundled
+// models.
 #pragma once
 
 #include <algorithm>
@@ -18,7 +18,7 @@
 
 namespace engine::test {
 
-/// An engine on its own thread, and everything it said so far.
+/// An engine on its own thread, and all events that it has emitted.
 class EngineThread : public testing::Test {
  protected:
   void SetUp() override {
@@ -31,7 +31,7 @@ class EngineThread : public testing::Test {
       engine.serve();
     });
   }
-  /// On its thread, before it serves.
+  /// Called on the engine's thread before it serves commands.
   virtual void prepare(Engine&) {}
   void TearDown() override {
     commands.close();
@@ -50,7 +50,8 @@ class EngineThread : public testing::Test {
       start.lanes.push_back({.decoder = std::move(decoder), .options = {}});
     return start;
   }
-  /// Takes events until `enough` or two minutes are over: that long only if something hangs.
+  /// Takes events until `enough` holds. @return false after two minutes, which happens only if
+  /// something hangs
   bool until(const std::function<bool()>& enough) {
     const auto end = std::chrono::steady_clock::now() + std::chrono::minutes(2);
     while (true) {
@@ -63,8 +64,8 @@ class EngineThread : public testing::Test {
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
     }
   }
-  /// Whether the engine answers twenty commands that change nothing where it is held, each only
-  /// after the one before: one that stepped while it is held would do so between two of them.
+  /// Checks that a held engine does not step: it must answer twenty Hold commands, each sent after
+  /// the answer to the one before; a step would come between two answers.
   bool answers_held() {
     for (int i = 0; i < 20; i++) {
       const int before = count<Held>();
@@ -85,7 +86,7 @@ class EngineThread : public testing::Test {
     return n;
   }
 
-  /// What the engine tells, heard on its thread before anyone else has it.
+  /// Passes events on, and calls `heard` first, on the engine's thread.
   struct Sink : EventSink {
     explicit Sink(EventQueue& queue) : to(queue) {}
     void push(Event event) override {
@@ -93,7 +94,7 @@ class EngineThread : public testing::Test {
       to.push(std::move(event));
     }
     EventQueue& to;
-    std::function<void(const Event&)> heard;  // set before a command is pushed
+    std::function<void(const Event&)> heard;  // set before pushing a command
   };
 
   CommandQueue commands;

@@ -1,4 +1,5 @@
-// An NVML of two GPUs that tests say the answers of: functions as the driver's library has them.
+// A fake NVML with two GPUs: functions with the driver library's signatures and values chosen by
+// tests.
 #pragma once
 
 #include <atomic>
@@ -16,7 +17,7 @@ struct FakeNvml {
   static constexpr const char* kSecondBus = "00000000:3B:00.0";
 
   static inline std::atomic<int> init_result{0}, power_result{0}, n_inits{0}, n_shutdowns{0};
-  static inline std::atomic<unsigned> busy{0};  // of the second; the first has 7 %
+  static inline std::atomic<unsigned> busy{0};  // load of the second GPU; the first reports 7 %
 
   static void reset() { init_result = 0, power_result = 0, n_inits = 0, n_shutdowns = 0, busy = 0; }
 
@@ -56,7 +57,7 @@ struct FakeNvml {
     return table;
   }
 
-  /// A source of the second GPU.
+  /// A source for the second GPU.
   static GpuSource source(const GpuIdentity& gpu = {.uuid = kSecondUuid, .bus_id = {}}) {
     return {.open = [](std::string& reason) { return Nvml::open(table(), reason); },
             .identity = [gpu] { return gpu; }};

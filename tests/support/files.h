@@ -1,4 +1,4 @@
-// A folder of a test's own, gone with it.
+// Temporary folders and whole files.
 #pragma once
 
 #include <sys/stat.h>
@@ -31,7 +31,7 @@ class Folder {
   std::string path_;
 };
 
-/// For files that are written a thousand times: a name in memory where there is such a place.
+/// A path in shared memory if there is one: for files that are written a thousand times.
 inline std::string file_in_memory(const Folder& folder, const std::string& name) {
   const std::string shared = "/dev/shm";
   if (::access(shared.c_str(), W_OK) != 0) return folder / name;

@@ -1,5 +1,5 @@
-// Tests for CUDA devices are listed for those that are here. In place of a real GPU's, where there
-// is none, one test of each program says so.
+// Tests for CUDA devices run once per available device. One test in each program reports why there
+// is no real GPU.
 #pragma once
 
 #include <string>
@@ -11,8 +11,8 @@
 
 namespace kernels::test {
 
-/// Opens each real GPU. Without one the test is skipped, for the reason that `decoscope devices`
-/// tells; under DECOSCOPE_TEST_NEEDS_ALL too, for no script installs a GPU.
+/// Opens each real GPU. Without one the test is skipped with the reason that `decoscope devices`
+/// prints, even under DECOSCOPE_TEST_NEEDS_ALL, because no script can install a GPU.
 inline void expect_gpus_that_open() {
   int n_gpus = 0;
   std::string reasons;

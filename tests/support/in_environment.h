@@ -1,4 +1,4 @@
-// A variable of the environment while an object lives; what it was before comes back.
+// Sets an environment variable while the object lives; restores the old value after that.
 #pragma once
 
 #include <cstdlib>

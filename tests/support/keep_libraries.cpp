@@ -1,5 +1,5 @@
-// Under AddressSanitizer what the display's driver was loaded as stays loaded. It lets go of itself
-// as a window closes, and memory that only its own variables point to would look lost at the end.
+// Keeps the display driver's libraries loaded under AddressSanitizer. The driver unloads itself
+// when a window closes; memory that only its variables point to would be reported as leaked.
 extern "C" int dlclose(void* /*library*/) noexcept {
   return 0;
 }

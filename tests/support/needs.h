@@ -1,6 +1,6 @@
-// For tests that need a program which scripts/setup.sh installs (python3, Xvfb). Where nobody asked
-// for it they are skipped. The scripts that install everything set DECOSCOPE_TEST_NEEDS_ALL=1:
-// under them what is absent is a failure.
+// For tests that need a program which scripts/setup.sh installs (python3, Xvfb). Without it the
+// test is skipped; under DECOSCOPE_TEST_NEEDS_ALL=1, which the scripts that install everything set,
+// it fails.
 #pragma once
 
 #include <cstdlib>
@@ -17,7 +17,7 @@ inline bool absence_is_failure() {
 
 }  // namespace tests
 
-/// Ends the test, as skipped or failed, unless `found`. For functions that return nothing.
+/// Skips or fails the test unless `found`. Use it only in functions that return void.
 #define NEEDS(found, what)                                                              \
   do {                                                                                  \
     if (!(found) && tests::absence_is_failure())                                        \

@@ -7,7 +7,7 @@
 namespace tests {
 namespace {
 
-// The variable as a value of this test's own, put back behind it.
+// Sets the variable for one test and restores it after that.
 class Setting {
  public:
   explicit Setting(const char* value) {

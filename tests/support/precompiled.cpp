@@ -1,1 +1,1 @@
-// Nothing but the precompiled header that all tests share (tests/CMakeLists.txt).
+// The precompiled header that all tests share (tests/CMakeLists.txt).

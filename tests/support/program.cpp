@@ -21,7 +21,7 @@ std::string read_file(const std::string& path) {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
-// In the child between fork and exec.
+// Runs in the child between fork and exec.
 void redirect(const std::string& path, int descriptor) {
   const int file = open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
   if (file < 0 || dup2(file, descriptor) < 0) _exit(126);
@@ -57,7 +57,7 @@ std::optional<std::string> said_on_terminal(const std::vector<std::string>& argu
   close(there);
   std::string said;
   char buffer[4096];
-  // The end of the program is the end of its terminal: the read fails then.
+  // The read fails when the program, the terminal's only user, has ended.
   for (ssize_t n = 0; (n = read(here, buffer, sizeof buffer)) > 0;)
     said.append(buffer, static_cast<std::size_t>(n));
   close(here);
@@ -72,7 +72,7 @@ Program::Program(const std::vector<std::string>& arguments, const std::string& f
   for (const std::string& argument : arguments) argv.push_back(const_cast<char*>(argument.c_str()));
   argv.push_back(nullptr);
   const std::string out_path = folder_ + "/program.out", err_path = folder_ + "/program.err";
-  // Emptied before the program runs: what an earlier one said in this folder is not its word.
+  // Clears the output of an earlier program in this folder.
   for (const std::string& path : {out_path, err_path}) std::ofstream(path, std::ios::trunc);
   pid_ = fork();
   if (pid_ < 0) throw std::runtime_error("no process can be started");

@@ -1,4 +1,4 @@
-// The program under test as a process of its own: started, waited for, interrupted.
+// The program under test as a child process: started, waited for, interrupted.
 #pragma once
 
 #include <sys/types.h>
@@ -12,38 +12,38 @@
 const char* program_path();
 
 struct ProgramEnd {
-  int code = -1;  // exit code; -1: it was ended by a signal
+  int code = -1;  // exit code; -1: a signal ended it
   std::string out, err;
   double seconds = 0;  // from the last signal to the end
 };
 
 class Program {
  public:
-  /// Starts the program in a process group of its own, stdout and stderr going to files.
-  /// @param folder  where those are
+  /// Starts the program in its own process group.
+  /// @param folder  receives program.out and program.err, the program's stdout and stderr
   Program(const std::vector<std::string>& arguments, const std::string& folder);
-  /// Ends the group if it still runs.
+  /// Kills the group if it is still running.
   ~Program();
   Program(const Program&) = delete;
   Program& operator=(const Program&) = delete;
 
-  /// Looks every few milliseconds until `come` or the program's end or the time is over.
-  /// @return  whether it came while the program ran
+  /// Checks `come` every few milliseconds until it holds, the program ends or the time is over.
+  /// @return  true if it held while the program ran
   bool until(const std::function<bool()>& come, std::chrono::seconds at_most);
-  /// Ctrl+C: to every process of the group, as a terminal does.
+  /// Sends SIGINT to every process of the group, as Ctrl+C in a terminal does.
   void interrupt();
-  /// Takes the processor from it, as a system does that sleeps, and gives it back.
+  /// Stops the process (SIGSTOP), as a suspended system does, and continues it.
   void suspend();
   void resume();
-  /// Waits for the end, and ends it by force after `at_most`.
+  /// Waits for the end; kills the program after `at_most`.
   ProgramEnd wait(std::chrono::seconds at_most);
 
-  /// Bytes resident that are the program's alone: pages of mapped files (libraries, a driver's
-  /// compiler) left out. 0 once it is over.
+  /// Resident bytes of the program's own memory, without mapped files (libraries, weights); 0 after
+  /// its end.
   long private_memory() const;
-  /// Bytes resident of mapped files: libraries, and weights as they are looked at.
+  /// Resident bytes of mapped files: libraries, and the weights read so far.
   long mapped_memory() const;
-  /// Bytes it has read by system calls so far; 0 once it is over, or where that is not told.
+  /// Bytes read by system calls so far; 0 after its end or if the system does not count them.
   long bytes_read() const;
   std::string out() const;
   std::string err() const;
@@ -60,6 +60,6 @@ class Program {
   std::chrono::steady_clock::time_point signalled_;
 };
 
-/// Runs the program to its end with stderr on a terminal so many columns wide.
-/// @return  what came there; none where no terminal can be made
+/// Runs the program with stderr on a terminal of the given width.
+/// @return  the text written there; nothing if no terminal can be made
 std::optional<std::string> said_on_terminal(const std::vector<std::string>& arguments, int columns);

@@ -11,7 +11,7 @@ RowTag guess(int ngram, int index) {
   return {RowTag::Kind::Guess, static_cast<std::int16_t>(ngram), static_cast<std::int16_t>(index)};
 }
 
-/// Row 0 and one n-gram of two tokens behind it; `agrees`: the target picks both.
+/// A step with row 0 and one n-gram of two tokens after it; `agrees`: the target picks both tokens.
 void add_lookahead_step(
     std::vector<Event>& events, RunId run, StepId step, int pos, Nanoseconds t) {
   const bool agrees = step % 2 == 1;

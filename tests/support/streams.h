@@ -1,4 +1,4 @@
-// Event streams for tests of this room: a small model's runs, complete and exactly known.
+// Event streams for tests: runs of a small model, complete and known exactly.
 #pragma once
 
 #include <string>
@@ -8,11 +8,11 @@
 
 namespace engine::test {
 
-/// A model of 16 tokens "t0".."t15" except: 1 is " the", 2 a line feed, 3 and 4 the two halves of
+/// A model of 16 tokens "t0".."t15" except: 1 is " the", 2 a line feed, 3 and 4 the two bytes of
 /// U+00E9 (e with acute), 5 the quote ", 6 is "=cmd".
 Event model_loaded();
 
-/// Decoder, lane and own compute of one step, of a run over the prompt {1, 5}.
+/// Decoder, lane and length of a run over the prompt {1, 5}.
 struct RunShape {
   RunId run = 1;
   std::string decoder = "lookahead";
@@ -31,10 +31,10 @@ std::vector<Event> run_events(const RunShape& shape);
 /// model_loaded and one lookahead run.
 std::vector<Event> small_stream();
 
-/// One of every kind, every field away from its default.
+/// One event of every kind; every field differs from its default.
 std::vector<Event> every_kind();
 
-/// As a recording holds it.
+/// The event's bytes in a recording.
 std::string bytes_of(const Event& event);
 
 }  // namespace engine::test

@@ -1,5 +1,5 @@
-// What a time budget in a test is held against: the processor time of the thread that asks, so that
-// a busy machine does not fail the test.
+// Processor time of the calling thread, so that a busy machine does not fail a test of a time
+// budget.
 #pragma once
 
 #include <algorithm>
@@ -7,14 +7,14 @@
 
 namespace test {
 
-/// Milliseconds this thread has worked.
+/// Milliseconds of processor time that this thread has used.
 inline double worked_ms() {
   timespec now{};
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
   return static_cast<double>(now.tv_sec) * 1e3 + static_cast<double>(now.tv_nsec) * 1e-6;
 }
 
-/// Of what is done.
+/// Milliseconds of processor time that `work` takes.
 template <class Work>
 double worked_ms(const Work& work) {
   const double begun = worked_ms();
@@ -22,7 +22,7 @@ double worked_ms(const Work& work) {
   return worked_ms() - begun;
 }
 
-/// Of the cheapest of `n` times it is done: other work on the machine can only add to it.
+/// The least of `n` measurements: other load on the machine can only add time.
 template <class Work>
 double least_worked_ms(int n, const Work& work) {
   double least = worked_ms(work);
@@ -30,7 +30,7 @@ double least_worked_ms(int n, const Work& work) {
   return least;
 }
 
-/// How many times slower a sanitizer, or a build that is not optimised, may make a loop.
+/// Allowed slowdown of a loop by a sanitizer or a build without optimisation.
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 inline constexpr double kSlower = 40;
 #elif !defined(__OPTIMIZE__)

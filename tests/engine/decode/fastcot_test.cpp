@@ -47,8 +47,8 @@ TEST(FastCot, skip_saves_the_skipped_steps) {
   EXPECT_GT(n_skipped, 50);
 }
 
-// T11: 149 windows and 735 slots, as the paper's table 3 implies, and what the window of 10 that it
-// states would give.
+// T11: 149 windows and 735 slots, as table 3 of the paper implies, and the counts for its stated
+// window of 10.
 TEST(FastCot, denominators_are_the_papers_for_150_tokens) {
   for (const auto& [window, n_slots] : {std::pair{5, 735}, std::pair{10, 1445}}) {
     ToyModel model({.vocab = 12, .context = 3, .seed = 4});
@@ -64,9 +64,9 @@ TEST(FastCot, denominators_are_the_papers_for_150_tokens) {
 TEST(FastCot, hits_are_counted_as_in_the_paper) {
   const std::vector<TokenId> text{1, 2, 3, 4, 5};
   const std::vector<GuessedWindow> windows{
-      {1, {2, 9, 2}},     // region 2 3 4: first and one token right; 2 twice in text, 2 guessed
-      {3, {5, 4, 4, 4}},  // region 4 5, clipped: none in place; both overlap
-      {5, {1, 1}},        // behind the text
+      {1, {2, 9, 2}},     // region 2 3 4: the first and one more token match; 2 is twice in the text, 2 guessed
+      {3, {5, 4, 4, 4}},  // region 4 5, clipped: no position matches; both tokens occur
+      {5, {1, 1}},        // past the end of the text
       {0, {}},
   };
   const WindowHits hits = count_hits(windows, text);
@@ -87,7 +87,7 @@ TEST(FastCot, hits_satisfy_the_papers_identities) {
     const Outcome found = run(model, dice.text(3, model.vocab_size()), job);
     const auto& m = found.metrics;
     EXPECT_GE(m.at("token_hits"), m.at("first_hits"));
-    // A skipped token was a hit, but in the first step, whose window nobody guessed.
+    // A skipped token is a hit, except in the first step, whose window is filler.
     EXPECT_GE(m.at("token_hits"), m.at("skipped") - (found.emitted_per_step[0] - 1));
     EXPECT_GE(m.at("guesses_in_text"), m.at("token_hits"));
     EXPECT_GE(m.at("text_in_guesses"), m.at("token_hits"));
@@ -103,8 +103,8 @@ TEST(FastCot, first_hits_are_steps_with_more_than_the_exact_token) {
     Job job = fastcot(dice(1, 9));
     job.sampling.temperature = seed % 3 ? 0 : 0.8f;
     const Outcome found = run(model, dice.text(3, model.vocab_size()), job);
-    // The first step's window was filled and not guessed. A last step with room for one token emits
-    // one, be the guess right or not.
+    // The first window is filler. A last step with room for one token emits one token whether or
+    // not the guess is right.
     const auto& emitted = found.emitted_per_step;
     const auto steps =
         std::count_if(emitted.begin() + 1, emitted.end(), [](int n) { return n > 1; });
@@ -128,7 +128,7 @@ TEST(FastCot, a_bound_ends_the_run_and_keeps_the_guesses) {
       EXPECT_EQ(found.stop, StopReason::Bound);
       EXPECT_EQ(found.n_steps, bound);
       EXPECT_TRUE(std::equal(found.tokens.begin(), found.tokens.end(), ar.tokens.begin()));
-      // The guesses of the last forward, none of the fillers behind them.
+      // The guesses of the last forward without the fillers after them.
       EXPECT_EQ(found.approximate.size(),
                 7u - static_cast<std::size_t>(found.emitted_per_step.back()));
       const std::vector<TokenId> shown = windows_of(found).back().tokens;
@@ -210,7 +210,7 @@ TEST(FastCot, a_model_without_attention_weights_cannot_be_probed) {
   EXPECT_THROW(run(model, {1}, job), Error);
 }
 
-// What a window costs where a row beyond `free` rows adds `each` to a step of 1.
+// Step time with a window: 1, plus `each` for every row beyond `free` rows.
 double cost_of(int window, int free, double each) {
   return 1 + each * std::max(0, window - free);
 }

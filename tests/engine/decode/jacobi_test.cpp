@@ -83,7 +83,7 @@ TEST(Jacobi, textbook_form_needs_at_most_n_plus_1_forwards) {
 }
 
 TEST(Jacobi, a_block_has_the_trajectory_of_the_textbook_form) {
-  // Keys and values save work, not iterations: the shown states are those of the full iteration.
+  // The KV cache saves work, not iterations: the shown states are those of the full iteration.
   int n_compared = 0;
   for (std::uint64_t seed = 0; seed < 40; seed++) {
     Dice dice(seed);
@@ -105,7 +105,7 @@ TEST(Jacobi, a_block_has_the_trajectory_of_the_textbook_form) {
       const auto& tokens = states[0].tokens;
       const auto trajectory = textbook_jacobi(
           model, sequence, std::vector(tokens.begin() + 1, tokens.end()), job.sampling);
-      // The block's first token is given; its last state is told once more, as converged.
+      // The block's first token is known; its last state is reported again as converged.
       ASSERT_EQ(states.size(), trajectory.points.size() + 1);
       for (std::size_t t = 0; t < trajectory.points.size(); t++) {
         const auto& shown = states[t].tokens;
@@ -180,7 +180,7 @@ TEST(Jacobi, a_textbook_step_computes_the_whole_block) {
   }
   int before = 0;
   for (std::size_t i = 0; i < rows.size(); i++) {
-    EXPECT_EQ(rows[i], before == 10 ? 3 : 5);  // blocks of 5, 5 and what is left
+    EXPECT_EQ(rows[i], before == 10 ? 3 : 5);  // blocks of 5, 5 and the rest
     EXPECT_EQ(kv_len[i], 2 + before);
     const int n = outcome.emitted_per_step[i];
     EXPECT_TRUE(n == 0 || n == rows[i]) << n;
@@ -204,8 +204,7 @@ TEST(Jacobi, textbook_form_has_no_sliding_window) {
 }
 
 TEST(Jacobi, both_forms_count_blocks_alike) {
-  // A block of the textbook form has one guess more to find than one of the same size whose first
-  // token is given.
+  // A textbook block has one more unknown token than a block whose first token is known.
   for (std::uint64_t seed = 0; seed < 20; seed++) {
     ToyModel model({.vocab = 6, .context = 2, .seed = seed});
     Job job = textbook(4);
@@ -219,8 +218,8 @@ TEST(Jacobi, both_forms_count_blocks_alike) {
   }
 }
 
-// What the authors run to count: every row of a block whose first token is given, anew in every
-// iteration until nothing changes.
+// The authors' counting program: recomputes every row of a block whose first token is known, in
+// every iteration, until nothing changes.
 std::vector<std::vector<TokenId>> profiled(ToyModel& model,
                                            std::vector<TokenId> text,
                                            const std::vector<TokenId>& guess) {
@@ -246,7 +245,7 @@ TEST(Jacobi, counters_equal_those_of_full_recomputation) {
     double fast_forward = 0, live = 0;
     int n_blocks = 0, stationary = 0;
     for (const BlockRefined& block : blocks_of(outcome)) {
-      if (block.iteration > 0) continue;  // the first guesses are what is asked for
+      if (block.iteration > 0) continue;  // only the first guesses are wanted
       const std::vector<TokenId> before(text.begin(), text.begin() + block.first_pos);
       const auto points = profiled(model, before, block.tokens);
       const auto left = static_cast<std::ptrdiff_t>(text.size()) - block.first_pos;
@@ -263,12 +262,12 @@ TEST(Jacobi, counters_equal_those_of_full_recomputation) {
       fast_forward += counts.fast_forward_mean;
       stationary += counts.n_stationary;
     }
-    if (outcome.metrics.at("blocks_converged") != n_blocks) continue;  // a guess right at once
+    if (outcome.metrics.at("blocks_converged") != n_blocks) continue;  // a first guess was right
     EXPECT_NEAR(outcome.metrics.at("fast_forward_mean"), fast_forward / n_blocks, 1e-12) << seed;
     EXPECT_EQ(outcome.metrics.at("stationary_tokens"), stationary) << seed;
     EXPECT_NEAR(outcome.metrics.at("stationary_per_block"),
                 static_cast<double>(stationary) / n_blocks, 1e-12);
-    // The live clock knows what agreement has proved: never earlier than hindsight.
+    // The live count uses what agreement has proved, so it is never larger than hindsight.
     live = outcome.metrics.at("fast_forward_live");
     EXPECT_LE(live, outcome.metrics.at("fast_forward_mean") + 1e-12) << seed;
     EXPECT_GE(live, 1 - 1e-12);
@@ -353,8 +352,7 @@ TEST(Trajectory, counting_stops_after_the_end_token) {
   const std::vector<TokenId> eos{2};
   const TrajectoryCounts counts = count_trajectory(points, eos);
   EXPECT_EQ(counts.final_run.size(), 2u);
-  // The iteration in which the end token joined the front is the last: what changes behind it is no
-  // part of the text.
+  // The iteration that fixes the end token is the last: later tokens are not part of the output.
   EXPECT_EQ(counts.fast_forward, (std::vector<int>{2}));
   EXPECT_DOUBLE_EQ(counts.fast_forward_mean, 2);
   EXPECT_EQ(counts.n_stationary, 0);

@@ -1,4 +1,4 @@
-// FastCoT's answer probe on models that tell their attention.
+// FastCoT's answer probe on models that report attention weights.
 #include <algorithm>
 #include <numeric>
 
@@ -48,7 +48,7 @@ TEST_F(Probe, probes_attend_to_their_chain_and_change_no_choice) {
   }
   EXPECT_EQ(asked.attention[2], 0);  // a sibling's branch
   EXPECT_EQ(asked.attention[5], 0);
-  EXPECT_LT(sum, 1);  // the rest is the prefix's
+  EXPECT_LT(sum, 1);  // the rest belongs to the prefix
   for (std::size_t r = 0; r < 6; r++) EXPECT_EQ(asked.picked[r].logp, not_asked.picked[r].logp);
 }
 
@@ -95,7 +95,7 @@ Job probing(double threshold, std::vector<TokenId> keywords) {
 
 TEST_F(Probe, probe_rows_change_neither_output_nor_cache) {
   const Job job = probing(1000, {1});
-  const Outcome found = run(*model_, prompt(), job);  // checks the cache's length at every step
+  const Outcome found = run(*model_, prompt(), job);  // run() checks the cache's length at every step
   EXPECT_EQ(found.tokens, run_ar(*model_, prompt(), job).tokens);
   EXPECT_EQ(found.stop, StopReason::Length);
   Job without = job;
@@ -106,8 +106,8 @@ TEST_F(Probe, probe_rows_change_neither_output_nor_cache) {
 }
 
 TEST_F(Probe, the_triggers_first_token_is_not_counted_as_proposed) {
-  // The trigger begins with what the model says behind the window: following it would emit the
-  // trigger as text and keep its rows.
+  // The trigger starts with the model's prediction after the window: accepting it would emit the
+  // trigger as output and commit its rows.
   Job job = probing(1000, {1});
   const Outcome ar = run_ar(*model_, prompt(), job);
   for (std::size_t i = 1; i + 3 < ar.tokens.size(); i += 3) {
@@ -120,12 +120,13 @@ TEST_F(Probe, the_triggers_first_token_is_not_counted_as_proposed) {
 TEST_F(Probe, a_repeatedly_attended_answer_ends_the_run) {
   std::vector<TokenId> every_token;
   for (TokenId t = 0; t < model_->vocab_size(); t++) every_token.push_back(t);
-  // Some row of the window is above its mean in every step, so this ends as soon as it may.
+  // Some row of the window is above the mean in every step, so the run ends at the first
+  // opportunity.
   const Outcome found = run(*model_, prompt(), probing(1, every_token));
   EXPECT_EQ(found.stop, StopReason::Probe);
   EXPECT_EQ(found.n_steps, 2);
   EXPECT_FALSE(found.approximate.empty());
-  // What was compared with the threshold is told of the window's rows, and of no others.
+  // Attention shares are reported only for the window's rows.
   for (const Event& event : found.events) {
     const auto* v = std::get_if<Verified>(&event);
     if (v == nullptr) continue;

@@ -35,7 +35,7 @@ TEST(PromptLookup, a_published_guess_has_full_length) {
 TEST(PromptLookup, the_suffix_does_not_match_itself) {
   EXPECT_TRUE(guess({1, 2, 3}, 3, 5, LookupVariant::Last).empty());
   EXPECT_TRUE(guess({4}, 3, 5, LookupVariant::Hf).empty());
-  // An occurrence may overlap the suffix: a run of one token goes on.
+  // An occurrence may overlap the suffix: a run of one token continues.
   EXPECT_EQ(guess({4, 4}, 3, 5, LookupVariant::Hf), (Text{4}));
   EXPECT_EQ(guess({4, 4, 4}, 2, 5, LookupVariant::Hf), (Text{4}));
 }
@@ -49,7 +49,7 @@ TEST(PromptLookup, the_last_match_extends_past_the_end_of_the_sequence) {
 TEST(PromptLookup, a_guess_ends_before_eos) {
   const Text text{1, 5, 0, 6, 1};
   EXPECT_EQ(guess(text, 1, 4, LookupVariant::Hf, {0}), (Text{5}));
-  // Nothing left of it: the next occurrence, or shorter suffix, has its turn.
+  // If nothing is left of a match, the next occurrence or a shorter suffix is used.
   EXPECT_EQ(guess({1, 0, 1, 7, 1}, 1, 4, LookupVariant::Hf, {0}), (Text{7, 1}));
 }
 

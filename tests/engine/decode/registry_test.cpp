@@ -49,7 +49,7 @@ TEST(Registry, every_decoder_can_be_made_with_its_defaults) {
       EXPECT_EQ(has_words, !option.choices.empty()) << info.name << " " << option.name;
       for (const std::string& choice : option.choices)
         EXPECT_EQ(complete_options(info, {{option.name, choice}}).at(option.name), choice);
-      // Defaults and every preset are values a person may set.
+      // Defaults and all presets are valid values.
       EXPECT_NO_THROW(complete_options(info, {{option.name, option.default_value}}));
       EXPECT_EQ(option.default_value.starts_with('-'), !option.below_zero.empty())
           << option.name << ": a default below 0 says what it means";
@@ -58,8 +58,7 @@ TEST(Registry, every_decoder_can_be_made_with_its_defaults) {
   }
 }
 
-// What others may write: each decoder's names, and where a value is a word the words. There may be
-// more of both.
+// Names and words of the documented contract. Decoders may have more.
 TEST(Registry, option_names_follow_the_command_line_contract) {
   const std::vector<std::string> any, on_off{"true", "false"};
   const std::vector<std::string> rules{"without", "with", "naive", "kseq"};
@@ -165,7 +164,7 @@ TEST(Registry, refuses_rejection_sampling_where_unsupported) {
   for (const char* name : {"speculative", "mcsd", "seed"}) {
     EXPECT_FALSE(refusal(decoder_named(name), rejection, model, &model)) << name;
   }
-  // Greedy decoding draws nothing, so there is nothing to refuse.
+  // Greedy decoding draws no numbers, so rejection sampling is accepted.
   const Sampling greedy{.mode = Sampling::Mode::Rejection};
   EXPECT_FALSE(refusal(decoder_named("jacobi"), greedy, model, nullptr));
 }
@@ -189,7 +188,7 @@ TEST(Registry, refuses_a_missing_draft_or_another_vocabulary) {
   ToyMedusa heads({.vocab = 12}, 2);
   EXPECT_THAT(usage_error([&] { make_decoder("medusa", {.target = model, .heads = &heads}); }),
               HasSubstr("the heads have 12 tokens, the model 16"));
-  // A draft that nobody asked for disturbs nobody.
+  // An unused draft is ignored.
   EXPECT_NE(make_decoder("ar", {.target = model, .draft_model = &other}), nullptr);
 }
 
@@ -257,7 +256,7 @@ TEST(Registry, only_the_released_behaviour_is_not_lossless) {
         << "which asks for no distribution but the target's";
 }
 
-// What the window knows of a run by its event is what the engine knows by its settings.
+// The run's event and the engine's settings give the same names.
 TEST(Registry, temperature_and_sampling_names_are_consistent) {
   for (const float temperature : {0.0f, 9e-6f, 1e-5f, 1.1e-5f, 1.0f})
     EXPECT_EQ(is_greedy(temperature), Sampling{.temperature = temperature}.greedy()) << temperature;

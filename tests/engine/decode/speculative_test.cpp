@@ -1,5 +1,5 @@
-// What speculative and mcsd do beside giving the right tokens: trees of the asked shape, two rows
-// after full acceptance, one computation a row, drafting ended where it cannot pay.
+// speculative and mcsd beyond correct output: tree shapes, two rows after full acceptance, one
+// computation per row, and where drafting ends.
 #include <algorithm>
 #include <cmath>
 #include <functional>
@@ -48,7 +48,7 @@ TEST(Mcsd, a_k_config_has_its_number_of_nodes) {
       job.sampling.temperature = temperature;
       const TokenTree tree = trees_of(run(model, kPrompt, job)).front();
       EXPECT_EQ(tree.n_rows(), 1 + n) << k_config;
-      // Level by level; the children of one node stand together, ranks from 0.
+      // Nodes come level by level; siblings are adjacent, with ranks from 0.
       for (int row = 1; row < tree.n_rows(); row++) {
         const auto r = static_cast<std::size_t>(row);
         EXPECT_EQ(tree.tag[r].kind, RowTag::Kind::Draft);
@@ -87,7 +87,7 @@ TEST(Mcsd, siblings_differ_even_when_drawn_with_replacement) {
   }
 }
 
-// Which tree a step has follows the clock, so neither steps nor rows repeat; tokens do.
+// The clock chooses each step's tree, so steps and rows vary; tokens do not.
 TEST(Mcsd, a_time_adaptive_tree_changes_no_token) {
   for (std::uint64_t seed = 0; seed < 24; seed++) {
     const ToyShape shape{.vocab = 12, .context = 2, .seed = seed};
@@ -116,7 +116,7 @@ TEST(Mcsd, a_time_adaptive_tree_changes_no_token) {
 }
 
 TEST(Mcsd, candidates_are_counted_by_rank) {
-  // A draft that is the target: the likeliest candidate is kept at every node, text's end or not.
+  // With the target as its own draft, the likeliest candidate is accepted at every node.
   ToyModel model(kShape);
   TreeTuner tuner({{2, 1}});
   for (const int n_tokens : {40, 41, 42}) {
@@ -125,7 +125,7 @@ TEST(Mcsd, candidates_are_counted_by_rank) {
     job.limits.max_tokens = n_tokens;
     run(model, kPrompt, job);
   }
-  // 123 tokens, three a step: 41 nodes with two candidates, and 41 with one.
+  // 123 tokens, three per step: 41 nodes with two candidates, and 41 with one.
   TreeTuner counted({{2, 1}});
   for (int i = 0; i < 82; i++) counted.judged(i % 2 ? 1 : 2, 0);
   EXPECT_NEAR(tuner.expected_tokens(0), counted.expected_tokens(0), 0.01);
@@ -147,7 +147,7 @@ TEST(Speculative, a_draft_equal_to_the_target_is_always_accepted) {
   }
 }
 
-/// The job, ended by a text that is whole with generated token `last`, whatever the tokens are.
+/// Runs the job with a stop rule that fires at generated token `last`.
 Outcome run_ended_by_text(LanguageModel& model, Job job, int last) {
   int n_before = 0;
   job.limits.text_end = [&n_before, last](std::span<const TokenId> emitted) {
@@ -176,7 +176,7 @@ TEST(Speculative, eos_inside_an_accepted_run_is_counted) {
              {run(model, kPrompt, with_eos), run_ended_by_text(model, job, last)}) {
           const auto& metrics = found.metrics;
           const int n = static_cast<int>(found.tokens.size());
-          EXPECT_LE(n, last + 1);  // an end token may stand there before
+          EXPECT_LE(n, last + 1);  // an end token may come earlier
           EXPECT_EQ(metrics.at("draft_depth"), kGamma * found.n_steps);
           EXPECT_DOUBLE_EQ(metrics.at("depth_accepted"), metrics.at("acceptance_rate"))
               << n << " tokens";
@@ -216,7 +216,7 @@ TEST(Speculative, the_draft_is_fed_two_rows_after_full_acceptance) {
     draft.n_rows.clear();
     const auto n_before = lane.sequence.tokens().size();
     stepper.step(lanes);
-    ASSERT_EQ(draft.n_rows.size(), 3u);  // a forward a drafted token
+    ASSERT_EQ(draft.n_rows.size(), 3u);  // one forward per drafted token
     EXPECT_EQ(draft.n_rows[0], static_cast<int>(expected));
     EXPECT_EQ(draft.n_rows[1], 1);
     EXPECT_EQ(draft.n_rows[2], 1);
@@ -244,7 +244,7 @@ TEST(Mcsd, the_draft_computes_each_inner_node_once) {
   }
 }
 
-// What P/Q shows: the distributions as they were weighed, and what was left after a refusal.
+// The P/Q display: the distributions as compared, and the residual after a rejection.
 TEST(Speculative, rejection_sampling_reports_its_distributions) {
   ToyModel model(kShape), draft(draft_of(kShape));
   Job job = job_of("speculative", draft, {{"gamma", "3"}});
@@ -265,7 +265,7 @@ TEST(Speculative, rejection_sampling_reports_its_distributions) {
       EXPECT_LE(w.token.size(), kMaxRejectionTokens);
       double refused = 0;
       for (std::size_t t = 0; t < p.size(); t++) refused += std::max(0.0, p[t] - q[t]);
-      const auto child = static_cast<std::size_t>(w.row) + 1;  // of a chain
+      const auto child = static_cast<std::size_t>(w.row) + 1;  // in a chain
       ASSERT_LT(child, tree.token.size());
       EXPECT_NE(std::ranges::find(w.token, tree.token[child]), w.token.end());
       for (std::size_t i = 0; i < w.token.size(); i++) {
@@ -363,7 +363,7 @@ TEST(Speculative, drafting_ends_at_the_drafts_shorter_context) {
                 std::string::npos)
           << notices[0];
       EXPECT_EQ(found.metrics.at("draft_forwards") > 0, context >= 5) << context;
-      // A draft of the target's context is told of nowhere, nor one that nobody asks.
+      // No notice for a draft with the target's context or for an unused draft.
       ToyModel as_long(draft_of(kShape));
       Job none = job_of(decoder, as_long);
       if (none.decoder == "speculative") none = job_of(decoder, draft, {{"gamma", "0"}});
@@ -373,14 +373,14 @@ TEST(Speculative, drafting_ends_at_the_drafts_shorter_context) {
   }
 }
 
-// A draft some of whose forwards fail, as those with non-finite logits do.
+// A draft some of whose forwards fail, as with non-finite logits.
 class FailingDraft : public ToyModel {
  public:
   FailingDraft(const ToyShape& shape, std::function<bool(int)> fails, ErrorCode code)
       : ToyModel(shape), fails_(std::move(fails)), code_(code) {}
   std::vector<StepOutput> forward(std::span<const BatchItem> items, Wants wants) override {
     const bool fails = fails_(n_asked_++);
-    std::vector<StepOutput> outs = ToyModel::forward(items, wants);  // rows are left in flight
+    std::vector<StepOutput> outs = ToyModel::forward(items, wants);  // leaves its rows in flight
     if (fails) throw Error(code_, "small: non-finite logits at row 0, first index 3");
     return outs;
   }
@@ -482,7 +482,7 @@ TEST(Speculative, stop_below_drafts_only_confident_tokens) {
       for (std::size_t row = 1; row < drafted->q.size(); row++)
         EXPECT_GE(drafted->q[row], std::strtof(threshold, nullptr));
     }
-    if (threshold == std::string("1")) {  // T16: nothing is proposed, plain decoding step by step
+    if (threshold == std::string("1")) {  // T16: nothing is proposed
       EXPECT_EQ(outcome.n_proposed, 0);
       EXPECT_EQ(outcome.n_steps, 60);
       continue;
@@ -494,8 +494,8 @@ TEST(Speculative, stop_below_drafts_only_confident_tokens) {
 }
 
 TEST(Speculative, coupled_noise_raises_the_acceptance_rate) {
-  // Shared noise: a match has probability sum_i 1 / sum_j max(p_j / p_i, q_j / q_i); two
-  // independent draws agree with sum p q only.
+  // With shared noise the acceptance probability is sum_i 1 / sum_j max(p_j / p_i, q_j / q_i); two
+  // independent draws agree with probability sum p q.
   ToyModel model(kShape), draft(draft_of(kShape));
   double match = 0, independent = 0;
   const auto p = token_distribution(model.logits_after(kPrompt), {.temperature = 1}, kPrompt);
@@ -523,7 +523,7 @@ TEST(Speculative, the_draft_uses_its_own_temperature_and_filters) {
   ToyModel model(kShape), draft(draft_of(kShape));
   for (const auto mode : {Sampling::Mode::Coupled, Sampling::Mode::Rejection}) {
     for (const auto& [own, distribution] : std::vector<std::pair<OptionValues, Sampling>>{
-             {{}, {.temperature = 0.7f, .top_k = 5}},  // the target's
+             {{}, {.temperature = 0.7f, .top_k = 5}},  // the target's settings
              {{{"draft_temperature", "3"}}, {.temperature = 3, .top_k = 5}},
              {{{"draft_top_k", "2"}}, {.temperature = 0.7f, .top_k = 2}},
              {{{"draft_top_k", "0"}, {"draft_top_p", "0.6"}}, {.temperature = 0.7f, .top_p = 0.6f}},
@@ -556,8 +556,8 @@ TEST(Speculative, draft_draws_are_independent) {
 }
 
 TEST(Speculative, sampled_frequencies_follow_the_target_distribution) {
-  // The real source end to end, three tokens: behind a refusal positions are drafted a second time.
-  // 103.4 is exceeded once in a thousand with 63 degrees of freedom.
+  // The real random source end to end, three tokens: positions after a rejection are drafted twice.
+  // With 63 degrees of freedom, chi-square exceeds 103.4 once in a thousand.
   const ToyShape shape{.vocab = 4, .context = 2, .spread = 2, .seed = 5};
   ToyModel model(shape), draft(draft_of(shape, 3));
   const std::vector<TokenId> prompt{0, 1, 2};

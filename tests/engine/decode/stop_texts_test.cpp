@@ -1,4 +1,4 @@
-// Stop strings in a text that comes in pieces, against a search of the whole text.
+// Stop strings in text that arrives in pieces, compared with a search of the whole text.
 #include "engine/decode/stop_texts.h"
 
 #include <algorithm>
@@ -13,7 +13,7 @@ namespace {
 
 using Stops = std::vector<std::string>;
 
-/// The stop string that is complete first, the longest of several: by looking at every prefix.
+/// The stop string that completes first (the longest if several do), found by testing every prefix.
 std::optional<StopFound> found_by_search(const std::string& text, const Stops& stops) {
   for (std::size_t end = 1; end <= text.size(); end++) {
     std::optional<StopFound> found;
@@ -28,7 +28,7 @@ std::optional<StopFound> found_by_search(const std::string& text, const Stops& s
   return std::nullopt;
 }
 
-/// The bytes at the end of `text` that begin some stop string and are not the whole of it.
+/// Number of bytes at the end of `text` that are a proper prefix of a stop string.
 std::size_t held_by_search(const std::string& text, const Stops& stops) {
   std::size_t held = 0;
   for (const std::string& stop : stops)
@@ -101,7 +101,7 @@ TEST(TextBeforeStop, shows_nothing_that_is_retracted) {
       at += n;
       ASSERT_TRUE(expected.starts_with(shown)) << text << " at " << at;
     }
-    // Only what may begin a stop string waits for the end.
+    // Only a possible beginning of a stop string is held back.
     const std::size_t held = stop ? 0 : held_by_search(text, stops);
     ASSERT_EQ(shown.size(), expected.size() - held) << text;
     shown += before.finish();

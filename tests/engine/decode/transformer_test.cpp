@@ -1,6 +1,6 @@
-// Every decoder on a real transformer, in every instruction set and dtype: the tokens of plain
-// decoding and, because kernels are row-invariant, the very bits of their scores (T1, T2, T7, T9,
-// T12; catalogue_test.cpp has them on the bundled model too).
+// Every decoder on a transformer, in every instruction set and dtype: plain decoding's tokens and,
+// because kernels are batch-invariant, the bits of its scores (T1, T2, T7, T9, T12;
+// catalogue_test.cpp covers the bundled model).
 #include <cmath>
 
 #include <gtest/gtest.h>
@@ -43,7 +43,7 @@ std::vector<Job> settings(LanguageModel& draft) {
         job.sampling.top_p = 0.95f;
         job.sampling.seed = 5;
       }
-      job.limits.max_tokens = 80;  // across the boundary of a page and of a chunk of attention
+      job.limits.max_tokens = 80;  // across the boundary of a page and of an attention chunk
       jobs.push_back(job);
       job.sampling.repetition_penalty = 1.2f;
       job.limits.max_tokens = 40;
@@ -78,7 +78,7 @@ TEST(Transformer, every_decoder_is_bit_identical_to_plain_decoding) {
   EXPECT_GT(n_accepted, 1000) << "too few guesses came true for this test to mean anything";
 }
 
-// Frequencies that follow the length: of prompts below, at and beyond the original 40 tokens.
+// Rope frequencies that depend on the length: prompts below, at and beyond the original 40 tokens.
 TEST(Transformer, decoders_agree_with_length_dependent_rope) {
   const auto device = kernels::open_cpu(2);
   ModelConfig dynamic = tiny_config();
@@ -211,7 +211,7 @@ TEST(Transformer, the_hidden_state_after_a_prompt_equals_a_steps) {
         Sequence before(prompt, model->make_cache());
         before = before.shortened(prompt.size() - 1);
         prefill(*model, before, 64);
-        TokenTree tree;  // the last of what was read, with guesses behind it
+        TokenTree tree;  // the last prompt token with guesses after it
         tree.add(before.last(), -1, RowTag{});
         tree.add(3, 0, RowTag{});
         tree.add(5, 0, RowTag{});
@@ -258,7 +258,7 @@ TEST(Transformer, a_sequence_keeps_the_hidden_state_after_its_prompt) {
   EXPECT_EQ(copied(read.restarted()), state);
   EXPECT_EQ(copied(read.shortened(4)), state);
   EXPECT_TRUE(copied(read.shortened(3)).empty()) << "of a position that is gone";
-  prefill(*model, read, 2);  // nothing is read
+  prefill(*model, read, 2);  // nothing is prefilled
   EXPECT_EQ(copied(read), state);
   const std::vector<TokenId> more{4, 5, 6};
   Sequence longer = read.restarted(more);
@@ -293,7 +293,7 @@ TEST(Transformer, scaled_models_give_the_same_output_with_every_decoder) {
 }
 
 TEST(Transformer, rejection_sampling_keeps_the_target_distribution) {
-  // The first token of 1500 seeds; chi-square bounded by its mean and five standard deviations.
+  // The first token of 1500 seeds; chi-square is bounded by its mean plus five standard deviations.
   const auto device = kernels::open_cpu(2);
   const auto model = tiny_transformer(*device, kernels::DType::F32, 2);
   const std::vector<TokenId> prompt{3, 7, 1, 9, 3, 7, 1, 3};
@@ -309,7 +309,7 @@ TEST(Transformer, rejection_sampling_keeps_the_target_distribution) {
   const auto out = model->forward(std::span(&item, 1), {.logits = true, .hidden = false});
   const auto distribution = token_distribution(out[0].logits_of(0), job.sampling, prompt);
   constexpr int kRuns = 1500;
-  job.limits.max_tokens = 2;  // a guess is verified only where a second token may come
+  job.limits.max_tokens = 2;  // guesses are verified only if a second token is allowed
   std::vector<int> count(24);
   for (int i = 0; i < kRuns; i++) {
     job.sampling.seed = static_cast<std::uint64_t>(i);

@@ -41,7 +41,7 @@ Job job_of(const char* decoder, OptionValues options = {}) {
   return job;
 }
 
-/// @param max_seq_len  0: its own
+/// @param max_seq_len  0: the shape's default
 ToyShape toy_shape(int max_seq_len) {
   ToyShape shape{.vocab = 9, .context = 2, .seed = 21};
   if (max_seq_len > 0) shape.max_seq_len = max_seq_len;
@@ -74,7 +74,7 @@ std::vector<Subject> all_subjects() {
   for (const auto kind : {Subject::Kind::Tiny, Subject::Kind::Bundled}) {
     for (const auto dtype : {kernels::DType::F32, kernels::DType::BF16, kernels::DType::F16}) {
 #if defined(__SANITIZE_THREAD__)
-      // Minutes a test, and only in bf16 with more than one thread.
+      // Each test takes minutes, so only bf16 runs with two threads.
       if (kind == Subject::Kind::Bundled && dtype != kernels::DType::BF16) continue;
 #endif
       all.push_back({kind, dtype});
@@ -96,11 +96,11 @@ Loaded::Loaded(const Subject& subject,
     chimera_ = std::make_unique<ToyChimera>(draft_of(shape), 4);
     return;
   }
-  // Two threads in one dtype are enough: tests run two at a time, and threads that wait for each
-  // other on cores that others use take twice as long.
+  // Two threads in one dtype suffice: tests run two at a time, and threads that wait for each other
+  // on busy cores take twice as long.
   if (!device_) device_ = kernels::open_cpu(subject.dtype == kernels::DType::BF16 ? 2 : 1);
   std::unique_ptr<Model> model = transformer_on(*device_);
-  ModelFiles target;  // what Chimera's heads read of it
+  ModelFiles target;  // source of Chimera's shared weights
   if (subject.kind == Subject::Kind::Tiny) {
     draft_ = tiny_draft(*device_, subject.dtype, 11);
     target.config = tiny_config();
@@ -273,7 +273,7 @@ int most_tokens(const Job& job) {
     const std::string& k = values.at("k_config");
     return static_cast<int>(std::ranges::count(k, ',')) + 2;
   }
-  // Without the bonus a match of all N - 1 guesses is all there is.
+  // Without the bonus token a full match gives N - 1 tokens.
   return std::stoi(values.at("ngram_size")) - (values.at("bonus") == "true" ? 0 : 1);
 }
 

@@ -1,5 +1,5 @@
-// Models of the shared test catalogue (docs/testing.md): a toy, a tiny random transformer and
-// the bundled model, the latter two in every dtype; and the decoders' settings it goes through.
+// Models of the shared test catalogue (docs/testing.md): a toy, a tiny random transformer and the
+// bundled model, the last two in every dtype; and the decoder settings that the catalogue runs.
 #pragma once
 
 #include <memory>
@@ -20,37 +20,37 @@ struct Subject {
 std::string name_of(const Subject& subject);  // "bundled_bf16"
 std::vector<Subject> all_subjects();
 
-/// Random heads for a model, as `model random --heads` makes them.
+/// Random heads for a model, equal to those of `model random --heads`.
 HeadsFiles random_heads_for(const ModelConfig& config, HeadsKind kind);
 
-/// A model to decode with, and texts for it to go on with.
+/// A target model with its draft, heads, ranks and prompts.
 class Loaded {
  public:
-  /// @param max_seq_len  its context; 0: its own
+  /// @param max_seq_len  context length; 0: the model's own
   /// @param scale        of a transformer
-  /// @param device       it computes on; null: a CPU of two threads
+  /// @param device       the device to compute on; null: a CPU device with two threads
   explicit Loaded(const Subject& subject,
                   int max_seq_len = 0,
                   const ModelScale& scale = {},
                   std::unique_ptr<kernels::Device> device = nullptr);
   LanguageModel& model() { return *model_; }
-  LanguageModel& draft() { return *draft_; }  // for it, unscaled
-  /// Draft heads for it; null for decoders without. The bundled model's are the trained ones, the
-  /// tiny transformer's guess at random, the toy's are sometimes right.
+  LanguageModel& draft() { return *draft_; }  // its draft model, unscaled
+  /// Draft heads for the model; null for decoders that need none. The bundled model has trained
+  /// heads, the tiny transformer random ones, and the toy's heads are sometimes right.
   DraftHeads* heads(const std::string& decoder);
-  /// The file of the tree beside them; empty where there is none.
+  /// Path of the tree file beside the heads; empty if there is none.
   std::string heads_tree(const std::string& decoder) const;
-  /// Further ranks, each the same model on a device of its own, for jobs that ask for some.
+  /// Further ranks for jobs that use several: the same model, each on its own device.
   std::vector<OtherRank> ranks(const Job& job);
   const Model* transformer() const { return transformer_; }  // null for the toy
-  /// Any i >= 0; the bundled model's are its bundled prompts in turn.
+  /// A prompt for any i >= 0; for the bundled model, the bundled prompts in turn.
   std::vector<TokenId> prompt(int i) const;
   TokenId last_id() const { return model_->vocab_size() - 1; }
-  /// Tokens worth generating here: fewer where a forward costs more.
+  /// Number of tokens to generate: fewer for models with slower forwards.
   int n_tokens() const;
 
  private:
-  /// A rank of its own and who waits for it.
+  /// A further rank with its own device and mutex.
   struct Rank {
     std::unique_ptr<kernels::Device> device;
     std::unique_ptr<LanguageModel> model;
@@ -65,17 +65,17 @@ class Loaded {
   std::unique_ptr<LanguageModel> model_, draft_;
   std::unique_ptr<DraftHeads> medusa_, chimera_;
   const Model* transformer_ = nullptr;
-  std::vector<std::unique_ptr<Rank>> ranks_;  // made when asked for
+  std::vector<std::unique_ptr<Rank>> ranks_;  // made on demand
   std::vector<std::vector<TokenId>> prompts_;
 };
-/// Loaded once a process.
+/// Returns the subject's models, loaded once per process.
 Loaded& loaded(const Subject& subject);
 
-/// Every decoder with the option values that make it behave differently, extremes among them.
+/// Every decoder with the option values that change its behaviour, including extreme ones.
 std::vector<Job> all_settings();
-/// One of each decoder and form, as they come.
+/// One job for each decoder and form, with default options.
 std::vector<Job> plain_settings();
-/// Most tokens a step of these settings can emit.
+/// Upper bound on the tokens that one step can emit with these settings.
 int most_tokens(const Job& job);
 
 }  // namespace engine::test

@@ -7,11 +7,11 @@
 namespace engine::test {
 namespace {
 
-/// Replays a script of choices and extends it with first choices.
+/// Replays a script of outcomes; extends it with first outcomes.
 class Script : public UniformSource {
  public:
   double accept(std::uint32_t /*position*/, std::uint32_t /*index*/, double threshold) override {
-    // The sides of the threshold: below it with that probability, and at or above it.
+    // The probabilities of both outcomes: below the threshold, and at or above it.
     std::vector<double> weights;
     std::vector<double> numbers;
     if (threshold > 0) weights.push_back(threshold), numbers.push_back(threshold / 2);
@@ -37,7 +37,7 @@ class Script : public UniformSource {
     return numbers[choose(weights)];
   }
 
-  /// Goes to the next outcome; false when all were seen.
+  /// Moves to the next outcome. @return false after the last one
   bool advance() {
     while (!choices_.empty() && choices_.back() + 1 == n_choices_.back()) {
       choices_.pop_back();

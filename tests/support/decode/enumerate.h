@@ -1,5 +1,6 @@
-// Walks every outcome of code that draws uniform numbers, with the exact probability of each: the
-// code under test says what a number will be compared with, and is given one number of each side.
+// Enumerates every outcome of code that draws uniform numbers, with its exact probability. The code
+// under test passes the threshold that it compares a number with; the enumeration returns one
+// number from each side of it.
 #pragma once
 
 #include <functional>
@@ -12,27 +13,28 @@ namespace engine::test {
 
 using Distribution = std::map<std::vector<TokenId>, double>;
 
-/// @param experiment  run once an outcome; the same numbers must lead it the same way
+/// @param experiment  run once per outcome; must be deterministic given its numbers
 /// @return            probability of each result
 Distribution enumerate(const std::function<std::vector<TokenId>(UniformSource&)>& experiment);
 
-/// The distribution of what is made in steps, each of which depends on what there is alone: equal states are
-/// walked on from once, with the probabilities of all ways that led there summed.
-/// @param step     what there is behind one step more; run once an outcome of it, as in enumerate()
-/// @param is_done  whether there is no further step
-/// @return         probability of each state that is done
+/// Distribution of a result made in steps that depend only on the current state. States reached in
+/// several ways are continued once, with their probabilities summed.
+/// @param step     returns the state after one further step; run once per outcome, as in
+///   enumerate()
+/// @param is_done  true for final states
+/// @return         probability of each final state
 Distribution enumerate_steps(
     const std::function<std::vector<TokenId>(const std::vector<TokenId>&, UniformSource&)>& step,
     const std::vector<TokenId>& begin,
     const std::function<bool(const std::vector<TokenId>&)>& is_done);
 
-/// The largest difference of two distributions.
+/// Largest absolute difference of two distributions.
 double distance(const Distribution& a, const Distribution& b);
-/// Half the sum of all differences: what the best test can tell of them.
+/// Total variation distance: half the sum of absolute differences.
 double total_variation(const Distribution& a, const Distribution& b);
 
-/// The distribution of the first `n` tokens of plain sampling, by the chain rule. Softmax in f64, without
-/// filters.
+/// Distribution of the first `n` tokens of plain sampling, by the chain rule; softmax in f64,
+/// without filters.
 Distribution plain_distribution(
     const std::function<std::vector<double>(std::span<const TokenId>)>& next,
     const std::vector<TokenId>& prompt,

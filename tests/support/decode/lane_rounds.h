@@ -1,4 +1,4 @@
-// Real lanes as the work of rounds, on two threads.
+// Decoder lanes as the work of SEED's rounds, on two threads.
 #pragma once
 
 #include <functional>
@@ -15,13 +15,13 @@
 
 namespace engine::test {
 
-/// A text to be made.
+/// A sequence to generate.
 struct Text {
   std::vector<TokenId> prompt;
   Job job;
 };
 
-/// Takes events from both threads.
+/// An event sink that both threads may use.
 class LockedList final : public EventSink {
  public:
   void push(Event event) override {
@@ -34,7 +34,7 @@ class LockedList final : public EventSink {
   std::mutex mutex_;
 };
 
-/// Real lanes in rounds; `draft_delay` and `verify_delay` are called before the work of each side.
+/// Runs lanes as the work of rounds; `draft_delay` and `verify_delay` are called before each stage.
 class LaneRounds : public RoundsWork {
  public:
   LaneRounds(LanguageModel& target, const std::vector<Text>& texts, int n_branches, EventSink* sink)
@@ -95,7 +95,7 @@ class LaneRounds : public RoundsWork {
     const auto generated = place.lane->sequence.generated();
     tokens[place.index].assign(generated.begin(), generated.end());
     n_steps[place.index] = place.lane->n_steps;
-    over_.push_back(std::move(place.lane));  // both models let go of it when the threads are gone
+    over_.push_back(std::move(place.lane));  // both models release it after the threads have ended
   }
 
  private:
@@ -113,7 +113,7 @@ class LaneRounds : public RoundsWork {
 
  public:
   std::function<void()> draft_delay, verify_delay;
-  std::vector<std::vector<TokenId>> tokens;  // by text
+  std::vector<std::vector<TokenId>> tokens;  // by sequence
   std::vector<int> n_steps;
 };
 

@@ -25,7 +25,7 @@ DecoderContext context_for(LanguageModel& model, const Job& job) {
           .heads_tree = job.heads_tree};
 }
 
-/// Gives a lane over a prompt that is read the ranks its job asks for.
+/// Gives a prefilled lane the ranks that its job requests.
 void share_rows(LanguageModel& model, Lane& lane, const Job& job) {
   DecoderContext context = context_for(model, job);
   context.options = complete_options(decoder_named(job.decoder), job.options);
@@ -121,7 +121,7 @@ std::vector<float> scores_of(const Outcome& outcome) {
     if (const auto* v = std::get_if<Verified>(&event)) verified = *v;
     const auto* committed = std::get_if<Committed>(&event);
     if (!committed) continue;
-    // Follow the emitted tokens from the first row.
+    // Follows the emitted tokens from the first row.
     std::size_t row = 0;
     for (std::size_t i = 0; i < committed->tokens.size(); i++) {
       EXPECT_EQ(verified.picked[row], committed->tokens[i]);

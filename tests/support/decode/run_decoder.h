@@ -1,4 +1,4 @@
-// Runs one decoder on one prompt, checking after every step what must hold for all of them.
+// Runs one decoder on one prompt and checks after every step what must hold for all decoders.
 #pragma once
 
 #include <map>
@@ -11,7 +11,7 @@
 
 namespace engine::test {
 
-/// A rank behind the first, for jobs whose rows are shared.
+/// A rank after the first, for jobs that split their rows.
 struct OtherRank {
   LanguageModel* model;
   std::mutex* at_work;
@@ -24,22 +24,22 @@ struct Job {
   Limits limits{.max_tokens = 40};
   ProbeSettings probe;
   UniformSource* uniforms = nullptr;
-  LanguageModel* draft = nullptr;  // of decoders that need one
+  LanguageModel* draft = nullptr;  // for decoders that need a draft model
   TreeTuner* tree_tuner = nullptr;
-  DraftHeads* heads = nullptr;  // likewise, of the decoder's kind
-  std::string heads_tree;       // the file of the tree beside them
-  /// Of jobs with option "ranks"; none: one rank computes all, whatever the option says.
+  DraftHeads* heads = nullptr;  // for decoders that need draft heads of their kind
+  std::string heads_tree;       // path of the tree file
+  /// For jobs with the option "ranks"; if empty, one rank computes all rows.
   std::vector<OtherRank> ranks;
 };
 
 struct Outcome {
-  std::vector<TokenId> tokens;       // generated
-  std::vector<TokenFacts> facts;     // of tokens
-  std::vector<TokenId> approximate;  // what the run left unverified
+  std::vector<TokenId> tokens;       // generated tokens
+  std::vector<TokenFacts> facts;     // one per token
+  std::vector<TokenId> approximate;  // guesses that the run left unverified
   StopReason stop = StopReason::None;
   int n_steps = 0;
   std::vector<int> emitted_per_step;
-  std::map<std::string, double> metrics;  // without times
+  std::map<std::string, double> metrics;  // except times
   std::map<std::string, std::int64_t> counts;
   std::vector<Event> events;
   std::int64_t n_proposed = 0, n_accepted = 0, n_rejected = 0;
@@ -47,23 +47,23 @@ struct Outcome {
 
 Lane start(LanguageModel& model, const std::vector<TokenId>& prompt, const Job& job, RunId run = 1);
 Outcome run(LanguageModel& model, const std::vector<TokenId>& prompt, const Job& job);
-/// The same from a prompt that was prefilled before, which stays as it is.
+/// The same, from a prefilled prompt, which stays unchanged.
 Outcome run_from(LanguageModel& model, const Sequence& prefilled, const Job& job);
 /// The same job with plain decoding.
 Outcome run_ar(LanguageModel& model, const std::vector<TokenId>& prompt, Job job);
 
-/// The log probability of every token, as results report it.
+/// Log probability of every token, as results report it.
 std::vector<float> logp_of(const Outcome& outcome);
 /// Score and margin of every emitted token.
 std::vector<float> scores_of(const Outcome& outcome);
-/// A line an event, without times.
+/// One line per event, without times.
 std::vector<std::string> trace_of(const std::vector<Event>& events);
 
-/// Reproducible choices for property tests.
+/// Reproducible random choices for property tests.
 class Dice {
  public:
   explicit Dice(std::uint64_t seed) : seed_(seed) {}
-  /// In [low, high].
+  /// A number in [low, high].
   int operator()(int low, int high);
   std::vector<TokenId> text(int length, int vocab);
 
@@ -72,12 +72,12 @@ class Dice {
   std::uint32_t n_ = 0;
 };
 
-/// Any decoder but AR with options that a person may set, the extremes among them.
-/// @param draft  null: no decoder that needs one
+/// Any decoder except AR with random valid options, including extreme ones.
+/// @param draft  null: only decoders that need no draft model
 Job random_job(Dice& dice, LanguageModel* draft);
 std::string described(const Job& job);
-/// Textbook Jacobi: the one decoder whose steps may emit nothing, and that may take more of them
-/// than AR.
+/// True for textbook Jacobi, the only decoder whose steps may emit nothing and that may need more
+/// steps than AR.
 bool is_textbook(const Job& job);
 
 }  // namespace engine::test

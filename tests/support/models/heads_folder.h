@@ -1,4 +1,4 @@
-// Draft heads to be loaded: random ones, which guess badly and change no token.
+// Random draft heads on disk. They guess badly and change no token.
 #pragma once
 
 #include <unistd.h>
@@ -10,7 +10,7 @@
 
 namespace engine::test {
 
-/// Random heads for the bundled target, in a folder of their own.
+/// Random heads for the bundled target in a temporary folder.
 class HeadsFolder {
  public:
   HeadsFolder(HeadsKind kind, int n_heads)

@@ -1,4 +1,4 @@
-// What the tests of the forward pass drive: a model on one table of operations, and texts on it.
+// A model and sequences on it, for the tests of the forward pass.
 #pragma once
 
 #include <functional>
@@ -13,7 +13,7 @@
 
 namespace engine::test {
 
-/// Runs `body` for every table this machine can run and every type, traced by name.
+/// Runs `body` for every CPU table of this machine and every dtype, under SCOPED_TRACE.
 inline void for_every_table_and_type(
     const std::function<void(kernels::Device&, kernels::DType)>& body) {
   for (const kernels::Ops* ops : kernels::all_cpu_ops()) {
@@ -27,11 +27,11 @@ inline void for_every_table_and_type(
   }
 }
 
-/// One text on a model.
+/// One sequence on a model.
 class Lane {
  public:
   Sampling sampling;
-  int n_prompt = 0;  // as of BatchItem
+  int n_prompt = 0;  // as in BatchItem
 
   explicit Lane(Model& model) : model_(model), cache_(model.make_cache()) {}
   Lane(const Lane& other)
@@ -53,7 +53,7 @@ class Lane {
     const BatchItem one = item(tree);
     return std::move(model_.forward(std::span(&one, 1), wants).front());
   }
-  /// Keeps a path of the tree of the last forward.
+  /// Commits a path of the tree of the last forward.
   void commit(const TokenTree& tree, std::vector<int> path) {
     cache_->commit(path);
     for (const int row : path) tokens_.push_back(tree.token[static_cast<std::size_t>(row)]);
@@ -62,7 +62,7 @@ class Lane {
     cache_->truncate(length);
     tokens_.resize(static_cast<std::size_t>(length));
   }
-  /// Runs tokens in forwards of at most `chunk` rows and keeps them all.
+  /// Prefills tokens in forwards of at most `chunk` rows.
   void append(std::span<const TokenId> tokens, std::size_t chunk = 256) {
     while (!tokens.empty()) {
       const TokenTree tree = chain_tree(tokens.first(std::min(chunk, tokens.size())));
@@ -102,7 +102,7 @@ inline std::vector<std::uint32_t> bits_of_row(const StepOutput& output, int row)
   return bits;
 }
 
-/// The same logits and the same choice, bit for bit.
+/// Expects the same logits and the same choice, bit for bit.
 inline void expect_same_row(const StepOutput& a, int row_a, const StepOutput& b, int row_b) {
   EXPECT_EQ(bits_of_row(a, row_a), bits_of_row(b, row_b)) << "rows " << row_a << " and " << row_b;
   const kernels::Picked& p = a.picked[static_cast<std::size_t>(row_a)];
@@ -120,7 +120,7 @@ inline std::unique_ptr<Model> load(kernels::Device& device,
   return Model::load(device, model.files(), {.dtype = dtype, .scale = scale});
 }
 
-/// n tokens after the lane's text, one row a forward; each choice is fed back.
+/// Decodes n tokens greedily after `first`, one row per forward.
 inline std::vector<TokenId> decode_one_by_one(Lane& lane, TokenId first, int n) {
   std::vector<TokenId> out;
   for (TokenId token = first; static_cast<int>(out.size()) < n; token = out.back()) {

@@ -1,5 +1,4 @@
-// What the tests of model files are made of: folders that vanish, good files built by hand, and
-// ways to spoil them.
+// Model files for tests: good files made by hand, and ways to damage them.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +14,7 @@
 
 namespace engine::test {
 
-/// An empty directory that is removed with all it holds.
+/// A temporary directory that is removed with its content.
 class TempDir {
  public:
   TempDir();
@@ -31,24 +30,24 @@ class TempDir {
 
 void write_bytes(const std::string& path, std::string_view bytes);
 std::string read_bytes(const std::string& path);
-/// The text with the first `from` (which must be there) replaced.
+/// Replaces the first `from`, which must occur.
 std::string replaced(std::string text, const std::string& from, const std::string& to);
 
-/// The message of the Error(BadInput) that `action` must throw; fails the test otherwise.
+/// Returns the message of the Error(BadInput) that `action` must throw; fails the test otherwise.
 std::string refusal(const std::function<void()>& action);
 
-/// Length, header, data.
+/// A safetensors file: header length, header, data.
 std::string safetensors(std::string_view header, std::string_view data);
-/// Four kB of one f32 tensor "a" of shape [2, 3] and one bf16 tensor "b" of [4].
+/// A file with one f32 tensor "a" [2, 3] and one bf16 tensor "b" [4].
 std::string small_safetensors();
 
-/// LLaMA with 2 layers, 64 wide, grouped heads; `vocab_size` 300.
+/// A LLaMA config: 2 layers, 64 wide, grouped-query attention, vocabulary 300.
 ModelConfig small_config();
-/// A directory with random weights of `config` and a tokenizer, as write_model makes it.
+/// Writes a model directory with random weights and a tokenizer.
 void write_small_model(const TempDir& dir, const ModelConfig& config);
 void write_small_model(const TempDir& dir);
 
-/// SentencePiece models field by field.
+/// SentencePiece models, field by field.
 struct Piece {
   std::string text;
   float score = 0;
@@ -58,14 +57,15 @@ std::string varint(std::uint64_t value);
 std::string proto_bytes(int field, std::string_view bytes);
 std::string proto_varint(int field, std::uint64_t value);
 std::string piece_message(const Piece& piece);
-/// unk, <s>, </s>, 256 byte pieces, the letters and some merges: a BPE that encodes everything.
+/// <unk>, <s>, </s>, 256 byte pieces, letters and some merges: a BPE vocabulary that encodes every
+/// text.
 std::vector<Piece> small_pieces();
 std::string trainer_spec(bool byte_fallback = true, int model_type = 2);
 std::string normalizer_spec(bool dummy_prefix, bool remove_spaces, std::string_view charsmap = "");
 std::string sentencepiece_model(const std::vector<Piece>& pieces,
                                 const std::string& trainer,
                                 const std::string& normalizer);
-/// small_pieces, byte fallback, no dummy prefix, spaces kept.
+/// small_pieces() with byte fallback, without dummy prefix; spaces are kept.
 std::string small_sentencepiece();
 
 }  // namespace engine::test

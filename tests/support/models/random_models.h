@@ -1,5 +1,5 @@
-// Small random models for the tests of the forward pass: their tensors in memory, their shapes
-// chosen so that every feature of the family is met, alone and together.
+// Small random models in memory for the tests of the forward pass. Their shapes cover every feature
+// of the model family, alone and combined.
 #pragma once
 
 #include <map>
@@ -14,7 +14,7 @@
 
 namespace engine::test {
 
-/// Tensors in vectors; any of them may be altered before a model is loaded.
+/// Tensors in vectors; tests may change them before a model is loaded.
 class MemoryTensors final : public TensorSource {
  public:
   struct Entry {
@@ -29,8 +29,8 @@ class MemoryTensors final : public TensorSource {
   std::string path() const override { return "memory"; }
 };
 
-/// Scales a small model is enlarged by. The widest of them takes ten minutes where threads are
-/// watched, and does there what the others do.
+/// Scales to test. ThreadSanitizer omits 16x1, which takes ten minutes there and runs the same
+/// code.
 inline std::vector<ModelScale> test_scales() {
   std::vector<ModelScale> scales{{4, 1}, {4, 2}};
 #if !defined(__SANITIZE_THREAD__)
@@ -53,20 +53,21 @@ struct TestModel {
   }
 };
 
-/// dim 40, 3 layers, 4 heads of 10, vocabulary 101: nothing is a multiple of a vector's width.
+/// dim 40, 3 layers, 4 heads of 10, vocabulary 101: no size is a multiple of a vector width.
 ModelConfig odd_config();
-/// Weights large enough that logits spread over several units and no two models agree.
+/// Random weights, large enough that logits spread over several units and no two models agree.
 TestModel random_model(std::string name, const ModelConfig& config, std::uint64_t seed);
-/// One model a feature, and one with nearly all of them.
+/// One model per feature, and one with nearly all features.
 std::vector<TestModel> models_of_every_kind();
 
 std::vector<TokenId> random_tokens(int n, int vocab_size, std::uint64_t seed);
-/// A forest of n rows, each hanging off a random earlier row or the prefix.
+/// A forest of n rows; each row's parent is a random earlier row or the prefix.
 TokenTree random_tree(int n, int vocab_size, std::uint64_t seed);
 TokenTree chain_tree(std::span<const TokenId> tokens);
 
-/// Logits of every position in double precision, plain loops over the whole text; [n][vocab_size].
-/// No cache, no pages, no trees: the oracle.
+/// Logits of every position in double precision, by plain loops over the whole sequence: the
+/// oracle.
+/// @return [n][vocab_size]
 std::vector<std::vector<double>> reference_logits(const TestModel& model,
                                                   std::span<const TokenId> tokens);
 

@@ -1,5 +1,5 @@
-// The forward pass written a second time, as slowly and plainly as it can be said: doubles, one
-// text, every position attends to those before it.
+// A second implementation of the forward pass, as plain as possible: double precision, one
+// sequence, no cache, every position attends to all positions before it.
 #include <algorithm>
 #include <cmath>
 
@@ -51,7 +51,7 @@ class Reference {
     return y;
   }
 
-  // The first and the second half of a head are the two coordinates of its pairs.
+  // Rotates the pairs (i, i + head_dim / 2) of a head.
   void turn(Vector& x, int pos) const {
     const auto half = static_cast<std::size_t>(c_.head_dim / 2);
     const Vector frequency = rope_frequencies(c_.rope, c_.head_dim, pos + 1);

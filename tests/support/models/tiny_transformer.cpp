@@ -5,8 +5,8 @@
 namespace engine::test {
 namespace {
 
-/// Another source's matrices, ten times as large: from N(0, 0.02) alone a tiny model's logits are
-/// nearly equal.
+/// Multiplies another source's matrices by ten: weights from N(0, 0.02) give a tiny model nearly
+/// equal logits.
 class Amplified : public TensorSource {
  public:
   explicit Amplified(std::shared_ptr<const TensorSource> from) : from_(std::move(from)) {}

@@ -1,5 +1,5 @@
-// A transformer of a few thousand weights, large enough in magnitude that its text depends on what
-// it read.
+// A random transformer with a few thousand weights, large enough that its output depends on its
+// input.
 #pragma once
 
 #include <memory>
@@ -17,7 +17,7 @@ std::unique_ptr<Model> tiny_transformer(kernels::Device& device,
                                         const ModelConfig& config = tiny_config(),
                                         const ModelScale& scale = {});
 
-/// A draft for it: its embedding and first layer, so that they are sometimes of one opinion.
+/// A draft model: the target's embedding and first layer, so that both sometimes agree.
 std::unique_ptr<Model> tiny_draft(kernels::Device& device,
                                   kernels::DType dtype,
                                   std::uint64_t seed);

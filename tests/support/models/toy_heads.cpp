@@ -54,7 +54,7 @@ class ToyText : public ChimeraText {
   GramCounts gram_counts() const override { return {}; }
 
  private:
-  // The text's tokens up to one of its last positions, the unknown ones before its beginning.
+  // Checks the tokens before one of the last positions; positions before the beginning are unknown.
   void check_committed(std::span<const TokenId> gram, std::size_t from_end) const {
     for (std::size_t back = 0; back < gram.size(); back++) {
       const std::size_t behind = from_end + back + 1;
@@ -63,7 +63,8 @@ class ToyText : public ChimeraText {
       ensure(gram[gram.size() - 1 - back] == token, "toy heads: a k-gram that is not the text's");
     }
   }
-  // A k-gram is its parent's, moved on by one token; the first row's is the text's end.
+  // A row's k-gram is its parent's shifted by one token; the first row's is the end of the
+  // sequence.
   void check_gram(int parent, std::span<const TokenId> gram, std::size_t first) const {
     if (parent < 0) {
       ensure(first == 0, "toy heads: only the first level hangs on the text");
@@ -80,7 +81,7 @@ class ToyText : public ChimeraText {
   }
 
   const ToyChimera& heads_;
-  std::vector<TokenId> last_tokens_;  // of every position with a state
+  std::vector<TokenId> last_tokens_;  // of every position with a hidden state
   std::vector<int> parent_;
   std::vector<std::vector<TokenId>> gram_of_;
   int n_levels_ = 0;

@@ -1,5 +1,5 @@
-// Draft heads for a toy model: they know the toy's own rule, or one like it, so how well they guess
-// can be chosen. The toy's hidden state is its last few tokens (ToyModel::hidden_of).
+// Draft heads for a toy model. They compute the toy's own rule, or a similar one, so tests choose
+// how well they guess. The toy's hidden state holds its last few tokens (ToyModel::hidden_of).
 #pragma once
 
 #include <memory>
@@ -11,10 +11,11 @@
 
 namespace engine::test {
 
-/// Head k says what the toy would say after its own k + 1 likeliest tokens.
+/// Head k predicts what the toy would choose after its own k + 1 argmax tokens.
 class ToyMedusa : public MedusaHeads {
  public:
-  /// @param shape  the toy's own: what it writes greedily is foreseen; draft_of() it: sometimes
+  /// @param shape  the toy's own shape: its greedy output is predicted exactly; draft_of(shape):
+  ///   sometimes
   ToyMedusa(const ToyShape& shape, int n_heads) : toy_(shape), n_heads_(n_heads) {}
   int n_heads() const override { return n_heads_; }
   int vocab_size() const override { return toy_.vocab_size(); }
@@ -25,7 +26,7 @@ class ToyMedusa : public MedusaHeads {
   int n_heads_;
 };
 
-/// Says what the toy would say behind each row's tokens; its text checks how it is used.
+/// Predicts what the toy would choose after each row's tokens, and checks how it is called.
 class ToyChimera : public ChimeraHeads {
  public:
   ToyChimera(const ToyShape& shape, int n_heads, int gram = 3)

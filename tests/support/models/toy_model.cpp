@@ -47,14 +47,14 @@ StepOutput ToyModel::answer(const BatchItem& item, Wants wants) const {
   auto& cache = dynamic_cast<ToyCache&>(*item.cache);
   const TokenTree& tree = *item.tree;
   check(tree, shape_.vocab);
-  // What the cache holds is what the decoder believes it holds.
+  // The decoder's prefix must equal the cache.
   ensure(std::vector(item.prefix.begin(), item.prefix.end()) == cache.tokens,
          "toy model: the cache's tokens are not the prefix");
   cache.in_flight = tree;
   StepOutput out;
   out.vocab_size = shape_.vocab;
   for (int r = 0; r < tree.n_rows(); r++) {
-    // What row r sees is the prefix and its ancestors: positions 0 .. pos without gap or double.
+    // Row r must see each position 0 .. pos once: the prefix and its ancestors.
     const std::vector<int> chain = chain_of(tree, r);
     ensure(tree.parent[static_cast<std::size_t>(chain[0])] == -1,
            "toy model: a chain hangs in air");
@@ -124,7 +124,7 @@ kernels::Picked pick_token(std::span<const float> logits,
                            kernels::RandomStream stream,
                            std::span<const TokenId> history) {
   const std::vector<double> distribution = token_distribution(logits, sampling, history);
-  Sampling told = sampling;  // greedy picks are told with their probability at temperature 1
+  Sampling told = sampling;  // the probability of greedy choices is reported at temperature 1
   if (sampling.greedy()) told = {.temperature = 1, .repetition_penalty = told.repetition_penalty};
   const std::vector<double> told_distribution = token_distribution(logits, told, history);
   kernels::Picked picked;
@@ -132,7 +132,7 @@ kernels::Picked pick_token(std::span<const float> logits,
   double second = best;
   for (std::size_t v = 0; v < distribution.size(); v++) {
     if (distribution[v] <= 0) continue;
-    // log p differs from the penalised logit / T by a constant: the largest is the same.
+    // log p differs from the penalised logit / T by a constant, so the argmax is the same.
     double score = std::log(distribution[v]);
     if (!sampling.greedy()) {
       score += kernels::gumbel_from_bits(kernels::random_bits(

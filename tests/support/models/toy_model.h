@@ -1,5 +1,5 @@
-// A language model small enough to enumerate: logits are a hash of the last few tokens. Its cache
-// checks what a decoder's step may and may not do.
+// A language model small enough to enumerate: its logits are a hash of the last few tokens. Its
+// cache checks that decoders use it correctly.
 #pragma once
 
 #include <memory>
@@ -10,7 +10,7 @@
 
 namespace engine::test {
 
-/// Remembers the token of every committed position, as keys and values would.
+/// Stores the token of every committed position in place of keys and values.
 class ToyCache : public SequenceCache {
  public:
   int length() const override { return static_cast<int>(tokens.size()); }
@@ -24,14 +24,14 @@ class ToyCache : public SequenceCache {
 
 struct ToyShape {
   int vocab = 16;
-  int context = 2;   // tokens the logits depend on
+  int context = 2;   // the logits depend on this many tokens
   float spread = 4;  // logits are in [-spread / 2, spread / 2)
   int max_seq_len = 512;
   std::uint64_t seed = 1;
-  /// Of a draft: its logits are those of the same shape without it, and as far again from them.
+  /// For drafts: adds noise of this size to the logits of the same shape without blur.
   float blur = 0;
 };
-/// A draft for a toy: the same vocabulary, often of the same opinion.
+/// A draft model for a toy: the same vocabulary, often the same choice.
 ToyShape draft_of(ToyShape target, float blur = 2);
 
 class ToyModel : public LanguageModel {
@@ -42,8 +42,8 @@ class ToyModel : public LanguageModel {
   std::unique_ptr<SequenceCache> make_cache() override { return std::make_unique<ToyCache>(); }
   std::vector<StepOutput> forward(std::span<const BatchItem> items, Wants wants) override;
 
-  /// What stands for a hidden state: the text's length and its last tokens, oldest first; -1 where
-  /// there are not so many.
+  /// The toy's hidden state: the sequence's length and its last tokens, oldest first; -1 for
+  /// missing ones.
   static constexpr std::size_t kHiddenDim = 5;
   static std::vector<float> hidden_of(std::span<const TokenId> text);
   /// Logits of the token after `text`.
@@ -58,13 +58,13 @@ class ToyModel : public LanguageModel {
   ToyShape shape_;
 };
 
-/// The choice kernels::Ops::pick makes, in f64.
+/// The choice of kernels::Ops::pick, in f64.
 kernels::Picked pick_token(std::span<const float> logits,
                            const Sampling& sampling,
                            kernels::RandomStream stream,
                            std::span<const TokenId> history);
 
-/// The n likeliest of a distribution, taken out of it one after another.
+/// The n likeliest tokens of a distribution, taken out one after another.
 RankedTokens rank_distribution(std::vector<double> distribution, int n);
 
 }  // namespace engine::test

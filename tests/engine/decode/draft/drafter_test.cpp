@@ -1,5 +1,5 @@
-// The draft model's cache on a real transformer: forked, grown, cut back, and always the bits of a
-// fresh prefill (T7).
+// The draft model's cache on a transformer: after forks, growth and truncation it equals a fresh
+// prefill bit for bit (T7).
 #include <cmath>
 
 #include <gtest/gtest.h>
@@ -26,7 +26,7 @@ TEST(Drafter, the_cache_equals_a_fresh_prefill_after_every_step) {
         job.options = {{"k_config", k_config}};
         job.draft = draft.get();
         job.sampling = sampling;
-        job.limits.max_tokens = 90;  // over the end of a page
+        job.limits.max_tokens = 90;  // across the end of a page
         Lane lane = start(*model, {3, 7, 1, 9, 3, 7, 2, 20, 23, 0, 3}, job);
         Lane* lanes[] = {&lane};
         Stepper stepper(*model, nullptr);
@@ -38,7 +38,7 @@ TEST(Drafter, the_cache_equals_a_fresh_prefill_after_every_step) {
           const auto text = lane.sequence.tokens();
           ASSERT_LT(n, text.size());
           if (!lane.sequence.finished()) {
-            ASSERT_GE(n + 2, text.size());  // one token is missing, or two
+            ASSERT_GE(n + 2, text.size());  // one or two tokens are missing
           }
           Sequence fresh({text.begin(), text.begin() + static_cast<std::ptrdiff_t>(n) + 1},
                          draft->make_cache());
@@ -55,7 +55,7 @@ TEST(Drafter, the_cache_equals_a_fresh_prefill_after_every_step) {
   }
 }
 
-// The distributions of a step's rows, made anew from the text before it.
+// The distributions of a step's rows, recomputed from the sequence before them.
 std::vector<std::vector<double>> distributions_of(LanguageModel& model,
                                                   const std::vector<TokenId>& text,
                                                   const TokenTree& tree,
@@ -126,7 +126,7 @@ TEST(Drafter, filtered_probabilities_are_not_reported) {
 }
 
 TEST(Drafter, rejection_sampling_keeps_the_target_distribution) {
-  // The first token of 1500 seeds; chi-square bounded by its mean and five standard deviations.
+  // The first token of 1500 seeds; chi-square is bounded by its mean plus five standard deviations.
   const auto device = kernels::open_cpu(2);
   const auto model = tiny_transformer(*device, kernels::DType::F32, 2);
   const auto draft = tiny_draft(*device, kernels::DType::F32, 2);

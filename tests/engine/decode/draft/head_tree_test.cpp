@@ -1,5 +1,5 @@
-// medusa and chimera: the text is the target's whatever the heads say, and heads that are right are
-// followed to the tree's end.
+// medusa and chimera: the output is the target's whatever the heads predict, and correct heads are
+// accepted to the end of the tree.
 #include <unistd.h>
 #include <algorithm>
 #include <cmath>
@@ -20,7 +20,7 @@ namespace {
 
 constexpr double kExact = 1e-12;
 
-/// What can be asked of heads that guess like a toy of this shape.
+/// Heads that guess like a toy of this shape.
 struct Guesser {
   explicit Guesser(const ToyShape& shape) : medusa(shape, 4), chimera(shape, 4) {}
   DraftHeads* of(const std::string& decoder) {
@@ -46,7 +46,7 @@ struct Form {
 const std::vector<Form> kForms{
     {"medusa", {}}, {"chimera", {{"drafting", "chain"}}}, {"chimera", {{"drafting", "branch"}}}};
 
-/// A prompt whose last token is the toy's own choice, as Medusa's heads take it to be.
+/// A prompt whose last token is the toy's own choice, as Medusa's heads assume.
 std::vector<TokenId> prompt_it_would_write(ToyModel& model) {
   std::vector<TokenId> prompt{1, 2};
   Job one;
@@ -83,7 +83,7 @@ TEST(HeadTree, any_heads_and_tree_give_the_plain_output) {
     ASSERT_EQ(found.tokens, ar.tokens) << described(job);
     ASSERT_EQ(found.stop, ar.stop) << described(job);
     EXPECT_LE(found.n_steps, ar.n_steps) << described(job);
-    // Of every token kept it is known which head said it, the one a text ends with among them.
+    // Counts which head proposed each accepted token, including the last one.
     double n_told = 0;
     for (const auto& [name, value] : found.metrics)
       if (name.starts_with("head_") && name.ends_with("_accepted")) n_told += value;
@@ -105,7 +105,7 @@ TEST(HeadTree, correct_heads_give_one_token_per_level_plus_one) {
       job.limits.max_tokens = 1 + 5 * (depth + 1);
       const Outcome found = run(model, prompt_it_would_write(model), job);
       std::vector<int> expected(6, depth + 1);
-      expected.back() = 1;  // all that is asked for: the first step drafts as any other
+      expected.back() = 1;  // all requested tokens; the first step drafts like any other
       EXPECT_EQ(found.emitted_per_step, expected) << described(job);
     }
   }
@@ -119,7 +119,7 @@ TEST(HeadTree, the_first_step_drafts_after_a_prefilled_prompt) {
     Job job = job_of(form.decoder, form.options, oracle);
     job.options["tree"] = "rows8";
     job.limits.max_tokens = 12;
-    // Read in pieces of seven (run.cpp), all but the last token: some pieces full, one begun.
+    // Prefilled in chunks of seven (run_decoder.cpp), except the last token.
     for (const int n_prompt : {1, 2, 3, 7, 8, 9, 15, 16}) {
       const auto prompt = Dice(5).text(n_prompt, shape.vocab);
       const Outcome found = run(model, prompt, job);
@@ -130,7 +130,7 @@ TEST(HeadTree, the_first_step_drafts_after_a_prefilled_prompt) {
       const auto& drafted = std::get<Drafted>(*first);
       EXPECT_EQ(drafted.tree.n_rows(), n_prompt == 1 ? 1 : 8) << form.decoder << n_prompt;
       EXPECT_EQ(drafted.forwards.empty(), n_prompt == 1);
-      // Where the prompt's last token is not the toy's choice Medusa's first draft is refused.
+      // Medusa's first draft is rejected if the prompt's last token is not the toy's choice.
       EXPECT_LE(found.n_steps, 4) << form.decoder << n_prompt;
     }
   }
@@ -176,7 +176,7 @@ TEST(HeadTree, lanes_with_different_prompts_start_together) {
 }
 
 TEST(HeadTree, chain_and_branch_requests_differ_where_the_path_does) {
-  // Only behind the likeliest token are a chain's candidates those of its parent.
+  // A chain's candidates are its parent's only after the argmax token.
   const ToyShape shape{.vocab = 16, .context = 2, .spread = 3, .seed = 5};
   ToyModel model(shape);
   Guesser guesser(shape);
@@ -212,7 +212,7 @@ TEST(HeadTree, stop_below_keeps_only_likely_paths) {
   ToyModel model(shape);
   Guesser guesser(shape);
   for (const Form& form : kForms) {
-    double proposed = 0, asked = 0;  // a step
+    double proposed = 0, asked = 0;  // per step
     for (const char* threshold : {"0", "0.02", "0.2", "1"}) {
       Job job = job_of(form.decoder, form.options, guesser);
       job.options["tree"] = "rows24";
@@ -251,7 +251,7 @@ TEST(HeadTree, stop_below_keeps_only_likely_paths) {
 
 // T13.
 TEST(HeadTree, a_short_path_beside_longer_ones_ends_correctly) {
-  // Where the target always says token 0, padding with token 0 would be kept behind any leaf.
+  // The target always predicts token 0, so padding with token 0 would be accepted after any leaf.
   struct AlwaysZero : ToyModel {
     using ToyModel::ToyModel;
     std::vector<StepOutput> forward(std::span<const BatchItem> items, Wants wants) override {
@@ -273,7 +273,7 @@ TEST(HeadTree, a_short_path_beside_longer_ones_ends_correctly) {
     if (const auto* drafted = std::get_if<Drafted>(&event)) tree = drafted->tree;
     const auto* committed = std::get_if<Committed>(&event);
     if (!committed) continue;
-    // Every token but the last was a row of the tree.
+    // Every emitted token except the last was a row of the tree.
     std::vector<int> alive{0};
     for (std::size_t i = 0; i + 1 < committed->tokens.size(); i++) {
       std::vector<int> next;
@@ -308,7 +308,7 @@ TEST(HeadTree, rows_name_their_head_and_rank) {
         const auto at = static_cast<std::size_t>(r);
         EXPECT_EQ(tree.tag[at].kind, RowTag::Kind::Draft);
         EXPECT_EQ(tree.tag[at].a, static_cast<int>(chain_of(tree, r).size()) - 1);
-        // Siblings: ranks and tokens differ, and a higher rank is no likelier.
+        // Siblings have different ranks and tokens, and a higher rank is never more likely.
         for (int s = 1; s < r; s++) {
           const auto other = static_cast<std::size_t>(s);
           if (tree.parent[other] != tree.parent[at]) continue;
@@ -407,7 +407,7 @@ TEST(HeadTree, the_tree_file_of_the_heads_is_used_and_cut) {
   }
 }
 
-/// Softmax in f64 at the job's temperature, as a reader would write it down.
+/// Softmax in f64 at the job's temperature, written plainly.
 std::vector<double> plain_next(const ToyModel& model,
                                double temperature,
                                std::span<const TokenId> text) {
@@ -421,7 +421,7 @@ std::vector<double> plain_next(const ToyModel& model,
   return distribution;
 }
 
-/// A toy and heads near it, whose texts behind a prompt are drawn by rejection sampling.
+/// A toy and similar heads; outputs after a prompt are sampled by rejection.
 struct HeadsDistribution {
   HeadsDistribution(const Form& form,
                     std::uint64_t seed,
@@ -437,7 +437,8 @@ struct HeadsDistribution {
 
   Outcome once() { return run(model, prompt, job); }
 
-  /// How far the distribution of all texts is from plain decoding's; adds what was kept in all of them.
+  /// Distance of the output's distribution from plain decoding's; adds the accepted tokens of all
+  /// outputs.
   double off(std::int64_t& n_accepted) {
     const Distribution distribution = enumerate([&](UniformSource& uniforms) {
       job.uniforms = &uniforms;
@@ -495,7 +496,7 @@ TEST(HeadTree, stop_below_keeps_the_distribution_exactly) {
 
 // T3.
 TEST(HeadTree, stop_below_that_depends_on_verification_is_detected) {
-  // Two candidates, of which the heads find the second too unlikely.
+  // Two candidates; the heads consider the second too unlikely.
   const std::vector<double> p{0.5, 0.3, 0.2};
   const Distribution expected{{{0}, 0.5}, {{1}, 0.3}, {{2}, 0.2}};
   enum class Stop { BeforeJudging, DropsWhatWasKept, CountsAsRefused };
@@ -520,11 +521,11 @@ TEST(HeadTree, stop_below_that_depends_on_verification_is_detected) {
             reject_drafted(text, tree, candidates, judged, {.temperature = 1}, rule, uniforms)
                 .emitted[0];
         if (token == 1 && stop == Stop::DropsWhatWasKept)
-          token = draw(p, uniforms.residual(0, p));  // judged anew in the next step
+          token = draw(p, uniforms.residual(0, p));  // verified again in the next step
         return std::vector<TokenId>{token};
       });
     };
-    EXPECT_LE(distance(distribution_of(Stop::BeforeJudging), expected), 1e-6);  // logits are floats
+    EXPECT_LE(distance(distribution_of(Stop::BeforeJudging), expected), 1e-6);  // logits are f32
     EXPECT_GT(total_variation(distribution_of(Stop::DropsWhatWasKept), expected), 0.1);
     EXPECT_GT(total_variation(distribution_of(Stop::CountsAsRefused), expected), 0.1);
   }
@@ -534,10 +535,10 @@ TEST(HeadTree, stop_below_that_depends_on_verification_is_detected) {
 TEST(HeadTree, any_tree_shape_keeps_the_distribution_exactly) {
   const auto path = std::filesystem::temp_directory_path() /
                     ("decoscope_shape_" + std::to_string(getpid()) + ".json");
-  // Deep and thin, flat and as wide as the vocabulary, wider than it, and none.
+  // Deep and thin, flat and as wide as the vocabulary, wider than it, and empty.
   for (const char* paths : {"[[0],[0,0],[0,0,0]]", "[[0],[1],[2],[3]]",
                             "[[0],[1],[2],[3],[4],[4,0]]", "[[3],[3,3]]", "[]"}) {
-    // A path needs its parent, not its elder siblings.
+    // A path needs its parent in the file, but not the siblings of lower rank.
     std::ofstream(path) << "{\"paths\": " << paths << "}";
     for (const Form& form : kForms) {
       HeadsDistribution texts(form, 7, path, "sample");
@@ -552,8 +553,8 @@ TEST(HeadTree, any_tree_shape_keeps_the_distribution_exactly) {
 
 // T3.
 TEST(HeadTree, one_uniform_per_path_instead_of_node_is_detected) {
-  // The published program draws at each position of each path, and keeps the longest: two paths
-  // through one node get two draws, which favours what was proposed.
+  // The published program draws a uniform at each position of each path and keeps the longest path:
+  // two paths through one node get two draws, which favours the proposals.
   const std::vector<double> p{0.5, 0.3, 0.2};
   const Distribution wrong = enumerate([&](UniformSource& uniforms) {
     for (int path = 0; path < 2; path++)

@@ -1,4 +1,4 @@
-// Options whose value is a tree: what each comes to, and what is said of one that is wrong.
+// Options whose value is a tree: their row counts and error messages.
 #include "engine/decode/draft/option_trees.h"
 
 #include <unistd.h>

@@ -1,5 +1,5 @@
-// Trees of ranks: the published ones by their counts, files by what is refused, and growth by
-// trying every tree there is.
+// Rank trees: counts of the published trees, file errors, and growth compared with every possible
+// tree.
 #include <unistd.h>
 #include <cmath>
 #include <filesystem>
@@ -143,7 +143,7 @@ double chance(const std::vector<int>& path, const HeadAccuracies& accuracies) {
 }
 
 TEST(RankTree, the_grown_tree_is_optimal_for_its_size) {
-  // Ranks are sorted by how often they are right, so the best tree is that of the likeliest paths.
+  // Accuracies fall with the rank, so the best tree has the most probable paths.
   const HeadAccuracies accuracies{{.6, .2, .1}, {.5, .3, .05}, {.7, .1, .1}};
   std::vector<double> all;
   for (int a = 0; a < 3; a++) {
@@ -161,11 +161,11 @@ TEST(RankTree, the_grown_tree_is_optimal_for_its_size) {
     EXPECT_NEAR(expected_tokens(tree, accuracies), best, 1e-12) << n_rows;
     if (n_rows <= 39) best += all[static_cast<std::size_t>(n_rows) - 1];
   }
-  EXPECT_EQ(grow_rank_tree(accuracies, 100).n_nodes(), 39);  // there are no further paths
+  EXPECT_EQ(grow_rank_tree(accuracies, 100).n_nodes(), 39);  // all 39 paths
 }
 
 TEST(RankTree, expected_tokens_follow_the_head_accuracies) {
-  // A chain of heads right with probability a gives 1 + a + a^2 + ... tokens a step.
+  // A chain of heads that are right with probability a gives 1 + a + a^2 + ... tokens per step.
   const RankTree chain = rank_tree_of({{0}, {0, 0}, {0, 0, 0}}, "chain");
   const double a = 0.8;
   EXPECT_NEAR(expected_tokens(chain, {{a}, {a}, {a}}), 1 + a + a * a + a * a * a, 1e-12);
@@ -177,11 +177,11 @@ TEST(RankTree, the_tree_size_maximises_tokens_per_time) {
   EXPECT_EQ(best_rows(accuracies, dear, 0), 1) << "a row costs a step: none is worth its while";
   const std::vector<StepCost> free_rows{{1, 1.0}, {32, 1.0}};
   EXPECT_EQ(best_rows(accuracies, free_rows, 0), 32);
-  // Eight rows at the price of one, then a step.
+  // Eight rows cost as much as one; the ninth doubles the cost.
   const std::vector<StepCost> tiles{{1, 1.0}, {8, 1.0}, {9, 2.0}, {16, 2.0}};
   EXPECT_EQ(best_rows(accuracies, tiles, 0), 8);
   EXPECT_EQ(best_rows(accuracies, tiles, 100), 1) << "heads that take longer than they save";
-  // Between two measured counts the cost is a straight line: 3 rows take 1.5.
+  // Costs between two measured row counts are interpolated: 3 rows take 1.5.
   const std::vector<StepCost> line{{1, 1.0}, {5, 2.0}};
   double most = 0;
   int expected = 0;

@@ -13,13 +13,13 @@
 namespace engine {
 namespace {
 
-/// A machine and a draft, known: what a step of so many rows takes, and how often the draft's best,
-/// second best, ... token is the target's.
+/// A simulated machine and draft: the time of a step by its number of rows, and the probability
+/// that the candidate of each rank is the target's token.
 struct World {
   const char* name;
   std::function<double(int rows)> step;
-  double draft_forward = 0.05;  // of one level
-  std::vector<double> kept;     // by rank
+  double draft_forward = 0.05;  // one level
+  std::vector<double> kept;     // acceptance probability by rank
 };
 
 double cost_of(const World& world, const LevelCounts& tree) {
@@ -47,12 +47,12 @@ double best_rate(const World& world) {
   return most;
 }
 
-/// Steps of a text on that machine.
+/// Simulates steps on that machine.
 class Player {
  public:
   explicit Player(std::uint64_t seed, double spikes = 0) : rng_(seed), spikes_(spikes) {}
 
-  /// One step. Of its time a share is a disturbance's.
+  /// One step; `spikes` is the share of steps that are disturbed.
   void step(TreeTuner& tuner, const World& world) {
     const int place = tuner.choose();
     const LevelCounts& tree = tuner.tree(place);
@@ -113,7 +113,8 @@ TEST(TreeTuner, keeps_a_tree_within_5_percent_of_the_best) {
     }
 }
 
-/// Tokens a time of texts of so many steps, of the best tree's: trying included. Mean of seeds.
+/// Tokens per time, relative to the best tree, of outputs of n_steps steps; exploration included.
+/// Mean over seeds.
 double share_of_best(const World& world, int n_steps, double spikes) {
   constexpr int kSeeds = 10;
   double rate = 0;
@@ -152,7 +153,7 @@ TEST(TreeTuner, adapts_when_rows_become_slower) {
 TEST(TreeTuner, expected_tokens_follow_observed_acceptance) {
   TreeTuner tuner({{1}, {2, 1}});
   for (int i = 0; i < 400; i++) tuner.judged(2, i % 2 == 0 ? 0 : i % 4 == 1 ? 1 : -1);
-  // What was supposed before weighs eight nodes.
+  // The prior counts as eight nodes.
   const double first = (200 + 8 * 0.6) / 408, second = (100 + 8 * 0.12) / 408;
   EXPECT_NEAR(tuner.expected_tokens(0), 1 + first, 1e-9);
   EXPECT_NEAR(tuner.expected_tokens(1), 1 + (first + second) * (1 + first), 1e-9);

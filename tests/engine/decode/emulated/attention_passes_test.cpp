@@ -1,5 +1,5 @@
-// Attention over more rows and positions than one pass holds: what a step asks of the device is what
-// it asks with one pass.
+// Attention over more rows and positions than one pass holds: the step needs as many launches,
+// waits and bytes as with one pass.
 #include "kernels/cuda/cuda_device.h"
 //
 #include <gtest/gtest.h>
@@ -22,7 +22,7 @@ struct Told {
 class EmulatedPasses : public testing::Test {
  protected:
   EmulatedPasses() { kernels::emulation::fence_host_off(false); }
-  /// Steps of a text of 150 tokens, with so many floats a pass at most.
+  /// Runs steps of a sequence of 150 tokens with at most `floats` floats per pass.
   void run(const ModelConfig& config, std::int64_t floats) {
     const auto device = kernels::open_cuda("cuda:emulated");
     kernels::cuda_emulated::cuda_of(*device).attention_plans().limit_partials(floats);
@@ -54,8 +54,8 @@ class EmulatedPasses : public testing::Test {
   std::vector<std::vector<float>> outs;
 };
 
-// 6 rows over three chunks and 6 over one, which the last layer does not ask about; 9 chunks a pass.
-// Where there is one pass, its join is made with the next product.
+// 6 rows over three chunks and 6 over one, which the last layer skips; 9 chunks per pass. With a
+// single pass the join is fused with the next product.
 TEST_F(EmulatedPasses, three_attention_passes_are_one_launch) {
   ModelConfig with_window = tiny_config();
   with_window.sliding_window = 100;
@@ -77,8 +77,8 @@ TEST_F(EmulatedPasses, three_attention_passes_are_one_launch) {
   }
 }
 
-// The first 128 of 256 rows are multiplied together: the join behind the last pass is of the other
-// 128, and is not made with them.
+// The first 128 of 256 rows are multiplied together. The join after the last pass covers the other
+// 128 rows, so it is not fused with that product.
 TEST_F(EmulatedPasses, a_last_pass_may_equal_the_product_width) {
   const ModelConfig config = tiny_config();
   const auto logits = [&](std::int64_t chunks) {

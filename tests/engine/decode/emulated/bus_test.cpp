@@ -1,4 +1,5 @@
-// Bytes and waits of every kind of step on a GPU, as docs/cuda.md has them ("What crosses the bus").
+// Bytes and waits of every kind of step on a GPU, by the formulas of docs/cuda.md ("What crosses
+// the bus").
 #include <algorithm>
 
 #include <gtest/gtest.h>
@@ -15,7 +16,7 @@ namespace {
 
 class EmulatedGpuBus : public testing::Test {
  protected:
-  /// The option values that make the decoder one of the document's rows, and how it samples.
+  /// Option values and sampling for one row of the document's table.
   static Job job_of(const std::string& decoder, const OptionValues& options, bool rejects) {
     Job job;
     job.decoder = decoder;
@@ -31,13 +32,13 @@ class EmulatedGpuBus : public testing::Test {
                          kernels::open_cuda("cuda:emulated"));
     return loaded;
   }
-  /// A step and what the document says of it: the target's share, and its draft's beside it.
+  /// A step with its expected bytes and waits: the target's and the draft's.
   struct Step {
     Asked asked;
     int n_rows = 0, n_with_parent = 0;  // of the target
-    int n_judged = 0;                   // rows of no window
+    int n_judged = 0;                   // rows outside Lookahead's window
     std::vector<DraftForward> drafted;
-    std::int64_t n_encoded = 0;  // k-grams that were new
+    std::int64_t n_encoded = 0;  // new k-grams
   };
   static std::vector<Step> steps_of(const Job& job, bool shown = false) {
     engine::Lane lane = start(on().model(), std::vector<TokenId>{3, 7, 1, 9, 2, 9, 5}, job);
@@ -61,11 +62,11 @@ class EmulatedGpuBus : public testing::Test {
     return steps;
   }
   static std::int64_t dim() { return on().transformer()->config().dim; }
-  /// Of n nodes that are judged, each but row 0 a candidate of one of them.
+  /// Bytes of the results of n verified nodes; each node except row 0 is a candidate of another.
   static std::int64_t verify_result(int n) {
     return 16 * std::int64_t{n} + 16 * std::int64_t{n - 1};
   }
-  /// Of a row that is ranked.
+  /// Bytes of one row's ranking.
   static std::int64_t ranking(int width) { return 16 + 8 * std::int64_t{width}; }
 };
 
@@ -73,7 +74,7 @@ TEST_F(EmulatedGpuBus, without_drafts_only_choices_are_copied_with_one_wait) {
   for (const char* decoder : {"ar", "jacobi", "fastcot", "lookahead", "prompt-lookup"}) {
     for (const bool rejects : {false, true}) {
       const std::string name = decoder;
-      if (rejects && (name == "jacobi" || name == "fastcot")) continue;  // they cannot
+      if (rejects && (name == "jacobi" || name == "fastcot")) continue;  // these refuse rejection sampling
       SCOPED_TRACE(std::string(decoder) + (rejects ? " by rejection" : ""));
       for (const Step& step : steps_of(job_of(decoder, {}, rejects))) {
         EXPECT_EQ(step.asked.waits, 1);
@@ -101,7 +102,7 @@ TEST_F(EmulatedGpuBus, a_draft_model_waits_once_per_forward) {
   }
 }
 
-// Eight tokens of every node, of 16 bytes each.
+// A step that is shown also copies the eight likeliest tokens of every node, 16 bytes each.
 TEST_F(EmulatedGpuBus, a_shown_step_copies_its_distributions_too) {
   const Job job = job_of("speculative", {{"gamma", "4"}}, true);
   const std::vector<Step> shown = steps_of(job, true), unseen = steps_of(job);
@@ -112,7 +113,7 @@ TEST_F(EmulatedGpuBus, a_shown_step_copies_its_distributions_too) {
   }
 }
 
-// Of every node that is drawn from a head of 16 bytes, and of every candidate 16.
+// A head of 16 bytes for every node that is sampled from, and 16 bytes for every candidate.
 TEST_F(EmulatedGpuBus, a_sampled_tree_copies_only_its_candidates) {
   int n_drafted = 0;
   for (const char* rule : {"without", "with", "kseq", "naive"}) {
@@ -120,7 +121,7 @@ TEST_F(EmulatedGpuBus, a_sampled_tree_copies_only_its_candidates) {
     for (const Step& step : steps_of(job)) {
       EXPECT_EQ(step.asked.waits, 1 + std::ssize(step.drafted));
       if (step.drafted.size() != 3) continue;
-      if (step.n_rows < 1 + 3 + 6 + 6) continue;  // a token drawn again has one row
+      if (step.n_rows < 1 + 3 + 6 + 6) continue;  // a token drawn twice has one row
       EXPECT_EQ(step.asked.to_host, step.n_rows * 24 + verify_result(step.n_rows) + (16 + 3 * 16) +
                                         3 * (16 + 2 * 16) + 6 * (16 + 16));
       n_drafted++;
@@ -129,7 +130,8 @@ TEST_F(EmulatedGpuBus, a_sampled_tree_copies_only_its_candidates) {
   EXPECT_GT(n_drafted, 4);
 }
 
-// Levels of one candidate a node are picked, wider ones ranked: coupled, 64 tokens for the noise.
+// Levels with one candidate per node need the argmax, wider ones a ranking; coupled sampling ranks
+// 64 tokens for the noise.
 TEST_F(EmulatedGpuBus, a_wide_draft_level_copies_its_ranking) {
   const std::vector<int> k_config = {3, 2, 1};
   for (const float temperature : {0.0f, 0.8f}) {
@@ -164,7 +166,7 @@ TEST_F(EmulatedGpuBus, medusa_copies_states_row_by_row_and_waits_twice) {
           verify == "typical" ? verify_result(step.n_rows) : 4 * std::int64_t{step.n_with_parent};
       const std::int64_t target = step.n_rows * (24 + 4 * dim()) + more;
       EXPECT_EQ(step.asked.waits, 1 + std::ssize(step.drafted));
-      if (step.n_rows < 16) continue;  // fewer heads are asked near the end
+      if (step.n_rows < 16) continue;  // fewer heads are used near the end
       EXPECT_EQ(step.asked.to_host, target + tree.max_depth() * ranking(widest));
       n_drafted++;
     }
@@ -187,7 +189,7 @@ TEST_F(EmulatedGpuBus, chimera_waits_once_per_level_and_for_new_k_grams) {
           bytes += step.drafted[level].n_rows * ranking(tree.width_at(static_cast<int>(level) + 1));
         EXPECT_EQ(step.asked.to_host, bytes);
         const std::int64_t levels = std::ssize(step.drafted);
-        // What the step before kept is encoded together, then level by level.
+        // The tokens accepted by the last step are encoded together, then each level.
         const std::int64_t again = step.asked.waits - 1 - levels;
         EXPECT_GE(again, step.n_encoded > 0);
         EXPECT_LE(again, std::min<std::int64_t>(step.n_encoded, 1 + levels));

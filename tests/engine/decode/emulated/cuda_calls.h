@@ -1,4 +1,4 @@
-// What work asked of CUDA's runtime, as the emulation counts it.
+// Counts the calls of CUDA's runtime that some work makes, in the emulation.
 #pragma once
 
 #include <cstdint>
@@ -9,8 +9,8 @@
 namespace engine::test {
 
 struct Asked {
-  std::int64_t waits, takes;        // waits for the device; memory taken or given back
-  std::int64_t to_host, to_device;  // bytes
+  std::int64_t waits, takes;        // waits for the device; allocations and frees
+  std::int64_t to_host, to_device;  // bytes copied
 };
 inline Asked asked_by(const std::function<void()>& work) {
   using namespace kernels::emulation;

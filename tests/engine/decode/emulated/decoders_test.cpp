@@ -1,6 +1,6 @@
-// Every decoder on every CUDA device that is here, the emulated one always, in every dtype, greedy
-// and coupled: the tokens and the bits of the scores of plain decoding there (T1, T2); and what
-// they are beside the CPU's.
+// Every decoder on every available CUDA device (the emulated one always), in every dtype, greedy
+// and coupled: tokens and score bits equal plain decoding on that device (T1, T2); tokens are
+// compared with the CPU's.
 #include <chrono>
 #include <cmath>
 #include <functional>
@@ -37,7 +37,7 @@ struct CudaCase {
   std::string device;
   kernels::DType dtype;
   float temperature;
-  std::size_t setting;  // of plain_settings()
+  std::size_t setting;  // index into plain_settings()
 };
 
 std::vector<CudaCase> all_cases() {
@@ -146,9 +146,10 @@ TEST_P(CudaEdges, hold_at_every_length) {
   }
 }
 
-// Kernels one behind the other, as no test of a kernel has them.
+// Runs whole kernel sequences in the emulation's three thread orders; the kernels' own tests run
+// single kernels.
 TEST_P(CudaEdges, hold_in_any_thread_order) {
-  if (GetParam().device != kEmulated) return;  // its threads have no order to choose
+  if (GetParam().device != kEmulated) return;  // only the emulation can choose the order of threads
   Loaded& on = on_device(GetParam().device, GetParam().dtype);
   Job asked = job(on);
   asked.limits.max_tokens = 5;
@@ -172,8 +173,8 @@ std::vector<CudaCase> greedy_bf16_and_f32() {
 
 class CudaEarly : public CudaEdges {};
 
-// CUDA_EARLY. A kernel of a step that begins early and in which a thread does not wait is a fault of the
-// emulation, so there every kernel does.
+// CUDA_EARLY. In the emulation a kernel that starts early and has a thread that does not wait is a
+// fault, so every kernel must wait.
 TEST_P(CudaEarly, kernels_give_the_bits_of_serial_launches) {
   Loaded& on = on_device(GetParam().device, GetParam().dtype);
   const auto early_device = [] {
@@ -204,10 +205,10 @@ INSTANTIATE_TEST_SUITE_P(Devices,
                          testing::ValuesIn(greedy_bf16_and_f32()),
                          name_of_case);
 
-/// A device; what decoders are asked there, with options other than their own.
+/// Decoders on a device with options other than the defaults.
 class CudaSettings : public testing::TestWithParam<std::string> {
  protected:
-  /// The bits of plain decoding, with and without chance.
+  /// Expects the bits of plain decoding, greedy or coupled.
   static void expect_plain(Loaded& on, Job job, int i) {
     job.limits.max_tokens = 20;
     job.sampling = {.temperature = i % 2 ? 0.8f : 0, .seed = static_cast<std::uint64_t>(i)};
@@ -249,7 +250,7 @@ INSTANTIATE_TEST_SUITE_P(Devices,
                            return name;
                          });
 
-// Sums run in another order there, so the bits are others; in f32 the choices are the CPU's.
+// The device sums in another order, so bits differ; in f32 the choices are the CPU's.
 TEST(EmulatedGpuBesideTheCpu, chooses_the_cpus_tokens_in_f32) {
   Loaded& gpu = on_device(kEmulated, kernels::DType::F32);
   Loaded cpu(Subject{Subject::Kind::Tiny, kernels::DType::F32});
@@ -264,8 +265,7 @@ TEST(EmulatedGpuBesideTheCpu, chooses_the_cpus_tokens_in_f32) {
   }
 }
 
-// On one GPU each of SEED's models has a device object, and so a stream, of its own.
-// Rope by the sequence's length: the CPU's keys to rounding, and decoders that agree.
+// Length-dependent rope: keys equal the CPU's up to rounding, and decoders agree.
 TEST(EmulatedRope, length_dependent_rope_equals_the_cpus) {
   const auto cpu = kernels::open_cpu(2), gpu = kernels::open_cuda(kEmulated);
   ModelConfig config = tiny_config();
@@ -284,7 +284,7 @@ TEST(EmulatedRope, length_dependent_rope_equals_the_cpus) {
       i++;
     }
     ASSERT_EQ(k[0].size(), k[1].size());
-    // Keys of at most about 10, summed over 32 products in another order.
+    // Keys are at most about 10, summed over 32 products in another order.
     for (std::size_t at = 0; at < k[0].size(); at++) EXPECT_NEAR(k[0][at], k[1][at], 1e-4);
     for (const char* decoder : {"jacobi", "lookahead"}) {
       Job job;
@@ -321,8 +321,8 @@ TEST(EmulatedSeed, two_streams_give_plain_decoding_output) {
   }
 }
 
-// By rejection the target's device reads distributions that the draft's has written, while that is at work
-// for another text.
+// By rejection the target's device reads distributions that the draft's device has written, while
+// the draft works on another sequence.
 TEST(EmulatedSeed, rejection_output_equals_each_sequence_alone) {
   kernels::emulation::fence_host_off(false);
   ModelStore store(assets_folder(), 1);
@@ -344,7 +344,7 @@ TEST(EmulatedSeed, rejection_output_equals_each_sequence_alone) {
     EXPECT_EQ(found[i].result.tokens, run_to_end(models, requests[i].run, 1, nullptr).tokens) << i;
 }
 
-// Ranks of one text on one GPU: each has a device object, weights and pages of its own.
+// Lookahead ranks on one GPU: each has its own device object, weights and pages.
 TEST(EmulatedRanks, give_the_bits_and_steps_of_one_rank) {
   kernels::emulation::fence_host_off(false);
   for (const auto dtype : {kernels::DType::F32, kernels::DType::BF16}) {
@@ -388,7 +388,7 @@ TEST(EmulatedRanks, the_store_opens_one_model_per_rank) {
   EXPECT_EQ(shared.tokens, run_to_end(models, request, 2, nullptr).tokens);
 }
 
-// Zeros appended to every width change no bit there either.
+// Zeros appended to every width change no bit on the device either.
 TEST(EmulatedGpuScaled, a_model_scaled_by_four_gives_the_same_bits) {
   for (const auto dtype : {kernels::DType::F32, kernels::DType::BF16, kernels::DType::F16}) {
     const auto device = kernels::open_cuda(kEmulated);

@@ -1,4 +1,4 @@
-// The tiny model on CUDA devices, the emulated one among them.
+// The tiny model on CUDA devices.
 #pragma once
 
 #include <map>
@@ -14,8 +14,8 @@ namespace engine::test {
 
 inline constexpr const char* kEmulated = "cuda:emulated";
 
-/// The tiny model on a device. Of the emulated one the host may not touch the memory, in one type:
-/// what the host reads does not depend on it, and each wait costs system calls.
+/// Returns the tiny model on a device. In bf16 the emulation also protects device memory from the
+/// host: one dtype suffices, because each wait costs system calls then.
 inline Loaded& on_device(const std::string& device, kernels::DType dtype) {
   static std::map<std::pair<std::string, kernels::DType>, std::unique_ptr<Loaded>> all;
   kernels::emulation::fence_host_off(dtype == kernels::DType::BF16);

@@ -1,5 +1,5 @@
-// Distributions that stay on a CUDA device: what decoders write by them, and tell, beside what they do with
-// the same numbers by distributions that the host makes of logits.
+// Distributions that stay on a CUDA device: decoders emit and report the same as with distributions
+// that the host computes from logits.
 #include <algorithm>
 #include <cmath>
 
@@ -14,15 +14,16 @@
 namespace engine::test {
 namespace {
 
-/// The numbers of a run, which are said to depend on what they are compared with: so all distributions come
-/// to the host.
+/// Uniforms that claim to depend on the distributions they are compared with, so all distributions
+/// are copied to the host.
 class LateUniforms final : public PhiloxUniforms {
  public:
   using PhiloxUniforms::PhiloxUniforms;
   bool is_threshold_independent() const override { return false; }
 };
 
-/// Every decoder that samples by rejection or accepts typically, and what shapes its judging.
+/// Every decoder that samples by rejection or typical acceptance, with the options that affect
+/// verification.
 std::vector<Job> judged_settings() {
   std::vector<Job> jobs;
   const auto add = [&](const char* decoder, const OptionValues& options) {
@@ -47,7 +48,7 @@ std::vector<Job> judged_settings() {
                    {"draft_temperature", "0"},
                    {"as_released", as_released}});
   }
-  add("mcsd", {{"k_config", "4,2"}, {"draft_top_k", "2"}});  // fewer than are asked for
+  add("mcsd", {{"k_config", "4,2"}, {"draft_top_k", "2"}});  // fewer candidates than requested
   add("seed", {{"k_config", "2,1"}});
   for (const char* decoder : {"medusa", "chimera"})
     for (const char* verify : {"greedy", "sample", "typical"})
@@ -95,7 +96,7 @@ class CudaDistributionsStay : public testing::TestWithParam<DistributionsCase> {
     ASSERT_EQ(found.size(), expected.size());
     for (std::size_t i = 0; i < found.size(); i++) EXPECT_NEAR(found[i], expected[i], 1e-6f) << i;
   }
-  /// What verifications told, with all distributions they weighed.
+  /// Expects the same reported verifications, including all distributions.
   static void expect_same_told(const Outcome& found, const Outcome& expected) {
     ASSERT_EQ(found.events.size(), expected.events.size());
     for (std::size_t i = 0; i < found.events.size(); i++) {
@@ -143,7 +144,7 @@ TEST_P(CudaDistributionsStay, give_the_results_of_host_distributions) {
     EXPECT_EQ(found.stop, expected.stop);
     expect_same_told(found, expected);
     if (i > 1) continue;
-    // Nobody looks on: the same tokens.
+    // Without a recorder the tokens are the same.
     Lane unseen = start(on.model(), prompt, job);
     Lane* const lanes[] = {&unseen};
     while (!unseen.sequence.finished()) Stepper(on.model(), nullptr).step(lanes);
@@ -156,7 +157,7 @@ INSTANTIATE_TEST_SUITE_P(Settings,
                          testing::ValuesIn(distributions_cases()),
                          name_of_distributions_case);
 
-/// Typical acceptance where the forward's choices are coupled, and greedy ones.
+/// Typical acceptance with coupled and with greedy choices.
 TEST(EmulatedDistributions, typical_acceptance_is_equal_coupled_and_greedy) {
   Loaded& on = on_device(kEmulated, kernels::DType::F32);
   for (const char* root : {"argmax", "typical", "sample"}) {
@@ -179,7 +180,7 @@ TEST(EmulatedDistributions, typical_acceptance_is_equal_coupled_and_greedy) {
   }
 }
 
-/// One step of each of these lanes, together, until all have ended.
+/// Steps all lanes together until all have ended. @return the tokens of each
 std::vector<std::vector<TokenId>> written_together(LanguageModel& model, std::vector<Lane> lanes) {
   Stepper stepper(model, nullptr);
   for (;;) {
@@ -197,7 +198,8 @@ std::vector<std::vector<TokenId>> written_together(LanguageModel& model, std::ve
   return written;
 }
 
-// Some lanes' distributions stay, another's come to the host, one of them chooses greedily.
+// Some lanes keep their distributions on the device, one copies them to the host, one decodes
+// greedily.
 TEST(EmulatedDistributions, batched_sequences_equal_each_alone) {
   Loaded& on = on_device(kEmulated, kernels::DType::BF16);
   LateUniforms late(9);
@@ -223,7 +225,7 @@ TEST(EmulatedDistributions, batched_sequences_equal_each_alone) {
   EXPECT_EQ(written_together(on.model(), std::move(lanes)), alone);
 }
 
-// The draft on another device than the target: its distributions are the host's, and so is the judging.
+// With the draft on another device, its distributions and the verification are on the host.
 TEST(EmulatedDistributions, a_draft_on_another_device_uses_host_distributions) {
   Loaded& on = on_device(kEmulated, kernels::DType::F32);
   const auto cpu = kernels::open_cpu(1);
@@ -240,7 +242,7 @@ TEST(EmulatedDistributions, a_draft_on_another_device_uses_host_distributions) {
   EXPECT_EQ(found.tokens, run(on.model(), on.prompt(1), job).tokens);
 }
 
-// A device object of its own on the same GPU, as SEED's models have.
+// A separate device object on the same GPU, as SEED's models have.
 TEST(EmulatedDistributions, stay_on_the_device_with_a_separate_draft_stream) {
   Loaded& on = on_device(kEmulated, kernels::DType::F32);
   const auto stream = kernels::open_cuda(kEmulated);
@@ -262,7 +264,8 @@ TEST(EmulatedDistributions, stay_on_the_device_with_a_separate_draft_stream) {
   EXPECT_EQ(found.tokens, run(on.model(), on.prompt(1), job).tokens);
 }
 
-// A distribution is written over by the next step's alone: memory is taken for the largest tree, once.
+// Each step overwrites the distributions of the last one, so memory is allocated once, for the
+// largest tree.
 TEST(EmulatedDistributions, a_repeated_step_size_allocates_nothing) {
   Loaded& on = on_device(kEmulated, kernels::DType::BF16);
   const kernels::Device& device = on.transformer()->device();
@@ -273,7 +276,7 @@ TEST(EmulatedDistributions, a_repeated_step_size_allocates_nothing) {
       job.draft = &on.draft();
       job.heads = on.heads(decoder);
       job.limits.max_tokens = 40;
-      // A penalty's history would grow with the text.
+      // No repetition penalty: its history would grow with the sequence.
       job.sampling = {.temperature = 1, .top_k = 9, .seed = 2, .mode = Sampling::Mode::Rejection};
       EventList events;
       Lane lane = start(on.model(), on.prompt(0), job);
@@ -283,7 +286,7 @@ TEST(EmulatedDistributions, a_repeated_step_size_allocates_nothing) {
         const std::int64_t launched = device.n_launches();
         const Asked asked = asked_by([&] { stepper.step(lanes); });
         EXPECT_TRUE(i < 3 || asked.takes == 0) << decoder << " step " << i << ": " << asked.takes;
-        // Its kernels are the step's graph.
+        // The step's kernels are one graph.
         if (i < 3 || decoder != std::string("ar")) continue;
         EXPECT_EQ(device.n_launches() - launched, 1);
       }

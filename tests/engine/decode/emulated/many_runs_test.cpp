@@ -1,9 +1,8 @@
-// What only many runs show, on every CUDA device that is here: memory that does not come back,
-// cancels at any moment, a row's and a whole run's bits in any company, numbers that are none. How
-// many of each the environment says; scripts/gpu_check.sh's parts soak, cancel, rows and same ask
-// for thousands.
+// Tests of many runs on every available CUDA device: leaked memory, cancellation at any time, bits
+// of rows and of whole runs in any batch, non-finite numbers. The environment sets the numbers of
+// runs; scripts/gpu_check.sh's parts soak, cancel, rows and same ask for thousands.
 //   DECOSCOPE_SOAK, DECOSCOPE_CANCELS, DECOSCOPE_ROW_FORWARDS, DECOSCOPE_SAME_PROMPTS
-//   30, 40, 200 and 150 without them
+//   30, 40, 200 and 150 by default
 #include <algorithm>
 #include <atomic>
 #include <bit>
@@ -54,8 +53,8 @@ int asked(const char* variable, int otherwise) {
 
 class DeviceLong : public testing::TestWithParam<std::string> {};
 
-// The driver takes memory for graphs in pieces of its own, so there it is held against the byte
-// without them, and with them against the least that was free in the first half.
+// The driver allocates memory for graphs in large pieces. Without graphs free memory must be equal
+// to the byte; with graphs it may not fall below the minimum of the first half.
 TEST_P(DeviceLong, Soak_all_memory_is_freed_after_every_generation) {
   const int n = asked("DECOSCOPE_SOAK", 30);
   const bool is_emulated = GetParam() == "cuda:emulated";
@@ -75,12 +74,12 @@ TEST_P(DeviceLong, Soak_all_memory_is_freed_after_every_generation) {
       job.heads = on.heads(job.decoder);
       return run(on.model(), on.prompt(static_cast<int>(i)), job).tokens;
     };
-    for (std::size_t i = 0; i < settings.size(); i++) texts[i] = generate(i);  // takes what grows
+    for (std::size_t i = 0; i < settings.size(); i++) texts[i] = generate(i);  // allocates everything that grows
     const std::int64_t free = *device.free_bytes();
     std::int64_t least[2] = {std::numeric_limits<std::int64_t>::max(),
                              std::numeric_limits<std::int64_t>::max()};
     for (int i = 0; i < n; i++) {
-      // Another decoder each time, in an order that repeats only after all pairs.
+      // A different decoder each time, in an order that repeats only after all pairs.
       const auto setting = static_cast<std::size_t>(i * (1 + i / 13)) % settings.size();
       ASSERT_EQ(generate(setting), texts[setting]) << "generation " << i;
       const std::int64_t now = *device.free_bytes();
@@ -109,7 +108,7 @@ TEST_P(DeviceLong, Cancel_ends_a_run_within_a_step_and_100_ms) {
   const auto generate = [&](int i, const std::function<bool()>& stop, Clock::duration* longest) {
     request.decoder = decoders[i % 3];
     Clock::time_point begun = Clock::now();
-    // Asked between two steps, and around the prompt's forward.
+    // Stops between two steps, and around the prompt's forward.
     const auto step = [&] {
       if (longest) *longest = std::max(*longest, Clock::now() - begun);
       begun = Clock::now();
@@ -143,7 +142,7 @@ TEST_P(DeviceLong, Cancel_ends_a_run_within_a_step_and_100_ms) {
           i, [&] { return stop.load(); }, &step);
       tokens = result.tokens;
       is_stopped = result.stop_reason == "stopped";
-    } catch (const Error& error) {  // while it read its prompt
+    } catch (const Error& error) {  // during prefill
       EXPECT_EQ(error.code(), ErrorCode::Cancelled);
       is_stopped = true;
     }
@@ -164,7 +163,7 @@ TEST_P(DeviceLong, Cancel_ends_a_run_within_a_step_and_100_ms) {
   EXPECT_LE(p99, std::chrono::duration<double>(step).count() + 0.1)
       << n_stopped << " cancels; the longest step took "
       << std::chrono::duration<double>(step).count() << " s";
-  // And it goes on as if nothing had been.
+  // The next runs are not affected.
   for (int i = 0; i < 3; i++) EXPECT_EQ(generate(i, {}, nullptr).tokens, texts[std::size_t(i)]);
 }
 
@@ -196,16 +195,16 @@ TEST_P(DeviceLong, RowBits_do_not_depend_on_the_number_of_rows) {
   }
 }
 
-/// What a run wrote: its tokens, and the bits of how much each choice led the second best.
+/// Output of a run: its tokens, and the bits of each choice's margin.
 using Written = std::pair<std::vector<TokenId>, std::vector<std::uint32_t>>;
 
-/// Runs of one prompt among other texts: batches of 1 to 8 of them, in any order, by decoders of
-/// one to many rows, their prompts read in pieces of any size, leaving at different times.
+/// Runs of one prompt in batches of 1 to 8 sequences, in any order, by decoders with one to many
+/// rows, with prompts prefilled in chunks of any size, ending at different times.
 class InAnyCompany {
  public:
   InAnyCompany(LanguageModel& model, std::uint64_t seed) : model_(model), dice_(seed) {}
   /// @param prompt  of run i
-  /// @return        what n runs wrote, each once
+  /// @return        the distinct outputs of n runs
   std::set<Written> outputs(int n, const std::function<std::vector<TokenId>(int i)>& prompt) {
     std::set<Written> all;
     for (int at = 0; at < n;) {
@@ -259,7 +258,7 @@ class InAnyCompany {
   Dice dice_;
 };
 
-// Across a boundary of attention's chunks, which are 64 positions.
+// Prompts cross a boundary of attention's chunks of 64 positions.
 TEST_P(DeviceLong, SamePrompt_gives_the_same_output_in_any_batch) {
   const int n = asked("DECOSCOPE_SAME_PROMPTS", 150);
   const auto device = kernels::open_cuda(GetParam());
@@ -271,7 +270,7 @@ TEST_P(DeviceLong, SamePrompt_gives_the_same_output_in_any_batch) {
     InAnyCompany company(*model, 37);
     const int n_here = dtype == kernels::DType::BF16 ? n : n / 5;
     EXPECT_EQ(company.outputs(n_here, [&](int) { return prompt; }).size(), 1u) << n_here;
-    // It would be seen if one were another: a token of one prompt, at its other end.
+    // A changed token at either end of the prompt must change the output.
     std::vector<TokenId> altered = prompt;
     altered.front() = altered.front() == 5 ? 6 : 5;
     const auto seen = company.outputs(10, [&](int i) { return i == 7 ? altered : prompt; });
@@ -279,8 +278,8 @@ TEST_P(DeviceLong, SamePrompt_gives_the_same_output_in_any_batch) {
   }
 }
 
-// The inverse: what serving programs do that read a prompt one way alone and another in company.
-// Both are right, and their sums run in another order.
+// A control: a prompt prefilled one way alone and another way in a batch, as serving programs do.
+// Both are correct, but their sums run in another order.
 TEST_P(DeviceLong, SamePrompt_with_another_sum_order_is_detected) {
   const InEnvironment own("DECOSCOPE_CUBLAS", "own");
   ModelConfig config = tiny_config();
@@ -301,7 +300,7 @@ TEST_P(DeviceLong, SamePrompt_with_another_sum_order_is_detected) {
   EXPECT_EQ(all.size(), 2u);
 }
 
-/// Random weights, a token's row of the embedding without numbers.
+/// Random weights; one token's embedding row is NaN.
 class WithNan : public TensorSource {
  public:
   WithNan(std::shared_ptr<const TensorSource> from, TokenId token)
@@ -329,7 +328,7 @@ class WithNan : public TensorSource {
 TEST_P(DeviceLong, NonFinite_logits_name_their_row_with_and_without_graphs) {
   constexpr TokenId kNan = 6;
   for (const char* graphs : {"on", "off"}) {
-    for (const int n_rows : {1, 5}) {  // plain decoding, and a draft that is verified
+    for (const int n_rows : {1, 5}) {  // plain decoding, and a verified draft
       SCOPED_TRACE(std::string("graphs ") + graphs + ", " + std::to_string(n_rows) + " rows");
       const InEnvironment are("CUDA_GRAPHS", graphs);
       const auto device = kernels::open_cuda(GetParam());
@@ -348,7 +347,7 @@ TEST_P(DeviceLong, NonFinite_logits_name_their_row_with_and_without_graphs) {
       const TokenTree good = tree_of(5), bad = tree_of(kNan);
       std::vector<TokenId> expected;
       for (int i = 0; i < 6; i++) {
-        const bool is_bad = i == 3 || i == 4;  // by then the kernels are a graph
+        const bool is_bad = i == 3 || i == 4;  // the kernels are a graph by then
         try {
           const StepOutput out = lane.forward(is_bad ? bad : good, {});
           EXPECT_FALSE(is_bad) << "step " << i;
@@ -363,7 +362,7 @@ TEST_P(DeviceLong, NonFinite_logits_name_their_row_with_and_without_graphs) {
                       HasSubstr("non-finite logits at row " + std::to_string(n_rows - 1)));
         }
       }
-      // And where a draft is to be drawn from them.
+      // The same where a draft would be sampled from them.
       const auto cache = model->make_cache();
       const kernels::DeviceBuffer distribution(*device, std::int64_t{model->vocab_size()} * 8,
                                                "a test");

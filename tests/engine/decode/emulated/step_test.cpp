@@ -1,5 +1,5 @@
-// A step on the emulated GPU: launches, waits, memory and bytes that cross the bus, of plain rows, of
-// prompts, of draft heads, of several texts and of the cache.
+// Steps on the emulated GPU: launches, waits, memory and copied bytes of plain rows, prompts, draft
+// heads, batches and the cache.
 #include <chrono>
 #include <cmath>
 #include <functional>
@@ -34,7 +34,7 @@ TEST(EmulatedGpuStep, waits_once_allocates_nothing_and_copies_only_choices) {
       lane.commit(tree, {0, 1});
     });
   };
-  step({.hidden = true, .row_p = true});  // of this size, the first
+  step({.hidden = true, .row_p = true});  // the first of this size
   for (int i = 0; i < 3; i++) {
     const Asked plain = step({});
     EXPECT_EQ(plain.waits, 1);
@@ -42,14 +42,14 @@ TEST(EmulatedGpuStep, waits_once_allocates_nothing_and_copies_only_choices) {
     EXPECT_EQ(plain.to_host, 5 * static_cast<std::int64_t>(sizeof(kernels::Picked)));
     EXPECT_LT(plain.to_device, 1500) << "ids, positions, lists and settings of five rows";
   }
-  // The logit of every row that has a parent, and a row's width of hidden state.
+  // Adds the logit of every row that has a parent, and one row of hidden state.
   const Asked more = step({.hidden = true, .row_p = true});
   EXPECT_EQ(more.waits, 1);
   EXPECT_EQ(more.takes, 0);
   EXPECT_EQ(more.to_host, 5 * 24 + 4 * 4 + 5 * model->config().dim * 4);
 }
 
-/// A prompt of 600 tokens before the tiny model, on an emulated GPU of its own.
+/// The tiny model on its own emulated GPU, with a prompt of 600 tokens.
 class EmulatedGpuPrompt : public testing::Test {
  protected:
   static constexpr int kTokens = 600, kChunk = 256, kChunks = 3;
@@ -83,7 +83,7 @@ TEST_F(EmulatedGpuPrompt, progress_is_reported_after_each_synchronised_chunk) {
   EXPECT_EQ(waited, (std::vector<std::int64_t>{0, 1, 2, 3}));
   EXPECT_EQ(asked.waits, kChunks);
   EXPECT_EQ(asked.to_host, 0);
-  // Nothing of it is left for the first step.
+  // The first step does not launch leftover work of the prompt.
   const std::int64_t launched = device_->n_launches();
   model_->finish();
   EXPECT_EQ(device_->n_launches(), launched);
@@ -103,7 +103,7 @@ TEST_F(EmulatedGpuPrompt, a_requested_hidden_state_is_copied_with_the_last_chunk
   const std::int64_t launched = device_->n_launches();
   model_->finish();
   EXPECT_EQ(device_->n_launches(), launched);
-  // What a step over the same position gives.
+  // A step at the same position gives the same state.
   TokenTree last;
   last.add(tokens()[kTokens - 2], -1, RowTag{});
   Sequence step = sequence_.shortened(kTokens - 1);
@@ -201,7 +201,7 @@ TEST(EmulatedGpuStep, a_step_is_one_graph_with_few_updates) {
   const int rows[] = {5, 3, 2};
   for (int i = 0; i < 2; i++)
     for (const int n_rows : rows) step(n_rows);
-  // From here on the same kernels come again with those numbers of rows, further on in the text.
+  // From here on the same kernels repeat with those row counts, at later positions.
   for (int i = 0; i < 4; i++) {
     for (const int n_rows : rows) {
       const std::int64_t kernels = calls_of("cudaLaunchKernel"),
@@ -217,8 +217,8 @@ TEST(EmulatedGpuStep, a_step_is_one_graph_with_few_updates) {
   }
 }
 
-// Five lists of kernels, by the rows that a product takes; where 24 graphs are kept the nearest is
-// told.
+// Product kernels differ by row count, which gives five kernel lists. With 24 graphs kept, the
+// nearest one is updated.
 TEST(EmulatedGpuStep, any_row_count_is_one_launch_and_24_graphs_suffice) {
   kernels::emulation::fence_host_off(false);
   ModelConfig config = tiny_config();
@@ -231,7 +231,7 @@ TEST(EmulatedGpuStep, any_row_count_is_one_launch_and_24_graphs_suffice) {
   const std::int64_t before = made();
   int n_in_pieces = 0;
   for (unsigned i = 0; i < 100; i++) {
-    std::vector<TokenId> rows(1 + (100 + i * 53) % 101);  // most of them first
+    std::vector<TokenId> rows(1 + (100 + i * 53) % 101);  // the largest first
     for (std::size_t r = 0; r < rows.size(); r++) rows[r] = static_cast<TokenId>(r * 7 % 24);
     const std::int64_t launches = device->n_launches();
     lane.forward(chain_tree(rows), {});
@@ -241,7 +241,7 @@ TEST(EmulatedGpuStep, any_row_count_is_one_launch_and_24_graphs_suffice) {
   EXPECT_LE(made() - before, 24);
 }
 
-// Pieces of a prompt are the same kernels again, and again; no graph is made of them.
+// Chunks of a prompt repeat the same kernels, but no graph is made of them.
 TEST(EmulatedGpuStep, a_prompt_launches_kernels_one_by_one) {
   const auto device = kernels::open_cuda(kEmulated);
   const auto model = tiny_transformer(*device, kernels::DType::BF16, 11);
@@ -258,7 +258,7 @@ TEST(EmulatedGpuStep, a_prompt_launches_kernels_one_by_one) {
   EXPECT_EQ(made(), before + 1) << "a step's kernels come again";
 }
 
-/// The logits of steps of these many rows, each three times, of which each keeps two rows.
+/// Logits of steps with these row counts, each run three times and committing two rows.
 std::vector<std::vector<float>> logits_of_steps(kernels::DType dtype, std::span<const int> n_rows) {
   const auto device = kernels::open_cuda(kEmulated);
   ModelConfig config = tiny_config();
@@ -273,7 +273,7 @@ std::vector<std::vector<float>> logits_of_steps(kernels::DType dtype, std::span<
     for (std::size_t r = 0; r < rows.size(); r++) rows[r] = static_cast<TokenId>(r * 7 % 24);
     const TokenTree tree = chain_tree(rows);
     for (int i = 0; i < 3; i++) {
-      // So that what the step before keeps is written behind a kernel.
+      // A kernel before the step, so that the commit of the last step comes after a kernel.
       device->ops().add(*device, other.f32(), other.f32(), 16);
       all.push_back(lane.forward(tree, {.logits = true, .hidden = true}).logits);
       lane.commit(tree, {0, 1});
@@ -282,8 +282,8 @@ std::vector<std::vector<float>> logits_of_steps(kernels::DType dtype, std::span<
   return all;
 }
 
-// A kernel that begins early and in which a thread does not wait is a fault: of few rows and of many,
-// whose kernels are others.
+// In the emulation a kernel that starts early and has a thread that does not wait is a fault. Small
+// and large row counts use different kernels.
 TEST(EmulatedGpuStep, early_kernels_give_the_same_bits_for_any_row_count) {
   kernels::emulation::fence_host_off(false);
   const int n_rows[] = {2, 9, 17, 33, 65, 100};
@@ -298,7 +298,7 @@ TEST(EmulatedGpuStep, early_kernels_give_the_same_bits_for_any_row_count) {
   }
 }
 
-// What the host does before a step's launch, a GPU waits for: --gtest_output=xml tells how long.
+// The GPU waits for the host's work before a launch; --gtest_output=xml reports its time.
 TEST(EmulatedGpuStep, a_step_of_32_layers_is_one_launch) {
   using namespace std::chrono;
   kernels::emulation::fence_host_off(false);
@@ -406,14 +406,14 @@ TEST(EmulatedGpuStep, a_batch_waits_as_often_as_one_sequence) {
   }
 }
 
-/// A text's cache holds what reading it anew leaves.
+/// Expects the sequence's cache to equal a fresh prefill.
 void expect_fresh(Model& model, const Lane& lane) {
   Lane fresh(model);
   fresh.append(lane.tokens());
   EXPECT_EQ(lane.bits() == fresh.bits(), true);
 }
 
-// What each keeps of the step before is written for all of them together.
+// One launch writes the tokens that each sequence accepted in the last step.
 TEST(EmulatedGpuStep, a_batch_is_one_launch_whatever_is_accepted) {
   const auto device = kernels::open_cuda(kEmulated);
   const auto model = tiny_transformer(*device, kernels::DType::BF16, 11);
@@ -428,12 +428,12 @@ TEST(EmulatedGpuStep, a_batch_is_one_launch_whatever_is_accepted) {
     const Asked asked = asked_by([&] {
       model->forward(items, {});
       for (int i = 0; i < 3; i++) {
-        std::vector<int> path(static_cast<std::size_t>((i + step) % 4));  // of one text nothing
+        std::vector<int> path(static_cast<std::size_t>((i + step) % 4));  // one sequence commits nothing
         std::iota(path.begin(), path.end(), 0);
         lanes[static_cast<std::size_t>(i)].commit(tree, path);
       }
     });
-    if (step < 3) continue;  // the first has nothing to write, two more make the graph
+    if (step < 3) continue;  // the first step commits nothing; two more make the graph
     EXPECT_EQ(device->n_launches() - launches, 1) << "step " << step;
     EXPECT_EQ(asked.waits, 1);
     EXPECT_EQ(asked.takes, 0);
@@ -441,7 +441,7 @@ TEST(EmulatedGpuStep, a_batch_is_one_launch_whatever_is_accepted) {
   for (const Lane& lane : lanes) expect_fresh(*model, lane);
 }
 
-// Branches are texts to the draft model; a child beside the first copies the page that it shares.
+// Branches are sequences of the draft model; a second child copies the page that it shares.
 TEST(EmulatedGpuStep, a_draft_model_needs_one_launch_per_level) {
   const auto device = kernels::open_cuda(kEmulated);
   const auto model = tiny_draft(*device, kernels::DType::BF16, 11);
@@ -462,7 +462,7 @@ TEST(EmulatedGpuStep, a_draft_model_needs_one_launch_per_level) {
   }
 }
 
-// Two layers of eight are tapped.
+// Two of eight layers are tapped.
 TEST(EmulatedGpuStep, fastcots_probe_waits_once) {
   const auto device = kernels::open_cuda(kEmulated);
   ModelConfig config = tiny_config();
@@ -495,7 +495,7 @@ TEST(EmulatedGpuStep, fastcots_probe_waits_once) {
   }
 }
 
-// Of Chimera's heads the k-grams that are not in the host's cache come over once, too.
+// Chimera's k-grams that are not in the host's cache are copied once, too.
 TEST(EmulatedGpuHeads, rankings_are_copied_with_one_wait) {
   Loaded& on = on_device(kEmulated, kernels::DType::F32);
   const auto dim = static_cast<std::size_t>(on.transformer()->config().dim);
@@ -588,7 +588,7 @@ TEST(EmulatedCache, grows_within_device_memory_and_keeps_its_rows) {
   }
 }
 
-// Committed rows are staged until they can be written.
+// Committed rows stay staged until they can be written.
 TEST(EmulatedCache, a_failed_write_succeeds_once_memory_is_free) {
   const auto device = kernels::open_cuda(kEmulated);
   const auto model = tiny_transformer(*device, kernels::DType::F32, 11);

@@ -1,6 +1,6 @@
-// Prompts whose whole blocks are read by another path than a step's (CUDA_PROMPTS=cublas), on every
-// CUDA device that is here: equal texts have equal bits, however they came to be read, and every
-// decoder writes what plain decoding writes behind them (T1, T2).
+// Prompts whose whole blocks are prefilled by cuBLAS (CUDA_PROMPTS=cublas), on every available CUDA
+// device: equal sequences have equal bits however they were prefilled, and every decoder gives the
+// output of plain decoding after them (T1, T2).
 #include <map>
 #include <set>
 
@@ -23,7 +23,7 @@ using testing::HasSubstr;
 
 constexpr int kBlock = 256;
 
-/// A cache that says so many of its positions came in blocks.
+/// A cache that reports how many positions were prefilled in blocks.
 struct Had final : SequenceCache {
   explicit Had(int n) : n_blocks(n) {}
   int length() const override { return 2000; }
@@ -40,14 +40,14 @@ TEST(PromptBlocks, a_cache_is_reused_where_its_block_layout_matches) {
   };
   const Case all[] = {
       {0, 200, 255, 200},    // no block in either
-      {0, 200, 256, 0},      // as steps, where a block is wanted
-      {256, 300, 511, 300},  // a block and steps behind it in both
-      {256, 300, 512, 256},  // two blocks are wanted
-      {256, 200, 400, 0},    // the texts part within the first block
+      {0, 200, 256, 0},      // prefilled as steps, a block is needed
+      {256, 300, 511, 300},  // a block and steps in both
+      {256, 300, 512, 256},  // two blocks are needed
+      {256, 200, 400, 0},    // the sequences differ within the first block
       {768, 700, 900, 512},  // and within the third
-      {768, 800, 600, 512},  // the third is wanted as steps
-      {600, 600, 600, 512},  // a cache that was cut within a block
-      {600, 700, 900, 512},  // and went on
+      {768, 800, 600, 512},  // the third must come as steps
+      {600, 600, 600, 512},  // a cache truncated within a block
+      {600, 700, 900, 512},  // and continued
       {1024, 1024, 1024, 1024},
   };
   for (const auto& [n_in_blocks, n, n_positions, reusable] : all)
@@ -58,7 +58,7 @@ TEST(PromptBlocks, a_cache_is_reused_where_its_block_layout_matches) {
 
 TEST(PromptBlocks, a_prompt_is_split_into_whole_blocks_and_a_rest) {
   const auto pieces = [](int done, int n_positions, int max_rows, int block) {
-    std::vector<int> rows;  // those of blocks are negative
+    std::vector<int> rows;  // negative: rows of blocks
     while (done < n_positions) {
       const auto [n, in_blocks] = next_prefill_chunk(done, n_positions, max_rows, block);
       rows.push_back(in_blocks ? -n : n);
@@ -85,8 +85,8 @@ std::vector<TokenId> text_of(int n_tokens, std::uint64_t seed = 3) {
   return dice.text(n_tokens, tiny_config().vocab_size);
 }
 
-/// With room for long texts, and so wide that a step's sums have two parts, and another order than
-/// those of a block.
+/// A config for long sequences, wide enough that a step's sums have two parts and another order
+/// than a block's.
 ModelConfig long_config() {
   ModelConfig config = tiny_config();
   config.dim = 72;
@@ -96,7 +96,7 @@ ModelConfig long_config() {
   return config;
 }
 
-/// Such a model where prompts are read in blocks, and a draft and heads for it.
+/// A model that prefills in blocks, with a draft and heads.
 struct There {
   There(const std::string& device_name, kernels::DType dtype, const char* prompts = "cublas")
       : asked("CUDA_PROMPTS", prompts), device(kernels::open_cuda(device_name)) {
@@ -168,7 +168,7 @@ std::vector<BlocksCase> cases() {
 
 class PromptBits : public testing::TestWithParam<BlocksCase> {
  protected:
-  /// The cache of these tokens as of a prompt read alone, at once.
+  /// The cache of a prompt with these tokens, prefilled alone and at once.
   const std::vector<float>& fresh(const std::vector<TokenId>& tokens) {
     auto& bits = fresh_[tokens];
     if (bits.empty()) bits = bits_of(model, read_at_once(model, tokens).cache());
@@ -208,13 +208,13 @@ TEST_P(PromptBits, do_not_depend_on_earlier_prompts) {
       PromptCaches caches(model, 2);
       expect_fresh(caches.read(wanted, &before), "behind " + std::to_string(n_before));
       wanted.back() = (wanted.back() + 1) % 24;
-      wanted[wanted.size() - 30] = (wanted[wanted.size() - 30] + 1) % 24;  // the texts part there
+      wanted[wanted.size() - 30] = (wanted[wanted.size() - 30] + 1) % 24;  // the sequences differ from there
       expect_fresh(caches.read(wanted), "parting from what is remembered");
     }
   }
 }
 
-// A talk: each answer is read as part of the next prompt, over the end of a block.
+// A dialogue: each answer becomes part of the next prompt, across the end of a block.
 TEST_P(PromptBits, are_equal_after_decoded_answers) {
   Job job;
   job.limits.max_tokens = 30;
@@ -231,7 +231,7 @@ TEST_P(PromptBits, are_equal_after_decoded_answers) {
     prompt.assign(asked.tokens().begin(), asked.tokens().end());
     text = caches.read(prompt, &asked);
     expect_fresh(text, "turn " + std::to_string(turn));
-    Sequence again = asked.fork();  // without what is remembered
+    Sequence again = asked.fork();  // without the prompt caches
     prefill(model, again);
     expect_fresh(again, "from the answer itself");
     const auto shorter = lane.sequence.shortened(lane.sequence.tokens().size() - 9);
@@ -276,7 +276,8 @@ TEST_P(PromptBits, are_close_to_those_of_steps) {
     difference += std::abs(double{found[i]} - own[i]);
     size += std::abs(double{own[i]});
   }
-  // Sums in another order; in halves a value may be rounded to a neighbour, 2^-8 away at most.
+  // Sums run in another order; in 16 bits a value may be rounded to its neighbour, at most 2^-8
+  // away.
   EXPECT_LT(difference, (GetParam().dtype == kernels::DType::F32 ? 1e-5 : 4e-3) * size);
   if (GetParam().dtype == kernels::DType::F32) {
     EXPECT_GT(difference, 0);
@@ -304,7 +305,7 @@ INSTANTIATE_TEST_SUITE_P(Devices, PromptBits, testing::ValuesIn(cases()), name_o
 
 class PromptDecoders : public testing::TestWithParam<BlocksCase> {};
 
-// From a prompt of its own, and from one that others have read a part of.
+// From its own prefill, and from one that shares a part with other prompts.
 TEST_P(PromptDecoders, are_bit_identical_to_plain_decoding) {
   There& on = there(GetParam().device, GetParam().dtype);
   const auto all = text_of(600);
@@ -334,7 +335,7 @@ TEST_P(PromptDecoders, are_bit_identical_to_plain_decoding) {
   }
 }
 
-// What a draft model proposes is its prompt's too, not its company's.
+// A draft model's proposals depend on its prompt, not on other sequences.
 TEST_P(PromptDecoders, drafts_do_not_depend_on_the_drafts_prefill) {
   There& on = there(GetParam().device, GetParam().dtype);
   const auto all = text_of(600);
@@ -367,11 +368,11 @@ TEST_P(PromptDecoders, drafts_do_not_depend_on_the_drafts_prefill) {
 
 INSTANTIATE_TEST_SUITE_P(Devices, PromptDecoders, testing::ValuesIn(cases()), name_of_case);
 
-/// A prompt of one block, read by a model that is loaded for it; the i-th call that reading it
-/// makes fails, or none (0).
+/// Loads a model and prefills a prompt of one block; the i-th CUDA call of the prefill fails, or
+/// none (0).
 struct ReadOnce {
   std::vector<float> bits;
-  std::string said, failed;  // empty: nothing
+  std::string said, failed;  // empty: no error
   std::int64_t n_calls = 0;
 };
 ReadOnce read_once(std::int64_t failing, bool for_memory) {
@@ -401,7 +402,7 @@ ReadOnce read_once(std::int64_t failing, bool for_memory) {
     if (read.failed.empty()) read.failed = emulation::failed_call();
     emulation::fail_call(0);
   }
-  emulation::forget_faults();  // behind the device, which ends what it was given
+  emulation::forget_faults();  // after the device, whose end frees its memory
   for (const std::string& note : kernels::take_notes_of_closed()) read.said += note;
   return read;
 }

@@ -1,4 +1,5 @@
-// A prompt read behind others has the bits of one read alone, and shares what it can.
+// A prompt prefilled after others has the bits of one prefilled alone, and shares the common
+// prefix.
 #include <gtest/gtest.h>
 
 #include "engine/decode/step/prompt_caches.h"
@@ -30,12 +31,12 @@ class PromptCachesTest : public testing::Test {
 
 TEST_F(PromptCachesTest, a_common_prefix_is_prefilled_once) {
   Dice dice(3);
-  const std::vector<TokenId> stem = dice.text(100, 24);  // over the end of a page
+  const std::vector<TokenId> stem = dice.text(100, 24);  // across the end of a page
   PromptCaches caches(*model, 8);
   std::vector<Sequence> read;
   for (int i = 0; i < 4; i++) {
     std::vector<TokenId> tokens = stem;
-    tokens.push_back(i);  // the prompts part here
+    tokens.push_back(i);  // the prompts differ from there
     for (const TokenId more : dice.text(10, 24)) tokens.push_back(more);
     read.push_back(caches.read(tokens));
     expect_fresh(read.back());
@@ -63,7 +64,7 @@ TEST_F(PromptCachesTest, long_prompts_share_only_equally_rotated_keys) {
   EXPECT_EQ(caches.n_shared(), 39) << "each rotates by its own length";
   expect_fresh(caches.read(first(70)));
   EXPECT_EQ(caches.n_shared(), 39 + 69);
-  // Tokens written after a prompt are a part of the next prompt, and are read again.
+  // Tokens generated after a prompt are part of the next prompt and are prefilled again.
   Sequence begun({text.begin(), text.begin() + 60}, model->make_cache());
   prefill(*model, begun);
   Sequence longer = begun.restarted(std::span(text).subspan(60, 25));
@@ -98,11 +99,11 @@ TEST_F(PromptCachesTest, a_fully_shared_prompt_has_its_hidden_state) {
   const std::int64_t n_computed = caches.n_computed();
   EXPECT_EQ(copied(caches.read(tokens, nullptr, {}, true)), copied(fresh));
   EXPECT_EQ(caches.n_computed(), n_computed);
-  // Of its beginning alone no state was kept, and nothing is read to make one.
+  // No hidden state is stored for a part of the prompt, and none is computed for it.
   const auto begun = std::span(tokens).first(40);
   EXPECT_TRUE(copied(caches.read(begun, nullptr, {}, true)).empty());
   EXPECT_EQ(caches.n_computed(), n_computed);
-  // Who reads on behind a part of it has its own.
+  // A sequence that continues after a part has its own state.
   std::vector<TokenId> other(begun.begin(), begun.end());
   for (const TokenId more : dice.text(10, 24)) other.push_back(more);
   Sequence alone(other, model->make_cache());

@@ -1,5 +1,5 @@
-// The loop itself: what it tells, what it charges, and that lanes do not feel each other (T8, T9,
-// T14).
+// The decoding loop: its events, its time accounting, and lanes that do not influence each other
+// (T8, T9, T14).
 #include <algorithm>
 
 #include <gtest/gtest.h>
@@ -102,7 +102,7 @@ TEST(Stepper, a_repeated_run_gives_the_same_trace) {
   for (Job& job : jobs(draft)) {
     if (job.sampling.temperature == 0) job.sampling.temperature = 0.9f;
     const Outcome first = run(model, {1, 2, 3, 1, 2}, job);
-    run(model, {4, 4, 4}, job);  // what ran in between leaves nothing behind
+    run(model, {4, 4, 4}, job);  // runs in between have no influence
     const Outcome again = run(model, {1, 2, 3, 1, 2}, job);
     EXPECT_EQ(trace_of(first.events), trace_of(again.events)) << described(job);
     EXPECT_EQ(first.tokens, again.tokens);
@@ -231,7 +231,7 @@ TEST(Stepper, reports_every_step_in_order_and_consistently) {
         told.insert(told.end(), c->tokens.begin(), c->tokens.end());
         EXPECT_EQ(c->status.size(), c->tokens.size());
         EXPECT_EQ(c->origin.size(), c->tokens.size());
-        // As many tokens stand as accepted as rows were.
+        // The number of accepted tokens equals the number of accepted rows.
         EXPECT_EQ(std::ranges::count(c->status, TokenStatus::Accepted), verified.n_accepted);
         for (std::size_t i = 0; i < c->tokens.size(); i++) {
           EXPECT_EQ(c->status[i] == TokenStatus::Accepted,
@@ -275,7 +275,7 @@ TEST(Stepper, charges_a_single_lane_fully_and_several_by_rows) {
 }
 
 TEST(Stepper, a_cut_settles_the_status_of_dropped_tokens) {
-  // last - a - b - c, and d beside b; the target says a, b, c, then x.
+  // last - a - b - c, and d beside b; the target predicts a, b, c, then x.
   TokenTree tree;
   const auto guess = [](int i) {
     return RowTag{RowTag::Kind::Guess, 0, static_cast<std::int16_t>(i)};
@@ -291,8 +291,8 @@ TEST(Stepper, a_cut_settles_the_status_of_dropped_tokens) {
   EXPECT_EQ(
       fates_of(tree, {.path = {0, 1, 2, 3}, .emitted = {1, 2, 3, 6}, .logp = {}}),
       (std::vector<RowFate>{Context, Accepted, Accepted, Accepted, Rejected, Unused, Window}));
-  // Cut behind b: it was proposed and emitted, though it has no keys and values; c was never
-  // judged.
+  // Cut after b: it was proposed and emitted although its keys and values are not committed; c is
+  // not verified.
   EXPECT_EQ(fates_of(tree, {.path = {0, 1}, .emitted = {1, 2}, .logp = {}}),
             (std::vector<RowFate>{Context, Accepted, Accepted, Unused, Rejected, Unused, Window}));
   EXPECT_EQ(fates_of(tree, {.path = {0}, .emitted = {4}, .logp = {}}),
@@ -327,7 +327,7 @@ TEST(Sequence, cut_takes_the_nearest_end) {
             std::pair(std::size_t{2}, R::Context));
   EXPECT_EQ(cut_of({5, 6, 7}, {.max_tokens = 9, .eos_ids = {6}}),
             std::pair(std::size_t{2}, R::Eos));
-  // A text that ends itself with token 7, wherever that stands among what is left of the others.
+  // The sequence ends with token 7, at any position within the remaining tokens.
   const auto ends_at_7 = [](std::span<const TokenId> emitted) {
     const auto at = std::ranges::find(emitted, 7);
     return at == emitted.end() ? 0 : static_cast<int>(at - emitted.begin()) + 1;
@@ -350,7 +350,7 @@ TEST(Sequence, cut_takes_the_nearest_end) {
             std::pair(std::size_t{2}, R::Length));
   EXPECT_EQ(cut_of({5, 6}, {.max_tokens = 9, .ignore_eos = true, .eos_ids = {5}}),
             std::pair(std::size_t{2}, R::None));
-  // Stop ids end a text like end tokens, also with ignore_eos.
+  // Stop ids end a sequence as end tokens do, even with ignore_eos.
   EXPECT_EQ(cut_of({5, 6, 7}, {.max_tokens = 9, .ignore_eos = true, .stop_ids = {7, 6}}),
             std::pair(std::size_t{2}, R::StopId));
   EXPECT_EQ(cut_of({5, 6, 7}, {.max_tokens = 9, .eos_ids = {6}, .stop_ids = {6}}),
@@ -377,7 +377,7 @@ TEST(Sequence, prefill_stops_when_asked) {
     EXPECT_EQ(error.code(), ErrorCode::Cancelled);
   }
   EXPECT_EQ(sequence.cache().length(), 12);
-  prefill(model, sequence);  // goes on where it stopped
+  prefill(model, sequence);  // continues where it stopped
   EXPECT_EQ(sequence.cache().length(), 19);
 }
 
@@ -392,7 +392,7 @@ TEST(Tree, check_refuses_anything_but_a_forest) {
   EXPECT_THROW(check(tree, 5), ContractError);
 }
 
-/// Proposes one token, and knows what was told by then.
+/// Proposes one token and records which events came before.
 class Asking final : public Decoder {
  public:
   explicit Asking(const EventList& told) : told_(told) {}
@@ -410,7 +410,7 @@ class Asking final : public Decoder {
   const EventList& told_;
 };
 
-// A device that hangs in the draft hangs in a step that is known.
+// A draft that hangs in its device does so in a step that was already reported.
 // CU12.
 TEST(Stepper, a_step_is_reported_before_its_draft_runs) {
   ToyModel model({.vocab = 6, .context = 2, .seed = 11});

@@ -1,5 +1,5 @@
-// Rejection sampling of drafts keeps the target's distribution: every outcome of the shipped code, drafting
-// included, with its exact probability (T3).
+// Rejection sampling of drafts keeps the target's distribution: every outcome of the shipped code,
+// drafting included, with its exact probability (T3).
 #include <algorithm>
 #include <cmath>
 #include <numeric>
@@ -18,14 +18,14 @@ namespace {
 
 constexpr double kExact = 1e-12;
 
-// One node, with distributions a reader can check by hand.
+// One node with distributions that a reader can check by hand.
 
 struct Distributions {
   std::vector<double> p, q;
 };
 const Distributions kPublished{{0.5, 0.3, 0.2}, {0.2, 0.2, 0.6}};
 
-/// One node's candidates drawn from q and judged; accepted: whether one was kept.
+/// Samples one node's candidates from q and verifies them; `accepted`: one candidate was accepted.
 TokenId decide(const Distributions& distributions,
                DraftRule rule,
                int k,
@@ -55,7 +55,7 @@ TokenId decide(const Distributions& distributions,
   return decision.emitted[0];
 }
 
-/// The probability that a candidate is kept.
+/// Probability that a candidate is accepted.
 double acceptance(DraftRule rule, int k) {
   double flag = 0;
   const Distribution distribution = enumerate([&](UniformSource& uniforms) {
@@ -68,13 +68,13 @@ double acceptance(DraftRule rule, int k) {
 }
 
 TEST(DraftRules, acceptance_rates_equal_the_papers) {
-  // Logits are floats: the distributions are these to 1e-7.
+  // Logits are f32, so these distributions are exact to 1e-7.
   EXPECT_NEAR(acceptance(DraftRule::Without, 1), 0.60, 1e-6);
   EXPECT_NEAR(acceptance(DraftRule::With, 2), 0.76, 1e-6);
   EXPECT_NEAR(acceptance(DraftRule::Without, 2), 0.90, 1e-6);
   EXPECT_NEAR(k_seq_factor(kPublished.p, kPublished.q, 2), 1.463, 5e-4);
-  // The residual may draw a candidate that was refused, which is then followed: more than SpecTr's
-  // 0.785, and exact all the same.
+  // The residual may draw a rejected candidate, which is then followed. This exceeds SpecTr's 0.785
+  // and is still exact.
   EXPECT_GE(acceptance(DraftRule::KSeq, 2), 0.785 - 5e-4);
 }
 
@@ -89,8 +89,8 @@ double chi_square(const std::vector<int>& count, const std::vector<double>& dist
 
 // T4.
 TEST(DraftRules, a_million_draws_of_32_tokens_follow_the_distribution) {
-  // The real source of numbers; the rule that is the default so often, the others less. 61.1 is
-  // exceeded once in a thousand with 31 degrees of freedom.
+  // The real random source; most draws use the default rule. With 31 degrees of freedom, chi-square
+  // exceeds 61.1 once in a thousand.
   constexpr int kVocab = 32;
   constexpr double kOnceInAThousand = 61.1;
   Distributions distributions{std::vector<double>(kVocab), std::vector<double>(kVocab)};
@@ -116,7 +116,7 @@ TEST(DraftRules, a_million_draws_of_32_tokens_follow_the_distribution) {
     EXPECT_LT(chi_square(count, distributions.p), kOnceInAThousand) << static_cast<int>(rule);
     EXPECT_GT(n_kept, 0.05 * n_draws);
     EXPECT_LT(n_kept, 0.95 * n_draws) << "both sides of the rule were tried";
-    // A million draws tell a distribution from one that is 3 % off in every second token.
+    // A million draws detect a distribution that is 3 % off in every second token.
     std::vector<double> near = distributions.p;
     double sum = 0;
     for (std::size_t v = 0; v < kVocab; v++)
@@ -139,7 +139,7 @@ TEST(DraftRules, k_seq_divides_by_the_smallest_valid_factor) {
     EXPECT_LT(slack(rho - 1e-6), 0);
   }
   EXPECT_EQ(k_seq_factor(p, q, 1), 1);  // one candidate: Leviathan's rule
-  EXPECT_EQ(k_seq_factor(p, p, 4), 1);  // the same distribution: all is kept
+  EXPECT_EQ(k_seq_factor(p, p, 4), 1);  // the same distribution: all are accepted
 }
 
 TEST(DraftRules, as_released_treats_argmax_candidates_as_sampled) {
@@ -175,7 +175,7 @@ TEST(DraftRules, ties_reject_and_probability_zero_is_never_accepted) {
   } lowest;
   double accepted = 1;
   for (const auto rule : {DraftRule::Without, DraftRule::With, DraftRule::KSeq}) {
-    // The target never says 2, the draft says nothing else.
+    // The target never chooses 2, the draft always does.
     decide({.p = {0.5, 0.5, 0}, .q = {0, 0, 1}}, rule, 1, lowest, accepted);
     EXPECT_EQ(accepted, 0);
   }
@@ -197,7 +197,7 @@ TEST(DraftRules, equal_distributions_accept_every_candidate) {
   }
 }
 
-// Whole decoders: drafting, judging, caches and cuts on a toy pair.
+// Whole decoders: drafting, verification, caches and cuts on a pair of toys.
 
 struct Case {
   std::string name;
@@ -266,7 +266,7 @@ std::vector<Case> cases() {
 Distribution expected_distribution(ToyModel& model,
                                    const Case& c,
                                    const std::vector<TokenId>& prompt) {
-  // Plain decoding's own code is held against distributions written down by hand in rejection_test.cpp.
+  // rejection_test.cpp compares plain decoding with distributions written by hand.
   const Distribution distribution = plain_distribution(
       [&](std::span<const TokenId> text) {
         return token_distribution(model.logits_after(text), c.sampling, text);
@@ -319,7 +319,7 @@ TEST(DraftRules, every_decoder_and_rule_keeps_the_distribution_exactly) {
 }
 
 TEST(DraftRules, chains_keep_the_joint_distribution_exactly) {
-  // A step at a time, each behind a prompt read anew: its distribution is that of the text alone.
+  // One step at a time, each after a fresh prefill: its distribution depends only on the sequence.
   const std::vector<TokenId> prompt{0, 1, 2};
   std::vector<Case> chains{{"speculative", "speculative", {{"gamma", "3"}}, 5, 4}};
   for (const char* rule : {"without", "with", "naive", "kseq"})
@@ -351,7 +351,7 @@ TEST(DraftRules, chains_keep_the_joint_distribution_exactly) {
 }
 
 TEST(DraftRules, a_useless_draft_keeps_the_distribution) {
-  // Another seed: the draft is of another opinion everywhere.
+  // Another seed: the draft disagrees everywhere.
   const std::vector<TokenId> prompt{0, 1, 2};
   for (const Case& c : {cases()[1], cases()[9]}) {
     ToyModel model({.vocab = c.vocab, .context = 2, .spread = 3, .seed = 1});
@@ -399,7 +399,7 @@ TEST(DraftRules, only_as_released_changes_the_distribution) {
       EXPECT_LE(distance(distribution_of("false", "2,1", rule), expected), kExact) << rule;
       worst[rule] =
           std::max(worst[rule], total_variation(distribution_of("true", "2,1", rule), expected));
-      // One candidate a node: what is taken for its distribution is one at it.
+      // With one candidate per node, that candidate's distribution has probability one.
       EXPECT_LE(distance(distribution_of("true", "1,1", rule), expected), kExact) << rule;
     }
   }
@@ -407,17 +407,17 @@ TEST(DraftRules, only_as_released_changes_the_distribution) {
   EXPECT_LE(worst["naive"], kExact) << "the target draws for itself";
 }
 
-// What a step brings on average, of models that are of one opinion everywhere.
+// Mean tokens per step, for models whose distributions never change.
 
 const std::vector<TokenId> kAnyText{0, 1, 2, 0, 1};
 
-/// A toy pair whose distributions do not depend on the text.
+/// A pair of toys whose distributions do not depend on the sequence.
 struct Constant {
   explicit Constant(std::uint64_t seed)
       : target({.vocab = 3, .context = 0, .spread = 3, .seed = seed}),
         draft(draft_of({.vocab = 3, .context = 0, .spread = 3, .seed = seed})) {}
 
-  /// The probability that a drafted token is kept, sum min(p, q).
+  /// Probability that a drafted token is accepted: sum min(p, q).
   double acceptance(const Sampling& sampling) const {
     const auto p = token_distribution(target.logits_after(kAnyText), sampling, kAnyText);
     const auto q = token_distribution(draft.logits_after(kAnyText), sampling, kAnyText);
@@ -429,7 +429,7 @@ struct Constant {
   ToyModel target, draft;
 };
 
-/// Means over every outcome of a text's first step.
+/// Means over every outcome of the first step.
 struct StepMeans {
   double emitted = 0, accepted = 0;
 };

@@ -1,5 +1,5 @@
-// The rejection mode keeps the distribution: every outcome of the shipped code enumerated with its
-// exact probability (T3), and rules that look right but are not, which the same check must catch.
+// Rejection sampling keeps the distribution: every outcome of the shipped code with its exact
+// probability (T3); and plausible but wrong rules, which the same check must detect.
 #include <algorithm>
 #include <cmath>
 
@@ -15,7 +15,7 @@ namespace {
 
 constexpr double kExact = 1e-12;
 
-/// Penalty, temperature, top-k, top-p and min-p as a reader would write them down.
+/// Penalty, temperature, top-k, top-p and min-p, written plainly.
 std::vector<double> plain_next(const ToyModel& model,
                                const Sampling& s,
                                std::span<const TokenId> text) {
@@ -130,7 +130,7 @@ TEST(Rejection, every_decoder_keeps_the_distribution_exactly) {
 }
 
 TEST(Rejection, an_end_token_keeps_the_distribution) {
-  // Cutting at an end token must not change what came before it.
+  // Cutting at an end token must not change the tokens before it.
   Case c = cases()[0];
   c.job.limits.eos_ids = {2};
   ToyModel model({.vocab = 4, .context = 2, .spread = 3, .seed = 8});
@@ -147,11 +147,11 @@ TEST(Rejection, an_end_token_keeps_the_distribution) {
   EXPECT_LE(distance(distribution, cut_distribution), kExact);
 }
 
-/// One node with candidates, by a rule that may be wrong.
+/// Verifies one node's candidates by a rule that may be wrong.
 struct WrongRule {
-  bool residual_keeps_refused = false;  // draws from p although candidates were refused
-  bool no_renormalisation = false;      // compares with p(x) after earlier refusals
-  bool below_or_equal_at_zero = false;  // keeps a token of probability 0
+  bool residual_keeps_refused = false;  // samples from p although candidates were rejected
+  bool no_renormalisation = false;      // compares with p(x) after earlier rejections
+  bool below_or_equal_at_zero = false;  // accepts a token of probability 0
 };
 
 TokenId decide(const std::vector<double>& p,
@@ -188,7 +188,7 @@ TEST(Rejection, plausible_wrong_rules_are_detected) {
   EXPECT_GT(error_of({.below_or_equal_at_zero = true}), 0.01);
 }
 
-// Two guesses of two tokens that begin alike, behind a text: a tree two deep.
+// Two guesses of two tokens with a common first token: a tree of depth two.
 using Guess = std::vector<TokenId>;
 const std::vector<TokenId> kBehind{0};
 const std::vector<Guess> kTwoGuesses{{1, 0}, {1, 2}};
@@ -198,15 +198,15 @@ std::vector<TokenId> followed_by(std::vector<TokenId> text, std::span<const Toke
   return text;
 }
 
-/// Judges each guess from its start with numbers of its own, keeps the longest run of tokens that
-/// was kept, and draws one token behind it, not the one refused there. Right for one guess. For
-/// several it is the mistake to catch: a node on two paths is judged twice.
+/// Verifies each guess from its start with its own uniforms, accepts the longest run, and samples
+/// one token after it, except the rejected one. Correct for one guess; for several it is a mistake,
+/// because a node on two paths is verified twice.
 std::vector<TokenId> longest_of(const std::vector<Guess>& guesses,
                                 const ToyModel& model,
                                 const Sampling& sampling,
                                 UniformSource& uniforms) {
   Guess best;
-  TokenId refused = -1;  // behind the best run; -1: none
+  TokenId refused = -1;  // after the best run; -1: none
   for (const Guess& guess : guesses) {
     std::size_t n = 0;
     while (n < guess.size()) {
@@ -228,14 +228,14 @@ std::vector<TokenId> longest_of(const std::vector<Guess>& guesses,
 }
 
 /// The shipped rule over a tree of the guesses.
-/// @param merged  what they begin with alike is one node, not one of each guess
+/// @param merged  true: a common beginning is one node, not one per guess
 std::vector<TokenId> shipped_over(const std::vector<Guess>& guesses,
                                   bool merged,
                                   const ToyModel& model,
                                   const Sampling& sampling,
                                   UniformSource& uniforms) {
   TokenTree tree;
-  std::vector<std::vector<TokenId>> text_of{kBehind};  // up to each row
+  std::vector<std::vector<TokenId>> text_of{kBehind};  // sequence up to each row
   tree.add(kBehind.back(), -1, RowTag{});
   for (const Guess& guess : guesses) {
     int parent = 0;
@@ -262,12 +262,12 @@ std::vector<TokenId> shipped_over(const std::vector<Guess>& guesses,
 TEST(Rejection, verifying_paths_instead_of_nodes_is_detected) {
   ToyModel model({.vocab = 3, .context = 2, .spread = 2, .seed = 4});
   const Sampling sampling{.temperature = 1};
-  constexpr std::size_t kTokens = 3;  // a whole guess and the token behind it
+  constexpr std::size_t kTokens = 3;  // a whole guess and one token after it
   const auto next = [&](std::span<const TokenId> text) {
     return plain_next(model, sampling, text);
   };
   const Distribution expected = plain_distribution(next, kBehind, static_cast<int>(kTokens));
-  // Plain sampling goes on behind what a rule emits, so that every outcome has as many tokens.
+  // Plain sampling continues after a rule's tokens, so every outcome has the same length.
   const auto distribution_of = [&](const auto& rule) {
     return enumerate([&](UniformSource& uniforms) {
       std::vector<TokenId> emitted = rule(uniforms);
@@ -294,11 +294,11 @@ TEST(Rejection, verifying_paths_instead_of_nodes_is_detected) {
 }
 
 TEST(Rejection, resampling_a_block_to_a_fixed_point_is_not_exact) {
-  // Why jacobi refuses this mode: on two tokens of distribution {.45, .05, .25, .25} the
-  // iteration with fresh numbers ends in {.484, .039, .313, .164}.
+  // The reason jacobi refuses this mode: for two tokens of distribution {.45, .05, .25, .25},
+  // iterating with fresh uniforms ends in {.484, .039, .313, .164}.
   const double first[2] = {0.5, 0.5};
   const double second[2][2] = {{0.9, 0.1}, {0.5, 0.5}};
-  // State (a, b): the next is a' ~ first, b' ~ second[a]; it stops when nothing changed.
+  // State (a, b): the next is a' ~ first, b' ~ second[a]; the iteration stops at a fixed point.
   double stay[2][2], mass[2][2] = {}, now[2][2] = {{.25, .25}, {.25, .25}};
   for (int a = 0; a < 2; a++) {
     for (int b = 0; b < 2; b++) stay[a][b] = first[a] * second[a][b];
@@ -345,7 +345,8 @@ TEST(Rejection, a_uniform_at_the_threshold_rejects) {
   EXPECT_FLOAT_EQ(decision.last_uniform, 0.5f);
 }
 
-// Two guesses begin alike and are rows of their own: what is kept of the first goes on in both.
+// Two guesses share their first token but have separate rows: accepting the first continues in
+// both.
 TEST(Rejection, equal_unmerged_guesses_are_verified_as_one) {
   class RefusesTheFirstOfTheSecond : public UniformSource {
    public:
@@ -379,7 +380,7 @@ TEST(Rejection, a_verification_reports_the_uniforms_of_its_rows) {
   const Outcome outcome = run(model, {0, 1, 2, 0, 1, 3, 0, 1}, job);
   for (const Event& event : outcome.events) {
     const auto* v = std::get_if<Verified>(&event);
-    // The last step may have been cut behind what was judged.
+    // The last step may have been cut after verification.
     if (!v || v->uniform.empty() || v->step + 1 == outcome.n_steps) continue;
     ASSERT_EQ(v->uniform.size(), v->fate.size());
     ASSERT_EQ(v->keep.size(), v->fate.size());
@@ -404,7 +405,7 @@ TEST(Rejection, draws_are_functions_of_seed_position_and_use) {
 }
 
 TEST(Rejection, sampled_frequencies_follow_the_distribution) {
-  // The real source end to end: 4000 seeds, chi-square of the first token with 3 degrees of
+  // The real random source end to end: 4000 seeds, chi-square of the first token with 3 degrees of
   // freedom; 16.27 is exceeded once in a thousand.
   ToyModel model({.vocab = 4, .context = 2, .spread = 3, .seed = 5});
   const std::vector<TokenId> prompt{0, 1, 2, 0, 1, 3, 0, 1};

@@ -1,6 +1,6 @@
-// That the exact distribution catches what is usually got wrong: a plain block decoder written for this
-// test, right by default, with one mistake at a time. The check that passes the shipped decoders
-// (draft_rules_test.cpp) must pass the right one and fail every other.
+// The exact distribution detects common mistakes: a plain block decoder, written for this test,
+// that is correct by default or has one mistake. The check that the shipped decoders pass
+// (draft_rules_test.cpp) must accept the correct one and fail all others.
 #include <algorithm>
 #include <bit>
 #include <cmath>
@@ -20,27 +20,27 @@ using Text = std::vector<TokenId>;
 
 enum class Bug {
   None,
-  ComparesWithTarget,   // none either: draw the target, keep the draft if it is that; keeps less
-  MissDrawsAgain,       // draw the target, compare with the draft, on a miss draw again from p
+  ComparesWithTarget,   // not a mistake: sample the target, accept the draft if equal; accepts less
+  MissDrawsAgain,       // sample the target, compare with the draft, on a miss sample again from p
   ResidualIsP,          // p instead of (p - q)+
   ResidualUniform,      //
-  ArgmaxDraft,          // the draft takes its argmax, the ratio a softmax q
-  RatioAtOne,           // the ratio's q at temperature 1, drawn at T
-  QOffByOne,            // the ratio's q is that of the row before
-  KeepsAtHalf,          // kept whenever p >= q / 2
+  ArgmaxDraft,          // the draft takes its argmax, the ratio uses a softmax q
+  RatioAtOne,           // q of the ratio is at temperature 1, the draft sampled at T
+  QOffByOne,            // q of the ratio is that of the row before
+  KeepsAtHalf,          // accepts whenever p >= q / 2
   BonusFromWrongRow,    // the last row but one
-  RejectedStaysCached,  // what follows is computed as if it were still there
-  TopPNotInResidual,    // the nucleus counts in the ratio only
+  RejectedStaysCached,  // the next tokens are computed as if it were still in the cache
+  TopPNotInResidual,    // top-p applies only in the ratio
   TopPNotInBonus,       //
-  DraftInBf16,          // drawn from bf16 numbers, judged by f32 ones
-  DropsUnlikely,        // adaptive gamma that looks at the token drawn, and drops it
+  DraftInBf16,          // sampled from bf16 numbers, verified with f32 ones
+  DropsUnlikely,        // adaptive gamma that depends on the sampled token, and drops it
   KeepsAtZero,          // u <= ratio with u = 0 and p = 0
 };
 
 constexpr int kVocab = 5, kGamma = 3;
-constexpr std::size_t kTokens = kGamma + 1;  // a whole chain of drafts and the token behind it
+constexpr std::size_t kTokens = kGamma + 1;  // a whole draft chain and the token after it
 const Text kPrompt{0, 1, 2};
-/// Of the toys' logits, which are uniform: deviations of 0.29, 1.0 and 2.5.
+/// Spread of the toys' uniform logits: deviations of 0.29, 1.0 and 2.5.
 constexpr float kSpreads[] = {1.0f, 3.5f, 8.7f};
 
 struct Pair {
@@ -96,8 +96,8 @@ class Decode {
   Decode(const Pair& pair, Bug bug, UniformSource& uniforms)
       : pair_(pair), bug_(bug), uniforms_(uniforms) {}
 
-  /// One step behind a state, which is what was written, an end token of -1, and what the models
-  /// believe was.
+  /// One step after a state. A state holds the output, an end token of -1, and the tokens that the
+  /// models see.
   Text operator()(const Text& state) {
     const auto end = std::ranges::find(state, kEnd);
     text_.assign(state.begin(), end);
@@ -110,7 +110,7 @@ class Decode {
     text.insert(text.end(), seen.begin(), seen.end());
     return text;
   }
-  /// The text of a state, without the prompt.
+  /// The output of a state, without the prompt.
   static Text written(const Text& state) {
     return {state.begin() + std::ssize(kPrompt), std::ranges::find(state, kEnd)};
   }
@@ -126,7 +126,8 @@ class Decode {
   }
 
   void step(std::size_t room) {
-    // What was drafted, the distributions it was drawn from, and those it is judged by.
+    // The drafted tokens, the distributions they were sampled from, and those they are verified
+    // with.
     Text drafted;
     std::vector<Probabilities> q, p;
     const std::size_t n_draft = std::min(std::size_t{kGamma}, room - 1);
@@ -207,13 +208,13 @@ class Decode {
   const Pair& pair_;
   Bug bug_;
   UniformSource& uniforms_;
-  Text text_, seen_;  // what was written, and what the models believe was
+  Text text_, seen_;  // the output, and what the models see
 };
 
-/// How far the first n tokens of a decoder with this mistake are from plain sampling: without one
-/// the largest difference, else the total variation.
+/// Distance of a decoder's first n tokens from plain sampling: the largest difference for the
+/// correct decoder, else the total variation.
 double error_of(Bug bug, float spread, double top_p = 1, std::size_t n = kTokens) {
-  // The distributions hang on the whole text.
+  // The distributions depend on the whole sequence.
   const ToyShape shape{.vocab = kVocab, .context = 8, .spread = spread, .seed = 6};
   const Pair pair{
       .target = ToyModel(shape), .draft = ToyModel(draft_of(shape, spread)), .top_p = top_p};
@@ -243,7 +244,7 @@ TEST(SeededBugs, the_correct_rule_passes) {
   }
 }
 
-// A control: what looks like one of the mistakes and is none must not be caught.
+// A control: a variant that looks like a mistake but is correct must pass.
 TEST(SeededBugs, sampling_the_target_and_comparing_passes) {
   for (const float spread : kSpreads) {
     EXPECT_LE(error_of(Bug::ComparesWithTarget, spread), 1e-12);
@@ -283,20 +284,20 @@ TEST(SeededBugs, bf16_rounding_of_a_distribution_is_detected) {
   for (const float spread : kSpreads) {
     const double error = error_of(Bug::DraftInBf16, spread);
     EXPECT_GT(error, 1e-5) << spread;
-    EXPECT_LT(error, 1e-2) << spread;  // no test by sampling would see it
+    EXPECT_LT(error, 1e-2) << spread;  // no sampling test would detect it
   }
 }
 
 TEST(SeededBugs, some_do_not_shift_the_first_token) {
-  // Why whole sequences are enumerated, longer than a chain of drafts.
+  // This is why sequences longer than a draft chain are enumerated.
   for (const Bug bug : {Bug::BonusFromWrongRow, Bug::RejectedStaysCached}) {
     for (const float spread : kSpreads) EXPECT_LE(error_of(bug, spread, 1, 1), 1e-12);
   }
 }
 
 TEST(SeededBugs, noise_shared_by_draft_and_residual_is_detected) {
-  // The draft picks by Gumbel noise, the ratio test refuses, and the residual is drawn with the
-  // same noise. p = (.2, .35, .3, .15), q = (.6, .2, .1, .1).
+  // The draft samples by the Gumbel-max trick, the ratio test rejects, and the residual is sampled
+  // with the same noise. p = (.2, .35, .3, .15), q = (.6, .2, .1, .1).
   const Probabilities p{0.2, 0.35, 0.3, 0.15}, q{0.6, 0.2, 0.1, 0.1};
   constexpr int kRuns = 60000;
   const auto frequencies = [&](std::uint32_t residual_stream) {
@@ -327,7 +328,7 @@ TEST(SeededBugs, noise_shared_by_draft_and_residual_is_detected) {
     for (std::size_t v = 0; v < 4; v++) variation += std::abs(found[v] - p[v]) / 2;
     return variation;
   };
-  EXPECT_LT(frequencies(3), 0.008);  // a stream of its own
+  EXPECT_LT(frequencies(3), 0.008);  // with its own stream
   EXPECT_GT(frequencies(1), 0.015);
 }
 

@@ -1,4 +1,4 @@
-// Typical acceptance by its definition: what is kept, which path, and what follows it.
+// Typical acceptance by its definition: accepted tokens, the chosen path, and the bonus token.
 #include <cmath>
 
 #include <gtest/gtest.h>
@@ -12,7 +12,7 @@ namespace {
 
 using Distribution = std::vector<double>;
 
-/// Rows that answer with given distributions.
+/// Rows with given distributions.
 StepOutput answering(const std::vector<Distribution>& distributions) {
   StepOutput out;
   out.vocab_size = static_cast<int>(distributions[0].size());
@@ -46,7 +46,7 @@ Decision judged(const TokenTree& tree,
 }
 
 TEST(Typical, the_threshold_is_the_papers) {
-  // Uniform over V: H = ln V, so delta exp(-H) = 0.3 / V lies below every probability.
+  // Uniform over V: H = ln V, so delta exp(-H) = 0.3 / V is below every probability.
   const Distribution uniform(20, 0.05);
   EXPECT_NEAR(typical_threshold(uniform, {}), 0.3 / 20, 1e-12);
   // One-hot: H = 0, and min(0.09, 0.3) is epsilon.
@@ -82,8 +82,8 @@ TEST(Typical, the_mode_is_kept_where_it_exceeds_the_threshold) {
   EXPECT_GT(n_kept, 0);
 }
 
-// With s = ln p + H, kept is what has s > ln(delta), or p > epsilon. As the temperature rises s falls
-// for those tokens alone that have s > 0, which are kept.
+// With s = ln p + H, a token is kept if s > ln(delta) or p > epsilon. As the temperature rises, s
+// falls only for tokens with s > 0, which are kept.
 TEST(Typical, a_higher_temperature_keeps_a_superset) {
   Dice dice(11);
   int n_kept = 0, n_not = 0, n_came = 0;
@@ -104,7 +104,7 @@ TEST(Typical, a_higher_temperature_keeps_a_superset) {
         for (double& p : heated) p /= mass;
         if (std::abs(heated[static_cast<std::size_t>(token)] - typical_threshold(heated, {})) <
             1e-4)
-          break;  // too near to tell in single precision
+          break;  // too close for single precision
         const auto kept = [&](const Distribution& of, float at) {
           return judged(tree, answering({of, of}), {}, {.temperature = at}).path.size() == 2;
         };
@@ -129,16 +129,16 @@ TEST(Typical, the_longest_then_likeliest_path_is_accepted) {
   const auto path = [&](const Distribution& after_1, const Distribution& after_2) {
     return judged(tree, answering({root, after_1, after_2, spread, spread, spread})).path;
   };
-  EXPECT_EQ(path(sure, Distribution{1, 0, 0, 0}), (std::vector{0, 1, 3}));  // .5 * 1 against .4 * 1
+  EXPECT_EQ(path(sure, Distribution{1, 0, 0, 0}), (std::vector{0, 1, 3}));  // .5 * 1 beats .4 * 1
   EXPECT_EQ(path(Distribution{0, 1, 0, 0}, sure),
-            (std::vector{0, 2, 4}));                               // the other ends after one
-  EXPECT_EQ(path(spread, sure), (std::vector{0, 2, 4}));           // .5 * .25 against .4 * 1
+            (std::vector{0, 2, 4}));                               // the other path ends after one token
+  EXPECT_EQ(path(spread, sure), (std::vector{0, 2, 4}));           // .4 * 1 beats .5 * .25
 }
 
 // T13.
 TEST(Typical, a_token_outside_the_tree_matches_nothing) {
-  // A short path beside a longer one, and token 0 the likeliest everywhere: programs that pad paths
-  // with token 0 keep a token here that nobody proposed.
+  // A short path beside a longer one, with token 0 the most probable everywhere: programs that pad
+  // paths with token 0 accept a token that nobody proposed.
   const Distribution zero{1, 0, 0, 0}, one{0, 1, 0, 0};
   const TokenTree tree = tree_of({{0, -1}, {1, 0}, {2, 0}, {3, 2}, {3, 3}});
   const Decision decision = judged(tree, answering({one, zero, zero, zero, zero}));
@@ -155,7 +155,7 @@ TEST(Typical, temperature_0_is_the_greedy_choice) {
 }
 
 TEST(Typical, the_bonus_token_has_the_options_distribution) {
-  const Distribution distribution{.6, .3, .06, .04};  // H about .93: the threshold is .09
+  const Distribution distribution{.6, .3, .06, .04};  // H is about .93, so the threshold is .09
   const TokenTree tree = tree_of({{0, -1}, {2, 0}});
   Sampling rejection = kWarm;
   rejection.mode = Sampling::Mode::Rejection;
@@ -178,7 +178,7 @@ TEST(Typical, the_bonus_token_has_the_options_distribution) {
   expect(drawn(Root::Sample), distribution);
 }
 
-// A device answers parent by parent, and the tree's rows may stand in another order.
+// A device answers parent by parent, while the tree's rows may be in another order.
 TEST(Typical, device_results_are_read_row_by_row) {
   const TokenTree tree = tree_of({{0, -1}, {1, 0}, {2, 1}, {3, 0}, {4, 1}, {5, 3}});
   PhiloxUniforms uniforms(1);
@@ -187,7 +187,7 @@ TEST(Typical, device_results_are_read_row_by_row) {
   out.picked.resize(tree.token.size());
   for (const kernels::VerifyNode& node : asked.nodes)
     out.verify_result.nodes.push_back({.kept = -1, .token = 10 + node.row, .p = 0.5});
-  for (const kernels::Candidate& one : asked.candidates)  // 3 is kept, and 5 behind it
+  for (const kernels::Candidate& one : asked.candidates)  // 3 is accepted, and 5 after it
     out.verify_result.candidates.push_back(
         {one.token / 10.0, one.token == 3 || one.token == 5 ? 1. : 0.});
   const Decision decision = judged(tree, out);
