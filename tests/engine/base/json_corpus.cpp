@@ -14,7 +14,7 @@ std::string repeated(std::string_view text, int n) {
   return all;
 }
 
-/// The text in the place of an array's only element.
+/// The text as the only element of an array.
 std::string item(std::string_view text) {
   return "[" + std::string(text) + "]";
 }

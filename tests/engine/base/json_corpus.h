@@ -1,6 +1,6 @@
-// Odd and malformed JSON texts by category, for every reader of JSON there is here. What the
-// grammar of RFC 8259 says of each is noted; where it leaves a choice, only that nothing crashes
-// counts.
+// Odd and malformed JSON texts by category, for every JSON reader of the program. Each entry says
+// whether RFC 8259's grammar accepts it; where the RFC leaves a choice, readers must only not
+// crash.
 #pragma once
 
 #include <string>

@@ -1,6 +1,6 @@
-// TR07: every reader of JSON on every odd text. What the grammar refuses is an Error that names the
-// file, what it accepts is read, and nothing ends us: the texts stand as whole files and, where
-// they are values, inside files that are otherwise good.
+// TR07: every JSON reader on every odd text. Texts that the grammar refuses must give an Error that
+// names the file; texts that it accepts must be read. Texts are used as whole files and, if they
+// are values, inside otherwise valid files.
 #include <filesystem>
 #include <functional>
 
@@ -22,7 +22,7 @@
 namespace engine::test {
 namespace {
 
-/// The Error's message, or nothing if `action` went well. Anything else thrown fails the test.
+/// The Error's message, or nothing if `action` succeeded. Other exceptions fail the test.
 std::string refusal_of(const std::function<void()>& action) {
   try {
     action();
@@ -34,13 +34,13 @@ std::string refusal_of(const std::function<void()>& action) {
   }
 }
 
-/// A reader by what it does with a text that stands as one value in an otherwise good file.
+/// A reader of a file that is valid except for one value.
 struct Reader {
   const char* name;
   std::function<void(const std::string& value)> read_with;  // throws Error(BadInput)
 };
 
-/// Values alone fit inside another document; what closes or separates something would change it.
+/// True for single values; brackets and separators would change the enclosing document.
 bool is_value(const OddJson& odd) {
   return odd.verdict == Verdict::Accept && odd.text.find('\n') == std::string::npos;
 }
@@ -87,11 +87,11 @@ TEST(OddJson, odd_traces_are_read_or_refused) {
       R"({"ph":"X","name":"a","cat":"c","pid":1,"tid":1,"ts":1,"dur":1,"args":{"x":)";
   ASSERT_TRUE(check_trace_text(head + "1}}]}").ok());
   for (const OddJson& odd : odd_json()) {
-    // No text of the corpus is a trace by itself, and those that are no JSON say so.
+    // No text of the corpus is a trace, and invalid JSON is reported as such.
     const TraceCheck whole = check_trace_text(odd.text);
     EXPECT_FALSE(whole.ok()) << shown(odd);
     const TraceCheck inside = check_trace_text(head + odd.text + "}}]}");
-    // Perfetto cannot read escaped surrogates, which is a problem of its own.
+    // Perfetto cannot read escaped surrogates, so they are a problem of their own.
     const bool escaped = odd.text.find("\\ud8") + 1 || odd.text.find("\\uD8") + 1;
     if (is_value(odd)) {
       EXPECT_EQ(inside.ok(), !escaped) << shown(odd);
@@ -169,7 +169,7 @@ TEST(OddJson, odd_safetensors_headers_are_read_or_refused) {
           R"({"t":{"dtype":)" + odd.text + R"(,"shape":[1],"data_offsets":[0,4]}})",
           R"({"t":{"dtype":"F32","shape":)" + odd.text + R"(,"data_offsets":[0,4]}})"}) {
       write_file(path, file_of(header));
-      refusal_of([&] { SafetensorsFile::open(path); });  // nothing but an Error
+      refusal_of([&] { SafetensorsFile::open(path); });  // throws nothing but Error
     }
   }
 }
@@ -178,7 +178,7 @@ TEST(OddJson, odd_safetensors_headers_are_read_or_refused) {
 TEST(OddJson, odd_recipes_are_read_or_refused) {
   for (const OddJson& odd : odd_json()) {
     EXPECT_NE(refusal_of([&] { train_recipe_from(odd.text, "r.json"); }), "") << shown(odd);
-    // Every field of a tokenizer's recipe has a default: an empty object is one.
+    // Every field of a tokenizer recipe has a default, so an empty object is valid.
     const std::string message = refusal_of([&] { tokenizer_recipe_from(odd.text, "r.json"); });
     if (odd.verdict == Verdict::Reject) {
       EXPECT_NE(message, "") << shown(odd);

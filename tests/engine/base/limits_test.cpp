@@ -1,4 +1,5 @@
-// Every limit on files can be raised: refused at the limit that holds, taken at a higher one.
+// Every limit on files can be raised: an input above it is refused, and accepted with a higher
+// limit.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

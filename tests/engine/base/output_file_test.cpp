@@ -1,4 +1,4 @@
-// Files written whole, and what opens files, when the system gives nothing more.
+// Files written as a whole, and opening files when descriptors run out.
 #include <filesystem>
 #include <functional>
 #include <string>

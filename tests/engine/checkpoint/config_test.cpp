@@ -1,4 +1,4 @@
-// Rows CF01 to CF25 of the list of bad inputs, by name, and the spellings of transformers 4 and 5.
+// Cases CF01 to CF25 (model directories), and the spellings of transformers 4 and 5.
 #include <unistd.h>
 #include <filesystem>
 
@@ -18,7 +18,7 @@ using testing::Contains;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-// A good model of which one line of config.json at a time is changed.
+// A valid model; each test changes one line of config.json.
 class Config : public testing::Test {
  protected:
   Config() {
@@ -26,7 +26,7 @@ class Config : public testing::Test {
     good_ = read_bytes(dir_ / "config.json");
   }
 
-  /// The field's line with another value, or without it if `value` is empty.
+  /// config.json with another value of a field, or without the field if `value` is empty.
   std::string with(const std::string& field, const std::string& value) const {
     const std::size_t begin = good_.find("  \"" + field + "\"");
     EXPECT_NE(begin, std::string::npos) << field;
@@ -34,7 +34,7 @@ class Config : public testing::Test {
     const std::string line = value.empty() ? "" : fmt::format("  \"{}\": {},", field, value);
     return good_.substr(0, begin) + line + good_.substr(end);
   }
-  /// A further field.
+  /// config.json with a further field.
   std::string and_also(const std::string& member) const {
     return replaced(good_, "{", "{" + member + ",");
   }
@@ -67,7 +67,7 @@ TEST_F(Config, missing_parts_are_listed) {
   EXPECT_THAT(refusal([&] { open_model(dir_ / "config.json"); }), HasSubstr("a file"));
   std::filesystem::remove(dir_ / "tokenizer.model");
   EXPECT_THAT(refused(good_), HasSubstr("tokenizer.model"));
-  // The other form of a tokenizer alone: said by name, with what to do.
+  // A directory with another tokenizer format only: the message names it and a remedy.
   write_bytes(dir_ / "tokenizer.json", "{}");
   EXPECT_THAT(refused(good_),
               AllOf(HasSubstr("tokenizer.json: tokenizer: found no tokenizer.model"),
@@ -81,7 +81,7 @@ TEST_F(Config, json_errors_have_line_and_column) {
   EXPECT_THAT(refused("{\n  \"a\": 1,\n}"), HasSubstr("line 3, column 1"));
   EXPECT_THAT(refused("{\n\"a\": NaN}"), HasSubstr("line 2, column 6"));
   EXPECT_THAT(refused("{ // comment\n}"), HasSubstr("line 1, column 3"));
-  // Another encoding than UTF-8: both orders of UTF-16, and without a mark to say so.
+  // Encodings other than UTF-8: UTF-16 in both byte orders, with and without a byte order mark.
   EXPECT_THAT(refused(std::string("\xff\xfe{\0\n\0", 6)),
               HasSubstr("config.json: line 1, column 1: found 0xff (UTF-16?), expected UTF-8"));
   EXPECT_THAT(refused(std::string("\xfe\xff\0{\0\n", 6)),
@@ -226,7 +226,7 @@ TEST_F(Config, an_unknown_family_is_refused_with_the_known_ones) {
               AllOf(HasSubstr("architectures: found none"), lists_all));
   EXPECT_THAT(refused("model_type", ""), AllOf(HasSubstr("model_type: found none"), lists_all));
   write_bytes(dir_ / "config.json", with("architectures", ""));
-  EXPECT_EQ(read_model_config(dir_ / "config.json").dim, 64);  // a shape alone need not say it
+  EXPECT_EQ(read_model_config(dir_ / "config.json").dim, 64);  // a config alone may omit it
 }
 
 // CF20.
@@ -277,7 +277,7 @@ TEST_F(Config, eos_ids_are_checked_and_their_absence_noted) {
     EXPECT_EQ(files.config.eos_ids.empty(), value[0] != '[') << value;
     EXPECT_THAT(files.notices, Contains(HasSubstr("is no token of the vocabulary (300): ignored")));
   }
-  // The other file's count, unless it names none; ids that match no token are some.
+  // The other file's end ids, unless it has none; ids outside the vocabulary count as ids.
   const auto ends = [&](const char* text) {
     write_bytes(dir_ / "generation_config.json", text);
     return open(good_).config.eos_ids;
@@ -321,7 +321,7 @@ TEST_F(Config, transformers_4_and_5_spell_the_same_model) {
   }
 }
 
-/// With this in place of rope_parameters, and so many positions stated.
+/// Values of rope_parameters and max_position_embeddings.
 struct Scaling {
   const char* rope;
   int stated, context;
@@ -354,7 +354,7 @@ TEST_F(Config, rope_scaling_extends_the_context) {
     EXPECT_EQ(files.config.max_seq_len, s.context) << s.rope;
     EXPECT_EQ(files.config.max_position_embeddings, s.stated) << s.rope;
     EXPECT_THAT(files.notices, IsEmpty()) << s.rope;
-    // Written and read again it is the same model.
+    // Written and read back, it is the same model.
     const TempDir copy;
     write_model(copy.path(), files.config, *files.tensors, kernels::DType::BF16, dir_.path());
     const ModelFiles again = open_model(copy.path());
@@ -366,7 +366,7 @@ TEST_F(Config, rope_scaling_extends_the_context) {
 }
 
 TEST_F(Config, rope_lengths_equal_those_of_transformers) {
-  // Dynamic scaling begins after max_position_embeddings and ignores the original length.
+  // Dynamic scaling starts after max_position_embeddings and ignores the original length.
   ModelFiles files = open(with("rope_parameters", R"({"rope_type": "dynamic", "factor": 2,
                 "original_max_position_embeddings": 32, "beta_fast": 1})"));
   EXPECT_EQ(files.config.rope.original_max_seq_len, 256);
@@ -375,13 +375,13 @@ TEST_F(Config, rope_lengths_equal_those_of_transformers) {
       testing::ElementsAre(HasSubstr(
           "rope_parameters: \"original_max_position_embeddings\", \"beta_fast\" not used by "
           "dynamic")));
-  // Beside the object it counts more than in it.
+  // A field beside the object takes precedence over the same field inside it.
   const std::string yarn = with("rope_parameters", R"({"rope_type": "yarn", "factor": 4,
            "original_max_position_embeddings": 32})");
   files = open(replaced(yarn, "{", R"({"original_max_position_embeddings": 128,)"));
   EXPECT_EQ(files.config.rope.original_max_seq_len, 128);
   EXPECT_EQ(files.config.max_seq_len, 512);
-  // The old object counts where both are there.
+  // The old object takes precedence if both are present.
   files = open(replaced(yarn, "\"rope_scaling\": null",
                         R"("rope_scaling": {"type": "linear", "factor": 2.0})"));
   EXPECT_EQ(files.config.rope.type, RopeConfig::Type::Linear);
@@ -399,7 +399,7 @@ TEST_F(Config, a_context_beyond_the_models_is_noted) {
   FileLimits limits;
   limits.max_seq_len = 900;
   EXPECT_THROW(open(good_, {.context = 1000, .limits = limits}), Error);
-  // A window counts as soon as the context is longer.
+  // A window is applied as soon as the context exceeds it.
   std::string mistral = replaced(good_, "LlamaForCausalLM", "MistralForCausalLM");
   mistral =
       replaced(replaced(mistral, "\"llama\"", "\"mistral\""), "{", "{\"sliding_window\": 300,");

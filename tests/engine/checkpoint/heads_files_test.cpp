@@ -1,4 +1,4 @@
-// Directories of draft heads: written and read again, and one fault at a time.
+// Directories of draft heads: written and read back, and with one fault at a time.
 #include <filesystem>
 
 #include <fmt/format.h>
@@ -35,7 +35,7 @@ ModelFiles target_of(int dim = 16, int vocab_size = 40) {
   return files;
 }
 
-// Good heads of which one thing at a time is changed.
+// Valid heads; each test changes one thing.
 class HeadsDirectory : public testing::TestWithParam<HeadsKind> {
  protected:
   HeadsDirectory() { write(config_of(GetParam())); }
@@ -94,7 +94,7 @@ TEST_P(HeadsDirectory, is_read_back_as_written) {
 TEST_P(HeadsDirectory, an_invalid_field_is_named) {
   for (const char* value : {"0", "-1", "1.5", "\"3\"", "65", "9999999999999", "null", "[]"}) {
     EXPECT_THAT(refused(with(count_field(), value)), HasSubstr(count_field())) << value;
-    if (value == std::string("null")) continue;  // left out: the target's
+    if (value == std::string("null")) continue;  // omitted: the target's value
     EXPECT_THAT(refused(with("hidden_size", value)), HasSubstr("hidden_size")) << value;
   }
   EXPECT_THAT(refused(with("model_type", "\"llama\"")), HasSubstr("medusa or chimera"));
@@ -108,7 +108,7 @@ TEST_P(HeadsDirectory, heads_of_another_model_are_refused_with_both_sizes) {
               AllOf(HasSubstr("hidden_size"), HasSubstr("found 16"), HasSubstr("32")));
   EXPECT_THAT(refused(good_, target_of(16, 41)),
               AllOf(HasSubstr("vocab_size"), HasSubstr("found 40"), HasSubstr("41")));
-  // Without a target any size that its own tensors have is right.
+  // Without a target any size that matches the heads' own tensors is accepted.
   write_bytes(dir_ / "config.json", good_);
   EXPECT_NO_THROW(open_heads(dir_.path(), nullptr));
   EXPECT_THAT(refused(with("hidden_size", "32"), target_of(32)),
@@ -121,7 +121,7 @@ TEST_P(HeadsDirectory, a_missing_or_misshapen_tensor_is_named) {
   other.n_heads = 2;
   write_heads(dir_.path(), other, *random_heads(other, 3), kernels::DType::F32);
   EXPECT_THAT(refused(good_), HasSubstr("there being 3 heads"));
-  // One head too many is no fault: it is not asked.
+  // A surplus head is no fault: it is not used.
   other.n_heads = 4;
   write_heads(dir_.path(), other, *random_heads(other, 3), kernels::DType::F32);
   write_bytes(dir_ / "config.json", good_);
@@ -150,7 +150,7 @@ INSTANTIATE_TEST_SUITE_P(Of,
                          testing::Values(HeadsKind::Medusa, HeadsKind::Chimera),
                          [](const auto& kind) { return std::string(name_of(kind.param)); });
 
-// Of Chimera's encoder.
+// Fields of Chimera's encoder.
 class EncoderFields : public HeadsDirectory {};
 
 TEST_P(EncoderFields, invalid_fields_are_named) {
@@ -166,7 +166,7 @@ TEST_P(EncoderFields, invalid_fields_are_named) {
                                                        {"rope_theta", "\"x\""}};
   for (const auto& [field, value] : cases)
     EXPECT_THAT(refused(with(field, value)), HasSubstr(field)) << value;
-  // A gram of another size has another first matrix; a fine-tuned first layer brings its embedding.
+  // Another gram size needs another first matrix; a fine-tuned first layer has its own embedding.
   EXPECT_THAT(refused(with("gram", "2")),
               AllOf(HasSubstr("gram.0.weight"), HasSubstr("[16, 48]"), HasSubstr("[16, 32]")));
   EXPECT_THAT(refused(with("first_layer", "\"finetuned\"")), HasSubstr("embed_tokens.weight"));

@@ -1,4 +1,4 @@
-// Model directories that are as they should be: what is written is what is opened.
+// Valid model directories: a written model is read back unchanged.
 #include <cmath>
 #include <cstring>
 #include <filesystem>
@@ -77,7 +77,7 @@ TEST(ModelDirectory, generation_config_replaces_the_end_of_sequence_ids) {
   EXPECT_EQ(open_model(dir.path()).config.eos_ids, (std::vector<TokenId>{7, 9}));
 }
 
-/// What the small model's tokenizer makes of "the cat" with this tokenizer_config.json.
+/// Encodes "the cat" with the small model's tokenizer and this tokenizer_config.json.
 std::vector<TokenId> encoded_with(const std::string& tokenizer_config) {
   const TempDir dir;
   write_small_model(dir);
@@ -93,7 +93,7 @@ TEST(ModelDirectory, add_bos_token_prepends_bos_to_the_prompt) {
   std::vector<TokenId> expected = plain;
   expected.insert(expected.begin(), 1);
   EXPECT_EQ(encoded_with(R"({"add_bos_token": true, "add_eos_token": false})"), expected);
-  // The token the file names is the one added.
+  // The file names the token to add.
   expected.front() = 2;
   EXPECT_EQ(encoded_with(R"({"add_bos_token": true, "bos_token": "</s>"})"), expected);
 }

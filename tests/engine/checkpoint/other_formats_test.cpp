@@ -1,4 +1,4 @@
-// Paths given in place of a model directory, and heads as they are published.
+// Paths that are not model directories, and published heads.
 #include <cstring>
 #include <filesystem>
 #include <string>
@@ -20,7 +20,7 @@ using testing::AllOf;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-/// The file with each `from` in its header replaced.
+/// Replaces each `from` in the file's header.
 void rename_tensors(const std::string& path, const std::string& from, const std::string& to) {
   const std::string bytes = read_bytes(path);
   std::uint64_t n = 0;
@@ -84,7 +84,7 @@ TEST(OtherFormats, a_model_in_a_subfolder_is_named) {
 }
 
 TEST(OtherFormats, other_file_formats_are_recognised) {
-  std::string tar(257, 'a');  // the mark of a tar archive stands at byte 257
+  std::string tar(257, 'a');  // a tar archive has its mark at byte 257
   tar += "ustar";
   const std::vector<std::pair<std::string, const char*>> kinds = {
       {"GGUF\3\0\0\0"s, "GGUF"},
@@ -104,8 +104,8 @@ TEST(OtherFormats, other_file_formats_are_recognised) {
   for (const char* none : {"", "{}", "plain", "<"}) EXPECT_EQ(recognised_as(none), "") << none;
 }
 
-// Config without model_type, sizes from the tensors, weights under their own name; with one layer
-// in each head and with two.
+// Config without model_type: sizes come from the tensors; weights have their published names. One
+// and two layers per head.
 TEST(OtherFormats, published_medusa_heads_are_opened) {
   for (const int n_layers : {1, 2}) {
     const TempDir dir;
@@ -138,7 +138,7 @@ TEST(OtherFormats, published_medusa_heads_are_opened) {
   }
 }
 
-// A link out of the directory is followed for heads no more than for a model.
+// A link out of the directory is refused for heads as for models.
 TEST(OtherFormats, published_heads_must_lie_inside_their_directory) {
   const TempDir dir, elsewhere;
   HeadsConfig config;

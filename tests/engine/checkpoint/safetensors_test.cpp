@@ -1,4 +1,4 @@
-// Rows ST01 to ST30 of the list of bad inputs, by name.
+// Cases ST01 to ST30 (safetensors files).
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -58,7 +58,7 @@ std::string header_bytes(std::uint64_t length) {
   return out;
 }
 
-// Peak resident memory since the last reset, in bytes.
+// Resets the kernel's record of this process's peak resident memory.
 void reset_peak() {
   std::ofstream("/proc/self/clear_refs") << "5";
 }
@@ -104,7 +104,7 @@ TEST(Safetensors, a_file_shorter_than_its_header_length_is_refused) {
 
 // ST02.
 TEST(Safetensors, an_overflowing_length_is_refused_without_allocating) {
-  // A first refusal brings the program's own pages that it runs through into memory.
+  // The first refusal loads the program's own code pages.
   refused(header_bytes(3) + "{}");
   for (const std::uint64_t length : {~0ull, 1ull << 63, ~0ull - 7}) {
     const std::string bytes = header_bytes(length) + "{}";
@@ -314,7 +314,8 @@ TEST(Safetensors, control_characters_in_names_are_escaped) {
   EXPECT_THAT(refused_header("{" + tensor(std::string(1 << 20, 'n'), "[1]", "[0,1]") + "}", "x"),
               AllOf(HasSubstr("1048576 bytes"), HasSubstr("nnn...")));
   for (const char* name : {"a\\u0000b", "a\\nb", "\\u001b[31mred", "a\\u202eb"}) {
-    // Spoilt besides, so that the name is shown; refusal() looks for raw control bytes.
+    // The header has a second fault, so the message shows the name; refusal() looks for control
+    // bytes.
     const std::string message = refused_header("{" + tensor(name, "[2]", "[0,1]") + "}", "x");
     EXPECT_THAT(message, testing::ContainsRegex("x00|x0a|x1b|u.202e"));
     EXPECT_EQ(
@@ -388,7 +389,7 @@ TEST(Safetensors, a_file_truncated_while_reading_is_an_error) {
   const auto file = SafetensorsFile::open(dir / "x");
   const Tensor a = file->read("a");
   std::filesystem::resize_file(dir / "x", 5000);
-  double sum = 0;  // would be the death of an unguarded reader
+  double sum = 0;  // would crash an unguarded reader
   for (std::int64_t i = 0; i < n; i += 512) sum += static_cast<const float*>(a.data)[i];
   EXPECT_LT(sum, 2048);
   EXPECT_THAT(refusal([&] { file->check(); }), AllOf(HasSubstr("byte 5000"), HasSubstr(dir / "x")));
@@ -428,7 +429,7 @@ TEST(Safetensors, a_non_regular_file_is_refused_at_once) {
 // ST29.
 TEST(Safetensors, an_unreadable_file_is_refused_with_the_reason) {
   const TempDir dir;
-  chmod(dir.path().c_str(), 0755);  // it is the file's own mode that counts
+  chmod(dir.path().c_str(), 0755);  // the file's own mode is what counts
   write_bytes(dir / "open", small_safetensors());
   write_bytes(dir / "secret", small_safetensors());
   chmod((dir / "open").c_str(), 0644);

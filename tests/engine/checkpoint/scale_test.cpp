@@ -1,4 +1,4 @@
-// A model enlarged by zeros computes what it computed, bit for bit.
+// A model enlarged with zeros computes the same results bit for bit.
 #include "tests/support/models/lane.h"
 
 namespace engine::test {

@@ -1,5 +1,5 @@
-// Rows CF02 to CF07, CF22, CF25, CF26 and ST18 of the list of bad inputs: models in several files,
-// tensors under other names.
+// Cases CF02 to CF07, CF22, CF25, CF26 and ST18: models in several files, tensors under other
+// names.
 #include <sys/inotify.h>
 #include <unistd.h>
 #include <algorithm>
@@ -49,7 +49,7 @@ std::string file_of(const std::vector<Part>& parts) {
   return safetensors(header + "}", data);
 }
 
-/// Hears of every file that anyone opens in a folder, not in the folders below it.
+/// Records every file that any process opens in a folder, not in its subfolders.
 class OpenedFiles {
  public:
   explicit OpenedFiles(const std::string& folder) : fd_(inotify_init1(IN_NONBLOCK | IN_CLOEXEC)) {
@@ -59,7 +59,7 @@ class OpenedFiles {
   OpenedFiles(const OpenedFiles&) = delete;
   OpenedFiles& operator=(const OpenedFiles&) = delete;
 
-  /// Their names since the last call.
+  /// Names of the files opened since the last call.
   std::vector<std::string> take() {
     std::vector<std::string> names;
     alignas(inotify_event) char bytes[4096];
@@ -78,7 +78,7 @@ class OpenedFiles {
   int fd_;
 };
 
-// The small model in two shards; `second_` begins at the second layer.
+// The small model in two shards; `second_` starts at the second layer.
 class Shards : public testing::Test {
  protected:
   Shards() {
@@ -144,7 +144,8 @@ TEST_F(Shards, shard_names_outside_the_directory_are_refused) {
 
 // CF02.
 TEST_F(Shards, no_file_outside_the_directory_is_opened) {
-  // What every such name leads to is there, and good: only the name keeps it from being read.
+  // The files that these names lead to exist and are valid: only the name keeps them from being
+  // read.
   const TempDir outside;
   const std::string model = outside / "model", shard = read_bytes(dir_ / kFirst);
   std::filesystem::copy(dir_.path(), model, std::filesystem::copy_options::recursive);
@@ -174,7 +175,7 @@ TEST_F(Shards, links_out_of_the_directory_need_permission) {
   std::filesystem::create_symlink(elsewhere / "blob", dir_ / kSecond);
   EXPECT_THAT(refused(), AllOf(HasSubstr(kSecond), HasSubstr("--allow-external-shards")));
   EXPECT_THAT(open_model(dir_.path(), {.allow_external_shards = true}).notices, IsEmpty());
-  // The cache of the Hugging Face hub: snapshots/REV/file -> ../../blobs/HASH.
+  // The layout of the Hugging Face hub's cache: snapshots/REV/file -> ../../blobs/HASH.
   const TempDir cache;
   std::filesystem::create_directories(cache / "snapshots/abc");
   std::filesystem::create_directories(cache / "blobs");
@@ -249,7 +250,7 @@ TEST_F(Shards, a_model_tensor_may_not_be_empty_or_scalar) {
                                                    shown_shape(shape), expected)));
     }
   }
-  // One the model does not read may be either.
+  // Tensors that the model does not read may be empty or scalar.
   std::vector<Part> more = good;
   more.push_back({"unheard.of", more[0].tensor});
   more.back().tensor.shape = {2, 0};
@@ -293,7 +294,7 @@ TEST_F(Shards, extra_tensors_are_counted_in_one_notice) {
   EXPECT_THAT(open_model(dir_.path()).notices, testing::ElementsAre(HasSubstr("100000 tensors")));
 }
 
-/// The name a base model's file gives it.
+/// The tensor's name in a file of a base model.
 std::string bare(const std::string& name) {
   return name.starts_with("model.") ? name.substr(6) : name;
 }
@@ -314,7 +315,7 @@ TEST_F(Shards, bare_names_are_read_as_full_ones) {
   write_index(std::to_string(total_));
   for (const bool single : {false, true}) {
     if (single) {
-      std::filesystem::remove(dir_ / kIndex);  // else it would be noticed
+      std::filesystem::remove(dir_ / kIndex);  // otherwise it would be noted
       std::vector<Part> all = first_;
       all.insert(all.end(), second_.begin(), second_.end());
       write_bytes(dir_ / "model.safetensors", file_of(all));
@@ -335,7 +336,7 @@ TEST_F(Shards, of_two_spellings_the_full_tensor_name_counts) {
   std::filesystem::remove(dir_ / kIndex);
   std::vector<Part> all = first_;
   all.insert(all.end(), second_.begin(), second_.end());
-  // Other values under the bare names of two tensors, before and behind them in the file.
+  // Two tensors with other values under bare names, before and after them in the file.
   const auto zeros = std::make_shared<std::vector<std::uint16_t>>(300 * 64);
   const auto zero = [&](const std::string& name) {
     for (const Part& part : first_) {
@@ -354,7 +355,7 @@ TEST_F(Shards, of_two_spellings_the_full_tensor_name_counts) {
   EXPECT_THAT(files.notices, Contains(AllOf(HasSubstr("\"embed_tokens.weight\""),
                                             HasSubstr("there is \"model.embed_tokens.weight\""),
                                             HasSubstr("likewise for 1 more"))));
-  // A bare tensor of the wrong shape is refused under the name it is needed by.
+  // A bare tensor with a wrong shape is refused under its full name.
   std::erase_if(all, [](const Part& part) { return part.name == "model.norm.weight"; });
   all.back().tensor.shape = {32};
   write_bytes(dir_ / "model.safetensors", file_of(all));
@@ -372,7 +373,7 @@ TEST_F(Shards, a_single_file_takes_precedence_over_an_index) {
   EXPECT_NE(weights_hash(files), sharded) << "the shards' values";
   EXPECT_THAT(files.notices,
               testing::ElementsAre(AllOf(HasSubstr(kIndex), HasSubstr("ignored with its shards"))));
-  // Nor does it matter that the shards are gone.
+  // The shards are not needed any more.
   std::filesystem::remove(dir_ / kFirst);
   files = open_model(dir_.path());
   EXPECT_THAT(files.notices, testing::ElementsAre(HasSubstr("ignored with its shards")));
@@ -386,7 +387,7 @@ TEST_F(Shards, the_weights_hash_depends_only_on_tensors) {
   all.insert(all.end(), first_.begin(), first_.end());
   write_bytes(dir_ / "model.safetensors", file_of(all));
   EXPECT_EQ(weights_hash(open_model(dir_.path())), hash) << "one file, another order";
-  // Any one bit of any tensor counts, the highest of a word too.
+  // Any bit of any tensor counts, including the highest bit of a word.
   for (const std::size_t bit : {0U, 15U, 63U}) {
     std::string bytes = file_of(all);
     bytes[bytes.size() - 8 + bit / 8] ^= static_cast<char>(1U << bit % 8);

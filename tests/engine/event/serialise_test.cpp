@@ -59,7 +59,7 @@ TEST(Serialise, fields_keep_their_values) {
 }
 
 TEST(Serialise, the_layout_is_little_endian_and_fixed) {
-  // Pinned: a recording made today must open tomorrow.
+  // Fixed bytes: a recording made today must open in later versions.
   const std::string expected(
       "\x12\x00"
       "\x08\x02\x01\x00\x00\x00\x00\x00\x00"
@@ -109,7 +109,7 @@ TEST(Serialise, an_old_verification_has_no_probes) {
   EXPECT_EQ(std::get<Verified>(*decode(bytes_of(told)).event).probe, told.probe);
   ASSERT_FALSE(told.probe.empty());
   told.probe.clear();
-  const std::string without = bytes_of(told);  // its last field: a length, of nothing
+  const std::string without = bytes_of(told);  // its last field: a length of zero
   const auto older = std::get<Verified>(*decode(without.substr(0, without.size() - 1)).event);
   EXPECT_TRUE(older.probe.empty());
   EXPECT_EQ(bytes_of(older), without);

@@ -1,4 +1,4 @@
-// Stop strings and ids as a person writes them, and the words for who drafted a token.
+// Stop strings and ids as typed, and names of the proposers of tokens.
 #include "engine/event/stop_rules.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// The forward pass against plain loops in double precision, and what it refuses.
+// The forward pass against plain loops in double precision, and the inputs that it refuses.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -12,7 +12,7 @@ namespace {
 
 using kernels::DType;
 
-// A copy of the model whose matrices hold what `dtype` can say, so that only arithmetic differs.
+// A copy of the model with weights rounded to `dtype`, so that only arithmetic differs.
 TestModel rounded(const TestModel& model, DType dtype) {
   TestModel copy = model;
   copy.tensors = std::make_shared<MemoryTensors>(*model.tensors);
@@ -30,13 +30,13 @@ struct Distance {
   double largest = 0, root_mean_square = 0;
 };
 
-// Of all logits of a text that is prefilled in part and then run as one chain.
+// Compares all logits of a sequence that is prefilled in part and then run as one chain.
 Distance distance_from_reference(kernels::Device& device, const TestModel& model, DType dtype) {
   const std::vector<TokenId> tokens = random_tokens(71, model.config.vocab_size, 7);
   const auto expected = reference_logits(model, tokens);
   const auto loaded = load(device, model, dtype);
   Lane lane(*loaded);
-  const std::size_t n_prefix = 66;  // over a page's edge
+  const std::size_t n_prefix = 66;  // across a page's edge
   lane.append(std::span(tokens).first(n_prefix), 40);
   const StepOutput out = lane.forward(chain_tree(std::span(tokens).subspan(n_prefix)));
   Distance d;
@@ -147,7 +147,7 @@ TEST(Forward, padding_tokens_are_never_chosen_fed_or_returned) {
   TestModel model = random_model("m", odd_config(), 3);
   std::vector<float>& head = model.tensors->entries.at("lm_head.weight").data;
   const auto plain = load(*device, model, DType::F32);
-  for (std::size_t i = 90 * 40; i < head.size(); i++) head[i] *= 100;  // would always win
+  for (std::size_t i = 90 * 40; i < head.size(); i++) head[i] *= 100;  // would always be chosen
   const auto padded =
       Model::load(*device, model.files(std::make_shared<PaddedTokenizer>()), {.dtype = DType::F32});
   EXPECT_EQ(padded->vocab_size(), 90);
@@ -169,7 +169,7 @@ TEST(Forward, padding_tokens_are_never_chosen_fed_or_returned) {
 TEST(Forward, non_finite_logits_are_refused_by_row_and_index) {
   const auto device = kernels::open_cpu(2);
   TestModel model = random_model("m", odd_config(), 3);
-  // Token 5 poisons the rows that see it; lm_head's row 33 poisons one logit of every row.
+  // Token 5 makes the rows that see it NaN; lm_head's row 33 makes one logit of every row NaN.
   model.tensors->entries.at("model.embed_tokens.weight").data[5 * 40 + 2] =
       std::numeric_limits<float>::quiet_NaN();
   const auto loaded = load(*device, model, DType::F32);
@@ -208,7 +208,7 @@ TEST(Forward, rows_beyond_the_context_are_refused) {
     EXPECT_EQ(e.code(), ErrorCode::Resources);
     EXPECT_THAT(e.what(), testing::HasSubstr("71"));
   }
-  TokenTree wide;  // many rows, none of them deep
+  TokenTree wide;  // many rows, all at depth 0
   wide.token.assign(40, 3);
   wide.parent.assign(40, -1);
   wide.tag.resize(40);

@@ -1,5 +1,5 @@
-// Draft heads against plain loops in double precision; the encoder's cache against computing all of
-// it anew; heads enlarged with their target.
+// Draft heads against plain loops in double precision; the encoder's cache against full
+// recomputation; heads scaled with their target.
 #include <cmath>
 
 #include <gtest/gtest.h>
@@ -37,7 +37,7 @@ HeadsConfig chimera_config() {
   return config;
 }
 
-/// Random heads, large enough that what they say depends on what they read.
+/// Random heads, large enough that their output depends on their input.
 HeadsFiles heads_of(const HeadsConfig& config, std::uint64_t seed = 5) {
   const auto small = random_heads(config, seed);
   const auto tensors = std::make_shared<MemoryTensors>();
@@ -79,7 +79,7 @@ std::vector<float> states(int n, std::uint64_t seed) {
   return values;
 }
 
-/// The same, each with zeros behind it as an enlarged target writes them.
+/// The same states, each padded with zeros as in a scaled target.
 std::vector<float> widened(const std::vector<float>& values, int width) {
   std::vector<float> wide;
   for (std::size_t i = 0; i < values.size(); i += kDim) {
@@ -143,7 +143,7 @@ TEST(MedusaHeads, logits_equal_plain_loops) {
       expect_close(std::span(logits).subspan(static_cast<std::size_t>(k) * kVocab, kVocab),
                    product(files, at + "2.weight", x));
     }
-    // The first heads alone say the same bits.
+    // Computing only the first heads gives the same bits.
     const std::vector<float> two = heads->logits(hidden, 2);
     EXPECT_TRUE(std::equal(two.begin(), two.end(), logits.begin()));
   }
@@ -161,7 +161,7 @@ TEST(MedusaHeads, heads_scaled_with_their_target_give_the_same_bits) {
   });
 }
 
-/// The same ids, and probabilities of the same bits.
+/// Expects the same ids, and probabilities with the same bits.
 void expect_same_ranks(const std::vector<RankedTokens>& found,
                        const std::vector<RankedTokens>& expected) {
   ASSERT_EQ(found.size(), expected.size());
@@ -171,7 +171,7 @@ void expect_same_ranks(const std::vector<RankedTokens>& found,
   }
 }
 
-// Which of fewer tokens than the matrix has rows are the likeliest, and as many as there are.
+// The likeliest of fewer tokens than the matrix has rows, at most that many.
 TEST(MedusaHeads, rankings_equal_sorted_logits) {
   const HeadsFiles files = heads_of(medusa_config());
   const std::vector<float> hidden = states(1, 7);
@@ -197,10 +197,10 @@ TEST(MedusaHeads, non_finite_logits_rank_nothing) {
   for (const RankedTokens& ranked : heads->ranked(hidden, 3, 4)) EXPECT_TRUE(ranked.token.empty());
 }
 
-/// One token of what a row of a draft stands for.
+/// The k-gram of one row of a draft.
 using Gram = std::vector<TokenId>;
 
-/// k-grams that end at positions [first, first + n) of a text, oldest token first.
+/// k-grams that end at positions [first, first + n) of a sequence, oldest token first.
 std::vector<TokenId> text_grams(int gram, int first, int n, std::uint64_t seed = 40) {
   std::vector<TokenId> all;
   for (int end = first; end < first + n; end++) {
@@ -213,10 +213,10 @@ std::vector<TokenId> text_grams(int gram, int first, int n, std::uint64_t seed =
   return all;
 }
 
-/// The encoder in double precision, all of it: hidden states at 0 .. n - 1 and, where the heads see
+/// The whole encoder in double precision: hidden states at 0 .. n - 1 and, where the heads see
 /// them, k-grams at 1 .. n - 1, then a chain of k-grams from n on.
 /// @param committed  [n, gram]
-/// @return  what head `head` says behind the last of the chain
+/// @return  the prediction of head `head` after the end of the chain
 Vector reference(const HeadsFiles& files,
                  const ModelFiles& target,
                  const std::vector<float>& hidden,
@@ -316,7 +316,8 @@ Vector reference(const HeadsFiles& files,
   return product(files, "heads." + std::to_string(head) + ".weight", joined);
 }
 
-/// k-grams of a draft of tokens 11, 12, 13 behind a text, or with less before it than they hold.
+/// k-grams of a draft of tokens 11, 12, 13 after a sequence; `from_the_start`: the sequence is
+/// shorter than a k-gram.
 std::vector<Gram> grams_of(int gram, int n, bool from_the_start = false) {
   std::vector<Gram> all;
   for (int i = 0; i < n; i++) {
@@ -391,9 +392,9 @@ TEST(ChimeraHeads, an_incremental_encoder_equals_a_fresh_one) {
       const auto grown = heads->make_text(sees_grams ? 64 : 0);
       for (const int to : {1, 64, 65, 70, 120}) {
         grow(*grown, to);
-        drafted(*grown, grams_of(3, 2));  // leaves nothing behind
+        drafted(*grown, grams_of(3, 2));  // has no lasting effect
       }
-      // What was refused after all is cut off, and the true rows take its place.
+      // Rejected rows are truncated and the accepted rows take their place.
       for (const int kept : {120, 33, 1, 0}) {
         grown->append(other, text_grams(3, grown->length(), 30, 41));
         grown->truncate(kept);
@@ -491,7 +492,8 @@ TEST(ChimeraHeads, cached_k_grams_change_no_bit) {
       EXPECT_EQ(drafted(*few, grams), expected);
     }
     EXPECT_EQ(without->gram_counts().n_found, 0);
-    // Five of the text, and twelve drafted: all but the first time of each of the three.
+    // Five of the sequence and twelve drafted: all except the first occurrence of each of the
+    // three.
     EXPECT_EQ(with->gram_counts().n_looked_up, 17);
     EXPECT_EQ(with->gram_counts().n_found, 9);
     EXPECT_EQ(with->gram_counts().n_evicted, 0);
@@ -509,7 +511,7 @@ TEST(ChimeraHeads, k_grams_by_table_and_matrix_give_the_same_bits) {
     for (const HeadsOptions& options : {options_of(dtype), by_matrix}) {
       const auto heads = load_chimera(device, files, target, options);
       const auto text = heads->make_text(0);
-      text->append(states(70, 12), text_grams(3, 0, 70));  // from before the text's begin
+      text->append(states(70, 12), text_grams(3, 0, 70));  // starts before the sequence's beginning
       said.push_back(drafted(*text, grams_of(3, 1)));
     }
     EXPECT_EQ(said[0], said[1]);

@@ -1,5 +1,5 @@
-// Greedy tokens in f32 against those that Hugging Face transformers gives for the same directories
-// (make_hf_fixtures.py made both; every choice there leads by 1e-3, far above f32's rounding).
+// Greedy tokens in f32 against those of Hugging Face transformers for the same directories.
+// make_hf_fixtures.py made both; every choice leads by 1e-3, far above f32's rounding.
 #include <filesystem>
 #include <fstream>
 

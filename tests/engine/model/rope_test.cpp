@@ -1,5 +1,4 @@
-// Frequencies against those that transformers 5 computes for the same settings (f32 there, so
-// 1e-6).
+// Frequencies against those of transformers 5 for the same settings (computed in f32, so 1e-6).
 #include <cmath>
 
 #include <gmock/gmock.h>
@@ -102,7 +101,7 @@ TEST(Rope, rows_of_a_long_prompt_use_its_length) {
       }
       return row;
     };
-    // A prompt of 100 tokens beside one of 64 and tokens after prompts: each row has its own.
+    // A prompt of 100 tokens, one of 64, and tokens after prompts: each row uses its own length.
     const int pos[] = {3, 99, 3, 63, 120, 98}, n_prompt[] = {100, 100, 64, 64, 64, 100};
     const int length[] = {100, 100, 64, 64, 121, 100};
     const auto rows = table.rows_of(pos, n_prompt);

@@ -1,5 +1,5 @@
-// A GPU that fails while the engine works on it, by the emulated one: what ends, what is kept, what
-// is given up, and how it goes on.
+// The emulated GPU fails while the engine uses it: which runs end, what is kept, and how the engine
+// continues.
 #include <atomic>
 #include <chrono>
 #include <filesystem>
@@ -27,9 +27,9 @@ using testing::HasSubstr;
 using testing::Not;
 
 const char* const kEmulated = "cuda:emulated";
-constexpr std::int64_t kMemory = std::int64_t{4} << 30;  // of the emulated GPU at first
+constexpr std::int64_t kMemory = std::int64_t{4} << 30;  // of the emulated GPU at the start
 
-/// An engine before an emulated GPU, which is a sound one again after the test.
+/// An engine with an emulated GPU, which works again after the test.
 class FailingGpu : public test::EngineThread {
  protected:
   void TearDown() override {
@@ -44,7 +44,7 @@ class FailingGpu : public test::EngineThread {
     start.device = device;
     return start;
   }
-  /// Starts a run there, held, and takes two steps of it: between steps no call is made.
+  /// Starts a held run on the GPU and takes two steps; no call is made between steps.
   bool two_steps(StartRun start) {
     const int before = count<StepEnded>();
     start.start_held = true;
@@ -55,13 +55,13 @@ class FailingGpu : public test::EngineThread {
     }
     return true;
   }
-  /// Once this is answered the engine has done all that an earlier command brings with it.
+  /// Returns once the engine has finished all earlier commands.
   bool settled() {
     const int before = count<Held>();
     commands.push(Hold{false});
     return until([&] { return count<Held>() > before; });
   }
-  /// Asks for a run that is refused before it begins. @return  why
+  /// Starts a run that must be refused. @return  the reason
   std::string refusal(const StartRun& start) {
     const int before = count<RunFailed>();
     commands.push(start);
@@ -93,10 +93,10 @@ TEST_F(FailingGpu, a_permanent_fault_ends_the_run_and_the_cpu_works) {
   EXPECT_EQ(run.tokens.size(), n_tokens);
   EXPECT_FALSE(run.started.prompt.empty());
 
-  // Given up, with the model that was on it.
+  // The device and its model are released.
   ASSERT_TRUE(settled());
   EXPECT_EQ(emulation::memory_in_use(), memory);
-  // It cannot be opened again, and each time the first cause is said, at once and once.
+  // The device cannot be opened again; each attempt reports the first cause, at once and once.
   for (int i = 0; i < 2; i++)
     EXPECT_THAT(refusal(on(kEmulated, 4)),
                 AllOf(HasSubstr("cannot be opened again"), HasSubstr(cause), Not(HasSubstr("\n"))));
@@ -105,7 +105,7 @@ TEST_F(FailingGpu, a_permanent_fault_ends_the_run_and_the_cpu_works) {
   commands.push(on("cpu", 16));
   ASSERT_TRUE(until([&] { return n_over() == 2; }));
   EXPECT_EQ(timeline.runs().back().tokens.size(), 16u);
-  // As a new process would find it.
+  // The state of a new process.
   emulation::forget_faults();
   emulation::fail_call(0);
   commands.push(on(kEmulated, 2));
@@ -123,8 +123,8 @@ TEST_F(FailingGpu, a_permanent_fault_ends_the_run_and_the_cpu_works) {
   EXPECT_EQ(recorded.runs().front().tokens.size(), n_tokens);
 }
 
-// Errors that a wait gives, as CUDA numbers them. A GPU that also draws a display ends a kernel that
-// takes too long (CU13); one may lose a bit of its memory, or go (CU16).
+// Errors returned by a wait, by CUDA's numbers. A GPU that also drives a display ends slow kernels
+// (CU13); a GPU may lose a memory bit or disappear (CU16).
 // CU08, CU13, CU16.
 TEST_F(FailingGpu, an_error_at_a_wait_is_named_and_ends_the_run) {
   int n_failed = 0;
@@ -151,13 +151,13 @@ TEST_F(FailingGpu, an_error_at_a_wait_is_named_and_ends_the_run) {
     EXPECT_EQ(run.tokens.size(), n_tokens);
     ASSERT_TRUE(settled());
     EXPECT_THAT(refusal(on(kEmulated, 4)), HasSubstr(name));
-    // As a new process would find it.
+    // The state of a new process.
     emulation::forget_faults();
     emulation::fail_call(0);
   }
 }
 
-// From the call that fails to the cause told, and from there to the engine's end.
+// From the failing call to the report of its cause, and from there to the engine's end.
 // CU08.
 TEST_F(FailingGpu, the_cause_is_reported_in_1_s_and_the_engine_ends_in_5_s) {
   using Clock = std::chrono::steady_clock;
@@ -196,7 +196,7 @@ TEST_F(FailingGpu, a_recovered_gpu_is_opened_again_by_the_next_run) {
   EXPECT_EQ(count<ModelLoaded>(), 2) << "the model was on the device that failed";
 }
 
-// As a driver answers that has lost its context while the system slept.
+// The driver's answer when it lost its context during a suspension.
 // CU17.
 TEST_F(FailingGpu, a_gpu_replaced_during_suspension_ends_the_run) {
   ASSERT_TRUE(two_steps(on(kEmulated, 16)));
@@ -236,7 +236,7 @@ TEST_F(FailingGpu, lost_memory_during_a_run_ends_only_that_run) {
                                    HasSubstr("were asked for, the table of positions, ")),
                     HasSubstr("are free"), HasSubstr("--device cpu")));
   EXPECT_GE(run.tokens.size(), n_tokens);
-  // Nothing of the device is broken: the model is there still.
+  // The device still works and keeps its model.
   emulation::limit_memory(kMemory);
   commands.push(on(kEmulated, 2));
   ASSERT_TRUE(until([&] { return n_over() == 2; }));
@@ -285,7 +285,7 @@ ModelRequest tiny(const std::string& device) {
           .needs_tokenizer = false};
 }
 
-// The command line says in one line what the window takes from the run's events.
+// The command line prints in one line what the window takes from the run's events.
 // CU08.
 TEST_F(FailingGpu, run_to_end_reports_the_failing_step) {
   ModelStore store(DECOSCOPE_SOURCE_DIR "/assets", 1);
@@ -325,7 +325,7 @@ TEST(GpuMemory, a_gpu_model_is_replaced_and_the_cpus_stays) {
   const double needed =
       gpu_memory_plan(there.model->config(), kernels::DType::F16, there.model->device().ops())
           .needed();
-  // Room for another once this one is gone.
+  // Room for another model once this one is released.
   emulation::limit_memory(emulation::memory_in_use() + static_cast<std::int64_t>(needed) - 1000);
   EXPECT_EQ(store.get(other).id, first + 1);
   emulation::limit_memory(kMemory);
@@ -333,7 +333,7 @@ TEST(GpuMemory, a_gpu_model_is_replaced_and_the_cpus_stays) {
   EXPECT_EQ(store.get(held).id, first + 2) << "it had gone";
 }
 
-// 5 GB, as the smallest slice of a GPU has (MIG).
+// 5 GB, the smallest slice of a GPU (MIG).
 // CU03.
 TEST(GpuMemory, a_model_larger_than_a_mig_slice_is_refused) {
   emulation::limit_memory(5'100'273'664);
@@ -351,7 +351,7 @@ TEST(GpuMemory, a_model_larger_than_a_mig_slice_is_refused) {
                           HasSubstr("a smaller --scale"), HasSubstr("--device cpu")));
 }
 
-/// A text of so many positions read on a model loaded there, and a step of 120 rows.
+/// Prefills n_positions tokens on the model and runs a step of 120 rows.
 void read_and_step(ModelStore& store, const ModelRequest& request, int n_positions) {
   Model& model = *store.get(request).model;
   std::vector<TokenId> prompt;
@@ -363,7 +363,7 @@ void read_and_step(ModelStore& store, const ModelRequest& request, int n_positio
   model.forward(std::span(&item, 1), {});
 }
 
-/// A shape whose random weights lie in a folder.
+/// A model shape; its random weights are in a folder.
 struct Shape {
   const char* name;
   ModelConfig config;
@@ -389,8 +389,8 @@ std::vector<Shape> shapes() {
   return all;
 }
 
-/// What is planned is held: nothing that fits by the plan is refused later, and little room is kept
-/// for nothing.
+/// The plan must be tight: a model that fits by the plan is never refused later, and little memory
+/// is reserved unused.
 void expect_planned(const std::vector<Shape>& all, int n_positions) {
   const test::Folder folder;
   for (const Shape& shape : all) {
@@ -412,7 +412,7 @@ void expect_planned(const std::vector<Shape>& all, int n_positions) {
     const auto peak = static_cast<double>(emulation::memory_peak() - before);
     EXPECT_LE(peak, planned);
     EXPECT_GE(peak, 0.8 * planned);
-    // With so much and no more it is loaded and runs; with less than it takes it is not loaded.
+    // With the planned memory the model loads and runs; with less than it uses it does not load.
     emulation::limit_memory(before + static_cast<std::int64_t>(planned) + 1);
     {
       ModelStore store(DECOSCOPE_SOURCE_DIR "/assets", 1);
@@ -432,7 +432,7 @@ TEST(GpuMemory, load_prompt_and_step_take_the_planned_memory) {
   expect_planned(shapes(), 300);
 }
 
-// A prompt in forwards of four blocks, whose matrices are put in order a second time.
+// A prompt in forwards of four blocks, whose matrices need a second, repacked copy.
 // CU05.
 TEST(GpuMemory, a_prompt_in_blocks_takes_the_planned_memory) {
   const InEnvironment asked("CUDA_PROMPTS", "cublas");
@@ -442,7 +442,7 @@ TEST(GpuMemory, a_prompt_in_blocks_takes_the_planned_memory) {
   expect_planned(all, 1024);
 }
 
-// A context shorter than the largest forward of a prompt, read to its end but for a step's rows.
+// A context shorter than a prompt's largest forward, filled except for a step's rows.
 // CU05.
 TEST(GpuMemory, a_short_context_takes_the_planned_memory) {
   for (const int max_seq_len : {180, 640}) {
@@ -463,7 +463,7 @@ TEST(GpuMemory, the_cache_grows_within_free_memory) {
   for (int page = 0; page < 8; page++) store.acquire();
   const std::int64_t page = store.bytes_of_page(), block = page / 6;
   const std::int64_t eight = emulation::memory_in_use();
-  // One more page of each block, and room for one block while it is copied: not for eight more.
+  // One more page of each block, and one block while it is copied; not enough for eight more.
   emulation::limit_memory(eight + page + 8 * block);
   EXPECT_EQ(store.acquire(), 8);
   EXPECT_EQ(emulation::memory_in_use(), eight + page);

@@ -1,6 +1,5 @@
-// Every call of CUDA's made to fail once, beneath a load, a prompt and some steps of a decoder, by
-// the emulated GPU: what is said, what is left behind, whether a trace of it can be saved, and
-// whether the next run is good.
+// Every CUDA call of a load, a prompt and some decoder steps fails once on the emulated GPU. Checks
+// the message, leaks, whether a trace can be saved, and whether the next run works.
 #include <algorithm>
 #include <functional>
 #include <set>
@@ -29,12 +28,13 @@ using testing::AllOf;
 using testing::HasSubstr;
 using testing::Not;
 
-/// What is made to fail.
+/// The decoder whose calls fail.
 struct Swept {
   const char* name;
   Job job;
   int n_steps = 3;
-  /// Draft and target work at the same time, on devices and threads of their own; to the texts' end.
+  /// Draft and target run at the same time, on their own devices and threads, to the end of both
+  /// sequences.
   bool at_once = false;
 };
 
@@ -61,21 +61,21 @@ std::vector<Swept> all_swept() {
       {"seed_at_once", rounds, 0, true}};
 }
 
-/// The same for lack of memory: plain decoding, drafts and draft heads.
+/// The decoders for failed allocations: plain decoding, a draft model and draft heads.
 std::vector<Swept> all_that_want_memory() {
   std::vector<Swept> all = all_swept();
   all.resize(3);
   return all;
 }
 
-/// What a run came to: its tokens, or why it ended.
+/// Result of a run: its tokens, or the reason for its end.
 struct Ended {
   std::vector<TokenId> tokens;
   std::vector<Event> events;
-  std::string message;  // empty: it did not fail
+  std::string message;  // empty: no failure
   ErrorCode code = ErrorCode::Usage;
   std::vector<std::string>
-      notes;  // of devices that are closed, or the run's: a step without drafts
+      notes;  // of closed devices, or of the run: a step without drafts
 };
 
 class DeviceSweep : public testing::TestWithParam<Swept> {
@@ -103,8 +103,8 @@ class DeviceSweep : public testing::TestWithParam<Swept> {
     return tiny_transformer(device, kernels::DType::BF16, seed, config());
   }
 
-  /// Loads the target, of one layer, and what its decoder needs on a GPU of its own, reads a prompt
-  /// and takes the steps.
+  /// Loads the target (one layer) and its draft resources on their own GPU, prefills a prompt and
+  /// takes the steps.
   static std::vector<TokenId> some_steps(EventSink& events) {
     const std::vector<TokenId> prompt = {3, 7, 1, 9, 4};
     events.push(RunStarted{.t = now_ns(), .run = 1, .prompt_tokens = prompt});
@@ -136,7 +136,7 @@ class DeviceSweep : public testing::TestWithParam<Swept> {
     for (int i = 0; i < GetParam().n_steps; i++) stepper.step(std::span(&one, 1));
     return {lane.sequence.generated().begin(), lane.sequence.generated().end()};
   }
-  /// Two texts in rounds, whose draft model and target work at the same time.
+  /// Two sequences in SEED's rounds; draft model and target work at the same time.
   static std::vector<TokenId> rounds_of_two(EventSink& events) {
     const Deadline deadline;
     const auto device = kernels::open_cuda("cuda:emulated"),
@@ -172,26 +172,26 @@ class DeviceSweep : public testing::TestWithParam<Swept> {
       ended.notes.push_back(std::move(note));
     return ended;
   }
-  /// A trace of what was told until then is whole, and says how it ended.
+  /// The trace of the events so far is complete and shows the end of the run.
   static void expect_trace_of(const Ended& ended) {
     Timeline timeline;
     for (const Event& event : ended.events) timeline.apply(event);
     EXPECT_EQ(timeline.n_inconsistent(), 0);
-    if (timeline.runs().empty()) return;  // it failed before a text was begun
+    if (timeline.runs().empty()) return;  // failed before a sequence started
     std::string text;
     write_trace(timeline, {}, [&](std::string_view piece) { text += piece; });
     const TraceCheck check = check_trace_text(text);
     EXPECT_TRUE(check.ok()) << (check.ok() ? "" : check.problems.front().what);
     EXPECT_THAT(text, HasSubstr("{\"code\":" + std::to_string(static_cast<int>(ended.code)) + "}"));
   }
-  /// A run in which something fails, and a good one behind it.
+  /// A run in which something fails, followed by a good one.
   Ended failed_run(const std::vector<TokenId>& expected) {
     Ended ended = run();
     failed_ = emulation::failed_call();
     sound();
     EXPECT_EQ(emulation::memory_in_use(), in_use_);
     if (ended.message.empty()) {
-      // Without its drafts a step writes fewer of the same.
+      // A step without drafts emits fewer of the same tokens.
       const auto n = static_cast<std::ptrdiff_t>(std::min(ended.tokens.size(), expected.size()));
       EXPECT_GE(n, 3);
       EXPECT_TRUE(std::equal(ended.tokens.begin(), ended.tokens.begin() + n, expected.begin()));
@@ -206,7 +206,7 @@ class DeviceSweep : public testing::TestWithParam<Swept> {
   }
 
   std::int64_t in_use_ = 0;
-  std::string failed_;  // the call
+  std::string failed_;  // name of the failing call
 };
 
 class MemorySweep : public DeviceSweep {};
@@ -227,11 +227,11 @@ TEST_P(DeviceSweep, every_failing_call_is_named_and_the_next_run_works) {
     emulation::fail_call(n);
     const Ended ended = failed_run(expected);
     SCOPED_TRACE("call " + std::to_string(n) + ", " + failed_ + ": " + ended.message);
-    // Of two threads the calls come in other orders, and a few may be spared.
+    // With two threads the order of calls varies, and a few may be absent.
     if (GetParam().at_once && failed_.empty() && n > n_calls - 20) break;
     ASSERT_NE(failed_, "");
-    // Memory is asked for once more, and a graph may be done without. What gives something back is
-    // said by a later call, or by a note at the end.
+    // A failed allocation is retried, and a graph is optional. A failed free is reported by a later
+    // call or by a note at the end.
     const bool done_without = failed_ == "cudaMalloc" || failed_ == "cudaGraphInstantiateWithFlags";
     std::string said = ended.message;
     if (said.empty() && !done_without) {
@@ -264,13 +264,13 @@ TEST_P(MemorySweep, every_failed_allocation_call_is_named) {
     emulation::fail_call_for_memory(n);
     const Ended ended = failed_run(expected);
     SCOPED_TRACE("call " + std::to_string(n) + ", " + failed_ + ": " + ended.message);
-    // What fails when all is given back, a note says, and a draft that costs no more than itself.
+    // A failed free and a failed draft are only noted.
     const bool noted = ended.message.empty() && !ended.notes.empty();
     if (noted || !ended.message.empty()) {
       const std::string& said = noted ? ended.notes.front() : ended.message;
       EXPECT_THAT(said,
                   AllOf(HasSubstr("cudaErrorMemoryAllocation"), HasSubstr("cuda:emulated: ")));
-      // No device is there yet whose memory could be asked for.
+      // No device is open yet whose free memory could be reported.
       if (failed_ != "cudaGetDeviceProperties") {
         EXPECT_THAT(said, testing::ContainsRegex("[0-9]+ MB of [0-9]+ MB are free"));
       }
@@ -289,7 +289,7 @@ TEST_P(MemorySweep, every_failed_allocation_call_is_named) {
     EXPECT_FALSE(done_without.contains(call)) << call;
 }
 
-// From the n-th allocation on there is no memory: the message says for what it was wanted.
+// From the n-th allocation on there is no memory: the message names the purpose of the allocation.
 // CU04.
 TEST_P(MemorySweep, every_allocation_names_its_purpose_on_failure) {
   const std::vector<TokenId> expected = run().tokens;
@@ -303,7 +303,7 @@ TEST_P(MemorySweep, every_allocation_names_its_purpose_on_failure) {
     });
     const Ended ended = failed_run(expected);
     SCOPED_TRACE("allocation " + std::to_string(failing) + ": " + ended.message);
-    if (n_allocations < failing) break;  // there are no more
+    if (n_allocations < failing) break;  // past the last allocation
     std::string said = ended.message;
     if (said.empty() && !ended.notes.empty()) said = ended.notes.front();
     EXPECT_TRUE(ended.message.empty() || ended.code == ErrorCode::Resources);

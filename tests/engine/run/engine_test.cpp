@@ -1,4 +1,4 @@
-// The engine thread's loop as the window meets it: commands in, events out, with the bundled model.
+// The engine thread's loop as the window uses it: commands in, events out, with the bundled model.
 #include <atomic>
 
 #include "engine/event/clock.h"
@@ -47,7 +47,7 @@ TEST_F(EngineThread, a_race_with_drafts_agrees_with_ar) {
     ASSERT_TRUE(run.agreement);
     EXPECT_EQ(run.agreement->first_difference, -1) << run.started.decoder;
     EXPECT_GT(run.n_accepted(), 0) << run.started.decoder;
-    // What was drafted and with which probability is told; the draft's time is the step's own.
+    // Drafted tokens are reported with their probabilities; the draft's time is part of the step.
     for (const StepRecord& step : run.steps) {
       EXPECT_EQ(step.drafted.q.size(), step.drafted.tree.token.size());
       if (step.drafted.tree.n_rows() > 1) {
@@ -60,7 +60,7 @@ TEST_F(EngineThread, a_race_with_drafts_agrees_with_ar) {
 }
 
 TEST_F(EngineThread, each_lane_is_compared_with_ar_of_its_own_model) {
-  // What each model writes by itself.
+  // The output of each model alone.
   std::map<std::string, std::vector<TokenId>> alone;
   for (const char* model : {"demo-target", "demo-draft"}) {
     StartRun one = race({"ar"});
@@ -108,7 +108,7 @@ TEST_F(EngineThread, chosen_heads_draft_only_for_the_races_model) {
   const ModelLoaded* asked = timeline.model(drafted.started.draft);
   ASSERT_NE(asked, nullptr);
   EXPECT_EQ(asked->name, std::filesystem::path(medusa.path()).filename());
-  // A lane of another model asks the heads of that model's card, and there are none.
+  // A lane with another model looks for heads in that model's card, which names none.
   start.lanes[1].model = "demo-draft";
   commands.push(start);
   ASSERT_TRUE(until([&] { return count<RunFailed>() == 1; }));
@@ -131,7 +131,7 @@ TEST_F(EngineThread, a_lane_with_a_missing_model_fails_the_race) {
 
 TEST_F(EngineThread, a_decoder_without_its_draft_fails_only_that_run) {
   StartRun start = race({"ar", "mcsd"});
-  start.model = "demo-draft";  // its card names none
+  start.model = "demo-draft";  // its card names no draft
   commands.push(start);
   ASSERT_TRUE(until([&] { return count<RunFailed>() == 1; }));
   for (const Event& event : all) {
@@ -141,7 +141,7 @@ TEST_F(EngineThread, a_decoder_without_its_draft_fails_only_that_run) {
     EXPECT_NE(failed->message.find("mcsd needs a draft model"), std::string::npos)
         << failed->message;
   }
-  start.draft = "demo-draft";  // itself
+  start.draft = "demo-draft";  // the model itself
   commands.push(start);
   ASSERT_TRUE(until([&] { return n_over() == 2; }));
   EXPECT_EQ(timeline.runs().back().acceptance_rate(), 0.5);  // a path of 3 of 2 + 2 + 2 rows
@@ -167,7 +167,7 @@ TEST_F(EngineThread, every_lane_records_the_prefill_with_its_length) {
 TEST_F(EngineThread, lanes_take_turns_by_compute_time) {
   commands.push(race({"ar", "jacobi"}, 64));
   ASSERT_TRUE(until([&] { return n_over() == 2; }));
-  // Whenever a lane begins a step, no unfinished lane stood behind it.
+  // Whenever a lane starts a step, every unfinished lane has used at least as much time.
   std::map<RunId, Nanoseconds> compute;
   std::map<RunId, bool> over;
   for (const Event& event : all) {

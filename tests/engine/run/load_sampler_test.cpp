@@ -1,4 +1,4 @@
-// What samples say of a GPU, over a driver's library of our own.
+// GPU samples over a fake driver library.
 #include <chrono>
 #include <memory>
 #include <thread>
@@ -14,7 +14,7 @@ namespace {
 
 using kernels::test::FakeNvml;
 
-/// A device that computes nothing, named and watched as a GPU is.
+/// A device that computes nothing but is named and monitored like a GPU.
 class WatchedDevice : public kernels::Device {
  public:
   explicit WatchedDevice(kernels::GpuSource source) : Device(kernels::cpu_ops()) {
@@ -23,7 +23,7 @@ class WatchedDevice : public kernels::Device {
   std::string name() const override { return "cuda:0"; }
 };
 
-/// The sample that a run tells whose device's monitor has been asked `until` it has an answer.
+/// The sample that a run reports after its device's monitor satisfies `until`.
 template <class Until>
 Sampled sample_of(const WatchedDevice& device, Until until) {
   struct Last : EventSink {

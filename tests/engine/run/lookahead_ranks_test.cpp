@@ -1,5 +1,5 @@
-// Lookahead parallelism: whatever the ranks, their delays and the numbers they tell, every text,
-// every step and every score is that of one rank alone; and all ranks come to rest.
+// Lookahead over several ranks: for any number of ranks and any delays, every sequence, step and
+// score equals those of one rank, and all ranks end.
 #include <algorithm>
 #include <atomic>
 #include <chrono>
@@ -29,7 +29,7 @@ namespace {
 
 using testing::HasSubstr;
 
-/// A model whose forwards are waited for, or fail.
+/// A model whose forwards may be delayed or fail.
 class Watched final : public LanguageModel {
  public:
   explicit Watched(LanguageModel& model) : model_(model) {}
@@ -40,13 +40,13 @@ class Watched final : public LanguageModel {
     if (before) before(items[0].pick_rows);
     return model_.forward(items, wants);
   }
-  std::function<void(bool is_step)> before;  // each forward
+  std::function<void(bool is_step)> before;  // called before each forward
 
  private:
   LanguageModel& model_;
 };
 
-/// Models for the ranks of a text, each watched.
+/// Models for the ranks of a sequence, each watched.
 template <class M>
 struct Ranks {
   std::vector<std::unique_ptr<kernels::Device>> devices;
@@ -82,7 +82,7 @@ Ranks<Model> transformers(int n, kernels::DType dtype) {
   return ranks;
 }
 
-/// Lookahead with any option that ranks may have.
+/// Random options for lookahead that ranks support.
 Job any_job(Dice& dice, int n_ranks, int max_tokens) {
   const auto number = [&](int low, int high) { return std::to_string(dice(low, high)); };
   const auto either = [&](const char* a, const char* b) { return dice(0, 1) ? a : b; };
@@ -105,7 +105,7 @@ Job any_job(Dice& dice, int n_ranks, int max_tokens) {
   return job;
 }
 
-/// The same on one rank.
+/// The same job on one rank.
 Job alone(Job job) {
   job.options["ranks"] = "1";
   job.ranks.clear();
@@ -120,8 +120,8 @@ std::vector<std::uint8_t> owners(const Outcome& outcome) {
   return owners;
 }
 
-/// Shared among its ranks a text is what it is alone: tokens and end those of plain decoding, every
-/// row, answer, score and n-gram of every step those of Lookahead on one rank.
+/// With ranks, a sequence has the tokens and stop reason of plain decoding, and every row,
+/// prediction, score and n-gram of every step equals those of Lookahead on one rank.
 template <class M>
 void expect_as_alone(Ranks<M>& ranks, const std::vector<TokenId>& prompt, Job job) {
   job.ranks = ranks.others();
@@ -253,7 +253,7 @@ TEST(LookaheadRanks, split_guesses_and_columns_into_consecutive_chunks) {
   EXPECT_TRUE(owners(run(*ranks.models[0], {1, 2, 3, 1}, alone(job))).empty());
 }
 
-// The longest rank bounds the step: with the paper's sizes it has less than half of all rows.
+// The slowest rank bounds the step: with the paper's sizes it has less than half of all rows.
 TEST(LookaheadRanks, compute_fewer_rows_and_exchange_few_numbers) {
   const Deadline deadline;
   auto ranks = toys(3, {.vocab = 4, .context = 1, .seed = 2});
@@ -273,15 +273,16 @@ TEST(LookaheadRanks, compute_fewer_rows_and_exchange_few_numbers) {
   EXPECT_EQ(outcome.counts.at("rows"), single.counts.at("rows"));
   EXPECT_GE(sum, outcome.counts.at("rows"));
   EXPECT_EQ(outcome.metrics.at("ranks"), 3);
-  // A step's go, an answer, five numbers a rank, at most four rows of a match, fifteen columns.
+  // A step's start, one prediction, five numbers per rank, at most four rows of a match, fifteen
+  // columns.
   EXPECT_LE(outcome.counts.at("told_numbers"), outcome.n_steps * (1 + 5 + 3 * 5 + 4 * 6 + 18));
   EXPECT_GE(outcome.counts.at("told_numbers"), outcome.n_steps * (1 + 5 + 3 * 5));
 }
 
-/// A rank's steps with what it holds after each, over an exchange that may lie.
+/// A rank's steps and state over an exchange that may alter messages.
 struct Telling {
-  std::function<std::unique_ptr<Exchange>(Exchange&)> wrap;  // or empty
-  std::function<void(int rank, const Lane&)> stepped;        // or empty
+  std::function<std::unique_ptr<Exchange>(Exchange&)> wrap;  // may be empty
+  std::function<void(int rank, const Lane&)> stepped;        // may be empty
 };
 
 struct ByRanks {
@@ -290,7 +291,7 @@ struct ByRanks {
   bool failed = false;
 };
 
-/// Ranks as threads of this test.
+/// Runs the ranks as threads of this test.
 template <class M>
 ByRanks tell(Ranks<M>& ranks, const std::vector<TokenId>& prompt, const Job& job, Telling telling) {
   const auto n_ranks = static_cast<int>(ranks.models.size());
@@ -369,14 +370,14 @@ TEST(LookaheadRanks, every_cache_equals_a_fresh_prefill) {
 
 enum class Lie {
   None,
-  ShortestWins,  // the rank of the shortest match tells its rows
+  ShortestWins,  // the rank with the shortest match sends its rows
   LastRowLost,   // of the winner's rows
-  OtherAnswer,   // another token behind the last one
-  WindowTurned,  // the window's new row with the ranks' columns in another order
-  OneIsNotTold,  // one rank alone hears of a match one row shorter
+  OtherAnswer,   // another last token
+  WindowTurned,  // the new window row with the ranks' columns in another order
+  OneIsNotTold,  // only one rank receives a match with one row less
 };
 
-/// An exchange whose ranks all hear the same lie, where the lie is not that one hears another.
+/// An exchange that alters messages, for all ranks alike except in OneIsNotTold.
 class Lying final : public Exchange {
  public:
   Lying(Exchange& exchange, Lie lie, int vocab) : exchange_(exchange), lie_(lie), vocab_(vocab) {}
@@ -410,7 +411,7 @@ class Lying final : public Exchange {
   int n_gathers_ = 0;
 };
 
-/// Of some texts: those that differ from the same on one rank, in a token or in how many steps.
+/// Number of sequences that differ from one rank's in a token or in the number of steps.
 int n_different(Lie lie) {
   int n = 0;
   for (std::uint64_t seed = 0; seed < 12; seed++) {
@@ -435,7 +436,7 @@ int n_different(Lie lie) {
   return n;
 }
 
-// That what holds the shipped exchange against one rank finds what is usually got wrong.
+// A control: the comparison with one rank detects common mistakes in the exchange.
 TEST(LookaheadRanks, any_altered_message_is_detected) {
   const Deadline deadline;
   EXPECT_EQ(n_different(Lie::None), 0);
@@ -444,7 +445,7 @@ TEST(LookaheadRanks, any_altered_message_is_detected) {
     EXPECT_GT(n_different(lie), 0) << static_cast<int>(lie);
 }
 
-/// A text under way with a fault planted in one rank: its error, and what was told before it.
+/// Error and output of a sequence with a fault in one rank.
 struct Ended {
   std::string why;
   std::size_t n_tokens = 0;
@@ -493,7 +494,7 @@ TEST(LookaheadRanks, a_failing_rank_ends_the_run_and_keeps_its_tokens) {
       EXPECT_GE(ended.n_tokens, static_cast<std::size_t>(at));
     }
   }
-  // While it reads the prompt, and with what is no Error.
+  // During prefill, and with an exception that is no Error.
   EXPECT_EQ(ended_by(2, -1, device).why, "rank 2 on a device of the test: the device is gone");
   EXPECT_EQ(ended_by(1, 3, [] { throw std::runtime_error("a fault"); }).why, "a fault");
 }
@@ -522,7 +523,7 @@ TEST(LookaheadRanks, a_stop_does_not_wait_for_ranks_in_prefill) {
   auto ranks = toys(2, {.vocab = 5, .context = 2, .seed = 4});
   std::atomic<bool> asked = false;
   ranks.watched[1]->before = [&](bool) {
-    while (!asked) std::this_thread::yield();  // it would read for ever
+    while (!asked) std::this_thread::yield();  // it would prefill forever
   };
   const OptionValues options = complete_options(decoder_named("lookahead"), {{"ranks", "2"}});
   LookaheadRanks shared(ranks.first(), {{*ranks.watched[1], ranks.at_work[1], "the test"}},
@@ -538,7 +539,7 @@ TEST(LookaheadRanks, a_stop_does_not_wait_for_ranks_in_prefill) {
   }
 }
 
-// As lanes of a race do, whose other ranks are the same models.
+// As race lanes, whose other ranks share the same models.
 TEST(LookaheadRanks, interleaved_sequences_decode_as_alone) {
   const Deadline deadline;
   auto ranks = transformers(3, kernels::DType::F32);

@@ -1,4 +1,4 @@
-// Which models the lanes of a race decode with.
+// The models that the lanes of a race decode with.
 #include <string>
 #include <vector>
 

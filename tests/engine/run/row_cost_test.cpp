@@ -1,4 +1,4 @@
-// A text's forwards once more: the same rows behind the same tokens, whatever decoder asked for them.
+// Repeats a run's forwards: the same rows after the same tokens, whatever decoder requested them.
 #include <string>
 #include <vector>
 
@@ -24,7 +24,7 @@ TEST(RowsAlone, every_forward_is_repeated_with_its_rows) {
     for (const Event& event : outcome.events) steps.push(event);
     EXPECT_EQ(told.events.size(), outcome.events.size()) << "all is told on";
     for (const int emitted : outcome.emitted_per_step) n_emitting_nothing += emitted == 0;
-    const auto of_steps = [&] {  // behind those that read the prompt
+    const auto of_steps = [&] {  // after the prompt's forwards
       return std::vector<int>(model.n_rows.end() - outcome.n_steps, model.n_rows.end());
     };
     const std::vector<int> rows = of_steps();

@@ -1,4 +1,4 @@
-// One run to its end, as the command line asks for it.
+// One run to its end, as the command line starts it.
 #include <algorithm>
 #include <filesystem>
 #include <functional>
@@ -42,7 +42,7 @@ TEST(RunToEnd, a_run_stopped_in_prefill_is_reported_as_stopped) {
   EXPECT_EQ(finished->stop_reason, "stopped");
 }
 
-// However short it is: a tenth of a second is not waited for.
+// Even a short run reports it without waiting for a tenth of a second.
 TEST(RunToEnd, a_run_reports_processor_load_like_a_live_one) {
   if (!std::filesystem::exists(DECOSCOPE_SOURCE_DIR "/assets/models/demo-target/config.json")) {
     FAIL() << "assets/models/demo-target is not in this tree";
@@ -66,14 +66,14 @@ TEST(RunToEnd, a_run_reports_processor_load_like_a_live_one) {
     EXPECT_GT(percent, 0);
     EXPECT_LE(percent, 100);
   }
-  // Within the run: exports take a sample for the run it lies in.
+  // Exports assign a sample to the run that contains its period.
   EXPECT_GE(sample.t - sample.period, timeline.runs()[0].started.t);
   EXPECT_LE(sample.t, timeline.runs()[0].last_event);
   const auto decodes = [](const Phase& phase) { return phase.name == "decode"; };
   EXPECT_EQ(std::ranges::count_if(timeline.runs()[0].phases, decodes), 1);
 }
 
-// Whatever is thrown in the midst of it.
+// Any exception during the run.
 // TH06.
 TEST(RunToEnd, an_unexpected_exception_is_reported_and_rethrown) {
   ModelStore store(DECOSCOPE_SOURCE_DIR "/assets", 1);

@@ -1,5 +1,5 @@
-// Stop strings, stop ids and what is reported of each token, with the bundled models: every lossless
-// decoder ends where plain decoding ends, and reports the same log probabilities.
+// Stop strings, stop ids and token facts with the bundled models: every lossless decoder stops
+// where plain decoding stops and reports the same log probabilities.
 #include <algorithm>
 #include <cmath>
 #include <map>
@@ -81,7 +81,7 @@ RunResult run(const RunRequest& request) {
   return run_to_end(models(), request, 1, nullptr);
 }
 
-/// Pieces of a text as stop strings: within a token, across tokens, one character, many.
+/// Substrings as stop strings: within a token, across tokens, one character, many.
 std::vector<std::string> pieces_of(const std::string& text) {
   std::vector<std::string> pieces;
   for (const auto& [at, n] : {std::pair<std::size_t, std::size_t>{3, 2}, {9, 7}, {17, 12}, {26, 1}})
@@ -95,7 +95,7 @@ std::string described(const Way& way, float temperature, const std::string& stop
   return text + (temperature > 0 ? " sampled, stop '" : " greedy, stop '") + stop + "'";
 }
 
-/// Whether an accepted proposal completed the stop string.
+/// True if an accepted proposal completed the stop string.
 bool ended_in_proposal(const RunResult& result) {
   return !result.facts.empty() && result.facts.back().status == TokenStatus::Accepted;
 }
@@ -175,7 +175,7 @@ TEST(Stops, a_stop_id_ends_every_lossless_decoder_as_ar) {
   }
 }
 
-// A character of several byte tokens counts once it is whole, and never in part.
+// A character of several byte tokens matches only when complete.
 TEST(Stops, a_multi_token_character_counts_when_complete) {
   const std::string euro = "\xE2\x82\xAC", pound_sign = "\xE2\x82\xA4";
   const std::vector<TokenId> ids = tokenizer().encode("pay 5 " + pound_sign + euro + " now", false);
@@ -211,7 +211,7 @@ TEST(Stops, ids_beyond_the_vocabulary_are_refused) {
   }
 }
 
-/// Requests with stop strings that fall at different places.
+/// Requests with stop strings at different positions.
 std::vector<CompletionRequest> stopped_requests(const char* decoder, float temperature) {
   std::vector<CompletionRequest> requests;
   for (const char* prompt : kPrompts) {
@@ -272,7 +272,7 @@ TEST(Stops, a_recording_keeps_the_matched_stop_string) {
   EXPECT_EQ(recorded.finished->stop_reason, "stop_string");
   EXPECT_EQ(recorded.finished->stop_string, request.stop_texts[0]);
   EXPECT_EQ(recorded.finished->n_tokens, static_cast<int>(result.tokens.size()));
-  // The table has what the result has.
+  // The CSV table has the result's values.
   ASSERT_EQ(recorded.tokens.size(), result.tokens.size());
   for (std::size_t i = 0; i < result.tokens.size(); i++) {
     EXPECT_EQ(recorded.tokens[i].id, result.tokens[i]);
@@ -282,8 +282,8 @@ TEST(Stops, a_recording_keeps_the_matched_stop_string) {
   }
 }
 
-/// The log probability of each token of a continuation, in double precision, from the logits that
-/// the target gives after each token before it.
+/// Log probability of each generated token in double precision, from the target's logits after each
+/// prefix.
 std::vector<double> logp_in_double(const RunRequest& request, const std::vector<TokenId>& tokens) {
   Model& model = *models().target.model;
   Sequence sequence(request.prompt_tokens, model.make_cache());
@@ -334,7 +334,7 @@ TEST(TokenFacts, logp_equals_a_softmax_in_double_precision) {
     ASSERT_EQ(found.facts.size(), expected.size());
     double sum = 0;
     for (std::size_t i = 0; i < expected.size(); i++) {
-      // A float's rounding of numbers up to 20, and of sums of exponentials.
+      // f32 rounding of numbers up to 20 and of sums of exponentials.
       EXPECT_NEAR(found.facts[i].logp, expected[i], 1e-4) << request.decoder << " " << i;
       EXPECT_LE(found.facts[i].logp, 1e-6f);
       sum += found.facts[i].logp;
@@ -345,7 +345,7 @@ TEST(TokenFacts, logp_equals_a_softmax_in_double_precision) {
 
 TEST(TokenFacts, lossless_decoders_report_the_logp_of_ar) {
   std::vector<Way> ways = lossless_ways();
-  ways.push_back({"medusa", {{"verify", "typical"}}});  // lossless where it is greedy
+  ways.push_back({"medusa", {{"verify", "typical"}}});  // lossless only when greedy
   for (const float temperature : {0.0f, 0.8f}) {
     const std::vector<float> expected = logp_of(run(request_of(kPrompts[0], {"ar"}, temperature)));
     for (const Way& way : ways) {

@@ -1,5 +1,5 @@
-// Whether the draft works beside the target: the rule by given times, and rounds in the simulator,
-// whose stages take what each way costs, follow it.
+// The rule that decides whether drafting and verification overlap: with given times, and in the
+// simulator, whose stage times depend on the mode.
 #include <algorithm>
 
 #include <gtest/gtest.h>
@@ -11,17 +11,17 @@
 namespace engine::test {
 namespace {
 
-/// A round of which half is drafting: there is something to gain.
+/// A round of which half is drafting, so overlap can gain time.
 RoundTime round(Nanoseconds whole) {
   return {.whole = whole, .drafting = whole / 2};
 }
 
-/// What a text's round takes each way.
+/// Time per sequence of a round in each mode.
 struct Costs {
   Nanoseconds in_turn = 0, at_once = 0;
 };
 
-/// @return  how many of the rounds were made at once
+/// @return  the number of overlapped rounds
 int feed(OverlapTuner& tuner, const Costs& costs, int n) {
   int n_at_once = 0;
   for (int i = 0; i < n; i++) {
@@ -55,8 +55,8 @@ TEST(OverlapTuner, probes_rarely_where_overlap_does_not_pay) {
   EXPECT_GE(a_little_slower.n_looks(), 4) << "which the next may find otherwise";
 }
 
-// What way is kept takes more or less again and again, and the other took far more: that the load is
-// another says little.
+// The kept mode becomes faster and slower repeatedly while the other mode was far slower: a changed
+// load alone is a weak reason to probe.
 TEST(OverlapTuner, a_changing_load_causes_few_probes_after_a_clear_loss) {
   const auto n_looks = [](Nanoseconds at_once) {
     OverlapTuner tuner;
@@ -120,7 +120,7 @@ TEST(OverlapTuner, rare_slow_rounds_do_not_mislead_it) {
   EXPECT_EQ(tuner.n_changes(), 1);
 }
 
-// If drafting cost nothing at all at once, that would still not be quicker by what counts.
+// Even free drafting would not make overlap faster by the margin that counts.
 TEST(OverlapTuner, does_not_probe_where_no_gain_is_possible) {
   OverlapTuner tuner;
   const auto feed_in_turn = [&](Nanoseconds drafting, int n) {
@@ -135,7 +135,8 @@ TEST(OverlapTuner, does_not_probe_where_no_gain_is_possible) {
   EXPECT_TRUE(tuner.was_spared());
   EXPECT_EQ(tuner.in_turn(), 1000);
   EXPECT_EQ(tuner.overlapped(), 0);
-  // A draft that has become slow, in rounds that take no longer: found out within a pause.
+  // The draft has become slow although rounds take as long as before: detected within one backoff
+  // period.
   int n = 0;
   for (; !tuner.at_once() && n < 1000; n++) tuner.measured({.whole = 1000, .drafting = 300});
   EXPECT_TRUE(tuner.at_once());
@@ -149,7 +150,7 @@ TEST(OverlapTuner, does_not_probe_where_no_gain_is_possible) {
   EXPECT_TRUE(just_enough.at_once());
 }
 
-// As behind a prompt, whichever way they are made.
+// As after a prompt, in both modes.
 TEST(OverlapTuner, faster_steps_favour_neither_mode) {
   OverlapTuner tuner;
   for (int text = 0; text < 20; text++)
@@ -187,7 +188,7 @@ TEST(MeasuredOverlap, a_new_branch_count_starts_with_the_nearest_choice) {
     for (int i = 0; i < 20; i++) overlap.measured(6, round(overlap.at_once(6) ? beside : 100));
     const bool pays = beside < 100;
     ASSERT_EQ(overlap.at_once(6), pays);
-    // Fewer and fewer are left; each number is seen a few times.
+    // Sequences end one by one; each count occurs only a few times.
     for (int n = 5; n > 1; n--) {
       for (int i = 0; i < 40; i++) {
         EXPECT_EQ(overlap.at_once(n), pays) << n << " branches, round " << i;
@@ -196,13 +197,14 @@ TEST(MeasuredOverlap, a_new_branch_count_starts_with_the_nearest_choice) {
       EXPECT_EQ(overlap.tuners().at(n).n_looks(), 0);
     }
     EXPECT_FALSE(overlap.at_once(1));
-    // Where it is otherwise for these, a look finds that out.
+    // If the choice is wrong for this count, a probe finds out.
     for (int i = 0; i < 200; i++) overlap.measured(2, round(overlap.at_once(2) == pays ? 200 : 90));
     EXPECT_EQ(overlap.at_once(2), !pays);
   }
 }
 
-// Of a number that began like another only one way may have been measured: it is not told of.
+// A count that started from a neighbour's choice may have been measured in one mode only: it is not
+// reported.
 TEST(MeasuredOverlap, reports_the_largest_count_measured_in_both_modes) {
   for (const Nanoseconds beside : {50, 150}) {
     MeasuredOverlap overlap;
@@ -240,7 +242,7 @@ std::vector<ScriptedRequest> scripted(int n, int n_tokens) {
   return std::vector<ScriptedRequest>(static_cast<std::size_t>(n), {.n_tokens = n_tokens});
 }
 
-/// What a draft and a verification take each way.
+/// Stage times in both modes.
 struct Machine {
   Nanoseconds draft, verify, draft_beside, verify_beside;
 };
@@ -269,7 +271,7 @@ TEST(Rounds, alternating_takes_the_sum_of_both_stages) {
   EXPECT_EQ(makespan(never, machine, 1, 1, 50), 50 * (7 + 20));
 }
 
-// So each draft but the first finds its weights where the one before left them.
+// Each draft but the first finds its weights in the cache.
 TEST(Rounds, alternating_drafts_all_branches_then_verifies_all) {
   const FirstComeFirstServed fcfs;
   for (const int together : {1, 2, 3, 8}) {
@@ -315,14 +317,13 @@ TEST(Rounds, alternating_never_runs_both_stages_at_once) {
   }
 }
 
-// What is promised: never slower than in turn but for the looks, and quicker where it
-// can be.
+// Promise: apart from probes, never slower than alternating, and faster where overlap pays.
 TEST(Rounds, adaptive_rounds_are_about_as_fast_as_the_better_mode) {
   const Machine machines[] = {
-      {.draft = 200, .verify = 300, .draft_beside = 220, .verify_beside = 320},  // it pays
-      {.draft = 20, .verify = 300, .draft_beside = 30, .verify_beside = 520},   // a core given away
+      {.draft = 200, .verify = 300, .draft_beside = 220, .verify_beside = 320},  // overlap pays
+      {.draft = 20, .verify = 300, .draft_beside = 30, .verify_beside = 520},   // overlap costs a core
       {.draft = 90, .verify = 300, .draft_beside = 400, .verify_beside = 450},  // a slow draft
-      {.draft = 1, .verify = 300, .draft_beside = 1, .verify_beside = 300}};    // all the same
+      {.draft = 1, .verify = 300, .draft_beside = 1, .verify_beside = 300}};    // no difference
   for (const Machine& machine : machines) {
     for (const int together : {1, 3}) {
       FixedOverlap never(false), always(true);
@@ -355,7 +356,7 @@ TEST(Rounds, adaptive_rounds_are_deterministic) {
   EXPECT_EQ(makespan(first, machine, 4, 2, 300), makespan(second, machine, 4, 2, 300));
 }
 
-/// Says now so, now so.
+/// Alternates between both modes.
 class AlternatingOverlap final : public Overlap {
  public:
   explicit AlternatingOverlap(std::uint64_t seed) : dice_(seed) {}

@@ -1,5 +1,5 @@
-// Completions made in SEED's rounds are those made alone; n branches cost n caches and one copy of
-// the weights; the stream tells all of it.
+// Completions in SEED's rounds equal those made alone; n branches cost n caches and one copy of the
+// weights; all of it is reported in events.
 #include <algorithm>
 #include <atomic>
 #include <chrono>
@@ -57,8 +57,8 @@ std::vector<CompletionRequest> several(float temperature,
   return requests;
 }
 
-// Coupled that is plain decoding; under rejection sampling the decoder that drafts and judges in
-// turn.
+// Coupled output equals plain decoding's; with rejection sampling it equals the decoder that drafts
+// and verifies in turn.
 TEST(RoundsScheduler, gives_each_request_its_output_alone) {
   const std::tuple<float, Sampling::Mode, const char*> cases[] = {
       {0, Sampling::Mode::Coupled, "ar"},
@@ -91,8 +91,8 @@ TEST(RoundsScheduler, gives_each_request_its_output_alone) {
   }
 }
 
-/// The requests by a decoder that drafts and judges in turn: SEED's chain of three is speculative
-/// decoding and a chain of mcsd, draw by draw.
+/// The requests with an alternating decoder: SEED's chain of three equals speculative decoding and
+/// mcsd's chain, draw by draw.
 std::vector<CompletionRequest> without_rounds(std::vector<CompletionRequest> requests) {
   for (std::size_t i = 0; i < requests.size(); i++) {
     RunRequest& run = requests[i].run;
@@ -106,7 +106,7 @@ std::vector<CompletionRequest> without_rounds(std::vector<CompletionRequest> req
   return requests;
 }
 
-/// A model whose forwards take up to 0.3 ms more than their work, now so, now so.
+/// A model whose forwards take up to 0.3 ms longer, at random.
 class Delayed final : public Model {
  public:
   explicit Delayed(std::unique_ptr<Model> of) : of_(std::move(of)) {}
@@ -150,8 +150,8 @@ Delayed& made_delayed(LoadedModel& loaded) {
   return delayed;
 }
 
-// T10 on the work as it is shipped: its jobs, both prompt caches, retired decoders, events gathered
-// from two threads.
+// T10 with the shipped work: its jobs, both prompt caches, finished decoders, and events from two
+// threads.
 TEST(RoundsScheduler, random_delays_change_no_token) {
   ModelStore own(kAssets, 2);
   const RunModels models = models_for(own, {}, {}, "seed", {});
@@ -171,7 +171,7 @@ TEST(RoundsScheduler, random_delays_change_no_token) {
     if (mode == Sampling::Mode::Rejection) plain = without_rounds(requests);
     const auto alone = BatchScheduler(bundled(), 1).run(plain, {});
     for (const std::string& overlap : overlap_names()) {
-      for (const int i : {0, 1, 2, 3, 4, 5, 6, 7}) {  // every number of branches with either
+      for (const int i : {0, 1, 2, 3, 4, 5, 6, 7}) {  // every number of branches with both modes
         const int n = 1 + i / 2, together = i % 2 ? 3 : 1;
         const int threads = 1 + static_cast<int>((trial + trial / 2) % 2);
         const std::string& policy = policies[trial % policies.size()];
@@ -268,20 +268,21 @@ TEST(RoundsScheduler, reports_every_run_with_its_waits) {
   EXPECT_LE(figures.at("longest_queue"), 2);
   EXPECT_GT(figures.at("target_busy"), 0);
   EXPECT_LE(figures.at("target_busy"), 1);
-  // Section 5d: over the draft's depth of 3, and over what was judged.
+  // Section 5d: divided by the draft's depth of 3 and the number of verifications.
   EXPECT_DOUBLE_EQ(figures.at("alpha"), figures.at("accepted") / (3 * figures.at("steps")));
   EXPECT_GE(figures.at("accepted_of_judged"), figures.at("alpha"));
   EXPECT_GE(figures.at("rounds_bound"), 1);
   EXPECT_LE(figures.at("rounds_bound"), 2);
 }
 
-/// What is told, and when it was.
+/// Records events with their arrival times.
 struct Arrivals final : EventSink {
   void push(Event event) override { events.emplace_back(now_ns(), std::move(event)); }
   std::vector<std::pair<Nanoseconds, Event>> events;
 };
 
-// What hangs is the last that was told of, so it must be told before it is begun.
+// The last reported event must name the work that hangs, so it must be reported before the work
+// starts.
 // CU12.
 TEST(RoundsScheduler, a_turn_is_reported_before_its_model_runs) {
   const auto requests = several(0);
@@ -299,7 +300,8 @@ TEST(RoundsScheduler, a_turn_is_reported_before_its_model_runs) {
       if (const auto* e = std::get_if<Drafted>(&event)) {
         drafted[{e->run, e->step}] = at;
         ASSERT_TRUE(begun.contains({e->run, e->step})) << overlap;
-        // Drafted beside the target it is told when that waits, or turns to the next text.
+        // While overlapping, the draft's turn is reported when the target waits or turns to the
+        // next sequence.
         if (overlap == "never") {
           EXPECT_LE(begun.at({e->run, e->step}), e->t);
         }
@@ -315,7 +317,7 @@ TEST(RoundsScheduler, a_turn_is_reported_before_its_model_runs) {
   }
 }
 
-/// How many steps have begun whose draft is not there yet, as far as it was told.
+/// Counts the reported steps whose draft is not reported yet.
 struct BegunSteps final : EventSink {
   void push(Event event) override {
     n += std::holds_alternative<StepBegun>(event) - std::holds_alternative<Drafted>(event);
@@ -333,7 +335,7 @@ TEST(RoundsScheduler, a_hanging_draft_is_reported_beside_a_busy_target) {
     BegunSteps begun;
     bool is_told = false;
     draft.before_forward = [&] {
-      if (draft.n_forwards != 8) return;  // behind the first prompt's, in a step
+      if (draft.n_forwards != 8) return;  // after the first prompt's, in a step
       const auto give_up = std::chrono::steady_clock::now() + std::chrono::seconds(20);
       while (begun.n == 0 && std::chrono::steady_clock::now() < give_up)
         std::this_thread::sleep_for(std::chrono::milliseconds(1));
@@ -346,7 +348,7 @@ TEST(RoundsScheduler, a_hanging_draft_is_reported_beside_a_busy_target) {
   }
 }
 
-// As `reason cot` has it: texts that are drafted for, then their answers by plain decoding.
+// As in `reason cot`: drafted sequences, then their answers by plain decoding.
 TEST(RoundsScheduler, branches_without_a_draft_do_not_count) {
   std::vector<CompletionRequest> requests = several(0);
   requests.resize(2);
@@ -422,7 +424,7 @@ TEST(RoundsScheduler, branches_cost_a_cache_each_and_one_model) {
     EXPECT_GT(of[1].at(name), 0);
     EXPECT_EQ(of[1].at(name), of[4].at(name));
   }
-  // All prompts are of one length: what a second branch adds, every further one adds again.
+  // All prompts have one length: each further branch costs as much as the second.
   for (const char* name : {"branch_cache_bytes", "draft_cache_bytes"}) {
     const double second = of[2].at(name) - of[1].at(name);
     const double three_more = of[4].at(name) - of[1].at(name);

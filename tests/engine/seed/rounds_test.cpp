@@ -1,5 +1,5 @@
-// The bookkeeping of SEED's rounds, run by the simulator: every branch comes to its end, in the
-// order the policy says, and the times are those that arithmetic gives (T10, section 5g's list).
+// Bookkeeping of SEED's rounds in the simulator: every branch ends, in the order of the policy,
+// with the times that arithmetic gives (T10, section 5g).
 #include <map>
 #include <set>
 
@@ -25,7 +25,7 @@ StageTimes random_times(Dice& dice, int n_drafts) {
           .n_drafts = n_drafts};
 }
 
-/// Of the events that name the queue of Algorithm 1.
+/// Branches of the events of type E, which name the queue of Algorithm 1.
 template <class E>
 const E* at_target(const Event& event) {
   const E* e = std::get_if<E>(&event);
@@ -70,7 +70,7 @@ TEST(Rounds, fcfs_verifies_in_order_of_arrival) {
   }
 }
 
-/// Asserts section 5g's rules between any two things that happen.
+/// Asserts section 5g's rules between any two events.
 class WatchedWork final : public RoundsWork {
  public:
   WatchedWork(RoundsWork& work, Rounds& rounds) : work_(work), rounds_(rounds) {}
@@ -143,7 +143,7 @@ TEST(Rounds, each_branch_and_the_target_do_one_thing_at_a_time) {
 }
 
 TEST(Rounds, valuable_states_and_short_sequences_go_first) {
-  // Verifications are long: all the others wait whenever one ends, and the target has its choice.
+  // Verifications are long: all other branches wait whenever one ends, so the target has a choice.
   const auto order = [](const Policy& policy) {
     Rounds rounds(3, policy, 1, nullptr);
     ScriptedWork work({{.n_tokens = 9, .emitted = {3}, .value = 1},
@@ -153,7 +153,7 @@ TEST(Rounds, valuable_states_and_short_sequences_go_first) {
     return work.ended();
   };
   EXPECT_EQ(order(FirstComeFirstServed()), (std::vector{0, 1, 2}));
-  // The first is taken before the others are there; while it drafts again there is no choice.
+  // The first is taken before the others arrive; while it drafts again there is no choice.
   EXPECT_EQ(order(HighestValueFirst()), (std::vector{1, 2, 0}));
   const auto lengths = [](const Policy& policy) {
     Rounds rounds(3, policy, 1, nullptr);
@@ -165,7 +165,8 @@ TEST(Rounds, valuable_states_and_short_sequences_go_first) {
       if (slice.stage == StageSlice::Stage::Verify) judged.push_back(slice.branch);
     return judged;
   };
-  // Where two wait, one of 4 tokens and one of 1, the second goes first though it came later.
+  // Of two waiting branches with 4 tokens and 1 token, the second goes first although it came
+  // later.
   EXPECT_EQ(lengths(ShortestFirst()), (std::vector{0, 1, 2, 0, 2, 1, 2, 2, 2, 2, 2, 2}));
   EXPECT_EQ(lengths(FirstComeFirstServed()), (std::vector{0, 1, 2, 0, 1, 2, 2, 2, 2, 2, 2, 2}));
 }
@@ -186,10 +187,10 @@ TEST(Rounds, the_target_waits_for_more_drafts_only_if_they_are_fast) {
     ScriptedWork work(requests_of(4, 50, {1}));
     return simulate_rounds(rounds, work, fixed_times(t_draft, t_verify, 1)).back().end;
   };
-  // Short drafts: four in a forward, one forward for four.
+  // Short drafts: four share one forward.
   EXPECT_LE(makespan(4, 1, 100), 50 * (100 + 4) + 200);
   EXPECT_GE(makespan(1, 1, 100), 4 * 50 * 100);
-  // Long ones: whoever is there is taken, and the draft never waits.
+  // Long drafts: the target takes any waiting branch, and the draft never waits.
   EXPECT_LE(makespan(4, 100, 10), 4 * 50 * 100 + 20);
 }
 
@@ -198,7 +199,7 @@ TEST(Rounds, earlier_stage_times_are_used_at_the_first_verification) {
     Rounds rounds(4, kFcfs, 4, nullptr, known);
     ScriptedWork work(requests_of(4, 10, {1}));
     const auto slices = simulate_rounds(rounds, work, fixed_times(1, 100, 1));
-    std::size_t n = 0;  // taken together by the first
+    std::size_t n = 0;  // number that the first verification took together
     const auto verifies = [](const StageSlice& s) { return s.stage == StageSlice::Stage::Verify; };
     const auto first = std::ranges::find_if(slices, verifies);
     for (const StageSlice& slice : slices) n += verifies(slice) && slice.begin == first->begin;
@@ -211,11 +212,11 @@ TEST(Rounds, earlier_stage_times_are_used_at_the_first_verification) {
   known.drafting = 10;
   known.verifying = 1000;
   EXPECT_EQ(first_of(known), 4u);
-  known.drafting = 10000;  // drafts that are dearer than a verification
+  known.drafting = 10000;  // drafts are slower than a verification
   EXPECT_EQ(first_of(known), 1u);
 }
 
-// Section 5g: fixed T_d and T_v give min(n, (T_d + T_v) / T_v), but for the start.
+// Section 5g: fixed T_d and T_v give a speedup of min(n, (T_d + T_v) / T_v), except for the start.
 TEST(Rounds, fixed_stage_times_reach_the_bound) {
   constexpr int kRounds = 400;
   for (const auto& [t_draft, t_verify] :
@@ -242,7 +243,7 @@ TEST(Rounds, fixed_stage_times_reach_the_bound) {
   }
 }
 
-// Several texts in a verification, beside drafting and verifying as many in turn.
+// Several sequences per verification, compared with drafting and verifying them in turn.
 TEST(Rounds, batched_verification_stays_within_the_bound) {
   constexpr int kRounds = 300;
   for (const auto& [t_draft, t_verify] :
@@ -272,14 +273,14 @@ TEST(Rounds, waits_and_work_add_up_to_each_branchs_time) {
     Rounds rounds(n, kFcfs, 1, &events);
     ScriptedWork work(requests_of(n, dice(5, 40), {1, 2}));
     const auto slices = simulate_rounds(rounds, work, random_times(dice, 1));
-    std::map<int, Nanoseconds> left;  // all come at 0
+    std::map<int, Nanoseconds> left;  // all start at 0
     for (const StageSlice& slice : slices) left[slice.branch] = slice.end;
     Nanoseconds there = 0;
     for (const auto& [branch, t] : left) there += t;
     const RoundsTotals& totals = rounds.totals();
     EXPECT_EQ(totals.wait_for_draft + totals.drafting + totals.wait_for_target + totals.verifying,
               there);
-    // The target is at work, or idle, from the beginning to the end.
+    // The target is busy or idle from the start to the end.
     EXPECT_EQ(totals.verifying + totals.target_idle, slices.back().end);
     Nanoseconds told = 0;
     for (const Event& event : events.events)

@@ -1,5 +1,5 @@
-// Rounds on two threads write what each text would be alone, whatever the delays and the policy
-// (T10, section 5g), and come to rest whatever happens.
+// Rounds on two threads give each sequence its output alone under any delay and policy (T10,
+// section 5g), and always end.
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
@@ -21,13 +21,13 @@
 namespace engine::test {
 namespace {
 
-/// The rounds, whose threads must come to rest.
+/// Runs the rounds; fails if the threads do not end in time.
 void run_in_time(Rounds& rounds, RoundsWork& work, const std::function<bool()>& stop = {}) {
   const Deadline deadline;
   run_rounds(rounds, work, stop);
 }
 
-/// Waits that differ from time to time, and from thread to thread.
+/// Random delays that differ by call and thread.
 std::function<void()> delays(std::uint64_t seed) {
   auto dice = std::make_shared<Dice>(seed);
   return [dice] { std::this_thread::sleep_for(std::chrono::microseconds((*dice)(0, 200))); };
@@ -43,7 +43,7 @@ std::vector<Text> texts_of(Dice& dice, const Job& job, int vocab, int n) {
   return texts;
 }
 
-/// Both at once now, in turn then, as dice say.
+/// Chooses overlap or alternation at random.
 class RandomOverlap final : public Overlap {
  public:
   explicit RandomOverlap(std::uint64_t seed) : dice_(seed) {}
@@ -57,7 +57,7 @@ class RandomOverlap final : public Overlap {
   bool at_once_ = true;
 };
 
-/// In turn, at once, alternating, and by the clock.
+/// Alternating, overlapping, both in turn, and adaptive.
 std::unique_ptr<Overlap> overlap_of_trial(int trial) {
   if (trial % 4 == 0) return std::make_unique<FixedOverlap>(false);
   if (trial % 4 == 1) return std::make_unique<FixedOverlap>(true);
@@ -135,7 +135,7 @@ TEST(RoundsThreads, two_transformers_on_two_threads_decode_as_in_turn) {
   }
 }
 
-// T16: one branch is speculative decoding, to the last event.
+// T16: one branch equals speculative decoding in every event.
 TEST(RoundsThreads, one_branch_is_speculative_decoding_step_by_step) {
   for (const Sampling& sampling : kSamplings) {
     ToyModel target(kShape), draft(draft_of(kShape));
@@ -153,7 +153,7 @@ TEST(RoundsThreads, one_branch_is_speculative_decoding_step_by_step) {
   }
 }
 
-// A draft that hangs in its device is seen by whoever hears what was told until then.
+// A draft that hangs in its device is visible from the events reported before.
 // CU12.
 TEST(RoundsThreads, events_continue_while_a_draft_blocks_the_target) {
   ToyModel target(kShape), draft(draft_of(kShape));
@@ -182,7 +182,7 @@ TEST(RoundsThreads, drafting_and_verification_overlap) {
   const std::vector<Text> texts(2, {{1, 2, 3}, job});
   Rounds rounds(2, kFcfs, 1, nullptr);
   LaneRounds work(target, texts, 2, nullptr);
-  // The second draft does not end before the first verification has begun, nor the other way round.
+  // The second draft and the first verification each wait for the other's start.
   std::mutex mutex;
   std::condition_variable bell;
   int n_drafts = 0, n_verifications = 0;
@@ -240,7 +240,7 @@ TEST(RoundsThreads, an_exception_on_either_thread_ends_both) {
   }
 }
 
-/// Refuses the n-th event of a kind, from 0.
+/// Throws on the n-th event of a kind, from 0.
 template <class Refused>
 class RefusingSink final : public EventSink {
  public:
@@ -272,9 +272,9 @@ void expect_both_end_where_events_are_refused(const char* resource) {
 }
 
 TEST(RoundsThreads, an_exception_in_the_event_sink_ends_both) {
-  expect_both_end_where_events_are_refused<Queued>("target");    // of the thread that drafts
+  expect_both_end_where_events_are_refused<Queued>("target");    // on the drafting thread
   expect_both_end_where_events_are_refused<Dequeued>("draft");   // the same, before its work
-  expect_both_end_where_events_are_refused<Queued>("draft");     // of the target's
+  expect_both_end_where_events_are_refused<Queued>("draft");     // on the target's thread
   expect_both_end_where_events_are_refused<Dequeued>("target");  // the same
 }
 

@@ -1,5 +1,5 @@
-// A recorded schedule run again in stages of given length: its turns, with the times that
-// arithmetic gives.
+// A recorded schedule simulated with given stage times: its turns, with the times that arithmetic
+// gives.
 #include <algorithm>
 #include <map>
 
@@ -11,7 +11,7 @@
 namespace engine::test {
 namespace {
 
-/// One text as it was told: when it began, and the tokens of its rounds, each of which took 10.
+/// One recorded sequence: its start, and the tokens of its rounds, each of which took 10.
 struct Told {
   Nanoseconds begin = 0;
   std::vector<int> tokens;
@@ -119,7 +119,7 @@ TEST(SimulateSchedule, unverified_drafts_are_left_out) {
   EXPECT_TRUE(none.schedule.empty());
 }
 
-// Of a search: the second level is asked for when all of the first was there.
+// A search: the second level starts when all of the first has ended.
 TEST(SimulateSchedule, a_sequence_waits_for_all_before_it) {
   const std::vector<Told> levels{{0, {1, 1}}, {0, {1}}, {40, {1, 1}}, {40, {1}}};
   const auto run = [&](int n_told) {

@@ -1,4 +1,4 @@
-// What a model is said to need, and who is refused.
+// The memory that a model is planned to need, and refusals.
 #include <limits>
 
 #include <gtest/gtest.h>
@@ -81,7 +81,8 @@ TEST(MemoryPlan, prompt_rows_are_bounded_by_the_context) {
     return gpu_memory_plan(config, DType::BF16, kernels::cpu_ops(), block).workspace;
   };
   for (const int block : {0, 256}) {
-    // Blocks go four at a time where there are so many, else fewer, else a prompt goes as steps do.
+    // A prompt takes four blocks at a time if the context has as many, else fewer, else it is
+    // prefilled as steps.
     EXPECT_EQ(workspace(1025, block), workspace(1 << 20, block));
     EXPECT_LT(workspace(200, block), workspace(257, block));
     EXPECT_EQ(workspace(20, block), workspace(128, block)) << "a step has 128 rows all the same";

@@ -1,4 +1,4 @@
-// Which models stay in memory, and which go for another.
+// Which models stay in memory, and which are evicted for others.
 #include <sys/resource.h>
 #include <unistd.h>
 #include <algorithm>
@@ -17,7 +17,7 @@ namespace {
 
 using test::HeadsFolder;
 
-/// While it lives, this process may take so many bytes more, and no more.
+/// Limits this process to so many further bytes while the object lives.
 class MemoryLeft {
  public:
   explicit MemoryLeft(std::int64_t bytes) {
@@ -51,11 +51,11 @@ TEST(ModelStore, a_cached_model_is_evicted_when_memory_is_short) {
   {
     const MemoryLeft left(static_cast<std::int64_t>(needed) - (std::int64_t{8} << 20));
     EXPECT_EQ(store.get(asked).id, id + 1);
-    // Even without what is held there is no room for this one: what is held stays.
+    // Even an empty store has no room for this model, so cached models stay.
     EXPECT_THROW(store.get({.scale = "4x8"}), Error);
     EXPECT_EQ(store.get(asked).id, id + 1);
   }
-  EXPECT_EQ(store.get(held).id, id + 2);  // loaded anew
+  EXPECT_EQ(store.get(held).id, id + 2);  // loaded again
 }
 
 TEST(ModelStore, models_stay_while_memory_suffices) {
@@ -65,7 +65,7 @@ TEST(ModelStore, models_stay_while_memory_suffices) {
   EXPECT_EQ(store.get({}).id, id);
 }
 
-/// What is said of an error of this kind.
+/// The message of an error of this kind.
 template <class F>
 std::string said(ErrorCode code, F&& f) {
   try {
@@ -87,12 +87,12 @@ TEST(ModelStore, a_draft_comes_from_the_card_or_the_option_unscaled) {
   EXPECT_EQ(models.draft->model->name(), "demo-draft");
   EXPECT_EQ(models.draft->model->scale(), ModelScale{});
   EXPECT_NE(models.draft->id, models.target.id);
-  // Both are there already, and serve by themselves too.
+  // Both are loaded and can be used alone, too.
   const RunModels again = store.get_with_draft({.scale = "4x1"}, "demo-draft", "mcsd");
   EXPECT_EQ(again.target.id, models.target.id);
   EXPECT_EQ(again.draft->id, models.draft->id);
   EXPECT_EQ(store.get({.model = "demo-draft"}).id, models.draft->id);
-  // In the dtype asked for, and neither goes for the other where only three models stay.
+  // In the requested dtype; neither evicts the other where only three models stay.
   const RunModels other = store.get_with_draft({.dtype = "f32"}, "", "speculative");
   EXPECT_EQ(other.draft->model->dtype(), kernels::DType::F32);
   EXPECT_EQ(other.target.model->dtype(), kernels::DType::F32);
@@ -109,8 +109,8 @@ TEST(ModelStore, a_target_without_a_draft_names_the_decoder) {
   EXPECT_NE(text.find("--draft"), std::string::npos) << text;
 }
 
-/// A piece of small letters that stands once in the tokenizer's file, so in no other piece; empty:
-/// there is none.
+/// A piece of lower-case letters that occurs once in the tokenizer's file, so in no other piece;
+/// empty: there is none.
 std::string word_of_its_own(const Tokenizer& tokenizer, const std::string& file) {
   for (TokenId id = tokenizer.vocab_size() - 1; id >= 0; id--) {
     const std::string piece = tokenizer.piece(id);
@@ -136,7 +136,7 @@ TEST(ModelStore, a_draft_of_another_vocabulary_is_refused) {
                                   std::string("demo-target"), std::string("128 tokens"), n_tokens})
     EXPECT_NE(counts.find(part), std::string::npos) << counts;
 
-  // As many tokens, one of another text.
+  // The same number of tokens, one with another text.
   const auto folder =
       std::filesystem::temp_directory_path() / ("decoscope_draft_" + std::to_string(getpid()));
   std::filesystem::copy(DECOSCOPE_SOURCE_DIR "/assets/models/demo-draft", folder);
@@ -157,7 +157,7 @@ TEST(ModelStore, a_draft_of_another_vocabulary_is_refused) {
   std::filesystem::remove_all(folder);
 }
 
-/// The bundled draft in a folder of its own, with a file that says something else.
+/// A copy of the bundled draft in a folder, with one altered file.
 std::string altered_draft(const std::string& folder,
                           const std::string& name,
                           const std::string& from,
@@ -213,7 +213,7 @@ TEST(ModelStore, memory_for_both_models_is_checked_before_loading) {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
   GTEST_SKIP() << "a sanitizer's address space cannot be limited";
 #endif
-  // The large model drafts for the small one here: the small one alone has room.
+  // Here the large model is the draft and does not fit; the small one alone would.
   ModelStore store(DECOSCOPE_SOURCE_DIR "/assets", 1);
   const std::int64_t room = std::int64_t{8} << 20;
   std::string text;
@@ -253,13 +253,13 @@ TEST(ModelStore, heads_load_with_their_target_and_are_shared) {
   EXPECT_EQ(models.medusa->heads->n_heads(), 3);
   EXPECT_EQ(models.chimera->heads->n_heads(), 2);
   EXPECT_NE(models.medusa->id, models.target.id);
-  // Again, for one of them alone: the same weights.
+  // The same weights again for one of them alone.
   const RunModels again =
       store.get_for({}, {.draft = "", .heads = {medusa.path()}}, {"medusa"}, {});
   EXPECT_EQ(again.medusa, models.medusa);
   EXPECT_EQ(again.chimera, nullptr);
   EXPECT_EQ(again.draft, nullptr);
-  // Enlarged with the target, they are other weights.
+  // Scaled with the target, they are other weights.
   const RunModels large = store.get_for({.scale = "4x1"}, draft_resources, {"medusa"}, {});
   EXPECT_NE(large.medusa->id, models.medusa->id);
   const ModelLoaded told = describe(*large.medusa, large.target);
@@ -272,7 +272,7 @@ TEST(ModelStore, heads_load_with_their_target_and_are_shared) {
 TEST(ModelStore, unnamed_heads_are_reported_by_the_decoder) {
   const HeadsFolder medusa(HeadsKind::Medusa, 2);
   ModelStore store(DECOSCOPE_SOURCE_DIR "/assets", 1);
-  const ModelRequest draft{.model = "demo-draft"};  // its card names nothing
+  const ModelRequest draft{.model = "demo-draft"};  // its card names no heads
   const std::string none =
       said(ErrorCode::Usage, [&] { store.get_for(draft, {}, {"medusa"}, {}); });
   EXPECT_NE(none.find("medusa needs draft heads: the card of demo-draft names none"),
@@ -288,7 +288,7 @@ TEST(ModelStore, memory_for_heads_is_checked_before_loading) {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
   GTEST_SKIP() << "a sanitizer's address space cannot be limited";
 #endif
-  const HeadsFolder medusa(HeadsKind::Medusa, 40);  // at 4x1 far more than the target itself
+  const HeadsFolder medusa(HeadsKind::Medusa, 40);  // at 4x1 far larger than the target itself
   ModelStore store(DECOSCOPE_SOURCE_DIR "/assets", 1);
   const ModelRequest request{.scale = "4x1"};
   const double target = [&] {

@@ -1,4 +1,4 @@
-// Splitting by added tokens, and what the JSON files beside a tokenizer.model say of them.
+// Splitting text at added tokens, and the JSON files beside a tokenizer.model.
 #include "engine/tokenizer/added_tokens.h"
 
 #include <fmt/format.h>
@@ -18,7 +18,7 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::Not;
 
-/// "text|<7>taken|text", an id before what its token took.
+/// "text|<7>taken|text": each token's id, then the text it covers.
 std::string shown(const std::vector<TextPart>& parts) {
   std::string out;
   for (const TextPart& part : parts) {
@@ -66,7 +66,7 @@ TEST(AddedTokens, white_space_is_measured_once) {
   AddedToken t = token(1, " ");
   t.lstrip = t.rstrip = true;
   const AddedTokens tokens({t});
-  const std::string text(200'000, ' ');  // each match takes what is left: a second per character
+  const std::string text(200'000, ' ');  // each match covers the rest: a quadratic search would take a second per character
   EXPECT_EQ(tokens.split(text, AddedTokens::Of::GivenText, false).size(), text.size());
 }
 
@@ -237,7 +237,7 @@ TEST_F(TokenizerFiles, are_written_with_the_model) {
   EXPECT_EQ(open_model(copy.path()).tokenizer->vocab_size(), n_pieces() + 1);
 }
 
-// A text that begins with a space gets no second one, except where every stretch gets a prefix.
+// A text that starts with a space gets no second one, unless every stretch gets a prefix.
 TEST_F(TokenizerFiles, no_dummy_prefix_before_a_space) {
   write_bytes(dir_ / "tokenizer.model",
               sentencepiece_model(small_pieces(), trainer_spec(), normalizer_spec(true, false)));

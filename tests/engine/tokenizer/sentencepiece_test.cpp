@@ -1,4 +1,4 @@
-// Rows SP01 to SP13 of the list of bad inputs, by name; tokenizers trained here; streams of text.
+// Cases SP01 to SP13 (SentencePiece models), tokenizers trained by the test, and text streams.
 #include <bit>
 #include <filesystem>
 #include <limits>
@@ -146,7 +146,7 @@ TEST(SentencePiece, scores_must_be_finite) {
   }
 }
 
-/// What the library makes of a text by itself, as pieces.
+/// The library's pieces of a text.
 std::vector<std::string> library_pieces(const std::string& model, const std::string& text) {
   sentencepiece::SentencePieceProcessor library;
   EXPECT_TRUE(library.LoadFromSerializedProto(model).ok());
@@ -194,8 +194,8 @@ std::string u32(std::uint32_t value) {
   return out;
 }
 
-// A double array of 512 units in which "A" maps to the text at `value`, with the unit of 'A' as
-// given: the root's children are at 256 ^ c, those of 'A' (its value among them) at `base`.
+// A double array of 512 units in which "A" maps to the text at `value`; the unit of 'A' is given.
+// The root's children are at 256 ^ c, those of 'A' (including its value) at `base`.
 std::string charsmap(std::uint32_t value, std::uint32_t base, std::uint32_t label = 'A') {
   std::vector<std::uint32_t> units(512, 0xffu | 0x80000000u);
   units[0] = 256u << 10;
@@ -225,12 +225,12 @@ TEST(SentencePiece, normaliser_tables_are_checked_before_use) {
   unended.back() = 'c';
   EXPECT_THAT(refused(with(unended)), AllOf(is_named, HasSubstr("NUL")));
 
-  // 'A' leads back to the root's children: "A", "AA", "AAA", ... without end.
+  // 'A' leads back to the root's children, so "A", "AA", "AAA", ... never end.
   EXPECT_THAT(refused(with(charsmap(0, 256))), AllOf(is_named, HasSubstr("below itself")));
 }
 
-// "A", "AA", ... of 1 to n letters, each with the replacement "b": node i has its children in the
-// block of 256 units behind its own.
+// The keys "A", "AA", ... of 1 to n letters, each replaced by "b": node i has its children in the
+// block of 256 units after its own.
 std::string charsmap_of_prefixes(std::uint32_t n) {
   std::vector<std::uint32_t> units(256 * (n + 2), 0xffu | 0x80000000u);
   units[0] = 256u << 10;
@@ -313,7 +313,8 @@ TEST(SentencePiece, the_longest_of_nested_symbols_is_taken) {
             std::string(702, 'a') + "bab");
 }
 
-// A tokenizer trained here as the bundled models' is: BPE, digits apart, bytes, newline a symbol.
+// A tokenizer trained like the bundled models': BPE, single digits, byte fallback, newline as a
+// symbol.
 std::string trained(const std::string& more_options) {
   const TempDir dir;
   std::string text;
@@ -341,14 +342,14 @@ TEST(SentencePiece, a_trained_tokenizer_round_trips_every_text) {
                                  "\xE2\x82\xAC\xF0\x9F\x99\x82", "", "def f(x):\n    return x\n"}) {
     EXPECT_EQ(tokenizer->decode(tokenizer->encode(text)), text) << text;
   }
-  // No token of "123" but digits, and a newline is one token whatever is beside it.
+  // No token of "123" except digits, and a newline is always one token.
   EXPECT_EQ(tokenizer->encode("1234567", false).size(), 7u);
   const std::vector<TokenId> newline = tokenizer->encode("\n", false);
   ASSERT_EQ(newline.size(), 1u);
   EXPECT_THAT(tokenizer->encode("answer\nTom", false), testing::Contains(newline[0]));
 }
 
-// Against the library's own decoder, on ids in any order, for the ways to treat the first space.
+// Compares with the library's decoder, on ids in any order, for each treatment of the first space.
 TEST(SentencePiece, decode_equals_the_library_and_streaming) {
   const std::string models[] = {
       trained(kOurs), trained("--model_type=bpe"),
@@ -381,14 +382,14 @@ TEST(SentencePiece, decode_equals_the_library_and_streaming) {
   }
 }
 
-/// The byte token of `byte`; those of a trained model stand in a row.
+/// The byte token of `byte`; a trained model has them in sequence.
 TokenId byte_token(const Tokenizer& tokenizer, char byte) {
   TokenId first = 0;
   while (tokenizer.piece(first) != std::string(1, '\0')) first++;
   return first + static_cast<unsigned char>(byte);
 }
 
-// The definition, on strings: decode(prompt + tokens) without decode(prompt) at its front.
+// The definition, on strings: decode(prompt + tokens) without the leading decode(prompt).
 std::string text_after(const Tokenizer& tokenizer,
                        std::vector<TokenId> prompt,
                        const std::vector<TokenId>& tokens) {
@@ -397,8 +398,8 @@ std::string text_after(const Tokenizer& tokenizer,
   all.insert(all.end(), tokens.begin(), tokens.end());
   const std::string whole = tokenizer.decode(all);
   if (whole.starts_with(before)) return whole.substr(before.size());
-  // The prompt ends inside a character, which the tokens complete: what comes after its last whole
-  // one.
+  // The prompt ends inside a character that the tokens complete: the output starts after the last
+  // whole character.
   std::size_t n = 0;
   while (n < before.size() && before[n] == whole[n]) n++;
   while (n > 0 && (static_cast<unsigned char>(whole[n]) & 0xc0) == 0x80) n--;

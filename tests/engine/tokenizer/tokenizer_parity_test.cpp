@@ -1,5 +1,5 @@
-// Token ids against those that Hugging Face transformers gives for the same folders
-// (make_tokenizer_fixtures.py made both).
+// Token ids against those of Hugging Face transformers for the same folders.
+// make_tokenizer_fixtures.py made both.
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
@@ -16,7 +16,7 @@ namespace {
 const std::filesystem::path kFixtures =
     std::filesystem::path(DECOSCOPE_SOURCE_DIR) / "tests/fixtures/tokenizers";
 
-/// Calls `check` with each case of each folder.
+/// Calls `check` with every case of every folder.
 void for_each_case(const std::function<void(const Tokenizer&, const nlohmann::json& one)>& check) {
   int n_kinds = 0;
   for (const auto& entry : std::filesystem::directory_iterator(kFixtures)) {
@@ -51,7 +51,7 @@ TEST(TokenizerParity, plain_text_ids_equal_split_special_tokens) {
     const std::string text = one.at("text");
     const std::vector<TokenId> found = tokenizer.encode(text, false);
     EXPECT_TRUE(std::ranges::none_of(found, is_symbol));
-    if (one.at("plain").is_null()) return;  // transformers takes text for a symbol there
+    if (one.at("plain").is_null()) return;  // transformers reads a symbol in that text
     EXPECT_EQ(tokenizer.encode(text), one.at("plain").get<std::vector<TokenId>>());
     n_compared++;
   });
@@ -61,7 +61,7 @@ TEST(TokenizerParity, plain_text_ids_equal_split_special_tokens) {
 TEST(TokenizerParity, decoded_text_equals_transformers) {
   for_each_case([](const Tokenizer& tokenizer, const nlohmann::json& one) {
     const auto ids = one.at("ids").get<std::vector<TokenId>>();
-    // transformers leaves an unknown token out as it does a control symbol.
+    // transformers omits an unknown token like a control symbol.
     if (std::ranges::find(ids, 0) != ids.end()) return;
     EXPECT_EQ(tokenizer.decode(ids), one.at("decoded").get<std::string>());
   });

@@ -37,7 +37,7 @@ std::string trace_text(const Timeline& timeline, const TraceOptions& options = {
   return text;
 }
 
-/// Two steps, a block and samples: the smallest stream with one of everything.
+/// Two steps, a block and samples: the smallest stream with one event of every kind.
 std::vector<Event> tiny_stream() {
   std::vector<Event> events{test::model_loaded()};
   for (Event& event : test::run_events({.n_steps = 2})) {
@@ -85,7 +85,7 @@ TEST(TraceExport, an_independent_reader_finds_no_violation) {
     export_trace(timeline, folder / name);
     EXPECT_EQ(exit_code(folder / name), 0) << name;
   }
-  // That reader must be able to fail: a slice made too long overlaps the next one.
+  // A control for the reader: a slice that is too long overlaps the next one.
   std::string text = test::read_file(folder / "trace.json");
   const std::size_t at = text.find("\"dur\":80,");
   ASSERT_NE(at, std::string::npos);
@@ -98,7 +98,7 @@ TEST(TraceExport, the_tiny_trace_equals_the_golden_file) {
   const std::string golden =
       std::string(DECOSCOPE_SOURCE_DIR) + "/tests/engine/trace/tiny_trace.json";
   std::string text = trace_text(timeline_of(tiny_stream()));
-  // The program's version is the one thing that may differ.
+  // Only the program's version may differ.
   const std::size_t at = text.find("\"app_version\":\"");
   ASSERT_NE(at, std::string::npos);
   const std::size_t begin = at + std::string_view("\"app_version\":\"").size();
@@ -176,7 +176,7 @@ TEST(TraceExport, draft_forwards_have_a_lane_beside_the_proposals) {
   const Timeline timeline = timeline_of(events);
   ASSERT_EQ(timeline.n_inconsistent(), 0);
   const auto json = nlohmann::json::parse(trace_text(timeline));
-  std::map<int, double> place;  // of each lane
+  std::map<int, double> place;  // by lane
   std::map<int, std::string> lane;
   std::vector<nlohmann::json> forwards;
   for (const auto& event : json["traceEvents"]) {
@@ -201,7 +201,7 @@ TEST(TraceExport, draft_forwards_have_a_lane_beside_the_proposals) {
 }
 
 TEST(TraceExport, equal_times_are_shifted_counted_and_still_nested) {
-  // Steps of a nanosecond: hardly room for anything.
+  // Steps of one nanosecond leave hardly any room.
   std::vector<Event> events = test::small_stream();
   for (Event& event : events) {
     if (auto* e = std::get_if<StepBegun>(&event)) e->t = 1'060'000 + 2 * e->step;
@@ -383,7 +383,7 @@ TEST(TraceExport, empty_sessions_and_failed_runs_are_exported) {
   EXPECT_THAT(text, HasSubstr("\"failed\""));
 }
 
-/// Steps enough for many writes, compressed or not.
+/// Steps for many writes, compressed or not.
 Timeline long_timeline() {
   std::vector<Event> events{test::model_loaded()};
   for (Event& event : test::run_events({.n_steps = 3'000})) events.push_back(std::move(event));
@@ -406,7 +406,7 @@ TEST(TraceExport, a_full_disk_keeps_the_old_file) {
     const std::string old = test::read_file(folder / name);
     for (int n_good = 0; n_good < n_writes; ++n_good) {
       std::size_t n_bytes = 0;
-      // The last bytes before the disk is full are a part of what was asked for.
+      // A full disk accepts only part of the last write.
       options.write = [&, n = 0](int fd, const void* bytes, std::size_t size) mutable -> ssize_t {
         if (n == n_good + 1) return errno = ENOSPC, -1;
         const std::size_t part = n++ == n_good ? size / 2 : size;

@@ -1,4 +1,4 @@
-// SEED's rounds in a trace: the lanes say who drafted, who waited and whom the target took.
+// SEED's rounds in a trace: lanes show drafting, waiting, and the branch that the target takes.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -57,7 +57,7 @@ Timeline two_branches() {
   std::vector<Event> events;
   add_run(events, 1, 0, {{1, 1, 5, 5, 15}, {15, 15, 19, 25, 35}});
   add_run(events, 2, 1, {{1, 5, 9, 15, 25}});
-  // The target stood idle until the first draft was there.
+  // The target was idle until the first draft was ready.
   events.insert(events.begin() + 6, Waiting{5 * kMs, 1, 0, "target", kMs});
   Timeline timeline;
   for (const Event& event : events) timeline.apply(event);
@@ -117,7 +117,7 @@ TEST(TraceSchedule, the_exported_trace_places_forwards_after_waits) {
   EXPECT_EQ(check.n_processes, 3);
   for (const char* name : {"schedule of all runs", "draft branch 1", "queue", "wait target"})
     EXPECT_THAT(text, HasSubstr(name));
-  // Run 1 is process 1: its second forward began when the target took it.
+  // Run 1 is process 1: its second forward started when the target took it.
   EXPECT_THAT(text, HasSubstr("\"pid\":1,\"tid\":2,\"ts\":24000"));
   text.clear();
   write_trace(timeline, {.run = 1}, write);
@@ -143,7 +143,7 @@ TEST(TraceSchedule, a_queued_step_starts_its_forward_when_taken) {
   EXPECT_EQ(wall.all[1].lane, LaneKind::Target);
   EXPECT_EQ(wall.all[1].slice.start, 25 * kMs);
   EXPECT_EQ(wall.all[wall.n - 1].slice.end, 35 * kMs);
-  // On clocks that do not count the wait nothing is moved.
+  // Clocks that exclude waiting move nothing.
   const LaneSlices compute = slices_of(run, run.steps.head(1), Clock::Compute);
   EXPECT_EQ(compute.all[1].slice.start, compute.all[0].slice.end);
 }

@@ -52,7 +52,7 @@ TEST(Csv, steps_have_units_and_the_streams_numbers) {
   EXPECT_THAT(lines[2], StartsWith("1,1,0.16,0.0835,3,2,2,2,0,0,3,0.001,0.08,0.002,0.0005,0.095,"));
 }
 
-// The rows of what a model drafts are known with the draft: without it they are not 0.
+// A model's draft rows are known once the draft is reported: before that the count is empty, not 0.
 TEST(Csv, incomplete_steps_have_no_row_or_no_row_count) {
   std::vector<Event> events = test::small_stream();
   for (Event& event : events)
@@ -101,7 +101,7 @@ TEST(Csv, formulas_are_disarmed_on_request) {
 }
 
 TEST(Csv, acceptance_by_depth_equals_a_hand_count) {
-  // Two of four steps accept both of two proposals, the others refuse the first.
+  // Two of four steps accept both proposals, the others reject the first.
   const std::vector<std::string> lines = lines_of(acceptance_csv(small_timeline()));
   ASSERT_EQ(lines.size(), 3U);
   EXPECT_THAT(lines[1], StartsWith("1,1,4,4,2,0.5,"));
@@ -311,14 +311,14 @@ TEST(TraceTool, convert_replaces_nothing_and_names_its_output) {
   }
   EXPECT_TRUE(trace_validate(folder / "t-2.json.gz").ok);
   EXPECT_EQ(converted_to("run.pdrun"), std::pair(std::string("run-2.pdrun"), true));
-  // One table is there: the four go by another name together.
+  // One table exists: all four take another name together.
   test::write_file(folder / "u-lanes.csv", "mine");
   EXPECT_EQ(converted_to("u.csv"), std::pair(std::string("u-2-steps.csv"), true));
   EXPECT_TRUE(std::filesystem::exists(folder / "u-2-lanes.csv"));
   EXPECT_EQ(test::read_file(folder / "u-lanes.csv"), "mine");
 }
 
-// Asked to stop at the first question, at the second, and so on until the work is done before it.
+// Stops at the first check, at the second, and so on until the work finishes before it.
 TEST(TraceTool, an_interrupted_conversion_leaves_no_file) {
   const Folder folder;
   const std::string path = record(folder, test::small_stream());
@@ -344,7 +344,7 @@ TEST(TraceTool, an_interrupted_conversion_leaves_no_file) {
       [&](const StopAsked& stop) {
         trace_convert(path, folder / "t.pdrun", {.trace = {}, .csv = {}, .stop = stop});
       }};
-  const int at_least[] = {1, 1, 1, 3, 5, 2, 2};  // times asked
+  const int at_least[] = {1, 1, 1, 3, 5, 2, 2};  // number of checks
   for (std::size_t i = 0; i < works.size(); ++i) {
     int n_stopped = 0;
     for (bool done = false; !done; n_stopped += !done) {

@@ -1,4 +1,4 @@
-// Processes killed while they write: what a recording and a file written whole look like then.
+// Processes killed while they write a recording or replace a whole file.
 #include <sys/mman.h>
 #include <unistd.h>
 #include <algorithm>
@@ -36,11 +36,11 @@ std::vector<Event> events_in(std::string bytes, RecordingReport* report = nullpt
   return events;
 }
 
-/// The bytes behind the header that a recorder of ever more steps writes, as far as asked.
+/// The bytes after the header of an endless recording of steps.
 class EndlessSteps {
  public:
   static Event step(StepId n) { return StepBegun{.t = n, .run = 1, .step = n}; }
-  /// How many frames end within the first n bytes.
+  /// Number of frames that end within the first n bytes.
   std::size_t whole_frames(std::size_t n_bytes) {
     grow(n_bytes);
     return static_cast<std::size_t>(std::ranges::upper_bound(ends_, n_bytes) - ends_.begin());
@@ -63,8 +63,8 @@ class EndlessSteps {
   std::vector<std::size_t> ends_;
 };
 
-/// A process that records until it is killed, in pieces that end anywhere. Writes a byte to `ready`
-/// when the first of them are in the file.
+/// Records until killed, in writes of any size. Writes a byte to `ready` when the first of them is
+/// in the file.
 [[noreturn]] void record_for_ever(const std::string& path, int ready, unsigned seed) {
   RecorderOptions options{.flush_bytes = 256, .flush_ms = 1};
   options.write = [ready, random = std::mt19937(seed), n = 0](int fd, const void* bytes,
@@ -90,7 +90,7 @@ TEST(Kills, a_killed_process_leaves_a_readable_recording) {
   int n_mid_frame = 0;
   const auto begun = std::chrono::steady_clock::now();
   int n_kills = 0;
-  // A thousand, or as many as a very slow machine does in a minute; never fewer than fifty.
+  // A thousand, or as many as a very slow machine manages in a minute, at least fifty.
   for (; n_kills < 1000; ++n_kills) {
     const auto spent = std::chrono::steady_clock::now() - begun;
     if (n_kills >= 50 && spent > std::chrono::seconds(60)) break;
@@ -117,14 +117,14 @@ TEST(Kills, a_killed_process_leaves_a_readable_recording) {
   EXPECT_GT(n_mid_frame, n_kills / 50) << "kills must also hit the middle of an event";
 }
 
-/// How far a killed process had come; both processes see it.
+/// Progress of the child; both processes see it.
 struct Progress {
   static constexpr int kMost = 1 << 14;
   std::atomic<int> n_pushed = 0;
   Nanoseconds pushed_at[kMost] = {};
 };
 
-/// Memory that a child shares with us.
+/// Memory shared with a child.
 class SharedProgress {
  public:
   SharedProgress() {
@@ -148,7 +148,7 @@ Event numbered(int n, std::size_t n_bytes) {
   return Notice{.t = n, .text = std::string(n_bytes, 'x')};
 }
 
-/// Records with the options as they come: an event every 4 ms.
+/// Records one event every 4 ms with default options.
 [[noreturn]] void record_steadily(const std::string& path,
                                   int ready,
                                   std::size_t n_bytes,
@@ -164,12 +164,12 @@ Event numbered(int n, std::size_t n_bytes) {
 }
 
 struct Loss {
-  double ms = 0;              // age of the oldest event lost, when the kill was sent
-  std::size_t n_bytes = 0;    // of all events lost
-  std::size_t one_event = 0;  // bytes of the events recorded
+  double ms = 0;              // age of the oldest lost event when the kill was sent
+  std::size_t n_bytes = 0;    // of all lost events
+  std::size_t one_event = 0;  // bytes of one recorded event
 };
 
-/// One of the processes of a batch, and when it is to die.
+/// One process of a batch and the time to kill it.
 struct Recording {
   std::string path;
   std::size_t n_bytes = 0;
@@ -194,8 +194,8 @@ Loss loss_of(const Recording& recording) {
   return loss;
 }
 
-/// Kills recorders of small and of large events, 40 at a time so that their waiting overlaps.
-/// @param late_ms  the most this process was woken too late meanwhile
+/// Kills recorders of small and of large events, 40 at a time to overlap their waits.
+/// @param late_ms  the largest delay with which this process was woken meanwhile
 std::vector<Loss> losses_of_a_batch(const Folder& folder, std::mt19937& random, double& late_ms) {
   std::vector<Recording> batch(40);
   for (std::size_t i = 0; i < batch.size(); ++i) {
@@ -242,7 +242,7 @@ TEST(Kills, a_kill_loses_only_events_after_the_last_flush) {
       n_lossy += loss.n_bytes > 0;
       most.ms = std::max(most.ms, loss.ms);
       most.n_bytes = std::max(most.n_bytes, loss.n_bytes);
-      // A writer that is woken late writes late: as late as this process was woken, and 20 ms.
+      // A writer that is woken late writes late: allow this process's own delay plus 20 ms.
       const double grace_ms = 20 + 2 * late_ms;
       const auto grace_events = static_cast<std::size_t>(1 + grace_ms / 4);
       n_within += loss.ms <= promised.flush_ms + grace_ms &&
@@ -255,7 +255,7 @@ TEST(Kills, a_kill_loses_only_events_after_the_last_flush) {
   EXPECT_GE(n_within, n_kills * 95 / 100);
 }
 
-/// All of one letter; the letter says how long.
+/// A text of one repeated letter; the letter gives its length.
 std::string version(int n) {
   const int letter = n % 26;
   return std::string(static_cast<std::size_t>(9'000 + 700 * letter),
@@ -266,7 +266,7 @@ bool is_some_version(const std::string& text) {
   return !text.empty() && text[0] >= 'a' && text[0] <= 'z' && text == version(text[0] - 'a');
 }
 
-/// Saves one version after the other, each in several writes, waiting here and there.
+/// Saves one version after another, each in several writes with pauses.
 [[noreturn]] void save_for_ever(const std::string& path, int ready, unsigned seed) {
   std::mt19937 random(seed);
   const auto pause = [&] {

@@ -1,4 +1,4 @@
-// Recordings as large as the list of bad inputs asks for: too slow for every run of the tests.
+// Large recordings: too slow for every run of the tests.
 #include <algorithm>
 #include <cstring>
 #include <fstream>
@@ -15,7 +15,7 @@
 namespace engine {
 namespace {
 
-/// A beginning and then a block again and again, cut off after `size` bytes; nothing is copied.
+/// A header followed by one block repeated, cut off after `size` bytes; nothing is copied.
 class Endless : public ByteSource {
  public:
   Endless(std::string_view head, std::string_view block, std::uint64_t size)
@@ -40,7 +40,7 @@ class Endless : public ByteSource {
     return block_.substr((offset - head_.size()) % block_.size());
   }
 
-  std::string_view head_, block_;  // the test's
+  std::string_view head_, block_;  // owned by the test
   std::uint64_t size_;
   std::string name_ = "endless.pdrun";
 };
@@ -51,7 +51,7 @@ void put(std::string& bytes, const Event& event) {
   put_frame(bytes, body);
 }
 
-/// What the target said of a tree of 150 rows.
+/// A verification of a tree of 150 rows.
 Verified verified_tree(int n) {
   Verified event{.t = n, .run = 1, .step = n};
   for (int row = 0; row < 150; ++row) {
@@ -64,15 +64,15 @@ Verified verified_tree(int n) {
   return event;
 }
 
-// Every byte; where threads are checked every sixteenth, for this test has one thread and takes ten
-// minutes there.
+// Cuts at every byte; under ThreadSanitizer at every sixteenth, because this single-threaded test
+// takes ten minutes there.
 #if defined(__SANITIZE_THREAD__)
 constexpr std::size_t kCutStride = 4 * 16 + 1;
 #else
 constexpr std::size_t kCutStride = 4;
 #endif
 
-/// The work of four, so that it is done at the same time.
+/// Four parts that can run in parallel.
 class Cuts : public testing::TestWithParam<int> {};
 
 // TR01.
@@ -110,12 +110,12 @@ TEST_P(Cuts, at_any_byte_of_200_kb_keep_every_whole_event) {
 INSTANTIATE_TEST_SUITE_P(Quarter, Cuts, testing::Range(0, 4));
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr bool kSanitized = true;  // and keeps memory that was given back
+constexpr bool kSanitized = true;  // a sanitizer keeps freed memory
 #else
 constexpr bool kSanitized = false;
 #endif
 
-/// The most memory this process had at once, in bytes.
+/// Peak memory of this process, in bytes.
 std::int64_t peak_bytes() {
   std::ifstream status("/proc/self/status");
   for (std::string line; std::getline(status, line);) {

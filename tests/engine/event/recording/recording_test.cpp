@@ -24,7 +24,7 @@ namespace {
 using test::Folder;
 using ::testing::HasSubstr;
 
-/// A closed recording of about 20 KB and where each of its frames ends.
+/// A closed recording of about 20 KB and the end of each of its frames.
 struct Recorded {
   std::string bytes;
   std::vector<Event> events;
@@ -226,7 +226,7 @@ TEST(Recording, hostile_lengths_allocate_nothing) {
   EXPECT_EQ(loaded.report.incomplete_bytes, 14U);
 }
 
-/// Answers with one byte at a time, or with an error from some offset on.
+/// Returns one byte at a time, or an error from some offset on.
 class Trickle : public ByteSource {
  public:
   Trickle(std::string bytes, std::uint64_t broken_from)
@@ -290,7 +290,7 @@ TEST(Recorder, flushes_within_its_interval_without_further_events) {
   }
   const auto waited = std::chrono::steady_clock::now() - begun;
   EXPECT_EQ(n_events, 1U);
-  EXPECT_LT(waited, std::chrono::seconds(2));  // 100 ms by contract; a loaded machine takes longer
+  EXPECT_LT(waited, std::chrono::seconds(2));  // the contract says 100 ms; a loaded machine takes longer
 }
 
 // IO01.
@@ -343,7 +343,8 @@ TEST(Recorder, a_slow_disk_drops_payload_first_and_reports_it) {
   };
   Recorder recorder(folder / "slow.pdrun", options);
   for (const Event& event : test::small_stream()) recorder.push(event);
-  // What the writer has taken is pending no more: only from here on is the amount behind it fixed.
+  // Wait until the writer has taken the first event: only then is the amount pending after it
+  // fixed.
   while (!writing) std::this_thread::sleep_for(std::chrono::milliseconds(1));
   for (const Event& event : test::run_events({.run = 2, .n_steps = 100})) recorder.push(event);
   stuck = false;

@@ -1,4 +1,5 @@
-// A training's folder read while it grows: torn lines, files written anew, resumed runs, bad ones.
+// A training folder read while it grows: partial lines, rewritten files, resumed runs, invalid
+// content.
 #include "engine/event/recording/training_history.h"
 
 #include <unistd.h>
@@ -155,7 +156,7 @@ TEST_F(TrainingFolder, a_resumed_run_repeats_its_steps) {
   append("training.jsonl", report(10) + report(20) + report(30));
   append("probe_trajectories.jsonl", probe(0) + probe(10) + probe(30));
   TrainingReader reader(path("training.jsonl"));
-  // The log is written anew up to the checkpoint, the probes are appended to.
+  // The log is rewritten up to the checkpoint; probes are appended.
   write_anew("training.jsonl", report(10) + report(20));
   append("training.jsonl", report(25));
   append("probe_trajectories.jsonl", probe(30, "c") + probe(20));
@@ -223,7 +224,7 @@ TEST_F(TrainingFolder, the_stage_follows_from_the_files_present) {
                       fs::last_write_time(path("training.jsonl")) + std::chrono::seconds(1));
   reader.look();
   EXPECT_EQ(reader.history().stage, TrainingStage::Written);
-  // It goes on: the weights there are older than what is told.
+  // The run continues: the weights are older than the reported steps.
   fs::last_write_time(path("training.jsonl"),
                       fs::last_write_time(path("model.safetensors")) + std::chrono::seconds(1));
   reader.look();

@@ -34,7 +34,7 @@ void add(Totals& totals, const Bucket& bucket) {
   totals.busy += bucket.busy;
 }
 
-/// Nearly back-to-back slices of 1 to 41 us, some rare, now and then one of a second.
+/// Nearly back-to-back slices of 1 to 41 us, some of rare kinds, and now and then one of a second.
 std::vector<Slice> synthetic_slices(int n_slices, unsigned seed = 1) {
   std::mt19937 random(seed);
   std::vector<Slice> slices;
@@ -85,13 +85,13 @@ TEST(Lod, totals_of_every_level_equal_those_of_the_slices) {
   }
 }
 
-// By hand, at the lowest levels: 65,536 and 262,144 ns wide.
+// Worked out by hand at the lowest levels: 65,536 and 262,144 ns wide.
 TEST(Lod, a_bucket_counts_starts_and_the_time_inside_it) {
   LodLane lane;
   lane.add({.start = 100, .end = 1'100, .kind = SliceKind::Propose, .rare = kRareRejected});
   lane.add({.start = 60'000, .end = 70'000, .rare = kRarePoolHit});  // 5,536 ns, then 4,464
   lane.add({.start = 131'072, .end = 196'608, .rare = kRareError});  // as wide as a bucket
-  lane.add({.start = 200'000, .end = 200'000});                      // no time at all
+  lane.add({.start = 200'000, .end = 200'000});                      // of length zero
   lane.add({.start = 300'000, .end = 310'000, .kind = SliceKind::Commit});
   const auto shown = [](const std::vector<Bucket>& buckets) {
     std::vector<std::array<std::int64_t, 6>> rows;
@@ -242,7 +242,7 @@ TEST(Lod, a_million_slices_are_built_and_queried_in_time) {
   RecordProperty("query_ms", std::to_string(query_ms));
   std::printf("1,000,000 slices: built in %.1f ms, %.3f ms a query\n", build_ms, query_ms);
   EXPECT_GT(n, 0U);
-  // Budgets are 100 ms and 2 ms on a quiet machine; ten times that where caches and cores are
+  // The budgets are 100 ms and 2 ms on a quiet machine; ten times that where caches and cores are
   // shared.
   EXPECT_LT(build_ms, 1000 * ::test::kSlower);
   EXPECT_LT(query_ms, 20 * ::test::kSlower);

@@ -13,7 +13,7 @@ namespace {
 
 using test::bytes_of;
 
-/// All a step holds, as the bytes a recording would have.
+/// All fields of a step, as the bytes of a recording.
 std::string bytes_of(const StepRecord& step) {
   std::string bytes = bytes_of(Event(step.begun)) + bytes_of(Event(step.drafted)) +
                       bytes_of(Event(step.verified)) + bytes_of(Event(step.committed)) +
@@ -26,7 +26,7 @@ std::string bytes_of(const StepRecord& step) {
   return bytes;
 }
 
-/// A step with something odd in every field, different for every number.
+/// A step with unusual values in every field, different for every number.
 StepRecord odd_step(StepId n) {
   std::mt19937 random(static_cast<unsigned>(n));
   const auto number = [&](int below) { return static_cast<int>(random() % unsigned(below)); };

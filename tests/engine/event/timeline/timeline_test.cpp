@@ -21,7 +21,7 @@ Timeline timeline_of(const std::vector<Event>& events) {
   return timeline;
 }
 
-/// The first event of kind T, to be altered.
+/// The first event of kind T, for tests to change.
 template <typename T>
 T& first(std::vector<Event>& events) {
   for (Event& event : events) {
@@ -65,14 +65,14 @@ TEST(Timeline, tokens_have_position_step_origin_and_probability) {
   EXPECT_EQ(tokens[2].step, 1);
   EXPECT_EQ(tokens[1].origin.kind, RowTag::Kind::Guess);
   EXPECT_EQ(tokens[3].status, TokenStatus::Bonus);
-  // Of an agreeing step: row 0 answered token 0, row 1 token 1, row 2 the bonus.
+  // In an agreeing step, row 0 predicts token 0, row 1 token 1, and row 2 the bonus.
   EXPECT_TRUE(tokens[3].has_logp);
   EXPECT_FLOAT_EQ(tokens[1].logp, -0.5F);
   EXPECT_FLOAT_EQ(tokens[2].logp, -0.25F);
   EXPECT_FLOAT_EQ(tokens[3].logp, -0.125F);
 }
 
-// The first recordings closed a run with accepted / judged, 4 of 6, under this name.
+// The first recordings stored accepted / verified, 4 of 6, under this name.
 TEST(Timeline, old_recordings_use_the_present_acceptance_rate) {
   const Timeline timeline = with_altered<RunFinished>([](RunFinished& e) {
     e.metrics = {{"acceptance_rate", 4.0 / 6}, {"pool_hits", 2}};
@@ -202,7 +202,7 @@ TEST(Timeline, incomplete_characters_are_shown_until_completed) {
   EXPECT_EQ(timeline.text_of(run, -1), "<token -1>");
 }
 
-/// A run that writes 7, 8 9 10, 7, 8 9 10 after a prompt of two tokens, with these pieces.
+/// A run that emits 7, 8 9 10, 7, 8 9 10 after a prompt of two tokens, with these pieces.
 Timeline written(std::vector<TokenId> prompt,
                  const std::vector<std::pair<int, std::string>>& pieces) {
   std::vector<Event> events = small_stream();
@@ -317,7 +317,7 @@ TEST(Timeline, a_step_reported_before_its_draft_gets_the_drafts_rows) {
   const RunRecord& run = timeline.runs()[0];
   EXPECT_EQ(run.totals.n_rows, before.n_rows);
   for (const StepRecord& step : run.steps) EXPECT_EQ(step.begun.n_rows, step.drafted.tree.n_rows());
-  // Told once more, as a saved session is, nothing is counted twice.
+  // Applying exported events again, as for a saved session, counts nothing twice.
   EventList again;
   tell(timeline, again);
   EXPECT_EQ(timeline_of(again.events).runs()[0].totals.n_rows, before.n_rows);
@@ -328,7 +328,7 @@ TEST(Timeline, memory_is_counted_and_outlives_dropped_payload) {
   timeline.set_payload_budget(0);
   for (const Event& event : small_stream()) timeline.apply(event);
   const RunTotals before = timeline.runs()[0].totals;
-  EXPECT_EQ(before.rows_of(RowTag::Kind::Current), 4);  // one a step
+  EXPECT_EQ(before.rows_of(RowTag::Kind::Current), 4);  // one per step
   EXPECT_EQ(before.rows_of(RowTag::Kind::Guess), 8);
   EXPECT_EQ(before.rows_of(RowTag::Kind::Draft), 0);
   EXPECT_EQ(before.n_blocks, 0);
@@ -382,7 +382,7 @@ TEST(Timeline, a_tree_of_thoughts_is_kept_and_exported) {
   ASSERT_EQ(chain.size(), 2U);
   EXPECT_EQ(chain[0]->made.text, "right");
   EXPECT_EQ(chain[0]->valued->value, 9);
-  EXPECT_EQ(chain[0]->judged.back().fate, ThoughtFate::Pruned);  // the last counts
+  EXPECT_EQ(chain[0]->judged.back().fate, ThoughtFate::Pruned);  // the last status counts
   EXPECT_EQ(chain[1]->made.text, "on");
   EXPECT_EQ(search.thought(0), nullptr);
   EventList again;
@@ -406,7 +406,7 @@ TEST(Timeline, thoughts_that_contradict_their_tree_are_ignored) {
     timeline.apply(event);
     return timeline.n_inconsistent() == 1 && timeline.searches()[0].thoughts.size() == n;
   };
-  EXPECT_TRUE(refused(ThoughtMade{.t = 11, .search = 3, .node = 4, .depth = 1}));  // over
+  EXPECT_TRUE(refused(ThoughtMade{.t = 11, .search = 3, .node = 4, .depth = 1}));  // the search is over
   EXPECT_TRUE(refused(SearchBegun{.t = 11, .search = 3}));
   EXPECT_TRUE(refused(SearchBegun{.t = 11, .search = 0}));
   EXPECT_TRUE(refused_while_open(ThoughtMade{.t = 11, .search = 3, .node = 3, .depth = 1}));
