@@ -1,5 +1,5 @@
 // Attention over random trees: against a double loop, and bit for bit wherever a position is
-// stored, whatever stands beside it, however the rows are cut among threads.
+// stored, in any batch and for any split of rows among threads.
 #include <algorithm>
 #include <numeric>
 #include <utility>
@@ -23,8 +23,8 @@ TEST(Attention, equals_a_double_loop_over_ragged_sequences_and_trees) {
               SquaredError error;
               for (std::size_t r = 0; r < out.size() / width; r++) {
                 const std::vector<double> exact = forward.exact(r, window);
-                // Scores of size about 1 err by head_dim 2^-24 sum |terms| ~ 1e-5, so do weights; a
-                // weighted mean of values below 5 errs by that times 5.
+                // Scores near 1 have errors of head_dim 2^-24 sum |terms| ~ 1e-5, and so do the
+                // weights; a weighted mean of values below 5 has five times that error.
                 for (std::size_t i = 0; i < width; i++) {
                   ASSERT_NEAR(out[r * width + i], exact[i], 5e-5)
                       << name_of(dtype) << " head_dim " << heads.head_dim << " window " << window
@@ -69,7 +69,7 @@ TEST(Attention, attention_weights_equal_a_double_loop) {
       {2});
 }
 
-// One layout of heads on one storage type: sequences of several lengths together, and each alone.
+// One layout of heads with one storage type: sequences of several lengths together, and each alone.
 struct Company {
   Scene together;
   std::vector<Scene> apart;  // [n_seqs], one sequence each
@@ -100,7 +100,7 @@ std::vector<float> in_random_order(Device& device,
   return in_order;
 }
 
-// A row with its ancestors alone, the other sequences gone.
+// A row with its ancestors alone, without the other sequences.
 std::vector<float> alone(Device& device, const Company& company, RowOf row, std::size_t width) {
   const Scene& scene = company.apart[row.seq];
   std::vector<RowOf> chain;
@@ -146,7 +146,7 @@ TEST(Attention, is_batch_invariant_for_any_thread_count) {
     Heads heads;
     int window;
   };
-  // Every head its own keys; two, three and five heads on one; sizes that fill no vector.
+  // One, two, three and five query heads per key head; sizes that do not fill a vector.
   const Layout layouts[] = {
       {{4, 4, 64}, 0}, {{4, 2, 36}, 70}, {{6, 2, 80}, 0}, {{5, 1, 17}, 0}, {{2, 2, 33}, 50}};
   for (const auto& [heads, window] : layouts) {

@@ -1,4 +1,5 @@
-// Packing, multiplication, look-up: against double loops, and bit for bit across rows and threads.
+// Packing, products, embedding look-up: against double loops, and bit for bit for any rows and
+// threads.
 #include <algorithm>
 #include <numeric>
 
@@ -56,8 +57,8 @@ TEST(Matmul, equals_a_double_loop_for_every_set_type_and_shape) {
                       sum += double(bias[i]) + before[std::size_t(r) * n + i];
                       size += std::fabs(bias[i]) + std::fabs(before[std::size_t(r) * n + i]);
                     }
-                    // k products and sums in f32, each within 2^-24 of what it stands for; the
-                    // bf16 instructions may truncate where others round, hence one bit more.
+                    // k products and sums in f32, each within 2^-24; the bf16 instructions may
+                    // truncate instead of rounding, hence one bit more.
                     const double allowed = (k + 3) * 0x1p-23 * size + 1e-30;
                     ASSERT_NEAR(y[std::size_t(r) * n + i], sum, allowed)
                         << "row " << r << " output " << i;

@@ -15,7 +15,7 @@ using Counter = std::array<std::uint32_t, 4>;
 const float kInf = std::numeric_limits<float>::infinity();
 
 TEST(Philox, gives_the_authors_known_answers) {
-  // Random123's kat_vectors, philox4x32 10: counter, key, answer.
+  // Random123's kat_vectors, philox4x32 10: counter, key, result.
   EXPECT_EQ(philox(0, {0, 0, 0, 0}), (Counter{0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8}));
   EXPECT_EQ(philox(~std::uint64_t{0}, {0xffffffff, 0xffffffff, 0xffffffff, 0xffffffff}),
             (Counter{0x408f276d, 0x41c83b0e, 0xa20bc7c6, 0x6d5451fd}));
@@ -182,7 +182,7 @@ TEST(Pick, sampling_follows_the_distribution) {
   EXPECT_LT(chi_square, 30);  // at most 6 degrees of freedom: p < 4e-5
 }
 
-// The filters again, naively.
+// The filters again, implemented naively.
 std::vector<double> naive_distribution(std::vector<float> logits, const PickRow& row) {
   const int n = int(logits.size());
   std::map<int, bool> seen;

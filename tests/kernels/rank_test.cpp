@@ -1,4 +1,4 @@
-// The ranking of tokens, and copies, in every instruction set.
+// Ranking of tokens, and copies, in every instruction set.
 #include "kernels/error.h"
 #include "kernels/sampling.h"
 #include "tests/kernels/rank_scene.h"
@@ -21,7 +21,7 @@ TEST(Rank, a_probability_equals_the_filtered_distributions) {
   const RankScene scene = rank_scene(301, 40, 5);
   const RanksFound found = ranks(*device, scene);
   int n_compared = 0;
-  for (std::size_t r = 8; r < scene.rows.size(); r++) {  // before them are greedy rows
+  for (std::size_t r = 8; r < scene.rows.size(); r++) {  // the rows before them are greedy
     const auto distribution = filtered_distribution(scene.row(r), scene.n_valid, scene.rows[r]);
     const RankedToken* tokens = &found.tokens[r * std::size_t(scene.k)];
     for (int i = 0; i < found.rankings[r].n; i++, n_compared++)

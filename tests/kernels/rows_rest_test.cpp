@@ -1,6 +1,6 @@
-// Embedding, norm, activation, rotation, staging and the choice of tokens, in every instruction
-// set: a row has the same bits alone as among any number of others, in any order, on any number of
-// threads. (Products and attention have the same test beside their others.)
+// Batch invariance of embedding, norm, activation, rope, staging and the choice of tokens, in every
+// instruction set: a row has the same bits alone and among any number of rows, in any order, with
+// any number of threads. Products and attention have this test in their own files.
 #include <numeric>
 
 #include "tests/kernels/kernel_test_support.h"
@@ -10,7 +10,7 @@ namespace {
 
 constexpr int kRows = 256;
 
-/// Some `n` of the rows, no two alike, in an order of their own.
+/// `n` distinct rows in random order.
 std::vector<int> shuffled_rows(int n) {
   std::vector<int> rows(kRows);
   std::iota(rows.begin(), rows.end(), 0);
@@ -20,8 +20,8 @@ std::vector<int> shuffled_rows(int n) {
   return rows;
 }
 
-/// Every instruction set; each time 1 to 256 rows, on one to three threads in turn.
-/// @param body  (one thread, the device to compare it with, rows): checks these rows
+/// Runs every instruction set with 1 to 256 rows on one to three threads in turn.
+/// @param body  (one thread, the device to compare with it, rows): checks these rows
 template <class Body>
 void for_any_rows(const Body& body) {
   for (const Ops* ops : all_cpu_ops()) {
@@ -61,7 +61,7 @@ TEST(Embed, is_batch_invariant) {
   }
 }
 
-/// Asks an operation that makes [n_rows, n_out] of [n_rows, n_in] for any rows, and for each alone.
+/// Runs an operation from [n_rows, n_in] to [n_rows, n_out] for any rows, and for each row alone.
 /// @param op  (device, x, y, n_rows)
 template <class Op>
 void expect_rows_of_their_own(int n_in, int n_out, std::uint32_t seed, const Op& op) {
@@ -147,7 +147,7 @@ TEST(CacheStaging, is_batch_invariant) {
 
 constexpr int kVocab = 203;
 
-/// Rows of every kind: equal largest logits, one that is no number, and the rest plain.
+/// Rows of every kind: equal largest logits, one NaN, and plain ones.
 std::vector<float> logits_of_rows() {
   std::vector<float> logits = normal_values(std::size_t(kRows) * kVocab, 5, 3);
   for (int r = 0; r < kRows; r++) {

@@ -1,4 +1,4 @@
-// The pool, the choice of tables, memory, probes.
+// The thread pool, the choice of CPU tables, memory, probes.
 #include <time.h>
 #include <chrono>
 #include <cstdio>
@@ -33,7 +33,7 @@ TEST(ThreadPool, a_task_uses_the_given_number_of_threads) {
     });
     EXPECT_EQ(n_early.load(), 0);
     for (int thread = 0; thread < 4; thread++) EXPECT_EQ(done[thread].load(), thread < n_threads);
-    if (turn % 50 == 0) std::this_thread::sleep_for(std::chrono::milliseconds(2));  // they sleep
+    if (turn % 50 == 0) std::this_thread::sleep_for(std::chrono::milliseconds(2));  // the threads sleep
   }
   EXPECT_THROW(pool.share_among(5), ContractError);
   EXPECT_THROW(pool.share_among(0), ContractError);
@@ -59,7 +59,7 @@ TEST(ThreadPool, a_device_may_share_the_threads_of_another) {
   EXPECT_EQ(worked(*lender), 0);
 
   work_on_threads_of(*device, *lender);
-  set_threads_at_work(*device, 1);  // its own, which sleep
+  set_threads_at_work(*device, 1);  // its own threads, which sleep
   EXPECT_EQ(result(), alone);
   EXPECT_EQ(worked(*device), before);
   EXPECT_GT(worked(*lender), 0);
@@ -76,7 +76,7 @@ TEST(ThreadPool, a_device_may_share_the_threads_of_another) {
 TEST(ThreadPool, every_thread_runs_each_task_once) {
   for (const int n_threads : {1, 2, 3, 5}) {
     cpu::ThreadPool pool(n_threads);
-    std::vector<int> done(n_threads * 64);  // written by one thread each
+    std::vector<int> done(n_threads * 64);  // each written by one thread
     for (int i = 0; i < 500; i++) pool.run([&](int thread) { done[thread * 64]++; });
     for (int thread = 0; thread < n_threads; thread++) EXPECT_EQ(done[thread * 64], 500);
   }
@@ -148,7 +148,8 @@ TEST(Fenced, one_byte_past_the_end_is_a_fault) {
   EXPECT_DEATH(static_cast<void>(data[100]), "");
 }
 
-// Memory is rounded up to whole lines, Scratch grows by doubling: ASan is told what was asked for.
+// Memory is rounded up to whole cache lines, and Scratch doubles: ASan must know the requested
+// size.
 TEST(CpuOps, memory_ends_for_asan_at_its_requested_size) {
 #if defined(__SANITIZE_ADDRESS__)
   const auto device = open_cpu(1);
@@ -177,7 +178,7 @@ TEST(CpuOps, a_failed_allocation_is_a_resource_error) {
   }
 }
 
-// The choice is made once a process, so each name is asked for in a process of its own.
+// The choice is made once per process, so each name is tested in a child process.
 void exit_with_what_is_chosen(const char* wanted) {
   setenv("CPU_OPS", wanted, 1);
   try {

@@ -1,5 +1,5 @@
-// What the command line hands to the window and to the subcommands: each is replaced here by a
-// function that keeps what it was given.
+// The command line parser: subcommands and the window are replaced by functions that keep their
+// arguments.
 #include <optional>
 #include <regex>
 #include <sstream>
@@ -174,7 +174,7 @@ TEST(CommandLine, a_bad_number_is_reported_with_what_is_expected) {
       refusal_of({"generate", "--max-tokens"}).starts_with("--max-tokens: found nothing after it"));
 }
 
-/// Options of a command that take a value, as its help lists them.
+/// Options of a command that take a value, from its help.
 std::vector<std::string> options_with_a_value(std::vector<std::string> command) {
   command.push_back("--help");
   testing::internal::CaptureStdout();
@@ -210,7 +210,7 @@ TEST(CommandLine, an_empty_value_is_refused_by_every_option) {
   int n_options = 0;
   for (const std::vector<std::string>& command : kCommands) {
     for (const std::string& option : options_with_a_value(command)) {
-      if (option == "--prompt") continue;  // any text, an empty one too
+      if (option == "--prompt") continue;  // any text is valid, even an empty one
       n_options++;
       for (const std::vector<std::string>& empty :
            {std::vector<std::string>{option, ""}, {option + "="}, {option + "=", "--json"}}) {
@@ -260,7 +260,7 @@ TEST(CommandLine, every_command_that_opens_models_takes_file_limits) {
   parse({"--limit", "tensor_rank=9"});
   ASSERT_TRUE(window_asked);
   EXPECT_EQ(window_asked->model.limits, engine::FileLimits{.tensor_rank = 9});
-  // What stands behind the value is not taken for another one.
+  // The word after the value is not taken as another value.
   parse({"model", "info", "--limit", "json_depth=70", "demo-target"});
   ASSERT_TRUE(model_asked);
   EXPECT_EQ(model_asked->path, "demo-target");
@@ -345,7 +345,7 @@ TEST(CommandLine, a_batch_is_refused_for_decoders_that_schedule_sequences) {
     EXPECT_NE(refused.find("--batch"), std::string::npos) << refused;
     EXPECT_NE(refused.find("branches"), std::string::npos) << refused;
     EXPECT_NE(refused.find("batch_verify"), std::string::npos) << refused;
-    // The order in which they are given says nothing.
+    // The order of options does not matter.
     EXPECT_EQ(refusal_of({"reason", kind, "--batch", "4", "--decoder", "seed"}), refused);
     EXPECT_EQ(refusal_of({"reason", kind, "--decoder", "seed"}), "nothing was refused");
     EXPECT_EQ(refusal_of({"reason", kind, "--decoder", "mcsd", "--batch", "4"}),

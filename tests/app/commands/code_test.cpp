@@ -1,4 +1,4 @@
-// Answers that are programs: run in isolation, or not at all unless --run-code is given.
+// Generated programs: run in isolation, and without isolation only with --run-code.
 #include <unistd.h>
 #include <filesystem>
 #include <fstream>
@@ -39,7 +39,7 @@ class CliCode : public Cli {
       return path;
     }
   }
-  /// In front of a command: a search path with python3 and without bubblewrap.
+  /// A shell prefix: a search path with python3 but without bubblewrap.
   std::string without_bubblewrap() const {
     const std::string bin = folder + "/bin";
     if (!fs::exists(bin)) {

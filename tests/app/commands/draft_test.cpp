@@ -1,5 +1,5 @@
-// The decoders with a draft model from the command line: which model drafts, what is refused, what
-// documents and recordings say.
+// Decoders with a draft model on the command line: choice of the draft, refusals, and the content
+// of documents and recordings.
 #include <filesystem>
 #include <fstream>
 #include <map>
@@ -101,14 +101,14 @@ TEST_F(CliDraft, a_race_marks_a_decoder_that_changes_the_distribution) {
   }
   EXPECT_THAT(run(race + "on").out, ContainsRegex("mcsd .*-, NOT lossless with these options"));
   EXPECT_THAT(run(race + "off").out, Not(HasSubstr("NOT lossless")));
-  // Where only such a decoder races, nothing is said of a distribution that is the same.
+  // If only such a decoder races, nothing is reported about the distribution.
   const std::string alone = "compare --decoders ar,mcsd" + race.substr(race.find(" --set draft"));
   EXPECT_THAT(run(alone + "on").out, Not(HasSubstr("of the same distribution")));
   EXPECT_THAT(run(alone + "off").out, HasSubstr("of the same distribution"));
 }
 
 TEST_F(CliDraft, a_draft_model_may_be_named) {
-  // A target that drafts for itself is always right.
+  // A target used as its own draft is always accepted.
   const json itself = document(
       "generate --decoder speculative --draft demo-target --set gamma=3 --prompt \"Anna has\" "
       "--max-tokens 32 --ignore-eos");
@@ -124,7 +124,7 @@ TEST_F(CliDraft, a_model_that_cannot_draft_is_refused_with_the_reason) {
                  {"--draft demo-draft: ar would not use it", "speculative and mcsd"});
   expect_refused("compare --decoders ar,mcsd --model demo-draft --prompt Anna",
                  {"mcsd needs a draft model"});
-  // A vocabulary of its own: 128 tokens.
+  // Another vocabulary: 128 tokens.
   expect_refused("bench decode --decoder mcsd --draft " + tiny_model(),
                  {"mcsd", "tiny", "found 128 tokens",
                   std::to_string(target_vocab_size()) + " in the target's"});

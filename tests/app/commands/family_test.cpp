@@ -1,5 +1,5 @@
-// The bundled heads and the consistency model decode: their files are whole, belong to the target,
-// and guess what training taught them.
+// The bundled heads and the consistency model: their files are complete, belong to the target, and
+// guess as trained.
 #include <fstream>
 #include <map>
 #include <utility>
@@ -14,7 +14,8 @@ using nlohmann::json;
 
 class CliFamily : public CliModel {
  protected:
-  /// By lane what a race over five bundled prompts, one of each of five tasks, says of it.
+  /// Runs a race over five bundled prompts, one from each of five tasks. @return the summary of
+  /// each lane
   std::map<std::string, json> race(const std::string& lanes,
                                    const std::string& more = "",
                                    int n_tokens = 48) const {
@@ -49,7 +50,7 @@ const std::string kDrawn = " --temperature 0.8 --seed 7";
 TEST_F(CliFamily, trained_heads_give_ar_output_in_fewer_steps) {
   const auto greedy = race("ar,medusa,chimera");
   expect_exact(greedy);
-  // 2.60 and 4.07 on 25 November 2026.
+  // Measured: 2.60 and 4.07.
   EXPECT_GE(greedy.at("medusa")["tokens_per_step"].get<double>(), 2.5);
   EXPECT_GE(greedy.at("chimera")["tokens_per_step"].get<double>(), 3.9);
   expect_exact(race("ar,medusa,chimera", kDrawn));
@@ -58,7 +59,7 @@ TEST_F(CliFamily, trained_heads_give_ar_output_in_fewer_steps) {
 
 TEST_F(CliFamily, the_consistency_model_converges_in_few_steps) {
   const std::string lanes = "ar@demo-cllm,jacobi@demo-cllm";
-  // 3.67 in blocks and, by the instructions, 4.56 or 4.68 sliding on 25 November 2026.
+  // Measured: 3.67 with blocks, 4.56 or 4.68 sliding, depending on the instruction set.
   for (const auto& [refill, least] :
        {std::pair<std::string, double>{"block", 3.5}, {"slide", 4.5}}) {
     const auto greedy = race(lanes + ",lookahead@demo-cllm", " --set refill=" + refill);

@@ -1,4 +1,5 @@
-// Files the program is to write, and pipes: refused before work is done for them, and left quietly.
+// Output files and pipes: bad ones are refused before any work, and a closed pipe ends the program
+// quietly.
 #include <filesystem>
 #include <fstream>
 #include <regex>
@@ -14,7 +15,7 @@ namespace {
 
 using nlohmann::json;
 
-// The model is absent: what is said of the file was said before it was looked for.
+// The model is missing, so the message shows that the file is checked first.
 // IO03.
 TEST_F(Cli, an_unwritable_output_is_refused_before_loading) {
   const std::string bad = folder + "/absent/a";
@@ -28,7 +29,7 @@ TEST_F(Cli, an_unwritable_output_is_refused_before_loading) {
   }
 }
 
-// Before the model is looked for, which is not there.
+// Refused before the model, which is missing, is opened.
 TEST_F(Cli, a_wrong_file_extension_is_refused_with_a_suggestion) {
   const auto refused = [&](const std::string& command, const std::string& option,
                            const std::string& path, const std::string& instead) {
@@ -66,7 +67,7 @@ TEST_F(Cli, an_output_that_is_not_a_regular_file_is_refused) {
   }
 }
 
-// Refused before the model is looked for, and before a file is there.
+// Refused before the model is opened, and before a file is created.
 TEST_F(Cli, unsupported_decoder_options_are_refused_before_loading) {
   const std::string outputs = " --model /nonexistent/model --prompt a --json --record " + folder +
                               "/z.pdrun --trace " + folder + "/z.json";
@@ -83,7 +84,7 @@ TEST_F(Cli, unsupported_decoder_options_are_refused_before_loading) {
   refused("generate --decoder jacobi" + rejection, "jacobi cannot run with sampling=rejection");
   refused("compare" + rejection, "or leave it out of --decoders");
   refused("compare --set form=textbook --set refill=slide", "nothing to slide");
-  // Of what every decoder can do, the model's absence is all that is said.
+  // With supported options the missing model is the only error.
   EXPECT_EQ(run("compare --decoders ar,lookahead" + rejection + outputs).code, 3);
   EXPECT_EQ(run("generate --decoder jacobi --sampling coupled" + outputs).code, 3);
 }
@@ -138,7 +139,7 @@ TEST_F(CliModel, trace_info_is_a_table_and_trace_validate_a_line) {
     EXPECT_TRUE(valid.out.starts_with(file + ": valid: ")) << valid.out;
     EXPECT_EQ(lines(valid.out), 1) << valid.out;
   }
-  // The table of a trace: one lane a line, numbers under numbers.
+  // The table of a trace: one lane per line, numbers aligned.
   const std::string kinds = run("trace info " + trace).out;
   for (const char* row : {"\nlane +slices  async ends  instants  counters  flow ends\n",
                           "\nall +[0-9]+ +[0-9]+ ", "\n[^\n]*target +[0-9]+\n"})
@@ -172,7 +173,7 @@ TEST_F(Cli, a_closed_pipe_ends_the_program_quietly) {
   EXPECT_EQ(outcome.err, "");
 }
 
-// No file may pass a kilobyte here: the trace has no room, the table has.
+// Files are limited to one kilobyte: too little for the trace, enough for the table.
 // IO01.
 TEST_F(CliModel, results_are_printed_when_the_recording_disk_is_full) {
   for (const std::string command : {"compare --decoders ar", "generate --json"}) {
@@ -189,7 +190,7 @@ TEST_F(CliModel, results_are_printed_when_the_recording_disk_is_full) {
 
 TEST_F(CliModel, a_closed_pipe_loses_no_output_file) {
   const std::string trace = folder + "/a.json", pipe = folder + "/pipe";
-  // The one who could read has gone before the program begins.
+  // The reader closes the pipe before the program starts.
   const Outcome outcome = shell(
       "mkfifo " + pipe + "; exec 3<>" + pipe + " 4>" + pipe +
       " 3<&-; $DECOSCOPE generate --prompt \"Anna has\" --max-tokens 40 --ignore-eos --trace " +

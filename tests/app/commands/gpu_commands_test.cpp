@@ -1,5 +1,5 @@
 // Every command that computes, on the emulated GPU: one small case each. Decoding, steps, training
-// and faults are cli_gpu_test.cpp's.
+// and faults are in gpu_test.cpp.
 #include <fstream>
 #include <string>
 
@@ -75,8 +75,8 @@ TEST_F(CliOnGpu, model_scores_equal_the_cpus) {
     EXPECT_EQ(there["scores"][0][same], here["scores"][0][same]) << same;
 }
 
-// What rows cost is measured there; that memory was read meanwhile as before only the CPU's loops
-// can tell, which may not touch a GPU's memory.
+// Row costs are measured on the device; only the CPU's loops can check memory bandwidth, because
+// they may not touch a GPU's memory.
 TEST_F(CliOnGpu, a_draft_tree_is_grown_from_measured_row_costs) {
   const std::string model = folder + "/least", heads = folder + "/heads";
   std::ofstream(folder + "/least.json")

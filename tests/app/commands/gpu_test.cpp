@@ -57,7 +57,7 @@ TEST_F(CliModel, a_gpu_step_is_one_launch_that_reuses_the_last_choice) {
   unsetenv("CUDA_GRAPHS");
 }
 
-// Its whole blocks by another path, with tokens that every decoder writes there.
+// Whole blocks are prefilled by cuBLAS; every decoder emits the same tokens after them.
 TEST_F(CliModel, cuda_prompts_cublas_prefills_in_blocks) {
   const std::string bench =
       "bench decode --json --device cuda:emulated --context 300 --max-tokens 4 --repeat 1 "
@@ -138,7 +138,7 @@ TEST_F(CliModel, head_training_continues_on_the_cpu) {
   }
 }
 
-/// A recipe of texts that the bundled draft model writes, which is a small target.
+/// A recipe for outputs of the bundled draft model, a small target.
 std::string texts_recipe(const std::string& folder, const std::string& more) {
   const std::string path = folder + "/texts.json";
   std::ofstream(path) << R"({"name": "texts", "own_outputs": {"mixture": {"arith": {"weight": 1,
@@ -160,9 +160,9 @@ TEST_F(CliModel, writing_target_outputs_continues_on_the_cpu) {
     return read_file(result["file"].get<std::string>());
   };
   const std::string whole = written("/whole --device cuda:emulated");
-  // Ever later, until some texts are there; the rest then is the CPU's.
+  // The call fails ever later, until some outputs are written; the CPU writes the rest.
   std::string failed;
-  int n_good = 0;  // without memory that is asked for once more, or a call so late
+  int n_good = 0;  // runs that retried the allocation or ended before the call
   for (int call = 200; n_good < 3 && failed.find("--resume goes on") == std::string::npos;
        call += call / 2) {
     std::filesystem::remove_all(folder + "/parts");
@@ -202,7 +202,7 @@ TEST_F(CliModel, consistency_training_continues_on_the_cpu) {
   const std::string train =
       "train cllm --json --recipe " + folder + "/taught.json --out " + folder + "/taught ";
   recipe(1);
-  // Ever later, until some answers are kept.
+  // The call fails ever later, until some trajectories are kept.
   std::string failed;
   int n_good = 0;
   for (int call = 400; n_good < 3 && failed.find("--resume goes on") == std::string::npos;
@@ -237,7 +237,7 @@ TEST_F(CliModel, consistency_training_continues_on_the_cpu) {
   EXPECT_NE(second["compute"], "bf16-cuda");
 }
 
-// A call of CUDA's that fails, ever later: while it loads, reads the prompt, decodes.
+// A CUDA call fails, ever later: during loading, prefill, decoding.
 // CU08.
 TEST_F(CliModel, a_failing_gpu_is_exit_5_and_the_output_is_recorded) {
   const std::string record = folder + "/failed.pdrun";
@@ -255,20 +255,20 @@ TEST_F(CliModel, a_failing_gpu_is_exit_5_and_the_output_is_recorded) {
   for (int call = 32; n_failed < 20; call += call / 2) {
     std::filesystem::remove(record);
     const auto [outcome, took] = timed(call);
-    if (outcome.code == 0) {  // memory was asked for once more, or no call is so late
+    if (outcome.code == 0) {  // the allocation was retried, or no call is so late
       if (++n_good == 3) break;
       continue;
     }
     n_failed++;
     SCOPED_TRACE(std::to_string(call) + ": " + outcome.err);
     EXPECT_TRUE(outcome.code == 5 || outcome.code == 4);
-    // It failed no later than the sound one, on as busy a machine, had ended.
+    // The failing run takes no longer than a whole run on an equally busy machine.
     EXPECT_LT(took, sound_took + std::chrono::seconds(5));
     const auto at = outcome.err.find("decoscope: cuda:emulated: ");
     ASSERT_NE(at, std::string::npos);
     EXPECT_EQ(lines(outcome.err.substr(at)), 1);
     EXPECT_NE(outcome.err.find("--device cpu", at), std::string::npos);
-    if (!std::filesystem::exists(record)) continue;  // it failed while it loaded
+    if (!std::filesystem::exists(record)) continue;  // it failed while loading
     const json info = json::parse(run("trace info --json " + record).out);
     for (const json& told : info["runs"]) {
       EXPECT_EQ(told["state"], "failed");
@@ -283,9 +283,9 @@ TEST_F(CliModel, a_failing_gpu_is_exit_5_and_the_output_is_recorded) {
   EXPECT_GT(n_with_text, 0);
 }
 
-// The least memory with which it starts, and ever more: while models load, while a prompt is read
-// and steps go on, while a recording is written. Whatever finds none, that is code 4 in a line,
-// never a fault; and what was recorded can be read.
+// Memory limits from the least with which the program starts upwards, during loading, prefill,
+// steps and recording. A failed allocation is exit code 4 and one line, never a crash, and the
+// recording is readable.
 // CU07.
 TEST_F(CliModel, without_pinned_memory_it_exits_with_4_and_one_line) {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
@@ -306,8 +306,9 @@ TEST_F(CliModel, without_pinned_memory_it_exits_with_4_and_one_line) {
     return shell("ulimit -c 0; ulimit -v " + std::to_string(kib) + "; exec $DECOSCOPE --version")
                .code == 0;
   };
-  int least = 20'000;  // below, the system's loader finds no room for libraries, or one of these
-  while (least < 400'000 && !begins(least)) least += 1'000;  // for itself (OpenMP's)
+  // With less memory the system's loader, or a library of its own accord (OpenMP), fails.
+  int least = 20'000;
+  while (least < 400'000 && !begins(least)) least += 1'000;
   for (const std::string device : {"cpu", "cuda:emulated"}) {
     const int step = device == "cpu" ? 1'000 : 16'000, n_tokens = device == "cpu" ? 200 : 3;
     int n_good = 0;
@@ -321,7 +322,7 @@ TEST_F(CliModel, without_pinned_memory_it_exits_with_4_and_one_line) {
       }
       ASSERT_EQ(outcome.code, 4);
       n_refused++;
-      // Beside the reason, what was recorded is told.
+      // The output also names the recording.
       EXPECT_TRUE(outcome.err.starts_with("decoscope: "));
       EXPECT_LE(lines(outcome.err), 2);
       if (!std::filesystem::exists(record) || std::filesystem::file_size(record) == 0) continue;
@@ -335,7 +336,7 @@ TEST_F(CliModel, without_pinned_memory_it_exits_with_4_and_one_line) {
   EXPECT_GT(n_recorded, 0) << "none found memory short while it decoded";
 }
 
-// Its process stands still as in a system that sleeps; each time a while of it goes by unseen.
+// Stops the process repeatedly, as a suspended system does.
 // CU17.
 TEST_F(CliModel, a_suspended_run_continues_and_loses_no_tokens) {
   const std::string record = folder + "/slept.pdrun";

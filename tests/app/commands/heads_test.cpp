@@ -1,4 +1,4 @@
-// Draft heads on the command line: made, looked at, asked, refused; trees grown for them.
+// Draft heads on the command line: creation, inspection, use, refusals, and trees grown for them.
 #include <nlohmann/json.hpp>
 
 #include "tests/support/cli_fixture.h"
@@ -63,7 +63,7 @@ TEST_F(CliHeads, medusa_and_chimera_heads_race_and_are_recorded) {
 
 TEST_F(CliHeads, missing_and_unexpected_heads_are_refused_by_name) {
   const std::string made = heads("medusa");
-  // The bundled target's card may name heads one day: another directory's names none.
+  // A copy of the bundled target whose card names no heads.
   const std::string target = folder + "/target";
   std::filesystem::copy(DECOSCOPE_SOURCE_DIR "/assets/models/demo-target", target);
   std::filesystem::remove(target + "/decoscope.json");
@@ -80,7 +80,7 @@ TEST_F(CliHeads, missing_and_unexpected_heads_are_refused_by_name) {
   refused(of_target + "ar --heads " + made, 2, "medusa and chimera do");
   refused(of_target + "medusa --heads " + target, 3, "medusa or chimera");
   refused(of_target + "medusa --heads " + made + " --set tree=rows15", 2, "medusa: tree: found");
-  // A tree is looked at before the model is: this one would be refused too.
+  // The tree file is checked before the model: this one is invalid.
   std::ofstream(folder + "/twice.json") << R"({"paths": [[0], [0]]})";
   refused(
       "generate --model absent --prompt a --decoder medusa --set tree=" + folder + "/twice.json", 3,
@@ -125,7 +125,7 @@ TEST_F(CliHeads, a_tree_is_grown_for_a_row_count_or_row_costs) {
   EXPECT_LE(grown["depth"], 4) << "there are four heads";
   EXPECT_EQ(grown["paths"].size(), 8u);
   EXPECT_EQ(grown["paths"][0], json::array({0}));
-  // Beside the heads it is theirs.
+  // A tree file beside the heads belongs to them.
   const json run_with = document("generate --decoder medusa --heads " + dir + kShort);
   EXPECT_LE(run_with["metrics"]["rows_per_step"].get<double>(), 9);
   EXPECT_GT(run_with["metrics"]["rows_per_step"].get<double>(), 5);
@@ -175,7 +175,7 @@ TEST_F(CliHeads, a_tree_is_grown_for_measured_row_costs) {
     EXPECT_NE(outcome.err.find(part), std::string::npos) << outcome.err;
     EXPECT_TRUE(outcome.out.empty()) << outcome.out;
   };
-  refused("--rows auto", 3, "tiny");  // the model they name is not here
+  refused("--rows auto", 3, "tiny");  // the model named by the heads is missing
   refused("--rows 9 --scale 4x1", 2, "--scale: says what is measured");
   refused("--rows auto --costs " + folder + "/measured.json --model " + model, 2, "--model: says");
   refused("--rows 9 --costs " + folder + "/measured.json", 2, "--costs: does nothing");

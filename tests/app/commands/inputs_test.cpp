@@ -1,5 +1,5 @@
-// Inputs of the command line: ranges, numbers at their edges, files with a byte order mark,
-// pipes, and models of kinds that are not read.
+// Inputs of the command line: ranges, extreme numbers, files with a byte order mark, pipes, and
+// unsupported models.
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -84,7 +84,7 @@ TEST_F(CliInputs, ranges_beyond_the_end_are_refused) {
   EXPECT_EQ(lines(beyond.err), 1) << beyond.err;
 }
 
-/// Every option that takes a whole number, at the end of a command that is short without it.
+/// Every option with an integer value, appended to a command that ends quickly without it.
 std::vector<std::string> commands_with_numbers(const std::string& model,
                                                const std::string& record,
                                                const std::string& folder) {
@@ -151,7 +151,7 @@ TEST_F(CliInputs, extreme_64_bit_numbers_cause_no_internal_error) {
   for (const std::string& command : commands_with_numbers(model, record, folder))
     for (const char* edge : {"9223372036854775807", "-9223372036854775808", "18446744073709551615"})
       ends_well(command + "=" + edge);
-  // The highest that each takes.
+  // The maximum of each option.
   const std::string generate = "generate --prompt Anna --model " + model;
   for (const std::string& most :
        {generate + " --max-tokens 2147483647",
@@ -271,7 +271,7 @@ TEST_F(CliInputs, files_read_twice_refuse_a_pipe_at_once) {
     const Outcome outcome = shell("timeout 60 $DECOSCOPE " + command);
     expect_refused(outcome, command, 3, "found a pipe");
   }
-  // It is written, too.
+  // --resume also writes the file.
   refused("model score --count 1 --task kb --model " + model + " --resume " + pipe, 4,
           "found a folder or device");
 }

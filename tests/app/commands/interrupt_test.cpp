@@ -1,5 +1,5 @@
-// Ctrl+C in the middle of each long command: it ends soon, with the code of what was cancelled, and
-// prints what there is.
+// Ctrl+C in the middle of each long command: the command ends soon with the exit code of a
+// cancelled command, and prints its partial result.
 #include <unistd.h>
 #include <algorithm>
 #include <chrono>
@@ -22,8 +22,8 @@ using nlohmann::json;
 using namespace std::chrono_literals;
 
 constexpr int kCancelled = 6;
-// A step takes milliseconds; the rest is for machines that are busy or check for data races. What
-// is interrupted here would go on for minutes.
+// A step takes milliseconds; the rest allows for busy machines and ThreadSanitizer. The interrupted
+// commands would run for minutes.
 constexpr auto kSoon = 120s;
 
 class Interrupt : public testing::Test {
@@ -51,7 +51,7 @@ class Interrupt : public testing::Test {
     return none ? 0 : size;
   }
 
-  /// The largest file in a directory whose name begins so.
+  /// Size of the largest file in a directory whose name starts with `name`.
   static std::uintmax_t begun(const std::string& directory, const std::string& name) {
     std::error_code none;
     std::uintmax_t largest = 0;
@@ -81,13 +81,13 @@ TEST_F(Interrupt, generate_prints_the_finished_prompts) {
   EXPECT_EQ(done[0]["identical_to_ar"], true);
 }
 
-// The check runs after the text: interrupted there, the text and its figures stay and nothing is
-// said of AR.
+// The comparison runs after decoding: if it is interrupted, the output and its figures stay,
+// without a verdict on AR.
 TEST_F(Interrupt, the_comparison_with_ar_ends_without_a_verdict) {
   const std::vector<std::string> common = {"generate", "--decoder",           "prompt-lookup",
                                            "--prompt", "Anna has 3 pens and", "--max-tokens",
                                            "200",      "--ignore-eos"};
-  Program quick(common, folder);  // the same text, unscaled
+  Program quick(common, folder);  // the same output, unscaled
   const std::string text = quick.wait(300s).out;
   ASSERT_GT(text.size(), 100u);
   std::vector<std::string> slow = common;
@@ -200,7 +200,7 @@ TEST_F(Interrupt, data_check_counts_no_record_as_wrong) {
     for (int i = 0; i < kRecords; i++) file << line << "\n";
   }
   Program program({"data", "check", path, "--json"}, folder);
-  program.until([] { return false; }, 2s);  // reading is done by then, checking never
+  program.until([] { return false; }, 2s);  // reading has finished by then, checking has not
   program.interrupt();
   const ProgramEnd end = program.wait(kSoon);
   EXPECT_EQ(end.code, kCancelled) << end.err;
@@ -211,7 +211,7 @@ TEST_F(Interrupt, data_check_counts_no_record_as_wrong) {
 }
 
 TEST_F(Interrupt, bench_step_prints_the_rounds_so_far) {
-  // How long the probes before the rounds take differs; the signal must end both.
+  // The duration of the probes before the rounds varies; the signal must end both.
   for (const auto after : {1s, 4s, 16s, 64s}) {
     Program program(
         {"bench", "step", "--rows", "1,4", "--repeat", "100000", "--context", "16", "--json"},
@@ -250,7 +250,7 @@ TEST_F(Interrupt, bench_decode_prints_partial_results) {
 TEST_F(Interrupt, nothing_is_printed_while_the_model_loads) {
   for (const std::string command : {"generate", "compare"}) {
     Program program({command, "--prompt", "Anna has", "--scale", "4x4", "--json"}, folder);
-    // The weights are 250 MB: they are being read.
+    // The 250 MB of weights are being read.
     ASSERT_TRUE(program.until([&] { return program.private_memory() > 100'000'000; }, 400s))
         << program.err();
     program.interrupt();
@@ -283,7 +283,7 @@ TEST_F(Interrupt, an_unfinished_model_directory_is_removed) {
   }
 }
 
-/// A model of 17 GB that takes no disk: its weights are a hole in their file, zeros when read.
+/// A model of 17 GB that uses no disk space: its weights are a hole in the file, read as zeros.
 void write_hollow_model(const std::string& directory) {
   std::filesystem::create_directories(directory);
   const std::string config = directory + "/config.json";
@@ -362,7 +362,7 @@ TEST_F(Interrupt, an_interrupted_trace_conversion_leaves_no_file) {
   EXPECT_EQ(begun(folder, "long.json"), 0u);
 }
 
-// SentencePiece asks nobody: the first signal ends the process while it learns.
+// SentencePiece cannot be stopped: the first signal ends the process during its training.
 TEST_F(Interrupt, train_tokenizer_ends_during_training) {
   std::ofstream(folder + "/recipe.json")
       << R"({"name": "pieces", "mixture": {"arith": {"weight": 1}, "kb": {"weight": 1},

@@ -1,5 +1,5 @@
-// What --json prints: one document and nothing else, its fields of the types docs/contracts.md
-// gives. json::parse takes the whole of standard output, so a word beside the document fails.
+// --json prints one document and nothing else, with fields of the types in docs/contracts.md.
+// json::parse reads the whole standard output, so any other text fails.
 #include <fstream>
 #include <regex>
 #include <string>
@@ -17,8 +17,8 @@ const char* type_of(const json& value) {
   return value.is_number_integer() ? "integer" : value.type_name();
 }
 
-/// What of `found` is not of the form `expected` says: a type or several ("number|null", where an
-/// integer is a number too), the members an object must have, the form of every item of a list.
+/// Reports differences between `found` and the form `expected`: a type or several ("number|null";
+/// an integer is a number too), the members of an object, the form of every item of a list.
 void compare_form(const json& found,
                   const json& expected,
                   const std::string& at,
@@ -138,7 +138,7 @@ TEST_F(CliJson, a_stop_string_is_cut_and_named) {
     EXPECT_EQ(found["identical_to_ar"], true);
     EXPECT_FALSE(found.contains("stop_id"));
     expect_token_info(found);
-    // As text it is the same, and nothing of the stop string is shown.
+    // The plain text output is the same, without the stop string.
     const Outcome shown = run(std::string("generate --decoder ") + decoder + stopped);
     EXPECT_EQ(shown.out, text + "\n") << decoder;
     EXPECT_NE(shown.err.find("stop_string"), std::string::npos) << shown.err;
@@ -189,7 +189,7 @@ TEST_F(CliJson, a_recording_keeps_the_stop_string_and_validates) {
   EXPECT_EQ(info["runs"][0]["stop_string"], stop);
 }
 
-// As the contract writes it, and not as 40.0: what reads it may be strict.
+// As in the contract, not as 40.0: strict readers depend on it.
 TEST_F(CliJson, whole_numbers_have_no_decimal_point) {
   const Outcome outcome = run("generate --prompt 'Anna has' --max-tokens 4 --json");
   std::smatch rows;
@@ -387,7 +387,7 @@ TEST_F(CliJson, train_heads_and_train_outputs_report_results) {
     ASSERT_EQ(accuracies["heads"].size(), 2u);
     ASSERT_EQ(accuracies["heads"][0].size(), 10u);
     EXPECT_EQ(accuracies["prompts"], 8);
-    // Of its rank each, while the command tells how many are among the best.
+    // The accuracy of each rank alone, while the command reports cumulative accuracies.
     EXPECT_NEAR(accuracies["heads"][1][0].get<double>() + accuracies["heads"][1][1].get<double>(),
                 trained["accuracies"][1][1].get<double>(), 1e-9);
   }
@@ -493,11 +493,12 @@ TEST_F(CliJson, each_device_reports_availability_and_reason) {
   }
 }
 
-// The plan that a model too large is refused by, told beforehand.
+// The plan by which a model that is too large is refused.
 TEST_F(CliJson, model_info_reports_the_memory_of_a_run) {
   const std::string tiny = tiny_model();
   const json memory = document("model info " + tiny)["memory"];
-  // 2 layers of 64, 4 heads of 16 with 2 for keys, 96, 128 tokens, tied; bf16 is 2 bytes a number.
+  // 2 layers of 64, 4 heads of 16 with 2 for keys and values, MLP 96, 128 tokens, tied; bf16 has 2
+  // bytes per number.
   const int layer = 64 * 64 + 2 * 32 * 64 + 64 * 64 + 3 * 64 * 96 + 2 * 64;
   EXPECT_EQ(memory["weight_bytes"], 2 * (2 * layer + 128 * 64 + 64));
   EXPECT_EQ(memory["cache_bytes_per_token"], 2 * 2 * 2 * 32);

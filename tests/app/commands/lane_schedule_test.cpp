@@ -1,4 +1,4 @@
-// Whose turn it is in a race on the command line, and what a turn is charged with.
+// The order of turns in a race on the command line, and the time that each turn is charged.
 #include "app/commands/lane_schedule.h"
 
 #include <algorithm>
@@ -12,7 +12,7 @@ namespace {
 
 using app::Turn;
 
-/// Lanes of one group, in their order.
+/// Lanes of one group, in order.
 std::vector<std::size_t> lanes_in(const std::vector<Turn>& turns) {
   std::vector<std::size_t> lanes;
   for (const Turn& turn : turns) lanes.push_back(turn.lane);
@@ -56,7 +56,7 @@ TEST(RaceTurns, every_lane_decodes_every_prompt_once_per_repeat) {
 }
 
 TEST(RaceTurns, a_batch_lane_is_not_always_first_or_last) {
-  std::map<std::size_t, int> n_before;  // texts of the other lane, in groups of three
+  std::map<std::size_t, int> n_before;  // sequences of the other lane, in groups of three
   for (std::size_t group = 0; group < 60; group++) {
     const std::vector<Turn> turns = app::lane_turns(3 * group, 3, 0, {false, true});
     const auto its = std::ranges::find(turns, Turn{1, 0, 3});

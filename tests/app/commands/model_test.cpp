@@ -1,4 +1,4 @@
-// Models that are made, and models that no machine holds.
+// Random models, and models too large for any machine.
 #include <filesystem>
 #include <fstream>
 #include <string>

@@ -1,4 +1,4 @@
-// Outputs of commands: they replace no foreign file and no input, are whole or absent under the
+// Outputs of commands: they replace no foreign file and no input, are complete or absent under the
 // system's limits, and are each written even if another failed.
 #include <fcntl.h>
 #include <sys/file.h>
@@ -204,7 +204,7 @@ TEST_F(CliOutputs, a_model_is_not_written_into_its_source) {
   EXPECT_EQ(contents(model), before);
 }
 
-// A limit on a file's size, which batch systems set: its signal would end the process.
+// A file size limit as set by batch systems: its signal would kill the process.
 TEST_F(CliOutputs, a_file_size_limit_acts_like_a_full_disk) {
   const auto refused = [&](const std::string& arguments, const std::string& file) {
     const Outcome outcome = shell("cd " + folder + "; ulimit -f 8; $DECOSCOPE " + arguments);
@@ -241,7 +241,7 @@ TEST_F(CliOutputs, each_output_is_tried_and_each_failure_reported) {
   EXPECT_EQ(both.code, 4) << both.err;
   EXPECT_NE(both.err.find("r.pdrun: write"), std::string::npos) << both.err;
   EXPECT_NE(both.err.find("t.json: write"), std::string::npos) << both.err;
-  // The packed trace is smaller than the recording.
+  // The compressed trace is smaller than the recording.
   ASSERT_EQ(run(text + "--record " + folder + "/w.pdrun --trace " + folder + "/w.json.gz").code, 0);
   const auto recording = fs::file_size(folder + "/w.pdrun"),
              trace = fs::file_size(folder + "/w.json.gz");
@@ -279,7 +279,7 @@ TEST_F(CliOutputs, a_thread_limit_is_a_resource_error) {
   EXPECT_NE(outcome.err.find("cannot start thread"), std::string::npos) << outcome.err;
 }
 
-// A file that is opened takes the first free number: that of a stream which the caller closed.
+// An opened file takes the lowest free descriptor: that of a stream which the caller closed.
 TEST_F(CliOutputs, closed_standard_streams_do_not_corrupt_a_recording) {
   const std::string recording = folder + "/r.pdrun";
   const Outcome outcome = shell("$DECOSCOPE generate --prompt Anna --max-tokens 2 --record " +

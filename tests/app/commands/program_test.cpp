@@ -1,5 +1,4 @@
-// The program as a person or another program runs it: exit codes, one-line errors, the JSON
-// contract.
+// The program as a user or another program runs it: exit codes, one-line errors, the JSON contract.
 #include <sys/wait.h>
 #include <cstdlib>
 #include <filesystem>
@@ -43,7 +42,7 @@ TEST_F(Cli, decoder_help_has_its_own_example_and_whole_numbers) {
   EXPECT_NE(help.find("(-1 to 1048576)"), std::string::npos) << help;
   EXPECT_NE(run("generate --decoder ar --help").out.find("--decoder lookahead --set window="),
             std::string::npos);
-  // Of one prompt this one would show nothing of its own.
+  // With one prompt SEED would show no schedule.
   const std::string seed = run("generate --decoder seed --help").out;
   EXPECT_NE(seed.find("--decoder seed --set branches=3 --prompt-file"), std::string::npos) << seed;
 }
@@ -124,7 +123,7 @@ TEST_F(Cli, training_on_an_unusable_device_is_refused) {
     refused("tokenizer", device, 2, "a tokenizer is learnt on the CPU alone");
 }
 
-// The decoders of a race have different options: each --set must be somebody's.
+// The decoders of a race have different options: each --set must belong to one of them.
 TEST_F(Cli, a_misspelt_decoder_option_gets_a_suggestion) {
   const auto refused = [&](const std::string& arguments, const std::string& hint) {
     const Outcome outcome = run(arguments + " --model /nonexistent --prompt a");
@@ -156,7 +155,7 @@ TEST_F(Cli, window_options_are_refused_without_a_window) {
   told("compare --min-p 0.1 --temperature 0", "--min-p: does");
   told("compare --sampling rejection", "--sampling rejection: does");
   told("generate --top-k 5 --top-p 0.9", "--top-k, --top-p: do");
-  // Said for nothing, or with something to draw: only the model is missing.
+  // Valid without a window, or with one: only the model is missing.
   for (const char* fine :
        {"generate --top-k 0 --top-p 1 --min-p 0 --sampling coupled",
         "generate --top-k 5 --temperature 0.8", "compare --repetition-penalty 1.2"})
@@ -191,7 +190,7 @@ TEST_F(Cli, a_command_group_lists_its_subcommands) {
   told("trace", "info, validate or convert");
   told("train target", "--recipe is required");
   told("reason", "reason: found nothing after it, expected cot");
-  // A word that is none of them is told itself, with the nearest one.
+  // An unknown word is named with the nearest known one.
   told("model inf", "inf: no such command; did you mean info?");
   told("trace infoo x", "infoo: no such command; did you mean info?");
   told("data generat arith", "generat: no such command; did you mean generate?");
@@ -221,12 +220,12 @@ TEST_F(Cli, a_prompt_without_its_option_gets_a_hint) {
   told("generate 'cost: $3 \"net\"'", R"(--prompt "cost: \$3 \"net\"")");
   told("generate prompts.jsonl", "--prompt-file \"prompts.jsonl\"");
   told("generate '" + std::string(300, 'x') + "'", std::string(60, 'x') + "...\"");
-  // Where an option is misspelt, that is what is wrong.
+  // A misspelt option is the reported error.
   told("generate --promt hello", "--promt: no such option");
   told("model scale demo-target out 4x2", "4x2: a word more than decoscope model scale takes");
 }
 
-/// scripts/run.sh with a program that prints what it was started with, and no display but one of
+/// Runs scripts/run.sh with a program that prints its arguments, and with no display except one of
 /// Wayland, which Debian's GLFW cannot open.
 class RunScript : public Cli {
  protected:
@@ -270,7 +269,7 @@ TEST_F(RunScript, without_a_display_it_races_with_the_given_options) {
             "compare" + prompts + " --scale 4x2 --max-tokens 96 --decoders ar\n");
   EXPECT_EQ(script("--prompt 'a b' --decoders ar").out,
             "compare --scale 4x2 --max-tokens 96 --prompt a b --decoders ar\n");
-  // 4x2 suits the bundled model; one's own runs as it is.
+  // 4x2 suits the bundled model; another model runs unscaled.
   EXPECT_EQ(script("--model mine").out, all + prompts + " --max-tokens 96 --model mine\n");
 }
 
@@ -418,7 +417,7 @@ TEST_F(Cli, model_random_info_scale_and_validate_agree) {
   EXPECT_EQ(big["n_layers"], 4);
 }
 
-// Steps keep a row each, and a text has an end.
+// A step needs a position per row, and the context is limited.
 TEST_F(Cli, bench_step_measures_up_to_the_context_length) {
   const std::string tiny = tiny_model();
   const int longest = json::parse(run("model info --json " + tiny).out)["max_seq_len"];
@@ -464,12 +463,12 @@ TEST_F(Cli, a_full_disk_is_reported) {
 // IO10.
 TEST_F(Cli, no_free_descriptors_is_exit_4_and_one_line) {
   const std::string model = tiny_model();
-  // Read while the weights are open: a second file at a time.
+  // Read while the weights are open: needs a second descriptor.
   std::ofstream(model + "/decoscope.json") << R"({"draft": "other"})";
   std::set<int> codes;
   int code = -1;
-  // Too few for the program's libraries, then too few for its files, then enough; where these begin
-  // depends on what this process has open.
+  // Too few descriptors for the program's libraries, then too few for its files, then enough. The
+  // boundaries depend on this process's open files.
   for (int n = 3; n < 64 && code != 0; n++) {
     const std::string limited = "(ulimit -n " + std::to_string(n) + " && exec ";
     const int status = std::system((limited + program_path() + " model info " + model + ") >" +
@@ -522,7 +521,7 @@ TEST_F(CliModel, one_prompt_gives_one_result_and_several_give_a_list) {
   ASSERT_TRUE(answer("two.jsonl").is_array());
   EXPECT_EQ(answer("two.jsonl")[0]["id"], "a");
   EXPECT_EQ(answer("two.jsonl")[1]["id"], "p2");
-  // As text, several say which is which, beside their figures too.
+  // In text output several results are labelled, and so are their figures.
   const auto words = [&](const std::string& file) {
     return run("generate --max-tokens 4 --prompt-file " + folder + "/" + file);
   };
@@ -582,7 +581,7 @@ TEST_F(CliModel, a_prompt_longer_than_the_context_is_refused) {
   }
 }
 
-// The signal comes when the first text is there, so while it decodes.
+// The signal comes when the first tokens are printed, so while it decodes.
 TEST_F(CliModel, ctrl_c_keeps_the_decoded_tokens) {
   std::ofstream(folder + "/press.sh")
       << "\"$@\" > " << folder << "/out 2> " << folder << "/err &\n"

@@ -1,4 +1,4 @@
-// A race in the terminal: it says where it stands, and what its figures mean.
+// Races in the terminal: progress and the explanation of figures.
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
@@ -88,7 +88,7 @@ TEST(Notes, an_automatic_scale_is_reported_with_its_reason) {
   has(app::why_this_scale("m", 0, "1x1"), "its size is not known");
 }
 
-/// Prompts "a" and "b" in a file.
+/// A file with prompts "a" and "b".
 class CliRace : public CliModel {
  protected:
   void SetUp() override {
@@ -108,7 +108,7 @@ TEST_F(CliRace, progress_advances_within_a_prompt) {
                         "--max-tokens", "120", "--ignore-eos"},
                        100);
   NEEDS(said, "no terminal can be made here");
-  // The first line and the one that is full are shown however quick the race is.
+  // The first and the complete progress line are always shown.
   EXPECT_NE(said->find("prompt 1/2, ar, 0 tokens"), std::string::npos) << *said;
   EXPECT_TRUE(std::regex_search(*said, std::regex("prompt 2/2, (ar|lookahead), 120 tokens")))
       << *said;
@@ -136,8 +136,8 @@ TEST_F(CliRace, progress_is_cut_at_the_terminal_width) {
   EXPECT_EQ(end - begin, 39u) << *said;
 }
 
-/// Whether the note on lost races was due: by what was printed of the speed-up, and by the sizes.
-/// A speed-up printed as 1.00 may have been either.
+/// Checks whether the note on slow races is due, from the printed speedup and the sizes. A printed
+/// 1.00 may have been either.
 class CliNote : public CliRace {
  protected:
   void SetUp() override {
@@ -157,7 +157,7 @@ class CliNote : public CliRace {
   bool in_cache = false;
 };
 
-// A block of 64 on a model in the cache costs 64 rows a step and gives a few tokens for it.
+// A block of 64 on a model in the CPU's cache costs 64 rows per step and gives a few tokens.
 TEST_F(CliNote, a_slow_race_is_explained_in_text_output_only) {
   const std::string line =
       "compare --decoders jacobi --set block=64 --max-tokens 48 --ignore-eos --prompt-file " +
@@ -223,7 +223,7 @@ class CliRounds : public CliModel {
     EXPECT_EQ(outcome.code, 0) << outcome.err;
     return json::parse(outcome.out, nullptr, false);
   }
-  /// Of a lane, in the order of the prompts.
+  /// Results of a lane in the order of the prompts.
   static std::vector<json> results_of(const json& document, const std::string& lane) {
     std::vector<json> results;
     for (const json& result : document["results"])
@@ -321,8 +321,8 @@ TEST_F(CliRounds, a_recording_has_each_sequence_and_the_round_lanes) {
   EXPECT_FALSE(lanes.contains("draft branch 2"));
 }
 
-// The seventh prompt is of the second group: what the first came to is told, and so is what of the
-// second stood before it.
+// The seventh prompt is in the second group: results of the first group are printed, and those of
+// the second before it.
 TEST_F(CliRounds, a_bad_prompt_fails_alone_after_finished_ones) {
   const std::string bad = folder + "/bad.jsonl";
   std::string too_long;
@@ -375,7 +375,7 @@ TEST_F(CliRounds, recorded_rows_are_timed_without_their_decoder) {
     EXPECT_LT(lane["of_its_rows"].get<double>(), 3) << lane;
     EXPECT_EQ(lane["drafting_ms"].get<double>() > 0, lane["decoder"] != "jacobi") << lane;
   }
-  // Rows of several texts in a forward cannot run again one text after the other.
+  // Rows of several sequences in one forward cannot be repeated one sequence at a time.
   const json together = raced(race + "--set branches=3 --set batch_verify=3");
   EXPECT_FALSE(summary_of(together, "seed").contains("of_its_rows"));
   EXPECT_TRUE(summary_of(together, "jacobi").contains("of_its_rows"));
@@ -384,7 +384,7 @@ TEST_F(CliRounds, recorded_rows_are_timed_without_their_decoder) {
   EXPECT_NE(words.out.find("  of its rows\n"), std::string::npos) << words.out;
 }
 
-// Two models: the bundled target, and another of its vocabulary that writes other texts.
+// Two models: the bundled target, and another with its vocabulary and other output.
 TEST_F(CliRace, each_lane_is_compared_with_ar_of_its_own_model) {
   const std::string line =
       "compare --decoders ar,jacobi,jacobi@demo-draft --max-tokens 24 --ignore-eos --prompt-file " +
@@ -527,11 +527,11 @@ TEST_F(CliRace, approximate_tokens_are_separate_and_exact_ones_checked) {
   EXPECT_EQ(found.at("stop_reason"), "bound");
   EXPECT_EQ(found.at("steps"), 7);
   EXPECT_EQ(found.at("identical_to_ar"), true);
-  EXPECT_TRUE(found.at("speedup").is_null());  // of a part of the text
+  EXPECT_TRUE(found.at("speedup").is_null());  // of a part of the output
   EXPECT_FALSE(found.at("approximate_tokens").empty());
   const std::string text = found.at("text"), guessed = found.at("approximate");
   EXPECT_EQ(words.out, text + " ~" + guessed + "~\n");
-  // A recording knows them too, and so does the table made of it.
+  // A recording has them too, and so has its CSV table.
   const std::string recording = folder + "/bound.pdrun";
   ASSERT_EQ(run(command + " --record '" + recording + "'").code, 0);
   ASSERT_EQ(run("trace convert '" + recording + "' '" + folder + "/bound.csv'").code, 0);
@@ -565,7 +565,7 @@ TEST_F(CliRace, reason_prints_answers_and_their_cost) {
   const std::string words = run("reason cot --task kb --count 3 --batch 3").out;
   EXPECT_NE(words.find("in the window's text: " + share("guesses_in_text")), std::string::npos);
   EXPECT_NE(words.find("guessed somewhere: " + share("text_in_guesses")), std::string::npos);
-  // Each question stands above what was written, its right answer below.
+  // Each question stands above the output, its right answer below.
   for (const auto& item : found.at("items")) {
     const std::string question = item.at("question"), expected = item.at("expected");
     const std::string verdict = item.at("correct") ? "right" : "wrong";
@@ -594,7 +594,7 @@ TEST_F(CliRace, a_bound_is_found_on_questions_drawn_by_seed) {
   const auto drawn = nlohmann::json::parse(run(ask + " --sample-seed 7").out);
   EXPECT_EQ(drawn.at("n"), 3);
   EXPECT_EQ(drawn.at("sample_seed"), 7);
-  // Of the records those that can be asked.
+  // Only records that can be asked count.
   EXPECT_GT(drawn.at("drawn_from"), 3);
   EXPECT_LE(drawn.at("drawn_from"), 40);
   EXPECT_EQ(drawn.at("bound"), 1);

@@ -1,4 +1,4 @@
-// Recordings and traces of the command line: what they say, hold, and become.
+// Recordings and traces on the command line: messages, content and conversion.
 #include <algorithm>
 #include <fstream>
 #include <set>
@@ -125,7 +125,7 @@ TEST_F(CliModel, a_recording_of_generate_equals_a_live_run) {
   EXPECT_TRUE(std::any_of(events.begin(), events.end(), counts));
   ASSERT_EQ(run("trace convert " + recording + " " + folder + "/a.csv").code, 0);
   const std::string lanes = read_file(folder + "/a-lanes.csv");
-  EXPECT_NE(lanes.find(",-1,length,"), std::string::npos) << lanes;  // agrees, told to the end
+  EXPECT_NE(lanes.find(",-1,length,"), std::string::npos) << lanes;  // agrees up to the end
 }
 
 TEST_F(CliModel, a_converted_recording_lies_beside_it_by_default) {

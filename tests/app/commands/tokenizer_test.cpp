@@ -1,5 +1,5 @@
-// Prompts with control symbols, and the text of what follows them, with a LLaMA tokenizer that puts
-// a space before each word.
+// Prompts with control symbols, and continuation text, with a LLaMA tokenizer that puts a space
+// before each word.
 #include <algorithm>
 #include <fstream>
 #include <regex>
@@ -22,7 +22,7 @@ using testing::Not;
 
 class CliTokenizer : public Cli {
  protected:
-  /// A random model with that tokenizer, its JSON files beside it.
+  /// Makes a random model with that tokenizer and its JSON files.
   void SetUp() override {
     Cli::SetUp();
     model_ = folder + "/model";
@@ -47,7 +47,7 @@ class CliTokenizer : public Cli {
 };
 
 TEST_F(CliTokenizer, symbols_in_a_prompt_are_ids_or_text) {
-  const TokenId pad = 502;  // of added_tokens.json, the third
+  const TokenId pad = 502;  // from added_tokens.json, the third
   const std::vector<TokenId> ids = prompt_tokens("--prompt '<s>a[PAD]</s>'");
   EXPECT_EQ(std::ranges::count(ids, 1), 2) << "bos, and the one in the prompt";
   EXPECT_EQ((std::vector<TokenId>{ids.end() - 2, ids.end()}), (std::vector<TokenId>{pad, 2}));
@@ -58,7 +58,7 @@ TEST_F(CliTokenizer, symbols_in_a_prompt_are_ids_or_text) {
   EXPECT_EQ(tokenizer_->decode(text), "<s>a[PAD]</s>");
 }
 
-/// Without what stands for bytes of no character.
+/// Removes bytes that belong to no character.
 std::string without_bytes(const std::string& text) {
   return std::regex_replace(text, std::regex("\xEF\xBF\xBD|<0x[0-9A-F]{2}>"), "");
 }

@@ -1,4 +1,4 @@
-// `reason tot` as a person calls it: the tree in the terminal, the document, the same tree by every
+// `reason tot` for users: the tree in the terminal, the document, and the same tree with every
 // decoder.
 #include <fstream>
 #include <regex>
@@ -58,7 +58,7 @@ TEST_F(CliTot, reports_the_answer_and_its_cost) {
             uses["thoughts"]["tokens"].get<int>() + uses["values"]["tokens"].get<int>());
   EXPECT_EQ(uses["answers"]["calls"], 2);
   EXPECT_GT(found["tokens_per_second"], 0);
-  EXPECT_GT(found["tokens_per_step"], 0.9);  // what a stop text cuts off is not counted
+  EXPECT_GT(found["tokens_per_step"], 0.9);  // tokens cut off by a stop string do not count
   EXPECT_LE(found["tokens_per_step"], 1.0);
   EXPECT_TRUE(found["acceptance_rate"].is_null());  // nothing was proposed
   EXPECT_TRUE(found["depth_accepted"].is_null());
@@ -139,7 +139,7 @@ TEST_F(CliTot, schedule_figures_are_documented_and_add_up) {
     const json& schedule = found["schedule"];
     for (const auto& [name, value] : schedule.items())
       EXPECT_NE(part.find("`" + name + "`"), std::string::npos) << name;
-    // A text is over at its stop text, whoever decodes it: what stood behind that is not counted.
+    // An output ends at its stop string with every decoder; tokens after it do not count.
     for (const char* name : {"tokens", "steps", "proposed", "accepted", "rejected"}) {
       std::int64_t sum = 0;
       for (const auto& [use, cost] : found["by_use"].items()) sum += cost[name].get<int>();
@@ -159,7 +159,7 @@ TEST_F(CliTot, seed_reports_waits_and_costs_of_its_branches) {
   EXPECT_NE(words.out.find("branches waited"), std::string::npos) << words.out;
 }
 
-// Taking turns on one thread, so that who is under way with whom depends on no time.
+// Alternating on one thread, so the set of active branches does not depend on time.
 TEST_F(CliTot, three_seed_branches_cost_three_caches_and_one_model) {
   const std::string ask =
       "reason tot --count 1 --depth 1 --decoder seed --set overlap=never --set branches=";

@@ -1,4 +1,4 @@
-// The window's list of devices while a driver takes its time.
+// The window's list of devices while a driver responds slowly.
 #include <future>
 #include <string>
 #include <vector>

@@ -1,4 +1,4 @@
-// The display taken away, or without OpenGL: the program ends with a word, and in order.
+// A lost display, or one without OpenGL: the program ends in order with a message.
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -21,7 +21,7 @@ using namespace std::chrono_literals;
 
 constexpr auto kSoon = 120s;
 
-// A process's own display, to be taken away from under the program.
+// A display of this process, to be closed under the program.
 class OwnDisplay {
  public:
   explicit OwnDisplay(const char* extension_off) {
@@ -64,7 +64,7 @@ class Ends : public testing::Test {
     std::string pattern = (fs::temp_directory_path() / "decoscope_ends.XXXXXX").string();
     ASSERT_NE(mkdtemp(pattern.data()), nullptr);
     folder = pattern;
-    display::ready();  // what it sets stays set for the tests after this one
+    display::ready();  // its settings stay for later tests
     const char* had = std::getenv("DISPLAY");
     before = had ? had : "";
     setenv("LIBGL_ALWAYS_SOFTWARE", "1", 1);
@@ -73,7 +73,7 @@ class Ends : public testing::Test {
     if (!before.empty()) setenv("DISPLAY", before.c_str(), 1);
     fs::remove_all(folder);
   }
-  // The race of the picture is at work from the start.
+  // Arguments that start the picture's race at once.
   std::vector<std::string> race() const {
     return {"--screenshot", folder + "/race.png", "--scale", "4x2"};
   }
@@ -86,7 +86,7 @@ TEST_F(Ends, losing_the_display_ends_the_program_in_order) {
   NEEDS(!own.name().empty(), "no Xvfb");
   setenv("DISPLAY", own.name().c_str(), 1);
   Program program(race(), folder);
-  // Once there are the enlarged weights: the window is open and the race is about to begin.
+  // Once the scaled weights are loaded, the window is open and the race is about to start.
   ASSERT_TRUE(program.until([&] { return program.private_memory() > 170'000'000; }, 120s));
   own.end();
   const ProgramEnd end = program.wait(kSoon);
@@ -106,8 +106,8 @@ TEST_F(Ends, a_display_without_opengl_is_reported) {
   EXPECT_EQ(end.err.find("terminate"), std::string::npos) << end.err;
 }
 
-// The bundled model as stored takes a tenth of this: only a race at the window's own scale comes
-// here. No setting of the person's is read or written.
+// The unscaled model needs a tenth of this: only a race at the window's own scale reaches it. The
+// user's settings are neither read nor written.
 bool races_at_the_windows_scale(const std::vector<std::string>& arguments,
                                 const std::string& folder) {
   setenv("XDG_CONFIG_HOME", folder.c_str(), 1);

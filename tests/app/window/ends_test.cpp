@@ -1,5 +1,5 @@
-// However the window ends, the engine's thread ends before it: no way out leaves a thread behind
-// that ends the process by std::terminate.
+// However the window ends, the engine's thread ends before it; a thread that remained would call
+// std::terminate.
 #include <unistd.h>
 #include <atomic>
 #include <chrono>
@@ -29,7 +29,7 @@ fs::path model() {
   return fs::path(assets_folder()) / "models/demo-target";
 }
 
-// A run that goes on for as long as it is let.
+// A run without an end.
 engine::StartRun long_run() {
   engine::StartRun start;
   start.model = model().string();
@@ -62,7 +62,7 @@ TEST(WindowEnds, an_exception_during_setup_ends_the_engine) {
   for (const bool early : {true, false}) {
     Scene scene;
     scene.commands.push(long_run());
-    // At work: a step was told.
+    // A reported step shows that the engine is working.
     bool steps = false;
     for (int i = 0; i < 6000 && !steps; ++i) {
       usleep(10'000);
@@ -98,7 +98,7 @@ TEST(WindowEnds, a_missing_display_ends_the_engine) {
     unsetenv("DISPLAY");
 }
 
-// The engine hangs where it tells of a command that failed, as it would in a call of a GPU.
+// The engine hangs while it reports a failed command, as in a GPU call.
 struct HangingScene : Scene {
   HangingScene() {
     events.on_arrival([this] {
@@ -140,7 +140,7 @@ TEST(WindowEnds, a_responding_engine_keeps_the_windows_exit_code) {
     Scene scene;
     scene.commands.push(engine::LoadModel{.model = "/nowhere/at/all"});
     scene.thread.beside([] { return 5; }, std::chrono::minutes(2));
-    scene.thread.end_within(std::chrono::minutes(2));  // once more, as where exit() comes then
+    scene.thread.end_within(std::chrono::minutes(2));  // again, as in exit()
   }
   Scene failing;
   EXPECT_THROW(failing.thread.beside([]() -> int { throw std::runtime_error("no room"); },
@@ -148,7 +148,7 @@ TEST(WindowEnds, a_responding_engine_keeps_the_windows_exit_code) {
                std::runtime_error);
 }
 
-// What throws here is the window's bell, in the midst of telling a failure.
+// The exception comes from the window's wake-up call, during the report of a failure.
 // TH06.
 TEST(WindowEnds, an_engine_exception_is_shown_and_commands_are_refused) {
   std::atomic<int> n_rung = 0;

@@ -1,4 +1,4 @@
-// The window and the engine together: real queues, a real model, a person's clicks and keys.
+// The window and the engine together: real queues, a real model, clicks and keys.
 #include <unistd.h>
 
 #include <algorithm>
@@ -124,7 +124,7 @@ TEST(WindowWithEngine, a_lane_with_a_draft_model_races_and_fills_its_panels) {
       IM_CHECK(step.drafted.tree.n_rows() == 1 || !step.drafted.forwards.empty());
     }
     IM_CHECK_GT(n_told, 10);
-    // Alone, on the Live screen, it has a tree.
+    // Alone on the Live screen it has a tree.
     shell.show(ui::Screen::Live);
     shell.selection().run = run.id();
     ctx->Yield(3);
@@ -193,7 +193,7 @@ TEST(WindowWithEngine, a_schedule_is_simulated_with_other_times_and_branches) {
     ctx->ItemInputValue("##simulated_branches", 3);
     IM_CHECK_LT(std::abs(simulated().bound - 3), 1e-9);  // min(3, (9 + 3) / 3)
     IM_CHECK_GT(simulated().speedup(), 1.5);
-    // A simulated slice is of the step that was recorded.
+    // A simulated slice belongs to the recorded step.
     const ui::Simulation last = simulated();
     const ImRect box = ctx->ItemInfo("lanes").RectFull;
     const ui::ScheduleSlice& slice = last.lanes.rows[0].slices[1];
@@ -236,7 +236,7 @@ TEST(WindowTasks, open_sets_need_their_folder_and_generated_tasks_none) {
 TEST(WindowTasks, every_task_has_its_own_description) {
   ui::Catalog all;
   app::add_tasks(all, "");
-  std::map<std::string, std::string> task_of;  // by its words
+  std::map<std::string, std::string> task_of;  // by its description
   for (const auto* tasks : {&all.chain_tasks, &all.tree_tasks})
     for (const ui::CatalogTask& task : *tasks) {
       EXPECT_NE(task.summary, "") << task.name;
@@ -248,7 +248,7 @@ TEST(WindowTasks, every_task_has_its_own_description) {
 TEST(WindowWithEngine, a_tree_of_thoughts_can_be_stopped_and_run_again) {
   play("tree_stop", [](ImGuiTestContext* ctx, ui::Shell& shell) {
     shell.form().mode = ui::SetupMode::Tree;
-    // Held, so that the search is at work when the stop arrives, however quick the machine is.
+    // Held, so that the search is running when the stop arrives, on any machine.
     shell.form().start_held = true;
     ctx->Yield(3);
     ctx->ItemClick("//##top/###run");
@@ -333,9 +333,9 @@ TEST(WindowWithEngine, a_stop_during_prefill_is_not_a_failure) {
   play("stop_prefill", [](ImGuiTestContext* ctx, ui::Shell& shell) {
     shell.form().max_tokens = 8;
     ctx->Yield(3);
-    shell.perform(ui::Action::Run);  // the model is there after this one
+    shell.perform(ui::Action::Run);  // the model is loaded after this run
     IM_CHECK(wait_for(ctx, [&] { return all_over(shell); }));
-    // Long enough that the stop, however late this thread is, finds the run at work.
+    // Long enough that the stop finds the run in prefill, however late this thread is.
     for (int i = 0; i < 120; i++) shell.form().prompt += " and 7 more";
     shell.form().max_tokens = 100;
     shell.form().ignore_eos = true;
@@ -370,13 +370,13 @@ TEST(WindowWithEngine, a_folder_dropped_on_the_window_is_opened_as_a_model) {
     ctx->ItemClick("//##top/###run");
     IM_CHECK(wait_for(ctx, [&] { return all_over(shell); }));
     IM_CHECK(all_over(shell));
-    shell.open(assets().string());  // a folder, and no model
+    shell.open(assets().string());  // a folder without a model
     IM_CHECK(shell.message().find("no model") != std::string::npos);
   });
 }
 
-// Each of these is refused at another place: before the model, by its files, by the prompt, by an
-// option. The window says why, goes on, and closes at once.
+// Each run is refused at another place: before the model, by its files, by the prompt, by an
+// option. The window shows the reason, continues, and closes at once.
 TEST(WindowWithEngine, closes_after_a_run_was_refused) {
   const std::vector<std::function<void(ui::SetupForm&)>> refusals{
       [](ui::SetupForm& form) { form.model = "/nowhere/at/all"; },

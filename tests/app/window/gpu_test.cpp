@@ -1,4 +1,4 @@
-// The window over an engine whose GPU, the emulated one, fails or hangs in the midst of a run.
+// The window with an engine whose GPU, the emulated one, fails or hangs during a run.
 #include <chrono>
 #include <condition_variable>
 #include <cstdlib>
@@ -20,7 +20,7 @@ using namespace with_engine;
 using scripted::wait_for;
 namespace emulation = kernels::emulation;
 
-/// The emulated GPU is a sound one again in the end.
+/// Resets the emulated GPU at the end.
 struct SoundAgain {
   ~SoundAgain() {
     emulation::before_calls({});
@@ -29,7 +29,7 @@ struct SoundAgain {
   }
 };
 
-/// Holds every call of the device that comes, until it is opened, or gone.
+/// Blocks every call of the device until it is opened or destroyed.
 class Gate {
  public:
   Gate() {
@@ -63,7 +63,7 @@ class Gate {
   const std::shared_ptr<State> state_ = std::make_shared<State>();  // a call may outlive the gate
 };
 
-// Held after its first step: until it is told to go on no call is made.
+// Holds the run after its first step: no call is made until it continues.
 void one_step_on_the_gpu(ImGuiTestContext* ctx,
                          ui::Shell& shell,
                          int max_tokens,
@@ -98,7 +98,7 @@ TEST(WindowWithGpu, after_a_gpu_fault_the_cpu_runs_and_the_gpu_gives_a_reason) {
       IM_CHECK(wait_for(ctx, [&] { return !shell.wants_picture(); }));
     }
     shell.form().start_held = false;
-    // Once more there: refused, by the first cause.
+    // The next run on the GPU is refused with the first cause.
     shell.perform(ui::Action::Run);
     IM_CHECK(wait_for(
         ctx, [&] { return shell.message().find("cannot be opened again") != std::string::npos; }));

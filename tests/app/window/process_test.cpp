@@ -1,4 +1,4 @@
-// The program with its window, as a process of its own.
+// The program with its window, as a separate process.
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
@@ -16,7 +16,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// Of the program's private memory, looked at every few milliseconds.
+// Peak of the program's private memory, sampled every few milliseconds.
 long peak_of(const std::vector<std::string>& arguments, const std::string& folder) {
   Program program(arguments, folder);
   long peak = 0;
@@ -81,7 +81,7 @@ TEST(WindowProcess, a_window_race_takes_at_most_150_MB_more) {
   EXPECT_GT(std::filesystem::file_size(picture), 10'000U);
   EXPECT_GT(alone, 5'000'000);
   EXPECT_GT(window, alone);
-#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)  // whose memory it would be
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)  // sanitizers use memory of their own
   EXPECT_LE(window - alone, 150'000'000) << "decoding alone: " << alone;
 #endif
 }

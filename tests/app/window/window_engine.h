@@ -41,7 +41,7 @@ inline ui::Catalog catalog() {
   return all;
 }
 
-// The window on this thread, the engine on its own, until the script ends.
+// Runs the window on this thread and the engine on its own until the script ends.
 inline void play(const char* name, const scripted::Script& script, ui::WindowOptions options = {}) {
   NEEDS(display::ready(), "no display, and no Xvfb to make one");
   std::error_code error;

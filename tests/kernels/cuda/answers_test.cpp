@@ -1,4 +1,4 @@
-// What operations bring to the host, held until it is asked for: one wait for all of it.
+// Results copied to the host are held until requested: one wait for all of them.
 #include "tests/kernels/cuda/cuda_kit.h"
 
 namespace kernels::test {

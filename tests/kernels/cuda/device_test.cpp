@@ -1,5 +1,5 @@
-// CUDA devices as devices: opened by name, refused in one line, out of memory, and every call that
-// can fail made to fail once.
+// CUDA devices: opened by name, refused in one line, out of memory, and every call that can fail
+// made to fail once.
 #include <sys/mman.h>
 #include <unistd.h>
 #include <cstdlib>
@@ -49,7 +49,7 @@ TEST(CudaDevices, a_missing_device_is_refused_with_the_available_ones) {
   }
 }
 
-// As CUDA names a slice of a GPU (MIG), which is a device to it, with a memory of its own.
+// CUDA lists a slice of a GPU (MIG) as a device with its own memory.
 // CU03.
 TEST(CudaDevices, a_mig_slice_has_its_own_name_and_memory) {
   const auto gpu = [](const std::string& name, const std::string& title, std::int64_t bytes) {
@@ -87,7 +87,7 @@ TEST(CudaDevices, a_missing_or_old_driver_is_named_with_both_versions) {
   EXPECT_EQ(driver_words(13010, 12040), "");
 }
 
-/// Why there is no device where these calls fail, each once.
+/// The reason why there is no device if each of these calls fails once.
 std::string why_none(const std::set<std::string>& calls) {
   emulation::before_calls([&](const std::string& name) {
     if (calls.contains(name)) emulation::fail_call(1);
@@ -166,7 +166,7 @@ TEST(CudaDevices, out_of_memory_reports_size_purpose_and_free_memory) {
   emulation::limit_memory(std::int64_t{4} << 30);
 }
 
-// What is not known is told with the call that did not tell it, and no later call is blamed.
+// The message names the call that failed to report free memory, and no later call is blamed.
 TEST(CudaDevices, out_of_memory_names_a_failing_memory_query) {
   const OpenedCuda device("cuda:emulated");
   emulation::limit_memory(emulation::memory_in_use());
@@ -201,7 +201,7 @@ TEST(CudaDevices, a_failed_allocation_is_retried_without_cached_graphs) {
     if (name == "cudaGraphDestroy") emulation::limit_memory(std::int64_t{4} << 30);
     if (name == "cudaGraphDestroy") emulation::before_calls({});
   });
-  device->ops().upload(*device, x.data(), normal_values(16, 2).data(), 64);  // under way
+  device->ops().upload(*device, x.data(), normal_values(16, 2).data(), 64);  // pending
   { const DeviceBuffer fits(*device, 1000, "a test"); }
   emulation::before_calls({});
   EXPECT_EQ(emulation::calls_of("cudaMalloc"), asked + 2);
@@ -238,11 +238,11 @@ TEST(CudaDevices, working_memory_that_does_not_fit_twice_grows_on_demand) {
   const std::string message = refusal([&] { gathered(300'000); }, ErrorCode::Resources);
   EXPECT_THAT(message, AllOf(HasSubstr("4 MB were asked for, a step's working memory"),
                              HasSubstr("are free")));
-  gathered(1000);  // what is small is had again
+  gathered(1000);  // small memory is available again
   emulation::limit_memory(std::int64_t{4} << 30);
 }
 
-// They touch memory from the host, which a GPU's is out of reach of.
+// CPU probes access memory from the host, which cannot reach a GPU's.
 TEST(CudaDevices, are_refused_by_the_cpu_probes) {
   const OpenedCuda device("cuda:emulated");
   const std::int64_t memory = emulation::memory_in_use();
@@ -252,8 +252,8 @@ TEST(CudaDevices, are_refused_by_the_cpu_probes) {
   EXPECT_EQ(emulation::memory_in_use(), memory);
 }
 
-/// Something of everything: memory, both halves of the staging, weights, products, a choice,
-/// ranks, copies of rows; often enough for a graph that is told a number of rows.
+/// A bit of everything: memory, both halves of the staging buffer, weights, products, a choice,
+/// rankings, copies of rows; repeated until a graph with a variable row count exists.
 int small_job() {
   const auto device = open_cuda("cuda:emulated");
   for (int i = 0; i < 2; i++) DeviceFloats(*device, std::vector<float>(1'300'000));
@@ -282,7 +282,7 @@ int small_job() {
   return picked[0].id * 10000 + picked[1].id * 100 + picked[2].id;
 }
 
-/// Whether a call of this name only gives something back.
+/// True if a call of this name only frees something.
 bool gives_back(const std::string& call) {
   static const std::set<std::string> all = {"cudaFree",          "cudaFreeHost",
                                             "cudaStreamDestroy", "cudaEventDestroy",
@@ -290,11 +290,10 @@ bool gives_back(const std::string& call) {
   return all.contains(call);
 }
 
-/// The small job with one of its calls failing, each in turn. Memory is as it was behind it, the
-/// next attempt succeeds, and what was not given back is told: by a later call or, at the end, by a
-/// note.
-/// @param fail  makes the call of that number fail
-/// @param each  is told the call and what was said of it; nothing: the job was done without it
+/// Runs the small job with each of its calls failing in turn. Afterwards memory is as before, a
+/// retry succeeds, and failed frees are reported: by a later call or, at the end, by a note.
+/// @param fail  makes the call with that number fail
+/// @param each  receives the call and the message; empty: the job succeeded without it
 void fail_each_call(const std::function<void(std::int64_t)>& fail,
                     const std::function<void(const std::string&, const std::string&)>& each) {
   emulation::forget_faults();
@@ -332,8 +331,8 @@ TEST(CudaDevices, every_failing_call_is_named_and_leaks_nothing) {
   std::set<std::string> all_failed, named;
   fail_each_call(emulation::fail_call, [&](const std::string& failed, const std::string& message) {
     all_failed.insert(failed);
-    // What gives something back may be seen at the end alone. Without memory for a graph its
-    // kernels are launched one by one. Memory is asked for once more.
+    // A failed free may be reported only at the end. Without memory for a graph its kernels are
+    // launched one by one. A failed allocation is retried.
     const bool done_without = failed == "cudaGraphInstantiateWithFlags" || failed == "cudaMalloc";
     if (gives_back(failed) && message.empty()) return;
     EXPECT_EQ(message.empty(), done_without) << message;
@@ -353,7 +352,7 @@ TEST(CudaDevices, every_failing_call_is_named_and_leaks_nothing) {
     EXPECT_TRUE(all_failed.contains(call)) << call;
 }
 
-// A graph may be done without, whatever call of it finds no memory.
+// A graph is optional, whichever of its calls finds no memory.
 // CU04.
 TEST(CudaDevices, every_failed_allocation_is_named_and_leaks_nothing) {
   std::set<std::string> done_without, named;
@@ -365,7 +364,7 @@ TEST(CudaDevices, every_failed_allocation_is_named_and_leaks_nothing) {
                    }
                    named.insert(failed);
                    EXPECT_THAT(message, AllOf(HasSubstr("cuda:emulated: "), Not(HasSubstr("\n"))));
-                   // No device is there yet whose memory could be asked for.
+                   // No device is open yet whose free memory could be reported.
                    if (failed == "cudaGetDeviceProperties") return;
                    EXPECT_THAT(message, ContainsRegex("[0-9]+ MB of [0-9]+ MB are free"));
                    if (failed != "cudaMallocHost") return;
@@ -384,7 +383,8 @@ TEST(CudaDevices, every_failed_allocation_is_named_and_leaks_nothing) {
     EXPECT_FALSE(done_without.contains(call)) << call;
 }
 
-// Where pinned memory cannot grow, what there is of it serves: many rows, and rows larger than it.
+// If pinned memory cannot grow, the existing buffer is reused: for many rows, and for rows larger
+// than it.
 // CU04.
 TEST(CudaDevices, without_pinned_memory_rows_are_copied_in_pieces) {
   emulation::forget_faults();

@@ -1,5 +1,5 @@
-// Graphs of kernels: the emulation's own, a dependency that is missing among them, and the
-// device's, which are made of lists of kernels and told what differs.
+// CUDA graphs: the emulation's, which detects a missing dependency, and the device's, which are made of
+// lists of kernels and updated where arguments differ.
 #include "kernels/cuda/cuda_device.h"
 //
 #include <bit>
@@ -27,7 +27,7 @@ __global__ void copy_int(const int* from, int* to) {
   *to = *from;
 }
 
-/// Two arguments of a kernel, and how the runtime is told of it.
+/// Two arguments of a kernel, in the runtime's format.
 template <class A, class B>
 class Told {
  public:
@@ -90,7 +90,7 @@ TEST_F(EmulatedGraph, a_missing_dependency_is_detected) {
   }
 }
 
-// Where kernels run once: the order is not that of their making.
+// Kernels run once, in an order that differs from their creation.
 TEST_F(EmulatedGraph, nodes_run_as_late_as_their_dependencies_allow) {
   check_kernels(Watch::Once);
   const Memory<int> x(1, 1);
@@ -145,7 +145,7 @@ TEST_F(EmulatedGraph, invalid_nodes_are_refused) {
 
 // ---- lists of kernels
 
-/// What was asked of the runtime.
+/// Calls made to the runtime.
 struct Calls {
   std::int64_t kernels, made, told, graphs;
   bool operator==(const Calls&) const = default;
@@ -198,7 +198,7 @@ TEST_F(Graphs, a_repeated_kernel_list_is_one_launch_with_updates) {
 struct Padded {
   char of_char;
   int of_int;
-  std::int64_t more[2];  // so many bytes are copied as they are
+  std::int64_t more[2];  // bytes that are copied unchanged
 };
 __global__ void add_padded(int* x, Padded by) {
   *x += by.of_char + by.of_int;
@@ -208,7 +208,7 @@ TEST_F(Graphs, padding_bytes_cause_no_update) {
   const auto told_for = [&](int between, int by) {
     Padded one;
     std::memset(&one, between, sizeof one);
-    asm volatile("" : : "r"(&one) : "memory");  // somebody may have read them: they stay
+    asm volatile("" : : "r"(&one) : "memory");  // keeps the stores: the value counts as read
     one.of_char = 1, one.of_int = by;
     one.more[0] = one.more[1] = 0;
     Launches launches;
@@ -235,7 +235,7 @@ TEST_F(Graphs, short_and_single_use_lists_are_launched_one_by_one) {
     EXPECT_EQ(run(3, 1, n), (Calls{.kernels = n, .made = 0, .told = 0, .graphs = 0}));
 }
 
-// As another number of rows changes nearly every kernel's arguments.
+// As when another row count changes nearly every kernel's arguments.
 TEST_F(Graphs, very_different_lists_have_separate_graphs) {
   const auto rows = [&](int n, std::int64_t made, std::int64_t told) {
     Launches launches;
@@ -253,7 +253,7 @@ TEST_F(Graphs, very_different_lists_have_separate_graphs) {
   const int n_kept = static_cast<int>(KernelGraphs::kMostKept);
   for (int n = 1; n <= n_kept; n++) rows(n, 1, 0);
   for (int n = 1; n <= n_kept; n++) rows(n, 0, 0);
-  rows(n_kept + 1, 0, 5);  // no room: told to one of the others
+  rows(n_kept + 1, 0, 5);  // no room: one of the others is updated
   EXPECT_EQ(run(3, 1).made, 0);
   EXPECT_EQ(run(3, 1).made, 1) << "other kernels take the place of the graph used longest ago";
   EXPECT_EQ(run(3, 1).graphs, 1);
@@ -261,7 +261,7 @@ TEST_F(Graphs, very_different_lists_have_separate_graphs) {
 
 TEST_F(Graphs, short_memory_launches_kernels_one_by_one) {
   run(3, 1);
-  fail_call(6 + 2);  // a graph, its six nodes, then what makes it ready
+  fail_call(6 + 2);  // a graph, its six nodes, then its instantiation
   EXPECT_EQ(run(4, 1), (Calls{.kernels = 6, .made = 1, .told = 0, .graphs = 0}));
   EXPECT_EQ(failed_call(), "cudaGraphInstantiateWithFlags");
   fail_call(0);
@@ -284,7 +284,8 @@ TEST_F(Graphs, without_a_graph_kernels_give_the_same_result) {
   };
   EXPECT_EQ(graphs_.refused().error, cudaSuccess);
   run(3, 1);
-  // Each is gone once it was refused, and made again: a graph, its six nodes, what makes it ready.
+  // Each graph is destroyed after it was refused, and made again: a graph, its six nodes, its
+  // instantiation.
   expect_one_by_one(1, "cudaGraphCreate", 3, 1);
   expect_one_by_one(1, "cudaGraphLaunch", 3, 1);
   expect_one_by_one(1, "cudaGraphExecKernelNodeSetParams", 4, 1);
@@ -412,7 +413,7 @@ TEST_F(Graphs, memory_is_cleared_after_the_kernels_that_use_it) {
   cuda.release(number);
 }
 
-// ---- kernels that may begin before the one before them has ended
+// ---- kernels that may start before the kernel before them has ended
 
 __global__ void add_early(int* x, int n) {
   let_next_begin();
@@ -438,8 +439,8 @@ std::int64_t early_edges() {
 class EarlyKernels : public Emulation {
  protected:
   EarlyKernels() { graphs_.let_begin_early(true); }
-  /// x = (0 + by) * 2 + by * ..: a plain kernel, then one for each bit of `early` from the lowest on,
-  /// launched early where it is 1.
+  /// x = (0 + by) * 2 + by * ..: a plain kernel, then one for each bit of `early` from the lowest
+  /// on, launched early if the bit is 1.
   Launches asked(unsigned early, int n, int by) const {
     Launches launches;
     launches.add("copy_int", copy_int, 1, 1, 0, zero_.data(), x_.data());
@@ -458,7 +459,7 @@ class EarlyKernels : public Emulation {
     for (int i = 0; i < n; i++) x = i % 2 == 0 ? x + by : x * 2;
     return x;
   }
-  /// The answer, and what the work in the stream ended with.
+  /// The result, and the error at the end of the stream's work.
   Answer launch(Launches launches, KernelGraphs& graphs) {
     Answer answer = graphs.launch(launches, stream_);
     if (answer.error == cudaSuccess) answer.error = cudaStreamSynchronize(stream_);
@@ -515,7 +516,7 @@ TEST_F(EarlyKernels, the_first_kernel_may_be_early) {
   EXPECT_EQ(x(), -1 + 8);
 }
 
-// As where another kernel takes its place in the list, that list is another.
+// If another kernel takes a kernel's place, the list is a different one.
 TEST_F(EarlyKernels, early_kernels_repeated_in_other_places_are_ordered) {
   const auto early_of = [&](bool early) {
     const std::int64_t before = early_edges();
@@ -559,7 +560,7 @@ TEST_F(EarlyKernels, a_kernel_that_does_not_wait_is_named) {
   }
 }
 
-// A kernel in front, three early ones: a graph, a node, three nodes with an edge each.
+// One plain kernel, then three early ones: a graph, a node, three nodes with an edge each.
 TEST_F(EarlyKernels, without_a_graph_early_kernels_run_one_by_one) {
   const std::vector<std::string> calls = {
       "cudaGraphCreate",          "cudaGraphAddKernelNode",   "cudaGraphAddKernelNode",
@@ -594,7 +595,7 @@ TEST_F(EarlyKernels, without_a_graph_early_kernels_run_one_by_one) {
   }
 }
 
-// What a device is asked, and how many edges of its graph are early.
+// Runs the work on a device. @return the number of early edges in its graph
 std::int64_t early_edges_of_device(int& result) {
   const auto device = side().open(0);  // whatever capabilities this program is built for
   CudaDevice& cuda = cuda_of(*device);
@@ -655,7 +656,7 @@ TEST_F(EarlyKernels, the_setting_accepts_only_on_or_off) {
     EXPECT_THAT(refused(word), HasSubstr("CUDA_EARLY: found \"" + word + "\", expected on or off"));
 }
 
-// Of a device: it says once what it does without, and each call that fails is named.
+// The device reports the fallback once, and every failing call is named.
 TEST_F(EarlyKernels, refused_graph_edges_give_the_same_result_and_a_note) {
   const InEnvironment on("CUDA_EARLY", "on");
   const auto failing = [&](bool for_memory) {

@@ -1,5 +1,5 @@
-// Kernels are held back until something needs them, and nobody sees it: what the host writes, what
-// is given back meanwhile, graphs, and faults that are seen late.
+// Kernels are queued until a result is needed, without a visible effect: host writes, frees,
+// graphs, and faults that are reported late.
 #include <cstdlib>
 #include <cstring>
 #include <optional>
@@ -21,7 +21,7 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-/// Rows of 8, normed: alone on a device, with a wait behind it.
+/// Rows of 8, normalised on the device, with a wait after it.
 std::vector<float> normed(const std::vector<float>& values) {
   const auto device = open_cuda("cuda:emulated");
   const DeviceFloats x(*device, values), w(*device, std::vector<float>(8, 1)),
@@ -32,7 +32,7 @@ std::vector<float> normed(const std::vector<float>& values) {
 
 class HeldBack : public ::testing::Test {
  protected:
-  /// y = x normed, held back.
+  /// Queues y = norm(x).
   void norm(const DeviceFloats& x, const DeviceFloats& y) {
     device_->ops().rms_norm(*device_, x.data(), ones_.data(), y.data(), 2, 8, 1e-5f);
   }
@@ -56,8 +56,7 @@ TEST_F(HeldBack, host_writes_over_kernel_results_remain) {
   EXPECT_EQ(y_.read(), b_);
 }
 
-// The device reads the host's memory late, where it may: at the wait. What was uploaded from is
-// gone by then.
+// The device may read host memory late, at the wait; the source of the upload is freed by then.
 // CU18.
 TEST_F(HeldBack, the_source_of_an_upload_may_be_freed_at_once) {
   const auto bytes = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
@@ -107,7 +106,7 @@ TEST_F(HeldBack, each_kernel_keeps_the_list_of_its_call) {
   for (std::size_t i = 0; i < 6; i++) EXPECT_EQ(found[i * 8 + 5], float(ids[i / 2][i % 2])) << i;
 }
 
-// Scratch memory that grows is another, and the smaller one is given back.
+// Scratch memory that grows is a new buffer, and the smaller one is freed.
 TEST_F(HeldBack, scratch_memory_may_grow_during_a_step) {
   struct Product {
     int n, k;
@@ -186,8 +185,8 @@ TEST_F(HeldBack, without_a_graph_kernels_run_one_by_one_with_one_note) {
   EXPECT_TRUE(take_notes_of(*open_cpu(1)).empty());
 }
 
-// Nothing of an earlier launch is launched again: every pointer comes with the kernels, and the
-// graph is told those that differ. One that the caller kept too long is found.
+// An earlier launch is never repeated with old pointers: each kernel brings its own, and the graph
+// is updated where they differ. A pointer that the caller kept too long is detected.
 // CU15.
 TEST_F(HeldBack, moved_memory_updates_the_graph_and_freed_is_refused) {
   const auto four = [&](const float* from) {
@@ -276,7 +275,7 @@ TEST_F(HeldBack, a_fault_at_the_end_of_a_step_names_the_graph) {
             HasSubstr("compute-sanitizer"), HasSubstr("--device cpu"), Not(HasSubstr("\n"))));
 }
 
-// Two models on one GPU, as SEED's draft and target: what one waits for is its own work alone.
+// Two models on one GPU, like SEED's draft and target: each waits only for its own work.
 TEST(CudaDevices, each_opened_device_has_its_own_stream) {
   emulation::forget_faults();
   const auto first = open_cuda("cuda:emulated"), second = open_cuda("cuda:emulated");
@@ -288,7 +287,7 @@ TEST(CudaDevices, each_opened_device_has_its_own_stream) {
       other_y(*second, zeros);
   static_cast<void>(y.read());
   norm(*first, x, y);
-  first->ops().upload(*first, x.data(), zeros.data(), 4);  // behind it in its stream
+  first->ops().upload(*first, x.data(), zeros.data(), 4);  // after it in its stream
   norm(*second, other_x, other_y);
   EXPECT_NEAR(other_y.read()[0], 1, 1e-4);
   EXPECT_EQ(y.data()[0], 0) << "the second's wait is not for the first's kernel";

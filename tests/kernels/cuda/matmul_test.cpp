@@ -1,5 +1,5 @@
-// Packing, products and look-up on CUDA devices: against double loops; and bit for bit across the
-// number of rows, the number of outputs and zeros appended.
+// Packing, products and embedding look-up on CUDA devices: against double loops, and bit for bit
+// for any number of rows, any number of outputs and appended zeros.
 #include <numeric>
 #include <tuple>
 
@@ -28,7 +28,7 @@ std::vector<MatrixCase> cases_of(const std::vector<std::pair<int, int>>& shapes)
   return all;
 }
 
-/// What a product rounds activations to.
+/// The type to which a product rounds activations.
 float taken(float x, DType weights) {
   return weights == DType::F32 ? x : stored(x, weights);
 }
@@ -70,8 +70,8 @@ TEST_P(CudaMatmul, equals_a_double_loop) {
       for (int j = 0; j < k; j++)
         add(double(taken(x[r * k + j], dtype)) * stored(w[i * k + j], dtype));
       if (more) add(bias[i]), add(before[at]);
-      // k products and sums in f32, each within 2^-24 of what it stands for; a tensor core may
-      // truncate where others round, hence one bit more.
+      // k products and sums in f32, each within 2^-24; a tensor core may truncate instead of
+      // rounding, hence one bit more.
       ASSERT_NEAR(y[at], sum, (k + 8) * 0x1p-23 * size + 1e-30)
           << n_rows << " rows, row " << r << " output " << i;
       error.add(y[at], sum);
@@ -147,7 +147,7 @@ INSTANTIATE_TEST_SUITE_P(Shapes,
 
 class CudaMatmulWide : public ::testing::TestWithParam<MatrixCase> {};
 
-// Of a wide matrix a block makes all partial sums by itself, of a narrow one four blocks do.
+// A wide matrix has whole sums in each block; a narrow one splits them over four blocks (split-K).
 TEST_P(CudaMatmulWide, equals_a_narrow_product_bit_for_bit) {
   const auto& [name, dtype, n, k] = GetParam();
   const OpenedCuda device(name, emulation::Watch::Once);
@@ -171,7 +171,8 @@ std::vector<MatrixCase> halves_of(const std::vector<std::pair<int, int>>& shapes
   return some;
 }
 
-/// The double loop's sums of products and of their sizes, of rows of x and outputs [first, n).
+/// The double loop's sums of products and of their magnitudes, for rows of x and outputs [first,
+/// n).
 struct Sums {
   std::vector<double> sum, size;
   Sums(const MatrixCase& of, const std::vector<float>& w, const std::vector<float>& x, int first) {
@@ -191,8 +192,8 @@ struct Sums {
   }
 };
 
-// Blocks of 64 outputs, or of 128 for many rows; around 12,288 outputs, from which on a block makes all
-// of a sum.
+// Blocks of 64 outputs, or of 128 for many rows; sizes around 12,288 outputs, from which on a block
+// computes whole sums.
 class CudaMatmulBlocks : public ::testing::TestWithParam<MatrixCase> {};
 
 TEST_P(CudaMatmulBlocks, equal_a_double_loop_and_a_row_alone) {
@@ -217,7 +218,7 @@ TEST_P(CudaMatmulBlocks, equal_a_double_loop_and_a_row_alone) {
     for (int r = 0; r < n_rows; r++) {
       for (int i = first; i < n; i++) {
         const std::size_t at = std::size_t(r) * (n - first) + (i - first);
-        // As of products in general: k of them, each within 2^-24, and a tensor core may truncate.
+        // As for all products: k products, each within 2^-24, and a tensor core may truncate.
         ASSERT_NEAR(y[std::size_t(r) * n + i], expected.sum[at],
                     (k + 8) * 0x1p-23 * expected.size[at] + 1e-30)
             << n_rows << " rows, row " << r << " output " << i;

@@ -1,4 +1,4 @@
-// Where an element of a packed matrix lies.
+// The position of each element in a packed matrix.
 #include "kernels/cuda/packed.cuh"
 //
 #include <set>

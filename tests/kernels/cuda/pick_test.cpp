@@ -1,4 +1,4 @@
-// The choice of tokens on CUDA devices: what the formula says, what the CPU picks.
+// The choice of tokens on CUDA devices, against the formula and against the CPU.
 #include <limits>
 
 #include "kernels/philox.h"
@@ -145,7 +145,8 @@ INSTANTIATE_TEST_SUITE_P(Vocabularies,
 
 class CudaPickDistribution : public ::testing::TestWithParam<VocabCase> {};
 
-// As many draws as the device makes in a second or so; each position of a text draws its own.
+// As many draws as the device makes in about a second; each position of a sequence draws its own
+// number.
 // T4.
 TEST_P(CudaPickDistribution, draws_follow_the_distribution) {
   const auto& [name, vocab, kind] = GetParam();
@@ -198,7 +199,7 @@ INSTANTIATE_TEST_SUITE_P(Vocabularies,
 
 class CudaPickFilters : public ::testing::TestWithParam<VocabCase> {};
 
-// Rows of all kinds together; the CPU's pick, which its own tests hold against a naive reading.
+// Rows of all kinds together, compared with the CPU, whose own tests use a naive implementation.
 TEST_P(CudaPickFilters, keep_the_tokens_the_cpu_keeps) {
   const auto& [name, vocab, kind] = GetParam();
   const OpenedCuda device(name);
@@ -238,8 +239,8 @@ TEST_P(CudaPickFilters, keep_the_tokens_the_cpu_keeps) {
     ASSERT_EQ(bits_of(alone.logp), bits_of(found[r].logp));
   }
 }
-// The last token that top-k keeps is the one where top-p crosses, and what is below it shares its
-// key's first digits.
+// Top-p crosses at the last token that top-k keeps, and the next token shares the first digits of
+// its sort key.
 TEST_P(CudaPickFilters, keep_at_most_top_k_tokens_for_a_flat_top_p) {
   const auto& [name, vocab, kind] = GetParam();
   const OpenedCuda device(name, emulation::Watch::Once);

@@ -1,4 +1,4 @@
-// The ranking of tokens, and copies, on CUDA devices.
+// Ranking of tokens, and copies, on CUDA devices.
 #include "kernels/error.h"
 #include "tests/kernels/cuda/cuda_kit.h"
 #include "tests/kernels/rank_scene.h"
@@ -80,7 +80,7 @@ INSTANTIATE_TEST_SUITE_P(Devices,
                          ::testing::ValuesIn(cuda_devices_here()),
                          name_of_device);
 
-// 5 MB in rows of 40 KB, more than is waited for at once at first.
+// 5 MB in rows of 40 KB, more than the first wait covers.
 TEST(CudaCopies, many_rows_are_copied_with_one_wait) {
   const OpenedCuda device("cuda:emulated", emulation::Watch::Once);
   constexpr int kRows = 128, kWidth = 10000, kStride = 10007;
@@ -103,7 +103,7 @@ TEST(CudaCopies, many_rows_are_copied_with_one_wait) {
       ASSERT_EQ(found[std::size_t(r) * kWidth + i], values[std::size_t(r) * kStride + i]);
 }
 
-// What is held back uses the memory that is copied, before and after.
+// Queued kernels use the copied memory before and after the copy.
 TEST(CudaCopies, device_copies_do_not_wait_and_keep_their_order) {
   const OpenedCuda device("cuda:emulated");
   const DeviceFloats x(*device, {1, 2}), y(*device, {0, 0});

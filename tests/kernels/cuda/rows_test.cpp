@@ -1,5 +1,5 @@
-// Norm, rotation, activation, rounding and the cache on CUDA devices: against double loops, and bit
-// for bit across the number of rows.
+// RMS norm, rope, SwiGLU, rounding and the cache on CUDA devices: against double loops, and bit for
+// bit for any number of rows.
 #include <numeric>
 
 #include "tests/kernels/commit_scene.h"
@@ -49,8 +49,7 @@ TEST_P(CudaRmsNorm, equals_a_double_loop_in_place_or_not) {
       const double squares = std::inner_product(row, row + dim, row, 0.0);
       for (int i = 0; i < dim; i++) {
         const double exact = row[i] / std::sqrt(squares / dim + 1e-5f) * w[i];
-        // At most dim / 256 + 13 roundings in the sum, half of whose error the
-        // root keeps; six more.
+        // At most dim / 256 + 13 roundings in the sum; the root halves their error; six more.
         ASSERT_NEAR(y[std::size_t(r) * dim + i], exact,
                     (dim / 256 + 20) * 0x1p-24 * std::fabs(exact) + 1e-30);
       }
@@ -80,7 +79,7 @@ INSTANTIATE_TEST_SUITE_P(Dims,
 
 class CudaFours : public OnEachCuda {};
 
-// From addresses where vectors may not lie, and where they may.
+// From addresses that allow vector loads, and from others.
 TEST_P(CudaFours, a_row_has_the_same_bits_at_any_position) {
   const OpenedCuda device(GetParam());
   const Ops& ops = device->ops();
@@ -265,7 +264,7 @@ TEST_P(CudaCache, a_copied_page_reads_the_same) {
   EXPECT_EQ(read_v, rows);
 }
 
-// Of 121 layers those that an argument holds and one more; of a head more values than threads.
+// 121 layers: as many as one argument holds, and one more; a head with more values than threads.
 TEST_P(CudaCache, rows_of_all_layers_are_committed_in_one_launch) {
   const auto& [name, dtype] = GetParam();
   const OpenedCuda device(name);

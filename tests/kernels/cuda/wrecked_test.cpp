@@ -1,5 +1,5 @@
-// Kernels that go where they may not, on every CUDA device that is here: each in a process of its
-// own, for a GPU's context is lost behind one.
+// Kernels with invalid accesses on every available CUDA device. Each runs in a separate process,
+// because it destroys a GPU's context.
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -13,10 +13,10 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr int kNothingRefused = 100, kEndedLate = 101;  // no ErrorCode's
+constexpr int kNothingRefused = 100, kEndedLate = 101;  // not used by ErrorCode
 
-/// Norms a row that begins where row_of(eight good ones) says, waits, and ends with the error's code,
-/// or kEndedLate: it took more than 5 s from the fault to the device's end.
+/// Normalises a row at a given offset, waits, and exits with the error's code, or with kEndedLate
+/// if the device took more than 5 s from the fault to its end.
 [[noreturn]] void norm_and_end(const std::string& name,
                                const std::function<std::intptr_t(std::intptr_t)>& row_of) {
   int code = kNothingRefused;
@@ -54,7 +54,7 @@ TEST_P(WreckedKernels, a_bad_address_is_named_and_the_device_closes_in_5_s) {
               ::testing::HasSubstr("cudaErrorIllegalAddress"));
 }
 
-// Of GPUs alone: in the emulation a single number may stand anywhere.
+// Only for GPUs: the emulation accepts a single number at any address.
 using WreckedGpuKernels = WreckedKernels;
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(WreckedGpuKernels);
 

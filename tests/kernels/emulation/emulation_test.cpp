@@ -1,5 +1,5 @@
-// The emulation itself: what it gives kernels, and that it sees what it is there to see. The faults
-// stand in kernels of this file, each beside its right form.
+// The emulation: the CUDA features that kernels use, and the faults that it detects. The faulty kernels
+// are in this file, each beside its correct form.
 #include "kernels/cuda/math.cuh"
 //
 #include <sys/mman.h>
@@ -18,7 +18,7 @@ namespace {
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 
-// ---- what kernels are given
+// ---- features of CUDA
 
 __global__ void indices(int* out, int n) {
   const int i = blockIdx.x * blockDim.x + threadIdx.x;
@@ -200,7 +200,7 @@ TEST_F(Emulation, exp_is_accurate_to_22_bits) {
         << x[i];
 }
 
-// ---- what it catches; `right` leaves the fault out
+// ---- detected faults; `right` runs the correct kernel
 
 template <bool kRight>
 __global__ void neighbour(const float* in, float* out) {
@@ -252,7 +252,7 @@ TEST_F(Emulation, reads_far_outside_name_thread_and_distance) {
 
 enum class Made { Sum, SumOfProductsByZero, Largest, Smallest };
 
-/// What is made of in[first], .., in[end - 1].
+/// The result of in[first], .., in[end - 1].
 template <Made kMade, class T>
 __global__ void made_of(const T* in, T* out, int first, int end) {
   T made = 0;
@@ -265,7 +265,7 @@ __global__ void made_of(const T* in, T* out, int first, int end) {
   *out = made;
 }
 
-// Nothing else is wrong with these, and no page that nobody may touch is near.
+// These kernels have no other fault, and no protected page is near.
 TEST_F(Emulation, a_read_outside_a_buffer_within_its_page_is_detected) {
   const auto expect_seen = [&](auto kernel, auto one, auto expected) {
     for (const int n : {33, 1001}) {
@@ -386,7 +386,7 @@ __global__ void tiles_of_all(float* out) {
   out[threadIdx.x] = d[0];
 }
 
-// In a warp of fewer lanes, behind a whole one whose lanes have met there too.
+// In a partial warp, after a whole warp whose lanes have synchronised at the same place.
 TEST_F(Emulation, a_tile_product_by_a_partial_warp_is_detected) {
   const Memory<float> out(64);
   EXPECT_EQ(cudaSuccess, run(tiles_of_all, 1, 64, out.data()));
@@ -413,7 +413,7 @@ TEST_F(Emulation, an_asynchronous_copy_without_a_wait_is_detected) {
   EXPECT_EQ(cudaErrorLaunchFailure, run(copied<1>, 1, 16, in.data(), out.data()));
 }
 
-/// Vectors from `from` on, in unsigned, to `to` on.
+/// Copies vectors from `from` to `to`, both counted in unsigned.
 template <class V, bool kAsync>
 __global__ void copied_in_vectors(const unsigned* from, unsigned* to) {
   constexpr unsigned kN = sizeof(V) / 4;
@@ -429,7 +429,7 @@ __global__ void copied_in_vectors(const unsigned* from, unsigned* to) {
   reinterpret_cast<V*>(to)[threadIdx.x] = kept[threadIdx.x];
 }
 
-// Where a number alone may lie, a vector may not.
+// An address that is aligned for a number may be misaligned for a vector.
 TEST_F(Emulation, a_misaligned_vector_access_is_detected) {
 #if defined(__SANITIZE_ADDRESS__)
   GTEST_SKIP()
@@ -482,7 +482,7 @@ TEST_F(Emulation, writes_past_shared_memory_are_detected) {
   EXPECT_EQ(cudaErrorIllegalAddress, run(writes_static<4>, 1, 1, out.data()));
   EXPECT_THAT(fault_text(), HasSubstr("behind a static shared object of 12 bytes"));
   forget_faults();
-  // Of 256 bytes there are 64 floats.
+  // 256 bytes hold 64 floats.
   EXPECT_EQ(cudaErrorIllegalAddress, run(neighbour<true>, 1, 65, out.data() - 64, out.data() - 64));
 }
 
@@ -528,7 +528,7 @@ TEST_F(Emulation, too_much_shared_memory_is_refused) {
   EXPECT_EQ(cudaSuccess, launch(static_cast<std::size_t>(most)));
 }
 
-// The first launch is refused when it runs: that is when its static objects are met.
+// The first launch is refused when it runs: its static objects are known only then.
 TEST_F(Emulation, static_shared_memory_counts_beside_dynamic) {
   const Memory<int> out(1, 0);
   const auto launch = [&](std::size_t bytes) {
@@ -565,7 +565,7 @@ TEST_F(Emulation, streams_run_when_the_host_waits) {
   EXPECT_EQ(out.read()[0], 0);
 }
 
-// The inverse of what a program must not do: memory that is used anew before the copy was made.
+// A control for programs: memory reused before the copy from it was made.
 // CU18.
 TEST_F(Emulation, a_copy_from_memory_freed_too_early_is_detected) {
   const Memory<int> out(1, -1);

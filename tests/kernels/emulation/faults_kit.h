@@ -1,4 +1,4 @@
-// What tests of the emulation itself stand on: device memory, a stream, a launch.
+// Shared by the tests of the emulation: device memory, a stream, a launch.
 #pragma once
 
 #include <algorithm>
@@ -33,7 +33,7 @@ class Memory {
   T* data_ = nullptr;
 };
 
-/// Puts a kernel in a stream.
+/// Launches a kernel in a stream.
 template <class... P, class... A>
 cudaError_t enqueue(const char* name,
                     void (*kernel)(P...),

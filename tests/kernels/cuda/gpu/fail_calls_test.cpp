@@ -1,4 +1,4 @@
-// fail_calls.cpp before CUDA's own runtime, which answers here whether there is a GPU or not.
+// fail_calls.cpp wrapped around CUDA's runtime, which returns errors even without a GPU.
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -12,7 +12,8 @@
 
 namespace {
 
-// In a process of its own, for the library counts from the program's start and tells at its end.
+// A separate process, because the library counts from the program's start and writes its log at the
+// end.
 [[noreturn]] void three_calls_then_end() {
   int n = 0;
   const bool first = cudaGetDeviceCount(&n) == cudaErrorUnknown;
@@ -40,7 +41,7 @@ std::string told(int fails, int expected_code) {
   std::exit(others * 1 + first * 2 + (cudaMalloc(&data, 4) == cudaErrorMemoryAllocation) * 4);
 }
 
-/// The names that begin with "cuda" of those that `nm` tells of a file.
+/// The names in nm's output that start with "cuda".
 std::set<std::string> cuda_names(const std::string& nm) {
   std::set<std::string> names;
   std::FILE* told = popen(("nm " + nm + " 2>/dev/null").c_str(), "r");

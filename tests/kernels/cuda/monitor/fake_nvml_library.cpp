@@ -1,4 +1,4 @@
-// A library with some of NVML's functions, as dlopen finds them: one GPU, and nothing of its power.
+// A library with some of NVML's functions for dlopen: one GPU without power readings.
 #include <cstring>
 
 struct Utilization {

@@ -1,4 +1,4 @@
-// What the driver tells of a GPU, over a library of our own: NVML itself is on few machines.
+// The driver's values of a GPU, from a fake library, because few machines have NVML.
 #include <future>
 #include <thread>
 
@@ -101,7 +101,7 @@ TEST_F(GpuMonitorTest, without_power_readings_other_values_remain) {
   EXPECT_THAT(load.values, ElementsAre(88, 31, 50e9, 150e9, 1980, 2619, -1));
   EXPECT_THAT(load.absent, ElementsAre(Pair("gpu_power_w", "Not Supported")));
   FakeNvml::power_result = 0;
-  until_sampled(monitor, monitor.n_samples() + 2);  // one may be under way
+  until_sampled(monitor, monitor.n_samples() + 2);  // one may be in progress
   EXPECT_EQ(monitor.latest()[GpuValue::Power], 412.5);
   EXPECT_THAT(monitor.latest().absent, IsEmpty());
 }
@@ -123,7 +123,7 @@ TEST_F(GpuMonitorTest, samples_follow_the_gpu_until_it_ends) {
   EXPECT_EQ(FakeNvml::n_shutdowns, 1);
 }
 
-// A period of an hour: waiting for it to pass would not go unnoticed.
+// With a period of an hour, waiting for the next sample would be noticed.
 TEST_F(GpuMonitorTest, closing_does_not_wait_for_the_next_sample) {
   GpuMonitor never_started(FakeNvml::source(), 1h);
   GpuMonitor monitor(FakeNvml::source(), 1h);
@@ -157,7 +157,7 @@ TEST_F(GpuMonitorTest, a_refusal_by_nvml_keeps_its_reason) {
   EXPECT_EQ(monitor.n_samples(), 0u);
 }
 
-// What belongs together is read together: both figures of one answer are equal here.
+// Values of one sample are read together: the fake library makes them equal.
 TEST_F(GpuMonitorTest, threads_read_consistent_samples) {
   static std::atomic<unsigned> count;
   count = 0;

@@ -1,5 +1,5 @@
-// Training's attention and its backward on CUDA devices against double loops: texts side by side,
-// chains that see a prefix, padding, grouped heads, heads on both sides of the tiles' widths.
+// Attention in training and its backward on CUDA devices, against double loops: packed sequences,
+// chains that see a prefix, padding, grouped heads, head sizes on both sides of the tile widths.
 #include <cmath>
 
 #include "tests/kernels/cuda/train/kit.h"
@@ -7,8 +7,8 @@
 namespace kernels::test {
 namespace {
 
-// Texts of 19, 1 and 40 rows with padding between and behind; in the last, rows 30 on are chains
-// that hang on its row 9 and see nothing of what lies between.
+// Sequences of 19, 1 and 40 rows with padding between and after them; in the last, rows from 30 on
+// are chains that start at its row 9 and do not see the rows between.
 std::vector<TrainSight> texts_and_chains() {
   std::vector<TrainSight> sights(69);
   for (int row = 0; row < 69; row++) sights[row] = {row, row, row + 1, row};
@@ -25,7 +25,7 @@ bool sees(const TrainSight& s, int row, int other) {
 struct Exact {
   std::vector<double> out, lse, d_qkv;
 };
-// Everything in double, from the definition. d_out is the gradient of what `out` was rounded to.
+// Everything in double, from the definition. d_out is the gradient of the rounded `out`.
 Exact attention_in_double(const TrainHeads& h,
                           const std::vector<TrainSight>& sights,
                           const std::vector<float>& qkv,
@@ -103,8 +103,8 @@ TEST_P(CudaTrainAttention, forward_and_backward_equal_double_loops) {
     for (std::size_t i = 0; i < found.size(); i++)
       ASSERT_NEAR(found[i], exact.out[i], 5e-6 + rounding(exact.out[i], type)) << i;
     for (std::size_t i = 0; i < logs.size(); i++) ASSERT_NEAR(logs[i], exact.lse[i], 1e-5) << i;
-    // In bf16 `dot` is made of outputs rounded to 2^-9 of themselves: head_dim of them, each times
-    // a d_out near 1, stay below 0.02 for these sizes; it counts with p k / sqrt(head_dim).
+    // In bf16 `dot` is a sum of head_dim outputs rounded to 2^-9, each times a d_out near 1: below
+    // 0.02 for these sizes. It is multiplied by p k / sqrt(head_dim).
     const double loose = type == DType::F32 ? 2e-5 : 2e-2;
     for (std::size_t i = 0; i < gradient.size(); i++)
       ASSERT_NEAR(gradient[i], exact.d_qkv[i], loose + rounding(exact.d_qkv[i], type)) << i;

@@ -1,4 +1,4 @@
-// What draft heads need of training's kernels, on CUDA devices against double loops, at odd sizes.
+// Training kernels of the draft heads on CUDA devices, against double loops, at odd sizes.
 #include <cmath>
 
 #include "tests/kernels/cuda/train/kit.h"
@@ -63,7 +63,7 @@ TEST_P(CudaHeadsTraining, silus_backward_is_its_derivative) {
     const auto found = out.read();
     for (std::size_t at = 0; at < found.size(); at++) {
       const double s = logistic_of(z[at]), exact = dy[at] * s * (1 + z[at] * (1 - s));
-      // 1 + z (1 - s) cancels nothing that is larger than 1 + |z|.
+      // 1 + z (1 - s) cancels nothing larger than 1 + |z|.
       ASSERT_NEAR(
           found[at], exact,
           3e-6 * std::fabs(dy[at] * s * (1 + std::fabs(z[at]))) + 1e-30 + rounding(exact, type()))
@@ -97,7 +97,7 @@ TEST_P(CudaHeadsTraining, column_sums_accumulate_over_any_number_of_rows) {
         exact += x[std::size_t(row * width + i)];
         size += std::fabs(x[std::size_t(row * width + i)]);
       }
-      // As many roundings as terms, of sums that are nowhere larger than the terms' sizes together.
+      // One rounding per term, of sums that never exceed the sum of the terms' magnitudes.
       ASSERT_NEAR(found[std::size_t(i)], exact, (n_rows + 1) * 0x1p-24 * size) << i;
     }
   }
@@ -145,7 +145,7 @@ TEST_P(CudaHeadsTraining, feature_loss_and_gradient_equal_double_loops) {
       const auto f = normal_values(std::size_t(n), 12);
       const auto before = normal_values(std::size_t(n), 13);
       const auto wanted = kept_values(std::size_t(3 * dim), 14, DType::BF16);
-      // The last row's stride ends with its elements.
+      // The last row has no padding after its elements.
       const auto d_read = kept_values(std::size_t(2 * stride + dim), 15, type());
       const DeviceFloats features(*device, f), dx(*device, before),
           squares(*device, std::vector<float>(3, -1));

@@ -1,4 +1,4 @@
-// What the tests of training's kernels share: arrays of either type on a device, and tolerances.
+// Shared by the tests of training kernels: arrays of either type on a device, and tolerances.
 #pragma once
 
 #include <string>
@@ -23,7 +23,7 @@ inline std::string name_of_train_case(const ::testing::TestParamInfo<TrainCase>&
   return as_test_name(info.param.device + "_" + name_of(info.param.type));
 }
 
-/// Numbers of a type on a device, with nothing behind them that may be touched.
+/// Numbers of a type on a device, with protected memory after them.
 class TypedArray {
  public:
   TypedArray(Device& device, DType type, const std::vector<float>& values)
@@ -71,7 +71,7 @@ class ListThere {
   DeviceMemory memory_;
 };
 
-/// Values as the type keeps them.
+/// Values rounded to the type.
 inline std::vector<float> kept_values(std::size_t n,
                                       std::uint32_t seed,
                                       DType type,
@@ -81,7 +81,7 @@ inline std::vector<float> kept_values(std::size_t n,
   return values;
 }
 
-/// Half a place of the type's last, of a number of this size.
+/// Half a unit in the last place of the type, for a number of this size.
 inline double rounding(double x, DType type) {
   return type == DType::F32 ? 0 : std::fabs(x) * 0x1p-8;
 }

@@ -1,4 +1,4 @@
-// Training's operations on rows and elements, their backwards and its products, on CUDA devices
+// Training operations on rows and elements, their backwards and the products, on CUDA devices,
 // against double loops, at odd sizes.
 #include <algorithm>
 #include <cmath>
@@ -114,7 +114,7 @@ TEST_P(CudaTraining, swiglu_and_backward_equal_double_loops) {
         EXPECT_NEAR(value, exact, 3e-6 * std::fabs(exact) + 1e-30 + rounding(exact, type())) << g;
       };
       near(found[at], g * s * u);
-      // 1 + g (1 - s) cancels nothing that is larger than 1 + |g|.
+      // 1 + g (1 - s) cancels nothing larger than 1 + |g|.
       const double d_gate = d_act[at] * u * s * (1 + g * (1 - s));
       EXPECT_NEAR(d_found[wide], d_gate,
                   3e-6 * std::fabs(d_act[at] * u * s * (1 + std::fabs(g))) + 1e-30 +
@@ -167,7 +167,7 @@ std::vector<double> log_distribution(const float* z, int n) {
   return distribution;
 }
 
-/// A row's loss and its derivative, and what their terms are together: rounding follows that.
+/// A row's loss and its derivative, and the magnitude of their terms, which bounds the rounding.
 struct GoalLoss {
   double loss = 0, size = 0;
   std::vector<double> d, d_size;
@@ -223,7 +223,7 @@ TEST_P(CudaTraining, losses_with_labels_and_teachers_have_exact_gradients) {
     const DeviceFloats in(*device, logits), beside(*device, others), weights(*device, weight);
     const ListThere<std::int32_t> targets(*device, target);
     const ListThere<TrainGoal> there(*device, goals);
-    // Teachers of another forward, and rows of the same.
+    // Teachers from another forward, and rows of the same forward.
     for (const bool themselves : {false, true}) {
       const DeviceFloats loss(*device, std::vector<float>(n_rows, -1));
       const TypedArray d(*device, type(), std::vector<float>(logits.size(), -1));
@@ -261,7 +261,7 @@ TEST_P(CudaTraining, conversion_rounds_to_nearest) {
   for (std::size_t i = 0; i < x.size(); i++) ASSERT_EQ(y[i], stored(x[i], type()));
 }
 
-// Updates of weights whose gradients are large, tiny and zero; two steps, so that moments count.
+// Weight updates with large, tiny and zero gradients; two steps, so that moments count.
 TEST_P(CudaTraining, adamw_follows_its_formula_and_rounds_weights) {
   const OpenedCuda device(GetParam().device);
   const int n = 300;
@@ -302,7 +302,8 @@ TEST_P(CudaTraining, adamw_follows_its_formula_and_rounds_weights) {
   EXPECT_EQ(g_there.read(), std::vector<float>(n)) << "the gradient is used up";
 }
 
-// What differs from step to step lies in memory, so the kernels of a step are those of the last.
+// Values that differ from step to step lie in memory, so a step repeats the kernels of the last
+// one.
 TEST(EmulatedTrainingStep, updates_with_the_graph_of_the_previous_step) {
   using emulation::calls_of;
   const OpenedCuda device("cuda:emulated", emulation::Watch::Once);
@@ -369,7 +370,8 @@ TEST_P(CudaTraining, products_in_every_direction_equal_plain_sums) {
               exact += term;
               size += std::fabs(term);
             }
-            // k roundings, or cuts, of sums that are nowhere larger than the terms' sizes together.
+            // k roundings or truncations of sums that never exceed the sum of the terms'
+            // magnitudes.
             ASSERT_NEAR(found[std::size_t(i) * n + j], exact,
                         (k + 2) * 0x1p-23 * size + rounding(exact, out))
                 << m << " " << n << " " << k << ", turned " << turned << ", way " << way;
