@@ -10,7 +10,7 @@ struct Range {
   char32_t first, last;
 };
 
-// Sorted. Read off tokenizers 0.23 by tests/engine/model/make_tokenizer_fixtures.py classes.
+// Sorted. Read off tokenizers 0.23 by tests/fixtures/make_tokenizer_fixtures.py classes.
 // clang-format off
 constexpr Range kWhiteSpace[] = {
     {0x9, 0xD}, {0x20, 0x20}, {0x85, 0x85}, {0xA0, 0xA0}, {0x1680, 0x1680}, {0x2000, 0x200A},

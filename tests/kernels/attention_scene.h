@@ -1,5 +1,5 @@
-// Random trees of rows behind cached prefixes, for tests of attention: what is seen, how a device
-// is asked, and the double loop it is held against.
+// Random trees of rows after cached prefixes, for tests of attention: masks, calls to a device, and
+// the double loop as reference.
 #pragma once
 
 #include <algorithm>
@@ -18,19 +18,19 @@ struct Heads {
   int n_heads, n_kv_heads, head_dim;
 };
 
-// Keys and values of one sequence by (tree node); a node is a position's content.
+// Keys and values of one tree node of a sequence.
 struct Node {
   int parent;  // -1: the first of the sequence
   int pos;
   std::vector<float> k, v, q;  // [n_kv_heads head_dim], q [n_heads head_dim]
 };
 
-// Sequences of cached prefixes with trees of rows in flight behind them.
+// Sequences with cached prefixes and trees of rows in flight.
 struct Scene {
   Heads heads;
   DType dtype;
   struct Seq {
-    std::vector<Node> nodes;  // the first n_prefix are a chain, cached
+    std::vector<Node> nodes;  // the first n_prefix are a cached chain
     int n_prefix;
   };
   std::vector<Seq> seqs;
@@ -45,7 +45,8 @@ inline Node random_node(const Heads& heads, DType dtype, int parent, int pos, st
   return node;
 }
 
-// A prefix, then n_rows nodes; each hangs on the one before it (chance `chain` of 100) or anywhere.
+// A prefix, then n_rows nodes; each node's parent is the one before it (with a chance of `chain`
+// percent) or any earlier node.
 inline Scene::Seq random_seq(
     const Heads& heads, DType dtype, int n_prefix, int n_rows, int chain, std::uint32_t seed) {
   std::mt19937 random(seed);
@@ -66,8 +67,8 @@ struct RowOf {
   int seq, node;
 };
 
-// A forward over some rows. `n_cached` positions of each sequence are in pages, the rest of each
-// row's ancestors must be among the rows.
+// A forward over some rows. `n_cached` positions of each sequence are in pages; the other ancestors
+// of each row must be among the rows.
 class Forward {
  public:
   Forward(Device& device,
@@ -89,7 +90,7 @@ class Forward {
       std::copy_n(node(r).q.data(), width(), values.data() + r * (width() + 3));
     return {device_, values};
   }
-  /// @param q  as queries() made them;  out [n_rows, width] with a stride
+  /// @param q  from queries();  out [n_rows, width] with a stride
   void attend(const DeviceFloats& q, float* out, std::int64_t stride) {
     device_.ops().attention(device_, layer_, plan_, q.data(), width() + 3, staged_k_.data(),
                             staged_v_.data(), scene_.heads.n_heads, scale(), out, stride);
@@ -100,7 +101,7 @@ class Forward {
     attend(q, out.data(), width());
     return out.read();
   }
-  // What a row attends to among the rows of its chain, the row itself last.
+  // Attention weights of a row over the rows of its chain, ending with the row itself.
   std::vector<float> weights(int r) {
     const DeviceFloats q(device_, node(static_cast<std::size_t>(r)).q);
     const DeviceFloats mean(
@@ -112,7 +113,7 @@ class Forward {
   float scale() const { return 1 / std::sqrt(float(scene_.heads.head_dim)); }
   const Node& node(std::size_t r) const { return scene_.seqs[rows_[r].seq].nodes[rows_[r].node]; }
 
-  // What a row sees, itself first.
+  // The nodes that a row attends to, starting with itself.
   std::vector<const Node*> seen_by(std::size_t r, int window) const {
     const auto& nodes = scene_.seqs[rows_[r].seq].nodes;
     std::vector<const Node*> seen;
@@ -120,7 +121,7 @@ class Forward {
       if (!window || nodes[i].pos > node(r).pos - window) seen.push_back(&nodes[i]);
     return seen;
   }
-  // softmax(q k) of one head of a row over what it sees, in double
+  // softmax(q k) of one head of a row over the nodes it attends to, in double
   std::vector<double> exact_weights(std::size_t r,
                                     int head,
                                     const std::vector<const Node*>& seen) const {
@@ -157,7 +158,7 @@ class Forward {
  private:
   void plan(int window) {
     const int n_seqs = int(scene_.seqs.size());
-    int next_page = 2;  // pages in an odd order, the first two unused
+    int next_page = 2;  // pages in a shuffled order, the first two unused
     for (int s = 0; s < n_seqs; s++) {
       page_begin_.push_back(int(pages_.size()));
       for (int i = 0; i < (n_cached_[s] + kPageSize - 1) / kPageSize; i++)
@@ -188,7 +189,7 @@ class Forward {
     return 0;
   }
 
-  // Prefix keys go through stage and commit; every other slot is NaN.
+  // Prefix keys are staged and committed; every other slot is NaN.
   void fill_pages() {
     const Heads& h = scene_.heads;
     const Ops& ops = device_.ops();

@@ -1,5 +1,5 @@
 // Attention over random trees: against a double loop, and bit for bit wherever a position is
-// stored, whatever stands beside it, however the rows are cut among threads.
+// stored, in any batch and for any split of rows among threads.
 #include <algorithm>
 #include <numeric>
 #include <utility>
@@ -10,7 +10,7 @@
 namespace kernels::test {
 namespace {
 
-TEST(Attention, agrees_with_a_double_loop_over_ragged_sequences_and_trees) {
+TEST(Attention, equals_a_double_loop_over_ragged_sequences_and_trees) {
   for_each_device(
       [](Device& device) {
         for (const DType dtype : kAllDTypes) {
@@ -23,8 +23,8 @@ TEST(Attention, agrees_with_a_double_loop_over_ragged_sequences_and_trees) {
               SquaredError error;
               for (std::size_t r = 0; r < out.size() / width; r++) {
                 const std::vector<double> exact = forward.exact(r, window);
-                // Scores of size about 1 err by head_dim 2^-24 sum |terms| ~ 1e-5, so do weights; a
-                // weighted mean of values below 5 errs by that times 5.
+                // Scores near 1 have errors of head_dim 2^-24 sum |terms| ~ 1e-5, and so do the
+                // weights; a weighted mean of values below 5 has five times that error.
                 for (std::size_t i = 0; i < width; i++) {
                   ASSERT_NEAR(out[r * width + i], exact[i], 5e-5)
                       << name_of(dtype) << " head_dim " << heads.head_dim << " window " << window
@@ -40,7 +40,7 @@ TEST(Attention, agrees_with_a_double_loop_over_ragged_sequences_and_trees) {
       {2});
 }
 
-TEST(Attention, weights_of_a_row_agree_with_a_double_loop) {
+TEST(Attention, attention_weights_equal_a_double_loop) {
   for_each_device(
       [](Device& device) {
         for (const DType dtype : kAllDTypes) {
@@ -69,7 +69,7 @@ TEST(Attention, weights_of_a_row_agree_with_a_double_loop) {
       {2});
 }
 
-// One layout of heads on one storage type: sequences of several lengths together, and each alone.
+// One layout of heads with one storage type: sequences of several lengths together, and each alone.
 struct Company {
   Scene together;
   std::vector<Scene> apart;  // [n_seqs], one sequence each
@@ -100,7 +100,7 @@ std::vector<float> in_random_order(Device& device,
   return in_order;
 }
 
-// A row with its ancestors alone, the other sequences gone.
+// A row with its ancestors alone, without the other sequences.
 std::vector<float> alone(Device& device, const Company& company, RowOf row, std::size_t width) {
   const Scene& scene = company.apart[row.seq];
   std::vector<RowOf> chain;
@@ -141,12 +141,12 @@ void expect_same_bits_in_every_set(const Company& company) {
   }
 }
 
-TEST(Attention, a_row_has_the_same_bits_in_any_company_order_and_number_of_threads) {
+TEST(Attention, is_batch_invariant_for_any_thread_count) {
   struct Layout {
     Heads heads;
     int window;
   };
-  // Every head its own keys; two, three and five heads on one; sizes that fill no vector.
+  // One, two, three and five query heads per key head; sizes that do not fill a vector.
   const Layout layouts[] = {
       {{4, 4, 64}, 0}, {{4, 2, 36}, 70}, {{6, 2, 80}, 0}, {{5, 1, 17}, 0}, {{2, 2, 33}, 50}};
   for (const auto& [heads, window] : layouts) {
@@ -157,7 +157,7 @@ TEST(Attention, a_row_has_the_same_bits_in_any_company_order_and_number_of_threa
   }
 }
 
-TEST(Attention, a_row_has_the_same_bits_among_256_behind_prefixes_of_odd_lengths) {
+TEST(Attention, is_batch_invariant_among_256_rows_of_odd_lengths) {
   const Heads heads{3, 1, 23};
   for (const DType dtype : kAllDTypes) {
     const Scene scene{
@@ -171,7 +171,7 @@ TEST(Attention, a_row_has_the_same_bits_among_256_behind_prefixes_of_odd_lengths
   }
 }
 
-TEST(Attention, a_position_counts_the_same_cached_or_in_flight) {
+TEST(Attention, cached_and_in_flight_positions_count_the_same) {
   for_each_device([](Device& device) {
     for (const DType dtype : kAllDTypes) {
       for (const int window : {0, 50}) {
@@ -192,7 +192,7 @@ TEST(Attention, a_position_counts_the_same_cached_or_in_flight) {
   });
 }
 
-TEST(Attention, what_a_row_does_not_see_may_be_nan) {
+TEST(Attention, masked_rows_may_be_nan) {
   for_each_device([](Device& device) {
     const Heads heads{2, 1, 32};
     Scene scene{heads, DType::F32, {random_seq(heads, DType::F32, 70, 30, 50, 16)}};

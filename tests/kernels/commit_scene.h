@@ -1,5 +1,4 @@
-// Staged rows of several layers on their way into pages, held against loops over layers, rows and
-// values.
+// Commits of staged rows of several layers into pages, against loops over layers, rows and values.
 #pragma once
 
 #include <algorithm>
@@ -14,10 +13,10 @@ namespace kernels::test {
 
 struct CommitShape {
   int n_layers, n_kv_heads, head_dim;
-  int n;  // rows that are committed, of twice as many
+  int n;  // committed rows, of twice as many staged ones
 };
 
-/// Four pages a layer, each with a gap behind it, and every byte the same before ask().
+/// Four pages per layer with a gap after each; every byte is equal before ask().
 class Commit {
  public:
   Commit(Device& device, const CommitShape& shape, DType dtype)
@@ -41,7 +40,7 @@ class Commit {
     }
   }
 
-  /// The staged rows and all that tells of them go at once.
+  /// Commits, then destroys the staged rows and the index lists at once.
   void ask() {
     device_.ops().kv_commit(device_, layers_.data(), staged_layers_.data(), shape_.n_layers,
                             src_.data(), page_.data(), slot_.data(), shape_.n);
@@ -50,8 +49,8 @@ class Commit {
     src_told_ = std::exchange(src_, {});
   }
 
-  /// Every row is where it was to go, and every other byte is as it was; of many layers some are
-  /// read, for that takes longer than all else.
+  /// Checks that every row arrived and that every other byte is unchanged; of many layers only some
+  /// are read, to save time.
   void expect_done() const {
     std::vector<float> k(kPositions * std::size_t(width_)), v(k.size());
     const std::vector<int> pages = {0, 1, 2, 3};
@@ -85,7 +84,7 @@ class Commit {
             << "behind page " << page;
   }
 
-  // Half of them to slots one behind the other, from one page into the next, the others anywhere.
+  // Half of the rows go to consecutive slots, across a page boundary, the others anywhere.
   void choose_rows() {
     std::mt19937 random(unsigned(shape_.n));
     src_.resize(2 * std::size_t(shape_.n));

@@ -1,6 +1,5 @@
-// Memory that ends at a page nobody may touch: a read or a write past the end stops the test in any
-// build, whatever made it (masked loads, tiles, hand-written assembly), where a sanitizer sees only
-// what the compiler shows it.
+// Memory that ends at a protected page: a read or write past the end stops the test in any build,
+// including masked loads, tiles and hand-written assembly, which sanitizers may not see.
 #pragma once
 
 #include <sys/mman.h>
@@ -14,8 +13,9 @@ namespace kernels::test {
 class Fenced {
  public:
   Fenced() = default;
-  /// @param bytes  of zeros
-  /// @param align  of data(); with a multiple of it in `bytes` not one byte lies before the fence
+  /// @param bytes  size, filled with zeros
+  /// @param align  alignment of data(); if `bytes` is a multiple of it, the last byte is next to
+  ///   the protected page
   explicit Fenced(std::size_t bytes, std::size_t align = 4) {
     const std::size_t page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
     const std::size_t usable = (bytes + page - 1) / page * page;

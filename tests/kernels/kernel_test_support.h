@@ -1,4 +1,4 @@
-// What the kernel tests share: every CPU table, seeded values, guarded buffers, packed weights.
+// Shared by the kernel tests: every CPU table, seeded values, guarded buffers, packed weights.
 #pragma once
 
 #include <algorithm>
@@ -29,14 +29,14 @@ inline std::vector<float> normal_values(std::size_t n, std::uint32_t seed, float
   return values;
 }
 
-/// The value a storage type keeps of x.
+/// x rounded to a storage type.
 inline float stored(float x, DType dtype) {
   if (dtype == DType::F16) return f32_from_f16(f16_from_f32(x));
   if (dtype == DType::BF16) return f32_from_bf16(bf16_from_f32(x));
   return x;
 }
 
-/// Squared errors over the squares of what values should be (NMSE), of all of them together.
+/// Normalised mean squared error (NMSE): squared errors over the squares of the expected values.
 class SquaredError {
  public:
   void add(double found, double exact) {
@@ -48,16 +48,16 @@ class SquaredError {
  private:
   double errors_ = 0, squares_ = 0;
 };
-/// Most of it, of products and of attention over inputs that were rounded alike: an error of 3e-5 of
-/// the results' size on the whole. The longest sums tried, of some 400 terms in f32, err by at most
-/// 400 2^-23 = 5e-5 of their terms' size, and by a twentieth of that where roundings are at random.
+/// Bound on the NMSE of products and attention whose inputs are rounded alike: a relative error of
+/// 3e-5. The longest sums, some 400 terms in f32, have errors of at most 400 2^-23 = 5e-5 of their
+/// terms' magnitudes, and a twentieth of that with random roundings.
 constexpr double kMostSquaredError = 1e-9;
 
 inline std::uint32_t bits_of(float x) {
   return std::bit_cast<std::uint32_t>(x);
 }
 
-/// n floats: marks before them that `intact` looks at, a fence behind them.
+/// n floats with guard values before them, checked by `intact`, and a protected page after them.
 class Guarded {
  public:
   explicit Guarded(std::size_t n, float fill = 0) : memory_((kGuard + n) * sizeof(float)) {
@@ -80,7 +80,7 @@ class Guarded {
   Fenced memory_;
 };
 
-/// Weights packed for a device, from row-major f32, with a fence behind them.
+/// Weights packed for a device from row-major f32, with a protected page after them.
 struct Packed {
   Fenced buffer;
   PackedMatrix matrix;
@@ -93,7 +93,7 @@ inline Packed pack(Device& device, const std::vector<float>& w, int n, int k, DT
   return packed;
 }
 
-/// Memory of a device: the CPU's with a fence behind it, any other's as the device gives it.
+/// Memory of a device; on the CPU with a protected page after it.
 class DeviceMemory {
  public:
   DeviceMemory() = default;
@@ -117,7 +117,7 @@ class DeviceMemory {
   DeviceBuffer own_;
 };
 
-/// Floats on a device, with marks before them that `read` looks at.
+/// Floats on a device, with guard values before them that `read` checks.
 class DeviceFloats {
  public:
   DeviceFloats(Device& device, const std::vector<float>& values)
@@ -143,7 +143,7 @@ class DeviceFloats {
   DeviceMemory memory_;
 };
 
-/// Each instruction set with one, two and three threads, under SCOPED_TRACE by the caller.
+/// Runs `body` for each instruction set with one, two and three threads, under SCOPED_TRACE.
 template <class Body>
 void for_each_device(const Body& body, std::vector<int> threads = {1, 2, 3}) {
   for (const Ops* ops : all_cpu_ops()) {

@@ -1,4 +1,5 @@
-// Packing, multiplication, look-up: against double loops, and bit for bit across rows and threads.
+// Packing, products, embedding look-up: against double loops, and bit for bit for any rows and
+// threads.
 #include <algorithm>
 #include <numeric>
 
@@ -22,7 +23,7 @@ void multiply(Device& device,
   device.ops().matmul(device, w.matrix, x, w.matrix.k, n_rows, y, w.matrix.n, bias, add);
 }
 
-TEST(Matmul, agrees_with_a_double_loop_in_every_set_type_and_shape) {
+TEST(Matmul, equals_a_double_loop_for_every_set_type_and_shape) {
   for_each_device(
       [](Device& device) {
         for (const DType dtype : kAllDTypes) {
@@ -56,8 +57,8 @@ TEST(Matmul, agrees_with_a_double_loop_in_every_set_type_and_shape) {
                       sum += double(bias[i]) + before[std::size_t(r) * n + i];
                       size += std::fabs(bias[i]) + std::fabs(before[std::size_t(r) * n + i]);
                     }
-                    // k products and sums in f32, each within 2^-24 of what it stands for; the
-                    // bf16 instructions may truncate where others round, hence one bit more.
+                    // k products and sums in f32, each within 2^-24; the bf16 instructions may
+                    // truncate instead of rounding, hence one bit more.
                     const double allowed = (k + 3) * 0x1p-23 * size + 1e-30;
                     ASSERT_NEAR(y[std::size_t(r) * n + i], sum, allowed)
                         << "row " << r << " output " << i;
@@ -74,7 +75,7 @@ TEST(Matmul, agrees_with_a_double_loop_in_every_set_type_and_shape) {
       {2});
 }
 
-TEST(Matmul, a_row_has_the_same_bits_in_any_company_on_any_threads) {
+TEST(Matmul, is_batch_invariant_for_any_thread_count) {
   for (const Ops* ops : all_cpu_ops()) {
     for (const DType dtype : kAllDTypes) {
       for (const Shape shape : {Shape{83, 70}, Shape{45, 101}, Shape{144, 224}}) {
@@ -141,7 +142,7 @@ TEST(Matmul, zeros_appended_to_k_change_no_bit) {
       {2});
 }
 
-TEST(Matmul, packing_from_any_type_gives_what_that_type_holds) {
+TEST(Matmul, every_source_type_packs_to_its_rounded_value) {
   const auto device = open_cpu(2);
   const int n = 21, k = 35;
   const auto w = normal_values(n * k, 9);

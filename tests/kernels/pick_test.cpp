@@ -14,8 +14,8 @@ namespace {
 using Counter = std::array<std::uint32_t, 4>;
 const float kInf = std::numeric_limits<float>::infinity();
 
-TEST(Philox, gives_the_known_answers_of_its_authors) {
-  // Random123's kat_vectors, philox4x32 10: counter, key, answer.
+TEST(Philox, gives_the_authors_known_answers) {
+  // Random123's kat_vectors, philox4x32 10: counter, key, result.
   EXPECT_EQ(philox(0, {0, 0, 0, 0}), (Counter{0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8}));
   EXPECT_EQ(philox(~std::uint64_t{0}, {0xffffffff, 0xffffffff, 0xffffffff, 0xffffffff}),
             (Counter{0x408f276d, 0x41c83b0e, 0xa20bc7c6, 0x6d5451fd}));
@@ -36,7 +36,7 @@ Picked pick_one(Device& device,
   return picked;
 }
 
-TEST(Pick, greedy_takes_the_largest_and_of_equals_the_lowest) {
+TEST(Pick, argmax_ties_go_to_the_lowest_id) {
   for_each_device([](Device& device) {
     for (const int vocab : {1, 2, 15, 16, 17, 100, 1000}) {
       auto logits = normal_values(vocab, vocab);
@@ -59,7 +59,7 @@ TEST(Pick, greedy_takes_the_largest_and_of_equals_the_lowest) {
   });
 }
 
-TEST(Pick, tokens_past_the_valid_ones_are_never_chosen) {
+TEST(Pick, padding_tokens_are_never_chosen) {
   for_each_device(
       [](Device& device) {
         std::vector<float> logits(70, 0);
@@ -75,7 +75,7 @@ TEST(Pick, tokens_past_the_valid_ones_are_never_chosen) {
       {1});
 }
 
-TEST(Pick, logits_that_are_not_finite_are_named) {
+TEST(Pick, non_finite_logits_are_named) {
   for_each_device(
       [](Device& device) {
         for (const float temperature : {0.f, 0.7f}) {
@@ -120,7 +120,7 @@ Best exact_choice(const std::vector<float>& kept, const PickRow& row) {
   return best;
 }
 
-TEST(Pick, sampling_takes_the_token_of_the_formula_in_every_set) {
+TEST(Pick, sampling_equals_the_gumbel_max_formula) {
   for_each_device(
       [](Device& device) {
         for (const int vocab : {3, 64, 130, 4099}) {
@@ -182,7 +182,7 @@ TEST(Pick, sampling_follows_the_distribution) {
   EXPECT_LT(chi_square, 30);  // at most 6 degrees of freedom: p < 4e-5
 }
 
-// The filters again, naively.
+// The filters again, implemented naively.
 std::vector<double> naive_distribution(std::vector<float> logits, const PickRow& row) {
   const int n = int(logits.size());
   std::map<int, bool> seen;
@@ -211,7 +211,7 @@ std::vector<double> naive_distribution(std::vector<float> logits, const PickRow&
   return distribution;
 }
 
-TEST(Filters, keep_what_a_naive_reading_keeps) {
+TEST(Filters, keep_the_tokens_of_a_naive_implementation) {
   std::mt19937 random(21);
   const std::vector<std::int32_t> history = {3, 3, 50, 7, 299, 0};
   for (int i = 0; i < 200; i++) {
@@ -234,7 +234,7 @@ TEST(Filters, keep_what_a_naive_reading_keeps) {
   }
 }
 
-TEST(Filters, the_pick_is_the_best_of_the_kept) {
+TEST(Filters, the_choice_is_the_best_of_the_kept_tokens) {
   for_each_device(
       [](Device& device) {
         const std::vector<std::int32_t> history = {1, 2, 3, 77};
@@ -262,7 +262,7 @@ TEST(Filters, the_pick_is_the_best_of_the_kept) {
       {2});
 }
 
-TEST(Filters, one_token_kept_is_certain) {
+TEST(Filters, a_single_kept_token_is_certain) {
   const auto device = open_cpu(1);
   const auto logits = normal_values(200, 22);
   PickRow row;

@@ -1,4 +1,4 @@
-// Rows to be ranked, and what plain loops in double say of them; for the CPU's tests and CUDA's.
+// Rows to rank, and their ranking by plain loops in double; for the CPU's tests and CUDA's.
 #pragma once
 
 #include <limits>
@@ -15,8 +15,8 @@ struct NaiveRanking {
   std::vector<float> logits;
 };
 
-/// Penalty and filters as kernels/sampling.h tells them, read naively; then the best of those that
-/// are left, again and again.
+/// Penalty and filters of kernels/sampling.h, implemented naively; then the best of the remaining
+/// tokens, again and again.
 inline NaiveRanking naive_ranking(std::vector<float> logits, const PickRow& row, int k) {
   constexpr float kInf = std::numeric_limits<float>::infinity();
   NaiveRanking naive;
@@ -67,10 +67,10 @@ inline NaiveRanking naive_ranking(std::vector<float> logits, const PickRow& row,
   return naive;
 }
 
-/// Some rows of one width, all ranked in one call.
+/// Rows of one width, all ranked in one call.
 struct RankScene {
   int vocab = 0, n_valid = 0, stride = 0, k = 0;
-  std::vector<float> logits;  // [rows, stride]; large from n_valid on
+  std::vector<float> logits;  // [rows, stride]; large values from n_valid on
   std::vector<PickRow> rows;
 
   std::vector<float> row(std::size_t r) const {
@@ -80,7 +80,7 @@ struct RankScene {
 };
 
 /// Rows of every kind: plain, rounded so that many are equal, all equal, with both zeros, with
-/// -inf, NaN, +inf, nothing but -inf; with penalties and filters in turn.
+/// -inf, NaN, +inf, only -inf; with penalties and filters in turn.
 inline RankScene rank_scene(int n_valid, int k, std::uint32_t seed) {
   constexpr float kInf = std::numeric_limits<float>::infinity();
   static const std::vector<std::int32_t> history = {3, 3, 50, 7, 299, 0, -1, 100000};
@@ -111,7 +111,7 @@ inline RankScene rank_scene(int n_valid, int k, std::uint32_t seed) {
     row.temperature = r < kKinds ? 0.0f : 0.5f + float(random() % 100) / 50;
     row.seed = random();
     row.position = random();
-    // A greedy row has no filters, whatever is said of them.
+    // A greedy row ignores its filters.
     if (r % 2) row.top_k = 1 + int(random() % (n_valid + 10));
     if (r % 5 == 1) row.top_p = float(1 + random() % 999) / 1000;
     if (r % 7 == 2) row.min_p = float(random() % 100) / 200;
@@ -156,8 +156,8 @@ inline void expect_naive_ranks(Device& device, const RankScene& scene) {
   }
 }
 
-/// Rows that lie apart come over without what is between them, each where it was asked for; copies
-/// within the device and sums of rows are made in the order of the calls.
+/// Rows with gaps between them are copied without the gaps, each to its place; copies within the
+/// device and sums of rows run in the order of the calls.
 inline void expect_plain_copies(Device& device) {
   for (const auto& [n_rows, width, stride] :
        {std::array{1, 1, 1}, {3, 7, 7}, {5, 33, 40}, {2, 1, 9}}) {

@@ -1,4 +1,4 @@
-// The ranking of tokens, and copies, in every instruction set.
+// Ranking of tokens, and copies, in every instruction set.
 #include "kernels/error.h"
 #include "kernels/sampling.h"
 #include "tests/kernels/rank_scene.h"
@@ -6,7 +6,7 @@
 namespace kernels::test {
 namespace {
 
-TEST(Rank, the_likeliest_come_first_and_of_equals_the_lowest) {
+TEST(Rank, likeliest_first_and_ties_by_lowest_id) {
   for_each_device(
       [](Device& device) {
         for (const int n_valid : {1, 2, 17, 64, 301, 1000})
@@ -16,12 +16,12 @@ TEST(Rank, the_likeliest_come_first_and_of_equals_the_lowest) {
       {1, 3});
 }
 
-TEST(Rank, a_probability_has_the_bits_of_the_filtered_distribution) {
+TEST(Rank, a_probability_equals_the_filtered_distributions) {
   const auto device = open_cpu(1);
   const RankScene scene = rank_scene(301, 40, 5);
   const RanksFound found = ranks(*device, scene);
   int n_compared = 0;
-  for (std::size_t r = 8; r < scene.rows.size(); r++) {  // before them are greedy rows
+  for (std::size_t r = 8; r < scene.rows.size(); r++) {  // the rows before them are greedy
     const auto distribution = filtered_distribution(scene.row(r), scene.n_valid, scene.rows[r]);
     const RankedToken* tokens = &found.tokens[r * std::size_t(scene.k)];
     for (int i = 0; i < found.rankings[r].n; i++, n_compared++)
@@ -32,7 +32,7 @@ TEST(Rank, a_probability_has_the_bits_of_the_filtered_distribution) {
   EXPECT_GT(n_compared, 200);
 }
 
-TEST(Rank, asks_for_at_least_one_token_and_not_for_too_many) {
+TEST(Rank, the_number_of_tokens_is_checked) {
   for_each_device(
       [](Device& device) {
         const std::vector<float> logits(4);
@@ -50,7 +50,7 @@ TEST(Rank, asks_for_at_least_one_token_and_not_for_too_many) {
       {1});
 }
 
-TEST(Copies, of_rows_leave_out_what_lies_between_them) {
+TEST(Copies, leave_out_the_bytes_between_rows) {
   for_each_device([](Device& device) { expect_plain_copies(device); }, {1});
 }
 

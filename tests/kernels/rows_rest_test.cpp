@@ -1,6 +1,6 @@
-// Embedding, norm, activation, rotation, staging and the choice of tokens, in every instruction
-// set: a row has the same bits alone as among any number of others, in any order, on any number of
-// threads. (Products and attention have the same test beside their others.)
+// Batch invariance of embedding, norm, activation, rope, staging and the choice of tokens, in every
+// instruction set: a row has the same bits alone and among any number of rows, in any order, with
+// any number of threads. Products and attention have this test in their own files.
 #include <numeric>
 
 #include "tests/kernels/kernel_test_support.h"
@@ -10,7 +10,7 @@ namespace {
 
 constexpr int kRows = 256;
 
-/// Some `n` of the rows, no two alike, in an order of their own.
+/// `n` distinct rows in random order.
 std::vector<int> shuffled_rows(int n) {
   std::vector<int> rows(kRows);
   std::iota(rows.begin(), rows.end(), 0);
@@ -20,8 +20,8 @@ std::vector<int> shuffled_rows(int n) {
   return rows;
 }
 
-/// Every instruction set; each time 1 to 256 rows, on one to three threads in turn.
-/// @param body  (one thread, the device to compare it with, rows): checks these rows
+/// Runs every instruction set with 1 to 256 rows on one to three threads in turn.
+/// @param body  (one thread, the device to compare with it, rows): checks these rows
 template <class Body>
 void for_any_rows(const Body& body) {
   for (const Ops* ops : all_cpu_ops()) {
@@ -39,7 +39,7 @@ bool same_bits(const void* a, const void* b, std::size_t n_bytes) {
   return std::memcmp(a, b, n_bytes) == 0;
 }
 
-TEST(AnyRows, embed_the_same_bits) {
+TEST(Embed, is_batch_invariant) {
   const int vocab = 300, dim = 70;
   const auto table = normal_values(std::size_t(vocab) * dim, 1);
   for (const DType dtype : kAllDTypes) {
@@ -61,7 +61,7 @@ TEST(AnyRows, embed_the_same_bits) {
   }
 }
 
-/// Asks an operation that makes [n_rows, n_out] of [n_rows, n_in] for any rows, and for each alone.
+/// Runs an operation from [n_rows, n_in] to [n_rows, n_out] for any rows, and for each row alone.
 /// @param op  (device, x, y, n_rows)
 template <class Op>
 void expect_rows_of_their_own(int n_in, int n_out, std::uint32_t seed, const Op& op) {
@@ -82,7 +82,7 @@ void expect_rows_of_their_own(int n_in, int n_out, std::uint32_t seed, const Op&
   });
 }
 
-TEST(AnyRows, are_normed_to_the_same_bits) {
+TEST(RmsNorm, is_batch_invariant) {
   for (const int dim : {192, 301}) {
     const auto w = normal_values(dim, 6);
     expect_rows_of_their_own(dim, dim, 7, [&](Device& device, const float* x, float* y, int n) {
@@ -91,7 +91,7 @@ TEST(AnyRows, are_normed_to_the_same_bits) {
   }
 }
 
-TEST(AnyRows, are_activated_to_the_same_bits) {
+TEST(SwiGlu, is_batch_invariant) {
   for (const int hidden : {96, 151}) {
     const auto op = [&](Device& device, const float* x, float* y, int n) {
       device.ops().swiglu(device, x, y, n, hidden);
@@ -100,7 +100,7 @@ TEST(AnyRows, are_activated_to_the_same_bits) {
   }
 }
 
-TEST(AnyRows, rotate_to_the_same_bits) {
+TEST(Rope, is_batch_invariant) {
   const int n_heads = 3, head_dim = 26, width = n_heads * head_dim, stride = width + 5;
   Guarded table(normal_values(400 * head_dim, 2));
   const auto values = normal_values(std::size_t(kRows) * width, 3);
@@ -123,7 +123,7 @@ TEST(AnyRows, rotate_to_the_same_bits) {
   });
 }
 
-TEST(AnyRows, are_staged_as_the_same_bits) {
+TEST(CacheStaging, is_batch_invariant) {
   const int n_heads = 3, head_dim = 11, width = n_heads * head_dim, stride = width + 4;
   const auto values = normal_values(std::size_t(kRows) * width, 4, 30);
   for (const DType dtype : kAllDTypes) {
@@ -147,7 +147,7 @@ TEST(AnyRows, are_staged_as_the_same_bits) {
 
 constexpr int kVocab = 203;
 
-/// Rows of every kind: equal largest logits, one that is no number, and the rest plain.
+/// Rows of every kind: equal largest logits, one NaN, and plain ones.
 std::vector<float> logits_of_rows() {
   std::vector<float> logits = normal_values(std::size_t(kRows) * kVocab, 5, 3);
   for (int r = 0; r < kRows; r++) {
@@ -185,11 +185,11 @@ void expect_picks_of_single_rows(const std::vector<PickRow>& asked) {
   });
 }
 
-TEST(AnyRows, take_the_same_largest_logit) {
+TEST(Pick, argmax_is_batch_invariant) {
   expect_picks_of_single_rows(std::vector<PickRow>(kRows));
 }
 
-TEST(AnyRows, draw_the_same_token_with_noise) {
+TEST(Pick, sampling_is_batch_invariant) {
   static const std::int32_t kHistory[] = {3, 17, 17, 200, 5};
   std::vector<PickRow> asked(kRows);
   for (int r = 0; r < kRows; r++) {

@@ -1,4 +1,4 @@
-// Norm, rotation, activation, rounding: against double loops; zeros appended; odd sizes.
+// RMS norm, rope, SwiGLU, rounding: against double loops; with appended zeros; at odd sizes.
 #include <algorithm>
 
 #include "tests/kernels/kernel_test_support.h"
@@ -8,7 +8,7 @@ namespace {
 
 const int kDims[] = {1, 5, 16, 63, 64, 65, 192, 300};
 
-TEST(RmsNorm, agrees_with_a_double_loop_in_place_or_not) {
+TEST(RmsNorm, equals_a_double_loop_in_place_or_not) {
   for_each_device([](Device& device) {
     for (const int dim : kDims) {
       for (const int n_rows : {1, 2, 40}) {
@@ -24,8 +24,7 @@ TEST(RmsNorm, agrees_with_a_double_loop_in_place_or_not) {
           const double scale = 1 / std::sqrt(sum / dim + 1e-5f);
           for (int i = 0; i < dim; i++) {
             const double exact = x[r * dim + i] * scale * w[i];
-            // At most dim / 64 + 8 roundings in the sum, half of whose error the root keeps; six
-            // more.
+            // At most dim / 64 + 8 roundings in the sum; the root halves their error; six more.
             ASSERT_NEAR(y[r * dim + i], exact,
                         (dim / 64 + 14) * 0x1p-24 * std::fabs(exact) + 1e-30);
             ASSERT_EQ(bits_of(y[r * dim + i]), bits_of(in_place[r * dim + i]));
@@ -36,7 +35,7 @@ TEST(RmsNorm, agrees_with_a_double_loop_in_place_or_not) {
   });
 }
 
-TEST(RmsNorm, four_times_the_width_in_zeros_gives_exactly_twice_the_value) {
+TEST(RmsNorm, padding_with_zeros_to_four_times_doubles_the_value) {
   for_each_device(
       [](Device& device) {
         for (const int dim : {10, 64, 192, 250}) {
@@ -87,7 +86,7 @@ TEST(Rope, rotates_the_halves_of_each_head) {
   });
 }
 
-TEST(Swiglu, agrees_with_a_double_loop_and_survives_large_values) {
+TEST(SwiGlu, equals_a_double_loop_up_to_large_values) {
   for_each_device([](Device& device) {
     for (const int hidden : {1, 17, 64, 513, 1030}) {
       for (const int n_rows : {1, 3, 30}) {
@@ -111,12 +110,12 @@ TEST(Swiglu, agrees_with_a_double_loop_and_survives_large_values) {
   });
 }
 
-TEST(Rounding, staged_rows_hold_the_nearest_value_of_the_type) {
+TEST(Rounding, staged_rows_are_rounded_to_the_nearest_value) {
   for_each_device(
       [](Device& device) {
         std::vector<float> x = normal_values(1000, 10);
         std::mt19937 random(11);
-        for (int i = 0; i < 2000; i++) {  // any bit pattern that is a number in half's wider range
+        for (int i = 0; i < 2000; i++) {  // any bit pattern of a number in half precision's wider range
           float value = std::bit_cast<float>(std::uint32_t(random()));
           if (std::isfinite(value)) x.push_back(value);
           x.push_back(std::ldexp(value = float(random() % 4096) / 4096, -int(random() % 30)));

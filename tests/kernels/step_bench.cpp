@@ -1,11 +1,11 @@
-// Times the operations of one forward step on the shapes S and M, random bf16 weights, against the
-// roofline of the same run: max(weight bytes / read probe, multiply-adds / multiply probe).
+// Times the operations of one forward step on the shapes S and M with random bf16 weights, against
+// the roofline of the same run: max(weight bytes / read probe, multiply-adds / multiply probe).
 //   usage   kernels_step_bench [threads] [S|M] [repeats] [f32|f16|bf16]
 //   output  per number of rows: ms of all matrices and of a whole step at context 128 (logits of
-//           every row), the roofline, the parts of it reached, ratio to one row
-//   quiet   on a machine that others use too, a step hardly ever runs undisturbed, but each of its
-//           operations does in one repeat or another: `quiet` adds up the least time of each
-//           operation, and of each piece of the read probe; `median` is of whole steps
+//           every row), the roofline, the parts of it reached, the ratio to one row
+//   quiet   on a shared machine whole steps are rarely undisturbed, but single operations are:
+//           `quiet` adds the least time of each operation and of each piece of the read probe;
+//           `median` is of whole steps
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -181,7 +181,7 @@ class Step {
       ops_.matmul(device_, w.matrix, x.f32(), w.matrix.k, n, y.f32(), w.matrix.n, nullptr, add);
     });
   }
-  // n rows in a chain behind the context, as a Jacobi block has them.
+  // n rows in a chain after the context, as in a Jacobi block.
   void plan(int n) {
     seq_.assign(n, 0);
     pos_.resize(n);

@@ -1,4 +1,4 @@
-// The pool, the choice of tables, memory, probes.
+// The thread pool, the choice of CPU tables, memory, probes.
 #include <time.h>
 #include <chrono>
 #include <cstdio>
@@ -16,7 +16,7 @@
 namespace kernels::test {
 namespace {
 
-TEST(ThreadPool, a_task_is_shared_by_as_many_threads_as_was_said) {
+TEST(ThreadPool, a_task_uses_the_given_number_of_threads) {
   cpu::ThreadPool pool(4);
   EXPECT_EQ(pool.n_made(), 4);
   for (int turn = 0; turn < 300; turn++) {
@@ -33,13 +33,13 @@ TEST(ThreadPool, a_task_is_shared_by_as_many_threads_as_was_said) {
     });
     EXPECT_EQ(n_early.load(), 0);
     for (int thread = 0; thread < 4; thread++) EXPECT_EQ(done[thread].load(), thread < n_threads);
-    if (turn % 50 == 0) std::this_thread::sleep_for(std::chrono::milliseconds(2));  // they sleep
+    if (turn % 50 == 0) std::this_thread::sleep_for(std::chrono::milliseconds(2));  // the threads sleep
   }
   EXPECT_THROW(pool.share_among(5), ContractError);
   EXPECT_THROW(pool.share_among(0), ContractError);
 }
 
-TEST(ThreadPool, a_device_works_on_the_threads_of_another) {
+TEST(ThreadPool, a_device_may_share_the_threads_of_another) {
   const auto lender = open_cpu(3), device = open_cpu(2);
   constexpr int kRows = 64, kHidden = 2048;
   const std::vector<float> x(static_cast<std::size_t>(kRows) * 2 * kHidden, 0.5f);
@@ -59,7 +59,7 @@ TEST(ThreadPool, a_device_works_on_the_threads_of_another) {
   EXPECT_EQ(worked(*lender), 0);
 
   work_on_threads_of(*device, *lender);
-  set_threads_at_work(*device, 1);  // its own, which sleep
+  set_threads_at_work(*device, 1);  // its own threads, which sleep
   EXPECT_EQ(result(), alone);
   EXPECT_EQ(worked(*device), before);
   EXPECT_GT(worked(*lender), 0);
@@ -73,16 +73,16 @@ TEST(ThreadPool, a_device_works_on_the_threads_of_another) {
   EXPECT_EQ(worked(*lender), lent);
 }
 
-TEST(ThreadPool, every_thread_does_each_task_once) {
+TEST(ThreadPool, every_thread_runs_each_task_once) {
   for (const int n_threads : {1, 2, 3, 5}) {
     cpu::ThreadPool pool(n_threads);
-    std::vector<int> done(n_threads * 64);  // written by one thread each
+    std::vector<int> done(n_threads * 64);  // each written by one thread
     for (int i = 0; i < 500; i++) pool.run([&](int thread) { done[thread * 64]++; });
     for (int thread = 0; thread < n_threads; thread++) EXPECT_EQ(done[thread * 64], 500);
   }
 }
 
-TEST(ThreadPool, a_barrier_lets_nobody_pass_before_all_have_come) {
+TEST(ThreadPool, a_barrier_holds_until_all_threads_arrive) {
   cpu::ThreadPool pool(3);
   for (int i = 0; i < 200; i++) {
     std::vector<int> wrote(3 * 64);
@@ -115,7 +115,7 @@ TEST(ThreadPool, wakes_after_sleeping_and_costs_nothing_idle) {
   EXPECT_LT(ms, 20);  // spinning would take 200
 }
 
-TEST(ThreadPool, counts_the_time_at_work) {
+TEST(ThreadPool, counts_its_busy_time) {
   const auto device = open_cpu(2);
   EXPECT_EQ(device->busy_ns(1), 0);
   cpu::ThreadPool pool(2);
@@ -124,7 +124,7 @@ TEST(ThreadPool, counts_the_time_at_work) {
   EXPECT_THROW(pool.busy_ns(2), ContractError);
 }
 
-TEST(CpuOps, begin_with_scalar_and_have_names_of_their_own) {
+TEST(CpuOps, scalar_is_first_and_names_are_unique) {
   const auto all = all_cpu_ops();
   ASSERT_FALSE(all.empty());
   EXPECT_STREQ(all[0]->name, "scalar");
@@ -141,15 +141,16 @@ TEST(CpuOps, memory_is_aligned) {
   }
 }
 
-TEST(Fenced, one_byte_past_the_end_stops_the_test) {
+TEST(Fenced, one_byte_past_the_end_is_a_fault) {
   const Fenced memory(100, 1);
   volatile char* data = memory.data();
   data[99] = 1;
   EXPECT_DEATH(static_cast<void>(data[100]), "");
 }
 
-// Memory is rounded up to whole lines, Scratch grows by doubling: ASan is told what was asked for.
-TEST(CpuOps, memory_ends_for_ASan_where_it_was_asked_to_end) {
+// Memory is rounded up to whole cache lines, and Scratch doubles: ASan must know the requested
+// size.
+TEST(CpuOps, memory_ends_for_asan_at_its_requested_size) {
 #if defined(__SANITIZE_ADDRESS__)
   const auto device = open_cpu(1);
   const DeviceBuffer buffer(*device, 1001, "a test");
@@ -161,7 +162,7 @@ TEST(CpuOps, memory_ends_for_ASan_where_it_was_asked_to_end) {
 #endif
 }
 
-TEST(CpuOps, memory_that_cannot_be_had_is_an_error_that_says_so) {
+TEST(CpuOps, a_failed_allocation_is_a_resource_error) {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
   GTEST_SKIP() << "a sanitizer's allocator ends the program where malloc returns null";
 #endif
@@ -177,7 +178,7 @@ TEST(CpuOps, memory_that_cannot_be_had_is_an_error_that_says_so) {
   }
 }
 
-// The choice is made once a process, so each name is asked for in a process of its own.
+// The choice is made once per process, so each name is tested in a child process.
 void exit_with_what_is_chosen(const char* wanted) {
   setenv("CPU_OPS", wanted, 1);
   try {
@@ -189,7 +190,7 @@ void exit_with_what_is_chosen(const char* wanted) {
   }
 }
 
-TEST(CpuOps, CPU_OPS_names_the_table_and_an_unknown_name_is_refused_with_those_there_are) {
+TEST(CpuOps, CPU_OPS_selects_the_table_or_lists_the_available) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   constexpr int kUsage = static_cast<int>(ErrorCode::Usage);
   EXPECT_EXIT(exit_with_what_is_chosen("scalar"), testing::ExitedWithCode(0), "^scalar$");
@@ -199,7 +200,7 @@ TEST(CpuOps, CPU_OPS_names_the_table_and_an_unknown_name_is_refused_with_those_t
                 std::string("CPU_OPS: found \"") + unknown + "\".* scalar");
 }
 
-TEST(Probe, reads_and_multiplies_at_a_positive_speed) {
+TEST(Probe, measures_positive_bandwidth_and_flops) {
   const auto device = open_cpu(2);
   cpu::ReadProbe read(*device, 8 << 20);
   EXPECT_GT(read.gbps(1), 0);

@@ -9,7 +9,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "tests/needs.h"
+#include "tests/support/needs.h"
 
 namespace {
 

@@ -12,8 +12,8 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
-#include "tests/needs.h"
 #include "tests/scripts/measuring_scripts.h"
+#include "tests/support/needs.h"
 
 namespace {
 
@@ -617,13 +617,13 @@ TEST_F(GpuCheckTests, long_ones_are_of_their_own_parts_and_all_others_of_decoder
            (without == std::string::npos || !matches(filter.substr(without + 1)));
   };
   const std::map<std::string, std::string> part_of = {
-      {"Soak_memory_is_free_again_after_every_generation", "soak"},
-      {"Cancel_ends_a_run_within_a_step_and_a_tenth_of_a_second", "cancel"},
-      {"RowBits_are_the_same_however_many_rows_are_beside_it", "rows"},
-      {"SamePrompt_gives_one_output_however_often_and_beside_what_it_is_asked", "same"},
-      {"SamePrompt_read_by_another_order_of_sums_is_seen_to_give_another_output", "same"},
-      {"NonFinite_logits_are_named_by_their_row_with_graphs_and_without", "decoders"}};
-  const std::string tests = read(DECOSCOPE_SOURCE_DIR "/tests/engine/decode/device_long_test.cpp");
+      {"Soak_all_memory_is_freed_after_every_generation", "soak"},
+      {"Cancel_ends_a_run_within_a_step_and_100_ms", "cancel"},
+      {"RowBits_do_not_depend_on_the_number_of_rows", "rows"},
+      {"SamePrompt_gives_the_same_output_in_any_batch", "same"},
+      {"SamePrompt_with_another_sum_order_is_detected", "same"},
+      {"NonFinite_logits_name_their_row_with_and_without_graphs", "decoders"}};
+  const std::string tests = read(DECOSCOPE_SOURCE_DIR "/tests/engine/decode/emulated/many_runs_test.cpp");
   for (const std::string part : {"soak", "cancel", "rows", "same", "decoders"}) {
     const std::string line = asked_by(part), filter = line.substr(line.find(" filter ") + 8);
     for (const auto& [name, own] : part_of) {
@@ -632,7 +632,7 @@ TEST_F(GpuCheckTests, long_ones_are_of_their_own_parts_and_all_others_of_decoder
           << part << " " << name;
       EXPECT_FALSE(takes(filter, "Devices/DeviceLong." + name + "/cuda_emulated")) << part;
     }
-    EXPECT_EQ(takes(filter, "Devices/CudaEdges.to_every_length/cuda_0_bf16_greedy_ar"),
+    EXPECT_EQ(takes(filter, "Devices/CudaEdges.hold_at_every_length/cuda_0_bf16_greedy_ar"),
               part == "decoders");
   }
 }

@@ -12,7 +12,7 @@
 
 #include <gtest/gtest.h>
 
-#include "tests/needs.h"
+#include "tests/support/needs.h"
 
 namespace test {
 

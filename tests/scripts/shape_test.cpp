@@ -10,7 +10,7 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
-#include "tests/needs.h"
+#include "tests/support/needs.h"
 
 namespace {
 

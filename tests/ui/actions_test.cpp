@@ -11,7 +11,7 @@
 #include "headless.h"
 #include "prepared.h"
 #include "streams.h"
-#include "tests/engine/event/files.h"
+#include "tests/support/files.h"
 #include "ui/files/exporting.h"
 #include "ui/files/files.h"
 #include "ui/files/notes.h"

@@ -11,9 +11,9 @@
 #include <imgui_te_internal.h>
 
 #include "replay.h"
-#include "ui/prepare/tokens/describe_place.h"
 #include "ui/prepare/numbers.h"
 #include "ui/prepare/search.h"
+#include "ui/prepare/tokens/describe_place.h"
 
 namespace {
 

@@ -11,7 +11,7 @@
 
 #include "drawn_window.h"
 #include "replay.h"
-#include "tests/engine/event/files.h"
+#include "tests/support/files.h"
 #include "ui/prepare/failure_words.h"
 #include "ui/prepare/time/responding.h"
 

@@ -9,7 +9,7 @@
 #include "headless.h"
 #include "prepared.h"
 #include "streams.h"
-#include "tests/work_time.h"
+#include "tests/support/work_time.h"
 #include "ui/prepare/time/counters.h"
 #include "ui/prepare/time/flow_arrows.h"
 #include "ui/prepare/time/gantt.h"

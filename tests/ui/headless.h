@@ -8,8 +8,8 @@
 #include <imgui.h>
 #include <imgui_internal.h>
 
-#include "ui/widgets/fonts.h"
 #include "ui/shell/shell.h"
+#include "ui/widgets/fonts.h"
 
 namespace headless {
 

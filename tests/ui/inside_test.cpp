@@ -14,11 +14,11 @@
 #include "headless.h"
 #include "prepared.h"
 #include "replay.h"
-#include "ui/widgets/draw.h"
 #include "ui/prepare/tokens/line_feeds.h"
 #include "ui/prepare/tokens/pool.h"
 #include "ui/prepare/tokens/text_cells.h"
 #include "ui/prepare/tokens/trajectory.h"
+#include "ui/widgets/draw.h"
 
 namespace {
 

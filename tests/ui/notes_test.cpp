@@ -8,7 +8,7 @@
 #include "engine/event/recording/recording.h"
 #include "headless.h"
 #include "streams.h"
-#include "tests/engine/event/files.h"
+#include "tests/support/files.h"
 #include "ui/files/notes.h"
 #include "waiting.h"
 

@@ -12,7 +12,7 @@
 
 #include "headless.h"
 #include "streams.h"
-#include "tests/work_time.h"
+#include "tests/support/work_time.h"
 #include "ui/shell/panel.h"
 #include "ui/shell/shell.h"
 

@@ -13,7 +13,7 @@
 
 #include "headless.h"
 #include "replay.h"
-#include "tests/engine/event/files.h"
+#include "tests/support/files.h"
 
 namespace {
 

@@ -10,7 +10,7 @@
 #include <imgui_te_context.h>
 #include <imgui_te_engine.h>
 
-#include "display.h"
+#include "tests/support/display.h"
 #include "ui/shell/shell.h"
 #include "ui/shell/window.h"
 

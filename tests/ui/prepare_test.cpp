@@ -5,13 +5,13 @@
 
 #include "prepared.h"
 #include "streams.h"
+#include "ui/prepare/numbers.h"
+#include "ui/prepare/status.h"
+#include "ui/prepare/time/gantt.h"
+#include "ui/prepare/time/run_times.h"
 #include "ui/prepare/tokens/describe_place.h"
 #include "ui/prepare/tokens/difference.h"
-#include "ui/prepare/time/gantt.h"
-#include "ui/prepare/numbers.h"
 #include "ui/prepare/tokens/pool.h"
-#include "ui/prepare/time/run_times.h"
-#include "ui/prepare/status.h"
 #include "ui/prepare/tokens/text_cells.h"
 #include "ui/prepare/tokens/trajectory.h"
 

@@ -12,7 +12,7 @@
 
 #include "play.h"
 #include "streams.h"
-#include "tests/needs.h"
+#include "tests/support/needs.h"
 #include "ui/widgets/draw.h"
 
 namespace scripted {

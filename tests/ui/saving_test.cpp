@@ -10,7 +10,7 @@
 #include "engine/event/serialise.h"
 #include "headless.h"
 #include "streams.h"
-#include "tests/engine/event/files.h"
+#include "tests/support/files.h"
 #include "ui/files/saving.h"
 #include "waiting.h"
 

@@ -15,7 +15,7 @@
 #include "replay.h"
 #include "schedule_stream.h"
 #include "streams.h"
-#include "tests/engine/event/files.h"
+#include "tests/support/files.h"
 #include "ui/prepare/time/schedule.h"
 #include "ui/prepare/time/simulation.h"
 

@@ -13,10 +13,10 @@
 #include "engine/event/recording/recorder.h"
 #include "replay.h"
 #include "streams.h"
-#include "tests/needs.h"
-#include "ui/widgets/draw.h"
+#include "tests/support/needs.h"
 #include "ui/shell/shell.h"
 #include "ui/shell/window.h"
+#include "ui/widgets/draw.h"
 
 namespace {
 

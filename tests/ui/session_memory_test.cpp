@@ -9,8 +9,8 @@
 #include "engine/event/queue.h"
 #include "engine/event/recording/recording.h"
 #include "engine/event/serialise.h"
-#include "ui/shell/context.h"
 #include "ui/files/session.h"
+#include "ui/shell/context.h"
 
 namespace ui {
 namespace {

@@ -6,7 +6,7 @@
 
 #include "engine/event/recording/recorder.h"
 #include "engine/event/recording/recording.h"
-#include "tests/engine/event/files.h"
+#include "tests/support/files.h"
 #include "ui/files/session.h"
 
 namespace ui {

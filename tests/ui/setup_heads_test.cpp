@@ -4,8 +4,8 @@
 
 #include "drawn_window.h"
 #include "replay.h"
-#include "ui/prepare/use_again.h"
 #include "ui/files/setup_form.h"
+#include "ui/prepare/use_again.h"
 
 namespace {
 

@@ -8,9 +8,9 @@
 #include "engine/event/reasoning_bounds.h"
 #include "headless.h"
 #include "replay.h"
-#include "tests/engine/event/files.h"
-#include "ui/prepare/time/following.h"
+#include "tests/support/files.h"
 #include "ui/prepare/status.h"
+#include "ui/prepare/time/following.h"
 #include "ui/prepare/use_again.h"
 
 namespace {

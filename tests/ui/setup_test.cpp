@@ -10,12 +10,12 @@
 #include "play.h"
 #include "replay.h"
 #include "streams.h"
-#include "tests/engine/event/files.h"
-#include "tests/needs.h"
-#include "ui/prepare/tokens/describe_place.h"
-#include "ui/prepare/time/gantt.h"
+#include "tests/support/files.h"
+#include "tests/support/needs.h"
 #include "ui/prepare/recorded_setup.h"
 #include "ui/prepare/status.h"
+#include "ui/prepare/time/gantt.h"
+#include "ui/prepare/tokens/describe_place.h"
 #include "ui/prepare/use_again.h"
 
 namespace {

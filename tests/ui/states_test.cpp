@@ -13,7 +13,7 @@
 #include "engine/event/recording/recorder.h"
 #include "headless.h"
 #include "replay.h"
-#include "tests/engine/event/files.h"
+#include "tests/support/files.h"
 #include "ui/prepare/status.h"
 #include "waiting.h"
 

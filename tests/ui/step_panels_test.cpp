@@ -14,7 +14,7 @@
 #include "headless.h"
 #include "prepared.h"
 #include "replay.h"
-#include "tests/engine/event/files.h"
+#include "tests/support/files.h"
 #include "ui/panels/step/distributions.h"
 #include "ui/panels/step/tree.h"
 #include "ui/prepare/tokens/distributions.h"

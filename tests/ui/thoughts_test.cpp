@@ -14,7 +14,7 @@
 #include "headless.h"
 #include "prepared.h"
 #include "replay.h"
-#include "tests/engine/event/files.h"
+#include "tests/support/files.h"
 #include "ui/prepare/search_part.h"
 #include "ui/prepare/thought_tree.h"
 

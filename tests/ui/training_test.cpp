@@ -14,8 +14,8 @@
 #include "drawn_window.h"
 #include "replay.h"
 #include "ui/panels/live/probe_trajectory.h"
-#include "ui/prepare/training.h"
 #include "ui/prepare/tokens/trajectory.h"
+#include "ui/prepare/training.h"
 #include "ui/shell/window.h"
 
 namespace {

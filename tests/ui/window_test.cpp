@@ -17,10 +17,10 @@
 #include <gtest/gtest.h>
 #include <imgui_internal.h>
 
-#include "display.h"
 #include "kernels/error.h"
 #include "streams.h"
-#include "tests/needs.h"
+#include "tests/support/display.h"
+#include "tests/support/needs.h"
 #include "ui/shell/frame_pace.h"
 #include "ui/shell/layout.h"
 #include "ui/shell/shell.h"

@@ -6,18 +6,18 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "engine/event/recording/recorder.h"
 #include "engine/base/text.h"
+#include "engine/event/recording/recorder.h"
 #include "headless.h"
 #include "prepared.h"
 #include "streams.h"
-#include "tests/engine/event/files.h"
-#include "ui/widgets/draw.h"
-#include "ui/shell/legend.h"
-#include "ui/prepare/tokens/difference.h"
+#include "tests/support/files.h"
 #include "ui/prepare/recorded_setup.h"
 #include "ui/prepare/status.h"
+#include "ui/prepare/tokens/difference.h"
 #include "ui/prepare/tokens/text_cells.h"
+#include "ui/shell/legend.h"
+#include "ui/widgets/draw.h"
 #include "waiting.h"
 
 namespace {

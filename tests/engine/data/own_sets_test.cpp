@@ -7,9 +7,9 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
-#include "engine/data/readers.h"
 #include "engine/base/output_file.h"
-#include "tests/engine/event/files.h"
+#include "engine/data/readers.h"
+#include "tests/support/files.h"
 
 namespace engine {
 namespace {

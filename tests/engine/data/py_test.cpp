@@ -1,10 +1,10 @@
 #include <gtest/gtest.h>
 
-#include "engine/data/py/mini_python.h"
 #include "engine/data/py/families.h"
+#include "engine/data/py/mini_python.h"
 #include "engine/data/record.h"
 #include "engine/data/sandbox/run_python.h"
-#include "tests/needs.h"
+#include "tests/support/needs.h"
 
 namespace engine {
 namespace {

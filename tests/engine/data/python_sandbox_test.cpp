@@ -12,8 +12,8 @@
 
 #include <gtest/gtest.h>
 
-#include "tests/in_environment.h"
-#include "tests/needs.h"
+#include "tests/support/in_environment.h"
+#include "tests/support/needs.h"
 
 namespace engine {
 namespace {

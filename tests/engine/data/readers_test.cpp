@@ -11,7 +11,7 @@
 #include "engine/data/mixture.h"
 #include "engine/data/readers.h"
 #include "engine/data/text.h"
-#include "tests/data_folder.h"
+#include "tests/support/data_folder.h"
 
 namespace engine {
 namespace {

@@ -8,11 +8,11 @@
 
 #include "engine/data/arith/read.h"
 #include "engine/data/open_texts.h"
-#include "engine/data/write/passage.h"
 #include "engine/data/readers.h"
 #include "engine/data/text.h"
+#include "engine/data/write/passage.h"
 #include "engine/data/write/words.h"
-#include "tests/engine/event/files.h"
+#include "tests/support/files.h"
 
 namespace engine {
 namespace {

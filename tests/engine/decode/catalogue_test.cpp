@@ -1,14 +1,13 @@
-// The shared catalogue (docs/testing.md) on a toy, a tiny random transformer and the bundled
-// model, in every dtype, greedy and coupled, with every decoder: not one token or bit may differ.
-// T3, the exact distribution of rejection sampling, is in rejection_test.cpp; T4, T10, T11 and T15 concern
-// other rooms.
+// The shared catalogue (docs/testing.md) for every decoder on a toy, a tiny random transformer and
+// the bundled model, in every dtype, greedy and coupled: tokens and bits must equal plain
+// decoding's. T3 is in verify/rejection_test.cpp; T4, T10, T11 and T15 belong to other rooms.
 #include <algorithm>
 #include <map>
 
 #include <gtest/gtest.h>
 
 #include "engine/decode/registry.h"
-#include "tests/engine/decode/catalogue.h"
+#include "tests/support/decode/catalogue.h"
 
 namespace engine::test {
 namespace {
@@ -21,7 +20,7 @@ class Catalogue : public testing::TestWithParam<Subject> {
  protected:
   Loaded& on() const { return loaded(GetParam()); }
   LanguageModel& model() const { return on().model(); }
-  /// The job with these settings, and with the subject's draft.
+  /// The job with these settings and the subject's draft model.
   Job with(Job job, int max_tokens, const Sampling& sampling = {}) const {
     job.limits.max_tokens = max_tokens;
     job.sampling = sampling;
@@ -34,15 +33,15 @@ class Catalogue : public testing::TestWithParam<Subject> {
   int n_tokens() const { return on().n_tokens(); }
   bool is_bundled() const { return GetParam().kind == Subject::Kind::Bundled; }
 
-  /// Tokens, end and the bits of the scores.
+  /// Expects the same tokens, stop reason and score bits.
   static void expect_same(const Outcome& found, const Outcome& expected, const Job& job) {
     ASSERT_EQ(found.tokens, expected.tokens) << described(job);
     EXPECT_EQ(found.stop, expected.stop) << described(job);
     ASSERT_EQ(scores_of(found), scores_of(expected)) << described(job);
   }
 
-  /// T2 at one temperature: 50 seeds with the filters on and a few without, each with every
-  /// decoder; of a decoder's settings the next one each time.
+  /// T2 at one temperature: 50 seeds with filters and a few without, each with every decoder; each
+  /// seed takes the decoder's next setting.
   void expect_coupled(float temperature) const {
     constexpr std::uint64_t kSeeds = 50, kUnfiltered = 8;
     std::map<std::string, std::vector<Job>> settings;
@@ -72,10 +71,11 @@ class Catalogue : public testing::TestWithParam<Subject> {
   }
 };
 
-/// What the toy cannot be asked: its cache checks itself at every commit, and it has no weights.
+/// Subjects with weights. The toy is left out: its cache checks itself at every commit.
 class TransformerCatalogue : public Catalogue {};
 
-TEST_P(Catalogue, T1_greedy_output_is_that_of_plain_decoding) {
+// T1.
+TEST_P(Catalogue, greedy_output_equals_plain_decoding) {
   std::int64_t n_accepted = 0;
   std::map<std::string, std::int64_t> of_decoder;
   const std::vector<Job> settings = all_settings();
@@ -93,7 +93,8 @@ TEST_P(Catalogue, T1_greedy_output_is_that_of_plain_decoding) {
     EXPECT_GT(of_decoder[decoder], 30) << decoder;
 }
 
-TEST_P(Catalogue, T1_holds_at_every_length_and_for_a_prompt_of_one_token) {
+// T1.
+TEST_P(Catalogue, greedy_output_is_equal_at_every_length) {
   const std::vector<TokenId> prompt{on().prompt(3)[0]};
   const Outcome ar = run_ar(model(), prompt, with(Job{}, 12));
   for (const Job& plain : plain_settings()) {
@@ -107,7 +108,8 @@ TEST_P(Catalogue, T1_holds_at_every_length_and_for_a_prompt_of_one_token) {
   }
 }
 
-TEST_P(Catalogue, T1_holds_with_an_end_token_at_every_offset) {
+// T1.
+TEST_P(Catalogue, greedy_output_is_equal_with_eos_at_every_offset) {
   const auto prompt = on().prompt(2);
   const int length = is_bundled() ? 8 : 14;
   const Outcome ar = run_ar(model(), prompt, with(Job{}, length));
@@ -123,20 +125,25 @@ TEST_P(Catalogue, T1_holds_with_an_end_token_at_every_offset) {
   }
 }
 
-TEST_P(Catalogue, T2_coupled_at_temperature_0_2_is_plain_sampling_with_the_seed) {
+// T2.
+TEST_P(Catalogue, coupled_output_equals_sampling_at_temperature_0_2) {
   expect_coupled(0.2f);
 }
-TEST_P(Catalogue, T2_coupled_at_temperature_0_7_is_plain_sampling_with_the_seed) {
+// T2.
+TEST_P(Catalogue, coupled_output_equals_sampling_at_temperature_0_7) {
   expect_coupled(0.7f);
 }
-TEST_P(Catalogue, T2_coupled_at_temperature_1_is_plain_sampling_with_the_seed) {
+// T2.
+TEST_P(Catalogue, coupled_output_equals_sampling_at_temperature_1) {
   expect_coupled(1.0f);
 }
-TEST_P(Catalogue, T2_coupled_at_temperature_2_is_plain_sampling_with_the_seed) {
+// T2.
+TEST_P(Catalogue, coupled_output_equals_sampling_at_temperature_2) {
   expect_coupled(2.0f);
 }
 
-TEST_P(Catalogue, T5_steps_emit_at_least_one_token_and_at_most_what_the_structure_allows) {
+// T5.
+TEST_P(Catalogue, steps_emit_between_one_token_and_the_maximum) {
   const std::vector<Job> settings = all_settings();
   for (std::size_t i = 0; i < settings.size(); i++) {
     const Job job = with(settings[i], n_tokens(), coupled(i % 2 ? 0.8f : 0, i));
@@ -146,16 +153,16 @@ TEST_P(Catalogue, T5_steps_emit_at_least_one_token_and_at_most_what_the_structur
       EXPECT_LE(n, most_tokens(job)) << described(job);
     }
     if (!is_textbook(job)) {
-      EXPECT_LE(found.n_steps, n_tokens()) << described(job);  // no more forwards than AR's
+      EXPECT_LE(found.n_steps, n_tokens()) << described(job);  // at most AR's number of forwards
       continue;
     }
-    // The textbook form: at most n + 1 forwards for a block of n.
+    // Textbook Jacobi: at most n + 1 forwards for a block of n.
     const int n_blocks = static_cast<int>(found.metrics.at("blocks"));
     EXPECT_LE(found.n_steps, static_cast<int>(found.tokens.size()) + n_blocks) << described(job);
   }
 }
 
-/// A tree's rows in another topological order; `place` says where each went.
+/// The tree with its rows in another topological order; `place[i]` is the new index of row i.
 TokenTree reordered(const TokenTree& tree, Dice& dice, std::vector<int>& place) {
   TokenTree other;
   place.assign(tree.token.size(), -1);
@@ -194,7 +201,8 @@ void expect_same_pick(const kernels::Picked& found, const kernels::Picked& expec
   EXPECT_EQ(found.margin, expected.margin);
 }
 
-TEST_P(Catalogue, T6_a_row_answers_as_its_chain_alone_in_any_order_beside_anything) {
+// T6.
+TEST_P(Catalogue, rows_are_batch_invariant) {
   for (const Job& plain : plain_settings()) {
     for (const float temperature : {0.0f, 0.9f}) {
       SCOPED_TRACE(plain.decoder);
@@ -214,7 +222,7 @@ TEST_P(Catalogue, T6_a_row_answers_as_its_chain_alone_in_any_order_beside_anythi
         for (int row = 0; row < tree.n_rows(); row++) {
           const auto r = static_cast<std::size_t>(row);
           expect_same_pick(in_other_order[static_cast<std::size_t>(place[r])], expected[r]);
-          if (dice(0, 2) > 0) continue;  // a third of the rows, each also alone and among others
+          if (dice(0, 2) > 0) continue;  // a third of the rows, alone and among others
           const std::vector<int> chain = chain_of(tree, row);
           TokenTree alone, among = tree;
           for (const int at : chain) {
@@ -244,7 +252,7 @@ void expect_same_cache(const Model& model, const SequenceCache& found, const Seq
   }
 }
 
-TEST(CatalogueJobs, every_decoder_has_some) {
+TEST(CatalogueJobs, cover_every_decoder) {
   for (const DecoderInfo& decoder : decoders()) {
     for (const auto& settings : {plain_settings(), all_settings()}) {
       const bool has_one = std::ranges::any_of(
@@ -254,7 +262,8 @@ TEST(CatalogueJobs, every_decoder_has_some) {
   }
 }
 
-TEST_P(TransformerCatalogue, T7_the_cache_after_every_step_is_a_fresh_prefill) {
+// T7.
+TEST_P(TransformerCatalogue, the_cache_equals_a_fresh_prefill_after_every_step) {
   for (const auto mode : {Sampling::Mode::Coupled, Sampling::Mode::Rejection}) {
     Sampling sampling = coupled(1.0f, 9);
     sampling.mode = mode;
@@ -279,7 +288,8 @@ TEST_P(TransformerCatalogue, T7_the_cache_after_every_step_is_a_fresh_prefill) {
   }
 }
 
-TEST_P(TransformerCatalogue, T7_chimera_drafts_after_every_step_as_behind_a_fresh_prompt) {
+// T7.
+TEST_P(TransformerCatalogue, chimera_drafts_equal_those_after_a_fresh_prefill) {
   for (const char* drafting : {"chain", "branch"}) {
     Job plain;
     plain.decoder = "chimera";
@@ -305,12 +315,13 @@ TEST_P(TransformerCatalogue, T7_chimera_drafts_after_every_step_as_behind_a_fres
   }
 }
 
-TEST_P(Catalogue, T7_a_path_with_gaps_is_kept_in_order) {
+// T7.
+TEST_P(Catalogue, a_path_with_gaps_is_committed_in_order) {
   const std::vector<TokenId> prompt = on().prompt(6);
   const TokenId token = prompt.back();
   Sequence sequence(prompt, model().make_cache());
   prefill(model(), sequence);
-  // The kept path is rows 0, 2, 5: destinations 1 and 2 are the places of other rows.
+  // The accepted path is rows 0, 2, 5, so destinations 1 and 2 overwrite other rows.
   TokenTree tree;
   tree.add(token, -1, RowTag{});
   for (const int parent : {0, 0, 1, 1, 2}) {
@@ -336,7 +347,8 @@ TEST_P(Catalogue, T7_a_path_with_gaps_is_kept_in_order) {
                    picks(model(), fresh, next, {}).front());
 }
 
-TEST_P(Catalogue, T7_the_context_is_filled_to_its_last_position) {
+// T7.
+TEST_P(Catalogue, the_context_is_filled_to_its_last_position) {
   std::vector<TokenId> prompt = on().prompt(7);
   prompt.resize(std::min<std::size_t>(prompt.size(), 20));
   const int n_new = 11;
@@ -352,10 +364,11 @@ TEST_P(Catalogue, T7_the_context_is_filled_to_its_last_position) {
   }
 }
 
-TEST_P(Catalogue, T8_T14_a_request_leaves_nothing_behind_and_repeats_bit_for_bit) {
+// T8, T14.
+TEST_P(Catalogue, a_repeated_request_gives_the_same_bits) {
   const std::vector<Job> settings = all_settings();
   for (std::size_t i = 0; i < settings.size(); i++) {
-    // Sampled runs draw noise, first guesses and window fills; all must come again.
+    // Sampled runs draw noise, first guesses and window fills; a second run must draw the same.
     const Job job = with(settings[i], n_tokens() / 3, coupled(i % 3 ? 0.9f : 0, i));
     const Outcome first = run(model(), on().prompt(8), job);
     run(model(), on().prompt(static_cast<int>(i)), with(settings[(i + 7) % settings.size()], 6));
@@ -365,7 +378,8 @@ TEST_P(Catalogue, T8_T14_a_request_leaves_nothing_behind_and_repeats_bit_for_bit
   }
 }
 
-TEST_P(Catalogue, T9_lanes_in_one_forward_take_the_tokens_they_take_alone) {
+// T9.
+TEST_P(Catalogue, lanes_in_one_forward_decode_as_alone) {
   const std::vector<Job> settings = all_settings();
   std::vector<Outcome> alone;
   std::vector<Job> jobs;
@@ -373,13 +387,13 @@ TEST_P(Catalogue, T9_lanes_in_one_forward_take_the_tokens_they_take_alone) {
   int n_rejecting = 0;
   for (std::size_t i = 0; i < settings.size(); i++) {
     Sampling sampling = coupled(i % 4 ? 0.7f : 0, i);
-    if (i % 2 == 1) {  // beside them lanes that judge by drawn numbers
+    if (i % 2 == 1) {  // together with lanes that sample by rejection
       sampling.mode = Sampling::Mode::Rejection;
       const DecoderInfo& info = decoder_named(settings[i].decoder);
       if (refusal(info, sampling, complete_options(info, settings[i].options))) continue;
       n_rejecting++;
     }
-    // Lengths differ, so that lanes leave the batch one after the other.
+    // Lengths differ, so lanes leave the batch one after the other.
     jobs.push_back(with(settings[i], 2 + static_cast<int>(i), sampling));
     prompts.push_back(on().prompt(static_cast<int>(i)));
     alone.push_back(run(model(), prompts.back(), jobs.back()));
@@ -410,7 +424,8 @@ TEST_P(Catalogue, T9_lanes_in_one_forward_take_the_tokens_they_take_alone) {
   }
 }
 
-TEST_P(Catalogue, T12_a_repetition_penalty_is_that_of_each_rows_own_history) {
+// T12.
+TEST_P(Catalogue, a_repetition_penalty_uses_each_rows_own_history) {
   const std::vector<Job> settings = all_settings();
   for (std::size_t i = 0; i < settings.size(); i++) {
     Sampling sampling = coupled(i % 2 ? 0.8f : 0, i);
@@ -421,10 +436,11 @@ TEST_P(Catalogue, T12_a_repetition_penalty_is_that_of_each_rows_own_history) {
   }
 }
 
-TEST_P(Catalogue, T13_end_and_edge_tokens_in_prompts_and_ngrams_change_nothing) {
+// T13.
+TEST_P(Catalogue, end_and_extreme_ids_change_nothing) {
   const std::vector<TokenId> text = on().prompt(9);
-  // What the model would say next, seen twice before with an end token inside, so that n-grams
-  // which run over the end are there to be proposed.
+  // The prompt contains the model's next tokens twice with an end token inside, so decoders can
+  // propose n-grams across the end.
   const Outcome next = run_ar(model(), text, with(Job{}, 6));
   for (const TokenId eos : {TokenId{0}, next.tokens[2], on().last_id()}) {
     std::vector<TokenId> prompt;
@@ -446,7 +462,8 @@ TEST_P(Catalogue, T13_end_and_edge_tokens_in_prompts_and_ngrams_change_nothing) 
   }
 }
 
-TEST_P(Catalogue, T16_what_proposes_nothing_is_plain_decoding_step_by_step) {
+// T16.
+TEST_P(Catalogue, without_proposals_every_step_is_plain_decoding) {
   const auto job_of = [](const char* decoder, OptionValues options) {
     Job job;
     job.decoder = decoder;
@@ -472,7 +489,7 @@ TEST_P(Catalogue, T16_what_proposes_nothing_is_plain_decoding_step_by_step) {
       EXPECT_EQ(found.emitted_per_step, ar.emitted_per_step) << described(job);
     }
   }
-  // A tree of one candidate a place is a chain.
+  // A tree with one candidate per node is a chain.
   for (const auto mode : {Sampling::Mode::Coupled, Sampling::Mode::Rejection}) {
     for (const float temperature : {0.0f, 0.9f}) {
       Sampling sampling = coupled(temperature, 6);
@@ -487,7 +504,7 @@ TEST_P(Catalogue, T16_what_proposes_nothing_is_plain_decoding_step_by_step) {
       }
     }
   }
-  // A prompt of distinct tokens holds no n-gram twice: nothing is proposed before the text repeats.
+  // A prompt of distinct tokens repeats no n-gram, so nothing is proposed until the output repeats.
   std::vector<TokenId> distinct;
   for (TokenId id = 0; id < std::min(8, model().vocab_size()); id++) distinct.push_back(id);
   const Job lookup = with(job_of("prompt-lookup", {}), 4);
@@ -502,7 +519,7 @@ TEST_P(Catalogue, T16_what_proposes_nothing_is_plain_decoding_step_by_step) {
   EXPECT_EQ(found.emitted_per_step[0], 1);
 }
 
-TEST_P(TransformerCatalogue, scaled_models_write_the_tokens_and_scores_of_the_unscaled) {
+TEST_P(TransformerCatalogue, scaled_models_give_the_unscaled_tokens_and_scores) {
   const bool is_tiny = GetParam().kind == Subject::Kind::Tiny;
   const std::vector<ModelScale> scales =
       is_tiny ? std::vector<ModelScale>{{4, 1}, {1, 3}, {4, 2}, {16, 1}}
@@ -514,7 +531,7 @@ TEST_P(TransformerCatalogue, scaled_models_write_the_tokens_and_scores_of_the_un
     for (std::size_t i = 0; i < settings.size(); i++) {
       Job job = with(settings[i], is_tiny ? 24 : 8, coupled(i % 2 ? 0.8f : 0, i));
       const auto prompt = on().prompt(static_cast<int>(i));
-      // Its own heads, enlarged with it, guess what they guessed: the same steps, too.
+      // Scaled heads guess the same tokens, so the steps are equal too.
       const Outcome unscaled = run(model(), prompt, job);
       job.heads = large.heads(job.decoder);
       if (job.heads) {

@@ -3,8 +3,8 @@
 #include <gtest/gtest.h>
 
 #include "engine/decode/fastcot.h"
-#include "tests/engine/decode/run.h"
-#include "tests/engine/decode/toy_model.h"
+#include "tests/support/decode/run_decoder.h"
+#include "tests/support/models/toy_model.h"
 
 namespace engine::test {
 namespace {
@@ -36,7 +36,7 @@ TEST(FastCot, without_skip_every_step_emits_one_token) {
   }
 }
 
-TEST(FastCot, with_skip_it_saves_the_steps_it_skips) {
+TEST(FastCot, skip_saves_the_skipped_steps) {
   double n_skipped = 0;
   for (std::uint64_t seed = 0; seed < 20; seed++) {
     ToyModel model({.vocab = 6, .context = 2, .seed = seed});
@@ -47,9 +47,9 @@ TEST(FastCot, with_skip_it_saves_the_steps_it_skips) {
   EXPECT_GT(n_skipped, 50);
 }
 
-// T11: 149 windows and 735 slots, as the paper's table 3 implies, and what the window of 10 that it
-// states would give.
-TEST(FastCot, denominators_are_those_of_the_paper_for_150_tokens_and_a_window_of_5_or_10) {
+// T11: 149 windows and 735 slots, as table 3 of the paper implies, and the counts for its stated
+// window of 10.
+TEST(FastCot, denominators_are_the_papers_for_150_tokens) {
   for (const auto& [window, n_slots] : {std::pair{5, 735}, std::pair{10, 1445}}) {
     ToyModel model({.vocab = 12, .context = 3, .seed = 4});
     Job job = fastcot(window, {{"skip", "false"}});
@@ -61,12 +61,12 @@ TEST(FastCot, denominators_are_those_of_the_paper_for_150_tokens_and_a_window_of
   }
 }
 
-TEST(FastCot, hits_are_counted_as_the_paper_does) {
+TEST(FastCot, hits_are_counted_as_in_the_paper) {
   const std::vector<TokenId> text{1, 2, 3, 4, 5};
   const std::vector<GuessedWindow> windows{
-      {1, {2, 9, 2}},     // region 2 3 4: first and one token right; 2 twice in text, 2 guessed
-      {3, {5, 4, 4, 4}},  // region 4 5, clipped: none in place; both overlap
-      {5, {1, 1}},        // behind the text
+      {1, {2, 9, 2}},     // region 2 3 4: the first and one more token match; 2 is twice in the text, 2 guessed
+      {3, {5, 4, 4, 4}},  // region 4 5, clipped: no position matches; both tokens occur
+      {5, {1, 1}},        // past the end of the text
       {0, {}},
   };
   const WindowHits hits = count_hits(windows, text);
@@ -78,7 +78,7 @@ TEST(FastCot, hits_are_counted_as_the_paper_does) {
   EXPECT_EQ(hits.n_text_in_guess, 1 + 2);
 }
 
-TEST(FastCot, hits_hold_the_papers_identities_over_any_run) {
+TEST(FastCot, hits_satisfy_the_papers_identities) {
   for (std::uint64_t seed = 0; seed < 60; seed++) {
     Dice dice(seed);
     ToyModel model({.vocab = dice(2, 9), .context = dice(1, 3), .seed = seed});
@@ -87,7 +87,7 @@ TEST(FastCot, hits_hold_the_papers_identities_over_any_run) {
     const Outcome found = run(model, dice.text(3, model.vocab_size()), job);
     const auto& m = found.metrics;
     EXPECT_GE(m.at("token_hits"), m.at("first_hits"));
-    // A skipped token was a hit, but in the first step, whose window nobody guessed.
+    // A skipped token is a hit, except in the first step, whose window is filler.
     EXPECT_GE(m.at("token_hits"), m.at("skipped") - (found.emitted_per_step[0] - 1));
     EXPECT_GE(m.at("guesses_in_text"), m.at("token_hits"));
     EXPECT_GE(m.at("text_in_guesses"), m.at("token_hits"));
@@ -95,7 +95,7 @@ TEST(FastCot, hits_hold_the_papers_identities_over_any_run) {
   }
 }
 
-TEST(FastCot, first_hits_are_the_steps_that_emitted_more_than_the_exact_token) {
+TEST(FastCot, first_hits_are_steps_with_more_than_the_exact_token) {
   std::ptrdiff_t n_more = 0;
   for (std::uint64_t seed = 0; seed < 60; seed++) {
     Dice dice(seed);
@@ -103,8 +103,8 @@ TEST(FastCot, first_hits_are_the_steps_that_emitted_more_than_the_exact_token) {
     Job job = fastcot(dice(1, 9));
     job.sampling.temperature = seed % 3 ? 0 : 0.8f;
     const Outcome found = run(model, dice.text(3, model.vocab_size()), job);
-    // The first step's window was filled and not guessed. A last step with room for one token emits
-    // one, be the guess right or not.
+    // The first window is filler. A last step with room for one token emits one token whether or
+    // not the guess is right.
     const auto& emitted = found.emitted_per_step;
     const auto steps =
         std::count_if(emitted.begin() + 1, emitted.end(), [](int n) { return n > 1; });
@@ -116,7 +116,7 @@ TEST(FastCot, first_hits_are_the_steps_that_emitted_more_than_the_exact_token) {
   EXPECT_GT(n_more, 100);
 }
 
-TEST(FastCot, a_bound_ends_the_run_and_leaves_the_windows_guesses) {
+TEST(FastCot, a_bound_ends_the_run_and_keeps_the_guesses) {
   int n_approximate = 0;
   for (std::uint64_t seed = 0; seed < 30; seed++) {
     ToyModel model({.vocab = 7, .context = 2, .seed = seed});
@@ -128,7 +128,7 @@ TEST(FastCot, a_bound_ends_the_run_and_leaves_the_windows_guesses) {
       EXPECT_EQ(found.stop, StopReason::Bound);
       EXPECT_EQ(found.n_steps, bound);
       EXPECT_TRUE(std::equal(found.tokens.begin(), found.tokens.end(), ar.tokens.begin()));
-      // The guesses of the last forward, none of the fillers behind them.
+      // The guesses of the last forward without the fillers after them.
       EXPECT_EQ(found.approximate.size(),
                 7u - static_cast<std::size_t>(found.emitted_per_step.back()));
       const std::vector<TokenId> shown = windows_of(found).back().tokens;
@@ -140,7 +140,7 @@ TEST(FastCot, a_bound_ends_the_run_and_leaves_the_windows_guesses) {
   EXPECT_GT(n_approximate, 100);
 }
 
-TEST(FastCot, a_run_that_ends_by_itself_leaves_nothing_approximate) {
+TEST(FastCot, a_run_that_ends_by_eos_leaves_nothing_approximate) {
   ToyModel model({.vocab = 7, .context = 2, .seed = 3});
   EXPECT_TRUE(run(model, {1}, fastcot(6)).approximate.empty());
   Job job = fastcot(6, {{"stop", "bound"}, {"bound", "5"}});
@@ -151,7 +151,7 @@ TEST(FastCot, a_run_that_ends_by_itself_leaves_nothing_approximate) {
   EXPECT_TRUE(found.approximate.empty());
 }
 
-TEST(FastCot, a_window_that_adapts_to_measured_time_changes_no_token) {
+TEST(FastCot, a_time_adaptive_window_changes_no_token) {
   for (std::uint64_t seed = 0; seed < 20; seed++) {
     ToyModel model({.vocab = 6, .context = 2, .seed = seed});
     Job job = fastcot(12, {{"adapt", "1.5"}});
@@ -161,12 +161,12 @@ TEST(FastCot, a_window_that_adapts_to_measured_time_changes_no_token) {
   }
 }
 
-TEST(FastCot, what_follows_the_clock_leaves_nothing_approximate) {
+TEST(FastCot, time_adaptive_runs_leave_nothing_approximate) {
   ToyModel model({.vocab = 6});
   EXPECT_THROW(run(model, {1}, fastcot(4, {{"adapt", "2"}, {"stop", "bound"}})), Error);
 }
 
-TEST(FastCot, a_window_never_reaches_beyond_what_may_be_emitted) {
+TEST(FastCot, a_window_never_exceeds_the_remaining_tokens) {
   ToyModel model({.vocab = 7, .context = 2, .seed = 5});
   for (int length = 1; length < 12; length++) {
     Job job = fastcot(40);
@@ -184,7 +184,7 @@ TEST(FastCot, a_window_never_reaches_beyond_what_may_be_emitted) {
   }
 }
 
-TEST(FastCot, scores_of_the_probe_are_shares_of_the_windows_mean) {
+TEST(FastCot, probe_scores_are_shares_of_the_window_mean) {
   const std::vector<float> attention{0.1f, 0.2f, 0.3f, 0.0f};
   const std::vector<double> score = attention_score(attention);
   EXPECT_NEAR(score[0], 0.1 / 0.15, 1e-6);
@@ -203,19 +203,19 @@ TEST(FastCot, a_probe_without_a_question_is_refused_by_name) {
   }
 }
 
-TEST(FastCot, a_model_that_tells_no_attention_cannot_be_probed) {
+TEST(FastCot, a_model_without_attention_weights_cannot_be_probed) {
   ToyModel model({.vocab = 7});
   Job job = fastcot(4, {{"stop", "probe"}});
   job.probe = {{1, 2}, {3}};
   EXPECT_THROW(run(model, {1}, job), Error);
 }
 
-// What a window costs where a row beyond `free` rows adds `each` to a step of 1.
+// Step time with a window: 1, plus `each` for every row beyond `free` rows.
 double cost_of(int window, int free, double each) {
   return 1 + each * std::max(0, window - free);
 }
 
-TEST(WindowTuner, settles_on_the_widest_window_it_can_afford) {
+TEST(WindowTuner, settles_on_the_widest_affordable_window) {
   constexpr int kWidest = 24;
   for (const double each : {0.04, 0.2, 10.0}) {
     for (int free = 0; free <= kWidest; free++) {
@@ -229,7 +229,7 @@ TEST(WindowTuner, settles_on_the_widest_window_it_can_afford) {
   }
 }
 
-TEST(WindowTuner, tries_no_size_that_is_known_to_cost_too_much) {
+TEST(WindowTuner, skips_sizes_known_to_be_too_slow) {
   WindowTuner tuner(64, 1.5);
   std::vector<int> tried;
   for (int i = 0; i < 60; i++) {
@@ -239,14 +239,14 @@ TEST(WindowTuner, tries_no_size_that_is_known_to_cost_too_much) {
   EXPECT_EQ(tried, (std::vector<int>{0, 1, 2, 4, 8, 16, 32, 24, 20, 22, 21}));
 }
 
-TEST(WindowTuner, a_slow_step_now_and_then_misleads_it_not) {
+TEST(WindowTuner, rare_slow_steps_do_not_mislead_it) {
   WindowTuner tuner(16, 1.2);
   for (int i = 0; i < 40; i++)
     tuner.measured(cost_of(tuner.window(), 16, 1) * (i % 3 == 0 ? 5 : 1));
   EXPECT_EQ(tuner.window(), 16);
 }
 
-TEST(WindowTuner, measures_anew_when_steps_have_become_dearer) {
+TEST(WindowTuner, measures_again_when_steps_become_slower) {
   WindowTuner tuner(16, 1.2);
   int i = 0;
   for (; i < 40; i++) tuner.measured(cost_of(tuner.window(), 16, 1));
@@ -255,7 +255,7 @@ TEST(WindowTuner, measures_anew_when_steps_have_become_dearer) {
   EXPECT_EQ(tuner.window(), 2);
 }
 
-TEST(WindowTuner, has_a_window_of_nothing_only_where_that_is_all_there_is) {
+TEST(WindowTuner, chooses_an_empty_window_only_if_nothing_else_exists) {
   WindowTuner tuner(0, 2);
   for (int i = 0; i < 200; i++) tuner.measured(1);
   EXPECT_EQ(tuner.window(), 0);

@@ -1,14 +1,14 @@
-// Every decoder gives the tokens plain decoding gives, greedy and coupled (T1, T2, T12, T13).
+// Every decoder gives the tokens of plain decoding, greedy and coupled (T1, T2, T12, T13).
 #include <gtest/gtest.h>
 
-#include "tests/engine/decode/run.h"
-#include "tests/engine/decode/toy_model.h"
+#include "tests/support/decode/run_decoder.h"
+#include "tests/support/models/toy_model.h"
 
 namespace engine::test {
 namespace {
 
 ToyShape random_shape(Dice& dice, std::uint64_t seed) {
-  // Small vocabularies and short contexts repeat themselves, so that guesses are often right.
+  // Toys with a small vocabulary and context repeat themselves, so guesses are often right.
   ToyShape shape;
   shape.vocab = dice(2, 24);
   shape.context = dice(1, 3);
@@ -70,7 +70,7 @@ TEST(Identity, holds_with_a_repetition_penalty) {
   }
 }
 
-TEST(Identity, holds_when_the_text_ends_at_any_offset) {
+TEST(Identity, holds_when_the_output_ends_at_any_offset) {
   for (std::uint64_t seed = 0; seed < 12; seed++) {
     Dice dice(3000 + seed);
     const ToyShape shape{.vocab = 6, .context = 2, .seed = seed};
@@ -90,14 +90,14 @@ TEST(Identity, holds_when_the_text_ends_at_any_offset) {
 TEST(Identity, holds_when_the_context_ends_at_any_offset) {
   for (std::uint64_t seed = 0; seed < 12; seed++) {
     Dice dice(4000 + seed);
-    // The draft's own context may be the shorter one.
+    // The draft's context may be shorter.
     const int draft_context = seed % 2 ? 512 : 12;
     ToyModel draft(
         draft_of({.vocab = 6, .context = 2, .max_seq_len = draft_context, .seed = seed}));
     Job job = random_job(dice, &draft);
     const auto prompt = dice.text(dice(1, 6), 6);
     for (int context = static_cast<int>(prompt.size()) + 1; context < 30; context++) {
-      // Once by the model, once by the limits: the toy refuses any row outside its context.
+      // Once by the model's context, once by the limit: the toy refuses rows outside its context.
       ToyModel model({.vocab = 6, .context = 2, .max_seq_len = context, .seed = seed});
       const Outcome found = run(model, prompt, job);
       expect_same(found, run_ar(model, prompt, job), job);
@@ -111,7 +111,7 @@ TEST(Identity, holds_when_the_context_ends_at_any_offset) {
   }
 }
 
-TEST(Identity, holds_with_an_end_token_wherever_it_falls) {
+TEST(Identity, holds_with_eos_at_any_position) {
   int n_ended = 0;
   for (std::uint64_t seed = 0; seed < 60; seed++) {
     Dice dice(5000 + seed);
@@ -119,7 +119,7 @@ TEST(Identity, holds_with_an_end_token_wherever_it_falls) {
     ToyModel model(shape), draft(draft_of(shape));
     Job job = random_job(dice, &draft);
     auto prompt = dice.text(dice(1, 10), model.vocab_size());
-    for (TokenId eos = 0; eos < model.vocab_size(); eos++) {  // id 0 and the last id too
+    for (TokenId eos = 0; eos < model.vocab_size(); eos++) {  // including the first and the last id
       job.limits.eos_ids = {eos};
       prompt[0] = eos;  // an end token in the prompt ends nothing
       const Outcome found = run(model, prompt, job);
@@ -142,7 +142,7 @@ TEST(Identity, holds_with_an_end_token_wherever_it_falls) {
   EXPECT_GT(n_ended, 60);
 }
 
-TEST(Identity, holds_in_a_vocabulary_of_one_and_at_its_edges) {
+TEST(Identity, holds_for_a_vocabulary_of_one_and_extreme_ids) {
   for (std::uint64_t seed = 0; seed < 40; seed++) {
     Dice dice(6000 + seed);
     ToyModel one({.vocab = 1, .seed = seed}), two({.vocab = 2, .context = 1, .seed = seed});
@@ -155,8 +155,9 @@ TEST(Identity, holds_in_a_vocabulary_of_one_and_at_its_edges) {
   }
 }
 
-TEST(Identity, an_ignored_penalty_history_would_be_seen) {
-  // The test above can fail: without the row's own ancestors in the history, verification differs.
+TEST(Identity, ignoring_the_penalty_history_is_detected) {
+  // A control for the test above: verification without the row's own ancestors in the history
+  // differs.
   const Sampling sampling{.repetition_penalty = 1.2f};
   const std::vector<TokenId> text{1, 2, 3};
   int n_different = 0;

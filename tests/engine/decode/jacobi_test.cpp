@@ -6,8 +6,8 @@
 #include "engine/decode/jacobi.h"
 #include "engine/decode/textbook_jacobi.h"
 #include "engine/event/timeline/trajectory.h"
-#include "tests/engine/decode/run.h"
-#include "tests/engine/decode/toy_model.h"
+#include "tests/support/decode/run_decoder.h"
+#include "tests/support/models/toy_model.h"
 
 namespace engine::test {
 namespace {
@@ -40,7 +40,7 @@ TEST(Jacobi, a_block_of_one_is_plain_decoding) {
 }
 
 // T5.
-TEST(Jacobi, never_takes_more_steps_than_a_block_has_tokens) {
+TEST(Jacobi, needs_at_most_one_step_per_token) {
   for (std::uint64_t seed = 0; seed < 60; seed++) {
     Dice dice(seed);
     ToyModel model({.vocab = dice(2, 12), .context = dice(1, 3), .seed = seed});
@@ -58,7 +58,7 @@ TEST(Jacobi, never_takes_more_steps_than_a_block_has_tokens) {
 }
 
 // T5.
-TEST(Jacobi, textbook_iteration_reaches_plain_decoding_within_n_plus_one_forwards) {
+TEST(Jacobi, textbook_form_needs_at_most_n_plus_1_forwards) {
   bool bound_attained = false;
   for (std::uint64_t seed = 0; seed < 300; seed++) {
     Dice dice(seed);
@@ -82,8 +82,8 @@ TEST(Jacobi, textbook_iteration_reaches_plain_decoding_within_n_plus_one_forward
   EXPECT_TRUE(bound_attained);
 }
 
-TEST(Jacobi, a_block_passes_through_the_states_of_the_textbook_form) {
-  // Keys and values save work, not iterations: the shown states are those of the full iteration.
+TEST(Jacobi, a_block_has_the_trajectory_of_the_textbook_form) {
+  // The KV cache saves work, not iterations: the shown states are those of the full iteration.
   int n_compared = 0;
   for (std::uint64_t seed = 0; seed < 40; seed++) {
     Dice dice(seed);
@@ -105,7 +105,7 @@ TEST(Jacobi, a_block_passes_through_the_states_of_the_textbook_form) {
       const auto& tokens = states[0].tokens;
       const auto trajectory = textbook_jacobi(
           model, sequence, std::vector(tokens.begin() + 1, tokens.end()), job.sampling);
-      // The block's first token is given; its last state is told once more, as converged.
+      // The block's first token is known; its last state is reported again as converged.
       ASSERT_EQ(states.size(), trajectory.points.size() + 1);
       for (std::size_t t = 0; t < trajectory.points.size(); t++) {
         const auto& shown = states[t].tokens;
@@ -123,8 +123,7 @@ Job textbook(int block) {
   return job;
 }
 
-TEST(Jacobi,
-     the_textbook_form_passes_through_the_points_of_the_iteration_and_emits_its_fixed_point) {
+TEST(Jacobi, textbook_states_are_the_iterates_up_to_the_fixed_point) {
   bool bound_attained = false;
   for (std::uint64_t seed = 0; seed < 60; seed++) {
     Dice dice(seed);
@@ -163,7 +162,7 @@ TEST(Jacobi,
   EXPECT_TRUE(bound_attained);
 }
 
-TEST(Jacobi, a_textbook_step_computes_the_whole_block_and_keeps_nothing_before_the_end) {
+TEST(Jacobi, a_textbook_step_computes_the_whole_block) {
   ToyModel model({.vocab = 8, .context = 3, .seed = 3});
   Job job = textbook(5);
   job.limits.max_tokens = 13;
@@ -181,7 +180,7 @@ TEST(Jacobi, a_textbook_step_computes_the_whole_block_and_keeps_nothing_before_t
   }
   int before = 0;
   for (std::size_t i = 0; i < rows.size(); i++) {
-    EXPECT_EQ(rows[i], before == 10 ? 3 : 5);  // blocks of 5, 5 and what is left
+    EXPECT_EQ(rows[i], before == 10 ? 3 : 5);  // blocks of 5, 5 and the rest
     EXPECT_EQ(kv_len[i], 2 + before);
     const int n = outcome.emitted_per_step[i];
     EXPECT_TRUE(n == 0 || n == rows[i]) << n;
@@ -190,7 +189,7 @@ TEST(Jacobi, a_textbook_step_computes_the_whole_block_and_keeps_nothing_before_t
   EXPECT_GT(std::ranges::count(outcome.emitted_per_step, 0), 0);
 }
 
-TEST(Jacobi, the_textbook_form_has_no_window_to_slide) {
+TEST(Jacobi, textbook_form_has_no_sliding_window) {
   ToyModel model({.vocab = 4});
   Job job = textbook(4);
   job.options["refill"] = "slide";
@@ -205,8 +204,7 @@ TEST(Jacobi, the_textbook_form_has_no_window_to_slide) {
 }
 
 TEST(Jacobi, both_forms_count_blocks_alike) {
-  // A block of the textbook form has one guess more to find than one of the same size whose first
-  // token is given.
+  // A textbook block has one more unknown token than a block whose first token is known.
   for (std::uint64_t seed = 0; seed < 20; seed++) {
     ToyModel model({.vocab = 6, .context = 2, .seed = seed});
     Job job = textbook(4);
@@ -220,8 +218,8 @@ TEST(Jacobi, both_forms_count_blocks_alike) {
   }
 }
 
-// What the authors run to count: every row of a block whose first token is given, anew in every
-// iteration until nothing changes.
+// The authors' counting program: recomputes every row of a block whose first token is known, in
+// every iteration, until nothing changes.
 std::vector<std::vector<TokenId>> profiled(ToyModel& model,
                                            std::vector<TokenId> text,
                                            const std::vector<TokenId>& guess) {
@@ -234,7 +232,7 @@ std::vector<std::vector<TokenId>> profiled(ToyModel& model,
   return points;
 }
 
-TEST(Jacobi, counts_what_the_form_that_computes_every_row_anew_counts) {
+TEST(Jacobi, counters_equal_those_of_full_recomputation) {
   int n_at_eos = 0, n_stationary = 0;
   for (std::uint64_t seed = 0; seed < 60; seed++) {
     ToyModel model({.vocab = 6, .context = 2, .seed = seed});
@@ -247,7 +245,7 @@ TEST(Jacobi, counts_what_the_form_that_computes_every_row_anew_counts) {
     double fast_forward = 0, live = 0;
     int n_blocks = 0, stationary = 0;
     for (const BlockRefined& block : blocks_of(outcome)) {
-      if (block.iteration > 0) continue;  // the first guesses are what is asked for
+      if (block.iteration > 0) continue;  // only the first guesses are wanted
       const std::vector<TokenId> before(text.begin(), text.begin() + block.first_pos);
       const auto points = profiled(model, before, block.tokens);
       const auto left = static_cast<std::ptrdiff_t>(text.size()) - block.first_pos;
@@ -264,12 +262,12 @@ TEST(Jacobi, counts_what_the_form_that_computes_every_row_anew_counts) {
       fast_forward += counts.fast_forward_mean;
       stationary += counts.n_stationary;
     }
-    if (outcome.metrics.at("blocks_converged") != n_blocks) continue;  // a guess right at once
+    if (outcome.metrics.at("blocks_converged") != n_blocks) continue;  // a first guess was right
     EXPECT_NEAR(outcome.metrics.at("fast_forward_mean"), fast_forward / n_blocks, 1e-12) << seed;
     EXPECT_EQ(outcome.metrics.at("stationary_tokens"), stationary) << seed;
     EXPECT_NEAR(outcome.metrics.at("stationary_per_block"),
                 static_cast<double>(stationary) / n_blocks, 1e-12);
-    // The live clock knows what agreement has proved: never earlier than hindsight.
+    // The live count uses what agreement has proved, so it is never larger than hindsight.
     live = outcome.metrics.at("fast_forward_live");
     EXPECT_LE(live, outcome.metrics.at("fast_forward_mean") + 1e-12) << seed;
     EXPECT_GE(live, 1 - 1e-12);
@@ -279,7 +277,7 @@ TEST(Jacobi, counts_what_the_form_that_computes_every_row_anew_counts) {
   EXPECT_GE(n_stationary, 5);
 }
 
-TEST(Jacobi, what_is_told_as_final_never_changes) {
+TEST(Jacobi, reported_final_tokens_never_change) {
   for (const char* refill : {"block", "slide", "textbook"}) {
     for (std::uint64_t seed = 0; seed < 30; seed++) {
       Dice dice(seed);
@@ -301,7 +299,7 @@ TEST(Jacobi, what_is_told_as_final_never_changes) {
   }
 }
 
-TEST(Jacobi, the_window_slides_full) {
+TEST(Jacobi, the_sliding_window_stays_full) {
   ToyModel model({.vocab = 8, .context = 3, .seed = 3});
   Job job = jacobi(5, "slide");
   job.limits.max_tokens = 30;
@@ -314,7 +312,7 @@ TEST(Jacobi, the_window_slides_full) {
   }
 }
 
-TEST(Jacobi, fillings_are_what_they_say) {
+TEST(Jacobi, fill_tokens_follow_the_option) {
   ToyModel model({.vocab = 8, .context = 3, .seed = 3});
   const std::vector<TokenId> prompt{5, 3, 6};
   Job job = jacobi(6);
@@ -329,7 +327,7 @@ TEST(Jacobi, fillings_are_what_they_say) {
   }
 }
 
-TEST(Trajectory, counts_the_worked_example_as_its_authors_do) {
+TEST(Trajectory, counts_the_papers_worked_example) {
   // Worked out by hand from the definitions of Kou et al. 2024, section 4.3.
   const std::vector<std::vector<TokenId>> points{
       {7, 1, 1, 1, 1, 1}, {7, 2, 9, 5, 8, 9}, {7, 2, 3, 5, 9, 6}, {7, 2, 3, 4, 5, 6}};
@@ -349,19 +347,18 @@ TEST(Trajectory, a_repeated_fixed_point_counts_once) {
   EXPECT_EQ(count_trajectory(points).fast_forward, fast_forward);
 }
 
-TEST(Trajectory, counting_stops_behind_the_end_token) {
+TEST(Trajectory, counting_stops_after_the_end_token) {
   const std::vector<std::vector<TokenId>> points{{7, 1, 1, 1}, {7, 2, 9, 4}, {7, 2, 3, 4}};
   const std::vector<TokenId> eos{2};
   const TrajectoryCounts counts = count_trajectory(points, eos);
   EXPECT_EQ(counts.final_run.size(), 2u);
-  // The iteration in which the end token joined the front is the last: what changes behind it is no
-  // part of the text.
+  // The iteration that fixes the end token is the last: later tokens are not part of the output.
   EXPECT_EQ(counts.fast_forward, (std::vector<int>{2}));
   EXPECT_DOUBLE_EQ(counts.fast_forward_mean, 2);
   EXPECT_EQ(counts.n_stationary, 0);
 }
 
-TEST(Trajectory, an_end_token_that_was_right_early_is_stationary) {
+TEST(Trajectory, an_early_correct_end_token_is_stationary) {
   const std::vector<std::vector<TokenId>> points{
       {7, 1, 1, 1, 1}, {7, 3, 9, 2, 8}, {7, 3, 4, 2, 6}, {7, 3, 4, 2, 5}};
   const std::vector<TokenId> eos{2};
@@ -373,7 +370,7 @@ TEST(Trajectory, an_end_token_that_was_right_early_is_stationary) {
   EXPECT_EQ(counts.stationary, (std::vector<bool>{false, false, false, true}));
 }
 
-TEST(Trajectory, a_guess_that_was_right_at_once) {
+TEST(Trajectory, a_first_guess_may_be_correct) {
   const std::vector<std::vector<TokenId>> points{{7, 2, 3}, {7, 2, 3}};
   const TrajectoryCounts counts = count_trajectory(points);
   EXPECT_EQ(counts.n_iterations, 1);

@@ -3,10 +3,10 @@
 
 #include <gtest/gtest.h>
 
-#include "engine/decode/lookahead.h"
 #include "engine/decode/guess/lookahead_sizes.h"
-#include "tests/engine/decode/run.h"
-#include "tests/engine/decode/toy_model.h"
+#include "engine/decode/lookahead.h"
+#include "tests/support/decode/run_decoder.h"
+#include "tests/support/models/toy_model.h"
 
 namespace engine::test {
 namespace {
@@ -43,7 +43,7 @@ int depth_of(const TokenTree& tree, int row) {
   return static_cast<int>(chain_of(tree, row).size()) - 1;
 }
 
-TEST(Lookahead, a_window_that_adapts_to_measured_time_changes_no_token) {
+TEST(Lookahead, a_time_adaptive_window_changes_no_token) {
   for (std::uint64_t seed = 0; seed < 40; seed++) {
     Dice dice(seed);
     ToyModel model({.vocab = 6, .context = 2, .seed = seed});
@@ -56,14 +56,15 @@ TEST(Lookahead, a_window_that_adapts_to_measured_time_changes_no_token) {
   }
 }
 
-// What rests keeps its cells, what works moves on; each n-gram collected is a column's.
-TEST(Lookahead, a_window_of_any_size_has_whole_columns_that_gather_what_the_model_answered) {
+// Resting columns keep their cells, active ones move on; each collected n-gram belongs to one
+// column.
+TEST(Lookahead, every_window_size_has_whole_columns) {
   std::set<int> widths, depths;
   for (std::uint64_t seed = 0; seed < 40; seed++) {
     Dice dice(seed);
     const int window = dice(2, 9), n = dice(2, 5), n_guesses = dice(1, 5);
     ToyModel model({.vocab = 5, .context = 2, .seed = seed});
-    // A toy's step costs hardly more than its rows: all sizes are affordable, or few.
+    // Toy steps cost about the same for any row count: all sizes are affordable, or few.
     const char* factor = seed % 2 ? "100" : "2";
     Job job = lookahead(window, n, n_guesses, {{"adapt", factor}, {"prompt_pool", "false"}});
     job.limits.max_tokens = 200;
@@ -85,7 +86,7 @@ TEST(Lookahead, a_window_of_any_size_has_whole_columns_that_gather_what_the_mode
       EXPECT_LE(width, window);
       widths.insert(width);
       depths.insert(n_levels);
-      // Level 0 is a chain behind the last token, the others hang below their column.
+      // Level 0 is a chain after the last token; other levels hang below their column.
       for (int row = 1; row <= n_rows; row++) {
         const RowTag& tag = tree.tag[static_cast<std::size_t>(row)];
         EXPECT_LT(tag.b, width);
@@ -101,7 +102,7 @@ TEST(Lookahead, a_window_of_any_size_has_whole_columns_that_gather_what_the_mode
   EXPECT_GT(depths.size(), 2u);
 }
 
-TEST(Lookahead, as_published_a_step_has_w_plus_g_times_n_minus_1_rows) {
+TEST(Lookahead, a_published_step_has_w_plus_g_times_n_minus_1_rows) {
   for (std::uint64_t seed = 0; seed < 60; seed++) {
     Dice dice(seed);
     const int window = dice(1, 8), n = dice(2, 6);
@@ -115,7 +116,7 @@ TEST(Lookahead, as_published_a_step_has_w_plus_g_times_n_minus_1_rows) {
       if (step >= n - 2) {
         EXPECT_EQ(drafted.tree.n_rows(), (window + g) * (n - 1));
       } else {
-        // Warming up: the last token, level 0 and `step` further levels of one cell more.
+        // Warm-up: the last token, level 0 and `step` further levels with one more cell.
         EXPECT_EQ(g, 0);
         const int level = window + n - 3 - step;
         EXPECT_EQ(drafted.tree.n_rows(), 1 + level + step * (level + 1));
@@ -125,7 +126,7 @@ TEST(Lookahead, as_published_a_step_has_w_plus_g_times_n_minus_1_rows) {
   }
 }
 
-TEST(Lookahead, window_cells_stand_where_level_and_column_say) {
+TEST(Lookahead, window_cells_follow_level_and_column) {
   for (std::uint64_t seed = 0; seed < 40; seed++) {
     Dice dice(seed);
     ToyModel model({.vocab = 6, .context = 2, .seed = seed});
@@ -147,7 +148,7 @@ TEST(Lookahead, window_cells_stand_where_level_and_column_say) {
 }
 
 // T5.
-TEST(Lookahead, a_step_emits_at_most_n_tokens_and_one_less_without_the_bonus) {
+TEST(Lookahead, a_step_emits_at_most_n_tokens) {
   int longest_with = 0, longest_without = 0;
   for (std::uint64_t seed = 0; seed < 40; seed++) {
     Dice dice(seed);
@@ -159,7 +160,7 @@ TEST(Lookahead, a_step_emits_at_most_n_tokens_and_one_less_without_the_bonus) {
     const Outcome published = run(model, prompt, paper(4, 4, 4));
     for (std::size_t i = 0; i < published.emitted_per_step.size(); i++) {
       longest_without = std::max(longest_without, published.emitted_per_step[i]);
-      // The pool is empty until the first full window was seen.
+      // The pool is empty until the first window is full.
       if (i < 3) {
         EXPECT_EQ(published.emitted_per_step[i], 1);
       }
@@ -169,18 +170,18 @@ TEST(Lookahead, a_step_emits_at_most_n_tokens_and_one_less_without_the_bonus) {
   EXPECT_EQ(longest_without, 3);
 }
 
-TEST(Lookahead, a_text_of_one_token_is_written_n_at_a_time) {
+TEST(Lookahead, a_repeated_token_is_emitted_n_at_a_time) {
   ToyModel model({.vocab = 1});
   Job job = lookahead(3, 5, 2);
   job.limits.max_tokens = 100;
   const Outcome outcome = run(model, {0}, job);
-  EXPECT_EQ(outcome.n_steps, 4 + 96 / 5 + 1);  // four steps until the text holds a 5-gram
+  EXPECT_EQ(outcome.n_steps, 4 + 96 / 5 + 1);  // four steps until the sequence holds a 5-gram
   Job published = paper(3, 5, 2);
   published.limits.max_tokens = 100;
   EXPECT_EQ(run(model, {0}, published).n_steps, 4 + 96 / 4);
 }
 
-TEST(Lookahead, unpredictable_text_is_written_one_at_a_time) {
+TEST(Lookahead, unpredictable_text_is_emitted_one_token_at_a_time) {
   ToyModel model({.vocab = 500, .context = 64});
   Job job = lookahead(5, 4, 5);
   job.limits.max_tokens = 100;
@@ -188,7 +189,7 @@ TEST(Lookahead, unpredictable_text_is_written_one_at_a_time) {
 }
 
 // T16.
-TEST(Lookahead, with_nothing_to_verify_is_plain_decoding) {
+TEST(Lookahead, without_guesses_it_is_plain_decoding) {
   ToyModel model({.vocab = 6, .context = 2, .seed = 9});
   const Outcome ar = run_ar(model, {1, 2}, lookahead(3, 3, 0));
   const Outcome found = run(model, {1, 2}, lookahead(3, 3, 0));
@@ -197,7 +198,7 @@ TEST(Lookahead, with_nothing_to_verify_is_plain_decoding) {
   EXPECT_EQ(found.metrics.at("pool_ngrams"), 0);
 }
 
-TEST(Lookahead, merged_guesses_need_fewer_rows_and_give_the_same) {
+TEST(Lookahead, merged_guesses_need_fewer_rows_for_the_same_output) {
   std::int64_t rows_merged = 0, rows_apart = 0;
   for (std::uint64_t seed = 0; seed < 30; seed++) {
     Dice dice(seed);
@@ -225,7 +226,7 @@ std::vector<TokenId> whole(const PoolNgram& ngram) {
   return tokens;
 }
 
-/// Whether some branch of the step's window and the answer to its last row are this n-gram.
+/// True if a branch of the step's window plus the prediction of its last row equals this n-gram.
 bool is_window_branch(const TokenTree& tree,
                       const std::vector<TokenId>& picked,
                       const PoolNgram& ngram) {
@@ -244,8 +245,8 @@ bool is_window_branch(const TokenTree& tree,
   return false;
 }
 
-TEST(Lookahead, every_window_ngram_was_a_branch_of_its_step_and_its_answer) {
-  // Replays the pool from what was told of the rows.
+TEST(Lookahead, each_window_ngram_is_a_branch_and_its_prediction) {
+  // Rebuilds the pool from the reported rows.
   for (std::uint64_t seed = 0; seed < 30; seed++) {
     Dice dice(seed);
     const int n = dice(2, 5);
@@ -267,7 +268,7 @@ TEST(Lookahead, every_window_ngram_was_a_branch_of_its_step_and_its_answer) {
   }
 }
 
-TEST(Lookahead, the_window_takes_the_likeliest_tokens_even_when_sampling) {
+TEST(Lookahead, the_window_holds_argmax_tokens_even_when_sampling) {
   ToyModel model({.vocab = 7, .context = 2, .seed = 3});
   Job job = lookahead(4, 3, 3);
   job.sampling = {.temperature = 2, .seed = 9};
@@ -295,7 +296,7 @@ TEST(Lookahead, the_window_takes_the_likeliest_tokens_even_when_sampling) {
   EXPECT_GT(n_window, 100);
 }
 
-TEST(Lookahead, the_pool_told_in_events_is_the_pool) {
+TEST(Lookahead, pool_events_reproduce_the_pool) {
   for (std::uint64_t seed = 0; seed < 20; seed++) {
     Dice dice(seed);
     ToyModel model({.vocab = 5, .context = 2, .seed = seed});
@@ -324,7 +325,7 @@ TEST(Lookahead, the_pool_told_in_events_is_the_pool) {
   }
 }
 
-TEST(Lookahead, prompt_ngrams_are_there_from_the_first_step) {
+TEST(Lookahead, prompt_ngrams_are_used_from_the_first_step) {
   ToyModel model({.vocab = 9, .context = 2, .seed = 1});
   const Outcome outcome = run(model, {1, 2, 3, 4, 1}, lookahead(2, 3, 4));
   const PoolChanged first = all<PoolChanged>(outcome.events)[0];
@@ -336,7 +337,7 @@ TEST(Lookahead, prompt_ngrams_are_there_from_the_first_step) {
   EXPECT_EQ(first.tried[0].rest, (std::vector<TokenId>{2, 3}));
 }
 
-/// Whether a guess was right up to the end token and behind it too.
+/// True if a guess matched up to the end token and after it.
 bool ran_over_the_end(const TokenTree& tree, const Verified& verified, TokenId eos) {
   for (std::size_t r = 1; r < tree.token.size(); r++) {
     if (tree.token[r] != eos || verified.fate[r] != RowFate::Accepted) continue;
@@ -349,9 +350,9 @@ bool ran_over_the_end(const TokenTree& tree, const Verified& verified, TokenId e
 }
 
 // T13.
-TEST(Lookahead, an_end_token_inside_an_ngram_ends_the_text_there) {
-  // The prompt teaches 1 -> 2 3 1; 3 ends the text, and nothing behind it is kept anywhere. No end
-  // token is so near the prompt's end that an n-gram of the text written here could hold it.
+TEST(Lookahead, eos_inside_an_ngram_ends_the_output) {
+  // The prompt teaches 1 -> 2 3 1; 3 is the end token. Nothing after it may be stored. No end token
+  // is near enough to the prompt's end for a generated n-gram to contain it.
   const std::vector<TokenId> prompt{1, 2, 3, 1, 2, 3, 0, 1, 2, 1};
   constexpr TokenId kEnd = 3;
   int n_text_ngrams = 0, n_ran_over = 0;
@@ -367,8 +368,8 @@ TEST(Lookahead, an_end_token_inside_an_ngram_ends_the_text_there) {
     for (const PoolChanged& changed : all<PoolChanged>(outcome.events)) {
       const auto step = static_cast<std::size_t>(changed.step);
       for (const PoolNgram& ngram : changed.added) {
-        if (ngram.born < 0) continue;  // the prompt's
-        // The window looks past the end; what else is added is text.
+        if (ngram.born < 0) continue;  // from the prompt
+        // The window predicts past the end; all other n-grams are generated text.
         if (is_window_branch(drafted[step].tree, verified[step].picked, ngram)) continue;
         const std::vector<TokenId> tokens = whole(ngram);
         EXPECT_EQ(std::count(tokens.begin(), tokens.end() - 1, kEnd), 0)
@@ -386,7 +387,7 @@ TEST(NgramPool, keeps_the_most_recently_seen_of_each_key) {
   const auto rest = [](TokenId a, TokenId b) { return std::vector<TokenId>{a, b}; };
   pool.insert(1, rest(2, 3), 0);
   pool.insert(1, rest(4, 5), 1);
-  pool.insert(1, rest(2, 3), 2);  // seen again: the most recent now, born when it was first seen
+  pool.insert(1, rest(2, 3), 2);  // seen again: now the most recent, but born when first seen
   pool.insert(1, rest(6, 7), 3);
   const auto found = pool.find(1);
   ASSERT_EQ(found.size(), 2u);
@@ -403,7 +404,7 @@ TEST(NgramPool, keeps_the_most_recently_seen_of_each_key) {
   EXPECT_TRUE(pool.take_changes().added.empty());
 }
 
-TEST(NgramPool, what_is_evicted_and_seen_again_in_one_step_keeps_its_history) {
+TEST(NgramPool, an_evicted_ngram_seen_again_keeps_its_history) {
   NgramPool pool(1, 1);
   const std::vector<TokenId> a{5}, b{6};
   pool.insert(0, a, 0);
@@ -422,7 +423,7 @@ TEST(NgramPool, what_is_evicted_and_seen_again_in_one_step_keeps_its_history) {
   EXPECT_EQ(changes.n_ngrams, 1);
 }
 
-TEST(NgramPool, tells_what_a_prompt_left_in_it) {
+TEST(NgramPool, reports_the_ngrams_of_a_prompt) {
   NgramPool pool(1, 1);
   for (const TokenId next : {5, 6, 5, 7}) pool.insert(0, std::vector<TokenId>{next}, -1);
   pool.settle_changes();
@@ -432,7 +433,7 @@ TEST(NgramPool, tells_what_a_prompt_left_in_it) {
   EXPECT_TRUE(changes.evicted.empty());
 }
 
-TEST(NgramPool, a_shorter_one_is_there_with_the_longer_that_begins_so) {
+TEST(NgramPool, a_longer_ngram_also_gives_its_prefix) {
   NgramPool pool(3, 3);
   const auto inserted = [&](std::vector<TokenId> rest) {
     pool.insert(1, rest, 0);
@@ -468,7 +469,8 @@ TEST(NgramPool, counts_tries_and_hits) {
   EXPECT_THROW(pool.insert(0, std::vector<TokenId>{1, 2}, 0), ContractError);
 }
 
-// What `n_steps` steps of the largest size brought, `right` guessed tokens each by the guess of `rank`.
+// Sizes after `n_steps` steps of the largest size; each accepted `right` tokens from guess number
+// `rank`.
 LookaheadSizes counted(LookaheadSize most, int n_steps, int right, std::size_t rank, int column) {
   LookaheadSizes sizes(most);
   LookaheadGain gain{right, std::vector<int>(static_cast<std::size_t>(most.n_guesses)), column};
@@ -477,7 +479,7 @@ LookaheadSizes counted(LookaheadSize most, int n_steps, int right, std::size_t r
   return sizes;
 }
 
-TEST(LookaheadSizes, never_exceed_the_rows_that_there_are) {
+TEST(LookaheadSizes, never_exceed_the_available_rows) {
   for (std::uint64_t seed = 0; seed < 200; seed++) {
     Dice dice(seed);
     const LookaheadSize most{dice(0, 9), dice(2, 6), dice(1, 9)};
@@ -496,21 +498,21 @@ TEST(LookaheadSizes, never_exceed_the_rows_that_there_are) {
   }
 }
 
-// As every search by the clock begins with.
-TEST(LookaheadSizes, steps_of_the_last_token_alone_tell_nothing_of_any_part) {
+// As at the start of every search.
+TEST(LookaheadSizes, single_row_steps_carry_no_information) {
   LookaheadSizes sizes({.window = 15, .ngram_size = 5, .n_guesses = 15});
   for (int i = 0; i < 10; i++)
     sizes.count({.window = 0, .ngram_size = 5}, {0, std::vector<int>(15)});
   EXPECT_EQ(sizes.fitting(8), (LookaheadSize{.window = 1, .ngram_size = 5, .n_guesses = 1}));
 }
 
-TEST(LookaheadSizes, are_as_many_columns_as_guesses_of_full_length_where_nothing_is_known) {
+TEST(LookaheadSizes, default_to_as_many_columns_as_full_guesses) {
   const LookaheadSizes sizes({.window = 15, .ngram_size = 5, .n_guesses = 15});
   EXPECT_EQ(sizes.fitting(60), (LookaheadSize{.window = 7, .ngram_size = 5, .n_guesses = 8}));
   EXPECT_EQ(sizes.fitting(8), (LookaheadSize{.window = 1, .ngram_size = 5, .n_guesses = 1}));
 }
 
-/// What steps of the largest size brought, a token each, by any of the guesses and of the text.
+/// Sizes after steps of the largest size, each accepting one token from any guess.
 LookaheadSizes shallow(LookaheadSize most) {
   LookaheadSizes sizes(most);
   for (int i = 0; i < 20 * most.n_guesses; i++) {
@@ -521,20 +523,20 @@ LookaheadSizes shallow(LookaheadSize most) {
   return sizes;
 }
 
-TEST(LookaheadSizes, keep_what_brings_tokens) {
+TEST(LookaheadSizes, keep_what_yields_tokens) {
   constexpr LookaheadSize kMost{.window = 6, .ngram_size = 5, .n_guesses = 6};
-  // A token a step by any guess, all of the text's: depth and columns are for nothing.
+  // One token per step from any guess, all from the sequence itself: depth and columns are useless.
   EXPECT_EQ(shallow(kMost).fitting(8),
             (LookaheadSize{.window = 0, .ngram_size = 2, .n_guesses = 6}));
-  // Four tokens a step: depth is worth more than a second guess.
+  // Four tokens per step: depth is worth more than a second guess.
   const LookaheadSize deep = counted(kMost, 100, 4, 0, 0).fitting(8);
   EXPECT_EQ(deep, (LookaheadSize{.window = 1, .ngram_size = 5, .n_guesses = 1}));
-  // The last guess alone is right: all guesses stay, and columns go.
+  // Only the last guess is right: all guesses stay, and columns go.
   const LookaheadSize wide = counted(kMost, 100, 2, 5, -1).fitting(13);
   EXPECT_EQ(wide, (LookaheadSize{.window = 0, .ngram_size = 3, .n_guesses = 6}));
 }
 
-TEST(LookaheadSizes, what_rests_is_tried_again_where_what_is_sent_brings_nothing_any_more) {
+TEST(LookaheadSizes, resting_rows_are_retried_when_active_ones_fail) {
   constexpr LookaheadSize kMost{.window = 4, .ngram_size = 4, .n_guesses = 4};
   LookaheadSizes sizes = shallow(kMost);
   ASSERT_EQ(sizes.fitting(12), (LookaheadSize{.window = 0, .ngram_size = 3, .n_guesses = 4}));

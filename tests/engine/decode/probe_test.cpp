@@ -1,12 +1,12 @@
-// FastCoT's answer probe on models that tell their attention.
+// FastCoT's answer probe on models that report attention weights.
 #include <algorithm>
 #include <numeric>
 
 #include <gtest/gtest.h>
 
 #include "engine/decode/fastcot.h"
-#include "tests/engine/decode/run.h"
-#include "tests/engine/decode/tiny_transformer.h"
+#include "tests/support/decode/run_decoder.h"
+#include "tests/support/models/tiny_transformer.h"
 
 namespace engine::test {
 namespace {
@@ -32,7 +32,7 @@ class Probe : public testing::Test {
   std::unique_ptr<Model> model_;
 };
 
-TEST_F(Probe, attention_goes_to_the_rows_own_chain_and_changes_no_choice) {
+TEST_F(Probe, probes_attend_to_their_chain_and_change_no_choice) {
   Sequence at(prompt(), model_->make_cache());
   prefill(*model_, at);
   TokenTree tree;
@@ -48,11 +48,11 @@ TEST_F(Probe, attention_goes_to_the_rows_own_chain_and_changes_no_choice) {
   }
   EXPECT_EQ(asked.attention[2], 0);  // a sibling's branch
   EXPECT_EQ(asked.attention[5], 0);
-  EXPECT_LT(sum, 1);  // the rest is the prefix's
+  EXPECT_LT(sum, 1);  // the rest belongs to the prefix
   for (std::size_t r = 0; r < 6; r++) EXPECT_EQ(asked.picked[r].logp, not_asked.picked[r].logp);
 }
 
-TEST_F(Probe, a_row_without_a_prefix_attends_to_its_chain_alone) {
+TEST_F(Probe, a_row_without_a_prefix_attends_only_to_its_chain) {
   Sequence at({7}, model_->make_cache());
   TokenTree tree;
   tree.add(7, -1, RowTag{});
@@ -62,7 +62,7 @@ TEST_F(Probe, a_row_without_a_prefix_attends_to_its_chain_alone) {
   EXPECT_NEAR(out.attention[0] + out.attention[1] + out.attention[2], 1, 1e-5);
 }
 
-TEST_F(Probe, each_sequence_of_a_batch_has_its_own) {
+TEST_F(Probe, each_sequence_of_a_batch_has_its_own_probe) {
   Sequence one(prompt(20), model_->make_cache()), two(prompt(9), model_->make_cache());
   prefill(*model_, one);
   prefill(*model_, two);
@@ -93,9 +93,9 @@ Job probing(double threshold, std::vector<TokenId> keywords) {
   return job;
 }
 
-TEST_F(Probe, its_rows_neither_change_the_text_nor_enter_the_cache) {
+TEST_F(Probe, probe_rows_change_neither_output_nor_cache) {
   const Job job = probing(1000, {1});
-  const Outcome found = run(*model_, prompt(), job);  // checks the cache's length at every step
+  const Outcome found = run(*model_, prompt(), job);  // run() checks the cache's length at every step
   EXPECT_EQ(found.tokens, run_ar(*model_, prompt(), job).tokens);
   EXPECT_EQ(found.stop, StopReason::Length);
   Job without = job;
@@ -105,9 +105,9 @@ TEST_F(Probe, its_rows_neither_change_the_text_nor_enter_the_cache) {
   EXPECT_GT(found.metrics.at("rows"), plain.metrics.at("rows"));
 }
 
-TEST_F(Probe, the_triggers_first_token_as_the_texts_next_is_no_proposal) {
-  // The trigger begins with what the model says behind the window: following it would emit the
-  // trigger as text and keep its rows.
+TEST_F(Probe, the_triggers_first_token_is_not_counted_as_proposed) {
+  // The trigger starts with the model's prediction after the window: accepting it would emit the
+  // trigger as output and commit its rows.
   Job job = probing(1000, {1});
   const Outcome ar = run_ar(*model_, prompt(), job);
   for (std::size_t i = 1; i + 3 < ar.tokens.size(); i += 3) {
@@ -117,15 +117,16 @@ TEST_F(Probe, the_triggers_first_token_as_the_texts_next_is_no_proposal) {
   }
 }
 
-TEST_F(Probe, an_answer_attended_to_twice_in_a_row_ends_the_run) {
+TEST_F(Probe, a_repeatedly_attended_answer_ends_the_run) {
   std::vector<TokenId> every_token;
   for (TokenId t = 0; t < model_->vocab_size(); t++) every_token.push_back(t);
-  // Some row of the window is above its mean in every step, so this ends as soon as it may.
+  // Some row of the window is above the mean in every step, so the run ends at the first
+  // opportunity.
   const Outcome found = run(*model_, prompt(), probing(1, every_token));
   EXPECT_EQ(found.stop, StopReason::Probe);
   EXPECT_EQ(found.n_steps, 2);
   EXPECT_FALSE(found.approximate.empty());
-  // What was compared with the threshold is told of the window's rows, and of no others.
+  // Attention shares are reported only for the window's rows.
   for (const Event& event : found.events) {
     const auto* v = std::get_if<Verified>(&event);
     if (v == nullptr) continue;

@@ -1,8 +1,8 @@
 #include <gtest/gtest.h>
 
 #include "engine/decode/prompt_lookup.h"
-#include "tests/engine/decode/run.h"
-#include "tests/engine/decode/toy_model.h"
+#include "tests/support/decode/run_decoder.h"
+#include "tests/support/models/toy_model.h"
 
 namespace engine::test {
 namespace {
@@ -24,7 +24,7 @@ TEST(PromptLookup, the_longest_matching_suffix_decides) {
   EXPECT_EQ(guess(text, 3, 2, LookupVariant::Last), (Text{8, 2}));
 }
 
-TEST(PromptLookup, as_published_a_guess_has_full_length) {
+TEST(PromptLookup, a_published_guess_has_full_length) {
   const Text text{5, 1, 7, 1, 2, 3, 4, 1};
   EXPECT_EQ(guess(text, 1, 4, LookupVariant::Paper), (Text{7, 1, 2, 3}));
   EXPECT_EQ(guess(text, 1, 6, LookupVariant::Paper), (Text{7, 1, 2, 3, 4, 1}));
@@ -35,21 +35,21 @@ TEST(PromptLookup, as_published_a_guess_has_full_length) {
 TEST(PromptLookup, the_suffix_does_not_match_itself) {
   EXPECT_TRUE(guess({1, 2, 3}, 3, 5, LookupVariant::Last).empty());
   EXPECT_TRUE(guess({4}, 3, 5, LookupVariant::Hf).empty());
-  // An occurrence may overlap the suffix: a run of one token goes on.
+  // An occurrence may overlap the suffix: a run of one token continues.
   EXPECT_EQ(guess({4, 4}, 3, 5, LookupVariant::Hf), (Text{4}));
   EXPECT_EQ(guess({4, 4, 4}, 2, 5, LookupVariant::Hf), (Text{4}));
 }
 
-TEST(PromptLookup, the_last_match_goes_on_with_itself_at_the_end_of_the_text) {
+TEST(PromptLookup, the_last_match_extends_past_the_end_of_the_sequence) {
   EXPECT_EQ(guess({4, 4, 4}, 2, 5, LookupVariant::Last), (Text{4, 4, 4, 4, 4}));
   EXPECT_EQ(guess({1, 2, 1, 2}, 2, 5, LookupVariant::Last), (Text{1, 2, 1, 2, 1}));
   EXPECT_EQ(guess({9, 1, 2, 3, 9}, 1, 7, LookupVariant::Last), (Text{1, 2, 3, 9, 1, 2, 3}));
 }
 
-TEST(PromptLookup, a_guess_ends_before_an_end_token) {
+TEST(PromptLookup, a_guess_ends_before_eos) {
   const Text text{1, 5, 0, 6, 1};
   EXPECT_EQ(guess(text, 1, 4, LookupVariant::Hf, {0}), (Text{5}));
-  // Nothing left of it: the next occurrence, or shorter suffix, has its turn.
+  // If nothing is left of a match, the next occurrence or a shorter suffix is used.
   EXPECT_EQ(guess({1, 0, 1, 7, 1}, 1, 4, LookupVariant::Hf, {0}), (Text{7, 1}));
 }
 
@@ -67,7 +67,7 @@ TEST(PromptLookup, without_a_match_it_is_plain_decoding) {
   EXPECT_EQ(found.metrics.at("rows"), 20);
 }
 
-TEST(PromptLookup, a_repeating_text_is_written_many_at_a_time) {
+TEST(PromptLookup, repeating_text_is_emitted_many_tokens_at_a_time) {
   ToyModel model({.vocab = 6, .context = 1, .seed = 2});  // falls into a cycle
   Job job;
   job.decoder = "prompt-lookup";

@@ -6,8 +6,8 @@
 #include "engine/base/closest_name.h"
 #include "engine/decode/registry.h"
 #include "engine/decode/verify/sampling_mode.h"
-#include "tests/engine/decode/toy_heads.h"
-#include "tests/engine/decode/toy_model.h"
+#include "tests/support/models/toy_heads.h"
+#include "tests/support/models/toy_model.h"
 
 namespace engine::test {
 namespace {
@@ -49,7 +49,7 @@ TEST(Registry, every_decoder_can_be_made_with_its_defaults) {
       EXPECT_EQ(has_words, !option.choices.empty()) << info.name << " " << option.name;
       for (const std::string& choice : option.choices)
         EXPECT_EQ(complete_options(info, {{option.name, choice}}).at(option.name), choice);
-      // Defaults and every preset are values a person may set.
+      // Defaults and all presets are valid values.
       EXPECT_NO_THROW(complete_options(info, {{option.name, option.default_value}}));
       EXPECT_EQ(option.default_value.starts_with('-'), !option.below_zero.empty())
           << option.name << ": a default below 0 says what it means";
@@ -58,9 +58,8 @@ TEST(Registry, every_decoder_can_be_made_with_its_defaults) {
   }
 }
 
-// What others may write: each decoder's names, and where a value is a word the words. There may be
-// more of both.
-TEST(Registry, has_the_option_names_of_the_command_line_contract) {
+// Names and words of the documented contract. Decoders may have more.
+TEST(Registry, option_names_follow_the_command_line_contract) {
   const std::vector<std::string> any, on_off{"true", "false"};
   const std::vector<std::string> rules{"without", "with", "naive", "kseq"};
   const std::map<std::string, std::map<std::string, std::vector<std::string>>> fixed{
@@ -141,7 +140,7 @@ TEST(Registry, refuses_values_by_name_and_range) {
   EXPECT_EQ(complete_options(info, {{"bonus", "off"}}).at("bonus"), "false");
 }
 
-TEST(Registry, a_preset_changes_defaults_and_yields_to_what_is_named) {
+TEST(Registry, explicit_options_override_a_preset) {
   const OptionValues values =
       complete_options(decoder_named("lookahead"), {{"preset", "paper"}, {"window", "7"}});
   EXPECT_EQ(values.at("window"), "7");
@@ -152,7 +151,7 @@ TEST(Registry, a_preset_changes_defaults_and_yields_to_what_is_named) {
   EXPECT_EQ(complete_options(decoder_named("lookahead"), values), values);
 }
 
-TEST(Registry, refuses_rejection_sampling_where_it_cannot_be) {
+TEST(Registry, refuses_rejection_sampling_where_unsupported) {
   ToyModel model({});
   const Sampling rejection{.temperature = 1, .mode = Sampling::Mode::Rejection};
   const std::string message =
@@ -165,12 +164,12 @@ TEST(Registry, refuses_rejection_sampling_where_it_cannot_be) {
   for (const char* name : {"speculative", "mcsd", "seed"}) {
     EXPECT_FALSE(refusal(decoder_named(name), rejection, model, &model)) << name;
   }
-  // Greedy decoding draws nothing, so there is nothing to refuse.
+  // Greedy decoding draws no numbers, so rejection sampling is accepted.
   const Sampling greedy{.mode = Sampling::Mode::Rejection};
   EXPECT_FALSE(refusal(decoder_named("jacobi"), greedy, model, nullptr));
 }
 
-TEST(Registry, refuses_a_decoder_without_its_draft_and_a_draft_of_another_vocabulary) {
+TEST(Registry, refuses_a_missing_draft_or_another_vocabulary) {
   ToyModel model({.vocab = 16}), other({.vocab = 12});
   for (const char* name : {"speculative", "mcsd", "seed"}) {
     const std::string none = usage_error([&] { make_decoder(name, {.target = model}); });
@@ -189,11 +188,11 @@ TEST(Registry, refuses_a_decoder_without_its_draft_and_a_draft_of_another_vocabu
   ToyMedusa heads({.vocab = 12}, 2);
   EXPECT_THAT(usage_error([&] { make_decoder("medusa", {.target = model, .heads = &heads}); }),
               HasSubstr("the heads have 12 tokens, the model 16"));
-  // A draft that nobody asked for disturbs nobody.
+  // An unused draft is ignored.
   EXPECT_NE(make_decoder("ar", {.target = model, .draft_model = &other}), nullptr);
 }
 
-TEST(Registry, a_tree_is_whole_numbers_with_commas_and_not_too_large) {
+TEST(Registry, a_tree_is_a_bounded_comma_separated_list) {
   const DecoderInfo& info = decoder_named("mcsd");
   EXPECT_EQ(complete_options(info, {{"k_config", "4, 2,1"}}).at("k_config"), "4,2,1");
   for (const char* value :
@@ -220,7 +219,7 @@ TEST(Registry, a_tree_is_whole_numbers_with_commas_and_not_too_large) {
               HasSubstr("seed: k_config: found '4,4,15'"));
 }
 
-TEST(Registry, only_the_released_behaviour_is_not_lossless_and_only_where_it_shows) {
+TEST(Registry, only_the_released_behaviour_is_not_lossless) {
   const Sampling greedy, coupled{.temperature = 1};
   const Sampling rejection{.temperature = 1, .mode = Sampling::Mode::Rejection};
   for (const DecoderInfo& info : decoders())
@@ -257,8 +256,8 @@ TEST(Registry, only_the_released_behaviour_is_not_lossless_and_only_where_it_sho
         << "which asks for no distribution but the target's";
 }
 
-// What the window knows of a run by its event is what the engine knows by its settings.
-TEST(Registry, a_temperature_is_greedy_and_a_way_of_drawing_named_alike_everywhere) {
+// The run's event and the engine's settings give the same names.
+TEST(Registry, temperature_and_sampling_names_are_consistent) {
   for (const float temperature : {0.0f, 9e-6f, 1e-5f, 1.1e-5f, 1.0f})
     EXPECT_EQ(is_greedy(temperature), Sampling{.temperature = temperature}.greedy()) << temperature;
   for (const auto mode : {Sampling::Mode::Coupled, Sampling::Mode::Rejection})

@@ -1,5 +1,5 @@
-// What speculative and mcsd do beside giving the right tokens: trees of the asked shape, two rows
-// after full acceptance, one computation a row, drafting ended where it cannot pay.
+// speculative and mcsd beyond correct output: tree shapes, two rows after full acceptance, one
+// computation per row, and where drafting ends.
 #include <algorithm>
 #include <cmath>
 #include <functional>
@@ -7,12 +7,12 @@
 
 #include <gtest/gtest.h>
 
+#include "engine/decode/draft/tree_tuner.h"
 #include "engine/decode/mcsd.h"
 #include "engine/decode/registry.h"
 #include "engine/decode/speculative.h"
-#include "engine/decode/draft/tree_tuner.h"
-#include "tests/engine/decode/run.h"
-#include "tests/engine/decode/toy_model.h"
+#include "tests/support/decode/run_decoder.h"
+#include "tests/support/models/toy_model.h"
 
 namespace engine::test {
 namespace {
@@ -38,7 +38,7 @@ constexpr ToyShape kShape{.vocab = 12, .context = 2, .seed = 3};
 const std::vector<TokenId> kPrompt{1, 2, 3, 1, 2};
 
 // T11.
-TEST(Mcsd, a_k_config_is_a_tree_of_its_number_of_nodes) {
+TEST(Mcsd, a_k_config_has_its_number_of_nodes) {
   const std::map<std::string, int> nodes{{"1,1,1", 3},  {"2,1,1", 6},  {"2,2,1", 10},
                                          {"4,2,1", 20}, {"4,2,2", 28}, {"1,1,1,1", 4}};
   ToyModel model(kShape), draft(draft_of(kShape));
@@ -48,7 +48,7 @@ TEST(Mcsd, a_k_config_is_a_tree_of_its_number_of_nodes) {
       job.sampling.temperature = temperature;
       const TokenTree tree = trees_of(run(model, kPrompt, job)).front();
       EXPECT_EQ(tree.n_rows(), 1 + n) << k_config;
-      // Level by level; the children of one node stand together, ranks from 0.
+      // Nodes come level by level; siblings are adjacent, with ranks from 0.
       for (int row = 1; row < tree.n_rows(); row++) {
         const auto r = static_cast<std::size_t>(row);
         EXPECT_EQ(tree.tag[r].kind, RowTag::Kind::Draft);
@@ -61,7 +61,7 @@ TEST(Mcsd, a_k_config_is_a_tree_of_its_number_of_nodes) {
   }
 }
 
-TEST(Mcsd, siblings_are_different_tokens_also_where_a_rule_draws_with_replacement) {
+TEST(Mcsd, siblings_differ_even_when_drawn_with_replacement) {
   ToyModel model({.vocab = 3, .context = 2, .seed = 3});
   ToyModel draft(draft_of({.vocab = 3, .context = 2, .seed = 3}));
   for (const char* rule : {"without", "with", "naive", "kseq"}) {
@@ -87,8 +87,8 @@ TEST(Mcsd, siblings_are_different_tokens_also_where_a_rule_draws_with_replacemen
   }
 }
 
-// Which tree a step has follows the clock, so neither steps nor rows repeat; tokens do.
-TEST(Mcsd, a_tree_that_is_sized_by_measured_time_changes_no_token) {
+// The clock chooses each step's tree, so steps and rows vary; tokens do not.
+TEST(Mcsd, a_time_adaptive_tree_changes_no_token) {
   for (std::uint64_t seed = 0; seed < 24; seed++) {
     const ToyShape shape{.vocab = 12, .context = 2, .seed = seed};
     ToyModel model(shape), draft(draft_of(shape));
@@ -115,8 +115,8 @@ TEST(Mcsd, a_tree_that_is_sized_by_measured_time_changes_no_token) {
   EXPECT_THROW(run(model, kPrompt, job), Error);
 }
 
-TEST(Mcsd, every_candidate_that_was_kept_or_not_is_counted_by_its_rank) {
-  // A draft that is the target: the likeliest candidate is kept at every node, text's end or not.
+TEST(Mcsd, candidates_are_counted_by_rank) {
+  // With the target as its own draft, the likeliest candidate is accepted at every node.
   ToyModel model(kShape);
   TreeTuner tuner({{2, 1}});
   for (const int n_tokens : {40, 41, 42}) {
@@ -125,14 +125,14 @@ TEST(Mcsd, every_candidate_that_was_kept_or_not_is_counted_by_its_rank) {
     job.limits.max_tokens = n_tokens;
     run(model, kPrompt, job);
   }
-  // 123 tokens, three a step: 41 nodes with two candidates, and 41 with one.
+  // 123 tokens, three per step: 41 nodes with two candidates, and 41 with one.
   TreeTuner counted({{2, 1}});
   for (int i = 0; i < 82; i++) counted.judged(i % 2 ? 1 : 2, 0);
   EXPECT_NEAR(tuner.expected_tokens(0), counted.expected_tokens(0), 0.01);
   EXPECT_GT(tuner.expected_tokens(0), 2.9);
 }
 
-TEST(Speculative, a_draft_that_is_the_target_is_always_right) {
+TEST(Speculative, a_draft_equal_to_the_target_is_always_accepted) {
   ToyModel model(kShape);
   for (const auto mode : {Sampling::Mode::Coupled, Sampling::Mode::Rejection}) {
     for (const float temperature : {0.0f, 1.0f}) {
@@ -147,7 +147,7 @@ TEST(Speculative, a_draft_that_is_the_target_is_always_right) {
   }
 }
 
-/// The job, ended by a text that is whole with generated token `last`, whatever the tokens are.
+/// Runs the job with a stop rule that fires at generated token `last`.
 Outcome run_ended_by_text(LanguageModel& model, Job job, int last) {
   int n_before = 0;
   job.limits.text_end = [&n_before, last](std::span<const TokenId> emitted) {
@@ -159,7 +159,7 @@ Outcome run_ended_by_text(LanguageModel& model, Job job, int last) {
   return run(model, kPrompt, job);
 }
 
-TEST(Speculative, a_text_that_ends_inside_an_accepted_run_counts_the_token_it_ends_with) {
+TEST(Speculative, eos_inside_an_accepted_run_is_counted) {
   const ToyShape shape{.vocab = 200, .context = 2, .seed = 3};
   ToyModel model(shape), other(draft_of(shape));
   constexpr int kGamma = 5;
@@ -176,7 +176,7 @@ TEST(Speculative, a_text_that_ends_inside_an_accepted_run_counts_the_token_it_en
              {run(model, kPrompt, with_eos), run_ended_by_text(model, job, last)}) {
           const auto& metrics = found.metrics;
           const int n = static_cast<int>(found.tokens.size());
-          EXPECT_LE(n, last + 1);  // an end token may stand there before
+          EXPECT_LE(n, last + 1);  // an end token may come earlier
           EXPECT_EQ(metrics.at("draft_depth"), kGamma * found.n_steps);
           EXPECT_DOUBLE_EQ(metrics.at("depth_accepted"), metrics.at("acceptance_rate"))
               << n << " tokens";
@@ -192,7 +192,7 @@ TEST(Speculative, a_text_that_ends_inside_an_accepted_run_counts_the_token_it_en
   }
 }
 
-TEST(Mcsd, a_text_that_ends_inside_an_accepted_path_counts_the_token_it_ends_with) {
+TEST(Mcsd, eos_inside_an_accepted_path_is_counted) {
   const ToyShape shape{.vocab = 200, .context = 2, .seed = 3};
   ToyModel model(shape), draft(draft_of(shape));
   const Job job = job_of("mcsd", draft, {{"k_config", "3,2,1"}});
@@ -204,7 +204,7 @@ TEST(Mcsd, a_text_that_ends_inside_an_accepted_path_counts_the_token_it_ends_wit
   }
 }
 
-TEST(Speculative, after_full_acceptance_the_draft_is_fed_two_rows_and_otherwise_one) {
+TEST(Speculative, the_draft_is_fed_two_rows_after_full_acceptance) {
   ToyModel model(kShape), draft(draft_of(kShape));
   const Job job = job_of("speculative", draft, {{"gamma", "3"}});
   Lane lane = start(model, kPrompt, job);
@@ -216,7 +216,7 @@ TEST(Speculative, after_full_acceptance_the_draft_is_fed_two_rows_and_otherwise_
     draft.n_rows.clear();
     const auto n_before = lane.sequence.tokens().size();
     stepper.step(lanes);
-    ASSERT_EQ(draft.n_rows.size(), 3u);  // a forward a drafted token
+    ASSERT_EQ(draft.n_rows.size(), 3u);  // one forward per drafted token
     EXPECT_EQ(draft.n_rows[0], static_cast<int>(expected));
     EXPECT_EQ(draft.n_rows[1], 1);
     EXPECT_EQ(draft.n_rows[2], 1);
@@ -228,7 +228,7 @@ TEST(Speculative, after_full_acceptance_the_draft_is_fed_two_rows_and_otherwise_
   EXPECT_GT(n_other, 0);
 }
 
-TEST(Mcsd, the_draft_computes_each_node_but_the_last_level_once) {
+TEST(Mcsd, the_draft_computes_each_inner_node_once) {
   ToyModel model(kShape), draft(draft_of(kShape));
   const Job job = job_of("mcsd", draft, {{"k_config", "3,2,2"}});
   Lane lane = start(model, kPrompt, job);
@@ -244,8 +244,8 @@ TEST(Mcsd, the_draft_computes_each_node_but_the_last_level_once) {
   }
 }
 
-// What P/Q shows: the distributions as they were weighed, and what was left after a refusal.
-TEST(Speculative, rejection_sampling_tells_the_distributions_it_weighed) {
+// The P/Q display: the distributions as compared, and the residual after a rejection.
+TEST(Speculative, rejection_sampling_reports_its_distributions) {
   ToyModel model(kShape), draft(draft_of(kShape));
   Job job = job_of("speculative", draft, {{"gamma", "3"}});
   job.sampling = {.temperature = 1, .mode = Sampling::Mode::Rejection};
@@ -265,7 +265,7 @@ TEST(Speculative, rejection_sampling_tells_the_distributions_it_weighed) {
       EXPECT_LE(w.token.size(), kMaxRejectionTokens);
       double refused = 0;
       for (std::size_t t = 0; t < p.size(); t++) refused += std::max(0.0, p[t] - q[t]);
-      const auto child = static_cast<std::size_t>(w.row) + 1;  // of a chain
+      const auto child = static_cast<std::size_t>(w.row) + 1;  // in a chain
       ASSERT_LT(child, tree.token.size());
       EXPECT_NE(std::ranges::find(w.token, tree.token[child]), w.token.end());
       for (std::size_t i = 0; i < w.token.size(); i++) {
@@ -292,7 +292,7 @@ TEST(Speculative, rejection_sampling_tells_the_distributions_it_weighed) {
   EXPECT_GT(n_refused, 5);
 }
 
-TEST(Speculative, each_forward_of_the_draft_is_told_with_its_rows_and_its_time) {
+TEST(Speculative, each_draft_forward_is_reported_with_rows_and_time) {
   ToyModel model(kShape), draft(draft_of(kShape));
   int n_steps = 0;
   Nanoseconds begun = 0, told = 0;
@@ -318,7 +318,7 @@ TEST(Speculative, each_forward_of_the_draft_is_told_with_its_rows_and_its_time) 
   EXPECT_GT(n_steps, 5);
 }
 
-TEST(Speculative, drafts_no_further_than_the_text_may_go) {
+TEST(Speculative, drafts_no_further_than_the_output_may_go) {
   ToyModel model(kShape), draft(draft_of(kShape));
   Job job = job_of("speculative", draft, {{"gamma", "8"}});
   for (int length = 1; length <= 12; length++) {
@@ -333,7 +333,8 @@ TEST(Speculative, drafts_no_further_than_the_text_may_go) {
   }
 }
 
-TEST(Speculative, SD09_a_draft_with_a_shorter_context_ends_there_with_a_notice_the_text_goes_on) {
+// SD09.
+TEST(Speculative, drafting_ends_at_the_drafts_shorter_context) {
   ToyModel model(kShape);
   for (const int context : {1, 4, 5, 6, 9, 20}) {
     ToyShape shape = draft_of(kShape);
@@ -362,7 +363,7 @@ TEST(Speculative, SD09_a_draft_with_a_shorter_context_ends_there_with_a_notice_t
                 std::string::npos)
           << notices[0];
       EXPECT_EQ(found.metrics.at("draft_forwards") > 0, context >= 5) << context;
-      // A draft of the target's context is told of nowhere, nor one that nobody asks.
+      // No notice for a draft with the target's context or for an unused draft.
       ToyModel as_long(draft_of(kShape));
       Job none = job_of(decoder, as_long);
       if (none.decoder == "speculative") none = job_of(decoder, draft, {{"gamma", "0"}});
@@ -372,14 +373,14 @@ TEST(Speculative, SD09_a_draft_with_a_shorter_context_ends_there_with_a_notice_t
   }
 }
 
-// A draft some of whose forwards fail, as those with non-finite logits do.
+// A draft some of whose forwards fail, as with non-finite logits.
 class FailingDraft : public ToyModel {
  public:
   FailingDraft(const ToyShape& shape, std::function<bool(int)> fails, ErrorCode code)
       : ToyModel(shape), fails_(std::move(fails)), code_(code) {}
   std::vector<StepOutput> forward(std::span<const BatchItem> items, Wants wants) override {
     const bool fails = fails_(n_asked_++);
-    std::vector<StepOutput> outs = ToyModel::forward(items, wants);  // rows are left in flight
+    std::vector<StepOutput> outs = ToyModel::forward(items, wants);  // leaves its rows in flight
     if (fails) throw Error(code_, "small: non-finite logits at row 0, first index 3");
     return outs;
   }
@@ -390,7 +391,8 @@ class FailingDraft : public ToyModel {
   int n_asked_ = 0;
 };
 
-TEST(Speculative, SD14_a_draft_that_fails_costs_its_step_the_drafts_and_the_text_nothing) {
+// SD14.
+TEST(Speculative, a_failing_draft_loses_only_that_steps_proposals) {
   ToyModel model(kShape);
   for (const auto mode : {Sampling::Mode::Coupled, Sampling::Mode::Rejection}) {
     for (const char* decoder : {"speculative", "mcsd"}) {
@@ -428,14 +430,16 @@ TEST(Speculative, SD14_a_draft_that_fails_costs_its_step_the_drafts_and_the_text
   }
 }
 
-TEST(Speculative, SD14_a_device_that_is_lost_ends_the_run) {
+// SD14.
+TEST(Speculative, a_lost_device_ends_the_run) {
   ToyModel model(kShape);
   FailingDraft draft(
       draft_of(kShape), [](int forward) { return forward == 4; }, ErrorCode::Device);
   EXPECT_THROW(run(model, kPrompt, job_of("speculative", draft)), Error);
 }
 
-TEST(Speculative, SD10_no_token_drafted_is_plain_decoding_and_beyond_the_limits_is_refused) {
+// SD10.
+TEST(Speculative, gamma_0_is_plain_decoding_and_its_limits_are_checked) {
   ToyModel model(kShape), draft(draft_of(kShape));
   for (const auto mode : {Sampling::Mode::Coupled, Sampling::Mode::Rejection}) {
     for (const char* gamma : {"0", "1", "16"}) {
@@ -463,7 +467,7 @@ TEST(Speculative, SD10_no_token_drafted_is_plain_decoding_and_beyond_the_limits_
   }
 }
 
-TEST(Speculative, stop_below_drafts_only_what_the_draft_is_sure_of) {
+TEST(Speculative, stop_below_drafts_only_confident_tokens) {
   const ToyShape shape{.vocab = 6, .context = 2, .spread = 8, .seed = 3};
   ToyModel model(shape), draft(draft_of(shape, 5));
   double rate = 0;
@@ -478,7 +482,7 @@ TEST(Speculative, stop_below_drafts_only_what_the_draft_is_sure_of) {
       for (std::size_t row = 1; row < drafted->q.size(); row++)
         EXPECT_GE(drafted->q[row], std::strtof(threshold, nullptr));
     }
-    if (threshold == std::string("1")) {  // T16: nothing is proposed, plain decoding step by step
+    if (threshold == std::string("1")) {  // T16: nothing is proposed
       EXPECT_EQ(outcome.n_proposed, 0);
       EXPECT_EQ(outcome.n_steps, 60);
       continue;
@@ -489,9 +493,9 @@ TEST(Speculative, stop_below_drafts_only_what_the_draft_is_sure_of) {
   }
 }
 
-TEST(Speculative, the_targets_noise_makes_a_sampling_draft_agree_more_often_than_its_own_would) {
-  // Shared noise: a match has probability sum_i 1 / sum_j max(p_j / p_i, q_j / q_i); two
-  // independent draws agree with sum p q only.
+TEST(Speculative, coupled_noise_raises_the_acceptance_rate) {
+  // With shared noise the acceptance probability is sum_i 1 / sum_j max(p_j / p_i, q_j / q_i); two
+  // independent draws agree with probability sum p q.
   ToyModel model(kShape), draft(draft_of(kShape));
   double match = 0, independent = 0;
   const auto p = token_distribution(model.logits_after(kPrompt), {.temperature = 1}, kPrompt);
@@ -515,11 +519,11 @@ TEST(Speculative, the_targets_noise_makes_a_sampling_draft_agree_more_often_than
   EXPECT_GT(match, independent + 0.1);
 }
 
-TEST(Speculative, the_draft_proposes_by_its_own_temperature_and_filters) {
+TEST(Speculative, the_draft_uses_its_own_temperature_and_filters) {
   ToyModel model(kShape), draft(draft_of(kShape));
   for (const auto mode : {Sampling::Mode::Coupled, Sampling::Mode::Rejection}) {
     for (const auto& [own, distribution] : std::vector<std::pair<OptionValues, Sampling>>{
-             {{}, {.temperature = 0.7f, .top_k = 5}},  // the target's
+             {{}, {.temperature = 0.7f, .top_k = 5}},  // the target's settings
              {{{"draft_temperature", "3"}}, {.temperature = 3, .top_k = 5}},
              {{{"draft_top_k", "2"}}, {.temperature = 0.7f, .top_k = 2}},
              {{{"draft_top_k", "0"}, {"draft_top_p", "0.6"}}, {.temperature = 0.7f, .top_p = 0.6f}},
@@ -543,7 +547,7 @@ TEST(Speculative, the_draft_proposes_by_its_own_temperature_and_filters) {
   }
 }
 
-TEST(Speculative, draws_of_the_draft_are_their_own) {
+TEST(Speculative, draft_draws_are_independent) {
   PhiloxUniforms uniforms(7);
   EXPECT_NE(uniforms.proposal(3, 0, {}), uniforms.accept(3, 0, 0.5));
   EXPECT_NE(uniforms.proposal(3, 0, {}), uniforms.residual(3, {}));
@@ -551,9 +555,9 @@ TEST(Speculative, draws_of_the_draft_are_their_own) {
   EXPECT_NE(uniforms.proposal(3, 0, {}), uniforms.proposal(4, 0, {}));
 }
 
-TEST(Speculative, sampled_frequencies_follow_the_distribution) {
-  // The real source end to end, three tokens: behind a refusal positions are drafted a second time.
-  // 103.4 is exceeded once in a thousand with 63 degrees of freedom.
+TEST(Speculative, sampled_frequencies_follow_the_target_distribution) {
+  // The real random source end to end, three tokens: positions after a rejection are drafted twice.
+  // With 63 degrees of freedom, chi-square exceeds 103.4 once in a thousand.
   const ToyShape shape{.vocab = 4, .context = 2, .spread = 2, .seed = 5};
   ToyModel model(shape), draft(draft_of(shape, 3));
   const std::vector<TokenId> prompt{0, 1, 2};

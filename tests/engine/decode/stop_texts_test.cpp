@@ -1,4 +1,4 @@
-// Stop strings in a text that comes in pieces, against a search of the whole text.
+// Stop strings in text that arrives in pieces, compared with a search of the whole text.
 #include "engine/decode/stop_texts.h"
 
 #include <algorithm>
@@ -6,14 +6,14 @@
 
 #include <gtest/gtest.h>
 
-#include "tests/engine/decode/run.h"
+#include "tests/support/decode/run_decoder.h"
 
 namespace engine::test {
 namespace {
 
 using Stops = std::vector<std::string>;
 
-/// The stop string that is complete first, the longest of several: by looking at every prefix.
+/// The stop string that completes first (the longest if several do), found by testing every prefix.
 std::optional<StopFound> found_by_search(const std::string& text, const Stops& stops) {
   for (std::size_t end = 1; end <= text.size(); end++) {
     std::optional<StopFound> found;
@@ -28,7 +28,7 @@ std::optional<StopFound> found_by_search(const std::string& text, const Stops& s
   return std::nullopt;
 }
 
-/// The bytes at the end of `text` that begin some stop string and are not the whole of it.
+/// Number of bytes at the end of `text` that are a proper prefix of a stop string.
 std::size_t held_by_search(const std::string& text, const Stops& stops) {
   std::size_t held = 0;
   for (const std::string& stop : stops)
@@ -49,7 +49,7 @@ Stops random_stops(Dice& dice) {
   return stops;
 }
 
-TEST(StopScanner, finds_what_is_complete_first) {
+TEST(StopScanner, finds_the_string_completed_first) {
   const auto found = [](const char* text, Stops stops) {
     return StopScanner(std::move(stops)).push(text);
   };
@@ -63,7 +63,7 @@ TEST(StopScanner, finds_what_is_complete_first) {
   EXPECT_EQ(found("any", {}), std::nullopt);
 }
 
-TEST(StopScanner, finds_the_same_in_pieces_of_any_size) {
+TEST(StopScanner, chunk_sizes_do_not_change_the_result) {
   Dice dice(7);
   int n_found = 0;
   for (int i = 0; i < 3000; i++) {
@@ -86,7 +86,7 @@ TEST(StopScanner, finds_the_same_in_pieces_of_any_size) {
   EXPECT_GT(n_found, 1000);
 }
 
-TEST(TextBeforeStop, shows_nothing_that_is_taken_back) {
+TEST(TextBeforeStop, shows_nothing_that_is_retracted) {
   Dice dice(8);
   for (int i = 0; i < 3000; i++) {
     const Stops stops = random_stops(dice);
@@ -101,7 +101,7 @@ TEST(TextBeforeStop, shows_nothing_that_is_taken_back) {
       at += n;
       ASSERT_TRUE(expected.starts_with(shown)) << text << " at " << at;
     }
-    // Only what may begin a stop string waits for the end.
+    // Only a possible beginning of a stop string is held back.
     const std::size_t held = stop ? 0 : held_by_search(text, stops);
     ASSERT_EQ(shown.size(), expected.size() - held) << text;
     shown += before.finish();
@@ -109,13 +109,13 @@ TEST(TextBeforeStop, shows_nothing_that_is_taken_back) {
   }
 }
 
-TEST(TextBeforeStop, passes_everything_on_without_stop_strings) {
+TEST(TextBeforeStop, passes_all_text_without_stop_strings) {
   TextBeforeStop before({});
   EXPECT_EQ(before.push("some text"), "some text");
   EXPECT_EQ(before.finish(), "");
 }
 
-TEST(StopScanner, finds_characters_of_several_bytes) {
+TEST(StopScanner, finds_multi_byte_characters) {
   // U+00E9 and U+00E8 share their first byte.
   StopScanner scanner({"\xC3\xA9"});
   EXPECT_EQ(scanner.push("caf\xC3\xA8 "), std::nullopt);

@@ -1,13 +1,13 @@
-// Every decoder on a real transformer, in every instruction set and dtype: the tokens of plain
-// decoding and, because kernels are row-invariant, the very bits of their scores (T1, T2, T7, T9,
-// T12; catalogue_test.cpp has them on the bundled model too).
+// Every decoder on a transformer, in every instruction set and dtype: plain decoding's tokens and,
+// because kernels are batch-invariant, the bits of its scores (T1, T2, T7, T9, T12;
+// catalogue_test.cpp covers the bundled model).
 #include <cmath>
 
 #include <gtest/gtest.h>
 
 #include "engine/decode/verify/sampling.h"
-#include "tests/engine/decode/run.h"
-#include "tests/engine/decode/tiny_transformer.h"
+#include "tests/support/decode/run_decoder.h"
+#include "tests/support/models/tiny_transformer.h"
 
 namespace engine::test {
 namespace {
@@ -43,7 +43,7 @@ std::vector<Job> settings(LanguageModel& draft) {
         job.sampling.top_p = 0.95f;
         job.sampling.seed = 5;
       }
-      job.limits.max_tokens = 80;  // across the boundary of a page and of a chunk of attention
+      job.limits.max_tokens = 80;  // across the boundary of a page and of an attention chunk
       jobs.push_back(job);
       job.sampling.repetition_penalty = 1.2f;
       job.limits.max_tokens = 40;
@@ -53,7 +53,7 @@ std::vector<Job> settings(LanguageModel& draft) {
   return jobs;
 }
 
-TEST(Transformer, every_decoder_writes_the_bits_of_plain_decoding) {
+TEST(Transformer, every_decoder_is_bit_identical_to_plain_decoding) {
   std::int64_t n_accepted = 0;
   for (const kernels::Ops* ops : kernels::all_cpu_ops()) {
     const auto device = kernels::open_cpu(2, *ops);
@@ -78,8 +78,8 @@ TEST(Transformer, every_decoder_writes_the_bits_of_plain_decoding) {
   EXPECT_GT(n_accepted, 1000) << "too few guesses came true for this test to mean anything";
 }
 
-// Frequencies that follow the length: of prompts below, at and beyond the original 40 tokens.
-TEST(Transformer, decoders_agree_where_rope_follows_the_length) {
+// Rope frequencies that depend on the length: prompts below, at and beyond the original 40 tokens.
+TEST(Transformer, decoders_agree_with_length_dependent_rope) {
   const auto device = kernels::open_cpu(2);
   ModelConfig dynamic = tiny_config();
   dynamic.rope = {.type = RopeConfig::Type::Dynamic, .factor = 4, .original_max_seq_len = 40};
@@ -105,7 +105,7 @@ TEST(Transformer, decoders_agree_where_rope_follows_the_length) {
   }
 }
 
-TEST(Transformer, other_prompts_and_weights_agree_too) {
+TEST(Transformer, decoders_agree_on_other_prompts_and_weights) {
   const auto device = kernels::open_cpu(2);
   for (std::uint64_t seed = 0; seed < 12; seed++) {
     const auto model = tiny_transformer(*device, kDtypes[seed % 3], seed);
@@ -127,7 +127,7 @@ TEST(Transformer, other_prompts_and_weights_agree_too) {
   }
 }
 
-TEST(Transformer, the_cache_after_every_step_is_a_fresh_prefill) {
+TEST(Transformer, the_cache_equals_a_fresh_prefill_after_every_step) {
   const auto device = kernels::open_cpu(2);
   for (const kernels::DType dtype : kDtypes) {
     const auto model = tiny_transformer(*device, dtype, 4);
@@ -159,7 +159,7 @@ TEST(Transformer, the_cache_after_every_step_is_a_fresh_prefill) {
   }
 }
 
-TEST(Transformer, decodes_to_the_last_position_of_its_context) {
+TEST(Transformer, decodes_to_the_last_position_of_the_context) {
   const auto device = kernels::open_cpu(2);
   ModelConfig config = tiny_config();
   config.max_seq_len = 40;
@@ -174,7 +174,7 @@ TEST(Transformer, decodes_to_the_last_position_of_its_context) {
   }
 }
 
-TEST(Transformer, lanes_in_one_forward_take_the_tokens_they_take_alone) {
+TEST(Transformer, lanes_in_one_forward_decode_as_alone) {
   const auto device = kernels::open_cpu(2);
   const auto model = tiny_transformer(*device, kernels::DType::BF16, 8);
   std::vector<Lane> lanes;
@@ -201,7 +201,7 @@ TEST(Transformer, lanes_in_one_forward_take_the_tokens_they_take_alone) {
   }
 }
 
-TEST(Transformer, the_state_behind_a_prompt_is_the_one_a_step_would_give) {
+TEST(Transformer, the_hidden_state_after_a_prompt_equals_a_steps) {
   for (const int n_threads : {1, 2}) {
     const auto device = kernels::open_cpu(n_threads);
     for (const kernels::DType dtype : kDtypes) {
@@ -211,7 +211,7 @@ TEST(Transformer, the_state_behind_a_prompt_is_the_one_a_step_would_give) {
         Sequence before(prompt, model->make_cache());
         before = before.shortened(prompt.size() - 1);
         prefill(*model, before, 64);
-        TokenTree tree;  // the last of what was read, with guesses behind it
+        TokenTree tree;  // the last prompt token with guesses after it
         tree.add(before.last(), -1, RowTag{});
         tree.add(3, 0, RowTag{});
         tree.add(5, 0, RowTag{});
@@ -244,7 +244,7 @@ TEST(Transformer, the_state_behind_a_prompt_is_the_one_a_step_would_give) {
   }
 }
 
-TEST(Transformer, a_sequence_keeps_the_state_behind_its_prompt_while_it_stands_there) {
+TEST(Transformer, a_sequence_keeps_the_hidden_state_after_its_prompt) {
   const auto device = kernels::open_cpu(2);
   const auto model = tiny_transformer(*device, kernels::DType::BF16, 11);
   Sequence read({3, 7, 1, 9}, model->make_cache());
@@ -258,7 +258,7 @@ TEST(Transformer, a_sequence_keeps_the_state_behind_its_prompt_while_it_stands_t
   EXPECT_EQ(copied(read.restarted()), state);
   EXPECT_EQ(copied(read.shortened(4)), state);
   EXPECT_TRUE(copied(read.shortened(3)).empty()) << "of a position that is gone";
-  prefill(*model, read, 2);  // nothing is read
+  prefill(*model, read, 2);  // nothing is prefilled
   EXPECT_EQ(copied(read), state);
   const std::vector<TokenId> more{4, 5, 6};
   Sequence longer = read.restarted(more);
@@ -276,7 +276,7 @@ TEST(Transformer, a_sequence_keeps_the_state_behind_its_prompt_while_it_stands_t
   EXPECT_TRUE(copied(read).empty()) << "of the position before a step";
 }
 
-TEST(Transformer, scaled_models_write_the_same_with_every_decoder) {
+TEST(Transformer, scaled_models_give_the_same_output_with_every_decoder) {
   const auto device = kernels::open_cpu(2);
   for (const kernels::DType dtype : kDtypes) {
     const auto model = tiny_transformer(*device, dtype, 11);
@@ -292,8 +292,8 @@ TEST(Transformer, scaled_models_write_the_same_with_every_decoder) {
   }
 }
 
-TEST(Transformer, rejection_sampling_follows_the_distribution) {
-  // The first token of 1500 seeds; chi-square bounded by its mean and five standard deviations.
+TEST(Transformer, rejection_sampling_keeps_the_target_distribution) {
+  // The first token of 1500 seeds; chi-square is bounded by its mean plus five standard deviations.
   const auto device = kernels::open_cpu(2);
   const auto model = tiny_transformer(*device, kernels::DType::F32, 2);
   const std::vector<TokenId> prompt{3, 7, 1, 9, 3, 7, 1, 3};
@@ -309,7 +309,7 @@ TEST(Transformer, rejection_sampling_follows_the_distribution) {
   const auto out = model->forward(std::span(&item, 1), {.logits = true, .hidden = false});
   const auto distribution = token_distribution(out[0].logits_of(0), job.sampling, prompt);
   constexpr int kRuns = 1500;
-  job.limits.max_tokens = 2;  // a guess is verified only where a second token may come
+  job.limits.max_tokens = 2;  // guesses are verified only if a second token is allowed
   std::vector<int> count(24);
   for (int i = 0; i < kRuns; i++) {
     job.sampling.seed = static_cast<std::uint64_t>(i);

@@ -29,7 +29,7 @@ TEST(EventQueue, keeps_order_and_loses_nothing_under_threads) {
   EXPECT_EQ(queue.size(), 0U);
 }
 
-TEST(EventQueue, wakes_once_for_a_burst_and_again_after_it_was_taken) {
+TEST(EventQueue, wakes_once_per_burst) {
   EventQueue queue;
   int n_wakes = 0;
   queue.on_arrival([&] { n_wakes += queue.size() > 0 ? 1 : 0; });
@@ -42,7 +42,7 @@ TEST(EventQueue, wakes_once_for_a_burst_and_again_after_it_was_taken) {
   EXPECT_EQ(n_wakes, 2);
 }
 
-TEST(EventQueue, who_no_longer_listens_is_not_called_any_more) {
+TEST(EventQueue, an_unsubscribed_listener_is_not_called) {
   EventQueue queue;
   std::promise<void> rings, hangs_up, goes_on;
   std::atomic<bool> is_deaf = false;
@@ -66,7 +66,7 @@ TEST(EventQueue, who_no_longer_listens_is_not_called_any_more) {
   EXPECT_EQ(queue.size(), 1U);
 }
 
-TEST(EventQueue, who_is_called_holds_up_no_other_queue) {
+TEST(EventQueue, a_listener_blocks_no_other_queue) {
   EventQueue queue, other;
   std::promise<void> rings, other_rings, goes_on;
   queue.on_arrival([&] {
@@ -95,7 +95,7 @@ Event verified_of(RunId run, StepId step, std::size_t n_rows) {
                   .margin = std::vector<float>(n_rows, 2)};
 }
 
-TEST(EventQueue, payload_beyond_the_budget_is_taken_out_and_told_once) {
+TEST(EventQueue, payload_over_budget_is_dropped_and_reported_once) {
   EventQueue queue(1000);  // one verification of 100 rows has 800 bytes
   for (StepId step = 0; step < 50; ++step) queue.push(verified_of(1, step, 100));
   EXPECT_LE(queue.payload_bytes(), 1000U);
@@ -114,7 +114,7 @@ TEST(EventQueue, payload_beyond_the_budget_is_taken_out_and_told_once) {
   EXPECT_EQ(queue.payload_bytes(), 0U);
 }
 
-TEST(EventQueue, a_report_names_only_steps_whose_payload_was_dropped) {
+TEST(EventQueue, a_report_names_only_steps_with_dropped_payload) {
   EventQueue queue(1000);
   queue.push(verified_of(1, 0, 100));
   queue.push(verified_of(1, 1, 100));  // dropped
@@ -130,7 +130,7 @@ TEST(EventQueue, a_report_names_only_steps_whose_payload_was_dropped) {
   EXPECT_EQ(told, (std::vector<std::array<int, 3>>{{1, 1, 1}, {1, 3, 3}, {2, 3, 3}}));
 }
 
-TEST(EventQueue, a_report_the_window_has_taken_is_not_changed_any_more) {
+TEST(EventQueue, a_report_taken_by_the_window_is_immutable) {
   EventQueue queue(0);
   queue.push(verified_of(1, 0, 10));
   queue.push(verified_of(1, 1, 10));
@@ -142,7 +142,7 @@ TEST(EventQueue, a_report_the_window_has_taken_is_not_changed_any_more) {
   EXPECT_EQ(std::get<PayloadDropped>(second[2]).first_step, 2);
 }
 
-TEST(EventQueue, a_block_state_without_room_is_told_in_its_place_and_structure_is_never_bounded) {
+TEST(EventQueue, a_dropped_block_state_is_reported_in_place) {
   EventQueue queue(100);
   for (int i = 0; i < 1000; ++i) {
     queue.push(BlockRefined{.t = i, .run = 1, .step = i, .tokens = std::vector<TokenId>(16)});
@@ -158,7 +158,7 @@ TEST(EventQueue, a_block_state_without_room_is_told_in_its_place_and_structure_i
   EXPECT_EQ(n_drops, 1U);
 }
 
-TEST(CommandQueue, wait_gives_commands_in_order_until_closed) {
+TEST(CommandQueue, wait_returns_commands_in_order_until_closed) {
   CommandQueue queue;
   std::vector<RunId> seen;
   std::thread engine_thread([&] {
@@ -173,7 +173,7 @@ TEST(CommandQueue, wait_gives_commands_in_order_until_closed) {
   EXPECT_TRUE(queue.closed());
 }
 
-TEST(CommandQueue, close_wakes_a_waiter_and_drops_what_was_not_begun) {
+TEST(CommandQueue, close_wakes_a_waiter_and_drops_pending_commands) {
   CommandQueue queue;
   std::thread closer([&] { queue.close(); });
   EXPECT_FALSE(queue.wait().has_value());

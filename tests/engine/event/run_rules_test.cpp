@@ -10,7 +10,7 @@
 namespace engine {
 namespace {
 
-TEST(Counted, one_has_no_s_and_a_noun_may_have_another_plural) {
+TEST(Counted, counts_are_singular_or_plural) {
   EXPECT_EQ(counted(1, "step"), "1 step");
   EXPECT_EQ(counted(0, "step"), "0 steps");
   EXPECT_EQ(counted(2, "step"), "2 steps");
@@ -18,14 +18,14 @@ TEST(Counted, one_has_no_s_and_a_noun_may_have_another_plural) {
   EXPECT_EQ(counted(3, "process", "processes"), "3 processes");
 }
 
-TEST(RunRules, numbers_judge_only_under_rejection_sampling_and_where_any_are_drawn) {
+TEST(RunRules, only_sampling_with_rejection_draws_uniforms) {
   EXPECT_TRUE(rejects(kRejection, 1));
   EXPECT_FALSE(rejects(kRejection, 0));
   EXPECT_FALSE(rejects(kCoupled, 1));
   EXPECT_FALSE(rejects("", 1)) << "of a recording that does not say";
 }
 
-TEST(RunRules, the_distribution_is_lost_where_certain_drafts_are_judged_as_if_they_had_been_drawn) {
+TEST(RunRules, argmax_drafts_verified_as_sampled_change_it) {
   const auto released = [](const char* draft_temperature) {
     return std::map<std::string, std::string>{{"as_released", "true"},
                                               {"draft_temperature", draft_temperature}};
@@ -39,7 +39,7 @@ TEST(RunRules, the_distribution_is_lost_where_certain_drafts_are_judged_as_if_th
   EXPECT_TRUE(keeps_distribution({}, true, 1));
 }
 
-TEST(RunRules, certain_drafts_lose_no_distribution_one_at_a_time_nor_where_the_target_draws) {
+TEST(RunRules, single_argmax_drafts_keep_the_distribution) {
   const auto with = [](const char* option, const char* value) {
     return std::map<std::string, std::string>{
         {"as_released", "true"}, {"draft_temperature", "0"}, {option, value}};

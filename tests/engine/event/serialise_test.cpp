@@ -3,14 +3,14 @@
 #include <gtest/gtest.h>
 
 #include "engine/event/serialise.h"
-#include "tests/engine/event/streams.h"
+#include "tests/support/streams.h"
 
 namespace engine {
 namespace {
 
 using test::bytes_of;
 
-TEST(Serialise, every_kind_comes_back_byte_for_byte) {
+TEST(Serialise, every_kind_is_read_back_byte_for_byte) {
   for (const Event& event : test::every_kind()) {
     const std::string bytes = bytes_of(event);
     const Decoded decoded = decode(bytes);
@@ -22,7 +22,7 @@ TEST(Serialise, every_kind_comes_back_byte_for_byte) {
   }
 }
 
-TEST(Serialise, fields_arrive_where_they_belong) {
+TEST(Serialise, fields_keep_their_values) {
   const std::vector<Event> events = test::every_kind();
   const auto run = std::get<RunStarted>(*decode(bytes_of(events[1])).event);
   EXPECT_EQ(run.options.at("refill"), "slide");
@@ -58,8 +58,8 @@ TEST(Serialise, fields_arrive_where_they_belong) {
   EXPECT_EQ(verified.rejection_details[1].row, 1);
 }
 
-TEST(Serialise, the_layout_is_little_endian_and_stays) {
-  // Pinned: a recording made today must open tomorrow.
+TEST(Serialise, the_layout_is_little_endian_and_fixed) {
+  // Fixed bytes: a recording made today must open in later versions.
   const std::string expected(
       "\x12\x00"
       "\x08\x02\x01\x00\x00\x00\x00\x00\x00"
@@ -70,7 +70,8 @@ TEST(Serialise, the_layout_is_little_endian_and_stays) {
   EXPECT_EQ(kind_name(77), "kind 77");
 }
 
-TEST(Serialise, TR03_unknown_kinds_and_fields_are_read_over) {
+// TR03.
+TEST(Serialise, unknown_kinds_and_fields_are_skipped) {
   const Decoded newer_kind = decode(std::string("\x63\x00\x01\x02", 4));
   EXPECT_FALSE(newer_kind.event.has_value());
   EXPECT_EQ(newer_kind.kind, 0x63);
@@ -79,7 +80,7 @@ TEST(Serialise, TR03_unknown_kinds_and_fields_are_read_over) {
   EXPECT_TRUE(std::get<Held>(*newer_fields.event).held);
 }
 
-TEST(Serialise, fields_an_older_program_did_not_write_keep_their_defaults) {
+TEST(Serialise, missing_fields_keep_their_defaults) {
   const std::string whole = bytes_of(test::every_kind()[1]);
   const std::size_t stop_texts = 1 + (1 + 2) + (1 + 3), stop_ids = 1 + 2 * sizeof(TokenId);
   const std::string newest = whole.substr(0, whole.size() - stop_texts - stop_ids);
@@ -101,20 +102,21 @@ TEST(Serialise, fields_an_older_program_did_not_write_keep_their_defaults) {
   EXPECT_EQ(older.prompt_id, "p7");
 }
 
-TEST(Serialise, a_verification_from_before_probes_were_told_has_none) {
+TEST(Serialise, an_old_verification_has_no_probes) {
   const auto all = test::every_kind();
   const auto is_one = [](const Event& event) { return std::holds_alternative<Verified>(event); };
   Verified told = std::get<Verified>(*std::ranges::find_if(all, is_one));
   EXPECT_EQ(std::get<Verified>(*decode(bytes_of(told)).event).probe, told.probe);
   ASSERT_FALSE(told.probe.empty());
   told.probe.clear();
-  const std::string without = bytes_of(told);  // its last field: a length, of nothing
+  const std::string without = bytes_of(told);  // its last field: a length of zero
   const auto older = std::get<Verified>(*decode(without.substr(0, without.size() - 1)).event);
   EXPECT_TRUE(older.probe.empty());
   EXPECT_EQ(bytes_of(older), without);
 }
 
-TEST(Serialise, TR04_wrong_widths_and_values_are_refused_by_name) {
+// TR04.
+TEST(Serialise, invalid_widths_and_values_are_refused_by_name) {
   const auto message = [](std::string bytes) -> std::string {
     try {
       decode(bytes);
@@ -137,7 +139,7 @@ TEST(Serialise, TR04_wrong_widths_and_values_are_refused_by_name) {
   EXPECT_NE(message(""), "accepted");
 }
 
-TEST(Serialise, cuts_and_flips_never_do_worse_than_an_error) {
+TEST(Serialise, cut_and_flipped_events_are_read_or_refused) {
   for (const Event& event : test::every_kind()) {
     const std::string bytes = bytes_of(event);
     for (std::size_t i = 0; i < bytes.size(); ++i) {

@@ -1,4 +1,4 @@
-// Stop strings and ids as a person writes them, and the words for who drafted a token.
+// Stop strings and ids as typed, and names of the proposers of tokens.
 #include "engine/event/stop_rules.h"
 
 #include <gtest/gtest.h>
@@ -8,7 +8,7 @@
 namespace engine {
 namespace {
 
-TEST(StopRules, refuse_empty_long_and_broken_texts) {
+TEST(StopRules, refuse_empty_long_and_invalid_strings) {
   EXPECT_EQ(why_no_stop_text("\n"), "");
   EXPECT_EQ(why_no_stop_text("caf\xC3\xA9"), "");
   EXPECT_EQ(why_no_stop_text(std::string(kMaxStopTextBytes, 'x')), "");
@@ -17,7 +17,7 @@ TEST(StopRules, refuse_empty_long_and_broken_texts) {
   EXPECT_NE(why_no_stop_text("caf\xC3"), "");
 }
 
-TEST(StopRules, a_form_keeps_stop_strings_as_lines) {
+TEST(StopRules, stop_strings_are_saved_as_lines) {
   const std::vector<std::string> texts{"\n\n", "END", "a\\nb", "\tx\r", "\\"};
   EXPECT_EQ(stop_texts_from(lines_of_stop_texts(texts)), texts);
   EXPECT_EQ(stop_texts_from("one\n\ntwo\\n\nC:\\x\\"),
@@ -25,7 +25,7 @@ TEST(StopRules, a_form_keeps_stop_strings_as_lines) {
   EXPECT_TRUE(stop_texts_from("").empty());
 }
 
-TEST(StopRules, a_form_keeps_stop_ids_with_commas) {
+TEST(StopRules, stop_ids_are_saved_with_commas) {
   using Ids = std::vector<TokenId>;
   EXPECT_EQ(stop_ids_from(""), Ids());
   EXPECT_EQ(stop_ids_from(" 5, 17\t9 "), (Ids{5, 17, 9}));
@@ -34,7 +34,7 @@ TEST(StopRules, a_form_keeps_stop_ids_with_commas) {
     EXPECT_EQ(stop_ids_from(wrong), std::nullopt) << wrong;
 }
 
-TEST(DraftedBy, names_who_proposed_a_token) {
+TEST(DraftedBy, names_the_proposer_of_a_token) {
   using Kind = RowTag::Kind;
   const auto accepted = [](const char* decoder, Kind kind) {
     return drafted_by(decoder, TokenStatus::Accepted, {kind, 3, 1});

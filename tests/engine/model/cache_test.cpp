@@ -1,10 +1,10 @@
-// That a row has the same bits however it is reached: as a node of a tree or a step on its own, in
-// any order, in any company, from a shared prefix or its own (T6, T7, T9 of docs/testing.md).
+// A row has the same bits however it is computed: as a tree node or alone, in any order, in any
+// batch, after a shared prefix or its own (T6, T7, T9 of docs/testing.md).
 #include <algorithm>
 #include <cmath>
 #include <limits>
 
-#include "tests/engine/model/lane.h"
+#include "tests/support/models/lane.h"
 
 namespace engine::test {
 namespace {
@@ -30,7 +30,7 @@ std::vector<int> chain_of_row(const TokenTree& tree, int row) {
   return chain;
 }
 
-// What the chain of one row gives when it is fed one token a forward, on a fork of the prefix.
+// The row's result when its chain is fed one token per forward on a fork of the prefix.
 StepOutput alone(const Lane& prefix, const TokenTree& tree, int row) {
   Lane lane(prefix);
   StepOutput out;
@@ -43,7 +43,7 @@ StepOutput alone(const Lane& prefix, const TokenTree& tree, int row) {
   return out;
 }
 
-TEST(Cache, rows_of_a_tree_equal_the_same_rows_fed_one_by_one) {
+TEST(Cache, tree_rows_equal_the_same_rows_fed_one_by_one) {
   const TestModel model = random_model("m", grouped_config(), 11);
   for_every_table_and_type([&](kernels::Device& device, DType dtype) {
     const auto loaded = load(device, model, dtype);
@@ -57,7 +57,7 @@ TEST(Cache, rows_of_a_tree_equal_the_same_rows_fed_one_by_one) {
   });
 }
 
-TEST(Cache, a_prefill_in_pieces_of_any_size_leaves_the_same_bits) {
+TEST(Cache, chunked_prefill_gives_the_same_bits) {
   const TestModel model = random_model("m", grouped_config(), 12);
   const std::vector<TokenId> tokens = random_tokens(131, kVocab, 5);
   for_every_table_and_type([&](kernels::Device& device, DType dtype) {
@@ -74,7 +74,7 @@ TEST(Cache, a_prefill_in_pieces_of_any_size_leaves_the_same_bits) {
 }
 
 // T7.
-TEST(Cache, a_committed_path_leaves_what_a_fresh_prefill_leaves) {
+TEST(Cache, a_committed_path_equals_a_fresh_prefill) {
   const TestModel model = random_model("m", grouped_config(), 13);
   TokenTree tree;  // 0 -> {1, 2}, 1 -> 3, 2 -> {4, 5}: the path 0, 2, 5 skips rows
   tree.token = {7, 8, 9, 10, 11, 12};
@@ -94,7 +94,7 @@ TEST(Cache, a_committed_path_leaves_what_a_fresh_prefill_leaves) {
         fresh.append(lane.tokens());
         EXPECT_EQ(lane.bits() == fresh.bits(), true)
             << n_prefix << " and " << path.size() << " positions";
-        // And goes on as the fresh one does.
+        // The next forward equals the fresh one's, too.
         const TokenTree next = random_tree(3, kVocab, 77);
         expect_same_row(lane.forward(next), 2, fresh.forward(next), 2);
       }
@@ -102,7 +102,7 @@ TEST(Cache, a_committed_path_leaves_what_a_fresh_prefill_leaves) {
   });
 }
 
-TEST(Cache, forks_share_a_prefix_and_do_not_see_each_other) {
+TEST(Cache, forks_share_a_prefix_and_are_independent) {
   const TestModel model = random_model("m", grouped_config(), 14);
   for_every_table_and_type([&](kernels::Device& device, DType dtype) {
     const auto loaded = load(device, model, dtype);
@@ -139,7 +139,7 @@ TEST(Cache, forks_share_a_prefix_and_do_not_see_each_other) {
   });
 }
 
-TEST(Cache, cut_back_and_grown_again_it_holds_what_a_fresh_prefill_leaves) {
+TEST(Cache, truncated_and_regrown_it_equals_a_fresh_prefill) {
   const TestModel model = random_model("m", grouped_config(), 16);
   for_every_table_and_type([&](kernels::Device& device, DType dtype) {
     const auto loaded = load(device, model, dtype);
@@ -154,7 +154,7 @@ TEST(Cache, cut_back_and_grown_again_it_holds_what_a_fresh_prefill_leaves) {
       const std::vector<TokenId> text = random_tokens(n_long, kVocab, 3);
       Lane lane(*loaded);
       lane.append(text);
-      const Lane fork(lane);  // made before: it holds the pages that go
+      const Lane fork(lane);  // made before: it shares the pages that are released
       const auto fork_bits = fork.bits();
       lane.truncate(n_kept);
       EXPECT_EQ(lane.cache().length(), n_kept);
@@ -168,8 +168,8 @@ TEST(Cache, cut_back_and_grown_again_it_holds_what_a_fresh_prefill_leaves) {
   });
 }
 
-// Rows of a forward are written for all texts together: what is done in between changes no bit.
-TEST(Cache, texts_that_are_forked_cut_and_let_go_between_commits_hold_what_a_fresh_prefill_leaves) {
+// The committed rows of all sequences are written together: operations in between change no bit.
+TEST(Cache, forks_truncations_and_releases_equal_a_fresh_prefill) {
   const TestModel model = random_model("m", grouped_config(), 20);
   const TokenTree tree = chain_tree(random_tokens(5, kVocab, 9));
   for_every_table_and_type([&](kernels::Device& device, DType dtype) {
@@ -183,11 +183,11 @@ TEST(Cache, texts_that_are_forked_cut_and_let_go_between_commits_hold_what_a_fre
     const std::vector<BatchItem> items{cut.item(tree), gone->item(tree), shares.item(tree)};
     loaded->forward(items, {});
     cut.commit(tree, {0, 1, 2, 3, 4});
-    Lane after(cut);  // with a page that cut gives up, and one that it goes on in
+    Lane after(cut);  // uses a page that `cut` releases, and one that it continues in
     cut.truncate(62);
     gone->commit(tree, {0, 1, 2, 3});
     gone.reset();
-    shares.commit(tree, {0, 1, 2});  // copies the page that it shares to the one that is free now
+    shares.commit(tree, {0, 1, 2});  // copies the shared page to the page that is free now
     EXPECT_EQ(shares.cache().own_bytes(), 2 * before.cache().own_bytes());
 
     const std::vector<BatchItem> next{before.item(tree), shares.item(tree), after.item(tree),
@@ -202,8 +202,8 @@ TEST(Cache, texts_that_are_forked_cut_and_let_go_between_commits_hold_what_a_fre
   });
 }
 
-// A slot is written once: what a text that is gone had kept there is forgotten with its page.
-TEST(Cache, a_page_that_is_free_again_is_another_texts_within_the_same_forward) {
+// A slot is written once: rows that a destroyed sequence had committed are dropped with its page.
+TEST(Cache, a_freed_page_is_reused_within_the_same_forward) {
   const TestModel model = random_model("m", grouped_config(), 20);
   const TokenTree tree = chain_tree(random_tokens(5, kVocab, 9));
   for_every_table_and_type([&](kernels::Device& device, DType dtype) {
@@ -223,7 +223,7 @@ TEST(Cache, a_page_that_is_free_again_is_another_texts_within_the_same_forward) 
   });
 }
 
-TEST(Cache, rows_of_a_forward_do_not_outlive_a_cut) {
+TEST(Cache, rows_of_a_forward_do_not_survive_truncation) {
   const TestModel model = random_model("m", grouped_config(), 16);
   const auto device = kernels::open_cpu(1);
   const auto loaded = load(*device, model, DType::F32);
@@ -232,7 +232,7 @@ TEST(Cache, rows_of_a_forward_do_not_outlive_a_cut) {
   const TokenTree tree = random_tree(2, kVocab, 5);
   lane.forward(tree);
   lane.truncate(4);
-  EXPECT_THROW(lane.commit(tree, {0}), ContractError);  // they hung on what is gone
+  EXPECT_THROW(lane.commit(tree, {0}), ContractError);  // their parent is gone
   EXPECT_THROW(lane.truncate(5), ContractError);
 }
 
@@ -268,7 +268,7 @@ TEST(Cache, a_ragged_batch_equals_its_sequences_alone) {
          {std::vector<std::size_t>{0, 1, 2, 3, 4}, std::vector<std::size_t>{4, 2, 0, 3, 1}}) {
       std::vector<Lane> lanes = make_lanes();
       std::vector<BatchItem> items;
-      // One of them is a prefill: it stands elsewhere among the rows and changes no other.
+      // One item is a prefill, which has another place among the rows and changes no other item.
       for (const std::size_t i : order) items.push_back(lanes[i].item(trees[i], i != 2));
       const std::vector<StepOutput> out = loaded->forward(items, {.logits = true});
       ASSERT_EQ(out.size(), n);
@@ -304,7 +304,7 @@ TokenTree reordered(const TokenTree& tree, std::vector<int>& new_index) {
 }
 
 // T6.
-TEST(Cache, the_order_of_rows_changes_nothing) {
+TEST(Cache, row_order_changes_nothing) {
   const TestModel model = random_model("m", grouped_config(), 16);
   for_every_table_and_type([&](kernels::Device& device, DType dtype) {
     const auto loaded = load(device, model, dtype);
@@ -320,10 +320,9 @@ TEST(Cache, the_order_of_rows_changes_nothing) {
   });
 }
 
-// T6. A token whose embedding is NaN makes NaN keys and values. They stand in sibling rows, in
-// another sequence of the batch, in a page given back, behind the end of a shared page: nowhere
-// visible.
-TEST(Cache, what_a_row_does_not_see_does_not_touch_it) {
+// T6. A token with a NaN embedding gives NaN keys and values. They are in sibling rows, in another
+// sequence of the batch, in a freed page and past the end of a shared page: all masked.
+TEST(Cache, masked_rows_have_no_influence) {
   TestModel model = random_model("m", grouped_config(), 17);
   constexpr TokenId kPoison = 50;
   for (int j = 0; j < model.config.dim; j++)
@@ -344,7 +343,7 @@ TEST(Cache, what_a_row_does_not_see_does_not_touch_it) {
 
     std::vector<TokenId> poison(130, kPoison);
     {
-      Lane used(*loaded);  // its pages come back full of NaN
+      Lane used(*loaded);  // its freed pages are full of NaN
       used.append(poison);
     }
     Lane lane(*loaded), neighbour(*loaded);
@@ -362,14 +361,14 @@ TEST(Cache, what_a_row_does_not_see_does_not_touch_it) {
     const auto dim = static_cast<std::size_t>(model.config.dim);
     for (std::size_t j = 0; j < dim; j++) {
       EXPECT_EQ(out[1].hidden[dim + j], expected.hidden[j]);
-      EXPECT_TRUE(std::isnan(out[1].hidden[j]));  // the poison works
+      EXPECT_TRUE(std::isnan(out[1].hidden[j]));  // the NaN does propagate
     }
     lane.commit(tree, {1});
     EXPECT_EQ(lane.bits() == bits, true);
   });
 }
 
-TEST(Cache, sampled_and_penalised_choices_are_those_of_one_row_at_a_time) {
+TEST(Cache, sampled_and_penalised_choices_are_batch_invariant) {
   const TestModel model = random_model("m", grouped_config(), 18);
   for_every_table_and_type([&](kernels::Device& device, DType dtype) {
     const auto loaded = load(device, model, dtype);
@@ -393,11 +392,11 @@ TEST(Cache, sampled_and_penalised_choices_are_those_of_one_row_at_a_time) {
                      plain.picked[static_cast<std::size_t>(row)].id;
       }
     }
-    EXPECT_GT(n_changed, 10);  // penalty and noise did something
+    EXPECT_GT(n_changed, 10);  // penalty and noise had an effect
   });
 }
 
-TEST(Cache, pages_grow_for_many_sequences_and_are_used_again) {
+TEST(Cache, pages_are_reused_by_many_sequences) {
   const auto device = kernels::open_cpu(2);
   const auto loaded = load(*device, random_model("m", grouped_config(), 19), DType::F32);
   std::int64_t most = 0;
@@ -429,7 +428,7 @@ TEST(Cache, a_cache_may_outlive_its_model) {
   EXPECT_EQ(fork->length(), 65);
 }
 
-TEST(Cache, commits_that_break_the_contract_are_refused) {
+TEST(Cache, invalid_commits_are_refused) {
   const auto device = kernels::open_cpu(2);
   const TestModel model = random_model("m", grouped_config(), 19);
   const auto loaded = load(*device, model, DType::F32), other = load(*device, model, DType::F32);
@@ -441,15 +440,15 @@ TEST(Cache, commits_that_break_the_contract_are_refused) {
   const auto commit = [&](std::vector<int> path) { lane.cache().commit(path); };
   EXPECT_THROW(commit({0}), ContractError);  // no forward yet
   lane.forward(tree);
-  EXPECT_THROW(commit({1}), ContractError);        // does not begin at the prefix
+  EXPECT_THROW(commit({1}), ContractError);        // does not start at the prefix
   EXPECT_THROW(commit({0, 1, 2}), ContractError);  // 2 is not 1's child
   EXPECT_THROW(commit({3}), ContractError);
   EXPECT_EQ(lane.cache().length(), 0);
   commit({0, 2});
-  EXPECT_THROW(commit({0}), ContractError);  // once
+  EXPECT_THROW(commit({0}), ContractError);  // already committed
   EXPECT_EQ(lane.cache().length(), 2);
 
-  EXPECT_THROW(lane.forward(tree), ContractError);  // its prefix is no longer what Lane says
+  EXPECT_THROW(lane.forward(tree), ContractError);  // its prefix no longer matches the lane
   Lane stranger(*other);
   BatchItem item = stranger.item(tree);
   EXPECT_THROW(loaded->forward(std::span(&item, 1), {}), ContractError);

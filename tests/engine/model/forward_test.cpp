@@ -1,18 +1,18 @@
-// The forward pass against plain loops in double precision, and what it refuses.
+// The forward pass against plain loops in double precision, and the inputs that it refuses.
 #include <algorithm>
 #include <cmath>
 #include <limits>
 
 #include <gmock/gmock.h>
 
-#include "tests/engine/model/lane.h"
+#include "tests/support/models/lane.h"
 
 namespace engine::test {
 namespace {
 
 using kernels::DType;
 
-// A copy of the model whose matrices hold what `dtype` can say, so that only arithmetic differs.
+// A copy of the model with weights rounded to `dtype`, so that only arithmetic differs.
 TestModel rounded(const TestModel& model, DType dtype) {
   TestModel copy = model;
   copy.tensors = std::make_shared<MemoryTensors>(*model.tensors);
@@ -30,13 +30,13 @@ struct Distance {
   double largest = 0, root_mean_square = 0;
 };
 
-// Of all logits of a text that is prefilled in part and then run as one chain.
+// Compares all logits of a sequence that is prefilled in part and then run as one chain.
 Distance distance_from_reference(kernels::Device& device, const TestModel& model, DType dtype) {
   const std::vector<TokenId> tokens = random_tokens(71, model.config.vocab_size, 7);
   const auto expected = reference_logits(model, tokens);
   const auto loaded = load(device, model, dtype);
   Lane lane(*loaded);
-  const std::size_t n_prefix = 66;  // over a page's edge
+  const std::size_t n_prefix = 66;  // across a page's edge
   lane.append(std::span(tokens).first(n_prefix), 40);
   const StepOutput out = lane.forward(chain_tree(std::span(tokens).subspan(n_prefix)));
   Distance d;
@@ -57,7 +57,7 @@ Distance distance_from_reference(kernels::Device& device, const TestModel& model
 
 // Logits are a few units. f32 has 6e-8; some thirty sums of 40 to 71 terms follow one another, each
 // adding about sqrt(64) * 6e-8 of its size: 30 * 8 * 6e-8 = 1.4e-5 of a few units.
-TEST(Forward, every_kind_of_model_agrees_with_plain_loops_in_f32) {
+TEST(Forward, every_model_kind_equals_plain_loops_in_f32) {
   for (const kernels::Ops* ops : kernels::all_cpu_ops()) {
     const auto device = kernels::open_cpu(2, *ops);
     for (const TestModel& model : models_of_every_kind()) {
@@ -70,7 +70,7 @@ TEST(Forward, every_kind_of_model_agrees_with_plain_loops_in_f32) {
 // Activations, keys and values are rounded once each a layer, to 2^-9 (bf16) or 2^-12 (f16) of
 // their size: eight roundings in each of three layers add up to sqrt(24) * 2^-9 = 1 % and 0.12 % of
 // logits of about 1.5 units; allow three times that for what the layers amplify.
-TEST(Forward, every_kind_of_model_agrees_with_plain_loops_in_16_bits) {
+TEST(Forward, every_model_kind_equals_plain_loops_in_16_bits) {
   for (const kernels::Ops* ops : kernels::all_cpu_ops()) {
     const auto device = kernels::open_cpu(2, *ops);
     for (const TestModel& model : models_of_every_kind()) {
@@ -85,7 +85,7 @@ TEST(Forward, every_kind_of_model_agrees_with_plain_loops_in_16_bits) {
   }
 }
 
-TEST(Forward, picks_are_the_largest_logits_and_hidden_rows_give_them) {
+TEST(Forward, choices_are_the_argmax_and_follow_from_hidden_rows) {
   const auto device = kernels::open_cpu(2);
   const TestModel model = random_model("m", odd_config(), 3);
   const auto loaded = load(*device, model, DType::F32);
@@ -108,7 +108,7 @@ TEST(Forward, picks_are_the_largest_logits_and_hidden_rows_give_them) {
   }
 }
 
-TEST(Forward, prefill_gives_hidden_states_when_asked_and_nothing_else) {
+TEST(Forward, prefill_returns_only_requested_hidden_states) {
   const auto device = kernels::open_cpu(2);
   const auto loaded = load(*device, random_model("m", odd_config(), 3), DType::F32);
   Lane lane(*loaded);
@@ -123,7 +123,7 @@ TEST(Forward, prefill_gives_hidden_states_when_asked_and_nothing_else) {
   EXPECT_EQ(hidden.hidden, picked.hidden);
 }
 
-TEST(Forward, empty_batches_and_empty_trees_are_answered) {
+TEST(Forward, empty_batches_and_trees_are_accepted) {
   const auto device = kernels::open_cpu(2);
   const auto loaded = load(*device, random_model("m", odd_config(), 3), DType::F32);
   EXPECT_TRUE(loaded->forward({}, {}).empty());
@@ -147,7 +147,7 @@ TEST(Forward, padding_tokens_are_never_chosen_fed_or_returned) {
   TestModel model = random_model("m", odd_config(), 3);
   std::vector<float>& head = model.tensors->entries.at("lm_head.weight").data;
   const auto plain = load(*device, model, DType::F32);
-  for (std::size_t i = 90 * 40; i < head.size(); i++) head[i] *= 100;  // would always win
+  for (std::size_t i = 90 * 40; i < head.size(); i++) head[i] *= 100;  // would always be chosen
   const auto padded =
       Model::load(*device, model.files(std::make_shared<PaddedTokenizer>()), {.dtype = DType::F32});
   EXPECT_EQ(padded->vocab_size(), 90);
@@ -169,7 +169,7 @@ TEST(Forward, padding_tokens_are_never_chosen_fed_or_returned) {
 TEST(Forward, non_finite_logits_are_refused_by_row_and_index) {
   const auto device = kernels::open_cpu(2);
   TestModel model = random_model("m", odd_config(), 3);
-  // Token 5 poisons the rows that see it; lm_head's row 33 poisons one logit of every row.
+  // Token 5 makes the rows that see it NaN; lm_head's row 33 makes one logit of every row NaN.
   model.tensors->entries.at("model.embed_tokens.weight").data[5 * 40 + 2] =
       std::numeric_limits<float>::quiet_NaN();
   const auto loaded = load(*device, model, DType::F32);
@@ -193,7 +193,7 @@ TEST(Forward, non_finite_logits_are_refused_by_row_and_index) {
       testing::ThrowsMessage<Error>(testing::HasSubstr("first index 33")));
 }
 
-TEST(Forward, rows_beyond_the_longest_sequence_are_refused) {
+TEST(Forward, rows_beyond_the_context_are_refused) {
   const auto device = kernels::open_cpu(2);
   const auto loaded = Model::load(*device, random_model("m", odd_config(), 3).files(),
                                   {.dtype = DType::F32, .max_seq_len = 70});
@@ -208,7 +208,7 @@ TEST(Forward, rows_beyond_the_longest_sequence_are_refused) {
     EXPECT_EQ(e.code(), ErrorCode::Resources);
     EXPECT_THAT(e.what(), testing::HasSubstr("71"));
   }
-  TokenTree wide;  // many rows, none of them deep
+  TokenTree wide;  // many rows, all at depth 0
   wide.token.assign(40, 3);
   wide.parent.assign(40, -1);
   wide.tag.resize(40);
@@ -275,7 +275,7 @@ class MixedTensors final : public TensorSource {
   std::shared_ptr<const TensorSource> tensors_;
 };
 
-TEST(Forward, tensors_of_several_types_are_fused_without_a_change) {
+TEST(Forward, tensors_of_several_dtypes_are_fused_exactly) {
   const auto device = kernels::open_cpu(2);
   const TestModel model = rounded(random_model("m", odd_config(), 3), DType::BF16);
   for (auto& [name, entry] : model.tensors->entries)

@@ -1,13 +1,13 @@
-// Draft heads against plain loops in double precision; the encoder's cache against computing all of
-// it anew; heads enlarged with their target.
+// Draft heads against plain loops in double precision; the encoder's cache against full
+// recomputation; heads scaled with their target.
 #include <cmath>
 
 #include <gtest/gtest.h>
 
-#include "engine/model/gram_cache.h"
 #include "engine/checkpoint/heads_files.h"
-#include "tests/engine/model/lane.h"
-#include "tests/engine/model/test_models.h"
+#include "engine/model/gram_cache.h"
+#include "tests/support/models/lane.h"
+#include "tests/support/models/random_models.h"
 
 namespace engine::test {
 namespace {
@@ -37,7 +37,7 @@ HeadsConfig chimera_config() {
   return config;
 }
 
-/// Random heads, large enough that what they say depends on what they read.
+/// Random heads, large enough that their output depends on their input.
 HeadsFiles heads_of(const HeadsConfig& config, std::uint64_t seed = 5) {
   const auto small = random_heads(config, seed);
   const auto tensors = std::make_shared<MemoryTensors>();
@@ -79,7 +79,7 @@ std::vector<float> states(int n, std::uint64_t seed) {
   return values;
 }
 
-/// The same, each with zeros behind it as an enlarged target writes them.
+/// The same states, each padded with zeros as in a scaled target.
 std::vector<float> widened(const std::vector<float>& values, int width) {
   std::vector<float> wide;
   for (std::size_t i = 0; i < values.size(); i += kDim) {
@@ -123,7 +123,7 @@ void expect_close(std::span<const float> found, const Vector& expected) {
     ASSERT_NEAR(static_cast<double>(found[i]), expected[i], 3e-5 * largest) << i;
 }
 
-TEST(MedusaHeads, say_what_plain_loops_say) {
+TEST(MedusaHeads, logits_equal_plain_loops) {
   const HeadsFiles files = heads_of(medusa_config());
   const std::vector<float> hidden = states(1, 7);
   for (const kernels::Ops* ops : kernels::all_cpu_ops()) {
@@ -143,13 +143,13 @@ TEST(MedusaHeads, say_what_plain_loops_say) {
       expect_close(std::span(logits).subspan(static_cast<std::size_t>(k) * kVocab, kVocab),
                    product(files, at + "2.weight", x));
     }
-    // The first heads alone say the same bits.
+    // Computing only the first heads gives the same bits.
     const std::vector<float> two = heads->logits(hidden, 2);
     EXPECT_TRUE(std::equal(two.begin(), two.end(), logits.begin()));
   }
 }
 
-TEST(MedusaHeads, enlarged_with_their_target_say_the_same_bits) {
+TEST(MedusaHeads, heads_scaled_with_their_target_give_the_same_bits) {
   const HeadsFiles files = heads_of(medusa_config());
   const std::vector<float> hidden = states(1, 8);
   for_every_table_and_type([&](kernels::Device& device, DType dtype) {
@@ -161,7 +161,7 @@ TEST(MedusaHeads, enlarged_with_their_target_say_the_same_bits) {
   });
 }
 
-/// The same ids, and probabilities of the same bits.
+/// Expects the same ids, and probabilities with the same bits.
 void expect_same_ranks(const std::vector<RankedTokens>& found,
                        const std::vector<RankedTokens>& expected) {
   ASSERT_EQ(found.size(), expected.size());
@@ -171,8 +171,8 @@ void expect_same_ranks(const std::vector<RankedTokens>& found,
   }
 }
 
-// Which of fewer tokens than the matrix has rows are the likeliest, and as many as there are.
-TEST(MedusaHeads, rank_as_their_logits_are_ranked_one_by_one) {
+// The likeliest of fewer tokens than the matrix has rows, at most that many.
+TEST(MedusaHeads, rankings_equal_sorted_logits) {
   const HeadsFiles files = heads_of(medusa_config());
   const std::vector<float> hidden = states(1, 7);
   for_every_table_and_type([&](kernels::Device& device, DType dtype) {
@@ -188,7 +188,7 @@ TEST(MedusaHeads, rank_as_their_logits_are_ranked_one_by_one) {
   });
 }
 
-TEST(MedusaHeads, that_say_what_is_no_number_rank_nothing) {
+TEST(MedusaHeads, non_finite_logits_rank_nothing) {
   const HeadsFiles files = heads_of(medusa_config());
   const auto device = kernels::open_cpu(1);
   const auto heads = load_medusa(*device, files, options_of(DType::F32));
@@ -197,10 +197,10 @@ TEST(MedusaHeads, that_say_what_is_no_number_rank_nothing) {
   for (const RankedTokens& ranked : heads->ranked(hidden, 3, 4)) EXPECT_TRUE(ranked.token.empty());
 }
 
-/// One token of what a row of a draft stands for.
+/// The k-gram of one row of a draft.
 using Gram = std::vector<TokenId>;
 
-/// k-grams that end at positions [first, first + n) of a text, oldest token first.
+/// k-grams that end at positions [first, first + n) of a sequence, oldest token first.
 std::vector<TokenId> text_grams(int gram, int first, int n, std::uint64_t seed = 40) {
   std::vector<TokenId> all;
   for (int end = first; end < first + n; end++) {
@@ -213,10 +213,10 @@ std::vector<TokenId> text_grams(int gram, int first, int n, std::uint64_t seed =
   return all;
 }
 
-/// The encoder in double precision, all of it: hidden states at 0 .. n - 1 and, where the heads see
+/// The whole encoder in double precision: hidden states at 0 .. n - 1 and, where the heads see
 /// them, k-grams at 1 .. n - 1, then a chain of k-grams from n on.
 /// @param committed  [n, gram]
-/// @return  what head `head` says behind the last of the chain
+/// @return  the prediction of head `head` after the end of the chain
 Vector reference(const HeadsFiles& files,
                  const ModelFiles& target,
                  const std::vector<float>& hidden,
@@ -316,7 +316,8 @@ Vector reference(const HeadsFiles& files,
   return product(files, "heads." + std::to_string(head) + ".weight", joined);
 }
 
-/// k-grams of a draft of tokens 11, 12, 13 behind a text, or with less before it than they hold.
+/// k-grams of a draft of tokens 11, 12, 13 after a sequence; `from_the_start`: the sequence is
+/// shorter than a k-gram.
 std::vector<Gram> grams_of(int gram, int n, bool from_the_start = false) {
   std::vector<Gram> all;
   for (int i = 0; i < n; i++) {
@@ -338,7 +339,7 @@ std::vector<std::vector<float>> drafted(ChimeraText& text, const std::vector<Gra
   return said;
 }
 
-TEST(ChimeraHeads, say_what_plain_loops_say_in_every_form) {
+TEST(ChimeraHeads, logits_equal_plain_loops_in_every_form) {
   const ModelFiles target = target_files();
   for (int gram = 1; gram <= 5; gram++) {
     for (const bool residual : {true, false}) {
@@ -370,7 +371,7 @@ TEST(ChimeraHeads, say_what_plain_loops_say_in_every_form) {
   }
 }
 
-TEST(ChimeraHeads, a_text_that_grew_in_parts_and_was_cut_says_what_a_fresh_one_says) {
+TEST(ChimeraHeads, an_incremental_encoder_equals_a_fresh_one) {
   const ModelFiles target = target_files();
   const std::vector<float> hidden = states(140, 10), other = states(30, 11);
   const auto grow = [&](ChimeraText& text, int to) {
@@ -391,9 +392,9 @@ TEST(ChimeraHeads, a_text_that_grew_in_parts_and_was_cut_says_what_a_fresh_one_s
       const auto grown = heads->make_text(sees_grams ? 64 : 0);
       for (const int to : {1, 64, 65, 70, 120}) {
         grow(*grown, to);
-        drafted(*grown, grams_of(3, 2));  // leaves nothing behind
+        drafted(*grown, grams_of(3, 2));  // has no lasting effect
       }
-      // What was refused after all is cut off, and the true rows take its place.
+      // Rejected rows are truncated and the accepted rows take their place.
       for (const int kept : {120, 33, 1, 0}) {
         grown->append(other, text_grams(3, grown->length(), 30, 41));
         grown->truncate(kept);
@@ -405,7 +406,7 @@ TEST(ChimeraHeads, a_text_that_grew_in_parts_and_was_cut_says_what_a_fresh_one_s
   }
 }
 
-TEST(ChimeraHeads, see_the_k_grams_of_the_text_from_its_second_token_on_or_none) {
+TEST(ChimeraHeads, k_grams_start_at_the_second_token) {
   const ModelFiles target = target_files();
   for (const bool sees_grams : {true, false}) {
     HeadsConfig config = chimera_config();
@@ -428,7 +429,7 @@ TEST(ChimeraHeads, see_the_k_grams_of_the_text_from_its_second_token_on_or_none)
   }
 }
 
-TEST(ChimeraHeads, a_branch_says_what_its_chain_alone_says) {
+TEST(ChimeraHeads, a_branch_equals_its_chain_alone) {
   const ModelFiles target = target_files();
   const HeadsFiles files = heads_of(chimera_config());
   for_every_table_and_type([&](kernels::Device& device, DType dtype) {
@@ -451,7 +452,7 @@ TEST(ChimeraHeads, a_branch_says_what_its_chain_alone_says) {
   });
 }
 
-TEST(ChimeraHeads, rank_as_their_logits_are_ranked_one_by_one) {
+TEST(ChimeraHeads, rankings_equal_sorted_logits) {
   const ModelFiles target = target_files();
   for (const bool residual : {true, false}) {
     HeadsConfig config = chimera_config();
@@ -476,7 +477,7 @@ TEST(ChimeraHeads, rank_as_their_logits_are_ranked_one_by_one) {
   }
 }
 
-TEST(ChimeraHeads, k_grams_from_the_cache_change_no_bit) {
+TEST(ChimeraHeads, cached_k_grams_change_no_bit) {
   const ModelFiles target = target_files();
   const HeadsFiles files = heads_of(chimera_config());
   for_every_table_and_type([&](kernels::Device& device, DType dtype) {
@@ -491,7 +492,8 @@ TEST(ChimeraHeads, k_grams_from_the_cache_change_no_bit) {
       EXPECT_EQ(drafted(*few, grams), expected);
     }
     EXPECT_EQ(without->gram_counts().n_found, 0);
-    // Five of the text, and twelve drafted: all but the first time of each of the three.
+    // Five of the sequence and twelve drafted: all except the first occurrence of each of the
+    // three.
     EXPECT_EQ(with->gram_counts().n_looked_up, 17);
     EXPECT_EQ(with->gram_counts().n_found, 9);
     EXPECT_EQ(with->gram_counts().n_evicted, 0);
@@ -499,7 +501,7 @@ TEST(ChimeraHeads, k_grams_from_the_cache_change_no_bit) {
   });
 }
 
-TEST(ChimeraHeads, k_grams_by_table_and_by_matrix_have_the_same_bits) {
+TEST(ChimeraHeads, k_grams_by_table_and_matrix_give_the_same_bits) {
   const ModelFiles target = target_files();
   const HeadsFiles files = heads_of(chimera_config());
   for_every_table_and_type([&](kernels::Device& device, DType dtype) {
@@ -509,14 +511,14 @@ TEST(ChimeraHeads, k_grams_by_table_and_by_matrix_have_the_same_bits) {
     for (const HeadsOptions& options : {options_of(dtype), by_matrix}) {
       const auto heads = load_chimera(device, files, target, options);
       const auto text = heads->make_text(0);
-      text->append(states(70, 12), text_grams(3, 0, 70));  // from before the text's begin
+      text->append(states(70, 12), text_grams(3, 0, 70));  // starts before the sequence's beginning
       said.push_back(drafted(*text, grams_of(3, 1)));
     }
     EXPECT_EQ(said[0], said[1]);
   });
 }
 
-TEST(ChimeraHeads, enlarged_with_their_target_say_the_same_bits) {
+TEST(ChimeraHeads, heads_scaled_with_their_target_give_the_same_bits) {
   const ModelFiles target = target_files();
   for (const bool own : {false, true}) {
     HeadsConfig config = chimera_config();
@@ -538,7 +540,7 @@ TEST(ChimeraHeads, enlarged_with_their_target_say_the_same_bits) {
   }
 }
 
-TEST(GramCache, keeps_the_last_used_and_no_more_than_it_may) {
+TEST(GramCache, keeps_the_most_recently_used_within_its_limit) {
   GramCache cache(2);
   const Gram a{1, 2, 3}, b{3, 2, 1}, c{1, 2, 4};
   const std::vector<float> one{1}, two{2}, three{3};

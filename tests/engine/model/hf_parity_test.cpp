@@ -1,11 +1,11 @@
-// Greedy tokens in f32 against those that Hugging Face transformers gives for the same directories
-// (make_hf_fixtures.py made both; every choice there leads by 1e-3, far above f32's rounding).
+// Greedy tokens in f32 against those of Hugging Face transformers for the same directories.
+// make_hf_fixtures.py made both; every choice leads by 1e-3, far above f32's rounding.
 #include <filesystem>
 #include <fstream>
 
 #include <nlohmann/json.hpp>
 
-#include "tests/engine/model/lane.h"
+#include "tests/support/models/lane.h"
 
 namespace engine::test {
 namespace {
@@ -13,7 +13,7 @@ namespace {
 const std::filesystem::path kFixtures =
     std::filesystem::path(DECOSCOPE_SOURCE_DIR) / "tests/fixtures/hf";
 
-TEST(HuggingFace, greedy_tokens_in_f32_are_those_of_transformers) {
+TEST(HuggingFace, greedy_tokens_in_f32_equal_transformers) {
   int n_models = 0;
   for (const auto& entry : std::filesystem::directory_iterator(kFixtures)) {
     SCOPED_TRACE(entry.path().filename().string());

@@ -1,5 +1,4 @@
-// Frequencies against those that transformers 5 computes for the same settings (f32 there, so
-// 1e-6).
+// Frequencies against those of transformers 5 for the same settings (computed in f32, so 1e-6).
 #include <cmath>
 
 #include <gmock/gmock.h>
@@ -19,7 +18,7 @@ void expect_frequencies(const RopeConfig& rope, int seq_len, const std::vector<d
     EXPECT_NEAR(f[i] / expected[i], 1.0, 1e-6) << "pair " << i;
 }
 
-TEST(Rope, default_and_linear_frequencies_are_those_of_transformers) {
+TEST(Rope, default_and_linear_frequencies_equal_transformers) {
   expect_frequencies(
       {}, 0, {1.0, 0.316227764, 0.1, 0.0316227786, 0.01, 0.00316227786, 0.001, 0.000316227786});
   expect_frequencies(
@@ -27,7 +26,7 @@ TEST(Rope, default_and_linear_frequencies_are_those_of_transformers) {
       {0.25, 0.079056941, 0.025, 0.00790569466, 0.0025, 0.000790569466, 0.00025, 7.90569466e-05});
 }
 
-TEST(Rope, dynamic_frequencies_change_only_beyond_the_original_length) {
+TEST(Rope, dynamic_frequencies_change_only_past_the_original_length) {
   const RopeConfig rope{.type = Type::Dynamic, .factor = 2, .original_max_seq_len = 64};
   EXPECT_EQ(rope_frequencies(rope, 16, 64), rope_frequencies({}, 16, 0));
   expect_frequencies(rope, 100,
@@ -35,7 +34,7 @@ TEST(Rope, dynamic_frequencies_change_only_beyond_the_original_length) {
                       0.000524090894, 0.000148813066});
 }
 
-TEST(Rope, yarn_frequencies_and_factor_are_those_of_transformers) {
+TEST(Rope, yarn_frequencies_and_factor_equal_transformers) {
   RopeConfig rope{.type = Type::Yarn, .factor = 4, .original_max_seq_len = 64};
   expect_frequencies(
       rope, 0,
@@ -53,7 +52,7 @@ TEST(Rope, yarn_frequencies_and_factor_are_those_of_transformers) {
   EXPECT_NEAR(rope_attention_factor(rope), 0.9295234923939468, 1e-12);
 }
 
-TEST(Rope, llama3_frequencies_are_those_of_transformers) {
+TEST(Rope, llama3_frequencies_equal_transformers) {
   expect_frequencies({.type = Type::Llama3,
                       .factor = 8,
                       .original_max_seq_len = 64,
@@ -64,7 +63,7 @@ TEST(Rope, llama3_frequencies_are_those_of_transformers) {
                       0.000125, 3.95284733e-05});
 }
 
-TEST(Rope, longrope_frequencies_and_factor_are_those_of_transformers) {
+TEST(Rope, longrope_frequencies_and_factor_equal_transformers) {
   RopeConfig rope{.type = Type::Longrope, .factor = 4, .original_max_seq_len = 64};
   rope.short_factor = {1, 1.1, 1.2, 1.3, 1.4, 1.5, 1.6, 1.7};
   rope.long_factor = {1, 2, 3, 4, 5, 6, 7, 8};
@@ -79,7 +78,7 @@ TEST(Rope, longrope_frequencies_and_factor_are_those_of_transformers) {
   EXPECT_EQ(rope_attention_factor(rope), 1.25);
 }
 
-TEST(Rope, rows_of_a_long_prompt_rotate_for_its_length) {
+TEST(Rope, rows_of_a_long_prompt_use_its_length) {
   const auto device = kernels::open_cpu(1);
   const RopeConfig dynamic{.type = Type::Dynamic, .factor = 2, .original_max_seq_len = 64};
   RopeConfig longrope{.type = Type::Longrope, .factor = 4, .original_max_seq_len = 64};
@@ -102,7 +101,7 @@ TEST(Rope, rows_of_a_long_prompt_rotate_for_its_length) {
       }
       return row;
     };
-    // A prompt of 100 tokens beside one of 64 and tokens after prompts: each row has its own.
+    // A prompt of 100 tokens, one of 64, and tokens after prompts: each row uses its own length.
     const int pos[] = {3, 99, 3, 63, 120, 98}, n_prompt[] = {100, 100, 64, 64, 64, 100};
     const int length[] = {100, 100, 64, 64, 121, 100};
     const auto rows = table.rows_of(pos, n_prompt);
@@ -114,7 +113,7 @@ TEST(Rope, rows_of_a_long_prompt_rotate_for_its_length) {
   }
 }
 
-TEST(Rope, table_keeps_its_rows_when_it_grows) {
+TEST(Rope, a_grown_table_keeps_its_rows) {
   const auto device = kernels::open_cpu(1);
   for (const Type type : {Type::Default, Type::Dynamic, Type::Yarn}) {
     RopeTable table(*device, {.type = type, .factor = 2}, 8, 100);
@@ -133,7 +132,7 @@ TEST(Rope, table_keeps_its_rows_when_it_grows) {
   }
 }
 
-TEST(Rope, refuses_what_it_cannot_compute) {
+TEST(Rope, refuses_unsupported_settings) {
   EXPECT_THROW(rope_frequencies({}, 7, 0), ContractError);
   EXPECT_THROW(rope_frequencies({.type = Type::Yarn, .factor = 2}, 8, 0), ContractError);
 }

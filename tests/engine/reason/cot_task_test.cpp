@@ -11,7 +11,7 @@
 #include "engine/data/readers.h"
 #include "engine/reason/cot_prompts.h"
 #include "engine/reason/cot_task.h"
-#include "tests/data_folder.h"
+#include "tests/support/data_folder.h"
 
 namespace engine::test {
 namespace {

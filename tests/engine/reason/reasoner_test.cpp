@@ -10,8 +10,8 @@
 #include "engine/reason/cot.h"
 #include "engine/reason/reasoner.h"
 #include "engine/reason/tot.h"
-#include "tests/engine/event/files.h"
-#include "tests/engine/schedule/engine_thread.h"
+#include "tests/support/engine_thread.h"
+#include "tests/support/files.h"
 
 namespace engine::test {
 namespace {

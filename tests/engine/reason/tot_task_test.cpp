@@ -8,7 +8,7 @@
 #include "engine/data/arith/read.h"
 #include "engine/data/text.h"
 #include "engine/reason/tot_task.h"
-#include "tests/data_folder.h"
+#include "tests/support/data_folder.h"
 
 namespace engine::test {
 namespace {

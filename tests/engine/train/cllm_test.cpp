@@ -12,16 +12,16 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include "engine/base/types.h"
+#include "engine/checkpoint/model_files.h"
+#include "engine/checkpoint/related.h"
 #include "engine/data/record.h"
 #include "engine/decode/textbook_jacobi.h"
 #include "engine/event/recording/training_history.h"
 #include "engine/model/model.h"
-#include "engine/checkpoint/model_files.h"
-#include "engine/checkpoint/related.h"
+#include "engine/train/cllm/train.h"
 #include "engine/train/cllm/trainer.h"
 #include "engine/train/core/parameters.h"
-#include "engine/train/cllm/train.h"
-#include "engine/base/types.h"
 #include "tests/engine/train/small_cllm.h"
 #include "tests/engine/train/small_model.h"
 #include "tests/engine/train/small_target.h"

@@ -7,8 +7,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "engine/train/cllm/consistency.h"
 #include "engine/base/types.h"
+#include "engine/train/cllm/consistency.h"
 #include "tests/engine/train/gradient_check.h"
 #include "tests/engine/train/guided_rows.h"
 #include "tests/engine/train/small_model.h"

@@ -6,10 +6,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "engine/train/run/own_outputs.h"
-#include "engine/train/core/shuffled_order.h"
-#include "engine/train/run/train.h"
 #include "engine/base/types.h"
+#include "engine/train/core/shuffled_order.h"
+#include "engine/train/run/own_outputs.h"
+#include "engine/train/run/train.h"
 #include "tests/engine/train/small_target.h"
 
 namespace engine {

@@ -13,15 +13,15 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "engine/base/types.h"
 #include "engine/decode/step/stepper.h"
 #include "engine/model/model.h"
 #include "engine/store/weights_hash.h"
+#include "engine/train/cllm/train.h"
 #include "engine/train/cllm/trainer.h"
+#include "engine/train/core/trainer.h"
 #include "engine/train/gpu/pass.h"
 #include "engine/train/run/own_outputs.h"
-#include "engine/train/cllm/train.h"
-#include "engine/train/core/trainer.h"
-#include "engine/base/types.h"
 #include "kernels/cuda/cuda.h"
 #include "kernels/emulation/emulation_checks.h"
 #include "tests/engine/train/gpu_kit.h"

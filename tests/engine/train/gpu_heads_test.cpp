@@ -11,11 +11,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "engine/base/types.h"
 #include "engine/checkpoint/convert.h"
 #include "engine/train/gpu/heads_pass.h"
 #include "engine/train/heads/steps.h"
 #include "engine/train/heads/trainer.h"
-#include "engine/base/types.h"
 #include "kernels/cuda/cuda.h"
 #include "kernels/emulation/emulation_checks.h"
 #include "tests/engine/train/gpu_devices.h"

@@ -10,10 +10,10 @@
 
 #include <gtest/gtest.h>
 
-#include "engine/train/gpu/pass.h"
-#include "engine/train/ops/linear.h"
 #include "engine/train/core/parameters.h"
 #include "engine/train/core/transformer.h"
+#include "engine/train/gpu/pass.h"
+#include "engine/train/ops/linear.h"
 #include "kernels/cuda/cuda.h"
 #include "tests/engine/train/gpu_devices.h"
 

@@ -10,20 +10,20 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "engine/base/types.h"
+#include "engine/train/core/trainer.h"
+#include "engine/train/core/training_steps.h"
 #include "engine/train/gpu/pass.h"
 #include "engine/train/run/run_parts.h"
 #include "engine/train/run/train.h"
-#include "engine/train/core/trainer.h"
-#include "engine/train/core/training_steps.h"
-#include "engine/base/types.h"
 #include "kernels/cuda/cuda.h"
 #include "kernels/emulation/emulation_checks.h"
-#include "tests/assets_folder.h"
 #include "tests/engine/train/gpu_kit.h"
 #include "tests/engine/train/small_model.h"
 #include "tests/engine/train/small_runs.h"
 #include "tests/engine/train/two_texts.h"
-#include "tests/kernels/cuda/gpu_here.h"
+#include "tests/support/assets_folder.h"
+#include "tests/support/gpu_here.h"
 
 namespace engine {
 namespace {

@@ -8,10 +8,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "engine/base/types.h"
 #include "engine/event/recording/training_report.h"
 #include "engine/train/core/optimizer.h"
 #include "engine/train/heads/train.h"
-#include "engine/base/types.h"
 #include "kernels/dtype.h"
 #include "tests/engine/train/gradient_check.h"
 #include "tests/engine/train/small_heads.h"

@@ -6,7 +6,7 @@
 
 #include "engine/train/run/evaluate.h"
 #include "engine/train/run/model_card.h"
-#include "tests/engine/event/files.h"
+#include "tests/support/files.h"
 
 namespace engine {
 namespace {

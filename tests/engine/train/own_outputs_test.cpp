@@ -9,10 +9,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "engine/base/types.h"
 #include "engine/data/mixture.h"
 #include "engine/decode/step/stepper.h"
 #include "engine/train/core/hidden_states.h"
-#include "engine/base/types.h"
 #include "tests/engine/train/small_target.h"
 
 namespace engine {

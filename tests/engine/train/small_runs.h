@@ -7,8 +7,8 @@
 
 #include <gtest/gtest.h>
 
-#include "engine/train/run/recipe.h"
 #include "engine/train/core/trainer.h"
+#include "engine/train/run/recipe.h"
 
 namespace engine::test {
 

@@ -9,11 +9,11 @@
 
 #include <gtest/gtest.h>
 
-#include "engine/model/model.h"
 #include "engine/checkpoint/model_files.h"
+#include "engine/model/model.h"
 #include "engine/train/run/own_outputs.h"
 #include "kernels/device.h"
-#include "tests/assets_folder.h"
+#include "tests/support/assets_folder.h"
 
 namespace engine::test {
 

@@ -5,8 +5,8 @@
 
 #include <gtest/gtest.h>
 
-#include "engine/train/ops/train_ops.h"
 #include "engine/base/types.h"
+#include "engine/train/ops/train_ops.h"
 #include "kernels/dtype.h"
 #include "tests/engine/train/gradient_check.h"
 

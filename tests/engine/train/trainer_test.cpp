@@ -17,15 +17,15 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "engine/base/types.h"
 #include "engine/event/recording/training_report.h"
-#include "engine/train/run/checkpoint.h"
 #include "engine/train/cllm/recipe.h"
-#include "engine/train/heads/recipe.h"
-#include "engine/train/run/recipe.h"
 #include "engine/train/core/text_queue.h"
 #include "engine/train/core/trainer.h"
+#include "engine/train/heads/recipe.h"
+#include "engine/train/run/checkpoint.h"
+#include "engine/train/run/recipe.h"
 #include "engine/train/run/training_loop.h"
-#include "engine/base/types.h"
 #include "tests/engine/train/small_runs.h"
 
 namespace engine {

@@ -11,7 +11,7 @@
 #include "engine/decode/step/stepper.h"
 #include "engine/train/cllm/trajectories.h"
 #include "engine/train/cllm/trajectory_file.h"
-#include "tests/engine/decode/toy_model.h"
+#include "tests/support/models/toy_model.h"
 
 namespace engine {
 namespace {

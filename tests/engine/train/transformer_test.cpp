@@ -5,10 +5,10 @@
 
 #include <gtest/gtest.h>
 
+#include "engine/base/types.h"
+#include "engine/train/core/transformer.h"
 #include "engine/train/ops/amx_gemm.h"
 #include "engine/train/ops/linear_onednn.h"
-#include "engine/train/core/transformer.h"
-#include "engine/base/types.h"
 #include "kernels/dtype.h"
 #include "tests/engine/train/gradient_check.h"
 #include "tests/engine/train/small_model.h"

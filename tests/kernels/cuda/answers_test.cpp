@@ -1,4 +1,4 @@
-// What operations bring to the host, held until it is asked for: one wait for all of it.
+// Results copied to the host are held until requested: one wait for all of them.
 #include "tests/kernels/cuda/cuda_kit.h"
 
 namespace kernels::test {
@@ -42,7 +42,7 @@ class CudaAnswers : public OnEachCuda {
   const DeviceFloats logits_{*device_, values_};
 };
 
-TEST_P(CudaAnswers, come_together_with_one_wait) {
+TEST_P(CudaAnswers, results_are_copied_together_with_one_wait) {
   Answers alone, together;
   std::int64_t before = waits();
   ask(alone);
@@ -60,7 +60,7 @@ TEST_P(CudaAnswers, come_together_with_one_wait) {
   EXPECT_TRUE(!is_emulated(*device_) || waits() == before + 1) << "nothing is held any more";
 }
 
-TEST_P(CudaAnswers, of_which_the_place_is_wanted_again_come_before_that) {
+TEST_P(CudaAnswers, a_result_is_copied_before_its_memory_is_reused) {
   auto other_values = values_;
   std::reverse(other_values.begin(), other_values.end());
   const DeviceFloats other(*device_, other_values);
@@ -76,7 +76,7 @@ TEST_P(CudaAnswers, of_which_the_place_is_wanted_again_come_before_that) {
   }
 }
 
-TEST_P(CudaAnswers, that_nobody_waited_for_do_not_come_later) {
+TEST_P(CudaAnswers, results_without_a_wait_are_not_copied_later) {
   Answers dropped, next;
   {
     const AnswersTogether answers(*device_);

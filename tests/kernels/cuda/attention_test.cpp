@@ -1,5 +1,5 @@
 // Attention on CUDA devices over random trees: against a double loop, and bit for bit wherever a
-// position is stored and whatever stands beside a row.
+// position is stored and in any batch.
 #include <numeric>
 
 #include "tests/kernels/attention_scene.h"
@@ -35,7 +35,7 @@ std::string name_of_case(const ::testing::TestParamInfo<AttentionCase>& info) {
 
 class CudaAttention : public ::testing::TestWithParam<AttentionCase> {};
 
-TEST_P(CudaAttention, agrees_with_a_double_loop_over_ragged_sequences_and_trees) {
+TEST_P(CudaAttention, equals_a_double_loop_over_ragged_sequences_and_trees) {
   const auto& [name, dtype, heads, window] = GetParam();
   const OpenedCuda device(name, window == 64 ? Watch::Orders : Watch::Once);
   const Scene scene = ragged_scene(heads, dtype, 60);
@@ -45,8 +45,8 @@ TEST_P(CudaAttention, agrees_with_a_double_loop_over_ragged_sequences_and_trees)
   SquaredError error;
   for (std::size_t r = 0; r < out.size() / width; r++) {
     const std::vector<double> exact = forward.exact(r, window);
-    // Scores of size about 1 err by head_dim 2^-24 sum |terms| ~ 1e-5, so do weights; a weighted
-    // mean of values below 5 errs by that times 5.
+    // Scores near 1 have errors of head_dim 2^-24 sum |terms| ~ 1e-5, and so do the weights; a
+    // weighted mean of values below 5 has five times that error.
     for (std::size_t i = 0; i < width; i++) {
       ASSERT_NEAR(out[r * width + i], exact[i], 5e-5) << r;
       error.add(out[r * width + i], exact[i]);
@@ -59,7 +59,7 @@ INSTANTIATE_TEST_SUITE_P(Layouts,
                          ::testing::ValuesIn(cases_of({{4, 4, 64}, {6, 2, 20}, {4, 1, 48}},
                                                       {0, 5, 64, 100})),
                          name_of_case);
-// 200 dimensions go through shared memory in two slabs, of f32 in four.
+// 200 dimensions pass through shared memory in two slabs, in f32 in four.
 INSTANTIATE_TEST_SUITE_P(Wide,
                          CudaAttention,
                          ::testing::ValuesIn(cases_of({{2, 1, 200}}, {0, 64})),
@@ -67,7 +67,7 @@ INSTANTIATE_TEST_SUITE_P(Wide,
 
 class CudaAttentionWeights : public ::testing::TestWithParam<AttentionCase> {};
 
-TEST_P(CudaAttentionWeights, agree_with_a_double_loop) {
+TEST_P(CudaAttentionWeights, equal_a_double_loop) {
   const auto& [name, dtype, heads, window] = GetParam();
   const OpenedCuda device(name);
   const Scene scene = ragged_scene(heads, dtype, 60);
@@ -96,7 +96,7 @@ Bits row_of(const std::vector<float>& out, std::size_t r, std::size_t width) {
   std::memcpy(bits.data(), &out[r * width], 4 * width);
   return bits;
 }
-/// What a row has with its ancestors and nobody else.
+/// The result of a row with only its ancestors.
 Bits alone(Device& device, const Scene& scene, const RowOf& row, int window) {
   const Scene apart{scene.heads, scene.dtype, {scene.seqs[row.seq]}};
   const Scene::Seq& seq = apart.seqs[0];
@@ -108,7 +108,7 @@ Bits alone(Device& device, const Scene& scene, const RowOf& row, int window) {
 
 class CudaAttentionRows : public ::testing::TestWithParam<AttentionCase> {};
 
-TEST_P(CudaAttentionRows, have_the_same_bits_in_any_company_and_order) {
+TEST_P(CudaAttentionRows, are_batch_invariant) {
   const auto& [name, dtype, heads, window] = GetParam();
   const OpenedCuda device(name, Watch::Once);
   const Scene scene = ragged_scene(heads, dtype, 70);
@@ -127,8 +127,8 @@ TEST_P(CudaAttentionRows, have_the_same_bits_in_any_company_and_order) {
     ASSERT_EQ(alone(*device, scene, rows[r], window), row_of(all, r, width)) << "row " << r;
 }
 
-// A group's rows that have more keys in flight than fit beside the chunk's cached ones.
-TEST_P(CudaAttentionRows, have_the_same_bits_where_a_group_has_no_room_for_its_keys) {
+// The rows of a group have more keys in flight than fit beside the cached keys of a chunk.
+TEST_P(CudaAttentionRows, are_batch_invariant_without_shared_memory_for_keys) {
   const auto& [name, dtype, heads, window] = GetParam();
   const OpenedCuda device(name, Watch::Once);
   const Scene scene{heads, dtype, {random_seq(heads, dtype, 110, 40, 30, 21)}};
@@ -147,7 +147,7 @@ INSTANTIATE_TEST_SUITE_P(
 
 class CudaAttentionStorage : public ::testing::TestWithParam<AttentionCase> {};
 
-TEST_P(CudaAttentionStorage, a_position_counts_the_same_cached_or_in_flight) {
+TEST_P(CudaAttentionStorage, cached_and_in_flight_positions_count_the_same) {
   const auto& [name, dtype, heads, window] = GetParam();
   const OpenedCuda device(name, Watch::Once);
   const Scene scene{heads, dtype, {random_seq(heads, dtype, 150, 1, 100, 15)}};
@@ -162,8 +162,8 @@ TEST_P(CudaAttentionStorage, a_position_counts_the_same_cached_or_in_flight) {
   }
 }
 
-/// Overwrites the keys and values of one node of a tree (chain: 50) or of a chain (100) and expects
-/// the same bits in all rows that do not see it, some of which share products with rows that do.
+/// Overwrites keys and values of one node of a tree (chain: 50) or of a chain (100). Expects the
+/// same bits in all rows that do not attend to it; some share products with rows that do.
 void expect_unseen(Device& device, const AttentionCase& of, int chain, float poison) {
   Scene scene{of.heads, of.dtype, {random_seq(of.heads, of.dtype, 70, 30, chain, 16)}};
   auto& nodes = scene.seqs[0].nodes;
@@ -184,12 +184,12 @@ void expect_unseen(Device& device, const AttentionCase& of, int chain, float poi
   ASSERT_GT(n_blind, 5);
 }
 
-TEST_P(CudaAttentionStorage, what_a_row_does_not_see_may_be_nan) {
+TEST_P(CudaAttentionStorage, masked_rows_may_be_nan) {
   const OpenedCuda device(GetParam().device);
   for (const int chain : {50, 100}) expect_unseen(*device, GetParam(), chain, kNan);
 }
 
-TEST_P(CudaAttentionStorage, what_a_row_does_not_see_may_be_large) {
+TEST_P(CudaAttentionStorage, masked_rows_may_be_large) {
   const OpenedCuda device(GetParam().device, Watch::Once);
   const float large = GetParam().dtype == DType::F16 ? 60'000.0f : 1e30f;
   for (const int chain : {50, 100}) expect_unseen(*device, GetParam(), chain, large);

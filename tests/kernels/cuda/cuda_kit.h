@@ -1,5 +1,5 @@
-// Every CUDA kernel on every CUDA device that is here: the emulated one always, watched in three
-// orders of its threads, and GPUs where there are some.
+// Runs every CUDA kernel on every available CUDA device: the emulated one always, checked in three
+// thread orders, and real GPUs if there are any.
 #pragma once
 
 #include <functional>
@@ -26,7 +26,7 @@ inline bool is_emulated(const Device& device) {
   return device.name() == "cuda:emulated";
 }
 
-/// What `work` is refused with, whose code must be this one.
+/// The message with which `work` is refused; the code must be `code`.
 inline std::string refusal(const std::function<void()>& work, ErrorCode code) {
   try {
     work();
@@ -38,8 +38,8 @@ inline std::string refusal(const std::function<void()>& work, ErrorCode code) {
   return {};
 }
 
-/// A device for one test; the emulated one with every check there is, or its kernels run once where
-/// others of the same suite run them in all orders.
+/// A device for one test. The emulated one has every check enabled, or runs kernels once if other
+/// tests of the suite run them in all orders.
 class OpenedCuda {
  public:
   explicit OpenedCuda(const std::string& name, emulation::Watch watch = emulation::Watch::Orders) {
@@ -76,15 +76,15 @@ inline PackedThere pack_there(
   return packed;
 }
 
-/// "cuda_emulated": a name that a test may have.
+/// "cuda_emulated": a valid test name.
 inline std::string as_test_name(std::string text) {
   for (char& c : text)
     if (!std::isalnum(static_cast<unsigned char>(c))) c = '_';
   return text;
 }
 
-/// Suites of tests that each device has once. Device tests bear its name, by which
-/// scripts/gpu_check.sh finds those of a GPU.
+/// Suites that run once per device. Their names contain the device, by which scripts/gpu_check.sh
+/// selects a GPU's.
 class OnEachCuda : public ::testing::TestWithParam<std::string> {};
 inline std::string name_of_device(const ::testing::TestParamInfo<std::string>& info) {
   return as_test_name(info.param);

@@ -1,5 +1,5 @@
-// CUDA devices as devices: opened by name, refused in one line, out of memory, and every call that
-// can fail made to fail once.
+// CUDA devices: opened by name, refused in one line, out of memory, and every call that can fail
+// made to fail once.
 #include <sys/mman.h>
 #include <unistd.h>
 #include <cstdlib>
@@ -11,11 +11,11 @@
 #include <gmock/gmock.h>
 
 #include "kernels/cpu/probe.h"
-#include "kernels/emulation/emulation.h"
 #include "kernels/cuda/side.h"
+#include "kernels/emulation/emulation.h"
 #include "kernels/error.h"
 #include "tests/kernels/cuda/cuda_kit.h"
-#include "tests/kernels/cuda/gpu_here.h"
+#include "tests/support/gpu_here.h"
 
 namespace kernels::test {
 namespace {
@@ -25,7 +25,7 @@ using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-TEST(CudaDevices, the_emulated_one_is_here_and_says_what_it_is) {
+TEST(CudaDevices, the_emulated_device_is_listed_as_emulated) {
   const auto all = list_cuda();
   ASSERT_GE(all.size(), 2u) << "a GPU, or why there is none, and the emulated one";
   EXPECT_EQ(all.front().name, "cuda:0");
@@ -35,11 +35,12 @@ TEST(CudaDevices, the_emulated_one_is_here_and_says_what_it_is) {
   EXPECT_EQ(open_cuda("cuda:emulated")->name(), "cuda:emulated");
 }
 
-TEST(Gpu, for_kernels_is_here_or_told_why) {
+TEST(Gpu, for_kernels_is_present_or_the_reason_is_reported) {
   expect_gpus_that_open();
 }
 
-TEST(CudaDevices, CU03_those_that_are_not_here_are_refused_in_one_line_with_those_that_are) {
+// CU03.
+TEST(CudaDevices, a_missing_device_is_refused_with_the_available_ones) {
   for (const char* name : {"cuda:99", "cuda:", "cuda:x", "cuda:-1", "cuda:99999999999"}) {
     const std::string message = refusal([&] { open_cuda(name); }, ErrorCode::Device);
     EXPECT_THAT(message,
@@ -48,8 +49,9 @@ TEST(CudaDevices, CU03_those_that_are_not_here_are_refused_in_one_line_with_thos
   }
 }
 
-// As CUDA names a slice of a GPU (MIG), which is a device to it, with a memory of its own.
-TEST(CudaDevices, CU03_a_slice_of_a_gpu_is_listed_by_its_own_name_and_memory) {
+// CUDA lists a slice of a GPU (MIG) as a device with its own memory.
+// CU03.
+TEST(CudaDevices, a_mig_slice_has_its_own_name_and_memory) {
   const auto gpu = [](const std::string& name, const std::string& title, std::int64_t bytes) {
     return CudaDeviceInfo{.name = name,
                           .available = true,
@@ -75,7 +77,8 @@ TEST(CudaDevices, CU03_a_slice_of_a_gpu_is_listed_by_its_own_name_and_memory) {
   EXPECT_EQ(listed.ops, "cuda on NVIDIA A100-SXM4-40GB MIG 1g.5gb");
 }
 
-TEST(CudaDevices, CU01_a_driver_that_is_missing_or_too_old_is_named_with_both_versions) {
+// CU01.
+TEST(CudaDevices, a_missing_or_old_driver_is_named_with_both_versions) {
   EXPECT_EQ(driver_words(0, 12040),
             "no driver of NVIDIA's was found; this program needs one for CUDA 12.4");
   EXPECT_EQ(driver_words(11080, 12040),
@@ -84,7 +87,7 @@ TEST(CudaDevices, CU01_a_driver_that_is_missing_or_too_old_is_named_with_both_ve
   EXPECT_EQ(driver_words(13010, 12040), "");
 }
 
-/// Why there is no device where these calls fail, each once.
+/// The reason why there is no device if each of these calls fails once.
 std::string why_none(const std::set<std::string>& calls) {
   emulation::before_calls([&](const std::string& name) {
     if (calls.contains(name)) emulation::fail_call(1);
@@ -97,7 +100,8 @@ std::string why_none(const std::set<std::string>& calls) {
   return reason;
 }
 
-TEST(CudaDevices, CU01_a_call_that_counts_devices_and_fails_is_named_beside_the_drivers_version) {
+// CU01.
+TEST(CudaDevices, a_failing_device_count_names_the_driver_version) {
   const std::string count = "cudaGetDeviceCount: cudaErrorUnknown (unknown error)";
   EXPECT_EQ(why_none({"cudaGetDeviceCount"}), count);
   for (const std::string call : {"cudaDriverGetVersion", "cudaRuntimeGetVersion"})
@@ -110,7 +114,8 @@ TEST(CudaDevices, CU01_a_call_that_counts_devices_and_fails_is_named_beside_the_
   emulation::driver_version(13'000);
 }
 
-TEST(CudaDevices, CU19_a_device_that_does_not_tell_what_it_is_is_refused_by_the_calls_name) {
+// CU19.
+TEST(CudaDevices, a_failing_device_query_is_named) {
   emulation::before_calls([](const std::string& name) {
     if (name == "cudaGetDeviceProperties") emulation::fail_call(1);
   });
@@ -121,7 +126,8 @@ TEST(CudaDevices, CU19_a_device_that_does_not_tell_what_it_is_is_refused_by_the_
   emulation::fail_call(0);
 }
 
-TEST(CudaDevices, CU02_a_gpu_without_compiled_kernels_is_named_with_its_capability_and_the_list) {
+// CU02.
+TEST(CudaDevices, a_gpu_without_kernels_is_named_with_its_capability) {
   const std::string why = capability_words(7, 5, "80,90");
   EXPECT_EQ(why,
             "its compute capability is 7.5, and this program has kernels for sm_80, sm_90 and, as "
@@ -145,7 +151,7 @@ TEST(CudaDevices, CU02_a_gpu_without_compiled_kernels_is_named_with_its_capabili
   EXPECT_TRUE(list_cuda().back().available);
 }
 
-TEST(CudaDevices, out_of_memory_says_how_much_was_asked_for_what_for_and_what_is_free) {
+TEST(CudaDevices, out_of_memory_reports_size_purpose_and_free_memory) {
   const OpenedCuda device("cuda:emulated");
   emulation::limit_memory(emulation::memory_in_use() + 50'000'000);
   const std::int64_t before = emulation::memory_in_use();
@@ -160,8 +166,8 @@ TEST(CudaDevices, out_of_memory_says_how_much_was_asked_for_what_for_and_what_is
   emulation::limit_memory(std::int64_t{4} << 30);
 }
 
-// What is not known is told with the call that did not tell it, and no later call is blamed.
-TEST(CudaDevices, out_of_memory_names_the_call_that_does_not_say_what_is_free) {
+// The message names the call that failed to report free memory, and no later call is blamed.
+TEST(CudaDevices, out_of_memory_names_a_failing_memory_query) {
   const OpenedCuda device("cuda:emulated");
   emulation::limit_memory(emulation::memory_in_use());
   emulation::before_calls([](const std::string& name) {
@@ -178,7 +184,8 @@ TEST(CudaDevices, out_of_memory_names_the_call_that_does_not_say_what_is_free) {
   EXPECT_EQ(emulation::cudaGetLastError(), emulation::cudaSuccess);
 }
 
-TEST(CudaDevices, CU05_memory_that_is_not_there_is_asked_for_once_more_without_the_graphs_kept) {
+// CU05.
+TEST(CudaDevices, a_failed_allocation_is_retried_without_cached_graphs) {
   const OpenedCuda device("cuda:emulated");
   const DeviceFloats x(*device, normal_values(16, 1)), w(*device, std::vector<float>(8, 1));
   const auto four_norms = [&] {
@@ -194,7 +201,7 @@ TEST(CudaDevices, CU05_memory_that_is_not_there_is_asked_for_once_more_without_t
     if (name == "cudaGraphDestroy") emulation::limit_memory(std::int64_t{4} << 30);
     if (name == "cudaGraphDestroy") emulation::before_calls({});
   });
-  device->ops().upload(*device, x.data(), normal_values(16, 2).data(), 64);  // under way
+  device->ops().upload(*device, x.data(), normal_values(16, 2).data(), 64);  // pending
   { const DeviceBuffer fits(*device, 1000, "a test"); }
   emulation::before_calls({});
   EXPECT_EQ(emulation::calls_of("cudaMalloc"), asked + 2);
@@ -212,7 +219,8 @@ TEST(CudaDevices, CU05_memory_that_is_not_there_is_asked_for_once_more_without_t
   EXPECT_EQ(device->failure(), "");
 }
 
-TEST(CudaDevices, CU05_working_memory_that_does_not_fit_twice_is_asked_for_as_it_is_needed) {
+// CU05.
+TEST(CudaDevices, working_memory_that_does_not_fit_twice_grows_on_demand) {
   const OpenedCuda device("cuda:emulated", emulation::Watch::Once);
   const auto values = normal_values(3000, 9);
   const DeviceFloats there(*device, values);
@@ -230,12 +238,12 @@ TEST(CudaDevices, CU05_working_memory_that_does_not_fit_twice_is_asked_for_as_it
   const std::string message = refusal([&] { gathered(300'000); }, ErrorCode::Resources);
   EXPECT_THAT(message, AllOf(HasSubstr("4 MB were asked for, a step's working memory"),
                              HasSubstr("are free")));
-  gathered(1000);  // what is small is had again
+  gathered(1000);  // small memory is available again
   emulation::limit_memory(std::int64_t{4} << 30);
 }
 
-// They touch memory from the host, which a GPU's is out of reach of.
-TEST(CudaDevices, are_refused_by_the_cpus_probes) {
+// CPU probes access memory from the host, which cannot reach a GPU's.
+TEST(CudaDevices, are_refused_by_the_cpu_probes) {
   const OpenedCuda device("cuda:emulated");
   const std::int64_t memory = emulation::memory_in_use();
   EXPECT_FALSE(cpu::has_probes(*device));
@@ -244,8 +252,8 @@ TEST(CudaDevices, are_refused_by_the_cpus_probes) {
   EXPECT_EQ(emulation::memory_in_use(), memory);
 }
 
-/// Something of everything: memory, both halves of the staging, weights, products, a choice,
-/// ranks, copies of rows; often enough for a graph that is told a number of rows.
+/// A bit of everything: memory, both halves of the staging buffer, weights, products, a choice,
+/// rankings, copies of rows; repeated until a graph with a variable row count exists.
 int small_job() {
   const auto device = open_cuda("cuda:emulated");
   for (int i = 0; i < 2; i++) DeviceFloats(*device, std::vector<float>(1'300'000));
@@ -274,7 +282,7 @@ int small_job() {
   return picked[0].id * 10000 + picked[1].id * 100 + picked[2].id;
 }
 
-/// Whether a call of this name only gives something back.
+/// True if a call of this name only frees something.
 bool gives_back(const std::string& call) {
   static const std::set<std::string> all = {"cudaFree",          "cudaFreeHost",
                                             "cudaStreamDestroy", "cudaEventDestroy",
@@ -282,11 +290,10 @@ bool gives_back(const std::string& call) {
   return all.contains(call);
 }
 
-/// The small job with one of its calls failing, each in turn. Memory is as it was behind it, the
-/// next attempt succeeds, and what was not given back is told: by a later call or, at the end, by a
-/// note.
-/// @param fail  makes the call of that number fail
-/// @param each  is told the call and what was said of it; nothing: the job was done without it
+/// Runs the small job with each of its calls failing in turn. Afterwards memory is as before, a
+/// retry succeeds, and failed frees are reported: by a later call or, at the end, by a note.
+/// @param fail  makes the call with that number fail
+/// @param each  receives the call and the message; empty: the job succeeded without it
 void fail_each_call(const std::function<void(std::int64_t)>& fail,
                     const std::function<void(const std::string&, const std::string&)>& each) {
   emulation::forget_faults();
@@ -319,13 +326,13 @@ void fail_each_call(const std::function<void(std::int64_t)>& fail,
   }
 }
 
-TEST(CudaDevices, every_call_that_fails_is_named_and_leaves_nothing_behind) {
+TEST(CudaDevices, every_failing_call_is_named_and_leaks_nothing) {
   int n_named = 0;
   std::set<std::string> all_failed, named;
   fail_each_call(emulation::fail_call, [&](const std::string& failed, const std::string& message) {
     all_failed.insert(failed);
-    // What gives something back may be seen at the end alone. Without memory for a graph its
-    // kernels are launched one by one. Memory is asked for once more.
+    // A failed free may be reported only at the end. Without memory for a graph its kernels are
+    // launched one by one. A failed allocation is retried.
     const bool done_without = failed == "cudaGraphInstantiateWithFlags" || failed == "cudaMalloc";
     if (gives_back(failed) && message.empty()) return;
     EXPECT_EQ(message.empty(), done_without) << message;
@@ -345,8 +352,9 @@ TEST(CudaDevices, every_call_that_fails_is_named_and_leaves_nothing_behind) {
     EXPECT_TRUE(all_failed.contains(call)) << call;
 }
 
-// A graph may be done without, whatever call of it finds no memory.
-TEST(CudaDevices, CU04_every_call_that_finds_no_memory_is_named_and_leaves_nothing_behind) {
+// A graph is optional, whichever of its calls finds no memory.
+// CU04.
+TEST(CudaDevices, every_failed_allocation_is_named_and_leaks_nothing) {
   std::set<std::string> done_without, named;
   fail_each_call(emulation::fail_call_for_memory,
                  [&](const std::string& failed, const std::string& message) {
@@ -356,7 +364,7 @@ TEST(CudaDevices, CU04_every_call_that_finds_no_memory_is_named_and_leaves_nothi
                    }
                    named.insert(failed);
                    EXPECT_THAT(message, AllOf(HasSubstr("cuda:emulated: "), Not(HasSubstr("\n"))));
-                   // No device is there yet whose memory could be asked for.
+                   // No device is open yet whose free memory could be reported.
                    if (failed == "cudaGetDeviceProperties") return;
                    EXPECT_THAT(message, ContainsRegex("[0-9]+ MB of [0-9]+ MB are free"));
                    if (failed != "cudaMallocHost") return;
@@ -375,8 +383,10 @@ TEST(CudaDevices, CU04_every_call_that_finds_no_memory_is_named_and_leaves_nothi
     EXPECT_FALSE(done_without.contains(call)) << call;
 }
 
-// Where pinned memory cannot grow, what there is of it serves: many rows, and rows larger than it.
-TEST(CudaDevices, CU04_without_more_pinned_memory_rows_are_read_in_pieces_and_that_is_told_once) {
+// If pinned memory cannot grow, the existing buffer is reused: for many rows, and for rows larger
+// than it.
+// CU04.
+TEST(CudaDevices, without_pinned_memory_rows_are_copied_in_pieces) {
   emulation::forget_faults();
   for (const int width : {300'000, 1'500'000}) {  // floats; 4 MiB are pinned at first
     const OpenedCuda device("cuda:emulated");
@@ -413,7 +423,7 @@ TEST(CudaDevices, CU04_without_more_pinned_memory_rows_are_read_in_pieces_and_th
   }
 }
 
-TEST(CudaGraphs, are_switched_off_by_the_environment_and_change_no_bit) {
+TEST(CudaGraphs, can_be_switched_off_and_change_no_bit) {
   const auto graphs_of = [](const char* wanted, int& result) {
     setenv("CUDA_GRAPHS", wanted, 1);
     const std::int64_t before = emulation::calls_of("cudaGraphLaunch");

@@ -1,4 +1,4 @@
-// Drawing from distributions and judging by them on CUDA devices, beside double loops over
+// Sampling and verification by distributions on CUDA devices, against double loops over
 // kernels::filtered_distribution().
 #include <limits>
 #include <numeric>
@@ -50,7 +50,7 @@ double naive_overlap(const DistributionOf& p, const DistributionOf& q, double rh
   for (std::size_t v = 0; v < p.size(); v++) beta += std::min(q[v], p[v] / rho);
   return beta;
 }
-/// SpecTr's factor, and the share of min(q, p / rho) that goes from p behind k refusals.
+/// SpecTr's factor, and the share of min(q, p / rho) that is subtracted from p after k rejections.
 std::pair<double, double> naive_k_seq(const DistributionOf& p, const DistributionOf& q, int k) {
   const auto any = [&](double rho) {
     return 1 - std::pow(1 - std::min(1.0, naive_overlap(p, q, rho)), k);
@@ -116,7 +116,7 @@ Verdict naive_verdict(const DistributionOf& distribution,
   return verdict;
 }
 
-/// Nodes over rows of two models' logits, of every filter in turn.
+/// Nodes over rows of two models' logits, with every filter in turn.
 struct Scene {
   int n_valid = 0, stride = 0;
   std::vector<float> target, draft;  // [kRows, stride]
@@ -124,7 +124,7 @@ struct Scene {
   std::vector<DrawNode> drawing;
   std::vector<double> uniforms;
   std::vector<VerifyNode> judging;
-  std::vector<Candidate> candidates;  // [as many as uniforms]; tokens as they were drawn
+  std::vector<Candidate> candidates;  // [as many as uniforms]; the tokens as drawn
 
   DistributionOf distribution(const std::vector<float>& logits, int node) const {
     const auto begin = logits.begin() + std::ptrdiff_t(judging[node].row) * stride;
@@ -142,7 +142,7 @@ Scene scene_of(int n_valid, int n_nodes, std::uint32_t seed) {
   scene.target = normal_values(n, seed, 2);
   const auto noise = normal_values(n, seed + 1);
   for (std::size_t i = 0; i < n; i++) scene.draft.push_back(scene.target[i] + noise[i]);
-  for (int r = 0; r < kRows; r++)  // what is not valid is not looked at
+  for (int r = 0; r < kRows; r++)  // invalid logits must be ignored
     for (int v = n_valid; v < scene.stride; v++) scene.target[r * scene.stride + v] = NAN;
   if (n_valid > 20) scene.target[11] = scene.target[12] = -std::numeric_limits<float>::infinity();
   std::mt19937 random(seed);
@@ -221,7 +221,7 @@ JudgedThere judged_there(Device& device, const Scene& scene, int n_rejection_tok
                       judged.candidates.data(), n_rejection_tokens, judged.rejection_tokens.data());
   return judged;
 }
-/// Candidates become what was drawn for them; a node has as many as there were.
+/// Sets the candidates to the drawn tokens; a node has as many as were drawn.
 void propose_drawn(Scene& scene, const DrawnThere& drawn) {
   for (std::size_t i = 0; i < scene.judging.size(); i++) {
     scene.judging[i].n = drawn.nodes[i].n;
@@ -248,7 +248,7 @@ std::string name_of_distributions_case(const ::testing::TestParamInfo<Distributi
 
 class CudaDistributions : public ::testing::TestWithParam<DistributionsCase> {};
 
-TEST_P(CudaDistributions, are_drawn_from_and_stay) {
+TEST_P(CudaDistributions, are_sampled_on_the_device) {
   const auto& [name, n_valid] = GetParam();
   const OpenedCuda device(name);
   Scene scene = scene_of(n_valid, 14, std::uint32_t(n_valid));
@@ -293,14 +293,14 @@ class CudaVerify : public CudaDistributions {
       for (int c = 0; c < node.n; c++) {
         const VerifiedCandidate& found = judged.candidates[node.first + c];
         ASSERT_NEAR(found.p, distribution[scene.candidates[node.first + c].token], kRounding);
-        // What is left is a difference, scaled: small parts of it are off by more.
+        // The residual is a scaled difference, so small parts have larger errors.
         ASSERT_NEAR(found.chance, verdict.chance[c], 1e-9) << "candidate " << c;
       }
     }
   }
 };
 
-TEST_P(CudaVerify, drawn_candidates_by_every_rule) {
+TEST_P(CudaVerify, sampled_candidates_by_every_rule) {
   const auto& [name, n_valid] = GetParam();
   const OpenedCuda device(name);
   for (const AcceptanceRule rule : {AcceptanceRule::Without, AcceptanceRule::With,
@@ -317,7 +317,7 @@ TEST_P(CudaVerify, drawn_candidates_by_every_rule) {
       scene.uniforms.push_back(scene.uniforms[scene.uniforms.size() / 2]);
       scene.candidates.push_back({0, scene.candidates[scene.uniforms.size() / 3].uniform});
     }
-    // Most numbers are large, so that most candidates are refused.
+    // Mostly large uniforms, so that most candidates are rejected.
     for (Candidate& one : scene.candidates) one.uniform = 1 - one.uniform * one.uniform / 2;
     const DistributionsThere distributions(*device, scene);
     propose_drawn(scene, drawn_there(*device, scene));
@@ -326,7 +326,7 @@ TEST_P(CudaVerify, drawn_candidates_by_every_rule) {
   }
 }
 
-TEST_P(CudaVerify, candidates_without_a_distribution_by_every_rule) {
+TEST_P(CudaVerify, argmax_candidates_by_every_rule) {
   const auto& [name, n_valid] = GetParam();
   const OpenedCuda device(name);
   for (const AcceptanceRule rule :
@@ -335,7 +335,7 @@ TEST_P(CudaVerify, candidates_without_a_distribution_by_every_rule) {
     Scene scene = scene_of(n_valid, 14, std::uint32_t(n_valid + 7 * int(rule)));
     for (VerifyNode& node : scene.judging) node.rule = rule;
     expect_naive(*device, scene, nullptr);
-    // One that has no probability and takes no number, then the likeliest, twice.
+    // A candidate without a distribution and without a uniform, then the argmax, twice.
     for (int i = 0; i < int(scene.judging.size()); i++) {
       const DistributionOf distribution = scene.distribution(scene.target, i);
       const auto best = std::ranges::max_element(distribution) - distribution.begin();
@@ -349,7 +349,7 @@ TEST_P(CudaVerify, candidates_without_a_distribution_by_every_rule) {
   }
 }
 
-TEST_P(CudaVerify, typical_tokens_are_kept_and_the_next_is_taken_in_three_ways) {
+TEST_P(CudaVerify, typical_acceptance_with_three_bonus_modes) {
   const auto& [name, n_valid] = GetParam();
   const OpenedCuda device(name);
   for (const TakeLeft take : {TakeLeft::Draw, TakeLeft::Likeliest, TakeLeft::LikelyEnough}) {
@@ -361,7 +361,7 @@ TEST_P(CudaVerify, typical_tokens_are_kept_and_the_next_is_taken_in_three_ways) 
         node.rule = AcceptanceRule::Typical;
         node.take = take;
         node.epsilon = epsilon;
-        node.delta = i % 3 ? 0.3 : 40;  // where it is large nothing is likely enough
+        node.delta = i % 3 ? 0.3 : 40;  // with a large value no token passes the threshold
         if (i % 5 == 0) node.n = 0;
       }
       expect_naive(*device, scene, nullptr);
@@ -369,7 +369,7 @@ TEST_P(CudaVerify, typical_tokens_are_kept_and_the_next_is_taken_in_three_ways) 
   }
 }
 
-TEST_P(CudaVerify, a_node_has_the_same_bits_alone_and_in_another_order) {
+TEST_P(CudaVerify, nodes_are_batch_invariant) {
   const auto& [name, n_valid] = GetParam();
   const OpenedCuda device(name, emulation::Watch::Once);
   Scene scene = scene_of(n_valid, 12, std::uint32_t(n_valid) + 5);
@@ -406,7 +406,7 @@ TEST_P(CudaVerify, a_node_has_the_same_bits_alone_and_in_another_order) {
   expect_same(some_of(mixed), mixed);
 }
 
-TEST_P(CudaVerify, the_token_the_candidates_and_the_likeliest_are_told_of) {
+TEST_P(CudaVerify, reports_probabilities_of_token_candidates_and_mode) {
   const auto& [name, n_valid] = GetParam();
   const OpenedCuda device(name);
   Scene scene = scene_of(n_valid, 14, std::uint32_t(n_valid) + 9);
@@ -447,7 +447,7 @@ TEST_P(CudaVerify, the_token_the_candidates_and_the_likeliest_are_told_of) {
   }
 }
 
-TEST_P(CudaDistributions, that_are_none_are_named) {
+TEST_P(CudaDistributions, invalid_distributions_are_named) {
   const auto& [name, n_valid] = GetParam();
   const OpenedCuda device(name);
   for (const float bad : {NAN, std::numeric_limits<float>::infinity()}) {
@@ -476,8 +476,9 @@ TEST_P(CudaDistributions, that_are_none_are_named) {
   }
 }
 
-// Four tokens of equal probability: a chance of 1/4, and of 1/2 where q is twice p.
-TEST_P(CudaVerify, a_number_equal_to_the_chance_refuses) {
+// Four tokens of equal probability: an acceptance probability of 1/4, and of 1/2 where q is twice
+// p.
+TEST_P(CudaVerify, a_uniform_equal_to_the_acceptance_rate_rejects) {
   const auto& [name, n_valid] = GetParam();
   if (n_valid < 7) return;
   const OpenedCuda device(name);

@@ -1,5 +1,5 @@
-// Operations that a device makes in one kernel when they follow each other, beside the same ones
-// with a wait between them, which are kernels of their own: the same bits.
+// Kernel fusion: operations that a device runs in one kernel when they follow each other give the
+// bits of separate kernels (separated by a wait).
 #include <functional>
 
 #include "tests/kernels/attention_scene.h"
@@ -13,7 +13,7 @@ class CudaFused : public ::testing::TestWithParam<std::string> {
   OpenedCuda device_{GetParam(), emulation::Watch::Orders};
   const Ops& ops_ = device_->ops();
 
-  /// Kernels of `work`; what is held back before and behind it is launched.
+  /// Kernel launches of `work`; kernels queued before and after it are flushed.
   std::int64_t launches(const DeviceFloats& some, const std::function<void()>& work) {
     static_cast<void>(some.read());
     const std::int64_t before = device_->n_kernels();
@@ -29,7 +29,7 @@ struct Rows {
   bool operator==(const Rows&) const = default;
 };
 
-TEST_P(CudaFused, a_norm_before_a_product_of_halves) {
+TEST_P(CudaFused, norm_before_a_16_bit_product) {
   for (const DType dtype : {DType::BF16, DType::F16}) {
     for (const int k : {24, 64, 200, 203}) {
       const PackedThere w =
@@ -54,7 +54,7 @@ TEST_P(CudaFused, a_norm_before_a_product_of_halves) {
   }
 }
 
-TEST_P(CudaFused, a_gate_before_a_product_of_halves) {
+TEST_P(CudaFused, swiglu_before_a_16_bit_product) {
   for (const DType dtype : {DType::BF16, DType::F16}) {
     for (const int k : {24, 64, 200, 203}) {
       const PackedThere w =
@@ -78,8 +78,8 @@ TEST_P(CudaFused, a_gate_before_a_product_of_halves) {
   }
 }
 
-// Of rows that are not all of the norm's, or lie elsewhere, the norm is a kernel of its own.
-TEST_P(CudaFused, a_product_of_other_rows_leaves_the_norm_alone) {
+// If the product's rows are a part of the norm's, or lie elsewhere, the norm is a separate kernel.
+TEST_P(CudaFused, a_product_of_other_rows_is_not_fused_with_the_norm) {
   constexpr int kK = 64;
   const PackedThere w = pack_there(*device_, normal_values(40 * kK, 1), 40, kK, DType::BF16);
   const DeviceFloats norm(*device_, normal_values(kK, 2)), x(*device_, normal_values(8 * kK, 3));
@@ -103,9 +103,9 @@ TEST_P(CudaFused, a_product_of_other_rows_leaves_the_norm_alone) {
   }
 }
 
-// In any order of the rows; where they lie apart or are not all of attention's, and where the product
-// rounds nothing, the join is a kernel of its own.
-TEST_P(CudaFused, a_join_before_a_product_of_halves) {
+// In any order of the rows. The join is a separate kernel if rows are not adjacent or not all of
+// attention's, or if the product does not round.
+TEST_P(CudaFused, split_k_join_before_a_16_bit_product) {
   for (const DType dtype : {DType::BF16, DType::F16}) {
     for (const Heads& heads : {Heads{4, 2, 36}, Heads{5, 1, 17}, Heads{2, 2, 64}}) {
       const Scene scene = {heads,
@@ -139,13 +139,13 @@ TEST_P(CudaFused, a_join_before_a_product_of_halves) {
   }
 }
 
-/// What a rotation and the staging behind it leave.
+/// The results of a rotation and of the staging after it.
 struct Staged {
-  std::vector<float> heads, k, v;  // k, v: of the cache's type, bit by bit
+  std::vector<float> heads, k, v;  // k, v: in the cache's type, bit by bit
   bool operator==(const Staged&) const = default;
 };
 
-TEST_P(CudaFused, a_rotation_before_keys_and_values_are_staged) {
+TEST_P(CudaFused, rope_before_keys_and_values_are_staged) {
   constexpr int kHeads = 6, kKv = 2;
   const std::vector<std::int32_t> at = {5, 0, 3, 9, 9};
   const auto n_rows = static_cast<int>(at.size());
@@ -155,7 +155,7 @@ TEST_P(CudaFused, a_rotation_before_keys_and_values_are_staged) {
     for (const auto& [head_dim, between] : {std::pair(2, 3), {10, 3}, {64, 3}, {64, 4}, {72, 0}}) {
       const int width = (kHeads + 2 * kKv) * head_dim + between;
       const DeviceFloats table(*device_, normal_values(std::size_t(10) * head_dim, 4));
-      // Words of 4 bytes: rows of both types fill them.
+      // Rows of both types fill whole words of 4 bytes.
       const std::size_t words =
           std::size_t(n_rows) * kKv * head_dim * std::size_t(bytes_of(dtype)) / 4;
       const auto run = [&](bool waits, int n_turned, std::int64_t expected) {
@@ -176,7 +176,7 @@ TEST_P(CudaFused, a_rotation_before_keys_and_values_are_staged) {
         return Staged{x.read(), k.read(), v.read()};
       };
       EXPECT_EQ(run(false, kHeads + kKv, 1), run(true, kHeads + kKv, 3)) << head_dim;
-      // Keys are not the last heads that are turned.
+      // Keys are not the last rotated heads.
       EXPECT_EQ(run(false, kHeads, 3), run(true, kHeads, 3)) << head_dim;
       EXPECT_EQ(run(false, kHeads + 2 * kKv, 3), run(true, kHeads + 2 * kKv, 3)) << head_dim;
     }

@@ -1,5 +1,5 @@
-// Graphs of kernels: the emulation's own, a dependency that is missing among them, and the
-// device's, which are made of lists of kernels and told what differs.
+// CUDA graphs: the emulation's, which detects a missing dependency, and the device's, which are made of
+// lists of kernels and updated where arguments differ.
 #include "kernels/cuda/cuda_device.h"
 //
 #include <bit>
@@ -8,8 +8,8 @@
 
 #include "kernels/cuda/cuda.h"
 #include "kernels/cuda/side.h"
-#include "tests/in_environment.h"
-#include "tests/kernels/cuda/emulation_kit.h"
+#include "tests/kernels/emulation/faults_kit.h"
+#include "tests/support/in_environment.h"
 
 namespace kernels::cuda_emulated {
 namespace {
@@ -27,7 +27,7 @@ __global__ void copy_int(const int* from, int* to) {
   *to = *from;
 }
 
-/// Two arguments of a kernel, and how the runtime is told of it.
+/// Two arguments of a kernel, in the runtime's format.
 template <class A, class B>
 class Told {
  public:
@@ -69,7 +69,7 @@ class EmulatedGraph : public Emulation {
   cudaGraphExec_t exec_ = nullptr;
 };
 
-TEST_F(EmulatedGraph, a_missing_dependency_is_caught) {
+TEST_F(EmulatedGraph, a_missing_dependency_is_detected) {
   for (const bool right : {true, false}) {
     const Memory<int> x(1, 1), copy(1, 0);
     const cudaGraphNode_t first = add(Told(add_to, x.data(), 4), {});
@@ -90,7 +90,7 @@ TEST_F(EmulatedGraph, a_missing_dependency_is_caught) {
   }
 }
 
-// Where kernels run once: the order is not that of their making.
+// Kernels run once, in an order that differs from their creation.
 TEST_F(EmulatedGraph, nodes_run_as_late_as_their_dependencies_allow) {
   check_kernels(Watch::Once);
   const Memory<int> x(1, 1);
@@ -101,7 +101,7 @@ TEST_F(EmulatedGraph, nodes_run_as_late_as_their_dependencies_allow) {
   EXPECT_EQ(x.read()[0], 1 * 3 + 4);
 }
 
-TEST_F(EmulatedGraph, what_it_is_told_is_for_later_launches) {
+TEST_F(EmulatedGraph, updates_apply_to_later_launches) {
   const Memory<int> x(1, 0);
   const cudaGraphNode_t node = add(Told(add_to, x.data(), 1), {});
   instantiate();
@@ -112,7 +112,7 @@ TEST_F(EmulatedGraph, what_it_is_told_is_for_later_launches) {
   EXPECT_EQ(x.read()[0], 11);
 }
 
-TEST_F(EmulatedGraph, nodes_that_no_device_takes_are_refused) {
+TEST_F(EmulatedGraph, invalid_nodes_are_refused) {
   const Memory<int> x(1, 0);
   const auto refused = [&](const auto& change) {
     Told told(add_to, x.data(), 1);
@@ -145,7 +145,7 @@ TEST_F(EmulatedGraph, nodes_that_no_device_takes_are_refused) {
 
 // ---- lists of kernels
 
-/// What was asked of the runtime.
+/// Calls made to the runtime.
 struct Calls {
   std::int64_t kernels, made, told, graphs;
   bool operator==(const Calls&) const = default;
@@ -182,7 +182,7 @@ class Graphs : public Emulation {
   const Memory<int> zero_{1, 0}, x_{1, -1};
 };
 
-TEST_F(Graphs, a_list_that_comes_again_is_one_launch_and_told_what_differs) {
+TEST_F(Graphs, a_repeated_kernel_list_is_one_launch_with_updates) {
   EXPECT_EQ(run(3, 1), (Calls{.kernels = 6, .made = 0, .told = 0, .graphs = 0}));
   EXPECT_EQ(x(), (3 * 2 + 1) * 2 + 1);
   EXPECT_EQ(run(3, 1), (Calls{.kernels = 0, .made = 1, .told = 0, .graphs = 1}));
@@ -198,17 +198,17 @@ TEST_F(Graphs, a_list_that_comes_again_is_one_launch_and_told_what_differs) {
 struct Padded {
   char of_char;
   int of_int;
-  std::int64_t more[2];  // so many bytes are copied as they are
+  std::int64_t more[2];  // bytes that are copied unchanged
 };
 __global__ void add_padded(int* x, Padded by) {
   *x += by.of_char + by.of_int;
 }
 
-TEST_F(Graphs, the_bytes_between_members_tell_nothing_anew) {
+TEST_F(Graphs, padding_bytes_cause_no_update) {
   const auto told_for = [&](int between, int by) {
     Padded one;
     std::memset(&one, between, sizeof one);
-    asm volatile("" : : "r"(&one) : "memory");  // somebody may have read them: they stay
+    asm volatile("" : : "r"(&one) : "memory");  // keeps the stores: the value counts as read
     one.of_char = 1, one.of_int = by;
     one.more[0] = one.more[1] = 0;
     Launches launches;
@@ -228,15 +228,15 @@ TEST_F(Graphs, the_bytes_between_members_tell_nothing_anew) {
   EXPECT_EQ(graphs_.n_launched(), 5 + 3);
 }
 
-TEST_F(Graphs, a_short_list_and_one_that_comes_once_are_launched_kernel_by_kernel) {
+TEST_F(Graphs, short_and_single_use_lists_are_launched_one_by_one) {
   for (int i = 0; i < 3; i++)
     EXPECT_EQ(run(3, 1, 3), (Calls{.kernels = 3, .made = 0, .told = 0, .graphs = 0}));
   for (int n = 4; n < 9; n++)
     EXPECT_EQ(run(3, 1, n), (Calls{.kernels = n, .made = 0, .told = 0, .graphs = 0}));
 }
 
-// As another number of rows changes nearly every kernel's arguments.
-TEST_F(Graphs, lists_that_differ_in_most_kernels_have_a_graph_each) {
+// As when another row count changes nearly every kernel's arguments.
+TEST_F(Graphs, very_different_lists_have_separate_graphs) {
   const auto rows = [&](int n, std::int64_t made, std::int64_t told) {
     Launches launches;
     for (int i = 0; i < 5; i++) launches.add("add_to", add_to, 1, 1, 0, x_.data(), n);
@@ -253,15 +253,15 @@ TEST_F(Graphs, lists_that_differ_in_most_kernels_have_a_graph_each) {
   const int n_kept = static_cast<int>(KernelGraphs::kMostKept);
   for (int n = 1; n <= n_kept; n++) rows(n, 1, 0);
   for (int n = 1; n <= n_kept; n++) rows(n, 0, 0);
-  rows(n_kept + 1, 0, 5);  // no room: told to one of the others
+  rows(n_kept + 1, 0, 5);  // no room: one of the others is updated
   EXPECT_EQ(run(3, 1).made, 0);
   EXPECT_EQ(run(3, 1).made, 1) << "other kernels take the place of the graph used longest ago";
   EXPECT_EQ(run(3, 1).graphs, 1);
 }
 
-TEST_F(Graphs, where_memory_is_short_kernels_go_one_by_one) {
+TEST_F(Graphs, short_memory_launches_kernels_one_by_one) {
   run(3, 1);
-  fail_call(6 + 2);  // a graph, its six nodes, then what makes it ready
+  fail_call(6 + 2);  // a graph, its six nodes, then its instantiation
   EXPECT_EQ(run(4, 1), (Calls{.kernels = 6, .made = 1, .told = 0, .graphs = 0}));
   EXPECT_EQ(failed_call(), "cudaGraphInstantiateWithFlags");
   fail_call(0);
@@ -269,7 +269,8 @@ TEST_F(Graphs, where_memory_is_short_kernels_go_one_by_one) {
   EXPECT_EQ(run(4, 1).graphs, 1) << "the next time there may be enough";
 }
 
-TEST_F(Graphs, CU14_one_that_cannot_be_had_goes_kernel_by_kernel_with_the_same_result) {
+// CU14.
+TEST_F(Graphs, without_a_graph_kernels_give_the_same_result) {
   const auto expect_one_by_one = [&](std::int64_t n, const char* call, int first,
                                      std::int64_t made) {
     fail_call_for_memory(n);
@@ -283,7 +284,8 @@ TEST_F(Graphs, CU14_one_that_cannot_be_had_goes_kernel_by_kernel_with_the_same_r
   };
   EXPECT_EQ(graphs_.refused().error, cudaSuccess);
   run(3, 1);
-  // Each is gone once it was refused, and made again: a graph, its six nodes, what makes it ready.
+  // Each graph is destroyed after it was refused, and made again: a graph, its six nodes, its
+  // instantiation.
   expect_one_by_one(1, "cudaGraphCreate", 3, 1);
   expect_one_by_one(1, "cudaGraphLaunch", 3, 1);
   expect_one_by_one(1, "cudaGraphExecKernelNodeSetParams", 4, 1);
@@ -292,7 +294,7 @@ TEST_F(Graphs, CU14_one_that_cannot_be_had_goes_kernel_by_kernel_with_the_same_r
   EXPECT_THAT(graphs_.refused().call, HasSubstr("cudaGraphCreate of 6 kernels"));
 }
 
-TEST_F(Graphs, where_memory_stays_short_a_graph_is_tried_ever_more_seldom) {
+TEST_F(Graphs, failed_graphs_are_retried_with_backoff) {
   run(3, 1);
   std::vector<int> tried;
   before_calls([](const std::string& name) {
@@ -319,7 +321,7 @@ TEST_F(Graphs, where_memory_stays_short_a_graph_is_tried_ever_more_seldom) {
   EXPECT_EQ(run(3, 1).graphs, 1) << "once one was had, refusals are counted anew";
 }
 
-TEST_F(Graphs, what_fails_is_named_with_the_kernels_it_was_about) {
+TEST_F(Graphs, a_failure_names_the_kernels_involved) {
   const auto failing = [&](int call) {
     Launches launches;
     launches.add("copy_int", copy_int, 1, 1, 0, zero_.data(), x_.data());
@@ -355,7 +357,7 @@ struct Pointers {
 };
 __global__ void takes_pointers(char, Pointers) {}
 
-TEST_F(Graphs, arguments_tell_which_memory_they_point_into) {
+TEST_F(Graphs, arguments_name_the_memory_they_point_into) {
   const Memory<char> a(100), b(100), c(100);
   Launches launches;
   EXPECT_FALSE(launches.point_into(a.data(), 100));
@@ -369,7 +371,8 @@ TEST_F(Graphs, arguments_tell_which_memory_they_point_into) {
   EXPECT_FALSE(launches.point_into(a.data(), 100));
 }
 
-TEST_F(Graphs, CU11_a_launch_that_no_device_takes_is_named_with_its_figures) {
+// CU11.
+TEST_F(Graphs, an_invalid_launch_is_named_with_its_dimensions) {
   struct Refused {
     dim3 grid, block;
     std::size_t shared_bytes;
@@ -397,7 +400,7 @@ TEST_F(Graphs, CU11_a_launch_that_no_device_takes_is_named_with_its_figures) {
   }
 }
 
-TEST_F(Graphs, memory_is_cleared_behind_the_kernels_that_use_it) {
+TEST_F(Graphs, memory_is_cleared_after_the_kernels_that_use_it) {
   const auto device = open_cuda("cuda:emulated");
   CudaDevice& cuda = cuda_of(*device);
   auto* number = static_cast<int*>(cuda.allocate(sizeof(int), "a test"));
@@ -410,7 +413,7 @@ TEST_F(Graphs, memory_is_cleared_behind_the_kernels_that_use_it) {
   cuda.release(number);
 }
 
-// ---- kernels that may begin before the one before them has ended
+// ---- kernels that may start before the kernel before them has ended
 
 __global__ void add_early(int* x, int n) {
   let_next_begin();
@@ -436,8 +439,8 @@ std::int64_t early_edges() {
 class EarlyKernels : public Emulation {
  protected:
   EarlyKernels() { graphs_.let_begin_early(true); }
-  /// x = (0 + by) * 2 + by * ..: a plain kernel, then one for each bit of `early` from the lowest on,
-  /// launched early where it is 1.
+  /// x = (0 + by) * 2 + by * ..: a plain kernel, then one for each bit of `early` from the lowest
+  /// on, launched early if the bit is 1.
   Launches asked(unsigned early, int n, int by) const {
     Launches launches;
     launches.add("copy_int", copy_int, 1, 1, 0, zero_.data(), x_.data());
@@ -456,7 +459,7 @@ class EarlyKernels : public Emulation {
     for (int i = 0; i < n; i++) x = i % 2 == 0 ? x + by : x * 2;
     return x;
   }
-  /// The answer, and what the work in the stream ended with.
+  /// The result, and the error at the end of the stream's work.
   Answer launch(Launches launches, KernelGraphs& graphs) {
     Answer answer = graphs.launch(launches, stream_);
     if (answer.error == cudaSuccess) answer.error = cudaStreamSynchronize(stream_);
@@ -471,7 +474,7 @@ class EarlyKernels : public Emulation {
   const Memory<int> zero_{1, 0}, x_{1, -1};
 };
 
-TEST_F(EarlyKernels, that_wait_give_what_they_give_behind_one_another_in_one_graph) {
+TEST_F(EarlyKernels, waiting_kernels_equal_serial_launches_in_a_graph) {
   KernelGraphs plain{true, given_back_};
   for (KernelGraphs* graphs : {&graphs_, &plain}) {
     const std::int64_t before = early_edges();
@@ -486,7 +489,7 @@ TEST_F(EarlyKernels, that_wait_give_what_they_give_behind_one_another_in_one_gra
   }
 }
 
-TEST_F(EarlyKernels, stand_beside_others_that_begin_behind_what_is_before_them) {
+TEST_F(EarlyKernels, early_and_serial_kernels_mix_in_one_graph) {
   for (unsigned early = 0; early < 32; early++) {
     KernelGraphs graphs{true, given_back_};
     graphs.let_begin_early(true);
@@ -499,7 +502,7 @@ TEST_F(EarlyKernels, stand_beside_others_that_begin_behind_what_is_before_them) 
   }
 }
 
-TEST_F(EarlyKernels, of_which_the_first_has_nothing_before_it) {
+TEST_F(EarlyKernels, the_first_kernel_may_be_early) {
   for (int i = 0; i < 2; i++) {
     const std::int64_t before = early_edges();
     Launches launches;
@@ -513,8 +516,8 @@ TEST_F(EarlyKernels, of_which_the_first_has_nothing_before_it) {
   EXPECT_EQ(x(), -1 + 8);
 }
 
-// As where another kernel takes its place in the list, that list is another.
-TEST_F(EarlyKernels, that_come_again_as_others_do_begin_behind_what_is_before_them) {
+// If another kernel takes a kernel's place, the list is a different one.
+TEST_F(EarlyKernels, early_kernels_repeated_in_other_places_are_ordered) {
   const auto early_of = [&](bool early) {
     const std::int64_t before = early_edges();
     Launches launches;
@@ -538,7 +541,7 @@ TEST_F(EarlyKernels, that_come_again_as_others_do_begin_behind_what_is_before_th
   EXPECT_EQ(calls_of("cudaGraphInstantiateWithFlags") - made, 2);
 }
 
-TEST_F(EarlyKernels, of_which_one_thread_does_not_wait_are_named_when_first_made_and_when_told) {
+TEST_F(EarlyKernels, a_kernel_that_does_not_wait_is_named) {
   const auto faulty = [&](bool early, int by) {
     Launches launches = asked(0, 3, by);
     launches.add("one_does_not_wait", one_does_not_wait, 1, 4, 0, x_.data(), by);
@@ -557,8 +560,8 @@ TEST_F(EarlyKernels, of_which_one_thread_does_not_wait_are_named_when_first_made
   }
 }
 
-// A kernel in front, three early ones: a graph, a node, three nodes with an edge each.
-TEST_F(EarlyKernels, whose_graph_cannot_be_had_go_one_by_one_and_the_call_is_told) {
+// One plain kernel, then three early ones: a graph, a node, three nodes with an edge each.
+TEST_F(EarlyKernels, without_a_graph_early_kernels_run_one_by_one) {
   const std::vector<std::string> calls = {
       "cudaGraphCreate",          "cudaGraphAddKernelNode",   "cudaGraphAddKernelNode",
       "cudaGraphAddDependencies", "cudaGraphAddKernelNode",   "cudaGraphAddDependencies",
@@ -592,7 +595,7 @@ TEST_F(EarlyKernels, whose_graph_cannot_be_had_go_one_by_one_and_the_call_is_tol
   }
 }
 
-// What a device is asked, and how many edges of its graph are early.
+// Runs the work on a device. @return the number of early edges in its graph
 std::int64_t early_edges_of_device(int& result) {
   const auto device = side().open(0);  // whatever capabilities this program is built for
   CudaDevice& cuda = cuda_of(*device);
@@ -611,7 +614,7 @@ std::int64_t early_edges_of_device(int& result) {
   return early_edges() - before;
 }
 
-TEST_F(EarlyKernels, are_those_launched_so_where_it_is_asked_for_and_the_gpu_can) {
+TEST_F(EarlyKernels, are_used_on_request_if_the_gpu_supports_them) {
   const auto of_capability = [&](int major, int minor) {
     capability(major, minor);
     int found = 0, expected = 0;
@@ -637,7 +640,7 @@ TEST_F(EarlyKernels, are_those_launched_so_where_it_is_asked_for_and_the_gpu_can
   EXPECT_EQ(of_capability(9, 0), 0) << "kernels one by one have no edges";
 }
 
-TEST_F(EarlyKernels, are_asked_for_by_on_or_off_and_by_no_other_word) {
+TEST_F(EarlyKernels, the_setting_accepts_only_on_or_off) {
   const auto refused = [](const std::string& word) -> std::string {
     const InEnvironment asked("CUDA_EARLY", word);
     try {
@@ -653,8 +656,8 @@ TEST_F(EarlyKernels, are_asked_for_by_on_or_off_and_by_no_other_word) {
     EXPECT_THAT(refused(word), HasSubstr("CUDA_EARLY: found \"" + word + "\", expected on or off"));
 }
 
-// Of a device: it says once what it does without, and each call that fails is named.
-TEST_F(EarlyKernels, whose_edges_are_refused_give_the_same_and_their_device_says_so) {
+// The device reports the fallback once, and every failing call is named.
+TEST_F(EarlyKernels, refused_graph_edges_give_the_same_result_and_a_note) {
   const InEnvironment on("CUDA_EARLY", "on");
   const auto failing = [&](bool for_memory) {
     before_calls([for_memory](const std::string& name) {

@@ -1,5 +1,5 @@
-// Kernels are held back until something needs them, and nobody sees it: what the host writes, what
-// is given back meanwhile, graphs, and faults that are seen late.
+// Kernels are queued until a result is needed, without a visible effect: host writes, frees,
+// graphs, and faults that are reported late.
 #include <cstdlib>
 #include <cstring>
 #include <optional>
@@ -9,8 +9,8 @@
 #include <sanitizer/lsan_interface.h>
 #endif
 
-#include "kernels/emulation/emulation.h"
 #include "kernels/cuda/side.h"
+#include "kernels/emulation/emulation.h"
 #include "kernels/error.h"
 #include "tests/kernels/cuda/cuda_kit.h"
 
@@ -21,7 +21,7 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-/// Rows of 8, normed: alone on a device, with a wait behind it.
+/// Rows of 8, normalised on the device, with a wait after it.
 std::vector<float> normed(const std::vector<float>& values) {
   const auto device = open_cuda("cuda:emulated");
   const DeviceFloats x(*device, values), w(*device, std::vector<float>(8, 1)),
@@ -32,7 +32,7 @@ std::vector<float> normed(const std::vector<float>& values) {
 
 class HeldBack : public ::testing::Test {
  protected:
-  /// y = x normed, held back.
+  /// Queues y = norm(x).
   void norm(const DeviceFloats& x, const DeviceFloats& y) {
     device_->ops().rms_norm(*device_, x.data(), ones_.data(), y.data(), 2, 8, 1e-5f);
   }
@@ -42,7 +42,7 @@ class HeldBack : public ::testing::Test {
       y_{*device_, std::vector<float>(16)}, z_{*device_, std::vector<float>(16)};
 };
 
-TEST_F(HeldBack, what_the_host_writes_comes_behind_the_kernels_that_read_what_was_there) {
+TEST_F(HeldBack, host_writes_come_after_kernels_that_read_old_data) {
   norm(x_, y_);
   device_->ops().upload(*device_, x_.data(), b_.data(), 16 * 4);
   norm(x_, z_);
@@ -50,15 +50,15 @@ TEST_F(HeldBack, what_the_host_writes_comes_behind_the_kernels_that_read_what_wa
   EXPECT_EQ(z_.read(), normed(b_));
 }
 
-TEST_F(HeldBack, what_the_host_writes_over_their_results_stays) {
+TEST_F(HeldBack, host_writes_over_kernel_results_remain) {
   norm(x_, y_);
   device_->ops().upload(*device_, y_.data(), b_.data(), 16 * 4);
   EXPECT_EQ(y_.read(), b_);
 }
 
-// The device reads the host's memory late, where it may: at the wait. What was uploaded from is
-// gone by then.
-TEST_F(HeldBack, CU18_what_the_host_uploads_from_may_go_at_once) {
+// The device may read host memory late, at the wait; the source of the upload is freed by then.
+// CU18.
+TEST_F(HeldBack, the_source_of_an_upload_may_be_freed_at_once) {
   const auto bytes = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
   const std::size_t n = 16 * sizeof(float);
   for (int i = 0; i < 40; i++) {
@@ -74,7 +74,7 @@ TEST_F(HeldBack, CU18_what_the_host_uploads_from_may_go_at_once) {
   }
 }
 
-TEST_F(HeldBack, memory_is_given_back_behind_the_kernels_that_use_it) {
+TEST_F(HeldBack, memory_is_freed_after_the_kernels_that_use_it) {
   {
     const DeviceFloats passing(*device_, b_);
     norm(passing, y_);
@@ -82,7 +82,7 @@ TEST_F(HeldBack, memory_is_given_back_behind_the_kernels_that_use_it) {
   EXPECT_EQ(y_.read(), normed(b_));
 }
 
-TEST_F(HeldBack, other_copies_do_not_launch_them) {
+TEST_F(HeldBack, other_copies_do_not_flush_the_queue) {
   norm(x_, y_);
   const std::int64_t before = device_->n_launches();
   device_->ops().upload(*device_, z_.data(), b_.data(), 16 * 4);
@@ -94,7 +94,7 @@ TEST_F(HeldBack, other_copies_do_not_launch_them) {
   EXPECT_EQ(open_cpu(1)->n_launches(), 0);
 }
 
-TEST_F(HeldBack, each_kernel_has_the_list_it_was_asked_with) {
+TEST_F(HeldBack, each_kernel_keeps_the_list_of_its_call) {
   std::vector<float> rows(64 * 8);
   for (std::size_t i = 0; i < rows.size(); i++) rows[i] = float(i / 8);
   const PackedThere table = pack_there(*device_, rows, 64, 8, DType::F32);
@@ -106,8 +106,8 @@ TEST_F(HeldBack, each_kernel_has_the_list_it_was_asked_with) {
   for (std::size_t i = 0; i < 6; i++) EXPECT_EQ(found[i * 8 + 5], float(ids[i / 2][i % 2])) << i;
 }
 
-// Scratch memory that grows is another, and the smaller one is given back.
-TEST_F(HeldBack, scratch_memory_may_grow_in_the_middle_of_a_step) {
+// Scratch memory that grows is a new buffer, and the smaller one is freed.
+TEST_F(HeldBack, scratch_memory_may_grow_during_a_step) {
   struct Product {
     int n, k;
     std::vector<float> y;
@@ -135,7 +135,7 @@ TEST_F(HeldBack, scratch_memory_may_grow_in_the_middle_of_a_step) {
   EXPECT_EQ(products[0].y, products[3].y);
 }
 
-TEST_F(HeldBack, once_a_launch_fails_every_call_says_which_it_was) {
+TEST_F(HeldBack, after_a_failed_launch_every_call_names_it) {
   norm(x_, y_);
   emulation::fail_call(1);
   const auto download = [&] { static_cast<void>(y_.read()); };
@@ -145,7 +145,7 @@ TEST_F(HeldBack, once_a_launch_fails_every_call_says_which_it_was) {
   EXPECT_EQ(refusal(download, ErrorCode::Device), message) << "its result is lost";
 }
 
-TEST_F(HeldBack, a_launch_that_fails_while_memory_is_given_back_is_said_by_the_next_call) {
+TEST_F(HeldBack, a_launch_failing_during_a_free_is_reported_next) {
   {
     const DeviceFloats passing(*device_, b_);
     norm(passing, y_);
@@ -156,7 +156,8 @@ TEST_F(HeldBack, a_launch_that_fails_while_memory_is_given_back_is_said_by_the_n
               HasSubstr("cuda:emulated: rms_norm (grid 2 x 1 x 1, block 32 x 1 x 1, "));
 }
 
-TEST_F(HeldBack, CU14_where_a_graph_cannot_be_had_kernels_go_one_by_one_and_that_is_told_once) {
+// CU14.
+TEST_F(HeldBack, without_a_graph_kernels_run_one_by_one_with_one_note) {
   const auto four = [&] {
     for (int i = 0; i < 4; i++) norm(x_, y_);
     return y_.read();
@@ -184,9 +185,10 @@ TEST_F(HeldBack, CU14_where_a_graph_cannot_be_had_kernels_go_one_by_one_and_that
   EXPECT_TRUE(take_notes_of(*open_cpu(1)).empty());
 }
 
-// Nothing of an earlier launch is launched again: every pointer comes with the kernels, and the
-// graph is told those that differ. One that the caller kept too long is found.
-TEST_F(HeldBack, CU15_memory_that_moved_is_told_to_the_graph_and_what_was_given_back_is_refused) {
+// An earlier launch is never repeated with old pointers: each kernel brings its own, and the graph
+// is updated where they differ. A pointer that the caller kept too long is detected.
+// CU15.
+TEST_F(HeldBack, moved_memory_updates_the_graph_and_freed_is_refused) {
   const auto four = [&](const float* from) {
     for (int i = 0; i < 4; i++)
       device_->ops().rms_norm(*device_, from, ones_.data(), y_.data(), 2, 8, 1e-5f);
@@ -212,7 +214,7 @@ TEST_F(HeldBack, CU15_memory_that_moved_is_told_to_the_graph_and_what_was_given_
   EXPECT_THAT(refusal([&] { y_.read(); }, ErrorCode::Device), HasSubstr("had been given back"));
 }
 
-TEST_F(HeldBack, memory_that_is_given_back_waits_for_the_work_that_may_use_it) {
+TEST_F(HeldBack, freed_memory_waits_for_work_that_may_use_it) {
   const auto queries = [] { return emulation::calls_of("cudaStreamQuery"); };
   std::optional<DeviceFloats> passing(std::in_place, *device_, b_);
   norm(*passing, y_);
@@ -234,7 +236,7 @@ TEST_F(HeldBack, memory_that_is_given_back_waits_for_the_work_that_may_use_it) {
   EXPECT_EQ(y_.read(), b_);
 }
 
-TEST(CudaDevices, memory_whose_work_never_ends_stays_taken_and_the_device_ends) {
+TEST(CudaDevices, memory_of_endless_work_stays_allocated) {
   const std::int64_t in_use = emulation::memory_in_use();
   {
 #if defined(__SANITIZE_ADDRESS__)
@@ -252,7 +254,8 @@ TEST(CudaDevices, memory_whose_work_never_ends_stays_taken_and_the_device_ends) 
   emulation::work_never_ends(false);
 }
 
-TEST_F(HeldBack, CU10_a_fault_seen_at_a_steps_end_names_the_graph_and_how_to_find_the_kernel) {
+// CU10.
+TEST_F(HeldBack, a_fault_at_the_end_of_a_step_names_the_graph) {
   for (int step = 0; step < 2; step++) {
     for (int i = 0; i < 4; i++) norm(x_, y_);
     if (step == 0) static_cast<void>(y_.read());
@@ -272,8 +275,8 @@ TEST_F(HeldBack, CU10_a_fault_seen_at_a_steps_end_names_the_graph_and_how_to_fin
             HasSubstr("compute-sanitizer"), HasSubstr("--device cpu"), Not(HasSubstr("\n"))));
 }
 
-// Two models on one GPU, as SEED's draft and target: what one waits for is its own work alone.
-TEST(CudaDevices, each_that_is_opened_has_a_stream_of_its_own) {
+// Two models on one GPU, like SEED's draft and target: each waits only for its own work.
+TEST(CudaDevices, each_opened_device_has_its_own_stream) {
   emulation::forget_faults();
   const auto first = open_cuda("cuda:emulated"), second = open_cuda("cuda:emulated");
   const auto norm = [](Device& device, const DeviceFloats& x, const DeviceFloats& y) {
@@ -284,14 +287,14 @@ TEST(CudaDevices, each_that_is_opened_has_a_stream_of_its_own) {
       other_y(*second, zeros);
   static_cast<void>(y.read());
   norm(*first, x, y);
-  first->ops().upload(*first, x.data(), zeros.data(), 4);  // behind it in its stream
+  first->ops().upload(*first, x.data(), zeros.data(), 4);  // after it in its stream
   norm(*second, other_x, other_y);
   EXPECT_NEAR(other_y.read()[0], 1, 1e-4);
   EXPECT_EQ(y.data()[0], 0) << "the second's wait is not for the first's kernel";
   EXPECT_NEAR(y.read()[0], 1, 1e-4);
 }
 
-TEST(CudaDevices, after_a_fault_every_call_says_what_it_was) {
+TEST(CudaDevices, after_a_fault_every_call_names_it) {
   const auto device = open_cuda("cuda:emulated");
   emulation::forget_faults();
   const DeviceFloats w(*device, std::vector<float>(8, 1)), y(*device, std::vector<float>(16));

@@ -1,5 +1,5 @@
-// Packing, products and look-up on CUDA devices: against double loops; and bit for bit across the
-// number of rows, the number of outputs and zeros appended.
+// Packing, products and embedding look-up on CUDA devices: against double loops, and bit for bit
+// for any number of rows, any number of outputs and appended zeros.
 #include <numeric>
 #include <tuple>
 
@@ -28,7 +28,7 @@ std::vector<MatrixCase> cases_of(const std::vector<std::pair<int, int>>& shapes)
   return all;
 }
 
-/// What a product rounds activations to.
+/// The type to which a product rounds activations.
 float taken(float x, DType weights) {
   return weights == DType::F32 ? x : stored(x, weights);
 }
@@ -49,7 +49,7 @@ std::vector<float> multiplied(Device& device,
 
 class CudaMatmul : public ::testing::TestWithParam<MatrixCase> {};
 
-TEST_P(CudaMatmul, agrees_with_a_double_loop) {
+TEST_P(CudaMatmul, equals_a_double_loop) {
   const auto& [name, dtype, n, k] = GetParam();
   const OpenedCuda device(name);
   const auto w = normal_values(std::size_t(n) * k, 1);
@@ -70,8 +70,8 @@ TEST_P(CudaMatmul, agrees_with_a_double_loop) {
       for (int j = 0; j < k; j++)
         add(double(taken(x[r * k + j], dtype)) * stored(w[i * k + j], dtype));
       if (more) add(bias[i]), add(before[at]);
-      // k products and sums in f32, each within 2^-24 of what it stands for; a tensor core may
-      // truncate where others round, hence one bit more.
+      // k products and sums in f32, each within 2^-24; a tensor core may truncate instead of
+      // rounding, hence one bit more.
       ASSERT_NEAR(y[at], sum, (k + 8) * 0x1p-23 * size + 1e-30)
           << n_rows << " rows, row " << r << " output " << i;
       error.add(y[at], sum);
@@ -88,7 +88,7 @@ INSTANTIATE_TEST_SUITE_P(
 
 class CudaMatmulRows : public ::testing::TestWithParam<MatrixCase> {};
 
-TEST_P(CudaMatmulRows, have_the_same_bits_in_any_company) {
+TEST_P(CudaMatmulRows, are_batch_invariant) {
   const auto& [name, dtype, n, k] = GetParam();
   const OpenedCuda device(name, emulation::Watch::Once);
   constexpr int kRows = 140;
@@ -147,8 +147,8 @@ INSTANTIATE_TEST_SUITE_P(Shapes,
 
 class CudaMatmulWide : public ::testing::TestWithParam<MatrixCase> {};
 
-// Of a wide matrix a block makes all partial sums by itself, of a narrow one four blocks do.
-TEST_P(CudaMatmulWide, has_the_bits_of_a_narrow_one) {
+// A wide matrix has whole sums in each block; a narrow one splits them over four blocks (split-K).
+TEST_P(CudaMatmulWide, equals_a_narrow_product_bit_for_bit) {
   const auto& [name, dtype, n, k] = GetParam();
   const OpenedCuda device(name, emulation::Watch::Once);
   const int narrow = 40, n_rows = 3;
@@ -171,7 +171,8 @@ std::vector<MatrixCase> halves_of(const std::vector<std::pair<int, int>>& shapes
   return some;
 }
 
-/// The double loop's sums of products and of their sizes, of rows of x and outputs [first, n).
+/// The double loop's sums of products and of their magnitudes, for rows of x and outputs [first,
+/// n).
 struct Sums {
   std::vector<double> sum, size;
   Sums(const MatrixCase& of, const std::vector<float>& w, const std::vector<float>& x, int first) {
@@ -191,11 +192,11 @@ struct Sums {
   }
 };
 
-// Blocks of 64 outputs, or of 128 for many rows; around 12,288 outputs, from which on a block makes all
-// of a sum.
+// Blocks of 64 outputs, or of 128 for many rows; sizes around 12,288 outputs, from which on a block
+// computes whole sums.
 class CudaMatmulBlocks : public ::testing::TestWithParam<MatrixCase> {};
 
-TEST_P(CudaMatmulBlocks, agree_with_a_double_loop_and_with_a_row_alone) {
+TEST_P(CudaMatmulBlocks, equal_a_double_loop_and_a_row_alone) {
   const auto& [name, dtype, n, k] = GetParam();
   const OpenedCuda device(name, emulation::Watch::Once);
   const bool is_wide = n > 1000;
@@ -217,7 +218,7 @@ TEST_P(CudaMatmulBlocks, agree_with_a_double_loop_and_with_a_row_alone) {
     for (int r = 0; r < n_rows; r++) {
       for (int i = first; i < n; i++) {
         const std::size_t at = std::size_t(r) * (n - first) + (i - first);
-        // As of products in general: k of them, each within 2^-24, and a tensor core may truncate.
+        // As for all products: k products, each within 2^-24, and a tensor core may truncate.
         ASSERT_NEAR(y[std::size_t(r) * n + i], expected.sum[at],
                     (k + 8) * 0x1p-23 * expected.size[at] + 1e-30)
             << n_rows << " rows, row " << r << " output " << i;
@@ -256,7 +257,7 @@ std::vector<float> multiplied_on(int n_multiprocessors,
 }
 
 // With fewer multiprocessors than tiles a block computes several tiles; with more, blocks split k.
-TEST(CudaMatmulTasks, same_bits_for_any_number_of_multiprocessors) {
+TEST(CudaMatmulTasks, give_the_same_bits_for_any_number_of_multiprocessors) {
   for (const DType dtype : {DType::BF16, DType::F16}) {
     const MatrixCase of = {"cuda:emulated", dtype, 700, 330};
     const auto w = normal_values(std::size_t(of.n) * of.k, 15);
@@ -289,7 +290,7 @@ std::string name_of_types(const ::testing::TestParamInfo<PackCase>& info) {
 }
 class CudaPack : public ::testing::TestWithParam<PackCase> {};
 
-TEST_P(CudaPack, from_any_type_gives_what_that_type_holds) {
+TEST_P(CudaPack, every_source_type_packs_to_its_rounded_value) {
   const auto& [name, from, to] = GetParam();
   const OpenedCuda device(name);
   const Ops& ops = device->ops();

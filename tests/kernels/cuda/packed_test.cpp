@@ -1,4 +1,4 @@
-// Where an element of a packed matrix lies.
+// The position of each element in a packed matrix.
 #include "kernels/cuda/packed.cuh"
 //
 #include <set>
@@ -8,7 +8,7 @@
 namespace kernels::cuda_emulated {
 namespace {
 
-TEST(PackedOrder, a_chunk_lies_where_it_is_looked_for) {
+TEST(PackedOrder, a_chunk_lies_at_its_computed_position) {
   for (int n = 1; n <= 40; n++) {
     std::set<int> places;
     for (int chunk = 0; chunk < n; chunk++) {
@@ -22,7 +22,7 @@ TEST(PackedOrder, a_chunk_lies_where_it_is_looked_for) {
   }
 }
 
-TEST(PackedOrder, the_chunks_of_a_partial_sum_lie_side_by_side_in_the_order_in_which_it_adds_them) {
+TEST(PackedOrder, chunks_of_a_partial_sum_are_adjacent_and_in_order) {
   for (int n = 1; n <= 40; n++) {
     int place = 0;
     for (int partial = 0; partial < kPartials; partial++) {
@@ -35,7 +35,7 @@ TEST(PackedOrder, the_chunks_of_a_partial_sum_lie_side_by_side_in_the_order_in_w
   }
 }
 
-TEST(PackedOrder, of_halves_is_a_place_of_its_own_for_each_and_a_block_follows_another) {
+TEST(PackedOrder, packed_halves_have_distinct_consecutive_places) {
   for (const int n_chunks : {1, 2, 3, 4, 5, 9}) {
     std::set<std::int64_t> places;
     constexpr int kOutputs = 2 * kBlockOutputs;

@@ -1,4 +1,4 @@
-// The choice of tokens on CUDA devices: what the formula says, what the CPU picks.
+// The choice of tokens on CUDA devices, against the formula and against the CPU.
 #include <limits>
 
 #include "kernels/philox.h"
@@ -57,7 +57,7 @@ void expect_same_choice(const Picked& found, const Picked& expected) {
 
 class CudaPickGreedy : public ::testing::TestWithParam<VocabCase> {};
 
-TEST_P(CudaPickGreedy, takes_the_largest_and_of_equals_the_lowest) {
+TEST_P(CudaPickGreedy, argmax_ties_go_to_the_lowest_id) {
   const auto& [name, vocab, kind] = GetParam();
   const OpenedCuda device(name);
   auto logits = normal_values(vocab, vocab);
@@ -83,7 +83,7 @@ INSTANTIATE_TEST_SUITE_P(Vocabularies,
 
 class CudaPickBad : public ::testing::TestWithParam<VocabCase> {};
 
-TEST_P(CudaPickBad, names_logits_that_are_not_finite) {
+TEST_P(CudaPickBad, non_finite_logits_are_named) {
   const auto& [name, vocab, kind] = GetParam();
   const OpenedCuda device(name);
   PickRow row;
@@ -111,7 +111,7 @@ INSTANTIATE_TEST_SUITE_P(Vocabularies,
 
 class CudaPickSampling : public ::testing::TestWithParam<VocabCase> {};
 
-TEST_P(CudaPickSampling, takes_the_token_of_the_formula) {
+TEST_P(CudaPickSampling, equals_the_gumbel_max_formula) {
   const auto& [name, vocab, kind] = GetParam();
   const OpenedCuda device(name);
   const auto logits = normal_values(vocab, vocab, kind == 0 ? 0.01f : kind == 1 ? 1.0f : 6.0f);
@@ -145,8 +145,10 @@ INSTANTIATE_TEST_SUITE_P(Vocabularies,
 
 class CudaPickDistribution : public ::testing::TestWithParam<VocabCase> {};
 
-// As many draws as the device makes in a second or so; each position of a text draws its own.
-TEST_P(CudaPickDistribution, T4_draws_follow_the_distribution_by_chi_square) {
+// As many draws as the device makes in about a second; each position of a sequence draws its own
+// number.
+// T4.
+TEST_P(CudaPickDistribution, draws_follow_the_distribution) {
   const auto& [name, vocab, kind] = GetParam();
   const OpenedCuda device(name, emulation::Watch::Once);
   constexpr int kRows = 100;
@@ -197,8 +199,8 @@ INSTANTIATE_TEST_SUITE_P(Vocabularies,
 
 class CudaPickFilters : public ::testing::TestWithParam<VocabCase> {};
 
-// Rows of all kinds together; the CPU's pick, which its own tests hold against a naive reading.
-TEST_P(CudaPickFilters, keep_what_the_cpu_keeps) {
+// Rows of all kinds together, compared with the CPU, whose own tests use a naive implementation.
+TEST_P(CudaPickFilters, keep_the_tokens_the_cpu_keeps) {
   const auto& [name, vocab, kind] = GetParam();
   const OpenedCuda device(name);
   const auto cpu = open_cpu(1);
@@ -237,9 +239,9 @@ TEST_P(CudaPickFilters, keep_what_the_cpu_keeps) {
     ASSERT_EQ(bits_of(alone.logp), bits_of(found[r].logp));
   }
 }
-// The last token that top-k keeps is the one where top-p crosses, and what is below it shares its
-// key's first digits.
-TEST_P(CudaPickFilters, keep_no_token_below_the_first_k_where_top_p_needs_all_of_them) {
+// Top-p crosses at the last token that top-k keeps, and the next token shares the first digits of
+// its sort key.
+TEST_P(CudaPickFilters, keep_at_most_top_k_tokens_for_a_flat_top_p) {
   const auto& [name, vocab, kind] = GetParam();
   const OpenedCuda device(name, emulation::Watch::Once);
   std::vector<float> logits(vocab, 0.75f);

@@ -1,13 +1,13 @@
-// Products of whole blocks of a prompt on CUDA devices, where CUDA_PROMPTS=cublas asks for them:
-// against double loops, bit for bit whatever blocks stand beside, and what is said without them. In
-// the emulation this project's own tiles stand for cuBLAS.
+// Products of whole prompt blocks on CUDA devices (CUDA_PROMPTS=cublas): against double loops, bit for
+// bit beside any other blocks, and the note without cuBLAS. In the emulation this project's own tile
+// products replace cuBLAS.
 #include "kernels/cuda/cuda_device.h"
 //
 #include <gmock/gmock.h>
 
 #include "kernels/error.h"
-#include "tests/in_environment.h"
 #include "tests/kernels/cuda/cuda_kit.h"
+#include "tests/support/in_environment.h"
 
 namespace kernels::test {
 namespace {
@@ -41,7 +41,7 @@ class CudaBlocks : public ::testing::TestWithParam<BlockCase> {
   const InEnvironment by_cublas_{"CUDA_PROMPTS", "cublas"};
 };
 
-/// @param before  what y holds, to be added to; null: nothing
+/// @param before  values of y to add to; null: none
 std::vector<float> multiplied(Device& device,
                               const PackedMatrix& w,
                               const std::vector<float>& x,
@@ -56,7 +56,7 @@ std::vector<float> multiplied(Device& device,
   return y.read();
 }
 
-TEST_P(CudaBlocks, agree_with_a_double_loop) {
+TEST_P(CudaBlocks, equal_a_double_loop) {
   const auto& [name, dtype, n, k] = GetParam();
   const OpenedCuda device(name);
   ASSERT_EQ(device->prompt_block(), kBlock);
@@ -79,7 +79,7 @@ TEST_P(CudaBlocks, agree_with_a_double_loop) {
         }
         if (biased) add(bias[i]);
         if (added) add(before[at]);
-        // As of matmul: k products and sums in f32, and a bit for a tensor core.
+        // As for matmul: k products and sums in f32, and one bit for a tensor core.
         ASSERT_NEAR(y[at], sum, (k + 8) * 0x1p-23 * size + 1e-30) << "row " << r << " output " << i;
       }
     }
@@ -92,7 +92,7 @@ INSTANTIATE_TEST_SUITE_P(Shapes,
 
 class CudaBlockBits : public CudaBlocks {};
 
-// In memory for a matrix as for a part of it, too.
+// The same in memory for the whole matrix and for a part of it.
 TEST_P(CudaBlockBits, do_not_depend_on_the_other_blocks) {
   const auto& [name, dtype, n, k] = GetParam();
   const OpenedCuda device(name, emulation::Watch::Once);
@@ -110,7 +110,7 @@ TEST_P(CudaBlockBits, do_not_depend_on_the_other_blocks) {
           multiplied(*device, packed.matrix, {&x[block * n_in], &x[block * n_in] + n_in});
       ASSERT_EQ(0, std::memcmp(alone.data(), &all[block * n_out], n_out * 4)) << "block " << block;
     }
-    // What stands in a block's other rows is nothing to a row.
+    // A row does not depend on the other rows of its block.
     std::vector<float> other(n_in, 3);
     std::copy(&x[70 * k], &x[70 * k] + k, &other[70 * k]);
     const auto beside = multiplied(*device, packed.matrix, other);
@@ -122,7 +122,7 @@ INSTANTIATE_TEST_SUITE_P(Shapes,
                          ::testing::ValuesIn(cases_of({{150, 70}, {64, 130}})),
                          name_of_case);
 
-TEST(CudaPrompts, are_read_as_steps_are_unless_the_environment_asks) {
+TEST(CudaPrompts, are_prefilled_by_step_kernels_by_default) {
   emulation::forget_faults();
   for (const char* words : {"", "own"}) {
     const InEnvironment asked("CUDA_PROMPTS", words);
@@ -142,7 +142,7 @@ TEST(CudaPrompts, are_read_as_steps_are_unless_the_environment_asks) {
               HasSubstr("CUDA_PROMPTS: found \"blas\", expected own or cublas"));
 }
 
-TEST(CudaPrompts, without_cublas_are_read_as_steps_are_and_a_note_says_so_once) {
+TEST(CudaPrompts, without_cublas_a_note_is_printed_once) {
   const InEnvironment asked("CUDA_PROMPTS", "cublas"), named("DECOSCOPE_CUBLAS", "/none.so");
   const auto device = open_cuda("cuda:emulated");
   EXPECT_EQ(device->prompt_block(), 0);
@@ -155,15 +155,15 @@ TEST(CudaPrompts, without_cublas_are_read_as_steps_are_and_a_note_says_so_once) 
                     HasSubstr("DECOSCOPE_CUBLAS"), Not(HasSubstr("\n"))));
 }
 
-TEST(CudaPrompts, rows_that_are_no_whole_blocks_are_refused) {
+TEST(CudaPrompts, partial_blocks_are_refused) {
   const InEnvironment asked("CUDA_PROMPTS", "cublas");
   const auto device = open_cuda("cuda:emulated");
   const PackedThere w = pack_there(*device, normal_values(8, 1), 2, 4, DType::BF16);
   EXPECT_THROW(multiplied(*device, w.matrix, normal_values(255 * 4, 2)), ContractError);
 }
 
-// A library's call puts the kernels before it in the stream: a list of them each layer.
-TEST(CudaPrompts, make_no_graphs_of_what_stands_before_a_librarys_call) {
+// A library call flushes the kernels queued before it: one list per layer.
+TEST(CudaPrompts, kernels_before_a_library_call_make_no_graph) {
   const auto device = open_cuda("cuda:emulated");
   auto& cuda = cuda_emulated::cuda_of(*device);
   const DeviceFloats x(*device, normal_values(3 * 24, 2)), w(*device, normal_values(24, 1));
@@ -180,7 +180,7 @@ TEST(CudaPrompts, make_no_graphs_of_what_stands_before_a_librarys_call) {
   }
 }
 
-/// Two products of a block, as a prompt's layer has them.
+/// Two products of a block, as in one layer of a prompt.
 std::vector<float> small_prompt() {
   const auto device = open_cuda("cuda:emulated");
   const PackedThere w = pack_there(*device, normal_values(40 * 24, 1), 40, 24, DType::BF16);
@@ -190,7 +190,7 @@ std::vector<float> small_prompt() {
   return multiplied(*device, w.matrix, x, bias.data());
 }
 
-TEST(CudaPrompts, each_call_that_fails_is_named_and_the_next_attempt_succeeds) {
+TEST(CudaPrompts, each_failing_call_is_named_and_a_retry_works) {
   const InEnvironment asked("CUDA_PROMPTS", "cublas");
   for (const bool for_memory : {false, true}) {
     emulation::forget_faults();
@@ -218,7 +218,7 @@ TEST(CudaPrompts, each_call_that_fails_is_named_and_the_next_attempt_succeeds) {
       emulation::forget_faults();
       EXPECT_EQ(emulation::memory_in_use(), in_use);
       for (const std::string& note : take_notes_of_closed()) said += note;
-      if (failed == "cudaMalloc") continue;  // asked for once more
+      if (failed == "cudaMalloc") continue;  // retried
       EXPECT_THAT(said, HasSubstr("cuda:emulated: "));
       EXPECT_THAT(said, HasSubstr(for_memory ? "cudaErrorMemoryAllocation" : "cudaError"));
     }

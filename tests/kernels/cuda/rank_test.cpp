@@ -1,4 +1,4 @@
-// The ranking of tokens, and copies, on CUDA devices.
+// Ranking of tokens, and copies, on CUDA devices.
 #include "kernels/error.h"
 #include "tests/kernels/cuda/cuda_kit.h"
 #include "tests/kernels/rank_scene.h"
@@ -25,14 +25,14 @@ std::string name_of_rank_case(const ::testing::TestParamInfo<RankCase>& info) {
 
 class CudaRank : public ::testing::TestWithParam<RankCase> {};
 
-TEST_P(CudaRank, the_likeliest_come_first_and_of_equals_the_lowest) {
+TEST_P(CudaRank, likeliest_first_and_ties_by_lowest_id) {
   const auto& [name, n_valid, k] = GetParam();
   const OpenedCuda device(name);
   const RankScene scene = rank_scene(n_valid, k, std::uint32_t(n_valid + k));
   expect_naive_ranks(*device, scene);
 }
 
-TEST_P(CudaRank, a_row_has_the_same_bits_alone) {
+TEST_P(CudaRank, a_row_alone_has_the_same_bits) {
   const auto& [name, n_valid, k] = GetParam();
   const OpenedCuda device(name, emulation::Watch::Once);
   const RankScene scene = rank_scene(n_valid, k, std::uint32_t(n_valid + k));
@@ -53,7 +53,7 @@ INSTANTIATE_TEST_SUITE_P(Rows, CudaRank, ::testing::ValuesIn(rank_cases()), name
 
 class CudaRankLimits : public OnEachCuda {};
 
-TEST_P(CudaRankLimits, as_many_tokens_as_may_be_asked_for_are_sorted) {
+TEST_P(CudaRankLimits, the_maximum_number_of_tokens_is_sorted) {
   const OpenedCuda device(GetParam(), emulation::Watch::Once);
   RankScene scene;
   scene.vocab = scene.n_valid = scene.stride = kMaxRanked + 700;
@@ -71,7 +71,7 @@ INSTANTIATE_TEST_SUITE_P(Devices,
 
 class CudaRowCopies : public OnEachCuda {};
 
-TEST_P(CudaRowCopies, of_rows_leave_out_what_lies_between_them) {
+TEST_P(CudaRowCopies, leave_out_the_bytes_between_rows) {
   const OpenedCuda device(GetParam());
   expect_plain_copies(*device);
 }
@@ -80,8 +80,8 @@ INSTANTIATE_TEST_SUITE_P(Devices,
                          ::testing::ValuesIn(cuda_devices_here()),
                          name_of_device);
 
-// 5 MB in rows of 40 KB, more than is waited for at once at first.
-TEST(CudaCopies, of_many_rows_are_waited_for_once) {
+// 5 MB in rows of 40 KB, more than the first wait covers.
+TEST(CudaCopies, many_rows_are_copied_with_one_wait) {
   const OpenedCuda device("cuda:emulated", emulation::Watch::Once);
   constexpr int kRows = 128, kWidth = 10000, kStride = 10007;
   const auto values = normal_values(std::size_t(kRows) * kStride, 4);
@@ -103,8 +103,8 @@ TEST(CudaCopies, of_many_rows_are_waited_for_once) {
       ASSERT_EQ(found[std::size_t(r) * kWidth + i], values[std::size_t(r) * kStride + i]);
 }
 
-// What is held back uses the memory that is copied, before and after.
-TEST(CudaCopies, within_the_device_wait_for_nobody_and_keep_their_place_among_kernels) {
+// Queued kernels use the copied memory before and after the copy.
+TEST(CudaCopies, device_copies_do_not_wait_and_keep_their_order) {
   const OpenedCuda device("cuda:emulated");
   const DeviceFloats x(*device, {1, 2}), y(*device, {0, 0});
   const Ops& ops = device->ops();

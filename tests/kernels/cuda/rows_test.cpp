@@ -1,5 +1,5 @@
-// Norm, rotation, activation, rounding and the cache on CUDA devices: against double loops, and bit
-// for bit across the number of rows.
+// RMS norm, rope, SwiGLU, rounding and the cache on CUDA devices: against double loops, and bit for
+// bit for any number of rows.
 #include <numeric>
 
 #include "tests/kernels/commit_scene.h"
@@ -36,7 +36,7 @@ std::vector<float> normed(Device& device,
 
 class CudaRmsNorm : public ::testing::TestWithParam<SizeCase> {};
 
-TEST_P(CudaRmsNorm, agrees_with_a_double_loop_in_place_or_not) {
+TEST_P(CudaRmsNorm, equals_a_double_loop_in_place_or_not) {
   const auto& [name, dim] = GetParam();
   const OpenedCuda device(name);
   const auto w = normal_values(dim, 1);
@@ -49,8 +49,7 @@ TEST_P(CudaRmsNorm, agrees_with_a_double_loop_in_place_or_not) {
       const double squares = std::inner_product(row, row + dim, row, 0.0);
       for (int i = 0; i < dim; i++) {
         const double exact = row[i] / std::sqrt(squares / dim + 1e-5f) * w[i];
-        // At most dim / 256 + 13 roundings in the sum, half of whose error the
-        // root keeps; six more.
+        // At most dim / 256 + 13 roundings in the sum; the root halves their error; six more.
         ASSERT_NEAR(y[std::size_t(r) * dim + i], exact,
                     (dim / 256 + 20) * 0x1p-24 * std::fabs(exact) + 1e-30);
       }
@@ -60,7 +59,7 @@ TEST_P(CudaRmsNorm, agrees_with_a_double_loop_in_place_or_not) {
   }
 }
 
-TEST_P(CudaRmsNorm, four_times_the_width_in_zeros_gives_exactly_twice_the_value) {
+TEST_P(CudaRmsNorm, padding_with_zeros_to_four_times_doubles_the_value) {
   const auto& [name, dim] = GetParam();
   const OpenedCuda device(name);
   const auto x = normal_values(dim, 3), w = normal_values(dim, 4);
@@ -80,8 +79,8 @@ INSTANTIATE_TEST_SUITE_P(Dims,
 
 class CudaFours : public OnEachCuda {};
 
-// From addresses where vectors may not lie, and where they may.
-TEST_P(CudaFours, a_row_has_the_same_bits_wherever_it_lies) {
+// From addresses that allow vector loads, and from others.
+TEST_P(CudaFours, a_row_has_the_same_bits_at_any_position) {
   const OpenedCuda device(GetParam());
   const Ops& ops = device->ops();
   constexpr int kDim = 4096;
@@ -144,7 +143,7 @@ INSTANTIATE_TEST_SUITE_P(HeadDims,
 
 class CudaGather : public OnEachCuda {};
 
-TEST_P(CudaGather, brings_back_single_elements_with_one_wait) {
+TEST_P(CudaGather, single_elements_are_copied_with_one_wait) {
   const OpenedCuda device(GetParam());
   const auto values = normal_values(3000, 9);
   const DeviceFloats there(*device, values);
@@ -167,7 +166,7 @@ INSTANTIATE_TEST_SUITE_P(Devices,
 
 class CudaSwiglu : public ::testing::TestWithParam<SizeCase> {};
 
-TEST_P(CudaSwiglu, agrees_with_a_double_loop_and_survives_large_values) {
+TEST_P(CudaSwiglu, equals_a_double_loop_up_to_large_values) {
   const auto& [name, hidden] = GetParam();
   const OpenedCuda device(name);
   for (const int n_rows : {1, 5}) {
@@ -206,7 +205,7 @@ std::string name_of_type(const ::testing::TestParamInfo<TypeCase>& info) {
 
 class CudaCache : public ::testing::TestWithParam<TypeCase> {};
 
-TEST_P(CudaCache, staged_rows_hold_the_nearest_value_of_the_type) {
+TEST_P(CudaCache, staged_rows_are_rounded_to_the_nearest_value) {
   const auto& [name, dtype] = GetParam();
   const OpenedCuda device(name);
   std::vector<float> x = normal_values(500, 10);
@@ -265,8 +264,8 @@ TEST_P(CudaCache, a_copied_page_reads_the_same) {
   EXPECT_EQ(read_v, rows);
 }
 
-// Of 121 layers those that an argument holds and one more; of a head more values than threads.
-TEST_P(CudaCache, rows_of_all_layers_go_to_their_slots_in_one_launch) {
+// 121 layers: as many as one argument holds, and one more; a head with more values than threads.
+TEST_P(CudaCache, rows_of_all_layers_are_committed_in_one_launch) {
   const auto& [name, dtype] = GetParam();
   const OpenedCuda device(name);
   struct Case {
@@ -287,7 +286,7 @@ TEST_P(CudaCache, rows_of_all_layers_go_to_their_slots_in_one_launch) {
   EXPECT_EQ(emulation::fault_text(), "");
 }
 
-TEST_P(CudaCache, rows_are_committed_to_layers_of_one_shape_and_to_slots_of_a_page) {
+TEST_P(CudaCache, commits_check_layer_shapes_and_page_slots) {
   const auto& [name, dtype] = GetParam();
   const OpenedCuda device(name);
   const KvLayer layer{nullptr, nullptr, 1024, 1, 8, dtype};

@@ -1,5 +1,5 @@
-// Kernels that go where they may not, on every CUDA device that is here: each in a process of its
-// own, for a GPU's context is lost behind one.
+// Kernels with invalid accesses on every available CUDA device. Each runs in a separate process,
+// because it destroys a GPU's context.
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -13,10 +13,10 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr int kNothingRefused = 100, kEndedLate = 101;  // no ErrorCode's
+constexpr int kNothingRefused = 100, kEndedLate = 101;  // not used by ErrorCode
 
-/// Norms a row that begins where row_of(eight good ones) says, waits, and ends with the error's code,
-/// or kEndedLate: it took more than 5 s from the fault to the device's end.
+/// Normalises a row at a given offset, waits, and exits with the error's code, or with kEndedLate
+/// if the device took more than 5 s from the fault to its end.
 [[noreturn]] void norm_and_end(const std::string& name,
                                const std::function<std::intptr_t(std::intptr_t)>& row_of) {
   int code = kNothingRefused;
@@ -48,21 +48,23 @@ class WreckedKernels : public ::testing::TestWithParam<std::string> {
   }
 };
 
-TEST_P(WreckedKernels, CU08_a_bad_address_is_named_and_the_device_ends_within_five_seconds) {
+// CU08.
+TEST_P(WreckedKernels, a_bad_address_is_named_and_the_device_closes_in_5_s) {
   EXPECT_EXIT(norm_and_end(GetParam(), [](auto) { return 0x10; }), device_code(),
               ::testing::HasSubstr("cudaErrorIllegalAddress"));
 }
 
-// Of GPUs alone: in the emulation a single number may stand anywhere.
+// Only for GPUs: the emulation accepts a single number at any address.
 using WreckedGpuKernels = WreckedKernels;
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(WreckedGpuKernels);
 
-TEST_P(WreckedGpuKernels, CU08_an_address_between_numbers_is_named) {
+// CU08.
+TEST_P(WreckedGpuKernels, a_misaligned_address_is_named) {
   EXPECT_EXIT(norm_and_end(GetParam(), [](auto good) { return good + 2; }), device_code(),
               ::testing::HasSubstr("cudaErrorMisalignedAddress"));
 }
 
-TEST_P(WreckedKernels, one_that_goes_where_it_may_is_refused_by_nobody) {
+TEST_P(WreckedKernels, a_correct_kernel_is_accepted) {
   EXPECT_EXIT(norm_and_end(GetParam(), [](auto good) { return good + 4; }),
               ::testing::ExitedWithCode(kNothingRefused), "^$");
 }

@@ -1,13 +1,12 @@
-// Stands before CUDA's runtime (LD_PRELOAD, or earlier in the order of linking) and makes one of a
-// program's calls fail, to see what the program makes of it:
-//   DECOSCOPE_FAIL_CALL=N    the N-th call returns cudaErrorUnknown, and is not made; 0: none
-//   DECOSCOPE_FAIL_ERROR=E   it returns that error instead, a number of cudaError_t's
-//   DECOSCOPE_FAIL_FOR_GOOD=1  and so does every call of CUDA's after it, as after a bad address
-//   DECOSCOPE_FAIL_LOG=FILE  gets "calls made, call that failed" when the program ends
-// It also stands for cuBLAS (DECOSCOPE_CUBLAS), whose calls count too and return
+// Wraps CUDA's runtime (LD_PRELOAD, or linked before it) and makes one of a program's calls fail:
+//   DECOSCOPE_FAIL_CALL=N    the N-th call returns cudaErrorUnknown and is not made; 0: none
+//   DECOSCOPE_FAIL_ERROR=E   it returns this error instead, a number of cudaError_t
+//   DECOSCOPE_FAIL_FOR_GOOD=1  every later CUDA call fails too, as after a bad address
+//   DECOSCOPE_FAIL_LOG=FILE  receives "calls made, call that failed" when the program ends
+// It also wraps cuBLAS (DECOSCOPE_CUBLAS), whose calls count too and return
 // CUBLAS_STATUS_INTERNAL_ERROR:
-//   DECOSCOPE_FAIL_CUBLAS=FILE  cuBLAS itself
-// The emulated device has the same in emulation::fail_call. The program has to be linked with the
+//   DECOSCOPE_FAIL_CUBLAS=FILE  the real cuBLAS
+// The emulated device has the same in emulation::fail_call. The program must be linked with the
 // shared runtime (DECOSCOPE_SHARED_CUDART=ON).
 #include <dlfcn.h>
 
@@ -39,13 +38,13 @@ class Turns {
     std::fprintf(file, "%lld %s\n", n_.load(), failed_.load() ? failed_.load() : "-");
     std::fclose(file);
   }
-  /// Whether this call is the one.
+  /// True for the call that must fail.
   bool now(const char* name) {
     if (++n_ != fails_) return false;
     failed_ = name;
     return true;
   }
-  /// Whether it is, or comes after the one that failed for good.
+  /// True for that call, and for all later ones if it fails for good.
   bool now_or_later(const char* name) { return now(name) || (for_good_ && failed_.load()); }
   cudaError_t error() const { return error_; }
 
@@ -62,7 +61,7 @@ Turns& turns() {
   return all;
 }
 
-/// The runtime's own, behind this library.
+/// The runtime's own function.
 template <typename F>
 F* real(const char* name, F*) {
   F* const found = reinterpret_cast<F*>(dlsym(RTLD_NEXT, name));

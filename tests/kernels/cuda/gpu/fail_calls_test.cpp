@@ -1,4 +1,4 @@
-// fail_calls.cpp before CUDA's own runtime, which answers here whether there is a GPU or not.
+// fail_calls.cpp wrapped around CUDA's runtime, which returns errors even without a GPU.
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -12,7 +12,8 @@
 
 namespace {
 
-// In a process of its own, for the library counts from the program's start and tells at its end.
+// A separate process, because the library counts from the program's start and writes its log at the
+// end.
 [[noreturn]] void three_calls_then_end() {
   int n = 0;
   const bool first = cudaGetDeviceCount(&n) == cudaErrorUnknown;
@@ -40,7 +41,7 @@ std::string told(int fails, int expected_code) {
   std::exit(others * 1 + first * 2 + (cudaMalloc(&data, 4) == cudaErrorMemoryAllocation) * 4);
 }
 
-/// The names that begin with "cuda" of those that `nm` tells of a file.
+/// The names in nm's output that start with "cuda".
 std::set<std::string> cuda_names(const std::string& nm) {
   std::set<std::string> names;
   std::FILE* told = popen(("nm " + nm + " 2>/dev/null").c_str(), "r");
@@ -55,7 +56,7 @@ std::set<std::string> cuda_names(const std::string& nm) {
   return names;
 }
 
-TEST(FailCalls, all_calls_of_the_program_that_can_fail_are_stood_before) {
+TEST(FailCalls, every_failing_call_of_the_program_is_intercepted) {
   const auto used = cuda_names("--undefined-only " DECOSCOPE_KERNELS);
   const auto stood_before = cuda_names("-D --defined-only " DECOSCOPE_FAIL_CALLS);
   EXPECT_THAT(used, testing::IsSupersetOf({"cudaMalloc", "cudaLaunchKernel"}));
@@ -65,7 +66,7 @@ TEST(FailCalls, all_calls_of_the_program_that_can_fail_are_stood_before) {
               testing::ElementsAre("cudaGetErrorName", "cudaGetErrorString", "cudaGetLastError"));
 }
 
-TEST(FailCalls, the_error_and_whether_it_stays_can_be_chosen) {
+TEST(FailCalls, error_code_and_permanence_can_be_chosen) {
   testing::FLAGS_gtest_death_test_style = "threadsafe";
   setenv("DECOSCOPE_FAIL_CALL", "2", 1);
   setenv("DECOSCOPE_FAIL_ERROR", "2", 1);
@@ -76,7 +77,7 @@ TEST(FailCalls, the_error_and_whether_it_stays_can_be_chosen) {
   unsetenv("DECOSCOPE_FAIL_FOR_GOOD");
 }
 
-TEST(FailCalls, the_call_that_is_named_fails_and_no_other) {
+TEST(FailCalls, only_the_named_call_fails) {
   testing::FLAGS_gtest_death_test_style = "threadsafe";
   EXPECT_EQ(told(0, 0), "3 -");
   EXPECT_EQ(told(1, 1), "3 cudaGetDeviceCount");

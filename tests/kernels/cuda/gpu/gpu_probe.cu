@@ -1,15 +1,15 @@
-// What scripts/gpu_model.py holds steps against: how fast this GPU copies, what a launch costs, and
-// a kernel of a graph. And how products' weights and the small kernels between them can overlap: a
-// graph of pairs of a kernel that reads 96 MiB and one that waits for some reads one after another.
+// Measures a GPU for scripts/gpu_model.py: copy bandwidth, the cost of a launch and of a kernel in a
+// graph, and the overlap of weight reads with the small kernels between products. For the overlap a
+// graph repeats pairs of kernels: one reads 96 MiB, one does dependent reads one after another.
 //   gpu_probe [ORDINAL]      one JSON document
 //   pair_us                  microseconds of a pair
-//     small_alone, weights_alone   the one kernel without the other
-//     plain                        each begins when the one before it has ended
-//     asked                        blocks of the small one ask for the first 16 MiB of the weights
-//     early_both                   each lets the next begin first of all, and reads weights before it
-//                                  waits; early_weights: only what reads weights begins early
-//     early_both_late              each lets the next begin when it has done all it does
-//     early_both_asked             early_both, and asked for ahead as well
+//     small_alone, weights_alone   one kernel without the other
+//     plain                        each kernel starts when the one before it has ended
+//     asked                        blocks of the small kernel prefetch the first 16 MiB of the weights
+//     early_both                   each kernel triggers the next one at its start and reads weights
+//                                  before it waits; early_weights: only the weight kernel starts early
+//     early_both_late              each kernel triggers the next one at its end
+//     early_both_asked             early_both with the prefetch
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -37,7 +37,7 @@ double median(std::vector<double> of) {
   return of[of.size() / 2];
 }
 
-/// Bytes read and written, by the time of one copy within the device's memory; the best of many.
+/// Bandwidth of copies within device memory, bytes read plus bytes written; the best of many copies.
 double copy_gbps(std::size_t bytes, cudaStream_t stream) {
   char *from = nullptr, *to = nullptr;
   check(cudaMalloc(&from, bytes), "cudaMalloc");
@@ -61,7 +61,7 @@ double copy_gbps(std::size_t bytes, cudaStream_t stream) {
   return best;
 }
 
-/// Microseconds a launch when many follow each other in a stream.
+/// Microseconds per launch in a stream of many.
 double launch_us(cudaStream_t stream) {
   constexpr int kLaunches = 2000;
   std::vector<double> each;
@@ -77,7 +77,7 @@ double launch_us(cudaStream_t stream) {
   return median(each);
 }
 
-/// Microseconds a kernel of a graph whose kernels wait for each other.
+/// Microseconds per kernel in a graph whose kernels wait for each other.
 double node_us(cudaStream_t stream) {
   constexpr int kNodes = 350;
   cudaGraph_t graph;
@@ -111,12 +111,12 @@ double node_us(cudaStream_t stream) {
 }
 
 constexpr std::size_t kPairBytes = 96u << 20;
-constexpr int kWide = 128, kLoads = 8;  // threads of a block that reads weights; 16 bytes each
+constexpr int kWide = 128, kLoads = 8;  // threads of a weight block; loads of 16 bytes
 constexpr int kAskedBytes = 16 << 20, kAskedPart = 4096, kReads = 8;
 
 struct Pair {
   bool asks = false;
-  bool early_weights = false, early_small = false;  // begins before the one before it has ended
+  bool early_weights = false, early_small = false;  // starts before the kernel before it has ended
   bool lets_late = false;
   bool has_weights = true, has_small = true;
 };
@@ -130,11 +130,11 @@ __global__ void __launch_bounds__(kWide)
   wait_for_earlier();
   unsigned all = *static_cast<volatile unsigned*>(out);
   for (const uint4& one : kept) all ^= one.x ^ one.y ^ one.z ^ one.w;
-  if (all == 1) out[1] = all;  // never: all of it is 0; the loads have a use
+  if (all == 1) out[1] = all;  // never true (all data is 0); keeps the loads
   if (pair.lets_late) let_next_begin();
 }
 
-/// Block 0 reads one thing after another; the others ask for weights.
+/// Block 0 does dependent reads; the other blocks prefetch weights.
 __global__ void __launch_bounds__(256) small_one(const uint4* weights, unsigned* out, Pair pair) {
   if (!pair.lets_late) let_next_begin();
   if (blockIdx.x > 0) {
@@ -185,7 +185,7 @@ cudaGraph_t graph_of_pairs(const std::vector<uint4*>& weights, unsigned* out, Pa
   return graph;
 }
 
-/// Microseconds of a pair, the median of many graphs of them.
+/// Microseconds per pair; the median of many graphs.
 double pair_us(cudaGraph_t graph, cudaStream_t stream) {
   cudaGraphExec_t exec;
   check(cudaGraphInstantiateWithFlags(&exec, graph, 0), "cudaGraphInstantiateWithFlags");
@@ -215,7 +215,7 @@ struct NamedPair {
 };
 
 void print_pairs(bool can_be_early, cudaStream_t stream) {
-  std::vector<uint4*> weights(4);  // more than a cache holds
+  std::vector<uint4*> weights(4);  // larger than the cache
   for (uint4*& one : weights) {
     check(cudaMalloc(&one, kPairBytes), "cudaMalloc");
     check(cudaMemsetAsync(one, 0, kPairBytes, stream), "cudaMemsetAsync");

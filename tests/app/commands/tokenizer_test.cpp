@@ -1,0 +1,88 @@
+// Prompts with control symbols, and continuation text, with a LLaMA tokenizer that puts a space
+// before each word.
+#include <algorithm>
+#include <fstream>
+#include <regex>
+#include <string>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include "engine/tokenizer/sentencepiece.h"
+#include "tests/support/cli_fixture.h"
+
+namespace {
+
+using engine::TokenId;
+using nlohmann::json;
+using testing::Contains;
+using testing::Not;
+
+class CliTokenizer : public Cli {
+ protected:
+  /// Makes a random model with that tokenizer and its JSON files.
+  void SetUp() override {
+    Cli::SetUp();
+    model_ = folder + "/model";
+    const Outcome made =
+        run("model random --config " + tiny_config(512) + " --tokenizer " +
+            DECOSCOPE_SOURCE_DIR "/tests/fixtures/tokenizers/llama_legacy " + model_);
+    ASSERT_EQ(made.code, 0) << made.err;
+    std::vector<std::string> notices;
+    tokenizer_ = engine::open_tokenizer(model_, {}, notices);
+  }
+  json generated(const std::string& arguments) const {
+    const Outcome outcome = run("generate --model " + model_ + " --ignore-eos --json " + arguments);
+    EXPECT_EQ(outcome.code, 0) << outcome.err;
+    return json::parse(outcome.out);
+  }
+  std::vector<TokenId> prompt_tokens(const std::string& arguments) const {
+    return generated("--max-tokens 1 " + arguments).at("prompt_tokens");
+  }
+
+  std::string model_;
+  std::unique_ptr<engine::Tokenizer> tokenizer_;
+};
+
+TEST_F(CliTokenizer, symbols_in_a_prompt_are_ids_or_text) {
+  const TokenId pad = 502;  // from added_tokens.json, the third
+  const std::vector<TokenId> ids = prompt_tokens("--prompt '<s>a[PAD]</s>'");
+  EXPECT_EQ(std::ranges::count(ids, 1), 2) << "bos, and the one in the prompt";
+  EXPECT_EQ((std::vector<TokenId>{ids.end() - 2, ids.end()}), (std::vector<TokenId>{pad, 2}));
+  const std::vector<TokenId> text = prompt_tokens("--no-special --prompt '<s>a[PAD]</s>'");
+  EXPECT_EQ(std::ranges::count(text, 1), 1);
+  EXPECT_THAT(text, Not(Contains(pad)));
+  EXPECT_THAT(text, Not(Contains(2)));
+  EXPECT_EQ(tokenizer_->decode(text), "<s>a[PAD]</s>");
+}
+
+/// Removes bytes that belong to no character.
+std::string without_bytes(const std::string& text) {
+  return std::regex_replace(text, std::regex("\xEF\xBF\xBD|<0x[0-9A-F]{2}>"), "");
+}
+
+TEST_F(CliTokenizer, text_continues_the_prompt_in_json_and_in_a_trace) {
+  int n_with_space = 0;
+  for (int seed = 1; seed <= 40; seed++) {
+    const std::string record = folder + "/" + std::to_string(seed);
+    const json found = generated("--prompt 'def f(x):' --max-tokens 12 --temperature 3 --seed " +
+                                 std::to_string(seed) + " --record " + record + ".pdrun");
+    const std::vector<TokenId> prompt = found.at("prompt_tokens"), tokens = found.at("tokens");
+    const std::string text = found.at("text");
+    EXPECT_EQ(text, engine::continuation_text(*tokenizer_, prompt, tokens));
+    n_with_space += text.starts_with(' ');
+
+    ASSERT_EQ(run("trace convert " + record + ".pdrun " + record + ".json").code, 0);
+    std::string steps;
+    const json trace = json::parse(read_file(record + ".json"));
+    for (const json& slice : trace.at("traceEvents"))
+      if (slice.contains("args") && slice["args"].contains("provenance"))
+        steps += slice["args"].at("text").get<std::string>();
+    EXPECT_EQ(without_bytes(steps), without_bytes(text));
+  }
+  EXPECT_GT(n_with_space, 0);
+}
+
+}  // namespace

@@ -1,0 +1,250 @@
+// `reason tot` for users: the tree in the terminal, the document, and the same tree with every
+// decoder.
+#include <fstream>
+#include <regex>
+
+#include <nlohmann/json.hpp>
+
+#include "tests/support/cli_fixture.h"
+
+namespace {
+
+using nlohmann::json;
+
+class CliTot : public CliModel {
+ protected:
+  json document(const std::string& arguments) const {
+    const Outcome outcome = run(arguments + " --json");
+    EXPECT_EQ(outcome.code, 0) << arguments << "\n" << outcome.err;
+    return json::parse(outcome.out);
+  }
+  void expect_refused(const std::string& arguments,
+                      int code,
+                      const std::vector<std::string>& parts) const {
+    const Outcome outcome = run(arguments);
+    EXPECT_EQ(outcome.code, code) << arguments << "\n" << outcome.err;
+    EXPECT_EQ(lines(outcome.err), 1) << outcome.err;
+    for (const std::string& part : parts)
+      EXPECT_NE(outcome.err.find(part), std::string::npos) << part << "\n" << outcome.err;
+  }
+};
+
+TEST_F(CliTot, reports_the_answer_and_its_cost) {
+  const json found = document("reason tot --count 2 --depth 2 --thoughts 2 --beam 2");
+  EXPECT_EQ(found["task"], "arith");
+  EXPECT_EQ(found["data"], "generated");
+  EXPECT_EQ(found["n"], 2);
+  EXPECT_EQ(found["depth"], 2);
+  EXPECT_EQ(found["thoughts"], 2);
+  EXPECT_EQ(found["beam"], 2);
+  EXPECT_EQ(found["complete"], true);
+  int n_correct = 0;
+  for (const json& item : found["items"]) {
+    n_correct += item["correct"].get<bool>();
+    EXPECT_GE(item["nodes"].size(), 2u);
+    int at = 0;
+    for (const int node : item["path"]) {
+      const json& one = item["nodes"][static_cast<std::size_t>(node - 1)];
+      EXPECT_EQ(one["node"], node);
+      EXPECT_EQ(one["parent"], at);
+      EXPECT_EQ(one["fate"], "kept");
+      at = node;
+    }
+    for (const json& node : item["nodes"]) EXPECT_TRUE(node["parts"].contains("question")) << node;
+  }
+  EXPECT_EQ(found["n_correct"], n_correct);
+  const json& uses = found["by_use"];
+  EXPECT_EQ(found["tokens"],
+            uses["thoughts"]["tokens"].get<int>() + uses["values"]["tokens"].get<int>());
+  EXPECT_EQ(uses["answers"]["calls"], 2);
+  EXPECT_GT(found["tokens_per_second"], 0);
+  EXPECT_GT(found["tokens_per_step"], 0.9);  // tokens cut off by a stop string do not count
+  EXPECT_LE(found["tokens_per_step"], 1.0);
+  EXPECT_TRUE(found["acceptance_rate"].is_null());  // nothing was proposed
+  EXPECT_TRUE(found["depth_accepted"].is_null());
+  EXPECT_TRUE(found["alpha"].is_null());
+  EXPECT_EQ(found["model"], "demo-target");
+  EXPECT_FALSE(found.contains("draft"));
+  EXPECT_GT(found["target_busy"], 0);
+  EXPECT_LE(found["target_busy"], 1);
+  EXPECT_EQ(found["target_busy"], found["schedule"]["target_busy"]);
+}
+
+TEST_F(CliTot, an_item_holds_all_generations_in_search_order) {
+  const json found = document("reason tot --count 2 --depth 1 --thoughts 2");
+  int n_tokens = 0, n_steps = 0;
+  for (const json& item : found["items"]) {
+    std::vector<std::string> pieces;
+    for (const char* part : {"question", "answer"})
+      for (const json& node : item["nodes"])
+        if (node["parts"].contains(part)) pieces.push_back(node["parts"][part]);
+    for (const json& node : item["nodes"])
+      if (node["evaluation"].is_string()) pieces.push_back(node["evaluation"]);
+    pieces.push_back(item["answer"]);
+    EXPECT_GE(pieces.size(), 4u);
+    const std::string text = item["text"];
+    std::size_t at = 0;
+    for (const std::string& piece : pieces) {
+      const std::size_t here = text.find(piece, at);
+      ASSERT_NE(here, std::string::npos) << piece << "\nbehind " << at << " of\n" << text;
+      at = here + piece.size();
+    }
+    n_tokens += item["tokens"].get<int>();
+    n_steps += item["steps"].get<int>();
+  }
+  const json& last = found["by_use"]["answers"];
+  EXPECT_GT(last["tokens"], 0);
+  EXPECT_EQ(n_tokens, found["tokens"].get<int>() + last["tokens"].get<int>());
+  EXPECT_EQ(n_steps, found["steps"].get<int>() + last["steps"].get<int>());
+}
+
+TEST_F(CliTot, a_drafting_decoder_finds_the_same_tree_faster) {
+  const std::string ask = "reason tot --count 2 --depth 2 --decoder ";
+  json ar = document(ask + "ar");
+  for (const char* decoder : {"speculative", "mcsd --batch 3", "seed"}) {
+    json drafted = document(ask + decoder);
+    for (std::size_t i = 0; i < 2; i++) {
+      EXPECT_LT(drafted["items"][i]["steps"], ar["items"][i]["steps"]) << decoder;
+      drafted["items"][i]["steps"] = ar["items"][i]["steps"];
+    }
+    EXPECT_EQ(drafted["items"], ar["items"]) << decoder;
+    EXPECT_LT(drafted["steps"], ar["steps"]);
+    EXPECT_EQ(drafted["draft"], "demo-draft");
+    EXPECT_FALSE(drafted["options"].empty());
+    for (const char* rate : {"acceptance_rate", "accepted_of_judged", "depth_accepted", "alpha"}) {
+      EXPECT_GT(drafted[rate], 0) << rate;
+      EXPECT_LE(drafted[rate], 1) << rate;
+      EXPECT_GT(drafted["by_use"]["values"][rate], 0) << rate;
+    }
+  }
+}
+
+TEST_F(CliTot, a_decoder_that_changes_the_distribution_is_marked) {
+  const std::string ask =
+      "reason tot --count 1 --depth 1 --decoder mcsd --sampling rejection "
+      "--set draft_temperature=0 --set as_released=";
+  EXPECT_EQ(document(ask + "on")["lossless"], false);
+  EXPECT_EQ(document(ask + "off")["lossless"], true);
+  EXPECT_NE(run(ask + "on").out.find("mcsd, NOT lossless with these options: "), std::string::npos);
+  EXPECT_EQ(run(ask + "off").out.find("NOT lossless"), std::string::npos);
+}
+
+TEST_F(CliTot, schedule_figures_are_documented_and_add_up) {
+  const std::string contracts = read_file(DECOSCOPE_SOURCE_DIR "/docs/decoders/seed.md");
+  const std::size_t begin = contracts.find("## `schedule`");
+  ASSERT_NE(begin, std::string::npos);
+  const std::string part = contracts.substr(begin, contracts.find("\n## ", begin + 1) - begin);
+  for (const char* decoder : {"ar", "mcsd", "seed"}) {
+    const json found = document(std::string("reason tot --count 1 --depth 2 --decoder ") + decoder);
+    const json& schedule = found["schedule"];
+    for (const auto& [name, value] : schedule.items())
+      EXPECT_NE(part.find("`" + name + "`"), std::string::npos) << name;
+    // An output ends at its stop string with every decoder; tokens after it do not count.
+    for (const char* name : {"tokens", "steps", "proposed", "accepted", "rejected"}) {
+      std::int64_t sum = 0;
+      for (const auto& [use, cost] : found["by_use"].items()) sum += cost[name].get<int>();
+      EXPECT_EQ(schedule[name], sum) << name << " of " << decoder;
+    }
+  }
+}
+
+TEST_F(CliTot, seed_reports_waits_and_costs_of_its_branches) {
+  const std::string ask = "reason tot --count 1 --depth 1 --decoder seed";
+  const json schedule = document(ask)["schedule"];
+  for (const char* name : {"target_busy", "alpha", "accepted_of_judged", "wait_for_target_ms",
+                           "wait_for_draft_ms", "branch_cache_bytes"})
+    EXPECT_GT(schedule[name], 0) << name << schedule.dump();
+  const Outcome words = run(ask);
+  EXPECT_NE(words.out.find("target busy: "), std::string::npos) << words.out;
+  EXPECT_NE(words.out.find("branches waited"), std::string::npos) << words.out;
+}
+
+// Alternating on one thread, so the set of active branches does not depend on time.
+TEST_F(CliTot, three_seed_branches_cost_three_caches_and_one_model) {
+  const std::string ask =
+      "reason tot --count 1 --depth 1 --decoder seed --set overlap=never --set branches=";
+  const json one = document(ask + "1")["schedule"], three = document(ask + "3")["schedule"];
+  EXPECT_EQ(one["most_branches"], 1);
+  EXPECT_EQ(three["most_branches"], 3);
+  for (const char* name : {"weight_bytes", "draft_weight_bytes"}) {
+    EXPECT_GT(one[name], 0) << name;
+    EXPECT_EQ(three[name], one[name]) << name;
+  }
+  EXPECT_GT(one["branch_cache_bytes"], 0);
+  EXPECT_EQ(three["branch_cache_bytes"], 3 * one["branch_cache_bytes"].get<std::int64_t>())
+      << "the thoughts of a question have one prompt, and texts of as many pages behind it";
+}
+
+TEST_F(CliTot, prints_the_tree_with_values_and_the_answer_path) {
+  const Outcome outcome = run("reason tot --count 1 --depth 2 --thoughts 2");
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_NE(outcome.out.find("arith/1/test/"), std::string::npos) << outcome.out;
+  int n_path = 0, n_pruned = 0, n_thoughts = 0, n_heads = 0;
+  std::istringstream text(outcome.out);
+  for (std::string line; std::getline(text, line);) {
+    if (line.find("no. score  fate ") != std::string::npos) {
+      EXPECT_EQ(n_path + n_pruned + n_thoughts, 0) << "it stands above the thoughts";
+      for (const char* sign : {"> the answer", "? no score", "- none was asked"})
+        EXPECT_NE(line.find(sign), std::string::npos) << line;
+      n_heads++;
+      continue;
+    }
+    const std::string head = line.substr(0, 24);
+    n_path += head.find(">") != std::string::npos;
+    n_pruned += line.find("  pruned  ") != std::string::npos;
+    n_thoughts += line.find("?") != std::string::npos && line.starts_with("  ");
+  }
+  EXPECT_EQ(n_heads, 1) << outcome.out;
+  EXPECT_GE(n_path, 1) << outcome.out;
+  EXPECT_GE(n_pruned, 1) << outcome.out;
+  EXPECT_GE(n_thoughts, 2) << outcome.out;
+  EXPECT_NE(outcome.out.find("tokens/s"), std::string::npos) << outcome.out;
+  EXPECT_NE(outcome.out.find(" 1 right ("), std::string::npos) << outcome.out;
+  std::smatch counts;
+  const std::regex summary("([0-9]+) thoughts written in ([0-9]+) parts, and ([0-9]+) scores: ");
+  ASSERT_TRUE(std::regex_search(outcome.out, counts, summary)) << outcome.out;
+  const int n_all = std::stoi(counts[1]);
+  EXPECT_LE(n_all, 4);
+  EXPECT_GE(std::stoi(counts[2]), n_all) << "a question and its answer";
+  EXPECT_LE(std::stoi(counts[3]), n_all);
+}
+
+TEST_F(CliTot, a_recording_is_complete_and_holds_every_thought) {
+  const std::string record = folder + "/tot.pdrun";
+  const json found =
+      document("reason tot --task blocks --count 1 --depth 2 --thoughts 2 --record " + record);
+  const Outcome valid = run("trace validate " + record);
+  EXPECT_EQ(valid.code, 0) << valid.out << valid.err;
+  const json info = document("trace info " + record);
+  ASSERT_EQ(info["searches"].size(), 1u);
+  const json& told = info["searches"][0];
+  EXPECT_EQ(told["id"], found["items"][0]["id"]);
+  EXPECT_EQ(told["thoughts"], found["items"][0]["nodes"].size());
+  EXPECT_EQ(told["answer"], found["items"][0]["answer"]);
+  EXPECT_EQ(told["correct"], found["items"][0]["correct"]);
+}
+
+TEST_F(CliTot, another_prompt_file_changes_the_prompts) {
+  const std::string prompts = folder + "/prompts.jsonl";
+  std::ofstream(prompts)
+      << R"({"use": "thought", "part": "answer", "prompt": "USER: {problem} ASSISTANT:", "max_tokens": 5})";
+  const json found = document("reason tot --count 1 --depth 1 --thoughts 1 --prompts " + prompts);
+  EXPECT_EQ(found["items"][0]["nodes"].size(), 1u);
+  EXPECT_TRUE(found["items"][0]["nodes"][0]["value"].is_null());
+  EXPECT_EQ(found["by_use"]["values"]["calls"], 0);
+  std::ofstream(prompts)
+      << R"({"use": "thought", "part": "answer", "prompt": "{problm}", "max_tokens": 5})";
+  expect_refused("reason tot --count 1 --prompts " + prompts, 3, {"{problm}", "{problem}"});
+}
+
+TEST_F(CliTot, an_impossible_search_is_refused) {
+  expect_refused("reason tot --task blocksworl", 2, {"did you mean blocksworld"});
+  expect_refused("reason tot --task blocks --level 1 --count 1", 3, {"--actions"});
+  expect_refused("reason tot --data nosuch.jsonl", 3, {"nosuch.jsonl"});
+  expect_refused("reason tot --prompts nosuch.jsonl", 3, {"nosuch.jsonl"});
+  expect_refused("reason tot --beam 0", 2, {"--beam: found '0'"});
+  expect_refused("reason tot --decoder fastcot --sampling rejection", 2, {"fastcot"});
+  expect_refused("reason tot --draft demo-draft", 2, {"ar would not use it"});
+}
+
+}  // namespace

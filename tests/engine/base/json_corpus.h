@@ -1,0 +1,23 @@
+// Odd and malformed JSON texts by category, for every JSON reader of the program. Each entry says
+// whether RFC 8259's grammar accepts it; where the RFC leaves a choice, readers must only not
+// crash.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace engine::test {
+
+enum class Verdict { Accept, Reject, Either };
+
+struct OddJson {
+  std::string category;
+  std::string text;
+  Verdict verdict = Verdict::Reject;
+};
+
+std::vector<OddJson> odd_json();
+/// The text for a message: printable, at most 60 bytes.
+std::string shown(const OddJson& odd);
+
+}  // namespace engine::test

@@ -1,0 +1,94 @@
+// Files written as a whole, and opening files when descriptors run out.
+#include <filesystem>
+#include <functional>
+#include <string>
+
+#include <gtest/gtest.h>
+
+#include "engine/base/byte_source.h"
+#include "engine/base/output_file.h"
+#include "engine/event/recording/recorder.h"
+#include "engine/trace/export.h"
+#include "tests/support/child_process.h"
+#include "tests/support/files.h"
+
+namespace engine {
+namespace {
+
+using test::Folder;
+
+// IO10.
+TEST(OutputFile, no_free_descriptors_is_a_resource_error) {
+  const Folder folder;
+  test::write_file(folder / "old.json", "old");
+  const std::function<void()> actions[] = {[&] { OutputFile file(folder / "old.json"); },
+                                           [&] { export_trace(Timeline(), folder / "old.json"); },
+                                           [&] { Recorder recorder(folder / "new.pdrun"); },
+                                           [&] { open_file(folder / "old.json"); }};
+  const auto told = test::told_by_child([&]() -> std::string {
+    if (!test::use_up_descriptors()) return "no limit";
+    std::string text;
+    for (const auto& action : actions) {
+      try {
+        action();
+        text += "done\n";
+      } catch (const Error& error) {
+        text += error.code() == ErrorCode::Resources ? "" : "another code: ";
+        text += std::string(error.what()) + "\n";
+      }
+    }
+    return text;
+  });
+  const std::string old_stays =
+      folder /
+      "old.json: create: Too many open files after 0 bytes; an older file of this name is "
+      "as it was\n";
+  EXPECT_EQ(told, old_stays + old_stays + (folder / "new.pdrun: create: Too many open files\n") +
+                      (folder / "old.json: open: Too many open files\n"));
+  EXPECT_EQ(test::read_file(folder / "old.json"), "old");
+  EXPECT_FALSE(std::filesystem::exists(folder / "new.pdrun"));
+}
+
+TEST(OutputFile, a_number_goes_before_the_ending) {
+  EXPECT_EQ(numbered("a.b/run.json", 1), "a.b/run.json");
+  EXPECT_EQ(numbered("a.b/run.json", 2), "a.b/run-2.json");
+  EXPECT_EQ(numbered("run.v1.json.gz", 3), "run.v1-3.json.gz");
+  EXPECT_EQ(numbered("a.b/run", 2), "a.b/run-2");
+  EXPECT_EQ(numbered("a.b/run.gz", 2), "a.b/run-2.gz");
+  EXPECT_EQ(numbered("a.b/.run", 2), "a.b/.run-2");
+}
+
+TEST(OutputFile, an_existing_file_makes_it_take_the_next_free_name) {
+  const Folder folder;
+  for (const char* name : {"a.txt", "a-2.txt", "a-3.txt"}) {
+    OutputFile file(folder / "a.txt", {}, OutputFile::IfExists::NewName);
+    file.write(name);
+    file.finish();
+    EXPECT_EQ(file.path(), folder / name);
+  }
+  for (const char* name : {"a.txt", "a-2.txt", "a-3.txt"})
+    EXPECT_EQ(test::read_file(folder / name), name);
+  { const OutputFile unfinished(folder / "a.txt", {}, OutputFile::IfExists::NewName); }
+  EXPECT_FALSE(std::filesystem::exists(folder / "a-4.txt"));
+}
+
+// IO10.
+TEST(RecordingTap, a_recording_that_cannot_start_leaves_the_run_alone) {
+  const Folder folder;
+  const auto told = test::told_by_child([&]() -> std::string {
+    if (!test::use_up_descriptors()) return "no limit";
+    EventList window;
+    RecordingTap tap(window);
+    tap.push(Held{.t = 1});
+    try {
+      tap.record_to(folder / "run.pdrun");
+    } catch (const Error&) {
+    }
+    tap.push(Held{.t = 2});
+    return std::to_string(window.events.size()) + (tap.recording() ? " recording" : " off");
+  });
+  EXPECT_EQ(told, "2 off");
+}
+
+}  // namespace
+}  // namespace engine

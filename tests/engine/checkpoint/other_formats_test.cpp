@@ -1,0 +1,157 @@
+// Paths that are not model directories, and published heads.
+#include <cstring>
+#include <filesystem>
+#include <string>
+#include <utility>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "engine/checkpoint/file_kind.h"
+#include "engine/checkpoint/heads_files.h"
+#include "engine/checkpoint/other_formats.h"
+#include "tests/support/models/model_files.h"
+
+namespace engine::test {
+namespace {
+
+using namespace std::string_literals;
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+/// Replaces each `from` in the file's header.
+void rename_tensors(const std::string& path, const std::string& from, const std::string& to) {
+  const std::string bytes = read_bytes(path);
+  std::uint64_t n = 0;
+  std::memcpy(&n, bytes.data(), sizeof n);
+  std::string header = bytes.substr(sizeof n, n);
+  for (std::size_t at = header.find(from); at != std::string::npos;
+       at = header.find(from, at + to.size()))
+    header.replace(at, from.size(), to);
+  write_bytes(path, safetensors(header, std::string_view(bytes).substr(sizeof n + n)));
+}
+
+TEST(OtherFormats, the_prefix_of_a_wrapper_is_named) {
+  const TempDir dir;
+  write_small_model(dir);
+  rename_tensors(dir / "model.safetensors", "\"model.", "\"module.model.");
+  EXPECT_THAT(refusal([&] { open_model(dir.path()); }),
+              AllOf(HasSubstr("found \"module.model.embed_tokens.weight\""),
+                    HasSubstr("without \"module.\" in front"), HasSubstr("save_pretrained(DIR)")));
+}
+
+TEST(OtherFormats, an_eagle_draft_is_named) {
+  const TempDir dir;
+  write_small_model(dir);
+  rename_tensors(dir / "model.safetensors", "\"model.norm.weight\"", "\"fc.weight\"");
+  EXPECT_THAT(refusal([&] { open_model(dir.path()); }), HasSubstr("a draft of EAGLE"));
+}
+
+TEST(OtherFormats, heads_of_other_methods_are_named) {
+  const auto found = [](const std::string& config) {
+    return in_place_of_heads(parse_json(config, "config.json")).found;
+  };
+  EXPECT_THAT(found(R"({"hydra_num_heads": 4})"), HasSubstr("Hydra"));
+  EXPECT_THAT(found(R"({"architectures": ["LlamaForCausalLMEagle3"]})"), HasSubstr("EAGLE"));
+  EXPECT_THAT(found(R"({"draft_vocab_size": 32000})"), HasSubstr("EAGLE"));
+  EXPECT_THAT(found(R"({"architectures": ["MLPSpeculatorPreTrainedModel"]})"),
+              HasSubstr("MLP speculator"));
+  EXPECT_THAT(found(R"({"hidden_size": 64, "num_hidden_layers": 1, "num_attention_heads": 4})"),
+              HasSubstr("a model, not heads"));
+  EXPECT_THAT(found("{}"), IsEmpty());
+  EXPECT_THAT(found("[]"), IsEmpty());
+}
+
+TEST(OtherFormats, hub_ids_are_distinguished_from_paths) {
+  for (const char* id : {"lmsys/vicuna-7b-v1.3", "https://huggingface.co/lmsys/vicuna-7b-v1.3",
+                         "https://huggingface.co/lmsys/vicuna-7b-v1.3/",
+                         "https://huggingface.co/lmsys/vicuna-7b-v1.3/tree/main",
+                         "https://huggingface.co/lmsys/vicuna-7b-v1.3/blob/main/config.json"})
+    EXPECT_THAT(in_place_of_directory(id).way_on, HasSubstr("download lmsys/vicuna-7b-v1.3 "));
+  for (const char* path : {"/nothing/here", "nothing", "a/b/c", "./a", "../a", "a/", "/a", ""})
+    EXPECT_FALSE(in_place_of_directory(path).is_known()) << path;
+}
+
+TEST(OtherFormats, a_model_in_a_subfolder_is_named) {
+  const TempDir dir;
+  std::filesystem::create_directories(dir / "snapshots/abc");
+  write_bytes(dir / "snapshots/abc/config.json", "{}");
+  EXPECT_THAT(in_place_of_weights(dir.path()).way_on, HasSubstr("snapshots/abc"));
+  std::filesystem::create_directory(dir / "inner");
+  write_bytes(dir / "inner/config.json", "{}");
+  EXPECT_THAT(in_place_of_weights(dir.path()).found, HasSubstr("in its folder inner"));
+}
+
+TEST(OtherFormats, other_file_formats_are_recognised) {
+  std::string tar(257, 'a');  // a tar archive has its mark at byte 257
+  tar += "ustar";
+  const std::vector<std::pair<std::string, const char*>> kinds = {
+      {"GGUF\3\0\0\0"s, "GGUF"},
+      {"PK\x03\x04", "zip"},
+      {"\x1f\x8b\x08", "gzip"},
+      {"BZh91AY", "bzip2"},
+      {"\xfd"
+       "7zXZ\0"s,
+       "xz"},
+      {"\x89HDF\r\n\x1a\n", "HDF5"},
+      {tar, "tar archive"},
+      {"\xEF\xBB\xBF <!DOCTYPE html>", "a web page"},
+      {"<HTML>", "a web page"},
+      {"Entry not found", "hub's refusal"},
+      {"version https://git-lfs.github.com/spec/v1", "Git LFS pointer"}};
+  for (const auto& [bytes, kind] : kinds) EXPECT_THAT(recognised_as(bytes), HasSubstr(kind));
+  for (const char* none : {"", "{}", "plain", "<"}) EXPECT_EQ(recognised_as(none), "") << none;
+}
+
+// Config without model_type: sizes come from the tensors; weights have their published names. One
+// and two layers per head.
+TEST(OtherFormats, published_medusa_heads_are_opened) {
+  for (const int n_layers : {1, 2}) {
+    const TempDir dir;
+    HeadsConfig config;
+    config.n_heads = 3;
+    config.dim = 16;
+    config.vocab_size = 40;
+    config.n_layers = n_layers;
+    write_heads(dir.path(), config, *random_heads(config, 3), kernels::DType::F16);
+    std::filesystem::rename(dir / "model.safetensors", dir / "medusa_lm_head.safetensors");
+    write_bytes(dir / "config.json",
+                R"({"base_model_name_or_path": "lmsys/vicuna-7b-v1.3", "medusa_num_heads": 3, )"
+                R"("medusa_num_layers": )" +
+                    std::to_string(n_layers) + R"(, "transformers_version": "4.31.0"})");
+    EXPECT_EQ(heads_kind(dir.path()), HeadsKind::Medusa);
+    const HeadsFiles heads = open_heads(dir.path(), nullptr);
+    EXPECT_EQ(heads.config.dim, 16);
+    EXPECT_EQ(heads.config.vocab_size, 40);
+    EXPECT_EQ(heads.config.n_layers, n_layers);
+    EXPECT_EQ(heads.stored_dtype, kernels::DType::F16);
+    ModelFiles target;
+    target.path = target.name = "target";
+    target.config.dim = 32;
+    target.config.vocab_size = 40;
+    EXPECT_THAT(refusal([&] { open_heads(dir.path(), &target); }),
+                HasSubstr("found [16, 16], expected [32, 32]"));
+    std::filesystem::rename(dir / "medusa_lm_head.safetensors", dir / "medusa_lm_head.pt");
+    EXPECT_THAT(refusal([&] { open_heads(dir.path(), nullptr); }),
+                HasSubstr("torch.load('medusa_lm_head.pt'"));
+  }
+}
+
+// A link out of the directory is refused for heads as for models.
+TEST(OtherFormats, published_heads_must_lie_inside_their_directory) {
+  const TempDir dir, elsewhere;
+  HeadsConfig config;
+  config.n_heads = 1;
+  config.dim = 16;
+  config.vocab_size = 40;
+  write_heads(elsewhere.path(), config, *random_heads(config, 3), kernels::DType::F32);
+  std::filesystem::create_symlink(elsewhere / "model.safetensors",
+                                  dir / "medusa_lm_head.safetensors");
+  write_bytes(dir / "config.json", R"({"medusa_num_heads": 1, "medusa_num_layers": 1})");
+  EXPECT_THAT(refusal([&] { open_heads(dir.path(), nullptr); }),
+              HasSubstr("outside the directory"));
+}
+
+}  // namespace
+}  // namespace engine::test

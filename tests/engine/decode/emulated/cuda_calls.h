@@ -1,0 +1,29 @@
+// Counts the calls of CUDA's runtime that some work makes, in the emulation.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+
+#include "kernels/emulation/emulation_checks.h"
+
+namespace engine::test {
+
+struct Asked {
+  std::int64_t waits, takes;        // waits for the device; allocations and frees
+  std::int64_t to_host, to_device;  // bytes copied
+};
+inline Asked asked_by(const std::function<void()>& work) {
+  using namespace kernels::emulation;
+  const auto now = [] {
+    return Asked{calls_of("cudaStreamSynchronize") + calls_of("cudaEventSynchronize"),
+                 calls_of("cudaMalloc") + calls_of("cudaMallocHost") + calls_of("cudaFree"),
+                 bytes_to_host(), bytes_to_device()};
+  };
+  const Asked before = now();
+  work();
+  const Asked after = now();
+  return {after.waits - before.waits, after.takes - before.takes, after.to_host - before.to_host,
+          after.to_device - before.to_device};
+}
+
+}  // namespace engine::test

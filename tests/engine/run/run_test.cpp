@@ -1,0 +1,135 @@
+// One run to its end, as the command line starts it.
+#include <algorithm>
+#include <filesystem>
+#include <functional>
+#include <new>
+#include <stdexcept>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "engine/event/timeline/timeline.h"
+#include "engine/run/completion_job.h"
+#include "engine/run/run.h"
+
+namespace engine {
+namespace {
+
+struct Kept : EventSink {
+  void push(Event event) override { events.push_back(std::move(event)); }
+  std::vector<Event> events;
+};
+
+TEST(RunToEnd, a_run_stopped_in_prefill_is_reported_as_stopped) {
+  if (!std::filesystem::exists(DECOSCOPE_SOURCE_DIR "/assets/models/demo-target/config.json")) {
+    FAIL() << "assets/models/demo-target is not in this tree";
+  }
+  ModelStore store(DECOSCOPE_SOURCE_DIR "/assets", 1);
+  LoadedModel& loaded = store.get({});
+  RunRequest request;
+  request.prompt_tokens.assign(600, 5);
+  Kept kept;
+  try {
+    run_to_end(loaded, request, 7, &kept, [] { return true; });
+    FAIL() << "it was not stopped";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::Cancelled);
+  }
+  ASSERT_FALSE(kept.events.empty());
+  const auto* finished = std::get_if<RunFinished>(&kept.events.back());
+  ASSERT_NE(finished, nullptr);
+  EXPECT_EQ(finished->run, 7u);
+  EXPECT_EQ(finished->stop_reason, "stopped");
+}
+
+// Even a short run reports it without waiting for a tenth of a second.
+TEST(RunToEnd, a_run_reports_processor_load_like_a_live_one) {
+  if (!std::filesystem::exists(DECOSCOPE_SOURCE_DIR "/assets/models/demo-target/config.json")) {
+    FAIL() << "assets/models/demo-target is not in this tree";
+  }
+  ModelStore store(DECOSCOPE_SOURCE_DIR "/assets", 2);
+  LoadedModel& loaded = store.get({});
+  RunRequest request{.max_tokens = 3, .ignore_eos = true};
+  request.prompt_tokens.assign(5, 5);
+  Kept kept;
+  kept.push(describe(loaded));
+  run_to_end(loaded, request, 1, &kept);
+  Timeline timeline;
+  for (const Event& event : kept.events) timeline.apply(event);
+  EXPECT_EQ(timeline.n_inconsistent(), 0);
+  ASSERT_FALSE(timeline.samples().empty());
+  const Sampled& sample = timeline.samples().front();
+  EXPECT_EQ(sample.device, loaded.model->device().name());
+  EXPECT_EQ(sample.thread_busy_percent.size(), 2u);
+  EXPECT_GT(sample.memory_bytes, 0);
+  for (const double percent : {sample.busy_percent, sample.engine_busy_percent}) {
+    EXPECT_GT(percent, 0);
+    EXPECT_LE(percent, 100);
+  }
+  // Exports assign a sample to the run that contains its period.
+  EXPECT_GE(sample.t - sample.period, timeline.runs()[0].started.t);
+  EXPECT_LE(sample.t, timeline.runs()[0].last_event);
+  const auto decodes = [](const Phase& phase) { return phase.name == "decode"; };
+  EXPECT_EQ(std::ranges::count_if(timeline.runs()[0].phases, decodes), 1);
+}
+
+// Any exception during the run.
+// TH06.
+TEST(RunToEnd, an_unexpected_exception_is_reported_and_rethrown) {
+  ModelStore store(DECOSCOPE_SOURCE_DIR "/assets", 1);
+  LoadedModel& loaded = store.get({});
+  RunRequest request{.max_tokens = 3, .ignore_eos = true};
+  request.prompt_tokens.assign(5, 5);
+  const auto failed_by = [&](const std::function<void()>& thrower) {
+    Kept kept;
+    EXPECT_ANY_THROW(run_to_end(loaded, request, 2, &kept, {}, [&](const Lane&) { thrower(); }));
+    const auto* failed = std::get_if<RunFailed>(&kept.events.back());
+    return failed ? *failed : RunFailed{};
+  };
+  const RunFailed by_bug = failed_by([] { throw std::logic_error("an index of 7"); });
+  EXPECT_EQ(by_bug.run, 2u);
+  EXPECT_EQ(by_bug.code, 70);
+  EXPECT_EQ(by_bug.message, "internal error: an index of 7; please report it");
+  EXPECT_EQ(failed_by([] { throw std::bad_alloc(); }).code, 4);
+  const RunFailed by_threads = failed_by([] {
+    throw std::system_error(std::make_error_code(std::errc::resource_unavailable_try_again));
+  });
+  EXPECT_EQ(by_threads.code, 4);
+  EXPECT_EQ(by_threads.message.find("a thread cannot be started"), 0u) << by_threads.message;
+  const auto misuse = std::make_error_code(std::errc::operation_not_permitted);
+  EXPECT_EQ(failed_by([&] { throw std::system_error(misuse); }).code, 70);
+  const RunFailed by_device = failed_by([] { throw Error(ErrorCode::Device, "cuda:0: gone"); });
+  EXPECT_EQ(by_device.code, 5);
+  EXPECT_EQ(by_device.message, "cuda:0: gone");
+}
+
+TEST(CompletionJob, an_invalid_prompt_fails_its_run) {
+  ModelStore store(DECOSCOPE_SOURCE_DIR "/assets", 1);
+  const RunModels models = store.get({});
+  CompletionRequest request;
+  request.run.prompt_tokens.assign(5, 5);
+  Kept kept;
+  const auto begin = [&](const std::function<void()>& thrower) {
+    return begun_job({&request, 1}, 0, models, 6, &kept, [&](RunId run) {
+      thrower();
+      return make_lane(models, request.run, run, nullptr);
+    });
+  };
+  const auto failed = [&] {
+    const auto* last = std::get_if<RunFailed>(&kept.events.back());
+    return last ? *last : RunFailed{};
+  };
+  EXPECT_THROW(begin([] { throw Error(ErrorCode::Device, "cuda:0: gone"); }), Error);
+  EXPECT_EQ(failed().run, 6u);
+  EXPECT_EQ(failed().code, 5);
+  EXPECT_EQ(failed().message, "cuda:0: gone");
+  EXPECT_THROW(begin([] { throw std::bad_alloc(); }), std::bad_alloc);
+  EXPECT_EQ(failed().code, 4);
+  EXPECT_EQ(begin([] { throw Error(ErrorCode::Cancelled, "stopped"); }), nullptr);
+  const auto* finished = std::get_if<RunFinished>(&kept.events.back());
+  ASSERT_NE(finished, nullptr);
+  EXPECT_EQ(finished->stop_reason, "stopped");
+}
+
+}  // namespace
+}  // namespace engine

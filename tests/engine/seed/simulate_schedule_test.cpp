@@ -1,0 +1,153 @@
+// A recorded schedule simulated with given stage times: its turns, with the times that arithmetic
+// gives.
+#include <algorithm>
+#include <map>
+
+#include <gtest/gtest.h>
+
+#include "engine/seed/rounds.h"
+#include "engine/seed/simulate_schedule.h"
+
+namespace engine::test {
+namespace {
+
+/// One recorded sequence: its start, and the tokens of its rounds, each of which took 10.
+struct Told {
+  Nanoseconds begin = 0;
+  std::vector<int> tokens;
+};
+
+Schedule schedule(int n_branches, const std::vector<Told>& texts) {
+  Schedule told;
+  told.n_branches = n_branches;
+  for (std::size_t i = 0; i < texts.size(); i++) {
+    Nanoseconds t = texts[i].begin;
+    for (std::size_t step = 0; step < texts[i].tokens.size(); step++, t += 10) {
+      told.turns.push_back({.run = static_cast<RunId>(i + 5),
+                            .step = static_cast<StepId>(step),
+                            .branch = static_cast<int>(i) % n_branches,
+                            .may_draft = t,
+                            .drafts = t + 1,
+                            .queued = t + 3,
+                            .at_target = t + 4,
+                            .left = t + 4,
+                            .judged = t + 9,
+                            .ended = t + 10,
+                            .n_rows = 5,
+                            .n_tokens = texts[i].tokens[step],
+                            .n_proposed = 4,
+                            .n_accepted = texts[i].tokens[step] - 1});
+    }
+  }
+  return told;
+}
+
+Schedule together(int n_texts, int n_rounds) {
+  return schedule(3,
+                  std::vector<Told>(static_cast<std::size_t>(n_texts),
+                                    {0, std::vector<int>(static_cast<std::size_t>(n_rounds), 2)}));
+}
+
+TEST(SimulateSchedule, simulated_rounds_reach_and_respect_the_bound) {
+  constexpr int kRounds = 300;
+  for (const auto& [draft, verify] :
+       std::vector<std::pair<Nanoseconds, Nanoseconds>>{{30, 10}, {10, 10}, {5, 20}}) {
+    for (const int n : {1, 2, 3, 5}) {
+      for (const int n_drafts : {0, 1}) {
+        const SimulatedSchedule s = simulate_schedule(
+            together(n, kRounds),
+            {.draft = draft, .verify = verify, .n_branches = n, .n_drafts = n_drafts});
+        EXPECT_EQ(s.in_turn, n * kRounds * (draft + verify));
+        const double gain = static_cast<double>(s.in_turn) / static_cast<double>(s.end);
+        EXPECT_LE(gain, s.bound * (1 + 1e-9)) << n << " " << n_drafts;
+        EXPECT_GE(gain, s.bound * 0.97) << n << " " << n_drafts;
+        if (n == 1) {
+          EXPECT_EQ(s.end, s.in_turn);
+        }
+        if (n_drafts > 0) continue;
+        const double paper = static_cast<double>(draft + verify) / static_cast<double>(verify);
+        EXPECT_DOUBLE_EQ(s.bound, std::min<double>(n, paper));
+      }
+    }
+  }
+}
+
+TEST(SimulateSchedule, turns_keep_their_order_and_take_the_given_times) {
+  const Schedule told = schedule(2, {{0, {3, 1, 2}}, {0, {1, 4}}, {5, {2, 2}}});
+  const SimulatedSchedule s = simulate_schedule(told, {.draft = 7, .verify = 11, .n_branches = 2});
+  ASSERT_EQ(s.schedule.turns.size(), told.turns.size());
+  EXPECT_EQ(s.schedule.n_branches, 2);
+  for (std::size_t i = 0; i < told.turns.size(); i++) {
+    const ScheduleTurn &was = told.turns[i], &is = s.schedule.turns[i];
+    EXPECT_EQ(is.run, was.run);
+    EXPECT_EQ(is.step, was.step);
+    EXPECT_EQ(is.n_tokens, was.n_tokens);
+    EXPECT_EQ(is.n_rows, was.n_rows);
+    EXPECT_EQ(is.n_accepted, was.n_accepted);
+    EXPECT_EQ(is.queued - is.drafts, 7);
+    EXPECT_EQ(is.judged - is.at_target, 11);
+    EXPECT_GE(is.drafts, is.may_draft);
+    EXPECT_GE(is.at_target, is.queued);
+    EXPECT_LE(is.ended, s.end);
+    if (is.step > 0) {
+      EXPECT_EQ(is.may_draft, s.schedule.turns[i - 1].ended);
+      EXPECT_EQ(is.branch, s.schedule.turns[i - 1].branch);
+    }
+  }
+  ASSERT_EQ(s.schedule.forwards.size(), told.turns.size());
+  Nanoseconds idle = 0, free_from = 0;
+  for (const ScheduleForward& forward : s.schedule.forwards) {
+    EXPECT_GE(forward.begin, free_from) << "the target does one thing after the other";
+    free_from = forward.end;
+    const auto turns = s.schedule.lane_turns(forward);
+    ASSERT_EQ(turns.size(), 1u);
+    EXPECT_EQ(s.schedule.turns[turns[0]].at_target, forward.begin);
+  }
+  for (const TargetIdle& one : s.schedule.idle) idle += one.end - one.begin;
+  EXPECT_EQ(idle + 11 * std::ssize(told.turns), s.end) << "it works or has nothing to judge";
+}
+
+TEST(SimulateSchedule, unverified_drafts_are_left_out) {
+  Schedule told = schedule(2, {{0, {3, 1}}, {0, {1, 4}}, {0, {2}}});
+  for (const std::size_t i : {3u, 4u}) told.turns[i].judged = told.turns[i].ended = -1;
+  const SimulatedSchedule s = simulate_schedule(told, {.draft = 1, .verify = 1, .n_branches = 2});
+  ASSERT_EQ(s.schedule.turns.size(), 3u);
+  EXPECT_EQ(s.schedule.turns[2].run, 6u);
+  EXPECT_EQ(s.in_turn, 3 * 2);
+  const SimulatedSchedule none = simulate_schedule({}, {.draft = 1, .verify = 1});
+  EXPECT_EQ(none.end, 0);
+  EXPECT_TRUE(none.schedule.empty());
+}
+
+// A search: the second level starts when all of the first has ended.
+TEST(SimulateSchedule, a_sequence_waits_for_all_before_it) {
+  const std::vector<Told> levels{{0, {1, 1}}, {0, {1}}, {40, {1, 1}}, {40, {1}}};
+  const auto run = [&](int n_told) {
+    return simulate_schedule(schedule(n_told, levels), {.draft = 3, .verify = 4, .n_branches = 4})
+        .schedule.turns;
+  };
+  const auto turns = run(2);
+  const Nanoseconds first_level = std::max(turns[1].ended, turns[2].ended);
+  EXPECT_EQ(turns[3].may_draft, first_level);
+  EXPECT_EQ(turns[5].may_draft, first_level);
+  EXPECT_EQ(run(1)[3].may_draft, 0) << "one branch told has no levels that could be seen";
+}
+
+TEST(SimulateSchedule, the_requested_policy_is_used) {
+  const Schedule told = schedule(3, {{0, {4, 4}}, {0, {4, 4}}, {0, {1, 1, 1, 1, 1, 1, 1, 1}}});
+  const auto order = [&](const std::string& policy) {
+    const Schedule s =
+        simulate_schedule(told, {.draft = 1, .verify = 100, .n_branches = 3, .policy = policy})
+            .schedule;
+    std::vector<RunId> runs;
+    for (const std::uint32_t i : s.taken) runs.push_back(s.turns[i].run);
+    return runs;
+  };
+  EXPECT_EQ(order("fcfs")[4], 6u);
+  EXPECT_EQ(order("shortest")[4], 7u) << "of 1 token, though the one of 4 came first";
+  EXPECT_THROW(order("sjf"), ContractError);
+  EXPECT_THROW(simulate_schedule(told, {.draft = 0, .verify = 1}), ContractError);
+}
+
+}  // namespace
+}  // namespace engine::test

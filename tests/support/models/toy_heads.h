@@ -1,0 +1,46 @@
+// Draft heads for a toy model. They compute the toy's own rule, or a similar one, so tests choose
+// how well they guess. The toy's hidden state holds its last few tokens (ToyModel::hidden_of).
+#pragma once
+
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "engine/model/draft_heads.h"
+#include "tests/support/models/toy_model.h"
+
+namespace engine::test {
+
+/// Head k predicts what the toy would choose after its own k + 1 argmax tokens.
+class ToyMedusa : public MedusaHeads {
+ public:
+  /// @param shape  the toy's own shape: its greedy output is predicted exactly; draft_of(shape):
+  ///   sometimes
+  ToyMedusa(const ToyShape& shape, int n_heads) : toy_(shape), n_heads_(n_heads) {}
+  int n_heads() const override { return n_heads_; }
+  int vocab_size() const override { return toy_.vocab_size(); }
+  std::vector<float> logits(std::span<const float> hidden, int n_heads) override;
+
+ private:
+  ToyModel toy_;
+  int n_heads_;
+};
+
+/// Predicts what the toy would choose after each row's tokens, and checks how it is called.
+class ToyChimera : public ChimeraHeads {
+ public:
+  ToyChimera(const ToyShape& shape, int n_heads, int gram = 3)
+      : toy_(shape), n_heads_(n_heads), gram_(gram) {}
+  int n_heads() const override { return n_heads_; }
+  int vocab_size() const override { return toy_.vocab_size(); }
+  int gram() const override { return gram_; }
+  std::unique_ptr<ChimeraText> make_text(int n_cached_grams) override;
+
+  const ToyModel& toy() const { return toy_; }
+
+ private:
+  ToyModel toy_;
+  int n_heads_, gram_;
+};
+
+}  // namespace engine::test

@@ -1,0 +1,26 @@
+// For tests that need a program which scripts/setup.sh installs (python3, Xvfb). Without it the
+// test is skipped; under DECOSCOPE_TEST_NEEDS_ALL=1, which the scripts that install everything set,
+// it fails.
+#pragma once
+
+#include <cstdlib>
+#include <string_view>
+
+#include <gtest/gtest.h>
+
+namespace tests {
+
+inline bool absence_is_failure() {
+  const char* set = std::getenv("DECOSCOPE_TEST_NEEDS_ALL");
+  return set != nullptr && std::string_view(set) == "1";
+}
+
+}  // namespace tests
+
+/// Skips or fails the test unless `found`. Use it only in functions that return void.
+#define NEEDS(found, what)                                                              \
+  do {                                                                                  \
+    if (!(found) && tests::absence_is_failure())                                        \
+      FAIL() << (what) << "; DECOSCOPE_TEST_NEEDS_ALL=1 says that everything is there"; \
+    if (!(found)) GTEST_SKIP() << (what);                                               \
+  } while (false)

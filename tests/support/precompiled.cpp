@@ -1,0 +1,1 @@
+// The precompiled header that all tests share (tests/CMakeLists.txt).
