@@ -6,6 +6,8 @@
 
 #include <fmt/format.h>
 
+#include "engine/base/utf8.h"
+
 namespace engine {
 namespace {
 
@@ -104,7 +106,45 @@ class Walk {
   std::vector<Visit> path_;
 };
 
+/// The longest key of the trie at the start of `text`.
+struct KeyMatch {
+  std::size_t n_bytes = 0;  // 0: no key begins the text
+  std::uint32_t value = 0;  // offset of its replacement
+};
+
+KeyMatch longest_key(std::string_view trie, std::string_view text) {
+  const auto unit = [&](std::size_t i) { return Unit{u32_at(trie, 4 * i)}; };
+  KeyMatch match;
+  std::size_t at = unit(0).offset();
+  for (std::size_t i = 0; i < text.size(); i++) {
+    const auto byte = static_cast<unsigned char>(text[i]);
+    at ^= byte;
+    const Unit child = unit(at);
+    if (child.label() != byte) break;
+    at ^= child.offset();
+    if (child.has_leaf()) match = {i + 1, unit(at).bits & ~kLeafBit};
+  }
+  return match;
+}
+
 }  // namespace
+
+std::string normalized_by(std::string_view charsmap, std::string_view text) {
+  if (charsmap.empty()) return std::string(text);
+  const std::size_t n_bytes = u32_at(charsmap, 0);
+  const std::string_view trie = charsmap.substr(4, n_bytes);
+  const std::string_view replacements = charsmap.substr(4 + n_bytes);
+  std::string out;
+  while (!text.empty()) {
+    const KeyMatch match = longest_key(trie, text);
+    const std::size_t n =
+        match.n_bytes > 0 ? match.n_bytes : static_cast<std::size_t>(utf8_at(text, 0).length);
+    const std::string_view replacement = replacements.substr(match.value);
+    out += match.n_bytes > 0 ? replacement.substr(0, replacement.find('\0')) : text.substr(0, n);
+    text.remove_prefix(n);
+  }
+  return out;
+}
 
 std::string charsmap_fault(std::string_view charsmap) {
   if (charsmap.empty()) return "";

@@ -12,4 +12,9 @@ namespace engine {
 /// library makes room for.
 std::string charsmap_fault(std::string_view charsmap);
 
+/// `text` with the table applied: at each place the longest key is replaced, and a character that
+/// begins no key stays.
+/// @param charsmap  without a fault; empty: no table
+std::string normalized_by(std::string_view charsmap, std::string_view text);
+
 }  // namespace engine

@@ -11,6 +11,7 @@
 
 #include "engine/base/mapped_file.h"
 #include "engine/base/refuse.h"
+#include "engine/tokenizer/charsmap.h"
 #include "engine/tokenizer/sentencepiece_scan.h"
 #include "engine/tokenizer/symbol_names.h"
 #include "engine/tokenizer/tokenizer_files.h"
@@ -64,10 +65,13 @@ void load(sentencepiece::SentencePieceProcessor& processor,
   refuse(path, "model", escaped(status.ToString()), "a model the sentencepiece library loads");
 }
 
-// Fields of NormalizerSpec: add_dummy_prefix false; and, where texts are taken as they are, no
-// precompiled_charsmap, remove_extra_whitespaces false, escape_whitespaces true.
+// Fields of NormalizerSpec that replace the file's. kNoPrefix: add_dummy_prefix false. The others
+// turn every normalisation off (no precompiled_charsmap, add_dummy_prefix and
+// remove_extra_whitespaces false); escape_whitespaces is true for texts as given and false for texts
+// that were normalised before.
 constexpr std::string_view kNoPrefix{"\x18\x00", 2};
 constexpr std::string_view kAsItIs{"\x12\x00\x18\x00\x20\x00\x28\x01", 8};
+constexpr std::string_view kNormalized{"\x12\x00\x18\x00\x20\x00\x28\x00", 8};
 
 class SentencePieceTokenizer : public Tokenizer {
  public:
@@ -81,13 +85,13 @@ class SentencePieceTokenizer : public Tokenizer {
         options_(std::move(options)),
         bytes_(names_.renamed(file, model_)) {
     load(processor_, bytes_, options_.own_normalizer ? "" : kAsItIs, path_);
-    if (!library_puts_prefix()) bytes_ = {};  // no second one will be loaded
     for (const ScannedPiece& piece : model_.pieces) {
       texts_.push_back(text_of(piece));
       special_.push_back(piece.type == ScannedPiece::Control);
     }
     for (const AddedToken& token : options_.added) take(token);
     added_ = AddedTokens(options_.added, [&](const std::string& text) { return normalized(text); });
+    if (!needs_second_processor()) bytes_ = {};
     bos_ = named_id(options_.bos_token, model_.bos_id);
     eos_ = named_id(options_.eos_token, model_.eos_id);
   }
@@ -193,9 +197,11 @@ class SentencePieceTokenizer : public Tokenizer {
     return fallback >= 0 ? std::optional<TokenId>(fallback) : std::nullopt;
   }
 
-  /// As the library's normaliser without a table of characters gives it.
-  std::string normalized(std::string_view text) const {
-    if (!options_.own_normalizer) return std::string(text);
+  /// `given` as the model's normaliser changes it: the table of characters, then spaces.
+  std::string normalized(std::string_view given) const {
+    if (!options_.own_normalizer) return std::string(given);
+    const std::string mapped = normalized_by(model_.charsmap, given);
+    std::string_view text = mapped;
     const bool once = model_.remove_extra_whitespaces;
     if (once) {
       const std::size_t begin = std::min(text.find_first_not_of(' '), text.size());
@@ -229,7 +235,9 @@ class SentencePieceTokenizer : public Tokenizer {
       if (part.id) {
         ids.push_back(*part.id);
       } else {
-        encode_stretch(part.text, part.text.data() == text.data() ? place : Place::AfterToken, ids);
+        const Place its_place = part.text.data() == text.data() ? place : Place::AfterToken;
+        options_.own_normalizer ? encode_with(second_processor(), names_.in_text(part.text), ids)
+                                : encode_stretch(part.text, its_place, ids);
       }
     }
   }
@@ -241,37 +249,49 @@ class SentencePieceTokenizer : public Tokenizer {
     const bool before_space = options_.own_normalizer && options_.prefix == Prefix::EveryStretch;
     const bool with_prefix = has_prefix(place) && (before_space || !begins_with_space);
     if (!options_.own_normalizer && with_prefix) read.insert(0, kSpaceSymbol);
-    const bool by_other = library_puts_prefix() && !with_prefix;
+    const bool drop_prefix = library_puts_prefix() && !with_prefix;
+    encode_with(drop_prefix ? second_processor() : processor_, read, ids);
+  }
+
+  static void encode_with(const sentencepiece::SentencePieceProcessor& processor,
+                          const std::string& text,
+                          std::vector<TokenId>& ids) {
     std::vector<int> pieces;
-    const auto status = (by_other ? without_prefix() : processor_).Encode(read, &pieces);
+    const auto status = processor.Encode(text, &pieces);
     if (!status.ok()) throw Error(ErrorCode::BadInput, "prompt: " + escaped(status.ToString()));
     ids.insert(ids.end(), pieces.begin(), pieces.end());
   }
 
   bool library_puts_prefix() const { return options_.own_normalizer && model_.add_dummy_prefix; }
 
-  /// The same model without its dummy prefix, loaded when it is first needed.
-  const sentencepiece::SentencePieceProcessor& without_prefix() const {
-    std::call_once(loads_without_prefix_, [&] {
+  bool needs_second_processor() const {
+    return library_puts_prefix() ||
+           (options_.own_normalizer && added_.any(AddedTokens::Of::NormalizedText));
+  }
+
+  /// The same model with fewer normalisations, loaded when it is first needed: without its dummy
+  /// prefix where it has one, else for texts that are normalised already.
+  const sentencepiece::SentencePieceProcessor& second_processor() const {
+    std::call_once(loads_second_, [&] {
       auto loaded = std::make_unique<sentencepiece::SentencePieceProcessor>();
-      load(*loaded, bytes_, kNoPrefix, path_);
-      without_prefix_ = std::move(loaded);
+      load(*loaded, bytes_, library_puts_prefix() ? kNoPrefix : kNormalized, path_);
+      second_ = std::move(loaded);
     });
-    return *without_prefix_;
+    return *second_;
   }
 
   std::string path_;
   ScannedModel model_;
   SymbolNames names_;
   SentencePieceOptions options_;
-  std::string bytes_;  // of the model, while a second one may be loaded
+  std::string bytes_;  // of the model; empty where no second processor will be loaded
   sentencepiece::SentencePieceProcessor processor_;
   AddedTokens added_;
   std::vector<std::string> texts_;  // what each token adds to a text, in bytes
   std::vector<bool> special_;
   std::optional<TokenId> bos_, eos_;
-  mutable std::once_flag loads_without_prefix_;
-  mutable std::unique_ptr<sentencepiece::SentencePieceProcessor> without_prefix_;
+  mutable std::once_flag loads_second_;
+  mutable std::unique_ptr<sentencepiece::SentencePieceProcessor> second_;
 };
 
 /// The rules by which transformers 5.24 reads a tokenizer.model of this class.
@@ -328,9 +348,8 @@ std::unique_ptr<Tokenizer> open_tokenizer(const std::string& directory,
   set_rules(settings, model_type, options, notices);
   options.added =
       placed_tokens(settings, model, !options.own_normalizer, vocab_size, limits, notices);
-  // With a dummy prefix transformers looks for all of them in the text as it is given; so does this
-  // program where a table replaces characters.
-  if (options.own_normalizer && (model.add_dummy_prefix || model.has_charsmap))
+  // With a dummy prefix transformers matches all added tokens in the text as given.
+  if (options.own_normalizer && model.add_dummy_prefix)
     for (AddedToken& token : options.added) token.normalized = false;
   return std::make_unique<SentencePieceTokenizer>(file, path, std::move(model), std::move(options));
 }

@@ -244,7 +244,7 @@ class ModelScan {
         if (is_denormalizer && !part.bytes.empty()) {
           refuse(path_, place, "a table", "none (not supported)");
         }
-        if (!is_denormalizer) model_.has_charsmap = !part.bytes.empty();
+        if (!is_denormalizer) model_.charsmap = part.bytes;
       } else if (part.number >= 3 && part.number <= 5) {
         scanner_.require(part, Varint, name);
         if (part.number == 3 && !is_denormalizer) model_.add_dummy_prefix = part.value != 0;

@@ -28,7 +28,7 @@ struct ScannedModel {
   bool add_dummy_prefix = true;
   bool remove_extra_whitespaces = true;
   bool escape_whitespaces = true;
-  bool has_charsmap = false;  // a table that replaces characters
+  std::string charsmap;  // the table that replaces characters (charsmap.h); empty: none
 };
 
 /// Checks everything: wire format, pieces, ids, scores, the normaliser's double-array trie.
