@@ -357,7 +357,9 @@ class Placing {
     }
     if (const auto piece = piece_named(content); piece && *piece != id) {
       refuse(listed.file, listed.field, fmt::format("the id {} for {}", id, in_quotes(content)),
-             fmt::format("{}, its id in tokenizer.model", *piece));
+             fmt::format("{}, its id in tokenizer.model; give it that id, or remove it from this "
+                         "file",
+                         *piece));
     }
     if (id < n_pieces && model_.pieces[static_cast<std::size_t>(id)].text != content) {
       notices_.push_back(fmt::format("{}: {}: piece {} of tokenizer.model, {}, is called {}",
