@@ -21,7 +21,8 @@ const CLI::App* deepest(const CLI::App& app);
 std::string path_of(const CLI::App* at);
 
 /// Refuses an option without a value: `--opt=`, `--opt ""`, an empty positional, and `--opt` before
-/// another option, which CLI11 would take as the value. A prompt may be empty and may be any text.
+/// another option, which CLI11 would take as the value. After "=" a value may be an option's name,
+/// as in `--stop=--json`. A prompt may be empty and may be any text.
 /// @param app  after it has parsed, or tried to
 /// @throws Error(Usage)  naming the option
 void refuse_missing_values(const CLI::App& app, int argc, const char* const* argv);
