@@ -353,6 +353,7 @@ engine::RunRequest request_for(const GenerationOptions& options,
   engine::RunRequest request;
   request.prompt_id = prompt.id;
   request.prompt = prompt.text;
+  request.no_special = options.no_special;
   request.prompt_tokens = tokens_of(prompt, *loaded.model, !options.no_special);
   request.decoder = decoder;
   request.options = options_for(decoder, options.decoders, options.set);

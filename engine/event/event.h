@@ -61,6 +61,7 @@ struct RunStarted {
   int first_approximate = 0, n_approximate = 0;
   std::vector<std::string> stop_texts;  // the first of them in the text ends the run
   std::vector<TokenId> stop_ids;        // each ends the text
+  bool no_special = false;  // names of control symbols in the prompt were read as text
 };
 
 struct Phase {

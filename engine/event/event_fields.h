@@ -32,6 +32,7 @@ void fields(auto& visit, Is<RunStarted> auto& e) {
   visit(e.draft);
   visit(e.first_approximate), visit(e.n_approximate);
   visit(e.stop_texts), visit(e.stop_ids);
+  visit(e.no_special);
 }
 
 void fields(auto& visit, Is<Phase> auto& e) {
