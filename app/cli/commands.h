@@ -174,6 +174,7 @@ struct TotOptions : ReasonOptions {
   int depth = 0;      // 0: the task's
   int n_thoughts = 3, beam = 1;
   float temperature = 1, value_temperature = 0;
+  bool temperature_given = false;  // by the person
   std::uint64_t seed = 1;
   std::string sampling = "coupled";
 };

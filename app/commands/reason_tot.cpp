@@ -57,6 +57,22 @@ engine::TotSettings settings_of(const TotOptions& options) {
   return settings;
 }
 
+/// Under --defaults model, sampling options that were not given take their values from the model's
+/// files. Thoughts keep their temperature where the files ask for greedy decoding, as those of a node
+/// would be alike.
+void take_defaults(const TotOptions& options,
+                   const engine::GenerationDefaults& defaults,
+                   engine::Sampling& thoughts) {
+  if (!options.model.model_defaults) return;
+  const engine::Sampling own = sampling_by_model(defaults);
+  thoughts.repetition_penalty = own.repetition_penalty;
+  if (own.greedy()) return;
+  if (!options.temperature_given) thoughts.temperature = own.temperature;
+  thoughts.top_k = own.top_k;
+  thoughts.top_p = own.top_p;
+  thoughts.min_p = own.min_p;
+}
+
 /// Whether the tree is one of plain decoding's distribution: thoughts and evaluations both.
 bool is_lossless(const engine::TotSettings& settings) {
   const engine::DecoderInfo& decoder = engine::decoder_named(settings.decoder);
@@ -264,12 +280,13 @@ int reason_tot(const TotOptions& given) {
                                     "--actions or --start?",
                                     options.task));
   options.task = questions.front().task;  // a file of records says its own
-  const engine::TotSettings settings = settings_of(options);
+  engine::TotSettings settings = settings_of(options);
   const engine::DecoderInfo& info = engine::decoder_named(options.decoder);
   if (const auto why =
           engine::refusal(info, settings.thoughts, engine::complete_options(info, set)))
     throw engine::Error(engine::ErrorCode::Usage, *why);
   ReasonRun run(options, set);
+  take_defaults(options, run.defaults(), settings.thoughts);
   ProgressLine line("reason");
   const engine::TotReport report = engine::search(
       run.scheduler(), run.target(), questions, settings, run.watch(),
