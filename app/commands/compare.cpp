@@ -12,7 +12,7 @@
 #include "app/commands/lane_schedule.h"
 #include "app/commands/notes.h"
 #include "app/commands/outputs.h"
-#include "app/commands/reason_run.h"
+#include "app/commands/reason/run.h"
 #include "app/commands/report.h"
 #include "engine/base/counted.h"
 #include "engine/base/table.h"

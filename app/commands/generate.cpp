@@ -14,7 +14,7 @@
 #include "app/commands/lane_schedule.h"
 #include "app/commands/notes.h"
 #include "app/commands/outputs.h"
-#include "app/commands/reason_run.h"
+#include "app/commands/reason/run.h"
 #include "app/commands/report.h"
 #include "engine/base/text.h"
 #include "engine/event/clock.h"

@@ -1,4 +1,4 @@
-#include "app/commands/reason_data.h"
+#include "app/commands/reason/questions.h"
 
 #include <filesystem>
 

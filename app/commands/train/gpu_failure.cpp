@@ -1,4 +1,4 @@
-#include "app/commands/gpu_failure.h"
+#include "app/commands/train/gpu_failure.h"
 
 #include <algorithm>
 #include <filesystem>

@@ -1,4 +1,4 @@
-#include "app/commands/reason_run.h"
+#include "app/commands/reason/run.h"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>

@@ -1,6 +1,6 @@
 // `train medusa`, `train chimera`, `train outputs`: draft heads, and the texts that they and draft
 // models learn from.
-#include "app/commands/train_heads.h"
+#include "app/commands/train/heads.h"
 
 #include <unistd.h>
 #include <filesystem>
@@ -11,7 +11,7 @@
 #include <nlohmann/json.hpp>
 
 #include "app/commands/generation.h"
-#include "app/commands/gpu_failure.h"
+#include "app/commands/train/gpu_failure.h"
 #include "app/commands/named_model.h"
 #include "app/cli/paths.h"
 #include "app/commands/report.h"
