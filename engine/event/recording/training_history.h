@@ -12,7 +12,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "engine/base/growing_lines.h"
+#include "engine/event/recording/growing_lines.h"
 #include "engine/event/recording/training_report.h"
 #include "engine/base/types.h"
 

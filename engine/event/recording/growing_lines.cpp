@@ -1,4 +1,4 @@
-#include "engine/base/growing_lines.h"
+#include "engine/event/recording/growing_lines.h"
 
 #include <algorithm>
 #include <span>
