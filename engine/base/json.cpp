@@ -7,7 +7,7 @@
 #include <fmt/format.h>
 
 #include "engine/base/input_file.h"
-#include "engine/checkpoint/file_kind.h"
+#include "engine/base/file_kind.h"
 #include "engine/base/mapped_file.h"
 #include "engine/base/refuse.h"
 #include "engine/base/utf8.h"

@@ -8,7 +8,7 @@
 #include <fmt/format.h>
 
 #include "engine/tokenizer/charsmap.h"
-#include "engine/checkpoint/file_kind.h"
+#include "engine/base/file_kind.h"
 #include "engine/base/refuse.h"
 #include "engine/base/utf8.h"
 
