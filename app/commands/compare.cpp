@@ -14,7 +14,7 @@
 #include "app/commands/outputs.h"
 #include "app/commands/reason/run.h"
 #include "app/commands/report.h"
-#include "engine/base/counted.h"
+#include "engine/base/text.h"
 #include "engine/base/table.h"
 #include "engine/event/clock.h"
 #include "engine/event/run_rules.h"

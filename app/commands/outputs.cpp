@@ -12,7 +12,6 @@
 #include "app/commands/attempts.h"
 #include "app/cli/terminal.h"
 #include "engine/event/clock.h"
-#include "engine/base/counted.h"
 #include "engine/base/output_file.h"
 #include "engine/base/text.h"
 #include "engine/trace/export.h"

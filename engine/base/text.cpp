@@ -129,4 +129,25 @@ std::string quoted_for_message(std::string_view found) {
   return text;
 }
 
+std::string json_quoted(std::string_view bytes) {
+  std::string text = "\"";
+  for (const char c : as_utf8(bytes)) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (c == '"' || c == '\\') {
+      text += '\\';
+      text += c;
+    } else if (byte < 0x20 || byte == 0x7F) {
+      text += fmt::format("\\u{:04x}", byte);
+    } else {
+      text += c;
+    }
+  }
+  return text + '"';
+}
+
+std::string counted(std::int64_t n, std::string_view one, std::string_view many) {
+  if (n != 1 && !many.empty()) return fmt::format("{} {}", n, many);
+  return fmt::format("{} {}{}", n, one, n == 1 ? "" : "s");
+}
+
 }  // namespace engine

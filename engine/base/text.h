@@ -40,4 +40,12 @@ std::size_t open_bytes_at_end(std::string_view bytes);
 /// A name found in a file, for a message: printable, cut after 120 characters with "...".
 std::string quoted_for_message(std::string_view found);
 
+/// A JSON string with its quotes: raw UTF-8 above U+007F (Perfetto refuses escaped surrogates),
+/// control characters escaped, bytes that are not UTF-8 as <0xF0>.
+std::string json_quoted(std::string_view bytes);
+
+/// A number with its noun: "1 step", "2 steps".
+/// @param many  the plural; empty: the noun with an s
+std::string counted(std::int64_t n, std::string_view one, std::string_view many = {});
+
 }  // namespace engine

@@ -3,7 +3,7 @@
 
 #include <fmt/format.h>
 
-#include "engine/base/json_text.h"
+#include "engine/base/text.h"
 #include "engine/base/output_file.h"
 #include "engine/checkpoint/config_file.h"
 #include "engine/checkpoint/convert.h"

@@ -11,7 +11,6 @@
 #include <fmt/format.h>
 
 #include "engine/event/drafted_by.h"
-#include "engine/base/json_text.h"
 #include "engine/base/output_file.h"
 #include "engine/event/recording/recording_format.h"
 #include "engine/base/text.h"

@@ -12,7 +12,7 @@
 #include <fmt/ranges.h>
 
 #include "engine/trace/describe.h"
-#include "engine/base/json_text.h"
+#include "engine/base/text.h"
 #include "engine/event/recording/recording_format.h"
 #include "engine/event/timeline/run_slices.h"
 #include "engine/trace/check.h"

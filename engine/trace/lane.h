@@ -28,4 +28,7 @@ struct LaneChanges {
 /// inside the slice they were put in; what has no room is left out.
 LaneChanges settle(std::vector<TraceItem>& lane);
 
+/// Nanoseconds as microseconds with at most 3 decimals: 10500 -> "10.5".
+std::string as_microseconds(std::int64_t ns);
+
 }  // namespace engine

@@ -9,7 +9,6 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "engine/base/counted.h"
 #include "engine/trace/describe.h"
 #include "engine/base/output_file.h"
 #include "engine/event/recording/recorder.h"

@@ -14,7 +14,7 @@
 #include "engine/data/text.h"
 #include "engine/decode/registry.h"
 #include "engine/decode/verify/sampling_mode.h"
-#include "engine/base/counted.h"
+#include "engine/base/text.h"
 #include "engine/reason/tot.h"
 
 namespace app {

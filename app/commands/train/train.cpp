@@ -15,7 +15,7 @@
 #include "app/cli/stop_flag.h"
 #include "app/cli/terminal.h"
 #include "app/commands/train/heads.h"
-#include "engine/base/counted.h"
+#include "engine/base/text.h"
 #include "engine/train/run/output_folder.h"
 #include "engine/train/run/train.h"
 #include "kernels/cuda/cuda.h"

@@ -8,7 +8,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "engine/base/counted.h"
+#include "engine/base/text.h"
 #include "ui/prepare/numbers.h"
 
 namespace ui {
