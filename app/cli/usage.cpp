@@ -9,7 +9,7 @@
 #include <CLI/CLI.hpp>
 
 #include "engine/base/closest_name.h"
-#include "engine/base/text.h"
+#include "engine/base/utf8.h"
 #include "kernels/error.h"
 
 namespace app {

@@ -111,7 +111,7 @@ std::string why_unchecked(const GenerationOptions& options, const engine::RunReq
 
 /// @param of_several  its prompt is one of several
 std::string summary_line(const engine::RunResult& result, bool of_several) {
-  std::string line = of_several ? engine::quoted_for_message(result.request.prompt_id) + ", " : "";
+  std::string line = of_several ? engine::escaped(result.request.prompt_id) + ", " : "";
   line += fmt::format(
       "{}: {} tokens in {} steps ({:.2f} tokens/step), {:.0f} tokens/s, prefill {:.1f} ms, {}",
       result.request.decoder, result.tokens.size(), result.n_steps, result.tokens_per_step(),
@@ -144,7 +144,7 @@ double finish(const engine::RunModels& models,
 
 /// Above the text of one of several prompts: which it is.
 void print_id(const std::string& id) {
-  print(for_terminal(engine::quoted_for_message(id) + ":\n"));
+  print(for_terminal(engine::escaped(id) + ":\n"));
 }
 
 /// One prompt decoded: its text as it comes, and then AR beside it where that is asked for.

@@ -328,7 +328,7 @@ std::vector<engine::TokenId> tokens_of(const Prompt& prompt,
   } catch (const Error& error) {
     if (prompt.place.empty()) throw;
     throw Error(error.code(), fmt::format("{}: {}: {}", prompt.place,
-                                          engine::quoted_for_message(prompt.id), error.what()));
+                                          engine::escaped(prompt.id), error.what()));
   }
 }
 

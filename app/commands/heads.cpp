@@ -212,7 +212,7 @@ void check_tree_output(const std::string& path) {
     } catch (const Error&) {
       throw Error(ErrorCode::Usage,
                   fmt::format("--out {}: exists and is no tree; name another file",
-                              engine::quoted_for_message(path)));
+                              engine::escaped(path)));
     }
   }
   engine::check_can_be_written(path);

@@ -32,8 +32,8 @@ void check_ending(const char* option,
   other.replace_extension(*endings.begin());
   throw kernels::Error(kernels::ErrorCode::Usage,
                        fmt::format("{}: found {}, expected a name ending in {}; try {}", option,
-                                   engine::quoted_for_message(path), fmt::join(endings, " or "),
-                                   engine::quoted_for_message(other.string())));
+                                   engine::escaped(path), fmt::join(endings, " or "),
+                                   engine::escaped(other.string())));
 }
 
 }  // namespace

@@ -23,7 +23,7 @@ const char* kind_of(mode_t mode) {
 
 class File : public ByteSource {
  public:
-  explicit File(const std::string& path) : name_(quoted_for_message(path)) {
+  explicit File(const std::string& path) : name_(escaped(path)) {
     // Without O_NONBLOCK a pipe's open would wait for a writer that never comes.
     fd_ = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (fd_ < 0) {

@@ -38,7 +38,7 @@ int opened_for_lock(const std::string& path) {
     fd = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, kLockMode);
   if (fd < 0)
     throw Error(ErrorCode::Resources,
-                quoted_for_message(path) + ": cannot be written: " + std::strerror(errno));
+                escaped(path) + ": cannot be written: " + std::strerror(errno));
   return fd;
 }
 
@@ -46,7 +46,7 @@ int opened_for_lock(const std::string& path) {
 void take_lock(int fd, const std::string& output) {
   if (::flock(fd, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK) return;
   ::close(fd);
-  throw Error(ErrorCode::Usage, quoted_for_message(output) +
+  throw Error(ErrorCode::Usage, escaped(output) +
                                     ": another process writes there now; wait for its end, or give "
                                     "another name");
 }
@@ -93,7 +93,7 @@ OutputFile::OutputFile(const std::string& path, Write write, IfExists if_exists)
   struct stat status {};
   if (::stat(path.c_str(), &status) == 0 && !S_ISREG(status.st_mode)) {
     throw Error(ErrorCode::Resources,
-                quoted_for_message(path) + ": found a folder or device, expected a file's name");
+                escaped(path) + ": found a folder or device, expected a file's name");
   }
   temporary_ = path + fmt::format(".part{}", ::getpid());
   constexpr mode_t kMode = 0644;
@@ -136,8 +136,8 @@ void OutputFile::finish() {
     const int error = errno;
     if (if_exists_ == IfExists::NewName) ::unlink(path_.c_str());  // empty, and ours
     throw Error(ErrorCode::Resources,
-                fmt::format("{}: rename: {}; what was written is in {}", quoted_for_message(path_),
-                            std::strerror(error), quoted_for_message(temporary_)));
+                fmt::format("{}: rename: {}; what was written is in {}", escaped(path_),
+                            std::strerror(error), escaped(temporary_)));
   }
   sync_folder_of(path_);
 }
@@ -188,7 +188,7 @@ void OutputFile::fail(const std::string& what, int error) {
   }
   throw Error(ErrorCode::Resources,
               fmt::format("{}: {}: {} after {} bytes; an older file of this name is as it was",
-                          quoted_for_message(path_), what, std::strerror(error), n_bytes_));
+                          escaped(path_), what, std::strerror(error), n_bytes_));
 }
 
 OutputLock OutputLock::on(const std::string& path) {

@@ -43,7 +43,7 @@ struct Opened {
 
 [[noreturn]] void give_up(const std::string& path, const char* left) {
   throw Error(ErrorCode::Cancelled,
-              fmt::format("{}: cancelled; {}", quoted_for_message(path), left));
+              fmt::format("{}: cancelled; {}", escaped(path), left));
 }
 
 /// Reads a recording to its end. @throws Error(Cancelled)
@@ -225,7 +225,7 @@ std::string recording_text(const std::string& path, const Opened& opened) {
   const RecordingReport& report = opened.report;
   const Timeline& timeline = opened.timeline;
   std::string text = fmt::format("{}: recording, version {}, by decoscope {}, {} bytes\n",
-                                 quoted_for_message(path), report.version,
+                                 escaped(path), report.version,
                                  printable(report.program_version), report.file_bytes);
   text += fmt::format("{} in {:.3f} s, {}\n", counted(report.n_events, "event"),
                       static_cast<double>(timeline.last_event()) / 1e9,
@@ -322,7 +322,7 @@ TraceAnswer recording_answer(const std::string& path,
   const std::vector<std::string> drops = drops_of(opened.timeline);
   TraceAnswer answer;
   answer.ok = !judge || faults.empty();
-  const std::string name = quoted_for_message(path);
+  const std::string name = escaped(path);
   if (!judge) {
     answer.text = recording_text(path, opened);
     if (!faults.empty() || !drops.empty()) answer.text += "\n";
@@ -358,7 +358,7 @@ std::string trace_lanes_table(const TraceCheck& check) {
   add("all", {check.n_slices, check.n_async, check.n_instants, check.n_counters, check.n_flows});
   const bool each = check.lanes.size() <= kMaxLanesTold;
   for (const auto& [name, lane] : check.lanes) {
-    if (each) add(name.empty() ? "(no name)" : quoted_for_message(name), lane);
+    if (each) add(name.empty() ? "(no name)" : escaped(name), lane);
   }
   return aligned_table(rows) +
          (each ? "" : fmt::format("{} names of lanes, too many to list\n", check.lanes.size()));
@@ -367,7 +367,7 @@ std::string trace_lanes_table(const TraceCheck& check) {
 /// What a Chrome trace holds, for people.
 std::string trace_text(const std::string& path, const TraceCheck& check) {
   std::string text =
-      fmt::format("{}: Chrome trace{}\n", quoted_for_message(path),
+      fmt::format("{}: Chrome trace{}\n", escaped(path),
                   check.profile.empty() ? "" : ", profile " + printable(check.profile));
   text += fmt::format("{} in {:.3f} ms, {} in {}\n\n", counted(check.n_events, "event"),
                       check.last_us / 1e3, counted(check.n_lanes, "lane"),
@@ -381,7 +381,7 @@ std::string trace_text(const std::string& path, const TraceCheck& check) {
 
 /// That a trace is valid, or each place where it is not.
 std::string trace_verdict(const std::string& path, const TraceCheck& check) {
-  const std::string name = quoted_for_message(path);
+  const std::string name = escaped(path);
   if (check.ok()) {
     return fmt::format("{}: valid: a Chrome trace of {} events{}\n", name, check.n_events,
                        check.profile.empty() ? "" : ", profile " + printable(check.profile));
@@ -481,7 +481,7 @@ void refuse_part(const std::string& to, const TraceOptions& asked) {
       ErrorCode::Usage,
       fmt::format("{}: found with {}, expected with a trace (.json or .json.gz) alone; leave "
                   "it out to convert the whole recording",
-                  option, quoted_for_message(to)));
+                  option, escaped(to)));
 }
 
 }  // namespace
@@ -503,12 +503,12 @@ TraceAnswer trace_convert(const std::string& from,
                      ends_with(to, ".pdrun");
   if (!known) {
     throw Error(ErrorCode::Usage,
-                quoted_for_message(to) +
+                escaped(to) +
                     ": found an unknown ending, expected .json, .json.gz, .csv, .txt or .pdrun");
   }
   if (is_trace_name(from)) {
     throw Error(ErrorCode::Usage,
-                quoted_for_message(from) +
+                escaped(from) +
                     ": found an exported trace, expected a recording (.pdrun); a trace holds less "
                     "than the run, so nothing is made from it");
   }
@@ -543,12 +543,12 @@ TraceAnswer trace_convert(const std::string& from,
   const std::string stem = to.substr(0, to.size() - (tables ? kTables.size() : 0));
   if (files.front() != (tables ? stem + "-steps.csv" : to)) {
     notices.push_back(fmt::format("{} exists; written to {}",
-                                  quoted_for_message(tables ? stem + "-*.csv" : to),
-                                  quoted_for_message(files.front())));
+                                  escaped(tables ? stem + "-*.csv" : to),
+                                  escaped(files.front())));
   }
   Json json{{"from", as_utf8(from)}, {"files", Json::array()}, {"notices", notices}};
   for (const std::string& file : files) {
-    answer.text += "wrote " + quoted_for_message(file) + "\n";
+    answer.text += "wrote " + escaped(file) + "\n";
     json["files"].push_back(as_utf8(file));
   }
   for (const std::string& notice : notices) answer.text += "note: " + notice + "\n";

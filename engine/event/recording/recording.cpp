@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "engine/base/file_kind.h"
 #include "engine/event/recording/recording_format.h"
 #include "engine/event/serialise.h"
 
@@ -14,15 +15,10 @@ namespace {
 constexpr std::size_t kChunkBytes = 1 << 20;
 constexpr std::int64_t kEventsPerReport = 4096;
 
-/// What a file that is no recording probably is.
+/// Names the format that a file which is not a recording probably has.
 std::string guess_type(std::string_view head) {
-  const auto begins = [&](std::string_view magic) { return head.substr(0, magic.size()) == magic; };
-  if (begins("\x1F\x8B")) return "gzip data; nothing is unpacked by itself";
-  if (begins("PK\x03\x04")) return "a zip archive";
-  if (begins("\x28\xB5\x2F\xFD")) return "zstd data";
-  if (begins("GGUF")) return "a GGUF model";
-  if (begins("SQLite format 3")) return "an SQLite database";
-  if (begins("version https://git-lfs")) return "a Git LFS pointer";
+  if (const std::string kind = recognised_as(head); !kind.empty()) return kind;
+  if (head.starts_with("SQLite format 3")) return "an SQLite database";
   const std::size_t text = head.find_first_not_of(" \t\r\n");
   if (text != std::string_view::npos && (head[text] == '{' || head[text] == '[')) {
     return "JSON, perhaps an exported trace: those open in a trace viewer, not here";

@@ -89,10 +89,10 @@ TrainingReader::TrainingReader(const std::string& path)
   std::error_code none;
   const bool is_folder = fs::is_directory(path, none);
   if (!is_folder && !fs::exists(path, none))
-    throw Error(ErrorCode::BadInput, quoted_for_message(path) + ": is not there");
+    throw Error(ErrorCode::BadInput, escaped(path) + ": is not there");
   if (is_folder && !holds_training(path))
     throw Error(ErrorCode::BadInput,
-                quoted_for_message(path) + ": found no " + kTrainingLogName +
+                escaped(path) + ": found no " + kTrainingLogName +
                     ", expected the folder that `decoscope train` writes (--out)");
   look();
   if (history_.reports.empty() && !log_.refusal.empty()) throw Error(log_.code, log_.refusal);

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "engine/base/text.h"
+#include "engine/base/utf8.h"
 #include "engine/event/timeline/timeline_intake.h"
 
 namespace engine {
