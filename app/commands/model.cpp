@@ -17,7 +17,7 @@
 #include "engine/checkpoint/model_files.h"
 #include "engine/checkpoint/non_finite.h"
 #include "engine/tokenizer/sentencepiece.h"
-#include "engine/checkpoint/stoppable.h"
+#include "engine/checkpoint/tensor_source.h"
 #include "engine/store/weights_hash.h"
 #include "engine/store/memory_plan.h"
 #include "engine/train/run/output_folder.h"

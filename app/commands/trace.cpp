@@ -9,7 +9,7 @@
 #include "app/commands/report.h"
 #include "app/cli/terminal.h"
 #include "engine/trace/tool.h"
-#include "engine/checkpoint/stoppable.h"
+#include "engine/checkpoint/tensor_source.h"
 #include "engine/store/weights_hash.h"
 #include "kernels/error.h"
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -40,5 +41,20 @@ class TensorSource {
   /// @throws Error(BadInput)  naming the file that was cut or changed meanwhile
   virtual void check() const {}
 };
+
+/// Writes elements [first, first + n) of `tensor` to `out` as `dtype`, rounded to nearest even.
+/// The same dtype is a copy: no bit changes.
+void convert_elements(
+    const Tensor& tensor, std::int64_t first, std::int64_t n, kernels::DType dtype, void* out);
+
+/// All elements as f32.
+std::vector<float> f32_of(const Tensor& tensor);
+
+/// The same tensors; before each read `stop` is asked.
+/// @param left  what a pass that ends there leaves, for the message: "nothing was written"
+/// read() then @throws Error(Cancelled)  once it says true
+std::shared_ptr<const TensorSource> stoppable(std::shared_ptr<const TensorSource> tensors,
+                                              std::function<bool()> stop,
+                                              std::string left);
 
 }  // namespace engine

@@ -11,7 +11,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "engine/checkpoint/convert.h"
+#include "engine/checkpoint/tensor_source.h"
 #include "engine/train/gpu/heads_pass.h"
 #include "engine/train/heads/steps.h"
 #include "engine/train/heads/trainer.h"

@@ -1,6 +1,9 @@
-#include "engine/checkpoint/convert.h"
+#include "engine/checkpoint/tensor_source.h"
 
 #include <cstring>
+#include <utility>
+
+#include "engine/base/text.h"
 
 namespace engine {
 namespace {
@@ -16,6 +19,29 @@ float load(const Tensor& tensor, std::int64_t i) {
   }
   return 0;
 }
+
+class StoppableTensors : public TensorSource {
+ public:
+  StoppableTensors(std::shared_ptr<const TensorSource> tensors,
+                   std::function<bool()> stop,
+                   std::string left)
+      : tensors_(std::move(tensors)), stop_(std::move(stop)), left_(std::move(left)) {}
+
+  bool has(const std::string& name) const override { return tensors_->has(name); }
+  std::vector<std::string> names() const override { return tensors_->names(); }
+  std::string path() const override { return tensors_->path(); }
+  void check() const override { tensors_->check(); }
+
+  Tensor read(const std::string& name) const override {
+    if (stop_()) throw Error(ErrorCode::Cancelled, escaped(path()) + ": cancelled; " + left_);
+    return tensors_->read(name);
+  }
+
+ private:
+  std::shared_ptr<const TensorSource> tensors_;
+  std::function<bool()> stop_;
+  std::string left_;
+};
 
 }  // namespace
 
@@ -43,6 +69,12 @@ std::vector<float> f32_of(const Tensor& tensor) {
   std::vector<float> out(static_cast<std::size_t>(tensor.n_elements()));
   convert_elements(tensor, 0, tensor.n_elements(), kernels::DType::F32, out.data());
   return out;
+}
+
+std::shared_ptr<const TensorSource> stoppable(std::shared_ptr<const TensorSource> tensors,
+                                              std::function<bool()> stop,
+                                              std::string left) {
+  return std::make_shared<StoppableTensors>(std::move(tensors), std::move(stop), std::move(left));
 }
 
 }  // namespace engine
