@@ -10,7 +10,6 @@
 #include <fmt/ranges.h>
 
 #include "engine/base/closest_name.h"
-#include "engine/checkpoint/bare_names.h"
 #include "engine/checkpoint/config_file.h"
 #include "engine/base/fields.h"
 #include "engine/checkpoint/generation_file.h"

@@ -32,4 +32,14 @@ WeightFiles open_weight_file(const std::string& directory,
                              bool allow_external,
                              const FileLimits& limits);
 
+/// "layers.0.x" and "model.layers.0.x" give "model.layers.0.x"; names that never had the prefix
+/// ("lm_head.weight") stay.
+std::string full_name(const std::string& name);
+
+/// The source under full names. A tensor that stands there under both is read from the full one.
+/// @param notices  one line where bare names were found, naming one and how many were there twice
+/// @return  `tensors` itself where no name is bare
+std::shared_ptr<const TensorSource> with_full_names(std::shared_ptr<const TensorSource> tensors,
+                                                    std::vector<std::string>& notices);
+
 }  // namespace engine
