@@ -46,7 +46,6 @@ int window(const WindowCommandOptions&) {
 #include "engine/base/utf8.h"
 #include "engine/checkpoint/heads_files.h"
 #include "engine/checkpoint/model_files.h"
-#include "engine/checkpoint/related.h"
 #include "engine/reason/tot.h"
 #include "engine/store/memory_plan.h"
 #include "engine/store/model_store.h"

@@ -16,7 +16,6 @@
 #include "engine/base/json.h"
 #include "engine/checkpoint/other_formats.h"
 #include "engine/base/refuse.h"
-#include "engine/checkpoint/related.h"
 #include "engine/tokenizer/sentencepiece.h"
 #include "engine/checkpoint/shards.h"
 

@@ -66,6 +66,10 @@ std::string beside_or_named(const std::string& directory,
                             const std::string& name,
                             const std::string& assets_dir);
 
+/// The model it was before consistency training, as its decoscope.json says; empty: it was none.
+/// @throws Error(BadInput)  "file: field: found X, expected Y"
+std::string name_before_training(const std::string& directory, const FileLimits& limits = {});
+
 /// The shape in one config.json, without weights (`model random`).
 /// @throws Error(BadInput)
 ModelConfig read_model_config(const std::string& path, const FileLimits& limits = {});

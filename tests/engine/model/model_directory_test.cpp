@@ -8,8 +8,7 @@
 
 #include "engine/checkpoint/tensor_source.h"
 #include "engine/checkpoint/model_files.h"
-#include "engine/checkpoint/normal_table.h"
-#include "engine/checkpoint/related.h"
+#include "engine/checkpoint/random_weights.h"
 #include "engine/tokenizer/sentencepiece.h"
 #include "tests/engine/model/model_files_kit.h"
 

@@ -17,7 +17,6 @@
 #include "engine/event/recording/training_history.h"
 #include "engine/model/model.h"
 #include "engine/checkpoint/model_files.h"
-#include "engine/checkpoint/related.h"
 #include "engine/train/cllm/trainer.h"
 #include "engine/train/core/parameters.h"
 #include "engine/train/cllm/train.h"
