@@ -14,6 +14,7 @@
 #include "engine/base/output_file.h"
 #include "engine/base/table.h"
 #include "engine/checkpoint/heads_files.h"
+#include "engine/checkpoint/config_file.h"
 #include "engine/checkpoint/model_files.h"
 #include "engine/checkpoint/non_finite.h"
 #include "engine/tokenizer/sentencepiece.h"

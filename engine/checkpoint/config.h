@@ -63,6 +63,14 @@ struct ModelConfig {
   std::int64_t n_params() const;
 };
 
+/// A tensor that a model reads, by its full name.
+struct TensorSpec {
+  std::string name;
+  std::vector<std::int64_t> shape;
+};
+/// The tensors that a model of this shape reads, in a fixed order.
+std::vector<TensorSpec> tensors_of(const ModelConfig& config);
+
 /// "4x2": every width times 4, every layer count times 2.
 struct ModelScale {
   int width = 1;  // 1, 4, 16, ...: a power of four, so that sqrt(width) is a power of two

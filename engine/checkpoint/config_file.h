@@ -31,6 +31,10 @@ ConfigFile read_config(const std::string& path,
                        const FileLimits& limits = {},
                        int context = 0);
 
+/// The shape in a config.json without a model around it (`model random`).
+/// @throws Error(BadInput)
+ModelConfig read_model_config(const std::string& path, const FileLimits& limits = {});
+
 /// The member eos_token_id: one id or several. Ids below 0 or beyond the vocabulary match no token:
 /// they are left out with a notice, as transformers takes them.
 /// @return  nullopt if the member is absent, null or an empty list
@@ -39,10 +43,11 @@ std::optional<std::vector<TokenId>> end_ids(const Fields& fields,
                                             int vocab_size,
                                             std::vector<std::string>& notices);
 
-/// config.json in a form both versions read.
-/// What PyTorch and transformers call a dtype: "bfloat16".
+/// The name of a dtype in PyTorch and transformers: "bfloat16".
 const char* torch_name(kernels::DType dtype);
+/// The text of a config.json that transformers 4 and 5 both read.
 std::string config_json(const ModelConfig& config, kernels::DType dtype);
+/// The text of a generation_config.json with the model's bos, eos and pad ids.
 std::string generation_config_json(const ModelConfig& config);
 
 }  // namespace engine

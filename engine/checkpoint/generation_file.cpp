@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "engine/checkpoint/config_file.h"
 #include "engine/checkpoint/config_keys.h"
 #include "engine/base/fields.h"
 #include "engine/base/json.h"

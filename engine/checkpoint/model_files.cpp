@@ -12,7 +12,6 @@
 #include "engine/base/closest_name.h"
 #include "engine/checkpoint/config_file.h"
 #include "engine/base/fields.h"
-#include "engine/checkpoint/generation_file.h"
 #include "engine/base/json.h"
 #include "engine/checkpoint/other_formats.h"
 #include "engine/base/refuse.h"

@@ -7,21 +7,12 @@
 #include <vector>
 
 #include "engine/checkpoint/config.h"
+#include "engine/checkpoint/generation_file.h"
 #include "engine/base/limits.h"
 #include "engine/checkpoint/tensor_source.h"
 #include "engine/tokenizer/tokenizer.h"
 
 namespace engine {
-
-/// Members of generation_config.json that this program can apply; unset: the file lacks it.
-struct GenerationDefaults {
-  bool do_sample = false;  // without it transformers takes the likeliest token
-  std::optional<float> temperature, top_p, min_p, repetition_penalty;
-  std::optional<int> top_k, max_new_tokens;
-};
-/// How these defaults are used: NotApplied and Applied add a notice that names them; Silent, for a
-/// model that only drafts, ignores them.
-enum class GenerationUse { NotApplied, Applied, Silent };
 
 struct ModelFiles {
   std::string path;  // the directory
@@ -70,10 +61,6 @@ std::string beside_or_named(const std::string& directory,
 /// @throws Error(BadInput)  "file: field: found X, expected Y"
 std::string name_before_training(const std::string& directory, const FileLimits& limits = {});
 
-/// The shape in one config.json, without weights (`model random`).
-/// @throws Error(BadInput)
-ModelConfig read_model_config(const std::string& path, const FileLimits& limits = {});
-
 /// Writes a directory that open_model and transformers read: config.json, generation_config.json,
 /// model.safetensors, tokenizer files copied from `tokenizer_from` (a directory) if not empty.
 void write_model(const std::string& directory,
@@ -81,13 +68,6 @@ void write_model(const std::string& directory,
                  const TensorSource& tensors,
                  kernels::DType dtype,
                  const std::string& tokenizer_from);
-
-/// The tensors a model of this shape reads, with their shapes, in a fixed order.
-struct TensorSpec {
-  std::string name;
-  std::vector<std::int64_t> shape;
-};
-std::vector<TensorSpec> tensors_of(const ModelConfig& config);
 
 /// Weights drawn from N(0, 0.02) (norms 1), a function of (seed, name, index) only.
 std::shared_ptr<const TensorSource> random_tensors(const ModelConfig& config, std::uint64_t seed);

@@ -1,19 +1,25 @@
-// The members of config.json that say how positions are rotated, and how far they go.
+// Reads the members of config.json that describe rotary position embedding and its scaling.
 #pragma once
 
-#include "engine/checkpoint/config_file.h"
+#include <string>
+#include <vector>
+
 #include "engine/base/fields.h"
 #include "engine/base/limits.h"
+#include "engine/checkpoint/config.h"
 
 namespace engine {
 
 /// Reads rope_scaling and rope_theta (transformers 4) or rope_parameters (5), of which the first
-/// counts where both are there, as in transformers. What is there and has no effect goes into the
-/// notices.
-/// @param file  config.max_seq_len and head_dim are known; max_seq_len becomes the context that the
-///              scaling extends it to, max_position_embeddings keeps what was stated
+/// counts where both are there, as in transformers.
+/// @param config   max_seq_len and head_dim are known; max_seq_len becomes the context that the
+///                 scaling extends it to, max_position_embeddings the length that the file states
+/// @param notices  receives a notice for each member without effect
 /// @throws Error(BadInput)
-void read_rope(const Fields& fields, const FileLimits& limits, ConfigFile& file);
+void read_rope(const Fields& fields,
+               const FileLimits& limits,
+               ModelConfig& config,
+               std::vector<std::string>& notices);
 
 /// Positions that a rope scaling extends a context to:
 ///   linear, dynamic          max_position_embeddings * factor

@@ -12,6 +12,7 @@
 
 #include "engine/data/record.h"
 #include "engine/event/recording/recorder.h"
+#include "engine/checkpoint/config_file.h"
 #include "engine/checkpoint/model_files.h"
 #include "tests/app/program.h"
 #include "tests/engine/event/streams.h"

@@ -12,6 +12,7 @@
 #include "engine/data/record.h"
 #include "engine/trace/check.h"
 #include "engine/base/json.h"
+#include "engine/checkpoint/config_file.h"
 #include "engine/checkpoint/model_files.h"
 #include "engine/checkpoint/safetensors.h"
 #include "engine/checkpoint/shards.h"
