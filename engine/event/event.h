@@ -373,6 +373,9 @@ using Event = std::variant<ModelLoaded,
                            ThoughtJudged,
                            SearchEnded>;
 
+/// a + b, at most the largest time: the sum stays defined for durations from an untrusted file.
+Nanoseconds saturated_sum(Nanoseconds a, Nanoseconds b);
+
 /// The time of any event.
 Nanoseconds time_of(const Event& event);
 /// The run of any event; 0 for those of no run.

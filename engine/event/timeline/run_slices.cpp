@@ -6,7 +6,6 @@
 #include <fmt/format.h>
 
 #include "engine/event/timeline/schedule_turns.h"
-#include "engine/event/timeline/timeline_intake.h"
 
 namespace engine {
 namespace {

@@ -6,7 +6,8 @@
 #include <string>
 #include <string_view>
 
-#include "engine/event/timeline/step_store.h"
+#include "engine/event/payload.h"
+#include "engine/event/timeline/step_record.h"
 
 namespace engine {
 

@@ -7,7 +7,6 @@
 
 #include "engine/base/text.h"
 #include "engine/base/utf8.h"
-#include "engine/event/timeline/timeline_intake.h"
 
 namespace engine {
 namespace {
@@ -110,10 +109,6 @@ std::vector<const ThoughtRecord*> SearchRecord::chain_to(int node) const {
     chain.push_back(at);
   std::ranges::reverse(chain);
   return chain;
-}
-
-void Timeline::apply(const Event& event) {
-  TimelineIntake(*this).apply(event);
 }
 
 const RunRecord* Timeline::run(RunId id) const {

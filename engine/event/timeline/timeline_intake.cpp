@@ -155,9 +155,8 @@ std::vector<int> answering_rows(const StepRecord& step, std::span<const TokenId>
   return rows;
 }
 
-Nanoseconds saturated_sum(Nanoseconds a, Nanoseconds b) {
-  constexpr Nanoseconds kMax = std::numeric_limits<Nanoseconds>::max();
-  return a > kMax - b ? kMax : a + b;
+void Timeline::apply(const Event& event) {
+  TimelineIntake(*this).apply(event);
 }
 
 void TimelineIntake::apply(const Event& event) {

@@ -70,7 +70,4 @@ class TimelineIntake {
   Timeline& timeline_;  // owned by the caller of apply
 };
 
-/// a + b, at most the largest time: sums of hostile durations stay defined.
-Nanoseconds saturated_sum(Nanoseconds a, Nanoseconds b);
-
 }  // namespace engine
