@@ -8,7 +8,7 @@
 #include "app/cli/paths.h"
 #include "app/commands/report.h"
 #include "app/cli/terminal.h"
-#include "engine/trace/tool.h"
+#include "app/commands/trace/tool.h"
 #include "engine/checkpoint/tensor_source.h"
 #include "engine/store/weights_hash.h"
 #include "kernels/error.h"
@@ -25,7 +25,7 @@ std::string hash_of(const std::string& directory, const engine::FileLimits& limi
 
 /// What the recorded models are compared with: the one asked for, else the bundled ones of the same
 /// names. A name in a file opens no other directory.
-engine::WeightsHere weights_here(const std::string& asked, const engine::FileLimits& limits) {
+LocalWeights local_weights(const std::string& asked, const engine::FileLimits& limits) {
   if (!asked.empty()) {
     return [hash = hash_of(model_folder(asked), limits)](const std::string&) {
       return std::optional(hash);
@@ -53,9 +53,9 @@ std::string trace_beside(const std::string& recording) {
 
 /// One that is neither a recording nor a trace is not valid either: with --json that is a document
 /// too, beside the error.
-engine::TraceAnswer validated(const TraceOptions& options) {
+TraceAnswer validated(const TraceOptions& options) {
   try {
-    return engine::trace_validate(options.path, interrupted);
+    return trace_validate(options.path, interrupted);
   } catch (const kernels::Error& error) {
     if (options.json && error.code() == kernels::ErrorCode::BadInput)
       print(dumped({{"path", options.path}, {"ok", false}, {"error", error.what()}}));
@@ -66,21 +66,21 @@ engine::TraceAnswer validated(const TraceOptions& options) {
 }  // namespace
 
 int trace(const TraceOptions& options) {
-  engine::TraceAnswer answer;
+  TraceAnswer answer;
   if (options.what == "info") {
     answer =
-        engine::trace_info(options.path, weights_here(options.model, options.limits), interrupted);
+        trace_info(options.path, local_weights(options.model, options.limits), interrupted);
   } else if (options.what == "validate") {
     answer = validated(options);
   } else {
-    engine::ConvertOptions convert;
+    ConvertOptions convert;
     convert.stop = interrupted;
     convert.trace.prompt_text = options.with_prompt;
     if (options.run > 0) convert.trace.run = static_cast<engine::RunId>(options.run);
     convert.trace.first_step = options.first_step;
     convert.trace.last_step = options.last_step;
     const std::string out = options.out.empty() ? trace_beside(options.path) : options.out;
-    answer = engine::trace_convert(options.path, out, convert);
+    answer = trace_convert(options.path, out, convert);
   }
   print(options.json ? answer.json : for_terminal(answer.text));
   return answer.ok ? 0 : static_cast<int>(kernels::ErrorCode::BadInput);

@@ -9,7 +9,7 @@
 #include "engine/trace/describe.h"
 #include "engine/event/recording/recorder.h"
 #include "engine/event/recording/recording_format.h"
-#include "engine/trace/tool.h"
+#include "app/commands/trace/tool.h"
 #include "engine/base/types.h"
 #include "tests/engine/event/files.h"
 #include "tests/engine/event/streams.h"
@@ -174,7 +174,7 @@ TEST(Describe, a_run_that_was_checked_says_where_its_plain_run_is) {
 
 TEST(TraceTool, info_tells_counts_runs_and_duration) {
   const Folder folder;
-  const TraceAnswer answer = trace_info(record(folder, test::small_stream()));
+  const app::TraceAnswer answer = app::trace_info(record(folder, test::small_stream()));
   const auto json = nlohmann::json::parse(answer.json);
   EXPECT_EQ(json["type"], "recording");
   EXPECT_EQ(json["events"], test::small_stream().size());
@@ -194,7 +194,7 @@ TEST(TraceTool, info_says_what_was_cut) {
   const std::string path = record(folder, test::small_stream());
   const std::string bytes = test::read_file(path);
   test::write_file(folder / "cut.pdrun", bytes.substr(0, bytes.size() / 2));
-  const TraceAnswer answer = trace_info(folder / "cut.pdrun");
+  const app::TraceAnswer answer = app::trace_info(folder / "cut.pdrun");
   EXPECT_TRUE(answer.ok);
   EXPECT_THAT(answer.text, HasSubstr("bytes incomplete"));
   EXPECT_EQ(nlohmann::json::parse(answer.json)["runs"][0]["state"], "cut off");
@@ -206,7 +206,7 @@ TEST(TraceTool, info_calls_a_run_that_was_stopped_cancelled) {
   for (Event& event : events) {
     if (auto* finished = std::get_if<RunFinished>(&event)) finished->stop_reason = "stopped";
   }
-  const TraceAnswer answer = trace_info(record(folder, events));
+  const app::TraceAnswer answer = app::trace_info(record(folder, events));
   EXPECT_THAT(answer.text, HasSubstr("  cancelled\n"));
   EXPECT_EQ(nlohmann::json::parse(answer.json)["runs"][0]["state"], "cancelled");
   Timeline timeline;
@@ -222,8 +222,8 @@ TEST(TraceTool, TR11_info_names_both_hashes_where_the_weights_here_are_others) {
   for (const Event& event : events) timeline.apply(event);
   export_trace(timeline, folder / "run.json");
   for (const std::string& path : {record(folder, events), folder / "run.json"}) {
-    const auto notices_with = [&](const WeightsHere& here) {
-      return nlohmann::json::parse(trace_info(path, here).json)["notices"];
+    const auto notices_with = [&](const app::LocalWeights& here) {
+      return nlohmann::json::parse(app::trace_info(path, here).json)["notices"];
     };
     const nlohmann::json other = notices_with([](const std::string& model) {
       EXPECT_EQ(model, "toy");
@@ -245,24 +245,24 @@ TEST(TraceTool, TR11_a_recording_without_a_hash_is_compared_with_nothing) {
   const Folder folder;
   const std::string path = record(folder, test::small_stream());
   const auto here = [](const std::string&) { return std::optional<std::string>("bb"); };
-  EXPECT_TRUE(nlohmann::json::parse(trace_info(path, here).json)["notices"].empty());
+  EXPECT_TRUE(nlohmann::json::parse(app::trace_info(path, here).json)["notices"].empty());
 }
 
 TEST(TraceTool, validate_passes_what_is_whole_and_nothing_else) {
   const Folder folder;
   const std::string path = record(folder, test::small_stream());
-  EXPECT_TRUE(trace_validate(path).ok);
+  EXPECT_TRUE(app::trace_validate(path).ok);
   std::string bytes = test::read_file(path);
   bytes[bytes.size() / 2] = static_cast<char>(bytes[bytes.size() / 2] ^ 4);
   test::write_file(folder / "flipped.pdrun", bytes);
-  EXPECT_FALSE(trace_validate(folder / "flipped.pdrun").ok);
-  EXPECT_FALSE(nlohmann::json::parse(trace_validate(folder / "flipped.pdrun").json)["ok"]);
+  EXPECT_FALSE(app::trace_validate(folder / "flipped.pdrun").ok);
+  EXPECT_FALSE(nlohmann::json::parse(app::trace_validate(folder / "flipped.pdrun").json)["ok"]);
   std::vector<Event> contradicting = test::small_stream();
   contradicting.push_back(StepBegun{.t = 2, .run = 9});
   Recorder recorder(folder / "odd.pdrun");
   for (const Event& event : contradicting) recorder.push(event);
   recorder.close();
-  const TraceAnswer odd = trace_validate(folder / "odd.pdrun");
+  const app::TraceAnswer odd = app::trace_validate(folder / "odd.pdrun");
   EXPECT_FALSE(odd.ok);
   EXPECT_THAT(odd.text, HasSubstr("no such run"));
 }
@@ -271,25 +271,25 @@ TEST(TraceTool, convert_goes_by_the_ending) {
   const Folder folder;
   const std::string path = record(folder, test::small_stream());
   for (const char* name : {"t.json", "t.json.gz"}) {
-    EXPECT_THAT(trace_convert(path, folder / name).text, HasSubstr("no rule broken"));
-    EXPECT_TRUE(trace_validate(folder / name).ok);
+    EXPECT_THAT(app::trace_convert(path, folder / name).text, HasSubstr("no rule broken"));
+    EXPECT_TRUE(app::trace_validate(folder / name).ok);
   }
-  const auto json = nlohmann::json::parse(trace_convert(path, folder / "t.csv").json);
+  const auto json = nlohmann::json::parse(app::trace_convert(path, folder / "t.csv").json);
   EXPECT_EQ(json["files"].size(), 4U);
   EXPECT_TRUE(std::filesystem::exists(folder / "t-acceptance.csv"));
-  trace_convert(path, folder / "t.txt");
+  app::trace_convert(path, folder / "t.txt");
   EXPECT_THAT(test::read_file(folder / "t.txt"), HasSubstr("Step 1:"));
-  trace_convert(path, folder / "again.pdrun");
-  EXPECT_TRUE(trace_validate(folder / "again.pdrun").ok);
-  EXPECT_THROW(trace_convert(path, folder / "t.xyz"), Error);
-  EXPECT_THROW(trace_convert(folder / "t.json", folder / "t.csv"), Error);
+  app::trace_convert(path, folder / "again.pdrun");
+  EXPECT_TRUE(app::trace_validate(folder / "again.pdrun").ok);
+  EXPECT_THROW(app::trace_convert(path, folder / "t.xyz"), Error);
+  EXPECT_THROW(app::trace_convert(folder / "t.json", folder / "t.csv"), Error);
 }
 
 TEST(TraceTool, convert_replaces_nothing_and_says_the_name_it_took) {
   const Folder folder;
   const std::string path = record(folder, test::small_stream());
   const auto converted_to = [&](const std::string& name) {
-    const TraceAnswer answer = trace_convert(path, folder / name);
+    const app::TraceAnswer answer = app::trace_convert(path, folder / name);
     const auto json = nlohmann::json::parse(answer.json);
     const bool told = answer.text.find(" exists; written to ") != std::string::npos;
     EXPECT_EQ(told, !json["notices"].empty()) << answer.text;
@@ -306,7 +306,7 @@ TEST(TraceTool, convert_replaces_nothing_and_says_the_name_it_took) {
     EXPECT_EQ(converted_to(name), std::pair(std::string(second), true));
     EXPECT_EQ(test::read_file(folder / name), first);
   }
-  EXPECT_TRUE(trace_validate(folder / "t-2.json.gz").ok);
+  EXPECT_TRUE(app::trace_validate(folder / "t-2.json.gz").ok);
   EXPECT_EQ(converted_to("run.pdrun"), std::pair(std::string("run-2.pdrun"), true));
   // One table is there: the four go by another name together.
   test::write_file(folder / "u-lanes.csv", "mine");
@@ -319,27 +319,27 @@ TEST(TraceTool, convert_replaces_nothing_and_says_the_name_it_took) {
 TEST(TraceTool, wherever_it_is_stopped_nothing_is_left_of_it) {
   const Folder folder;
   const std::string path = record(folder, test::small_stream());
-  trace_convert(path, folder / "whole.json");
+  app::trace_convert(path, folder / "whole.json");
   const auto n_files = [&] {
     return std::distance(std::filesystem::directory_iterator(folder / ""),
                          std::filesystem::directory_iterator());
   };
   const auto n_before = n_files();
-  const std::vector<std::function<void(const StopAsked&)>> works = {
-      [&](const StopAsked& stop) { trace_info(path, {}, stop); },
-      [&](const StopAsked& stop) { trace_validate(path, stop); },
-      [&](const StopAsked& stop) { trace_validate(folder / "whole.json", stop); },
-      [&](const StopAsked& stop) {
-        trace_convert(path, folder / "t.json", {.trace = {}, .csv = {}, .stop = stop});
+  const std::vector<std::function<void(const app::StopRequested&)>> works = {
+      [&](const app::StopRequested& stop) { app::trace_info(path, {}, stop); },
+      [&](const app::StopRequested& stop) { app::trace_validate(path, stop); },
+      [&](const app::StopRequested& stop) { app::trace_validate(folder / "whole.json", stop); },
+      [&](const app::StopRequested& stop) {
+        app::trace_convert(path, folder / "t.json", {.trace = {}, .csv = {}, .stop = stop});
       },
-      [&](const StopAsked& stop) {
-        trace_convert(path, folder / "t.csv", {.trace = {}, .csv = {}, .stop = stop});
+      [&](const app::StopRequested& stop) {
+        app::trace_convert(path, folder / "t.csv", {.trace = {}, .csv = {}, .stop = stop});
       },
-      [&](const StopAsked& stop) {
-        trace_convert(path, folder / "t.txt", {.trace = {}, .csv = {}, .stop = stop});
+      [&](const app::StopRequested& stop) {
+        app::trace_convert(path, folder / "t.txt", {.trace = {}, .csv = {}, .stop = stop});
       },
-      [&](const StopAsked& stop) {
-        trace_convert(path, folder / "t.pdrun", {.trace = {}, .csv = {}, .stop = stop});
+      [&](const app::StopRequested& stop) {
+        app::trace_convert(path, folder / "t.pdrun", {.trace = {}, .csv = {}, .stop = stop});
       }};
   const int at_least[] = {1, 1, 1, 3, 5, 2, 2};  // times asked
   for (std::size_t i = 0; i < works.size(); ++i) {
@@ -369,7 +369,7 @@ TEST(TraceTool, a_long_recording_is_told_by_its_decoders) {
     for (const Event& event : test::run_events({.run = run, .n_steps = 3})) recorder.push(event);
   }
   recorder.close();
-  const TraceAnswer answer = trace_info(folder / "long.pdrun");
+  const app::TraceAnswer answer = app::trace_info(folder / "long.pdrun");
   EXPECT_THAT(answer.text, HasSubstr(", 20 runs\n"));
   EXPECT_THAT(answer.text, HasSubstr("  20     60  "));
   EXPECT_THAT(answer.text, HasSubstr("20 finished\n--json lists every run\n"));
@@ -386,7 +386,7 @@ TEST(TraceTool, a_trace_is_told_by_its_lanes) {
     {"ph":"X","pid":2,"tid":3,"ts":1,"dur":1,"name":"a"},
     {"ph":"i","pid":2,"tid":3,"ts":5,"s":"t","name":"b"},
     {"ph":"C","pid":2,"tid":9,"ts":5,"name":"c","args":{"c":1}}]})");
-  EXPECT_THAT(trace_info(folder / "t.json").text,
+  EXPECT_THAT(app::trace_info(folder / "t.json").text,
               HasSubstr("6 events in 0.005 ms, 3 lanes in 2 processes\n\n"
                         "lane       slices  async ends  instants  counters  flow ends\n"
                         "all             2                     1         1\n"
@@ -397,9 +397,9 @@ TEST(TraceTool, a_trace_is_told_by_its_lanes) {
 TEST(TraceTool, validate_is_one_line_where_nothing_is_wrong) {
   const Folder folder;
   const std::string path = record(folder, test::small_stream());
-  trace_convert(path, folder / "t.json");
+  app::trace_convert(path, folder / "t.json");
   for (const std::string& file : {path, folder / "t.json"}) {
-    const std::string text = trace_validate(file).text;
+    const std::string text = app::trace_validate(file).text;
     EXPECT_THAT(text, StartsWith(file + ": valid: a "));
     EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 1) << text;
   }
@@ -408,7 +408,7 @@ TEST(TraceTool, validate_is_one_line_where_nothing_is_wrong) {
 TEST(TraceTool, validate_names_the_rules_a_foreign_trace_breaks) {
   const Folder folder;
   test::write_file(folder / "bad.json", R"({"traceEvents":[{"ph":"X","pid":1,"tid":0,"ts":1}]})");
-  const TraceAnswer answer = trace_validate(folder / "bad.json");
+  const app::TraceAnswer answer = app::trace_validate(folder / "bad.json");
   EXPECT_FALSE(answer.ok);
   EXPECT_THAT(answer.text, HasSubstr("event 0: tid-zero"));
   EXPECT_THAT(answer.text, HasSubstr("event 0: dur-missing"));
