@@ -8,50 +8,18 @@
 //             <device>_mem_bytes; absent where not known
 #pragma once
 
-#include <cstdint>
 #include <functional>
-#include <optional>
 #include <string>
 #include <string_view>
-#include <vector>
 
-#include "engine/base/output_file.h"
 #include "engine/event/timeline/timeline.h"
+#include "engine/trace/trace_report.h"
 
 namespace engine {
 
-struct TraceOptions {
-  std::optional<RunId> run;  // nullopt: all
-  StepId first_step = 0;
-  StepId last_step = 0x7FFF'FFFF;  // included
-  bool prompt_text = false;        // else its hash alone
-  /// Above this the report warns: viewers give up at some millions.
-  std::int64_t warn_above = 2'000'000;
-  OutputFile::Write write;  // as OutputFile
-  OutputFile::IfExists if_exists = OutputFile::IfExists::Replace;
-  /// Told the share done, 0 to 1, now and then; false gives up. On the thread that exports.
-  std::function<bool(double)> progress;
-};
-
-/// Whether the options leave out no step.
-bool asks_for_all_steps(const TraceOptions& options);
-
-/// What was written; after export_trace also what reading the file again found.
-struct TraceReport {
-  std::int64_t n_events = 0;  // all of the following
-  std::int64_t n_metadata = 0, n_slices = 0, n_async = 0, n_instants = 0, n_counters = 0;
-  std::int64_t n_flows = 0;     // starts and ends
-  std::int64_t n_nudges = 0;    // starts moved by 0.001 to differ from the one before
-  std::int64_t n_left_out = 0;  // slices that had no room inside the one around them
-  std::uint64_t n_bytes = 0;    // of the file
-  std::string path;             // of the file: the name it took
-  std::vector<std::string> notices;
-  std::string summary() const;
-};
-
-/// Writes the trace as text, piece by piece.
+/// Writes the trace as text, piece by piece, through `write`.
 /// @throws Error(Usage)  no such run, a reversed range of steps or one that holds none
-/// @throws Error(Cancelled)  given up
+/// @throws Error(Cancelled)  options.progress returned false
 TraceReport write_trace(const Timeline& timeline,
                         const TraceOptions& options,
                         const std::function<void(std::string_view)>& write);
@@ -60,7 +28,7 @@ TraceReport write_trace(const Timeline& timeline,
 /// counts.
 /// @throws Error(Usage)  as write_trace
 /// @throws Error(Resources)  the disk refuses
-/// @throws Error(Cancelled)  given up; no file is left
+/// @throws Error(Cancelled)  options.progress returned false; no file is left
 /// @throws ContractError  the self-check found a rule broken
 TraceReport export_trace(const Timeline& timeline,
                          const std::string& path,
