@@ -18,6 +18,7 @@
 #include "engine/base/table.h"
 #include "engine/store/memory_plan.h"
 #include "kernels/cpu/probe.h"
+#include "engine/run/run.h"
 
 namespace app {
 namespace {

@@ -22,6 +22,8 @@
 #include "engine/run/agreement.h"
 #include "engine/run/row_cost.h"
 #include "engine/run/scheduler.h"
+#include "engine/run/run.h"
+#include "app/cli/prompt_file.h"
 
 namespace app {
 namespace {

@@ -16,6 +16,8 @@
 #include "engine/base/text.h"
 #include "engine/run/race_models.h"
 #include "engine/run/scheduler.h"
+#include "app/cli/prompt_file.h"
+#include "engine/run/run.h"
 
 namespace app {
 

@@ -1,15 +1,29 @@
 // What generate and compare share: from options to requests.
 #pragma once
 
+#include <map>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "app/cli/commands.h"
-#include "app/cli/prompt_file.h"
-#include "engine/run/run.h"
+
+namespace engine {
+struct DraftResources;
+struct GenerationDefaults;
+struct LoadedModel;
+struct ModelRequest;
+class ModelStore;
+struct RunModels;
+struct RunRequest;
+struct Sampling;
+}  // namespace engine
 
 namespace app {
+
+struct Prompt;
+/// Options of a decoder by name (engine::OptionValues).
+using OptionValues = std::map<std::string, std::string>;
 
 engine::ModelRequest model_request(const ModelOptions& options);
 /// The model, loaded with a progress line.
@@ -35,22 +49,22 @@ engine::RunModels load_scheduled(engine::ModelStore& store,
                                  const engine::ModelRequest& request,
                                  const engine::DraftResources& draft_resources,
                                  const std::string& decoder,
-                                 const engine::OptionValues& options);
+                                 const OptionValues& options);
 /// Adds the ranks that a decoder's options ask for, with a progress line.
 /// @param options  of the decoder
 void load_ranks(engine::ModelStore& store,
                 engine::RunModels& models,
                 const std::string& decoder,
-                const engine::OptionValues& options);
+                const OptionValues& options);
 std::vector<Prompt> prompts_of(const GenerationOptions& options);
 /// name=value pairs that `decoder` knows; the others must be known to another of `all`.
 /// @throws Error(Usage)  for a pair without '=' or a name that no decoder of `all` has
-engine::OptionValues options_for(const std::string& decoder,
+OptionValues options_for(const std::string& decoder,
                                  const std::vector<std::string>& all,
                                  const std::vector<std::string>& set);
 /// Refuses values that a decoder cannot have, files of trees among them, before anything is loaded.
 /// @throws Error(Usage, BadInput)  naming decoder, option and value
-void check_options(const std::string& decoder, const engine::OptionValues& set);
+void check_options(const std::string& decoder, const OptionValues& set);
 /// Where the trees lie that are known by name.
 std::string trees_dir();
 /// The sampling that transformers derives from a model's files: greedy without do_sample; with it,

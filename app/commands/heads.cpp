@@ -24,6 +24,8 @@
 #include "engine/base/json.h"
 #include "engine/store/memory_plan.h"
 #include "engine/store/model_store.h"
+#include "engine/model/draft_heads.h"
+#include "engine/model/model.h"
 
 namespace app {
 namespace {

@@ -11,10 +11,10 @@
 #include "engine/event/queue.h"
 #include "engine/event/recording/recorder.h"
 #include "engine/event/timeline/timeline.h"
-#include "engine/store/model_store.h"
 
 namespace engine {
-struct LoadedModel;
+class ModelStore;
+struct RunModels;
 }  // namespace engine
 
 namespace app {

@@ -6,7 +6,14 @@
 
 #include <nlohmann/json_fwd.hpp>
 
-#include "engine/run/run.h"
+namespace engine {
+struct RunModels;
+struct RunRequest;
+struct RunResult;
+}  // namespace engine
+namespace kernels {
+class Device;
+}
 
 namespace app {
 

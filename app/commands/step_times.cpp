@@ -9,6 +9,8 @@
 #include "app/cli/terminal.h"
 #include "engine/run/run.h"
 #include "kernels/cpu/probe.h"
+#include "engine/model/draft_heads.h"
+#include "engine/model/model.h"
 
 namespace app {
 namespace {

@@ -7,8 +7,13 @@
 #include <optional>
 #include <vector>
 
-#include "engine/model/draft_heads.h"
-#include "engine/model/model.h"
+namespace engine {
+class DraftHeads;
+class Model;
+}  // namespace engine
+namespace kernels {
+class Device;
+}
 
 namespace app {
 

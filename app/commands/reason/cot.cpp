@@ -18,6 +18,7 @@
 #include "engine/decode/registry.h"
 #include "engine/base/table.h"
 #include "engine/reason/cot.h"
+#include "engine/reason/questions.h"
 
 namespace app {
 namespace {

@@ -8,6 +8,8 @@
 #include "app/cli/terminal.h"
 #include "engine/base/input_file.h"
 #include "kernels/error.h"
+#include "engine/reason/questions.h"
+#include "engine/data/record.h"
 
 namespace app {
 

@@ -6,7 +6,11 @@
 #include <vector>
 
 #include "app/cli/commands.h"
-#include "engine/reason/questions.h"
+
+namespace engine {
+struct QuestionRange;
+struct Record;
+}  // namespace engine
 
 namespace app {
 

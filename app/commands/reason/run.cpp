@@ -9,6 +9,7 @@
 #include "app/cli/terminal.h"
 #include "engine/decode/registry.h"
 #include "kernels/error.h"
+#include "engine/run/run.h"
 
 namespace app {
 

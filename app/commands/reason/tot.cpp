@@ -16,6 +16,7 @@
 #include "engine/decode/verify/sampling_mode.h"
 #include "engine/base/text.h"
 #include "engine/reason/tot.h"
+#include "engine/reason/questions.h"
 
 namespace app {
 namespace {

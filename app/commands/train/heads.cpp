@@ -22,6 +22,9 @@
 #include "engine/checkpoint/model_files.h"
 #include "engine/train/heads/train.h"
 #include "kernels/error.h"
+#include "engine/train/run/output_folder.h"
+#include "engine/train/run/train.h"
+#include "engine/store/model_store.h"
 
 namespace app {
 namespace {

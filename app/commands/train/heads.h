@@ -1,11 +1,15 @@
 // The stage in which a target writes the texts that others learn from, for trainings that need it.
 #pragma once
 
+#include <cstdint>
 #include <string>
 
 #include "app/cli/commands.h"
-#include "engine/train/run/output_folder.h"
-#include "engine/train/run/train.h"
+
+namespace engine {
+enum class Existing : std::uint8_t;
+struct TrainRequest;
+}  // namespace engine
 
 namespace app {
 

@@ -11,7 +11,7 @@
 namespace engine {
 namespace {
 
-// So many bytes before the place where reading goes on tell whether it is still the same file.
+// Number of bytes before the current offset that are compared to recognise the same file.
 constexpr std::size_t kBefore = 256;
 
 std::string bytes_at(ByteSource& file, std::uint64_t offset, std::size_t n) {
@@ -19,7 +19,7 @@ std::string bytes_at(ByteSource& file, std::uint64_t offset, std::size_t n) {
   std::size_t filled = 0;
   while (filled < n) {
     const std::size_t more = file.read_at(offset + filled, std::span(bytes).subspan(filled));
-    if (more == 0) break;  // it was cut meanwhile
+    if (more == 0) break;  // another process truncated it
     filled += more;
   }
   bytes.resize(filled);
@@ -37,8 +37,8 @@ GrowingLines::State GrowingLines::state() const {
   return none ? State{} : now;
 }
 
-bool GrowingLines::may_have_news() const {
-  return behind_ || state() != seen_;
+bool GrowingLines::may_have_changed() const {
+  return has_more_ || state() != seen_;
 }
 
 void GrowingLines::forget() {
@@ -48,34 +48,34 @@ void GrowingLines::forget() {
   n_lines_ = 0;
 }
 
-GrowingLines::News GrowingLines::look(std::size_t max_bytes) {
-  News news;
+GrowingLines::Update GrowingLines::read(std::size_t max_bytes) {
+  Update update;
   const State now = state();
-  if (!behind_ && now == seen_) return news;
+  if (!has_more_ && now == seen_) return update;
   seen_ = now;
-  behind_ = false;
+  has_more_ = false;
   if (std::error_code none; !std::filesystem::exists(path_, none)) {
-    news.anew = offset_ > 0;
+    update.restarted = offset_ > 0;
     forget();
-    return news;
+    return update;
   }
   const auto file = open_file(path_);
   const bool same = file->size() >= offset_ &&
                     bytes_at(*file, offset_ - before_.size(), before_.size()) == before_;
   if (!same) {
-    news.anew = true;
+    update.restarted = true;
     forget();
   }
-  const auto left = static_cast<std::size_t>(
+  const auto n_new = static_cast<std::size_t>(
       std::min<std::uint64_t>(file->size() - offset_, std::max<std::size_t>(1, max_bytes)));
-  const std::string bytes = bytes_at(*file, offset_, left);
+  const std::string bytes = bytes_at(*file, offset_, n_new);
   offset_ += bytes.size();
   before_ += bytes;
   before_.erase(0, before_.size() - std::min(before_.size(), kBefore));
-  news.more = behind_ = offset_ < file->size() && !bytes.empty();
+  update.more = has_more_ = offset_ < file->size() && !bytes.empty();
   std::size_t begin = 0;
   for (std::size_t end; (end = bytes.find('\n', begin)) != std::string::npos; begin = end + 1) {
-    news.lines.push_back(begun_ + bytes.substr(begin, end - begin));
+    update.lines.push_back(begun_ + bytes.substr(begin, end - begin));
     begun_.clear();
     ++n_lines_;
   }
@@ -84,7 +84,7 @@ GrowingLines::News GrowingLines::look(std::size_t max_bytes) {
     throw Error(ErrorCode::BadInput,
                 fmt::format("{}:{}: found a line of more than {} MiB, expected a record a line",
                             path_, n_lines_ + 1, kMaxLineBytes >> 20));
-  return news;
+  return update;
 }
 
 }  // namespace engine

@@ -1,5 +1,5 @@
-// A text file that another process appends to: its whole lines, as they come. A last line without
-// its end waits for it; a file that was written anew is read anew.
+// Reads the lines of a text file while another process appends to it. A last line without a line end is
+// read when it is complete; a file that was replaced is read from its start.
 #pragma once
 
 #include <cstddef>
@@ -10,32 +10,37 @@
 
 namespace engine {
 
+/// The reader of one growing file.
 class GrowingLines {
  public:
   static constexpr std::size_t kMaxLineBytes = std::size_t{16} << 20;
 
-  /// Nothing is opened yet, and the file need not be there.
+  /// Opens nothing; the file need not exist.
   explicit GrowingLines(std::string path) : path_(std::move(path)) {}
 
-  struct News {
-    bool anew = false;  // what was told before is no longer true: the file is another, or gone
-    std::vector<std::string> lines;  // whole ones, without their ends, in order
-    bool more = false;               // the file has more to read than was asked for
-    bool none() const { return !anew && lines.empty(); }
+  /// The result of one read.
+  struct Update {
+    bool restarted = false;          // the file was replaced or removed: earlier lines are void
+    std::vector<std::string> lines;  // new whole lines, without their ends, in order
+    bool more = false;               // the file has further bytes beyond max_bytes
+    /// True if nothing changed.
+    bool empty() const { return !restarted && lines.empty(); }
   };
-  /// What came since the last look, from at most so many bytes of the file.
-  /// @throws Error(BadInput)   it is not a regular file, or a line is longer than kMaxLineBytes
-  /// @throws Error(Resources)  it cannot be read
-  News look(std::size_t max_bytes);
-  /// Whether a look might find something: another size or time than when it was looked at. Cheap.
-  bool may_have_news() const;
+  /// Reads at most `max_bytes` new bytes.
+  /// @throws Error(BadInput)   not a regular file, or a line longer than kMaxLineBytes
+  /// @throws Error(Resources)  the file cannot be read
+  Update read(std::size_t max_bytes);
+  /// True if the file's size or time changed since the last read(), or that read left bytes. Does not
+  /// open the file.
+  bool may_have_changed() const;
 
+  /// The path given to the constructor.
   const std::string& path() const { return path_; }
-  /// Of the last line told, from 1; 0: none yet.
+  /// Number of the last line returned, from 1; 0: none.
   std::int64_t line_number() const { return n_lines_; }
 
  private:
-  /// Size and time of a file's last change; both 0 where there is none.
+  /// Size and time of the last change; both 0 without a file.
   struct State {
     std::uint64_t size = 0;
     std::filesystem::file_time_type changed{};
@@ -45,11 +50,11 @@ class GrowingLines {
   void forget();
 
   std::string path_;
-  State seen_;                // at the last look
-  bool behind_ = false;       // that look left something
+  State seen_;                // at the last read()
+  bool has_more_ = false;     // that read left bytes
   std::uint64_t offset_ = 0;  // bytes read
-  std::string before_;        // the last of them
-  std::string begun_;         // of these, a line without its end
+  std::string before_;        // the last bytes read, to recognise the file
+  std::string begun_;         // the start of a line without its end
   std::int64_t n_lines_ = 0;
 };
 

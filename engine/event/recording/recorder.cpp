@@ -38,7 +38,7 @@ Recorder::Recorder(const std::string& path, RecorderOptions options)
     : options_(std::move(options)) {
   if (path.empty()) throw Error(ErrorCode::Usage, "record: found no file name, expected one");
   if (!options_.write) options_.write = ::write;
-  // Two recorders of one name cannot both win, and a file that another one still writes exists.
+  // Exclusive creation: of two recorders only one gets a name.
   const bool refuse = options_.if_exists == RecorderOptions::IfExists::Refuse;
   for (int n = 1; n <= (refuse ? 1 : kMaxNames) && fd_ < 0; ++n) {
     path_ = numbered(path, n);
@@ -51,7 +51,7 @@ Recorder::Recorder(const std::string& path, RecorderOptions options)
                 fmt::format("{}: create: {}{}", escaped(path), std::strerror(errno),
                             exists ? "; choose another name" : ""));
   }
-  ::flock(fd_, LOCK_EX | LOCK_NB);  // for other programs that ask; ours go by the name
+  ::flock(fd_, LOCK_EX | LOCK_NB);  // for other programs; this one relies on the exclusive name
   pending_ = recording_header(unix_seconds());
   writer_ = std::thread([this] { write_loop(); });
 }
@@ -140,7 +140,7 @@ void Recorder::end_recording(const std::string& why) {
       fmt::format("{}: {}; recording is off, {}", escaped(path_), why, set_aside());
 }
 
-// A reader takes what has the recording's name for the whole.
+// A file with the recording's name must be a whole recording.
 std::string Recorder::set_aside() const {
   const bool keep = options_.if_failed == RecorderOptions::IfFailed::KeepPart && n_written_ > 0;
   if (!keep) {
@@ -194,7 +194,7 @@ void RecordingTap::push(Event event) {
   remember(event);
   if (recorder_) recorder_->push(event);
   next_.push(std::move(event));
-  tell_trouble();
+  report_trouble();
 }
 
 void RecordingTap::record_to(const std::string& path, const RecorderOptions& options) {
@@ -230,7 +230,7 @@ void RecordingTap::remember(const Event& event) {
   }
 }
 
-void RecordingTap::tell_trouble() {
+void RecordingTap::report_trouble() {
   if (!recorder_) return;
   if (const std::optional<std::string> trouble = recorder_->trouble()) {
     next_.push(Notice{.t = now_ns(), .level = Notice::Level::Error, .text = *trouble});

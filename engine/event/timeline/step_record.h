@@ -8,7 +8,7 @@
 
 namespace engine {
 
-/// One step of a run, as far as it was told.
+/// All events of one step.
 struct StepRecord {
   StepBegun begun;
   Drafted drafted;
@@ -16,26 +16,27 @@ struct StepRecord {
   Committed committed;
   StepEnded ended;
   std::vector<BlockRefined> blocks;
-  std::optional<PoolChanged> pool;  // several of one step are joined
+  std::optional<PoolChanged> pool;  // several changes of one step are joined
   bool has_drafted = false, has_verified = false, has_committed = false, complete = false;
 };
 
-/// What is asked of many steps at a time: unpacked in some ten nanoseconds, without allocation.
+/// The counts of a step, for code that reads many steps: unpacked in about 10 ns, without allocation.
 struct StepHead {
   StepBegun begun;
   StepEnded ended;
   int n_proposed = 0, n_accepted = 0, n_rejected = 0, n_unused = 0;
-  int n_rows = 0;                   // of the tree; where none was told, as begun
-  int first_pos = 0, n_tokens = 0;  // committed
-  int n_bonus = 0;       // of these, proposed by nothing in a step that proposed something
-  int n_pool_hits = 0;   // of these, guessed by the pool or a look-up
+  int n_rows = 0;                   // of the tree; without one as in `begun`
+  int first_pos = 0, n_tokens = 0;  // committed tokens
+  int n_bonus = 0;       // committed tokens with status Bonus
+  int n_pool_hits = 0;   // committed guesses of the n-gram pool or of prompt lookup
   int n_pool_added = 0;  // n-grams
-  int n_blocks = 0;      // block states told
+  int n_blocks = 0;      // block states
   bool has_drafted = false, has_verified = false, has_committed = false, complete = false;
-  bool tried_guesses = false;  // the tree held guessed rows
+  bool tried_guesses = false;  // the tree has guessed rows
   bool has_pool = false;
 };
 
+/// The head of a step.
 StepHead head_of(const StepRecord& step);
 
 }  // namespace engine

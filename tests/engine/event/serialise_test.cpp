@@ -53,7 +53,7 @@ TEST(Serialise, fields_arrive_where_they_belong) {
   EXPECT_FLOAT_EQ(verified.p.at(1), 0.125F);
   ASSERT_EQ(verified.rejection_details.size(), 2U);
   EXPECT_EQ(verified.rejection_details[0].token, (std::vector<TokenId>{2, 3}));
-  EXPECT_FLOAT_EQ(verified.rejection_details[0].left.at(1), 1);
+  EXPECT_FLOAT_EQ(verified.rejection_details[0].residual.at(1), 1);
   EXPECT_TRUE(verified.rejection_details[1].q.empty());
   EXPECT_EQ(verified.rejection_details[1].row, 1);
 }
@@ -133,7 +133,7 @@ TEST(Serialise, TR04_wrong_widths_and_values_are_refused_by_name) {
   EXPECT_EQ(message(held.substr(0, 6)), "Held: field 1: found 3 bytes, expected 8");
   std::string wide = held;
   wide[2] = 9;  // the time takes one byte more, so the next field's length is inside it
-  EXPECT_EQ(message(wide), "Held: field 1: found 1 bytes too many");
+  EXPECT_EQ(message(wide), "Held: field 1: found 1 extra bytes, expected none");
   std::string level = bytes_of(Notice{.level = Notice::Level::Error});
   level[level.size() - 2] = 3;
   EXPECT_EQ(message(level), "Notice: field 2: found 3, expected 0 to 2");

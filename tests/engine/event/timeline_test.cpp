@@ -317,7 +317,7 @@ TEST(Timeline, a_step_told_before_its_draft_has_the_rows_of_the_draft) {
   for (const StepRecord& step : run.steps) EXPECT_EQ(step.begun.n_rows, step.drafted.tree.n_rows());
   // Told once more, as a saved session is, nothing is counted twice.
   EventList again;
-  tell(timeline, again);
+  replay_events(timeline, again);
   EXPECT_EQ(timeline_of(again.events).runs()[0].totals.n_rows, before.n_rows);
 }
 
@@ -384,7 +384,7 @@ TEST(Timeline, a_tree_of_thoughts_is_kept_node_by_node_and_told_again) {
   EXPECT_EQ(chain[1]->made.text, "on");
   EXPECT_EQ(search.thought(0), nullptr);
   EventList again;
-  tell(timeline, again);
+  replay_events(timeline, again);
   ASSERT_EQ(again.events.size(), a_search().size());
   for (std::size_t i = 0; i < again.events.size(); ++i)
     EXPECT_EQ(test::bytes_of(again.events[i]), test::bytes_of(a_search()[i])) << i;
