@@ -9,7 +9,7 @@ namespace engine {
 
 namespace {
 
-/// Whether text begins so, in whatever case, after a byte order mark and white space.
+/// True if text begins with `word` in any case, after a byte order mark and white space.
 bool begins_with_word(std::string_view bytes, std::string_view word) {
   if (bytes.starts_with("\xEF\xBB\xBF")) bytes.remove_prefix(3);
   bytes.remove_prefix(std::min(bytes.find_first_not_of(" \t\r\n"), bytes.size()));

@@ -1,4 +1,4 @@
-// Recognising files that are not what their name says, so that a refusal can say what they are.
+// Recognises files by their first bytes, so that a refusal can name the format that was found.
 #pragma once
 
 #include <string>
@@ -6,7 +6,7 @@
 
 namespace engine {
 
-/// "a GGUF file", "a Git LFS pointer, 130 bytes", ...; empty if the bytes are of no known kind.
+/// "a GGUF file", "a Git LFS pointer, 130 bytes", ...; "" if the format is unknown.
 std::string recognised_as(std::string_view bytes);
 
 }  // namespace engine

@@ -42,12 +42,12 @@ int opened_for_lock(const std::string& path) {
   return fd;
 }
 
-// A file system without locks refuses the call for another reason; there the name is not locked.
+// On a file system without locks flock fails for another reason, and the output stays unlocked.
 void take_lock(int fd, const std::string& output) {
   if (::flock(fd, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK) return;
   ::close(fd);
   throw Error(ErrorCode::Usage, escaped(output) +
-                                    ": another process writes there now; wait for its end, or give "
+                                    ": another process is writing to it; wait for its end, or give "
                                     "another name");
 }
 
@@ -93,7 +93,7 @@ OutputFile::OutputFile(const std::string& path, Write write, IfExists if_exists)
   struct stat status {};
   if (::stat(path.c_str(), &status) == 0 && !S_ISREG(status.st_mode)) {
     throw Error(ErrorCode::Resources,
-                escaped(path) + ": found a folder or device, expected a file's name");
+                escaped(path) + ": found a folder or device, expected the name of a file");
   }
   temporary_ = path + fmt::format(".part{}", ::getpid());
   constexpr mode_t kMode = 0644;
@@ -134,15 +134,15 @@ void OutputFile::finish() {
   const int fd = std::exchange(fd_, -1);
   if (::close(fd) != 0 || ::rename(temporary_.c_str(), path_.c_str()) != 0) {
     const int error = errno;
-    if (if_exists_ == IfExists::NewName) ::unlink(path_.c_str());  // empty, and ours
+    if (if_exists_ == IfExists::NewName) ::unlink(path_.c_str());  // the empty file of take_a_free_name()
     throw Error(ErrorCode::Resources,
-                fmt::format("{}: rename: {}; what was written is in {}", escaped(path_),
+                fmt::format("{}: rename: {}; the data is in {}", escaped(path_),
                             std::strerror(error), escaped(temporary_)));
   }
   sync_folder_of(path_);
 }
 
-// The name is taken by an empty file, which what was written then replaces.
+// An empty file reserves the name; the rename replaces it.
 void OutputFile::take_a_free_name() {
   for (int n = 1; n <= kMaxNames; ++n) {
     const std::string name = numbered(path_, n);
@@ -187,7 +187,7 @@ void OutputFile::fail(const std::string& what, int error) {
     ::unlink(temporary_.c_str());
   }
   throw Error(ErrorCode::Resources,
-              fmt::format("{}: {}: {} after {} bytes; an older file of this name is as it was",
+              fmt::format("{}: {}: {} after {} bytes; an older file of this name is unchanged",
                           escaped(path_), what, std::strerror(error), n_bytes_));
 }
 

@@ -31,11 +31,11 @@ struct Unit {
   std::uint32_t offset() const { return (bits >> 10) << ((bits & (1u << 9)) >> 6); }
 };
 
-// Depth first through the units. Builders share equal subtrees, so a unit may have two parents, but
-// none may be its own ancestor.
-class Walk {
+// Depth-first search of the units. Builders share equal subtrees, so a unit may have two parents, but no
+// unit may be its own ancestor.
+class TrieCheck {
  public:
-  Walk(std::string_view trie, std::string_view texts)
+  TrieCheck(std::string_view trie, std::string_view texts)
       : trie_(trie), texts_(texts), n_units_(trie.size() / 4), state_(n_units_, kUnseen) {}
 
   std::string fault() {
@@ -46,7 +46,7 @@ class Walk {
         leave();
         continue;
       }
-      // Children are found from a base: child c stands at base ^ c.
+      // Child c of a unit is the unit base ^ c.
       const std::uint32_t c = visit.next_child++;
       const std::size_t child = visit.base ^ c;
       if (unit(child).label() != c) continue;
@@ -61,12 +61,12 @@ class Walk {
     return why;
   }
 
-  /// The most keys on one way down; after fault() found none.
+  /// The largest number of keys on a path; valid if fault() found none.
   int most_matches() const { return state_[0]; }
 
  private:
-  // While a unit is on the path: kOpen. After: the most matches on a way down from it, itself
-  // counted.
+  // kOpen while a unit is on the path; then the largest number of matches on a path down from it,
+  // itself included.
   static constexpr int kUnseen = -2, kOpen = -1;
   struct Visit {
     std::size_t at, base;
@@ -156,10 +156,10 @@ std::string charsmap_fault(std::string_view charsmap) {
   }
   const std::string_view texts = charsmap.substr(4 + n_bytes);
   if (texts.back() != '\0') return "replacements without a final NUL";
-  Walk walk(charsmap.substr(4, n_bytes), texts);
-  if (std::string fault = walk.fault(); !fault.empty()) return fault;
-  if (walk.most_matches() > kMaxSharedPrefixes) {
-    return fmt::format("{} keys that begin each other, more than {}", walk.most_matches(),
+  TrieCheck check(charsmap.substr(4, n_bytes), texts);
+  if (std::string fault = check.fault(); !fault.empty()) return fault;
+  if (check.most_matches() > kMaxSharedPrefixes) {
+    return fmt::format("{} keys that begin each other, more than {}", check.most_matches(),
                        kMaxSharedPrefixes);
   }
   return "";

@@ -20,7 +20,7 @@
 namespace engine {
 namespace {
 
-constexpr std::string_view kSpaceSymbol = "\xE2\x96\x81";  // U+2581, how pieces write a space
+constexpr std::string_view kSpaceSymbol = "\xE2\x96\x81";  // U+2581: a space in pieces
 
 std::string with_spaces(std::string_view piece) {
   std::string out;
@@ -35,25 +35,25 @@ std::string with_spaces(std::string_view piece) {
   return out;
 }
 
-/// The library's messages that find no memory while they are made end the process when they are
-/// given back, so more has to be there than it takes: 17 bytes for each of the file's were seen.
+/// Checks that memory for the model is free. Without it the library ends the process, because its
+/// messages crash after a failed allocation. It was seen to need 17 bytes for each byte of the file.
 /// @throws std::bad_alloc
 void expect_room_to_load(std::size_t file_bytes) {
   const std::size_t bytes = (1 << 20) + 32 * file_bytes;
-  // Past malloc, which would deal with later requests in another way behind one of such a size.
+  // mmap, because a large malloc changes how malloc serves later requests.
   void* room = mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
                     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (room == MAP_FAILED) throw std::bad_alloc();
   munmap(room, bytes);
 }
 
-/// Loads a model's bytes, followed by `override`: fields of its normalizer_spec that replace the
-/// file's.
+/// Loads a model.
+/// @param override  fields of its normalizer_spec that replace those of the file
 void load(sentencepiece::SentencePieceProcessor& processor,
           std::string bytes,
           std::string_view override,
           const std::string& path) {
-  constexpr char kNormalizerSpec = '\x1a';  // field 3 of ModelProto; given again it is merged
+  constexpr char kNormalizerSpec = '\x1a';  // field 3 of ModelProto; a second one is merged
   if (!override.empty()) {
     bytes += kNormalizerSpec;
     bytes += static_cast<char>(override.size());
@@ -125,7 +125,7 @@ class SentencePieceTokenizer : public Tokenizer {
     return ids;
   }
 
-  // The space that encode() put before the first word is not part of the text.
+  // The prefix space that encode() put before the first word is not part of the text.
   std::string extend(TextState& state, TokenId id) const override {
     if (!is_valid(id)) return "";
     if (is_special(id)) return take_whole_characters(state.open_bytes, true);
@@ -177,7 +177,7 @@ class SentencePieceTokenizer : public Tokenizer {
     }
   }
 
-  /// Ids between the pieces and an added token are of no token: they give no text.
+  /// Ids between the pieces and an added token belong to no token and have no text.
   void take(const AddedToken& token) {
     const auto at = static_cast<std::size_t>(token.id);
     if (at >= texts_.size()) texts_.resize(at + 1), special_.resize(at + 1);
@@ -218,7 +218,7 @@ class SentencePieceTokenizer : public Tokenizer {
     return out;
   }
 
-  /// The place of a stretch of text without added tokens: what precedes it.
+  /// The thing before a stretch of text: nothing, an added token, or other text.
   enum class Place { Start, AfterToken, AfterText };
 
   bool has_prefix(Place place) const {
@@ -226,7 +226,7 @@ class SentencePieceTokenizer : public Tokenizer {
     return place == Place::Start || options_.prefix == Prefix::EveryStretch;
   }
 
-  /// Tokens that are looked for in normalised text, and what stands between them.
+  /// Encodes normalised text: its added tokens and the stretches between them.
   void encode_normalized(const std::string& text,
                          Place place,
                          bool as_text,
@@ -245,7 +245,7 @@ class SentencePieceTokenizer : public Tokenizer {
   void encode_stretch(std::string_view text, Place place, std::vector<TokenId>& ids) const {
     std::string read = names_.in_text(text);
     const bool begins_with_space = read.starts_with(' ') || read.starts_with(kSpaceSymbol);
-    // Before every stretch the library puts its prefix, before a space too, and so does transformers.
+    // The library and transformers put the prefix of every stretch before a space too.
     const bool before_space = options_.own_normalizer && options_.prefix == Prefix::EveryStretch;
     const bool with_prefix = has_prefix(place) && (before_space || !begins_with_space);
     if (!options_.own_normalizer && with_prefix) read.insert(0, kSpaceSymbol);
@@ -287,14 +287,14 @@ class SentencePieceTokenizer : public Tokenizer {
   std::string bytes_;  // of the model; empty where no second processor will be loaded
   sentencepiece::SentencePieceProcessor processor_;
   AddedTokens added_;
-  std::vector<std::string> texts_;  // what each token adds to a text, in bytes
+  std::vector<std::string> texts_;  // [vocab_size] the bytes that each token adds to a text
   std::vector<bool> special_;
   std::optional<TokenId> bos_, eos_;
   mutable std::once_flag loads_second_;
   mutable std::unique_ptr<sentencepiece::SentencePieceProcessor> second_;
 };
 
-/// The rules by which transformers 5.24 reads a tokenizer.model of this class.
+/// Sets the rules of transformers 5.24 for a tokenizer.model of this class.
 void set_rules(const TokenizerSettings& settings,
                const std::string& model_type,
                SentencePieceOptions& options,
@@ -303,15 +303,15 @@ void set_rules(const TokenizerSettings& settings,
   const std::string& name = settings.tokenizer_class;
   const bool is_llama =
       (name == "LlamaTokenizer" && model_type != "mistral") || name == "CodeLlamaTokenizer";
-  // Other classes, and Mistral's models, are read as the SentencePiece model itself says.
+  // Other classes, and Mistral's models, follow the SentencePiece model itself.
   const bool every = is_llama ? name == "LlamaTokenizer" && settings.legacy.value_or(false)
                               : settings.legacy.value_or(true);
   constexpr std::array kGeneric = {"", "LlamaTokenizer", "PreTrainedTokenizer",
                                    "TokenizersBackend"};
   if (!is_llama && std::ranges::find(kGeneric, name) == kGeneric.end()) {
     notices.push_back(
-        fmt::format("{}: tokenizer_class {}: its own rules are not applied, those of "
-                    "tokenizer.model are",
+        fmt::format("{}: tokenizer_class {}: the rules of this class are not applied; those "
+                    "of tokenizer.model are",
                     escaped(settings.file), in_quotes(name)));
   }
   options.own_normalizer = !is_llama;
