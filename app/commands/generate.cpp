@@ -300,7 +300,7 @@ int generate(const GenerationOptions& options) {
   if (!in_rounds) load_ranks(store, models, decoder, set);
   engine::check_stops(*models.target.model, options.stop_texts, options.stop_ids);
   Outputs outputs(options.record, options.trace);
-  outputs.tell(models);
+  outputs.announce(models);
 
   Results results(models, options.json, prompts.size());
   std::exception_ptr failure;  // what was done before it is printed all the same
@@ -315,7 +315,7 @@ int generate(const GenerationOptions& options) {
   results.print_why_slow();
   if (const std::string why = why_alone(options.decoders); !why.empty() && !in_rounds)
     print_error("note: " + why);
-  outputs.tell_notes(store);
+  outputs.print_notes(store);
   print_and_close(results.document(), outputs, failure);
   return interrupted() ? static_cast<int>(engine::ErrorCode::Cancelled) : 0;
 }

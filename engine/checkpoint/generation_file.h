@@ -1,4 +1,4 @@
-// generation_config.json: the sampling that a model's makers recommend.
+// generation_config.json: the sampling settings recommended by a model's authors.
 #pragma once
 
 #include <optional>
@@ -10,19 +10,19 @@ namespace engine {
 
 struct ConfigFile;
 
-/// Members of generation_config.json that this program can apply; unset: the file lacks it.
+/// Settings of generation_config.json that this program can apply; nullopt if absent.
 struct GenerationDefaults {
-  bool do_sample = false;  // without it transformers takes the likeliest token
+  bool do_sample = false;  // false: greedy decoding
   std::optional<float> temperature, top_p, min_p, repetition_penalty;
   std::optional<int> top_k, max_new_tokens;
 };
-/// How these defaults are used: NotApplied and Applied add a notice that names them; Silent, for a
-/// model that only drafts, ignores them.
+/// Whether these settings are applied. Both Applied and NotApplied add a notice that names them;
+/// Silent, for a draft model, ignores them.
 enum class GenerationUse { NotApplied, Applied, Silent };
 
-/// Reads the end-of-sequence ids into file.config and the other defaults into `defaults`; notices say
-/// which members are applied and which are not.
-/// @throws Error(BadInput)  also for a default out of its range, if `use` is Applied
+/// Reads the end-of-sequence ids into file.config and the other settings into `defaults`. Notices
+/// name the members that are applied and those that are not.
+/// @throws Error(BadInput)  also for a setting out of range, if `use` is Applied
 void read_generation_config(const std::string& path,
                             const FileLimits& limits,
                             GenerationUse use,

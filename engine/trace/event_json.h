@@ -1,4 +1,4 @@
-// Events of a Chrome trace as JSON, one object each.
+// Formats the events of a Chrome trace as JSON.
 #pragma once
 
 #include <functional>
@@ -9,17 +9,17 @@
 
 namespace engine {
 
-/// Takes the JSON of one event.
+/// Receives the JSON object of one event.
 using PutEvent = std::function<void(std::string)>;
 
-/// Adds an event to the counts of its kind.
+/// Counts an event in the report.
 void count_event(const TraceItem& item, TraceReport& report);
 
-/// The JSON object of an event. Ids of "token" flows get the pid in their upper 32 bits, as a file's
-/// flows share one space of ids.
+/// The JSON object of an event. Ids of "token" flows get the pid in their upper 32 bits, as flow ids
+/// must be unique in a file.
 std::string event_json(const TraceItem& item, int pid, int tid);
 
-/// Puts the metadata events that name a lane and give its place among the lanes of its process.
+/// Writes the metadata events that name a lane and set its place in its process.
 void put_lane_name(int pid,
                    int tid,
                    int place,
@@ -27,7 +27,7 @@ void put_lane_name(int pid,
                    TraceReport& report,
                    const PutEvent& put);
 
-/// Puts the metadata events that name a process and order it by its pid.
+/// Writes the metadata events that name a process and order processes by pid.
 void put_process_name(int pid, const std::string& title, TraceReport& report, const PutEvent& put);
 
 }  // namespace engine

@@ -10,10 +10,10 @@
 
 namespace engine {
 
-/// Fills, orders and puts the lanes of one run; its names come first.
+/// Writes the lanes of one run, their names first.
 /// @param pid       the process number of the run in the trace
 /// @param report    receives the counts
-/// @param progress  called with the share of this run that is done, 0 to 1; may throw
+/// @param progress  called with the fraction done, 0 to 1; may throw
 /// @return  the run's entry in the trace's metadata, a JSON object
 std::string put_run(const Timeline& timeline,
                     const RunRecord& run,

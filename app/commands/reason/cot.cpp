@@ -230,7 +230,7 @@ int answer_all(const CotOptions& options,
   std::string text;
   if (options.json) {
     json document = to_json(report, options);
-    run.tell(document);
+    run.add_run_info(document);
     text = dumped(document);
   } else {
     for (const engine::CotItem& item : report.items) text += for_terminal(shown(item));

@@ -1,4 +1,4 @@
-// Where the questions of `reason` come from.
+// Selects the questions of `reason`.
 #pragma once
 
 #include <optional>
@@ -14,13 +14,13 @@ struct Record;
 
 namespace app {
 
-/// The records of the file that --data names, from --start on; nothing where it names a folder or
-/// is not given.
-/// @throws Error(BadInput)  if it is not there
+/// The records of the file of --data, from --start on; nullopt if --data is a folder or not given.
+/// @throws Error(BadInput)  the file does not exist
 std::optional<std::vector<engine::Record>> records_of_file(const ReasonOptions& options);
-/// The folder of the open sets: --data, else the environment's; empty for a generated task.
-/// @throws Error(Usage)  if there is none
+/// The folder of the open data sets: --data, else $DECOSCOPE_DATA; empty for a generated task.
+/// @throws Error(Usage)  neither is given
 std::string data_dir_of(const ReasonOptions& options);
+/// The range of questions that --start and --count select.
 engine::QuestionRange range_of(const ReasonOptions& options);
 
 }  // namespace app

@@ -32,7 +32,7 @@ ReasonRun::ReasonRun(const ReasonOptions& options, const engine::OptionValues& s
                              options.decoder,
                              set)),
       outputs_(options.record, options.trace) {
-  outputs_.tell(models_);
+  outputs_.announce(models_);
   scheduler_ = engine::make_scheduler(models_, options.decoder, set, options.batch);
 }
 
@@ -44,12 +44,12 @@ engine::SchedulerWatch ReasonRun::watch() {
 }
 
 int ReasonRun::finish(const std::string& text) {
-  outputs_.tell_notes(store_);
+  outputs_.print_notes(store_);
   print_and_close(text, outputs_);
   return interrupted() ? static_cast<int>(engine::ErrorCode::Cancelled) : 0;
 }
 
-void ReasonRun::tell(nlohmann::json& document) const {
+void ReasonRun::add_run_info(nlohmann::json& document) const {
   document.update(models_json(models_, decoder_));
   document["options"] = options_;
   document["batch"] = batch_;

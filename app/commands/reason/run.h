@@ -1,5 +1,4 @@
-// What a command of `reason` runs on: its models, the scheduler that completes for it, and where
-// the events go.
+// What a command of `reason` runs with: models, scheduler and outputs.
 #pragma once
 
 #include <map>
@@ -15,31 +14,33 @@
 
 namespace app {
 
-/// Refuses what is wrong with the decoder, its options, the draft and the files to write, before
-/// anything is loaded.
-/// @return  the decoder's options, as they were given
+/// Validates the decoder, its options, the draft model and the output files before models are
+/// loaded.
+/// @return  the decoder's options that were given
 /// @throws Error(Usage, Resources)
 engine::OptionValues checked_reason_options(const ReasonOptions& options);
 
+/// The models, scheduler and outputs of a command.
 class ReasonRun {
  public:
   /// Loads the models, with a progress line.
-  /// @param set  what checked_reason_options() returned
+  /// @param set  the result of checked_reason_options()
   /// @throws Error(BadInput, Resources)
   ReasonRun(const ReasonOptions& options, const engine::OptionValues& set);
 
+  /// The target model.
   const engine::Model& target() const { return *models_.target.model; }
   /// Settings of the target's generation_config.json.
   const engine::GenerationDefaults& defaults() const { return models_.target.files.generation; }
+  /// Runs the completions.
   engine::Scheduler& scheduler() { return *scheduler_; }
-  /// Events to the outputs, ended by Ctrl+C.
+  /// Sends events to the outputs; cancels after Ctrl+C.
   engine::SchedulerWatch watch();
-  /// Adds what it ran on to a report, so that it can be repeated: the decoder with all its options,
-  /// models, scale, device, dtype and batch; and what the scheduler tells, as "schedule", of which
-  /// "target_busy" stands beside it, too.
-  void tell(nlohmann::json& document) const;
+  /// Adds to a report what is needed to repeat the run (decoder, options, models, scale, device,
+  /// dtype, batch) and the scheduler's figures, as "schedule" and "target_busy".
+  void add_run_info(nlohmann::json& document) const;
   /// Prints the results and closes the outputs.
-  /// @return  the exit status: 0, or Cancelled after Ctrl+C
+  /// @return  the exit code: 0, or Cancelled after Ctrl+C
   int finish(const std::string& text);
 
  private:
@@ -52,7 +53,7 @@ class ReasonRun {
   std::unique_ptr<engine::Scheduler> scheduler_;
 };
 
-/// One line: how busy the target was, and where branches waited, as far as the scheduler tells.
+/// One line on how busy the target was and where branches waited, from the scheduler's figures.
 std::string schedule_text(const std::map<std::string, double>& figures);
 
 }  // namespace app

@@ -301,7 +301,7 @@ int reason_tot(const TotOptions& given) {
   std::string text;
   if (options.json) {
     json document = to_json(report, options, settings);
-    run.tell(document);
+    run.add_run_info(document);
     text = dumped(document);
   } else {
     for (const TotItem& item : report.items) text += for_terminal(shown(item, settings.prompts));

@@ -34,7 +34,8 @@ engine::RecordingReport read_whole_recording(const std::string& path,
                                              engine::EventSink& into,
                                              const StopRequested& stop);
 
-/// @param left  what the cancelled command leaves behind, for the message: "no table was written"
+/// Throws the error of a cancelled command.
+/// @param left  what the command leaves behind, for the message: "no table was written"
 /// @throws Error(Cancelled)  always
 [[noreturn]] void throw_cancelled(const std::string& path, const char* left);
 

@@ -119,7 +119,7 @@ int train_cllm(const TrainOptions& options, std::unique_ptr<kernels::Device> dev
       options.from.empty() ? engine::read_cllm_recipe(options.recipe).target : options.from);
   const std::string data = options.data.empty() ? data_dir_of_environment() : options.data;
   const engine::OutputFolder folder(
-      out, may_hold(options),
+      out, allowed_contents(options),
       {{.what = "--recipe", .path = options.recipe, .kind = engine::InputPath::Kind::File},
        {.what = "--data", .path = data, .kind = engine::InputPath::Kind::Data},
        {.what = options.from.empty() ? "the recipe's target" : "--from", .path = target}});
@@ -142,7 +142,7 @@ int train_cllm(const TrainOptions& options, std::unique_ptr<kernels::Device> dev
                                     .device = options.device,
                                     .limits = options.limits};
   const engine::CllmOutcome outcome =
-      or_the_way_on(options.device,
+      with_advice_on_failure(options.device,
                     {{out + "/checkpoint.bin", "the last checkpoint"},
                      {out + "/trajectories.bin", "the answers that were collected"}},
                     [&] { return engine::train_cllm(request, callbacks, std::move(device)); });

@@ -7,7 +7,7 @@
 
 namespace app {
 
-kernels::Error with_the_way_on(const kernels::Error& error,
+kernels::Error with_advice(const kernels::Error& error,
                                const std::string& device,
                                const std::vector<KeptFile>& kept) {
   const std::string message = error.what();
@@ -18,7 +18,7 @@ kernels::Error with_the_way_on(const kernels::Error& error,
   });
   return kernels::Error(error.code(),
                         message + (there == kept.end() ? "; nothing had been saved"
-                                                       : "; --resume goes on from " + there->words +
+                                                       : "; --resume goes on from " + there->description +
                                                              ", on the CPU too"));
 }
 

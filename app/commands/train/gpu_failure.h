@@ -1,4 +1,4 @@
-// What a training says when its GPU fails: what was kept, and how to go on from there.
+// The error message of a training whose GPU failed: what was saved, and how to resume.
 #pragma once
 
 #include <string>
@@ -8,25 +8,25 @@
 
 namespace app {
 
-/// What --resume goes on from where this file is there: "the last checkpoint".
+/// A file that --resume can continue from, and its description: "the last checkpoint".
 struct KeptFile {
-  std::string path, words;
+  std::string path, description;
 };
 
-/// The error with the way on, if it is this device's; any other as it is.
-/// @param device  as a person named it
-/// @param kept    the first that is there is told
-kernels::Error with_the_way_on(const kernels::Error& error,
+/// Adds what to do to an error of this device; returns any other error unchanged.
+/// @param device  as given on the command line
+/// @param kept    the message names the first that exists
+kernels::Error with_advice(const kernels::Error& error,
                                const std::string& device,
                                const std::vector<KeptFile>& kept);
 
-/// Work on a device, whose errors are told so.
+/// Runs work on a device; its errors get the advice.
 template <class Work>
-auto or_the_way_on(const std::string& device, const std::vector<KeptFile>& kept, const Work& work) {
+auto with_advice_on_failure(const std::string& device, const std::vector<KeptFile>& kept, const Work& work) {
   try {
     return work();
   } catch (const kernels::Error& error) {
-    throw with_the_way_on(error, device, kept);
+    throw with_advice(error, device, kept);
   }
 }
 

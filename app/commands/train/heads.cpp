@@ -46,23 +46,23 @@ std::string words_of_heads(const engine::TrainProgress& p) {
 }
 
 /// What is told on the way: a line that replaces itself, or one every ten seconds.
-class Teller {
+class ProgressReporter {
  public:
   engine::HeadsCallbacks callbacks() {
     engine::HeadsCallbacks c;
     c.training.stop = &stop_.flag;
     c.training.notice = [this](const std::string& text) {
       line_.finish();
-      told_at_ = -1e9;
+      reported_at_ = -1e9;
       print_error(text);
     };
     c.training.progress = [this](const engine::TrainProgress& p) {
       last = p;
-      tell(p.done, p.seconds, words_of_heads(p));
+      report(p.done, p.seconds, words_of_heads(p));
     };
     c.writing = [this](const engine::OutputsProgress& p) {
       const double done = p.all ? static_cast<double>(p.done) / static_cast<double>(p.all) : 1;
-      tell(done, p.seconds, words_of(p));
+      report(done, p.seconds, words_of(p));
     };
     return c;
   }
@@ -71,18 +71,18 @@ class Teller {
   engine::TrainProgress last;
 
  private:
-  void tell(double done, double seconds, const std::string& words) {
+  void report(double done, double seconds, const std::string& words) {
     if (isatty(STDERR_FILENO)) {
       line_.show(static_cast<std::int64_t>(done * 1000), 1000, words);
-    } else if (seconds - told_at_ >= kSecondsBetweenLines) {
-      told_at_ = seconds;
+    } else if (seconds - reported_at_ >= kSecondsBetweenLines) {
+      reported_at_ = seconds;
       print_error(words);
     }
   }
 
   StopFlag stop_;
   ProgressLine line_{"train"};
-  double told_at_ = -1e9;
+  double reported_at_ = -1e9;
 };
 
 /// A target in memory, as long as it is needed.
@@ -116,9 +116,9 @@ OwnTexts write_texts(const TrainOptions& options,
                      const engine::OutputsPlan& plan,
                      const std::string& path,
                      const std::string& data) {
-  return or_the_way_on(options.device, {{path, "the texts that are there"}}, [&] {
+  return with_advice_on_failure(options.device, {{path, "the texts that are there"}}, [&] {
     const LoadedTarget loaded(options, target);
-    Teller teller;
+    ProgressReporter teller;
     const bool complete = engine::make_own_texts(loaded.writer(), plan, path, data, options.resume,
                                                  teller.callbacks());
     teller.finish();
@@ -204,13 +204,13 @@ std::vector<engine::InputPath> read_by(const TrainOptions& options, const std::s
 
 }  // namespace
 
-std::string target_that_writes(const TrainOptions& options) {
+std::string generating_target(const TrainOptions& options) {
   const engine::TrainRecipe recipe = engine::read_train_recipe(options.recipe);
   if (recipe.own_outputs.count == 0) return {};
   return directory_if_here(options.target.empty() ? recipe.target : options.target);
 }
 
-engine::Existing may_hold(const TrainOptions& options) {
+engine::Existing allowed_contents(const TrainOptions& options) {
   if (options.what == "tokenizer") return engine::Existing::Nothing;
   return options.resume ? engine::Existing::ARun : engine::Existing::NoRun;
 }
@@ -230,15 +230,15 @@ int train_heads(const TrainOptions& options, std::unique_ptr<kernels::Device> de
                                      .resume = options.resume,
                                      .n_threads = options.n_threads,
                                      .device = options.device};
-  const engine::OutputFolder folder(out, may_hold(options), read_by(options, recipe.target));
+  const engine::OutputFolder folder(out, allowed_contents(options), read_by(options, recipe.target));
   const engine::HeadsTraining training =
-      or_the_way_on(options.device,
+      with_advice_on_failure(options.device,
                     {{out + "/checkpoint.bin", "the last checkpoint"},
                      {out + "/probe_outputs.jsonl", "the texts that are there"},
                      {engine::own_texts_path(out), "the texts that are there"}},
                     [&] {
                       const LoadedTarget target(options, recipe.target);
-                      Teller teller;
+                      ProgressReporter teller;
                       auto made = engine::make_heads(request, target.for_heads(),
                                                      teller.callbacks(), std::move(device));
                       teller.finish();

@@ -77,7 +77,7 @@ std::vector<engine::InputPath> read_by(const TrainOptions& options,
   inputs.push_back({.what = "--tokenizer", .path = request.tokenizer});
   inputs.push_back({.what = "--from", .path = request.from});
   inputs.push_back({.what = "--texts", .path = options.texts, .kind = Kind::File});
-  inputs.push_back({.what = "--target", .path = target_that_writes(options)});
+  inputs.push_back({.what = "--target", .path = generating_target(options)});
   return inputs;
 }
 
@@ -157,7 +157,7 @@ int train(const TrainOptions& options) {
   if (request.tokenizer.empty() && options.what != "tokenizer")
     request.tokenizer = (std::filesystem::path(assets_dir()) / "models/demo-target").string();
   if (options.export_only) return export_checkpoint(options, request);
-  const engine::OutputFolder folder(out, may_hold(options), read_by(options, request));
+  const engine::OutputFolder folder(out, allowed_contents(options), read_by(options, request));
   if (options.what == "tokenizer") return train_tokenizer(options, request, callbacks);
   engine::check_checkpoint(request);
   if (const auto texts = own_texts_of(options, request); texts.wanted) {
@@ -166,7 +166,7 @@ int train(const TrainOptions& options) {
     if (!texts.complete) return stopped_before_the_first_step(options, out);
   }
   const engine::TrainResult result =
-      or_the_way_on(options.device, {{out + "/checkpoint.bin", "the last checkpoint"}},
+      with_advice_on_failure(options.device, {{out + "/checkpoint.bin", "the last checkpoint"}},
                     [&] { return engine::train_model(request, callbacks, std::move(device)); });
   line.finish();
   if (result.n_left_out > 0)

@@ -107,6 +107,7 @@ class StepStore::Iterator {
   StepRecord operator*() const { return (*store_)[i_]; }
   /// The step n further.
   StepRecord operator[](difference_type n) const { return *(*this + n); }
+  /// Random access, as of a pointer.
   Iterator& operator++() { return *this += 1; }
   Iterator& operator--() { return *this += -1; }
   Iterator operator++(int) {
