@@ -206,7 +206,7 @@ class Node {
     };
     rejection_details.p = of(distribution_);
     if (!candidates_.distribution.empty()) rejection_details.q = of(candidates_.distribution);
-    if (verdict_.kept < 0) rejection_details.left = of(left_);
+    if (verdict_.kept < 0) rejection_details.residual = of(left_);
   }
 
   const RowToVerify& judged_;
@@ -264,7 +264,7 @@ RowVerdict verdict_of(const RowToVerify& judged, const VerifyResult& all, const 
     rejection_details.token.push_back(told.id);
     rejection_details.p.push_back(told.p);
     if (judged.candidates.device_distribution) rejection_details.q.push_back(told.q);
-    if (found.kept < 0) rejection_details.left.push_back(told.left);
+    if (found.kept < 0) rejection_details.residual.push_back(told.left);
   }
   return verdict;
 }

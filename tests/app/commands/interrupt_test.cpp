@@ -15,6 +15,8 @@
 #include "engine/event/recording/recorder.h"
 #include "tests/support/program.h"
 #include "tests/support/streams.h"
+#include "engine/checkpoint/config_file.h"
+#include "engine/checkpoint/model_files.h"
 
 namespace {
 

@@ -1,5 +1,6 @@
 // `reason tot` for users: the tree in the terminal, the document, and the same tree with every
 // decoder.
+#include <filesystem>
 #include <fstream>
 #include <regex>
 
@@ -68,6 +69,22 @@ TEST_F(CliTot, reports_the_answer_and_its_cost) {
   EXPECT_GT(found["target_busy"], 0);
   EXPECT_LE(found["target_busy"], 1);
   EXPECT_EQ(found["target_busy"], found["schedule"]["target_busy"]);
+}
+
+TEST_F(CliTot, model_defaults_set_the_sampling_of_thoughts) {
+  const std::string model = folder + "/m";
+  std::filesystem::copy(std::string(DECOSCOPE_SOURCE_DIR) + "/assets/models/demo-target", model);
+  const auto temperature = [&](const std::string& options) {
+    return document("reason tot --count 1 --depth 1 --thoughts 2 --model " + model + " " + options)["temperature"]
+        .get<float>();
+  };
+  std::ofstream(model + "/generation_config.json")
+      << R"({"eos_token_id": 2, "do_sample": true, "temperature": 0.5})";
+  EXPECT_EQ(temperature(""), 1.0f);
+  EXPECT_EQ(temperature("--defaults model"), 0.5f);
+  EXPECT_EQ(temperature("--defaults model --temperature 0.75"), 0.75f);
+  std::ofstream(model + "/generation_config.json") << R"({"eos_token_id": 2, "temperature": 0.5})";
+  EXPECT_EQ(temperature("--defaults model"), 1.0f) << "greedy decoding writes equal thoughts";
 }
 
 TEST_F(CliTot, an_item_holds_all_generations_in_search_order) {
