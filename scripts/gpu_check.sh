@@ -54,7 +54,7 @@ bytes_in() {
 # from 80 on. The runtime is shared so that fail_calls can stand before it.
 build_for_gpus() {
   archs=${DECOSCOPE_CUDA_ARCHS:-90}
-  scripts/build.sh release --folder gpu --target decoscope --target kernels_emulated_test --target engine_emulated_test \
+  scripts/build.sh tests --folder gpu --target decoscope --target kernels_emulated_test --target engine_emulated_test \
     --target train_emulated_test --target fail_calls \
     -DWITH_CUDA=ON -DCUDA_EMULATION=ON -DWITH_UI=OFF -DDECOSCOPE_SHARED_CUDART=ON "-DDECOSCOPE_CUDA_ARCHS=$archs"
   nvcc=$(command -v nvcc || echo /usr/local/cuda/bin/nvcc)

@@ -5,11 +5,11 @@ set -euo pipefail
 here=$(cd "$(dirname "$0")/.." && pwd)
 cd "$here"
 scripts/setup.sh
-scripts/build.sh release
+scripts/build.sh tests
 # What setup.sh installs is there: a test that misses it fails instead of being skipped.
 export DECOSCOPE_TEST_NEEDS_ALL=1
 export PATH="$PATH:${XDG_CACHE_HOME:-$HOME/.cache}/decoscope/bin"
-ctest --preset release --parallel "$(nproc)"
+ctest --preset tests --parallel "$(nproc)"
 if [ "${DECOSCOPE_TEST_FAST:-0}" != 1 ]; then
   # With the same flags, so that ccache has the engine's objects already.
   scripts/build.sh release --folder minimal --target decoscope --target cli_test --target cli_parse_test -DWITH_CUDA=OFF -DWITH_UI=OFF

@@ -3,7 +3,7 @@
 
     compare_logits.py PRINT_LOGITS MODEL_DIRECTORY [PROMPT ...]
 
-PRINT_LOGITS is build/release/bin/print_logits. Both compute in f32; the logits after every token of every prompt are
+PRINT_LOGITS is build/tests/bin/print_logits. Both compute in f32; the logits after every token of every prompt are
 compared, and the greedy choices, and the token ids with those of the SentencePiece model in the directory. Prints the
 largest difference; ends with 1 if it is above the tolerance. Needs torch, transformers 5 and sentencepiece.
 
