@@ -106,6 +106,7 @@ TEST_F(Shape, check_names_each_limit_that_does_not_hold) {
 }
 
 TEST_F(Shape, counts_wording_of_pages_and_scripts) {
+  write("engine/one.cpp", "int one() { return 1; }\n");
   write("docs/page.md",
         "# Page\n\nThe caller is told the step.\nIt goes on.\n\n| a | whoever asks |\n\n"
         "    code is told\n\n```\nwhoever\n```\n\nThe name `told as` is code.\n");
