@@ -1,28 +1,29 @@
 #!/usr/bin/env bash
-# Every decoder of the program, measured on every generated task and on the open sets: the tables of docs/measurements/all_decoders.json.
+# Measures every decoder on the generated tasks and on open sets: the tables of docs/measurements/all_decoders.json.
 #   scripts/all_decoders.sh OUT_DIR
-# Speed-ups are of decode time, prompts apart, against plain decoding by the lane's own model in turns with it (a lane @demo-cllm against
-# ar@demo-cllm), at 1x1 and at 4x2 (the draft is never scaled). Draft heads and lanes of the consistency model where these are there, open
-# sets where DECOSCOPE_DATA names their folder; standard error says what is passed over, and at the beginning about how long it takes. Two
-# races a task and scale, so that few programs have to load models:
-#   all          every decoder with its defaults, heads with trees grown for this machine and scale (`model tree --rows auto`)
-#   sized        what has a size, or another way to work, with that of this machine: jacobi with refill=slide and the widest block of
-#                6, 8, 10, 12 and 16 whose step costs at most 1.25 of one row's, prompt lookup with half as many tokens, mcsd with a tree by
-#                measured costs (k_config=$DECOSCOPE_ALL_K_CONFIG, auto; an empty one leaves mcsd out), chimera with drafting=branch
-#   accuracy     of plain decoding by the lane's model, whose texts they all write, by `data check`
-#   of its rows  the speed-up / what it would be if nothing but its rows and drafts were paid (`compare --rows-alone`): behind each text its
-#                forwards run once more without the decoder, plain decoding's too, and what a draft model or heads took counts as it was.
-#                Not told of `seed` where a verification judged several texts
-# Times of a generated task at 4x2 are medians over DECOSCOPE_ALL_REPEATS (3) of each race, those elsewhere of one.
-# DECOSCOPE_ALL_SCALED (8) problems a task at 4x2, half as many of a set; DECOSCOPE_ALL_COUNT (20) at 1x1, likewise; DECOSCOPE_ALL_ANSWERS
-# (50) are scored; DECOSCOPE_ALL_TOKENS (64) at most in a race; DECOSCOPE_ALL_TASKS, DECOSCOPE_ALL_SETS name some. All eight tasks and
-# thirteen sets take some 45 minutes where a step of one row takes 7.5 ms at 4x2; where it takes 12, DECOSCOPE_ALL_SCALED=4 does. Of a set
-# the problems are spread over the whole of it, without prompts above 1,200 characters, which with their answers might not fit the
-# context. Fails, behind its tables, where a text is not that of plain decoding. A file that is there is not made again, so the same
-# command goes on where it was stopped; a race that was made and not timed behind is made again, with both times.
+# Speed-ups are of decode time without prompts, against plain decoding by the lane's own model (jacobi@demo-cllm against ar@demo-cllm), at
+# 1x1 and 4x2; the draft model is never scaled. Lanes whose model or heads are not bundled, and open sets without DECOSCOPE_DATA, are
+# skipped with a line on standard error, which also estimates the time. Two races per task and scale:
+#   all          every decoder with its defaults; heads with trees grown for this machine and scale (`model tree --rows auto`)
+#   sized        sizes chosen for this machine: jacobi with refill=slide and the widest block of 6, 8, 10, 12 and 16 whose step costs at
+#                most 1.25 times one row's; prompt lookup with half as many tokens; mcsd with k_config=$DECOSCOPE_ALL_K_CONFIG (default
+#                auto; empty omits mcsd); chimera with drafting=branch
+# Columns:
+#   right        correct answers of plain decoding by the lane's model, by `data check`
+#   of its rows  speed-up / the speed-up if only rows and drafts cost time (`compare --rows-alone`); not for `seed` if a forward verified
+#                several texts
+# Times of a generated task at 4x2 are medians of DECOSCOPE_ALL_REPEATS (3) races, others of one.
+#   DECOSCOPE_ALL_SCALED   (8)   problems per task at 4x2; half as many of an open set
+#   DECOSCOPE_ALL_COUNT    (20)  the same at 1x1
+#   DECOSCOPE_ALL_ANSWERS  (50)  answers that are scored
+#   DECOSCOPE_ALL_TOKENS   (64)  most tokens of a text in a race
+#   DECOSCOPE_ALL_TASKS, DECOSCOPE_ALL_SETS  names, instead of all eight tasks and thirteen sets
+# Takes about 45 minutes if a step of one row takes 7.5 ms at 4x2. Problems of a set are spread over the whole set, without prompts above
+# 1,200 characters. Existing files are kept, so the same command continues a stopped run. Exit code 1, after the tables, if a text differs
+# from plain decoding's.
 set -euo pipefail
 data=${DECOSCOPE_DATA:-}
-unset DECOSCOPE_DATA # generated problems are of their own texts alone
+unset DECOSCOPE_DATA # generated problems use their own texts only
 here=$(cd "$(dirname "$0")/.." && pwd)
 # shellcheck source=scripts/measuring.sh
 source "$here/scripts/measuring.sh"
@@ -39,7 +40,7 @@ read -ra tasks <<< "${DECOSCOPE_ALL_TASKS-arith kb sql py blocks write chat plai
 read -ra sets <<< "${DECOSCOPE_ALL_SETS-gsm8k humaneval mbpp mt_bench vicuna_bench creative_writing blocksworld wikisql defog_sql \
   commonsenseqa strategyqa aqua taskmaster4}"
 if [ -z "$data" ] && [ ${#sets[@]} -gt 0 ]; then
-  echo "DECOSCOPE_DATA names no folder: the open sets are passed over" >&2
+  echo "all_decoders.sh: DECOSCOPE_DATA is not set: skipping the open sets" >&2
   sets=()
 fi
 mkdir -p "$out"
@@ -58,18 +59,18 @@ if [ -n "$k_config" ]; then
   sized_options+=(--set "k_config=$k_config")
 fi
 for kind in medusa chimera; do
-  there_or_told "demo-$kind" "$kind" is || continue
+  has_or_skips "demo-$kind" "$kind" || continue
   heads+=("$kind")
   all+=,$kind
   [ "$kind" = medusa ] || { sized+=,$kind && sized_heads=("$kind") && sized_options+=(--set drafting=branch); }
 done
-if there_or_told demo-cllm its lanes are; then
+if has_or_skips demo-cllm "its lanes"; then
   models+=(demo-cllm)
   all+=,ar@demo-cllm,jacobi@demo-cllm
   sized+=,ar@demo-cllm,jacobi@demo-cllm,lookahead@demo-cllm
 fi
 
-# N: so many of the records from standard input, spread over all of them, without long prompts.
+# N: selects N records of standard input, evenly spread, without long prompts.
 spread() {
   python3 -c '
 import json, sys
@@ -89,7 +90,7 @@ for set in "${sets[@]}"; do
   spread $((scaled / 2)) < "$out/$set.jsonl" > "$out/$set-4x2.jsonl"
 done
 
-# KIND SCALE: the bundled heads as a folder of their own, where they have a tree grown for this machine and scale.
+# KIND SCALE: copies the bundled heads to a folder and grows their tree for this machine and scale.
 grow() {
   local folder=$out/heads-$2/demo-$1 grown=$out/heads-$2/$1-grown.json bundled
   [ ! -s "$grown" ] || return 0
@@ -106,7 +107,7 @@ for scale in 1x1 4x2; do
 done
 tables estimate "$out" "$tokens" "${tasks[*]} ${sets[*]}" "$all,$sized" "${#models[@]}" >&2
 
-# SCALE KIND...: the option that names these folders, into `named`; without a kind none.
+# SCALE KIND...: sets `named` to the option --heads with these folders; empty without a kind.
 name_heads() {
   named=()
   [ $# -gt 1 ] || return 0
@@ -114,7 +115,7 @@ name_heads() {
   folders=("${folders[@]/#/"$out/heads-$1/demo-"}")
   named=(--heads "${folders[*]}")
 }
-# Task, scale, what, repeat; lanes and options.
+# TASK SCALE RACE REPEAT LANES OPTION...: runs one race.
 race() {
   into "$out/$1-$2-$3.$4.json" compare --decoders "${@:5}" --prompt-file "$out/$1-$2.jsonl" --scale "$2" --max-tokens "$tokens" \
     --rows-alone --json
@@ -126,7 +127,7 @@ for task in "${tasks[@]}" "${sets[@]}"; do
     judged=$out/$task-answers-$model
     into "$judged.json" generate --decoder ar --model "$model" --prompt-file "$out/$task.jsonl" --max-tokens 320 --json
     tables answered "$out/$task.jsonl" "$judged.json" > "$judged.jsonl"
-    fine=3 into "$judged-checked.json" data check "$judged.jsonl" --json
+    also_ok=3 into "$judged-checked.json" data check "$judged.jsonl" --json
   done
   for scale in 1x1 4x2; do
     read -r block n_tokens <<< "$(tables sizes "$out" "$scale")"

@@ -1,4 +1,10 @@
-"""What all_decoders.sh measured, as Markdown tables, and what it asks on its way: how long it takes, sizes, and answers to be checked."""
+"""Helpers of all_decoders.sh.
+
+  all_decoders_tables.py tables OUT TASKS SETS HEADS      the Markdown tables; fails if an output differs from plain decoding's
+  all_decoders_tables.py estimate OUT TOKENS TASKS LANES MODELS   how long the races take
+  all_decoders_tables.py sizes OUT SCALE                  block and number of lookup tokens for this machine
+  all_decoders_tables.py answered FILE ANSWERS            records with a model's texts as completions, for `data check`
+"""
 import json
 import math
 import os
@@ -10,8 +16,8 @@ from step_costs import costs
 
 SCALES = ("1x1", "4x2")
 RACES = ("all", "sized")
-BLOCKS = (6, 8, 10, 12, 16)  # sizes of a window that are tried
-# At 4x2, the least speed-up aimed at and on which tasks; several lanes: the best of them.
+BLOCKS = (6, 8, 10, 12, 16)  # candidate sizes of a window
+# Targets at 4x2: the best of some lanes, the least speed-up, the tasks.
 TARGETS = [("CLLM", ["jacobi@demo-cllm sliding, sized", "jacobi@demo-cllm"], 2.5, ["arith", "sql", "py", "blocks"]),
            ("Medusa", ["medusa"], 1.8, None),
            ("Chimera", ["chimera", "chimera drafting=branch"], "Medusa", None),
@@ -25,7 +31,7 @@ def document(file):
 
 
 def documents(file):
-    """Of a prompt file; one of one prompt is no list."""
+    """The results of a prompt file. With one prompt the document is no list."""
     found = document(file)
     return found if isinstance(found, list) else [found]
 
@@ -36,14 +42,14 @@ def records(file):
 
 
 def sizes(out, scale):
-    """The widest block whose step costs at most a quarter more than one row's, and tokens for prompt lookup."""
+    """The widest block whose step costs at most 1.25 times one row's, and tokens for prompt lookup."""
     cost = costs(f"{out}/steps-{scale}-1.json", f"{out}/steps-{scale}-2.json")
     block = max([n for n in BLOCKS if cost[n] <= 1.25 * cost[1]], default=BLOCKS[0])
     return block, block // 2
 
 
 def estimate(out, tokens, tasks, lanes, n_models):
-    """Minutes, by steps measured: a lane takes some three quarters of what plain decoding of the full length takes, prompts included."""
+    """Prints minutes, estimated from step times: a lane takes about 3/4 of plain decoding at full length, prompts included."""
     runs = len(lanes.split(","))
     seconds = 0
     for scale in SCALES:
@@ -56,25 +62,25 @@ def estimate(out, tokens, tasks, lanes, n_models):
             asked = sum(len(records(f"{out}/{task}.jsonl")) for task in tasks.split())
             seconds += asked * int(n_models) * 100 * ms / 1e3
         print(f"{n} prompts at {scale}, {runs} runs each, where a step takes {ms:.3g} ms")
-    print(f"about {math.ceil(seconds / 60)} minutes in all, less what is there already")
+    print(f"about {math.ceil(seconds / 60)} minutes in all, less what exists already")
 
 
 def answered(file, answers):
-    """The records with a model's texts for their completions."""
+    """Prints the records with a model's texts as completions."""
     texts = {one["id"]: one["text"] for one in documents(answers)}
     for record in records(file):
         print(json.dumps(record | {"completion": texts[record["id"]]}))
 
 
 def labelled(lane, race):
-    """The lane's name with what the race sets of it."""
+    """The lane's name with the options that the race sets."""
     decoder = lane.partition("@")[0]
     sized = {"jacobi": " sliding, sized", "prompt-lookup": " sized", "mcsd": " sized", "chimera": " drafting=branch"}
     return lane + (sized.get(decoder, "") if race == "sized" else "")
 
 
 def measured_once(race):
-    """Of each lane what one race says."""
+    """Figures of each lane from one race."""
     lanes = {}
     found = document(race + ".json")
     for s in found["summary"]:
@@ -95,13 +101,13 @@ def measured_once(race):
 
 
 def median_of(races, lane, figure):
-    """None where it was not measured."""
+    """The median, or None if one race did not measure it."""
     values = [race[lane][figure] for race in races]
     return None if None in values else statistics.median(values)
 
 
 def measured(out, task, scale):
-    """Of each lane of a task what its races say: medians of what was timed, sums of texts compared."""
+    """Figures of each lane of a task: medians of times, sums of compared texts."""
     lanes = {}
     for what in RACES:
         name = f"{out}/{task}-{scale}-{what}"
@@ -179,7 +185,7 @@ def targets(tasks, found):
 
 
 def steps_table(out, found):
-    """What a step of the target costs where steps go on and on; and in the races, with what drafts before it."""
+    """Cost of a step of the target: steps in a row, and in the races with the drafting before it."""
     print("| scale | rows | ms | of one row's |\n" + "| --- " * 4 + "|")
     for scale in SCALES:
         cost = costs(f"{out}/steps-{scale}-1.json", f"{out}/steps-{scale}-2.json")
@@ -192,8 +198,8 @@ def steps_table(out, found):
             of = [task[scale][lane] for task in found.values() if lane in task[scale] and task[scale][lane]["step"]]
             if of and any(one["drafting"] for one in of):
                 step, drafting = (statistics.mean(one[name] for one in of) for name in ("step", "drafting"))
-                shown.append(f"{lane} {step:.3g} ms and {drafting:.3f} of that")
-        print(f"\nAt {scale}, the rows of a step of the races and what drafts before it: {', '.join(shown)}")
+                shown.append(f"{lane} {step:.3g} ms and {drafting:.3f}")
+        print(f"\nAt {scale}, time of a step's rows in the races, and of drafting relative to it: {', '.join(shown)}")
 
 
 def tables(out, tasks, sets, heads):
@@ -204,7 +210,7 @@ def tables(out, tasks, sets, heads):
         print(f"sized at {scale}: a block of {block}, {n_tokens} tokens by prompt lookup")
         for kind in heads:
             grown = document(f"{out}/heads-{scale}/{kind}-grown.json")
-            print(f"{kind} at {scale}: a tree of {grown['rows']} rows, {grown['depth']} deep; asking the heads takes "
+            print(f"{kind} at {scale}: a tree of {grown['rows']} rows, depth {grown['depth']}; the heads take "
                   f"{grown['costs']['heads_ms']:.3g} ms")
     if any("@demo-cllm" in lane for task in found.values() for scale in task.values() for lane in scale):
         print("\nSpeed-ups are against plain decoding by the lane's own model: those @demo-cllm against ar@demo-cllm.")
@@ -215,9 +221,9 @@ def tables(out, tasks, sets, heads):
     if tasks:
         print("\nTargets at 4x2, geometric means over the tasks named:\n")
         targets(tasks, found)
-    print("\nWhat a step of the target costs:\n")
+    print("\nCost of a step of the target:\n")
     steps_table(out, found)
-    print("\nWhat the papers state, beside ours at 4x2:\n")
+    print("\nFigures of the papers beside ours at 4x2:\n")
     paper_figures.table(found, tasks, sets)
     for title, names in (("Generated tasks", tasks), ("Open sets", sets)):
         if names:
@@ -226,10 +232,10 @@ def tables(out, tasks, sets, heads):
     every = [(task, scale, lane, one) for task in found for scale in SCALES for lane, one in found[task][scale].items()]
     off = [f"{lane} on {task} {one['of rows']:.2f}" for task, scale, lane, one in every
            if scale == "4x2" and one["of rows"] is not None and abs(one["of rows"] - 1) > 0.1]
-    print("\nFurther at 4x2 than a tenth from what the rows cost: " + (", ".join(off) or "none"))
+    print("\nLanes at 4x2 more than a tenth from the cost of their rows: " + (", ".join(off) or "none"))
     differ = sorted({lane for _, _, lane, one in every if one["identical"] != one["n"]})
     if differ:
-        sys.exit("not what plain decoding writes: " + ", ".join(differ))
+        sys.exit("differ from plain decoding: " + ", ".join(differ))
 
 
 if __name__ == "__main__":

@@ -1,6 +1,9 @@
 #!/usr/bin/env bash
-# Builds one preset: release (default), debug, asan, asan-emulated, tsan; all of it, or with --target NAME behind the preset that alone.
-# --folder NAME builds in build/NAME instead of the preset's own folder. Further arguments go to CMake's configure step.
+# Builds one preset.
+#   scripts/build.sh [PRESET] [--target NAME]... [--folder NAME] [CMAKE ARGUMENT]...
+# PRESET: release (default), debug, asan, asan-emulated, tsan, cuda-all. Builds everything, or only the named targets, in build/PRESET or
+# build/NAME. Further arguments go to CMake's configure step (-DWITH_UI=OFF). Prints the build's output, and the configure log if that
+# step fails. Exit code: CMake's.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 preset=${1:-release}
@@ -14,8 +17,8 @@ while [ $# -gt 0 ]; do
     *) break ;;
   esac
 done
-# The sloppiness lets ccache keep what is compiled with a precompiled header; depending on the compiler's own list of headers
-# saves it a preprocessor run a file; paths told from the tree's root let a second build folder find what the first compiled.
+# ccache: the sloppiness settings allow precompiled headers, CCACHE_DEPEND saves a preprocessor run per file, and relative paths let a
+# second build folder reuse the objects of the first.
 launcher=()
 command -v ccache >/dev/null &&
   launcher=("-DCMAKE_CXX_COMPILER_LAUNCHER=env;CCACHE_BASEDIR=$PWD;CCACHE_DEPEND=1;CCACHE_SLOPPINESS=pch_defines,time_macros;ccache")

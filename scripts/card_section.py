@@ -1,10 +1,13 @@
-"""Puts standard input into a model's card as one section, in the place of the section of that name: card_section.py README.md "Time"."""
+"""Writes standard input into a model's card as the section HEADING, replacing a section of that name.
+
+  card_section.py README.md HEADING
+"""
 import os
 import sys
 
 
 def with_section(card, heading, text):
-    """The card with the section, which goes to its end where there was none."""
+    """The card with the section replaced, or appended if it has none."""
     lines, kept, inside, done = card.splitlines(), [], False, False
     section = [f"## {heading}", "", *text.strip("\n").splitlines(), ""]
     fenced = False

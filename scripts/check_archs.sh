@@ -1,10 +1,9 @@
 #!/usr/bin/env bash
-# Whether the program of preset cuda-all holds code for every GPU it names: builds it (no window), lists what is in it with cuobjdump.
-#   scripts/check_archs.sh [PROGRAM [ARCH...]]      of this program, if one is given, instead of a built one; of these archs (90 100)
-#                                                   instead of the preset's
-# It is the program itself that is looked at, linked and started once: an object file, whose code the linker may yet leave out, is
-# refused. CUOBJDUMP names cuobjdump where it is not on the PATH (PyPI: nvidia-cuda-cuobjdump). Prints the archs; fails where one is
-# missing (1), where there is no cuobjdump or no program to look at (2).
+# Checks that the program holds code for every GPU architecture of the preset cuda-all, by listing it with cuobjdump.
+#   scripts/check_archs.sh [PROGRAM [ARCH...]]
+# PROGRAM: a built program (default: builds the preset without a window). ARCH: architectures such as 90 (default: the preset's). The
+# linked program is examined, because the linker may drop code of an object file. CUOBJDUMP names cuobjdump if it is not on PATH. Prints a
+# line per architecture. Exit codes: 1 if one is missing, 2 without cuobjdump or a program.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 refuse() {
@@ -12,14 +11,14 @@ refuse() {
   exit 2
 }
 cuobjdump=${CUOBJDUMP:-cuobjdump}
-command -v "$cuobjdump" > /dev/null || refuse "$cuobjdump: not found; PyPI's nvidia-cuda-cuobjdump has it, CUOBJDUMP names it"
+command -v "$cuobjdump" > /dev/null || refuse "$cuobjdump: not found; install PyPI's nvidia-cuda-cuobjdump, or set CUOBJDUMP"
 program=${1:-}
 if [ -z "$program" ]; then
   scripts/build.sh cuda-all --target decoscope -DWITH_UI=OFF -DCUDA_EMULATION=OFF >&2
   program=build/cuda-all/bin/decoscope
 fi
 version=$("$program" --version 2> /dev/null) || true
-[[ $version == "decoscope "* ]] || refuse "$program: found no program that says it is decoscope, expected a built one"
+[[ $version == "decoscope "* ]] || refuse "$program: --version does not print decoscope; expected a built program"
 if [ $# -gt 1 ]; then
   archs=${*:2}
 else
@@ -41,4 +40,4 @@ done
 n=$(grep -c '\.ptx' <<< "$ptx" || true)
 echo "PTX: $n"
 [ "$n" -gt 0 ] || missing+=(PTX)
-[ ${#missing[@]} = 0 ] || { echo "scripts/check_archs.sh: $program: ${missing[*]} not in it" >&2; exit 1; }
+[ ${#missing[@]} = 0 ] || { echo "scripts/check_archs.sh: $program: no code for ${missing[*]}" >&2; exit 1; }

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Checks that every link in the documentation leads somewhere: Markdown links, headings they name, and paths in backticks.
+"""Checks the links of the documentation: Markdown links, the headings they name, and paths in backticks.
 
-  docs_links.py        prints a line for each broken one; exit 1 if there is any
+  docs_links.py        prints a line for each broken link; exit code 1 if there is one
 
-A path in backticks counts if it begins with a folder of this repository and names a Markdown page, a script or a folder of assets. Source
-files may also name pages of docs/ in comments; those must exist too.
+A path in backticks is checked if it begins with a folder of this repository and has a file name with an ending. Pages of docs/ that comments
+of source files name must exist, too.
 """
 import os
 import re

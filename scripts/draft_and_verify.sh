@@ -1,15 +1,13 @@
 #!/usr/bin/env bash
-# Draft and verify, measured: unseen problems of each task through the decoders that draft, with their defaults, against AR in turns.
-#   scripts/draft_and_verify.sh OUT_DIR [SCALE...]      default scale: 4x2 (the draft is never scaled)
-# Writes OUT_DIR/<task>-<scale>.<repeat>.json (the command line's compare contract), step costs, and prints Markdown tables. The speed-up
-# is that of decode time, without the reading of prompts: the median of DECOSCOPE_DV_REPEATS races (3); `middle half` is where the
-# speed-ups of half the problems lie, of each the median of its races. `of its rows` is the speed-up / what it would be if nothing but rows
-# and drafts were paid (`compare --rows-alone`: behind each text its forwards run once more without the decoder, plain decoding's too, and
-# what the draft took counts as it was): the median of the races, in brackets each.
-# `mcsd` sizes its trees to the machine (k_config=auto); DECOSCOPE_DV_TREE names another.
-# DECOSCOPE_DV_COUNT problems a task (default 30: some 15 minutes in all where a step takes 8 ms), DECOSCOPE_DV_OPTIONS further options,
-# DECOSCOPE_DV_TASKS tasks.
-# A file that is there is not made again, so the same command goes on where it was stopped.
+# Measures speculative decoding (`speculative`, `mcsd`) against plain decoding on unseen problems of each task.
+#   scripts/draft_and_verify.sh OUT_DIR [SCALE...]      default scale: 4x2 (the draft model is never scaled)
+# Writes OUT_DIR/<task>-<scale>.<repeat>.json (`compare --json`) and prints Markdown tables. Columns:
+#   speed-up     of decode time without prompts, median of the races
+#   middle half  range of the speed-ups of the middle half of the problems, each the median of its races
+#   of its rows  speed-up / the speed-up if only rows and drafts cost time (`compare --rows-alone`): the median, in brackets each race
+# DECOSCOPE_DV_COUNT (30) problems a task, DECOSCOPE_DV_REPEATS (3) races, DECOSCOPE_DV_TREE (auto) k_config of mcsd, DECOSCOPE_DV_TASKS
+# tasks, DECOSCOPE_DV_OPTIONS further options. About 15 minutes if a step takes 8 ms. Existing files are kept, so the same command
+# continues a stopped run.
 set -euo pipefail
 unset DECOSCOPE_DATA
 here=$(cd "$(dirname "$0")/.." && pwd)

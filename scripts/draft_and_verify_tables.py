@@ -1,4 +1,7 @@
-"""The tables of scripts/draft_and_verify.sh.  draft_and_verify_tables.py OUT_DIR REPEATS "TASK..." SCALE..."""
+"""Prints the tables of scripts/draft_and_verify.sh.
+
+  draft_and_verify_tables.py OUT_DIR REPEATS "TASK..." SCALE...
+"""
 import json
 import statistics
 import sys
@@ -16,7 +19,7 @@ def of_decoder(rows, decoder):
 
 
 def middle_half(races, decoder):
-    """Where the speed-ups of half the problems lie, each the median of its races."""
+    """The range of the middle half of the problems' speed-ups, each the median of its races."""
     gains = {}
     for race in races:
         for result in of_decoder(race["results"], decoder):
@@ -51,7 +54,7 @@ def row_of(task, scale, decoder):
 
 
 def step_of(task, scale, decoder, figure):
-    """What a step's rows took alone, or what was drafted before it; ms, the median of the races."""
+    """Milliseconds of a step's rows alone, or of drafting before it; the median of the races."""
     of = [summary_of(race, decoder)[figure] / sum(run["steps"] for run in of_decoder(race["results"], decoder)) for race in races(task, scale)]
     return f"{statistics.median(of):.3g}"
 
@@ -62,7 +65,7 @@ def head(*columns):
 
 def main():
     for scale in SCALES:
-        print(f"\nAt {scale}, ms of a step's rows alone, right behind the text, and of what was drafted before it:")
+        print(f"\nAt {scale}, ms of a step's rows alone, and of drafting before it:")
         head("task", "ar, 1 row", *(f"{decoder}: {what}" for decoder in DECODERS for what in ("rows", "drafts")))
         for task in TASKS:
             cells = [step_of(task, scale, decoder, figure) for decoder in DECODERS for figure in ("rows_ms", "drafting_ms")]

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Eager `generate` of transformers on the weights of a directory, on a GPU: a floor for scripts/gpu_check.sh, not the peer.
+"""Times eager `generate` of transformers on a GPU: the speed that scripts/gpu_check.sh expects to exceed.
 
   eager_floor.py MODEL_DIR [CONTEXT] [TOKENS]
 
-One JSON document: milliseconds a token, the median of three, or "absent" with the reason where it cannot be run.
+Prints a JSON document: milliseconds a token, the median of three, or "absent" with the reason if it cannot run. Exit code 0.
 """
 import json
 import statistics
@@ -17,7 +17,7 @@ def measured(folder, context, tokens):
 
     if not torch.cuda.is_available():
         return {"absent": "torch finds no GPU"}
-    # Of the option's two names transformers 5 knows the first, 4 up to its last releases the second.
+    # transformers 5 calls the option dtype, most releases of 4 torch_dtype.
     name = "dtype" if int(transformers.__version__.split(".")[0]) >= 5 else "torch_dtype"
     model = transformers.AutoModelForCausalLM.from_pretrained(folder, **{name: torch.bfloat16}).to("cuda").eval()
     prompt = torch.randint(3, model.config.vocab_size, (1, context), device="cuda")
@@ -30,7 +30,7 @@ def measured(folder, context, tokens):
         return time.perf_counter() - began
 
     seconds(4)
-    # The prompt's reading falls out of the difference.
+    # The difference excludes reading the prompt.
     each = [(seconds(tokens) - seconds(1)) / (tokens - 1) * 1000 for _ in range(3)]
     return {"transformers": transformers.__version__, "torch": torch.__version__, "context": context, "tokens": tokens,
             "ms_per_token": statistics.median(each)}
@@ -43,7 +43,7 @@ def main(arguments):
     context, tokens = (int(arguments[i]) if len(arguments) > i else default for i, default in ((1, 512), (2, 64)))
     try:
         out = measured(arguments[0], context, tokens)
-    except Exception as error:  # not installed, another version's ways, no memory: the reason is what is told
+    except Exception as error:  # not installed, another version, no memory
         out = {"absent": f"{type(error).__name__}: {error}"}
     print(json.dumps(out, indent=2))
     return 0

@@ -1,18 +1,16 @@
 #!/usr/bin/env bash
-# The lossless decoders against AR, token for token: 200 unseen prompts of each task, greedy and coupled, in bf16 and f32; and the first
-# of them at --scale 4x2, where every decoder must also write the tokens it writes unscaled. `plain` has texts and no prompts: of each
-# text its first eight words are given, and they go on freely. Draft heads and lanes of the consistency model where these are there;
-# standard error says what is passed over.
+# Compares the lossless decoders with plain decoding, token for token: 200 unseen prompts of each task, greedy and coupled, bf16 and f32,
+# and the first of them at --scale 4x2, where every decoder must also emit the tokens of 1x1. Texts of `plain` continue from their first
+# eight words. Lanes whose heads or model are not bundled are skipped with a line on standard error.
 #   scripts/exactness.sh OUT_DIR
-# Writes OUT_DIR/<task>-<sampling>-<dtype>.json (the command line's compare contract; -variants.json: lanes whose options are not the
-# defaults; -seed.json: SEED's, whose branches are the prompts themselves; -cllm and -cllm-variants: lanes of the consistency model;
-# -4x2: at that scale), prints a Markdown table and fails where any output differs, or where one was not made. DECOSCOPE_EXACT_COUNT
-# prompts a task, the same whether or not there are open sets, DECOSCOPE_EXACT_SCALED (5) of them at 4x2, where a step takes some thirty
-# times as long; DECOSCOPE_EXACT_TASKS names tasks, DECOSCOPE_EXACT_DTYPES dtypes ("bf16 f32"; there is f16 too); DECOSCOPE_EXACT_DEVICE
-# the device of all runs, the reference's too (`cuda:0`; without it the program's own choice, the CPU). Each task, sampling and dtype is a
-# setting; DECOSCOPE_EXACT_SHARE=2/16 takes the second of every sixteen of them, and DECOSCOPE_EXACT_JSON names a document for the table
-# that holds those of all shares. A file that is there is not made again, so the same command goes on where it was stopped; a folder holds
-# one device's results, and another's are refused (2).
+# Writes OUT_DIR/<task>-<sampling>-<dtype>.json (`compare --json`; -variants: other options, -seed: SEED, -cllm and -cllm-variants: the
+# consistency model, -4x2: that scale) and prints a Markdown table. Exit codes: 1 if an output differs or is missing, 2 for wrong settings.
+#   DECOSCOPE_EXACT_COUNT   (200)  prompts a task; DECOSCOPE_EXACT_SCALED (5) of them at 4x2, where a step takes thirty times as long
+#   DECOSCOPE_EXACT_TASKS, DECOSCOPE_EXACT_DTYPES  names; dtypes "bf16 f32", f16 is possible
+#   DECOSCOPE_EXACT_DEVICE  device of all runs, also of plain decoding (cuda:0); a folder holds the results of one device
+#   DECOSCOPE_EXACT_SHARE   2/16: the second of every sixteen settings (a task, sampling and dtype is a setting)
+#   DECOSCOPE_EXACT_JSON    a document for the table, common to all shares
+# Existing files are kept, so the same command continues a stopped run.
 set -euo pipefail
 unset DECOSCOPE_DATA
 here=$(cd "$(dirname "$0")/.." && pwd)
@@ -35,7 +33,7 @@ done
 device=${DECOSCOPE_EXACT_DEVICE:-auto}
 share=${DECOSCOPE_EXACT_SHARE:-1/1}
 { [[ $share =~ ^[1-9][0-9]*/[1-9][0-9]*$ ]] && [ "${share%/*}" -le "${share#*/}" ]; } || {
-  echo "scripts/exactness.sh: DECOSCOPE_EXACT_SHARE: found \"$share\", expected I/N, of N shares one from 1 to N" >&2
+  echo "scripts/exactness.sh: DECOSCOPE_EXACT_SHARE: found \"$share\", expected I/N with 1 <= I <= N" >&2
   exit 2
 }
 settings=() at=0
@@ -46,7 +44,7 @@ for task in "${tasks[@]}"; do
     done
   done
 done
-[ "${#settings[@]}" -gt 0 ] || { echo "scripts/exactness.sh: share $share of $at settings has none of them" >&2 && exit 2; }
+[ "${#settings[@]}" -gt 0 ] || { echo "scripts/exactness.sh: share $share: contains none of the $at settings" >&2 && exit 2; }
 lossless_lanes
 mkdir -p "$out"
 if [ -s "$out/device" ]; then
@@ -60,7 +58,7 @@ fi
   exit 2
 }
 [ "$device" = auto ] || [ -s "$out/device" ] || echo "$device" > "$out/device"
-# PROMPTS NAME and options: every lane of one setting.
+# PROMPTS NAME OPTION...: runs every lane of one setting.
 held() {
   local options=(--prompt-file "$1" "${@:3}" --max-tokens 128 --json)
   into "$out/$2.json" compare --decoders "$lanes" "${options[@]}"
@@ -75,7 +73,7 @@ for setting in "${settings[@]}"; do
   IFS=- read -r task sampling dtype <<< "$setting"
   prompts="$out/$task.jsonl"
   if [ "$task" != "$asked_task" ]; then
-    # Shares at once make the same files.
+    # Several shares may write the same files at once.
     problems "$task" "$count" | with_beginnings > "$prompts.$$"
     mv "$prompts.$$" "$prompts"
     head -n "$scaled" "$prompts" > "$out/$task-4x2.jsonl.$$"

@@ -1,14 +1,17 @@
-"""What exactness.sh found, as a Markdown table; fails where an output is not plain decoding's, or not there."""
+"""Prints the Markdown table of scripts/exactness.sh; fails if an output differs from plain decoding's or is missing.
+
+  exactness_table.py OUT COUNT SCALED LANES VARIANTS SETTING...
+"""
 import fcntl
 import json
 import os
 import sys
 
-OPTIONS = {"jacobi": " refill=slide", "mcsd": " k_config=auto", "chimera": " drafting=branch"}  # of the lanes in -variants.json
+OPTIONS = {"jacobi": " refill=slide", "mcsd": " k_config=auto", "chimera": " drafting=branch"}  # options in -variants.json
 
 
 def results(file):
-    """Of each lane its results by prompt."""
+    """The results of each lane by prompt."""
     with open(file) as document:
         found = json.load(document)
     if isinstance(found, dict):  # a race, or one prompt alone
@@ -31,23 +34,22 @@ def all_lanes(run):
 
 
 def add_to(path, figures):
-    """Into the document that all shares have, settings by name: of each scale and lane [identical, outputs]; and of all together.
-    Shares at once take turns."""
+    """Adds [identical, outputs] by setting, scale and lane to the document of all shares, under a lock."""
     with open(path + ".lock", "w") as turn:
         fcntl.flock(turn, fcntl.LOCK_EX)
         write_with(path, figures)
 
 
 def write_with(path, figures):
-    told = {"settings": {}}
+    document = {"settings": {}}
     if os.path.exists(path):
         with open(path) as file:
-            told = json.load(file)
-    told["settings"] |= figures
-    every = [found for scales in told["settings"].values() for lanes in scales.values() for found in lanes.values()]
-    told |= {"n_settings": len(told["settings"]), "identical": sum(same for same, _ in every), "outputs": sum(n for _, n in every)}
+            document = json.load(file)
+    document["settings"] |= figures
+    every = [found for scales in document["settings"].values() for lanes in scales.values() for found in lanes.values()]
+    document |= {"n_settings": len(document["settings"]), "identical": sum(same for same, _ in every), "outputs": sum(n for _, n in every)}
     with open(path, "w") as file:
-        json.dump(told, file, indent=1)
+        json.dump(document, file, indent=1)
 
 
 def main():
@@ -77,9 +79,9 @@ def main():
     if os.environ.get("DECOSCOPE_EXACT_JSON"):
         add_to(os.environ["DECOSCOPE_EXACT_JSON"], figures)
     if missing:
-        sys.exit("outputs that were not made: " + ", ".join(missing))
+        sys.exit("missing outputs: " + ", ".join(missing))
     if differ:
-        sys.exit("not what plain decoding writes, unscaled: " + ", ".join(differ))
+        sys.exit("differ from plain decoding at 1x1: " + ", ".join(differ))
 
 
 main()

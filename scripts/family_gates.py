@@ -1,13 +1,18 @@
-"""The parts of family_gates.sh that read: family_gates.py plans|answers|tokens|table|draft|cllm ..., of the documents in its folder."""
+"""Helpers of family_gates.sh, on the documents in its folder.
+
+  family_gates.py plans OUT COUNT      writes prompt files of problems with plans of four and six steps
+  family_gates.py answers RUN          writes the records with a model's texts as completions
+  family_gates.py tokens OUT SHARE     tokens of SHARE % of a mean rationale
+  family_gates.py table|draft|cllm OUT the Markdown tables; `table` fails if a gate is missed
+"""
 import json
 import sys
 
 TRIGGER = " So the answer is"
-# Task, level (None: both together), and the share right that is asked of a target below 10 M parameters and of one from there on; None:
-# this size has no such gate.
+# Task, level (None: both), and the least share of correct answers for a target below 10 M parameters and for a larger one; None: no gate.
 RIGHT = [("arith", 1, 0.90, None), ("arith", 2, None, 0.90), ("kb", None, 0.85, 0.95), ("sql", 1, 0.85, 0.95), ("py", None, None, 0.85)]
 DRAFTED = ["arith", "blocks", "chat"]
-# What a consistency model is asked for over these tasks together: tokens a step, blocks kept and topped up; points lost on each, at most.
+# Gates of a consistency model, means over these tasks: tokens a step in blocks and in a sliding window; most points lost on each task.
 CONSISTENT = ["arith", "sql", "py", "blocks"]
 BLOCK, SLIDE, LOST = 3.5, 4.2, 3.0
 
@@ -23,29 +28,28 @@ def records(path):
 
 
 def plans(out, count):
-    """Of many block problems the whole plans of four steps, and of six by four blocks: prompt files."""
+    """Writes the problems with plans of four steps, and of six steps with four blocks, as prompt files."""
     wanted = {4: [], 6: []}
     for level in (1, 2):
         for record in records(f"{out}/blocks-{level}.jsonl"):
             check = record["check"]
             if check["form"] != "plan":
                 continue
-            # The answer has an action of the shortest plan between semicolons, in whatever words the completion tells them; of a state
-            # at rest every block stands on another or on the table.
+            # The answer lists the actions of the shortest plan with semicolons. Every block of a state is on another or on the table.
             steps = len(record["answer"].split("; "))
             blocks = sum(fact.startswith(("on ", "ontable ")) for fact in check["init"])
             if (steps == 4 and level == 1) or (steps == 6 and blocks == 4):
                 wanted[steps].append(record)
     for steps, found in wanted.items():
         if len(found) < min(count, 20):
-            sys.exit(f"{out}: {len(found)} plans of {steps} steps found, expected {count}")
+            sys.exit(f"{out}: found {len(found)} plans of {steps} steps, expected {count}")
         with open(f"{out}/plans-{steps}.jsonl", "w") as file:
             for record in found[:count]:
                 file.write(json.dumps(record) + "\n")
 
 
 def answers(run):
-    """The records with what the model wrote in the place of their own completion, for their checker."""
+    """Writes the records with the model's texts as completions, for the checker."""
     written = {answer["id"]: answer["text"] for answer in document(f"{run}.json")}
     with open(f"{run}.answers.jsonl", "w") as file:
         for record in records(f"{run}.jsonl"):
@@ -53,21 +57,21 @@ def answers(run):
 
 
 def rationale_tokens(out):
-    """A whole rationale's, the mean. An item counts those of its answer too: they are taken off by their share of the text."""
+    """Mean tokens of a rationale. An item also counts its answer's tokens, which are subtracted by their share of the text."""
     items = document(f"{out}/rationale-100.json")["items"]
     before = [len(item["text"].split(TRIGGER)[0]) / max(1, len(item["text"])) for item in items]
     return sum(item["tokens"] * share for item, share in zip(items, before)) / len(items)
 
 
 def accepted(out, task):
-    """Drafted tokens kept / judged, and kept / drafted, four deep; and of how many problems."""
+    """Accepted / verified and accepted / drafted tokens at depth four, and the number of problems."""
     metrics = [answer["metrics"] for answer in document(f"{out}/draft-{task}.json")]
     kept, refused, drafted = (sum(m[name] for m in metrics) for name in ("accepted", "rejected", "proposed"))
     return kept / max(1, kept + refused), kept / max(1, drafted), len(metrics)
 
 
 def gates(out):
-    """What is asked, what was found in words, whether it is met; None: not asked of this size."""
+    """Yields (gate, measured, met); met is None if a target of this size has no such gate."""
     large = document(f"{out}/target.json")["parameters"] >= 10e6
     scores = [s for task in ("arith", "kb", "sql", "py", "blocks", "write", "chat")
               for s in document(f"{out}/score-{task}.json")["scores"]]
@@ -92,7 +96,7 @@ def gates(out):
     ends = [sum(of) for of in zip(*(s["end_sentences"] for s in scores if "end_sentences" in s))]
     if ends:
         right = ends[4] / sum(ends)
-        yield ("passages whose four paragraphs end as asked" + (", at least 80 %" if large else ""), f"{100 * right:.1f} % of {sum(ends)}",
+        yield ("passages whose four paragraphs end in their sentences" + (", at least 80 %" if large else ""), f"{100 * right:.1f} % of {sum(ends)}",
                right >= 0.80 if large else None)
     tokens = sum(s["tokens"] for s in scores)
     entropy = sum(s["entropy"] * s["tokens"] for s in scores) / tokens
@@ -100,7 +104,7 @@ def gates(out):
     yield "entropy on its own outputs, 0.05 to 0.5 nats a token", f"{entropy:.3f} ({answered} answers)", 0.05 <= entropy <= 0.5
     for task in DRAFTED:
         judged, drafted, asked = accepted(out, task)
-        yield (f"draft four deep on {task}: accepted of judged, 0.5 to 0.9",
+        yield (f"draft of depth 4 on {task}: accepted / verified, 0.5 to 0.9",
                f"{judged:.2f} (of all drafted {drafted:.2f}; {asked} problems)",
                0.5 <= judged <= 0.9)
     by_share = [document(f"{out}/rationale-{share}.json") for share in (0, 25, 50, 75, 100)]
@@ -115,7 +119,7 @@ def gates(out):
 
 
 def consistent(out):
-    """Of the consistency model, as its training measured it on unseen problems (split test) before and after; nothing before its end."""
+    """Yields the gates of the consistency model from its training's measures (test split); nothing if it has not finished."""
     try:
         stages = document(f"{out}/cllm.json")
     except FileNotFoundError:
@@ -138,7 +142,7 @@ def consistent(out):
 
 
 def print_rows(rows):
-    """What is missed of them."""
+    """Prints the table. @return  the gates that are missed"""
     print("| gate | measured | |\n| --- | --- | --- |")
     missed = []
     for asked, found, met in rows:
@@ -152,7 +156,7 @@ def table(out):
     print("Unseen problems of the dev split, greedy; made by `scripts/family_gates.sh`.\n")
     of_cllm = [*consistent(out)]
     if not of_cllm:
-        print("demo-cllm was not trained to its end there: its gates are passed over", file=sys.stderr)
+        print("family_gates.sh: demo-cllm is not finished: skipping its gates", file=sys.stderr)
     missed = print_rows([*gates(out), *of_cllm])
     if missed:
         sys.exit("missed: " + "; ".join(missed))
@@ -161,13 +165,13 @@ def table(out):
 def cllm(out):
     rows = [*consistent(out)]
     if rows:
-        print("As its training measured it, unseen problems, greedy; told by `scripts/family_gates.sh`.\n")
+        print("Measured by its training on unseen problems, greedy; made by `scripts/family_gates.sh`.\n")
         print_rows(rows)
 
 
 def draft(out):
-    print("A draft model answers nothing by itself. What the target takes of its drafts, four tokens deep, unseen problems of the dev\n"
-          "split, greedy:\n\n| task | problems | accepted of judged | accepted of drafted | tokens a step | judged 0.5 to 0.9 |\n"
+    print("Drafts of depth 4 that the target accepts, unseen problems of the dev split,\n"
+          "greedy:\n\n| task | problems | accepted / verified | accepted / drafted | tokens a step | gate, 0.5 to 0.9 |\n"
           "| --- | --- | --- | --- | --- | --- |")
     for task in DRAFTED:
         answered = document(f"{out}/draft-{task}.json")

@@ -1,11 +1,10 @@
 #!/usr/bin/env bash
-# The gates that a trained family has to pass before it is installed (unseen problems of the dev split, greedy), a Markdown table; fails
-# where one is missed. The table goes into the target's card, of draft and consistency model their part into theirs.
+# Measures the gates that a trained family must pass before it is installed: unseen problems of the dev split, greedy.
 #   scripts/family_gates.sh FAMILY_DIR [OUT_DIR]      default: FAMILY_DIR/gates
-# DECOSCOPE_GATES_COUNT   problems a task and level (500)
-# DECOSCOPE_GATES_FEW     problems of what is decoded one by one: drafts, Jacobi blocks, rationales cut short (200)
-# A target of 10 M parameters or more has the higher bounds. A file that is there is not made again, so the same command goes on where it
-# was stopped.
+# Prints a Markdown table and writes it into the target's card; draft and consistency model get their parts. A target of 10 M parameters or
+# more has higher bounds. DECOSCOPE_GATES_COUNT (500) problems a task and level, DECOSCOPE_GATES_FEW (200) problems for drafts, Jacobi blocks
+# and shortened rationales. Existing files are kept, so the same command continues a stopped run. Exit code 1 if a gate is missed or OUT_DIR
+# holds figures of other weights or counts.
 set -euo pipefail
 unset DECOSCOPE_DATA
 here=$(cd "$(dirname "$0")/.." && pwd)
@@ -17,24 +16,24 @@ count=${DECOSCOPE_GATES_COUNT:-500}
 few=${DECOSCOPE_GATES_FEW:-200}
 target=$family/demo-target
 mkdir -p "$out"
-asked="$count problems a task and level, $few one by one"
+asked="$count problems a task and level, $few for drafts"
 [ -s "$out/asked" ] || echo "$asked" > "$out/asked"
 if [ "$(cat "$out/asked")" != "$asked" ]; then
-  echo "$out: holds figures of $(cat "$out/asked"), asked were $asked; remove it" >&2
+  echo "$out: found figures of $(cat "$out/asked"), expected $asked; remove the folder" >&2
   exit 1
 fi
 for model in target draft; do
   into "$out/$model.json" model info "$family/demo-$model" --json
   now=$("$program" model info "$family/demo-$model" --json)
   if [ "$now" != "$(cat "$out/$model.json")" ]; then
-    echo "$out: holds figures of other weights or of another folder; remove it" >&2
+    echo "$out: found figures of other weights; remove the folder" >&2
     exit 1
   fi
 done
 for task in arith kb sql py blocks write chat; do
   into "$out/score-$task.json" model score --model "$target" --task "$task" --split dev --count "$count" --json
 done
-# Plans of four steps (of 3 or 4 blocks), and of six by 4 blocks: the problems of that length among many more.
+# Selects problems with plans of four steps (3 or 4 blocks) and of six steps (4 blocks) from many.
 for level in 1 2; do
   into "$out/blocks-$level.jsonl" data generate blocks --split dev --level "$level" --start 0 --count $((count * 16))
 done
@@ -42,7 +41,7 @@ python3 "$here/scripts/family_gates.py" plans "$out" "$count"
 for steps in 4 6; do
   into "$out/plans-$steps.json" generate --model "$target" --decoder ar --prompt-file "$out/plans-$steps.jsonl" --max-tokens 256 --json
   python3 "$here/scripts/family_gates.py" answers "$out/plans-$steps"
-  # A wrong plan is an answer too: the checker says so with its exit code, and how many in its document.
+  # Code 3: the checker found wrong plans, which its document counts.
   "$program" data check "$out/plans-$steps.answers.jsonl" --json > "$out/plans-$steps.checked.json" || [ $? -eq 3 ]
 done
 for task in arith blocks chat; do

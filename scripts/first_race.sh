@@ -1,9 +1,8 @@
 #!/usr/bin/env bash
-# The first race, measured: 100 unseen prompts of each task through its lanes (scripts/lanes.sh), at each scale given. Speed-ups are
-# against plain decoding by the lane's own model.
+# Measures the window's first race on unseen prompts of five tasks, at each scale, against plain decoding by the lane's own model.
 #   scripts/first_race.sh OUT_DIR [SCALE...]      default scales: 1x1 4x2
-# Writes OUT_DIR/<task>-<scale>.json (the command line's compare contract) and prints a Markdown table. A file that is there is
-# not made again, so the same command goes on where it was stopped.
+# Writes OUT_DIR/<task>-<scale>.json (`compare --json`) and prints a Markdown table. DECOSCOPE_RACE_COUNT (100) prompts a task,
+# DECOSCOPE_RACE_OPTIONS further options. Existing files are kept, so the same command continues a stopped run.
 set -euo pipefail
 here=$(cd "$(dirname "$0")/.." && pwd)
 # shellcheck source=scripts/measuring.sh
@@ -33,5 +32,6 @@ for scale in scales:
     print(f"\nAt {scale}:\n\n| task | lane | tokens/step | tokens/s | speed-up | identical to AR |\n| --- | --- | --- | --- | --- | --- |")
     for task in ("arith", "kb", "sql", "py", "blocks"):
         for s in json.load(open(f"{out}/{task}-{scale}.json"))["summary"]:
-            print(f"| {task} | {s['lane']} | {s['tokens_per_step']:.2f} | {s['tokens_per_second']:.0f} | {s['speedup']:.2f}x | {s['identical']} of {s['n']} |")
+            print(f"| {task} | {s['lane']} | {s['tokens_per_step']:.2f} | {s['tokens_per_second']:.0f} | {s['speedup']:.2f}x | "
+                  f"{s['identical']} of {s['n']} |")
 PY

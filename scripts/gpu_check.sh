@@ -1,48 +1,41 @@
 #!/usr/bin/env bash
-# Checks and measures the CUDA path on a real GPU, in two steps, because a machine that has one often has nothing else:
+# Checks and measures the CUDA kernels on a real GPU, in two steps, because a machine with a GPU often has no build tools:
 #   scripts/gpu_check.sh pack FOLDER [--limit MIB] [--built BUILD]
-#                                        where this project builds and nvcc is: builds, and puts all that the check needs there: this script,
-#                                        and programs, the shared libraries they load and scripts in one .tar.xz. A FOLDER of the checkout
-#                                        has a link to its assets, to travel with it; any other has them too. It tells what it takes, and
-#                                        fails where that is more than --limit. --built: of this build folder, as it is
-#   FOLDER/gpu_check.sh run [PART...]    where the GPU is (python3, no xz): these parts, by default all, the most telling first
-#   FOLDER/gpu_check.sh run --minutes N  those that fit, and have not passed there; with N the time ends for the last of them too
-#   FOLDER/gpu_check.sh run --together [SECONDS] PART...   at once, where there are many cores: what measures nothing, or builds the
-#                                        large model; each ends after so many seconds
-#   FOLDER/gpu_check.sh list [N]         the parts, or those that fit in N minutes: how long they take and what was found (gpu_parts.py)
-#   FOLDER/gpu_check.sh parts            their names. None takes longer than 10 minutes; without a GPU each is one line and status 5
-#   FOLDER/gpu_check.sh unpack WORK      for a FOLDER that comes anew each time: to where results and the large model stay, WORK
-#   FOLDER/gpu_check.sh decoscope ARGS   the packed program
-#   kernels, decoders   every test of a kernel, and every decoder in every dtype against plain decoding, on the device
-#   exact               scripts/exactness.sh: 200 unseen prompts of each task (DECOSCOPE_EXACT_COUNT), every decoder, dtype and sampling
-#                       against plain decoding there; in 24 shares, each of which goes on where it was stopped
-#   soak, cancel, rows  2,000 generations of changing decoders, after each of which the same memory is free; 1,000 runs stopped at any
-#                       moment, 99 % of them within a step and a tenth of a second; rows' bits in 10,000 forwards of 1 to 17 rows
-#   same                1,000 runs of one prompt in changing company: one output; and an altered prompt, or another order of sums, is seen
-#   faults              every call of CUDA's made to fail once: the program names it, or does without and says so
-#   memcheck, racecheck, initcheck, synccheck      compute-sanitizer over the kernels' tests and 32 tokens of the small bundled model;
-#                       memcheck with every allocation that is not given back
-#                       PART:2/8 of kernels, decoders, exact, faults and of these is the second of eight shares of it, so that each stays
-#                       under 10 minutes
-#   shape               7B-shaped random weights (13.5 GB) into FOLDER/7B, or where DECOSCOPE_GPU_MODEL names; what follows reads them
-#   bench               steps of 1 to 120 rows at context 512 beside how fast this GPU copies, held against docs/cuda.md's model; plain
-#                       decoding's tokens/s there; `bench probe` of the CPU beside it
-#   prompts             a prompt of 2,049 and of 2,304 tokens read as steps are and by cuBLAS (CUDA_PROMPTS): ms for 1,000 tokens; then every
-#                       decoder behind long prompts read by cuBLAS: equal tokens
-#   speeds              every decoder beside plain decoding on the bundled prompts, heads where they are bundled: tokens/s, and equal tokens
+#                                        on a machine with nvcc: builds the programs and packs them with their libraries and this script. A
+#                                        FOLDER inside the checkout links to its assets, any other contains them. Prints the size; exit code
+#                                        1 if it exceeds --limit. --built packs an existing build folder
+#   FOLDER/gpu_check.sh run [PART...]    on the machine with the GPU (needs python3): runs parts, by default all, the most informative first
+#   FOLDER/gpu_check.sh run --minutes N  the parts that fit and have not passed
+#   FOLDER/gpu_check.sh run --together [SECONDS] PART...   at the same time, for machines with many cores; not for parts that measure
+#   FOLDER/gpu_check.sh list [N]         the parts (that fit in N minutes), their time and result (gpu_parts.py)
+#   FOLDER/gpu_check.sh parts            their names
+#   FOLDER/gpu_check.sh unpack WORK      unpacks into WORK, which keeps results and the large model
+#   FOLDER/gpu_check.sh decoscope ARGS   runs the packed program
+# Parts; each takes at most 10 minutes, and without a GPU prints one line and ends with status 5:
+#   kernels, decoders   all tests of kernels; of decoders in every dtype against plain decoding
+#   exact               scripts/exactness.sh on the device, every dtype, in 24 shares that can be continued
+#   soak, cancel, rows  2,000 generations after which the same memory is free; 1,000 cancelled runs, 99 % of them within a step and 0.1 s;
+#                       bits of a row in 10,000 forwards of 1 to 17 rows
+#   same                1,000 runs of one prompt among others: one output; an altered prompt or order of sums is detected
+#   faults              each CUDA call fails once: the program names it, or continues with a note
+#   memcheck, racecheck, initcheck, synccheck      compute-sanitizer over the kernels' tests and 32 tokens of the bundled model
+#                       PART:2/8 of kernels, decoders, exact, faults and the sanitizers is the second of eight shares
+#   shape               7B-shaped random weights (13.5 GB) in FOLDER/7B or DECOSCOPE_GPU_MODEL, for the parts below
+#   bench               steps of 1 to 120 rows at context 512 against the bound by copies (gpu_model.py), tokens/s of plain decoding
+#   prompts             prompts of 2,049 and 2,304 tokens read by the kernels of steps and by cuBLAS; then all decoders after such prompts
+#   speeds              every decoder against plain decoding on the bundled prompts: tokens/s and equal tokens
 #   products            single matrix products
-#   training            every test of training on the device; the same 300,000 tokens learned there and on the CPU, and a consistency model of
-#                       the same answers, whose losses must agree; tokens/s of a model of 14 M weights. cuBLAS: DECOSCOPE_CUBLAS, the machine's, or pip's; without one, own products
-#   peers               a step of one row beside eager `generate` of transformers on the same weights, where that is installed, which must
-#                       not be faster; and beside what is published of llama.cpp and vLLM. Behind bench
-# run writes FOLDER/results/PART.log, and FOLDER/results/gpu_check.json of all parts that were run. A part fails where a test does, where
-# a sanitizer reports, or where a target of docs/cuda.md is missed.
+#   training            all tests of training; losses of 300,000 tokens and of a consistency model against the CPU's; tokens/s of 14 M
+#                       weights. cuBLAS: DECOSCOPE_CUBLAS, the machine's, or pip's; otherwise plain products
+#   peers               a step of one row against eager `generate` of transformers, if installed, and published figures; needs bench
+# run writes FOLDER/results/PART.log and collects FOLDER/results/gpu_check.json. A part fails if a test fails, a sanitizer reports, or a
+# target of speed is missed.
 set -euo pipefail
 
 here=$(cd "$(dirname "$0")" && pwd -P)
 packed_file=$here/gpu_check.tar.xz
 
-# So many bytes as MiB.
+# BYTES: prints them in MiB.
 mib() {
   awk -v bytes="$1" 'BEGIN { printf "%.1f", bytes / 1048576 }'
 }
@@ -50,8 +43,8 @@ bytes_in() {
   find "$@" -type f -printf '%s\n' | awk '{ all += $1 } END { printf "%d", all }'
 }
 
-# Code for the archs named alone (90: H100 and H200), and PTX, which later GPUs translate; DECOSCOPE_CUDA_ARCHS for older ones,
-# from 80 on. The runtime is shared so that fail_calls can stand before it.
+# Builds code for DECOSCOPE_CUDA_ARCHS (default 90: H100 and H200; from 80) and PTX. The runtime is a shared library, so that fail_calls can
+# be loaded before it.
 build_for_gpus() {
   archs=${DECOSCOPE_CUDA_ARCHS:-90}
   scripts/build.sh tests --folder gpu --target decoscope --target kernels_emulated_test --target engine_emulated_test \
@@ -65,11 +58,11 @@ build_for_gpus() {
   "$nvcc" -std=c++20 -O2 -I. "${for_archs[@]}" -o build/gpu/bin/gpu_probe tests/kernels/cuda/gpu/gpu_probe.cu
 }
 
-# Programs without their symbols, and the libraries that they load.
+# BUILD TO: copies the programs without symbols, and the libraries that they load.
 gather() { # BUILD TO
   mkdir -p "$2/bin" "$2/lib" "$2/scripts"
   for program in decoscope kernels_emulated_test engine_emulated_test train_emulated_test gpu_probe; do
-    [ -x "$1/bin/$program" ] || { echo "gpu_check: $1/bin/$program: not there; pack without --built makes it" >&2 && return 2; }
+    [ -x "$1/bin/$program" ] || { echo "gpu_check: $1/bin/$program: not found; pack without --built builds it" >&2 && return 2; }
     cp -L "$1/bin/$program" "$2/bin/"
     ldd "$1/bin/$program" | awk '/=> \//{print $3} /ld-linux/{print $1}' | xargs -I{} cp -L {} "$2/lib/"
   done
@@ -101,7 +94,7 @@ pack() { # FOLDER [--limit MIB] [--built BUILD]
   [ -n "$folder" ] || { echo "gpu_check: pack: expected a FOLDER" >&2 && return 2; }
   folder=$(mkdir -p "$folder" && cd "$folder" && pwd -P)
   [ -z "$(ls -A "$folder")" ] || [ -e "$folder/gpu_check.tar.xz" ] ||
-    { echo "gpu_check: $folder: found other files than a pack's; name a folder of its own" >&2 && return 2; }
+    { echo "gpu_check: $folder: found other files, expected an empty folder or an older pack" >&2 && return 2; }
   cd "$here/.."
   checkout=$(pwd -P)
   if [ -z "$built" ]; then
@@ -111,7 +104,7 @@ pack() { # FOLDER [--limit MIB] [--built BUILD]
   staged=$(mktemp -d)
   trap 'rm -rf "$staged"' EXIT
   gather "$built" "$staged"
-  rm -rf "${folder:?}"/{bin,lib,assets} # of a pack before, unpacked
+  rm -rf "${folder:?}"/{bin,lib,assets} # left by an older pack
   case $folder in
     "$checkout"/*) ln -s "$(realpath --relative-to="$folder" assets)" "$folder/assets" ;;
     *)
@@ -119,7 +112,7 @@ pack() { # FOLDER [--limit MIB] [--built BUILD]
       cp -r assets/{data,models,prompts,recipes,shapes,trees} "$staged/assets/" ;;
   esac
   cp scripts/gpu_check.sh "$folder/"
-  # A dictionary as large as the programs, which share most of their code.
+  # A dictionary larger than a program: the programs share most of their code.
   python3 - "$folder/gpu_check.tar.xz" "$staged" <<'PYTHON'
 import os, sys, tarfile
 with tarfile.open(sys.argv[1], "w:xz", preset=9) as pack:
@@ -129,20 +122,20 @@ PYTHON
   bytes=$(bytes_in "$folder/gpu_check.sh" "$folder/gpu_check.tar.xz")
   echo "$folder: $(mib "$bytes") MiB packed, $(mib "$(bytes_in "$staged")") unpacked"
   [ -z "$limit" ] || awk -v bytes="$bytes" -v limit="$limit" 'BEGIN { exit !(bytes <= limit * 1048576) }' ||
-    { echo "gpu_check: $folder: $(mib "$bytes") MiB packed, more than the $limit of --limit" >&2 && return 1; }
+    { echo "gpu_check: $folder: $(mib "$bytes") MiB packed, more than --limit $limit" >&2 && return 1; }
 }
 
 unpack() { # WORK
   to=$(mkdir -p "$1" && cd "$1" && pwd -P)
-  [ -s "$packed_file" ] || { echo "gpu_check: $packed_file: not there; \`gpu_check.sh pack\` makes it" >&2 && return 2; }
+  [ -s "$packed_file" ] || { echo "gpu_check: $packed_file: not found; run gpu_check.sh pack" >&2 && return 2; }
   python3 -W ignore -c 'import sys, tarfile; tarfile.open(sys.argv[1]).extractall(sys.argv[2])' "$packed_file" "$to"
   [ "$to" = "$here" ] || cp "$here/gpu_check.sh" "$to/"
   [ -e "$to/assets" ] || ln -sfn "$(realpath -m "$here/assets")" "$to/assets"
   [ -d "$to/assets/models" ] ||
-    { echo "gpu_check: $(realpath -m "$to/assets"): not there; the pack goes with the checkout that it was made in" >&2 && return 2; }
+    { echo "gpu_check: $(realpath -m "$to/assets"): not found; the pack needs the checkout in which it was made" >&2 && return 2; }
 }
 
-# A program of the folder with the folder's own libraries; the driver's stand where the machine has them.
+# PROGRAM ARGUMENT...: runs a packed program with the packed libraries and the machine's driver.
 model=${DECOSCOPE_GPU_MODEL:-$here/7B}
 driver_folder() {
   driver=$(ldconfig -p | awk '/libcuda\.so\.1/{print $NF; exit}')
@@ -160,10 +153,11 @@ decoscope() {
     DECOSCOPE_ASSETS="$here/assets" packed decoscope "$@"
   fi
 }
-# One line where the program finds no GPU that it can use.
+# PART: returns 5 with one line if the program finds no usable GPU.
 expect_gpu() { # PART
   mkdir -p "$here/results"
-  devices=$(decoscope devices --json | tee "$here/results/devices.json") || { echo "gpu_check: $1: \`decoscope devices\` does not run" >&2 && return 5; }
+  devices=$(decoscope devices --json | tee "$here/results/devices.json") ||
+    { echo "gpu_check: $1: \`decoscope devices\` failed" >&2 && return 5; }
   DEVICES=$devices python3 - "$1" <<'PYTHON'
 import json, os, sys
 first = next((one for one in json.loads(os.environ["DEVICES"]) if one["name"] == "cuda:0"), {"available": False, "reason": "not listed"})
@@ -172,18 +166,18 @@ if not first["available"]:
     sys.exit(5)
 PYTHON
 }
-# Those of the device; that there are none is no success.
+# PROGRAM [FILTER]: runs the tests of the device; returns 5 if there are none.
 tests_of() { # PROGRAM [FILTER]
   filter=${2:-'*cuda_0*'}
   packed "$1" --gtest_list_tests --gtest_filter="$filter" | grep "^  " > /dev/null ||
-    { echo "gpu_check: $1: no test of a GPU; \`decoscope devices\` says why" >&2 && return 5; }
+    { echo "gpu_check: $1: found no test of a GPU; see \`decoscope devices\`" >&2 && return 5; }
   DECOSCOPE_ASSETS="$here/assets" packed "$1" --gtest_filter="$filter" --gtest_brief=1
 }
 few_tokens() { # N MORE...
   decoscope generate --model demo-draft --prompt "Question: " --max-tokens "$@" --ignore-eos --device cuda:0
 }
 
-# A prompt of more than a block, read by cuBLAS.
+# A prompt of more than one block, read by cuBLAS.
 long_prompt() {
   CUDA_PROMPTS=cublas decoscope generate --model demo-draft --prompt "Question: $(seq -s ' and ' 100 165)" --max-tokens 2 --ignore-eos \
     --device cuda:0
@@ -195,22 +189,22 @@ one_step() {
   decoscope train target --recipe "$here/results/step.json" --out "$here/results/learned" --device cuda:0
 }
 
-# What the program said names the call: a launch by its kernel and grid, cuBLAS's calls as its pages do.
+# CALL FILE: checks that the messages in FILE name the call; a launch is named by its kernel and grid.
 names_call() { # CALL FILE
   word=${1%_v2}
   [ "$word" != cudaLaunchKernel ] || word="(grid "
-  grep -qF -- "$word" "$2" || { echo "$1 is not named" && return 1; }
+  grep -qF -- "$word" "$2" || { echo "$1: the messages do not name it" && return 1; }
 }
 
-# Each call made to fail in turn: the program ends with a device's code or another's and a few lines that name the call, or did without
-# it.
+# COMMAND: makes each CUDA call of the share fail in turn. The program must end with code 4 or 5 and at most four lines that name the call, or
+# continue with a note.
 faults_of() { # few 4 | long_prompt | one_step
   local n n_calls bad code failed
   preload="$here/lib/libfail_calls.so" log="$here/results/calls"
   DECOSCOPE_FAIL_CALL=0 DECOSCOPE_FAIL_LOG="$log" "$here/gpu_check.sh" "$@" > /dev/null
   read -r n_calls _ < "$log"
-  echo "$*: $n_calls calls, of which share $share of $n_shares"
-  [ "$n_calls" -gt 40 ] || { echo "too few: the library does not stand before the runtime" >&2 && return 1; }
+  echo "$*: $n_calls calls, share $share of $n_shares"
+  [ "$n_calls" -gt 40 ] || { echo "too few calls: fail_calls was not loaded before the runtime" >&2 && return 1; }
   n=$share bad=0
   while [ "$n" -le "$n_calls" ]; do
     code=0
@@ -219,10 +213,10 @@ faults_of() { # few 4 | long_prompt | one_step
     failed=$(cut -d' ' -f2 "$log" 2> /dev/null || echo "-")
     echo "$n $failed: $code $(head -n 1 "$here/results/failed")"
     case $failed:$code in
-      # What only gives something back is noted, what is free is told as not known.
+      # A failed release is only noted; unknown free memory is not an error.
       cudaFree:0 | cudaFreeHost:0 | *Destroy:0 | cublasDestroy_v2:0) grep -q "note: cuda:0: $failed: " "$here/results/failed" || bad=1 ;;
       cudaMemGetInfo:0) ;;
-      -:*) echo "call $n was not made" && bad=1 ;;
+      -:*) echo "call $n did not happen" && bad=1 ;;
       *:4 | *:5)
         [ "$(wc -l < "$here/results/failed")" -le 4 ] || bad=1
         names_call "$failed" "$here/results/failed" || bad=1 ;;
@@ -232,26 +226,26 @@ faults_of() { # few 4 | long_prompt | one_step
   done
   return "$bad"
 }
-# What a call that fails once does not show: the CPU alone makes none; memory that is asked for once more, or refused; an error that stays,
-# as after a bad address, behind which the program ends soon and what it recorded can be read.
-faults_besides() ( # in a shell of its own, for what it exports
+# Further faults: a CPU run makes no CUDA call; memory refused once is requested again; after a permanent error, as after a bad address, the
+# program ends soon and its recording is readable.
+faults_besides() ( # a subshell, because of its exports
   preload="$here/lib/libfail_calls.so" log="$here/results/calls" record="$here/results/failed.pdrun" bad=0
   export DECOSCOPE_FAIL_LOG="$log"
-  rm -f "$log" # not written at all where the library is loaded and no call is made
+  rm -f "$log" # stays absent if no CUDA call is made
   DECOSCOPE_FAIL_CALL=0 decoscope generate --model demo-draft --prompt "Question: " --max-tokens 4 --device cpu > /dev/null
-  [ ! -e "$log" ] || [ "$(cat "$log")" = "0 -" ] || { echo "the CPU alone: calls of CUDA's: $(cat "$log")" && bad=1; }
+  [ ! -e "$log" ] || [ "$(cat "$log")" = "0 -" ] || { echo "a CPU run made CUDA calls: $(cat "$log")" && bad=1; }
   DECOSCOPE_FAIL_CALL=0 few_tokens 4 > /dev/null
   read -r n_calls _ < "$log"
   for n in $(seq 1 $((n_calls / 20 + 1)) "$n_calls"); do
     code=0
     DECOSCOPE_FAIL_CALL=$n DECOSCOPE_FAIL_ERROR=2 timeout 60 "$here/gpu_check.sh" few 4 > /dev/null 2> "$here/results/failed" || code=$?
-    echo "$n no memory: $code $(head -n 1 "$here/results/failed")"
+    echo "$n out of memory: $code $(head -n 1 "$here/results/failed")"
     case $code in 0 | 4 | 5) ;; *) bad=1 ;; esac
   done
   code=0
   DECOSCOPE_FAIL_CALL=$((n_calls * 3 / 4)) DECOSCOPE_FAIL_ERROR=700 DECOSCOPE_FAIL_FOR_GOOD=1 \
     timeout 10 "$here/gpu_check.sh" few 4 --record "$record" > /dev/null 2> "$here/results/failed" || code=$?
-  echo "an error that stays: $code $(head -n 1 "$here/results/failed")"
+  echo "a permanent error: $code $(head -n 1 "$here/results/failed")"
   [ "$code" = 5 ] && grep -qF cudaErrorIllegalAddress "$here/results/failed" || bad=1
   DECOSCOPE_FAIL_CALL=0 decoscope trace info "$record" || bad=1
   exit "$bad"
@@ -269,7 +263,7 @@ faults() {
   return "$code"
 }
 
-# cuBLAS of this machine, for the program to open.
+# Prints the cuBLAS library of this machine, or own.
 cublas_here() {
   [ -z "${DECOSCOPE_CUBLAS:-}" ] || { echo "$DECOSCOPE_CUBLAS" && return; }
   of_pip='import glob, site; print(*[f for p in site.getsitepackages() for f in glob.glob(p + "/nvidia/c*/lib/libcublas.so.1[23]")])'
@@ -287,14 +281,14 @@ training() {
   decoscope train target --recipe "$runs/small.json" --out "$runs/cpu" --device cpu
   decoscope train target --recipe "$runs/small.json" --out "$runs/gpu" --device cuda:0
   decoscope train target --recipe "$runs/large.json" --out "$runs/large" --device cuda:0
-  # The answers that the CPU collected are learnt on both.
+  # Both devices learn the answers that the CPU collected.
   decoscope train cllm --recipe "$runs/cllm.json" --out "$runs/cllm-cpu" --device cpu
   mkdir "$runs/cllm-gpu" && cp "$runs/cllm-cpu/trajectories.bin" "$runs/cllm-gpu/"
   decoscope train cllm --recipe "$runs/cllm.json" --out "$runs/cllm-gpu" --device cuda:0 --resume
   python3 "$here/gpu_training.py" compare "$runs" "$here/results/training.json"
 }
 
-# Every decoder there is weights for. That the tokens are plain decoding's is looked at here; the rates are for a person.
+# PROMPTS RESULT OPTION...: runs every decoder whose models are bundled; fails if tokens differ from plain decoding's.
 every_decoder() { # PROMPTS RESULT MORE...
   prompts=$1 result=$2 && shift 2
   lanes=ar,jacobi,fastcot,lookahead,prompt-lookup,speculative,mcsd,seed
@@ -308,7 +302,7 @@ found = json.load(open(sys.argv[1]))
 for row in found["summary"]:
     print(row)
 other = [(r["decoder"], r["id"]) for r in found["results"] if r["identical_to_ar"] is False]
-print("other tokens than ar:", other or "none")
+print("tokens differ from ar:", other or "none")
 sys.exit(1 if other else 0)
 PYTHON
 }
@@ -317,7 +311,7 @@ speeds() {
   every_decoder "$here/assets/prompts/bundled.jsonl" "$here/results/speeds.json" --max-tokens 96 --repeat 3
 }
 
-# Both ways on one machine, one after the other; then exactness where prompts have bits of their own.
+# Reads prompts both ways, then checks exactness after prompts read by cuBLAS.
 prompts() {
   [ "$DECOSCOPE_CUBLAS" != own ] || { echo "cuBLAS: not found; name its file in DECOSCOPE_CUBLAS" >&2 && return 5; }
   for tokens in 2049 2304; do
@@ -334,13 +328,13 @@ prompts() {
   return "$code"
 }
 
-# What its share has not made yet; the table of all shares is its document.
+# Runs the missing outputs of the share; all shares have one document.
 exact() {
   DECOSCOPE_PROGRAM=${DECOSCOPE_PROGRAM:-$here/program} DECOSCOPE_EXACT_DEVICE=cuda:0 DECOSCOPE_EXACT_DTYPES="bf16 f16 f32" \
     DECOSCOPE_EXACT_SHARE=$share/$n_shares DECOSCOPE_EXACT_JSON="$here/results/exact.json" "$here/scripts/exactness.sh" "$here/results/exact"
 }
 
-# A share of a part, "faults:2/8"; a part without one is all of it.
+# PART[:SHARE/N]: "faults:2/8" is a share; without one the whole part.
 shared_part() { # PART[:SHARE/N]
   share=1 n_shares=1
   case $1 in
@@ -348,10 +342,10 @@ shared_part() { # PART[:SHARE/N]
       part_of=${1#*:}
       share=${part_of%/*} n_shares=${part_of#*/}
       { [ "$share" -ge 1 ] && [ "$share" -le "$n_shares" ]; } 2> /dev/null ||
-        { echo "gpu_check: $1: expected PART:SHARE/N, of N shares one from 1 to N" >&2 && return 2; }
+        { echo "gpu_check: $1: expected PART:SHARE/N with 1 <= SHARE <= N" >&2 && return 2; }
       case ${1%%:*} in
         kernels | decoders | exact | faults | memcheck | racecheck | initcheck | synccheck) ;;
-        *) echo "gpu_check: $1: expected a share of kernels, decoders, exact, faults or what compute-sanitizer does" >&2 && return 2 ;;
+        *) echo "gpu_check: $1: only kernels, decoders, exact, faults and the sanitizers have shares" >&2 && return 2 ;;
       esac ;;
   esac
   part "${1%%:*}"
@@ -396,27 +390,27 @@ part() {
       [ -s "$model/config.json" ] ||
         { decoscope model random --config "$here/assets/shapes/7B.json" "$model.part" && mv "$model.part" "$model"; } ;;
     bench)
-      [ -s "$model/config.json" ] || { echo "$model: not there; run the part named shape first" >&2 && return 2; }
+      [ -s "$model/config.json" ] || { echo "$model: not found; run the part shape first" >&2 && return 2; }
       packed gpu_probe > "$here/results/probe.json"
       decoscope bench probe --json > "$here/results/machine.json"
       decoscope bench step --model "$model" --rows 1,2,4,8,16,32,64,120 --context 512 --device cuda:0 --json > "$here/results/step.json"
       decoscope bench decode --model "$model" --context 512 --max-tokens 128 --repeat 3 --device cuda:0 --json > "$here/results/decode.json"
       python3 "$here/gpu_model.py" "$here/results/probe.json" "$here/results/step.json" "$here/results/model.json" ;;
     prompts)
-      [ -s "$model/config.json" ] || { echo "$model: not there; run the part named shape first" >&2 && return 2; }
+      [ -s "$model/config.json" ] || { echo "$model: not found; run the part shape first" >&2 && return 2; }
       prompts ;;
     speeds) speeds ;;
     products) decoscope bench kernels --rows 1,8,32,120 --device cuda:0 --json > "$here/results/kernels.json" ;;
     training) training ;;
     peers)
-      [ -s "$here/results/step.json" ] || { echo "$here/results/step.json: not there; run the part named bench first" >&2 && return 2; }
-      [ -s "$model/config.json" ] || { echo "$model: not there; run the part named shape first" >&2 && return 2; }
+      [ -s "$here/results/step.json" ] || { echo "$here/results/step.json: not found; run the part bench first" >&2 && return 2; }
+      [ -s "$model/config.json" ] || { echo "$model: not found; run the part shape first" >&2 && return 2; }
       python3 "$here/eager_floor.py" "$model" > "$here/results/floor.json"
       python3 "$here/gpu_peers.py" "$here/results/step.json" "$here/results/floor.json" "$here/results/peers.json" ;;
   esac
 }
 
-run_one() { # PART, for at most so many seconds as most says
+run_one() { # PART: for at most $most seconds
   begun=$(date +%s) code=0
   file="$here/results/$(echo "$1" | tr ':/' '..')" # faults:2/8 -> faults.2.8
   timeout "$most" "$here/gpu_check.sh" part "$1" > "$file.log" 2>&1 || code=$?
@@ -431,7 +425,7 @@ run() { # [PART...] | --minutes N | --together [SECONDS] PART...
     end=$(($(date +%s) + 60 * ${2:?minutes}))
     # shellcheck disable=SC2046
     set -- $(python3 "$here/gpu_parts.py" fit "$here/results" "$2")
-    [ $# -gt 0 ] || { echo "gpu_check: no part that has not passed fits" >&2 && return 2; }
+    [ $# -gt 0 ] || { echo "gpu_check: all parts that fit have passed" >&2 && return 2; }
   fi
   # shellcheck disable=SC2046
   [ $# -gt 0 ] || set -- $(python3 "$here/gpu_parts.py" names)
@@ -446,7 +440,7 @@ run() { # [PART...] | --minutes N | --together [SECONDS] PART...
   else
     for name in "$@"; do
       [ -z "$end" ] || most=$((end - $(date +%s) < 590 ? end - $(date +%s) : 590))
-      [ "$most" -ge 10 ] || { echo "== $name: no time is left" && continue; }
+      [ "$most" -ge 10 ] || { echo "== $name: no time left" && continue; }
       run_one "$name"
     done
   fi
@@ -454,7 +448,7 @@ run() { # [PART...] | --minutes N | --together [SECONDS] PART...
 }
 
 verb=${1:-}
-# Where a pack was put, it is opened at its first use.
+# A pack that was not unpacked is unpacked in place at its first use.
 [ "$verb" = pack ] || [ "$verb" = unpack ] || [ -d "$here/bin" ] || [ ! -e "$packed_file" ] || unpack "$here"
 case $verb in
   pack) shift && pack "$@" ;;
@@ -463,9 +457,9 @@ case $verb in
   list) python3 "$here/gpu_parts.py" list "$here/results" ${2:+"$2"} ;;
   parts) python3 "$here/gpu_parts.py" names ;;
   decoscope) shift && decoscope "$@" ;;
-  part) shared_part "${2:?a name}" ;; # by run, under its limit of time
-  few) preload="$here/lib/libfail_calls.so" && few_tokens "${@:2}" ;; # by faults
+  part) shared_part "${2:?a name}" ;; # called by run, with a time limit
+  few) preload="$here/lib/libfail_calls.so" && few_tokens "${@:2}" ;; # called by faults
   long_prompt) preload="$here/lib/libfail_calls.so" && long_prompt ;;
   one_step) preload="$here/lib/libfail_calls.so" && one_step ;;
-  *) sed -n '2,39s/^# \?//p' "$0" >&2 && exit 2 ;;
+  *) sed -n '2,/^set /{/^set /d;s/^# \?//;p}' "$0" >&2 && exit 2 ;;
 esac

@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
-"""Holds steps measured on a GPU against what they must at least take (docs/cuda.md, "What a step must take").
+"""Compares steps measured on a GPU with the least time that they can take (docs/cuda.md, "Speed on an H100").
 
   gpu_model.py PROBE.json STEP.json [OUT.json]
 
-PROBE: of gpu_probe (copy_gbps, launch_us, node_us). STEP: of `bench step --json`, whose kernels are a step's with the one that keeps what
-was chosen; what that one moves, a token's keys and values, is left out. Prints a table, writes OUT: of each step the share of its time that
-the bound by copies is, and that the model is, with launches and kernels that wait for each other. Fails where a target is missed: plain
-decoding reaches 90 % of the bound by copies, 32 rows take 1.10 times one row's time, 120 rows 1.35 times.
+PROBE: output of gpu_probe (copy_gbps, launch_us, node_us). STEP: output of `bench step --json`.
+  bound by copies = (bytes of weights + bytes of the cache that is read) / the rate of device copies
+  model           = bound by copies + launches x launch_us + kernels x node_us
+Prints a table and writes OUT with both as shares of each step's time. Exit code 1 if a target is missed: plain decoding reaches 90 % of the
+bound by copies, 32 rows take at most 1.10 times one row's time, 120 rows 1.35 times.
 """
 import json
 import sys
@@ -16,11 +17,11 @@ TIMES_OF_ONE = {32: 1.10, 120: 1.35}
 
 
 def bound_ms(bytes_moved, probe):
-    """Of bytes that are read once, at the rate of a copy, which reads and writes."""
+    """Milliseconds to read bytes once at the rate of a copy, which counts reads and writes."""
     return bytes_moved / probe["copy_gbps"] * 1e-6
 
 
-def judged(probe, step):
+def compared(probe, step):
     moved = step["weight_bytes"] + step["context"] * step["cache_bytes_per_token"]
     by_copies = bound_ms(moved, probe)
     launches = step.get("launches_per_step")
@@ -51,16 +52,16 @@ def main(arguments):
         print(__doc__, file=sys.stderr)
         return 2
     probe, step = (json.load(open(path)) for path in arguments[:2])
-    out = judged(probe, step)
+    out = compared(probe, step)
     print(f"bytes moved {out['bytes_moved']:,}; bound by copies at {probe['copy_gbps']:.0f} GB/s: {out['bound_by_copies_ms']:.3f} ms")
     if out["node_cost_ms"] is not None:
-        print(f"kernels waiting for each other in a graph: {out['node_cost_ms']:.3f} ms; with them {out['model_ms']:.3f} ms")
+        print(f"cost of kernels in a graph: {out['node_cost_ms']:.3f} ms; model {out['model_ms']:.3f} ms")
     print("| rows | ms | of one | of the bound | of the model |\n| --- | --- | --- | --- | --- |")
     for row in out["rows"]:
         times = "-" if row["times_of_one"] is None else f"{row['times_of_one']:.2f}"
         print(f"| {row['rows']} | {row['ms']:.3f} | {times} | {row['of_bound']:.2f} | {row['of_model']:.2f} |")
     for one in out["targets"]:
-        print(f"{'met' if one['met'] else 'MISSED'}: {one['name']}: {one['value']:.3f}, asked {one['limit']:.2f}")
+        print(f"{'met' if one['met'] else 'MISSED'}: {one['name']}: {one['value']:.3f}, target {one['limit']:.2f}")
     if len(arguments) > 2:
         with open(arguments[2], "w") as file:
             json.dump(out, file, indent=2)

@@ -1,26 +1,26 @@
 #!/usr/bin/env python3
-"""The parts of scripts/gpu_check.sh, the one first of which most is learned: their names, or which of them fit in some minutes.
+"""The parts of scripts/gpu_check.sh, the most informative first.
 
   gpu_parts.py names
-  gpu_parts.py list RESULTS [MINUTES]     a line a part: its name, minutes, and what was found where it was run
-  gpu_parts.py fit RESULTS MINUTES        names alone, of those that have not passed and fit
+  gpu_parts.py list RESULTS [MINUTES]     one line per part: name, minutes, result
+  gpu_parts.py fit RESULTS MINUTES        names of the parts that have not passed and fit in MINUTES
 
-RESULTS: the folder of gpu_check.sh run, for what has passed there and how long it took. Of other parts the minutes are a guess, at most the
-ten that a part may take. A part that needs another's files comes behind it, or where that has passed.
+RESULTS: the folder of `gpu_check.sh run`, with results and times. Minutes of other parts are guesses, at most ten. A part that needs another's
+files is listed only after it, or if that has passed.
 """
 import math
 import os
 import sys
 
-MOST = 10  # minutes of a part
+MOST = 10  # limit of minutes for a part
 
 
 def shares(name, n, minutes, first=1, last=None):
     return [(f"{name}:{share}/{n}", minutes, None) for share in range(first, (last or n) + 1)]
 
 
-# Name, minutes, and the part whose files it needs. A fortieth of the kernels' tests took memcheck and initcheck 99 s, synccheck 71 and
-# racecheck 155, beside other work on 16 cores and an H100.
+# Name, minutes, needed part. A fortieth of the kernels' tests took memcheck and initcheck 99 s, synccheck 71 s, racecheck 155 s on an H100
+# with other parts running.
 PARTS = [("kernels", 3, None), ("shape", 4, None), ("bench", 5, "shape"), ("decoders", 5, None), *shares("exact", 24, 6, last=1),
          ("peers", 4, "bench"), ("speeds", 3, None), ("prompts", 8, "shape"), *shares("memcheck", 16, 5, last=1),
          *shares("racecheck", 20, 6, last=1), ("training", 6, None), ("rows", 3, None), ("same", 3, None), ("products", 1, None),
@@ -31,7 +31,7 @@ PARTS = [("kernels", 3, None), ("shape", 4, None), ("bench", 5, "shape"), ("deco
 
 
 def found(results, name):
-    """Its exit code and seconds, or None."""
+    """The part's exit code and seconds, or None if it did not run."""
     path = os.path.join(results, name.replace(":", ".").replace("/", ".") + ".code")
     if not os.path.exists(path):
         return None
@@ -41,7 +41,7 @@ def found(results, name):
 
 
 def looked_up(results):
-    """Name, minutes, what it needs, and what was found, of each."""
+    """(name, minutes, needed part, result) of each part."""
     all_parts = []
     for name, minutes, needs in PARTS:
         ran = found(results, name)
@@ -63,7 +63,7 @@ def fitting(results, most):
     return chosen
 
 
-def told(ran):
+def described(ran):
     if ran is None:
         return "a guess"
     return f"passed in {ran[1]} s" if ran[0] == 0 else f"ended with status {ran[0]} after {ran[1]} s"
@@ -78,7 +78,7 @@ def main(arguments):
     elif verb == ["list"] and rest and (len(rest) == 1 or rest[1:][0].isdecimal() and len(rest) == 2):
         parts = looked_up(rest[0]) if len(rest) == 1 else fitting(rest[0], int(rest[1]))
         for name, minutes, _, ran in parts:
-            print(f"{name:<16}{minutes:>3} min  {told(ran)}")
+            print(f"{name:<16}{minutes:>3} min  {described(ran)}")
     else:
         print(__doc__, file=sys.stderr)
         return 2

@@ -1,11 +1,10 @@
 #!/usr/bin/env python3
-"""A token of plain decoding beside what others take for one, for scripts/gpu_check.sh.
+"""Compares the time of a token of plain decoding with that of other programs, for scripts/gpu_check.sh.
 
   gpu_peers.py STEP.json FLOOR.json [OUT.json]
 
-STEP.json is of `bench step --json` with one row among its rows; FLOOR.json of eager_floor.py on the same weights in the same run. What is
-published of llama.cpp and vLLM stands beside them, on other GPUs and models (docs/cuda.md has the same figures): no target is made of it.
-Prints a table; fails where this program is slower than the floor.
+STEP.json: output of `bench step --json` with one row among its rows. FLOOR.json: output of eager_floor.py on the same weights. The table also
+has published figures of llama.cpp and vLLM on other GPUs and models, for orientation. Exit code 1 if this program is slower than the floor.
 """
 import json
 import sys
@@ -19,46 +18,46 @@ PUBLISHED = [
 
 
 def one_row(step):
-    """Milliseconds of a step of one row; None: it was not measured."""
+    """Milliseconds of a step of one row, or None."""
     return next((row["ms"] for row in step["rows"] if row["rows"] == 1), None)
 
 
 def compared(step, floor):
-    """The document, and what is missed."""
+    """@return  the document and the missed targets"""
     own = one_row(step)
-    told = {"context": step["context"], "ms_per_token": own, "peers": []}
-    missed = [] if own else ["no step of one row is there"]
+    document = {"context": step["context"], "ms_per_token": own, "peers": []}
+    missed = [] if own else ["found no step of one row"]
     if "absent" in floor:
-        told["peers"].append({"program": "transformers, eager", "absent": floor["absent"]})
+        document["peers"].append({"program": "transformers, eager", "absent": floor["absent"]})
     else:
         ms = floor["ms_per_token"]
-        told["peers"].append({"program": f"transformers {floor['transformers']}, eager", "measured": True, "context": floor["context"],
+        document["peers"].append({"program": f"transformers {floor['transformers']}, eager", "measured": True, "context": floor["context"],
                               "ms_per_token": ms})
         if own and own > ms:
             missed.append(f"plain decoding takes {own:.2f} ms a token, transformers' eager generate {ms:.2f}")
-    told["peers"] += [one | {"measured": False} for one in PUBLISHED]
-    for one in told["peers"]:
+    document["peers"] += [one | {"measured": False} for one in PUBLISHED]
+    for one in document["peers"]:
         if own and "ms_per_token" in one:
             one["times"] = round(one["ms_per_token"] / own, 2)
-    return told, missed
+    return document, missed
 
 
 def main(arguments):
     if len(arguments) not in (2, 3):
         print(__doc__, file=sys.stderr)
         return 2
-    told, missed = compared(*(json.load(open(path)) for path in arguments[:2]))
-    own = told["ms_per_token"]
+    document, missed = compared(*(json.load(open(path)) for path in arguments[:2]))
+    own = document["ms_per_token"]
     print("| program | where | ms a token | times this program's |\n| --- | --- | --- | --- |")
-    print(f"| this program | here, context {told['context']} | {f'{own:.2f}' if own else '-'} | 1.00 |")
-    for one in told["peers"]:
+    print(f"| this program | here, context {document['context']} | {f'{own:.2f}' if own else '-'} | 1.00 |")
+    for one in document["peers"]:
         where = f"published: {one['gpu']}, {one['model']}" if "gpu" in one else f"absent: {one['absent']}" if "absent" in one else "here"
         print(f"| {one['program']} | {where} | {one.get('ms_per_token', '-')} | {one.get('times', '-')} |")
     for line in missed:
         print(f"MISSED: {line}")
     if len(arguments) == 3:
         with open(arguments[2], "w") as file:
-            json.dump(told, file, indent=2)
+            json.dump(document, file, indent=2)
     return 1 if missed else 0
 
 

@@ -1,12 +1,11 @@
 #!/usr/bin/env python3
-"""How long a GPU reads a prompt, as steps are read and by cuBLAS (docs/cuda.md, "Prompts by cuBLAS").
+"""Compares the time to read a prompt on a GPU by the kernels of steps and by cuBLAS (docs/cuda.md, "Prompts by cuBLAS").
 
   gpu_prompts.py texts FILE                      writes prompts of some 390 to 750 tokens, for `compare --prompt-file`
   gpu_prompts.py compare OWN.json... CUBLAS.json... [--out OUT.json]
 
-Each file is of `bench decode --json`, at --context N; those with "prompts" null were read as steps are. Prints milliseconds for 1,000 tokens
-both ways, for each N there is of both; fails where no file is of cuBLAS, or a length has one way only. There is no target: which way is
-faster is what is asked.
+Each file is an output of `bench decode --json` with --context N; "prompts" is null if the kernels of steps read the prompt. Prints milliseconds
+per 1,000 tokens both ways for each N. Exit code 1 if cuBLAS or one way of a length is missing. There is no target of speed.
 """
 import json
 import sys
@@ -20,7 +19,7 @@ def texts():
 
 
 def compared(measured):
-    """{tokens: {way: ms for 1,000 tokens}}, and what cuBLAS says it is."""
+    """@return  {tokens: {way: ms per 1,000 tokens}} and the name of cuBLAS"""
     ways, name = {}, None
     for one in measured:
         way = "own" if one["prompts"] is None else "cublas"
@@ -43,11 +42,11 @@ def main(arguments):
         at = files.index("--out")
         out, files = files[at + 1], files[:at] + files[at + 2:]
     ways, name = compared([json.load(open(path)) for path in files])
-    print(f"ms for 1,000 tokens of a prompt; blocks of 256 by {name}\n| tokens | as steps | by cuBLAS | times |\n| --- | --- | --- | --- |")
-    missing = [] if name else ["no file is of cuBLAS"]
+    print(f"ms per 1,000 tokens of a prompt; blocks of 256 by {name}\n| tokens | kernels of steps | cuBLAS | ratio |\n| --- | --- | --- | --- |")
+    missing = [] if name else ["found no file by cuBLAS"]
     for n, ms in sorted(ways.items()):
         if len(ms) < 2:
-            missing.append(f"{n} tokens: read one way only")
+            missing.append(f"{n} tokens: measured one way only")
             continue
         print(f"| {n} | {ms['own']:.2f} | {ms['cublas']:.2f} | {ms['own'] / ms['cublas']:.2f} |")
     for line in missing:

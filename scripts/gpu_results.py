@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Puts what the parts of scripts/gpu_check.sh left in a folder into one document.
+"""Collects the results of scripts/gpu_check.sh in one document.
 
   gpu_results.py FOLDER
 
-Reads FOLDER/PART.code ("exit code, seconds") of each part that was run and the documents they wrote, writes FOLDER/gpu_check.json, prints
-which parts passed; fails where one did not.
+Reads FOLDER/PART.code (exit code and seconds) and the parts' documents, writes FOLDER/gpu_check.json, and prints which parts passed. Exit code
+1 if one did not.
 """
 import glob
 import json
@@ -26,32 +26,32 @@ def gpu_here():
 
 
 def collected(folder):
-    told = {"gpu": gpu_here(), "parts": {}}
+    document = {"gpu": gpu_here(), "parts": {}}
     for path in sorted(glob.glob(folder + "/*.code")):
         with open(path) as file:
             code, seconds = file.read().split()
-        told["parts"][os.path.basename(path)[:-5]] = {"passed": code == "0", "seconds": int(seconds)}
+        document["parts"][os.path.basename(path)[:-5]] = {"passed": code == "0", "seconds": int(seconds)}
     for name in DOCUMENTS:
         path = f"{folder}/{name}.json"
         if not os.path.exists(path) or not os.path.getsize(path):
             continue
         try:
             with open(path) as file:
-                told[name] = json.load(file)
-        except ValueError as error:  # cut off with its part, whose code says so
-            told[name] = {"absent": f"{name}.json: {error}"}
-    return told
+                document[name] = json.load(file)
+        except ValueError as error:  # truncated, because its part was stopped
+            document[name] = {"absent": f"{name}.json: {error}"}
+    return document
 
 
 def main(arguments):
     if len(arguments) != 1:
         print(__doc__, file=sys.stderr)
         return 2
-    told = collected(arguments[0])
+    document = collected(arguments[0])
     with open(arguments[0] + "/gpu_check.json", "w") as file:
-        json.dump(told, file, indent=2)
-    print(json.dumps(told["parts"], indent=2))
-    return 0 if all(part["passed"] for part in told["parts"].values()) else 1
+        json.dump(document, file, indent=2)
+    print(json.dumps(document["parts"], indent=2))
+    return 0 if all(part["passed"] for part in document["parts"].values()) else 1
 
 
 if __name__ == "__main__":

@@ -1,14 +1,13 @@
 #!/usr/bin/env python3
-"""Holds a training on a GPU against the same on the CPU, and says how fast a larger one goes.
+"""Compares training on a GPU with the same training on the CPU, and reports the speed of a larger one.
 
   gpu_training.py recipes FOLDER         writes small.json (200,000 weights, 300,000 tokens, f32), large.json (14 M, 4 M tokens),
                                          step.json (small's first step) and cllm.json (the bundled draft model made a consistency
                                          model, 96 steps, f32)
   gpu_training.py compare FOLDER [OUT.json]
 
-FOLDER then has cpu/, gpu/ (both of small.json), cllm-cpu/, cllm-gpu/ (both of cllm.json, learning the same answers) and large/, as
-`decoscope train` writes them. Fails where two trainings of the same texts part: the first steps' losses differ by more than 0.1 %, or the
-means of the last ten logged ones by more than 2 %.
+`compare` expects the outputs of `decoscope train`: cpu/ and gpu/ (small.json), cllm-cpu/ and cllm-gpu/ (cllm.json with the same answers), and
+large/. Exit code 1 if losses differ by more than 0.1 % in the first steps, or by more than 2 % in the mean of the last ten logged ones.
 """
 import json
 import sys
@@ -34,11 +33,11 @@ def log_of(folder):
         return [json.loads(line) for line in lines]
 
 
-def held_together(what, cpu, gpu):
-    """The losses of two logs side by side, and where they part."""
+def compared_logs(what, cpu, gpu):
+    """The losses of two logs side by side, and the differences that are too large."""
     out = {"steps": [], "missed": []}
     if [line["step"] for line in cpu] != [line["step"] for line in gpu] or len(cpu) < FIRST:
-        out["missed"].append(f"{what}: the logs tell of other steps: {len(cpu)} and {len(gpu)} lines")
+        out["missed"].append(f"{what}: the logs have different steps: {len(cpu)} and {len(gpu)} lines")
         return out
     for on_cpu, on_gpu in zip(cpu, gpu):
         out["steps"].append({"step": on_cpu["step"], "cpu": on_cpu["loss"], "gpu": on_gpu["loss"]})
@@ -54,8 +53,8 @@ def held_together(what, cpu, gpu):
 
 
 def compared(folder):
-    out = held_together("target", log_of(f"{folder}/cpu"), log_of(f"{folder}/gpu"))
-    out["consistency"] = held_together("consistency", log_of(f"{folder}/cllm-cpu"), log_of(f"{folder}/cllm-gpu"))
+    out = compared_logs("target", log_of(f"{folder}/cpu"), log_of(f"{folder}/gpu"))
+    out["consistency"] = compared_logs("consistency", log_of(f"{folder}/cllm-cpu"), log_of(f"{folder}/cllm-gpu"))
     out["missed"] += out["consistency"].pop("missed")
     out["large_tokens_per_second"] = log_of(f"{folder}/large")[-1]["tokens_per_second"]
     return out

@@ -1,9 +1,8 @@
 #!/usr/bin/env bash
-# Puts a trained family among the bundled models: of each model the files that are read, and none that training left beside them.
+# Copies a trained family into the bundled models, only the files that are read.
 #   scripts/install_family.sh FAMILY_DIR [MODELS_DIR]      default: assets/models
-# DECOSCOPE_FAMILY_MODELS  those to install, where the others are to stay as they are: "demo-cllm" (default: all five)
-# Fails, and changes nothing, where a file is missing or cannot be copied, or all of them together are above 48 MiB, for they travel with
-# every clone.
+# DECOSCOPE_FAMILY_MODELS names the models to install ("demo-cllm"; default: all five). All models together may have 48 MiB, because they
+# are part of every clone. Exit codes: 1 if a file is missing or the limit is exceeded (nothing changes), 2 for an unknown model.
 set -euo pipefail
 here=$(cd "$(dirname "$0")/.." && pwd)
 family=${1:?name the folder that scripts/train_family.sh wrote}
@@ -21,21 +20,21 @@ files_of() {  # MODEL
 all=(demo-target demo-draft demo-medusa demo-chimera demo-cllm)
 read -ra family_models <<< "${DECOSCOPE_FAMILY_MODELS:-${all[*]}}"
 for model in "${family_models[@]}"; do
-  [[ " ${all[*]} " = *" $model "* ]] || { echo "$model: no model of a family (${all[*]})" >&2; exit 2; }
+  [[ " ${all[*]} " = *" $model "* ]] || { echo "$model: unknown model, expected one of ${all[*]}" >&2; exit 2; }
 done
 bytes=0
-for model in "${all[@]}"; do  # what stays travels too
+for model in "${all[@]}"; do  # models that stay count too
   [[ " ${family_models[*]} " = *" $model "* ]] || [ ! -d "$models/$model" ] ||
     bytes=$((bytes + $(find "$models/$model" -type f -printf '%s\n' | awk '{n += $1} END {print n + 0}')))
 done
 for model in "${family_models[@]}"; do
   for file in $(files_of "$model"); do
-    [ -s "$family/$model/$file" ] || { echo "$family/$model/$file: missing; is the training over?" >&2; exit 1; }
+    [ -s "$family/$model/$file" ] || { echo "$family/$model/$file: missing; has the training finished?" >&2; exit 1; }
     bytes=$((bytes + $(stat -c %s "$family/$model/$file")))
   done
 done
 if [ "$bytes" -gt "$most" ]; then
-  echo "the family's files are $bytes bytes, at most $most (48 MiB) may be; train a smaller target, or fewer heads" >&2
+  echo "the family's files have $bytes bytes, the limit is $most (48 MiB); train a smaller target or fewer heads" >&2
   exit 1
 fi
 mkdir -p "$models"
@@ -46,8 +45,8 @@ for model in "${family_models[@]}"; do
   mkdir "$models/$model.new"
   for file in $(files_of "$model"); do cp "$family/$model/$file" "$models/$model.new/"; done
 done
-for model in "${family_models[@]}"; do  # all of them are there: nothing of this needs room
+for model in "${family_models[@]}"; do  # all copies exist: moving needs no space
   rm -rf "${models:?}/$model"
   mv "$models/$model.new" "$models/$model"
 done
-echo "$bytes bytes of $most installed in $models" >&2
+echo "installed in $models: $bytes bytes of $most" >&2

@@ -1,40 +1,39 @@
-# Which lanes a race has, by the models that are there; sourced with `program` set.
+# The lanes of races, by the bundled models; sourced with `program` set.
 # shellcheck shell=bash disable=SC2154,SC2034
 
-# MODEL or draft heads: whether the program has them.
-there() {
+# NAME: succeeds if the program has this model or these draft heads.
+has() {
   "$program" model info "$1" > /dev/null 2>&1
 }
 
-# The first race, as the program is asked for it, into `race`: with a consistency model what each kind of decoder gains, of which
-# SEED has three prompts of a file at once, and of one prompt runs as one branch. The consistency model's window is as wide as is cheap on
-# two cores (docs/results.md).
+# Sets `race` to the options of the first race. With the consistency model it shows each kind of decoder; its sliding window of 10 suits two
+# cores (docs/results.md). SEED decodes three prompts of a file at once.
 first_race() {
   race=(--decoders "ar,jacobi,lookahead,prompt-lookup")
-  if there demo-cllm; then race=(--decoders "ar,lookahead,jacobi@demo-cllm,seed" --set refill=slide --set block=10); fi
+  if has demo-cllm; then race=(--decoders "ar,lookahead,jacobi@demo-cllm,seed" --set refill=slide --set block=10); fi
 }
 
-# Draft heads or a model, and what is left out without them: whether they are there, else standard error says what is passed over.
-there_or_told() {
-  there "$1" && return
-  echo "$1 is not there: ${*:2} passed over" >&2
+# NAME LANES: succeeds if the program has the model or heads; otherwise says on standard error which lanes are skipped.
+has_or_skips() {
+  has "$1" && return
+  echo "$1: not found: skipping $2" >&2
   return 1
 }
 
-# Every lane whose text is plain decoding's, SEED apart: as `lanes` with the defaults, and as `variants` with `variant_options`; of the
-# consistency model as `cllm_lanes` and `cllm_variants` (refill=slide), empty without it.
+# Sets all lossless lanes except SEED: `lanes` with default options, `variants` with `variant_options`, and those of the consistency model,
+# `cllm_lanes` and `cllm_variants` (refill=slide), empty without it.
 lossless_lanes() {
   lanes=ar,jacobi,lookahead,prompt-lookup,speculative,mcsd,fastcot
   variants=jacobi,mcsd
   variant_options=(--set refill=slide --set k_config=auto)
-  if there_or_told demo-medusa medusa is; then lanes+=,medusa; fi
-  if there_or_told demo-chimera chimera is; then
+  if has_or_skips demo-medusa medusa; then lanes+=,medusa; fi
+  if has_or_skips demo-chimera chimera; then
     lanes+=,chimera
     variants+=,chimera
     variant_options+=(--set drafting=branch)
   fi
   cllm_lanes='' cllm_variants=''
-  if there_or_told demo-cllm its lanes are; then
+  if has_or_skips demo-cllm "its lanes"; then
     cllm_lanes=ar@demo-cllm,jacobi@demo-cllm,lookahead@demo-cllm
     cllm_variants=jacobi@demo-cllm
   fi

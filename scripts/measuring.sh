@@ -1,36 +1,36 @@
-# For the scripts that measure, which source it with `here` set to the repository: the program, what is run once, unseen problems.
+# Functions of the measuring scripts, which source this file with `here` set to the repository.
 # shellcheck shell=bash disable=SC2154
 program=${DECOSCOPE_PROGRAM:-"$here/build/release/bin/decoscope"}
 export PYTHONPATH=$here/scripts PYTHONDONTWRITEBYTECODE=1
 
-# FILE and arguments of the program: its document, whole or not at all. A file that is there is not made again; an empty one is none.
-# Says itself what failed and returns its status: where a caller's `set -e` does not reach, in $(...), that must be passed on.
-# `fine=3 into ..` takes a document that the program ends with that status, as `data check` does where a record is wrong.
+# FILE ARGUMENT...: runs the program and writes its standard output to FILE, completely or not at all. Keeps a FILE that is not empty.
+# Reports a failure and returns the program's status; a caller inside $(...), where `set -e` has no effect, must pass it on.
+# `also_ok=3 into ...` accepts that status too, as `data check` returns for a wrong record.
 into() {
   local file=$1 status=0
   shift
   [ -s "$file" ] && return
   "$program" "$@" > "$file.part" || status=$?
-  [ "$status" -ne "${fine:-0}" ] || status=0
+  [ "$status" -ne "${also_ok:-0}" ] || status=0
   if [ "$status" -eq 0 ] && [ ! -s "$file.part" ]; then
     echo "$program $*: printed nothing, expected a document" >&2
     status=1
   fi
   if [ "$status" -ne 0 ]; then
     rm -f "$file.part"
-    echo "$file was not made (status $status)" >&2
+    echo "$file: not written, the program ended with status $status" >&2
     return "$status"
   fi
   mv "$file.part" "$file"
 }
 
-# TASK COUNT: so many of its problems, levels 1 and 2 half each.
+# TASK COUNT: prints COUNT problems of the task, half of level 1 and half of level 2.
 problems() {
   "$program" data generate "$1" --split test --level 1 --start 0 --count $(($2 / 2)) || return
   "$program" data generate "$1" --split test --level 2 --start 0 --count $(($2 - $2 / 2))
 }
 
-# Records from standard input; those whose prompt is empty get their text's first eight words for it.
+# Copies records from standard input; an empty prompt becomes the first eight words of the text.
 with_beginnings() {
   python3 -c '
 import json, sys

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Makes docs/pictures: compare.png, the first race of the window, pictures for pages of docs/decoders, each of a panel
-# over what was recorded for it, and thoughts.png, of a search, for docs/reason_tot.md. The program takes each of itself, under Xvfb.
-# Names given choose some: scripts/pictures.sh mcsd ar
+# Makes docs/pictures: the window's first race (compare), a panel for each decoder's page, and a tree of thoughts. Runs the program under Xvfb.
+#   scripts/pictures.sh [NAME...]      default: all; names: compare thoughts and the decoders
+# Prints each file written. Exit codes: 2 for an unknown name, 3 without a built program or Xvfb.
 set -euo pipefail
 here=$(cd "$(dirname "$0")/.." && pwd)
 program=${DECOSCOPE_PROGRAM:-"$here/build/release/bin/decoscope"}
@@ -16,7 +16,7 @@ in_window() {
   xvfb-run -a -s "-screen 0 1600x1000x24" "$program" "$@"
 }
 
-# NAME PANEL STEP and what the program is asked: the panel at that step (-: at the end) of what was recorded.
+# NAME PANEL STEP ARGUMENT...: records a run of the program and takes the panel at STEP (-: the end).
 panel_of() {
   local name=$1 panel=$2 step=$3
   shift 3
@@ -27,7 +27,7 @@ panel_of() {
   in_window --open "$work/$name.pdrun" --screen live --panel "$panel" "${at[@]}" --screenshot "$pictures/$name.png"
 }
 
-# DECODER PANEL STEP and what `generate` is asked.
+# DECODER PANEL STEP ARGUMENT...: the same for `generate --decoder DECODER`.
 page() {
   panel_of "$1" "$2" "$3" generate --decoder "$1" "${@:4}"
 }
@@ -47,7 +47,7 @@ picture() {
     speculative)
       page speculative distributions 8 --temperature 0.8 --sampling rejection --prompt "$arithmetic" ;;
     thoughts) panel_of thoughts thoughts - reason tot --count 1 ;;  # the sample of docs/reason_tot.md
-    seed)  # a draft that takes long enough to be seen, at work while the model judges
+    seed)  # an enlarged draft, slow enough to be visible beside the target
       "$program" model scale demo-draft "$work/slow-draft" --scale 16x1 >/dev/null
       panel_of seed schedule - reason cot --task kb --count 3 --max-tokens 16 --scale 4x2 --draft "$work/slow-draft" \
         --decoder seed --set branches=3 --set overlap=always ;;
@@ -55,7 +55,7 @@ picture() {
     medusa) page medusa tree 12 --prompt "$arithmetic" ;;
     chimera) page chimera tree 2 --prompt "$arithmetic" ;;
     cllm) panel_of cllm trajectory - generate --model demo-cllm --decoder jacobi --max-tokens 32 --prompt "$arithmetic" ;;
-    *) echo "$1: no such picture" >&2; exit 2 ;;
+    *) echo "pictures.sh: $1: unknown picture" >&2; exit 2 ;;
   esac
   echo "docs/pictures/$1.png"
 }

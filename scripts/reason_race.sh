@@ -1,33 +1,32 @@
 #!/usr/bin/env bash
-# Reasoning, measured: SEED under a tree of thoughts beside the decoders it schedules, and FastCoT under chain of thought beside plain
-# decoding, in turns; FastCoT by the target and, where it is there, by the consistency model, each against plain decoding by its own.
-#   scripts/reason_race.sh OUT_DIR [SCALE]      default scale: 4x2 (the draft is never scaled, but for the slow one below)
-# Writes OUT_DIR/<what>-<name>.<repeat>.json (the command line's contract) and prints Markdown tables; a file that is there is not made
-# again, so the same command goes on where it was stopped. About 19 minutes where a step takes 4 ms, 10 without FastCoT where it takes 6.
-# Fails, behind its tables, where a tree or a text is not that of plain decoding. With DECOSCOPE_RR_CHAINS= (nothing) FastCoT is left out.
-#   right      counted once, of DECOSCOPE_RR_ANSWERS questions (500), at 1x1: a scale changes no token, which is checked on those timed
-#   bound      of FastCoT: found on DECOSCOPE_RR_SAMPLE questions of the dev split (400), within a point of accuracy; used on the test split
-#   times      medians over DECOSCOPE_RR_REPEATS (4; every second time the trees from the last to the first) of what each gives against
-#              its own baseline, of DECOSCOPE_RR_COUNT questions (15) and DECOSCOPE_RR_TREES trees (3). Speed-ups are of the time that
-#              passed without reading prompts, but that of chains counts what FastCoT reads behind a cut, its guesses and the trigger,
-#              which plain decoding writes itself
-#   of its rows  the speed-up / what it would be if nothing but rows of steps and forwards of the draft were paid (step_costs.py), by
-#              steps as these races have them (`bench step --behind`): the first so many behind each prompt as a text has, as many texts
-#              in a forward, the draft's forwards between; of a tree's prompts 20 tokens of 100 read anew, of a question all 44, as
-#              recordings of them have it. Machines have phases: steps are timed before and behind each repeat's trees and chains, and
-#              each repeat is held against the mean of the two beside it
-#   own base   the decoder that does in turn what the schedule does at the same time: speculative, mcsd of the same k_config, or
-#              speculative --batch N where a verification judges N texts
-#   bound of SEED  what it can gain over its own base, whose t_d and t_v are those of a draft and a verification, a text each.
-#              "paper": min(n, (t_d + t_v) / t_v). "here": the same on these cores, (t_d + t_v) / max((D + m V) / n, T), with one thread
-#              that drafts and m texts in a verification. D and V are t_d and t_v on the threads that each has in the schedule, and T is
-#              the least time in which one of each is done: at the same time as far as that saves any, each then slower than alone, and the
-#              rest of the longer one alone. How much slower is no figure of the schedule judged: `bench step` measures target and draft
-#              alone and beside the other, which decodes on and on, with all threads for the target (shared) and with one (own core). Never
-#              less than 1, for taking turns is a schedule too, but where a name ends in -always: overlap=always, as published, takes none
-# With the bundled draft, of which a forward takes 0.005 ms and a step of the target 4, both bounds are 1.00 to 1.02: there is nothing
-# to overlap, and what says something is that no schedule is slower than its own base. The trees named slow-draft have the same draft
-# enlarged (DECOSCOPE_RR_DRAFT_SCALE, 16x1: the same tokens, a real cost), for which the bound has a meaning.
+# Measures SEED in trees of thoughts against the decoders that it schedules, and FastCoT in chains of thought against plain decoding, in
+# turns; FastCoT by the target and, if it is bundled, by the consistency model.
+#   scripts/reason_race.sh OUT_DIR [SCALE]      default scale: 4x2 (the draft is never scaled, except the slow one below)
+# Writes OUT_DIR/<what>-<name>.<repeat>.json (`reason --json`) and prints Markdown tables. About 19 minutes if a step takes 4 ms, 10 without
+# FastCoT if it takes 6. Existing files are kept, so the same command continues a stopped run. Exit code 1, after the tables, if a tree or a
+# text differs from plain decoding's.
+#   DECOSCOPE_RR_REPEATS (4)    repeats; every second one runs the trees in reverse order
+#   DECOSCOPE_RR_TREES (3), DECOSCOPE_RR_COUNT (15)  trees and questions that are timed
+#   DECOSCOPE_RR_ANSWERS (500)  questions that are scored, at 1x1 (scale changes no token)
+#   DECOSCOPE_RR_SAMPLE (400)   questions of the dev split on which a bound of FastCoT is found, within a point of accuracy
+#   DECOSCOPE_RR_CHAINS=        (empty) omits FastCoT
+#   DECOSCOPE_RR_DRAFT_SCALE (16x1)  scale of the slow draft
+#   DECOSCOPE_RR_SETTLE (3)     seconds until a program that runs beside a measurement has loaded its model
+# Columns:
+#   speed-ups    medians over the repeats, each against its own baseline, of wall time without prompts; for chains it includes what FastCoT
+#                reads after a cut (guesses and trigger), which plain decoding writes itself
+#   own base     the decoder that drafts and verifies in turn: speculative, mcsd of the same k_config, or speculative --batch N if a
+#                verification has N texts
+#   of its rows  speed-up / the speed-up if only rows and draft forwards cost time (step_costs.py), by steps measured as they occur after
+#                prompts of these races (`bench step --behind`), before and after each repeat, because machines have phases
+#   bound of SEED  the largest gain over its own base, with the base's t_d (a draft) and t_v (a verification), per text.
+#                "paper": min(n, (t_d + t_v) / t_v). "here": (t_d + t_v) / max((D + m V) / n, T), one drafting thread, m texts in a
+#                verification: D and V are t_d and t_v on the threads that the schedule gives each model, T the least time for one of each,
+#                overlapped as far as that saves time, with each slower beside the other. `bench step` measures target and draft alone and
+#                beside the other, with all threads for the target (shared) and with one (own core). At least 1, because taking turns is a
+#                schedule too, except for names that end in -always (overlap=always, as published)
+# The bundled draft takes 0.005 ms a forward and a target step 4 ms, so its bounds are 1.00 to 1.02: it can only show that no schedule is
+# slower than its base. The trees named slow-draft use the same draft enlarged: the same tokens at a real cost.
 set -euo pipefail
 here=$(cd "$(dirname "$0")/.." && pwd)
 # shellcheck source=scripts/measuring.sh
@@ -43,7 +42,7 @@ n_trees=${DECOSCOPE_RR_TREES:-3}
 repeats=${DECOSCOPE_RR_REPEATS:-4}
 with_chains=${DECOSCOPE_RR_CHAINS-yes}
 draft_scale=${DECOSCOPE_RR_DRAFT_SCALE:-16x1}
-settle=${DECOSCOPE_RR_SETTLE:-3} # seconds until what works beside a measurement is loaded
+settle=${DECOSCOPE_RR_SETTLE:-3}
 mkdir -p "$out"
 slow=$out/slow-draft-$draft_scale
 if [ ! -d "$slow" ]; then
@@ -55,23 +54,23 @@ cot=(reason cot --task kb --json)
 tot=(reason tot --task arith --split test --beam 2 --scale "$scale" --json --thoughts)
 trees=() chains=()
 tree_calls=()
-tree() { # name, its own base or -, options of the decoder
+tree() { # NAME BASE|- OPTION...
   trees+=("$1=$2")
   tree_calls+=("$(printf '%q ' "${@:1:1}" "${@:3}")")
 }
-search() { # name, options of the decoder
+search() { # NAME OPTION...
   into "$out/tree-$1.$repeat.json" "${tot[@]}" 3 --count "$n_trees" "${@:2}"
 }
-chain() { # name, its own plain decoding or -, options
+chain() { # NAME BASELINE|- OPTION...
   [ "$repeat" -gt 1 ] || chains+=("$1=$2")
   into "$out/right-$1.1.json" "${cot[@]}" --split test --count "$answers" "${@:3}"
   into "$out/chain-$1.$repeat.json" "${cot[@]}" --split test --count "$count" --scale "$scale" "${@:3}"
 }
-bound_of() { # name, options: the bound found for it, nothing where none was
+bound_of() { # NAME OPTION...: prints the bound that was found, or nothing
   into "$out/bound-$1.json" "${cot[@]}" --split dev --count "$sample" --decoder fastcot "${@:2}" --find-bound --tolerance 1 || return
   python3 -c 'import json, sys; print(json.load(open(sys.argv[1]))["bound"] or "")' "$out/bound-$1.json"
 }
-windows() { # what the names begin with, windows, windows that a bound is found for, options
+windows() { # PREFIX WINDOWS WINDOWS_WITH_BOUND OPTION...
   local window bound
   chain "$1ar" - --decoder ar "${@:4}"
   for window in $2; do chain "$1window-$window" "$1ar" --decoder fastcot --set window="$window" "${@:4}"; done
@@ -83,7 +82,7 @@ windows() { # what the names begin with, windows, windows that a bound is found 
 }
 working=
 trap '[ -z "$working" ] || kill "$working" || true' EXIT
-beside() { # file, what works beside it, --, what is measured
+beside() { # FILE LOAD... -- MEASUREMENT...: measures beside a running `bench decode`
   local file=$1 load=()
   shift
   [ -s "$file" ] && return
@@ -95,7 +94,7 @@ beside() { # file, what works beside it, --, what is measured
   working=$!
   sleep "$settle"
   into "$file.alone" "${@:2}"
-  kill "$working" || { # it had ended, and so was not beside it
+  kill "$working" || { # the load ended too early
     rm -f "$file.alone"
     echo "bench decode ${load[*]}: ended early" >&2
     return 1
@@ -133,7 +132,7 @@ for draft in draft slow-draft; do
     beside "$out/$draft-one-beside-$cores.json" --scale "$scale" "${threads[@]}" -- "${step[@]}" --threads 1
   done
 done
-# Four thoughts, so that four branches are under way at once.
+# Four thoughts, so that four branches run at once.
 for n in 1 2 4; do into "$out/memory-$n.1.json" "${tot[@]}" 4 --count 1 --decoder seed --set branches=$n; done
 seed_3=(--decoder seed --set branches=3)
 tree ar - --decoder ar
@@ -156,7 +155,7 @@ for cores in "" -own-core; do
 done
 for repeat in $(seq "$repeats"); do
   for at in "${!tree_calls[@]}"; do
-    # A machine that grows slower or faster favours nobody: every second time from the last to the first.
+    # Reverse order every second time, so that drift of the machine favours no lane.
     [ $((repeat % 2)) -eq 1 ] || at=$((${#tree_calls[@]} - 1 - at))
     eval "search ${tree_calls[$at]}"
   done
@@ -164,7 +163,7 @@ for repeat in $(seq "$repeats"); do
   if [ -n "$with_chains" ]; then
     windows "" "1 2 3 5" "3 5"
     chain adapt-1.25 ar --decoder fastcot --set window=5 --set adapt=1.25
-    if there demo-cllm; then windows cllm- "3 5 9" "5 9" --model demo-cllm; fi
+    if has demo-cllm; then windows cllm- "3 5 9" "5 9" --model demo-cllm; fi
     steps "$repeat"
   fi
 done

@@ -1,6 +1,8 @@
-"""The tables of scripts/reason_race.sh.  reason_tables.py OUT_DIR REPEATS "TREE=BASE..." "CHAIN=BASE..."   (names in the order they ran)
+"""Prints the tables of scripts/reason_race.sh.
 
-Fails, behind the tables, where a tree or a text is not that of plain decoding.
+  reason_tables.py OUT_DIR REPEATS "TREE=BASE..." "CHAIN=BASE..."      names in the order they ran
+
+Exit code 1, after the tables, if a tree or a text differs from plain decoding's.
 """
 import json
 import statistics
@@ -10,9 +12,9 @@ from step_costs import at, behind, costs, listed, of_its_rows, race_costs
 
 OUT, REPEATS = sys.argv[1], int(sys.argv[2])
 CHAINS = sys.argv[4].split()
-WITHIN = 0.15  # of its bound a schedule is to gain
-DRAFT_FORWARDS = 3  # before a step, of each text, where the draft is timed
-CHAIN_STEPS = (24, 96)  # of the consistency model's rationales, and of the target's
+WITHIN = 0.15  # a schedule may gain this much less than its bound
+DRAFT_FORWARDS = 3  # draft forwards per text before a timed step
+CHAIN_STEPS = (24, 96)  # typical steps of a rationale: consistency model, target
 
 
 def reports(what, name, n=REPEATS):
@@ -29,15 +31,14 @@ def row(*cells):
 
 
 def decode_ms(report):
-    """The time that passed, without what reading prompts took. Where the draft works beside the target it reads there too: that took no
-    time of its own and is not taken off."""
+    """Wall time without reading prompts. Prompts that the draft reads while the target works cost no time and are not subtracted."""
     s = report["schedule"]
     beside = s.get("draft_prefill_ms", 0) * s.get("overlapped", 0)
     return s["wall_ms"] - s["prefill_ms"] + beside
 
 
 def gains(of, base):
-    """Base and decoder took turns: each repeat against its own base."""
+    """Speed-ups of each repeat over the base of the same repeat."""
     return [decode_ms(b) / decode_ms(r) for r, b in zip(of, base)]
 
 
@@ -46,14 +47,14 @@ def gain(of, base):
 
 
 def times_around(repeat, what):
-    """The names of what was timed beside a repeat's trees or chains."""
+    """Names of the timings before and after a repeat's trees or chains."""
     before = repeat - 1 if CHAINS or repeat == 1 else f"{repeat - 1}-trees"
     return (before, f"{repeat}-trees") if what == "trees" else (f"{repeat}-trees", repeat)
 
 
 def step_ms(kind, repeat, rows, steps, draft=False):
-    """What a step of so many rows a text costs, by what was timed beside a repeat, where a text has so many steps. With `draft` what
-    the draft's forwards before it do."""
+    """Milliseconds of a step with `rows` rows a text, for texts of `steps` steps, by the timings beside a repeat. With `draft` of the draft's
+    forwards before it."""
     files = [f"{OUT}/{kind}.{name}.json" for name in times_around(repeat, kind.partition("-")[0] + "s")]
     return at(behind(race_costs(*files, draft=draft), steps), rows)
 
@@ -63,13 +64,13 @@ def steps_a_text(report):
 
 
 def gain_of_chain(of, plain):
-    """The same where what stands behind a cut, the trigger and guesses, is read on the decoder's own account: only what plain decoding
-    read, the questions, is taken off."""
+    """Like gain(), but subtracts only the prompts of plain decoding (the questions): reading guesses and trigger after a cut is part of the
+    decoder's time."""
     return statistics.median([decode_ms(p) / (r["schedule"]["wall_ms"] - p["schedule"]["prefill_ms"]) for r, p in zip(of, plain)])
 
 
 def stages(report):
-    """Milliseconds of a draft and of a verification, a text each: of a verification of several its share."""
+    """Milliseconds of a draft and of a verification per text."""
     s = report["schedule"]
     return s["draft_busy_ms"] / s["steps"], s["target_busy_ms"] / s["steps"]
 
@@ -89,8 +90,8 @@ def draft_of(name):
 
 
 def least(draft, verify, draft_slower, verify_slower, may_take_turns):
-    """Milliseconds in which a draft and a verification are both done: at the same time, each so many times slower, and the rest of the
-    longer one alone; one after the other where that takes less and the schedule may."""
+    """Least milliseconds for one draft and one verification: overlapped, each slowed down by its factor, with the rest of the longer one
+    alone; or one after the other, if that is faster and allowed."""
     drafting, verifying = draft * draft_slower, verify * verify_slower
     if drafting <= verifying:
         at_once = drafting + verify - drafting / verify_slower
@@ -100,9 +101,9 @@ def least(draft, verify, draft_slower, verify_slower, may_take_turns):
 
 
 def bounds(name, seed, base, target):
-    """What a schedule could gain over its own base: by the paper, and on these cores.
+    """The largest gain of a schedule over its own base: by the paper's formula, and on these cores.
 
-    No time of the schedule judged counts, only how many branches it had, and rows and texts in a verification.
+    Uses only the schedule's branches, rows and texts per verification, not its times.
     """
     n, m = seed["schedule"]["branches"], together(seed)
     draft, verify = stages(base)
@@ -119,7 +120,7 @@ def bounds(name, seed, base, target):
 
 
 def tree_step_ms(name, report, repeat):
-    """What a text's share of a forward and its draft should cost, where nothing but these is paid."""
+    """Expected cost of a text's share of a forward and of its draft."""
     if not report["proposed"]:
         return step_ms("tree-plain", repeat, 1, steps_a_text(report))
     rows = rows_of(report) / together(report)
@@ -138,7 +139,7 @@ def tree_step_ms(name, report, repeat):
 
 
 def tree_table(names, target):
-    """The names of those whose trees are others than plain decoding's."""
+    """Prints the table. @return  names of the trees that differ from plain decoding's"""
     base_of = dict(name.split("=") for name in names)
     trees = {name: reports("tree", name) for name in base_of}
     parts = lambda report: [[node["parts"] for node in item["nodes"]] for item in report["items"]]
@@ -170,7 +171,7 @@ def tree_table(names, target):
             f"{gain(of, trees['speculative']):.2f}x", against_base[0], f"{statistics.median(of_rows):.2f}", figure("target_busy"),
             *against_base[1:],
             figure("overlap"), "yes" if same else "NO")
-    print(f"\nMore than {WITHIN:.0%} under its bound here: {', '.join(short) or 'none'}")
+    print(f"\nMore than {WITHIN:.0%} below the bound here: {', '.join(short) or 'none'}")
     print(f"Slower than its own base: {', '.join(slower) or 'none'}")
     return others
 
@@ -188,7 +189,7 @@ def answers(report):
 
 
 def chain_table(names):
-    """The names of those with other texts than at 1x1, or without a bound than plain decoding's."""
+    """Prints the table. @return  names of chains whose texts differ from those at 1x1, or (without a bound) from plain decoding's"""
     others = []
     base_of = {name: base if base != "-" else name for name, base in (pair.rsplit("=", 1) for pair in names)}
     chains = {name: reports("chain", name) for name in base_of}
@@ -199,7 +200,7 @@ def chain_table(names):
     for name, of in chains.items():
         plain, base = chains[base_of[name]], right[base_of[name]]
         first, steps = of[0], steps_of(of[0])
-        # Rationales in steps of many rows, the answers behind them in steps of one.
+        # Rationales take steps of many rows, answers steps of one row.
         thinking = first["metrics"].get("iterations", 0)
         a_text, plain_text = (n / first["n"] for n in (steps, steps_of(plain[0])))
 
@@ -222,7 +223,7 @@ def main():
     beside = [0] + [name for repeat in range(1, REPEATS + 1) for name in [f"{repeat}-trees", repeat][:2 if CHAINS else 1]]
     target = costs(*(f"{OUT}/steps.{name}.json" for name in beside))
     drafts = {kind: costs(f"{OUT}/{kind}-steps.json") for kind in ("draft", "slow-draft")}
-    print(f"A step of the target in ms by rows, mean of {len(beside)} timings beside the races: {listed(target)}")
+    print(f"A step of the target in ms by rows, mean of {len(beside)} timings between the races: {listed(target)}")
     for kind, cost in drafts.items():
         print(f"A forward of the {kind}: {listed(cost)}")
     others = tree_table(sys.argv[3].split(), target)
@@ -230,10 +231,10 @@ def main():
     if CHAINS:
         chain_files = [f"{OUT}/chain.{name}.json" for name in beside]
         by_steps = [f"over {steps} steps {listed(behind(race_costs(*chain_files), steps))}" for steps in CHAIN_STEPS]
-        print(f"\nA step of a chain in ms by rows, mean of the same timings, from a question on: {'; '.join(by_steps)}")
+        print(f"\nA step of a chain in ms by rows, mean of the same timings, after a question: {'; '.join(by_steps)}")
         others += chain_table(CHAINS)
     if others:
-        sys.exit(f"not what plain decoding writes: {', '.join(others)}")
+        sys.exit(f"differ from plain decoding: {', '.join(others)}")
 
 
 main()

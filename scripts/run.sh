@@ -1,32 +1,36 @@
 #!/usr/bin/env bash
-# Installs what is missing, builds, and opens the window on a race of decoders on a bundled prompt. Without a display:
-# the race in the terminal. Which decoders race depends on the models that are there (scripts/lanes.sh).
-# Arguments go to the program: scripts/run.sh generate --prompt "..." runs a subcommand instead.
+# Installs missing packages, builds the program, and opens the window on a race of decoders. Without a display it runs the race in the
+# terminal.
+#   scripts/run.sh [ARGUMENT]...
+# Arguments go to the program: `scripts/run.sh generate --prompt "..."` runs a subcommand; options alone are the window's, or the
+# terminal race's. The bundled models decide which decoders race (scripts/lanes.sh). Exit code: the program's, or 2 for a window option
+# without a display.
 set -euo pipefail
 here=$(cd "$(dirname "$0")/.." && pwd)
 "$here/scripts/setup.sh"
-"$here/scripts/build.sh" release --target decoscope >&2
+without_gpu=()  # no code for GPUs on a machine that has none
+[ -e /dev/nvidiactl ] || [ -e /dev/dxg ] || without_gpu=(-DWITH_CUDA=OFF)
+"$here/scripts/build.sh" release --target decoscope "${without_gpu[@]}" >&2
 program="$here/build/release/bin/decoscope"
 # shellcheck source=scripts/lanes.sh
 source "$here/scripts/lanes.sh"
 
-# Options alone are the window's. What only a window can do is refused where there is no display; the rest is raced with. DISPLAY
-# alone names one: Debian's GLFW opens X11 displays, and under Wayland that of Xwayland.
+# Without a display, options that only a window has are refused; the others go to the race. Only DISPLAY counts: Debian's GLFW opens X11
+# displays, under Wayland that of Xwayland.
 if [ -z "${DISPLAY:-}" ] && { [ $# -eq 0 ] || [[ $1 == -* ]]; }; then
   first_race
   prompts=(--prompt-file "$here/assets/prompts/bundled.jsonl")
-  scale=(--scale 4x2)  # what the window's form chooses for the bundled model: soon over on every machine
+  scale=(--scale 4x2)  # the window's default for the bundled model
   tokens=(--max-tokens 96)
   for argument in "$@"; do
     case $argument in
       -h | --help | --version) exec "$program" "$@" ;;
       --open | --open=* | --panel | --panel=* | --screen | --screen=* | --screenshot | --screenshot=* | --start | --step | --step=* \
         | --theme | --theme=*)
-        echo "run: ${argument%%=*} needs a display and there is none (DISPLAY is empty);" \
-          "with the package xvfb installed, xvfb-run -a scripts/run.sh $* makes one" >&2
+        echo "run.sh: ${argument%%=*} needs a display, and DISPLAY is empty; try: xvfb-run -a scripts/run.sh $*" >&2
         exit 2
         ;;
-      --model | --model=*) # any model has these
+      --model | --model=*) # decoders that need no other model
         scale=()
         [ ${#race[@]} -eq 0 ] || race=(--decoders "ar,jacobi,lookahead,prompt-lookup")
         ;;
@@ -36,7 +40,7 @@ if [ -z "${DISPLAY:-}" ] && { [ $# -eq 0 ] || [[ $1 == -* ]]; }; then
       --prompt | --prompt=* | --prompt-file | --prompt-file=*) prompts=() ;;
     esac
   done
-  echo "No display here: a race in the terminal instead of the window." >&2
+  echo "run.sh: DISPLAY is empty: running the race in the terminal" >&2
   exec "$program" compare "${race[@]}" "${prompts[@]}" "${scale[@]}" "${tokens[@]}" "$@"
 fi
 [ $# -gt 0 ] || set -- --screen compare --start

@@ -1,7 +1,9 @@
 #!/usr/bin/env bash
-# Installs what is missing on Debian or Ubuntu: build tools, libraries, the source archive of Dear ImGui and, where nvcc is, cuobjdump,
-# with which a test looks into the built program.
-# Silent and quick when nothing is. --no-ui leaves out what only the window and the tests need.
+# Installs missing packages on Debian or Ubuntu, and downloads the source archive of Dear ImGui and, where nvcc is found, cuobjdump (for
+# a test).
+#   scripts/setup.sh [--no-ui]
+# --no-ui omits what only the window and the tests need. Prints nothing if nothing is missing. Exit codes: 3 if a download's hash is wrong,
+# 4 if something cannot be installed or downloaded.
 set -euo pipefail
 
 with_ui=1
@@ -20,7 +22,7 @@ if [ ${#missing[@]} -gt 0 ]; then
   echo "setup: installing ${missing[*]}" >&2
   as_root=()
   if [ "$(id -u)" != 0 ]; then
-    command -v sudo >/dev/null || { echo "setup: these packages are missing and need root: ${missing[*]}" >&2; exit 4; }
+    command -v sudo >/dev/null || { echo "setup: sudo is missing; as root install: ${missing[*]}" >&2; exit 4; }
     as_root=(sudo)
   fi
   "${as_root[@]}" apt-get update -qq >&2
@@ -30,12 +32,12 @@ fi
 [ $with_ui = 1 ] || exit 0
 cache="${XDG_CACHE_HOME:-$HOME/.cache}/decoscope"
 
-# In $cache/bin, which scripts/test.sh has on its PATH. Without it all is built; the test says that it is missing.
+# Downloads cuobjdump into $cache/bin, which scripts/test.sh adds to PATH. The build does not need it.
 fetch_cuobjdump() {
   local work version=13.5.37
   local x86_64=38780fee50863252a0b8926357faa91615ca1c8346490563f33a06100cd73f58
   [ "$(uname -m)" = x86_64 ] || return 0
-  echo "setup: fetching cuobjdump (0.3 MB, once)" >&2
+  echo "setup: downloading cuobjdump (0.3 MB, once)" >&2
   mkdir -p "$cache/bin"
   work=$(mktemp -d "$cache/fetch.XXXXXX")
   echo "nvidia-cuda-cuobjdump==$version --hash=sha256:$x86_64" >"$work/requirements.txt"
@@ -45,7 +47,7 @@ fetch_cuobjdump() {
     mv "$work/nvidia/cu13/bin/cuobjdump" "$cache/bin/cuobjdump"
   else
     cat "$work/log" >&2
-    echo "setup: cuobjdump could not be fetched; a test of what the program holds for GPUs will miss it" >&2
+    echo "setup: could not download cuobjdump; the test that lists the program's GPU code will fail or be skipped" >&2
   fi
   rm -rf "$work"
 }
@@ -55,15 +57,15 @@ fi
 
 [ -n "${DECOSCOPE_IMGUI_DIR:-}" ] && exit 0
 
-# Dear ImGui, ImPlot, the test engine and the fonts come as the source archive of a PyPI package; docs/dependencies.md.
+# Dear ImGui, its test engine and the fonts are in the source archive of a PyPI package (docs/dependencies.md).
 name=imgui_bundle-1.92.801
 sha256=7d790708affe7476969d397784b40eb91760a201ce752131e5bedf4d514e3a45
 if [ ! -f "$cache/$name/.complete" ]; then
-  echo "setup: fetching the source archive of imgui-bundle (51 MB, once)" >&2
+  echo "setup: downloading the source archive of imgui-bundle (51 MB, once)" >&2
   mkdir -p "$cache"
   work=$(mktemp -d "$cache/fetch.XXXXXX")
   trap 'rm -rf "$work"' EXIT
-  # pip runs an archive's own build script to learn its name: with the hash beside the name it looks at the bytes first.
+  # pip runs an archive's build script to read its name; with a hash it verifies the bytes first.
   echo "imgui-bundle==${name#*-} --hash=sha256:$sha256" >"$work/requirements.txt"
   python3 -m pip download --quiet --require-hashes --no-deps --no-binary imgui-bundle -d "$work" -r "$work/requirements.txt" \
     >"$work/log" 2>&1 || true
@@ -72,7 +74,7 @@ if [ ! -f "$cache/$name/.complete" ]; then
     cat "$work/log" >&2
     grep -q 'DO NOT MATCH THE HASHES' "$work/log" &&
       { echo "setup: the archive's sha256 differs from the expected one" >&2; exit 3; }
-    echo "setup: the archive could not be fetched; check the network and run again" >&2
+    echo "setup: could not download the archive; check the network and run again" >&2
     exit 4
   fi
   echo "$sha256  $archive" | sha256sum --check --quiet >&2 || { echo "setup: the archive's sha256 differs from the expected one" >&2; exit 3; }

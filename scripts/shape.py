@@ -1,14 +1,15 @@
 #!/usr/bin/env python3
-"""Measures the shape of the source tree: folders, includes, documentation, functions, docs pages, test names, wording.
+"""Measures the shape of the source tree: folders, includes, documentation, functions, sizes of pages, test names, wording.
 
-  shape.py report [--json]            every measure beside its limit, worst places first
-  shape.py check                      the same limits; exit 1 and one line for each limit that does not hold
+  shape.py report [--json]            every measure with its limit and the worst places
+  shape.py check                      compares the measures with their limits; exit code 1 and a line for each limit that is exceeded
   shape.py undocumented [FOLDER]      public types and functions without a comment, as file:line: name
   shape.py sample ROOM [--seed N] [--count N]
-                                      comments, names and messages of a room drawn at random, for a reader to judge
-  shape.py rooms                      the rooms that sample knows
+                                      comments, names and messages of a room, drawn at random, to be read by a person
+  shape.py wording [FOLDER]           sentences in the old dialect, as file:line: text
+  shape.py rooms                      the names of the rooms
 
-It reads files that git tracks below the current checkout and parses C++ by its tokens, so it needs nothing but Python.
+Reads the files that git tracks and parses C++ by its tokens; needs only Python and git.
 """
 import argparse
 import json
@@ -39,7 +40,7 @@ MOST = {
 }
 LEAST = {"types documented, %": 95, "functions documented, %": 95}
 
-# Words and openers that the style guide replaces. Matched in comments and documentation pages alone.
+# Words and openers that the style guide replaces. Matched in comments of C++ and of scripts, in docstrings, and in Markdown pages.
 DIALECT = re.compile(
     r"\b(is told|are told|was told|told (of|to|as|with|where|that|by)|tells? of|whoever|anew|so many|so often|behind (it|them|a|the|each)|"
     r"is asked|are asked|asked (of|for|to)|what (is|was|are|were|it|they|a|no) |nobody's|goes on|laws? of|wherefore|thereof|"
@@ -283,7 +284,7 @@ class Tree:
         return Counter(os.path.dirname(name) for name in self.files)
 
     def mutual_pairs(self):
-        """Pairs of base names of which each one's source includes the other's header."""
+        """Pairs of file names without ending, each of which includes the other's header."""
         needs = defaultdict(set)
         for name, incs in self.includes.items():
             base = os.path.splitext(name)[0]
@@ -304,6 +305,60 @@ def comments_of(path):
             blocks.append([line, words])
         last = line + piece.count("\n")
     return [(line, words) for line, words in blocks if words]
+
+
+def script_comments(path):
+    """(line, text) of the comments of a shell or Python script, and of Python's docstrings. Adjacent comment lines are one text."""
+    text = text_of(path)
+    blocks, last = [], -2
+    for n, line in enumerate(text.split("\n"), 1):
+        if re.match(r"\s*# shellcheck ", line):
+            continue
+        if match := re.match(r"\s*#(?!!)\s?(.*)", line):
+            if n == last + 1:
+                blocks[-1][1] += " " + match.group(1).strip()
+            else:
+                blocks.append([n, match.group(1).strip()])
+            last = n
+        elif match := re.search(r"\s#\s(.*)", line):  # beside code
+            blocks.append([n, match.group(1).strip()])
+    if path.endswith(".py"):
+        for match in re.finditer(r'^[ \t]*"""(.*?)"""', text, re.DOTALL | re.MULTILINE):
+            blocks.append([text.count("\n", 0, match.start()) + 1, " ".join(match.group(1).split())])
+    return sorted((line, words) for line, words in blocks if words)
+
+
+def page_lines(path):
+    """(line, text) of the paragraphs, list items and table rows of a Markdown page, without code."""
+    blocks, fenced, last = [], False, -2
+    for n, line in enumerate(text_of(path).split("\n"), 1):
+        if line.lstrip().startswith("```"):
+            fenced = not fenced
+            continue
+        if fenced or not line.strip() or line.startswith("    "):
+            continue
+        starts = re.match(r"\s*([-*|#]|\d+\.)", line)
+        if n == last + 1 and blocks and not starts:
+            blocks[-1][1] += " " + line.strip()
+        else:
+            blocks.append([n, line.strip()])
+        last = n
+    return [(line, re.sub(r"`[^`]*`", "", words)) for line, words in blocks]
+
+
+def prose():
+    """(path, line, text) of everything that is checked for wording: comments of C++ and scripts, and Markdown pages."""
+    for path in tracked():
+        if path.endswith(CODE):
+            found = comments_of(path)
+        elif path.startswith("scripts/") and path.endswith((".sh", ".py")):
+            found = () if path == "scripts/shape.py" else script_comments(path)  # shape.py lists the words
+        elif path.endswith(".md") and not path.startswith("assets/"):
+            found = page_lines(path)
+        else:
+            continue
+        for line, words in found:
+            yield path, line, words
 
 
 def test_names(files):
@@ -366,7 +421,7 @@ def measure():
     put("tests", len(names))
     too_long = [one for one in names if len(one[0].partition(".")[2]) > 60]
     put("test names over 60 characters", len(too_long), [f"{path}:{line}: {name}" for name, path, line in too_long])
-    odd = [(path, line) for path in tree.files for line, words in comments_of(path) if DIALECT.search(words)]
+    odd = [(path, line) for path, line, words in prose() if DIALECT.search(words)]
     by_file = Counter(path for path, _ in odd)
     put("sentences in the old dialect", len(odd), [f"{path}: {n}" for path, n in by_file.most_common(8)])
     n_comment = sum(1 for path in tree.files for kind, _, _ in tokens_of(text_of(path)) if kind == "comment")
@@ -437,13 +492,23 @@ def phrases(room):
                 for what, path, line in test_names([name]):
                     yield f"{path}:{line}", "test", what
         elif name.endswith((".sh", ".py")):
+            for line, words in script_comments(name):
+                if len(words) > 25:
+                    yield f"{name}:{line}", "comment", words
             for n, line in enumerate(text_of(name).split("\n"), 1):
-                if re.match(r"\s*#(?!!)", line) and len(line.strip()) > 25:
-                    yield f"{name}:{n}", "comment", line.strip("# ")
+                for words in re.findall(r"(?:echo|sys\.exit\(|print\()\s*(f?\"[^\"]{20,}\")", line):
+                    yield f"{name}:{n}", "message", words
         elif name.endswith(".md"):
-            for n, line in enumerate(text_of(name).split("\n"), 1):
-                if len(line) > 40 and not line.startswith("    "):
-                    yield f"{name}:{n}", "line", line
+            for line, words in page_lines(name):
+                if len(words) > 40:
+                    yield f"{name}:{line}", "text", words
+
+
+def wording(folder):
+    for path, line, words in prose():
+        if path.startswith(folder) and (match := DIALECT.search(words)):
+            print(f"{path}:{line}: {words[max(0, match.start() - 60):match.end() + 60]}")
+    return 0
 
 
 def sample(room, seed, count):
@@ -460,7 +525,8 @@ def main():
     verbs.add_parser("report").add_argument("--json", action="store_true")
     verbs.add_parser("check")
     verbs.add_parser("rooms")
-    verbs.add_parser("undocumented").add_argument("folder", nargs="?", default="")
+    for verb in ("undocumented", "wording"):
+        verbs.add_parser(verb).add_argument("folder", nargs="?", default="")
     sampling = verbs.add_parser("sample")
     sampling.add_argument("room", choices=sorted(ROOMS))
     sampling.add_argument("--seed", type=int, default=1)
@@ -471,8 +537,8 @@ def main():
         return report(options.json)
     if options.verb == "check":
         return check()
-    if options.verb == "undocumented":
-        return undocumented(options.folder)
+    if options.verb in ("undocumented", "wording"):
+        return {"undocumented": undocumented, "wording": wording}[options.verb](options.folder)
     if options.verb == "rooms":
         print(*sorted(ROOMS))
         return 0

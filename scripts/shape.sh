@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Prints the shape of the source tree beside its limits: files a folder, headers reached, documented share, function lengths, docs' sizes,
-# test names, wording. `scripts/shape.sh check` fails where a limit does not hold; `sample ROOM --seed N` draws 40 phrases to read.
+# Measures the shape of the source tree against its limits (folders, includes, documentation, functions, pages, test names, wording).
+#   scripts/shape.sh [report [--json] | check | undocumented [FOLDER] | wording [FOLDER] | sample ROOM [--seed N] [--count N] | rooms]
+# Prints the report by default. Exit code: 1 if `check` finds an exceeded limit; 2 for wrong usage.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 exec python3 "$here/shape.py" "${@:-report}"

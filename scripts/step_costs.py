@@ -1,10 +1,10 @@
-"""What steps should cost, by `decoscope bench step`: a measured speed-up is held against the cost of the rows it evaluated."""
+"""Costs of steps from `decoscope bench step --json`, to compare a speed-up with the cost of its rows. Imported by the table scripts."""
 import json
 import statistics
 
 
 def costs(*files):
-    """Milliseconds of a forward by its rows, the mean over the files."""
+    """{rows: milliseconds of a forward}, the mean over the files."""
     of = []
     for name in files:
         with open(name) as file:
@@ -13,8 +13,8 @@ def costs(*files):
 
 
 def race_costs(*files, draft=False):
-    """Milliseconds of a step as a race has it, by rows and by how many steps there are behind a prompt (`bench step --behind`): the mean
-    over the files. With `draft` what the draft's forwards before a step take."""
+    """{rows: {steps: milliseconds}}: the mean of the first steps after a prompt (`bench step --behind`), averaged over the files. With `draft`
+    the time of the draft's forwards before a step."""
     field = "draft_ms" if draft else "ms"
     of = []
     for name in files:
@@ -24,12 +24,12 @@ def race_costs(*files, draft=False):
 
 
 def behind(cost, steps):
-    """Of race_costs() those of so many steps a prompt, by rows."""
+    """race_costs() for a given number of steps after a prompt: {rows: milliseconds}."""
     return {rows: at(by_steps, steps) if steps < max(by_steps) else by_steps[max(by_steps)] for rows, by_steps in cost.items()}
 
 
 def at(cost, rows):
-    """The cost of so many rows, which need not be whole: straight lines between those measured."""
+    """The cost of a possibly fractional number of rows, by linear interpolation."""
     known = sorted(cost)
     if rows <= known[0]:
         return cost[known[0]]
@@ -40,11 +40,11 @@ def at(cost, rows):
 
 
 def of_its_rows(speedup, fewer_steps, plain_ms, step_ms):
-    """1 where nothing but the rows is paid, less where something else is.
+    """1 if only the rows cost time, less if something else does.
 
-    fewer_steps  how many steps of plain decoding one of the decoder's stands for; for whole texts its tokens per step
-    plain_ms     what a step of plain decoding costs, one row
-    step_ms      what one of the decoder's should cost: its rows, and the draft's forwards
+    fewer_steps  steps of plain decoding per step of the decoder; for complete texts its tokens per step
+    plain_ms     cost of a step of plain decoding, one row
+    step_ms      expected cost of a step of the decoder: its rows and the draft's forwards
     """
     return speedup / (fewer_steps * plain_ms / step_ms)
 

@@ -1,18 +1,20 @@
 #!/usr/bin/env bash
-# Installs what is missing, builds, and runs all tests; then builds without CUDA and without the window.
-# DECOSCOPE_TEST_FAST=1 leaves the second build out.
+# Installs missing packages, builds, and runs all tests; then builds without CUDA and window and runs the command line's tests again.
+#   scripts/test.sh
+# DECOSCOPE_TEST_FAST=1 skips the second build. Exit code: 0 if all tests passed.
 set -euo pipefail
 here=$(cd "$(dirname "$0")/.." && pwd)
 cd "$here"
 scripts/setup.sh
 scripts/build.sh tests
-# What setup.sh installs is there: a test that misses it fails instead of being skipped.
+# setup.sh installed the optional programs, so a test fails instead of being skipped if one is missing.
 export DECOSCOPE_TEST_NEEDS_ALL=1
 export PATH="$PATH:${XDG_CACHE_HOME:-$HOME/.cache}/decoscope/bin"
 ctest --preset tests --parallel "$(nproc)"
 if [ "${DECOSCOPE_TEST_FAST:-0}" != 1 ]; then
-  # With the same flags, so that ccache has the engine's objects already.
-  scripts/build.sh release --folder minimal --target decoscope --target cli_test --target cli_parse_test -DWITH_CUDA=OFF -DWITH_UI=OFF
+  # As scripts/run.sh builds it: in unity batches.
+  scripts/build.sh release --folder minimal --target decoscope --target cli_test --target cli_parse_test -DBUILD_TESTING=ON \
+    -DWITH_CUDA=OFF -DWITH_UI=OFF
   build/minimal/bin/cli_parse_test
   build/minimal/bin/cli_test --gtest_filter='Cli.*:CliModel*'
 fi

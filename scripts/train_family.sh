@@ -1,21 +1,18 @@
 #!/usr/bin/env bash
-# Trains the whole bundled family, from nothing or from a target that is there: tokenizer, target, draft, Medusa's and Chimera's heads
-# with their trees, consistency model.
+# Trains the whole bundled family: tokenizer, target, draft model, Medusa's and Chimera's heads with their trees, consistency model.
 #   scripts/train_family.sh OUT_DIR [TARGET_RECIPE]      default recipe: target-family.json of assets/recipes
-# Each stage goes on where it was stopped (Ctrl+C, a kill, a lost machine), and one that is done is not done again; so the same command
-# leads on from everywhere. A stage whose recipe has changed since is asked again: it goes on where only its length is another, and is
-# refused where what it has was made by another recipe. One that was begun with another tokenizer or target is refused; remove its folder.
-# Needs the folder of open texts (DECOSCOPE_DATA) where a recipe reads them, as the default ones do. What each stage took stands in
-# the cards: of a training all pieces, of a measurement those of the last one; pieces that were killed count up to the last file they
-# wrote. Hours: the target takes most of them. Then: scripts/family_gates.sh OUT_DIR, scripts/install_family.sh OUT_DIR.
-# DECOSCOPE_FAMILY_SCORES  problems a task and level are asked at the end (500)
-# DECOSCOPE_FAMILY_ROWS    rows a step that the heads' trees are grown for (16); auto: measured on this machine at 4x2
-# DECOSCOPE_FAMILY_RECIPES folder of the recipes (assets/recipes): tokenizer-family.json, target-family.json or target-family-on.json,
-#                          draft.json, medusa.json, chimera.json, cllm.json. assets/recipes/small has those of a family that takes
-#                          seconds, needs no open texts and learns next to nothing: whether all of it works here
-# DECOSCOPE_FAMILY_CLLM    recipe of the consistency model (cllm.json of that folder)
-# DECOSCOPE_FAMILY_FROM    folder of a model, with its tokenizer, that the target goes on from in place of random weights; then the
-#                          default recipe is target-family-on.json
+# Takes hours, most of them for the target; then run scripts/family_gates.sh OUT_DIR and scripts/install_family.sh OUT_DIR. The same command
+# continues after a stop (Ctrl+C, a kill, a reboot) and skips finished stages. A changed recipe is trained again: only its length may differ
+# if it continues, other changes are refused. A stage made with another tokenizer or target is refused; remove its folder. The recipes may need
+# DECOSCOPE_DATA, the folder of open texts. The cards say how long each stage took, all pieces of a training together; a killed piece counts up
+# to its last file. Exit codes: 2 if something is refused, otherwise the program's.
+#   DECOSCOPE_FAMILY_SCORES   (500) problems a task and level that are scored at the end
+#   DECOSCOPE_FAMILY_ROWS     (16) rows a step for which the heads' trees are grown; auto: measured here at 4x2
+#   DECOSCOPE_FAMILY_RECIPES  folder of recipes (assets/recipes): tokenizer-family, target-family or target-family-on, draft, medusa,
+#                             chimera and cllm. assets/recipes/small trains a family in seconds without open texts, to test everything
+#   DECOSCOPE_FAMILY_CLLM     recipe of the consistency model (cllm.json of that folder)
+#   DECOSCOPE_FAMILY_FROM     directory of a model whose weights and tokenizer the target continues from; the default recipe is then
+#                             target-family-on.json
 set -euo pipefail
 here=$(cd "$(dirname "$0")/.." && pwd)
 # shellcheck source=scripts/measuring.sh
@@ -24,7 +21,7 @@ recipes=${DECOSCOPE_FAMILY_RECIPES:-$here/assets/recipes}
 out=${1:?name a folder for the models}
 from=${DECOSCOPE_FAMILY_FROM:-}
 if [ -n "$from" ] && [ ! -f "$from/model.safetensors" ]; then
-  echo "scripts/train_family.sh: $from: found no model.safetensors there" >&2
+  echo "scripts/train_family.sh: $from: found no model.safetensors" >&2
   exit 2
 fi
 target_recipe=${2:-$recipes/target-family${from:+-on}.json}
@@ -34,16 +31,16 @@ rows=${DECOSCOPE_FAMILY_ROWS:-16}
 read_by=("$target_recipe" "$recipes"/{draft,medusa,chimera}.json "$cllm_recipe")
 [ -n "$from" ] || read_by+=("$recipes/tokenizer-family.json")
 for recipe in "${read_by[@]}"; do
-  [ -f "$recipe" ] || { echo "scripts/train_family.sh: $recipe: there is no such recipe" >&2; exit 2; }
+  [ -f "$recipe" ] || { echo "scripts/train_family.sh: $recipe: no such recipe" >&2; exit 2; }
 done
 if [ -z "${DECOSCOPE_DATA:-}" ] && grep -qE '"real" *:|"open_texts" *: *true' "${read_by[@]}"; then
-  echo "scripts/train_family.sh: DECOSCOPE_DATA: not set, expected the folder of open texts" >&2
+  echo "scripts/train_family.sh: DECOSCOPE_DATA is not set; the recipes need the folder of open texts" >&2
   exit 2
 fi
 mkdir -p "$out"
-# Held by the program too: what was started by a script that was killed goes on, and must not meet a second one.
+# The lock is inherited by the program, which may outlive a killed script and must not meet a second run.
 exec 9> "$out/.lock"
-flock -n 9 || { echo "scripts/train_family.sh: $out: another run is at work there" >&2; exit 2; }
+flock -n 9 || { echo "scripts/train_family.sh: $out: another run is using it" >&2; exit 2; }
 
 hash_of() { cat -- "$@" | sha256sum; }
 keep() {  # TEXT FILE
@@ -51,7 +48,7 @@ keep() {  # TEXT FILE
   mv "$2.part" "$2"
 }
 
-# Adds the piece that began to the seconds of a stage.
+# NAME END: adds the time since the stage's start to its seconds.
 count_piece() {  # NAME END
   local folder=$out/$1 end=$2 began
   [ -s "$folder/.began" ] || return 0
@@ -61,7 +58,7 @@ count_piece() {  # NAME END
   rm -f "$folder/.began"
 }
 
-# NAME RECIPE [FILE...] -- ARGUMENTS of the program: done once for every content of the recipe, and with these files alone.
+# NAME RECIPE [FILE...] -- ARGUMENT...: runs the program once per content of the recipe; refuses changed FILEs.
 stage() {
   local name=$1 recipe=$2 now of from=()
   shift 2
@@ -76,7 +73,7 @@ stage() {
     of=$(hash_of "${from[@]}")
     [ -s "$out/$name/.of" ] || keep "$of" "$out/$name/.of"
     if [ "$(cat "$out/$name/.of")" != "$of" ]; then
-      echo "scripts/train_family.sh: $out/$name was made with other files than today's ${from[*]}; remove it to make it again" >&2
+      echo "scripts/train_family.sh: $out/$name: made from another version of ${from[*]}; remove it to train it again" >&2
       exit 2
     fi
   fi
@@ -84,17 +81,17 @@ stage() {
   case $name in
     # A tokenizer starts over: removes what an unfinished stage left.
     tokenizer) rm -f "$out/$name"/tokenizer.model "$out/$name"/tokenizer_config.json ;;
-    # Measured anew, where a training goes on: what another measurement took is no part of it.
+    # Measurements start over, so their old time does not count.
     scores-* | tree-*) [ ! -s "$out/$name/.done" ] || rm -f "$out/$name/.seconds" "$out/$name/.done" ;;
   esac
   echo "scripts/train_family.sh: $name, $(date +%H:%M)" >&2
   count_piece "$name" "$(find "$out/$name" -type f -printf '%T@\n' | sort -n | tail -n 1 | cut -d. -f1)"
-  rm -f "$out/$name"/*.part[0-9]*  # of a file that a kill left half written
+  rm -f "$out/$name"/*.part[0-9]*  # incomplete files of a killed run
   keep "$(date +%s)" "$out/$name/.began"
   "$program" "$@" || {
     local status=$?
     count_piece "$name" "$(date +%s)"
-    echo "scripts/train_family.sh: $name ended with status $status; the same command goes on with it" >&2
+    echo "scripts/train_family.sh: $name ended with status $status; run the same command to continue" >&2
     exit "$status"
   }
   count_piece "$name" "$(date +%s)"
@@ -118,7 +115,7 @@ else
 fi
 weights=$out/demo-target/model.safetensors
 target=(--target "$out/demo-target")
-# Before what reads it: the consistency model's relations are made from these.
+# Written before the consistency model, which copies these relations.
 keep '{"draft": "demo-draft", "medusa": "demo-medusa", "chimera": "demo-chimera"}' "$out/demo-target/decoscope.json"
 trained demo-draft "$recipes/draft.json" "$weights" -- draft "${target[@]}" --tokenizer "$out/demo-target"
 trained texts "$recipes/medusa.json" "$weights" -- outputs "${target[@]}"
@@ -136,12 +133,12 @@ for model in demo-target demo-cllm; do
     model score --model "$out/$model" --count "$scores" --resume "$out/scores-$model/figures.jsonl" --write
 done
 
-# What the stages behind each model took, as its card's section.
+# MODEL STAGE...: writes the stages' seconds into the model's card.
 took() {  # MODEL STAGE...
   local model=$1 name
   shift
   {
-    echo "Seconds by the clock, what a stage wrote and measured beside its training included."
+    echo "Wall-clock seconds, including what a stage wrote and measured beside its training."
     echo
     printf '| stage | seconds |\n| --- | --- |\n'
     for name in "$@"; do echo "| $name | $(cat "$out/$name/.seconds") |"; done
@@ -154,4 +151,4 @@ took demo-draft demo-draft
 took demo-medusa texts demo-medusa tree-medusa
 took demo-chimera texts demo-chimera tree-chimera
 took demo-cllm demo-cllm scores-demo-cllm
-echo "scripts/train_family.sh: done; scripts/family_gates.sh $out measures whether it may be installed" >&2
+echo "scripts/train_family.sh: done; next: scripts/family_gates.sh $out" >&2

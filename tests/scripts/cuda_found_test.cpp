@@ -5,7 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "tests/scripts/measuring_scripts.h"
+#include "tests/scripts/script_fixture.h"
 
 namespace {
 
@@ -14,10 +14,10 @@ using testing::AllOf;
 using testing::HasSubstr;
 using testing::Not;
 
-class CudaFound : public test::MeasuringScripts {
+class CudaFound : public test::ScriptFixture {
  protected:
   void SetUp() override {
-    MeasuringScripts::SetUp();
+    ScriptFixture::SetUp();
     if (!IsSkipped()) fs::create_directories(out() + "/bin");
   }
   /// A program that is found before any other of its name.

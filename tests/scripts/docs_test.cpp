@@ -1,4 +1,4 @@
-// Links of the documentation, and the list of deliberate faults, against the tree that they describe.
+// Links of the documentation and the list of deliberate faults, checked against this tree.
 #include <sys/wait.h>
 #include <cstdio>
 #include <cstdlib>

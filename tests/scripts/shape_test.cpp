@@ -105,6 +105,22 @@ TEST_F(Shape, check_names_each_limit_that_does_not_hold) {
   EXPECT_THAT(found, HasSubstr("shape: sentences in the old dialect: 1, at most 0\n"));
 }
 
+TEST_F(Shape, counts_wording_of_pages_and_scripts) {
+  write("engine/one.cpp", "int one() { return 1; }\n");
+  write("docs/page.md",
+        "# Page\n\nThe caller is told the step.\nIt goes on.\n\n| a | whoever asks |\n\n"
+        "    code is told\n\n```\nwhoever\n```\n\nThe name `told as` is code.\n");
+  write("assets/models/m/README.md", "What is told by a card is not checked: whoever.\n");
+  write("scripts/one.sh",
+        "#!/bin/sh\n# What is asked of it,\n# and whoever it was.\necho told  # anew\n");
+  write("scripts/two.py", "\"\"\"Holds rows behind the others.\"\"\"\nx = 'whoever'\n");
+  const auto found = nlohmann::json::parse(output_of("report --json"));
+  EXPECT_EQ(found.at("values").at("sentences in the old dialect"), 5);
+  EXPECT_THAT(found.at("worst").at("sentences in the old dialect"),
+              ElementsAre("docs/page.md: 2", "scripts/one.sh: 2", "scripts/two.py: 1"));
+  EXPECT_THAT(output_of("wording docs"), HasSubstr("docs/page.md:3: The caller is told the step."));
+}
+
 TEST_F(Shape, a_seed_draws_the_same_phrases_again) {
   std::string text;
   for (int i = 0; i < 60; ++i)

@@ -1,9 +1,8 @@
 #!/usr/bin/env python3
-"""Stands in for the program under train_family.sh: its weights say what they were made of, and nothing is learnt.
+"""Stands in for the program under train_family.sh: trains nothing; its weights are hashes of their inputs.
 
-It logs what it was asked to $ASKED, a line a call. One that holds $FAILS ends half way with code 6, as after Ctrl+C (a measurement with
-nothing written); $KILLS is one at which
-both this and the script that asked are killed. Half way a checkpoint and half a file lie in the folder, as of a training.
+Appends each call to $ASKED. A call that contains $FAILS stops half way with code 6, as after Ctrl+C (a measurement then writes nothing). At one
+that contains $KILLS this process and the calling script are killed. A stopped training leaves a checkpoint and an incomplete file.
 """
 import hashlib
 import os
@@ -19,7 +18,7 @@ asked = sys.argv[1:]
 
 
 def has(setting):
-    """Whether the environment's setting speaks of this call."""
+    """True if this call contains the text of the environment variable."""
     return bool(os.environ.get(setting)) and os.environ[setting] in " ".join(asked)
 
 
