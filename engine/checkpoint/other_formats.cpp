@@ -35,7 +35,7 @@ std::string first_bytes(const std::string& path) {
   return bytes;
 }
 
-/// "name" or "name.ext" of a hub's organisation or model.
+/// Whether a text may be the name of an organisation or model of a hub.
 bool is_hub_word(std::string_view word) {
   const auto is_letter = [](unsigned char c) {
     return std::isalnum(c) != 0 || c == '-' || c == '_' || c == '.';
@@ -44,8 +44,7 @@ bool is_hub_word(std::string_view word) {
          std::ranges::all_of(word, is_letter);
 }
 
-/// The part of a hub's address after the site, without the pages below a model ("/tree/main"). Other
-/// text stays as it is.
+/// Removes the site and a page such as "/tree/main" from a hub's URL; returns other text unchanged.
 std::string_view without_site(std::string_view text) {
   for (const std::string_view site : {"https://huggingface.co/", "https://hf.co/", "hf://"}) {
     if (!text.starts_with(site)) continue;
@@ -56,7 +55,7 @@ std::string_view without_site(std::string_view text) {
   return text;
 }
 
-/// "org/name" of an id or an address of one; empty: it is none.
+/// The id "org/name" from an id or URL; empty if it is neither.
 std::string hub_id(std::string_view text) {
   text = without_site(text);
   const std::size_t slash = text.find('/');
@@ -80,7 +79,7 @@ OtherFormat not_there(const std::string& path) {
                   name)};
 }
 
-/// The kinds of a file that is named where a directory is meant.
+/// Recognises a file given in place of a directory.
 OtherFormat file_for_directory(const fs::path& path) {
   const std::string name = path.filename().string(), kind = path.extension().string();
   const std::string folder = path.has_parent_path() ? path.parent_path().string() : ".";
@@ -101,7 +100,7 @@ OtherFormat file_for_directory(const fs::path& path) {
   return {recognised.empty() ? "a file" : recognised, "name the directory that holds config.json"};
 }
 
-/// The names in a directory, sorted; the first thousands of a very large one.
+/// The names in a directory, sorted; of a very large one some thousands.
 std::vector<std::string> names_in(const std::string& directory) {
   constexpr std::size_t kMost = 4096;
   std::vector<std::string> names;
@@ -114,7 +113,7 @@ std::vector<std::string> names_in(const std::string& directory) {
   return names;
 }
 
-/// The first name that begins and ends so.
+/// The first name with this prefix and suffix.
 std::optional<std::string> find_name(const std::vector<std::string>& names,
                                      std::string_view begin,
                                      std::string_view end) {
@@ -162,7 +161,7 @@ std::optional<OtherFormat> safetensors_of_other_names(const std::vector<std::str
   return std::nullopt;
 }
 
-/// An adapter says whose it is.
+/// Recognises an adapter and its base model.
 std::string base_of_adapter(const std::string& directory) {
   try {
     const Json config = read_json_file(directory + "/adapter_config.json", {});

@@ -21,7 +21,7 @@
 namespace engine {
 namespace {
 
-/// Puts SEED's rounds of all runs as a process of their own.
+/// Writes the schedule of SEED's runs as a process of its own.
 void write_schedule(const Timeline& timeline, int pid, TraceReport& report, const PutEvent& put) {
   std::vector<ScheduleLane> lanes = schedule_lanes(timeline.runs());
   if (lanes.empty()) return;
@@ -62,7 +62,7 @@ std::string TraceReport::summary() const {
 
 namespace {
 
-/// The numbers of the runs; of many runs the first ones.
+/// The numbers of the runs, at most the first few.
 std::string runs_words(const Timeline& timeline) {
   constexpr std::size_t kMostNamed = 12;
   const std::size_t n = timeline.runs().size();

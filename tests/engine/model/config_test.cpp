@@ -258,7 +258,7 @@ TEST_F(Config, CF23_end_of_sequence_ids_are_checked_and_their_absence_noticed) {
   for (const char* value : {"-1", "300", "[2, 300]"}) {
     const ModelFiles files = open(with("eos_token_id", value));
     EXPECT_EQ(files.config.eos_ids.empty(), value[0] != '[') << value;
-    EXPECT_THAT(files.notices, Contains(HasSubstr("is no token of the vocabulary (300): ignored")));
+    EXPECT_THAT(files.notices, Contains(HasSubstr("is not an id of the vocabulary (300): ignored")));
   }
   // The other file's count, unless it names none; ids that match no token are some.
   const auto ends = [&](const char* text) {
@@ -368,7 +368,7 @@ TEST_F(Config, rope_lengths_are_those_transformers_takes) {
                         R"("rope_scaling": {"type": "linear", "factor": 2.0})"));
   EXPECT_EQ(files.config.rope.type, RopeConfig::Type::Linear);
   EXPECT_EQ(files.config.max_seq_len, 512);
-  EXPECT_THAT(files.notices, Contains(HasSubstr("rope_scaling is used, as in transformers")));
+  EXPECT_THAT(files.notices, Contains(HasSubstr("using rope_scaling, as transformers does")));
 }
 
 TEST_F(Config, a_context_is_set_and_noticed_beyond_what_the_model_states) {
@@ -404,7 +404,7 @@ TEST_F(Config, members_without_effect_are_named_unless_harmless) {
           .notices,
       testing::ElementsAre(HasSubstr(
           "config.json: residual_multiplier, attn_logit_softcapping, sliding_window, auto_map, "
-          "temperature: not read for llama: without effect")));
+          "temperature: ignored, has no effect for llama")));
 }
 
 TEST_F(Config, spellings_of_published_models_are_read) {
@@ -433,9 +433,9 @@ TEST_F(GenerationConfig, what_is_not_applied_is_named) {
                             "repetition_penalty 1.3, max_new_tokens 5: not applied; --defaults "
                             "model applies them"),
                   HasSubstr("generation_config.json: stop_strings \"x\": not applied, as "
-                            "transformers asks for a tokenizer too; --stop TEXT applies one"),
+                            "transformers requires a tokenizer argument too; --stop TEXT applies one"),
                   HasSubstr("no_repeat_ngram_size 3, num_beams 4, suppress_tokens an array: not "
-                            "applied; there is no such option here")));
+                            "applied; not supported")));
   EXPECT_THAT(open_with(kText, GenerationUse::Silent).notices, IsEmpty());
   const ModelFiles applied = open_with(kText, GenerationUse::Applied);
   EXPECT_THAT(applied.notices, Contains(HasSubstr("max_new_tokens 5: applied, where no option")));
