@@ -31,7 +31,7 @@ void on_signal(int) {
   if (asked_to_stop.exchange(true) || nobody_asks.load()) _exit(kCancelled);
 }
 
-// The system repeats this signal every second, so a second one means nothing.
+// The system repeats this signal every second, so only the first one counts.
 void on_cpu_limit(int) {
   cpu_time_over = true;
   asked_to_stop = true;
@@ -99,7 +99,7 @@ void install_signal_handlers() {
 }
 
 void fill_closed_streams() {
-  // Standard output is open for reading alone: a write fails as on a closed stream.
+  // Standard output is opened read-only, so that a write fails as on a closed stream.
   const int modes[] = {O_RDONLY, O_RDONLY, O_WRONLY};
   for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++) {
     if (fcntl(fd, F_GETFD) >= 0) continue;

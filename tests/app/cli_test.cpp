@@ -217,13 +217,13 @@ TEST_F(Cli, a_prompt_without_its_option_is_told_where_it_goes) {
   told("generate 'some prompt'", "--prompt \"some prompt\"");
   told("generate --max-tokens 3 'What is 2 + 3?'", "--prompt \"What is 2 + 3?\"");
   told("compare tell me", "--prompt \"tell me\"");
-  told("generate --prompt tell me more", "needs quotes: --prompt \"tell me more\"");
+  told("generate --prompt tell me more", "in quotes: --prompt \"tell me more\"");
   told("generate 'cost: $3 \"net\"'", R"(--prompt "cost: \$3 \"net\"")");
   told("generate prompts.jsonl", "--prompt-file \"prompts.jsonl\"");
   told("generate '" + std::string(300, 'x') + "'", std::string(60, 'x') + "...\"");
   // Where an option is misspelt, that is what is wrong.
   told("generate --promt hello", "--promt: no such option");
-  told("model scale demo-target out 4x2", "4x2: a word more than decoscope model scale takes");
+  told("model scale demo-target out 4x2", "4x2: unexpected word after decoscope model scale");
 }
 
 /// scripts/run.sh with a program that prints what it was started with, and no display but one of
@@ -365,7 +365,7 @@ TEST_F(Cli, a_wrong_word_for_the_window_is_blamed_before_the_display) {
     EXPECT_EQ(outcome.err.find("DISPLAY"), std::string::npos) << outcome.err;
   };
   blamed("--open " + folder + "/nosuch.pdrun", 3, "nosuch.pdrun: open: No such file");
-  blamed("--open " + folder + "/nosuch.jsonl", 3, "nosuch.jsonl: is not there");
+  blamed("--open " + folder + "/nosuch.jsonl", 3, "nosuch.jsonl: not found");
   std::filesystem::create_directory(folder + "/nothing");
   blamed("--open " + folder + "/nothing", 3, "found no training.jsonl");
   std::ofstream(folder + "/other.jsonl") << "{}\n";

@@ -41,7 +41,7 @@ TEST(OutputFile, IO10_without_descriptors_left_every_file_is_an_error_of_resourc
   const std::string old_stays =
       folder /
       "old.json: create: Too many open files after 0 bytes; an older file of this name is "
-      "as it was\n";
+      "unchanged\n";
   EXPECT_EQ(told, old_stays + old_stays + (folder / "new.pdrun: create: Too many open files\n") +
                       (folder / "old.json: open: Too many open files\n"));
   EXPECT_EQ(test::read_file(folder / "old.json"), "old");

@@ -377,7 +377,7 @@ TEST_F(Config, a_context_is_set_and_noticed_beyond_what_the_model_states) {
   EXPECT_THAT(files.notices, IsEmpty());
   files = open(good_, {.context = 1000});
   EXPECT_EQ(files.config.max_seq_len, 1000);
-  EXPECT_THAT(files.notices, Contains(HasSubstr("beyond the 256 that the model states")));
+  EXPECT_THAT(files.notices, Contains(HasSubstr("more than the model's 256")));
   FileLimits limits;
   limits.max_seq_len = 900;
   EXPECT_THROW(open(good_, {.context = 1000, .limits = limits}), Error);
@@ -438,7 +438,7 @@ TEST_F(GenerationConfig, what_is_not_applied_is_named) {
                             "applied; not supported")));
   EXPECT_THAT(open_with(kText, GenerationUse::Silent).notices, IsEmpty());
   const ModelFiles applied = open_with(kText, GenerationUse::Applied);
-  EXPECT_THAT(applied.notices, Contains(HasSubstr("max_new_tokens 5: applied, where no option")));
+  EXPECT_THAT(applied.notices, Contains(HasSubstr("max_new_tokens 5: applied unless an option")));
   EXPECT_TRUE(applied.generation.do_sample);
   EXPECT_EQ(applied.generation.temperature, 0.6f);
   EXPECT_EQ(applied.generation.top_p, 0.9f);

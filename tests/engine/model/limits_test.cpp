@@ -45,7 +45,7 @@ TEST(Limits, what_is_no_limit_or_out_of_range_is_refused_with_what_there_is) {
   }
   for (const char* value : {"63", "4097", "-1", "70x", "", "1e2", "99999999999999999999"}) {
     EXPECT_THAT(usage_error(std::string("json_depth=") + value),
-                HasSubstr("expected a whole number from 64 (what holds without it) to 1024"));
+                HasSubstr("expected a whole number from 64 (the default) to 1024"));
   }
   EXPECT_THAT(usage_error("json_depth"), HasSubstr("from 64"));
 }
