@@ -80,7 +80,7 @@ std::string heads_text(const engine::HeadsFiles& files) {
   return text;
 }
 
-/// What a `bench step --json` document says that rows cost.
+/// Reads the costs of rows from the output of `bench step --json`.
 std::vector<engine::StepCost> step_costs(const std::string& path,
                                          const engine::FileLimits& limits) {
   const ReadingInput reading(path, "what `bench step --json` prints,");
@@ -104,18 +104,18 @@ engine::HeadAccuracies accuracies_of(const std::string& path) {
   return engine::read_accuracies(path);
 }
 
-/// What steps and heads cost, measured here.
+/// Measured costs of steps and heads.
 struct MeasuredCosts {
   std::vector<engine::StepCost> rows;
   double heads_ms = 0;
-  nlohmann::json told;  // of `model tree --json`
+  nlohmann::json info;  // for `model tree --json`
 };
 
-/// Loads the model that the heads are for, with them, and measures.
+/// Loads the heads with their target, and measures the costs.
 MeasuredCosts measured_costs(const ModelCommandOptions& options,
                              const std::string& heads_path,
                              const engine::HeadsConfig& heads) {
-  // More rows than that pay on no processor; a few more where a GPU has them nearly free.
+  // More rows do not pay off on a CPU; on a GPU, where rows are nearly free, some more do.
   const StepTiming timing{.rows = {1, 2, 3, 4, 6, 8, 12, 16, 20, 24, 32, 48, 64}};
   ModelOptions target = options.target;
   if (target.model.empty()) target.model = heads.base;
@@ -141,12 +141,12 @@ MeasuredCosts measured_costs(const ModelCommandOptions& options,
   line.finish();
   if (interrupted()) throw Error(ErrorCode::Cancelled, "cancelled; no tree was grown");
   const std::optional<double> after = read_gbps(model.device());
-  nlohmann::json is_disturbed;  // null where nothing tells
+  nlohmann::json is_disturbed;  // null if unknown
   if (before && after) {
     is_disturbed = disturbed(*before, *after);
     if (is_disturbed) print_error("note: " + why_disturbed(*before, *after));
   }
-  costs.told = {{"model", model.name()},
+  costs.info = {{"model", model.name()},
                 {"scale", engine::name_of(model.scale())},
                 {"dtype", kernels::name_of(model.dtype())},
                 {"threads", model.device().n_threads()},
@@ -156,12 +156,12 @@ MeasuredCosts measured_costs(const ModelCommandOptions& options,
                 {"rows", nlohmann::json::array()}};
   for (std::size_t i = 0; i < steps.ms.size(); i++) {
     costs.rows.push_back({timing.rows[i], steps.ms[i]});
-    costs.told["rows"].push_back({{"rows", timing.rows[i]}, {"ms", steps.ms[i]}});
+    costs.info["rows"].push_back({{"rows", timing.rows[i]}, {"ms", steps.ms[i]}});
   }
   return costs;
 }
 
-/// Where rows are given, or costs in a file, nothing is measured, so nothing may be said of it.
+/// Refuses options for measuring if the number of rows or the costs are given.
 void check_measuring(const ModelCommandOptions& options) {
   const ModelOptions& t = options.target;
   const bool measures = options.rows == "auto" && options.costs.empty();
@@ -180,7 +180,7 @@ void check_measuring(const ModelCommandOptions& options) {
                                         "--costs");
 }
 
-/// How many rows, and by which costs: of `model tree --json`, null where none count.
+/// The number of rows, and the costs that led to it for `model tree --json`; null if none did.
 struct RowsAsked {
   int rows = 0;
   nlohmann::json costs;
@@ -201,10 +201,10 @@ RowsAsked rows_asked(const ModelCommandOptions& options,
     return {engine::best_rows(accuracies, step_costs(options.costs, options.target.limits), 0),
             {{"file", options.costs}}};
   MeasuredCosts costs = measured_costs(options, files.path, files.config);
-  return {engine::best_rows(accuracies, costs.rows, costs.heads_ms), std::move(costs.told)};
+  return {engine::best_rows(accuracies, costs.rows, costs.heads_ms), std::move(costs.info)};
 }
 
-/// A tree is replaced by a tree, nothing else is. Refused before the rows are measured.
+/// Refuses an output file that exists and is not a token tree, before measuring.
 void check_tree_output(const std::string& path) {
   std::error_code unknown;
   if (std::filesystem::is_regular_file(path, unknown) &&

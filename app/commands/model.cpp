@@ -30,7 +30,7 @@ using engine::Error;
 using engine::ErrorCode;
 using nlohmann::json;
 
-/// Of a run at 1x1, in bytes; weights and cache as stored.
+/// Memory of a run at 1x1, in bytes; weights and cache in the stored dtype.
 json memory_json(const engine::ModelFiles& files) {
   const engine::MemoryPlan plan = engine::memory_plan(files.config, files.stored_dtype);
   return {
@@ -40,7 +40,7 @@ json memory_json(const engine::ModelFiles& files) {
       {"cache_bytes_full_context", number_json(plan.cache_per_token * files.config.max_seq_len)}};
 }
 
-/// Of its weights; nullopt where Ctrl+C came before all of them were read.
+/// The hash of the weights; nullopt if Ctrl+C came before all were read.
 using WeightsHash = std::optional<std::string>;
 
 WeightsHash hash_of(engine::ModelFiles files) {
@@ -85,7 +85,7 @@ json info_json(const engine::ModelFiles& files, const WeightsHash& hash) {
           {"notices", files.notices}};
 }
 
-/// "256", or with how rope scaling came to it.
+/// The context length, with its RoPE scaling if there is one.
 std::string context_words(const engine::ModelConfig& c) {
   if (c.max_seq_len == c.max_position_embeddings) return fmt::format("{}", c.max_seq_len);
   return fmt::format("{}: {} extended by {} rope scaling", c.max_seq_len, c.max_position_embeddings,
@@ -153,7 +153,8 @@ void copy_file(const std::string& from, const std::string& to) {
   out.finish();
 }
 
-/// @throws Error(Resources)  where the disk of `out` has no room for weights of this shape
+/// Checks the free disk space.
+/// @throws Error(Resources)  the disk of `out` has no room for these weights
 void refuse_small_disk(const std::string& out,
                        const engine::ModelConfig& config,
                        kernels::DType dtype) {
@@ -171,8 +172,7 @@ void refuse_small_disk(const std::string& out,
                           engine::size_words(static_cast<double>(space.available))));
 }
 
-/// The tokenizer.model that --tokenizer means: a file, a directory that holds one, or the name of a
-/// bundled model.
+/// Resolves --tokenizer to a tokenizer.model: a file, a directory with one, or a bundled model.
 std::string tokenizer_file(const std::string& given) {
   namespace fs = std::filesystem;
   std::error_code error;
@@ -183,14 +183,15 @@ std::string tokenizer_file(const std::string& given) {
   return folder + "/tokenizer.model";
 }
 
-/// @throws Error(BadInput)  where a token would have no row in the embedding
+/// Checks that the embedding has a row for each token.
+/// @throws Error(BadInput)  it has not
 void check_vocabulary(const std::string& file,
                       const engine::ModelConfig& config,
                       const engine::FileLimits& limits) {
   const std::filesystem::path path = file;
-  const bool with_files = path.filename() == "tokenizer.model";  // those beside it are copied too
+  const bool with_files = path.filename() == "tokenizer.model";  // copy the related files, too
   const std::string folder = path.has_parent_path() ? path.parent_path().string() : ".";
-  std::vector<std::string> notices;  // loading the model made shows them
+  std::vector<std::string> notices;  // shown again when the model is loaded
   const int n =
       (with_files
            ? engine::open_tokenizer(folder, limits, notices, config.model_type, config.vocab_size)
@@ -247,7 +248,7 @@ engine::ModelFiles open_to_judge(const ModelCommandOptions& options) {
   return files;
 }
 
-/// Faults that --scan finds in the weights of a model or of draft heads, one sentence each.
+/// Messages on faults that --scan finds in the weights of a model or draft heads.
 std::vector<std::string> scan(const ModelCommandOptions& options) {
   const auto faults_of = [](auto tensors, const auto& specs) {
     return engine::non_finite_faults(
@@ -263,8 +264,8 @@ std::vector<std::string> scan(const ModelCommandOptions& options) {
   return faults_of(files.tensors, engine::tensors_of(files.config));
 }
 
-/// @param judged  says `valid`, too
-/// @return  the exit code: of what was cancelled where the weights were not all read
+/// @param judged  whether to report `valid`, too
+/// @return  the exit code: Cancelled if not all weights were read
 int print_info(const engine::ModelFiles& files, bool as_json, bool judged = false) {
   const WeightsHash hash = hash_of(files);
   if (as_json) {
@@ -287,7 +288,7 @@ int print_valid(const ModelCommandOptions& options) {
   return 0;
 }
 
-/// With --json a model that is refused is a document too, beside the error.
+/// With --json prints a document for an invalid model, too, besides the error.
 int validate(const ModelCommandOptions& options) {
   std::vector<std::string> faults;
   try {

@@ -81,7 +81,7 @@ std::string why_this_scale(const std::string& model,
 }
 
 bool beats_memory(double roofline_fraction) {
-  return roofline_fraction > 1.05;  // the probe itself varies by some percent
+  return roofline_fraction > 1.05;  // the probe varies by some percent
 }
 
 std::string why_above_roofline(std::int64_t weight_bytes, std::int64_t cache_bytes) {

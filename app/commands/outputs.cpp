@@ -22,7 +22,8 @@ namespace app {
 
 namespace {
 
-/// @param endings  the first is that of the name to try
+/// Checks the extension of a file name.
+/// @param endings  valid extensions; the message suggests the first
 void check_ending(const char* option,
                   const std::string& path,
                   std::initializer_list<std::string_view> endings) {

@@ -1,4 +1,4 @@
-// `model score`: what a model can do on unseen generated problems, and its card's table of it.
+// `model score`: scores a model on generated problems, optionally for its card.
 #include <nlohmann/json.hpp>
 
 #include "app/commands/attempts.h"

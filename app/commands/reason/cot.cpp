@@ -1,4 +1,4 @@
-// `reason cot`: questions answered by chain of thought, and what that cost.
+// `reason cot`: answers questions by chain of thought and reports accuracy and cost.
 #include <algorithm>
 #include <limits>
 #include <optional>
@@ -27,11 +27,11 @@ using nlohmann::json;
 
 struct Asked {
   std::vector<engine::Question> questions;
-  std::optional<std::size_t> drawn_from;  // so many, at random; unset: they are the first
+  std::optional<std::size_t> drawn_from;  // size of the random sample's source; nullopt: not sampled
 };
 
-/// The first of those that could be asked; to find a bound, a random sample of them, unless they
-/// are generated: then each is a draw of its own.
+/// Selects the first questions; to find a bound, a random sample of them, unless they are generated
+/// and thus random already.
 Asked questions_of(const CotOptions& options) {
   const auto records = records_of_file(options);
   const bool draws =
@@ -51,7 +51,8 @@ Asked questions_of(const CotOptions& options) {
   return asked;
 }
 
-/// @param model  with --defaults model, its penalty counts where none is given: a chain is greedy
+/// @param model  with --defaults model, provides the repetition penalty if none is given; a chain is
+///               always greedy
 engine::CotSettings settings_of(const CotOptions& options,
                                 const engine::GenerationDefaults& model) {
   engine::CotSettings settings;
@@ -70,7 +71,7 @@ engine::CotSettings settings_of(const CotOptions& options,
   return settings;
 }
 
-/// Of the rationales' runs.
+/// The figures of the rationales' runs.
 std::map<std::string, std::int64_t> summed(const engine::CotReport& report) {
   std::map<std::string, std::int64_t> sums;
   for (const engine::CotItem& item : report.items)
@@ -139,7 +140,7 @@ std::string summary_of(const engine::CotReport& report, const CotOptions& option
       report.n_correct(), report.items.size(), 100 * report.accuracy(), 1e3 * report.seconds() / n,
       static_cast<double>(n_steps) / n);
   const std::map<std::string, std::int64_t> sums = summed(report);
-  // Only what guesses whole windows goes on from unverified text.
+  // Only decoders that guess windows can continue from unverified text.
   text +=
       sums.contains("windows")
           ? fmt::format("{:.1f} exact tokens, {:.1f} approximate ones used\n",
@@ -157,13 +158,12 @@ std::string summary_of(const engine::CotReport& report, const CotOptions& option
   return text;
 }
 
-/// Its lines below the first moved in, as those are that come below it.
+/// Indents all lines of a text but the first.
 std::string indented(std::string_view text) {
   return engine::replaced_all(std::string(engine::trimmed(text)), "\n", "\n  ");
 }
 
-/// One question as a person reads it, what was written below it; what is not verified stands
-/// between tildes.
+/// One question with its rationale and answer as text; unverified text is put between tildes.
 std::string shown(const engine::CotItem& item) {
   std::string written = item.exact;
   if (!item.approximate.empty()) written += " ~" + item.approximate + "~";
@@ -179,7 +179,7 @@ int search_bound(const CotOptions& options, ReasonRun& run, const Asked& asked) 
   ProgressLine line("reason");
   engine::SchedulerWatch watch = run.watch();
   watch.ended = [&](int done, int n) { line.show(done, n, "of a bound"); };
-  const auto tell = [&](const engine::BoundTrial& trial) {
+  const auto report = [&](const engine::BoundTrial& trial) {
     const double ms = 1e3 * trial.seconds / static_cast<double>(questions.size());
     rows.push_back({trial.bound ? std::to_string(trial.bound) : "none",
                     fmt::format("{:.1f} %", 100 * trial.accuracy), fmt::format("{:.1f}", ms)});
@@ -190,7 +190,7 @@ int search_bound(const CotOptions& options, ReasonRun& run, const Asked& asked) 
   };
   const engine::BoundSearch found = engine::find_bound(run.scheduler(), run.target(), questions,
                                                        settings_of(options, run.defaults()),
-                                                       options.tolerance / 100, tell, watch);
+                                                       options.tolerance / 100, report, watch);
   line.finish();
   std::string text;
   if (options.json) {
@@ -248,14 +248,14 @@ int reason_cot(const CotOptions& given) {
   const std::vector<engine::Question>& questions = asked.questions;
   if (questions.empty())
     throw engine::Error(engine::ErrorCode::BadInput, "reason: no question to ask");
-  options.task = questions.front().record.task;  // a file of records says its own
+  options.task = questions.front().record.task;  // a file of records has its own task
   if (options.find_bound && options.decoder != "fastcot")
     throw engine::Error(engine::ErrorCode::Usage,
                         "--find-bound: " + options.decoder + " has no bound; use fastcot");
   if (options.find_bound && !(options.record.empty() && options.trace.empty()))
     throw engine::Error(engine::ErrorCode::Usage,
                         "--find-bound: its runs are not recorded; leave --record and --trace out");
-  if (options.find_bound) {  // what its runs will have, before the first of them
+  if (options.find_bound) {  // checks the options before the first run
     engine::OptionValues with_bound = set;
     with_bound["stop"] = "bound";
     check_options(options.decoder, with_bound);

@@ -1,4 +1,4 @@
-// `reason tot`: questions searched by a tree of thoughts, and what that cost.
+// `reason tot`: answers questions by a tree of thoughts and reports accuracy and cost.
 #include <algorithm>
 
 #include <fmt/format.h>
@@ -58,9 +58,8 @@ engine::TotSettings settings_of(const TotOptions& options) {
   return settings;
 }
 
-/// Under --defaults model, sampling options that were not given take their values from the model's
-/// files. Thoughts keep their temperature where the files ask for greedy decoding, as those of a node
-/// would be alike.
+/// With --defaults model, sampling options that were not given take the values of the model's files.
+/// If those request greedy decoding, thoughts keep their temperature, so that they differ.
 void take_defaults(const TotOptions& options,
                    const engine::GenerationDefaults& defaults,
                    engine::Sampling& thoughts) {
@@ -74,7 +73,7 @@ void take_defaults(const TotOptions& options,
   thoughts.min_p = own.min_p;
 }
 
-/// Whether the tree is one of plain decoding's distribution: thoughts and evaluations both.
+/// Whether thoughts and evaluations have the distribution of plain decoding.
 bool is_lossless(const engine::TotSettings& settings) {
   const engine::DecoderInfo& decoder = engine::decoder_named(settings.decoder);
   const engine::OptionValues options = engine::complete_options(decoder, settings.options);
@@ -88,7 +87,7 @@ json ratio_json(double over, double under) {
   return under > 0 ? json(over / under) : json(nullptr);
 }
 
-/// Costs and the rates that follow from them, by both conventions of counting acceptance.
+/// Costs and rates, with both definitions of the acceptance rate.
 json to_json(const TotCost& cost) {
   const auto real = [](std::int64_t n) { return static_cast<double>(n); };
   return {{"calls", cost.n_calls},
@@ -149,8 +148,7 @@ json to_json(const TotItem& item) {
 
 struct Costs {
   TotCost thoughts, values, answers;
-  /// Thoughts and evaluations: what the papers time.
-  /// The answer's text is the same for every method.
+  /// Time of thoughts and evaluations, as in the papers, without the final answer's.
   TotCost searched() const {
     TotCost sum = thoughts;
     return sum += values;
@@ -193,13 +191,13 @@ json to_json(const engine::TotReport& report,
   return document;
 }
 
-/// "9", "8.5", "?" where the evaluation had no score, "-" where there was none.
+/// The value of a thought: "9", "8.5", "?" for an evaluation without a score, "-" without evaluation.
 std::string shown_value(const TotNode& node) {
   if (!node.valued) return "-";
   return node.valued->read ? fmt::format("{:g}", node.valued->value) : "?";
 }
 
-/// One line a thought: its number, its value, what became of it, its text; below its parent.
+/// One line per thought below its parent: its number, value, status and text.
 void show_below(const TotItem& item,
                 const std::vector<engine::TotPrompt>& prompts,
                 const std::vector<int>& path,
@@ -280,7 +278,7 @@ int reason_tot(const TotOptions& given) {
                         fmt::format("reason tot: found no question of {} there; another --level, "
                                     "--actions or --start?",
                                     options.task));
-  options.task = questions.front().task;  // a file of records says its own
+  options.task = questions.front().task;  // a file of records has its own task
   engine::TotSettings settings = settings_of(options);
   const engine::DecoderInfo& info = engine::decoder_named(options.decoder);
   if (const auto why =

@@ -1,4 +1,4 @@
-// `train cllm`: a target becomes a model that Jacobi decoding finishes in fewer steps.
+// `train cllm`: consistency training, for fewer steps of Jacobi decoding.
 #include <unistd.h>
 #include <filesystem>
 #include <memory>
@@ -38,7 +38,7 @@ std::string words_of(const engine::CllmProgress& p) {
                      p.rows_per_second, minutes_and_seconds(p.seconds_left));
 }
 
-/// What is told on the way: a bar on a terminal, else a line every ten seconds.
+/// Reports progress: a bar on a terminal, else a line every ten seconds.
 class CllmLine {
  public:
   template <typename Progress>

@@ -1,5 +1,5 @@
 // `train medusa`, `train chimera`, `train outputs`: draft heads, and the texts that they and draft
-// models learn from.
+// models are trained on.
 #include "app/commands/train/heads.h"
 
 #include <unistd.h>
@@ -45,7 +45,7 @@ std::string words_of_heads(const engine::TrainProgress& p) {
                              minutes_and_seconds(p.seconds_left));
 }
 
-/// What is told on the way: a line that replaces itself, or one every ten seconds.
+/// Reports progress: a line that is updated on a terminal, else a line every ten seconds.
 class ProgressReporter {
  public:
   engine::HeadsCallbacks callbacks() {
@@ -85,7 +85,7 @@ class ProgressReporter {
   double reported_at_ = -1e9;
 };
 
-/// A target in memory, as long as it is needed.
+/// A loaded target.
 class LoadedTarget {
  public:
   LoadedTarget(const TrainOptions& options, const std::string& named)
@@ -110,7 +110,7 @@ class LoadedTarget {
   engine::LoadedModel& loaded_;
 };
 
-/// A target's texts, which it is loaded for.
+/// Loads a target and generates its texts.
 OwnTexts write_texts(const TrainOptions& options,
                      const std::string& target,
                      const engine::OutputsPlan& plan,
@@ -183,7 +183,7 @@ std::string accuracies_for_people(const engine::HeadsRanks& ranks) {
   return engine::aligned_table(rows);
 }
 
-/// Of a target whose texts are given, so that it need not be: its directory, else nothing.
+/// The directory of a target that need not exist, as its texts are given; empty if it does not.
 std::string directory_if_here(const std::string& named) {
   try {
     return model_folder(named);
@@ -192,7 +192,7 @@ std::string directory_if_here(const std::string& named) {
   }
 }
 
-/// Inputs of a training of heads, and of a target's texts.
+/// The input files of training heads and of generating texts.
 std::vector<engine::InputPath> read_by(const TrainOptions& options, const std::string& target) {
   using Kind = engine::InputPath::Kind;
   return {{.what = "--recipe", .path = options.recipe, .kind = Kind::File},
