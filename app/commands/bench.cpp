@@ -88,9 +88,9 @@ int bench_probe(const BenchOptions& options) {
     out["gflops"][kernels::name_of(dtype)] = multiply_probe(device, dtype);
   }
   const bool probed = kernels::cpu::has_probes(device);
-  const std::string reason = device.name() +
-                             ": the probes are loops of the CPU's and measure no other device; "
-                             "`bench step` and `bench kernels` measure what this one does";
+  const std::string reason =
+      device.name() +
+      ": the probes run on the CPU only; `bench step` and `bench kernels` measure this device";
   out["reason"] = probed ? json(nullptr) : json(reason);
   if (options.json) {
     print_document(out);
@@ -115,8 +115,8 @@ void check_context(const BenchOptions& options, const engine::Model& model, int 
   if (options.context <= most) return;
   throw engine::Error(
       engine::ErrorCode::Resources,
-      fmt::format("--context: found {}, expected a whole number from 1 to {}: the context of {} "
-                  "holds {} tokens, {} of them for what is measured",
+      fmt::format("--context: found {}, expected a whole number from 1 to {}: the context length "
+                  "of {} is {} tokens, {} of which are needed after it",
                   options.context, std::max(most, 1), model.name(), model.max_seq_len(), n_after));
 }
 
@@ -365,8 +365,8 @@ int bench_decode(const BenchOptions& options) {
   } else if (!runs.speeds.empty()) {
     const std::string by = model.device().prompt_products();
     print(fmt::format(
-        "{} {}, {}: {:.1f} tokens/s (min {:.1f}, max {:.1f}, n {}), {:.2f} tokens a step, prefill "
-        "of {} tokens {:.1f} ms{}, peak memory {:.1f} MB\n",
+        "{} {}, {}: {:.1f} tokens/s (min {:.1f}, max {:.1f}, n {}), {:.2f} tokens/step, prefill of "
+        "{} tokens {:.1f} ms{}, peak memory {:.1f} MB\n",
         model.name(), kernels::name_of(model.dtype()), options.decoder,
         out["tokens_per_second"].get<double>(), out["min"].get<double>(), out["max"].get<double>(),
         runs.speeds.size(), runs.tokens_per_step, options.context, out["prefill_ms"].get<double>(),
@@ -463,20 +463,20 @@ int bench(const BenchOptions& options) {
   const auto refuse = [&](const char* why) {
     throw engine::Error(engine::ErrorCode::Usage, fmt::format("bench {}: {}", options.what, why));
   };
-  if (!options.set.empty() && options.what != "decode") refuse("--set belongs to bench decode");
+  if (!options.set.empty() && options.what != "decode") refuse("--set applies to bench decode");
   if (options.steps_after_prompt.empty() &&
       (options.n_new_tokens != 0 || options.n_draft_forwards != BenchOptions().n_draft_forwards))
-    refuse("--anew and --draft-forwards belong to bench step --behind");
+    refuse("--anew and --draft-forwards apply to bench step --behind");
   if (options.what != "step" && (options.n_texts != 1 || !options.steps_after_prompt.empty()))
-    refuse("--texts and --behind belong to bench step");
+    refuse("--texts and --behind apply to bench step");
   const bool drafts =
       options.decoder != "ar" || !options.model.draft.empty() || !options.model.heads.empty();
   if (drafts && options.what != "decode" && options.steps_after_prompt.empty())
-    refuse("--decoder, --draft and --heads belong to bench decode and to bench step --behind");
+    refuse("--decoder, --draft and --heads apply to bench decode and bench step --behind");
   if (drafts && options.what == "step") {
     const engine::DecoderInfo& info = engine::decoder_named(options.decoder);
     if (!info.needs_draft && !info.needs_heads)
-      refuse("--decoder names one with a draft model or draft heads, for they work between steps");
+      refuse("--decoder must be one with a draft model or draft heads, which run between steps");
   }
   if (options.what == "probe") return bench_probe(options);
   if (options.what == "step") return bench_step(options);

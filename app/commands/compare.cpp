@@ -434,9 +434,8 @@ std::string branches_words(const std::vector<RacingLane>& lanes) {
   for (const RacingLane& lane : lanes) {
     if (!lane.scheduler) continue;
     text += fmt::format(
-        "{}: {} at a time; tokens/s and speed-up are of all of them by the time that passed "
-        "without "
-        "reading prompts\n",
+        "{}: {} at a time; tokens/s and speed-up are of all of them together, by elapsed time "
+        "without prefill\n",
         lane.of.name, engine::counted(static_cast<std::int64_t>(lane.n_branches), "prompt"));
     const std::string how = schedule_text(lane.scheduler->figures());
     if (!how.empty()) text += fmt::format("{}: {}", lane.of.name, how);
@@ -484,8 +483,8 @@ std::string report(const std::vector<RacingLane>& lanes,
                      several_models ? " of the same model" : "") +
          summary_table(lanes, totals) + branches_words(lanes) + differences +
          (all_compared ? ""
-                       : "identical to AR is not asked of --sampling rejection: it draws other "
-                         "tokens of the same distribution\n") +
+                       : "not compared with AR: --sampling rejection draws other tokens of the "
+                         "same distribution\n") +
          why_no_speedup(compared, engine::name_of(model.scale()), model.weight_bytes(),
                         engine::last_level_cache_bytes(), speedups);
 }

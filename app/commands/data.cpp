@@ -70,7 +70,7 @@ int check_data(const DataOptions& options, const std::vector<engine::Record>& re
 }
 
 std::vector<engine::Record> records_of(const std::string& file) {
-  const ReadingInput reading(file, "records, as `data generate` prints them,");
+  const ReadingInput reading(file, "records in the format of `data generate`,");
   return engine::read_records(file);
 }
 

@@ -28,8 +28,7 @@ nlohmann::json gpu_json(const kernels::GpuLoad& load) {
 /// no figures.
 std::string gpu_line(const std::string& name, const kernels::GpuLoad& load) {
   using kernels::GpuValue;
-  if (!load.reason.empty())
-    return fmt::format("{}: how busy it is is not known: {}\n", name, load.reason);
+  if (!load.reason.empty()) return fmt::format("{}: utilisation unknown: {}\n", name, load.reason);
   std::vector<std::string> parts;
   const auto add = [&](GpuValue of, const char* form, double unit = 1) {
     if (load[of] >= 0) parts.push_back(fmt::format(fmt::runtime(form), load[of] * unit));

@@ -104,10 +104,10 @@ std::string why_unchecked(const GenerationOptions& options, const engine::RunReq
   if (!options.check || request.decoder == "ar" || engine::comparable(request.sampling)) return "";
   return fmt::format(
       "--check: {} with --sampling rejection is not compared with ar: it draws other tokens{}; "
-      "--sampling coupled gives the tokens of ar",
+      "--sampling coupled draws the tokens of ar",
       request.decoder,
       is_lossless(request) ? " of the same distribution, by design"
-                           : ", with these options of another distribution");
+                           : ", and with these options of another distribution");
 }
 
 /// @param of_several  whether there are several prompts

@@ -78,7 +78,7 @@ void check_use(const std::string& option,
     return needs(engine::decoder_named(name));
   });
   if (used) return;
-  throw Error(ErrorCode::Usage, fmt::format("{}: {} would not use it; {} do", option,
+  throw Error(ErrorCode::Usage, fmt::format("{}: not used by {}; used by {}", option,
                                             fmt::join(decoders, ", "), fmt::join(able, " and ")));
 }
 
@@ -175,7 +175,7 @@ void check_draft_resources(const engine::DraftResources& draft_resources,
 std::vector<Prompt> prompts_of(const GenerationOptions& options) {
   if (options.has_prompt)
     return {{.id = "prompt", .text = options.prompt, .place = {}, .seed = std::nullopt}};
-  const ReadingInput reading(options.prompt_file, "prompts, {\"prompt\": \"...\"} a line each,");
+  const ReadingInput reading(options.prompt_file, "prompts, one {\"prompt\": \"...\"} per line,");
   return read_prompts(options.prompt_file, options.model.limits);
 }
 
@@ -275,9 +275,9 @@ void check_drawing(const GenerationOptions& options) {
   if (idle.empty()) return;
   const bool one = idle.size() == 1;
   throw Error(ErrorCode::Usage,
-              fmt::format("{}: {} nothing at temperature 0, which always takes the likeliest "
-                          "token; add --temperature 0.8, or leave {} out",
-                          fmt::join(idle, ", "), one ? "does" : "do", one ? "it" : "them"));
+              fmt::format("{}: {} no effect at temperature 0 (greedy decoding); add --temperature "
+                          "0.8, or remove {}",
+                          fmt::join(idle, ", "), one ? "has" : "have", one ? "it" : "them"));
 }
 
 /// Prints a note, once per model, on options without effect because the model's files request greedy
@@ -289,8 +289,8 @@ void note_idle_options(const GenerationOptions& options, const engine::LoadedMod
     if (options.given.contains(option)) idle.emplace_back(option);
   if (idle.empty() || !noted.insert(loaded.files.path).second) return;
   print_error(
-      fmt::format("note: {}: without effect, as the generation_config.json of {} has no "
-                  "do_sample, so the likeliest token is taken; --temperature 0.8 samples",
+      fmt::format("note: {}: no effect: generation_config.json of {} has no do_sample, so decoding "
+                  "is greedy; --temperature 0.8 samples",
                   fmt::join(idle, ", "), loaded.files.name));
 }
 
@@ -315,8 +315,8 @@ void take_defaults(const GenerationOptions& options,
 void check_stop_counts(const GenerationOptions& options) {
   const auto check = [](const char* option, std::size_t n) {
     if (n > engine::kMaxStops)
-      throw Error(ErrorCode::Usage, fmt::format("{}: found {} of them, expected at most {}", option,
-                                                n, engine::kMaxStops));
+      throw Error(ErrorCode::Usage,
+                  fmt::format("{}: found {}, expected at most {}", option, n, engine::kMaxStops));
   };
   check("--stop", options.stop_texts.size());
   check("--stop-id", options.stop_ids.size());
@@ -373,9 +373,9 @@ engine::RunRequest request_for(const GenerationOptions& options,
 void check_usage(const GenerationOptions& options) {
   const auto refuse = [](const std::string& message) { throw Error(ErrorCode::Usage, message); };
   if (!options.has_prompt && options.prompt_file.empty())
-    refuse("a prompt is missing; give --prompt TEXT or --prompt-file F.jsonl");
+    refuse("missing prompt; give --prompt TEXT or --prompt-file F.jsonl");
   if (options.decoders.empty())
-    refuse("--decoders: found none, expected names with commas between");
+    refuse("--decoders: found none, expected names separated by commas");
   for (std::size_t i = 0; i < options.lanes.size(); i++) {
     const auto same = [&](const LaneOption& other) {
       return other.decoder == options.lanes[i].decoder &&
@@ -383,7 +383,7 @@ void check_usage(const GenerationOptions& options) {
     };
     const auto before = options.lanes.begin() + static_cast<std::ptrdiff_t>(i);
     if (std::find_if(options.lanes.begin(), before, same) != before)
-      refuse(fmt::format("--decoders: {} stands there twice", options.lanes[i].name));
+      refuse(fmt::format("--decoders: {} is given twice", options.lanes[i].name));
   }
   for (const LaneOption& lane : options.lanes)
     if (!lane.model.empty()) engine::find_model(lane.model, assets_dir());

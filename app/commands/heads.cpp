@@ -83,12 +83,12 @@ std::string heads_text(const engine::HeadsFiles& files) {
 /// Reads the costs of rows from the output of `bench step --json`.
 std::vector<engine::StepCost> step_costs(const std::string& path,
                                          const engine::FileLimits& limits) {
-  const ReadingInput reading(path, "what `bench step --json` prints,");
+  const ReadingInput reading(path, "output of `bench step --json`,");
   const engine::Json document = engine::read_json_input(path, limits);
   const engine::Fields fields(document, path);
   const engine::Json* rows = fields.find("rows");
   if (!rows || rows->items.empty())
-    fields.fail("rows", rows ? rows->shown() : "none", "what `decoscope bench step --json` prints");
+    fields.fail("rows", rows ? rows->shown() : "none", "output of `decoscope bench step --json`");
   std::vector<engine::StepCost> costs;
   for (const engine::Json& row : rows->items) {
     const engine::Fields one(row, path, "rows.");
@@ -100,7 +100,7 @@ std::vector<engine::StepCost> step_costs(const std::string& path,
 }
 
 engine::HeadAccuracies accuracies_of(const std::string& path) {
-  const ReadingInput reading(path, "accuracies, as training writes them,");
+  const ReadingInput reading(path, "accuracies in the format that training writes,");
   return engine::read_accuracies(path);
 }
 
@@ -120,10 +120,9 @@ MeasuredCosts measured_costs(const ModelCommandOptions& options,
   ModelOptions target = options.target;
   if (target.model.empty()) target.model = heads.base;
   if (target.model.empty())
-    throw Error(ErrorCode::Usage,
-                heads_path +
-                    ": does not say whose heads these are; name the model whose steps "
-                    "are to be measured with --model NAME|DIR");
+    throw Error(
+        ErrorCode::Usage,
+        heads_path + ": names no target model; give the model to time with --model NAME|DIR");
   engine::ModelStore store(assets_dir(), target.n_threads);
   engine::ModelRequest request = model_request(target);
   request.needs_tokenizer = false;
@@ -139,7 +138,7 @@ MeasuredCosts measured_costs(const ModelCommandOptions& options,
       time_steps(model, timing, [&](int done) { line.show(done, timing.repeat, "repeats"); });
   costs.heads_ms = time_heads(*models.heads_of(kind)->heads, model.config().dim, timing);
   line.finish();
-  if (interrupted()) throw Error(ErrorCode::Cancelled, "cancelled; no tree was grown");
+  if (interrupted()) throw Error(ErrorCode::Cancelled, "cancelled; no tree was computed");
   const std::optional<double> after = read_gbps(model.device());
   nlohmann::json is_disturbed;  // null if unknown
   if (before && after) {
@@ -166,18 +165,18 @@ void check_measuring(const ModelCommandOptions& options) {
   const ModelOptions& t = options.target;
   const bool measures = options.rows == "auto" && options.costs.empty();
   if (!options.costs.empty() && options.rows != "auto")
-    throw Error(ErrorCode::Usage, "--costs: does nothing with --rows " + options.rows +
-                                      "; it is what --rows auto chooses by");
+    throw Error(ErrorCode::Usage,
+                "--costs: no effect with --rows " + options.rows + "; use it with --rows auto");
   if (measures) return;
   for (const auto& [given, name] :
        {std::pair(!t.model.empty(), "--model"), std::pair(t.scale_given, "--scale"),
         std::pair(!t.dtype.empty(), "--dtype"), std::pair(t.n_threads != 0, "--threads"),
         std::pair(t.device != "auto", "--device")})
     if (given)
-      throw Error(ErrorCode::Usage, std::string(name) +
-                                        ": says what is measured, and nothing is; "
-                                        "use it with --rows auto and without "
-                                        "--costs");
+      throw Error(
+          ErrorCode::Usage,
+          std::string(name) +
+              ": no effect, as nothing is measured; use it with --rows auto and without --costs");
 }
 
 /// The number of rows, and the costs that led to it for `model tree --json`; null if none did.
@@ -213,7 +212,7 @@ void check_tree_output(const std::string& path) {
       engine::read_rank_tree(path);
     } catch (const Error&) {
       throw Error(ErrorCode::Usage,
-                  fmt::format("--out {}: exists and is no tree; name another file",
+                  fmt::format("--out {}: exists and is not a token tree; name another file",
                               engine::escaped(path)));
     }
   }
@@ -280,8 +279,8 @@ int head_tree(const ModelCommandOptions& options) {
   const engine::RankTree tree = engine::grow_rank_tree(accuracies, asked.rows);
   const double expected = engine::expected_tokens(tree, accuracies);
   const std::string source = fmt::format(
-      "grown for {} rows a step from the measured accuracies of {}; {:.3f} tokens a "
-      "step expected of them",
+      "computed for {} rows per step from the measured accuracies of {}; {:.3f} expected "
+      "tokens/step",
       tree.n_nodes() + 1, files.name, expected);
   const std::string text = engine::json_of(tree, source);
   Attempts attempts;
@@ -302,7 +301,7 @@ int head_tree(const ModelCommandOptions& options) {
   });
   attempts.rethrow();
   if (!options.json)
-    print_error(fmt::format("note: {} rows, {} deep: {:.2f} tokens a step expected",
+    print_error(fmt::format("note: {} rows, depth {}: {:.2f} expected tokens/step",
                             tree.n_nodes() + 1, tree.max_depth(), expected));
   return 0;
 }

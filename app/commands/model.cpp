@@ -44,7 +44,7 @@ json memory_json(const engine::ModelFiles& files) {
 using WeightsHash = std::optional<std::string>;
 
 WeightsHash hash_of(engine::ModelFiles files) {
-  files.tensors = engine::stoppable(files.tensors, interrupted, "its weights were not all read");
+  files.tensors = engine::stoppable(files.tensors, interrupted, "not all weights were read");
   try {
     return engine::weights_hash(files);
   } catch (const Error& error) {
@@ -88,7 +88,7 @@ json info_json(const engine::ModelFiles& files, const WeightsHash& hash) {
 /// The context length, with its RoPE scaling if there is one.
 std::string context_words(const engine::ModelConfig& c) {
   if (c.max_seq_len == c.max_position_embeddings) return fmt::format("{}", c.max_seq_len);
-  return fmt::format("{}: {} extended by {} rope scaling", c.max_seq_len, c.max_position_embeddings,
+  return fmt::format("{}: {} extended by {} RoPE scaling", c.max_seq_len, c.max_position_embeddings,
                      name_of(c.rope.type));
 }
 
@@ -106,7 +106,7 @@ std::string info_text(const engine::ModelFiles& files, const WeightsHash& hash) 
       {"context", context_words(c)},
       {"memory", fmt::format("{} weights, {} workspace", engine::size_words(plan.weights),
                              engine::size_words(plan.workspace))},
-      {"cache", fmt::format("{:.0f} bytes a token, {} at the full context", plan.cache_per_token,
+      {"cache", fmt::format("{:.0f} bytes per token, {} at full context", plan.cache_per_token,
                             engine::size_words(plan.cache_per_token * c.max_seq_len))},
       {"rope", fmt::format("{}, theta {}", name_of(c.rope.type), c.rope.theta)}};
   if (c.sliding_window) rows.push_back({"sliding window", fmt::format("{}", c.sliding_window)});
@@ -147,7 +147,7 @@ void copy_file(const std::string& from, const std::string& to) {
   std::ifstream file(from, std::ios::binary);
   std::string bytes(static_cast<std::size_t>(std::filesystem::file_size(from)), '\0');
   if (!file.read(bytes.data(), static_cast<std::streamsize>(bytes.size())))
-    throw Error(ErrorCode::Resources, from + ": cannot be read whole; is the disk in order?");
+    throw Error(ErrorCode::Resources, from + ": cannot be read completely; check the disk");
   engine::OutputFile out(to);
   out.write(bytes);
   out.finish();
@@ -165,11 +165,12 @@ void refuse_small_disk(const std::string& out,
   const fs::space_info space = fs::space(folder, error);
   const double needed = engine::memory_plan(config, dtype).weights;
   if (error || needed <= static_cast<double>(space.available)) return;
-  throw Error(ErrorCode::Resources,
-              fmt::format("{}: weights of {} are to be written, {} are free there; name a smaller "
-                          "shape or scale, or another disk",
-                          out, engine::size_words(needed),
-                          engine::size_words(static_cast<double>(space.available))));
+  throw Error(
+      ErrorCode::Resources,
+      fmt::format(
+          "{}: the weights need {}, {} are free; use a smaller shape or scale, or another disk",
+          out, engine::size_words(needed),
+          engine::size_words(static_cast<double>(space.available))));
 }
 
 /// Resolves --tokenizer to a tokenizer.model: a file, a directory with one, or a bundled model.
@@ -199,8 +200,8 @@ void check_vocabulary(const std::string& file,
           ->vocab_size();
   if (n <= config.vocab_size) return;
   throw Error(ErrorCode::BadInput,
-              fmt::format("{}: found {} tokens, expected at most {}, the vocab_size of the shape; "
-                          "raise that, or take a smaller tokenizer",
+              fmt::format("{}: found {} tokens, expected at most {}, the vocab_size of the "
+                          "config.json; increase it, or use a smaller tokenizer",
                           file, n, config.vocab_size));
 }
 
@@ -222,10 +223,10 @@ void make_random(const ModelCommandOptions& options) {
   write(options, config, tensors, dtype, is_named_so ? folder : "");
   if (!tokenizer.empty() && !is_named_so) copy_file(tokenizer, options.out + "/tokenizer.model");
   if (tokenizer.empty()) {
-    print_error(fmt::format(
-        "note: {} has no tokenizer: no text can be generated from it, but `decoscope "
-        "bench step --model {}` and `bench decode` measure it; --tokenizer gives it one",
-        options.out, options.out));
+    print_error(
+        fmt::format("note: {} has no tokenizer and cannot generate text, but `decoscope bench step "
+                    "--model {}` and `bench decode` can time it; --tokenizer adds one",
+                    options.out, options.out));
   }
 }
 
@@ -242,9 +243,9 @@ void make_scaled(const ModelCommandOptions& options) {
 engine::ModelFiles open_to_judge(const ModelCommandOptions& options) {
   engine::ModelFiles files = open(options);
   if (!files.tokenizer)
-    files.notices.push_back(files.path +
-                            ": no tokenizer.model, so that no text can be generated; `decoscope "
-                            "bench` measures it all the same");
+    files.notices.push_back(
+        files.path +
+        ": no tokenizer.model, so it cannot generate text; `decoscope bench` can time it");
   return files;
 }
 
@@ -252,8 +253,7 @@ engine::ModelFiles open_to_judge(const ModelCommandOptions& options) {
 std::vector<std::string> scan(const ModelCommandOptions& options) {
   const auto faults_of = [](auto tensors, const auto& specs) {
     return engine::non_finite_faults(
-        *engine::stoppable(std::move(tensors), interrupted, "its weights were not all looked at"),
-        specs);
+        *engine::stoppable(std::move(tensors), interrupted, "not all weights were checked"), specs);
   };
   if (names_heads(options.path, options.limits)) {
     const engine::HeadsFiles files =
@@ -339,8 +339,8 @@ int model(const ModelCommandOptions& options) {
   }
   if (options.what == "random" && options.config.empty() && options.heads.empty())
     throw Error(ErrorCode::Usage,
-                "model random: found neither --config nor --heads; name a shape (--config "
-                "assets/shapes/M.json) or whose heads (--heads medusa)");
+                "model random: found neither --config nor --heads; give one of them (--config "
+                "assets/shapes/M.json, --heads medusa)");
   const engine::OutputFolder folder(options.out, engine::Existing::Nothing, read_by(options));
   int code = 0;
   try {

@@ -102,7 +102,7 @@ void Outputs::write_trace() {
       engine::export_trace(timeline_, trace_, {.if_exists = engine::OutputFile::IfExists::NewName});
   if (report.path != trace_)
     print_error("note: " + trace_ + " exists; the trace is written to " + report.path);
-  print_error(report.path + ": " + report.summary() + "; read again: no rule broken");
+  print_error(report.path + ": " + report.summary() + "; checked: valid");
   for (const std::string& notice : report.notices) print_error("note: " + notice);
 }
 

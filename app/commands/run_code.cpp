@@ -55,16 +55,16 @@ std::string settle_code(bool run_code) {
   engine::allow_code_without_isolation(run_code);
   const std::string problem = engine::isolation_problem();
   if (!engine::python_paths())
-    print_error(
-        "note: answers that are Python are not checked, as no python3 on the search path runs");
+    print_error("note: Python answers are not checked, as there is no working python3 on the PATH");
   if (problem.empty()) return {};
   if (run_code) {
-    print_error("note: the code of answers runs without isolation, with your rights: " + problem);
+    print_error("note: the code of answers runs without isolation, with your permissions: " +
+                problem);
     return {};
   }
-  return "the code of answers is not run, for it cannot be isolated: " + problem +
-         "; install bubblewrap (Debian package bubblewrap) or let it use user namespaces, or give "
-         "--run-code to run that code with your rights";
+  return "the code of answers is not run, as it cannot be isolated: " + problem +
+         "; install bubblewrap (Debian package bubblewrap) or allow it user namespaces, or give "
+         "--run-code to run the code with your permissions";
 }
 
 void settle_code_of_tasks(const std::vector<std::string>& tasks, bool run_code) {
@@ -86,8 +86,8 @@ void settle_code_of_training(const TrainOptions& options) {
   if (refused.empty()) return;
   if (use == CodeUse::Selection)
     throw engine::Error(engine::ErrorCode::Resources,
-                        options.recipe + ": texts are kept by what the checkers say: " + refused);
-  print_error("note: answers of py are left out of the accuracies: " + refused);
+                        options.recipe + ": checkers select the training texts: " + refused);
+  print_error("note: accuracies do not include answers of py: " + refused);
 }
 
 }  // namespace app

@@ -28,7 +28,7 @@ TEST_F(Cli, a_model_without_a_tokenizer_is_valid_and_told_so) {
   for (const std::string command : {"model validate ", "model info "}) {
     const Outcome outcome = run(command + tiny);
     EXPECT_EQ(outcome.code, 0) << outcome.err;
-    EXPECT_NE(outcome.out.find("note: " + tiny + ": no tokenizer.model, so that no text"),
+    EXPECT_NE(outcome.out.find("note: " + tiny + ": no tokenizer.model, so it cannot"),
               std::string::npos)
         << outcome.out;
     const json notices = json::parse(run(command + "--json " + tiny).out)["notices"];
@@ -195,16 +195,16 @@ TEST_F(CliModel, an_option_that_greedy_defaults_leave_idle_is_noted) {
       "generate --model " + model + " --defaults model --prompt Anna --max-tokens 2 ";
   const Outcome idle = run(ask + "--top-k 5 --top-p 0.5");
   EXPECT_EQ(idle.code, 0) << idle.err;
-  EXPECT_NE(idle.err.find("note: --top-k, --top-p: without effect"), std::string::npos) << idle.err;
+  EXPECT_NE(idle.err.find("note: --top-k, --top-p: no effect"), std::string::npos) << idle.err;
   for (const char* options : {"", "--top-k 5 --temperature 1"})
-    EXPECT_EQ(run(ask + options).err.find("without effect"), std::string::npos) << options;
+    EXPECT_EQ(run(ask + options).err.find("no effect"), std::string::npos) << options;
 }
 
 TEST_F(CliModel, a_model_that_no_disk_holds_is_not_begun) {
   const std::string out = folder + "/big";
   const Outcome outcome = run("model scale demo-target " + out + " --scale 256x1024");
   EXPECT_EQ(outcome.code, 4) << outcome.err;
-  EXPECT_NE(outcome.err.find("are free there"), std::string::npos) << outcome.err;
+  EXPECT_NE(outcome.err.find("are free"), std::string::npos) << outcome.err;
   EXPECT_FALSE(std::filesystem::exists(out));
 }
 

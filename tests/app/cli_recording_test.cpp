@@ -21,7 +21,7 @@ TEST_F(CliModel, a_trace_says_what_its_self_check_counted) {
   ASSERT_EQ(made.code, 0) << made.err;
   EXPECT_NE(made.err.find("all.json: "), std::string::npos) << made.err;
   EXPECT_NE(made.err.find(" events"), std::string::npos) << made.err;
-  EXPECT_NE(made.err.find("read again: no rule broken"), std::string::npos) << made.err;
+  EXPECT_NE(made.err.find("checked: valid"), std::string::npos) << made.err;
 }
 
 TEST_F(CliModel, a_recording_says_where_it_is_and_how_much_it_holds) {

@@ -65,7 +65,7 @@ engine::CotSettings settings_of(const CotOptions& options,
   settings.keep_approximate = !options.drop_approximate;
   settings.n_shots = options.n_shots;
   settings.no_special = options.no_special;
-  const ReadingInput reading(options.prompts, "worked examples, one JSON object a line,");
+  const ReadingInput reading(options.prompts, "worked examples, one JSON object per line,");
   settings.exemplars = options.prompts.empty() ? engine::exemplars_of(assets_dir(), options.task)
                                                : engine::read_exemplars(options.prompts);
   return settings;
@@ -134,8 +134,7 @@ std::string summary_of(const engine::CotReport& report, const CotOptions& option
   }
   const auto n = static_cast<double>(std::max<std::size_t>(1, report.items.size()));
   std::string text = fmt::format(
-      "{} ({}), {}: {} of {} right ({:.1f} %)\n"
-      "{:.1f} ms a question, {:.1f} steps, ",
+      "{} ({}), {}: {} of {} correct ({:.1f} %)\nper question {:.1f} ms, {:.1f} steps, ",
       options.task, engine::is_generated(options.task) ? "generated" : "real", options.decoder,
       report.n_correct(), report.items.size(), 100 * report.accuracy(), 1e3 * report.seconds() / n,
       static_cast<double>(n_steps) / n);
@@ -148,8 +147,8 @@ std::string summary_of(const engine::CotReport& report, const CotOptions& option
           : fmt::format("{:.1f} tokens\n", static_cast<double>(n_tokens) / n);
   if (const auto slots = sums.find("window_slots"); slots != sums.end() && slots->second > 0)
     text += fmt::format(
-        "guesses that came true in place: {:.1f} % of {} slots, the first of a window {:.1f} %; "
-        "somewhere in the window's text: {:.1f} %; of that text guessed somewhere: {:.1f} %\n",
+        "guesses correct at their position: {:.1f} % of {}, the first of a window {:.1f} %; "
+        "anywhere in the window's text: {:.1f} %; tokens of that text guessed anywhere: {:.1f} %\n",
         100 * share(sums.at("token_hits"), slots->second), slots->second,
         100 * share(sums.at("first_hits"), std::max(std::int64_t{1}, sums.at("windows"))),
         100 * share(sums.at("guesses_in_text"), slots->second),
@@ -213,7 +212,7 @@ int search_bound(const CotOptions& options, ReasonRun& run, const Asked& asked) 
                         asked.drawn_from ? fmt::format(", drawn from {} with seed {}",
                                                        *asked.drawn_from, options.sample_seed)
                                          : "")
-                  : fmt::format("no bound tried keeps within {:g} points\n", options.tolerance);
+                  : fmt::format("no bound tried loses at most {:g} points\n", options.tolerance);
   }
   return run.finish(text);
 }
@@ -254,7 +253,7 @@ int reason_cot(const CotOptions& given) {
                         "--find-bound: " + options.decoder + " has no bound; use fastcot");
   if (options.find_bound && !(options.record.empty() && options.trace.empty()))
     throw engine::Error(engine::ErrorCode::Usage,
-                        "--find-bound: its runs are not recorded; leave --record and --trace out");
+                        "--find-bound: runs are not recorded; remove --record and --trace");
   if (options.find_bound) {  // checks the options before the first run
     engine::OptionValues with_bound = set;
     with_bound["stop"] = "bound";

@@ -55,11 +55,10 @@ void refuse_part(const std::string& to, const engine::TraceOptions& options) {
                        : options.prompt_text          ? "--with-prompt"
                                                     : nullptr;
   if (!option || is_trace_name(to)) return;
-  throw engine::Error(
-      engine::ErrorCode::Usage,
-      fmt::format("{}: found with {}, expected with a trace (.json or .json.gz) alone; leave "
-                  "it out to convert the whole recording",
-                  option, engine::escaped(to)));
+  throw engine::Error(engine::ErrorCode::Usage,
+                      fmt::format("{}: found with {}, expected with a trace (.json or .json.gz) "
+                                  "only; omit it to convert the whole recording",
+                                  option, engine::escaped(to)));
 }
 
 }  // namespace
@@ -70,15 +69,16 @@ TraceAnswer trace_convert(const std::string& from,
   const bool known = is_trace_name(to) || to.ends_with(".csv") || to.ends_with(".txt") ||
                      to.ends_with(".pdrun");
   if (!known) {
-    throw engine::Error(engine::ErrorCode::Usage,
-                engine::escaped(to) +
-                    ": found an unknown ending, expected .json, .json.gz, .csv, .txt or .pdrun");
+    throw engine::Error(
+        engine::ErrorCode::Usage,
+        engine::escaped(to) +
+            ": found an unknown extension, expected .json, .json.gz, .csv, .txt or .pdrun");
   }
   if (is_trace_name(from)) {
     throw engine::Error(engine::ErrorCode::Usage,
-                engine::escaped(from) +
-                    ": found an exported trace, expected a recording (.pdrun); a trace holds less "
-                    "than the run, so nothing is made from it");
+                        engine::escaped(from) +
+                            ": found an exported trace, expected a recording (.pdrun); a trace "
+                            "does not have all data of a run");
   }
   refuse_part(to, options.trace);
   const OpenedRecording opened = open_recording(from, options.stop);
@@ -90,7 +90,7 @@ TraceAnswer trace_convert(const std::string& from,
     trace.if_exists = engine::OutputFile::IfExists::NewName;
     trace.progress = [&options](double) { return !(options.stop && options.stop()); };
     const engine::TraceReport report = engine::export_trace(opened.timeline, to, trace);
-    answer.text = report.summary() + "; read again: no rule broken\n";
+    answer.text = report.summary() + "; checked: valid\n";
     notices.insert(notices.end(), report.notices.begin(), report.notices.end());
     files = {report.path};
   } else if (to.ends_with(kTables)) {

@@ -206,7 +206,7 @@ std::vector<std::string> faults_of(const OpenedRecording& opened, const LocalWei
   std::vector<std::string> faults = opened.report.notices();
   const engine::Timeline& timeline = opened.timeline;
   if (timeline.n_inconsistent() > 0) {
-    faults.push_back(fmt::format("{} events contradict others and are kept out of statistics",
+    faults.push_back(fmt::format("{} events contradict others and are excluded from statistics",
                                  timeline.n_inconsistent()));
     for (const std::string& why : timeline.inconsistencies()) {
       if (faults.size() < 20) faults.push_back(engine::printable(why));
@@ -317,7 +317,7 @@ std::string trace_text(const std::string& path, const engine::TraceCheck& check)
                       engine::counted(check.n_processes, "process", "processes"));
   text += trace_lanes_table(check);
   if (!check.ok())
-    text += fmt::format("\nnote: breaks the rules of its format in {}; trace validate lists them\n",
+    text += fmt::format("\nnote: violates its format in {}; trace validate lists them\n",
                         engine::counted(check.n_problems, "place"));
   return text;
 }

@@ -141,11 +141,11 @@ int train_cllm(const TrainOptions& options, std::unique_ptr<kernels::Device> dev
                                     .n_threads = options.n_threads,
                                     .device = options.device,
                                     .limits = options.limits};
-  const engine::CllmOutcome outcome =
-      with_advice_on_failure(options.device,
-                    {{out + "/checkpoint.bin", "the last checkpoint"},
-                     {out + "/trajectories.bin", "the answers that were collected"}},
-                    [&] { return engine::train_cllm(request, callbacks, std::move(device)); });
+  const engine::CllmOutcome outcome = with_advice_on_failure(
+      options.device,
+      {{out + "/checkpoint.bin", "the last checkpoint"},
+       {out + "/trajectories.bin", "the answers collected so far"}},
+      [&] { return engine::train_cllm(request, callbacks, std::move(device)); });
   line.finish();
   if (options.json) {
     print(dumped(document(out, outcome)));

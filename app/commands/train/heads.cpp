@@ -137,8 +137,9 @@ std::string out_of(const TrainOptions& options, const std::string& name) {
 
 void refuse_export(const TrainOptions& options) {
   if (!options.export_only) return;
-  throw kernels::Error(kernels::ErrorCode::Usage,
-                       "--export: of targets and drafts; heads are written when they are trained");
+  throw kernels::Error(
+      kernels::ErrorCode::Usage,
+      "--export: for targets and drafts only; heads are written at the end of training");
 }
 
 nlohmann::json accuracies_of(const engine::HeadsRanks& ranks) {
@@ -249,10 +250,9 @@ int train_heads(const TrainOptions& options, std::unique_ptr<kernels::Device> de
     print(dumped(heads_document(out, training)));
   } else if (result.finished) {
     print(accuracies_for_people(result.ranks));
-    print_error(
-        fmt::format("share of the target's tokens among a head's best, on {} unseen "
-                    "prompts; written to {}",
-                    training.n_prompts, out));
+    print_error(fmt::format(
+        "fraction of the target's tokens among a head's best, on {} unseen prompts; written to {}",
+        training.n_prompts, out));
     note_written_name(out);
   } else {
     print_error("saved in " + out + "; go on with --resume");
@@ -286,8 +286,8 @@ int train_outputs(const TrainOptions& options) {
     if (checked > 0) document["right"] = right;
     print(dumped(document));
   } else {
-    print_error(fmt::format("{} texts of {} tokens, {} ended by themselves; {} {}", texts.size(),
-                            tokens, ended, complete ? "written to" : "saved in", path));
+    print_error(fmt::format("{} texts of {} tokens, {} complete; {} {}", texts.size(), tokens,
+                            ended, complete ? "written to" : "saved in", path));
     if (!complete) print_error("go on with --resume");
   }
   return complete ? 0 : static_cast<int>(kernels::ErrorCode::Cancelled);

@@ -109,7 +109,7 @@ int stopped_before_the_first_step(const TrainOptions& options, const std::string
 std::unique_ptr<kernels::Device> opened_device(const TrainOptions& options) {
   if (!kernels::is_cpu(options.device) && options.what == "tokenizer")
     throw kernels::Error(kernels::ErrorCode::Usage, "train tokenizer: --device " + options.device +
-                                                        ": a tokenizer is learnt on the CPU alone");
+                                                        ": a tokenizer is trained on the CPU only");
   return engine::open_training_device(options.device);
 }
 
@@ -170,7 +170,7 @@ int train(const TrainOptions& options) {
                     [&] { return engine::train_model(request, callbacks, std::move(device)); });
   line.finish();
   if (result.n_left_out > 0)
-    print_error(fmt::format("note: {} left out: the loss or its gradient was no finite number",
+    print_error(fmt::format("note: {} skipped: the loss or its gradient was not finite",
                             engine::counted(result.n_left_out, "step")));
   if (options.json) {
     nlohmann::json written = document(out);
