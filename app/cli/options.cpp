@@ -121,7 +121,7 @@ void add_model_options(CLI::App& command, ModelOptions& o, bool with_context) {
 void add_defaults_option(CLI::App& command, ModelOptions& o) {
   command
       .add_option_function<std::string>(
-          "--defaults", [&o](const std::string& whose) { o.model_defaults = whose == "model"; },
+          "--defaults", [&o](const std::string& source) { o.model_defaults = source == "model"; },
           "default values of options: program, as listed here; model: temperature, top_p, top_k, "
           "min_p, repetition_penalty, do_sample and max_new_tokens of its "
           "generation_config.json, as in transformers (default: program)")
@@ -301,9 +301,9 @@ std::string options_help(const std::string& decoder) {
 }
 
 std::string options_example(const std::string& decoder) {
-  const engine::DecoderInfo& asked = engine::decoder_named(decoder);
+  const engine::DecoderInfo& selected = engine::decoder_named(decoder);
   const engine::DecoderInfo& info =
-      asked.options.empty() ? engine::decoder_named("lookahead") : asked;
+      selected.options.empty() ? engine::decoder_named("lookahead") : selected;
   const engine::OptionInfo& option = info.options.front();
   // With one prompt a decoder for concurrent prompts shows nothing of its own.
   const char* prompt = engine::takes_turns(info.name) ? "--prompt-file assets/prompts/bundled.jsonl"

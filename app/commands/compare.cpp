@@ -52,7 +52,7 @@ class RaceProgress {
     show(n_ended, fmt::format("{} of {} texts", n_ended, n_texts));
   }
   void show_rows_alone(std::size_t n_texts) {
-    show(static_cast<double>(n_texts), "its rows once more, alone");
+    show(static_cast<double>(n_texts), "its rows alone");
   }
   void end(std::size_t n_texts) { n_runs_done_ += static_cast<double>(n_texts); }
   void finish() { line_.finish(); }
@@ -86,7 +86,7 @@ struct RacingLane {
   LaneOption of;
   engine::RunModels models;
   std::size_t baseline = 0;  // index among the lanes
-  bool asked = true;         // false: added as a baseline
+  bool is_requested = true;  // false: added as a baseline
   /// Decodes the prompts of a group concurrently; null: one after the other.
   std::unique_ptr<engine::Scheduler> scheduler = nullptr;
   std::size_t n_branches = 1;  // maximum number of concurrent sequences
@@ -127,7 +127,7 @@ std::vector<RacingLane> lanes_of(engine::ModelStore& store,
     lanes.push_back({.of = all[i],
                      .models = models[i],
                      .baseline = static_cast<std::size_t>(baseline - all.begin()),
-                     .asked = i >= n_added});
+                     .is_requested = i >= n_added});
     schedule(lanes.back(), options, n_prompts);
   }
   return lanes;
@@ -414,7 +414,7 @@ std::string summary_table(const std::vector<RacingLane>& lanes, const std::vecto
   if (has_rows) rows.front().push_back("of its rows");
   for (std::size_t i = 0; i < lanes.size(); i++) {
     const Totals& t = totals[i];
-    if (!lanes[i].asked || t.n == 0) continue;
+    if (!lanes[i].is_requested || t.n == 0) continue;
     rows.push_back({lanes[i].of.name,
                     fmt::format("{:.1f}", t.decode_ms > 0 ? t.tokens / t.decode_ms * 1e3 : 0),
                     t.whole_decode_ms > 0 ? fmt::format("{:.2f}x", speedup_of(t)) : "-",
@@ -472,7 +472,7 @@ std::string report(const std::vector<RacingLane>& lanes,
   for (std::size_t i = 0; i < lanes.size(); i++) {
     several_models = several_models || lanes[i].models.target.request.model !=
                                            lanes.front().models.target.request.model;
-    if (!lanes[i].asked || i == lanes[i].baseline) continue;
+    if (!lanes[i].is_requested || i == lanes[i].baseline) continue;
     speedups.push_back(speedup_of(totals[i]));
     compared.push_back(lanes[i].of.name);
     all_compared = all_compared && (totals[i].n_compared > 0 || !totals[i].lossless);
@@ -495,7 +495,7 @@ nlohmann::json document(const std::vector<RacingLane>& lanes,
                         const std::string& notice) {
   nlohmann::json summary = nlohmann::json::array();
   for (std::size_t i = 0; i < lanes.size(); i++)
-    if (lanes[i].asked && totals[i].n > 0)
+    if (lanes[i].is_requested && totals[i].n > 0)
       summary.push_back(summary_json(lanes[i], totals[i], totals[lanes[i].baseline]));
   nlohmann::json out = {{"machine", machine_json(lanes.front().models.target.model->device())},
                         {"results", std::move(results)},
@@ -536,7 +536,7 @@ int compare(const GenerationOptions& options) {
         add(totals[i], lanes[i], by_lane[i], by_lane[lanes[i].baseline]);
       for (std::size_t text = 0; text < group.n_texts(); text++) {
         for (std::size_t i = 0; i < lanes.size(); i++) {
-          if (!lanes[i].asked) continue;
+          if (!lanes[i].is_requested) continue;
           const engine::RunResult& result = by_lane[i].texts[text];
           if (options.json) {
             results.push_back(to_json(result, lanes[i].models));

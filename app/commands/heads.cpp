@@ -65,7 +65,7 @@ std::string heads_text(const engine::HeadsFiles& files) {
   std::vector<std::vector<std::string>> rows = {
       {"name", files.name},
       {"heads", fmt::format("{}, of {}", c.n_heads, engine::name_of(c.kind))},
-      {"trained for", c.base.empty() ? "not said" : c.base},
+      {"trained for", c.base.empty() ? "unknown" : c.base},
       {"parameters", fmt::format("{:.2f} M", static_cast<double>(c.n_params()) * 1e-6)},
       {"stored as", kernels::name_of(files.stored_dtype)},
       {"shape", fmt::format("hidden size {}, vocabulary {}", c.dim, c.vocab_size)}};
@@ -180,14 +180,14 @@ void check_measuring(const ModelCommandOptions& options) {
 }
 
 /// The number of rows, and the costs that led to it for `model tree --json`; null if none did.
-struct RowsAsked {
+struct SelectedRows {
   int rows = 0;
   nlohmann::json costs;
 };
 
-RowsAsked rows_asked(const ModelCommandOptions& options,
-                     const engine::HeadsFiles& files,
-                     const engine::HeadAccuracies& accuracies) {
+SelectedRows selected_rows(const ModelCommandOptions& options,
+                           const engine::HeadsFiles& files,
+                           const engine::HeadAccuracies& accuracies) {
   if (options.rows != "auto") {
     const auto rows = whole_from(options.rows, 2, engine::kMaxTreeRows);
     if (!rows)
@@ -275,8 +275,8 @@ int head_tree(const ModelCommandOptions& options) {
   engine::HeadAccuracies accuracies = accuracies_of(from);
   const auto n_heads = static_cast<std::size_t>(files.config.n_heads);
   if (accuracies.size() > n_heads) accuracies.resize(n_heads);
-  const RowsAsked asked = rows_asked(options, files, accuracies);
-  const engine::RankTree tree = engine::grow_rank_tree(accuracies, asked.rows);
+  const SelectedRows selected = selected_rows(options, files, accuracies);
+  const engine::RankTree tree = engine::grow_rank_tree(accuracies, selected.rows);
   const double expected = engine::expected_tokens(tree, accuracies);
   const std::string source = fmt::format(
       "computed for {} rows per step from the measured accuracies of {}; {:.3f} expected "
@@ -296,7 +296,7 @@ int head_tree(const ModelCommandOptions& options) {
                   {"depth", tree.max_depth()},
                   {"expected_tokens", expected},
                   {"paths", paths},
-                  {"costs", asked.costs},
+                  {"costs", selected.costs},
                   {"out", options.out}}));
   });
   attempts.rethrow();

@@ -264,13 +264,13 @@ std::vector<std::string> scan(const ModelCommandOptions& options) {
   return faults_of(files.tensors, engine::tensors_of(files.config));
 }
 
-/// @param judged  whether to report `valid`, too
+/// @param with_validity  whether to report `valid`, too
 /// @return  the exit code: Cancelled if not all weights were read
-int print_info(const engine::ModelFiles& files, bool as_json, bool judged = false) {
+int print_info(const engine::ModelFiles& files, bool as_json, bool with_validity = false) {
   const WeightsHash hash = hash_of(files);
   if (as_json) {
     json out = info_json(files, hash);
-    if (judged) out["valid"] = hash ? json(true) : json(nullptr);
+    if (with_validity) out["valid"] = hash ? json(true) : json(nullptr);
     if (!hash) out["stopped"] = true;
     print(dumped(out));
   } else {

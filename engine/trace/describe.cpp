@@ -139,7 +139,7 @@ std::string describe(const Timeline& timeline, const RunRecord& run) {
         run.tokens_per_step(), run.tokens_per_second());
   }
   if (run.n_proposed() > 0) {
-    text += fmt::format("{} of {} proposals accepted, {} rejected, {} never judged.\n",
+    text += fmt::format("{} of {} proposals accepted, {} rejected, {} not verified.\n",
                         run.n_accepted(), run.n_proposed(), run.n_rejected(), run.n_unused());
   }
   text += verdict_of(timeline, run);

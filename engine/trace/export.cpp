@@ -42,7 +42,7 @@ void write_schedule(const Timeline& timeline, int pid, TraceReport& report, cons
 }
 
 [[noreturn]] void throw_cancelled() {
-  throw Error(ErrorCode::Cancelled, "the trace was not exported, as asked");
+  throw Error(ErrorCode::Cancelled, "the trace was not exported: cancelled");
 }
 
 /// An event for a trace without runs: viewers do not recognise a trace without events.

@@ -29,8 +29,7 @@ class Watcher : public std::streambuf {
 
  protected:
   int_type underflow() override {
-    if (stop_ && stop_())
-      throw Error(ErrorCode::Cancelled, "cancelled before the trace was read whole");
+    if (stop_ && stop_()) throw Error(ErrorCode::Cancelled, "cancelled while the trace was read");
     const std::streamsize n = from_.sgetn(chunk_, sizeof(chunk_));
     if (n <= 0) return traits_type::eof();
     for (std::streamsize i = 0; i < n; ++i) look_at(chunk_[i]);
@@ -260,7 +259,7 @@ class GzipBuffer : public std::streambuf {
       stream_.avail_out = static_cast<uInt>(out_.size());
       const int status = inflate(&stream_, Z_NO_FLUSH);
       if (status != Z_OK && status != Z_STREAM_END && status != Z_BUF_ERROR) {
-        throw Error(ErrorCode::BadInput, name_ + ": not gzip data, though its name says so");
+        throw Error(ErrorCode::BadInput, name_ + ": not gzip data, in spite of its name");
       }
       ended_ = status == Z_STREAM_END;
       const std::size_t n = out_.size() - stream_.avail_out;

@@ -25,30 +25,30 @@ namespace {
 
 using nlohmann::json;
 
-struct Asked {
+struct SelectedQuestions {
   std::vector<engine::Question> questions;
   std::optional<std::size_t> drawn_from;  // size of the random sample's source; nullopt: not sampled
 };
 
 /// Selects the first questions; to find a bound, a random sample of them, unless they are generated
 /// and thus random already.
-Asked questions_of(const CotOptions& options) {
+SelectedQuestions questions_of(const CotOptions& options) {
   const auto records = records_of_file(options);
   const bool draws =
       options.find_bound && (records.has_value() || !engine::is_generated(options.task));
   engine::QuestionRange range = range_of(options);
   if (draws) range.count = std::numeric_limits<int>::max();
-  Asked asked;
-  asked.questions = records ? engine::cot_questions_of(*records)
-                            : engine::cot_questions(options.task, range, data_dir_of(options));
+  SelectedQuestions selected;
+  selected.questions = records ? engine::cot_questions_of(*records)
+                               : engine::cot_questions(options.task, range, data_dir_of(options));
   if (draws) {
-    asked.drawn_from = asked.questions.size();
-    asked.questions =
-        engine::sample_of(std::move(asked.questions), options.count, options.sample_seed);
+    selected.drawn_from = selected.questions.size();
+    selected.questions =
+        engine::sample_of(std::move(selected.questions), options.count, options.sample_seed);
   }
-  if (std::ssize(asked.questions) > options.count)
-    asked.questions.resize(static_cast<std::size_t>(options.count));
-  return asked;
+  if (std::ssize(selected.questions) > options.count)
+    selected.questions.resize(static_cast<std::size_t>(options.count));
+  return selected;
 }
 
 /// @param model  with --defaults model, provides the repetition penalty if none is given; a chain is
@@ -171,8 +171,8 @@ std::string shown(const engine::CotItem& item) {
                      indented(written), item.correct ? "right" : "wrong", item.expected);
 }
 
-int search_bound(const CotOptions& options, ReasonRun& run, const Asked& asked) {
-  const std::vector<engine::Question>& questions = asked.questions;
+int search_bound(const CotOptions& options, ReasonRun& run, const SelectedQuestions& selected) {
+  const std::vector<engine::Question>& questions = selected.questions;
   std::vector<std::vector<std::string>> rows = {{"bound", "accuracy", "ms/question"}};
   json trials = json::array();
   ProgressLine line("reason");
@@ -195,8 +195,8 @@ int search_bound(const CotOptions& options, ReasonRun& run, const Asked& asked) 
   if (options.json) {
     text = dumped({{"task", options.task},
                    {"n", questions.size()},
-                   {"drawn_from", asked.drawn_from ? json(*asked.drawn_from) : json(nullptr)},
-                   {"sample_seed", asked.drawn_from ? json(options.sample_seed) : json(nullptr)},
+                   {"drawn_from", selected.drawn_from ? json(*selected.drawn_from) : json(nullptr)},
+                   {"sample_seed", selected.drawn_from ? json(options.sample_seed) : json(nullptr)},
                    {"tolerance", options.tolerance},
                    {"stopped", interrupted()},
                    {"bound", found.bound ? json(found.bound) : json(nullptr)},
@@ -209,9 +209,9 @@ int search_bound(const CotOptions& options, ReasonRun& run, const Asked& asked) 
                         "--set stop=bound --set bound={} loses at most {:g} points on "
                         "these {} questions{}\n",
                         found.bound, options.tolerance, questions.size(),
-                        asked.drawn_from ? fmt::format(", drawn from {} with seed {}",
-                                                       *asked.drawn_from, options.sample_seed)
-                                         : "")
+                        selected.drawn_from ? fmt::format(", drawn from {} with seed {}",
+                                                          *selected.drawn_from, options.sample_seed)
+                                            : "")
                   : fmt::format("no bound tried loses at most {:g} points\n", options.tolerance);
   }
   return run.finish(text);
@@ -243,8 +243,8 @@ int answer_all(const CotOptions& options,
 int reason_cot(const CotOptions& given) {
   CotOptions options = given;
   const engine::OptionValues set = checked_reason_options(options);
-  const Asked asked = questions_of(options);
-  const std::vector<engine::Question>& questions = asked.questions;
+  const SelectedQuestions selected = questions_of(options);
+  const std::vector<engine::Question>& questions = selected.questions;
   if (questions.empty())
     throw engine::Error(engine::ErrorCode::BadInput, "reason: no question to ask");
   options.task = questions.front().record.task;  // a file of records has its own task
@@ -260,7 +260,7 @@ int reason_cot(const CotOptions& given) {
     check_options(options.decoder, with_bound);
   }
   ReasonRun run(options, set);
-  return options.find_bound ? search_bound(options, run, asked)
+  return options.find_bound ? search_bound(options, run, selected)
                             : answer_all(options, run, questions);
 }
 

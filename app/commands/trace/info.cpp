@@ -274,7 +274,7 @@ TraceAnswer recording_answer(const std::string& path,
         fmt::format("{}: valid: a recording of {} events and {}\n", name, opened.report.n_events,
                     engine::counted(std::ssize(opened.timeline.runs()), "run"));
   } else {
-    answer.text = name + ": not whole\n";
+    answer.text = name + ": damaged\n";
   }
   for (const std::string& fault : faults) answer.text += (validate ? "  " : "note: ") + fault + "\n";
   for (const std::string& drop : drops) answer.text += "note: " + drop + "\n";

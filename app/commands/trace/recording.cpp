@@ -26,7 +26,7 @@ engine::RecordingReport read_whole_recording(const std::string& path,
     stopped = stopped || (stop && stop());
     return !stopped;
   });
-  if (stopped) throw_cancelled(path, "it was not read whole");
+  if (stopped) throw_cancelled(path, "it was not completely read");
   return report;
 }
 

@@ -23,11 +23,11 @@ std::string hash_of(const std::string& directory, const engine::FileLimits& limi
   return engine::weights_hash(files);
 }
 
-/// What the recorded models are compared with: the one asked for, else the bundled ones of the same
-/// names. A name in a file opens no other directory.
-LocalWeights local_weights(const std::string& asked, const engine::FileLimits& limits) {
-  if (!asked.empty()) {
-    return [hash = hash_of(model_folder(asked), limits)](const std::string&) {
+/// The weights to compare with: of the given model, else of the bundled ones of the recorded names. A
+/// name in a recording never opens another directory.
+LocalWeights local_weights(const std::string& given, const engine::FileLimits& limits) {
+  if (!given.empty()) {
+    return [hash = hash_of(model_folder(given), limits)](const std::string&) {
       return std::optional(hash);
     };
   }
