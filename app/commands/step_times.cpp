@@ -138,7 +138,7 @@ class BenchTexts {
 class RacePrompts {
  public:
   RacePrompts(engine::Model& model, int context, int n_new_tokens)
-      : model_(model), context_(context), n_anew_(n_new_tokens) {
+      : model_(model), context_(context), n_new_tokens_(n_new_tokens) {
     if (shares()) shared_.emplace(read_bench_prompt(model, context - n_new_tokens));
   }
 
@@ -148,7 +148,8 @@ class RacePrompts {
     for (int text = 0; text < n_texts; text++) {
       if (shares()) {
         const std::vector<engine::TokenId> all = bench_prompt(model_, context_ + 1);
-        texts.push_back(shared_->restarted(std::span(all).last(static_cast<std::size_t>(n_anew_))));
+        texts.push_back(
+            shared_->restarted(std::span(all).last(static_cast<std::size_t>(n_new_tokens_))));
         engine::prefill(model_, texts.back());
       } else {
         texts.push_back(read_bench_prompt(model_, context_));
@@ -158,10 +159,10 @@ class RacePrompts {
   }
 
  private:
-  bool shares() const { return n_anew_ > 0 && n_anew_ < context_; }
+  bool shares() const { return n_new_tokens_ > 0 && n_new_tokens_ < context_; }
 
   engine::Model& model_;
-  int context_, n_anew_;
+  int context_, n_new_tokens_;
   std::optional<engine::Sequence> shared_;
 };
 
@@ -196,10 +197,10 @@ class RaceDrafts {
 
 /// Times the steps after one prompt; returns the mean so far at each of race.steps.
 /// @param draft  called before each step
-std::vector<MeanSteps> steps_behind_prompt(BenchTexts texts,
-                                           const std::function<void()>& draft,
-                                           const std::vector<int>& steps,
-                                           int n_rows) {
+std::vector<MeanSteps> steps_after_prompt(BenchTexts texts,
+                                          const std::function<void()>& draft,
+                                          const std::vector<int>& steps,
+                                          int n_rows) {
   std::vector<MeanSteps> means;
   double ms = 0, draft_ms = 0;
   for (int step = 1; means.size() < steps.size() && !interrupted(); step++) {
@@ -267,7 +268,7 @@ std::vector<std::vector<MeanSteps>> time_race_steps(engine::Model& model,
   for (int repeat = 0; repeat < timing.repeat && !interrupted(); repeat++) {
     for (std::size_t i = 0; i < timing.rows.size() && !interrupted(); i++) {
       const std::function<void()> draft = drafts.begin();
-      const std::vector<MeanSteps> means = steps_behind_prompt(
+      const std::vector<MeanSteps> means = steps_after_prompt(
           BenchTexts(model, prompts.read(timing.n_texts)), draft, race.steps, timing.rows[i]);
       for (std::size_t n = 0; n < means.size(); n++) each[i][n].push_back(means[n]);
     }

@@ -31,8 +31,8 @@ std::string config_path(const std::string& directory) {
 /// Published Medusa heads have no model_type.
 std::optional<HeadsKind> kind_in(const Json& config) {
   const Json* type = config.find("model_type");
-  const bool says_none = !type || type->is(JsonReader::Kind::Null);
-  if (says_none && config.find("medusa_num_heads")) return HeadsKind::Medusa;
+  const bool is_absent = !type || type->is(JsonReader::Kind::Null);
+  if (is_absent && config.find("medusa_num_heads")) return HeadsKind::Medusa;
   for (const HeadsKind kind : {HeadsKind::Medusa, HeadsKind::Chimera})
     if (type && type->text == name_of(kind)) return kind;
   return std::nullopt;

@@ -225,7 +225,7 @@ OtherFormat in_place_of_weights(const std::string& directory) {
 
 OtherFormat in_place_of_heads(const Json& config) {
   const auto has = [&](const char* key) { return config.find(key) != nullptr; };
-  const auto says = [&](const char* key, std::string_view word) {
+  const auto has_name = [&](const char* key, std::string_view word) {
     const Json* value = config.find(key);
     if (value && value->is(JsonReader::Kind::Array) && !value->items.empty())
       value = &value->items.front();
@@ -235,11 +235,12 @@ OtherFormat in_place_of_heads(const Json& config) {
   };
   const std::string way =
       "use a model with a published Medusa head, or train heads: `decoscope train medusa`";
-  if (has("hydra_num_heads") || says("model_type", "hydra"))
+  if (has("hydra_num_heads") || has_name("model_type", "hydra"))
     return {"heads of Hydra, which guess each from the guess before and are not read", way};
-  if (says("architectures", "eagle") || says("model_type", "eagle") || has("draft_vocab_size"))
+  if (has_name("architectures", "eagle") || has_name("model_type", "eagle") ||
+      has("draft_vocab_size"))
     return {"a draft of EAGLE, which reads the target's states and is not read", way};
-  if (says("model_type", "mlp_speculator") || says("architectures", "speculator"))
+  if (has_name("model_type", "mlp_speculator") || has_name("architectures", "speculator"))
     return {"an MLP speculator, which is not read", way};
   if (has("hidden_size") && has("num_hidden_layers") && has("num_attention_heads"))
     return {"a model, not heads (EAGLE's drafts look so too and are not read)",

@@ -118,10 +118,10 @@ OwnTexts write_texts(const TrainOptions& options,
                      const std::string& data) {
   return with_advice_on_failure(options.device, {{path, "the texts that are there"}}, [&] {
     const LoadedTarget loaded(options, target);
-    ProgressReporter teller;
+    ProgressReporter reporter;
     const bool complete = engine::make_own_texts(loaded.writer(), plan, path, data, options.resume,
-                                                 teller.callbacks());
-    teller.finish();
+                                                 reporter.callbacks());
+    reporter.finish();
     return OwnTexts{true, complete, path, loaded.directory()};
   });
 }
@@ -239,10 +239,10 @@ int train_heads(const TrainOptions& options, std::unique_ptr<kernels::Device> de
                      {engine::own_texts_path(out), "the texts that are there"}},
                     [&] {
                       const LoadedTarget target(options, recipe.target);
-                      ProgressReporter teller;
+                      ProgressReporter reporter;
                       auto made = engine::make_heads(request, target.for_heads(),
-                                                     teller.callbacks(), std::move(device));
-                      teller.finish();
+                                                     reporter.callbacks(), std::move(device));
+                      reporter.finish();
                       return made;
                     });
   const engine::HeadsResult& result = training.result;
