@@ -42,7 +42,7 @@ int exit_code() {
   return interrupted() ? static_cast<int>(engine::ErrorCode::Cancelled) : 0;
 }
 
-/// Prints a document, marked as interrupted after Ctrl+C; what was not measured is null or absent.
+/// Prints a document, marked as interrupted after Ctrl+C; values not measured are null or absent.
 void print_document(json document) {
   if (interrupted()) document["stopped"] = true;
   print(dumped(document));

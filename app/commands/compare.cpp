@@ -376,7 +376,7 @@ double speedup_of(const Totals& t) {
   return t.whole_decode_ms > 0 ? t.ar_decode_ms / t.whole_decode_ms : 0;
 }
 
-/// The speed-up divided by what it would be if only rows and drafts took time, for plain decoding
+/// The speed-up as a fraction of the speed-up if only rows and drafts took time, for plain decoding
 /// too; 0 unless measured for every prompt.
 double of_its_rows(const Totals& t, const Totals& plain) {
   if (t.n_alone < t.n || t.rows_ms <= 0 || plain.rows_ms <= 0 || t.decode_ms <= 0) return 0;

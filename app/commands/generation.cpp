@@ -251,7 +251,7 @@ engine::Sampling sampling_of(const GenerationOptions& options) {
           .mode = engine::sampling_mode(options.sampling)};
 }
 
-/// Refuses what a decoder does not support, with any model.
+/// Refuses options that a decoder supports with no model.
 void check_decoder(const GenerationOptions& options, const std::string& decoder) {
   const engine::DecoderInfo& info = engine::decoder_named(decoder);
   check_options(decoder, options_for(decoder, options.decoders, options.set));

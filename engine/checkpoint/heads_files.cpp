@@ -62,7 +62,7 @@ void read_encoder(const Fields& fields, const FileLimits& limits, HeadsConfig& c
   if (config.dim % config.n_attention_heads != 0 || config.head_dim() % 2 != 0) {
     fields.fail(
         "num_attention_heads", std::to_string(config.n_attention_heads),
-        fmt::format("a number that cuts hidden_size ({}) into heads of an even size", config.dim));
+        fmt::format("a divisor of hidden_size ({}) that gives heads of even size", config.dim));
   }
   config.norm_eps = static_cast<float>(fields.real("rms_norm_eps", 0, 1));
   config.rope_theta = fields.real("rope_theta", 0, kMaxRopeTheta, 10000.0);

@@ -296,9 +296,9 @@ ModelFiles open_model(const std::string& directory, const OpenOptions& options) 
   choose_dtype(files, config, entries);
   note_unused_tensors(files, entries);
   if (exists(directory + "/adapter_config.json"))
-    files.notices.push_back(escaped(directory) +
-                            "/adapter_config.json: an adapter is not applied; the weights beside "
-                            "it are run as they are");
+    files.notices.push_back(
+        escaped(directory) +
+        "/adapter_config.json: the adapter is not applied; the model runs without it");
   files.draft_name = related_model(directory, "draft", limits);
   return files;
 }

@@ -163,7 +163,7 @@ std::string kinds_table(const OpenedRecording& opened, const std::vector<RunGrou
   return engine::aligned_table(rows);
 }
 
-/// What a recording holds, for people.
+/// The description of a recording as text.
 std::string recording_text(const std::string& path, const OpenedRecording& opened) {
   const engine::RecordingReport& report = opened.report;
   const engine::Timeline& timeline = opened.timeline;
@@ -201,7 +201,7 @@ void compare_weights(const std::string& model,
   }
 }
 
-/// What is wrong with a recording, or with believing it here.
+/// Faults of a recording, and reasons not to trust it.
 std::vector<std::string> faults_of(const OpenedRecording& opened, const LocalWeights& local_weights) {
   std::vector<std::string> faults = opened.report.notices();
   const engine::Timeline& timeline = opened.timeline;
@@ -307,7 +307,7 @@ std::string trace_lanes_table(const engine::TraceCheck& check) {
          (each ? "" : fmt::format("{} names of lanes, too many to list\n", check.lanes.size()));
 }
 
-/// What a Chrome trace holds, for people.
+/// The description of a Chrome trace as text.
 std::string trace_text(const std::string& path, const engine::TraceCheck& check) {
   std::string text =
       fmt::format("{}: Chrome trace{}\n", engine::escaped(path),
