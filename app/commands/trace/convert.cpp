@@ -21,7 +21,7 @@ using Json = nlohmann::ordered_json;
 constexpr std::string_view kTables = ".csv";
 
 /// Writes a file under the first free name.
-/// @return  the name that it took
+/// @return  that name
 std::string write_new_file(const std::string& path, std::string_view text) {
   engine::OutputFile file(path, {}, engine::OutputFile::IfExists::NewName);
   file.write(text);
@@ -29,8 +29,8 @@ std::string write_new_file(const std::string& path, std::string_view text) {
   return file.path();
 }
 
-/// Writes the whole frames of a recording as a new recording.
-/// @return  the name that it took
+/// Writes the intact frames of a recording as a new recording.
+/// @return  the name of the file
 std::string repaired(const std::string& from, const std::string& to, const StopRequested& stop) {
   engine::Recorder recorder(to, {.if_failed = engine::RecorderOptions::IfFailed::Remove});
   try {
@@ -48,7 +48,7 @@ std::string repaired(const std::string& from, const std::string& to, const StopR
   return recorder.path();
 }
 
-/// Only a trace can be of a part, or hold the prompt's text.
+/// Refuses options for a part or the prompt's text unless the output is a trace.
 void refuse_part(const std::string& to, const engine::TraceOptions& options) {
   const char* option = options.run                    ? "--run"
                        : !engine::asks_for_all_steps(options) ? "--first-step and --last-step"

@@ -110,7 +110,7 @@ std::string states_of(const RunGroup& lane) {
   return words;
 }
 
-/// Its sums; the speed-up is that of the runs together where each has one.
+/// The totals of a row; a speed-up only if each run has one.
 std::vector<std::string> row_of(const engine::Timeline& timeline, const RunGroup& lane, bool each) {
   double steps = 0, tokens = 0, own_ns = 0, baseline_ns = 0;
   bool all_compared = true;
@@ -134,7 +134,7 @@ std::vector<std::string> row_of(const engine::Timeline& timeline, const RunGroup
           states_of(lane)};
 }
 
-/// A line a run; where they are many, a line a decoder.
+/// One line per run or, if there are many runs, per decoder.
 std::string runs_table(const engine::Timeline& timeline, const std::vector<RunGroup>& by_decoder) {
   const bool each = timeline.runs().size() <= kMaxRunsListed;
   Rows rows{{"decoder", each ? "run" : "runs", "steps", "tokens", "tokens/step", "tokens/s",
@@ -189,7 +189,7 @@ std::string recording_text(const std::string& path, const OpenedRecording& opene
   return text;
 }
 
-/// A notice for a model that has other weights here.
+/// A notice if the model on this machine has other weights.
 void compare_weights(const std::string& model,
                      const std::string& hash,
                      const LocalWeights& local_weights,
@@ -289,7 +289,7 @@ TraceAnswer recording_answer(const std::string& path,
 
 constexpr std::size_t kMaxLanesListed = 20;
 
-/// A line a name of lanes: how many events of each kind are there.
+/// One line per name of lanes, with the number of events of each kind.
 std::string trace_lanes_table(const engine::TraceCheck& check) {
   Rows rows{{"lane", "slices", "async ends", "instants", "counters", "flow ends"}};
   const auto add = [&](const std::string& name, const engine::TraceLane& lane) {
@@ -322,7 +322,7 @@ std::string trace_text(const std::string& path, const engine::TraceCheck& check)
   return text;
 }
 
-/// That a trace is valid, or each place where it is not.
+/// The result of validating a trace: valid, or a list of problems.
 std::string trace_verdict(const std::string& path, const engine::TraceCheck& check) {
   const std::string name = engine::escaped(path);
   if (check.ok()) {

@@ -39,20 +39,20 @@ LocalWeights local_weights(const std::string& given, const engine::FileLimits& l
       return hash_of(assets_dir() + "/models/" + model, limits);
     } catch (const kernels::Error& error) {
       if (error.code() == kernels::ErrorCode::Cancelled) throw;
-      return std::nullopt;  // there is none of that name: nothing to compare with
+      return std::nullopt;  // no such model: not compared
     }
   };
 }
 
-/// a/run.json for a/run.pdrun.
+/// The default output name: a/run.json for a/run.pdrun.
 std::string trace_beside(const std::string& recording) {
   constexpr std::string_view kEnding = ".pdrun";
   const std::size_t n = recording.size() - (recording.ends_with(kEnding) ? kEnding.size() : 0);
   return recording.substr(0, n) + ".json";
 }
 
-/// One that is neither a recording nor a trace is not valid either: with --json that is a document
-/// too, beside the error.
+/// With --json prints a document for a file that is neither a recording nor a trace, too, besides the
+/// error.
 TraceAnswer validated(const TraceOptions& options) {
   try {
     return trace_validate(options.path, interrupted);

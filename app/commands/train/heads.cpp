@@ -184,7 +184,7 @@ std::string accuracies_for_people(const engine::HeadsRanks& ranks) {
   return engine::aligned_table(rows);
 }
 
-/// The directory of a target that need not exist, as its texts are given; empty if it does not.
+/// The directory of a target whose texts are given; empty if the target is not on this machine.
 std::string directory_if_here(const std::string& named) {
   try {
     return model_folder(named);
