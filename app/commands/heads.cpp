@@ -6,26 +6,27 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "app/cli/numbers.h"
+#include "app/cli/paths.h"
+#include "app/cli/terminal.h"
 #include "app/commands/attempts.h"
 #include "app/commands/generation.h"
 #include "app/commands/named_model.h"
 #include "app/commands/notes.h"
-#include "app/cli/numbers.h"
-#include "app/cli/paths.h"
 #include "app/commands/report.h"
 #include "app/commands/step_times.h"
-#include "app/cli/terminal.h"
-#include "engine/decode/draft/rank_tree.h"
+#include "engine/base/fields.h"
+#include "engine/base/json.h"
 #include "engine/base/output_file.h"
 #include "engine/base/table.h"
 #include "engine/base/text.h"
-#include "engine/base/fields.h"
 #include "engine/checkpoint/heads_files.h"
-#include "engine/base/json.h"
-#include "engine/store/memory_plan.h"
-#include "engine/store/model_store.h"
+#include "engine/checkpoint/non_finite.h"
+#include "engine/decode/draft/rank_tree.h"
 #include "engine/model/draft_heads.h"
 #include "engine/model/model.h"
+#include "engine/store/memory_plan.h"
+#include "engine/store/model_store.h"
 
 namespace app {
 namespace {
@@ -224,6 +225,14 @@ void check_tree_output(const std::string& path) {
 bool names_heads(const std::string& name_or_path, const engine::FileLimits& limits) {
   const std::string directory = model_folder(name_or_path);
   return engine::heads_kind(directory, limits).has_value();
+}
+
+std::vector<std::string> scan_heads(const ModelCommandOptions& options) {
+  const engine::HeadsFiles files =
+      engine::open_heads(model_folder(options.path), nullptr, options.limits);
+  return engine::non_finite_faults(
+      *engine::stoppable(files.tensors, interrupted, "not all weights were checked"),
+      engine::tensors_of(files.config));
 }
 
 int heads_info(const ModelCommandOptions& options) {

@@ -7,20 +7,19 @@
 #include <nlohmann/json.hpp>
 
 #include "app/cli/commands.h"
+#include "app/cli/terminal.h"
 #include "app/commands/heads.h"
 #include "app/commands/named_model.h"
 #include "app/commands/report.h"
-#include "app/cli/terminal.h"
 #include "engine/base/output_file.h"
 #include "engine/base/table.h"
-#include "engine/checkpoint/heads_files.h"
 #include "engine/checkpoint/config_file.h"
 #include "engine/checkpoint/model_files.h"
 #include "engine/checkpoint/non_finite.h"
-#include "engine/tokenizer/sentencepiece.h"
 #include "engine/checkpoint/tensor_source.h"
-#include "engine/store/weights_hash.h"
 #include "engine/store/memory_plan.h"
+#include "engine/store/weights_hash.h"
+#include "engine/tokenizer/sentencepiece.h"
 #include "engine/train/run/output_folder.h"
 
 namespace app {
@@ -251,17 +250,11 @@ engine::ModelFiles open_to_judge(const ModelCommandOptions& options) {
 
 /// Messages on faults that --scan finds in the weights of a model or draft heads.
 std::vector<std::string> scan(const ModelCommandOptions& options) {
-  const auto faults_of = [](auto tensors, const auto& specs) {
-    return engine::non_finite_faults(
-        *engine::stoppable(std::move(tensors), interrupted, "not all weights were checked"), specs);
-  };
-  if (names_heads(options.path, options.limits)) {
-    const engine::HeadsFiles files =
-        engine::open_heads(model_folder(options.path), nullptr, options.limits);
-    return faults_of(files.tensors, engine::tensors_of(files.config));
-  }
+  if (names_heads(options.path, options.limits)) return scan_heads(options);
   const engine::ModelFiles files = open(options);
-  return faults_of(files.tensors, engine::tensors_of(files.config));
+  return engine::non_finite_faults(
+      *engine::stoppable(files.tensors, interrupted, "not all weights were checked"),
+      engine::tensors_of(files.config));
 }
 
 /// @param with_validity  whether to report `valid`, too

@@ -10,10 +10,11 @@
 
 #include <fmt/format.h>
 
-#include "engine/event/drafted_by.h"
 #include "engine/base/output_file.h"
-#include "engine/event/recording/recording_format.h"
 #include "engine/base/text.h"
+#include "engine/event/drafted_by.h"
+#include "engine/event/recording/recording_format.h"
+#include "engine/event/timeline/timeline.h"
 
 namespace engine {
 namespace {

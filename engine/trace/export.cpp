@@ -11,6 +11,7 @@
 #include "engine/base/output_file.h"
 #include "engine/base/text.h"
 #include "engine/event/recording/recording_format.h"
+#include "engine/event/timeline/timeline.h"
 #include "engine/trace/check.h"
 #include "engine/trace/describe.h"
 #include "engine/trace/event_json.h"

@@ -19,8 +19,8 @@ void throw_cancelled(const std::string& path, const char* left) {
 }
 
 engine::RecordingReport read_whole_recording(const std::string& path,
-                                     engine::EventSink& into,
-                                     const StopRequested& stop) {
+                                             engine::EventSink& into,
+                                             const std::function<bool()>& stop) {
   bool stopped = false;
   engine::RecordingReport report = engine::read_recording(path, into, {}, [&](double) {
     stopped = stopped || (stop && stop());
@@ -30,7 +30,7 @@ engine::RecordingReport read_whole_recording(const std::string& path,
   return report;
 }
 
-OpenedRecording open_recording(const std::string& path, const StopRequested& stop) {
+OpenedRecording open_recording(const std::string& path, const std::function<bool()>& stop) {
   OpenedRecording opened;
   class Into : public engine::EventSink {
    public:

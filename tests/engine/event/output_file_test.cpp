@@ -8,6 +8,7 @@
 #include "engine/base/byte_source.h"
 #include "engine/base/output_file.h"
 #include "engine/event/recording/recorder.h"
+#include "engine/event/timeline/timeline.h"
 #include "engine/trace/export.h"
 #include "tests/engine/child.h"
 #include "tests/engine/event/files.h"

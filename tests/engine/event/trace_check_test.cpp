@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "engine/trace/check.h"
+#include "engine/event/timeline/timeline.h"
 #include "engine/trace/export.h"
 #include "engine/base/types.h"
 #include "tests/engine/event/files.h"

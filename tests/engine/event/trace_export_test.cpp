@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "engine/trace/check.h"
+#include "engine/event/timeline/timeline.h"
 #include "engine/trace/export.h"
 #include "engine/trace/lane.h"
 #include "engine/base/types.h"
