@@ -1,4 +1,4 @@
-// Where every failure ends: one line on stderr and an exit code (0 ok, 2 usage, 3 bad
+// Turns every failure into one line on stderr and an exit code (0 ok, 2 usage, 3 bad
 // input, 4 resources, 5 device, 6 cancelled, 70 our bug).
 #include <cstdio>
 #include <new>
@@ -27,13 +27,13 @@ int code_of(int argc, char** argv) {
   }
 }
 
-/// A cancellation by the limit of CPU time is the system's refusal (code 4): prints so.
+/// Reports a cancellation by the CPU time limit as an error of resources (code 4).
 int code_at_cpu_limit(int code) {
   const bool by_limit =
       code == static_cast<int>(kernels::ErrorCode::Cancelled) && app::cpu_time_is_over();
   if (!by_limit) return code;
   app::print_error(
-      "stopped by the limit of CPU time (ulimit -t); raise the limit, or ask for less");
+      "stopped by the limit of CPU time (ulimit -t); raise the limit");
   return static_cast<int>(kernels::ErrorCode::Resources);
 }
 

@@ -1,4 +1,4 @@
-// The command line: the window's own options, and every subcommand.
+// The command line: the options of the window, and the subcommands.
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
 
@@ -18,24 +18,24 @@ void add_window_options(CLI::App& app, WindowCommandOptions& o) {
   add_draft_option(app, o.model);
   CLI::Option* open =
       app.add_option("--open", o.open,
-                     "show a recording (.pdrun), or a training, under way or over: the folder it "
-                     "writes, or its training.jsonl")
+                     "show a recording (.pdrun), or a training, running or finished: its output folder "
+                     "or its training.jsonl")
           ->type_name("FILE|DIR");
-  app.add_flag("--start", o.start, "start a race of decoders on the first bundled prompt at once")
+  app.add_flag("--start", o.start, "immediately compare decoders on the first bundled prompt")
       ->excludes(open);
   app.add_option("--screen", o.screen,
-                 "which screen to start with: welcome; live: one run; compare: a race; training: a "
-                 "training's curves (default: that of last time)")
+                 "screen to start with: welcome; live: one run; compare: several decoders; training: "
+                 "training curves (default: the last one used)")
       ->check(one_of({"welcome", "live", "compare", "training"}));
-  app.add_option("--theme", o.theme, "colours of the window (default: those of last time)")
+  app.add_option("--theme", o.theme, "colours of the window (default: the last ones used)")
       ->check(one_of({"dark", "light", "monochrome"}));
   app.add_option(
          "--screenshot", o.screenshot,
-         "run a race (or show what --open names), write a picture of the window (.png), and "
-         "end")
+         "compare decoders (or show the file of --open), write a picture of the window (.png) "
+         "and exit")
       ->type_name("FILE");
   app.add_option("--panel", o.panel,
-                 "with --screenshot: a picture of this panel alone (text, trajectory, tree, mask, "
+                 "with --screenshot: a picture of this panel only (text, trajectory, tree, mask, "
                  "distributions, thoughts, gantt, schedule, loss, probe_trajectory, ...)")
       ->type_name("NAME")
       ->needs("--screenshot");
@@ -49,9 +49,10 @@ void add_devices(CLI::App& app, Parsed& p, Run& run) {
   c->callback([&] { run = [&p] { return devices(p.devices_json); }; });
 }
 
-/// @return  whether what was said is a question that is answered by now: --help, --version
-/// @throws Error(Usage)  it cannot be understood
-bool answered(CLI::App& app, int argc, char** argv) {
+/// Parses the command line. Prints the answer to --help or --version.
+/// @return  whether that was all there is to do
+/// @throws Error(Usage)  invalid command line
+bool parse_or_answer(CLI::App& app, int argc, char** argv) {
   try {
     app.parse(argc, argv);
     refuse_missing_values(app, argc, argv);
@@ -74,13 +75,13 @@ bool answered(CLI::App& app, int argc, char** argv) {
   return true;
 }
 
-/// The window's options say nothing to a subcommand.
+/// Refuses options of the window before a subcommand.
 void refuse_misplaced(const CLI::App& app) {
   if (app.get_subcommands().empty()) return;
   for (const CLI::Option* option : app.get_options()) {
     if (option->count() > 0) {
       throw kernels::Error(kernels::ErrorCode::Usage,
-                           fmt::format("{} stands before {}; put it behind", option->get_name(),
+                           fmt::format("{} is given before {}; put it after", option->get_name(),
                                        app.get_subcommands().front()->get_name()));
     }
   }
@@ -91,7 +92,7 @@ void refuse_misplaced(const CLI::App& app) {
 int run_command_line(int argc, char** argv) {
   CLI::App app(
       "Decoscope runs large language models with parallel decoders and shows what they do.\n"
-      "Without a subcommand it opens the window; the options here are the window's.",
+      "Without a subcommand it opens the window, with the options below.",
       "decoscope");
   app.set_version_flag("--version", "decoscope " DECOSCOPE_VERSION);
   app.require_subcommand(0, 1);
@@ -104,9 +105,9 @@ int run_command_line(int argc, char** argv) {
   for (const auto add : {add_generate, add_compare, add_bench, add_data, add_train, add_model,
                          add_score, add_reason, add_trace, add_devices})
     add(app, p, run);
-  // Last: a subcommand inherits what is there when it is added.
-  app.footer("`decoscope SUBCOMMAND --help` has the options of a subcommand, and examples.");
-  if (answered(app, argc, argv)) return 0;
+  // Last, because subcommands inherit the footer that exists when they are added.
+  app.footer("`decoscope SUBCOMMAND --help` lists the options of a subcommand, with examples.");
+  if (parse_or_answer(app, argc, argv)) return 0;
   refuse_misplaced(app);
   return run();
 }

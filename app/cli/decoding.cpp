@@ -1,4 +1,4 @@
-// generate, compare and bench: what may be said to them.
+// The command lines of generate, compare and bench.
 #include <algorithm>
 
 #include "app/cli/subcommands.h"
@@ -11,20 +11,20 @@ namespace {
 
 constexpr int kMaxBenchRows = 256;
 constexpr int kMaxBenchTexts = 64;
-constexpr int kMaxBenchSteps = 100000;  // behind a prompt
+constexpr int kMaxBenchSteps = 100000;  // after a prompt
 
-/// Whole numbers from 1 with commas between.
+/// Parses whole numbers from 1 to `most`, separated by commas.
 std::vector<int> counts_from(const char* option, const std::string& list, int most) {
   std::vector<int> counts;
   for (const std::string& word : split_commas(list)) {
     const auto n = whole_from(word, 1, most);
     if (!n)
       throw CLI::ValidationError(option,
-                                 not_whole(word, 1, most) + ", or several with commas between");
+                                 not_whole(word, 1, most) + ", or several separated by commas");
     counts.push_back(static_cast<int>(*n));
   }
   if (counts.empty())
-    throw CLI::ValidationError(option, "found none, expected numbers with commas between");
+    throw CLI::ValidationError(option, "found none, expected numbers separated by commas");
   return counts;
 }
 
@@ -32,8 +32,8 @@ std::vector<int> counts_from(const char* option, const std::string& list, int mo
 
 void add_generate(CLI::App& app, Parsed& p, Run& run) {
   CLI::App* c = app.add_subcommand(
-      "generate", "Continue a prompt with one decoder; text appears as it is decoded");
-  c->add_option("--decoder", p.decoder, "which decoder")
+      "generate", "Continue a prompt with one decoder; prints text as it is decoded");
+  c->add_option("--decoder", p.decoder, "the decoder")
       ->check(one_of(decoder_names()))
       ->capture_default_str()
       ->group("Decoder");
@@ -41,10 +41,10 @@ void add_generate(CLI::App& app, Parsed& p, Run& run) {
   add_outputs(*c, p.generate);
   c->add_flag(
       "--check", p.generate.check,
-      "run plain decoding (ar) afterwards, and say whether it wrote the same tokens and how "
-      "much longer it took (always done with --json)");
+      "run plain decoding (ar) afterwards; report whether its tokens are the same and how "
+      "much longer it took (always with --json)");
   c->footer([&p] {
-    return "Options of the decoder (--decoder NAME --help shows another's):\n" +
+    return "Options of the decoder (--decoder NAME --help lists those of another):\n" +
            options_help(p.decoder) + "\nExample: decoscope generate " + options_example(p.decoder) +
            " --check";
   });
@@ -56,24 +56,24 @@ void add_generate(CLI::App& app, Parsed& p, Run& run) {
 
 void add_compare(CLI::App& app, Parsed& p, Run& run) {
   CLI::App* c = app.add_subcommand(
-      "compare", "Run several decoders on the same prompts, in turns, and compare them with ar");
+      "compare", "Run several decoders on the same prompts, alternating, and compare them with ar");
   c->add_option("--decoders", p.decoders,
-                "names with commas between; NAME@MODEL decodes with another model than --model's, "
-                "and is compared with ar of that model: ar,jacobi,jacobi@demo-cllm")
+                "names separated by commas; NAME@MODEL decodes with MODEL in place of --model, and is "
+                "compared with ar of MODEL: ar,jacobi,jacobi@demo-cllm")
       ->type_name("LIST")
       ->capture_default_str()
       ->group("Decoder");
   add_generation_options(*c, p.compare);
   add_outputs(*c, p.compare);
-  c->add_option("--repeat", p.compare.repeat, "run each so often and report medians")
+  c->add_option("--repeat", p.compare.repeat, "number of runs of each; medians are reported")
       ->transform(whole_number(1, 100000))
       ->capture_default_str();
   c->add_flag(
       "--rows-alone", p.compare.rows_alone,
-      "behind each text run its forwards once more without its decoder, and say of each "
-      "lane how much of its speed-up its rows and drafts allow it has; takes twice as long");
+      "repeat the forwards of each run without its decoder, and report the speed-up that "
+      "its rows and drafts allow; takes twice as long");
   c->footer([] {
-    return "Options of the decoders (--set goes to each that has the option):\n" +
+    return "Options of the decoders (--set applies to each that has the option):\n" +
            options_help("") +
            "\nExample: decoscope compare --prompt-file assets/prompts/bundled.jsonl --scale 4x2";
   });
@@ -90,54 +90,53 @@ void add_compare(CLI::App& app, Parsed& p, Run& run) {
 void add_bench(CLI::App& app, Parsed& p, Run& run) {
   CLI::App* c = app.add_subcommand("bench", "Measure this machine and this engine");
   c->add_option("what", p.bench.what,
-                "probe: how fast this machine reads memory and multiplies; step: what a forward of "
-                "1, 2, 4 ... rows costs, beside what the probes allow; decode: tokens a second of "
-                "a decoder; kernels: single matrix multiplies")
+                "probe: memory bandwidth and arithmetic speed of this machine; step: time of a "
+                "forward of 1, 2, 4 ... rows, and the minimum by the probes; decode: tokens per "
+                "second of a decoder; kernels: single matrix multiplications")
       ->required()
       ->check(one_of(kBenches));
   c->footer(
-      "Columns of bench step: \"of first\" is the time as a multiple of the first line's; "
-      "\"roofline "
-      "ms\" what reading the weights and multiplying them must take at least, by the probes; "
-      "\"reached\" that divided by the time measured.\n"
+      "Columns of bench step: \"of first\" is the time divided by that of the first line; "
+      "\"roofline ms\" the minimum time to read and multiply the weights, by the probes; "
+      "\"reached\" this minimum divided by the time.\n"
       "Example: decoscope bench step --scale 4x2 --rows 1,8,16");
   add_model_options(*c, p.bench.model, false);
   add_draft_option(*c, p.bench.model);
   c->add_option("--decoder", p.bench.decoder,
-                "of bench decode; bench step --behind: whose draft model or draft heads work "
-                "between steps")
+                "bench decode: the decoder; bench step --behind: the decoder whose draft model or "
+                "draft heads run between steps")
       ->check(one_of(decoder_names()))
       ->capture_default_str();
-  c->add_option("--set", p.bench.set, "an option of that decoder; may be given several times")
+  c->add_option("--set", p.bench.set, "an option of that decoder; repeatable")
       ->type_name("NAME=VALUE");
   c->add_option("--rows", p.rows,
-                "tokens computed in one forward, counts with commas between (default "
+                "tokens computed in one forward, numbers separated by commas (default "
                 "1,2,4,8,16,24,32)")
       ->type_name("LIST");
   c->add_option("--behind", p.steps_after_prompt,
-                "bench step: means of the first so many steps behind a prompt that is read anew, "
-                "as a decoder has them, beside steps that go on and on; counts with commas between")
+                "bench step: also time the first N steps after the prefill of a prompt, as in "
+                "generation; numbers N separated by commas")
       ->type_name("LIST");
-  c->add_option("--texts", p.bench.n_texts, "bench step: texts in a forward, --rows of each")
+  c->add_option("--texts", p.bench.n_texts, "bench step: sequences per forward, with --rows rows each")
       ->capture_default_str()
       ->transform(whole_number(1, kMaxBenchTexts));
   c->add_option("--anew", p.bench.n_new_tokens,
-                "bench step --behind: so many tokens of each prompt are read anew, the others are "
-                "shared with the prompt before it; 0: all are read")
+                "bench step --behind: prompt tokens to prefill, the others being shared with the "
+                "prompt before; 0: all")
       ->capture_default_str()
       ->transform(whole_number(0));
   c->add_option("--draft-forwards", p.bench.n_draft_forwards,
-                "bench step --behind: forwards of the draft before each step, or heads that are "
-                "asked")
+                "bench step --behind: forwards of the draft model, or heads evaluated, before each "
+                "step")
       ->capture_default_str()
       ->transform(whole_number(1, 100));
   c->add_option("--context", p.bench.context, "committed tokens before the rows")
       ->transform(whole_number(1))
       ->capture_default_str();
-  c->add_option("--repeat", p.bench.repeat, "how often; medians are reported")
+  c->add_option("--repeat", p.bench.repeat, "number of measurements; medians are reported")
       ->capture_default_str()
       ->transform(whole_number(1, 100000));
-  c->add_option("--max-tokens", p.bench.max_tokens, "tokens of bench decode")
+  c->add_option("--max-tokens", p.bench.max_tokens, "bench decode: tokens to generate")
       ->capture_default_str()
       ->transform(whole_number(1, 1000000));
   c->add_flag("--json", p.bench.json, kJsonHelp);

@@ -1,4 +1,4 @@
-// data, train, model and trace: what may be said to them.
+// The command lines of data, train, model and trace.
 #include "app/cli/subcommands.h"
 #include "app/cli/options.h"
 #include "app/cli/numbers.h"
@@ -14,7 +14,7 @@ void add_data(CLI::App& app, Parsed& p, Run& run) {
   c->footer(
       "Example: decoscope data generate arith --level 2 --count 100 > problems.jsonl\n"
       "         decoscope data check problems.jsonl\n"
-      "Questions of an open set, for generate and compare:\n"
+      "Questions of an open data set, for generate and compare:\n"
       "         decoscope data generate gsm8k --split test --data DIR --count 20 > gsm8k.jsonl\n"
       "         decoscope compare --decoders ar,lookahead --prompt-file gsm8k.jsonl");
   const auto add = [&](const char* name, const char* help, const char* json = kJsonHelp) {
@@ -28,62 +28,61 @@ void add_data(CLI::App& app, Parsed& p, Run& run) {
   };
   CLI::App* generate =
       add("generate",
-          "Problems of one task or open set, one JSON object a line; the same index gives the same "
-          "problem for ever",
-          "print one JSON document, the list of the records, instead of lines");
+          "Problems of a task or open data set, one JSON object per line; an index always gives the "
+          "same problem",
+          "print one JSON document, the list of records, instead of lines");
   generate
       ->add_option(
           "task", p.data.task,
           "arith (word problems), kb (questions to a list of facts), sql (text to query), "
           "py (short functions), blocks (plans), write (passages that end in given "
-          "sentences), chat (two turns, thirteen categories) or plain (text); or an open set "
+          "sentences), chat (two turns, thirteen categories) or plain (text); or an open data set "
           "by name (gsm8k, humaneval, mbpp, mt_bench, ..), with --data")
       ->required();
   generate
       ->add_option("--split", p.data.split,
-                   "which problems: the three never share one; an open set has train and test")
+                   "which problems, without overlap; an open data set has train and test")
       ->check(one_of({"train", "dev", "test"}))
       ->capture_default_str();
-  generate->add_option("--level", p.data.level, "1 to 3, easy to hard; of a generated task")
+  generate->add_option("--level", p.data.level, "difficulty of a generated task, 1 to 3")
       ->transform(whole_number(1, 3))
       ->capture_default_str();
-  generate->add_option("--start", p.data.start, "index of the first")
+  generate->add_option("--start", p.data.start, "index of the first problem")
       ->transform(whole_number(0, engine::kMaxRecords))
       ->capture_default_str();
-  generate->add_option("--count", p.data.count, "how many")
+  generate->add_option("--count", p.data.count, "number of problems")
       ->transform(whole_number(0, engine::kMaxRecords))
       ->capture_default_str();
   generate->add_option("--data", p.data.data,
-                       "folder of the open sets (default: $DECOSCOPE_DATA), from which write, chat "
-                       "and plain draw too; without it their own texts alone");
+                       "folder of the open data sets (default: $DECOSCOPE_DATA); write, chat and "
+                       "plain use texts of it as well if given");
   CLI::App* check =
       add("check",
-          "Run the task's checker over each record's completion; exit code 3 if one is wrong, 4 if "
-          "one could not be checked");
+          "Check each record's completion with the task's checker; exit code 3 if one is wrong, 4 "
+          "if one could not be checked");
   check
       ->add_option("file", p.data.file,
-                   "a record a line, as data generate prints them; -: standard input")
+                   "records, one per line, in the format of data generate; -: standard input")
       ->required();
   add_run_code_option(*check, p.data.run_code);
   CLI::App* stats = add("stats", "Lengths, forms, repeated n-grams, duplicates");
   stats
       ->add_option("file", p.data.file,
-                   "a record a line, as data generate prints them; -: standard input")
+                   "records, one per line, in the format of data generate; -: standard input")
       ->required();
   stats->add_option("--tokenizer", p.data.tokenizer,
-                    "the tokenizer.model that counts, its directory or a bundled model "
+                    "tokenizer.model for counting tokens, its directory or a bundled model "
                     "(default: the bundled target's)");
   add_limit_option(*stats, p.data.limits);
 }
 
 void add_train(CLI::App& app, Parsed& p, Run& run) {
   CLI::App* c = app.add_subcommand(
-      "train", "Train a tokenizer or a model from a recipe; Ctrl+C saves, --resume goes on");
+      "train", "Train a tokenizer or a model from a recipe; Ctrl+C saves, --resume continues");
   c->footer(
-      "A recipe that says `tokens` or `epochs` trains the same bits however often it was stopped "
-      "and resumed; "
-      "one that says\n"
-      "`minutes` follows the clock, so that two runs of it differ.\n"
+      "A recipe with `tokens` or `epochs` gives bit-identical weights even if stopped and resumed; "
+      "one with\n"
+      "`minutes` depends on the speed of the machine.\n"
       "Example, of some seconds: decoscope train target --recipe assets/recipes/tiny.json --out "
       "tiny\n"
       "                          decoscope generate --model tiny --prompt \"Question: \"\n"
@@ -94,53 +93,53 @@ void add_train(CLI::App& app, Parsed& p, Run& run) {
       "texts/own_outputs.jsonl");
   c->add_option(
        "what", p.train.what,
-       "tokenizer: the pieces that texts are cut into; target: the model that decides; "
-       "draft: a smaller one with the same tokenizer; cllm: a target taught by consistency "
-       "training, which `jacobi` decodes in fewer steps; medusa, chimera: heads that guess what a "
-       "target says next; outputs: the target's own texts, which heads and drafts learn from")
+       "tokenizer; target: the target model; draft: a smaller model with the same tokenizer; "
+       "cllm: a target after consistency training, for fewer steps with `jacobi`; medusa, "
+       "chimera: draft heads for a target; outputs: texts generated by a target, to train heads "
+       "and draft models on")
       ->required()
       ->check(one_of(kTrainings));
   c->add_option("--recipe", p.train.recipe,
-                "what is read, the shape and for how long: a file like assets/recipes/tiny.json")
+                "data, hyperparameters and duration: a file like assets/recipes/tiny.json")
       ->type_name("FILE")
       ->required();
   c->add_option("--out", p.train.out,
-                "the directory to write, new or empty; with --resume that of the run (default: the "
-                "recipe's name, here)");
+                "output directory, new or empty; with --resume that of the training (default: the "
+                "recipe's name, in the current directory)");
   c->add_option("--tokenizer", p.train.tokenizer,
                 "directory with tokenizer.model (default: the bundled target's)");
   c->add_option(
       "--data", p.train.data,
-      "folder of the open texts (default: $DECOSCOPE_DATA); needed by recipes that name them");
+      "folder of the open texts (default: $DECOSCOPE_DATA); required by recipes that use them");
   c->add_option("--device", p.train.device,
-                "cpu (auto is the same); all but a tokenizer also on cuda:N; `decoscope devices` "
-                "lists them")
+                "cpu (the same as auto) or, except for tokenizer, cuda:N; `decoscope devices` lists "
+                "devices")
       ->type_name("NAME")
       ->capture_default_str();
   c->add_option("--threads", p.train.n_threads, "CPU threads (0: all)")
       ->transform(whole_number(0, 1024));
   c->add_option("--from", p.train.from,
-                "a model of the recipe's shape to start from (default: random weights; of cllm the "
-                "target its recipe names)");
+                "initial model, of the recipe's hyperparameters (default: random weights; cllm: the "
+                "recipe's target)");
   c->add_option("--target", p.train.target,
-                "of medusa, chimera, outputs and drafts that learn from a target's texts: that "
-                "target (default: the one the recipe names)")
+                "medusa, chimera, outputs, and draft with texts of a target: the target (default: "
+                "the recipe's)")
       ->type_name(kModelName);
   c->add_option("--texts", p.train.texts,
-                "of the same: its texts, a file that `train outputs` wrote (default: "
-                "own_outputs.jsonl in --out, written first)")
+                "the same: texts of the target, a file of `train outputs` (default: generated "
+                "first, to own_outputs.jsonl in --out)")
       ->type_name("FILE");
   add_limit_option(*c, p.train.limits);
-  c->add_flag("--resume", p.train.resume, "go on from the last checkpoint in --out");
+  c->add_flag("--resume", p.train.resume, "continue from the last checkpoint in --out");
   add_run_code_option(*c, p.train.run_code);
   c->add_flag("--export", p.train.export_only,
-              "write the last checkpoint in --out as a model, and train no further");
-  c->add_flag("--json", p.train.json, "print one JSON document at the end and nothing else");
+              "write the last checkpoint in --out as a model, without further training");
+  c->add_flag("--json", p.train.json, "print one JSON document at the end instead of text");
   c->callback([&] { run = [&p] { return train(p.train); }; });
 }
 
 void add_model(CLI::App& app, Parsed& p, Run& run) {
-  CLI::App* c = app.add_subcommand("model", "Look at, check, make and enlarge models");
+  CLI::App* c = app.add_subcommand("model", "Show, check, create and enlarge models");
   c->require_subcommand(1);
   const auto add = [&](const char* name, const char* help) {
     CLI::App* sub = c->add_subcommand(name, help);
@@ -152,85 +151,83 @@ void add_model(CLI::App& app, Parsed& p, Run& run) {
     return sub;
   };
   const auto add_path = [&](CLI::App* sub) {
-    sub->add_option("path", p.model.path, "a bundled model, or a model's directory")
+    sub->add_option("path", p.model.path, "bundled model or model directory")
         ->type_name(kModelName)
         ->required();
     sub->add_flag("--allow-external-shards", p.model.allow_external_shards,
-                  "follow links out of the model's directory");
+                  "follow links to files outside the model's directory");
     add_limit_option(*sub, p.model.limits);
   };
-  add_path(add("info", "Shape, size, tokenizer and notices of a model"));
+  add_path(add("info", "Hyperparameters, size, tokenizer and notices of a model"));
   CLI::App* validate =
-      add("validate", "Check every file of a model against every other; exit code 3 if one is bad");
+      add("validate", "Check the files of a model for errors and consistency; exit code 3 if there are any");
   add_path(validate);
-  validate->add_flag("--scan", p.model.scan, "also look for weights that are not finite");
+  validate->add_flag("--scan", p.model.scan, "also check that all weights are finite");
   CLI::App* random =
-      add("random", "Write a model or heads with random weights, to measure and to try");
+      add("random", "Write a model or draft heads with random weights, for tests and timing");
   random->footer(
       "Example: decoscope model random --config assets/shapes/M.json /tmp/m\n"
       "         decoscope bench step --model /tmp/m\n"
       "         decoscope model random --heads medusa /tmp/heads\n"
       "         decoscope generate --decoder medusa --heads /tmp/heads --prompt \"Question: \"");
   CLI::Option* config = random->add_option("--config", p.model.config,
-                                           "of a model: a config.json, like assets/shapes/M.json");
+                                           "for a model: a config.json, like assets/shapes/M.json");
   config->type_name("FILE");
   random
       ->add_option("--heads", p.model.heads,
-                   "draft heads for --model, of this decoder: what they guess is seldom right, and "
-                   "the text stays that of the model")
+                   "for draft heads of --model: the decoder that uses them")
       ->check(one_of({"medusa", "chimera"}))
       ->excludes(config);
-  random->add_option("--model", p.model.base, "whose heads they are to be")
+  random->add_option("--model", p.model.base, "target model of the heads")
       ->type_name(kModelName)
       ->capture_default_str();
-  random->add_option("--n-heads", p.model.n_heads, "of heads: how many")
+  random->add_option("--n-heads", p.model.n_heads, "number of heads")
       ->transform(whole_number(1, 64))
       ->capture_default_str();
-  random->add_option("out", p.model.out, "the directory to write")->type_name("DIR")->required();
+  random->add_option("out", p.model.out, "output directory")->type_name("DIR")->required();
   random
       ->add_option(
           "--tokenizer", p.model.tokenizer,
-          "a tokenizer.model, or a directory or bundled model with one, to copy beside the "
-          "weights; without it the model has no text, only its speed")
+          "tokenizer.model to copy, or a directory or bundled model with one; without a "
+          "tokenizer a model can only be timed")
       ->type_name("FILE|DIR");
   add_limit_option(*random, p.model.limits);
-  random->add_option("--seed", p.model.seed, "of the weights")
+  random->add_option("--seed", p.model.seed, "seed of the weights")
       ->transform(seed_number())
       ->capture_default_str();
   random->add_option("--dtype", p.model.dtype, "f32, bf16 or f16 (default bf16)")
       ->check(one_of({"f32", "bf16", "f16"}));
   CLI::App* tree =
-      add("tree", "Grow the tree that draft heads are asked for, from how often they are right");
+      add("tree", "Compute the best token tree for draft heads from their accuracies");
   tree->footer(
       "Example: decoscope model tree demo-medusa --rows auto --scale 4x2 --out tree.json\n"
       "         decoscope generate --decoder medusa --set tree=tree.json --scale 4x2 ...\n"
-      "Rows that were measured before, of the same model at the same scale:\n"
+      "With costs measured before, of the same model at the same scale:\n"
       "         decoscope bench step --json --scale 4x2 --rows 1,2,4,8,16,24,32 > costs.json\n"
       "         decoscope model tree demo-medusa --rows auto --costs costs.json");
-  tree->add_option("heads", p.model.path, "bundled heads, or a directory of some")
+  tree->add_option("heads", p.model.path, "bundled draft heads, or a directory")
       ->type_name(kModelName)
       ->required();
   tree->add_option("--rows", p.model.rows,
-                   "rows a step may evaluate, the last token's included; auto: those that give the "
-                   "most tokens for their time, which is measured here on the model the heads are "
-                   "for (or --model) at --scale, or read from --costs")
+                   "rows per step, including the last token's; auto: the number with the most tokens "
+                   "per second, timed on the heads' target (or --model) at --scale, or by --costs")
       ->type_name("R|auto")
       ->capture_default_str();
   tree->add_option("--accuracies", p.model.accuracies,
-                   "how often each head's tokens are right (default: accuracies.json beside the "
-                   "heads, which training writes)")
+                   "accuracies of each head's tokens (default: accuracies.json of the heads, written "
+                   "by training)")
       ->type_name("FILE");
   tree->add_option("--costs", p.model.costs,
-                   "of --rows auto: what `bench step --json` printed, in place of measuring")
+                   "for --rows auto: output of `bench step --json`, instead of measuring")
       ->type_name("FILE");
   tree->add_option("--out", p.model.out,
-                   "the file to write; tree.json beside the heads is used by them from then on "
-                   "(default: print it)")
+                   "output file; heads use a tree.json in their directory by default (default: print "
+                   "the tree)")
       ->type_name("FILE");
   add_model_options(*tree, p.model.target);
-  CLI::App* scale = add("scale", "Write an enlarged model that computes the same tokens");
+  CLI::App* scale = add("scale", "Write an enlarged model that generates the same tokens");
   add_path(scale);
-  scale->add_option("out", p.model.out, "the directory to write")->type_name("DIR")->required();
+  scale->add_option("out", p.model.out, "output directory")->type_name("DIR")->required();
   scale->add_option("--scale", p.model.scale, "W times as wide (1, 4, 16, ...) and D times as deep")
       ->type_name("WxD")
       ->capture_default_str();
@@ -238,46 +235,46 @@ void add_model(CLI::App& app, Parsed& p, Run& run) {
 
 void add_score(CLI::App& app, Parsed& p, Run& run) {
   CLI::App* c = app.get_subcommand("model")->add_subcommand(
-      "score", "Decode unseen generated problems and score them with the tasks' own checkers");
+      "score", "Score a model on generated problems that it was not trained on");
   add_model_options(*c, p.score.model);
-  c->add_option("--count", p.score.count, "problems of each task and level")
+  c->add_option("--count", p.score.count, "problems per task and level")
       ->transform(whole_number(1, 100000))
       ->capture_default_str();
   CLI::Option* task =
-      c->add_option("--task", p.score.tasks, "of these alone, with commas between (default: all)")
+      c->add_option("--task", p.score.tasks, "tasks, separated by commas (default: all)")
           ->delimiter(',')
           ->allow_extra_args(false)
           ->type_name("LIST")
           ->check(one_of(engine::task_names()));
   CLI::Option* level = c->add_option("--level", p.score.levels,
-                                     "1 to 3, easy to hard, with commas between (default: 1,2)")
+                                     "difficulties, 1 to 3, separated by commas (default: 1,2)")
                            ->delimiter(',')
                            ->allow_extra_args(false)
                            ->type_name("LIST")
                            ->transform(whole_number(1, 3));
   CLI::Option* split =
-      c->add_option("--split", p.score.split, "which problems: the three never share one")
+      c->add_option("--split", p.score.split, "which problems, without overlap")
           ->check(one_of({"train", "dev", "test"}))
           ->capture_default_str();
   c->add_option("--resume", p.score.resume,
-                "keep each task's figures here as it is done, and measure none again that is here "
-                "of the same weights")
+                "file that keeps the results of finished tasks; those of the same weights are not "
+                "measured again")
       ->type_name("FILE");
-  c->add_flag("--write", p.score.write, "put the table, of all tasks, into the model's card")
+  c->add_flag("--write", p.score.write, "write the results of all tasks to the model's card")
       ->excludes(task)
       ->excludes(level)
       ->excludes(split);
   add_run_code_option(*c, p.score.run_code);
   c->footer(
       "Example: decoscope model score --task arith,py --level 3 --count 100\n"
-      "Of all tasks into the card; stopped, the same command goes on:\n"
+      "All tasks, to the card; if stopped, run the same command again:\n"
       "         decoscope model score --model my-target --resume figures.jsonl --write");
   c->add_flag("--json", p.score.json, kJsonHelp);
   c->callback([&] { run = [&p] { return score(p.score); }; });
 }
 
 void add_trace(CLI::App& app, Parsed& p, Run& run) {
-  CLI::App* c = app.add_subcommand("trace", "Look at, check and convert recordings and traces");
+  CLI::App* c = app.add_subcommand("trace", "Show, check and convert recordings and traces");
   c->require_subcommand(1);
   c->footer(
       "Example: decoscope generate --prompt \"Anna has\" --record run.pdrun\n"
@@ -295,25 +292,25 @@ void add_trace(CLI::App& app, Parsed& p, Run& run) {
     return sub;
   };
   CLI::App* info =
-      add("info", "What is in it: runs, steps, tokens, what was cut off, and whose weights");
+      add("info", "Contents: runs, steps, tokens, losses and weights");
   add_limit_option(*info, p.trace.limits);
   info->add_option("--model", p.trace.model,
-                   "compare its weights with this model's (default: the bundled one of the name "
-                   "recorded)");
-  add("validate", "Check it against the rules of its format; exit code 3 if one is broken");
+                   "model to compare the weights with (default: the bundled model of the recorded "
+                   "name)");
+  add("validate", "Check a file against its format; exit code 3 if it is invalid");
   CLI::App* convert = add("convert", "Write a recording (.pdrun) in another format");
   convert->get_option("path")->description("the recording");
   convert
       ->add_option(
           "out", p.trace.out,
-          "the file to write; its ending says the format: .json or .json.gz (trace for "
-          "Perfetto), .csv (four tables), .txt (words), .pdrun (what is whole of a damaged "
-          "recording) (default: the recording's name with .json)")
+          "output file; its extension selects the format: .json or .json.gz (trace for "
+          "Perfetto), .csv (four tables), .txt (description), .pdrun (the intact part of a "
+          "damaged recording) (default: the recording's name with .json)")
       ->type_name("FILE");
   convert->add_flag("--with-prompt", p.trace.with_prompt,
-                    "put the prompt's text into the result, not only its hash");
-  // A part of a long recording, where a viewer would not take the whole.
-  convert->add_option("--run", p.trace.run, "to a trace: this run alone")
+                    "include the text of the prompt, not only its hash");
+  // To export a part of a recording that is too long for viewers.
+  convert->add_option("--run", p.trace.run, "to a trace: only this run")
       ->transform(whole_number(1));
   convert->add_option("--first-step", p.trace.first_step, "to a trace: steps from this one on")
       ->transform(whole_number(0));

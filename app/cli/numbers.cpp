@@ -36,8 +36,7 @@ std::string not_whole(const std::string& text, std::int64_t low, std::int64_t hi
   return refused(text, fmt::format("a whole number from {} to {}", low, high));
 }
 
-// CLI11 reads a number once more, with 010 for eight; it is given the digits that mean the same to
-// both.
+// CLI11 parses the number again and reads 010 as octal, so it gets the digits without leading zeros.
 CLI::Validator whole_number(std::int64_t low, std::int64_t high) {
   return CLI::Validator(
       [low, high](std::string& text) {
@@ -65,7 +64,7 @@ CLI::Validator real_number(float low, float high, Low bound) {
                                                    : fmt::format("from {} to {}", low, high);
   return CLI::Validator(
       [=](const std::string& text) {
-        // Read as a double: what is too small for a float is 0 there, and no fault.
+        // Parsed as a double: a value too small for a float becomes 0, which is valid.
         const auto number = number_from<double>(text);
         bool fits =
             number && std::isfinite(*number) && *number >= double{low} && *number <= double{high};

@@ -1,4 +1,4 @@
-// Parses numbers of the command line, with error messages that state what was found and expected.
+// Parses numbers of the command line, with error messages that state the value found and the range.
 // Decimal only, independent of the locale; no white space, no plus sign.
 #pragma once
 

@@ -60,10 +60,9 @@ std::vector<LaneOption> lanes_from(const std::string& text) {
 
 void add_run_code_option(CLI::App& command, bool& run_code) {
   command.add_flag("--run-code", run_code,
-                   "answers that are Python (py, coding answers of chat, mbpp, humaneval) are run "
-                   "to check them, isolated by bubblewrap: without network, your files or your "
-                   "rights. Where that is impossible they are not run, unless this is given: then "
-                   "only limits of time and memory hold them");
+                   "run Python answers (py, coding answers of chat, mbpp, humaneval) even if they "
+                   "cannot be isolated by bubblewrap (no network, no access to your files): then "
+                   "only time and memory are limited. Without this option such answers are not run");
 }
 
 void add_limit_option(CLI::App& command, engine::FileLimits& limits) {
@@ -76,7 +75,7 @@ void add_limit_option(CLI::App& command, engine::FileLimits& limits) {
           [&limits](const std::vector<std::string>& given) {
             for (const std::string& one : given) engine::raise_limit(limits, one);
           },
-          "let a file ask for more before it is refused; may be given several times: " + names)
+          "raise a limit on input files; repeatable: " + names)
       ->type_name("NAME=VALUE")
       ->allow_extra_args(false);
 }
@@ -84,8 +83,7 @@ void add_limit_option(CLI::App& command, engine::FileLimits& limits) {
 void add_model_options(CLI::App& command, ModelOptions& o, bool with_context) {
   command
       .add_option("--model", o.model,
-                  "a bundled model, or a directory with config.json, *.safetensors and "
-                  "tokenizer.model")
+                  "bundled model, or directory with config.json, *.safetensors and tokenizer.model")
       ->type_name(kModelName)
       ->capture_default_str();
   command
@@ -95,39 +93,38 @@ void add_model_options(CLI::App& command, ModelOptions& o, bool with_context) {
             o.scale = scale;
             o.scale_given = true;
           },
-          "run the model W times as wide (1, 4, 16, ...) and D times as deep: same tokens, the "
-          "step costs of a larger model; auto: too large for the processor's cache (default: 1x1, "
-          "in the window its own choice)")
+          "enlarge the model to W times the width (1, 4, 16, ...) and D times the depth: same "
+          "tokens, but the step times of a larger model; auto: larger than the CPU's cache "
+          "(default: 1x1; the window chooses)")
       ->type_name("WxD|auto");
   command
       .add_option("--device", o.device,
                   "auto (cpu), cpu, cuda:N or cuda:emulated; `decoscope devices` lists them")
       ->type_name("NAME")
       ->capture_default_str();
-  command.add_option("--dtype", o.dtype, "of weights and cache (default: as the model is stored)")
+  command.add_option("--dtype", o.dtype, "dtype of weights and KV cache (default: that of the stored model)")
       ->check(one_of({"f32", "bf16", "f16"}));
   if (with_context)
     command
         .add_option("--context", o.context,
-                    "positions that prompt and new tokens may fill (default: what the model "
-                    "states, extended by its rope scaling); beyond that a model may write poorly")
+                    "maximum length of prompt and new tokens together (default: the model's, "
+                    "extended by its RoPE scaling); output beyond it may be poor")
         ->transform(whole_number(2))
         ->type_name("N");
   command.add_option("--threads", o.n_threads, "CPU threads (0: all)")
       ->transform(whole_number(0, 1024));
   command.add_flag("--allow-external-shards", o.allow_external_shards,
-                   "follow links out of the model's directory");
+                   "follow links to files outside the model's directory");
   add_limit_option(command, o.limits);
 }
 
 void add_defaults_option(CLI::App& command, ModelOptions& o) {
   command
       .add_option_function<std::string>(
-          "--defaults", [&o](const std::string& whose) { o.model_defaults = whose == "model"; },
-          "whose values an option has that is not given: program, as listed here, or model, what "
-          "its generation_config.json says of temperature, top_p, top_k, min_p, "
-          "repetition_penalty, do_sample and max_new_tokens, as transformers reads it (default: "
-          "program)")
+          "--defaults", [&o](const std::string& source) { o.model_defaults = source == "model"; },
+          "default values of options: program, as listed here; model: temperature, top_p, top_k, "
+          "min_p, repetition_penalty, do_sample and max_new_tokens of its "
+          "generation_config.json, as in transformers (default: program)")
       ->check(one_of({"program", "model"}))
       ->group("Sampling");
 }
@@ -135,16 +132,15 @@ void add_defaults_option(CLI::App& command, ModelOptions& o) {
 void add_draft_option(CLI::App& command, ModelOptions& o) {
   command
       .add_option("--draft", o.draft,
-                  "the model that drafts, for the decoders that need one: a bundled one or a "
-                  "directory, of the same vocabulary; never scaled (default: what the model's card "
-                  "names)")
+                  "draft model, for decoders that need one: a bundled model or a directory, with the "
+                  "same vocabulary; never scaled (default: the one named by the model's card)")
       ->type_name(kModelName);
   command
       .add_option(
           "--heads", o.heads,
-          "the draft heads, for the decoders that need some: a bundled name or a directory, "
-          "trained on the model; scaled with it. With several decoders, one of each kind, "
-          "commas between (default: what the model's card names)")
+          "draft heads, for decoders that need them: a bundled name or a directory; scaled with "
+          "the model. For several decoders one of each kind, separated by commas (default: those "
+          "named by the model's card)")
       ->delimiter(',')
       ->allow_extra_args(false)
       ->type_name("LIST");
@@ -152,7 +148,8 @@ void add_draft_option(CLI::App& command, ModelOptions& o) {
 
 namespace {
 
-/// Every value as it was written: a bound list would split "[a,b]" and lose "{}".
+/// Adds an option with several texts, each kept as given: CLI11's own conversion to a list would split
+/// "[a,b]" and drop "{}".
 CLI::Option* add_texts_option(CLI::App& command,
                               const char* name,
                               std::vector<std::string>& values,
@@ -171,15 +168,14 @@ CLI::Option* add_texts_option(CLI::App& command,
 
 void add_stop_options(CLI::App& command, GenerationOptions& o) {
   add_texts_option(command, "--stop", o.stop_texts,
-                   "end the text before this one; may be given several times, and then the one "
-                   "that is complete first counts")
+                   "stop string: the output ends before it; repeatable, the first one completed "
+                   "ends it")
       ->type_name("TEXT")
       ->check(CLI::Validator([](std::string& text) { return engine::why_no_stop_text(text); }, "",
                              "stop string"));
   command
       .add_option("--stop-id", o.stop_ids,
-                  "end the text at the token with this id, also with --ignore-eos; may be given "
-                  "several times")
+                  "end the output at the token with this id, even with --ignore-eos; repeatable")
       ->type_name("ID")
       ->allow_extra_args(false)
       ->transform(whole_number(0));
@@ -191,13 +187,13 @@ void add_generation_options(CLI::App& command, GenerationOptions& o) {
   add_model_options(command, o.model);
   add_draft_option(command, o.model);
   CLI::Option* prompt =
-      command.add_option("--prompt", o.prompt, "the text to continue")->group("Prompt");
+      command.add_option("--prompt", o.prompt, "text to continue")->group("Prompt");
   CLI::Option* file =
       command
           .add_option(
               "--prompt-file", o.prompt_file,
-              "a line each: {\"id\": .., \"prompt\": .., \"seed\": optional}; -: standard input; "
-              "assets/prompts/bundled.jsonl is one")
+              "prompts, one per line: {\"id\": .., \"prompt\": .., \"seed\": optional}; -: standard "
+              "input; example: assets/prompts/bundled.jsonl")
           ->type_name("FILE")
           ->group("Prompt");
   prompt->excludes(file);
@@ -205,37 +201,37 @@ void add_generation_options(CLI::App& command, GenerationOptions& o) {
   const auto given = [&o](const char* option) {
     return [&o, option](const std::string&) { o.given.insert(option); };
   };
-  command.add_option("--max-tokens", o.max_tokens, "stop after so many new tokens")
+  command.add_option("--max-tokens", o.max_tokens, "maximum number of new tokens")
       ->transform(whole_number(1))
       ->each(given("--max-tokens"))
       ->capture_default_str();
   command
       .add_option("--temperature", o.temperature,
-                  "0: always the likeliest token (greedy); 1: as likely as the model says")
+                  "0: greedy, the most likely token; 1: the model's probabilities")
       ->check(real_number(0))
       ->each(given("--temperature"))
       ->capture_default_str()
       ->group("Sampling");
-  command.add_option("--top-k", o.top_k, "keep the k likeliest tokens (0: all)")
+  command.add_option("--top-k", o.top_k, "sample from the k most likely tokens (0: all)")
       ->transform(whole_number(0))
       ->each(given("--top-k"))
       ->capture_default_str()
       ->group("Sampling");
-  command.add_option("--top-p", o.top_p, "keep the likeliest tokens up to this probability")
+  command.add_option("--top-p", o.top_p, "sample from the most likely tokens up to this total probability")
       ->check(real_number(0, 1))
       ->each(given("--top-p"))
       ->capture_default_str()
       ->group("Sampling");
   command
       .add_option("--min-p", o.min_p,
-                  "keep tokens of at least this share of the likeliest one's probability")
+                  "sample from tokens with at least this fraction of the highest probability")
       ->check(real_number(0, 1))
       ->each(given("--min-p"))
       ->capture_default_str()
       ->group("Sampling");
   command
       .add_option("--repetition-penalty", o.repetition_penalty,
-                  "above 1: tokens that stand in the text already become less likely")
+                  "above 1: makes tokens less likely that occurred before")
       ->check(real_number(0, 100, Low::Excluded))
       ->each(given("--repetition-penalty"))
       ->capture_default_str()
@@ -248,18 +244,18 @@ void add_generation_options(CLI::App& command, GenerationOptions& o) {
       ->group("Sampling");
   command
       .add_option("--sampling", o.sampling,
-                  "coupled: token for token what ar samples with this seed; rejection: the papers' "
-                  "rule, the same distribution but other tokens, so there is nothing to --check")
+                  "coupled: the same tokens as ar with this seed; rejection: the rule of the papers, "
+                  "the same distribution but other tokens, so --check does not apply")
       ->check(one_of({engine::kCoupled, engine::kRejection}))
       ->capture_default_str()
       ->group("Sampling");
   add_defaults_option(command, o.model);
-  command.add_flag("--ignore-eos", o.ignore_eos, "go on after the end token");
+  command.add_flag("--ignore-eos", o.ignore_eos, "continue after the end-of-sequence token");
   command.add_flag("--no-special", o.no_special, kNoSpecialHelp);
   add_stop_options(command, o);
   command
       .add_option("--set", o.set,
-                  "an option of the decoder, listed below; may be given several times")
+                  "an option of the decoder, listed below; repeatable")
       ->type_name("NAME=VALUE")
       ->group("Decoder");
   command.add_flag("--json", o.json, kJsonHelp);
@@ -272,8 +268,8 @@ void add_outputs(CLI::App& command, GenerationOptions& o) {
       ->type_name("FILE");
   command
       .add_option("--record", o.record,
-                  "write a recording (.pdrun): `decoscope --open FILE` shows it, `decoscope trace "
-                  "convert` makes tables of it")
+                  "write a recording (.pdrun), for `decoscope --open FILE` and `decoscope trace "
+                  "convert`")
       ->type_name("FILE");
 }
 
@@ -294,7 +290,7 @@ std::string options_help(const std::string& decoder) {
         range = "on|off";
       } else {
         range = fmt::format("{} to {}", option.min, option.max);
-        if (is_counts) range += " each, commas between";
+        if (is_counts) range += " each, separated by commas";
         for (const std::string& choice : option.choices) range += ", or " + choice;
       }
       text += fmt::format("  --set {}={}  ({}) {}\n", option.name, option.default_value, range,
@@ -305,11 +301,11 @@ std::string options_help(const std::string& decoder) {
 }
 
 std::string options_example(const std::string& decoder) {
-  const engine::DecoderInfo& asked = engine::decoder_named(decoder);
+  const engine::DecoderInfo& selected = engine::decoder_named(decoder);
   const engine::DecoderInfo& info =
-      asked.options.empty() ? engine::decoder_named("lookahead") : asked;
+      selected.options.empty() ? engine::decoder_named("lookahead") : selected;
   const engine::OptionInfo& option = info.options.front();
-  // Of one prompt a decoder whose texts take turns would show nothing of its own.
+  // With one prompt a decoder for concurrent prompts shows nothing of its own.
   const char* prompt = engine::takes_turns(info.name) ? "--prompt-file assets/prompts/bundled.jsonl"
                                                       : "--prompt \"Question: ...\"";
   return fmt::format("--decoder {} --set {}={} {}", info.name, option.name, option.default_value,

@@ -64,7 +64,7 @@ std::vector<Prompt> read_prompts(const std::string& path,
                               "prompt_bytes raises that",
                               place, line.size(), limits.prompt_bytes));
     }
-    // Grammar, encoding and depth first: the tree below is built of what has passed.
+    // Checks syntax, encoding and depth before building the tree.
     engine::JsonReader reader(line, place, engine::JsonReader::Places::Byte, 0, limits.json_depth);
     reader.skip();
     reader.end();
@@ -76,7 +76,7 @@ std::vector<Prompt> read_prompts(const std::string& path,
     }
   }
   if (prompts.empty())
-    throw Error(ErrorCode::BadInput, name + ": found no prompts, expected one JSON object a line");
+    throw Error(ErrorCode::BadInput, name + ": found no prompts, expected one JSON object per line");
   return prompts;
 }
 

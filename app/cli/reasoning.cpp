@@ -10,42 +10,42 @@ namespace {
 
 namespace bounds = engine::reasoning;
 
-/// The same as the window's form has.
+/// The range that the window's form has, too.
 CLI::Validator within(engine::Bounds of) {
   return whole_number(of.low, of.high);
 }
 
-/// Texts that take turns are as many as the decoder's own options say.
+/// Refuses --batch for a decoder whose own options set the number of concurrent sequences.
 void refuse_batch(const CLI::App& c, const ReasonOptions& o) {
   if (!engine::takes_turns(o.decoder) || c.count("--batch") == 0) return;
   throw CLI::ValidationError(
-      "--batch", "does nothing with " + o.decoder +
-                     ", whose texts take turns; --set branches=N says how many are under way, "
-                     "--set batch_verify=N how many of them one forward may judge");
+      "--batch", "has no effect with " + o.decoder +
+                     ", which decodes sequences concurrently; --set branches=N sets how many, "
+                     "--set batch_verify=N how many of them one forward verifies");
 }
 
-/// What both ask for: which questions, which decoder, what becomes of it.
+/// Adds the options of both commands: questions, decoder and output.
 void add_common(CLI::App& c, ReasonOptions& o) {
   add_model_options(c, o.model);
   add_draft_option(c, o.model);
   c.add_option("--data", o.data,
-               "the folder of the open sets (default: $DECOSCOPE_DATA), or a file of records as "
-               "`data generate` prints them")
+               "folder of the open data sets (default: $DECOSCOPE_DATA), or a file of records in "
+               "the format of `data generate`")
       ->type_name("DIR|FILE");
-  c.add_option("--split", o.split, "of a generated task")
+  c.add_option("--split", o.split, "split of a generated task")
       ->check(one_of({"train", "dev", "test"}))
       ->capture_default_str();
   c.add_option("--start", o.start, "index of the first question")
       ->transform(within(bounds::kStart))
       ->capture_default_str();
-  c.add_option("--count", o.count, "how many questions")
+  c.add_option("--count", o.count, "number of questions")
       ->transform(within(bounds::kCount))
       ->capture_default_str();
-  c.add_option("--decoder", o.decoder, "which decoder")
+  c.add_option("--decoder", o.decoder, "the decoder")
       ->check(one_of(decoder_names()))
       ->capture_default_str()
       ->group("Decoder");
-  c.add_option("--set", o.set, "an option of the decoder; may be given several times")
+  c.add_option("--set", o.set, "an option of the decoder; repeatable")
       ->type_name("NAME=VALUE")
       ->group("Decoder");
   c.add_option("--trace", o.trace, "write a trace of all runs (.json or .json.gz)")
@@ -59,24 +59,24 @@ void add_cot(CLI::App& group, CotOptions& o, Run& run) {
   CLI::App* c = group.add_subcommand(
       "cot",
       "Chain of thought: a rationale by any decoder, then the answer. fastcot may end the "
-      "rationale early and go on from its approximate tokens");
+      "rationale early and answer from its approximate tokens");
   add_common(*c, o);
   c->add_option("--task", o.task,
                 "kb, arith (generated) or commonsenseqa, strategyqa, aqua (real; --data)")
       ->capture_default_str();
-  c->add_option("--level", o.level, "of a generated task, 1 to 3")
+  c->add_option("--level", o.level, "level of a generated task, 1 to 3")
       ->transform(within(bounds::kLevel))
       ->capture_default_str();
-  c->add_option("--shots", o.n_shots, "worked examples before each question (default: what fits)")
+  c->add_option("--shots", o.n_shots, "worked examples before each question (default: as many as fit)")
       ->transform(whole_number(0, 100));
   c->add_option("--prompts", o.prompts,
-                "another file of worked examples than assets/prompts/cot/ has for the task")
+                "file of worked examples (default: the task's in assets/prompts/cot/)")
       ->type_name("FILE");
-  c->add_option("--batch", o.batch, "questions in one forward")
+  c->add_option("--batch", o.batch, "questions per forward")
       ->transform(within(bounds::kBatch))
       ->capture_default_str();
   c->add_option("--max-tokens", o.max_tokens,
-                "of a rationale; with --decoder ar that is Truncated-CoT")
+                "maximum of a rationale; with --decoder ar this is Truncated-CoT")
       ->transform(within(bounds::kMaxTokens))
       ->capture_default_str();
   c->add_option("--repetition-penalty", o.repetition_penalty,
@@ -86,15 +86,14 @@ void add_cot(CLI::App& group, CotOptions& o, Run& run) {
       ->capture_default_str();
   add_defaults_option(*c, o.model);
   c->add_flag("--drop-approximate", o.drop_approximate,
-              "ask for the answer behind the exact tokens alone");
+              "answer from the exact tokens only");
   c->add_flag("--find-bound", o.find_bound,
               "find the fewest iterations (stop=bound) that keep the accuracy on --count "
-              "questions: of an open set or a file drawn at random from --start on, of a generated "
-              "task those from --start on, which are random ones of their split");
-  c->add_option("--sample-seed", o.sample_seed, "of the questions --find-bound draws")
+              "questions from --start on, drawn at random from an open set or a file");
+  c->add_option("--sample-seed", o.sample_seed, "seed for the questions of --find-bound")
       ->transform(seed_number())
       ->capture_default_str();
-  c->add_option("--tolerance", o.tolerance, "points of accuracy --find-bound may lose")
+  c->add_option("--tolerance", o.tolerance, "percentage points of accuracy that --find-bound may lose")
       ->check(real_number(0, 100))
       ->capture_default_str();
   c->footer([&o] {
@@ -111,57 +110,57 @@ void add_cot(CLI::App& group, CotOptions& o, Run& run) {
 void add_tot(CLI::App& group, TotOptions& o, Run& run) {
   CLI::App* c = group.add_subcommand(
       "tot",
-      "Tree of thoughts: level by level several thoughts are written and valued, and the best go "
-      "on; with any decoder, which changes the time and not the tree");
+      "Tree of thoughts: at each level, generates several thoughts per node, evaluates them and "
+      "keeps the best. The decoder changes the time, not the tree");
   add_common(*c, o);
   c->add_option("--task", o.task,
                 "arith, blocks, write (generated) or gsm8k, blocksworld, creative_writing (real; "
                 "--data)")
       ->capture_default_str();
   c->add_option("--level", o.level,
-                "of a generated task, 1 to 3 (default: arith and write 1, blocks 2)")
+                "level of a generated task, 1 to 3 (default: arith and write 1, blocks 2)")
       ->transform(within(bounds::kLevel));
   c->add_option("--actions", o.n_actions,
-                "of blocks and blocksworld: problems whose shortest plan has so many (0: any)")
+                "blocks and blocksworld: number of actions of the shortest plan (0: any)")
       ->transform(within(bounds::kActions))
       ->capture_default_str();
   c->add_option("--depth", o.depth,
-                "levels, at most (default: arith and gsm8k 4, blocks and blocksworld 7, write and "
+                "maximum number of levels (default: arith and gsm8k 4, blocks and blocksworld 7, write and "
                 "creative_writing 2)")
       ->transform(within(bounds::kDepth))
       ->group("Tree");
-  c->add_option("--thoughts", o.n_thoughts, "written below each node")
+  c->add_option("--thoughts", o.n_thoughts, "thoughts generated per node")
       ->transform(within(bounds::kThoughts))
       ->capture_default_str()
       ->group("Tree");
-  c->add_option("--beam", o.beam, "kept of each level")
+  c->add_option("--beam", o.beam, "thoughts kept per level")
       ->transform(within(bounds::kBeam))
       ->capture_default_str()
       ->group("Tree");
   c->add_option("--prompts", o.prompts,
-                "another file of prompts than assets/prompts/tot/ has for the task")
+                "file of prompts (default: the task's in assets/prompts/tot/)")
       ->type_name("FILE")
       ->group("Tree");
-  c->add_option("--temperature", o.temperature, "of the thoughts; at 0 those of a node are alike")
+  c->add_option("--temperature", o.temperature, "temperature of the thoughts; at 0 all thoughts of a node are equal")
       ->check(real_number(0))
       ->each([&o](const std::string&) { o.temperature_given = true; })
       ->capture_default_str()
       ->group("Sampling");
-  c->add_option("--value-temperature", o.value_temperature, "of the evaluations")
+  c->add_option("--value-temperature", o.value_temperature, "temperature of the evaluations")
       ->check(real_number(0))
       ->capture_default_str()
       ->group("Sampling");
-  c->add_option("--seed", o.seed, "of the tree; every text of it has one of its own from this")
+  c->add_option("--seed", o.seed, "seed of the tree; the seed of each text is derived from it")
       ->transform(seed_number())
       ->capture_default_str()
       ->group("Sampling");
   c->add_option("--sampling", o.sampling,
-                "coupled: the same tree with every decoder; rejection: the papers' rule")
+                "coupled: the same tree with every decoder; rejection: the rule of the papers")
       ->check(one_of({engine::kCoupled, engine::kRejection}))
       ->capture_default_str()
       ->group("Sampling");
   add_defaults_option(*c, o.model);
-  c->add_option("--batch", o.batch, "texts in one forward")
+  c->add_option("--batch", o.batch, "sequences per forward")
       ->transform(within(bounds::kBatch))
       ->capture_default_str();
   c->footer([&o] {

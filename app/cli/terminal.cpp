@@ -20,22 +20,22 @@
 namespace app {
 namespace {
 
-std::atomic<bool> asked_to_stop{false};
-std::atomic<bool> nobody_asks{false};
+std::atomic<bool> stop_requested{false};
+std::atomic<bool> ends_at_once{false};
 std::atomic<bool> cpu_time_over{false};
 
 constexpr int kResources = static_cast<int>(kernels::ErrorCode::Resources);
 constexpr int kCancelled = static_cast<int>(kernels::ErrorCode::Cancelled);
 
 void on_signal(int) {
-  if (asked_to_stop.exchange(true) || nobody_asks.load()) _exit(kCancelled);
+  if (stop_requested.exchange(true) || ends_at_once.load()) _exit(kCancelled);
 }
 
-// The system repeats this signal every second, so a second one means nothing.
+// The system repeats this signal every second, so only the first one counts.
 void on_cpu_limit(int) {
   cpu_time_over = true;
-  asked_to_stop = true;
-  if (nobody_asks.load()) _exit(kResources);
+  stop_requested = true;
+  if (ends_at_once.load()) _exit(kResources);
 }
 
 // A handler, because a child process would inherit SIG_IGN.
@@ -99,7 +99,7 @@ void install_signal_handlers() {
 }
 
 void fill_closed_streams() {
-  // Standard output is open for reading alone: a write fails as on a closed stream.
+  // Standard output is opened read-only, so that a write fails as on a closed stream.
   const int modes[] = {O_RDONLY, O_RDONLY, O_WRONLY};
   for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++) {
     if (fcntl(fd, F_GETFD) >= 0) continue;
@@ -112,7 +112,7 @@ void fill_closed_streams() {
 }
 
 bool interrupted() {
-  return asked_to_stop.load(std::memory_order_relaxed);
+  return stop_requested.load(std::memory_order_relaxed);
 }
 
 bool cpu_time_is_over() {
@@ -120,7 +120,7 @@ bool cpu_time_is_over() {
 }
 
 void end_when_interrupted(bool on) {
-  nobody_asks = on;
+  ends_at_once = on;
 }
 
 ReadingInput::ReadingInput(const std::string& path, std::string_view what) {

@@ -27,8 +27,8 @@ std::string path_of(const CLI::App* at) {
 
 namespace {
 
-/// Of "... not expected: c --b a", which lists the words last to first: the first option, or the
-/// first word where a command was expected.
+/// The first option in "... not expected: c --b a", which lists words last to first; the first word
+/// if a command was expected.
 std::string unexpected_word(const std::string& message, bool command_expected) {
   std::istringstream words(message.substr(std::min(message.rfind(": ") + 1, message.size())));
   std::string word, first, first_option;
@@ -39,7 +39,7 @@ std::string unexpected_word(const std::string& message, bool command_expected) {
   return command_expected || first_option.empty() ? first : first_option;
 }
 
-/// A text as a shell takes it: at most 60 bytes of it, cut between characters.
+/// Quotes a text for a shell; cuts it after at most 60 bytes, between characters.
 std::string in_shell_quotes(std::string text) {
   const std::size_t end = engine::whole_characters(text, 60);
   const bool is_cut = end < text.size();
@@ -52,8 +52,8 @@ std::string in_shell_quotes(std::string text) {
   return quoted + (is_cut ? "...\"" : "\"");
 }
 
-/// What is meant by words where generate and compare expect none: a prompt without its option, or
-/// one whose quotes are missing. Empty: something else.
+/// The message for unexpected words after generate or compare that look like a prompt without its
+/// option or its quotes; empty if they do not.
 std::string prompt_meant(const CLI::App& at) {
   if (at.get_name() != "generate" && at.get_name() != "compare") return "";
   std::vector<std::string> words = at.remaining();
@@ -62,19 +62,19 @@ std::string prompt_meant(const CLI::App& at) {
   }
   if (words.empty()) return "";
   if (words.size() == 1 && words[0].ends_with(".jsonl") && at.count("--prompt-file") == 0) {
-    return fmt::format("{}: a file of prompts has its option: --prompt-file {}", words[0],
+    return fmt::format("{}: give a file of prompts with --prompt-file {}", words[0],
                        in_shell_quotes(words[0]));
   }
   std::string text;
   if (at.count("--prompt") > 0) text = at.get_option("--prompt")->as<std::string>();
   for (const std::string& word : words) text += (text.empty() ? "" : " ") + word;
   return fmt::format("{}: {}: --prompt {}", words[0],
-                     at.count("--prompt") > 0 ? "a prompt of several words needs quotes"
-                                              : "a prompt is given with its option",
+                     at.count("--prompt") > 0 ? "put a prompt of several words in quotes"
+                                              : "give a prompt with its option",
                      in_shell_quotes(text));
 }
 
-/// What a command that needs one more word takes there; empty where it needs none.
+/// The words that a command accepts as its next one; empty if it needs none.
 std::vector<std::string> words_after(const CLI::App& at) {
   std::vector<std::string> words;
   if (at.get_name() == "bench") words = kBenches;
@@ -85,14 +85,14 @@ std::vector<std::string> words_after(const CLI::App& at) {
   return what && what->count() > 0 ? std::vector<std::string>() : words;
 }
 
-/// "probe, step, decode or kernels".
+/// Joins words: "probe, step, decode or kernels".
 std::string listed(const std::vector<std::string>& words) {
   return fmt::format("{}{}{}", fmt::join(words.begin(), words.end() - 1, ", "),
                      words.size() > 1 ? " or " : "", words.back());
 }
 
-/// A command that needs one more word has none after it, or one that it does not know.
-/// @param words  those it knows, at least one
+/// The message for a command whose next word is missing or unknown.
+/// @param words  the valid words, at least one
 std::string missing_word(const CLI::App& at, const std::vector<std::string>& words) {
   for (const std::string& given : at.remaining()) {
     if (given.starts_with("-")) continue;
@@ -104,10 +104,10 @@ std::string missing_word(const CLI::App& at, const std::vector<std::string>& wor
 }
 
 std::string with_help(const std::string& message, const CLI::App* at) {
-  return fmt::format("{}; `{} --help` lists what there is", message, path_of(at));
+  return fmt::format("{}; see `{} --help`", message, path_of(at));
 }
 
-/// Options whose value is any text, an empty one included.
+/// Whether an option accepts any text, even an empty one.
 bool takes_any_text(const CLI::Option& option) {
   return option.check_lname("prompt");
 }
@@ -134,7 +134,7 @@ bool are_two_words(const CLI::Option& option,
   return false;
 }
 
-/// "--name=" of an option that this command has; CLI11 would take the next word as its value.
+/// Refuses "--name=", after which CLI11 would take the next word as the value.
 void refuse_bare_equals(const CLI::App& at, int argc, const char* const* argv) {
   for (int i = 1; i < argc; i++) {
     const std::string word = argv[i];
@@ -175,7 +175,7 @@ std::string usage_message(const CLI::App& app, const CLI::ParseError& error) {
     if (const std::string meant = prompt_meant(*at); !meant.empty()) return meant;
     const std::string culprit = unexpected_word(message, at == &app);
     if (at == &app && culprit.ends_with(".pdrun"))
-      return fmt::format("{}: a recording has its option: --open {}", culprit,
+      return fmt::format("{}: give a recording with --open {}", culprit,
                          in_shell_quotes(culprit));
     std::vector<std::string> known;
     for (const CLI::Option* option : at->get_options({})) {
@@ -184,7 +184,7 @@ std::string usage_message(const CLI::App& app, const CLI::ParseError& error) {
     const auto subcommands = at->get_subcommands([](const CLI::App*) { return true; });
     for (const CLI::App* sub : subcommands) known.push_back(sub->get_name());
     if (subcommands.empty() && !culprit.starts_with("-"))
-      message = fmt::format("{}: a word more than {} takes", culprit, path_of(at));
+      message = fmt::format("{}: unexpected word after {}", culprit, path_of(at));
     else
       message =
           fmt::format("{}: no such {}{}", culprit, culprit.starts_with("-") ? "option" : "command",

@@ -37,18 +37,18 @@ std::int64_t peak_rss_bytes() {
   return usage.ru_maxrss * 1024LL;
 }
 
-/// 0 or, after Ctrl+C, the code of what was cancelled.
+/// The exit code: 0, or Cancelled after Ctrl+C.
 int exit_code() {
   return interrupted() ? static_cast<int>(engine::ErrorCode::Cancelled) : 0;
 }
 
-/// A document, which says so if Ctrl+C left it short; what was not measured is null or absent.
+/// Prints a document, marked as interrupted after Ctrl+C; values not measured are null or absent.
 void print_document(json document) {
   if (interrupted()) document["stopped"] = true;
   print(dumped(document));
 }
 
-/// Null once Ctrl+C was pressed: what comes after costs time.
+/// Memory bandwidth in GB/s; null after Ctrl+C.
 json read_probe(kernels::Device& device) {
   const std::optional<double> gbps = read_gbps(device);
   return gbps ? json(*gbps) : json(nullptr);
@@ -64,7 +64,7 @@ std::string measured(const json& value, const char* format) {
                            : std::string("not measured");
 }
 
-/// What makes the products of a prompt's whole blocks; null: they are a step's.
+/// The name of the code that multiplies a prompt's full blocks; null: the same as for steps.
 json prompts_json(const kernels::Device& device) {
   const std::string products = device.prompt_products();
   return products.empty() ? json(nullptr) : json(products);
@@ -88,9 +88,9 @@ int bench_probe(const BenchOptions& options) {
     out["gflops"][kernels::name_of(dtype)] = multiply_probe(device, dtype);
   }
   const bool probed = kernels::cpu::has_probes(device);
-  const std::string reason = device.name() +
-                             ": the probes are loops of the CPU's and measure no other device; "
-                             "`bench step` and `bench kernels` measure what this one does";
+  const std::string reason =
+      device.name() +
+      ": the probes run on the CPU only; `bench step` and `bench kernels` measure this device";
   out["reason"] = probed ? json(nullptr) : json(reason);
   if (options.json) {
     print_document(out);
@@ -107,15 +107,16 @@ int bench_probe(const BenchOptions& options) {
   return exit_code();
 }
 
-/// @param n_after  positions that must be free after the context
-/// @throws Error(Resources)  naming the range of --context where the model has no such room
+/// Checks that the model has room for the context.
+/// @param n_after  positions needed after the context
+/// @throws Error(Resources)  it has not; the message states the range of --context
 void check_context(const BenchOptions& options, const engine::Model& model, int n_after) {
   const int most = model.max_seq_len() - n_after;
   if (options.context <= most) return;
   throw engine::Error(
       engine::ErrorCode::Resources,
-      fmt::format("--context: found {}, expected a whole number from 1 to {}: the context of {} "
-                  "holds {} tokens, {} of them for what is measured",
+      fmt::format("--context: found {}, expected a whole number from 1 to {}: the context length "
+                  "of {} is {} tokens, {} of which are needed after it",
                   options.context, std::max(most, 1), model.name(), model.max_seq_len(), n_after));
 }
 
@@ -126,8 +127,7 @@ std::vector<engine::TokenId> context_tokens(int n, int vocab_size) {
   return tokens;
 }
 
-/// Plain decoding of a few tokens after `context` others, so that what follows can state the memory
-/// of `generate`.
+/// Decodes a few tokens after `context` others, to measure the memory that `generate` needs.
 void generate_a_little(engine::LoadedModel& loaded, int context) {
   engine::RunRequest run{
       .prompt_id = "bench", .decoder = "ar", .max_tokens = 16, .ignore_eos = true};
@@ -135,7 +135,7 @@ void generate_a_little(engine::LoadedModel& loaded, int context) {
   engine::run_to_end(loaded, run, 0, nullptr, interrupted);
 }
 
-/// What each row count took beside the roofline of this run; absent where a probe is.
+/// The time of each row count and the roofline of this run, absent if a probe is.
 json step_rows(const engine::Model& model,
                const json& machine,
                const std::vector<int>& counts,
@@ -163,8 +163,7 @@ json step_rows(const engine::Model& model,
   return rows;
 }
 
-/// The rows for people: a ratio to the memory's roofline means nothing for weights read from a
-/// cache.
+/// The rows as a table. The ratio to the memory roofline is meaningless for weights in cache.
 std::string step_table(const json& rows, std::int64_t weight_bytes, std::int64_t cache_bytes) {
   std::vector<std::vector<std::string>> text = {
       {"rows", "ms", "of first", "roofline ms", "reached"}};
@@ -182,7 +181,7 @@ std::string step_table(const json& rows, std::int64_t weight_bytes, std::int64_t
          (any_above ? why_above_roofline(weight_bytes, cache_bytes) : "");
 }
 
-/// Adds to each of the rows what its first steps behind a prompt take.
+/// Adds the times of the first steps after a prompt to each of the rows.
 void add_race_steps(json& rows, const std::vector<std::vector<MeanSteps>>& times, bool drafts) {
   for (std::size_t i = 0; i < rows.size(); i++) {
     rows[i]["behind"] = json::array();
@@ -194,7 +193,7 @@ void add_race_steps(json& rows, const std::vector<std::vector<MeanSteps>>& times
   }
 }
 
-/// The same for people: a line each.
+/// The same as a table.
 std::string race_step_table(const json& rows) {
   std::vector<std::vector<std::string>> text = {
       {"rows", "first steps", "ms", "of going on", "draft ms a step"}};
@@ -219,10 +218,10 @@ int bench_step(const BenchOptions& options) {
       load(store, request, draft_resources_of(options.model), decoders);
   const engine::LoadedHeads* heads = models.heads_of(options.decoder);
   engine::Model& model = *models.target.model;
-  // Two at least: the prompt's last token and the one that is decoded after it.
+  // At least two: the prompt's last token, and the token decoded after it.
   check_context(options, model, std::max(2, std::ranges::max(options.rows)));
   generate_a_little(models.target, options.context);
-  const std::int64_t generate_peak = peak_rss_bytes();  // before the probe takes its buffer
+  const std::int64_t generate_peak = peak_rss_bytes();  // before the probe allocates its buffer
   json machine = probe_json(model.device(), model.dtype());
   const StepTiming timing{.rows = options.rows,
                           .context = options.context,
@@ -231,7 +230,7 @@ int bench_step(const BenchOptions& options) {
   const StepTimes times = interrupted() ? StepTimes() : time_steps(model, timing);
   std::vector<std::vector<MeanSteps>> race_times;
   if (!options.steps_after_prompt.empty() && !interrupted()) {
-    ProgressLine line("steps behind prompts");
+    ProgressLine line("steps after prompts");
     race_times = time_race_steps(model, timing,
                              {.steps = options.steps_after_prompt,
                               .draft = models.draft ? models.draft->model.get() : nullptr,
@@ -243,7 +242,7 @@ int bench_step(const BenchOptions& options) {
   machine["read_gbps_after"] = read_probe(model.device());
   machine["last_level_cache_bytes"] = engine::last_level_cache_bytes();
   const json &before = machine["read_gbps"], &after = machine["read_gbps_after"];
-  json is_disturbed;  // null where a probe is missing
+  json is_disturbed;  // null if a probe is missing
   if (before.is_number() && after.is_number()) {
     is_disturbed = disturbed(before, after);
     if (is_disturbed) print_error("note: " + why_disturbed(before, after));
@@ -286,14 +285,14 @@ int bench_step(const BenchOptions& options) {
   return exit_code();
 }
 
-/// What the runs of bench decode came to. None: Ctrl+C came before the first token.
+/// The results of bench decode; empty if Ctrl+C came before the first token.
 struct DecodeRuns {
-  std::vector<double> speeds, prefills;  // a value for each run
+  std::vector<double> speeds, prefills;  // one value per run
   std::size_t n_tokens = 0;
   double tokens_per_step = 0;
 };
 
-/// After Ctrl+C the run under way counts only where there is no whole one: it is shorter.
+/// After Ctrl+C the current run, which is shorter, counts only if no run is complete.
 DecodeRuns decode_runs(const engine::RunModels& models,
                        const engine::RunRequest& request,
                        int n_repeats) {
@@ -366,8 +365,8 @@ int bench_decode(const BenchOptions& options) {
   } else if (!runs.speeds.empty()) {
     const std::string by = model.device().prompt_products();
     print(fmt::format(
-        "{} {}, {}: {:.1f} tokens/s (min {:.1f}, max {:.1f}, n {}), {:.2f} tokens a step, prefill "
-        "of {} tokens {:.1f} ms{}, peak memory {:.1f} MB\n",
+        "{} {}, {}: {:.1f} tokens/s (min {:.1f}, max {:.1f}, n {}), {:.2f} tokens/step, prefill of "
+        "{} tokens {:.1f} ms{}, peak memory {:.1f} MB\n",
         model.name(), kernels::name_of(model.dtype()), options.decoder,
         out["tokens_per_second"].get<double>(), out["min"].get<double>(), out["max"].get<double>(),
         runs.speeds.size(), runs.tokens_per_step, options.context, out["prefill_ms"].get<double>(),
@@ -382,7 +381,7 @@ struct MatrixShape {
   int n, k;
 };
 
-/// One matrix as a multiply, for each row count; after Ctrl+C those that were measured.
+/// Times the multiplication with one matrix, for each row count; after Ctrl+C those measured so far.
 json multiply_figures(kernels::Device& device,
                       kernels::DType dtype,
                       const MatrixShape& shape,
@@ -402,7 +401,7 @@ json multiply_figures(kernels::Device& device,
     for (int repeat = 0; repeat < options.repeat + 2 && !interrupted(); repeat++) {
       const double start = now_ms();
       device.ops().matmul(device, matrix, x.f32(), shape.k, rows, y.f32(), shape.n, nullptr, false);
-      float first = 0;  // waits where operations are only asked for
+      float first = 0;  // waits for asynchronous operations
       device.ops().download(device, &first, y.data(), sizeof first);
       if (repeat >= 2) us.push_back((now_ms() - start) * 1e3);
     }
@@ -431,7 +430,7 @@ std::string multiply_table(const json& results) {
   return engine::aligned_table(rows);
 }
 
-/// The matrices of a model of shape M one by one: where a step's time goes.
+/// Times each matrix of a model of shape M: the parts of a step.
 int bench_kernels(const BenchOptions& options) {
   engine::ModelStore store(assets_dir(), options.model.n_threads);
   kernels::Device& device = store.device(options.model.device);
@@ -464,20 +463,20 @@ int bench(const BenchOptions& options) {
   const auto refuse = [&](const char* why) {
     throw engine::Error(engine::ErrorCode::Usage, fmt::format("bench {}: {}", options.what, why));
   };
-  if (!options.set.empty() && options.what != "decode") refuse("--set belongs to bench decode");
+  if (!options.set.empty() && options.what != "decode") refuse("--set applies to bench decode");
   if (options.steps_after_prompt.empty() &&
       (options.n_new_tokens != 0 || options.n_draft_forwards != BenchOptions().n_draft_forwards))
-    refuse("--anew and --draft-forwards belong to bench step --behind");
+    refuse("--anew and --draft-forwards apply to bench step --behind");
   if (options.what != "step" && (options.n_texts != 1 || !options.steps_after_prompt.empty()))
-    refuse("--texts and --behind belong to bench step");
+    refuse("--texts and --behind apply to bench step");
   const bool drafts =
       options.decoder != "ar" || !options.model.draft.empty() || !options.model.heads.empty();
   if (drafts && options.what != "decode" && options.steps_after_prompt.empty())
-    refuse("--decoder, --draft and --heads belong to bench decode and to bench step --behind");
+    refuse("--decoder, --draft and --heads apply to bench decode and bench step --behind");
   if (drafts && options.what == "step") {
     const engine::DecoderInfo& info = engine::decoder_named(options.decoder);
     if (!info.needs_draft && !info.needs_heads)
-      refuse("--decoder names one with a draft model or draft heads, for they work between steps");
+      refuse("--decoder must be one with a draft model or draft heads, which run between steps");
   }
   if (options.what == "probe") return bench_probe(options);
   if (options.what == "step") return bench_step(options);

@@ -28,7 +28,7 @@
 namespace app {
 namespace {
 
-/// Where the race stands: which prompts and decoder, and how far that turn is.
+/// Progress of the comparison: the prompt, the decoder, and the fraction of the current turn.
 class RaceProgress {
  public:
   RaceProgress(std::size_t n_prompts, std::size_t n_decoders, const GenerationOptions& options)
@@ -37,7 +37,7 @@ class RaceProgress {
         n_runs_(static_cast<double>(n_prompts * n_decoders * n_repeats_)),
         max_tokens_(options.max_tokens) {}
 
-  /// @param prompt  the first of the turn's texts, of all prompts
+  /// @param prompt  index of the turn's first prompt among all prompts
   void begin(std::size_t prompt, std::size_t n_texts, int repeat, const std::string& lane) {
     place_ = n_texts > 1 ? fmt::format("prompts {}-{}/{}", prompt + 1, prompt + n_texts, n_prompts_)
                          : fmt::format("prompt {}/{}", prompt + 1, n_prompts_);
@@ -52,13 +52,13 @@ class RaceProgress {
     show(n_ended, fmt::format("{} of {} texts", n_ended, n_texts));
   }
   void show_rows_alone(std::size_t n_texts) {
-    show(static_cast<double>(n_texts), "its rows once more, alone");
+    show(static_cast<double>(n_texts), "its rows alone");
   }
   void end(std::size_t n_texts) { n_runs_done_ += static_cast<double>(n_texts); }
   void finish() { line_.finish(); }
 
  private:
-  /// @param n_runs  of this turn
+  /// @param n_runs  number of runs in this turn
   void show(double n_runs, const std::string& words) {
     line_.show_words((n_runs_done_ + n_runs) / n_runs_, place_ + ", " + words);
   }
@@ -70,29 +70,29 @@ class RaceProgress {
   std::string place_;
 };
 
-/// Sums over the prompts of one lane.
+/// Totals of one lane over its prompts.
 struct Totals {
   double tokens = 0, steps = 0;
-  double decode_ms = 0;                          // what the lane was charged with
-  double rows_ms = 0, drafting_ms = 0;           // of the same texts, where rows ran once more
-  double whole_decode_ms = 0, ar_decode_ms = 0;  // of runs that no bound cut, and of AR there
+  double decode_ms = 0;                          // time that counts for the lane
+  double rows_ms = 0, drafting_ms = 0;           // of the same runs, if their rows were repeated
+  double whole_decode_ms = 0, ar_decode_ms = 0;  // of runs not ended by a bound, and of AR for the same prompts
   int n = 0, n_identical = 0, n_compared = 0;
-  int n_alone = 0;       // texts whose rows ran once more
-  bool lossless = true;  // with the options and the sampling asked for
+  int n_alone = 0;       // runs whose rows were repeated
+  bool lossless = true;  // with the options and sampling given
 };
 
-/// A lane with its models, and the lane it is compared with: plain decoding by the same model.
+/// A lane with its models, and its baseline: plain decoding by the same model.
 struct RacingLane {
   LaneOption of;
   engine::RunModels models;
   std::size_t baseline = 0;  // index among the lanes
-  bool asked = true;         // else it runs to be compared with alone
-  /// Of a lane that decodes the prompts of a group at once; null: one after the other.
+  bool is_requested = true;  // false: added as a baseline
+  /// Decodes the prompts of a group concurrently; null: one after the other.
   std::unique_ptr<engine::Scheduler> scheduler = nullptr;
-  std::size_t n_branches = 1;  // texts under way at once, at the most
+  std::size_t n_branches = 1;  // maximum number of concurrent sequences
 };
 
-/// Gives a lane whose texts take turns its branches, where there is more than one prompt.
+/// Makes the scheduler of a lane that decodes prompts concurrently, if there is more than one.
 void schedule(RacingLane& lane, const GenerationOptions& options, std::size_t n_prompts) {
   if (!engine::takes_turns(lane.of.decoder) || n_prompts < 2) return;
   const engine::OptionValues set = options_for(lane.of.decoder, options.decoders, options.set);
@@ -101,8 +101,8 @@ void schedule(RacingLane& lane, const GenerationOptions& options, std::size_t n_
   lane.n_branches = std::min(branches, n_prompts);
 }
 
-/// The lanes asked for, behind plain decoding of each model that has no such lane: without it there
-/// is neither a speed-up nor an agreement to report.
+/// The requested lanes, preceded by plain decoding for each model without such a lane: the baseline
+/// for speed-up and agreement.
 std::vector<RacingLane> lanes_of(engine::ModelStore& store,
                                  const GenerationOptions& options,
                                  std::size_t n_prompts) {
@@ -127,23 +127,23 @@ std::vector<RacingLane> lanes_of(engine::ModelStore& store,
     lanes.push_back({.of = all[i],
                      .models = models[i],
                      .baseline = static_cast<std::size_t>(baseline - all.begin()),
-                     .asked = i >= n_added});
+                     .is_requested = i >= n_added});
     schedule(lanes.back(), options, n_prompts);
   }
   return lanes;
 }
 
-/// Prompts that are raced and reported together: what each lane is asked, [texts][lanes].
+/// Prompts that are decoded and reported together, with their requests [prompts][lanes].
 struct Group {
-  std::size_t first = 0;  // of all prompts
+  std::size_t first = 0;  // index among all prompts
   std::vector<std::vector<engine::RunRequest>> requests;
 
   std::size_t n_texts() const { return requests.size(); }
 };
 
-/// The next prompts, as many as the lane of most branches has at once. One that a lane cannot take
-/// ends the group before it: what others came to is told before it fails.
-/// @throws Error  if the first cannot be taken
+/// The next group: as many prompts as any lane decodes concurrently. A prompt that a lane cannot
+/// decode ends the group before it, so that the others are reported before the failure.
+/// @throws Error  the first prompt cannot be decoded
 Group next_group(const std::vector<RacingLane>& lanes,
                  const GenerationOptions& options,
                  const std::vector<Prompt>& prompts,
@@ -161,31 +161,30 @@ Group next_group(const std::vector<RacingLane>& lanes,
       }
     } catch (const engine::Error&) {
       if (at == first) throw;
-      break;  // it begins the next group
+      break;  // it starts the next group
     }
     group.requests.push_back(std::move(requests));
   }
   return group;
 }
 
-/// What a group of prompts came to in one lane. Times are medians over the repeats.
+/// The results of a group of prompts in one lane. Times are medians over the repeats.
 struct LaneResults {
   std::vector<engine::RunResult> texts;
   std::vector<engine::RunId> runs;  // of the first repeat
-  /// What the lane is charged with: its texts' own compute or, where they are under way at once,
-  /// the time that passed.
+  /// Time that counts for the lane: the sum of its runs or, if they are concurrent, elapsed time.
   double decode_ms = 0;
-  /// [texts] what each one's rows took alone, and its drafts; empty: not measured.
+  /// [prompts] times of each run's rows alone and of its drafts; empty: not measured.
   std::vector<double> rows_ms, drafting_ms;
 };
 
-/// What a turn came to.
+/// The results of a turn.
 struct Decoded {
-  std::vector<engine::RunResult> texts;  // after Ctrl+C those that were begun
-  double wall_ms = 0;  // where they were under way at once: that passed, reading prompts apart
+  std::vector<engine::RunResult> texts;  // after Ctrl+C those that were started
+  double wall_ms = 0;  // of concurrent runs: elapsed time without prefill
 };
 
-/// One text of a lane that decodes them one after the other.
+/// Decodes one prompt in a lane that decodes them one after the other.
 Decoded decode_text(const RacingLane& lane,
                     const engine::RunRequest& request,
                     engine::RunId run,
@@ -197,9 +196,9 @@ Decoded decode_text(const RacingLane& lane,
   return {.texts = {engine::run_to_end(lane.models, request, run, events, interrupted, show)}};
 }
 
-/// One turn.
-/// @param run     the first text's; the others' follow
-/// @param events  or null
+/// Runs one turn.
+/// @param run     id of the first run; the others follow
+/// @param events  may be null
 Decoded decode_turn(const RacingLane& lane,
                     const Turn& turn,
                     const Group& group,
@@ -225,16 +224,16 @@ Decoded decode_turn(const RacingLane& lane,
   return decoded;
 }
 
-/// Whether each of a lane's forwards so far judged one text: only then its texts' rows can run
-/// again one text after the other.
+/// Whether each forward of a lane so far had one sequence; only then can the rows of its runs be
+/// repeated one run after the other.
 bool judges_texts_alone(const RacingLane& lane) {
   if (!lane.scheduler) return true;
   const std::map<std::string, double> figures = lane.scheduler->figures();
   return figures.at("forwards") >= figures.at("steps");
 }
 
-/// Compares each text with that of plain decoding, and tells it.
-/// @param ar  of the same group; `lane` itself where it is that
+/// Compares each output with that of plain decoding, and pushes the result as an event.
+/// @param ar  results of the baseline for the same group; may be `lane` itself
 void compare_texts(LaneResults& lane, const LaneResults& ar, engine::EventSink* events) {
   for (std::size_t i = 0; i < lane.texts.size(); i++) {
     engine::Agreement agreement = engine::agree(lane.texts[i], ar.texts[i]);
@@ -252,8 +251,8 @@ double sum_of_decode_ms(const std::vector<engine::RunResult>& results) {
   return sum;
 }
 
-/// Of texts under way at once all have the speed-up of all together: a text's own compute would
-/// leave out what it waited for, and what went on beside it.
+/// Sets speed-ups. Concurrent runs all get the speed-up of the group, as a run's own compute time
+/// excludes waiting and the work of others.
 void set_speedups(const RacingLane& of, LaneResults& lane, const LaneResults& ar) {
   for (std::size_t i = 0; i < lane.texts.size(); i++) {
     engine::RunResult& result = lane.texts[i];
@@ -263,13 +262,13 @@ void set_speedups(const RacingLane& of, LaneResults& lane, const LaneResults& ar
   }
 }
 
-/// A lane's times while its repeats go on, ms.
+/// The times of a lane's repeats so far, in ms.
 struct LaneTimes {
   explicit LaneTimes(std::size_t n_texts)
       : decode(n_texts), prefill(n_texts), rows(n_texts), drafting(n_texts) {}
-  std::vector<std::vector<double>> decode, prefill;  // [texts][repeats]
-  std::vector<std::vector<double>> rows, drafting;   // [texts][repeats], none: not measured
-  std::vector<double> wall;                          // [repeats], where all are under way at once
+  std::vector<std::vector<double>> decode, prefill;  // [prompts][repeats]
+  std::vector<std::vector<double>> rows, drafting;   // [prompts][repeats], or empty
+  std::vector<double> wall;                          // [repeats], of concurrent runs
 
   void set_medians(LaneResults& lane, bool at_once) const {
     for (std::size_t text = 0; text < decode.size(); text++) {
@@ -284,8 +283,8 @@ struct LaneTimes {
   }
 };
 
-/// Runs the rows of a turn's texts once more, right behind it.
-/// @param run  the first text's
+/// Repeats the rows of a turn's runs, directly after it.
+/// @param run  id of the first run
 void run_rows_alone(const RacingLane& lane,
                     const Turn& turn,
                     const Group& group,
@@ -301,9 +300,10 @@ void run_rows_alone(const RacingLane& lane,
   }
 }
 
-/// A group of prompts through every lane, as often as is asked for.
-/// @param events  where the first repeat is told, or null; `run` counts runs
-/// @return        of each lane; none after Ctrl+C
+/// Decodes a group of prompts in all lanes, --repeat times.
+/// @param events  receives the events of the first repeat; may be null
+/// @param run     the next run id; counts up
+/// @return        the results of each lane; empty after Ctrl+C
 std::vector<LaneResults> race(const std::vector<RacingLane>& lanes,
                               const Group& group,
                               const GenerationOptions& options,
@@ -323,10 +323,10 @@ std::vector<LaneResults> race(const std::vector<RacingLane>& lanes,
       LaneResults& lane = results[turn.lane];
       LaneTimes& its = times[turn.lane];
       progress.begin(group.first + turn.text, turn.n_texts, repeat, lanes[turn.lane].of.name);
-      engine::EventSink* const told = repeat == 0 ? events : nullptr;
-      engine::StepRecorder steps(told);
+      engine::EventSink* const sink = repeat == 0 ? events : nullptr;
+      engine::StepRecorder steps(sink);
       Decoded decoded = decode_turn(lanes[turn.lane], turn, group, run + 1,
-                                    options.rows_alone ? &steps : told, progress);
+                                    options.rows_alone ? &steps : sink, progress);
       if (options.rows_alone && !interrupted() && judges_texts_alone(lanes[turn.lane]))
         run_rows_alone(lanes[turn.lane], turn, group, steps, run + 1, its, progress);
       if (interrupted()) return {};
@@ -376,14 +376,14 @@ double speedup_of(const Totals& t) {
   return t.whole_decode_ms > 0 ? t.ar_decode_ms / t.whole_decode_ms : 0;
 }
 
-/// The speed-up over what it would be if nothing but rows and drafts were paid, those of plain
-/// decoding too; 0: not measured of every text.
+/// The speed-up as a fraction of the speed-up if only rows and drafts took time, for plain decoding
+/// too; 0 unless measured for every prompt.
 double of_its_rows(const Totals& t, const Totals& plain) {
   if (t.n_alone < t.n || t.rows_ms <= 0 || plain.rows_ms <= 0 || t.decode_ms <= 0) return 0;
   return (t.rows_ms + t.drafting_ms) / t.decode_ms / (plain.rows_ms / plain.decode_ms);
 }
 
-/// @param plain  of its baseline
+/// @param plain  the totals of its baseline
 nlohmann::json summary_json(const RacingLane& lane, const Totals& t, const Totals& plain) {
   nlohmann::json summary = {
       {"lane", lane.of.name},
@@ -414,7 +414,7 @@ std::string summary_table(const std::vector<RacingLane>& lanes, const std::vecto
   if (has_rows) rows.front().push_back("of its rows");
   for (std::size_t i = 0; i < lanes.size(); i++) {
     const Totals& t = totals[i];
-    if (!lanes[i].asked || t.n == 0) continue;
+    if (!lanes[i].is_requested || t.n == 0) continue;
     rows.push_back({lanes[i].of.name,
                     fmt::format("{:.1f}", t.decode_ms > 0 ? t.tokens / t.decode_ms * 1e3 : 0),
                     t.whole_decode_ms > 0 ? fmt::format("{:.2f}x", speedup_of(t)) : "-",
@@ -428,15 +428,14 @@ std::string summary_table(const std::vector<RacingLane>& lanes, const std::vecto
   return engine::aligned_table(rows);
 }
 
-/// How lanes decoded that had several texts at a time, a line each.
+/// One line on each lane that decoded prompts concurrently.
 std::string branches_words(const std::vector<RacingLane>& lanes) {
   std::string text;
   for (const RacingLane& lane : lanes) {
     if (!lane.scheduler) continue;
     text += fmt::format(
-        "{}: {} at a time; tokens/s and speed-up are of all of them by the time that passed "
-        "without "
-        "reading prompts\n",
+        "{}: {} at a time; tokens/s and speed-up are of all of them together, by elapsed time "
+        "without prefill\n",
         lane.of.name, engine::counted(static_cast<std::int64_t>(lane.n_branches), "prompt"));
     const std::string how = schedule_text(lane.scheduler->figures());
     if (!how.empty()) text += fmt::format("{}: {}", lane.of.name, how);
@@ -444,14 +443,14 @@ std::string branches_words(const std::vector<RacingLane>& lanes) {
   return text;
 }
 
-/// "demo-target bf16, 2.8 M parameters at 4x2", of each model once.
+/// Each model once: "demo-target bf16, 2.8 M parameters at 4x2".
 std::string models_words(const std::vector<RacingLane>& lanes) {
   std::string text;
-  std::vector<std::string> told;  // a schedule may have a copy of its own
+  std::vector<std::string> listed;  // a scheduler may have a copy of the model
   for (const RacingLane& lane : lanes) {
     const engine::LoadedModel& loaded = lane.models.target;
-    if (std::ranges::find(told, loaded.request.model) != told.end()) continue;
-    told.push_back(loaded.request.model);
+    if (std::ranges::find(listed, loaded.request.model) != listed.end()) continue;
+    listed.push_back(loaded.request.model);
     const engine::Model& model = *loaded.model;
     text += fmt::format("{}{} {}, {:.1f} M parameters at {}", text.empty() ? "" : "; ",
                         model.name(), kernels::name_of(model.dtype()),
@@ -461,19 +460,19 @@ std::string models_words(const std::vector<RacingLane>& lanes) {
   return text;
 }
 
-/// The table of what was done, below what it was measured on; a sentence where it would mislead.
+/// The table of results, below the machine and models; with a note if it could mislead.
 std::string report(const std::vector<RacingLane>& lanes,
                    const std::vector<Totals>& totals,
                    const std::string& differences) {
   std::vector<double> speedups;
   std::vector<std::string> compared;
-  bool all_compared = true;  // of those that keep the distribution
+  bool all_compared = true;  // of the lossless ones
   bool several_models = false;
   const engine::Model& model = *lanes.front().models.target.model;
   for (std::size_t i = 0; i < lanes.size(); i++) {
     several_models = several_models || lanes[i].models.target.request.model !=
                                            lanes.front().models.target.request.model;
-    if (!lanes[i].asked || i == lanes[i].baseline) continue;
+    if (!lanes[i].is_requested || i == lanes[i].baseline) continue;
     speedups.push_back(speedup_of(totals[i]));
     compared.push_back(lanes[i].of.name);
     all_compared = all_compared && (totals[i].n_compared > 0 || !totals[i].lossless);
@@ -484,8 +483,8 @@ std::string report(const std::vector<RacingLane>& lanes,
                      several_models ? " of the same model" : "") +
          summary_table(lanes, totals) + branches_words(lanes) + differences +
          (all_compared ? ""
-                       : "identical to AR is not asked of --sampling rejection: it draws other "
-                         "tokens of the same distribution\n") +
+                       : "not compared with AR: --sampling rejection draws other tokens of the "
+                         "same distribution\n") +
          why_no_speedup(compared, engine::name_of(model.scale()), model.weight_bytes(),
                         engine::last_level_cache_bytes(), speedups);
 }
@@ -496,7 +495,7 @@ nlohmann::json document(const std::vector<RacingLane>& lanes,
                         const std::string& notice) {
   nlohmann::json summary = nlohmann::json::array();
   for (std::size_t i = 0; i < lanes.size(); i++)
-    if (lanes[i].asked && totals[i].n > 0)
+    if (lanes[i].is_requested && totals[i].n > 0)
       summary.push_back(summary_json(lanes[i], totals[i], totals[lanes[i].baseline]));
   nlohmann::json out = {{"machine", machine_json(lanes.front().models.target.model->device())},
                         {"results", std::move(results)},
@@ -519,14 +518,14 @@ int compare(const GenerationOptions& options) {
 
   nlohmann::json results = nlohmann::json::array();
   std::vector<Totals> totals(lanes.size());
-  std::string differences;  // a line for each run that wrote other tokens than ar
+  std::string differences;  // a line for each run with other tokens than ar
   for (const RacingLane& lane : lanes)
     engine::check_stops(*lane.models.target.model, options.stop_texts, options.stop_ids);
   Outputs outputs(options.record, options.trace);
   for (const RacingLane& lane : lanes) outputs.announce(lane.models);
   engine::RunId run = 0;
-  std::size_t n_done = 0;      // prompts through every lane
-  std::exception_ptr failure;  // of a prompt: what was done before it is printed all the same
+  std::size_t n_done = 0;      // prompts decoded in every lane
+  std::exception_ptr failure;  // of a prompt; results before it are still printed
   RaceProgress progress(prompts.size(), lanes.size(), options);
   while (n_done < prompts.size() && !interrupted()) {
     try {
@@ -537,7 +536,7 @@ int compare(const GenerationOptions& options) {
         add(totals[i], lanes[i], by_lane[i], by_lane[lanes[i].baseline]);
       for (std::size_t text = 0; text < group.n_texts(); text++) {
         for (std::size_t i = 0; i < lanes.size(); i++) {
-          if (!lanes[i].asked) continue;
+          if (!lanes[i].is_requested) continue;
           const engine::RunResult& result = by_lane[i].texts[text];
           if (options.json) {
             results.push_back(to_json(result, lanes[i].models));

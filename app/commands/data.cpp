@@ -18,8 +18,8 @@ namespace {
 
 constexpr int kCancelled = static_cast<int>(kernels::ErrorCode::Cancelled);
 
-/// Counts with the tokenizer of a directory, of a bundled model or in a file; without the bundled
-/// one nothing is counted.
+/// Opens the tokenizer of a directory, bundled model or file; null if the default one is missing, so
+/// that tokens are not counted.
 engine::CountTokens token_counter(const std::string& given, const engine::FileLimits& limits) {
   if (!given.empty()) note_folder_is_used("--tokenizer", given);
   namespace fs = std::filesystem;
@@ -41,7 +41,7 @@ engine::CountTokens token_counter(const std::string& given, const engine::FileLi
   };
 }
 
-/// JSON Lines, or with --json one list of the same records; Ctrl+C leaves it short and whole.
+/// Prints records as JSON Lines or, with --json, as a list; after Ctrl+C fewer, but valid JSON.
 int generate_data(const DataOptions& options) {
   std::int64_t n = 0;
   const auto write = [&](const std::string& record) {
@@ -56,7 +56,7 @@ int generate_data(const DataOptions& options) {
   return interrupted() ? kCancelled : 0;
 }
 
-/// Judges every record; those whose code cannot be isolated are left out, and that is an error too.
+/// Checks every record. Records whose code cannot be isolated are skipped, which is an error, too.
 int check_data(const DataOptions& options, const std::vector<engine::Record>& records) {
   const bool has_code = std::ranges::any_of(records, engine::is_checked_by_running);
   const std::string refused = has_code ? settle_code(options.run_code) : "";
@@ -70,7 +70,7 @@ int check_data(const DataOptions& options, const std::vector<engine::Record>& re
 }
 
 std::vector<engine::Record> records_of(const std::string& file) {
-  const ReadingInput reading(file, "records, as `data generate` prints them,");
+  const ReadingInput reading(file, "records in the format of `data generate`,");
   return engine::read_records(file);
 }
 

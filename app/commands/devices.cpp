@@ -13,7 +13,7 @@
 namespace app {
 namespace {
 
-/// What the driver tells of a GPU, by name; null: not known.
+/// The driver's figures on a GPU, by name; null: unknown.
 nlohmann::json gpu_json(const kernels::GpuLoad& load) {
   nlohmann::json out = {{"reason", load.reason}, {"absent", load.absent}};
   for (std::size_t i = 0; i < kernels::kGpuValues; i++) {
@@ -24,11 +24,11 @@ nlohmann::json gpu_json(const kernels::GpuLoad& load) {
   return out;
 }
 
-/// "cuda:0: 87 % busy, 12.3 GB used, 1980 MHz, memory 2619 MHz, 512 W", or why not.
+/// "cuda:0: 87 % busy, 12.3 GB used, 1980 MHz, memory 2619 MHz, 512 W", or why there are
+/// no figures.
 std::string gpu_line(const std::string& name, const kernels::GpuLoad& load) {
   using kernels::GpuValue;
-  if (!load.reason.empty())
-    return fmt::format("{}: how busy it is is not known: {}\n", name, load.reason);
+  if (!load.reason.empty()) return fmt::format("{}: utilisation unknown: {}\n", name, load.reason);
   std::vector<std::string> parts;
   const auto add = [&](GpuValue of, const char* form, double unit = 1) {
     if (load[of] >= 0) parts.push_back(fmt::format(fmt::runtime(form), load[of] * unit));

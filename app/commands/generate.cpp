@@ -28,11 +28,10 @@
 namespace app {
 namespace {
 
-/// Runs AR on the same request and says whether it wrote the same. Stopped by Ctrl+C it says
-/// nothing: half a comparison is none.
-/// @param run     of `result`
-/// @param events  where the agreement is told, or null
-/// @return        how long AR decoded, ms; 0 where nothing was compared
+/// Runs AR on the same request and compares the tokens. After Ctrl+C there is no comparison.
+/// @param run     run id of `result`
+/// @param events  receives the agreement; may be null
+/// @return        decoding time of AR in ms; 0 if not compared
 double compare_with_ar(const engine::RunModels& models,
                        engine::RunResult& result,
                        engine::RunId run,
@@ -70,7 +69,7 @@ double compare_with_ar(const engine::RunModels& models,
   return ar.decode_ms;
 }
 
-/// Prints text as it is decoded; what may be the beginning of a stop string waits.
+/// Prints text as it is decoded, except what may be the beginning of a stop string.
 class LiveText {
  public:
   LiveText(const engine::Tokenizer& tokenizer, const engine::RunRequest& request, bool on)
@@ -84,7 +83,7 @@ class LiveText {
           for_terminal(before_stop_.push(stream_.push(generated.subspan(n_shown_, n - n_shown_)))));
     n_shown_ = n;
   }
-  /// @param approximate  text that nothing verified, which stands after the rest
+  /// @param approximate  text after the rest that was not verified
   void finish(const std::string& approximate) {
     if (!on_) return;
     const std::string last = before_stop_.push(stream_.finish());
@@ -100,18 +99,18 @@ class LiveText {
   bool on_;
 };
 
-/// Why --check compares nothing; empty where it does.
+/// Why --check does not apply; empty if it does.
 std::string why_unchecked(const GenerationOptions& options, const engine::RunRequest& request) {
   if (!options.check || request.decoder == "ar" || engine::comparable(request.sampling)) return "";
   return fmt::format(
       "--check: {} with --sampling rejection is not compared with ar: it draws other tokens{}; "
-      "--sampling coupled gives the tokens of ar",
+      "--sampling coupled draws the tokens of ar",
       request.decoder,
       is_lossless(request) ? " of the same distribution, by design"
-                           : ", with these options of another distribution");
+                           : ", and with these options of another distribution");
 }
 
-/// @param of_several  its prompt is one of several
+/// @param of_several  whether there are several prompts
 std::string summary_line(const engine::RunResult& result, bool of_several) {
   std::string line = of_several ? engine::escaped(result.request.prompt_id) + ", " : "";
   line += fmt::format(
@@ -126,9 +125,9 @@ std::string summary_line(const engine::RunResult& result, bool of_several) {
   return line;
 }
 
-/// A run is over: AR beside it where that is asked for, or why not.
-/// @param run  of this session, from 1
-/// @return     how long AR decoded, ms; 0 where nothing was compared
+/// After a run: compares it with AR if requested, or reports why not.
+/// @param run  run id, from 1
+/// @return     decoding time of AR in ms; 0 if not compared
 double finish(const engine::RunModels& models,
               const GenerationOptions& options,
               engine::RunResult& result,
@@ -144,14 +143,14 @@ double finish(const engine::RunModels& models,
   return ar_ms;
 }
 
-/// Above the text of one of several prompts: which it is.
+/// Prints the heading for one of several prompts.
 void print_id(const std::string& id) {
   print(for_terminal(engine::escaped(id) + ":\n"));
 }
 
-/// One prompt decoded: its text as it comes, and then AR beside it where that is asked for.
-/// @param of_several  prompts
-/// @param run         of this session, from 1
+/// Decodes one prompt, printing text as it comes; then compares it with AR if requested.
+/// @param of_several  whether there are several prompts
+/// @param run         run id, from 1
 engine::RunResult decode(const engine::RunModels& models,
                          const GenerationOptions& options,
                          const Prompt& prompt,
@@ -170,7 +169,7 @@ engine::RunResult decode(const engine::RunModels& models,
   return result;
 }
 
-/// What several runs that shared the time came to.
+/// The results of concurrent runs together.
 std::string together_line(const std::map<std::string, double>& figures) {
   std::string line =
       fmt::format("{:.0f} prompts in {:.2f} s", figures.at("runs"), figures.at("wall_ms") * 1e-3);
@@ -181,7 +180,7 @@ std::string together_line(const std::map<std::string, double>& figures) {
   return schedule.empty() ? line : line + "; " + schedule;
 }
 
-/// What the runs came to: a line each as they end, or kept for the document.
+/// Reports the results of runs: a line each as they end, or a JSON document at the end.
 class Results {
  public:
   Results(const engine::RunModels& models, bool as_json, std::size_t n_prompts)
@@ -195,14 +194,13 @@ class Results {
       print_error(summary_line(result, n_prompts_ > 1));
     }
   }
-  /// One prompt, one result, wherever the prompt came from; several,
-  /// a list of those that were done.
+  /// The JSON document: of one prompt its result, of several a list.
   std::string document() const {
     if (!json_) return "";
     if (n_prompts_ > 1) return dumped(documents_);
     return documents_.empty() ? "" : dumped(documents_.front());
   }
-  /// Why nothing was faster than AR, if that can be said.
+  /// Prints a note if no run was faster than AR and the reason is known.
   void print_why_slow() const {
     const engine::Model& model = *models_.target.model;
     const std::string why =
@@ -216,7 +214,7 @@ class Results {
   const engine::RunModels& models_;
   bool json_;
   std::size_t n_prompts_;
-  std::string decoder_;  // of all runs
+  std::string decoder_;  // the decoder of all runs
   nlohmann::json documents_ = nlohmann::json::array();
   std::vector<double> speedups_;  // of the runs checked against ar
 };
@@ -233,7 +231,7 @@ void decode_in_turn(const engine::RunModels& models,
   }
 }
 
-/// Prompts that take turns: they are the branches. Their texts come when all are done.
+/// Decodes prompts concurrently, as branches of a scheduler; prints the texts at the end.
 void decode_in_rounds(const engine::RunModels& models,
                       const GenerationOptions& options,
                       const std::vector<Prompt>& prompts,
@@ -253,7 +251,7 @@ void decode_in_rounds(const engine::RunModels& models,
   line.finish();
   double ar_ms = 0;
   std::size_t n_finished = 0;
-  std::exception_ptr failure;  // of a comparison: what was finished before it is told all the same
+  std::exception_ptr failure;  // of a comparison; results before it are still printed
   try {
     for (; n_finished < completions.size(); n_finished++) {
       engine::RunResult& result = completions[n_finished].result;
@@ -267,7 +265,7 @@ void decode_in_rounds(const engine::RunModels& models,
   } catch (...) {
     failure = std::current_exception();
   }
-  // Of all together: a text's own compute leaves out what it waited for and what went on beside it.
+  // Of the group: a run's own compute time excludes waiting and the work of others.
   const auto figures = scheduler->figures();
   const double wall_ms =
       decode_wall_ms(figures, static_cast<std::size_t>(figures.at("most_branches")));
@@ -303,13 +301,13 @@ int generate(const GenerationOptions& options) {
   outputs.announce(models);
 
   Results results(models, options.json, prompts.size());
-  std::exception_ptr failure;  // what was done before it is printed all the same
+  std::exception_ptr failure;  // results before it are still printed
   try {
     const auto decode_all = in_rounds ? decode_in_rounds : decode_in_turn;
     decode_all(models, options, prompts, outputs.sink(), results);
   } catch (const engine::Error& error) {
     if (error.code() != engine::ErrorCode::Cancelled) failure = std::current_exception();
-  } catch (const OutputClosed&) {  // nobody reads the text; the files asked for are written still
+  } catch (const OutputClosed&) {  // no reader; still write the output files
     failure = std::current_exception();
   }
   results.print_why_slow();

@@ -65,8 +65,8 @@ void print_notices(const engine::RunModels& models) {
   for (const std::string& notice : notices_of(models)) print_error("note: " + notice);
 }
 
-/// Refuses what was named for decoders of a kind where none of these is one.
-/// @param needs  whether a decoder is
+/// Refuses a draft model or heads that no decoder needs.
+/// @param needs  whether a decoder needs them
 template <typename Needs>
 void check_use(const std::string& option,
                const std::vector<std::string>& decoders,
@@ -78,7 +78,7 @@ void check_use(const std::string& option,
     return needs(engine::decoder_named(name));
   });
   if (used) return;
-  throw Error(ErrorCode::Usage, fmt::format("{}: {} would not use it; {} do", option,
+  throw Error(ErrorCode::Usage, fmt::format("{}: not used by {}; used by {}", option,
                                             fmt::join(decoders, ", "), fmt::join(able, " and ")));
 }
 
@@ -124,8 +124,8 @@ std::vector<engine::RunModels> load_lanes(engine::ModelStore& store,
     requests.push_back({.decoder = lane.decoder,
                         .options = options_for(lane.decoder, options.decoders, options.set),
                         .model = lane.model});
-  std::unique_ptr<ProgressLine> line;  // of the model under way
-  std::set<std::string> told;          // lanes have models in common
+  std::unique_ptr<ProgressLine> line;  // of the model being loaded
+  std::set<std::string> printed;       // lanes may share models
   return engine::models_of_lanes(
       store, model_request(options.model), draft_resources_of(options.model), requests,
       [&line](const std::string& model) {
@@ -135,7 +135,7 @@ std::vector<engine::RunModels> load_lanes(engine::ModelStore& store,
       [&](const engine::RunModels& models) {
         line->finish();
         for (const std::string& notice : notices_of(models))
-          if (told.insert(notice).second) print_error("note: " + notice);
+          if (printed.insert(notice).second) print_error("note: " + notice);
       },
       several_texts);
 }
@@ -175,7 +175,7 @@ void check_draft_resources(const engine::DraftResources& draft_resources,
 std::vector<Prompt> prompts_of(const GenerationOptions& options) {
   if (options.has_prompt)
     return {{.id = "prompt", .text = options.prompt, .place = {}, .seed = std::nullopt}};
-  const ReadingInput reading(options.prompt_file, "prompts, {\"prompt\": \"...\"} a line each,");
+  const ReadingInput reading(options.prompt_file, "prompts, one {\"prompt\": \"...\"} per line,");
   return read_prompts(options.prompt_file, options.model.limits);
 }
 
@@ -213,7 +213,7 @@ std::string trees_dir() {
 
 namespace {
 
-/// Refuses a --set that no decoder of the run has, with the nearest name there is.
+/// Refuses a --set that is an option of no decoder; suggests the nearest name.
 void check_set(const GenerationOptions& options) {
   for (const std::string& pair : options.set) {
     const std::string name = pair.substr(0, pair.find('='));
@@ -251,7 +251,7 @@ engine::Sampling sampling_of(const GenerationOptions& options) {
           .mode = engine::sampling_mode(options.sampling)};
 }
 
-/// Refuses what a decoder cannot do whatever the model.
+/// Refuses options that a decoder supports with no model.
 void check_decoder(const GenerationOptions& options, const std::string& decoder) {
   const engine::DecoderInfo& info = engine::decoder_named(decoder);
   check_options(decoder, options_for(decoder, options.decoders, options.set));
@@ -263,7 +263,7 @@ void check_decoder(const GenerationOptions& options, const std::string& decoder)
   }
 }
 
-/// Refuses what shapes the drawing of tokens where none is drawn.
+/// Refuses sampling options with greedy decoding.
 void check_drawing(const GenerationOptions& options) {
   const bool by_model = options.model.model_defaults && !options.given.contains("--temperature");
   if (options.temperature > 0 || by_model) return;
@@ -275,12 +275,13 @@ void check_drawing(const GenerationOptions& options) {
   if (idle.empty()) return;
   const bool one = idle.size() == 1;
   throw Error(ErrorCode::Usage,
-              fmt::format("{}: {} nothing at temperature 0, which always takes the likeliest "
-                          "token; add --temperature 0.8, or leave {} out",
-                          fmt::join(idle, ", "), one ? "does" : "do", one ? "it" : "them"));
+              fmt::format("{}: {} no effect at temperature 0 (greedy decoding); add --temperature "
+                          "0.8, or remove {}",
+                          fmt::join(idle, ", "), one ? "has" : "have", one ? "it" : "them"));
 }
 
-/// Names the options that do nothing because the model's files ask for greedy decoding. Once.
+/// Prints a note, once per model, on options without effect because the model's files request greedy
+/// decoding.
 void note_idle_options(const GenerationOptions& options, const engine::LoadedModel& loaded) {
   static std::set<std::string> noted;  // models
   std::vector<std::string> idle;
@@ -288,12 +289,12 @@ void note_idle_options(const GenerationOptions& options, const engine::LoadedMod
     if (options.given.contains(option)) idle.emplace_back(option);
   if (idle.empty() || !noted.insert(loaded.files.path).second) return;
   print_error(
-      fmt::format("note: {}: without effect, as the generation_config.json of {} has no "
-                  "do_sample, so the likeliest token is taken; --temperature 0.8 samples",
+      fmt::format("note: {}: no effect: generation_config.json of {} has no do_sample, so decoding "
+                  "is greedy; --temperature 0.8 samples",
                   fmt::join(idle, ", "), loaded.files.name));
 }
 
-/// Copies the model's generation defaults into `request`, except where the caller gave an option.
+/// Copies the model's generation defaults to `request`, except for options that were given.
 void take_defaults(const GenerationOptions& options,
                    const engine::LoadedModel& loaded,
                    engine::RunRequest& request) {
@@ -314,14 +315,14 @@ void take_defaults(const GenerationOptions& options,
 void check_stop_counts(const GenerationOptions& options) {
   const auto check = [](const char* option, std::size_t n) {
     if (n > engine::kMaxStops)
-      throw Error(ErrorCode::Usage, fmt::format("{}: found {} of them, expected at most {}", option,
-                                                n, engine::kMaxStops));
+      throw Error(ErrorCode::Usage,
+                  fmt::format("{}: found {}, expected at most {}", option, n, engine::kMaxStops));
   };
   check("--stop", options.stop_texts.size());
   check("--stop-id", options.stop_ids.size());
 }
 
-/// The tokens of a prompt; one of a file that cannot be taken is told by file, line and id.
+/// The tokens of a prompt. Errors name the file, line and id of a prompt from a file.
 std::vector<engine::TokenId> tokens_of(const Prompt& prompt,
                                        const engine::Model& model,
                                        bool symbols) {
@@ -337,7 +338,7 @@ std::vector<engine::TokenId> tokens_of(const Prompt& prompt,
 }  // namespace
 
 engine::Sampling sampling_by_model(const engine::GenerationDefaults& defaults) {
-  constexpr int kTopK = 50;  // what transformers takes where the file has none
+  constexpr int kTopK = 50;  // the default of transformers
   engine::Sampling own;
   own.repetition_penalty = defaults.repetition_penalty.value_or(1.0f);
   if (!defaults.do_sample) return own;
@@ -372,9 +373,9 @@ engine::RunRequest request_for(const GenerationOptions& options,
 void check_usage(const GenerationOptions& options) {
   const auto refuse = [](const std::string& message) { throw Error(ErrorCode::Usage, message); };
   if (!options.has_prompt && options.prompt_file.empty())
-    refuse("a prompt is missing; give --prompt TEXT or --prompt-file F.jsonl");
+    refuse("missing prompt; give --prompt TEXT or --prompt-file F.jsonl");
   if (options.decoders.empty())
-    refuse("--decoders: found none, expected names with commas between");
+    refuse("--decoders: found none, expected names separated by commas");
   for (std::size_t i = 0; i < options.lanes.size(); i++) {
     const auto same = [&](const LaneOption& other) {
       return other.decoder == options.lanes[i].decoder &&
@@ -382,7 +383,7 @@ void check_usage(const GenerationOptions& options) {
     };
     const auto before = options.lanes.begin() + static_cast<std::ptrdiff_t>(i);
     if (std::find_if(options.lanes.begin(), before, same) != before)
-      refuse(fmt::format("--decoders: {} stands there twice", options.lanes[i].name));
+      refuse(fmt::format("--decoders: {} is given twice", options.lanes[i].name));
   }
   for (const LaneOption& lane : options.lanes)
     if (!lane.model.empty()) engine::find_model(lane.model, assets_dir());

@@ -6,26 +6,27 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "app/cli/numbers.h"
+#include "app/cli/paths.h"
+#include "app/cli/terminal.h"
 #include "app/commands/attempts.h"
 #include "app/commands/generation.h"
 #include "app/commands/named_model.h"
 #include "app/commands/notes.h"
-#include "app/cli/numbers.h"
-#include "app/cli/paths.h"
 #include "app/commands/report.h"
 #include "app/commands/step_times.h"
-#include "app/cli/terminal.h"
-#include "engine/decode/draft/rank_tree.h"
+#include "engine/base/fields.h"
+#include "engine/base/json.h"
 #include "engine/base/output_file.h"
 #include "engine/base/table.h"
 #include "engine/base/text.h"
-#include "engine/base/fields.h"
 #include "engine/checkpoint/heads_files.h"
-#include "engine/base/json.h"
-#include "engine/store/memory_plan.h"
-#include "engine/store/model_store.h"
+#include "engine/checkpoint/non_finite.h"
+#include "engine/decode/draft/rank_tree.h"
 #include "engine/model/draft_heads.h"
 #include "engine/model/model.h"
+#include "engine/store/memory_plan.h"
+#include "engine/store/model_store.h"
 
 namespace app {
 namespace {
@@ -65,7 +66,7 @@ std::string heads_text(const engine::HeadsFiles& files) {
   std::vector<std::vector<std::string>> rows = {
       {"name", files.name},
       {"heads", fmt::format("{}, of {}", c.n_heads, engine::name_of(c.kind))},
-      {"trained for", c.base.empty() ? "not said" : c.base},
+      {"trained for", c.base.empty() ? "unknown" : c.base},
       {"parameters", fmt::format("{:.2f} M", static_cast<double>(c.n_params()) * 1e-6)},
       {"stored as", kernels::name_of(files.stored_dtype)},
       {"shape", fmt::format("hidden size {}, vocabulary {}", c.dim, c.vocab_size)}};
@@ -80,15 +81,15 @@ std::string heads_text(const engine::HeadsFiles& files) {
   return text;
 }
 
-/// What a `bench step --json` document says that rows cost.
+/// Reads the costs of rows from the output of `bench step --json`.
 std::vector<engine::StepCost> step_costs(const std::string& path,
                                          const engine::FileLimits& limits) {
-  const ReadingInput reading(path, "what `bench step --json` prints,");
+  const ReadingInput reading(path, "output of `bench step --json`,");
   const engine::Json document = engine::read_json_input(path, limits);
   const engine::Fields fields(document, path);
   const engine::Json* rows = fields.find("rows");
   if (!rows || rows->items.empty())
-    fields.fail("rows", rows ? rows->shown() : "none", "what `decoscope bench step --json` prints");
+    fields.fail("rows", rows ? rows->shown() : "none", "output of `decoscope bench step --json`");
   std::vector<engine::StepCost> costs;
   for (const engine::Json& row : rows->items) {
     const engine::Fields one(row, path, "rows.");
@@ -100,30 +101,29 @@ std::vector<engine::StepCost> step_costs(const std::string& path,
 }
 
 engine::HeadAccuracies accuracies_of(const std::string& path) {
-  const ReadingInput reading(path, "accuracies, as training writes them,");
+  const ReadingInput reading(path, "accuracies in the format that training writes,");
   return engine::read_accuracies(path);
 }
 
-/// What steps and heads cost, measured here.
+/// Measured costs of steps and heads.
 struct MeasuredCosts {
   std::vector<engine::StepCost> rows;
   double heads_ms = 0;
-  nlohmann::json told;  // of `model tree --json`
+  nlohmann::json info;  // for `model tree --json`
 };
 
-/// Loads the model that the heads are for, with them, and measures.
+/// Loads the heads with their target, and measures the costs.
 MeasuredCosts measured_costs(const ModelCommandOptions& options,
                              const std::string& heads_path,
                              const engine::HeadsConfig& heads) {
-  // More rows than that pay on no processor; a few more where a GPU has them nearly free.
+  // More rows do not pay off on a CPU; on a GPU, where rows are nearly free, some more do.
   const StepTiming timing{.rows = {1, 2, 3, 4, 6, 8, 12, 16, 20, 24, 32, 48, 64}};
   ModelOptions target = options.target;
   if (target.model.empty()) target.model = heads.base;
   if (target.model.empty())
-    throw Error(ErrorCode::Usage,
-                heads_path +
-                    ": does not say whose heads these are; name the model whose steps "
-                    "are to be measured with --model NAME|DIR");
+    throw Error(
+        ErrorCode::Usage,
+        heads_path + ": names no target model; give the model to time with --model NAME|DIR");
   engine::ModelStore store(assets_dir(), target.n_threads);
   engine::ModelRequest request = model_request(target);
   request.needs_tokenizer = false;
@@ -139,14 +139,14 @@ MeasuredCosts measured_costs(const ModelCommandOptions& options,
       time_steps(model, timing, [&](int done) { line.show(done, timing.repeat, "repeats"); });
   costs.heads_ms = time_heads(*models.heads_of(kind)->heads, model.config().dim, timing);
   line.finish();
-  if (interrupted()) throw Error(ErrorCode::Cancelled, "cancelled; no tree was grown");
+  if (interrupted()) throw Error(ErrorCode::Cancelled, "cancelled; no tree was computed");
   const std::optional<double> after = read_gbps(model.device());
-  nlohmann::json is_disturbed;  // null where nothing tells
+  nlohmann::json is_disturbed;  // null if unknown
   if (before && after) {
     is_disturbed = disturbed(*before, *after);
     if (is_disturbed) print_error("note: " + why_disturbed(*before, *after));
   }
-  costs.told = {{"model", model.name()},
+  costs.info = {{"model", model.name()},
                 {"scale", engine::name_of(model.scale())},
                 {"dtype", kernels::name_of(model.dtype())},
                 {"threads", model.device().n_threads()},
@@ -156,39 +156,39 @@ MeasuredCosts measured_costs(const ModelCommandOptions& options,
                 {"rows", nlohmann::json::array()}};
   for (std::size_t i = 0; i < steps.ms.size(); i++) {
     costs.rows.push_back({timing.rows[i], steps.ms[i]});
-    costs.told["rows"].push_back({{"rows", timing.rows[i]}, {"ms", steps.ms[i]}});
+    costs.info["rows"].push_back({{"rows", timing.rows[i]}, {"ms", steps.ms[i]}});
   }
   return costs;
 }
 
-/// Where rows are given, or costs in a file, nothing is measured, so nothing may be said of it.
+/// Refuses options for measuring if the number of rows or the costs are given.
 void check_measuring(const ModelCommandOptions& options) {
   const ModelOptions& t = options.target;
   const bool measures = options.rows == "auto" && options.costs.empty();
   if (!options.costs.empty() && options.rows != "auto")
-    throw Error(ErrorCode::Usage, "--costs: does nothing with --rows " + options.rows +
-                                      "; it is what --rows auto chooses by");
+    throw Error(ErrorCode::Usage,
+                "--costs: no effect with --rows " + options.rows + "; use it with --rows auto");
   if (measures) return;
   for (const auto& [given, name] :
        {std::pair(!t.model.empty(), "--model"), std::pair(t.scale_given, "--scale"),
         std::pair(!t.dtype.empty(), "--dtype"), std::pair(t.n_threads != 0, "--threads"),
         std::pair(t.device != "auto", "--device")})
     if (given)
-      throw Error(ErrorCode::Usage, std::string(name) +
-                                        ": says what is measured, and nothing is; "
-                                        "use it with --rows auto and without "
-                                        "--costs");
+      throw Error(
+          ErrorCode::Usage,
+          std::string(name) +
+              ": no effect, as nothing is measured; use it with --rows auto and without --costs");
 }
 
-/// How many rows, and by which costs: of `model tree --json`, null where none count.
-struct RowsAsked {
+/// The number of rows, and the costs that led to it for `model tree --json`; null if none did.
+struct SelectedRows {
   int rows = 0;
   nlohmann::json costs;
 };
 
-RowsAsked rows_asked(const ModelCommandOptions& options,
-                     const engine::HeadsFiles& files,
-                     const engine::HeadAccuracies& accuracies) {
+SelectedRows selected_rows(const ModelCommandOptions& options,
+                           const engine::HeadsFiles& files,
+                           const engine::HeadAccuracies& accuracies) {
   if (options.rows != "auto") {
     const auto rows = whole_from(options.rows, 2, engine::kMaxTreeRows);
     if (!rows)
@@ -201,10 +201,10 @@ RowsAsked rows_asked(const ModelCommandOptions& options,
     return {engine::best_rows(accuracies, step_costs(options.costs, options.target.limits), 0),
             {{"file", options.costs}}};
   MeasuredCosts costs = measured_costs(options, files.path, files.config);
-  return {engine::best_rows(accuracies, costs.rows, costs.heads_ms), std::move(costs.told)};
+  return {engine::best_rows(accuracies, costs.rows, costs.heads_ms), std::move(costs.info)};
 }
 
-/// A tree is replaced by a tree, nothing else is. Refused before the rows are measured.
+/// Refuses an output file that exists and is not a token tree, before measuring.
 void check_tree_output(const std::string& path) {
   std::error_code unknown;
   if (std::filesystem::is_regular_file(path, unknown) &&
@@ -213,7 +213,7 @@ void check_tree_output(const std::string& path) {
       engine::read_rank_tree(path);
     } catch (const Error&) {
       throw Error(ErrorCode::Usage,
-                  fmt::format("--out {}: exists and is no tree; name another file",
+                  fmt::format("--out {}: exists and is not a token tree; name another file",
                               engine::escaped(path)));
     }
   }
@@ -225,6 +225,14 @@ void check_tree_output(const std::string& path) {
 bool names_heads(const std::string& name_or_path, const engine::FileLimits& limits) {
   const std::string directory = model_folder(name_or_path);
   return engine::heads_kind(directory, limits).has_value();
+}
+
+std::vector<std::string> scan_heads(const ModelCommandOptions& options) {
+  const engine::HeadsFiles files =
+      engine::open_heads(model_folder(options.path), nullptr, options.limits);
+  return engine::non_finite_faults(
+      *engine::stoppable(files.tensors, interrupted, "not all weights were checked"),
+      engine::tensors_of(files.config));
 }
 
 int heads_info(const ModelCommandOptions& options) {
@@ -276,12 +284,12 @@ int head_tree(const ModelCommandOptions& options) {
   engine::HeadAccuracies accuracies = accuracies_of(from);
   const auto n_heads = static_cast<std::size_t>(files.config.n_heads);
   if (accuracies.size() > n_heads) accuracies.resize(n_heads);
-  const RowsAsked asked = rows_asked(options, files, accuracies);
-  const engine::RankTree tree = engine::grow_rank_tree(accuracies, asked.rows);
+  const SelectedRows selected = selected_rows(options, files, accuracies);
+  const engine::RankTree tree = engine::grow_rank_tree(accuracies, selected.rows);
   const double expected = engine::expected_tokens(tree, accuracies);
   const std::string source = fmt::format(
-      "grown for {} rows a step from the measured accuracies of {}; {:.3f} tokens a "
-      "step expected of them",
+      "computed for {} rows per step from the measured accuracies of {}; {:.3f} expected "
+      "tokens/step",
       tree.n_nodes() + 1, files.name, expected);
   const std::string text = engine::json_of(tree, source);
   Attempts attempts;
@@ -297,12 +305,12 @@ int head_tree(const ModelCommandOptions& options) {
                   {"depth", tree.max_depth()},
                   {"expected_tokens", expected},
                   {"paths", paths},
-                  {"costs", asked.costs},
+                  {"costs", selected.costs},
                   {"out", options.out}}));
   });
   attempts.rethrow();
   if (!options.json)
-    print_error(fmt::format("note: {} rows, {} deep: {:.2f} tokens a step expected",
+    print_error(fmt::format("note: {} rows, depth {}: {:.2f} expected tokens/step",
                             tree.n_nodes() + 1, tree.max_depth(), expected));
   return 0;
 }

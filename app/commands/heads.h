@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "app/cli/commands.h"
 
@@ -11,6 +12,8 @@ namespace app {
 bool names_heads(const std::string& name_or_path, const engine::FileLimits& limits);
 /// `model info` and `model validate` for draft heads.
 int heads_info(const ModelCommandOptions& options);
+/// Messages on the faults that `model validate --scan` finds in the weights of draft heads.
+std::vector<std::string> scan_heads(const ModelCommandOptions& options);
 /// `model random --heads`.
 int random_heads(const ModelCommandOptions& options);
 /// `model tree`.

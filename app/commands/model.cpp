@@ -7,20 +7,19 @@
 #include <nlohmann/json.hpp>
 
 #include "app/cli/commands.h"
+#include "app/cli/terminal.h"
 #include "app/commands/heads.h"
 #include "app/commands/named_model.h"
 #include "app/commands/report.h"
-#include "app/cli/terminal.h"
 #include "engine/base/output_file.h"
 #include "engine/base/table.h"
-#include "engine/checkpoint/heads_files.h"
 #include "engine/checkpoint/config_file.h"
 #include "engine/checkpoint/model_files.h"
 #include "engine/checkpoint/non_finite.h"
-#include "engine/tokenizer/sentencepiece.h"
 #include "engine/checkpoint/tensor_source.h"
-#include "engine/store/weights_hash.h"
 #include "engine/store/memory_plan.h"
+#include "engine/store/weights_hash.h"
+#include "engine/tokenizer/sentencepiece.h"
 #include "engine/train/run/output_folder.h"
 
 namespace app {
@@ -30,7 +29,7 @@ using engine::Error;
 using engine::ErrorCode;
 using nlohmann::json;
 
-/// Of a run at 1x1, in bytes; weights and cache as stored.
+/// Memory of a run at 1x1, in bytes; weights and cache in the stored dtype.
 json memory_json(const engine::ModelFiles& files) {
   const engine::MemoryPlan plan = engine::memory_plan(files.config, files.stored_dtype);
   return {
@@ -40,11 +39,11 @@ json memory_json(const engine::ModelFiles& files) {
       {"cache_bytes_full_context", number_json(plan.cache_per_token * files.config.max_seq_len)}};
 }
 
-/// Of its weights; nullopt where Ctrl+C came before all of them were read.
+/// The hash of the weights; nullopt if Ctrl+C came before all were read.
 using WeightsHash = std::optional<std::string>;
 
 WeightsHash hash_of(engine::ModelFiles files) {
-  files.tensors = engine::stoppable(files.tensors, interrupted, "its weights were not all read");
+  files.tensors = engine::stoppable(files.tensors, interrupted, "not all weights were read");
   try {
     return engine::weights_hash(files);
   } catch (const Error& error) {
@@ -85,10 +84,10 @@ json info_json(const engine::ModelFiles& files, const WeightsHash& hash) {
           {"notices", files.notices}};
 }
 
-/// "256", or with how rope scaling came to it.
+/// The context length, with its RoPE scaling if there is one.
 std::string context_words(const engine::ModelConfig& c) {
   if (c.max_seq_len == c.max_position_embeddings) return fmt::format("{}", c.max_seq_len);
-  return fmt::format("{}: {} extended by {} rope scaling", c.max_seq_len, c.max_position_embeddings,
+  return fmt::format("{}: {} extended by {} RoPE scaling", c.max_seq_len, c.max_position_embeddings,
                      name_of(c.rope.type));
 }
 
@@ -106,7 +105,7 @@ std::string info_text(const engine::ModelFiles& files, const WeightsHash& hash) 
       {"context", context_words(c)},
       {"memory", fmt::format("{} weights, {} workspace", engine::size_words(plan.weights),
                              engine::size_words(plan.workspace))},
-      {"cache", fmt::format("{:.0f} bytes a token, {} at the full context", plan.cache_per_token,
+      {"cache", fmt::format("{:.0f} bytes per token, {} at full context", plan.cache_per_token,
                             engine::size_words(plan.cache_per_token * c.max_seq_len))},
       {"rope", fmt::format("{}, theta {}", name_of(c.rope.type), c.rope.theta)}};
   if (c.sliding_window) rows.push_back({"sliding window", fmt::format("{}", c.sliding_window)});
@@ -147,13 +146,14 @@ void copy_file(const std::string& from, const std::string& to) {
   std::ifstream file(from, std::ios::binary);
   std::string bytes(static_cast<std::size_t>(std::filesystem::file_size(from)), '\0');
   if (!file.read(bytes.data(), static_cast<std::streamsize>(bytes.size())))
-    throw Error(ErrorCode::Resources, from + ": cannot be read whole; is the disk in order?");
+    throw Error(ErrorCode::Resources, from + ": cannot be read completely; check the disk");
   engine::OutputFile out(to);
   out.write(bytes);
   out.finish();
 }
 
-/// @throws Error(Resources)  where the disk of `out` has no room for weights of this shape
+/// Checks the free disk space.
+/// @throws Error(Resources)  the disk of `out` has no room for these weights
 void refuse_small_disk(const std::string& out,
                        const engine::ModelConfig& config,
                        kernels::DType dtype) {
@@ -164,15 +164,15 @@ void refuse_small_disk(const std::string& out,
   const fs::space_info space = fs::space(folder, error);
   const double needed = engine::memory_plan(config, dtype).weights;
   if (error || needed <= static_cast<double>(space.available)) return;
-  throw Error(ErrorCode::Resources,
-              fmt::format("{}: weights of {} are to be written, {} are free there; name a smaller "
-                          "shape or scale, or another disk",
-                          out, engine::size_words(needed),
-                          engine::size_words(static_cast<double>(space.available))));
+  throw Error(
+      ErrorCode::Resources,
+      fmt::format(
+          "{}: the weights need {}, {} are free; use a smaller shape or scale, or another disk",
+          out, engine::size_words(needed),
+          engine::size_words(static_cast<double>(space.available))));
 }
 
-/// The tokenizer.model that --tokenizer means: a file, a directory that holds one, or the name of a
-/// bundled model.
+/// Resolves --tokenizer to a tokenizer.model: a file, a directory with one, or a bundled model.
 std::string tokenizer_file(const std::string& given) {
   namespace fs = std::filesystem;
   std::error_code error;
@@ -183,14 +183,15 @@ std::string tokenizer_file(const std::string& given) {
   return folder + "/tokenizer.model";
 }
 
-/// @throws Error(BadInput)  where a token would have no row in the embedding
+/// Checks that the embedding has a row for each token.
+/// @throws Error(BadInput)  it has not
 void check_vocabulary(const std::string& file,
                       const engine::ModelConfig& config,
                       const engine::FileLimits& limits) {
   const std::filesystem::path path = file;
-  const bool with_files = path.filename() == "tokenizer.model";  // those beside it are copied too
+  const bool with_files = path.filename() == "tokenizer.model";  // copy the related files, too
   const std::string folder = path.has_parent_path() ? path.parent_path().string() : ".";
-  std::vector<std::string> notices;  // loading the model made shows them
+  std::vector<std::string> notices;  // shown again when the model is loaded
   const int n =
       (with_files
            ? engine::open_tokenizer(folder, limits, notices, config.model_type, config.vocab_size)
@@ -198,8 +199,8 @@ void check_vocabulary(const std::string& file,
           ->vocab_size();
   if (n <= config.vocab_size) return;
   throw Error(ErrorCode::BadInput,
-              fmt::format("{}: found {} tokens, expected at most {}, the vocab_size of the shape; "
-                          "raise that, or take a smaller tokenizer",
+              fmt::format("{}: found {} tokens, expected at most {}, the vocab_size of the "
+                          "config.json; increase it, or use a smaller tokenizer",
                           file, n, config.vocab_size));
 }
 
@@ -221,10 +222,10 @@ void make_random(const ModelCommandOptions& options) {
   write(options, config, tensors, dtype, is_named_so ? folder : "");
   if (!tokenizer.empty() && !is_named_so) copy_file(tokenizer, options.out + "/tokenizer.model");
   if (tokenizer.empty()) {
-    print_error(fmt::format(
-        "note: {} has no tokenizer: no text can be generated from it, but `decoscope "
-        "bench step --model {}` and `bench decode` measure it; --tokenizer gives it one",
-        options.out, options.out));
+    print_error(
+        fmt::format("note: {} has no tokenizer and cannot generate text, but `decoscope bench step "
+                    "--model {}` and `bench decode` can time it; --tokenizer adds one",
+                    options.out, options.out));
   }
 }
 
@@ -241,35 +242,28 @@ void make_scaled(const ModelCommandOptions& options) {
 engine::ModelFiles open_to_judge(const ModelCommandOptions& options) {
   engine::ModelFiles files = open(options);
   if (!files.tokenizer)
-    files.notices.push_back(files.path +
-                            ": no tokenizer.model, so that no text can be generated; `decoscope "
-                            "bench` measures it all the same");
+    files.notices.push_back(
+        files.path +
+        ": no tokenizer.model, so it cannot generate text; `decoscope bench` can time it");
   return files;
 }
 
-/// Faults that --scan finds in the weights of a model or of draft heads, one sentence each.
+/// Messages on faults that --scan finds in the weights of a model or draft heads.
 std::vector<std::string> scan(const ModelCommandOptions& options) {
-  const auto faults_of = [](auto tensors, const auto& specs) {
-    return engine::non_finite_faults(
-        *engine::stoppable(std::move(tensors), interrupted, "its weights were not all looked at"),
-        specs);
-  };
-  if (names_heads(options.path, options.limits)) {
-    const engine::HeadsFiles files =
-        engine::open_heads(model_folder(options.path), nullptr, options.limits);
-    return faults_of(files.tensors, engine::tensors_of(files.config));
-  }
+  if (names_heads(options.path, options.limits)) return scan_heads(options);
   const engine::ModelFiles files = open(options);
-  return faults_of(files.tensors, engine::tensors_of(files.config));
+  return engine::non_finite_faults(
+      *engine::stoppable(files.tensors, interrupted, "not all weights were checked"),
+      engine::tensors_of(files.config));
 }
 
-/// @param judged  says `valid`, too
-/// @return  the exit code: of what was cancelled where the weights were not all read
-int print_info(const engine::ModelFiles& files, bool as_json, bool judged = false) {
+/// @param with_validity  whether to report `valid`, too
+/// @return  the exit code: Cancelled if not all weights were read
+int print_info(const engine::ModelFiles& files, bool as_json, bool with_validity = false) {
   const WeightsHash hash = hash_of(files);
   if (as_json) {
     json out = info_json(files, hash);
-    if (judged) out["valid"] = hash ? json(true) : json(nullptr);
+    if (with_validity) out["valid"] = hash ? json(true) : json(nullptr);
     if (!hash) out["stopped"] = true;
     print(dumped(out));
   } else {
@@ -287,7 +281,7 @@ int print_valid(const ModelCommandOptions& options) {
   return 0;
 }
 
-/// With --json a model that is refused is a document too, beside the error.
+/// With --json prints a document for an invalid model, too, besides the error.
 int validate(const ModelCommandOptions& options) {
   std::vector<std::string> faults;
   try {
@@ -338,8 +332,8 @@ int model(const ModelCommandOptions& options) {
   }
   if (options.what == "random" && options.config.empty() && options.heads.empty())
     throw Error(ErrorCode::Usage,
-                "model random: found neither --config nor --heads; name a shape (--config "
-                "assets/shapes/M.json) or whose heads (--heads medusa)");
+                "model random: found neither --config nor --heads; give one of them (--config "
+                "assets/shapes/M.json, --heads medusa)");
   const engine::OutputFolder folder(options.out, engine::Existing::Nothing, read_by(options));
   int code = 0;
   try {

@@ -39,7 +39,7 @@ void note_written_name(const std::string& folder) {
   if (!engine::names_two_models(folder, assets_dir())) return;
   const std::string name = engine::escaped(folder);
   note_once(
-      fmt::format("{} alone names the bundled model; name what was written ./{}", name, name));
+      fmt::format("{} is the bundled model; refer to the folder just written as ./{}", name, name));
 }
 
 }  // namespace app

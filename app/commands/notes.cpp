@@ -27,10 +27,10 @@ std::string why_no_speedup(std::span<const std::string> decoders,
       std::any_of(speedups.begin(), speedups.end(), [](double s) { return s > 1; });
   if (speedups.empty() || any_faster || scale != "1x1" || weight_bytes > cache_bytes) return "";
   return fmt::format(
-      "{}: not faster than ar here, where the {} of this model's weights lie in the\n"
-      "processor's cache ({}) and each further row of a step costs its full price. --scale auto\n"
-      "gives the same tokens at the step costs of a model too large for that cache, whose further\n"
-      "rows are nearly free.\n",
+      "{}: not faster than ar here, where the {} of this model's weights fit in the\nprocessor's "
+      "cache ({}), so that the time of a step grows with its rows. --scale auto gives the\nsame "
+      "tokens with the step times of a model larger than that cache, where more rows cost "
+      "little.\n",
       fmt::join(decoders, ", "), megabytes(weight_bytes), megabytes(cache_bytes));
 }
 
@@ -38,8 +38,8 @@ std::string why_alone(std::span<const std::string> decoders) {
   const auto found = std::ranges::find_if(decoders, engine::takes_turns);
   if (found == decoders.end()) return "";
   return fmt::format(
-      "{}: one prompt is one text, which has nobody to take turns with; it ran as one branch, "
-      "which is mcsd with the same k_config. The prompts of --prompt-file are its branches",
+      "{}: with a single prompt it runs as one branch, which is mcsd with the same k_config. The "
+      "prompts of a --prompt-file are its branches",
       *found);
 }
 
@@ -48,8 +48,7 @@ std::string difference_words(const engine::Difference& difference) {
     return margin ? fmt::format("{:.3g}", *margin) : std::string("none, it had ended");
   };
   return fmt::format(
-      "first at token {}; lead of the choice there {}, of ar's {} (near 0 it is rounding, else a "
-      "fault)",
+      "first at token {}; lead of the choice {}, of ar's {} (near 0: rounding; else a bug)",
       difference.at, lead(difference.margin), lead(difference.margin_of_ar));
 }
 
@@ -59,9 +58,8 @@ bool disturbed(double read_gbps, double read_gbps_after) {
 
 std::string why_disturbed(double read_gbps, double read_gbps_after) {
   return fmt::format(
-      "memory was read at {:.1f} GB/s before the steps and at {:.1f} GB/s after them: something "
-      "else "
-      "ran meanwhile, so these figures are not to be trusted; run it again",
+      "memory was read at {:.1f} GB/s before the steps and at {:.1f} GB/s after them: other "
+      "programs were running, so these timings are unreliable; run it again",
       read_gbps, read_gbps_after);
 }
 
@@ -69,30 +67,28 @@ std::string why_this_scale(const std::string& model,
                            std::int64_t n_params,
                            const std::string& scale) {
   const std::string size = fmt::format("{:.1f} M parameters", static_cast<double>(n_params) * 1e-6);
-  std::string why = fmt::format("its {} are more than a processor's cache holds", size);
+  std::string why = fmt::format("its {} do not fit in a processor's cache", size);
   if (n_params <= 0) why = "its size is not known";
   if (scale != "1x1") {
     why = fmt::format(
-        "its {} alone would stay in the processor's cache, where parallel decoders gain "
-        "nothing",
-        size);
+        "its {} would fit in the processor's cache, where parallel decoders are not faster", size);
   }
-  return fmt::format("{} begins at scale {}: {}; --scale chooses another", model, scale, why);
+  return fmt::format("{} starts at scale {}: {}; --scale selects another", model, scale, why);
 }
 
 bool beats_memory(double roofline_fraction) {
-  return roofline_fraction > 1.05;  // the probe itself varies by some percent
+  return roofline_fraction > 1.05;  // the probe varies by some percent
 }
 
 std::string why_above_roofline(std::int64_t weight_bytes, std::int64_t cache_bytes) {
   const bool too_large = cache_bytes > 0 && weight_bytes > cache_bytes;
   const std::string cache = cache_bytes > 0 ? " (" + megabytes(cache_bytes) + ")" : "";
   const std::string why =
-      too_large ? "the memory probe was disturbed; measure again while nothing else runs"
-                : fmt::format("these weights ({}) lie in the processor's cache{}, not in memory",
+      too_large ? "the memory probe was disturbed; measure again without other programs"
+                : fmt::format("these weights ({}) are in the processor's cache{}, not in memory",
                               megabytes(weight_bytes), cache);
-  return "reached: the time that the memory and multiply probes allow / the time measured. \">1\" "
-         "is faster than\nmemory can be read: " +
+  return "reached: minimum time by the memory and multiply probes / time measured. \">1\" is "
+         "faster than\nreading from memory: " +
          why + ".\n";
 }
 

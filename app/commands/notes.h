@@ -24,7 +24,7 @@ std::string why_no_speedup(std::span<const std::string> decoders,
                            std::int64_t cache_bytes,
                            std::span<const double> speedups);
 
-/// What a decoder for concurrent prompts (SEED) does with a single prompt. Empty if there is no such
+/// The note on a decoder for concurrent prompts (SEED) with a single prompt. Empty without such a
 /// decoder.
 std::string why_alone(std::span<const std::string> decoders);
 

@@ -22,7 +22,8 @@ namespace app {
 
 namespace {
 
-/// @param endings  the first is that of the name to try
+/// Checks the extension of a file name.
+/// @param endings  valid extensions; the message suggests the first
 void check_ending(const char* option,
                   const std::string& path,
                   std::initializer_list<std::string_view> endings) {
@@ -101,7 +102,7 @@ void Outputs::write_trace() {
       engine::export_trace(timeline_, trace_, {.if_exists = engine::OutputFile::IfExists::NewName});
   if (report.path != trace_)
     print_error("note: " + trace_ + " exists; the trace is written to " + report.path);
-  print_error(report.path + ": " + report.summary() + "; read again: no rule broken");
+  print_error(report.path + ": " + report.summary() + "; checked: valid");
   for (const std::string& notice : report.notices) print_error("note: " + notice);
 }
 

@@ -1,4 +1,4 @@
-// `model score`: what a model can do on unseen generated problems, and its card's table of it.
+// `model score`: scores a model on generated problems, optionally for its card.
 #include <nlohmann/json.hpp>
 
 #include "app/commands/attempts.h"
@@ -44,7 +44,7 @@ int score(const ScoreOptions& options) {
   });
   attempts.run([&] { print(options.json ? engine::to_json(evaluation) + "\n" : markdown); });
   attempts.rethrow();
-  if (options.write && !evaluation.complete) print_error("stopped; the card is as it was");
+  if (options.write && !evaluation.complete) print_error("stopped; the card is unchanged");
   return evaluation.complete ? 0 : static_cast<int>(engine::ErrorCode::Cancelled);
 }
 

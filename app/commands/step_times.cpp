@@ -21,14 +21,14 @@ double step_clock_ms() {
       .count();
 }
 
-/// A chain of rows after `context` committed tokens, as a decoder would propose it.
+/// A chain of rows after `context` committed tokens, as a decoder proposes it.
 engine::TokenTree chain_of_rows(int n_rows, int vocab_size) {
   engine::TokenTree tree;
   for (int row = 0; row < n_rows; row++) tree.add((7 * row + 3) % vocab_size, row - 1, {});
   return tree;
 }
 
-/// Runs and times something timing.repeat times, behind two times that do not count.
+/// Times `run` timing.repeat times, after two runs for warm-up.
 template <typename Work>
 double median_ms_of(const StepTiming& timing, Work work) {
   std::vector<double> ms;
@@ -40,10 +40,10 @@ double median_ms_of(const StepTiming& timing, Work work) {
   return median(std::move(ms));
 }
 
-constexpr int kRanks = 10;  // that trees ask a head for, about
+constexpr int kRanks = 10;  // candidates per head, typical of trees
 
-/// What asks Chimera's heads along a chain behind a text of so many tokens, of which the last is
-/// taken in anew each time, as a step's kept tokens are.
+/// Evaluates Chimera's heads along a chain after a number of tokens. The last token is processed again
+/// each time, as the accepted tokens of a step are.
 std::function<void()> asking_chimera(engine::ChimeraHeads& heads, int dim, int context, int depth) {
   const std::shared_ptr<engine::ChimeraText> text = heads.make_text(0);
   const int n_states = std::max(1, context);
@@ -67,8 +67,8 @@ std::function<void()> asking_chimera(engine::ChimeraHeads& heads, int dim, int c
   };
 }
 
-/// What asks the first `depth` heads once, behind so many tokens.
-/// @param dim  of the hidden states they read
+/// Returns a function that evaluates the first `depth` heads once, after a number of tokens.
+/// @param dim  hidden size of the target
 std::function<void()> asking(engine::DraftHeads& heads, int dim, int context, int depth) {
   if (auto* medusa = dynamic_cast<engine::MedusaHeads*>(&heads))
     return [medusa, hidden = std::vector<float>(static_cast<std::size_t>(dim), 0.5f), depth] {
@@ -87,12 +87,12 @@ std::vector<engine::TokenId> bench_prompt(const engine::Model& model, int n_toke
   return prompt;
 }
 
-/// A prompt whose first n_tokens have keys and values, and one token more.
+/// A prompt of n_tokens with keys and values, and one more token.
 engine::Sequence read_bench_prompt(engine::Model& model, int n_tokens) {
   return engine::prefilled(model, bench_prompt(model, n_tokens + 1));
 }
 
-/// Texts of the same length, and steps behind them.
+/// Sequences of the same length, and steps after them.
 class BenchTexts {
  public:
   BenchTexts(engine::Model& model, std::vector<engine::Sequence> texts)
@@ -104,8 +104,8 @@ class BenchTexts {
     n_begun_ = tokens_.front().size();
   }
 
-  /// A forward of a chain of rows behind each text, of which the first is kept: its token was the
-  /// text's last, so that much every step of decoding keeps. @return  milliseconds
+  /// Runs a forward of a chain of rows for each sequence and commits the first row, which every
+  /// decoding step commits. @return  time in ms
   double step(int n_rows) {
     if (static_cast<int>(tokens_.front().size()) + n_rows > model_.max_seq_len()) go_back();
     const engine::TokenTree tree = chain_of_rows(n_rows, model_.vocab_size());
@@ -121,7 +121,7 @@ class BenchTexts {
     return ms;
   }
 
-  /// To where the texts began.
+  /// Rolls the sequences back to their start.
   void go_back() {
     for (engine::Sequence& text : texts_) text.cache().truncate(static_cast<int>(n_begun_));
     for (auto& tokens : tokens_) tokens.resize(n_begun_);
@@ -130,25 +130,26 @@ class BenchTexts {
  private:
   engine::Model& model_;
   std::vector<engine::Sequence> texts_;
-  std::vector<std::vector<engine::TokenId>> tokens_;  // that have keys and values, of each text
+  std::vector<std::vector<engine::TokenId>> tokens_;  // of each sequence: tokens with keys and values
   std::size_t n_begun_;
 };
 
-/// What the prompts of a race share, and the prompts.
+/// The shared beginning of the prompts, and the prompts.
 class RacePrompts {
  public:
   RacePrompts(engine::Model& model, int context, int n_new_tokens)
-      : model_(model), context_(context), n_anew_(n_new_tokens) {
+      : model_(model), context_(context), n_new_tokens_(n_new_tokens) {
     if (shares()) shared_.emplace(read_bench_prompt(model, context - n_new_tokens));
   }
 
-  /// The time that reading them takes counts nowhere.
+  /// Starts the next prompt; prefill is not timed.
   std::vector<engine::Sequence> read(int n_texts) {
     std::vector<engine::Sequence> texts;
     for (int text = 0; text < n_texts; text++) {
       if (shares()) {
         const std::vector<engine::TokenId> all = bench_prompt(model_, context_ + 1);
-        texts.push_back(shared_->restarted(std::span(all).last(static_cast<std::size_t>(n_anew_))));
+        texts.push_back(
+            shared_->restarted(std::span(all).last(static_cast<std::size_t>(n_new_tokens_))));
         engine::prefill(model_, texts.back());
       } else {
         texts.push_back(read_bench_prompt(model_, context_));
@@ -158,14 +159,14 @@ class RacePrompts {
   }
 
  private:
-  bool shares() const { return n_anew_ > 0 && n_anew_ < context_; }
+  bool shares() const { return n_new_tokens_ > 0 && n_new_tokens_ < context_; }
 
   engine::Model& model_;
-  int context_, n_anew_;
+  int context_, n_new_tokens_;
   std::optional<engine::Sequence> shared_;
 };
 
-/// What drafts before each step of a race, on a text of its own.
+/// The drafting before each step, on a sequence of its own.
 class RaceDrafts {
  public:
   RaceDrafts(const engine::Model& target, const StepTiming& timing, const RaceTiming& race)
@@ -173,7 +174,7 @@ class RaceDrafts {
     if (race.draft) prompts_.emplace(*race.draft, timing.context, race.n_new_tokens);
   }
 
-  /// Of the next prompt.
+  /// Starts the next prompt.
   std::function<void()> begin() {
     if (race_.draft) {
       const auto text = std::make_shared<BenchTexts>(*race_.draft, prompts_->read(1));
@@ -194,12 +195,12 @@ class RaceDrafts {
   std::optional<RacePrompts> prompts_;
 };
 
-/// The steps behind one prompt: for each of race.steps the mean so far.
+/// Times the steps after one prompt; returns the mean so far at each of race.steps.
 /// @param draft  called before each step
-std::vector<MeanSteps> steps_behind_prompt(BenchTexts texts,
-                                           const std::function<void()>& draft,
-                                           const std::vector<int>& steps,
-                                           int n_rows) {
+std::vector<MeanSteps> steps_after_prompt(BenchTexts texts,
+                                          const std::function<void()>& draft,
+                                          const std::vector<int>& steps,
+                                          int n_rows) {
   std::vector<MeanSteps> means;
   double ms = 0, draft_ms = 0;
   for (int step = 1; means.size() < steps.size() && !interrupted(); step++) {
@@ -212,7 +213,7 @@ std::vector<MeanSteps> steps_behind_prompt(BenchTexts texts,
   return means;
 }
 
-/// Of values that were measured together the median of each part.
+/// The medians of values that were measured together, each by itself.
 MeanSteps median_of(const std::vector<MeanSteps>& each) {
   std::vector<double> ms, draft_ms;
   for (const MeanSteps& one : each) {
@@ -267,7 +268,7 @@ std::vector<std::vector<MeanSteps>> time_race_steps(engine::Model& model,
   for (int repeat = 0; repeat < timing.repeat && !interrupted(); repeat++) {
     for (std::size_t i = 0; i < timing.rows.size() && !interrupted(); i++) {
       const std::function<void()> draft = drafts.begin();
-      const std::vector<MeanSteps> means = steps_behind_prompt(
+      const std::vector<MeanSteps> means = steps_after_prompt(
           BenchTexts(model, prompts.read(timing.n_texts)), draft, race.steps, timing.rows[i]);
       for (std::size_t n = 0; n < means.size(); n++) each[i][n].push_back(means[n]);
     }

@@ -43,7 +43,7 @@ const Family& family_of(const Fields& fields, bool needs_architectures) {
     fields.fail("architectures", architectures->shown(), kFamilyNames);
   }
   const Json& first = architectures->items[0];
-  // As the first conversions of LLaMA spelt it.
+  // The spelling of early LLaMA conversions.
   const bool is_old_llama = *type == "llama" && first.text == "LLaMAForCausalLM";
   if (is_old_llama) return *family;
   if (!first.is(JsonReader::Kind::String) || first.text != family->architecture) {
@@ -54,24 +54,25 @@ const Family& family_of(const Fields& fields, bool needs_architectures) {
   return *family;
 }
 
-// What transformers' classes take when the field is absent; an explicit null is no grouping.
+// The default of transformers' classes if the field is absent; null means no grouping.
 int default_kv_heads(const Fields& fields, const ModelConfig& config) {
   const bool is_null = fields.has("num_key_value_heads");
   if (is_null || config.model_type == "llama") return config.n_heads;
   return config.model_type == "mistral" ? 8 : 32;
 }
 
-// Likewise of max_position_embeddings.
+// The same for max_position_embeddings.
 int default_positions(const std::string& model_type) {
   if (model_type == "llama") return 2048;
   return model_type == "mistral" ? 131'072 : 32'768;
 }
 
-/// @param context  as of read_config(); what a person asked for counts
+/// Sets the context length; a requested length takes precedence.
+/// @param context  as in read_config()
 void set_context(int context, const Fields& fields, const FileLimits& limits, ConfigFile& file) {
   if (!fields.find("max_position_embeddings"))
     file.notices.push_back(fmt::format(
-        "{}: no max_position_embeddings: {}, what transformers takes for {}",
+        "{}: no max_position_embeddings: using {}, the default of transformers for {}",
         escaped(fields.file()), file.config.max_position_embeddings, file.config.model_type));
   if (context == 0) return;
   if (context > limits.max_seq_len)
@@ -81,8 +82,8 @@ void set_context(int context, const Fields& fields, const FileLimits& limits, Co
                             context, limits.max_seq_len, context));
   if (context > file.config.max_seq_len)
     file.notices.push_back(fmt::format(
-        "{}: the context is set to {} positions, beyond the {} that the model states: what it "
-        "writes there may be poor",
+        "{}: the context is set to {} positions, more than the model's {}: output there may be "
+        "poor",
         escaped(fields.file()), context, file.config.max_seq_len));
   file.config.max_seq_len = context;
 }
@@ -119,8 +120,8 @@ void read_shape(const Fields& fields, const FileLimits& limits, ModelConfig& con
   }
 }
 
-// layer_types must be "full" for some first layers and "sliding" for the rest, which is all that
-// max_window_layers could say.
+// layer_types must be "full" for the first layers and "sliding" for the rest, the only pattern that
+// max_window_layers can express.
 void read_layer_types(const Fields& fields, const Json& types, ModelConfig& config) {
   const std::string expected = fmt::format(
       "{} of full_attention or sliding_attention, the full ones first", config.n_layers);
@@ -148,7 +149,7 @@ void read_window(const Fields& fields, ConfigFile& file) {
     return;
   }
   if (fields.has("sliding_window") && !fields.find("sliding_window")) return;  // null: full
-  constexpr std::int64_t kDefaultWindow = 4096;                                // of both families
+  constexpr std::int64_t kDefaultWindow = 4096;                                // in both families
   constexpr std::int64_t kMaxWindow = std::int64_t{1} << 40;
   const std::int64_t window = fields.integer("sliding_window", 1, kMaxWindow, kDefaultWindow);
   if (window > config.max_seq_len) {
@@ -180,7 +181,7 @@ std::int64_t whole_id(const Fields& fields, const char* name, const Json& value)
 
 void read_special_ids(const Fields& fields, ConfigFile& file) {
   ModelConfig& config = file.config;
-  // -1 is an old way to write "none".
+  // Older files write -1 for "none".
   const auto one = [&](const char* name) -> std::optional<TokenId> {
     const Json* value = fields.find(name);
     if (!value) return std::nullopt;
@@ -214,7 +215,7 @@ void refuse_quantized(const Fields& fields) {
               "no quantization_config: quantised weights are not supported");
 }
 
-/// The members that are read for this family.
+/// The members used for this family.
 std::vector<std::string> members_read(const ModelConfig& config) {
   std::vector<std::string> read = {
       "model_type",   "architectures",     "hidden_size",         "intermediate_size",
@@ -237,7 +238,7 @@ std::vector<std::string> members_read(const ModelConfig& config) {
   return read;
 }
 
-/// layer_types of a family without any is what it does anyway, if all layers see everything.
+/// Whether layer_types has no effect on a family without it: full attention in all layers.
 bool all_layers_full(const Json& types) {
   return types.is(JsonReader::Kind::Array) &&
          std::ranges::all_of(types.items, [](const Json& t) { return t.text == "full_attention"; });
@@ -249,7 +250,7 @@ void note_members_without_effect(const Json& json, const std::string& path, Conf
     read.emplace_back("layer_types");
   const std::vector<std::string> names = members_without_effect(json, read);
   if (names.empty()) return;
-  file.notices.push_back(fmt::format("{}: {}: not read for {}: without effect", escaped(path),
+  file.notices.push_back(fmt::format("{}: {}: ignored, has no effect for {}", escaped(path),
                                      fmt::join(names, ", "), file.config.model_type));
 }
 
@@ -269,7 +270,7 @@ std::optional<std::vector<TokenId>> end_ids(const Fields& fields,
       ids.push_back(static_cast<TokenId>(id));
       continue;
     }
-    notices.push_back(fmt::format("{}: {}: {} is no token of the vocabulary ({}): ignored",
+    notices.push_back(fmt::format("{}: {}: {} is not an id of the vocabulary ({}): ignored",
                                   escaped(fields.file()), kName, id, vocab_size));
   }
   return ids;
@@ -279,7 +280,7 @@ ConfigFile read_config(const std::string& path,
                        bool needs_architectures,
                        const FileLimits& limits,
                        int context) {
-  // Without a directory around it the config is a file of the person's own, perhaps a pipe.
+  // Outside a model directory the path may be a pipe.
   const Json json =
       needs_architectures ? read_json_file(path, limits) : read_json_input(path, limits);
   const Fields fields(json, path);
@@ -290,7 +291,7 @@ ConfigFile read_config(const std::string& path,
   read_shape(fields, limits, config);
   config.norm_eps = static_cast<float>(fields.real("rms_norm_eps", 1e-20, 0.1, 1e-6));
   const std::string activation = fields.string("hidden_act").value_or("silu");
-  if (activation != "silu" && activation != "swish")  // two names of one function
+  if (activation != "silu" && activation != "swish")  // two names of the same function
     fields.fail("hidden_act", in_quotes(activation), "\"silu\"");
   config.tied_embeddings = fields.boolean("tie_word_embeddings", false);
   if (config.model_type == "llama") {

@@ -14,13 +14,13 @@ namespace {
 
 using Kind = JsonReader::Kind;
 
-constexpr std::string_view kOrigin = "where the file comes from";
-constexpr std::string_view kTraining = "of training alone: dropout, the first weights";
-constexpr std::string_view kLayout = "how the computation is laid out; the result is the same";
-constexpr std::string_view kReturned = "what a call in Python returns";
-constexpr std::string_view kOtherTasks = "of encoders, classifiers and other tasks";
-constexpr std::string_view kAssisted = "how transformers drafts; its tokens stay the same";
-constexpr std::string_view kElsewhere = "read from another file, or of the tokenizer";
+constexpr std::string_view kOrigin = "origin of the file";
+constexpr std::string_view kTraining = "training only: dropout, initial weights";
+constexpr std::string_view kLayout = "how the result is computed; the result is the same";
+constexpr std::string_view kReturned = "return values of Python calls";
+constexpr std::string_view kOtherTasks = "encoders, classifiers and other tasks";
+constexpr std::string_view kAssisted = "drafting in transformers; the tokens are the same";
+constexpr std::string_view kElsewhere = "read from another file, or used by the tokenizer";
 
 struct HarmlessMember {
   std::string_view name, why;
@@ -103,8 +103,8 @@ struct NeutralValue {
   double value;
 };
 
-/// The defaults of transformers for members that generation_config.json lacks; older versions wrote
-/// all of them into config.json.
+/// Defaults of transformers for members missing from generation_config.json; older versions wrote
+/// all of them to config.json.
 constexpr NeutralValue kNeutral[] = {
     {"max_length", 20},
     {"min_length", 0},

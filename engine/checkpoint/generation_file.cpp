@@ -20,7 +20,7 @@ namespace {
 struct Range {
   double low, high;
   bool is_whole = false;
-  bool above_low = false;  // low itself is outside
+  bool above_low = false;  // excludes low
 
   bool contains(double number) const {
     const bool is_high_enough = above_low ? number > low : number >= low;
@@ -32,8 +32,8 @@ struct Range {
   }
 };
 
-/// A number in the range. Any other value is refused if it is to be applied, and ignored otherwise:
-/// the notice names it.
+/// Reads a number. A value out of range is an error if it is to be applied; otherwise it is ignored
+/// and the notice names it.
 std::optional<double> default_number(const Fields& fields,
                                      const char* name,
                                      const Range& range,
@@ -59,7 +59,7 @@ GenerationDefaults defaults_in(const Fields& fields, bool applies) {
   };
   GenerationDefaults out;
   const Json* sample = fields.find("do_sample");
-  if (applies) fields.boolean("do_sample", false);  // refuses what is neither
+  if (applies) fields.boolean("do_sample", false);  // fails unless true or false
   out.do_sample = sample && sample->boolean;
   out.temperature = real("temperature", {.low = 0, .high = kMost});
   out.top_p = real("top_p", {.low = 0, .high = 1});
@@ -70,7 +70,7 @@ GenerationDefaults defaults_in(const Fields& fields, bool applies) {
   return out;
 }
 
-/// The members that --defaults model applies, as the file has them: "temperature 0.6".
+/// The members that --defaults model applies, with their values: "temperature 0.6".
 std::vector<std::string> applicable_members(const Json& json, bool do_sample) {
   std::vector<std::string> members;
   const auto add = [&](const char* name, double neutral) {
@@ -109,18 +109,18 @@ void note_members(const std::string& path,
                                   escaped(path), joined_members(able)));
   if (!able.empty() && use == GenerationUse::Applied)
     notices.push_back(fmt::format(
-        "{}: {}: applied, where no option says otherwise{}", escaped(path), joined_members(able),
-        do_sample ? "" : "; without do_sample the likeliest token is taken, as in transformers"));
+        "{}: {}: applied unless an option overrides them{}", escaped(path), joined_members(able),
+        do_sample ? "" : "; without do_sample decoding is greedy, as in transformers"));
   std::vector<std::string> unable = generation_members_not_applied(json);
   const auto is_stop = [](const std::string& member) { return member.starts_with("stop_strings "); };
   if (const auto stop = std::ranges::find_if(unable, is_stop); stop != unable.end()) {
     notices.push_back(fmt::format(
-        "{}: {}: not applied, as transformers asks for a tokenizer too; --stop TEXT applies one",
+        "{}: {}: not applied, as transformers requires a tokenizer argument too; --stop TEXT applies one",
         escaped(path), *stop));
     unable.erase(stop);
   }
   if (!unable.empty())
-    notices.push_back(fmt::format("{}: {}: not applied; there is no such option here",
+    notices.push_back(fmt::format("{}: {}: not applied; not supported",
                                   escaped(path), joined_members(unable)));
 }
 

@@ -28,11 +28,11 @@ std::string config_path(const std::string& directory) {
   return directory + "/config.json";
 }
 
-/// Medusa's heads are published without a model_type.
+/// Published Medusa heads have no model_type.
 std::optional<HeadsKind> kind_in(const Json& config) {
   const Json* type = config.find("model_type");
-  const bool says_none = !type || type->is(JsonReader::Kind::Null);
-  if (says_none && config.find("medusa_num_heads")) return HeadsKind::Medusa;
+  const bool is_absent = !type || type->is(JsonReader::Kind::Null);
+  if (is_absent && config.find("medusa_num_heads")) return HeadsKind::Medusa;
   for (const HeadsKind kind : {HeadsKind::Medusa, HeadsKind::Chimera})
     if (type && type->text == name_of(kind)) return kind;
   return std::nullopt;
@@ -54,7 +54,7 @@ void read_encoder(const Fields& fields, const FileLimits& limits, HeadsConfig& c
   if (first != "frozen" && first != "finetuned")
     fields.fail("first_layer", in_quotes(first), "frozen or finetuned");
   config.own_embedding = first == "finetuned";
-  // Heads that do not say so learned without them.
+  // Heads without this member were trained without them.
   config.sees_committed_grams = fields.boolean("sees_committed_grams", false);
   config.hidden_dim = static_cast<int>(fields.integer("intermediate_size", 1, limits.hidden_dim));
   config.n_attention_heads =
@@ -62,14 +62,14 @@ void read_encoder(const Fields& fields, const FileLimits& limits, HeadsConfig& c
   if (config.dim % config.n_attention_heads != 0 || config.head_dim() % 2 != 0) {
     fields.fail(
         "num_attention_heads", std::to_string(config.n_attention_heads),
-        fmt::format("a number that cuts hidden_size ({}) into heads of an even size", config.dim));
+        fmt::format("a divisor of hidden_size ({}) that gives heads of even size", config.dim));
   }
   config.norm_eps = static_cast<float>(fields.real("rms_norm_eps", 0, 1));
   config.rope_theta = fields.real("rope_theta", 0, kMaxRopeTheta, 10000.0);
 }
 
-/// A size that config.json may leave to the target or to the weights, and must not contradict.
-/// @param of_weights  0: they do not say it
+/// Reads a size that config.json may omit but must not contradict.
+/// @param of_weights  the size that the weights imply; 0: unknown
 int shared_size(const Fields& fields,
                 const char* name,
                 std::int64_t limit,
@@ -86,7 +86,7 @@ int shared_size(const Fields& fields,
   return size;
 }
 
-/// Rows of a matrix among the weights, 0 where it is none.
+/// The number of rows of a matrix in the weights; 0 if there is none.
 std::int64_t rows_of(const WeightFiles& weights, const std::string& name) {
   for (const auto& file : weights.files)
     if (const TensorEntry* entry = file->find(name); entry && entry->shape.size() == 2)
@@ -103,7 +103,7 @@ HeadsConfig read_heads_config(const std::string& path,
   HeadsConfig config;
   config.kind = kind_of(json, fields);
   config.base = fields.string("base_model_name_or_path").value_or("");
-  std::string output;  // the first head's output matrix, as Medusa's are published
+  std::string output;  // the first head's output matrix, by its published name
   if (config.kind == HeadsKind::Medusa) {
     config.n_heads = static_cast<int>(fields.integer("medusa_num_heads", 1, kMaxHeads));
     config.n_layers = static_cast<int>(fields.integer("medusa_num_layers", 1, kMaxHeadLayers));
@@ -120,7 +120,7 @@ HeadsConfig read_heads_config(const std::string& path,
   return config;
 }
 
-/// Every tensor of the config is there, of its shape, in a type that is computed with.
+/// Checks that all tensors exist, with their shapes and a supported dtype.
 void check_tensors(HeadsFiles& files, const WeightFiles& weights) {
   std::unordered_set<std::string> read;
   const std::string path = files.tensors->path();
@@ -188,7 +188,7 @@ std::int64_t HeadsConfig::n_params() const {
 
 std::int64_t gram_table_bytes(const HeadsConfig& config, std::int64_t most) {
   if (config.kind != HeadsKind::Chimera) return 0;
-  // A scale that nobody can hold may pass 2^63.
+  // An absurd scale may exceed 2^63.
   const double bytes = double{sizeof(float)} * config.gram * config.vocab_size * config.dim;
   return bytes <= static_cast<double>(most) ? static_cast<std::int64_t>(bytes) : 0;
 }
@@ -229,7 +229,7 @@ std::optional<HeadsKind> heads_kind(const std::string& directory, const FileLimi
 
 namespace {
 
-/// model.safetensors or its shards, else the one file that Medusa's heads are published as.
+/// Opens model.safetensors or shards, else the single file of published Medusa heads.
 WeightFiles weights_of(const std::string& directory,
                        const FileLimits& limits,
                        std::vector<std::string>& notices) {
@@ -254,7 +254,7 @@ WeightFiles weights_of(const std::string& directory,
              (other.is_known() ? "; " + other.way_on : std::string()));
 }
 
-/// Refuses a config.json that describes no heads, before the weights are opened.
+/// Refuses a config.json that does not describe draft heads, before opening the weights.
 void refuse_other_kind(const std::string& path, const FileLimits& limits) {
   const Json json = read_json_file(path, limits);
   kind_of(json, Fields(json, path));
@@ -279,7 +279,7 @@ HeadsFiles open_heads(const std::string& directory,
   const std::string& base = files.config.base;
   if (target && !base.empty() && fs::path(base).filename() != fs::path(target->name).filename())
     files.notices.push_back(
-        fmt::format("{}: base_model_name_or_path says {}, the target is {}: they may guess badly",
+        fmt::format("{}: base_model_name_or_path is {}, the target is {}: few drafts may be accepted",
                     escaped(config_path(directory)), in_quotes(base), target->name));
   return files;
 }

@@ -35,7 +35,7 @@ void refuse_no_directory(const std::string& path) {
   if (!exists(path)) refuse(path, "model", "nothing at this path", expected);
 }
 
-// Everything missing is said at once.
+// Lists all missing files in one message.
 void check_parts(const std::string& directory, bool needs_tokenizer) {
   refuse_no_directory(directory);
   std::string missing;
@@ -78,8 +78,8 @@ int layer_of(const std::string& name) {
   return i > begin && i < name.size() && name[i] == '.' ? static_cast<int>(layer) : -1;
 }
 
-// An embedding with more rows than vocab_size is padding, if lm_head agrees and a tokenizer says
-// which ids are real.
+// More embedding rows than vocab_size are padding if lm_head has as many and a tokenizer defines the
+// valid ids.
 void accept_padded_vocabulary(ModelFiles& files,
                               const std::map<std::string, const TensorEntry*>& entries,
                               const FileLimits& limits) {
@@ -117,8 +117,8 @@ void check_layer_count(const ModelFiles& files,
   }
 }
 
-// Explains a missing tensor: the weights are an EAGLE draft's, whose first matrix joins a token to
-// the target's state, or those of a model that was saved with a wrapper around it.
+// Explains a missing tensor: the weights are of an EAGLE draft, which has an input matrix for the
+// target's states, or their names have the prefix of a wrapper.
 void refuse_other_weights(const TensorSource& tensors, const std::string& name) {
   if (tensors.has("fc.weight"))
     refuse(tensors.path(), "model", "a draft of EAGLE (it has the tensor \"fc.weight\")",
@@ -157,7 +157,7 @@ void check_shapes(const ModelFiles& files,
   }
 }
 
-// The dtype of most weights; the files' own word counts, config.json's is only compared.
+// The dtype of most weights. The files take precedence; config.json's is only compared.
 void choose_dtype(ModelFiles& files,
                   const ConfigFile& config,
                   const std::map<std::string, const TensorEntry*>& entries) {
@@ -176,7 +176,7 @@ void choose_dtype(ModelFiles& files,
                                         kernels::name_of(most->first)));
   }
   if (config.dtype && *config.dtype != files.stored_dtype) {
-    files.notices.push_back(fmt::format("{}: dtype says {}, the weights are {}: theirs is used",
+    files.notices.push_back(fmt::format("{}: dtype is {}, but the weights are {}: using the latter",
                                         escaped(files.path + "/config.json"),
                                         kernels::name_of(*config.dtype),
                                         kernels::name_of(files.stored_dtype)));
@@ -200,8 +200,8 @@ void note_unused_tensors(ModelFiles& files,
                                       in_quotes(example)));
 }
 
-// Uses lm_head.weight where it has other values than the embedding it is said to be tied to, as
-// transformers 5 does.
+// Uses lm_head.weight if it differs from the embedding to which it should be tied, as transformers 5
+// does.
 void use_head_that_differs(ModelFiles& files,
                            const std::map<std::string, const TensorEntry*>& entries) {
   const auto head = entries.find("lm_head.weight");
@@ -222,19 +222,19 @@ void use_head_that_differs(ModelFiles& files,
       escaped(files.path + "/config.json")));
 }
 
-// Generation ends as config.json and generation_config.json say, in transformers too.
+// As in transformers, config.json and generation_config.json determine where generation ends.
 void note_other_end(ModelFiles& files) {
   const std::optional<TokenId> end = files.tokenizer->eos_id();
   const std::vector<TokenId>& ids = files.config.eos_ids;
   if (!end || ids.empty() || std::ranges::find(ids, *end) != ids.end()) return;
   files.notices.push_back(fmt::format(
-      "{}: eos_token is {}, id {}, which the model's configuration does not end at: ends at {}",
+      "{}: eos_token is {}, id {}, not an eos_token_id of the model's configuration: ends at {}",
       escaped(files.path + "/tokenizer_config.json"), in_quotes(files.tokenizer->piece(*end)), *end,
       fmt::join(ids, ", ")));
 }
 
-// {"draft": "demo-draft", "before": "demo-target"}: what else belongs to a model. One of the names,
-// empty where it is not given.
+// Reads a member of decoscope.json that names a related model, such as {"draft": "demo-draft",
+// "before": "demo-target"}; empty if absent.
 std::string related_model(const std::string& directory,
                           const char* field,
                           const FileLimits& limits) {
@@ -249,7 +249,7 @@ std::string related_model(const std::string& directory,
   return *name;
 }
 
-// By full name; of two under one full name the one that bears it.
+// Indexes tensors by full name; of two with the same full name, the one stored under it.
 std::map<std::string, const TensorEntry*> entries_of(const WeightFiles& weights) {
   std::map<std::string, const TensorEntry*> entries;
   for (const auto& file : weights.files) {
@@ -296,9 +296,9 @@ ModelFiles open_model(const std::string& directory, const OpenOptions& options) 
   choose_dtype(files, config, entries);
   note_unused_tensors(files, entries);
   if (exists(directory + "/adapter_config.json"))
-    files.notices.push_back(escaped(directory) +
-                            "/adapter_config.json: an adapter is not applied; the weights beside "
-                            "it are run as they are");
+    files.notices.push_back(
+        escaped(directory) +
+        "/adapter_config.json: the adapter is not applied; the model runs without it");
   files.draft_name = related_model(directory, "draft", limits);
   return files;
 }

@@ -35,7 +35,7 @@ std::string first_bytes(const std::string& path) {
   return bytes;
 }
 
-/// "name" or "name.ext" of a hub's organisation or model.
+/// Whether a text may be the name of an organisation or model of a hub.
 bool is_hub_word(std::string_view word) {
   const auto is_letter = [](unsigned char c) {
     return std::isalnum(c) != 0 || c == '-' || c == '_' || c == '.';
@@ -44,8 +44,7 @@ bool is_hub_word(std::string_view word) {
          std::ranges::all_of(word, is_letter);
 }
 
-/// The part of a hub's address after the site, without the pages below a model ("/tree/main"). Other
-/// text stays as it is.
+/// Removes the site and a page such as "/tree/main" from a hub's URL; returns other text unchanged.
 std::string_view without_site(std::string_view text) {
   for (const std::string_view site : {"https://huggingface.co/", "https://hf.co/", "hf://"}) {
     if (!text.starts_with(site)) continue;
@@ -56,7 +55,7 @@ std::string_view without_site(std::string_view text) {
   return text;
 }
 
-/// "org/name" of an id or an address of one; empty: it is none.
+/// The id "org/name" from an id or URL; empty if it is neither.
 std::string hub_id(std::string_view text) {
   text = without_site(text);
   const std::size_t slash = text.find('/');
@@ -80,7 +79,7 @@ OtherFormat not_there(const std::string& path) {
                   name)};
 }
 
-/// The kinds of a file that is named where a directory is meant.
+/// Recognises a file given in place of a directory.
 OtherFormat file_for_directory(const fs::path& path) {
   const std::string name = path.filename().string(), kind = path.extension().string();
   const std::string folder = path.has_parent_path() ? path.parent_path().string() : ".";
@@ -101,7 +100,7 @@ OtherFormat file_for_directory(const fs::path& path) {
   return {recognised.empty() ? "a file" : recognised, "name the directory that holds config.json"};
 }
 
-/// The names in a directory, sorted; the first thousands of a very large one.
+/// The names in a directory, sorted; of a very large one some thousands.
 std::vector<std::string> names_in(const std::string& directory) {
   constexpr std::size_t kMost = 4096;
   std::vector<std::string> names;
@@ -114,7 +113,7 @@ std::vector<std::string> names_in(const std::string& directory) {
   return names;
 }
 
-/// The first name that begins and ends so.
+/// The first name with this prefix and suffix.
 std::optional<std::string> find_name(const std::vector<std::string>& names,
                                      std::string_view begin,
                                      std::string_view end) {
@@ -162,7 +161,7 @@ std::optional<OtherFormat> safetensors_of_other_names(const std::vector<std::str
   return std::nullopt;
 }
 
-/// An adapter says whose it is.
+/// Recognises an adapter and its base model.
 std::string base_of_adapter(const std::string& directory) {
   try {
     const Json config = read_json_file(directory + "/adapter_config.json", {});
@@ -226,7 +225,7 @@ OtherFormat in_place_of_weights(const std::string& directory) {
 
 OtherFormat in_place_of_heads(const Json& config) {
   const auto has = [&](const char* key) { return config.find(key) != nullptr; };
-  const auto says = [&](const char* key, std::string_view word) {
+  const auto has_name = [&](const char* key, std::string_view word) {
     const Json* value = config.find(key);
     if (value && value->is(JsonReader::Kind::Array) && !value->items.empty())
       value = &value->items.front();
@@ -236,11 +235,12 @@ OtherFormat in_place_of_heads(const Json& config) {
   };
   const std::string way =
       "use a model with a published Medusa head, or train heads: `decoscope train medusa`";
-  if (has("hydra_num_heads") || says("model_type", "hydra"))
+  if (has("hydra_num_heads") || has_name("model_type", "hydra"))
     return {"heads of Hydra, which guess each from the guess before and are not read", way};
-  if (says("architectures", "eagle") || says("model_type", "eagle") || has("draft_vocab_size"))
+  if (has_name("architectures", "eagle") || has_name("model_type", "eagle") ||
+      has("draft_vocab_size"))
     return {"a draft of EAGLE, which reads the target's states and is not read", way};
-  if (says("model_type", "mlp_speculator") || says("architectures", "speculator"))
+  if (has_name("model_type", "mlp_speculator") || has_name("architectures", "speculator"))
     return {"an MLP speculator, which is not read", way};
   if (has("hidden_size") && has("num_hidden_layers") && has("num_attention_heads"))
     return {"a model, not heads (EAGLE's drafts look so too and are not read)",

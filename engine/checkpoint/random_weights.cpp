@@ -1,5 +1,5 @@
-// Random weights: the Gaussian of a Philox counter, so that a value depends on (seed, name, index)
-// and on nothing that was drawn before it.
+// Random weights from a counter-based generator (Philox), so that each value depends only on (seed,
+// name, index).
 #include "engine/checkpoint/random_weights.h"
 
 #include <cmath>
@@ -18,7 +18,7 @@ namespace engine {
 double NormalQuantiles::exact(double p) {
   if (p > 0.5) return -exact(1 - p);
   // Phi is convex left of zero: from this lower bound the first step lands right of the root, and
-  // all further ones come down to it.
+  // the following steps approach it monotonically.
   double x = -std::sqrt(-2 * std::log(p));
   for (int i = 0; i < 60; i++) {
     const double phi = std::exp(-x * x / 2) / std::sqrt(2 * std::numbers::pi);
@@ -43,7 +43,7 @@ namespace {
 
 constexpr float kInitStd = 0.02f;
 
-// FNV-1a: the name's share of the counter. Any fixed hash would do.
+// FNV-1a hash of the name, a part of the counter.
 std::uint64_t hash_of(std::string_view name) {
   std::uint64_t hash = 0xcbf29ce484222325u;
   for (const char c : name) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3u;

@@ -25,14 +25,14 @@ RopeType type_of(const Fields& rope) {
   const char* field = name ? "rope_type" : "type";
   if (!name) name = rope.string("type");
   if (!name) return RopeType::Default;
-  if (*name == "su") return RopeType::Longrope;  // as Phi-3 first called it
+  if (*name == "su") return RopeType::Longrope;  // the early name in Phi-3
   for (const RopeType type : {RopeType::Default, RopeType::Linear, RopeType::Dynamic,
                               RopeType::Yarn, RopeType::Llama3, RopeType::Longrope})
     if (*name == name_of(type)) return type;
   rope.fail(field, in_quotes(*name), "default, linear, dynamic, yarn, llama3 or longrope");
 }
 
-/// What a scaling of this type reads beside its name and rope_theta.
+/// The members that a scaling of this type uses besides its name and rope_theta.
 std::vector<std::string_view> members_of(RopeType type) {
   switch (type) {
     case RopeType::Default:
@@ -71,7 +71,7 @@ void note_unused(const Json& object,
 }
 
 void read_yarn(const Fields& rope, const ModelConfig& config, RopeConfig& out) {
-  // transformers derives a factor that is null from the two lengths.
+  // As in transformers, null: derived from the two lengths.
   const double implied = double{1} * config.max_position_embeddings / out.original_max_seq_len;
   out.factor = rope.real("factor", 0, kMaxFactor, std::max(implied, 1.0));
   out.attention_factor = rope.real("attention_factor", 0, kMaxFactor, 0.0);
@@ -81,7 +81,7 @@ void read_yarn(const Fields& rope, const ModelConfig& config, RopeConfig& out) {
     rope.fail("beta_fast", fmt::format("{}", out.beta_fast),
               fmt::format("at least beta_slow ({})", out.beta_slow));
   }
-  // Zero is how some files say "absent".
+  // Some files write 0 for "absent".
   const auto magnitude = [&](const char* name) {
     const Json* value = rope.find(name);
     const bool is_zero =
@@ -103,7 +103,7 @@ void read_llama3(const Fields& rope, RopeConfig& out) {
   }
 }
 
-/// A factor for each rotary pair.
+/// Reads a list with one factor per rotary pair.
 std::vector<double> factors(const Fields& rope, const char* name, int n_pairs) {
   const std::string expected =
       fmt::format("{} numbers above 0, one for every rotary pair", n_pairs);
@@ -129,8 +129,8 @@ void read_longrope(const Fields& rope, const ModelConfig& config, RopeConfig& ou
   out.long_factor = factors(rope, "long_factor", config.head_dim / 2);
 }
 
-/// @param fields  the whole file: yarn, llama3 and longrope take the original length from beside the
-///                object where it stands there, as Phi-3 writes it
+/// @param fields  the file's top level, which may have the original length for yarn, llama3 and
+///                longrope, as Phi-3's does
 void read_scaling(const Fields& fields,
                   const Fields& rope,
                   const FileLimits& limits,
@@ -145,7 +145,7 @@ void read_scaling(const Fields& fields,
       return;
     case RopeType::Linear:
     case RopeType::Dynamic:
-      // transformers stretches beyond max_position_embeddings and ignores the original length.
+      // As in transformers, relative to max_position_embeddings, not to the original length.
       if (out.type == RopeType::Dynamic) out.original_max_seq_len = config.max_seq_len;
       out.factor = rope.real("factor", 0, kMaxFactor);
       return;
@@ -161,7 +161,7 @@ void read_scaling(const Fields& fields,
   }
 }
 
-/// Objects by the layer's type, which transformers reads for other families.
+/// Whether the parameters are given per layer type, as transformers does for other families.
 void refuse_per_layer(const Json& object, const Fields& rope) {
   for (const auto& [key, value] : object.members) {
     if (!value.is(JsonReader::Kind::Object)) continue;
@@ -184,7 +184,7 @@ void extend_context(const FileLimits& limits,
   config.max_seq_len = static_cast<int>(std::min(extended, most));
 }
 
-/// "linear" and "factor 4" of what an object of rope parameters says, to compare two of them.
+/// The type and members of RoPE parameters as words ("linear", "factor 4"), to compare two of them.
 std::string summary_of(const Json& object) {
   const auto shown = [&](const char* name) {
     const Json* value = object.find(name);
@@ -194,7 +194,7 @@ std::string summary_of(const Json& object) {
   return fmt::format("{}, factor {}", type, shown("factor"));
 }
 
-/// rope_scaling counts; what rope_parameters says otherwise is ignored.
+/// rope_scaling takes precedence; adds a notice if rope_parameters differs.
 void note_second_object(const Fields& fields,
                         const Json& counts,
                         std::vector<std::string>& notices) {
@@ -203,7 +203,7 @@ void note_second_object(const Fields& fields,
   const std::string first = summary_of(counts), second = summary_of(*other);
   if (first == second) return;
   notices.push_back(fmt::format(
-      "{}: rope_scaling says {} and rope_parameters {}: rope_scaling is used, as in transformers",
+      "{}: rope_scaling has {}, rope_parameters has {}: using rope_scaling, as transformers does",
       escaped(fields.file()), first, second));
 }
 

@@ -21,7 +21,7 @@ constexpr std::size_t kLengthBytes = 8;
 struct StoredType {
   const char* name;
   int bits;
-  bool supported;  // false: a real type of the format that no part of this program reads
+  bool supported;  // false: a type of the format that this program cannot read
 };
 constexpr StoredType kStoredTypes[] = {
     {"F32", 32, true}, {"F16", 16, true},     {"BF16", 16, true},    {"F64", 64, true},
@@ -35,7 +35,7 @@ std::string field_of(const std::string& tensor, const char* field) {
   return "tensor " + in_quotes(tensor) + ": " + field;
 }
 
-// Reads the header's JSON into entries; each complaint names tensor and field.
+// Parses the header's JSON into entries; error messages name tensor and field.
 class HeaderReader {
  public:
   HeaderReader(std::string_view header, const std::string& path, const FileLimits& limits)
@@ -86,7 +86,7 @@ class HeaderReader {
     std::string key;
     while (json_.next_key(key)) {
       if (json_.kind() != JsonReader::Kind::String) {
-        // Deep nesting is refused by its depth, whatever it stands in.
+        // Deep nesting is reported as such, wherever it occurs.
         const std::string found = name_of(json_.kind());
         json_.skip();
         refuse(path_, "__metadata__." + escaped(key), found, "a string");
@@ -134,7 +134,7 @@ class HeaderReader {
     entry.dtype = json_.string();
   }
 
-  // A whole number that fits 63 bits; anything else is refused as it was written.
+  // A whole number of at most 63 bits; messages quote anything else as in the file.
   std::int64_t read_count(const TensorEntry& entry, const char* field, const char* too_large) {
     if (json_.kind() != JsonReader::Kind::Number) {
       refuse(path_, field_of(entry.name, field), name_of(json_.kind()), "whole numbers");
@@ -181,7 +181,7 @@ class HeaderReader {
     }
   }
 
-  // Elements times bits, every product checked; empty tensors too, so that a zero hides nothing.
+  // Elements times bits, each product checked for overflow, for empty tensors too.
   void check_size(const TensorEntry& entry) {
     const auto type = std::find_if(std::begin(kStoredTypes), std::end(kStoredTypes),
                                    [&](const StoredType& t) { return entry.dtype == t.name; });
@@ -221,7 +221,7 @@ class HeaderReader {
   const FileLimits& limits_;
 };
 
-// The header's length, refused before anything is sized by it.
+// Reads and validates the header's length, before allocating memory for it.
 std::size_t header_length(std::string_view bytes, const std::string& path, std::int64_t limit) {
   if (const std::string other = recognised_as(bytes); !other.empty()) {
     refuse(path, "file", "this is " + other, "a safetensors file");
@@ -245,7 +245,7 @@ std::size_t header_length(std::string_view bytes, const std::string& path, std::
   return static_cast<std::size_t>(length);
 }
 
-// Tensors must follow each other without a gap or an overlap, and end where the file ends.
+// Checks that the tensors cover the data without gaps or overlap.
 void check_coverage(std::vector<TensorEntry>& entries,
                     const std::string& path,
                     std::size_t data_begin,
@@ -333,7 +333,7 @@ Tensor SafetensorsFile::read(const std::string& name) const {
   const std::size_t end = data_begin_ + static_cast<std::size_t>(entry->end);
   const void* data = file_->bytes().data() + begin;
   if (reinterpret_cast<std::uintptr_t>(data) % kernels::bytes_of(*element) != 0) {
-    // The header's length is anyone's choice; floats at odd addresses are not ours to read.
+    // The header's length may leave the data misaligned: copy it.
     const auto copy = std::make_shared<std::vector<std::byte>>(end - begin);
     std::memcpy(copy->data(), data, end - begin);
     return {*element, entry->shape, copy->data(), copy};

@@ -1,5 +1,5 @@
-// A model enlarged without a change of what it computes. W times the width:
-// the new rows, columns and heads are zero. RMSNorm then sees a mean square 1/W of the old, so its
+// Enlarges a model without changing the function it computes. W times the width: the new rows,
+// columns and heads are zero. RMSNorm then sees a mean square 1/W of the old, so its
 // output is sqrt(W) times the old; weights divided by sqrt(W) and eps divided by W undo that, and
 // for W a power of four no bit of a mantissa changes. D times the depth: the new layers repeat the
 // old ones with o_proj and down_proj zero, so they add zero to the residual.
@@ -30,15 +30,15 @@ bool writes_residual(const std::string& part) {
   return part.starts_with("self_attn.o_proj.") || part.starts_with("mlp.down_proj.");
 }
 
-// Zero pages come from the system on first touch, so the empty part of a tensor costs no time.
+// The system provides zero pages on first access, so the empty part of a tensor costs no time.
 std::shared_ptr<void> zeros(std::int64_t n_bytes) {
   void* data = std::calloc(static_cast<std::size_t>(std::max<std::int64_t>(n_bytes, 1)), 1);
   if (!data) throw std::bad_alloc();
   return {data, std::free};
 }
 
-// Copies [rows, cols] into the upper left of zeros; of columns that stand in blocks, each block's
-// into the left of its own.
+// Copies [rows, cols] into the upper left corner of a zero matrix; if the columns form blocks, each
+// block goes to the left of its enlarged block.
 Tensor padded(const Tensor& tensor, const std::vector<std::int64_t>& shape, int n_blocks = 1) {
   const int size = kernels::bytes_of(tensor.dtype);
   Tensor out{tensor.dtype, shape, nullptr, nullptr};
@@ -58,7 +58,7 @@ Tensor padded(const Tensor& tensor, const std::vector<std::int64_t>& shape, int 
 
 void divide(Tensor& tensor, float divisor) {
   const auto n = static_cast<std::size_t>(tensor.n_elements());
-  void* data = const_cast<void*>(tensor.data);  // freshly made by padded()
+  void* data = const_cast<void*>(tensor.data);  // allocated by padded()
   auto* f32 = static_cast<float*>(data);
   auto* bits = static_cast<std::uint16_t*>(data);
   for (std::size_t i = 0; i < n; i++) {
@@ -76,7 +76,7 @@ void divide(Tensor& tensor, float divisor) {
   }
 }
 
-// Tensors of the scaled shapes, each made from another source's when it is asked for.
+// Provides tensors of the scaled shapes, each computed when it is read.
 class ScaledSource : public TensorSource {
  public:
   ScaledSource(std::shared_ptr<const TensorSource> tensors, std::vector<TensorSpec> specs)
@@ -143,8 +143,8 @@ class ScaledTensors : public ScaledSource {
   ModelScale scale_;
 };
 
-// What reads the target's states side by side (k-grams of embeddings, a state beside the encoder's)
-// finds each in the left of its own block.
+// A matrix that reads several states side by side (embeddings of a k-gram, a state beside the
+// encoding) has one block of columns per state.
 class ScaledHeads : public ScaledSource {
  public:
   ScaledHeads(std::shared_ptr<const TensorSource> tensors,
@@ -184,7 +184,7 @@ ModelConfig scaled(const ModelConfig& config, const ModelScale& scale) {
   ModelConfig out = config;
   out.dim = times(config.dim, scale.width);
   out.hidden_dim = times(config.hidden_dim, scale.width);
-  // Head h keeps its group: h / (n_heads / n_kv_heads) does not change, new heads come after.
+  // Head h stays in its group h / (n_heads / n_kv_heads); new heads follow.
   out.n_heads = times(config.n_heads, scale.width);
   out.n_kv_heads = times(config.n_kv_heads, scale.width);
   out.norm_eps = config.norm_eps / static_cast<float>(scale.width);

@@ -20,7 +20,7 @@ namespace fs = std::filesystem;
 constexpr const char* kSingle = "model.safetensors";
 constexpr const char* kIndex = "model.safetensors.index.json";
 
-// The tensors an index names, each in its shard.
+// Provides the tensors of an index, each from its shard.
 class ShardedTensors : public TensorSource {
  public:
   ShardedTensors(std::string path, std::vector<std::shared_ptr<const SafetensorsFile>> files)
@@ -50,7 +50,7 @@ class ShardedTensors : public TensorSource {
   std::unordered_map<std::string, std::size_t> file_of_;
 };
 
-// What the index says: shard by shard, the tensors it promises, in the order of the file.
+// Reads the index: the tensors of each shard, in file order.
 struct Index {
   std::map<std::string, std::vector<std::string>> tensors_of;
   const Json* total_size = nullptr;
@@ -91,12 +91,12 @@ Index read_index(const Json& json, const std::string& path, const FileLimits& li
   return index;
 }
 
-// A link may not lead out of the directory. In the Hugging Face cache the files of
-// models--X/snapshots/REV are links into models--X/blobs: there the cache entry is the border.
+// Refuses a link to a file outside the directory. In the Hugging Face cache, files of
+// models--X/snapshots/REV may be links into models--X/blobs.
 void check_inside(const std::string& directory, const std::string& file, bool allow_external) {
   std::error_code error;
   const fs::path real = fs::canonical(file, error);
-  if (error || allow_external) return;  // a missing file is refused when it is opened
+  if (error || allow_external) return;  // opening reports a missing file
   fs::path root = fs::canonical(directory, error);
   if (root.parent_path().filename() == "snapshots") root = root.parent_path().parent_path();
   const auto [end, ignored] = std::mismatch(root.begin(), root.end(), real.begin(), real.end());
@@ -207,7 +207,7 @@ WeightFiles open_weights(const std::string& directory,
     return open_sharded(directory, allow_external, limits, notices);
   if (has_index)
     notices.push_back(
-        fmt::format("{}: ignored with its shards, for {} is there too and is used, "
+        fmt::format("{}: ignored with its shards, as {} exists and is used, "
                     "as in transformers",
                     escaped(index), kSingle));
   return open_weight_file(directory, kSingle, allow_external, limits);

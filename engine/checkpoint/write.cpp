@@ -1,4 +1,4 @@
-// Writing model directories: every file whole under a temporary name, then renamed.
+// Writes model directories: each file under a temporary name, then renamed.
 #include <filesystem>
 
 #include <fmt/format.h>
@@ -43,11 +43,11 @@ std::string header_of(const std::vector<TensorSpec>& specs, kernels::DType dtype
     begin = end;
   }
   header += "}";
-  while (header.size() % 8 != 0) header += ' ';  // the tensors then begin aligned
+  while (header.size() % 8 != 0) header += ' ';  // aligns the tensors
   return header;
 }
 
-// One tensor in memory at a time, converted in pieces.
+// Keeps one tensor in memory at a time and converts it in parts.
 void write_tensors(const std::string& path,
                    const std::vector<TensorSpec>& specs,
                    const TensorSource& tensors,
@@ -110,9 +110,9 @@ std::string heads_json(const HeadsConfig& c, kernels::DType dtype) {
              c.dim, c.vocab_size, torch_name(dtype));
 }
 
-// The directory's own tokenizer_config.json where it has one; else what the tokenizer itself says.
+// Copies the directory's tokenizer_config.json; without one, writes the tokenizer's settings.
 void copy_tokenizer(const std::string& from, const std::string& to) {
-  // Its reader has judged the size of each; here they are copied as they are.
+  // Opening the tokenizer has checked their sizes.
   constexpr std::size_t kMaxBytes = std::size_t{1} << 32;
   write_whole_file(to + "/tokenizer.model", read_text_file(from + "/tokenizer.model", kMaxBytes));
   for (const char* name :

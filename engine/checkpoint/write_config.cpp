@@ -1,4 +1,4 @@
-// Writing config.json so that transformers 4 and 5 both read the same model from it.
+// Writes config.json so that transformers 4 and 5 read the same model from it.
 #include <string>
 #include <vector>
 
@@ -17,7 +17,7 @@ const char* architecture_of(const std::string& model_type) {
   return "LlamaForCausalLM";
 }
 
-// Members of one object in the order they were added.
+// Builds a JSON object; members keep the order in which they were added.
 class ObjectText {
  public:
   void raw(const char* name, const std::string& value) {
@@ -26,7 +26,7 @@ class ObjectText {
   void text(const char* name, const std::string& value) { raw(name, json_quoted(value)); }
   void integer(const char* name, std::int64_t value) { raw(name, std::to_string(value)); }
   void real(const char* name, double value) {
-    std::string digits = fmt::format("{}", value);  // the shortest that reads back the same
+    std::string digits = fmt::format("{}", value);  // the shortest text that parses to the same value
     if (digits.find_first_of(".e") == std::string::npos) digits += ".0";
     raw(name, digits);
   }
@@ -86,7 +86,7 @@ void write_window(const ModelConfig& config, ObjectText& out) {
   out.integer("max_window_layers", is_sliding ? config.n_full_layers : config.n_layers);
 }
 
-/// Rope scaling extends the context again when the file is read; dynamic scaling begins after them.
+/// The value of max_position_embeddings: reading the file extends it by RoPE scaling again.
 int stated_positions(const ModelConfig& config) {
   if (config.max_position_embeddings > 0) return config.max_position_embeddings;
   const bool is_dynamic = config.rope.type == RopeConfig::Type::Dynamic;
@@ -121,7 +121,7 @@ std::string config_json(const ModelConfig& config, kernels::DType dtype) {
   out.integer("vocab_size", config.vocab_size);
   out.integer("max_position_embeddings", stated_positions(config));
   out.text("hidden_act", "silu");
-  // The shortest decimal that gives this very float ("{}" of a float, not of a double).
+  // The shortest decimal for this value as a float; as a double it would be longer.
   out.raw("rms_norm_eps", fmt::format("{}", config.norm_eps));
   out.boolean("tie_word_embeddings", config.tied_embeddings);
   if (config.model_type == "llama") {

@@ -84,7 +84,7 @@ struct StopRun {
 struct Hold {
   bool held = true;
 };
-/// While held: one step of each lane that is not over.
+/// While paused: runs one step of each unfinished lane.
 struct StepOnce {};
 /// Loads a model before a run needs it.
 struct LoadModel {

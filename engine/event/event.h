@@ -286,7 +286,7 @@ struct RunFinished {
 /// A run or a command failed.
 struct RunFailed {
   Nanoseconds t = 0;
-  RunId run = 0;  // 0: a command that is no run
+  RunId run = 0;  // 0: a command other than a run
   int code = 0;   // ErrorCode
   std::string message;
 };
@@ -347,8 +347,8 @@ struct ThoughtValued {
 /// The selection of a thought: in the beam, out of it, or not parsable.
 enum class ThoughtFate : std::uint8_t { Kept, Pruned, Unreadable };
 
-/// The selection of a thought for the beam of a level. A complete thought takes part in later levels
-/// too; its last fate counts.
+/// The selection of a thought for the beam of a level. Complete thoughts are selected again at later
+/// levels; the last fate counts.
 struct ThoughtJudged {
   Nanoseconds t = 0;
   SearchId search = 0;

@@ -218,7 +218,7 @@ class SentencePieceTokenizer : public Tokenizer {
     return out;
   }
 
-  /// The thing before a stretch of text: nothing, an added token, or other text.
+  /// What precedes a part of the text: nothing, an added token, or other text.
   enum class Place { Start, AfterToken, AfterText };
 
   bool has_prefix(Place place) const {

@@ -40,7 +40,7 @@ std::string shown(const TraceValue& value) {
   return escaped(std::string_view(value.text).substr(0, kMaxShown));
 }
 
-/// Gathers what single events cannot tell, and judges it at the end.
+/// Collects what must be checked across events, and checks it at the end.
 class Rules {
  public:
   explicit Rules(TraceCheck& check) : check_(check) {}
@@ -48,7 +48,7 @@ class Rules {
   void event(const RawTraceEvent& e) {
     at_ = e.index;
     if (!e.is_object) return problem("event-type", "found no object, expected an event");
-    if (e.fields.empty()) return;  // {}: viewers read over it
+    if (e.fields.empty()) return;  // {}: viewers ignore it
     ++check_.n_events;
     for (const std::string& key : e.duplicate_keys) {
       problem("duplicate-key", escaped(key));
@@ -136,7 +136,7 @@ class Rules {
     return Lane{*pid, *tid};
   }
 
-  /// Nanoseconds; viewers keep no more.
+  /// A time in nanoseconds, the resolution of viewers.
   std::optional<std::int64_t> time_of(const RawTraceEvent& e, const char* name) {
     const TraceValue* value = field(e, name);
     const std::string rule(name);
@@ -185,7 +185,7 @@ class Rules {
     if (name == "thread_name") lane_names_.emplace(lane, arg->second.text);
   }
 
-  /// The count that an event of this phase belongs to; nullptr: none.
+  /// The counter for events of this phase; null: none.
   static std::int64_t* count_of(TraceLane& lane, char ph) {
     switch (ph) {
       case 'X':
@@ -265,7 +265,7 @@ class Rules {
     }
   }
 
-  /// Identity of a flow or an async pair; viewers read text ids as hexadecimal.
+  /// The id of a flow or an async pair; viewers read ids given as text as hexadecimal.
   std::optional<std::string> identity(const RawTraceEvent& e, const char* rule) {
     const TraceValue* id = field(e, "id");
     if (!id || id->type != TraceValue::Type::Number || !id->integer || id->number < 0) {
@@ -312,13 +312,13 @@ class Rules {
     }
   }
 
-  /// Whether a slice is open at t, strictly inside. Spans of the lane are sorted by start.
+  /// Whether t is strictly inside a slice of the lane, whose spans are sorted by start.
   bool slice_open_at(Lane lane, std::int64_t t) const {
     const auto found = slices_.find(lane);
     if (found == slices_.end()) return false;
     const std::vector<Span>& spans = found->second;
     auto after = std::ranges::upper_bound(spans, t, {}, &Span::start);
-    // Nested lanes are shallow: the enclosing slice is among the last few that began.
+    // Nesting is shallow: the enclosing slice is one of the last few that started.
     for (int depth = 0; depth < 64 && after != spans.begin(); ++depth) {
       --after;
       if (after->start < t && t < after->end) return true;
@@ -371,7 +371,7 @@ class Rules {
     }
   }
 
-  /// Tracy takes b and e as B and E, so pairs on one lane must nest.
+  /// Tracy reads b and e as B and E, so pairs on one lane must nest.
   void check_async_nesting() {
     for (auto& [lane, marks] : async_lanes_) {
       std::ranges::stable_sort(marks, {}, &AsyncMark::t);

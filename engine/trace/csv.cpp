@@ -10,15 +10,16 @@
 
 #include <fmt/format.h>
 
-#include "engine/event/drafted_by.h"
 #include "engine/base/output_file.h"
-#include "engine/event/recording/recording_format.h"
 #include "engine/base/text.h"
+#include "engine/event/drafted_by.h"
+#include "engine/event/recording/recording_format.h"
+#include "engine/event/timeline/timeline.h"
 
 namespace engine {
 namespace {
 
-/// Builds the text cell by cell.
+/// Builds a CSV text cell by cell.
 class Table {
  public:
   Table(std::string_view header, const CsvOptions& options)
@@ -112,7 +113,7 @@ struct Depth {
   std::int64_t n_proposed = 0, n_judged = 0, n_accepted = 0;
 };
 
-/// Counts of a run by the number of proposals from the prefix to a row, itself included.
+/// Counts of a run's proposed tokens, by depth.
 std::map<int, Depth> acceptance_by_depth(const RunRecord& run) {
   std::map<int, Depth> depths;
   for (const StepRecord& step : run.steps) {
@@ -144,7 +145,7 @@ std::string settings_of(const RunStarted& started) {
   return all;
 }
 
-/// What a run that is over counted, "pool_hits=40;rows=610".
+/// The counters of a finished run: "pool_hits=40;rows=610".
 std::string metrics_of(const RunRecord& run) {
   std::string all;
   if (!run.finished) return all;
@@ -153,7 +154,7 @@ std::string metrics_of(const RunRecord& run) {
   return all;
 }
 
-/// What was asked of a run, the decoder's options and the seed left out.
+/// The settings of a run, without the decoder's options and the seed.
 std::string parameters_of(const RunStarted& s) {
   std::string all = fmt::format(
       "max_tokens={};ignore_eos={};sampling={};temperature={};top_k={};top_p={};min_p={};"
@@ -165,11 +166,11 @@ std::string parameters_of(const RunStarted& s) {
   return all;
 }
 
-/// The last columns of a table: what its figures are of, so that each file says it by itself.
+/// The last columns of each table, which identify the run.
 constexpr std::string_view kSource =
     ",decoder,options,parameters,seed,model,draft,scale,dtype,device,program_version";
 
-/// The model that drafted, empty where none did.
+/// The name of the draft model, empty if none.
 std::string draft_of(const Timeline& timeline, const RunRecord& run) {
   const ModelLoaded* draft = timeline.model(run.started.draft);
   return draft ? draft->name : std::string();
@@ -200,7 +201,7 @@ std::string steps_csv(const Timeline& timeline, const CsvOptions& options) {
       if (!step.complete) continue;
       const StepEnded& e = step.ended;
       table.cell(run.id()).cell(step.begun.step).cell(ms(step.begun.t - run.started.t));
-      // Known with its draft where a model drafts, and that may be lost.
+      // Unknown if the event of the draft is lost.
       const int n_rows = step.begun.n_rows;
       table.cell(ms(step.begun.compute));
       table.cell(n_rows > 0 ? std::optional<double>(n_rows) : std::nullopt).cell(step.begun.kv_len);
@@ -228,7 +229,7 @@ std::string tokens_csv(const Timeline& timeline, const CsvOptions& options) {
       table.cell(drafted_by(run.started.decoder, token.status, token.origin));
       end_row_of(table, timeline, run);
     }
-    // What a run that ended by its own wish kept without verification, of no step.
+    // Tokens accepted without verification at the end of a run belong to no step.
     if (!run.finished) continue;
     int position = run.tokens.empty() ? run.first_generated() : run.tokens.back().pos + 1;
     for (const TokenId id : run.finished->approximate) {
@@ -311,7 +312,7 @@ std::string table_name(const std::string& stem, const NamedTable& table) {
   return fmt::format("{}-{}.csv", stem, table.name);
 }
 
-/// The first of the numbered stems of which no table is there: the four keep together.
+/// The first numbered stem for which none of the four tables exists.
 std::string free_stem(const std::string& stem) {
   for (int n = 1;; ++n) {
     const std::string name = n == 1 ? stem : fmt::format("{}-{}", stem, n);

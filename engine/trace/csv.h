@@ -7,9 +7,9 @@
 #include <string>
 #include <vector>
 
-#include "engine/event/timeline/timeline.h"
-
 namespace engine {
+
+class Timeline;
 
 /// Options of the CSV export.
 struct CsvOptions {

@@ -14,7 +14,7 @@ std::string in_ms(Nanoseconds ns) {
   return fmt::format("{:.3g} ms", static_cast<double>(ns) / 1e6);
 }
 
-/// Whether the proposals are one chain, so that "position 4" means one thing.
+/// Whether the proposals form one chain, so that "position 4" is unambiguous.
 bool one_chain(const StepRecord& step) {
   const TokenTree& tree = step.drafted.tree;
   int last = -1;
@@ -40,7 +40,7 @@ std::string proposals_of(const StepRecord& step) {
   return text;
 }
 
-/// Where Timeline::speedup() has none.
+/// Why Timeline::speedup() is undefined.
 std::string why_no_speedup(const Timeline& timeline, const RunRecord& run) {
   if (timeline.baseline_of(run)) return "this run did not go on to its own end";
   if (run.agreement) return "the plain run it was checked against is not among these";
@@ -62,7 +62,7 @@ std::string verdict_of(const Timeline& timeline, const RunRecord& run) {
                      : "Speedup: -, " + why_no_speedup(timeline, run) + ".\n");
 }
 
-/// The text of a run, without what ended it: a stop string and what follows it, or a stop id.
+/// The generated text before a stop string or stop id.
 std::string written_by(const Timeline& timeline, const RunRecord& run) {
   std::size_t n = run.tokens.size();
   if (run.finished && run.finished->stop_reason == "stop_id" && n > 0) n--;
@@ -139,7 +139,7 @@ std::string describe(const Timeline& timeline, const RunRecord& run) {
         run.tokens_per_step(), run.tokens_per_second());
   }
   if (run.n_proposed() > 0) {
-    text += fmt::format("{} of {} proposals accepted, {} rejected, {} never judged.\n",
+    text += fmt::format("{} of {} proposals accepted, {} rejected, {} not verified.\n",
                         run.n_accepted(), run.n_proposed(), run.n_rejected(), run.n_unused());
   }
   text += verdict_of(timeline, run);

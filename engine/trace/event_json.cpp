@@ -9,7 +9,7 @@
 namespace engine {
 namespace {
 
-/// Metadata of a process or lane: its name or its place in the order.
+/// A metadata event of a process or lane: its name or its sort index.
 void put_name(int pid,
               int tid,
               const char* what,

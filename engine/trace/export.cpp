@@ -11,6 +11,7 @@
 #include "engine/base/output_file.h"
 #include "engine/base/text.h"
 #include "engine/event/recording/recording_format.h"
+#include "engine/event/timeline/timeline.h"
 #include "engine/trace/check.h"
 #include "engine/trace/describe.h"
 #include "engine/trace/event_json.h"
@@ -21,7 +22,7 @@
 namespace engine {
 namespace {
 
-/// Puts SEED's rounds of all runs as a process of their own.
+/// Writes the schedule of SEED's runs as a process of its own.
 void write_schedule(const Timeline& timeline, int pid, TraceReport& report, const PutEvent& put) {
   std::vector<ScheduleLane> lanes = schedule_lanes(timeline.runs());
   if (lanes.empty()) return;
@@ -42,7 +43,7 @@ void write_schedule(const Timeline& timeline, int pid, TraceReport& report, cons
 }
 
 [[noreturn]] void throw_cancelled() {
-  throw Error(ErrorCode::Cancelled, "the trace was not exported, as asked");
+  throw Error(ErrorCode::Cancelled, "the trace was not exported: cancelled");
 }
 
 /// An event for a trace without runs: viewers do not recognise a trace without events.
@@ -62,7 +63,7 @@ std::string TraceReport::summary() const {
 
 namespace {
 
-/// The numbers of the runs; of many runs the first ones.
+/// The numbers of the runs, at most the first few.
 std::string runs_words(const Timeline& timeline) {
   constexpr std::size_t kMostNamed = 12;
   const std::size_t n = timeline.runs().size();

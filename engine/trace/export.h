@@ -12,10 +12,11 @@
 #include <string>
 #include <string_view>
 
-#include "engine/event/timeline/timeline.h"
 #include "engine/trace/trace_report.h"
 
 namespace engine {
+
+class Timeline;
 
 /// Writes the trace as text, in parts, through `write`.
 /// @throws Error(Usage)  no such run, or no step in the range

@@ -15,7 +15,7 @@ LaneChanges settle(std::vector<TraceItem>& lane) {
   LaneChanges changes;
   std::vector<TraceItem> settled;
   settled.reserve(lane.size());
-  std::vector<Nanoseconds> open;  // ends of the slices around, innermost last
+  std::vector<Nanoseconds> open;  // ends of the enclosing slices, innermost last
   Nanoseconds last = -1;
   for (TraceItem& item : lane) {
     const Nanoseconds asked = item.ts;
@@ -25,7 +25,7 @@ LaneChanges settle(std::vector<TraceItem>& lane) {
       item.end = std::max(item.end, item.ts + 1);
       if (!open.empty() && item.end > open.back()) item.end = open.back();
     }
-    // A flow must lie strictly inside a slice; a slice needs a length.
+    // A flow must lie strictly inside a slice; a slice must not be empty.
     const bool flow = item.ph == 's' || item.ph == 'f';
     if ((flow && open.empty()) || (item.ph == 'X' && item.end <= item.ts)) {
       ++changes.n_left_out;

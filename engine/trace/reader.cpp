@@ -17,11 +17,11 @@ namespace {
 
 constexpr std::size_t kMaxDepth = 64;
 constexpr std::size_t kMaxString = 16'000'000;
-constexpr std::size_t kMaxRuns = 10'000;  // whose metadata is kept
+constexpr std::size_t kMaxRuns = 10'000;  // with metadata kept
 constexpr std::size_t kChunkBytes = 256u << 10;
 
-/// Passes bytes on and notes what a JSON parser no longer shows: the beginning, escaped surrogates.
-/// Asks whether to go on, too: every byte comes by here, of events and of what lies between them.
+/// Passes bytes on to the parser, and records what the parser does not report: the beginning of the
+/// file and escaped surrogates. Also checks for cancellation, as every byte passes here.
 class Watcher : public std::streambuf {
  public:
   Watcher(std::streambuf& from, RawTrace& trace, const std::function<bool()>& stop)
@@ -29,8 +29,7 @@ class Watcher : public std::streambuf {
 
  protected:
   int_type underflow() override {
-    if (stop_ && stop_())
-      throw Error(ErrorCode::Cancelled, "cancelled before the trace was read whole");
+    if (stop_ && stop_()) throw Error(ErrorCode::Cancelled, "cancelled while the trace was read");
     const std::streamsize n = from_.sgetn(chunk_, sizeof(chunk_));
     if (n <= 0) return traits_type::eof();
     for (std::streamsize i = 0; i < n; ++i) look_at(chunk_[i]);
@@ -60,13 +59,13 @@ class Watcher : public std::streambuf {
 
   std::streambuf& from_;
   RawTrace& trace_;
-  const std::function<bool()>& stop_;  // these three outlive the reading
+  const std::function<bool()>& stop_;  // these three outlive this object
   std::string beginning_;
   int escape_ = 0;
   char chunk_[16 << 10];
 };
 
-/// Follows where in the document the parser is; events leave as soon as they are whole.
+/// Tracks the parser's position in the document; passes each event on when it is complete.
 class Handler : public nlohmann::json_sax<nlohmann::json> {
  public:
   Handler(RawTrace& trace, const std::function<void(RawTraceEvent&&)>& on_event)
@@ -124,7 +123,7 @@ class Handler : public nlohmann::json_sax<nlohmann::json> {
                   .text = std::move(text)});
   }
 
-  /// Depth at which the elements of the list of events lie.
+  /// The nesting depth of the events.
   std::size_t event_depth() const { return trace_.array_form ? 1 : 2; }
   bool in_events() const {
     return trace_.array_form ? !keys_.empty() : keys_.size() >= 2 && keys_[0] == "traceEvents";
@@ -148,7 +147,7 @@ class Handler : public nlohmann::json_sax<nlohmann::json> {
     return true;
   }
 
-  /// Inside one of metadata's runs; an array or object of theirs stays a value without content.
+  /// In an element of metadata's "runs"; of an array or object in it only the type is kept.
   bool in_run() const {
     return keys_.size() == 4 && keys_[0] == "metadata" && keys_[1] == "runs" &&
            !trace_.runs.empty();
@@ -200,12 +199,12 @@ class Handler : public nlohmann::json_sax<nlohmann::json> {
 
   RawTrace& trace_;
   const std::function<void(RawTraceEvent&&)>& on_event_;
-  std::vector<std::string> keys_;  // the key last seen at each depth
+  std::vector<std::string> keys_;  // the latest key at each depth
   RawTraceEvent event_;
   std::int64_t n_events_ = 0;
 };
 
-/// Reads a file as it is.
+/// Reads an uncompressed file.
 class FileBuffer : public std::streambuf {
  public:
   FileBuffer(const std::string& path, std::uint64_t max_bytes) : file_(open_file(path)) {
@@ -231,7 +230,7 @@ class FileBuffer : public std::streambuf {
   std::string chunk_;
 };
 
-/// Unpacks while reading; a small file that unpacks to more than the limit is refused.
+/// Decompresses while reading; fails if there are more bytes than the limit.
 class GzipBuffer : public std::streambuf {
  public:
   GzipBuffer(const std::string& path, std::uint64_t max_bytes)
@@ -260,7 +259,7 @@ class GzipBuffer : public std::streambuf {
       stream_.avail_out = static_cast<uInt>(out_.size());
       const int status = inflate(&stream_, Z_NO_FLUSH);
       if (status != Z_OK && status != Z_STREAM_END && status != Z_BUF_ERROR) {
-        throw Error(ErrorCode::BadInput, name_ + ": not gzip data, though its name says so");
+        throw Error(ErrorCode::BadInput, name_ + ": not gzip data, in spite of its name");
       }
       ended_ = status == Z_STREAM_END;
       const std::size_t n = out_.size() - stream_.avail_out;
@@ -295,7 +294,7 @@ RawTrace read_trace(std::streambuf& from,
   RawTrace trace;
   Watcher watcher(from, trace, stop);
   std::istream stream(&watcher);
-  stream.exceptions(std::ios::badbit);  // an Error thrown by a buffer must not become silence
+  stream.exceptions(std::ios::badbit);  // pass on an Error thrown by the buffer
   Handler handler(trace, on_event);
   nlohmann::json::sax_parse(stream, &handler);
   return trace;

@@ -30,7 +30,7 @@ struct RawTraceEvent {
   std::vector<std::string> duplicate_keys;
 };
 
-/// What is known of a trace apart from its events.
+/// A trace without its events.
 struct RawTrace {
   bool array_form = false;                     // an array of events, not an object
   bool cut = false;                            // an array without its end, which viewers accept

@@ -25,21 +25,21 @@ constexpr int kBlocksTid = 8;
 constexpr int kQueueTid = 9;
 constexpr int kDraftTid = 10;
 constexpr int kMaxTid = 10;
-constexpr std::size_t kReportEvery = 256;  // steps or events between two calls of progress
+constexpr std::size_t kReportEvery = 256;  // steps or events between calls of progress
 
 /// tid of each LaneKind.
 constexpr std::array<int, kLaneKinds> kTidOf{kPhasesTid, 3, 2, 4, 5, 6, 7};
 constexpr std::array<const char*, kMaxTid + 1> kTidNames{"",       "phases", "target", "propose",
                                                          "verify", "commit", "pool",   "device",
                                                          "blocks", "queue",  "draft"};
-/// Where viewers put each lane: the draft's forwards below the proposals they are part of.
+/// The sort index of each lane: the draft's forwards follow the proposals that they are part of.
 constexpr std::array<int, kMaxTid + 1> kPlaceOf{0, 1, 2, 3, 5, 6, 7, 8, 9, 10, 4};
 
 int tid_of(LaneKind lane) {
   return kTidOf[static_cast<std::size_t>(lane)];
 }
 
-/// 64-bit FNV-1a: two prompts can be compared without storing them.
+/// 64-bit FNV-1a hash, to compare prompts without storing them.
 std::string hash_of(std::string_view text) {
   std::uint64_t hash = 0xCBF2'9CE4'8422'2325;
   for (const char c : text) {
@@ -255,12 +255,12 @@ class RunTrace {
                     .args = "{\"value\":" + number(value) + "}"});
   }
 
-  /// Adds a counter unless the value is -1, which means unknown.
+  /// Adds a counter, unless the value is -1 (unknown).
   void add_known(Nanoseconds t, const std::string& name, double value) {
     if (value >= 0) add_counter(t, name, value);
   }
 
-  /// Adds one counter with a value for each thread of the device; viewers draw each.
+  /// Adds a counter with one value per thread of the device.
   void add_threads(Nanoseconds t, const std::string& name, const std::vector<double>& percent) {
     std::string values;
     for (std::size_t i = 0; i < percent.size(); i++) {
@@ -322,7 +322,7 @@ class RunTrace {
     return args + "}";
   }
 
-  /// The text that a step's tokens add; in a damaged recording the bytes of the tokens alone.
+  /// The text of a step's tokens; in a damaged recording each token's bytes.
   std::string committed_text(const Committed& c) const {
     const auto at = std::ranges::lower_bound(run_.tokens, c.first_pos, {}, &TokenRecord::pos);
     const auto n = std::ssize(c.tokens);
@@ -403,7 +403,7 @@ class RunTrace {
     }
   }
 
-  /// Drops a flow whose other end had no room: viewers report half a flow as an error.
+  /// Removes a flow whose other end did not fit: viewers report half a flow as an error.
   void drop_half_flows(TraceReport& report) {
     std::map<std::int64_t, int> ends;
     const auto is_flow = [](const TraceItem& item) { return item.ph == 's' || item.ph == 'f'; };

@@ -1,4 +1,4 @@
-// Options of a trace export, and the counts of what it wrote.
+// Options of a trace export, and its counts of events.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// `reason cot`: questions answered by chain of thought, and what that cost.
+// `reason cot`: answers questions by chain of thought and reports accuracy and cost.
 #include <algorithm>
 #include <limits>
 #include <optional>
@@ -25,33 +25,34 @@ namespace {
 
 using nlohmann::json;
 
-struct Asked {
+struct SelectedQuestions {
   std::vector<engine::Question> questions;
-  std::optional<std::size_t> drawn_from;  // so many, at random; unset: they are the first
+  std::optional<std::size_t> drawn_from;  // size of the random sample's source; nullopt: not sampled
 };
 
-/// The first of those that could be asked; to find a bound, a random sample of them, unless they
-/// are generated: then each is a draw of its own.
-Asked questions_of(const CotOptions& options) {
+/// Selects the first questions; to find a bound, a random sample of them, unless they are generated
+/// and thus random already.
+SelectedQuestions questions_of(const CotOptions& options) {
   const auto records = records_of_file(options);
   const bool draws =
       options.find_bound && (records.has_value() || !engine::is_generated(options.task));
   engine::QuestionRange range = range_of(options);
   if (draws) range.count = std::numeric_limits<int>::max();
-  Asked asked;
-  asked.questions = records ? engine::cot_questions_of(*records)
-                            : engine::cot_questions(options.task, range, data_dir_of(options));
+  SelectedQuestions selected;
+  selected.questions = records ? engine::cot_questions_of(*records)
+                               : engine::cot_questions(options.task, range, data_dir_of(options));
   if (draws) {
-    asked.drawn_from = asked.questions.size();
-    asked.questions =
-        engine::sample_of(std::move(asked.questions), options.count, options.sample_seed);
+    selected.drawn_from = selected.questions.size();
+    selected.questions =
+        engine::sample_of(std::move(selected.questions), options.count, options.sample_seed);
   }
-  if (std::ssize(asked.questions) > options.count)
-    asked.questions.resize(static_cast<std::size_t>(options.count));
-  return asked;
+  if (std::ssize(selected.questions) > options.count)
+    selected.questions.resize(static_cast<std::size_t>(options.count));
+  return selected;
 }
 
-/// @param model  with --defaults model, its penalty counts where none is given: a chain is greedy
+/// @param model  with --defaults model, provides the repetition penalty if none is given; a chain is
+///               always greedy
 engine::CotSettings settings_of(const CotOptions& options,
                                 const engine::GenerationDefaults& model) {
   engine::CotSettings settings;
@@ -64,13 +65,13 @@ engine::CotSettings settings_of(const CotOptions& options,
   settings.keep_approximate = !options.drop_approximate;
   settings.n_shots = options.n_shots;
   settings.no_special = options.no_special;
-  const ReadingInput reading(options.prompts, "worked examples, one JSON object a line,");
+  const ReadingInput reading(options.prompts, "worked examples, one JSON object per line,");
   settings.exemplars = options.prompts.empty() ? engine::exemplars_of(assets_dir(), options.task)
                                                : engine::read_exemplars(options.prompts);
   return settings;
 }
 
-/// Of the rationales' runs.
+/// The figures of the rationales' runs.
 std::map<std::string, std::int64_t> summed(const engine::CotReport& report) {
   std::map<std::string, std::int64_t> sums;
   for (const engine::CotItem& item : report.items)
@@ -133,13 +134,12 @@ std::string summary_of(const engine::CotReport& report, const CotOptions& option
   }
   const auto n = static_cast<double>(std::max<std::size_t>(1, report.items.size()));
   std::string text = fmt::format(
-      "{} ({}), {}: {} of {} right ({:.1f} %)\n"
-      "{:.1f} ms a question, {:.1f} steps, ",
+      "{} ({}), {}: {} of {} correct ({:.1f} %)\nper question {:.1f} ms, {:.1f} steps, ",
       options.task, engine::is_generated(options.task) ? "generated" : "real", options.decoder,
       report.n_correct(), report.items.size(), 100 * report.accuracy(), 1e3 * report.seconds() / n,
       static_cast<double>(n_steps) / n);
   const std::map<std::string, std::int64_t> sums = summed(report);
-  // Only what guesses whole windows goes on from unverified text.
+  // Only decoders that guess windows can continue from unverified text.
   text +=
       sums.contains("windows")
           ? fmt::format("{:.1f} exact tokens, {:.1f} approximate ones used\n",
@@ -147,8 +147,8 @@ std::string summary_of(const engine::CotReport& report, const CotOptions& option
           : fmt::format("{:.1f} tokens\n", static_cast<double>(n_tokens) / n);
   if (const auto slots = sums.find("window_slots"); slots != sums.end() && slots->second > 0)
     text += fmt::format(
-        "guesses that came true in place: {:.1f} % of {} slots, the first of a window {:.1f} %; "
-        "somewhere in the window's text: {:.1f} %; of that text guessed somewhere: {:.1f} %\n",
+        "guesses correct at their position: {:.1f} % of {}, the first of a window {:.1f} %; "
+        "anywhere in the window's text: {:.1f} %; tokens of that text guessed anywhere: {:.1f} %\n",
         100 * share(sums.at("token_hits"), slots->second), slots->second,
         100 * share(sums.at("first_hits"), std::max(std::int64_t{1}, sums.at("windows"))),
         100 * share(sums.at("guesses_in_text"), slots->second),
@@ -157,13 +157,12 @@ std::string summary_of(const engine::CotReport& report, const CotOptions& option
   return text;
 }
 
-/// Its lines below the first moved in, as those are that come below it.
+/// Indents all lines of a text but the first.
 std::string indented(std::string_view text) {
   return engine::replaced_all(std::string(engine::trimmed(text)), "\n", "\n  ");
 }
 
-/// One question as a person reads it, what was written below it; what is not verified stands
-/// between tildes.
+/// One question with its rationale and answer as text; unverified text is put between tildes.
 std::string shown(const engine::CotItem& item) {
   std::string written = item.exact;
   if (!item.approximate.empty()) written += " ~" + item.approximate + "~";
@@ -172,14 +171,14 @@ std::string shown(const engine::CotItem& item) {
                      indented(written), item.correct ? "right" : "wrong", item.expected);
 }
 
-int search_bound(const CotOptions& options, ReasonRun& run, const Asked& asked) {
-  const std::vector<engine::Question>& questions = asked.questions;
+int search_bound(const CotOptions& options, ReasonRun& run, const SelectedQuestions& selected) {
+  const std::vector<engine::Question>& questions = selected.questions;
   std::vector<std::vector<std::string>> rows = {{"bound", "accuracy", "ms/question"}};
   json trials = json::array();
   ProgressLine line("reason");
   engine::SchedulerWatch watch = run.watch();
   watch.ended = [&](int done, int n) { line.show(done, n, "of a bound"); };
-  const auto tell = [&](const engine::BoundTrial& trial) {
+  const auto report = [&](const engine::BoundTrial& trial) {
     const double ms = 1e3 * trial.seconds / static_cast<double>(questions.size());
     rows.push_back({trial.bound ? std::to_string(trial.bound) : "none",
                     fmt::format("{:.1f} %", 100 * trial.accuracy), fmt::format("{:.1f}", ms)});
@@ -190,14 +189,14 @@ int search_bound(const CotOptions& options, ReasonRun& run, const Asked& asked) 
   };
   const engine::BoundSearch found = engine::find_bound(run.scheduler(), run.target(), questions,
                                                        settings_of(options, run.defaults()),
-                                                       options.tolerance / 100, tell, watch);
+                                                       options.tolerance / 100, report, watch);
   line.finish();
   std::string text;
   if (options.json) {
     text = dumped({{"task", options.task},
                    {"n", questions.size()},
-                   {"drawn_from", asked.drawn_from ? json(*asked.drawn_from) : json(nullptr)},
-                   {"sample_seed", asked.drawn_from ? json(options.sample_seed) : json(nullptr)},
+                   {"drawn_from", selected.drawn_from ? json(*selected.drawn_from) : json(nullptr)},
+                   {"sample_seed", selected.drawn_from ? json(options.sample_seed) : json(nullptr)},
                    {"tolerance", options.tolerance},
                    {"stopped", interrupted()},
                    {"bound", found.bound ? json(found.bound) : json(nullptr)},
@@ -210,10 +209,10 @@ int search_bound(const CotOptions& options, ReasonRun& run, const Asked& asked) 
                         "--set stop=bound --set bound={} loses at most {:g} points on "
                         "these {} questions{}\n",
                         found.bound, options.tolerance, questions.size(),
-                        asked.drawn_from ? fmt::format(", drawn from {} with seed {}",
-                                                       *asked.drawn_from, options.sample_seed)
-                                         : "")
-                  : fmt::format("no bound tried keeps within {:g} points\n", options.tolerance);
+                        selected.drawn_from ? fmt::format(", drawn from {} with seed {}",
+                                                          *selected.drawn_from, options.sample_seed)
+                                            : "")
+                  : fmt::format("no bound tried loses at most {:g} points\n", options.tolerance);
   }
   return run.finish(text);
 }
@@ -244,24 +243,24 @@ int answer_all(const CotOptions& options,
 int reason_cot(const CotOptions& given) {
   CotOptions options = given;
   const engine::OptionValues set = checked_reason_options(options);
-  const Asked asked = questions_of(options);
-  const std::vector<engine::Question>& questions = asked.questions;
+  const SelectedQuestions selected = questions_of(options);
+  const std::vector<engine::Question>& questions = selected.questions;
   if (questions.empty())
     throw engine::Error(engine::ErrorCode::BadInput, "reason: no question to ask");
-  options.task = questions.front().record.task;  // a file of records says its own
+  options.task = questions.front().record.task;  // a file of records has its own task
   if (options.find_bound && options.decoder != "fastcot")
     throw engine::Error(engine::ErrorCode::Usage,
                         "--find-bound: " + options.decoder + " has no bound; use fastcot");
   if (options.find_bound && !(options.record.empty() && options.trace.empty()))
     throw engine::Error(engine::ErrorCode::Usage,
-                        "--find-bound: its runs are not recorded; leave --record and --trace out");
-  if (options.find_bound) {  // what its runs will have, before the first of them
+                        "--find-bound: runs are not recorded; remove --record and --trace");
+  if (options.find_bound) {  // checks the options before the first run
     engine::OptionValues with_bound = set;
     with_bound["stop"] = "bound";
     check_options(options.decoder, with_bound);
   }
   ReasonRun run(options, set);
-  return options.find_bound ? search_bound(options, run, asked)
+  return options.find_bound ? search_bound(options, run, selected)
                             : answer_all(options, run, questions);
 }
 

@@ -20,10 +20,10 @@ std::optional<std::vector<engine::Record>> records_of_file(const ReasonOptions& 
   const bool is_input = engine::is_standard_input(options.data);
   if (!options.data.empty() && !is_input && !fs::exists(options.data, ignored))
     throw engine::Error(engine::ErrorCode::BadInput,
-                        options.data + ": is not there; expected a folder or a file of records");
+                        options.data + ": not found, expected a folder or a file of records");
   if (!is_input && (options.data.empty() || fs::is_directory(options.data, ignored)))
     return std::nullopt;
-  const ReadingInput reading(options.data, "records, as `data generate` prints them,");
+  const ReadingInput reading(options.data, "records in the format of `data generate`,");
   return engine::records_from(options.data, options.start);
 }
 
@@ -32,10 +32,11 @@ std::string data_dir_of(const ReasonOptions& options) {
   if (!options.data.empty()) return options.data;
   const std::string known = data_dir_of_environment();
   if (known.empty())
-    throw engine::Error(engine::ErrorCode::Usage,
-                        fmt::format("{} is an open set: --data says in which folder the sets are, "
-                                    "or $DECOSCOPE_DATA; generated tasks need none",
-                                    options.task));
+    throw engine::Error(
+        engine::ErrorCode::Usage,
+        fmt::format(
+            "{} is an open data set: give the folder of the sets with --data or $DECOSCOPE_DATA",
+            options.task));
   return known;
 }
 

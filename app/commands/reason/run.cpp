@@ -72,8 +72,8 @@ std::string schedule_text(const std::map<std::string, double>& figures) {
                         figure("wait_for_target_ms") * 1e-3, figure("wait_for_draft_ms") * 1e-3);
   if (figure("overlap_chosen") >= 0)
     text += fmt::format(
-        "; {} chosen: a text's round took {:.2f} ms in turn",
-        figure("overlap_chosen") > 0 ? "drafting while the target judges" : "drafting in turn",
+        "; {} chosen: a sequence's round took {:.2f} ms in turn",
+        figure("overlap_chosen") > 0 ? "drafting during verification" : "drafting in turn",
         figure("in_turn_round_ms"));
   if (figure("overlapped_round_ms") >= 0)
     text += fmt::format(", {:.2f} ms at once", figure("overlapped_round_ms"));

@@ -1,4 +1,4 @@
-// What a command of `reason` runs with: models, scheduler and outputs.
+// Models, scheduler and outputs of a `reason` command.
 #pragma once
 
 #include <map>
@@ -36,7 +36,7 @@ class ReasonRun {
   engine::Scheduler& scheduler() { return *scheduler_; }
   /// Sends events to the outputs; cancels after Ctrl+C.
   engine::SchedulerWatch watch();
-  /// Adds to a report what is needed to repeat the run (decoder, options, models, scale, device,
+  /// Adds to a report the settings that repeat the run (decoder, options, models, scale, device,
   /// dtype, batch) and the scheduler's figures, as "schedule" and "target_busy".
   void add_run_info(nlohmann::json& document) const;
   /// Prints the results and closes the outputs.

@@ -1,4 +1,4 @@
-// `reason tot`: questions searched by a tree of thoughts, and what that cost.
+// `reason tot`: answers questions by a tree of thoughts and reports accuracy and cost.
 #include <algorithm>
 
 #include <fmt/format.h>
@@ -52,15 +52,14 @@ engine::TotSettings settings_of(const TotOptions& options) {
   settings.n_thoughts = options.n_thoughts;
   settings.beam = options.beam;
   settings.no_special = options.no_special;
-  const ReadingInput reading(options.prompts, "prompts of a tree, one JSON object a line,");
+  const ReadingInput reading(options.prompts, "prompts of a tree, one JSON object per line,");
   settings.prompts = engine::read_tot_prompts(
       options.prompts.empty() ? engine::tot_prompts_file(assets_dir(), info) : options.prompts);
   return settings;
 }
 
-/// Under --defaults model, sampling options that were not given take their values from the model's
-/// files. Thoughts keep their temperature where the files ask for greedy decoding, as those of a node
-/// would be alike.
+/// With --defaults model, sampling options that were not given take the values of the model's files.
+/// If those request greedy decoding, thoughts keep their temperature, so that they differ.
 void take_defaults(const TotOptions& options,
                    const engine::GenerationDefaults& defaults,
                    engine::Sampling& thoughts) {
@@ -74,7 +73,7 @@ void take_defaults(const TotOptions& options,
   thoughts.min_p = own.min_p;
 }
 
-/// Whether the tree is one of plain decoding's distribution: thoughts and evaluations both.
+/// Whether thoughts and evaluations have the distribution of plain decoding.
 bool is_lossless(const engine::TotSettings& settings) {
   const engine::DecoderInfo& decoder = engine::decoder_named(settings.decoder);
   const engine::OptionValues options = engine::complete_options(decoder, settings.options);
@@ -88,7 +87,7 @@ json ratio_json(double over, double under) {
   return under > 0 ? json(over / under) : json(nullptr);
 }
 
-/// Costs and the rates that follow from them, by both conventions of counting acceptance.
+/// Costs and rates, with both definitions of the acceptance rate.
 json to_json(const TotCost& cost) {
   const auto real = [](std::int64_t n) { return static_cast<double>(n); };
   return {{"calls", cost.n_calls},
@@ -149,8 +148,7 @@ json to_json(const TotItem& item) {
 
 struct Costs {
   TotCost thoughts, values, answers;
-  /// Thoughts and evaluations: what the papers time.
-  /// The answer's text is the same for every method.
+  /// Time of thoughts and evaluations, as in the papers, without the final answer's.
   TotCost searched() const {
     TotCost sum = thoughts;
     return sum += values;
@@ -193,13 +191,13 @@ json to_json(const engine::TotReport& report,
   return document;
 }
 
-/// "9", "8.5", "?" where the evaluation had no score, "-" where there was none.
+/// The value of a thought: "9", "8.5", "?" for an evaluation without a score, "-" without evaluation.
 std::string shown_value(const TotNode& node) {
   if (!node.valued) return "-";
   return node.valued->read ? fmt::format("{:g}", node.valued->value) : "?";
 }
 
-/// One line a thought: its number, its value, what became of it, its text; below its parent.
+/// One line per thought below its parent: its number, value, status and text.
 void show_below(const TotItem& item,
                 const std::vector<engine::TotPrompt>& prompts,
                 const std::vector<int>& path,
@@ -220,9 +218,9 @@ void show_below(const TotItem& item,
 
 std::string shown(const TotItem& item, const std::vector<engine::TotPrompt>& prompts) {
   std::string text = fmt::format("{}: {}\n", item.id, item.question);
-  text += fmt::format("   {:>3} {:>5}  {:<10}  {}\n", "no.", "score", "fate",
-                      "thought, below the one it continues (> the answer stands on it, ? no score "
-                      "could be read, - none was asked for)");
+  text += fmt::format(
+      "   {:>3} {:>5}  {:<10}  {}\n", "no.", "score", "fate",
+      "thought, below its parent (> path of the answer, ? no score found, - not evaluated)");
   show_below(item, prompts, item.path_to(item.node), 0, text);
   text += fmt::format("  {}: {}{}\n\n", item.correct ? "right" : "wrong", item.answer,
                       item.correct ? "" : " (" + item.reason + ")");
@@ -242,8 +240,8 @@ std::string summary_of(const engine::TotReport& report,
   std::int64_t n_thoughts = 0;
   for (const TotItem& item : report.items) n_thoughts += std::ssize(item.nodes) - 1;
   std::string text = fmt::format(
-      "{} ({}), {}{}: {} of {} right ({:.1f} %); depth {}, {} a node, beam {}\n"
-      "{} written in {}, and {}: {} tokens in {:.2f} s, {:.1f} tokens/s, {:.2f} tokens/step\n",
+      "{} ({}), {}{}: {} of {} correct ({:.1f} %); depth {}, {} per node, beam {}\n{} generated in "
+      "{}, and {}: {} tokens in {:.2f} s, {:.1f} tokens/s, {:.2f} tokens/step\n",
       options.task, engine::is_generated(options.task) ? "generated" : "real", options.decoder,
       is_lossless(settings) ? "" : kNotLossless, report.n_correct(), report.items.size(),
       100 * report.accuracy(), settings.depth, engine::counted(settings.n_thoughts, "thought"),
@@ -254,11 +252,12 @@ std::string summary_of(const engine::TotReport& report,
       all.n_steps > 0 ? real(all.n_tokens) / real(all.n_steps) : 0);
   if (all.n_proposed > 0)
     text += fmt::format(
-        "accepted: {} of what was proposed, {} of what was judged{}; thoughts {}, evaluations {}\n",
+        "accepted: {} of the proposed tokens, {} of the verified ones{}; thoughts {}, evaluations "
+        "{}\n",
         percent(real(all.n_accepted), real(all.n_proposed)),
         percent(real(all.n_accepted), real(all.n_accepted + all.n_rejected)),
         all.n_draft_depth > 0
-            ? fmt::format(", {} of the depth drafted, {} of the depth asked for (SEED's rate)",
+            ? fmt::format(", {} of the depth drafted, {} of the depth requested (SEED's rate)",
                           percent(real(all.n_kept_of_depth), real(all.n_draft_depth)),
                           percent(real(all.n_accepted), real(all.n_depth_asked)))
             : "",
@@ -276,11 +275,12 @@ int reason_tot(const TotOptions& given) {
   engine::check_whole_texts(options.decoder, set);
   const std::vector<engine::Record> questions = questions_of(options);
   if (questions.empty())
-    throw engine::Error(engine::ErrorCode::BadInput,
-                        fmt::format("reason tot: found no question of {} there; another --level, "
-                                    "--actions or --start?",
-                                    options.task));
-  options.task = questions.front().task;  // a file of records says its own
+    throw engine::Error(
+        engine::ErrorCode::BadInput,
+        fmt::format(
+            "reason tot: found no question of {}; try another --level, --actions or --start",
+            options.task));
+  options.task = questions.front().task;  // a file of records has its own task
   engine::TotSettings settings = settings_of(options);
   const engine::DecoderInfo& info = engine::decoder_named(options.decoder);
   if (const auto why =

@@ -21,7 +21,7 @@ using Json = nlohmann::ordered_json;
 constexpr std::string_view kTables = ".csv";
 
 /// Writes a file under the first free name.
-/// @return  the name that it took
+/// @return  that name
 std::string write_new_file(const std::string& path, std::string_view text) {
   engine::OutputFile file(path, {}, engine::OutputFile::IfExists::NewName);
   file.write(text);
@@ -29,8 +29,8 @@ std::string write_new_file(const std::string& path, std::string_view text) {
   return file.path();
 }
 
-/// Writes the whole frames of a recording as a new recording.
-/// @return  the name that it took
+/// Writes the intact frames of a recording as a new recording.
+/// @return  the name of the file
 std::string repaired(const std::string& from, const std::string& to, const StopRequested& stop) {
   engine::Recorder recorder(to, {.if_failed = engine::RecorderOptions::IfFailed::Remove});
   try {
@@ -48,18 +48,17 @@ std::string repaired(const std::string& from, const std::string& to, const StopR
   return recorder.path();
 }
 
-/// Only a trace can be of a part, or hold the prompt's text.
+/// Refuses options for a part or the prompt's text unless the output is a trace.
 void refuse_part(const std::string& to, const engine::TraceOptions& options) {
   const char* option = options.run                    ? "--run"
                        : !engine::asks_for_all_steps(options) ? "--first-step and --last-step"
                        : options.prompt_text          ? "--with-prompt"
                                                     : nullptr;
   if (!option || is_trace_name(to)) return;
-  throw engine::Error(
-      engine::ErrorCode::Usage,
-      fmt::format("{}: found with {}, expected with a trace (.json or .json.gz) alone; leave "
-                  "it out to convert the whole recording",
-                  option, engine::escaped(to)));
+  throw engine::Error(engine::ErrorCode::Usage,
+                      fmt::format("{}: found with {}, expected with a trace (.json or .json.gz) "
+                                  "only; omit it to convert the whole recording",
+                                  option, engine::escaped(to)));
 }
 
 }  // namespace
@@ -70,15 +69,16 @@ TraceAnswer trace_convert(const std::string& from,
   const bool known = is_trace_name(to) || to.ends_with(".csv") || to.ends_with(".txt") ||
                      to.ends_with(".pdrun");
   if (!known) {
-    throw engine::Error(engine::ErrorCode::Usage,
-                engine::escaped(to) +
-                    ": found an unknown ending, expected .json, .json.gz, .csv, .txt or .pdrun");
+    throw engine::Error(
+        engine::ErrorCode::Usage,
+        engine::escaped(to) +
+            ": found an unknown extension, expected .json, .json.gz, .csv, .txt or .pdrun");
   }
   if (is_trace_name(from)) {
     throw engine::Error(engine::ErrorCode::Usage,
-                engine::escaped(from) +
-                    ": found an exported trace, expected a recording (.pdrun); a trace holds less "
-                    "than the run, so nothing is made from it");
+                        engine::escaped(from) +
+                            ": found an exported trace, expected a recording (.pdrun); a trace "
+                            "does not have all data of a run");
   }
   refuse_part(to, options.trace);
   const OpenedRecording opened = open_recording(from, options.stop);
@@ -90,7 +90,7 @@ TraceAnswer trace_convert(const std::string& from,
     trace.if_exists = engine::OutputFile::IfExists::NewName;
     trace.progress = [&options](double) { return !(options.stop && options.stop()); };
     const engine::TraceReport report = engine::export_trace(opened.timeline, to, trace);
-    answer.text = report.summary() + "; read again: no rule broken\n";
+    answer.text = report.summary() + "; checked: valid\n";
     notices.insert(notices.end(), report.notices.begin(), report.notices.end());
     files = {report.path};
   } else if (to.ends_with(kTables)) {

@@ -110,7 +110,7 @@ std::string states_of(const RunGroup& lane) {
   return words;
 }
 
-/// Its sums; the speed-up is that of the runs together where each has one.
+/// The totals of a row; a speed-up only if each run has one.
 std::vector<std::string> row_of(const engine::Timeline& timeline, const RunGroup& lane, bool each) {
   double steps = 0, tokens = 0, own_ns = 0, baseline_ns = 0;
   bool all_compared = true;
@@ -134,7 +134,7 @@ std::vector<std::string> row_of(const engine::Timeline& timeline, const RunGroup
           states_of(lane)};
 }
 
-/// A line a run; where they are many, a line a decoder.
+/// One line per run or, if there are many runs, per decoder.
 std::string runs_table(const engine::Timeline& timeline, const std::vector<RunGroup>& by_decoder) {
   const bool each = timeline.runs().size() <= kMaxRunsListed;
   Rows rows{{"decoder", each ? "run" : "runs", "steps", "tokens", "tokens/step", "tokens/s",
@@ -163,7 +163,7 @@ std::string kinds_table(const OpenedRecording& opened, const std::vector<RunGrou
   return engine::aligned_table(rows);
 }
 
-/// What a recording holds, for people.
+/// The description of a recording as text.
 std::string recording_text(const std::string& path, const OpenedRecording& opened) {
   const engine::RecordingReport& report = opened.report;
   const engine::Timeline& timeline = opened.timeline;
@@ -189,7 +189,7 @@ std::string recording_text(const std::string& path, const OpenedRecording& opene
   return text;
 }
 
-/// A notice for a model that has other weights here.
+/// A notice if the model on this machine has other weights.
 void compare_weights(const std::string& model,
                      const std::string& hash,
                      const LocalWeights& local_weights,
@@ -201,12 +201,12 @@ void compare_weights(const std::string& model,
   }
 }
 
-/// What is wrong with a recording, or with believing it here.
+/// Faults of a recording, and reasons not to trust it.
 std::vector<std::string> faults_of(const OpenedRecording& opened, const LocalWeights& local_weights) {
   std::vector<std::string> faults = opened.report.notices();
   const engine::Timeline& timeline = opened.timeline;
   if (timeline.n_inconsistent() > 0) {
-    faults.push_back(fmt::format("{} events contradict others and are kept out of statistics",
+    faults.push_back(fmt::format("{} events contradict others and are excluded from statistics",
                                  timeline.n_inconsistent()));
     for (const std::string& why : timeline.inconsistencies()) {
       if (faults.size() < 20) faults.push_back(engine::printable(why));
@@ -274,7 +274,7 @@ TraceAnswer recording_answer(const std::string& path,
         fmt::format("{}: valid: a recording of {} events and {}\n", name, opened.report.n_events,
                     engine::counted(std::ssize(opened.timeline.runs()), "run"));
   } else {
-    answer.text = name + ": not whole\n";
+    answer.text = name + ": damaged\n";
   }
   for (const std::string& fault : faults) answer.text += (validate ? "  " : "note: ") + fault + "\n";
   for (const std::string& drop : drops) answer.text += "note: " + drop + "\n";
@@ -289,7 +289,7 @@ TraceAnswer recording_answer(const std::string& path,
 
 constexpr std::size_t kMaxLanesListed = 20;
 
-/// A line a name of lanes: how many events of each kind are there.
+/// One line per name of lanes, with the number of events of each kind.
 std::string trace_lanes_table(const engine::TraceCheck& check) {
   Rows rows{{"lane", "slices", "async ends", "instants", "counters", "flow ends"}};
   const auto add = [&](const std::string& name, const engine::TraceLane& lane) {
@@ -307,7 +307,7 @@ std::string trace_lanes_table(const engine::TraceCheck& check) {
          (each ? "" : fmt::format("{} names of lanes, too many to list\n", check.lanes.size()));
 }
 
-/// What a Chrome trace holds, for people.
+/// The description of a Chrome trace as text.
 std::string trace_text(const std::string& path, const engine::TraceCheck& check) {
   std::string text =
       fmt::format("{}: Chrome trace{}\n", engine::escaped(path),
@@ -317,12 +317,12 @@ std::string trace_text(const std::string& path, const engine::TraceCheck& check)
                       engine::counted(check.n_processes, "process", "processes"));
   text += trace_lanes_table(check);
   if (!check.ok())
-    text += fmt::format("\nnote: breaks the rules of its format in {}; trace validate lists them\n",
+    text += fmt::format("\nnote: violates its format in {}; trace validate lists them\n",
                         engine::counted(check.n_problems, "place"));
   return text;
 }
 
-/// That a trace is valid, or each place where it is not.
+/// The result of validating a trace: valid, or a list of problems.
 std::string trace_verdict(const std::string& path, const engine::TraceCheck& check) {
   const std::string name = engine::escaped(path);
   if (check.ok()) {

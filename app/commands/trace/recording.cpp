@@ -19,18 +19,18 @@ void throw_cancelled(const std::string& path, const char* left) {
 }
 
 engine::RecordingReport read_whole_recording(const std::string& path,
-                                     engine::EventSink& into,
-                                     const StopRequested& stop) {
+                                             engine::EventSink& into,
+                                             const std::function<bool()>& stop) {
   bool stopped = false;
   engine::RecordingReport report = engine::read_recording(path, into, {}, [&](double) {
     stopped = stopped || (stop && stop());
     return !stopped;
   });
-  if (stopped) throw_cancelled(path, "it was not read whole");
+  if (stopped) throw_cancelled(path, "it was not completely read");
   return report;
 }
 
-OpenedRecording open_recording(const std::string& path, const StopRequested& stop) {
+OpenedRecording open_recording(const std::string& path, const std::function<bool()>& stop) {
   OpenedRecording opened;
   class Into : public engine::EventSink {
    public:

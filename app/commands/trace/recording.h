@@ -11,9 +11,6 @@
 
 namespace app {
 
-/// Called now and then while a file is read or written; true cancels the command. May be empty.
-using StopRequested = std::function<bool()>;
-
 /// A recording's timeline, and the number of events of each kind, in all and for each decoder.
 struct OpenedRecording {
   engine::Timeline timeline;
@@ -23,16 +20,17 @@ struct OpenedRecording {
 };
 
 /// Reads a recording to its end; no payload is dropped.
+/// @param stop  true cancels; may be empty
 /// @throws Error(BadInput)  not a recording
 /// @throws Error(Resources)  the system's reason
 /// @throws Error(Cancelled)  `stop` returned true
-OpenedRecording open_recording(const std::string& path, const StopRequested& stop);
+OpenedRecording open_recording(const std::string& path, const std::function<bool()>& stop);
 
 /// Pushes every event of a recording into `into`.
 /// @throws Error  as open_recording()
 engine::RecordingReport read_whole_recording(const std::string& path,
                                              engine::EventSink& into,
-                                             const StopRequested& stop);
+                                             const std::function<bool()>& stop);
 
 /// Throws the error of a cancelled command.
 /// @param left  what the command leaves behind, for the message: "no table was written"

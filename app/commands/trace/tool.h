@@ -5,11 +5,13 @@
 #include <optional>
 #include <string>
 
-#include "app/commands/trace/recording.h"
 #include "engine/trace/csv.h"
-#include "engine/trace/export.h"
+#include "engine/trace/trace_report.h"
 
 namespace app {
+
+/// Called repeatedly while a file is read or written; true cancels the command. May be empty.
+using StopRequested = std::function<bool()>;
 
 /// The answer of a command, for people and for programs.
 struct TraceAnswer {

@@ -23,11 +23,11 @@ std::string hash_of(const std::string& directory, const engine::FileLimits& limi
   return engine::weights_hash(files);
 }
 
-/// What the recorded models are compared with: the one asked for, else the bundled ones of the same
-/// names. A name in a file opens no other directory.
-LocalWeights local_weights(const std::string& asked, const engine::FileLimits& limits) {
-  if (!asked.empty()) {
-    return [hash = hash_of(model_folder(asked), limits)](const std::string&) {
+/// The weights to compare with: of the given model, else of the bundled ones of the recorded names. A
+/// name in a recording never opens another directory.
+LocalWeights local_weights(const std::string& given, const engine::FileLimits& limits) {
+  if (!given.empty()) {
+    return [hash = hash_of(model_folder(given), limits)](const std::string&) {
       return std::optional(hash);
     };
   }
@@ -39,20 +39,20 @@ LocalWeights local_weights(const std::string& asked, const engine::FileLimits& l
       return hash_of(assets_dir() + "/models/" + model, limits);
     } catch (const kernels::Error& error) {
       if (error.code() == kernels::ErrorCode::Cancelled) throw;
-      return std::nullopt;  // there is none of that name: nothing to compare with
+      return std::nullopt;  // no such model: not compared
     }
   };
 }
 
-/// a/run.json for a/run.pdrun.
+/// The default output name: a/run.json for a/run.pdrun.
 std::string trace_beside(const std::string& recording) {
   constexpr std::string_view kEnding = ".pdrun";
   const std::size_t n = recording.size() - (recording.ends_with(kEnding) ? kEnding.size() : 0);
   return recording.substr(0, n) + ".json";
 }
 
-/// One that is neither a recording nor a trace is not valid either: with --json that is a document
-/// too, beside the error.
+/// With --json prints a document for a file that is neither a recording nor a trace, too, besides the
+/// error.
 TraceAnswer validated(const TraceOptions& options) {
   try {
     return trace_validate(options.path, interrupted);

@@ -1,4 +1,4 @@
-// `train cllm`: a target becomes a model that Jacobi decoding finishes in fewer steps.
+// `train cllm`: consistency training, for fewer steps of Jacobi decoding.
 #include <unistd.h>
 #include <filesystem>
 #include <memory>
@@ -38,7 +38,7 @@ std::string words_of(const engine::CllmProgress& p) {
                      p.rows_per_second, minutes_and_seconds(p.seconds_left));
 }
 
-/// What is told on the way: a bar on a terminal, else a line every ten seconds.
+/// Reports progress: a bar on a terminal, else a line every ten seconds.
 class CllmLine {
  public:
   template <typename Progress>
@@ -141,11 +141,11 @@ int train_cllm(const TrainOptions& options, std::unique_ptr<kernels::Device> dev
                                     .n_threads = options.n_threads,
                                     .device = options.device,
                                     .limits = options.limits};
-  const engine::CllmOutcome outcome =
-      with_advice_on_failure(options.device,
-                    {{out + "/checkpoint.bin", "the last checkpoint"},
-                     {out + "/trajectories.bin", "the answers that were collected"}},
-                    [&] { return engine::train_cllm(request, callbacks, std::move(device)); });
+  const engine::CllmOutcome outcome = with_advice_on_failure(
+      options.device,
+      {{out + "/checkpoint.bin", "the last checkpoint"},
+       {out + "/trajectories.bin", "the answers collected so far"}},
+      [&] { return engine::train_cllm(request, callbacks, std::move(device)); });
   line.finish();
   if (options.json) {
     print(dumped(document(out, outcome)));

@@ -16,10 +16,10 @@ kernels::Error with_advice(const kernels::Error& error,
     std::error_code unknown;
     return std::filesystem::exists(file.path, unknown);
   });
-  return kernels::Error(error.code(),
-                        message + (there == kept.end() ? "; nothing had been saved"
-                                                       : "; --resume goes on from " + there->description +
-                                                             ", on the CPU too"));
+  return kernels::Error(
+      error.code(), message + (there == kept.end() ? "; nothing had been saved"
+                                                   : "; --resume continues from " +
+                                                         there->description + ", on the CPU too"));
 }
 
 }  // namespace app

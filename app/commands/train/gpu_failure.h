@@ -1,4 +1,4 @@
-// The error message of a training whose GPU failed: what was saved, and how to resume.
+// The error message of a training after a GPU failure: names the saved file and how to resume.
 #pragma once
 
 #include <string>

@@ -1,5 +1,5 @@
 // `train medusa`, `train chimera`, `train outputs`: draft heads, and the texts that they and draft
-// models learn from.
+// models are trained on.
 #include "app/commands/train/heads.h"
 
 #include <unistd.h>
@@ -45,7 +45,7 @@ std::string words_of_heads(const engine::TrainProgress& p) {
                              minutes_and_seconds(p.seconds_left));
 }
 
-/// What is told on the way: a line that replaces itself, or one every ten seconds.
+/// Reports progress: a line that is updated on a terminal, else a line every ten seconds.
 class ProgressReporter {
  public:
   engine::HeadsCallbacks callbacks() {
@@ -85,7 +85,7 @@ class ProgressReporter {
   double reported_at_ = -1e9;
 };
 
-/// A target in memory, as long as it is needed.
+/// A loaded target.
 class LoadedTarget {
  public:
   LoadedTarget(const TrainOptions& options, const std::string& named)
@@ -110,7 +110,7 @@ class LoadedTarget {
   engine::LoadedModel& loaded_;
 };
 
-/// A target's texts, which it is loaded for.
+/// Loads a target and generates its texts.
 OwnTexts write_texts(const TrainOptions& options,
                      const std::string& target,
                      const engine::OutputsPlan& plan,
@@ -118,10 +118,10 @@ OwnTexts write_texts(const TrainOptions& options,
                      const std::string& data) {
   return with_advice_on_failure(options.device, {{path, "the texts that are there"}}, [&] {
     const LoadedTarget loaded(options, target);
-    ProgressReporter teller;
+    ProgressReporter reporter;
     const bool complete = engine::make_own_texts(loaded.writer(), plan, path, data, options.resume,
-                                                 teller.callbacks());
-    teller.finish();
+                                                 reporter.callbacks());
+    reporter.finish();
     return OwnTexts{true, complete, path, loaded.directory()};
   });
 }
@@ -137,8 +137,9 @@ std::string out_of(const TrainOptions& options, const std::string& name) {
 
 void refuse_export(const TrainOptions& options) {
   if (!options.export_only) return;
-  throw kernels::Error(kernels::ErrorCode::Usage,
-                       "--export: of targets and drafts; heads are written when they are trained");
+  throw kernels::Error(
+      kernels::ErrorCode::Usage,
+      "--export: for targets and drafts only; heads are written at the end of training");
 }
 
 nlohmann::json accuracies_of(const engine::HeadsRanks& ranks) {
@@ -183,7 +184,7 @@ std::string accuracies_for_people(const engine::HeadsRanks& ranks) {
   return engine::aligned_table(rows);
 }
 
-/// Of a target whose texts are given, so that it need not be: its directory, else nothing.
+/// The directory of a target whose texts are given; empty if the target is not on this machine.
 std::string directory_if_here(const std::string& named) {
   try {
     return model_folder(named);
@@ -192,7 +193,7 @@ std::string directory_if_here(const std::string& named) {
   }
 }
 
-/// Inputs of a training of heads, and of a target's texts.
+/// The input files of training heads and of generating texts.
 std::vector<engine::InputPath> read_by(const TrainOptions& options, const std::string& target) {
   using Kind = engine::InputPath::Kind;
   return {{.what = "--recipe", .path = options.recipe, .kind = Kind::File},
@@ -238,10 +239,10 @@ int train_heads(const TrainOptions& options, std::unique_ptr<kernels::Device> de
                      {engine::own_texts_path(out), "the texts that are there"}},
                     [&] {
                       const LoadedTarget target(options, recipe.target);
-                      ProgressReporter teller;
+                      ProgressReporter reporter;
                       auto made = engine::make_heads(request, target.for_heads(),
-                                                     teller.callbacks(), std::move(device));
-                      teller.finish();
+                                                     reporter.callbacks(), std::move(device));
+                      reporter.finish();
                       return made;
                     });
   const engine::HeadsResult& result = training.result;
@@ -249,10 +250,9 @@ int train_heads(const TrainOptions& options, std::unique_ptr<kernels::Device> de
     print(dumped(heads_document(out, training)));
   } else if (result.finished) {
     print(accuracies_for_people(result.ranks));
-    print_error(
-        fmt::format("share of the target's tokens among a head's best, on {} unseen "
-                    "prompts; written to {}",
-                    training.n_prompts, out));
+    print_error(fmt::format(
+        "fraction of the target's tokens among a head's best, on {} unseen prompts; written to {}",
+        training.n_prompts, out));
     note_written_name(out);
   } else {
     print_error("saved in " + out + "; go on with --resume");
@@ -286,8 +286,8 @@ int train_outputs(const TrainOptions& options) {
     if (checked > 0) document["right"] = right;
     print(dumped(document));
   } else {
-    print_error(fmt::format("{} texts of {} tokens, {} ended by themselves; {} {}", texts.size(),
-                            tokens, ended, complete ? "written to" : "saved in", path));
+    print_error(fmt::format("{} texts of {} tokens, {} complete; {} {}", texts.size(), tokens,
+                            ended, complete ? "written to" : "saved in", path));
     if (!complete) print_error("go on with --resume");
   }
   return complete ? 0 : static_cast<int>(kernels::ErrorCode::Cancelled);

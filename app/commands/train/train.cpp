@@ -38,7 +38,7 @@ std::string recipe_name(const TrainOptions& options) {
   return name.empty() ? std::filesystem::path(options.recipe).stem().string() : name;
 }
 
-/// What --json prints of every training; what a kind of training does not have is null.
+/// The document of --json for all kinds of training; members that do not apply are null.
 nlohmann::json document(const std::string& out) {
   return {{"out", out},         {"finished", nullptr},
           {"steps", nullptr},   {"tokens", nullptr},
@@ -66,7 +66,7 @@ int train_tokenizer(const TrainOptions& options,
   return 0;
 }
 
-/// Inputs of these trainings besides their texts.
+/// The input files of these trainings besides their texts.
 std::vector<engine::InputPath> read_by(const TrainOptions& options,
                                        const engine::TrainRequest& request) {
   using Kind = engine::InputPath::Kind;
@@ -104,12 +104,12 @@ int stopped_before_the_first_step(const TrainOptions& options, const std::string
   return static_cast<int>(kernels::ErrorCode::Cancelled);
 }
 
-/// Refused before anything is read or written.
+/// Opens the device, before anything is read or written.
 /// @return  null: the CPU
 std::unique_ptr<kernels::Device> opened_device(const TrainOptions& options) {
   if (!kernels::is_cpu(options.device) && options.what == "tokenizer")
     throw kernels::Error(kernels::ErrorCode::Usage, "train tokenizer: --device " + options.device +
-                                                        ": a tokenizer is learnt on the CPU alone");
+                                                        ": a tokenizer is trained on the CPU only");
   return engine::open_training_device(options.device);
 }
 
@@ -170,7 +170,7 @@ int train(const TrainOptions& options) {
                     [&] { return engine::train_model(request, callbacks, std::move(device)); });
   line.finish();
   if (result.n_left_out > 0)
-    print_error(fmt::format("note: {} left out: the loss or its gradient was no finite number",
+    print_error(fmt::format("note: {} skipped: the loss or its gradient was not finite",
                             engine::counted(result.n_left_out, "step")));
   if (options.json) {
     nlohmann::json written = document(out);
@@ -182,7 +182,7 @@ int train(const TrainOptions& options) {
                     {"compute", result.compute}});
     if (result.n_losses > 0) written["completion_loss"] = result.completion_loss;
     print(dumped(written));
-  } else if (last.step > 0) {  // else it was finished before, and said so
+  } else if (last.step > 0) {  // else it was already finished
     print_error(fmt::format("{}; {}", progress_text(last),
                             result.finished ? "written to " + out : "saved; go on with --resume"));
   }

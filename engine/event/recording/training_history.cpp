@@ -176,7 +176,7 @@ void TrainingReader::take_probe(const std::string& line, const std::string& wher
     return found == object.end() ? none : *found;
   };
   ProbeTrajectory probe;
-  if (!field("step").is_number_integer()) refuse_probe(where, "step: found none, expected a whole number");
+  if (!field("step").is_number_integer()) refuse_probe(where, "step: expected a whole number");
   probe.step = field("step").get<std::int64_t>();
   probe.prompt = text_in(field("prompt"), where, "prompt");
   if (field("ends").is_array())

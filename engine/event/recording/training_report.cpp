@@ -40,7 +40,7 @@ class Fields {
   void read(const char* field, std::int64_t& to) const {
     const auto found = object_.find(field);
     if (found == object_.end() || !found->is_number_integer())
-      refuse(where_, std::string(field) + ": found none, expected a whole number");
+      refuse(where_, std::string(field) + ": expected a whole number");
     to = found->get<std::int64_t>();
   }
   void read(const char* field, NamedFigures& to) const {

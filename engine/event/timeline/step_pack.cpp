@@ -33,7 +33,7 @@ std::int64_t unzigzag(std::uint64_t x) {
   return static_cast<std::int64_t>((x >> 1) ^ (~(x & 1) + 1));
 }
 
-/// Where a step begins: most of its events' times and ids lie near.
+/// Time and ids at the start of a step; its other events are stored relative to them.
 struct Base {
   std::uint64_t t = 0, run = 0, step = 0;
 };

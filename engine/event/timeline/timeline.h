@@ -182,9 +182,9 @@ class Timeline {
   bool drops_space_of(const RunRecord& run, std::size_t index) const;
   /// The bytes that generated token `index` adds to the text.
   std::string generated_bytes(const RunRecord& run, std::size_t index) const;
-  /// The text that n generated tokens from `first` on add, in whole characters. A character that they
-  /// begin belongs to the tokens that complete it, after the run's last token to the last ones; a
-  /// character that the prompt begins belongs to the text if it is completed.
+  /// The text of n generated tokens from `first` on, in whole characters. A character split between
+  /// tokens belongs to the token that completes it; one split between prompt and output belongs to
+  /// the output; an incomplete one at the end of the run to the last token.
   std::string generated_text(const RunRecord& run, std::size_t first, std::size_t n) const;
   /// Own decode compute of the baseline / that of the run. nullopt without a baseline, and for a run
   /// that took turns with other sequences: its own compute contains neither the waits nor the work of

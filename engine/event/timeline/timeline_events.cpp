@@ -14,11 +14,11 @@
 namespace engine {
 namespace {
 
-/// Events in the order of time, made on demand.
+/// Generates events in order of time.
 class Source {
  public:
   virtual ~Source() = default;
-  /// Appends the next few events; none at the end.
+  /// Appends the next events; appends none at the end.
   virtual void fill(std::deque<Event>& ready) = 0;
 };
 

@@ -26,8 +26,9 @@ std::string outside_vocabulary(TokenId token, int vocab_size) {
 std::string check_shape(const TokenTree& tree, const std::vector<float>& q) {
   const std::size_t n_rows = tree.token.size();
   if (tree.parent.size() != n_rows || tree.tag.size() != n_rows) return "rows of unequal length";
-  if (!tree.owner.empty() && tree.owner.size() != n_rows) return "owners do not fit the rows";
-  if (!q.empty() && q.size() != n_rows) return "q does not fit the rows";
+  if (!tree.owner.empty() && tree.owner.size() != n_rows)
+    return "owners and rows of unequal length";
+  if (!q.empty() && q.size() != n_rows) return "q and rows of unequal length";
   for (std::size_t i = 0; i < n_rows; ++i) {
     if (tree.parent[i] < -1 || tree.parent[i] >= static_cast<int>(i)) {
       return fmt::format("parent of row {} is {}", i, tree.parent[i]);
@@ -182,7 +183,7 @@ std::string TimelineIntake::check_time(const Event& event) {
   const Nanoseconds t = time_of(event);
   if (t < 0 || t > kMaxTime) return fmt::format("time {} ns is outside 0..{}", t, kMaxTime);
   const RunRecord* run = find(run_of(event));
-  // An agreement may have the time at which the check began, before other events of its run.
+  // An agreement may have the start time of the check, before other events of its run.
   if (!run || std::holds_alternative<Agreement>(event)) return {};
   if (t < run->last_event) {
     return fmt::format("time {} ns lies before {} ns, the run's last", t, run->last_event);
@@ -196,7 +197,7 @@ RunRecord* TimelineIntake::find(RunId id) {
 }
 
 void TimelineIntake::keep_budget(RunRecord& grown) {
-  // Only `grown` changed since the last call.
+  // Since the last call only the size of `grown` has changed.
   std::size_t& held = timeline_.payload_bytes_;
   held += grown.steps.payload_bytes() - grown.counted_payload;
   grown.counted_payload = grown.steps.payload_bytes();

@@ -63,7 +63,7 @@ class TimelineIntake {
   ThoughtRecord* thought_of(SearchId id, int node);
   /// Drops payload until the rest is within the budget.
   void keep_budget(RunRecord& grown);
-  /// The step if it is begun and not complete, else nullptr.
+  /// The step if it is in progress, else null.
   StepRecord* open_step(RunId id, StepId step);
   /// The first token outside the vocabulary of the run's model, or -1.
   TokenId foreign(const RunRecord& run, std::span<const TokenId> tokens) const;

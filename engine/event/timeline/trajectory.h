@@ -19,7 +19,7 @@ struct TrajectoryCounts {
   std::vector<int> final_run;
   /// [n] the part of final_run that the correct prefix explains: iterations since it reached the position.
   std::vector<int> baseline;
-  /// [n] the position was right before all earlier positions were, and did not change since.
+  /// [n] whether a position had its final token before all earlier positions had theirs.
   std::vector<bool> stationary;
   int n_stationary = 0;
   int n_iterations = 0;

@@ -163,7 +163,7 @@ TEST_F(CliModel, writing_target_outputs_continues_on_the_cpu) {
   // The call fails ever later, until some outputs are written; the CPU writes the rest.
   std::string failed;
   int n_good = 0;  // runs that retried the allocation or ended before the call
-  for (int call = 200; n_good < 3 && failed.find("--resume goes on") == std::string::npos;
+  for (int call = 200; n_good < 3 && failed.find("--resume continues") == std::string::npos;
        call += call / 2) {
     std::filesystem::remove_all(folder + "/parts");
     const Outcome outcome = shell("DECOSCOPE_FAIL_CALL=" + std::to_string(call) + " $DECOSCOPE " +
@@ -173,7 +173,7 @@ TEST_F(CliModel, writing_target_outputs_continues_on_the_cpu) {
     failed = outcome.err.substr(outcome.err.find("decoscope: cuda:emulated: "));
     EXPECT_EQ(lines(failed), 1) << failed;
   }
-  EXPECT_THAT(failed, HasSubstr("goes on from the texts that are there, on the CPU too"));
+  EXPECT_THAT(failed, HasSubstr("continues from the texts that are there, on the CPU too"));
   written("/parts --resume");
   EXPECT_EQ(written("/again --device cuda:emulated"), whole);
 }
@@ -205,7 +205,7 @@ TEST_F(CliModel, consistency_training_continues_on_the_cpu) {
   // The call fails ever later, until some trajectories are kept.
   std::string failed;
   int n_good = 0;
-  for (int call = 400; n_good < 3 && failed.find("--resume goes on") == std::string::npos;
+  for (int call = 400; n_good < 3 && failed.find("--resume continues") == std::string::npos;
        call += call / 2) {
     std::filesystem::remove_all(folder + "/taught");
     const Outcome outcome = shell("DECOSCOPE_FAIL_CALL=" + std::to_string(call) + " $DECOSCOPE " +

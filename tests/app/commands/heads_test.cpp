@@ -175,10 +175,11 @@ TEST_F(CliHeads, a_tree_is_grown_for_measured_row_costs) {
     EXPECT_NE(outcome.err.find(part), std::string::npos) << outcome.err;
     EXPECT_TRUE(outcome.out.empty()) << outcome.out;
   };
-  refused("--rows auto", 3, "tiny");  // the model named by the heads is missing
-  refused("--rows 9 --scale 4x1", 2, "--scale: says what is measured");
-  refused("--rows auto --costs " + folder + "/measured.json --model " + model, 2, "--model: says");
-  refused("--rows 9 --costs " + folder + "/measured.json", 2, "--costs: does nothing");
+  refused("--rows auto", 3, "tiny");  // the model they name is not here
+  refused("--rows 9 --scale 4x1", 2, "--scale: no effect");
+  refused("--rows auto --costs " + folder + "/measured.json --model " + model, 2,
+          "--model: no effect");
+  refused("--rows 9 --costs " + folder + "/measured.json", 2, "--costs: no effect");
   refused("--rows auto --model demo-target", 3, "hidden_size");
 }
 

@@ -371,7 +371,7 @@ TEST_F(CliInputs, unsupported_models_are_refused_with_a_suggestion) {
   std::ofstream(model + "/adapter_config.json") << "{}";
   const Outcome noted = run("generate --prompt a --max-tokens 2 --model " + model);
   EXPECT_EQ(noted.code, 0) << noted.err;
-  EXPECT_NE(noted.err.find("an adapter is not applied"), std::string::npos) << noted.err;
+  EXPECT_NE(noted.err.find("the adapter is not applied"), std::string::npos) << noted.err;
   std::filesystem::remove(weights);
   refused(ask + model, 3, "found a LoRA adapter");
   for (const auto& [text, part] :

@@ -506,7 +506,7 @@ TEST_F(CliJson, model_info_reports_the_memory_of_a_run) {
   EXPECT_GT(memory["workspace_bytes"], 0);
   const std::string text = run("model info " + tiny).out;
   EXPECT_NE(text.find("0.1 MB weights"), std::string::npos) << text;
-  EXPECT_NE(text.find("256 bytes a token, 0.1 MB at the full context"), std::string::npos) << text;
+  EXPECT_NE(text.find("256 bytes per token, 0.1 MB at full context"), std::string::npos) << text;
 }
 
 }  // namespace

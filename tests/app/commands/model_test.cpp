@@ -28,7 +28,7 @@ TEST_F(Cli, a_model_without_a_tokenizer_is_valid_with_a_note) {
   for (const std::string command : {"model validate ", "model info "}) {
     const Outcome outcome = run(command + tiny);
     EXPECT_EQ(outcome.code, 0) << outcome.err;
-    EXPECT_NE(outcome.out.find("note: " + tiny + ": no tokenizer.model, so that no text"),
+    EXPECT_NE(outcome.out.find("note: " + tiny + ": no tokenizer.model, so it cannot"),
               std::string::npos)
         << outcome.out;
     const json notices = json::parse(run(command + "--json " + tiny).out)["notices"];
@@ -143,11 +143,11 @@ TEST_F(CliModel, the_context_option_is_applied_and_checked) {
   const json result = json::parse(fits.out);
   EXPECT_EQ(result["stop_reason"], "context");
   EXPECT_EQ(result["prompt_tokens"].size() + result["tokens"].size(), 40u);
-  EXPECT_EQ(fits.err.find("beyond"), std::string::npos) << fits.err;
+  EXPECT_EQ(fits.err.find("more than"), std::string::npos) << fits.err;
   const Outcome beyond = run(ask + "--prompt Anna --context 1500");
   ASSERT_EQ(beyond.code, 0) << beyond.err;
   EXPECT_GT(json::parse(beyond.out)["tokens"].size(), 1400u);
-  EXPECT_NE(beyond.err.find("beyond the"), std::string::npos) << beyond.err;
+  EXPECT_NE(beyond.err.find("more than the"), std::string::npos) << beyond.err;
   EXPECT_EQ(run(ask + prompt + "--context 1").code, 2);
   EXPECT_EQ(run(ask + prompt + "--context 99999999").code, 2) << "above the limit of files";
 }
@@ -180,7 +180,7 @@ TEST_F(CliModel, model_defaults_apply_where_no_option_is_given) {
   EXPECT_NE(plain.find("not applied; --defaults model applies them"), std::string::npos) << plain;
   EXPECT_NE(own.find("max_new_tokens 6: applied"), std::string::npos) << own;
   for (const std::string& told : {plain, own})
-    EXPECT_NE(told.find("num_beams 4: not applied; there is no such option"), std::string::npos)
+    EXPECT_NE(told.find("num_beams 4: not applied; not supported"), std::string::npos)
         << told;
   EXPECT_EQ(run(ask + "--defaults modle").code, 2);
 }
@@ -196,16 +196,16 @@ TEST_F(CliModel, an_option_without_effect_in_greedy_mode_is_noted) {
       "generate --model " + model + " --defaults model --prompt Anna --max-tokens 2 ";
   const Outcome idle = run(ask + "--top-k 5 --top-p 0.5");
   EXPECT_EQ(idle.code, 0) << idle.err;
-  EXPECT_NE(idle.err.find("note: --top-k, --top-p: without effect"), std::string::npos) << idle.err;
+  EXPECT_NE(idle.err.find("note: --top-k, --top-p: no effect"), std::string::npos) << idle.err;
   for (const char* options : {"", "--top-k 5 --temperature 1"})
-    EXPECT_EQ(run(ask + options).err.find("without effect"), std::string::npos) << options;
+    EXPECT_EQ(run(ask + options).err.find("no effect"), std::string::npos) << options;
 }
 
 TEST_F(CliModel, a_model_larger_than_the_disk_is_refused_first) {
   const std::string out = folder + "/big";
   const Outcome outcome = run("model scale demo-target " + out + " --scale 256x1024");
   EXPECT_EQ(outcome.code, 4) << outcome.err;
-  EXPECT_NE(outcome.err.find("are free there"), std::string::npos) << outcome.err;
+  EXPECT_NE(outcome.err.find("are free"), std::string::npos) << outcome.err;
   EXPECT_FALSE(std::filesystem::exists(out));
 }
 

@@ -179,7 +179,7 @@ TEST_F(CliOutputs, files_of_another_kind_are_not_replaced) {
     EXPECT_NE(outcome.err.find(why), std::string::npos) << outcome.err;
     EXPECT_EQ(read_file(note), "a note without a line's end") << arguments;
   };
-  kept("model tree demo-medusa --rows 4 --out " + note, 2, "exists and is no tree");
+  kept("model tree demo-medusa --rows 4 --out " + note, 2, "exists and is not a token tree");
   kept("model score --task arith --count 1 --resume " + note, 3, "expected figures");
   kept("train outputs --resume --recipe " + recipe_of("outputs") + " --texts " + note, 3,
        "expected texts of a target");

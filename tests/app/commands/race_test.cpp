@@ -81,9 +81,9 @@ TEST(Notes, probes_that_differ_by_15_percent_are_both_shown) {
 TEST(Notes, an_automatic_scale_is_reported_with_its_reason) {
   const auto has = [](const std::string& note, const char* part) {
     EXPECT_NE(note.find(part), std::string::npos) << note;
-    EXPECT_NE(note.find("--scale chooses another"), std::string::npos) << note;
+    EXPECT_NE(note.find("--scale selects another"), std::string::npos) << note;
   };
-  has(app::why_this_scale("m", 3'000'000, "4x2"), "its 3.0 M parameters alone would stay");
+  has(app::why_this_scale("m", 3'000'000, "4x2"), "its 3.0 M parameters would fit");
   has(app::why_this_scale("m", 90'000'000, "1x1"), "its 90.0 M parameters are more than");
   has(app::why_this_scale("m", 0, "1x1"), "its size is not known");
 }
@@ -184,7 +184,7 @@ TEST_F(CliNote, a_slow_checked_run_is_explained_in_text_output_only) {
 
 TEST_F(CliRace, seed_with_one_prompt_reports_one_branch) {
   const std::string one = "compare --max-tokens 4 --prompt Anna --decoders ";
-  const std::string kBranches = "The prompts of --prompt-file are its branches";
+  const std::string kBranches = "The prompts of a --prompt-file are its branches";
   const Outcome told = run(one + "ar,seed");
   EXPECT_EQ(told.code, 0) << told.err;
   EXPECT_NE(told.err.find("note: seed: "), std::string::npos) << told.err;
@@ -293,7 +293,7 @@ TEST_F(CliRounds, the_summary_names_concurrency_and_clock) {
   const Outcome told = run("compare --decoders ar,seed --max-tokens 8 --prompt-file " + file);
   EXPECT_EQ(told.code, 0) << told.err;
   EXPECT_EQ(told.err.find("one branch"), std::string::npos) << told.err;
-  for (const char* part : {"seed: 3 prompts at a time; ", "by the time that passed",
+  for (const char* part : {"seed: 3 prompts at a time; ", "by elapsed time",
                            "seed: target busy: ", "5 prompts;", "5 of 5"})
     EXPECT_NE(told.out.find(part), std::string::npos) << told.out;
 }
@@ -432,7 +432,7 @@ TEST_F(CliRace, an_impossible_lane_is_refused_before_loading) {
   };
   refused("ar,jacobi@", 2, "DECODER@MODEL");
   refused("ar,jacobi@demo-clm", 3, "demo-clm");
-  refused("jacobi,jacobi@demo-target", 2, "stands there twice");
+  refused("jacobi,jacobi@demo-target", 2, "is given twice");
   refused("ar,mcsd@demo-draft", 2, "mcsd");
 }
 
@@ -495,7 +495,8 @@ TEST_F(CliRace, rejection_is_not_compared_and_reports_it) {
       << checked.err;
   EXPECT_NE(checked.err.find("same distribution"), std::string::npos) << checked.err;
   const Outcome raced = run("compare --decoders ar,prompt-lookup --prompt 'Anna has'" + sampling);
-  EXPECT_NE(raced.out.find("is not asked of --sampling rejection"), std::string::npos) << raced.out;
+  EXPECT_NE(raced.out.find("not compared with AR: --sampling rejection"), std::string::npos)
+      << raced.out;
   for (const char* coupled : {"generate --decoder prompt-lookup --prompt a --max-tokens 4 --check",
                               "compare --decoders ar,prompt-lookup --prompt a --max-tokens 4"}) {
     const Outcome outcome = run(coupled);
@@ -510,7 +511,7 @@ TEST_F(CliRace, bench_step_shows_no_share_above_the_roofline) {
   ASSERT_TRUE(std::regex_search(outcome.out, row, std::regex(R"(\n1 .* ([>0-9.]+)\n)")))
       << outcome.out;
   const bool above = row[1] == ">1";
-  EXPECT_EQ(outcome.out.find("is faster than\nmemory") != std::string::npos, above) << outcome.out;
+  EXPECT_EQ(outcome.out.find("is faster than\nreading") != std::string::npos, above) << outcome.out;
   if (!above) {
     EXPECT_LE(std::stod(row[1]), 1.05) << outcome.out;
   }
@@ -564,7 +565,7 @@ TEST_F(CliRace, reason_prints_answers_and_their_cost) {
   EXPECT_NE(share("guesses_in_text"), share("text_in_guesses")) << "nothing tells them apart";
   const std::string words = run("reason cot --task kb --count 3 --batch 3").out;
   EXPECT_NE(words.find("in the window's text: " + share("guesses_in_text")), std::string::npos);
-  EXPECT_NE(words.find("guessed somewhere: " + share("text_in_guesses")), std::string::npos);
+  EXPECT_NE(words.find("guessed anywhere: " + share("text_in_guesses")), std::string::npos);
   // Each question stands above the output, its right answer below.
   for (const auto& item : found.at("items")) {
     const std::string question = item.at("question"), expected = item.at("expected");

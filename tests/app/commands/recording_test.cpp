@@ -21,7 +21,7 @@ TEST_F(CliModel, a_trace_reports_its_self_check) {
   ASSERT_EQ(made.code, 0) << made.err;
   EXPECT_NE(made.err.find("all.json: "), std::string::npos) << made.err;
   EXPECT_NE(made.err.find(" events"), std::string::npos) << made.err;
-  EXPECT_NE(made.err.find("read again: no rule broken"), std::string::npos) << made.err;
+  EXPECT_NE(made.err.find("checked: valid"), std::string::npos) << made.err;
 }
 
 TEST_F(CliModel, a_recording_reports_its_path_and_size) {

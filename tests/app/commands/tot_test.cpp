@@ -201,7 +201,7 @@ TEST_F(CliTot, prints_the_tree_with_values_and_the_answer_path) {
   for (std::string line; std::getline(text, line);) {
     if (line.find("no. score  fate ") != std::string::npos) {
       EXPECT_EQ(n_path + n_pruned + n_thoughts, 0) << "it stands above the thoughts";
-      for (const char* sign : {"> the answer", "? no score", "- none was asked"})
+      for (const char* sign : {"> path of the answer", "? no score", "- not evaluated"})
         EXPECT_NE(line.find(sign), std::string::npos) << line;
       n_heads++;
       continue;

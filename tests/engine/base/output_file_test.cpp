@@ -8,6 +8,7 @@
 #include "engine/base/byte_source.h"
 #include "engine/base/output_file.h"
 #include "engine/event/recording/recorder.h"
+#include "engine/event/timeline/timeline.h"
 #include "engine/trace/export.h"
 #include "tests/support/child_process.h"
 #include "tests/support/files.h"
@@ -42,7 +43,7 @@ TEST(OutputFile, no_free_descriptors_is_a_resource_error) {
   const std::string old_stays =
       folder /
       "old.json: create: Too many open files after 0 bytes; an older file of this name is "
-      "as it was\n";
+      "unchanged\n";
   EXPECT_EQ(told, old_stays + old_stays + (folder / "new.pdrun: create: Too many open files\n") +
                       (folder / "old.json: open: Too many open files\n"));
   EXPECT_EQ(test::read_file(folder / "old.json"), "old");

@@ -275,7 +275,7 @@ TEST_F(Config, eos_ids_are_checked_and_their_absence_noted) {
   for (const char* value : {"-1", "300", "[2, 300]"}) {
     const ModelFiles files = open(with("eos_token_id", value));
     EXPECT_EQ(files.config.eos_ids.empty(), value[0] != '[') << value;
-    EXPECT_THAT(files.notices, Contains(HasSubstr("is no token of the vocabulary (300): ignored")));
+    EXPECT_THAT(files.notices, Contains(HasSubstr("is not an id of the vocabulary (300): ignored")));
   }
   // The other file's end ids, unless it has none; ids outside the vocabulary count as ids.
   const auto ends = [&](const char* text) {
@@ -386,7 +386,7 @@ TEST_F(Config, rope_lengths_equal_those_of_transformers) {
                         R"("rope_scaling": {"type": "linear", "factor": 2.0})"));
   EXPECT_EQ(files.config.rope.type, RopeConfig::Type::Linear);
   EXPECT_EQ(files.config.max_seq_len, 512);
-  EXPECT_THAT(files.notices, Contains(HasSubstr("rope_scaling is used, as in transformers")));
+  EXPECT_THAT(files.notices, Contains(HasSubstr("using rope_scaling, as transformers does")));
 }
 
 TEST_F(Config, a_context_beyond_the_models_is_noted) {
@@ -395,7 +395,7 @@ TEST_F(Config, a_context_beyond_the_models_is_noted) {
   EXPECT_THAT(files.notices, IsEmpty());
   files = open(good_, {.context = 1000});
   EXPECT_EQ(files.config.max_seq_len, 1000);
-  EXPECT_THAT(files.notices, Contains(HasSubstr("beyond the 256 that the model states")));
+  EXPECT_THAT(files.notices, Contains(HasSubstr("more than the model's 256")));
   FileLimits limits;
   limits.max_seq_len = 900;
   EXPECT_THROW(open(good_, {.context = 1000, .limits = limits}), Error);
@@ -422,7 +422,7 @@ TEST_F(Config, fields_without_effect_are_named_unless_harmless) {
           .notices,
       testing::ElementsAre(HasSubstr(
           "config.json: residual_multiplier, attn_logit_softcapping, sliding_window, auto_map, "
-          "temperature: not read for llama: without effect")));
+          "temperature: ignored, has no effect for llama")));
 }
 
 TEST_F(Config, spellings_of_published_models_are_read) {
@@ -451,12 +451,12 @@ TEST_F(GenerationConfig, unsupported_fields_are_named) {
                             "repetition_penalty 1.3, max_new_tokens 5: not applied; --defaults "
                             "model applies them"),
                   HasSubstr("generation_config.json: stop_strings \"x\": not applied, as "
-                            "transformers asks for a tokenizer too; --stop TEXT applies one"),
+                            "transformers requires a tokenizer argument too; --stop TEXT applies one"),
                   HasSubstr("no_repeat_ngram_size 3, num_beams 4, suppress_tokens an array: not "
-                            "applied; there is no such option here")));
+                            "applied; not supported")));
   EXPECT_THAT(open_with(kText, GenerationUse::Silent).notices, IsEmpty());
   const ModelFiles applied = open_with(kText, GenerationUse::Applied);
-  EXPECT_THAT(applied.notices, Contains(HasSubstr("max_new_tokens 5: applied, where no option")));
+  EXPECT_THAT(applied.notices, Contains(HasSubstr("max_new_tokens 5: applied unless an option")));
   EXPECT_TRUE(applied.generation.do_sample);
   EXPECT_EQ(applied.generation.temperature, 0.6f);
   EXPECT_EQ(applied.generation.top_p, 0.9f);

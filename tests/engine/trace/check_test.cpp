@@ -3,6 +3,7 @@
 
 #include "engine/base/types.h"
 #include "engine/trace/check.h"
+#include "engine/event/timeline/timeline.h"
 #include "engine/trace/export.h"
 #include "tests/support/files.h"
 

@@ -101,7 +101,7 @@ TEST_F(TrainingLogFile, refusals_name_line_and_field) {
   EXPECT_EQ(refusal(), path() + ":1: losses.head 1: found string, expected a number");
   fs::remove(path());
   append("step 1, loss 3\n");
-  EXPECT_EQ(refusal(), path() + ":1: expected a JSON object, a report of a training run");
+  EXPECT_EQ(refusal(), path() + ":1: found no JSON object, expected a report of a training");
 }
 
 }  // namespace

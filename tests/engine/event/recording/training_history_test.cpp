@@ -188,7 +188,7 @@ TEST_F(TrainingFolder, invalid_probes_are_refused_by_field) {
     std::string line, said;
   };
   for (const Case& c : std::vector<Case>{
-           {"[1]", "expected a JSON object"},
+           {"[1]", "found no JSON object"},
            {R"({"prompt":"Q"})", "step: expected a whole number"},
            {R"({"step":1})", "prompt: found null, expected a text"},
            {R"({"step":1,"prompt":"Q"})", "blocks: found null, expected a list"},
