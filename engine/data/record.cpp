@@ -67,7 +67,7 @@ std::optional<Record> TaskGenerator::make(Split split, int level, std::int64_t i
     record->task = name();
     record->level = level;
     record->split = split_name(split);
-    const CheckResult result = check_at_birth(*record);
+    const CheckResult result = check_generated(*record);
     if (!result.correct)
       kernels::throw_contract_error(
           (id + " fails its own check: " + result.reason + "\n" + record->completion).c_str());

@@ -52,8 +52,8 @@ class TaskGenerator {
   virtual ~TaskGenerator() = default;
   virtual std::string_view name() const = 0;
 
-  /// Record `index` (>= 0) of a split. Every record passed its own checker (arithmetic recomputed,
-  /// plan simulated, SQL run); python code was run by this program's own interpreter.
+  /// Record `index` (>= 0) of a split. Every record passed check_generated(): arithmetic was
+  /// recomputed, the plan simulated, the SQL run.
   /// @param level  1..3
   /// @return  nothing if no attempt gave a problem of that split (does not happen in practice)
   /// @throws ContractError  if a record fails its own check: a bug of the generator
@@ -64,8 +64,9 @@ class TaskGenerator {
   /// @throws Error(BadInput)  if record.check is not what this task writes
   virtual CheckResult check(const Record& record, std::string_view completion) const = 0;
 
-  /// What make() asks of a fresh record; python code is run by our own interpreter instead.
-  virtual CheckResult check_at_birth(const Record& record) const {
+  /// The check that make() applies to a new record: check(), but Python code is not run, so that
+  /// making records needs no Python. Tests compare the expected results with CPython.
+  virtual CheckResult check_generated(const Record& record) const {
     return check(record, record.completion);
   }
 

