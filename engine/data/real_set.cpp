@@ -2,8 +2,8 @@
 
 #include <nlohmann/json.hpp>
 
-#include "engine/data/text.h"
 #include "engine/base/input_file.h"
+#include "engine/data/text.h"
 
 namespace engine {
 
@@ -12,7 +12,7 @@ namespace {
 using Json = nlohmann::json;
 
 constexpr std::uint64_t kMaxSetBytes = std::uint64_t{16} << 30;
-constexpr std::size_t kMaxTrainChars = 1700;  // the cap of 512 tokens, roughly
+constexpr std::size_t kMaxTrainChars = 1700;  // about 512 tokens
 
 }  // namespace
 
@@ -37,6 +37,10 @@ void for_each_json_line(const std::string& path,
       throw Error(ErrorCode::BadInput, where + ": " + e.what());
     }
   }
+}
+
+void for_each_json_line(const std::string& path, const std::function<void(const Json&)>& each) {
+  for_each_json_line(path, read_whole_file(path), each);
 }
 
 void for_each_json_item(const std::string& path, const std::function<void(const Json&)>& each) {

@@ -1,5 +1,6 @@
-// G1: word problems with a rationale, in the layout of GSM8K, as multiple choice (AQuA), and in the
-// four forms a tree of sub-questions needs (SEED).
+// The arith task: word problems with a rationale, in the layout of GSM8K, as multiple choice (AQuA), and
+// in the four forms that a tree of thoughts over sub-questions needs (SEED): sub-question, sub-answer,
+// evaluation, final answer.
 //   key   the start value, the operations and their numbers
 #include <algorithm>
 #include <set>
@@ -47,8 +48,8 @@ Record layout_record(Random& rng, const ArithProblem& problem) {
   return record;
 }
 
-// What a slip would give: the value before the last step, an operation turned round, a near miss,
-// two digits swapped.
+// Results of typical errors: the last step left out, the opposite operation, a near miss, two digits
+// swapped.
 std::vector<int> wrong_options(Random& rng, const ArithProblem& problem) {
   std::vector<int> wrong;
   const auto& last = problem.steps.back();
@@ -95,7 +96,7 @@ std::optional<Record> choice_record(Random& rng, const ArithProblem& problem) {
   record.check = check.dump();
   const std::string stem = problem.text + " Answer Choices:" + choices;
   const bool paper_form = rng.chance(50);
-  // Letters stand behind the values, here and in the question, so that they can be copied forwards.
+  // The letter follows the value here and in the question, so that a model can copy both in order.
   const std::string chosen = fill(rng.say({"That is {0} ({1}).", "So {0} ({1}) is right.",
                                            "{0} stands at ({1}).", "The choice is {0} ({1})."}),
                                   {std::to_string(problem.answer), record.answer});
@@ -110,11 +111,11 @@ std::optional<Record> choice_record(Random& rng, const ArithProblem& problem) {
   return record;
 }
 
-// --- the forms of a tree of sub-questions --------------------------------------------------------
+// --- the forms of a tree of thoughts over sub-questions -------------------------------------------
 
 std::vector<std::string> sub_questions(const ArithProblem& problem, const ArithStep& step) {
   std::vector<std::string> list;
-  if (step.sentence.empty())  // the sum for two people
+  if (step.sentence.empty())  // the final sum for two people
     return {"How many " + problem.thing + " do they have together?",
             "How many " + problem.thing + " are there when both are counted?",
             "What is the number of " + problem.thing + " of both?",
@@ -209,20 +210,21 @@ Record final_record(Random& rng, const ArithProblem& problem) {
   return record;
 }
 
-// The step as it should be, and the step as it is shown, with the reason of the score.
+// A step to be evaluated.
 struct ShownStep {
   std::string text;
-  std::string reason;
+  std::string reason;  // of the score
   bool right = true;
 };
 
+// @param kind  0: the right step, 1: with a wrong result, 2: with the opposite operation
 ShownStep shown_step(Random& rng, const ArithStep& step, int kind) {
   const auto right = step.calculations.back();
   Calculation shown = right;
   const std::string needed = right.expression;
   const std::string result = std::to_string(right.result);
   ShownStep out;
-  if (kind == 2) {  // the wrong operation, rightly calculated
+  if (kind == 2) {  // the opposite operation, calculated correctly
     std::string turned = needed;
     turned[turned.find_first_of("+-*/")] = step.turned_op;
     const auto value = evaluate_expression(turned);
@@ -235,7 +237,7 @@ ShownStep shown_step(Random& rng, const ArithStep& step, int kind) {
                {needed});
     }
   }
-  if (kind == 1 || (kind == 2 && out.right)) {  // a slip in the sum
+  if (kind == 1 || (kind == 2 && out.right)) {  // a wrong result
     int slip = rng.between(1, 9);
     if (rng.chance(50) && right.result > slip) slip = -slip;
     shown.result = right.result + slip;
@@ -326,7 +328,7 @@ class ArithTask final : public TaskGenerator {
     const std::string asked = normalised(text);
     for (const auto& wording : accepted)
       if (normalised(wording.get<std::string>()) == asked) return {true, {}};
-    return {false, "not the question that comes next"};
+    return {false, "the question differs from every accepted wording"};
   }
 };
 

@@ -30,7 +30,8 @@ int max_value(int level) {
   return level == 1 ? 99 : 999;
 }
 
-// Builds a problem step by step; every method appends one step or says that it does not fit.
+// Builds a problem step by step. Every step method appends one step, or returns false if the step does
+// not fit the current value.
 class Builder {
  public:
   Builder(Random& rng, int level, ArithProblem& problem) : rng_(rng), level_(level), p_(problem) {
@@ -114,7 +115,7 @@ class Builder {
 
   bool fits(int value) const { return value >= 1 && value <= max_value(level_); }
 
-  // The usual last line of a step: who has how much now.
+  // The usual rationale line of a step: how much the person has now.
   std::string has_line(bool less) {
     if (less)
       return fill(
@@ -306,7 +307,7 @@ class Builder {
     return true;
   }
 
-  // Two people and their sum: a compare step and a last step that only the question states.
+  // The sum for two people: a compare step, and a last step that only the question states.
   bool together() {
     const int before = value_;
     if (!compare()) return false;
@@ -353,7 +354,7 @@ bool draw_arith_problem(Random& rng, int level, ArithProblem& problem) {
     const std::size_t n_before = problem.steps.size();
     for (int tries = 0; tries < 8 && problem.steps.size() == n_before; tries++)
       if (!builder.add_step(i + 1 == n_steps, n_steps - i) && problem.steps.size() != n_before)
-        return false;  // half of a compound step
+        return false;  // together() added only its first step
     if (problem.steps.size() == n_before) return false;
   }
   builder.finish();

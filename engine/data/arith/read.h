@@ -1,4 +1,4 @@
-// Reading arithmetic out of completions: calculator marks, final numbers, letters, scores.
+// Reads answers out of completions: calculator marks, final numbers, letters, scores.
 #pragma once
 
 #include <cstdint>
@@ -9,36 +9,35 @@
 
 namespace engine {
 
-/// Whole numbers with + - * /, the usual precedence.
-/// @return  nothing if it is not such an expression, a division leaves a rest, or it overflows
+/// Evaluates an expression of whole numbers with + - * / and the usual precedence.
+/// @return  nothing for other text, a division with a remainder, or a value above 10^12
 std::optional<std::int64_t> evaluate_expression(std::string_view expression);
 
-/// Recomputes every mark `<<11+33=44>>44` of a text: left side, result and the number after it.
-/// @return  empty, or which mark is wrong
+/// Recomputes every mark `<<11+33=44>>44` of a text, and compares the number after it.
+/// @return  empty if all are right, else the first wrong mark
 std::string wrong_mark(std::string_view text);
 
-/// The last number after the last `trigger` ("" = in the whole text), commas removed, a trailing
-/// ".0" ignored. @return  nothing if there is none, or it is not whole
+/// The last number after the last `trigger`, or of the whole text for "". Ignores commas within the
+/// number and a trailing ".0". @return  nothing if there is no number, or it is not whole
 std::optional<std::int64_t> last_number(std::string_view text, std::string_view trigger);
 
-/// All marks right, and the number after `trigger` is the answer.
+/// Correct if all marks are right and last_number() is the answer.
 CheckResult check_final_number(std::string_view text,
                                std::int64_t answer,
                                std::string_view trigger);
 
-/// The first option letter, in parentheses or as a word of its own, after the last "answer is".
+/// The first option letter (A to E) after the last "answer is", in parentheses or as a word of its own.
 std::optional<char> chosen_letter(std::string_view text);
 
-/// All marks right, and the letter is the answer's.
+/// Correct if all marks are right and chosen_letter() is the answer.
 CheckResult check_choice(std::string_view text, std::string_view answer);
 
-/// The score an evaluation gives: the first number behind the first word "score", or the one that a
-/// text without that word begins with. Of "8/10" and "8 out of 10" it is 8, of "from 1 to 10: 8"
-/// too.
-/// @return  nothing if there is none, or it lies outside 0..10
+/// The score of an evaluation: the first number after the first word "score", or the number at the
+/// beginning of a text without that word. Reads 8 from "8/10", "8 out of 10" and "from 1 to 10: 8".
+/// @return  nothing if there is no score, or it is outside 0..10
 std::optional<double> read_score(std::string_view text);
 
-/// A score on the right side of 5.
+/// Correct if the score is above 5 for a good step, or 1 to 5 for a bad one.
 CheckResult check_score(std::string_view text, bool good);
 
 }  // namespace engine

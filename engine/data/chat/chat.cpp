@@ -1,11 +1,11 @@
-// G7: chat in two turns, in the thirteen categories of MT-bench and Vicuna-bench, in the template
-// "USER: .. ASSISTANT: ..". A record asks for one turn of a dialog; the turns before it stand in
-// its prompt, one behind the other with a space between, as the reader of taskmaster4 has them.
-//   key      of the part that a dialog is built from
-//   forms    the category; half the prompts begin with a line that says who talks
-//   checker  that of the part: check.task names it, check.of is what it needs
-// With a folder of open texts the dialogs of taskmaster4 and the seed tasks of self_instruct stand
-// among 120,000 training dialogs as they are, eight and four times each (form "open").
+// The chat task: dialogs of two turns, in the thirteen categories of MT-bench and Vicuna-bench and the
+// template "USER: .. ASSISTANT: ..". A record asks for the answer of one turn; its prompt contains the
+// turns before it, separated by spaces as in taskmaster4.
+//   key      of the part that the dialog is built from
+//   forms    the category; half of the prompts begin with a system line
+//   checker  of the part: check.task names it, check.of is its input
+// With a folder of open data sets, the dialogs of taskmaster4 (eight times each) and the seed tasks of
+// self_instruct (four times each) are mixed unchanged into 120,000 training dialogs (form "open").
 #include <algorithm>
 
 #include <nlohmann/json.hpp>
@@ -23,7 +23,7 @@ namespace {
 using Json = nlohmann::json;
 
 constexpr int kOwnDialogs = 120'000;
-constexpr int kTries = 20'000;  // draws for one dialog; one in twenty is of dev, and of test
+constexpr int kTries = 20'000;  // draws for one dialog; dev and test accept one in twenty
 
 struct Category {
   const char* name;
@@ -43,7 +43,7 @@ constexpr Category kCategories[] = {{"writing", writing_dialog},
                                     {"fermi", fermi_dialog},
                                     {"counterfactual", counterfactual_dialog}};
 
-// Tasks whose checkers read turns.
+// The tasks whose checkers read answers.
 constexpr std::string_view kParts[] = {"arith", "kb", "py", "blocks", "write"};
 
 std::string system_line(Random& rng) {
@@ -66,7 +66,7 @@ OpenPool read_open_dialogs(const std::string& data_dir) {
   return pool;
 }
 
-// A record of one turn.
+// A record of one drawn turn.
 Record record_of(Random& rng, const char* category, const ChatDialog& dialog) {
   const std::size_t asked = rng.below(2);
   Record record;
@@ -105,8 +105,8 @@ class ChatTask final : public TaskGenerator {
   }
 
  protected:
-  // The category is drawn once, so that all come equally often, however hard it is to find a dialog
-  // of the split.
+  // Draws the category only once, so that all categories are equally frequent, whatever share of their
+  // dialogs belongs to the split.
   std::optional<Record> draw(Random& rng, int level, Split split) const override {
     const Category& category = rng.pick(kCategories);
     for (int i = 0; i < kTries; i++) {
@@ -122,7 +122,8 @@ class ChatTask final : public TaskGenerator {
   static CheckResult read(const Record& record, std::string_view completion, bool is_generated) {
     try {
       const Json check = Json::parse(record.check);
-      if (check.at("form") == "open") return {false, "open dialogs have no right and wrong", true};
+      if (check.at("form") == "open")
+        return {false, "open dialogs have no right and wrong answers", true};
       const std::string task = check.at("task");
       if (task == "chat") return read_own(record.id, check.at("of"), completion_body(completion));
       if (std::ranges::find(kParts, task) == std::end(kParts))

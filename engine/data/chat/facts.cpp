@@ -1,4 +1,4 @@
-// Dialogs about the small world: questions, lists of facts, tables, what would be if.
+// Chat dialogs about the knowledge base: questions, lists of facts, counterfactuals, tables.
 #include <algorithm>
 #include <cctype>
 
@@ -15,8 +15,8 @@ namespace {
 using Json = nlohmann::json;
 
 constexpr int kTopics = kKbRelations + kKbAttributes;
-constexpr int kFirstMadeClass =
-    14;  // of the world: fish .. fuel grow or lie there, the rest is made
+// People make the members of classes from this one on; those before (fish .. fuel) occur in nature.
+constexpr int kFirstMadeClass = 14;
 
 std::vector<int> some_topics(Random& rng, int count, int n_topics = kTopics) {
   std::vector<int> topics(n_topics);
@@ -32,7 +32,7 @@ std::vector<std::string> names_of(const std::vector<int>& topics) {
   return names;
 }
 
-// Topics as a key holds them: in whichever order they are asked.
+// The part of a content key for topics, in any order.
 std::string key_of(std::vector<int> topics) {
   std::sort(topics.begin(), topics.end());
   std::string key;
@@ -51,7 +51,8 @@ const KbMember& member_named(const Json& check, const char* field) {
   const std::string name = check.at(field);
   const KbMember* member = kb_member(name);
   if (member == nullptr)
-    throw Error(ErrorCode::BadInput, std::string("check.") + field + ": unknown " + name);
+    throw Error(ErrorCode::BadInput, std::string("check.") + field + ": found " + name +
+                                         ", expected a member of the knowledge base");
   return *member;
 }
 
@@ -76,7 +77,7 @@ ChatTurn facts_turn(Random& rng,
                    std::to_string(facts.size()) + " facts");
 }
 
-// One item of the list again, or facts of other topics.
+// A second turn: one item of the list again, or facts of other topics.
 ChatTurn facts_follow_up(Random& rng,
                          const KbMember& m,
                          const std::vector<int>& topics,
@@ -130,13 +131,13 @@ CheckResult check_facts(const Json& check, std::string_view text) {
   const KbMember& member = member_named(check, "member");
   const Json& topics = check.at("topics");
   const auto items = read_numbered_list(text);
-  if (!items) return {false, "not a list with numbered lines"};
+  if (!items) return {false, "found no list with numbered lines"};
   if (items->size() != topics.size())
     return {false, "found " + std::to_string(items->size()) + " items, expected " +
                        std::to_string(topics.size())};
   for (std::size_t i = 0; i < items->size(); i++)
     if (!kb_truths_of_topic(member, topic_in(topics[i])).contains(normalised((*items)[i])))
-      return {false, "item " + std::to_string(i + 1) + " is not the fact asked for"};
+      return {false, "item " + std::to_string(i + 1) + " is not the expected fact"};
   return {true, {}};
 }
 
@@ -153,14 +154,15 @@ CheckResult check_names(const Json& check, std::string_view text) {
   const int class_index = check.at("class");
   const auto except = check.at("except").get<std::set<std::string>>();
   const auto items = read_numbered_list(text);
-  if (!items) return {false, "not a list with numbered lines"};
+  if (!items) return {false, "found no list with numbered lines"};
   if (items->size() != check.at("n").get<std::size_t>())
-    return {false, "another number of items than was asked for"};
+    return {false,
+            "found " + std::to_string(items->size()) + " items, expected " + check.at("n").dump()};
   std::set<std::string> seen = except;
   for (const std::string& item : *items) {
     const KbMember* member = kb_member(item);
     if (member == nullptr || member->class_index != class_index)
-      return {false, "'" + item.substr(0, 40) + "' is not of the class"};
+      return {false, "'" + item.substr(0, 40) + "' is no member of the class"};
     if (!seen.insert(item).second) return {false, "'" + item + "' is excluded or named twice"};
   }
   return {true, {}};
@@ -168,12 +170,12 @@ CheckResult check_names(const Json& check, std::string_view text) {
 
 CheckResult check_order(const Json& check, std::string_view text) {
   const auto items = read_numbered_list(text);
-  if (!items) return {false, "not a list with numbered lines"};
+  if (!items) return {false, "found no list with numbered lines"};
   const bool same = *items == check.at("items").get<std::vector<std::string>>();
-  return {same, same ? "" : "another list, or another order"};
+  return {same, same ? "" : "the items or their order differ from the expected list"};
 }
 
-// --- what would be if ----------------------------------------------------------------------------
+// --- counterfactuals -----------------------------------------------------------------------------
 
 std::string facts_of_class(Random& rng, int class_index, const std::vector<int>& topics) {
   std::vector<std::string> facts;
@@ -181,7 +183,7 @@ std::string facts_of_class(Random& rng, int class_index, const std::vector<int>&
   return joined(facts, " ");
 }
 
-std::string small_first(std::string text) {
+std::string lower_first(std::string text) {
   text[0] = static_cast<char>(std::tolower(static_cast<unsigned char>(text[0])));
   return text;
 }
@@ -190,7 +192,8 @@ CheckResult check_what_if(const Json& check, std::string_view text) {
   const KbMember& member = member_named(check, "member");
   const int class_index = check.at("class");
   if (class_index < 0 || class_index >= static_cast<int>(kb_world().classes.size()))
-    throw Error(ErrorCode::BadInput, "check.class: no such class");
+    throw Error(ErrorCode::BadInput, "check.class: found " + std::to_string(class_index) +
+                                         ", expected an index of a class");
   KbMember changed = member;
   changed.class_index = class_index;
   const std::string said = " " + normalised(text) + " ";
@@ -205,14 +208,17 @@ CheckResult check_what_if(const Json& check, std::string_view text) {
   const bool as_it_is = check.at("as_it_is").get<bool>();
   const auto n_sentences = static_cast<std::size_t>(std::count(text.begin(), text.end(), '.'));
   if (n_sentences != check.at("topics").size() + (as_it_is ? 1 : 0))
-    return {false, "more or fewer sentences than were asked for"};
+    return {false, "found " + std::to_string(n_sentences) +
+                       " sentences, expected one for each topic" +
+                       (as_it_is ? " and the true fact" : "")};
   if (!as_it_is) return {true, {}};
-  // What is so stands at the end.
+  // The text ends with a true fact.
   constexpr std::string_view kAsItIs = " as it is ";
   const auto at = said.rfind(kAsItIs);
-  if (at == std::string::npos) return {false, "what is so is missing"};
+  if (at == std::string::npos) return {false, "found no 'as it is' with the true fact"};
   const std::string last(trimmed(std::string_view(said).substr(at + kAsItIs.size())));
-  if (!kb_truths(member).contains(last)) return {false, "what is so is not a fact"};
+  if (!kb_truths(member).contains(last))
+    return {false, "the text after 'as it is' is no true fact"};
   return {true, {}};
 }
 
@@ -284,7 +290,7 @@ ChatTurn table_turn(std::string question, const Table& table, std::string_view f
       std::string(format));
 }
 
-// Lines without their spaces and without empty ones.
+// The lines that are not empty, without their spaces.
 std::vector<std::string> bare_lines(std::string_view text) {
   std::vector<std::string> lines;
   for (const std::string& line : split_text(text, '\n')) {
@@ -311,7 +317,7 @@ CheckResult check_table(const Json& check, std::string_view text) {
   } else {
     same = bare_lines(text) == bare_lines(expected);
   }
-  return {same, same ? "" : "not the table as " + format};
+  return {same, same ? "" : "the text is not the expected table as " + format};
 }
 
 std::string key_of(const Table& table) {
@@ -373,7 +379,6 @@ std::optional<ChatDialog> humanities_dialog(Random& rng, int level, Split split)
   return facts_dialog(rng, level, split, "humanities", pick_member(rng, true));
 }
 
-// A description in sentences; then one of the facts alone.
 std::optional<ChatDialog> knowledge_dialog(Random& rng, int level, Split split) {
   const KbMember& m = rng.pick(kb_world().members);
   const std::vector<int> topics = some_topics(rng, level + 1);
@@ -456,7 +461,7 @@ std::optional<ChatDialog> counterfactual_dialog(Random& rng, int level, Split sp
       fill(rng.say({"If {0} were {1}, then: ", "Were {0} {1}, then so: ",
                     "If {0} had become {1}, then: ", "As {1}, {0} would be so: "}),
            {kb_member_phrase(m), kb_class_phrase(c)}) +
-          facts_of_class(rng, c, topics) + " As it is, " + small_first(kb_membership(rng, m)),
+          facts_of_class(rng, c, topics) + " As it is, " + lower_first(kb_membership(rng, m)),
       check(topics, true), kb_world().classes[c].name);
   first.answer = capitalised(first.answer);
   ChatTurn second =
@@ -507,7 +512,7 @@ std::optional<CheckResult> check_facts_turn(const Json& check, std::string_view 
     const auto truths =
         kb_truths_of_topic(member_named(check, "member"), topic_in(check.at("topic")));
     const bool right = truths.contains(normalised(text));
-    return CheckResult{right, right ? "" : "not the fact asked for"};
+    return CheckResult{right, right ? "" : "the text is not the expected fact"};
   }
   if (form == "names") return check_names(check, text);
   if (form == "order") return check_order(check, text);

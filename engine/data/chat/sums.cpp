@@ -1,4 +1,4 @@
-// Dialogs whose answers are sums, plans and programs.
+// Chat dialogs whose answers are sums, plans and programs.
 #include <algorithm>
 #include <cctype>
 
@@ -32,7 +32,7 @@ std::string marked(Random& rng, const std::string& calculation) {
               {calculation});
 }
 
-// What is done to the number that the first turn found.
+// A second turn that changes the result of the first.
 ChatTurn one_step_more(Random& rng, int value) {
   switch (rng.below(value % 2 == 0 ? 4 : 3)) {
     case 0: {
@@ -70,7 +70,7 @@ ChatTurn one_step_more(Random& rng, int value) {
 struct Estimate {
   std::string_view things;  // "slices of bread"
   std::string_view what;    // "eat"
-  int rate;                 // a person and day
+  int rate;                 // a day and person
 };
 constexpr Estimate kEstimates[] = {{"slices of bread", "eat", 3},
                                    {"cups of tea", "drink", 2},
@@ -126,7 +126,7 @@ ChatTurn code_turn(std::string question, const PyProgram& p, const std::string& 
 
 // --- plans ---------------------------------------------------------------------------------------
 
-// The state behind an action, in words; "" if the action cannot be made.
+// The state after an action, in words; "" if the action is impossible.
 std::string state_after(const Json& init, const std::string& action) {
   std::vector<std::string> phrases;
   for (const auto& fact : init) phrases.push_back(fact_phrase(fact.get<std::string>()));

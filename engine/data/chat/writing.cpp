@@ -1,11 +1,11 @@
-// Dialogs that ask for letters, for paragraphs, and for somebody to be played.
+// Chat dialogs that ask for letters, for paragraphs and for a persona.
 #include <algorithm>
 
 #include <nlohmann/json.hpp>
 
 #include "engine/data/chat/dialog.h"
-#include "engine/data/write/passage.h"
 #include "engine/data/text.h"
+#include "engine/data/write/passage.h"
 #include "engine/data/write/scene.h"
 #include "engine/data/write/words.h"
 
@@ -17,10 +17,10 @@ using Json = nlohmann::json;
 
 // --- letters -------------------------------------------------------------------------------------
 
-// Ten purposes with four wordings each. {0} a thing, {1} a day.
+// A purpose of a letter. {0} is a thing, {1} a day.
 struct Purpose {
-  std::string_view wish;  // "to say thanks for {0} of {1}"
-  std::string_view word;  // that every wording holds
+  std::string_view wish;  // "to give thanks for {0} that came on {1}"
+  std::string_view word;  // occurs in every wording; the checker looks for it
   std::string_view wordings[4];
 };
 constexpr Purpose kPurposes[] = {
@@ -79,7 +79,7 @@ constexpr std::string_view kThings[] = {
     "the bottle", "the puzzle",   "the old map",   "the ticket",  "the white boat",  "the garden"};
 constexpr std::string_view kDays[] = {"Monday", "Tuesday",  "Wednesday", "Thursday",
                                       "Friday", "Saturday", "Sunday"};
-constexpr int kNames = 40;  // the first of the subjects
+constexpr int kNames = 40;  // the first subjects are names
 
 struct Letter {
   int purpose = 0, wording = 0;
@@ -141,15 +141,16 @@ CheckResult check_letter(const Json& check, std::string_view text) {
   std::vector<std::string> lines;
   for (const std::string& line : split_text(text, '\n'))
     if (!trimmed(line).empty()) lines.emplace_back(trimmed(line));
-  if (lines.size() < 3) return {false, "fewer lines than a letter has"};
+  if (lines.size() < 3)
+    return {false, "found " + std::to_string(lines.size()) + " lines, expected at least 3"};
   const std::string to = check.at("to"), from = check.at("from");
-  if (!lines.front().ends_with(to + ",")) return {false, "it is not to " + to};
-  if (lines.back() != from) return {false, "it is not from " + from};
+  if (!lines.front().ends_with(to + ",")) return {false, "the first line does not address " + to};
+  if (lines.back() != from) return {false, "the last line is not the name " + from};
   for (const auto& phrase : check.at("holds").get<std::vector<std::string>>())
     if (normalised(text).find(normalised(phrase)) == std::string::npos)  // "thank" in "thanks"
-      return {false, "it does not say '" + phrase + "'"};
+      return {false, "the letter lacks '" + phrase + "'"};
   for (const auto& phrase : check.at("holds_not").get<std::vector<std::string>>())
-    if (names_phrase(text, phrase)) return {false, "it still says '" + phrase + "'"};
+    if (names_phrase(text, phrase)) return {false, "the letter still contains '" + phrase + "'"};
   return {true, {}};
 }
 
@@ -185,12 +186,11 @@ std::optional<ChatDialog> paragraph_dialog(Random& rng, int level, Split split) 
   return ChatDialog{std::move(first), std::move(second)};
 }
 
-// --- persons -------------------------------------------------------------------------------------
+// --- personas ------------------------------------------------------------------------------------
 
-// Thirty, each with the theme of what they do.
 struct Persona {
   std::string_view who;
-  int theme;
+  int theme;  // of the deeds: write_predicates()
 };
 constexpr Persona kPersonas[] = {
     {"a cook", 0},    {"a waiter", 0},    {"a baker", 0},       {"a gardener", 1},
@@ -207,7 +207,7 @@ constexpr std::string_view kTimes[] = {"today",     "on Monday", "last night",
 constexpr std::string_view kCountWords[] = {"", "", "two", "three", "four", "five"};
 constexpr std::string_view kTellings[] = {"I ", "Then I ", "After that I ", "Later I "};
 
-// Sentences about things done that `told` does not hold, which takes them in.
+// Sentences about n deeds that are not in `told`; adds them to it.
 std::string deeds(Random& rng, int theme, int n, std::set<std::string>& told) {
   std::vector<std::string> sentences;
   while (static_cast<int>(sentences.size()) < n) {
@@ -235,15 +235,15 @@ ChatTurn deeds_turn(Random& rng,
           std::to_string(n) + " deeds"};
 }
 
-// Who is played, then so many things that such a person does, none of them told before.
+// The opening of the persona, then the expected number of its deeds, none of them told before.
 CheckResult check_persona(const Json& check, std::string_view text) {
   const std::string who = check.at("persona");
   const auto persona = std::find_if(std::begin(kPersonas), std::end(kPersonas),
                                     [&](const Persona& p) { return p.who == who; });
   if (persona == std::end(kPersonas))
-    throw Error(ErrorCode::BadInput, "check.persona: unknown " + who);
+    throw Error(ErrorCode::BadInput, "check.persona: found " + who + ", expected a known persona");
   const std::string opening = check.at("opening");
-  if (!text.starts_with(opening)) return {false, "it does not begin with '" + opening + "'"};
+  if (!text.starts_with(opening)) return {false, "the text does not begin with '" + opening + "'"};
   text.remove_prefix(opening.size());
   auto told = check.at("told").get<std::set<std::string>>();
   const auto theme = write_predicates(persona->theme);
@@ -253,15 +253,15 @@ CheckResult check_persona(const Json& check, std::string_view text) {
     if (deed.empty()) continue;
     const auto lead = std::find_if(std::rbegin(kTellings), std::rend(kTellings),
                                    [&](std::string_view l) { return deed.starts_with(l); });
-    if (lead == std::rend(kTellings)) return {false, "'" + part.substr(0, 60) + "' tells no deed"};
+    if (lead == std::rend(kTellings)) return {false, "'" + part.substr(0, 60) + "' is no deed"};
     deed.remove_prefix(lead->size());
     if (std::find(theme.begin(), theme.end(), deed) == theme.end())
-      return {false, "'" + std::string(deed.substr(0, 60)) + "' is not what " + who + " does"};
-    if (!told.insert(std::string(deed)).second) return {false, "a deed is told twice"};
+      return {false, "'" + std::string(deed.substr(0, 60)) + "' is no deed of " + who};
+    if (!told.insert(std::string(deed)).second) return {false, "found a deed twice"};
     n++;
   }
   if (n == check.at("n").get<int>()) return {true, {}};
-  return {false, "told " + std::to_string(n) + " deeds, expected " + check.at("n").dump()};
+  return {false, "found " + std::to_string(n) + " deeds, expected " + check.at("n").dump()};
 }
 
 }  // namespace

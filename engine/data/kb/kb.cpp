@@ -1,6 +1,6 @@
-// G2: questions over a small world of facts, answered by looking two or three facts up.
-//   key   (member, relation) for a choice or a denial: such a pair is asked in one split alone,
-//         each of its facts being seen elsewhere; comparisons: members, attribute and count
+// The kb task: questions over a small knowledge base. Answers combine two or three facts of it.
+//   key   (member, relation) for a choice or a denial: a question about a pair occurs in one split only,
+//         while the facts it combines occur in all; for comparisons: members, attribute and count
 #include <algorithm>
 #include <set>
 
@@ -39,12 +39,11 @@ void finish(Random& rng,
 
 struct Option {
   std::string text;
-  std::string why_not;  // the sentence that rules it out; "" for the answer
+  std::string why_not;  // the sentence that excludes it; "" for the answer
 };
 
-// "green stems (B)": options carry their letters behind them, in the question and wherever the
-// rationale names one. A small model copies forwards at once and learns only after very many texts
-// to look up what stood before.
+// "green stems (B)": an option's letter follows its text, in the question and in the rationale. A small
+// model learns quickly to copy forwards; it needs very many texts to learn to look up a preceding letter.
 std::string with_letter(std::string text, const std::vector<Option>& options, std::size_t which) {
   const std::string& value = options[which].text;
   std::size_t at = text.find(value);
@@ -59,7 +58,7 @@ std::size_t place_of(const std::vector<Option>& options, const std::string& text
   return static_cast<std::size_t>(found - options.begin());
 }
 
-// Puts options and sentences together; the deciding sentence stands third or fourth.
+// Builds a multiple-choice record. The deciding sentence comes directly after the opening, or one later.
 Record choice_record(Random& rng,
                      const std::string& question,
                      std::vector<Option> options,
@@ -101,10 +100,9 @@ Record choice_record(Random& rng,
   return record;
 }
 
-// A list to go on with from one of its entries. Nothing to know: it teaches to find where a text
-// stood and to go on as it did there, which every rationale about options needs and which few of
-// its tokens teach.
-std::optional<Record> go_on(Random& rng, Split split) {
+// A list to be continued from one of its entries. It needs no knowledge: it teaches to find an earlier
+// text and to copy what followed it. Rationales about options need this, but few of their tokens teach it.
+std::optional<Record> list_record(Random& rng, Split split) {
   const KbWorld& world = kb_world();
   const int n = rng.between(6, 12);
   const bool lettered = rng.chance(50), numbers = rng.chance(35);
@@ -122,7 +120,7 @@ std::optional<Record> go_on(Random& rng, Split split) {
   const int from = rng.below(n - 3);
   const std::string list = joined(entries, ", ");
   const std::string rest = joined({entries.begin() + from + 1, entries.end()}, ", ");
-  // Only the text before the letter is said, so that the letter too has to be found.
+  // The question names an entry without its letter, so the answer has to find the letter too.
   const std::string at =
       lettered ? entries[from].substr(0, entries[from].find(" (")) : entries[from];
   Record record;
@@ -138,7 +136,7 @@ std::optional<Record> go_on(Random& rng, Split split) {
 
 CheckResult check_list(std::string_view text, const std::string& rest) {
   const std::string said = normalised(text), expected = normalised(rest);
-  if (!said.ends_with(expected)) return {false, "the list goes on otherwise"};
+  if (!said.ends_with(expected)) return {false, "the list continues differently"};
   return {true, {}};
 }
 
@@ -307,7 +305,7 @@ std::optional<Record> denial(Random& rng, Split split) {
   std::string claim = fill(*kb_words_of(relation).facts.begin(),
                            {kb_member_phrase(m), world.classes[c].values[relation]});
   claim[0] = static_cast<char>(std::tolower(static_cast<unsigned char>(claim[0])));
-  // What is claimed and what is so stand side by side.
+  // The second fact names the claimed value and the true one together.
   std::vector<std::string> facts = {
       kb_membership(rng, m),
       fill(rng.say({"Claimed is {0}, known is {1}.", "The claim says {0}, the fact {1}.",
@@ -327,7 +325,7 @@ std::optional<Record> denial(Random& rng, Split split) {
       facts, claim_true != negated, negated ? "yes/no, negation" : "yes/no, claim");
 }
 
-// A member described: its class, some of the class's facts, its numbers.
+// A description of a member: its class, and some facts and numbers.
 std::optional<Record> statement(Random& rng, Split split) {
   const KbMember& m = rng.pick(kb_world().members);
   std::vector<int> order = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11};
@@ -341,7 +339,7 @@ std::optional<Record> statement(Random& rng, Split split) {
   Record record;
   record.answer = kb_class_of(m).name;
   record.check = Json{{"form", "statement"}, {"member", m.name}}.dump();
-  // What is to be told is said, so that the split by content is one by text.
+  // The prompt names the topics, so that different content keys give different prompts.
   std::vector<std::string> topics;
   for (const int i : order) topics.emplace_back(kKbTopics[i]);
   finish(
@@ -353,10 +351,12 @@ std::optional<Record> statement(Random& rng, Split split) {
   return record;
 }
 
-// Every sentence of the text must be one of the true ones about the member.
+// Every sentence of the text has to be a true one about the member.
 CheckResult check_statement(std::string_view text, const std::string& name) {
   const KbMember* member = kb_member(name);
-  if (member == nullptr) throw Error(ErrorCode::BadInput, "check.member: unknown " + name);
+  if (member == nullptr)
+    throw Error(ErrorCode::BadInput,
+                "check.member: found " + name + ", expected a member of the knowledge base");
   return check_kb_sentences(text, kb_truths(*member));
 }
 
@@ -381,7 +381,7 @@ class KbTask final : public TaskGenerator {
 
  protected:
   std::optional<Record> draw(Random& rng, int level, Split split) const override {
-    if (split == Split::Train && rng.chance(30)) return go_on(rng, split);
+    if (split == Split::Train && rng.chance(30)) return list_record(rng, split);
     switch (level == 1   ? rng.weighted({66, 0, 9, 6, 14, 5})
             : level == 2 ? rng.weighted({45, 5, 20, 15, 10, 5})
                          : rng.weighted({20, 40, 20, 10, 5, 5})) {
@@ -404,14 +404,14 @@ class KbTask final : public TaskGenerator {
   static CheckResult check_yes_no(std::string_view text, const std::string& answer) {
     constexpr std::string_view kTrigger = "answer is";
     const auto at = text.rfind(kTrigger);
-    if (at == std::string_view::npos) return {false, "no 'answer is'"};
+    if (at == std::string_view::npos) return {false, "found no 'answer is'"};
     for (const std::string& word : split_text(normalised(text.substr(at + kTrigger.size())), ' ')) {
       if (word != "yes" && word != "no") continue;
-      if (word != answer) return {false, "answer " + word + ", expected " + answer};
+      if (word != answer) return {false, "found " + word + ", expected " + answer};
       const std::string wrong = wrong_mark(text);
       return {wrong.empty(), wrong};
     }
-    return {false, "neither yes nor no after 'answer is'"};
+    return {false, "found neither yes nor no after 'answer is'"};
   }
 };
 

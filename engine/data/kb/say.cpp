@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::string_view kKbScales[kKbAttributes] = {"weight", "length", "price", "age"};
 
-// How a member's class is told, and its numbers.
+// The wordings of a member's class and of its numbers.
 const std::initializer_list<std::string_view> kMemberships = {
     "{0} is {1}", "{0} is a kind of {2}", "{0} belongs to the class {2}", "{0} counts as {1}"};
 const std::initializer_list<std::string_view> kNumberFacts = {
@@ -147,10 +147,11 @@ CheckResult check_kb_sentences(std::string_view text, const std::set<std::string
   int n = 0;
   for (const std::string& part : split_text(text, '.')) {
     if (normalised(part).empty()) continue;
-    if (!truths.contains(normalised(part))) return {false, "not a fact: " + part.substr(0, 80)};
+    if (!truths.contains(normalised(part)))
+      return {false, "found a sentence that is no fact: " + part.substr(0, 80)};
     n++;
   }
-  if (n < 2) return {false, "fewer than two sentences"};
+  if (n < 2) return {false, "found fewer than two sentences"};
   return {true, {}};
 }
 

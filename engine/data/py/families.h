@@ -65,6 +65,7 @@ struct PyChoices {
 struct PyCall : PyChoices {
   const std::vector<PyArgument>& arguments;  ///< [family.kinds.size()], of the types the kinds name
 
+  /// Keeps a reference to the arguments.
   PyCall(const PyChoices& choices, const std::vector<PyArgument>& given)
       : PyChoices(choices), arguments(given) {}
   /// Argument i as a value of type T. @throws std::bad_variant_access  for another type

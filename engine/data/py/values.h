@@ -57,9 +57,6 @@ inline std::string py_repr(const std::string& value) {
 inline std::string py_repr(char value) {
   return py_repr(std::string_view(&value, 1));
 }
-/// As py_repr(bool), of a key and its value within a dict: "'a': 1".
-template <class Key, class Value>
-std::string py_repr(const std::pair<Key, Value>& entry);
 /// As py_repr(bool), of a list, or of a dict where the items are pairs.
 template <class Item>
 std::string py_repr(const std::vector<Item>& items);
@@ -69,6 +66,7 @@ std::string py_repr(const std::optional<Value>& value) {
   return value ? py_repr(*value) : "None";
 }
 
+/// As py_repr(bool), of a key and its value within a dict: "'a': 1".
 template <class Key, class Value>
 std::string py_repr(const std::pair<Key, Value>& entry) {
   return py_repr(entry.first) + ": " + py_repr(entry.second);

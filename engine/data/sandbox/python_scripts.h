@@ -1,4 +1,4 @@
-// The Python texts that the program holds. Private to engine/data.
+// The Python programs that are compiled into Decoscope. Only for engine/data.
 #pragma once
 
 namespace engine {

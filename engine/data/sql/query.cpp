@@ -22,8 +22,8 @@ struct Phrase {
   std::string english;
 };
 
-// Draws the parts of a query over one schema. Columns are written table.column, and spoken with
-// their table, as soon as two tables are in the query.
+// Draws the parts of a query over one schema. With two or more tables the query writes table.column, and
+// the question names the table of a column.
 class QueryDrawer {
  public:
   QueryDrawer(Random& rng, const SqlSchema& schema) : rng_(rng), schema_(schema) {}
@@ -156,7 +156,7 @@ class QueryDrawer {
     return {sql(r) + " " + op.sign + " " + number, fill(rng_.say(op.wordings), {c, number})};
   }
 
-  // n conditions on different columns of the given tables, from " WHERE" on.
+  // The WHERE clause with n conditions on different columns of the given tables.
   bool where(int n, const std::vector<int>& tables, Phrase& out) {
     out = {};
     if (n == 0) return true;
@@ -180,7 +180,7 @@ class QueryDrawer {
     return true;
   }
 
-  // One or two columns to show.
+  // One or two selected columns.
   bool items(int t, int n, Phrase& out) {
     std::set<int> used;
     std::vector<std::string> names;
@@ -265,7 +265,7 @@ class QueryDrawer {
                 {group});
   }
 
-  // " HAVING COUNT(*) > n" in half of the cases.
+  // In half of the draws " HAVING COUNT(*) > n".
   Phrase having() {
     if (rng_.chance(50)) return {};
     const std::string n = std::to_string(rng_.between(1, 3));
@@ -340,7 +340,7 @@ class QueryDrawer {
     return true;
   }
 
-  // Chooses a table that refers to another. FROM clause over both.
+  // Draws a table that references another, and makes the FROM clause of both.
   bool join(Phrase& from, int& other) {
     std::vector<Ref> references;
     for (int t = 0; t < static_cast<int>(schema_.tables.size()); t++)
@@ -489,7 +489,7 @@ class QueryDrawer {
   }
 
   bool two_joins(SqlQuestion& out) {
-    // a refers to b, and c is referred to by either.
+    // a references b; a or b references c.
     for (int tries = 0; tries < 4; tries++) {
       Phrase from;
       int other = 0;

@@ -5,8 +5,8 @@
 
 #include <nlohmann/json.hpp>
 
-#include "engine/data/text.h"
 #include "engine/base/types.h"
+#include "engine/data/text.h"
 
 namespace engine {
 
@@ -197,7 +197,7 @@ SqlSchema draw_schema(Random& rng, int n_tables) {
     for (auto& column : columns) table.columns.push_back(std::move(column));
     schema.tables.push_back(std::move(table));
   }
-  // A chain or a star: table t is referenced by one of the tables before it.
+  // A tree: an earlier table references table t.
   for (int t = 1; t < n_tables; t++) {
     auto& parent = schema.tables[rng.chance(60) ? t - 1 : 0];
     parent.columns.push_back({schema.tables[t].name + "_id", SqlColumn::Kind::Reference, 0, t});

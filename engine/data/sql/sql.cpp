@@ -1,6 +1,6 @@
-// G3: questions over random schemas, answered in SQL and judged by running it.
-//   key   levels 1 and 2: the set of table names, so that test schemas are unseen;
-//         level 3: the query without names and values, so that test skeletons are unseen
+// The sql task: questions over random schemas. The checker runs the answer (execution match).
+//   key   levels 1 and 2: the set of table names, so that no schema of the test split occurs in training;
+//         level 3: the query without names and values, so that no query skeleton does
 #include <algorithm>
 
 #include <nlohmann/json.hpp>
@@ -60,7 +60,7 @@ class SqlTask final : public TaskGenerator {
       throw Error(ErrorCode::BadInput, record.id + ": check: " + e.what());
     }
     const std::string query = query_in(completion_body(completion));
-    if (query.empty()) return {false, "no SELECT"};
+    if (query.empty()) return {false, "found no SELECT"};
     const bool ordered = gold.find(" ORDER BY ") != std::string::npos;
     for (int set = 0; set < kSqlRowSets; set++) {
       const SqlDatabase database = database_of(schema, set);
@@ -70,7 +70,7 @@ class SqlTask final : public TaskGenerator {
       const SqlResult found = database.run(query);
       if (!found.error.empty()) return {false, found.error};
       if (!same_rows(expected, found, ordered))
-        return {false, "other rows than expected on row set " + std::to_string(set)};
+        return {false, "the rows differ from the expected ones on row set " + std::to_string(set)};
     }
     return {true, {}};
   }

@@ -1,4 +1,4 @@
-// Four given sentences and the passage that is written around them.
+// Draws the given sentences of a writing problem, and the passage around them.
 #pragma once
 
 #include <optional>
@@ -14,42 +14,44 @@ namespace engine {
 /// A sentence that a paragraph has to end in.
 struct GivenSentence {
   std::string text;
-  std::string subject;  ///< as it stands within a sentence: "the old farmer"
-  std::string
-      pronoun;         ///< "he"; of an open sentence the subject itself, for nobody says which fits
-  std::string source;  ///< "grammar", or the open set
-  int theme = 0;       ///< of its predicate, and of what is told around it
+  std::string subject;  ///< "the old farmer"
+  std::string pronoun;  ///< "he"; for an open sentence the subject itself: its pronoun is not known
+  std::string source;   ///< "grammar", or the name of the open data set
+  int theme = 0;        ///< of its predicate and of the paragraph: write_predicates()
 };
 
-/// @param level  1: subject and predicate; 2: now and then an adverbial, first or last; 3: always
-/// @param open   sentences of the open sets, of which three in ten are drawn; may be empty
-/// @return  of two sentences of one subject nothing
+/// Draws sentences with different subjects.
+/// @param level  1: subject and predicate; 2: half of the sentences have an adverbial; 3: all have one
+/// @param open   sentences of the open data sets, for three in ten of the drawn ones; may be empty
+/// @return  nothing if two sentences have the same subject
 std::optional<std::vector<GivenSentence>> draw_given_sentences(Random& rng,
                                                                int level,
                                                                int n_sentences,
                                                                std::span<const OpenSentence> open);
 
-/// A sentence of the grammar about a subject: "The old farmer sold ten eggs."
+/// Draws a sentence about a subject: "The old farmer sold ten eggs."
 std::string grammar_sentence(Random& rng, int level, const std::string& subject, int theme);
 
-/// The two sentences of a paragraph before the one it ends in: the subject by its name behind a
-/// link word, then by its pronoun; neither says what the sentence at the end says.
+/// Draws the two sentences of a paragraph before its given end sentence. The first has the link word and
+/// the subject, the second the pronoun. Their predicates differ from each other and from the end's.
 std::string own_sentences(Random& rng,
                           int level,
                           const GivenSentence& about,
                           const std::string& link);
 
-/// A paragraph as it stands in a passage. An empty end is left away.
+/// A paragraph of a passage.
 struct PassageParagraph {
   std::string link;  ///< "Then"
-  std::string own;
-  std::string end;
+  std::string own;   ///< own_sentences(), with the link
+  std::string end;   ///< the end sentence; may be empty
+  /// The sentences of the paragraph.
   std::string text() const { return end.empty() ? own : own + " " + end; }
 };
 
-/// "First", "Then", ..: what joins paragraph i of n to the one before. Four wordings a place.
+/// Draws the link word of paragraph i of n: "First", "Then", ..
 std::string draw_link(Random& rng, int i, int n);
 
+/// The paragraphs, one a line.
 std::string passage_text(const std::vector<PassageParagraph>& paragraphs);
 
 }  // namespace engine

@@ -47,8 +47,9 @@ TEST(Py, cpython_agrees_with_the_computed_results) {
     NEEDS(run.available, run.reason);
     EXPECT_TRUE(run.passed) << run.reason;
   }
+  // No record has grid_make: fewer than five of its results are short enough for a test.
   for (const PyFamily& family : py_families())
-    EXPECT_TRUE(drawn.contains(std::string(family.id))) << family.id;
+    EXPECT_EQ(drawn.contains(std::string(family.id)), family.id != "grid_make") << family.id;
   EXPECT_GT(n_classes, 300);
   EXPECT_GT(n_compositions, 300);
 }
