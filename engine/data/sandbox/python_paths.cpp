@@ -6,10 +6,11 @@
 #include <mutex>
 
 #include "engine/data/sandbox/child_process.h"
-#include "engine/data/sandbox/python_scripts.h"
 #include "engine/data/text.h"
 
 namespace engine {
+
+extern const char* const kPythonProbe;  // the text of python_probe.py (python_scripts.cpp.in)
 
 namespace {
 

@@ -14,11 +14,12 @@
 #include "engine/base/types.h"
 #include "engine/data/sandbox/bubblewrap.h"
 #include "engine/data/sandbox/child_process.h"
-#include "engine/data/sandbox/python_scripts.h"
 #include "engine/data/sandbox/seccomp_filter.h"
 #include "engine/data/text.h"
 
 namespace engine {
+
+extern const char* const kPythonDriver;  // the text of python_driver.py (python_scripts.cpp.in)
 
 namespace {
 
