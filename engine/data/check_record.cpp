@@ -4,7 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "engine/data/arith/read.h"
+#include "engine/data/arith/answers.h"
 #include "engine/data/readers.h"
 #include "engine/data/sandbox/run_python.h"
 #include "engine/data/sql/run.h"

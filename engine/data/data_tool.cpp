@@ -57,13 +57,11 @@ std::vector<Record> records_of_set(std::string_view set, Split split, const std:
   if (split == Split::Dev)
     throw Error(
         ErrorCode::Usage,
-        fmt::format(
-            "--split: found dev, but {} has only train (training texts) and test (questions)",
-            set));
+        fmt::format("--split dev: {} has train (training texts) and test (questions)", set));
   std::vector<Record> records = read_real_set(set, split, data_dir);
   if (records.empty())
     throw Error(ErrorCode::Usage,
-                fmt::format("--split: found {}, but {} has no such part; use {}", split_name(split),
+                fmt::format("--split {}: {} has no such part; use --split {}", split_name(split),
                             set, split == Split::Train ? "test" : "train"));
   return records;
 }

@@ -14,7 +14,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-// Number of texts whose mean length stands for a part's.
+// Number of texts that give the mean length of a part.
 constexpr int kProbe = 64;
 
 [[noreturn]] void refuse(const std::string& field, const std::string& what) {

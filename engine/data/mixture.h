@@ -1,5 +1,5 @@
 // The input of a training run: an endless stream of texts, mixed from generated and open texts by a
-// recipe. Text i is a function of (recipe, seed, i) alone, so a run can resume at any text.
+// recipe. Text i is a function of (recipe, seed, i), so a run can resume at any text.
 #pragma once
 
 #include <cstdint>

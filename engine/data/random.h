@@ -57,8 +57,8 @@ class Random {
     return items[below(static_cast<int>(std::size(items)))];
   }
 
-  /// A uniformly drawn string of a braced list: rng.say({"a", "b"}).
-  std::string_view say(std::initializer_list<std::string_view> wordings) {
+  /// A uniformly drawn string of a braced list: rng.one_of({"a", "b"}).
+  std::string_view one_of(std::initializer_list<std::string_view> wordings) {
     return wordings.begin()[below(static_cast<int>(wordings.size()))];
   }
 

@@ -45,7 +45,8 @@ void for_each_json_line(const std::string& path, const std::function<void(const 
 
 void for_each_json_item(const std::string& path, const std::function<void(const Json&)>& each) {
   const Json list = Json::parse(read_whole_file(path), nullptr, false);
-  if (!list.is_array()) throw Error(ErrorCode::BadInput, path + ": found no JSON list");
+  if (!list.is_array())
+    throw Error(ErrorCode::BadInput, path + ": found no JSON list, expected one");
   std::size_t number = 0;
   for (const Json& item : list) {
     try {

@@ -116,7 +116,9 @@ Record record_from_json(std::string_view line, const std::string& where) {
   record.level = level->get<int>();
   const auto check = object.find("check");
   if (check == object.end() || !check->is_object())
-    throw Error(ErrorCode::BadInput, where + ": check: expected an object");
+    throw Error(ErrorCode::BadInput, where + ": check: found " +
+                                         (check == object.end() ? "nothing" : check->type_name()) +
+                                         ", expected an object");
   record.check = check->dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
   return record;
 }

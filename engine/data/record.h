@@ -1,5 +1,5 @@
 // Training and evaluation records, and the interface of their generators.
-//   Record I of a split is a function of (task, level, split, I) alone. The generator draws from
+//   Record I of a split is a function of (task, level, split, I). The generator draws from
 //   streams seeded by "task/level/split/I/attempt" for attempt 0, 1, .. and keeps the first problem
 //   whose content key hashes into the split. A content key belongs to one split only, so no test
 //   problem can occur in training, whatever the counts.

@@ -25,7 +25,7 @@ namespace engine {
 struct TotSettings {
   std::string decoder = "ar";
   OptionValues options;
-  /// Of thoughts. The seed of each text is a hash of this seed, the question and the node.
+  /// The sampling of thoughts. The seed of each text is a hash of this seed, the question and the node.
   Sampling thoughts = {.temperature = 1};
   float value_temperature = 0;  // of evaluations
   int depth = 4;                // T: maximum number of levels

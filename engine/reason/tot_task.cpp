@@ -6,7 +6,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "engine/data/arith/read.h"
+#include "engine/data/arith/answers.h"
 #include "engine/data/blocks/text.h"
 #include "engine/data/readers.h"
 #include "engine/data/text.h"

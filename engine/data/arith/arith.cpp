@@ -7,8 +7,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "engine/data/arith/answers.h"
 #include "engine/data/arith/problem.h"
-#include "engine/data/arith/read.h"
 #include "engine/data/tasks.h"
 #include "engine/data/text.h"
 
@@ -97,8 +97,8 @@ std::optional<Record> choice_record(Random& rng, const ArithProblem& problem) {
   const std::string stem = problem.text + " Answer Choices:" + choices;
   const bool paper_form = rng.chance(50);
   // The letter follows the value here and in the question, so that a model can copy both in order.
-  const std::string chosen = fill(rng.say({"That is {0} ({1}).", "So {0} ({1}) is right.",
-                                           "{0} stands at ({1}).", "The choice is {0} ({1})."}),
+  const std::string chosen = fill(rng.one_of({"That is {0} ({1}).", "So {0} ({1}) is right.",
+                                              "{0} stands at ({1}).", "The choice is {0} ({1})."}),
                                   {std::to_string(problem.answer), record.answer});
   const std::string text =
       arith_rationale(problem, " ") + " " + chosen + " So the answer is (" + record.answer + ").";
@@ -162,8 +162,8 @@ Record question_record(Random& rng, const ArithProblem& problem, int at) {
   } else {
     set_chat(record,
              problem.text + "\n" + shown +
-                 std::string(rng.say({"What should we ask next?", "Ask the next sub-question.",
-                                      "Which question comes next?", "Give the next question."})),
+                 std::string(rng.one_of({"What should we ask next?", "Ask the next sub-question.",
+                                         "Which question comes next?", "Give the next question."})),
              text);
   }
   return record;
@@ -198,8 +198,8 @@ Record final_record(Random& rng, const ArithProblem& problem) {
   record.check = check.dump();
   const std::string shown =
       history(rng, problem, static_cast<int>(problem.steps.size()), rng.chance(50));
-  const std::string text = fill(rng.say({"The answer is {0}.", "So the answer is {0}.",
-                                         "The final answer is {0}.", "We get {0}."}),
+  const std::string text = fill(rng.one_of({"The answer is {0}.", "So the answer is {0}.",
+                                            "The final answer is {0}.", "We get {0}."}),
                                 {record.answer});
   if (rng.chance(50)) {
     record.prompt = "Question: " + problem.text + "\n" + shown + "Final answer:";
@@ -232,8 +232,8 @@ ShownStep shown_step(Random& rng, const ArithStep& step, int kind) {
       shown = {turned, static_cast<int>(*value)};
       out.right = false;
       out.reason =
-          fill(rng.say({"It should be {0}.", "The problem asks for {0} here.",
-                        "The wrong operation is used: {0} is needed.", "Here {0} is needed."}),
+          fill(rng.one_of({"It should be {0}.", "The problem asks for {0} here.",
+                           "The wrong operation is used: {0} is needed.", "Here {0} is needed."}),
                {needed});
     }
   }
@@ -242,14 +242,14 @@ ShownStep shown_step(Random& rng, const ArithStep& step, int kind) {
     if (rng.chance(50) && right.result > slip) slip = -slip;
     shown.result = right.result + slip;
     out.right = false;
-    out.reason = fill(rng.say({"The sum is wrong: {0} is {1}.", "{0} is not {2}.",
-                               "There is a slip: {0} makes {1}.", "The result should be {1}."}),
+    out.reason = fill(rng.one_of({"The sum is wrong: {0} is {1}.", "{0} is not {2}.",
+                                  "There is a slip: {0} makes {1}.", "The result should be {1}."}),
                       {needed, result, std::to_string(shown.result)});
   }
   if (out.right)
     out.reason =
-        rng.say({"The sum is right.", "The step follows from the problem.",
-                 "The numbers and the sum are correct.", "This is what the problem says."});
+        rng.one_of({"The sum is right.", "The step follows from the problem.",
+                    "The numbers and the sum are correct.", "This is what the problem says."});
   ArithStep copy = step;
   copy.calculations.back() = shown;
   out.text = step_lines(copy, " ");
@@ -271,11 +271,12 @@ Record evaluation_record(Random& rng, const ArithProblem& problem, int at) {
                     ": " + shown.text + "\nEvaluation:";
     record.completion = " " + text;
   } else {
-    set_chat(record,
-             problem.text + "\n" + before + "Next: " + shown.text + "\n" +
-                 std::string(rng.say({"How good is this step?", "Rate the last step from 1 to 10.",
-                                      "Is this step right? Give a score.", "Score this step."})),
-             text);
+    set_chat(
+        record,
+        problem.text + "\n" + before + "Next: " + shown.text + "\n" +
+            std::string(rng.one_of({"How good is this step?", "Rate the last step from 1 to 10.",
+                                    "Is this step right? Give a score.", "Score this step."})),
+        text);
   }
   return record;
 }
@@ -325,9 +326,9 @@ class ArithTask final : public TaskGenerator {
 
  private:
   static CheckResult check_question(std::string_view text, const Json& accepted) {
-    const std::string asked = normalised(text);
+    const std::string question = normalised(text);
     for (const auto& wording : accepted)
-      if (normalised(wording.get<std::string>()) == asked) return {true, {}};
+      if (normalised(wording.get<std::string>()) == question) return {true, {}};
     return {false, "the question differs from every accepted wording"};
   }
 };

@@ -9,7 +9,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "engine/data/arith/read.h"
+#include "engine/data/arith/answers.h"
 #include "engine/data/blocks/text.h"
 #include "engine/data/blocks/world.h"
 #include "engine/data/tasks.h"
@@ -187,27 +187,28 @@ std::string free_action_text(Random& rng, const Scenario& s, const World::Action
   const std::string other = action.other < 0 ? std::string() : s.colours[action.other];
   switch (action.kind) {
     case World::Kind::PickUp:
-      return fill(rng.say({"pick up the {0} block", "lift the {0} block from the table",
-                           "take the {0} block from the table", "pick up the {0} block"}),
+      return fill(rng.one_of({"pick up the {0} block", "lift the {0} block from the table",
+                              "take the {0} block from the table", "pick up the {0} block"}),
                   {block});
     case World::Kind::Unstack:
-      return fill(
-          rng.say({"unstack the {0} block from on top of the {1} block",
-                   "take the {0} block off the {1} block", "lift the {0} block off the {1} block",
-                   "unstack the {0} block from the {1} block"}),
-          {block, other});
+      return fill(rng.one_of({"unstack the {0} block from on top of the {1} block",
+                              "take the {0} block off the {1} block",
+                              "lift the {0} block off the {1} block",
+                              "unstack the {0} block from the {1} block"}),
+                  {block, other});
     case World::Kind::PutDown:
       return fill(
-          rng.say({"put down the {0} block", "place the {0} block on the table",
-                   "set the {0} block down on the table", "put the {0} block on the table"}),
+          rng.one_of({"put down the {0} block", "place the {0} block on the table",
+                      "set the {0} block down on the table", "put the {0} block on the table"}),
           {block});
     case World::Kind::Stack:
       break;
   }
-  return fill(rng.say({"stack the {0} block on top of the {1} block",
-                       "place the {0} block on the {1} block", "put the {0} block on the {1} block",
-                       "stack the {0} block on the {1} block"}),
-              {block, other});
+  return fill(
+      rng.one_of({"stack the {0} block on top of the {1} block",
+                  "place the {0} block on the {1} block", "put the {0} block on the {1} block",
+                  "stack the {0} block on the {1} block"}),
+      {block, other});
 }
 
 Json check_of(const Scenario& s, const char* form) {
@@ -259,11 +260,11 @@ std::string notes_text(Random& rng, const Scenario& s, bool paper_form) {
   };
   const auto wording =
       paper_form ? std::string_view("{0} on {1}: now on {2}; on {0}: {3}; on {1}: {4}.\n")
-                 : rng.say({"{0} on {1}: now on {2}; on {0}: {3}; on {1}: {4}.\n",
-                            "{0} goes on {1}. It is on {2}. On {0}: {3}. On {1}: {4}.\n",
-                            "{0} (now on {2}) goes on {1}; on {0} is {3}, on {1} is {4}.\n",
-                            "To put {0} on {1}: {0} is on {2}, above {0} is {3}, above {1} is "
-                            "{4}.\n"});
+                 : rng.one_of({"{0} on {1}: now on {2}; on {0}: {3}; on {1}: {4}.\n",
+                               "{0} goes on {1}. It is on {2}. On {0}: {3}. On {1}: {4}.\n",
+                               "{0} (now on {2}) goes on {1}; on {0} is {3}, on {1} is {4}.\n",
+                               "To put {0} on {1}: {0} is on {2}, above {0} is {3}, above {1} is "
+                               "{4}.\n"});
   std::string notes;
   for (const auto& [upper, lower] : goal_from_below(s)) {
     const std::string &u = s.colours[upper], &l = s.colours[lower];
@@ -294,16 +295,16 @@ Record plan_record(Random& rng, const Scenario& s, bool with_notes) {
     return record;
   }
   const std::string question =
-      fill(rng.say({"At the start {0}. I want that {1}. How do I get there?",
-                    "Here is what I see: {0}. My goal is that {1}. Make a plan.",
-                    "Make a plan for my blocks. Now {0}. In the end I want that {1}.",
-                    "I have some blocks: {0}. Which steps lead to this: {1}?"}),
+      fill(rng.one_of({"At the start {0}. I want that {1}. How do I get there?",
+                       "Here is what I see: {0}. My goal is that {1}. Make a plan.",
+                       "Make a plan for my blocks. Now {0}. In the end I want that {1}.",
+                       "I have some blocks: {0}. Which steps lead to this: {1}?"}),
            {state, goal});
   const int layout = rng.below(4);
   std::string text(
-      rng.say({"Let me see.\n", "First I look at it.\n", "What is there:\n", "My notes:\n"}));
+      rng.one_of({"Let me see.\n", "First I look at it.\n", "What is there:\n", "My notes:\n"}));
   text += notes;
-  text += rng.say(
+  text += rng.one_of(
       {"Here is a plan:\n", "These steps reach the goal:\n", "You can do this:\n", "The plan:\n"});
   for (std::size_t i = 0; i < steps.size(); i++) {
     const std::string action = free_action_text(rng, s, steps[i].action);
@@ -335,13 +336,14 @@ Record action_record(Random& rng, const Scenario& s) {
     return record;
   }
   const auto chat = chat_form(
-      fill(rng.say({"Now {0}. I want that {1}. What is the next action?",
-                    "My blocks: {0}. My goal: {1}. What should I do next?",
-                    "What is the best next step if {0} and the goal is that {1}?",
-                    "I see that {0}. The goal is that {1}. Name the next action."}),
+      fill(rng.one_of({"Now {0}. I want that {1}. What is the next action?",
+                       "My blocks: {0}. My goal: {1}. What should I do next?",
+                       "What is the best next step if {0} and the goal is that {1}?",
+                       "I see that {0}. The goal is that {1}. Name the next action."}),
            {state, goal}),
-      fill(rng.say({"Next, {0}.", "You should {0}.", "I would {0}.", "The next action is: {0}."}),
-           {free_action_text(rng, s, step.action)}));
+      fill(
+          rng.one_of({"Next, {0}.", "You should {0}.", "I would {0}.", "The next action is: {0}."}),
+          {free_action_text(rng, s, step.action)}));
   record.prompt = chat.prompt;
   record.completion = chat.completion;
   return record;
@@ -353,26 +355,27 @@ std::string change_text(Random& rng, const Scenario& s, const World::Action& act
   const std::string other = action.other < 0 ? std::string() : s.colours[action.other];
   switch (action.kind) {
     case World::Kind::PickUp:
-      return fill(rng.say({"The {0} block leaves the table.", "The hand takes the {0} block.",
-                           "Now the hand holds the {0} block.", "The {0} block is picked up."}),
+      return fill(rng.one_of({"The {0} block leaves the table.", "The hand takes the {0} block.",
+                              "Now the hand holds the {0} block.", "The {0} block is picked up."}),
                   {block});
     case World::Kind::Unstack:
-      return fill(rng.say({"The {0} block leaves the {1} block, which is clear now.",
-                           "The hand takes the {0} block off the {1} block.",
-                           "Now the hand holds the {0} block and the {1} block is free.",
-                           "The {1} block is free because the {0} block is lifted."}),
+      return fill(rng.one_of({"The {0} block leaves the {1} block, which is clear now.",
+                              "The hand takes the {0} block off the {1} block.",
+                              "Now the hand holds the {0} block and the {1} block is free.",
+                              "The {1} block is free because the {0} block is lifted."}),
                   {block, other});
     case World::Kind::PutDown:
-      return fill(rng.say({"The {0} block goes to the table.", "The hand lets go of the {0} block.",
-                           "Now the {0} block rests on the table.", "The {0} block is put down."}),
-                  {block});
+      return fill(
+          rng.one_of({"The {0} block goes to the table.", "The hand lets go of the {0} block.",
+                      "Now the {0} block rests on the table.", "The {0} block is put down."}),
+          {block});
     case World::Kind::Stack:
       break;
   }
-  return fill(rng.say({"The {0} block goes on top of the {1} block, which is no longer clear.",
-                       "The hand puts the {0} block on the {1} block.",
-                       "Now the {0} block covers the {1} block.",
-                       "The {1} block is covered because the {0} block goes on it."}),
+  return fill(rng.one_of({"The {0} block goes on top of the {1} block, which is no longer clear.",
+                          "The hand puts the {0} block on the {1} block.",
+                          "Now the {0} block covers the {1} block.",
+                          "The {1} block is covered because the {0} block goes on it."}),
               {block, other});
 }
 
@@ -396,14 +399,14 @@ Record state_record(Random& rng, const Scenario& s, const World::Edge& edge) {
     return record;
   }
   const auto chat = chat_form(
-      fill(rng.say({"At first {0}. Then I {1}. What is the state now?",
-                    "Now {0}. What is the state after I {1}?",
-                    "The state is this: {0}. I {1}. Describe the new state.",
-                    "I see that {0}. What will I see when I {1}?"}),
+      fill(rng.one_of({"At first {0}. Then I {1}. What is the state now?",
+                       "Now {0}. What is the state after I {1}?",
+                       "The state is this: {0}. I {1}. Describe the new state.",
+                       "I see that {0}. What will I see when I {1}?"}),
            {state, action}),
       change +
-          fill(rng.say({" I have that, {0}.", " So I have that, {0}.",
-                        " After that I have that, {0}.", " In the new state I have that, {0}."}),
+          fill(rng.one_of({" I have that, {0}.", " So I have that, {0}.",
+                           " After that I have that, {0}.", " In the new state I have that, {0}."}),
                {after}));
   record.prompt = chat.prompt;
   record.completion = chat.completion;
@@ -418,18 +421,18 @@ std::string reason_text(Random& rng, const Scenario& s, const World::Edge& edge,
                 World::OnFact(edge.action.block, edge.action.other)) != s.goal.end();
   if (nearer && placed)
     return fill(
-        rng.say({"The {0} block is now in place.", "This puts the {0} block where it belongs.",
-                 "The goal wants the {0} block there.",
-                 "Now the {0} block is where it should be."}),
+        rng.one_of({"The {0} block is now in place.", "This puts the {0} block where it belongs.",
+                    "The goal wants the {0} block there.",
+                    "Now the {0} block is where it should be."}),
         {block});
   if (nearer)
-    return fill(rng.say({"Moving the {0} block brings the goal nearer.",
-                         "The {0} block has to move before the goal is reached.",
-                         "This is a step towards the goal.", "After this fewer steps remain."}),
+    return fill(rng.one_of({"Moving the {0} block brings the goal nearer.",
+                            "The {0} block has to move before the goal is reached.",
+                            "This is a step towards the goal.", "After this fewer steps remain."}),
                 {block});
-  return fill(rng.say({"Moving the {0} block leads away from the goal.",
-                       "The {0} block is not wanted there.", "This step must be undone later.",
-                       "After this more steps remain."}),
+  return fill(rng.one_of({"Moving the {0} block leads away from the goal.",
+                          "The {0} block is not wanted there.", "This step must be undone later.",
+                          "After this more steps remain."}),
               {block});
 }
 
@@ -455,13 +458,13 @@ Record evaluation_record(Random& rng, const Scenario& s, const World::Edge& edge
     record.completion = text + "\n";
     return record;
   }
-  const auto chat =
-      chat_form(fill(rng.say({"Now {0}. My goal is that {1}. How good is this action: {2}?",
-                              "I see that {0}. I want that {1}. Rate this step from 1 to 10: {2}.",
-                              "State: {0}. Goal: {1}. Give a score to this: {2}.",
-                              "If {0} and I want that {1}, is it wise to {2}? Give a score."}),
-                     {state, goal, action}),
-                text);
+  const auto chat = chat_form(
+      fill(rng.one_of({"Now {0}. My goal is that {1}. How good is this action: {2}?",
+                       "I see that {0}. I want that {1}. Rate this step from 1 to 10: {2}.",
+                       "State: {0}. Goal: {1}. Give a score to this: {2}.",
+                       "If {0} and I want that {1}, is it wise to {2}? Give a score."}),
+           {state, goal, action}),
+      text);
   record.prompt = chat.prompt;
   record.completion = chat.completion;
   return record;

@@ -47,10 +47,10 @@ constexpr Category kCategories[] = {{"writing", writing_dialog},
 constexpr std::string_view kParts[] = {"arith", "kb", "py", "blocks", "write"};
 
 std::string system_line(Random& rng) {
-  return std::string(rng.say({"An assistant answers a user, briefly and politely. ",
-                              "This is a talk between a user and a helpful assistant. ",
-                              "A user asks, and an assistant gives short and true answers. ",
-                              "The assistant helps the user with plain words. "}));
+  return std::string(rng.one_of({"An assistant answers a user, briefly and politely. ",
+                                 "This is a talk between a user and a helpful assistant. ",
+                                 "A user asks, and an assistant gives short and true answers. ",
+                                 "The assistant helps the user with plain words. "}));
 }
 
 OpenPool read_open_dialogs(const std::string& data_dir) {
@@ -68,22 +68,22 @@ OpenPool read_open_dialogs(const std::string& data_dir) {
 
 // A record of one drawn turn.
 Record record_of(Random& rng, const char* category, const ChatDialog& dialog) {
-  const std::size_t asked = rng.below(2);
+  const std::size_t turn = rng.below(2);
   Record record;
   if (rng.chance(50)) record.prompt = system_line(rng);
-  for (std::size_t i = 0; i < asked; i++) {
+  for (std::size_t i = 0; i < turn; i++) {
     const auto chat = chat_form(dialog[i].question, dialog[i].answer);
     record.prompt += chat.prompt + chat.completion + " ";
   }
-  const auto chat = chat_form(dialog[asked].question, dialog[asked].answer);
+  const auto chat = chat_form(dialog[turn].question, dialog[turn].answer);
   record.prompt += chat.prompt;
   record.completion = chat.completion;
-  record.answer = dialog[asked].result;
+  record.answer = dialog[turn].result;
   record.check = Json{{"form", category},
                       {"category", category},
-                      {"turn", asked + 1},
-                      {"task", dialog[asked].task},
-                      {"of", Json::parse(dialog[asked].check)}}
+                      {"turn", turn + 1},
+                      {"task", dialog[turn].task},
+                      {"of", Json::parse(dialog[turn].check)}}
                      .dump();
   return record;
 }

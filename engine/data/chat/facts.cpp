@@ -5,7 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "engine/data/chat/dialog.h"
-#include "engine/data/kb/say.h"
+#include "engine/data/kb/sentences.h"
 #include "engine/data/text.h"
 
 namespace engine {
@@ -85,14 +85,14 @@ ChatTurn facts_follow_up(Random& rng,
                          const std::string& list) {
   if (rng.chance(50))
     return facts_turn(rng,
-                      fill(rng.say({"And its {0}?", "Now its {0}.", "Tell me its {0} too.",
-                                    "What about its {0}?"}),
+                      fill(rng.one_of({"And its {0}?", "Now its {0}.", "Tell me its {0} too.",
+                                       "What about its {0}?"}),
                            {enumerated(names_of(others))}),
                       m, others);
   const int at = rng.below(static_cast<int>(topics.size()));
   const std::string fact = read_numbered_list(list)->at(at);
-  return chat_turn(fill(rng.say({"Say only number {0}.", "Repeat number {0}.",
-                                 "What was number {0}?", "Number {0} alone, please."}),
+  return chat_turn(fill(rng.one_of({"Say only number {0}.", "Repeat number {0}.",
+                                    "What was number {0}?", "Number {0} alone, please."}),
                         {std::to_string(at + 1)}),
                    fact, {{"form", "fact"}, {"member", m.name}, {"topic", topics[at]}}, fact);
 }
@@ -105,13 +105,13 @@ std::optional<ChatDialog> facts_dialog(
   topics.resize(n);
   if (split_of_key(std::string(category) + "|" + m.name + key_of(topics)) != split)
     return std::nullopt;
-  ChatTurn first =
-      facts_turn(rng,
-                 fill(rng.say({"List {0} facts about {1}: {2}.", "Explain {1} in {0} points: {2}.",
-                               "What should one know of {1}? Number {0} points: {2}.",
-                               "Give me a list of {0} facts. Subject: {1}. Points: {2}."}),
-                      {std::to_string(n), kb_member_phrase(m), enumerated(names_of(topics))}),
-                 m, topics);
+  ChatTurn first = facts_turn(
+      rng,
+      fill(rng.one_of({"List {0} facts about {1}: {2}.", "Explain {1} in {0} points: {2}.",
+                       "What should one know of {1}? Number {0} points: {2}.",
+                       "Give me a list of {0} facts. Subject: {1}. Points: {2}."}),
+           {std::to_string(n), kb_member_phrase(m), enumerated(names_of(topics))}),
+      m, topics);
   ChatTurn second = facts_follow_up(rng, m, topics, others, first.answer);
   return ChatDialog{std::move(first), std::move(second)};
 }
@@ -196,10 +196,10 @@ CheckResult check_what_if(const Json& check, std::string_view text) {
                                          ", expected an index of a class");
   KbMember changed = member;
   changed.class_index = class_index;
-  const std::string said = " " + normalised(text) + " ";
+  const std::string words = " " + normalised(text) + " ";
   const auto holds_one_of = [&](const std::set<std::string>& truths) {
     return std::any_of(truths.begin(), truths.end(), [&](const std::string& truth) {
-      return said.find(" " + truth + " ") != std::string::npos;
+      return words.find(" " + truth + " ") != std::string::npos;
     });
   };
   for (const auto& topic : check.at("topics"))
@@ -214,9 +214,9 @@ CheckResult check_what_if(const Json& check, std::string_view text) {
   if (!as_it_is) return {true, {}};
   // The text ends with a true fact.
   constexpr std::string_view kAsItIs = " as it is ";
-  const auto at = said.rfind(kAsItIs);
+  const auto at = words.rfind(kAsItIs);
   if (at == std::string::npos) return {false, "found no 'as it is' with the true fact"};
-  const std::string last(trimmed(std::string_view(said).substr(at + kAsItIs.size())));
+  const std::string last(trimmed(std::string_view(words).substr(at + kAsItIs.size())));
   if (!kb_truths(member).contains(last))
     return {false, "the text after 'as it is' is no true fact"};
   return {true, {}};
@@ -362,7 +362,7 @@ std::optional<ChatDialog> common_sense_dialog(Random& rng, int level, Split spli
         kUser.size(), record->prompt.size() - kUser.size() - kAssistant.size());
     if (i == 1)
       question = fill(
-          rng.say({"And this: {0}", "Another one: {0}", "Next question: {0}", "One more. {0}"}),
+          rng.one_of({"And this: {0}", "Another one: {0}", "Next question: {0}", "One more. {0}"}),
           {question});
     dialog[i] = {std::move(question), std::string(trimmed(record->completion)), "kb", record->check,
                  record->answer};
@@ -386,17 +386,18 @@ std::optional<ChatDialog> knowledge_dialog(Random& rng, int level, Split split) 
   std::vector<std::string> sentences = {kb_membership(rng, m)};
   for (const int topic : topics) sentences.push_back(kb_topic_fact(rng, m, topic));
   ChatTurn first = {
-      fill(rng.say({"What is {0}? Say its {1} too.", "Explain what {0} is and its {1}.",
-                    "I want to know what {0} is, and its {1}.", "Tell me about {0} and its {1}."}),
+      fill(rng.one_of({"What is {0}? Say its {1} too.", "Explain what {0} is and its {1}.",
+                       "I want to know what {0} is, and its {1}.",
+                       "Tell me about {0} and its {1}."}),
            {kb_member_phrase(m), enumerated(names_of(topics))}),
       joined(sentences, " "), "kb", Json{{"form", "statement"}, {"member", m.name}}.dump(),
       kb_class_of(m).name};
   const int topic = some_topics(rng, 1)[0];
   const std::string fact = kb_topic_fact(rng, m, topic);
-  ChatTurn second = chat_turn(
-      fill(rng.say({"And its {0}?", "Say its {0} alone.", "Now only its {0}.", "What is its {0}?"}),
-           {kKbTopics[topic]}),
-      fact, {{"form", "fact"}, {"member", m.name}, {"topic", topic}}, fact);
+  ChatTurn second = chat_turn(fill(rng.one_of({"And its {0}?", "Say its {0} alone.",
+                                               "Now only its {0}.", "What is its {0}?"}),
+                                   {kKbTopics[topic]}),
+                              fact, {{"form", "fact"}, {"member", m.name}, {"topic", topic}}, fact);
   return ChatDialog{std::move(first), std::move(second)};
 }
 
@@ -414,10 +415,11 @@ std::optional<ChatDialog> generic_dialog(Random& rng, int level, Split split) {
                    joined(sorted, "|")) != split)
     return std::nullopt;
   ChatTurn first = chat_turn(
-      fill(rng.say({"Name {0} kinds of {1}, but not {2}.", "I need {0} kinds of {1} without {2}.",
-                    "List {0} kinds of {1}. Leave out {2}.",
-                    "Which kinds of {1} are there besides {2}? Say {0}."}),
-           {count, kb_world().classes[class_index].name, enumerated(except)}),
+      fill(
+          rng.one_of({"Name {0} kinds of {1}, but not {2}.", "I need {0} kinds of {1} without {2}.",
+                      "List {0} kinds of {1}. Leave out {2}.",
+                      "Which kinds of {1} are there besides {2}? Say {0}."}),
+          {count, kb_world().classes[class_index].name, enumerated(except)}),
       numbered_list(names),
       {{"form", "names"}, {"class", class_index}, {"except", except}, {"n", n}}, count + " names");
   const bool backwards = rng.chance(50);
@@ -429,10 +431,10 @@ std::optional<ChatDialog> generic_dialog(Random& rng, int level, Split split) {
   }
   ChatTurn second = chat_turn(
       std::string(backwards
-                      ? rng.say({"Now backwards.", "Turn the list round.",
-                                 "Say them from the last to the first.", "In reverse order."})
-                      : rng.say({"Now by the alphabet.", "Sort the list from a to z.",
-                                 "Put them in alphabetical order.", "In the order of a to z."})),
+                      ? rng.one_of({"Now backwards.", "Turn the list round.",
+                                    "Say them from the last to the first.", "In reverse order."})
+                      : rng.one_of({"Now by the alphabet.", "Sort the list from a to z.",
+                                    "Put them in alphabetical order.", "In the order of a to z."})),
       numbered_list(ordered), {{"form", "order"}, {"items", ordered}}, count + " names");
   return ChatDialog{std::move(first), std::move(second)};
 }
@@ -446,31 +448,32 @@ std::optional<ChatDialog> counterfactual_dialog(Random& rng, int level, Split sp
   if (c == m.class_index ||
       split_of_key("if|" + m.name + "|" + std::to_string(c) + key_of(topics)) != split)
     return std::nullopt;
-  const auto check = [&](const std::vector<int>& asked, bool as_it_is) {
+  const auto check = [&](const std::vector<int>& check_topics, bool as_it_is) {
     return Json{{"form", "what if"},
                 {"member", m.name},
                 {"class", c},
-                {"topics", asked},
+                {"topics", check_topics},
                 {"as_it_is", as_it_is}};
   };
   ChatTurn first = chat_turn(
-      fill(rng.say({"What if {0} were {1}? Say its {2}.", "Suppose {0} were {1}. What of its {2}?",
-                    "If {0} were {1}, what would be its {2}?",
-                    "Imagine that {0} were {1}. Tell me its {2}."}),
+      fill(rng.one_of({"What if {0} were {1}? Say its {2}.",
+                       "Suppose {0} were {1}. What of its {2}?",
+                       "If {0} were {1}, what would be its {2}?",
+                       "Imagine that {0} were {1}. Tell me its {2}."}),
            {kb_member_phrase(m), kb_class_phrase(c), enumerated(names_of(topics))}),
-      fill(rng.say({"If {0} were {1}, then: ", "Were {0} {1}, then so: ",
-                    "If {0} had become {1}, then: ", "As {1}, {0} would be so: "}),
+      fill(rng.one_of({"If {0} were {1}, then: ", "Were {0} {1}, then so: ",
+                       "If {0} had become {1}, then: ", "As {1}, {0} would be so: "}),
            {kb_member_phrase(m), kb_class_phrase(c)}) +
           facts_of_class(rng, c, topics) + " As it is, " + lower_first(kb_membership(rng, m)),
       check(topics, true), kb_world().classes[c].name);
   first.answer = capitalised(first.answer);
-  ChatTurn second =
-      chat_turn(fill(rng.say({"And its {0}?", "What of its {0} then?", "Say its {0} too.",
-                              "What would be its {0}?"}),
-                     {enumerated(names_of(last))}),
-                std::string(rng.say({"Then: ", "In that case: ", "If so: ", "It would be so: "})) +
-                    facts_of_class(rng, c, last),
-                check(last, false), kb_world().classes[c].name);
+  ChatTurn second = chat_turn(
+      fill(rng.one_of({"And its {0}?", "What of its {0} then?", "Say its {0} too.",
+                       "What would be its {0}?"}),
+           {enumerated(names_of(last))}),
+      std::string(rng.one_of({"Then: ", "In that case: ", "If so: ", "It would be so: "})) +
+          facts_of_class(rng, c, last),
+      check(last, false), kb_world().classes[c].name);
   return ChatDialog{std::move(first), std::move(second)};
 }
 
@@ -493,13 +496,13 @@ std::optional<ChatDialog> extraction_dialog(Random& rng, int level, Split split)
   std::vector<std::string_view> formats(std::begin(kFormats), std::end(kFormats));
   rng.shuffle(formats);
   ChatTurn first =
-      table_turn(fill(rng.say({"{0} Give the {1} of each as {2}.", "{0} Write {1} as {2}.",
-                               "Read this: {0} Put {1} into {2}.", "As {2}, with {1}: {0}"}),
+      table_turn(fill(rng.one_of({"{0} Give the {1} of each as {2}.", "{0} Write {1} as {2}.",
+                                  "Read this: {0} Put {1} into {2}.", "As {2}, with {1}: {0}"}),
                       {joined(sentences, " "), enumerated(table.columns), formats[0]}),
                  table, formats[0]);
   ChatTurn second =
-      table_turn(fill(rng.say({"Now as {0}.", "The same as {0}, please.",
-                               "Write it as {0} instead.", "Can you make {0} of it?"}),
+      table_turn(fill(rng.one_of({"Now as {0}.", "The same as {0}, please.",
+                                  "Write it as {0} instead.", "Can you make {0} of it?"}),
                       {formats[1]}),
                  table, formats[1]);
   return ChatDialog{std::move(first), std::move(second)};

@@ -5,8 +5,8 @@
 
 #include "engine/data/chat/dialog.h"
 #include "engine/data/text.h"
+#include "engine/data/write/paragraphs.h"
 #include "engine/data/write/passage.h"
-#include "engine/data/write/scene.h"
 #include "engine/data/write/words.h"
 
 namespace engine {
@@ -109,8 +109,8 @@ std::optional<ChatDialog> letter_dialog(Random& rng, Split split) {
   Letter letter;
   letter.purpose = rng.below(static_cast<int>(std::size(kPurposes)));
   letter.wording = rng.below(4);
-  letter.greeting = rng.say({"Dear", "Hello", "Good day,", "My dear"});
-  letter.close = rng.say({"Yours", "With best wishes", "Greetings", "Your friend"});
+  letter.greeting = rng.one_of({"Dear", "Hello", "Good day,", "My dear"});
+  letter.close = rng.one_of({"Yours", "With best wishes", "Greetings", "Your friend"});
   letter.to = some_name(rng);
   letter.from = some_name(rng);
   letter.thing = rng.pick(kThings);
@@ -121,19 +121,20 @@ std::optional<ChatDialog> letter_dialog(Random& rng, Split split) {
     return std::nullopt;
   const std::string wish = fill(kPurposes[letter.purpose].wish, {letter.thing, letter.day});
   ChatTurn first = letter_turn(
-      fill(rng.say({"Write a short letter from {0} to {1} {2}.",
-                    "Write an e-mail of {0} to {1} {2}.",
-                    "{0} wants to write to {1} {2}. Write it.", "Help {0} to write to {1}, {2}."}),
+      fill(rng.one_of(
+               {"Write a short letter from {0} to {1} {2}.", "Write an e-mail of {0} to {1} {2}.",
+                "{0} wants to write to {1} {2}. Write it.", "Help {0} to write to {1}, {2}."}),
            {letter.from, letter.to, wish}),
       letter, Json::array());
   Letter other = letter;
   while (other.to == letter.to || other.to == letter.from) other.to = some_name(rng);
   while (other.day == letter.day) other.day = rng.pick(kDays);
-  ChatTurn second = letter_turn(
-      fill(rng.say({"Now to {0}, and with {1}.", "The same to {0}, but for {1}.",
-                    "Write it to {0} with {1} as the day.", "Make it a letter to {0} about {1}."}),
-           {other.to, other.day}),
-      other, {letter.to, letter.day});
+  ChatTurn second =
+      letter_turn(fill(rng.one_of({"Now to {0}, and with {1}.", "The same to {0}, but for {1}.",
+                                   "Write it to {0} with {1} as the day.",
+                                   "Make it a letter to {0} about {1}."}),
+                       {other.to, other.day}),
+                  other, {letter.to, letter.day});
   return ChatDialog{std::move(first), std::move(second)};
 }
 
@@ -174,15 +175,15 @@ std::optional<ChatDialog> paragraph_dialog(Random& rng, int level, Split split) 
   if (!given || split_of_key(normalised((*given)[0].text)) != split) return std::nullopt;
   ChatTurn first = paragraph_turn(
       rng, level,
-      rng.say({"Write a short paragraph that ends with this sentence: {0}",
-               "Tell a short story. Its last sentence is: {0}", "End a paragraph with this: {0}",
-               "Make up a few sentences. The last one must be: {0}"}),
+      rng.one_of({"Write a short paragraph that ends with this sentence: {0}",
+                  "Tell a short story. Its last sentence is: {0}", "End a paragraph with this: {0}",
+                  "Make up a few sentences. The last one must be: {0}"}),
       (*given)[0]);
-  ChatTurn second =
-      paragraph_turn(rng, level,
-                     rng.say({"Now one that ends with this: {0}", "And what comes before this: {0}",
-                              "The next one ends so: {0}", "Go on, up to this: {0}"}),
-                     (*given)[1]);
+  ChatTurn second = paragraph_turn(
+      rng, level,
+      rng.one_of({"Now one that ends with this: {0}", "And what comes before this: {0}",
+                  "The next one ends so: {0}", "Go on, up to this: {0}"}),
+      (*given)[1]);
   return ChatDialog{std::move(first), std::move(second)};
 }
 
@@ -205,15 +206,15 @@ static_assert(std::size(kPersonas) == 30);
 constexpr std::string_view kTimes[] = {"today",     "on Monday", "last night",
                                        "last week", "on Sunday", "in May"};
 constexpr std::string_view kCountWords[] = {"", "", "two", "three", "four", "five"};
-constexpr std::string_view kTellings[] = {"I ", "Then I ", "After that I ", "Later I "};
+constexpr std::string_view kLeads[] = {"I ", "Then I ", "After that I ", "Later I "};
 
-// Sentences about n deeds that are not in `told`; adds them to it.
-std::string deeds(Random& rng, int theme, int n, std::set<std::string>& told) {
+// Sentences about n deeds that are not in `used`; adds them to it.
+std::string deeds(Random& rng, int theme, int n, std::set<std::string>& used) {
   std::vector<std::string> sentences;
   while (static_cast<int>(sentences.size()) < n) {
     const std::string deed(rng.pick(write_predicates(theme)));
-    if (!told.insert(deed).second) continue;
-    const std::string_view lead = sentences.empty() ? kTellings[0] : rng.pick(kTellings);
+    if (!used.insert(deed).second) continue;
+    const std::string_view lead = sentences.empty() ? kLeads[0] : rng.pick(kLeads);
     sentences.push_back(std::string(lead) + deed + ".");
   }
   return joined(sentences, " ");
@@ -224,18 +225,18 @@ ChatTurn deeds_turn(Random& rng,
                     const std::string& opening,
                     const Persona& persona,
                     int n,
-                    std::set<std::string>& told) {
+                    std::set<std::string>& used) {
   const Json check = {{"form", "persona"},
                       {"opening", opening},
                       {"persona", persona.who},
                       {"n", n},
-                      {"told", told}};
-  const std::string text = deeds(rng, persona.theme, n, told);
+                      {"told", used}};
+  const std::string text = deeds(rng, persona.theme, n, used);
   return {std::move(question), opening.empty() ? text : opening + " " + text, "chat", check.dump(),
           std::to_string(n) + " deeds"};
 }
 
-// The opening of the persona, then the expected number of its deeds, none of them told before.
+// The opening of the persona, then the expected number of its deeds, none of them used before.
 CheckResult check_persona(const Json& check, std::string_view text) {
   const std::string who = check.at("persona");
   const auto persona = std::find_if(std::begin(kPersonas), std::end(kPersonas),
@@ -245,19 +246,19 @@ CheckResult check_persona(const Json& check, std::string_view text) {
   const std::string opening = check.at("opening");
   if (!text.starts_with(opening)) return {false, "the text does not begin with '" + opening + "'"};
   text.remove_prefix(opening.size());
-  auto told = check.at("told").get<std::set<std::string>>();
+  auto used = check.at("told").get<std::set<std::string>>();
   const auto theme = write_predicates(persona->theme);
   int n = 0;
   for (const std::string& part : split_text(text, '.')) {
     std::string_view deed = trimmed(part);
     if (deed.empty()) continue;
-    const auto lead = std::find_if(std::rbegin(kTellings), std::rend(kTellings),
+    const auto lead = std::find_if(std::rbegin(kLeads), std::rend(kLeads),
                                    [&](std::string_view l) { return deed.starts_with(l); });
-    if (lead == std::rend(kTellings)) return {false, "'" + part.substr(0, 60) + "' is no deed"};
+    if (lead == std::rend(kLeads)) return {false, "'" + part.substr(0, 60) + "' is no deed"};
     deed.remove_prefix(lead->size());
     if (std::find(theme.begin(), theme.end(), deed) == theme.end())
       return {false, "'" + std::string(deed.substr(0, 60)) + "' is no deed of " + who};
-    if (!told.insert(std::string(deed)).second) return {false, "found a deed twice"};
+    if (!used.insert(std::string(deed)).second) return {false, "found a deed twice"};
     n++;
   }
   if (n == check.at("n").get<int>()) return {true, {}};
@@ -278,26 +279,26 @@ std::optional<ChatDialog> roleplay_dialog(Random& rng, int level, Split split) {
   if (split_of_key("persona|" + std::string(persona.who) + "|" + name + "|" + std::string(time) +
                    "|" + std::to_string(n)) != split)
     return std::nullopt;
-  std::set<std::string> told;
-  const std::string opening = fill(rng.say({"{0}, I am {1}.", "I am {1}, {0}.",
-                                            "Hello {0}, I am {1}.", "Good day, {0}. I am {1}."}),
+  std::set<std::string> used;
+  const std::string opening = fill(rng.one_of({"{0}, I am {1}.", "I am {1}, {0}.",
+                                               "Hello {0}, I am {1}.", "Good day, {0}. I am {1}."}),
                                    {name, persona.who});
   ChatTurn first =
       deeds_turn(rng,
-                 fill(rng.say({"You are {1} and talk to {0}. Tell {2} things that you did {3}.",
-                               "Be {1}. I am {0}. Which {2} things did you do {3}?",
-                               "Speak as {1} to {0}: {2} things of what you did {3}.",
-                               "Play {1}. {0} asks for {2} things you did {3}."}),
+                 fill(rng.one_of({"You are {1} and talk to {0}. Tell {2} things that you did {3}.",
+                                  "Be {1}. I am {0}. Which {2} things did you do {3}?",
+                                  "Speak as {1} to {0}: {2} things of what you did {3}.",
+                                  "Play {1}. {0} asks for {2} things you did {3}."}),
                       {name, persona.who, kCountWords[n], time}),
-                 opening, persona, n, told);
+                 opening, persona, n, used);
   const int more = rng.between(1, 2);
   ChatTurn second = deeds_turn(
       rng,
-      more == 1 ? std::string(rng.say({"And what else?", "One thing more.", "What did you do then?",
-                                       "Tell one more thing."}))
-                : std::string(rng.say({"Two things more, please.", "And two more things?",
-                                       "Tell two more.", "What two things came then?"})),
-      "", persona, more, told);
+      more == 1 ? std::string(rng.one_of({"And what else?", "One thing more.",
+                                          "What did you do then?", "Tell one more thing."}))
+                : std::string(rng.one_of({"Two things more, please.", "And two more things?",
+                                          "Tell two more.", "What two things came then?"})),
+      "", persona, more, used);
   return ChatDialog{std::move(first), std::move(second)};
 }
 

@@ -6,8 +6,8 @@
 
 #include <nlohmann/json.hpp>
 
-#include "engine/data/arith/read.h"
-#include "engine/data/kb/say.h"
+#include "engine/data/arith/answers.h"
+#include "engine/data/kb/sentences.h"
 #include "engine/data/kb/world.h"
 #include "engine/data/tasks.h"
 #include "engine/data/text.h"
@@ -74,8 +74,8 @@ Record choice_record(Random& rng,
   std::vector<std::string> sentences = std::move(opening);
   const int decided_at = static_cast<int>(sentences.size()) + rng.below(2);
   const auto conclusion =
-      fill(rng.say({"Of the above choices, only {0} fits.", "So only {0} is left.",
-                    "That leaves {0}.", "Among the choices only {0} is right."}),
+      fill(rng.one_of({"Of the above choices, only {0} fits.", "So only {0} is left.",
+                       "That leaves {0}.", "Among the choices only {0} is right."}),
            {answer});
   rng.shuffle(options);
   for (const std::string& text : ruled_out) {
@@ -127,16 +127,16 @@ std::optional<Record> list_record(Random& rng, Split split) {
   record.answer = rest;
   record.check = Json{{"form", "list"}, {"rest", rest}}.dump();
   finish(rng, record,
-         fill(rng.say({"Go on with the list {0} from {1}.", "{0}. What follows {1}?",
-                       "Here is a list: {0}. Say it from {1} on.", "{0}. Begin at {1}."}),
+         fill(rng.one_of({"Go on with the list {0} from {1}.", "{0}. What follows {1}?",
+                          "Here is a list: {0}. Say it from {1} on.", "{0}. Begin at {1}."}),
               {list, at}),
          entries[from] + ", " + rest + ".");
   return record;
 }
 
 CheckResult check_list(std::string_view text, const std::string& rest) {
-  const std::string said = normalised(text), expected = normalised(rest);
-  if (!said.ends_with(expected)) return {false, "the list continues differently"};
+  const std::string text_words = normalised(text), expected = normalised(rest);
+  if (!text_words.ends_with(expected)) return {false, "the list continues differently"};
   return {true, {}};
 }
 
@@ -149,14 +149,14 @@ std::optional<Record> two_hops(Random& rng, Split split) {
   const auto& words = kb_words_of(relation);
   const auto belongs = [&](int c, int r) {
     const std::string whose =
-        std::string(rng.say({"But ", "And ", "No, ", "Well, "})) +
+        std::string(rng.one_of({"But ", "And ", "No, ", "Well, "})) +
         fill(kb_words_of(r).belongs, {world.classes[c].values[r], kb_class_phrase(c)});
     return r == relation
-               ? kb_sentence(whose + fill(rng.say({", not for {0}", ", but not for {0}",
-                                                   " and not for {0}", ", which {0} is not"}),
+               ? kb_sentence(whose + fill(rng.one_of({", not for {0}", ", but not for {0}",
+                                                      " and not for {0}", ", which {0} is not"}),
                                           {kb_class_phrase(m.class_index)}))
-               : kb_sentence(whose + fill(rng.say({", not {0}", ", so it is not {0}",
-                                                   " but not {0}", " and not {0}"}),
+               : kb_sentence(whose + fill(rng.one_of({", not {0}", ", so it is not {0}",
+                                                      " but not {0}", " and not {0}"}),
                                           {words.sort}));
   };
   std::vector<Option> options = {{kb_class_of(m).values[relation], ""}};
@@ -171,10 +171,11 @@ std::optional<Record> two_hops(Random& rng, Split split) {
     if (!seen.insert(world.classes[c].values[r]).second) continue;
     options.push_back({world.classes[c].values[r], belongs(c, r)});
   }
-  const std::string must = kb_sentence(fill(rng.say({"the answer must be {0}", "we look for {0}",
-                                                     "the question asks for {0}", "wanted is {0}"}),
-                                            {words.sort}));
-  return choice_record(rng, fill(rng.say(words.questions), {kb_member_phrase(m)}),
+  const std::string must =
+      kb_sentence(fill(rng.one_of({"the answer must be {0}", "we look for {0}",
+                                   "the question asks for {0}", "wanted is {0}"}),
+                       {words.sort}));
+  return choice_record(rng, fill(rng.one_of(words.questions), {kb_member_phrase(m)}),
                        std::move(options), {must, kb_membership(rng, m)},
                        kb_fact(rng, m.class_index, relation), "choice, 2 hops");
 }
@@ -196,15 +197,16 @@ std::optional<Record> three_hops(Random& rng, Split split) {
     if (!seen.insert(c).second) continue;
     options.push_back(
         {kb_class_phrase(c),
-         kb_sentence(fill(rng.say({"but {0} needs {1}, not {2}", "well, {0} does not need {2}",
-                                   "no, {0} has no need of {2}", "and {0} needs {1} and not {2}"}),
-                          {kb_class_phrase(c), world.classes[c].values[kKbNeeds], given}))});
+         kb_sentence(
+             fill(rng.one_of({"but {0} needs {1}, not {2}", "well, {0} does not need {2}",
+                              "no, {0} has no need of {2}", "and {0} needs {1} and not {2}"}),
+                  {kb_class_phrase(c), world.classes[c].values[kKbNeeds], given}))});
   }
   return choice_record(rng,
-                       fill(rng.say({"What needs the thing that {0} gives?",
-                                     "For which of these is the gift of {0} needed?",
-                                     "Which needs what comes from {0}?",
-                                     "What cannot do without that which {0} gives?"}),
+                       fill(rng.one_of({"What needs the thing that {0} gives?",
+                                        "For which of these is the gift of {0} needed?",
+                                        "Which needs what comes from {0}?",
+                                        "What cannot do without that which {0} gives?"}),
                             {kb_member_phrase(m)}),
                        std::move(options),
                        {kb_membership(rng, m), kb_fact(rng, m.class_index, kKbGives)},
@@ -247,22 +249,22 @@ std::optional<Record> comparison(Random& rng, int level, Split split) {
                                     kb_number_fact(rng, b, attribute)};
   if (rng.chance(50)) std::swap(facts[0], facts[1]);
   if (count > 1)
-    facts.push_back(kb_sentence(
-        fill(rng.say({"{0} make {1}*{2}=<<{1}*{2}={3}>>{3}", "{0} count {1}*{2}=<<{1}*{2}={3}>>{3}",
-                      "for {0} that is {1}*{2}=<<{1}*{2}={3}>>{3}",
-                      "{0} come to {1}*{2}=<<{1}*{2}={3}>>{3}"}),
-             {other, std::to_string(count), std::to_string(b.numbers[attribute]),
-              std::to_string(right)})));
-  facts.push_back(
-      kb_sentence(fill(left > right ? rng.say({"{0} is more than {1}", "{0} is above {1}",
-                                               "{0} is greater than {1}", "{1} is less than {0}"})
-                                    : rng.say({"{0} is less than {1}", "{0} is below {1}",
-                                               "{0} is smaller than {1}", "{1} is more than {0}"}),
-                       {std::to_string(left), std::to_string(right)})));
+    facts.push_back(kb_sentence(fill(
+        rng.one_of({"{0} make {1}*{2}=<<{1}*{2}={3}>>{3}", "{0} count {1}*{2}=<<{1}*{2}={3}>>{3}",
+                    "for {0} that is {1}*{2}=<<{1}*{2}={3}>>{3}",
+                    "{0} come to {1}*{2}=<<{1}*{2}={3}>>{3}"}),
+        {other, std::to_string(count), std::to_string(b.numbers[attribute]),
+         std::to_string(right)})));
+  facts.push_back(kb_sentence(
+      fill(left > right ? rng.one_of({"{0} is more than {1}", "{0} is above {1}",
+                                      "{0} is greater than {1}", "{1} is less than {0}"})
+                        : rng.one_of({"{0} is less than {1}", "{0} is below {1}",
+                                      "{0} is smaller than {1}", "{1} is more than {0}"}),
+           {std::to_string(left), std::to_string(right)})));
   return yes_no(rng,
-                fill(rng.say({"Is {0} {1} than {2}?", "Would {0} be {1} than {2}?",
-                              "Is it true that {0} is {1} than {2}?",
-                              "Can one say that {0} is {1} than {2}?"}),
+                fill(rng.one_of({"Is {0} {1} than {2}?", "Would {0} be {1} than {2}?",
+                                 "Is it true that {0} is {1} than {2}?",
+                                 "Can one say that {0} is {1} than {2}?"}),
                      {kb_member_phrase(a), more ? kMore[attribute] : kLess[attribute], other}),
                 facts, (left > right) == more, "yes/no, comparison");
 }
@@ -279,15 +281,15 @@ std::optional<Record> same_place(Random& rng, Split split) {
                                     kb_membership(rng, b)};
   if (!same) facts.push_back(kb_fact(rng, b.class_index, kKbFound));
   facts.push_back(
-      same ? std::string(rng.say({"Both are of one class.", "It is the same place.",
-                                  "So they share the place.", "The places are the same."}))
-           : std::string(rng.say({"These places differ.", "It is another place.",
-                                  "So they share no place.", "The places are not the same."})));
+      same ? std::string(rng.one_of({"Both are of one class.", "It is the same place.",
+                                     "So they share the place.", "The places are the same."}))
+           : std::string(rng.one_of({"These places differ.", "It is another place.",
+                                     "So they share no place.", "The places are not the same."})));
   return yes_no(rng,
-                fill(rng.say({"Could {0} be found where {1} is found?",
-                              "Is the place of {0} also the place of {1}?",
-                              "Would one find {0} and {1} in the same place?",
-                              "Does {0} belong where {1} belongs?"}),
+                fill(rng.one_of({"Could {0} be found where {1} is found?",
+                                 "Is the place of {0} also the place of {1}?",
+                                 "Would one find {0} and {1} in the same place?",
+                                 "Does {0} belong where {1} belongs?"}),
                      {kb_member_phrase(a), kb_member_phrase(b)}),
                 facts, same, "yes/no, composition");
 }
@@ -308,21 +310,22 @@ std::optional<Record> denial(Random& rng, Split split) {
   // The second fact names the claimed value and the true one together.
   std::vector<std::string> facts = {
       kb_membership(rng, m),
-      fill(rng.say({"Claimed is {0}, known is {1}.", "The claim says {0}, the fact {1}.",
-                    "It is said {0}, it is {1}.", "Asked is {0}, right is {1}."}),
+      fill(rng.one_of({"Claimed is {0}, known is {1}.", "The claim says {0}, the fact {1}.",
+                       "It is said {0}, it is {1}.", "Asked is {0}, right is {1}."}),
            {world.classes[c].values[relation], kb_class_of(m).values[relation]})};
-  facts.push_back(claim_true ? std::string(rng.say({"The claim is true.", "That is the same.",
-                                                    "So the claim holds.", "The two agree."}))
-                             : std::string(rng.say({"The claim is false.", "That is not the same.",
-                                                    "So the claim fails.", "The two differ."})));
-  return yes_no(
-      rng,
-      fill(negated ? rng.say({"Is it wrong that {0}?", "Is it false that {0}?",
-                              "Would it be a mistake to say that {0}?", "Is it untrue that {0}?"})
-                   : rng.say({"Is it true that {0}?", "Is it right that {0}?",
-                              "Can one say that {0}?", "Is it a fact that {0}?"}),
-           {claim}),
-      facts, claim_true != negated, negated ? "yes/no, negation" : "yes/no, claim");
+  facts.push_back(claim_true
+                      ? std::string(rng.one_of({"The claim is true.", "That is the same.",
+                                                "So the claim holds.", "The two agree."}))
+                      : std::string(rng.one_of({"The claim is false.", "That is not the same.",
+                                                "So the claim fails.", "The two differ."})));
+  return yes_no(rng,
+                fill(negated ? rng.one_of({"Is it wrong that {0}?", "Is it false that {0}?",
+                                           "Would it be a mistake to say that {0}?",
+                                           "Is it untrue that {0}?"})
+                             : rng.one_of({"Is it true that {0}?", "Is it right that {0}?",
+                                           "Can one say that {0}?", "Is it a fact that {0}?"}),
+                     {claim}),
+                facts, claim_true != negated, negated ? "yes/no, negation" : "yes/no, claim");
 }
 
 // A description of a member: its class, and some facts and numbers.
@@ -342,12 +345,12 @@ std::optional<Record> statement(Random& rng, Split split) {
   // The prompt names the topics, so that different content keys give different prompts.
   std::vector<std::string> topics;
   for (const int i : order) topics.emplace_back(kKbTopics[i]);
-  finish(
-      rng, record,
-      fill(rng.say({"Describe {0}: {1}.", "Tell me about {0}: {1}.",
-                    "What do you know about {0}? Say its {1}.", "Write about {0}. Topics: {1}."}),
-           {kb_member_phrase(m), enumerated(topics)}),
-      joined(parts, " "));
+  finish(rng, record,
+         fill(rng.one_of({"Describe {0}: {1}.", "Tell me about {0}: {1}.",
+                          "What do you know about {0}? Say its {1}.",
+                          "Write about {0}. Topics: {1}."}),
+              {kb_member_phrase(m), enumerated(topics)}),
+         joined(parts, " "));
   return record;
 }
 

@@ -18,7 +18,7 @@ namespace engine {
 /// A predicate or operation on $x: its code and its description, with the slots $x, $K and $L.
 struct PyPiece {
   std::string_view code;
-  std::string_view said;
+  std::string_view phrase;
 };
 
 /// The kind of the items that pieces work on: numbers, characters of a str, or words.
@@ -89,7 +89,7 @@ struct PyFamily {
   std::string_view kinds;
   std::string_view verbs;            ///< beginnings of function names, separated by spaces
   std::string_view doc;              ///< noun phrase for the returned value
-  int level;                         ///< 1: levels 1 and 2; 2: level 2 alone
+  int level;                         ///< 1: levels 1 and 2; 2: only level 2
   std::string_view alternatives[3];  ///< bodies without the function's indent; the last may be ""
   std::string (*result)(const PyCall&);  ///< repr() of the returned value
 

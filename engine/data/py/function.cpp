@@ -176,9 +176,9 @@ bool draw_family(Random& rng, int level, Split split, PyProgram& p) {
   const PyPiece& predicate = predicates[static_cast<std::size_t>(choices.predicate)];
   const PyPiece& operation = operations[static_cast<std::size_t>(choices.operation)];
   slots.values = {{"$P", std::string(predicate.code)},
-                  {"$p", std::string(predicate.said)},
+                  {"$p", std::string(predicate.phrase)},
                   {"$O", std::string(operation.code)},
-                  {"$o", std::string(operation.said)}};
+                  {"$o", std::string(operation.phrase)}};
   const std::string noun = rng.pick(argument_names(family.kinds[0]));
   const std::string first = rng.pick(argument_names(family.kinds[0]));
   std::set<std::string> taken = {first, "i", "j"};
@@ -235,7 +235,7 @@ bool draw_family(Random& rng, int level, Split split, PyProgram& p) {
 
 struct Stage {
   std::string code;  // an expression of the list $v
-  std::string said;
+  std::string phrase;
   std::function<PyNumbers(PyNumbers)> apply;  // the value of the expression
 };
 
@@ -259,7 +259,7 @@ Stage draw_stage(Random& rng, const std::string& item) {
       choices.predicate = draw_piece(rng, pieces);
       const PyPiece& piece = pieces[static_cast<std::size_t>(choices.predicate)];
       return {slots.apply("[$x for $x in $v if " + std::string(piece.code) + "]"),
-              slots.apply("keep the " + std::string(piece.said)),
+              slots.apply("keep the " + std::string(piece.phrase)),
               [choices](const PyNumbers& v) { return choices.kept(v); }};
     }
     case 1: {
@@ -267,7 +267,7 @@ Stage draw_stage(Random& rng, const std::string& item) {
       choices.operation = draw_piece(rng, pieces);
       const PyPiece& piece = pieces[static_cast<std::size_t>(choices.operation)];
       return {slots.apply("[" + std::string(piece.code) + " for $x in $v]"),
-              slots.apply("replace every number by itself " + std::string(piece.said)),
+              slots.apply("replace every number by itself " + std::string(piece.phrase)),
               [choices](const PyNumbers& v) { return choices.mapped(v); }};
     }
     case 2:
@@ -296,7 +296,7 @@ Stage draw_stage(Random& rng, const std::string& item) {
 
 // How a composition ends: the expression it returns, of the list $v.
 struct Ending {
-  std::string_view code, said;
+  std::string_view code, phrase;
   std::string (*result)(const PyNumbers&);
 };
 constexpr Ending kEndings[] = {
@@ -317,17 +317,17 @@ constexpr Ending kEndings[] = {
 bool draw_composition(Random& rng, Split split, PyProgram& p) {
   const std::string argument = rng.pick(argument_names('l'));
   const std::string item = rng.pick(item_names('l'));
-  const std::string kept(rng.say({"result", "out", "res", "current"}));
+  const std::string kept(rng.one_of({"result", "out", "res", "current"}));
   const int n_stages = rng.between(1, 2) + 1;
   std::string body;
-  std::vector<std::string> said;
+  std::vector<std::string> phrases;
   std::vector<std::function<PyNumbers(PyNumbers)>> stages;
   std::string source = argument;
   const bool own_name = rng.chance(60);
   for (int i = 0; i < n_stages; i++) {
     const Stage stage = draw_stage(rng, item);
-    if (!said.empty() && said.back() == stage.said) return false;
-    said.push_back(stage.said);
+    if (!phrases.empty() && phrases.back() == stage.phrase) return false;
+    phrases.push_back(stage.phrase);
     stages.push_back(stage.apply);
     const std::string target = own_name ? kept : argument;
     body += target + " = " + replaced_all(stage.code, "$v", source) + "\n";
@@ -335,11 +335,12 @@ bool draw_composition(Random& rng, Split split, PyProgram& p) {
   }
   const Ending& ending = rng.pick(kEndings);
   body += "return " + replaced_all(std::string(ending.code), "$v", source);
-  p.name = std::string(rng.say({"process", "work_on", "solve", "handle"})) + "_" + argument;
+  p.name = std::string(rng.one_of({"process", "work_on", "solve", "handle"})) + "_" + argument;
   p.signature = "def " + p.name + "(" + argument + "):";
   p.body = indented(body);
-  p.doc = "Take " + argument + ", " + joined(said, ", then ") + ", and " + std::string(ending.said);
-  p.key = "composition|" + joined(said, "|") + "|" + std::string(ending.said);
+  p.doc = "Take " + argument + ", " + joined(phrases, ", then ") + ", and " +
+          std::string(ending.phrase);
+  p.key = "composition|" + joined(phrases, "|") + "|" + std::string(ending.phrase);
   const auto result_of = [&](const std::vector<PyArgument>& arguments) {
     PyNumbers v = std::get<PyNumbers>(arguments[0]);
     for (const auto& stage : stages) v = stage(std::move(v));

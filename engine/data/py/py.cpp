@@ -35,17 +35,18 @@ Json check_of(const char* form, const PyProgram& p, const std::string& before) {
 
 std::string returns(Random& rng, const PyProgram& p) {
   if (p.doc.starts_with("Take ")) return p.doc + ".";
-  return fill(rng.say({"Return {0}.", "Compute {0}.", "Give back {0}.", "Find {0}."}), {p.doc});
+  return fill(rng.one_of({"Return {0}.", "Compute {0}.", "Give back {0}.", "Find {0}."}), {p.doc});
 }
 
 std::string task_text(Random& rng, const PyProgram& p) {
   if (p.doc.starts_with("Take "))
-    return fill(rng.say({"Write a function for this: {0}.", "Write a python function. {0}.",
-                         "{0}. Write it as a function.", "Write a function that does this: {0}."}),
-                {p.doc});
+    return fill(
+        rng.one_of({"Write a function for this: {0}.", "Write a python function. {0}.",
+                    "{0}. Write it as a function.", "Write a function that does this: {0}."}),
+        {p.doc});
   return fill(
-      rng.say({"Write a function to find {0}.", "Write a function that returns {0}.",
-               "Write a python function to get {0}.", "Write a function which computes {0}."}),
+      rng.one_of({"Write a function to find {0}.", "Write a function that returns {0}.",
+                  "Write a python function to get {0}.", "Write a function which computes {0}."}),
       {p.doc});
 }
 
@@ -56,8 +57,8 @@ void chat(Record& record, const std::string& question, const std::string& answer
 }
 
 std::string lead(Random& rng) {
-  return std::string(
-      rng.say({"", "Here is the function:\n", "You can write:\n", "This does it:\n", "Sure:\n"}));
+  return std::string(rng.one_of(
+      {"", "Here is the function:\n", "You can write:\n", "This does it:\n", "Sure:\n"}));
 }
 
 Record human_eval(Random& rng, const PyProgram& p) {
@@ -73,8 +74,8 @@ Record human_eval(Random& rng, const PyProgram& p) {
     return record;
   }
   chat(record,
-       std::string(rng.say({"Complete this function.\n", "Write the body of this function.\n",
-                            "Finish the function:\n", "What is the code of this function?\n"})) +
+       std::string(rng.one_of({"Complete this function.\n", "Write the body of this function.\n",
+                               "Finish the function:\n", "What is the code of this function?\n"})) +
            head,
        lead(rng) + p.code());
   record.check = check_of("humaneval", p, "").dump();
@@ -95,8 +96,8 @@ Record mbpp(Random& rng, const PyProgram& p) {
   }
   chat(record,
        text +
-           std::string(rng.say({" It should pass these tests:\n", " Tests:\n",
-                                " These must hold:\n", " Your code has to satisfy:\n"})) +
+           std::string(rng.one_of({" It should pass these tests:\n", " Tests:\n",
+                                   " These must hold:\n", " Your code has to satisfy:\n"})) +
            joined(tests, "\n"),
        lead(rng) + p.code());
   return record;
@@ -112,8 +113,8 @@ Record code_search(Random& rng, const PyProgram& p) {
     return record;
   }
   chat(record,
-       fill(rng.say({"Write the Python function {0}. {1}", "{1} Call the function {0}.",
-                     "I need a function {0}. {1}", "Define {0} in Python. {1}"}),
+       fill(rng.one_of({"Write the Python function {0}. {1}", "{1} Call the function {0}.",
+                        "I need a function {0}. {1}", "Define {0} in Python. {1}"}),
             {head, returns(rng, p)}),
        lead(rng) + p.code());
   return record;
@@ -128,10 +129,10 @@ Record class_eval(Random& rng, const PyProgram& p) {
     return record;
   }
   chat(record,
-       std::string(rng.say({"Write the methods of this class.\n", "Complete this class.\n",
-                            "Finish the class:\n", "What are the methods of this class?\n"})) +
+       std::string(rng.one_of({"Write the methods of this class.\n", "Complete this class.\n",
+                               "Finish the class:\n", "What are the methods of this class?\n"})) +
            p.signature,
-       std::string(rng.say({"", "Here are the methods:", "The methods are:", "Sure:"})) + "\n" +
+       std::string(rng.one_of({"", "Here are the methods:", "The methods are:", "Sure:"})) + "\n" +
            p.body);
   record.check = check_of("classeval", p, p.signature + "\n").dump();
   return record;
@@ -225,7 +226,9 @@ class PyTask final : public TaskGenerator {
       tests.before = check.at("before");
       tests.setup = check.at("setup").get<std::vector<std::string>>();
       for (const auto& test : check.at("tests")) tests.calls.emplace_back(test.at(0), test.at(1));
-      if (tests.calls.empty()) throw Error(ErrorCode::BadInput, record.id + ": check.tests: none");
+      if (tests.calls.empty())
+        throw Error(ErrorCode::BadInput,
+                    record.id + ": check.tests: found none, expected calls with results");
       return tests;
     } catch (const Json::exception& e) {
       throw Error(ErrorCode::BadInput, record.id + ": check: " + e.what());

@@ -36,37 +36,37 @@ constexpr PyInt py_modulo(PyInt a, PyInt b) {
   return a - py_divided(a, b) * b;
 }
 
-/// repr() of a value: "3", "True", "'ab'", "[1, 2]", "{'a': 1}"; an absent value is "None".
-/// Strings must hold no quotes, backslashes or control characters.
+/// repr() of a bool: "True". All overloads require strings without quotes, backslashes and control
+/// characters.
 inline std::string py_repr(bool value) {
   return value ? "True" : "False";
 }
-/// As py_repr(bool), of an int.
+/// repr() of an int.
 inline std::string py_repr(PyInt value) {
   return std::to_string(value);
 }
-/// As py_repr(bool), of a str.
+/// repr() of a str.
 inline std::string py_repr(std::string_view value) {
   return "'" + std::string(value) + "'";
 }
-/// As py_repr(bool), of a str. Without this overload a std::string would be ambiguous.
+/// repr() of a str. Without this overload a std::string would be ambiguous.
 inline std::string py_repr(const std::string& value) {
   return py_repr(std::string_view(value));
 }
-/// As py_repr(bool), of a str of one character.
+/// repr() of a str of one character.
 inline std::string py_repr(char value) {
   return py_repr(std::string_view(&value, 1));
 }
-/// As py_repr(bool), of a list, or of a dict where the items are pairs.
+// Declared before pairs, because a dict can hold lists.
 template <class Item>
 std::string py_repr(const std::vector<Item>& items);
-/// As py_repr(bool), of a value or None.
+/// repr() of a value, or "None".
 template <class Value>
 std::string py_repr(const std::optional<Value>& value) {
   return value ? py_repr(*value) : "None";
 }
 
-/// As py_repr(bool), of a key and its value within a dict: "'a': 1".
+/// A key and its value as repr() of a dict writes them: "'a': 1".
 template <class Key, class Value>
 std::string py_repr(const std::pair<Key, Value>& entry) {
   return py_repr(entry.first) + ": " + py_repr(entry.second);
@@ -77,6 +77,7 @@ inline constexpr bool kIsPyEntry = false;
 template <class Key, class Value>
 inline constexpr bool kIsPyEntry<std::pair<Key, Value>> = true;
 
+/// repr() of a list, or of a dict if the items are pairs.
 template <class Item>
 std::string py_repr(const std::vector<Item>& items) {
   std::string text(kIsPyEntry<Item> ? "{" : "[");
@@ -84,7 +85,7 @@ std::string py_repr(const std::vector<Item>& items) {
   return text + (kIsPyEntry<Item> ? "}" : "]");
 }
 
-/// As py_repr(bool), of an argument.
+/// repr() of an argument.
 inline std::string py_repr(const PyArgument& argument) {
   return std::visit([](const auto& value) { return py_repr(value); }, argument);
 }

@@ -56,6 +56,6 @@ SqlSchema schema_from_json(std::string_view json, const std::string& where);
 std::string table_plural(std::string_view name);
 
 /// An identifier in words: "first_name" -> "first name".
-std::string spoken(std::string_view identifier);
+std::string in_words(std::string_view identifier);
 
 }  // namespace engine

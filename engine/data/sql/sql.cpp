@@ -36,9 +36,10 @@ std::string chat_question(Random& rng, const SqlSchema& schema, const std::strin
   std::vector<std::string> tables;
   for (const auto& table : schema.tables)
     tables.push_back(table.name + "(" + columns_text(table) + ")");
-  return fill(rng.say({"Tables: {0}. {1} Write it in SQL.", "Given {0}: {1} Answer with a query.",
-                       "{1} Use SQL. The tables are {0}.", "My database has {0}. {1}"}),
-              {joined(tables, "; "), question});
+  return fill(
+      rng.one_of({"Tables: {0}. {1} Write it in SQL.", "Given {0}: {1} Answer with a query.",
+                  "{1} Use SQL. The tables are {0}.", "My database has {0}. {1}"}),
+      {joined(tables, "; "), question});
 }
 
 SqlDatabase database_of(const SqlSchema& schema, int row_set) {
@@ -99,7 +100,7 @@ class SqlTask final : public TaskGenerator {
       record.completion = q.query + "\n";
       return record;
     }
-    const std::string lead(rng.say(
+    const std::string lead(rng.one_of(
         {"", "Here is the query:\n", "You can use this:\n", "SQL: ", "This query answers it:\n"}));
     auto chat = chat_form(chat_question(rng, schema, q.question), lead + q.query + "\n");
     record.prompt = std::move(chat.prompt);

@@ -11,7 +11,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "engine/data/kb/say.h"
+#include "engine/data/kb/sentences.h"
 #include "engine/data/open_texts.h"
 #include "engine/data/readers.h"
 #include "engine/data/tasks.h"

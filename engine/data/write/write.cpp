@@ -10,16 +10,16 @@
 // Sentences of level 1 have four to nine words and no adverbial, so that prompt and completion together
 // mostly fit the 256 tokens of the bundled recipes; sentences of level 3 have eight to sixteen words.
 // Prompts in the paper's form repeat those of assets/prompts/tot/writing.jsonl word for word. Without a
-// folder of open data sets the grammar (scene.h) makes all sentences; check.sources names their sources.
+// folder of open data sets the grammar (paragraphs.h) makes all sentences; check.sources names their sources.
 #include <algorithm>
 
 #include <nlohmann/json.hpp>
 
-#include "engine/data/arith/read.h"
+#include "engine/data/arith/answers.h"
 #include "engine/data/tasks.h"
 #include "engine/data/text.h"
+#include "engine/data/write/paragraphs.h"
 #include "engine/data/write/passage.h"
-#include "engine/data/write/scene.h"
 #include "engine/data/write/words.h"
 
 namespace engine {
@@ -52,10 +52,10 @@ std::string task_text(Random& rng, const Given& given, bool paper_form) {
            "must "
            "be: " +
            sentences;
-  return fill(rng.say({"Write four short paragraphs. They must end with these sentences: {0}",
-                       "Here are four sentences: {0} Write four paragraphs that end with them.",
-                       "Make a passage of 4 paragraphs. Their last sentences are: {0}",
-                       "{0} End four short paragraphs with these sentences, in this order."}),
+  return fill(rng.one_of({"Write four short paragraphs. They must end with these sentences: {0}",
+                          "Here are four sentences: {0} Write four paragraphs that end with them.",
+                          "Make a passage of 4 paragraphs. Their last sentences are: {0}",
+                          "{0} End four short paragraphs with these sentences, in this order."}),
               {sentences});
 }
 
@@ -163,27 +163,28 @@ std::string places(const std::string& what, const std::vector<bool>& right) {
 
 std::string passage_reason(Random& rng, const PassageCount& count) {
   if (count.n_ends() == kParagraphs && count.n_subjects() == kParagraphs)
-    return std::string(rng.say({"Every paragraph ends as it should.", "All four ends are right.",
-                                "It ends right four times.", "No paragraph ends otherwise."}));
+    return std::string(rng.one_of({"Every paragraph ends as it should.", "All four ends are right.",
+                                   "It ends right four times.", "No paragraph ends otherwise."}));
   std::vector<std::string> reasons;
   const std::string ends = places("Paragraph", count.ends);
   const std::string subjects = places("Paragraph", count.subjects);
   if (!ends.empty())
-    reasons.push_back(ends + std::string(rng.say({": another end.", ": not the right end.",
-                                                  ": the end is wrong.", ": it ends otherwise."})));
+    reasons.push_back(ends +
+                      std::string(rng.one_of({": another end.", ": not the right end.",
+                                              ": the end is wrong.", ": it ends otherwise."})));
   if (!subjects.empty())
-    reasons.push_back(subjects + std::string(rng.say({": somebody else.", ": another subject.",
-                                                      ": the wrong one.", ": of another."})));
+    reasons.push_back(subjects + std::string(rng.one_of({": somebody else.", ": another subject.",
+                                                         ": the wrong one.", ": of another."})));
   return joined(reasons, " ");
 }
 
 std::string plan_reason(Random& rng, const std::vector<bool>& right) {
   const std::string wrong = places("Line", right);
   if (wrong.empty())
-    return std::string(rng.say({"Every line fits.", "All four lines are right.",
-                                "It leads to each end.", "Each line has its subject."}));
-  return wrong + std::string(rng.say({": somebody else.", ": another subject.", ": the wrong one.",
-                                      ": not of the end."}));
+    return std::string(rng.one_of({"Every line fits.", "All four lines are right.",
+                                   "It leads to each end.", "Each line has its subject."}));
+  return wrong + std::string(rng.one_of({": somebody else.", ": another subject.",
+                                         ": the wrong one.", ": not of the end."}));
 }
 
 // --- records -------------------------------------------------------------------------------------
@@ -224,8 +225,8 @@ Record plan_record(Random& rng, const Given& given) {
     record.completion = text + "\n";
   } else {
     set_chat(record,
-             task + std::string(rng.say({" Make a plan first.", " Say only the plan.",
-                                         " What is your plan?", " Plan it in four lines."})),
+             task + std::string(rng.one_of({" Make a plan first.", " Say only the plan.",
+                                            " What is your plan?", " Plan it in four lines."})),
              text);
   }
   return record;
@@ -245,8 +246,8 @@ Record passage_record(Random& rng, int level, const Given& given) {
   } else {
     set_chat(record,
              task + "\nPlan:\n" + plan.text() + "\n" +
-                 std::string(rng.say({"Write the passage.", "Follow the plan.", "Now write it.",
-                                      "Write it as planned."})),
+                 std::string(rng.one_of({"Write the passage.", "Follow the plan.", "Now write it.",
+                                         "Write it as planned."})),
              text);
   }
   return record;
@@ -266,11 +267,12 @@ void set_score(Random& rng,
     record.completion = " " + score + ". " + reason + "\n";
     return;
   }
-  set_chat(record,
-           shown + "\n\n" +
-               std::string(rng.say({"How good is this, from 1 to 10?", "Give it a score.",
-                                    "Rate it from 1 to 10.", "What is it worth, from 1 to 10?"})),
-           "Thus the coherency score is " + score + ". " + reason);
+  set_chat(
+      record,
+      shown + "\n\n" +
+          std::string(rng.one_of({"How good is this, from 1 to 10?", "Give it a score.",
+                                  "Rate it from 1 to 10.", "What is it worth, from 1 to 10?"})),
+      "Thus the coherency score is " + score + ". " + reason);
 }
 
 Record plan_score_record(Random& rng, const Given& given) {

@@ -7,7 +7,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "engine/data/arith/read.h"
+#include "engine/data/arith/answers.h"
 #include "engine/data/readers.h"
 #include "engine/reason/cot_prompts.h"
 #include "engine/reason/cot_task.h"

@@ -136,7 +136,7 @@ TEST(TotSearch, each_level_keeps_the_best_thoughts) {
   }
   EXPECT_EQ(scheduler.requests_by_id["q/3/question"].value, 9);  // the value of its parent
   EXPECT_EQ(scheduler.requests_by_id["q/5/question"].value, 3);
-  // Of equal values the node written first wins.
+  // If values are equal, the node written first wins.
   EXPECT_THAT(fates(item), ElementsAre(kKept, kKept, kPruned, kKept, kKept, kPruned));
   EXPECT_EQ(item.node, 4);
   EXPECT_THAT(item.path_to(4), ElementsAre(2, 4));

@@ -1,4 +1,4 @@
-#include "engine/data/arith/read.h"
+#include "engine/data/arith/answers.h"
 
 #include <algorithm>
 #include <cctype>
@@ -200,9 +200,9 @@ std::optional<double> read_score(std::string_view text) {
   text = trimmed(text.substr(word == std::string::npos ? 0 : word + kWord.size()));
   if (word == std::string::npos && (text.empty() || !is_digit(text.front()))) return std::nullopt;
   // Reads only the first line with a word: the reasons after it contain numbers too.
-  const auto said =
+  const auto first_word =
       std::ranges::find_if(text, [](unsigned char c) { return std::isalnum(c) != 0; });
-  text = text.substr(0, text.find('\n', static_cast<std::size_t>(said - text.begin())));
+  text = text.substr(0, text.find('\n', static_cast<std::size_t>(first_word - text.begin())));
   auto found = number_from(text, 0);
   while (found && begins_range(text.substr(found->end))) {
     found = number_from(text, found->end);  // the upper end

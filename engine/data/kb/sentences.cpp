@@ -1,4 +1,4 @@
-#include "engine/data/kb/say.h"
+#include "engine/data/kb/sentences.h"
 
 #include <algorithm>
 
@@ -107,15 +107,15 @@ std::string kb_sentence(std::string_view text) {
 }
 
 std::string kb_fact(Random& rng, int class_index, int relation) {
-  return kb_sentence(fact_in(rng.say(kb_words_of(relation).facts), class_index, relation));
+  return kb_sentence(fact_in(rng.one_of(kb_words_of(relation).facts), class_index, relation));
 }
 
 std::string kb_membership(Random& rng, const KbMember& m) {
-  return kb_sentence(membership_in(rng.say(kMemberships), m));
+  return kb_sentence(membership_in(rng.one_of(kMemberships), m));
 }
 
 std::string kb_number_fact(Random& rng, const KbMember& m, int attribute) {
-  return kb_sentence(number_in(rng.say(kNumberFacts), m, attribute));
+  return kb_sentence(number_in(rng.one_of(kNumberFacts), m, attribute));
 }
 
 std::string kb_topic_fact(Random& rng, const KbMember& m, int topic) {

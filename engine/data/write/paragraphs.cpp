@@ -1,4 +1,4 @@
-#include "engine/data/write/scene.h"
+#include "engine/data/write/paragraphs.h"
 
 #include <algorithm>
 #include <set>
@@ -93,10 +93,11 @@ std::string own_sentences(Random& rng,
 }
 
 std::string draw_link(Random& rng, int i, int n) {
-  if (i == 0) return std::string(rng.say({"First", "At first", "One day", "One morning"}));
-  if (i == n - 1) return std::string(rng.say({"At last", "In the end", "Last of all", "Finally"}));
-  if (i == 1) return std::string(rng.say({"Then", "Next", "After that", "Soon"}));
-  return std::string(rng.say({"Later", "A day later", "After this", "Later on"}));
+  if (i == 0) return std::string(rng.one_of({"First", "At first", "One day", "One morning"}));
+  if (i == n - 1)
+    return std::string(rng.one_of({"At last", "In the end", "Last of all", "Finally"}));
+  if (i == 1) return std::string(rng.one_of({"Then", "Next", "After that", "Soon"}));
+  return std::string(rng.one_of({"Later", "A day later", "After this", "Later on"}));
 }
 
 std::string passage_text(const std::vector<PassageParagraph>& paragraphs) {
