@@ -30,15 +30,6 @@ CheckResult check_letter(std::string_view text, const std::string& answer) {
   return {right, right ? "" : "expected letter " + answer};
 }
 
-CheckResult check_word(std::string_view text, const std::string& answer) {
-  const auto at = text.rfind("answer is");
-  if (at == std::string_view::npos) return {false, "found no 'answer is'"};
-  for (const std::string& word : split_text(normalised(text.substr(at + 9)), ' '))
-    if (word == "yes" || word == "no")
-      return {word == answer, word == answer ? "" : "found " + word + ", expected " + answer};
-  return {false, "found neither yes nor no after 'answer is'"};
-}
-
 CheckResult check_program(const Json& check, std::string_view completion) {
   std::string code;
   for (const std::string& line : split_text(completion, '\n')) {
@@ -147,7 +138,7 @@ CheckResult check_record(const Record& record, std::string_view completion) {
     const std::string_view text = completion_body(completion);
     if (form == "number") return check_number(text, record.answer);
     if (form == "letter") return check_letter(text, record.answer);
-    if (form == "yes/no") return check_word(text, record.answer);
+    if (form == "yes/no") return check_yes_no(text, record.answer);
     if (form == "exact") return check_same_query(text, record.answer);
     if (form == "rows") return check_rows(check, text);
     if (form == "passage") return check_passage(check, text);

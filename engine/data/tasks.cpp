@@ -1,6 +1,7 @@
 #include "engine/data/tasks.h"
 
 #include "engine/base/closest_name.h"
+#include "engine/data/text.h"
 
 namespace engine {
 
@@ -18,6 +19,12 @@ const std::vector<std::unique_ptr<TaskGenerator>>& all_tasks() {
     return list;
   }();
   return tasks;
+}
+
+void set_chat(Record& record, std::string_view question, std::string_view answer) {
+  PromptAndCompletion chat = chat_form(question, answer);
+  record.prompt = std::move(chat.prompt);
+  record.completion = std::move(chat.completion);
 }
 
 std::vector<std::string> task_names() {

@@ -3,6 +3,7 @@
 
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "engine/data/record.h"
@@ -20,6 +21,9 @@ std::unique_ptr<TaskGenerator> make_write_task(const std::string& data_dir = {})
 std::unique_ptr<TaskGenerator> make_chat_task(const std::string& data_dir = {});
 /// Plain text without a prompt. @param data_dir  as make_write_task()
 std::unique_ptr<TaskGenerator> make_plain_task(const std::string& data_dir = {});
+
+/// Sets prompt and completion of a record in the chat form.
+void set_chat(Record& record, std::string_view question, std::string_view answer);
 
 /// All generators, in the order in which messages list them.
 const std::vector<std::unique_ptr<TaskGenerator>>& all_tasks();

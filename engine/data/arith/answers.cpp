@@ -153,6 +153,18 @@ CheckResult check_choice(std::string_view text, std::string_view answer) {
   return {wrong.empty(), wrong};
 }
 
+CheckResult check_yes_no(std::string_view text, std::string_view answer) {
+  constexpr std::string_view kTrigger = "answer is";
+  const auto at = text.rfind(kTrigger);
+  if (at == std::string_view::npos) return {false, "found no 'answer is'"};
+  for (const std::string& word : split_text(normalised(text.substr(at + kTrigger.size())), ' ')) {
+    if (word != "yes" && word != "no") continue;
+    if (word == answer) return {true, {}};
+    return {false, "found " + word + ", expected " + std::string(answer)};
+  }
+  return {false, "found neither yes nor no after 'answer is'"};
+}
+
 namespace {
 
 struct FoundNumber {

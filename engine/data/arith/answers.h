@@ -32,6 +32,9 @@ std::optional<char> chosen_letter(std::string_view text);
 /// Correct if all marks are right and chosen_letter() is the answer.
 CheckResult check_choice(std::string_view text, std::string_view answer);
 
+/// Correct if the first "yes" or "no" after the last "answer is" is the answer.
+CheckResult check_yes_no(std::string_view text, std::string_view answer);
+
 /// The score of an evaluation: the first number after the first word "score", or the number at the
 /// beginning of a text without that word. Reads 8 from "8/10", "8 out of 10" and "from 1 to 10: 8".
 /// @return  nothing if there is no score, or it is outside 0..10

@@ -25,12 +25,6 @@ Json check_of(const char* form, const ArithProblem& problem) {
   return check;
 }
 
-void set_chat(Record& record, std::string_view question, std::string_view answer) {
-  auto chat = chat_form(question, answer);
-  record.prompt = std::move(chat.prompt);
-  record.completion = std::move(chat.completion);
-}
-
 Record layout_record(Random& rng, const ArithProblem& problem) {
   Record record;
   record.answer = std::to_string(problem.answer);

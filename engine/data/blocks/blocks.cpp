@@ -315,9 +315,7 @@ Record plan_record(Random& rng, const Scenario& s, bool with_notes) {
     if (layout == 3)
       text += (i == 0 ? "First, " : i + 1 == steps.size() ? "Finally, " : "Then ") + action + ".";
   }
-  const auto chat = chat_form(question, text);
-  record.prompt = chat.prompt;
-  record.completion = chat.completion;
+  set_chat(record, question, text);
   return record;
 }
 
@@ -335,17 +333,15 @@ Record action_record(Random& rng, const Scenario& s) {
     record.completion = record.answer + "\n";
     return record;
   }
-  const auto chat = chat_form(
-      fill(rng.one_of({"Now {0}. I want that {1}. What is the next action?",
-                       "My blocks: {0}. My goal: {1}. What should I do next?",
-                       "What is the best next step if {0} and the goal is that {1}?",
-                       "I see that {0}. The goal is that {1}. Name the next action."}),
-           {state, goal}),
-      fill(
-          rng.one_of({"Next, {0}.", "You should {0}.", "I would {0}.", "The next action is: {0}."}),
-          {free_action_text(rng, s, step.action)}));
-  record.prompt = chat.prompt;
-  record.completion = chat.completion;
+  set_chat(record,
+           fill(rng.one_of({"Now {0}. I want that {1}. What is the next action?",
+                            "My blocks: {0}. My goal: {1}. What should I do next?",
+                            "What is the best next step if {0} and the goal is that {1}?",
+                            "I see that {0}. The goal is that {1}. Name the next action."}),
+                {state, goal}),
+           fill(rng.one_of(
+                    {"Next, {0}.", "You should {0}.", "I would {0}.", "The next action is: {0}."}),
+                {free_action_text(rng, s, step.action)}));
   return record;
 }
 
@@ -398,18 +394,16 @@ Record state_record(Random& rng, const Scenario& s, const World::Edge& edge) {
     record.completion = " " + change + "\n[STATE 1] I have that, " + after + ".\n";
     return record;
   }
-  const auto chat = chat_form(
-      fill(rng.one_of({"At first {0}. Then I {1}. What is the state now?",
-                       "Now {0}. What is the state after I {1}?",
-                       "The state is this: {0}. I {1}. Describe the new state.",
-                       "I see that {0}. What will I see when I {1}?"}),
-           {state, action}),
-      change +
-          fill(rng.one_of({" I have that, {0}.", " So I have that, {0}.",
-                           " After that I have that, {0}.", " In the new state I have that, {0}."}),
-               {after}));
-  record.prompt = chat.prompt;
-  record.completion = chat.completion;
+  set_chat(record,
+           fill(rng.one_of({"At first {0}. Then I {1}. What is the state now?",
+                            "Now {0}. What is the state after I {1}?",
+                            "The state is this: {0}. I {1}. Describe the new state.",
+                            "I see that {0}. What will I see when I {1}?"}),
+                {state, action}),
+           change + fill(rng.one_of({" I have that, {0}.", " So I have that, {0}.",
+                                     " After that I have that, {0}.",
+                                     " In the new state I have that, {0}."}),
+                         {after}));
   return record;
 }
 
@@ -458,15 +452,13 @@ Record evaluation_record(Random& rng, const Scenario& s, const World::Edge& edge
     record.completion = text + "\n";
     return record;
   }
-  const auto chat = chat_form(
-      fill(rng.one_of({"Now {0}. My goal is that {1}. How good is this action: {2}?",
-                       "I see that {0}. I want that {1}. Rate this step from 1 to 10: {2}.",
-                       "State: {0}. Goal: {1}. Give a score to this: {2}.",
-                       "If {0} and I want that {1}, is it wise to {2}? Give a score."}),
-           {state, goal, action}),
-      text);
-  record.prompt = chat.prompt;
-  record.completion = chat.completion;
+  set_chat(record,
+           fill(rng.one_of({"Now {0}. My goal is that {1}. How good is this action: {2}?",
+                            "I see that {0}. I want that {1}. Rate this step from 1 to 10: {2}.",
+                            "State: {0}. Goal: {1}. Give a score to this: {2}.",
+                            "If {0} and I want that {1}, is it wise to {2}? Give a score."}),
+                {state, goal, action}),
+           text);
   return record;
 }
 

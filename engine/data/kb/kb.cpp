@@ -32,9 +32,7 @@ void finish(Random& rng,
     record.completion = " " + rationale;
     return;
   }
-  auto chat = chat_form(question, rationale);
-  record.prompt = std::move(chat.prompt);
-  record.completion = std::move(chat.completion);
+  set_chat(record, question, rationale);
 }
 
 struct Option {
@@ -376,7 +374,9 @@ class KbTask final : public TaskGenerator {
       if (form == "statement") return check_statement(text, check.at("member"));
       const std::string answer = check.at("answer");
       if (form.starts_with("choice")) return check_choice(text, answer);
-      return check_yes_no(text, answer);
+      const CheckResult result = check_yes_no(text, answer);
+      const std::string wrong = wrong_mark(text);
+      return result.correct ? CheckResult{wrong.empty(), wrong} : result;
     } catch (const Json::exception& e) {
       throw Error(ErrorCode::BadInput, record.id + ": check: " + e.what());
     }
@@ -401,20 +401,6 @@ class KbTask final : public TaskGenerator {
       default:
         return statement(rng, split);
     }
-  }
-
- private:
-  static CheckResult check_yes_no(std::string_view text, const std::string& answer) {
-    constexpr std::string_view kTrigger = "answer is";
-    const auto at = text.rfind(kTrigger);
-    if (at == std::string_view::npos) return {false, "found no 'answer is'"};
-    for (const std::string& word : split_text(normalised(text.substr(at + kTrigger.size())), ' ')) {
-      if (word != "yes" && word != "no") continue;
-      if (word != answer) return {false, "found " + word + ", expected " + answer};
-      const std::string wrong = wrong_mark(text);
-      return {wrong.empty(), wrong};
-    }
-    return {false, "found neither yes nor no after 'answer is'"};
   }
 };
 

@@ -72,8 +72,14 @@ std::span<const PyPiece> py_operations(PyItems items) {
 // The tables below follow the order of the pieces above.
 
 bool PyChoices::holds(PyInt x) const {
-  const bool value[] = {py_modulo(x, 2) == 0, py_modulo(x, 2) == 1, x > k,  x < k,
-                        py_modulo(x, k) == 0, x >= k,               x != k, py_modulo(x, 10) == k};
+  const bool value[] = {py_modulo(x, 2) == 0,
+                        py_modulo(x, 2) == 1,
+                        x > k,
+                        x < k,
+                        py_modulo(x, k) == 0,
+                        x >= k,
+                        x != k,
+                        py_modulo(x, 10) == k};
   static_assert(std::size(value) == std::size(kNumberPredicates));
   return value[predicate];
 }
@@ -96,15 +102,15 @@ bool PyChoices::holds(char x) const {
 bool PyChoices::holds(const std::string& x) const {
   const auto size = static_cast<PyInt>(x.size());
   const bool contains = x.find(letter) != std::string::npos;
-  const bool value[] = {size > k,           size < k, size == k, x.starts_with(letter),
-                        x.ends_with(letter), contains, !contains};
+  const bool value[] = {size > k, size < k, size == k, x.starts_with(letter), x.ends_with(letter),
+                        contains, !contains};
   static_assert(std::size(value) == std::size(kWordPredicates));
   return value[predicate];
 }
 
 PyInt PyChoices::changed(PyInt x) const {
-  const PyInt value[] = {x * k,       x + k, x - k,            x * x,
-                         std::abs(x), -x,    py_divided(x, k), py_modulo(x, k)};
+  const PyInt value[] = {x * k,          x + k, x - k, x * x, std::abs(x), -x, py_divided(x, k),
+                         py_modulo(x, k)};
   static_assert(std::size(value) == std::size(kNumberOperations));
   return value[operation];
 }

@@ -50,12 +50,6 @@ std::string task_text(Random& rng, const PyProgram& p) {
       {p.doc});
 }
 
-void chat(Record& record, const std::string& question, const std::string& answer) {
-  auto text = chat_form(question, answer);
-  record.prompt = std::move(text.prompt);
-  record.completion = std::move(text.completion);
-}
-
 std::string lead(Random& rng) {
   return std::string(rng.one_of(
       {"", "Here is the function:\n", "You can write:\n", "This does it:\n", "Sure:\n"}));
@@ -73,11 +67,12 @@ Record human_eval(Random& rng, const PyProgram& p) {
     record.check = check_of("humaneval", p, p.signature + "\n").dump();
     return record;
   }
-  chat(record,
-       std::string(rng.one_of({"Complete this function.\n", "Write the body of this function.\n",
-                               "Finish the function:\n", "What is the code of this function?\n"})) +
-           head,
-       lead(rng) + p.code());
+  set_chat(
+      record,
+      std::string(rng.one_of({"Complete this function.\n", "Write the body of this function.\n",
+                              "Finish the function:\n", "What is the code of this function?\n"})) +
+          head,
+      lead(rng) + p.code());
   record.check = check_of("humaneval", p, "").dump();
   return record;
 }
@@ -94,12 +89,12 @@ Record mbpp(Random& rng, const PyProgram& p) {
     record.completion = p.code() + "[DONE]\n";
     return record;
   }
-  chat(record,
-       text +
-           std::string(rng.one_of({" It should pass these tests:\n", " Tests:\n",
-                                   " These must hold:\n", " Your code has to satisfy:\n"})) +
-           joined(tests, "\n"),
-       lead(rng) + p.code());
+  set_chat(record,
+           text +
+               std::string(rng.one_of({" It should pass these tests:\n", " Tests:\n",
+                                       " These must hold:\n", " Your code has to satisfy:\n"})) +
+               joined(tests, "\n"),
+           lead(rng) + p.code());
   return record;
 }
 
@@ -112,11 +107,11 @@ Record code_search(Random& rng, const PyProgram& p) {
     record.completion = p.code();
     return record;
   }
-  chat(record,
-       fill(rng.one_of({"Write the Python function {0}. {1}", "{1} Call the function {0}.",
-                        "I need a function {0}. {1}", "Define {0} in Python. {1}"}),
-            {head, returns(rng, p)}),
-       lead(rng) + p.code());
+  set_chat(record,
+           fill(rng.one_of({"Write the Python function {0}. {1}", "{1} Call the function {0}.",
+                            "I need a function {0}. {1}", "Define {0} in Python. {1}"}),
+                {head, returns(rng, p)}),
+           lead(rng) + p.code());
   return record;
 }
 
@@ -128,12 +123,13 @@ Record class_eval(Random& rng, const PyProgram& p) {
     record.check = check_of("classeval", p, p.signature + "\n").dump();
     return record;
   }
-  chat(record,
-       std::string(rng.one_of({"Write the methods of this class.\n", "Complete this class.\n",
-                               "Finish the class:\n", "What are the methods of this class?\n"})) +
-           p.signature,
-       std::string(rng.one_of({"", "Here are the methods:", "The methods are:", "Sure:"})) + "\n" +
-           p.body);
+  set_chat(
+      record,
+      std::string(rng.one_of({"Write the methods of this class.\n", "Complete this class.\n",
+                              "Finish the class:\n", "What are the methods of this class?\n"})) +
+          p.signature,
+      std::string(rng.one_of({"", "Here are the methods:", "The methods are:", "Sure:"})) + "\n" +
+          p.body);
   record.check = check_of("classeval", p, p.signature + "\n").dump();
   return record;
 }

@@ -102,9 +102,7 @@ class SqlTask final : public TaskGenerator {
     }
     const std::string lead(rng.one_of(
         {"", "Here is the query:\n", "You can use this:\n", "SQL: ", "This query answers it:\n"}));
-    auto chat = chat_form(chat_question(rng, schema, q.question), lead + q.query + "\n");
-    record.prompt = std::move(chat.prompt);
-    record.completion = std::move(chat.completion);
+    set_chat(record, chat_question(rng, schema, q.question), lead + q.query + "\n");
     return record;
   }
 

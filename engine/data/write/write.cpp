@@ -189,12 +189,6 @@ std::string plan_reason(Random& rng, const std::vector<bool>& right) {
 
 // --- records -------------------------------------------------------------------------------------
 
-void set_chat(Record& record, const std::string& question, const std::string& answer) {
-  auto chat = chat_form(question, answer);
-  record.prompt = std::move(chat.prompt);
-  record.completion = std::move(chat.completion);
-}
-
 Record whole_record(Random& rng, int level, const Given& given) {
   Record record;
   const bool paper_form = rng.chance(50);

@@ -339,7 +339,7 @@ TEST_F(ReasoningThread, a_refused_command_does_not_affect_the_next) {
   refused(start, "'kbb'");
   start = tree();
   start.task = "gsm8k";
-  refused(start, "open set");
+  refused(start, "open data set");
   start = tree();
   start.decoder.options["branches"] = "many";
   refused(start, "branches");
