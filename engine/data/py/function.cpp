@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <functional>
 #include <numeric>
+#include <optional>
 #include <set>
 
 #include "engine/data/py/families.h"
@@ -162,6 +163,39 @@ bool uses(const PyFamily& family, std::string_view slot) {
   return family.doc.find(slot) != std::string_view::npos;
 }
 
+// The names of a function's arguments and variables.
+struct Names {
+  std::string first, second;  // arguments
+  std::string item, inner;    // items of loops
+  std::string result, total;  // results
+};
+
+// Draws different names. Returns nothing if there are not enough.
+std::optional<Names> draw_names(Random& rng, const PyFamily& family) {
+  Names names;
+  names.first = rng.pick(argument_names(family.kinds[0]));
+  std::set<std::string> taken = {names.first, "i", "j"};
+  const auto fresh = [&](const std::vector<std::string>& from) {
+    for (int tries = 0; tries < 20; tries++) {
+      const std::string name = rng.pick(from);
+      if (taken.insert(name).second) return name;
+    }
+    return std::string();
+  };
+  names.second = "other";
+  if (family.kinds.size() > 1)
+    names.second = family.kinds[1] == family.kinds[0]
+                       ? rng.pick(std::vector<std::string>{"other", "more", "b"})
+                       : fresh(argument_names(family.kinds[1]));
+  taken.insert(names.second);
+  names.item = fresh(item_names(family.kinds[0]));
+  names.inner = fresh({"y", "row", "other_item", "v"});
+  names.result = fresh({"result", "out", "res", "answer", "found"});
+  names.total = fresh({"total", "acc", "current", "tally"});
+  if (names.second.empty() || names.item.empty() || names.inner.empty()) return std::nullopt;
+  return names;
+}
+
 bool draw_family(Random& rng, int level, Split split, PyProgram& p) {
   const auto families = py_families();
   const PyFamily& family = families[rng.below(static_cast<int>(families.size()))];
@@ -180,29 +214,11 @@ bool draw_family(Random& rng, int level, Split split, PyProgram& p) {
                   {"$O", std::string(operation.code)},
                   {"$o", std::string(operation.phrase)}};
   const std::string noun = rng.pick(argument_names(family.kinds[0]));
-  const std::string first = rng.pick(argument_names(family.kinds[0]));
-  std::set<std::string> taken = {first, "i", "j"};
-  const auto fresh = [&](const std::vector<std::string>& from) {
-    for (int tries = 0; tries < 20; tries++) {
-      const std::string name = rng.pick(from);
-      if (taken.insert(name).second) return name;
-    }
-    return std::string();
-  };
-  std::string second = "other";
-  if (family.kinds.size() > 1)
-    second = family.kinds[1] == family.kinds[0]
-                 ? rng.pick(std::vector<std::string>{"other", "more", "b"})
-                 : fresh(argument_names(family.kinds[1]));
-  taken.insert(second);
-  const std::string item = fresh(item_names(family.kinds[0]));
-  const std::string inner = fresh({"y", "row", "other_item", "v"});
-  const std::string result = fresh({"result", "out", "res", "answer", "found"});
-  const std::string total = fresh({"total", "acc", "current", "tally"});
-  if (second.empty() || item.empty() || inner.empty()) return false;
+  const auto names = draw_names(rng, family);
+  if (!names) return false;
   const auto verbs = split_text(family.verbs, ' ');
   p.name = rng.pick(verbs) + "_" + noun;
-  if (p.name == first || p.name == second) return false;
+  if (p.name == names->first || p.name == names->second) return false;
   choices.k = rng.between(2, 9);
   static constexpr std::string_view kLetters[] = {"a", "e", "o", "n", "t", "r", "s", "l"};
   const std::string letter(rng.pick(kLetters));
@@ -210,20 +226,20 @@ bool draw_family(Random& rng, int level, Split split, PyProgram& p) {
   slots.values.insert(slots.values.end(), {{"$F", p.name},
                                            {"$K", std::to_string(choices.k)},
                                            {"$L", letter},
-                                           {"$a", first},
-                                           {"$b", second},
-                                           {"$x", item},
-                                           {"$y", inner},
-                                           {"$r", result},
-                                           {"$t", total}});
+                                           {"$a", names->first},
+                                           {"$b", names->second},
+                                           {"$x", names->item},
+                                           {"$y", names->inner},
+                                           {"$r", names->result},
+                                           {"$t", names->total}});
 
   // The key leaves out the names within the body: the prompt does not show them.
   p.key = std::string(family.id) + "|" + p.name;
   std::string shown = slots.apply(family.doc);
-  p.key += "|" + replaced_all(replaced_all(shown, first, "a"), second, "b");
+  p.key += "|" + replaced_all(replaced_all(shown, names->first, "a"), names->second, "b");
   p.doc = std::move(shown);
-  p.signature =
-      "def " + p.name + "(" + first + (family.kinds.size() > 1 ? ", " + second : "") + "):";
+  p.signature = "def " + p.name + "(" + names->first +
+                (family.kinds.size() > 1 ? ", " + names->second : "") + "):";
   p.body = indented(slots.apply(rng.pick(family.bodies())));
   if (!uses(family, "$p") && !uses(family, "$o") && !uses(family, "$K") && !uses(family, "$L"))
     return false;
