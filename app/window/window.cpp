@@ -82,7 +82,7 @@ std::string why_not_here(const engine::DecoderInfo& info,
 /// The same of a tree of thoughts.
 std::string why_not_in_tree(const engine::DecoderInfo& info, const engine::OptionValues& options) {
   try {
-    engine::check_whole_texts(info.name, engine::complete_options(info, options));
+    engine::refuse_early_stop(info.name, engine::complete_options(info, options));
   } catch (const kernels::Error& error) {
     return error.what();
   }

@@ -1,15 +1,15 @@
-// What is right, for every form of record.
+// check_record(): the checkers of the open data sets' forms; generated tasks have their own.
 #include <algorithm>
 #include <cctype>
 
 #include <nlohmann/json.hpp>
 
-#include "engine/data/arith/read.h"
-#include "engine/data/write/passage.h"
+#include "engine/data/arith/answers.h"
 #include "engine/data/readers.h"
 #include "engine/data/sandbox/run_python.h"
 #include "engine/data/sql/run.h"
 #include "engine/data/text.h"
+#include "engine/data/write/passage.h"
 
 namespace engine {
 
@@ -30,24 +30,16 @@ CheckResult check_letter(std::string_view text, const std::string& answer) {
   return {right, right ? "" : "expected letter " + answer};
 }
 
-CheckResult check_word(std::string_view text, const std::string& answer) {
-  const auto at = text.rfind("answer is");
-  if (at == std::string_view::npos) return {false, "no 'answer is'"};
-  for (const std::string& word : split_text(normalised(text.substr(at + 9)), ' '))
-    if (word == "yes" || word == "no")
-      return {word == answer, word == answer ? "" : "answer " + word + ", expected " + answer};
-  return {false, "neither yes nor no"};
-}
-
 CheckResult check_program(const Json& check, std::string_view completion) {
   std::string code;
   for (const std::string& line : split_text(completion, '\n')) {
     if (line.starts_with("[DONE]")) break;
-    const bool next_thing =
+    // Code without indent after the function's body is not part of it.
+    const bool is_next_definition =
         check.at("form") == "humaneval" &&
         (line.starts_with("def") || line.starts_with("class") || line.starts_with("if") ||
          line.starts_with("print") || line.starts_with("#"));
-    if (next_thing) break;
+    if (is_next_definition) break;
     code += line + "\n";
   }
   const PythonRun run = run_python(check.at("before").get<std::string>() + "\n" + code + "\n" +
@@ -56,7 +48,7 @@ CheckResult check_program(const Json& check, std::string_view completion) {
   return {run.passed, run.reason};
 }
 
-// A query without what does not matter: case, spaces, which quotes, a closing ";". Signs stay.
+// A query in a form that ignores case, spaces, the kind of quotes and a final ";".
 std::string normalised_sql(std::string_view query) {
   std::string out;
   const auto in_word = [](unsigned char c) {
@@ -80,13 +72,13 @@ std::string normalised_sql(std::string_view query) {
 
 CheckResult check_same_query(std::string_view text, const std::string& answer) {
   const bool same = normalised_sql(text.substr(0, text.find('\n'))) == normalised_sql(answer);
-  return {same, same ? "" : "another query"};
+  return {same, same ? "" : "the query differs from the expected one"};
 }
 
-// Execution match: the rows of any accepted query.
+// Execution match: the query has to give the same rows as one of the accepted queries.
 CheckResult check_rows(const Json& check, std::string_view text) {
   const std::string query = query_in(text);
-  if (query.empty()) return {false, "no SELECT"};
+  if (query.empty()) return {false, "found no SELECT"};
   const SqlDatabase database(check.at("script").get<std::string>(), "check.script");
   const SqlResult found = database.run(query);
   if (!found.error.empty()) return {false, found.error};
@@ -97,10 +89,10 @@ CheckResult check_rows(const Json& check, std::string_view text) {
       throw Error(ErrorCode::BadInput, "check.accepted: " + expected.error);
     if (same_rows(expected, found, ordered)) return {true, {}};
   }
-  return {false, "other rows than any accepted query gives"};
+  return {false, "the rows differ from those of every accepted query"};
 }
 
-// Paragraph i of the passage ends in sentence i; a plan before the passage is not looked at.
+// Paragraph i of the passage has to end in sentence i. Ignores a plan before the passage.
 CheckResult check_passage(const Json& check, std::string_view text) {
   const auto sentences = check.at("sentences").get<std::vector<std::string>>();
   const PassageCount count = count_passage(text, sentences, {});
@@ -146,12 +138,12 @@ CheckResult check_record(const Record& record, std::string_view completion) {
     const std::string_view text = completion_body(completion);
     if (form == "number") return check_number(text, record.answer);
     if (form == "letter") return check_letter(text, record.answer);
-    if (form == "yes/no") return check_word(text, record.answer);
+    if (form == "yes/no") return check_yes_no(text, record.answer);
     if (form == "exact") return check_same_query(text, record.answer);
     if (form == "rows") return check_rows(check, text);
     if (form == "passage") return check_passage(check, text);
     if (form == "mbpp" || form == "humaneval") return check_program(check, completion);
-    return {false, "this set has no measure of right and wrong", true};
+    return {false, "this data set has no right and wrong answers", true};
   } catch (const Json::exception& e) {
     throw Error(ErrorCode::BadInput, record.id + ": check: " + e.what());
   }

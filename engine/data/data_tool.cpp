@@ -16,10 +16,10 @@ namespace engine {
 namespace {
 
 constexpr std::size_t kMaxNamed = 20;
-constexpr const char* kStoppedLine = "stopped: the records behind were not looked at\n";
+constexpr const char* kStoppedLine = "stopped: the remaining records were not read\n";
 
-// Pieces as a tokenizer that keeps digits and signs apart would see them: words, single digits,
-// single other characters.
+// The pieces that a tokenizer with single digits and signs would give: words, single digits, single
+// other characters. Spaces belong to none.
 std::vector<std::string_view> pieces_of(std::string_view text) {
   std::vector<std::string_view> pieces;
   for (std::size_t i = 0; i < text.size();) {
@@ -49,18 +49,20 @@ bool is_open_set(std::string_view name) {
 
 std::vector<Record> records_of_set(std::string_view set, Split split, const std::string& data_dir) {
   if (data_dir.empty())
-    throw Error(ErrorCode::Usage,
-                fmt::format("{}: is an open set; name the folder of the sets with --data DIR or in "
-                            "DECOSCOPE_DATA",
-                            set));
+    throw Error(
+        ErrorCode::Usage,
+        fmt::format("{}: is an open data set, and no folder of data sets is given; use --data DIR "
+                    "or set DECOSCOPE_DATA",
+                    set));
   if (split == Split::Dev)
     throw Error(
         ErrorCode::Usage,
-        fmt::format("--split dev: {} has train, to learn from, and test, to be asked", set));
+        fmt::format("--split dev: {} has train (training texts) and test (questions)", set));
   std::vector<Record> records = read_real_set(set, split, data_dir);
   if (records.empty())
     throw Error(ErrorCode::Usage,
-                fmt::format("--split {}: {} has no such part", split_name(split), set));
+                fmt::format("--split {}: {} has no such part; use --split {}", split_name(split),
+                            set, split == Split::Train ? "test" : "train"));
   return records;
 }
 
@@ -146,7 +148,7 @@ double copy_share(std::string_view prompt, std::string_view completion) {
   std::vector<std::string_view> all = before;
   for (const auto piece : pieces_of(completion)) all.push_back(piece);
   if (all.size() == before.size() || all.size() < 2) return 0;
-  // For each piece, what followed it so far: a pool of 2-grams keyed by the first.
+  // A pool of 2-grams: for each piece the set of pieces that followed it so far.
   std::unordered_map<std::string_view, std::unordered_set<std::string_view>> followers;
   std::size_t n_copied = 0;
   for (std::size_t i = 1; i < all.size(); i++) {

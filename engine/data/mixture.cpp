@@ -14,7 +14,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-// Texts looked at to learn how long those of a part are.
+// Number of texts that give the mean length of a part.
 constexpr int kProbe = 64;
 
 [[noreturn]] void refuse(const std::string& field, const std::string& what) {
@@ -31,10 +31,10 @@ void read_levels(const Json& levels, const std::string& field, std::array<int, 3
     out[i] = levels[i].get<int>();
     total += out[i];
   }
-  if (total == 0) refuse(field, "all levels are 0");
+  if (total == 0) refuse(field, "found 0 for all levels, expected at least one above 0");
 }
 
-// Whether the part names open texts; refused where there is no folder, or the task has none.
+// The value of "open_texts". Refuses true if there is no folder, or the task has no open texts.
 bool wants_open_texts(const Json& options, const std::string& name, const std::string& data_dir) {
   const auto it = options.find("open_texts");
   if (it == options.end()) return false;
@@ -42,14 +42,15 @@ bool wants_open_texts(const Json& options, const std::string& name, const std::s
   if (!it->is_boolean()) refuse(field, "expected true or false");
   if (!it->get<bool>()) return false;
   if (open_sets_of_task(name).empty())
-    refuse(field, "this part has none; write, chat and plain have");
-  if (data_dir.empty()) refuse(field, "no folder of open texts; give --data or set DECOSCOPE_DATA");
+    refuse(field, "found true, but this part has no open texts; write, chat and plain have");
+  if (data_dir.empty())
+    refuse(field, "found no folder of open texts; give --data DIR or set DECOSCOPE_DATA");
   return true;
 }
 
 std::vector<Record> read_open_texts(const Json& options, const std::string& data_dir, Split split) {
   if (data_dir.empty())
-    refuse("real", "no folder of open texts; give --data or set DECOSCOPE_DATA");
+    refuse("real", "found no folder of open texts; give --data DIR or set DECOSCOPE_DATA");
   std::vector<std::string> sets = default_training_sets();
   if (const auto it = options.find("sets"); it != options.end()) {
     sets.clear();
@@ -62,7 +63,7 @@ std::vector<Record> read_open_texts(const Json& options, const std::string& data
   std::vector<Record> texts;
   for (const std::string& set : sets)
     for (Record& record : read_real_set(set, split, data_dir)) texts.push_back(std::move(record));
-  if (texts.empty()) refuse("real.sets", "these sets hold no training texts");
+  if (texts.empty()) refuse("real.sets", "found no training texts in these data sets");
   return texts;
 }
 
@@ -94,7 +95,7 @@ struct TrainingStream::Impl {
     std::array<int, 3> levels{2, 5, 3};
     double weight = 0;
     double mean_chars = 0;
-    std::uint32_t threshold = 0;  // cumulative share of texts in 2^-32
+    std::uint32_t threshold = 0;  // cumulative share of texts, in units of 2^-32
     double share = 0;
   };
 
@@ -102,8 +103,8 @@ struct TrainingStream::Impl {
   Split split = Split::Train;
   std::vector<Part> parts;
 
-  // Behind as many texts of the part as its full size the open ones have stood in it as often as
-  // they may.
+  // After full_size() texts of the part each open text has occurred as often as allowed; the generator
+  // without open texts takes over.
   static const TaskGenerator& generator(const Part& part, std::int64_t index) {
     if (!part.with_open) return *part.task;
     const auto full = static_cast<double>(part.with_open->full_size());
@@ -170,7 +171,7 @@ TrainingStream::TrainingStream(std::string_view recipe_json,
     if (options.contains("levels")) read_levels(options["levels"], name + ".levels", part.levels);
     impl->parts.push_back(std::move(part));
   }
-  if (impl->parts.empty()) refuse("recipe", "no part has a weight above 0");
+  if (impl->parts.empty()) refuse("recipe", "found no part with a weight above 0");
   impl->settle_shares();
   impl_ = std::move(impl);
 }

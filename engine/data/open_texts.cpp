@@ -17,8 +17,8 @@ namespace {
 
 constexpr int kMinWords = 6, kMaxWords = 20;
 
-// Words that begin a sentence without being a name.
-constexpr std::string_view kNoNames[] = {
+// Capitalised first words that are no names.
+constexpr std::string_view kNotNames[] = {
     "A",     "About",  "After",     "All",     "Also",   "Although", "An",    "And",      "Another",
     "Any",   "As",     "At",        "Because", "Before", "Both",     "But",   "By",       "Can",
     "Do",    "Does",   "During",    "Each",    "Eight",  "Even",     "Every", "Everyone", "Few",
@@ -35,15 +35,15 @@ bool is_plain(std::string_view text) {
   return std::ranges::all_of(text, [](char c) { return c >= ' ' && c <= '~' && c != '"'; });
 }
 
-// What stands between `before` and `behind` in a prompt; "" if they are not there.
-std::string between(const std::string& prompt, std::string_view before, std::string_view behind) {
+// The part of a prompt between its start `before` and the last `after`; "" if either is missing.
+std::string between(const std::string& prompt, std::string_view before, std::string_view after) {
   if (!prompt.starts_with(before)) return {};
-  const auto end = prompt.rfind(behind);
+  const auto end = prompt.rfind(after);
   return end == std::string::npos ? std::string()
                                   : prompt.substr(before.size(), end - before.size());
 }
 
-// The first sentence of what a record of one of the three sets asks.
+// The first sentence of the question of a record of gsm8k, commonsenseqa or creak.
 std::string first_sentence(const Record& record) {
   const std::string question =
       record.task == "gsm8k"           ? between(record.prompt, "Question:\n", "\nAnswer:\n")
@@ -73,12 +73,12 @@ std::string leading_name(std::string_view sentence) {
       name.push_back(word);
       continue;
     }
-    // Behind a name the sentence goes on in small letters: no "Anna's", no "Anna,".
-    const bool goes_on = !word.empty() && std::islower(static_cast<unsigned char>(word[0])) != 0;
-    if (!goes_on) return {};
+    // A lower-case word has to follow the name: this leaves out "Anna's" and "Anna,".
+    const bool is_lower = !word.empty() && std::islower(static_cast<unsigned char>(word[0])) != 0;
+    if (!is_lower) return {};
     break;
   }
-  if (name.empty() || std::ranges::find(kNoNames, name[0]) != std::end(kNoNames)) return {};
+  if (name.empty() || std::ranges::find(kNotNames, name[0]) != std::end(kNotNames)) return {};
   return joined(name, " ");
 }
 
@@ -90,25 +90,25 @@ std::vector<std::string> open_sets_of_task(std::string_view task) {
 }
 
 std::vector<OpenSentence> open_sentences(const std::string& data_dir) {
-  std::set<std::string> to_be_asked;
+  std::set<std::string> evaluated;  // sentences of the evaluation sets
   for (const std::string& set : open_sets_of_task("write"))
     for (const Record& record : read_real_set(set, Split::Test, data_dir))
-      to_be_asked.insert(normalised(first_sentence(record)));
+      evaluated.insert(normalised(first_sentence(record)));
   for (const Record& record : read_real_set("creative_writing", Split::Test, data_dir)) {
     const auto check = nlohmann::json::parse(record.check);
     for (const auto& sentence : check.at("sentences"))
-      to_be_asked.insert(normalised(sentence.get<std::string>()));
+      evaluated.insert(normalised(sentence.get<std::string>()));
   }
   std::vector<OpenSentence> sentences;
   std::set<std::string> seen;
   for (const std::string& set : open_sets_of_task("write")) {
     for (const Record& record : read_real_set(set, Split::Train, data_dir)) {
-      if (set == "creak" && record.answer != "yes") continue;  // nothing untrue of anybody
+      if (set == "creak" && record.answer != "yes") continue;  // false claims about people
       std::string text = first_sentence(record);
       if (text.empty() || !can_end_a_paragraph(text)) continue;
       std::string subject = leading_name(text);
       const std::string plain = normalised(text);
-      if (subject.empty() || to_be_asked.contains(plain) || !seen.insert(plain).second) continue;
+      if (subject.empty() || evaluated.contains(plain) || !seen.insert(plain).second) continue;
       sentences.push_back({std::move(text), std::move(subject), set});
     }
   }

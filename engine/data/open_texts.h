@@ -1,4 +1,4 @@
-// What the generators take from the open sets, where the folder with them is given.
+// Texts of the open data sets that generated tasks mix into their own.
 #pragma once
 
 #include <string>
@@ -9,37 +9,37 @@
 
 namespace engine {
 
-/// A sentence that begins with the name of whom it speaks.
+/// A sentence that begins with the name of its subject.
 struct OpenSentence {
   std::string text;     ///< "Natalia sold clips to her friends."
   std::string subject;  ///< "Natalia"
   std::string set;      ///< "gsm8k"
 };
 
-/// The name that a sentence begins with: its leading words with large letters,
-/// function words apart.
-/// @return  empty if it begins otherwise
+/// The name at the beginning of a sentence: its leading capitalised words.
+/// @return  empty if there is no name, or the first word is a function word ("The")
 std::string leading_name(std::string_view sentence);
 
-/// First sentences of the questions of gsm8k and commonsenseqa and the true claims of creak, all of
-/// the training parts, of 6 to 20 words, without those that stand in an evaluation set as well.
-/// @throws Error(BadInput)  for a folder that lacks a set
+/// The first sentences of questions of gsm8k and commonsenseqa, and the true claims of creak. All are
+/// from the training parts, have 6 to 20 words and do not occur in an evaluation set.
+/// @throws Error(BadInput)  if the folder lacks a data set
 std::vector<OpenSentence> open_sentences(const std::string& data_dir);
 
-/// Texts that stand in a task as they are, each so many times among the task's own.
+/// Open texts that a task uses unchanged, each a given number of times among its generated texts.
 class OpenPool {
  public:
-  /// @param n_own  training texts of the task's own among which the open ones stand
+  /// @param n_own  number of generated training texts that the open ones are mixed into
   explicit OpenPool(int n_own) : n_own_(n_own) {}
 
-  /// Into the split that record.split names.
+  /// Adds a text to the split that record.split names. @param n_times  how often it may occur
   void add(Record record, int n_times);
 
-  /// A text of the pool with its share of all training texts (the same share in dev and test).
-  /// @return  null: one of the task's own is due
+  /// Draws an open text with the probability that is its share of all training texts; dev and test use
+  /// the same share.
+  /// @return  null if the draw is a generated text
   const Record* draw(Random& rng, Split split) const;
 
-  /// Training texts when each open one has stood as often as it was added; 0 of an empty pool.
+  /// The number of training texts after which each open text has occurred n_times; 0 if there is none.
   std::int64_t full_size() const;
 
  private:

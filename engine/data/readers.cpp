@@ -22,20 +22,24 @@ constexpr std::size_t kMaxFileBytes = std::size_t{256} << 20;
 std::string read_gzip(const std::string& path) {
   gzFile file = gzopen(path.c_str(), "rb");
   if (file == nullptr)
-    throw Error(ErrorCode::BadInput, path + ": cannot be opened; is the data folder right?");
+    throw Error(ErrorCode::BadInput,
+                path + ": cannot be opened, expected a gzip file; check --data or $DECOSCOPE_DATA");
   std::string text;
   char buffer[1 << 16];
   int n = 0;
   while ((n = gzread(file, buffer, sizeof buffer)) > 0 && text.size() < kMaxFileBytes)
     text.append(buffer, static_cast<std::size_t>(n));
   const bool whole = n == 0 && gzclose(file) == Z_OK;
-  if (!whole) throw Error(ErrorCode::BadInput, path + ": found a damaged or cut gzip file");
+  if (!whole)
+    throw Error(
+        ErrorCode::BadInput,
+        path + ": found a damaged or truncated gzip file, expected a whole one; download it again");
   return text;
 }
 
 void gsm8k(RealRecords& out, const std::string& dir) {
   const std::string path = dir + (out.train() ? "/train.jsonl" : "/test.jsonl");
-  for_each_json_line(path, read_whole_file(path), [&](const Json& item) {
+  for_each_json_line(path, [&](const Json& item) {
     const std::string answer = item.at("answer");
     const auto at = answer.rfind("#### ");
     const std::string number = at == std::string::npos ? std::string() : answer.substr(at + 5);
@@ -45,11 +49,12 @@ void gsm8k(RealRecords& out, const std::string& dir) {
   });
 }
 
-// Rationales by question id: at least four words, and no more than twice in the file.
+// Rationales by question id. Leaves out those of fewer than four words, and those that occur more than
+// twice in the file: they say nothing about their question.
 std::map<std::string, std::string> rationales(const std::string& path) {
   std::map<std::string, std::string> by_id;
   std::map<std::string, int> times;
-  for_each_json_line(path, read_whole_file(path), [&](const Json& item) {
+  for_each_json_line(path, [&](const Json& item) {
     const std::string text = item.at("explanation").at("open-ended");
     by_id[item.at("id")] = text;
     times[text]++;
@@ -71,7 +76,7 @@ void commonsenseqa(RealRecords& out, const std::string& dir) {
   const std::string name = out.train() ? "train" : "dev";
   const auto why = rationales(dir + "/../cos_e/cose_" + name + "_v1.11.jsonl");
   const std::string path = dir + "/" + name + "_rand_split.jsonl";
-  for_each_json_line(path, read_whole_file(path), [&](const Json& item) {
+  for_each_json_line(path, [&](const Json& item) {
     const auto found = why.find(item.at("id").get<std::string>());
     if (out.train() && found == why.end()) return;
     std::string choices;
@@ -98,11 +103,13 @@ void strategyqa(RealRecords& out, const std::string& dir) {
 
 void aqua(RealRecords& out, const std::string& dir) {
   const std::string path = dir + (out.train() ? "/train.json" : "/test.json");
-  for_each_json_line(path, read_whole_file(path), [&](const Json& item) {
+  for_each_json_line(path, [&](const Json& item) {
     std::string choices;
     for (const auto& option : item.at("options")) {
       const std::string text = option;
-      if (text.size() < 2) throw Error(ErrorCode::BadInput, path + ": options: too short");
+      if (text.size() < 2)
+        throw Error(ErrorCode::BadInput, path + ": options: found \"" + text +
+                                             "\", expected a letter, \")\" and a text");
       choices += std::string(" (") + text[0] + ") " + text.substr(2);
     }
     const std::string letter = item.at("correct");
@@ -115,7 +122,7 @@ void aqua(RealRecords& out, const std::string& dir) {
 
 void mbpp(RealRecords& out, const std::string& dir) {
   const std::string path = dir + "/mbpp.jsonl";
-  for_each_json_line(path, read_whole_file(path), [&](const Json& item) {
+  for_each_json_line(path, [&](const Json& item) {
     const int id = item.at("task_id");
     if (out.train() ? id < 511 || id > 974 : id < 11 || id > 510) return;
     const auto tests = item.at("test_list").get<std::vector<std::string>>();
@@ -151,7 +158,7 @@ void blocksworld(RealRecords& out, const std::string& dir) {
     return joined(words, " ");
   };
   const std::string path = dir + "/problems.jsonl";
-  for_each_json_line(path, read_whole_file(path), [&](const Json& item) {
+  for_each_json_line(path, [&](const Json& item) {
     Json check = {{"form", "plan"}};
     std::vector<std::string> init;
     std::vector<std::string> goal;
@@ -185,7 +192,7 @@ void blocksworld(RealRecords& out, const std::string& dir) {
 void bench(RealRecords& out, const std::string& dir) {
   if (out.train()) return;
   const std::string path = dir + "/question.jsonl";
-  for_each_json_line(path, read_whole_file(path), [&](const Json& item) {
+  for_each_json_line(path, [&](const Json& item) {
     out.add("USER: " + item.at("turns").at(0).get<std::string>() + " ASSISTANT:", "",
             item.at("category"), {{"form", "chat"}, {"turns", item.at("turns")}});
   });
@@ -194,7 +201,7 @@ void bench(RealRecords& out, const std::string& dir) {
 void self_instruct(RealRecords& out, const std::string& dir) {
   const std::string path =
       dir + (out.train() ? "/seed_tasks.jsonl" : "/user_oriented_instructions.jsonl");
-  for_each_json_line(path, read_whole_file(path), [&](const Json& item) {
+  for_each_json_line(path, [&](const Json& item) {
     for (const auto& instance : item.at("instances")) {
       const std::string input = instance.at("input");
       out.add("USER: " + item.at("instruction").get<std::string>() +
@@ -206,7 +213,7 @@ void self_instruct(RealRecords& out, const std::string& dir) {
 
 void creak(RealRecords& out, const std::string& dir) {
   const std::string path = dir + (out.train() ? "/train.json" : "/dev.json");
-  for_each_json_line(path, read_whole_file(path), [&](const Json& item) {
+  for_each_json_line(path, [&](const Json& item) {
     const std::string answer = item.at("label") == "true" ? "yes" : "no";
     out.add("Q: Is it true that " + item.at("sentence").get<std::string>() + "\nA:",
             " " + sentence_of(item.at("explanation")) + " So the answer is " + answer + ".", answer,
@@ -226,7 +233,7 @@ void python_puzzles(RealRecords& out, const std::string& dir) {
 
 void taskmaster4(RealRecords& out, const std::string& dir) {
   const std::string path = dir + (out.train() ? "/train.jsonl" : "/test.jsonl");
-  for_each_json_line(path, read_whole_file(path), [&](const Json& item) {
+  for_each_json_line(path, [&](const Json& item) {
     std::string prompt;
     std::string rest;
     for (const auto& u : item.at("utterances")) {
@@ -245,7 +252,7 @@ void taskmaster4(RealRecords& out, const std::string& dir) {
   });
 }
 
-// Speeches are kept whole as far as they fit in one text.
+// Joins whole speeches up to kPiece characters a text.
 void tinyshakespeare(RealRecords& out, const std::string& dir) {
   if (!out.train()) return;
   constexpr std::size_t kPiece = 600;
@@ -261,8 +268,8 @@ void tinyshakespeare(RealRecords& out, const std::string& dir) {
   }
 }
 
-// Some of the published sentences lack their stop ("The heat"). Where one does, the sentence behind
-// it is known from another line.
+// Some published sentences lack their full stop ("The heat"). The sentence after such a one is known
+// from another line.
 std::vector<std::string> four_sentences(const std::string& line,
                                         const std::set<std::string>& known) {
   std::vector<std::string> out;
@@ -358,8 +365,8 @@ std::vector<RealSetTerms> real_set_terms() {
           {"advising", "CC BY 4.0", "github.com/jkkummerfeld/text2sql-data"}};
 }
 
-// A hundred dialogs begin in both parts of the published set with the same words, and a few go on
-// alike; of two questions of advising that differ in a sign alone, one is in each.
+// Removes test prompts that also occur in training. In taskmaster4 a hundred dialogs of the two parts
+// begin with the same words; in advising two questions differ only in punctuation.
 static void drop_trained_prompts(std::vector<Record>& test,
                                  std::string_view name,
                                  const std::string& data_dir) {

@@ -1,5 +1,5 @@
-// The open data sets as records: texts to train on, from the allowed training parts alone, and
-// prompts to evaluate on. Formats and splits: data/README.md of the data folder.
+// The open data sets as records: training texts, from the training parts only, and evaluation
+// prompts. README.md of the data folder describes formats and splits.
 #pragma once
 
 #include <string>
@@ -10,48 +10,51 @@
 
 namespace engine {
 
-/// gsm8k commonsenseqa strategyqa aqua mbpp wikisql creak python_puzzles taskmaster4 self_instruct
+/// The names of the open data sets: gsm8k commonsenseqa strategyqa aqua mbpp wikisql creak python_puzzles taskmaster4 self_instruct
 /// tinyshakespeare advising (all with training texts) humaneval blocksworld mt_bench vicuna_bench
 /// creative_writing defog_sql (without).
 std::vector<std::string> real_set_names();
 
-/// What a recipe that names no sets reads: all but advising, which came later. Such a recipe keeps
-/// the texts it had when it was written.
+/// The data sets of a recipe that names none: all but advising, which was added later, so that such a
+/// recipe keeps its texts.
 std::vector<std::string> default_training_sets();
 
-/// The sets whose training parts a generated task draws from where it may: those of write, chat and
-/// plain; of other tasks none.
+/// The data sets whose training parts a generated task can draw texts from. Empty for tasks other
+/// than write, chat and plain.
 std::vector<std::string> open_sets_of_task(std::string_view task);
 
-/// Under what a set may be passed on, as its authors say, and where it was published. The texts a
-/// reader takes from a second set are named too: `cos_e` gives commonsenseqa its rationales.
+/// The licence of a data set, as its authors state it, and where it was published. Lists a second data
+/// set that a reader uses too: the rationales of commonsenseqa come from `cos_e`.
 struct RealSetTerms {
   std::string set;
   std::string licence;  ///< "MIT"; "public domain"
   std::string source;   ///< "github.com/openai/grade-school-math"
 };
 
-/// Those of the sets that have training texts, in the order of real_set_names().
+/// The terms of all data sets with training texts, in the order of real_set_names().
 std::vector<RealSetTerms> real_set_terms();
 
-/// @param split     Train: training texts, at most 1,700 characters each; Test: evaluation prompts
-/// @param data_dir  the folder with one folder a set
-/// @return  empty if the set has nothing for that split
-/// @throws Error(Usage)  for an unknown set
+/// Reads one part of a data set.
+/// @param split     Train: training texts of at most 1,700 characters; Test: evaluation prompts
+/// @param data_dir  the folder that holds one folder a data set
+/// @return  empty if the data set has no such part
+/// @throws Error(Usage)  for an unknown data set
 /// @throws Error(Resources)  for a missing file
 /// @throws Error(BadInput)  "file:line: field: ..." for a malformed one
 std::vector<Record> read_real_set(std::string_view name, Split split, const std::string& data_dir);
 
-/// Scores a completion of any record, generated or real: number, letter, yes/no, tests, plan, query
-/// as text or by its rows, end sentences. Sets without a measure (chat, plain text) give skipped.
-/// @throws Error(BadInput)  if record.check is not what the record's form writes
-/// Answers that are Python are run (run_python.h); those of which that cannot be had are skipped.
+/// Checks a completion of any record, generated or of an open data set: a number, letter, yes/no,
+/// tests, a plan, a query (as text or by its rows) or end sentences. Runs Python answers in the sandbox
+/// (run_python.h). Sets `skipped` if that is impossible, and for data without right and wrong (chat,
+/// plain text).
+/// @throws Error(BadInput)  if record.check does not have the form that the record's task writes
 CheckResult check_record(const Record& record, std::string_view completion);
 
-/// Whether check_record() runs the completion as a program.
+/// True if check_record() runs completions of the record as Python.
 bool is_checked_by_running(const Record& record);
 
-/// Whether records of the mixture (TrainingStream) may be checked by running their completions.
+/// True if the mixture of a recipe (TrainingStream) contains records that are checked by running
+/// their completions. @param mixture  JSON
 bool mixes_code(std::string_view mixture);
 
 }  // namespace engine

@@ -2,8 +2,8 @@
 
 #include <nlohmann/json.hpp>
 
-#include "engine/data/text.h"
 #include "engine/base/input_file.h"
+#include "engine/data/text.h"
 
 namespace engine {
 
@@ -12,7 +12,7 @@ namespace {
 using Json = nlohmann::json;
 
 constexpr std::uint64_t kMaxSetBytes = std::uint64_t{16} << 30;
-constexpr std::size_t kMaxTrainChars = 1700;  // the cap of 512 tokens, roughly
+constexpr std::size_t kMaxTrainChars = 1700;  // about 512 tokens
 
 }  // namespace
 
@@ -39,9 +39,14 @@ void for_each_json_line(const std::string& path,
   }
 }
 
+void for_each_json_line(const std::string& path, const std::function<void(const Json&)>& each) {
+  for_each_json_line(path, read_whole_file(path), each);
+}
+
 void for_each_json_item(const std::string& path, const std::function<void(const Json&)>& each) {
   const Json list = Json::parse(read_whole_file(path), nullptr, false);
-  if (!list.is_array()) throw Error(ErrorCode::BadInput, path + ": found no JSON list");
+  if (!list.is_array())
+    throw Error(ErrorCode::BadInput, path + ": found no JSON list, expected one");
   std::size_t number = 0;
   for (const Json& item : list) {
     try {

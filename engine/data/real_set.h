@@ -1,5 +1,5 @@
-// What the readers of the open sets share: files of JSON, one record a line or one list, and the
-// records they are gathered into.
+// Helpers of the readers of the open data sets: files of JSON (one object a line, or one list), and
+// the list of records that a reader fills.
 #pragma once
 
 #include <functional>
@@ -13,38 +13,44 @@
 
 namespace engine {
 
-/// @throws Error(Resources)  if the file cannot be opened
+/// The text of a file of at most 16 GiB. @throws Error(Resources)  if the file cannot be opened
 std::string read_whole_file(const std::string& path);
 
-/// Runs `each` on every JSON line of a file's text; empty lines are skipped.
-/// @throws Error(BadInput)  "path:line: .." for what is no object or lacks what `each` asks for
+/// Calls `each` with the JSON object of every line of a text. Skips empty lines.
+/// @param path  of the text's file, for messages
+/// @throws Error(BadInput)  "path:line: .." if a line is no object, or lacks a field that `each` reads
 void for_each_json_line(const std::string& path,
                         const std::string& text,
                         const std::function<void(const nlohmann::json&)>& each);
+/// The same for the text of the file. @throws Error(Resources)  if the file cannot be opened
+void for_each_json_line(const std::string& path,
+                        const std::function<void(const nlohmann::json&)>& each);
 
-/// Runs `each` on every item of the JSON list that a file holds.
+/// Calls `each` with every item of the JSON list in a file.
 /// @throws Error(Resources)  if the file cannot be opened
 /// @throws Error(BadInput)  "path: [index]: .."
 void for_each_json_item(const std::string& path,
                         const std::function<void(const nlohmann::json&)>& each);
 
-/// A line's sentences: they end where ".", "!" or "?" and perhaps a closing quote stand before a
-/// space.
+/// The sentences of a line. A sentence ends at a word that ends in ".", "!" or "?", perhaps followed
+/// by a closing quote.
 std::vector<std::string> sentences_in(std::string_view line);
 
-/// The records of one set, numbered in the order they come. Training texts longer than 1,700
-/// characters are left out.
+/// Collects the records of one data set, numbered in the order of the file. Leaves out training texts
+/// of more than 1,700 characters.
 class RealRecords {
  public:
+  /// For that part of the data set of that name.
   RealRecords(std::string_view set, Split split) : set_(set), split_(split) {}
 
+  /// Adds a record of level 0. @param check  Record::check
   void add(std::string prompt,
            std::string completion,
            std::string answer,
            const nlohmann::json& check);
 
-  Split split() const { return split_; }
-  bool train() const { return split_ == Split::Train; }
+  Split split() const { return split_; }                 ///< the part that is read
+  bool train() const { return split_ == Split::Train; }  ///< whether it is the training part
 
   std::vector<Record> records;
 
@@ -54,12 +60,13 @@ class RealRecords {
   int n_ = 0;
 };
 
-// Questions to be answered in SQL, in CLLM's prompt form for Spider.
+/// Reads WikiSQL: questions whose answer is SQL, in the prompt form that CLLM uses for Spider.
 void read_wikisql(RealRecords& out, const std::string& dir);
-/// Of the database's 18 tables the prompt names those that the query reads: all of them would not
-/// fit the cap of training texts.
+/// Reads Advising in the same prompt form. The prompt names only the tables that the query reads: all
+/// 18 tables of the database would exceed the limit of training texts.
 void read_advising(RealRecords& out, const std::string& dir);
-/// Evaluation alone. The check holds the script that makes the database.
+/// Reads Defog SQL in the same prompt form, for evaluation only. The check holds the script that
+/// creates the database.
 void read_defog_sql(RealRecords& out, const std::string& dir);
 
 }  // namespace engine

@@ -2,19 +2,17 @@
 
 #include <nlohmann/json.hpp>
 
-#include "engine/base/closest_name.h"
-#include "engine/data/tasks.h"
-#include "engine/data/text.h"
 #include "engine/base/input_file.h"
+#include "engine/data/text.h"
 
 namespace engine {
 
 namespace {
 
-// Dev and test keep one draw in twenty, and a draw may lead nowhere: far beyond what is needed.
+// Dev and test keep one draw in twenty, and draws can fail; this is far more than a record needs.
 constexpr int kMaxAttempts = 20000;
 constexpr std::uint64_t kMaxRecordsBytes = std::uint64_t{16} << 30;
-constexpr int kMaxLevel = 1000;  // of a record that is read; generators have 1 to 3
+constexpr int kMaxLevel = 1000;  // of a record in a file; generators have levels 1 to 3
 
 std::string required_text(const nlohmann::json& object,
                           const char* field,
@@ -56,7 +54,7 @@ Split split_of_key(std::string_view key) {
 
 std::optional<Record> TaskGenerator::make(Split split, int level, std::int64_t index) const {
   ensure(level >= 1 && level <= 3, "a generator's level is 1, 2 or 3");
-  ensure(index >= 0, "records are counted from 0");
+  ensure(index >= 0, "a record's index is 0 or more");
   const std::string id = std::string(name()) + "/" + std::to_string(level) + "/" +
                          std::string(split_name(split)) + "/" + std::to_string(index);
   for (int attempt = 0; attempt < kMaxAttempts; attempt++) {
@@ -67,38 +65,13 @@ std::optional<Record> TaskGenerator::make(Split split, int level, std::int64_t i
     record->task = name();
     record->level = level;
     record->split = split_name(split);
-    const CheckResult result = check_at_birth(*record);
+    const CheckResult result = check_generated(*record);
     if (!result.correct)
       kernels::throw_contract_error(
           (id + " fails its own check: " + result.reason + "\n" + record->completion).c_str());
     return record;
   }
   return std::nullopt;
-}
-
-std::vector<std::string> task_names() {
-  std::vector<std::string> names;
-  for (const auto& task : all_tasks()) names.emplace_back(task->name());
-  return names;
-}
-
-const TaskGenerator& task_generator(std::string_view name) {
-  std::string known;
-  for (const auto& task : all_tasks()) {
-    if (task->name() == name) return *task;
-    known += (known.empty() ? "" : ", ") + std::string(task->name());
-  }
-  throw Error(ErrorCode::Usage, "task: found '" + std::string(name) + "', expected one of " +
-                                    known + did_you_mean(name, task_names()));
-}
-
-std::shared_ptr<const TaskGenerator> task_generator_with_open_texts(std::string_view name,
-                                                                    const std::string& data_dir) {
-  ensure(!data_dir.empty(), "open texts are read from a folder");
-  if (name == "write") return make_write_task(data_dir);
-  if (name == "chat") return make_chat_task(data_dir);
-  if (name == "plain") return make_plain_task(data_dir);
-  return {std::shared_ptr<const void>(), &task_generator(name)};  // alive for the whole program
 }
 
 std::string to_json_line(const Record& record) {
@@ -115,7 +88,7 @@ std::string to_json_line(const Record& record) {
 }
 
 Record record_from_json(std::string_view line, const std::string& where) {
-  constexpr int kMaxDepth = 64;  // writing `check` again recurses
+  constexpr int kMaxDepth = 64;  // dump() of `check` recurses
   const auto shallow = [&](int depth, nlohmann::json::parse_event_t, nlohmann::json&) {
     if (depth <= kMaxDepth) return true;
     throw Error(ErrorCode::BadInput,
@@ -143,7 +116,9 @@ Record record_from_json(std::string_view line, const std::string& where) {
   record.level = level->get<int>();
   const auto check = object.find("check");
   if (check == object.end() || !check->is_object())
-    throw Error(ErrorCode::BadInput, where + ": check: expected an object");
+    throw Error(ErrorCode::BadInput, where + ": check: found " +
+                                         (check == object.end() ? "nothing" : check->type_name()) +
+                                         ", expected an object");
   record.check = check->dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
   return record;
 }

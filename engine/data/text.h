@@ -1,4 +1,4 @@
-// Small helpers on text that several generators and checkers share.
+// Text functions that several generators and checkers share.
 #pragma once
 
 #include <optional>
@@ -8,35 +8,40 @@
 
 namespace engine {
 
-/// "a {0} of {1}" with {i} replaced by values[i]. Braces not around a digit stay.
+/// Replaces each {i} of the pattern by values[i], i in 0..9. Other braces stay.
 std::string fill(std::string_view pattern, std::initializer_list<std::string_view> values);
 
-/// `text` with the first letter in upper case.
+/// The text with its first letter in upper case.
 std::string capitalised(std::string_view text);
 
 /// {"a", "b", "c"} -> "a, b and c".
 std::string enumerated(const std::vector<std::string>& items);
 
+/// The items with the separator between them.
 std::string joined(const std::vector<std::string>& items, std::string_view separator);
 
+/// The text without spaces, tabs and line ends at both ends.
 std::string_view trimmed(std::string_view text);
 
+/// The parts between separators, empty ones included. "" gives one empty part.
 std::vector<std::string> split_text(std::string_view text, char separator);
 
+/// The text with every occurrence of `from` replaced. @param from  not empty
 std::string replaced_all(std::string text, std::string_view from, std::string_view to);
 
-/// Lower case, runs of anything but letters and digits become one space.
+/// The text in lower case; each run of characters other than letters and digits becomes one space.
+/// Bytes of UTF-8 characters count as letters.
 std::string normalised(std::string_view text);
 
-/// A completion as a checker reads it: without surrounding space and a closing "</s>".
+/// The part of a completion that checkers read: without surrounding white space and a final "</s>".
 std::string_view completion_body(std::string_view completion);
 
-/// A question and its completion in the chat form.
+/// A prompt and the completion that follows it.
 struct PromptAndCompletion {
   std::string prompt;
   std::string completion;
 };
-/// "USER: {question} ASSISTANT:" and " {answer}".
+/// The chat form: prompt "USER: {question} ASSISTANT:", completion " {answer}".
 PromptAndCompletion chat_form(std::string_view question, std::string_view answer);
 
 }  // namespace engine

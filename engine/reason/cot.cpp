@@ -8,15 +8,15 @@ namespace engine {
 namespace {
 
 constexpr int kAnswerTokens = 10;
-// A line is a rationale: behind it a model that was shown examples writes the next question.
+// A rationale is one line: after it, a model that saw examples would write the next question.
 const std::vector<std::string> kStops = {"\n"};
 
-/// Token ids with which any of the texts goes on, as the window would hold them.
+/// The token ids by which the probe recognises an answer in FastCoT's window.
 std::vector<TokenId> keywords_of(const Tokenizer& tokenizer, const Question& question) {
   std::vector<TokenId> ids;
   for (const std::string& text : question.answers) {
     const std::vector<TokenId> tokens = tokenizer.encode(text, false);
-    // Of "(B)" the letter, of a word its first token: what tells it from the other options.
+    // The token that distinguishes an option: the letter of "(B)", the first token of a word.
     for (const TokenId id : tokens) {
       const std::string piece = tokenizer.piece(id);
       if (piece.find_first_not_of(" ()") == std::string::npos) continue;
@@ -29,18 +29,19 @@ std::vector<TokenId> keywords_of(const Tokenizer& tokenizer, const Question& que
   return ids;
 }
 
-class Asking {
+/// One call of answer().
+class ChainOfThought {
  public:
-  Asking(Scheduler& scheduler,
-         const Model& model,
-         std::span<const Question> questions,
-         const CotSettings& settings,
-         const SchedulerWatch& watch)
+  ChainOfThought(Scheduler& scheduler,
+                 const Model& model,
+                 std::span<const Question> questions,
+                 const CotSettings& settings,
+                 const SchedulerWatch& watch)
       : scheduler_(scheduler),
         model_(model),
         tokenizer_(*model.tokenizer()),
         trigger_(tokenizer_.encode(kTrigger, TextReading{.add_special = false, .continues = true})),
-        verify_request_(questions),
+        questions_(questions),
         settings_(settings),
         watch_(watch) {
     report_.n_shots = settings.n_shots >= 0
@@ -51,15 +52,15 @@ class Asking {
   }
 
   CotReport run() {
-    std::vector<Completion> rationales = think();
+    std::vector<Completion> rationales = write_rationales();
     report_.items.resize(rationales.size());
     answered_.assign(rationales.size(), false);
-    report_.complete = rationales.size() == verify_request_.size();
-    conclude(rationales);
+    report_.complete = rationales.size() == questions_.size();
+    answer_all(rationales);
     std::vector<CotItem> answered;
     for (std::size_t i = 0; i < report_.items.size(); i++)
       if (answered_[i]) answered.push_back(std::move(report_.items[i]));
-    report_.complete &= answered.size() == verify_request_.size();
+    report_.complete &= answered.size() == questions_.size();
     report_.items = std::move(answered);
     return std::move(report_);
   }
@@ -68,7 +69,7 @@ class Asking {
   SchedulerWatch watch_from(RunId first_run, int n_before) const {
     SchedulerWatch watch = watch_;
     watch.first_run = first_run;
-    const int n_all = 2 * static_cast<int>(verify_request_.size());
+    const int n_all = 2 * static_cast<int>(questions_.size());
     if (watch_.ended)
       watch.ended = [this, n_before, n_all](int done, int) {
         watch_.ended(n_before + done, n_all);
@@ -76,7 +77,7 @@ class Asking {
     return watch;
   }
 
-  /// Rationale, trigger and answer must have room behind the question.
+  /// @throws Error(BadInput)  if question, rationale, trigger and answer exceed the context
   void check_fits(const RunRequest& run) const {
     const int n =
         static_cast<int>(run.prompt_tokens.size()) + settings_.max_tokens + 2 * kAnswerTokens;
@@ -90,9 +91,9 @@ class Asking {
                     "; lower --max-tokens or --shots, or set a longer context with --context N");
   }
 
-  std::vector<Completion> think() {
+  std::vector<Completion> write_rationales() {
     std::vector<CompletionRequest> requests;
-    for (const Question& question : verify_request_) {
+    for (const Question& question : questions_) {
       CompletionRequest request;
       RunRequest& run = request.run;
       run.prompt_id = question.record.id;
@@ -111,8 +112,7 @@ class Asking {
     return scheduler_.run(requests, watch_from(watch_.first_run, 0));
   }
 
-  /// The rationale's approximate tokens that are used: up to an end token, a line's end, the
-  /// trigger.
+  /// The approximate tokens that the answer's prompt contains: up to an end token, a line end or the trigger.
   std::vector<TokenId> approximate_of(const RunResult& result) const {
     std::vector<TokenId> used;
     if (!settings_.keep_approximate) return used;
@@ -122,53 +122,53 @@ class Asking {
       const std::string text = text_of(result, used);
       const std::size_t end = std::min(text.find('\n'), text.find(kTrigger));
       if (end == std::string::npos) continue;
-      // The trigger is put behind them: none of its words may stand there already.
+      // The prompt appends the trigger, so these tokens must not contain its beginning.
       while (!used.empty() && text_of(result, used).size() > end) used.pop_back();
       break;
     }
     return used;
   }
-  /// The text of tokens that follow the run's own.
+  /// The text of tokens after the run's own tokens.
   std::string text_of(const RunResult& result, std::span<const TokenId> more) const {
     std::vector<TokenId> before = result.request.prompt_tokens;
     before.insert(before.end(), result.tokens.begin(), result.tokens.end());
     return continuation_text(tokenizer_, before, more);
   }
 
-  /// The prompt that asks for the answer, behind the rationale's own keys and values.
-  Sequence asked(const Completion& rationale, std::span<const TokenId> approximate) const {
+  /// The prompt of the answer. It keeps the KV cache of the rationale.
+  Sequence answer_prompt(const Completion& rationale, std::span<const TokenId> approximate) const {
     std::vector<TokenId> more(approximate.begin(), approximate.end());
     more.insert(more.end(), trigger_.begin(), trigger_.end());
     return rationale.end.restarted(more);
   }
 
-  void conclude(std::vector<Completion>& rationales) {
+  void answer_all(std::vector<Completion>& rationales) {
     std::vector<Sequence> prompts;
     std::vector<std::size_t> items;
     prompts.reserve(rationales.size());
     for (std::size_t i = 0; i < rationales.size(); i++) {
-      CotItem& item = report_.items[i] = item_of(rationales[i].result, verify_request_[i]);
+      CotItem& item = report_.items[i] = item_of(rationales[i].result, questions_[i]);
       const bool stopped = item.stop_reason == "stopped";
       if (stopped) report_.complete = false;
       if (has_trigger(item) && (item.stop_reason == "eos" || item.stop_reason == "text")) {
-        item.correct = answers_rightly(verify_request_[i].record, item.answer);
+        item.correct = is_right_answer(questions_[i].record, item.answer);
         answered_[i] = true;
       } else if (!stopped) {
-        prompts.push_back(asking(rationales[i], item));
+        prompts.push_back(prompt_of(rationales[i], item));
         items.push_back(i);
       }
     }
     finish(prompts, items);
   }
 
-  /// What the rationale alone gives. Where it came to its own end there is an answer, perhaps one
-  /// that the bound cut off.
+  /// The item as far as the rationale's run gives it. A rationale that contains the trigger has an answer
+  /// too, which the token limit may have truncated.
   static CotItem item_of(const RunResult& result, const Question& question) {
     CotItem item;
     item.id = question.record.id;
     item.question = question.record.prompt;
     item.expected = question.record.answer;
-    item.exact = up_to_trigger(result.text);
+    item.exact = before_trigger(result.text);
     item.text = result.text;
     item.n_steps = result.n_steps;
     item.n_tokens = static_cast<int>(result.tokens.size());
@@ -181,22 +181,21 @@ class Asking {
   }
   static bool has_trigger(const CotItem& item) { return item.exact.size() < item.text.size(); }
 
-  /// The prompt that asks for the item's answer, or for the rest of it.
-  Sequence asking(const Completion& rationale, CotItem& item) const {
+  /// The prompt of the item's answer, or of the rest of a truncated answer.
+  Sequence prompt_of(const Completion& rationale, CotItem& item) const {
     if (has_trigger(item)) return rationale.end.restarted();
     const std::vector<TokenId> approximate = approximate_of(rationale.result);
     item.approximate = text_of(rationale.result, approximate);
     item.n_approximate = static_cast<int>(approximate.size());
     item.text += item.approximate + kTrigger;
-    return asked(rationale, approximate);
+    return answer_prompt(rationale, approximate);
   }
 
   void finish(const std::vector<Sequence>& prompts, const std::vector<std::size_t>& items) {
     std::vector<CompletionRequest> requests;
     for (std::size_t i = 0; i < prompts.size(); i++) {
       CompletionRequest request;
-      // A prompt is one text: its name tells that a part of it was never verified, and the run
-      // which part.
+      // The id says that a part of the prompt is approximate, and the run says which part.
       const CotItem& item = report_.items[items[i]];
       request.run.prompt_id =
           item.id + (item.n_approximate > 0 ? "/answer-behind-approximate" : "/answer");
@@ -214,10 +213,9 @@ class Asking {
       request.from = &prompts[i];
       requests.push_back(std::move(request));
     }
-    const int n_settled = static_cast<int>(2 * verify_request_.size() - requests.size());
+    const int n_settled = static_cast<int>(2 * questions_.size() - requests.size());
     const auto answers = scheduler_.run(
-        requests,
-        watch_from(watch_.first_run + static_cast<RunId>(verify_request_.size()), n_settled));
+        requests, watch_from(watch_.first_run + static_cast<RunId>(questions_.size()), n_settled));
     report_.complete &= answers.size() == requests.size();
     for (std::size_t i = 0; i < answers.size(); i++) {
       CotItem& item = report_.items[items[i]];
@@ -227,7 +225,7 @@ class Asking {
       item.n_steps += result.n_steps;
       item.n_tokens += static_cast<int>(result.tokens.size());
       item.seconds += (result.prefill_ms + result.decode_ms) * 1e-3;
-      item.correct = answers_rightly(verify_request_[items[i]].record, item.answer);
+      item.correct = is_right_answer(questions_[items[i]].record, item.answer);
       answered_[items[i]] = result.stop_reason != "stopped";
     }
   }
@@ -236,7 +234,7 @@ class Asking {
   const Model& model_;
   const Tokenizer& tokenizer_;
   const std::vector<TokenId> trigger_;
-  std::span<const Question> verify_request_;
+  std::span<const Question> questions_;
   const CotSettings& settings_;
   const SchedulerWatch& watch_;
   std::string shots_;
@@ -280,7 +278,7 @@ CotReport answer(Scheduler& scheduler,
                  const CotSettings& settings,
                  const SchedulerWatch& watch) {
   ensure(model.tokenizer() != nullptr, "chain of thought needs a tokenizer");
-  return Asking(scheduler, model, questions, settings, watch).run();
+  return ChainOfThought(scheduler, model, questions, settings, watch).run();
 }
 
 BoundSearch find_bound(Scheduler& scheduler,
@@ -288,7 +286,7 @@ BoundSearch find_bound(Scheduler& scheduler,
                        std::span<const Question> questions,
                        CotSettings settings,
                        double tolerance,
-                       const std::function<bool(const BoundTrial&)>& tell,
+                       const std::function<bool(const BoundTrial&)>& on_trial,
                        const SchedulerWatch& watch) {
   BoundSearch search;
   const auto tried = [&](int bound) -> std::optional<BoundTrial> {
@@ -297,7 +295,7 @@ BoundSearch find_bound(Scheduler& scheduler,
     const CotReport report = answer(scheduler, model, questions, settings, watch);
     if (!report.complete) return std::nullopt;
     search.trials.push_back({bound, report.accuracy(), report.seconds()});
-    if (tell && !tell(search.trials.back())) return std::nullopt;
+    if (on_trial && !on_trial(search.trials.back())) return std::nullopt;
     return search.trials.back();
   };
   const auto whole = tried(0);

@@ -1,8 +1,8 @@
-// Chain of thought: a rationale by any decoder, then the answer behind a trigger by plain decoding.
-// FastCoT's rationale may end early; the approximate tokens of its window then stand for the rest.
-//   paper     Zhang et al. 2023 (arXiv:2311.08263), algorithm 1; baselines Vanilla CoT and
-//             Truncated-CoT(t) are the same with decoder ar, whole and cut after t tokens
-//   lossless  the rationale's exact tokens; an answer that rests on approximate ones is not
+// Chain of thought: any decoder writes a rationale, then plain decoding writes the answer after a trigger.
+// FastCoT may end the rationale early; the approximate tokens of its window then replace the rest.
+//   paper     Zhang et al. 2023 (arXiv:2311.08263), algorithm 1. The baselines Vanilla CoT and
+//             Truncated-CoT(t) use decoder ar, with whole rationales or with at most t tokens
+//   lossless  the exact tokens of rationales; not answers after approximate tokens
 #pragma once
 
 #include <functional>
@@ -16,51 +16,56 @@
 
 namespace engine {
 
+/// The settings of answer().
 struct CotSettings {
   std::string decoder = "fastcot";
   OptionValues options;
   Sampling sampling;
-  int max_tokens = 200;          // of a rationale; Truncated-CoT's t
-  bool keep_approximate = true;  // in the prompt that asks for the answer
-  int n_shots = -1;              // worked examples before each question; -1: as many as fit
-  bool no_special = false;       // names of control symbols in a prompt are text
+  int max_tokens = 200;          // of a rationale; t of Truncated-CoT
+  bool keep_approximate = true;  // in the prompt of the answer
+  int n_shots = -1;              // few-shot examples before each question; -1: as many as fit
+  bool no_special = false;       // reads names of control symbols in a prompt as text
   std::vector<Exemplar> exemplars;
 };
 
-/// One question, answered.
+/// An answered question.
 struct CotItem {
   std::string id;
-  std::string question;  // as it was asked
-  std::string expected;  // the answer that is right
-  std::string answer;    // what the model wrote behind the trigger
+  std::string question;  // the prompt without examples
+  std::string expected;  // the right answer
+  std::string answer;    // the model's text after the trigger
   bool correct = false;
-  std::string exact;        // the rationale's verified text
-  std::string approximate;  // what followed unverified, as far as it was used
-  std::string text;         // all that was generated, in order: exact, approximate, trigger, answer
-  int n_steps = 0;          // forwards of rationale and answer
-  int n_tokens = 0;         // exact tokens of both
-  int n_approximate = 0;
-  double seconds = 0;                          // own compute of both, prompts included
+  std::string exact;  // the exact text of the rationale
+  std::string
+      approximate;   // the approximate text after it, as far as the answer's prompt contains it
+  std::string text;  // all generated text in order: exact, approximate, trigger, answer
+  int n_steps = 0;   // target steps of rationale and answer
+  int n_tokens = 0;  // exact tokens of rationale and answer
+  int n_approximate = 0;                       // tokens of `approximate`
+  double seconds = 0;                          // compute time of both runs, prompts included
   std::string stop_reason;                     // of the rationale
   std::map<std::string, std::int64_t> counts;  // of the rationale's run
 };
 
+/// The result of answer().
 struct CotReport {
   std::vector<CotItem> items;
-  int n_shots = 0;
-  bool complete = true;  // false: stopped early, items are those that were done
-  int n_correct() const;
-  double seconds() const;
+  int n_shots = 0;         // few-shot examples before each question
+  bool complete = true;    // false: stopped early; `items` has the finished questions
+  int n_correct() const;   ///< right answers
+  double seconds() const;  ///< compute time of all items
+  /// Right answers over items; 0 without items.
   double accuracy() const { return items.empty() ? 0 : 1.0 * n_correct() / std::ssize(items); }
 };
 
-/// Most worked examples that leave every question room for its rationale and answer.
+/// The largest number of few-shot examples with which every question, its rationale and its answer fit the
+/// context.
 int shots_that_fit(const Model& model,
                    const CotSettings& settings,
                    std::span<const Question> questions);
 
-/// Answers all questions, rationales first.
-/// @throws Error(Usage)     if the decoder or its options cannot be
+/// Answers all questions: first all rationales, then all answers.
+/// @throws Error(Usage)     for an unknown decoder, or options that it refuses
 /// @throws Error(BadInput)  if a question does not fit the model's context
 CotReport answer(Scheduler& scheduler,
                  const Model& model,
@@ -68,29 +73,29 @@ CotReport answer(Scheduler& scheduler,
                  const CotSettings& settings,
                  const SchedulerWatch& watch = {});
 
-/// What a bound on FastCoT's iterations costs.
+/// The result of one bound on FastCoT's iterations.
 struct BoundTrial {
-  int bound = 0;  // 0: none
+  int bound = 0;  // 0: no bound
   double accuracy = 0;
-  double seconds = 0;
+  double seconds = 0;  // compute time of all questions
 };
+/// The result of find_bound().
 struct BoundSearch {
-  std::vector<BoundTrial> trials;  // as they were made, the first without a bound
-  int bound = 0;                   // the smallest tried within the tolerance; 0: none is
+  std::vector<BoundTrial> trials;  // in order; the first has no bound
+  int bound = 0;                   // the smallest accepted bound; 0: none
 };
-/// The paper's iteration bound: on a sample, the smallest whose accuracy is at most `tolerance`
-/// below that of whole rationales. A list of bounds, from 2 to 160 ever further apart, is tried up
-/// to the first that keeps it, then what lies between that and the one before it, by halves. The
-/// bound one smaller does not keep it; of still smaller ones some may, for accuracy need not rise
-/// from each bound to the next.
-/// @param settings  of decoder fastcot; stop and bound are set here
-/// @param tell      called after each trial; false ends the search there
+/// Finds the paper's iteration bound: the smallest one whose accuracy on a sample is at most `tolerance`
+/// below that of whole rationales. Tries a list of bounds from 2 to 160 up to the first accepted one, then
+/// bisects between it and the bound before it. The bound smaller by one is not accepted; even smaller ones
+/// may be, because accuracy need not increase with the bound.
+/// @param settings  of decoder fastcot; the search sets stop and bound
+/// @param on_trial  called after each trial; false ends the search
 BoundSearch find_bound(Scheduler& scheduler,
                        const Model& model,
                        std::span<const Question> questions,
                        CotSettings settings,
                        double tolerance,
-                       const std::function<bool(const BoundTrial&)>& tell,
+                       const std::function<bool(const BoundTrial&)>& on_trial,
                        const SchedulerWatch& watch = {});
 
 }  // namespace engine

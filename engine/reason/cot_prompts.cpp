@@ -10,7 +10,7 @@ namespace engine {
 
 std::vector<Exemplar> read_exemplars(const std::string& path) {
   std::vector<Exemplar> exemplars;
-  for_each_json_line(path, read_whole_file(path), [&](const nlohmann::json& line) {
+  for_each_json_line(path, [&](const nlohmann::json& line) {
     exemplars.push_back({line.at("question").get<std::string>(),
                          line.at("rationale").get<std::string>(),
                          line.at("answer").get<std::string>()});
@@ -30,7 +30,7 @@ std::string few_shot_text(std::span<const Exemplar> exemplars) {
   return text;
 }
 
-std::string up_to_trigger(const std::string& text) {
+std::string before_trigger(const std::string& text) {
   return text.substr(0, text.find(kTrigger));
 }
 

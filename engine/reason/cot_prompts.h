@@ -1,5 +1,5 @@
-// Few-shot prompts of chain of thought, in Active-Prompt's form: question, rationale, trigger,
-// answer, empty line; and the question itself.
+// Few-shot prompts of chain of thought, in Active-Prompt's form: question, rationale, trigger, answer and
+// an empty line for each example; then the question itself.
 #pragma once
 
 #include <span>
@@ -8,29 +8,29 @@
 
 namespace engine {
 
-/// Put behind a rationale, it asks for the answer (FastCoT, algorithm 1).
+/// The trigger: appended to a rationale, it makes the model write the answer (FastCoT, algorithm 1).
 inline constexpr const char* kTrigger = " So the answer is";
 
-/// One worked example, written for this project (assets/prompts/cot/).
+/// A few-shot example. assets/prompts/cot/ has examples written for this project.
 struct Exemplar {
   std::string question;   // ends in "\nA:"
   std::string rationale;  // sentences
   std::string answer;     // "(B)", "yes"
 };
 
-/// @param path  JSON lines {"question", "rationale", "answer"}
+/// Reads examples. @param path  JSON lines {"question", "rationale", "answer"}
 /// @throws Error(BadInput)  "file:line: field: .." for a malformed line
 std::vector<Exemplar> read_exemplars(const std::string& path);
 
-/// Those the program brings for a task; none for the generated ones, in whose own form the bundled
-/// models were trained.
+/// The bundled examples of a task. Generated tasks have none, because the bundled models were trained on
+/// their form.
 /// @throws Error(BadInput)  as read_exemplars
 std::vector<Exemplar> exemplars_of(const std::string& assets_dir, const std::string& task);
 
-/// "question rationale So the answer is answer.\n\n" of each.
+/// The examples as text: "question rationale So the answer is answer.\n\n" for each.
 std::string few_shot_text(std::span<const Exemplar> exemplars);
 
-/// A rationale up to the trigger, if it is there.
-std::string up_to_trigger(const std::string& text);
+/// The part of a text before the first trigger; the whole text without one.
+std::string before_trigger(const std::string& text);
 
 }  // namespace engine

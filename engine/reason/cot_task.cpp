@@ -20,7 +20,7 @@ bool asks_for_letter_or_word(const Record& record) {
          form.starts_with("yes/no");
 }
 
-/// Words of the options: "(A) feathers" and "feathers (A)" alike.
+/// The words of the options, from "(A) feathers" or "feathers (A)".
 std::vector<std::string> option_words(const std::string& prompt) {
   const std::size_t begin = prompt.find("Answer Choices:");
   std::vector<std::string> words;
@@ -71,7 +71,7 @@ std::vector<Question> cot_questions(const std::string& task,
                                     const std::string& data_dir) {
   check_task(task, cot_task_names());
   std::vector<Question> questions;
-  for (Record& record : wanted_records(task, range, data_dir, asks_for_letter_or_word))
+  for (Record& record : matching_records(task, range, data_dir, asks_for_letter_or_word))
     questions.push_back(question_of(std::move(record)));
   return questions;
 }
@@ -81,9 +81,10 @@ std::vector<Question> cot_questions_of(std::span<const Record> records) {
   for (const Record& record : records)
     if (asks_for_letter_or_word(record)) questions.push_back(question_of(record));
   if (questions.empty() && !records.empty())
-    throw Error(ErrorCode::BadInput,
-                "data: found no question with options or for yes or no, expected some; chain of "
-                "thought asks kb, arith in AQuA's form, commonsenseqa, strategyqa and aqua");
+    throw Error(
+        ErrorCode::BadInput,
+        "data: found no question with options or the answer yes or no; chain of thought needs "
+        "records of kb, arith (in AQuA's form), commonsenseqa, strategyqa or aqua");
   return questions;
 }
 
@@ -99,8 +100,8 @@ std::vector<Question> sample_of(std::vector<Question> questions, int n, std::uin
   return sample;
 }
 
-bool answers_rightly(const Record& record, const std::string& written) {
-  // The checkers read the last answer they find, so none may follow. A point in a number ends none.
+bool is_right_answer(const Record& record, const std::string& written) {
+  // The checkers read the last answer in a text, so this removes later ones. A decimal point ends none.
   std::size_t end = written.find('.');
   const auto in_number = [&](std::size_t point) {
     return point != std::string::npos && point + 1 < written.size() &&

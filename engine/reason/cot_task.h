@@ -1,4 +1,5 @@
-// Questions with a checkable answer, generated or real, as chain of thought asks them.
+// Questions of chain of thought: with options or with the answer yes or no, generated or of an open data
+// set.
 #pragma once
 
 #include <cstdint>
@@ -11,31 +12,31 @@
 
 namespace engine {
 
+/// A question.
 struct Question {
   Record record;
-  /// Texts that can be an answer, for the probe: " yes", " no"; " (A)" .. and the options' words.
+  /// The texts that the probe recognises as answers: " yes", " no"; " (A)", .. and the options' words.
   std::vector<std::string> answers;
 };
 
-/// kb arith (AQuA's form) commonsenseqa strategyqa aqua: the tasks FastCoT is measured on and the
-/// generated ones of the same shape.
+/// The tasks: kb, arith (in AQuA's form), commonsenseqa, strategyqa, aqua. These are the data sets of the
+/// FastCoT paper and the generated tasks of the same form.
 std::vector<std::string> cot_task_names();
-/// Questions start, start + 1, .. of a task; of arith those in AQuA's form.
-/// @param data_dir  the folder of the open sets; not read for a generated task
-/// @throws Error(Usage)  for an unknown task, naming those there are
-/// @throws Error(Resources, BadInput)  for a set that cannot be read
+/// The questions of a task in a range; for arith only those in AQuA's form.
+/// @param data_dir  the folder of the open data sets; not used for a generated task
+/// @throws Error(Usage)  for an unknown task, with the list of tasks
+/// @throws Error(Resources, BadInput)  for a data set that cannot be read
 std::vector<Question> cot_questions(const std::string& task,
                                     const QuestionRange& range,
                                     const std::string& data_dir);
-/// The same from a file of records (`decoscope data generate`).
+/// The questions among records of a file (`decoscope data generate`).
+/// @throws Error(BadInput)  if there are records, but no question among them
 std::vector<Question> cot_questions_of(std::span<const Record> records);
 
-/// n of the questions drawn at random, each as likely as any other, in their order; all of them
-/// where there are no more.
+/// A uniform random sample of n questions in their original order; all questions if there are at most n.
 std::vector<Question> sample_of(std::vector<Question> questions, int n, std::uint64_t seed);
 
-/// Whether what was written behind the trigger is the record's answer: what stands there up to the
-/// first full stop, which a model may have run over.
-bool answers_rightly(const Record& record, const std::string& written);
+/// True if the text after the trigger is the record's answer. Ignores everything after its first full stop.
+bool is_right_answer(const Record& record, const std::string& written);
 
 }  // namespace engine

@@ -11,7 +11,7 @@
 namespace engine {
 namespace {
 
-constexpr int kMaxAttempts = 1000;  // attempts to find a question of the wanted form, each
+constexpr int kMaxAttempts = 1000;  // records tried for each question
 
 }  // namespace
 
@@ -27,14 +27,14 @@ void check_task(const std::string& task, const std::vector<std::string>& names) 
   }
 }
 
-std::vector<Record> wanted_records(const std::string& task,
-                                   const QuestionRange& range,
-                                   const std::string& data_dir,
-                                   const std::function<bool(const Record&)>& wanted) {
+std::vector<Record> matching_records(const std::string& task,
+                                     const QuestionRange& range,
+                                     const std::string& data_dir,
+                                     const std::function<bool(const Record&)>& matches) {
   std::vector<Record> records;
   if (!is_generated(task)) {
     records = read_real_set(task, Split::Test, data_dir);
-    std::erase_if(records, [&](const Record& record) { return !wanted(record); });
+    std::erase_if(records, [&](const Record& record) { return !matches(record); });
     const auto first = std::min<std::int64_t>(range.start, std::ssize(records));
     records.erase(records.begin(), records.begin() + first);
     if (std::ssize(records) > range.count) records.resize(static_cast<std::size_t>(range.count));
@@ -45,7 +45,7 @@ std::vector<Record> wanted_records(const std::string& task,
                                      i < range.start + std::int64_t{range.count} * kMaxAttempts;
        i++) {
     auto record = generator.make(range.split, range.level, i);
-    if (record && wanted(*record)) records.push_back(std::move(*record));
+    if (record && matches(*record)) records.push_back(std::move(*record));
   }
   return records;
 }

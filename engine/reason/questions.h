@@ -1,4 +1,4 @@
-// Records that can be asked, generated or of an open set.
+// Records as questions, generated or of an open data set.
 #pragma once
 
 #include <cstdint>
@@ -10,33 +10,34 @@
 
 namespace engine {
 
+/// A range of a task's questions.
 struct QuestionRange {
   Split split = Split::Test;
-  int level = 1;  // generated tasks
+  int level = 1;  // of generated tasks
   std::int64_t start = 0;
-  int count = 100;
+  int count = 100;  // at most
 };
 
-/// Whether a task's questions are generated, so that its accuracy is no figure of a public set.
+/// True for a generated task: its accuracy is not that of a public data set.
 bool is_generated(const std::string& task);
 
-/// @throws Error(Usage)  if `task` is none of `names`, with a suggestion
+/// Checks the name of a task. @throws Error(Usage)  if `names` lacks it, with a suggestion
 void check_task(const std::string& task, const std::vector<std::string>& names);
 
-/// Of a generated task the wanted records from index `start` on; of an open set those that stand
-/// from `start` on among the wanted ones.
-/// @param data_dir  the folder of the open sets; not read for a generated task
-/// @throws Error(Resources, BadInput)  for a set that cannot be read
-std::vector<Record> wanted_records(const std::string& task,
-                                   const QuestionRange& range,
-                                   const std::string& data_dir,
-                                   const std::function<bool(const Record&)>& wanted);
+/// The records that satisfy `matches`. For a generated task `start` is the index of the first record
+/// to try; for an open data set it counts matching records.
+/// @param data_dir  the folder of the open data sets; not used for a generated task
+/// @throws Error(Resources, BadInput)  for a data set that cannot be read
+std::vector<Record> matching_records(const std::string& task,
+                                     const QuestionRange& range,
+                                     const std::string& data_dir,
+                                     const std::function<bool(const Record&)>& matches);
 
 /// The records of a file from number `start` on.
-/// @throws Error(BadInput)  if it is not there or a line is malformed
+/// @throws Error(BadInput)  if the file is missing or a line is malformed
 std::vector<Record> records_from(const std::string& path, std::int64_t start);
 
-/// "form" of a record's check.
+/// The "form" of a record's check. @throws Error(BadInput)  if it has none
 std::string form_of(const Record& record);
 
 }  // namespace engine

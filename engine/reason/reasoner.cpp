@@ -5,61 +5,62 @@
 
 #include <fmt/format.h>
 
+#include "engine/base/input_file.h"
+#include "engine/base/text.h"
 #include "engine/data/text.h"
 #include "engine/decode/verify/sampling_mode.h"
 #include "engine/event/clock.h"
-#include "engine/base/text.h"
-#include "engine/base/input_file.h"
 #include "engine/reason/cot.h"
 #include "engine/reason/tot.h"
 
 namespace engine {
 namespace {
 
-class Asked {
+/// One command of the window.
+class ReasoningRun {
  public:
-  Asked(const StartReasoning& command,
-        const ReasoningSite& site,
-        const std::string& assets_dir,
-        const std::string& data_dir)
+  ReasoningRun(const StartReasoning& command,
+               const ReasoningSite& site,
+               const std::string& assets_dir,
+               const std::string& data_dir)
       : command_(command), site_(site), assets_dir_(assets_dir), data_dir_(data_dir) {}
 
-  void chains() {
+  void chain_of_thought() {
     const auto questions = chain_questions();
     require_some(questions.size());
     task_ = questions.front().record.task;
     const CotSettings settings = chain_settings();
     SchedulerWatch watch = site_.watch;
     watch.ended = [this](int done, int n) {
-      // One more than there are texts: the end is told with what came of them.
+      // The total is n + 1, because report_end() reports the last part with the result.
       site_.tell(done, n + 1, fmt::format("chain of thought: {} of {} texts", done, n));
     };
     watch.ended(0, 2 * static_cast<int>(questions.size()));
     const CotReport report = answer(site_.scheduler, site_.target, questions, settings, watch);
     for (const CotItem& item : report.items)
-      told(item.id, item.correct, item.answer,
-           (item.approximate.empty() ? "" : ", asked for behind approximate tokens") +
-               (item.correct ? "" : fmt::format(", expected \"{}\"", item.expected)));
-    conclude("Chain of thought", "rationales and answers", questions.size(), report.items.size(),
-             report.n_correct());
+      report_item(item.id, item.correct, item.answer,
+                  (item.approximate.empty() ? "" : ", written after approximate tokens") +
+                      (item.correct ? "" : fmt::format(", expected \"{}\"", item.expected)));
+    report_end("Chain of thought", "rationales and answers", questions.size(), report.items.size(),
+               report.n_correct());
   }
 
-  void trees() {
+  void tree_of_thoughts() {
     const auto questions = tree_questions();
     require_some(questions.size());
     task_ = questions.front().task;
     const TotSettings settings = tree_settings(tot_task_info(task_));
-    const auto tell = [&](const TotProgress& at) {
+    const auto on_progress = [&](const TotProgress& at) {
       site_.tell(at.question * settings.depth + at.depth - 1, at.n_questions * settings.depth,
                  fmt::format("question {} of {}, level {} of {}, {} {} of {}", at.question + 1,
                              at.n_questions, at.depth, settings.depth, at.use, at.done, at.n));
     };
     const TotReport report = search(site_.scheduler, site_.target, questions, settings, site_.watch,
-                                    tell, site_.first_search);
+                                    on_progress, site_.first_search);
     for (const TotItem& item : report.items)
-      told(item.id, item.correct, item.answer, item.correct ? "" : ", " + item.reason);
-    conclude("Tree of thoughts", "thoughts, scores and answers", questions.size(),
-             report.items.size(), report.n_correct());
+      report_item(item.id, item.correct, item.answer, item.correct ? "" : ", " + item.reason);
+    report_end("Tree of thoughts", "thoughts, scores and answers", questions.size(),
+               report.items.size(), report.n_correct());
   }
 
  private:
@@ -77,7 +78,7 @@ class Asked {
     refuse_pipe(command_.data);
     return records_from(command_.data, command_.start);
   }
-  /// As many as are asked for.
+  /// At most command_.count of them.
   template <class Q>
   std::vector<Q> first(std::vector<Q> all) const {
     if (std::ssize(all) > command_.count) all.resize(static_cast<std::size_t>(command_.count));
@@ -90,22 +91,24 @@ class Asked {
             .count = command_.count};
   }
 
-  /// Of the task's questions.
+  /// The folder of the open data sets. @throws Error(Usage)  if the task needs it and there is none
   std::string folder() const {
     if (is_generated(command_.task) || !data_dir_.empty()) return data_dir_;
-    throw Error(ErrorCode::Usage,
-                command_.task +
-                    " is an open set, and $DECOSCOPE_DATA does not say in which folder the sets "
-                    "are; generated tasks need none");
+    throw Error(
+        ErrorCode::Usage,
+        command_.task +
+            " is an open data set, and $DECOSCOPE_DATA does not name the folder of the data "
+            "sets; set it, or choose a generated task");
   }
 
   void require_some(std::size_t n_questions) const {
     if (n_questions > 0) return;
-    throw Error(ErrorCode::BadInput,
-                fmt::format("{}: found no question from number {} on, expected {}; begin earlier, "
-                            "or ask for another level",
-                            command_.data.empty() ? command_.task : command_.data, command_.start,
-                            command_.count));
+    throw Error(
+        ErrorCode::BadInput,
+        fmt::format("{}: found no question from number {} on, expected {}; choose a smaller "
+                    "start or another level",
+                    command_.data.empty() ? command_.task : command_.data, command_.start,
+                    command_.count));
   }
 
   CotSettings chain_settings() const {
@@ -147,29 +150,30 @@ class Asked {
     site_.watch.events->push(Notice{now_ns(), Notice::Level::Info, std::move(text)});
   }
 
-  /// @param more  what to know of it: what it rests on, why it is not right
-  void told(const std::string& id,
-            bool correct,
-            const std::string& answer,
-            const std::string& more) const {
+  /// @param more  further facts: approximate tokens before the answer, why the answer is wrong
+  void report_item(const std::string& id,
+                   bool correct,
+                   const std::string& answer,
+                   const std::string& more) const {
     notice(fmt::format("{}: {}: \"{}\"{}", id, correct ? "right" : "wrong",
                        escaped(trimmed(answer)), more));
   }
 
-  /// @param texts  what the runs wrote
-  void conclude(const char* what,
-                const char* texts,
-                std::size_t n_asked,
-                std::size_t n_done,
-                int n_correct) const {
+  /// @param texts  the kinds of texts that the runs wrote
+  void report_end(const char* what,
+                  const char* texts,
+                  std::size_t n_questions,
+                  std::size_t n_done,
+                  int n_correct) const {
     const auto figures = site_.scheduler.figures();
     const auto figure = [&](const char* name) {
       const auto found = figures.find(name);
       return found == figures.end() ? 0.0 : found->second;
     };
     const std::string how_far =
-        n_done < n_asked ? fmt::format("stopped with {} of {} questions done", n_done, n_asked)
-                         : fmt::format("{} of {} right", n_correct, n_done);
+        n_done < n_questions
+            ? fmt::format("stopped with {} of {} questions done", n_done, n_questions)
+            : fmt::format("{} of {} right", n_correct, n_done);
     const std::string words =
         fmt::format("{}, {} by {}: {}; {:.0f} texts ({}), {:.0f} tokens in {:.1f} s.", what, task_,
                     command_.decoder.decoder, how_far, figure("runs"), texts, figure("tokens"),
@@ -190,11 +194,11 @@ class Asked {
 Reasoner reasoner(std::string assets_dir, std::string data_dir) {
   return [assets_dir = std::move(assets_dir), data_dir = std::move(data_dir)](
              const StartReasoning& command, const ReasoningSite& site) {
-    Asked asked(command, site, assets_dir, data_dir);
+    ReasoningRun run(command, site, assets_dir, data_dir);
     if (command.what == StartReasoning::What::Chain)
-      asked.chains();
+      run.chain_of_thought();
     else
-      asked.trees();
+      run.tree_of_thoughts();
   };
 }
 

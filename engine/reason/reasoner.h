@@ -1,5 +1,5 @@
-// What the window asks of reasoning, done: questions of a task by chain of thought (cot.h) or by
-// trees of thoughts (tot.h), with how each ended and what came of all told on the stream.
+// Runs the reasoning commands of the window: questions by chain of thought (cot.h) or by tree of thoughts
+// (tot.h). Reports each answer and the final accuracy as notices on the event stream.
 #pragma once
 
 #include <string>
@@ -8,9 +8,9 @@
 
 namespace engine {
 
-/// @param assets_dir  whose prompts and worked examples are used
-/// @param data_dir    the folder of the open sets; empty: there is none, and a command that asks
-///                    one is refused
+/// The function that the engine thread calls for a reasoning command.
+/// @param assets_dir  the folder of prompts and few-shot examples
+/// @param data_dir    the folder of the open data sets; empty: commands that need one are refused
 Reasoner reasoner(std::string assets_dir, std::string data_dir);
 
 }  // namespace engine

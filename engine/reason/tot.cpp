@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "engine/data/arith/read.h"
+#include "engine/data/arith/answers.h"
 #include "engine/data/random.h"
 #include "engine/data/text.h"
 #include "engine/event/clock.h"
@@ -19,7 +19,7 @@ const char* name_of(Use use) {
   return use == Use::Answer ? "answer" : "thoughts";
 }
 
-void add_run(TotCost& cost, const RunResult& result, const RunRequest& asked) {
+void add_run(TotCost& cost, const RunResult& result, const RunRequest& request) {
   const auto metric = [&](const char* name) {
     const auto found = result.metrics.find(name);
     return found == result.metrics.end() ? 0.0 : found->second;
@@ -32,19 +32,19 @@ void add_run(TotCost& cost, const RunResult& result, const RunRequest& asked) {
   cost.n_proposed += count("proposed");
   cost.n_accepted += count("accepted");
   cost.n_rejected += count("rejected");
-  cost.n_depth_asked += depth_asked(asked, result.n_steps, result.counts);
+  cost.n_depth_asked += depth_asked(request, result.n_steps, result.counts);
   cost.n_draft_depth += count("draft_depth");
   cost.n_kept_of_depth += std::llround(metric("depth_accepted") * metric("draft_depth"));
   cost.seconds += (result.prefill_ms + result.decode_ms) * 1e-3;
 }
 
-/// What a run wrote.
-struct Written {
+/// A run and its text.
+struct Generated {
   RunId run = 0;
   std::string text;
 };
 
-/// One question's tree.
+/// The search for one question: breadth-first search over thoughts (Yao et al. 2023, algorithm 1).
 class Search {
  public:
   Search(Scheduler& scheduler,
@@ -55,7 +55,7 @@ class Search {
          SearchId id,
          RunId& next_run,
          TotProgress& progress,
-         const std::function<void(const TotProgress&)>& tell)
+         const std::function<void(const TotProgress&)>& on_progress)
       : scheduler_(scheduler),
         model_(model),
         task_(tot_task(record.task)),
@@ -65,14 +65,14 @@ class Search {
         id_(id),
         next_run_(next_run),
         progress_(progress),
-        tell_(tell) {
+        on_progress_(on_progress) {
     item_.id = record.id;
     item_.question = task_.question(record);
     item_.nodes.emplace_back();
-    runs_.emplace_back();
+    thought_runs_.emplace_back();
   }
 
-  /// @return  nothing if it was stopped
+  /// @return  nothing if the search was stopped
   std::optional<TotItem> run() {
     push(SearchBegun{.t = now_ns(),
                      .search = id_,
@@ -84,8 +84,8 @@ class Search {
                      .beam = settings_.beam});
     std::vector<int> beam = {0};
     for (int depth = 1; depth <= settings_.depth && !stopped_; depth++)
-      if (!level(depth, beam)) break;
-    if (!stopped_) conclude(beam.front());
+      if (!search_level(depth, beam)) break;
+    if (!stopped_) write_answer(beam.front());
     push(SearchEnded{.t = now_ns(),
                      .search = id_,
                      .node = stopped_ ? 0 : item_.node,
@@ -105,23 +105,24 @@ class Search {
     if (watch_.events) watch_.events->push(std::move(event));
   }
 
-  /// One level: thoughts below every open node of the beam, their values, and who stays.
-  /// @return  false if the search ends before or within it; the beam then is the level's before
-  bool level(int depth, std::vector<int>& beam) {
+  /// One level: proposes thoughts for every incomplete node of the beam, evaluates them and selects the
+  /// next beam.
+  /// @return  false if the search ends with this level; the beam is then unchanged
+  bool search_level(int depth, std::vector<int>& beam) {
     progress_.depth = depth;
-    const std::vector<int> made = expand(depth, beam);
+    const std::vector<int> made = propose_thoughts(depth, beam);
     if (made.empty() || stopped_) return false;
-    value(depth, made);
+    evaluate_states(depth, made);
     std::vector<int> candidates;
     for (const int one : beam)
       if (node(one).complete) candidates.push_back(one);
     for (const int one : made)
       if (node(one).readable) candidates.push_back(one);
-    std::ranges::stable_sort(candidates, [&](int a, int b) { return goes_before(a, b); });
-    std::vector<int> kept = best_of(depth, candidates);
+    std::ranges::stable_sort(candidates, [&](int a, int b) { return ranks_before(a, b); });
+    std::vector<int> kept = select_beam(depth, candidates);
     if (stopped_) return false;
-    std::ranges::stable_sort(kept, [&](int a, int b) { return goes_before(a, b); });
-    judge(candidates, made, kept);
+    std::ranges::stable_sort(kept, [&](int a, int b) { return ranks_before(a, b); });
+    report_selection(candidates, made, kept);
     if (kept.empty()) return false;
     beam = std::move(kept);
     return true;
@@ -135,7 +136,7 @@ class Search {
     return fitting;
   }
 
-  std::vector<int> expand(int depth, const std::vector<int>& beam) {
+  std::vector<int> propose_thoughts(int depth, const std::vector<int>& beam) {
     const auto parts = prompts(Use::Thought, depth);
     std::vector<int> made;
     if (parts.empty()) return made;
@@ -144,10 +145,10 @@ class Search {
       for (int i = 0; i < settings_.n_thoughts; i++) {
         made.push_back(static_cast<int>(item_.nodes.size()));
         item_.nodes.push_back({.parent = parent, .depth = depth});
-        runs_.emplace_back();
+        thought_runs_.emplace_back();
       }
     }
-    for (const TotPrompt* prompt : parts) write(*prompt, made, runs_);
+    for (const TotPrompt* prompt : parts) write(*prompt, made, thought_runs_);
     if (stopped_) return made;
     for (const int one : made) {
       push(ThoughtMade{.t = now_ns(),
@@ -156,43 +157,43 @@ class Search {
                        .parent = node(one).parent,
                        .depth = depth,
                        .text = text_of(node(one).parts, settings_.prompts),
-                       .runs = runs_[static_cast<std::size_t>(one)],
+                       .runs = thought_runs_[static_cast<std::size_t>(one)],
                        .readable = node(one).readable,
                        .complete = node(one).complete});
     }
     return made;
   }
 
-  /// Writes a part of those nodes that can still take one.
+  /// Writes a part of those nodes that are readable and not complete.
   void write(const TotPrompt& prompt,
              const std::vector<int>& nodes,
              std::vector<std::vector<RunId>>& runs) {
     std::vector<int> waiting;
     for (const int one : nodes)
       if (node(one).readable && !node(one).complete) waiting.push_back(one);
-    const auto written = ask(prompt, waiting, item_.thoughts);
+    const auto written = generate(prompt, waiting, item_.thoughts);
     if (stopped_) return;
     for (std::size_t i = 0; i < waiting.size(); i++) {
       TotNode& at = node(waiting[i]);
       at.readable = written[i].has_value();
       if (!written[i]) continue;
       runs[static_cast<std::size_t>(waiting[i])].push_back(written[i]->run);
-      const auto read = task_.read(prompt.part, written[i]->text);
+      const auto read = task_.parse(prompt.part, written[i]->text);
       at.readable = read.has_value();
       at.parts[prompt.part] = read ? *read : std::string(completion_body(written[i]->text));
-      if (read) at.complete = task_.complete(record_, chain_to(waiting[i]));
+      if (read) at.complete = task_.is_complete(record_, chain_to(waiting[i]));
     }
   }
 
-  void value(int depth, const std::vector<int>& made) {
+  void evaluate_states(int depth, const std::vector<int>& made) {
     const auto scores = prompts(Use::Value, depth);
     if (scores.empty() || stopped_) return;
-    // A thought that found nothing to ask has no step that could be valued.
+    // A thought that repeats a question lacks the answer, so it has no step to evaluate.
     const std::size_t n_parts = prompts(Use::Thought, depth).size();
     std::vector<int> waiting;
     for (const int one : made)
       if (node(one).readable && node(one).parts.size() == n_parts) waiting.push_back(one);
-    const auto written = ask(*scores.front(), waiting, item_.values);
+    const auto written = generate(*scores.front(), waiting, item_.values);
     if (stopped_) return;
     for (std::size_t i = 0; i < waiting.size(); i++) {
       ThoughtValued valued{.t = now_ns(), .search = id_, .node = waiting[i]};
@@ -208,27 +209,28 @@ class Search {
     }
   }
 
-  /// Fills the beam from the front of the candidates. Where a kept thought leads is written now;
-  /// one of which that cannot be read gives its place to the next.
-  std::vector<int> best_of(int depth, const std::vector<int>& candidates) {
+  /// Selects the best candidates. Writes the state after each selected thought; if that text cannot be
+  /// parsed, the next candidate takes its place.
+  /// @param candidates  best first
+  std::vector<int> select_beam(int depth, const std::vector<int>& candidates) {
     const auto wanted = static_cast<std::size_t>(settings_.beam);
     std::vector<int> kept;
     std::size_t next = 0;
-    followed_.assign(item_.nodes.size(), {});
+    kept_runs_.assign(item_.nodes.size(), {});
     while (kept.size() < wanted && next < candidates.size() && !stopped_) {
       std::vector<int> taken;
       while (kept.size() + taken.size() < wanted && next < candidates.size())
         taken.push_back(candidates[next++]);
-      for (const TotPrompt* prompt : prompts(Use::Kept, depth)) write(*prompt, taken, followed_);
+      for (const TotPrompt* prompt : prompts(Use::Kept, depth)) write(*prompt, taken, kept_runs_);
       for (const int one : taken)
         if (node(one).readable) kept.push_back(one);
     }
     return kept;
   }
 
-  void judge(const std::vector<int>& candidates,
-             const std::vector<int>& made,
-             const std::vector<int>& kept) {
+  void report_selection(const std::vector<int>& candidates,
+                        const std::vector<int>& made,
+                        const std::vector<int>& kept) {
     std::vector<int> judged = candidates;
     for (const int one : made)
       if (std::ranges::find(candidates, one) == candidates.end()) judged.push_back(one);
@@ -244,30 +246,30 @@ class Search {
                          .node = one,
                          .fate = at.fate,
                          .text = text_of(at.parts, settings_.prompts, Use::Kept),
-                         .runs = followed_[static_cast<std::size_t>(one)],
+                         .runs = kept_runs_[static_cast<std::size_t>(one)],
                          .complete = at.complete});
     }
   }
 
-  /// Complete chains before those that go on, then by value; one that was not valued has its
-  /// parent's.
-  bool goes_before(int a, int b) const {
+  /// Complete chains before incomplete ones, then by value.
+  bool ranks_before(int a, int b) const {
     if (node(a).complete != node(b).complete) return node(a).complete;
-    return worth(a) > worth(b);
+    return value_of(a) > value_of(b);
   }
-  double worth(int index) const {
+  /// The state evaluator's value; a node without one has its parent's.
+  double value_of(int index) const {
     const TotNode& at = node(index);
     if (at.valued) return at.valued->value;
-    return at.parent < 0 ? 0 : worth(at.parent);
+    return at.parent < 0 ? 0 : value_of(at.parent);
   }
 
-  void conclude(int found) {
+  void write_answer(int found) {
     item_.node = found;
     const ThoughtChain chain = chain_to(found);
     std::string text;
     if (const auto last = prompts(Use::Answer, node(found).depth); !last.empty()) {
       const std::vector<int> one = {found};
-      const auto written = ask(*last.front(), one, item_.answers);
+      const auto written = generate(*last.front(), one, item_.answers);
       if (stopped_) return;
       if (written[0]) {
         text = written[0]->text;
@@ -275,7 +277,7 @@ class Search {
       }
     }
     item_.answer = task_.answer(chain, text);
-    const CheckResult result = task_.score(record_, chain, text);
+    const CheckResult result = task_.check(record_, chain, text);
     item_.correct = result.correct;
     item_.reason = result.reason;
   }
@@ -288,13 +290,13 @@ class Search {
 
   std::string prompt_text(const TotPrompt& prompt, int index) const {
     if (prompt.use == Use::Answer)
-      return filled(prompt.text, task_.slots(record_, chain_to(index)));
+      return fill_template(prompt.text, task_.slots(record_, chain_to(index)));
     Slots slots = task_.slots(record_, chain_to(node(index).parent));
     for (const auto& [part, text] : node(index).parts) slots[part] = text;
-    return filled(prompt.text, slots);
+    return fill_template(prompt.text, slots);
   }
 
-  /// Every text has a seed of its own, which neither company nor decoder changes.
+  /// Every text has its own seed, which does not depend on other runs or on the decoder.
   Sampling sampling_of(const TotPrompt& prompt, int index, const std::string& what) const {
     Sampling sampling = settings_.thoughts;
     if (prompt.use != Use::Thought)
@@ -329,15 +331,16 @@ class Search {
     run.sampling = sampling_of(prompt, index, what);
     run.max_tokens = prompt.max_tokens;
     request.stop_texts = prompt.stop_texts;
-    request.value = worth(index);
+    request.value = value_of(index);
     return request;
   }
 
-  /// One completion a node; none where its prompt exceeds the context, or all was stopped.
-  std::vector<std::optional<Written>> ask(const TotPrompt& prompt,
-                                          std::span<const int> nodes,
-                                          TotCost& cost) {
-    std::vector<std::optional<Written>> written(nodes.size());
+  /// Runs one completion for each node.
+  /// @return  [nodes] nothing for a prompt that exceeds the context, and for all after a stop
+  std::vector<std::optional<Generated>> generate(const TotPrompt& prompt,
+                                                 std::span<const int> nodes,
+                                                 TotCost& cost) {
+    std::vector<std::optional<Generated>> written(nodes.size());
     if (stopped_) return written;
     std::vector<CompletionRequest> requests;
     std::vector<std::size_t> places;
@@ -354,7 +357,7 @@ class Search {
     watch.ended = [this](int done, int n) {
       progress_.done = done;
       progress_.n = n;
-      if (tell_) tell_(progress_);
+      if (on_progress_) on_progress_(progress_);
     };
     const Nanoseconds start = now_ns();
     const auto completions = scheduler_.run(requests, watch);
@@ -378,12 +381,12 @@ class Search {
   const TotSettings& settings_;
   const SchedulerWatch& watch_;
   SearchId id_;
-  RunId& next_run_;  // the caller's, over all searches
+  RunId& next_run_;  // owned by the caller, counts over all searches
   TotProgress& progress_;
-  const std::function<void(const TotProgress&)>& tell_;
+  const std::function<void(const TotProgress&)>& on_progress_;
   TotItem item_;
-  std::vector<std::vector<RunId>> runs_;      // [nodes] that wrote each thought
-  std::vector<std::vector<RunId>> followed_;  // [nodes] that wrote where it leads, on this level
+  std::vector<std::vector<RunId>> thought_runs_;  // [nodes] that wrote each thought
+  std::vector<std::vector<RunId>> kept_runs_;     // [nodes] that wrote the Kept parts of this level
   RunId answered_by_ = 0;
   bool stopped_ = false;
 };
@@ -427,12 +430,12 @@ std::string text_of(const Thought& thought, std::span<const TotPrompt> prompts, 
   return text;
 }
 
-void check_whole_texts(const std::string& decoder, const OptionValues& options) {
+void refuse_early_stop(const std::string& decoder, const OptionValues& options) {
   const auto stop = options.find("stop");
   if (stop == options.end() || stop->second == "none") return;
   throw Error(ErrorCode::Usage, decoder + ": stop is " + stop->second +
-                                    ", which ends a text before it is over, and a tree of thoughts "
-                                    "takes whole ones; use stop=none, or a chain of thought");
+                                    ", which ends a text early, but a tree of thoughts needs whole "
+                                    "texts; use stop=none, or a chain of thought");
 }
 
 TotReport search(Scheduler& scheduler,
@@ -440,11 +443,12 @@ TotReport search(Scheduler& scheduler,
                  std::span<const Record> questions,
                  const TotSettings& settings,
                  const SchedulerWatch& watch,
-                 const std::function<void(const TotProgress&)>& tell,
+                 const std::function<void(const TotProgress&)>& on_progress,
                  SearchId first_search) {
   ensure(model.tokenizer() != nullptr, "a tree of thoughts needs a tokenizer");
-  ensure(settings.n_thoughts > 0 && settings.beam > 0, "a tree has thoughts and keeps some");
-  check_whole_texts(settings.decoder, settings.options);
+  ensure(settings.n_thoughts > 0 && settings.beam > 0,
+         "a tree needs at least one thought a node and a beam of at least one");
+  refuse_early_stop(settings.decoder, settings.options);
   TotReport report;
   TotProgress progress{.n_questions = static_cast<int>(questions.size())};
   RunId next_run = watch.first_run;
@@ -452,7 +456,7 @@ TotReport search(Scheduler& scheduler,
     if (watch.stop && watch.stop()) break;
     progress.question = static_cast<int>(i);
     Search one(scheduler, model, questions[i], settings, watch,
-               first_search + static_cast<SearchId>(i), next_run, progress, tell);
+               first_search + static_cast<SearchId>(i), next_run, progress, on_progress);
     auto item = one.run();
     if (!item) break;
     report.items.push_back(std::move(*item));

@@ -1,12 +1,11 @@
-// Tree of thoughts: a question is searched level by level; every thought of a level is written and
-// valued by the model, and the best go on.
-//   paper     Yao et al. 2023 (arXiv:2305.10601), breadth first; with the evaluator's scores and
-//             the settings of Wang et al. 2024 (SEED, arXiv:2406.18200), algorithm 2
-//   lossless  what is written is plain decoding's with the same seeds, so the tree is the same
-//             whatever scheduler and decoder serve it, greedy and coupled
-//   differs   a chain that needs no thought more is set aside instead of being prolonged to
-//             depth T; values are greedy unless asked for otherwise, the answer always; equal
-//             values go to the thought made first
+// Tree of thoughts: breadth-first search. On each level the model writes thoughts (thought generator) and
+// scores them (state evaluator); the best ones stay.
+//   paper     Yao et al. 2023 (arXiv:2305.10601), algorithm 1 (ToT-BFS); scores and settings of Wang et
+//             al. 2024 (SEED, arXiv:2406.18200), algorithm 2
+//   lossless  each text is what plain decoding gives with the same seed, so the tree does not depend on
+//             scheduler or decoder, greedy and coupled
+//   differs   a complete chain is not extended to depth T; evaluation is greedy by default, the answer
+//             always; of equal values the thought written first wins
 #pragma once
 
 #include <cstdint>
@@ -22,33 +21,35 @@
 
 namespace engine {
 
+/// The settings of a search.
 struct TotSettings {
   std::string decoder = "ar";
   OptionValues options;
-  Sampling thoughts = {.temperature =
-                           1};  // its seed is the search's, of which each text has its own
-  float value_temperature = 0;
-  int depth = 4;            // T: levels, at most
-  int n_thoughts = 3;       // n: of each node
-  int beam = 1;             // b: thoughts kept of each level
-  bool no_special = false;  // names of control symbols in a prompt are text
+  /// The sampling of thoughts. The seed of each text is a hash of this seed, the question and the node.
+  Sampling thoughts = {.temperature = 1};
+  float value_temperature = 0;  // of evaluations
+  int depth = 4;                // T: maximum number of levels
+  int n_thoughts = 3;           // n: thoughts for each node
+  int beam = 1;                 // b: thoughts that stay on each level
+  bool no_special = false;      // reads names of control symbols in a prompt as text
   std::vector<TotPrompt> prompts;
 };
 
-/// What the completions of one kind cost.
+/// The cost of the completions of one kind.
 struct TotCost {
   int n_calls = 0;
   std::int64_t n_tokens = 0;
   std::int64_t n_steps = 0;
   std::int64_t n_rows = 0;
   std::int64_t n_proposed = 0, n_accepted = 0, n_rejected = 0;
-  /// Of decoders that draft: steps x the depth asked for.
+  /// For decoders that draft: steps times the draft depth of the options.
   std::int64_t n_depth_asked = 0;
-  /// Likewise: the depth of every step's tree, and the drafted tokens kept of it.
+  /// For decoders that draft: the sum of the draft trees' depths, and of the accepted tokens.
   std::int64_t n_draft_depth = 0, n_kept_of_depth = 0;
-  double seconds = 0;       // own compute, prompts included
-  double wall_seconds = 0;  // until all were there
+  double seconds = 0;       // compute time of the runs, prompts included
+  double wall_seconds = 0;  // elapsed time
 
+  /// Adds all counts and times.
   TotCost& operator+=(const TotCost& more);
 };
 
@@ -63,53 +64,56 @@ struct TotNode {
   ThoughtFate fate = ThoughtFate::Kept;
 };
 
+/// A searched question.
 struct TotItem {
   std::string id;
   std::string question;
   std::vector<TotNode> nodes;
-  int node = 0;        // whose chain is the answer's
-  std::string answer;  // what was written behind it
+  int node = 0;        // the last thought of the chain that gives the answer
+  std::string answer;  // the text written after that chain
   bool correct = false;
-  std::string reason;  // why it is not
-  /// All that was generated, in the order in which it was asked for: level by level the thoughts,
-  /// part by part, their values, where kept ones lead; then the answer. A line feed ends each.
+  std::string reason;  // why the answer is wrong
+  /// All generated texts in the order of their requests: for each level the thoughts (part by part),
+  /// the evaluations and the Kept parts; then the answer. Each ends in a line feed.
   std::string text;
   TotCost thoughts, values, answers;
 
-  /// Nodes from the first below the question to this one.
+  /// The nodes from the first thought to this one.
   std::vector<int> path_to(int node) const;
 };
 
+/// The result of search().
 struct TotReport {
   std::vector<TotItem> items;
-  bool complete = true;  // false: stopped early, items are those that were done
-  int n_correct() const;
+  bool complete = true;   // false: stopped early; `items` has the finished questions
+  int n_correct() const;  ///< right answers
+  /// Right answers over items; 0 without items.
   double accuracy() const { return items.empty() ? 0 : 1.0 * n_correct() / std::ssize(items); }
 };
 
-/// Where a search is, for a line of progress.
+/// The progress of a search.
 struct TotProgress {
-  int question = 0, n_questions = 0;  // from 0
-  int depth = 0;                      // of the thoughts under way
-  const char* use = "";               // thoughts, values, answer
-  int done = 0, n = 0;                // completions of it
+  int question = 0, n_questions = 0;  // current question, from 0
+  int depth = 0;                      // current level
+  const char* use = "";               // current kind of texts: thoughts, values, answer
+  int done = 0, n = 0;                // completions of this kind
 };
 
-/// What prompts of that use wrote of a thought, one part behind the other.
+/// The parts of a thought that prompts of that use wrote, in the order of the prompts.
 std::string text_of(const Thought& thought,
                     std::span<const TotPrompt> prompts,
                     TotPrompt::Use use = TotPrompt::Use::Thought);
 
-/// Refuses options with which a decoder may end a text before it is over (FastCoT's `stop`): no
-/// thought would say that it was cut.
+/// Refuses options with which a decoder may end a text early (FastCoT's `stop`): a truncated thought could
+/// not be recognised.
 /// @throws Error(Usage)
-void check_whole_texts(const std::string& decoder, const OptionValues& options);
+void refuse_early_stop(const std::string& decoder, const OptionValues& options);
 
-/// Searches all questions, one after the other. Tells the tree to watch.events between its runs.
-/// @param watch  first_run numbers the first completion, the others follow; ended is not called
-/// @param tell   called as completions are done. Or empty
-/// @param first_search  numbers the first question's search, the others follow
-/// @throws Error(Usage)     if the decoder or its options cannot be, as check_whole_texts()
+/// Searches all questions, one after the other. Reports the tree as events to watch.events.
+/// @param watch   first_run is the number of the first completion; `ended` is not called
+/// @param on_progress  called after each completion; may be empty
+/// @param first_search  the number of the first question's search
+/// @throws Error(Usage)     if the decoder or its options cannot be, as refuse_early_stop()
 /// @throws Error(BadInput)  if a question does not fit the model's context, or a prompt has a slot
 ///                          that its task does not fill
 TotReport search(Scheduler& scheduler,
@@ -117,7 +121,7 @@ TotReport search(Scheduler& scheduler,
                  std::span<const Record> questions,
                  const TotSettings& settings,
                  const SchedulerWatch& watch = {},
-                 const std::function<void(const TotProgress&)>& tell = {},
+                 const std::function<void(const TotProgress&)>& on_progress = {},
                  SearchId first_search = 1);
 
 }  // namespace engine

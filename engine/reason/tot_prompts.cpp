@@ -11,7 +11,7 @@
 namespace engine {
 namespace {
 
-constexpr int kMostOfAPrompt = 1'000'000;  // tokens, or levels of a tree
+constexpr int kMaxField = 1'000'000;  // tokens, or levels of a tree
 
 TotPrompt::Use use_named(const std::string& where, const std::string& name) {
   if (name == "thought") return TotPrompt::Use::Thought;
@@ -35,21 +35,22 @@ std::string value_of(const std::string& name, const Slots& slots) {
   std::vector<std::string> known;
   for (const auto& [one, value] : slots) known.push_back("{" + one + "}");
   throw Error(ErrorCode::BadInput, "prompt: found {" + name + "}, expected one of " +
-                                       joined(known, ", ") + " here; part of another thought?");
+                                       joined(known, ", ") + "; is it a part of a later thought?");
 }
 
-/// @throws Error(BadInput)  where the field is no whole number from `low` to kMostOfAPrompt
+/// A number of a line; `fallback` if the field is missing and fallback >= low.
+/// @throws Error(BadInput)  if the field is no whole number from `low` to kMaxField
 int whole_field(
     const nlohmann::json& line, const char* name, int low, int fallback, const std::string& path) {
   const auto field = line.find(name);
   if (field == line.end() && fallback >= low) return fallback;
-  const bool fits = field != line.end() && field->is_number_integer() && *field >= low &&
-                    *field <= kMostOfAPrompt;
+  const bool fits =
+      field != line.end() && field->is_number_integer() && *field >= low && *field <= kMaxField;
   if (!fits)
     throw Error(ErrorCode::BadInput, path + ": " + name + ": found " +
                                          (field == line.end() ? "none" : field->dump()) +
                                          ", expected a whole number from " + std::to_string(low) +
-                                         " to " + std::to_string(kMostOfAPrompt));
+                                         " to " + std::to_string(kMaxField));
   return field->get<int>();
 }
 
@@ -57,7 +58,7 @@ int whole_field(
 
 std::vector<TotPrompt> read_tot_prompts(const std::string& path) {
   std::vector<TotPrompt> prompts;
-  for_each_json_line(path, read_whole_file(path), [&](const nlohmann::json& line) {
+  for_each_json_line(path, [&](const nlohmann::json& line) {
     TotPrompt prompt;
     prompt.use = use_named(path, line.at("use").get<std::string>());
     const bool writes = prompt.use == TotPrompt::Use::Thought || prompt.use == TotPrompt::Use::Kept;
@@ -73,7 +74,7 @@ std::vector<TotPrompt> read_tot_prompts(const std::string& path) {
   return prompts;
 }
 
-std::string filled(std::string_view text, const Slots& slots) {
+std::string fill_template(std::string_view text, const Slots& slots) {
   std::string out;
   for (std::size_t at = 0; at < text.size();) {
     const std::size_t open = std::min(text.find('{', at), text.size());

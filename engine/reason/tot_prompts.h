@@ -1,5 +1,5 @@
-// Prompts of a tree of thoughts: files of templates, one line a kind of completion, so that another
-// model can be asked in words of its own.
+// The prompt templates of a tree of thoughts, read from a file with one line for each kind of completion.
+// Another model can have other prompts.
 #pragma once
 
 #include <map>
@@ -9,32 +9,35 @@
 
 namespace engine {
 
-/// What stands for {name} in a template.
+/// The values that replace {name} in a template.
 using Slots = std::map<std::string, std::string>;
 
+/// A prompt template.
 struct TotPrompt {
+  /// The kind of completion.
   enum class Use {
-    Thought,  ///< writes a part of every new thought
-    Value,    ///< scores a thought
-    Kept,     ///< writes a part of the thoughts that were kept: where they lead
-    Answer,   ///< writes the answer behind the chain that was found
+    Thought,  ///< thought generator: writes a part of every new thought
+    Value,    ///< state evaluator: scores a thought
+    Kept,     ///< writes a part of the selected thoughts: the state they lead to
+    Answer,   ///< writes the answer after the best chain
   };
   Use use = Use::Thought;
-  std::string part;  // what it writes, of Thought and Kept: a slot of the prompts behind it
-  int depth = 0;     // of the thoughts it is for, from 1; 0: of all
-  std::string text;  // with slots
+  std::string part;  // Thought and Kept: the name of the part, a slot of the prompts after this one
+  int depth = 0;     // level of the thoughts, from 1; 0: all levels
+  std::string text;  // the template
   std::vector<std::string> stop_texts;
   int max_tokens = 100;
 };
 
+/// Reads templates.
 /// @param path  JSON lines {"use": thought|value|kept|answer, "part", "depth", "prompt", "stop",
-///              "max_tokens"}; depth and stop may be missing, part where nothing is written
-/// @throws Error(BadInput)  "file:line: .." for a malformed line, or if no thought is written
+///              "max_tokens"}; depth and stop are optional, only thought and kept need part
+/// @throws Error(BadInput)  "file:line: .." for a malformed line, or if there is no line for thoughts
 std::vector<TotPrompt> read_tot_prompts(const std::string& path);
 
-/// A template with its slots filled; "{Action}" is the slot action with its first letter large.
-/// Braces around anything but a letter's word stay.
-/// @throws Error(BadInput)  naming a slot that is not there, and those that are
-std::string filled(std::string_view text, const Slots& slots);
+/// Replaces the slots of a template; "{Action}" gives the slot `action` with a capital first letter.
+/// Braces around anything but letters and "_" stay.
+/// @throws Error(BadInput)  naming the unknown slot and the known ones
+std::string fill_template(std::string_view text, const Slots& slots);
 
 }  // namespace engine

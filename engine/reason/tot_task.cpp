@@ -6,7 +6,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "engine/data/arith/read.h"
+#include "engine/data/arith/answers.h"
 #include "engine/data/blocks/text.h"
 #include "engine/data/readers.h"
 #include "engine/data/text.h"
@@ -22,7 +22,7 @@ std::optional<std::string> some_text(std::string_view text) {
   return std::string(body);
 }
 
-/// What is asked, where a user of a chat asks it.
+/// The question without the roles of the chat form.
 std::string without_chat(std::string_view prompt) {
   constexpr std::string_view kUser = "USER: ", kAssistant = " ASSISTANT:";
   if (prompt.starts_with(kUser)) prompt.remove_prefix(kUser.size());
@@ -36,7 +36,8 @@ bool has(const Thought& thought, const char* part) {
 
 // --- sums ----------------------------------------------------------------------------------------
 
-/// The words of a question that carry what it asks: names, things, numbers, what happened.
+/// The content words of a question: names, things, numbers, verbs. Two questions with the same set are
+/// taken for the same question.
 std::set<std::string> content_words(std::string_view question) {
   static const std::set<std::string> small = {
       "a",    "an",  "and",  "are",   "did",  "do",   "does", "for",    "had",  "has",
@@ -54,8 +55,8 @@ class SumsTask final : public TotTask {
     std::string text = record.prompt;
     for (const std::string_view before : {"Question:\n", "USER: "})
       if (text.starts_with(before)) text.erase(0, before.size());
-    for (const std::string_view behind : {"\nAnswer:\n", " ASSISTANT:"})
-      text = text.substr(0, text.find(behind));
+    for (const std::string_view after : {"\nAnswer:\n", " ASSISTANT:"})
+      text = text.substr(0, text.find(after));
     return text;
   }
 
@@ -75,16 +76,16 @@ class SumsTask final : public TotTask {
             {"i", std::to_string(n + 1)}};
   }
 
-  std::optional<std::string> read(const std::string& /*part*/,
-                                  std::string_view text) const override {
+  std::optional<std::string> parse(const std::string& /*part*/,
+                                   std::string_view text) const override {
     return some_text(text);
   }
 
-  bool complete(const Record& /*record*/, const ThoughtChain& chain) const override {
+  bool is_complete(const Record& /*record*/, const ThoughtChain& chain) const override {
     if (chain.empty() || !has(chain.back(), "question")) return false;
-    const std::string& asked = chain.back().at("question");
-    if (normalised(asked).find("final answer") != std::string::npos) return true;
-    const auto words = content_words(asked);
+    const std::string& question = chain.back().at("question");
+    if (normalised(question).find("final answer") != std::string::npos) return true;
+    const auto words = content_words(question);
     return std::any_of(chain.begin(), chain.end() - 1, [&](const Thought& earlier) {
       return has(earlier, "question") && content_words(earlier.at("question")) == words;
     });
@@ -94,11 +95,11 @@ class SumsTask final : public TotTask {
     return std::string(completion_body(written));
   }
 
-  CheckResult score(const Record& record,
+  CheckResult check(const Record& record,
                     const ThoughtChain& /*chain*/,
                     std::string_view answer) const override {
     const auto number = last_number(answer, "");
-    if (!number) return {false, "no number in the answer"};
+    if (!number) return {false, "found no number in the answer"};
     return check_record(record, "#### " + std::to_string(*number));
   }
 };
@@ -125,7 +126,7 @@ class BlocksPlanTask final : public TotTask {
             {"state", moved ? chain.back().at("state") : phrases(check.at("init"))}};
   }
 
-  std::optional<std::string> read(const std::string& part, std::string_view text) const override {
+  std::optional<std::string> parse(const std::string& part, std::string_view text) const override {
     if (part == "action") {
       const auto line = some_text(text);
       return line && read_move(*line) ? line : std::nullopt;
@@ -138,7 +139,7 @@ class BlocksPlanTask final : public TotTask {
     return phrases(scene_facts(*scene));
   }
 
-  bool complete(const Record& record, const ThoughtChain& chain) const override {
+  bool is_complete(const Record& record, const ThoughtChain& chain) const override {
     if (chain.empty() || !has(chain.back(), "state")) return false;
     const auto scene = read_state_text(chain.back().at("state"));
     if (!scene) return false;
@@ -155,7 +156,7 @@ class BlocksPlanTask final : public TotTask {
     return joined(actions, "; ");
   }
 
-  CheckResult score(const Record& record,
+  CheckResult check(const Record& record,
                     const ThoughtChain& chain,
                     std::string_view /*answer*/) const override {
     std::string plan;
@@ -177,12 +178,12 @@ class WritingTask final : public TotTask {
     return slots;
   }
 
-  std::optional<std::string> read(const std::string& /*part*/,
-                                  std::string_view text) const override {
+  std::optional<std::string> parse(const std::string& /*part*/,
+                                   std::string_view text) const override {
     return some_text(text);
   }
 
-  bool complete(const Record& /*record*/, const ThoughtChain& chain) const override {
+  bool is_complete(const Record& /*record*/, const ThoughtChain& chain) const override {
     return !chain.empty() && has(chain.back(), "passage");
   }
 
@@ -190,44 +191,45 @@ class WritingTask final : public TotTask {
     return chain.empty() || !has(chain.back(), "passage") ? "" : chain.back().at("passage");
   }
 
-  CheckResult score(const Record& record,
+  CheckResult check(const Record& record,
                     const ThoughtChain& chain,
                     std::string_view /*answer*/) const override {
-    if (chain.empty() || !has(chain.back(), "passage")) return {false, "no passage was written"};
+    if (chain.empty() || !has(chain.back(), "passage")) return {false, "found no passage"};
     return check_record(record, "Passage:\n" + chain.back().at("passage") + "\n");
   }
 };
 
-const char* const kOfSums[] = {"arith", "gsm8k"};
-const char* const kOfWriting[] = {"write", "creative_writing"};
-const char* const kOfBlocks[] = {"blocks", "blocksworld"};
+const char* const kSumsTasks[] = {"arith", "gsm8k"};
+const char* const kWritingTasks[] = {"write", "creative_writing"};
+const char* const kBlocksTasks[] = {"blocks", "blocksworld"};
 
-bool of_blocks(const std::string& task) {
-  return std::ranges::find(kOfBlocks, task) != std::end(kOfBlocks);
+bool is_blocks(const std::string& task) {
+  return std::ranges::find(kBlocksTasks, task) != std::end(kBlocksTasks);
 }
 
-bool of_writing(const std::string& task) {
-  return std::ranges::find(kOfWriting, task) != std::end(kOfWriting);
+bool is_writing(const std::string& task) {
+  return std::ranges::find(kWritingTasks, task) != std::end(kWritingTasks);
 }
 
-bool of_sums(const std::string& task) {
-  return std::ranges::find(kOfSums, task) != std::end(kOfSums);
+bool is_sums(const std::string& task) {
+  return std::ranges::find(kSumsTasks, task) != std::end(kSumsTasks);
 }
 
-/// Of a plan's record: "6 steps" of the open set, else the actions themselves.
+/// The number of actions of a plan's record. Record::answer is "6 steps" in the open data set, and the list
+/// of actions in generated records.
 int actions_of(const Record& record) {
   if (record.answer.ends_with(" steps")) {
-    int n = 0;  // stays 0 where no number that fits is there
+    int n = 0;  // 0 if there is no number, or it is too large
     std::from_chars(record.answer.data(), record.answer.data() + record.answer.size(), n);
     return n;
   }
   return static_cast<int>(split_text(record.answer, ';').size());
 }
 
-bool can_be_asked(const Record& record, int n_actions) {
+bool is_question(const Record& record, int n_actions) {
   const std::string form = form_of(record);
-  if (of_sums(record.task)) return form == "gsm8k" || form == "number";
-  if (!of_blocks(record.task)) return of_writing(record.task) && form == "passage";
+  if (is_sums(record.task)) return form == "gsm8k" || form == "number";
+  if (!is_blocks(record.task)) return is_writing(record.task) && form == "passage";
   return form == "plan" && (n_actions == 0 || actions_of(record) == n_actions);
 }
 
@@ -257,8 +259,8 @@ const TotTask& tot_task(const std::string& name) {
   static const BlocksPlanTask blocks;
   static const WritingTask writing;
   tot_task_info(name);
-  if (of_sums(name)) return sums;
-  if (of_blocks(name)) return blocks;
+  if (is_sums(name)) return sums;
+  if (is_blocks(name)) return blocks;
   return writing;
 }
 
@@ -267,18 +269,18 @@ std::vector<Record> tot_questions(const std::string& task,
                                   int n_actions,
                                   const std::string& data_dir) {
   tot_task_info(task);
-  return wanted_records(task, range, data_dir, [n_actions](const Record& record) {
-    return can_be_asked(record, n_actions);
+  return matching_records(task, range, data_dir, [n_actions](const Record& record) {
+    return is_question(record, n_actions);
   });
 }
 
 std::vector<Record> tot_questions_of(std::vector<Record> records, int n_actions) {
   const bool none_given = records.empty();
-  std::erase_if(records, [&](const Record& record) { return !can_be_asked(record, n_actions); });
+  std::erase_if(records, [&](const Record& record) { return !is_question(record, n_actions); });
   if (records.empty() && !none_given)
     throw Error(ErrorCode::BadInput,
                 "data: found no question for a tree of thoughts, expected word problems with a "
-                "number (arith, gsm8k), plans for blocks or passages (write, creative_writing)");
+                "number (arith, gsm8k), blocks plans or passages (write, creative_writing)");
   for (const Record& record : records)
     if (record.task != records[0].task)
       throw Error(ErrorCode::BadInput, "data: found " + records[0].task + " and " + record.task +

@@ -272,7 +272,7 @@ std::string summary_of(const engine::TotReport& report,
 int reason_tot(const TotOptions& given) {
   TotOptions options = given;
   const engine::OptionValues set = checked_reason_options(options);
-  engine::check_whole_texts(options.decoder, set);
+  engine::refuse_early_stop(options.decoder, set);
   const std::vector<engine::Record> questions = questions_of(options);
   if (questions.empty())
     throw engine::Error(

@@ -1,13 +1,14 @@
-// G1: word problems with a rationale, in the layout of GSM8K, as multiple choice (AQuA), and in the
-// four forms a tree of sub-questions needs (SEED).
+// The arith task: word problems with a rationale, in the layout of GSM8K, as multiple choice (AQuA), and
+// in the four forms that a tree of thoughts over sub-questions needs (SEED): sub-question, sub-answer,
+// evaluation, final answer.
 //   key   the start value, the operations and their numbers
 #include <algorithm>
 #include <set>
 
 #include <nlohmann/json.hpp>
 
+#include "engine/data/arith/answers.h"
 #include "engine/data/arith/problem.h"
-#include "engine/data/arith/read.h"
 #include "engine/data/tasks.h"
 #include "engine/data/text.h"
 
@@ -22,12 +23,6 @@ Json check_of(const char* form, const ArithProblem& problem) {
   check["form"] = form;
   check["key"] = problem.key;
   return check;
-}
-
-void set_chat(Record& record, std::string_view question, std::string_view answer) {
-  auto chat = chat_form(question, answer);
-  record.prompt = std::move(chat.prompt);
-  record.completion = std::move(chat.completion);
 }
 
 Record layout_record(Random& rng, const ArithProblem& problem) {
@@ -47,8 +42,8 @@ Record layout_record(Random& rng, const ArithProblem& problem) {
   return record;
 }
 
-// What a slip would give: the value before the last step, an operation turned round, a near miss,
-// two digits swapped.
+// Results of typical errors: the last step left out, the opposite operation, a near miss, two digits
+// swapped.
 std::vector<int> wrong_options(Random& rng, const ArithProblem& problem) {
   std::vector<int> wrong;
   const auto& last = problem.steps.back();
@@ -95,9 +90,9 @@ std::optional<Record> choice_record(Random& rng, const ArithProblem& problem) {
   record.check = check.dump();
   const std::string stem = problem.text + " Answer Choices:" + choices;
   const bool paper_form = rng.chance(50);
-  // Letters stand behind the values, here and in the question, so that they can be copied forwards.
-  const std::string chosen = fill(rng.say({"That is {0} ({1}).", "So {0} ({1}) is right.",
-                                           "{0} stands at ({1}).", "The choice is {0} ({1})."}),
+  // The letter follows the value here and in the question, so that a model can copy both in order.
+  const std::string chosen = fill(rng.one_of({"That is {0} ({1}).", "So {0} ({1}) is right.",
+                                              "{0} stands at ({1}).", "The choice is {0} ({1})."}),
                                   {std::to_string(problem.answer), record.answer});
   const std::string text =
       arith_rationale(problem, " ") + " " + chosen + " So the answer is (" + record.answer + ").";
@@ -110,11 +105,11 @@ std::optional<Record> choice_record(Random& rng, const ArithProblem& problem) {
   return record;
 }
 
-// --- the forms of a tree of sub-questions --------------------------------------------------------
+// --- the forms of a tree of thoughts over sub-questions -------------------------------------------
 
 std::vector<std::string> sub_questions(const ArithProblem& problem, const ArithStep& step) {
   std::vector<std::string> list;
-  if (step.sentence.empty())  // the sum for two people
+  if (step.sentence.empty())  // the final sum for two people
     return {"How many " + problem.thing + " do they have together?",
             "How many " + problem.thing + " are there when both are counted?",
             "What is the number of " + problem.thing + " of both?",
@@ -161,8 +156,8 @@ Record question_record(Random& rng, const ArithProblem& problem, int at) {
   } else {
     set_chat(record,
              problem.text + "\n" + shown +
-                 std::string(rng.say({"What should we ask next?", "Ask the next sub-question.",
-                                      "Which question comes next?", "Give the next question."})),
+                 std::string(rng.one_of({"What should we ask next?", "Ask the next sub-question.",
+                                         "Which question comes next?", "Give the next question."})),
              text);
   }
   return record;
@@ -197,8 +192,8 @@ Record final_record(Random& rng, const ArithProblem& problem) {
   record.check = check.dump();
   const std::string shown =
       history(rng, problem, static_cast<int>(problem.steps.size()), rng.chance(50));
-  const std::string text = fill(rng.say({"The answer is {0}.", "So the answer is {0}.",
-                                         "The final answer is {0}.", "We get {0}."}),
+  const std::string text = fill(rng.one_of({"The answer is {0}.", "So the answer is {0}.",
+                                            "The final answer is {0}.", "We get {0}."}),
                                 {record.answer});
   if (rng.chance(50)) {
     record.prompt = "Question: " + problem.text + "\n" + shown + "Final answer:";
@@ -209,20 +204,21 @@ Record final_record(Random& rng, const ArithProblem& problem) {
   return record;
 }
 
-// The step as it should be, and the step as it is shown, with the reason of the score.
+// A step to be evaluated.
 struct ShownStep {
   std::string text;
-  std::string reason;
+  std::string reason;  // of the score
   bool right = true;
 };
 
+// @param kind  0: the right step, 1: with a wrong result, 2: with the opposite operation
 ShownStep shown_step(Random& rng, const ArithStep& step, int kind) {
   const auto right = step.calculations.back();
   Calculation shown = right;
   const std::string needed = right.expression;
   const std::string result = std::to_string(right.result);
   ShownStep out;
-  if (kind == 2) {  // the wrong operation, rightly calculated
+  if (kind == 2) {  // the opposite operation, calculated correctly
     std::string turned = needed;
     turned[turned.find_first_of("+-*/")] = step.turned_op;
     const auto value = evaluate_expression(turned);
@@ -230,24 +226,24 @@ ShownStep shown_step(Random& rng, const ArithStep& step, int kind) {
       shown = {turned, static_cast<int>(*value)};
       out.right = false;
       out.reason =
-          fill(rng.say({"It should be {0}.", "The problem asks for {0} here.",
-                        "The wrong operation is used: {0} is needed.", "Here {0} is needed."}),
+          fill(rng.one_of({"It should be {0}.", "The problem asks for {0} here.",
+                           "The wrong operation is used: {0} is needed.", "Here {0} is needed."}),
                {needed});
     }
   }
-  if (kind == 1 || (kind == 2 && out.right)) {  // a slip in the sum
+  if (kind == 1 || (kind == 2 && out.right)) {  // a wrong result
     int slip = rng.between(1, 9);
     if (rng.chance(50) && right.result > slip) slip = -slip;
     shown.result = right.result + slip;
     out.right = false;
-    out.reason = fill(rng.say({"The sum is wrong: {0} is {1}.", "{0} is not {2}.",
-                               "There is a slip: {0} makes {1}.", "The result should be {1}."}),
+    out.reason = fill(rng.one_of({"The sum is wrong: {0} is {1}.", "{0} is not {2}.",
+                                  "There is a slip: {0} makes {1}.", "The result should be {1}."}),
                       {needed, result, std::to_string(shown.result)});
   }
   if (out.right)
     out.reason =
-        rng.say({"The sum is right.", "The step follows from the problem.",
-                 "The numbers and the sum are correct.", "This is what the problem says."});
+        rng.one_of({"The sum is right.", "The step follows from the problem.",
+                    "The numbers and the sum are correct.", "This is what the problem says."});
   ArithStep copy = step;
   copy.calculations.back() = shown;
   out.text = step_lines(copy, " ");
@@ -269,11 +265,12 @@ Record evaluation_record(Random& rng, const ArithProblem& problem, int at) {
                     ": " + shown.text + "\nEvaluation:";
     record.completion = " " + text;
   } else {
-    set_chat(record,
-             problem.text + "\n" + before + "Next: " + shown.text + "\n" +
-                 std::string(rng.say({"How good is this step?", "Rate the last step from 1 to 10.",
-                                      "Is this step right? Give a score.", "Score this step."})),
-             text);
+    set_chat(
+        record,
+        problem.text + "\n" + before + "Next: " + shown.text + "\n" +
+            std::string(rng.one_of({"How good is this step?", "Rate the last step from 1 to 10.",
+                                    "Is this step right? Give a score.", "Score this step."})),
+        text);
   }
   return record;
 }
@@ -323,10 +320,10 @@ class ArithTask final : public TaskGenerator {
 
  private:
   static CheckResult check_question(std::string_view text, const Json& accepted) {
-    const std::string asked = normalised(text);
+    const std::string question = normalised(text);
     for (const auto& wording : accepted)
-      if (normalised(wording.get<std::string>()) == asked) return {true, {}};
-    return {false, "not the question that comes next"};
+      if (normalised(wording.get<std::string>()) == question) return {true, {}};
+    return {false, "the question differs from every accepted wording"};
   }
 };
 

@@ -1,14 +1,15 @@
-// G5: Blocksworld plans after notes, next actions, next states and evaluations of actions; for
-// training only, plans without notes.
-//   key   the pair (state, goal) the record shows, as written; from five blocks on up to renaming,
-//         so that whole classes are unseen; next state: state and action as written
-//   left out  problems of the public evaluation set as written (blocks_excluded.inc)
+// The blocks task: Blocksworld plans with notes before them, next actions, next states and evaluations of
+// actions; in training also plans without notes.
+//   key       the pair (state, goal) in the record's words; with five or more blocks up to renaming of the
+//             blocks, so that a test problem has no renamed twin in training; for a next state: state and
+//             action in the record's words
+//   excluded  problems of the public evaluation set (excluded.inc)
 #include <algorithm>
 #include <numeric>
 
 #include <nlohmann/json.hpp>
 
-#include "engine/data/arith/read.h"
+#include "engine/data/arith/answers.h"
 #include "engine/data/blocks/text.h"
 #include "engine/data/blocks/world.h"
 #include "engine/data/tasks.h"
@@ -21,13 +22,13 @@ namespace {
 using Json = nlohmann::json;
 using World = BlocksWorld;
 
-// FNV-1a of problem_text() of each public problem, sorted.
+// FNV-1a of problem_text() of each public problem, in ascending order.
 constexpr std::uint64_t kExcluded[] = {
 #include "engine/data/blocks/excluded.inc"
 };
 
-// A problem with its colours: block i of the world is colours[i]; colours in the order of
-// block_colours(), so that the order of actions is one of names and a plan a function of the text.
+// A problem. Block i of the world has colours[i]. The colours keep the order of block_colours(), so the
+// order of actions depends only on names, and the plan is a function of the text.
 struct Scenario {
   const World* world = nullptr;
   std::vector<std::string> colours;
@@ -54,7 +55,7 @@ std::vector<std::string> goal_facts(const Scenario& s) {
   return facts;
 }
 
-// The smallest (state, goal) code over all renamings of the blocks.
+// The smallest code of (state, goal) over all renamings of the blocks.
 std::string canonical_key(const Scenario& s) {
   const int n = s.world->n_blocks();
   std::vector<int> renamed(n);
@@ -72,7 +73,7 @@ std::string canonical_key(const Scenario& s) {
   return best;
 }
 
-// Facts of state and goal as written, in sorted order.
+// The sorted facts of state and goal.
 std::string problem_text(std::vector<std::string> init, std::vector<std::string> goal) {
   std::sort(init.begin(), init.end());
   std::sort(goal.begin(), goal.end());
@@ -102,7 +103,7 @@ std::vector<std::string> draw_colours(Random& rng, int n) {
   return colours;
 }
 
-// A goal, and a state at one of the wanted distances from it.
+// Draws a goal, and a state at a drawn distance from it. @param from_rest  the hand has to be empty
 std::optional<Scenario> draw_scenario(Random& rng, int level, bool from_rest) {
   Scenario s;
   const int n = draw_n_blocks(rng, level);
@@ -132,7 +133,7 @@ std::optional<Scenario> draw_scenario(Random& rng, int level, bool from_rest) {
   return s;
 }
 
-// Facts by kind, as the public problems have them; within a kind the colours in one of two orders.
+// The facts ordered by kind, as in the public problems; within a kind in one of two orders of colours.
 std::string orderly_state_text(Random& rng, const BlocksScene& scene) {
   auto facts = scene_facts(scene);
   if (rng.chance(50)) {
@@ -147,7 +148,7 @@ std::string orderly_state_text(Random& rng, const BlocksScene& scene) {
   return enumerated(facts);
 }
 
-// The paper's form keeps to the order of the public problems; who asks in a chat, not always.
+// The paper's form has the order of the public problems; three in ten questions of a chat do not.
 std::string state_text(Random& rng, const BlocksScene& scene, bool paper_form) {
   if (paper_form || rng.chance(70)) return orderly_state_text(rng, scene);
   auto facts = scene_facts(scene);
@@ -186,27 +187,28 @@ std::string free_action_text(Random& rng, const Scenario& s, const World::Action
   const std::string other = action.other < 0 ? std::string() : s.colours[action.other];
   switch (action.kind) {
     case World::Kind::PickUp:
-      return fill(rng.say({"pick up the {0} block", "lift the {0} block from the table",
-                           "take the {0} block from the table", "pick up the {0} block"}),
+      return fill(rng.one_of({"pick up the {0} block", "lift the {0} block from the table",
+                              "take the {0} block from the table", "pick up the {0} block"}),
                   {block});
     case World::Kind::Unstack:
-      return fill(
-          rng.say({"unstack the {0} block from on top of the {1} block",
-                   "take the {0} block off the {1} block", "lift the {0} block off the {1} block",
-                   "unstack the {0} block from the {1} block"}),
-          {block, other});
+      return fill(rng.one_of({"unstack the {0} block from on top of the {1} block",
+                              "take the {0} block off the {1} block",
+                              "lift the {0} block off the {1} block",
+                              "unstack the {0} block from the {1} block"}),
+                  {block, other});
     case World::Kind::PutDown:
       return fill(
-          rng.say({"put down the {0} block", "place the {0} block on the table",
-                   "set the {0} block down on the table", "put the {0} block on the table"}),
+          rng.one_of({"put down the {0} block", "place the {0} block on the table",
+                      "set the {0} block down on the table", "put the {0} block on the table"}),
           {block});
     case World::Kind::Stack:
       break;
   }
-  return fill(rng.say({"stack the {0} block on top of the {1} block",
-                       "place the {0} block on the {1} block", "put the {0} block on the {1} block",
-                       "stack the {0} block on the {1} block"}),
-              {block, other});
+  return fill(
+      rng.one_of({"stack the {0} block on top of the {1} block",
+                  "place the {0} block on the {1} block", "put the {0} block on the {1} block",
+                  "stack the {0} block on the {1} block"}),
+      {block, other});
 }
 
 Json check_of(const Scenario& s, const char* form) {
@@ -217,7 +219,7 @@ Json check_of(const Scenario& s, const char* form) {
   return check;
 }
 
-// The blocks above `block`, from the lowest.
+// The blocks above `block`, from the lowest to the highest.
 std::string above_text(const Scenario& s, int block) {
   const auto& under = s.world->state(s.start).under;
   const auto end = under.begin() + s.world->n_blocks();
@@ -228,7 +230,7 @@ std::string above_text(const Scenario& s, int block) {
   return names.empty() ? "nothing" : joined(names, ", ");
 }
 
-// The facts of the goal, each after the one below it.
+// The facts of the goal from the bottom of each stack to its top.
 std::vector<World::OnFact> goal_from_below(const Scenario& s) {
   const auto height = [&](int block) {
     int h = 0;
@@ -246,8 +248,9 @@ std::vector<World::OnFact> goal_from_below(const Scenario& s) {
   return facts;
 }
 
-// What each fact of the goal meets. A plan's first action rests on several look-ups; written down,
-// each is one. The notes name colours alone, so that no line of theirs reads as an action.
+// Notes on the state of the blocks of each goal fact. The first action of a plan depends on several
+// look-ups in the state; notes split them into one look-up a phrase. They name only colours, so that the
+// checker reads no line of them as an action.
 std::string notes_text(Random& rng, const Scenario& s, bool paper_form) {
   const auto& under = s.world->state(s.start).under;
   const auto place = [&](int block) {
@@ -257,11 +260,11 @@ std::string notes_text(Random& rng, const Scenario& s, bool paper_form) {
   };
   const auto wording =
       paper_form ? std::string_view("{0} on {1}: now on {2}; on {0}: {3}; on {1}: {4}.\n")
-                 : rng.say({"{0} on {1}: now on {2}; on {0}: {3}; on {1}: {4}.\n",
-                            "{0} goes on {1}. It is on {2}. On {0}: {3}. On {1}: {4}.\n",
-                            "{0} (now on {2}) goes on {1}; on {0} is {3}, on {1} is {4}.\n",
-                            "To put {0} on {1}: {0} is on {2}, above {0} is {3}, above {1} is "
-                            "{4}.\n"});
+                 : rng.one_of({"{0} on {1}: now on {2}; on {0}: {3}; on {1}: {4}.\n",
+                               "{0} goes on {1}. It is on {2}. On {0}: {3}. On {1}: {4}.\n",
+                               "{0} (now on {2}) goes on {1}; on {0} is {3}, on {1} is {4}.\n",
+                               "To put {0} on {1}: {0} is on {2}, above {0} is {3}, above {1} is "
+                               "{4}.\n"});
   std::string notes;
   for (const auto& [upper, lower] : goal_from_below(s)) {
     const std::string &u = s.colours[upper], &l = s.colours[lower];
@@ -286,22 +289,22 @@ Record plan_record(Random& rng, const Scenario& s, bool with_notes) {
   if (paper_form) {
     record.prompt = "[STATEMENT]\nAs initial conditions I have that, " + state +
                     ".\nMy goal is to have that " + goal + ".\n\nMy plan is as follows:\n\n";
-    // The public prompts end in [PLAN]: who asks so gets the plan at once.
+    // The public prompts end in [PLAN]; a plan without notes follows such a prompt.
     (with_notes ? record.completion : record.prompt) += notes + "[PLAN]\n";
     record.completion += joined(plain, "\n") + "\n[PLAN END]\n";
     return record;
   }
   const std::string question =
-      fill(rng.say({"At the start {0}. I want that {1}. How do I get there?",
-                    "Here is what I see: {0}. My goal is that {1}. Make a plan.",
-                    "Make a plan for my blocks. Now {0}. In the end I want that {1}.",
-                    "I have some blocks: {0}. Which steps lead to this: {1}?"}),
+      fill(rng.one_of({"At the start {0}. I want that {1}. How do I get there?",
+                       "Here is what I see: {0}. My goal is that {1}. Make a plan.",
+                       "Make a plan for my blocks. Now {0}. In the end I want that {1}.",
+                       "I have some blocks: {0}. Which steps lead to this: {1}?"}),
            {state, goal});
   const int layout = rng.below(4);
   std::string text(
-      rng.say({"Let me see.\n", "First I look at it.\n", "What is there:\n", "My notes:\n"}));
+      rng.one_of({"Let me see.\n", "First I look at it.\n", "What is there:\n", "My notes:\n"}));
   text += notes;
-  text += rng.say(
+  text += rng.one_of(
       {"Here is a plan:\n", "These steps reach the goal:\n", "You can do this:\n", "The plan:\n"});
   for (std::size_t i = 0; i < steps.size(); i++) {
     const std::string action = free_action_text(rng, s, steps[i].action);
@@ -312,9 +315,7 @@ Record plan_record(Random& rng, const Scenario& s, bool with_notes) {
     if (layout == 3)
       text += (i == 0 ? "First, " : i + 1 == steps.size() ? "Finally, " : "Then ") + action + ".";
   }
-  const auto chat = chat_form(question, text);
-  record.prompt = chat.prompt;
-  record.completion = chat.completion;
+  set_chat(record, question, text);
   return record;
 }
 
@@ -332,45 +333,45 @@ Record action_record(Random& rng, const Scenario& s) {
     record.completion = record.answer + "\n";
     return record;
   }
-  const auto chat = chat_form(
-      fill(rng.say({"Now {0}. I want that {1}. What is the next action?",
-                    "My blocks: {0}. My goal: {1}. What should I do next?",
-                    "What is the best next step if {0} and the goal is that {1}?",
-                    "I see that {0}. The goal is that {1}. Name the next action."}),
-           {state, goal}),
-      fill(rng.say({"Next, {0}.", "You should {0}.", "I would {0}.", "The next action is: {0}."}),
-           {free_action_text(rng, s, step.action)}));
-  record.prompt = chat.prompt;
-  record.completion = chat.completion;
+  set_chat(record,
+           fill(rng.one_of({"Now {0}. I want that {1}. What is the next action?",
+                            "My blocks: {0}. My goal: {1}. What should I do next?",
+                            "What is the best next step if {0} and the goal is that {1}?",
+                            "I see that {0}. The goal is that {1}. Name the next action."}),
+                {state, goal}),
+           fill(rng.one_of(
+                    {"Next, {0}.", "You should {0}.", "I would {0}.", "The next action is: {0}."}),
+                {free_action_text(rng, s, step.action)}));
   return record;
 }
 
-// What an action changes, as one sentence.
+// One sentence that says what an action changes.
 std::string change_text(Random& rng, const Scenario& s, const World::Action& action) {
   const std::string& block = s.colours[action.block];
   const std::string other = action.other < 0 ? std::string() : s.colours[action.other];
   switch (action.kind) {
     case World::Kind::PickUp:
-      return fill(rng.say({"The {0} block leaves the table.", "The hand takes the {0} block.",
-                           "Now the hand holds the {0} block.", "The {0} block is picked up."}),
+      return fill(rng.one_of({"The {0} block leaves the table.", "The hand takes the {0} block.",
+                              "Now the hand holds the {0} block.", "The {0} block is picked up."}),
                   {block});
     case World::Kind::Unstack:
-      return fill(rng.say({"The {0} block leaves the {1} block, which is clear now.",
-                           "The hand takes the {0} block off the {1} block.",
-                           "Now the hand holds the {0} block and the {1} block is free.",
-                           "The {1} block is free because the {0} block is lifted."}),
+      return fill(rng.one_of({"The {0} block leaves the {1} block, which is clear now.",
+                              "The hand takes the {0} block off the {1} block.",
+                              "Now the hand holds the {0} block and the {1} block is free.",
+                              "The {1} block is free because the {0} block is lifted."}),
                   {block, other});
     case World::Kind::PutDown:
-      return fill(rng.say({"The {0} block goes to the table.", "The hand lets go of the {0} block.",
-                           "Now the {0} block rests on the table.", "The {0} block is put down."}),
-                  {block});
+      return fill(
+          rng.one_of({"The {0} block goes to the table.", "The hand lets go of the {0} block.",
+                      "Now the {0} block rests on the table.", "The {0} block is put down."}),
+          {block});
     case World::Kind::Stack:
       break;
   }
-  return fill(rng.say({"The {0} block goes on top of the {1} block, which is no longer clear.",
-                       "The hand puts the {0} block on the {1} block.",
-                       "Now the {0} block covers the {1} block.",
-                       "The {1} block is covered because the {0} block goes on it."}),
+  return fill(rng.one_of({"The {0} block goes on top of the {1} block, which is no longer clear.",
+                          "The hand puts the {0} block on the {1} block.",
+                          "Now the {0} block covers the {1} block.",
+                          "The {1} block is covered because the {0} block goes on it."}),
               {block, other});
 }
 
@@ -393,18 +394,16 @@ Record state_record(Random& rng, const Scenario& s, const World::Edge& edge) {
     record.completion = " " + change + "\n[STATE 1] I have that, " + after + ".\n";
     return record;
   }
-  const auto chat = chat_form(
-      fill(rng.say({"At first {0}. Then I {1}. What is the state now?",
-                    "Now {0}. What is the state after I {1}?",
-                    "The state is this: {0}. I {1}. Describe the new state.",
-                    "I see that {0}. What will I see when I {1}?"}),
-           {state, action}),
-      change +
-          fill(rng.say({" I have that, {0}.", " So I have that, {0}.",
-                        " After that I have that, {0}.", " In the new state I have that, {0}."}),
-               {after}));
-  record.prompt = chat.prompt;
-  record.completion = chat.completion;
+  set_chat(record,
+           fill(rng.one_of({"At first {0}. Then I {1}. What is the state now?",
+                            "Now {0}. What is the state after I {1}?",
+                            "The state is this: {0}. I {1}. Describe the new state.",
+                            "I see that {0}. What will I see when I {1}?"}),
+                {state, action}),
+           change + fill(rng.one_of({" I have that, {0}.", " So I have that, {0}.",
+                                     " After that I have that, {0}.",
+                                     " In the new state I have that, {0}."}),
+                         {after}));
   return record;
 }
 
@@ -416,18 +415,18 @@ std::string reason_text(Random& rng, const Scenario& s, const World::Edge& edge,
                 World::OnFact(edge.action.block, edge.action.other)) != s.goal.end();
   if (nearer && placed)
     return fill(
-        rng.say({"The {0} block is now in place.", "This puts the {0} block where it belongs.",
-                 "The goal wants the {0} block there.",
-                 "Now the {0} block is where it should be."}),
+        rng.one_of({"The {0} block is now in place.", "This puts the {0} block where it belongs.",
+                    "The goal wants the {0} block there.",
+                    "Now the {0} block is where it should be."}),
         {block});
   if (nearer)
-    return fill(rng.say({"Moving the {0} block brings the goal nearer.",
-                         "The {0} block has to move before the goal is reached.",
-                         "This is a step towards the goal.", "After this fewer steps remain."}),
+    return fill(rng.one_of({"Moving the {0} block brings the goal nearer.",
+                            "The {0} block has to move before the goal is reached.",
+                            "This is a step towards the goal.", "After this fewer steps remain."}),
                 {block});
-  return fill(rng.say({"Moving the {0} block leads away from the goal.",
-                       "The {0} block is not wanted there.", "This step must be undone later.",
-                       "After this more steps remain."}),
+  return fill(rng.one_of({"Moving the {0} block leads away from the goal.",
+                          "The {0} block is not wanted there.", "This step must be undone later.",
+                          "After this more steps remain."}),
               {block});
 }
 
@@ -453,15 +452,13 @@ Record evaluation_record(Random& rng, const Scenario& s, const World::Edge& edge
     record.completion = text + "\n";
     return record;
   }
-  const auto chat =
-      chat_form(fill(rng.say({"Now {0}. My goal is that {1}. How good is this action: {2}?",
-                              "I see that {0}. I want that {1}. Rate this step from 1 to 10: {2}.",
-                              "State: {0}. Goal: {1}. Give a score to this: {2}.",
-                              "If {0} and I want that {1}, is it wise to {2}? Give a score."}),
-                     {state, goal, action}),
-                text);
-  record.prompt = chat.prompt;
-  record.completion = chat.completion;
+  set_chat(record,
+           fill(rng.one_of({"Now {0}. My goal is that {1}. How good is this action: {2}?",
+                            "I see that {0}. I want that {1}. Rate this step from 1 to 10: {2}.",
+                            "State: {0}. Goal: {1}. Give a score to this: {2}.",
+                            "If {0} and I want that {1}, is it wise to {2}? Give a score."}),
+                {state, goal, action}),
+           text);
   return record;
 }
 
@@ -497,7 +494,7 @@ CheckResult check_plan(BlocksScene scene, const Json& goal, std::string_view tex
     number++;
     const auto move = read_move(line);
     const std::string step = "step " + std::to_string(number) + ": ";
-    if (!move) return {false, step + "not an action"};
+    if (!move) return {false, step + "found no action"};
     const std::string refusal = apply_move(scene, *move);
     if (!refusal.empty()) return {false, step + refusal};
   }
@@ -505,17 +502,19 @@ CheckResult check_plan(BlocksScene scene, const Json& goal, std::string_view tex
   return {unmet.empty(), unmet};
 }
 
-// An action counts if it is on a shortest way to the goal.
+// An action is correct if it begins a shortest plan to the goal.
 CheckResult check_action(const BlocksScene& before, const Json& goal, std::string_view text) {
   const auto move = read_move(text);
-  if (!move) return {false, "not an action"};
+  if (!move) return {false, "found no action"};
   BlocksScene after = before;
   const std::string refusal = apply_move(after, *move);
   if (!refusal.empty()) return {false, refusal};
   std::vector<std::string> names;
   for (const auto& [block, below] : before) names.push_back(block);
   const int n = static_cast<int>(names.size());
-  if (n < 3 || n > World::kMaxBlocks) return {false, "no world of that many blocks"};
+  if (n < 3 || n > World::kMaxBlocks)
+    return {false, "found " + std::to_string(n) + " blocks, expected 3 to " +
+                       std::to_string(World::kMaxBlocks)};
   const auto index = [&](const std::string& name) {
     return static_cast<int>(std::find(names.begin(), names.end(), name) - names.begin());
   };
@@ -542,7 +541,7 @@ CheckResult check_action(const BlocksScene& before, const Json& goal, std::strin
   const auto distance = world.distances(facts);
   const int from = find_state(before);
   const int to = find_state(after);
-  if (from < 0 || to < 0) return {false, "not a state of the blocks world"};
+  if (from < 0 || to < 0) return {false, "the state is none of Blocksworld"};
   if (distance[to] >= distance[from]) return {false, "the goal is no nearer after this action"};
   return {true, {}};
 }
@@ -553,10 +552,10 @@ CheckResult check_state(BlocksScene scene, const std::string& action, std::strin
     return {false, "the record's action is impossible"};
   constexpr std::string_view kStart = "I have that,";
   const auto at = text.rfind(kStart);
-  if (at == std::string_view::npos) return {false, "no 'I have that,' before the new state"};
+  if (at == std::string_view::npos) return {false, "found no 'I have that,' before the new state"};
   const auto read = read_state_text(text.substr(at + kStart.size()));
   if (!read) return {false, "the text does not describe a state"};
-  if (*read != scene) return {false, "another state than the action leads to"};
+  if (*read != scene) return {false, "the state differs from the one that the action leads to"};
   return {true, {}};
 }
 
@@ -569,7 +568,7 @@ class BlocksTask final : public TaskGenerator {
       const Json check = Json::parse(record.check);
       const std::string form = check.at("form");
       const auto scene = scene_of_facts(check.at("init"));
-      if (!scene) throw Error(ErrorCode::BadInput, record.id + ": check.init: no blocks in it");
+      if (!scene) throw Error(ErrorCode::BadInput, record.id + ": check.init: found no blocks");
       const std::string_view text = completion_body(completion);
       if (form == "plan") return check_plan(*scene, check.at("goal"), text);
       if (form == "action") return check_action(*scene, check.at("goal"), text);
@@ -579,7 +578,7 @@ class BlocksTask final : public TaskGenerator {
     } catch (const Json::exception& e) {
       throw Error(ErrorCode::BadInput, record.id + ": check: " + e.what());
     } catch (const std::out_of_range&) {
-      throw Error(ErrorCode::BadInput, record.id + ": check: a fact with too few words");
+      throw Error(ErrorCode::BadInput, record.id + ": check: found a fact with too few words");
     }
   }
 

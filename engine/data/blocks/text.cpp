@@ -26,7 +26,7 @@ bool contains(std::string_view text, std::string_view part) {
   return text.find(part) != std::string_view::npos;
 }
 
-// The words before "block", in order: "stack the red block on the blue block" -> red, blue.
+// The words before each "block": "stack the red block on the blue block" -> red, blue.
 std::vector<std::string> named_blocks(const std::vector<std::string>& words) {
   std::vector<std::string> names;
   for (std::size_t i = 1; i < words.size(); i++)
@@ -34,7 +34,7 @@ std::vector<std::string> named_blocks(const std::vector<std::string>& words) {
   return names;
 }
 
-// One phrase -> "on red blue" and the like; empty if not understood.
+// The fact of a phrase ("on red blue"); empty if the phrase is not understood.
 std::string fact_of_phrase(std::string_view phrase) {
   const std::string text = normalised(phrase);
   const auto words = split_text(text, ' ');
@@ -97,7 +97,7 @@ std::optional<BlocksScene> read_state_text(std::string_view text) {
     const std::string fact = fact_of_phrase(phrase);
     if (fact.empty()) return std::nullopt;
     const auto words = split_text(fact, ' ');
-    if (words[0] == "inhand") continue;  // said besides "holding" in the public wording
+    if (words[0] == "inhand") continue;  // the public wording repeats "holding" in this form
     facts.insert(fact);
     if (words[0] == "on") scene[words[1]] = words[2];
     if (words[0] == "ontable") scene[words[1]] = "table";

@@ -18,8 +18,8 @@ const BlocksWorld& BlocksWorld::of(int n_blocks) {
   return six;
 }
 
-// All states are reachable from "every block on the table"; edges_ comes out in the order of
-// actions because they are tried in that order.
+// Breadth-first search from the state with all blocks on the table, which reaches all states. Tries the
+// actions in the order of Kind, so edges_ has that order.
 BlocksWorld::BlocksWorld(int n_blocks)
     : n_blocks_(n_blocks), id_of_code_(std::size_t{1} << (3 * n_blocks), -1) {
   State all_on_table;
@@ -81,7 +81,7 @@ std::vector<int> BlocksWorld::distances(const std::vector<OnFact>& goal) const {
     distance[id] = 0;
     queue.push_back(id);
   }
-  // Every action has its inverse, so steps to the goal are steps from it.
+  // Breadth-first search from the goal: every action has an inverse, so distances are symmetric.
   for (std::size_t head = 0; head < queue.size(); head++) {
     for (const Edge& edge : edges_[queue[head]]) {
       if (distance[edge.next] >= 0) continue;

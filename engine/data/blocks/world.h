@@ -1,5 +1,4 @@
-// The blocks world of n blocks: every state, every action, distances to a goal.
-//   under[b]  the block b lies on, or kTable, or kHand
+// The state graph of Blocksworld with n blocks: all states, all actions, distances to a goal.
 #pragma once
 
 #include <array>
@@ -9,42 +8,49 @@
 
 namespace engine {
 
+/// The states of n blocks as nodes, the actions as edges.
 class BlocksWorld {
  public:
   static constexpr int kMaxBlocks = 6;
-  static constexpr std::int8_t kTable = 6;
-  static constexpr std::int8_t kHand = 7;
+  static constexpr std::int8_t kTable = 6;  ///< in State::under
+  static constexpr std::int8_t kHand = 7;   ///< in State::under
 
-  /// In the fixed order that breaks ties between plans: kind first, then the blocks.
+  /// Plans of equal length are ordered by the kinds of their actions in this order, then by the blocks.
   enum class Kind { PickUp, Unstack, PutDown, Stack };
+  /// A move of one block.
   struct Action {
     Kind kind;
     int block;
     int other;  ///< the block below (Unstack, Stack), else -1
   };
+  /// A state.
   struct State {
-    std::array<std::int8_t, kMaxBlocks> under{};
+    std::array<std::int8_t, kMaxBlocks> under{};  ///< the block below block b, kTable or kHand
   };
+  /// An action and the state it leads to.
   struct Edge {
     Action action;
-    int next;
+    int next;  ///< id of the state
   };
-  using OnFact = std::pair<int, int>;  // (upper, lower)
+  using OnFact = std::pair<int, int>;  ///< (upper block, lower block)
 
-  /// Built on the first call for this n. @param n_blocks  3..6
+  /// The world of n blocks, built on the first call for this n. @param n_blocks  3..6
   static const BlocksWorld& of(int n_blocks);
 
-  int n_blocks() const { return n_blocks_; }
-  int n_states() const { return static_cast<int>(states_.size()); }
-  const State& state(int id) const { return states_[id]; }
+  int n_blocks() const { return n_blocks_; }                         ///< 3..6
+  int n_states() const { return static_cast<int>(states_.size()); }  ///< ids are 0..n_states()-1
+  const State& state(int id) const { return states_[id]; }           ///< the state of that id
+  /// The actions in that state.
   const std::vector<Edge>& edges(int id) const { return edges_[id]; }
-  /// The states with an empty hand, in which problems begin.
+  /// The states with an empty hand; problems begin in these.
   const std::vector<int>& resting() const { return resting_; }
 
-  /// Steps from each state to the nearest one in which all facts of `goal` hold. [n_states]
+  /// The number of actions from each state to the nearest one in which all facts of `goal` hold.
+  /// [n_states]
   std::vector<int> distances(const std::vector<OnFact>& goal) const;
 
-  /// The shortest plan that is first in the order of actions, from `start` down `distance`.
+  /// The shortest plan from `start` to the goal, the first one in the order of actions.
+  /// @param distance  distances() to the goal
   std::vector<Edge> plan(int start, const std::vector<int>& distance) const;
 
  private:

@@ -1,11 +1,11 @@
-// G7: chat in two turns, in the thirteen categories of MT-bench and Vicuna-bench, in the template
-// "USER: .. ASSISTANT: ..". A record asks for one turn of a dialog; the turns before it stand in
-// its prompt, one behind the other with a space between, as the reader of taskmaster4 has them.
-//   key      of the part that a dialog is built from
-//   forms    the category; half the prompts begin with a line that says who talks
-//   checker  that of the part: check.task names it, check.of is what it needs
-// With a folder of open texts the dialogs of taskmaster4 and the seed tasks of self_instruct stand
-// among 120,000 training dialogs as they are, eight and four times each (form "open").
+// The chat task: dialogs of two turns, in the thirteen categories of MT-bench and Vicuna-bench and the
+// template "USER: .. ASSISTANT: ..". A record asks for the answer of one turn; its prompt contains the
+// turns before it, separated by spaces as in taskmaster4.
+//   key      of the part that the dialog is built from
+//   forms    the category; half of the prompts begin with a system line
+//   checker  of the part: check.task names it, check.of is its input
+// With a folder of open data sets, the dialogs of taskmaster4 (eight times each) and the seed tasks of
+// self_instruct (four times each) are mixed unchanged into 120,000 training dialogs (form "open").
 #include <algorithm>
 
 #include <nlohmann/json.hpp>
@@ -23,7 +23,7 @@ namespace {
 using Json = nlohmann::json;
 
 constexpr int kOwnDialogs = 120'000;
-constexpr int kTries = 20'000;  // draws for one dialog; one in twenty is of dev, and of test
+constexpr int kTries = 20'000;  // draws for one dialog; dev and test accept one in twenty
 
 struct Category {
   const char* name;
@@ -43,14 +43,14 @@ constexpr Category kCategories[] = {{"writing", writing_dialog},
                                     {"fermi", fermi_dialog},
                                     {"counterfactual", counterfactual_dialog}};
 
-// Tasks whose checkers read turns.
+// The tasks whose checkers read answers.
 constexpr std::string_view kParts[] = {"arith", "kb", "py", "blocks", "write"};
 
 std::string system_line(Random& rng) {
-  return std::string(rng.say({"An assistant answers a user, briefly and politely. ",
-                              "This is a talk between a user and a helpful assistant. ",
-                              "A user asks, and an assistant gives short and true answers. ",
-                              "The assistant helps the user with plain words. "}));
+  return std::string(rng.one_of({"An assistant answers a user, briefly and politely. ",
+                                 "This is a talk between a user and a helpful assistant. ",
+                                 "A user asks, and an assistant gives short and true answers. ",
+                                 "The assistant helps the user with plain words. "}));
 }
 
 OpenPool read_open_dialogs(const std::string& data_dir) {
@@ -66,24 +66,24 @@ OpenPool read_open_dialogs(const std::string& data_dir) {
   return pool;
 }
 
-// A record of one turn.
+// A record of one drawn turn.
 Record record_of(Random& rng, const char* category, const ChatDialog& dialog) {
-  const std::size_t asked = rng.below(2);
+  const std::size_t turn = rng.below(2);
   Record record;
   if (rng.chance(50)) record.prompt = system_line(rng);
-  for (std::size_t i = 0; i < asked; i++) {
+  for (std::size_t i = 0; i < turn; i++) {
     const auto chat = chat_form(dialog[i].question, dialog[i].answer);
     record.prompt += chat.prompt + chat.completion + " ";
   }
-  const auto chat = chat_form(dialog[asked].question, dialog[asked].answer);
+  const auto chat = chat_form(dialog[turn].question, dialog[turn].answer);
   record.prompt += chat.prompt;
   record.completion = chat.completion;
-  record.answer = dialog[asked].result;
+  record.answer = dialog[turn].result;
   record.check = Json{{"form", category},
                       {"category", category},
-                      {"turn", asked + 1},
-                      {"task", dialog[asked].task},
-                      {"of", Json::parse(dialog[asked].check)}}
+                      {"turn", turn + 1},
+                      {"task", dialog[turn].task},
+                      {"of", Json::parse(dialog[turn].check)}}
                      .dump();
   return record;
 }
@@ -99,14 +99,14 @@ class ChatTask final : public TaskGenerator {
     return read(record, completion, false);
   }
 
-  CheckResult check_at_birth(const Record& record) const override {
+  CheckResult check_generated(const Record& record) const override {
     const CheckResult result = read(record, record.completion, true);
     return result.skipped ? CheckResult{true, {}} : result;  // open texts
   }
 
  protected:
-  // The category is drawn once, so that all come equally often, however hard it is to find a dialog
-  // of the split.
+  // Draws the category only once, so that all categories are equally frequent, whatever share of their
+  // dialogs belongs to the split.
   std::optional<Record> draw(Random& rng, int level, Split split) const override {
     const Category& category = rng.pick(kCategories);
     for (int i = 0; i < kTries; i++) {
@@ -119,10 +119,11 @@ class ChatTask final : public TaskGenerator {
   }
 
  private:
-  static CheckResult read(const Record& record, std::string_view completion, bool at_birth) {
+  static CheckResult read(const Record& record, std::string_view completion, bool is_generated) {
     try {
       const Json check = Json::parse(record.check);
-      if (check.at("form") == "open") return {false, "open dialogs have no right and wrong", true};
+      if (check.at("form") == "open")
+        return {false, "open dialogs have no right and wrong answers", true};
       const std::string task = check.at("task");
       if (task == "chat") return read_own(record.id, check.at("of"), completion_body(completion));
       if (std::ranges::find(kParts, task) == std::end(kParts))
@@ -131,7 +132,7 @@ class ChatTask final : public TaskGenerator {
       part.task = task;
       part.check = check.at("of").dump();
       const TaskGenerator& generator = task_generator(task);
-      return at_birth ? generator.check_at_birth(part) : generator.check(part, completion);
+      return is_generated ? generator.check_generated(part) : generator.check(part, completion);
     } catch (const Json::exception& e) {
       throw Error(ErrorCode::BadInput, record.id + ": check: " + e.what());
     }

@@ -1,4 +1,4 @@
-// Dialogs of two turns, by category, made of what the other tasks are made of.
+// Dialogs of two turns in the categories of MT-bench, made from the parts of the other tasks.
 #pragma once
 
 #include <array>
@@ -15,50 +15,66 @@
 
 namespace engine {
 
-/// What a user says, and what an assistant might answer.
+/// One turn: the user's question and a right answer of the assistant.
 struct ChatTurn {
   std::string question;
   std::string answer;
-  std::string task;    ///< whose checker reads answers: "arith", .., "chat" for those of this task
-  std::string check;   ///< JSON object for it
-  std::string result;  ///< the short form of the answer
+  std::string task;    ///< the task whose checker reads the answer: "arith", .., or "chat" itself
+  std::string check;   ///< JSON object, that checker's input
+  std::string result;  ///< the short answer
 };
 
+/// Both turns.
 using ChatDialog = std::array<ChatTurn, 2>;
 
-/// @return  nothing if the draw leads nowhere or its content lies outside the split
+/// Draws a dialog of one category.
+/// @return  nothing if the draw fails, or its content key belongs to another split
 using DrawDialog = std::optional<ChatDialog> (*)(Random& rng, int level, Split split);
 
-// Sums, plans, programs (sums.cpp): the checkers are those of arith, blocks, py.
+// Sums, plans and programs (sums.cpp). The checkers of arith, blocks and py read the answers.
+/// A word problem, then one more step.
 std::optional<ChatDialog> math_dialog(Random& rng, int level, Split split);
+/// An estimate with stated assumptions, then a multiple of it.
 std::optional<ChatDialog> fermi_dialog(Random& rng, int level, Split split);
+/// A plan for blocks, then its length or the state after its first action.
 std::optional<ChatDialog> reasoning_dialog(Random& rng, int level, Split split);
+/// A Python function, then the same under another name.
 std::optional<ChatDialog> coding_dialog(Random& rng, int level, Split split);
 
-// Facts of the small world (facts.cpp): the checker of common-sense is that of kb.
+// Facts of the knowledge base (facts.cpp). The checker of kb reads answers of common_sense_dialog().
+/// Two questions of the kb task.
 std::optional<ChatDialog> common_sense_dialog(Random& rng, int level, Split split);
+/// A numbered list of facts about something that grows or lies in nature, then one item or more facts.
 std::optional<ChatDialog> stem_dialog(Random& rng, int level, Split split);
+/// The same about something that people make.
 std::optional<ChatDialog> humanities_dialog(Random& rng, int level, Split split);
+/// A description, then one fact.
 std::optional<ChatDialog> knowledge_dialog(Random& rng, int level, Split split);
+/// A list of members of a class without some of them, then the list in another order.
 std::optional<ChatDialog> generic_dialog(Random& rng, int level, Split split);
+/// The facts of a member if it belonged to another class, then one more.
 std::optional<ChatDialog> counterfactual_dialog(Random& rng, int level, Split split);
+/// The numbers of a text as CSV, JSON or a list, then in another of these formats.
 std::optional<ChatDialog> extraction_dialog(Random& rng, int level, Split split);
 
-// Letters, paragraphs and persons (writing.cpp): the checker of paragraphs is that of write.
+// Letters, paragraphs and personas (writing.cpp). The checker of write reads the paragraphs.
+/// A letter or a paragraph, then a variation of it.
 std::optional<ChatDialog> writing_dialog(Random& rng, int level, Split split);
+/// A persona describes what it did, then more of it.
 std::optional<ChatDialog> roleplay_dialog(Random& rng, int level, Split split);
 
-/// Reads an answer to a turn whose task is "chat".
+/// Checks an answer to a turn whose task is "chat", for the forms of facts.cpp.
 /// @param check  ChatTurn::check
-/// @return  nothing if its form is none of these
-/// @throws nlohmann::json::exception, Error(BadInput)  if check is not what a turn writes
+/// @return  nothing if the form is none of them
+/// @throws nlohmann::json::exception, Error(BadInput)  if check does not have the form of a turn
 std::optional<CheckResult> check_facts_turn(const nlohmann::json& check, std::string_view text);
+/// As check_facts_turn(), for the forms of writing.cpp.
 std::optional<CheckResult> check_writing_turn(const nlohmann::json& check, std::string_view text);
 
-/// "1. a\n2. b".
+/// The items as a list: "1. a\n2. b".
 std::string numbered_list(const std::vector<std::string>& items);
-/// The items of a list that counts its lines from 1.
-/// @return  nothing if it does not
+/// The items of a list whose lines are numbered from 1.
+/// @return  nothing if the lines are numbered otherwise
 std::optional<std::vector<std::string>> read_numbered_list(std::string_view text);
 
 }  // namespace engine

@@ -1,11 +1,11 @@
-// Dialogs about the small world: questions, lists of facts, tables, what would be if.
+// Chat dialogs about the knowledge base: questions, lists of facts, counterfactuals, tables.
 #include <algorithm>
 #include <cctype>
 
 #include <nlohmann/json.hpp>
 
 #include "engine/data/chat/dialog.h"
-#include "engine/data/kb/say.h"
+#include "engine/data/kb/sentences.h"
 #include "engine/data/text.h"
 
 namespace engine {
@@ -15,8 +15,8 @@ namespace {
 using Json = nlohmann::json;
 
 constexpr int kTopics = kKbRelations + kKbAttributes;
-constexpr int kFirstMadeClass =
-    14;  // of the world: fish .. fuel grow or lie there, the rest is made
+// People make the members of classes from this one on; those before (fish .. fuel) occur in nature.
+constexpr int kFirstMadeClass = 14;
 
 std::vector<int> some_topics(Random& rng, int count, int n_topics = kTopics) {
   std::vector<int> topics(n_topics);
@@ -32,7 +32,7 @@ std::vector<std::string> names_of(const std::vector<int>& topics) {
   return names;
 }
 
-// Topics as a key holds them: in whichever order they are asked.
+// The part of a content key for topics, in any order.
 std::string key_of(std::vector<int> topics) {
   std::sort(topics.begin(), topics.end());
   std::string key;
@@ -51,7 +51,8 @@ const KbMember& member_named(const Json& check, const char* field) {
   const std::string name = check.at(field);
   const KbMember* member = kb_member(name);
   if (member == nullptr)
-    throw Error(ErrorCode::BadInput, std::string("check.") + field + ": unknown " + name);
+    throw Error(ErrorCode::BadInput, std::string("check.") + field + ": found " + name +
+                                         ", expected a member of the knowledge base");
   return *member;
 }
 
@@ -76,7 +77,7 @@ ChatTurn facts_turn(Random& rng,
                    std::to_string(facts.size()) + " facts");
 }
 
-// One item of the list again, or facts of other topics.
+// A second turn: one item of the list again, or facts of other topics.
 ChatTurn facts_follow_up(Random& rng,
                          const KbMember& m,
                          const std::vector<int>& topics,
@@ -84,14 +85,14 @@ ChatTurn facts_follow_up(Random& rng,
                          const std::string& list) {
   if (rng.chance(50))
     return facts_turn(rng,
-                      fill(rng.say({"And its {0}?", "Now its {0}.", "Tell me its {0} too.",
-                                    "What about its {0}?"}),
+                      fill(rng.one_of({"And its {0}?", "Now its {0}.", "Tell me its {0} too.",
+                                       "What about its {0}?"}),
                            {enumerated(names_of(others))}),
                       m, others);
   const int at = rng.below(static_cast<int>(topics.size()));
   const std::string fact = read_numbered_list(list)->at(at);
-  return chat_turn(fill(rng.say({"Say only number {0}.", "Repeat number {0}.",
-                                 "What was number {0}?", "Number {0} alone, please."}),
+  return chat_turn(fill(rng.one_of({"Say only number {0}.", "Repeat number {0}.",
+                                    "What was number {0}?", "Number {0} alone, please."}),
                         {std::to_string(at + 1)}),
                    fact, {{"form", "fact"}, {"member", m.name}, {"topic", topics[at]}}, fact);
 }
@@ -104,13 +105,13 @@ std::optional<ChatDialog> facts_dialog(
   topics.resize(n);
   if (split_of_key(std::string(category) + "|" + m.name + key_of(topics)) != split)
     return std::nullopt;
-  ChatTurn first =
-      facts_turn(rng,
-                 fill(rng.say({"List {0} facts about {1}: {2}.", "Explain {1} in {0} points: {2}.",
-                               "What should one know of {1}? Number {0} points: {2}.",
-                               "Give me a list of {0} facts. Subject: {1}. Points: {2}."}),
-                      {std::to_string(n), kb_member_phrase(m), enumerated(names_of(topics))}),
-                 m, topics);
+  ChatTurn first = facts_turn(
+      rng,
+      fill(rng.one_of({"List {0} facts about {1}: {2}.", "Explain {1} in {0} points: {2}.",
+                       "What should one know of {1}? Number {0} points: {2}.",
+                       "Give me a list of {0} facts. Subject: {1}. Points: {2}."}),
+           {std::to_string(n), kb_member_phrase(m), enumerated(names_of(topics))}),
+      m, topics);
   ChatTurn second = facts_follow_up(rng, m, topics, others, first.answer);
   return ChatDialog{std::move(first), std::move(second)};
 }
@@ -130,13 +131,13 @@ CheckResult check_facts(const Json& check, std::string_view text) {
   const KbMember& member = member_named(check, "member");
   const Json& topics = check.at("topics");
   const auto items = read_numbered_list(text);
-  if (!items) return {false, "not a list with numbered lines"};
+  if (!items) return {false, "found no list with numbered lines"};
   if (items->size() != topics.size())
     return {false, "found " + std::to_string(items->size()) + " items, expected " +
                        std::to_string(topics.size())};
   for (std::size_t i = 0; i < items->size(); i++)
     if (!kb_truths_of_topic(member, topic_in(topics[i])).contains(normalised((*items)[i])))
-      return {false, "item " + std::to_string(i + 1) + " is not the fact asked for"};
+      return {false, "item " + std::to_string(i + 1) + " is not the expected fact"};
   return {true, {}};
 }
 
@@ -153,14 +154,15 @@ CheckResult check_names(const Json& check, std::string_view text) {
   const int class_index = check.at("class");
   const auto except = check.at("except").get<std::set<std::string>>();
   const auto items = read_numbered_list(text);
-  if (!items) return {false, "not a list with numbered lines"};
+  if (!items) return {false, "found no list with numbered lines"};
   if (items->size() != check.at("n").get<std::size_t>())
-    return {false, "another number of items than was asked for"};
+    return {false,
+            "found " + std::to_string(items->size()) + " items, expected " + check.at("n").dump()};
   std::set<std::string> seen = except;
   for (const std::string& item : *items) {
     const KbMember* member = kb_member(item);
     if (member == nullptr || member->class_index != class_index)
-      return {false, "'" + item.substr(0, 40) + "' is not of the class"};
+      return {false, "'" + item.substr(0, 40) + "' is no member of the class"};
     if (!seen.insert(item).second) return {false, "'" + item + "' is excluded or named twice"};
   }
   return {true, {}};
@@ -168,12 +170,12 @@ CheckResult check_names(const Json& check, std::string_view text) {
 
 CheckResult check_order(const Json& check, std::string_view text) {
   const auto items = read_numbered_list(text);
-  if (!items) return {false, "not a list with numbered lines"};
+  if (!items) return {false, "found no list with numbered lines"};
   const bool same = *items == check.at("items").get<std::vector<std::string>>();
-  return {same, same ? "" : "another list, or another order"};
+  return {same, same ? "" : "the items or their order differ from the expected list"};
 }
 
-// --- what would be if ----------------------------------------------------------------------------
+// --- counterfactuals -----------------------------------------------------------------------------
 
 std::string facts_of_class(Random& rng, int class_index, const std::vector<int>& topics) {
   std::vector<std::string> facts;
@@ -181,7 +183,7 @@ std::string facts_of_class(Random& rng, int class_index, const std::vector<int>&
   return joined(facts, " ");
 }
 
-std::string small_first(std::string text) {
+std::string lower_first(std::string text) {
   text[0] = static_cast<char>(std::tolower(static_cast<unsigned char>(text[0])));
   return text;
 }
@@ -190,13 +192,14 @@ CheckResult check_what_if(const Json& check, std::string_view text) {
   const KbMember& member = member_named(check, "member");
   const int class_index = check.at("class");
   if (class_index < 0 || class_index >= static_cast<int>(kb_world().classes.size()))
-    throw Error(ErrorCode::BadInput, "check.class: no such class");
+    throw Error(ErrorCode::BadInput, "check.class: found " + std::to_string(class_index) +
+                                         ", expected an index of a class");
   KbMember changed = member;
   changed.class_index = class_index;
-  const std::string said = " " + normalised(text) + " ";
+  const std::string words = " " + normalised(text) + " ";
   const auto holds_one_of = [&](const std::set<std::string>& truths) {
     return std::any_of(truths.begin(), truths.end(), [&](const std::string& truth) {
-      return said.find(" " + truth + " ") != std::string::npos;
+      return words.find(" " + truth + " ") != std::string::npos;
     });
   };
   for (const auto& topic : check.at("topics"))
@@ -205,14 +208,17 @@ CheckResult check_what_if(const Json& check, std::string_view text) {
   const bool as_it_is = check.at("as_it_is").get<bool>();
   const auto n_sentences = static_cast<std::size_t>(std::count(text.begin(), text.end(), '.'));
   if (n_sentences != check.at("topics").size() + (as_it_is ? 1 : 0))
-    return {false, "more or fewer sentences than were asked for"};
+    return {false, "found " + std::to_string(n_sentences) +
+                       " sentences, expected one for each topic" +
+                       (as_it_is ? " and the true fact" : "")};
   if (!as_it_is) return {true, {}};
-  // What is so stands at the end.
+  // The text ends with a true fact.
   constexpr std::string_view kAsItIs = " as it is ";
-  const auto at = said.rfind(kAsItIs);
-  if (at == std::string::npos) return {false, "what is so is missing"};
-  const std::string last(trimmed(std::string_view(said).substr(at + kAsItIs.size())));
-  if (!kb_truths(member).contains(last)) return {false, "what is so is not a fact"};
+  const auto at = words.rfind(kAsItIs);
+  if (at == std::string::npos) return {false, "found no 'as it is' with the true fact"};
+  const std::string last(trimmed(std::string_view(words).substr(at + kAsItIs.size())));
+  if (!kb_truths(member).contains(last))
+    return {false, "the text after 'as it is' is no true fact"};
   return {true, {}};
 }
 
@@ -284,7 +290,7 @@ ChatTurn table_turn(std::string question, const Table& table, std::string_view f
       std::string(format));
 }
 
-// Lines without their spaces and without empty ones.
+// The lines that are not empty, without their spaces.
 std::vector<std::string> bare_lines(std::string_view text) {
   std::vector<std::string> lines;
   for (const std::string& line : split_text(text, '\n')) {
@@ -311,7 +317,7 @@ CheckResult check_table(const Json& check, std::string_view text) {
   } else {
     same = bare_lines(text) == bare_lines(expected);
   }
-  return {same, same ? "" : "not the table as " + format};
+  return {same, same ? "" : "the text is not the expected table as " + format};
 }
 
 std::string key_of(const Table& table) {
@@ -356,7 +362,7 @@ std::optional<ChatDialog> common_sense_dialog(Random& rng, int level, Split spli
         kUser.size(), record->prompt.size() - kUser.size() - kAssistant.size());
     if (i == 1)
       question = fill(
-          rng.say({"And this: {0}", "Another one: {0}", "Next question: {0}", "One more. {0}"}),
+          rng.one_of({"And this: {0}", "Another one: {0}", "Next question: {0}", "One more. {0}"}),
           {question});
     dialog[i] = {std::move(question), std::string(trimmed(record->completion)), "kb", record->check,
                  record->answer};
@@ -373,7 +379,6 @@ std::optional<ChatDialog> humanities_dialog(Random& rng, int level, Split split)
   return facts_dialog(rng, level, split, "humanities", pick_member(rng, true));
 }
 
-// A description in sentences; then one of the facts alone.
 std::optional<ChatDialog> knowledge_dialog(Random& rng, int level, Split split) {
   const KbMember& m = rng.pick(kb_world().members);
   const std::vector<int> topics = some_topics(rng, level + 1);
@@ -381,17 +386,18 @@ std::optional<ChatDialog> knowledge_dialog(Random& rng, int level, Split split) 
   std::vector<std::string> sentences = {kb_membership(rng, m)};
   for (const int topic : topics) sentences.push_back(kb_topic_fact(rng, m, topic));
   ChatTurn first = {
-      fill(rng.say({"What is {0}? Say its {1} too.", "Explain what {0} is and its {1}.",
-                    "I want to know what {0} is, and its {1}.", "Tell me about {0} and its {1}."}),
+      fill(rng.one_of({"What is {0}? Say its {1} too.", "Explain what {0} is and its {1}.",
+                       "I want to know what {0} is, and its {1}.",
+                       "Tell me about {0} and its {1}."}),
            {kb_member_phrase(m), enumerated(names_of(topics))}),
       joined(sentences, " "), "kb", Json{{"form", "statement"}, {"member", m.name}}.dump(),
       kb_class_of(m).name};
   const int topic = some_topics(rng, 1)[0];
   const std::string fact = kb_topic_fact(rng, m, topic);
-  ChatTurn second = chat_turn(
-      fill(rng.say({"And its {0}?", "Say its {0} alone.", "Now only its {0}.", "What is its {0}?"}),
-           {kKbTopics[topic]}),
-      fact, {{"form", "fact"}, {"member", m.name}, {"topic", topic}}, fact);
+  ChatTurn second = chat_turn(fill(rng.one_of({"And its {0}?", "Say its {0} alone.",
+                                               "Now only its {0}.", "What is its {0}?"}),
+                                   {kKbTopics[topic]}),
+                              fact, {{"form", "fact"}, {"member", m.name}, {"topic", topic}}, fact);
   return ChatDialog{std::move(first), std::move(second)};
 }
 
@@ -409,10 +415,11 @@ std::optional<ChatDialog> generic_dialog(Random& rng, int level, Split split) {
                    joined(sorted, "|")) != split)
     return std::nullopt;
   ChatTurn first = chat_turn(
-      fill(rng.say({"Name {0} kinds of {1}, but not {2}.", "I need {0} kinds of {1} without {2}.",
-                    "List {0} kinds of {1}. Leave out {2}.",
-                    "Which kinds of {1} are there besides {2}? Say {0}."}),
-           {count, kb_world().classes[class_index].name, enumerated(except)}),
+      fill(
+          rng.one_of({"Name {0} kinds of {1}, but not {2}.", "I need {0} kinds of {1} without {2}.",
+                      "List {0} kinds of {1}. Leave out {2}.",
+                      "Which kinds of {1} are there besides {2}? Say {0}."}),
+          {count, kb_world().classes[class_index].name, enumerated(except)}),
       numbered_list(names),
       {{"form", "names"}, {"class", class_index}, {"except", except}, {"n", n}}, count + " names");
   const bool backwards = rng.chance(50);
@@ -424,10 +431,10 @@ std::optional<ChatDialog> generic_dialog(Random& rng, int level, Split split) {
   }
   ChatTurn second = chat_turn(
       std::string(backwards
-                      ? rng.say({"Now backwards.", "Turn the list round.",
-                                 "Say them from the last to the first.", "In reverse order."})
-                      : rng.say({"Now by the alphabet.", "Sort the list from a to z.",
-                                 "Put them in alphabetical order.", "In the order of a to z."})),
+                      ? rng.one_of({"Now backwards.", "Turn the list round.",
+                                    "Say them from the last to the first.", "In reverse order."})
+                      : rng.one_of({"Now by the alphabet.", "Sort the list from a to z.",
+                                    "Put them in alphabetical order.", "In the order of a to z."})),
       numbered_list(ordered), {{"form", "order"}, {"items", ordered}}, count + " names");
   return ChatDialog{std::move(first), std::move(second)};
 }
@@ -441,31 +448,32 @@ std::optional<ChatDialog> counterfactual_dialog(Random& rng, int level, Split sp
   if (c == m.class_index ||
       split_of_key("if|" + m.name + "|" + std::to_string(c) + key_of(topics)) != split)
     return std::nullopt;
-  const auto check = [&](const std::vector<int>& asked, bool as_it_is) {
+  const auto check = [&](const std::vector<int>& check_topics, bool as_it_is) {
     return Json{{"form", "what if"},
                 {"member", m.name},
                 {"class", c},
-                {"topics", asked},
+                {"topics", check_topics},
                 {"as_it_is", as_it_is}};
   };
   ChatTurn first = chat_turn(
-      fill(rng.say({"What if {0} were {1}? Say its {2}.", "Suppose {0} were {1}. What of its {2}?",
-                    "If {0} were {1}, what would be its {2}?",
-                    "Imagine that {0} were {1}. Tell me its {2}."}),
+      fill(rng.one_of({"What if {0} were {1}? Say its {2}.",
+                       "Suppose {0} were {1}. What of its {2}?",
+                       "If {0} were {1}, what would be its {2}?",
+                       "Imagine that {0} were {1}. Tell me its {2}."}),
            {kb_member_phrase(m), kb_class_phrase(c), enumerated(names_of(topics))}),
-      fill(rng.say({"If {0} were {1}, then: ", "Were {0} {1}, then so: ",
-                    "If {0} had become {1}, then: ", "As {1}, {0} would be so: "}),
+      fill(rng.one_of({"If {0} were {1}, then: ", "Were {0} {1}, then so: ",
+                       "If {0} had become {1}, then: ", "As {1}, {0} would be so: "}),
            {kb_member_phrase(m), kb_class_phrase(c)}) +
-          facts_of_class(rng, c, topics) + " As it is, " + small_first(kb_membership(rng, m)),
+          facts_of_class(rng, c, topics) + " As it is, " + lower_first(kb_membership(rng, m)),
       check(topics, true), kb_world().classes[c].name);
   first.answer = capitalised(first.answer);
-  ChatTurn second =
-      chat_turn(fill(rng.say({"And its {0}?", "What of its {0} then?", "Say its {0} too.",
-                              "What would be its {0}?"}),
-                     {enumerated(names_of(last))}),
-                std::string(rng.say({"Then: ", "In that case: ", "If so: ", "It would be so: "})) +
-                    facts_of_class(rng, c, last),
-                check(last, false), kb_world().classes[c].name);
+  ChatTurn second = chat_turn(
+      fill(rng.one_of({"And its {0}?", "What of its {0} then?", "Say its {0} too.",
+                       "What would be its {0}?"}),
+           {enumerated(names_of(last))}),
+      std::string(rng.one_of({"Then: ", "In that case: ", "If so: ", "It would be so: "})) +
+          facts_of_class(rng, c, last),
+      check(last, false), kb_world().classes[c].name);
   return ChatDialog{std::move(first), std::move(second)};
 }
 
@@ -488,13 +496,13 @@ std::optional<ChatDialog> extraction_dialog(Random& rng, int level, Split split)
   std::vector<std::string_view> formats(std::begin(kFormats), std::end(kFormats));
   rng.shuffle(formats);
   ChatTurn first =
-      table_turn(fill(rng.say({"{0} Give the {1} of each as {2}.", "{0} Write {1} as {2}.",
-                               "Read this: {0} Put {1} into {2}.", "As {2}, with {1}: {0}"}),
+      table_turn(fill(rng.one_of({"{0} Give the {1} of each as {2}.", "{0} Write {1} as {2}.",
+                                  "Read this: {0} Put {1} into {2}.", "As {2}, with {1}: {0}"}),
                       {joined(sentences, " "), enumerated(table.columns), formats[0]}),
                  table, formats[0]);
   ChatTurn second =
-      table_turn(fill(rng.say({"Now as {0}.", "The same as {0}, please.",
-                               "Write it as {0} instead.", "Can you make {0} of it?"}),
+      table_turn(fill(rng.one_of({"Now as {0}.", "The same as {0}, please.",
+                                  "Write it as {0} instead.", "Can you make {0} of it?"}),
                       {formats[1]}),
                  table, formats[1]);
   return ChatDialog{std::move(first), std::move(second)};
@@ -507,7 +515,7 @@ std::optional<CheckResult> check_facts_turn(const Json& check, std::string_view 
     const auto truths =
         kb_truths_of_topic(member_named(check, "member"), topic_in(check.at("topic")));
     const bool right = truths.contains(normalised(text));
-    return CheckResult{right, right ? "" : "not the fact asked for"};
+    return CheckResult{right, right ? "" : "the text is not the expected fact"};
   }
   if (form == "names") return check_names(check, text);
   if (form == "order") return check_order(check, text);

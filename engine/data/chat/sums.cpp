@@ -1,4 +1,4 @@
-// Dialogs whose answers are sums, plans and programs.
+// Chat dialogs whose answers are sums, plans and programs.
 #include <algorithm>
 #include <cctype>
 
@@ -28,40 +28,41 @@ std::string mark(std::int64_t left, char op, std::int64_t right, std::int64_t re
 }
 
 std::string marked(Random& rng, const std::string& calculation) {
-  return fill(rng.say({"That makes {0}.", "Then it is {0}.", "We get {0}.", "So it is {0}."}),
+  return fill(rng.one_of({"That makes {0}.", "Then it is {0}.", "We get {0}.", "So it is {0}."}),
               {calculation});
 }
 
-// What is done to the number that the first turn found.
+// A second turn that changes the result of the first.
 ChatTurn one_step_more(Random& rng, int value) {
   switch (rng.below(value % 2 == 0 ? 4 : 3)) {
     case 0: {
       const int m = rng.between(2, 5);
-      return sum_turn(fill(rng.say({"And {0} times as many?", "What is {0} times that?",
-                                    "How much is {0} times this number?",
-                                    "What if it were {0} times as many?"}),
+      return sum_turn(fill(rng.one_of({"And {0} times as many?", "What is {0} times that?",
+                                       "How much is {0} times this number?",
+                                       "What if it were {0} times as many?"}),
                            {std::to_string(m)}),
                       marked(rng, mark(value, '*', m, value * m)), value * m);
     }
     case 1: {
       const int more = rng.between(2, 60);
-      return sum_turn(fill(rng.say({"And with {0} more?", "Add {0} to it.",
-                                    "What if {0} more come?", "How many are it with {0} more?"}),
+      return sum_turn(fill(rng.one_of({"And with {0} more?", "Add {0} to it.",
+                                       "What if {0} more come?", "How many are it with {0} more?"}),
                            {std::to_string(more)}),
                       marked(rng, mark(value, '+', more, value + more)), value + more);
     }
     case 2: {
       const int more = rng.between(100, 200) + value;
       return sum_turn(
-          fill(rng.say({"How far is that from {0}?", "How many are missing to {0}?",
-                        "What has to be added to reach {0}?", "How many more would make {0}?"}),
+          fill(rng.one_of({"How far is that from {0}?", "How many are missing to {0}?",
+                           "What has to be added to reach {0}?", "How many more would make {0}?"}),
                {std::to_string(more)}),
           marked(rng, mark(more, '-', value, more - value)), more - value);
     }
     default:
-      return sum_turn(std::string(rng.say({"What is half of it?", "And half as many?",
-                                           "How many are in one half?", "Take one half of it."})),
-                      marked(rng, mark(value, '/', 2, value / 2)), value / 2);
+      return sum_turn(
+          std::string(rng.one_of({"What is half of it?", "And half as many?",
+                                  "How many are in one half?", "Take one half of it."})),
+          marked(rng, mark(value, '/', 2, value / 2)), value / 2);
   }
 }
 
@@ -70,7 +71,7 @@ ChatTurn one_step_more(Random& rng, int value) {
 struct Estimate {
   std::string_view things;  // "slices of bread"
   std::string_view what;    // "eat"
-  int rate;                 // a person and day
+  int rate;                 // a day and person
 };
 constexpr Estimate kEstimates[] = {{"slices of bread", "eat", 3},
                                    {"cups of tea", "drink", 2},
@@ -126,7 +127,7 @@ ChatTurn code_turn(std::string question, const PyProgram& p, const std::string& 
 
 // --- plans ---------------------------------------------------------------------------------------
 
-// The state behind an action, in words; "" if the action cannot be made.
+// The state after an action, in words; "" if the action is impossible.
 std::string state_after(const Json& init, const std::string& action) {
   std::vector<std::string> phrases;
   for (const auto& fact : init) phrases.push_back(fact_phrase(fact.get<std::string>()));
@@ -142,17 +143,17 @@ ChatTurn plan_follow_up(Random& rng, const Json& check, const std::vector<std::s
   const std::string n = std::to_string(actions.size());
   const std::string state = state_after(check.at("init"), actions[0]);
   if (state.empty() || rng.chance(50))
-    return {std::string(rng.say({"How many actions are that?", "How many steps does it take?",
-                                 "Count the actions.", "How long is this plan?"})),
-            fill(rng.say({"The plan has {0} actions.", "It takes {0} steps.",
-                          "The number of actions is {0}.", "You need {0} steps."}),
+    return {std::string(rng.one_of({"How many actions are that?", "How many steps does it take?",
+                                    "Count the actions.", "How long is this plan?"})),
+            fill(rng.one_of({"The plan has {0} actions.", "It takes {0} steps.",
+                             "The number of actions is {0}.", "You need {0} steps."}),
                  {n}),
             "arith", Json{{"form", "final"}, {"answer", actions.size()}}.dump(), n};
-  return {std::string(rng.say({"What do I have after the first action?",
-                               "How does it look after the first step?",
-                               "Do the first step. What is there then?",
-                               "What is the state behind the first action?"})),
-          std::string(rng.say({"Now", "After that", "Then", "Behind it"})) + " I have that, " +
+  return {std::string(rng.one_of({"What do I have after the first action?",
+                                  "How does it look after the first step?",
+                                  "Do the first step. What is there then?",
+                                  "What is the state behind the first action?"})),
+          std::string(rng.one_of({"Now", "After that", "Then", "Behind it"})) + " I have that, " +
               state + ".",
           "blocks",
           Json{{"form", "state"},
@@ -187,30 +188,31 @@ std::optional<ChatDialog> fermi_dialog(Random& rng, int level, Split split) {
   if (all > 2000000) return std::nullopt;
   const std::string rate = std::to_string(estimate.rate), days = std::to_string(period.days);
   const std::string question =
-      fill(rng.say({"How many {0} do the {1} people of {2} {3} in a {4}?",
-                    "{2} has {1} people. How many {0} do they {3} in a {4}?",
-                    "Estimate how many {0} {1} people in {2} {3} in a {4}.",
-                    "About how many {0} would {1} people of {2} {3} in one {4}?"}),
+      fill(rng.one_of({"How many {0} do the {1} people of {2} {3} in a {4}?",
+                       "{2} has {1} people. How many {0} do they {3} in a {4}?",
+                       "Estimate how many {0} {1} people in {2} {3} in a {4}.",
+                       "About how many {0} would {1} people of {2} {3} in one {4}?"}),
            {estimate.things, people, group, estimate.what, period.name});
   const std::string lines =
-      fill(rng.say({"Say they {0} {1} a day each.", "I take it that each has {1} a day.",
-                    "About {1} a day for each.", "Let it be {1} a day for each of them."}),
+      fill(rng.one_of({"Say they {0} {1} a day each.", "I take it that each has {1} a day.",
+                       "About {1} a day for each.", "Let it be {1} a day for each of them."}),
            {estimate.what, rate}) +
       "\n" +
-      fill(rng.say({"A day has {0} {1}.", "In a day it is {0} {1}.", "So a day makes {0} {1}.",
-                    "That is {0} {1} a day."}),
+      fill(rng.one_of({"A day has {0} {1}.", "In a day it is {0} {1}.", "So a day makes {0} {1}.",
+                       "That is {0} {1} a day."}),
            {mark(n_people, '*', estimate.rate, a_day), estimate.things}) +
       "\n" +
-      fill(rng.say({"A {0} has {1} days: {2}.", "With {1} days in a {0}: {2}.",
-                    "In a {0} of {1} days: {2}.", "A {0} is {1} days, so {2}."}),
+      fill(rng.one_of({"A {0} has {1} days: {2}.", "With {1} days in a {0}: {2}.",
+                       "In a {0} of {1} days: {2}.", "A {0} is {1} days, so {2}."}),
            {period.name, days, mark(a_day, '*', period.days, all)});
   const int times = rng.between(2, 5);
   const std::string m = std::to_string(times);
-  ChatTurn second = sum_turn(fill(rng.say({"And for {0} times as many people?",
-                                           "What if there are {0} times as many people?",
-                                           "And in {0} such places?", "How many is it {0} times?"}),
-                                  {m}),
-                             marked(rng, mark(all, '*', times, all * times)), all * times);
+  ChatTurn second =
+      sum_turn(fill(rng.one_of({"And for {0} times as many people?",
+                                "What if there are {0} times as many people?",
+                                "And in {0} such places?", "How many is it {0} times?"}),
+                    {m}),
+               marked(rng, mark(all, '*', times, all * times)), all * times);
   return ChatDialog{sum_turn(capitalised(question), lines, all), std::move(second)};
 }
 
@@ -235,23 +237,23 @@ std::optional<ChatDialog> coding_dialog(Random& rng, int level, Split split) {
   const std::string head = p.signature.substr(4, p.signature.size() - 5);
   const bool steps = p.doc.starts_with("Take ");
   const std::string question =
-      steps ? fill(rng.say({"Write the function {0}. {1}.", "{1}. Write it as {0}.",
-                            "I need {0} for this: {1}.", "Define {0} in Python. {1}."}),
+      steps ? fill(rng.one_of({"Write the function {0}. {1}.", "{1}. Write it as {0}.",
+                               "I need {0} for this: {1}.", "Define {0} in Python. {1}."}),
                    {head, p.doc})
-            : fill(rng.say({"Write a Python function {0} that returns {1}.",
-                            "Write {0} in Python. It returns {1}.",
-                            "I need a function {0} to get {1}.",
-                            "Define the function {0}, which gives back {1}."}),
+            : fill(rng.one_of({"Write a Python function {0} that returns {1}.",
+                               "Write {0} in Python. It returns {1}.",
+                               "I need a function {0} to get {1}.",
+                               "Define the function {0}, which gives back {1}."}),
                    {head, p.doc});
-  const std::string name(rng.say({"compute", "work_out", "get_result", "solve", "find_it", "helper",
-                                  "my_function", "answer_of"}));
+  const std::string name(rng.one_of({"compute", "work_out", "get_result", "solve", "find_it",
+                                     "helper", "my_function", "answer_of"}));
   if (name == p.name) return std::nullopt;
-  return ChatDialog{
-      code_turn(question, p, p.name),
-      code_turn(fill(rng.say({"Call it {0} instead.", "Change its name to {0}.",
-                              "Write it again with the name {0}.", "I would like to call it {0}."}),
-                     {name}),
-                p, name)};
+  return ChatDialog{code_turn(question, p, p.name),
+                    code_turn(fill(rng.one_of({"Call it {0} instead.", "Change its name to {0}.",
+                                               "Write it again with the name {0}.",
+                                               "I would like to call it {0}."}),
+                                   {name}),
+                              p, name)};
 }
 
 }  // namespace engine

@@ -1,12 +1,12 @@
-// Dialogs that ask for letters, for paragraphs, and for somebody to be played.
+// Chat dialogs that ask for letters, for paragraphs and for a persona.
 #include <algorithm>
 
 #include <nlohmann/json.hpp>
 
 #include "engine/data/chat/dialog.h"
-#include "engine/data/write/passage.h"
 #include "engine/data/text.h"
-#include "engine/data/write/scene.h"
+#include "engine/data/write/paragraphs.h"
+#include "engine/data/write/passage.h"
 #include "engine/data/write/words.h"
 
 namespace engine {
@@ -17,10 +17,10 @@ using Json = nlohmann::json;
 
 // --- letters -------------------------------------------------------------------------------------
 
-// Ten purposes with four wordings each. {0} a thing, {1} a day.
+// A purpose of a letter. {0} is a thing, {1} a day.
 struct Purpose {
-  std::string_view wish;  // "to say thanks for {0} of {1}"
-  std::string_view word;  // that every wording holds
+  std::string_view wish;  // "to give thanks for {0} that came on {1}"
+  std::string_view word;  // occurs in every wording; the checker looks for it
   std::string_view wordings[4];
 };
 constexpr Purpose kPurposes[] = {
@@ -79,7 +79,7 @@ constexpr std::string_view kThings[] = {
     "the bottle", "the puzzle",   "the old map",   "the ticket",  "the white boat",  "the garden"};
 constexpr std::string_view kDays[] = {"Monday", "Tuesday",  "Wednesday", "Thursday",
                                       "Friday", "Saturday", "Sunday"};
-constexpr int kNames = 40;  // the first of the subjects
+constexpr int kNames = 40;  // the first subjects are names
 
 struct Letter {
   int purpose = 0, wording = 0;
@@ -109,8 +109,8 @@ std::optional<ChatDialog> letter_dialog(Random& rng, Split split) {
   Letter letter;
   letter.purpose = rng.below(static_cast<int>(std::size(kPurposes)));
   letter.wording = rng.below(4);
-  letter.greeting = rng.say({"Dear", "Hello", "Good day,", "My dear"});
-  letter.close = rng.say({"Yours", "With best wishes", "Greetings", "Your friend"});
+  letter.greeting = rng.one_of({"Dear", "Hello", "Good day,", "My dear"});
+  letter.close = rng.one_of({"Yours", "With best wishes", "Greetings", "Your friend"});
   letter.to = some_name(rng);
   letter.from = some_name(rng);
   letter.thing = rng.pick(kThings);
@@ -121,19 +121,20 @@ std::optional<ChatDialog> letter_dialog(Random& rng, Split split) {
     return std::nullopt;
   const std::string wish = fill(kPurposes[letter.purpose].wish, {letter.thing, letter.day});
   ChatTurn first = letter_turn(
-      fill(rng.say({"Write a short letter from {0} to {1} {2}.",
-                    "Write an e-mail of {0} to {1} {2}.",
-                    "{0} wants to write to {1} {2}. Write it.", "Help {0} to write to {1}, {2}."}),
+      fill(rng.one_of(
+               {"Write a short letter from {0} to {1} {2}.", "Write an e-mail of {0} to {1} {2}.",
+                "{0} wants to write to {1} {2}. Write it.", "Help {0} to write to {1}, {2}."}),
            {letter.from, letter.to, wish}),
       letter, Json::array());
   Letter other = letter;
   while (other.to == letter.to || other.to == letter.from) other.to = some_name(rng);
   while (other.day == letter.day) other.day = rng.pick(kDays);
-  ChatTurn second = letter_turn(
-      fill(rng.say({"Now to {0}, and with {1}.", "The same to {0}, but for {1}.",
-                    "Write it to {0} with {1} as the day.", "Make it a letter to {0} about {1}."}),
-           {other.to, other.day}),
-      other, {letter.to, letter.day});
+  ChatTurn second =
+      letter_turn(fill(rng.one_of({"Now to {0}, and with {1}.", "The same to {0}, but for {1}.",
+                                   "Write it to {0} with {1} as the day.",
+                                   "Make it a letter to {0} about {1}."}),
+                       {other.to, other.day}),
+                  other, {letter.to, letter.day});
   return ChatDialog{std::move(first), std::move(second)};
 }
 
@@ -141,15 +142,16 @@ CheckResult check_letter(const Json& check, std::string_view text) {
   std::vector<std::string> lines;
   for (const std::string& line : split_text(text, '\n'))
     if (!trimmed(line).empty()) lines.emplace_back(trimmed(line));
-  if (lines.size() < 3) return {false, "fewer lines than a letter has"};
+  if (lines.size() < 3)
+    return {false, "found " + std::to_string(lines.size()) + " lines, expected at least 3"};
   const std::string to = check.at("to"), from = check.at("from");
-  if (!lines.front().ends_with(to + ",")) return {false, "it is not to " + to};
-  if (lines.back() != from) return {false, "it is not from " + from};
+  if (!lines.front().ends_with(to + ",")) return {false, "the first line does not address " + to};
+  if (lines.back() != from) return {false, "the last line is not the name " + from};
   for (const auto& phrase : check.at("holds").get<std::vector<std::string>>())
     if (normalised(text).find(normalised(phrase)) == std::string::npos)  // "thank" in "thanks"
-      return {false, "it does not say '" + phrase + "'"};
+      return {false, "the letter lacks '" + phrase + "'"};
   for (const auto& phrase : check.at("holds_not").get<std::vector<std::string>>())
-    if (names_phrase(text, phrase)) return {false, "it still says '" + phrase + "'"};
+    if (names_phrase(text, phrase)) return {false, "the letter still contains '" + phrase + "'"};
   return {true, {}};
 }
 
@@ -173,24 +175,23 @@ std::optional<ChatDialog> paragraph_dialog(Random& rng, int level, Split split) 
   if (!given || split_of_key(normalised((*given)[0].text)) != split) return std::nullopt;
   ChatTurn first = paragraph_turn(
       rng, level,
-      rng.say({"Write a short paragraph that ends with this sentence: {0}",
-               "Tell a short story. Its last sentence is: {0}", "End a paragraph with this: {0}",
-               "Make up a few sentences. The last one must be: {0}"}),
+      rng.one_of({"Write a short paragraph that ends with this sentence: {0}",
+                  "Tell a short story. Its last sentence is: {0}", "End a paragraph with this: {0}",
+                  "Make up a few sentences. The last one must be: {0}"}),
       (*given)[0]);
-  ChatTurn second =
-      paragraph_turn(rng, level,
-                     rng.say({"Now one that ends with this: {0}", "And what comes before this: {0}",
-                              "The next one ends so: {0}", "Go on, up to this: {0}"}),
-                     (*given)[1]);
+  ChatTurn second = paragraph_turn(
+      rng, level,
+      rng.one_of({"Now one that ends with this: {0}", "And what comes before this: {0}",
+                  "The next one ends so: {0}", "Go on, up to this: {0}"}),
+      (*given)[1]);
   return ChatDialog{std::move(first), std::move(second)};
 }
 
-// --- persons -------------------------------------------------------------------------------------
+// --- personas ------------------------------------------------------------------------------------
 
-// Thirty, each with the theme of what they do.
 struct Persona {
   std::string_view who;
-  int theme;
+  int theme;  // of the deeds: write_predicates()
 };
 constexpr Persona kPersonas[] = {
     {"a cook", 0},    {"a waiter", 0},    {"a baker", 0},       {"a gardener", 1},
@@ -205,15 +206,15 @@ static_assert(std::size(kPersonas) == 30);
 constexpr std::string_view kTimes[] = {"today",     "on Monday", "last night",
                                        "last week", "on Sunday", "in May"};
 constexpr std::string_view kCountWords[] = {"", "", "two", "three", "four", "five"};
-constexpr std::string_view kTellings[] = {"I ", "Then I ", "After that I ", "Later I "};
+constexpr std::string_view kLeads[] = {"I ", "Then I ", "After that I ", "Later I "};
 
-// Sentences about things done that `told` does not hold, which takes them in.
-std::string deeds(Random& rng, int theme, int n, std::set<std::string>& told) {
+// Sentences about n deeds that are not in `used`; adds them to it.
+std::string deeds(Random& rng, int theme, int n, std::set<std::string>& used) {
   std::vector<std::string> sentences;
   while (static_cast<int>(sentences.size()) < n) {
     const std::string deed(rng.pick(write_predicates(theme)));
-    if (!told.insert(deed).second) continue;
-    const std::string_view lead = sentences.empty() ? kTellings[0] : rng.pick(kTellings);
+    if (!used.insert(deed).second) continue;
+    const std::string_view lead = sentences.empty() ? kLeads[0] : rng.pick(kLeads);
     sentences.push_back(std::string(lead) + deed + ".");
   }
   return joined(sentences, " ");
@@ -224,44 +225,44 @@ ChatTurn deeds_turn(Random& rng,
                     const std::string& opening,
                     const Persona& persona,
                     int n,
-                    std::set<std::string>& told) {
+                    std::set<std::string>& used) {
   const Json check = {{"form", "persona"},
                       {"opening", opening},
                       {"persona", persona.who},
                       {"n", n},
-                      {"told", told}};
-  const std::string text = deeds(rng, persona.theme, n, told);
+                      {"told", used}};
+  const std::string text = deeds(rng, persona.theme, n, used);
   return {std::move(question), opening.empty() ? text : opening + " " + text, "chat", check.dump(),
           std::to_string(n) + " deeds"};
 }
 
-// Who is played, then so many things that such a person does, none of them told before.
+// The opening of the persona, then the expected number of its deeds, none of them used before.
 CheckResult check_persona(const Json& check, std::string_view text) {
   const std::string who = check.at("persona");
   const auto persona = std::find_if(std::begin(kPersonas), std::end(kPersonas),
                                     [&](const Persona& p) { return p.who == who; });
   if (persona == std::end(kPersonas))
-    throw Error(ErrorCode::BadInput, "check.persona: unknown " + who);
+    throw Error(ErrorCode::BadInput, "check.persona: found " + who + ", expected a known persona");
   const std::string opening = check.at("opening");
-  if (!text.starts_with(opening)) return {false, "it does not begin with '" + opening + "'"};
+  if (!text.starts_with(opening)) return {false, "the text does not begin with '" + opening + "'"};
   text.remove_prefix(opening.size());
-  auto told = check.at("told").get<std::set<std::string>>();
+  auto used = check.at("told").get<std::set<std::string>>();
   const auto theme = write_predicates(persona->theme);
   int n = 0;
   for (const std::string& part : split_text(text, '.')) {
     std::string_view deed = trimmed(part);
     if (deed.empty()) continue;
-    const auto lead = std::find_if(std::rbegin(kTellings), std::rend(kTellings),
+    const auto lead = std::find_if(std::rbegin(kLeads), std::rend(kLeads),
                                    [&](std::string_view l) { return deed.starts_with(l); });
-    if (lead == std::rend(kTellings)) return {false, "'" + part.substr(0, 60) + "' tells no deed"};
+    if (lead == std::rend(kLeads)) return {false, "'" + part.substr(0, 60) + "' is no deed"};
     deed.remove_prefix(lead->size());
     if (std::find(theme.begin(), theme.end(), deed) == theme.end())
-      return {false, "'" + std::string(deed.substr(0, 60)) + "' is not what " + who + " does"};
-    if (!told.insert(std::string(deed)).second) return {false, "a deed is told twice"};
+      return {false, "'" + std::string(deed.substr(0, 60)) + "' is no deed of " + who};
+    if (!used.insert(std::string(deed)).second) return {false, "found a deed twice"};
     n++;
   }
   if (n == check.at("n").get<int>()) return {true, {}};
-  return {false, "told " + std::to_string(n) + " deeds, expected " + check.at("n").dump()};
+  return {false, "found " + std::to_string(n) + " deeds, expected " + check.at("n").dump()};
 }
 
 }  // namespace
@@ -278,26 +279,26 @@ std::optional<ChatDialog> roleplay_dialog(Random& rng, int level, Split split) {
   if (split_of_key("persona|" + std::string(persona.who) + "|" + name + "|" + std::string(time) +
                    "|" + std::to_string(n)) != split)
     return std::nullopt;
-  std::set<std::string> told;
-  const std::string opening = fill(rng.say({"{0}, I am {1}.", "I am {1}, {0}.",
-                                            "Hello {0}, I am {1}.", "Good day, {0}. I am {1}."}),
+  std::set<std::string> used;
+  const std::string opening = fill(rng.one_of({"{0}, I am {1}.", "I am {1}, {0}.",
+                                               "Hello {0}, I am {1}.", "Good day, {0}. I am {1}."}),
                                    {name, persona.who});
   ChatTurn first =
       deeds_turn(rng,
-                 fill(rng.say({"You are {1} and talk to {0}. Tell {2} things that you did {3}.",
-                               "Be {1}. I am {0}. Which {2} things did you do {3}?",
-                               "Speak as {1} to {0}: {2} things of what you did {3}.",
-                               "Play {1}. {0} asks for {2} things you did {3}."}),
+                 fill(rng.one_of({"You are {1} and talk to {0}. Tell {2} things that you did {3}.",
+                                  "Be {1}. I am {0}. Which {2} things did you do {3}?",
+                                  "Speak as {1} to {0}: {2} things of what you did {3}.",
+                                  "Play {1}. {0} asks for {2} things you did {3}."}),
                       {name, persona.who, kCountWords[n], time}),
-                 opening, persona, n, told);
+                 opening, persona, n, used);
   const int more = rng.between(1, 2);
   ChatTurn second = deeds_turn(
       rng,
-      more == 1 ? std::string(rng.say({"And what else?", "One thing more.", "What did you do then?",
-                                       "Tell one more thing."}))
-                : std::string(rng.say({"Two things more, please.", "And two more things?",
-                                       "Tell two more.", "What two things came then?"})),
-      "", persona, more, told);
+      more == 1 ? std::string(rng.one_of({"And what else?", "One thing more.",
+                                          "What did you do then?", "Tell one more thing."}))
+                : std::string(rng.one_of({"Two things more, please.", "And two more things?",
+                                          "Tell two more.", "What two things came then?"})),
+      "", persona, more, used);
   return ChatDialog{std::move(first), std::move(second)};
 }
 

@@ -1,13 +1,13 @@
-// G2: questions over a small world of facts, answered by looking two or three facts up.
-//   key   (member, relation) for a choice or a denial: such a pair is asked in one split alone,
-//         each of its facts being seen elsewhere; comparisons: members, attribute and count
+// The kb task: questions over a small knowledge base. Answers combine two or three facts of it.
+//   key   (member, relation) for a choice or a denial: a question about a pair occurs in one split only,
+//         while the facts it combines occur in all; for comparisons: members, attribute and count
 #include <algorithm>
 #include <set>
 
 #include <nlohmann/json.hpp>
 
-#include "engine/data/arith/read.h"
-#include "engine/data/kb/say.h"
+#include "engine/data/arith/answers.h"
+#include "engine/data/kb/sentences.h"
 #include "engine/data/kb/world.h"
 #include "engine/data/tasks.h"
 #include "engine/data/text.h"
@@ -32,19 +32,16 @@ void finish(Random& rng,
     record.completion = " " + rationale;
     return;
   }
-  auto chat = chat_form(question, rationale);
-  record.prompt = std::move(chat.prompt);
-  record.completion = std::move(chat.completion);
+  set_chat(record, question, rationale);
 }
 
 struct Option {
   std::string text;
-  std::string why_not;  // the sentence that rules it out; "" for the answer
+  std::string why_not;  // the sentence that excludes it; "" for the answer
 };
 
-// "green stems (B)": options carry their letters behind them, in the question and wherever the
-// rationale names one. A small model copies forwards at once and learns only after very many texts
-// to look up what stood before.
+// "green stems (B)": an option's letter follows its text, in the question and in the rationale. A small
+// model learns quickly to copy forwards; it needs very many texts to learn to look up a preceding letter.
 std::string with_letter(std::string text, const std::vector<Option>& options, std::size_t which) {
   const std::string& value = options[which].text;
   std::size_t at = text.find(value);
@@ -59,7 +56,7 @@ std::size_t place_of(const std::vector<Option>& options, const std::string& text
   return static_cast<std::size_t>(found - options.begin());
 }
 
-// Puts options and sentences together; the deciding sentence stands third or fourth.
+// Builds a multiple-choice record. The deciding sentence comes directly after the opening, or one later.
 Record choice_record(Random& rng,
                      const std::string& question,
                      std::vector<Option> options,
@@ -75,8 +72,8 @@ Record choice_record(Random& rng,
   std::vector<std::string> sentences = std::move(opening);
   const int decided_at = static_cast<int>(sentences.size()) + rng.below(2);
   const auto conclusion =
-      fill(rng.say({"Of the above choices, only {0} fits.", "So only {0} is left.",
-                    "That leaves {0}.", "Among the choices only {0} is right."}),
+      fill(rng.one_of({"Of the above choices, only {0} fits.", "So only {0} is left.",
+                       "That leaves {0}.", "Among the choices only {0} is right."}),
            {answer});
   rng.shuffle(options);
   for (const std::string& text : ruled_out) {
@@ -101,10 +98,9 @@ Record choice_record(Random& rng,
   return record;
 }
 
-// A list to go on with from one of its entries. Nothing to know: it teaches to find where a text
-// stood and to go on as it did there, which every rationale about options needs and which few of
-// its tokens teach.
-std::optional<Record> go_on(Random& rng, Split split) {
+// A list to be continued from one of its entries. It needs no knowledge: it teaches to find an earlier
+// text and to copy what followed it. Rationales about options need this, but few of their tokens teach it.
+std::optional<Record> list_record(Random& rng, Split split) {
   const KbWorld& world = kb_world();
   const int n = rng.between(6, 12);
   const bool lettered = rng.chance(50), numbers = rng.chance(35);
@@ -122,23 +118,23 @@ std::optional<Record> go_on(Random& rng, Split split) {
   const int from = rng.below(n - 3);
   const std::string list = joined(entries, ", ");
   const std::string rest = joined({entries.begin() + from + 1, entries.end()}, ", ");
-  // Only the text before the letter is said, so that the letter too has to be found.
+  // The question names an entry without its letter, so the answer has to find the letter too.
   const std::string at =
       lettered ? entries[from].substr(0, entries[from].find(" (")) : entries[from];
   Record record;
   record.answer = rest;
   record.check = Json{{"form", "list"}, {"rest", rest}}.dump();
   finish(rng, record,
-         fill(rng.say({"Go on with the list {0} from {1}.", "{0}. What follows {1}?",
-                       "Here is a list: {0}. Say it from {1} on.", "{0}. Begin at {1}."}),
+         fill(rng.one_of({"Go on with the list {0} from {1}.", "{0}. What follows {1}?",
+                          "Here is a list: {0}. Say it from {1} on.", "{0}. Begin at {1}."}),
               {list, at}),
          entries[from] + ", " + rest + ".");
   return record;
 }
 
 CheckResult check_list(std::string_view text, const std::string& rest) {
-  const std::string said = normalised(text), expected = normalised(rest);
-  if (!said.ends_with(expected)) return {false, "the list goes on otherwise"};
+  const std::string text_words = normalised(text), expected = normalised(rest);
+  if (!text_words.ends_with(expected)) return {false, "the list continues differently"};
   return {true, {}};
 }
 
@@ -151,14 +147,14 @@ std::optional<Record> two_hops(Random& rng, Split split) {
   const auto& words = kb_words_of(relation);
   const auto belongs = [&](int c, int r) {
     const std::string whose =
-        std::string(rng.say({"But ", "And ", "No, ", "Well, "})) +
+        std::string(rng.one_of({"But ", "And ", "No, ", "Well, "})) +
         fill(kb_words_of(r).belongs, {world.classes[c].values[r], kb_class_phrase(c)});
     return r == relation
-               ? kb_sentence(whose + fill(rng.say({", not for {0}", ", but not for {0}",
-                                                   " and not for {0}", ", which {0} is not"}),
+               ? kb_sentence(whose + fill(rng.one_of({", not for {0}", ", but not for {0}",
+                                                      " and not for {0}", ", which {0} is not"}),
                                           {kb_class_phrase(m.class_index)}))
-               : kb_sentence(whose + fill(rng.say({", not {0}", ", so it is not {0}",
-                                                   " but not {0}", " and not {0}"}),
+               : kb_sentence(whose + fill(rng.one_of({", not {0}", ", so it is not {0}",
+                                                      " but not {0}", " and not {0}"}),
                                           {words.sort}));
   };
   std::vector<Option> options = {{kb_class_of(m).values[relation], ""}};
@@ -173,10 +169,11 @@ std::optional<Record> two_hops(Random& rng, Split split) {
     if (!seen.insert(world.classes[c].values[r]).second) continue;
     options.push_back({world.classes[c].values[r], belongs(c, r)});
   }
-  const std::string must = kb_sentence(fill(rng.say({"the answer must be {0}", "we look for {0}",
-                                                     "the question asks for {0}", "wanted is {0}"}),
-                                            {words.sort}));
-  return choice_record(rng, fill(rng.say(words.questions), {kb_member_phrase(m)}),
+  const std::string must =
+      kb_sentence(fill(rng.one_of({"the answer must be {0}", "we look for {0}",
+                                   "the question asks for {0}", "wanted is {0}"}),
+                       {words.sort}));
+  return choice_record(rng, fill(rng.one_of(words.questions), {kb_member_phrase(m)}),
                        std::move(options), {must, kb_membership(rng, m)},
                        kb_fact(rng, m.class_index, relation), "choice, 2 hops");
 }
@@ -198,15 +195,16 @@ std::optional<Record> three_hops(Random& rng, Split split) {
     if (!seen.insert(c).second) continue;
     options.push_back(
         {kb_class_phrase(c),
-         kb_sentence(fill(rng.say({"but {0} needs {1}, not {2}", "well, {0} does not need {2}",
-                                   "no, {0} has no need of {2}", "and {0} needs {1} and not {2}"}),
-                          {kb_class_phrase(c), world.classes[c].values[kKbNeeds], given}))});
+         kb_sentence(
+             fill(rng.one_of({"but {0} needs {1}, not {2}", "well, {0} does not need {2}",
+                              "no, {0} has no need of {2}", "and {0} needs {1} and not {2}"}),
+                  {kb_class_phrase(c), world.classes[c].values[kKbNeeds], given}))});
   }
   return choice_record(rng,
-                       fill(rng.say({"What needs the thing that {0} gives?",
-                                     "For which of these is the gift of {0} needed?",
-                                     "Which needs what comes from {0}?",
-                                     "What cannot do without that which {0} gives?"}),
+                       fill(rng.one_of({"What needs the thing that {0} gives?",
+                                        "For which of these is the gift of {0} needed?",
+                                        "Which needs what comes from {0}?",
+                                        "What cannot do without that which {0} gives?"}),
                             {kb_member_phrase(m)}),
                        std::move(options),
                        {kb_membership(rng, m), kb_fact(rng, m.class_index, kKbGives)},
@@ -249,22 +247,22 @@ std::optional<Record> comparison(Random& rng, int level, Split split) {
                                     kb_number_fact(rng, b, attribute)};
   if (rng.chance(50)) std::swap(facts[0], facts[1]);
   if (count > 1)
-    facts.push_back(kb_sentence(
-        fill(rng.say({"{0} make {1}*{2}=<<{1}*{2}={3}>>{3}", "{0} count {1}*{2}=<<{1}*{2}={3}>>{3}",
-                      "for {0} that is {1}*{2}=<<{1}*{2}={3}>>{3}",
-                      "{0} come to {1}*{2}=<<{1}*{2}={3}>>{3}"}),
-             {other, std::to_string(count), std::to_string(b.numbers[attribute]),
-              std::to_string(right)})));
-  facts.push_back(
-      kb_sentence(fill(left > right ? rng.say({"{0} is more than {1}", "{0} is above {1}",
-                                               "{0} is greater than {1}", "{1} is less than {0}"})
-                                    : rng.say({"{0} is less than {1}", "{0} is below {1}",
-                                               "{0} is smaller than {1}", "{1} is more than {0}"}),
-                       {std::to_string(left), std::to_string(right)})));
+    facts.push_back(kb_sentence(fill(
+        rng.one_of({"{0} make {1}*{2}=<<{1}*{2}={3}>>{3}", "{0} count {1}*{2}=<<{1}*{2}={3}>>{3}",
+                    "for {0} that is {1}*{2}=<<{1}*{2}={3}>>{3}",
+                    "{0} come to {1}*{2}=<<{1}*{2}={3}>>{3}"}),
+        {other, std::to_string(count), std::to_string(b.numbers[attribute]),
+         std::to_string(right)})));
+  facts.push_back(kb_sentence(
+      fill(left > right ? rng.one_of({"{0} is more than {1}", "{0} is above {1}",
+                                      "{0} is greater than {1}", "{1} is less than {0}"})
+                        : rng.one_of({"{0} is less than {1}", "{0} is below {1}",
+                                      "{0} is smaller than {1}", "{1} is more than {0}"}),
+           {std::to_string(left), std::to_string(right)})));
   return yes_no(rng,
-                fill(rng.say({"Is {0} {1} than {2}?", "Would {0} be {1} than {2}?",
-                              "Is it true that {0} is {1} than {2}?",
-                              "Can one say that {0} is {1} than {2}?"}),
+                fill(rng.one_of({"Is {0} {1} than {2}?", "Would {0} be {1} than {2}?",
+                                 "Is it true that {0} is {1} than {2}?",
+                                 "Can one say that {0} is {1} than {2}?"}),
                      {kb_member_phrase(a), more ? kMore[attribute] : kLess[attribute], other}),
                 facts, (left > right) == more, "yes/no, comparison");
 }
@@ -281,15 +279,15 @@ std::optional<Record> same_place(Random& rng, Split split) {
                                     kb_membership(rng, b)};
   if (!same) facts.push_back(kb_fact(rng, b.class_index, kKbFound));
   facts.push_back(
-      same ? std::string(rng.say({"Both are of one class.", "It is the same place.",
-                                  "So they share the place.", "The places are the same."}))
-           : std::string(rng.say({"These places differ.", "It is another place.",
-                                  "So they share no place.", "The places are not the same."})));
+      same ? std::string(rng.one_of({"Both are of one class.", "It is the same place.",
+                                     "So they share the place.", "The places are the same."}))
+           : std::string(rng.one_of({"These places differ.", "It is another place.",
+                                     "So they share no place.", "The places are not the same."})));
   return yes_no(rng,
-                fill(rng.say({"Could {0} be found where {1} is found?",
-                              "Is the place of {0} also the place of {1}?",
-                              "Would one find {0} and {1} in the same place?",
-                              "Does {0} belong where {1} belongs?"}),
+                fill(rng.one_of({"Could {0} be found where {1} is found?",
+                                 "Is the place of {0} also the place of {1}?",
+                                 "Would one find {0} and {1} in the same place?",
+                                 "Does {0} belong where {1} belongs?"}),
                      {kb_member_phrase(a), kb_member_phrase(b)}),
                 facts, same, "yes/no, composition");
 }
@@ -307,27 +305,28 @@ std::optional<Record> denial(Random& rng, Split split) {
   std::string claim = fill(*kb_words_of(relation).facts.begin(),
                            {kb_member_phrase(m), world.classes[c].values[relation]});
   claim[0] = static_cast<char>(std::tolower(static_cast<unsigned char>(claim[0])));
-  // What is claimed and what is so stand side by side.
+  // The second fact names the claimed value and the true one together.
   std::vector<std::string> facts = {
       kb_membership(rng, m),
-      fill(rng.say({"Claimed is {0}, known is {1}.", "The claim says {0}, the fact {1}.",
-                    "It is said {0}, it is {1}.", "Asked is {0}, right is {1}."}),
+      fill(rng.one_of({"Claimed is {0}, known is {1}.", "The claim says {0}, the fact {1}.",
+                       "It is said {0}, it is {1}.", "Asked is {0}, right is {1}."}),
            {world.classes[c].values[relation], kb_class_of(m).values[relation]})};
-  facts.push_back(claim_true ? std::string(rng.say({"The claim is true.", "That is the same.",
-                                                    "So the claim holds.", "The two agree."}))
-                             : std::string(rng.say({"The claim is false.", "That is not the same.",
-                                                    "So the claim fails.", "The two differ."})));
-  return yes_no(
-      rng,
-      fill(negated ? rng.say({"Is it wrong that {0}?", "Is it false that {0}?",
-                              "Would it be a mistake to say that {0}?", "Is it untrue that {0}?"})
-                   : rng.say({"Is it true that {0}?", "Is it right that {0}?",
-                              "Can one say that {0}?", "Is it a fact that {0}?"}),
-           {claim}),
-      facts, claim_true != negated, negated ? "yes/no, negation" : "yes/no, claim");
+  facts.push_back(claim_true
+                      ? std::string(rng.one_of({"The claim is true.", "That is the same.",
+                                                "So the claim holds.", "The two agree."}))
+                      : std::string(rng.one_of({"The claim is false.", "That is not the same.",
+                                                "So the claim fails.", "The two differ."})));
+  return yes_no(rng,
+                fill(negated ? rng.one_of({"Is it wrong that {0}?", "Is it false that {0}?",
+                                           "Would it be a mistake to say that {0}?",
+                                           "Is it untrue that {0}?"})
+                             : rng.one_of({"Is it true that {0}?", "Is it right that {0}?",
+                                           "Can one say that {0}?", "Is it a fact that {0}?"}),
+                     {claim}),
+                facts, claim_true != negated, negated ? "yes/no, negation" : "yes/no, claim");
 }
 
-// A member described: its class, some of the class's facts, its numbers.
+// A description of a member: its class, and some facts and numbers.
 std::optional<Record> statement(Random& rng, Split split) {
   const KbMember& m = rng.pick(kb_world().members);
   std::vector<int> order = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11};
@@ -341,22 +340,24 @@ std::optional<Record> statement(Random& rng, Split split) {
   Record record;
   record.answer = kb_class_of(m).name;
   record.check = Json{{"form", "statement"}, {"member", m.name}}.dump();
-  // What is to be told is said, so that the split by content is one by text.
+  // The prompt names the topics, so that different content keys give different prompts.
   std::vector<std::string> topics;
   for (const int i : order) topics.emplace_back(kKbTopics[i]);
-  finish(
-      rng, record,
-      fill(rng.say({"Describe {0}: {1}.", "Tell me about {0}: {1}.",
-                    "What do you know about {0}? Say its {1}.", "Write about {0}. Topics: {1}."}),
-           {kb_member_phrase(m), enumerated(topics)}),
-      joined(parts, " "));
+  finish(rng, record,
+         fill(rng.one_of({"Describe {0}: {1}.", "Tell me about {0}: {1}.",
+                          "What do you know about {0}? Say its {1}.",
+                          "Write about {0}. Topics: {1}."}),
+              {kb_member_phrase(m), enumerated(topics)}),
+         joined(parts, " "));
   return record;
 }
 
-// Every sentence of the text must be one of the true ones about the member.
+// Every sentence of the text has to be a true one about the member.
 CheckResult check_statement(std::string_view text, const std::string& name) {
   const KbMember* member = kb_member(name);
-  if (member == nullptr) throw Error(ErrorCode::BadInput, "check.member: unknown " + name);
+  if (member == nullptr)
+    throw Error(ErrorCode::BadInput,
+                "check.member: found " + name + ", expected a member of the knowledge base");
   return check_kb_sentences(text, kb_truths(*member));
 }
 
@@ -373,7 +374,9 @@ class KbTask final : public TaskGenerator {
       if (form == "statement") return check_statement(text, check.at("member"));
       const std::string answer = check.at("answer");
       if (form.starts_with("choice")) return check_choice(text, answer);
-      return check_yes_no(text, answer);
+      const CheckResult result = check_yes_no(text, answer);
+      const std::string wrong = wrong_mark(text);
+      return result.correct ? CheckResult{wrong.empty(), wrong} : result;
     } catch (const Json::exception& e) {
       throw Error(ErrorCode::BadInput, record.id + ": check: " + e.what());
     }
@@ -381,7 +384,7 @@ class KbTask final : public TaskGenerator {
 
  protected:
   std::optional<Record> draw(Random& rng, int level, Split split) const override {
-    if (split == Split::Train && rng.chance(30)) return go_on(rng, split);
+    if (split == Split::Train && rng.chance(30)) return list_record(rng, split);
     switch (level == 1   ? rng.weighted({66, 0, 9, 6, 14, 5})
             : level == 2 ? rng.weighted({45, 5, 20, 15, 10, 5})
                          : rng.weighted({20, 40, 20, 10, 5, 5})) {
@@ -398,20 +401,6 @@ class KbTask final : public TaskGenerator {
       default:
         return statement(rng, split);
     }
-  }
-
- private:
-  static CheckResult check_yes_no(std::string_view text, const std::string& answer) {
-    constexpr std::string_view kTrigger = "answer is";
-    const auto at = text.rfind(kTrigger);
-    if (at == std::string_view::npos) return {false, "no 'answer is'"};
-    for (const std::string& word : split_text(normalised(text.substr(at + kTrigger.size())), ' ')) {
-      if (word != "yes" && word != "no") continue;
-      if (word != answer) return {false, "answer " + word + ", expected " + answer};
-      const std::string wrong = wrong_mark(text);
-      return {wrong.empty(), wrong};
-    }
-    return {false, "neither yes nor no after 'answer is'"};
   }
 };
 

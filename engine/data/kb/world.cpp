@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <charconv>
 
-#include "engine/data/text.h"
 #include "engine/base/types.h"
+#include "engine/data/text.h"
 
 namespace engine {
 
@@ -21,7 +21,9 @@ constexpr std::string_view kRelationNames[kKbRelations] = {"found", "part",  "ca
 
 KbMember read_member(std::string_view text, int class_index, int line) {
   const auto words = split_text(text, ' ');
-  if (words.size() != 2 + kKbAttributes) refuse(line, "member: expected a name and four numbers");
+  if (words.size() != 2 + kKbAttributes)
+    refuse(line, "member: found " + std::to_string(words.size() - 1) +
+                     " words, expected a name and four numbers");
   KbMember member;
   member.name = words[1];
   member.class_index = class_index;
@@ -54,7 +56,8 @@ KbWorld read_kb(std::string_view text) {
       world.classes.push_back(std::move(c));
       continue;
     }
-    if (world.classes.empty()) refuse(number, "found a line before the first class");
+    if (world.classes.empty())
+      refuse(number, "found a line before the first class, expected 'class NAME'");
     if (line.starts_with("member ")) {
       world.members.push_back(
           read_member(line, static_cast<int>(world.classes.size()) - 1, number));
@@ -69,7 +72,8 @@ KbWorld read_kb(std::string_view text) {
   }
   for (const KbClass& c : world.classes)
     for (const auto& value : c.values)
-      if (value.empty()) refuse(number, "class " + c.name + " lacks a relation");
+      if (value.empty())
+        refuse(number, "class " + c.name + ": found no value for a relation, expected all eight");
   return world;
 }
 

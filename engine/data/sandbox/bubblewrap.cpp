@@ -13,11 +13,11 @@ constexpr const char* kDevices[] = {"/dev/null", "/dev/zero", "/dev/random", "/d
 constexpr const char* kNobody = "65534";
 
 // "/usr/lib/python3.11" -> "/usr", "/usr/lib".
-std::set<std::string> folders_above(const std::string& path) {
-  std::set<std::string> above;
+std::set<std::string> parent_folders(const std::string& path) {
+  std::set<std::string> parents;
   for (auto at = path.find('/', 1); at != std::string::npos; at = path.find('/', at + 1))
-    above.insert(path.substr(0, at));
-  return above;
+    parents.insert(path.substr(0, at));
+  return parents;
 }
 
 }  // namespace
@@ -31,17 +31,19 @@ std::vector<std::string> bubblewrap_command(const PythonPaths& python,
   add({"--unshare-ipc", "--unshare-pid", "--unshare-net", "--unshare-uts", "--unshare-cgroup-try"});
   add({"--hostname", "sandbox", "--die-with-parent", "--new-session", "--as-pid-1"});
   add({"--cap-drop", "ALL"});
-  // Root stays in its own user namespace, for there the driver can become another user: of a user
-  // namespace's users all are root to the kernel, and root is exempt from the limit of processes.
+  // Started by root, bwrap creates no user namespace, so that the driver can change to the user nobody.
+  // In a user namespace created by root every user counts as root for the kernel, and root is exempt
+  // from the limit of processes.
   if (options.as_root)
     add({"--cap-add", "CAP_SETUID", "--cap-add", "CAP_SETGID"});
   else
     add({"--unshare-user", "--uid", kNobody, "--gid", kNobody});
-  // Left to bubblewrap the folders above are readable by their owner alone, which is not nobody.
-  std::set<std::string> above = {"/dev", "/etc"};
-  for (const std::string& folder : python.folders) above.merge(folders_above(folder));
-  for (const auto& [from, to] : python.files) above.merge(folders_above(to));
-  for (const std::string& folder : above) add({"--dir", folder});
+  // Creates the parent folders explicitly: bubblewrap would make them readable only by their owner,
+  // which is not nobody.
+  std::set<std::string> parents = {"/dev", "/etc"};
+  for (const std::string& folder : python.folders) parents.merge(parent_folders(folder));
+  for (const auto& [from, to] : python.files) parents.merge(parent_folders(to));
+  for (const std::string& folder : parents) add({"--dir", folder});
   for (const std::string& folder : python.folders) add({"--ro-bind", folder, folder});
   for (const std::string& folder : python.hidden) add({"--tmpfs", folder, "--remount-ro", folder});
   for (const auto& [from, to] : python.files) add({"--ro-bind", from, to});

@@ -10,8 +10,8 @@
 #include <cerrno>
 #include <cstdlib>
 
-#include "engine/data/text.h"
 #include "engine/base/types.h"
+#include "engine/data/text.h"
 
 namespace engine {
 
@@ -20,7 +20,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr std::size_t kMaxOutput = 1u << 20;
-constexpr unsigned kFirstFree = 4;  // a child's descriptors are 0 to 3
+constexpr unsigned kFirstFree = 4;  // a child uses descriptors 0 to 3
 
 std::vector<char*> pointers_to(const std::vector<std::string>& texts) {
   std::vector<char*> pointers;
@@ -37,13 +37,15 @@ void close_from(unsigned first) {
   for (int fd = static_cast<int>(first); fd < n; fd++) close(fd);
 }
 
-// In the child between fork and exec: system calls only.
-[[noreturn]] void become(char* const* command, char* const* environment, ChildDescriptors fds) {
-  // Ctrl+C is sent to the terminal's whole group and means us.
+// Runs in the child between fork and exec, where only system calls are safe.
+[[noreturn]] void exec_command(char* const* command,
+                               char* const* environment,
+                               ChildDescriptors fds) {
+  // The terminal sends Ctrl+C to its whole process group; the child must not get it.
   setsid();
   int* const all[] = {&fds.in, &fds.out, &fds.err, &fds.extra};
   for (int* fd : all)
-    if (*fd >= 0) *fd = fcntl(*fd, F_DUPFD, 16);  // so that none is overwritten below
+    if (*fd >= 0) *fd = fcntl(*fd, F_DUPFD, 16);  // so that dup2() below overwrites none
   for (int i = 0; i < 4; i++)
     if (*all[i] >= 0 && dup2(*all[i], i) < 0) _exit(126);
   close_from(fds.extra >= 0 ? kFirstFree : kFirstFree - 1);
@@ -69,21 +71,24 @@ pid_t start_process(const std::vector<std::string>& command,
   const std::vector<char*> arguments = pointers_to(command);
   const std::vector<char*> variables = pointers_to(environment);
   const pid_t child = fork();
-  if (child < 0) throw Error(ErrorCode::Resources, command[0] + ": no process can be started");
-  if (child == 0) become(arguments.data(), variables.data(), descriptors);
+  if (child < 0)
+    throw Error(ErrorCode::Resources,
+                command[0] + ": cannot start a process; too many processes or too little memory?");
+  if (child == 0) exec_command(arguments.data(), variables.data(), descriptors);
   return child;
 }
 
 std::pair<Descriptor, Descriptor> make_pipe() {
   int ends[2];
-  if (pipe2(ends, O_CLOEXEC) != 0) throw Error(ErrorCode::Resources, "no pipe can be made");
+  if (pipe2(ends, O_CLOEXEC) != 0)
+    throw Error(ErrorCode::Resources, "cannot create a pipe; too many open files?");
   return {Descriptor(ends[0]), Descriptor(ends[1])};
 }
 
 std::pair<Descriptor, Descriptor> make_socket_pair() {
   int ends[2];
   if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0)
-    throw Error(ErrorCode::Resources, "no socket can be made");
+    throw Error(ErrorCode::Resources, "cannot create a pair of sockets; too many open files?");
   return {Descriptor(ends[0]), Descriptor(ends[1])};
 }
 

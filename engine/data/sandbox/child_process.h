@@ -1,5 +1,5 @@
-// Starts a program that inherits nothing: only the descriptors and the environment that are given,
-// default signals, a session of its own.
+// Starts a child process that inherits nothing: it gets only the given descriptors and environment,
+// default signals and a session of its own.
 #pragma once
 
 #include <sys/types.h>
@@ -11,55 +11,61 @@
 
 namespace engine {
 
-/// A file descriptor that closes itself; -1 is none.
+/// Owns a file descriptor and closes it; -1 is none.
 class Descriptor {
  public:
+  /// Takes ownership of `fd`.
   explicit Descriptor(int fd = -1) : fd_(fd) {}
   ~Descriptor() { reset(); }
+  /// The descriptor moved from holds none.
   Descriptor(Descriptor&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
   Descriptor& operator=(Descriptor&& other) noexcept {
     reset(std::exchange(other.fd_, -1));
     return *this;
   }
-  int get() const { return fd_; }
+  int get() const { return fd_; }  ///< stays the owner
+  /// Closes the descriptor and takes ownership of another.
   void reset(int fd = -1);
 
  private:
   int fd_;
 };
 
-/// The child's descriptors 0, 1, 2 and, unless -1, 3.
+/// The descriptors that become 0, 1, 2 and 3 in the child; -1: none.
 struct ChildDescriptors {
   int in = -1, out = -1, err = -1, extra = -1;
 };
 
-/// @param command      absolute path, then the arguments
+/// Starts a process.
+/// @param command      absolute path of the program, then its arguments
 /// @param environment  "NAME=value"
-/// @return  the process, which the caller waits for
+/// @return  its id; the caller has to wait for its end
 /// @throws Error(Resources)  if no process can be started
 pid_t start_process(const std::vector<std::string>& command,
                     const std::vector<std::string>& environment,
                     const ChildDescriptors& descriptors);
 
-/// @return  both ends, closed in children unless start_process() passes them on
-/// @throws Error(Resources)  if there are none left
+/// A pipe. Children inherit no end unless start_process() passes it on.
+/// @return  the ends to read and to write
+/// @throws Error(Resources)  if the system has no descriptors left
 std::pair<Descriptor, Descriptor> make_pipe();
+/// A connected pair of sockets, with the same inheritance and errors as make_pipe().
 std::pair<Descriptor, Descriptor> make_socket_pair();
 
-/// Waits for the process, and ends it by force when the time is over.
-/// @return  as waitpid() has it
+/// Waits for the process to end, and kills it when the time is over.
+/// @return  its status, as waitpid() gives it
 int wait_for_end(pid_t process, std::chrono::milliseconds at_most);
 
-/// The program's standard output, at most 1 MiB of it.
-/// @return  nothing if it fails, or takes longer
+/// Runs a program and returns its standard output, at most 1 MiB.
+/// @return  nothing if the program fails, takes longer than `at_most`, or writes more
 std::optional<std::string> output_of(const std::vector<std::string>& command,
                                      const std::vector<std::string>& environment,
                                      std::chrono::milliseconds at_most);
 
-/// Every executable file of that name in the folders of $PATH, first found first.
+/// The executable files of that name in the folders of $PATH, in the order of the folders.
 std::vector<std::string> found_on_path(const std::string& name);
 
-/// Our own environment, as start_process() takes it.
+/// The environment of this process, in the form that start_process() takes.
 std::vector<std::string> own_environment();
 
 }  // namespace engine

@@ -1,19 +1,19 @@
-# Runs Python programs one after the other, each in a forked child with limits.
-# engine/data/sandbox/python_sandbox.cpp starts this file with python3 -c, inside bubblewrap (it is then
-# process 1 of a process namespace of its own: no program can signal it) or without.
+# Runs Python programs one after the other, each in a forked child process with limits.
+# engine/data/sandbox/python_sandbox.cpp starts this file with python3 -c. Inside bubblewrap it is process 1
+# of a process namespace of its own, so no program can signal it.
 #
-# Standard input is a socket. A request is a length (4 bytes, little endian) and the program's
-# text. A reply is the same frame around one letter and a reason:
+# Standard input is a socket. A request is a length (4 bytes, little endian) and the text of a program.
+# A reply has the same form; its text is one letter and a reason:
 #   R ready    P passed    F failed    O ended from outside    X cannot run programs here
-# A program passes only if its last line was reached: the child then writes a random number that
-# this process drew for it. Exit codes prove nothing; a program can end with any.
+# A program passes only if its last line was reached: the child then writes a random number (the nonce) that
+# this process drew for it. The exit code is no proof, because a program can choose it.
 import os, resource, select, signal, sys, time
 
 ISOLATED = sys.argv[1] == "isolated"
 CPU_SECONDS, WALL_MS, MEMORY_BYTES, FILE_BYTES, ERROR_BYTES = map(int, sys.argv[2:7])
 SCRATCH = sys.argv[7]
 NOBODY = 65534
-KEPT = 4096  # bytes of errors
+KEPT = 4096  # bytes of standard error that are kept
 FROM_OUTSIDE = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 TOO_LONG = "longer than the time limit"
 
@@ -53,8 +53,8 @@ def receive(size):
 
 
 def drop_root():
-    """As root bubblewrap leaves the right to change users, for this alone. Root is exempt from the
-    limit of processes."""
+    """Changes to the user nobody, because root is exempt from the limit of processes. bubblewrap leaves the
+    capabilities for this."""
     if os.getuid() != 0:
         return
     if SCRATCH:
@@ -66,7 +66,7 @@ def drop_root():
 
 def set_limits():
     for what, most in (
-        (resource.RLIMIT_NPROC, 0),  # no processes or threads: memory is bounded by one process's
+        (resource.RLIMIT_NPROC, 0),  # no further process or thread, so RLIMIT_AS bounds all memory
         (resource.RLIMIT_CPU, CPU_SECONDS),
         (resource.RLIMIT_AS, MEMORY_BYTES),
         (resource.RLIMIT_FSIZE, FILE_BYTES),
@@ -77,7 +77,7 @@ def set_limits():
         hard = resource.getrlimit(what)[1]
         if hard != resource.RLIM_INFINITY:
             most = min(most, hard)
-        # One second more, so that the signal is SIGXCPU and says why.
+        # A higher hard limit: the soft limit then ends the program with SIGXCPU, which names the reason.
         more = 1 if what == resource.RLIMIT_CPU and most + 1 <= hard % (1 << 64) else 0
         resource.setrlimit(what, (most, most + more))
 
@@ -99,7 +99,7 @@ def limits_hold():
 
 
 def end_all(pid):
-    """Ends the processes that a program left running."""
+    """Kills the processes that a program left running."""
     try:
         os.kill(-1, signal.SIGKILL) if os.getpid() == 1 else os.killpg(pid, signal.SIGKILL)
     except (ProcessLookupError, PermissionError):
@@ -141,7 +141,7 @@ class Pipe:
         self.open = True
 
     def take(self):
-        """What is there now."""
+        """Reads the bytes that are available now."""
         while self.open and self.size <= ERROR_BYTES:
             try:
                 piece = os.read(self.read_end, 1 << 16)
@@ -153,7 +153,7 @@ class Pipe:
 
 
 def watch(pid, proof, errors, nonce):
-    """@return  what the child ended by, as waitpid has it, or None if its time or output is over"""
+    """@return  the child's status, as waitpid gives it, or None if it exceeded its time or output"""
     deadline = time.monotonic() + WALL_MS / 1000
     while True:
         ended, status = os.waitpid(pid, os.WNOHANG)
@@ -172,10 +172,10 @@ def watch(pid, proof, errors, nonce):
             if pipe.open:
                 poller.register(pipe.read_end, select.POLLIN)
         poller.register(control, select.POLLIN)
-        # An orphan may keep the pipes open after the program's end.
+        # Polls with a timeout: a process that the program left may keep the pipes open after its end.
         events = poller.poll(min(left * 1000, 50 if proof.open or errors.open else 1))
         if any(fd == control for fd, _ in events):
-            os._exit(0)  # the caller is gone
+            os._exit(0)  # the caller closed the socket
 
 
 def verdict(status, proof, errors, nonce):
@@ -245,4 +245,4 @@ send("R")
 while True:
     send(*run(receive(int.from_bytes(receive(4), "little"))))
     if not scratch_is_clean():
-        os._exit(0)  # the next program gets a fresh folder, in a fresh sandbox
+        os._exit(0)  # the next program gets an empty folder in a new sandbox

@@ -6,17 +6,19 @@
 #include <mutex>
 
 #include "engine/data/sandbox/child_process.h"
-#include "engine/data/sandbox/python_scripts.h"
 #include "engine/data/text.h"
 
 namespace engine {
+
+extern const char* const kPythonProbe;  // the text of python_probe.py (python_scripts.cpp.in)
 
 namespace {
 
 constexpr auto kAtMost = std::chrono::seconds(30);
 
-// A shim may need the environment; the interpreter itself must not, for programs run without one.
-constexpr const char* kBehindShims =
+// Prints the path of the interpreter that a shim or a virtual environment runs. A shim may need the
+// environment; the interpreter must not, because programs run without one.
+constexpr const char* kPrintInterpreter =
     "import os, sys; "
     "print(os.path.realpath(getattr(sys, '_base_executable', None) or sys.executable))";
 
@@ -33,12 +35,12 @@ PythonPaths paths_from(const std::string& lines) {
   return paths;
 }
 
-std::optional<PythonPaths> look_for_python() {
+std::optional<PythonPaths> find_python() {
   for (const std::string& candidate : found_on_path("python3")) {
-    const auto behind =
-        output_of({candidate, "-I", "-S", "-c", kBehindShims}, own_environment(), kAtMost);
-    if (!behind) continue;
-    const std::string program(trimmed(*behind));
+    const auto printed =
+        output_of({candidate, "-I", "-S", "-c", kPrintInterpreter}, own_environment(), kAtMost);
+    if (!printed) continue;
+    const std::string program(trimmed(*printed));
     const auto lines = output_of({program, "-I", "-S", "-c", kPythonProbe}, {}, kAtMost);
     if (!lines) continue;
     PythonPaths paths = paths_from(*lines);
@@ -55,7 +57,7 @@ std::optional<PythonPaths> python_paths() {
   const char* path = std::getenv("PATH");
   const std::lock_guard lock(mutex);
   const auto [entry, is_new] = known.try_emplace(path == nullptr ? "" : path);
-  if (is_new) entry->second = look_for_python();
+  if (is_new) entry->second = find_python();
   return entry->second;
 }
 

@@ -1,5 +1,5 @@
-// The Python interpreter on the search path, and the files it needs to run with its standard
-// library: for a distribution's own, pyenv, conda and virtual environments alike.
+// Finds the Python interpreter on the search path, and the files it needs to run with its standard
+// library. Works for a distribution's python3, pyenv, conda and virtual environments.
 #pragma once
 
 #include <optional>
@@ -9,15 +9,18 @@
 
 namespace engine {
 
+/// The paths that the sandbox has to provide.
 struct PythonPaths {
-  std::string program;  ///< the interpreter itself: not a link, a shim or a venv's copy
-  std::vector<std::string> folders;  ///< of modules
-  std::vector<std::string> hidden;   ///< folders in those, of packages installed beside them
-  /// Libraries and the loader: where a file is, and where it is to be found.
+  std::string program;  ///< the interpreter itself, no link, shim or copy in a virtual environment
+  std::vector<std::string> folders;  ///< folders of modules
+  std::vector<std::string>
+      hidden;  ///< folders in those with installed packages; programs do not see them
+  /// Libraries and the loader: the path on this machine, and the path inside the sandbox.
   std::vector<std::pair<std::string, std::string>> files;
 };
 
-/// Runs the first python3 that works to learn this; once for a value of $PATH.
+/// Runs the first working python3 of $PATH to find its files. Remembers the result for each value of
+/// $PATH.
 /// @return  nothing if there is no python3
 std::optional<PythonPaths> python_paths();
 

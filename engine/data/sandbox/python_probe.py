@@ -1,13 +1,13 @@
-# Says which files a Python interpreter needs to run programs with its standard library. Each line
-# is a word, a tab and a path:
+# Prints the files that this Python interpreter needs to run programs with its standard library. Each
+# line is a word, a tab and a path:
 #   program    the interpreter
-#   folder     of modules, with all that is in it
-#   hide       a folder in one of those: packages that were installed beside the standard library
-#   file       a library, or the loader that the interpreter names; a second path follows if the
-#              file is to be found at another one
+#   folder     a folder of modules, with everything in it
+#   hide       a folder in one of those with installed packages
+#   file       a library, or the interpreter's loader; a second path follows if the sandbox has to
+#              provide the file under another path
 import importlib.machinery, os, sys
 
-# Terminals, windows and tests need libraries that programs under check do not.
+# Modules for terminals, windows and tests; the checked programs do not need their libraries.
 LEFT_OUT = ("_test", "_xx", "xx", "_tkinter", "readline", "_curses", "_dbm", "_gdbm", "nis", "ossaudiodev", "spwd")
 
 
@@ -33,7 +33,7 @@ def mapped_files():
 
 
 def links_to(files):
-    """The names by which libraries are looked up, such as libz.so.1 for libz.so.1.2.13."""
+    """Yields the links by which the loader finds libraries, such as libz.so.1 for libz.so.1.2.13."""
     for folder in {os.path.dirname(file) for file in files}:
         for entry in os.scandir(folder):
             if ".so." in entry.name and entry.is_symlink():
@@ -50,7 +50,7 @@ def loader_of(program):
             return os.fsdecode(text)
 
 
-def say(*words):
+def print_line(*words):
     if not any("\n" in word or "\t" in word for word in words):
         sys.stdout.write("\t".join(words) + "\n")
 
@@ -59,19 +59,19 @@ program = os.path.realpath(sys.executable)
 folders = [folder for folder in sys.path if folder and os.path.isdir(folder)]
 for folder in folders:
     load_extensions(folder)
-say("program", program)
+print_line("program", program)
 for folder in folders:
     if not any(folder.startswith(other + "/") for other in folders):
-        say("folder", folder)
+        print_line("folder", folder)
     for name in ("site-packages", "dist-packages"):
         if os.path.isdir(os.path.join(folder, name)):
-            say("hide", os.path.join(folder, name))
+            print_line("hide", os.path.join(folder, name))
 files = mapped_files()
 files = {f for f in files if not any(f.startswith(folder + "/") for folder in folders)}
 loader = loader_of(program)
 for file in sorted(files):
-    say("file", file)
+    print_line("file", file)
 for target, link in sorted(links_to(files)):
-    say("file", target, link)
+    print_line("file", target, link)
 if loader and loader not in files:
-    say("file", os.path.realpath(loader), loader)
+    print_line("file", os.path.realpath(loader), loader)

@@ -11,14 +11,15 @@
 #include <cstdlib>
 #include <optional>
 
+#include "engine/base/types.h"
 #include "engine/data/sandbox/bubblewrap.h"
 #include "engine/data/sandbox/child_process.h"
-#include "engine/data/sandbox/python_scripts.h"
 #include "engine/data/sandbox/seccomp_filter.h"
 #include "engine/data/text.h"
-#include "engine/base/types.h"
 
 namespace engine {
+
+extern const char* const kPythonDriver;  // the text of python_driver.py (python_scripts.cpp.in)
 
 namespace {
 
@@ -27,7 +28,7 @@ using std::chrono::milliseconds;
 
 constexpr auto kStartLimit = std::chrono::seconds(30);
 constexpr auto kEndLimit = std::chrono::seconds(5);
-constexpr milliseconds kSlack(10'000);          // beyond a program's own limit
+constexpr milliseconds kSlack(10'000);          // waits this much longer than a program's limit
 constexpr std::size_t kMaxProgram = 16u << 20;  // bytes
 constexpr std::size_t kMaxReply = 4096;
 
@@ -74,7 +75,7 @@ std::string length_of(const std::string& text) {
   return bytes;
 }
 
-// A letter and a reason (python_driver.py).
+// Receives a letter and a reason (python_driver.py).
 std::optional<std::string> receive_reply(int fd, Clock::time_point deadline) {
   const auto length = receive_all(fd, 4, deadline);
   if (!length) return {};
@@ -95,15 +96,15 @@ Descriptor file_in_memory(const std::string& bytes) {
   Descriptor file(memfd_create("seccomp", MFD_CLOEXEC));
   if (file.get() < 0 || write(file.get(), bytes.data(), bytes.size()) != std::ssize(bytes) ||
       lseek(file.get(), 0, SEEK_SET) != 0)
-    throw Error(ErrorCode::Resources, "no file in memory can be made");
+    throw Error(ErrorCode::Resources, "cannot create a file in memory (memfd_create)");
   return file;
 }
 
-// The command that the interpreter is started by, and what that command needs.
+// The bubblewrap command before the interpreter's own, and the resources it uses.
 struct Wrapping {
   std::vector<std::string> command;
   Descriptor filter;
-  std::string scratch;  // empty: no folder to write into
+  std::string scratch;  // the folder that programs can write to; empty: none
 };
 
 Wrapping wrapped(const PythonPaths& python, const std::string& bwrap, const PythonLimits& limits) {
@@ -141,7 +142,7 @@ std::vector<std::string> driver_command(const PythonPaths& python,
 
 }  // namespace
 
-// The running interpreter and the way to it.
+// The running interpreter and its connections.
 struct PythonSandbox::Driver {
   pid_t process = -1;  // bwrap's or the interpreter's
   Descriptor socket, errors;
@@ -149,14 +150,14 @@ struct PythonSandbox::Driver {
   Driver(const std::vector<std::string>& command, int filter) {
     auto [ours, theirs] = make_socket_pair();
     auto [read_end, write_end] = make_pipe();
-    // The hash seed makes the order of sets the same in every run.
+    // The hash seed makes the order of sets reproducible.
     process = start_process(command, {"PYTHONHASHSEED=0"},
                             {theirs.get(), write_end.get(), write_end.get(), filter});
     socket = std::move(ours);
     errors = std::move(read_end);
   }
 
-  // The driver ends when its socket closes, and with it what it runs; bwrap ends after it.
+  // Closing the socket ends the driver and the program it runs; bwrap ends after it.
   ~Driver() {
     socket.reset();
     if (process > 0) wait_for_end(process, kEndLimit);
@@ -168,8 +169,8 @@ struct PythonSandbox::Driver {
     return n < 0 && (errno == EAGAIN || errno == EINTR);
   }
 
-  // The last line that it wrote to standard error.
-  std::string last_words() const {
+  // The last line of its standard error.
+  std::string last_error_line() const {
     std::string text;
     const auto deadline = Clock::now() + kEndLimit;
     while (text.size() < kMaxReply && wait_for(errors.get(), POLLIN, deadline)) {
@@ -205,8 +206,8 @@ std::string PythonSandbox::start() {
   auto driver = std::make_unique<Driver>(command, wrapping.filter.get());
   const auto reply = receive_reply(driver->socket.get(), Clock::now() + kStartLimit);
   if (!reply) {
-    const std::string words = driver->last_words();
-    return words.empty() ? command[0] + " ended without a word" : words;
+    const std::string error = driver->last_error_line();
+    return error.empty() ? command[0] + " ended without a message" : error;
   }
   if ((*reply)[0] != 'R') return reply->substr(1);
   driver_ = std::move(driver);
@@ -214,8 +215,8 @@ std::string PythonSandbox::start() {
 }
 
 PythonRun PythonSandbox::run_one(const std::string& program) {
-  if (program.size() > kMaxProgram) return {true, false, "longer than 16 MiB"};
-  // A second try, for a driver that ended after the program before, or was ended from outside.
+  if (program.size() > kMaxProgram) return {true, false, "the program is longer than 16 MiB"};
+  // Tries twice: the driver may have ended after the previous program, or been ended from outside.
   for (int i = 0; i < 2; i++) {
     const std::string problem = start();
     if (!problem.empty()) return {false, false, problem};
@@ -230,7 +231,7 @@ PythonRun PythonSandbox::run_one(const std::string& program) {
     if (Clock::now() >= deadline) kill(driver_->process, SIGKILL);
     driver_.reset();
   }
-  return {true, false, "ended the process that runs it"};
+  return {true, false, "the program ended the process that runs it"};
 }
 
 std::vector<PythonRun> PythonSandbox::run(std::span<const std::string> programs) {

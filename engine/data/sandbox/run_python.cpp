@@ -7,14 +7,16 @@ namespace engine {
 
 namespace {
 
+// The sandboxes of this process.
 struct Shared {
   std::mutex mutex;
-  bool plain_allowed = false;
-  std::optional<std::string> problem;  // of isolation, once it was tried
+  bool plain_allowed = false;  // --run-code
+  std::optional<std::string>
+      problem;  // why isolation is impossible, "" if it works; none: not tried
   PythonSandbox isolated{PythonIsolation::Full};
   PythonSandbox plain{PythonIsolation::None};
 
-  const std::string& why_not() {
+  const std::string& problem_of_isolation() {
     if (!problem) problem = isolated.start();
     return *problem;
   }
@@ -31,10 +33,10 @@ PythonRun run_python(std::string_view program) {
   Shared& s = shared();
   const std::lock_guard lock(s.mutex);
   const std::string text(program);
-  if (s.why_not().empty()) return s.isolated.run(std::span(&text, 1))[0];
-  if (s.why_not() == kNoPython) return {false, false, kNoPython};
+  if (s.problem_of_isolation().empty()) return s.isolated.run(std::span(&text, 1))[0];
+  if (s.problem_of_isolation() == kNoPython) return {false, false, kNoPython};
   if (s.plain_allowed) return s.plain.run(std::span(&text, 1))[0];
-  return {false, false, "code is not run without isolation: " + s.why_not()};
+  return {false, false, "code does not run without isolation: " + s.problem_of_isolation()};
 }
 
 void allow_code_without_isolation(bool allowed) {
@@ -46,7 +48,7 @@ void allow_code_without_isolation(bool allowed) {
 std::string isolation_problem() {
   Shared& s = shared();
   const std::lock_guard lock(s.mutex);
-  return s.why_not() == kNoPython ? std::string() : s.why_not();
+  return s.problem_of_isolation() == kNoPython ? std::string() : s.problem_of_isolation();
 }
 
 }  // namespace engine

@@ -1,5 +1,5 @@
-// Runs the Python of completions, isolated (python_sandbox.h) or, where a person allows it, with
-// limits alone.
+// Runs the Python code of completions: isolated (python_sandbox.h) or, if the user allows it, only with
+// limits.
 #pragma once
 
 #include <string>
@@ -9,15 +9,17 @@
 
 namespace engine {
 
-/// Runs the program in the sandbox that all callers of the process share. Where isolation cannot be
-/// had it is not run, unless allow_code_without_isolation() was called before. Any thread.
+/// Runs a program in the sandbox that all callers share. One start of the interpreter serves all
+/// programs. If isolation is impossible, the program does not run (PythonRun::available is false), unless
+/// allow_code_without_isolation() was called before. Any thread may call it.
 PythonRun run_python(std::string_view program);
 
-/// --run-code: programs that cannot be isolated run without isolation. For the whole process.
+/// For --run-code: if isolation is impossible, run_python() runs programs without it, in the whole
+/// process.
 void allow_code_without_isolation(bool allowed = true);
 
-/// Why run_python() cannot isolate programs, in a few words; empty if it can, and where there is no
-/// python3, so that none will run. Starts the sandbox.
+/// Why run_python() cannot isolate programs. Empty if it can, or if there is no python3, so that no
+/// program runs at all. Starts the sandbox.
 std::string isolation_problem();
 
 }  // namespace engine

@@ -22,7 +22,7 @@ constexpr std::uint32_t kArchitecture = AUDIT_ARCH_AARCH64;
 constexpr std::uint32_t kArchitecture = 0;
 #endif
 
-constexpr std::uint32_t kX32 = 0x4000'0000;  // numbers of x86-64's other calling convention
+constexpr std::uint32_t kX32 = 0x4000'0000;  // call numbers of the x32 ABI
 
 constexpr std::uint32_t kNewNamespaces = CLONE_NEWNS | CLONE_NEWCGROUP | CLONE_NEWUTS |
                                          CLONE_NEWIPC | CLONE_NEWUSER | CLONE_NEWPID | CLONE_NEWNET;
@@ -43,7 +43,7 @@ constexpr int kRefused[] = {
 #if defined(__x86_64__)
     SYS_modify_ldt, SYS_iopl, SYS_ioperm, SYS_uselib,
 #endif
-    // By number, for headers that are older than the kernel; the same on every processor.
+    // By number, because older headers lack the names. The numbers are the same on all processors.
     424 /* pidfd_send_signal */, 425, 426, 427 /* io_uring_* */, 428 /* open_tree */,
     429 /* move_mount */, 430, 431, 432, 433 /* fsopen, fsconfig, fsmount, fspick */,
     434 /* pidfd_open */, 438 /* pidfd_getfd */, 440 /* process_madvise */, 442 /* mount_setattr */,
@@ -54,8 +54,8 @@ constexpr sock_filter load(std::size_t offset) {
   return BPF_STMT(BPF_LD | BPF_W | BPF_ABS, static_cast<std::uint32_t>(offset));
 }
 
-// Skips `n` instructions unless the loaded word compares so.
-constexpr sock_filter unless(int comparison, std::uint32_t value, int n) {
+// Skips `n` instructions unless the comparison of the loaded word holds.
+constexpr sock_filter skip_unless(int comparison, std::uint32_t value, int n) {
   return BPF_JUMP(static_cast<std::uint16_t>(BPF_JMP | comparison | BPF_K), value, 0,
                   static_cast<std::uint8_t>(n));
 }
@@ -70,7 +70,7 @@ constexpr std::uint32_t refused(int error) {
 
 constexpr std::size_t kNumber = offsetof(seccomp_data, nr);
 constexpr std::size_t kArchOffset = offsetof(seccomp_data, arch);
-constexpr std::size_t kFirstArgument = offsetof(seccomp_data, args);  // its lower half
+constexpr std::size_t kFirstArgument = offsetof(seccomp_data, args);  // its lower 32 bits
 
 std::vector<sock_filter> instructions() {
   std::vector<sock_filter> out = {
@@ -79,26 +79,27 @@ std::vector<sock_filter> instructions() {
     end_with(SECCOMP_RET_KILL_PROCESS),
     load(kNumber),
 #if defined(__x86_64__)
-    unless(BPF_JGE, kX32, 1),
+    skip_unless(BPF_JGE, kX32, 1),
     end_with(SECCOMP_RET_KILL_PROCESS),
 #endif
-    // clone3's flags are out of reach: libraries then use clone, whose are not.
-    unless(BPF_JEQ, 435, 1),
+    // A filter cannot read clone3's flags, so clone3 is refused; libraries then use clone, whose flags
+    // it can read.
+    skip_unless(BPF_JEQ, 435, 1),
     end_with(refused(ENOSYS)),
-    unless(BPF_JEQ, SYS_clone, 4),
+    skip_unless(BPF_JEQ, SYS_clone, 4),
     load(kFirstArgument),
-    unless(BPF_JSET, kNewNamespaces, 1),
+    skip_unless(BPF_JSET, kNewNamespaces, 1),
     end_with(refused(EPERM)),
     end_with(SECCOMP_RET_ALLOW),
-    // Limits of its own (process 0) alone.
-    unless(BPF_JEQ, SYS_prlimit64, 4),
+    // prlimit64 only for the calling process (0).
+    skip_unless(BPF_JEQ, SYS_prlimit64, 4),
     load(kFirstArgument),
-    unless(BPF_JEQ, 0, 1),
+    skip_unless(BPF_JEQ, 0, 1),
     end_with(SECCOMP_RET_ALLOW),
     end_with(refused(EPERM)),
   };
   for (const int number : kRefused) {
-    out.push_back(unless(BPF_JEQ, static_cast<std::uint32_t>(number), 1));
+    out.push_back(skip_unless(BPF_JEQ, static_cast<std::uint32_t>(number), 1));
     out.push_back(end_with(refused(EPERM)));
   }
   out.push_back(end_with(SECCOMP_RET_ALLOW));

@@ -22,8 +22,8 @@ struct Phrase {
   std::string english;
 };
 
-// Draws the parts of a query over one schema. Columns are written table.column, and spoken with
-// their table, as soon as two tables are in the query.
+// Draws the parts of a query over one schema. With two or more tables the query writes table.column, and
+// the question names the table of a column.
 class QueryDrawer {
  public:
   QueryDrawer(Random& rng, const SqlSchema& schema) : rng_(rng), schema_(schema) {}
@@ -86,8 +86,8 @@ class QueryDrawer {
     return qualified_ ? table(r.table).name + "." + column(r).name : column(r).name;
   }
   std::string words(Ref r) const {
-    return qualified_ ? spoken(column(r).name) + " of the " + spoken(table(r.table).name)
-                      : spoken(column(r).name);
+    return qualified_ ? in_words(column(r).name) + " of the " + in_words(table(r.table).name)
+                      : in_words(column(r).name);
   }
   std::string plural() const { return table_plural(table(table_).name); }
 
@@ -113,21 +113,21 @@ class QueryDrawer {
     switch (rng_.weighted({6, 1, 1})) {
       case 0:
         return {sql(r) + " = '" + value + "'",
-                fill(rng_.say({"the {0} is {1}", "the {0} equals {1}", "{1} is the {0}",
-                               "the value of the {0} is {1}"}),
+                fill(rng_.one_of({"the {0} is {1}", "the {0} equals {1}", "{1} is the {0}",
+                                  "the value of the {0} is {1}"}),
                      {c, value})};
       case 1:
         return {sql(r) + " != '" + value + "'",
-                fill(rng_.say({"the {0} is not {1}", "the {0} differs from {1}",
-                               "the {0} is anything but {1}", "{1} is not the {0}"}),
+                fill(rng_.one_of({"the {0} is not {1}", "the {0} differs from {1}",
+                                  "the {0} is anything but {1}", "{1} is not the {0}"}),
                      {c, value})};
       default:
         break;
     }
     const std::string part = value.substr(0, std::min<std::size_t>(value.size(), 3));
     return {sql(r) + " LIKE '%" + part + "%'",
-            fill(rng_.say({"the {0} contains {1}", "the {0} includes the text {1}",
-                           "{1} occurs in the {0}", "{1} is part of the {0}"}),
+            fill(rng_.one_of({"the {0} contains {1}", "the {0} includes the text {1}",
+                              "{1} occurs in the {0}", "{1} is part of the {0}"}),
                  {c, part})};
   }
 
@@ -153,10 +153,10 @@ class QueryDrawer {
           "the {0} does not exceed {1}"}}};
     const Operator& op = kOperators[rng_.weighted({3, 3, 1, 1})];
     const std::string number = std::to_string(value);
-    return {sql(r) + " " + op.sign + " " + number, fill(rng_.say(op.wordings), {c, number})};
+    return {sql(r) + " " + op.sign + " " + number, fill(rng_.one_of(op.wordings), {c, number})};
   }
 
-  // n conditions on different columns of the given tables, from " WHERE" on.
+  // The WHERE clause with n conditions on different columns of the given tables.
   bool where(int n, const std::vector<int>& tables, Phrase& out) {
     out = {};
     if (n == 0) return true;
@@ -175,29 +175,29 @@ class QueryDrawer {
       joined_conditions.english += one.english;
     }
     out.sql = " WHERE " + joined_conditions.sql;
-    out.english = std::string(rng_.say({" where ", " for which ", " such that ", " if "})) +
+    out.english = std::string(rng_.one_of({" where ", " for which ", " such that ", " if "})) +
                   joined_conditions.english;
     return true;
   }
 
-  // One or two columns to show.
+  // One or two selected columns.
   bool items(int t, int n, Phrase& out) {
     std::set<int> used;
     std::vector<std::string> names;
-    std::vector<std::string> said;
+    std::vector<std::string> phrases;
     for (int i = 0; i < n; i++) {
       const Ref r = any_column(t);
       if (!used.insert(r.column).second) return false;
       names.push_back(sql(r));
-      said.push_back("the " + words(r));
+      phrases.push_back("the " + words(r));
     }
-    out = {joined(names, ", "), enumerated(said)};
+    out = {joined(names, ", "), enumerated(phrases)};
     return true;
   }
 
   std::string show(const std::string& what, const std::string& whose) {
-    return fill(rng_.say({"Show {0} of all {1}", "List {0} of the {1}", "Give me {0} of the {1}",
-                          "Find {0} of all {1}", "I want to see {0} of the {1}"}),
+    return fill(rng_.one_of({"Show {0} of all {1}", "List {0} of the {1}", "Give me {0} of the {1}",
+                             "Find {0} of all {1}", "I want to see {0} of the {1}"}),
                 {what, whose});
   }
 
@@ -205,17 +205,17 @@ class QueryDrawer {
     const std::string c = words(r);
     switch (rng_.below(4)) {
       case 0:
-        return {"AVG(" + sql(r) + ")", fill(rng_.say({"the average {0}", "the mean {0}"}), {c})};
+        return {"AVG(" + sql(r) + ")", fill(rng_.one_of({"the average {0}", "the mean {0}"}), {c})};
       case 1:
         return {"MAX(" + sql(r) + ")",
-                fill(rng_.say({"the highest {0}", "the largest {0}", "the maximum {0}"}), {c})};
+                fill(rng_.one_of({"the highest {0}", "the largest {0}", "the maximum {0}"}), {c})};
       case 2:
         return {"MIN(" + sql(r) + ")",
-                fill(rng_.say({"the lowest {0}", "the smallest {0}", "the minimum {0}"}), {c})};
+                fill(rng_.one_of({"the lowest {0}", "the smallest {0}", "the minimum {0}"}), {c})};
       default:
         break;
     }
-    return {"SUM(" + sql(r) + ")", fill(rng_.say({"the total {0}", "the sum of the {0}"}), {c})};
+    return {"SUM(" + sql(r) + ")", fill(rng_.one_of({"the total {0}", "the sum of the {0}"}), {c})};
   }
 
   bool select_columns(SqlQuestion& out, int n_conditions) {
@@ -232,8 +232,8 @@ class QueryDrawer {
     if (!where(n_conditions, {table_}, filter)) return false;
     out.query = "SELECT COUNT(*) FROM " + table(table_).name + filter.sql;
     out.question =
-        fill(rng_.say({"How many {0} are there{1}?", "Count the {0}{1}.",
-                       "What is the number of {0}{1}?", "Tell me how many {0} exist{1}."}),
+        fill(rng_.one_of({"How many {0} are there{1}?", "Count the {0}{1}.",
+                          "What is the number of {0}{1}?", "Tell me how many {0} exist{1}."}),
              {plural(), filter.english});
     return true;
   }
@@ -243,8 +243,8 @@ class QueryDrawer {
     if (!where(n_conditions, {table_}, filter)) return false;
     const Phrase value = aggregate_of(number_column(table_));
     out.query = "SELECT " + value.sql + " FROM " + table(table_).name + filter.sql;
-    out.question = fill(rng_.say({"What is {0} of the {1}{2}?", "Find {0} of all {1}{2}.",
-                                  "Give {0} among the {1}{2}.", "I need {0} of the {1}{2}."}),
+    out.question = fill(rng_.one_of({"What is {0} of the {1}{2}?", "Find {0} of all {1}{2}.",
+                                     "Give {0} among the {1}{2}.", "I need {0} of the {1}{2}."}),
                         {value.english, plural(), filter.english});
     return true;
   }
@@ -252,28 +252,28 @@ class QueryDrawer {
   bool count_distinct(SqlQuestion& out) {
     const Ref r = text_column(table_);
     out.query = "SELECT COUNT(DISTINCT " + sql(r) + ") FROM " + table(table_).name;
-    out.question = fill(rng_.say({"How many different values of {0} do the {1} have?",
-                                  "Count the distinct values of {0} of the {1}.",
-                                  "What is the number of different {0} values among the {1}?",
-                                  "In how many kinds of {0} do the {1} come?"}),
+    out.question = fill(rng_.one_of({"How many different values of {0} do the {1} have?",
+                                     "Count the distinct values of {0} of the {1}.",
+                                     "What is the number of different {0} values among the {1}?",
+                                     "In how many kinds of {0} do the {1} come?"}),
                         {words(r), plural()});
     return true;
   }
 
   std::string for_each(const std::string& group) {
-    return fill(rng_.say({" for each {0}", " per {0}", " grouped by {0}", " for every {0}"}),
+    return fill(rng_.one_of({" for each {0}", " per {0}", " grouped by {0}", " for every {0}"}),
                 {group});
   }
 
-  // " HAVING COUNT(*) > n" in half of the cases.
+  // In half of the draws " HAVING COUNT(*) > n".
   Phrase having() {
     if (rng_.chance(50)) return {};
     const std::string n = std::to_string(rng_.between(1, 3));
     return {
         " HAVING COUNT(*) > " + n,
-        fill(rng_.say({", but only groups with more than {0} rows",
-                       ", keeping groups that have more than {0} entries",
-                       ", for groups of more than {0}", ", if there are more than {0} of them"}),
+        fill(rng_.one_of({", but only groups with more than {0} rows",
+                          ", keeping groups that have more than {0} entries",
+                          ", for groups of more than {0}", ", if there are more than {0} of them"}),
              {n})};
   }
 
@@ -282,8 +282,8 @@ class QueryDrawer {
     const Phrase limit = having();
     out.query = "SELECT " + sql(group) + ", COUNT(*) FROM " + table(table_).name + " GROUP BY " +
                 sql(group) + limit.sql;
-    out.question = fill(rng_.say({"Count the {0}", "How many {0} are there",
-                                  "Show the number of {0}", "Give the number of {0}"}),
+    out.question = fill(rng_.one_of({"Count the {0}", "How many {0} are there",
+                                     "Show the number of {0}", "Give the number of {0}"}),
                         {plural()}) +
                    for_each(words(group)) + limit.english + ".";
     return true;
@@ -310,23 +310,24 @@ class QueryDrawer {
       const std::string n = std::to_string(rng_.between(1, 5));
       out.sql += " LIMIT " + n;
       out.english =
-          falling ? fill(rng_.say({", only the {1} with the highest {0}", ", the top {1} by {0}",
-                                   ", just the {1} largest by {0}",
-                                   ", limited to the {1} with the greatest {0}"}),
+          falling ? fill(rng_.one_of({", only the {1} with the highest {0}", ", the top {1} by {0}",
+                                      ", just the {1} largest by {0}",
+                                      ", limited to the {1} with the greatest {0}"}),
                          {c, n})
-                  : fill(rng_.say({", only the {1} with the lowest {0}", ", the bottom {1} by {0}",
-                                   ", just the {1} smallest by {0}",
-                                   ", limited to the {1} with the least {0}"}),
+                  : fill(rng_.one_of({", only the {1} with the lowest {0}",
+                                      ", the bottom {1} by {0}", ", just the {1} smallest by {0}",
+                                      ", limited to the {1} with the least {0}"}),
                          {c, n});
       return out;
     }
     out.english =
-        falling ? fill(rng_.say({", sorted by {0} from high to low", ", in descending order of {0}",
-                                 ", with the highest {0} first", ", ordered by falling {0}"}),
-                       {c})
-                : fill(rng_.say({", sorted by {0} from low to high", ", in ascending order of {0}",
-                                 ", with the lowest {0} first", ", ordered by rising {0}"}),
-                       {c});
+        falling
+            ? fill(rng_.one_of({", sorted by {0} from high to low", ", in descending order of {0}",
+                                ", with the highest {0} first", ", ordered by falling {0}"}),
+                   {c})
+            : fill(rng_.one_of({", sorted by {0} from low to high", ", in ascending order of {0}",
+                                ", with the lowest {0} first", ", ordered by rising {0}"}),
+                   {c});
     return out;
   }
 
@@ -340,7 +341,7 @@ class QueryDrawer {
     return true;
   }
 
-  // Chooses a table that refers to another. FROM clause over both.
+  // Draws a table that references another, and makes the FROM clause of both.
   bool join(Phrase& from, int& other) {
     std::vector<Ref> references;
     for (int t = 0; t < static_cast<int>(schema_.tables.size()); t++)
@@ -351,9 +352,9 @@ class QueryDrawer {
     other = column(r).references;
     qualified_ = true;
     from.sql = " FROM " + table(table_).name + join_clause(r);
-    from.english = fill(rng_.say({" together with their {0}", " and their {0}", " with their {0}",
-                                  " joined with their {0}"}),
-                        {spoken(table(other).name)});
+    from.english = fill(rng_.one_of({" together with their {0}", " and their {0}",
+                                     " with their {0}", " joined with their {0}"}),
+                        {in_words(table(other).name)});
     return true;
   }
 
@@ -374,7 +375,7 @@ class QueryDrawer {
     if (!where(1, {other}, filter)) return false;
     out.query = "SELECT " + shown.sql + from.sql + filter.sql;
     out.question =
-        fill(rng_.say({"Show {0}{1}.", "List {0}{1}.", "Find {0}{1}.", "What is {0}{1}?"}),
+        fill(rng_.one_of({"Show {0}{1}.", "List {0}{1}.", "Find {0}{1}.", "What is {0}{1}?"}),
              {shown.english, filter.english});
     return true;
   }
@@ -385,8 +386,8 @@ class QueryDrawer {
     if (!join(from, other) || !where(1, {other}, filter)) return false;
     out.query = "SELECT COUNT(*)" + from.sql + filter.sql;
     out.question =
-        fill(rng_.say({"How many {0} are there{1}?", "Count the {0}{1}.",
-                       "What is the number of {0}{1}?", "Tell me how many {0} exist{1}."}),
+        fill(rng_.one_of({"How many {0} are there{1}?", "Count the {0}{1}.",
+                          "What is the number of {0}{1}?", "Tell me how many {0} exist{1}."}),
              {plural(), filter.english});
     return true;
   }
@@ -405,11 +406,11 @@ class QueryDrawer {
                 (negated ? "NOT IN" : "IN") + " (SELECT " + table(other).name + "_id FROM " +
                 table(table_).name + inner.sql + ")";
     const std::string linked =
-        fill(negated ? rng_.say({" that have no {0}", " without any {0}",
-                                 " to which no {0} belongs", " that are not used by any {0}"})
-                     : rng_.say({" that have a {0}", " with at least one {0}",
-                                 " to which a {0} belongs", " that are used by some {0}"}),
-             {spoken(table(table_).name)});
+        fill(negated ? rng_.one_of({" that have no {0}", " without any {0}",
+                                    " to which no {0} belongs", " that are not used by any {0}"})
+                     : rng_.one_of({" that have a {0}", " with at least one {0}",
+                                    " to which a {0} belongs", " that are used by some {0}"}),
+             {in_words(table(table_).name)});
     out.question =
         show(shown.english, table_plural(table(other).name)) + linked + inner.english + ".";
     return true;
@@ -435,12 +436,12 @@ class QueryDrawer {
     out.query = "SELECT " + (counted ? std::string("COUNT(*)") : shown.sql) + " FROM " +
                 table(table_).name + " WHERE " + sql(r) + (above ? " > " : " < ") + "(SELECT " +
                 aggregate + "(" + sql(r) + ") FROM " + table(table_).name + ")" + extra.sql;
-    const std::string compared =
-        fill(above ? rng_.say({" where the {0} is above the {1}", " with more than the {1} {0}",
-                               " whose {0} is higher than the {1}", " whose {0} exceeds the {1}"})
-                   : rng_.say({" where the {0} is below the {1}", " with less than the {1} {0}",
-                               " whose {0} is lower than the {1}", " whose {0} is under the {1}"}),
-             {words(r), level});
+    const std::string compared = fill(
+        above ? rng_.one_of({" where the {0} is above the {1}", " with more than the {1} {0}",
+                             " whose {0} is higher than the {1}", " whose {0} exceeds the {1}"})
+              : rng_.one_of({" where the {0} is below the {1}", " with less than the {1} {0}",
+                             " whose {0} is lower than the {1}", " whose {0} is under the {1}"}),
+        {words(r), level});
     out.question = (counted ? "Count the " + plural() : show(shown.english, plural())) + compared +
                    extra.english + ".";
     return true;
@@ -458,13 +459,13 @@ class QueryDrawer {
                  : kind == 1 ? " INTERSECT "
                              : " EXCEPT ") +
                 head + second.sql;
-    const std::string link(kind == 0 ? rng_.say({" together with those", " and also those",
-                                                 " plus those", " combined with those"})
+    const std::string link(kind == 0 ? rng_.one_of({" together with those", " and also those",
+                                                    " plus those", " combined with those"})
                            : kind == 1
-                               ? rng_.say({" that also occur", " shared with those",
-                                           " which are also found", " in common with those"})
-                               : rng_.say({" except those", " but not those", " without those",
-                                           " leaving out those"}));
+                               ? rng_.one_of({" that also occur", " shared with those",
+                                              " which are also found", " in common with those"})
+                               : rng_.one_of({" except those", " but not those", " without those",
+                                              " leaving out those"}));
     out.question = show("the different values of " + words(r), plural()) + first.english + link +
                    second.english + ".";
     return true;
@@ -483,13 +484,13 @@ class QueryDrawer {
     out.query = "SELECT " + sql(group) + ", " + value.sql + from.sql + filter.sql + " GROUP BY " +
                 sql(group) + limit.sql;
     out.question =
-        fill(rng_.say({"Show {0}", "Give {0}", "What is {0}", "List {0}"}), {value.english}) +
+        fill(rng_.one_of({"Show {0}", "Give {0}", "What is {0}", "List {0}"}), {value.english}) +
         for_each(words(group)) + filter.english + limit.english + ".";
     return true;
   }
 
   bool two_joins(SqlQuestion& out) {
-    // a refers to b, and c is referred to by either.
+    // a references b; a or b references c.
     for (int tries = 0; tries < 4; tries++) {
       Phrase from;
       int other = 0;
@@ -513,13 +514,13 @@ class QueryDrawer {
       if (filter.sql.find(table(third).name + ".") == std::string::npos) return false;
       out.query = "SELECT " + (counted ? std::string("COUNT(*)") : shown.sql) + from.sql +
                   join_clause(link) + filter.sql;
-      out.question =
-          counted
-              ? fill(rng_.say({"How many {0} are there{1}?", "Count the {0}{1}.",
-                               "What is the number of {0}{1}?", "Tell me how many {0} exist{1}."}),
-                     {plural(), filter.english})
-              : fill(rng_.say({"Show {0}{1}.", "List {0}{1}.", "Find {0}{1}.", "What is {0}{1}?"}),
-                     {shown.english, filter.english});
+      out.question = counted ? fill(rng_.one_of({"How many {0} are there{1}?", "Count the {0}{1}.",
+                                                 "What is the number of {0}{1}?",
+                                                 "Tell me how many {0} exist{1}."}),
+                                    {plural(), filter.english})
+                             : fill(rng_.one_of({"Show {0}{1}.", "List {0}{1}.", "Find {0}{1}.",
+                                                 "What is {0}{1}?"}),
+                                    {shown.english, filter.english});
       return true;
     }
     return false;
@@ -533,7 +534,7 @@ class QueryDrawer {
     const Phrase by = order(number_column(other));
     out.query = "SELECT " + shown.sql + from.sql + filter.sql + by.sql;
     out.question =
-        fill(rng_.say({"Show {0}", "List {0}", "Find {0}", "Give me {0}"}), {shown.english}) +
+        fill(rng_.one_of({"Show {0}", "List {0}", "Find {0}", "Give me {0}"}), {shown.english}) +
         filter.english + by.english + ".";
     return true;
   }

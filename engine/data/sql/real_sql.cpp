@@ -1,4 +1,4 @@
-// The open sets of questions to be answered in SQL.
+// Readers of the open text-to-SQL data sets.
 #include <algorithm>
 #include <map>
 #include <utility>
@@ -30,7 +30,7 @@ std::string spider_prompt(const std::vector<Table>& tables, const std::string& q
 
 // --- advising ------------------------------------------------------------------------------------
 
-// Lines of "TABLE COLUMN".
+// Reads lines of "TABLE COLUMN".
 std::vector<Table> tables_of_fields(const std::string& path) {
   std::vector<Table> tables;
   int number = 0;
@@ -47,7 +47,7 @@ std::vector<Table> tables_of_fields(const std::string& path) {
   return tables;
 }
 
-// "SELECT .. FROM COURSE AS COURSEalias0 , ..": a table is named where an alias follows.
+// The tables that a query reads: an alias follows their names ("FROM COURSE AS COURSEalias0").
 std::vector<Table> tables_read(const std::vector<Table>& all, const std::string& sql) {
   std::vector<Table> read;
   std::copy_if(all.begin(), all.end(), std::back_inserter(read), [&](const Table& table) {
@@ -56,7 +56,7 @@ std::vector<Table> tables_read(const std::vector<Table>& all, const std::string&
   return read;
 }
 
-// What stands for each variable of a query; the example where a question leaves it open.
+// The value of each variable of a query: the question's, or the example if the question has none.
 std::map<std::string, std::string> values_for(const Json& query, const Json& sentence) {
   std::map<std::string, std::string> values;
   for (const Json& variable : query.at("variables"))
@@ -73,7 +73,7 @@ std::string with_values(std::string text, const std::map<std::string, std::strin
 
 // --- defog_sql -----------------------------------------------------------------------------------
 
-// Records of comma-separated values; a quoted field may hold commas, line ends and doubled quotes.
+// Reads comma-separated values. A quoted field may contain commas, line ends and doubled quotes.
 std::vector<std::vector<std::string>> csv_records(const std::string& path) {
   const std::string text = read_whole_file(path);
   std::vector<std::vector<std::string>> records(1, std::vector<std::string>(1));
@@ -93,12 +93,13 @@ std::vector<std::vector<std::string>> csv_records(const std::string& path) {
       field += c;
     }
   }
-  if (quoted) throw Error(ErrorCode::BadInput, path + ": found a quoted field without its end");
+  if (quoted)
+    throw Error(ErrorCode::BadInput, path + ": found a quoted field without a closing quote");
   std::erase(records, std::vector<std::string>{""});
   return records;
 }
 
-// The statements of a text, each closed by ";" outside quotes.
+// Splits a text into statements at each ";" outside quotes.
 std::vector<std::string> statements_of(std::string_view text) {
   std::vector<std::string> statements(1);
   char quote = 0;
@@ -137,7 +138,7 @@ DefogDatabase read_defog_database(const std::string& dir, const std::string& nam
   return database;
 }
 
-// Most accepted queries sort their rows; only some questions ask for it.
+// True if the question asks for sorted rows. Most accepted queries sort theirs even if it does not.
 bool asks_for_order(const std::string& question) {
   const std::string words = " " + normalised(question);
   for (const char* word : {" order", " sort", " starting from "})
@@ -149,7 +150,7 @@ bool asks_for_order(const std::string& question) {
 
 void read_wikisql(RealRecords& out, const std::string& dir) {
   const std::string path = dir + (out.train() ? "/train.jsonl" : "/dev.jsonl");
-  for_each_json_line(path, read_whole_file(path), [&](const Json& item) {
+  for_each_json_line(path, [&](const Json& item) {
     const std::string sql = item.at("sql");
     out.add(spider_prompt({{"data", item.at("columns").get<std::vector<std::string>>()}},
                           item.at("question")),
@@ -179,8 +180,8 @@ void read_defog_sql(RealRecords& out, const std::string& dir) {
   const std::vector<std::string> header = {"db_name", "db_type",  "query_category",
                                            "query",   "question", "instructions"};
   if (records.empty() || records[0] != header)
-    throw Error(ErrorCode::BadInput,
-                path + ": header: expected " + joined(header, ",") + "; another version?");
+    throw Error(ErrorCode::BadInput, path + ": header: expected " + joined(header, ",") +
+                                         "; is it another version of the file?");
   std::map<std::string, DefogDatabase> databases;
   for (std::size_t i = 1; i < records.size(); i++) {
     const auto& fields = records[i];
@@ -191,7 +192,7 @@ void read_defog_sql(RealRecords& out, const std::string& dir) {
     const auto accepted = statements_of(fields[3]);
     if (accepted.empty())
       throw Error(ErrorCode::BadInput,
-                  path + ": record " + std::to_string(i) + ": query: found none");
+                  path + ": record " + std::to_string(i) + ": query: found none, expected SQL");
     if (!databases.contains(name)) databases[name] = read_defog_database(dir, name);
     const DefogDatabase& database = databases[name];
     out.add(

@@ -5,30 +5,30 @@
 
 #include <sqlite3.h>
 
-#include "engine/data/text.h"
 #include "engine/base/types.h"
+#include "engine/data/text.h"
 
 namespace engine {
 
 namespace {
 
 constexpr int kMaxInstructions = 400'000;          // a join of four tables of 20 rows needs fewer
-constexpr int kMaxScriptInstructions = 2'000'000;  // a statement's; 20 kB of rows need fewer
+constexpr int kMaxScriptInstructions = 2'000'000;  // for one statement; 20 kB of rows need fewer
 constexpr std::size_t kMaxRows = 20'000;
 
-// A script may come out of a file of records: it fills this database and touches nothing else.
-int only_making(void*, int action, const char*, const char*, const char*, const char*) {
+// A script may come from a file of records, so it may change only this database.
+int allow_creating(void*, int action, const char*, const char*, const char*, const char*) {
   return action == SQLITE_ATTACH || action == SQLITE_DETACH || action == SQLITE_PRAGMA ? SQLITE_DENY
                                                                                        : SQLITE_OK;
 }
 
-int only_reading(void*, int action, const char*, const char*, const char*, const char*) {
+int allow_reading(void*, int action, const char*, const char*, const char*, const char*) {
   return action == SQLITE_SELECT || action == SQLITE_READ || action == SQLITE_FUNCTION
              ? SQLITE_OK
              : SQLITE_DENY;
 }
 
-int stop(void*) {
+int stop_work(void*) {
   return 1;
 }
 
@@ -56,16 +56,16 @@ SqlDatabase::SqlDatabase(const std::string& script, const std::string& field) {
     sqlite3_close(db_);
     throw Error(ErrorCode::Resources, "SQLite cannot open a database in memory");
   }
-  sqlite3_set_authorizer(db_, only_making, nullptr);
+  sqlite3_set_authorizer(db_, allow_creating, nullptr);
   sqlite3_limit(db_, SQLITE_LIMIT_LENGTH, 1 << 20);
   sqlite3_limit(db_, SQLITE_LIMIT_EXPR_DEPTH, 50);
-  sqlite3_progress_handler(db_, kMaxScriptInstructions, stop, nullptr);
+  sqlite3_progress_handler(db_, kMaxScriptInstructions, stop_work, nullptr);
   if (sqlite3_exec(db_, script.c_str(), nullptr, nullptr, nullptr) != SQLITE_OK) {
     const std::string why = sqlite3_errmsg(db_);
     sqlite3_close(db_);
     throw Error(ErrorCode::BadInput, field + ": SQLite refuses it: " + why);
   }
-  sqlite3_set_authorizer(db_, only_reading, nullptr);
+  sqlite3_set_authorizer(db_, allow_reading, nullptr);
 }
 
 SqlDatabase::~SqlDatabase() {
@@ -80,8 +80,8 @@ SqlResult SqlDatabase::run(std::string_view query) const {
   if (sqlite3_prepare_v2(db_, query.data(), static_cast<int>(query.size()), &statement, &tail) !=
       SQLITE_OK)
     return {sqlite3_errmsg(db_), {}};
-  if (statement == nullptr) return {"no statement", {}};
-  sqlite3_progress_handler(db_, kMaxInstructions, stop, nullptr);
+  if (statement == nullptr) return {"found no statement", {}};
+  sqlite3_progress_handler(db_, kMaxInstructions, stop_work, nullptr);
   int status = SQLITE_ROW;
   while ((status = sqlite3_step(statement)) == SQLITE_ROW && result.rows.size() < kMaxRows) {
     const int n_columns = sqlite3_column_count(statement);
@@ -91,7 +91,8 @@ SqlResult SqlDatabase::run(std::string_view query) const {
     result.rows.push_back(std::move(row));
   }
   if (status != SQLITE_DONE)
-    result.error = status == SQLITE_ROW ? "too many rows" : sqlite3_errmsg(db_);
+    result.error =
+        status == SQLITE_ROW ? "the query gives more than 20,000 rows" : sqlite3_errmsg(db_);
   sqlite3_finalize(statement);
   return result;
 }

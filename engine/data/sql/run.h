@@ -1,4 +1,4 @@
-// Runs a query on a database in memory, read-only and with a bound on its work.
+// Runs queries on a database in memory: read-only, and with a limit on their work.
 #pragma once
 
 #include <string>
@@ -9,16 +9,19 @@ struct sqlite3;
 
 namespace engine {
 
+/// The result of a query.
 struct SqlResult {
-  std::string error;  ///< empty if the query ran
-  std::vector<std::vector<std::string>> rows;
+  std::string error;                           ///< empty if the query ran
+  std::vector<std::vector<std::string>> rows;  ///< [rows][columns] values as text
 };
 
+/// A SQLite database in memory.
 class SqlDatabase {
  public:
-  /// @param script  what makes the tables and fills them; it reaches no file and works for a
-  ///                bounded time
-  /// @param field   where the script comes from, for messages
+  /// Creates the database.
+  /// @param script  statements that create and fill the tables; they cannot access files, and their
+  ///                work is limited
+  /// @param field   the origin of the script, for messages
   /// @throws Error(BadInput)  if SQLite refuses the script
   /// @throws Error(Resources)  if there is no memory for a database
   SqlDatabase(const std::string& script, const std::string& field);
@@ -26,17 +29,18 @@ class SqlDatabase {
   SqlDatabase(const SqlDatabase&) = delete;
   SqlDatabase& operator=(const SqlDatabase&) = delete;
 
-  /// One SELECT statement; anything else is refused in SqlResult::error.
+  /// Runs one SELECT statement. SqlResult::error refuses all other statements.
   SqlResult run(std::string_view query) const;
 
  private:
   sqlite3* db_ = nullptr;
 };
 
-/// Equal rows: in order if `ordered`, else as multisets.
+/// True if both queries ran and gave equal rows: in the same order if `ordered`, else in any order.
 bool same_rows(SqlResult a, SqlResult b, bool ordered);
 
-/// The query in a completion: from the first SELECT or WITH to its line's end or ";"; "": none.
+/// The query in a completion: from the first SELECT or WITH to the end of the line or ";". Empty if
+/// there is none.
 std::string query_in(std::string_view text);
 
 }  // namespace engine

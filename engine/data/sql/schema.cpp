@@ -5,8 +5,8 @@
 
 #include <nlohmann/json.hpp>
 
-#include "engine/data/text.h"
 #include "engine/base/types.h"
+#include "engine/data/text.h"
 
 namespace engine {
 
@@ -26,7 +26,7 @@ constexpr std::string_view kTables[] = {
 
 struct TextColumn {
   std::string_view name;
-  int domain;
+  int domain;  // index in kDomains
 };
 constexpr TextColumn kTextColumns[] = {
     {"first_name", 0}, {"last_name", 1},   {"nickname", 0},       {"owner", 1},
@@ -83,71 +83,80 @@ constexpr NumberColumn kNumberColumns[] = {{"age", 18, 80},
                                            {"hours", 1, 60},
                                            {"credits", 1, 12}};
 
+// The words of each domain of text columns, separated by spaces; "_" is a space within a word.
+constexpr std::string_view kDomains[] = {
+    // first names
+    "Alice Bruno Clara Daniel Elena Frank Gina Hugo Irene Jonas Karen Louis Maria Nils "
+    "Oscar Petra Rita Simon Tessa Ulrich Vera Walter Yvonne Zara Adam Betty Carl Diana "
+    "Edgar Flora",
+    // last names
+    "Adler Baker Cooper Dixon Evans Fisher Gray Hill Irwin Jordan Keller Lane Mason Nolan "
+    "Owens Parker Reed Shaw Turner Vance Wells Young Abbott Bishop Carter Doyle Ellis "
+    "Foster Grant Hayes",
+    // cities
+    "Paris London Rome Madrid Berlin Vienna Oslo Lisbon Dublin Athens Prague Warsaw Cairo "
+    "Tokyo Lima Boston Denver Austin Seattle Miami Sydney Perth Delhi Seoul Quito Milan "
+    "Lyon Porto Geneva Munich",
+    // countries
+    "France Spain Italy Germany Austria Norway Sweden Finland Poland Greece Ireland "
+    "Portugal Japan China India Brazil Chile Peru Mexico Canada Egypt Kenya Ghana Turkey "
+    "Iran Nepal Cuba Malta Iceland Denmark",
+    // colours
+    "red blue green yellow orange purple brown black white gray pink silver gold beige "
+    "violet cyan magenta olive navy teal maroon ivory amber coral lilac mint peach ruby "
+    "tan indigo",
+    // materials
+    "wood steel glass stone brick paper plastic cotton wool silk leather copper iron "
+    "marble clay rubber linen bamboo granite concrete sand grass carpet tile cork brass "
+    "bronze tin wax felt",
+    // genres
+    "jazz rock pop folk blues soul opera classical metal punk reggae disco drama comedy "
+    "horror romance action mystery fantasy western crime history travel science nature "
+    "poetry satire thriller family war",
+    // months
+    "January February March April May June July August September October November "
+    "December",
+    // weekdays
+    "Monday Tuesday Wednesday Thursday Friday Saturday Sunday",
+    // languages
+    "English French Spanish German Italian Dutch Swedish Danish Polish Russian Greek "
+    "Turkish Arabic Hindi Chinese Japanese Korean Thai Latin Welsh Irish Czech Finnish "
+    "Hungarian Hebrew Persian Swahili Malay Tamil Basque",
+    // states
+    "new old good bad open closed active idle ready busy full empty early late high low "
+    "strong weak fresh broken clean dirty safe risky calm free sold hidden public private",
+    // categories
+    "alpha beta gamma delta basic advanced special regular junior senior local global "
+    "indoor outdoor small large short long single double standard premium classic modern "
+    "mixed plain major minor inner outer",
+    // sports and hobbies
+    "tennis soccer hockey golf rugby boxing rowing sailing skiing chess cycling running "
+    "swimming diving fencing judo karate cricket baseball basketball archery bowling "
+    "climbing dancing fishing skating surfing yoga painting reading",
+    // subjects
+    "math physics chemistry biology history geography art music law medicine economics "
+    "logic grammar algebra statistics botany zoology geology ethics drawing drama latin "
+    "sports design computing politics finance marketing nursing astronomy",
+    // brands
+    "Acme Borex Calto Dynor Elvix Fontis Galmo Hexon Intero Juvel Kastor Lumex Mondar "
+    "Nexia Orbis Pelora Quanta Rivoli Solara Tempo Ultis Vantor Wexel Xenta Yolo Zenit "
+    "Arvo Brio Corda Delphi",
+    // streets
+    "Oak_Street Elm_Street Park_Lane Mill_Road High_Street Lake_Road King_Street "
+    "Hill_Road Bay_Avenue Rose_Lane Main_Street Pine_Road River_Road Station_Road "
+    "Church_Lane Market_Square Castle_Road Garden_Street Bridge_Street School_Lane",
+    // food
+    "pizza pasta soup salad rice bread cheese fish steak curry tacos sushi noodles beans "
+    "eggs pancakes stew burger sandwich omelet porridge dumplings lentils pie risotto "
+    "gnocchi kebab ramen waffles toast",
+    // weather
+    "sunny rainy cloudy windy snowy foggy stormy icy mild hot cold dry humid clear"};
+
+// The words of all domains. [18][words]
 const std::vector<std::vector<std::string>>& domains() {
   static const auto lists = [] {
     std::vector<std::vector<std::string>> out;
-    for (const char* words :
-         {"Alice Bruno Clara Daniel Elena Frank Gina Hugo Irene Jonas Karen Louis Maria Nils Oscar "
-          "Petra Rita Simon Tessa Ulrich Vera Walter Yvonne Zara Adam Betty Carl Diana Edgar Flora",
-          "Adler Baker Cooper Dixon Evans Fisher Gray Hill Irwin Jordan Keller Lane Mason Nolan "
-          "Owens "
-          "Parker Reed Shaw Turner Vance Wells Young Abbott Bishop Carter Doyle Ellis Foster Grant "
-          "Hayes",
-          "Paris London Rome Madrid Berlin Vienna Oslo Lisbon Dublin Athens Prague Warsaw Cairo "
-          "Tokyo "
-          "Lima Boston Denver Austin Seattle Miami Sydney Perth Delhi Seoul Quito Milan Lyon Porto "
-          "Geneva Munich",
-          "France Spain Italy Germany Austria Norway Sweden Finland Poland Greece Ireland Portugal "
-          "Japan "
-          "China India Brazil Chile Peru Mexico Canada Egypt Kenya Ghana Turkey Iran Nepal Cuba "
-          "Malta Iceland Denmark",
-          "red blue green yellow orange purple brown black white gray pink silver gold beige "
-          "violet cyan "
-          "magenta olive navy teal maroon ivory amber coral lilac mint peach ruby tan indigo",
-          "wood steel glass stone brick paper plastic cotton wool silk leather copper iron marble "
-          "clay "
-          "rubber linen bamboo granite concrete sand grass carpet tile cork brass bronze tin wax "
-          "felt",
-          "jazz rock pop folk blues soul opera classical metal punk reggae disco drama comedy "
-          "horror "
-          "romance action mystery fantasy western crime history travel science nature poetry "
-          "satire thriller family war",
-          "January February March April May June July August September October November December",
-          "Monday Tuesday Wednesday Thursday Friday Saturday Sunday",
-          "English French Spanish German Italian Dutch Swedish Danish Polish Russian Greek Turkish "
-          "Arabic "
-          "Hindi Chinese Japanese Korean Thai Latin Welsh Irish Czech Finnish Hungarian Hebrew "
-          "Persian Swahili Malay Tamil Basque",
-          "new old good bad open closed active idle ready busy full empty early late high low "
-          "strong weak "
-          "fresh broken clean dirty safe risky calm free sold hidden public private",
-          "alpha beta gamma delta basic advanced special regular junior senior local global indoor "
-          "outdoor "
-          "small large short long single double standard premium classic modern mixed plain major "
-          "minor inner outer",
-          "tennis soccer hockey golf rugby boxing rowing sailing skiing chess cycling running "
-          "swimming "
-          "diving fencing judo karate cricket baseball basketball archery bowling climbing dancing "
-          "fishing "
-          "skating surfing yoga painting reading",
-          "math physics chemistry biology history geography art music law medicine economics logic "
-          "grammar algebra statistics botany zoology geology ethics drawing drama latin sports "
-          "design "
-          "computing politics finance marketing nursing astronomy",
-          "Acme Borex Calto Dynor Elvix Fontis Galmo Hexon Intero Juvel Kastor Lumex Mondar Nexia "
-          "Orbis "
-          "Pelora Quanta Rivoli Solara Tempo Ultis Vantor Wexel Xenta Yolo Zenit Arvo Brio Corda "
-          "Delphi",
-          "Oak_Street Elm_Street Park_Lane Mill_Road High_Street Lake_Road King_Street Hill_Road "
-          "Bay_Avenue "
-          "Rose_Lane Main_Street Pine_Road River_Road Station_Road Church_Lane Market_Square "
-          "Castle_Road "
-          "Garden_Street Bridge_Street School_Lane",
-          "pizza pasta soup salad rice bread cheese fish steak curry tacos sushi noodles beans "
-          "eggs "
-          "pancakes stew burger sandwich omelet porridge dumplings lentils pie risotto gnocchi "
-          "kebab ramen waffles toast",
-          "sunny rainy cloudy windy snowy foggy stormy icy mild hot cold dry humid clear"}) {
+    for (const std::string_view words : kDomains) {
       out.push_back(split_text(words, ' '));
       for (auto& word : out.back()) word = replaced_all(word, "_", " ");
     }
@@ -197,7 +206,7 @@ SqlSchema draw_schema(Random& rng, int n_tables) {
     for (auto& column : columns) table.columns.push_back(std::move(column));
     schema.tables.push_back(std::move(table));
   }
-  // A chain or a star: table t is referenced by one of the tables before it.
+  // A tree: an earlier table references table t.
   for (int t = 1; t < n_tables; t++) {
     auto& parent = schema.tables[rng.chance(60) ? t - 1 : 0];
     parent.columns.push_back({schema.tables[t].name + "_id", SqlColumn::Kind::Reference, 0, t});
@@ -309,7 +318,7 @@ std::string table_plural(std::string_view name) {
   return word + "s";
 }
 
-std::string spoken(std::string_view identifier) {
+std::string in_words(std::string_view identifier) {
   return replaced_all(std::string(identifier), "_", " ");
 }
 

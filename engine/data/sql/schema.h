@@ -1,5 +1,5 @@
-// Random database schemas: tables of everyday nouns, text and number columns with fixed domains,
-// foreign keys that make a tree, and rows that depend on a seed alone.
+// Random database schemas: tables named by everyday nouns, text and number columns with fixed domains,
+// foreign keys that form a tree, and rows that depend only on a seed.
 #pragma once
 
 #include <cstdint>
@@ -11,46 +11,51 @@
 
 namespace engine {
 
+/// A column of a table.
 struct SqlColumn {
   std::string name;
+  /// Primary key, words, whole numbers, or a foreign key.
   enum class Kind { Id, Text, Number, Reference } kind = Kind::Text;
-  int domain = 0;       ///< index of the column's domain (Text, Number)
-  int references = -1;  ///< the table a Reference points to
+  int domain = 0;       ///< index of the domain (Text, Number)
+  int references = -1;  ///< index of the referenced table (Reference)
 };
 
+/// A table.
 struct SqlTable {
   std::string name;
   std::vector<SqlColumn> columns;
 };
 
+/// A database without its rows.
 struct SqlSchema {
   std::vector<SqlTable> tables;
-  std::uint64_t rows_seed = 0;
+  std::uint64_t rows_seed = 0;  ///< the rows are a function of it
 };
 
-/// Sets of rows that a query is judged on.
+/// The number of row sets that a query is checked on; a wrong query may give the right rows of one.
 constexpr int kSqlRowSets = 3;
 
-/// @param n_tables  1..4; each table but the first is referenced by one before it
+/// Draws a schema. @param n_tables  1..4; an earlier table references each table after the first
 SqlSchema draw_schema(Random& rng, int n_tables);
 
-/// The words (Text) that a column takes in every row set of this schema: 6 of its domain's.
+/// The values of a Text column in all row sets: six words of its domain.
 std::vector<std::string> column_words(const SqlSchema& schema, int table, int column);
 
-/// The range of a number column, both ends included.
+/// The smallest and the largest value of a Number column.
 std::pair<int, int> column_range(const SqlColumn& column);
 
-/// CREATE TABLE and INSERT statements of one row set.
+/// The CREATE TABLE and INSERT statements of one row set. @param row_set  0..kSqlRowSets-1
 std::string schema_script(const SqlSchema& schema, int row_set);
 
-/// JSON of the schema, and back. @throws Error(BadInput)  naming the field; names are identifiers
+/// The schema as JSON.
 std::string schema_to_json(const SqlSchema& schema);
+/// Reads a schema from JSON. Names have to be identifiers. @throws Error(BadInput)  naming the field
 SqlSchema schema_from_json(std::string_view json, const std::string& where);
 
-/// "students" of "student".
+/// The plural of a table's name: "student" -> "students".
 std::string table_plural(std::string_view name);
 
-/// "first name" of "first_name".
-std::string spoken(std::string_view identifier);
+/// An identifier in words: "first_name" -> "first name".
+std::string in_words(std::string_view identifier);
 
 }  // namespace engine

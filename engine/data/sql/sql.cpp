@@ -1,6 +1,6 @@
-// G3: questions over random schemas, answered in SQL and judged by running it.
-//   key   levels 1 and 2: the set of table names, so that test schemas are unseen;
-//         level 3: the query without names and values, so that test skeletons are unseen
+// The sql task: questions over random schemas. The checker runs the answer (execution match).
+//   key   levels 1 and 2: the set of table names, so that no schema of the test split occurs in training;
+//         level 3: the query without names and values, so that no query skeleton does
 #include <algorithm>
 
 #include <nlohmann/json.hpp>
@@ -36,9 +36,10 @@ std::string chat_question(Random& rng, const SqlSchema& schema, const std::strin
   std::vector<std::string> tables;
   for (const auto& table : schema.tables)
     tables.push_back(table.name + "(" + columns_text(table) + ")");
-  return fill(rng.say({"Tables: {0}. {1} Write it in SQL.", "Given {0}: {1} Answer with a query.",
-                       "{1} Use SQL. The tables are {0}.", "My database has {0}. {1}"}),
-              {joined(tables, "; "), question});
+  return fill(
+      rng.one_of({"Tables: {0}. {1} Write it in SQL.", "Given {0}: {1} Answer with a query.",
+                  "{1} Use SQL. The tables are {0}.", "My database has {0}. {1}"}),
+      {joined(tables, "; "), question});
 }
 
 SqlDatabase database_of(const SqlSchema& schema, int row_set) {
@@ -60,7 +61,7 @@ class SqlTask final : public TaskGenerator {
       throw Error(ErrorCode::BadInput, record.id + ": check: " + e.what());
     }
     const std::string query = query_in(completion_body(completion));
-    if (query.empty()) return {false, "no SELECT"};
+    if (query.empty()) return {false, "found no SELECT"};
     const bool ordered = gold.find(" ORDER BY ") != std::string::npos;
     for (int set = 0; set < kSqlRowSets; set++) {
       const SqlDatabase database = database_of(schema, set);
@@ -70,7 +71,7 @@ class SqlTask final : public TaskGenerator {
       const SqlResult found = database.run(query);
       if (!found.error.empty()) return {false, found.error};
       if (!same_rows(expected, found, ordered))
-        return {false, "other rows than expected on row set " + std::to_string(set)};
+        return {false, "the rows differ from the expected ones on row set " + std::to_string(set)};
     }
     return {true, {}};
   }
@@ -99,11 +100,9 @@ class SqlTask final : public TaskGenerator {
       record.completion = q.query + "\n";
       return record;
     }
-    const std::string lead(rng.say(
+    const std::string lead(rng.one_of(
         {"", "Here is the query:\n", "You can use this:\n", "SQL: ", "This query answers it:\n"}));
-    auto chat = chat_form(chat_question(rng, schema, q.question), lead + q.query + "\n");
-    record.prompt = std::move(chat.prompt);
-    record.completion = std::move(chat.completion);
+    set_chat(record, chat_question(rng, schema, q.question), lead + q.query + "\n");
     return record;
   }
 

@@ -1,4 +1,4 @@
-// Passages whose paragraphs have to end in given sentences, read back and counted.
+// Reads passages whose paragraphs have to end in given sentences, and counts the paragraphs that do.
 #pragma once
 
 #include <string>
@@ -7,30 +7,31 @@
 
 namespace engine {
 
+/// The result of count_passage().
 struct PassageCount {
   int n_paragraphs = 0;
   std::vector<bool> ends;      ///< [sentences] paragraph i ends in sentence i
   std::vector<bool> subjects;  ///< [subjects] the first sentence of paragraph i names subject i
 
-  int n_ends() const;
-  int n_subjects() const;
+  int n_ends() const;      ///< number of true values in `ends`
+  int n_subjects() const;  ///< number of true values in `subjects`
 };
 
-/// The lines with words in them behind the last "Passage:" (the whole text if there is none).
+/// The lines that are not empty after the last "Passage:", or of the whole text if there is none.
 std::vector<std::string> paragraphs_of(std::string_view text);
 
-/// A paragraph's own first sentence is looked at for its subject, never the sentence it has to end
-/// in.
-/// @param subjects  one a sentence, or none
+/// Compares paragraph i with sentence i and subject i. Looks for the subject only in the first sentence of
+/// the paragraph, never in the sentence that it has to end in.
+/// @param subjects  [sentences], or empty
 PassageCount count_passage(std::string_view text,
                            const std::vector<std::string>& sentences,
                            const std::vector<std::string>& subjects);
 
-/// Whether `phrase` stands in `text` as whole words, case and signs apart.
+/// True if the text contains the phrase as whole words. Ignores case and punctuation.
 bool names_phrase(std::string_view text, std::string_view phrase);
 
-/// 10, less 2 for each paragraph that ends otherwise, less 1 for each of another
-/// subject; at least 1.
+/// The coherency score 1..10: 10, minus 2 for each paragraph with another end, minus 1 for each with
+/// another subject.
 int coherency_score(const PassageCount& count);
 
 }  // namespace engine

@@ -1,17 +1,17 @@
-// G8: plain text, without a prompt; for perplexity and long free runs.
-//   form "description"  members of the small world described, each sentence a fact
-//        "open"         with a folder of open texts: speeches of tinyshakespeare (eight times each
-//                       among 60,000 training texts), claims of creak that are true with their
-//                       reasons, and the facts of strategyqa (four times)
-//   key      descriptions: the members and what is told of each; open texts: the text
-//   checker  descriptions: every sentence is a fact of a member that the text is about; open texts
-//            have no right and wrong
+// The plain task: text without a prompt, for perplexity and long free runs.
+//   form "description"  describes members of the knowledge base; each sentence is a fact
+//        "open"         with a folder of open data sets, mixed into 60,000 training texts: speeches of
+//                       tinyshakespeare (eight times each), true claims of creak with their reasons and
+//                       the facts of strategyqa (four times each)
+//   key      of a description: the members and their topics; of an open text: the text
+//   checker  of a description: every sentence is a fact of one of the members; open texts have no right
+//            and wrong
 #include <algorithm>
 #include <set>
 
 #include <nlohmann/json.hpp>
 
-#include "engine/data/kb/say.h"
+#include "engine/data/kb/sentences.h"
 #include "engine/data/open_texts.h"
 #include "engine/data/readers.h"
 #include "engine/data/tasks.h"
@@ -25,13 +25,14 @@ using Json = nlohmann::json;
 
 constexpr int kOwnTexts = 60'000;
 
-std::string without(std::string text, std::string_view before, std::string_view behind) {
+// The text without `before` at its start and without everything from the last `after` on.
+std::string without(std::string text, std::string_view before, std::string_view after) {
   if (text.starts_with(before)) text.erase(0, before.size());
-  const auto at = text.rfind(behind);
+  const auto at = text.rfind(after);
   return std::string(trimmed(at == std::string::npos ? text : text.substr(0, at)));
 }
 
-// What a record of an open set states; "" if that is not so.
+// The statement of a record of an open data set; "" if it is false.
 std::string statement_of(const Record& record) {
   if (record.task == "tinyshakespeare") return record.completion;
   const std::string facts = without(record.completion, "", " So the answer is ");
@@ -40,7 +41,7 @@ std::string statement_of(const Record& record) {
   return capitalised(without(record.prompt, "Q: Is it true that ", "\nA:")) + " " + facts;
 }
 
-// No open text but these holds texts for dev and test: each goes where its content key says.
+// Only these open texts occur in dev and test too: the content key of each decides its split.
 OpenPool read_open_statements(const std::string& data_dir) {
   OpenPool pool(kOwnTexts);
   if (data_dir.empty()) return pool;
@@ -100,14 +101,15 @@ class PlainTask final : public TaskGenerator {
     try {
       const Json check = Json::parse(record.check);
       const std::string form = check.at("form");
-      if (form == "open") return {false, "open texts have no right and wrong", true};
+      if (form == "open") return {false, "open texts have no right and wrong answers", true};
       if (form != "description")
         throw Error(ErrorCode::BadInput, record.id + ": check.form: found '" + form + "'");
       std::set<std::string> truths;
       for (const auto& name : check.at("members").get<std::vector<std::string>>()) {
         const KbMember* member = kb_member(name);
         if (member == nullptr)
-          throw Error(ErrorCode::BadInput, record.id + ": check.members: unknown " + name);
+          throw Error(ErrorCode::BadInput, record.id + ": check.members: found " + name +
+                                               ", expected a member of the knowledge base");
         truths.merge(kb_truths(*member));
       }
       return check_kb_sentences(completion_body(completion), truths);
@@ -116,7 +118,7 @@ class PlainTask final : public TaskGenerator {
     }
   }
 
-  CheckResult check_at_birth(const Record& record) const override {
+  CheckResult check_generated(const Record& record) const override {
     const CheckResult result = check(record, record.completion);
     return result.skipped ? CheckResult{true, {}} : result;  // open texts
   }

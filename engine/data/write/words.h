@@ -1,6 +1,5 @@
-// What the sentences of the write task are made of: 80 subjects, 120 predicates in 12 themes, 40
-// adverbials, all in the plain past tense. Words are short and everyday, so that a small vocabulary
-// has them in few pieces.
+// The words of the write task: 80 subjects, 120 predicates in 12 themes and 40 adverbials, in the past
+// tense. The words are short and common, so that a small vocabulary splits them into few tokens.
 #pragma once
 
 #include <span>
@@ -8,6 +7,7 @@
 
 namespace engine {
 
+/// A subject of sentences.
 struct WriteSubject {
   std::string_view phrase;   ///< "Anna", "the old farmer"
   std::string_view pronoun;  ///< "she", "he", "they"
@@ -15,10 +15,11 @@ struct WriteSubject {
 
 constexpr int kWriteThemes = 12;
 
-std::span<const WriteSubject> write_subjects();  ///< [80]
-/// Predicates that belong together. [10]
-/// @param theme  0..kWriteThemes-1
+/// All subjects, the 40 names first. [80]
+std::span<const WriteSubject> write_subjects();
+/// The predicates of one theme. [10] @param theme  0..kWriteThemes-1
 std::span<const std::string_view> write_predicates(int theme);
-std::span<const std::string_view> write_adverbials();  ///< [40]; each can stand last or first
+/// All adverbials; each fits the beginning and the end of a sentence. [40]
+std::span<const std::string_view> write_adverbials();
 
 }  // namespace engine

@@ -1,26 +1,25 @@
-// G6: four-sentence creative writing, the generated twin of the open set of Tree of Thoughts. Four
-// sentences are given; wanted are a plan and a passage of four paragraphs that end in them.
+// The write task: creative writing as in Tree of Thoughts (Yao et al. 2023, section 4.2), generated. Four
+// sentences are given; the answer is a plan and a passage of four paragraphs that end in them.
 //   key      the set of the four sentences
 //   forms    "passage"        plan and passage
-//            "plan"           the plan alone
-//            "plan, passage"  the passage to a plan
-//            "plan score", "passage score"  what a plan or a passage is worth, read from the text
-//   checker  the paragraphs that end in their sentence (0-4) and those that name its subject in
-//            their first sentence (0-4); right is 4 and 4
-// Sentences of level 1 have four to nine words and no adverbial, so that prompt and completion
-// together mostly keep to the 256 tokens that the recipes of the tree train at; those of level 3
-// have eight to sixteen. Prompts in the paper's form are those of assets/prompts/tot/writing.jsonl,
-// word for word. Without a folder of open texts all sentences are the grammar's; check.sources says
-// where each is from.
+//            "plan"           only the plan
+//            "plan, passage"  the passage for a given plan
+//            "plan score", "passage score"  the coherency score of a given plan or passage
+//   checker  counts the paragraphs that end in their sentence (0-4) and those whose first sentence names
+//            its subject (0-4); both have to be 4
+// Sentences of level 1 have four to nine words and no adverbial, so that prompt and completion together
+// mostly fit the 256 tokens of the bundled recipes; sentences of level 3 have eight to sixteen words.
+// Prompts in the paper's form repeat those of assets/prompts/tot/writing.jsonl word for word. Without a
+// folder of open data sets the grammar (paragraphs.h) makes all sentences; check.sources names their sources.
 #include <algorithm>
 
 #include <nlohmann/json.hpp>
 
-#include "engine/data/arith/read.h"
-#include "engine/data/write/passage.h"
+#include "engine/data/arith/answers.h"
 #include "engine/data/tasks.h"
 #include "engine/data/text.h"
-#include "engine/data/write/scene.h"
+#include "engine/data/write/paragraphs.h"
+#include "engine/data/write/passage.h"
 #include "engine/data/write/words.h"
 
 namespace engine {
@@ -45,7 +44,7 @@ std::string content_key(const Given& given) {
   return joined(texts, "|");
 }
 
-// What is asked: the paper's words, or one of four in a chat.
+// The question: in the paper's words, or in one of four wordings of a chat.
 std::string task_text(Random& rng, const Given& given, bool paper_form) {
   const std::string sentences = given_text(given);
   if (paper_form)
@@ -53,10 +52,10 @@ std::string task_text(Random& rng, const Given& given, bool paper_form) {
            "must "
            "be: " +
            sentences;
-  return fill(rng.say({"Write four short paragraphs. They must end with these sentences: {0}",
-                       "Here are four sentences: {0} Write four paragraphs that end with them.",
-                       "Make a passage of 4 paragraphs. Their last sentences are: {0}",
-                       "{0} End four short paragraphs with these sentences, in this order."}),
+  return fill(rng.one_of({"Write four short paragraphs. They must end with these sentences: {0}",
+                          "Here are four sentences: {0} Write four paragraphs that end with them.",
+                          "Make a passage of 4 paragraphs. Their last sentences are: {0}",
+                          "{0} End four short paragraphs with these sentences, in this order."}),
               {sentences});
 }
 
@@ -92,7 +91,7 @@ Plan plan_of(Random& rng, const Given& given) {
   return plan;
 }
 
-// Which lines of a plan name the subject of their paragraph. [4]
+// True for each line of a plan that names the subject of its paragraph. [4]
 std::vector<bool> lines_in_place(std::string_view plan, const std::vector<std::string>& subjects) {
   std::vector<std::string> lines;
   for (const std::string& line : split_text(plan, '\n'))
@@ -120,7 +119,7 @@ std::vector<PassageParagraph> passage_of(Random& rng,
   return paragraphs;
 }
 
-// Somebody who is not among the given subjects.
+// A subject that is not among the given ones.
 GivenSentence stranger(Random& rng, const Given& given) {
   while (true) {
     const WriteSubject& subject = rng.pick(write_subjects());
@@ -133,7 +132,8 @@ GivenSentence stranger(Random& rng, const Given& given) {
   }
 }
 
-// One fault in paragraph i: it changes places, ends otherwise, not at all, or tells of another.
+// Puts one fault into paragraph i: it changes places with another one, has another end or none, or
+// another subject.
 void spoil(Random& rng, int level, const Given& given, int i, std::vector<PassageParagraph>& all) {
   switch (rng.below(4)) {
     case 0: {
@@ -163,36 +163,31 @@ std::string places(const std::string& what, const std::vector<bool>& right) {
 
 std::string passage_reason(Random& rng, const PassageCount& count) {
   if (count.n_ends() == kParagraphs && count.n_subjects() == kParagraphs)
-    return std::string(rng.say({"Every paragraph ends as it should.", "All four ends are right.",
-                                "It ends right four times.", "No paragraph ends otherwise."}));
+    return std::string(rng.one_of({"Every paragraph ends as it should.", "All four ends are right.",
+                                   "It ends right four times.", "No paragraph ends otherwise."}));
   std::vector<std::string> reasons;
   const std::string ends = places("Paragraph", count.ends);
   const std::string subjects = places("Paragraph", count.subjects);
   if (!ends.empty())
-    reasons.push_back(ends + std::string(rng.say({": another end.", ": not the right end.",
-                                                  ": the end is wrong.", ": it ends otherwise."})));
+    reasons.push_back(ends +
+                      std::string(rng.one_of({": another end.", ": not the right end.",
+                                              ": the end is wrong.", ": it ends otherwise."})));
   if (!subjects.empty())
-    reasons.push_back(subjects + std::string(rng.say({": somebody else.", ": another subject.",
-                                                      ": the wrong one.", ": of another."})));
+    reasons.push_back(subjects + std::string(rng.one_of({": somebody else.", ": another subject.",
+                                                         ": the wrong one.", ": of another."})));
   return joined(reasons, " ");
 }
 
 std::string plan_reason(Random& rng, const std::vector<bool>& right) {
   const std::string wrong = places("Line", right);
   if (wrong.empty())
-    return std::string(rng.say({"Every line fits.", "All four lines are right.",
-                                "It leads to each end.", "Each line has its subject."}));
-  return wrong + std::string(rng.say({": somebody else.", ": another subject.", ": the wrong one.",
-                                      ": not of the end."}));
+    return std::string(rng.one_of({"Every line fits.", "All four lines are right.",
+                                   "It leads to each end.", "Each line has its subject."}));
+  return wrong + std::string(rng.one_of({": somebody else.", ": another subject.",
+                                         ": the wrong one.", ": not of the end."}));
 }
 
 // --- records -------------------------------------------------------------------------------------
-
-void set_chat(Record& record, const std::string& question, const std::string& answer) {
-  auto chat = chat_form(question, answer);
-  record.prompt = std::move(chat.prompt);
-  record.completion = std::move(chat.completion);
-}
 
 Record whole_record(Random& rng, int level, const Given& given) {
   Record record;
@@ -224,8 +219,8 @@ Record plan_record(Random& rng, const Given& given) {
     record.completion = text + "\n";
   } else {
     set_chat(record,
-             task + std::string(rng.say({" Make a plan first.", " Say only the plan.",
-                                         " What is your plan?", " Plan it in four lines."})),
+             task + std::string(rng.one_of({" Make a plan first.", " Say only the plan.",
+                                            " What is your plan?", " Plan it in four lines."})),
              text);
   }
   return record;
@@ -245,14 +240,14 @@ Record passage_record(Random& rng, int level, const Given& given) {
   } else {
     set_chat(record,
              task + "\nPlan:\n" + plan.text() + "\n" +
-                 std::string(rng.say({"Write the passage.", "Follow the plan.", "Now write it.",
-                                      "Write it as planned."})),
+                 std::string(rng.one_of({"Write the passage.", "Follow the plan.", "Now write it.",
+                                         "Write it as planned."})),
              text);
   }
   return record;
 }
 
-// A question, in the paper's form or a chat's, and a score with its reason.
+// Sets the question for a score, in the paper's form or as a chat, and the score with its reason.
 void set_score(Random& rng,
                Record& record,
                const std::string& shown,
@@ -266,11 +261,12 @@ void set_score(Random& rng,
     record.completion = " " + score + ". " + reason + "\n";
     return;
   }
-  set_chat(record,
-           shown + "\n\n" +
-               std::string(rng.say({"How good is this, from 1 to 10?", "Give it a score.",
-                                    "Rate it from 1 to 10.", "What is it worth, from 1 to 10?"})),
-           "Thus the coherency score is " + score + ". " + reason);
+  set_chat(
+      record,
+      shown + "\n\n" +
+          std::string(rng.one_of({"How good is this, from 1 to 10?", "Give it a score.",
+                                  "Rate it from 1 to 10.", "What is it worth, from 1 to 10?"})),
+      "Thus the coherency score is " + score + ". " + reason);
 }
 
 Record plan_score_record(Random& rng, const Given& given) {
@@ -341,22 +337,22 @@ CheckResult check_plan(std::string_view text, const std::vector<std::string>& su
                      " lines name the subject of their end sentence"};
 }
 
-// What stands in a prompt behind `before`, up to an empty line.
+// The part of a prompt after `before`, up to an empty line.
 std::string shown_in(const Record& record, std::string_view before) {
   const auto at = record.prompt.rfind(before);
   if (at == std::string::npos)
-    throw Error(ErrorCode::BadInput, record.id + ": prompt: found nothing behind '" +
+    throw Error(ErrorCode::BadInput, record.id + ": prompt: found nothing after '" +
                                          std::string(trimmed(before)) +
-                                         "', expected what is rated");
+                                         "', expected a plan or a passage");
   const std::string rest = record.prompt.substr(at + before.size());
   return rest.substr(0, rest.find("\n\n"));
 }
 
 CheckResult check_rating(std::string_view text, int expected) {
   const auto score = read_score(text);
-  if (!score) return {false, "no score"};
+  if (!score) return {false, "found no score"};
   if (*score == expected) return {true, {}};
-  return {false, "another score than " + std::to_string(expected)};
+  return {false, "the score is not " + std::to_string(expected)};
 }
 
 class WriteTask final : public TaskGenerator {
@@ -372,8 +368,10 @@ class WriteTask final : public TaskGenerator {
       const auto sentences = check.at("sentences").get<std::vector<std::string>>();
       const auto subjects = check.at("subjects").get<std::vector<std::string>>();
       if (sentences.empty() || sentences.size() != subjects.size())
-        throw Error(ErrorCode::BadInput,
-                    record.id + ": check.subjects: expected one for each of some sentences");
+        throw Error(
+            ErrorCode::BadInput,
+            record.id +
+                ": check.subjects: expected one for each sentence, and at least one sentence");
       const std::string_view text = completion_body(completion);
       if (form == "passage" || form == "plan, passage")
         return check_passage(text, sentences, subjects);
@@ -409,7 +407,7 @@ class WriteTask final : public TaskGenerator {
   }
 
  private:
-  std::vector<OpenSentence> open_;  // empty: the grammar alone
+  std::vector<OpenSentence> open_;  // empty: the grammar makes all sentences
 };
 
 }  // namespace

@@ -1,6 +1,6 @@
-// Dialogs of two turns and plain text: what is asked, what makes an answer wrong, and the open
-// texts among them.
+// The chat and plain tasks: categories, checkers, and the open texts among the generated ones.
 #include <map>
+#include <optional>
 #include <set>
 
 #include <gtest/gtest.h>
@@ -35,11 +35,11 @@ std::vector<ChatRecord> chat_records(Split split, int level, int count) {
   return records;
 }
 
-// Python is run by our own interpreter.
-bool right(const Record& record, const std::string& completion) {
-  Record other = record;
-  other.completion = completion;
-  return task_generator("chat").check_at_birth(other).correct;
+// True for a right completion; nothing if it is Python and this machine cannot run Python.
+std::optional<bool> right(const Record& record, const std::string& completion) {
+  const CheckResult result = task_generator("chat").check(record, completion);
+  if (result.skipped) return std::nullopt;
+  return result.correct;
 }
 
 std::size_t times(const std::string& text, const std::string& phrase) {
@@ -48,7 +48,7 @@ std::size_t times(const std::string& text, const std::string& phrase) {
   return n;
 }
 
-TEST(Chat, has_thirteen_categories_of_two_turns_that_come_equally_often_in_every_split) {
+TEST(Chat, all_thirteen_categories_are_equally_frequent) {
   for (const Split split : {Split::Train, Split::Test}) {
     std::map<std::string, int> n;
     std::map<int, int> turns;
@@ -73,7 +73,7 @@ TEST(Chat, has_thirteen_categories_of_two_turns_that_come_equally_often_in_every
   }
 }
 
-// The last digit of a text, another one.
+// The text with another last digit.
 std::string with_another_digit(std::string text) {
   const auto at = text.find_last_of("0123456789");
   if (at == std::string::npos) return text;
@@ -93,7 +93,7 @@ std::string with_two_lines_exchanged(const std::string& text) {
   return joined(lines, "\n");
 }
 
-// One fault for each form of turn.
+// The completion with a fault that fits the form of its turn.
 std::string spoiled(const ChatRecord& chat) {
   const std::string& text = chat.record.completion;
   const Json& of = chat.check.at("of");
@@ -118,17 +118,19 @@ std::string spoiled(const ChatRecord& chat) {
   return text;
 }
 
-TEST(Chat, every_form_of_answer_is_right_as_written_and_wrong_with_a_fault) {
+TEST(Chat, every_form_accepts_its_answer_and_rejects_a_fault) {
   std::map<std::string, int> n;
   for (int level = 1; level <= 3; level++) {
     for (const ChatRecord& chat : chat_records(Split::Test, level, 260)) {
       const std::string kind = chat.check.at("task").get<std::string>() + ": " +
                                chat.check.at("of").at("form").get<std::string>();
       n[kind.substr(0, kind.find(','))]++;
-      EXPECT_TRUE(right(chat.record, chat.record.completion)) << chat.record.id;
-      EXPECT_FALSE(right(chat.record, spoiled(chat))) << kind << " " << chat.record.id << "\n"
-                                                      << spoiled(chat);
-      EXPECT_FALSE(right(chat.record, "")) << kind;
+      const auto as_written = right(chat.record, chat.record.completion);
+      if (!as_written) continue;
+      EXPECT_TRUE(*as_written) << chat.record.id;
+      EXPECT_EQ(right(chat.record, spoiled(chat)), false) << kind << " " << chat.record.id << "\n"
+                                                          << spoiled(chat);
+      EXPECT_EQ(right(chat.record, ""), false) << kind;
     }
   }
   for (const char* kind :
@@ -138,7 +140,7 @@ TEST(Chat, every_form_of_answer_is_right_as_written_and_wrong_with_a_fault) {
     EXPECT_GT(n[kind], 0) << kind;
 }
 
-TEST(Chat, a_record_that_names_no_part_is_refused) {
+TEST(Chat, a_check_without_a_known_task_is_refused) {
   Record record = *task_generator("chat").make(Split::Test, 1, 0);
   for (
       const char* check :
@@ -156,7 +158,7 @@ TEST(Chat, a_record_that_names_no_part_is_refused) {
   }
 }
 
-TEST(Chat, a_second_turn_on_a_letter_changes_what_was_asked_to_be_changed) {
+TEST(Chat, a_second_letter_has_to_differ_from_the_first) {
   int n = 0;
   for (const ChatRecord& chat : chat_records(Split::Test, 1, 400)) {
     if (chat.check.at("of").at("form") != "letter" || chat.check.at("turn") != 2) continue;
@@ -164,19 +166,19 @@ TEST(Chat, a_second_turn_on_a_letter_changes_what_was_asked_to_be_changed) {
     const auto at = chat.record.prompt.find(" ASSISTANT: ") + 12;
     const std::string first =
         chat.record.prompt.substr(at, chat.record.prompt.find(" USER: ", at) - at);
-    EXPECT_FALSE(right(chat.record, first)) << first;
+    EXPECT_EQ(right(chat.record, first), false) << first;
   }
   EXPECT_GT(n, 3);
 }
 
-TEST(NumberedLists, count_from_one_without_gaps) {
+TEST(NumberedLists, lines_are_numbered_from_one_without_gaps) {
   EXPECT_EQ(read_numbered_list("1. a\n\n 2. b c\n"), (std::vector<std::string>{"a", "b c"}));
   EXPECT_EQ(read_numbered_list(numbered_list({"x", "y"})), (std::vector<std::string>{"x", "y"}));
   for (const char* text : {"", "a", "2. a", "1. a\n3. b", "1. a\nb", "1) a"})
     EXPECT_FALSE(read_numbered_list(text)) << text;
 }
 
-TEST(Plain, texts_are_facts_alone_and_have_no_prompt) {
+TEST(Plain, texts_consist_of_facts_and_have_no_prompt) {
   for (int level = 1; level <= 3; level++) {
     for (int i = 0; i < 30; i++) {
       const auto record = task_generator("plain").make(Split::Dev, level, i);
@@ -191,7 +193,7 @@ TEST(Plain, texts_are_facts_alone_and_have_no_prompt) {
   }
 }
 
-TEST(OpenPool, gives_each_text_as_often_as_it_was_added_among_the_tasks_own) {
+TEST(OpenPool, draws_each_text_as_often_as_it_was_added) {
   OpenPool pool(900);
   EXPECT_EQ(pool.full_size(), 0);
   Random rng(1);

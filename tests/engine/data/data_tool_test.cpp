@@ -18,7 +18,7 @@ std::vector<Record> some_records(const std::string& task, int count) {
   return records;
 }
 
-TEST(DataTool, generates_the_records_that_the_generator_makes) {
+TEST(DataTool, writes_the_records_of_the_generator) {
   std::vector<std::string> lines;
   const auto n = generate_records("arith", Split::Dev, 2, 5, 3,
                                   [&](const std::string& line) { lines.push_back(line); });
@@ -31,13 +31,13 @@ TEST(DataTool, generates_the_records_that_the_generator_makes) {
             0);
 }
 
-TEST(DataTool, copy_share_counts_pieces_that_follow_as_before) {
-  EXPECT_DOUBLE_EQ(copy_share("a b c", "a b c"), 2.0 / 3);  // not the first a, which follows c
+TEST(DataTool, copy_share_counts_repeated_pairs_of_pieces) {
+  EXPECT_DOUBLE_EQ(copy_share("a b c", "a b c"), 2.0 / 3);  // all but the first a, which follows c
   EXPECT_DOUBLE_EQ(copy_share("", ""), 0);
   EXPECT_DOUBLE_EQ(copy_share("x y z", "p q r"), 0);
 }
 
-/// `n` records of a task, levels 1, 2, 3 as 2:5:3.
+/// n records of a task, of levels 1, 2 and 3 in the ratio 2:5:3.
 std::vector<Record> mixed_records(const std::string& task, int n) {
   std::vector<Record> records;
   const int of_level[] = {n * 2 / 10, n * 5 / 10, n * 3 / 10};
@@ -47,10 +47,10 @@ std::vector<Record> mixed_records(const std::string& task, int n) {
   return records;
 }
 
-// Parallel decoders live on what repeats. The floors are those that the tasks are specified with,
-// but sql's: asked are 0.15, and 10,000 records repeat 0.1480. To mend that would be to change the
-// records that the bundled models learned from.
-TEST(DataTool, tasks_keep_to_their_n_gram_floors) {
+// Parallel decoders gain speed from repeated text. The floors are those of the specification, except for
+// sql: it requires 0.15, and 10,000 records have 0.1480. A fix would change the records that the bundled
+// models were trained on.
+TEST(DataTool, tasks_reach_their_copy_share_floors) {
   struct Floor {
     const char* task;
     int n_records;
@@ -58,7 +58,7 @@ TEST(DataTool, tasks_keep_to_their_n_gram_floors) {
   };
   const Floor floors[] = {{"arith", 1000, 0.25}, {"kb", 1000, 0.20},     {"sql", 10000, 0.145},
                           {"py", 1000, 0.30},    {"blocks", 1000, 0.35}, {"write", 1000, 0.15},
-                          {"chat", 1000, 0.15},  // these two without a floor of the specification
+                          {"chat", 1000, 0.15},  // the specification has no floor for these two
                           {"plain", 1000, 0.15}};
   for (const auto& [task, n_records, floor] : floors) {
     const auto stats = stats_of_records(mixed_records(task, n_records));
@@ -77,7 +77,7 @@ CountTokens bundled_count() {
   };
 }
 
-TEST(DataTool, texts_keep_to_their_cap_by_the_bundled_tokenizer) {
+TEST(DataTool, records_keep_to_their_token_limit) {
   const CountTokens count = bundled_count();
   for (const std::string& task : task_names()) {
     const auto records = some_records(task, 400);
@@ -92,8 +92,8 @@ TEST(DataTool, texts_keep_to_their_cap_by_the_bundled_tokenizer) {
   }
 }
 
-// The recipes of the tree train at 256 tokens, prompt and completion together.
-TEST(DataTool, level_1_of_write_chat_and_plain_mostly_fits_what_recipes_train_at) {
+// The bundled recipes train with a context of 256 tokens for prompt and completion together.
+TEST(DataTool, level_1_mostly_fits_the_context_of_the_recipes) {
   const CountTokens count = bundled_count();
   for (const char* task : {"write", "chat", "plain"}) {
     std::vector<Record> records;
@@ -105,7 +105,7 @@ TEST(DataTool, level_1_of_write_chat_and_plain_mostly_fits_what_recipes_train_at
   }
 }
 
-TEST(DataTool, the_floor_of_the_copy_share_is_told_where_all_records_are_of_one_task) {
+TEST(DataTool, the_copy_share_floor_is_reported_for_a_single_task) {
   auto records = some_records("write", 2);
   EXPECT_DOUBLE_EQ(stats_of_records(records).copy_share_floor, 0.15);
   EXPECT_NE(describe(stats_of_records(records)).find("(wanted: 0.15 or more)"), std::string::npos);
@@ -115,7 +115,7 @@ TEST(DataTool, the_floor_of_the_copy_share_is_told_where_all_records_are_of_one_
             std::string::npos);
 }
 
-TEST(DataTool, a_text_above_the_cap_is_counted) {
+TEST(DataTool, records_above_the_token_limit_are_counted) {
   const auto stats =
       stats_of_records(some_records("arith", 2), [n = 510](const Record&) mutable { return n++; });
   EXPECT_EQ(stats.n_too_long, 3);  // of 510 to 515
@@ -124,7 +124,7 @@ TEST(DataTool, a_text_above_the_cap_is_counted) {
   EXPECT_NE(to_json(stats_of_records({})).find("\"max_tokens\":null"), std::string::npos);
 }
 
-TEST(DataTool, checks_what_it_is_given) {
+TEST(DataTool, check_counts_right_and_wrong_records) {
   auto records = some_records("arith", 3);
   EXPECT_EQ(check_records(records).n_correct, 9);
   records[4].completion = "nothing";
@@ -134,9 +134,9 @@ TEST(DataTool, checks_what_it_is_given) {
   EXPECT_NE(result.wrong[0].find(records[4].id), std::string::npos);
 }
 
-TEST(DataTool, a_check_that_is_stopped_says_so_and_counts_nothing_further) {
-  int asked = 0;
-  const auto result = check_records(some_records("arith", 3), [&] { return ++asked > 4; });
+TEST(DataTool, a_stopped_check_counts_only_checked_records) {
+  int n_calls = 0;
+  const auto result = check_records(some_records("arith", 3), [&] { return ++n_calls > 4; });
   EXPECT_TRUE(result.stopped);
   EXPECT_EQ(result.n_records, 4);
   EXPECT_EQ(result.n_correct, 4);
@@ -144,9 +144,9 @@ TEST(DataTool, a_check_that_is_stopped_says_so_and_counts_nothing_further) {
   EXPECT_FALSE(check_records(some_records("arith", 1)).stopped);
 }
 
-TEST(DataTool, figures_of_a_part_say_so) {
-  int asked = 0;
-  const auto part = stats_of_records(some_records("arith", 3), {}, [&] { return ++asked > 4; });
+TEST(DataTool, stopped_statistics_say_so) {
+  int n_calls = 0;
+  const auto part = stats_of_records(some_records("arith", 3), {}, [&] { return ++n_calls > 4; });
   EXPECT_EQ(part.n_records, 4);
   EXPECT_NE(to_json(part).find("\"stopped\":true"), std::string::npos) << to_json(part);
   EXPECT_NE(describe(part).find("stopped: "), std::string::npos) << describe(part);
@@ -155,7 +155,7 @@ TEST(DataTool, figures_of_a_part_say_so) {
   EXPECT_EQ(describe(whole).find("stopped"), std::string::npos);
 }
 
-TEST(DataTool, sees_duplicates_and_prompts_in_two_splits) {
+TEST(DataTool, counts_duplicates_and_prompts_in_two_splits) {
   auto records = some_records("arith", 2);
   records.push_back(records[0]);
   records.push_back(records[1]);

@@ -1,5 +1,5 @@
-// What must not change by accident: a model is trained on these texts, and a run that resumes reads
-// on where it stopped.
+// Records must not change by accident: models are trained on them, and a resumed training run continues
+// with the next record.
 #include <fstream>
 
 #include <gtest/gtest.h>
@@ -27,7 +27,7 @@ TEST(Golden, records_are_the_same_on_every_machine) {
       {"chat", 5100292864997439952u},    {"plain", 5125995681796069971u}};
   for (const auto& [name, hash] : expected)
     EXPECT_EQ(hash_of_task(name), hash)
-        << name << ": if the change was meant, say so in the commit";
+        << name << ": if the change is intended, state it in the commit";
 }
 
 TEST(Golden, bundled_prompts_are_records_of_the_test_split) {

@@ -1,4 +1,4 @@
-// Text files that a person names: marks, encodings, lines, and what is no file.
+// Text files given by the user: byte order marks, encodings, line ends, and paths that are no files.
 #include <filesystem>
 #include <fstream>
 #include <string>
@@ -40,7 +40,7 @@ TEST(InputFile, lines_end_at_lf_or_cr_lf) {
   EXPECT_TRUE(lines_of("").empty());
 }
 
-TEST(InputFile, other_encodings_are_named) {
+TEST(InputFile, other_encodings_are_refused_by_name) {
   EXPECT_THAT(refusal_of("\xff\xfe{\0}\0"s), HasSubstr("UTF-16 (little-endian), expected UTF-8"));
   EXPECT_THAT(refusal_of("\xfe\xff\0{\0}"s), HasSubstr("UTF-16 (big-endian)"));
   EXPECT_THAT(refusal_of("{\0\"\0"s), HasSubstr("UTF-16 (little-endian)"));

@@ -36,7 +36,7 @@ TEST(Mixture, weights_are_shares_of_characters) {
   EXPECT_NEAR(chars["blocks"] / total, 0.5, 0.06);
 }
 
-TEST(Mixture, passages_dialogs_and_plain_text_are_parts_like_any_other) {
+TEST(Mixture, write_chat_and_plain_can_be_parts) {
   const TrainingStream stream(
       R"({"write": {"weight": 1, "levels": [1, 0, 0]}, "chat": {"weight": 1}, "plain": {"weight": 1,
           "open_texts": false}})",
@@ -51,7 +51,7 @@ TEST(Mixture, passages_dialogs_and_plain_text_are_parts_like_any_other) {
   EXPECT_EQ(n.size(), 3u);
 }
 
-TEST(Mixture, the_answer_is_found_where_the_completion_says_it) {
+TEST(Mixture, the_short_answer_is_found_in_the_completion) {
   const std::pair<const char*, const char*> cases[] = {
       {" The sea fits. So the answer is (C).", "C"},
       {" The answer is 4? No. So the answer is yes.", "yes"},
@@ -67,7 +67,7 @@ TEST(Mixture, the_answer_is_found_where_the_completion_says_it) {
   }
 }
 
-TEST(Mixture, bad_recipes_are_refused_by_field) {
+TEST(Mixture, bad_recipes_are_refused_with_the_field) {
   const std::pair<const char*, const char*> cases[] = {
       {"", "recipe"},
       {"[]", "recipe"},

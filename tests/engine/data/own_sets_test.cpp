@@ -1,5 +1,5 @@
-// Every reader of an open set on a few lines of our own in the set's format: no text of the sets
-// stands here, and no folder of them is needed.
+// Every reader of an open data set, tested with a few lines in the format of the set. This file contains
+// no text of the data sets and needs no folder of them.
 #include <filesystem>
 #include <fstream>
 #include <optional>
@@ -16,7 +16,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-/// Of one split: how many records, and the first of them.
+/// The expected number of records of a split, and the first one.
 struct Expected {
   std::size_t n = 0;
   std::string prompt, completion, answer;
@@ -25,7 +25,7 @@ struct Expected {
 struct OwnSet {
   std::string name;
   std::vector<std::pair<std::string, std::string>> files;  // path in the folder, contents
-  std::optional<Expected> train, test;                     // none: the set has no such part
+  std::optional<Expected> train, test;                     // nothing: the set has no such part
 };
 
 std::string lines(const std::vector<Json>& items) {
@@ -56,7 +56,7 @@ OwnSet own_gsm8k() {
                "It holds 2 * 5 = 10 jars.\n#### 10\n", "10"}};
 }
 
-// A training question without a rationale is left out; one to be asked is not.
+// Training leaves out questions without a rationale; evaluation does not.
 OwnSet own_commonsenseqa() {
   const auto question = [](const char* id, const char* stem, const char* key) {
     return Json{
@@ -117,7 +117,7 @@ OwnSet own_aqua() {
                    " 20 / 1 = 20. So the answer is (A).", "A"}};
 }
 
-// Numbers 511 to 974 are to learn from, 11 to 510 to be asked, the rest are examples.
+// Problems 511 to 974 are the training part, 11 to 510 the test part, the others few-shot examples.
 OwnSet own_mbpp() {
   const auto item = [](int id, const char* text, const char* code, const char* test) {
     return Json{{"task_id", id},
@@ -186,7 +186,7 @@ OwnSet own_python_puzzles() {
           std::nullopt};
 }
 
-// Of the dialogs to be asked, one whose beginning was learned from is left out.
+// The test part leaves out a dialog whose beginning occurs in training.
 OwnSet own_taskmaster4() {
   const auto dialog = [](const char* first, const char* last = "A slow one.") {
     return Json{{"utterances",
@@ -216,7 +216,7 @@ OwnSet own_self_instruct() {
           Expected{2, "USER: Say it briefly.\nvery cold ASSISTANT:", " icy", ""}};
 }
 
-// Speeches are gathered until they make 600 characters.
+// Joins speeches up to 600 characters.
 OwnSet own_tinyshakespeare() {
   const auto speech = [](const std::string& who, int n) {
     std::string text = who + ":\n";
@@ -310,7 +310,7 @@ OwnSet own_creative_writing() {
                    "", "4 end sentences"}};
 }
 
-// A query with a comma and two accepted ones stand in quotes.
+// Two fields are quoted: a query with a comma, and two accepted queries.
 OwnSet own_defog_sql() {
   return {
       "defog_sql",
@@ -356,7 +356,7 @@ void write(const test::Folder& folder, const OwnSet& set) {
   for (const auto& [name, text] : set.files) {
     const std::string path = folder / name;
     std::filesystem::create_directories(std::filesystem::path(path).parent_path());
-    OutputFile file(path);  // packed where its name ends in .gz
+    OutputFile file(path);  // compresses files whose name ends in .gz
     file.write(text);
     file.finish();
   }
@@ -370,13 +370,13 @@ void expect(const std::vector<Record>& found, const std::optional<Expected>& exp
   EXPECT_EQ(found[0].answer, expected->answer);
 }
 
-TEST(OwnSets, there_is_one_for_every_reader) {
+TEST(OwnSets, every_reader_has_a_sample) {
   std::vector<std::string> names;
   for (const OwnSet& set : own_sets()) names.push_back(set.name);
   EXPECT_EQ(names, real_set_names());
 }
 
-TEST(OwnSets, are_read_as_their_formats_say) {
+TEST(OwnSets, samples_are_read_in_the_format_of_their_set) {
   for (const OwnSet& set : own_sets()) {
     SCOPED_TRACE(set.name);
     const test::Folder folder;
@@ -386,7 +386,7 @@ TEST(OwnSets, are_read_as_their_formats_say) {
   }
 }
 
-TEST(OwnSets, right_answers_score_as_right_and_others_do_not) {
+TEST(OwnSets, right_answers_pass_and_wrong_ones_fail) {
   for (const OwnSet& set : own_sets()) {
     SCOPED_TRACE(set.name);
     const test::Folder folder;
@@ -400,7 +400,7 @@ TEST(OwnSets, right_answers_score_as_right_and_others_do_not) {
   }
 }
 
-TEST(OwnSets, lacking_any_of_their_files_are_refused_by_its_name) {
+TEST(OwnSets, a_missing_file_is_refused_by_its_name) {
   for (const OwnSet& set : own_sets()) {
     for (const auto& [path, text] : set.files) {
       SCOPED_TRACE(path);

@@ -28,7 +28,7 @@ PythonRun run_one(PythonSandbox& sandbox, const std::string& program) {
   return sandbox.run(std::span(&program, 1))[0];
 }
 
-// Every process of which `ancestor` is an ancestor.
+// All descendants of a process.
 std::vector<pid_t> descendants(pid_t ancestor) {
   std::vector<pid_t> found;
   for (const auto& entry : fs::directory_iterator("/proc")) {
@@ -55,7 +55,7 @@ bool is_gone(pid_t process) {
   return false;
 }
 
-// A sandbox of this test's own, and a folder that stands for the user's files.
+// A sandbox for one test, and a folder with a file of the user.
 class Sandbox : public testing::Test {
  protected:
   void SetUp() override {
@@ -73,14 +73,14 @@ class Sandbox : public testing::Test {
     const PythonRun run = run_one(isolated, program);
     EXPECT_TRUE(run.available && run.passed) << run.reason << "\n" << program;
   }
-  // Ran and failed; the program after it still runs.
+  // Expects that the program fails and that the next program still runs.
   void expect_failed(const std::string& program) {
     const PythonRun run = run_one(isolated, program);
     EXPECT_TRUE(run.available && !run.passed) << run.reason << "\n" << program;
     EXPECT_FALSE(run.reason.empty());
     expect_passed("assert 1 + 1 == 2");
   }
-  // A program with a function that says whether a call is refused.
+  // A program with a function that tells if a call is refused.
   static std::string refusing(const std::string& program) {
     return "def refused(f, *a):\n  try:\n    f(*a)\n  except (OSError, MemoryError):\n    return "
            "True\n  return False\n" +
@@ -139,7 +139,7 @@ TEST_F(Sandbox, files_of_the_user_are_not_readable) {
       "assert refused(os.listdir, 'link')\n"));
 }
 
-TEST_F(Sandbox, nothing_is_writable_but_an_empty_folder) {
+TEST_F(Sandbox, only_the_scratch_folder_is_writable) {
   expect_failed("open('" + folder + "/new.txt', 'w')\n");
   expect_failed("import shutil\nshutil.rmtree('" + folder + "')\n");
   EXPECT_TRUE(fs::exists(folder + "/notes.txt"));
@@ -153,7 +153,7 @@ TEST_F(Sandbox, nothing_is_writable_but_an_empty_folder) {
       "assert refused(os.remove, '/etc/ld.so.cache')\n"));
 }
 
-TEST_F(Sandbox, the_folder_is_bounded_and_new_for_each_program) {
+TEST_F(Sandbox, the_scratch_folder_is_limited_and_starts_empty) {
   if (!run_one(isolated, "open('x', 'w').write('1')").passed) GTEST_SKIP() << "bwrap before 0.7";
   expect_passed("import os\nassert os.listdir('.') == [], os.listdir('.')\n");
   expect_failed("for i in range(64):\n  open('f%d' % i, 'wb').write(b'x' * (1 << 20))\n");
@@ -162,7 +162,7 @@ TEST_F(Sandbox, the_folder_is_bounded_and_new_for_each_program) {
   expect_passed("import os\nassert os.listdir('.') == [], os.listdir('.')\n");
 }
 
-TEST_F(Sandbox, no_process_or_thread_is_started) {
+TEST_F(Sandbox, a_program_cannot_start_processes_or_threads) {
   expect_failed("import os\nfor i in range(1000):\n  os.fork()\n");
   expect_failed("import threading\nt = threading.Thread(target=print)\nt.start()\nt.join()\n");
   expect_failed("import subprocess\nsubprocess.run(['/bin/sh', '-c', 'true'])\n");
@@ -180,7 +180,7 @@ TEST_F(Sandbox, sockets_are_refused) {
                "    assert refused(socket.socket, family, kind), family\n"));
 }
 
-TEST_F(Sandbox, system_calls_that_reach_beyond_are_refused) {
+TEST_F(Sandbox, dangerous_system_calls_are_refused) {
   expect_passed(
       "import ctypes, os\n"
       "libc = ctypes.CDLL(None, use_errno=True)\n"
@@ -227,7 +227,7 @@ TEST_F(Sandbox, output_is_limited) {
   EXPECT_LE(many.reason.size(), 300u);
 }
 
-TEST_F(Sandbox, an_early_end_is_no_pass) {
+TEST_F(Sandbox, an_early_exit_does_not_pass) {
   for (const char* end : {"raise SystemExit(0)\n", "import sys\nsys.exit()\n", "exit(0)\n",
                           "import os\nos._exit(0)\n", "import os\nos.execv('/x', ['x'])\n",
                           "import os, signal\nos.kill(os.getpid(), signal.SIGTERM)\n",
@@ -248,7 +248,7 @@ TEST_F(Sandbox, a_pass_cannot_be_written_to_a_pipe) {
       "os._exit(0)\n");
 }
 
-TEST_F(Sandbox, its_driver_cannot_be_ended) {
+TEST_F(Sandbox, a_program_cannot_end_the_driver) {
   expect_passed(
       "import os, signal\n"
       "assert os.getppid() == 1\n"
@@ -257,7 +257,7 @@ TEST_F(Sandbox, its_driver_cannot_be_ended) {
   expect_failed("import os, signal\nos.kill(-1, signal.SIGKILL)\nos.kill(0, signal.SIGKILL)\n");
 }
 
-TEST_F(Sandbox, processes_outside_cannot_be_seen) {
+TEST_F(Sandbox, other_processes_are_invisible) {
   expect_passed(refusing("import os\nassert refused(os.kill, " + std::to_string(getpid()) +
                          ", 0) or os.getpid() == " + std::to_string(getpid()) + "\n"));
 }
@@ -302,21 +302,21 @@ TEST_F(Sandbox, many_programs_run_in_one_start) {
   EXPECT_EQ(descendants(getpid()), started);
 }
 
-TEST_F(Sandbox, nothing_runs_on_after_it) {
+TEST_F(Sandbox, no_process_survives_the_sandbox) {
   std::vector<pid_t> processes;
   {
     PythonSandbox sandbox(PythonIsolation::Full, kShort);
     ASSERT_EQ(sandbox.start(), "");
     run_one(sandbox, "import os\nif os.fork() == 0:\n  os.setsid()\n  while True: pass\n");
     processes = descendants(getpid());
-    EXPECT_GE(processes.size(), 4u);  // and those of the other sandbox
+    EXPECT_GE(processes.size(), 4u);  // the other sandbox has processes too
   }
   for (const pid_t process : descendants(getpid())) std::erase(processes, process);
   EXPECT_EQ(processes.size(), 2u);
   for (const pid_t process : processes) EXPECT_TRUE(is_gone(process));
 }
 
-TEST_F(Sandbox, a_killed_caller_takes_it_along) {
+TEST_F(Sandbox, the_sandbox_ends_with_its_caller) {
   const pid_t caller = fork();
   if (caller == 0) {
     PythonSandbox sandbox(PythonIsolation::Full,
@@ -335,7 +335,7 @@ TEST_F(Sandbox, a_killed_caller_takes_it_along) {
   for (const pid_t process : processes) EXPECT_TRUE(is_gone(process)) << process;
 }
 
-TEST_F(Sandbox, an_interpreter_behind_a_shim_or_in_a_venv_runs) {
+TEST_F(Sandbox, interpreters_of_shims_and_venvs_run) {
   const std::string real = fs::exists("/usr/bin/python3") ? "/usr/bin/python3" : "";
   NEEDS(!real.empty(), "no /usr/bin/python3 here");
   const char* before = std::getenv("PATH");
@@ -354,8 +354,8 @@ TEST_F(Sandbox, an_interpreter_behind_a_shim_or_in_a_venv_runs) {
   }
 }
 
-// As before 0.7.
-TEST_F(Sandbox, a_bubblewrap_without_size_limits_gives_no_folder) {
+// Like a bubblewrap older than 0.7.
+TEST_F(Sandbox, without_size_limits_there_is_no_scratch_folder) {
   const char* before = std::getenv("PATH");
   const std::string path = before == nullptr ? "/usr/bin:/bin" : before;
   std::ofstream(folder + "/bwrap")
@@ -369,7 +369,7 @@ TEST_F(Sandbox, a_bubblewrap_without_size_limits_gives_no_folder) {
   EXPECT_FALSE(run_one(sandbox, "open('/scratch/x', 'w')").passed);
 }
 
-TEST(SandboxAbsent, without_bubblewrap_nothing_runs) {
+TEST(SandboxAbsent, nothing_runs_without_bubblewrap) {
   std::string pattern = (fs::temp_directory_path() / "decoscope_sandbox.XXXXXX").string();
   ASSERT_NE(mkdtemp(pattern.data()), nullptr);
   PythonSandbox plain(PythonIsolation::None, kShort);
@@ -394,7 +394,7 @@ TEST(SandboxAbsent, without_bubblewrap_nothing_runs) {
   NEEDS(has_python, "no python3 here");
 }
 
-TEST(SandboxAbsent, without_isolation_limits_and_verdicts_hold) {
+TEST(SandboxAbsent, limits_and_verdicts_hold_without_isolation) {
   PythonSandbox plain(PythonIsolation::None, kShort);
   NEEDS(plain.start().empty(), plain.start());
   EXPECT_TRUE(run_one(plain, "import os\nassert os.getpgrp() == os.getpid()\n").passed);
@@ -409,7 +409,7 @@ TEST(SandboxAbsent, without_isolation_limits_and_verdicts_hold) {
   EXPECT_TRUE(run_one(plain, "assert 1 + 1 == 2").passed);
 }
 
-TEST(SandboxAbsent, without_isolation_a_signal_from_outside_is_no_verdict) {
+TEST(SandboxAbsent, a_signal_from_outside_gives_no_verdict) {
   PythonSandbox plain(PythonIsolation::None, kShort);
   NEEDS(plain.start().empty(), plain.start());
   for (const char* signal : {"SIGINT", "SIGTERM", "SIGHUP"}) {

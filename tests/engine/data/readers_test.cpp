@@ -23,7 +23,7 @@ class Readers : public testing::Test {
   }
 };
 
-// A line of the table in the data folder's own README.
+// A row of the table in README.md of the data folder.
 struct Stated {
   std::string licence;
   std::string records;  // "train 7,473 (1.06 M), test 1,055 (154 k)"
@@ -44,7 +44,7 @@ std::map<std::string, Stated> stated_sets() {
   return stated;
 }
 
-// The number behind `word` ("" for the first), without its commas.
+// The number after `word` ("" for the first number), read without commas.
 std::size_t stated_count(const std::string& records, const std::string& word) {
   const auto at = records.find(word);
   if (at == std::string::npos) return 0;
@@ -52,7 +52,7 @@ std::size_t stated_count(const std::string& records, const std::string& word) {
   return std::strtoul(digits.c_str(), nullptr, 10);
 }
 
-TEST_F(Readers, licences_are_those_the_data_folder_states) {
+TEST_F(Readers, licences_match_the_data_folder) {
   const auto stated = stated_sets();
   ASSERT_FALSE(stated.empty()) << "no README.md in " << data_folder() << " states licences";
   std::set<std::string> known;
@@ -68,7 +68,7 @@ TEST_F(Readers, licences_are_those_the_data_folder_states) {
   }
 }
 
-TEST_F(Readers, evaluation_sets_have_as_many_records_as_the_data_folder_states) {
+TEST_F(Readers, evaluation_sets_have_the_documented_sizes) {
   const auto stated = stated_sets();
   ASSERT_FALSE(stated.empty()) << "no README.md in " << data_folder() << " states records";
   const std::pair<const char*, const char*> sets[] = {
@@ -84,7 +84,7 @@ TEST_F(Readers, evaluation_sets_have_as_many_records_as_the_data_folder_states) 
   }
 }
 
-TEST_F(Readers, every_set_is_read_and_its_right_answers_score_as_right) {
+TEST_F(Readers, right_answers_of_every_set_pass) {
   for (const auto& name : real_set_names()) {
     const auto train = read_real_set(name, Split::Train, data_folder());
     const auto test = read_real_set(name, Split::Test, data_folder());
@@ -94,7 +94,7 @@ TEST_F(Readers, every_set_is_read_and_its_right_answers_score_as_right) {
     int n_wrong = 0;
     const std::size_t n = std::min<std::size_t>(test.size(), starts_python ? 3 : 300);
     for (std::size_t i = 0; i < n; i++) {
-      if (test[i].completion.empty()) continue;  // nobody wrote a right answer
+      if (test[i].completion.empty()) continue;  // the set has no right answer
       const auto result = check_record(test[i], test[i].completion);
       n_wrong += !result.correct && !result.skipped;
       EXPECT_TRUE(result.skipped || !check_record(test[i], "nothing").correct) << test[i].id;
@@ -103,7 +103,7 @@ TEST_F(Readers, every_set_is_read_and_its_right_answers_score_as_right) {
   }
 }
 
-TEST_F(Readers, no_evaluation_prompt_is_among_the_training_texts) {
+TEST_F(Readers, evaluation_prompts_do_not_occur_in_training) {
   for (const auto& name : real_set_names()) {
     std::set<std::string> train;
     for (const auto& record : read_real_set(name, Split::Train, data_folder()))
@@ -113,19 +113,19 @@ TEST_F(Readers, no_evaluation_prompt_is_among_the_training_texts) {
   }
 }
 
-// Of any set, by their prompts: what stands in the same form is found, whatever its case and signs.
-TEST_F(Readers, no_evaluation_prompt_is_among_the_prompts_that_are_learned_from) {
-  std::map<std::uint64_t, std::string> asked;  // by the prompt's hash, a record's id
+// Compares the prompts of all sets with each other; ignores case and punctuation.
+TEST_F(Readers, no_training_prompt_equals_an_evaluation_prompt) {
+  std::map<std::uint64_t, std::string> evaluated;  // hash of the prompt -> id of the record
   for (const auto& name : real_set_names()) {
     for (const auto& record : read_real_set(name, Split::Test, data_folder()))
-      asked.emplace(fnv1a(normalised(record.prompt)), record.id);
+      evaluated.emplace(fnv1a(normalised(record.prompt)), record.id);
   }
-  EXPECT_GT(asked.size(), 5000u);
+  EXPECT_GT(evaluated.size(), 5000u);
   const auto is_asked = [&](const Record& record) {
     if (record.prompt.empty()) return false;
-    const auto found = asked.find(fnv1a(normalised(record.prompt)));
-    if (found != asked.end()) ADD_FAILURE() << record.id << " is " << found->second;
-    return found != asked.end();
+    const auto found = evaluated.find(fnv1a(normalised(record.prompt)));
+    if (found != evaluated.end()) ADD_FAILURE() << record.id << " is " << found->second;
+    return found != evaluated.end();
   };
   std::int64_t n_learned = 0, n_found = 0;
   for (const auto& name : real_set_names()) {
@@ -144,7 +144,7 @@ TEST_F(Readers, no_evaluation_prompt_is_among_the_prompts_that_are_learned_from)
   EXPECT_GT(n_learned, 50000);
 }
 
-TEST_F(Readers, advising_fills_in_every_variable_and_names_the_tables_that_are_read) {
+TEST_F(Readers, advising_fills_variables_and_names_the_read_tables) {
   std::size_t n_questions = 0;
   std::map<std::string, std::size_t> per_split;
   std::ifstream file(data_folder() + "/advising/advising.json");
@@ -159,7 +159,7 @@ TEST_F(Readers, advising_fills_in_every_variable_and_names_the_tables_that_are_r
   for (const Split split : {Split::Train, Split::Dev, Split::Test}) {
     const auto records = read_real_set("advising", split, data_folder());
     const std::size_t n = per_split.at(std::string(split_name(split)));
-    // Left out are training texts above the cap, and what stands in both parts.
+    // The reader leaves out long training texts and test prompts that occur in training.
     EXPECT_TRUE(split == Split::Train ? records.size() > n * 3 / 4 && records.size() < n
                                       : records.size() <= n && records.size() + 1 >= n)
         << split_name(split) << " " << records.size() << " of " << n;
@@ -178,7 +178,7 @@ TEST_F(Readers, advising_fills_in_every_variable_and_names_the_tables_that_are_r
   }
 }
 
-TEST_F(Readers, sql_of_a_published_question_is_judged_by_its_rows) {
+TEST_F(Readers, sql_answers_are_compared_by_their_rows) {
   const auto records = read_real_set("defog_sql", Split::Test, data_folder());
   int n_second = 0, n_ordered = 0;
   for (const Record& record : records) {
@@ -197,7 +197,7 @@ TEST_F(Readers, sql_of_a_published_question_is_judged_by_its_rows) {
   EXPECT_LT(n_ordered, 60);
 }
 
-TEST(RowsOfQueries, order_counts_only_where_the_question_asks_for_it) {
+TEST(RowsOfQueries, order_counts_only_if_the_question_asks_for_it) {
   Record record;
   record.task = "defog_sql";
   nlohmann::json check = {{"form", "rows"},
@@ -214,7 +214,7 @@ TEST(RowsOfQueries, order_counts_only_where_the_question_asks_for_it) {
   EXPECT_TRUE(check_record(record, "SELECT a FROM t ORDER BY a DESC;").correct);
 }
 
-TEST(RowsOfQueries, a_script_reaches_no_file_and_ends) {
+TEST(RowsOfQueries, a_script_cannot_access_files_or_run_forever) {
   const auto path = std::filesystem::path(testing::TempDir()) / "decoscope_attached.db";
   std::filesystem::remove(path);
   Record record;
@@ -240,7 +240,7 @@ TEST(RowsOfQueries, a_script_reaches_no_file_and_ends) {
   }
 }
 
-TEST(QueriesAsText, differ_in_signs_but_not_in_spaces_case_or_quotes) {
+TEST(QueriesAsText, spaces_case_and_quotes_do_not_matter) {
   Record record;
   record.task = "wikisql";
   record.check = R"({"form": "exact"})";
@@ -255,12 +255,12 @@ TEST(QueriesAsText, differ_in_signs_but_not_in_spaces_case_or_quotes) {
     EXPECT_FALSE(check_record(record, other).correct) << other;
 }
 
-TEST_F(Readers, a_passage_is_right_if_its_paragraphs_end_in_the_four_sentences) {
+TEST_F(Readers, a_passage_needs_the_four_end_sentences) {
   for (const Record& record : read_real_set("creative_writing", Split::Test, data_folder())) {
     const auto check = nlohmann::json::parse(record.check);
     const auto sentences = check.at("sentences").get<std::vector<std::string>>();
     ASSERT_EQ(sentences.size(), 4u);
-    // What the prompt shows is the four of them in a row.
+    // The prompt contains the four sentences in a row.
     EXPECT_TRUE(record.prompt.ends_with(" must be: " + joined(sentences, " ") + "\n"))
         << record.prompt;
     std::string passage = "Plan:\nSome lines.\n\nPassage:\n";
@@ -272,17 +272,17 @@ TEST_F(Readers, a_passage_is_right_if_its_paragraphs_end_in_the_four_sentences) 
   }
 }
 
-// Recipes without a list of sets, the bundled models' among them, keep their texts.
-TEST(DefaultSets, are_those_of_the_bundled_models) {
+// Recipes without a list of sets, such as those of the bundled models, keep their texts.
+TEST(DefaultSets, a_recipe_without_a_list_keeps_its_sets) {
   const auto sets = default_training_sets();
   EXPECT_EQ(std::count(sets.begin(), sets.end(), "advising"), 0);
   EXPECT_EQ(std::count(sets.begin(), sets.end(), "wikisql"), 1);
   EXPECT_EQ(sets.size(), real_set_names().size() - 1);
 }
 
-// The hashes in the tree are those of the published problems, so generation is the same with and
-// without the data folder.
-TEST_F(Readers, the_excluded_blocksworld_problems_are_the_published_ones) {
+// excluded.inc has the hashes of the published problems, so generation does not depend on the data
+// folder.
+TEST_F(Readers, excluded_blocks_problems_are_the_published_ones) {
   constexpr std::uint64_t kExcluded[] = {
 #include "engine/data/blocks/excluded.inc"
   };
@@ -299,7 +299,7 @@ TEST_F(Readers, the_excluded_blocksworld_problems_are_the_published_ones) {
   EXPECT_EQ(std::set<std::uint64_t>(std::begin(kExcluded), std::end(kExcluded)), expected);
 }
 
-TEST_F(Readers, a_mixture_draws_on_them) {
+TEST_F(Readers, a_mixture_contains_open_texts) {
   const TrainingStream stream(
       R"({"real": {"weight": 1, "sets": ["gsm8k", "tinyshakespeare"]}, "arith": {"weight": 1}})", 3,
       data_folder());
@@ -308,16 +308,17 @@ TEST_F(Readers, a_mixture_draws_on_them) {
   EXPECT_EQ(parts, (std::set<std::string>{"arith", "gsm8k", "tinyshakespeare"}));
 }
 
-// What users say in the published benches is said by nobody in a dialog that is learned from.
-TEST_F(Readers, no_turn_of_a_bench_is_a_turn_of_a_dialog) {
-  std::set<std::string> asked;
+// No user turn of MT-bench or Vicuna-bench occurs in a training dialog.
+TEST_F(Readers, training_dialogs_contain_no_benchmark_turn) {
+  std::set<std::string> evaluated;
   for (const char* bench : {"mt_bench", "vicuna_bench"}) {
     for (const Record& record : read_real_set(bench, Split::Test, data_folder())) {
       const auto check = nlohmann::json::parse(record.check);
-      for (const auto& turn : check.at("turns")) asked.insert(normalised(turn.get<std::string>()));
+      for (const auto& turn : check.at("turns"))
+        evaluated.insert(normalised(turn.get<std::string>()));
     }
   }
-  EXPECT_GT(asked.size(), 150u);
+  EXPECT_GT(evaluated.size(), 150u);
   const auto chat = task_generator_with_open_texts("chat", data_folder());
   int n_turns = 0, n_open = 0;
   for (int level = 1; level <= 3; level++) {
@@ -328,22 +329,22 @@ TEST_F(Readers, no_turn_of_a_bench_is_a_turn_of_a_dialog) {
       for (auto at = rest.find("USER: "); at != std::string_view::npos; at = rest.find("USER: ")) {
         rest.remove_prefix(at + 6);
         const std::string said = normalised(rest.substr(0, rest.find(" ASSISTANT:")));
-        EXPECT_FALSE(asked.contains(said)) << said;
+        EXPECT_FALSE(evaluated.contains(said)) << said;
         n_turns++;
       }
     }
   }
   EXPECT_GT(n_turns, 2100);
-  // 8 of each of 3,339 dialogs and 4 of each seed task's instance stand among 120,000.
+  // 3,339 dialogs eight times each and the seed tasks' instances four times each, in 120,000 texts.
   EXPECT_NEAR(n_open, 2100 * 0.187, 90);
   EXPECT_NEAR(static_cast<double>(chat->full_size()), 147600, 1500);
 }
 
-TEST_F(Readers, sentences_of_passages_are_none_of_those_to_be_asked) {
-  std::set<std::string> asked;
+TEST_F(Readers, given_sentences_do_not_occur_in_evaluation) {
+  std::set<std::string> evaluated;
   for (const char* set : {"gsm8k", "commonsenseqa", "creak"})
     for (const Record& record : read_real_set(set, Split::Test, data_folder()))
-      asked.insert(" " + normalised(record.prompt) + " ");
+      evaluated.insert(" " + normalised(record.prompt) + " ");
   std::set<std::string> writing;
   for (const Record& record : read_real_set("creative_writing", Split::Test, data_folder())) {
     const auto check = nlohmann::json::parse(record.check);
@@ -359,7 +360,7 @@ TEST_F(Readers, sentences_of_passages_are_none_of_those_to_be_asked) {
     for (const auto& sentence : check.at("sentences")) {
       const std::string text = normalised(sentence.get<std::string>());
       EXPECT_FALSE(writing.contains(text)) << text;
-      for (const std::string& question : asked)
+      for (const std::string& question : evaluated)
         EXPECT_EQ(question.find(" " + text + " "), std::string::npos) << text;
     }
   }
@@ -367,7 +368,7 @@ TEST_F(Readers, sentences_of_passages_are_none_of_those_to_be_asked) {
   EXPECT_NEAR(sources["grammar"], 1120, 120);
 }
 
-TEST_F(Readers, level_1_of_passages_keeps_to_short_sentences_of_the_open_sets_too) {
+TEST_F(Readers, level_1_draws_only_short_open_sentences) {
   const auto write = task_generator_with_open_texts("write", data_folder());
   int n_open = 0;
   for (int i = 0; i < 200; i++) {
@@ -380,7 +381,7 @@ TEST_F(Readers, level_1_of_passages_keeps_to_short_sentences_of_the_open_sets_to
   EXPECT_GT(n_open, 160);
 }
 
-TEST_F(Readers, plain_text_keeps_open_texts_of_a_split_to_it) {
+TEST_F(Readers, open_plain_texts_belong_to_one_split) {
   const auto plain = task_generator_with_open_texts("plain", data_folder());
   std::map<std::string, std::string> split_of;
   std::map<std::string, int> n;
@@ -399,8 +400,8 @@ TEST_F(Readers, plain_text_keeps_open_texts_of_a_split_to_it) {
       EXPECT_GT(n[std::string(split) + " " + set], 5) << split << " " << set;
 }
 
-// Behind the size that they belong to, open texts have stood as often as they may.
-TEST_F(Readers, a_mixture_ends_with_open_dialogs_where_they_have_stood_as_often_as_they_may) {
+// After full_size() texts of a part, its open texts do not occur any more.
+TEST_F(Readers, open_dialogs_occur_only_up_to_the_full_size) {
   std::set<std::string> open;
   for (const char* set : {"taskmaster4", "self_instruct"})
     for (const Record& record : read_real_set(set, Split::Train, data_folder()))
@@ -419,7 +420,7 @@ TEST_F(Readers, a_mixture_ends_with_open_dialogs_where_they_have_stood_as_often_
   EXPECT_EQ(n_open(150000), 0);
 }
 
-TEST(ReadersOfBadFiles, say_file_line_and_field) {
+TEST(ReadersOfBadFiles, errors_name_file_line_and_field) {
   const auto dir = std::filesystem::path(testing::TempDir()) / "decoscope_readers";
   std::filesystem::create_directories(dir / "gsm8k");
   const std::pair<const char*, const char*> cases[] = {

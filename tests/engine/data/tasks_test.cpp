@@ -1,4 +1,4 @@
-// What every generator promises, tried on each of them.
+// The properties that all generators share, tested on each of them.
 #include <algorithm>
 #include <cctype>
 #include <cstdio>
@@ -16,13 +16,13 @@ namespace {
 
 constexpr Split kSplits[] = {Split::Train, Split::Dev, Split::Test};
 
-// Checking a py record starts a process; its own test looks at more of them. One chat record in
-// thirteen does too.
+// A check of a py record starts a process, as does one chat record in thirteen; py_test.cpp checks more of
+// them.
 int n_records(const std::string& task, Split split) {
   return task == "py" ? 2 : split == Split::Train && task != "chat" ? 200 : 30;
 }
 
-TEST(Tasks, a_record_depends_on_task_level_split_and_index_alone) {
+TEST(Tasks, a_record_is_a_function_of_its_id) {
   for (const auto& name : task_names()) {
     const auto& task = task_generator(name);
     for (int level = 1; level <= 3; level++) {
@@ -36,7 +36,7 @@ TEST(Tasks, a_record_depends_on_task_level_split_and_index_alone) {
   }
 }
 
-TEST(Tasks, every_record_passes_its_own_checker_in_every_split_and_level) {
+TEST(Tasks, every_record_passes_its_own_checker) {
   for (const auto& name : task_names()) {
     const auto& task = task_generator(name);
     for (const Split split : kSplits) {
@@ -72,8 +72,8 @@ TEST(Tasks, the_splits_share_no_text) {
   }
 }
 
-// A whole solution without names, things and wording: the numbers of the text and the words that
-// say what is done with them, in order, then the calculations. Empty for other forms.
+// A problem and its solution without names, things and wording: the numbers of the text and the words for
+// operations, in order, then the calculations. Empty for other forms.
 std::string arithmetic_of(const Record& record) {
   static const std::set<std::string> kWords = {"than",  "half",    "third",    "quarter", "times",
                                                "boxes", "piles",   "bags",     "both",    "shared",
@@ -96,9 +96,9 @@ std::string arithmetic_of(const Record& record) {
   return normal;
 }
 
-// Level 1 is small enough for the same arithmetic to come again: if a key held anything that the
-// text does not show, one problem would soon stand on both sides.
-TEST(Tasks, no_arithmetic_of_a_split_comes_again_in_another) {
+// Level 1 is small enough to repeat the same arithmetic. If a key contained anything that the text does
+// not show, the same problem would soon occur in two splits.
+TEST(Tasks, the_splits_share_no_arithmetic) {
   const TaskGenerator& task = task_generator("arith");
   std::unordered_map<std::string, Split> seen;
   int n = 0;
@@ -112,11 +112,11 @@ TEST(Tasks, no_arithmetic_of_a_split_comes_again_in_another) {
       EXPECT_TRUE(fresh || it->second == split) << record->id << "\n" << problem;
     }
   }
-  // Enough came again within a split for the comparison to mean something.
+  // The test is meaningful only if problems repeat within a split.
   EXPECT_GT(n - static_cast<int>(seen.size()), 500);
 }
 
-// The block a record's facts name on `block`, or "nothing".
+// The block on top of `block` in a record's facts, or "nothing".
 std::string on_top_of(const nlohmann::json& init, const std::string& block) {
   for (const std::string fact : init)
     if (fact.starts_with("on ") && fact.ends_with(" " + block))
@@ -124,7 +124,7 @@ std::string on_top_of(const nlohmann::json& init, const std::string& block) {
   return "nothing";
 }
 
-TEST(Tasks, notes_before_a_plan_say_what_the_state_holds) {
+TEST(Tasks, notes_before_a_plan_match_the_state) {
   const TaskGenerator& task = task_generator("blocks");
   int n = 0, n_there = 0;
   for (int i = 0; i < 300; i++) {
@@ -152,7 +152,7 @@ TEST(Tasks, notes_before_a_plan_say_what_the_state_holds) {
   EXPECT_GT(n_there, 5);
 }
 
-TEST(Tasks, plans_without_notes_are_for_training_only) {
+TEST(Tasks, plans_without_notes_occur_only_in_training) {
   const TaskGenerator& task = task_generator("blocks");
   int n_in_training = 0;
   for (int i = 0; i < 300; i++) {
@@ -162,7 +162,7 @@ TEST(Tasks, plans_without_notes_are_for_training_only) {
   EXPECT_GT(n_in_training, 10);
 }
 
-TEST(Tasks, garbage_is_wrong_and_never_throws) {
+TEST(Tasks, garbage_is_wrong_without_an_exception) {
   const std::string garbage[] = {"",
                                  " ",
                                  "</s>",
@@ -194,10 +194,10 @@ TEST(Tasks, garbage_is_wrong_and_never_throws) {
   for (const auto& name : task_names()) {
     const auto& task = task_generator(name);
     for (int level = 1; level <= 3; level++) {
-      for (int i = 0; i < (name == "py" ? 1 : 12); i++) {  // of chat, one in thirteen is Python
+      for (int i = 0; i < (name == "py" ? 1 : 12); i++) {  // one chat record in thirteen is Python
         const auto record = task.make(Split::Test, level, i);
         for (const auto& text : garbage) {
-          if (name == "py" && level > 1) break;  // a process for each
+          if (name == "py" && level > 1) break;  // each check starts a process
           const auto result = task.check(*record, text);
           if (result.skipped) continue;
           EXPECT_FALSE(result.correct) << record->id << " accepts '" << text.substr(0, 60) << "'";
@@ -208,7 +208,7 @@ TEST(Tasks, garbage_is_wrong_and_never_throws) {
   }
 }
 
-TEST(Tasks, an_unknown_task_is_refused_with_the_list_of_those_there_are) {
+TEST(Tasks, an_unknown_task_is_refused_with_the_known_ones) {
   try {
     task_generator("arithmetics");
     FAIL();
@@ -218,7 +218,7 @@ TEST(Tasks, an_unknown_task_is_refused_with_the_list_of_those_there_are) {
   }
 }
 
-TEST(Tasks, a_record_survives_json) {
+TEST(Tasks, a_record_is_unchanged_by_json) {
   for (const auto& name : task_names()) {
     const auto record = task_generator(name).make(Split::Dev, 2, 5);
     const auto back = record_from_json(to_json_line(*record), "here:1");
@@ -228,7 +228,7 @@ TEST(Tasks, a_record_survives_json) {
   }
 }
 
-TEST(Tasks, a_malformed_record_is_refused_with_file_line_and_field) {
+TEST(Tasks, malformed_records_are_refused_with_line_and_field) {
   const std::pair<const char*, const char*> cases[] = {
       {"{", "f.jsonl:7"}, {"[]", "object"}, {"{\"id\": 3}", "id"}, {"{\"id\": \"x\"}", "task"}};
   for (const auto& [line, expected] : cases) {

@@ -1,4 +1,4 @@
-// Passages: what is counted in them, what makes one wrong, and where their sentences are from.
+// The write task: counting of ends and subjects, faults, and the sources of the sentences.
 #include <filesystem>
 #include <fstream>
 #include <set>
@@ -6,7 +6,7 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
-#include "engine/data/arith/read.h"
+#include "engine/data/arith/answers.h"
 #include "engine/data/open_texts.h"
 #include "engine/data/readers.h"
 #include "engine/data/text.h"
@@ -35,7 +35,7 @@ int score_of(const std::vector<std::string>& paragraphs) {
       count_passage("Passage:\n" + joined(paragraphs, "\n"), kSentences, kSubjects));
 }
 
-TEST(Passage, loses_two_for_another_end_and_one_for_another_subject) {
+TEST(Passage, a_wrong_end_costs_two_and_a_wrong_subject_one) {
   EXPECT_EQ(score_of(kParagraphs), 10);
   auto spoiled = kParagraphs;
   std::swap(spoiled[0], spoiled[2]);
@@ -47,13 +47,13 @@ TEST(Passage, loses_two_for_another_end_and_one_for_another_subject) {
   EXPECT_EQ(score_of(spoiled), 8);
   spoiled[1] = "Then Mia made a fire. She heard a bird. The cook sold ten eggs.";
   EXPECT_EQ(score_of(spoiled), 9);
-  spoiled[1] = "The cook sold ten eggs.";  // nothing of its own tells of the cook
+  spoiled[1] = "The cook sold ten eggs.";  // the paragraph itself does not name the cook
   EXPECT_EQ(score_of(spoiled), 9);
   EXPECT_EQ(score_of({"a", "b", "c", "d"}), 1);
   EXPECT_EQ(score_of({}), 1);
 }
 
-TEST(Passage, ends_are_whole_sentences_and_subjects_whole_words) {
+TEST(Passage, ends_and_subjects_match_whole_words) {
   const PassageCount count = count_passage(
       "Plan:\nNo. Anna set the table.\n\nPassage:\n\nFirst Annabel sat. So Anna set the table.\n\n"
       "Then the cooks met. The cook sold ten eggs!\n",
@@ -64,7 +64,7 @@ TEST(Passage, ends_are_whole_sentences_and_subjects_whole_words) {
   EXPECT_TRUE(count_passage("He said:Anna set the table.", {kSentences[0]}, {}).n_ends() == 0);
 }
 
-TEST(Write, there_are_as_many_words_as_the_task_is_specified_with) {
+TEST(Write, the_word_lists_have_the_specified_sizes) {
   EXPECT_EQ(write_subjects().size(), 80u);
   EXPECT_EQ(write_adverbials().size(), 40u);
   std::set<std::string_view> predicates;
@@ -73,7 +73,7 @@ TEST(Write, there_are_as_many_words_as_the_task_is_specified_with) {
   EXPECT_EQ(predicates.size(), 120u);
 }
 
-// Records of a form, by their own checkers.
+// Records of one form.
 std::vector<Record> records_of(const std::string& form, int count, int level = 1) {
   std::vector<Record> records;
   for (int i = 0; static_cast<int>(records.size()) < count && i < 4000; i++) {
@@ -88,7 +88,7 @@ bool right(const Record& record, const std::string& completion) {
   return check_record(record, completion).correct;
 }
 
-TEST(Write, a_passage_is_wrong_by_every_fault_it_can_have) {
+TEST(Write, every_fault_makes_a_passage_wrong) {
   for (const char* form : {"passage", "plan, passage"}) {
     for (const Record& record : records_of(form, 12)) {
       const auto sentences =
@@ -98,7 +98,7 @@ TEST(Write, a_passage_is_wrong_by_every_fault_it_can_have) {
       auto paragraphs = paragraphs_of(record.completion);
       ASSERT_EQ(paragraphs.size(), 4u);
       for (const std::string& paragraph : paragraphs) {
-        std::set<std::string> told;  // each sentence tells something else
+        std::set<std::string> told;  // the sentences of a passage differ
         for (const std::string& part : split_text(paragraph, '.')) {
           std::size_t n = 0;
           for (int theme = 0; theme < kWriteThemes; theme++)
@@ -132,7 +132,7 @@ TEST(Write, a_passage_is_wrong_by_every_fault_it_can_have) {
   }
 }
 
-TEST(Write, a_plan_is_wrong_where_its_lines_name_others) {
+TEST(Write, a_plan_with_other_subjects_is_wrong) {
   for (const Record& record : records_of("plan", 10)) {
     auto lines = split_text(trimmed(record.completion), '\n');
     ASSERT_EQ(lines.size(), 4u);
@@ -148,7 +148,7 @@ TEST(Write, a_plan_is_wrong_where_its_lines_name_others) {
   }
 }
 
-TEST(Write, a_score_is_what_the_text_in_the_prompt_is_worth) {
+TEST(Write, a_score_is_that_of_the_text_in_the_prompt) {
   std::set<int> scores;
   for (const char* form : {"plan score", "passage score"}) {
     for (const Record& record : records_of(form, 60)) {
@@ -163,7 +163,7 @@ TEST(Write, a_score_is_what_the_text_in_the_prompt_is_worth) {
   for (const int score : {4, 6, 8, 9, 10}) EXPECT_TRUE(scores.contains(score)) << score;
 }
 
-// Whether `prompt` is the template with texts in its slots.
+// True if the prompt is the template with any texts in its slots.
 bool is_filled(const std::string& prompt, const std::string& pattern) {
   std::size_t at = 0;
   for (std::size_t begin = 0; begin < pattern.size();) {
@@ -183,7 +183,7 @@ bool is_filled(const std::string& prompt, const std::string& pattern) {
   return at == prompt.size();
 }
 
-TEST(Write, prompts_in_the_papers_form_are_those_of_the_tree_of_thoughts) {
+TEST(Write, prompts_match_the_tree_of_thoughts_prompts) {
   std::ifstream file(DECOSCOPE_SOURCE_DIR "/assets/prompts/tot/writing.jsonl");
   const char* const forms[] = {"plan", "plan score", "plan, passage", "passage score"};
   std::string line;
@@ -201,7 +201,7 @@ TEST(Write, prompts_in_the_papers_form_are_those_of_the_tree_of_thoughts) {
   }
 }
 
-TEST(LeadingName, is_what_a_sentence_begins_with_if_it_is_a_name) {
+TEST(LeadingName, is_the_name_at_the_beginning_of_a_sentence) {
   const std::pair<const char*, const char*> cases[] = {
       {"Tina walked home.", "Tina"},
       {"New Orleans lies on a river.", "New Orleans"},
@@ -215,7 +215,7 @@ TEST(LeadingName, is_what_a_sentence_begins_with_if_it_is_a_name) {
   for (const auto& [sentence, name] : cases) EXPECT_EQ(leading_name(sentence), name) << sentence;
 }
 
-// The sets that sentences are drawn from, with a few sentences of our own.
+// A data folder with a few sentences in the formats of the sets that sentences are drawn from.
 class OwnSentences : public testing::Test {
  protected:
   void SetUp() override {
@@ -265,7 +265,7 @@ class OwnSentences : public testing::Test {
   const test::Folder folder_;
 };
 
-TEST_F(OwnSentences, are_first_sentences_about_somebody_that_no_evaluation_set_has) {
+TEST_F(OwnSentences, are_first_sentences_outside_evaluation_sets) {
   std::set<std::string> texts;
   for (const OpenSentence& sentence : open_sentences(folder_ / ".")) {
     texts.insert(sentence.set + ": " + sentence.text);
@@ -276,7 +276,7 @@ TEST_F(OwnSentences, are_first_sentences_about_somebody_that_no_evaluation_set_h
                                           "gsm8k: Marlo carried seven jars to the shed."}));
 }
 
-TEST_F(OwnSentences, stand_in_three_of_ten_places_and_the_record_says_so) {
+TEST_F(OwnSentences, are_three_of_ten_and_the_record_names_them) {
   const auto with_open = task_generator_with_open_texts("write", folder_ / ".");
   int n_open = 0, n = 0;
   for (int i = 0; i < 300; i++) {
@@ -294,12 +294,13 @@ TEST_F(OwnSentences, stand_in_three_of_ten_places_and_the_record_says_so) {
     const Json alone = Json::parse(task_generator("write").make(Split::Train, 2, i)->check);
     for (const auto& source : alone.at("sources")) EXPECT_EQ(source, "grammar");
   }
-  // Drawn again where two sentences have one subject, which with three open ones is often.
+  // The generator draws again if two sentences have the same subject; with three open sentences this is
+  // frequent.
   EXPECT_GT(n_open, n / 10);
   EXPECT_LT(n_open, n * 4 / 10);
 }
 
-TEST_F(OwnSentences, are_missed_by_the_name_of_their_file) {
+TEST_F(OwnSentences, a_missing_file_is_refused_by_its_name) {
   std::filesystem::remove(folder_ / "creak/train.json");
   try {
     task_generator_with_open_texts("write", folder_ / ".");

@@ -1,4 +1,4 @@
-// Questions, their options, and the worked examples before them.
+// Questions of chain of thought, their options, and the few-shot examples.
 #include <algorithm>
 #include <string>
 #include <tuple>
@@ -7,7 +7,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "engine/data/arith/read.h"
+#include "engine/data/arith/answers.h"
 #include "engine/data/readers.h"
 #include "engine/reason/cot_prompts.h"
 #include "engine/reason/cot_task.h"
@@ -22,7 +22,7 @@ using testing::HasSubstr;
 
 const std::string kPrompts = std::string(DECOSCOPE_SOURCE_DIR) + "/assets/prompts/cot/";
 
-TEST(CotPrompts, are_as_many_as_the_papers_and_answer_themselves) {
+TEST(CotPrompts, bundled_examples_have_right_answers) {
   const std::pair<const char*, std::size_t> files[] = {
       {"commonsenseqa", 7}, {"strategyqa", 6}, {"aqua", 4}};
   for (const auto& [task, n] : files) {
@@ -42,19 +42,19 @@ TEST(CotPrompts, are_as_many_as_the_papers_and_answer_themselves) {
   }
 }
 
-TEST(CotPrompts, stand_in_active_prompts_form) {
+TEST(CotPrompts, have_the_form_of_active_prompt) {
   const Exemplar one{"Q: Is it?\nA:", "It is.", "yes"};
   EXPECT_EQ(few_shot_text(std::vector{one, one}),
             "Q: Is it?\nA: It is. So the answer is yes.\n\n"
             "Q: Is it?\nA: It is. So the answer is yes.\n\n");
 }
 
-TEST(CotPrompts, a_rationale_ends_where_the_trigger_begins) {
-  EXPECT_EQ(up_to_trigger(" It is. So the answer is yes."), " It is.");
-  EXPECT_EQ(up_to_trigger(" It is."), " It is.");
+TEST(CotPrompts, a_rationale_ends_before_the_trigger) {
+  EXPECT_EQ(before_trigger(" It is. So the answer is yes."), " It is.");
+  EXPECT_EQ(before_trigger(" It is."), " It is.");
 }
 
-TEST(CotTask, a_sample_is_drawn_by_its_seed_from_all_questions_alike) {
+TEST(CotTask, a_sample_is_uniform_and_depends_on_its_seed) {
   std::vector<Question> all(40);
   for (std::size_t i = 0; i < all.size(); i++) all[i].record.id = std::to_string(i);
   std::vector<int> n_drawn(all.size());
@@ -71,13 +71,13 @@ TEST(CotTask, a_sample_is_drawn_by_its_seed_from_all_questions_alike) {
     EXPECT_EQ(ids, ids_of(sample_of(all, 10, seed)));
     for (const int id : ids) n_drawn[static_cast<std::size_t>(id)]++;
   }
-  // A hundred each are expected; five standard deviations.
+  // Expects a hundred each, within five standard deviations.
   for (const int n : n_drawn) EXPECT_NEAR(n, 100, 44);
   EXPECT_EQ(ids_of(sample_of(all, 40, 3)), ids_of(all));
   EXPECT_EQ(ids_of(sample_of(all, 50, 3)), ids_of(all));
 }
 
-TEST(CotTask, generated_questions_have_options_or_ask_for_yes_or_no) {
+TEST(CotTask, questions_have_options_or_the_answer_yes_or_no) {
   for (const char* task : {"kb", "arith"}) {
     const auto questions = cot_questions(task, {.count = 30}, "");
     ASSERT_EQ(questions.size(), 30u);
@@ -93,7 +93,7 @@ TEST(CotTask, generated_questions_have_options_or_ask_for_yes_or_no) {
   }
 }
 
-TEST(CotTask, options_are_read_in_both_orders) {
+TEST(CotTask, options_are_read_in_both_notations) {
   Record record;
   record.task = "aqua";
   record.answer = "B";
@@ -109,21 +109,21 @@ TEST(CotTask, options_are_read_in_both_orders) {
   }
 }
 
-TEST(CotTask, a_letter_is_read_only_where_it_stands_alone_behind_the_trigger) {
+TEST(CotTask, a_letter_counts_only_alone_and_after_the_trigger) {
   const std::pair<const char*, const char*> cases[] = {
       {"the answer is (B).", "B"},
       {"the answer is B.", "B"},
       {"the answer is B", "B"},
       {"the answer is: B", "B"},
-      {"the answer is (b).", ""},                          // the options are large letters
-      {"the answer is Because of (C).", "C"},              // a word's first letter is none
-      {"the answer is Because.", ""},                      //
-      {"the answer is CD (E)", "E"},                       // two letters are a word
-      {"the answer is B2 or 2B (A)", "A"},                 // digits too
-      {"the answer is the red box (D).", "D"},             // text before the parenthesis
-      {"the answer is (A) or (B).", "A"},                  // the first of several
-      {"the answer is (F).", ""},                          // no option
-      {"(A) it says, but the answer is", ""},              // before the trigger
+      {"the answer is (b).", ""},               // options are capital letters
+      {"the answer is Because of (C).", "C"},   // the first letter of a word is no option
+      {"the answer is Because.", ""},           //
+      {"the answer is CD (E)", "E"},            // two letters are a word
+      {"the answer is B2 or 2B (A)", "A"},      // so are a letter and a digit
+      {"the answer is the red box (D).", "D"},  // text before the parenthesis
+      {"the answer is (A) or (B).", "A"},       // the first of several
+      {"the answer is (F).", ""},               // no option
+      {"(A) it says, but the answer is", ""},   // before the trigger
       {"the answer is (A). No: the answer is (B).", "B"},  // the last trigger
       {"I choose (A)", ""},
       {"", ""}};
@@ -147,10 +147,10 @@ TEST(CotTask, an_answer_ends_at_its_first_full_stop) {
       {letter, " (B).", true},
       {letter, " B.", true},
       {letter, " (b).", false},
-      {letter, " Because. (B)", false},  // behind the full stop is no answer
+      {letter, " Because. (B)", false},  // ignores text after the full stop
       {letter, " (A). (B)", false},
       {letter, " (B). (A)", true},
-      {letter, " 17 (B", true},  // cut off where the answer's tokens end
+      {letter, " 17 (B", true},  // truncated by the token limit of answers
       {letter, " 17.5 (B).", true},
       {letter, " 17. 5 (B).", false},
       {letter, ".(B)", false},
@@ -163,10 +163,10 @@ TEST(CotTask, an_answer_ends_at_its_first_full_stop) {
       {word, " nobody.", false},
       {word, ". no", false}};
   for (const auto& [question, text, right] : cases)
-    EXPECT_EQ(answers_rightly(question.record, text), right) << text;
+    EXPECT_EQ(is_right_answer(question.record, text), right) << text;
 }
 
-TEST(CotTask, a_range_goes_on_where_another_ended) {
+TEST(CotTask, ranges_continue_each_other) {
   const auto all = cot_questions("kb", {.count = 8}, "");
   const auto last = all.back().record.id;
   const auto index = std::stoll(last.substr(last.rfind('/') + 1));
@@ -174,7 +174,7 @@ TEST(CotTask, a_range_goes_on_where_another_ended) {
   EXPECT_EQ(next[0].record.prompt, all.back().record.prompt);
 }
 
-TEST(CotTask, what_cannot_be_asked_is_said) {
+TEST(CotTask, unusable_input_is_refused_with_the_reason) {
   try {
     cot_questions("strategyq", {}, "");
     FAIL() << "expected a refusal";

@@ -1,5 +1,5 @@
-// Chain of thought on the bundled model: what is exact, what is not, and that neither the decoder
-// nor the company changes an answer.
+// Chain of thought on the bundled models: exact and approximate text, and answers that do not depend on
+// decoder or batch.
 #include <map>
 
 #include <gmock/gmock.h>
@@ -37,7 +37,7 @@ class Cot : public testing::Test {
   }
 };
 
-TEST_F(Cot, a_whole_rationale_is_the_same_by_every_decoder) {
+TEST_F(Cot, every_decoder_gives_the_same_whole_rationale) {
   const CotReport ar = ask(with("ar"));
   ASSERT_EQ(ar.items.size(), questions().size());
   EXPECT_GE(ar.n_correct(), 5);
@@ -53,7 +53,7 @@ TEST_F(Cot, a_whole_rationale_is_the_same_by_every_decoder) {
   }
 }
 
-TEST_F(Cot, with_a_repetition_penalty_too) {
+TEST_F(Cot, decoders_agree_with_a_repetition_penalty) {
   CotSettings ar = with("ar"), fastcot = with("fastcot");
   ar.sampling.repetition_penalty = fastcot.sampling.repetition_penalty = 1.2f;
   const CotReport expected = ask(ar), found = ask(fastcot);
@@ -64,8 +64,8 @@ TEST_F(Cot, with_a_repetition_penalty_too) {
   }
 }
 
-TEST_F(Cot, a_repetition_penalty_holds_for_the_answer_asked_for_behind_a_cut_too) {
-  int n_asked = 0, n_otherwise = 0;
+TEST_F(Cot, a_repetition_penalty_applies_to_the_answer_too) {
+  int n_requested = 0, n_otherwise = 0;
   for (const int t : {6, 18}) {
     CotSettings ar = with("ar"),
                 bound = with("fastcot",
@@ -89,14 +89,14 @@ TEST_F(Cot, a_repetition_penalty_holds_for_the_answer_asked_for_behind_a_cut_too
       const auto* started = std::get_if<RunStarted>(&event);
       if (!started || !started->prompt_id.ends_with("/answer")) continue;
       EXPECT_EQ(started->repetition_penalty, 1.8f);
-      n_asked++;
+      n_requested++;
     }
   }
-  EXPECT_GT(n_asked, 8);
+  EXPECT_GT(n_requested, 8);
   EXPECT_GT(n_otherwise, 0) << "a penalty that changes no answer says nothing";
 }
 
-TEST_F(Cot, the_name_of_a_prompt_says_that_a_part_of_it_was_never_verified) {
+TEST_F(Cot, the_run_names_approximate_tokens_of_its_prompt) {
   BatchScheduler scheduler(bundled(), 4);
   EventList events;
   const CotReport found =
@@ -109,28 +109,28 @@ TEST_F(Cot, the_name_of_a_prompt_says_that_a_part_of_it_was_never_verified) {
       EXPECT_EQ(started->n_approximate > 0,
                 started->prompt_id.ends_with("/answer-behind-approximate"));
     }
-  int n_behind = 0;
+  int n_after = 0;
   for (const CotItem& item : found.items) {
     const auto at = prompts.find(item.id + "/answer-behind-approximate");
     EXPECT_EQ(at != prompts.end(), item.n_approximate > 0) << item.id;
     if (at == prompts.end()) continue;
-    const RunStarted& asked = at->second;
-    EXPECT_THAT(asked.prompt, HasSubstr(item.approximate));
-    // The run says which tokens: behind them nothing but the trigger, before them what is exact.
-    ASSERT_EQ(asked.n_approximate, item.n_approximate);
+    const RunStarted& started = at->second;
+    EXPECT_THAT(started.prompt, HasSubstr(item.approximate));
+    // The run names the approximate tokens: exact ones precede them, only the trigger follows.
+    ASSERT_EQ(started.n_approximate, item.n_approximate);
     const Tokenizer& tokenizer = *bundled().model->tokenizer();
-    const auto first = asked.prompt_tokens.begin() + asked.first_approximate;
-    const std::vector<TokenId> exact(asked.prompt_tokens.begin(), first);
-    const std::vector<TokenId> read(asked.prompt_tokens.begin(), first + asked.n_approximate);
+    const auto first = started.prompt_tokens.begin() + started.first_approximate;
+    const std::vector<TokenId> exact(started.prompt_tokens.begin(), first);
+    const std::vector<TokenId> read(started.prompt_tokens.begin(), first + started.n_approximate);
     EXPECT_EQ(tokenizer.decode(read), tokenizer.decode(exact) + item.approximate);
-    EXPECT_THAT(asked.prompt, StartsWith(tokenizer.decode(read)));
-    EXPECT_EQ(asked.prompt_tokens.size() - read.size(), tokenizer.encode(kTrigger, false).size());
-    n_behind++;
+    EXPECT_THAT(started.prompt, StartsWith(tokenizer.decode(read)));
+    EXPECT_EQ(started.prompt_tokens.size() - read.size(), tokenizer.encode(kTrigger, false).size());
+    n_after++;
   }
-  EXPECT_GT(n_behind, 4);
+  EXPECT_GT(n_after, 4);
 }
 
-TEST_F(Cot, questions_in_one_forward_have_the_answers_they_have_alone) {
+TEST_F(Cot, batching_does_not_change_answers) {
   const CotSettings settings = with("fastcot", {{"stop", "bound"}, {"bound", "14"}});
   const CotReport alone = ask(settings), together = ask(settings, 5);
   for (std::size_t i = 0; i < alone.items.size(); i++) {
@@ -139,9 +139,9 @@ TEST_F(Cot, questions_in_one_forward_have_the_answers_they_have_alone) {
   }
 }
 
-// Section 4g: Truncated-CoT(t) asks as FastCoT without skip and t iterations does, but for the
-// approximate tokens.
-TEST_F(Cot, truncated_after_t_tokens_it_is_fastcot_of_t_iterations_without_its_guesses) {
+// Truncated-CoT(t) has the prompts of FastCoT with t iterations and no skip, except for the approximate
+// tokens.
+TEST_F(Cot, truncated_cot_equals_fastcot_without_guesses) {
   for (const int t : {6, 18}) {
     CotSettings truncated = with("ar");
     truncated.max_tokens = t;
@@ -162,7 +162,7 @@ TEST_F(Cot, truncated_after_t_tokens_it_is_fastcot_of_t_iterations_without_its_g
   }
 }
 
-TEST_F(Cot, what_is_not_verified_stands_apart_from_what_is) {
+TEST_F(Cot, approximate_text_is_separate_from_exact_text) {
   const CotReport whole = ask(with("ar"));
   const CotReport found = ask(with("fastcot", {{"stop", "bound"}, {"bound", "10"}}));
   int n_cut = 0;
@@ -179,7 +179,7 @@ TEST_F(Cot, what_is_not_verified_stands_apart_from_what_is) {
   EXPECT_GT(n_cut, 4);
 }
 
-/// Completions as they are made, with other guesses left behind each.
+/// A scheduler that replaces the approximate tokens of completions.
 class GuessingScheduler : public BatchScheduler {
  public:
   GuessingScheduler(const RunModels& models, std::vector<TokenId> guesses)
@@ -195,7 +195,7 @@ class GuessingScheduler : public BatchScheduler {
   std::vector<TokenId> guesses_;
 };
 
-TEST_F(Cot, guesses_are_used_up_to_a_lines_end_the_trigger_or_an_end_token) {
+TEST_F(Cot, guesses_end_at_a_line_end_trigger_or_end_token) {
   const Tokenizer& tokenizer = *bundled().model->tokenizer();
   CotSettings settings = with("ar");
   settings.max_tokens = 4;
@@ -216,7 +216,7 @@ TEST_F(Cot, guesses_are_used_up_to_a_lines_end_the_trigger_or_an_end_token) {
   EXPECT_EQ(used_of("\n", false), "");
 }
 
-TEST_F(Cot, a_cut_inside_the_answer_asks_for_its_rest_alone_with_every_decoder) {
+TEST_F(Cot, a_truncated_answer_is_completed) {
   const CotReport whole = ask(with("ar"));
   int n_inside = 0;  // items
   for (std::size_t i = 0; i < 3; i++) {
@@ -234,7 +234,7 @@ TEST_F(Cot, a_cut_inside_the_answer_asks_for_its_rest_alone_with_every_decoder) 
       if (a.items[0].exact != whole.items[i].exact) continue;
       for (const CotItem* item : {&a.items[0], &b.items[0]}) {
         EXPECT_EQ(item->n_approximate > 0, item->approximate != "");
-        // What is asked behind guesses that are not the text is answered behind these.
+        // The answer has to follow the replaced guesses, not the original ones.
         if (!whole.items[i].text.starts_with(item->exact + item->approximate)) continue;
         n_inside++;
         EXPECT_EQ(item->correct, whole.items[i].correct) << item->text;
@@ -245,7 +245,7 @@ TEST_F(Cot, a_cut_inside_the_answer_asks_for_its_rest_alone_with_every_decoder) 
   EXPECT_GT(n_inside, 15);
 }
 
-TEST_F(Cot, a_question_without_room_for_its_answer_is_refused) {
+TEST_F(Cot, a_question_that_exceeds_the_context_is_refused) {
   CotSettings settings = with("ar");
   settings.max_tokens = 100'000;
   try {
@@ -257,7 +257,7 @@ TEST_F(Cot, a_question_without_room_for_its_answer_is_refused) {
   }
 }
 
-TEST_F(Cot, the_probe_ends_a_rationale_and_its_trigger_is_no_text) {
+TEST_F(Cot, the_probe_ends_a_rationale_and_adds_no_text) {
   const CotReport whole = ask(with("ar"));
   const CotReport found = ask(with("fastcot", {{"stop", "probe"}, {"probe_threshold", "1.2"}}));
   int n_ended = 0;
@@ -268,7 +268,7 @@ TEST_F(Cot, the_probe_ends_a_rationale_and_its_trigger_is_no_text) {
   EXPECT_GT(n_ended, 0);
 }
 
-TEST_F(Cot, worked_examples_go_before_questions_as_far_as_they_fit) {
+TEST_F(Cot, as_many_examples_are_used_as_fit) {
   CotSettings settings = with("ar");
   settings.exemplars = read_exemplars(kAssets + "/prompts/cot/commonsenseqa.jsonl");
   const int n = shots_that_fit(*bundled().model, settings, questions());
@@ -292,16 +292,16 @@ TEST_F(Cot, worked_examples_go_before_questions_as_far_as_they_fit) {
   EXPECT_GE(n_prompts, static_cast<int>(questions().size()));
 }
 
-TEST_F(Cot, the_bound_found_is_within_the_tolerance_and_the_one_below_it_is_not) {
+TEST_F(Cot, the_bound_is_the_smallest_within_the_tolerance) {
   BatchScheduler scheduler(bundled(), 8);
   std::vector<int> tried;
-  const auto tell = [&](const BoundTrial& trial) {
+  const auto on_trial = [&](const BoundTrial& trial) {
     tried.push_back(trial.bound);
     return true;
   };
   const BoundSearch any =
-      find_bound(scheduler, *bundled().model, questions(), with("fastcot"), 1.0, tell);
-  EXPECT_EQ(any.bound, 1);  // all may be wrong
+      find_bound(scheduler, *bundled().model, questions(), with("fastcot"), 1.0, on_trial);
+  EXPECT_EQ(any.bound, 1);  // with tolerance 1 every bound is accepted
   EXPECT_EQ(tried, (std::vector<int>{0, 2, 1}));
   const BoundSearch none =
       find_bound(scheduler, *bundled().model, questions(), with("fastcot"), 0.0, {});
@@ -315,11 +315,11 @@ TEST_F(Cot, the_bound_found_is_within_the_tolerance_and_the_one_below_it_is_not)
   EXPECT_TRUE(below);
 }
 
-TEST_F(Cot, stopped_early_it_says_so) {
+TEST_F(Cot, a_stopped_report_is_incomplete) {
   BatchScheduler scheduler(bundled(), 2);
-  int n_asked = 0;
+  int n_requested = 0;
   SchedulerWatch watch;
-  watch.stop = [&] { return ++n_asked > 20; };
+  watch.stop = [&] { return ++n_requested > 20; };
   const CotReport report = answer(scheduler, *bundled().model, questions(), with("fastcot"), watch);
   EXPECT_FALSE(report.complete);
   EXPECT_LT(report.items.size(), questions().size());

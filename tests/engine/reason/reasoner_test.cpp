@@ -1,5 +1,5 @@
-// Reasoning as the window asks it of the engine's thread: the same texts as without that thread, on
-// one stream with all that goes before and comes after.
+// Reasoning commands of the window on the engine thread. They give the same texts as a direct call, and
+// share one event stream with the commands before and after them.
 #include <atomic>
 #include <map>
 #include <set>
@@ -67,7 +67,7 @@ class ReasoningThread : public EngineThread {
   }
 };
 
-/// What each run wrote, by what it was asked.
+/// The text of each run by its prompt id.
 std::map<std::string, std::vector<TokenId>> texts_of(const Timeline& timeline) {
   std::map<std::string, std::vector<TokenId>> texts;
   for (const RunRecord& run : timeline.runs())
@@ -75,36 +75,36 @@ std::map<std::string, std::vector<TokenId>> texts_of(const Timeline& timeline) {
   return texts;
 }
 
-/// The scheduler and models of a command, without the engine's thread; what they tell.
+/// The scheduler and models of a direct call without the engine thread, and their events.
 struct Direct {
   explicit Direct(const StartReasoning& command)
       : models(models_for(
             store, {.model = command.model}, {}, command.decoder.decoder, command.decoder.options)),
         scheduler(make_scheduler(
             models, command.decoder.decoder, command.decoder.options, command.batch)) {
-    told.push(describe(models.target));
-    if (models.draft) told.push(describe(*models.draft));
+    events.push(describe(models.target));
+    if (models.draft) events.push(describe(*models.draft));
   }
   const Model& target() const { return *models.target.model; }
   Timeline timeline() const {
     Timeline all;
-    for (const Event& event : told.events) all.apply(event);
+    for (const Event& event : events.events) all.apply(event);
     return all;
   }
 
   ModelStore store{kAssets, 2};
   RunModels models;
   std::unique_ptr<Scheduler> scheduler;
-  EventList told;
+  EventList events;
 };
 
-TEST_F(ReasoningThread, a_chain_of_thought_has_the_texts_it_has_without_the_window) {
+TEST_F(ReasoningThread, a_chain_gives_the_texts_of_a_direct_call) {
   Direct direct(chain());
   CotSettings settings;
   settings.decoder = "lookahead";
   const CotReport report =
       answer(*direct.scheduler, direct.target(), cot_questions("kb", {.count = 2}, ""), settings,
-             {.events = &direct.told});
+             {.events = &direct.events});
   commands.push(chain());
   ASSERT_TRUE(until([&] { return n_ended() == 1; }));
   EXPECT_EQ(texts_of(timeline), texts_of(direct.timeline()));
@@ -117,12 +117,12 @@ TEST_F(ReasoningThread, a_chain_of_thought_has_the_texts_it_has_without_the_wind
   EXPECT_TRUE(noticed(std::to_string(report.n_correct()) + " of 2 right"));
 }
 
-TEST_F(ReasoningThread, an_answer_behind_unverified_tokens_says_so) {
+TEST_F(ReasoningThread, an_answer_after_approximate_tokens_says_so) {
   StartReasoning cut = chain();
   cut.decoder = {.decoder = "fastcot", .options = {{"stop", "bound"}, {"bound", "4"}}};
   commands.push(cut);
   ASSERT_TRUE(until([&] { return n_ended() == 1; }));
-  EXPECT_TRUE(noticed("\", asked for behind approximate tokens"));
+  EXPECT_TRUE(noticed("\", written after approximate tokens"));
   cut.drop_approximate = true;
   const std::size_t n_before = timeline.notices().size();
   commands.push(cut);
@@ -131,7 +131,7 @@ TEST_F(ReasoningThread, an_answer_behind_unverified_tokens_says_so) {
     EXPECT_THAT(timeline.notices()[i].text, testing::Not(testing::HasSubstr("approximate tokens")));
 }
 
-TEST_F(ReasoningThread, a_tree_under_seeds_rounds_is_the_one_it_is_without_the_window) {
+TEST_F(ReasoningThread, a_tree_with_seed_rounds_equals_a_direct_call) {
   Direct direct(tree());
   TotSettings settings;
   settings.thoughts = {.temperature = 1, .seed = 3};
@@ -140,7 +140,7 @@ TEST_F(ReasoningThread, a_tree_under_seeds_rounds_is_the_one_it_is_without_the_w
   settings.decoder = "seed";
   settings.prompts = read_tot_prompts(tot_prompts_file(kAssets, tot_task_info("arith")));
   search(*direct.scheduler, direct.target(), tot_questions("arith", {.count = 1}, 0, ""), settings,
-         {.events = &direct.told});
+         {.events = &direct.events});
   commands.push(tree());
   ASSERT_TRUE(until([&] { return n_ended() == 1; }));
   const Timeline expected = direct.timeline();
@@ -155,38 +155,37 @@ TEST_F(ReasoningThread, a_tree_under_seeds_rounds_is_the_one_it_is_without_the_w
   EXPECT_EQ(timeline.n_inconsistent(), 0);
 }
 
-TEST_F(ReasoningThread,
-       a_chain_asks_for_its_answer_behind_exact_tokens_alone_where_that_is_wanted) {
+TEST_F(ReasoningThread, approximate_tokens_can_be_left_out) {
   StartReasoning start = chain(3);
   start.decoder = {"fastcot", {{"window", "5"}, {"stop", "bound"}, {"bound", "6"}}};
-  const auto n_behind_approximate = [&] {
+  const auto n_after_approximate = [&] {
     return std::ranges::count_if(timeline.runs(), [](const RunRecord& run) {
       return run.started.prompt_id.ends_with("/answer-behind-approximate");
     });
   };
   commands.push(start);
   ASSERT_TRUE(until([&] { return n_ended() == 1; }));
-  const auto before = n_behind_approximate();
+  const auto before = n_after_approximate();
   EXPECT_GT(before, 0);
   start.drop_approximate = true;
   commands.push(start);
   ASSERT_TRUE(until([&] { return n_ended() == 2; }));
   EXPECT_THAT(failures(), testing::IsEmpty());
-  EXPECT_EQ(n_behind_approximate(), before) << "none of the second three";
+  EXPECT_EQ(n_after_approximate(), before) << "none of the second three";
 }
 
-TEST_F(ReasoningThread, a_file_of_records_and_one_of_examples_stand_for_the_tasks_own) {
+TEST_F(ReasoningThread, files_replace_the_tasks_questions_and_examples) {
   const Folder folder;
   std::string lines;
   const auto questions = cot_questions("kb", {.start = 40, .count = 3}, "");
   for (const Question& question : questions) lines += to_json_line(question.record) + "\n";
-  write_file(folder / "asked.jsonl", lines);
+  write_file(folder / "questions.jsonl", lines);
   write_file(folder / "shown.jsonl",
              R"({"question": "Q: Is ice cold?\nA:", "rationale": "Ice is cold.", "answer": "yes"})"
              "\n");
   StartReasoning start = chain(1);
-  start.task = "aqua";  // an open set, which is not here
-  start.data = folder / "asked.jsonl";
+  start.task = "aqua";  // an open data set; there is no data folder
+  start.data = folder / "questions.jsonl";
   start.start = 1;
   start.prompts = folder / "shown.jsonl";
   commands.push(start);
@@ -206,7 +205,7 @@ TEST_F(ReasoningThread, a_file_of_records_and_one_of_examples_stand_for_the_task
   EXPECT_THAT(failures()[0], HasSubstr("nothing.jsonl"));
 }
 
-TEST_F(ReasoningThread, a_tree_is_asked_in_the_prompts_of_another_file) {
+TEST_F(ReasoningThread, a_tree_uses_the_prompts_of_a_given_file) {
   const Folder folder;
   std::string text = read_file(tot_prompts_file(kAssets, tot_task_info("arith")));
   const std::string own = "Question: {problem}";
@@ -223,7 +222,7 @@ TEST_F(ReasoningThread, a_tree_is_asked_in_the_prompts_of_another_file) {
   EXPECT_THAT(timeline.runs()[0].started.prompt, testing::StartsWith("Asked: "));
 }
 
-TEST_F(ReasoningThread, runs_and_searches_have_numbers_of_their_own_in_one_session) {
+TEST_F(ReasoningThread, runs_and_searches_are_numbered_without_reuse) {
   commands.push(tree(2));
   ASSERT_TRUE(until([&] { return n_ended() == 1; }));
   const auto n_runs = timeline.runs().size();
@@ -243,7 +242,7 @@ TEST_F(ReasoningThread, runs_and_searches_have_numbers_of_their_own_in_one_sessi
   EXPECT_THAT(failures(), testing::IsEmpty());
 }
 
-TEST_F(ReasoningThread, a_stop_ends_it_within_a_step_and_is_no_failure) {
+TEST_F(ReasoningThread, a_stop_ends_within_a_step_and_is_no_failure) {
   std::atomic<bool> ask = true;
   sink.heard = [&](const Event& event) {
     if (std::holds_alternative<StepEnded>(event) && ask.exchange(false)) commands.push(StopRun{});
@@ -265,7 +264,7 @@ TEST_F(ReasoningThread, a_stop_ends_it_within_a_step_and_is_no_failure) {
   ASSERT_TRUE(until([&] { return timeline.runs().back().tokens.size() == 4; }));
 }
 
-TEST_F(ReasoningThread, another_start_ends_it_as_it_would_end_a_race) {
+TEST_F(ReasoningThread, another_start_ends_it_like_a_race) {
   commands.push(tree(3));
   ASSERT_TRUE(until([&] { return count<StepEnded>() > 0; }));
   commands.push(race({"ar"}, 4));
@@ -277,7 +276,7 @@ TEST_F(ReasoningThread, another_start_ends_it_as_it_would_end_a_race) {
   EXPECT_TRUE(timeline.searches()[0].ended->stopped);
 }
 
-TEST_F(ReasoningThread, held_it_steps_only_when_asked) {
+TEST_F(ReasoningThread, on_hold_it_steps_only_on_command) {
   StartReasoning start = chain(1);
   start.start_held = true;
   commands.push(start);
@@ -293,9 +292,9 @@ TEST_F(ReasoningThread, held_it_steps_only_when_asked) {
   EXPECT_GT(count<StepEnded>(), 3);
 }
 
-// What SEED has begun by then, a draft made or not, waits: nobody may take it for a device that
-// hangs.
-TEST_F(ReasoningThread, CU12_held_it_says_so_again_where_it_comes_to_rest) {
+// CU12: SEED can stop with or without a finished draft. Each stop has to be reported, or the window would
+// take it for a hanging device.
+TEST_F(ReasoningThread, on_hold_it_reports_each_stop) {
   StartReasoning start = tree(1);
   start.start_held = true;
   commands.push(start);
@@ -314,7 +313,7 @@ TEST_F(ReasoningThread, CU12_held_it_says_so_again_where_it_comes_to_rest) {
   }
 }
 
-TEST_F(ReasoningThread, a_held_one_can_be_stopped_and_ends_with_the_engine) {
+TEST_F(ReasoningThread, on_hold_it_can_be_stopped_and_ends_with_the_engine) {
   StartReasoning start = chain(1);
   start.start_held = true;
   commands.push(start);
@@ -325,10 +324,10 @@ TEST_F(ReasoningThread, a_held_one_can_be_stopped_and_ends_with_the_engine) {
   commands.push(start);
   commands.push(StepOnce{});
   ASSERT_TRUE(until([&] { return count<StepEnded>() == 2; }));
-  TearDown();  // held, and it does not wait for anyone
+  TearDown();  // the engine ends while the command is on hold
 }
 
-TEST_F(ReasoningThread, what_cannot_be_asked_is_told_and_the_next_works) {
+TEST_F(ReasoningThread, a_refused_command_does_not_affect_the_next) {
   const auto refused = [&](const StartReasoning& start, const std::string& why) {
     const std::size_t n = failures().size();
     commands.push(start);
@@ -340,7 +339,7 @@ TEST_F(ReasoningThread, what_cannot_be_asked_is_told_and_the_next_works) {
   refused(start, "'kbb'");
   start = tree();
   start.task = "gsm8k";
-  refused(start, "open set");
+  refused(start, "open data set");
   start = tree();
   start.decoder.options["branches"] = "many";
   refused(start, "branches");
@@ -359,7 +358,7 @@ TEST_F(ReasoningThread, what_cannot_be_asked_is_told_and_the_next_works) {
   EXPECT_EQ(n_over(), std::ssize(timeline.runs()));
 }
 
-TEST_F(ReasoningThread, its_runs_can_be_checked_against_plain_decoding) {
+TEST_F(ReasoningThread, its_runs_equal_plain_decoding) {
   commands.push(tree());
   ASSERT_TRUE(until([&] { return n_ended() == 1; }));
   for (const RunId run : {timeline.runs().front().id(), timeline.runs().back().id()}) {

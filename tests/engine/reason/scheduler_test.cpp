@@ -1,4 +1,5 @@
-// Completions in any company are those made alone.
+// Completions do not depend on the other requests of a batch.
+#include <algorithm>
 #include <tuple>
 #include <utility>
 
@@ -37,7 +38,7 @@ std::vector<CompletionRequest> several() {
       request("The", "jacobi", 33)};
 }
 
-TEST(BatchScheduler, gives_each_request_the_tokens_it_has_alone) {
+TEST(BatchScheduler, batching_does_not_change_tokens) {
   const auto requests = several();
   const auto alone = BatchScheduler(bundled(), 1).run(requests, {});
   ASSERT_EQ(alone.size(), requests.size());
@@ -52,8 +53,8 @@ TEST(BatchScheduler, gives_each_request_the_tokens_it_has_alone) {
   }
 }
 
-// T9 of the papers' rule on the work as it is shipped, with draft models too.
-TEST(BatchScheduler, draws_by_rejection_in_any_company_what_each_request_draws_alone) {
+// T9: speculative sampling in a batch has the distribution of a single request, with draft models too.
+TEST(BatchScheduler, batching_does_not_change_rejection_sampling) {
   ModelStore store(kAssets, 2);
   const RunModels models = store.get_for({}, {}, {"mcsd"});
   std::vector<CompletionRequest> requests = several();
@@ -85,7 +86,7 @@ TEST(BatchScheduler, draws_by_rejection_in_any_company_what_each_request_draws_a
   }
 }
 
-TEST(BatchScheduler, tells_every_run_whole) {
+TEST(BatchScheduler, reports_every_run_completely) {
   EventList events;
   const auto requests = several();
   SchedulerWatch watch{.events = &events, .first_run = 5};
@@ -103,7 +104,7 @@ TEST(BatchScheduler, tells_every_run_whole) {
   }
 }
 
-TEST(BatchScheduler, what_fails_between_steps_ends_every_run_that_was_begun) {
+TEST(BatchScheduler, a_failure_ends_every_started_run) {
   EventList events;
   int n_asked = 0;
   SchedulerWatch watch{.events = &events, .first_run = 5};
@@ -121,7 +122,7 @@ TEST(BatchScheduler, what_fails_between_steps_ends_every_run_that_was_begun) {
   EXPECT_TRUE(timeline.runs().back().failed);
 }
 
-TEST(BatchScheduler, ends_a_run_at_a_stop_text_and_cuts_it_there) {
+TEST(BatchScheduler, a_stop_text_ends_a_run_and_is_cut) {
   const CompletionRequest whole = request(
       "Q: What does a piano have? Answer Choices: sound (A), "
       "strings (B)\nA:",
@@ -134,7 +135,7 @@ TEST(BatchScheduler, ends_a_run_at_a_stop_text_and_cuts_it_there) {
   const auto found = BatchScheduler(bundled(), 1).run({&cut, 1}, {});
   EXPECT_EQ(found[0].result.text, text.substr(0, at));
   EXPECT_EQ(found[0].result.stop_reason, "text");
-  // Whoever goes on from there has read no more than was told.
+  // A sequence that continues from there contains only the reported tokens.
   const auto& tokens = found[0].result.tokens;
   EXPECT_EQ(bundled().model->tokenizer()->decode(tokens).substr(0, at), text.substr(0, at));
   EXPECT_EQ(found[0].end.tokens().size(), cut.run.prompt_tokens.size() + tokens.size());
@@ -149,18 +150,18 @@ TEST(BatchScheduler, ends_a_run_at_a_stop_text_and_cuts_it_there) {
   EXPECT_LT(found[0].result.n_steps, 40);
 }
 
-TEST(BatchScheduler, counts_nothing_behind_a_stop_text) {
-  std::vector<TokenId> written;  // by plain decoding, the stop text's own tokens among them
-  int n_further = 0;             // steps that had more to give than the text took
+TEST(BatchScheduler, tokens_after_a_stop_text_are_not_counted) {
+  std::vector<TokenId> written;  // by plain decoding, with the tokens of the stop text
+  int n_further = 0;             // steps that accepted tokens after the stop text
   for (const char* decoder : {"ar", "jacobi", "lookahead", "fastcot", "prompt-lookup"}) {
-    CompletionRequest asked = request(
+    CompletionRequest cut = request(
         "Q: What does a piano have? Answer Choices: sound (A), "
         "strings (B)\nA:",
         decoder, 60);
-    asked.stop_texts = {". "};
+    cut.stop_texts = {". "};
     EventList events;
     BatchScheduler scheduler(bundled(), 1);
-    const auto done = scheduler.run({&asked, 1}, {.events = &events});
+    const auto done = scheduler.run({&cut, 1}, {.events = &events});
     Timeline timeline;
     timeline.apply(describe(bundled()));
     for (const Event& event : events.events) timeline.apply(event);
@@ -185,7 +186,7 @@ TEST(BatchScheduler, counts_nothing_behind_a_stop_text) {
   EXPECT_GT(n_further, 0);
 }
 
-TEST(BatchScheduler, goes_on_from_a_sequence_as_from_its_text) {
+TEST(BatchScheduler, continues_a_sequence_like_its_text) {
   const CompletionRequest first =
       request("Q: Would diesel be shorter lived than a maple?\nA:", "ar", 9);
   const auto begun = BatchScheduler(bundled(), 1).run({&first, 1}, {});
@@ -198,12 +199,12 @@ TEST(BatchScheduler, goes_on_from_a_sequence_as_from_its_text) {
   next.from = &from;
   const auto shared = BatchScheduler(bundled(), 1).run({&next, 1}, {});
   EXPECT_EQ(shared[0].result.tokens, afresh[0].result.tokens);
-  // What it went on from is as it was, and can be gone on from again.
+  // The original sequence is unchanged and can be continued again.
   const auto again = BatchScheduler(bundled(), 1).run({&next, 1}, {});
   EXPECT_EQ(again[0].result.tokens, afresh[0].result.tokens);
 }
 
-TEST(BatchScheduler, stopped_early_it_gives_what_was_begun) {
+TEST(BatchScheduler, a_stop_returns_the_started_runs) {
   const auto requests = several();
   int n_asked = 0;
   SchedulerWatch watch;
@@ -214,7 +215,7 @@ TEST(BatchScheduler, stopped_early_it_gives_what_was_begun) {
   EXPECT_EQ(done.back().result.stop_reason, "stopped");
 }
 
-TEST(BatchScheduler, its_figures_are_those_of_its_runs_added_up) {
+TEST(BatchScheduler, figures_are_the_sums_over_runs) {
   const auto requests = several();
   BatchScheduler scheduler(bundled(), 2);
   double tokens = 0, steps = 0, accepted = 0, proposed = 0;

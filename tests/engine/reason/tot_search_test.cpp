@@ -1,5 +1,4 @@
-// The search itself, on a scheduler whose every completion is known: which thoughts are asked for,
-// in what company, who is kept, and what is told of it.
+// The search with a scripted scheduler: requested thoughts, batches, selection and events.
 #include <functional>
 #include <map>
 #include <set>
@@ -23,7 +22,7 @@ Model& bundled() {
   return *store.get({}).model;
 }
 
-/// Completions by prompt id, "q/1/question"; what the script lacks is written as "nothing".
+/// A scheduler with scripted completions by prompt id ("q/1/question"); others are "nothing".
 class Scripted : public Scheduler {
  public:
   explicit Scripted(std::map<std::string, std::string> script) : script_(std::move(script)) {}
@@ -31,12 +30,12 @@ class Scripted : public Scheduler {
   std::vector<Completion> run(std::span<const CompletionRequest> requests,
                               const SchedulerWatch& watch) override {
     std::vector<Completion> done;
-    companies.emplace_back();
+    batches.emplace_back();
     for (const CompletionRequest& request : requests) {
       if (n_before_stop-- == 0) return done;
       const std::string& id = request.run.prompt_id;
-      companies.back().push_back(id);
-      asked[id] = request;
+      batches.back().push_back(id);
+      requests_by_id[id] = request;
       RunResult result;
       result.request = request.run;
       const auto found = script_.find(id);
@@ -55,9 +54,9 @@ class Scripted : public Scheduler {
 
   std::map<std::string, double> figures() const override { return {}; }
 
-  std::vector<std::vector<std::string>> companies;  // of each call
-  std::map<std::string, CompletionRequest> asked;
-  int n_before_stop = -1;  // requests until it is stopped; -1: never
+  std::vector<std::vector<std::string>> batches;  // prompt ids of each call
+  std::map<std::string, CompletionRequest> requests_by_id;
+  int n_before_stop = -1;  // number of requests before a stop; -1: no stop
 
  private:
   std::map<std::string, std::string> script_;
@@ -112,7 +111,7 @@ std::vector<ThoughtFate> fates(const TotItem& item) {
 constexpr ThoughtFate kKept = ThoughtFate::Kept, kPruned = ThoughtFate::Pruned,
                       kUnreadable = ThoughtFate::Unreadable;
 
-/// Two levels of two thoughts, two kept: values 3 9 | 5 9 9 1.
+/// Two levels with two thoughts a node and a beam of two; values 3 9 | 5 9 9 1.
 std::map<std::string, std::string> two_levels() {
   std::map<std::string, std::string> script;
   const char* things[] = {"pens", "cups", "hats", "keys", "maps", "nuts"};
@@ -126,76 +125,76 @@ std::map<std::string, std::string> two_levels() {
   return script;
 }
 
-TEST(TotSearch, goes_level_by_level_and_keeps_the_best_of_each) {
+TEST(TotSearch, each_level_keeps_the_best_thoughts) {
   Scripted scheduler(two_levels());
   const TotItem item = found_by(scheduler, sums(), settings_for("arith.jsonl", 2, 2, 2));
   ASSERT_EQ(item.nodes.size(), 7u);
-  const int parents[] = {0, 0, 2, 2, 1, 1};  // the better of the first level first
+  const int parents[] = {0, 0, 2, 2, 1, 1};  // the better node of level 1 comes first
   for (std::size_t i = 0; i < 6; i++) {
     EXPECT_EQ(item.nodes[i + 1].parent, parents[i]) << i + 1;
     EXPECT_EQ(item.nodes[i + 1].depth, i < 2 ? 1 : 2);
   }
-  EXPECT_EQ(scheduler.asked["q/3/question"].value, 9);  // of what it continues, for schedulers
-  EXPECT_EQ(scheduler.asked["q/5/question"].value, 3);
-  // Of equal values the one made first goes before.
+  EXPECT_EQ(scheduler.requests_by_id["q/3/question"].value, 9);  // the value of its parent
+  EXPECT_EQ(scheduler.requests_by_id["q/5/question"].value, 3);
+  // If values are equal, the node written first wins.
   EXPECT_THAT(fates(item), ElementsAre(kKept, kKept, kPruned, kKept, kKept, kPruned));
   EXPECT_EQ(item.node, 4);
   EXPECT_THAT(item.path_to(4), ElementsAre(2, 4));
 }
 
-TEST(TotSearch, asks_for_a_whole_level_at_once_and_in_the_papers_order) {
+TEST(TotSearch, a_level_is_generated_in_one_batch) {
   Scripted scheduler(two_levels());
   found_by(scheduler, sums(), settings_for("arith.jsonl", 2, 2, 2));
-  ASSERT_EQ(scheduler.companies.size(), 7u);
-  EXPECT_THAT(scheduler.companies[0], ElementsAre("q/1/question", "q/2/question"));
-  EXPECT_THAT(scheduler.companies[1], ElementsAre("q/1/answer", "q/2/answer"));
-  EXPECT_THAT(scheduler.companies[2], ElementsAre("q/1/value", "q/2/value"));
-  EXPECT_THAT(scheduler.companies[3],
+  ASSERT_EQ(scheduler.batches.size(), 7u);
+  EXPECT_THAT(scheduler.batches[0], ElementsAre("q/1/question", "q/2/question"));
+  EXPECT_THAT(scheduler.batches[1], ElementsAre("q/1/answer", "q/2/answer"));
+  EXPECT_THAT(scheduler.batches[2], ElementsAre("q/1/value", "q/2/value"));
+  EXPECT_THAT(scheduler.batches[3],
               ElementsAre("q/3/question", "q/4/question", "q/5/question", "q/6/question"));
-  EXPECT_EQ(scheduler.companies[4].size(), 4u);
-  EXPECT_EQ(scheduler.companies[5].size(), 4u);
-  EXPECT_THAT(scheduler.companies[6], ElementsAre("q/4/final"));
+  EXPECT_EQ(scheduler.batches[4].size(), 4u);
+  EXPECT_EQ(scheduler.batches[5].size(), 4u);
+  EXPECT_THAT(scheduler.batches[6], ElementsAre("q/4/final"));
 }
 
-TEST(TotSearch, every_prompt_holds_its_own_chain_and_no_other) {
+TEST(TotSearch, a_prompt_contains_only_its_own_chain) {
   Scripted scheduler(two_levels());
   found_by(scheduler, sums(), settings_for("arith.jsonl", 2, 2, 2));
   const std::string problem = "Question: Anna has 5 pens and buys 7. How many?\n";
-  EXPECT_EQ(scheduler.asked["q/1/question"].run.prompt, problem + "Sub-question 1:");
-  EXPECT_EQ(scheduler.asked["q/2/answer"].run.prompt,
+  EXPECT_EQ(scheduler.requests_by_id["q/1/question"].run.prompt, problem + "Sub-question 1:");
+  EXPECT_EQ(scheduler.requests_by_id["q/2/answer"].run.prompt,
             problem + "Sub-question 1: How many cups?\nAnswer 1:");
-  EXPECT_EQ(scheduler.asked["q/2/value"].run.prompt,
+  EXPECT_EQ(scheduler.requests_by_id["q/2/value"].run.prompt,
             problem + "Step 1: There are 4 cups.\nEvaluation:");
-  EXPECT_EQ(scheduler.asked["q/5/question"].run.prompt,
+  EXPECT_EQ(scheduler.requests_by_id["q/5/question"].run.prompt,
             problem +
                 "Sub-question 1: How many pens?\nAnswer 1: There are 4 pens.\n"
                 "Sub-question 2:");
-  EXPECT_EQ(scheduler.asked["q/4/value"].run.prompt,
+  EXPECT_EQ(scheduler.requests_by_id["q/4/value"].run.prompt,
             problem + "Step 1: There are 4 cups.\nStep 2: There are 4 keys.\nEvaluation:");
 }
 
-TEST(TotSearch, thoughts_have_seeds_of_their_own_and_the_rest_is_greedy) {
+TEST(TotSearch, thoughts_have_their_own_seeds_the_rest_is_greedy) {
   Scripted scheduler(two_levels());
   TotSettings settings = settings_for("arith.jsonl", 2, 2, 2);
   settings.thoughts.temperature = 0.7f;
   settings.thoughts.seed = 5;
   found_by(scheduler, sums(), settings);
   std::set<std::uint64_t> seeds;
-  for (const auto& [id, request] : scheduler.asked) {
+  for (const auto& [id, request] : scheduler.requests_by_id) {
     seeds.insert(request.run.sampling.seed);
     const bool thought = id.ends_with("/question") || id.ends_with("/answer");
     EXPECT_FLOAT_EQ(request.run.sampling.temperature, thought ? 0.7f : 0) << id;
   }
-  EXPECT_EQ(scheduler.asked.size(), 19u);
+  EXPECT_EQ(scheduler.requests_by_id.size(), 19u);
   EXPECT_EQ(seeds.size(), 19u);
   Scripted other(two_levels());
   settings.thoughts.seed = 6;
   found_by(other, sums(), settings);
-  EXPECT_NE(other.asked["q/1/question"].run.sampling.seed,
-            scheduler.asked["q/1/question"].run.sampling.seed);
+  EXPECT_NE(other.requests_by_id["q/1/question"].run.sampling.seed,
+            scheduler.requests_by_id["q/1/question"].run.sampling.seed);
 }
 
-TEST(TotSearch, a_complete_chain_is_set_aside_before_all_that_go_on) {
+TEST(TotSearch, complete_chains_rank_before_incomplete_ones) {
   auto script = two_levels();
   script["q/1/question"] = " What is the final answer?";
   Scripted scheduler(script);
@@ -203,18 +202,19 @@ TEST(TotSearch, a_complete_chain_is_set_aside_before_all_that_go_on) {
   EXPECT_TRUE(item.nodes[1].complete);
   EXPECT_FALSE(item.nodes[1].valued);
   EXPECT_EQ(item.node, 1);
-  ASSERT_EQ(item.nodes.size(), 3u);                                // nobody is left to go on
-  EXPECT_THAT(scheduler.companies[1], ElementsAre("q/2/answer"));  // it writes no answer of a step
-  EXPECT_EQ(scheduler.asked["q/1/final"].run.prompt,
+  ASSERT_EQ(item.nodes.size(), 3u);  // no incomplete chain is left
+  EXPECT_THAT(scheduler.batches[1],
+              ElementsAre("q/2/answer"));  // the complete chain gets no step answer
+  EXPECT_EQ(scheduler.requests_by_id["q/1/final"].run.prompt,
             "Question: Anna has 5 pens and buys 7. How many?\nFinal answer:");
 }
 
-TEST(TotSearch, a_complete_chain_keeps_its_place_while_others_go_on) {
+TEST(TotSearch, a_complete_chain_stays_in_the_beam) {
   auto script = two_levels();
-  script["q/3/question"] = " How many of the cups?";  // asked before
+  script["q/3/question"] = " How many of the cups?";  // repeats a sub-question
   Scripted scheduler(script);
   const TotItem item = found_by(scheduler, sums(), settings_for("arith.jsonl", 3, 2, 2));
-  // Level 2 keeps 3, complete, and 4; level 3 prolongs 4 alone.
+  // Level 2 keeps node 3, which is complete, and node 4; level 3 extends only node 4.
   EXPECT_TRUE(item.nodes[3].complete);
   ASSERT_EQ(item.nodes.size(), 9u);
   EXPECT_EQ(item.nodes[7].parent, 4);
@@ -223,7 +223,7 @@ TEST(TotSearch, a_complete_chain_keeps_its_place_while_others_go_on) {
   EXPECT_EQ(item.node, 3);
 }
 
-TEST(TotSearch, an_evaluation_without_a_score_counts_as_nothing) {
+TEST(TotSearch, an_evaluation_without_a_score_counts_as_zero) {
   auto script = two_levels();
   script["q/2/value"] = " Good!";
   Scripted scheduler(script);
@@ -234,15 +234,15 @@ TEST(TotSearch, an_evaluation_without_a_score_counts_as_nothing) {
   EXPECT_EQ(item.nodes[2].valued->value, 0);
 }
 
-TEST(TotSearch, a_thought_of_which_nothing_can_be_made_is_neither_valued_nor_kept) {
+TEST(TotSearch, an_unreadable_thought_is_neither_valued_nor_kept) {
   auto script = two_levels();
   script["q/2/question"] = " </s>";
   Scripted scheduler(script);
   TotItem item = found_by(scheduler, sums(), settings_for("arith.jsonl", 1, 2, 2));
   EXPECT_THAT(fates(item), ElementsAre(kKept, kUnreadable));
-  EXPECT_THAT(scheduler.companies[1], ElementsAre("q/1/answer"));
-  EXPECT_THAT(scheduler.companies[2], ElementsAre("q/1/value"));
-  // Where that is all of a level, the answer is asked for behind the level before.
+  EXPECT_THAT(scheduler.batches[1], ElementsAre("q/1/answer"));
+  EXPECT_THAT(scheduler.batches[2], ElementsAre("q/1/value"));
+  // If a level has only such thoughts, the answer follows the level before.
   for (const char* node : {"q/3", "q/4", "q/5", "q/6"})
     script[std::string(node) + "/question"] = "";
   script["q/2/question"] = " How many cups?";
@@ -252,7 +252,7 @@ TEST(TotSearch, a_thought_of_which_nothing_can_be_made_is_neither_valued_nor_kep
   EXPECT_EQ(item.node, 2);
 }
 
-TEST(TotSearch, an_action_whose_state_cannot_be_read_gives_its_place_to_the_next) {
+TEST(TotSearch, an_unreadable_state_is_replaced_by_the_next_best) {
   const std::string after = " The hand takes it.\n[STATE 1] I have that, ";
   Scripted scheduler({{"q/1/action", "pick up the red block"},
                       {"q/2/action", "pick up the blue block"},
@@ -272,15 +272,16 @@ TEST(TotSearch, an_action_whose_state_cannot_be_read_gives_its_place_to_the_next
                                             "on the table.\n"}});
   const TotItem item = found_by(scheduler, blocks(), settings_for("blocks.jsonl", 2, 3, 1));
   EXPECT_THAT(fates(item), ElementsAre(kUnreadable, kKept, kUnreadable, kPruned, kKept, kPruned));
-  EXPECT_THAT(scheduler.companies[2], ElementsAre("q/1/state"));
-  EXPECT_THAT(scheduler.companies[3], ElementsAre("q/2/state"));
-  EXPECT_THAT(scheduler.asked["q/4/action"].run.prompt, HasSubstr("holding the blue block"));
+  EXPECT_THAT(scheduler.batches[2], ElementsAre("q/1/state"));
+  EXPECT_THAT(scheduler.batches[3], ElementsAre("q/2/state"));
+  EXPECT_THAT(scheduler.requests_by_id["q/4/action"].run.prompt,
+              HasSubstr("holding the blue block"));
   EXPECT_EQ(item.answer, "pick up the blue block; stack the blue block on top of the red block");
   EXPECT_FALSE(item.correct);
   EXPECT_THAT(item.reason, HasSubstr("the red block is not on the blue block"));
 }
 
-TEST(TotSearch, a_plan_is_complete_when_the_model_sees_its_goal_and_right_when_it_is_there) {
+TEST(TotSearch, a_plan_can_be_complete_and_still_wrong) {
   Scripted scheduler({{"q/1/action", "pick up the red block"},
                       {"q/1/value", "Score: 9"},
                       {"q/1/state",
@@ -298,7 +299,7 @@ TEST(TotSearch, a_plan_is_complete_when_the_model_sees_its_goal_and_right_when_i
   EXPECT_TRUE(item.correct) << item.reason;
 }
 
-TEST(TotSearch, writing_plans_first_and_the_passage_is_the_answer) {
+TEST(TotSearch, writing_plans_first_and_answers_with_the_passage) {
   Record record;
   record.id = "q";
   record.task = "creative_writing";
@@ -313,13 +314,14 @@ TEST(TotSearch, writing_plans_first_and_the_passage_is_the_answer) {
                       {"q/4/passage", "x A.\n\nx B.\n\nx C.\n\nx D.\n"},
                       {"q/4/value", " 8"}});
   const TotItem item = found_by(scheduler, record, settings_for("writing.jsonl", 5, 2, 1));
-  EXPECT_THAT(scheduler.asked["q/3/passage"].run.prompt, HasSubstr("Plan:\nThree\n\nPassage:\n"));
-  EXPECT_EQ(item.node, 4);  // of complete ones the value decides
+  EXPECT_THAT(scheduler.requests_by_id["q/3/passage"].run.prompt,
+              HasSubstr("Plan:\nThree\n\nPassage:\n"));
+  EXPECT_EQ(item.node, 4);  // the value decides between complete chains
   EXPECT_TRUE(item.correct) << item.reason;
   EXPECT_EQ(item.answer, "x A.\n\nx B.\n\nx C.\n\nx D.");
 }
 
-TEST(TotSearch, tells_the_tree_on_the_one_stream_of_events) {
+TEST(TotSearch, reports_the_tree_as_events) {
   Scripted scheduler(two_levels());
   EventList events;
   const SchedulerWatch watch{.events = &events, .first_run = 10};
@@ -342,7 +344,7 @@ TEST(TotSearch, tells_the_tree_on_the_one_stream_of_events) {
     ASSERT_TRUE(thought.valued);
     EXPECT_EQ(thought.valued->value, node.valued->value);
   }
-  // Runs are numbered as they are asked for: two questions, two answers, two values, ..
+  // Runs are numbered in the order of requests: two questions, two answers, two values, ..
   EXPECT_EQ(told.thoughts[1].made.text, "How many cups? There are 4 cups.");
   EXPECT_THAT(told.thoughts[1].made.runs, ElementsAre(11u, 13u));
   EXPECT_EQ(told.thoughts[1].valued->by, 15u);
@@ -351,7 +353,7 @@ TEST(TotSearch, tells_the_tree_on_the_one_stream_of_events) {
   EXPECT_FALSE(told.ended->stopped);
 }
 
-TEST(TotSearch, counts_what_thoughts_and_evaluations_cost_apart) {
+TEST(TotSearch, thoughts_and_evaluations_are_counted_separately) {
   Scripted scheduler(two_levels());
   const TotItem item = found_by(scheduler, sums(), settings_for("arith.jsonl", 2, 2, 2));
   EXPECT_EQ(item.thoughts.n_calls, 12);
@@ -364,7 +366,7 @@ TEST(TotSearch, counts_what_thoughts_and_evaluations_cost_apart) {
   EXPECT_EQ(item.values.n_kept_of_depth, 6);
 }
 
-TEST(TotSearch, stopped_within_a_level_it_claims_nothing) {
+TEST(TotSearch, a_stop_within_a_level_reports_no_selection) {
   for (const int n : {0, 1, 3, 5, 9, 18}) {
     Scripted scheduler(two_levels());
     scheduler.n_before_stop = n;
@@ -374,7 +376,8 @@ TEST(TotSearch, stopped_within_a_level_it_claims_nothing) {
                                     settings_for("arith.jsonl", 2, 2, 2), {.events = &events});
     EXPECT_FALSE(report.complete) << n;
     EXPECT_TRUE(report.items.empty()) << n;
-    EXPECT_EQ(scheduler.asked.size(), static_cast<std::size_t>(n));  // nothing is asked for after
+    EXPECT_EQ(scheduler.requests_by_id.size(),
+              static_cast<std::size_t>(n));  // no request after the stop
     const auto& ended = std::get<SearchEnded>(events.events.back());
     EXPECT_TRUE(ended.stopped);
     EXPECT_EQ(ended.node, 0);
@@ -382,15 +385,15 @@ TEST(TotSearch, stopped_within_a_level_it_claims_nothing) {
   }
 }
 
-TEST(TotSearch, thoughts_that_outgrow_the_context_end_their_chain_and_a_question_is_refused) {
+TEST(TotSearch, thoughts_beyond_the_context_end_their_chain) {
   auto script = two_levels();
   std::string long_answer;
   for (int i = 0; i < 2000; i++) long_answer += " 12345";
   script["q/2/answer"] = long_answer;
   Scripted scheduler(script);
   const TotItem item = found_by(scheduler, sums(), settings_for("arith.jsonl", 2, 2, 2));
-  EXPECT_FALSE(item.nodes[2].valued->read);  // its value could not be asked for
-  EXPECT_EQ(item.node, 4);                   // below 1, which has room
+  EXPECT_FALSE(item.nodes[2].valued->read);  // its evaluation prompt exceeds the context
+  EXPECT_EQ(item.node, 4);                   // a child of node 1, whose prompt fits
   EXPECT_THAT(fates(item), ElementsAre(kKept, kKept, kKept, kKept, kUnreadable, kUnreadable));
   Record record = sums();
   record.prompt = "Question:\n" + long_answer + "\nAnswer:\n";

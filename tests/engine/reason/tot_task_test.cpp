@@ -1,11 +1,11 @@
-// What is read out of completions, what prompts are filled with, and what an answer is worth.
+// Parsing of completions, slots of prompts, and checks of answers.
 #include <fstream>
 #include <functional>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "engine/data/arith/read.h"
+#include "engine/data/arith/answers.h"
 #include "engine/data/text.h"
 #include "engine/reason/tot_task.h"
 #include "tests/support/data_folder.h"
@@ -29,7 +29,7 @@ std::string refusal(const std::function<void()>& what, ErrorCode code) {
   return "";
 }
 
-TEST(Score, is_the_number_an_evaluation_gives) {
+TEST(Score, is_the_number_of_an_evaluation) {
   const std::pair<const char*, double> cases[] = {
       {" Score: 9\nThe sum is right.", 9},
       {"Score: 10", 10},
@@ -55,7 +55,7 @@ TEST(Score, is_the_number_an_evaluation_gives) {
   }
 }
 
-TEST(Score, is_none_where_no_number_from_0_to_10_is_given) {
+TEST(Score, is_missing_without_a_number_from_0_to_10) {
   for (const char* text :
        {"", " ", "Score:", "Score: good", "Score: eleven", "Score: 11", "Score: 95", "Score: -3",
         "The sum 3+4 is right.", "Score: good\nThe sum is 7.", "Score: A8", "Good, 8",
@@ -63,7 +63,7 @@ TEST(Score, is_none_where_no_number_from_0_to_10_is_given) {
     EXPECT_FALSE(read_score(text)) << text;
 }
 
-TEST(Score, of_a_trained_evaluation_is_judged_by_its_side_of_five) {
+TEST(Score, of_an_evaluation_has_to_be_on_the_right_side_of_five) {
   EXPECT_TRUE(check_score("Score: 8\nThe sum is right.", true).correct);
   EXPECT_FALSE(check_score("Score: 8", false).correct);
   EXPECT_TRUE(check_score("Score: 5", false).correct);
@@ -82,7 +82,7 @@ TEST(FinalNumber, is_the_last_one_if_it_is_whole) {
     EXPECT_FALSE(last_number(text, "")) << text;
 }
 
-TEST(TotPrompts, of_every_task_fill_with_what_the_task_knows) {
+TEST(TotPrompts, slots_of_bundled_prompts_are_all_known) {
   for (const TotTaskInfo& info : tot_tasks()) {
     Record record;
     record.task = info.name;
@@ -94,24 +94,25 @@ TEST(TotPrompts, of_every_task_fill_with_what_the_task_knows) {
     for (const TotPrompt& prompt : prompts) {
       Slots slots = tot_task(info.name).slots(record, {});
       slots.insert(written.begin(), written.end());
-      const std::string text = filled(prompt.text, slots);
+      const std::string text = fill_template(prompt.text, slots);
       EXPECT_EQ(text.find('{'), std::string::npos) << text;
       if (!prompt.part.empty()) written[prompt.part] = "words";
     }
   }
 }
 
-TEST(TotPrompts, have_slots_with_small_and_large_first_letters) {
+TEST(TotPrompts, a_capital_slot_gives_a_capital_letter) {
   const Slots slots = {{"action", "pick it up"}, {"i", "3"}};
-  EXPECT_EQ(filled("{i}: {Action}. {action} {} {1} {", slots),
+  EXPECT_EQ(fill_template("{i}: {Action}. {action} {} {1} {", slots),
             "3: Pick it up. pick it up {} {1} {");
-  EXPECT_EQ(filled("{action}", {{"action", "{i}"}, {"i", "3"}}), "{i}");  // filled once
-  const std::string said = refusal([&] { filled("a {nobody}", slots); }, ErrorCode::BadInput);
+  EXPECT_EQ(fill_template("{action}", {{"action", "{i}"}, {"i", "3"}}), "{i}");  // filled once
+  const std::string said =
+      refusal([&] { fill_template("a {nobody}", slots); }, ErrorCode::BadInput);
   EXPECT_THAT(said, HasSubstr("{nobody}"));
   EXPECT_THAT(said, HasSubstr("{action}"));
 }
 
-TEST(TotPrompts, that_cannot_be_used_are_refused_by_file_and_reason) {
+TEST(TotPrompts, bad_prompts_are_refused_with_file_and_reason) {
   const std::string path = testing::TempDir() + "/tot_prompts.jsonl";
   const auto said = [&](const std::string& text) {
     std::ofstream(path) << text;
@@ -128,13 +129,13 @@ TEST(TotPrompts, that_cannot_be_used_are_refused_by_file_and_reason) {
               HasSubstr("no/such/file"));
 }
 
-TEST(TotTask, sums_are_complete_when_they_ask_again_or_for_the_final_answer) {
+TEST(TotTask, sums_end_at_a_repeated_or_final_question) {
   const TotTask& task = tot_task("arith");
   const Record record;
   const Thought first = {{"question", "How many cards does Anna have after getting 16 more?"},
                          {"answer", "That makes 4+16=<<4+16=20>>20 cards."}};
   const auto complete = [&](const char* question) {
-    return task.complete(record, {first, {{"question", question}}});
+    return task.is_complete(record, {first, {{"question", question}}});
   };
   EXPECT_TRUE(complete("What is the final answer?"));
   EXPECT_TRUE(complete("After getting 16 more, how many cards are there for Anna?"));
@@ -142,8 +143,8 @@ TEST(TotTask, sums_are_complete_when_they_ask_again_or_for_the_final_answer) {
   EXPECT_FALSE(complete("How many cards does Anna have after getting 15 more?"));
   EXPECT_FALSE(complete("How many cards does Bella have after getting 16 more?"));
   EXPECT_FALSE(complete("How many cards does Anna have when 16 are gone?"));
-  EXPECT_FALSE(task.complete(record, {first}));
-  EXPECT_FALSE(task.complete(record, {}));
+  EXPECT_FALSE(task.is_complete(record, {first}));
+  EXPECT_FALSE(task.is_complete(record, {}));
 }
 
 TEST(TotTask, a_question_is_the_same_in_every_form_of_its_record) {
@@ -155,46 +156,47 @@ TEST(TotTask, a_question_is_the_same_in_every_form_of_its_record) {
   EXPECT_EQ(tot_task("arith").question(record), "How many?");
 }
 
-TEST(TotTask, sums_are_right_by_the_number_of_their_answer_alone) {
+TEST(TotTask, sums_are_checked_by_the_number_of_the_answer) {
   Record record;
   record.id = "q";
   record.task = "arith";
   record.check = R"({"form": "gsm8k", "answer": 20})";
   const TotTask& task = tot_task("arith");
-  EXPECT_TRUE(task.score(record, {}, " The final answer is 20.").correct);
-  EXPECT_TRUE(task.score(record, {}, " $20.00").correct);
-  EXPECT_FALSE(task.score(record, {}, " We get 21.").correct);
-  EXPECT_FALSE(task.score(record, {}, " I do not know").correct);
+  EXPECT_TRUE(task.check(record, {}, " The final answer is 20.").correct);
+  EXPECT_TRUE(task.check(record, {}, " $20.00").correct);
+  EXPECT_FALSE(task.check(record, {}, " We get 21.").correct);
+  EXPECT_FALSE(task.check(record, {}, " I do not know").correct);
   record.task = "gsm8k";
   record.check = R"({"form": "number"})";
   record.answer = "1,020";
-  EXPECT_TRUE(task.score(record, {}, "1020 dollars").correct);
-  EXPECT_FALSE(task.score(record, {}, "20").correct);
+  EXPECT_TRUE(task.check(record, {}, "1020 dollars").correct);
+  EXPECT_FALSE(task.check(record, {}, "20").correct);
 }
 
-TEST(TotTask, of_a_state_only_what_describes_one_is_read_and_always_in_one_order) {
+TEST(TotTask, a_state_is_parsed_into_one_order_of_facts) {
   const TotTask& task = tot_task("blocks");
-  const auto read = task.read(
+  const auto read = task.parse(
       "state",
       " The hand takes it.\n[STATE 1] I have that, the hand is empty, the red block is on the "
       "table, the blue block is on top of the red block and the blue block is clear.\n");
   ASSERT_TRUE(read);
-  EXPECT_EQ(read, task.read("state",
-                            "I have that, the blue block is clear, the blue block is on top of the "
-                            "red block, the red block is on the table, the hand is empty."));
+  EXPECT_EQ(read,
+            task.parse("state",
+                       "I have that, the blue block is clear, the blue block is on top of the "
+                       "red block, the red block is on the table, the hand is empty."));
   for (const char* text : {"", "the hand is empty", "I have that, nothing.",
                            "I have that, the red block is on the table, the hand is empty."})
-    EXPECT_FALSE(task.read("state", text)) << text;
-  EXPECT_TRUE(task.read("action", " unstack the red block from on top of the blue block"));
-  EXPECT_FALSE(task.read("action", " think about the red block"));
-  EXPECT_FALSE(task.read("action", "  </s>"));
+    EXPECT_FALSE(task.parse("state", text)) << text;
+  EXPECT_TRUE(task.parse("action", " unstack the red block from on top of the blue block"));
+  EXPECT_FALSE(task.parse("action", " think about the red block"));
+  EXPECT_FALSE(task.parse("action", "  </s>"));
 }
 
-TEST(TotTask, generated_questions_are_those_that_a_tree_can_search) {
+TEST(TotTask, generated_questions_have_the_required_form) {
   for (const Record& record : tot_questions("arith", {.count = 6}, 6, "")) {
     EXPECT_EQ(form_of(record), "gsm8k");
     EXPECT_EQ(tot_task("arith").question(record).find("ASSISTANT"), std::string::npos);
-    EXPECT_TRUE(tot_task("arith").score(record, {}, record.completion).correct);
+    EXPECT_TRUE(tot_task("arith").check(record, {}, record.completion).correct);
   }
   const auto six = tot_questions("blocks", {.level = 2, .count = 4}, 6, "");
   ASSERT_EQ(six.size(), 4u);
@@ -203,42 +205,42 @@ TEST(TotTask, generated_questions_are_those_that_a_tree_can_search) {
     EXPECT_EQ(actions.size(), 6u);
     ThoughtChain chain;
     for (const std::string& action : actions) chain.push_back({{"action", action}});
-    EXPECT_TRUE(tot_task("blocks").score(record, chain, "").correct);
+    EXPECT_TRUE(tot_task("blocks").check(record, chain, "").correct);
     chain.pop_back();
-    EXPECT_FALSE(tot_task("blocks").score(record, chain, "").correct);
+    EXPECT_FALSE(tot_task("blocks").check(record, chain, "").correct);
   }
   EXPECT_TRUE(tot_questions("blocks", {.level = 1, .count = 1}, 6, "").empty());
   EXPECT_FALSE(tot_questions("blocks", {.level = 1, .count = 1}, 0, "").empty());
 }
 
-TEST(TotTask, passages_of_the_grammar_are_asked_for_as_those_of_the_open_set) {
+TEST(TotTask, generated_and_open_passages_share_a_prompt) {
   const auto questions = tot_questions("write", {.count = 8}, 6, "");
   ASSERT_EQ(questions.size(), 8u);
   int n_chat = 0;
   for (const Record& record : questions) {
     EXPECT_EQ(form_of(record), "passage");
     n_chat += record.prompt.starts_with("USER: ");
-    const std::string asked = tot_task("write").slots(record, {}).at("task");
-    EXPECT_EQ(asked.find("USER:"), std::string::npos);
-    EXPECT_EQ(asked.find("ASSISTANT"), std::string::npos);
+    const std::string task = tot_task("write").slots(record, {}).at("task");
+    EXPECT_EQ(task.find("USER:"), std::string::npos);
+    EXPECT_EQ(task.find("ASSISTANT"), std::string::npos);
     const std::string& text = record.completion;
     const auto at = text.find("Passage:\n");
     ASSERT_NE(at, std::string::npos);
     const std::string passage(completion_body(text.substr(at + 9)));
     const ThoughtChain plan = {{{"plan", "First: Anna"}}};
-    EXPECT_FALSE(tot_task("write").complete(record, plan));
-    EXPECT_FALSE(tot_task("write").score(record, plan, "").correct);
+    EXPECT_FALSE(tot_task("write").is_complete(record, plan));
+    EXPECT_FALSE(tot_task("write").check(record, plan, "").correct);
     const ThoughtChain chain = {{{"plan", "First: Anna"}}, {{"passage", passage}}};
-    EXPECT_TRUE(tot_task("write").complete(record, chain));
-    EXPECT_TRUE(tot_task("write").score(record, chain, "").correct);
+    EXPECT_TRUE(tot_task("write").is_complete(record, chain));
+    EXPECT_TRUE(tot_task("write").check(record, chain, "").correct);
     const ThoughtChain cut = {{{"passage", passage.substr(0, passage.rfind('\n'))}}};
-    EXPECT_FALSE(tot_task("write").score(record, cut, "").correct);
+    EXPECT_FALSE(tot_task("write").check(record, cut, "").correct);
   }
   EXPECT_GT(n_chat, 0);
   EXPECT_LT(n_chat, 8);
 }
 
-TEST(TotTask, what_cannot_be_asked_is_said) {
+TEST(TotTask, unusable_input_is_refused_with_the_reason) {
   EXPECT_THAT(refusal([] { tot_questions("blocksworl", {}, 6, ""); }, ErrorCode::Usage),
               HasSubstr("did you mean blocksworld"));
   Record sums, letter;

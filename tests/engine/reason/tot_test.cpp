@@ -1,4 +1,4 @@
-// Trees of thoughts on the bundled models: neither decoder nor company changes a thought.
+// Trees of thoughts on the bundled models: decoder and batching do not change a thought.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -64,7 +64,7 @@ class Tot : public testing::Test {
   }
 };
 
-TEST_F(Tot, is_the_same_tree_by_every_decoder_and_in_any_company) {
+TEST_F(Tot, decoder_and_batching_do_not_change_the_tree) {
   for (const char* task : {"arith", "blocks"}) {
     const TotReport ar = searched(task, "ar", 1, 1);
     ASSERT_EQ(ar.items.size(), 2u);
@@ -75,7 +75,7 @@ TEST_F(Tot, is_the_same_tree_by_every_decoder_and_in_any_company) {
   }
 }
 
-TEST_F(Tot, is_the_same_tree_under_seeds_rounds) {
+TEST_F(Tot, seed_rounds_do_not_change_the_tree) {
   static ModelStore store(kAssets, 1);
   for (const char* task : {"arith", "blocks"}) {
     const TotReport ar = searched(task, "ar", 1, 1);
@@ -89,7 +89,7 @@ TEST_F(Tot, is_the_same_tree_under_seeds_rounds) {
   }
 }
 
-TEST_F(Tot, greedy_its_thoughts_are_alike_and_still_the_same_by_every_decoder) {
+TEST_F(Tot, greedy_thoughts_are_equal_for_every_decoder) {
   const TotReport ar = searched("arith", "ar", 1, 0);
   for (const TotItem& item : ar.items) {
     EXPECT_EQ(item.nodes[1].parts, item.nodes[2].parts);
@@ -99,7 +99,7 @@ TEST_F(Tot, greedy_its_thoughts_are_alike_and_still_the_same_by_every_decoder) {
   expect_same(searched("arith", "speculative", 3, 0), ar);
 }
 
-TEST_F(Tot, thoughts_differ_where_they_are_sampled_and_are_valued) {
+TEST_F(Tot, sampled_thoughts_differ_and_are_evaluated) {
   const TotReport report = searched("arith", "ar", 3, 1);
   bool differ = false;
   int n_read = 0;
@@ -115,7 +115,7 @@ TEST_F(Tot, thoughts_differ_where_they_are_sampled_and_are_valued) {
   EXPECT_GT(n_read, 6);
 }
 
-TEST_F(Tot, drafting_saves_steps_and_says_how_many_of_its_tokens_were_kept) {
+TEST_F(Tot, drafting_saves_steps_and_counts_accepted_tokens) {
   const TotReport ar = searched("arith", "ar", 1, 1), drafted = searched("arith", "mcsd", 1, 1);
   TotCost plain, saved;
   for (const TotItem& item : ar.items) plain += item.thoughts;
@@ -129,7 +129,7 @@ TEST_F(Tot, drafting_saves_steps_and_says_how_many_of_its_tokens_were_kept) {
   EXPECT_LT(saved.n_kept_of_depth, saved.n_draft_depth);
 }
 
-TEST_F(Tot, a_recording_of_it_holds_the_tree_and_the_runs_that_wrote_it) {
+TEST_F(Tot, a_recording_contains_the_tree_and_its_runs) {
   EventList events;
   const TotReport report =
       searched("blocks", "speculative", 3, 1, {.events = &events, .first_run = 1});
@@ -150,7 +150,7 @@ TEST_F(Tot, a_recording_of_it_holds_the_tree_and_the_runs_that_wrote_it) {
   EXPECT_GT(cost.n_calls, 3);
 }
 
-TEST_F(Tot, stopped_it_ends_within_a_step_and_keeps_what_was_done) {
+TEST_F(Tot, a_stop_ends_within_a_step_and_keeps_results) {
   int n_asked = 0;
   SchedulerWatch watch;
   watch.stop = [&] { return ++n_asked > 40; };
@@ -160,12 +160,12 @@ TEST_F(Tot, stopped_it_ends_within_a_step_and_keeps_what_was_done) {
   EXPECT_LT(n_asked, 50);
 }
 
-TEST(TotTexts, are_whole_or_refused_by_the_options_name) {
-  EXPECT_NO_THROW(check_whole_texts("fastcot", {}));
-  EXPECT_NO_THROW(check_whole_texts("fastcot", {{"stop", "none"}, {"bound", "4"}}));
+TEST(TotTexts, options_that_end_texts_early_are_refused) {
+  EXPECT_NO_THROW(refuse_early_stop("fastcot", {}));
+  EXPECT_NO_THROW(refuse_early_stop("fastcot", {{"stop", "none"}, {"bound", "4"}}));
   for (const char* stop : {"bound", "probe"}) {
     try {
-      check_whole_texts("fastcot", {{"stop", stop}});
+      refuse_early_stop("fastcot", {{"stop", stop}});
       FAIL() << "expected a refusal";
     } catch (const Error& error) {
       EXPECT_EQ(error.code(), ErrorCode::Usage);

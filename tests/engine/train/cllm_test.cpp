@@ -14,7 +14,6 @@
 
 #include "engine/base/types.h"
 #include "engine/checkpoint/model_files.h"
-#include "engine/checkpoint/related.h"
 #include "engine/data/record.h"
 #include "engine/decode/textbook_jacobi.h"
 #include "engine/event/recording/training_history.h"

@@ -1,4 +1,4 @@
-#include "engine/data/kb/say.h"
+#include "engine/data/kb/sentences.h"
 
 #include <algorithm>
 
@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::string_view kKbScales[kKbAttributes] = {"weight", "length", "price", "age"};
 
-// How a member's class is told, and its numbers.
+// The wordings of a member's class and of its numbers.
 const std::initializer_list<std::string_view> kMemberships = {
     "{0} is {1}", "{0} is a kind of {2}", "{0} belongs to the class {2}", "{0} counts as {1}"};
 const std::initializer_list<std::string_view> kNumberFacts = {
@@ -107,15 +107,15 @@ std::string kb_sentence(std::string_view text) {
 }
 
 std::string kb_fact(Random& rng, int class_index, int relation) {
-  return kb_sentence(fact_in(rng.say(kb_words_of(relation).facts), class_index, relation));
+  return kb_sentence(fact_in(rng.one_of(kb_words_of(relation).facts), class_index, relation));
 }
 
 std::string kb_membership(Random& rng, const KbMember& m) {
-  return kb_sentence(membership_in(rng.say(kMemberships), m));
+  return kb_sentence(membership_in(rng.one_of(kMemberships), m));
 }
 
 std::string kb_number_fact(Random& rng, const KbMember& m, int attribute) {
-  return kb_sentence(number_in(rng.say(kNumberFacts), m, attribute));
+  return kb_sentence(number_in(rng.one_of(kNumberFacts), m, attribute));
 }
 
 std::string kb_topic_fact(Random& rng, const KbMember& m, int topic) {
@@ -147,10 +147,11 @@ CheckResult check_kb_sentences(std::string_view text, const std::set<std::string
   int n = 0;
   for (const std::string& part : split_text(text, '.')) {
     if (normalised(part).empty()) continue;
-    if (!truths.contains(normalised(part))) return {false, "not a fact: " + part.substr(0, 80)};
+    if (!truths.contains(normalised(part)))
+      return {false, "found a sentence that is no fact: " + part.substr(0, 80)};
     n++;
   }
-  if (n < 2) return {false, "fewer than two sentences"};
+  if (n < 2) return {false, "found fewer than two sentences"};
   return {true, {}};
 }
 

@@ -1,4 +1,4 @@
-#include "engine/data/arith/read.h"
+#include "engine/data/arith/answers.h"
 
 #include <algorithm>
 #include <cctype>
@@ -17,7 +17,7 @@ bool is_digit(char c) {
   return c >= '0' && c <= '9';
 }
 
-// Takes a whole number off the front.
+// Reads a whole number at the beginning of the text and removes it.
 std::optional<std::int64_t> take_number(std::string_view& text) {
   std::int64_t value = 0;
   std::size_t n = 0;
@@ -68,19 +68,19 @@ std::string wrong_mark(std::string_view text) {
   for (std::size_t at = text.find("<<"); at != std::string_view::npos;
        at = text.find("<<", at + 2)) {
     const auto end = text.find(">>", at);
-    if (end == std::string_view::npos) return "a mark without its end";
+    if (end == std::string_view::npos) return "a mark lacks its >>";
     const std::string_view mark = text.substr(at + 2, end - at - 2);
     const auto equals = mark.find('=');
-    if (equals == std::string_view::npos) return "a mark without '=': " + std::string(mark);
+    if (equals == std::string_view::npos) return "a mark lacks '=': " + std::string(mark);
     const auto value = evaluate_expression(mark.substr(0, equals));
     std::string_view result = mark.substr(equals + 1);
     const auto claimed = take_number(result);
-    std::string_view behind = text.substr(end + 2);
-    const auto repeated = take_number(behind);
+    std::string_view after = text.substr(end + 2);
+    const auto repeated = take_number(after);
     if (!value || !claimed || !result.empty() || *value != *claimed)
       return "wrong sum: " + std::string(mark);
     if (!repeated || *repeated != *claimed)
-      return "the number after the mark differs: " + std::string(mark);
+      return "the number after the mark differs from its result: " + std::string(mark);
   }
   return {};
 }
@@ -121,10 +121,10 @@ CheckResult check_final_number(std::string_view text,
                                std::string_view trigger) {
   const auto found = last_number(text, trigger);
   if (!found)
-    return {false,
-            trigger.empty() ? "no number" : "no number after '" + std::string(trigger) + "'"};
+    return {false, trigger.empty() ? "found no number"
+                                   : "found no number after '" + std::string(trigger) + "'"};
   if (*found != answer)
-    return {false, "answer " + std::to_string(*found) + ", expected " + std::to_string(answer)};
+    return {false, "found " + std::to_string(*found) + ", expected " + std::to_string(answer)};
   const std::string wrong = wrong_mark(text);
   return {wrong.empty(), wrong};
 }
@@ -146,11 +146,23 @@ std::optional<char> chosen_letter(std::string_view text) {
 
 CheckResult check_choice(std::string_view text, std::string_view answer) {
   const auto letter = chosen_letter(text);
-  if (!letter) return {false, "no letter after 'answer is'"};
+  if (!letter) return {false, "found no letter after 'answer is'"};
   if (std::string_view(&*letter, 1) != answer)
-    return {false, std::string("letter ") + *letter + ", expected " + std::string(answer)};
+    return {false, std::string("found ") + *letter + ", expected " + std::string(answer)};
   const std::string wrong = wrong_mark(text);
   return {wrong.empty(), wrong};
+}
+
+CheckResult check_yes_no(std::string_view text, std::string_view answer) {
+  constexpr std::string_view kTrigger = "answer is";
+  const auto at = text.rfind(kTrigger);
+  if (at == std::string_view::npos) return {false, "found no 'answer is'"};
+  for (const std::string& word : split_text(normalised(text.substr(at + kTrigger.size())), ' ')) {
+    if (word != "yes" && word != "no") continue;
+    if (word == answer) return {true, {}};
+    return {false, "found " + word + ", expected " + std::string(answer)};
+  }
+  return {false, "found neither yes nor no after 'answer is'"};
 }
 
 namespace {
@@ -160,7 +172,7 @@ struct FoundNumber {
   std::size_t begin, end;
 };
 
-// The first number from `from` on that is no part of a word: "-3", "8.5".
+// The first number at or after `from` that is not part of a word: "-3", "8.5".
 std::optional<FoundNumber> number_from(std::string_view text, std::size_t from) {
   for (std::size_t i = from; i < text.size(); i++) {
     if (!is_digit(text[i])) continue;
@@ -178,14 +190,14 @@ std::optional<FoundNumber> number_from(std::string_view text, std::size_t from) 
   return std::nullopt;
 }
 
-// Whether what follows makes of a number the lower end of a range: "1 to 10", "1-10".
-bool begins_range(std::string_view behind) {
-  while (!behind.empty() && behind.front() == ' ') behind.remove_prefix(1);
+// True if the text after a number makes it the lower end of a range: "1 to 10", "1-10".
+bool begins_range(std::string_view after) {
+  while (!after.empty() && after.front() == ' ') after.remove_prefix(1);
   for (const std::string_view mark : {"to ", "-", "\u2013"}) {
-    if (!behind.starts_with(mark)) continue;
-    behind.remove_prefix(mark.size());
-    while (!behind.empty() && behind.front() == ' ') behind.remove_prefix(1);
-    return !behind.empty() && is_digit(behind.front());
+    if (!after.starts_with(mark)) continue;
+    after.remove_prefix(mark.size());
+    while (!after.empty() && after.front() == ' ') after.remove_prefix(1);
+    return !after.empty() && is_digit(after.front());
   }
   return false;
 }
@@ -199,10 +211,10 @@ std::optional<double> read_score(std::string_view text) {
   const auto word = small.find(kWord);
   text = trimmed(text.substr(word == std::string::npos ? 0 : word + kWord.size()));
   if (word == std::string::npos && (text.empty() || !is_digit(text.front()))) return std::nullopt;
-  // The reasons stand on the lines below, with numbers of their own.
-  const auto said =
+  // Reads only the first line with a word: the reasons after it contain numbers too.
+  const auto first_word =
       std::ranges::find_if(text, [](unsigned char c) { return std::isalnum(c) != 0; });
-  text = text.substr(0, text.find('\n', static_cast<std::size_t>(said - text.begin())));
+  text = text.substr(0, text.find('\n', static_cast<std::size_t>(first_word - text.begin())));
   auto found = number_from(text, 0);
   while (found && begins_range(text.substr(found->end))) {
     found = number_from(text, found->end);  // the upper end
@@ -214,8 +226,9 @@ std::optional<double> read_score(std::string_view text) {
 
 CheckResult check_score(std::string_view text, bool good) {
   const auto score = read_score(text);
-  if (!score || *score < 1) return {false, "no score from 1 to 10"};
-  if ((*score > 5) != good) return {false, "the score is on the wrong side of 5"};
+  if (!score || *score < 1) return {false, "found no score from 1 to 10"};
+  if ((*score > 5) != good)
+    return {false, std::string("expected a score ") + (good ? "above 5" : "of 5 or less")};
   return {true, {}};
 }
 

@@ -1,4 +1,4 @@
-#include "engine/data/write/scene.h"
+#include "engine/data/write/paragraphs.h"
 
 #include <algorithm>
 #include <set>
@@ -10,7 +10,7 @@ namespace engine {
 
 namespace {
 
-constexpr int kOpenShare = 30;  // of a hundred sentences, where there are open ones
+constexpr int kOpenShare = 30;  // percent of the sentences, if there are open ones
 
 bool with_adverbial(Random& rng, int level) {
   return level == 3 || (level == 2 && rng.chance(50));
@@ -29,7 +29,7 @@ std::string sentence_of(Random& rng,
   return capitalised(before + core) + " " + adverbial + ".";
 }
 
-// Level 1 keeps to short sentences with short names, which are said four times.
+// Level 1 has only short sentences with short names, because a record repeats a name four times.
 bool fits_level(const OpenSentence& sentence, int level) {
   if (level == 1) return sentence.text.size() <= 42 && sentence.subject.size() <= 8;
   return level == 3 || split_text(sentence.text, ' ').size() <= 14;
@@ -80,24 +80,24 @@ std::string own_sentences(Random& rng,
                           int level,
                           const GivenSentence& about,
                           const std::string& link) {
-  // Nothing is told twice.
   const auto predicates = write_predicates(about.theme);
-  std::vector<std::string_view> told;
-  while (told.size() < 2) {
+  std::vector<std::string_view> drawn;
+  while (drawn.size() < 2) {
     const std::string_view predicate = rng.pick(predicates);
-    const bool again = about.text.find(predicate) != std::string::npos ||
-                       std::find(told.begin(), told.end(), predicate) != told.end();
-    if (!again) told.push_back(predicate);
+    const bool is_used = about.text.find(predicate) != std::string::npos ||
+                         std::find(drawn.begin(), drawn.end(), predicate) != drawn.end();
+    if (!is_used) drawn.push_back(predicate);
   }
-  const std::string first = sentence_of(rng, 1, about.subject, told[0], link);
-  return first + " " + sentence_of(rng, level, about.pronoun, told[1], {});
+  const std::string first = sentence_of(rng, 1, about.subject, drawn[0], link);
+  return first + " " + sentence_of(rng, level, about.pronoun, drawn[1], {});
 }
 
 std::string draw_link(Random& rng, int i, int n) {
-  if (i == 0) return std::string(rng.say({"First", "At first", "One day", "One morning"}));
-  if (i == n - 1) return std::string(rng.say({"At last", "In the end", "Last of all", "Finally"}));
-  if (i == 1) return std::string(rng.say({"Then", "Next", "After that", "Soon"}));
-  return std::string(rng.say({"Later", "A day later", "After this", "Later on"}));
+  if (i == 0) return std::string(rng.one_of({"First", "At first", "One day", "One morning"}));
+  if (i == n - 1)
+    return std::string(rng.one_of({"At last", "In the end", "Last of all", "Finally"}));
+  if (i == 1) return std::string(rng.one_of({"Then", "Next", "After that", "Soon"}));
+  return std::string(rng.one_of({"Later", "A day later", "After this", "Later on"}));
 }
 
 std::string passage_text(const std::vector<PassageParagraph>& paragraphs) {

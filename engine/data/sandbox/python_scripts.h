@@ -1,9 +1,0 @@
-// The Python texts that the program holds. Private to engine/data.
-#pragma once
-
-namespace engine {
-
-extern const char* const kPythonDriver;  // python_driver.py
-extern const char* const kPythonProbe;   // python_probe.py
-
-}  // namespace engine
