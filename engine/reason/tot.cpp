@@ -6,6 +6,7 @@
 #include "engine/data/arith/answers.h"
 #include "engine/data/random.h"
 #include "engine/data/text.h"
+#include "engine/decode/registry.h"
 #include "engine/event/clock.h"
 #include "engine/run/completion_job.h"
 
@@ -32,7 +33,8 @@ void add_run(TotCost& cost, const RunResult& result, const RunRequest& request) 
   cost.n_proposed += count("proposed");
   cost.n_accepted += count("accepted");
   cost.n_rejected += count("rejected");
-  cost.n_depth_asked += depth_asked(request, result.n_steps, result.counts);
+  cost.n_depth_asked +=
+      full_path_tokens(*parse_options(request.decoder, request.options), result.n_steps, result.counts);
   cost.n_draft_depth += count("draft_depth");
   cost.n_kept_of_depth += std::llround(metric("depth_accepted") * metric("draft_depth"));
   cost.seconds += (result.prefill_ms + result.decode_ms) * 1e-3;
@@ -431,9 +433,9 @@ std::string text_of(const Thought& thought, std::span<const TotPrompt> prompts, 
 }
 
 void refuse_early_stop(const std::string& decoder, const OptionValues& options) {
-  const auto stop = options.find("stop");
-  if (stop == options.end() || stop->second == "none") return;
-  throw Error(ErrorCode::Usage, decoder + ": stop is " + stop->second +
+  const std::string stop = parse_options(decoder, options)->early_stop();
+  if (stop.empty()) return;
+  throw Error(ErrorCode::Usage, decoder + ": stop is " + stop +
                                     ", which ends a text early, but a tree of thoughts needs whole "
                                     "texts; use stop=none, or a chain of thought");
 }

@@ -76,11 +76,10 @@ void take_defaults(const TotOptions& options,
 /// Whether thoughts and evaluations have the distribution of plain decoding.
 bool is_lossless(const engine::TotSettings& settings) {
   const engine::DecoderInfo& decoder = engine::decoder_named(settings.decoder);
-  const engine::OptionValues options = engine::complete_options(decoder, settings.options);
   engine::Sampling values = settings.thoughts;
   values.temperature = settings.value_temperature;
-  return engine::is_lossless(decoder, options, settings.thoughts) &&
-         engine::is_lossless(decoder, options, values);
+  return engine::is_lossless(decoder, settings.options, settings.thoughts) &&
+         engine::is_lossless(decoder, settings.options, values);
 }
 
 json ratio_json(double over, double under) {
@@ -283,8 +282,7 @@ int reason_tot(const TotOptions& given) {
   options.task = questions.front().task;  // a file of records has its own task
   engine::TotSettings settings = settings_of(options);
   const engine::DecoderInfo& info = engine::decoder_named(options.decoder);
-  if (const auto why =
-          engine::refusal(info, settings.thoughts, engine::complete_options(info, set)))
+  if (const auto why = engine::refusal(info, settings.thoughts, set))
     throw engine::Error(engine::ErrorCode::Usage, *why);
   ReasonRun run(options, set);
   take_defaults(options, run.defaults(), settings.thoughts);

@@ -41,7 +41,8 @@ class Collection {
                        .truth = std::move(prompt.truth)},
         .sequence = Sequence(std::move(prompt.tokens), model_.make_cache()),
         .filler = BlockFiller(
-            "prompt", fnv1a(std::to_string(settings_.seed) + "/" + std::to_string(prompt.index)))});
+            BlockFiller::Fill::Prompt,
+            fnv1a(std::to_string(settings_.seed) + "/" + std::to_string(prompt.index)))});
     prefill(model_, lane->sequence);
     open_block(*lane);
     lanes_.push_back(std::move(lane));

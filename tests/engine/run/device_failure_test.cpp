@@ -304,7 +304,7 @@ TEST_F(FailingGpu, run_to_end_reports_the_failing_step) {
     }
     emulation::forget_faults();
     emulation::fail_call(0);
-    store.let_go_of_failed();
+    store.drop_failed_devices();
     return told;
   };
   EventList in_a_step, in_the_prompt;

@@ -525,9 +525,9 @@ TEST(LookaheadRanks, a_stop_does_not_wait_for_ranks_in_prefill) {
   ranks.watched[1]->before = [&](bool) {
     while (!asked) std::this_thread::yield();  // it would prefill forever
   };
-  const OptionValues options = complete_options(decoder_named("lookahead"), {{"ranks", "2"}});
-  LookaheadRanks shared(ranks.first(), {{*ranks.watched[1], ranks.at_work[1], "the test"}},
-                        {{1, 2, 3}, "lookahead", {.target = ranks.first(), .options = options}});
+  LookaheadRanks shared(
+      ranks.first(), {{*ranks.watched[1], ranks.at_work[1], "the test"}},
+      {{1, 2, 3}, parse_options("lookahead", {{"ranks", "2"}}), {.target = ranks.first()}});
   try {
     shared.wait_until_ready([&] {
       asked = true;

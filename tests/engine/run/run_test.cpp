@@ -110,7 +110,7 @@ TEST(CompletionJob, an_invalid_prompt_fails_its_run) {
   request.run.prompt_tokens.assign(5, 5);
   Kept kept;
   const auto begin = [&](const std::function<void()>& thrower) {
-    return begun_job({&request, 1}, 0, models, 6, &kept, [&](RunId run) {
+    return begin_job({&request, 1}, 0, models, 6, &kept, [&](RunId run) {
       thrower();
       return make_lane(models, request.run, run, nullptr);
     });

@@ -12,7 +12,7 @@
 #include "engine/event/timeline/timeline.h"
 #include "engine/run/run.h"
 #include "engine/run/scheduler.h"
-#include "engine/seed/rounds_scheduler.h"
+#include "engine/run/rounds_scheduler.h"
 #include "engine/trace/csv.h"
 #include "tests/support/engine_thread.h"
 

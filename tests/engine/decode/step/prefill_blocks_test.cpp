@@ -352,9 +352,9 @@ TEST_P(PromptDecoders, drafts_do_not_depend_on_the_drafts_prefill) {
                                   {.target = *on.model,
                                    .sampling = job.sampling,
                                    .limits = job.limits,
-                                   .options = job.options,
                                    .draft_model = job.draft,
-                                   .draft_prompts = &drafts});
+                                   .draft_prompts = &drafts},
+                                  job.options);
     prefill(*on.model, lane.sequence);
     lane.decoder->begin(lane.sequence);
     EventList events;

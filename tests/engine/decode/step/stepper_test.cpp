@@ -123,7 +123,7 @@ TEST(Stepper, draft_and_target_are_charged_separately) {
       drafting.propose(lane);
       EXPECT_EQ(model.n_forwards, n_target) << described(job);
       const int n_draft = draft.n_forwards;
-      judging.judge(lanes);
+      judging.verify(lanes);
       EXPECT_EQ(model.n_forwards, n_target + 1) << described(job);
       EXPECT_EQ(draft.n_forwards, n_draft) << described(job);
     }
