@@ -11,7 +11,8 @@
 namespace kernels::cpu {
 namespace {
 
-constexpr int kManyQueries = 8;  // from this number on, a chunk is converted to f32 once for all queries
+/// From this number on, a chunk is converted to f32 once for all queries
+constexpr int kManyQueries = 8;
 
 // The online-softmax state of a query. acc [head_dim_padded] follows in scratch.
 struct Query {
@@ -256,7 +257,8 @@ struct AttentionRows {
   float* wide_keys;    // the same in f32, for groups of many queries
   float* wide_values;  // [kChunk, padded head_dim]
   const Element* values[kChunk];
-  int owner[kChunk];  // of each slot: the row whose key is in the tile; -1: a cached position or none
+  /// Of each slot: the row whose key is in the tile; -1: a cached position or none
+  int owner[kChunk];
 
   AttentionRows(
       const AttentionCall& a, int seq_of_rows, int head, const int* some, int n, char* scratch)

@@ -71,7 +71,7 @@ TEST_F(CliModel, a_prompt_on_a_gpu_is_read_in_blocks_where_the_environment_asks)
   const Outcome without = run(bench);
   unsetenv("DECOSCOPE_CUBLAS");
   EXPECT_EQ(json::parse(without.out)["prompts"], nullptr);
-  EXPECT_THAT(without.err, HasSubstr("CUDA_PROMPTS=cublas: cuBLAS cannot be had"));
+  EXPECT_THAT(without.err, HasSubstr("CUDA_PROMPTS=cublas: cuBLAS is not available"));
   setenv("CUDA_PROMPTS", "fast", 1);
   const Outcome refused = run(bench);
   unsetenv("CUDA_PROMPTS");

@@ -304,7 +304,7 @@ TEST_P(MemorySweep, CU04_every_allocation_from_which_on_memory_is_gone_says_what
     std::string said = ended.message;
     if (said.empty() && !ended.notes.empty()) said = ended.notes.front();
     EXPECT_TRUE(ended.message.empty() || ended.code == ErrorCode::Resources);
-    const auto at = said.find("were asked for, ");
+    const auto at = said.find("were needed for ");
     ASSERT_NE(at, std::string::npos) << said;
     const std::string rest = said.substr(at + 16);
     purposes.insert(rest.substr(0, rest.find(',')));
