@@ -32,6 +32,14 @@ void check_stage(int n_rows, int n_kv_heads, int head_dim, std::int64_t x_stride
   ensure(n_rows >= 0 && width > 0 && x_stride >= width, "kv_stage: stride holds a row");
 }
 
+void check_rope_kv_stage(
+    int n_rows, int n_heads, int n_kv_heads, int head_dim, std::int64_t stride) {
+  check_rope(n_rows, n_heads + n_kv_heads, head_dim, stride);
+  ensure(n_heads >= 0 && n_kv_heads > 0 &&
+             stride >= (std::int64_t{n_heads} + 2 * n_kv_heads) * head_dim,
+         "rope_kv_stage: the stride holds queries, keys and values");
+}
+
 void check_attention(const KvLayer& layer, const RowsPlan& plan, int n_heads) {
   ensure(layer.n_kv_heads > 0 && n_heads % layer.n_kv_heads == 0,
          "attention: n_heads is a multiple of n_kv_heads");
@@ -73,24 +81,24 @@ void check_draw(std::int64_t stride, int vocab, int n_valid, const DrawNode* nod
            "draw: a node has a row, candidates and memory for its distribution");
 }
 
-void check_judge(std::int64_t stride,
-                 int vocab,
-                 int n_valid,
-                 const VerifyNode* nodes,
-                 int n_nodes,
-                 const Candidate* candidates,
-                 int n_candidates,
-                 int n_rejection_tokens) {
+void check_verify(std::int64_t stride,
+                  int vocab,
+                  int n_valid,
+                  const VerifyNode* nodes,
+                  int n_nodes,
+                  const Candidate* candidates,
+                  int n_candidates,
+                  int n_rejection_tokens) {
   check_pick(stride, vocab, n_valid);
   ensure(n_rejection_tokens >= 0 && n_rejection_tokens <= kMaxRejectionTokens,
-         "judge: 0 to kMostWeighed are told of");
+         "verify: n_rejection_tokens is 0 to kMaxRejectionTokens");
   for (int i = 0; i < n_nodes; i++)
     ensure(nodes[i].row >= 0 && nodes[i].first >= 0 && nodes[i].n >= 0 &&
                nodes[i].n <= n_candidates - nodes[i].first,
-           "judge: a node has a row, and candidates of the list");
+           "verify: a node has a row, and its candidates are in the list");
   for (int i = 0; i < n_candidates; i++)
     ensure(candidates[i].token >= 0 && candidates[i].token < n_valid,
-           "judge: a candidate may be chosen");
+           "verify: a candidate is below n_valid");
 }
 
 void check_download_rows(std::int64_t row_bytes, std::int64_t stride_bytes, int n_rows) {

@@ -1,4 +1,4 @@
-// A device: its table of operations, and what they need to run (threads here, streams elsewhere).
+// A device: its table of operations and the resources that they use (threads on the CPU, a stream on a GPU).
 #pragma once
 
 #include <cstdint>
@@ -14,48 +14,52 @@ namespace kernels {
 
 class GpuMonitor;  // kernels/cuda/monitor/gpu_monitor.h
 
+/// A device that runs the operations of its table. One thread at a time may call its operations.
 class Device {
  public:
   virtual ~Device() = default;
+  /// The operations of this device.
   const Ops& ops() const { return ops_; }
   /// "cpu", "cuda:0".
   virtual std::string name() const = 0;
-  /// Threads that share the work of one operation; 1 where that means nothing.
+  /// Threads that share the work of one operation; 1 on a GPU.
   virtual int n_threads() const { return 1; }
-  /// Nanoseconds a thread has spent at work since the device was opened. From any thread.
+  /// Nanoseconds that a thread has worked since the device was opened. Any thread may call it.
   virtual std::int64_t busy_ns(int /*thread*/) const { return 0; }
-  /// Kernels and graphs of kernels given to a GPU's driver since the device was opened. By the
-  /// thread that calls its operations.
+  /// Launches since the device was opened: single kernels, and graphs of kernels as one launch each. 0 on the CPU.
   virtual std::int64_t n_launches() const { return 0; }
-  /// The kernels among them, those in graphs each for itself.
+  /// Kernels since the device was opened, each kernel of a graph counted. 0 on the CPU.
   virtual std::int64_t n_kernels() const { return 0; }
-  /// What was asked for since something was waited for or written comes but once, as the rows of a
-  /// prompt do: nothing need be kept for its coming again.
-  virtual void work_comes_once() {}
-  /// Rows of a block of a prompt, whose products are made together and have bits of their own
-  /// (Ops::matmul_blocks); 0: a prompt's rows have a step's bits. One answer for all of its life.
-  /// @throws Error(Resources or Device)  what makes such products refuses
+  /// Does not cache a CUDA graph for the kernels that now wait to be launched: the rows of a prompt, for example,
+  /// do not repeat.
+  virtual void skip_graph_cache() {}
+  /// Rows in one block of a prompt, whose products run together with bits of their own (Ops::matmul_blocks).
+  /// 0: the rows of a prompt have the bits of a step. The value stays the same for the life of the device.
+  /// @throws Error(Resources or Device)  if the library for these products fails
   virtual int prompt_block() { return 0; }
-  /// What makes them: "cuBLAS 130100"; empty: there are none. Asked for after prompt_block().
+  /// The library for these products: "cuBLAS 130100"; empty: none. Valid after prompt_block().
   virtual std::string prompt_products() const { return {}; }
-  /// What operations bring to the host (kernels/ops.h, "answers") need not be there before
-  /// deliver_answers(), which waits once for all of it. Until then the memory that it is read from
-  /// keeps its values, and where it goes stays. As AnswersTogether asks; a device that waits for
-  /// nothing brings it at once.
-  virtual void hold_answers() {}
-  virtual void deliver_answers() {}
-  /// Those that are held come no more.
-  virtual void drop_answers() noexcept {}
-  /// Why it answers no call any more, whatever is asked of it; empty: it does.
+  /// Defers the host results of operations (kernels/ops.h, "results") until finish_downloads(), which waits once for
+  /// all of them. Until then the source memory keeps its values and the host memory stays valid. A device without
+  /// waits delivers them at once. Use BatchedDownloads.
+  virtual void defer_downloads() {}
+  /// Delivers the deferred results and ends the deferral.
+  virtual void finish_downloads() {}
+  /// Drops the deferred results and ends the deferral.
+  virtual void cancel_downloads() noexcept {}
+  /// The error after which the device refuses every call; empty: it works.
   virtual std::string failure() const { return {}; }
-  /// Bytes of its own memory that may still be had; none where it computes in the host's.
+  /// Free bytes of its own memory; none if it computes in host memory.
   virtual std::optional<std::int64_t> free_bytes() { return std::nullopt; }
-  /// Of a GPU: what its driver tells, once it is started; it ends with the device. Null: none.
+  /// Load and memory of a GPU as its driver reports them, once monitoring has started. Null: none. The monitor ends
+  /// with the device.
   GpuMonitor* monitor() const { return monitor_.get(); }
-  void watched_by(std::shared_ptr<GpuMonitor> monitor) { monitor_ = std::move(monitor); }
-  /// What a GPU is, as its driver says: "NVIDIA H200". Empty: it is none.
+  /// Gives the device its monitor.
+  void set_monitor(std::shared_ptr<GpuMonitor> monitor) { monitor_ = std::move(monitor); }
+  /// The GPU's product name as its driver reports it: "NVIDIA H200". Empty: not a GPU.
   const std::string& title() const { return title_; }
-  void titled(std::string title) { title_ = std::move(title); }
+  /// Sets the product name.
+  void set_title(std::string title) { title_ = std::move(title); }
 
  protected:
   explicit Device(const Ops& ops) : ops_(ops) {}
@@ -66,35 +70,42 @@ class Device {
   std::string title_;
 };
 
-/// Answers of a device that come together, if deliver() is reached.
-class AnswersTogether {
+/// Downloads of several operations with one wait. Results that finish() did not deliver are dropped at the end of
+/// the scope, also after an exception.
+class BatchedDownloads {
  public:
-  explicit AnswersTogether(Device& device) : device_(device) { device_.hold_answers(); }
-  AnswersTogether(const AnswersTogether&) = delete;
-  AnswersTogether& operator=(const AnswersTogether&) = delete;
-  ~AnswersTogether() { device_.drop_answers(); }
-  void deliver() { device_.deliver_answers(); }
+  /// Defers the downloads of `device`, which outlives this object.
+  explicit BatchedDownloads(Device& device) : device_(device) { device_.defer_downloads(); }
+  BatchedDownloads(const BatchedDownloads&) = delete;
+  BatchedDownloads& operator=(const BatchedDownloads&) = delete;
+  ~BatchedDownloads() { device_.cancel_downloads(); }
+  /// Waits once and delivers all results.
+  void finish() { device_.finish_downloads(); }
 
  private:
   Device& device_;
 };
 
-/// The best table this processor runs, chosen once, or the one CPU_OPS names in the environment.
-/// @throws Error(Usage)  if CPU_OPS names a table that is unknown or cannot run here
+/// The best table for this processor, or the one that the environment variable CPU_OPS names. Chosen once.
+/// @throws Error(Usage)  if CPU_OPS names an unknown table or one that this processor cannot run
 const Ops& cpu_ops();
-/// Every table this processor can run, scalar first.
+/// Every table that this processor can run, scalar first.
 std::span<const Ops* const> all_cpu_ops();
 
-/// @param n_threads  0: as many as the process may use
+/// Opens the CPU as a device.
+/// @param n_threads  0: all processors that the process may use
 std::unique_ptr<Device> open_cpu(int n_threads = 0, const Ops& ops = cpu_ops());
 
 /// Memory on a device that frees itself. Not copyable; a moved-from buffer is empty.
 class DeviceBuffer {
  public:
+  /// An empty buffer.
   DeviceBuffer() = default;
-  /// @param what  as of Ops::allocate
+  /// Allocates `bytes` on `device`, which outlives the buffer.
+  /// @param what  purpose, for error messages (Ops::allocate)
   DeviceBuffer(Device& device, std::int64_t bytes, const char* what)
       : device_(&device), data_(device.ops().allocate(device, bytes, what)), bytes_(bytes) {}
+  /// Takes over the memory of `other`.
   DeviceBuffer(DeviceBuffer&& other) noexcept { swap(other); }
   DeviceBuffer& operator=(DeviceBuffer&& other) noexcept {
     swap(other);
@@ -106,8 +117,11 @@ class DeviceBuffer {
     if (data_) device_->ops().release(*device_, data_);
   }
 
+  /// Device pointer; null if empty.
   void* data() const { return data_; }
+  /// The same pointer, for f32 data.
   float* f32() const { return static_cast<float*>(data_); }
+  /// Size in bytes.
   std::int64_t bytes() const { return bytes_; }
 
  private:

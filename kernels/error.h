@@ -1,7 +1,6 @@
-// How this project says that something went wrong: the one place where errors are typed.
-//   ContractError  a bug of ours, found at a public entrance (ensure)
-//   Error          the world refused: a file, memory, a device, a person's option
-// Both end in two places only, the engine thread's loop and main().
+// The two kinds of exceptions of this project. Only the engine thread's loop and main() end them.
+//   ContractError  a bug in this program, found at a public function (ensure)
+//   Error          a failure from outside: a file, memory, a device, an option
 #pragma once
 
 #include <stdexcept>
@@ -9,35 +8,38 @@
 
 namespace kernels {
 
-/// What kind of thing refused. The values are the process's exit codes.
+/// The cause of an Error. The values are the exit codes of the program.
 enum class ErrorCode {
-  Usage = 2,      ///< an option or a combination of options that cannot be
-  BadInput = 3,   ///< a file or text that is not what it should be
-  Resources = 4,  ///< memory, disk, descriptors
-  Device = 5,     ///< a device that is absent or failed
-  Cancelled = 6,  ///< the person, or a time limit, ended it
+  Usage = 2,      ///< an impossible option or combination of options
+  BadInput = 3,   ///< a file or text with wrong content
+  Resources = 4,  ///< memory, disk or file descriptors
+  Device = 5,     ///< a device that is absent or has failed
+  Cancelled = 6,  ///< ended by the user or by a time limit
 };
 
-/// The world refused. The message names the thing, what was found, what was needed, what to try.
+/// A failure from outside. The message names the thing, what was found, what is needed and what to try.
 class Error : public std::runtime_error {
  public:
+  /// @param message  one line
   Error(ErrorCode code, const std::string& message) : std::runtime_error(message), code_(code) {}
+  /// The cause.
   ErrorCode code() const { return code_; }
 
  private:
   ErrorCode code_;
 };
 
-/// A bug of ours: a public function was called against its contract. Exit code 70.
+/// A bug in this program: a caller broke the contract of a public function. Exit code 70.
 class ContractError : public std::logic_error {
  public:
   using std::logic_error::logic_error;
 };
 
+/// Throws ContractError(why).
 [[noreturn]] void throw_contract_error(const char* why);
 
-/// Checks a contract at a public entrance, in release builds too.
-/// @throws ContractError  saying `why` if `condition` does not hold
+/// Checks the contract of a public function, also in release builds.
+/// @throws ContractError  with the message `why` if `condition` is false
 inline void ensure(bool condition, const char* why) {
   if (!condition) throw_contract_error(why);
 }

@@ -1,16 +1,14 @@
-// The operations a transformer needs, as a table each kind of device fills. Nothing above this
-// header asks which device it is on.
+// The operations of a transformer, as one table of function pointers for each kind of device. Code above this
+// header does not depend on the kind of device.
 //
-//   sums       f32, each output element in one fixed order
-//   invariance row r of every result has the same bits whatever rows stand beside it, however many
-//              they are, in whatever order, on any number of threads
-//   pointers   device memory, made by `allocate`, unless a comment says "host"
-//   answers    what `gather`, `download_rows`, `pick`, `rank`, `draw` and `judge` bring to the host
-//              is there when they return, unless the device was asked to hold answers
-//              (kernels/device.h)
-//   types      activations are f32 between operations; weights and caches are f32, f16 or bf16. An
-//              operation over weights of a half type may round its activations to that type, to
-//              nearest even
+//   sums        f32; each output element is summed in one fixed order
+//   invariance  batch invariance: row r of every result has the same bits for any other rows beside it, any
+//               number and order of rows, and any number of threads
+//   pointers    device memory made by `allocate`, unless a comment says "host"
+//   results     `gather`, `download_rows`, `pick`, `rank`, `draw` and `verify` have written their host results
+//               when they return, unless the device defers downloads (kernels/device.h)
+//   types       activations are f32 between operations; weights and caches are f32, f16 or bf16. An operation
+//               with weights of a half type may round its activations to that type, to nearest even
 #pragma once
 
 #include <cstdint>
@@ -21,11 +19,11 @@ namespace kernels {
 
 class Device;
 
-/// Positions that one page of a KV cache holds; also the chunk of attention's sums. Chunk c is
-/// positions [kPageSize * c, kPageSize * (c + 1)) wherever they are stored.
+/// Positions in one page of a paged KV cache. Attention also works in chunks of this size: chunk c is positions
+/// [kPageSize * c, kPageSize * (c + 1)), wherever they are stored.
 inline constexpr int kPageSize = 64;
 
-/// Weights [n, k] (n outputs, k inputs) in the layout `pack` chose for the device.
+/// Weights [n, k] (n outputs, k inputs) in the device's own layout, which `pack` writes.
 struct PackedMatrix {
   const void* data = nullptr;
   int n = 0;
@@ -33,8 +31,8 @@ struct PackedMatrix {
   DType dtype = DType::F32;
 };
 
-/// One layer's part of a paged KV cache. Page p of the keys begins at k + p * page_bytes, likewise
-/// v. The layout inside a page belongs to the operations; the engine only counts pages.
+/// One layer's part of a paged KV cache. Page p of the keys begins at k + p * page_bytes; the values likewise.
+/// Each device has its own layout inside a page.
 struct KvLayer {
   void* k = nullptr;
   void* v = nullptr;
@@ -44,179 +42,199 @@ struct KvLayer {
   DType dtype = DType::F32;
 };
 
-/// One layer's rows of a forward, rounded to the cache's type.
+/// Keys and values of one layer for the rows of the current forward, rounded to the cache's type.
 struct StagedLayer {
   const void* k = nullptr;  // [n_rows, n_kv_heads, head_dim], as v
   const void* v = nullptr;
 };
 
-/// Who sees what in one forward: rows of several sequences, each over its own prefix of cached
-/// positions and its own chain of ancestors among the rows. The same for every layer.
+/// The attention mask of one forward, the same for every layer. A row sees its sequence's cached prefix, its
+/// ancestors in the token tree, and itself (tree attention). The forward may hold rows of several sequences.
 struct RowsPlan {
   int n_rows = 0;
   int n_seqs = 0;
-  const int* seq = nullptr;  // [n_rows]      which sequence a row belongs to
+  const int* seq = nullptr;  // [n_rows]      sequence of the row
   const int* pos = nullptr;  // [n_rows]      position of the row: prefix_len + chain length - 1
-  const int* prefix_len = nullptr;   // [n_seqs]      cached positions, 0 .. prefix_len - 1
+  const int* prefix_len = nullptr;   // [n_seqs]      cached positions 0 .. prefix_len - 1
   const int* page_begin = nullptr;   // [n_seqs + 1]  into pages
   const int* pages = nullptr;        //               page ids of each sequence, in position order
   const int* chain_begin = nullptr;  // [n_rows + 1]  into chain
-  const int* chain = nullptr;  //               rows from the oldest ancestor to the row itself;
-                               //               element j stands at position prefix_len + j
+  /// Rows from the oldest ancestor to the row itself; element j has position prefix_len + j
+  const int* chain = nullptr;
   int sliding_window = 0;      // a row at pos sees positions > pos - sliding_window; 0: all
-  // Another number each time a plan is made: where it is the same, so are the rows and their lists,
-  // of which n_rows may be fewer and sliding_window another. 0: not known.
+  /// Two plans of the same nonzero version have the same rows and lists, but n_rows may be smaller and
+  /// sliding_window may differ. 0: unknown.
   std::uint64_t version = 0;
 };
 
-/// How the next token of one row is chosen. Plain data, host memory.
+/// How to choose the next token of one row. Plain data, host memory.
 struct PickRow {
-  float temperature = 0;         // below 1e-5: the largest logit
+  float temperature = 0;         // below 1e-5: greedy, the largest logit
   int top_k = 0;                 // 0 or >= vocabulary: off
   float top_p = 1;               // keeps the token that crosses the threshold
-  float min_p = 0;               // of the largest probability
-  float repetition_penalty = 1;  // on tokens in history: score < 0 ? * : /
+  float min_p = 0;               // relative to the largest probability
+  /// For tokens in history: a negative logit is multiplied, another divided
+  float repetition_penalty = 1;
   std::uint64_t seed = 0;
-  std::uint32_t stream = 0;               // see kernels/philox.h
-  std::uint32_t position = 0;             // of the token being predicted, from the sequence's start
-  const std::int32_t* history = nullptr;  // [n_history] distinct or not; used by the penalty only
+  std::uint32_t stream = 0;    // a RandomStream (kernels/philox.h)
+  std::uint32_t position = 0;  // of the predicted token, counted from the sequence's start
+  /// [n_history] may repeat tokens; only the penalty reads it
+  const std::int32_t* history = nullptr;
   int n_history = 0;
 };
 
-/// What was chosen for one row. Host memory.
+/// The token chosen for one row. Host memory.
 struct Picked {
-  std::int32_t id = -1;  // -1: no choice, the logits were not finite
-  float score = 0;       // the winning logit, perturbed when sampling
-  float margin = 0;      // score minus the second best score; near 0 is a near tie
-  float logp =
-      0;  // natural log of the token's probability under the filtered distribution (T as asked; T =
-          // 1 if greedy)
-  std::int32_t bad_index = -1;  // first index of a logit that is NaN or +inf, when id is -1
-  float logit = 0;              // the token's own, behind the repetition penalty
+  std::int32_t id = -1;  // -1: none, a logit was not finite
+  float score = 0;       // the winning logit, with Gumbel noise when sampling
+  float margin = 0;      // score minus the second best score; near 0 means a near tie
+  /// Natural log of the token's probability in the filtered distribution; greedy: at T = 1
+  float logp = 0;
+  std::int32_t bad_index = -1;  // if id is -1: the first index of a logit that is NaN or +inf
+  float logit = 0;              // the token's own logit after the repetition penalty
 };
 
-/// Tokens that `rank` may be asked for.
+/// Largest k of `rank`.
 inline constexpr int kMaxRanked = 5120;
 
-/// One of a row's likeliest tokens. Host memory.
+/// One of the most likely tokens of a row. Host memory.
 struct RankedToken {
   std::int32_t id = -1;
-  float logit = 0;  // behind the repetition penalty
+  float logit = 0;  // after the repetition penalty
 };
 
-/// Tokens of a node that `judge` tells of, at most.
+/// Largest number of tokens that `verify` reports for a node.
 inline constexpr int kMaxRejectionTokens = 16;
 
-/// What the distribution of one ranked row is: a token's probability is
-/// exp((logit - the first one's) / temperature) / sum, temperature 1 where that is greedy's.
+/// The distribution of one ranked row. The probability of a token is
+/// exp((logit - first token's logit) / temperature) / sum; a greedy row has temperature 1 here.
 struct Ranking {
-  int n = 0;                    // tokens ranked; 0: none, the logits were not finite
+  int n = 0;                    // tokens ranked; 0: a logit was not finite
   std::int32_t bad_index = -1;  // first index of a logit that is NaN or +inf
   double sum = 0;               // over all tokens that the filters keep
 };
 
-/// How the candidates for the token behind a row are judged. `left` is the row's distribution p at first; of
-/// what candidates in turn were refused for it is what is left, scaled to sum 1. Formulas, and the
-/// papers they are from: engine/decode/verify/draft_rules.h, typical.h.
+/// How `verify` accepts or rejects the candidates for the token after a row. The residual distribution starts as
+/// the row's distribution p; each rejection removes mass from it and scales the rest to sum 1.
+/// Formulas and papers: engine/decode/verify/draft_rules.h, typical.h.
 enum class AcceptanceRule : std::int32_t {
-  Without,  // x is kept with chance left(x) / q(x), else left = (left - q)+ and q(x) = 0
-  With,     // the same, and q stays
-  KSeq,     // p(x) / (rho q(x)); what is left is made once, behind all refusals
-  Naive,    // none is kept, and nothing taken from p
-  Typical,  // every one is judged: the chance is 1 where p(x) > min(epsilon, delta exp(-H(p)))
+  Without,  // draws without replacement: accepts x with probability residual(x) / q(x); a rejection sets
+            // residual = (residual - q)+ and q(x) = 0
+  With,  // draws with replacement: the same, but q stays unchanged
+  KSeq,  // accepts x with probability p(x) / (rho q(x)); makes the residual once, after all rejections
+  Naive,  // accepts none and leaves p unchanged
+  Typical,  // typical acceptance: verifies every candidate; accepts x if p(x) > min(epsilon, delta exp(-H(p)))
 };
 
-/// How the token behind a row is taken where no candidate is kept.
-enum class TakeLeft : std::int32_t {
-  Draw,          // from what is left, in order of ids, with the row's uniform number
-  Likeliest,     // of equals the lowest id
-  LikelyEnough,  // drawn from those that Typical would keep, of p where there is none
+/// How `verify` chooses the token after a row if it accepted no candidate.
+enum class ResidualChoice : std::int32_t {
+  Sample,   // samples the residual distribution in order of ids, with the row's uniform number
+  Argmax,   // the most likely token; ties go to the lowest id
+  Typical,  // samples the tokens that typical acceptance would keep, or p if there is none
 };
 
-/// A row whose distribution judges candidates. Plain data, host memory.
+/// A row whose distribution accepts or rejects candidates. Plain data, host memory.
 struct VerifyNode {
   int row = 0;  // of the logits
   AcceptanceRule rule = AcceptanceRule::Without;
-  TakeLeft take = TakeLeft::Draw;
-  int first = 0, n = 0;  // its candidates in the list of all, in the order in which they are judged
-  double uniform = 0;    // in (0, 1), for the token that is drawn
+  ResidualChoice choice = ResidualChoice::Sample;
+  int first = 0, n = 0;  // its part of the list of candidates, in the order of verification
+  double uniform = 0;    // in (0, 1), for the sampled token
   double epsilon = 0, delta = 0;  // of typical acceptance
-  /// [n_valid] the distribution that the candidates were drawn from, in the device's memory, written by
-  /// `draw` of this device or of another of the same GPU, whose answer has come. Null: they were
-  /// proposed without one, q is one at the candidate that is judged: it is kept with chance left(x),
-  /// else left(x) = 0. Naive and Typical judge without it; it is told of all the same.
+  /// [n_valid] the distribution that proposed the candidates, in device memory. An earlier `draw` of this device,
+  /// or of another device object of the same GPU, wrote it and has returned its results. Null: the candidates
+  /// have no draft distribution, so q(x) is 1 for the candidate itself: `verify` accepts x with probability
+  /// residual(x), and a rejection sets residual(x) = 0. Naive and Typical do not use it; `verify` only reports it.
   const double* q = nullptr;
 };
+/// A proposed token. Host memory.
 struct Candidate {
   std::int32_t token = 0;
-  /// In (0, 1); the i-th of the row's numbers is compared with the i-th chance. A candidate that was
-  /// proposed without q and of which nothing is left takes none.
+  /// In (0, 1). `verify` compares the i-th number of a row with its i-th acceptance probability. A candidate
+  /// without q whose residual probability is 0 uses no number.
   double uniform = 0;
 };
 
-/// What was found of a node. Host memory.
+/// The result of one node. Host memory.
 struct VerifiedNode {
-  std::int32_t kept = -1;   // which of the node's candidates; -1: none
-  std::int32_t token = -1;  // that follows the row: the one kept, or taken; -1: the logits were not
-                            // finite
-  double p = 0;             // its probability, before anything was judged
+  std::int32_t kept = -1;  // index of the accepted candidate within the node; -1: none
+  /// The token after the row: accepted or chosen from the residual; -1: a logit was not finite
+  std::int32_t token = -1;
+  double p = 0;  // its probability in p
 };
+/// The result of one candidate. Host memory.
 struct VerifiedCandidate {
-  double p = 0;        // its probability, before anything was judged
-  double chance = -1;  // to keep it; -1: it was not judged
+  double p = 0;        // its probability in p
+  double chance = -1;  // its acceptance probability; -1: not verified
 };
-/// A token that is told of, with what was weighed for it.
+/// A reported token with its probabilities in p, in q and in the residual distribution. Host memory.
 struct RejectionToken {
   std::int32_t id = -1;  // -1: none
-  float p = 0, q = 0, left = 0;
+  float p = 0, q = 0, residual = 0;
 };
 
-/// A row from whose distribution candidates are drawn. Plain data, host memory.
+/// A row whose distribution proposes candidates. Plain data, host memory.
 struct DrawNode {
   int row = 0;             // of the logits
-  int first = 0, n = 0;    // its candidates in the list of all, and its numbers in that of numbers
-  std::int32_t again = 0;  // not 0: each is drawn from all of the distribution; else none twice
-  double* distribution = nullptr;  // [n_valid], in the device's memory: becomes the distribution
+  int first = 0, n = 0;    // its part of the list of candidates and of the list of uniform numbers
+  std::int32_t again = 0;  // 1: with replacement; 0: no token twice
+  double* distribution = nullptr;  // [n_valid] device memory; receives the distribution
 };
-/// What was drawn for a node. Host memory.
+/// The result of one DrawNode. Host memory.
 struct Drawn {
-  std::int32_t n = 0;           // fewer than asked for where no more have a probability
-  std::int32_t bad_index = -1;  // where the logits are not finite, n is 0: the first NaN or +inf
-  double largest = 0;           // probability of the distribution; 0: the logits were not finite
+  std::int32_t n = 0;  // candidates drawn; fewer than requested if no other token has a probability
+  std::int32_t bad_index = -1;  // if n is 0 for a logit that is NaN or +inf: its first index
+  double largest = 0;  // largest probability of the distribution; 0: a logit was not finite
 };
+/// A candidate that `draw` sampled. Host memory.
 struct DrawnToken {
   std::int32_t id = -1;
   double p = 0;
 };
 
-/// The table. Every function throws Error(Resources or Device) when the device refuses.
+/// The product at the end of a fused operation: y[r] = x[r] W^T + bias, plus y[r] if `add`.
+struct Projection {
+  const PackedMatrix& w;        // [n, k]; the caller's, for the call
+  const float* bias = nullptr;  // [n] or null
+  float* y = nullptr;           // [n_rows, n]
+  std::int64_t y_stride = 0;    // elements between rows of y
+  bool add = false;
+};
+
+/// The table. Every function throws Error(Resources or Device) if the device fails.
 struct Ops {
   const char* name;  // "scalar", "avx2", "avx512", "avx512_bf16", "amx_bf16", ...
 
-  // Memory, 64-byte aligned. `download` waits for what was asked before it, of 0 bytes too.
-  /// @param what  it is for, in words for a message: "the weights"
+  // ---- memory
+  /// 64-byte aligned device memory.
+  /// @param what  purpose, for error messages: "the weights"
   void* (*allocate)(Device&, std::int64_t bytes, const char* what);
+  /// Frees memory of `allocate`. Null is allowed.
   void (*release)(Device&, void* data);
+  /// Copies host memory to the device. The host memory may change when the call returns.
   void (*upload)(Device&, void* to, const void* from_host, std::int64_t bytes);
+  /// Waits for all earlier operations, also if bytes is 0, and copies device memory to the host.
   void (*download)(Device&, void* to_host, const void* from, std::int64_t bytes);
-  /// Row r's first row_bytes go to to_host[r], with one wait for all of them; the rows begin
-  /// stride_bytes apart.  to_host [n_rows] and what it points to: host
+  /// Copies the first row_bytes of row r to to_host[r], with one wait for all rows. Rows begin stride_bytes apart.
+  ///   to_host [n_rows] and its targets: host
   void (*download_rows)(Device&,
                         void* const* to_host,
                         const void* from,
                         std::int64_t row_bytes,
                         std::int64_t stride_bytes,
                         int n_rows);
-  /// Copies within the device's memory, without a wait. The two do not overlap.
+  /// Copies within device memory, without a wait. The ranges do not overlap.
   void (*copy)(Device&, void* to, const void* from, std::int64_t bytes);
   /// to_host[i] = from[at[i]], with one wait for all of them.  at, to_host: host, [n]
   void (*gather)(Device&, const float* from, const std::int64_t* at, int n, float* to_host);
 
-  // Weights. `pack` reads row-major host memory [n, k] of type `from`.
+  // ---- matrices
+  /// Bytes of weights [n, k] in the packed layout.
   std::int64_t (*packed_bytes)(DType dtype, int n, int k);
+  /// Converts row-major host weights [n, k] of type `from` to the packed layout in type `to`.
   void (*pack)(Device&, const void* w_host, DType from, int n, int k, DType to, void* packed);
-
-  /// y[r, i] = sum_j x[r, j] w[i, j], j in order; then + bias[i] if bias; then + y[r, i] if add.
+  /// y[r, i] = sum_j x[r, j] w[i, j], in an order of j that is fixed for each device; plus bias[i] if bias is not
+  /// null; plus y[r, i] if add.
   ///   x [n_rows, k] with x_stride, y [n_rows, n] with y_stride (in elements), bias [n] or null
   void (*matmul)(Device&,
                  const PackedMatrix& w,
@@ -227,8 +245,8 @@ struct Ops {
                  std::int64_t y_stride,
                  const float* bias,
                  bool add);
-  /// The same for whole blocks of a prompt: n_rows is a multiple of the device's prompt_block(). A
-  /// row's bits depend on its place in its block and on nothing beside it, and are not matmul's.
+  /// `matmul` for whole blocks of a prompt: n_rows is a multiple of Device::prompt_block(). The bits of a row depend
+  /// on its place in its block and on no other row, and differ from those of `matmul`.
   /// Null: the device has no such blocks.
   void (*matmul_blocks)(Device&,
                         const PackedMatrix& w,
@@ -239,14 +257,15 @@ struct Ops {
                         std::int64_t y_stride,
                         const float* bias,
                         bool add);
-  /// y[r, :] = row ids[r] of the packed table [vocab, dim], as f32.  ids: host memory
+  /// y[r, :] = row ids[r] of the packed table [vocab, dim], as f32.  ids: host
   void (*embed)(Device&, const PackedMatrix& table, const std::int32_t* ids, int n_rows, float* y);
-  /// y = x / sqrt(mean(x^2) + eps) * w, row by row; y may be x.  x, y [n_rows, dim], w [dim] f32
+
+  // ---- rows
+  /// RMSNorm: y = x / sqrt(mean(x^2) + eps) * w, row by row; y may be x.  x, y [n_rows, dim], w [dim] f32
   void (*rms_norm)(
       Device&, const float* x, const float* w, float* y, int n_rows, int dim, float eps);
-  /// Rotates pairs (i, i + head_dim / 2) of each head in place.
-  ///   x [n_rows, x_stride], heads side by side from x;  table [max_pos, head_dim / 2, 2] (cos,
-  ///   sin)
+  /// RoPE: rotates the pairs (i, i + head_dim / 2) of each head in place.
+  ///   x [n_rows, x_stride], heads side by side from x;  table [max_pos, head_dim / 2, 2] (cos, sin);  pos [n_rows]
   void (*rope)(Device&,
                float* x,
                std::int64_t x_stride,
@@ -255,15 +274,17 @@ struct Ops {
                int head_dim,
                const int* pos,
                const float* table);
-  /// y[r, i] = silu(x[r, i]) * x[r, hidden + i].  x [n_rows, 2 hidden], y [n_rows, hidden]
+  /// SwiGLU: y[r, i] = silu(x[r, i]) * x[r, hidden + i].  x [n_rows, 2 hidden], y [n_rows, hidden]
   void (*swiglu)(Device&, const float* x, float* y, int n_rows, int hidden);
-  /// y[i] += x[i], n of them.
+  /// y[i] += x[i].  x, y [n]
   void (*add)(Device&, const float* x, float* y, std::int64_t n);
 
-  // The KV cache. `staged` holds this forward's rows of one layer, rounded to the cache's type:
-  // [n_rows, n_kv_heads, head_dim] row-major; attention and commit read it, so a row that becomes
-  // prefix keeps its bits.
+  // ---- KV cache. Staged rows are the keys or values of one layer of this forward, rounded to the cache's type:
+  // [n_rows, n_kv_heads, head_dim] row-major. Attention and commit both read them, so a row keeps its bits when it
+  // joins the prefix.
+  /// Bytes of one page of one layer's keys, or of its values.
   std::int64_t (*page_bytes)(DType dtype, int n_kv_heads, int head_dim);
+  /// Rounds rows of keys or values to staged rows.  x [n_rows, n_kv_heads, head_dim] with x_stride in elements
   void (*kv_stage)(Device&,
                    const float* x,
                    std::int64_t x_stride,
@@ -273,7 +294,7 @@ struct Ops {
                    DType dtype,
                    void* staged);
   /// Copies rows src[i] of the staged keys and values to slot[i] of page[i], in every layer.
-  ///   layers, staged [n_layers], the layers of one shape;  src, page, slot [n], no slot twice: host
+  ///   layers, staged [n_layers], all of one shape;  src, page, slot [n] host, no slot twice
   void (*kv_commit)(Device&,
                     const KvLayer* layers,
                     const StagedLayer* staged,
@@ -282,15 +303,16 @@ struct Ops {
                     const int* page,
                     const int* slot,
                     int n);
-  /// Copies page `from` to page `to`, keys and values.
+  /// Copies the keys and values of page `from` to page `to`.
   void (*kv_copy_page)(Device&, const KvLayer&, int from, int to);
-  /// Reads positions [0, n) of a sequence back as f32, [n, n_kv_heads, head_dim].  pages, k, v:
-  /// host
+  /// Reads positions [0, n) of a sequence as f32, [n, n_kv_heads, head_dim].  pages, k, v: host
   void (*kv_read)(Device&, const KvLayer&, const int* pages, int n, float* k, float* v);
 
-  /// out[r, h, :] = softmax(q[r, h] . k * scale) v over what row r sees, chunk of positions by
-  /// chunk, in an order that is the device's own. Query head h reads kv head h / (n_heads / n_kv_heads).
-  ///   q, out [n_rows, n_heads, head_dim] with strides in elements; plan's arrays in host memory
+  // ---- attention
+  /// out[r, h, :] = softmax(q[r, h] . k * scale) v over the positions that row r sees, computed in chunks of
+  /// kPageSize positions with online softmax (as FlashAttention does) and combined in an order fixed for each device.
+  /// Grouped-query attention (GQA): query head h reads kv head h / (n_heads / n_kv_heads).
+  ///   q, out [n_rows, n_heads, head_dim] with strides in elements; the arrays of plan: host
   void (*attention)(Device&,
                     const KvLayer&,
                     const RowsPlan& plan,
@@ -302,9 +324,8 @@ struct Ops {
                     float scale,
                     float* out,
                     std::int64_t out_stride);
-
-  /// What one row attends to among the rows of its chain: mean[j] is the mean over the heads of
-  /// softmax(q[row] . k * scale) at the chain's element j; what is left to 1 went to the prefix.
+  /// Attention weights of one row over the rows of its chain: mean[j] is the mean over the heads of
+  /// softmax(q[row] . k * scale) at element j of the chain. The prefix has the rest of the sum 1.
   ///   q [n_heads, head_dim] of that row;  mean [chain length]
   void (*attention_weights)(Device&,
                             const KvLayer&,
@@ -316,8 +337,52 @@ struct Ops {
                             float scale,
                             float* mean);
 
-  /// Chooses a token for each row. Greedy: the largest logit. Sampling: the largest of
-  /// logit / temperature + Gumbel(seed, stream, position, token) over the tokens the filters keep
+  // ---- fused operations (kernel fusion). Each has the bits of the sequence of operations that it names
+  // (kernels/unfused.h). A GPU runs fewer kernels for it; the CPU runs the sequence.
+  /// `rms_norm` of x into `normed`, then `matmul` of `normed`.
+  ///   x, normed [n_rows, to.w.k] without gaps, not the same memory;  norm [to.w.k]
+  void (*rms_norm_matmul)(Device&,
+                          const float* x,
+                          const float* norm,
+                          float eps,
+                          float* normed,
+                          int n_rows,
+                          const Projection& to);
+  /// `swiglu` of gate_up into `gated`, then `matmul` of `gated`.
+  ///   gate_up [n_rows, 2 to.w.k];  gated [n_rows, to.w.k]
+  void (*swiglu_matmul)(
+      Device&, const float* gate_up, float* gated, int n_rows, const Projection& to);
+  /// `rope` of queries and keys in place, then `kv_stage` of keys and of values.
+  ///   qkv [n_rows, (n_heads + 2 n_kv_heads) head_dim] with stride: queries, keys, values;  pos, table as of `rope`
+  void (*rope_kv_stage)(Device&,
+                        float* qkv,
+                        std::int64_t stride,
+                        int n_rows,
+                        int n_heads,
+                        int n_kv_heads,
+                        int head_dim,
+                        const int* pos,
+                        const float* table,
+                        DType dtype,
+                        void* staged_k,
+                        void* staged_v);
+  /// `attention` into `attended`, then `matmul` of `attended`, for all rows of the plan.
+  ///   attended [n_rows, n_heads head_dim] without gaps, n_heads head_dim = to.w.k
+  void (*attention_matmul)(Device&,
+                           const KvLayer&,
+                           const RowsPlan& plan,
+                           const float* q,
+                           std::int64_t q_stride,
+                           const void* staged_k,
+                           const void* staged_v,
+                           int n_heads,
+                           float scale,
+                           float* attended,
+                           const Projection& to);
+
+  // ---- choice of tokens
+  /// Chooses a token for each row. Greedy: the largest logit. Sampling: the Gumbel-max trick, the largest of
+  /// logit / temperature + Gumbel(seed, stream, position, token) over the tokens that the filters keep
   /// (kernels/sampling.h). Ties go to the lowest id. Tokens >= n_valid are never chosen.
   ///   logits [n_rows, vocab] with stride;  rows, out [n_rows] host
   void (*pick)(Device&,
@@ -328,13 +393,11 @@ struct Ops {
                int n_valid,
                const PickRow* rows,
                Picked* out);
-
-  /// The k likeliest tokens of each row among those that the filters keep, the likeliest first;
-  /// ties go to the lowest id. A greedy row has no filters. No noise is made: seed, stream and
-  /// position mean nothing. Tokens >= n_valid and of logit -inf are not ranked.
+  /// The k most likely tokens of each row that the filters keep, the most likely first; ties go to the lowest id.
+  /// A greedy row has no filters. No noise: seed, stream and position have no effect. Leaves out tokens >= n_valid
+  /// and tokens of logit -inf.
   ///   logits [n_rows, vocab] with stride;  rows, out [n_rows] host
-  ///   tokens [n_rows, k] host: those of row r, out[r].n of them, from tokens + r k;  k is 1 to
-  ///   kMaxRanked
+  ///   tokens [n_rows, k] host, row r holds out[r].n of them;  k is 1 to kMaxRanked
   void (*rank)(Device&,
                const float* logits,
                std::int64_t stride,
@@ -346,11 +409,12 @@ struct Ops {
                Ranking* out,
                RankedToken* tokens);
 
-  // Distributions, in double. Null where the host makes them of logits (kernels::filtered_distribution): on the CPU.
-  /// Draws candidates from rows' distributions, which stay on the device.
-  ///   logits [.., vocab] with stride;  rows, nodes, out [n_nodes] host: rows[i] is what shapes the
-  ///   distribution of node i, no seed, stream or position
-  ///   uniforms, tokens: host, as long as the nodes' `first` and `n` say
+  // ---- distributions on the device, in double. Null on the CPU, where the host makes distributions from logits
+  // (kernels::filtered_distribution).
+  /// Samples candidates from the distributions of rows. The distributions stay on the device.
+  ///   logits [.., vocab] with stride;  rows, nodes, out [n_nodes] host: rows[i] gives temperature, filters and
+  ///   penalty of node i; its seed, stream and position have no effect
+  ///   uniforms, tokens: host, as long as `first` and `n` of the nodes require
   void (*draw)(Device&,
                const float* logits,
                std::int64_t stride,
@@ -362,10 +426,11 @@ struct Ops {
                const double* uniforms,
                Drawn* out,
                DrawnToken* tokens);
-  /// Judges candidates by rows' distributions. A node's result does not depend on the others.
+  /// Accepts or rejects candidates by the distributions of rows (speculative sampling, Leviathan et al. 2023, and its
+  /// variants). The result of a node does not depend on the other nodes.
   ///   logits, rows, nodes, out as of `draw`;  candidates, of_candidates [n_candidates] host
-  ///   weighed [n_nodes, n_weighed] host: the token that follows, the candidates', then the
-  ///   likeliest under p or q, each once; n_weighed is 0 to kMostWeighed
+  ///   rejection_tokens [n_nodes, n_rejection_tokens] host: the chosen token, the candidates, then the most likely
+  ///   tokens of p or q, each once; n_rejection_tokens is 0 to kMaxRejectionTokens
   void (*verify)(Device&,
                  const float* logits,
                  std::int64_t stride,

@@ -1,5 +1,5 @@
-// Counter-based random numbers: a draw is a function of (seed, position, stream, block), so a
-// replay draws the same and no two uses share a draw.
+// Counter-based random numbers. A number is a function of (seed, position, stream, block), so a replay draws the same
+// numbers and no two uses share one.
 //   source  Philox4x32-10, Salmon et al. 2011, "Parallel random numbers: as easy as 1, 2, 3"
 //   key     (seed low, seed high);  counter (position, stream, vocab_block, 0)
 #pragma once
@@ -10,7 +10,7 @@
 
 namespace kernels {
 
-/// What a draw is for. Two uses never share a stream.
+/// The use of a random number. Each use has its own stream.
 enum class RandomStream : std::uint32_t {
   TargetGumbel = 0,
   DraftGumbel = 1,
@@ -20,6 +20,7 @@ enum class RandomStream : std::uint32_t {
   Refill = 5,
 };
 
+/// Philox4x32-10: four random words for a key and a counter.
 inline std::array<std::uint32_t, 4> philox(std::uint64_t seed,
                                            std::array<std::uint32_t, 4> counter) {
   auto k0 = static_cast<std::uint32_t>(seed);
@@ -36,7 +37,7 @@ inline std::array<std::uint32_t, 4> philox(std::uint64_t seed,
   return counter;
 }
 
-/// 32 random bits for item `index` (a token id, a draw number) of a use.
+/// 32 random bits for item `index` of a stream: a token id, or the number of a draw.
 inline std::uint32_t random_bits(std::uint64_t seed,
                                  std::uint32_t stream,
                                  std::uint32_t position,
@@ -44,13 +45,13 @@ inline std::uint32_t random_bits(std::uint64_t seed,
   return philox(seed, {position, stream, index / 4, 0})[index % 4];
 }
 
-/// Strictly inside (0, 1): (x + 0.5) 2^-32, exact in double.
+/// Uniform in the open interval (0, 1): (x + 0.5) 2^-32, exact in double.
 inline double uniform_from_bits(std::uint32_t x) {
   return (x + 0.5) * 0x1p-32;
 }
 
-/// Standard Gumbel noise, -log(-log u), from 32 bits. In double: near u = 1 the inner logarithm
-/// needs it.
+/// Standard Gumbel noise, -log(-log u), for the Gumbel-max trick. In double, because the inner logarithm loses its
+/// precision near u = 1 in f32.
 inline double gumbel_from_bits(std::uint32_t x) {
   return -std::log(-std::log(uniform_from_bits(x)));
 }

@@ -1,4 +1,4 @@
-// Which scale makes a model too large for the cache, so that a step costs what memory costs.
+// The scale at which a model exceeds the last-level cache, so that a step costs memory bandwidth.
 #include <filesystem>
 #include <fstream>
 #include <limits>
@@ -39,7 +39,7 @@ std::int64_t bytes_from(const std::string& text) {
 ModelScale auto_scale(const ModelConfig& config, kernels::DType dtype, std::int64_t cache_bytes) {
   const std::int64_t wanted = 3 * cache_bytes;
   if (weight_bytes(config, dtype) > wanted) return {};
-  ModelScale best{.width = kWidths[2], .depth = kMaxDepth};  // where nothing is enough
+  ModelScale best{.width = kWidths[2], .depth = kMaxDepth};  // if no scale is large enough
   std::int64_t best_bytes = std::numeric_limits<std::int64_t>::max();
   for (const int width : kWidths) {
     for (int depth = 1; depth <= kMaxDepth; depth++) {

@@ -1,13 +1,11 @@
-// Chimera's heads: k-grams of tokens through two matrices, one transformer block over the text's
-// hidden states and these k-grams, and an output matrix for each head (docs/decoders/chimera.md).
-//   cache   keys and values of the text, in pages like a model's: h0, then of each position its
-//           hidden state and its k-gram, or hidden states alone where heads see no more. What is
-//           drafted is staged and never enters it: behind a verification the rows of what was kept
-//           are made from its true states and tokens, and nothing has to be rolled back
-//   levels  a draft's rows lie one behind another, level by level. A level computes its own rows;
-//           only attention goes over the earlier ones again, since it takes all staged rows
-//   bits    as in a model: a row's do not depend on what stands beside it, so that a k-gram from
-//           the cache, a chain and a tree give the same numbers
+// Chimera heads: k-grams of tokens through two matrices, one transformer block over the sequence's hidden states and these
+// k-grams, and an output matrix for each head (docs/decoders/chimera.md).
+//   cache   a paged KV cache of the committed sequence: the hidden state of position 0, then for each position its hidden state
+//           and its k-gram, or only hidden states. Drafted rows are staged and never enter it: after verification the accepted
+//           rows are computed from their true states and tokens, so nothing is rolled back
+//   levels  the rows of a draft are stored level by level. A level computes only its own rows; attention runs over the earlier
+//           rows again, because it takes all staged rows
+//   bits    batch-invariant as in a model: a k-gram from the k-gram cache, a chain and a tree give the same numbers
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -26,10 +24,10 @@
 namespace engine {
 namespace {
 
-constexpr int kAppendRows = 64;  // taken in at once, and k-grams encoded at once
+constexpr int kAppendRows = 64;  // rows of one append, and k-grams of one encoding
 
-/// A matrix over several states side by side, cut into one for each: every sum then begins at its
-/// state's own first element, wherever the states lie, and enlarged heads keep its bits.
+/// Splits a matrix over several concatenated states into one matrix per state. Every sum then begins at the first element of
+/// its state, so scaled heads keep its bits.
 std::vector<Matrix> pack_side_by_side(kernels::Device& device,
                                       const Tensor& tensor,
                                       int n_parts,
@@ -63,14 +61,14 @@ class PackedChimera final : public ChimeraHeads {
   std::unique_ptr<ChimeraText> make_text(int n_cached_grams) override;
 
   int dim() const { return c_.dim; }
-  /// The text whose draft the buffers hold; null: they were used for something else.
+  /// The sequence whose draft is in the buffers; null: none.
   const ChimeraText* drafting() const { return drafting_; }
   void draft_for(const ChimeraText* text) { drafting_ = text; }
   std::unique_ptr<PagedCache> make_cache() { return std::make_unique<PagedCache>(store_); }
 
   bool sees_grams() const { return c_.sees_committed_grams; }
-  /// Slots of a cache that the first positions of a text fill, and the other way round. Position 0
-  /// has no k-gram there: the published layout begins at 1.
+  /// Cache slots of the first n_positions positions, and the inverse. Position 0 has no k-gram: the published layout starts
+  /// with k-grams at position 1.
   int n_slots(int n_positions) const {
     return sees_grams() ? std::max(0, 2 * n_positions - 1) : n_positions;
   }
@@ -78,24 +76,23 @@ class PackedChimera final : public ChimeraHeads {
     return sees_grams() ? (cache.length() + 1) / 2 : cache.length();
   }
 
-  /// Keys and values of rows join the cache, in this order.
+  /// Appends the keys and values of rows to the cache, in this order.
   /// @param rows  [n, dim] hidden states and k-grams
   /// @param pos   [n] of their tokens
-  void take_in(PagedCache& cache, std::span<const float> rows, std::span<const int> pos);
-  /// W2 SiLU(W1 [e ...]) of k-grams.  grams [n, gram];  @return  [n, dim]
+  void append_rows(PagedCache& cache, std::span<const float> rows, std::span<const int> pos);
+  /// Encodes k-grams: W2 SiLU(W1 [e ...]).  grams [n, gram];  @return  [n, dim]
   std::vector<float> encode(std::span<const TokenId> grams);
-  /// The block over the rows of a draft, of which those from `first` on are new.
+  /// Computes the new rows of a draft, from `first` on, and leaves the logits of head k on the device.
   /// @param parent   [n_rows] of the draft
   /// @param encoded  [n_rows - first, dim] the new rows' k-grams
   /// @param hidden   [dim] the last hidden state
-  /// What head `k` says of them is then on the device, for the next two.
   void run(const PagedCache& cache,
            std::span<const int> parent,
            int first,
            std::span<const float> encoded,
            std::span<const float> hidden,
            int k);
-  /// Of the n rows that were run last.  @return  [n, vocab_size]
+  /// Logits of the n rows of the last run().  @return  [n, vocab_size]
   std::vector<float> logits(int n) const {
     return download_rows(device_, logits_.f32(), c_.vocab_size, n, n_valid_);
   }
@@ -104,22 +101,22 @@ class PackedChimera final : public ChimeraHeads {
   }
 
  private:
-  /// Row by row, where it stands and whom it sees.
+  /// Positions and attention mask of rows.
   struct Plan {
-    std::vector<int> pos;   // of its token
-    std::vector<int> slot;  // counted on from the cache's
+    std::vector<int> pos;   // of the row's token
+    std::vector<int> slot;  // continues the slots of the cache
     std::vector<int> seq, chain_begin, chain, prefix_len, page_begin, pages;
     kernels::RowsPlan view() const;
   };
   Plan plan_of(const PagedCache& cache, std::span<const int> parent) const;
-  void tabulate(std::int64_t max_bytes);
-  /// [n, dim] the first matrix's answer to each k-gram, into gram_silu_.
+  void make_table(std::int64_t max_bytes);
+  /// Writes W1 [e ...] of each k-gram to gram_silu_, [n, dim].
   void first_layer(std::span<const TokenId> grams, int n);
   void first_layer_by_table(std::span<const TokenId> grams, int n);
   std::vector<float> encode_at_once(std::span<const TokenId> grams);
   void reserve(int n_rows);
   void stage(int first, int n, const int* pos);
-  void ask(int k, int n, std::span<const float> hidden);
+  void run_head(int k, int n, std::span<const float> hidden);
 
   kernels::Device& device_;  // the caller's, outlives the heads
   const kernels::Ops& ops_;
@@ -127,26 +124,28 @@ class PackedChimera final : public ChimeraHeads {
   kernels::DType dtype_;
   int n_valid_;
   Matrix embedding_, gram_out_;
-  std::vector<Matrix> gram_in_;  // [gram] of each token's embedding
-  std::vector<float> table_;     // [gram, vocab, dim] their products with every embedding, or empty
+  std::vector<Matrix> gram_in_;  // [gram] one per token of a k-gram
+  /// [gram, vocab, dim] their products with every embedding; may be empty
+  std::vector<float> table_;
   LayerWeights block_;
-  std::vector<std::vector<Matrix>> heads_;  // of the hidden state, then of the encoder's answer
+  /// Of each head: for the hidden state, then for the block's output
+  std::vector<std::vector<Matrix>> heads_;
   RopeTable rope_;
   std::shared_ptr<KvStore> store_;
-  kernels::DeviceBuffer gram_rows_;  // [kAppendRows, gram, dim] their tokens' embeddings
+  kernels::DeviceBuffer gram_rows_;  // [kAppendRows, gram, dim] embeddings of their tokens
   SiluRows gram_silu_;               // [kAppendRows, dim]
   kernels::DeviceBuffer encoded_;    // [kAppendRows, dim]
   const ChimeraText* drafting_ = nullptr;
-  int n_rows_ = 0;                // that the buffers below hold
+  int n_rows_ = 0;                // capacity of the buffers below
   kernels::DeviceBuffer x_;       // [rows, dim] the residual stream
   kernels::DeviceBuffer normed_;  // [rows, dim]
   kernels::DeviceBuffer qkv_;     // [rows, 3 dim]
   kernels::DeviceBuffer attended_, gate_up_, gated_, pos_;
-  kernels::DeviceBuffer hidden_;  // [rows, dim] the hidden state, the same in each
+  kernels::DeviceBuffer hidden_;  // [rows, dim] the hidden state, repeated
   kernels::DeviceBuffer logits_;  // [rows, vocab rows]
 };
 
-/// One run's text before the heads.
+/// The sequence of one run.
 class PackedText final : public ChimeraText {
  public:
   PackedText(PackedChimera& heads, int n_cached_grams)
@@ -171,10 +170,10 @@ class PackedText final : public ChimeraText {
   void run_level(std::span<const int> parent, std::span<const TokenId> grams);
   std::vector<float> encoded(std::span<const TokenId> grams);
 
-  PackedChimera& heads_;  // owned by who loaded them, outlive their texts
+  PackedChimera& heads_;  // the loader owns them; they outlive their sequences
   std::unique_ptr<PagedCache> cache_;
   GramCache grams_;
-  std::vector<float> last_;  // [dim] the last hidden state; empty: unknown since a truncate
+  std::vector<float> last_;  // [dim] the last hidden state; empty: unknown after truncate()
   std::vector<int> parent_;  // of the draft's rows
   int n_levels_ = 0;
 };
@@ -210,12 +209,11 @@ PackedChimera::PackedChimera(kernels::Device& device,
   for (int k = 0; k < c_.n_heads; k++)
     heads_.push_back(pack_side_by_side(device, tensors.read(fmt::format("heads.{}.weight", k)),
                                        c_.residual ? 2 : 1, options.dtype));
-  tabulate(options.max_table_bytes);
+  make_table(options.max_table_bytes);
 }
 
-// A row's bits do not depend on those beside it, so the table holds what a k-gram's own product
-// would give.
-void PackedChimera::tabulate(std::int64_t max_bytes) {
+// Products are batch-invariant, so the table has the bits of a k-gram's own product.
+void PackedChimera::make_table(std::int64_t max_bytes) {
   const std::int64_t dim = c_.dim, n_bytes = gram_table_bytes(c_, max_bytes);
   if (n_bytes == 0) return;
   table_.reserve(static_cast<std::size_t>(n_bytes) / sizeof(float));
@@ -237,7 +235,7 @@ std::unique_ptr<ChimeraText> PackedChimera::make_text(int n_cached_grams) {
   return std::make_unique<PackedText>(*this, n_cached_grams);
 }
 
-// What a draft's rows hold stays when the buffers grow: later levels read it.
+// Keeps the rows of the current draft in qkv_, because later levels read them.
 void PackedChimera::reserve(int n_rows) {
   if (n_rows <= n_rows_) return;
   const std::int64_t n = std::max({n_rows, 2 * n_rows_, 16}), dim = c_.dim;
@@ -259,27 +257,31 @@ void PackedChimera::reserve(int n_rows) {
   n_rows_ = static_cast<int>(n);
 }
 
-// Queries, keys and values of rows [first, first + n), whose residuals lie at x_ from row 0. All
-// rows are staged: those before are still there as they were computed.
+// Queries, keys and values of rows [first, first + n), whose residual stream is in x_ from row 0 on. Stages all rows; the
+// earlier ones are unchanged in qkv_.
 void PackedChimera::stage(int first, int n, const int* pos) {
   const std::int64_t dim = c_.dim, width = 3 * dim;
   float* q = qkv_.f32() + first * width;
   ops_.upload(device_, pos_.data(), pos, static_cast<std::int64_t>(sizeof(int)) * n);
-  ops_.rms_norm(device_, x_.f32(), block_.attn_norm.f32(), normed_.f32(), n, c_.dim, c_.norm_eps);
-  ops_.matmul(device_, block_.qkv.view, normed_.f32(), dim, n, q, width, nullptr, /*add=*/false);
-  ops_.rope(device_, q, width, n, 2 * c_.n_attention_heads, c_.head_dim(),
-            static_cast<const int*>(pos_.data()), rope_.data());
+  ops_.rms_norm_matmul(device_, x_.f32(), block_.attn_norm.f32(), c_.norm_eps, normed_.f32(), n,
+                       {.w = block_.qkv.view, .y = q, .y_stride = width});
   store_->begin_forward(first + n);
+  const int n_heads = c_.n_attention_heads, head_dim = c_.head_dim();
+  const auto* rope_rows = static_cast<const int*>(pos_.data());
+  if (first == 0) {
+    ops_.rope_kv_stage(device_, q, width, n, n_heads, n_heads, head_dim, rope_rows, rope_.data(),
+                       dtype_, store_->staged_k(0), store_->staged_v(0));
+    return;
+  }
+  ops_.rope(device_, q, width, n, 2 * n_heads, head_dim, rope_rows, rope_.data());
   const float* k = qkv_.f32() + dim;
-  ops_.kv_stage(device_, k, width, first + n, c_.n_attention_heads, c_.head_dim(), dtype_,
-                store_->staged_k(0));
-  ops_.kv_stage(device_, k + dim, width, first + n, c_.n_attention_heads, c_.head_dim(), dtype_,
-                store_->staged_v(0));
+  ops_.kv_stage(device_, k, width, first + n, n_heads, head_dim, dtype_, store_->staged_k(0));
+  ops_.kv_stage(device_, k + dim, width, first + n, n_heads, head_dim, dtype_, store_->staged_v(0));
 }
 
-void PackedChimera::take_in(PagedCache& cache,
-                            std::span<const float> rows,
-                            std::span<const int> pos) {
+void PackedChimera::append_rows(PagedCache& cache,
+                                std::span<const float> rows,
+                                std::span<const int> pos) {
   drafting_ = nullptr;
   const auto dim = static_cast<std::size_t>(c_.dim);
   rope_.reserve(*std::ranges::max_element(pos) + 1);
@@ -294,7 +296,6 @@ void PackedChimera::take_in(PagedCache& cache,
     stage(0, static_cast<int>(n), pos.data() + begin);
     cache.set_staged(0, parent);
     cache.commit(path);
-    store_->write_commits();  // not between the next rows' rotation and staging, one kernel
   }
 }
 
@@ -316,7 +317,7 @@ void PackedChimera::first_layer(std::span<const TokenId> grams, int n) {
   ops_.embed(device_, embedding_.view, ids.data(), static_cast<int>(ids.size()), gram_rows_.f32());
   const std::vector<float> zeros(static_cast<std::size_t>(dim));
   for (std::size_t i = 0; i < grams.size(); i++) {
-    if (grams[i] >= 0) continue;  // before the text begins
+    if (grams[i] >= 0) continue;  // -1: before the sequence
     ops_.upload(device_, gram_rows_.f32() + static_cast<std::int64_t>(i) * dim, zeros.data(),
                 dim * static_cast<std::int64_t>(sizeof(float)));
   }
@@ -329,14 +330,14 @@ void PackedChimera::first_layer_by_table(std::span<const TokenId> grams, int n) 
   const auto dim = static_cast<std::size_t>(c_.dim), gram = static_cast<std::size_t>(c_.gram);
   const auto n_vocab = static_cast<std::size_t>(c_.vocab_size);
   const auto stride = static_cast<std::size_t>(gram_silu_.stride());
-  // Behind each row of sums stay the ones that SiLU's rows have there.
+  // The second half of each row keeps the ones of SiluRows.
   std::vector<float> rows(static_cast<std::size_t>(n) * stride, 1.0f);
   for (std::size_t row = 0; row < static_cast<std::size_t>(n); row++) {
     const auto sum = std::span(rows).subspan(row * stride, dim);
     std::ranges::fill(sum, 0.0f);
     for (std::size_t place = 0; place < gram; place++) {
       const TokenId token = grams[row * gram + place];
-      if (token < 0) continue;  // before the text begins
+      if (token < 0) continue;  // before the sequence
       const float* product =
           table_.data() + (place * n_vocab + static_cast<std::size_t>(token)) * dim;
       for (std::size_t j = 0; j < dim; j++) sum[j] += product[j];
@@ -346,7 +347,7 @@ void PackedChimera::first_layer_by_table(std::span<const TokenId> grams, int n) 
               static_cast<std::int64_t>(rows.size() * sizeof(float)));
 }
 
-// Waits: what is made goes into a text's cache, which the host keeps.
+// Waits, because the k-gram cache is on the host.
 std::vector<float> PackedChimera::encode_at_once(std::span<const TokenId> grams) {
   const std::int64_t dim = c_.dim;
   const int n = static_cast<int>(grams.size()) / c_.gram;
@@ -354,8 +355,7 @@ std::vector<float> PackedChimera::encode_at_once(std::span<const TokenId> grams)
     first_layer(grams, n);
   else
     first_layer_by_table(grams, n);
-  ops_.matmul(device_, gram_out_.view, gram_silu_.apply(n), dim, n, encoded_.f32(), dim, nullptr,
-              /*add=*/false);
+  gram_silu_.apply_and_multiply(n, {.w = gram_out_.view, .y = encoded_.f32(), .y_stride = dim});
   return download_rows(device_, encoded_.f32(), dim, n, c_.dim);
 }
 
@@ -408,21 +408,28 @@ void PackedChimera::run(const PagedCache& cache,
   ops_.upload(device_, x_.data(), encoded.data(), static_cast<std::int64_t>(encoded.size_bytes()));
   stage(first, n, plan.pos.data() + first);
   const auto scale = static_cast<float>(1 / std::sqrt(static_cast<double>(c_.head_dim())));
-  ops_.attention(device_, store_->layer(0), plan.view(), qkv_.f32(), 3 * dim, store_->staged_k(0),
-                 store_->staged_v(0), c_.n_attention_heads, scale, attended_.f32(), dim);
-  ops_.matmul(device_, block_.out.view, attended_.f32() + first * dim, dim, n, x_.f32(), dim,
-              nullptr, /*add=*/true);
-  ops_.rms_norm(device_, x_.f32(), block_.mlp_norm.f32(), normed_.f32(), n, c_.dim, c_.norm_eps);
-  ops_.matmul(device_, block_.gate_up.view, normed_.f32(), dim, n, gate_up_.f32(),
-              2 * std::int64_t{c_.hidden_dim}, nullptr, /*add=*/false);
-  ops_.swiglu(device_, gate_up_.f32(), gated_.f32(), n, c_.hidden_dim);
-  ops_.matmul(device_, block_.down.view, gated_.f32(), c_.hidden_dim, n, x_.f32(), dim, nullptr,
-              /*add=*/true);
-  ask(k, n, hidden);
+  const kernels::Projection out = {
+      .w = block_.out.view, .y = x_.f32(), .y_stride = dim, .add = true};
+  if (first == 0) {
+    ops_.attention_matmul(device_, store_->layer(0), plan.view(), qkv_.f32(), 3 * dim,
+                          store_->staged_k(0), store_->staged_v(0), c_.n_attention_heads, scale,
+                          attended_.f32(), out);
+  } else {
+    ops_.attention(device_, store_->layer(0), plan.view(), qkv_.f32(), 3 * dim, store_->staged_k(0),
+                   store_->staged_v(0), c_.n_attention_heads, scale, attended_.f32(), dim);
+    ops_.matmul(device_, out.w, attended_.f32() + first * dim, dim, n, out.y, dim, nullptr,
+                /*add=*/true);
+  }
+  ops_.rms_norm_matmul(
+      device_, x_.f32(), block_.mlp_norm.f32(), c_.norm_eps, normed_.f32(), n,
+      {.w = block_.gate_up.view, .y = gate_up_.f32(), .y_stride = 2 * std::int64_t{c_.hidden_dim}});
+  ops_.swiglu_matmul(device_, gate_up_.f32(), gated_.f32(), n,
+                     {.w = block_.down.view, .y = x_.f32(), .y_stride = dim, .add = true});
+  run_head(k, n, hidden);
 }
 
-// Head k over the block's answers, which lie at x_ from row 0, and the hidden state.
-void PackedChimera::ask(int k, int n, std::span<const float> hidden) {
+// Logits of head k from the block's output, in x_ from row 0 on, and the hidden state.
+void PackedChimera::run_head(int k, int n, std::span<const float> hidden) {
   const std::int64_t dim = c_.dim, n_vocab = c_.vocab_size;
   if (c_.residual) {
     std::vector<float> copies;
@@ -440,11 +447,11 @@ void PackedText::append(std::span<const float> hidden, std::span<const TokenId> 
   const auto dim = static_cast<std::size_t>(heads_.dim());
   const auto gram = static_cast<std::size_t>(heads_.gram());
   const std::size_t n = hidden.size() / dim;
-  ensure(hidden.size() == n * dim, "hidden states are as wide as the heads read");
-  ensure(grams.size() == n * gram, "every position has its k-gram");
+  ensure(hidden.size() == n * dim, "append: hidden is [n, dim]");
+  ensure(grams.size() == n * gram, "append: grams is [n, gram]");
   if (n == 0) return;
   const int begin = length();
-  const std::size_t first = begin == 0 ? 1 : 0;  // with a k-gram in the cache
+  const std::size_t first = begin == 0 ? 1 : 0;  // the first position with a k-gram
   std::vector<float> of_grams;
   if (heads_.sees_grams()) of_grams = encoded(grams.subspan(first * gram));
   std::vector<float> rows;
@@ -458,7 +465,7 @@ void PackedText::append(std::span<const float> hidden, std::span<const TokenId> 
     add(hidden, i, i);
     if (heads_.sees_grams() && i >= first) add(of_grams, i - first, i);
   }
-  heads_.take_in(*cache_, rows, pos);
+  heads_.append_rows(*cache_, rows, pos);
   last_.assign(hidden.end() - static_cast<std::ptrdiff_t>(dim), hidden.end());
 }
 
@@ -468,13 +475,13 @@ void PackedText::truncate(int length) {
 }
 
 void PackedText::begin_draft() {
-  ensure(!last_.empty(), "a draft hangs on the last hidden state, which must be known");
+  ensure(!last_.empty(), "begin_draft: the last hidden state is unknown");
   heads_.draft_for(this);
   parent_.clear();
   n_levels_ = 0;
 }
 
-/// k-grams from the cache where they are there.
+/// Encoded k-grams, from the k-gram cache if possible.
 std::vector<float> PackedText::encoded(std::span<const TokenId> grams) {
   const auto dim = static_cast<std::size_t>(heads_.dim());
   const auto gram = static_cast<std::size_t>(heads_.gram());
@@ -503,12 +510,13 @@ std::vector<float> PackedText::encoded(std::span<const TokenId> grams) {
 }
 
 void PackedText::run_level(std::span<const int> parent, std::span<const TokenId> grams) {
-  ensure(heads_.drafting() == this, "a draft goes on until another text is worked at");
-  ensure(n_levels_ < heads_.n_heads(), "a draft has no more levels than there are heads");
+  ensure(heads_.drafting() == this, "level: another sequence has used the heads since begin_draft");
+  ensure(n_levels_ < heads_.n_heads(), "level: a draft has at most n_heads levels");
   ensure(grams.size() == parent.size() * static_cast<std::size_t>(heads_.gram()),
-         "every row has its k-gram");
+         "level: grams is [n, gram]");
   const int first = static_cast<int>(parent_.size());
-  for (const int p : parent) ensure(p >= -1 && p < first, "a parent is of a level before");
+  for (const int p : parent)
+    ensure(p >= -1 && p < first, "level: a parent is a row of an earlier level");
   parent_.insert(parent_.end(), parent.begin(), parent.end());
   heads_.run(*cache_, parent_, first, encoded(grams), last_, n_levels_++);
 }
@@ -519,7 +527,7 @@ std::unique_ptr<ChimeraHeads> load_chimera(kernels::Device& device,
                                            const HeadsFiles& files,
                                            const ModelFiles& target,
                                            const HeadsOptions& options) {
-  ensure(files.config.kind == HeadsKind::Chimera, "these are not Chimera's heads");
+  ensure(files.config.kind == HeadsKind::Chimera, "load_chimera: these are other heads");
   const auto tensors = scaled(files.tensors, files.config, options.scale);
   const auto of_target = scaled(target.tensors, target.config, options.scale);
   const Tensor embedding = files.config.own_embedding

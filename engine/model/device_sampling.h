@@ -1,5 +1,4 @@
-// One forward's questions to distributions on the device, of all its items together: one operation to draw,
-// one to judge.
+// Speculative sampling on the device: one operation samples the candidates of all items of a forward, one verifies them.
 #pragma once
 
 #include <span>
@@ -11,23 +10,26 @@
 
 namespace engine {
 
-/// The logits that distributions are made of.
+/// The logits of a forward on the device.
 struct DeviceLogits {
   kernels::Device& device;
-  const float* logits;  // [rows of the batch, vocab] in the device's memory
+  const float* logits;  // [rows of the batch, vocab] device memory
   int vocab, n_valid;
-  const kernels::PickRow* rows;  // [rows of the batch] how each is filtered
+  const kernels::PickRow* rows;  // [rows of the batch] filters of each row; host memory
 };
 
-/// Kept between forwards for its memory. What is asked for is there when answers were delivered.
+/// Requests and results of one forward, kept between forwards for their memory. Results are complete when the device has
+/// finished its downloads.
 class DeviceSampling {
  public:
+  /// Samples the candidates of all items with a DrawRequest.
   void draw(const DeviceLogits& there, std::span<const BatchItem> items, const ForwardPlan& plan);
+  /// Verifies the candidates of all items with a VerifyRequest.
   void verify(const DeviceLogits& there, std::span<const BatchItem> items, const ForwardPlan& plan);
 
-  /// Gives every item what was drawn for it.
-  /// @param refuse  is called with an item's row whose logits make no distribution and the first index of one
-  /// that is NaN or +inf; throws
+  /// Copies the sampled candidates to the outputs of their items.
+  /// @param refuse  called as refuse(row of the item, first index of a logit that is NaN or +inf) if a row has no
+  ///                distribution; throws
   template <class Refuse>
   void deliver_drawn(std::span<const BatchItem> items,
                      std::span<StepOutput> outputs,
@@ -41,17 +43,18 @@ class DeviceSampling {
       outputs[i].drawn = {{begin, begin + found.n}, found.largest};
     }
   }
+  /// Copies the results of verification to the outputs of their items.
   void deliver_verified(std::span<const BatchItem> items, std::span<StepOutput> outputs) const;
 
  private:
-  std::vector<kernels::PickRow> rows_;  // of the nodes asked last
+  std::vector<kernels::PickRow> rows_;  // of the nodes of the last request
   std::vector<kernels::DrawNode> drawing_;
   std::vector<double> uniforms_;
   std::vector<kernels::Drawn> drawn_;
   std::vector<kernels::DrawnToken> tokens_;
-  std::vector<kernels::VerifyNode> judging_;
+  std::vector<kernels::VerifyNode> nodes_;
   std::vector<kernels::Candidate> candidates_;
-  std::vector<kernels::VerifiedNode> judged_;
+  std::vector<kernels::VerifiedNode> verified_;
   std::vector<kernels::VerifiedCandidate> of_candidates_;
   std::vector<kernels::RejectionToken> rejection_tokens_;
   int n_rejection_tokens_ = 0;

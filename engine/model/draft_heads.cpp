@@ -1,4 +1,4 @@
-// How heads rank that only tell their logits: row by row on the host.
+// The default ranking: on the host, row by row.
 #include "engine/model/draft_heads.h"
 
 namespace engine {

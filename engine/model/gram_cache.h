@@ -1,4 +1,4 @@
-// Encoded k-grams by their tokens: so many of them, the least recently used goes first.
+// A cache of encoded k-grams, keyed by their tokens. It evicts the least recently used entry.
 #pragma once
 
 #include <list>
@@ -10,15 +10,19 @@
 
 namespace engine {
 
+/// The cache of one sequence.
 class GramCache {
  public:
-  /// @param capacity  0: nothing is kept
+  /// @param capacity  entries; 0: keeps nothing
   explicit GramCache(int capacity) : capacity_(capacity) {}
 
-  /// The k-gram's vector, now the most recently used, or an empty span. It stays until put().
+  /// The vector of a k-gram, or an empty span. Marks the entry as most recently used. Valid until put().
   std::span<const float> find(std::span<const TokenId> gram);
+  /// Adds a k-gram and may evict another.
   void put(std::span<const TokenId> gram, std::span<const float> encoded);
+  /// Entries.
   int size() const { return static_cast<int>(entries_.size()); }
+  /// Statistics of this cache.
   const GramCounts& counts() const { return counts_; }
 
  private:

@@ -46,4 +46,8 @@ const float* SiluRows::apply(int n) {
   return out_.f32();
 }
 
+void SiluRows::apply_and_multiply(int n, const kernels::Projection& to) {
+  device_.ops().swiglu_matmul(device_, in_.f32(), out_.f32(), n, to);
+}
+
 }  // namespace engine

@@ -1,4 +1,4 @@
-// Rows that go between the host and a device, as draft heads need them.
+// Rows of draft heads: upload, download, ranking and SiLU.
 #pragma once
 
 #include <cstdint>
@@ -13,29 +13,32 @@ namespace engine {
 /// A copy of `values` on the device.
 kernels::DeviceBuffer on_device(kernels::Device& device, std::span<const float> values);
 
-/// The first `n` of each row, with one wait for all of them.
+/// Downloads the first `n` elements of each row, with one wait.
 /// @param rows  [n_rows, stride] on the device
 /// @return      [n_rows, n]
 std::vector<float> download_rows(
     kernels::Device& device, const float* rows, std::int64_t stride, int n_rows, int n);
 
-/// The k largest logits of each row, ranked on the device: nothing else comes over.
+/// The k most likely tokens of each row. The device ranks them and only they are downloaded.
 /// @param logits   [n_rows, n_vocab] on the device
-/// @param n_valid  tokens that may be ranked
-/// @return         [n_rows] fewer than k tokens where there are no more, none where one of the
-///                 logits is NaN or +inf
+/// @param n_valid  tokens >= n_valid are not ranked
+/// @return         [n_rows] at most k tokens each; none for a row with a logit that is NaN or +inf
 std::vector<RankedTokens> ranked_rows(
     kernels::Device& device, const float* logits, int n_rows, int n_vocab, int n_valid, int k);
 
-/// SiLU of rows: the gated product of a feed-forward layer, silu(x) * y, whose y is one.
+/// SiLU of rows, computed as SwiGLU with a second factor of 1.
 class SiluRows {
  public:
+  /// @param device  outlives the rows
   SiluRows(kernels::Device& device, int n_rows, int dim);
-  /// Where row r is to be written, [dim]; rows lie stride() apart.
+  /// Input row r, [dim]; write it before apply().
   float* row(int r) { return in_.f32() + r * stride(); }
+  /// Elements between input rows.
   std::int64_t stride() const { return 2 * std::int64_t{dim_}; }
   /// SiLU of the first n rows on the device, [n, dim].
   const float* apply(int n);
+  /// SiLU of the first n rows, then the product with weights of dim inputs, as one fused operation.
+  void apply_and_multiply(int n, const kernels::Projection& to);
 
  private:
   kernels::Device& device_;

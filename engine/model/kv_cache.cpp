@@ -8,7 +8,7 @@ namespace engine {
 namespace {
 
 constexpr int kFirstPages = 8;
-constexpr int kRowStep = 16;  // staging grows by whole steps
+constexpr int kRowStep = 16;  // the staged rows grow in steps
 
 int pages_for(int n_positions) {
   return (n_positions + kernels::kPageSize - 1) / kernels::kPageSize;
@@ -34,8 +34,7 @@ std::int64_t KvStore::bytes_of_page() const {
   return 2 * page_bytes_ * shape_.n_layers;
 }
 
-// Twice the pages, that growing seldom copies them; where there is no room for so many, some more,
-// and one more at least.
+// Doubles the pages, so that growth copies them rarely. If there is no room, tries an eighth more, then one more.
 void KvStore::grow() {
   const bool first = capacity_ == 0;
   const int wishes[] = {first ? kFirstPages : 2 * capacity_, capacity_ + std::max(1, capacity_ / 8),
@@ -51,8 +50,7 @@ void KvStore::grow() {
   }
 }
 
-/// Whether the device's free memory, where it is known, holds so many pages: what the blocks are to
-/// grow by, and the last of them while the old one is there too.
+/// True if the device's free memory is unknown or sufficient: for the growth of all blocks, plus one old block during its copy.
 bool KvStore::fits(int n_pages) const {
   const std::optional<std::int64_t> free = device_.free_bytes();
   if (!free) return true;
@@ -62,8 +60,8 @@ bool KvStore::fits(int n_pages) const {
   return needed <= *free;
 }
 
-// Layer by layer, so that the old and the new block of only one layer are alive together. The
-// capacity changes last: where a layer is refused, the others merely have room to spare.
+// Grows layer by layer, so that only one old and one new block exist together. The capacity changes last: if one layer fails,
+// the others only have unused room.
 void KvStore::grow_to(int wanted) {
   const std::int64_t used = page_bytes_ * capacity_, bytes = page_bytes_ * wanted;
   const std::string what = "cache page " + std::to_string(capacity_ + 1);
@@ -88,7 +86,7 @@ int KvStore::acquire() {
   if (static_cast<int>(n_holders_.size()) == capacity_) grow();
   committed_.resize(n_holders_.size() + 1);
   n_holders_.push_back(1);
-  free_.reserve(n_holders_.size());  // so that drop() cannot fail
+  free_.reserve(n_holders_.size());  // so drop() cannot throw
   return static_cast<int>(n_holders_.size()) - 1;
 }
 
@@ -96,7 +94,7 @@ void KvStore::hold(int page) {
   n_holders_[static_cast<std::size_t>(page)]++;
 }
 
-// What was to be written to a page that nobody holds would spoil it for whoever takes it next.
+// Commits to a freed page are dropped, because they would overwrite data of its next owner.
 void KvStore::drop(int page) {
   if (--n_holders_[static_cast<std::size_t>(page)] > 0) return;
   free_.push_back(page);
@@ -129,11 +127,11 @@ void KvStore::begin_forward(int n_rows) {
 void KvStore::commit(std::span<const int> src,
                      std::span<const int> page,
                      std::span<const int> slot) {
-  static_assert(kernels::kPageSize <= 64, "a bit a slot");
+  static_assert(kernels::kPageSize <= 64, "one bit per slot");
   for (std::size_t i = 0; i < slot.size(); i++) {
     std::uint64_t& slots = committed_[static_cast<std::size_t>(page[i])];
     const std::uint64_t bit = std::uint64_t{1} << slot[i];
-    ensure((slots & bit) == 0, "a slot is committed to once in a forward");
+    ensure((slots & bit) == 0, "commit: a slot is written twice in a forward");
     slots |= bit;
   }
   commits_.src.insert(commits_.src.end(), src.begin(), src.end());
@@ -141,8 +139,8 @@ void KvStore::commit(std::span<const int> src,
   commits_.slot.insert(commits_.slot.end(), slot.begin(), slot.end());
 }
 
-// An operation a text would be a launch a text: a device holds one list of rows at a time, and the
-// next text's would send the kernel off that waits with the list before.
+// One operation for all sequences needs one launch. The device has memory for one list of rows at a time, so an operation per
+// sequence would launch the waiting kernels each time.
 void KvStore::write_commits() {
   if (commits_.src.empty()) return;
   device_.ops().kv_commit(device_, layers_.data(), staged_layers_.data(), shape_.n_layers,
@@ -183,7 +181,7 @@ void PagedCache::set_staged(int row_begin, std::span<const int> parent, bool in_
   staged_parent_.assign(parent.begin(), parent.end());
 }
 
-// Pages for n more positions, of which the first may lie in a page that a fork holds too.
+// Makes pages for n more positions. The first of them may lie in a page that a fork shares: copies that page.
 void PagedCache::make_room(int n) {
   const auto partial = static_cast<std::size_t>(length_ / kernels::kPageSize);
   if (length_ % kernels::kPageSize != 0 && store_->shared(pages_[partial])) {
@@ -199,18 +197,19 @@ void PagedCache::make_room(int n) {
 
 void PagedCache::commit(std::span<const int> path) {
   ensure(staged_forward_ == store_->forward_number(),
-         "commit belongs to the model's last forward, once");
+         "commit: only once, after the model's last forward");
   for (std::size_t i = 0; i < path.size(); i++) {
     ensure(path[i] >= 0 && path[i] < static_cast<int>(staged_parent_.size()),
-           "a committed row must be one of the forward's");
+           "commit: a row is not in the forward");
     ensure(staged_parent_[static_cast<std::size_t>(path[i])] == (i == 0 ? -1 : path[i - 1]),
-           "a committed path must go from parent to child, from the prefix on");
+           "commit: a path goes from the prefix down, parent to child");
   }
   if (path.empty()) {
     staged_forward_ = -1;
     return;
   }
-  ensure(!staged_in_blocks_ || path.size() == staged_parent_.size(), "blocks are kept whole");
+  ensure(!staged_in_blocks_ || path.size() == staged_parent_.size(),
+         "commit: blocks are committed whole");
   make_room(static_cast<int>(path.size()));
   src_.clear();
   page_.clear();
@@ -227,9 +226,9 @@ void PagedCache::commit(std::span<const int> path) {
   staged_forward_ = -1;
 }
 
-// Whole pages are dropped: a fork made before may hold them too, and growing again writes to them.
+// Drops whole pages: an earlier fork may share them, and later growth would write to them.
 void PagedCache::truncate(int length) {
-  ensure(length >= 0 && length <= length_, "a cache is cut to a length it has");
+  ensure(length >= 0 && length <= length_, "truncate: length is 0 to the current length");
   for (std::size_t i = static_cast<std::size_t>(pages_for(length)); i < pages_.size(); i++)
     store_->drop(pages_[i]);
   pages_.resize(static_cast<std::size_t>(pages_for(length)));

@@ -1,11 +1,11 @@
-// The keys and values of all sequences of one model: pages of 64 positions that sequences share,
-// and the rows of the last forward, staged until a path of them is kept.
-//   page      the same id in every layer; counted; a fork shares every page of its prefix
-//   writing   a page that two caches hold is copied before one of them writes to it
-//   staged    commit() keeps staged rows, bit for bit; they are copied for all caches together,
-//             before the next forward overwrites them or somebody reads their pages
-//   growth    the pool doubles, or grows by what there is room for; a layer's pages stay one block,
-//             since ops count pages from its start
+// The paged KV cache of all sequences of one model: pages of 64 positions that sequences can share, and the staged rows of the
+// last forward, of which a decoder commits a path.
+//   page     has the same id in every layer and a reference count; a fork shares all pages of its prefix
+//   writing  a shared page is copied before one of its caches writes to it (copy on write)
+//   staged   commit() keeps staged rows bit for bit. They are copied for all caches together, before the next forward
+//            overwrites them or an operation reads their pages
+//   growth   the pool doubles, or grows as far as there is room. The pages of a layer stay in one block, because operations
+//            address a page by its id from the start of the block
 #pragma once
 
 #include <cstdint>
@@ -18,6 +18,7 @@
 
 namespace engine {
 
+/// Shape of a model's cache.
 struct KvShape {
   int n_layers = 0;
   int n_kv_heads = 0;
@@ -25,39 +26,50 @@ struct KvShape {
   kernels::DType dtype = kernels::DType::F32;
 };
 
-/// Pages and staged rows of one model. Held by the model and by each of its caches.
+/// Pages and staged rows of one model. The model and its caches share it.
 class KvStore {
  public:
+  /// @param device  outlives the store
   KvStore(kernels::Device& device, const KvShape& shape);
 
   // Pages.
-  /// A page held once. @throws Error(Resources)  if the device has no room for more
+  /// A page with reference count 1. @throws Error(Resources)  if the device has no room for more
   int acquire();
+  /// Adds a reference.
   void hold(int page);
+  /// Removes a reference; the last one frees the page.
   void drop(int page);
+  /// True if a page has several references.
   bool shared(int page) const { return n_holders_[static_cast<std::size_t>(page)] > 1; }
+  /// Copies a page in every layer.
   void copy_page(int from, int to);
+  /// Pages of a layer, for operations.
   const kernels::KvLayer& layer(int l) const { return layers_[static_cast<std::size_t>(l)]; }
   std::int64_t bytes_of_page() const;  // keys and values of all layers
+  /// Pages with references.
   std::int64_t n_pages_in_use() const {
     return static_cast<std::int64_t>(n_holders_.size() - free_.size());
   }
 
   // Staged rows.
-  /// A new forward of n_rows rows: what was staged before is gone, once what was committed of it is
-  /// in its pages.
+  /// Starts a forward of n_rows rows: writes the commits of the last one, then discards its staged rows.
   void begin_forward(int n_rows);
+  /// Staged keys of a layer, [n_rows, n_kv_heads, head_dim].
   void* staged_k(int l) const { return staged_[static_cast<std::size_t>(2 * l)].data(); }
+  /// Staged values of a layer.
   void* staged_v(int l) const { return staged_[static_cast<std::size_t>(2 * l + 1)].data(); }
+  /// Number of the current forward.
   std::int64_t forward_number() const { return forward_number_; }
-  /// Staged rows src[i] belong in slot[i] of page[i], in every layer; they come there by
-  /// write_commits(). No slot twice in a forward.
+  /// Records that staged rows src[i] belong to slot[i] of page[i], in every layer; write_commits() copies them. No slot twice
+  /// in a forward.
   void commit(std::span<const int> src, std::span<const int> page, std::span<const int> slot);
-  /// Copies what was committed since the last forward to its pages, with one operation. Where that
-  /// fails it is still to be copied, and may be asked for again.
+  /// Copies the recorded rows to their pages with one operation. If it throws, the rows stay recorded and the call can be
+  /// repeated.
   void write_commits();
 
+  /// Shape of the cache.
   const KvShape& shape() const { return shape_; }
+  /// Device of the pages.
   kernels::Device& device() const { return device_; }
 
  private:
@@ -72,24 +84,25 @@ class KvStore {
   std::int64_t page_bytes_;
   std::vector<kernels::DeviceBuffer> pages_;  // [2 n_layers] keys, values of each layer
   std::vector<kernels::KvLayer> layers_;      // views of pages_
-  std::vector<int> n_holders_;                // of each page ever used
+  std::vector<int> n_holders_;                // references of each page that was ever used
   std::vector<int> free_;
   int capacity_ = 0;
   std::vector<kernels::DeviceBuffer> staged_;        // [2 n_layers]
   std::vector<kernels::StagedLayer> staged_layers_;  // views of staged_
   int staged_rows_ = 0;
   std::int64_t forward_number_ = 0;
-  /// Rows that are not in their pages yet, as commit() was told them.
+  /// Recorded rows of commit().
   struct Commits {
     std::vector<int> src, page, slot;
   };
   Commits commits_;
-  std::vector<std::uint64_t> committed_;  // [page] a bit a slot of it that commits_ has a row for
+  std::vector<std::uint64_t> committed_;  // [page] one bit per slot with a row in commits_
 };
 
-/// One sequence's committed prefix, as pages of a store.
+/// The committed prefix of one sequence, as pages of a store.
 class PagedCache final : public SequenceCache {
  public:
+  /// An empty prefix.
   explicit PagedCache(std::shared_ptr<KvStore> store) : store_(std::move(store)) {}
   ~PagedCache() override;
   PagedCache(const PagedCache&) = delete;
@@ -104,8 +117,9 @@ class PagedCache final : public SequenceCache {
 
   /// Pages of the committed positions, in position order.
   std::span<const int> pages() const;
+  /// The store of the pages.
   const KvStore& store() const { return *store_; }
-  /// Says which rows of the store's current forward are this cache's.
+  /// Tells the cache which staged rows of the current forward belong to it.
   /// @param parent  [n_rows] of the tree; the cache keeps a copy
   void set_staged(int row_begin, std::span<const int> parent, bool in_blocks = false);
 
@@ -117,10 +131,10 @@ class PagedCache final : public SequenceCache {
   int length_ = 0;
   int n_in_blocks_ = 0;
   bool staged_in_blocks_ = false;
-  std::int64_t staged_forward_ = -1;  // forward_number of the rows below; -1: none
+  std::int64_t staged_forward_ = -1;  // number of the forward of the rows below; -1: none
   int staged_begin_ = 0;
   std::vector<int> staged_parent_;
-  std::vector<int> src_, page_, slot_;  // of one commit, kept for their memory
+  std::vector<int> src_, page_, slot_;  // lists of one commit, kept for their memory
 };
 
 }  // namespace engine

@@ -1,5 +1,5 @@
-// Medusa's heads: x + SiLU(W x + b) for each residual layer, then an output matrix of its own.
-// The hidden state goes to the device, and ids with their probabilities come back.
+// Medusa heads: x + SiLU(W x + b) for each residual layer, then an output matrix per head. The hidden state is uploaded; ids and
+// probabilities, or logits, are downloaded.
 #include <cmath>
 
 #include <fmt/format.h>
@@ -42,8 +42,8 @@ class PackedMedusa final : public MedusaHeads {
   HeadsConfig c_;
   int n_valid_;
   std::vector<Head> heads_;
-  kernels::DeviceBuffer x_;       // [n_heads, dim] each head's state
-  SiluRows silu_;                 // of n_heads rows
+  kernels::DeviceBuffer x_;       // [n_heads, dim] the state of each head
+  SiluRows silu_;                 // [n_heads, dim]
   kernels::DeviceBuffer logits_;  // [n_heads, vocab rows]
 };
 
@@ -74,7 +74,7 @@ PackedMedusa::PackedMedusa(kernels::Device& device,
   logits_ = kernels::DeviceBuffer(device, row_bytes * c_.vocab_size, "draft heads' logits");
 }
 
-// The states of the first heads, from before the layer to behind it.
+// Applies a residual layer to the states of the first n_heads heads.
 void PackedMedusa::run_layer(std::size_t layer, int n_heads) {
   const std::int64_t dim = c_.dim;
   for (int k = 0; k < n_heads; k++) {
@@ -85,10 +85,10 @@ void PackedMedusa::run_layer(std::size_t layer, int n_heads) {
   ops_.add(device_, silu_.apply(n_heads), x_.f32(), n_heads * dim);
 }
 
-// Leaves the logits of the first heads on the device.
+// Computes the logits of the first n_heads heads; they stay on the device.
 void PackedMedusa::run(std::span<const float> hidden, int n_heads) {
-  ensure(static_cast<int>(hidden.size()) == c_.dim, "a hidden state is as wide as the heads read");
-  ensure(n_heads > 0 && n_heads <= c_.n_heads, "there are not so many heads");
+  ensure(static_cast<int>(hidden.size()) == c_.dim, "logits: hidden is [dim]");
+  ensure(n_heads > 0 && n_heads <= c_.n_heads, "logits: n_heads is 1 to the number of heads");
   std::vector<float> states;
   for (int k = 0; k < n_heads; k++) states.insert(states.end(), hidden.begin(), hidden.end());
   ops_.upload(device_, x_.data(), states.data(),
@@ -115,7 +115,7 @@ std::vector<RankedTokens> PackedMedusa::ranked(std::span<const float> hidden, in
 std::unique_ptr<MedusaHeads> load_medusa(kernels::Device& device,
                                          const HeadsFiles& files,
                                          const HeadsOptions& options) {
-  ensure(files.config.kind == HeadsKind::Medusa, "these are not Medusa's heads");
+  ensure(files.config.kind == HeadsKind::Medusa, "load_medusa: these are other heads");
   const auto tensors = scaled(files.tensors, files.config, options.scale);
   auto heads = std::make_unique<PackedMedusa>(device, scaled(files.config, options.scale), *tensors,
                                               options);

@@ -1,4 +1,4 @@
-// The LLaMA-family forward pass, written once; every operation goes through kernels::Ops.
+// Models of the LLaMA family. The forward pass is in transformer.cpp; all arithmetic goes through kernels::Ops.
 #pragma once
 
 #include <functional>
@@ -12,32 +12,34 @@
 
 namespace engine {
 
+/// Options of Model::load().
 struct LoadOptions {
   kernels::DType dtype = kernels::DType::BF16;  // of weights and cache
   ModelScale scale;
-  int max_seq_len = 0;  // 0: what the files say
-  /// Called with bytes packed and bytes in all; returns false to cancel.
+  int max_seq_len = 0;  // 0: as in the model's files
+  /// Receives the packed bytes and the bytes in all; returns false to cancel.
   std::function<bool(std::int64_t, std::int64_t)> progress;
 };
 
+/// A loaded model with its weights on a device.
 class Model : public LanguageModel {
  public:
-  /// Packs the weights for the device. `device` must outlive the model.
+  /// Loads and packs the weights. `device` must outlive the model.
   /// @throws Error(Cancelled)  if progress returned false
   static std::unique_ptr<Model> load(kernels::Device& device,
                                      const ModelFiles& files,
                                      const LoadOptions& options);
 
-  virtual const ModelConfig& config() const = 0;  // scaled
-  virtual kernels::DType dtype() const = 0;
-  virtual const ModelScale& scale() const = 0;
-  virtual const std::string& name() const = 0;
+  virtual const ModelConfig& config() const = 0;   // scaled
+  virtual kernels::DType dtype() const = 0;        // of weights and cache
+  virtual const ModelScale& scale() const = 0;     // of LoadOptions
+  virtual const std::string& name() const = 0;     // "demo-target"
   virtual const Tokenizer* tokenizer() const = 0;  // null for a model without one
-  /// Bytes of weights one forward reads, as packed.
+  /// Packed bytes of weights that a forward reads.
   virtual std::int64_t weight_bytes() const = 0;
-  /// Bytes of all KV pages in use, shared pages counted once.
+  /// Bytes of all KV pages in use; counts shared pages once.
   virtual std::int64_t cache_bytes() const = 0;
-  virtual kernels::Device& device() const = 0;
+  virtual kernels::Device& device() const = 0;  // the caller's
   /// Committed keys and values of one layer as f32, [length, n_kv_heads, head_dim]; for tests.
   virtual void read_cache(const SequenceCache& cache,
                           int layer,
@@ -45,10 +47,10 @@ class Model : public LanguageModel {
                           std::vector<float>& v) const = 0;
 };
 
-/// The scale of fewest weight bytes that exceed three times `cache_bytes` (the last-level cache),
-/// of whatever width and depth; 1x1 if the model does already, the largest if none does.
+/// The smallest scale whose weights exceed three times `cache_bytes` (the last-level cache), so that a step costs memory
+/// bandwidth: 1x1 if the model itself does, the largest scale if none does.
 ModelScale auto_scale(const ModelConfig& config, kernels::DType dtype, std::int64_t cache_bytes);
-/// Bytes of this machine's last-level cache, 0 if unknown.
+/// Bytes of this machine's last-level cache; 0: unknown.
 std::int64_t last_level_cache_bytes();
 
 }  // namespace engine

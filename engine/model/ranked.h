@@ -1,4 +1,4 @@
-// The likeliest tokens of a row of logits, as drafts are made of them.
+// The most likely tokens of a row of logits, from which drafts are made.
 #pragma once
 
 #include <span>
@@ -9,20 +9,19 @@
 
 namespace engine {
 
-/// The likeliest first, each with its probability; of equal logits the lowest id first.
+/// Tokens with their probabilities, the most likely first; ties go to the lowest id.
 struct RankedTokens {
   std::vector<TokenId> token;
-  std::vector<double> p;  // sums to 1 over the whole distribution, of which these are a part
+  std::vector<double> p;  // in the whole distribution, so their sum may be below 1
 };
 
-/// What a device said of one row (kernels::Ops::rank).
+/// Converts the result of kernels::Ops::rank for one row.
 /// @param tokens  [ranking.n]
 RankedTokens ranked_of(const kernels::Ranking& ranking,
                        const kernels::RankedToken* tokens,
                        float temperature);
 
-/// The n largest logits, on the host. Fewer where the vocabulary is smaller, and none where a logit
-/// is NaN or +inf.
+/// The n most likely tokens at temperature 1, computed on the host; none if a logit is NaN or +inf.
 RankedTokens ranked_tokens(std::span<const float> logits, int n);
 
 }  // namespace engine

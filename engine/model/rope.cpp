@@ -76,7 +76,7 @@ std::vector<double> longrope_frequencies(const RopeConfig& rope, int head_dim, i
   std::vector<double> f = plain_frequencies(rope.theta, head_dim);
   const std::vector<double>& factor =
       seq_len > rope.original_max_seq_len ? rope.long_factor : rope.short_factor;
-  ensure(factor.size() == f.size(), "longrope needs a factor for every pair");
+  ensure(factor.size() == f.size(), "longrope: one factor for every pair");
   for (std::size_t i = 0; i < f.size(); i++) f[i] /= factor[i];
   return f;
 }
@@ -108,10 +108,10 @@ int RopeConfig::rotation_key(int n_prompt) const {
 }
 
 std::vector<double> rope_frequencies(const RopeConfig& rope, int head_dim, int seq_len) {
-  ensure(head_dim >= 2 && head_dim % 2 == 0, "rotary embedding needs an even head_dim");
+  ensure(head_dim >= 2 && head_dim % 2 == 0, "RoPE: head_dim is even");
   ensure(rope.type == RopeConfig::Type::Default || rope.type == RopeConfig::Type::Linear ||
              rope.original_max_seq_len > 0,
-         "this rotary embedding needs original_max_seq_len");
+         "RoPE: this type needs original_max_seq_len");
   switch (rope.type) {
     case RopeConfig::Type::Default:
       break;
@@ -169,7 +169,7 @@ void RopeTable::fill(int pos, int seq_len, float* row) const {
 
 void RopeTable::make_buffer(int n_positions, int n_extra) {
   const auto row_bytes = static_cast<std::int64_t>(sizeof(float)) * head_dim_;
-  table_ = kernels::DeviceBuffer();  // the old rows are in host_ too
+  table_ = kernels::DeviceBuffer();  // host_ has the old rows too
   n_positions_ = n_extra_ = 0;
   kernels::DeviceBuffer table(device_, row_bytes * (std::int64_t{n_positions} + n_extra),
                               "the table of positions");
@@ -201,8 +201,8 @@ std::span<const int> RopeTable::rows_of(std::span<const int> pos, std::span<cons
   if (n_extra == 0) return rows_;
   if (n_extra > n_extra_) make_buffer(n_positions_, std::max(n_extra, 2 * n_extra_));
   const auto row_bytes = static_cast<std::int64_t>(sizeof(float)) * head_dim_;
-  auto* behind = static_cast<char*>(table_.data()) + row_bytes * n_positions_;
-  device_.ops().upload(device_, behind, extra_.data(), row_bytes * n_extra);
+  auto* extra_rows = static_cast<char*>(table_.data()) + row_bytes * n_positions_;
+  device_.ops().upload(device_, extra_rows, extra_.data(), row_bytes * n_extra);
   for (std::size_t i = 0; i < pos.size(); i++)
     if (n_prompt[i] > pos[i] + 1 && rope_.rotation_key(n_prompt[i]) != 0) rows_[i] += n_positions_;
   return rows_;

@@ -2,11 +2,10 @@
 //   source  Su et al. 2021 (RoFormer); linear: Chen et al. 2023; dynamic: NTK-aware scaling; yarn:
 //           Peng et al. 2023; llama3: the Llama 3.1 model card. Formulas agree with transformers'.
 //   angle   position * frequency, both as doubles, rounded to f32 after cosine and sine
-//   length  dynamic and longrope choose frequencies by the length of the sequence. A prompt of L
-//           tokens is read at once, so all its positions have the frequencies of length L; each
-//           later token at position p has those of length p + 1, and cached keys keep their angles.
-//           transformers computes the same in a greedy generation. A position's angles thus
-//           depend on itself and on the prompt's length, never on the decoder that asks
+//   length  dynamic and longrope choose frequencies by the length of the sequence. All positions of a prompt of L tokens have
+//           the frequencies of length L, a later token at position p has those of length p + 1, and cached keys keep their
+//           angles, as in a greedy generation of transformers. The angles of a position therefore depend only on the
+//           position and the length of the prompt, not on the decoder
 #pragma once
 
 #include <span>
@@ -17,34 +16,36 @@
 
 namespace engine {
 
-/// Turns per position of each pair of a head, [head_dim / 2], in radians.
-/// @param seq_len  dynamic and longrope: the length of the sequence that is rotated
+/// Angle per position of each pair of a head, [head_dim / 2], in radians.
+/// @param seq_len  length of the sequence; only dynamic and longrope use it
 std::vector<double> rope_frequencies(const RopeConfig& rope, int head_dim, int seq_len);
 
 /// The factor of cosines and sines: 1 except for yarn and longrope.
 double rope_attention_factor(const RopeConfig& rope);
 
-/// Cosines and sines on a device, [n_positions, head_dim / 2, 2], followed by the rows that prompts
-/// of a forward need in addition; grows when longer sequences come.
+/// Cosines and sines on a device, [n_positions, head_dim / 2, 2], followed by additional rows for the prompts of a forward.
+/// The table grows with the longest sequence.
 class RopeTable {
  public:
-  /// @param original_max_seq_len  taken where rope.original_max_seq_len is 0
+  /// @param device                outlives the table
+  /// @param original_max_seq_len  used if rope.original_max_seq_len is 0
   RopeTable(kernels::Device& device,
             const RopeConfig& rope,
             int head_dim,
             int original_max_seq_len);
 
-  /// Makes positions [0, n) present. Rows already there keep their bits.
+  /// Adds positions up to n. Existing rows keep their bits.
   void reserve(int n);
-  /// The table's row of each row of a forward. Row pos[i] belongs to a token after the prompt;
-  /// tokens of a prompt longer than the original length get rows of their own, made here, which
-  /// hold until the next call.
+  /// The table row of each row of a forward: row pos[i], except for tokens of a prompt that is longer than the original
+  /// length; this call makes rows for those, which are valid until the next call.
   /// @param pos       [n] below n_positions()
-  /// @param n_prompt  [n] tokens of the prompt read at once that pos[i] may be one of; 0: none
+  /// @param n_prompt  [n] length of the prompt that the position may belong to; 0: none
   std::span<const int> rows_of(std::span<const int> pos, std::span<const int> n_prompt);
-  /// As of RopeConfig::rotation_key().
+  /// RopeConfig::rotation_key().
   int rotation_key(int n_prompt) const { return rope_.rotation_key(n_prompt); }
+  /// The table on the device.
   const float* data() const { return table_.f32(); }
+  /// Positions in the table.
   int n_positions() const { return n_positions_; }
 
  private:

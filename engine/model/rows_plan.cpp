@@ -9,12 +9,12 @@ namespace engine {
 
 PagedCache& paged(SequenceCache* cache) {
   auto* own = dynamic_cast<PagedCache*>(cache);
-  ensure(own != nullptr, "a batch item needs a cache that this model made");
+  ensure(own != nullptr, "forward: a batch item needs a cache that this model made");
   return *own;
 }
 
 void ForwardPlan::build(std::span<const BatchItem> items, int vocab_size, int max_seq_len) {
-  // Devices keep what they made of a plan, be it this model's or another's.
+  // One counter for all models, because devices cache data of a plan by its version.
   static std::atomic<std::uint64_t> n_built{0};
   version_ = ++n_built;
   token_.clear();
@@ -39,15 +39,15 @@ void ForwardPlan::add_item(const BatchItem& item,
                            std::size_t index,
                            int vocab_size,
                            int max_seq_len) {
-  ensure(item.tree != nullptr, "a batch item needs a tree");
+  ensure(item.tree != nullptr, "forward: a batch item has no tree");
   const TokenTree& tree = *item.tree;
   const PagedCache& cache = paged(item.cache);
   const int n_prefix = cache.length();
   ensure(static_cast<int>(item.prefix.size()) == n_prefix,
-         "a batch item's prefix must be the tokens of its cache");
-  ensure(tree.parent.size() == tree.token.size(), "a tree needs one parent a token");
+         "forward: prefix has one token for each cached position");
+  ensure(tree.parent.size() == tree.token.size(), "forward: a tree has one parent per token");
   ensure(item.greedy_rows.empty() || item.greedy_rows.size() == tree.token.size(),
-         "greedy_rows marks every row of the tree, or is empty");
+         "forward: greedy_rows has one mark per row, or is empty");
 
   const int first = n_rows();
   const int seq = static_cast<int>(prefix_len_.size());
@@ -59,8 +59,8 @@ void ForwardPlan::add_item(const BatchItem& item,
   for (int r = 0; r < tree.n_rows(); r++) {
     const TokenId token = tree.token[static_cast<std::size_t>(r)];
     const int parent = tree.parent[static_cast<std::size_t>(r)];
-    ensure(token >= 0 && token < vocab_size, "a tree's token must be below vocab_size");
-    ensure(parent >= -1 && parent < r, "a tree's parent must come before its row");
+    ensure(token >= 0 && token < vocab_size, "forward: a token is not below vocab_size");
+    ensure(parent >= -1 && parent < r, "forward: a parent does not come before its row");
     int n_ancestors = 0;
     if (parent >= 0) {
       const auto p = static_cast<std::size_t>(first + parent);

@@ -1,5 +1,5 @@
-// What is asked of distributions that stay where a model computes: candidates drawn from them, candidates
-// judged by them. Only what was found comes to the host (kernels::Ops, draw and judge).
+// Requests to distributions that stay on the model's device: candidates to sample and candidates to verify. Only the results
+// come to the host (kernels::Ops, draw and verify).
 #pragma once
 
 #include <span>
@@ -10,42 +10,46 @@
 
 namespace engine {
 
-/// What a forward is to judge behind rows of one tree.
+/// Candidates to verify after rows of one tree.
 struct VerifyRequest {
-  std::vector<kernels::VerifyNode> nodes;  // a row at most once
+  std::vector<kernels::VerifyNode> nodes;  // each row at most once
   std::vector<kernels::Candidate> candidates;
-  int n_rejection_tokens = 0;  // tokens of each node that are told of, where the step is shown
+  int n_rejection_tokens = 0;  // tokens to report for each node if the step is recorded
 
-  /// The node's candidates are those added behind it.
+  /// Adds a node; the candidates added next belong to it.
   void add(kernels::VerifyNode node) {
     node.first = static_cast<int>(candidates.size());
     node.n = 0;
     nodes.push_back(node);
   }
+  /// Adds a candidate of the last node.
+  /// @param uniform  in (0, 1)
   void add_candidate(TokenId token, double uniform) {
     candidates.push_back({token, uniform});
     nodes.back().n++;
   }
 };
 
-/// What was found, in the order of the questions.
+/// The results, in the order of the request.
 struct VerifyResult {
   std::vector<kernels::VerifiedNode> nodes;
   std::vector<kernels::VerifiedCandidate> candidates;
-  std::vector<kernels::RejectionToken>
-      rejection_tokens;  // [nodes, n_weighed]; empty: the step is not shown
+  /// [nodes, n_rejection_tokens]; empty: the step is not recorded.
+  std::vector<kernels::RejectionToken> rejection_tokens;
 };
 
-/// What a draft's forward is to draw behind the last row of a tree.
+/// Candidates to sample after the last row of a tree, from a draft model.
 struct DrawRequest {
   std::vector<double> uniforms;  // in (0, 1), one for each candidate
-  bool again = false;            // each is drawn from all of the distribution; else none twice
-  double* distribution =
-      nullptr;  // [vocab_size] in the device's memory, the caller's: becomes the distribution
+  bool again = false;            // with replacement; else no token twice
+  /// [vocab_size] device memory of the caller; receives the distribution
+  double* distribution = nullptr;
 };
+/// The sampled candidates.
 struct DrawnCandidates {
-  std::vector<kernels::DrawnToken> tokens;  // fewer than asked for where no more are possible
-  double largest = 0;  // probability of the distribution; 0: nothing was asked for
+  std::vector<kernels::DrawnToken>
+      tokens;          // fewer than requested if no other token has a probability
+  double largest = 0;  // largest probability of the distribution; 0: no request
 };
 
 }  // namespace engine

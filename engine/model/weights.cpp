@@ -49,7 +49,7 @@ class Loader {
                                std::initializer_list<int> sizes);
   void report(std::int64_t n_elements);
 
-  kernels::Device& device_;  // all four: the caller's, for the call
+  kernels::Device& device_;  // these three: the caller's, for the call
   const ModelConfig& c_;
   const TensorSource& tensors_;
   const kernels::DType dtype_;
@@ -76,8 +76,7 @@ void Loader::report(std::int64_t n_elements) {
     throw Error(ErrorCode::Cancelled, tensors_.path() + ": loading was cancelled");
 }
 
-// One packed matrix of the rows of several tensors, one under another. Tensors of several types
-// meet in f32.
+// Packs the rows of several tensors as one matrix, one tensor after another. Tensors of different types are converted to f32.
 Matrix Loader::matrix(std::initializer_list<std::string> names,
                       std::initializer_list<int> rows,
                       int n_inputs) {
@@ -110,7 +109,7 @@ Matrix Loader::matrix(std::initializer_list<std::string> names,
   return m;
 }
 
-// Several vectors end to end, as f32.
+// Concatenates several vectors as f32.
 kernels::DeviceBuffer Loader::vector(std::initializer_list<std::string> names,
                                      std::initializer_list<int> sizes) {
   std::vector<float> host;
@@ -175,7 +174,7 @@ Weights Loader::load() {
 }  // namespace
 
 Matrix pack_matrix(kernels::Device& device, const Tensor& tensor, kernels::DType dtype) {
-  ensure(tensor.shape.size() == 2, "a matrix has rows and columns");
+  ensure(tensor.shape.size() == 2, "pack_matrix: the tensor has two dimensions");
   return packed(device, tensor.data, tensor.dtype, static_cast<int>(tensor.shape[0]),
                 static_cast<int>(tensor.shape[1]), dtype);
 }
@@ -185,8 +184,8 @@ LayerWeights load_layer(kernels::Device& device,
                         const TensorSource& tensors,
                         const std::string& at,
                         kernels::DType dtype) {
-  const std::function<bool(std::int64_t, std::int64_t)> untold;
-  return Loader(device, config, tensors, dtype, untold).layer(at);
+  const std::function<bool(std::int64_t, std::int64_t)> no_progress;
+  return Loader(device, config, tensors, dtype, no_progress).layer(at);
 }
 
 Weights load_weights(kernels::Device& device,

@@ -1,4 +1,4 @@
-// A model's weights as the device wants them: packed, with matrices that read the same rows fused.
+// A model's weights in the device's packed layout. Matrices with the same input are stored as one.
 #pragma once
 
 #include <functional>
@@ -11,49 +11,52 @@
 
 namespace engine {
 
-/// A packed matrix and the memory it lies in.
+/// A packed matrix and its memory.
 struct Matrix {
   kernels::DeviceBuffer memory;
   kernels::PackedMatrix view;
 };
 
+/// Weights of a transformer layer.
 struct LayerWeights {
   kernels::DeviceBuffer attn_norm, mlp_norm;  // [dim] f32
   Matrix qkv;                                 // [(n_heads + 2 n_kv_heads) head_dim, dim]
   Matrix out;                                 // [dim, n_heads head_dim]
   Matrix gate_up;                             // [2 hidden_dim, dim]
   Matrix down;                                // [dim, hidden_dim]
-  kernels::DeviceBuffer qkv_bias, out_bias;   // empty where the model has none
+  kernels::DeviceBuffer qkv_bias, out_bias;   // empty if the model has none
   kernels::DeviceBuffer gate_up_bias, down_bias;
 };
 
+/// Weights of a model.
 struct Weights {
   Matrix embedding;  // [vocab_size, dim]
   Matrix lm_head;    // empty when tied
   kernels::DeviceBuffer norm;
   std::vector<LayerWeights> layers;
-  std::int64_t bytes_read = 0;  // by a forward, as packed: all but an untied embedding
+  std::int64_t bytes_read = 0;  // packed bytes that a forward reads: all but an untied embedding
 
+  /// The output matrix, [vocab_size, dim].
   const kernels::PackedMatrix& head() const {
     return lm_head.view.data ? lm_head.view : embedding.view;
   }
 };
 
-/// One tensor packed.
+/// Packs a tensor of two dimensions.
 Matrix pack_matrix(kernels::Device& device, const Tensor& tensor, kernels::DType dtype);
-/// One layer's weights.
-/// @param at      before the names of its tensors: "model.layers.3."
+/// Loads the weights of one layer.
 /// @param config  its shape
+/// @param at      prefix of the names of its tensors: "model.layers.3."
 LayerWeights load_layer(kernels::Device& device,
                         const ModelConfig& config,
                         const TensorSource& tensors,
                         const std::string& at,
                         kernels::DType dtype);
 
-/// Reads, fuses and packs. One layer's fused matrix is in host memory at a time.
-/// @param progress  bytes read so far and in all, in `dtype`; false cancels
+/// Reads and packs all weights. At most one combined matrix of a layer is in host memory at a time.
+/// @param progress  receives the bytes so far and in all, counted in `dtype`; false cancels
 /// @throws Error(Cancelled)  if progress returned false
-/// @throws Error(BadInput)   if a tensor is absent or of another shape, or a file was cut meanwhile
+/// @throws Error(BadInput)   if a tensor is missing or has another shape, or a file became shorter
 Weights load_weights(kernels::Device& device,
                      const ModelConfig& config,
                      const TensorSource& tensors,

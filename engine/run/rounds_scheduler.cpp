@@ -14,7 +14,7 @@
 #include "engine/run/completion_job.h"
 #include "engine/run/load_sampler.h"
 #include "engine/seed/rounds_threads.h"
-#include "kernels/threads_at_work.h"
+#include "kernels/thread_sharing.h"
 
 namespace engine {
 namespace {
@@ -77,9 +77,9 @@ class ThreadsAtWork {
   /// @param n  0: all
   void set(int n) {
     const int all = device_.n_threads();
-    kernels::set_threads_at_work(device_, n == 0 ? all : std::min(n, all));
+    kernels::set_active_threads(device_, n == 0 ? all : std::min(n, all));
   }
-  void borrow(kernels::Device& from) { kernels::work_on_threads_of(device_, from); }
+  void borrow(kernels::Device& from) { kernels::borrow_threads(device_, from); }
 
  private:
   kernels::Device& device_;

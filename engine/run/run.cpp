@@ -10,7 +10,7 @@
 #include "engine/run/failure.h"
 #include "engine/run/load_sampler.h"
 #include "engine/run/lookahead_ranks.h"
-#include "kernels/threads_at_work.h"
+#include "kernels/thread_sharing.h"
 
 namespace engine {
 namespace {
@@ -82,7 +82,7 @@ std::unique_ptr<LookaheadRanks> ranks_for(const RunModels& models,
   kernels::Device& device = models.target.model->device();
   const auto at_work = [&device, n_ranks = static_cast<int>(n_others) + 1](bool begins) {
     const int all = device.n_threads();
-    kernels::set_threads_at_work(device, begins ? threads_of_rank(device, n_ranks) : all);
+    kernels::set_active_threads(device, begins ? threads_of_rank(device, n_ranks) : all);
   };
   return std::make_unique<LookaheadRanks>(*models.target.model, std::move(others),
                                           RankedRun{request.prompt_tokens, options, context},

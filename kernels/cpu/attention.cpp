@@ -1,5 +1,5 @@
-// Cuts attention into items, (some rows of one sequence, one kv head), and deals them to threads.
-// How it is cut changes no bit: a row's sums are its own (attention_body.h).
+// Cuts attention into items (some rows of one sequence, one kv head) and distributes them to threads. The cut changes no bit,
+// because a row's sums do not depend on other rows (attention_body.h).
 #include <algorithm>
 #include <atomic>
 #include <vector>
@@ -50,16 +50,15 @@ void attention(Device& device,
                               out,
                               out_stride};
 
-  // Rows by sequence, in the order they came: neighbours then share most of their ancestors. These
-  // lists and `items` are a few integers a row, made anew in every call and read by all threads;
-  // the device's scratch memory is what a thread writes in alone.
+  // Rows by sequence, in the given order: neighbours then share most of their ancestors. These lists and `items` are a few
+  // integers per row, made in every call and read by all threads; each thread writes only to its own scratch memory.
   std::vector<int> begin(plan.n_seqs + 1, 0), rows(plan.n_rows);
   for (int r = 0; r < plan.n_rows; r++) begin[plan.seq[r] + 1]++;
   for (int s = 0; s < plan.n_seqs; s++) begin[s + 1] += begin[s];
   std::vector<int> at(begin.begin(), begin.end() - 1);
   for (int r = 0; r < plan.n_rows; r++) rows[at[plan.seq[r]]++] = r;
 
-  // Many rows an item share keys and gathered tiles; several items a thread even the load out.
+  // The rows of an item share keys and gathered tiles; several items per thread balance the load.
   const std::int64_t total = std::int64_t{plan.n_rows} * layer.n_kv_heads;
   const int most =
       static_cast<int>(std::clamp<std::int64_t>(total / (std::int64_t{n_threads} * 3), 4, 64));

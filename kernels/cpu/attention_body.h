@@ -1,9 +1,9 @@
-// softmax(q k^T) v in position space. Chunk c is positions [64 c, 64 c + 64) wherever they are
-// stored; a query sums over its visible positions in order, rescaling once a chunk.
-//   keys    of a page or a tile: [head_dim, 64], so lanes are positions
-//   values  of a position: [head_dim] in a row, in a page [64, head_dim] or among the staged rows
-// A chunk that holds rows in flight gets its keys gathered into a tile of a page's layout, so
-// storage changes no bit. Rows whose chains agree in a chunk share its tile.
+// Attention over a paged cache and a token tree: softmax(q k^T) v with online softmax, chunk by chunk. Chunk c is positions
+// [64 c, 64 c + 64) wherever they are stored. A query adds its visible positions in order and rescales once per chunk.
+//   keys    of a page or a tile: [head_dim, 64], so SIMD lanes are positions
+//   values  of a position: [head_dim] contiguous, in a page [64, head_dim] or in the staged rows
+// If a chunk contains rows of the current forward, its keys are gathered into a tile with the layout of a page, so storage
+// changes no bit. Rows whose chains agree in a chunk share the tile.
 #pragma once
 
 #include "kernels/cpu/kernel_table.h"
@@ -11,16 +11,17 @@
 namespace kernels::cpu {
 namespace {
 
-constexpr int kManyQueries = 8;  // from here on a chunk is converted to f32 once for all
+/// From this number on, a chunk is converted to f32 once for all queries
+constexpr int kManyQueries = 8;
 
-// What a query carries from chunk to chunk. acc [head_dim_padded] follows in scratch.
+// The online-softmax state of a query. acc [head_dim_padded] follows in scratch.
 struct Query {
   const float* q;
   float* acc;
   float* scores;  // [kChunk]
   float top;
   float sum;
-  int lo, hi;  // slots of the current chunk that it sees, inclusive
+  int lo, hi;  // visible slots of the current chunk, inclusive
 };
 
 inline int padded_dim(int head_dim) {
@@ -35,10 +36,10 @@ std::int64_t attention_scratch_bytes(int n_rows, int n_rep, int head_dim) {
   return (per_query + 4) * n_rows * n_rep + tile + wide + 256;
 }
 
-// Memory that the next pass will read, fetched row by row while this one computes.
+// Memory to prefetch for the next pass, row by row, while this pass computes.
 struct Ahead {
   const char* at;
-  int row_bytes;  // 0: nothing
+  int row_bytes;  // 0: none
   void fetch(int row) const {
     const char* line = at + static_cast<std::int64_t>(row) * row_bytes;
     for (int i = 0; i < row_bytes; i += 64) prefetch(line + i);
@@ -82,11 +83,11 @@ void score_block(Query* const* queries,
     for (int b = 0; b < kBlocks; b++) f_store(queries[i]->scores + first + 16 * b, sum[i][b]);
 }
 
-// Scores become weights relative to the largest score so far; what was summed before is rescaled.
+// Online softmax: turns scores into weights relative to the largest score so far and rescales the earlier sums.
 template <int kQueries>
 void online_softmax_update(Query* const* queries, float scale, int dim) {
   alignas(64) static const float kSlot[16] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
-  float steps[16] = {};  // old top minus new, a lane a query
+  float steps[16] = {};  // old minus new largest score; one lane per query
   for (int i = 0; i < kQueries; i++) {
     Query& query = *queries[i];
     F score[4];
@@ -122,7 +123,7 @@ void online_softmax_update(Query* const* queries, float scale, int dim) {
   }
 }
 
-// acc += weight * value for slots [lo, hi] in order, values d .. d + 16 kBlocks.
+// acc += weight * value for slots [lo, hi] in order, dimensions d .. d + 16 kBlocks.
 template <class Store, int kQueries, int kBlocks>
 void value_block(Query* const* queries,
                  const typename Store::Element* const* values,
@@ -177,8 +178,8 @@ void add_values(Query* const* queries,
     value_block<Store, kQueries, 1>(queries, values, lo, hi, d, head_dim - d, ahead);
 }
 
-// A few queries over one chunk. Values are summed together where all see them; a position that one
-// of them does not see is never multiplied into it, not even by zero.
+// A few queries over one chunk. Slots that all queries see are added in one pass. A query never multiplies the value of a slot
+// that it does not see, not even by zero.
 template <class Store, int kQueries>
 void chunk_step(Query* const* queries,
                 const typename Store::Element* keys,
@@ -239,7 +240,7 @@ void all_queries(Query* queries,
   }
 }
 
-// The work on one kv head for some rows of one sequence.
+// One kv head for some rows of one sequence.
 template <class Store>
 struct AttentionRows {
   using Element = typename Store::Element;
@@ -256,7 +257,8 @@ struct AttentionRows {
   float* wide_keys;    // the same in f32, for groups of many queries
   float* wide_values;  // [kChunk, padded head_dim]
   const Element* values[kChunk];
-  int owner[kChunk];  // the row whose key is in the tile at a slot; -1: a cached position or none
+  /// Of each slot: the row whose key is in the tile; -1: a cached position or none
+  int owner[kChunk];
 
   AttentionRows(
       const AttentionCall& a, int seq_of_rows, int head, const int* some, int n, char* scratch)
@@ -302,7 +304,7 @@ struct AttentionRows {
     return reinterpret_cast<const Element*>(rows_of) + index * head_dim;
   }
 
-  // Adds a row's query heads to the group, with what it sees of the chunk that begins at `base`.
+  // Adds a row's query heads to the group, with its visible slots of the chunk at position `base`.
   void join(int i, int base) {
     const int lo = lowest_visible(rows[i]) - base, hi = call.pos[rows[i]] - base;
     for (int rep = 0; rep < n_rep; rep++) {
@@ -315,8 +317,8 @@ struct AttentionRows {
   bool sees(int i, int base) const {
     return call.pos[rows[i]] >= base && lowest_visible(rows[i]) <= base + kChunk - 1;
   }
-  // Does the group's queries over the chunk's first n_slots positions. `next` is where the keys of
-  // the next chunk are, if it is cached.
+  // Computes the group's queries over the first n_slots positions of the chunk. `next` points to the keys of the next chunk if
+  // it is cached.
   void flush(const Element* keys, int n_slots, Ahead values_ahead, Ahead next) {
     if (n_which >= kManyQueries && sizeof(Element) < 4) {
       widen(keys, n_slots, values_ahead);
@@ -331,7 +333,7 @@ struct AttentionRows {
     }
     n_which = 0;
   }
-  // Many queries would each convert the same keys and values; as floats they are the same numbers.
+  // Converts keys and values to f32 once for many queries; the numbers are the same.
   void widen(const Element* keys, int n_slots, Ahead values_ahead) {
     for (int d = 0; d < head_dim; d++) {
       values_ahead.fetch(d);
@@ -371,7 +373,7 @@ struct AttentionRows {
     owner[slot] = row;
   }
 
-  // A chunk with rows in flight: rows whose chains agree on its slots are done together.
+  // A chunk with rows of the current forward: rows whose chains agree in its slots form a group.
   void chunk_in_flight(int chunk) {
     const int base = chunk * kChunk;
     const int n_cached = prefix > base ? prefix - base : 0;
@@ -381,12 +383,12 @@ struct AttentionRows {
       __builtin_memcpy(tile, keys, sizeof(Element) * head_dim * kChunk);
       use_cached_values(chunk, n_cached);
     }
-    int n_used = n_cached;  // slots of the tile that the group's rows may see
+    int n_used = n_cached;  // slots of the tile in use
     for (int i = 0; i < n_rows; i++) {
       if (!sees(i, base)) continue;
-      const int* chain = call.chain + call.chain_begin[rows[i]] - prefix + base;  // by slot
+      const int* chain = call.chain + call.chain_begin[rows[i]] - prefix + base;  // indexed by slot
       const int end = call.pos[rows[i]] - base < kChunk ? call.pos[rows[i]] - base + 1 : kChunk;
-      // A row has one chain, so where two chains share a row they share all before it.
+      // A row has one chain, so two chains that share a row also share all earlier rows.
       int agrees = end < n_used ? end : n_used;
       while (agrees > n_cached && owner[agrees - 1] != chain[agrees - 1]) agrees--;
       if (agrees < end && agrees < n_used) {

@@ -1,5 +1,5 @@
-// What one row attends to, told and not used: for a probe, a few rows a step at most, so plain
-// loops that are the same for every instruction set.
+// Attention weights of one row, for display and probes. At most a few rows per step need them, so these are plain loops, the
+// same for every instruction set.
 #include <algorithm>
 #include <cmath>
 #include <vector>
@@ -17,7 +17,7 @@ inline float as_f32(std::uint16_t x, DType dtype) {
   return dtype == DType::BF16 ? f32_from_bf16(x) : f32_from_f16(x);
 }
 
-// Where the keys of one kv head lie for the row's sequence.
+// The keys of one kv head in the row's sequence.
 template <class Element>
 struct Keys {
   const KvLayer& layer;

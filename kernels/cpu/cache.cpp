@@ -1,4 +1,4 @@
-// The KV cache. Inside a page: keys [n_kv_heads, head_dim, 64], so that lanes are positions; values
+// The paged KV cache. A page holds keys [n_kv_heads, head_dim, 64], so that SIMD lanes are positions, and values
 // [n_kv_heads, 64, head_dim].
 #include <algorithm>
 #include <atomic>
@@ -29,8 +29,7 @@ void kv_stage(Device& device,
   });
 }
 
-// One head's share of a commit. Slots that follow one another in a page are written together, so
-// that lines of the page's keys are visited once.
+// Commits one head. Consecutive slots of a page are written together, so each cache line of the keys is visited once.
 template <class Element>
 void commit_head(const KvLayer& layer,
                  const Element* staged_k,

@@ -10,7 +10,8 @@
 
 #include "kernels/checks.h"
 #include "kernels/error.h"
-#include "kernels/threads_at_work.h"
+#include "kernels/thread_sharing.h"
+#include "kernels/unfused.h"
 
 #if defined(__linux__)
 #include <sched.h>
@@ -32,8 +33,8 @@ int usable_processors() {
   return std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
 }
 
-/// Of `had` bytes at data the first `used` may be touched: ASan's to know, who would otherwise take
-/// what was rounded up for asked for. Nothing without ASan.
+/// Tells AddressSanitizer that only the first `used` of `had` bytes are valid, so that it finds accesses to the rounded-up
+/// rest. Does nothing without it.
 void fence([[maybe_unused]] void* data,
            [[maybe_unused]] std::int64_t used,
            [[maybe_unused]] std::int64_t had) {
@@ -75,13 +76,13 @@ void* allocate_bytes(std::int64_t bytes, const char* what) {
   void* data = std::aligned_alloc(align, rounded);
   if (!data) {
     throw Error(ErrorCode::Resources, "memory: " + std::to_string(bytes / 1'000'000 + 1) +
-                                          " MB could not be had" +
+                                          " MB could not be allocated" +
                                           (*what ? std::string(" for ") + what : "") +
                                           "; try a smaller model, a shorter context or bf16");
   }
   if (align == kHugePage) {
-    // The first byte written to a huge page takes all of it: a last one that would be half empty or
-    // more is left to ordinary pages.
+    // The first write to a huge page allocates all of it. If at least half of the last one would be empty, ordinary pages
+    // hold that part.
     const std::int64_t whole = bytes / kHugePage * kHugePage;
     madvise(data, bytes - whole > kHugePage / 2 ? rounded : whole, MADV_HUGEPAGE);
   }
@@ -112,7 +113,7 @@ char* Scratch::at_least(std::int64_t bytes) {
 CpuDevice::CpuDevice(int n_threads, const InstructionSet& set)
     : Device(set.ops), kernels(*set.kernels), own(n_threads), own_pool_(n_threads) {}
 
-void CpuDevice::work_on_threads_of(CpuDevice& from) {
+void CpuDevice::borrow_threads(CpuDevice& from) {
   const auto n = static_cast<std::size_t>(from.own_pool_.n_made());
   while (own.size() < n) own.emplace_back();
   pool_ = &from.own_pool_;
@@ -138,6 +139,7 @@ Ops make_ops(const char* name) {
   add_attention_ops(ops);
   add_attention_weights_ops(ops);
   add_pick_ops(ops);
+  unfused::add_ops(ops);
   return ops;
 }
 
@@ -145,15 +147,15 @@ Ops make_ops(const char* name) {
 
 namespace kernels {
 
-void set_threads_at_work(Device& device, int n) {
+void set_active_threads(Device& device, int n) {
   auto* cpu = dynamic_cast<cpu::CpuDevice*>(&device);
   if (cpu && cpu->own_pool().n_threads() != n) cpu->own_pool().share_among(n);
 }
 
-void work_on_threads_of(Device& device, Device& from) {
+void borrow_threads(Device& device, Device& from) {
   auto* cpu = dynamic_cast<cpu::CpuDevice*>(&device);
   auto* lender = dynamic_cast<cpu::CpuDevice*>(&from);
-  if (cpu && lender) cpu->work_on_threads_of(*lender);
+  if (cpu && lender) cpu->borrow_threads(*lender);
 }
 
 std::unique_ptr<Device> open_cpu(int n_threads, const Ops& ops) {

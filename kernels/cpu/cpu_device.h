@@ -1,4 +1,4 @@
-// The CPU as a device: a pool of threads, scratch memory that grows and stays, one table of loops.
+// The CPU as a device: a pool of threads, scratch memory that only grows, and the loops of one instruction set.
 // One thread at a time may call its operations.
 #pragma once
 
@@ -13,27 +13,30 @@
 
 namespace kernels::cpu {
 
-/// One instruction set: its public table and the loops behind it. The table's functions use the
-/// loops of the device they are called with.
+/// An instruction set: its public table and its loops. All tables have the same functions, which use the loops of the
+/// device that they are called with.
 struct InstructionSet {
   Ops ops;
   const CpuKernels* kernels;
 };
-/// The set whose table this is. @throws ContractError  if it is not a CPU table of this processor
+/// The instruction set of a table.
+/// @throws ContractError  if it is not a CPU table of this processor
 const InstructionSet& set_of(const Ops& ops);
-/// Fills a table with the CPU's operations.
+/// A table of the CPU's operations.
 Ops make_ops(const char* name);
 
 /// 64-byte aligned memory that only grows.
 class Scratch {
  public:
   Scratch() = default;
+  /// Takes over the memory of `other`.
   Scratch(Scratch&& other) noexcept : data_(other.data_), bytes_(other.bytes_) {
     other.data_ = nullptr;
   }
   Scratch& operator=(Scratch&&) = delete;
   ~Scratch();
-  /// @param bytes  0: what was asked for last
+  /// Memory of at least `bytes`; its contents are undefined.
+  /// @param bytes  0: returns the memory of the last call
   char* at_least(std::int64_t bytes);
 
  private:
@@ -41,46 +44,60 @@ class Scratch {
   std::int64_t bytes_ = 0;
 };
 
+/// The device of the CPU tables.
 class CpuDevice final : public Device {
  public:
+  /// @param n_threads  at least 1
   CpuDevice(int n_threads, const InstructionSet& set);
   std::string name() const override { return "cpu"; }
   int n_threads() const override { return own_pool_.n_made(); }
   std::int64_t busy_ns(int thread) const override { return own_pool_.busy_ns(thread); }
-  /// The threads of the next operation.
+  /// The threads that share the next operation.
   ThreadPool& pool() { return *pool_; }
+  /// The threads of this device.
   ThreadPool& own_pool() { return own_pool_; }
-  /// @param from  whose threads; this one: its own
-  void work_on_threads_of(CpuDevice& from);
+  /// Runs later operations on the threads of `from`; this device: on its own.
+  void borrow_threads(CpuDevice& from);
 
   const CpuKernels& kernels;
   Scratch shared;
-  std::vector<Scratch> own;  // by thread
+  std::vector<Scratch> own;  // one per thread
 
  private:
   ThreadPool own_pool_;
   ThreadPool* pool_ = &own_pool_;
 };
 
+/// The CPU device behind a Device of a CPU table.
 inline CpuDevice& cpu_of(Device& device) {
   return static_cast<CpuDevice&>(device);
 }
 
-/// 64-byte aligned; big blocks on huge pages. @throws Error(Resources)
+/// 64-byte aligned memory; large blocks use huge pages.
+/// @throws Error(Resources)
 void* allocate_bytes(std::int64_t bytes, const char* what = "");
+/// Frees memory of allocate_bytes().
 void free_bytes(void* data);
 
-// The groups of operations, one file each.
+// Groups of operations, one file each. Each function fills its part of a table.
+/// cpu_device.cpp
 void add_memory_ops(Ops& ops);
+/// matrix.cpp
 void add_matrix_ops(Ops& ops);
+/// rows.cpp
 void add_row_ops(Ops& ops);
+/// cache.cpp
 void add_cache_ops(Ops& ops);
+/// attention.cpp
 void add_attention_ops(Ops& ops);
+/// attention_weights.cpp
 void add_attention_weights_ops(Ops& ops);
+/// pick.cpp
 void add_pick_ops(Ops& ops);
 
-/// Calls work(begin, end, thread) over [0, n) cut in blocks: in place when `cost_ns` (roughly, of
-/// the whole) is not worth waking others, else on all threads, blocks to whoever is free.
+/// Calls work(begin, end, thread) for blocks of [0, n). If the estimated total cost is too small to wake threads, the calling
+/// thread does all of it; else each free thread takes the next block.
+/// @param cost_ns  estimate for all of [0, n)
 template <class Work>
 void split(CpuDevice& device, int n, std::int64_t cost_ns, const Work& work) {
   if (n <= 0) return;

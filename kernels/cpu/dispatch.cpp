@@ -1,4 +1,4 @@
-// Which instruction sets this processor and its operating system let us use.
+// Finds the instruction sets that this processor and its operating system support.
 #include <cstdlib>
 #include <list>
 #include <string>
@@ -27,7 +27,7 @@ bool has_bit(unsigned leaf, unsigned subleaf, char reg, int bit) {
   return (value >> bit) & 1;
 }
 
-/// AMX registers are large, so Linux gives them only to a process that asks.
+/// Linux enables the large AMX registers only for a process that requests them.
 bool may_use_tiles() {
   if (!has_bit(7, 0, 'd', 24) || !has_bit(7, 0, 'd', 22)) return false;  // AMX-TILE, AMX-BF16
 #if defined(__linux__)
@@ -63,7 +63,7 @@ std::list<InstructionSet> find_sets() {
 }
 
 const std::list<InstructionSet>& sets() {
-  // Never destroyed: a model that lives until the program ends still lets go of its memory here.
+  // Never destroyed: a model that lives until the program ends still frees its memory here.
   static const auto& found = *new std::list<InstructionSet>(find_sets());
   return found;
 }

@@ -1,4 +1,4 @@
-// exp, log, storage types: over the vector operations of whichever vec_*.h came before.
+// exp, log and storage types, with the vector operations of the vec_*.h that was included before.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@ constexpr float kInfinity = __builtin_inff();
 /// exp(x) for x <= 88; far below -87, and for -inf, exactly 0. The Taylor series over
 /// |r| <= ln(2) / 2 leaves r^8 / 8! = 5e-9 relative. NaN stays NaN.
 inline F f_exp(F x) {
-  x = f_max(f_set(-200.0f), x);  // of a NaN and a number, f_max gives its second argument
+  x = f_max(f_set(-200.0f), x);  // f_max returns its second argument if one is NaN
   const F n = f_round(f_mul(x, f_set(1.44269504f)));
   F r = f_fma(n, f_set(-0.693145752f), x);  // ln 2 in two parts; n times the first is exact
   r = f_fma(n, f_set(-1.42860677e-6f), r);
@@ -26,8 +26,7 @@ inline F f_exp(F x) {
   return f_times_power(sum, n);
 }
 
-/// log(x) for normal x > 0, as 2 atanh(s) with |s| <= 0.172: the first term left out is 2e-9 of
-/// the sum.
+/// log(x) for normal x > 0, as 2 atanh(s) with |s| <= 0.172; the first omitted term is 2e-9 of the sum.
 inline F f_log(F x) {
   const I bits = i_bits(x);
   // Mantissa in [sqrt(1/2), sqrt(2)): the exponent is that of x / sqrt(1/2).
@@ -59,7 +58,7 @@ inline F rounded_to_bf16(F x) {
   return f_of_bf16(bf16_bits(x));
 }
 
-// One storage type each: how 16 values, or the first n, are read as f32 and written.
+// Storage types: load 16 values, or the first n, as f32, and store them.
 struct StoreF32 {
   using Element = float;
   static F load(const Element* p) { return f_load(p); }

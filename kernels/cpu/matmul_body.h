@@ -1,7 +1,6 @@
-// y = x w^T over panels of 16 outputs. A lane is an output, k runs in order, a row has registers of
-// its own: no sum depends on the rows beside it, on the number of panels in a pass or on threads.
-// Activations are prepared block by block of rows, [k, rows of the block], so that what one k
-// needs lies side by side.
+// y = x w^T over panels of 16 outputs. A SIMD lane is an output, k runs in order, and each row has its own registers, so no sum
+// depends on other rows, on the number of panels in a pass or on threads (batch invariance). Activations are prepared in
+// blocks of rows, [k, rows of the block], so that the values of one k are adjacent.
 #pragma once
 
 #include "kernels/cpu/kernel_table.h"
@@ -18,8 +17,8 @@ inline int block_begin(int block, int n_blocks, int n_rows) {
   return static_cast<int>(static_cast<std::int64_t>(n_rows) * block / n_blocks);
 }
 
-// A multiplication rule: kLineBytes of a panel hold kSteps steps of k for 16 outputs; X is what a
-// row contributes to a step, and a step spans kSpan values of k.
+// A multiplication rule: kLineBytes of a panel hold kSteps steps of k for 16 outputs. X is a row's input to a step, and a step
+// spans kSpan values of k.
 struct MulF32 {
   using X = float;
   static constexpr int kLineBytes = 64, kSteps = 1, kSpan = 1;
@@ -80,7 +79,7 @@ inline void write_sums(const MatmulCall& call, int row, int panel, F sum) {
     f_store_part(y, sum, n);
 }
 
-// kRows rows times kPanels panels, all sums in registers.
+// kRows rows times kPanels panels, with all sums in registers.
 template <class Mul, int kRows, int kPanels>
 void multiply_block(const MatmulCall& call, int panel, int first_row, const typename Mul::X* x) {
   const char* at = static_cast<const char*>(call.panels) + panel * call.panel_bytes;
@@ -117,7 +116,7 @@ void multiply_block(const MatmulCall& call, int panel, int first_row, const type
 template <class Mul>
 using BlockFunction = void (*)(const MatmulCall&, int, int, const typename Mul::X*);
 
-// The instance for n_rows rows, of as many panels as fit, or of one.
+// Selects the instance for n_rows rows, with as many panels as fit in registers, or one.
 template <class Mul, int kRows = kMaxBlockRows>
 BlockFunction<Mul> block_function(int n_rows, bool one_panel) {
   if constexpr (kRows > 1) {
@@ -148,7 +147,7 @@ void multiply_panels(const MatmulCall& call, int first, int last) {
   }
 }
 
-// The floats of each row of a block, k beside k; values past k are zero. Rows are dealt to parts.
+// Prepares f32 activations block by block; values past k are 0. Parts share the rows.
 template <class Mul>
 void prepare_rows(const float* x,
                   std::int64_t x_stride,

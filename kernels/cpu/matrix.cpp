@@ -1,4 +1,4 @@
-// Packing, multiplication and look-up of weights. The layouts are kernel_table.h's panels.
+// Packing, multiplication and embedding. kernel_table.h describes the layout of panels.
 #include <algorithm>
 #include <atomic>
 #include <bit>
@@ -11,7 +11,7 @@
 namespace kernels::cpu {
 namespace {
 
-/// k as it is stored: bf16 in whole AMX tiles, f16 in whole lines.
+/// k in storage: bf16 padded to AMX tiles, f16 to cache lines.
 int stored_k(DType dtype, int k) {
   const int multiple = dtype == DType::BF16 ? 32 : dtype == DType::F16 ? 2 : 1;
   return (k + multiple - 1) / multiple * multiple;
@@ -49,7 +49,7 @@ std::uint16_t element_16(const char* data, DType from, std::int64_t i, DType to)
   return to == DType::F16 ? f16_from_f32(x) : bf16_from_f32(x);
 }
 
-// Where output `lane` of a panel keeps its value j, in elements of `dtype`.
+// Index of value j of output `lane` in a panel, in elements of `dtype`.
 std::int64_t place_in_panel(DType dtype, int lane, int j) {
   if (dtype == DType::BF16) return std::int64_t{j / 2} * 2 * kPanel + 2 * lane + j % 2;
   return std::int64_t{j} * kPanel + lane;
@@ -81,8 +81,8 @@ void pack(Device& device, const void* w_host, DType from, int n, int k, DType to
   });
 }
 
-// Panels a thread takes at a time: some 128 KiB, so that a thread the system put off the processor
-// holds little up, in multiples of the four streams a pass reads.
+// Panels that a thread takes at a time: about 128 KiB, so that a preempted thread delays little; a multiple of the four
+// panels that a pass reads.
 int panels_per_turn(std::int64_t bytes, int n_panels, int n_threads) {
   const int by_size = static_cast<int>(std::max<std::int64_t>(1, (128 << 10) / bytes));
   const int by_share = std::max(1, n_panels / (n_threads * 3));
@@ -115,7 +115,7 @@ void matmul(Device& device,
     kernel.multiply(call, 0, n_panels);
     return;
   }
-  // A few rows are prepared before the others are called; many by all, who then wait for all.
+  // The caller prepares a few rows alone; all threads prepare many rows and then synchronise.
   const bool alone = std::int64_t{n_rows} * w.k <= 4096;
   if (alone) kernel.prepare(x, x_stride, n_rows, w.k, 0, 1, prepared);
   const int turn = panels_per_turn(call.panel_bytes, n_panels, n_threads);

@@ -1,7 +1,6 @@
-// AMX: bf16 weights are multiplied a tile of 16 rows x 32 k x 16 outputs at a time; the rest is
-// AVX-512's. A panel's 16 lines are a weight tile as they lie. An output sums its tiles in order
-// of k, and inside a tile in the processor's fixed order; tile t is k in [32 t, 32 t + 32) for any
-// k, so neither other rows nor zeros appended to k change a bit.
+// AMX: multiplies bf16 weights by tiles of 16 rows x 32 k x 16 outputs; everything else is AVX-512. The 16 lines of a panel
+// are a weight tile. An output sums its tiles in order of k, and inside a tile in the processor's fixed order. Tile t always
+// holds k in [32 t, 32 t + 32), so neither other rows nor zeros appended to k change a bit (batch invariance).
 #include "kernels/cpu/vec_avx512.h"
 //
 #include "kernels/cpu/math_body.h"
@@ -20,8 +19,7 @@ inline int n_tiles_of(int k) {
   return (k + kTileK - 1) / kTileK;
 }
 
-// Activations: [row block, tile of k, 16 rows, 32 values], the rows of the last block as many as
-// there are.
+// Activations: [row block, tile of k, 16 rows, 32 values]; the last block may have fewer rows.
 std::int64_t tiles_bytes(int n_rows, int k) {
   return static_cast<std::int64_t>((n_rows + kTileRows - 1) / kTileRows) * n_tiles_of(k) *
          kTileBytes;
@@ -56,8 +54,8 @@ struct alignas(64) TileConfig {
   std::uint8_t rows[16] = {};
 };
 
-// Sums are tiles 0-3: two panels of a first block of rows and (2-3) of a second. Activations are
-// tile 4 and, of the second block, 5; weights 6 and 7.
+// Tile registers: sums in 0 and 1 (two panels of the first block of rows) and 2 and 3 (second block), activations in 4 and 5,
+// weights in 6 and 7.
 void configure(int first_rows, int second_rows) {
   TileConfig config;
   for (int i = 0; i < 8; i++) {
@@ -71,14 +69,14 @@ void configure(int first_rows, int second_rows) {
   _tile_loadconfig(&config);
 }
 
-// Into L2: in L1 lie the activations, which weights ahead of their time would push out (the tile
-// loop over shape M alone took 15 % longer at 24 and 32 rows).
+// Prefetches into L2: in L1 the weights would evict the activations (the tile loop over shape M took 15 % longer at 24 and 32
+// rows).
 inline void prefetch_tile(const char* p) {
 #pragma GCC unroll 16
   for (int i = 0; i < 16; i++) _mm_prefetch(p + kTilePrefetchBytes + 64 * i, _MM_HINT_T1);
 }
 
-// Tile numbers are part of the instruction, so they are spelled out.
+// Tile numbers are part of the instruction, so the code cannot loop over them.
 template <int kTile>
 inline void store_tile(void* to, std::int64_t stride_bytes) {
   if constexpr (kTile == 0) _tile_stored(0, to, stride_bytes);
@@ -122,7 +120,7 @@ void one_block(const MatmulCall& call, int panel, int row, int n_rows) {
   if (kPanels > 1) write_tile<1>(call, row, n_rows, panel + 1);
 }
 
-// A block of 16 rows and a second one of up to 16.
+// Multiplies a block of 16 rows and a second one of up to 16 rows.
 template <int kPanels>
 void two_blocks(const MatmulCall& call, int panel, int row, int second_rows) {
   const std::int64_t bytes = call.panel_bytes;

@@ -1,4 +1,4 @@
-// AVX-512 with vdpbf16ps: bf16 weights are multiplied two k at a time; the rest is AVX-512's.
+// AVX-512 with vdpbf16ps: multiplies bf16 weights two k at a time; everything else is AVX-512.
 #include "kernels/cpu/vec_avx512.h"
 //
 #include "kernels/cpu/math_body.h"

@@ -1,6 +1,5 @@
-// Choosing tokens. The vector loops give the two largest (noisy) scores to within a known error;
-// tokens that come near enough are then scored in double, so every instruction set picks the token
-// of the formula in kernels/philox.h.
+// Choosing tokens with the Gumbel-max trick. The vector loops find the two largest noisy scores within a known error. Tokens
+// near them are then scored in double, so every instruction set picks the token of the formula in kernels/philox.h.
 #include <algorithm>
 #include <atomic>
 #include <cmath>
@@ -59,7 +58,7 @@ Picked sampled(const CpuKernels& kernels,
   float best, second;
   kernels.noisy_scores(logits, n, top, 1.0f / row.temperature, row.seed, row.stream, row.position,
                        scores, &best, &second);
-  // Whatever can be best or second best lies within twice the error of the second best seen.
+  // The best and the second best lie within twice the error of the second best score.
   const float bound = std::isfinite(second) ? second : best;
   const float threshold = bound - 2e-4f - 1e-5f * std::fabs(bound);
   const int n_near = kernels.find_above(scores, n, threshold, near, n);

@@ -18,7 +18,7 @@ inline void keep_two(F x, F& top, F& second) {
   top = f_max(top, x);
 }
 
-// The two largest of 16 lanes' two largest.
+// The two largest values of 16 lanes, each with its own two largest.
 inline void merge_two(F tops, F seconds, float* top, float* second) {
   float t[16], s[16];
   f_store(t, tops);
@@ -34,7 +34,7 @@ inline void merge_two(F tops, F seconds, float* top, float* second) {
   *second = next;
 }
 
-// The order of comparisons does not matter to a largest value, so four pairs run side by side.
+// A maximum does not depend on the order of comparisons, so four pairs run in parallel.
 int top_two_of(const float* x, int n, float* top, float* second) {
   F tops[4], seconds[4];
   for (int u = 0; u < 4; u++) tops[u] = seconds[u] = f_set(-kInfinity);
@@ -132,7 +132,7 @@ inline void random_block(std::uint64_t seed,
     for (int w = 0; w < 4; w++) bits[4 * static_cast<int>(kOrder[lane]) + w] = word[w][lane];
 }
 
-// -log(-log((x + 0.5) 2^-32)) to within 1e-5, from both ends of the range.
+// -log(-log((x + 0.5) 2^-32)) within 1e-5, precise at both ends of the range.
 inline F gumbel(I bits) {
   // A float of x itself is good to 2^-24 relative, which suffices below one half; above it, the
   // distance d from one is what must be precise: -log(1 - d) = d + d^2 (1/2 + ...) by Kahan's
@@ -156,8 +156,7 @@ inline F gumbel(I bits) {
   return f_sub(f_set(0.0f), f_log(t));
 }
 
-// Noise lies in [-3.2, 22.9]; a block whose largest value plus 22.9 stays below the second best
-// score so far is skipped.
+// Noise lies in [-3.2, 22.9], so a block whose largest value plus 22.9 is below the second best score so far is skipped.
 void noisy_scores_of(const float* x,
                      int n,
                      float top,

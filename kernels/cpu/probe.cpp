@@ -38,7 +38,7 @@ ReadProbe::ReadProbe(Device& device, std::int64_t bytes)
     : device_(probed(device)),
       buffer_(device, (bytes + kBlock - 1) / kBlock * kBlock, "a probe of memory") {
   char* data = static_cast<char*>(buffer_.data());
-  // Written, so that the pages exist, with bytes that make ordinary floats.
+  // Writes the pages, so that they exist, with bytes that are ordinary floats.
   const auto n_blocks = static_cast<int>(buffer_.bytes() / kBlock);
   split(device_, n_blocks, buffer_.bytes(), [&](int begin, int end, int) {
     std::memset(data + begin * kBlock, 0x3c, (end - begin) * kBlock);

@@ -1,5 +1,5 @@
-// What this machine can do at most, by the simplest loops there are: the roofline that measured
-// steps are held against. Each call takes some tenths of a second.
+// The roofline of this machine, measured with the simplest loops: memory bandwidth and arithmetic throughput, to compare
+// step times with. Each call takes some tenths of a second.
 #pragma once
 
 #include <cstdint>
@@ -13,20 +13,21 @@ namespace kernels::cpu {
 
 class CpuDevice;
 
-/// Whether this device is a CPU: the probes are its loops, and there are none for another.
+/// True for a CPU. Other devices have no probes.
 bool has_probes(const Device& device);
 
-/// Bytes read per nanosecond (GB/s) by all threads of a CPU device from a buffer that no cache
-/// holds; the best of a few passes. The buffer lives as long as this object.
+/// Memory bandwidth: bytes read per nanosecond (GB/s) by all threads of a CPU device from a buffer that is larger than any
+/// cache. The object owns the buffer.
 class ReadProbe {
  public:
   /// @param bytes  several times the last-level cache; rounded up to a whole number of MiB
-  /// @throws Error(Resources)  if the memory is not there
+  /// @throws Error(Resources)  if there is not enough memory
   /// @throws ContractError  unless has_probes()
   explicit ReadProbe(Device& device, std::int64_t bytes = std::int64_t{1} << 30);
+  /// The best of n_passes, in GB/s.
   double gbps(int n_passes = 3);
-  /// The same by pieces of 8 MiB: the sum of each piece's least time over this and earlier calls.
-  /// What the machine gives when nobody else is at work, even if somebody often is.
+  /// GB/s from the sum of the shortest time of each 8 MiB piece over all calls so far: an estimate for an idle machine, also
+  /// if other programs often run.
   double quiet_gbps();
 
  private:
@@ -34,11 +35,11 @@ class ReadProbe {
 
   CpuDevice& device_;
   DeviceBuffer buffer_;
-  std::vector<double> least_ns_;  // by piece
+  std::vector<double> least_ns_;  // of each piece
 };
 
-/// Billions of floating point operations per second (a multiply-add is two) of all threads, in the
-/// instruction that `matmul` over weights of this type uses.
+/// Billions of floating point operations per second of all threads (a multiply-add counts as two), with the instruction that
+/// `matmul` uses for weights of this type.
 /// @throws ContractError  unless has_probes()
 double multiply_gflops(Device& device, DType dtype);
 

@@ -1,4 +1,4 @@
-// Operations on one row at a time, rows dealt to threads.
+// Operations on single rows; threads share the rows.
 #include <algorithm>
 #include <atomic>
 
@@ -40,7 +40,7 @@ void rope(Device& device,
 
 void swiglu(Device& device, const float* x, float* y, int n_rows, int hidden) {
   check_swiglu(n_rows, hidden);
-  // Cut in pieces of columns too, so that one row also has work for all.
+  // Also cuts columns into pieces, so that all threads share a single row.
   constexpr int kColumns = 512;
   const int n_pieces = (hidden + kColumns - 1) / kColumns;
   CpuDevice& cpu = cpu_of(device);

@@ -1,4 +1,4 @@
-// Operations that take one row at a time: norm, rotation, activation, rounding.
+// Operations on single rows: norm, RoPE, activation, rounding.
 #pragma once
 
 #include "kernels/cpu/kernel_table.h"
@@ -6,8 +6,7 @@
 namespace kernels::cpu {
 namespace {
 
-// Element i goes to sum (i / 16) % 4, lane i % 16, whatever dim is: zeros appended to a row change
-// nothing.
+// Element i is added to sum (i / 16) % 4, lane i % 16, for any dim, so zeros appended to a row change nothing.
 void rms_norm_row(const float* x, const float* w, float* y, int dim, float eps) {
   F sum[4] = {f_set(0), f_set(0), f_set(0), f_set(0)};
   int i = 0;
@@ -21,7 +20,7 @@ void rms_norm_row(const float* x, const float* w, float* y, int dim, float eps) 
     sum[u] = f_fma(v, v, sum[u]);
   }
   const float total = f_sum(f_add(f_add(sum[0], sum[1]), f_add(sum[2], sum[3])));
-  // Plain divisions and a root: scaling dim by 4 and eps by 1/4 scales each by a power of two.
+  // Exact divisions and square root: a model enlarged by 4 in dim, with eps / 4, changes each only by a power of two.
   const float mean = total / static_cast<float>(dim);
   const F scale = f_set(1.0f / sqrt_one(mean + eps));
   for (i = 0; i + 16 <= dim; i += 16)
@@ -59,9 +58,9 @@ void rope_row(float* x, int n_heads, int head_dim, const float* cos_sin, float* 
   }
 }
 
-// silu(g) = g / (1 + exp(-g)); exp is cut off at 88, where silu is 0 to within f32 anyway.
+// silu(g) = g / (1 + exp(-g)). The exponent is limited to 88, where silu is 0 in f32.
 inline F swiglu_of(F gate, F up) {
-  const F exponent = f_min(f_set(88.0f), f_sub(f_set(0), gate));  // a NaN passes f_min
+  const F exponent = f_min(f_set(88.0f), f_sub(f_set(0), gate));  // f_min keeps NaN
   return f_mul(f_div(gate, f_add(f_set(1), f_exp(exponent))), up);
 }
 void swiglu_row(const float* gate, const float* up, float* y, int n) {

@@ -1,4 +1,4 @@
-// Gathers the bodies into a table. The last include of an instruction set's file.
+// The table of an instruction set's loops. Include it last.
 #pragma once
 
 #include "kernels/cpu/attention_body.h"

@@ -10,8 +10,8 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 constexpr auto kSpin = std::chrono::microseconds(60);
-constexpr int kPausesPerLook = 32;  // between two looks at the clock
-constexpr int kShareBits = 16;      // of a round's word: how many threads share its task
+constexpr int kPausesPerLook = 32;  // between two reads of the clock
+constexpr int kShareBits = 16;      // of the round: the number of threads that share its task
 
 void pause_briefly() {
 #if defined(__x86_64__)
@@ -19,7 +19,7 @@ void pause_briefly() {
 #endif
 }
 
-/// Spins until ready() or for kSpin. @return whether it became ready
+/// Spins until ready(), at most kSpin. @return  ready()
 template <class Ready>
 bool spin_until(const Ready& ready) {
   Clock::time_point give_up{};
@@ -65,8 +65,8 @@ void ThreadPool::stop() {
   for (std::thread& thread : threads_) thread.join();
 }
 
-// A sleeper announces itself before it looks one last time, and who makes it ready looks for
-// sleepers afterwards; both sequentially consistent, so one of the two sees the other.
+// A thread announces its sleep before it checks ready() for the last time, and the waking thread checks for sleepers after it
+// has made it ready. Both are sequentially consistent, so at least one of them sees the other.
 template <class Ready>
 void ThreadPool::wait_until(std::condition_variable& bell,
                             std::atomic<int>& n_asleep,
@@ -109,8 +109,8 @@ void ThreadPool::share_among(int n_threads) {
   left_out_bell_.notify_all();
 }
 
-/// Returns when a task that this thread shares is there, or the pool stops. Who is left out sleeps
-/// at a bell of his own, which no task rings.
+/// Returns when this thread shares a task or the pool stops. A thread that shares no tasks sleeps on another condition
+/// variable, which tasks do not signal.
 void ThreadPool::wait_for_task(int thread, std::uint64_t seen) {
   const auto ready = [this, thread, seen] {
     const std::uint64_t round = round_.load();
@@ -134,7 +134,7 @@ void ThreadPool::worker(int thread) {
   for (std::uint64_t seen = 0;;) {
     wait_for_task(thread, seen);
     if (stopping_.load()) return;
-    seen = round_.load();  // the next begins when this part is done
+    seen = round_.load();  // the next task begins when this part is done
     do_part(thread);
     if (n_left_.fetch_sub(1) == 1 && caller_asleep_.load()) {
       { const std::lock_guard lock(mutex_); }
@@ -152,8 +152,7 @@ void ThreadPool::barrier() {
     barrier_round_.fetch_add(1);
     return;
   }
-  // Everyone is at work, so nobody is waited for long; a thread that was put off the processor
-  // gets it back sooner if we give ours.
+  // All threads work, so the wait is short; yielding helps a preempted thread to continue.
   const auto passed = [this, round] { return barrier_round_.load() != round; };
   while (!spin_until(passed)) std::this_thread::yield();
 }

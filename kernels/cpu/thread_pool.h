@@ -1,5 +1,5 @@
-// Threads that share the work of one operation. A waiting thread spins for some microseconds, as
-// the next operation is usually that near, then sleeps: an idle program uses no processor time.
+// Threads that share the work of one operation. A waiting thread spins for some microseconds, because the next operation
+// usually follows within that time, and then sleeps, so an idle program uses no processor time.
 #pragma once
 
 #include <atomic>
@@ -13,6 +13,7 @@
 
 namespace kernels::cpu {
 
+/// A pool of threads for one caller at a time.
 class ThreadPool {
  public:
   /// @param n_threads  at least 1, the caller of `run` included
@@ -22,25 +23,26 @@ class ThreadPool {
   ThreadPool(const ThreadPool&) = delete;
   ThreadPool& operator=(const ThreadPool&) = delete;
 
-  /// That share the next task; as many as were made unless share_among() said otherwise.
+  /// Threads that share the next task: n_made(), or the number of the last share_among().
   int n_threads() const { return n_at_work_.load(std::memory_order_relaxed); }
+  /// Threads of the pool, the caller of `run` included.
   int n_made() const { return n_threads_; }
-  /// Tasks from the next one on are shared by so many of the threads; the others sleep. The caller
-  /// of `run` calls it, between two tasks.
+  /// Sets the number of threads that share each later task; the others sleep. The caller of `run` calls it between two
+  /// tasks.
   void share_among(int n_threads);
 
-  /// Calls work(thread) once for each of n_threads(), 0 being the caller, and returns when all are
-  /// done. One caller at a time; work must not throw.
+  /// Calls work(thread) once on each of n_threads() threads and returns when all have finished. Thread 0 is the caller. One
+  /// caller at a time; work must not throw.
   template <class Work>
   void run(Work&& work) {
     using Plain = std::remove_reference_t<Work>;
     run_task([](void* context, int thread) { (*static_cast<Plain*>(context))(thread); },
              const_cast<void*>(static_cast<const void*>(&work)));
   }
-  /// Inside `work`: returns when every thread has come here.
+  /// Inside `work`: returns when every thread has called it.
   void barrier();
 
-  /// Nanoseconds that a thread has spent in work since the pool was made. From any thread.
+  /// Nanoseconds that a thread has worked since the pool was made. Any thread may call it.
   std::int64_t busy_ns(int thread) const;
 
  private:
@@ -61,8 +63,8 @@ class ThreadPool {
   Task task_ = nullptr;
   void* context_ = nullptr;
   std::atomic<int> n_at_work_;  // written under the mutex
-  // Tasks begun so far, and in the low bits the threads that share the last: one word, so that a
-  // thread left out of a task never takes it for its own.
+  // Number of tasks so far, and in the low bits the number of threads that share the last one. It is one word, so a thread
+  // that does not share a task never mistakes it for its own.
   alignas(64) std::atomic<std::uint64_t> round_{0};
   alignas(64) std::atomic<int> n_left_{0};
   alignas(64) std::atomic<int> n_at_barrier_{0};

@@ -159,7 +159,7 @@ inline std::uint32_t m_bits(M x) {
 inline F f_select(M m, F yes, F no) {
   return {_mm256_blendv_ps(no.a, yes.a, m.a), _mm256_blendv_ps(no.b, yes.b, m.b)};
 }
-/// a 2^n for whole n <= 127; 0 where n is below -126.
+/// a 2^n for integer n <= 127; 0 if n < -126.
 inline F f_times_power(F x, F n) {
   const I exponent = i_left<23>(i_add(i_of_whole(n), i_set(127)));
   const M normal = m_less_equal(f_set(-126.0f), n);

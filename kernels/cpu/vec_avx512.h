@@ -119,8 +119,7 @@ inline F f_of_int(I a) {
   return _mm512_cvtepi32_ps(a);
 }
 
-/// a 2^n for whole n <= 127; 0 where n is below -126: what is masked does not underflow, which
-/// the processor would take a hundred cycles over.
+/// a 2^n for integer n <= 127; 0 if n < -126. The mask avoids underflow, which costs the processor a hundred cycles.
 inline F f_times_power(F a, F n) {
   const M normal = _mm512_cmp_ps_mask(n, _mm512_set1_ps(-126.0f), _CMP_NLT_UQ);
   return _mm512_maskz_scalef_ps(normal, a, n);

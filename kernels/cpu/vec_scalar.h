@@ -1,4 +1,4 @@
-// Sixteen lanes in plain C++, the reference meaning of every vector operation. Included once, by
+// Sixteen lanes in plain C++: the reference for every vector operation. Included once, by
 // ops_scalar.cpp, before the *_body.h.
 #pragma once
 
@@ -151,7 +151,7 @@ inline F f_round(F a) {
   }
   return a;
 }
-/// A whole number in [-2^22, 2^22] as an integer; anything else gives some integer.
+/// Converts an integral value in [-2^22, 2^22]; other values give an undefined integer.
 inline I i_of_whole(F a) {
   I r;
   for (int i = 0; i < 16; i++) {
@@ -194,19 +194,19 @@ inline std::uint32_t m_bits(M a) {
   DECOSCOPE_LANES(r |= static_cast<std::uint32_t>(a.v[i]) << i)
   return r;
 }
-/// yes where m, else no.
+/// yes in lanes of m, else no.
 inline F f_select(M m, F yes, F no) {
   DECOSCOPE_LANES(no.v[i] = m.v[i] ? yes.v[i] : no.v[i])
   return no;
 }
-/// a 2^n for whole n <= 127; 0 where n is below -126.
+/// a 2^n for integer n <= 127; 0 if n < -126.
 inline F f_times_power(F a, F n) {
   const I exponent = i_left<23>(i_add(i_of_whole(n), i_set(127)));
   const F power = f_bits(exponent);
   DECOSCOPE_LANES(a.v[i] *= n.v[i] < -126 ? 0 : n.v[i] != n.v[i] ? n.v[i] : power.v[i])
   return a;
 }
-/// Halves added onto each other: lane i + lane i + 8, then + 4, + 2, + 1.
+/// Sum of all lanes by halves: lane i + lane i + 8, then + 4, + 2, + 1.
 inline float f_sum(F a) {
   for (int half = 8; half > 0; half /= 2)
     for (int i = 0; i < half; i++) a.v[i] += a.v[i + half];

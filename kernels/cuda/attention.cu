@@ -1,7 +1,7 @@
-// softmax(q k^T) v in position space. Chunk c is positions [64 c, 64 c + 64) wherever they are
-// stored; a chunk is a block's (attention_chunks.cuh), and a second kernel joins those of a row
-// (attention_join.cuh). The order of sums is told there.
-// What a row does not see is not touched, so storage, company and the other rows change no bit.
+// Attention over a paged cache and a token tree: softmax(q k^T) v. As in FlashAttention's split-KV form, a block computes
+// one chunk of 64 positions (attention_chunks.cuh), and a second kernel joins the chunks of a row (attention_join.cuh).
+// Chunk c is positions [64 c, 64 c + 64) wherever they are stored. A row reads nothing that it does not see, so neither
+// storage nor other rows change its bits (batch invariance).
 #include <algorithm>
 #include <array>
 #include <bit>
@@ -16,14 +16,15 @@
 namespace kernels::DECOSCOPE_GPU {
 namespace {
 
-constexpr int kGroupRows = kMostQueries;  // of one sequence, that share a chunk's keys and values
+/// Rows of one sequence that share the keys and values of a chunk
+constexpr int kGroupRows = kMostQueries;
 
 __host__ __device__ inline int first_position(int pos, int window) {
   return window > 0 && pos >= window ? pos - window + 1 : 0;
 }
 
-// softmax(q k) of one head of one row in double, of which the chain's part is kept.
-// grid: a block a head; scores [n_heads, n], weights [n_heads, n_chain]
+// softmax(q k) of one head of one row in double; writes the weights of the row's chain.
+// grid: one block per head; scores [n_heads, n], weights [n_heads, n_chain]
 template <class Store>
 __global__ void __launch_bounds__(kAttentionThreads)
     weigh_positions(AttentionCall call, int row, double* scores, double* weights) {
@@ -57,7 +58,7 @@ __global__ void __launch_bounds__(kAttentionThreads)
     weights[std::int64_t{head} * (n - prefix) + p - prefix] = p < first ? 0 : score[p] / sum;
 }
 
-// grid: a thread an element of the chain; heads in order
+// grid: one thread per element of the chain; adds heads in order
 __global__ void __launch_bounds__(kAttentionThreads)
     mean_over_heads(const double* weights, int n_heads, int n_chain, float* mean) {
   const int j = blockIdx.x * kAttentionThreads + threadIdx.x;
@@ -67,26 +68,26 @@ __global__ void __launch_bounds__(kAttentionThreads)
   mean[j] = static_cast<float>(sum / n_heads);
 }
 
-// ---- the host's side
+// ---- host
 
 void point_at_plan(AttentionCall& call, const AttentionLists& lists) {
-  const int* told = lists.there;
+  const int* ints = lists.on_device;
   const PlanPlaces& at = lists.plan();
-  call.seq = told + at.seq;
-  call.pos = told + at.pos;
-  call.chain_begin = told + at.chain_begin;
-  call.prefix_len = told + at.prefix_len;
-  call.page_begin = told + at.page_begin;
-  call.pages = told + at.pages;
-  call.chain = told + at.chain;
+  call.seq = ints + at.seq;
+  call.pos = ints + at.pos;
+  call.chain_begin = ints + at.chain_begin;
+  call.prefix_len = ints + at.prefix_len;
+  call.page_begin = ints + at.page_begin;
+  call.pages = ints + at.pages;
+  call.chain = ints + at.chain;
 }
 
-/// Rows in passes, with lists of their own each.
+/// The lists of one pass: rows whose partial results fit the memory for them.
 struct PassOfRows {
   std::vector<int> rows, chunk_base{0}, listed, items;
 };
 
-// Groups of a pass are made of rows of one sequence that follow one another in its list.
+// Cuts the rows of a plan into passes. Consecutive rows of one sequence form a group.
 class Passes {
  public:
   Passes(const RowsPlan& plan, std::int64_t most_chunks) : plan_(plan), most_chunks_(most_chunks) {
@@ -150,7 +151,7 @@ class Passes {
 
   const RowsPlan& plan_;
   std::int64_t most_chunks_;
-  int group_ = 0;  // where the group in progress begins in its pass
+  int group_ = 0;  // first row of the current group in its pass
   std::vector<PassOfRows> all_;
 };
 
@@ -164,20 +165,23 @@ void attend(CudaDevice& cuda, const AttentionCall& call, int n_items, int n_quer
 }
 
 template <class Store>
-void run_pass(CudaDevice& cuda, const AttentionCall& call, const AttentionPass& pass) {
+void attend_pass(CudaDevice& cuda, const AttentionCall& call, const AttentionPass& pass) {
   const int n_queries = std::min(pass.n_rows, kGroupRows) * (call.n_heads / call.n_kv_heads);
-  // No bit depends on how many queries a block has. Few leave memory to more blocks; and 8 rows, as
-  // in products, so that lists of the same kernels come for them.
+  // The number of queries in a block changes no bit. Few queries leave memory to more blocks. The limit of 8 rows is
+  // also that of the products, so fewer different lists of kernels occur.
   if (pass.n_rows <= 8)
     attend<Store, 1>(cuda, call, pass.n_items, n_queries);
   else
     attend<Store, kMostQueries / kTileQueries>(cuda, call, pass.n_items, n_queries);
+}
+
+void join_pass(CudaDevice& cuda, const AttentionCall& call, const AttentionPass& pass) {
   cuda.launch_early("attention_join", join_chunks,
                     dim3(static_cast<unsigned>(pass.n_rows), static_cast<unsigned>(call.n_heads)),
                     kAttentionThreads, 0, call);
 }
 
-/// What a row leaves of a chunk for the join.
+/// Floats of a row's partial result of one chunk.
 std::int64_t floats_a_chunk_of(int n_heads, int head_dim) {
   return std::int64_t{n_heads} * (2 + head_dim);
 }
@@ -202,6 +206,52 @@ AttentionCall call_of(const KvLayer& layer,
   return call;
 }
 
+/// One attention call as passes of two kernels: attend() computes chunks, and a later kernel joins them.
+class Attention {
+ public:
+  Attention(CudaDevice& cuda,
+            const KvLayer& layer,
+            const RowsPlan& plan,
+            const float* q,
+            std::int64_t q_stride,
+            const void* staged_k,
+            const void* staged_v,
+            int n_heads,
+            float scale,
+            float* out,
+            std::int64_t out_stride)
+      : cuda_(cuda), call_(call_of(layer, plan, q, staged_k, n_heads, scale)), dtype_(layer.dtype) {
+    call_.q_stride = q_stride;
+    call_.staged_v = staged_v;
+    call_.out = out;
+    call_.out_stride = out_stride;
+    const std::int64_t floats_a_chunk = floats_a_chunk_of(n_heads, layer.head_dim);
+    lists_ = &cuda.attention_plans().of(cuda, plan, floats_a_chunk);
+    point_at_plan(call_, *lists_);
+    call_.partials =
+        static_cast<float*>(cuda.scratch(Use::Partials, lists_->n_chunks() * floats_a_chunk * 4));
+  }
+  std::span<const AttentionPass> passes() const { return lists_->passes(); }
+  /// Computes the chunks of a pass. The returned call joins them.
+  const AttentionCall& attend(const AttentionPass& pass) {
+    call_.rows = lists_->on_device + pass.rows;
+    call_.chunk_base = lists_->on_device + pass.chunk_base;
+    call_.listed = reinterpret_cast<const ListedRow*>(lists_->on_device + pass.listed);
+    call_.items = reinterpret_cast<const ChunkItem*>(lists_->on_device + pass.items);
+    const auto run = dtype_ == DType::F32   ? attend_pass<StoreF32>
+                     : dtype_ == DType::F16 ? attend_pass<StoreF16>
+                                            : attend_pass<StoreBf16>;
+    run(cuda_, call_, pass);
+    return call_;
+  }
+
+ private:
+  CudaDevice& cuda_;
+  AttentionCall call_;
+  DType dtype_;
+  const AttentionLists* lists_;
+};
+
 void attention(Device& device,
                const KvLayer& layer,
                const RowsPlan& plan,
@@ -216,26 +266,34 @@ void attention(Device& device,
   if (plan.n_rows == 0) return;
   check_attention(layer, plan, n_heads);
   CudaDevice& cuda = cuda_of(device);
-  AttentionCall call = call_of(layer, plan, q, staged_k, n_heads, scale);
-  call.q_stride = q_stride;
-  call.staged_v = staged_v;
-  call.out = out;
-  call.out_stride = out_stride;
-  const std::int64_t floats_a_chunk = floats_a_chunk_of(n_heads, layer.head_dim);
-  const AttentionLists& lists = cuda.attention_plans().of(cuda, plan, floats_a_chunk);
-  point_at_plan(call, lists);
-  call.partials =
-      static_cast<float*>(cuda.scratch(Use::Partials, lists.n_chunks() * floats_a_chunk * 4));
-  const auto run = layer.dtype == DType::F32   ? run_pass<StoreF32>
-                   : layer.dtype == DType::F16 ? run_pass<StoreF16>
-                                               : run_pass<StoreBf16>;
-  for (const AttentionPass& pass : lists.passes()) {
-    call.rows = lists.there + pass.rows;
-    call.chunk_base = lists.there + pass.chunk_base;
-    call.listed = reinterpret_cast<const ListedRow*>(lists.there + pass.listed);
-    call.items = reinterpret_cast<const ChunkItem*>(lists.there + pass.items);
-    run(cuda, call, pass);
-  }
+  Attention passes(cuda, layer, plan, q, q_stride, staged_k, staged_v, n_heads, scale, out,
+                   out_stride);
+  for (const AttentionPass& pass : passes.passes()) join_pass(cuda, passes.attend(pass), pass);
+}
+
+void attention_matmul(Device& device,
+                      const KvLayer& layer,
+                      const RowsPlan& plan,
+                      const float* q,
+                      std::int64_t q_stride,
+                      const void* staged_k,
+                      const void* staged_v,
+                      int n_heads,
+                      float scale,
+                      float* attended,
+                      const Projection& to) {
+  ensure(std::int64_t{n_heads} * layer.head_dim == to.w.k,
+         "attention_matmul: the product reads every head");
+  if (plan.n_rows == 0) return;
+  check_attention(layer, plan, n_heads);
+  CudaDevice& cuda = cuda_of(device);
+  Attention passes(cuda, layer, plan, q, q_stride, staged_k, staged_v, n_heads, scale, attended,
+                   to.w.k);
+  if (passes.passes().size() == 1 && rounds_rows_once(to.w, plan.n_rows))
+    return multiply_joined(cuda, passes.attend(passes.passes()[0]), plan.n_rows, to);
+  for (const AttentionPass& pass : passes.passes()) join_pass(cuda, passes.attend(pass), pass);
+  device.ops().matmul(device, to.w, attended, to.w.k, plan.n_rows, to.y, to.y_stride, to.bias,
+                      to.add);
 }
 
 void attention_weights(Device& device,
@@ -277,7 +335,7 @@ std::size_t AttentionLists::add(const std::vector<int>& list) {
 }
 
 void AttentionLists::make(const RowsPlan& plan, const AttentionKey& key) {
-  there = nullptr;
+  on_device = nullptr;
   key_ = key;
   ints_.clear();
   passes_.clear();
@@ -298,8 +356,8 @@ void AttentionLists::make(const RowsPlan& plan, const AttentionKey& key) {
   }
 }
 
-// A forward's first lists are the first again in the next, so what does not change is not told
-// again, nor do kernels' arguments change.
+// The lists of each forward take the same places in lists_, so unchanged lists are not uploaded again and kernels keep
+// their arguments.
 const AttentionLists& AttentionPlans::of(CudaDevice& device,
                                          const RowsPlan& plan,
                                          std::int64_t floats_a_chunk) {
@@ -308,17 +366,18 @@ const AttentionLists& AttentionPlans::of(CudaDevice& device,
   if (plan.version == 0 || plan.version != version_) n_used_ = 0;
   version_ = plan.version;
   for (int i = 0; i < n_used_; i++)
-    if (lists_[i].key() == key && lists_[i].there) return lists_[i];
+    if (lists_[i].key() == key && lists_[i].on_device) return lists_[i];
   n_used_ = std::min(n_used_ + 1, kMost);
   AttentionLists& lists = lists_[n_used_ - 1];
   lists.make(plan, key);
   const auto use = static_cast<Use>(static_cast<int>(Use::Plan) + n_used_ - 1);
-  lists.there = device.mirrored(use, lists.all());
+  lists.on_device = device.device_list(use, lists.all());
   return lists;
 }
 
 void add_attention_ops(Ops& ops) {
   ops.attention = attention;
+  ops.attention_matmul = attention_matmul;
   ops.attention_weights = attention_weights;
 }
 

@@ -1,12 +1,12 @@
-// The first of attention's kernels: what rows of one sequence leave of a chunk, 64 positions.
-//   a score    over head_dim in slabs of 256 bytes, slabs in order; halves by multiply_tile, 16
-//              dimensions after 16, with a sum for each part that the query is split in; f32 in
-//              four sums of every fourth dimension
-//   weights    relative to the largest score the row sees; 16 lanes with 4 slots each, then a tree
-//   values     halves by multiply_tile, 16 slots after 16, with a sum for each part of the weights;
-//              f32 in four sums of every fourth slot
-// A position's slot is its place in the text, wherever its vectors lie in shared memory. What a row
-// does not see is zero to its products, or no term of them.
+// The first attention kernel: partial results of one chunk of 64 positions for rows of one sequence, as FlashAttention
+// computes them (largest score, sum of weights, weighted values). attention_join.cuh joins the chunks of a row.
+//   scores   over head_dim in slabs of 256 bytes, slabs in order. Half types: multiply_tile, 16 dimensions after 16, with
+//            one sum for each part that the query is split into. f32: four sums of every fourth dimension
+//   weights  relative to the largest score that the row sees in the chunk; 16 lanes with 4 slots each, then a tree
+//   values   half types: multiply_tile, 16 slots after 16, with one sum for each part of the weights. f32: four sums of
+//            every fourth slot
+// The slot of a position is its place in the chunk, wherever its vectors lie in shared memory. Positions that a row does
+// not see contribute zeros or no term.
 #pragma once
 
 #include "kernels/cuda/attention_join.cuh"
@@ -15,8 +15,8 @@
 namespace kernels::DECOSCOPE_GPU {
 namespace {
 
-constexpr int kTileQueries = 8, kMostQueries = 32;  // of multiply_tile; of a block
-constexpr int kSlabBytes = 256;                     // of a vector in shared memory at a time
+constexpr int kTileQueries = 8, kMostQueries = 32;  // in a multiply_tile; in a block
+constexpr int kSlabBytes = 256;                     // part of a vector that is in shared memory
 constexpr int kLanesAVector = kSlabBytes / 16, kVectorsATime = kAttentionThreads / kLanesAVector;
 constexpr int kScorePitch = kPageSize + 4;
 constexpr unsigned kUnseen = 0xff;
@@ -33,7 +33,7 @@ struct Floats {
   }
 };
 
-/// How an f32 goes into a product of the stored type: as a sum of elements.
+/// An f32 as a sum of elements of the stored type, for exact products with stored elements.
 template <class Store>
 struct Parts;
 template <>
@@ -43,7 +43,7 @@ struct Parts<StoreF32> {
   __device__ explicit Parts(float x) : of{x} {}
 };
 template <>
-struct Parts<StoreBf16> {  // exact, but for what is below the least bf16
+struct Parts<StoreBf16> {  // exact, except for parts below the smallest bf16
   static constexpr int kN = 3;
   std::uint16_t of[kN];
   __device__ explicit Parts(float x) {
@@ -56,7 +56,7 @@ struct Parts<StoreBf16> {  // exact, but for what is below the least bf16
   }
 };
 template <>
-struct Parts<StoreF16> {  // to 22 bits, and to 2^-25; above 65,504 no number
+struct Parts<StoreF16> {  // 22 bits, down to 2^-25; not finite above 65,504
   static constexpr int kN = 2;
   std::uint16_t of[kN];
   __device__ explicit Parts(float x) {
@@ -65,43 +65,45 @@ struct Parts<StoreF16> {  // to 22 bits, and to 2^-25; above 65,504 no number
   }
 };
 
-/// How a block's dynamic shared memory is cut; in bytes.
+/// The layout of a block's dynamic shared memory, in bytes.
 template <class Store>
 struct ChunkMemory {
   using Element = typename Store::Element;
   static constexpr int kSlab = kSlabBytes / static_cast<int>(sizeof(Element));  // dimensions
   static constexpr int kWeightPitch = kPageSize * static_cast<int>(sizeof(Element)) + 16;
-  int width;  // of a slab's vector, with the zeros that fill it up
-  int pitch;  // from vector to vector; an odd multiple of 16, so that 8 of them share no bank
+  int width;  // of a vector's slab, padded with zeros
+  int pitch;  // distance of vectors; an odd multiple of 16, so 8 vectors use different banks
   int values, queries, scores, bytes;
   __host__ __device__ ChunkMemory(int head_dim, int n_queries) {
     const int wanted = head_dim * static_cast<int>(sizeof(Element));
     width = (wanted < kSlabBytes ? wanted + 63 : kSlabBytes) / 64 * 64;
     pitch = width + 16;
     values = kPageSize * pitch;
-    queries = 2 * values;  // later the weights
+    queries = 2 * values;  // and later the weights
     const int widest = pitch > kWeightPitch ? pitch : kWeightPitch;
     scores = queries + Parts<Store>::kN * n_queries * widest;
     bytes = scores + n_queries * kScorePitch * 4;
   }
 };
 
-/// What a batch of queries sees. Rows and queries are numbered from its first.
+/// The slots that a batch of queries sees. Rows and queries are numbered from the first of the batch.
 struct SeenByBatch {
-  int lo[kMostQueries], hi[kMostQueries];          // slots of a row
-  int chain[kMostQueries];                         // where a row's chain has the chunk's first slot
-  int partial[kMostQueries];                       // a row's chunk among all
-  int row[kMostQueries];                           // of the plan
-  std::uint8_t runs[kMostQueries / kTileQueries];  // by tile, bit q: a run begins at query q
+  int lo[kMostQueries], hi[kMostQueries];  // first and last slot that a row sees
+  int chain[kMostQueries];                 // index of the chunk's first slot in the row's chain
+  int partial[kMostQueries];               // index of the row's chunk in partials
+  int row[kMostQueries];                   // row of the plan
+  std::uint8_t runs[kMostQueries / kTileQueries];  // of each tile, bit q: a run begins at query q
   int n_staged;
-  int mixed;              // 1: a run has queries that see different slots
-  int too_large;          // 1: 0 times some value of the chunk may differ from 0
-  int staged[kPageSize];  // whose vectors lie behind the cached ones
-  alignas(4) std::uint8_t place[kMostQueries][kPageSize];     // by slot: which vector, or kUnseen
-  alignas(4) std::uint8_t together[kMostQueries][kPageSize];  // of the run that begins with a query
+  int mixed;              // 1: some run has queries that see different slots
+  int too_large;          // 1: the chunk has a value v with 0 * v possibly not 0
+  int staged[kPageSize];  // rows whose vectors follow the cached ones
+  alignas(4) std::uint8_t place[kMostQueries][kPageSize];  // of each slot: its vector, or kUnseen
+  /// The same for the run that begins at a query
+  alignas(4) std::uint8_t together[kMostQueries][kPageSize];
 };
 
-/// One chunk and kv head. Queries of a group are numbered row by row, a row's heads in order.
+/// One chunk and one kv head. Queries of a group (rows times the query heads of the kv head, GQA) are numbered row by
+/// row, the heads of a row in order.
 template <class Store, int kTiles>
 class ChunkBlock {
  public:
@@ -112,7 +114,8 @@ class ChunkBlock {
         n_rep_(call.n_heads / call.n_kv_heads),
         seen_(static_shared<SeenByBatch>()) {}
 
-  /// Of n queries from `begin` as many as have their keys in shared memory together, one at least.
+  /// Computes queries from `begin` on: as many of n as have all their keys in shared memory together, at least one.
+  /// @return  their number
   __device__ int attend(int begin, int n) {
     n_stored_ = item_.n_cached;
     fetch_keys(0, 0);
@@ -129,7 +132,7 @@ class ChunkBlock {
         fetch_keys(slab, 0);
       }
       load_queries(slab);
-      copy_async_wait(slab == 0 ? 1 : 0);  // values may be on their way
+      copy_async_wait(slab == 0 ? 1 : 0);  // values may still be copying
       __syncthreads();
       add_scores(slab);
     }
@@ -165,7 +168,7 @@ class ChunkBlock {
   __device__ float* scores(int query) const {
     return reinterpret_cast<float*>(shared(memory_.scores)) + query * kScorePitch;
   }
-  /// Of a query, in elements that add up to them.
+  /// Weights of a query, as parts whose sum they are.
   __device__ unsigned char* weights(int part, int query) const {
     return shared(memory_.queries) + (part * kTiles * kTileQueries + query) * Memory::kWeightPitch;
   }
@@ -181,7 +184,7 @@ class ChunkBlock {
   __device__ void fetch_values(int slab, int from) const {
     fetch(call_.v_pages, call_.staged_v, memory_.values, slab, from);
   }
-  /// Vectors [from, n_stored_), first those of the page, then staged ones. A group of copies.
+  /// Copies vectors [from, n_stored_), first those of the page, then staged ones, as one group of asynchronous copies.
   __device__ void fetch(const char* pages, const void* staged, int to, int slab, int from) const {
     const int n_dims = dims_of(slab), d = threadIdx.x % kLanesAVector * kN, head = blockIdx.y;
     const std::int64_t page_head = std::int64_t{head} * kPageSize * call_.head_dim + slab * kSlab;
@@ -227,10 +230,9 @@ class ChunkBlock {
     }
   }
 
-  // ---- who sees what, and where it lies
+  // ---- which slots a row sees, and where their vectors lie
 
-  /// Takes of n queries those whose staged keys have room, the first half of them as often as
-  /// needed.
+  /// Chooses the queries of this batch: halves n until all their staged keys fit.
   __device__ void place_rows(int begin, int n) {
     begin_ = begin;
     for (n_ = n;; n_ = (n_ + 1) / 2) {
@@ -266,7 +268,7 @@ class ChunkBlock {
     seen_.row[i] = row.row;
   }
 
-  /// Of every row 16 slots a thread; the staged rows of others are noted where scores come later.
+  /// Cached slots; 16 slots of a row for each thread. Writes the rows of staged slots to the memory of the scores.
   __device__ void place_cached() const {
     const int row = threadIdx.x / 4;
     if (row >= n_rows()) return;
@@ -285,8 +287,7 @@ class ChunkBlock {
     }
   }
 
-  /// Gives every staged row that is seen a place; rows of a tree may share it. A warp takes a slot
-  /// at a time, a lane is a row.
+  /// Gives every visible staged row a place; rows of a tree may share one. A warp handles a slot at a time, a lane a row.
   __device__ void place_staged() const {
     const int lane = threadIdx.x % 32, n = n_rows();
     for (int slot = item_.n_cached + static_cast<int>(threadIdx.x) / 32; slot < kPageSize;
@@ -363,7 +364,7 @@ class ChunkBlock {
   }
 
   /// Splits runs strictly if a value is so large that its product with weight 0 may differ from 0.
-  /// Meets the block if a run has queries that see different slots.
+  /// Synchronises the block if a run has queries that see different slots.
   __device__ void split_runs_of_large_values(int slab) const {
     if constexpr (sizeof(Element) == 2) {
       if (!seen_.mixed) return;
@@ -386,7 +387,7 @@ class ChunkBlock {
     }
   }
 
-  // ---- scores, by the place of a key; weights, by slot
+  // ---- scores, indexed by the place of a key; weights, indexed by slot
 
   __device__ void add_scores(int slab) const {
     if constexpr (sizeof(Element) == 2)
@@ -395,7 +396,7 @@ class ChunkBlock {
       add_scores_of_floats(slab);
   }
 
-  /// A warp is 16 keys.
+  /// A warp handles 16 keys.
   __device__ void add_scores_of_halves(int slab) const {
     const int lane = threadIdx.x % 32, first = threadIdx.x / 32 * 16;
     if (first >= n_stored_) return;
@@ -431,7 +432,7 @@ class ChunkBlock {
     }
   }
 
-  /// The least first.
+  /// Adds the smallest part first.
   __device__ static float sum_of_parts(const float (&sums)[kParts][4], int e) {
     float sum = sums[kParts - 1][e];
 #pragma unroll
@@ -439,7 +440,7 @@ class ChunkBlock {
     return sum;
   }
 
-  /// A thread is a key and a query at a time.
+  /// A thread handles one key and one query at a time.
   __device__ void add_scores_of_floats(int slab) const {
     const int place = threadIdx.x % kPageSize;
     if (place >= n_stored_) return;
@@ -458,7 +459,7 @@ class ChunkBlock {
     }
   }
 
-  /// 16 lanes a query, 4 slots a lane. They take the memory of the queries.
+  /// Softmax weights: 16 lanes for a query, 4 slots for a lane. The weights replace the queries in shared memory.
   __device__ void weigh() const {
     constexpr int kLanes = 16, kSlots = kPageSize / kLanes;
     const int lane = threadIdx.x % kLanes;
@@ -489,7 +490,7 @@ class ChunkBlock {
     }
   }
 
-  /// What a query leaves for the join: nothing, where its row sees nothing of the chunk.
+  /// Memory of a query's partial result; null if its row sees no slot of the chunk.
   __device__ float* partial_of(int query) const {
     const int row = row_of(query);
     if (seen_.lo[row] > seen_.hi[row]) return nullptr;
@@ -561,12 +562,12 @@ class ChunkBlock {
     }
   }
 
-  /// All bits where a slot is seen, of two in a word.
+  /// A mask of two slots: all bits of a half are set if its slot is visible.
   __device__ static unsigned seen_halves(const std::uint8_t* places) {
     return (places[0] != kUnseen ? 0xffffu : 0) | (places[1] != kUnseen ? 0xffff0000u : 0);
   }
 
-  /// A thread is a dimension of a query at a time.
+  /// A thread handles one dimension of one query at a time.
   __device__ void add_values_of_floats(int slab) const {
     const int d = threadIdx.x % kSlab;
     if (d >= dims_of(slab)) return;
@@ -598,11 +599,11 @@ class ChunkBlock {
   const Memory memory_;
   const int n_rep_;
   SeenByBatch& seen_;
-  int begin_ = 0, n_ = 0;  // queries of the batch
+  int begin_ = 0, n_ = 0;  // the batch: first query, number
   int n_stored_ = 0;       // keys in shared memory, cached ones first
 };
 
-// grid: (items, kv heads, queries of a group by 8 kTiles)
+// grid: (items, kv heads, queries of a group / (8 kTiles))
 template <class Store, int kTiles>
 __global__ void __launch_bounds__(kAttentionThreads) attend_chunks(AttentionCall call) {
   let_next_begin();

@@ -1,29 +1,33 @@
-// The second of attention's kernels, which joins what the chunks of a row have left, where another
-// file makes it on the way to what comes next: a product that rounds the rows.
+// The second attention kernel: joins the partial results of a row's chunks (online softmax). matmul.cu also runs the
+// join in the kernel that rounds rows for a product (kernel fusion).
 #pragma once
 
 #include "kernels/cuda/math.cuh"
+#include "kernels/ops.h"
 
 namespace kernels::DECOSCOPE_GPU {
+
+class CudaDevice;
+
 namespace {
 
 constexpr int kAttentionWarps = 4, kAttentionThreads = 32 * kAttentionWarps;
 
-/// A chunk of a group of rows. Of ints alone, as the lists are.
+/// A chunk of a group of rows. All members are ints, like the lists.
 struct ChunkItem {
-  int first, end;  // of the group, among the pass's rows
+  int first, end;  // rows of the pass in the group
   int chunk;
-  int page, n_cached;  // how many of the chunk's positions lie in the page, from its first
+  int page, n_cached;  // the page, and how many of its positions are cached
 };
 /// A row of the pass.
 struct ListedRow {
   int row;         // of the plan
   int first, pos;  // positions that it sees, [first, pos]
-  int chain;       // where its chain would have position 0
-  int chunks;      // where chunk 0 would be among all chunks of the pass
+  int chain;       // index in RowsPlan::chain at which position 0 would be
+  int chunks;      // index at which chunk 0 would be among all chunks of the pass
 };
 
-/// What one pass of the two kernels is told. Lists are in device memory.
+/// Arguments of both kernels for one pass. Lists are in device memory.
 struct AttentionCall {
   const char* k_pages;
   const char* v_pages;
@@ -40,19 +44,20 @@ struct AttentionCall {
   float* partials;  // [row's chunk][n_heads][2 + head_dim]: largest score, sum of weights, values
   const int *seq, *pos, *chain_begin, *prefix_len, *page_begin, *pages, *chain;  // of the plan
   const int* rows;        // of the pass, sequence by sequence
-  const int* chunk_base;  // [rows of the pass + 1]  where a row's chunks begin
+  const int* chunk_base;  // [rows of the pass + 1]  first chunk of each row
   const ListedRow* listed;
   const ChunkItem* items;
 };
 
-/// Of every fourth chunk, 128 dimensions.
+/// Sums over every fourth chunk, of 128 dimensions.
 struct FourthsOfJoin {
   float of[kAttentionWarps][kAttentionThreads];
 };
 
-/// Joins a listed row's chunks of one head: weights relative to the largest score of all; their sum
-/// by a lane's chunks in order, then a tree; values by every fourth chunk in order, then the four
-/// in order. write(dimension, value) is called by one thread each. Meets the block.
+/// Online softmax over the chunks of one row and head: rescales each chunk's weights and values to the largest score of
+/// all chunks, adds them and divides. The sum of weights adds a lane's chunks in order, then a tree; values add every
+/// fourth chunk in order, then the four sums in order. One thread calls write(dimension, value) for each dimension.
+/// Synchronises the block.
 template <class Write>
 __device__ inline void join(const AttentionCall& call, int listed, int head, const Write& write) {
   auto& fourths = static_shared<FourthsOfJoin>();
@@ -101,4 +106,16 @@ __global__ void __launch_bounds__(kAttentionThreads) join_chunks(AttentionCall c
 }
 
 }  // namespace
+
+/// True if a product of these weights rounds its rows in a kernel before it, once for all rows: weights of a half
+/// type and at most 128 rows. That kernel can also make the rows (kernel fusion).
+bool rounds_rows_once(const PackedMatrix& w, int n_rows);
+/// The product of attention's output: joins the chunks of a pass into chunks.out and rounds them in one kernel, then
+/// multiplies.
+/// @param chunks  a pass over all n_rows rows, chunks.out [n_rows, to.w.k] without gaps; rounds_rows_once() holds
+void multiply_joined(CudaDevice& cuda,
+                     const AttentionCall& chunks,
+                     int n_rows,
+                     const Projection& to);
+
 }  // namespace kernels::DECOSCOPE_GPU

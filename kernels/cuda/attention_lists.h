@@ -1,5 +1,5 @@
-// What attention's kernels are told of a forward's rows: who sees what, and the passes that they go
-// in. Made, and told to the device, once a forward and not once a layer.
+// Lists for the attention kernels: the attention mask of a forward's rows, cut into passes. The host makes and uploads
+// them once per forward, not once per layer.
 #pragma once
 
 #include <array>
@@ -15,40 +15,45 @@ namespace kernels::DECOSCOPE_GPU {
 
 class CudaDevice;
 
-/// Rows that go through the kernels together: their partial results fit the memory for them.
-/// Lists by where they begin among all.
+/// Rows that go through the kernels together, because their partial results fit the memory for them. Members are the
+/// begins of their lists.
 struct AttentionPass {
   std::size_t rows;        // sequence by sequence
-  std::size_t chunk_base;  // [n_rows + 1]  where a row's chunks begin
+  std::size_t chunk_base;  // [n_rows + 1]  first chunk of each row
   std::size_t listed;      // [n_rows]  ListedRow
   std::size_t items;       // [n_items]  ChunkItem
   int n_rows, n_items;
 };
 
-/// Where the lists of a RowsPlan begin among all.
+/// Begins of the lists of a RowsPlan.
 struct PlanPlaces {
   std::size_t seq, pos, chain_begin, prefix_len, page_begin, pages, chain;
 };
 
-/// What lists are made of. Without a version they are nobody's again.
+/// The inputs of the lists. Lists of a plan without a version are not used again.
 struct AttentionKey {
   std::uint64_t version = 0;  // of the plan
   int n_rows = 0, window = 0;
-  std::int64_t most_chunks = 0;  // of a pass
+  std::int64_t most_chunks = 0;  // in a pass
   bool operator==(const AttentionKey&) const = default;
 };
 
-/// Of one plan, in one piece.
+/// All lists of one plan, as one array of ints.
 class AttentionLists {
  public:
+  /// Makes the lists of a plan; the device has no copy then.
   void make(const RowsPlan& plan, const AttentionKey& key);
+  /// The key of make().
   const AttentionKey& key() const { return key_; }
+  /// The array.
   std::span<const int> all() const { return ints_; }
+  /// Begins of the plan's lists.
   const PlanPlaces& plan() const { return plan_; }
+  /// The passes.
   std::span<const AttentionPass> passes() const { return passes_; }
-  /// Chunks of the largest pass.
+  /// Chunks in the largest pass.
   int n_chunks() const { return n_chunks_; }
-  const int* there = nullptr;  // all of them, on the device; null: not told
+  const int* on_device = nullptr;  // the device's copy of the array; null: not uploaded
 
  private:
   std::size_t add(const int* list, std::int64_t n);
@@ -61,20 +66,21 @@ class AttentionLists {
   int n_chunks_ = 0;
 };
 
-/// Those of the forward in progress: layers with a window and without one, and the last, which may
-/// have fewer rows, have their own.
+/// The lists of the forward in progress. Layers with a window, layers without one and the last layer, which may have
+/// fewer rows, have lists of their own.
 class AttentionPlans {
  public:
   static constexpr int kMost = 4;
-  /// Told to the device.
+  /// The uploaded lists of a plan.
+  /// @param floats_a_chunk  floats of a row's partial result of one chunk
   const AttentionLists& of(CudaDevice& device, const RowsPlan& plan, std::int64_t floats_a_chunk);
-  /// How many floats a pass may leave for the join, for tests; one row's are always had.
+  /// Limits the floats of a pass's partial results, for tests. A pass has at least one row.
   void limit_partials(std::int64_t floats) { most_floats_ = floats; }
 
  private:
   std::array<AttentionLists, kMost> lists_;
   std::uint64_t version_ = 0;  // of the forward
-  int n_used_ = 0;             // by it, the first of lists_
+  int n_used_ = 0;             // lists_ that it uses, from the first
   std::int64_t most_floats_ = std::int64_t{16} << 20;
 };
 

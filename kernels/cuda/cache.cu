@@ -1,5 +1,5 @@
-// The KV cache. Inside a page keys and values alike are [n_kv_heads, 64, head_dim]: a position's
-// vector of one head lies in one piece, as 16-byte copies want it.
+// The paged KV cache. A page of keys, or of values, is [n_kv_heads, 64, head_dim]: the vector of one position and head is
+// contiguous for 16-byte copies.
 #include <algorithm>
 #include <vector>
 
@@ -12,7 +12,7 @@ namespace {
 
 constexpr int kCacheThreads = 128;
 
-/// Where element (head, slot, 0) of a page lies, counted in elements.
+/// Index of element (head, slot, 0) in a page.
 __device__ inline std::int64_t in_page(int head, int slot, int head_dim) {
   return (std::int64_t{head} * kPageSize + slot) * head_dim;
 }
@@ -28,15 +28,15 @@ __global__ void __launch_bounds__(kCacheThreads)
     staged[row * width + i] = Store::narrow(x[row * x_stride + i]);
 }
 
-/// Keys, the last heads that are turned, and behind them values.  [n_rows, n_kv_heads, head_dim]
+/// Staged keys and values, [n_rows, n_kv_heads, head_dim] each.
 struct StageCall {
   void* k;
-  void* v;  // null: no values
+  void* v;
   std::int64_t n_kv_heads;
 };
 
-// Turns heads and stages what is behind them. Launched as rope_block and rope_grid say, for heads
-// that are staged as they are too.
+// Rotates queries and keys (the call's n_heads heads, keys last) in place and stages keys and values. A row holds
+// queries, keys, values. Launched with rope_block and rope_grid for all of its heads.
 template <class Store>
 __global__ void __launch_bounds__(kRopeThreads) rope_and_stage(RopeCall call, StageCall staged) {
   let_next_begin();
@@ -44,7 +44,7 @@ __global__ void __launch_bounds__(kRopeThreads) rope_and_stage(RopeCall call, St
   using Element = typename Store::Element;
   const auto n_kv = static_cast<int>(staged.n_kv_heads);
   const auto head = static_cast<int>(blockIdx.y * blockDim.y + threadIdx.y);
-  if (head >= call.n_heads + (staged.v ? n_kv : 0)) return;
+  if (head >= call.n_heads + n_kv) return;
   const bool is_turned = head < call.n_heads, in_fours = heads_in_fours(call);
   const int half = call.head_dim / 2;
   const int kv_head = is_turned ? head - (call.n_heads - n_kv) : head - call.n_heads;
@@ -61,22 +61,22 @@ __global__ void __launch_bounds__(kRopeThreads) rope_and_stage(RopeCall call, St
   }
 }
 
-/// Where a layer's staged rows lie, and its pages.
+/// Staged rows and pages of a layer.
 struct CommitLayer {
   const void *staged_k, *staged_v;
   char *k, *v;
 };
 
-/// Layers that are committed together. They are an argument of the launch, so that the device knows
-/// whose memory it uses; CUDA takes 4 KiB of arguments everywhere.
+/// Layers that are committed together. They are an argument of the launch, so the device sees the memory that it uses.
+/// Every CUDA version allows 4 KiB of arguments.
 struct CommitLayers {
   static constexpr int kMost = 120;
   CommitLayer of[kMost];
 };
 static_assert(sizeof(CommitLayers) + 64 <= 4096);
 
-// Staged rows to their slots.  list [3, n]: rows, pages, slots.
-// grid: a block a row, a head and a layer
+// Copies staged rows to their slots.  list [3, n]: rows, pages, slots
+// grid: one block per row, head and layer
 template <class Element>
 __global__ void __launch_bounds__(kCacheThreads) commit_rows(CommitLayers layers,
                                                              std::int64_t bytes_of_page,
@@ -101,7 +101,7 @@ __global__ void __launch_bounds__(kCacheThreads) commit_rows(CommitLayers layers
   }
 }
 
-// 4 bytes a thread: a page has 64 elements of at least two bytes a head and dimension.
+// Copies 4 bytes per thread; the bytes of a page are a multiple of 4.
 __global__ void __launch_bounds__(kCacheThreads) copy_words(
     const unsigned* k, const unsigned* v, unsigned* to_k, unsigned* to_v, std::int64_t n) {
   const std::int64_t i = std::int64_t{blockIdx.x} * kCacheThreads + threadIdx.x;
@@ -110,7 +110,7 @@ __global__ void __launch_bounds__(kCacheThreads) copy_words(
   to_v[i] = v[i];
 }
 
-// Positions of a sequence as f32, [n, n_kv_heads, head_dim].  grid: a block a position and a head
+// Reads positions of a sequence as f32, [n, n_kv_heads, head_dim].  grid: one block per position and head
 template <class Store>
 __global__ void __launch_bounds__(kCacheThreads) read_positions(const char* k,
                                                                 const char* v,
@@ -131,43 +131,6 @@ __global__ void __launch_bounds__(kCacheThreads) read_positions(const char* k,
 }
 
 template <class Store>
-void rope_and_stage_as(CudaDevice& device, const RopeCall& rope, const StageCall& staged) {
-  const int n_heads = rope.n_heads + (staged.v ? static_cast<int>(staged.n_kv_heads) : 0);
-  device.launch_early("rope_and_stage", rope_and_stage<Store>, rope_grid(rope, n_heads),
-                      rope_block(rope.head_dim), 0, rope, staged);
-}
-
-/// Where the heads were turned just before, or their keys staged, in one kernel with that.
-template <class Store>
-bool staged_on_the_way(CudaDevice& device,
-                       const float* x,
-                       std::int64_t x_stride,
-                       int n_rows,
-                       int n_kv_heads,
-                       int head_dim,
-                       void* staged) {
-  const auto same_rows = [&](const RopeCall& rope, int n_heads_before) {
-    return rope.n_rows == n_rows && rope.x_stride == x_stride && rope.head_dim == head_dim &&
-           n_heads_before >= 0 && x == rope.x + std::int64_t{n_heads_before} * head_dim;
-  };
-  const auto keys_follow = [&](dim3, const RopeCall& rope) {
-    return same_rows(rope, rope.n_heads - n_kv_heads);
-  };
-  const auto values_follow = [&](dim3, const RopeCall& rope, const StageCall& keys) {
-    return same_rows(rope, rope.n_heads) && keys.n_kv_heads == n_kv_heads && !keys.v;
-  };
-  if (const auto turned = device.take_back(rope_pairs, keys_follow)) {
-    rope_and_stage_as<Store>(device, std::get<0>(*turned), {staged, nullptr, n_kv_heads});
-    return true;
-  }
-  const auto of_keys = device.take_back(rope_and_stage<Store>, values_follow);
-  if (of_keys)
-    rope_and_stage_as<Store>(device, std::get<0>(*of_keys),
-                             {std::get<1>(*of_keys).k, staged, n_kv_heads});
-  return of_keys.has_value();
-}
-
-template <class Store>
 void stage_as(CudaDevice& device,
               const float* x,
               std::int64_t x_stride,
@@ -175,7 +138,6 @@ void stage_as(CudaDevice& device,
               int n_kv_heads,
               int head_dim,
               void* staged) {
-  if (staged_on_the_way<Store>(device, x, x_stride, n_rows, n_kv_heads, head_dim, staged)) return;
   const int width = n_kv_heads * head_dim;
   device.launch_early("kv_stage", stage_rows<Store>, n_rows, kCacheThreads, 0, x, x_stride, width,
                       static_cast<typename Store::Element*>(staged));
@@ -197,6 +159,29 @@ void kv_stage(Device& device,
   stage(cuda_of(device), x, x_stride, n_rows, n_kv_heads, head_dim, staged);
 }
 
+void rope_kv_stage(Device& device,
+                   float* qkv,
+                   std::int64_t stride,
+                   int n_rows,
+                   int n_heads,
+                   int n_kv_heads,
+                   int head_dim,
+                   const int* pos,
+                   const float* table,
+                   DType dtype,
+                   void* staged_k,
+                   void* staged_v) {
+  check_rope_kv_stage(n_rows, n_heads, n_kv_heads, head_dim, stride);
+  if (n_rows == 0) return;
+  const RopeCall rope = {qkv, stride, pos, table, n_rows, n_heads + n_kv_heads, head_dim};
+  const StageCall staged = {staged_k, staged_v, n_kv_heads};
+  const auto kernel = dtype == DType::F32   ? rope_and_stage<StoreF32>
+                      : dtype == DType::F16 ? rope_and_stage<StoreF16>
+                                            : rope_and_stage<StoreBf16>;
+  cuda_of(device).launch_early("rope_and_stage", kernel, rope_grid(rope, n_heads + 2 * n_kv_heads),
+                               rope_block(head_dim), 0, rope, staged);
+}
+
 void kv_commit(Device& device,
                const KvLayer* layers,
                const StagedLayer* staged,
@@ -211,7 +196,7 @@ void kv_commit(Device& device,
   list.insert(list.end(), page, page + n);
   list.insert(list.end(), slot, slot + n);
   CudaDevice& cuda = cuda_of(device);
-  const int* told = cuda.mirrored(Use::Commit, list);
+  const int* device_list = cuda.device_list(Use::Commit, list);
   const KvLayer& shape = layers[0];
   const auto commit = shape.dtype == DType::F32 ? commit_rows<float> : commit_rows<std::uint16_t>;
   for (int first = 0; first < n_layers; first += CommitLayers::kMost) {
@@ -226,7 +211,7 @@ void kv_commit(Device& device,
                       dim3(static_cast<unsigned>(n), static_cast<unsigned>(shape.n_kv_heads),
                            static_cast<unsigned>(n_together)),
                       kCacheThreads, 0, together, shape.page_bytes, shape.n_kv_heads,
-                      shape.head_dim, told, n);
+                      shape.head_dim, device_list, n);
   }
 }
 
@@ -246,15 +231,15 @@ void kv_read(Device& device, const KvLayer& layer, const int* pages, int n, floa
   CudaDevice& cuda = cuda_of(device);
   const std::int64_t n_floats = std::int64_t{n} * layer.n_kv_heads * layer.head_dim;
   auto* read = static_cast<float*>(cuda.scratch(Use::Rows, 2 * n_floats * 4));
-  const int* told =
-      cuda.mirrored(Use::Commit, {pages, static_cast<std::size_t>(blocks_for(n, kPageSize))});
+  const int* device_pages =
+      cuda.device_list(Use::Commit, {pages, static_cast<std::size_t>(blocks_for(n, kPageSize))});
   const auto kernel = layer.dtype == DType::F32   ? read_positions<StoreF32>
                       : layer.dtype == DType::F16 ? read_positions<StoreF16>
                                                   : read_positions<StoreBf16>;
   cuda.launch(
       "kv_read", kernel, dim3(static_cast<unsigned>(n), static_cast<unsigned>(layer.n_kv_heads)),
       kCacheThreads, 0, static_cast<const char*>(layer.k), static_cast<const char*>(layer.v),
-      layer.page_bytes, layer.head_dim, told, read, read + n_floats);
+      layer.page_bytes, layer.head_dim, device_pages, read, read + n_floats);
   cuda.download(k, read, n_floats * 4);
   cuda.download(v, read + n_floats, n_floats * 4);
 }
@@ -264,6 +249,7 @@ void kv_read(Device& device, const KvLayer& layer, const int* pages, int n, floa
 void add_cache_ops(Ops& ops) {
   ops.page_bytes = checked_page_bytes;
   ops.kv_stage = kv_stage;
+  ops.rope_kv_stage = rope_kv_stage;
   ops.kv_commit = kv_commit;
   ops.kv_copy_page = kv_copy_page;
   ops.kv_read = kv_read;

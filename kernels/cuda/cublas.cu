@@ -1,5 +1,5 @@
-// cuBLAS: one handle on the device's stream, with workspace of its own and no atomics, so that the
-// same products in the same order have the same bits.
+// cuBLAS: one handle on the device's stream, with its own workspace and without atomics, so the same products in the same
+// order have the same bits.
 #include "kernels/cuda/cuda_device.h"
 #include "kernels/cuda/train/products.h"
 
@@ -17,7 +17,8 @@ namespace kernels::DECOSCOPE_GPU {
 
 namespace {
 
-constexpr std::int64_t kCublasWorkspace = 32 << 20;  // bytes; what cuBLAS advises for sm_90
+/// Bytes; the recommendation of cuBLAS for sm_90
+constexpr std::int64_t kCublasWorkspace = 32 << 20;
 
 using CublasGemm = cublasStatus_t (*)(cublasHandle_t handle,
                                       cublasOperation_t of_a,
@@ -38,7 +39,7 @@ using CublasGemm = cublasStatus_t (*)(cublasHandle_t handle,
                                       int ldc,
                                       cublasComputeType_t compute,
                                       cublasGemmAlgo_t algorithm);
-// The header has it under two signatures; this is the library's.
+// The header declares two signatures; this is the library's.
 [[maybe_unused]] constexpr CublasGemm kCublasGemm = &::cublasGemmEx;
 
 struct CublasCalls {
@@ -53,10 +54,10 @@ struct CublasCalls {
   decltype(&::cublasGetStatusName) status_name = nullptr;
 };
 
-/// Opened once and never closed: handles of several devices may be in use.
-/// @return  null where it cannot be had, and why
+/// Loads the library. It stays loaded, because handles of several devices may use it.
+/// @return  null if that fails; `why` then says why
 const CublasCalls* cublas_of(const std::string& named, std::string& why) {
-  static std::mutex opening;  // devices of several threads may want it at once
+  static std::mutex opening;  // devices of several threads may load it together
   static CublasCalls calls;
   const std::lock_guard hold(opening);
   if (calls.gemm) return &calls;
@@ -64,8 +65,8 @@ const CublasCalls* cublas_of(const std::string& named, std::string& why) {
   for (const char* name : {"libcublas.so.13", "libcublas.so.12"}) {
     library = dlopen(named.empty() ? name : named.c_str(), RTLD_NOW | RTLD_LOCAL);
     if (library) break;
-    const char* told = dlerror();
-    if (why.empty()) why = told ? told : name;
+    const char* reason = dlerror();
+    if (why.empty()) why = reason ? reason : name;
     if (!named.empty()) break;
   }
   if (!library) return nullptr;
@@ -93,7 +94,7 @@ const CublasCalls& expect_cublas(const CudaDevice& device, const std::string& na
   std::string why;
   if (const CublasCalls* calls = cublas_of(named, why)) return *calls;
   throw Error(ErrorCode::Device,
-              device.name() + ": training multiplies with cuBLAS, which cannot be had: " + why +
+              device.name() + ": training multiplies with cuBLAS, which is not available: " + why +
                   "; install it, name its file in DECOSCOPE_CUBLAS, or take this program's own, "
                   "slower products with DECOSCOPE_CUBLAS=own");
 }
@@ -102,7 +103,7 @@ class CublasProducts : public Products {
  public:
   CublasProducts(CudaDevice& device, const std::string& named, ProductsOf whose)
       : device_(device), whose_(whose), calls_(expect_cublas(device, named)) {
-    const cudaStream_t stream = device.queued("cublasCreate");
+    const cudaStream_t stream = device.stream_for("cublasCreate");
     workspace_ = DeviceBuffer(device, kCublasWorkspace, "the matrix library");
     check(calls_.create(&handle_), "cublasCreate");
     try {
@@ -110,7 +111,7 @@ class CublasProducts : public Products {
       check(calls_.set_stream(handle_, stream), "cublasSetStream");
       check(calls_.set_workspace(handle_, workspace_.data(), kCublasWorkspace),
             "cublasSetWorkspace");
-      // f32 stays f32, and sums stay f32 where the result is bf16.
+      // f32 products stay f32, and sums stay f32 for bf16 results.
       const int exact = CUBLAS_DEFAULT_MATH | CUBLAS_MATH_DISALLOW_REDUCED_PRECISION_REDUCTION;
       check(calls_.set_math_mode(handle_, static_cast<cublasMath_t>(exact)), "cublasSetMathMode");
       check(calls_.set_atomics_mode(handle_, CUBLAS_ATOMICS_NOT_ALLOWED), "cublasSetAtomicsMode");
@@ -123,7 +124,7 @@ class CublasProducts : public Products {
   std::string name() const override { return "cuBLAS " + std::to_string(version_); }
 
   void multiply(CudaDevice& device, const Gemm& g) override {
-    static_cast<void>(device.queued("cublasGemmEx"));
+    static_cast<void>(device.stream_for("cublasGemmEx"));
     const float one = 1, kept = g.add ? 1.0f : 0.0f;
     const auto type = [](DType t) {
       return t == DType::F32 ? CUDA_R_32F : t == DType::F16 ? CUDA_R_16F : CUDA_R_16BF;
@@ -141,18 +142,18 @@ class CublasProducts : public Products {
     const char* instead =
         whose_ == ProductsOf::Training
             ? "; the last checkpoint is kept; try DECOSCOPE_CUBLAS=own, or train without --device"
-            : "; what was done before is kept; try CUDA_PROMPTS=own, or --device cpu";
+            : "; earlier results are kept; try CUDA_PROMPTS=own, or --device cpu";
     const bool is_memory = status == CUBLAS_STATUS_ALLOC_FAILED;
     throw Error(is_memory ? ErrorCode::Resources : ErrorCode::Device,
                 device_.name() + ": " + call + ": " + calls_.status_name(status) +
-                    (is_memory ? ", " + device_.memory_told() : "") + instead);
+                    (is_memory ? ", " + device_.memory_text() : "") + instead);
   }
 
   void destroy() {
     const cublasStatus_t status = calls_.destroy(handle_);
     if (status != CUBLAS_STATUS_SUCCESS)
       device_.note(std::string("cublasDestroy_v2: ") + calls_.status_name(status) +
-                   "; what it was to give back stays taken until the program ends");
+                   "; its memory stays allocated until the program ends");
   }
 
   CudaDevice& device_;

@@ -10,22 +10,22 @@ namespace kernels {
 namespace {
 
 const std::string kEmulatedName = "cuda:emulated";
-const std::string kOn = "cuda on ";  // what a GPU is stands behind it
+const std::string kOn = "cuda on ";  // followed by the GPU's title
 
-/// Compute capabilities that nvcc made code for.
+/// Compute capabilities that nvcc compiled for.
 #if defined(DECOSCOPE_BUILT_ARCHS)
 const std::string kBuiltArchs = DECOSCOPE_BUILT_ARCHS;
 #else
 const std::string kBuiltArchs;
 #endif
-const std::string kEmulatedArchs = "90";  // it runs the kernels as sm_90 does
-constexpr int kOldestArch = 80;           // that they can be compiled for (cmake/cuda_found.cmake)
+const std::string kEmulatedArchs = "90";  // the emulation runs kernels as sm_90 does
+constexpr int kOldestArch = 80;  // the oldest that they compile for (cmake/cuda_found.cmake)
 
 std::string version_words(int version) {
   return std::to_string(version / 1000) + "." + std::to_string(version % 1000 / 10);
 }
 
-/// Null: this build has none.
+/// Null: this build has no GPU code.
 const CudaSide* gpus() {
 #if defined(DECOSCOPE_HAS_CUDA)
   return &cuda::side();
@@ -47,7 +47,7 @@ int count_gpus(std::string& reason) {
   return 0;
 }
 
-/// Why a device of this side runs no kernel of this program; empty: it does.
+/// Why a device cannot run the kernels of this program; empty: it can.
 std::string without_kernels(const CudaSide& side, const GpuProperties& found) {
   const bool is_gpu = &side == gpus();
   return capability_words(found.major, found.minor, is_gpu ? kBuiltArchs : kEmulatedArchs);
@@ -67,7 +67,7 @@ CudaDeviceInfo described(const CudaSide& side, const std::string& name, int ordi
   return info;
 }
 
-/// N of "cuda:N"; -1: another text.
+/// N of "cuda:N"; -1: not such a name.
 int ordinal_of(const std::string& name) {
   const std::string digits = name.substr(std::string("cuda:").size());
   if (digits.empty() || digits.size() > 4 || digits.find_first_not_of("0123456789") != digits.npos)
@@ -75,7 +75,7 @@ int ordinal_of(const std::string& name) {
   return std::stoi(digits);
 }
 
-/// The driver's NVML and a GPU of CUDA's.
+/// The driver's NVML library and the identity of a GPU.
 GpuSource source_of(int ordinal) {
   return {.open = [](std::string& reason) { return Nvml::open(reason); },
           .identity = [ordinal] { return gpus()->properties(ordinal).identity; }};
@@ -85,7 +85,7 @@ GpuSource source_of(int ordinal) {
 
 std::string driver_words(int driver, int runtime) {
   const std::string needed = "this program needs one for CUDA " + version_words(runtime);
-  if (driver == 0) return "no driver of NVIDIA's was found; " + needed;
+  if (driver == 0) return "no NVIDIA driver was found; " + needed;
   if (driver < runtime)
     return "the driver is too old, for CUDA " + version_words(driver) + "; " + needed;
   return "";
@@ -108,8 +108,7 @@ std::string capability_words(int major, int minor, const std::string& built) {
           ? "they need 8.0 at least; try --device cpu"
           : "build it with -DDECOSCOPE_CUDA_ARCHS=" + std::to_string(own) + ", or try --device cpu";
   return "its compute capability is " + std::to_string(major) + "." + std::to_string(minor) +
-         ", and this program has kernels for " + sm +
-         " and, as PTX, for later ones than the last; " + way_on;
+         ", and this program has kernels for " + sm + " and PTX for newer GPUs; " + way_on;
 }
 
 std::vector<CudaDeviceInfo> list_cuda() {
@@ -169,8 +168,8 @@ std::unique_ptr<Device> open_cuda(const std::string& name) {
   if (ordinal >= n) throw refuse("not on this machine, which has " + std::to_string(n));
   GpuProperties properties = with_kernels(*gpus(), ordinal);
   std::unique_ptr<Device> device = gpus()->open(ordinal);
-  device->titled(std::move(properties.title));
-  device->watched_by(std::make_shared<GpuMonitor>(source_of(ordinal)));
+  device->set_title(std::move(properties.title));
+  device->set_monitor(std::make_shared<GpuMonitor>(source_of(ordinal)));
   return device;
 }
 

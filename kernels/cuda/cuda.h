@@ -1,4 +1,4 @@
-// GPUs as devices, and the one that runs the same kernels on the CPU to prove them.
+// GPUs as devices, and the emulated device that runs the same kernels on the CPU for tests.
 #pragma once
 
 #include <cstdint>
@@ -11,40 +11,39 @@
 
 namespace kernels {
 
-/// A device whose name starts with "cuda:": those there are, and in place of each kind that is not
-/// there one that says why.
+/// A device whose name starts with "cuda:". A kind of device that is not available has one entry with the reason.
 struct CudaDeviceInfo {
   std::string name;  // "cuda:0", "cuda:emulated"
   bool available = false;
-  std::string reason;  // why not
+  std::string reason;  // why it is not available
   std::int64_t memory_bytes = 0;
-  std::string ops;  // the table it computes with: "cuda sm_90", "cuda emulated"
+  std::string ops;  // its table and GPU: "cuda on NVIDIA H200"
 };
-/// Real ones first. Never throws: a driver that refuses is a reason.
+/// All devices, GPUs first. Never throws: the failure of a driver becomes a reason.
 std::vector<CudaDeviceInfo> list_cuda();
 
-/// Those that can be had, the CPU first, each GPU with what it is:
+/// The available devices, the CPU first, each GPU with its title and memory:
 /// "cpu, cuda:0 (NVIDIA A100-SXM4-40GB MIG 1g.5gb, 5.1 GB), cuda:emulated".
 std::string device_words(const std::vector<CudaDeviceInfo>& devices);
 
-/// A device by its name, "cuda:N" or "cuda:emulated"; each call opens one with a stream of its own.
-/// @throws Error(Device)  in one line with those there are, if there is none, this build has none,
-///                        or it refuses
+/// Opens a device by its name, "cuda:N" or "cuda:emulated". Each device object has its own stream.
+/// @throws Error(Device)  with the available devices, if the device is missing, this build has no code for it, or it fails
 std::unique_ptr<Device> open_cuda(const std::string& name);
 
-/// Whether a device of this name is the CPU, as "auto" is too.
+/// True if this name means the CPU; "auto" does.
 bool is_cpu(const std::string& name);
-/// A device that is none, by the word a person chose it with.
-/// @throws Error(Usage)  if it is another word than cuda:N, and as open_cuda()
+/// Opens the GPU that a user named with --device.
+/// @throws Error(Usage)   if the name does not start with "cuda:"
+/// @throws Error(Device)  as open_cuda()
 std::unique_ptr<Device> open_gpu(const std::string& name);
 
-/// What a device did otherwise than asked since it was last called, a line for a person each: where
-/// memory for a graph was short, kernels went one by one. Of a CPU nothing.
+/// The device's pending warnings, one line each, for the user: for example that it launches kernels one by one because a
+/// graph had no memory. Empty for a CPU.
 std::vector<std::string> take_notes_of(Device& device);
-/// The same of devices that are closed: what nobody took before, and what they could not give back.
+/// The pending warnings of closed devices, with memory that they could not free.
 std::vector<std::string> take_notes_of_closed();
 
-/// How busy a "cuda:N" of `list_cuda` is, asked once; of one that is not there the reason.
+/// Load of a "cuda:N" of list_cuda(), queried once; the reason if it is not available.
 GpuLoad load_of_cuda(const CudaDeviceInfo& device);
 
 }  // namespace kernels

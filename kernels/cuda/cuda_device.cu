@@ -9,22 +9,20 @@
 
 #include "kernels/checks.h"
 #include "kernels/cuda/cuda_device.h"
-#include "kernels/cuda/cuda_words.h"
 #include "kernels/cuda/side.h"
 #include "kernels/cuda/train/parts.h"
 
 namespace kernels::DECOSCOPE_GPU {
 namespace {
 
-constexpr std::size_t kToldLaunches = 6;
+constexpr std::size_t kReportedLaunches = 6;
 
 std::int64_t now_ns() {
   return std::chrono::nanoseconds(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
-/// Whether memory that was given back is remembered, for a kernel that still uses it to be refused:
-/// a kernel's arguments are searched for it. In the emulation always; of a GPU, in debug builds (a
-/// build of another kind passes NDEBUG to nvcc: cmake/nvcc.cmake).
+/// True if the device remembers freed memory and refuses kernels whose arguments point to it: always in the emulation,
+/// and for GPUs in debug builds (other builds pass NDEBUG to nvcc: cmake/nvcc.cmake).
 constexpr bool kRemembersFreed =
 #if defined(NDEBUG)
     kEmulated;
@@ -32,7 +30,7 @@ constexpr bool kRemembersFreed =
     true;
 #endif
 
-/// What a variable of the environment names: one of two words, or nothing.
+/// The value of an environment variable that may be one of two words; empty if unset.
 std::string one_of(const char* variable, const std::string& one, const std::string& other) {
   const char* named = std::getenv(variable);
   const std::string found = named ? named : "";
@@ -42,7 +40,7 @@ std::string one_of(const char* variable, const std::string& one, const std::stri
   return found;
 }
 
-// For comparison, as CPU_OPS is.
+// CUDA_GRAPHS=off launches every kernel by itself, for comparison.
 bool graphs_wanted() {
   return one_of("CUDA_GRAPHS", "on", "off") != "off";
 }
@@ -52,7 +50,7 @@ bool early_wanted() {
   return one_of("CUDA_EARLY", "on", "off") == "on";
 }
 
-// Not what a step would give, so only where it is asked for.
+// These products have other bits than a step, so they are off by default.
 bool prompts_by_products_wanted() {
   return one_of("CUDA_PROMPTS", "own", "cublas") == "cublas";
 }
@@ -84,27 +82,27 @@ void download_rows(Device& device,
                    int n_rows) {
   check_download_rows(row_bytes, stride_bytes, n_rows);
   CudaDevice& cuda = cuda_of(device);
-  cuda.await_rows(to_host, from, row_bytes, stride_bytes, n_rows);
-  cuda.answer();
+  cuda.request_rows(to_host, from, row_bytes, stride_bytes, n_rows);
+  cuda.finish_unless_deferred();
 }
 void copy_within(Device& device, void* to, const void* from, std::int64_t bytes) {
   cuda_of(device).copy(to, from, bytes);
 }
 
-/// What a call said that failed, by its name; it is taken back, so that no later call is blamed.
-std::string failed_call_told(const char* call, cudaError_t error) {
+/// Name and error of a failed call. Clears the error, so that no later call returns it.
+std::string failed_call_text(const char* call, cudaError_t error) {
   static_cast<void>(cudaGetLastError());
-  return std::string(call) + ": " + told(error);
+  return std::string(call) + ": " + error_text(error);
 }
 
-/// Why devices cannot be counted. Most often it is the driver's version, where that can be had.
+/// Why the devices cannot be counted: most often the version of the driver, if that is known.
 std::string why_not_counted(cudaError_t error) {
-  const std::string count = failed_call_told("cudaGetDeviceCount", error);
+  const std::string count = failed_call_text("cudaGetDeviceCount", error);
   int driver = 0, runtime = 0;  // as CUDA numbers them; 0: none
   if (const cudaError_t refused = cudaDriverGetVersion(&driver); refused != cudaSuccess)
-    return count + "; " + failed_call_told("cudaDriverGetVersion", refused);
+    return count + "; " + failed_call_text("cudaDriverGetVersion", refused);
   if (const cudaError_t refused = cudaRuntimeGetVersion(&runtime); refused != cudaSuccess)
-    return count + "; " + failed_call_told("cudaRuntimeGetVersion", refused);
+    return count + "; " + failed_call_text("cudaRuntimeGetVersion", refused);
   const std::string old = driver_words(driver, runtime);
   return old.empty() ? count : old + " (" + count + ")";
 }
@@ -113,11 +111,11 @@ int count_devices(std::string& reason) {
   int n = 0;
   const cudaError_t error = cudaGetDeviceCount(&n);
   if (error == cudaSuccess && n > 0) return n;
-  reason = error == cudaSuccess ? "no GPU of NVIDIA's was found" : why_not_counted(error);
+  reason = error == cudaSuccess ? "no NVIDIA GPU was found" : why_not_counted(error);
   return 0;
 }
 
-// As NVML writes both: the emulated one has neither.
+// In the form of NVML. The emulated device has neither.
 GpuIdentity identity_of(const cudaDeviceProp& found) {
   if (kEmulated) return {};
   std::string uuid = "GPU";
@@ -138,7 +136,7 @@ GpuProperties properties_of(int ordinal) {
   cudaDeviceProp found = {};
   if (const cudaError_t error = cudaGetDeviceProperties(&found, ordinal); error != cudaSuccess)
     throw Error(ErrorCode::Device, name_of(ordinal) + ": " +
-                                       failed_call_told("cudaGetDeviceProperties", error) +
+                                       failed_call_text("cudaGetDeviceProperties", error) +
                                        kKeptWords + "; try --device cpu");
   return {found.name, static_cast<std::int64_t>(found.totalGlobalMem), found.major, found.minor,
           identity_of(found)};
@@ -182,7 +180,7 @@ std::vector<std::string> take_notes_of_device(Device& device) {
   return cuda_of(device).take_notes();
 }
 
-/// What nobody took from devices that are closed.
+/// Pending warnings of closed devices.
 struct ClosedNotes {
   std::mutex lock;
   std::vector<std::string> all;
@@ -209,7 +207,7 @@ CudaDevice::CudaDevice(int ordinal, const Ops& ops)
       ordinal_(ordinal),
       prompts_by_products_(prompts_by_products_wanted()),
       graphs_(graphs_wanted(),
-              [this](cudaError_t error, const char* call) { given_back(error, call); }) {
+              [this](cudaError_t error, const char* call) { note_free(error, call); }) {
   try {
     open();
   } catch (...) {
@@ -219,21 +217,21 @@ CudaDevice::CudaDevice(int ordinal, const Ops& ops)
 }
 
 void CudaDevice::open() {
-  usable();
+  expect_usable();
   check(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "cudaStreamCreateWithFlags");
   for (Half& half : halves_) {
     half.data = pinned(kHalfBytes, "copies to the device");
     check(cudaEventCreateWithFlags(&half.copied, cudaEventDisableTiming),
           "cudaEventCreateWithFlags");
   }
-  landing_ = pinned(kHalfBytes, kForCopiesBack);
-  landing_bytes_ = kHalfBytes;
+  download_buffer_ = pinned(kHalfBytes, kForCopiesBack);
+  download_buffer_bytes_ = kHalfBytes;
   graphs_.let_begin_early(early_wanted() && can_begin_early());
   most_shared_ = attribute(cudaDevAttrMaxSharedMemoryPerBlockOptin);
   n_multiprocessors_ = attribute(cudaDevAttrMultiProcessorCount);
 }
 
-/// Compute capability 9, and a driver that knows such edges, CUDA 12.3's.
+/// Programmatic edges need compute capability 9 and a driver of CUDA 12.3.
 bool CudaDevice::can_begin_early() {
   int driver = 0;
   check(cudaDriverGetVersion(&driver), "cudaDriverGetVersion");
@@ -250,59 +248,59 @@ CudaDevice::~CudaDevice() {
   close();
 }
 
-// What work that hangs may use is gone with the process.
+// Work that does not end may still use the memory, so that memory stays until the process ends.
 void CudaDevice::close() noexcept {
-  if (work_ends()) {
-    give_all_back();
+  if (stream_finishes()) {
+    free_all();
   } else {
     static_cast<void>(products_.release());
     graphs_.abandon_all();
   }
-  if (!broken_.empty() && !is_told_) notes_.push_back(broken_);
+  if (!broken_.empty() && !is_reported_) notes_.push_back(broken_);
   ClosedNotes& closed = closed_notes();
   const std::lock_guard hold(closed.lock);
   for (std::string& note : notes_) closed.all.push_back(std::move(note));
 }
 
-void CudaDevice::give_all_back() {
+void CudaDevice::free_all() {
   products_.reset();
-  for (Grown& grown : scratch_)
-    if (grown.data) given_back(cudaFree(grown.data), "cudaFree");
+  for (ScratchMemory& grown : scratch_)
+    if (grown.data) note_free(cudaFree(grown.data), "cudaFree");
   graphs_.forget_all();
-  if (stream_) given_back(cudaStreamDestroy(stream_), "cudaStreamDestroy");
+  if (stream_) note_free(cudaStreamDestroy(stream_), "cudaStreamDestroy");
   for (Half& half : halves_) {
-    if (half.copied) given_back(cudaEventDestroy(half.copied), "cudaEventDestroy");
-    if (half.data) given_back(cudaFreeHost(half.data), "cudaFreeHost");
+    if (half.copied) note_free(cudaEventDestroy(half.copied), "cudaEventDestroy");
+    if (half.data) note_free(cudaFreeHost(half.data), "cudaFreeHost");
   }
-  if (landing_) given_back(cudaFreeHost(landing_), "cudaFreeHost");
+  if (download_buffer_) note_free(cudaFreeHost(download_buffer_), "cudaFreeHost");
 }
 
-// Nobody who gives something back can be told: what stays the next call says, the rest is noted.
-void CudaDevice::given_back(cudaError_t error, const char* call) {
+// The caller of a free cannot handle its error: the next call throws a permanent error, others become warnings.
+void CudaDevice::note_free(cudaError_t error, const char* call) {
   if (error == cudaSuccess) return;
   static_cast<void>(cudaGetLastError());
-  if (!broken_.empty()) return;  // what cannot be given back any more is gone with the device
-  if (stays(error))
+  if (!broken_.empty()) return;  // its memory is lost with the device
+  if (is_permanent(error))
     broken_ = failure_of(error, call);
   else
-    note(std::string(call) + ": " + told_with_memory(error) +
-         "; what it was to give back stays taken until the program ends");
+    note(std::string(call) + ": " + text_with_memory(error) +
+         "; its memory stays allocated until the program ends");
 }
 
-void CudaDevice::usable() {
+void CudaDevice::expect_usable() {
   if (!broken_.empty()) {
-    is_told_ = true;
+    is_reported_ = true;
     throw Error(ErrorCode::Device, broken_);
   }
-  static thread_local int current = 0;  // a thread's own, and 0 at first
+  static thread_local int current = 0;  // CUDA's current device of this thread
   if (current == ordinal_) return;
   check(cudaSetDevice(ordinal_), "cudaSetDevice");
   current = ordinal_;
 }
 
-cudaStream_t CudaDevice::queued(const char* name) {
-  launch_held();
-  usable();
+cudaStream_t CudaDevice::stream_for(const char* name) {
+  launch_pending();
+  expect_usable();
   begin_work();
   at_work_ = true;
   launched_.push_back(name);
@@ -314,13 +312,13 @@ Products& CudaDevice::products(ProductsOf whose) {
   return *products_;
 }
 
-// A library that is not here is so for every device of this program, and all of them read prompts
-// alike without it. Whatever else fails does not change the path: it may not fail for another.
+// A missing library is missing for every device of this program, so all of them read prompts in the same way. Other
+// failures throw and do not change the way, because they may not occur on another device.
 int CudaDevice::prompt_block() {
   if (prompt_block_) return *prompt_block_;
   if (!prompts_by_products_) return *(prompt_block_ = 0);
   if (const std::string why = why_no_products(); !why.empty()) {
-    note("CUDA_PROMPTS=cublas: cuBLAS cannot be had: " + why +
+    note("CUDA_PROMPTS=cublas: cuBLAS is not available: " + why +
          "; prompts are read as steps are; install it, or name its file in DECOSCOPE_CUBLAS");
     return *(prompt_block_ = 0);
   }
@@ -333,31 +331,31 @@ std::string CudaDevice::prompt_products() const {
 }
 
 void CudaDevice::check(cudaError_t error, const char* call) {
-  if (error != cudaSuccess) fail(error, call, stays(error));
+  if (error != cudaSuccess) fail(error, call, is_permanent(error));
 }
 
-/// "a graph of 37 kernels (embed, rms_norm), matmul": the latest first, each graph one of them.
-std::string CudaDevice::launched_told() const {
-  std::string told;
+/// "a graph of 37 kernels (embed, rms_norm), matmul": the last launches, latest first.
+std::string CudaDevice::launched_text() const {
+  std::string text;
   std::size_t end = launched_.size(), n_graphs = in_graphs_.size();
-  for (std::size_t n = 0; end > 0 && n < kToldLaunches; n++) {
+  for (std::size_t n = 0; end > 0 && n < kReportedLaunches; n++) {
     const bool in_graph = n_graphs > 0 && in_graphs_[n_graphs - 1].end == end;
     const std::size_t begin = in_graph ? in_graphs_[--n_graphs].begin : end - 1;
     const auto names = std::span(launched_).subspan(begin, end - begin);
-    told += (n ? ", " : "") + (in_graph ? "a graph of " + counted_names(names) : names.front());
+    text += (n ? ", " : "") + (in_graph ? "a graph of " + counted_names(names) : names.front());
     end = begin;
   }
-  return told + (end > 0 ? " and others" : "");
+  return text + (end > 0 ? " and others" : "");
 }
 
-// A kernel's fault is seen by a call behind it, and which kernel's it was CUDA does not say.
+// A later call returns the fault of a kernel, and CUDA does not say which kernel it was.
 std::string CudaDevice::failure_of(cudaError_t error, const std::string& call) const {
-  std::string message = name_ + ": " + call + ": " + told_with_memory(error);
+  std::string message = name_ + ": " + call + ": " + text_with_memory(error);
   const std::string details = fault_details();
   if (!details.empty()) message += ": " + details;
   if (!launched_.empty()) {
-    message += "; launched since the last wait, the latest first: " + launched_told();
-    if (stays(error) && launched_.size() > 1)
+    message += "; launched since the last wait, the latest first: " + launched_text();
+    if (is_permanent(error) && launched_.size() > 1)
       message +=
           "; to find the kernel, run again with CUDA_GRAPHS=off and CUDA_LAUNCH_BLOCKING=1, "
           "or under compute-sanitizer";
@@ -366,9 +364,9 @@ std::string CudaDevice::failure_of(cudaError_t error, const std::string& call) c
 }
 
 void CudaDevice::fail(cudaError_t error, const std::string& call, bool for_good) {
-  static_cast<void>(cudaGetLastError());  // so that no later call is blamed for it
+  static_cast<void>(cudaGetLastError());  // so that no later call returns it
   const std::string message = failure_of(error, call);
-  if (for_good) broken_ = message, is_told_ = true;
+  if (for_good) broken_ = message, is_reported_ = true;
   throw Error(error == cudaErrorMemoryAllocation ? ErrorCode::Resources : ErrorCode::Device,
               message);
 }
@@ -384,40 +382,40 @@ std::vector<std::string> CudaDevice::take_notes_of_closed() {
 }
 
 std::optional<std::int64_t> CudaDevice::free_bytes() {
-  usable();
+  expect_usable();
   std::size_t free = 0, total = 0;
   check(cudaMemGetInfo(&free, &total), "cudaMemGetInfo");
   return static_cast<std::int64_t>(free);
 }
 
-std::string CudaDevice::memory_told() const {
+std::string CudaDevice::memory_text() const {
   std::size_t free = 0, total = 0;
   if (const cudaError_t error = cudaMemGetInfo(&free, &total); error != cudaSuccess)
-    return "how much is free is not known (" + failed_call_told("cudaMemGetInfo", error) + ")";
-  return free_words(static_cast<std::int64_t>(free), static_cast<std::int64_t>(total));
+    return "how much is free is not known (" + failed_call_text("cudaMemGetInfo", error) + ")";
+  return free_memory_text(static_cast<std::int64_t>(free), static_cast<std::int64_t>(total));
 }
 
-/// The error, and where memory is short what is free of the device's.
-std::string CudaDevice::told_with_memory(cudaError_t error) const {
-  return told(error) + (error == cudaErrorMemoryAllocation ? ", " + memory_told() : "");
+/// The error; for lack of memory, also the free memory of the device.
+std::string CudaDevice::text_with_memory(cudaError_t error) const {
+  return error_text(error) + (error == cudaErrorMemoryAllocation ? ", " + memory_text() : "");
 }
 
 void* CudaDevice::allocate(std::int64_t bytes, const char* what) {
   void* data = try_allocate(bytes);
-  if (!data && work_ends()) {
+  if (!data && stream_finishes()) {
     graphs_.forget_all();
     data = try_allocate(bytes);
   }
   if (data) return data;
-  throw Error(ErrorCode::Resources, name_ + ": " + megabytes(bytes) + " were asked for, " + what +
-                                        ", " + memory_told() + kKeptWords +
+  throw Error(ErrorCode::Resources, name_ + ": " + megabytes(bytes) + " were needed for " + what +
+                                        ", " + memory_text() + kKeptWords +
                                         "; try a smaller model, a shorter context, bf16 or "
                                         "--device cpu");
 }
 
 void* CudaDevice::try_allocate(std::int64_t bytes) {
   ensure(bytes >= 0, "allocate: bytes is negative");
-  usable();
+  expect_usable();
   void* data = nullptr;
   const cudaError_t error =
       cudaMalloc(&data, static_cast<std::size_t>(std::max<std::int64_t>(bytes, 1)));
@@ -428,32 +426,32 @@ void* CudaDevice::try_allocate(std::int64_t bytes) {
   check(error, "cudaMalloc");
   const char* const begin = static_cast<char*>(data);
   allocated_[begin] = std::max<std::int64_t>(bytes, 1);
-  // What was there before is this now.
-  std::erase_if(given_back_, [&](const auto& one) {
+  // Freed memory at this address is in use again.
+  std::erase_if(freed_, [&](const auto& one) {
     return one.first < begin + allocated_[begin] && begin < one.first + one.second;
   });
   return data;
 }
 
-// cudaFree waits for a kernel at work on most drivers, and no page of CUDA's promises it.
+// Most drivers let cudaFree wait for running kernels, but CUDA does not promise it, so this waits first.
 void CudaDevice::release(void* data) {
   if (!data) return;
-  const bool was_told = is_told_;
+  const bool was_reported = is_reported_;
   try {
-    launch_held_that_use(data);
+    launch_pending_that_use(data);
   } catch (const std::exception&) {
-    is_told_ = was_told;  // every later call says it
+    is_reported_ = was_reported;  // the next call throws it
   }
   const auto found = allocated_.find(static_cast<char*>(data));
   if (found != allocated_.end()) {
-    if constexpr (kRemembersFreed) given_back_.insert(*found);
+    if constexpr (kRemembersFreed) freed_.insert(*found);
     allocated_.erase(found);
   }
-  if (work_ends()) given_back(cudaFree(data), "cudaFree");
+  if (stream_finishes()) note_free(cudaFree(data), "cudaFree");
 }
 
-// Waits until the stream has done what it was given, or has failed. @return  false: it goes on
-bool CudaDevice::work_ends() {
+// Waits until the stream has finished its work or has failed. @return  false: it still works after kWorkPatience
+bool CudaDevice::stream_finishes() {
   if (hangs_ || !at_work_) return !hangs_;
   const auto begun = std::chrono::steady_clock::now();
   cudaError_t error = cudaStreamQuery(stream_);
@@ -471,58 +469,58 @@ bool CudaDevice::work_ends() {
   return !hangs_;
 }
 
-// A list that is launched again is told the arguments it came with this time, so no graph keeps a
-// pointer of an earlier step; one that the caller kept is a bug of ours.
-void CudaDevice::expect_memory_of_held() {
-  if (given_back_.empty()) return;
-  const char* const name = held_.first_that_holds([&](const char* word) {
-    const auto found = given_back_.lower_bound(word);
-    return found != given_back_.end() && word < found->first + found->second;
+// Each launch of a cached graph updates its arguments, so no graph keeps a pointer of an earlier step. A stale pointer
+// therefore comes from the caller: a bug in this program.
+void CudaDevice::check_memory_of_pending() {
+  if (freed_.empty()) return;
+  const char* const name = pending_.first_that_holds([&](const char* word) {
+    const auto found = freed_.lower_bound(word);
+    return found != freed_.end() && word < found->first + found->second;
   });
   if (!name) return;
-  broken_ = name_ + ": " + name + " was asked for with memory that had been given back";
-  is_told_ = true;
-  held_.clear();
+  broken_ = name_ + ": " + name + " was launched with freed memory";
+  is_reported_ = true;
+  pending_.clear();
   throw ContractError(broken_);
 }
 
-// What is held back is lost with the first launch that fails, somebody's results with it: so the
-// device ends there.
-void CudaDevice::launch_held() {
-  if (held_.empty()) return;
-  usable();
-  if constexpr (kRemembersFreed) expect_memory_of_held();
+// A failed launch loses the results of all collected kernels, so the device refuses every later call.
+void CudaDevice::launch_pending() {
+  if (pending_.empty()) return;
+  expect_usable();
+  if constexpr (kRemembersFreed) check_memory_of_pending();
   begin_work();
-  const std::size_t begin = launched_.size(), n = held_.size();
-  for (std::size_t i = 0; i < n; i++) launched_.push_back(held_.name(i));
+  const std::size_t begin = launched_.size(), n = pending_.size();
+  for (std::size_t i = 0; i < n; i++) launched_.push_back(pending_.name(i));
   n_kernels_ += static_cast<std::int64_t>(n);
   const std::int64_t before = graphs_.n_launched();
-  const Answer answer = graphs_.launch(held_, stream_, std::exchange(held_comes_once_, false));
-  held_.clear();
+  const CallResult answer =
+      graphs_.launch(pending_, stream_, std::exchange(skips_graph_cache_, false));
+  pending_.clear();
   at_work_ = true;
   if (answer.error != cudaSuccess) {
     launched_.resize(begin);
     fail(answer.error, answer.call, /*for_good=*/true);
   }
   if (n > 1 && graphs_.n_launched() == before + 1) in_graphs_.push_back({begin, begin + n});
-  if (told_of_graphs_ || graphs_.refused().error == cudaSuccess) return;
-  told_of_graphs_ = true;
-  note(graphs_.refused().call + ": " + told(graphs_.refused().error) + ", " + memory_told() +
-       "; kernels go one by one where a graph cannot be had: the same tokens, later");
+  if (reported_graphs_ || graphs_.refused().error == cudaSuccess) return;
+  reported_graphs_ = true;
+  note(graphs_.refused().call + ": " + error_text(graphs_.refused().error) + ", " + memory_text() +
+       "; kernels go one by one without a graph: the same tokens, later");
 }
 
-/// Those that use the memory in which `place` lies, and all others with them.
-void CudaDevice::launch_held_that_use(const void* place) {
-  if (held_.empty()) return;
+/// Launches all collected kernels if one of them uses the memory in which `place` lies.
+void CudaDevice::launch_pending_that_use(const void* place) {
+  if (pending_.empty()) return;
   const auto found = allocated_.lower_bound(static_cast<const char*>(place));
   const bool known =
       found != allocated_.end() && static_cast<const char*>(place) < found->first + found->second;
-  if (!known || held_.point_into(found->first, found->second)) launch_held();
+  if (!known || pending_.point_into(found->first, found->second)) launch_pending();
 }
 
 void CudaDevice::wait() {
-  usable();
-  launch_held();
+  expect_usable();
+  launch_pending();
   check(cudaStreamSynchronize(stream_), "cudaStreamSynchronize");
   launched_.clear();
   in_graphs_.clear();
@@ -535,10 +533,9 @@ void CudaDevice::begin_work() {
   if (begun_ns_ == 0) begun_ns_ = now_ns();
 }
 
-// Beyond 48 KiB, static objects counted in, a launch is refused unless the kernel was allowed more.
-// It gets all there is: another device object of the same GPU may need more than this one. And all
-// kernels leave as much of a multiprocessor's memory to shared memory: one that begins beside
-// another takes what is set up there, and does not wait until it is free.
+// A launch with more than 48 KiB of shared memory, static objects included, needs this attribute. Every kernel gets the
+// maximum, because another device object of the same GPU may need more than this one. All kernels ask for the same split
+// between shared memory and cache: then a kernel that starts beside another does not wait until the split can change.
 void CudaDevice::prepare(const void* kernel) {
   if (prepared_.contains(kernel)) return;
   cudaFuncAttributes found = {};
@@ -553,42 +550,42 @@ void CudaDevice::prepare(const void* kernel) {
 }
 
 void CudaDevice::clear(void* data, std::int64_t bytes) {
-  usable();
-  launch_held_that_use(data);
+  expect_usable();
+  launch_pending_that_use(data);
   at_work_ = true;
   check(cudaMemsetAsync(data, 0, static_cast<std::size_t>(bytes), stream_), "cudaMemsetAsync");
 }
 
 void* CudaDevice::scratch(Use use, std::int64_t bytes, bool cleared) {
-  Grown& grown = scratch_[static_cast<int>(use)];
-  // What an operation left there may be awaited still.
+  ScratchMemory& grown = scratch_[static_cast<int>(use)];
+  // The memory may hold results that are still to be downloaded.
   const auto* begin = static_cast<const char*>(grown.data);
-  if (std::ranges::any_of(awaited_, [&](const Awaited& one) {
+  if (std::ranges::any_of(requested_, [&](const Requested& one) {
         return begin <= one.from && one.from < begin + grown.bytes;
       }))
-    bring_awaited();
+    download_requested();
   if (bytes <= grown.bytes) return grown.data;
   std::int64_t taken = std::max(bytes, 2 * grown.bytes);
   void* larger = try_allocate(taken);
   release(std::exchange(grown, {}).data);  // waits for the kernels that use it
-  if (!larger) {                           // without what there was, and no more than is needed
+  if (!larger) {                           // tries the exact size, now that the old memory is free
     taken = bytes;
     larger = allocate(taken, "a step's working memory");
   }
   grown = {larger, 0, {}};
-  if (cleared) clear(larger, taken);  // unless it is, nobody may have it
+  if (cleared) clear(larger, taken);  // if this throws, the memory stays unused
   grown.bytes = taken;
   return larger;
 }
 
-const int* CudaDevice::mirrored(Use use, std::span<const int> list) {
+const int* CudaDevice::device_list(Use use, std::span<const int> list) {
   const auto bytes = static_cast<std::int64_t>(list.size_bytes());
   auto* data = static_cast<int*>(scratch(use, std::max<std::int64_t>(bytes, 4)));
-  std::vector<int>& told_last = scratch_[static_cast<int>(use)].host;
-  if (!std::equal(list.begin(), list.end(), told_last.begin(), told_last.end())) {
-    told_last.clear();  // unless the copy is made, nothing is there
+  std::vector<int>& last = scratch_[static_cast<int>(use)].host;
+  if (!std::equal(list.begin(), list.end(), last.begin(), last.end())) {
+    last.clear();  // in case the upload throws
     upload(data, list.data(), bytes);
-    told_last.assign(list.begin(), list.end());
+    last.assign(list.begin(), list.end());
   }
   return data;
 }

@@ -1,9 +1,9 @@
-// Distributions that stay on the device, in double: candidates are drawn from a draft's, and judged by the
-// target's, by the rules of engine/decode/verify/draft_rules.h and typical.h. A block a node.
-//   distribution    as kernels::filtered_distribution has it. Sums run thread by thread, in one order that the number
-//          of valid tokens alone decides, so a node's bits do not depend on the others; they are
-//          not the host's order, so a probability may be another in its last bits
-//   draw   in order of ids: each warp has a stretch of them, whose sums go one behind the other
+// Speculative sampling on the device, in double: candidates are drawn from a draft's distribution and verified with the
+// target's, by the rules of engine/decode/verify/draft_rules.h and typical.h. One block per node.
+//   distribution  as kernels::filtered_distribution makes it. The order of a sum depends only on the number of valid
+//                 tokens, so the bits of a node do not depend on other nodes. It is not the host's order, so the last
+//                 bits of a probability may differ from the host's
+//   sampling      in order of ids: each warp sums a range of ids, and the ranges are added in order
 #include <algorithm>
 
 #include "kernels/checks.h"
@@ -15,7 +15,7 @@
 namespace kernels::DECOSCOPE_GPU {
 namespace {
 
-/// A row's distribution: a token's probability is what it weighs of what all kept tokens weigh.
+/// A row's distribution: the probability of a token is its weight divided by the weight of all kept tokens.
 struct Distribution {
   Row row;
   Asked asked;
@@ -31,8 +31,8 @@ struct Distribution {
   __device__ double p(int id) const { return weight(id, row.logits[id]) / total; }
 };
 
-/// The distribution of a row that is penalised in `own`, [n], where that is asked for; what it weighs in all
-/// write_distribution() finds. Where it is none is_a_distribution() says so of `seen`. Meets the block.
+/// Prepares the distribution of a row and applies its penalty in `own` [n]; write_distribution() finds the total weight. If
+/// there is no distribution, is_a_distribution(seen) is false. Synchronises the block.
 __device__ Distribution distribution_of(
     const float* logits, int n, bool in_fours, const Asked& asked, const int* history, float* own) {
   Distribution distribution = {{logits, n, in_fours, 0, asked.temperature}, asked, {}, 0, 0, false};
@@ -49,7 +49,7 @@ __device__ inline void for_own(int n, const Take& take) {
   for (int id = static_cast<int>(threadIdx.x); id < n; id += static_cast<int>(blockDim.x)) take(id);
 }
 
-/// p of every token, [n]. Meets the block.
+/// p of every token, [n]. Synchronises the block.
 __device__ void write_distribution(Distribution& distribution, double* to) {
   double sum = 0;
   for_tokens<2>(distribution.row,
@@ -59,11 +59,10 @@ __device__ void write_distribution(Distribution& distribution, double* to) {
   __syncthreads();
 }
 
-/// distribution[v] becomes of(v), scaled to sum 1. @return  false if there is nothing to scale. Meets the
-/// block.
+/// Sets distribution[v] = of(v), scaled to sum 1. @return  false if the sum is 0. Synchronises the block.
 template <class Of>
 __device__ bool remake(double* distribution, int n, const Of& of) {
-  __syncthreads();  // all have read what one of them writes
+  __syncthreads();  // all threads have read before one writes
   double sum = 0;
   for_own(n, [&](int v) { sum += distribution[v] = of(v); });
   sum = over_warps(sum, 0.0, Plus());
@@ -73,7 +72,7 @@ __device__ bool remake(double* distribution, int n, const Of& of) {
   return true;
 }
 
-/// The sum over all tokens of of(v). Meets the block.
+/// The sum over all tokens of of(v). Synchronises the block.
 template <class Of>
 __device__ double sum_over(int n, const Of& of) {
   double sum = 0;
@@ -81,19 +80,20 @@ __device__ double sum_over(int n, const Of& of) {
   return over_warps(sum, 0.0, Plus());
 }
 
-/// The token whose part of the cumulative distribution holds u; parts of length zero are never chosen.
+/// Inverse transform sampling: the token at which the cumulative distribution passes u. Tokens of probability 0 are never
+/// chosen.
 struct Drawing {
   double of_warp[kPickThreads / 32];
   int token;
 };
-/// @return  -1: nothing is positive. Meets the block.
+/// @return  -1: all probabilities are 0. Synchronises the block.
 __device__ int draw_from(const double* distribution, int n, double u) {
   Drawing& drawing = static_shared<Drawing>();
   const int n_warps = static_cast<int>(blockDim.x) / 32, lane = threadIdx.x % 32;
   const int warp = static_cast<int>(threadIdx.x) / 32;
   const int stretch = (n + 32 * n_warps - 1) / (32 * n_warps) * 32, begin = warp * stretch;
   const int end = begin + stretch < n ? begin + stretch : n;
-  __syncthreads();  // what another call left there has been read, and the distribution is there
+  __syncthreads();  // an earlier call's results have been read, and the distribution is written
   double sum = 0;
   for (int v = begin + lane; v < end; v += 32) sum += distribution[v];
   sum = over_warp(sum, Plus());
@@ -103,7 +103,7 @@ __device__ int draw_from(const double* distribution, int n, double u) {
   double all = 0, before = 0;
   for (int w = 0; w < n_warps; w++) all += drawing.of_warp[w];
   const double target = u * all;
-  int drawn = -1;  // the warp: where rounding lets none cross, the last that has something
+  int drawn = -1;  // if rounding lets no warp pass u: the last warp with a positive sum
   for (int w = 0; w < n_warps; w++) {
     const double own = drawing.of_warp[w];
     if (own <= 0) continue;
@@ -116,7 +116,7 @@ __device__ int draw_from(const double* distribution, int n, double u) {
     for (int first = begin; first < end && crossing == 0x7fffffff; first += 32) {
       const int v = first + lane;
       const double p = v < end ? distribution[v] : 0;
-      double until = p;  // of the lanes up to this one
+      double until = p;  // sum of the lanes up to this one
       for (int by = 1; by < 32; by *= 2) {
         const double other = __shfl_up_sync(kAllLanes, until, by);
         if (lane >= by) until += other;
@@ -132,7 +132,7 @@ __device__ int draw_from(const double* distribution, int n, double u) {
   return drawing.token;
 }
 
-// ---- drawing
+// ---- sampling candidates
 
 /// Writes padding too, because the host copies every byte.
 __device__ inline void tell(DrawnToken& to, int id, double p) {
@@ -141,7 +141,7 @@ __device__ inline void tell(DrawnToken& to, int id, double p) {
   to.p = p;
 }
 
-// grid: a block a node.  rows [nodes];  own [nodes, n] for rows with a penalty
+// grid: one block per node.  rows [nodes];  own [nodes, n] for rows with a penalty
 __global__ void __launch_bounds__(kPickThreads, 1) draw_nodes(const float* logits,
                                                               std::int64_t stride,
                                                               int n,
@@ -170,7 +170,7 @@ __global__ void __launch_bounds__(kPickThreads, 1) draw_nodes(const float* logit
       if (first) {
         tell(tokens[drawn.n], id, node.distribution[id]);
         if (!node.again)
-          node.distribution[id] = 0;  // the next draw meets the block before it reads
+          node.distribution[id] = 0;  // the next draw synchronises the block before it reads
       }
     }
     if (first && !node.again)
@@ -181,18 +181,18 @@ __global__ void __launch_bounds__(kPickThreads, 1) draw_nodes(const float* logit
   out[blockIdx.x] = drawn;
 }
 
-// ---- judging
+// ---- verification
 
-/// A node's candidates, and what is left of its distribution.
+/// A node's candidates and its residual distribution.
 struct Trial {
   const Distribution& distribution;
   const VerifyNode& node;
-  const Candidate* candidates;  // the node's
-  VerifiedCandidate* out;       // likewise
-  double *left, *own_q;         // [n]
+  const Candidate* candidates;  // of the node
+  VerifiedCandidate* out;       // of the node
+  double *residual, *own_q;     // [n]
   int n, n_drawn;
 
-  /// A number equal to the chance refuses.
+  /// Accepts candidate i if its number is smaller than `chance`.
   __device__ bool keeps(int i, double chance) {
     if (threadIdx.x == 0) out[i].chance = chance;
     return candidates[n_drawn++].uniform < chance;
@@ -205,11 +205,11 @@ __device__ inline double at_most_one(double x) {
 __device__ int judge_certain(Trial& trial) {
   for (int i = 0; i < trial.node.n; i++) {
     const int x = trial.candidates[i].token;
-    const double p = trial.left[x];
-    if (p <= 0) continue;  // filtered out, or refused before
+    const double p = trial.residual[x];
+    if (p <= 0) continue;  // filtered out, or already rejected
     if (trial.keeps(i, at_most_one(p))) return i;
-    const auto rest = [&](int v) { return v == x ? 0 : trial.left[v]; };
-    if (!remake(trial.left, trial.n, rest)) return i;  // nothing else is possible
+    const auto rest = [&](int v) { return v == x ? 0 : trial.residual[v]; };
+    if (!remake(trial.residual, trial.n, rest)) return i;  // the residual is empty: accepts
   }
   return -1;
 }
@@ -218,15 +218,15 @@ __device__ int judge_drawn(Trial& trial) {
   const double* q = trial.node.q;
   for (int i = 0; i < trial.node.n; i++) {
     const int x = trial.candidates[i].token;
-    if (trial.keeps(i, at_most_one(trial.left[x] / q[x]))) return i;
+    if (trial.keeps(i, at_most_one(trial.residual[x] / q[x]))) return i;
     const auto residual = [&](int v) {
-      const double left = trial.left[v] - q[v];
+      const double left = trial.residual[v] - q[v];
       return left > 0 ? left : 0;
     };
-    if (!remake(trial.left, trial.n, residual)) return i;  // p was q but for rounding
+    if (!remake(trial.residual, trial.n, residual)) return i;  // p equals q except for rounding
     if (trial.node.rule == AcceptanceRule::With || i + 1 == trial.node.n) continue;
     const auto others = [&](int v) { return v == x ? 0 : q[v]; };
-    if (!remake(trial.own_q, trial.n, others)) break;  // it was the last that could be drawn
+    if (!remake(trial.own_q, trial.n, others)) break;  // no other token can be drawn
     q = trial.own_q;
   }
   return -1;
@@ -237,13 +237,13 @@ __device__ inline double smaller_part(double p, double q, double rho) {
 }
 __device__ inline double overlap(const Trial& trial, double rho) {
   return sum_over(trial.n,
-                  [&](int v) { return smaller_part(trial.left[v], trial.node.q[v], rho); });
+                  [&](int v) { return smaller_part(trial.residual[v], trial.node.q[v], rho); });
 }
 __device__ inline double any_of_k(double beta, int k) {
   return 1 - pow(1 - at_most_one(beta), static_cast<double>(k));
 }
 
-/// As engine::k_seq_factor.
+/// rho of K-Seq, as engine::k_seq_factor computes it.
 __device__ double k_seq_factor(const Trial& trial) {
   const int k = trial.node.n;
   const auto is_valid = [&](double rho) {
@@ -264,21 +264,21 @@ __device__ int judge_k_seq(Trial& trial) {
   const double rho = k_seq_factor(trial);
   for (int i = 0; i < trial.node.n; i++) {
     const int x = trial.candidates[i].token;
-    if (trial.keeps(i, at_most_one(trial.left[x] / (rho * q[x])))) return i;
+    if (trial.keeps(i, at_most_one(trial.residual[x] / (rho * q[x])))) return i;
   }
   const double beta = overlap(trial, rho);
   const double share = beta > 0 ? any_of_k(beta, trial.node.n) / beta : 0;
   const auto rest = [&](int v) {
-    const double left = trial.left[v] - share * smaller_part(trial.left[v], q[v], rho);
+    const double left = trial.residual[v] - share * smaller_part(trial.residual[v], q[v], rho);
     return left > 0 ? left : 0;
   };
-  return remake(trial.left, trial.n, rest) ? -1 : trial.node.n - 1;
+  return remake(trial.residual, trial.n, rest) ? -1 : trial.node.n - 1;
 }
 
-/// What a token's probability must exceed to be kept.
+/// The threshold of typical acceptance.
 __device__ double typical_threshold(const Trial& trial) {
   const double entropy = sum_over(trial.n, [&](int v) {
-    const double p = trial.left[v];
+    const double p = trial.residual[v];
     return p > 0 ? -p * log(p) : 0;
   });
   const double by_entropy = trial.node.delta * exp(-entropy);
@@ -297,14 +297,14 @@ __device__ int judge_by_rule(Trial& trial) {
   return node.rule == AcceptanceRule::KSeq ? judge_k_seq(trial) : judge_drawn(trial);
 }
 
-/// The token behind a row whose candidates were refused.
-__device__ int take_left(const Trial& trial) {
-  double* left = trial.left;
-  if (trial.node.take != TakeLeft::Draw) {
+/// Chooses the token after a row whose candidates were all rejected.
+__device__ int choose_from_residual(const Trial& trial) {
+  double* left = trial.residual;
+  if (trial.node.choice != ResidualChoice::Sample) {
     Best<double> best = nothing<double>();
     for_own(trial.n, [&](int v) { best = Better()(best, one_of(left[v], v)); });
     best = over_warps(best, nothing<double>(), Better());
-    if (trial.node.take == TakeLeft::Likeliest) return best.id;
+    if (trial.node.choice == ResidualChoice::Argmax) return best.id;
     const double threshold = typical_threshold(trial);
     if (best.score > threshold)
       for_own(trial.n, [&](int v) { left[v] = left[v] > threshold ? left[v] : 0; });
@@ -321,12 +321,12 @@ struct Named {
     return false;
   }
 };
-// The tokens worth telling: those named first, then the likeliest under either distribution. Meets the
+// Chooses the tokens to report: the given ones first, then the most likely ones of either distribution. Synchronises the
 // block.
 __device__ void fill_rejection_details(const Trial& trial,
                                        int token,
                                        int n_rejection_tokens,
-                                       RejectionToken* told) {
+                                       RejectionToken* reported) {
   const double* q = trial.node.q;
   const auto is_first = threadIdx.x == 0;
   Named& named = static_shared<Named>();
@@ -357,17 +357,17 @@ __device__ void fill_rejection_details(const Trial& trial,
   }
   for_own(n_rejection_tokens, [&](int i) {
     if (i >= n) {
-      told[i] = {-1, 0, 0, 0};
+      reported[i] = {-1, 0, 0, 0};
       return;
     }
     const int id = named.id[i];
-    told[i] = {id, static_cast<float>(trial.distribution.p(id)),
-               q ? static_cast<float>(q[id]) : 0.0f, static_cast<float>(trial.left[id])};
+    reported[i] = {id, static_cast<float>(trial.distribution.p(id)),
+                   q ? static_cast<float>(q[id]) : 0.0f, static_cast<float>(trial.residual[id])};
   });
 }
 
-// grid: a block a node.  rows [nodes];  own [nodes, n] for rows with a penalty;  left [nodes, n];
-// own_q [nodes, n] where a node may need it
+// grid: one block per node.  rows [nodes];  own [nodes, n] for rows with a penalty;  left [nodes, n];
+// own_q [nodes, n] if a node may need it
 __global__ void __launch_bounds__(kPickThreads, 1) judge_nodes(const float* logits,
                                                                std::int64_t stride,
                                                                int n,
@@ -404,17 +404,17 @@ __global__ void __launch_bounds__(kPickThreads, 1) judge_nodes(const float* logi
     if (threadIdx.x == 0) out[blockIdx.x] = {-1, -1, 0};
     return;
   }
-  write_distribution(distribution, trial.left);
-  for_own(node.n, [&](int i) { trial.out[i] = {trial.left[trial.candidates[i].token], -1}; });
+  write_distribution(distribution, trial.residual);
+  for_own(node.n, [&](int i) { trial.out[i] = {trial.residual[trial.candidates[i].token], -1}; });
   __syncthreads();
   const int kept = judge_by_rule(trial);
-  const int token = kept >= 0 ? trial.candidates[kept].token : take_left(trial);
+  const int token = kept >= 0 ? trial.candidates[kept].token : choose_from_residual(trial);
   if (threadIdx.x == 0) out[blockIdx.x] = {kept, token, distribution.p(token)};
   if (n_rejection_tokens > 0)
     fill_rejection_details(trial, token, n_rejection_tokens, rejection_tokens);
 }
 
-// ---- the host's side
+// ---- host
 
 template <class T>
 constexpr std::int64_t bytes_of_all(std::int64_t n) {
@@ -476,12 +476,12 @@ void draw(Device& device,
       there.history, there.own, reinterpret_cast<const DrawNode*>(memory + nodes_at),
       reinterpret_cast<const double*>(memory + uniforms_at),
       reinterpret_cast<Drawn*>(memory + out_at), reinterpret_cast<DrawnToken*>(memory + tokens_at));
-  cuda.await(out, memory + out_at, bytes_of_all<Drawn>(n_nodes));
-  cuda.await(tokens, memory + tokens_at, bytes_of_all<DrawnToken>(n_draws));
-  cuda.answer();
+  cuda.request_download(out, memory + out_at, bytes_of_all<Drawn>(n_nodes));
+  cuda.request_download(tokens, memory + tokens_at, bytes_of_all<DrawnToken>(n_draws));
+  cuda.finish_unless_deferred();
 }
 
-/// Whether its q changes from candidate to candidate.
+/// True if the rule changes q from candidate to candidate.
 bool alters_q(const VerifyNode& node) {
   return node.rule == AcceptanceRule::Without && node.q && node.n > 1;
 }
@@ -500,9 +500,10 @@ void verify(Device& device,
             VerifiedCandidate* of_candidates,
             int n_rejection_tokens,
             RejectionToken* rejection_tokens) {
-  check_judge(stride, vocab, n_valid, nodes, n_nodes, candidates, n_candidates, n_rejection_tokens);
+  check_verify(stride, vocab, n_valid, nodes, n_nodes, candidates, n_candidates,
+               n_rejection_tokens);
   if (n_nodes == 0) return;
-  const std::int64_t n_told = std::int64_t{n_nodes} * n_rejection_tokens,
+  const std::int64_t n_reported = std::int64_t{n_nodes} * n_rejection_tokens,
                      n_in_distributions = std::int64_t{n_nodes} * n_valid;
   const bool alters = std::any_of(nodes, nodes + n_nodes, alters_q);
   Layout parts;
@@ -510,7 +511,7 @@ void verify(Device& device,
                      candidates_at = parts.add<Candidate>(n_candidates),
                      out_at = parts.add<VerifiedNode>(n_nodes),
                      of_candidates_at = parts.add<VerifiedCandidate>(n_candidates),
-                     weighed_at = parts.add<RejectionToken>(n_told),
+                     reported_at = parts.add<RejectionToken>(n_reported),
                      left_at = parts.add<double>(n_in_distributions),
                      own_q_at = parts.add<double>(alters ? n_in_distributions : 0);
   CudaDevice& cuda = cuda_of(device);
@@ -528,12 +529,13 @@ void verify(Device& device,
       reinterpret_cast<double*>(memory + left_at), reinterpret_cast<double*>(memory + own_q_at),
       reinterpret_cast<VerifiedNode*>(memory + out_at),
       reinterpret_cast<VerifiedCandidate*>(memory + of_candidates_at), n_rejection_tokens,
-      reinterpret_cast<RejectionToken*>(memory + weighed_at));
-  cuda.await(out, memory + out_at, bytes_of_all<VerifiedNode>(n_nodes));
-  cuda.await(of_candidates, memory + of_candidates_at,
-             bytes_of_all<VerifiedCandidate>(n_candidates));
-  cuda.await(rejection_tokens, memory + weighed_at, bytes_of_all<RejectionToken>(n_told));
-  cuda.answer();
+      reinterpret_cast<RejectionToken*>(memory + reported_at));
+  cuda.request_download(out, memory + out_at, bytes_of_all<VerifiedNode>(n_nodes));
+  cuda.request_download(of_candidates, memory + of_candidates_at,
+                        bytes_of_all<VerifiedCandidate>(n_candidates));
+  cuda.request_download(rejection_tokens, memory + reported_at,
+                        bytes_of_all<RejectionToken>(n_reported));
+  cuda.finish_unless_deferred();
 }
 
 }  // namespace

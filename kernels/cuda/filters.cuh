@@ -1,9 +1,9 @@
-// What the filters keep of a row, for whoever chooses, ranks, draws or judges: penalty, top-k,
-// top-p, min-p, as kernels/sampling.h has them.
-//   order    a token's key is (logit, lowest id first) in 64 bits: all differ, so "the first k" is
-//            one threshold, found digit by digit
-//   top-p    sums of weights are kept in units of 2^-44 of the largest: whole numbers, so atomics
-//            give the same sum in any order. What a cut is off by is n 2^-45 of the largest weight
+// The filters of a row, for pick, rank, draw and verify: repetition penalty, top-k, top-p, min-p, as in
+// kernels/sampling.h.
+//   order   the key of a token is (logit, lowest id first) in 64 bits. All keys differ, so the first k tokens have one
+//           threshold, which a radix search finds digit by digit
+//   top-p   weights are summed as integers in units of 2^-44 of the largest weight, so atomics give the same sum in any
+//           order. The error of a cut is at most n 2^-45 of the largest weight
 #pragma once
 
 #include <vector>
@@ -15,22 +15,22 @@
 namespace kernels::DECOSCOPE_GPU {
 namespace {
 
-constexpr int kPickThreads = 512, kSlice = 4 * kPickThreads;  // tokens of a block: four a thread
-constexpr int kDigits = 256;                                  // of a key, eight bits at a time
+constexpr int kPickThreads = 512, kSlice = 4 * kPickThreads;  // tokens of a block: four per thread
+constexpr int kDigits = 256;  // values of a digit: eight bits of a key
 constexpr double kUnit = 17592186044416.0;                    // 2^44
 
-/// Whole warps, no more than there are fours of tokens.
+/// Threads for n tokens: whole warps, at most one thread for four tokens.
 constexpr int pick_threads(int n) {
   return n > kSlice - 128 ? kPickThreads : (n + 127) / 128 * 32;
 }
 
-/// PickRow for the device.
+/// A PickRow on the device.
 struct Asked {
   std::uint64_t seed;
   float temperature, top_p, min_p, repetition_penalty;
   int top_k;
   unsigned stream, position;
-  int history, n_history;  // ids of the row in the list of all
+  int history, n_history;  // its ids: begin and number in the list of all rows
 };
 
 /// The best score, its token, the second best score.
@@ -67,7 +67,7 @@ __device__ inline std::uint64_t key_of(float logit, int id) {
   return static_cast<std::uint64_t>(ordered) << 32 | ~static_cast<unsigned>(id);
 }
 
-/// How likely a token is beside the most likely.
+/// The probability of a token relative to the most likely token.
 __device__ inline double weight_of(float logit, float top, float temperature) {
   const double below = static_cast<double>(logit) - static_cast<double>(top);
   return exp(temperature == 1 ? below : below / static_cast<double>(temperature));
@@ -84,8 +84,8 @@ struct Row {
   float top, temperature;
 };
 
-/// Calls take(first id, four logits, how many there are) for this thread's fours of a row, in
-/// order; kTogether of them are read at a time.
+/// Calls take(first id, four logits, number of valid ones) for each of this thread's groups of four tokens, in order.
+/// Loads kTogether groups at a time.
 template <int kTogether, class Take>
 __device__ inline void for_fours(const Row& row, const Take& take) {
   const int step = 4 * static_cast<int>(blockDim.x);
@@ -98,7 +98,7 @@ __device__ inline void for_fours(const Row& row, const Take& take) {
     for (int t = 0; t < kTogether; t++) take(first + t * step, fours[t], row.n - first - t * step);
   }
 }
-/// Calls take(id, logit) likewise.
+/// Calls take(id, logit) for each of these tokens.
 template <int kTogether, class Take>
 __device__ inline void for_tokens(const Row& row, const Take& take) {
   for_fours<kTogether>(row, [&](int first, const Four& four, int n) {
@@ -111,12 +111,12 @@ __device__ inline void for_tokens(const Row& row, const Take& take) {
 // ---- cuts
 
 struct Digits {
-  unsigned low[kDigits], high[kDigits];  // of how much the tokens with this digit add
+  unsigned low[kDigits], high[kDigits];  // sum of the tokens with this digit, as two words
   unsigned n_tokens[kDigits];
-  std::uint64_t prefix;  // the key's digits that are found
-  Count above;           // what tokens with larger keys add
+  std::uint64_t prefix;  // the digits found so far
+  Count above;           // sum of the tokens with larger keys
   double wanted;
-  bool is_alone;  // one token alone has this prefix
+  bool is_alone;  // only one token has this prefix
 };
 __device__ inline void add_amount(Digits& digits, int digit, Count amount) {
   const auto low = static_cast<unsigned>(amount);
@@ -129,8 +129,9 @@ __device__ inline Count amount_of(const Digits& digits, int digit, bool by_weigh
   return static_cast<Count>(digits.high[digit]) << 32 | digits.low[digit];
 }
 
-// The next digit: the largest where the sum crosses what is wanted, or the last one there is. A
-// warp finds it, a lane has eight. @param share  at first, of all that there is; else 0
+// Finds the next digit: the largest at which the sum reaches `wanted`, or the last that occurs. One warp does it; a lane
+// has eight digits.
+// @param share  for the first digit, the wanted share of the total; else 0
 __device__ inline void find_digit(Digits& digits, bool by_weight, double share) {
   constexpr int kOwn = kDigits / 32;
   const int lane = threadIdx.x, largest = kDigits - 1 - kOwn * lane;
@@ -142,7 +143,7 @@ __device__ inline void find_digit(Digits& digits, bool by_weight, double share) 
     there[j] = digits.n_tokens[largest - j] > 0;
     sum += amounts[j];
   }
-  Count until = sum;  // of all lanes up to this one
+  Count until = sum;  // of the lanes up to this one
   for (int by = 1; by < 32; by *= 2) {
     const Count before = __shfl_up_sync(kAllLanes, until, by);
     if (lane >= by) until += before;
@@ -163,7 +164,7 @@ __device__ inline void find_digit(Digits& digits, bool by_weight, double share) 
   }
   const int crossing = over_warp(found, Larger()), lowest = over_warp(last, Smaller());
   const int digit = crossing >= 0 ? crossing : lowest < kDigits ? lowest : 0;
-  __syncwarp();  // all have read what one of them writes
+  __syncwarp();  // all lanes have read before one writes
   if (digit > largest || digit <= largest - kOwn) return;
   if (lowest < kDigits) digits.above = crossing >= 0 ? above_found : above_last;
   digits.wanted = wanted;
@@ -171,9 +172,8 @@ __device__ inline void find_digit(Digits& digits, bool by_weight, double share) 
   digits.is_alone = digits.n_tokens[digit] == 1;
 }
 
-// A key: of tokens not below `floor` those not below it are the first that add up to at least
-// `wanted`, or all. by_weight: weights in units, and `wanted` is a share of them all; else every
-// token counts one. Meets the block.
+// Finds a threshold among the keys from `floor` on: the tokens from it on are the first whose sum reaches `wanted`, or all
+// tokens. by_weight: sums weights, and `wanted` is a share of the total; else each token counts 1. Synchronises the block.
 __device__ std::uint64_t cut_at(const Row& row,
                                 std::uint64_t floor,
                                 bool by_weight,
@@ -201,18 +201,19 @@ __device__ std::uint64_t cut_at(const Row& row,
     __syncthreads();
     if (threadIdx.x < 32) find_digit(digits, by_weight, by_weight && shift == 56 ? wanted : 0);
     __syncthreads();
-    if (digits.is_alone) return digits.prefix << shift;  // no other token is between it and its key
+    // No other token lies between the threshold and the key.
+    if (digits.is_alone) return digits.prefix << shift;
   }
   return digits.prefix;
 }
 
-/// Tokens that the filters keep are those with a key of at least this.
+/// The filters keep the tokens with at least this key.
 __device__ std::uint64_t lowest_kept(const Row& row, const Asked& asked) {
   std::uint64_t floor = 0;
   if (asked.top_k > 0 && asked.top_k < row.n)
     floor = cut_at(row, 0, /*by_weight=*/false, static_cast<double>(asked.top_k));
   if (asked.top_p >= 1) return floor;
-  // A cut is a key that tokens below `floor` may reach.
+  // The second threshold may lie below `floor`.
   return Larger()(floor, cut_at(row, floor, /*by_weight=*/true, static_cast<double>(asked.top_p)));
 }
 __device__ inline bool has_filters(const Asked& asked, int n) {
@@ -228,8 +229,8 @@ __device__ inline bool keeps(
 
 // ---- rows
 
-/// Tokens [first, end) with the repetition penalty, in memory of the row's own. Twice the same id,
-/// twice the same. Meets the block.
+/// Writes the logits of tokens [first, end) with the repetition penalty to `own`. A repeated id has no further effect.
+/// Synchronises the block.
 __device__ inline void penalise(
     const float* logits, const Asked& asked, const int* history, int first, int end, float* own) {
   for (int i = first + static_cast<int>(threadIdx.x); i < end; i += blockDim.x) own[i] = logits[i];
@@ -260,12 +261,12 @@ __device__ inline bool is_bad(float logit) {
   return !(logit < kInfinity);
 }
 
-/// Whether a distribution can be made of a row that looks like this.
+/// True if the row has a distribution.
 __device__ inline bool is_a_distribution(const Seen& seen, int n) {
   return seen.bad == n && seen.best.score > -kInfinity && seen.best.score < kInfinity;
 }
-/// Looks through a whole row, which is penalised in `own`, [n], where that is asked for; its top is
-/// known then. Every thread has what was seen. Meets the block.
+/// Scans a whole row, applies its penalty in `own` [n] and sets row.top. Every thread gets the result. Synchronises the
+/// block.
 __device__ inline Seen see_row(Row& row, const Asked& asked, const int* history, float* own) {
   Seen seen = {nothing<float>(), row.n};
   for_tokens<4>(row, [&](int id, float logit) {
@@ -285,18 +286,18 @@ __device__ inline Seen see_row(Row& row, const Asked& asked, const int* history,
   return seen;
 }
 
-// ---- the host's side
+// ---- host
 
 constexpr std::int64_t in_sixteens(std::int64_t bytes) {
   return (bytes + 15) / 16 * 16;
 }
 
-/// What the host says of rows, on the device, and room for what comes back and for penalised rows.
+/// Parameters of rows on the device, and memory for results and for penalised rows.
 struct AskedOnDevice {
   const Asked* rows;
   const int* history;
   char* results;  // 16-byte aligned
-  float* own;     // [n_rows, n_valid]; nothing where no row has a penalty
+  float* own;     // [n_rows, n_valid]; empty if no row has a penalty
 };
 inline AskedOnDevice tell_asked(CudaDevice& cuda,
                                 Use use,
@@ -321,11 +322,11 @@ inline AskedOnDevice tell_asked(CudaDevice& cuda,
                      own_bytes = penalty ? std::int64_t{n_rows} * n_valid * 4 : 0;
   auto* memory = static_cast<char*>(
       cuda.scratch(use, asked_bytes + history_bytes + in_sixteens(result_bytes) + own_bytes));
-  char* told_history = memory + asked_bytes;
-  char* results = told_history + history_bytes;
+  char* device_history = memory + asked_bytes;
+  char* results = device_history + history_bytes;
   cuda.upload(memory, asked.data(), n_rows * static_cast<std::int64_t>(sizeof(Asked)));
-  cuda.upload(told_history, history.data(), static_cast<std::int64_t>(history.size()) * 4);
-  return {reinterpret_cast<const Asked*>(memory), reinterpret_cast<const int*>(told_history),
+  cuda.upload(device_history, history.data(), static_cast<std::int64_t>(history.size()) * 4);
+  return {reinterpret_cast<const Asked*>(memory), reinterpret_cast<const int*>(device_history),
           results, reinterpret_cast<float*>(results + in_sixteens(result_bytes))};
 }
 

@@ -6,37 +6,37 @@
 namespace kernels::DECOSCOPE_GPU {
 namespace {
 
-constexpr int kMostCounted = 13;  // refusals: 1,024 lists without an attempt
+constexpr int kMostCounted = 13;  // refusals, after which 1,024 lists skip the attempt
 
 bool same_extent(const dim3& a, const dim3& b) {
   return a.x == b.x && a.y == b.y && a.z == b.z;
 }
 
-std::string told(const Launches& launches) {
+std::string names_of(const Launches& launches) {
   std::vector<const char*> names;
   for (std::size_t i = 0; i < launches.size(); i++) names.push_back(launches.name(i));
   return counted_names(names);
 }
 
-Answer answered(cudaError_t error, const char* call, const Launches& launches) {
+CallResult result_of(cudaError_t error, const char* call, const Launches& launches) {
   if (error == cudaSuccess) return {};
-  return {error, std::string(call) + " of " + told(launches)};
+  return {error, std::string(call) + " of " + names_of(launches)};
 }
 
 }  // namespace
 
 std::string counted_names(std::span<const char* const> names) {
-  std::vector<std::string> told;
+  std::vector<std::string> listed;
   std::string text = std::to_string(names.size()) + " kernels (";
   for (const char* one : names) {
-    if (std::find(told.begin(), told.end(), one) != told.end()) continue;
-    text += std::string(told.empty() ? "" : ", ") + one;
-    told.emplace_back(one);
+    if (std::find(listed.begin(), listed.end(), one) != listed.end()) continue;
+    text += std::string(listed.empty() ? "" : ", ") + one;
+    listed.emplace_back(one);
   }
   return text + ")";
 }
 
-bool stays(cudaError_t error) {
+bool is_permanent(cudaError_t error) {
   return error != cudaErrorMemoryAllocation && error != cudaErrorInvalidConfiguration &&
          error != cudaErrorInvalidValue;
 }
@@ -54,7 +54,7 @@ void Launches::clear() {
   places_.clear();
 }
 
-std::string Launches::told(std::size_t i) const {
+std::string Launches::text(std::size_t i) const {
   const auto extent = [](const dim3& d) {
     return std::to_string(d.x) + " x " + std::to_string(d.y) + " x " + std::to_string(d.z);
   };
@@ -73,15 +73,15 @@ std::size_t Launches::places_end(std::size_t i) const {
 
 const cudaKernelNodeParams& Launches::params(std::size_t i) {
   const One& one = all_[i];
-  told_arguments_.clear();
+  argument_pointers_.clear();
   for (std::size_t at = one.places; at < places_end(i); at++)
-    told_arguments_.push_back(bytes_.data() + places_[at]);
-  told_.func = const_cast<void*>(one.kernel);
-  told_.gridDim = one.grid;
-  told_.blockDim = one.block;
-  told_.sharedMemBytes = one.shared_bytes;
-  told_.kernelParams = told_arguments_.data();
-  return told_;
+    argument_pointers_.push_back(bytes_.data() + places_[at]);
+  params_.func = const_cast<void*>(one.kernel);
+  params_.gridDim = one.grid;
+  params_.blockDim = one.block;
+  params_.sharedMemBytes = one.shared_bytes;
+  params_.kernelParams = argument_pointers_.data();
+  return params_;
 }
 
 // FNV-1a, word by word.
@@ -107,8 +107,7 @@ bool Launches::same_launch(const Launches& other, std::size_t i) const {
                      bytes_end(i) - a.bytes) == 0;
 }
 
-// Pointers are 8 bytes and aligned, alone and within structures. A number that looks like one is
-// taken for one.
+// Pointers are 8 bytes and aligned, alone and within structures. A number with the value of such a pointer also counts.
 bool Launches::point_into(const void* begin, std::int64_t bytes) const {
   const auto first = reinterpret_cast<std::uintptr_t>(begin);
   for (std::size_t at = 0; at + sizeof first <= bytes_.size(); at += sizeof first) {
@@ -119,14 +118,14 @@ bool Launches::point_into(const void* begin, std::int64_t bytes) const {
   return false;
 }
 
-// A graph at work ends its work first.
+// The runtime lets a running graph finish.
 KernelGraphs::Kept::~Kept() {
-  if (exec) given_back(cudaGraphExecDestroy(exec), "cudaGraphExecDestroy");
-  if (graph) given_back(cudaGraphDestroy(graph), "cudaGraphDestroy");
+  if (exec) on_free(cudaGraphExecDestroy(exec), "cudaGraphExecDestroy");
+  if (graph) on_free(cudaGraphDestroy(graph), "cudaGraphDestroy");
 }
 
-// The graph of these kernels that differs least. One that differs in most of them is of another
-// number of rows, and taken only where there is no room for a further one.
+// Finds the cached graph of these kernels with the fewest different launches. A graph that differs in most launches
+// belongs to another number of rows; it is used only if the cache is full.
 KernelGraphs::Place KernelGraphs::nearest(const Launches& launches, std::uint64_t hash) {
   const std::size_t n = launches.size();
   std::size_t most = kept_.size() < kMostKept ? n / 2 : n;
@@ -146,7 +145,7 @@ KernelGraphs::Place KernelGraphs::nearest(const Launches& launches, std::uint64_
   return found;
 }
 
-// Lists that come for the first time may be those of a load, which are not worth a graph.
+// A list that comes for the first time may never repeat (loading a model, for example), so it gets no graph.
 bool KernelGraphs::seen(std::uint64_t hash) {
   const auto found = std::find(seen_.begin(), seen_.end(), hash);
   const bool is_seen = found != seen_.end();
@@ -156,15 +155,15 @@ bool KernelGraphs::seen(std::uint64_t hash) {
   return is_seen;
 }
 
-// Every kernel waits for the one before it, as in a stream: before it begins or, with an early
-// edge, in wait_for_earlier().
+// Every kernel waits for the kernel before it, as in a stream: before it starts or, with a programmatic edge, in
+// wait_for_earlier().
 cudaError_t KernelGraphs::add_node(Kept& made, Launches& launches, std::size_t i) {
   const bool early = early_ && i > 0 && launches.is_early(i);
-  const bool behind = i > 0 && !early;
+  const bool after = i > 0 && !early;
   cudaGraphNode_t node = nullptr;
   if (const cudaError_t error =
-          cudaGraphAddKernelNode(&node, made.graph, behind ? &made.nodes.back() : nullptr,
-                                 behind ? 1 : 0, &launches.params(i));
+          cudaGraphAddKernelNode(&node, made.graph, after ? &made.nodes.back() : nullptr,
+                                 after ? 1 : 0, &launches.params(i));
       error != cudaSuccess)
     return error;
   const cudaError_t error =
@@ -173,68 +172,69 @@ cudaError_t KernelGraphs::add_node(Kept& made, Launches& launches, std::size_t i
   return error;
 }
 
-// In front of the others.
-Answer KernelGraphs::make(Launches& launches, std::uint64_t hash) {
+// The new graph becomes the first of kept_.
+CallResult KernelGraphs::make(Launches& launches, std::uint64_t hash) {
   std::list<Kept> one;
-  Kept& made = one.emplace_back(given_back_);
+  Kept& made = one.emplace_back(on_free_);
   cudaError_t error = cudaGraphCreate(&made.graph, 0);
-  if (error != cudaSuccess) return answered(error, "cudaGraphCreate", launches);
+  if (error != cudaSuccess) return result_of(error, "cudaGraphCreate", launches);
   for (std::size_t i = 0; i < launches.size(); i++) {
     error = add_node(made, launches, i);
     if (error != cudaSuccess)
       return {error, (made.nodes.size() > i ? "cudaGraphAddDependencies of "
                                             : "cudaGraphAddKernelNode of ") +
-                         launches.told(i)};
+                         launches.text(i)};
   }
   error = cudaGraphInstantiateWithFlags(&made.exec, made.graph, 0);
-  if (error != cudaSuccess) return answered(error, "cudaGraphInstantiateWithFlags", launches);
+  if (error != cudaSuccess) return result_of(error, "cudaGraphInstantiateWithFlags", launches);
   made.hash = hash;
   if (kept_.size() >= kMostKept) kept_.pop_back();
   kept_.splice(kept_.begin(), one);
   return {};
 }
 
-Answer KernelGraphs::tell(Kept& kept, Launches& launches) {
+CallResult KernelGraphs::update(Kept& kept, Launches& launches) {
   for (const std::size_t i : differ_) {
     const cudaError_t error =
         cudaGraphExecKernelNodeSetParams(kept.exec, kept.nodes[i], &launches.params(i));
     if (error != cudaSuccess)
-      return {error, "cudaGraphExecKernelNodeSetParams of " + launches.told(i)};
+      return {error, "cudaGraphExecKernelNodeSetParams of " + launches.text(i)};
   }
   return {};
 }
 
-Answer KernelGraphs::one_by_one(Launches& launches, cudaStream_t stream) {
+CallResult KernelGraphs::launch_singly(Launches& launches, cudaStream_t stream) {
   for (std::size_t i = 0; i < launches.size(); i++) {
     const cudaKernelNodeParams& params = launches.params(i);
     const cudaError_t error = cudaLaunchKernel(params.func, params.gridDim, params.blockDim,
                                                params.kernelParams, params.sharedMemBytes, stream);
-    if (error != cudaSuccess) return {error, launches.told(i)};
+    if (error != cudaSuccess) return {error, launches.text(i)};
     n_launched_++;
   }
   return {};
 }
 
-// A graph whose launch is refused has put nothing in the stream.
-Answer KernelGraphs::launch(Launches& launches, cudaStream_t stream, bool comes_once) {
-  if (!on_ || comes_once || launches.size() < kFewestKernels) return one_by_one(launches, stream);
+// A refused graph launch has added nothing to the stream.
+CallResult KernelGraphs::launch(Launches& launches, cudaStream_t stream, bool comes_once) {
+  if (!on_ || comes_once || launches.size() < kFewestKernels)
+    return launch_singly(launches, stream);
   const std::uint64_t hash = launches.hash();
-  Answer answer;
+  CallResult answer;
   const Place found = nearest(launches, hash);
   const bool is_kept = found != kept_.end();
   if (is_kept) {
     kept_.splice(kept_.begin(), kept_, found);
-    answer = tell(kept_.front(), launches);
+    answer = update(kept_.front(), launches);
   } else {
-    if (!seen(hash) || passes()) return one_by_one(launches, stream);
+    if (!seen(hash) || skips_attempt()) return launch_singly(launches, stream);
     answer = make(launches, hash);
-    if (answer.error != cudaSuccess) return go_without(answer, launches, stream);
+    if (answer.error != cudaSuccess) return launch_without_graph(answer, launches, stream);
   }
   if (answer.error == cudaSuccess)
-    answer = answered(cudaGraphLaunch(kept_.front().exec, stream), "cudaGraphLaunch", launches);
+    answer = result_of(cudaGraphLaunch(kept_.front().exec, stream), "cudaGraphLaunch", launches);
   if (answer.error != cudaSuccess) {
-    kept_.pop_front();  // nobody knows what it was told, and its memory is wanted
-    return go_without(answer, launches, stream);
+    kept_.pop_front();  // its state is unknown, and its memory is needed
+    return launch_without_graph(answer, launches, stream);
   }
   if (!is_kept) n_refused_ = 0;
   std::swap(kept_.front().launches, launches);
@@ -242,19 +242,21 @@ Answer KernelGraphs::launch(Launches& launches, cudaStream_t stream, bool comes_
   return {};
 }
 
-bool KernelGraphs::passes() {
-  if (to_pass_ == 0) return false;
-  to_pass_--;
+bool KernelGraphs::skips_attempt() {
+  if (n_to_skip_ == 0) return false;
+  n_to_skip_--;
   return true;
 }
 
-Answer KernelGraphs::go_without(const Answer& answer, Launches& launches, cudaStream_t stream) {
-  if (stays(answer.error)) return answer;
+CallResult KernelGraphs::launch_without_graph(const CallResult& answer,
+                                              Launches& launches,
+                                              cudaStream_t stream) {
+  if (is_permanent(answer.error)) return answer;
   static_cast<void>(cudaGetLastError());
   if (refused_.error == cudaSuccess) refused_ = answer;
   n_refused_ = std::min(n_refused_ + 1, kMostCounted);
-  to_pass_ = (1 << n_refused_) / 8;
-  return one_by_one(launches, stream);
+  n_to_skip_ = (1 << n_refused_) / 8;
+  return launch_singly(launches, stream);
 }
 
 }  // namespace kernels::DECOSCOPE_GPU

@@ -1,15 +1,12 @@
-// Kernels that are held back and launched together. A list of kernels that came before is a CUDA
-// graph, kept for each number of rows and told only what differs from its last time (a grid, a
-// number, a pointer); another is launched kernel by kernel.
+// Launches of collected kernels. If a list of kernels repeats, it becomes a CUDA graph. The graph is cached, and each
+// later launch updates only the nodes whose grid or arguments differ. Other lists are launched kernel by kernel.
 #pragma once
 
 #include <cstring>
 #include <functional>
 #include <list>
-#include <optional>
 #include <span>
 #include <string>
-#include <tuple>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -18,9 +15,10 @@
 
 namespace kernels::DECOSCOPE_GPU {
 
-/// Kernels in the order in which they were asked for, with their arguments as they were then.
+/// A list of kernel launches with copies of their arguments, in order.
 class Launches {
  public:
+  /// Appends a launch.
   template <class... P, class... A>
   void add(const char* name,
            void (*kernel)(P...),
@@ -31,44 +29,32 @@ class Launches {
     begin(name, handle_of(name, kernel), grid, block, shared_bytes);
     (add_argument<P>(static_cast<P>(arguments)), ...);
   }
-  /// Removes the latest and returns its arguments, if it is a launch of this kernel and
-  /// fits(grid, arguments...).
-  template <class... P, class Fits>
-  std::optional<std::tuple<P...>> take_back(void (*kernel)(P...), const Fits& fits) {
-    if (all_.empty() || all_.back().kernel != reinterpret_cast<const void*>(kernel)) return {};
-    std::tuple<P...> arguments;
-    std::size_t place = all_.back().places;
-    const auto read = [&](auto& argument) {
-      std::memcpy(&argument, bytes_.data() + places_[place++], sizeof argument);
-    };
-    const dim3 grid = all_.back().grid;
-    std::apply([&](P&... each) { (read(each), ...); }, arguments);
-    if (!std::apply([&](const P&... each) { return fits(grid, each...); }, arguments)) return {};
-    bytes_.resize(all_.back().bytes);
-    places_.resize(all_.back().places);
-    all_.pop_back();
-    return arguments;
-  }
-  /// The latest may begin before the one before it has ended: its threads wait for that.
+  /// Marks the last launch as one that may start before the launch before it has ended (programmatic dependent launch).
   void latest_is_early() { all_.back().early = true; }
+  /// True if launch i is marked so.
   bool is_early(std::size_t i) const { return all_[i].early; }
+  /// Removes all launches.
   void clear();
+  /// True without launches.
   bool empty() const { return all_.empty(); }
+  /// Number of launches.
   std::size_t size() const { return all_.size(); }
+  /// Name of the kernel of launch i, for messages.
   const char* name(std::size_t i) const { return all_[i].name; }
   /// "matmul (grid 4 x 4 x 1, block 128 x 1 x 1, 65536 bytes of shared memory)".
-  std::string told(std::size_t i) const;
-  /// What the runtime is told of launch i; it points into this list, until the next call.
+  std::string text(std::size_t i) const;
+  /// Parameters of launch i for the runtime. They point into this list and are valid until the next call.
   const cudaKernelNodeParams& params(std::size_t i);
-  /// Equal where the kernels are.
+  /// Lists with the same kernels have the same hash.
   std::uint64_t hash() const;
-  /// And whether those that begin early do in both.
+  /// True if both lists have the same kernels with the same early marks.
   bool same_kernels(const Launches& other) const;
+  /// True if launch i has the same grid, block, shared memory and arguments in both lists.
   bool same_launch(const Launches& other, std::size_t i) const;
-  /// Whether an argument points to one of these bytes.
+  /// True if an argument points into these bytes.
   bool point_into(const void* begin, std::int64_t bytes) const;
-  /// The name of the first launch of which is_stale(word) holds for a word of its arguments that
-  /// may be a pointer; null: of none.
+  /// Name of the first launch with an argument word that may be a pointer and for which is_stale(word) is true.
+  /// Null: none.
   template <class IsStale>
   const char* first_that_holds(const IsStale& is_stale) const {
     for (std::size_t i = 0; i < all_.size(); i++) {
@@ -88,11 +74,11 @@ class Launches {
     const void* kernel;
     dim3 grid, block;
     unsigned shared_bytes;
-    std::size_t bytes, places;  // where its arguments begin
+    std::size_t bytes, places;  // begin of its arguments in bytes_ and places_
     bool early = false;
   };
   void begin(const char* name, const void* kernel, dim3 grid, dim3 block, std::size_t shared_bytes);
-  // Launches are compared by bytes: those of a structure that are nobody's are zeros.
+  // Launches are compared by bytes, so the padding of structures is set to 0.
   template <class T>
   void add_argument(T value) {
     static_assert(std::is_trivially_copyable_v<T> && alignof(T) <= kAlignment);
@@ -108,50 +94,52 @@ class Launches {
   static constexpr std::size_t kAlignment = 16;
   std::vector<One> all_;
   std::vector<unsigned char> bytes_;  // of all arguments
-  std::vector<std::size_t> places_;   // of each argument, in bytes_
-  cudaKernelNodeParams told_ = {};
-  std::vector<void*> told_arguments_;
+  std::vector<std::size_t> places_;   // offset of each argument in bytes_
+  cudaKernelNodeParams params_ = {};
+  std::vector<void*> argument_pointers_;
 };
 
 /// "37 kernels (embed, rms_norm, matmul)": each name once.
 std::string counted_names(std::span<const char* const> names);
 
-/// Whether the device answers no further call after this error.
-bool stays(cudaError_t error);
+/// True if the device refuses every call after this error.
+bool is_permanent(cudaError_t error);
 
-/// What a call returned and, unless it succeeded, which it was.
-struct Answer {
+/// The result of a CUDA call.
+struct CallResult {
   cudaError_t error = cudaSuccess;
-  std::string call;
+  std::string call;  // the failed call, for messages
 };
 
-/// Is told what a call that gives something back returned.
-using GivenBack = std::function<void(cudaError_t error, const char* call)>;
+/// Receives the result of a call that frees something.
+using OnFree = std::function<void(cudaError_t error, const char* call)>;
 
+/// Launches lists of kernels and caches CUDA graphs for them.
 class KernelGraphs {
  public:
   static constexpr std::size_t kFewestKernels = 4;  // of a graph
   static constexpr std::size_t kMostKept = 24, kMostSeen = 64;
 
-  /// @param on          off: kernels are launched one by one, to compare
-  /// @param given_back  for graphs that go
-  KernelGraphs(bool on, GivenBack given_back) : on_(on), given_back_(std::move(given_back)) {}
+  /// @param on       false: launches every kernel by itself, for comparison
+  /// @param on_free  receives the results when graphs are destroyed
+  KernelGraphs(bool on, OnFree on_free) : on_(on), on_free_(std::move(on_free)) {}
   KernelGraphs(const KernelGraphs&) = delete;
   KernelGraphs& operator=(const KernelGraphs&) = delete;
 
-  /// Puts the kernels in the stream, each after the one before it. Where a graph of them cannot be
-  /// had, most often for want of memory, they go one by one, with the same bits. Of the lists that
-  /// want one the next two try again; then 1, 2, 4, .. go without, for an attempt takes longer than
-  /// these kernels' launches. Of those that come once none is made.
-  Answer launch(Launches& launches, cudaStream_t stream, bool comes_once = false);
-  /// The first call for a graph that was refused so; none was: its error is cudaSuccess.
-  const Answer& refused() const { return refused_; }
-  /// Graphs and single kernels that were launched.
+  /// Launches the kernels in order. If the driver refuses a graph, most often for lack of memory, launches them one by
+  /// one, with the same bits. After a refusal the next two lists try again; then 1, 2, 4, ... lists skip the attempt,
+  /// because it takes longer than their launches.
+  /// @param comes_once  true: does not make a graph
+  CallResult launch(Launches& launches, cudaStream_t stream, bool comes_once = false);
+  /// The first refused call for a graph; its error is cudaSuccess if there was none.
+  const CallResult& refused() const { return refused_; }
+  /// Launches of graphs and of single kernels.
   std::int64_t n_launched() const { return n_launched_; }
-  /// Kernels that can begin before the one before them has ended do, in graphs made from now on.
+  /// Applies early marks in graphs that are made from now on.
   void let_begin_early(bool early) { early_ = early; }
+  /// Destroys all cached graphs.
   void forget_all() noexcept { kept_.clear(); }
-  /// Leaves the graphs to the process's end: those of a stream whose work does not end.
+  /// Forgets all cached graphs without destroying them, for a stream whose work does not end.
   void abandon_all() noexcept {
     for (Kept& kept : kept_) kept.graph = nullptr, kept.exec = nullptr;
     kept_.clear();
@@ -159,13 +147,13 @@ class KernelGraphs {
 
  private:
   struct Kept {
-    explicit Kept(const GivenBack& told) : given_back(told) {}
+    explicit Kept(const OnFree& receiver) : on_free(receiver) {}
     Kept(const Kept&) = delete;
     Kept& operator=(const Kept&) = delete;
     ~Kept();
-    const GivenBack& given_back;  // of the KernelGraphs that it is in
+    const OnFree& on_free;  // of the KernelGraphs that owns this
     std::uint64_t hash = 0;
-    Launches launches;  // as the graph was told last
+    Launches launches;  // the last update of the graph
     cudaGraph_t graph = nullptr;
     cudaGraphExec_t exec = nullptr;
     std::vector<cudaGraphNode_t> nodes;
@@ -173,22 +161,24 @@ class KernelGraphs {
   using Place = std::list<Kept>::iterator;
   Place nearest(const Launches& launches, std::uint64_t hash);
   bool seen(std::uint64_t hash);
-  Answer make(Launches& launches, std::uint64_t hash);
+  CallResult make(Launches& launches, std::uint64_t hash);
   cudaError_t add_node(Kept& made, Launches& launches, std::size_t i);
-  Answer tell(Kept& kept, Launches& launches);
-  Answer one_by_one(Launches& launches, cudaStream_t stream);
-  Answer go_without(const Answer& answer, Launches& launches, cudaStream_t stream);
-  bool passes();
+  CallResult update(Kept& kept, Launches& launches);
+  CallResult launch_singly(Launches& launches, cudaStream_t stream);
+  CallResult launch_without_graph(const CallResult& answer,
+                                  Launches& launches,
+                                  cudaStream_t stream);
+  bool skips_attempt();
 
   bool on_, early_ = false;
-  GivenBack given_back_;
+  OnFree on_free_;
   std::int64_t n_launched_ = 0;
-  std::list<Kept> kept_;             // the one used last is first
-  std::vector<std::size_t> differ_;  // launches, of the graph that nearest() found
-  std::list<std::uint64_t> seen_;    // hashes of lists, the latest first
-  Answer refused_;
-  int n_refused_ = 0;  // in a row, none that was made having run
-  int to_pass_ = 0;    // lists, before a graph is tried again
+  std::list<Kept> kept_;             // most recently used first
+  std::vector<std::size_t> differ_;  // launches that differ in the graph of nearest()
+  std::list<std::uint64_t> seen_;    // hashes of lists, latest first
+  CallResult refused_;
+  int n_refused_ = 0;  // consecutive refusals
+  int n_to_skip_ = 0;  // lists that skip the next attempts
 };
 
 }  // namespace kernels::DECOSCOPE_GPU

@@ -1,5 +1,4 @@
-// The few things that need PTX, one wrapper each; the emulation has a twin of every one. What
-// Hopper alone has is in row_tiles.cuh.
+// Wrappers of PTX instructions. The emulation has the same functions. Instructions of Hopper only are in row_tiles.cuh.
 #pragma once
 
 #include "kernels/cuda/platform.h"
@@ -8,6 +7,7 @@
 
 namespace kernels::cuda {
 
+/// Half types of the tensor cores.
 enum class Half { F16, Bf16 };
 
 /// d += a b for a warp: 16 x 16 times 16 x 8, in the fragments of PTX mma.m16n8k16 (row, col).
@@ -31,8 +31,8 @@ __device__ inline void multiply_tile(Half type,
   }
 }
 
-/// Four tiles of 8 by 8 halves from shared memory: lane l points at row l % 8 of tile l / 8. Of
-/// each tile it has two halves of row l / 4, from column l % 4 * 2 on.
+/// Loads four tiles of 8 x 8 halves from shared memory. Lane l passes the address of row l % 8 of tile l / 8, and gets
+/// two halves of row l / 4 of each tile, from column l % 4 * 2 on.
 __device__ inline void load_tiles(unsigned (&tiles)[4], const void* row) {
   const auto from = static_cast<unsigned>(__cvta_generic_to_shared(row));
   asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];"
@@ -40,7 +40,7 @@ __device__ inline void load_tiles(unsigned (&tiles)[4], const void* row) {
                : "r"(from)
                : "memory");
 }
-/// The same of the transposed tiles: two halves of column l / 4, from row l % 4 * 2 on.
+/// The same for transposed tiles: two halves of column l / 4, from row l % 4 * 2 on.
 __device__ inline void load_tiles_transposed(unsigned (&tiles)[4], const void* row) {
   const auto from = static_cast<unsigned>(__cvta_generic_to_shared(row));
   asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0,%1,%2,%3}, [%4];"
@@ -49,15 +49,16 @@ __device__ inline void load_tiles_transposed(unsigned (&tiles)[4], const void* r
                : "memory");
 }
 
-/// 16 bytes from device to shared memory, past the registers and the first-level cache.
+/// Starts a copy of 16 bytes from device to shared memory, past the registers and the L1 cache.
 __device__ inline void copy_async_16(void* to_shared, const void* from) {
   const auto to = static_cast<unsigned>(__cvta_generic_to_shared(to_shared));
   asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(to), "l"(from) : "memory");
 }
+/// Ends a group of this thread's copies.
 __device__ inline void copy_async_commit() {
   asm volatile("cp.async.commit_group;" ::: "memory");
 }
-/// Waits until at most n of this thread's committed groups are not there yet; n is a constant.
+/// Waits until at most n of this thread's groups are incomplete; n is a constant, 0 to 3.
 __device__ __forceinline__ void copy_async_wait(int n) {
   switch (n) {
     case 0:
@@ -75,14 +76,15 @@ __device__ __forceinline__ void copy_async_wait(int n) {
   }
 }
 
-/// The kernel behind this one in its graph may begin, once every block of this one is here.
+/// Allows the next kernel of the graph to start once every block of this kernel has called this (programmatic dependent
+/// launch).
 __device__ inline void let_next_begin() {
 #if __CUDA_ARCH__ >= 900
   asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
 #endif
 }
-/// What earlier kernels wrote is there. A kernel that is launched early calls it in every thread,
-/// and before that touches nothing but what no kernel of a step writes.
+/// Waits for all earlier kernels and their writes. A kernel that may start early calls it in every thread; before that
+/// it only touches memory that no kernel of a step writes.
 __device__ inline void wait_for_earlier() {
 #if __CUDA_ARCH__ >= 900
   asm volatile("griddepcontrol.wait;" ::: "memory");
@@ -93,14 +95,14 @@ __device__ inline int first_same_lane(int x, int) {
   return __ffs(static_cast<int>(__match_any_sync(0xffffffffu, x))) - 1;
 }
 /// Barrier of the 128 threads of a group.
-__device__ inline void meet_group(int group) {
+__device__ inline void sync_group(int group) {
   asm volatile("bar.sync %0, 128;" ::"r"(group + 1) : "memory");
 }
-/// 16 bytes that are read once: past the first-level cache.
+/// Loads 16 bytes that are read once, past the L1 cache.
 __device__ inline uint4 load_streamed(const uint4* from) {
   return __ldcs(from);
 }
-/// A hint: [data, data + bytes), multiples of 16, are read soon. By one thread.
+/// Prefetches [data, data + bytes), both multiples of 16, into the L2 cache. One thread calls it.
 __device__ inline void prefetch_to_cache(const void* data, unsigned bytes) {
 #if __CUDA_ARCH__ >= 900
   asm volatile("cp.async.bulk.prefetch.L2.global [%0], %1;" ::"l"(__cvta_generic_to_global(data)),

@@ -1,6 +1,6 @@
-// Numbers on the device: storage types, exp, noise, and the order in which threads add up. Products
-// and sums are two roundings unless the source says fmaf (nvcc runs with -fmad=false), so all but
-// the tensor core's own sums have the same bits here and in the emulation.
+// Arithmetic on the device: storage types, exp, noise, and reductions in a fixed order. A product and a sum are two
+// roundings unless the source says fmaf (nvcc runs with -fmad=false), so everything but the tensor cores' own sums has the
+// same bits on a GPU and in the emulation.
 #pragma once
 
 #include <string.h>
@@ -21,7 +21,7 @@ namespace {
 
 constexpr unsigned kAllLanes = 0xffffffffu;
 
-// ---- storage types: one struct each, how an element is read as f32 and written from it
+// ---- storage types: conversion of an element to f32 and from f32
 
 struct StoreF32 {
   using Element = float;
@@ -85,8 +85,9 @@ __device__ inline float exp_f32(float x) {
   return sum * __uint_as_float(static_cast<unsigned>(exponent + 127) << 23);
 }
 
-// ---- noise: kernels/philox.h, word for word
+// ---- noise, with the same bits as kernels/philox.h
 
+/// Four random words.
 struct Words {
   unsigned w[4];
 };
@@ -111,13 +112,13 @@ __device__ inline double gumbel(unsigned bits) {
   return -log(-log((bits + 0.5) * 2.3283064365386963e-10));  // 2^-32
 }
 
-// ---- sums and such over a warp or a block: the same tree whatever is added
+// ---- reductions over a warp or a block, always by the same tree
 
-/// What the lane whose number differs in the bits of `by` holds, word by word.
+/// The value of the lane whose number is this lane's xor `by`.
 template <class T>
 __device__ T across(T x, int by) {
 #if defined(DECOSCOPE_CUDA_EMULATION)
-  return __shfl_xor_sync(kAllLanes, x, by);  // takes any type, and one meeting instead of many
+  return __shfl_xor_sync(kAllLanes, x, by);  // any type, with one synchronisation
 #else
   constexpr int kWords = sizeof(T) / 4;
   static_assert(sizeof(T) % 4 == 0);
@@ -157,47 +158,45 @@ template <class T, int kWarps>
 struct WarpResults {
   T of[kWarps];
 };
-/// Over all kThreads of the block, in the order of warps; every thread has it. Meets the block
-/// twice.
+/// Reduces over all kThreads of the block, in the order of warps. Every thread gets the result. Synchronises the
+/// block twice.
 template <int kThreads, class T, class Combine>
 __device__ T over_block(T x, const Combine& combine) {
   constexpr int kWarps = kThreads / 32;
   auto& results = static_shared<WarpResults<T, kWarps>>();
   x = over_warp(x, combine);
-  __syncthreads();  // what another call left there has been read
+  __syncthreads();  // all threads have read the results of an earlier call
   if (threadIdx.x % 32 == 0) results.of[threadIdx.x / 32] = x;
   __syncthreads();
   T all = results.of[0];
   for (int warp = 1; warp < kWarps; warp++) all = combine(all, results.of[warp]);
   return all;
 }
-/// Over the block's threads, whole warps: a tree over each warp's lanes, then one over 32 warps, of
-/// which those that are not there hold `none`. So threads that would add zeros may be left out.
-/// Every thread has it. Meets the block twice.
+/// Reduces over a block of whole warps: a tree over each warp's lanes, then a tree over 32 warps, with `none` for missing
+/// warps. So a block may omit threads that would add zeros. Every thread gets the result. Synchronises the block twice.
 template <class T, class Combine>
 __device__ T over_warps(T x, T none, const Combine& combine) {
   auto& results = static_shared<WarpResults<T, 32>>();
   const int lane = threadIdx.x % 32, n_warps = blockDim.x / 32;
   x = over_warp(x, combine);
-  __syncthreads();  // what another call left there has been read
+  __syncthreads();  // all threads have read the results of an earlier call
   if (lane == 0) results.of[threadIdx.x / 32] = x;
   __syncthreads();
   return over_warp(lane < n_warps ? results.of[lane] : none, combine);
 }
 
-// ---- four neighbours of a row at a time: one thread's
+// ---- four neighbouring elements of a row, handled by one thread
 
 struct Four {
   float of[4];
 };
-/// Whether rows that begin `stride` elements of 4 bytes apart, from these addresses on, may be read
-/// and written in vectors of four.
+/// True if rows that start at these addresses, `stride` elements of 4 bytes apart, allow vectors of four.
 template <class... T>
 __device__ bool lie_in_fours(std::int64_t stride, const T*... at) {
   return ((static_cast<std::uintptr_t>(stride * 4) | ... | reinterpret_cast<std::uintptr_t>(at)) %
           16) == 0;
 }
-/// The first n of them; zeros in place of others.
+/// Loads the first n elements; the others are 0.
 __device__ inline Four load_four(const float* from, int n, bool in_fours) {
   if (in_fours && n >= 4) {
     const float4 all = *reinterpret_cast<const float4*>(from);
@@ -218,12 +217,12 @@ __device__ inline void store_four(float* to, const Four& four, int n, bool in_fo
   for (int j = 0; j < 4; j++)
     if (j < n) to[j] = four.of[j];
 }
-/// Two halves as they lie one behind the other.
+/// Two adjacent halves.
 template <class Store>
 __device__ unsigned narrow_two(float first, float second) {
   return Store::narrow(first) | static_cast<unsigned>(Store::narrow(second)) << 16;
 }
-/// Rounded to the storage type.
+/// Rounds four elements to the storage type and stores the first n.
 template <class Store>
 __device__ void store_four_as(typename Store::Element* to, const Four& four, int n, bool in_fours) {
   if constexpr (sizeof(*to) == 4) {
@@ -241,19 +240,19 @@ __device__ void store_four_as(typename Store::Element* to, const Four& four, int
 struct LastOne {
   bool is_last;
 };
-/// Whether all n blocks that call it with this counter have left what they write; the counter is
-/// zero before and after. Meets the block.
+/// True in the last of n blocks that call it with this counter: the writes of all of them are visible. The counter is 0
+/// before and after. Synchronises the block.
 __device__ inline bool last_to_come(unsigned* done, unsigned n) {
-  LastOne& told = static_shared<LastOne>();
+  LastOne& shared = static_shared<LastOne>();
   __threadfence();
   __syncthreads();
   if (threadIdx.x == 0) {
-    told.is_last = atomicAdd(done, 1u) + 1 == n;
-    if (told.is_last) *done = 0;
+    shared.is_last = atomicAdd(done, 1u) + 1 == n;
+    if (shared.is_last) *done = 0;
   }
   __syncthreads();
   __threadfence();
-  return told.is_last;
+  return shared.is_last;
 }
 
 }  // namespace

@@ -1,12 +1,14 @@
-// y = x w^T for a step's rows, and the tables that it and embedding read.
-//   halves  tensor cores (matmul_halves.cuh); weights lie in the order in which lanes read their
-//           fragments, and activations are rounded to the weights' type
-//   f32     plain fused multiply-adds, 8 rows at a time or 32
-//   sums    k is cut into chunks of 64; chunk c belongs to partial sum c % 4, which adds its chunks
-//           in order; the four are added in order. Nothing of this depends on the rows, their
-//           number or the device, and zeros appended to k add only zeros
-//   many    over 128 rows go 128 at a time, so a prompt's cache has a step's bits
+// y = x w^T for the rows of a step, and the embedding, which reads the same packed weights.
+//   half types  tensor cores (matmul_halves.cuh, matmul_stream.cuh); weights lie in the order in which lanes read their
+//               fragments, and activations are rounded to the weights' type
+//   f32         fused multiply-adds, 8 or 32 rows at a time
+//   sums        k is cut into chunks of 64. Chunk c belongs to partial sum c % 4, which adds its chunks in order; the
+//               four are then added in order. This does not depend on the rows, their number or the device, and zeros
+//               appended to k add only zeros (batch invariance)
+//   many rows   are multiplied 128 at a time, so the cache of a prompt has the bits of a step
+//   fusion      the kernel that rounds rows also makes them: from a norm, a gate, or attention's chunks
 #include <algorithm>
+#include <variant>
 
 #include "kernels/checks.h"
 #include "kernels/cuda/attention_join.cuh"
@@ -15,13 +17,15 @@
 #include "kernels/cuda/matmul_stream.cuh"
 #include "kernels/cuda/packed.cuh"
 #include "kernels/cuda/row_kernels.cuh"
+#include "kernels/unfused.h"
 
 namespace kernels::DECOSCOPE_GPU {
 namespace {
 
-constexpr std::int64_t kBytesAhead = 16 << 20;  // of weights, asked for before the rows are there
+/// Bytes of weights that are prefetched while the rows are made.
+constexpr std::int64_t kBytesAhead = 16 << 20;
 constexpr int kMaxRows = 128;
-constexpr int kWideOutputs = 192 * kBlockOutputs;  // from here on there are blocks enough
+constexpr int kWideOutputs = 192 * kBlockOutputs;  // enough blocks without split-K
 constexpr int kF32FewRows = 8, kF32MoreRows = 32;
 
 __device__ inline float element_of(const void* data, DType type, std::int64_t i) {
@@ -30,13 +34,13 @@ __device__ inline float element_of(const void* data, DType type, std::int64_t i)
   return type == DType::BF16 ? StoreBf16::widen(half) : StoreF16::widen(half);
 }
 
-struct Raw {  // row-major outputs [first, first + n) of a matrix, on the device
+struct Raw {  // outputs [first, first + n) of a matrix on the device, row-major
   const void* data;
   DType type;
   int first, n, k;
 };
 
-// A thread writes the eight elements of one fragment.
+// A thread writes the eight elements of a lane's fragment.
 template <class Store>
 __global__ void __launch_bounds__(kMatThreads)
     pack_halves(Raw raw, int n_chunks, std::int64_t n_fragments, std::uint16_t* packed) {
@@ -65,8 +69,8 @@ __global__ void __launch_bounds__(kMatThreads) pack_f32(Raw raw, std::int64_t n,
       row < raw.n ? element_of(raw.data, raw.type, std::int64_t{row} * raw.k + line % raw.k) : 0;
 }
 
-// Thread 4 t + l has columns 16 t + 2 l and 16 t + 2 l + 8 and those behind them, which of halves
-// are two words of one fragment.  grid: (rows, blocks of threads)
+// Thread 4 t + l reads columns 16 t + 2 l and 16 t + 2 l + 8 and the column after each: two words of one fragment.
+// grid: (rows, blocks of threads)
 __global__ void __launch_bounds__(kMatThreads)
     embed_rows(const void* packed, DType type, int k, const int* ids, float* y) {
   let_next_begin();
@@ -101,8 +105,8 @@ __global__ void __launch_bounds__(kMatThreads)
 
 // ---- products
 
-// The rows, rounded, in place_of_row's order. grid: (chunks, tiles of 8 rows); a thread has four
-// neighbours of a row
+// Rounds rows and stores them in the order of place_of_row. A thread handles four neighbours of a row.
+// grid: (chunks, tiles of 8 rows)
 template <class Store>
 __global__ void __launch_bounds__(kMatThreads)
     prepare_rows(const float* x, std::int64_t x_stride, int n_rows, int k, std::uint16_t* rows) {
@@ -114,8 +118,8 @@ __global__ void __launch_bounds__(kMatThreads)
   store_prepared<Store>(rows, row, i, gridDim.y, own);
 }
 
-// The same for rows that are normed on the way: y [n_rows, k] is what rms_norm_rows makes of x.
-// grid: a block of norm_threads(k) a row, those that fill the last tile of 8 too
+// The same for RMSNorm of x. Also writes the result of rms_norm_rows to y [n_rows, k].
+// grid: one block of norm_threads(k) per row, the padding rows of the last tile included; then blocks that prefetch
 template <class Store>
 __global__ void __launch_bounds__(kNormThreads) norm_and_prepare(const float* x,
                                                                  const float* w,
@@ -146,8 +150,8 @@ __global__ void __launch_bounds__(kNormThreads) norm_and_prepare(const float* x,
   });
 }
 
-// The same for rows that are gated on the way: y [n_rows, k] is what swiglu_elements makes of x.
-// grid: as prepare_rows
+// The same for SwiGLU of x. Also writes the result of swiglu_elements to y [n_rows, k].
+// grid: as prepare_rows, with one more tile of blocks that prefetch
 template <class Store>
 __global__ void __launch_bounds__(kMatThreads) gate_and_prepare(
     const float* x, float* y, int n_rows, int k, std::uint16_t* rows, Ahead ahead) {
@@ -168,9 +172,8 @@ __global__ void __launch_bounds__(kMatThreads) gate_and_prepare(
   store_prepared<Store>(rows, row, i, n_tiles, own);
 }
 
-// The same for rows that attention leaves in chunks: what it makes of them is what join_chunks
-// does.
-// grid: (rows, those that fill the last tile of 8 too; heads)
+// The same for attention: joins the chunks of a row as join_chunks does, and writes its result to call.out.
+// grid: (rows, the padding rows of the last tile included, then blocks that prefetch; heads)
 template <class Store>
 __global__ void __launch_bounds__(kAttentionThreads) join_and_prepare(
     AttentionCall call, int n_rows, std::uint16_t* rows, int n_tiles, Ahead ahead) {
@@ -202,8 +205,8 @@ union F32Shared {
   float sum[kPartials][kRows][kF32Outputs];
 };
 
-// grid: (blocks of 32 outputs, tiles of kRows rows, each of which reads the weights once); a warp
-// makes one of the partial sums, a lane is an output
+// A warp computes one of the four partial sums, a lane one output.
+// grid: (blocks of 32 outputs, tiles of kRows rows, each of which reads the weights once)
 template <int kRows>
 __global__ void __launch_bounds__(kMatThreads) multiply_f32(MatmulCall call) {
   F32Shared<kRows>& shared = static_shared<F32Shared<kRows>>();
@@ -229,7 +232,7 @@ __global__ void __launch_bounds__(kMatThreads) multiply_f32(MatmulCall call) {
         if (row < rows_here) sum[row] = fmaf(shared.x[warp][row][j], w, sum[row]);
     }
   }
-  __syncthreads();  // sums take the place of the rows
+  __syncthreads();  // sums replace the rows in shared memory
 #pragma unroll
   for (int row = 0; row < kRows; row++) shared.sum[warp][row][lane] = sum[row];
   __syncthreads();
@@ -242,14 +245,14 @@ __global__ void __launch_bounds__(kMatThreads) multiply_f32(MatmulCall call) {
   }
 }
 
-// ---- the host's side
+// ---- host
 
 std::int64_t packed_bytes(DType dtype, int n, int k) {
   if (dtype == DType::F32) return padded_to(n, kF32Outputs) * k * 4;
   return padded_to(n, kBlockOutputs) * padded_to(k, kChunk) * 2;
 }
 
-// Raw rows go over in slabs, and are put in order there.
+// Uploads row-major weights slab by slab; a kernel reorders each slab.
 void pack(Device& device, const void* w_host, DType from, int n, int k, DType to, void* packed) {
   ensure(n > 0 && k > 0, "pack: n and k are at least 1");
   CudaDevice& cuda = cuda_of(device);
@@ -273,7 +276,7 @@ void pack(Device& device, const void* w_host, DType from, int n, int k, DType to
                   static_cast<std::uint16_t*>(slab));
     }
   }
-  cuda.work_comes_once();  // nothing begins early behind what writes weights
+  cuda.skip_graph_cache();  // no kernel may start early after one that writes weights
 }
 
 void embed(
@@ -282,19 +285,35 @@ void embed(
     ensure(ids[r] >= 0 && ids[r] < table.n, "embed: an id is outside the table");
   if (n_rows == 0) return;
   CudaDevice& cuda = cuda_of(device);
-  const int* told = cuda.mirrored(Use::Ids, {ids, static_cast<std::size_t>(n_rows)});
+  const int* device_ids = cuda.device_list(Use::Ids, {ids, static_cast<std::size_t>(n_rows)});
   const int fours = blocks_for(table.k, 16) * 4;
   cuda.launch_early("embed", embed_rows, dim3(n_rows, blocks_for(fours, kMatThreads)), kMatThreads,
-                    0, table.data, table.dtype, table.k, told, y);
+                    0, table.data, table.dtype, table.k, device_ids, y);
 }
 
+/// The weights that the kernel before a product prefetches.
 Ahead ahead_of(const MatmulCall& call, int n_parts) {
   const int n = blocks_for(call.n, kBlockOutputs) * n_parts;
   const auto n_asked = static_cast<int>(std::min<std::int64_t>(32, kBytesAhead / kChunkBytes / n));
   return {static_cast<const unsigned char*>(call.weights), chunks_of(call.k), n_parts, n, n_asked};
 }
 
-/// Scratch memory for the rows of a product, rounded and in place_of_row's order.
+/// Rows of a fused product: RMSNorm of x. The kernel also writes them to y.
+struct NormedRows {
+  const float *x, *w;
+  float* y;
+  float eps;
+};
+/// Rows of a fused product: SwiGLU of x. The kernel also writes them to y.
+struct GatedRows {
+  const float* x;
+  float* y;
+};
+/// The source of a product's rows: memory (std::monostate), or a fused operation. An AttentionCall is one pass of
+/// attention over all rows of the product, whose chunks are computed but not joined.
+using RowSource = std::variant<std::monostate, NormedRows, GatedRows, AttentionCall>;
+
+/// Scratch memory for the rounded rows of a product, in the order of place_of_row.
 std::uint16_t* rows_of(CudaDevice& cuda, const MatmulCall& call, int n_row_tiles) {
   const std::int64_t bytes = std::int64_t{chunks_of(call.k)} * n_row_tiles * kRowTileBytes;
   return static_cast<std::uint16_t*>(cuda.scratch(Use::Rows, bytes));
@@ -307,43 +326,27 @@ void share_partials(CudaDevice& cuda, MatmulCall& call, int n_blocks, std::int64
   call.done = static_cast<unsigned*>(cuda.scratch(Use::Done, std::int64_t{n_blocks} * 4, true));
 }
 
-/// The rows in place_of_row's order; a norm, a gate or a join that was asked for just before, of
-/// these rows, is made on the way.
-/// @param all  whether the operation has no other rows; attention's last pass may have as many
+/// Launches the kernel that makes the product's rows and rounds them, in the order of place_of_row.
 template <class Store>
 void launch_prepare(CudaDevice& cuda,
                     const MatmulCall& call,
-                    bool all,
+                    const RowSource& source,
                     int n_tiles,
                     std::uint16_t* rows,
                     const Ahead& ahead) {
-  const bool dense = all && call.x_stride == call.k;
-  const auto is_normed = [&](dim3 grid, const float*, const float*, const float* y, int dim,
-                             float) {
-    return dense && y == call.x && dim == call.k && static_cast<int>(grid.x) == call.n_rows;
-  };
-  const auto is_gated = [&](dim3 grid, const float*, const float* y, int hidden) {
-    return dense && y == call.x && hidden == call.k && static_cast<int>(grid.x) == call.n_rows;
-  };
-  const auto is_joined = [&](dim3 grid, const AttentionCall& join) {
-    return dense && join.out == call.x && join.out_stride == call.k &&
-           join.n_heads * join.head_dim == call.k && static_cast<int>(grid.x) == call.n_rows;
-  };
   const int n_ask = blocks_for(ahead.n, kAskWarps);
-  if (const auto norm = cuda.take_back(rms_norm_rows, is_normed)) {
-    const auto& [x, w, y, dim, eps] = *norm;
+  if (const auto* norm = std::get_if<NormedRows>(&source)) {
     cuda.launch_early("norm_and_prepare", norm_and_prepare<Store>, 8 * n_tiles + n_ask,
-                      norm_threads(dim), 0, x, w, y, call.n_rows, dim, eps, rows, n_tiles, ahead);
-  } else if (const auto gate = cuda.take_back(swiglu_elements, is_gated)) {
-    const auto& [x, y, hidden] = *gate;
+                      norm_threads(call.k), 0, norm->x, norm->w, norm->y, call.n_rows, call.k,
+                      norm->eps, rows, n_tiles, ahead);
+  } else if (const auto* gate = std::get_if<GatedRows>(&source)) {
     cuda.launch_early("gate_and_prepare", gate_and_prepare<Store>,
-                      dim3(chunks_of(call.k), n_tiles + 1), kMatThreads, 0, x, y, call.n_rows,
-                      hidden, rows, ahead);
-  } else if (const auto join = cuda.take_back(join_chunks, is_joined)) {
-    const AttentionCall& chunks = std::get<0>(*join);
+                      dim3(chunks_of(call.k), n_tiles + 1), kMatThreads, 0, gate->x, gate->y,
+                      call.n_rows, call.k, rows, ahead);
+  } else if (const auto* chunks = std::get_if<AttentionCall>(&source)) {
     cuda.launch_early("join_and_prepare", join_and_prepare<Store>,
-                      dim3(8 * n_tiles + blocks_for(n_ask, chunks.n_heads), chunks.n_heads),
-                      kAttentionThreads, 0, chunks, call.n_rows, rows, n_tiles, ahead);
+                      dim3(8 * n_tiles + blocks_for(n_ask, chunks->n_heads), chunks->n_heads),
+                      kAttentionThreads, 0, *chunks, call.n_rows, rows, n_tiles, ahead);
   } else {
     cuda.launch_early("prepare_rows", prepare_rows<Store>, dim3(chunks_of(call.k), n_tiles),
                       kMatThreads, 0, call.x, call.x_stride, call.n_rows, call.k, rows);
@@ -352,12 +355,12 @@ void launch_prepare(CudaDevice& cuda,
 
 /// Launches the kernel of up to 16 rows.
 template <class Store, int kRowTiles>
-void launch_few(CudaDevice& cuda, MatmulCall call, bool all) {
+void launch_few(CudaDevice& cuda, MatmulCall call, const RowSource& source) {
   const int n_blocks = blocks_for(call.n, kBlockOutputs);
   const bool alone = call.n >= kWideOutputs;
   const int n_parts = alone ? 1 : kPartials;
   std::uint16_t* rows = rows_of(cuda, call, kRowTiles);
-  launch_prepare<Store>(cuda, call, all, kRowTiles, rows, ahead_of(call, n_parts));
+  launch_prepare<Store>(cuda, call, source, kRowTiles, rows, ahead_of(call, n_parts));
   call.rows = rows;
   if (!alone) share_partials(cuda, call, n_blocks, std::int64_t{call.n_rows} * kBlockOutputs);
   cuda.launch_early("matmul", multiply_few<Store, kRowTiles>,
@@ -369,7 +372,7 @@ void launch_few(CudaDevice& cuda, MatmulCall call, bool all) {
 /// sums over all of k in one block if the tiles occupy at least three fifths of the GPU, because the
 /// exchange of partial sums costs more than the idle rest.
 template <class Store, int kRowTiles>
-void launch_stream(CudaDevice& cuda, MatmulCall call, bool all) {
+void launch_stream(CudaDevice& cuda, MatmulCall call, const RowSource& source) {
   constexpr int kGroups = kMostGroups, kStageBytes = Stages<kRowTiles, kGroups>::kBytes;
   const int n_blocks = blocks_for(call.n, kGroups * kBlockOutputs);
   const bool whole = 5 * n_blocks >= 3 * cuda.n_multiprocessors();
@@ -378,7 +381,7 @@ void launch_stream(CudaDevice& cuda, MatmulCall call, bool all) {
   call.n_stages = std::clamp((cuda.most_shared() - 1024) / kStageBytes, kFewestStages,
                              kRowTiles == kWideTiles ? kMostStages : kMostStages - 1);
   std::uint16_t* rows = rows_of(cuda, call, kRowTiles);
-  launch_prepare<Store>(cuda, call, all, kRowTiles, rows, ahead_of(call, whole ? 1 : kPartials));
+  launch_prepare<Store>(cuda, call, source, kRowTiles, rows, ahead_of(call, whole ? 1 : kPartials));
   call.rows = rows;
   if (!whole)
     share_partials(cuda, call, n_blocks * kGroups, std::int64_t{kRowTiles} * 8 * kBlockOutputs);
@@ -388,8 +391,10 @@ void launch_stream(CudaDevice& cuda, MatmulCall call, bool all) {
                     static_cast<std::size_t>(call.n_stages) * kStageBytes, call);
 }
 
+/// Multiplies kMaxRows rows at a time.
+/// @param source  a fused operation only for at most kMaxRows rows
 template <class Store>
-void multiply_halves(CudaDevice& cuda, MatmulCall call) {
+void multiply_halves(CudaDevice& cuda, MatmulCall call, const RowSource& source) {
   const int n_rows = call.n_rows;
   for (int first = 0; first < n_rows; first += kMaxRows) {
     call.n_rows = std::min(kMaxRows, n_rows - first);
@@ -399,7 +404,7 @@ void multiply_halves(CudaDevice& cuda, MatmulCall call) {
                           : tiles <= 4 ? launch_stream<Store, 4>
                           : tiles <= 8 ? launch_stream<Store, 8>
                                        : launch_stream<Store, 16>;
-    multiply(cuda, call, n_rows <= kMaxRows);
+    multiply(cuda, call, source);
     call.x += kMaxRows * call.x_stride;
     call.y += kMaxRows * call.y_stride;
   }
@@ -410,6 +415,20 @@ void launch_f32(CudaDevice& cuda, const MatmulCall& call) {
   cuda.launch("matmul_f32", multiply_f32<kRows>,
               dim3(blocks_for(call.n, kF32Outputs), blocks_for(call.n_rows, kRows)), kMatThreads, 0,
               call);
+}
+
+MatmulCall call_of(const Projection& to, const float* x, std::int64_t x_stride, int n_rows) {
+  return {to.w.data, x,       x_stride, to.y,    to.y_stride, to.bias, to.w.n, to.w.k, n_rows,
+          to.add,    nullptr, nullptr,  nullptr, 0,           0,       0,      0};
+}
+
+void multiply(CudaDevice& cuda, DType dtype, const MatmulCall& call, const RowSource& source) {
+  if (dtype == DType::F32)
+    (call.n_rows <= kF32FewRows ? launch_f32<kF32FewRows> : launch_f32<kF32MoreRows>)(cuda, call);
+  else if (dtype == DType::F16)
+    multiply_halves<StoreF16>(cuda, call, source);
+  else
+    multiply_halves<StoreBf16>(cuda, call, source);
 }
 
 void matmul(Device& device,
@@ -423,24 +442,56 @@ void matmul(Device& device,
             bool add) {
   check_matmul(w, n_rows, x_stride, y_stride);
   if (n_rows == 0) return;
-  CudaDevice& cuda = cuda_of(device);
-  const MatmulCall call = {w.data, x,       x_stride, y,       y_stride, bias, w.n, w.k, n_rows,
-                           add,    nullptr, nullptr,  nullptr, 0,        0,    0,   0};
-  if (w.dtype == DType::F32)
-    (n_rows <= kF32FewRows ? launch_f32<kF32FewRows> : launch_f32<kF32MoreRows>)(cuda, call);
-  else if (w.dtype == DType::F16)
-    multiply_halves<StoreF16>(cuda, call);
-  else
-    multiply_halves<StoreBf16>(cuda, call);
+  multiply(cuda_of(device), w.dtype, call_of({w, bias, y, y_stride, add}, x, x_stride, n_rows), {});
+}
+
+// ---- kernel fusion
+
+void rms_norm_matmul(Device& device,
+                     const float* x,
+                     const float* norm,
+                     float eps,
+                     float* normed,
+                     int n_rows,
+                     const Projection& to) {
+  if (!rounds_rows_once(to.w, n_rows))
+    return unfused::rms_norm_matmul(device, x, norm, eps, normed, n_rows, to);
+  check_rms_norm(n_rows, to.w.k);
+  check_matmul(to.w, n_rows, to.w.k, to.y_stride);
+  multiply(cuda_of(device), to.w.dtype, call_of(to, normed, to.w.k, n_rows),
+           NormedRows{x, norm, normed, eps});
+}
+
+void swiglu_matmul(
+    Device& device, const float* gate_up, float* gated, int n_rows, const Projection& to) {
+  if (!rounds_rows_once(to.w, n_rows))
+    return unfused::swiglu_matmul(device, gate_up, gated, n_rows, to);
+  check_matmul(to.w, n_rows, to.w.k, to.y_stride);
+  multiply(cuda_of(device), to.w.dtype, call_of(to, gated, to.w.k, n_rows),
+           GatedRows{gate_up, gated});
 }
 
 }  // namespace
+
+bool rounds_rows_once(const PackedMatrix& w, int n_rows) {
+  return w.dtype != DType::F32 && n_rows > 0 && n_rows <= kMaxRows;
+}
+
+void multiply_joined(CudaDevice& cuda,
+                     const AttentionCall& chunks,
+                     int n_rows,
+                     const Projection& to) {
+  check_matmul(to.w, n_rows, to.w.k, to.y_stride);
+  multiply(cuda, to.w.dtype, call_of(to, chunks.out, to.w.k, n_rows), chunks);
+}
 
 void add_matrix_ops(Ops& ops) {
   ops.packed_bytes = packed_bytes;
   ops.pack = pack;
   ops.matmul = matmul;
   ops.embed = embed;
+  ops.rms_norm_matmul = rms_norm_matmul;
+  ops.swiglu_matmul = swiglu_matmul;
 }
 
 }  // namespace kernels::DECOSCOPE_GPU

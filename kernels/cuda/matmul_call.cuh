@@ -1,9 +1,9 @@
-// What the kernels of a product of halves are told, and what they leave. k is cut into chunks of
-// 64; chunk c belongs to partial sum c % 4, which adds its chunks in order; the four are added in
-// order. Whether one block makes the four or a block each changes no bit.
+// Arguments, inputs and partial sums of the products with weights of half types. k is cut into chunks of 64. Chunk c
+// belongs to partial sum c % 4, which adds its chunks in order; the four partial sums are then added in order. The bits
+// are the same if one block computes all four or each has a block of its own (split-K).
 #pragma once
 
-#include "kernels/cuda/ahead.cuh"
+#include "kernels/cuda/intrinsics.cuh"
 #include "kernels/cuda/math.cuh"
 #include "kernels/cuda/packed.cuh"
 #include "kernels/cuda/row_tiles.cuh"
@@ -11,8 +11,32 @@
 namespace kernels::DECOSCOPE_GPU {
 namespace {
 
-constexpr int kWarps = 4, kMatThreads = 32 * kWarps;  // of a group, which has 64 outputs
+constexpr int kWarps = 4, kMatThreads = 32 * kWarps;  // of a group of 64 outputs
 
+/// Weights to prefetch into the GPU's cache: kernels before a product use little memory bandwidth, so their blocks
+/// request the first chunks of each partial sum of each 64 outputs.
+struct Ahead {
+  const unsigned char* weights;
+  int n_chunks;  // of k
+  int n_parts;   // 1: one block sums all of k; kPartials: a block for each partial sum
+  int n;         // blocks of 64 outputs times parts
+  int n_asked;   // chunks to prefetch for each of them, at most 32
+};
+constexpr int kAskWarps = 4;  // warps of a prefetching block; each warp prefetches for one of the n
+
+/// Prefetches the chunks of one prefetching block.
+/// @param asking  its number; negative: prefetches nothing
+__device__ inline void ask_for(const Ahead& ahead, int asking) {
+  const int warp = static_cast<int>(threadIdx.x) / 32, lane = static_cast<int>(threadIdx.x) % 32;
+  const int i = asking * kAskWarps + warp, part = i % ahead.n_parts;
+  if (asking < 0 || warp >= kAskWarps || i >= ahead.n || lane >= ahead.n_asked) return;
+  const int place = place_of_partial(part, ahead.n_chunks) + lane;
+  if (place >= place_of_partial(part + kPartials / ahead.n_parts, ahead.n_chunks)) return;
+  const std::int64_t chunk = std::int64_t{i / ahead.n_parts} * ahead.n_chunks + place;
+  prefetch_to_cache(ahead.weights + chunk * kChunkBytes, kChunkBytes);
+}
+
+/// Arguments of a product's kernels.
 struct MatmulCall {
   const void* weights;
   const float* x;
@@ -21,10 +45,11 @@ struct MatmulCall {
   std::int64_t y_stride;
   const float* bias;
   int n, k, n_rows;
-  int add;           // 1: to what y holds. (No bool: bytes between members would have no value.)
-  const void* rows;  // halves: the rows, in place_of_row's order
-  float* partials;   // halves, split-K: of each 64 outputs [kPartials][n_rows][64] in multiply_few,
-                     // [kPartials] in fragment order in multiply_stream
+  int add;           // 1: adds to y. (Not bool: padding bytes would have no defined value.)
+  const void* rows;  // half types: the rounded rows, in the order of place_of_row
+  /// Half types, split-K: for each 64 outputs [kPartials][n_rows][64] in multiply_few, [kPartials] in fragment order in
+  /// multiply_stream.
+  float* partials;
   unsigned* done;    // [blocks of 64 outputs], zeros before and after
   int n_whole;       // multiply_stream: tiles that one block sums over all of k,
   int n_tasks;       // these plus the partial sums of the other tiles,
@@ -32,6 +57,7 @@ struct MatmulCall {
   int unused;
 };
 
+/// Adds bias and old value to a sum and writes it to y.
 __device__ inline void finish(const MatmulCall& call, int row, int output, float sum) {
   if (call.bias) sum += call.bias[output];
   float* y = call.y + row * call.y_stride + output;
@@ -39,13 +65,12 @@ __device__ inline void finish(const MatmulCall& call, int row, int output, float
   *y = sum;
 }
 
-/// Where an element of the rows lies: [8 k][8 rows][row][k], in which both multiply_tile and
-/// Hopper's products of a group of warps read them.
+/// Index of an element of the rounded rows: [8 k][8 rows][row][k], the order that multiply_tile and Hopper's wgmma read.
 __device__ inline std::int64_t place_of_row(int row, int column, int n_row_tiles) {
   return (std::int64_t{column / 8} * n_row_tiles + row / 8) * 64 + row % 8 * 8 + column % 8;
 }
 
-/// Columns i .. i + 3 of a row, i a multiple of 4, rounded: they lie side by side.
+/// Stores columns i .. i + 3 of a row, rounded; i is a multiple of 4.
 template <class Store>
 __device__ inline void store_prepared(
     std::uint16_t* rows, int row, int i, int n_row_tiles, const Four& four) {
@@ -53,7 +78,7 @@ __device__ inline void store_prepared(
       narrow_two<Store>(four.of[0], four.of[1]), narrow_two<Store>(four.of[2], four.of[3])};
 }
 
-/// The partial sums of a block, [first, end), and its chunks in their order.
+/// The partial sums [first, end) of a block.
 struct Share {
   int first, end, n_chunks;
   __device__ explicit Share(const MatmulCall& call) : n_chunks(chunks_of(call.k)) {
@@ -61,11 +86,13 @@ struct Share {
     first = alone ? 0 : blockIdx.y;
     end = alone ? kPartials : first + 1;
   }
+  /// Its number of chunks.
   __device__ int size() const { return place_of_partial(end, n_chunks) - begin(); }
-  /// Where its first chunk lies among those of a block of outputs; the others follow it.
+  /// Index of its first chunk among those of a block of outputs; its other chunks follow.
   __device__ int begin() const { return place_of_partial(first, n_chunks); }
 };
 
+/// The next chunk of a sequence of partial sums.
 struct ChunkCursor {
   int partial, chunk;
   __device__ void advance(int n_chunks) {
@@ -74,12 +101,12 @@ struct ChunkCursor {
   }
 };
 
-/// The weights of a lane, chunk after chunk, in registers ahead of their use.
+/// A lane's weights, loaded to registers chunk by chunk.
 class Weights {
  public:
   using OfChunk = uint4[4];  // 16 k each
 
-  /// @param block  of 64 outputs; one that is not there has the last one's weights
+  /// @param block  of 64 outputs; a block past the end reads the last block's weights
   __device__ Weights(const MatmulCall& call, const Share& share, int block) : left_(share.size()) {
     const int last = (call.n - 1) / kBlockOutputs;
     const std::int64_t chunk =
@@ -87,7 +114,7 @@ class Weights {
     at_ = static_cast<const uint4*>(call.weights) + chunk * (kChunkBytes / 16) +
           threadIdx.x % kMatThreads / 32 * 128 + threadIdx.x % 32;
   }
-  /// The next chunk, if there is one.
+  /// Loads the next chunk, if there is one.
   __device__ void load(OfChunk& w) {
     if (left_ <= 0) return;
     left_--;
@@ -101,7 +128,7 @@ class Weights {
   int left_;
 };
 
-/// A lane's sums: of the partial sum in progress, and of those before it.
+/// A lane's sums: the current partial sum, and the total of the earlier ones.
 template <int kRowTiles>
 struct Sums {
   float now[kRowTiles][4] = {}, before[kRowTiles][4] = {};
@@ -117,7 +144,7 @@ struct Sums {
   }
 };
 
-/// Several elements at a time, so that their reads are on the way together.
+/// Adds the four partial sums of a block in order. Loads several elements at a time to overlap their latency.
 __device__ inline void add_partials(const MatmulCall& call) {
   constexpr int kThreads = kMatThreads, kOutputs = kBlockOutputs, kAtOnce = 4;
   const int first = static_cast<int>(blockIdx.x) * kOutputs;
@@ -125,7 +152,7 @@ __device__ inline void add_partials(const MatmulCall& call) {
   const float* partials = call.partials + std::int64_t{blockIdx.x} * kPartials * n;
   for (int begin = threadIdx.x; begin < n; begin += kAtOnce * kThreads) {
     float part[kAtOnce][kPartials], before[kAtOnce];
-    const auto place = [&](int j) {  // in y; -1: of none
+    const auto place = [&](int j) {  // index in y; -1: none
       const int i = begin + j * kThreads, output = first + i % kOutputs;
       return i < n && output < call.n ? i / kOutputs * call.y_stride + output : -1;
     };
@@ -149,8 +176,8 @@ __device__ inline void add_partials(const MatmulCall& call) {
   }
 }
 
-/// What a block has summed goes to y or, where others have the other partial sums, to the last of
-/// them.
+/// Writes a block's sums to y. With split-K, writes its partial sum to memory, and the last block to arrive adds all
+/// partial sums.
 template <int kRowTiles>
 __device__ inline void leave_sums(const MatmulCall& call,
                                   const float (&sum)[kRowTiles][4],

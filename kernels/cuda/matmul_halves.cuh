@@ -1,6 +1,6 @@
-// The matrix product of up to 16 rows in half precision, by the tensor cores. A lane loads its
-// fragments of weights and rows straight to registers, four chunks before it multiplies them. No
-// kernel of a step writes weights, so a block that begins early loads its first ones before it waits.
+// The matrix product of up to 16 rows in half precision, on the tensor cores. A lane loads its fragments of weights and
+// rows directly to registers, four chunks before it multiplies them. No kernel of a step writes weights, so a block that
+// starts early loads its first weights before it waits.
 #pragma once
 
 #include "kernels/cuda/matmul_call.cuh"
@@ -8,7 +8,7 @@
 namespace kernels::DECOSCOPE_GPU {
 namespace {
 
-/// One chunk's rows as a lane multiplies them.
+/// A lane's fragments of the rows of one chunk.
 template <int kRowTiles>
 struct RowsOfChunk {
   unsigned of[4][kRowTiles][2];  // 16 k each
@@ -27,10 +27,10 @@ struct RowsOfChunk {
   }
 };
 
-// grid: (blocks of 64 outputs, 1 or kPartials: who makes the partial sums); a warp has 16 outputs
+// grid: (blocks of 64 outputs, 1, or kPartials for split-K); a warp computes 16 outputs
 template <class Store, int kRowTiles>
 __global__ void __launch_bounds__(kMatThreads) multiply_few(MatmulCall call) {
-  constexpr int kAhead = 4;  // chunks
+  constexpr int kAhead = 4;  // chunks that are loaded before their use
   let_next_begin();
   const Share share(call);
   Weights weights(call, share, blockIdx.x);

@@ -2,7 +2,7 @@
 // tiles of 128 outputs one after another; a ring of stages in shared memory holds the next chunks of
 // weights and rows, across tiles. On Hopper a producer thread fills the ring with bulk copies and
 // the consumer warps multiply with wgmma; on other GPUs and in the emulation all threads copy
-// asynchronously. A block that begins early loads its first weights before it waits.
+// asynchronously. A block that starts early loads its first weights before it waits.
 #pragma once
 
 #include "kernels/cuda/matmul_call.cuh"
@@ -11,7 +11,7 @@ namespace kernels::DECOSCOPE_GPU {
 namespace {
 
 constexpr int kMostStages = 5, kFewestStages = 3;
-constexpr int kMostGroups = 2;  // of a block, which share the rows that they read
+constexpr int kMostGroups = 2;  // groups in a block share the rows
 
 /// The tasks of a block: blockIdx.x, blockIdx.x + gridDim.x, ... A task is a tile of outputs, summed
 /// over all of k or over one of the four partial sums (split-K).
@@ -34,7 +34,7 @@ class Task {
   int n_whole_, n_, at_;
 };
 
-/// The chunks of a block's tasks in their order.
+/// Iterates over the chunks of a block's tasks.
 class ChunkWalk {
  public:
   __device__ explicit ChunkWalk(const MatmulCall& call)
@@ -67,7 +67,7 @@ class ChunkWalk {
   ChunkCursor cursor_ = {0, 0};
 };
 
-/// The ring of stages in shared memory: a chunk of weights of each group, and of all rows.
+/// The ring of stages in shared memory. A stage holds one chunk of the weights of each group and of all rows.
 template <int kRowTiles, int kGroups>
 class Stages {
  public:
@@ -75,7 +75,7 @@ class Stages {
   static constexpr int kBytes = kWeightBytes + kRowBytes;
 
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
-  /// Meets the block.
+  /// Synchronises the block.
   __device__ explicit Stages(const MatmulCall& call) : call_(call) {
     if (threadIdx.x == 0) {
       for (int i = 0; i < call.n_stages; i++) full(i).begin(1), empty(i).begin(kWarps * kGroups);
@@ -108,7 +108,7 @@ class Stages {
     return at(stage_);
   }
   /// Frees the stage that wait() returned. Every consumer thread calls it.
-  __device__ void give_back() {
+  __device__ void release() {
     __syncwarp();
     if (threadIdx.x % 32 == 0) empty(stage_).arrive();
     if (++stage_ == call_.n_stages) stage_ = 0, turn_++;
@@ -143,7 +143,7 @@ class Stages {
     fetch(stage_ == 0 ? kFewestStages - 1 : stage_ - 1);
     return at(stage_);
   }
-  __device__ void give_back() {
+  __device__ void release() {
     if (++stage_ == kFewestStages) stage_ = 0;
   }
 
@@ -183,22 +183,22 @@ class Stages {
 struct LastGroup {
   bool is_last[kMostGroups];
 };
-/// Returns true in the last of the four groups that sum these outputs. A null counter stands for
-/// outputs past the matrix. Without bulk copies all groups of a block must call it together.
+/// True in the last of the four groups that sum these outputs. Outputs past the matrix have a null counter. Without bulk
+/// copies all groups of a block must call it together.
 __device__ inline bool last_group_to_come(unsigned* done, int group) {
   bool& is_last = static_shared<LastGroup>().is_last[group];
-  meet_group(group);
+  sync_group(group);
   if (threadIdx.x % kMatThreads == 0 && done) {
     __threadfence();  // covers the writes of the whole group
     is_last = atomicAdd(done, 1u) + 1 == kPartials;
     if (is_last) *done = 0;
     __threadfence();
   }
-  meet_group(group);
+  sync_group(group);
   return done && is_last;
 }
 
-/// The elements of y that a lane writes for kN tiles of rows, from row `row` and output `first` on.
+/// The elements of y that a lane writes for kN tiles of rows, starting at a row and an output.
 template <int kN>
 class TilesOfY {
  public:
@@ -234,7 +234,7 @@ class TilesOfY {
   float before_[kN][4];
 };
 
-constexpr int kTilesAtOnce = 4;  // of rows that are loaded and written together
+constexpr int kTilesAtOnce = 4;  // tiles of rows that are loaded and written together
 
 /// Writes sums over all of k to y.
 template <int kRowTiles>
@@ -254,7 +254,7 @@ __device__ inline void write_sums(const MatmulCall& call,
 }
 
 /// Adds the four partial sums in order and writes them to y.
-/// @param partials  this lane's first element; sums lie kFours apart, in fragment order
+/// @param partials  this lane's first element; the partial sums are kFours apart, in fragment order
 template <int kRowTiles>
 __device__ inline void write_partials(const MatmulCall& call, int first, const Four* partials) {
   constexpr int kFours = kRowTiles * kMatThreads;
@@ -311,7 +311,7 @@ __device__ inline void leave_task(const MatmulCall& call,
 template <int kGroups>
 constexpr int kStreamThreads = kGroups* kMatThreads + 32;
 
-// grid: at most a block a multiprocessor; shared: n_stages of Stages::kBytes
+// grid: at most one block per multiprocessor; shared: n_stages times Stages::kBytes
 template <class Store, int kRowTiles, int kGroups>
 __global__ void __launch_bounds__(kStreamThreads<kGroups>) multiply_stream(MatmulCall call) {
   let_next_begin();
@@ -351,7 +351,7 @@ __global__ void __launch_bounds__(kStreamThreads<kGroups>) multiply_stream(Matmu
             Store::kHalf, sums.now, a[tile],
             stage + kGroups * kChunkBytes + tile * kRowTiles * kRowTileBytes / 4);
       if constexpr (kRowTiles >= kWideTiles) multiply_rows_end(sums.now);
-      stages.give_back();
+      stages.release();
       const int partial = here.partial;
       here.advance(n_chunks);
       if (here.partial != partial) sums.end_partial();

@@ -1,4 +1,4 @@
-// Where an element of a packed matrix lies.
+// The layout of packed weights.
 #pragma once
 
 #include <cstdint>
@@ -8,9 +8,9 @@
 namespace kernels::DECOSCOPE_GPU {
 namespace {
 
-constexpr int kChunk = 64;  // of k
+constexpr int kChunk = 64;  // elements of k
 constexpr int kBlockOutputs = 64, kF32Outputs = 32;
-constexpr int kChunkBytes = kBlockOutputs * kChunk * 2;  // of halves
+constexpr int kChunkBytes = kBlockOutputs * kChunk * 2;  // half types
 
 __host__ __device__ constexpr int chunks_of(int k) {
   return (k + kChunk - 1) / kChunk;
@@ -19,25 +19,26 @@ __host__ __device__ constexpr std::int64_t padded_to(int n, int multiple) {
   return (std::int64_t{n} + multiple - 1) / multiple * multiple;
 }
 
-constexpr int kPartials = 4;  // sums that a product is cut into: chunk c is one of c % 4's
+constexpr int kPartials = 4;  // partial sums of a product: chunk c belongs to partial sum c % 4
 
-/// Where the chunks of a partial sum begin among the n of a block of outputs: sum by sum, so that
-/// one that makes a sum reads memory from its first byte to its last.
+/// Index of a partial sum's first chunk among the n chunks of a block of outputs. Chunks are stored partial sum by
+/// partial sum, so a block that computes one reads contiguous memory.
 __host__ __device__ constexpr int place_of_partial(int partial, int n) {
   return partial * (n / kPartials) + (partial < n % kPartials ? partial : n % kPartials);
 }
+/// Index of a chunk.
 __host__ __device__ constexpr int place_of_chunk(int chunk, int n) {
   return place_of_partial(chunk % kPartials, n) + chunk / kPartials;
 }
-/// Of a place, which chunk lies there.
+/// The chunk that is stored at an index.
 __host__ __device__ constexpr int chunk_at(int place, int n) {
   int partial = 0;
   while (partial + 1 < kPartials && place >= place_of_partial(partial + 1, n)) partial++;
   return (place - place_of_partial(partial, n)) * kPartials + partial;
 }
 
-/// Halves: [block of 64 outputs][chunk of 64 k, in the order of places][16 outputs][16 k][lane][8],
-/// the fragments of multiply_tile's first operand.
+/// Half types: [block of 64 outputs][chunk of 64 k, ordered by place_of_chunk][16 outputs][16 k][lane][8], the fragments of
+/// multiply_tile's first operand.
 __device__ inline std::int64_t place_of_half(int output, int j, int n_chunks) {
   const int row = output % 16, column = j % 16;
   const int lane = row % 8 * 4 + column % 8 / 2;

@@ -1,8 +1,7 @@
-// Choosing and ranking tokens: only ids and their numbers cross the bus. A choice has a block for
-// every 2,048 tokens of a row, of which the last to come joins what they found, and cuts where
-// there are filters; a ranking has a block a row. Scores are made in double by the formula of
-// kernels/philox.h, so a GPU picks what a CPU picks but where two scores are apart by no more than
-// the last bits of their machines' exp and log.
+// Choosing (Gumbel-max trick) and ranking tokens on the device: only ids and a few numbers go to the host. A choice has one
+// block for every 2,048 tokens of a row; the last block to arrive combines their results and applies the filters. A
+// ranking has one block per row. Scores are computed in double by the formula of kernels/philox.h, so a GPU and a CPU pick
+// different tokens only if two scores differ by the last bits of exp and log.
 #include "kernels/checks.h"
 #include "kernels/cuda/cuda_device.h"
 #include "kernels/cuda/filters.cuh"
@@ -12,7 +11,7 @@
 namespace kernels::DECOSCOPE_GPU {
 namespace {
 
-/// The score of a token and what it weighs, added to what was found before.
+/// Adds a token's score and weight to the results so far.
 __device__ inline void add_noisy(
     const Row& row, int id, float logit, unsigned bits, Best<double>& best, double& weights) {
   weights += weight_of(logit, row.top, row.temperature);
@@ -24,8 +23,7 @@ __device__ inline Words bits_of_four(const Asked& asked, int first) {
   return philox_block(asked.seed, asked.stream, asked.position, static_cast<unsigned>(first / 4));
 }
 
-// Of the kept tokens the one with the best noisy score; `sum` is what all kept weigh. Meets the
-// block.
+// Finds the kept token with the best noisy score; `sum` is the weight of all kept tokens. Synchronises the block.
 __device__ Best<double> best_of_kept(const Row& row, const Asked& asked, double& sum) {
   const std::uint64_t floor = lowest_kept(row, asked);
   Best<double> best = nothing<double>();
@@ -52,16 +50,15 @@ __device__ Best<double> best_of_kept(const Row& row, const Asked& asked, double&
 
 constexpr int kMostPicked = 65'535;  // rows
 
-/// What a block finds among its tokens, none of which is filtered away.
+/// The result of a block over its tokens, without filters.
 struct Slice {
-  Best<double> best;  // of the scores
-  double sum;         // what they weigh beside their own top
+  Best<double> best;  // score
+  double sum;         // weight relative to the block's own largest logit
   float top;
-  int bad;  // as of Seen
+  int bad;  // as in Seen
 };
 
-/// Of this thread's four, which are from `first` on, what is scored without filters; over the
-/// block.
+/// Scores this thread's four tokens from `first` on without filters, and reduces over the block.
 __device__ inline void score_slice(
     const Row& row, const Asked& asked, bool greedy, int first, const Four& four, Slice& slice) {
   double weights = 0;
@@ -79,7 +76,7 @@ __device__ inline void score_slice(
   if (!greedy) slice.best = over_warps(best, nothing<double>(), Better());
 }
 
-/// All slices of a row; every warp makes it for itself. The sums are scaled to the largest logit.
+/// Combines all slices of a row; every warp does it. Rescales the sums to the largest logit.
 __device__ inline Slice joined_slices(const Slice* slices, int n, float temperature) {
   const int lane = threadIdx.x % 32;
   Slice all = {nothing<double>(), 0, -kInfinity, 0x7fffffff};
@@ -98,8 +95,8 @@ __device__ inline Slice joined_slices(const Slice* slices, int n, float temperat
   return all;
 }
 
-// grid: (slices of a row, rows).  own [rows, n] for rows with a penalty; where a row has several
-// slices: slices [rows, slices], done [rows], zeros before and after
+// grid: (slices of a row, rows).  own [rows, n] for rows with a penalty; with several slices per row:
+// slices [rows, slices], done [rows], 0 before and after
 __global__ void __launch_bounds__(kPickThreads, 2) pick_rows(const float* logits,
                                                              std::int64_t stride,
                                                              int n,
@@ -141,7 +138,7 @@ __global__ void __launch_bounds__(kPickThreads, 2) pick_rows(const float* logits
     slices += blockIdx.y * gridDim.x;
     if (threadIdx.x == 0) slices[blockIdx.x] = all;
     if (!last_to_come(done + blockIdx.y, gridDim.x)) return;
-    if (!filtered && threadIdx.x >= 32) return;  // a warp is enough
+    if (!filtered && threadIdx.x >= 32) return;  // one warp is enough
     all = joined_slices(slices, static_cast<int>(gridDim.x), row.temperature);
     row.top = all.top;
   }
@@ -166,7 +163,7 @@ struct Ranked {
   unsigned n;
 };
 
-// The k largest keys of the kept, in any order, at `keys`. Meets the block. @return  how many
+// Writes the k largest keys of the kept tokens to `keys`, in any order. Synchronises the block. @return  their number
 __device__ int collect_ranked(
     const Row& row, const Asked& asked, std::uint64_t floor, int k, std::uint64_t* keys) {
   const std::uint64_t lowest =
@@ -184,8 +181,8 @@ __device__ int collect_ranked(
   return static_cast<int>(ranked.n);
 }
 
-// grid: a block a row; shared: k keys.  own [rows, n] for rows with a penalty;  tokens [rows, k].
-// The place of a token is the number of larger keys, so it does not matter who wrote its key when.
+// grid: one block per row; shared: k keys.  own [rows, n] for rows with a penalty;  tokens [rows, k].
+// The rank of a token is the number of larger keys, so the order in which keys were written has no effect.
 __global__ void __launch_bounds__(kPickThreads, 1) rank_rows(const float* logits,
                                                              std::int64_t stride,
                                                              int n,
@@ -252,8 +249,8 @@ void pick(Device& device,
                     pick_threads(n_valid), 0, logits, stride, n_valid, there.rows, there.history,
                     there.own, reinterpret_cast<Slice*>(there.results + slices_at), done,
                     reinterpret_cast<Picked*>(there.results));
-  cuda.await(out, there.results, bytes);
-  cuda.answer();
+  cuda.request_download(out, there.results, bytes);
+  cuda.finish_unless_deferred();
 }
 
 void rank(Device& device,
@@ -278,9 +275,9 @@ void rank(Device& device,
                     static_cast<std::size_t>(k) * 8, logits, stride, n_valid, there.rows,
                     there.history, there.own, k, reinterpret_cast<Ranking*>(there.results),
                     reinterpret_cast<RankedToken*>(there.results + ranking_bytes));
-  cuda.await(out, there.results, ranking_bytes);
-  cuda.await(tokens, there.results + ranking_bytes, token_bytes);
-  cuda.answer();
+  cuda.request_download(out, there.results, ranking_bytes);
+  cuda.request_download(tokens, there.results + ranking_bytes, token_bytes);
+  cuda.finish_unless_deferred();
 }
 
 }  // namespace

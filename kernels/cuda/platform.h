@@ -1,6 +1,5 @@
-// What every .cu file includes first: CUDA's own header, or the emulation's in its place. Below it
-// the two are one language; besides this file only intrinsics.cuh, row_tiles.cuh, f16's conversion in
-// math.cuh and the emulation know which it is.
+// The first include of every .cu file: CUDA's own header, or that of the emulation. Code below it is the same for both;
+// only this file, intrinsics.cuh, row_tiles.cuh, the f16 conversions in math.cuh and the emulation differ.
 //   nvcc            namespace kernels::cuda
 //   any C++ (with DECOSCOPE_CUDA_EMULATION)   namespace kernels::cuda_emulated
 #pragma once
@@ -19,9 +18,9 @@
 namespace kernels::cuda_emulated {
 using namespace emulation;
 inline constexpr bool kEmulated = true;
-/// How long memory that is given back waits for the work that may use it.
+/// How long a free waits for work that may use the memory.
 inline constexpr std::chrono::milliseconds kWorkPatience{50};
-/// What is known of a fault besides the error's name.
+/// Details of a fault besides the name of the error; empty: none.
 inline std::string fault_details() {
   return fault_text();
 }
@@ -37,6 +36,7 @@ namespace kernels::cuda {
 
 inline constexpr bool kEmulated = false;
 inline constexpr std::chrono::seconds kWorkPatience{60};  // then the window offers to save and exit
+/// CUDA gives no details of a fault.
 inline std::string fault_details() {
   return {};
 }
@@ -47,14 +47,14 @@ __device__ T& static_shared() {
   __shared__ __align__(16) unsigned char bytes[sizeof(T)];
   return *reinterpret_cast<T*>(bytes);
 }
-/// The launch's dynamic shared memory, aligned to 128 bytes: bulk copies to other addresses run at
-/// a fourth of the speed.
+/// The launch's dynamic shared memory, aligned to 128 bytes: bulk copies to less aligned addresses run at a quarter of
+/// the speed.
 __device__ inline unsigned char* dynamic_shared() {
   extern __shared__ __align__(128) unsigned char bytes[];
   return bytes;
 }
 
-/// `to` may begin once every block of `from` has let it (let_next_begin) or has ended.
+/// Adds a programmatic edge: `to` may start once every block of `from` has called let_next_begin() or has ended.
 inline cudaError_t add_early_edge(cudaGraph_t graph, cudaGraphNode_t from, cudaGraphNode_t to) {
 #if CUDART_VERSION >= 12030
   cudaGraphEdgeData edge = {};
@@ -70,7 +70,7 @@ inline cudaError_t add_early_edge(cudaGraph_t graph, cudaGraphNode_t from, cudaG
 #endif
 }
 
-/// What a kernel is called by, where the runtime is told about it.
+/// The runtime's handle of a kernel.
 template <class... P>
 const void* handle_of(const char*, void (*kernel)(P...)) {
   return reinterpret_cast<const void*>(kernel);

@@ -1,8 +1,7 @@
-// y = x w^T for whole blocks of a prompt, by cuBLAS (products.h), where CUDA_PROMPTS asks for it.
-//   weights  cuBLAS does not read the order in which they are packed: slab by slab they are put in
-//            rows again, in memory of at most 64 MiB, and used for all blocks of the forward
-//   blocks   each is a product of its own of 256 rows, so its bits do not depend on how many blocks
-//            a forward has, nor on what stands in the others
+// y = x w^T for whole blocks of a prompt, by cuBLAS (train/products.h), if CUDA_PROMPTS=cublas.
+//   weights  cuBLAS cannot read the packed layout: kernels unpack it slab by slab into at most 64 MiB, and each slab
+//            serves all blocks of the forward
+//   blocks   each block of 256 rows is a product of its own, so its bits do not depend on the other blocks
 //   rows     rounded to the weights' type, to nearest even; sums in f32
 #include <algorithm>
 #include <limits>
@@ -17,12 +16,12 @@ namespace {
 
 constexpr int kPromptThreads = 128;
 
-// Outputs [0, n) of a slab as rows of n_chunks * 64 halves. Four lanes hold two rows' eight
-// neighbours each way, a pair a lane; they change pairs, and a lane writes eight neighbours.
+// Unpacks outputs of a slab into rows of n_chunks * 64 halves. Four lanes hold eight neighbours of each of two rows twice,
+// one pair per lane; they exchange pairs, and each lane writes eight neighbours.
 __global__ void __launch_bounds__(kPromptThreads)
     unpack_halves(const uint4* packed, int n_chunks, std::int64_t n_fragments, uint4* rows) {
   const std::int64_t at = std::int64_t{blockIdx.x} * kPromptThreads + threadIdx.x;
-  if (at >= n_fragments) return;  // a warp as one: fragments come in tiles of 32
+  if (at >= n_fragments) return;  // whole warps: fragments come in tiles of 32
   const uint4 own = packed[at];
   const unsigned pairs[4] = {own.x, own.y, own.z, own.w};
   unsigned run[4];
@@ -47,7 +46,7 @@ __global__ void __launch_bounds__(kPromptThreads)
   rows[(row * n_chunks * kChunk + column) / 8] = {run[0], run[1], run[2], run[3]};
 }
 
-// A slab as columns: element (output i, j) at i + j ld.
+// Unpacks a slab into columns: element (output i, j) at i + j ld.
 __global__ void __launch_bounds__(kPromptThreads)
     unpack_f32(const float* packed, int k, std::int64_t n, int ld, float* columns) {
   const std::int64_t at = std::int64_t{blockIdx.x} * kPromptThreads + threadIdx.x;
@@ -56,7 +55,7 @@ __global__ void __launch_bounds__(kPromptThreads)
   columns[line / k * kF32Outputs + at % kF32Outputs + line % k * ld] = packed[at];
 }
 
-// to [n_rows, width]: x rounded, zeros behind its k columns.
+// Rounds x to `to` [n_rows, width], with zeros after its k columns.
 template <class Store>
 __global__ void __launch_bounds__(kPromptThreads) round_rows(
     const float* x, std::int64_t x_stride, int k, int width, std::int64_t n, std::uint16_t* to) {
@@ -66,7 +65,7 @@ __global__ void __launch_bounds__(kPromptThreads) round_rows(
   to[at] = Store::narrow(column < k ? x[row * x_stride + column] : 0.0f);
 }
 
-// y = bias, or y += bias, before the product is added.
+// y = bias, or y += bias, before the product is added to y.
 __global__ void __launch_bounds__(kPromptThreads) lay_bias(
     const float* bias, int n, std::int64_t n_elements, int add, float* y, std::int64_t y_stride) {
   const std::int64_t at = std::int64_t{blockIdx.x} * kPromptThreads + threadIdx.x;
@@ -75,7 +74,7 @@ __global__ void __launch_bounds__(kPromptThreads) lay_bias(
   to = add ? to + bias[at % n] : bias[at % n];
 }
 
-/// Outputs of a slab: as many in each of them, by the matrix's shape alone.
+/// Outputs of a slab: the same number in each slab; depends only on the shape of the matrix.
 int outputs_of_slab(std::int64_t slab_bytes, DType dtype, int n, int k) {
   const std::int64_t output_bytes = padded_to(k, kChunk) * bytes_of(dtype);
   const std::int64_t most =
@@ -84,7 +83,7 @@ int outputs_of_slab(std::int64_t slab_bytes, DType dtype, int n, int k) {
   return static_cast<int>(padded_to(blocks_for(n, n_slabs), kBlockOutputs));
 }
 
-/// Puts outputs [first, first + n) of a matrix where cuBLAS reads them; c, rows and b are unset.
+/// Unpacks outputs [first, first + n) of a matrix for cuBLAS. The product's c, rows and b stay unset.
 Gemm unpacked(CudaDevice& cuda, const PackedMatrix& w, int first, int n) {
   const std::int64_t bytes = cuda.ops().packed_bytes(w.dtype, n, w.k);
   const auto* packed =
@@ -161,7 +160,7 @@ void matmul_blocks(Device& device,
     for (int row = 0; row < n_rows; row += block) {
       gemm.b = static_cast<const char*>(rows) + row * row_bytes;
       gemm.c = y + row * y_stride + first;
-      cuda.work_comes_once();
+      cuda.skip_graph_cache();
       cuda.products(ProductsOf::Prompts).multiply(cuda, gemm);
     }
   }

@@ -1,5 +1,5 @@
-// Kernels that take one row at a time, where another file makes them on the way to what comes next:
-// a norm or a gate before a product rounds its rows, a rotation before keys are staged.
+// Row kernels and their parts, which fused kernels of other files also use: norm and gate before a product (matmul.cu),
+// RoPE before staging (cache.cu).
 #pragma once
 
 #include "kernels/cuda/math.cuh"
@@ -8,24 +8,24 @@ namespace kernels::DECOSCOPE_GPU {
 namespace {
 
 constexpr int kNormThreads = 1024, kRowThreads = 256;
-constexpr int kNormFours = 2;  // of a row, that a thread keeps in registers
+constexpr int kNormFours = 2;  // groups of four elements that a thread keeps in registers
 
-/// Threads of a norm's block: one for four neighbours, whole warps, as many as may be.
+/// Threads of a norm's block: whole warps, one thread for four neighbours, at most kNormThreads.
 constexpr int norm_threads(int dim) {
   return dim > 4 * kNormThreads - 128 ? kNormThreads : (dim + 127) / 128 * 32;
 }
 
-/// A row of a norm. Elements i .. i + 3, i a multiple of 4, are thread i / 4 % 1024's, which adds
-/// their squares in order; so zeros appended to a row add nothing but zeros.
+/// A row of a norm. Thread i / 4 % 1024 handles elements i .. i + 3 and adds their squares in order, so zeros appended to
+/// a row add only zeros.
 struct NormRow {
   const float *x, *w;
   int dim;
   bool in_fours;
 };
 
-/// Calls take(i, how many there are, x / sqrt(mean(x^2) + eps) * w) for each four in [0, width),
-/// where width is at most dim and a chunk more and what is behind dim is zeros. take() may write
-/// over the four's x. Meets the block.
+/// RMSNorm of a row: calls take(i, n, y) for each group of four elements in [0, width), with y = x / sqrt(mean(x^2) + eps)
+/// * w and n the number of elements before dim; elements from dim on are 0. width is at most dim plus a chunk. take() may
+/// overwrite the group's x. Synchronises the block.
 template <class Take>
 __device__ inline void for_normed(const NormRow& row, float eps, int width, const Take& take) {
   constexpr int kStep = 4 * kNormThreads;
@@ -47,7 +47,7 @@ __device__ inline void for_normed(const NormRow& row, float eps, int width, cons
   for (int i = own + kNormFours * kStep; i < row.dim; i += kStep)
     add_squares(load_four(row.x + i, row.dim - i, row.in_fours));
   sum = over_warps(sum, 0.0f, Plus());
-  // Plain divisions and a root: scaling dim by 4 and eps by 1/4 scales each by a power of two.
+  // Exact divisions and square root: a model enlarged by 4 in dim, with eps / 4, changes each only by a power of two.
   const float scale = 1.0f / sqrtf(sum / static_cast<float>(row.dim) + eps);
   const auto give = [&](int i, Four of_x, const Four& of_w) {
     if (i >= width) return;
@@ -63,7 +63,7 @@ __device__ inline void for_normed(const NormRow& row, float eps, int width, cons
 }
 
 // y = x / sqrt(mean(x^2) + eps) * w.  x, y [rows, dim], may be the same; w [dim]
-// grid: a block of norm_threads(dim) a row
+// grid: one block of norm_threads(dim) per row
 __global__ void __launch_bounds__(kNormThreads)
     rms_norm_rows(const float* x, const float* w, float* y, int dim, float eps) {
   let_next_begin();
@@ -75,13 +75,13 @@ __global__ void __launch_bounds__(kNormThreads)
              [&](int i, int n, const Four& normed) { store_four(y + i, normed, n, in_fours); });
 }
 
-/// silu(gate) up; exp is cut off at 88, where silu is 0 to within f32.
+/// silu(gate) * up. The exponent is limited to 88, where silu is 0 in f32.
 __device__ inline float gated(float gate, float up) {
-  const float exponent = 0 - gate > 88.0f ? 88.0f : 0 - gate;  // a NaN passes
+  const float exponent = 0 - gate > 88.0f ? 88.0f : 0 - gate;  // NaN stays NaN
   return gate / (1.0f + exp_f32(exponent)) * up;
 }
 
-/// The same of four neighbours; where none are, zeros come of zeros.
+/// The same for four neighbours; zeros give zeros.
 __device__ inline Four gated(const Four& gate, const Four& up) {
   Four y;
 #pragma unroll
@@ -103,7 +103,7 @@ __global__ void __launch_bounds__(kRowThreads)
   store_four(y + row * hidden + i, own, hidden - i, in_fours);
 }
 
-/// Heads side by side from x, and by how much they are turned.
+/// Arguments of RoPE: heads side by side from x.
 struct RopeCall {
   float* x;
   std::int64_t x_stride;
@@ -115,7 +115,7 @@ struct RopeCall {
 
 constexpr int kRopeThreads = 128;
 
-/// (threads a head, heads a block), and (rows, blocks of heads): a thread has four pairs of a head.
+/// Block (threads of a head, heads) and grid (rows, blocks of heads): a thread handles four pairs of a head.
 inline dim3 rope_block(int head_dim) {
   const int fours = (head_dim / 2 + 3) / 4, a_head = fours < kRopeThreads ? fours : kRopeThreads;
   return dim3(static_cast<unsigned>(a_head), static_cast<unsigned>(kRopeThreads / a_head));
@@ -126,7 +126,7 @@ inline dim3 rope_grid(const RopeCall& call, int n_heads) {
               static_cast<unsigned>((n_heads + a_block - 1) / a_block));
 }
 
-/// Elements i .. i + 3 of a head, and those half a head behind them.
+/// Elements i .. i + 3 of a head, and their partners half a head later.
 struct HeadHalves {
   Four low, high;
 };
@@ -141,7 +141,7 @@ __device__ inline HeadHalves load_halves(const RopeCall& call,
   return {load_four(low + i, n, in_fours), load_four(low + half + i, n, in_fours)};
 }
 
-/// Turns elements i .. i + 3 of a head, with those half a head behind them, in place.
+/// Rotates elements i .. i + 3 of a head with their partners, in place.
 __device__ inline HeadHalves turn_halves(const RopeCall& call, float* low, int i, bool in_fours) {
   const int half = call.head_dim / 2, n = half - i;
   const float* turn = call.table + std::int64_t{call.pos[blockIdx.x]} * call.head_dim + 2 * i;
@@ -161,7 +161,7 @@ __device__ inline HeadHalves turn_halves(const RopeCall& call, float* low, int i
   return to;
 }
 
-// In place. Launched as rope_block and rope_grid say.
+// RoPE in place. Launched with rope_block and rope_grid.
 __global__ void __launch_bounds__(kRopeThreads) rope_pairs(RopeCall call) {
   let_next_begin();
   wait_for_earlier();

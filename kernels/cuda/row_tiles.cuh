@@ -1,7 +1,6 @@
-// Hopper's products of a group of four warps (wgmma), which read the rows in shared memory once for
-// all four. Of the same operands they shall give multiply_tile's bits: seen on an H100 in bf16 for
-// 8, 16 and 64 rows at a time, and asked of every width by the tests of products. Other GPUs and
-// the emulation take multiply_tile.
+// Products of a group of four warps: wgmma on Hopper, which reads the rows in shared memory once for all four. It must
+// give the bits of multiply_tile; an H100 does so in bf16 for 8, 16 and 64 rows at a time, and the tests of products check
+// every width. Other GPUs and the emulation use multiply_tile.
 #pragma once
 
 #include "kernels/cuda/intrinsics.cuh"
@@ -11,14 +10,14 @@
 namespace kernels::DECOSCOPE_GPU {
 namespace {
 
-/// From so many tiles of 8 rows on rows go through shared memory, and Hopper's products pay.
+/// From this number of tiles of 8 rows on, wgmma is faster.
 constexpr int kWideTiles = 4;
-constexpr int kRowTileBytes = 8 * kChunk * 2;  // of a chunk
+constexpr int kRowTileBytes = 8 * kChunk * 2;  // of 8 rows in a chunk
 
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
 
-/// Where tiles of 8 rows by 8 k, 128 bytes each, lie in shared memory: from tile to tile of the
-/// next rows 128 bytes, of the next k `k_bytes`. (PTX ISA, "Matrix Descriptor Format": no swizzle.)
+/// The matrix descriptor of tiles of 8 rows x 8 k, 128 bytes each, in shared memory: the next rows are 128 bytes away, the
+/// next k `k_bytes`. (PTX ISA, "Matrix Descriptor Format": no swizzle.)
 __device__ inline std::uint64_t described(const void* shared, int k_bytes) {
   const auto at = static_cast<std::uint64_t>(__cvta_generic_to_shared(shared));
   return (at & 0x3ffff) >> 4 | static_cast<std::uint64_t>(k_bytes >> 4) << 16 |
@@ -36,7 +35,7 @@ __device__ inline std::uint64_t described(const void* shared, int k_bytes) {
                  "+f"(d[3][3])                                                              \
                : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(rows))
 
-/// d += 64 outputs by 32 rows over 16 k; a: the warp's 16 outputs, as of multiply_tile.
+/// d += 64 outputs by 32 rows over 16 k.  a: the warp's 16 outputs, as in multiply_tile
 __device__ inline void multiply_32(Half type,
                                    float (*d)[4],
                                    const unsigned (&a)[4],
@@ -62,7 +61,7 @@ __device__ inline void multiply_32(Half type,
                  "+f"(d[7][2]), "+f"(d[7][3])                                               \
                : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(rows))
 
-/// d += 64 outputs by 64 rows over 16 k; a: the warp's 16 outputs, as of multiply_tile.
+/// d += 64 outputs by 64 rows over 16 k.  a: the warp's 16 outputs, as in multiply_tile
 __device__ inline void multiply_64(Half type,
                                    float (*d)[4],
                                    const unsigned (&a)[4],
@@ -76,7 +75,7 @@ __device__ inline void multiply_64(Half type,
 #undef DECOSCOPE_WGMMA_32
 #undef DECOSCOPE_WGMMA_64
 
-/// What is done with the sums before this is done before it, and what comes behind, behind it.
+/// A compiler barrier for the sums: no access to them moves across it.
 template <int kRowTiles>
 __device__ inline void keep_in_place(float (&sum)[kRowTiles][4]) {
 #pragma unroll
@@ -100,9 +99,8 @@ __device__ inline void multiply_rows_end(float (&sum)[kRowTiles][4]) {
   keep_in_place(sum);
 }
 
-/// A copy of a stage in one instruction, and what it reports to (PTX ISA, "mbarrier",
-/// "cp.async.bulk"). Hopper's products see what it wrote without a fence, which would wait for all
-/// copies on their way.
+/// An mbarrier and the bulk copies that report to it (PTX ISA, "mbarrier", "cp.async.bulk"). wgmma sees the copied data
+/// without a fence; a fence would wait for all copies.
 class Arrivals {
  public:
   __device__ explicit Arrivals(std::uint64_t* barrier)
@@ -110,7 +108,7 @@ class Arrivals {
   __device__ void begin(int n) {
     asm volatile("mbarrier.init.shared.b64 [%0], %1;" ::"r"(at_), "r"(n) : "memory");
   }
-  /// Makes what begin() wrote known to copies.
+  /// Makes the initialised barriers visible to copies.
   __device__ static void begun() {
     asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
   }
@@ -129,7 +127,8 @@ class Arrivals {
         "l"(__cvta_generic_to_global(from)), "r"(bytes), "r"(at_)
         : "memory");
   }
-  /// @param parity  of how many copies came before this one
+  /// Waits for a copy.
+  /// @param parity  parity of the number of copies before it
   __device__ void wait(unsigned parity) {
     unsigned done = 0;
     while (!done)
@@ -154,8 +153,8 @@ __device__ inline void multiply_rows_end(float (&)[kRowTiles][4]) {}
 
 #endif
 
-/// sum[r] += the warp's 16 outputs by tile r of the rows, over 16 k. Between begin and end nothing
-/// touches a sum, nor what was multiplied.
+/// sum[r] += the warp's 16 outputs times tile r of the rows, over 16 k. Between multiply_rows_begin() and
+/// multiply_rows_end() nothing may touch the sums or the operands.
 /// @param rows  in shared memory, [2 of 8 k][kRowTiles][8 rows][8 k]
 template <int kRowTiles>
 __device__ inline void multiply_rows(Half type,

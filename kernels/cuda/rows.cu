@@ -1,5 +1,5 @@
-// Operations that take one row at a time: norm, rotation, activation. A thread's part of a row is
-// the same whatever stands beside the row, so its sums are too.
+// Operations on single rows: norm, RoPE, activation, addition. A thread's part of a row does not depend on other rows, so
+// neither do the sums (batch invariance).
 #include "kernels/checks.h"
 #include "kernels/cuda/cuda_device.h"
 #include "kernels/cuda/row_kernels.cuh"
@@ -16,13 +16,14 @@ __global__ void __launch_bounds__(kRowThreads)
 void gather(Device& device, const float* from, const std::int64_t* at, int n, float* to_host) {
   if (n == 0) return;
   CudaDevice& cuda = cuda_of(device);
-  auto* told = static_cast<std::int64_t*>(cuda.scratch(Use::Gather, std::int64_t{n} * (8 + 4)));
-  auto* found = reinterpret_cast<float*>(told + n);
-  cuda.upload(told, at, std::int64_t{n} * 8);
-  cuda.launch("gather", gather_elements, blocks_for(n, kRowThreads), kRowThreads, 0, from, told, n,
-              found);
-  cuda.await(to_host, found, std::int64_t{n} * 4);
-  cuda.answer();
+  auto* device_at =
+      static_cast<std::int64_t*>(cuda.scratch(Use::Gather, std::int64_t{n} * (8 + 4)));
+  auto* found = reinterpret_cast<float*>(device_at + n);
+  cuda.upload(device_at, at, std::int64_t{n} * 8);
+  cuda.launch("gather", gather_elements, blocks_for(n, kRowThreads), kRowThreads, 0, from,
+              device_at, n, found);
+  cuda.request_download(to_host, found, std::int64_t{n} * 4);
+  cuda.finish_unless_deferred();
 }
 
 void rms_norm(

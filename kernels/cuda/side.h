@@ -1,4 +1,4 @@
-// What cuda.cpp asks of each side that a build has: GPUs, and the emulated one.
+// The entry points of the two builds of the CUDA sources: for GPUs (nvcc) and for the emulated device. cuda.cpp calls them.
 #pragma once
 
 #include <cstdint>
@@ -12,15 +12,17 @@
 
 namespace kernels {
 
+/// Properties of a device.
 struct GpuProperties {
   std::string title;  // "NVIDIA H200"
   std::int64_t memory_bytes = 0;
   int major = 0, minor = 0;  // compute capability
-  GpuIdentity identity;      // empty: emulated
+  GpuIdentity identity;      // empty for the emulated device
 };
 
+/// Entry points of one build.
 struct CudaSide {
-  /// How many devices there are; `reason` says why there are none.
+  /// Number of devices; `reason` says why it is 0.
   int (*count)(std::string& reason);
   GpuProperties (*properties)(int ordinal);      // @throws Error(Device)
   std::unique_ptr<Device> (*open)(int ordinal);  // @throws Error(Device or Resources)
@@ -29,21 +31,23 @@ struct CudaSide {
   const TrainKernels& (*training)();
 };
 
-/// Why there is no GPU, by CUDA's numbers of versions (12040 is 12.4): no driver, or one too old.
-/// Empty: the driver is new enough.
-/// @param driver   the latest CUDA it knows; 0: there is none
+/// Why no GPU can be used: no driver, or a driver that is too old. Empty: the driver is new enough. Versions are CUDA's
+/// numbers (12040 is 12.4).
+/// @param driver   the latest CUDA that the driver supports; 0: no driver
 /// @param runtime  the CUDA that this program was built with
 std::string driver_words(int driver, int runtime);
 
-/// Why a GPU runs none of the kernels that were built, by its compute capability; empty: it does.
-/// @param built  capabilities that there is code for, "80,90": a GPU takes that of its own major
-///               number and no later minor one, or any that is not older than the last, from PTX
+/// Why a GPU of this compute capability cannot run the compiled kernels; empty: it can.
+/// @param built  compiled capabilities, "80,90". A GPU runs code of its own major number with no later minor number. GPUs
+///               newer than the last one run its PTX
 std::string capability_words(int major, int minor, const std::string& built);
 
 namespace cuda {
+/// The build for GPUs.
 const CudaSide& side();
 }
 namespace cuda_emulated {
+/// The build for the emulated device.
 const CudaSide& side();
 }
 

@@ -1,4 +1,4 @@
-// Blocks and their threads: one block after another, each GPU thread on a fiber, warp by warp.
+// Runs the blocks of a kernel one after another, each GPU thread on a fiber, warp by warp.
 #include <signal.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -19,16 +19,16 @@ constinit thread_local Running running{};
 
 namespace {
 
-std::string told(const Where& where) {
+std::string text_of(const Where& where) {
   const std::string file = where.file_name();
   return file.substr(file.find_last_of('/') + 1) + ":" + std::to_string(where.line());
 }
 bool same(const Where& a, const Where& b) {
-  if (std::memcmp(&a, &b, sizeof a) == 0) return true;  // most are
+  if (std::memcmp(&a, &b, sizeof a) == 0) return true;  // the usual case
   return a.line() == b.line() && a.column() == b.column() &&
          (a.file_name() == b.file_name() || std::strcmp(a.file_name(), b.file_name()) == 0);
 }
-std::string told(const uint3& at) {
+std::string text_of(const uint3& at) {
   return "(" + std::to_string(at.x) + ", " + std::to_string(at.y) + ", " + std::to_string(at.z) +
          ")";
 }
@@ -41,13 +41,13 @@ struct AsyncCopy {
 struct Thread {
   FiberStack stack;
   bool done = true;
-  bool waited = false;  // for earlier kernels
+  bool waited = false;  // called wait_for_earlier()
   Where barrier;
-  std::vector<AsyncCopy> copies;  // not made yet, in order
+  std::vector<AsyncCopy> copies;  // pending, in order
   std::vector<int> group_ends;  // committed groups: copies [0, end) belong to them or earlier ones
 };
 
-/// Of a thread, what is read when others leave to it.
+/// The part of a thread that a switch to it reads.
 struct Lane {
   FiberPoint point;
   const FiberStack* stack;
@@ -55,7 +55,7 @@ struct Lane {
   int lane;
 };
 
-/// Lanes of a warp on their way to one line.
+/// Lanes of a warp that synchronise at one line.
 struct Meeting {
   unsigned mask, here;
   Where where;
@@ -64,7 +64,7 @@ struct Meeting {
 
 struct Warp {
   int first_thread, n_lanes;
-  unsigned ready;  // lanes that can go on
+  unsigned ready;  // lanes that can continue
   int n_meetings;
   Lane lanes[32];
   Meeting meetings[32];
@@ -72,7 +72,7 @@ struct Warp {
   unsigned all() const { return n_lanes < 32 ? (1u << n_lanes) - 1 : ~0u; }
 };
 
-/// Memory for one block's shared objects that ends where nobody may touch.
+/// Memory for a block's shared objects, followed by an inaccessible page.
 class SharedMemory {
  public:
   SharedMemory() {
@@ -88,7 +88,7 @@ class SharedMemory {
   SharedMemory(const SharedMemory&) = delete;
   SharedMemory& operator=(const SharedMemory&) = delete;
 
-  /// Bytes from its end; negative inside.
+  /// Distance of an address from its end in bytes; negative inside.
   std::ptrdiff_t behind(const void* address) const {
     return static_cast<const unsigned char*>(address) - (begin_ + usable_);
   }
@@ -107,16 +107,16 @@ struct StaticObject {
   const void* key;
   std::size_t offset, bytes;
 };
-constexpr std::size_t kMarkBytes = 16;  // behind every static object
+constexpr std::size_t kMarkBytes = 16;  // after every static object
 constexpr std::size_t kMaxStatic = kPlainShared;
 
-/// One host thread's emulated multiprocessor.
+/// The emulated multiprocessor of one host thread.
 class Multiprocessor {
  public:
   void run(const Launched& launched, const Order& order);
 
-  void meet_block(Where where);
-  void meet_warp(unsigned mask, void* payload, Perform perform, Where where);
+  void sync_block(Where where);
+  void sync_warp(unsigned mask, void* payload, Perform perform, Where where);
   void* static_object(const void* key, std::size_t bytes);
   void copy_async(void* to, const void* from);
   void misaligned(std::size_t bytes) const;
@@ -134,7 +134,7 @@ class Multiprocessor {
     if (!on_device(data, bytes)) fault("asks for bytes that are not in device memory");
   }
 
-  // Of SIGSEGV's handler.
+  // State of the SIGSEGV handler.
   sigjmp_buf jump;
   bool in_kernel = false;
   const void* bad_address = nullptr;
@@ -167,23 +167,24 @@ class Multiprocessor {
   std::mt19937 random_;
   std::vector<std::unique_ptr<Thread>> threads_;
   int n_threads_ = 0, n_done_ = 0, n_at_barrier_ = 0;
-  std::vector<std::uint64_t> blocks_;  // in the order in which they run
+  std::vector<std::uint64_t> blocks_;  // in the order of their run
   std::vector<int> warp_order_, lane_order_;
   std::vector<std::unique_ptr<Warp>> warps_;
-  Warp* warp_ = nullptr;  // of the thread that runs
+  Warp* warp_ = nullptr;  // of the running thread
   Lane* lane_ = nullptr;
   FiberPoint scheduler_;
-  std::optional<Fault> failed_;  // what a thread threw
+  std::optional<Fault> failed_;  // the exception of a thread
   SharedMemory dynamic_, static_;
   unsigned char* static_begin_ = nullptr;
   std::vector<StaticObject> objects_;
-  std::size_t static_used_ = 0, static_met_ = 0;  // of the block; the most of this run's blocks
+  std::size_t static_used_ = 0,
+              static_met_ = 0;  // of the block; the maximum over the blocks of this run
 };
 
 thread_local Multiprocessor* the_multiprocessor = nullptr;
 
-/// Frees the thread's when the thread ends. What runs after that, in destructors of statics, gets
-/// one that stays.
+/// Frees the multiprocessor of a host thread when the thread ends. Destructors of statics that run later get one that is
+/// never freed.
 struct EndOfThread {
   ~EndOfThread() { delete std::exchange(the_multiprocessor, nullptr); }
 };
@@ -203,7 +204,7 @@ void on_bad_address(int signal, siginfo_t* info, void* context) {
     own->bad_address = info->si_addr;
     siglongjmp(own->jump, 1);
   }
-  // Not ours: whoever was asked before, or death.
+  // Not a fault of a kernel: calls the previous handler, or the default action.
   if (previous_handler.sa_flags & SA_SIGINFO)
     return previous_handler.sa_sigaction(signal, info, context);
   if (previous_handler.sa_handler != SIG_DFL && previous_handler.sa_handler != SIG_IGN)
@@ -224,8 +225,8 @@ void catch_bad_addresses() {
 }
 
 void Multiprocessor::fault(const std::string& what, cudaError_t error) const {
-  std::string message = "kernel " + launched_->name + ", block " + told(running.block);
-  if (lane_) message += ", thread " + told(lane_->index);
+  std::string message = "kernel " + launched_->name + ", block " + text_of(running.block);
+  if (lane_) message += ", thread " + text_of(lane_->index);
   throw Fault(message + ": " + what, error);
 }
 
@@ -274,7 +275,7 @@ void Multiprocessor::run(const Launched& launched, const Order& order) {
   std::iota(blocks_.begin(), blocks_.end(), 0);
   if (order.way == Order::Way::Backward) std::reverse(blocks_.begin(), blocks_.end());
   if (order.way == Order::Way::Shuffled) std::shuffle(blocks_.begin(), blocks_.end(), random_);
-  // A bad address ends the kernel where it stands: what its frames hold needs no destructor.
+  // A bad address ends the kernel at once: the objects in its frames need no destructor.
   if (sigsetjmp(jump, 1) == 0)
     run_blocks();
   else
@@ -345,7 +346,7 @@ void Multiprocessor::resume(Lane& lane) {
   }
 }
 
-/// The lane of this warp whose turn is next; -1: none, or it is drawn by the scheduler.
+/// The next lane of this warp to run; -1: none, or the scheduler chooses at random.
 int Multiprocessor::next_ready() const {
   const unsigned ready = warp_->ready;
   if (!ready || order_.way == Order::Way::Shuffled) return -1;
@@ -354,7 +355,7 @@ int Multiprocessor::next_ready() const {
   return 31 - std::countl_zero(lower ? lower : higher);
 }
 
-/// Of the thread that runs: others have their turns, a lane of its own warp at once if one can.
+/// Suspends the running thread and switches to another, preferably a lane of its own warp.
 void Multiprocessor::leave() {
   FiberPoint& own = lane_->point;
   const int next = failed_ ? -1 : next_ready();
@@ -424,8 +425,8 @@ void Multiprocessor::release_barrier() {
       lane_ = &warp_->lanes[lane];
       if (current().done) fault("ended while others wait at a barrier");
       if (n_done_ == 0 && !same(thread(0).barrier, current().barrier))
-        fault("waits at the barrier at " + told(current().barrier) + ", thread " +
-              told(first.index) + " at the one at " + told(thread(0).barrier));
+        fault("waits at the barrier at " + text_of(current().barrier) + ", thread " +
+              text_of(first.index) + " at the one at " + text_of(thread(0).barrier));
     }
     warp_->ready = warp_->all();
   }
@@ -438,26 +439,27 @@ void Multiprocessor::tell_stuck() const {
     if (warp.n_meetings == 0) continue;
     const Meeting& meeting = warp.meetings[0];
     fault("lane " + std::to_string(std::countr_zero(meeting.mask & ~meeting.here)) + " of warp " +
-          std::to_string(w) + " never comes to " + told(meeting.where) +
+          std::to_string(w) + " never comes to " + text_of(meeting.where) +
           ", where others wait for it");
   }
-  fault("no thread can go on");
+  fault("no thread can continue");
 }
 
 void Multiprocessor::tell_other_meeting(Where where, Where waited_for) const {
-  fault("is at " + told(where) + " while lanes of its warp wait for it at " + told(waited_for));
+  fault("is at " + text_of(where) + " while lanes of its warp wait for it at " +
+        text_of(waited_for));
 }
 void Multiprocessor::tell_not_in_mask(Where where) const {
-  fault("is not in the mask it meets others with at " + told(where));
+  fault("is not in the mask of its synchronisation at " + text_of(where));
 }
 
-void Multiprocessor::meet_block(Where where) {
+void Multiprocessor::sync_block(Where where) {
   current().barrier = where;
   n_at_barrier_++;
   leave();
 }
 
-/// The one that this lane joins, or begins.
+/// The synchronisation that this lane joins or starts.
 Meeting& Multiprocessor::meeting_at(unsigned mask, Where where) {
   Warp& warp = *warp_;
   for (int i = 0; i < warp.n_meetings; i++) {
@@ -472,9 +474,9 @@ Meeting& Multiprocessor::meeting_at(unsigned mask, Where where) {
   return one;
 }
 
-// Ends in tail calls down to the switch, so that a lane that goes on jumps straight into its kernel:
-// an indirect jump, which processors predict well.
-void Multiprocessor::meet_warp(unsigned mask, void* payload, Perform perform, Where where) {
+// Ends in tail calls down to the switch, so a lane that continues jumps directly into its kernel; processors predict such
+// an indirect jump well.
+void Multiprocessor::sync_warp(unsigned mask, void* payload, Perform perform, Where where) {
   const unsigned bit = 1u << lane_->lane;
   if (!(mask & bit)) tell_not_in_mask(where);
   mask &= warp_->all();
@@ -509,7 +511,7 @@ void Multiprocessor::check_marks() const {
     const std::size_t n = (object.bytes + 15) / 16 * 16 - object.bytes + kMarkBytes;
     for (std::size_t i = 0; i < n; i++) {
       if (end[i] == order_.pattern) continue;
-      throw Fault("kernel " + launched_->name + ", block " + told(running.block) + ": wrote " +
+      throw Fault("kernel " + launched_->name + ", block " + text_of(running.block) + ": wrote " +
                       std::to_string(i) + " bytes behind a static shared object of " +
                       std::to_string(object.bytes) + " bytes",
                   true);
@@ -554,11 +556,11 @@ void run_grid(const Launched& launched, const Order& order) {
   multiprocessor().run(launched, order);
 }
 
-void meet_block(Where where) {
-  the_multiprocessor->meet_block(where);
+void sync_block(Where where) {
+  the_multiprocessor->sync_block(where);
 }
-void meet_warp(unsigned mask, void* payload, Perform perform, Where where) {
-  the_multiprocessor->meet_warp(mask, payload, perform, where);
+void sync_warp(unsigned mask, void* payload, Perform perform, Where where) {
+  the_multiprocessor->sync_warp(mask, payload, perform, where);
 }
 void* static_shared_memory(const void* key, std::size_t bytes) {
   return the_multiprocessor->static_object(key, bytes);
@@ -597,7 +599,7 @@ unsigned __ballot_sync(unsigned mask, bool vote, Where where) {
     for (int lane = 0; lane < 32; lane++)
       if (lanes >> lane & 1) static_cast<Vote*>(payloads[lane])->out = votes;
   };
-  meet_warp(mask, &own, count, where);
+  sync_warp(mask, &own, count, where);
   return own.out;
 }
 

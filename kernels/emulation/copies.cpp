@@ -1,4 +1,4 @@
-// Copies between the host and the device and within it; streams make them when somebody waits.
+// Copies between host and device, and within the device. Streams make them when the host waits.
 #include <atomic>
 #include <cstring>
 
@@ -10,10 +10,10 @@ namespace {
 
 std::atomic<std::int64_t> to_host{0}, to_device{0};  // bytes
 
-/// Rows of a copy that `call` asks for; one, where it knows no rows.
+/// Rows of a copy; a plain copy is one row.
 struct CopiedRows {
   void* to;
-  std::size_t pitch;  // of the rows there, in bytes
+  std::size_t pitch;  // of the target's rows, in bytes
   const void* from;
   std::size_t from_pitch;
   std::size_t width, height;

@@ -1,5 +1,4 @@
-// The emulation's other side, for tests and for messages: what it watches, what it found, how it is
-// made to fail.
+// Controls of the emulation for tests: checks of kernels, the faults that they found, and injected failures.
 #pragma once
 
 #include <cstdint>
@@ -8,61 +7,63 @@
 
 namespace kernels::emulation {
 
-/// How a kernel is watched. Out-of-bounds accesses and threads that do not meet are always seen.
+/// How to check kernels. Out-of-bounds accesses and barriers that not all threads reach are always found.
 enum class Watch {
-  Once,    ///< every kernel runs once, threads in order
-  Orders,  ///< every kernel runs three times from the same memory: threads and blocks in order,
-           ///< backwards and shuffled, shared memory filled with other patterns, asynchronous
-           ///< copies late and at once. A bit of device memory that differs is a fault: a race, or
-           ///< a read of shared memory that nothing wrote
+  /// Every kernel runs once, threads in order.
+  Once,
+  /// Every kernel runs three times from the same memory: threads and blocks in order, backwards and shuffled, with
+  /// different patterns in shared memory, and asynchronous copies made late or at once. Any difference in device memory is
+  /// a fault: a race, or a read of unwritten shared memory.
+  Orders,
 };
-/// For all kernels from now on; Once at first.
+/// Sets the check of all later kernels; Once at first.
 void check_kernels(Watch watch);
 
-/// While no kernel and no copy runs, the host may not touch device memory: it dies of SIGSEGV, as
-/// it would with a GPU. Off at first, because every wait then costs two system calls a buffer.
+/// on: while no kernel and no copy runs, an access of the host to device memory ends in SIGSEGV, as with a GPU. Off at
+/// first, because every wait then costs two system calls per buffer.
 void fence_host_off(bool on);
 
-/// What the kernel that failed last did: its name, block, thread, address or line. Empty: none did.
+/// The last fault of a kernel: its name, block, thread, and address or line. Empty: none.
 std::string fault_text();
-/// Forgets faults and the error that every call gives since, as a new process would.
+/// Clears faults and the permanent error after them, as a new process would.
 void forget_faults();
 
-/// The n-th runtime call from now (1: the next) fails as that call fails when the system refuses;
-/// 0: none does. At first n is DECOSCOPE_FAIL_CALL of the environment, for whole programs.
-/// @return calls made since it was last set
+/// Makes the n-th runtime call from now (1: the next) fail with the error that is usual for it; 0: none. The environment
+/// variable DECOSCOPE_FAIL_CALL sets n for a whole program.
+/// @return  calls since it was last set
 std::int64_t fail_call(std::int64_t n);
-/// As fail_call(n), and with an error that stays: every later call gives it too.
-/// @param error  by CUDA's number; at first cudaErrorLaunchFailure
+/// As fail_call(n), with a permanent error: every later call returns it too.
+/// @param error  CUDA's number; cudaErrorLaunchFailure by default
 void fail_call_for_good(std::int64_t n, int error = 719);
-/// As fail_call(n), but what the call says is that memory is short, whichever it is.
+/// As fail_call(n), with cudaErrorMemoryAllocation for every call.
 void fail_call_for_memory(std::int64_t n);
-/// From now on cudaStreamQuery says that a stream's work goes on, as a GPU's does that hangs.
+/// on: cudaStreamQuery reports unfinished work, like a GPU that hangs.
 void work_never_ends(bool on);
-/// The CUDA that its driver says to know, by CUDA's number; 13000, the runtime's, at first.
+/// Sets the CUDA version of the driver; 13000, the runtime's, at first.
 void driver_version(int version);
-/// The compute capability that it says to have; 9.0 at first.
+/// Sets the compute capability; 9.0 at first.
 void capability(int major, int minor);
 /// Sets the number of multiprocessors that the device reports; 132 at first.
 void multiprocessors(int n);
-/// The name that it says to have, of less than 256 characters; "this CPU, emulated" at first.
+/// Sets the name of the device, less than 256 characters; "this CPU, emulated" at first.
 void title(const std::string& name);
-/// What every runtime call does before anything else, with its name, on the thread that calls: it
-/// may wait there, as a call does whose GPU hangs. None: nothing.
+/// Runs `work` with the name of each runtime call before the call, on the calling thread. It may block, like a call to a
+/// GPU that hangs. An empty function ends that.
 void before_calls(std::function<void(const std::string& name)> work);
-/// How often a call of that name was made so far, whether it failed or not.
+/// Calls of that name so far, failed ones included.
 std::int64_t calls_of(const std::string& name);
-/// Bytes that were copied, from the device and to it.
+/// Bytes copied to the host so far.
 std::int64_t bytes_to_host();
+/// Bytes copied to the device so far.
 std::int64_t bytes_to_device();
-/// "cudaMalloc": what was made to fail since fail_call; empty if nothing was.
+/// Name of the call that fail_call made fail: "cudaMalloc"; empty: none yet.
 std::string failed_call();
 
-/// Bytes of device memory that may be had; beyond, cudaMalloc refuses.
+/// Limits device memory in bytes; cudaMalloc refuses more.
 void limit_memory(std::int64_t bytes);
-/// What is taken of it now.
+/// Allocated bytes.
 std::int64_t memory_in_use();
-/// The most that was taken at once since this was last asked.
+/// Largest number of allocated bytes since the last call.
 std::int64_t memory_peak();
 
 }  // namespace kernels::emulation

@@ -1,4 +1,4 @@
-// What the runtime's errors are called, and what they say.
+// Names and descriptions of the runtime's errors.
 #include "kernels/emulation/emulation.h"
 
 namespace kernels::emulation {
@@ -50,27 +50,27 @@ const char* cudaGetErrorString(cudaError_t error) {
     case cudaErrorMemoryAllocation:
       return "out of memory";
     case cudaErrorInvalidConfiguration:
-      return "a grid, block or shared memory no device takes";
+      return "invalid grid, block or shared memory size";
     case cudaErrorDevicesUnavailable:
-      return "the device is in use, or gone";
+      return "the device is busy or unavailable";
     case cudaErrorInvalidDeviceFunction:
-      return "no kernel of this program";
+      return "not a kernel of this program";
     case cudaErrorNoDevice:
       return "no device";
     case cudaErrorInvalidDevice:
       return "no such device";
     case cudaErrorECCUncorrectable:
-      return "memory of the device lost a bit for good";
+      return "uncorrectable memory error";
     case cudaErrorNotReady:
-      return "the work goes on";
+      return "the work is not finished";
     case cudaErrorIllegalAddress:
-      return "an illegal address was touched";
+      return "illegal address";
     case cudaErrorLaunchTimeout:
-      return "a kernel took longer than the display's driver lets it";
+      return "a kernel exceeded the time limit of the display driver";
     case cudaErrorAssert:
       return "an assertion of a kernel failed";
     case cudaErrorMisalignedAddress:
-      return "an address was touched that is no multiple of the size";
+      return "misaligned address";
     case cudaErrorLaunchFailure:
       return "a kernel failed";
     case cudaErrorUnknown:

@@ -17,9 +17,9 @@
 #include <sanitizer/tsan_interface.h>
 #endif
 
-// The callee-saved registers go on the old stack and come from the new one.
+// Saves the callee-saved registers on the old stack and loads those of the new one.
 #if defined(__x86_64__)
-// A jump at its end: processors predict that `ret` goes back to where the stack left was called from.
+// Ends with a jump: processors predict that `ret` returns to the caller of the old stack.
 asm(R"(
 .text
 .globl decoscope_switch_stack
@@ -107,7 +107,7 @@ constexpr std::size_t kStackBytes = 256 << 10;
 constexpr std::size_t kStackBytes = 64 << 10;
 #endif
 
-/// Stacks begin at other lines of a page, or all would meet in one set of the first-level cache.
+/// Stacks begin at different offsets in a page; otherwise all would use the same sets of the L1 cache.
 std::size_t next_offset() {
   static std::atomic<unsigned> n_stacks{0};
   return n_stacks++ % 30 * 128;
@@ -149,7 +149,7 @@ FiberStack::~FiberStack() {
   munmap(mapped_, page + kStackBytes);
 }
 
-/// What frames that were left, never to be returned to, have marked is anybody's again.
+/// Clears AddressSanitizer's marks of frames that no fiber will return to.
 void FiberStack::forget_frames() const {
 #if defined(__SANITIZE_ADDRESS__)
   __asan_unpoison_memory_region(low_, kStackBytes);
@@ -195,7 +195,7 @@ FiberPoint FiberStack::first_point(void (*entry)(void*), void* argument) const {
 
 #if defined(__SANITIZE_ADDRESS__)
 namespace {
-// The thread's own stack, learnt when a fiber is entered from it.
+// The thread's own stack, recorded when it enters a fiber.
 thread_local const void* own_low = nullptr;
 thread_local std::size_t own_size = 0;
 }  // namespace

@@ -1,9 +1,7 @@
-// Fibers: stacks that one host thread switches between, in a few nanoseconds. The emulation runs
-// each GPU thread on one.
-//   switch   saves what the ABI says a callee keeps, and nothing else (no signal mask, no system
-//            call); other processors than x86-64 and aarch64 use ucontext
-//   rules    a fiber ends by switching away for good, never by returning; an exception may not
-//            leave it
+// Fibers: stacks that one host thread switches between in a few nanoseconds. The emulation runs each GPU thread on one.
+//   switch  saves only the callee-saved registers of the ABI (no signal mask, no system call); processors other than
+//           x86-64 and aarch64 use ucontext
+//   rules   a fiber ends by switching away for the last time, never by returning; no exception may leave it
 #pragma once
 
 #include <cstddef>
@@ -11,14 +9,15 @@
 
 namespace kernels::emulation {
 
-/// Where a suspended fiber, or the thread it left, goes on.
+/// The point at which a suspended fiber, or the thread that started it, continues.
 struct FiberPoint {
   void* at = nullptr;
 };
 
-/// One stack with a page below it that nobody may touch.
+/// A stack with an inaccessible page below it.
 class FiberStack {
  public:
+  /// Maps the stack.
   FiberStack();
   FiberStack(const FiberStack&) = delete;
   FiberStack& operator=(const FiberStack&) = delete;
@@ -27,9 +26,11 @@ class FiberStack {
   /// Prepares `entry(argument)` to run on this stack, from its top.
   FiberPoint begin(void (*entry)(void*), void* argument);
 
-  /// What the sanitizers want to know of a stack.
+  /// Lowest address of the stack, for the sanitizers.
   void* low() const { return low_; }
+  /// Bytes of each stack.
   static std::size_t size();
+  /// ThreadSanitizer's handle.
   void* sanitizer_fiber() const { return sanitizer_fiber_; }
 
  private:
@@ -38,19 +39,19 @@ class FiberStack {
 
   char* mapped_ = nullptr;
   void* low_ = nullptr;
-  std::uintptr_t top_ = 0;           // where its first frame begins
-  void* context_ = nullptr;          // where ucontext is used
+  std::uintptr_t top_ = 0;           // begin of its first frame
+  void* context_ = nullptr;          // only with ucontext
   void* sanitizer_fiber_ = nullptr;  // ThreadSanitizer's
 };
 
-/// What every entry does first.
+/// Every entry function calls it first.
 void entered_fiber();
 
-/// What is done first where a signal's handler has jumped from a fiber to the thread's own stack.
+/// Call it first after a signal handler has jumped from a fiber to the thread's own stack.
 void jumped_off_fiber();
 
-/// Leaves for `to`; comes back when somebody switches to `from`.
-/// @param stack  the one that `to` runs on; null: the thread's own
+/// Switches to `to`; returns when another fiber switches to `from`.
+/// @param stack  the stack of `to`; null: the thread's own
 void switch_fiber(FiberPoint& from, FiberPoint to, const FiberStack* stack);
 
 }  // namespace kernels::emulation

@@ -1,4 +1,4 @@
-// Graphs of kernels: made of nodes, turned into what can be launched, told other arguments.
+// Graphs of kernels: creation, instantiation, updates and launch.
 #include <algorithm>
 #include <memory>
 #include <mutex>
@@ -15,11 +15,11 @@ struct GraphNode {
   std::vector<const GraphNode*> after;
 };
 struct Graph {
-  std::vector<std::unique_ptr<GraphNode>> nodes;  // in the order of their making
+  std::vector<std::unique_ptr<GraphNode>> nodes;  // in the order of creation
 };
 struct GraphExec {
   std::vector<const GraphNode*> nodes;
-  std::vector<Launched> launches;       // of nodes, as told last
+  std::vector<Launched> launches;       // of nodes, with the last update
   std::vector<std::size_t> late_order;  // indices of nodes
 };
 
@@ -30,7 +30,7 @@ struct Graphs {
   std::set<const Graph*> all;
 };
 Graphs& graphs() {
-  static Graphs& all = *new Graphs;  // never destroyed, as the runtime
+  static Graphs& all = *new Graphs;  // never destroyed, like the runtime
   return all;
 }
 
@@ -43,7 +43,7 @@ bool is_there(const GraphNode* node) {
   });
 }
 
-// Of the nodes whose turn it may be, always the one made last.
+// An allowed order: always runs the last created node whose dependencies are done.
 std::vector<std::size_t> late_order(const Graph& graph) {
   const std::size_t n = graph.nodes.size();
   std::vector<std::size_t> order;
@@ -155,7 +155,7 @@ cudaError_t cudaGraphExecKernelNodeSetParams(cudaGraphExec_t exec,
   return error;
 }
 
-// As it is now: what it is told later is for later launches.
+// With its current arguments: later updates are for later launches.
 cudaError_t cudaGraphLaunch(cudaGraphExec_t exec, cudaStream_t stream) {
   if (const cudaError_t error = begin_call("cudaGraphLaunch")) return error;
   add_to_stream(stream, [launches = exec->launches, late = exec->late_order] {

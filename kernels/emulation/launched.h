@@ -1,5 +1,4 @@
-// A kernel on its way to the CPU, between the runtime's calls (runtime.cpp) and the blocks and
-// threads that run it (blocks.cpp).
+// Kernel launches, between the runtime's calls (runtime.cpp) and the blocks and threads that run them (blocks.cpp).
 #pragma once
 
 #include <csetjmp>
@@ -11,57 +10,62 @@
 
 namespace kernels::emulation {
 
+/// A kernel launch.
 struct Launched {
   std::string name;
   const void* kernel = nullptr;
   dim3 grid, block;
   std::size_t shared_bytes = 0;
-  std::function<void()> body;
-  bool early = false;  // it may begin before the one before it has ended
+  std::function<void()> body;  // runs the kernel for the current thread
+  bool early = false;          // may start before the kernel before it has ended
 };
 
-/// One way through a kernel that ought to make no difference.
+/// An order of threads and blocks and the contents of unwritten memory. A correct kernel gives the same results for all.
 struct Order {
+  /// Order of threads and blocks.
   enum class Way { Forward, Backward, Shuffled } way = Way::Forward;
-  unsigned char pattern = 0xff;  // what shared memory holds before a block
-  bool copies_at_once = false;   // asynchronous copies are made when asked for
-  unsigned char marks = 0xff;    // what lies around device memory
+  unsigned char pattern = 0xff;  // of shared memory before a block
+  bool copies_at_once = false;   // makes asynchronous copies at once, not at the wait
+  unsigned char marks = 0xff;    // around device memory
 };
 
-/// What a kernel did wrong.
+/// A fault of a kernel.
 struct Fault : std::runtime_error {
-  cudaError_t error;
+  cudaError_t error;  // permanent
+  /// @param address  true: an illegal address
   explicit Fault(const std::string& what, bool address = false)
       : Fault(what, address ? cudaErrorIllegalAddress : cudaErrorLaunchFailure) {}
-  Fault(const std::string& what, cudaError_t error_that_stays)
-      : std::runtime_error(what), error(error_that_stays) {}
+  /// With another error.
+  Fault(const std::string& what, cudaError_t permanent)
+      : std::runtime_error(what), error(permanent) {}
 };
 
 constexpr int kMaxThreads = 1024;
-// Of one block, static objects and dynamic memory together.
-constexpr std::size_t kPlainShared = 48 << 10;  // unless the kernel was allowed more
+// Bytes of shared memory of a block, static objects and dynamic memory together.
+constexpr std::size_t kPlainShared = 48 << 10;  // without the kernel's attribute
 constexpr std::size_t kMaxShared = 99 << 10;    // sm_86, 89 and 120; others have more
 
-/// What every call does first. @return the error that stays, or that one if it was asked to fail
+/// The first step of every call. @return  the permanent error, or `refusal` if fail_call() selects this call
 cudaError_t begin_call(const char* name, cudaError_t refusal = cudaErrorUnknown);
-/// An error for the caller and for cudaGetLastError().
+/// Records an error for cudaGetLastError() and returns it.
 cudaError_t refused(cudaError_t error);
-/// A launch out of what the runtime is told. @return how a device refuses it, or success
+/// Reads a launch from the runtime's parameters. @return  the error with which a device refuses it, or success
 cudaError_t read_launch(const cudaKernelNodeParams& params, Launched& launched);
-/// Whether all of [data, data + bytes) is one allocation's.
+/// True if [data, data + bytes) lies in one allocation.
 bool on_device(const void* data, std::size_t bytes);
+/// Adds work to a stream.
 void add_to_stream(cudaStream_t stream, std::function<void()> item);
-/// Notes that a kernel has so many bytes of static objects. @throws Fault when a launch with that
-/// much dynamic memory beside them would have been refused
+/// Records the bytes of static objects that a kernel uses.
+/// @throws Fault  if a GPU would have refused a launch with these and its dynamic memory
 void count_static(const Launched& launched, std::size_t static_bytes);
 
-/// Of the kernel that runs. @throws Fault  unless `lanes` are all 32 of a warp
+/// Checks the running kernel. @throws Fault  unless `lanes` are all 32 lanes of a warp
 void expect_whole_warp(unsigned lanes);
 
-/// Runs all blocks. @throws Fault
+/// Runs all blocks of a launch. @throws Fault
 void run_grid(const Launched& launched, const Order& order);
 
-/// "3 bytes behind 400 bytes of device memory": where an address that may not be touched lies.
+/// Describes an inaccessible address: "3 bytes behind 400 bytes of device memory".
 std::string place_of(const void* address);
 
 }  // namespace kernels::emulation

@@ -1,5 +1,4 @@
-// The runtime's calls: device memory between fences, streams that wait to be waited for, errors
-// that stay.
+// The runtime's calls: device memory with inaccessible pages, streams that work when the host waits, permanent errors.
 #include <sys/mman.h>
 #include <unistd.h>
 #include <algorithm>
@@ -19,8 +18,8 @@
 namespace kernels::emulation {
 
 struct Stream {
-  std::atomic<std::thread::id> owner;       // who put the last work in
-  std::vector<std::function<void()>> work;  // in order; done when somebody waits
+  std::atomic<std::thread::id> owner;       // thread that added the last work
+  std::vector<std::function<void()>> work;  // in order; done when the host waits
   void add(std::function<void()> item) {
     owner = std::this_thread::get_id();
     work.push_back(std::move(item));
@@ -33,15 +32,15 @@ struct Event {
 namespace {
 
 constexpr std::int64_t kMemoryBytes = std::int64_t{4} << 30;
-constexpr int kVersion = 13'000;  // of CUDA, by its number
+constexpr int kVersion = 13'000;  // of CUDA
 
-/// What is known of a kernel.
+/// A registered kernel.
 struct Kernel {
   const char* name = nullptr;
   std::size_t n_arguments = 0;
-  Bind bind = nullptr;           // null: no such kernel
-  std::size_t static_bytes = 0;  // the most that a run met
-  std::size_t allowed = 0;       // dynamic memory it may ask for; 0: nothing was said
+  Bind bind = nullptr;           // null: unknown kernel
+  std::size_t static_bytes = 0;  // largest use in a run
+  std::size_t allowed = 0;       // dynamic memory that its attribute allows; 0: not set
   bool takes(std::size_t dynamic) const {
     const std::size_t both = static_bytes + dynamic;
     return allowed > 0 ? dynamic <= allowed && both <= kMaxShared : both <= kPlainShared;
@@ -53,10 +52,10 @@ std::int64_t call_to_fail() {
   return asked ? std::atoll(asked) : 0;
 }
 
-// Everything the host's threads share, behind one lock.
+// The state that host threads share, with one lock.
 struct Runtime {
   std::mutex lock;
-  std::map<char*, Allocation> allocations;  // by data
+  std::map<char*, Allocation> allocations;  // key: data
   std::int64_t in_use = 0, peak = 0, limit = kMemoryBytes;
   bool host_off = false;
   int n_at_work = 0;  // threads in kernels and copies
@@ -64,9 +63,9 @@ struct Runtime {
   std::vector<Stream*> streams;
   std::map<const void*, Kernel> kernels;
   std::int64_t n_calls = 0, fail_at = call_to_fail();
-  cudaError_t fails_for_good = cudaSuccess;  // with this error
+  cudaError_t fails_for_good = cudaSuccess;  // the permanent error of fail_call_for_good
   bool fails_for_memory = false;
-  bool never_ends = false;   // the work of streams
+  bool never_ends = false;   // of streams' work
   int major = 9, minor = 0;  // compute capability
   int n_multiprocessors = 132;
   int driver = kVersion;
@@ -77,7 +76,7 @@ struct Runtime {
   std::atomic<cudaError_t> sticky{cudaSuccess};
 };
 Runtime& runtime() {
-  // Never destroyed: a model that lives until the program ends still lets go of its memory here.
+  // Never destroyed: a model that lives until the program ends still frees its memory here.
   static Runtime& all = *new Runtime;
   return all;
 }
@@ -98,7 +97,7 @@ void set_access(const Runtime& all, int access) {
     mprotect(allocation.mapped, allocation.mapped_bytes, access);
 }
 
-/// Device memory may be touched while one lives.
+/// Makes device memory accessible while an object lives.
 class AtWork {
  public:
   AtWork() {
@@ -122,7 +121,7 @@ void stay(const Fault& fault) {
   all.sticky = fault.error;
 }
 
-/// Does what stands in a stream. What fails leaves the error that stays, and the rest undone.
+/// Does the work of a stream. A failure sets the permanent error and drops the rest.
 cudaError_t drain(Stream& stream) {
   Runtime& all = runtime();
   const auto work = std::exchange(stream.work, {});
@@ -223,8 +222,8 @@ void know_kernel(const void* handle, const char* name, std::size_t n_arguments, 
   kernel.bind = bind;
 }
 
-// A GPU's compiler knows a kernel's static objects before the first launch; here a run has to meet
-// them. So the first launch is refused when it runs, and those that follow as a GPU refuses them.
+// nvcc knows a kernel's static objects before the first launch; the emulation sees them only in a run. So it refuses the
+// first launch when it runs, and later launches as a GPU does.
 void count_static(const Launched& launched, std::size_t static_bytes) {
   Runtime& all = runtime();
   const std::lock_guard hold(all.lock);
@@ -525,7 +524,7 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
   return cudaSuccess;
 }
 
-// More than the event asks for: all of its stream.
+// Does all work of the stream, not only the work before the event.
 cudaError_t cudaEventSynchronize(cudaEvent_t event) {
   if (const cudaError_t error = begin_call("cudaEventSynchronize")) return error;
   return event->stream ? last_error = drain(*event->stream) : cudaSuccess;

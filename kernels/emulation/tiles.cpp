@@ -1,5 +1,5 @@
-// What tensor cores do, for a warp whose lanes have met: products of tiles, and tiles from shared
-// memory. Most of the time that the emulation takes is spent here.
+// Tensor cores: products of tiles and loads of tiles from shared memory, for a whole warp. The emulation spends most of its
+// time here.
 #include <array>
 #include <cstdint>
 #include <cstring>
@@ -12,7 +12,7 @@ namespace {
 using Row = float __attribute__((vector_size(32)));
 using Pair = std::array<float, 2>;
 
-/// Both halves of a register, the lower first.
+/// Both halves of a register, the lower one first.
 template <Half kType>
 inline __attribute__((always_inline)) Pair widened(unsigned halves) {
   if constexpr (kType == Half::Bf16)
@@ -43,7 +43,7 @@ inline __attribute__((always_inline)) void multiply(void* const* payloads) {
     std::memcpy(&sum, d[row], sizeof sum);
     for (int k = 0; k < 16; k++) {
       std::memcpy(&products, b[k], sizeof products);
-      products *= a[row][k];  // exact, but where a product of bf16 leaves f32's range
+      products *= a[row][k];  // exact, unless a product of bf16 leaves the range of f32
       sum += products;
     }
     std::memcpy(d[row], &sum, sizeof sum);
@@ -62,7 +62,7 @@ inline __attribute__((always_inline)) void multiply_any(void* const* payloads) {
 }
 
 #if defined(__x86_64__)
-// Without FMA: every product is rounded before it is added.
+// Without FMA: rounds every product before the addition.
 __attribute__((target("avx2"))) void multiply_avx2(void* const* payloads) {
   multiply_any(payloads);
 }

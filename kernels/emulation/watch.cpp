@@ -1,5 +1,5 @@
-// A kernel that is watched runs in several orders, and all must end with the same bits. Each order
-// has other marks around device memory, so that what is read there tells itself too.
+// Checks a kernel by running it in several orders, which must give the same bits. Each order has different marks around
+// device memory, so a read of the marks changes the result too.
 #include "kernels/emulation/watch.h"
 
 #include <algorithm>
@@ -18,7 +18,7 @@ constexpr std::size_t kNearMarks = 64;
 
 std::atomic<Watch> watch{Watch::Once};
 
-/// All device memory, copied out.
+/// A copy of all device memory.
 class Snapshot {
  public:
   Snapshot() {
@@ -29,7 +29,7 @@ class Snapshot {
   void restore() const {
     for (const Part& part : parts_) std::copy(part.bytes.begin(), part.bytes.end(), part.of);
   }
-  /// "byte 3 of 400": the first that is not as it was; empty if none.
+  /// "byte 3 of 400": the first changed byte; empty: none.
   std::string difference() const {
     for (const Part& part : parts_) {
       const auto [was, is] = std::mismatch(part.bytes.begin(), part.bytes.end(), part.of);
@@ -49,14 +49,14 @@ class Snapshot {
 };
 
 bool are_marks(const char* begin, std::size_t n, unsigned char mark) {
-  // The first is, and each is as the one before it.
+  // The first byte is a mark, and each byte equals the one before it.
   return n == 0 ||
          (static_cast<unsigned char>(*begin) == mark && std::memcmp(begin, begin + 1, n - 1) == 0);
 }
 
 void check_marks(const std::string& kernel) {
   with_each_allocation([&](const Allocation& one) {
-    // All of them where kernels are watched closely, else the nearest.
+    // All marks with Watch::Orders, else the nearest.
     const std::size_t n =
         watch == Watch::Orders ? one.n_before() : std::min(one.n_before(), kNearMarks);
     if (are_marks(one.data - n, n, one.mark_before) &&
@@ -75,10 +75,9 @@ void mark_all(unsigned char mark) {
   });
 }
 
-// A kernel of which three runs are compared: the plain order's and two others.
-//   marks  NaN in every format in the plain order, then a large number of either sign (bytes 0x7b and
-//          0xfb: 1e36 in f32 and bf16, 6e4 in f16): whatever is made of one, be it a sum, a product
-//          by zero, a maximum or a minimum, one run differs
+// Compares three runs of a kernel: in the plain order and in two others.
+//   marks  NaN in every format in the plain order, then a large number of either sign (bytes 0x7b and 0xfb: 1e36 in f32
+//          and bf16, 6e4 in f16). A sum, a product by zero, a maximum or a minimum with a mark differs in at least one run
 class Orders {
  public:
   explicit Orders(const Launched& launched) : launched_(launched) {
@@ -103,7 +102,7 @@ class Orders {
     run(order);
     return after_->difference();
   }
-  /// Why this order ends with other bits than the plain one: of what they differ in, one at a time.
+  /// Finds which difference between this order and the plain one changes the result, by trying one at a time.
   [[noreturn]] void tell_cause(const Order& other) const {
     const std::string kernel = "kernel " + launched_.name + ": ";
     Order marked = plain_, filled = plain_;
@@ -121,7 +120,7 @@ class Orders {
                 " depends on the order of threads: a race, or an asynchronous copy that nobody "
                 "waited for");
   }
-  /// "behind 400 bytes of device memory": where other marks, place after place, make the difference.
+  /// "behind 400 bytes of device memory": the marks that change the result, tried one allocation at a time.
   std::string place_read(unsigned char mark) const {
     struct Place {
       const char* data;
@@ -152,7 +151,7 @@ class Orders {
   const Launched& launched_;
   const Order plain_;
   const Snapshot before_;
-  std::optional<Snapshot> after_;  // the plain order
+  std::optional<Snapshot> after_;  // of the plain order
 };
 
 }  // namespace

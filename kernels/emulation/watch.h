@@ -1,5 +1,4 @@
-// Kernels as they are watched: device memory as it was before and after, the marks around it, and
-// the orders in which a kernel runs.
+// Checks of kernels: snapshots of device memory, the marks around it, and the orders in which a kernel runs.
 #pragma once
 
 #include <cstddef>
@@ -9,29 +8,33 @@
 
 namespace kernels::emulation {
 
-/// Device memory of one cudaMalloc. Marks before it, and up to 15 bytes of them behind it, fill its
-/// pages; before and behind these lies a page that nobody may touch.
+/// Device memory of one cudaMalloc. Marks fill its pages before the data and up to 15 bytes after it. An inaccessible page
+/// precedes and follows the pages.
 struct Allocation {
   char* mapped;
-  std::size_t mapped_bytes;  // between the pages that nobody may touch
+  std::size_t mapped_bytes;  // between the inaccessible pages
   char* data;
   std::size_t bytes;
-  unsigned char mark_before = 0xa5, mark_behind = 0xa5;  // each byte of the marks there
+  unsigned char mark_before = 0xa5, mark_behind = 0xa5;  // value of the marks' bytes
+  /// End of the data.
   char* behind() const { return data + bytes; }
+  /// End of the pages.
   char* end() const { return mapped + mapped_bytes; }
+  /// Bytes of marks before the data.
   std::size_t n_before() const { return static_cast<std::size_t>(data - mapped); }
+  /// Bytes of marks after the data.
   std::size_t n_behind() const { return static_cast<std::size_t>(end() - behind()); }
 };
 
-/// Does `work` with all of them; meanwhile none is taken or given back.
+/// Calls `work` for each allocation. Meanwhile no allocation begins or ends.
 void with_each_allocation(const std::function<void(Allocation&)>& work);
-/// Writes the marks that it says it has.
+/// Writes its marks.
 void fill_marks(const Allocation& allocation);
 
-/// Runs a kernel as check_kernels() asked. @throws Fault
+/// Runs a kernel with the check of check_kernels(). @throws Fault
 void run_watched(const Launched& launched);
-/// Runs kernels in one order or, where they are watched, in both, each from the same memory.
-/// @throws Fault  if a bit differs
+/// Runs `always`; with Watch::Orders also `watched_too`, from the same memory.
+/// @throws Fault  if the results differ in a bit
 void run_both_ways(const std::function<void()>& watched_too, const std::function<void()>& always);
 
 }  // namespace kernels::emulation

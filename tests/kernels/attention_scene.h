@@ -8,6 +8,7 @@
 #include <random>
 #include <vector>
 
+#include "kernels/unfused.h"
 #include "tests/kernels/kernel_test_support.h"
 
 namespace kernels::test {
@@ -94,6 +95,13 @@ class Forward {
   void attend(const DeviceFloats& q, float* out, std::int64_t stride) {
     device_.ops().attention(device_, layer_, plan_, q.data(), width() + 3, staged_k_.data(),
                             staged_v_.data(), scene_.heads.n_heads, scale(), out, stride);
+  }
+  /// Attention, then a product with its output: fused, or as the sequence of operations.
+  /// @param out  [n_rows, width]
+  void attend_and_multiply(const DeviceFloats& q, float* out, const Projection& to, bool fused) {
+    const auto run = fused ? device_.ops().attention_matmul : unfused::attention_matmul;
+    run(device_, layer_, plan_, q.data(), width() + 3, staged_k_.data(), staged_v_.data(),
+        scene_.heads.n_heads, scale(), out, to);
   }
   std::vector<float> attend() {
     const DeviceFloats q = queries();

@@ -10,7 +10,7 @@
 #include "kernels/cpu/probe.h"
 #include "kernels/cpu/thread_pool.h"
 #include "kernels/error.h"
-#include "kernels/threads_at_work.h"
+#include "kernels/thread_sharing.h"
 #include "tests/kernels/kernel_test_support.h"
 
 namespace kernels::test {
@@ -58,16 +58,16 @@ TEST(ThreadPool, a_device_may_share_the_threads_of_another) {
   EXPECT_GT(before, 0);
   EXPECT_EQ(worked(*lender), 0);
 
-  work_on_threads_of(*device, *lender);
-  set_threads_at_work(*device, 1);  // its own threads, which sleep
+  borrow_threads(*device, *lender);
+  set_active_threads(*device, 1);  // its own, which sleep
   EXPECT_EQ(result(), alone);
   EXPECT_EQ(worked(*device), before);
   EXPECT_GT(worked(*lender), 0);
   EXPECT_EQ(device->n_threads(), 2) << "what it was made with";
 
   const std::int64_t lent = worked(*lender);
-  work_on_threads_of(*device, *device);
-  set_threads_at_work(*device, 2);
+  borrow_threads(*device, *device);
+  set_active_threads(*device, 2);
   EXPECT_EQ(result(), alone);
   EXPECT_GT(worked(*device), before);
   EXPECT_EQ(worked(*lender), lent);
@@ -173,7 +173,7 @@ TEST(CpuOps, a_failed_allocation_is_a_resource_error) {
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ErrorCode::Resources);
     EXPECT_THAT(error.what(), testing::HasSubstr("memory: "));
-    EXPECT_THAT(error.what(), testing::HasSubstr(" MB could not be had for a test; "));
+    EXPECT_THAT(error.what(), testing::HasSubstr(" MB could not be allocated for a test; "));
     EXPECT_THAT(error.what(), testing::HasSubstr("try "));
   }
 }

@@ -106,8 +106,8 @@ TEST(FailedDevice, the_cpu_is_not_offered_where_something_else_has_failed) {
 }
 
 TEST(FailedDevice, what_is_typed_in_a_command_line_is_named_as_setup_has_it) {
-  EXPECT_EQ(ui::in_window("cuda:0: gone; what was done before is kept; try --device cpu"),
-            "cuda:0: gone; what was done before is kept; try cpu as the device in Setup");
+  EXPECT_EQ(ui::in_window("cuda:0: gone; earlier results are kept; try --device cpu"),
+            "cuda:0: gone; earlier results are kept; try cpu as the device in Setup");
   EXPECT_EQ(ui::in_window("at --scale 4x2: try a smaller --scale, like 1x1, or --device cpu"),
             "at scale 4x2: try a smaller scale, like 1x1, or cpu as the device in Setup");
   EXPECT_EQ(

@@ -270,7 +270,7 @@ RowResult device_result(const RowToVerify& verified, const VerifyResult& all, co
     rejection_details.token.push_back(reported.id);
     rejection_details.p.push_back(reported.p);
     if (verified.candidates.device_distribution) rejection_details.q.push_back(reported.q);
-    if (found.kept < 0) rejection_details.residual.push_back(reported.left);
+    if (found.kept < 0) rejection_details.residual.push_back(reported.residual);
   }
   return result;
 }

@@ -10,9 +10,9 @@ namespace {
 
 using Root = TypicalSettings::Root;
 
-kernels::TakeLeft take_of(const Sampling& sampling, const TypicalSettings& settings) {
-  if (settings.root == Root::Argmax || sampling.greedy()) return kernels::TakeLeft::Likeliest;
-  return settings.root == Root::Typical ? kernels::TakeLeft::LikelyEnough : kernels::TakeLeft::Draw;
+kernels::ResidualChoice choice_of(const Sampling& sampling, const TypicalSettings& settings) {
+  if (settings.root == Root::Argmax || sampling.greedy()) return kernels::ResidualChoice::Argmax;
+  return settings.root == Root::Typical ? kernels::ResidualChoice::Typical : kernels::ResidualChoice::Sample;
 }
 
 /// [n_rows] each row's index among the candidates of typical_verify_request(), which are ordered by
@@ -33,11 +33,11 @@ TokenId root_token(const std::vector<double>& distribution,
                    std::uint32_t position,
                    UniformSource& uniforms,
                    float& uniform) {
-  const kernels::TakeLeft take = take_of(sampling, settings);
-  if (take == kernels::TakeLeft::Likeliest)
+  const kernels::ResidualChoice choice = choice_of(sampling, settings);
+  if (choice == kernels::ResidualChoice::Argmax)
     return static_cast<TokenId>(std::ranges::max_element(distribution) - distribution.begin());
   std::vector<double> left = distribution;
-  if (take == kernels::TakeLeft::LikelyEnough) {
+  if (choice == kernels::ResidualChoice::Typical) {
     const double threshold = typical_threshold(distribution, settings);
     for (double& p : left) p = p > threshold ? p : 0;
     if (std::ranges::max(left) <= 0) left = distribution;  // nothing is likely enough
@@ -99,7 +99,7 @@ class RowProbabilities {
     }
     const kernels::VerifiedNode& found = out_.verify_result.nodes[row];
     Next next{.token = found.token, .logp = std::log(found.p)};
-    if (take_of(sampling_, settings_) != kernels::TakeLeft::Likeliest)
+    if (choice_of(sampling_, settings_) != kernels::ResidualChoice::Argmax)
       next.uniform = static_cast<float>(uniforms.residual(position, {}));
     return next;
   }
@@ -158,7 +158,7 @@ VerifyRequest typical_verify_request(std::span<const TokenId> tokens,
     const auto position = static_cast<std::uint32_t>(tokens.size()) + depth;
     verify_request.add({.row = row,
                         .rule = kernels::AcceptanceRule::Typical,
-                        .take = take_of(sampling, settings),
+                        .choice = choice_of(sampling, settings),
                         .uniform = uniforms.residual(position, {}),
                         .epsilon = settings.epsilon,
                         .delta = settings.delta});

@@ -18,7 +18,7 @@ GpuLoad load_of(const Nvml& nvml, const NvmlAnswers& answers) {
   for (std::size_t i = 0; i < kGpuValues; i++) {
     load.values[i] = answers[i].value;
     if (answers[i].code != 0)
-      load.absent[name_of(static_cast<GpuValue>(i))] = nvml.told(answers[i].code);
+      load.absent[name_of(static_cast<GpuValue>(i))] = nvml.error_text(answers[i].code);
   }
   return load;
 }

@@ -1,5 +1,4 @@
-// How busy a GPU is, asked of its driver every 100 ms by a thread of its own. Whoever decodes or
-// draws takes the latest answer and waits for nothing: the driver may take its time.
+// Load of a GPU. A thread queries the driver every 100 ms, so readers take the latest sample and never wait for the driver.
 #pragma once
 
 #include <array>
@@ -18,35 +17,39 @@
 
 namespace kernels {
 
+/// One sample.
 struct GpuLoad {
-  std::string reason;                         // why nothing is known at all; empty: asked
-  std::array<double, kGpuValues> values;      // by GpuValue; -1: not known
-  std::map<std::string, std::string> absent;  // why, by the name of what this GPU does not tell
+  std::string reason;                         // why there are no values at all; empty: there are
+  std::array<double, kGpuValues> values;      // indexed by GpuValue; -1: unknown
+  std::map<std::string, std::string> absent;  // name of an unknown value to the reason
+  /// A value in its unit (NvmlAnswers); -1: unknown.
   double operator[](GpuValue value) const { return values[static_cast<std::size_t>(value)]; }
 };
 
-/// How the monitor comes by NVML and by which GPU it is; called on its thread.
+/// Opens NVML and identifies the GPU. The monitor's thread calls both.
 struct GpuSource {
   std::function<std::unique_ptr<Nvml>(std::string& reason)> open;
   std::function<GpuIdentity()> identity;  // @throws Error
 };
-/// Asks once and waits for the answer.
+/// Queries once, on the calling thread.
 GpuLoad gpu_load_once(const GpuSource& source);
 
+/// The thread that samples a GPU's load.
 class GpuMonitor {
  public:
+  /// Does not start the thread.
   explicit GpuMonitor(GpuSource source,
                       std::chrono::nanoseconds period = std::chrono::milliseconds(100));
   GpuMonitor(const GpuMonitor&) = delete;
   GpuMonitor& operator=(const GpuMonitor&) = delete;
-  /// Waits for a question under way and for nothing else.
+  /// Waits for at most one query in progress.
   ~GpuMonitor();
 
-  /// The thread runs from the first call on; that there is none to be had is a reason too.
+  /// Starts the thread at the first call. If no thread can be started, samples have that reason.
   void start();
-  /// From any thread, without blocking it.
+  /// The latest sample. Any thread may call it; it does not block.
   GpuLoad latest() const;
-  /// Answers so far.
+  /// Number of samples so far.
   std::uint64_t n_samples() const { return version_ / 2; }
 
  private:
@@ -57,13 +60,11 @@ class GpuMonitor {
 
   const GpuSource source_;
   const std::chrono::nanoseconds period_;
-  // Written by the thread (or by start(), for want of one) before `failed_` or the first sample
-  // says so, and not after.
+  // The thread (or start(), if there is no thread) writes these before it sets `failed_` or publishes the first sample.
   std::unique_ptr<Nvml> nvml_;
   std::string reason_;
   std::atomic<bool> failed_{false};
-  // The latest answers: odd while they are written. All are atomic, so a reader that meets the
-  // writer reads again.
+  // A sequence lock: odd while the thread writes a sample. A reader that sees a change reads again.
   std::atomic<std::uint64_t> version_{0};
   struct Slot {
     std::atomic<double> value{-1};

@@ -75,7 +75,7 @@ std::unique_ptr<Nvml> Nvml::open(const NvmlTable& table, std::string& reason) {
   const int code = table.init();
   std::unique_ptr<Nvml> nvml(new Nvml(table, Library(nullptr, dlclose)));
   if (code == 0) return nvml;
-  reason = "nvmlInit_v2: " + nvml->told(code);
+  reason = "nvmlInit_v2: " + nvml->error_text(code);
   nvml->table_.shutdown = nullptr;  // of what never began
   return nullptr;
 }
@@ -98,7 +98,7 @@ void* Nvml::find(const GpuIdentity& gpu, std::string& reason) const {
     if (code == 0) return found;
   }
   reason = "NVML has no device " + gpu.uuid + (gpu.bus_id.empty() ? "" : " at " + gpu.bus_id) +
-           (code == 0 ? "" : ": " + told(code));
+           (code == 0 ? "" : ": " + error_text(code));
   return nullptr;
 }
 
@@ -117,7 +117,7 @@ NvmlAnswers Nvml::ask(void* gpu) const {
           answer(power_code, milliwatt, 1e-3)};
 }
 
-std::string Nvml::told(int code) const {
+std::string Nvml::error_text(int code) const {
   const char* text = table_.error_text ? table_.error_text(code) : nullptr;
   return text ? text : "error " + std::to_string(code) + " of NVML";
 }

@@ -1,6 +1,5 @@
-// NVML, the library of NVIDIA's driver that tells how busy a GPU is. It is opened when it is wanted
-// and nothing of it is needed to build: the few functions used are declared here, by its published
-// interface (nvml.h of the CUDA Toolkit). Absent is a reason, not an error.
+// NVML, the library of NVIDIA's driver that reports the load of a GPU. It is loaded at run time and is not needed to build:
+// this file declares the functions in use according to nvml.h of the CUDA Toolkit. A missing library is not an error.
 #pragma once
 
 #include <array>
@@ -10,15 +9,17 @@
 
 namespace kernels {
 
-struct NvmlUtilization {  // nvmlUtilization_t, percent
+/// nvmlUtilization_t, percent.
+struct NvmlUtilization {
   unsigned gpu = 0;       // time in which a kernel ran
   unsigned memory = 0;    // time in which its memory was read or written
 };
-struct NvmlMemory {  // nvmlMemory_t, bytes
+/// nvmlMemory_t, bytes.
+struct NvmlMemory {
   unsigned long long total = 0, free = 0, used = 0;
 };
 
-/// What is called; null: the library has it not. Results are nvmlReturn_t, a device is a pointer.
+/// The functions in use; null: missing in the library. Results are nvmlReturn_t, a device is a pointer.
 struct NvmlTable {
   int (*init)() = nullptr;                             // nvmlInit_v2
   int (*shutdown)() = nullptr;                         // nvmlShutdown
@@ -31,49 +32,51 @@ struct NvmlTable {
   int (*power)(void*, unsigned* milliwatt) = nullptr;  // nvmlDeviceGetPowerUsage
 };
 
-/// A GPU by what it is and not by its number: CUDA_VISIBLE_DEVICES renumbers CUDA's devices only.
+/// Identifies a GPU for NVML. CUDA's device number does not: CUDA_VISIBLE_DEVICES changes it for CUDA only.
 struct GpuIdentity {
   std::string uuid;    // "GPU-8a1f3c5e-...", as nvidia-smi -L prints it
   std::string bus_id;  // "00000000:3B:00.0"
 };
 
-/// What is asked of a GPU.
+/// The values of a sample.
 enum class GpuValue { Busy, MemoryBusy, MemoryUsed, MemoryTotal, Clock, MemoryClock, Power };
 inline constexpr std::size_t kGpuValues = 7;
-/// As it is called in events and documents: "gpu_clock_mhz".
+/// Its name in events and documents: "gpu_clock_mhz".
 const char* name_of(GpuValue value);
 
-/// One answer: a number, or the library's code that says why there is none.
+/// The result of one query: a number, or NVML's error code.
 struct NvmlAnswer {
   double value = -1;
   int code = 0;
 };
-/// Answers by GpuValue: percent, bytes, MHz, watts.
+/// Results indexed by GpuValue, in percent, bytes, MHz and watts.
 using NvmlAnswers = std::array<NvmlAnswer, kGpuValues>;
 
-/// The library, ready for questions. Any thread may ask.
+/// The loaded library. Any thread may call it.
 class Nvml {
  public:
-  /// @return null, and the reason in one line, where it is not there or refuses
+  /// Loads and initialises the library.
+  /// @return  null if that fails; `reason` then says why in one line
   static std::unique_ptr<Nvml> open(std::string& reason,
                                     const std::string& library = "libnvidia-ml.so.1");
-  /// Over functions that are there already.
+  /// Initialises functions that are already loaded, for tests.
   static std::unique_ptr<Nvml> open(const NvmlTable& table, std::string& reason);
   Nvml(const Nvml&) = delete;
   Nvml& operator=(const Nvml&) = delete;
   ~Nvml();
 
-  /// NVML's own device: by UUID, and where that is not known to it by bus. @return null: `reason`
+  /// NVML's handle of a GPU, found by UUID or else by bus id. @return  null: `reason` says why
   void* find(const GpuIdentity& gpu, std::string& reason) const;
+  /// Queries all values.
   NvmlAnswers ask(void* gpu) const;
-  /// What a code other than 0 means.
-  std::string told(int code) const;
+  /// Text of an error code other than 0.
+  std::string error_text(int code) const;
 
  private:
   using Library = std::unique_ptr<void, int (*)(void*)>;
   Nvml(const NvmlTable& table, Library library);
 
-  Library library_;  // null: the functions are somebody else's
+  Library library_;  // null: the functions were given
   NvmlTable table_;
 };
 

@@ -71,7 +71,7 @@ TEST_F(CliModel, cuda_prompts_cublas_prefills_in_blocks) {
   const Outcome without = run(bench);
   unsetenv("DECOSCOPE_CUBLAS");
   EXPECT_EQ(json::parse(without.out)["prompts"], nullptr);
-  EXPECT_THAT(without.err, HasSubstr("CUDA_PROMPTS=cublas: cuBLAS cannot be had"));
+  EXPECT_THAT(without.err, HasSubstr("CUDA_PROMPTS=cublas: cuBLAS is not available"));
   setenv("CUDA_PROMPTS", "fast", 1);
   const Outcome refused = run(bench);
   unsetenv("CUDA_PROMPTS");

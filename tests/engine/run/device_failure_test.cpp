@@ -232,8 +232,8 @@ TEST_F(FailingGpu, lost_memory_during_a_run_ends_only_that_run) {
   ASSERT_TRUE(run.failed) << "a ninth page was needed, and a table of more than 512 positions";
   EXPECT_EQ(run.failed->code, static_cast<int>(ErrorCode::Resources));
   EXPECT_THAT(run.failed->message,
-              AllOf(testing::AnyOf(HasSubstr("were asked for, cache page 9, "),
-                                   HasSubstr("were asked for, the table of positions, ")),
+              AllOf(testing::AnyOf(HasSubstr("were needed for cache page 9, "),
+                                   HasSubstr("were needed for the table of positions, ")),
                     HasSubstr("are free"), HasSubstr("--device cpu")));
   EXPECT_GE(run.tokens.size(), n_tokens);
   // The device still works and keeps its model.
@@ -472,7 +472,7 @@ TEST(GpuMemory, the_cache_grows_within_free_memory) {
     store.acquire();
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ErrorCode::Resources);
-    EXPECT_THAT(error.what(), HasSubstr("were asked for, cache page 10, "));
+    EXPECT_THAT(error.what(), HasSubstr("were needed for cache page 10, "));
   }
   emulation::limit_memory(kMemory);
   EXPECT_EQ(store.acquire(), 9);
@@ -496,7 +496,7 @@ TEST(GpuMemory, a_failed_load_leaks_nothing_and_the_next_works) {
       EXPECT_EQ(error.code(), ErrorCode::Resources) << error.what();
       EXPECT_THAT(error.what(), HasSubstr("cuda:emulated"));
       EXPECT_THAT(error.what(), testing::ContainsRegex(
-                                    "[0-9]+ MB (of pinned memory )?were asked for, (copies to the "
+                                    "[0-9]+ MB (of pinned memory )?were needed for (copies to the "
                                     "device|copies from the device|the weights|a step's working "
                                     "memory), .*[0-9]+ MB of [0-9]+ MB are free; "));
       n_failed++;

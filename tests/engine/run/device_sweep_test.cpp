@@ -307,7 +307,7 @@ TEST_P(MemorySweep, every_allocation_names_its_purpose_on_failure) {
     std::string said = ended.message;
     if (said.empty() && !ended.notes.empty()) said = ended.notes.front();
     EXPECT_TRUE(ended.message.empty() || ended.code == ErrorCode::Resources);
-    const auto at = said.find("were asked for, ");
+    const auto at = said.find("were needed for ");
     ASSERT_NE(at, std::string::npos) << said;
     const std::string rest = said.substr(at + 16);
     purposes.insert(rest.substr(0, rest.find(',')));

@@ -18,7 +18,7 @@ using kernels::test::FakeNvml;
 class WatchedDevice : public kernels::Device {
  public:
   explicit WatchedDevice(kernels::GpuSource source) : Device(kernels::cpu_ops()) {
-    watched_by(std::make_shared<kernels::GpuMonitor>(std::move(source)));
+    set_monitor(std::make_shared<kernels::GpuMonitor>(std::move(source)));
   }
   std::string name() const override { return "cuda:0"; }
 };

@@ -133,9 +133,9 @@ inline std::set<std::string> expect_every_allocation_to_be_named(
     if (n < failing) break;  // there are no more
     n_allocations = failing + 1;
     if (said.empty()) continue;
-    EXPECT_THAT(said, testing::ContainsRegex("^cuda:emulated: [0-9]+ MB were asked for, [^,;]+, "
+    EXPECT_THAT(said, testing::ContainsRegex("^cuda:emulated: [0-9]+ MB were needed for [^,;]+, "
                                              "[0-9]+ MB of [0-9]+ MB are free; "));
-    const auto at = said.find("were asked for, ") + 16;
+    const auto at = said.find("were needed for ") + 16;
     purposes.insert(said.substr(at, said.find(',', at) - at));
   }
   EXPECT_GT(n_allocations, 15);

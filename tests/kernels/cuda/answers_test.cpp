@@ -49,14 +49,14 @@ TEST_P(CudaAnswers, results_are_copied_together_with_one_wait) {
   EXPECT_TRUE(!is_emulated(*device_) || waits() == before + 3) << "each when it is asked for";
   expect_there(alone);
   before = waits();
-  AnswersTogether answers(*device_);
+  BatchedDownloads answers(*device_);
   ask(together);
   EXPECT_EQ(waits(), before);
   EXPECT_EQ(together.picked[0].id, -1);
-  answers.deliver();
+  answers.finish();
   EXPECT_TRUE(!is_emulated(*device_) || waits() == before + 1);
   expect_there(together);
-  answers.deliver();
+  answers.finish();
   EXPECT_TRUE(!is_emulated(*device_) || waits() == before + 1) << "nothing is held any more";
 }
 
@@ -65,10 +65,10 @@ TEST_P(CudaAnswers, a_result_is_copied_before_its_memory_is_reused) {
   std::reverse(other_values.begin(), other_values.end());
   const DeviceFloats other(*device_, other_values);
   std::vector<Picked> first(kRows), second(kRows);
-  AnswersTogether answers(*device_);
+  BatchedDownloads answers(*device_);
   pick(logits_, first);
   pick(other, second);
-  answers.deliver();
+  answers.finish();
   for (int r = 0; r < kRows; r++) {
     const auto row = std::size_t(kRows - 1 - r);
     EXPECT_EQ(first[row].id, kVocab - 1 - second[std::size_t(r)].id);
@@ -79,7 +79,7 @@ TEST_P(CudaAnswers, a_result_is_copied_before_its_memory_is_reused) {
 TEST_P(CudaAnswers, results_without_a_wait_are_not_copied_later) {
   Answers dropped, next;
   {
-    const AnswersTogether answers(*device_);
+    const BatchedDownloads answers(*device_);
     ask(dropped);
   }
   ask(next);

@@ -80,7 +80,7 @@ TEST(CudaDevices, a_mig_slice_has_its_own_name_and_memory) {
 // CU01.
 TEST(CudaDevices, a_missing_or_old_driver_is_named_with_both_versions) {
   EXPECT_EQ(driver_words(0, 12040),
-            "no driver of NVIDIA's was found; this program needs one for CUDA 12.4");
+            "no NVIDIA driver was found; this program needs one for CUDA 12.4");
   EXPECT_EQ(driver_words(11080, 12040),
             "the driver is too old, for CUDA 11.8; this program needs one for CUDA 12.4");
   EXPECT_EQ(driver_words(12040, 12040), "");
@@ -130,8 +130,8 @@ TEST(CudaDevices, a_failing_device_query_is_named) {
 TEST(CudaDevices, a_gpu_without_kernels_is_named_with_its_capability) {
   const std::string why = capability_words(7, 5, "80,90");
   EXPECT_EQ(why,
-            "its compute capability is 7.5, and this program has kernels for sm_80, sm_90 and, as "
-            "PTX, for later ones than the last; they need 8.0 at least; try --device cpu");
+            "its compute capability is 7.5, and this program has kernels for sm_80, sm_90 and "
+            "PTX for newer GPUs; they need 8.0 at least; try --device cpu");
   EXPECT_THAT(capability_words(8, 0, "90"),
               HasSubstr("; build it with -DDECOSCOPE_CUDA_ARCHS=80, or try --device cpu"));
   EXPECT_EQ(capability_words(8, 0, "80,90"), "");
@@ -158,8 +158,8 @@ TEST(CudaDevices, out_of_memory_reports_size_purpose_and_free_memory) {
   const std::string message =
       refusal([&] { DeviceBuffer(*device, 80'000'000, "a test"); }, ErrorCode::Resources);
   EXPECT_THAT(message,
-              AllOf(HasSubstr("cuda:emulated: 81 MB were asked for, a test, "),
-                    HasSubstr(" are free; what was done before is kept; try a smaller model")));
+              AllOf(HasSubstr("cuda:emulated: 81 MB were needed for a test, "),
+                    HasSubstr(" are free; earlier results are kept; try a smaller model")));
   EXPECT_EQ(emulation::memory_in_use(), before);
   { const DeviceBuffer fits(*device, 40'000'000, "a test"); }
   EXPECT_EQ(emulation::memory_in_use(), before) << "what fits is had, and given back";
@@ -179,8 +179,8 @@ TEST(CudaDevices, out_of_memory_names_a_failing_memory_query) {
   emulation::fail_call(0);
   emulation::limit_memory(std::int64_t{4} << 30);
   EXPECT_THAT(message,
-              HasSubstr("asked for, a test, how much is free is not known (cudaMemGetInfo: "
-                        "cudaErrorUnknown (unknown error)); what was done before is kept; try"));
+              HasSubstr("needed for a test, how much is free is not known (cudaMemGetInfo: "
+                        "cudaErrorUnknown (unknown error)); earlier results are kept; try"));
   EXPECT_EQ(emulation::cudaGetLastError(), emulation::cudaSuccess);
 }
 
@@ -214,7 +214,7 @@ TEST(CudaDevices, a_failed_allocation_is_retried_without_cached_graphs) {
       },
       ErrorCode::Resources);
   emulation::limit_memory(std::int64_t{4} << 30);
-  EXPECT_THAT(message, HasSubstr("cuda:emulated: 1 MB were asked for, a test, 1 MB of "));
+  EXPECT_THAT(message, HasSubstr("cuda:emulated: 1 MB were needed for a test, 1 MB of "));
   for (int i = 0; i < 3; i++) four_norms();
   EXPECT_EQ(device->failure(), "");
 }
@@ -236,7 +236,7 @@ TEST(CudaDevices, working_memory_that_does_not_fit_twice_grows_on_demand) {
   emulation::limit_memory(emulation::memory_in_use() + 1'000'000);
   gathered(150'000);  // 2.4 MB would be twice as much, 1.8 MB fit where 1.2 MB were
   const std::string message = refusal([&] { gathered(300'000); }, ErrorCode::Resources);
-  EXPECT_THAT(message, AllOf(HasSubstr("4 MB were asked for, a step's working memory"),
+  EXPECT_THAT(message, AllOf(HasSubstr("4 MB were needed for a step's working memory"),
                              HasSubstr("are free")));
   gathered(1000);  // small memory is available again
   emulation::limit_memory(std::int64_t{4} << 30);
@@ -368,7 +368,7 @@ TEST(CudaDevices, every_failed_allocation_is_named_and_leaks_nothing) {
                    if (failed == "cudaGetDeviceProperties") return;
                    EXPECT_THAT(message, ContainsRegex("[0-9]+ MB of [0-9]+ MB are free"));
                    if (failed != "cudaMallocHost") return;
-                   EXPECT_THAT(message, ContainsRegex("[0-9]+ MB of pinned memory were asked for, "
+                   EXPECT_THAT(message, ContainsRegex("[0-9]+ MB of pinned memory were needed for "
                                                       "copies (to|from) the device, of the host's "
                                                       "memory [0-9]+ MB of "));
                    EXPECT_THAT(failed, Not(HasSubstr("Graph")));
@@ -416,7 +416,7 @@ TEST(CudaDevices, without_pinned_memory_rows_are_copied_in_pieces) {
     EXPECT_THAT(
         notes[0],
         AllOf(HasSubstr("cuda:emulated: cudaMallocHost: cudaErrorMemoryAllocation"),
-              HasSubstr(" MB of pinned memory were asked for, copies from the device, of "
+              HasSubstr(" MB of pinned memory were needed for copies from the device, of "
                         "the host's memory "),
               HasSubstr(" are free; rows are read in pieces of 5 MB"), Not(HasSubstr("\n"))));
     EXPECT_EQ(device->failure(), "");

@@ -109,10 +109,10 @@ Verdict naive_verdict(const DistributionOf& distribution,
   }
   const auto best = std::ranges::max_element(left);
   const double least = naive_threshold(distribution, node);
-  if (node.take == TakeLeft::LikelyEnough && *best > least)
+  if (node.choice == ResidualChoice::Typical && *best > least)
     for (double& p : left) p = p > least ? p : 0;
-  verdict.token =
-      node.take == TakeLeft::Likeliest ? int(best - left.begin()) : drawn_of(left, node.uniform);
+  verdict.token = node.choice == ResidualChoice::Argmax ? int(best - left.begin())
+                                                        : drawn_of(left, node.uniform);
   return verdict;
 }
 
@@ -352,14 +352,15 @@ TEST_P(CudaVerify, argmax_candidates_by_every_rule) {
 TEST_P(CudaVerify, typical_acceptance_with_three_bonus_modes) {
   const auto& [name, n_valid] = GetParam();
   const OpenedCuda device(name);
-  for (const TakeLeft take : {TakeLeft::Draw, TakeLeft::Likeliest, TakeLeft::LikelyEnough}) {
+  for (const ResidualChoice take :
+       {ResidualChoice::Sample, ResidualChoice::Argmax, ResidualChoice::Typical}) {
     for (const double epsilon : {0.02, 0.9}) {
       SCOPED_TRACE(int(take));
       Scene scene = scene_of(n_valid, 14, std::uint32_t(n_valid + 3 * int(take)));
       for (std::size_t i = 0; i < scene.judging.size(); i++) {
         VerifyNode& node = scene.judging[i];
         node.rule = AcceptanceRule::Typical;
-        node.take = take;
+        node.choice = take;
         node.epsilon = epsilon;
         node.delta = i % 3 ? 0.3 : 40;  // with a large value no token passes the threshold
         if (i % 5 == 0) node.n = 0;
@@ -442,7 +443,7 @@ TEST_P(CudaVerify, reports_probabilities_of_token_candidates_and_mode) {
       ASSERT_NEAR(found.p, p[found.id], 1e-7);
       ASSERT_NEAR(found.q, q[found.id], 1e-7);
       if (verdict.kept >= 0) continue;
-      ASSERT_NEAR(found.left, verdict.left[found.id], 1e-7);
+      ASSERT_NEAR(found.residual, verdict.left[found.id], 1e-7);
     }
   }
 }

@@ -168,7 +168,7 @@ class Graphs : public Emulation {
         launches.add("add_to", add_to, 1, 1, 0, x_.data(), i == 1 ? first : third);
     }
     const Calls before = now();
-    const Answer answer = graphs_.launch(launches, stream_);
+    const CallResult answer = graphs_.launch(launches, stream_);
     EXPECT_EQ(answer.error, cudaSuccess) << answer.call;
     EXPECT_EQ(cudaSuccess, cudaStreamSynchronize(stream_));
     const Calls after = now();
@@ -327,7 +327,7 @@ TEST_F(Graphs, a_failure_names_the_kernels_involved) {
     launches.add("copy_int", copy_int, 1, 1, 0, zero_.data(), x_.data());
     for (int i = 0; i < 3; i++) launches.add("add_to", add_to, 1, 1, 0, x_.data(), call);
     fail_call(call);
-    const Answer answer = graphs_.launch(launches, stream_);
+    const CallResult answer = graphs_.launch(launches, stream_);
     fail_call(0);
     EXPECT_EQ(answer.error, call > 0 ? cudaErrorUnknown : cudaSuccess);
     return answer.call;
@@ -459,15 +459,15 @@ class EarlyKernels : public Emulation {
     for (int i = 0; i < n; i++) x = i % 2 == 0 ? x + by : x * 2;
     return x;
   }
-  /// The result, and the error at the end of the stream's work.
-  Answer launch(Launches launches, KernelGraphs& graphs) {
-    Answer answer = graphs.launch(launches, stream_);
+  /// The answer, and what the work in the stream ended with.
+  CallResult launch(Launches launches, KernelGraphs& graphs) {
+    CallResult answer = graphs.launch(launches, stream_);
     if (answer.error == cudaSuccess) answer.error = cudaStreamSynchronize(stream_);
     return answer;
   }
   int x() const { return x_.read()[0]; }
 
-  const GivenBack given_back_ = [](cudaError_t error, const char* call) {
+  const OnFree given_back_ = [](cudaError_t error, const char* call) {
     EXPECT_EQ(error, cudaSuccess) << call;
   };
   KernelGraphs graphs_{true, given_back_};
@@ -577,7 +577,7 @@ TEST_F(EarlyKernels, without_a_graph_early_kernels_run_one_by_one) {
       const auto n = static_cast<std::int64_t>(i) + 1;
       const std::int64_t kernels = calls_of("cudaLaunchKernel");
       for_memory ? fail_call_for_memory(n) : static_cast<void>(fail_call(n));
-      const Answer answer = launch(asked(0b111, 3, 2), graphs);
+      const CallResult answer = launch(asked(0b111, 3, 2), graphs);
       EXPECT_EQ(failed_call(), calls[i]);
       fail_call(0);
       const bool one_by_one = for_memory || calls[i] == "cudaGraphInstantiateWithFlags";

@@ -150,7 +150,7 @@ TEST(CudaPrompts, without_cublas_a_note_is_printed_once) {
   const auto notes = take_notes_of(*device);
   ASSERT_EQ(notes.size(), 1u);
   EXPECT_THAT(notes.front(),
-              AllOf(HasSubstr("cuda:emulated: CUDA_PROMPTS=cublas: cuBLAS cannot be had: "),
+              AllOf(HasSubstr("cuda:emulated: CUDA_PROMPTS=cublas: cuBLAS is not available: "),
                     HasSubstr("/none.so"), HasSubstr("prompts are read as steps are"),
                     HasSubstr("DECOSCOPE_CUBLAS"), Not(HasSubstr("\n"))));
 }
@@ -173,8 +173,8 @@ TEST(CudaPrompts, kernels_before_a_library_call_make_no_graph) {
     for (int layer = 0; layer < 3; layer++) {
       for (int i = 0; i < 6; i++)
         device->ops().rms_norm(*device, x.data(), w.data(), x.data(), 3, 24, 1e-5f);
-      if (once) cuda.work_comes_once();
-      static_cast<void>(cuda.queued("a library's"));
+      if (once) cuda.skip_graph_cache();
+      static_cast<void>(cuda.stream_for("a library's"));
     }
     EXPECT_EQ(graphs() - before, once ? 0 : 1);
   }

@@ -1,0 +1,254 @@
+#include "engine/model/forward_outputs.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "kernels/sampling.h"
+
+namespace engine {
+namespace {
+
+constexpr auto kFloatBytes = static_cast<std::int64_t>(sizeof(float));
+
+bool has_verify_request(std::span<const BatchItem> items) {
+  return std::ranges::any_of(items, [](const BatchItem& item) { return item.verify_request; });
+}
+
+}  // namespace
+
+ForwardOutputs::ForwardOutputs(kernels::Device& device,
+                               const ModelConfig& config,
+                               int n_valid,
+                               std::string name,
+                               kernels::DType dtype)
+    : device_(device),
+      ops_(device.ops()),
+      vocab_size_(config.vocab_size),
+      n_valid_(n_valid),
+      dim_(config.dim),
+      name_(std::move(name)),
+      dtype_(dtype) {}
+
+void ForwardOutputs::request(std::span<const BatchItem> items,
+                             Wants wants,
+                             const ForwardPlan& plan,
+                             const float* logits,
+                             const float* hidden,
+                             std::vector<StepOutput>& outputs) {
+  if (plan.n_picked() > 0) request_tokens(items, wants, plan, logits, outputs);
+  if (wants.hidden) request_hidden(items, plan, hidden, outputs);
+  if (items.front().hidden_of >= 0) request_hidden_row(hidden, outputs.front());
+}
+
+void ForwardOutputs::collect(std::span<const BatchItem> items,
+                             Wants wants,
+                             const ForwardPlan& plan,
+                             std::vector<StepOutput>& outputs) {
+  if (plan.n_picked() > 0 && wants.draws)
+    collect_draws(items, outputs);
+  else if (plan.n_picked() > 0 && wants.n_ranked > 0)
+    collect_ranks(items, plan, wants.n_ranked, outputs);
+  else if (plan.n_picked() > 0)
+    collect_picks(items, plan, outputs);
+  if (has_verify_request(items)) distributions_.deliver_verified(items, outputs);
+  if (plan.n_picked() > 0 && wants.row_p) collect_row_p();
+}
+
+// The sampler's parameters of every picked row.
+void ForwardOutputs::describe_picks(std::span<const BatchItem> items, const ForwardPlan& plan) {
+  pick_rows_.resize(static_cast<std::size_t>(plan.n_picked()));
+  std::size_t n_history = 0;
+  for (std::size_t i = 0; i < items.size(); i++) {
+    const BatchItem& item = items[i];
+    if (!item.pick_rows) continue;
+    for (int r = 0; r < item.tree->n_rows(); r++) {
+      const int row = plan.row_begin(i) + r;
+      const Sampling& s = item.sampling;
+      const bool greedy =
+          !item.greedy_rows.empty() && item.greedy_rows[static_cast<std::size_t>(r)] != 0;
+      pick_rows_[static_cast<std::size_t>(row)] = {
+          .temperature = greedy ? 0.0f : s.temperature,
+          .top_k = s.top_k,
+          .top_p = s.top_p,
+          .min_p = s.min_p,
+          .repetition_penalty = s.repetition_penalty,
+          .seed = s.seed,
+          .stream = static_cast<std::uint32_t>(item.stream),
+          .position = static_cast<std::uint32_t>(plan.pos()[static_cast<std::size_t>(row)] + 1)};
+      if (s.repetition_penalty != 1) n_history += item.prefix.size() + plan.chain(row).size();
+    }
+  }
+  if (n_history == 0) return;
+
+  // The penalty reads the prefix and the row's own chain, not its siblings.
+  history_.clear();
+  history_.reserve(n_history);
+  for (std::size_t i = 0; i < items.size(); i++) {
+    const BatchItem& item = items[i];
+    if (!item.pick_rows || item.sampling.repetition_penalty == 1) continue;
+    for (int r = 0; r < item.tree->n_rows(); r++) {
+      const int row = plan.row_begin(i) + r;
+      kernels::PickRow& p = pick_rows_[static_cast<std::size_t>(row)];
+      p.history = history_.data() + history_.size();
+      p.n_history = static_cast<int>(item.prefix.size() + plan.chain(row).size());
+      history_.insert(history_.end(), item.prefix.begin(), item.prefix.end());
+      for (const int ancestor : plan.chain(row))
+        history_.push_back(plan.token()[static_cast<std::size_t>(ancestor)]);
+    }
+  }
+}
+
+void ForwardOutputs::request_tokens(std::span<const BatchItem> items,
+                                    Wants wants,
+                                    const ForwardPlan& plan,
+                                    const float* logits,
+                                    std::vector<StepOutput>& outputs) {
+  describe_picks(items, plan);
+  const int n_rows = plan.n_picked();
+  const DeviceLogits device_logits{device_, logits, vocab_size_, n_valid_, pick_rows_.data()};
+  if (wants.draws) {
+    distributions_.draw(device_logits, items, plan);
+  } else if (wants.n_ranked > 0) {
+    rankings_.resize(pick_rows_.size());
+    ranked_.resize(pick_rows_.size() * static_cast<std::size_t>(wants.n_ranked));
+    ops_.rank(device_, logits, vocab_size_, n_rows, vocab_size_, n_valid_, pick_rows_.data(),
+              wants.n_ranked, rankings_.data(), ranked_.data());
+  } else {
+    picked_.resize(pick_rows_.size());
+    ops_.pick(device_, logits, vocab_size_, n_rows, vocab_size_, n_valid_, pick_rows_.data(),
+              picked_.data());
+  }
+  if (has_verify_request(items)) distributions_.verify(device_logits, items, plan);
+  if (wants.row_p) request_row_p(items, plan, logits, outputs);
+  if (wants.logits) request_logits(items, plan, logits, outputs);
+}
+
+// Two logits of the parent's row give the probability of a row's token: that token's own, and that of the picked
+// token, whose probability is known.
+void ForwardOutputs::request_row_p(std::span<const BatchItem> items,
+                                   const ForwardPlan& plan,
+                                   const float* logits,
+                                   std::vector<StepOutput>& outputs) {
+  row_p_.clear();
+  logit_at_.clear();
+  for (std::size_t i = 0; i < items.size(); i++) {
+    if (!items[i].pick_rows) continue;
+    const TokenTree& tree = *items[i].tree;
+    outputs[i].row_p.assign(tree.token.size(), -1);
+    for (std::size_t r = 0; r < tree.token.size(); r++) {
+      if (tree.parent[r] < 0) continue;
+      const auto parent = static_cast<std::size_t>(plan.row_begin(i) + tree.parent[r]);
+      const kernels::PickRow& how = pick_rows_[parent];
+      const bool greedy = how.temperature < kernels::kGreedyTemperature;
+      const bool filtered = how.top_k > 0 || how.top_p < 1 || how.min_p > 0;
+      if (how.repetition_penalty != 1 || (filtered && !greedy)) continue;
+      logit_at_.push_back(static_cast<std::int64_t>(parent) * vocab_size_ + tree.token[r]);
+      row_p_.push_back({&outputs[i].row_p[r], parent});
+    }
+  }
+  logit_of_row_.resize(logit_at_.size());
+  ops_.gather(device_, logits, logit_at_.data(), static_cast<int>(logit_at_.size()),
+              logit_of_row_.data());
+}
+
+// Without the columns of padding tokens.
+void ForwardOutputs::request_logits(std::span<const BatchItem> items,
+                                    const ForwardPlan& plan,
+                                    const float* logits,
+                                    std::vector<StepOutput>& outputs) {
+  const auto width = static_cast<std::size_t>(n_valid_);
+  row_to_.assign(static_cast<std::size_t>(plan.n_picked()), nullptr);
+  for (std::size_t i = 0; i < items.size(); i++) {
+    if (!items[i].pick_rows) continue;
+    const std::size_t n_rows = items[i].tree->token.size();
+    outputs[i].logits.resize(n_rows * width);
+    for (std::size_t r = 0; r < n_rows; r++)
+      row_to_[static_cast<std::size_t>(plan.row_begin(i)) + r] = &outputs[i].logits[r * width];
+  }
+  ops_.download_rows(device_, row_to_.data(), logits, kFloatBytes * n_valid_,
+                     kFloatBytes * vocab_size_, plan.n_picked());
+}
+
+void ForwardOutputs::request_hidden(std::span<const BatchItem> items,
+                                    const ForwardPlan& plan,
+                                    const float* hidden,
+                                    std::vector<StepOutput>& outputs) {
+  const auto width = static_cast<std::size_t>(dim_);
+  row_to_.assign(static_cast<std::size_t>(plan.n_rows()), nullptr);
+  for (std::size_t i = 0; i < items.size(); i++) {
+    const std::size_t n_rows = items[i].tree->token.size();
+    outputs[i].hidden.resize(n_rows * width);
+    for (std::size_t r = 0; r < n_rows; r++)
+      row_to_[static_cast<std::size_t>(plan.row_begin(i)) + r] = &outputs[i].hidden[r * width];
+  }
+  ops_.download_rows(device_, row_to_.data(), hidden, kFloatBytes * dim_, kFloatBytes * dim_,
+                     plan.n_rows());
+}
+
+void ForwardOutputs::request_hidden_row(const float* hidden, StepOutput& output) {
+  output.hidden.resize(static_cast<std::size_t>(dim_));
+  row_to_.assign(1, output.hidden.data());
+  ops_.download_rows(device_, row_to_.data(), hidden, kFloatBytes * dim_, kFloatBytes * dim_, 1);
+}
+
+void ForwardOutputs::collect_picks(std::span<const BatchItem> items,
+                                   const ForwardPlan& plan,
+                                   std::vector<StepOutput>& outputs) const {
+  for (std::size_t i = 0; i < items.size(); i++) {
+    if (!items[i].pick_rows) continue;
+    const auto begin = picked_.begin() + plan.row_begin(i);
+    outputs[i].picked.assign(begin, begin + items[i].tree->n_rows());
+    for (int r = 0; r < items[i].tree->n_rows(); r++) {
+      const kernels::Picked& picked = outputs[i].picked[static_cast<std::size_t>(r)];
+      if (picked.id < 0) refuse_logits(r, picked.bad_index);
+    }
+  }
+}
+
+// Rows of `picked` hold no choice here, nor in collect_ranks().
+void ForwardOutputs::collect_draws(std::span<const BatchItem> items,
+                                   std::vector<StepOutput>& outputs) const {
+  for (std::size_t i = 0; i < items.size(); i++)
+    if (items[i].pick_rows) outputs[i].picked.resize(items[i].tree->token.size());
+  distributions_.deliver_drawn(items, outputs,
+                               [this](int row, int bad) { refuse_logits(row, bad); });
+}
+
+void ForwardOutputs::collect_ranks(std::span<const BatchItem> items,
+                                   const ForwardPlan& plan,
+                                   int k,
+                                   std::vector<StepOutput>& outputs) const {
+  const auto width = static_cast<std::size_t>(k);
+  for (std::size_t i = 0; i < items.size(); i++) {
+    if (!items[i].pick_rows) continue;
+    outputs[i].picked.resize(items[i].tree->token.size());
+    for (int r = 0; r < items[i].tree->n_rows(); r++) {
+      const auto row = static_cast<std::size_t>(plan.row_begin(i) + r);
+      if (rankings_[row].n == 0) refuse_logits(r, rankings_[row].bad_index);
+      outputs[i].ranked.push_back(
+          ranked_of(rankings_[row], &ranked_[row * width], pick_rows_[row].temperature));
+    }
+  }
+}
+
+void ForwardOutputs::collect_row_p() const {
+  for (std::size_t i = 0; i < row_p_.size(); i++) {
+    const kernels::Picked& picked = picked_[row_p_[i].parent];
+    const float temperature = pick_rows_[row_p_[i].parent].temperature;
+    const float below = (logit_of_row_[i] - picked.logit) /
+                        (temperature < kernels::kGreedyTemperature ? 1 : temperature);
+    *row_p_[i].p = std::min(1.0f, std::exp(picked.logp + below));
+  }
+}
+
+void ForwardOutputs::refuse_logits(int row, int bad_index) const {
+  throw Error(ErrorCode::BadInput,
+              fmt::format("{}: non-finite logits at row {}, first index {}; are the weights "
+                          "damaged, or too large for {}?",
+                          name_, row, bad_index, kernels::name_of(dtype_)));
+}
+
+}  // namespace engine

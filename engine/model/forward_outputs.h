@@ -1,0 +1,99 @@
+// The outputs of a forward: what each batch item requests of its logits and hidden states, from the device to its
+// StepOutput. request() runs the operations, collect() reads their results after one wait.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "engine/checkpoint/config.h"
+#include "engine/model/device_sampling.h"
+#include "engine/model/language_model.h"
+#include "engine/model/rows_plan.h"
+#include "kernels/device.h"
+
+namespace engine {
+
+/// The outputs of one model, kept between forwards for their memory.
+class ForwardOutputs {
+ public:
+  /// @param device   outlives the outputs
+  /// @param n_valid  tokens that may be chosen; the logits of other tokens are ignored
+  /// @param name     of the model, for error messages
+  ForwardOutputs(kernels::Device& device,
+                 const ModelConfig& config,
+                 int n_valid,
+                 std::string name,
+                 kernels::DType dtype);
+  /// Runs the device's part of the outputs. The device defers downloads (kernels::BatchedDownloads).
+  /// @param logits   [plan.n_picked(), vocab_size] on the device
+  /// @param hidden   [rows, dim] on the device, after the final norm
+  /// @param outputs  [items]; must stay in place until collect()
+  void request(std::span<const BatchItem> items,
+               Wants wants,
+               const ForwardPlan& plan,
+               const float* logits,
+               const float* hidden,
+               std::vector<StepOutput>& outputs);
+  /// Fills the outputs, after the downloads are finished.
+  /// @throws Error(BadInput)  if the logits of a picked row are not finite
+  void collect(std::span<const BatchItem> items,
+               Wants wants,
+               const ForwardPlan& plan,
+               std::vector<StepOutput>& outputs);
+
+ private:
+  void describe_picks(std::span<const BatchItem> items, const ForwardPlan& plan);
+  void request_tokens(std::span<const BatchItem> items,
+                      Wants wants,
+                      const ForwardPlan& plan,
+                      const float* logits,
+                      std::vector<StepOutput>& outputs);
+  void request_row_p(std::span<const BatchItem> items,
+                     const ForwardPlan& plan,
+                     const float* logits,
+                     std::vector<StepOutput>& outputs);
+  void request_logits(std::span<const BatchItem> items,
+                      const ForwardPlan& plan,
+                      const float* logits,
+                      std::vector<StepOutput>& outputs);
+  void request_hidden(std::span<const BatchItem> items,
+                      const ForwardPlan& plan,
+                      const float* hidden,
+                      std::vector<StepOutput>& outputs);
+  void request_hidden_row(const float* hidden, StepOutput& output);
+  void collect_picks(std::span<const BatchItem> items,
+                     const ForwardPlan& plan,
+                     std::vector<StepOutput>& outputs) const;
+  void collect_draws(std::span<const BatchItem> items, std::vector<StepOutput>& outputs) const;
+  void collect_ranks(std::span<const BatchItem> items,
+                     const ForwardPlan& plan,
+                     int k,
+                     std::vector<StepOutput>& outputs) const;
+  void collect_row_p() const;
+  [[noreturn]] void refuse_logits(int row, int bad_index) const;
+
+  kernels::Device& device_;
+  const kernels::Ops& ops_;
+  int vocab_size_, n_valid_, dim_;
+  std::string name_;
+  kernels::DType dtype_;
+
+  std::vector<kernels::PickRow> pick_rows_;   // [n_picked]
+  std::vector<kernels::Picked> picked_;       // [n_picked]
+  std::vector<kernels::Ranking> rankings_;    // [n_picked]
+  std::vector<kernels::RankedToken> ranked_;  // [n_picked, k]
+  std::vector<std::int32_t> history_;  // of all rows with a repetition penalty, one after another
+  struct RowP {
+    float* p;
+    std::size_t parent;  // of the batch
+  };
+  std::vector<RowP> row_p_;             // rows whose probability is reported
+  std::vector<std::int64_t> logit_at_;  // [row_p_] index of the row's own logit in its parent's row
+  std::vector<float> logit_of_row_;     // [row_p_] that logit
+  std::vector<void*> row_to_;           // targets of one download
+  DeviceSampling distributions_;
+};
+
+}  // namespace engine

@@ -1,0 +1,17 @@
+// CPU devices that share processors: the number of active threads, and threads lent from one device to another.
+#pragma once
+
+#include "kernels/device.h"
+
+namespace kernels {
+
+// The caller calls both between two operations. They change no result, and have no effect on a GPU.
+
+/// Sets the number of threads that share each later operation, at most n_threads(). The other threads sleep.
+void set_active_threads(Device& device, int n);
+/// Runs each later operation of `device` on the threads of `from`; `from` = `device` ends that. Two devices that work
+/// in turn avoid waking threads this way. While `device` borrows, no operation of one device overlaps one of the
+/// other, and `from` stays alive.
+void borrow_threads(Device& device, Device& from);
+
+}  // namespace kernels
