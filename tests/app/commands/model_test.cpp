@@ -110,7 +110,7 @@ TEST_F(CliModel, saved_scores_are_reused_for_the_same_weights_only) {
   EXPECT_EQ(scores["split"], "dev");
   EXPECT_EQ(scores["complete"], true);
   ASSERT_EQ(scores["scores"].size(), 2u);
-  EXPECT_EQ(scores["scores"][0]["n_correct"], 0) << "a random model's";
+  EXPECT_EQ(scores["scores"][0]["n_correct"], 0) << "from a random model";
   std::string kept = read_file(figures);
   EXPECT_EQ(lines(kept), 3) << kept;
   EXPECT_EQ(run(ask).out, first.out);
@@ -179,9 +179,9 @@ TEST_F(CliModel, model_defaults_apply_where_no_option_is_given) {
                     own = run(ask + "--defaults model").err;
   EXPECT_NE(plain.find("not applied; --defaults model applies them"), std::string::npos) << plain;
   EXPECT_NE(own.find("max_new_tokens 6: applied"), std::string::npos) << own;
-  for (const std::string& told : {plain, own})
-    EXPECT_NE(told.find("num_beams 4: not applied; there is no such option"), std::string::npos)
-        << told;
+  for (const std::string& notes : {plain, own})
+    EXPECT_NE(notes.find("num_beams 4: not applied; there is no such option"), std::string::npos)
+        << notes;
   EXPECT_EQ(run(ask + "--defaults modle").code, 2);
 }
 

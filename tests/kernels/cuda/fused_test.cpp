@@ -32,8 +32,8 @@ struct Rows {
 TEST_P(CudaFused, norm_before_a_16_bit_product) {
   for (const DType dtype : {DType::BF16, DType::F16}) {
     for (const int k : {24, 64, 200, 203}) {
-      const PackedThere w =
-          pack_there(*device_, normal_values(std::size_t(40) * k, 1), 40, k, dtype);
+      const PackedOnDevice w =
+          pack_on_device(*device_, normal_values(std::size_t(40) * k, 1), 40, k, dtype);
       const DeviceFloats norm(*device_, normal_values(k, 2));
       for (const int n_rows : {1, 8, 9, 40, 130}) {
         const DeviceFloats x(*device_, normal_values(std::size_t(n_rows) * k, 3));
@@ -57,8 +57,8 @@ TEST_P(CudaFused, norm_before_a_16_bit_product) {
 TEST_P(CudaFused, swiglu_before_a_16_bit_product) {
   for (const DType dtype : {DType::BF16, DType::F16}) {
     for (const int k : {24, 64, 200, 203}) {
-      const PackedThere w =
-          pack_there(*device_, normal_values(std::size_t(40) * k, 1), 40, k, dtype);
+      const PackedOnDevice w =
+          pack_on_device(*device_, normal_values(std::size_t(40) * k, 1), 40, k, dtype);
       for (const int n_rows : {1, 8, 9, 40}) {
         const DeviceFloats x(*device_, normal_values(std::size_t(n_rows) * 2 * k, 3, 4));
         const auto run = [&](bool waits, std::int64_t expected) {
@@ -81,7 +81,7 @@ TEST_P(CudaFused, swiglu_before_a_16_bit_product) {
 // If the product's rows are a part of the norm's, or lie elsewhere, the norm is a separate kernel.
 TEST_P(CudaFused, a_product_of_other_rows_is_not_fused_with_the_norm) {
   constexpr int kK = 64;
-  const PackedThere w = pack_there(*device_, normal_values(40 * kK, 1), 40, kK, DType::BF16);
+  const PackedOnDevice w = pack_on_device(*device_, normal_values(40 * kK, 1), 40, kK, DType::BF16);
   const DeviceFloats norm(*device_, normal_values(kK, 2)), x(*device_, normal_values(8 * kK, 3));
   struct Case {
     int first, n_rows, stride;
@@ -118,8 +118,8 @@ TEST_P(CudaFused, split_k_join_before_a_16_bit_product) {
       Forward forward(*device_, scene, rows, prefixes_of(scene), 0);
       const DeviceFloats q = forward.queries();
       const int k = forward.width();
-      const PackedThere w =
-          pack_there(*device_, normal_values(std::size_t(40) * k, 1), 40, k, dtype);
+      const PackedOnDevice w =
+          pack_on_device(*device_, normal_values(std::size_t(40) * k, 1), 40, k, dtype);
       const auto run = [&](bool waits, int n_taken, int apart, std::int64_t expected) {
         const DeviceFloats made(*device_, std::vector<float>(std::size_t(n_rows) * (k + apart))),
             y(*device_, std::vector<float>(std::size_t(n_rows) * 40));
