@@ -26,10 +26,12 @@ endif()
 list(TRANSFORM imgui_sources PREPEND ${imgui_src}/)
 
 add_library(imgui STATIC ${imgui_sources})
+set_target_properties(imgui PROPERTIES UNITY_BUILD OFF)
 target_link_libraries(imgui PUBLIC imgui_headers glfw OpenGL::GL PRIVATE ${CMAKE_DL_LIBS} decoscope_sanitizers)
 target_compile_options(imgui PRIVATE -w $<$<CONFIG:RelWithDebInfo>:-O1>)
 
 add_library(imgui_test_engine STATIC EXCLUDE_FROM_ALL ${imgui_sources})
+set_target_properties(imgui_test_engine PROPERTIES UNITY_BUILD OFF)
 foreach(part capture_tool te_context te_coroutine te_engine te_exporters te_perftool te_ui te_utils)
   target_sources(imgui_test_engine PRIVATE ${imgui_te_src}/imgui_${part}.cpp)
 endforeach()

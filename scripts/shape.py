@@ -412,7 +412,7 @@ def undocumented(folder):
 
 
 ROOMS = {"decode": ["engine/decode"], "kernels": ["kernels"], "model": ["engine/model", "engine/tokenizer", "engine/checkpoint"],
-         "run": ["engine/schedule", "engine/run", "engine/seed", "engine/store"], "event": ["engine/event", "engine/trace"],
+         "run": ["engine/run", "engine/seed", "engine/store"], "event": ["engine/event", "engine/trace"],
          "train": ["engine/train"], "reason": ["engine/reason"], "data": ["engine/data"], "ui": ["ui"], "app": ["app"], "tests": ["tests"],
          "scripts": ["scripts"], "docs": ["docs", "README.md", "CONTRIBUTING.md"]}
 

@@ -1,5 +1,5 @@
-// The subcommands, each a function of plain options. They return the exit code and throw Error;
-// main() turns what is thrown into a message and a code.
+// The subcommands, each a function of its options. They return the exit code or throw Error, which
+// main() turns into a message and an exit code.
 #pragma once
 
 #include <cstdint>
@@ -16,40 +16,41 @@ class Device;
 
 namespace app {
 
-/// --model, --draft, --heads, --scale, --device, --dtype, --threads.
+/// Options that select models and a device: --model, --draft, --heads, --scale, --device, --dtype,
+/// --threads.
 struct ModelOptions {
   std::string model = "demo-target";
-  std::string draft;               // empty: what the model's card names
-  std::vector<std::string> heads;  // likewise
+  std::string draft;               // empty: the one named by the model's card
+  std::vector<std::string> heads;  // empty: those named by the model's card
   std::string scale = "1x1";
-  bool scale_given = false;  // by the person, perhaps as 1x1
+  bool scale_given = false;  // --scale was given, even as 1x1
   std::string device = "auto";
   std::string dtype;
-  int context = 0;              // positions a sequence may fill; 0: what the model's files say
+  int context = 0;              // maximum sequence length; 0: that of the model's files
   bool model_defaults = false;  // use the defaults in generation_config.json
   int n_threads = 0;
   bool allow_external_shards = false;
   engine::FileLimits limits;
 };
 
-/// A lane of compare, "jacobi@demo-cllm": a decoder, by a model of its own where one is named.
+/// A lane of compare, "jacobi@demo-cllm": a decoder and, optionally, its own model.
 struct LaneOption {
-  std::string name;            // as it was written
-  std::string decoder, model;  // model empty: that of --model
+  std::string name;            // as given
+  std::string decoder, model;  // empty model: that of --model
 };
 
-/// The options of a model that another thing names where the person does not.
+/// Model options without a default model.
 inline ModelOptions no_model() {
   ModelOptions options;
   options.model.clear();
   return options;
 }
 
-/// What generate and compare share.
+/// Options of generate and compare.
 struct GenerationOptions {
   ModelOptions model;
-  std::vector<std::string> decoders = {"ar"};  // of compare those of its lanes, each once
-  std::vector<LaneOption> lanes;               // of compare
+  std::vector<std::string> decoders = {"ar"};  // compare: those of its lanes, without duplicates
+  std::vector<LaneOption> lanes;               // compare
   std::string prompt;
   bool has_prompt = false;
   std::string prompt_file;
@@ -59,156 +60,171 @@ struct GenerationOptions {
   std::uint64_t seed = 1;
   std::string sampling = "coupled";
   bool ignore_eos = false;
-  bool no_special = false;              // names of control symbols in a prompt are text
+  bool no_special = false;              // --no-special
   std::vector<std::string> stop_texts;  // --stop
   std::vector<std::int32_t> stop_ids;   // --stop-id
-  std::set<std::string> given;          // of the numbers above: the options that a person named
+  std::set<std::string> given;          // names of the numeric options above that were given
   std::vector<std::string> set;         // name=value
   std::string trace, record;
-  bool check = false;  // compare with AR
+  bool check = false;  // compare the output with AR's
   int repeat = 1;
-  bool rows_alone = false;  // of compare: what each text's rows cost without its decoder
+  bool rows_alone = false;  // compare: also time each run's rows without its decoder
   bool json = false;
 };
 
+/// Options of `bench`.
 struct BenchOptions {
   ModelOptions model;
   std::string what;              // probe, step, decode, kernels
-  std::string decoder = "ar";    // of decode; of step, whose drafts are made between steps
-  std::vector<std::string> set;  // name=value, of that decoder
+  std::string decoder = "ar";    // decode; step: the decoder that drafts between steps
+  std::vector<std::string> set;  // name=value, options of that decoder
   std::vector<int> rows = {1, 2, 4, 8, 16, 24, 32};
   int context = 128;
   int repeat = 15;
   int max_tokens = 128;
-  int n_texts = 1;           // in a forward of step
-  std::vector<int> behind;   // of step: so many steps behind each prompt; none: they go on and on
-  int n_draft_forwards = 4;  // before each of these, where the decoder drafts
-  int n_anew = 0;            // tokens of each such prompt that are read anew; 0: all
+  int n_texts = 1;           // step: sequences per forward
+  std::vector<int> steps_after_prompt;  // step: numbers of steps timed after each prompt, or none
+  int n_draft_forwards = 4;             // draft forwards before each such step
+  int n_new_tokens = 0;  // prompt tokens not shared with the prompts before; 0: all
   bool json = false;
 };
 
+/// Options of `data`.
 struct DataOptions {
   std::string what;  // generate, check, stats
   std::string task, split = "train", file;
   std::string tokenizer;  // directory; empty: the bundled target's
-  std::string data;       // folder of the open texts; empty: the environment's
+  std::string data;       // folder of the open texts; empty: $DECOSCOPE_DATA
   engine::FileLimits limits;
   int level = 1;
   std::int64_t start = 0, count = 10;
-  bool run_code = false;  // check runs code even if it cannot be isolated
+  bool run_code = false;  // check: run code even without isolation
   bool json = false;
 };
 
+/// Options of `train`.
 struct TrainOptions {
   std::string what;  // one of kTrainings
   std::string recipe, out, tokenizer, data;
-  std::string target;  // who writes the texts that heads and drafts learn from; empty: the recipe's
-  std::string texts;   // a file of these
+  std::string target;  // model that generates the training texts; empty: the recipe's
+  std::string texts;   // file of such texts
   std::string device = "auto";
   int n_threads = 0;
   engine::FileLimits limits;
   std::string from;
   bool resume = false;
   bool export_only = false;
-  bool run_code = false;  // runs the code of answers even if it cannot be isolated
+  bool run_code = false;  // run the code of answers even without isolation
   bool json = false;
 };
 
+/// Options of `model` except `model score`.
 struct ModelCommandOptions {
   std::string what;  // info, validate, random, scale, tree
   std::string path, out, config, scale = "4x2", dtype;
-  std::string tokenizer;  // random: a file, a directory or a bundled model; empty: none
+  std::string tokenizer;  // random: file, directory or bundled model; empty: none
   std::uint64_t seed = 1;
-  // random --heads: whose, of which model, how many
+  // random --heads: their kind, target model and number
   std::string heads, base = "demo-target";
   int n_heads = 4;
-  // tree: a count or auto, and files; whose steps are measured (model empty: the heads' own)
+  // tree: a number of rows or auto, and files
   std::string rows = "16", accuracies, costs;
-  ModelOptions target = no_model();
+  ModelOptions target = no_model();  // tree: model whose steps are timed; empty: the heads' target
   bool scan = false;
   bool allow_external_shards = false;
   engine::FileLimits limits;
   bool json = false;
 };
 
+/// Options of `model score`.
 struct ScoreOptions {
   ModelOptions model;
   std::vector<std::string> tasks;  // empty: all
-  std::vector<int> levels;         // empty: 1 and 2, those of the model's card
-  int count = 500;                 // problems a task and level
+  std::vector<int> levels;         // empty: 1 and 2
+  int count = 500;                 // problems per task and level
   std::string split = "test";      // train, dev or test
-  std::string resume;              // file to keep each task's figures in; empty: none
-  bool write = false;              // into the model's card
-  bool run_code = false;           // runs the code of answers even if it cannot be isolated
+  std::string resume;              // file that keeps each task's results; empty: none
+  bool write = false;              // write the scores to the model's card
+  bool run_code = false;           // run the code of answers even without isolation
   bool json = false;
 };
 
-/// What `reason cot` and `reason tot` share.
+/// Options of both `reason cot` and `reason tot`.
 struct ReasonOptions {
   ModelOptions model;
   std::string task;
-  std::string data;     // a file of records, or the folder of the open sets
-  std::string prompts;  // a file: a tree's prompts, a chain's worked examples; empty: the task's
+  std::string data;     // file of records, or folder of the open sets
+  std::string prompts;  // file of prompts (tot) or worked examples (cot); empty: the task's
   std::string decoder, split = "test";
   std::vector<std::string> set;  // name=value
-  bool no_special = false;       // names of control symbols in a prompt are text
+  bool no_special = false;       // --no-special
   int level = 1, count = 100, batch = 1;
   std::int64_t start = 0;
   std::string trace, record;
   bool json = false;
 };
 
+/// Options of `reason cot`.
 struct CotOptions : ReasonOptions {
   CotOptions() { task = "kb", decoder = "fastcot"; }
   int n_shots = -1, max_tokens = 200;
   float repetition_penalty = 1;
-  bool penalty_given = false;  // by the person
+  bool penalty_given = false;  // --repetition-penalty was given
   bool drop_approximate = false, find_bound = false;
-  double tolerance = 1;           // points of accuracy
-  std::uint64_t sample_seed = 1;  // of the questions --find-bound draws
+  double tolerance = 1;           // percentage points of accuracy
+  std::uint64_t sample_seed = 1;  // selects the questions of --find-bound
 };
 
+/// Options of `reason tot`.
 struct TotOptions : ReasonOptions {
   TotOptions() { task = "arith", decoder = "ar", level = 0, count = 10; }  // level 0: the task's
-  int n_actions = 6;  // of block problems; 0: any
+  int n_actions = 6;  // actions of a block problem; 0: any
   int depth = 0;      // 0: the task's
   int n_thoughts = 3, beam = 1;
   float temperature = 1, value_temperature = 0;
+  bool temperature_given = false;  // --temperature was given
   std::uint64_t seed = 1;
   std::string sampling = "coupled";
 };
 
+/// Options of `trace`.
 struct TraceOptions {
   std::string what;  // info, validate, convert
   std::string path, out;
-  std::string model;  // info: compare with this one; empty: with the bundled ones of the same names
-  engine::FileLimits limits;  // info: of the models it compares with
+  std::string model;  // info: model to compare with; empty: bundled models of the recorded names
+  engine::FileLimits limits;  // info: for opening those models
   bool with_prompt = false;
   bool json = false;
-  int run = 0;  // convert to a trace: this one alone; 0: all
+  int run = 0;  // convert to a trace: the run to convert; 0: all
   int first_step = 0, last_step = 0x7FFF'FFFF;
 };
 
+/// Options of the window.
 struct WindowCommandOptions {
   ModelOptions model;
-  std::string open;        // a recording, or a training's folder or log
-  std::string screenshot;  // write a picture of the window to this PNG and end
+  std::string open;        // recording, or a training's folder or log
+  std::string screenshot;  // PNG to write a picture of the window to, then exit
   std::string screen;      // live, compare, training, welcome
-  std::string panel;       // the picture is of it alone; empty: of the window
-  int step = -1;           // selected at first; -1: none
-  std::string theme;       // dark, light, monochrome; empty: as set in the window
-  bool start = false;      // start the race of the form as soon as the window is there
+  std::string panel;       // panel to take the picture of; empty: the whole window
+  int step = -1;           // initially selected step; -1: none
+  std::string theme;       // dark, light, monochrome; empty: the window's setting
+  bool start = false;      // start the comparison as soon as the window is open
 };
+
+// Each runs the subcommand of its name.
+// @return  the exit code
 
 int generate(const GenerationOptions& options);
 int compare(const GenerationOptions& options);
 int bench(const BenchOptions& options);
 int data(const DataOptions& options);
 int train(const TrainOptions& options);
-/// Of train(), as are the two below it.
-/// @param device  options.device, opened; null: the CPU
+/// `train cllm`; train() calls it.
+/// @param device  the opened options.device; null: the CPU
 int train_cllm(const TrainOptions& options, std::unique_ptr<kernels::Device> device);
+/// `train medusa` and `train chimera`.
 int train_heads(const TrainOptions& options, std::unique_ptr<kernels::Device> device);
+/// `train outputs`.
 int train_outputs(const TrainOptions& options);
 int model(const ModelCommandOptions& options);
 int score(const ScoreOptions& options);
@@ -218,7 +234,7 @@ int trace(const TraceOptions& options);
 int devices(bool json);
 int window(const WindowCommandOptions& options);
 
-/// Reads the command line and runs what it names.
+/// Parses the command line and runs the subcommand.
 int run_command_line(int argc, char** argv);
 
 }  // namespace app

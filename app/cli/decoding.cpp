@@ -114,14 +114,14 @@ void add_bench(CLI::App& app, Parsed& p, Run& run) {
                 "tokens computed in one forward, counts with commas between (default "
                 "1,2,4,8,16,24,32)")
       ->type_name("LIST");
-  c->add_option("--behind", p.behind,
+  c->add_option("--behind", p.steps_after_prompt,
                 "bench step: means of the first so many steps behind a prompt that is read anew, "
                 "as a decoder has them, beside steps that go on and on; counts with commas between")
       ->type_name("LIST");
   c->add_option("--texts", p.bench.n_texts, "bench step: texts in a forward, --rows of each")
       ->capture_default_str()
       ->transform(whole_number(1, kMaxBenchTexts));
-  c->add_option("--anew", p.bench.n_anew,
+  c->add_option("--anew", p.bench.n_new_tokens,
                 "bench step --behind: so many tokens of each prompt are read anew, the others are "
                 "shared with the prompt before it; 0: all are read")
       ->capture_default_str()
@@ -143,11 +143,11 @@ void add_bench(CLI::App& app, Parsed& p, Run& run) {
   c->add_flag("--json", p.bench.json, kJsonHelp);
   c->callback([&] {
     if (!p.rows.empty()) p.bench.rows = counts_from("--rows", p.rows, kMaxBenchRows);
-    if (!p.behind.empty()) {
-      p.bench.behind = counts_from("--behind", p.behind, kMaxBenchSteps);
-      std::ranges::sort(p.bench.behind);
-      const auto twice = std::ranges::unique(p.bench.behind);
-      p.bench.behind.erase(twice.begin(), twice.end());
+    if (!p.steps_after_prompt.empty()) {
+      p.bench.steps_after_prompt = counts_from("--behind", p.steps_after_prompt, kMaxBenchSteps);
+      std::ranges::sort(p.bench.steps_after_prompt);
+      const auto twice = std::ranges::unique(p.bench.steps_after_prompt);
+      p.bench.steps_after_prompt.erase(twice.begin(), twice.end());
     }
     run = [&p] { return bench(p.bench); };
   });

@@ -20,7 +20,7 @@ std::optional<Number> number_from(const std::string& text) {
 }
 
 std::string refused(const std::string& text, const std::string& expected) {
-  return fmt::format("found '{}', expected {}", engine::quoted_for_message(text), expected);
+  return fmt::format("found '{}', expected {}", engine::escaped(text), expected);
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
-// Numbers a person gives: every one is read here, so that each refusal says what was found and what
-// is expected. Decimal, in no locale; no blanks, no plus sign, no other base.
+// Parses numbers of the command line, with error messages that state what was found and expected.
+// Decimal only, independent of the locale; no white space, no plus sign.
 #pragma once
 
 #include <cstdint>
@@ -11,20 +11,22 @@
 
 namespace app {
 
-/// @return  nullopt  if `text` is anything but a whole number from low to high
+/// Parses a whole number from low to high.
+/// @return  nullopt if `text` is anything else
 std::optional<std::int64_t> whole_from(const std::string& text,
                                        std::int64_t low,
                                        std::int64_t high);
-/// "found 'x', expected a whole number from 1 to 3"
+/// The message for other text: "found 'x', expected a whole number from 1 to 3".
 std::string not_whole(const std::string& text, std::int64_t low, std::int64_t high);
 
-/// For Option::transform: takes whole numbers from low to high, both included.
+/// For Option::transform: accepts whole numbers from low to high, both included.
 CLI::Validator whole_number(std::int64_t low, std::int64_t high = std::numeric_limits<int>::max());
-/// For Option::transform: from 0 to 2^64 - 1.
+/// For Option::transform: accepts whole numbers from 0 to 2^64 - 1.
 CLI::Validator seed_number();
 
+/// Whether a range includes its lower bound.
 enum class Low : std::uint8_t { Included, Excluded };
-/// For Option::check: finite numbers from low to high, which is the largest float if left out.
+/// For Option::check: accepts finite numbers from low to high, by default the largest float.
 CLI::Validator real_number(float low,
                            float high = std::numeric_limits<float>::max(),
                            Low bound = Low::Included);

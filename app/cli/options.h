@@ -1,4 +1,4 @@
-// Options that several subcommands have, and their checks.
+// Options shared by several subcommands, and validators.
 #pragma once
 
 #include <string>
@@ -10,39 +10,43 @@
 
 namespace app {
 
-inline constexpr const char* kJsonHelp = "print one JSON document and nothing else";
+/// Help texts of options with the same meaning in several subcommands.
+inline constexpr const char* kJsonHelp = "print a JSON document instead of text";
 inline constexpr const char* kNoSpecialHelp =
-    "names of control symbols in a prompt (<s>, </s>, special added tokens) are text, not their "
-    "ids";
+    "read control symbols in a prompt (<s>, </s>, special added tokens) as text, not as their ids";
 inline constexpr const char* kModelName = "NAME|DIR";
 
-/// Checks and converts to one of a few words, with a suggestion for a misspelt one.
+/// Accepts one of the given words; suggests the nearest for any other.
 CLI::Validator one_of(const std::vector<std::string>& words);
+/// The names of all decoders.
 std::vector<std::string> decoder_names();
-/// "a,,b" as {"a", "b"}.
+/// Splits at commas, without empty parts: "a,,b" gives {"a", "b"}.
 std::vector<std::string> split_commas(const std::string& text);
 
+/// Adds the option that raises limits on input files.
 void add_limit_option(CLI::App& command, engine::FileLimits& limits);
-/// Adds --run-code, for commands that check answers.
+/// Adds --run-code, for commands that verify answers.
 void add_run_code_option(CLI::App& command, bool& run_code);
-/// @param with_context  adds --context; `bench` has an option of that name with another meaning
+/// Adds the options of ModelOptions except --draft and --defaults.
+/// @param with_context  adds --context; `bench` has another option of that name
 void add_model_options(CLI::App& command, ModelOptions& o, bool with_context = true);
 /// Adds --defaults.
 void add_defaults_option(CLI::App& command, ModelOptions& o);
+/// Adds --draft.
 void add_draft_option(CLI::App& command, ModelOptions& o);
-/// Model, prompt, sampling, --set and --json.
+/// Adds the options for the model, prompt and sampling, --set and --json.
 void add_generation_options(CLI::App& command, GenerationOptions& o);
-/// --trace and --record.
+/// Adds --trace and --record.
 void add_outputs(CLI::App& command, GenerationOptions& o);
-/// "ar,jacobi@demo-cllm" as lanes.
-/// @throws CLI::ValidationError  naming what is missing beside an '@'
-/// @throws Error(Usage)          for a decoder that is none
+/// Parses lanes: "ar,jacobi@demo-cllm".
+/// @throws CLI::ValidationError  decoder or model missing beside an '@'
+/// @throws Error(Usage)          unknown decoder
 std::vector<LaneOption> lanes_from(const std::string& text);
-/// What --set takes, for one decoder or for all of them.
+/// Help on the options that --set accepts.
 /// @param decoder  empty: all
 std::string options_help(const std::string& decoder);
-/// How a decoder and one of its options are chosen, with what it is to continue; of lookahead,
-/// where there is nothing to set.
+/// An example command that selects the decoder and sets one of its options; for a decoder without
+/// options, an example of lookahead.
 std::string options_example(const std::string& decoder);
 
 }  // namespace app

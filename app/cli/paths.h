@@ -1,16 +1,16 @@
-// Where the program's own files are.
+// Locates the program's data files.
 #pragma once
 
 #include <string>
 
 namespace app {
 
-/// The folder that holds models/, prompts/, recipes/: $DECOSCOPE_ASSETS, else beside the installed
-/// program (../share/decoscope), else the source tree the program was built from.
-/// @throws Error(BadInput)  listing where it was looked for
+/// The folder with models/, prompts/ and recipes/: $DECOSCOPE_ASSETS, else ../share/decoscope beside
+/// the program, else the source tree it was built from.
+/// @throws Error(BadInput)  not found; the message lists the folders searched
 std::string assets_dir();
 
-/// The folder of the open sets, $DECOSCOPE_DATA; "" if it is not set.
+/// The folder of the open data sets, $DECOSCOPE_DATA; "" if not set.
 std::string data_dir_of_environment();
 
 }  // namespace app

@@ -1,5 +1,5 @@
-// JSON Lines of prompts: {"id": ..., "prompt": ..., "seed": optional}; other fields are ignored, so
-// records of `data generate` are prompt files as they are.
+// Reads prompts from JSON Lines: {"id": ..., "prompt": ..., "seed": optional}. Other fields are
+// ignored, so the output of `data generate` can be used as a prompt file.
 #pragma once
 
 #include <cstdint>
@@ -12,17 +12,19 @@
 
 namespace app {
 
+/// A prompt of a file or of the command line.
 struct Prompt {
   std::string id;
   std::string text;
-  std::string place;  // "file:line"; empty: of no file
+  std::string place;  // "file:line"; empty if not from a file
   std::optional<std::uint64_t> seed;
 };
 
-/// @param path    a file or, where `pipes` may be read, a pipe or "-" for standard input
-/// @param limits  prompt_bytes of a line, json_depth
-/// @throws Error(BadInput)  "file:line: ..." for anything else, or if there are none; as
-///                          engine::read_text_input
+/// Reads the prompts of a file.
+/// @param path    a file or, if `pipes` allows, a pipe or "-" for standard input
+/// @param limits  prompt_bytes applies to a line, json_depth to its JSON
+/// @throws Error(BadInput)  "file:line: ..." for an invalid line, or if there is none; also as
+///                          engine::read_text_input()
 std::vector<Prompt> read_prompts(const std::string& path,
                                  const engine::FileLimits& limits = {},
                                  engine::Pipes pipes = engine::Pipes::Read);

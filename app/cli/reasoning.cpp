@@ -144,6 +144,7 @@ void add_tot(CLI::App& group, TotOptions& o, Run& run) {
       ->group("Tree");
   c->add_option("--temperature", o.temperature, "of the thoughts; at 0 those of a node are alike")
       ->check(real_number(0))
+      ->each([&o](const std::string&) { o.temperature_given = true; })
       ->capture_default_str()
       ->group("Sampling");
   c->add_option("--value-temperature", o.value_temperature, "of the evaluations")
@@ -159,6 +160,7 @@ void add_tot(CLI::App& group, TotOptions& o, Run& run) {
       ->check(one_of({engine::kCoupled, engine::kRejection}))
       ->capture_default_str()
       ->group("Sampling");
+  add_defaults_option(*c, o.model);
   c->add_option("--batch", o.batch, "texts in one forward")
       ->transform(within(bounds::kBatch))
       ->capture_default_str();

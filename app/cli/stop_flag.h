@@ -1,4 +1,4 @@
-// Ctrl+C as a flag, for work of minutes that looks at one.
+// Ctrl+C as a flag, for long work that checks one.
 #pragma once
 
 #include <atomic>
@@ -9,9 +9,10 @@
 
 namespace app {
 
-/// Sets a flag when Ctrl+C was pressed, for callees that take a flag.
+/// Sets a flag after Ctrl+C, from a thread that checks interrupted() every 50 ms.
 class StopFlag {
  public:
+  /// Starts the thread.
   StopFlag()
       : watcher_([this] {
           while (!ended_) {
@@ -26,6 +27,7 @@ class StopFlag {
   StopFlag(const StopFlag&) = delete;
   StopFlag& operator=(const StopFlag&) = delete;
 
+  /// True after Ctrl+C.
   std::atomic<bool> flag{false};
 
  private:

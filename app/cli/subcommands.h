@@ -1,4 +1,4 @@
-// The subcommands of the command line: each adds itself and its options, and says what to run.
+// The subcommands of the command line: each function adds one with its options to the parser.
 #pragma once
 
 #include <functional>
@@ -10,7 +10,7 @@
 
 namespace app {
 
-/// What was said, of whichever subcommand.
+/// The parsed options of all subcommands.
 struct Parsed {
   GenerationOptions generate, compare;
   BenchOptions bench;
@@ -23,23 +23,23 @@ struct Parsed {
   TraceOptions trace;
   WindowCommandOptions window;
   bool devices_json = false;
-  std::string decoder = "ar", decoders = "ar,jacobi,lookahead,prompt-lookup", rows, behind;
+  std::string decoder = "ar", decoders = "ar,jacobi,lookahead,prompt-lookup", rows, steps_after_prompt;
 };
 
-/// What to do once all is parsed. @return  the process's exit code
+/// Runs the selected subcommand after parsing. @return  the exit code
 using Run = std::function<int()>;
 
-// Those that decode (cli_decode.cpp).
+// Subcommands that decode (decoding.cpp).
 void add_generate(CLI::App& app, Parsed& p, Run& run);
 void add_compare(CLI::App& app, Parsed& p, Run& run);
 void add_bench(CLI::App& app, Parsed& p, Run& run);
-// Chain of thought and tree of thoughts (cli_reason.cpp).
+// Chain of thought and tree of thoughts (reasoning.cpp).
 void add_reason(CLI::App& app, Parsed& p, Run& run);
-// Those that read and write files (cli_files.cpp).
+// Subcommands that read and write files (files.cpp).
 void add_data(CLI::App& app, Parsed& p, Run& run);
 void add_train(CLI::App& app, Parsed& p, Run& run);
 void add_model(CLI::App& app, Parsed& p, Run& run);
-/// Of `model`, which is there already.
+/// Adds `model score`; call after add_model().
 void add_score(CLI::App& app, Parsed& p, Run& run);
 void add_trace(CLI::App& app, Parsed& p, Run& run);
 

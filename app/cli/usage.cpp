@@ -9,7 +9,7 @@
 #include <CLI/CLI.hpp>
 
 #include "engine/base/closest_name.h"
-#include "engine/base/text.h"
+#include "engine/base/utf8.h"
 #include "kernels/error.h"
 
 namespace app {
@@ -119,6 +119,21 @@ bool takes_any_text(const CLI::Option& option) {
                        with_help(option + ": found " + found + ", expected a value", &at));
 }
 
+/// Whether the option and its value are two words of the command line. A value after "=" may begin
+/// with dashes; a word of its own that names an option means that the value was left out.
+bool are_two_words(const CLI::Option& option,
+                   const std::string& value,
+                   int argc,
+                   const char* const* argv) {
+  for (int i = 1; i + 1 < argc; i++) {
+    const std::string_view word = argv[i];
+    if (word.starts_with("--") && option.check_lname(std::string(word.substr(2))) &&
+        value == argv[i + 1])
+      return true;
+  }
+  return false;
+}
+
 /// "--name=" of an option that this command has; CLI11 would take the next word as its value.
 void refuse_bare_equals(const CLI::App& at, int argc, const char* const* argv) {
   for (int i = 1; i < argc; i++) {
@@ -144,7 +159,8 @@ void refuse_missing_values(const CLI::App& app, int argc, const char* const* arg
       for (const std::string& value : option->results()) {
         if (value.empty()) refuse_missing_value(*at, option->get_name(), "nothing after it");
         const std::string name = value.substr(0, value.find('='));
-        if (name.starts_with("--") && at->get_option_no_throw(name))
+        if (name.starts_with("--") && at->get_option_no_throw(name) &&
+            are_two_words(*option, value, argc, argv))
           refuse_missing_value(*at, option->get_name(), "the option " + name + " after it");
       }
     }

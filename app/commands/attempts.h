@@ -6,14 +6,15 @@
 
 namespace app {
 
+/// Collects the failures of several attempts.
 class Attempts {
  public:
-  /// Runs it. The first failure is kept for rethrow(); of a later one the message is printed now. A
-  /// reader of standard output that has gone is kept only where nothing else failed.
+  /// Runs an attempt. The first failure is kept for rethrow(); the message of any other is printed.
+  /// OutputClosed is kept only if nothing else failed.
   void run(const std::function<void()>& attempt);
-  /// Adds a failure that was caught before; null: there is none.
+  /// Adds a failure that was already caught; null: none.
   void add(std::exception_ptr failure);
-  /// @throws  the first failure, if there is one
+  /// Throws the first failure, if any.
   void rethrow() const;
 
  private:

@@ -18,6 +18,7 @@
 #include "engine/base/table.h"
 #include "engine/store/memory_plan.h"
 #include "kernels/cpu/probe.h"
+#include "engine/run/run.h"
 
 namespace app {
 namespace {
@@ -228,15 +229,15 @@ int bench_step(const BenchOptions& options) {
                           .repeat = options.repeat,
                           .n_texts = options.n_texts};
   const StepTimes times = interrupted() ? StepTimes() : time_steps(model, timing);
-  std::vector<std::vector<MeanSteps>> behind;
-  if (!options.behind.empty() && !interrupted()) {
+  std::vector<std::vector<MeanSteps>> race_times;
+  if (!options.steps_after_prompt.empty() && !interrupted()) {
     ProgressLine line("steps behind prompts");
-    behind = time_race_steps(model, timing,
-                             {.steps = options.behind,
+    race_times = time_race_steps(model, timing,
+                             {.steps = options.steps_after_prompt,
                               .draft = models.draft ? models.draft->model.get() : nullptr,
                               .heads = heads ? heads->heads.get() : nullptr,
                               .n_forwards = options.n_draft_forwards,
-                              .n_anew = options.n_anew},
+                              .n_new_tokens = options.n_new_tokens},
                              [&](int done) { line.show(done, options.repeat, "repeats"); });
   }
   machine["read_gbps_after"] = read_probe(model.device());
@@ -248,7 +249,7 @@ int bench_step(const BenchOptions& options) {
     if (is_disturbed) print_error("note: " + why_disturbed(before, after));
   }
   json rows = step_rows(model, machine, options.rows, times.ms);
-  if (!options.behind.empty()) add_race_steps(rows, behind, models.draft || heads);
+  if (!options.steps_after_prompt.empty()) add_race_steps(rows, race_times, models.draft || heads);
   const auto counted = [](std::int64_t n) { return n > 0 ? json(n) : json(nullptr); };
   json out = {{"machine", machine},
               {"model", model.name()},
@@ -281,7 +282,7 @@ int bench_step(const BenchOptions& options) {
       measured(machine["read_gbps_after"], "{:.1f} GB/s"),
       measured(machine["gflops"], "{:.0f} GFLOP/s")));
   print(step_table(rows, model.weight_bytes(), engine::last_level_cache_bytes()));
-  if (!options.behind.empty()) print("\n" + race_step_table(rows));
+  if (!options.steps_after_prompt.empty()) print("\n" + race_step_table(rows));
   return exit_code();
 }
 
@@ -464,14 +465,14 @@ int bench(const BenchOptions& options) {
     throw engine::Error(engine::ErrorCode::Usage, fmt::format("bench {}: {}", options.what, why));
   };
   if (!options.set.empty() && options.what != "decode") refuse("--set belongs to bench decode");
-  if (options.behind.empty() &&
-      (options.n_anew != 0 || options.n_draft_forwards != BenchOptions().n_draft_forwards))
+  if (options.steps_after_prompt.empty() &&
+      (options.n_new_tokens != 0 || options.n_draft_forwards != BenchOptions().n_draft_forwards))
     refuse("--anew and --draft-forwards belong to bench step --behind");
-  if (options.what != "step" && (options.n_texts != 1 || !options.behind.empty()))
+  if (options.what != "step" && (options.n_texts != 1 || !options.steps_after_prompt.empty()))
     refuse("--texts and --behind belong to bench step");
   const bool drafts =
       options.decoder != "ar" || !options.model.draft.empty() || !options.model.heads.empty();
-  if (drafts && options.what != "decode" && options.behind.empty())
+  if (drafts && options.what != "decode" && options.steps_after_prompt.empty())
     refuse("--decoder, --draft and --heads belong to bench decode and to bench step --behind");
   if (drafts && options.what == "step") {
     const engine::DecoderInfo& info = engine::decoder_named(options.decoder);

@@ -12,9 +12,9 @@
 #include "app/commands/lane_schedule.h"
 #include "app/commands/notes.h"
 #include "app/commands/outputs.h"
-#include "app/commands/reason_run.h"
+#include "app/commands/reason/run.h"
 #include "app/commands/report.h"
-#include "engine/base/counted.h"
+#include "engine/base/text.h"
 #include "engine/base/table.h"
 #include "engine/event/clock.h"
 #include "engine/event/run_rules.h"
@@ -22,6 +22,8 @@
 #include "engine/run/agreement.h"
 #include "engine/run/row_cost.h"
 #include "engine/run/scheduler.h"
+#include "engine/run/run.h"
+#include "app/cli/prompt_file.h"
 
 namespace app {
 namespace {
@@ -252,7 +254,7 @@ double sum_of_decode_ms(const std::vector<engine::RunResult>& results) {
 
 /// Of texts under way at once all have the speed-up of all together: a text's own compute would
 /// leave out what it waited for, and what went on beside it.
-void tell_speedups(const RacingLane& of, LaneResults& lane, const LaneResults& ar) {
+void set_speedups(const RacingLane& of, LaneResults& lane, const LaneResults& ar) {
   for (std::size_t i = 0; i < lane.texts.size(); i++) {
     engine::RunResult& result = lane.texts[i];
     const double own = of.scheduler ? lane.decode_ms : result.decode_ms;
@@ -269,7 +271,7 @@ struct LaneTimes {
   std::vector<std::vector<double>> rows, drafting;   // [texts][repeats], none: not measured
   std::vector<double> wall;                          // [repeats], where all are under way at once
 
-  void tell(LaneResults& lane, bool at_once) const {
+  void set_medians(LaneResults& lane, bool at_once) const {
     for (std::size_t text = 0; text < decode.size(); text++) {
       lane.texts[text].decode_ms = median(decode[text]);
       lane.texts[text].prefill_ms = median(prefill[text]);
@@ -340,12 +342,12 @@ std::vector<LaneResults> race(const std::vector<RacingLane>& lanes,
       }
     }
   }
-  for (std::size_t i = 0; i < lanes.size(); i++) times[i].tell(results[i], at_once[i]);
+  for (std::size_t i = 0; i < lanes.size(); i++) times[i].set_medians(results[i], at_once[i]);
   for (std::size_t i = 0; i < lanes.size(); i++) {
     const LaneResults& ar = results[lanes[i].baseline];
     if (i != lanes[i].baseline && !engine::comparable(group.requests[0][i].sampling)) continue;
     compare_texts(results[i], ar, events);
-    tell_speedups(lanes[i], results[i], ar);
+    set_speedups(lanes[i], results[i], ar);
   }
   return results;
 }
@@ -521,7 +523,7 @@ int compare(const GenerationOptions& options) {
   for (const RacingLane& lane : lanes)
     engine::check_stops(*lane.models.target.model, options.stop_texts, options.stop_ids);
   Outputs outputs(options.record, options.trace);
-  for (const RacingLane& lane : lanes) outputs.tell(lane.models);
+  for (const RacingLane& lane : lanes) outputs.announce(lane.models);
   engine::RunId run = 0;
   std::size_t n_done = 0;      // prompts through every lane
   std::exception_ptr failure;  // of a prompt: what was done before it is printed all the same
@@ -561,7 +563,7 @@ int compare(const GenerationOptions& options) {
     found = report(lanes, totals, differences);
   }
   if (!notice.empty()) print_error("note: " + notice);
-  outputs.tell_notes(store);
+  outputs.print_notes(store);
   print_and_close(found, outputs, failure);
   if (!interrupted()) return 0;
   print_error(fmt::format("cancelled after {} of {} prompts", n_done, prompts.size()));

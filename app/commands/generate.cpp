@@ -14,7 +14,7 @@
 #include "app/commands/lane_schedule.h"
 #include "app/commands/notes.h"
 #include "app/commands/outputs.h"
-#include "app/commands/reason_run.h"
+#include "app/commands/reason/run.h"
 #include "app/commands/report.h"
 #include "engine/base/text.h"
 #include "engine/event/clock.h"
@@ -22,6 +22,8 @@
 #include "engine/model/model.h"
 #include "engine/run/agreement.h"
 #include "engine/run/scheduler.h"
+#include "engine/run/run.h"
+#include "app/cli/prompt_file.h"
 
 namespace app {
 namespace {
@@ -111,7 +113,7 @@ std::string why_unchecked(const GenerationOptions& options, const engine::RunReq
 
 /// @param of_several  its prompt is one of several
 std::string summary_line(const engine::RunResult& result, bool of_several) {
-  std::string line = of_several ? engine::quoted_for_message(result.request.prompt_id) + ", " : "";
+  std::string line = of_several ? engine::escaped(result.request.prompt_id) + ", " : "";
   line += fmt::format(
       "{}: {} tokens in {} steps ({:.2f} tokens/step), {:.0f} tokens/s, prefill {:.1f} ms, {}",
       result.request.decoder, result.tokens.size(), result.n_steps, result.tokens_per_step(),
@@ -144,7 +146,7 @@ double finish(const engine::RunModels& models,
 
 /// Above the text of one of several prompts: which it is.
 void print_id(const std::string& id) {
-  print(for_terminal(engine::quoted_for_message(id) + ":\n"));
+  print(for_terminal(engine::escaped(id) + ":\n"));
 }
 
 /// One prompt decoded: its text as it comes, and then AR beside it where that is asked for.
@@ -298,7 +300,7 @@ int generate(const GenerationOptions& options) {
   if (!in_rounds) load_ranks(store, models, decoder, set);
   engine::check_stops(*models.target.model, options.stop_texts, options.stop_ids);
   Outputs outputs(options.record, options.trace);
-  outputs.tell(models);
+  outputs.announce(models);
 
   Results results(models, options.json, prompts.size());
   std::exception_ptr failure;  // what was done before it is printed all the same
@@ -313,7 +315,7 @@ int generate(const GenerationOptions& options) {
   results.print_why_slow();
   if (const std::string why = why_alone(options.decoders); !why.empty() && !in_rounds)
     print_error("note: " + why);
-  outputs.tell_notes(store);
+  outputs.print_notes(store);
   print_and_close(results.document(), outputs, failure);
   return interrupted() ? static_cast<int>(engine::ErrorCode::Cancelled) : 0;
 }

@@ -16,6 +16,8 @@
 #include "engine/base/text.h"
 #include "engine/run/race_models.h"
 #include "engine/run/scheduler.h"
+#include "app/cli/prompt_file.h"
+#include "engine/run/run.h"
 
 namespace app {
 
@@ -328,7 +330,7 @@ std::vector<engine::TokenId> tokens_of(const Prompt& prompt,
   } catch (const Error& error) {
     if (prompt.place.empty()) throw;
     throw Error(error.code(), fmt::format("{}: {}: {}", prompt.place,
-                                          engine::quoted_for_message(prompt.id), error.what()));
+                                          engine::escaped(prompt.id), error.what()));
   }
 }
 
@@ -353,6 +355,7 @@ engine::RunRequest request_for(const GenerationOptions& options,
   engine::RunRequest request;
   request.prompt_id = prompt.id;
   request.prompt = prompt.text;
+  request.no_special = options.no_special;
   request.prompt_tokens = tokens_of(prompt, *loaded.model, !options.no_special);
   request.decoder = decoder;
   request.options = options_for(decoder, options.decoders, options.set);

@@ -24,6 +24,8 @@
 #include "engine/base/json.h"
 #include "engine/store/memory_plan.h"
 #include "engine/store/model_store.h"
+#include "engine/model/draft_heads.h"
+#include "engine/model/model.h"
 
 namespace app {
 namespace {
@@ -212,7 +214,7 @@ void check_tree_output(const std::string& path) {
     } catch (const Error&) {
       throw Error(ErrorCode::Usage,
                   fmt::format("--out {}: exists and is no tree; name another file",
-                              engine::quoted_for_message(path)));
+                              engine::escaped(path)));
     }
   }
   engine::check_can_be_written(path);

@@ -1,4 +1,4 @@
-// Draft heads among the models: looked at, made at random, and the trees they are asked for.
+// The commands of `model` on draft heads: information, validation, random heads, token trees.
 #pragma once
 
 #include <string>
@@ -7,9 +7,9 @@
 
 namespace app {
 
-/// Whether a path, or the name of something bundled, is a directory of heads.
+/// Whether a path or bundled name is a directory of draft heads.
 bool names_heads(const std::string& name_or_path, const engine::FileLimits& limits);
-/// `model info` and `model validate` of heads.
+/// `model info` and `model validate` for draft heads.
 int heads_info(const ModelCommandOptions& options);
 /// `model random --heads`.
 int random_heads(const ModelCommandOptions& options);

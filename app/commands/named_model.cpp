@@ -29,7 +29,7 @@ std::string model_folder(const std::string& name_or_path) {
 
 void note_folder_is_used(const std::string& option, const std::string& folder) {
   if (!engine::names_two_models(folder, assets_dir())) return;
-  const std::string name = engine::quoted_for_message(folder);
+  const std::string name = engine::escaped(folder);
   note_once(
       fmt::format("{} {}: the folder ./{} is used; the bundled model of that name is {}/models/{}",
                   option, name, name, assets_dir(), name));
@@ -37,7 +37,7 @@ void note_folder_is_used(const std::string& option, const std::string& folder) {
 
 void note_written_name(const std::string& folder) {
   if (!engine::names_two_models(folder, assets_dir())) return;
-  const std::string name = engine::quoted_for_message(folder);
+  const std::string name = engine::escaped(folder);
   note_once(
       fmt::format("{} alone names the bundled model; name what was written ./{}", name, name));
 }

@@ -1,5 +1,5 @@
-// Sentences that go with figures where the figures alone would mislead: pure functions, so that
-// their conditions are tested without a clock.
+// Notes that explain results which could mislead on their own. Pure functions, testable without
+// timing.
 #pragma once
 
 #include <cstdint>
@@ -12,43 +12,43 @@ struct Difference;
 
 namespace app {
 
-/// Why none of these decoders was faster than AR, and what to try. Empty where one was, where
-/// nothing raced against AR, where the model is scaled, or where its weights are not known to lie
-/// in the processor's cache.
-/// @param decoders     those that were compared with AR
+/// Why no decoder was faster than AR, and what to try. Empty if one was, if none was compared with
+/// AR, if the model is scaled, or unless its weights are known to fit in the CPU's cache.
+/// @param decoders     the decoders compared with AR
 /// @param scale        as given to the model, "1x1"
-/// @param cache_bytes  of the last-level cache; 0: unknown
-/// @param speedups     wall time of AR / own, of every decoder but AR
+/// @param cache_bytes  size of the last-level cache; 0: unknown
+/// @param speedups     wall time of AR divided by the decoder's, for each decoder except AR
 std::string why_no_speedup(std::span<const std::string> decoders,
                            const std::string& scale,
                            std::int64_t weight_bytes,
                            std::int64_t cache_bytes,
                            std::span<const double> speedups);
 
-/// What is run of a decoder whose texts take turns where there is one prompt. Empty where none of
-/// the decoders is one.
+/// What a decoder for concurrent prompts (SEED) does with a single prompt. Empty if there is no such
+/// decoder.
 std::string why_alone(std::span<const std::string> decoders);
 
-/// Where a run differs from plain decoding, and what to make of it; in one line.
+/// One line on where a run's output differs from plain decoding, and what that means.
 std::string difference_words(const engine::Difference& difference);
 
-/// Whether the memory's two probes differ by more than 15 %: what was measured between them is not
-/// to be trusted.
-/// @param read_gbps  before, and after
+/// Whether two measurements of memory bandwidth differ by more than 15 %: the timings between them
+/// are unreliable.
+/// @param read_gbps  measured before; read_gbps_after measured after
 bool disturbed(double read_gbps, double read_gbps_after);
+/// The note for unreliable timings.
 std::string why_disturbed(double read_gbps, double read_gbps_after);
 
-/// Which scale a window began with that was given none, and why; ui::worthwhile_scale() chose it by
-/// the model's size alone.
-/// @param n_params  as stored; 0: unknown
+/// Which scale the window started with when none was given, and why. ui::worthwhile_scale() chooses
+/// it by the model's size.
+/// @param n_params  of the stored model; 0: unknown
 std::string why_this_scale(const std::string& model,
                            std::int64_t n_params,
                            const std::string& scale);
 
-/// Whether a step came so far under the time in which memory gives its weights that it cannot have
-/// read them from there.
+/// Whether a step was so much faster than reading the weights from memory that they must have come
+/// from cache.
 bool beats_memory(double roofline_fraction);
-/// What ">1" in the column "reached" of `bench step` means.
+/// The note on ">1" in the column "reached" of `bench step`.
 std::string why_above_roofline(std::int64_t weight_bytes, std::int64_t cache_bytes);
 
 }  // namespace app

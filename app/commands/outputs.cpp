@@ -12,7 +12,6 @@
 #include "app/commands/attempts.h"
 #include "app/cli/terminal.h"
 #include "engine/event/clock.h"
-#include "engine/base/counted.h"
 #include "engine/base/output_file.h"
 #include "engine/base/text.h"
 #include "engine/trace/export.h"
@@ -33,8 +32,8 @@ void check_ending(const char* option,
   other.replace_extension(*endings.begin());
   throw kernels::Error(kernels::ErrorCode::Usage,
                        fmt::format("{}: found {}, expected a name ending in {}; try {}", option,
-                                   engine::quoted_for_message(path), fmt::join(endings, " or "),
-                                   engine::quoted_for_message(other.string())));
+                                   engine::escaped(path), fmt::join(endings, " or "),
+                                   engine::escaped(other.string())));
 }
 
 }  // namespace
@@ -58,26 +57,26 @@ void Outputs::push(engine::Event event) {
   n_recorded_++;
 }
 
-void Outputs::tell(const engine::RunModels& models) {
+void Outputs::announce(const engine::RunModels& models) {
   if (!wanted()) return;
   for (const engine::LoadedModel* loaded : {&models.target, models.draft}) {
-    if (!loaded || !told_.insert(loaded->id).second) continue;
+    if (!loaded || !announced_.insert(loaded->id).second) continue;
     for (const std::string& text : loaded->files.notices)
       push(engine::Notice{engine::now_ns(), engine::Notice::Level::Info, text});
     push(engine::describe(*loaded));
   }
-  if (models.draft && told_pairs_.emplace(models.target.id, models.draft->id).second)
+  if (models.draft && announced_pairs_.emplace(models.target.id, models.draft->id).second)
     for (const std::string& text : engine::pair_notices(models))
       push(engine::Notice{engine::now_ns(), engine::Notice::Level::Warning, text});
   for (const engine::LoadedHeads* heads : {models.medusa, models.chimera}) {
-    if (!heads || !told_.insert(heads->id).second) continue;
+    if (!heads || !announced_.insert(heads->id).second) continue;
     for (const std::string& text : heads->files.notices)
       push(engine::Notice{engine::now_ns(), engine::Notice::Level::Info, text});
     push(engine::describe(*heads, models.target));
   }
 }
 
-void Outputs::tell_notes(engine::ModelStore& store) {
+void Outputs::print_notes(engine::ModelStore& store) {
   for (const std::string& note : store.take_notes()) {
     print_error("note: " + note);
     if (wanted()) push(engine::Notice{engine::now_ns(), engine::Notice::Level::Warning, note});

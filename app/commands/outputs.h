@@ -1,4 +1,4 @@
-// Where the events of a command's runs go: a recording, a trace, both or neither.
+// Writes the events of a command's runs to a recording, a trace, both or neither.
 #pragma once
 
 #include <cstdint>
@@ -11,37 +11,40 @@
 #include "engine/event/queue.h"
 #include "engine/event/recording/recorder.h"
 #include "engine/event/timeline/timeline.h"
-#include "engine/store/model_store.h"
 
 namespace engine {
-struct LoadedModel;
+class ModelStore;
+struct RunModels;
 }  // namespace engine
 
 namespace app {
 
-/// Whether both paths can be written, asked before anything is loaded. Leaves nothing there.
-/// @throws Error(Resources)  naming the file and the system's reason
-/// @throws Error(Usage)      if the ending of one is not that of its format
+/// Checks that both paths can be written, before models are loaded. Creates no file.
+/// @throws Error(Resources)  cannot be written; the message has the file and the system's reason
+/// @throws Error(Usage)      the file name extension is not that of the format
 void check_outputs(const std::string& record, const std::string& trace);
 
+/// The output files of a command.
 class Outputs : public engine::EventSink {
  public:
   /// @param record  path of a .pdrun, or empty
   /// @param trace   path of a .json or .json.gz, or empty
-  /// @throws Error(Resources)  if the recording cannot be begun
+  /// @throws Error(Resources)  the recording cannot be created
   Outputs(const std::string& record, std::string trace);
 
+  /// Writes an event; throws nothing after the recording has failed.
   void push(engine::Event event) override;
-  /// The models of the runs to come, and what was odd in their files; each is told once.
-  void tell(const engine::RunModels& models);
-  /// Prints what the store's devices did otherwise than asked since this was last called.
-  void tell_notes(engine::ModelStore& store);
+  /// Writes events that describe the models of the next runs and prints their notices, once each.
+  void announce(const engine::RunModels& models);
+  /// Prints the notes of the store's devices since the last call.
+  void print_notes(engine::ModelStore& store);
+  /// Whether a file is to be written.
   bool wanted() const { return recorder_ || !trace_.empty(); }
-  /// Itself if anything is wanted, else null.
+  /// This object if a file is to be written, else null.
   engine::EventSink* sink() { return wanted() ? this : nullptr; }
-  /// Ends the recording and writes the trace, each even if the other failed; prints the path and
-  /// size of each, and the warnings of the trace's self-check.
-  /// @throws Error(Resources)  if either is not whole on disk; of two failures one is printed
+  /// Finishes the recording and writes the trace, each even if the other failed. Prints their paths
+  /// and sizes, and the warnings of the trace's check.
+  /// @throws Error(Resources)  a file is incomplete; the message of a second failure is printed
   void close();
 
  private:
@@ -52,15 +55,14 @@ class Outputs : public engine::EventSink {
   engine::Timeline timeline_;
   std::unique_ptr<engine::Recorder> recorder_;
   std::int64_t n_recorded_ = 0;   // events
-  std::set<std::uint32_t> told_;  // models, by the ids of their events
-  std::set<std::pair<std::uint32_t, std::uint32_t>> told_pairs_;  // of target and draft
+  std::set<std::uint32_t> announced_;  // ids of models
+  std::set<std::pair<std::uint32_t, std::uint32_t>> announced_pairs_;  // target and draft
 };
 
-/// Prints a command's result (nothing if it is empty) and closes its outputs, each even if another
-/// failed: a full disk does not hide the result, and a closed standard output does not truncate the
-/// files. Reports every failure.
-/// @param failure  of the runs before, null where there is none
-/// @throws  the first failure: of the runs, of print(), of close()
+/// Prints a command's result, unless empty, and closes its outputs, each even if another failed: a
+/// full disk does not hide the result, and a closed standard output does not truncate the files.
+/// @param failure  of the runs; null: none
+/// @throws  the first failure: of the runs, of print() or of close(); prints the others
 void print_and_close(const std::string& text, Outputs& outputs, std::exception_ptr failure = {});
 
 }  // namespace app

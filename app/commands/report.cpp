@@ -10,6 +10,8 @@
 #include "engine/event/drafted_by.h"
 #include "engine/tokenizer/tokenizer.h"
 #include "kernels/cpu/probe.h"
+#include "engine/run/run.h"
+#include "kernels/device.h"
 
 namespace app {
 

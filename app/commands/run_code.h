@@ -1,4 +1,4 @@
-// --run-code: the rules for answers that are programs and cannot run in isolation.
+// --run-code: whether to run answers that are programs where they cannot be isolated.
 #pragma once
 
 #include <string>
@@ -7,19 +7,19 @@
 
 namespace app {
 
-/// Applies --run-code. Prints a notice if the code of answers will run without isolation, or if
-/// there is no python3 to run it.
-/// @return  why it will not run, with both ways on; empty if it will
+/// Applies --run-code. Prints a notice if code will run without isolation, or if there is no
+/// python3.
+/// @return  why code will not run, and what to do; empty if it will
 std::string settle_code(bool run_code);
 
-/// Before a command that scores answers of `tasks` (empty: all) does its first work.
-/// @throws Error(Resources)  if answers of `py` cannot be checked; of chat alone, few of whose
-///                           answers are code, it is a notice
+/// Call before a command scores answers of `tasks` (empty: all).
+/// @throws Error(Resources)  answers of `py` cannot be verified. For chat, where few answers are
+///                           code, prints a notice instead
 void settle_code_of_tasks(const std::vector<std::string>& tasks, bool run_code);
 
-/// Call before a training starts. Without isolation it prints a notice if only the reported
-/// accuracy runs code.
-/// @throws Error(Resources)  if the choice of training texts runs code
+/// Call before a training starts. If only the reported accuracy depends on code that cannot run,
+/// prints a notice.
+/// @throws Error(Resources)  the selection of training texts depends on it
 void settle_code_of_training(const TrainOptions& options);
 
 }  // namespace app

@@ -12,6 +12,8 @@
 #include "engine/base/output_file.h"
 #include "engine/train/run/evaluation_file.h"
 #include "engine/train/run/model_card.h"
+#include "engine/store/model_store.h"
+#include "engine/model/model.h"
 
 namespace app {
 

@@ -9,6 +9,8 @@
 #include "app/cli/terminal.h"
 #include "engine/run/run.h"
 #include "kernels/cpu/probe.h"
+#include "engine/model/draft_heads.h"
+#include "engine/model/model.h"
 
 namespace app {
 namespace {
@@ -135,9 +137,9 @@ class BenchTexts {
 /// What the prompts of a race share, and the prompts.
 class RacePrompts {
  public:
-  RacePrompts(engine::Model& model, int context, int n_anew)
-      : model_(model), context_(context), n_anew_(n_anew) {
-    if (shares()) shared_.emplace(read_bench_prompt(model, context - n_anew));
+  RacePrompts(engine::Model& model, int context, int n_new_tokens)
+      : model_(model), context_(context), n_anew_(n_new_tokens) {
+    if (shares()) shared_.emplace(read_bench_prompt(model, context - n_new_tokens));
   }
 
   /// The time that reading them takes counts nowhere.
@@ -168,7 +170,7 @@ class RaceDrafts {
  public:
   RaceDrafts(const engine::Model& target, const StepTiming& timing, const RaceTiming& race)
       : timing_(timing), race_(race), dim_(target.config().dim) {
-    if (race.draft) prompts_.emplace(*race.draft, timing.context, race.n_anew);
+    if (race.draft) prompts_.emplace(*race.draft, timing.context, race.n_new_tokens);
   }
 
   /// Of the next prompt.
@@ -257,7 +259,7 @@ std::vector<std::vector<MeanSteps>> time_race_steps(engine::Model& model,
                                                     const StepTiming& timing,
                                                     const RaceTiming& race,
                                                     const std::function<void(int done)>& progress) {
-  RacePrompts prompts(model, timing.context, race.n_anew);
+  RacePrompts prompts(model, timing.context, race.n_new_tokens);
   RaceDrafts drafts(model, timing, race);
   // [rows][steps][repeats]
   std::vector<std::vector<std::vector<MeanSteps>>> each(

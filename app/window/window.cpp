@@ -43,9 +43,9 @@ int window(const WindowCommandOptions&) {
 #include "engine/base/output_file.h"
 #include "engine/event/run_rules.h"
 #include "engine/base/text.h"
+#include "engine/base/utf8.h"
 #include "engine/checkpoint/heads_files.h"
 #include "engine/checkpoint/model_files.h"
-#include "engine/checkpoint/related.h"
 #include "engine/reason/tot.h"
 #include "engine/store/memory_plan.h"
 #include "engine/store/model_store.h"
@@ -254,7 +254,7 @@ void check_panel(const std::string& asked) {
   const std::string meant = engine::did_you_mean(asked, known);
   throw kernels::Error(
       kernels::ErrorCode::Usage,
-      fmt::format("--panel {}: there is no such panel{}", engine::quoted_for_message(asked),
+      fmt::format("--panel {}: there is no such panel{}", engine::escaped(asked),
                   meant.empty() ? fmt::format("; there are {}", fmt::join(known, ", ")) : meant));
 }
 
@@ -269,7 +269,7 @@ void check_picture_output(const std::string& path) {
     throw kernels::Error(kernels::ErrorCode::Usage,
                          fmt::format("--screenshot {}: exists and is no PNG picture; name another "
                                      "file",
-                                     engine::quoted_for_message(path)));
+                                     engine::escaped(path)));
   engine::check_can_be_written(path);
 }
 

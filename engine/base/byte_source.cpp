@@ -23,8 +23,8 @@ const char* kind_of(mode_t mode) {
 
 class File : public ByteSource {
  public:
-  explicit File(const std::string& path) : name_(quoted_for_message(path)) {
-    // Without O_NONBLOCK a pipe's open would wait for a writer that never comes.
+  explicit File(const std::string& path) : name_(escaped(path)) {
+    // Without O_NONBLOCK the open of a pipe waits for a writer.
     fd_ = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (fd_ < 0) {
       const ErrorCode code =
@@ -35,8 +35,8 @@ class File : public ByteSource {
     if (::fstat(fd_, &status) != 0 || !S_ISREG(status.st_mode)) {
       ::close(fd_);
       throw Error(ErrorCode::BadInput,
-                  fmt::format("{}: found {} (not a regular file), expected one, which is read from "
-                              "any place; write it to a file first",
+                  fmt::format("{}: found {} (not a regular file), expected a regular file, as it is read at "
+                              "any offset; write it to a file first",
                               name_, kind_of(status.st_mode)));
     }
     size_ = static_cast<std::uint64_t>(status.st_size);

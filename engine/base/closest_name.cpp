@@ -26,7 +26,7 @@ std::string closest_name(std::string_view name, std::span<const std::string> kno
   std::string nearest;
   for (const std::string& candidate : known) {
     int distance = edit_distance(name, candidate);
-    // A shortened name ("look" for "lookahead") is nearer than its distance says.
+    // A prefix ("look" for "lookahead") counts as distance 1.
     if (name.size() >= 3 && candidate.starts_with(name)) distance = 1;
     if (distance < best) best = distance, nearest = candidate;
   }

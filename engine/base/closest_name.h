@@ -1,4 +1,4 @@
-// "did you mean": the known name nearest to a misspelt one.
+// "did you mean": finds the known name that is closest to a misspelt one.
 #pragma once
 
 #include <span>
@@ -7,11 +7,12 @@
 
 namespace engine {
 
-/// Least number of inserted, deleted, replaced or swapped neighbouring letters.
+/// Edit distance: the minimum number of insertions, deletions, replacements and swaps of neighbours.
 int edit_distance(std::string_view a, std::string_view b);
-/// The nearest of `known`, or "" if none is within a third of the name's length (at least 2).
+/// The name in `known` with the smallest edit distance; "" if the distance exceeds a third of the name's
+/// length (at least 2).
 std::string closest_name(std::string_view name, std::span<const std::string> known);
-/// For the end of a message: "; did you mean X?" for the nearest of `known`, "" if none is near.
+/// "; did you mean X?" for the end of a message; "" if no known name is close.
 std::string did_you_mean(std::string_view name, std::span<const std::string> known);
 
 }  // namespace engine

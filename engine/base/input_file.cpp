@@ -20,7 +20,7 @@ using namespace std::string_view_literals;
 constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
 constexpr std::size_t kChunkBytes = 1 << 16;
 
-/// A descriptor that is closed at its end.
+/// A file descriptor, closed by the destructor.
 class Descriptor {
  public:
   explicit Descriptor(int fd) : fd_(fd) {}
@@ -49,10 +49,10 @@ class Descriptor {
 
 [[noreturn]] void refuse_length(const std::string& name, std::uint64_t max_bytes) {
   refuse(name,
-         fmt::format("found more than {} bytes, expected at most that many; split it", max_bytes));
+         fmt::format("found more than {} bytes, expected at most that number; split the file", max_bytes));
 }
 
-/// Pipes, sockets and terminals may be read where that happens once.
+/// Refuses directories and block devices, and with Pipes::Refuse pipes, sockets and terminals.
 void check_kind(const std::string& name, mode_t mode, Pipes pipes) {
   if (S_ISREG(mode)) return;
   if (S_ISDIR(mode)) refuse(name, "found a directory, expected a file");
@@ -64,7 +64,7 @@ void check_kind(const std::string& name, mode_t mode, Pipes pipes) {
                            kind));
 }
 
-/// Opens without blocking: the open of a pipe would wait for a writer, which poll() does later.
+/// Opens without blocking: the open of a pipe would wait for a writer; poll() waits later.
 int opened(const std::string& path) {
   const int flags = O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY;
   return is_standard_input(path) ? ::dup(STDIN_FILENO) : ::open(path.c_str(), flags);
@@ -85,7 +85,7 @@ std::size_t read_some(int fd, const std::string& name, char* into, std::size_t n
   }
 }
 
-/// "UTF-16 (little-endian)", by a byte order mark or by the zeros of plain letters; empty: perhaps
+/// "UTF-16 (little-endian)", recognised by a byte order mark or by the zeros of ASCII letters; "" for
 /// UTF-8.
 std::string other_encoding(std::string_view bytes) {
   if (bytes.starts_with("\xff\xfe\0\0"sv) || bytes.starts_with("\0\0\xfe\xff"sv)) return "UTF-32";

@@ -1,6 +1,5 @@
-// Reads whole text files that a person names, as editors and shells write them. A
-// byte order mark and CR LF line ends are read, another encoding than UTF-8 is refused by name,
-// and a pipe or standard input is read to its end where the caller reads it once.
+// Reads text files that the user names. Accepts a byte order mark and CR LF line ends, refuses other
+// encodings than UTF-8 by name, and reads a pipe or standard input to its end if the caller allows it.
 #pragma once
 
 #include <cstdint>
@@ -9,42 +8,44 @@
 
 namespace engine {
 
-/// A file that is read a second time, or written, cannot be a pipe.
+/// Refuse: for a file that is read more than once, or written.
 enum class Pipes : std::uint8_t { Read, Refuse };
 
-/// Larger files are refused. Of lines of JSON, prompts or records, some millions.
+/// Limit of an input file in bytes: some millions of prompts or records.
 inline constexpr std::uint64_t kMaxInputBytes = 1'000'000'000;
 
-/// "-", /dev/stdin and its other names.
+/// True for "-", /dev/stdin and its other names.
 bool is_standard_input(const std::string& path);
-/// How a message calls it: "standard input" or the path.
+/// The name for messages: "standard input" or the path.
 std::string input_name(const std::string& path);
 
-/// The whole text without a byte order mark in front. Waits for who writes into a pipe.
-/// @throws Error(BadInput)   not there, a directory, a socket, a pipe that may not be read, longer
-///                           than max_bytes, or UTF-16 or UTF-32
+/// Reads a whole text, without its byte order mark. Blocks until the writer closes a pipe.
+/// @throws Error(BadInput)   no such file, a directory, a pipe with Pipes::Refuse, more than max_bytes,
+///                           or UTF-16 or UTF-32
 /// @throws Error(Resources)  the system's reason
 std::string read_text_input(const std::string& path,
                             Pipes pipes,
                             std::uint64_t max_bytes = kMaxInputBytes);
 
-/// The same checks of text that was read otherwise.
+/// Checks the encoding of text that was read elsewhere.
+/// @return  the text without its byte order mark
 /// @throws Error(BadInput)  for UTF-16 and UTF-32, by name
 std::string_view text_of_input(std::string_view bytes, const std::string& name);
 
-/// Refuses a pipe where a file is read more than once, or written.
-/// @throws Error(BadInput)
+/// Checks that `path` is no pipe.
+/// @throws Error(BadInput)  for a pipe, a directory or a device
 void refuse_pipe(const std::string& path);
 
-/// The lines of a text: without the LF or CR LF at their end, and without the byte order mark that
-/// stands inside where files were joined.
+/// The lines of a text, without the LF or CR LF at their end and without a byte order mark at their start,
+/// which joined files have.
 class InputLines {
  public:
   /// @param text  borrowed
   explicit InputLines(std::string_view text) : rest_(text) {}
+  /// Reads the next line.
   /// @return  false after the last line
   bool next(std::string_view& line);
-  /// Of the line that next() gave last, from 1.
+  /// Number of the line that next() returned last, from 1.
   std::int64_t number() const { return number_; }
 
  private:

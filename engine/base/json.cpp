@@ -7,7 +7,7 @@
 #include <fmt/format.h>
 
 #include "engine/base/input_file.h"
-#include "engine/checkpoint/file_kind.h"
+#include "engine/base/file_kind.h"
 #include "engine/base/mapped_file.h"
 #include "engine/base/refuse.h"
 #include "engine/base/utf8.h"
@@ -35,7 +35,7 @@ double JsonNumber::real() const {
   double value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (error == std::errc::result_out_of_range) {
-    // Too small and too large come back alike; only a large one has a non-negative exponent.
+    // from_chars reports too small and too large alike; a number with a negative exponent is small.
     const std::size_t e = text.find_first_of("eE");
     const bool small = e != std::string_view::npos && text.substr(e + 1, 1) == "-";
     return small ? 0.0 : std::numeric_limits<double>::infinity();
@@ -271,7 +271,7 @@ void JsonReader::null() {
   literal("null");
 }
 
-// A loop over the open values: the depth of a file never becomes depth of our stack.
+// A loop, not recursion: the nesting depth of the file does not use stack.
 void JsonReader::skip() {
   const std::size_t outer = begun_.size();
   std::string key;
@@ -332,7 +332,7 @@ void refuse_duplicates(const Json& object, const JsonReader& reader) {
          "every key once");
 }
 
-Json read_value(JsonReader& reader) {  // the reader's depth bounds the recursion
+Json read_value(JsonReader& reader) {  // the reader's depth limit bounds the recursion
   Json value;
   value.kind = reader.kind();
   switch (value.kind) {

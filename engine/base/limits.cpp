@@ -13,8 +13,8 @@ namespace {
 
 constexpr std::int64_t k4GiB = std::int64_t{1} << 32;
 
-// The depth of a JSON file and the length of a piece become depth of a stack of 8 MB; numbers of a
-// config are ints, with room to add two of them.
+// json_depth and piece_bytes become recursion depth on a stack of 8 MB; the numbers of a config are ints,
+// and the sum of two must fit.
 constexpr FileLimit kLimits[] = {
     {"safetensors_header_bytes", &FileLimits::safetensors_header_bytes, k4GiB},
     {"json_bytes", &FileLimits::json_bytes, k4GiB},
@@ -58,8 +58,8 @@ void raise_limit(FileLimits& limits, const std::string& name_and_value) {
   const bool is_number = error == std::errc{} && end == text.data() + text.size();
   if (!is_number || value < lowest || value > limit->highest) {
     throw Error(ErrorCode::Usage,
-                fmt::format("--limit {}: found '{}', expected a whole number from {} (what holds "
-                            "without it) to {}",
+                fmt::format("--limit {}: found '{}', expected a whole number from {} (the "
+                            "default) to {}",
                             name, escaped(text), lowest, limit->highest));
   }
   limits.*limit->value = value;

@@ -36,7 +36,7 @@ std::uintptr_t page_bytes() {
   return bytes;
 }
 
-// Puts a page of zeros where the file's page is gone; the faulting read then goes on.
+// Maps a page of zeros over the lost page; the faulting read then continues.
 void on_sigbus(int signal, siginfo_t* info, void*) {
   const auto address = reinterpret_cast<std::uintptr_t>(info->si_addr);
   for (GuardedRange& range : guarded) {
@@ -48,7 +48,7 @@ void on_sigbus(int signal, siginfo_t* info, void*) {
     range.lost = true;
     return;
   }
-  sigaction(signal, &previous_action, nullptr);  // not ours: the fault repeats, for its owner
+  sigaction(signal, &previous_action, nullptr);  // no page of ours: the fault repeats and the previous handler gets it
 }
 
 int guard(std::uintptr_t begin, std::uintptr_t end) {
@@ -94,7 +94,7 @@ const char* kind_of(mode_t mode) {
   return "something else";
 }
 
-// Looks before it opens: opening a device or a pipe may already do something.
+// Checks the kind before opening, because opening a device or a pipe can have effects.
 int open_regular(const std::string& path, struct stat& info) {
   if (path.find('\0') != std::string::npos) refuse(path, "path", "a NUL", "a file name");
   if (stat(path.c_str(), &info) != 0) refuse_errno(path, errno);

@@ -1,4 +1,4 @@
-// A regular file mapped into memory, read only, that may shrink or change without killing us.
+// A regular file mapped into memory, read only. The process survives if the file shrinks or changes.
 #pragma once
 
 #include <cstddef>
@@ -9,24 +9,26 @@
 
 namespace engine {
 
-/// Guards its pages: when another process truncates the file, touching a lost page reads zeros
-/// instead of raising SIGBUS, and check() says so. Replacing the file by rename changes nothing
-/// here, the opened one stays.
+/// A mapped file. If another process truncates it, a lost page reads as zeros instead of raising SIGBUS,
+/// and check() throws. Replacing the file by rename does not affect the mapping.
 class MappedFile {
  public:
-  /// @throws Error(BadInput)   if `path` is not a readable regular file; never blocks on a pipe
+  /// Maps a file. Never blocks on a pipe.
+  /// @throws Error(BadInput)   if `path` is not a readable regular file
   /// @throws Error(Resources)  if descriptors or address space ran out
   static std::shared_ptr<const MappedFile> open(const std::string& path);
   ~MappedFile();
   MappedFile(const MappedFile&) = delete;
   MappedFile& operator=(const MappedFile&) = delete;
 
+  /// The path given to open().
   const std::string& path() const { return path_; }
+  /// The whole content.
   std::string_view bytes() const { return {static_cast<const char*>(data_), size_}; }
-  /// @throws Error(BadInput)  if the file has another length or time than when it was opened, or a
-  ///                          page of it was lost while being read
+  /// Checks that the file did not change.
+  /// @throws Error(BadInput)  if its length or time changed since open(), or a page was lost
   void check() const;
-  /// Tells the system that the whole pages within [begin, end) are not needed for now.
+  /// Releases the memory of the whole pages in [begin, end); a later read loads them again.
   void release(std::size_t begin, std::size_t end) const;
 
  private:
@@ -40,8 +42,8 @@ class MappedFile {
   int guard_ = -1;  // index into the table of guarded ranges
 };
 
-/// The whole text of a small file.
-/// @throws Error(BadInput)  also if it is longer than max_bytes
+/// Reads a whole file.
+/// @throws Error(BadInput)  as MappedFile::open(), and for more than max_bytes
 std::string read_text_file(const std::string& path, std::size_t max_bytes);
 
 }  // namespace engine

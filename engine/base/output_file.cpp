@@ -1,6 +1,7 @@
 #include "engine/base/output_file.h"
 
 #include <fcntl.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include <cerrno>
@@ -27,6 +28,34 @@ void sync_folder_of(const std::string& path) {
   if (fd < 0) return;
   ::fsync(fd);
   ::close(fd);
+}
+
+constexpr mode_t kLockMode = 0644;
+
+int opened_for_lock(const std::string& path) {
+  int fd = ::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (fd < 0 && (errno == ENOTDIR || errno == ENOENT))
+    fd = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, kLockMode);
+  if (fd < 0)
+    throw Error(ErrorCode::Resources,
+                escaped(path) + ": cannot be written: " + std::strerror(errno));
+  return fd;
+}
+
+// On a file system without locks flock fails for another reason, and the output stays unlocked.
+void take_lock(int fd, const std::string& output) {
+  if (::flock(fd, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK) return;
+  ::close(fd);
+  throw Error(ErrorCode::Usage, escaped(output) +
+                                    ": another process is writing to it; wait for its end, or give "
+                                    "another name");
+}
+
+bool has_this_name(int fd, const std::string& path) {
+  struct stat open_file {
+  }, named{};
+  return ::fstat(fd, &open_file) == 0 && ::stat(path.c_str(), &named) == 0 &&
+         open_file.st_ino == named.st_ino && open_file.st_dev == named.st_dev;
 }
 
 }  // namespace
@@ -64,7 +93,7 @@ OutputFile::OutputFile(const std::string& path, Write write, IfExists if_exists)
   struct stat status {};
   if (::stat(path.c_str(), &status) == 0 && !S_ISREG(status.st_mode)) {
     throw Error(ErrorCode::Resources,
-                quoted_for_message(path) + ": found a folder or device, expected a file's name");
+                escaped(path) + ": found a folder or device, expected the name of a file");
   }
   temporary_ = path + fmt::format(".part{}", ::getpid());
   constexpr mode_t kMode = 0644;
@@ -105,15 +134,15 @@ void OutputFile::finish() {
   const int fd = std::exchange(fd_, -1);
   if (::close(fd) != 0 || ::rename(temporary_.c_str(), path_.c_str()) != 0) {
     const int error = errno;
-    if (if_exists_ == IfExists::NewName) ::unlink(path_.c_str());  // empty, and ours
+    if (if_exists_ == IfExists::NewName) ::unlink(path_.c_str());  // the empty file of take_a_free_name()
     throw Error(ErrorCode::Resources,
-                fmt::format("{}: rename: {}; what was written is in {}", quoted_for_message(path_),
-                            std::strerror(error), quoted_for_message(temporary_)));
+                fmt::format("{}: rename: {}; the data is in {}", escaped(path_),
+                            std::strerror(error), escaped(temporary_)));
   }
   sync_folder_of(path_);
 }
 
-// The name is taken by an empty file, which what was written then replaces.
+// An empty file reserves the name; the rename replaces it.
 void OutputFile::take_a_free_name() {
   for (int n = 1; n <= kMaxNames; ++n) {
     const std::string name = numbered(path_, n);
@@ -158,8 +187,42 @@ void OutputFile::fail(const std::string& what, int error) {
     ::unlink(temporary_.c_str());
   }
   throw Error(ErrorCode::Resources,
-              fmt::format("{}: {}: {} after {} bytes; an older file of this name is as it was",
-                          quoted_for_message(path_), what, std::strerror(error), n_bytes_));
+              fmt::format("{}: {}: {} after {} bytes; an older file of this name is unchanged",
+                          escaped(path_), what, std::strerror(error), n_bytes_));
+}
+
+OutputLock OutputLock::on(const std::string& path) {
+  const int fd = opened_for_lock(path);
+  take_lock(fd, path);
+  return {fd, {}};
+}
+
+// The process that held the lock may remove the file between the two calls.
+OutputLock OutputLock::beside(const std::string& path) {
+  const std::string name = path + ".lock";
+  for (;;) {
+    const int fd = opened_for_lock(name);
+    take_lock(fd, path);
+    if (has_this_name(fd, name)) return {fd, name};
+    ::close(fd);
+  }
+}
+
+OutputLock::OutputLock(int fd, std::string to_remove) : fd_(fd), to_remove_(std::move(to_remove)) {}
+
+OutputLock::OutputLock(OutputLock&& other) noexcept
+    : fd_(std::exchange(other.fd_, -1)), to_remove_(std::exchange(other.to_remove_, {})) {}
+
+OutputLock& OutputLock::operator=(OutputLock&& other) noexcept {
+  std::swap(fd_, other.fd_);
+  std::swap(to_remove_, other.to_remove_);
+  return *this;
+}
+
+OutputLock::~OutputLock() {
+  if (fd_ < 0) return;
+  if (!to_remove_.empty()) ::unlink(to_remove_.c_str());
+  ::close(fd_);
 }
 
 }  // namespace engine

@@ -1,4 +1,4 @@
-// Rows of words in columns, for a terminal.
+// Aligned tables for a terminal.
 #pragma once
 
 #include <string>
@@ -6,8 +6,8 @@
 
 namespace engine {
 
-/// A line each row: the first column to the left, the others to the right, two blanks between.
-/// Columns are counted in characters of UTF-8; rows may be of different lengths.
+/// A line per row: the first column left-aligned, the others right-aligned, two blanks between. Widths
+/// count UTF-8 characters; rows may have different numbers of columns.
 std::string aligned_table(const std::vector<std::vector<std::string>>& rows);
 
 }  // namespace engine

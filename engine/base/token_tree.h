@@ -1,5 +1,5 @@
-// The rows of one forward besides the committed prefix: a forest with parent pointers. Every
-// decoder of this program is a way to fill one.
+// The rows of one forward pass after the committed prefix: a forest with parent pointers, evaluated with
+// tree attention. Every decoder fills such a tree.
 #pragma once
 
 #include <cstdint>
@@ -9,15 +9,16 @@
 
 namespace engine {
 
-/// What a row is, for pictures and metrics. The forward never reads it.
+/// The role of a row, for pictures and metrics. The forward pass does not read it.
 struct RowTag {
+  /// Roles; `a` and `b` depend on the role.
   enum class Kind : std::uint8_t {
     Current,  ///< a committed token without keys and values yet
     Window,   ///< a cell of Lookahead's window: a = level, b = column
-    Guess,    ///< a pool n-gram's token: a = n-gram id of this step, b = index in it
-    Draft,    ///< proposed with a distribution: a = depth from 1, b = rank among its siblings
+    Guess,    ///< a token of a pool n-gram: a = n-gram's number in this step, b = index in it
+    Draft,    ///< a token with a draft distribution: a = depth from 1, b = rank among its siblings
     Block,    ///< a cell of a Jacobi block: a = slot
-    Probe,    ///< an answer probe's token
+    Probe,    ///< a token of an answer probe (FastCoT)
   };
   Kind kind = Kind::Current;
   std::int16_t a = 0;
@@ -30,20 +31,23 @@ struct TokenTree {
   std::vector<TokenId> token;  // [n_rows]
   std::vector<int> parent;     // [n_rows]
   std::vector<RowTag> tag;     // [n_rows]
-  /// [n_rows] the rank that computes it, where several share the rows (lookahead_rank.h); empty:
-  /// one computes all.
+  /// [n_rows] the rank that computes the row (lookahead_rank.h); empty: one device computes all.
   std::vector<std::uint8_t> owner = {};
 
+  /// Number of rows.
   int n_rows() const { return static_cast<int>(token.size()); }
-  /// @return the row's index
+  /// Appends a row.
+  /// @return  its index
   int add(TokenId id, int parent_row, RowTag row_tag);
+  /// Removes all rows.
   void clear();
 };
 
-/// @throws ContractError  if sizes differ, a parent is not before its row, or a token is not below
-/// vocab_size
+/// Checks a tree.
+/// @throws ContractError  if sizes differ, a parent is not before its row, or a token is not in
+///                        0..vocab_size-1
 void check(const TokenTree& tree, int vocab_size);
-/// Rows from the oldest ancestor to the row itself.
+/// The rows from the oldest ancestor to `row`.
 std::vector<int> chain_of(const TokenTree& tree, int row);
 
 }  // namespace engine

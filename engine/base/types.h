@@ -1,4 +1,4 @@
-// The few names every room of the engine uses.
+// Names that every part of the engine uses.
 #pragma once
 
 #include <cstdint>
@@ -7,7 +7,7 @@
 
 namespace engine {
 
-using TokenId = std::int32_t;
+using TokenId = std::int32_t;  // from 0 to vocab_size - 1
 
 using kernels::ContractError;
 using kernels::ensure;

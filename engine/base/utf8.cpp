@@ -1,9 +1,15 @@
 #include "engine/base/utf8.h"
 
+#include <algorithm>
+
 namespace engine {
 namespace {
 
 constexpr char kReplacement[] = "\xEF\xBF\xBD";
+
+bool is_continuation(char byte) {
+  return (static_cast<unsigned char>(byte) & 0xc0) == 0x80;
+}
 
 }  // namespace
 
@@ -79,6 +85,29 @@ std::string take_whole_characters(std::string& pending, bool at_end) {
   }
   pending.erase(0, i);
   return out;
+}
+
+std::size_t whole_characters(std::string_view text, std::size_t max_bytes) {
+  std::size_t end = std::min(text.size(), max_bytes);
+  while (end > 0 && end < text.size() && is_continuation(text[end])) --end;
+  return end;
+}
+
+bool begins_with_character(std::string_view bytes) {
+  return !bytes.empty() && utf8_at(bytes, 0).state == Utf8Char::Valid;
+}
+
+std::size_t open_bytes_at_end(std::string_view bytes) {
+  for (std::size_t n = 1; n <= std::min<std::size_t>(3, bytes.size()); ++n) {
+    const auto lead = static_cast<unsigned char>(bytes[bytes.size() - n]);
+    if (is_continuation(static_cast<char>(lead))) continue;
+    const std::size_t whole = (lead & 0xE0) == 0xC0   ? 2
+                              : (lead & 0xF0) == 0xE0 ? 3
+                              : (lead & 0xF8) == 0xF0 ? 4
+                                                      : 1;
+    return n < whole ? n : 0;
+  }
+  return 0;
 }
 
 }  // namespace engine

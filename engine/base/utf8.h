@@ -1,5 +1,5 @@
-// Reading UTF-8 one character at a time, as the Unicode standard's table 3-7 allows it: no overlong
-// forms, no surrogates, nothing above U+10FFFF.
+// UTF-8 one character at a time, as table 3-7 of the Unicode standard allows it: no overlong forms,
+// no surrogates, nothing above U+10FFFF.
 #pragma once
 
 #include <cstddef>
@@ -8,14 +8,16 @@
 
 namespace engine {
 
+/// One character of a text, or one byte that is not UTF-8.
 struct Utf8Char {
+  /// Whether the bytes are a character.
   enum State {
     Valid,
     Invalid,     // no character starts with this byte; length 1
     Incomplete,  // the text ends inside a character that is right so far; length 1
   };
   State state = Invalid;
-  int length = 1;  // bytes to move on by
+  int length = 1;  // bytes to the next character
   char32_t code_point = 0;
 };
 
@@ -28,9 +30,17 @@ std::size_t first_bad_utf8(std::string_view text);
 /// Appends code point `c` (a scalar value) to `out`.
 void append_utf8(std::string& out, char32_t c);
 
-/// Moves the whole characters at the start of `pending` to the result, bytes that cannot belong to
-/// a character as U+FFFD each. What stays in `pending` is the beginning of a character (at most 3
-/// bytes), or nothing if `at_end`.
+/// Moves the whole characters at the start of `pending` to the result; a byte that cannot belong to a
+/// character becomes U+FFFD. The start of a character (at most 3 bytes) stays in `pending`, nothing if
+/// `at_end`.
 std::string take_whole_characters(std::string& pending, bool at_end);
+
+/// The largest n <= max_bytes such that the first n bytes of UTF-8 `text` end between characters.
+std::size_t whole_characters(std::string_view text, std::size_t max_bytes);
+
+/// True if the first bytes are a whole character.
+bool begins_with_character(std::string_view bytes);
+/// Number of bytes at the end that begin a character which is not whole yet: 0 to 3.
+std::size_t open_bytes_at_end(std::string_view bytes);
 
 }  // namespace engine

@@ -5,8 +5,6 @@
 
 #include <fmt/format.h>
 
-#include "engine/checkpoint/model_files.h"
-
 namespace engine {
 namespace {
 

@@ -12,6 +12,7 @@ namespace engine {
 
 /// Rotary position embedding and its long-context variants, as transformers names them.
 struct RopeConfig {
+  /// The variants of scaling.
   enum class Type { Default, Linear, Dynamic, Yarn, Llama3, Longrope };
   Type type = Type::Default;
   double theta = 10000;
@@ -26,14 +27,15 @@ struct RopeConfig {
   /// original_max_seq_len tokens and in longer ones.
   std::vector<double> short_factor = {}, long_factor = {};
 
-  /// Sequences whose prompts have the same key rotate the same positions by the same angles; the
-  /// key of a prompt of at most original_max_seq_len tokens is 0. Only dynamic and longrope have
-  /// other keys: their frequencies depend on the sequence's length (engine/model/rope.h).
+  /// Identifies the angles that a prompt of this length leads to: equal keys, equal angles at every
+  /// position. The key is 0 for at most original_max_seq_len tokens. Only dynamic and longrope have
+  /// other keys, as their frequencies depend on the sequence's length (engine/model/rope.h).
   int rotation_key(int n_prompt) const;
 };
-/// "default", "linear", ...: as config.json names it.
+/// The name that config.json uses: "default", "linear".
 const char* name_of(RopeConfig::Type type);
 
+/// The hyperparameters of a decoder-only transformer of the LLaMA family.
 struct ModelConfig {
   std::string model_type = "llama";  // llama, mistral, qwen2
   int dim = 0;
@@ -43,8 +45,8 @@ struct ModelConfig {
   int n_kv_heads = 0;
   int head_dim = 0;
   int vocab_size = 0;   // rows of the embedding; may exceed the tokenizer's (padding)
-  int max_seq_len = 0;  // the context: positions a sequence may fill
-  /// The length that config.json states, before rope scaling extends it; 0: max_seq_len.
+  int max_seq_len = 0;  // the context length: positions a sequence may have
+  /// The length in config.json, before rope scaling extends it; 0: max_seq_len.
   int max_position_embeddings = 0;
   float norm_eps = 1e-5f;
   RopeConfig rope;
@@ -53,25 +55,34 @@ struct ModelConfig {
   bool attn_out_bias = false;
   bool mlp_bias = false;
   int sliding_window = 0;  // 0: full attention
-  int n_full_layers = 0;   // Qwen2's max_window_layers: that many first layers see everything
+  int n_full_layers = 0;   // Qwen2's max_window_layers: the first layers, which have no window
   std::optional<TokenId> bos_id;
-  std::vector<TokenId>
-      eos_ids;  // config.json's, replaced by generation_config.json's where there is one
+  /// Those of config.json, replaced by those of generation_config.json if that file has any.
+  std::vector<TokenId> eos_ids;
   std::optional<TokenId> pad_id;
 
   /// Number of weights, embeddings counted once when tied.
   std::int64_t n_params() const;
 };
 
-/// "4x2": every width times 4, every layer count times 2.
+/// A tensor that a model reads, by its full name.
+struct TensorSpec {
+  std::string name;
+  std::vector<std::int64_t> shape;
+};
+/// The tensors that a model of this shape reads, in a fixed order.
+std::vector<TensorSpec> tensors_of(const ModelConfig& config);
+
+/// Factors that enlarge a model: all widths times `width`, the number of layers times `depth`.
 struct ModelScale {
-  int width = 1;  // 1, 4, 16, ...: a power of four, so that sqrt(width) is a power of two
+  int width = 1;  // a power of four, so that sqrt(width) is a power of two
   int depth = 1;
   bool operator==(const ModelScale&) const = default;
 };
-/// "1x1", "4x2".
+/// WIDTHxDEPTH: "4x2".
 std::string name_of(const ModelScale& scale);
-/// @throws Error(Usage)  if text is not WxD with W a power of four and D >= 1
+/// Parses WIDTHxDEPTH.
+/// @throws Error(Usage)  unless the width is a power of four and the depth at least 1
 ModelScale scale_from(const std::string& text);
 
 }  // namespace engine

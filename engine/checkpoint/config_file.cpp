@@ -11,7 +11,6 @@
 #include "engine/checkpoint/config_keys.h"
 #include "engine/base/fields.h"
 #include "engine/base/json.h"
-#include "engine/checkpoint/model_files.h"
 #include "engine/base/refuse.h"
 #include "engine/checkpoint/rope_fields.h"
 
@@ -299,7 +298,7 @@ ConfigFile read_config(const std::string& path,
     config.mlp_bias = fields.boolean("mlp_bias", false);
   }
   if (config.model_type == "qwen2") config.qkv_bias = true;
-  read_rope(fields, limits, file);
+  read_rope(fields, limits, config, file.notices);
   set_context(context, fields, limits, file);
   read_window(fields, file);
   read_special_ids(fields, file);

@@ -13,36 +13,42 @@ namespace engine {
 
 class Fields;
 
+/// The contents of config.json.
 struct ConfigFile {
   ModelConfig config;
-  /// torch_dtype (4) or dtype (5), if it names one of ours.
+  /// Member torch_dtype (transformers 4) or dtype (5); nullopt if absent or not supported.
   std::optional<kernels::DType> dtype;
   std::vector<std::string> notices;
 };
 
-/// Reads and checks one config.json. Nothing is divided or allocated before its range is known.
-/// Members that have no effect here, and none is known to be harmless, are named in the notices.
-/// @param needs_architectures  a model directory must say its architecture; a bare shape (`model
-///                             random`) need not
-/// @param context  positions a sequence may fill; 0: what the file says
+/// Reads and validates a config.json. Each value's range is checked before it is used. Notices name
+/// the members that are not supported, except those known to have no effect on the output.
+/// @param needs_architectures  whether member `architectures` is required, as in a model directory;
+///                             a file for `model random` may lack it
+/// @param context  maximum sequence length; 0: the file's
 /// @throws Error(BadInput)
 ConfigFile read_config(const std::string& path,
                        bool needs_architectures,
                        const FileLimits& limits = {},
                        int context = 0);
 
-/// The member eos_token_id: one id or several. Ids below 0 or beyond the vocabulary match no token:
-/// they are left out with a notice, as transformers takes them.
+/// Reads the config.json of a model without weights (`model random`).
+/// @throws Error(BadInput)
+ModelConfig read_model_config(const std::string& path, const FileLimits& limits = {});
+
+/// Reads member eos_token_id, one id or a list. Ids outside the vocabulary are ignored with a notice,
+/// as in transformers.
 /// @return  nullopt if the member is absent, null or an empty list
 /// @throws Error(BadInput)  for anything but whole numbers
 std::optional<std::vector<TokenId>> end_ids(const Fields& fields,
                                             int vocab_size,
                                             std::vector<std::string>& notices);
 
-/// config.json in a form both versions read.
-/// What PyTorch and transformers call a dtype: "bfloat16".
+/// The name of a dtype in PyTorch and transformers: "bfloat16".
 const char* torch_name(kernels::DType dtype);
+/// The text of a config.json that transformers 4 and 5 can read.
 std::string config_json(const ModelConfig& config, kernels::DType dtype);
+/// The text of a generation_config.json with the model's bos, eos and pad ids.
 std::string generation_config_json(const ModelConfig& config);
 
 }  // namespace engine

@@ -1,5 +1,5 @@
-// Members of config.json and generation_config.json that this program does not read: those that are
-// known to change no token, and those that a notice names.
+// Members of config.json and generation_config.json that this program ignores: finds those that may
+// change the output, so that a notice can name them.
 #pragma once
 
 #include <string>
@@ -9,15 +9,14 @@
 
 namespace engine {
 
-/// Members of config.json with an effect that is not there or not known, in their order; what is
-/// null, false or empty is switched off and not among them.
-/// @param read  the members that are read for this model
+/// Ignored members of config.json that may change the output, in file order. Members that are null,
+/// false or empty have no effect and are left out.
+/// @param read  the members that this program uses
 std::vector<std::string> members_without_effect(const Json& config,
                                                 const std::vector<std::string>& read);
 
-/// Members of generation_config.json that would change what is written and cannot be applied, with
-/// their values: "num_beams 4". Those at the value that transformers takes without them are left
-/// out.
+/// Ignored members of generation_config.json that may change the output, with their values:
+/// "num_beams 4". Members at transformers' default value are left out.
 std::vector<std::string> generation_members_not_applied(const Json& generation);
 
 }  // namespace engine

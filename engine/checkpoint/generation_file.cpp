@@ -1,5 +1,6 @@
 #include "engine/checkpoint/generation_file.h"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <vector>
@@ -7,6 +8,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "engine/checkpoint/config_file.h"
 #include "engine/checkpoint/config_keys.h"
 #include "engine/base/fields.h"
 #include "engine/base/json.h"
@@ -109,7 +111,14 @@ void note_members(const std::string& path,
     notices.push_back(fmt::format(
         "{}: {}: applied, where no option says otherwise{}", escaped(path), joined_members(able),
         do_sample ? "" : "; without do_sample the likeliest token is taken, as in transformers"));
-  const std::vector<std::string> unable = generation_members_not_applied(json);
+  std::vector<std::string> unable = generation_members_not_applied(json);
+  const auto is_stop = [](const std::string& member) { return member.starts_with("stop_strings "); };
+  if (const auto stop = std::ranges::find_if(unable, is_stop); stop != unable.end()) {
+    notices.push_back(fmt::format(
+        "{}: {}: not applied, as transformers asks for a tokenizer too; --stop TEXT applies one",
+        escaped(path), *stop));
+    unable.erase(stop);
+  }
   if (!unable.empty())
     notices.push_back(fmt::format("{}: {}: not applied; there is no such option here",
                                   escaped(path), joined_members(unable)));

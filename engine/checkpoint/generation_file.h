@@ -1,18 +1,28 @@
-// generation_config.json: how the model's makers would have text generated.
+// generation_config.json: the sampling settings recommended by a model's authors.
 #pragma once
 
 #include <optional>
 #include <string>
 
-#include "engine/checkpoint/config_file.h"
 #include "engine/base/limits.h"
-#include "engine/checkpoint/model_files.h"
 
 namespace engine {
 
-/// Takes the end-of-sequence ids and the generation defaults, if the file has any, and says in the
-/// notices what of the file is applied and what is not.
-/// @throws Error(BadInput)  also for a default of no use, where they are applied
+struct ConfigFile;
+
+/// Settings of generation_config.json that this program can apply; nullopt if absent.
+struct GenerationDefaults {
+  bool do_sample = false;  // false: greedy decoding
+  std::optional<float> temperature, top_p, min_p, repetition_penalty;
+  std::optional<int> top_k, max_new_tokens;
+};
+/// Whether these settings are applied. Both Applied and NotApplied add a notice that names them;
+/// Silent, for a draft model, ignores them.
+enum class GenerationUse { NotApplied, Applied, Silent };
+
+/// Reads the end-of-sequence ids into file.config and the other settings into `defaults`. Notices
+/// name the members that are applied and those that are not.
+/// @throws Error(BadInput)  also for a setting out of range, if `use` is Applied
 void read_generation_config(const std::string& path,
                             const FileLimits& limits,
                             GenerationUse use,

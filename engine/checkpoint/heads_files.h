@@ -1,5 +1,5 @@
-// Draft heads on disk: a directory with config.json and model.safetensors, opened and checked
-// against the target they were trained for. docs/decoders/medusa.md and chimera.md say the format.
+// Draft heads on disk: a directory with config.json and model.safetensors, validated against the
+// target model they were trained for. docs/decoders/medusa.md and chimera.md describe the format.
 #pragma once
 
 #include <memory>
@@ -13,94 +13,102 @@
 
 namespace engine {
 
+/// The kinds of draft heads, each used by the decoder of that name.
 enum class HeadsKind { Medusa, Chimera };
-/// "medusa", "chimera": of config.json, and of the decoder that asks them.
+/// The name in config.json: "medusa", "chimera".
 const char* name_of(HeadsKind kind);
 
+/// The hyperparameters of draft heads.
 struct HeadsConfig {
   HeadsKind kind = HeadsKind::Medusa;
-  std::string base;  // the model they belong to, as config.json says it; may be empty
+  std::string base;  // the target model named by config.json; may be empty
   int n_heads = 0;
   int dim = 0;
   int vocab_size = 0;  // rows of the output matrices, the target's
   int n_layers = 1;    // Medusa: residual layers of each head
   // Chimera
   int gram = 3;                      // tokens encoded together, 1 to 5
-  bool residual = true;              // the heads read the hidden state beside what the encoder says
-  bool own_embedding = false;        // a fine-tuned first layer; else the target's
-  bool sees_committed_grams = true;  // rows see the k-grams of the text, not its states alone
+  bool residual = true;              // heads read the target's hidden state beside the encoding
+  bool own_embedding = false;        // has an embedding of its own; else uses the target's
+  bool sees_committed_grams = true;  // attends to k-grams of committed tokens, not states alone
   int hidden_dim = 0;
   int n_attention_heads = 0;
   float norm_eps = 1e-5f;
   double rope_theta = 10000;
 
+  /// The size of an attention head of Chimera's encoder.
   int head_dim() const { return dim / n_attention_heads; }
+  /// Number of weights.
   std::int64_t n_params() const;
 };
 
-/// Chimera's encoder as the shape of one block.
+/// Chimera's encoder, one transformer block, as a model of one layer.
 ModelConfig encoder_of(const HeadsConfig& config);
 
-/// The tensors of such heads with their shapes, in a fixed order.
+/// The tensors of draft heads with their shapes, in a fixed order.
 std::vector<TensorSpec> tensors_of(const HeadsConfig& config);
 
+/// Draft heads opened from a directory.
 struct HeadsFiles {
-  std::string path, name;  // the directory, its last component
+  std::string path, name;  // the directory and its last component
   HeadsConfig config;
   std::shared_ptr<const TensorSource> tensors;
   kernels::DType stored_dtype = kernels::DType::F32;
   std::vector<std::string> notices;
 };
 
-/// Whose heads a directory's config.json says it holds; nullopt where it says something else.
+/// The kind of draft heads that a directory's config.json declares; nullopt if it declares none.
 std::optional<HeadsKind> heads_kind(const std::string& directory, const FileLimits& limits = {});
-/// @param target  whose hidden size and vocabulary they must have; null: any
+/// Opens draft heads and checks their shapes.
+/// @param target  the model whose hidden size and vocabulary they must have; null: any
 /// @throws Error(BadInput)  "file: field: found X, expected Y"
 HeadsFiles open_heads(const std::string& directory,
                       const ModelFiles* target,
                       const FileLimits& limits = {});
-/// The heads of a kind that a model's card (decoscope.json) names, or empty.
+/// The draft heads of a kind that a model's card (decoscope.json) names; empty if none.
 /// @throws Error(BadInput)
 std::string heads_of_card(const std::string& model_directory,
                           HeadsKind kind,
                           const FileLimits& limits = {});
 
-/// Weights drawn from N(0, 0.02), norms 1; what is encoded is the target's business.
+/// Random heads: weights drawn from N(0, 0.02), norms 1.
 std::shared_ptr<const TensorSource> random_heads(const HeadsConfig& config, std::uint64_t seed);
-/// Writes a directory that open_heads() reads.
+/// Writes a directory that open_heads() can read.
 void write_heads(const std::string& directory,
                  const HeadsConfig& config,
                  const TensorSource& tensors,
                  kernels::DType dtype);
 
-/// The heads of the target enlarged by `scale`: its width counts, heads grow no deeper (scale.cpp).
+/// The configuration of heads for a target enlarged by `scale`; only its width matters (scale.cpp).
 HeadsConfig scaled(const HeadsConfig& config, const ModelScale& scale);
+/// The tensors of such heads, computed as they are read.
 std::shared_ptr<const TensorSource> scaled(std::shared_ptr<const TensorSource> tensors,
                                            const HeadsConfig& config,
                                            const ModelScale& scale);
 
+/// The default limit of Chimera's table of products.
 inline constexpr std::int64_t kMaxTableBytes = 64 << 20;
-/// Bytes, on the host, of the products of the first matrix of Chimera's k-grams with every token at
-/// every place; 0: they would take more than `most`, or the heads are Medusa's, and there is none.
+/// Host bytes of the table that replaces the first matrix of Chimera's k-gram encoder: its products
+/// with each token's embedding at each position of the k-gram. 0 if the table would exceed `most`,
+/// or for Medusa heads: then no table is used.
 std::int64_t gram_table_bytes(const HeadsConfig& config, std::int64_t most = kMaxTableBytes);
 
-/// How heads run: as their target does.
+/// Options for loading draft heads, the same as their target's.
 struct HeadsOptions {
   kernels::DType dtype = kernels::DType::BF16;
   ModelScale scale;
   int vocab_size = 0;   // tokens that may be proposed, at most config.vocab_size
-  int max_seq_len = 0;  // positions there can be
-  /// The first matrix of Chimera's k-grams is kept as its products with every token at every place
-  /// where these take no more: rows that are added, in place of a matrix that is read for every
-  /// k-gram. No bit depends on it.
+  int max_seq_len = 0;  // positions a sequence may have
+  /// Limit of the table described at gram_table_bytes(). Results are bit-identical with and without
+  /// the table.
   std::int64_t max_table_bytes = kMaxTableBytes;
 };
-/// Packs them for the device, which outlives them.
-/// @param embedding  the target's tensors, read by Chimera's heads without an
-///                   embedding of their own
+/// Loads Medusa heads for a device, which must outlive them.
 std::unique_ptr<MedusaHeads> load_medusa(kernels::Device& device,
                                          const HeadsFiles& files,
                                          const HeadsOptions& options);
+/// Loads Chimera heads for a device, which must outlive them.
+/// @param target  provides the embedding for heads without their own
 std::unique_ptr<ChimeraHeads> load_chimera(kernels::Device& device,
                                            const HeadsFiles& files,
                                            const ModelFiles& target,

@@ -10,14 +10,11 @@
 #include <fmt/ranges.h>
 
 #include "engine/base/closest_name.h"
-#include "engine/checkpoint/bare_names.h"
 #include "engine/checkpoint/config_file.h"
 #include "engine/base/fields.h"
-#include "engine/checkpoint/generation_file.h"
 #include "engine/base/json.h"
 #include "engine/checkpoint/other_formats.h"
 #include "engine/base/refuse.h"
-#include "engine/checkpoint/related.h"
 #include "engine/tokenizer/sentencepiece.h"
 #include "engine/checkpoint/shards.h"
 

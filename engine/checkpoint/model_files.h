@@ -1,4 +1,4 @@
-// A model on disk, opened and checked: shape, tensors, tokenizer. Nothing is packed yet.
+// Opens and validates a model directory: configuration, tensors and tokenizer.
 #pragma once
 
 #include <memory>
@@ -7,90 +7,76 @@
 #include <vector>
 
 #include "engine/checkpoint/config.h"
+#include "engine/checkpoint/generation_file.h"
 #include "engine/base/limits.h"
 #include "engine/checkpoint/tensor_source.h"
 #include "engine/tokenizer/tokenizer.h"
 
 namespace engine {
 
-/// Members of generation_config.json that this program can apply; unset: the file lacks it.
-struct GenerationDefaults {
-  bool do_sample = false;  // without it transformers takes the likeliest token
-  std::optional<float> temperature, top_p, min_p, repetition_penalty;
-  std::optional<int> top_k, max_new_tokens;
-};
-/// How these defaults are used: NotApplied and Applied add a notice that names them; Silent, for a
-/// model that only drafts, ignores them.
-enum class GenerationUse { NotApplied, Applied, Silent };
-
+/// A model opened from a directory; its weights are not loaded yet.
 struct ModelFiles {
   std::string path;  // the directory
-  std::string name;  // its last component
+  std::string name;  // the last component of path
   ModelConfig config;
   std::shared_ptr<const TensorSource> tensors;
-  std::shared_ptr<const Tokenizer> tokenizer;  // null where the model has none (random models)
+  std::shared_ptr<const Tokenizer> tokenizer;  // null for a random model
   kernels::DType stored_dtype = kernels::DType::F32;  // of most weights
-  std::string draft_name;                             // the draft model its card names, or empty
+  std::string draft_name;                             // the draft model named by its card, or empty
   GenerationDefaults generation;
-  std::vector<std::string> notices;  // what was odd and accepted, and what is not applied
+  std::vector<std::string> notices;  // unusual input that was accepted, settings not applied
 };
 
+/// Options of open_model().
 struct OpenOptions {
-  bool allow_external_shards = false;
+  bool allow_external_shards = false;  // accept links to files outside the directory
   bool needs_tokenizer = true;
   GenerationUse generation = GenerationUse::NotApplied;
-  int context = 0;  // positions a sequence may fill; 0: what config.json says
+  int context = 0;  // maximum sequence length; 0: that of config.json
   FileLimits limits;
 };
 
-/// Opens a Hugging Face directory and checks everything it says against everything else:
-/// shapes of all tensors the model will read included.
+/// Opens a Hugging Face directory and checks that its files agree, including the shapes of all
+/// tensors.
 /// @throws Error(BadInput)  "file: field: found X, expected Y"
 ModelFiles open_model(const std::string& directory, const OpenOptions& options = {});
 
-/// The directory of a bundled model (`assets_dir`/models/NAME) or the directory a path names.
-/// @throws Error(BadInput)  saying what was looked for and which models there are
+/// Resolves the name of a bundled model (`assets_dir`/models/NAME) or the path of a directory.
+/// @throws Error(BadInput)  not found; the message lists the models available
 std::string find_model(const std::string& name_or_path, const std::string& assets_dir);
 
-/// Whether a name alone means two models: a bundled one and another folder of that name in the
-/// current directory.
+/// Whether a name is ambiguous: a bundled model and a different folder in the current directory.
 bool names_two_models(const std::string& name, const std::string& assets_dir);
-/// A notice about a name that means two models: find_model() uses the bundled one, ./NAME is the
-/// folder. Empty if the name means one model.
+/// A notice about an ambiguous name: find_model() uses the bundled model; ./NAME selects the folder.
+/// Empty if the name is not ambiguous.
 std::string notice_of_two_models(const std::string& name, const std::string& assets_dir);
 
-/// What find_model takes for a model or heads that another one's card names: the directory of that
-/// name beside it, where there is one, for a family that lies together; else the name.
-/// @param directory  of the model whose card it is; of a bundled one the name is enough
+/// Resolves a model or draft heads named by a model's card, for find_model(): a sibling directory of
+/// that name if there is one, else the name itself.
+/// @param directory  the directory or bundled name of the model with the card
 std::string beside_or_named(const std::string& directory,
                             const std::string& name,
                             const std::string& assets_dir);
 
-/// The shape in one config.json, without weights (`model random`).
-/// @throws Error(BadInput)
-ModelConfig read_model_config(const std::string& path, const FileLimits& limits = {});
+/// The base model of a consistency-trained model, named by its decoscope.json; empty if none.
+/// @throws Error(BadInput)  "file: field: found X, expected Y"
+std::string name_before_training(const std::string& directory, const FileLimits& limits = {});
 
-/// Writes a directory that open_model and transformers read: config.json, generation_config.json,
-/// model.safetensors, tokenizer files copied from `tokenizer_from` (a directory) if not empty.
+/// Writes a directory that open_model() and transformers can read: config.json,
+/// generation_config.json, model.safetensors and, unless `tokenizer_from` is empty, the tokenizer
+/// files of that directory.
 void write_model(const std::string& directory,
                  const ModelConfig& config,
                  const TensorSource& tensors,
                  kernels::DType dtype,
                  const std::string& tokenizer_from);
 
-/// The tensors a model of this shape reads, with their shapes, in a fixed order.
-struct TensorSpec {
-  std::string name;
-  std::vector<std::int64_t> shape;
-};
-std::vector<TensorSpec> tensors_of(const ModelConfig& config);
-
-/// Weights drawn from N(0, 0.02) (norms 1), a function of (seed, name, index) only.
+/// Random weights: drawn from N(0, 0.02), norms 1; a function of (seed, name, index) only.
 std::shared_ptr<const TensorSource> random_tensors(const ModelConfig& config, std::uint64_t seed);
 
-/// The same model enlarged without a change of what it computes (scale.cpp has the argument).
-/// Tensors are made when read.
+/// The configuration of an enlarged model that computes the same function (scale.cpp explains why).
 ModelConfig scaled(const ModelConfig& config, const ModelScale& scale);
+/// The tensors of the enlarged model, computed as they are read.
 std::shared_ptr<const TensorSource> scaled(std::shared_ptr<const TensorSource> tensors,
                                            const ModelConfig& config,
                                            const ModelScale& scale);

@@ -1,4 +1,4 @@
-// Looking for NaN and infinity in weights.
+// Checks weights for NaN and infinity.
 #pragma once
 
 #include <cstdint>
@@ -11,10 +11,10 @@
 
 namespace engine {
 
-/// How many elements are NaN or infinite.
+/// The number of elements that are NaN or infinite.
 std::int64_t count_non_finite(const Tensor& tensor);
 
-/// A sentence for each of these tensors that holds some.
+/// One message for each tensor of `specs` with NaN or infinite elements.
 std::vector<std::string> non_finite_faults(const TensorSource& tensors,
                                            std::span<const TensorSpec> specs);
 

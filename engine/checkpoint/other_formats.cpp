@@ -9,7 +9,7 @@
 
 #include <fmt/format.h>
 
-#include "engine/checkpoint/file_kind.h"
+#include "engine/base/file_kind.h"
 #include "engine/base/refuse.h"
 #include "engine/base/types.h"
 

@@ -1,5 +1,5 @@
-// Recognises paths that are not a readable model directory: other formats of weights, a part of a
-// model, an archive, the id of a model hub. Names each and says what to do.
+// Recognises paths that are not a supported model directory: other weight formats, adapters,
+// archives, ids of a model hub. Error messages then name the format and what to do.
 #pragma once
 
 #include <string>
@@ -9,24 +9,26 @@
 
 namespace engine {
 
+/// A recognised format that is not supported.
 struct OtherFormat {
-  std::string found;   // "a GGUF file"; empty: nothing that is known
-  std::string way_on;  // what to do next, a clause
+  std::string found;   // "a GGUF file"; empty if not recognised
+  std::string way_on;  // what to do instead, a clause
+  /// Whether the format was recognised.
   bool is_known() const { return !found.empty(); }
 };
 
-/// Recognises a path that is not a directory: a file of some kind, or nothing with a name that may
-/// be the id of a model hub.
+/// Recognises a path that is not a directory: a file, or a missing path that looks like the id of a
+/// model hub.
 OtherFormat in_place_of_directory(const std::string& path);
 
-/// Recognises a directory without readable weights: other formats, a model one folder below.
+/// Recognises a directory without supported weights: other formats, or a model in a subfolder.
 OtherFormat in_place_of_weights(const std::string& directory);
 
-/// Recognises a config.json of other drafts in place of heads (EAGLE, Hydra, ...).
+/// Recognises a config.json of another speculative decoder (EAGLE, Hydra).
 OtherFormat in_place_of_heads(const Json& config);
 
-/// The prefix that a wrapper put before a tensor's name: "module." if `names` has "module.NAME";
-/// empty if no name ends so.
+/// The prefix that a wrapper such as DataParallel added to a tensor's name: "module." if `names` has
+/// "module.NAME"; empty if none.
 std::string prefix_of_wrapper(const std::vector<std::string>& names, const std::string& name);
 
 }  // namespace engine

@@ -10,7 +10,6 @@
 
 #include <fmt/format.h>
 
-#include "engine/checkpoint/normal_table.h"
 #include "engine/base/refuse.h"
 #include "kernels/philox.h"
 

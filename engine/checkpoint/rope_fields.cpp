@@ -55,8 +55,8 @@ std::vector<std::string_view> members_of(RopeType type) {
 void note_unused(const Json& object,
                  const char* name,
                  RopeType type,
-                 ConfigFile& file,
-                 const std::string& path) {
+                 const std::string& path,
+                 std::vector<std::string>& notices) {
   const std::vector<std::string_view> used = members_of(type);
   std::vector<std::string> unused;
   for (const auto& [key, value] : object.members) {
@@ -66,7 +66,7 @@ void note_unused(const Json& object,
     if (std::ranges::find(used, key) == used.end()) unused.push_back(in_quotes(key));
   }
   if (unused.empty()) return;
-  file.notices.push_back(fmt::format("{}: {}: {} not used by {}, as in transformers: ignored",
+  notices.push_back(fmt::format("{}: {}: {} not used by {}, as in transformers: ignored",
                                      escaped(path), name, fmt::join(unused, ", "), name_of(type)));
 }
 
@@ -169,12 +169,14 @@ void refuse_per_layer(const Json& object, const Fields& rope) {
   }
 }
 
-void extend_context(const FileLimits& limits, const std::string& path, ConfigFile& file) {
-  ModelConfig& config = file.config;
+void extend_context(const FileLimits& limits,
+                    const std::string& path,
+                    ModelConfig& config,
+                    std::vector<std::string>& notices) {
   const double extended = std::floor(extended_context(config.rope, config.max_seq_len));
   const auto most = static_cast<double>(limits.max_seq_len);
   if (extended > most)
-    file.notices.push_back(fmt::format(
+    notices.push_back(fmt::format(
         "{}: rope scaling ({}, factor {}) extends the context to {:.0f} positions: {} are used, "
         "the limit max_seq_len (--limit max_seq_len=N raises it)",
         escaped(path), name_of(config.rope.type), config.rope.factor, extended,
@@ -193,12 +195,14 @@ std::string summary_of(const Json& object) {
 }
 
 /// rope_scaling counts; what rope_parameters says otherwise is ignored.
-void note_second_object(const Fields& fields, const Json& counts, ConfigFile& file) {
+void note_second_object(const Fields& fields,
+                        const Json& counts,
+                        std::vector<std::string>& notices) {
   const Json* other = fields.find("rope_parameters");
   if (!other || !other->is(JsonReader::Kind::Object) || other->members.empty()) return;
   const std::string first = summary_of(counts), second = summary_of(*other);
   if (first == second) return;
-  file.notices.push_back(fmt::format(
+  notices.push_back(fmt::format(
       "{}: rope_scaling says {} and rope_parameters {}: rope_scaling is used, as in transformers",
       escaped(fields.file()), first, second));
 }
@@ -221,8 +225,10 @@ double extended_context(const RopeConfig& rope, int max_position_embeddings) {
   return stated;
 }
 
-void read_rope(const Fields& fields, const FileLimits& limits, ConfigFile& file) {
-  ModelConfig& config = file.config;
+void read_rope(const Fields& fields,
+               const FileLimits& limits,
+               ModelConfig& config,
+               std::vector<std::string>& notices) {
   config.max_position_embeddings = config.max_seq_len;
   config.rope.theta = fields.real("rope_theta", 0, kMaxRopeTheta, 10000.0);
   if (fields.real("partial_rotary_factor", 0, 1, 1.0) < 1) {
@@ -238,14 +244,14 @@ void read_rope(const Fields& fields, const FileLimits& limits, ConfigFile& file)
   const Fields rope(*scaling, fields.file(), std::string(name) + ".");
   config.rope.theta = rope.real("rope_theta", 0, kMaxRopeTheta, config.rope.theta);
   refuse_per_layer(*scaling, rope);
-  if (is_old) note_second_object(fields, *scaling, file);
+  if (is_old) note_second_object(fields, *scaling, notices);
   config.rope.type = type_of(rope);
   if (rope.real("partial_rotary_factor", 0, 1, 1.0) < 1) {
     rope.fail("partial_rotary_factor", "less than 1", "1 (all dimensions are rotated)");
   }
   read_scaling(fields, rope, limits, config);
-  note_unused(*scaling, name, config.rope.type, file, fields.file());
-  extend_context(limits, fields.file(), file);
+  note_unused(*scaling, name, config.rope.type, fields.file(), notices);
+  extend_context(limits, fields.file(), config, notices);
 }
 
 }  // namespace engine

@@ -1,24 +1,30 @@
-// The members of config.json that say how positions are rotated, and how far they go.
+// Reads the parameters of rotary position embedding (RoPE) from config.json.
 #pragma once
 
-#include "engine/checkpoint/config_file.h"
+#include <string>
+#include <vector>
+
 #include "engine/base/fields.h"
 #include "engine/base/limits.h"
+#include "engine/checkpoint/config.h"
 
 namespace engine {
 
-/// Reads rope_scaling and rope_theta (transformers 4) or rope_parameters (5), of which the first
-/// counts where both are there, as in transformers. What is there and has no effect goes into the
-/// notices.
-/// @param file  config.max_seq_len and head_dim are known; max_seq_len becomes the context that the
-///              scaling extends it to, max_position_embeddings keeps what was stated
+/// Reads rope_scaling and rope_theta (transformers 4) or rope_parameters (5); the former take
+/// precedence, as in transformers.
+/// @param config   max_seq_len and head_dim must be set. Receives the parameters; max_seq_len becomes
+///                 the extended context and max_position_embeddings the length in the file
+/// @param notices  receives a notice for each member that is ignored
 /// @throws Error(BadInput)
-void read_rope(const Fields& fields, const FileLimits& limits, ConfigFile& file);
+void read_rope(const Fields& fields,
+               const FileLimits& limits,
+               ModelConfig& config,
+               std::vector<std::string>& notices);
 
-/// Positions that a rope scaling extends a context to:
+/// The context length that RoPE scaling allows:
 ///   linear, dynamic          max_position_embeddings * factor
 ///   yarn, llama3, longrope   the original length * factor, at least max_position_embeddings
-/// transformers has no such bound: there any length is accepted.
+/// transformers has no such limit and accepts any length.
 double extended_context(const RopeConfig& rope, int max_position_embeddings);
 
 }  // namespace engine

@@ -1,5 +1,5 @@
-// The safetensors format: 8 bytes of header length, a JSON header, tensors back to back.
-// Everything the header says is checked against the file's real length before anything is read.
+// The safetensors format: 8 bytes of header length, a JSON header, then the tensors' data.
+// The header is validated against the file's length before any tensor is read.
 #pragma once
 
 #include <cstdint>
@@ -14,30 +14,33 @@
 
 namespace engine {
 
-/// What the header says of one tensor.
+/// A tensor's entry in the header.
 struct TensorEntry {
   std::string name;
-  std::string dtype;  // as written, "BF16"
+  std::string dtype;  // as in the file: "BF16"
   std::vector<std::int64_t> shape;
-  std::int64_t begin = 0, end = 0;  // bytes, from the end of the header
+  std::int64_t begin = 0, end = 0;  // byte offsets from the end of the header
 
-  /// The element type, nullopt for those no model here computes with (integers, F64, F8).
+  /// The element type; nullopt for unsupported types (integers, F64, F8).
   std::optional<kernels::DType> element() const;
 };
 
+/// A safetensors file mapped into memory.
 class SafetensorsFile : public TensorSource {
  public:
-  /// Maps the file and checks the header: lengths, names, dtypes, shapes, that the tensors cover
-  /// the data exactly once.
+  /// Maps the file and validates the header: lengths, names, dtypes, shapes, and that the tensors
+  /// cover the data exactly once.
   /// @throws Error(BadInput)
   static std::shared_ptr<const SafetensorsFile> open(const std::string& path,
                                                      const FileLimits& limits = {});
 
+  /// The entry of a tensor; null if there is none of that name.
   const TensorEntry* find(const std::string& name) const;
-  const std::vector<TensorEntry>& entries() const { return entries_; }  // by name
+  /// All entries, sorted by name.
+  const std::vector<TensorEntry>& entries() const { return entries_; }
 
   bool has(const std::string& name) const override { return find(name) != nullptr; }
-  /// The tensor in place; its pages are given back to the system when the last `hold` goes.
+  /// The tensor in the mapping, without a copy; its pages are released with the last `hold`.
   Tensor read(const std::string& name) const override;
   std::vector<std::string> names() const override;
   std::string path() const override { return file_->path(); }

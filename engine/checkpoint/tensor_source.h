@@ -1,8 +1,8 @@
-// Named tensors, wherever they come from: files mapped into memory, a scaled model, a test's
-// vectors.
+// Named tensors from any source: mapped files, a scaled model, vectors in a test.
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -19,6 +19,7 @@ struct Tensor {
   const void* data = nullptr;
   std::shared_ptr<const void> hold;
 
+  /// The product of the shape's dimensions.
   std::int64_t n_elements() const {
     std::int64_t n = 1;
     for (const std::int64_t d : shape) n *= d;
@@ -26,19 +27,36 @@ struct Tensor {
   }
 };
 
-/// Names are Hugging Face's ("model.layers.0.self_attn.q_proj.weight"), whatever the file's format.
+/// Provides tensors by name, as Hugging Face names them: "model.layers.0.self_attn.q_proj.weight".
 class TensorSource {
  public:
   virtual ~TensorSource() = default;
+  /// Whether there is a tensor of this name.
   virtual bool has(const std::string& name) const = 0;
-  /// @throws Error(BadInput)  if there is none of that name, or it cannot be read
+  /// Reads a tensor.
+  /// @throws Error(BadInput)  no tensor of that name, or it cannot be read
   virtual Tensor read(const std::string& name) const = 0;
+  /// The names of all tensors.
   virtual std::vector<std::string> names() const = 0;
-  /// Where it came from, for messages.
+  /// The path of the file or directory, for messages.
   virtual std::string path() const = 0;
-  /// To be called after the last read: were the files still whole while their tensors were used?
-  /// @throws Error(BadInput)  naming the file that was cut or changed meanwhile
+  /// Checks that no file was changed while its tensors were used; call after the last use.
+  /// @throws Error(BadInput)  a file was truncated or modified; the message names it
   virtual void check() const {}
 };
+
+/// Writes elements [first, first + n) of `tensor` to `out` as `dtype`, rounded to nearest even.
+/// If the dtype is the tensor's own, the bits are copied unchanged.
+void convert_elements(
+    const Tensor& tensor, std::int64_t first, std::int64_t n, kernels::DType dtype, void* out);
+
+/// All elements, converted to float.
+std::vector<float> f32_of(const Tensor& tensor);
+
+/// Wraps a source so that read() throws Error(Cancelled) once `stop` returns true.
+/// @param left  what remains after cancellation, for the message: "nothing was written"
+std::shared_ptr<const TensorSource> stoppable(std::shared_ptr<const TensorSource> tensors,
+                                              std::function<bool()> stop,
+                                              std::string left);
 
 }  // namespace engine

@@ -3,10 +3,10 @@
 
 #include <fmt/format.h>
 
-#include "engine/base/json_text.h"
+#include "engine/base/text.h"
 #include "engine/base/output_file.h"
 #include "engine/checkpoint/config_file.h"
-#include "engine/checkpoint/convert.h"
+#include "engine/checkpoint/tensor_source.h"
 #include "engine/checkpoint/heads_files.h"
 #include "engine/base/mapped_file.h"
 #include "engine/checkpoint/model_files.h"

@@ -5,7 +5,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "engine/base/json_text.h"
+#include "engine/base/text.h"
 #include "engine/checkpoint/config_file.h"
 
 namespace engine {

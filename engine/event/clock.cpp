@@ -12,7 +12,7 @@ SteadyClock::time_point session_start() {
   return start;
 }
 
-// Taken while the program loads, so that the first caller does not read 0 for time already spent.
+// Initialised while the program loads, so that the first call of now_ns() includes the time before it.
 [[maybe_unused]] const SteadyClock::time_point taken_early = session_start();
 
 }  // namespace

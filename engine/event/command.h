@@ -1,4 +1,4 @@
-// What the window asks of the engine. Values only; answers come back as events.
+// Commands from the window to the engine. Plain values; the engine answers with events.
 #pragma once
 
 #include <cstdint>
@@ -11,26 +11,27 @@
 
 namespace engine {
 
+/// A decoder with its options, and the model of a lane.
 struct LaneRequest {
   std::string decoder;
   std::map<std::string, std::string> options;
-  std::string model = {};  // NAME or directory of a lane's own; empty: the run's
+  std::string model = {};  // NAME or directory; empty: the model of the run
 };
 
-/// Of a race, at most: four to look at, and plain decoding by another model, which one of them is
-/// measured against.
+/// Maximum number of lanes of a race: four that are shown, and plain decoding by another model as the
+/// baseline of one of them.
 inline constexpr std::size_t kMaxLanes = 5;
 
-/// One run (one lane) or a race (two lanes to kMaxLanes, one prompt, taking turns under the race
-/// clock).
+/// Starts one run (one lane) or a race (2 to kMaxLanes lanes that decode the same prompt and take
+/// turns).
 struct StartRun {
   std::string model;          // NAME or directory
   std::string scale = "1x1";  // or "auto"
   std::string dtype;          // empty: as stored
   std::string device = "auto";
-  int context = 0;    // positions a sequence may fill; 0: what the model's files say
-  std::string draft;  // NAME or directory of the draft model; empty: what the model's card names
-  std::vector<std::string> heads;  // likewise of draft heads, at most one of a kind
+  int context = 0;    // positions that a sequence may fill; 0: as the model's files say
+  std::string draft;  // NAME or directory of the draft model; empty: the one in the model's card
+  std::vector<std::string> heads;  // draft heads, at most one of a kind; empty: as for `draft`
   std::string prompt, prompt_id;
   std::vector<LaneRequest> lanes;
   float temperature = 0, top_p = 1, min_p = 0, repetition_penalty = 1;
@@ -41,56 +42,60 @@ struct StartRun {
   bool ignore_eos = false;
   bool no_special = false;                   // names of control symbols in the prompt are text
   bool start_held = false;                   // wait for StepOnce or Hold{false}
-  std::vector<std::string> stop_texts = {};  // the text ends before the first of these
-  std::vector<TokenId> stop_ids = {};        // each ends the text
+  std::vector<std::string> stop_texts = {};  // the text ends before the first of them
+  std::vector<TokenId> stop_ids = {};        // the run ends at any of them
 };
-/// Questions of a task, answered by chain of thought or searched by trees of thoughts: many texts,
-/// each a run alone, that a scheduler completes.
+/// Answers questions of a task by chain of thought or trees of thoughts: a scheduler completes many
+/// sequences, each one a run.
 struct StartReasoning {
+  /// Chain of thought or tree of thoughts.
   enum class What : std::uint8_t { Chain, Tree } what = What::Chain;
-  std::string model, scale = "1x1", dtype, device = "auto", draft;  // as of StartRun
-  std::vector<std::string> heads;                                   // likewise
-  int context = 0;                                                  // likewise
+  std::string model, scale = "1x1", dtype, device = "auto", draft;  // as in StartRun
+  std::vector<std::string> heads;                                   // as in StartRun
+  int context = 0;                                                  // as in StartRun
   std::string task;
-  int level = 0;           // of a generated task, from 1; 0: the task's own
+  int level = 0;           // of a generated task, from 1; 0: the task's default
   std::int64_t start = 0;  // number of the first question
   int count = 3;
-  std::string data;  // a file of records, which say their task; empty: questions of the task
-  std::string
-      prompts;        // a file: a tree's prompts, a chain's worked examples; empty: the task's own
-  int n_actions = 6;  // of plans for blocks: those whose shortest plan has so many; 0: any
+  std::string data;  // a file of records, which name their task; empty: questions of `task`
+  /// A file of a tree's prompts or a chain's worked examples; empty: the task's.
+  std::string prompts;
+  int n_actions = 6;  // of block problems: length of the shortest plan; 0: any
   LaneRequest decoder;
-  int batch = 1;  // texts in one forward; not of "seed", whose options say it
-  // Of a chain, which is greedy.
+  int batch = 1;  // sequences in one forward pass; ignored by "seed", which has options for it
+  // Of a chain, which is decoded greedily.
   float repetition_penalty = 1;
   int max_tokens = 200;           // of a rationale
   int n_shots = -1;               // worked examples before each question; -1: as many as fit
-  bool drop_approximate = false;  // ask for the answer behind the exact tokens alone
+  bool drop_approximate = false;  // ask for the answer after the exact tokens alone
   // Of a tree.
-  int depth = 0;  // levels, at most; 0: the task's own
+  int depth = 0;  // maximum number of levels; 0: the task's default
   int n_thoughts = 3, beam = 1;
   float temperature = 1, value_temperature = 0;  // of thoughts, of their evaluations
   std::uint64_t seed = 1;
   std::string sampling = "coupled";
-  bool start_held = false;  // as of StartRun
+  bool start_held = false;  // as in StartRun
 };
+/// Stops a run.
 struct StopRun {
   RunId run = 0;  // 0: all
 };
+/// Pauses the engine after the current step, or lets it continue.
 struct Hold {
   bool held = true;
 };
-/// One step of each lane that has one left, while held.
+/// While held: one step of each lane that is not over.
 struct StepOnce {};
+/// Loads a model before a run needs it.
 struct LoadModel {
   std::string model, scale = "1x1", dtype, device = "auto";
-  int context = 0;  // as of StartRun
+  int context = 0;  // as in StartRun
 };
-/// Runs plain autoregressive decoding on the run's prompt and settings, and compares.
+/// Runs plain autoregressive decoding on the run's prompt and settings, and compares the outputs.
 struct CheckAgreement {
   RunId run = 0;
 };
-/// Writes everything from now on to a file; an empty path ends it.
+/// Records all events from now on to a file; an empty path ends the recording.
 struct RecordTo {
   std::string path;
 };

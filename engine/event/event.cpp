@@ -1,5 +1,6 @@
 #include "engine/event/event.h"
 
+#include <limits>
 #include <type_traits>
 
 namespace engine {
@@ -11,6 +12,11 @@ concept OfARun = requires(const T& event) {
 };
 
 }  // namespace
+
+Nanoseconds saturated_sum(Nanoseconds a, Nanoseconds b) {
+  constexpr Nanoseconds kMax = std::numeric_limits<Nanoseconds>::max();
+  return a > kMax - b ? kMax : a + b;
+}
 
 Nanoseconds time_of(const Event& event) {
   return std::visit([](const auto& e) { return e.t; }, event);

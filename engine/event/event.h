@@ -1,6 +1,6 @@
-// Everything the engine tells: plain data with ids and nanoseconds. An event says what happened,
-// never how to draw it. A saved stream of these opens in place of a live engine.
-//   clock  one steady clock, nanoseconds since the session began, taken by the engine
+// The events that the engine emits: plain data with ids and times. An event says what happened, never
+// how to draw it. A saved stream of events opens in place of a live engine.
+//   clock  `t` of every event: one steady clock of the engine, nanoseconds since the session began
 #pragma once
 
 #include <cstdint>
@@ -14,12 +14,11 @@
 
 namespace engine {
 
-using RunId = std::uint32_t;
+using RunId = std::uint32_t;  // from 1 in this stream; 0: no run
 using StepId = std::int32_t;  // from 0 in each run
 using Nanoseconds = std::int64_t;
 
-/// A model became usable. Its vocabulary travels with the stream, so a recording shows text
-/// anywhere.
+/// A model is loaded. The event holds its vocabulary, so a recording shows text on any machine.
 struct ModelLoaded {
   Nanoseconds t = 0;
   std::uint32_t model = 0;  // id in this stream
@@ -31,21 +30,22 @@ struct ModelLoaded {
   std::vector<TokenId> eos_ids;
   std::string
       weights_hash;  // of the tensors as stored (engine/store/weights_hash.h); empty: unknown
-  std::int64_t kv_bytes_per_token = 0;  // keys and values of one position, all layers; 0: not told
-  // Tokens that are no text have an empty piece; these are their names ("</s>").
+  std::int64_t kv_bytes_per_token = 0;  // keys and values of one position, all layers; 0: unknown
+  // Control symbols have an empty piece; these are their names ("</s>").
   std::vector<TokenId> special_ids;
   std::vector<std::string> special_names;  // [special_ids]
   bool drops_first_space = false;          // the first word of a text is decoded without its space
 };
 
+/// A run began: one prompt decoded by one decoder, with all settings that its output depends on.
 struct RunStarted {
   Nanoseconds t = 0;
   RunId run = 0;
-  std::uint32_t race = 0;  // runs of one race share it; 0: a run alone
-  int lane = 0;            // 0.. in its race: A, B, C, D
+  std::uint32_t race = 0;  // number of the race; 0: the run is in no race
+  int lane = 0;            // from 0 in its race: A, B, C, D
   std::uint32_t model = 0;
   std::string decoder;
-  std::map<std::string, std::string> options;  // complete
+  std::map<std::string, std::string> options;  // of the decoder, with the defaults filled in
   float temperature = 0, top_p = 1, min_p = 0, repetition_penalty = 1;
   int top_k = 0;
   std::uint64_t seed = 0;
@@ -54,49 +54,52 @@ struct RunStarted {
   std::string prompt;
   std::vector<TokenId> prompt_tokens;
   std::string prompt_id;
-  bool ignore_eos = false;  // of the limits: a baseline must have run under the same
-  std::uint32_t draft = 0;  // id of the model that drafts, 0: none does
-  // Tokens of the prompt that a run before this one guessed and nothing verified: the first of
-  // them, an index of prompt_tokens, and how many.
+  bool ignore_eos = false;
+  std::uint32_t draft = 0;  // id of the draft model or the draft heads; 0: none
+  // Tokens of the prompt that an earlier run guessed without verification: index of the first one in
+  // prompt_tokens, and their number.
   int first_approximate = 0, n_approximate = 0;
-  std::vector<std::string> stop_texts;  // the first of them in the text ends the run
-  std::vector<TokenId> stop_ids;        // each ends the text
+  std::vector<std::string> stop_texts;  // the text ends before the first of them
+  std::vector<TokenId> stop_ids;        // the run ends at any of them
+  bool no_special = false;  // names of control symbols in the prompt were read as text
 };
 
+/// Progress of a phase: done of total.
 struct Phase {
   Nanoseconds t = 0;
-  RunId run = 0;     // 0: not of a run (loading a model)
+  RunId run = 0;     // 0: loading a model
   std::string name;  // load, prefill, decode, check, train
   std::int64_t done = 0, total = 0;
   std::string detail;
 };
 
+/// A step began. Each step is one forward pass of the target model.
 struct StepBegun {
   Nanoseconds t = 0;
   RunId run = 0;
   StepId step = 0;
   Nanoseconds compute = 0;  // the run's own compute before this step
-  int kv_len = 0;
-  int n_rows = 0;  // of the tree; 0 where a model drafts it: Drafted has it then
+  int kv_len = 0;           // positions in the KV cache
+  int n_rows = 0;           // of the token tree; 0 if a model drafts it: Drafted has it then
 };
 
-/// One forward of the draft model while a step was proposed.
+/// One forward pass of the draft model within a step.
 struct DraftForward {
-  Nanoseconds begun = 0, ended = 0;  // since the step began
+  Nanoseconds begun = 0, ended = 0;  // from the beginning of the step
   int n_rows = 0;
 };
 
-/// The rows of the step (structure).
+/// The token tree of a step is complete: the rows of the target's forward pass.
 struct Drafted {
   Nanoseconds t = 0;
   RunId run = 0;
   StepId step = 0;
   TokenTree tree;
-  std::vector<float> q;                // [n_rows] probability each was drawn with, or empty
-  std::vector<DraftForward> forwards;  // of the draft model, in order; empty where there is none
+  std::vector<float> q;                // [n_rows] draft probability of each token, or empty
+  std::vector<DraftForward> forwards;  // of the draft model, in order; empty without one
 };
 
-/// The whole state of a Jacobi block or a window level after an iteration.
+/// The state of a Jacobi block or of a window level after an iteration.
 struct BlockRefined {
   Nanoseconds t = 0;
   RunId run = 0;
@@ -105,56 +108,64 @@ struct BlockRefined {
   int iteration = 0;  // within the block, 0 is the initial guess
   int first_pos = 0;  // position of tokens[0], from the sequence's start
   std::vector<TokenId> tokens;
-  int n_final = 0;  // of these, proved final
+  int n_final = 0;  // length of the prefix of `tokens` that can no longer change
   bool converged = false;
 };
 
+/// The result of verification for one row of the token tree.
 enum class RowFate : std::uint8_t {
-  Context,   ///< a committed token's own row
-  Accepted,  ///< proposed, and the target agreed
-  Rejected,  ///< proposed, judged, and the target disagreed
-  Unused,    ///< behind a rejection or beside the path: never judged
+  Context,   ///< the row of a committed token, not a proposal
+  Accepted,  ///< a proposal that verification accepted
+  Rejected,  ///< a proposal that verification rejected
+  Unused,    ///< a proposal after a rejection or beside the accepted path: not verified
   Window,    ///< not a proposal: a cell that only feeds later guesses
 };
 
-/// What rejection sampling weighed behind one row: a few tokens of both distributions.
+inline constexpr std::size_t kMaxRejectionTokens = 8;  // tokens of one RejectionDetail
+/// Rejection sampling at one row (Leviathan et al. 2023, Algorithm 1; SpecInfer for several children):
+/// both distributions at a few tokens, and the residual distribution.
 struct RejectionDetail {
-  int row = 0;  // those judged are its children
-  std::vector<TokenId>
-      token;                // at most kMaxWeighed: the children's, the one emitted, the likeliest
-  std::vector<float> p,
-      q;  // [token] the target's distribution and the draft's; q empty: proposed without
-  std::vector<float>
-      left;  // [token] the distribution the emitted token was drawn from after every refusal;
-             // empty: a child was kept
+  int row = 0;                 // its children were verified
+  std::vector<TokenId> token;  // the children's, the emitted one, the likeliest
+  std::vector<float> p, q;     // [token] target's and draft's probability; q empty: no draft model
+  /// [token] the residual distribution, norm(max(0, p - q)) after every rejection, which the emitted
+  /// token was drawn from; empty: a child was accepted.
+  std::vector<float> residual;
 };
-inline constexpr std::size_t kMaxRejectionTokens = 8;
 
+/// The target verified the rows of a step.
 struct Verified {
   Nanoseconds t = 0;
   RunId run = 0;
   StepId step = 0;
   std::vector<RowFate> fate;    // [n_rows]
   std::vector<TokenId> picked;  // [n_rows] the target's choice after each row
-  std::vector<float> logp;      // [n_rows] its log probability
-  std::vector<float> margin;    // [n_rows] distance to the second best
-  /// [n_rows] the uniform number drawn to judge the row and the chance to keep it that the number
-  /// was compared with: kept if uniform < keep. -1 where none was drawn; empty if none was at all
-  /// (greedy and coupled choices compare tokens).
+  std::vector<float> logp;      // [n_rows] log probability of `picked`
+  std::vector<float> margin;    // [n_rows] lead of `picked` over the second best token
+  /// [n_rows] a row is accepted if uniform < keep: the uniform number drawn for it, and its acceptance
+  /// probability. -1 for a row without a draw; empty without rejection sampling (greedy and coupled
+  /// sampling compare tokens).
   std::vector<float> uniform, keep;
-  float last_uniform = -1;  // drawn for the token behind the kept rows; -1: none
+  float last_uniform = -1;  // drawn for the token after the accepted rows; -1: none
   int n_proposed = 0, n_accepted = 0, n_rejected = 0, n_unused = 0;
-  /// [n_rows] the target's probability of the row's own token behind its parent, -1 where it was
-  /// not told; empty: of none.
+  /// [n_rows] the target's probability of the row's token after its parent; -1: not computed; empty:
+  /// for no row.
   std::vector<float> p;
-  std::vector<RejectionDetail> rejection_details;  // of rejection sampling, from the first row down
-  /// [n_rows] how much a probe behind the window attends to each of its rows, over the window's
-  /// mean (FastCoT's stop=probe); -1 for other rows; empty: no probe was there.
+  std::vector<RejectionDetail> rejection_details;  // from the first row down; empty otherwise
+  /// [n_rows] FastCoT's stop=probe: the attention of the probe to each row of the window over the
+  /// window's mean; -1 for other rows; empty: no probe.
   std::vector<float> probe;
 };
 
-enum class TokenStatus : std::uint8_t { Accepted, Bonus, Plain, Approximate };
+/// The origin of a token of the output.
+enum class TokenStatus : std::uint8_t {
+  Accepted,     ///< an accepted proposal
+  Bonus,        ///< the target's own token after the accepted proposals
+  Plain,        ///< the target's own token of a step without proposals
+  Approximate,  ///< a guess that was kept without verification
+};
 
+/// A step appended tokens to the output.
 struct Committed {
   Nanoseconds t = 0;
   RunId run = 0;
@@ -162,40 +173,45 @@ struct Committed {
   int first_pos = 0;  // from the sequence's start
   std::vector<TokenId> tokens;
   std::vector<TokenStatus> status;  // [tokens]
-  std::vector<RowTag> origin;      // [tokens] the row that had proposed it; Current where none had
+  std::vector<RowTag> origin;       // [tokens] the row that proposed it; Current: no row did
 };
 
+/// An n-gram of Lookahead's pool: `first`, then `rest`.
 struct PoolNgram {
   TokenId first = 0;
   std::vector<TokenId> rest;
-  StepId born = 0;            // -1: from the prompt
-  std::uint32_t n_hits = 0;   // times it gave at least one accepted token
-  std::uint32_t n_tries = 0;  // times it was verified
+  StepId born = 0;            // step that added it; -1: from the prompt
+  std::uint32_t n_hits = 0;   // steps in which at least one of its tokens was accepted
+  std::uint32_t n_tries = 0;  // steps in which it was verified
 };
 
+/// Changes of the n-gram pool in one step.
 struct PoolChanged {
   Nanoseconds t = 0;
   RunId run = 0;
   StepId step = 0;
   std::vector<PoolNgram> added;
   std::vector<PoolNgram> evicted;
-  std::vector<PoolNgram> tried;  // this step's candidates, counters after it
+  std::vector<PoolNgram> tried;  // the candidates of this step, with their counters after it
   int n_keys = 0;
   int n_ngrams = 0;
 };
 
+/// A branch of SEED's schedule began to wait for a resource, "draft" or "target".
 struct Queued {
   Nanoseconds t = 0;
   RunId run = 0;
   int branch = 0;
   std::string resource;
 };
+/// A branch left the queue: the resource works for it now.
 struct Dequeued {
   Nanoseconds t = 0;
   RunId run = 0;
   int branch = 0;
   std::string resource;
 };
+/// The resource was idle from `since` until this branch came.
 struct Waiting {
   Nanoseconds t = 0;
   RunId run = 0;
@@ -204,17 +220,18 @@ struct Waiting {
   Nanoseconds since = 0;
 };
 
+/// A sample of the load of a device over a period.
 struct Sampled {
-  Nanoseconds t = 0;
+  Nanoseconds t = 0;       // end of the period
   Nanoseconds period = 0;
   std::string device;
-  double busy_percent = -1;  // of the device; -1: not available, `reason` says why
-  std::vector<double> thread_busy_percent;
+  double busy_percent = -1;  // of the device; -1: unknown, `reason` says why
+  std::vector<double> thread_busy_percent;  // [threads]
   std::int64_t memory_bytes = -1;
-  double engine_busy_percent = -1;
+  double engine_busy_percent = -1;  // the runs' own compute / period
   std::string reason;
-  // Of a GPU, as its driver tells, whose `busy_percent` is the time in which a kernel ran. -1: not
-  // known, `absent` says why by the field's name; or all of them, then `reason` does.
+  // Of a GPU, as its driver reports; there `busy_percent` is the time in which a kernel ran. -1:
+  // unknown; `absent` says why, by the field's name, or `reason` if all are unknown.
   double gpu_memory_busy_percent = -1;
   std::int64_t gpu_memory_used_bytes = -1, gpu_memory_total_bytes = -1;
   double gpu_clock_mhz = -1, gpu_memory_clock_mhz = -1;
@@ -222,16 +239,18 @@ struct Sampled {
   std::map<std::string, std::string> absent;
 };
 
+/// The output of a run was compared with that of plain autoregressive decoding.
 struct Agreement {
   Nanoseconds t = 0;
   RunId run = 0;
-  RunId baseline = 0;  // the run it was compared with; 0: a check made for it
+  RunId baseline = 0;  // the run compared with; 0: a run made for the check, not in this stream
   int n_compared = 0;
   int first_difference = -1;  // index among generated tokens; -1: none
-  TokenId found = -1, expected = -1;
-  Nanoseconds cost = 0;
+  TokenId found = -1, expected = -1;  // at the first difference
+  Nanoseconds cost = 0;               // time that the check took
 };
 
+/// A step is complete.
 struct StepEnded {
   Nanoseconds t = 0;
   RunId run = 0;
@@ -240,15 +259,16 @@ struct StepEnded {
   int kv_len = 0;
 };
 
-/// Payload (payload.h) of these steps was let go because memory for it was spent.
+/// Payload (payload.h) of these steps was dropped because its memory budget was spent.
 struct PayloadDropped {
   Nanoseconds t = 0;
   RunId run = 0;
   std::string kind;  // probabilities, trajectory, pool
   StepId first_step = 0, last_step = 0;
-  std::int64_t n_bytes = 0;  // 0: not told
+  std::int64_t n_bytes = 0;  // 0: unknown
 };
 
+/// A run ended by itself or was stopped.
 struct RunFinished {
   Nanoseconds t = 0;
   RunId run = 0;
@@ -256,94 +276,99 @@ struct RunFinished {
       stop_reason;  // eos, length, context, stop_string, stop_id, bound, probe, text, stopped
   int n_tokens = 0;
   int n_steps = 0;
-  Nanoseconds prefill = 0;
-  Nanoseconds decode = 0;  // own compute of the steps
+  Nanoseconds prefill = 0;  // own compute before the first step
+  Nanoseconds decode = 0;   // own compute of the steps
   std::map<std::string, double> metrics;
-  std::vector<TokenId> approximate;  // guesses behind the text, kept though nothing verified them
-  std::string stop_string;           // the one that ended the text; empty: none did
+  std::vector<TokenId> approximate;  // guesses after the text that were kept without verification
+  std::string stop_string;           // the stop string that ended the text; empty: none
 };
 
+/// A run or a command failed.
 struct RunFailed {
   Nanoseconds t = 0;
   RunId run = 0;  // 0: a command that is no run
-  int code = 0;
+  int code = 0;   // ErrorCode
   std::string message;
 };
 
-/// The engine stopped stepping (held) or goes on. A reasoning that is held tells it again where it
-/// comes to rest, behind a step that was asked for too.
+/// The engine paused (held) or continues. Reasoning emits the event again when it pauses, also after
+/// a single step.
 struct Held {
   Nanoseconds t = 0;
   bool held = false;
 };
 
+/// A message for the user.
 struct Notice {
   Nanoseconds t = 0;
+  /// Severity.
   enum class Level : std::uint8_t { Info, Warning, Error } level = Level::Info;
   std::string text;
 };
 
 using SearchId = std::uint32_t;  // from 1 in this stream
 
-/// A question began to be searched by a tree of thoughts (engine/reason/tot.h).
+/// The search of a question by a tree of thoughts began (engine/reason/tot.h).
 struct SearchBegun {
   Nanoseconds t = 0;
   SearchId search = 0;
   std::string id;  // of the question: "arith/1/test/4"
   std::string task;
   std::string question;
-  int depth = 0;       // levels, at most
+  int depth = 0;       // maximum number of levels
   int n_thoughts = 0;  // of each node
   int beam = 0;        // nodes kept of each level
 };
 
-/// A thought was written: a node below another one.
+/// A thought was written: a node of the tree.
 struct ThoughtMade {
   Nanoseconds t = 0;
   SearchId search = 0;
-  int node = 0;    // from 1, rising
-  int parent = 0;  // a node made before; 0: the question
+  int node = 0;    // from 1, ascending
+  int parent = 0;  // an earlier node; 0: the question
   int depth = 0;   // from 1
   std::string text;
   std::vector<RunId> runs;  // that wrote it, in order
-  bool readable = true;     // false: the task could make nothing of it, and it is judged no further
-  bool complete = false;    // its chain needs no thought more
+  bool readable = true;     // false: the task cannot parse it, and it is not evaluated
+  bool complete = false;    // its chain needs no further thought
 };
 
-/// What the evaluator said of a thought.
+/// The evaluation of a thought.
 struct ThoughtValued {
   Nanoseconds t = 0;
   SearchId search = 0;
   int node = 0;
-  RunId by = 0;       // the run that wrote it
+  RunId by = 0;       // the run that wrote the evaluation
   double value = 0;   // 0 to 10
-  bool read = false;  // false: no score stood in the text, and value is 0
-  std::string text;   // what it wrote
+  bool read = false;  // false: the text has no score, and value is 0
+  std::string text;   // of the evaluation
 };
 
+/// The selection of a thought: in the beam, out of it, or not parsable.
 enum class ThoughtFate : std::uint8_t { Kept, Pruned, Unreadable };
 
-/// Whether a thought stays in the beam of a level. A complete one stands in later levels again, and
-/// is judged again: the last fate counts.
+/// The selection of a thought for the beam of a level. A complete thought takes part in later levels
+/// too; its last fate counts.
 struct ThoughtJudged {
   Nanoseconds t = 0;
   SearchId search = 0;
   int node = 0;
   ThoughtFate fate = ThoughtFate::Kept;
-  std::string text;         // written of it since, where it was kept: the state it leads to
+  std::string text;         // the state that a kept thought leads to, written after it was kept
   std::vector<RunId> runs;  // that wrote this text
-  bool complete = false;    // as known now
+  bool complete = false;    // its chain needs no further thought
 };
 
+/// The search of a question ended.
 struct SearchEnded {
   Nanoseconds t = 0;
   SearchId search = 0;
-  int node = 0;  // whose chain is the answer's; 0: none was kept
-  RunId by = 0;  // the run that wrote the answer; 0: the chain itself is it
+  int node = 0;  // the answer follows the chain to this node; 0: none was kept
+  RunId by = 0;  // the run that wrote the answer; 0: the chain itself is the answer
   std::string answer;
   bool correct = false;
-  std::string reason;    // why it is not
-  bool stopped = false;  // by a person, without an answer
+  std::string reason;    // why the answer is wrong
+  bool stopped = false;  // by the user, without an answer
 };
 
 using Event = std::variant<ModelLoaded,
@@ -372,9 +397,12 @@ using Event = std::variant<ModelLoaded,
                            ThoughtJudged,
                            SearchEnded>;
 
+/// a + b, at most the largest time: the sum stays defined for durations from an untrusted file.
+Nanoseconds saturated_sum(Nanoseconds a, Nanoseconds b);
+
 /// The time of any event.
 Nanoseconds time_of(const Event& event);
-/// The run of any event; 0 for those of no run.
+/// The run of any event; 0 for events without a run.
 RunId run_of(const Event& event);
 
 }  // namespace engine

@@ -1,5 +1,6 @@
-// The fields of every kind of event in the order they were introduced: the one list that writing
-// and reading share. Append only (serialise.h).
+// fields(visit, e): calls visit for every field of an event, in the order in which the fields were
+// introduced. Writing (serialise.h), reading and packing share this list. New fields go to the end of
+// a kind and never move: recordings depend on the order.
 #pragma once
 
 #include <concepts>
@@ -9,10 +10,11 @@
 
 namespace engine {
 
-/// T or const T: the lists serve a writer, which reads the event, and a reader, which fills it.
+/// T or const T: a writer reads the event, a reader fills it.
 template <typename E, typename T>
 concept Is = std::same_as<std::remove_const_t<E>, T>;
 
+/// Fields of ModelLoaded.
 void fields(auto& visit, Is<ModelLoaded> auto& e) {
   visit(e.t), visit(e.model), visit(e.name), visit(e.dtype), visit(e.device), visit(e.ops);
   visit(e.scale), visit(e.n_params), visit(e.weight_bytes), visit(e.n_layers), visit(e.dim);
@@ -23,6 +25,7 @@ void fields(auto& visit, Is<ModelLoaded> auto& e) {
   visit(e.drops_first_space);
 }
 
+/// Fields of RunStarted.
 void fields(auto& visit, Is<RunStarted> auto& e) {
   visit(e.t), visit(e.run), visit(e.race), visit(e.lane), visit(e.model), visit(e.decoder);
   visit(e.options), visit(e.temperature), visit(e.top_p), visit(e.min_p);
@@ -32,20 +35,25 @@ void fields(auto& visit, Is<RunStarted> auto& e) {
   visit(e.draft);
   visit(e.first_approximate), visit(e.n_approximate);
   visit(e.stop_texts), visit(e.stop_ids);
+  visit(e.no_special);
 }
 
+/// Fields of Phase.
 void fields(auto& visit, Is<Phase> auto& e) {
   visit(e.t), visit(e.run), visit(e.name), visit(e.done), visit(e.total), visit(e.detail);
 }
 
+/// Fields of StepBegun.
 void fields(auto& visit, Is<StepBegun> auto& e) {
   visit(e.t), visit(e.run), visit(e.step), visit(e.compute), visit(e.kv_len), visit(e.n_rows);
 }
 
+/// Fields of DraftForward.
 void fields(auto& visit, Is<DraftForward> auto& e) {
   visit(e.begun), visit(e.ended), visit(e.n_rows);
 }
 
+/// Fields of Drafted.
 void fields(auto& visit, Is<Drafted> auto& e) {
   visit(e.t), visit(e.run), visit(e.step);
   visit(e.tree.token), visit(e.tree.parent), visit(e.tree.tag), visit(e.q);
@@ -53,15 +61,18 @@ void fields(auto& visit, Is<Drafted> auto& e) {
   visit(e.tree.owner);
 }
 
+/// Fields of BlockRefined.
 void fields(auto& visit, Is<BlockRefined> auto& e) {
   visit(e.t), visit(e.run), visit(e.step), visit(e.block), visit(e.iteration);
   visit(e.first_pos), visit(e.tokens), visit(e.n_final), visit(e.converged);
 }
 
+/// Fields of RejectionDetail.
 void fields(auto& visit, Is<RejectionDetail> auto& e) {
-  visit(e.row), visit(e.token), visit(e.p), visit(e.q), visit(e.left);
+  visit(e.row), visit(e.token), visit(e.p), visit(e.q), visit(e.residual);
 }
 
+/// Fields of Verified.
 void fields(auto& visit, Is<Verified> auto& e) {
   visit(e.t), visit(e.run), visit(e.step), visit(e.fate), visit(e.picked), visit(e.logp);
   visit(e.margin), visit(e.n_proposed), visit(e.n_accepted), visit(e.n_rejected);
@@ -70,32 +81,39 @@ void fields(auto& visit, Is<Verified> auto& e) {
   visit(e.probe);
 }
 
+/// Fields of Committed.
 void fields(auto& visit, Is<Committed> auto& e) {
   visit(e.t), visit(e.run), visit(e.step), visit(e.first_pos), visit(e.tokens);
   visit(e.status), visit(e.origin);
 }
 
+/// Fields of PoolNgram.
 void fields(auto& visit, Is<PoolNgram> auto& e) {
   visit(e.first), visit(e.rest), visit(e.born), visit(e.n_hits), visit(e.n_tries);
 }
 
+/// Fields of PoolChanged.
 void fields(auto& visit, Is<PoolChanged> auto& e) {
   visit(e.t), visit(e.run), visit(e.step), visit(e.added), visit(e.evicted), visit(e.tried);
   visit(e.n_keys), visit(e.n_ngrams);
 }
 
+/// Fields of Queued.
 void fields(auto& visit, Is<Queued> auto& e) {
   visit(e.t), visit(e.run), visit(e.branch), visit(e.resource);
 }
 
+/// Fields of Dequeued.
 void fields(auto& visit, Is<Dequeued> auto& e) {
   visit(e.t), visit(e.run), visit(e.branch), visit(e.resource);
 }
 
+/// Fields of Waiting.
 void fields(auto& visit, Is<Waiting> auto& e) {
   visit(e.t), visit(e.run), visit(e.branch), visit(e.resource), visit(e.since);
 }
 
+/// Fields of Sampled.
 void fields(auto& visit, Is<Sampled> auto& e) {
   visit(e.t), visit(e.period), visit(e.device), visit(e.busy_percent);
   visit(e.thread_busy_percent), visit(e.memory_bytes), visit(e.engine_busy_percent);
@@ -104,21 +122,25 @@ void fields(auto& visit, Is<Sampled> auto& e) {
   visit(e.gpu_power_w), visit(e.absent);
 }
 
+/// Fields of Agreement.
 void fields(auto& visit, Is<Agreement> auto& e) {
   visit(e.t), visit(e.run), visit(e.baseline), visit(e.n_compared), visit(e.first_difference);
   visit(e.found), visit(e.expected), visit(e.cost);
 }
 
+/// Fields of StepEnded.
 void fields(auto& visit, Is<StepEnded> auto& e) {
   visit(e.t), visit(e.run), visit(e.step), visit(e.propose), visit(e.forward), visit(e.verify);
   visit(e.commit), visit(e.kv_len);
 }
 
+/// Fields of PayloadDropped.
 void fields(auto& visit, Is<PayloadDropped> auto& e) {
   visit(e.t), visit(e.run), visit(e.kind), visit(e.first_step), visit(e.last_step);
   visit(e.n_bytes);
 }
 
+/// Fields of RunFinished.
 void fields(auto& visit, Is<RunFinished> auto& e) {
   visit(e.t), visit(e.run), visit(e.stop_reason), visit(e.n_tokens), visit(e.n_steps);
   visit(e.prefill), visit(e.decode), visit(e.metrics);
@@ -126,43 +148,51 @@ void fields(auto& visit, Is<RunFinished> auto& e) {
   visit(e.stop_string);
 }
 
-/// Parts of events that have fields of their own.
+/// Members of events that are lists of fields themselves.
 template <typename T>
 concept Part =
     std::same_as<T, PoolNgram> || std::same_as<T, DraftForward> || std::same_as<T, RejectionDetail>;
 
+/// Fields of RunFailed.
 void fields(auto& visit, Is<RunFailed> auto& e) {
   visit(e.t), visit(e.run), visit(e.code), visit(e.message);
 }
 
+/// Fields of Held.
 void fields(auto& visit, Is<Held> auto& e) {
   visit(e.t), visit(e.held);
 }
 
+/// Fields of Notice.
 void fields(auto& visit, Is<Notice> auto& e) {
   visit(e.t), visit(e.level), visit(e.text);
 }
 
+/// Fields of SearchBegun.
 void fields(auto& visit, Is<SearchBegun> auto& e) {
   visit(e.t), visit(e.search), visit(e.id), visit(e.task), visit(e.question), visit(e.depth);
   visit(e.n_thoughts), visit(e.beam);
 }
 
+/// Fields of ThoughtMade.
 void fields(auto& visit, Is<ThoughtMade> auto& e) {
   visit(e.t), visit(e.search), visit(e.node), visit(e.parent), visit(e.depth), visit(e.text);
   visit(e.runs), visit(e.readable), visit(e.complete);
 }
 
+/// Fields of ThoughtValued.
 void fields(auto& visit, Is<ThoughtValued> auto& e) {
   visit(e.t), visit(e.search), visit(e.node), visit(e.by), visit(e.value), visit(e.read);
   visit(e.text);
 }
 
+/// Fields of ThoughtJudged.
 void fields(auto& visit, Is<ThoughtJudged> auto& e) {
   visit(e.t), visit(e.search), visit(e.node), visit(e.fate), visit(e.text), visit(e.runs);
   visit(e.complete);
 }
 
+/// Fields of SearchEnded.
 void fields(auto& visit, Is<SearchEnded> auto& e) {
   visit(e.t), visit(e.search), visit(e.node), visit(e.by), visit(e.answer), visit(e.correct);
   visit(e.reason), visit(e.stopped);

@@ -1,5 +1,5 @@
-// What a person may set of a decoder: plain data, so that the registry, the command line's help and
-// the window, which does not link the decoders, share one definition.
+// The description of a decoder's option: plain data that the registry, the command line's help and
+// the window share. The window does not link the decoders.
 #pragma once
 
 #include <string>
@@ -7,10 +7,11 @@
 
 namespace engine {
 
+/// One option of a decoder.
 struct OptionInfo {
-  /// Counts: whole numbers with commas between, "2,2,1", each between min and max: how many
-  /// candidates a tree has below each node, level by level; or one of `choices`. Tree: one of
-  /// `choices`, or a .json file.
+  /// The values that the option takes. Counts: whole numbers from min to max, comma-separated
+  /// ("2,2,1"), the candidates below each node of a tree level by level; or one of `choices`. Tree: one
+  /// of `choices`, or a .json file.
   enum class Type { Int, Float, Bool, Choice, Counts, Tree };
   std::string name;
   Type type = Type::Int;
@@ -18,7 +19,7 @@ struct OptionInfo {
   double min = 0, max = 0;           // Int, Float, Counts
   std::vector<std::string> choices;  // Choice, Tree, Counts
   std::string help;                  // one sentence
-  std::string below_zero{};  // what a value below 0 stands for, "the target's"; empty: nothing
+  std::string below_zero{};  // the meaning of values below 0, "the target's"; empty: none
 };
 
 }  // namespace engine

@@ -21,7 +21,7 @@ std::size_t bytes_of(const std::vector<PoolNgram>& ngrams) {
 std::size_t bytes_of(const std::vector<RejectionDetail>& all) {
   std::size_t n = all.size() * sizeof(RejectionDetail);
   for (const RejectionDetail& w : all)
-    n += w.token.size() * sizeof(TokenId) + bytes_of(w.p) + bytes_of(w.q) + bytes_of(w.left);
+    n += w.token.size() * sizeof(TokenId) + bytes_of(w.p) + bytes_of(w.q) + bytes_of(w.residual);
   return n;
 }
 
@@ -50,7 +50,7 @@ Payload payload_of(const Event& event) {
 
 bool strip(Event& event) {
   if (std::holds_alternative<BlockRefined>(event)) return false;
-  // Replaced by new vectors: clear() alone would keep the memory.
+  // clear() alone would keep the memory.
   auto empty = [](auto& field) { std::decay_t<decltype(field)>().swap(field); };
   std::visit([&](auto& e) { payload_fields(empty, e); }, event);
   return true;
@@ -65,21 +65,21 @@ PayloadDropped drop_of(const Event& event, const Payload& payload) {
           .n_bytes = static_cast<std::int64_t>(payload.n_bytes)};
 }
 
-void widen(PayloadDropped& told, const PayloadDropped& more) {
-  told.first_step = std::min(told.first_step, more.first_step);
-  told.last_step = std::max(told.last_step, more.last_step);
-  told.n_bytes += more.n_bytes;
+void widen(PayloadDropped& report, const PayloadDropped& more) {
+  report.first_step = std::min(report.first_step, more.first_step);
+  report.last_step = std::max(report.last_step, more.last_step);
+  report.n_bytes += more.n_bytes;
 }
 
-void add_drop(std::vector<PayloadDropped>& told, const PayloadDropped& drop) {
-  for (auto last = told.rbegin(); last != told.rend(); ++last) {
+void add_drop(std::vector<PayloadDropped>& reports, const PayloadDropped& drop) {
+  for (auto last = reports.rbegin(); last != reports.rend(); ++last) {
     if (last->kind != drop.kind) continue;
     const bool joins = drop.first_step >= last->first_step - 1 &&
                        std::int64_t{drop.first_step} <= std::int64_t{last->last_step} + 1;
     if (joins) return widen(*last, drop);
     break;
   }
-  told.push_back(drop);
+  reports.push_back(drop);
 }
 
 }  // namespace engine

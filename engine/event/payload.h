@@ -1,7 +1,7 @@
-// Which parts of events are payload: what a panel shows beside the structure, may be large, and may
-// be dropped if memory for it is spent. Everything else is structure and always kept.
-//   probabilities  q of drafts; log probabilities, margins, draws, distributions and a probe's scores of a
-//                  verification
+// Payload: the parts of events that may be large and are dropped when their memory budget is spent.
+// Everything else is structure and always kept.
+//   probabilities  q of drafts; log probabilities, margins, draws, distributions and probe scores of
+//                  verifications
 //   trajectory     the states of a block (BlockRefined)
 //   pool           n-grams added, evicted, tried (PoolChanged); its sizes are structure
 #pragma once
@@ -15,33 +15,35 @@
 
 namespace engine {
 
+/// The kinds of payload.
 enum class PayloadKind : std::uint8_t { Probabilities, Trajectory, Pool };
 inline constexpr std::size_t kPayloadKinds = 3;
 inline constexpr std::array<PayloadKind, kPayloadKinds> kAllPayloadKinds{
     PayloadKind::Probabilities, PayloadKind::Trajectory, PayloadKind::Pool};
 
-/// "probabilities", "trajectory", "pool": what PayloadDropped::kind says.
+/// "probabilities", "trajectory", "pool": the value of PayloadDropped::kind.
 const char* name_of(PayloadKind kind);
 
-/// What an event's payload is and how much memory it takes; 0 bytes: it has none.
+/// The kind and size of an event's payload; 0 bytes: no payload.
 struct Payload {
   PayloadKind kind = PayloadKind::Probabilities;
   StepId step = 0;
   std::size_t n_bytes = 0;
 };
+/// Measures the payload of an event.
 Payload payload_of(const Event& event);
 
-/// Takes the payload out and leaves the structure.
-/// @return false  nothing is left to tell (a block's state is payload as a whole)
+/// Removes the payload of an event.
+/// @return  false if no structure remains (a block's state is payload as a whole)
 bool strip(Event& event);
 
-/// The drop of one event's payload, with the time and run of the event.
+/// The report that one event's payload was dropped, with the time and run of the event.
 PayloadDropped drop_of(const Event& event, const Payload& payload);
 
-/// Widens `told` by a further drop of the same run and kind.
-void widen(PayloadDropped& told, const PayloadDropped& more);
+/// Extends `report` by a further drop of the same run and kind.
+void widen(PayloadDropped& report, const PayloadDropped& more);
 
-/// Adds a drop to a list in which neighbouring steps of a kind are told as one range.
-void add_drop(std::vector<PayloadDropped>& told, const PayloadDropped& drop);
+/// Adds a drop to a list that joins neighbouring steps of a kind to one range.
+void add_drop(std::vector<PayloadDropped>& reports, const PayloadDropped& drop);
 
 }  // namespace engine

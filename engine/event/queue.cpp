@@ -23,8 +23,8 @@ void EventQueue::push(Event event) {
     }
   }
   if (!is_first) return;
-  // Outside the events' lock: what it calls may take locks of its own, or ask size().
-  const std::lock_guard hold(ringing_);
+  // Outside the events' lock: wake may take locks of its own or call size().
+  const std::lock_guard hold(wake_mutex_);
   std::function<void()> wake;
   {
     const std::lock_guard lock(mutex_);
@@ -58,7 +58,7 @@ std::vector<Event> EventQueue::take(std::size_t limit) {
       for (const Event& event : taken) payload_bytes_ -= payload_of(event).n_bytes;
       return taken;
     }
-    all.swap(events_);  // the engine is held up for a swap, not for a copy
+    all.swap(events_);  // the lock is held for a swap, not for a copy
     n_taken_ += all.size();
     payload_bytes_ = 0;
     reports_.clear();
@@ -78,7 +78,7 @@ std::size_t EventQueue::size() const {
 }
 
 void EventQueue::on_arrival(std::function<void()> wake) {
-  const std::lock_guard hold(ringing_);
+  const std::lock_guard hold(wake_mutex_);
   const std::lock_guard lock(mutex_);
   wake_ = std::move(wake);
 }

@@ -1,5 +1,5 @@
-// The only channel between engine and window: commands in, events out. Both carry values; nothing
-// is reachable from both sides.
+// The two queues between engine and window: commands in, events out. They carry values, so engine and
+// window share no other data.
 #pragma once
 
 #include <atomic>
@@ -19,65 +19,72 @@
 
 namespace engine {
 
-/// Where the engine tells what happened. Called from the engine's thread only.
+/// Receiver of the engine's events. Only the engine's thread calls it.
 class EventSink {
  public:
   virtual ~EventSink() = default;
+  /// Takes one event; events arrive in the order of their times.
   virtual void push(Event event) = 0;
 };
 
-/// Keeps what it is told, for tests and one-shot runs.
+/// Keeps all events, for tests and short runs.
 class EventList : public EventSink {
  public:
   void push(Event event) override { events.push_back(std::move(event)); }
   std::vector<Event> events;
 };
 
-/// Of a queue that is not told otherwise.
+/// Default limit of the payload that waits in a queue, bytes.
 inline constexpr std::size_t kQueuePayloadBudget = std::size_t{16} << 20;
 
-/// Events on their way to the window. Structure is never dropped; the engine never waits. Payload
-/// that the window has not taken is bounded.
+/// Events on their way to the window. The engine never waits and structure is never dropped; payload
+/// beyond the budget is dropped and reported (PayloadDropped).
 class EventQueue : public EventSink {
  public:
+  /// @param payload_budget  bytes of payload that may wait
   explicit EventQueue(std::size_t payload_budget = kQueuePayloadBudget)
       : payload_budget_(payload_budget) {}
   void push(Event event) override;
   /// Everything that arrived since the last call, oldest first; at most `limit`.
   std::vector<Event> take(std::size_t limit = 1u << 20);
+  /// Number of waiting events.
   std::size_t size() const;
-  /// Payload waiting now.
+  /// Bytes of payload that wait.
   std::size_t payload_bytes() const;
-  /// Called from the engine's thread after a push onto an empty queue (the window wakes its loop
-  /// with it). When this returns, what was to be called before is not at work any more, and is not
-  /// called again; so nothing that is called may ask for another.
+  /// Sets a function that the engine's thread calls after a push onto an empty queue; the window
+  /// wakes its loop with it. When this returns, the previous function does not run any more. `wake`
+  /// must not call on_arrival().
   void on_arrival(std::function<void()> wake);
 
  private:
-  /// Puts the event without its payload, and tells the drop: in the last such report, if the
-  /// window has not taken it and nothing of the kind was kept since.
+  /// Puts the event without its payload and reports the drop. Extends the last report if the window
+  /// has not taken it and no payload of the kind was kept since.
   void push_stripped(Event event, const Payload& payload);
 
   std::size_t payload_budget_;
-  /// Held while somebody is woken, so that who no longer listens is not called any more. Taken
-  /// before the other.
-  std::mutex ringing_;
+  /// Held while wake_ runs, so that on_arrival() can wait for its end. Locked before mutex_.
+  std::mutex wake_mutex_;
   mutable std::mutex mutex_;
   std::deque<Event> events_;
   std::uint64_t n_taken_ = 0;
   std::size_t payload_bytes_ = 0;
-  /// Where the last report of a run and kind is, counted from the first event ever pushed.
+  /// Number of the last report of a run and kind, counted from the first event ever pushed.
   std::map<std::pair<RunId, PayloadKind>, std::uint64_t> reports_;
   std::function<void()> wake_;
 };
 
+/// Commands on their way to the engine. Any thread may call it.
 class CommandQueue {
  public:
+  /// Adds a command at the end.
   void push(Command command);
+  /// The oldest command; nullopt if there is none.
   std::optional<Command> try_take();
-  /// Waits until a command is there or close() was called (then nullopt).
+  /// Blocks until a command arrives; nullopt after close().
   std::optional<Command> wait();
+  /// Ends every wait(), now and later.
   void close();
+  /// True after close().
   bool closed() const;
 
  private:

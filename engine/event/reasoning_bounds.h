@@ -1,11 +1,12 @@
-// Between which numbers a chain or a tree of thoughts can be asked for, wherever it is: in the
-// window's form and on the command line (engine/event/command.h, StartReasoning).
+// Ranges of the settings of reasoning (StartReasoning in engine/event/command.h), for the window's form
+// and the command line.
 #pragma once
 
 #include <cstdint>
 
 namespace engine {
 
+/// The range low..high, both included.
 struct Bounds {
   std::int64_t low, high;
 };

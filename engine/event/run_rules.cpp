@@ -12,7 +12,7 @@ bool has(const std::map<std::string, std::string>& options,
   return found != options.end() && found->second == value;
 }
 
-/// Whether every node has one candidate: each count of k_config is 1.
+/// True if every node of the tree has one candidate: each count of k_config is 1.
 bool is_chain(const std::map<std::string, std::string>& options) {
   const auto found = options.find("k_config");
   if (found == options.end()) return false;
@@ -32,9 +32,9 @@ bool keeps_distribution(const std::map<std::string, std::string>& options,
                         float temperature) {
   if (has(options, "verify", "typical") && !is_greedy(temperature)) return false;
   if (!by_rejection || !has(options, "as_released", "true")) return true;
-  // A softmax over one candidate is one at it, and a target that draws for itself asks no q.
+  // A softmax over one candidate gives it 1, and rule "naive" does not use q.
   if (is_chain(options) || has(options, "rule", "naive")) return true;
-  float own = -1;  // below 0: it has none
+  float own = -1;  // temperature of the draft model; below 0: none of its own
   if (const auto given = options.find("draft_temperature"); given != options.end())
     std::from_chars(given->second.data(), given->second.data() + given->second.size(), own);
   return !is_greedy(own >= 0 ? own : temperature);

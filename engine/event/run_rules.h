@@ -1,5 +1,5 @@
-// What follows from the names and options of a run, for the engine that acts on it and for the
-// window that may ask no decoder: one answer for both.
+// Properties of a run that follow from the names and options of its decoder. The engine and the
+// window, which does not link the decoders, share these rules.
 #pragma once
 
 #include <map>
@@ -8,41 +8,41 @@
 
 namespace engine {
 
-/// The two ways of drawing, as commands, events and the command line name them.
+/// The two modes of sampling, as named in commands, events and on the command line.
 inline constexpr const char* kCoupled = "coupled";
 inline constexpr const char* kRejection = "rejection";
 
-/// Whether a temperature is so low that the likeliest token is always taken.
+/// True if a temperature is so low that sampling always takes the likeliest token.
 constexpr bool is_greedy(float temperature) {
   return temperature < 1e-5f;
 }
 
-/// Whether proposals are judged by drawn numbers, by the papers' rule, and not by comparing tokens.
+/// True if proposals are verified by rejection sampling, not by comparing tokens.
 bool rejects(std::string_view sampling, float temperature);
 
-/// Whether a decoder that is lossless stays so with these options. `as_released` changes the distribution by
-/// which candidates are judged: under rejection sampling drafts that are certain (drawn at
-/// temperature 0) are then judged by a distribution they were not drawn from; not where each node has one
-/// candidate, nor by rule "naive", which judges by none. Typical acceptance (`verify`)
-/// keeps what is likely enough, by whatever distribution it was drawn; at temperature 0 nothing but the
-/// likeliest token is.
-/// @param options       of the decoder, complete
-/// @param by_rejection  what rejects() says of the run
-/// @param temperature   the target's, which is the draft's too where it has none of its own
+/// True if a lossless decoder stays lossless with these options. Two options can change the output
+/// distribution:
+///   as_released  under rejection sampling, verifies drafts drawn at temperature 0 against a
+///                distribution that they were not drawn from. Harmless if each node has one candidate,
+///                and with rule "naive", which uses no draft distribution
+///   verify       "typical": typical acceptance keeps any token that is likely enough; exact only at
+///                temperature 0
+/// @param options       of the decoder, with the defaults filled in
+/// @param by_rejection  rejects() of the run
+/// @param temperature   of the target, and of a draft model without one of its own
 bool keeps_distribution(const std::map<std::string, std::string>& options,
                         bool by_rejection,
                         float temperature);
 
-/// Whether several texts of this decoder take turns at two models (SEED's rounds); one alone has
-/// nobody to take turns with.
+/// True if several sequences of this decoder take turns at the draft model and the target (SEED's
+/// rounds). A single sequence runs as plain speculative decoding.
 bool takes_turns(std::string_view decoder);
 
-/// Whether a decoder's drafts come from draft heads (Medusa, Chimera).
+/// True if draft heads propose the tokens (Medusa, Chimera).
 bool has_draft_heads(std::string_view decoder);
 
-/// Devices that share the rows of a text's steps, "ranks" (engine/decode/guess/lookahead_rank.h); 1 where
-/// no option says so. They judge by comparing tokens: rejects() and more than one do not go
-/// together.
+/// Number of ranks: devices that share the rows of a step (engine/decode/guess/lookahead_rank.h); 1
+/// without that option. Ranks verify by comparing tokens, so rejects() requires one rank.
 int n_ranks_of(const std::map<std::string, std::string>& options);
 
 }  // namespace engine

@@ -22,7 +22,7 @@ constexpr std::array<const char*, std::variant_size_v<Event>> kKindNames{
     "PayloadDropped", "RunFinished", "RunFailed",     "Held",          "Notice",
     "SearchBegun",    "ThoughtMade", "ThoughtValued", "ThoughtJudged", "SearchEnded"};
 
-/// Values an enumeration has: a file's byte beyond the last is refused.
+/// The largest value of an enumeration; the reader refuses larger bytes.
 template <typename T>
 constexpr int kLastOf = 0;
 template <>
@@ -40,7 +40,7 @@ constexpr std::size_t kTagBytes = 5;  // kind, a, b
 
 template <typename T>
 concept Number = std::is_arithmetic_v<T> && !std::same_as<T, bool>;
-/// Several of them lie in a recording as they do here: little end first.
+/// Vectors of these are copied: memory has the layout of the file.
 template <typename T>
 concept AsInMemory = Number<T> && std::endian::native == std::endian::little;
 template <typename T>
@@ -139,7 +139,7 @@ class Writer {
   std::string value_;
 };
 
-/// Takes numbers and texts off the front of some bytes; every shortage is an Error.
+/// Reads numbers and texts from the front of some bytes; too few bytes are an Error.
 class Bytes {
  public:
   explicit Bytes(std::string_view left) : left_(left) {}
@@ -181,7 +181,7 @@ class Bytes {
   std::string_view left_;
 };
 
-/// Fills every field it visits; one that is not there any more keeps its default.
+/// Fills every field it visits; a field beyond the end of the bytes keeps its default.
 class Reader {
  public:
   explicit Reader(std::string_view bytes) : bytes_(bytes) {}
@@ -193,12 +193,12 @@ class Reader {
     Bytes value(bytes_.text());
     read(value, field);
     if (!value.empty()) {
-      throw Error(ErrorCode::BadInput, fmt::format("found {} bytes too many", value.size()));
+      throw Error(ErrorCode::BadInput, fmt::format("found {} extra bytes, expected none", value.size()));
     }
   }
 
   int n_fields() const { return n_fields_; }
-  /// Fields after those visited, read over.
+  /// Skips the fields after those visited. @return  their number
   int skip_rest() {
     int n = 0;
     for (; !bytes_.empty(); ++n) bytes_.text();

@@ -1,8 +1,8 @@
-// Events as bytes: what a .pdrun recording frames.
-//   layout  u16 kind (the alternative's place in Event), then its fields in the order they were
-//           introduced, each as LEB128 length and that many bytes; numbers little endian
-//   grows   new kinds go to the end of Event, new fields to the end of a kind: an older program
-//           skips and counts what it does not know, a newer one finds defaults for what is missing
+// Events as bytes, the content of the frames of a .pdrun recording.
+//   layout  u16 kind (index of the alternative in Event), then its fields in the order in which they
+//           were introduced, each as a LEB128 length and that many bytes; numbers little endian
+//   grows   new kinds go to the end of Event, new fields to the end of a kind: an older program skips
+//           and counts unknown ones, a newer one uses defaults for missing ones
 #pragma once
 
 #include <cstddef>
@@ -18,18 +18,19 @@ namespace engine {
 /// Appends one event to `bytes`.
 void encode(const Event& event, std::string& bytes);
 
+/// One decoded event.
 struct Decoded {
-  std::optional<Event> event;  // nullopt: a kind this program does not know
+  std::optional<Event> event;  // nullopt: an unknown kind
   std::uint16_t kind = 0;
   int n_unknown_fields = 0;  // after the last known one
 };
 
-/// One event from exactly `bytes`.
-/// @throws Error(BadInput)  a field longer than what is left, of the wrong width, or no value of
-/// its enumeration; the message names kind, field number and what was found
+/// Decodes one event from exactly `bytes`.
+/// @throws Error(BadInput)  for a field that is longer than the remaining bytes, has the wrong width or
+///                          no value of its enumeration; the message names kind and field number
 Decoded decode(std::string_view bytes);
 
-/// "StepBegun"; "kind 77" for one not known.
+/// "StepBegun"; "kind 77" for an unknown kind.
 std::string kind_name(std::size_t kind);
 
 }  // namespace engine

@@ -5,19 +5,10 @@
 
 #include <fmt/format.h>
 
-#include "engine/base/text.h"
+#include "engine/base/utf8.h"
 
 namespace engine {
 namespace {
-
-bool is_utf8(std::string_view text) {
-  while (!text.empty()) {
-    const Utf8Character character = first_character(text);
-    if (!character.valid) return false;
-    text.remove_prefix(static_cast<std::size_t>(character.n_bytes));
-  }
-  return true;
-}
 
 std::string without_escapes(std::string_view line) {
   std::string text;
@@ -37,7 +28,7 @@ std::string why_no_stop_text(std::string_view text) {
   if (text.empty()) return "found an empty text, expected at least one character";
   if (text.size() > kMaxStopTextBytes)
     return fmt::format("found {} bytes, expected at most {}", text.size(), kMaxStopTextBytes);
-  if (!is_utf8(text)) return "found bytes that are not UTF-8";
+  if (first_bad_utf8(text) != text.size()) return "found bytes that are not UTF-8";
   return "";
 }
 

@@ -4,7 +4,7 @@
 
 #include <fmt/format.h>
 
-#include "engine/checkpoint/convert.h"
+#include "engine/checkpoint/tensor_source.h"
 #include "engine/model/head_rows.h"
 #include "engine/checkpoint/heads_files.h"
 #include "engine/model/weights.h"

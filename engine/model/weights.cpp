@@ -5,7 +5,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "engine/checkpoint/convert.h"
+#include "engine/checkpoint/tensor_source.h"
 
 namespace engine {
 namespace {

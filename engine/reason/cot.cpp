@@ -97,7 +97,8 @@ class Asking {
       RunRequest& run = request.run;
       run.prompt_id = question.record.id;
       run.prompt = shots_ + question.record.prompt;
-      run.prompt_tokens = tokenize_prompt(model_, run.prompt, !settings_.no_special);
+      run.no_special = settings_.no_special;
+      run.prompt_tokens = tokenize_prompt(model_, run.prompt, !run.no_special);
       check_fits(run);
       run.decoder = settings_.decoder;
       run.options = settings_.options;

@@ -153,7 +153,7 @@ class Asked {
             const std::string& answer,
             const std::string& more) const {
     notice(fmt::format("{}: {}: \"{}\"{}", id, correct ? "right" : "wrong",
-                       quoted_for_message(trimmed(answer)), more));
+                       escaped(trimmed(answer)), more));
   }
 
   /// @param texts  what the runs wrote

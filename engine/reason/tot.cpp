@@ -312,8 +312,9 @@ class Search {
     RunRequest& run = request.run;
     run.prompt_id = record_.id + "/" + std::to_string(index) + "/" + what;
     run.prompt = prompt_text(prompt, index);
+    run.no_special = settings_.no_special;
     run.prompt_tokens =
-        model_.tokenizer()->encode(run.prompt, TextReading{.symbols = !settings_.no_special});
+        model_.tokenizer()->encode(run.prompt, TextReading{.symbols = !run.no_special});
     const int n = static_cast<int>(run.prompt_tokens.size());
     if (n >= model_.max_seq_len()) {
       if (node(index).parent > 0 || prompt.use != Use::Thought) return std::nullopt;

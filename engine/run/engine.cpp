@@ -39,7 +39,8 @@ RunRequest request_of(const StartRun& command, const LaneRequest& lane) {
           .max_tokens = command.max_tokens,
           .ignore_eos = command.ignore_eos,
           .stop_texts = command.stop_texts,
-          .stop_ids = command.stop_ids};
+          .stop_ids = command.stop_ids,
+          .no_special = command.no_special};
 }
 
 /// As far as a command tells.

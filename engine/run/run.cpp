@@ -247,6 +247,7 @@ RunStarted started_event(const RunRequest& request, const RunModels& models, Run
   event.n_approximate = request.n_approximate;
   event.stop_texts = request.stop_texts;
   event.stop_ids = request.stop_ids;
+  event.no_special = request.no_special;
   return event;
 }
 

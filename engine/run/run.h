@@ -31,6 +31,7 @@ struct RunRequest {
   /// The text ends before the first of these (engine/decode/stop_texts.h); none of them empty.
   std::vector<std::string> stop_texts = {};
   std::vector<TokenId> stop_ids = {};  // each ends the text, also with ignore_eos
+  bool no_special = false;  // prompt_tokens were read with names of control symbols as text
 };
 
 /// Where a run first differs from plain decoding, and by how much each choice there led the second

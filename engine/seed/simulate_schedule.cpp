@@ -21,7 +21,7 @@ std::vector<Text> texts_of(const Schedule& told) {
     const ScheduleTurn& turn = told.turns[i];
     if (i == 0 || turn.run != told.turns[i - 1].run)
       texts.push_back({.first = i, .begin = turn.may_draft});
-    if (turn.judged < 0) continue;
+    if (turn.forwarded < 0) continue;
     texts.back().n++;
     texts.back().end = turn.ended;
   }
@@ -77,11 +77,11 @@ class Times final : public EventSink {
       turn.drafts = t;
       return;
     }
-    turn.at_target = turn.left = t;
-    turn.judged = turn.ended = t + verify_;
+    turn.at_target = turn.left_queue = t;
+    turn.forwarded = turn.ended = t + verify_;
     schedule_.forwards.push_back({.begin = t,
-                                  .end = turn.judged,
-                                  .ended = turn.judged,
+                                  .end = turn.forwarded,
+                                  .ended = turn.forwarded,
                                   .first = schedule_.taken.size(),
                                   .n = 1});
     schedule_.taken.push_back(static_cast<std::uint32_t>(next(e.run)++));

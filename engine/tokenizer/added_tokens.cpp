@@ -8,7 +8,7 @@
 namespace engine {
 namespace {
 
-/// Where the last character of `text` (not empty) begins.
+/// Offset of the last character of `text`, which is not empty.
 std::size_t last_character(std::string_view text) {
   std::size_t i = text.size() - 1;
   while (i > 0 && (static_cast<unsigned char>(text[i]) & 0xc0) == 0x80) i--;
@@ -23,7 +23,7 @@ bool starts_with_word(std::string_view text) {
   return !text.empty() && is_word_character(utf8_at(text, 0).code_point);
 }
 
-/// Bytes of white space at the start of `text`.
+/// Number of bytes of white space at the start of `text`.
 std::size_t leading_space(std::string_view text) {
   std::size_t i = 0;
   while (i < text.size()) {
@@ -34,7 +34,7 @@ std::size_t leading_space(std::string_view text) {
   return i;
 }
 
-/// Where the white space at the end of `text` begins.
+/// Offset of the white space at the end of `text`.
 std::size_t trailing_space_begin(std::string_view text) {
   while (!text.empty()) {
     const std::size_t i = last_character(text);
@@ -62,7 +62,7 @@ AddedTokens::AddedTokens(std::vector<AddedToken> tokens,
     std::ranges::stable_sort(*entries, {}, &Entry::text);
 }
 
-// The entries that share the text's first bytes stand together; each further byte narrows them.
+// Entries that share their first bytes are neighbours; each byte of the text narrows the range.
 AddedTokens::Match AddedTokens::longest_at(const std::vector<Entry>& entries,
                                            std::string_view text) {
   Match longest;
@@ -80,14 +80,14 @@ AddedTokens::Match AddedTokens::longest_at(const std::vector<Entry>& entries,
   return longest;
 }
 
-// As AddedVocabulary::find_matches of tokenizers: a match that is discarded is not looked into.
+// As AddedVocabulary::find_matches of tokenizers: no shorter match is tried inside a discarded one.
 std::vector<TextPart> AddedTokens::split(std::string_view text,
                                          Of kind,
                                          bool special_as_text) const {
   const std::vector<Entry>& entries = kind == Of::GivenText ? given_ : normalized_;
   std::vector<TextPart> parts;
-  std::size_t begun = 0;      // of the text that is in no part yet
-  std::size_t space_end = 0;  // of the white space that was measured last
+  std::size_t begun = 0;      // start of the text that is in no part yet
+  std::size_t space_end = 0;  // end of the white space measured last
   for (std::size_t i = 0; i < text.size() && !entries.empty();) {
     const Match match = longest_at(entries, text.substr(i));
     if (match.length == 0) {
@@ -105,7 +105,7 @@ std::vector<TextPart> AddedTokens::split(std::string_view text,
       start =
           start <= begun ? begun : begun + trailing_space_begin(text.substr(begun, start - begun));
     if (token.rstrip) {
-      // A match within white space that the one before took is not measured again.
+      // White space that the previous match includes is not measured again.
       if (stop >= space_end) space_end = stop + leading_space(text.substr(stop));
       stop = space_end;
     }

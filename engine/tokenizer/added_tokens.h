@@ -1,6 +1,5 @@
-// Tokens that are matched in a text before the tokenizer's model reads what stands between them, by
-// the rules of Hugging Face's tokenizers library (AddedVocabulary). Knows no model: SentencePiece,
-// byte-level and other tokenizers share it.
+// Added tokens: matched in a text before the tokenizer's model reads the stretches between them, by the
+// rules of Hugging Face's tokenizers library (AddedVocabulary). Independent of the tokenizer's model.
 #pragma once
 
 #include <functional>
@@ -14,45 +13,49 @@
 
 namespace engine {
 
+/// A token that is matched in texts, with the flags of the tokenizers library.
 struct AddedToken {
   TokenId id = 0;
   std::string content;
-  bool lstrip = false;       // takes the white space before it along
-  bool rstrip = false;       // and the white space after it
-  bool single_word = false;  // matched only where no word character stands beside it
-  bool normalized = false;   // looked for in the normalised text; otherwise in the text as given
-  bool special = false;      // a control symbol: it has a name, and gives no text
+  bool lstrip = false;       // the match includes the white space before it
+  bool rstrip = false;       // the match includes the white space after it
+  bool single_word = false;  // matches only between characters that are no word characters
+  bool normalized = false;   // matched in the normalised text; otherwise in the text as given
+  bool special = false;      // a control symbol: decodes to no text
 };
 
-/// A stretch of a text: one added token, or text between them (never empty).
+/// A part of a text: one added token, or the text between two (never empty).
 struct TextPart {
-  std::optional<TokenId> id;
-  std::string_view text;  // of the text that was split; with the white space the token took
+  std::optional<TokenId> id;  // nullopt: text
+  std::string_view text;      // part of the text that was split; of a token with its white space
 };
 
+/// The added tokens of one tokenizer.
 class AddedTokens {
  public:
+  /// The texts that tokens are matched in.
   enum class Of { GivenText, NormalizedText };
 
+  /// No tokens.
   AddedTokens() = default;
   /// @param tokens     with distinct ids and distinct contents
-  /// @param normalize  what the tokenizer does to a text before it reads it, for the tokens that
-  ///                   are looked for in the result. Or empty: it changes nothing
+  /// @param normalize  the normaliser of the tokenizer, applied to the contents of tokens that match in
+  ///                   normalised text; empty: none
   explicit AddedTokens(std::vector<AddedToken> tokens,
                        const std::function<std::string(const std::string&)>& normalize = {});
 
-  /// Splits `text` (borrowed) by the tokens that are looked for in texts of its kind: leftmost
-  /// first, the longest of several at one place.
-  /// @param special_as_text  control symbols are not looked for
+  /// Splits `text` (borrowed) by the tokens that match in texts of this kind: leftmost first, the longest
+  /// of several at one place.
+  /// @param special_as_text  control symbols do not match
   std::vector<TextPart> split(std::string_view text, Of kind, bool special_as_text) const;
-  /// Whether any token is looked for in texts of this kind.
+  /// True if some token matches in texts of this kind.
   bool any(Of kind) const { return !(kind == Of::GivenText ? given_ : normalized_).empty(); }
-  /// By id, ascending.
+  /// All tokens by ascending id.
   const std::vector<AddedToken>& all() const { return tokens_; }
 
  private:
   struct Entry {
-    std::string text;   // what is looked for
+    std::string text;   // to match
     std::size_t token;  // index in tokens_
   };
   struct Match {

@@ -6,6 +6,8 @@
 
 #include <fmt/format.h>
 
+#include "engine/base/utf8.h"
+
 namespace engine {
 namespace {
 
@@ -29,11 +31,11 @@ struct Unit {
   std::uint32_t offset() const { return (bits >> 10) << ((bits & (1u << 9)) >> 6); }
 };
 
-// Depth first through the units. Builders share equal subtrees, so a unit may have two parents, but
-// none may be its own ancestor.
-class Walk {
+// Depth-first search of the units. Builders share equal subtrees, so a unit may have two parents, but no
+// unit may be its own ancestor.
+class TrieCheck {
  public:
-  Walk(std::string_view trie, std::string_view texts)
+  TrieCheck(std::string_view trie, std::string_view texts)
       : trie_(trie), texts_(texts), n_units_(trie.size() / 4), state_(n_units_, kUnseen) {}
 
   std::string fault() {
@@ -44,7 +46,7 @@ class Walk {
         leave();
         continue;
       }
-      // Children are found from a base: child c stands at base ^ c.
+      // Child c of a unit is the unit base ^ c.
       const std::uint32_t c = visit.next_child++;
       const std::size_t child = visit.base ^ c;
       if (unit(child).label() != c) continue;
@@ -59,12 +61,12 @@ class Walk {
     return why;
   }
 
-  /// The most keys on one way down; after fault() found none.
+  /// The largest number of keys on a path; valid if fault() found none.
   int most_matches() const { return state_[0]; }
 
  private:
-  // While a unit is on the path: kOpen. After: the most matches on a way down from it, itself
-  // counted.
+  // kOpen while a unit is on the path; then the largest number of matches on a path down from it,
+  // itself included.
   static constexpr int kUnseen = -2, kOpen = -1;
   struct Visit {
     std::size_t at, base;
@@ -104,7 +106,45 @@ class Walk {
   std::vector<Visit> path_;
 };
 
+/// The longest key of the trie at the start of `text`.
+struct KeyMatch {
+  std::size_t n_bytes = 0;  // 0: no key begins the text
+  std::uint32_t value = 0;  // offset of its replacement
+};
+
+KeyMatch longest_key(std::string_view trie, std::string_view text) {
+  const auto unit = [&](std::size_t i) { return Unit{u32_at(trie, 4 * i)}; };
+  KeyMatch match;
+  std::size_t at = unit(0).offset();
+  for (std::size_t i = 0; i < text.size(); i++) {
+    const auto byte = static_cast<unsigned char>(text[i]);
+    at ^= byte;
+    const Unit child = unit(at);
+    if (child.label() != byte) break;
+    at ^= child.offset();
+    if (child.has_leaf()) match = {i + 1, unit(at).bits & ~kLeafBit};
+  }
+  return match;
+}
+
 }  // namespace
+
+std::string normalized_by(std::string_view charsmap, std::string_view text) {
+  if (charsmap.empty()) return std::string(text);
+  const std::size_t n_bytes = u32_at(charsmap, 0);
+  const std::string_view trie = charsmap.substr(4, n_bytes);
+  const std::string_view replacements = charsmap.substr(4 + n_bytes);
+  std::string out;
+  while (!text.empty()) {
+    const KeyMatch match = longest_key(trie, text);
+    const std::size_t n =
+        match.n_bytes > 0 ? match.n_bytes : static_cast<std::size_t>(utf8_at(text, 0).length);
+    const std::string_view replacement = replacements.substr(match.value);
+    out += match.n_bytes > 0 ? replacement.substr(0, replacement.find('\0')) : text.substr(0, n);
+    text.remove_prefix(n);
+  }
+  return out;
+}
 
 std::string charsmap_fault(std::string_view charsmap) {
   if (charsmap.empty()) return "";
@@ -116,10 +156,10 @@ std::string charsmap_fault(std::string_view charsmap) {
   }
   const std::string_view texts = charsmap.substr(4 + n_bytes);
   if (texts.back() != '\0') return "replacements without a final NUL";
-  Walk walk(charsmap.substr(4, n_bytes), texts);
-  if (std::string fault = walk.fault(); !fault.empty()) return fault;
-  if (walk.most_matches() > kMaxSharedPrefixes) {
-    return fmt::format("{} keys that begin each other, more than {}", walk.most_matches(),
+  TrieCheck check(charsmap.substr(4, n_bytes), texts);
+  if (std::string fault = check.fault(); !fault.empty()) return fault;
+  if (check.most_matches() > kMaxSharedPrefixes) {
+    return fmt::format("{} keys that begin each other, more than {}", check.most_matches(),
                        kMaxSharedPrefixes);
   }
   return "";

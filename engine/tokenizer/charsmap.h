@@ -7,9 +7,14 @@
 
 namespace engine {
 
-/// What is wrong with the table, or an empty string. Walks every node that some input could reach:
-/// all reads stay inside, no node is below itself, no path passes more than the 32 matches that the
-/// library makes room for.
+/// Checks every node of the trie that an input can reach: all reads stay inside, no node is its own
+/// descendant, and no path has more than the 32 matches that the library has room for.
+/// @return  the fault; "" for a sound table
 std::string charsmap_fault(std::string_view charsmap);
+
+/// `text` with the table applied: at each place the longest key is replaced, and a character that
+/// begins no key stays.
+/// @param charsmap  without a fault; empty: no table
+std::string normalized_by(std::string_view charsmap, std::string_view text);
 
 }  // namespace engine

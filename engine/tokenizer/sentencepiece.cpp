@@ -11,6 +11,7 @@
 
 #include "engine/base/mapped_file.h"
 #include "engine/base/refuse.h"
+#include "engine/tokenizer/charsmap.h"
 #include "engine/tokenizer/sentencepiece_scan.h"
 #include "engine/tokenizer/symbol_names.h"
 #include "engine/tokenizer/tokenizer_files.h"
@@ -19,7 +20,7 @@
 namespace engine {
 namespace {
 
-constexpr std::string_view kSpaceSymbol = "\xE2\x96\x81";  // U+2581, how pieces write a space
+constexpr std::string_view kSpaceSymbol = "\xE2\x96\x81";  // U+2581: a space in pieces
 
 std::string with_spaces(std::string_view piece) {
   std::string out;
@@ -34,25 +35,25 @@ std::string with_spaces(std::string_view piece) {
   return out;
 }
 
-/// The library's messages that find no memory while they are made end the process when they are
-/// given back, so more has to be there than it takes: 17 bytes for each of the file's were seen.
+/// Checks that memory for the model is free. Without it the library ends the process, because its
+/// messages crash after a failed allocation. It was seen to need 17 bytes for each byte of the file.
 /// @throws std::bad_alloc
 void expect_room_to_load(std::size_t file_bytes) {
   const std::size_t bytes = (1 << 20) + 32 * file_bytes;
-  // Past malloc, which would deal with later requests in another way behind one of such a size.
+  // mmap, because a large malloc changes how malloc serves later requests.
   void* room = mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
                     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (room == MAP_FAILED) throw std::bad_alloc();
   munmap(room, bytes);
 }
 
-/// Loads a model's bytes, followed by `override`: fields of its normalizer_spec that replace the
-/// file's.
+/// Loads a model.
+/// @param override  fields of its normalizer_spec that replace those of the file
 void load(sentencepiece::SentencePieceProcessor& processor,
           std::string bytes,
           std::string_view override,
           const std::string& path) {
-  constexpr char kNormalizerSpec = '\x1a';  // field 3 of ModelProto; given again it is merged
+  constexpr char kNormalizerSpec = '\x1a';  // field 3 of ModelProto; a second one is merged
   if (!override.empty()) {
     bytes += kNormalizerSpec;
     bytes += static_cast<char>(override.size());
@@ -64,10 +65,13 @@ void load(sentencepiece::SentencePieceProcessor& processor,
   refuse(path, "model", escaped(status.ToString()), "a model the sentencepiece library loads");
 }
 
-// Fields of NormalizerSpec: add_dummy_prefix false; and, where texts are taken as they are, no
-// precompiled_charsmap, remove_extra_whitespaces false, escape_whitespaces true.
+// Fields of NormalizerSpec that replace the file's. kNoPrefix: add_dummy_prefix false. The others
+// turn every normalisation off (no precompiled_charsmap, add_dummy_prefix and
+// remove_extra_whitespaces false); escape_whitespaces is true for texts as given and false for texts
+// that were normalised before.
 constexpr std::string_view kNoPrefix{"\x18\x00", 2};
 constexpr std::string_view kAsItIs{"\x12\x00\x18\x00\x20\x00\x28\x01", 8};
+constexpr std::string_view kNormalized{"\x12\x00\x18\x00\x20\x00\x28\x00", 8};
 
 class SentencePieceTokenizer : public Tokenizer {
  public:
@@ -81,13 +85,13 @@ class SentencePieceTokenizer : public Tokenizer {
         options_(std::move(options)),
         bytes_(names_.renamed(file, model_)) {
     load(processor_, bytes_, options_.own_normalizer ? "" : kAsItIs, path_);
-    if (!library_puts_prefix()) bytes_ = {};  // no second one will be loaded
     for (const ScannedPiece& piece : model_.pieces) {
       texts_.push_back(text_of(piece));
       special_.push_back(piece.type == ScannedPiece::Control);
     }
     for (const AddedToken& token : options_.added) take(token);
     added_ = AddedTokens(options_.added, [&](const std::string& text) { return normalized(text); });
+    if (!needs_second_processor()) bytes_ = {};
     bos_ = named_id(options_.bos_token, model_.bos_id);
     eos_ = named_id(options_.eos_token, model_.eos_id);
   }
@@ -121,7 +125,7 @@ class SentencePieceTokenizer : public Tokenizer {
     return ids;
   }
 
-  // The space that encode() put before the first word is not part of the text.
+  // The prefix space that encode() put before the first word is not part of the text.
   std::string extend(TextState& state, TokenId id) const override {
     if (!is_valid(id)) return "";
     if (is_special(id)) return take_whole_characters(state.open_bytes, true);
@@ -173,7 +177,7 @@ class SentencePieceTokenizer : public Tokenizer {
     }
   }
 
-  /// Ids between the pieces and an added token are of no token: they give no text.
+  /// Ids between the pieces and an added token belong to no token and have no text.
   void take(const AddedToken& token) {
     const auto at = static_cast<std::size_t>(token.id);
     if (at >= texts_.size()) texts_.resize(at + 1), special_.resize(at + 1);
@@ -193,9 +197,11 @@ class SentencePieceTokenizer : public Tokenizer {
     return fallback >= 0 ? std::optional<TokenId>(fallback) : std::nullopt;
   }
 
-  /// As the library's normaliser without a table of characters gives it.
-  std::string normalized(std::string_view text) const {
-    if (!options_.own_normalizer) return std::string(text);
+  /// `given` as the model's normaliser changes it: the table of characters, then spaces.
+  std::string normalized(std::string_view given) const {
+    if (!options_.own_normalizer) return std::string(given);
+    const std::string mapped = normalized_by(model_.charsmap, given);
+    std::string_view text = mapped;
     const bool once = model_.remove_extra_whitespaces;
     if (once) {
       const std::size_t begin = std::min(text.find_first_not_of(' '), text.size());
@@ -212,7 +218,7 @@ class SentencePieceTokenizer : public Tokenizer {
     return out;
   }
 
-  /// The place of a stretch of text without added tokens: what precedes it.
+  /// The thing before a stretch of text: nothing, an added token, or other text.
   enum class Place { Start, AfterToken, AfterText };
 
   bool has_prefix(Place place) const {
@@ -220,7 +226,7 @@ class SentencePieceTokenizer : public Tokenizer {
     return place == Place::Start || options_.prefix == Prefix::EveryStretch;
   }
 
-  /// Tokens that are looked for in normalised text, and what stands between them.
+  /// Encodes normalised text: its added tokens and the stretches between them.
   void encode_normalized(const std::string& text,
                          Place place,
                          bool as_text,
@@ -229,7 +235,9 @@ class SentencePieceTokenizer : public Tokenizer {
       if (part.id) {
         ids.push_back(*part.id);
       } else {
-        encode_stretch(part.text, part.text.data() == text.data() ? place : Place::AfterToken, ids);
+        const Place its_place = part.text.data() == text.data() ? place : Place::AfterToken;
+        options_.own_normalizer ? encode_with(second_processor(), names_.in_text(part.text), ids)
+                                : encode_stretch(part.text, its_place, ids);
       }
     }
   }
@@ -237,44 +245,56 @@ class SentencePieceTokenizer : public Tokenizer {
   void encode_stretch(std::string_view text, Place place, std::vector<TokenId>& ids) const {
     std::string read = names_.in_text(text);
     const bool begins_with_space = read.starts_with(' ') || read.starts_with(kSpaceSymbol);
-    // Before every stretch the library puts its prefix, before a space too, and so does transformers.
+    // The library and transformers put the prefix of every stretch before a space too.
     const bool before_space = options_.own_normalizer && options_.prefix == Prefix::EveryStretch;
     const bool with_prefix = has_prefix(place) && (before_space || !begins_with_space);
     if (!options_.own_normalizer && with_prefix) read.insert(0, kSpaceSymbol);
-    const bool by_other = library_puts_prefix() && !with_prefix;
+    const bool drop_prefix = library_puts_prefix() && !with_prefix;
+    encode_with(drop_prefix ? second_processor() : processor_, read, ids);
+  }
+
+  static void encode_with(const sentencepiece::SentencePieceProcessor& processor,
+                          const std::string& text,
+                          std::vector<TokenId>& ids) {
     std::vector<int> pieces;
-    const auto status = (by_other ? without_prefix() : processor_).Encode(read, &pieces);
+    const auto status = processor.Encode(text, &pieces);
     if (!status.ok()) throw Error(ErrorCode::BadInput, "prompt: " + escaped(status.ToString()));
     ids.insert(ids.end(), pieces.begin(), pieces.end());
   }
 
   bool library_puts_prefix() const { return options_.own_normalizer && model_.add_dummy_prefix; }
 
-  /// The same model without its dummy prefix, loaded when it is first needed.
-  const sentencepiece::SentencePieceProcessor& without_prefix() const {
-    std::call_once(loads_without_prefix_, [&] {
+  bool needs_second_processor() const {
+    return library_puts_prefix() ||
+           (options_.own_normalizer && added_.any(AddedTokens::Of::NormalizedText));
+  }
+
+  /// The same model with fewer normalisations, loaded when it is first needed: without its dummy
+  /// prefix where it has one, else for texts that are normalised already.
+  const sentencepiece::SentencePieceProcessor& second_processor() const {
+    std::call_once(loads_second_, [&] {
       auto loaded = std::make_unique<sentencepiece::SentencePieceProcessor>();
-      load(*loaded, bytes_, kNoPrefix, path_);
-      without_prefix_ = std::move(loaded);
+      load(*loaded, bytes_, library_puts_prefix() ? kNoPrefix : kNormalized, path_);
+      second_ = std::move(loaded);
     });
-    return *without_prefix_;
+    return *second_;
   }
 
   std::string path_;
   ScannedModel model_;
   SymbolNames names_;
   SentencePieceOptions options_;
-  std::string bytes_;  // of the model, while a second one may be loaded
+  std::string bytes_;  // of the model; empty where no second processor will be loaded
   sentencepiece::SentencePieceProcessor processor_;
   AddedTokens added_;
-  std::vector<std::string> texts_;  // what each token adds to a text, in bytes
+  std::vector<std::string> texts_;  // [vocab_size] the bytes that each token adds to a text
   std::vector<bool> special_;
   std::optional<TokenId> bos_, eos_;
-  mutable std::once_flag loads_without_prefix_;
-  mutable std::unique_ptr<sentencepiece::SentencePieceProcessor> without_prefix_;
+  mutable std::once_flag loads_second_;
+  mutable std::unique_ptr<sentencepiece::SentencePieceProcessor> second_;
 };
 
-/// The rules by which transformers 5.24 reads a tokenizer.model of this class.
+/// Sets the rules of transformers 5.24 for a tokenizer.model of this class.
 void set_rules(const TokenizerSettings& settings,
                const std::string& model_type,
                SentencePieceOptions& options,
@@ -283,15 +303,15 @@ void set_rules(const TokenizerSettings& settings,
   const std::string& name = settings.tokenizer_class;
   const bool is_llama =
       (name == "LlamaTokenizer" && model_type != "mistral") || name == "CodeLlamaTokenizer";
-  // Other classes, and Mistral's models, are read as the SentencePiece model itself says.
+  // Other classes, and Mistral's models, follow the SentencePiece model itself.
   const bool every = is_llama ? name == "LlamaTokenizer" && settings.legacy.value_or(false)
                               : settings.legacy.value_or(true);
   constexpr std::array kGeneric = {"", "LlamaTokenizer", "PreTrainedTokenizer",
                                    "TokenizersBackend"};
   if (!is_llama && std::ranges::find(kGeneric, name) == kGeneric.end()) {
     notices.push_back(
-        fmt::format("{}: tokenizer_class {}: its own rules are not applied, those of "
-                    "tokenizer.model are",
+        fmt::format("{}: tokenizer_class {}: the rules of this class are not applied; those "
+                    "of tokenizer.model are",
                     escaped(settings.file), in_quotes(name)));
   }
   options.own_normalizer = !is_llama;
@@ -328,9 +348,8 @@ std::unique_ptr<Tokenizer> open_tokenizer(const std::string& directory,
   set_rules(settings, model_type, options, notices);
   options.added =
       placed_tokens(settings, model, !options.own_normalizer, vocab_size, limits, notices);
-  // With a dummy prefix transformers looks for all of them in the text as it is given; so does this
-  // program where a table replaces characters.
-  if (options.own_normalizer && (model.add_dummy_prefix || model.has_charsmap))
+  // With a dummy prefix transformers matches all added tokens in the text as given.
+  if (options.own_normalizer && model.add_dummy_prefix)
     for (AddedToken& token : options.added) token.normalized = false;
   return std::make_unique<SentencePieceTokenizer>(file, path, std::move(model), std::move(options));
 }

@@ -1,4 +1,5 @@
-// SentencePiece models: a scan of the file that trusts nothing, then the sentencepiece library.
+// SentencePiece tokenizers. The file is checked (sentencepiece_scan.h) before the sentencepiece library
+// reads it.
 #pragma once
 
 #include <memory>
@@ -12,33 +13,34 @@
 
 namespace engine {
 
+/// Rules of a tokenizer beside its SentencePiece model.
 struct SentencePieceOptions {
-  /// Which stretches of text between added tokens get a space before their first word.
+  /// The stretches of text between added tokens that get a space before their first word.
   enum class Prefix { Never, FirstStretch, EveryStretch };
 
   bool add_bos = true;
   bool add_eos = false;
   std::optional<std::string> bos_token,
-      eos_token;                  // their texts; empty: none; nullopt: the model's
-  std::vector<AddedToken> added;  // placed (tokenizer_files.h)
-  bool symbols_are_text = false;  // also where TextReading says otherwise
-  /// True: texts are normalised as the model was trained, with its rules for spaces. False: they are
-  /// taken as they are, and a prefix is put only before what does not begin with a space, as the
-  /// LlamaTokenizer of transformers 5 does.
+      eos_token;                  // their texts; "": none; nullopt: the model's
+  std::vector<AddedToken> added;  // with their ids (placed_tokens() of tokenizer_files.h)
+  bool symbols_are_text = false;  // whatever TextReading::symbols says
+  /// True: the model's normaliser and its rules for spaces apply. False: texts are not normalised, and a
+  /// stretch that begins with a space gets no prefix, as in the LlamaTokenizer of transformers 5.
   bool own_normalizer = true;
-  Prefix prefix = Prefix::EveryStretch;  // own_normalizer: if the model has a dummy prefix
+  Prefix prefix = Prefix::EveryStretch;  // with own_normalizer only if the model has a dummy prefix
   FileLimits limits;
 };
 
-/// @throws Error(BadInput)  naming the file and the place, for anything that is not a usable
-/// SentencePiece model
+/// Opens a tokenizer.model by itself.
+/// @throws Error(BadInput)  with file and place, if it is not a usable SentencePiece model
 std::unique_ptr<Tokenizer> open_sentencepiece(const std::string& path,
                                               const SentencePieceOptions& options);
 
-/// tokenizer.model of a directory, with what the JSON files beside it say (tokenizer_files.h).
-/// @param model_type  of config.json: transformers reads the tokenizers of some by other rules
+/// Opens the tokenizer.model of a directory with the JSON files beside it (tokenizer_files.h).
+/// @param model_type  of config.json; some types have rules of their own in transformers
 /// @param vocab_size  of config.json; 0: unknown
-/// @param notices     receives what is not applied or odd
+/// @param notices     receives a notice for each setting that is not applied
+/// @throws Error(BadInput)  for a file that cannot be used
 std::unique_ptr<Tokenizer> open_tokenizer(const std::string& directory,
                                           const FileLimits& limits,
                                           std::vector<std::string>& notices,

@@ -8,7 +8,7 @@
 #include <fmt/format.h>
 
 #include "engine/tokenizer/charsmap.h"
-#include "engine/checkpoint/file_kind.h"
+#include "engine/base/file_kind.h"
 #include "engine/base/refuse.h"
 #include "engine/base/utf8.h"
 
@@ -17,7 +17,7 @@ namespace {
 
 enum WireType { Varint = 0, Fixed64 = 1, Bytes = 2, Fixed32 = 5 };
 
-// One field of a message as it stands in the file.
+// One field of a message in the file.
 struct Field {
   std::uint32_t number = 0;
   int type = 0;
@@ -110,12 +110,12 @@ class Scanner {
   const std::string& path_;
 };
 
-// Ids are int32 in the proto: a negative one is written with its sign extended to 64 bits.
+// Ids are int32 in the proto; the file extends the sign of a negative one to 64 bits.
 std::int64_t signed_value(const Field& field) {
   return static_cast<std::int32_t>(static_cast<std::uint32_t>(field.value));
 }
 
-// The model proper: fields first, then what must hold between them.
+// Reads the fields of the model, then checks the rules between them.
 class ModelScan {
  public:
   ModelScan(std::string_view bytes, const std::string& path, const FileLimits& limits)
@@ -137,7 +137,7 @@ class ModelScan {
           read_normalizer(field, "denormalizer_spec", true);
           break;
         default:
-          break;  // self-test data, and what later versions add
+          break;  // self-test data, and fields of later versions
       }
     });
     check_pieces();
@@ -244,7 +244,7 @@ class ModelScan {
         if (is_denormalizer && !part.bytes.empty()) {
           refuse(path_, place, "a table", "none (not supported)");
         }
-        if (!is_denormalizer) model_.has_charsmap = !part.bytes.empty();
+        if (!is_denormalizer) model_.charsmap = part.bytes;
       } else if (part.number >= 3 && part.number <= 5) {
         scanner_.require(part, Varint, name);
         if (part.number == 3 && !is_denormalizer) model_.add_dummy_prefix = part.value != 0;
@@ -318,24 +318,24 @@ class ModelScan {
       refuse(path_, std::string("trainer_spec.") + name, std::to_string(id),
              fmt::format("{} to {}", low, n - 1));
     };
-    // The defaults stand for "not said", and a small model may have no such pieces.
-    if (unk_id_ != kNotSaid) check("unk_id", unk_id_, 0);
-    if (bos_id_ != kNotSaid) check("bos_id", bos_id_, -1);
-    if (eos_id_ != kNotSaid) check("eos_id", eos_id_, -1);
-    if (pad_id_ != kNotSaid) check("pad_id", pad_id_, -1);
+    // Ids that the file does not set are not checked: a small model may lack these pieces.
+    if (unk_id_ != kNotSet) check("unk_id", unk_id_, 0);
+    if (bos_id_ != kNotSet) check("bos_id", bos_id_, -1);
+    if (eos_id_ != kNotSet) check("eos_id", eos_id_, -1);
+    if (pad_id_ != kNotSet) check("pad_id", pad_id_, -1);
     model_.unk_id = static_cast<int>(unknown_piece_);
     model_.bos_id = control_id(bos_id_, 1);
     model_.eos_id = control_id(eos_id_, 2);
   }
 
   int control_id(std::int64_t id, std::int64_t fallback) const {
-    if (id == kNotSaid) id = fallback;
+    if (id == kNotSet) id = fallback;
     if (id < 0 || id >= static_cast<std::int64_t>(model_.pieces.size())) return -1;
     const ScannedPiece& piece = model_.pieces[static_cast<std::size_t>(id)];
     return piece.type == ScannedPiece::Control ? static_cast<int>(id) : -1;
   }
 
-  static constexpr std::int64_t kNotSaid = std::int64_t{1} << 40;
+  static constexpr std::int64_t kNotSet = std::int64_t{1} << 40;
 
   Scanner scanner_;
   std::string_view bytes_;
@@ -344,7 +344,7 @@ class ModelScan {
   ScannedModel model_;
   std::size_t unknown_piece_ = 0;
   std::int64_t model_type_ = ScannedModel::Unigram;
-  std::int64_t unk_id_ = kNotSaid, bos_id_ = kNotSaid, eos_id_ = kNotSaid, pad_id_ = kNotSaid;
+  std::int64_t unk_id_ = kNotSet, bos_id_ = kNotSet, eos_id_ = kNotSet, pad_id_ = kNotSet;
 };
 
 }  // namespace

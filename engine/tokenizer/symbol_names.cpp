@@ -11,7 +11,7 @@ namespace {
 constexpr int kLibraryMatches = 64;
 constexpr char32_t kFirstPrivate = 0x100000, kLastPrivate = 0x10fffd;
 
-// The most symbols that are each a beginning of one further symbol, itself included.
+// The largest number of symbols that are prefixes of one symbol, itself included.
 int deepest_nesting(const std::unordered_set<std::string_view>& symbols) {
   int deepest = 0;
   for (const std::string_view symbol : symbols) {
@@ -43,7 +43,7 @@ SymbolNames::SymbolNames(const ScannedModel& model) {
       name.clear();
       append_utf8(name, next++);
     } while (pieces.contains(name) && next < kLastPrivate);
-    if (next >= kLastPrivate) break;  // 65,000 of them: no real model comes near
+    if (next >= kLastPrivate) break;  // more than 65,000: no real model
     stand_in_.emplace(piece.text, name);
     longest_ = std::max(longest_, piece.text.size());
   }
@@ -56,8 +56,8 @@ std::string SymbolNames::renamed(std::string_view file, const ScannedModel& mode
   for (const ScannedPiece& piece : model.pieces) {
     const auto at = stand_in_.find(piece.text);
     if (at == stand_in_.end()) continue;
-    // A later `piece` field of the same message replaces the earlier one. The message grows by six
-    // bytes (tag, length, a character of four), so its own length is written anew.
+    // A second `piece` field in a message replaces the first. It adds six bytes (tag, length, four bytes
+    // of a character), so the length of the message changes.
     const std::string_view message =
         file.substr(piece.message_begin, piece.message_end - piece.message_begin);
     std::size_t body = 1;

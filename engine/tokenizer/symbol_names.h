@@ -1,5 +1,5 @@
-// Stand-ins for symbols that the sentencepiece library cannot hold under their own names: user-
-// defined symbols of which more than its 64 begin each other, and pieces that contain a NUL.
+// Replacement names for symbols that the sentencepiece library cannot store: user-defined symbols of which
+// more than 64 are prefixes of each other, and pieces that contain a NUL.
 #pragma once
 
 #include <string>
@@ -10,15 +10,16 @@
 
 namespace engine {
 
-/// Such symbols are renamed to single private-use characters, in the model the library loads and
-/// in every text it encodes; their ids stay. Ordinary models have none, and nothing is changed.
-/// A text that itself holds one of those private-use characters then reads as the symbol.
+/// Renames such symbols to private-use characters, in the model that the library loads and in every text
+/// that it encodes; their ids stay. A model without such symbols is not changed. A text that contains one
+/// of these private-use characters encodes to the symbol.
 class SymbolNames {
  public:
+  /// Finds the symbols to rename.
   explicit SymbolNames(const ScannedModel& model);
-  /// The file with the pieces renamed.
+  /// The model file with the renamed pieces.
   std::string renamed(std::string_view file, const ScannedModel& model) const;
-  /// The text with the longest symbol at each place, left to right, replaced.
+  /// `text` with its symbols renamed: from left to right, the longest one at each place.
   std::string in_text(std::string_view text) const;
 
  private:

@@ -1,4 +1,4 @@
-// Text to token ids and back.
+// Converts text to token ids and back.
 #pragma once
 
 #include <memory>
@@ -12,54 +12,62 @@
 
 namespace engine {
 
-/// How far a text has come between two of its tokens.
+/// The state of decoding between two tokens of a text.
 struct TextState {
-  bool at_start = true;    // nothing was written yet: a first word may lose its leading space
-  std::string open_bytes;  // the beginning of a character that is not complete
+  bool at_start = true;    // no text yet: the first word may lose its leading space
+  std::string open_bytes;  // the start of an incomplete character
 };
 
-/// How encode() takes a text.
+/// Options of encode().
 struct TextReading {
-  bool add_special = true;  // begin with bos, end with eos where the tokenizer's files say so
-  bool symbols = false;    // the names of control symbols ("<s>") are their ids, as in transformers
-  bool continues = false;  // it stands after other text: no space is put before its first word
+  bool add_special = true;  // add bos and eos as the tokenizer's files say
+  bool symbols = false;     // names of control symbols ("<s>") become their ids, as in transformers
+  bool continues = false;   // the text follows other text: no space before its first word
 };
 
+/// A tokenizer.
 class Tokenizer {
  public:
   virtual ~Tokenizer() = default;
+  /// Number of ids: the highest one plus 1.
   virtual int vocab_size() const = 0;
+  /// The id of the begin symbol; nullopt: none.
   virtual std::optional<TokenId> bos_id() const = 0;
+  /// The id of the end symbol; nullopt: none.
   virtual std::optional<TokenId> eos_id() const = 0;
+  /// The ids of `text`.
+  /// @throws Error(BadInput)  for a text longer than the limit prompt_bytes
   virtual std::vector<TokenId> encode(std::string_view text, const TextReading& reading) const = 0;
-  /// Ids of `text` as plain text: the name of a control symbol in it is text.
+  /// The ids of `text`; names of control symbols are text.
   std::vector<TokenId> encode(std::string_view text, bool add_special = true) const {
     return encode(text, TextReading{.add_special = add_special});
   }
-  /// The text that `id` completes after the tokens that led to `state`, which is moved on. Whole
-  /// UTF-8 characters only. Special tokens give nothing, but end a character that is open; bytes
-  /// that belong to no character give U+FFFD each.
+  /// Decodes the next token of a text and updates `state`.
+  /// @return  the text that `id` completes, whole UTF-8 characters. Special tokens add no text but end an
+  ///          open character; a byte that belongs to no character gives U+FFFD
   virtual std::string extend(TextState& state, TokenId id) const = 0;
-  /// Text of ids as a whole: what extend() gives for each in turn, then open bytes as U+FFFD each.
+  /// The text of `ids`: extend() of each in turn, then a U+FFFD for each open byte.
   std::string decode(std::span<const TokenId> ids) const;
-  /// The bytes one token adds in the middle of a text (a leading space is a space). Byte tokens
-  /// give their byte, special tokens their name, ids outside the vocabulary an empty string.
+  /// The bytes that a token adds in the middle of a text, with its leading space. Byte tokens give their
+  /// byte, special tokens their name, ids outside the vocabulary "".
   virtual std::string piece(TokenId id) const = 0;
+  /// True for a control symbol, which decodes to no text.
   virtual bool is_special(TokenId id) const = 0;
 };
 
-/// The text of tokens that continue a prompt, while they come: decode(prompt + tokens) without
-/// decode(prompt) at its front. A first word keeps its leading space after a prompt that has text.
-/// A character that the prompt leaves open and the tokens complete belongs to the tokens' text as a
-/// whole; if they do not complete it, its U+FFFD belong to the prompt's.
-/// The result does not depend on how the tokens are split into pushes.
+/// Streams the text of tokens that continue a prompt: decode(prompt + tokens) after decode(prompt). The
+/// first word keeps its leading space if the prompt has text. A character that the prompt begins belongs
+/// to the tokens if they complete it, else its U+FFFD belong to the prompt. The result does not depend on
+/// how the tokens are split into pushes.
 class TextStream {
  public:
-  /// @param prompt  the ids that stand before the tokens; read here, not kept
+  /// @param prompt  the ids before the tokens; not kept
   TextStream(const Tokenizer& tokenizer, std::span<const TokenId> prompt);
-  /// @return  the text that became complete with these ids, whole UTF-8 characters
+  /// Adds tokens.
+  /// @return  the text that they complete, whole UTF-8 characters
   std::string push(std::span<const TokenId> ids);
-  /// @return  what is left, incomplete bytes as U+FFFD
+  /// Ends the text.
+  /// @return  a U+FFFD for each byte of an incomplete character
   std::string finish();
 
  private:
@@ -67,7 +75,7 @@ class TextStream {
 
   const Tokenizer* tokenizer_;  // owned by the model, which outlives its streams
   TextState state_;
-  std::size_t n_prompt_bytes_ = 0;  // of state_.open_bytes, those that the prompt left open
+  std::size_t n_prompt_bytes_ = 0;  // bytes of state_.open_bytes from the prompt
 };
 
 /// The whole text of `tokens` after `prompt`, as a TextStream gives it.

@@ -18,7 +18,7 @@ namespace {
 
 using Kind = JsonReader::Kind;
 
-// In the order in which transformers takes them.
+// In the order of transformers.
 constexpr std::array kNamedTokens = {"bos_token", "eos_token", "unk_token", "sep_token",
                                      "pad_token", "cls_token", "mask_token"};
 constexpr std::array kExtraLists = {"additional_special_tokens", "extra_special_tokens"};
@@ -45,7 +45,7 @@ std::string content_of(const Json& value, const std::string& file, const std::st
   refuse(file, field, value.shown(), "a token: a string, or an object with \"content\"");
 }
 
-/// A token with its flags. What is absent is false, and `normalized` what `special` is not.
+/// A token with its flags. Absent flags are false; an absent `normalized` is the opposite of `special`.
 AddedToken token_of(const Json& value,
                     bool special,
                     const std::string& file,
@@ -117,7 +117,7 @@ class SettingsReader {
     settings_.tokenizer_class = name.value_or("");
     if (settings_.tokenizer_class.ends_with("Fast"))
       settings_.tokenizer_class.resize(settings_.tokenizer_class.size() - 4);
-    // null is false to transformers.
+    // transformers treats null as false.
     settings_.add_bos = fields.boolean("add_bos_token", !fields.has("add_bos_token"));
     settings_.add_eos = fields.boolean("add_eos_token", false);
     settings_.split_special = fields.boolean("split_special_tokens", false);
@@ -127,7 +127,7 @@ class SettingsReader {
     read_names(*config_, config_path_);
   }
 
-  /// Named tokens and lists of further ones. What a later file says replaces it.
+  /// Reads named tokens and lists of additional ones; a later file replaces them.
   void read_names(const Json& json, const std::string& file) {
     for (const auto& [field, value] : json.members) {
       if (is_token_field(field, value)) {
@@ -142,7 +142,7 @@ class SettingsReader {
         read_extra(value, file, field);
       }
     }
-    // Those that transformers knows by name come first.
+    // The names that transformers knows come first.
     std::ranges::stable_sort(named_, {}, [](const Named& named) {
       return std::ranges::find(kNamedTokens, named.first) - kNamedTokens.begin();
     });
@@ -164,7 +164,7 @@ class SettingsReader {
     }
     if (!value.is(Kind::Array) && !value.is(Kind::Null))
       refuse(file, field, value.shown(), "a list of tokens");
-    // transformers takes the other list of special_tokens_map.json for its own.
+    // additional_special_tokens of special_tokens_map.json does not count for this rule.
     if (file == config_path_ || field == "extra_special_tokens")
       settings_.matches_unnamed_controls = false;
     for (std::size_t i = 0; i < value.items.size(); i++)
@@ -202,7 +202,7 @@ class SettingsReader {
     }
   }
 
-  /// The tokens that this class has although no file names them.
+  /// Adds the tokens of CodeLlamaTokenizer that no file names.
   void add_infilling() {
     constexpr std::array kInfilling = {"\xE2\x96\x81<PRE>", "\xE2\x96\x81<MID>",
                                        "\xE2\x96\x81<SUF>", "\xE2\x96\x81<EOT>", "<FILL_ME>"};
@@ -219,41 +219,41 @@ class SettingsReader {
     if (at != named_.end()) name = at->second.token.content;
   }
 
-  /// Whether leaving `value` out changes nothing.
-  static bool says_nothing(const std::string& field, const Json& value) {
+  /// True for a value that equals the absence of the field.
+  static bool is_default(const std::string& field, const Json& value) {
     constexpr std::array kFalseIsOurs = {"clean_up_tokenization_spaces",
                                          "spaces_between_special_tokens"};
     if (value.is(Kind::Null)) return true;
     if (value.is(Kind::Object) && value.members.empty()) return true;
     if (value.is(Kind::Array) && value.items.empty()) return true;
-    // transformers writes a number of 31 digits where there is no limit.
+    // transformers writes a number of 31 digits for "no limit".
     if (field == "model_max_length" && value.is(Kind::Number)) return value.number().real() > 1e18;
     return is_one_of(kFalseIsOurs, field) && value.is(Kind::Bool) && !value.boolean;
   }
 
   void note_config() {
-    std::vector<std::string> passed_over;
+    std::vector<std::string> not_applied;
     for (const auto& [field, value] : config_->members) {
       if (is_one_of(kApplied, field) || is_one_of(kExtraLists, field) ||
-          is_token_field(field, value) || says_nothing(field, value))
+          is_token_field(field, value) || is_default(field, value))
         continue;
-      passed_over.push_back(escaped(field));
+      not_applied.push_back(escaped(field));
     }
-    note(config_path_, passed_over, "");
+    note(config_path_, not_applied, "");
   }
 
-  /// special_tokens_map.json counts only where there is no added_tokens_decoder.
+  /// With an added_tokens_decoder special_tokens_map.json is ignored.
   void note_map() {
-    std::vector<std::string> passed_over;
+    std::vector<std::string> not_applied;
     for (const auto& [field, value] : map_->members) {
       const auto named = std::ranges::find(named_, field, &Named::first);
       const bool is_same = is_token_field(field, value)
                                ? named != named_.end() && named->second.token.content ==
                                                               content_of(value, map_path_, field)
                                : is_one_of(kExtraLists, field) && all_known(value);
-      if (!is_same) passed_over.push_back(escaped(field));
+      if (!is_same) not_applied.push_back(escaped(field));
     }
-    note(map_path_, passed_over, kDecoderCounts);
+    note(map_path_, not_applied, kDecoderCounts);
   }
 
   bool all_known(const Json& list) const {
@@ -266,16 +266,16 @@ class SettingsReader {
   }
 
   void note_added() {
-    std::vector<std::string> passed_over;
+    std::vector<std::string> not_applied;
     if (!added_->is(Kind::Object)) Fields(*added_, added_path_);  // refuses
     for (const auto& [content, id] : added_->members) {
       const bool is_same = std::ranges::any_of(settings_.tokens, [&](const ListedToken& listed) {
         return listed.id && listed.token.content == content &&
                id.text == std::to_string(*listed.id);
       });
-      if (!is_same) passed_over.push_back(in_quotes(content));
+      if (!is_same) not_applied.push_back(in_quotes(content));
     }
-    note(added_path_, passed_over, kDecoderCounts);
+    note(added_path_, not_applied, kDecoderCounts);
   }
 
   void note(const std::string& file,
@@ -302,9 +302,9 @@ class SettingsReader {
   std::vector<ListedToken> extra_;
 };
 
-class Placing {
+class TokenPlacement {
  public:
-  Placing(const ScannedModel& model,
+  TokenPlacement(const ScannedModel& model,
           int vocab_size,
           const FileLimits& limits,
           std::vector<std::string>& notices)
@@ -339,7 +339,7 @@ class Placing {
   }
 
  private:
-  /// The id of the piece that has this text, and still has it when the files are applied.
+  /// The id of the piece with this text, unless a file renames that piece.
   std::optional<TokenId> piece_named(const std::string& text) const {
     const auto at = piece_ids_.find(text);
     if (at == piece_ids_.end()) return std::nullopt;
@@ -357,7 +357,9 @@ class Placing {
     }
     if (const auto piece = piece_named(content); piece && *piece != id) {
       refuse(listed.file, listed.field, fmt::format("the id {} for {}", id, in_quotes(content)),
-             fmt::format("{}, its id in tokenizer.model", *piece));
+             fmt::format("{}, its id in tokenizer.model; give it that id, or remove it from this "
+                         "file",
+                         *piece));
     }
     if (id < n_pieces && model_.pieces[static_cast<std::size_t>(id)].text != content) {
       notices_.push_back(fmt::format("{}: {}: piece {} of tokenizer.model, {}, is called {}",
@@ -372,7 +374,7 @@ class Placing {
     add(listed.token, static_cast<TokenId>(id));
   }
 
-  /// Whether a piece of tokenizer.model is matched in texts even if no file names it.
+  /// True if a piece of tokenizer.model matches in texts though no file names it.
   bool is_symbol_piece(TokenId id,
                        const TokenizerSettings& settings,
                        bool with_user_defined) const {
@@ -398,7 +400,7 @@ class Placing {
     }
     ids_.emplace(content, id);
     AddedToken token = listed.token;
-    // transformers adds such a piece once more, without flags, and that counts.
+    // transformers adds such a piece again without flags, which replaces the first one.
     if (piece && is_symbol_piece(id, settings, with_user_defined))
       token.lstrip = token.rstrip = token.single_word = token.normalized = false;
     add(std::move(token), id);
@@ -433,7 +435,7 @@ class Placing {
   const FileLimits& limits_;
   std::vector<std::string>& notices_;
   std::unordered_map<std::string_view, TokenId> piece_ids_;
-  std::map<std::int64_t, std::string> renamed_;  // what the files call an id
+  std::map<std::int64_t, std::string> renamed_;  // name of an id in the files
   std::unordered_map<std::string, TokenId> ids_;
   std::vector<AddedToken> tokens_;
   TokenId first_free_ = static_cast<TokenId>(model_.pieces.size());
@@ -453,7 +455,7 @@ std::vector<AddedToken> placed_tokens(const TokenizerSettings& settings,
                                       int vocab_size,
                                       const FileLimits& limits,
                                       std::vector<std::string>& notices) {
-  return Placing(model, vocab_size, limits, notices).place(settings, with_user_defined);
+  return TokenPlacement(model, vocab_size, limits, notices).place(settings, with_user_defined);
 }
 
 }  // namespace engine

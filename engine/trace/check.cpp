@@ -37,7 +37,7 @@ struct Flow {
 };
 
 std::string shown(const TraceValue& value) {
-  return quoted_for_message(std::string_view(value.text).substr(0, kMaxShown));
+  return escaped(std::string_view(value.text).substr(0, kMaxShown));
 }
 
 /// Gathers what single events cannot tell, and judges it at the end.
@@ -51,7 +51,7 @@ class Rules {
     if (e.fields.empty()) return;  // {}: viewers read over it
     ++check_.n_events;
     for (const std::string& key : e.duplicate_keys) {
-      problem("duplicate-key", quoted_for_message(key));
+      problem("duplicate-key", escaped(key));
     }
     const TraceValue* ph = field(e, "ph");
     if (!ph || ph->type != TraceValue::Type::String)
@@ -175,7 +175,7 @@ class Rules {
     const std::string name = text_field(e, "name");
     const bool names = name == "process_name" || name == "thread_name";
     const bool sorts = name == "process_sort_index" || name == "thread_sort_index";
-    if (!names && !sorts) return problem("metadata-name", quoted_for_message(name));
+    if (!names && !sorts) return problem("metadata-name", escaped(name));
     const auto arg = e.args.find(names ? "name" : "sort_index");
     const TraceValue::Type wanted = names ? TraceValue::Type::String : TraceValue::Type::Number;
     if (arg == e.args.end() || arg->second.type != wanted) {
@@ -252,7 +252,7 @@ class Rules {
     ++check_.n_instants;
     const std::string scope = text_field(e, "s");
     const bool known = scope.empty() || scope == "g" || scope == "p" || scope == "t";
-    if (!known) problem("instant-scope", quoted_for_message(scope));
+    if (!known) problem("instant-scope", escaped(scope));
   }
 
   void counter(const RawTraceEvent& e) {
@@ -260,7 +260,7 @@ class Rules {
     if (e.args.empty()) problem("counter-args", "a counter without args");
     for (const auto& [key, value] : e.args) {
       if (value.type != TraceValue::Type::Number) {
-        problem("counter-args", quoted_for_message(key) + " is no number");
+        problem("counter-args", escaped(key) + " is no number");
       }
     }
   }

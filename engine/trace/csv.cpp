@@ -11,7 +11,6 @@
 #include <fmt/format.h>
 
 #include "engine/event/drafted_by.h"
-#include "engine/base/json_text.h"
 #include "engine/base/output_file.h"
 #include "engine/event/recording/recording_format.h"
 #include "engine/base/text.h"
@@ -329,12 +328,12 @@ std::string free_stem(const std::string& stem) {
 std::vector<std::string> write_tables(const Timeline& timeline,
                                       const std::string& stem,
                                       const CsvOptions& options,
-                                      const std::function<void()>& go_on) {
+                                      const std::function<void()>& before_each) {
   const std::string free = free_stem(stem);
   std::vector<std::string> files;
   try {
     for (const NamedTable& table : kAllTables) {
-      if (go_on) go_on();
+      if (before_each) before_each();
       OutputFile file(table_name(free, table), {}, OutputFile::IfExists::NewName);
       file.write(table.make(timeline, options));
       file.finish();

@@ -1,6 +1,6 @@
-// Tables of a timeline as CSV: one header row with units, RFC 4180 quoting and line ends, UTF-8,
-// '.' for decimals, an empty cell for what is undefined. Every row says what it is of (decoder,
-// options, parameters, seed, model, device) and by which program it was written.
+// Exports a timeline as CSV tables: one header row with units, RFC 4180 quoting and line ends,
+// UTF-8, '.' as decimal separator, an empty cell for an undefined value. Every row identifies its
+// run (decoder, options, parameters, seed, model, device) and the program version.
 #pragma once
 
 #include <functional>
@@ -11,29 +11,30 @@
 
 namespace engine {
 
+/// Options of the CSV export.
 struct CsvOptions {
-  /// Text cells beginning with = + - @ or a tab get a ' in front, so that no spreadsheet runs them.
+  /// Prefix text cells that begin with = + - @ or a tab with ', so that no spreadsheet evaluates them.
   bool for_spreadsheets = false;
 };
 
-/// One row a complete step.
+/// One row per complete step.
 std::string steps_csv(const Timeline& timeline, const CsvOptions& options = {});
-/// One row a generated token.
+/// One row per generated token.
 std::string tokens_csv(const Timeline& timeline, const CsvOptions& options = {});
-/// One row a run and depth: how many proposals stood there (1 is right behind the prefix), how many
-/// were judged, how many kept.
+/// One row per run and depth (1: the first token after the prefix): counts of proposed, verified and
+/// accepted tokens.
 std::string acceptance_csv(const Timeline& timeline, const CsvOptions& options = {});
-/// One row a run: what it was asked and what came of it.
+/// One row per run: its settings and results.
 std::string lanes_csv(const Timeline& timeline, const CsvOptions& options = {});
 
 /// Writes STEM-steps.csv, STEM-tokens.csv, STEM-acceptance.csv and STEM-lanes.csv: all four or none.
-/// No file is replaced: where one of the four is there, all take the first numbered stem.
-/// @param go_on  called before each table; it throws Error to give up. May be empty
-/// @return  the names taken
-/// @throws Error(Resources)  as OutputFile, or what go_on() throws
+/// No file is replaced: if one of them exists, a number is added to the stem.
+/// @param before_each  called before each table; may throw Error to cancel. May be empty
+/// @return  the names of the files
+/// @throws Error(Resources)  as OutputFile; also what before_each() throws
 std::vector<std::string> write_tables(const Timeline& timeline,
                                       const std::string& stem,
                                       const CsvOptions& options = {},
-                                      const std::function<void()>& go_on = {});
+                                      const std::function<void()>& before_each = {});
 
 }  // namespace engine

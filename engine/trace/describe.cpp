@@ -4,8 +4,6 @@
 
 #include <fmt/format.h>
 
-#include "engine/base/counted.h"
-#include "engine/base/json_text.h"
 #include "engine/event/timeline/run_slices.h"
 #include "engine/base/text.h"
 

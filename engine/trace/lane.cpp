@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include <fmt/format.h>
+
 namespace engine {
 
 LaneChanges settle(std::vector<TraceItem>& lane) {
@@ -36,6 +38,13 @@ LaneChanges settle(std::vector<TraceItem>& lane) {
   }
   lane = std::move(settled);
   return changes;
+}
+
+std::string as_microseconds(std::int64_t ns) {
+  std::string text = fmt::format("{}.{:03}", ns / 1000, ns % 1000);
+  while (text.back() == '0') text.pop_back();
+  if (text.back() == '.') text.pop_back();
+  return text;
 }
 
 }  // namespace engine

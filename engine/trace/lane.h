@@ -1,4 +1,4 @@
-// One lane of an exported trace: keeps its events in order, apart from each other and nested.
+// One lane of an exported trace: orders its events and keeps its slices nested.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@ namespace engine {
 
 /// One event, times relative to the run's start.
 struct TraceItem {
-  char ph = 'X';  // X b e i C s f
+  char ph = 'X';  // the event's phase in the trace format: X b e i C s f
   Nanoseconds ts = 0, end = 0;
   std::string name;
   std::string cat;
@@ -19,13 +19,16 @@ struct TraceItem {
   std::int64_t id = 0;  // of b, e, s, f
 };
 
-/// What settling a lane had to change.
+/// Counts of the changes that settle() made.
 struct LaneChanges {
   std::int64_t n_nudges = 0, n_left_out = 0;
 };
 
-/// Sorts by time (outer slices first), moves starts that tie by 1 ns, keeps slices nested and flows
-/// inside the slice they were put in; what has no room is left out.
+/// Sorts a lane by time (outer slices first), moves equal starts apart by 1 ns, and keeps slices
+/// nested and flows inside their slice. Slices that do not fit are removed.
 LaneChanges settle(std::vector<TraceItem>& lane);
+
+/// Nanoseconds as microseconds with at most 3 decimals: 10500 -> "10.5".
+std::string as_microseconds(std::int64_t ns);
 
 }  // namespace engine

@@ -106,7 +106,7 @@ class Handler : public nlohmann::json_sax<nlohmann::json> {
     const bool at_end = what.find("unexpected end of input") != std::string::npos;
     trace_.cut = trace_.array_form && at_end && n_events_ > 0;
     if (!trace_.cut) {
-      trace_.error = fmt::format("byte {}: {}", position, quoted_for_message(what));
+      trace_.error = fmt::format("byte {}: {}", position, escaped(what));
     }
     return false;
   }
@@ -235,7 +235,7 @@ class FileBuffer : public std::streambuf {
 class GzipBuffer : public std::streambuf {
  public:
   GzipBuffer(const std::string& path, std::uint64_t max_bytes)
-      : packed_(path, max_bytes), max_bytes_(max_bytes), name_(quoted_for_message(path)) {
+      : packed_(path, max_bytes), max_bytes_(max_bytes), name_(escaped(path)) {
     if (inflateInit2(&stream_, 15 + 16) != Z_OK) {
       throw Error(ErrorCode::Resources, name_ + ": no memory to unpack it");
     }

@@ -1,5 +1,5 @@
-// Reads the JSON of a Chrome trace event by event, in constant memory, trusting nothing: nesting at
-// most 64, strings at most 16 MB, unpacked size bounded.
+// Reads the JSON of an untrusted Chrome trace event by event, in constant memory: nesting at most
+// 64, strings at most 16 MB, decompressed size bounded.
 #pragma once
 
 #include <cstdint>
@@ -12,11 +12,13 @@
 
 namespace engine {
 
+/// A JSON value; of containers the type only.
 struct TraceValue {
+  /// JSON types.
   enum class Type : std::uint8_t { Null, Bool, Number, String, Array, Object } type = Type::Null;
   double number = 0;
   bool integer = false;  // written without fraction or exponent
-  std::string text;      // of a string; of a number as it was written
+  std::string text;      // of a string, or of a number as in the file
 };
 
 /// One element of traceEvents.
@@ -28,27 +30,29 @@ struct RawTraceEvent {
   std::vector<std::string> duplicate_keys;
 };
 
+/// What is known of a trace apart from its events.
 struct RawTrace {
-  bool array_form = false;
-  bool cut = false;                            // an array form that ended early, which viewers load
-  bool escaped_surrogates = false;             // \ud83d: Perfetto gives up on the file
-  bool good_beginning = false;                 // {" or [{" after blanks
-  bool has_events = false;                     // traceEvents is there, or the array
-  std::map<std::string, TraceValue> metadata;  // members of "metadata" that are no containers
-  std::vector<std::map<std::string, TraceValue>> runs;  // likewise of each of its "runs"
-  std::string error;  // why reading ended early; empty: it did not
+  bool array_form = false;                     // an array of events, not an object
+  bool cut = false;                            // an array without its end, which viewers accept
+  bool escaped_surrogates = false;             // such as \ud83d: Perfetto rejects the file
+  bool good_beginning = false;                 // begins with {" or [{" after white space
+  bool has_events = false;                     // has traceEvents, or is an array
+  std::map<std::string, TraceValue> metadata;  // members of "metadata" except containers
+  std::vector<std::map<std::string, TraceValue>> runs;  // the same of each of its "runs"
+  std::string error;  // why reading ended early; empty if it did not
 };
 
-/// @param on_event  called in the file's order
-/// @param stop      asked every few KB, or empty
-/// @throws Error(Cancelled)  once it says true
+/// Reads a trace.
+/// @param on_event  called with each event, in file order
+/// @param stop      checked every few KB; may be empty
+/// @throws Error(Cancelled)  `stop` returned true
 RawTrace read_trace(std::streambuf& from,
                     const std::function<void(RawTraceEvent&&)>& on_event,
                     const std::function<bool()>& stop = {});
 
-/// A file's bytes, unpacked where its name ends in ".gz".
-/// @throws Error(BadInput)  not a regular file, not gzip inside
-/// @throws Error(Resources)  the system's reason, or more than `max_bytes`
+/// Opens a file for reading, decompressed if its name ends in ".gz".
+/// @throws Error(BadInput)  not a regular file, or not gzip data
+/// @throws Error(Resources)  cannot be opened, or has more than `max_bytes`
 std::unique_ptr<std::streambuf> open_trace(const std::string& path,
                                            std::uint64_t max_bytes = std::uint64_t{4} << 30);
 

@@ -19,8 +19,8 @@ TraceItem slice(std::string name, const char* cat, Nanoseconds from, Nanoseconds
 void add_waits(const ScheduleTurn& turn, Nanoseconds origin, std::vector<TraceItem>& lane) {
   if (turn.drafts > turn.may_draft)
     lane.push_back(slice("wait draft", "queue", turn.may_draft - origin, turn.drafts - origin));
-  if (turn.queued >= 0 && turn.left > turn.queued)
-    lane.push_back(slice("wait target", "queue", turn.queued - origin, turn.left - origin));
+  if (turn.queued >= 0 && turn.left_queue > turn.queued)
+    lane.push_back(slice("wait target", "queue", turn.queued - origin, turn.left_queue - origin));
 }
 
 class Lanes {
@@ -76,15 +76,15 @@ class Lanes {
 
   std::vector<TraceItem> verifications() const {
     std::vector<TraceItem> items;
-    const RunRecord* run = nullptr;  // turns stand run by run
+    const RunRecord* run = nullptr;  // turns are ordered by run
     for (const ScheduleTurn& turn : schedule_.turns) {
-      if (turn.judged < 0) continue;
+      if (turn.forwarded < 0) continue;
       if (!run || run->id() != turn.run) run = &*std::ranges::find(runs_, turn.run, &RunRecord::id);
       const StepHead step = run->steps.head(static_cast<std::size_t>(turn.step));
       for (const LaneSlice& part : slices_of(step, Clock::Wall)) {
         if (part.lane != LaneKind::Verify) continue;
         items.push_back(slice(label_of(*run, LaneKind::Verify, part.slice), "verify",
-                              since_origin(turn.judged), since_origin(turn.ended)));
+                              since_origin(turn.forwarded), since_origin(turn.ended)));
         items.back().args = fmt::format("{{\"run\":{},\"step\":{},\"branch\":{}}}", turn.run,
                                         turn.step, turn.branch);
       }
@@ -94,8 +94,8 @@ class Lanes {
 
   std::vector<TraceItem> queue() const {
     std::vector<TraceItem> items;
-    tell_queue(schedule_,
-               [&](Nanoseconds begin, Nanoseconds end, std::span<const std::uint32_t> waiting) {
+    for_each_queue_interval(
+        schedule_, [&](Nanoseconds begin, Nanoseconds end, std::span<const std::uint32_t> waiting) {
                  std::vector<int> branches;
                  for (const std::uint32_t i : waiting)
                    branches.push_back(schedule_.turns[i].branch);

@@ -1,9 +1,9 @@
-// SEED's rounds in a trace: who drafted, who waited and what the target did, of all runs of the
-// schedule together, as lanes of a process of their own. Read from Queued, Dequeued and Waiting.
-//   target          its forwards, and "wait draft" where it had nothing to verify
-//   draft branch B  a branch's turns: "wait draft", "draft branch B", "wait target"
-//   verify          what became of each tree
-//   queue           who waits for the target, from change to change, in the order they came
+// The schedule of SEED's runs in a trace: drafting, waiting and the target's forwards of all runs
+// together, as lanes of a process of its own. Derived from Queued, Dequeued and Waiting.
+//   target          its forwards, and "wait draft" while it had nothing to verify
+//   draft branch B  the branch's activities: "wait draft", "draft branch B", "wait target"
+//   verify          the result of verifying each tree
+//   queue           the branches that wait for the target, in order of arrival
 #pragma once
 
 #include <span>
@@ -15,15 +15,16 @@
 
 namespace engine {
 
+/// A lane of the schedule.
 struct ScheduleLane {
   std::string name;
   std::vector<TraceItem> items;
 };
 
-/// Times from the start of the first run that took part; empty if none did.
+/// The lanes of the schedule, times from the start of its first run; empty without such runs.
 std::vector<ScheduleLane> schedule_lanes(std::span<const RunRecord> runs);
 
-/// The run's own waits: "wait draft" and "wait target", times from its start.
+/// The waits of one run, "wait draft" and "wait target", times from its start.
 std::vector<TraceItem> waits_of(const RunRecord& run);
 
 }  // namespace engine

@@ -47,7 +47,7 @@ bool graphs_wanted() {
   return one_of("CUDA_GRAPHS", "on", "off") != "off";
 }
 
-// What it gains is not more than it costs so far (docs/cuda.md, "Early"), so only where asked for.
+// Off by default: on an H100 it costs more than it gains (docs/cuda.md, "Speed on an H100").
 bool early_wanted() {
   return one_of("CUDA_EARLY", "on", "off") == "on";
 }

@@ -338,6 +338,7 @@ TEST(Setup, settings_used_again_are_all_of_them) {
       started->ignore_eos = true;
       started->stop_texts = {"\n\n", "END"};
       started->stop_ids = {5, 7};
+      started->no_special = true;
       started->temperature = 0.5f;
       started->max_tokens = 77;
     }
@@ -357,6 +358,7 @@ TEST(Setup, settings_used_again_are_all_of_them) {
   const engine::StartRun again = command_of(form, false);
   EXPECT_EQ(again.seed, 0xFFFF'FFFF'FFFF'FFF1);
   EXPECT_TRUE(again.ignore_eos);
+  EXPECT_TRUE(again.no_special);
   EXPECT_EQ(again.stop_texts, (std::vector<std::string>{"\n\n", "END"}));
   EXPECT_EQ(again.stop_ids, (std::vector<engine::TokenId>{5, 7}));
   EXPECT_EQ(again.temperature, 0.5f);

@@ -6,8 +6,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "engine/base/text.h"
 #include "engine/event/recording/recorder.h"
+#include "engine/base/utf8.h"
 #include "headless.h"
 #include "prepared.h"
 #include "streams.h"

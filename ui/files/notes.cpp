@@ -13,7 +13,7 @@
 #include <fmt/format.h>
 
 #include "engine/base/output_file.h"
-#include "engine/base/text.h"
+#include "engine/base/utf8.h"
 #include "engine/base/types.h"
 
 namespace ui {

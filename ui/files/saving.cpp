@@ -55,7 +55,7 @@ Saving::Saving(const engine::Timeline& timeline, std::string path)
     : path_(std::move(path)), writer_(std::async(std::launch::async, [this, &timeline] {
         return write([&timeline](Outlet& outlet) {
           outlet.n_events = timeline.n_events();
-          engine::tell(timeline, outlet);
+          engine::replay_events(timeline, outlet);
         });
       })) {}
 

@@ -6,7 +6,6 @@
 
 #include <fmt/format.h>
 
-#include "engine/base/counted.h"
 #include "engine/base/text.h"
 
 namespace ui {

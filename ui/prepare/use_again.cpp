@@ -102,6 +102,7 @@ void use_again(SetupForm& form,
   form.sampling = s.sampling;
   form.max_tokens = s.max_tokens;
   form.ignore_eos = s.ignore_eos;
+  form.no_special = s.no_special;
   form.stop_texts = engine::lines_of_stop_texts(s.stop_texts);
   form.stop_ids = engine::text_of_stop_ids(s.stop_ids);
 }

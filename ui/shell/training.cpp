@@ -37,14 +37,14 @@ void Shell::read_training() {
   if (!training_) return;
   const bool due = clock_ - training_looked_ >= kLookSeconds;
   if (!training_is_behind_ && !due) return;
-  training_is_behind_ = training_->look();
+  training_is_behind_ = training_->read();
   training_looked_ = clock_;
   looked_at_ = std::chrono::steady_clock::now();
 }
 
 bool Shell::has_news() const {
   if (!training_ || screen_ != Screen::Training) return false;
-  if (training_is_behind_ || training_->may_have_news()) return true;
+  if (training_is_behind_ || training_->may_have_changed()) return true;
   return training_->history().stage != engine::TrainingStage::Written &&
          std::chrono::steady_clock::now() - looked_at_ >= kTellAfter;
 }

@@ -6,7 +6,7 @@
 
 #include <imgui_internal.h>
 
-#include "engine/base/text.h"
+#include "engine/base/utf8.h"
 
 namespace ui {
 namespace {

@@ -29,13 +29,13 @@ using ChatDialog = std::array<ChatTurn, 2>;
 /// @return  nothing if the draw leads nowhere or its content lies outside the split
 using DrawDialog = std::optional<ChatDialog> (*)(Random& rng, int level, Split split);
 
-// Sums, plans, programs (chat_sums.cpp): the checkers are those of arith, blocks, py.
+// Sums, plans, programs (sums.cpp): the checkers are those of arith, blocks, py.
 std::optional<ChatDialog> math_dialog(Random& rng, int level, Split split);
 std::optional<ChatDialog> fermi_dialog(Random& rng, int level, Split split);
 std::optional<ChatDialog> reasoning_dialog(Random& rng, int level, Split split);
 std::optional<ChatDialog> coding_dialog(Random& rng, int level, Split split);
 
-// Facts of the small world (chat_facts.cpp): the checker of common-sense is that of kb.
+// Facts of the small world (facts.cpp): the checker of common-sense is that of kb.
 std::optional<ChatDialog> common_sense_dialog(Random& rng, int level, Split split);
 std::optional<ChatDialog> stem_dialog(Random& rng, int level, Split split);
 std::optional<ChatDialog> humanities_dialog(Random& rng, int level, Split split);
@@ -44,7 +44,7 @@ std::optional<ChatDialog> generic_dialog(Random& rng, int level, Split split);
 std::optional<ChatDialog> counterfactual_dialog(Random& rng, int level, Split split);
 std::optional<ChatDialog> extraction_dialog(Random& rng, int level, Split split);
 
-// Letters, paragraphs and persons (chat_writing.cpp): the checker of paragraphs is that of write.
+// Letters, paragraphs and persons (writing.cpp): the checker of paragraphs is that of write.
 std::optional<ChatDialog> writing_dialog(Random& rng, int level, Split split);
 std::optional<ChatDialog> roleplay_dialog(Random& rng, int level, Split split);
 

@@ -4,7 +4,7 @@
 
 #include "engine/decode/options.h"
 #include "engine/decode/draft/rank_tree.h"
-#include "engine/base/counted.h"
+#include "engine/base/text.h"
 
 namespace engine {
 namespace {

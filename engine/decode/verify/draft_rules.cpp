@@ -206,7 +206,7 @@ class Node {
     };
     rejection_details.p = of(distribution_);
     if (!candidates_.distribution.empty()) rejection_details.q = of(candidates_.distribution);
-    if (verdict_.kept < 0) rejection_details.left = of(left_);
+    if (verdict_.kept < 0) rejection_details.residual = of(left_);
   }
 
   const RowToVerify& judged_;
@@ -253,18 +253,18 @@ RowVerdict verdict_of(const RowToVerify& judged, const VerifyResult& all, const 
     const double u = judged.uniforms.accept(judged.position, n_draws, chance);
     verdict.draws.push_back(judged.drawn(static_cast<int>(i), u, chance));
   }
-  if (all.rejection_details.empty() || judged.candidates.rows.empty()) return verdict;
+  if (all.rejection_tokens.empty() || judged.candidates.rows.empty()) return verdict;
   RejectionDetail& rejection_details = verdict.rejection_details;
   rejection_details.row = judged.row;
-  const std::size_t n_told = all.rejection_details.size() / all.nodes.size();
+  const std::size_t n_told = all.rejection_tokens.size() / all.nodes.size();
   for (std::size_t i = 0; i < n_told; i++) {
     const kernels::RejectionToken& told =
-        all.rejection_details[static_cast<std::size_t>(node) * n_told + i];
+        all.rejection_tokens[static_cast<std::size_t>(node) * n_told + i];
     if (told.id < 0) break;
     rejection_details.token.push_back(told.id);
     rejection_details.p.push_back(told.p);
     if (judged.candidates.device_distribution) rejection_details.q.push_back(told.q);
-    if (found.kept < 0) rejection_details.left.push_back(told.left);
+    if (found.kept < 0) rejection_details.residual.push_back(told.left);
   }
   return verdict;
 }

@@ -38,7 +38,7 @@ Recorder::Recorder(const std::string& path, RecorderOptions options)
     : options_(std::move(options)) {
   if (path.empty()) throw Error(ErrorCode::Usage, "record: found no file name, expected one");
   if (!options_.write) options_.write = ::write;
-  // Two recorders of one name cannot both win, and a file that another one still writes exists.
+  // Exclusive creation: of two recorders only one gets a name.
   const bool refuse = options_.if_exists == RecorderOptions::IfExists::Refuse;
   for (int n = 1; n <= (refuse ? 1 : kMaxNames) && fd_ < 0; ++n) {
     path_ = numbered(path, n);
@@ -48,10 +48,10 @@ Recorder::Recorder(const std::string& path, RecorderOptions options)
   if (fd_ < 0) {
     const bool exists = errno == EEXIST;
     throw Error(exists ? ErrorCode::Usage : ErrorCode::Resources,
-                fmt::format("{}: create: {}{}", quoted_for_message(path), std::strerror(errno),
+                fmt::format("{}: create: {}{}", escaped(path), std::strerror(errno),
                             exists ? "; choose another name" : ""));
   }
-  ::flock(fd_, LOCK_EX | LOCK_NB);  // for other programs that ask; ours go by the name
+  ::flock(fd_, LOCK_EX | LOCK_NB);  // for other programs; this one relies on the exclusive name
   pending_ = recording_header(unix_seconds());
   writer_ = std::thread([this] { write_loop(); });
 }
@@ -137,10 +137,10 @@ void Recorder::end_recording(const std::string& why) {
   failed_ = true;
   pending_.clear();
   trouble_ =
-      fmt::format("{}: {}; recording is off, {}", quoted_for_message(path_), why, set_aside());
+      fmt::format("{}: {}; recording is off, {}", escaped(path_), why, set_aside());
 }
 
-// A reader takes what has the recording's name for the whole.
+// A file with the recording's name must be a whole recording.
 std::string Recorder::set_aside() const {
   const bool keep = options_.if_failed == RecorderOptions::IfFailed::KeepPart && n_written_ > 0;
   if (!keep) {
@@ -151,7 +151,7 @@ std::string Recorder::set_aside() const {
   for (int n = 1; n <= kMaxNames; ++n) {
     const std::string name = numbered(part, n);
     if (::renameat2(AT_FDCWD, path_.c_str(), AT_FDCWD, name.c_str(), RENAME_NOREPLACE) == 0)
-      return "what is written of it is in " + quoted_for_message(name);
+      return "what is written of it is in " + escaped(name);
     if (errno != EEXIST) break;
   }
   return "what is written stays";
@@ -194,7 +194,7 @@ void RecordingTap::push(Event event) {
   remember(event);
   if (recorder_) recorder_->push(event);
   next_.push(std::move(event));
-  tell_trouble();
+  report_trouble();
 }
 
 void RecordingTap::record_to(const std::string& path, const RecorderOptions& options) {
@@ -203,7 +203,7 @@ void RecordingTap::record_to(const std::string& path, const RecorderOptions& opt
   if (recorder_) {
     recorder_->close();
     const std::uint64_t n_bytes = recorder_->n_bytes_written();
-    const std::string name = quoted_for_message(recorder_->path());
+    const std::string name = escaped(recorder_->path());
     const std::optional<std::string> trouble = recorder_->trouble();
     next_.push(
         Notice{.t = now_ns(),
@@ -215,7 +215,7 @@ void RecordingTap::record_to(const std::string& path, const RecorderOptions& opt
   for (const auto& [id, model] : models_) recorder_->push(model);
   for (const auto& [id, run] : open_runs_) recorder_->push(run);
   next_.push(
-      Notice{.t = now_ns(), .text = "recording to " + quoted_for_message(recorder_->path())});
+      Notice{.t = now_ns(), .text = "recording to " + escaped(recorder_->path())});
 }
 
 std::string RecordingTap::path() const {
@@ -230,7 +230,7 @@ void RecordingTap::remember(const Event& event) {
   }
 }
 
-void RecordingTap::tell_trouble() {
+void RecordingTap::report_trouble() {
   if (!recorder_) return;
   if (const std::optional<std::string> trouble = recorder_->trouble()) {
     next_.push(Notice{.t = now_ns(), .level = Notice::Level::Error, .text = *trouble});

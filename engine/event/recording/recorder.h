@@ -1,6 +1,6 @@
-// Writing a .pdrun recording while the engine runs. Events are turned into bytes at once and
-// written by a thread of the recorder's own: the engine never waits for a disk. What is lost by a
-// kill is at most what came since the last flush, 100 ms or 64 KiB.
+// Writes a .pdrun recording while the engine runs. push() encodes an event at once and a thread of the
+// recorder writes it, so the engine never waits for a disk. A kill loses at most the events since the
+// last flush, 100 ms or 64 KiB.
 #pragma once
 
 #include <sys/types.h>
@@ -18,55 +18,57 @@
 
 namespace engine {
 
+/// Options of a recording.
 struct RecorderOptions {
-  /// A recording never replaces a file. NewName: "run.pdrun" becomes "run-2.pdrun" and so on.
+  /// A recording never replaces a file. NewName: takes "run-2.pdrun" for "run.pdrun", and so on.
   enum class IfExists : std::uint8_t { NewName, Refuse } if_exists = IfExists::NewName;
   std::size_t flush_bytes = 64u << 10;
   int flush_ms = 100;
-  std::size_t max_pending_payload_bytes = 64u << 20;  // beyond: payload is left out, and told
-  std::size_t max_pending_bytes = 256u << 20;  // a disk further behind than this ends the recording
-  /// A recording that fails keeps its whole frames under another name (partial_name), or is
-  /// removed.
+  std::size_t max_pending_payload_bytes = 64u << 20;  // above: payload is dropped and reported
+  std::size_t max_pending_bytes = 256u << 20;  // above: the recording fails
+  /// A failed recording keeps its whole frames under partial_name(), or is removed.
   enum class IfFailed : std::uint8_t { KeepPart, Remove } if_failed = IfFailed::KeepPart;
-  /// Writes like ::write; a test puts a failing one in place.
+  /// Writes like ::write; tests set one that fails.
   std::function<ssize_t(int fd, const void* bytes, std::size_t n)> write;
 };
 
 /// "dir/run.pdrun" -> "dir/run-partial.pdrun".
 std::string partial_name(const std::string& path);
 
-/// After a failed write no file has the recording's name: IfFailed says what is left of it.
+/// The recording of one file. After a failed write no file has the recording's name (see IfFailed).
 class Recorder : public EventSink {
  public:
   /// @throws Error(Resources)  naming the file and the system's reason
-  /// @throws Error(Usage)  it exists and shall not be taken, or the path is empty
+  /// @throws Error(Usage)  the file exists (IfExists::Refuse), or the path is empty
   explicit Recorder(const std::string& path, RecorderOptions options = {});
-  /// Closes.
+  /// Calls close().
   ~Recorder() override;
   Recorder(const Recorder&) = delete;
   Recorder& operator=(const Recorder&) = delete;
 
-  /// Never throws for a disk's sake: after a failure events are let go and trouble() says why.
+  /// Never throws because of the disk: after a failure events are dropped, and trouble() says why.
   void push(Event event) override;
-  /// Writes what is pending and the footer, syncs, and ends. Later pushes are let go.
+  /// Writes pending events and the footer, syncs and closes the file. Later events are dropped.
   void close();
+  /// True before close() and before a failure.
   bool recording() const;
-  /// The name taken, perhaps not the one asked for.
+  /// The name that the file took; may differ from the path given.
   const std::string& path() const { return path_; }
+  /// Bytes in the file.
   std::uint64_t n_bytes_written() const;
-  /// Framed and not yet taken by the writer.
+  /// Bytes encoded and not yet taken by the writer.
   std::size_t n_bytes_pending() const;
-  /// Why recording went off; given once.
+  /// The reason of a failure; returned once.
   std::optional<std::string> trouble();
 
  private:
   void frame(const Event& event);
-  bool is_behind() const;  // the disk: payload has no room
+  bool is_behind() const;  // too many bytes wait for the disk to add payload
   void write_loop();
   void write_all(const std::string& bytes);  // on the writer's thread
   void fail(const std::string& what, int error);
   void end_recording(const std::string& why);  // with the mutex held
-  std::string set_aside() const;               // says in words where the part is
+  std::string set_aside() const;               // renames or removes the partial file; says which
 
   std::string path_;
   RecorderOptions options_;
@@ -82,23 +84,25 @@ class Recorder : public EventSink {
   std::thread writer_;
 };
 
-/// A sink in front of another: passes every event on and, while a recording is on, to a recorder
-/// too. A recording that begins late is given the models loaded and the runs begun before, so that
-/// it opens by itself. Trouble becomes a Notice; the run goes on.
+/// A sink that passes every event to the next sink and, while a recording is on, to a recorder. A
+/// recording that begins later first gets the loaded models and the open runs, so that it opens by
+/// itself. A failure of the recorder becomes a Notice; the run continues.
 class RecordingTap : public EventSink {
  public:
+  /// @param next  outlives the tap
   explicit RecordingTap(EventSink& next) : next_(next) {}
   void push(Event event) override;
-  /// Begins a recording (ends another before); an empty path only ends. Tells the name in a Notice.
-  /// @throws Error  as Recorder; a recording already on goes on then
+  /// Begins a recording and ends the previous one; an empty path only ends it. A Notice gives the name.
+  /// @throws Error  as Recorder(); the previous recording continues then
   void record_to(const std::string& path, const RecorderOptions& options = {});
+  /// True while a recording is on.
   bool recording() const { return recorder_ && recorder_->recording(); }
-  /// Of the recording that is on; empty if none is.
+  /// The path of the recording; empty if none is on.
   std::string path() const;
 
  private:
   void remember(const Event& event);
-  void tell_trouble();
+  void report_trouble();
 
   EventSink& next_;  // outlives the tap
   std::unique_ptr<Recorder> recorder_;

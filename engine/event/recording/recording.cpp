@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "engine/base/file_kind.h"
 #include "engine/event/recording/recording_format.h"
 #include "engine/event/serialise.h"
 
@@ -14,15 +15,10 @@ namespace {
 constexpr std::size_t kChunkBytes = 1 << 20;
 constexpr std::int64_t kEventsPerReport = 4096;
 
-/// What a file that is no recording probably is.
+/// Names the format that a file which is not a recording probably has.
 std::string guess_type(std::string_view head) {
-  const auto begins = [&](std::string_view magic) { return head.substr(0, magic.size()) == magic; };
-  if (begins("\x1F\x8B")) return "gzip data; nothing is unpacked by itself";
-  if (begins("PK\x03\x04")) return "a zip archive";
-  if (begins("\x28\xB5\x2F\xFD")) return "zstd data";
-  if (begins("GGUF")) return "a GGUF model";
-  if (begins("SQLite format 3")) return "an SQLite database";
-  if (begins("version https://git-lfs")) return "a Git LFS pointer";
+  if (const std::string kind = recognised_as(head); !kind.empty()) return kind;
+  if (head.starts_with("SQLite format 3")) return "an SQLite database";
   const std::size_t text = head.find_first_not_of(" \t\r\n");
   if (text != std::string_view::npos && (head[text] == '{' || head[text] == '[')) {
     return "JSON, perhaps an exported trace: those open in a trace viewer, not here";
@@ -77,7 +73,7 @@ void RecordingReader::read_header() {
   report_.version = get_u32(head.substr(8));
   if (report_.version < 1 || report_.version > kRecordingVersion) {
     throw Error(ErrorCode::BadInput,
-                fmt::format("{}: version: found {}, expected 1 to {}; recorded by a newer program?",
+                fmt::format("{}: version: found {}, expected 1 to {}; a newer program recorded it",
                             source_->name(), report_.version, kRecordingVersion));
   }
   const std::uint32_t n = get_u32(head.substr(12));
@@ -94,7 +90,7 @@ void RecordingReader::read_header() {
       return;
     }
   }
-  ++report_.n_damaged;  // the header's own frames follow; the marker finds them
+  ++report_.n_damaged;  // the header is damaged; the frame marker finds the frames after it
   const auto found = next_frame_after(pos_ - 1);
   if (!found) return give_up_at(pos_);
   report_.skipped_bytes += *found - pos_;
@@ -113,7 +109,7 @@ std::string_view RecordingReader::bytes_at(std::uint64_t offset, std::size_t n) 
     std::size_t filled = 0;
     while (filled < buffer_.size()) {
       const std::size_t got = source_->read_at(offset + filled, std::span(buffer_).subspan(filled));
-      if (got == 0) break;  // another process cut the file meanwhile
+      if (got == 0) break;  // another process truncated the file
       filled += got;
     }
     if (filled < buffer_.size()) report_.file_bytes = offset + filled;
@@ -139,7 +135,7 @@ std::optional<RecordingReader::Frame> RecordingReader::frame_at(std::uint64_t of
 }
 
 std::optional<std::uint64_t> RecordingReader::next_frame_after(std::uint64_t offset) {
-  // Bytes made to look like frames could make every candidate cost a checksum of megabytes.
+  // Limits the work on a crafted file in which many markers each cost a checksum of megabytes.
   const std::uint64_t budget = 8 * report_.file_bytes + kMaxFrameBytes;
   for (std::uint64_t at = offset + 1; at < report_.file_bytes && n_searched_ < budget;) {
     const std::string_view chunk = bytes_at(at, kChunkBytes);
@@ -221,7 +217,7 @@ std::optional<Event> RecordingReader::next() {
       }
       ++report_.n_events;
       return std::move(decoded.event);
-    } catch (const Error&) {  // its checksum is right: written by something that is not us
+    } catch (const Error&) {  // a right checksum, but no event of this program
       ++report_.n_damaged;
       report_.skipped_bytes += frame->body.size();
     }

@@ -1,5 +1,5 @@
-// Opening a .pdrun recording: whatever is whole in it comes back as the events that were recorded,
-// and the report says in numbers what did not. Layout in recording_format.h.
+// Reads a .pdrun recording: returns the events of all whole frames and counts the damaged ones. Layout
+// in recording_format.h.
 #pragma once
 
 #include <cstdint>
@@ -17,40 +17,42 @@
 
 namespace engine {
 
-/// What was found in a recording.
+/// The state of a recording after reading.
 struct RecordingReport {
   std::uint64_t file_bytes = 0;
   std::uint64_t read_bytes = 0;        // so far
   std::uint64_t incomplete_bytes = 0;  // at the end, of a frame cut off
   std::uint64_t skipped_bytes = 0;     // of damaged frames
-  std::int64_t n_events = 0;           // handed out
-  std::int64_t n_damaged = 0;          // frames whose checksum or content is wrong
-  std::int64_t n_unknown_kinds = 0;    // of a newer program
+  std::int64_t n_events = 0;           // returned
+  std::int64_t n_damaged = 0;          // frames with a wrong checksum or content
+  std::int64_t n_unknown_kinds = 0;    // events of a newer program
   std::int64_t n_unknown_fields = 0;
   std::uint32_t version = 0;
   std::string program_version;
-  std::int64_t unix_seconds = 0;     // when it began
-  bool closed = false;               // the footer is there
+  std::int64_t unix_seconds = 0;     // time of the beginning
+  bool closed = false;               // the file has a footer
   std::int64_t n_events_stated = 0;  // by the footer
-  bool footer_agrees = false;        // its number and checksum are those of the frames read
+  bool footer_agrees = false;        // its number and checksum match the frames read
   std::string stopped;               // why reading ended early: a limit, cancelled; else empty
-  /// One sentence for each thing a person should know; empty for a whole recording.
+  /// One sentence for each fault; empty for a whole recording.
   std::vector<std::string> notices() const;
 };
 
+/// Limits of reading a recording.
 struct ReadLimits {
   std::int64_t max_events = 10'000'000;
-  std::uint64_t max_bytes = std::uint64_t{4} << 30;  // of the file; memory grows with what is read
+  std::uint64_t max_bytes = std::uint64_t{4} << 30;  // of the file; memory grows with the bytes read
 };
 
-/// Reads event by event; holds one frame and a read buffer.
+/// Reads a recording event by event; holds one frame and a read buffer.
 class RecordingReader {
  public:
-  /// @throws Error(BadInput)  not a recording (names what it looks like) or an unsupported version;
-  ///                         Error(Resources)  the system refuses to read
+  /// @throws Error(BadInput)   not a recording (names the format that it has) or an unsupported version
+  /// @throws Error(Resources)  the system's reason
   explicit RecordingReader(std::unique_ptr<ByteSource> source, const ReadLimits& limits = {});
   /// The next whole event, nullopt at the end.
   std::optional<Event> next();
+  /// The report so far.
   const RecordingReport& report() const { return report_; }
 
  private:
@@ -60,9 +62,9 @@ class RecordingReader {
   };
 
   void read_header();
-  std::string_view bytes_at(std::uint64_t offset, std::size_t n);  // fewer at the end
+  std::string_view bytes_at(std::uint64_t offset, std::size_t n);  // fewer at the file's end
   std::optional<Frame> frame_at(std::uint64_t offset);
-  /// Where the next whole frame begins after `offset`.
+  /// Offset of the next whole frame after `offset`.
   std::optional<std::uint64_t> next_frame_after(std::uint64_t offset);
   void give_up_at(std::uint64_t offset);
   void take_footer(std::string_view body);
@@ -79,17 +81,18 @@ class RecordingReader {
   bool done_ = false;
 };
 
-/// Told the fraction read, a few hundred times at most; false cancels.
+/// Called with the fraction read, a few hundred times at most; false cancels.
 using ReadProgress = std::function<bool(double fraction)>;
 
-/// Hands every event of a recording to `into`, oldest first.
-/// @throws Error  as RecordingReader
+/// Pushes every event of a recording into `into`, oldest first.
+/// @throws Error  as RecordingReader()
 RecordingReport read_recording(const std::string& path,
                                EventSink& into,
                                const ReadLimits& limits = {},
                                const ReadProgress& progress = {});
 
-/// The same into a timeline.
+/// Applies every event of a recording to a timeline.
+/// @throws Error  as RecordingReader()
 RecordingReport load_recording(const std::string& path,
                                Timeline& timeline,
                                const ReadLimits& limits = {},

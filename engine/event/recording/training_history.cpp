@@ -15,7 +15,7 @@ namespace {
 namespace fs = std::filesystem;
 using nlohmann::json;
 
-// Of a folder, each says that a training is at work there or was.
+// Each of these files shows that a folder belongs to a training.
 constexpr const char* kTrainingFiles[] = {kTrainingLogName, kProbeTrajectoriesName,
                                           "checkpoint.bin", "trajectories.bin",
                                           "own_outputs.jsonl"};
@@ -64,7 +64,7 @@ std::string text_in(const json& from, const std::string& where, const std::strin
   return from.get<std::string>();
 }
 
-/// When a file was changed last; the beginning of time where there is none.
+/// Time of a file's last change; the minimum without a file.
 fs::file_time_type changed_at(const std::string& folder, const char* file) {
   std::error_code none;
   const auto at = fs::last_write_time(fs::path(folder) / file, none);
@@ -89,33 +89,33 @@ TrainingReader::TrainingReader(const std::string& path)
   std::error_code none;
   const bool is_folder = fs::is_directory(path, none);
   if (!is_folder && !fs::exists(path, none))
-    throw Error(ErrorCode::BadInput, quoted_for_message(path) + ": is not there");
+    throw Error(ErrorCode::BadInput, escaped(path) + ": not found, expected a folder or log of a training");
   if (is_folder && !holds_training(path))
     throw Error(ErrorCode::BadInput,
-                quoted_for_message(path) + ": found no " + kTrainingLogName +
+                escaped(path) + ": found no " + kTrainingLogName +
                     ", expected the folder that `decoscope train` writes (--out)");
-  look();
+  read();
   if (history_.reports.empty() && !log_.refusal.empty()) throw Error(log_.code, log_.refusal);
 }
 
-bool TrainingReader::may_have_news() const {
-  return log_.lines.may_have_news() || probes_.lines.may_have_news();
+bool TrainingReader::may_have_changed() const {
+  return log_.lines.may_have_changed() || probes_.lines.may_have_changed();
 }
 
 template <typename Take, typename Forget>
-bool TrainingReader::look_at(Source& source, std::size_t max_bytes, Take take, Forget forget) {
-  if (!source.lines.may_have_news()) return false;
+bool TrainingReader::read_source(Source& source, std::size_t max_bytes, Take take, Forget forget) {
+  if (!source.lines.may_have_changed()) return false;
   bool more = false;
   try {
-    const GrowingLines::News news = source.lines.look(max_bytes);
-    more = news.more;
-    if (news.anew) {
+    const GrowingLines::Update update = source.lines.read(max_bytes);
+    more = update.more;
+    if (update.restarted) {
       forget();
       source.refusal.clear();
     }
-    history_.version += !news.none();
-    std::int64_t number = source.lines.line_number() - std::ssize(news.lines);
-    for (const std::string& line : news.lines) {
+    history_.version += !update.empty();
+    std::int64_t number = source.lines.line_number() - std::ssize(update.lines);
+    for (const std::string& line : update.lines) {
       ++number;
       if (!source.refusal.empty()) break;
       if (!line.empty() && line != "\r")
@@ -129,12 +129,12 @@ bool TrainingReader::look_at(Source& source, std::size_t max_bytes, Take take, F
   return more && source.refusal.empty();
 }
 
-bool TrainingReader::look(std::size_t max_bytes) {
-  const bool more_reports = look_at(
+bool TrainingReader::read(std::size_t max_bytes) {
+  const bool more_reports = read_source(
       log_, max_bytes,
       [this](const std::string& line, const std::string& where) { take_report(line, where); },
       [this] { history_.reports.clear(); });
-  const bool more_probes = look_at(
+  const bool more_probes = read_source(
       probes_, max_bytes,
       [this](const std::string& line, const std::string& where) { take_probe(line, where); },
       [this] { forget_probes(); });
@@ -145,7 +145,7 @@ bool TrainingReader::look(std::size_t max_bytes) {
   return more_reports || more_probes;
 }
 
-// A run that went on from a checkpoint tells its steps again: what was told of them before goes.
+// A resumed training reports steps again; the earlier reports of these steps are dropped.
 void TrainingReader::take_report(const std::string& line, const std::string& where) {
   TrainingReport report = training_report_from(line, where);
   auto& reports = history_.reports;
@@ -169,14 +169,14 @@ TokenId TrainingReader::id_of(const std::string& piece) {
 void TrainingReader::take_probe(const std::string& line, const std::string& where) {
   const json object = json::parse(line, nullptr, false);
   if (!object.is_object())
-    refuse_probe(where, "expected a JSON object, the trajectories of a probe");
+    refuse_probe(where, "found no JSON object, expected the trajectories of a probe");
   const json none;
   const auto field = [&](const char* name) -> const json& {
     const auto found = object.find(name);
     return found == object.end() ? none : *found;
   };
   ProbeTrajectory probe;
-  if (!field("step").is_number_integer()) refuse_probe(where, "step: expected a whole number");
+  if (!field("step").is_number_integer()) refuse_probe(where, "step: found none, expected a whole number");
   probe.step = field("step").get<std::int64_t>();
   probe.prompt = text_in(field("prompt"), where, "prompt");
   if (field("ends").is_array())
@@ -190,7 +190,7 @@ void TrainingReader::take_probe(const std::string& line, const std::string& wher
       for (const json& piece : list_in(state, where, place))
         tokens.push_back(id_of(text_in(piece, where, place)));
       if (tokens.size() != block.front().size())
-        refuse_probe(where, place + ": its states differ in length");
+        refuse_probe(where, place + ": found states of different lengths, expected equal ones");
     }
   }
   auto& probes = history_.probes;
@@ -200,10 +200,10 @@ void TrainingReader::take_probe(const std::string& line, const std::string& wher
 
 void TrainingReader::find_stage() {
   const std::string& folder = history_.folder;
-  const auto told = changed_at(folder, fs::path(log_.lines.path()).filename().c_str());
-  auto newest = std::max(told, changed_at(folder, kProbeTrajectoriesName));
+  const auto log_changed = changed_at(folder, fs::path(log_.lines.path()).filename().c_str());
+  auto newest = std::max(log_changed, changed_at(folder, kProbeTrajectoriesName));
   TrainingStage stage = TrainingStage::NotBegun;
-  if (has(folder, kWeights) && changed_at(folder, kWeights) >= told) {
+  if (has(folder, kWeights) && changed_at(folder, kWeights) >= log_changed) {
     stage = TrainingStage::Written;
     newest = std::max(newest, changed_at(folder, kWeights));
   } else if (!history_.reports.empty()) {

@@ -40,7 +40,7 @@ class Fields {
   void read(const char* field, std::int64_t& to) const {
     const auto found = object_.find(field);
     if (found == object_.end() || !found->is_number_integer())
-      refuse(where_, std::string(field) + ": expected a whole number");
+      refuse(where_, std::string(field) + ": found none, expected a whole number");
     to = found->get<std::int64_t>();
   }
   void read(const char* field, NamedFigures& to) const {
@@ -61,12 +61,12 @@ class Fields {
 
 std::string contents(const std::string& path) {
   const auto file = open_file(path);
-  if (file->size() > kMaxLogBytes) refuse(path, "is longer than any training log");
+  if (file->size() > kMaxLogBytes) refuse(path, "found more than 1 GiB, expected a training log");
   std::string text(static_cast<std::size_t>(file->size()), '\0');
   std::size_t n = 0;
   while (n < text.size()) {
     const std::size_t more = file->read_at(n, std::span(text).subspan(n));
-    if (more == 0) break;  // it was cut meanwhile
+    if (more == 0) break;  // another process truncated it
     n += more;
   }
   text.resize(n);
@@ -91,7 +91,7 @@ std::string to_json_line(const TrainingReport& r) {
 
 TrainingReport training_report_from(std::string_view line, const std::string& where) {
   const ordered_json object = ordered_json::parse(line, nullptr, false);
-  if (!object.is_object()) refuse(where, "expected a JSON object, a report of a training run");
+  if (!object.is_object()) refuse(where, "found no JSON object, expected a report of a training");
   const Fields fields(object, where);
   TrainingReport r;
   fields.read("step", r.step);

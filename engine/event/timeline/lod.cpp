@@ -8,10 +8,10 @@
 namespace engine {
 namespace {
 
-/// Real slices are drawn as themselves up to this many a pixel, however narrow.
+/// Up to this many slices a pixel are drawn as slices, however narrow.
 constexpr double kSlicesPerPixel = 1.0 / kMinPixels;
-/// A level with fewer slices a bucket saves too little to be kept, and is looked for this often.
-constexpr std::size_t kSlicesPerBucket = 16, kLookAgain = 1024;
+/// A level with fewer slices per bucket is dropped; checked once per kCheckEvery slices.
+constexpr std::size_t kSlicesPerBucket = 16, kCheckEvery = 1024;
 
 /// The kind with most time so far: a vote that a majority always wins (Boyer and Moore).
 void vote_for(Bucket& bucket, SliceKind kind, Nanoseconds time) {
@@ -38,8 +38,8 @@ void count_in(Bucket& bucket, const Slice& slice) {
   }
 }
 
-/// One bucket more of the same time. Majority votes add up: what has most of the time in both
-/// together still leads.
+/// Adds a bucket of the same time. Majority votes add up: a kind with most of the time in both keeps the
+/// lead.
 void add_to_bucket(Bucket& sum, const Bucket& bucket) {
   sum.busy += bucket.busy;
   sum.n_slices += bucket.n_slices;
@@ -59,7 +59,7 @@ void add_to_bucket(Bucket& sum, const Bucket& bucket) {
   }
 }
 
-/// Level whose bucket is at least kMinPixels wide; -1 if even a quarter of the lowest would be.
+/// The level whose bucket is at least kMinPixels wide; -1 if a quarter of level 0 is wide enough.
 int level_for(double ns_per_px) {
   const double wanted = ns_per_px * kMinPixels;
   if (wanted <= static_cast<double>(kBaseBucket) / 4) return -1;
@@ -90,15 +90,15 @@ void LodLane::add(Slice slice) {
   while (home < kLevels && length >= kBaseBucket << (2 * home)) ++home;
   if (home > 0) levels_[at(home - 1)].longer.push_back(index);
   home = std::max(home, lowest_);
-  // What ends before this slice begins cannot change any more.
+  // A bucket that ends before this slice begins cannot change any more.
   for (int level = lowest_; level + 1 < kLevels; ++level) {
     if (!fold(level, slice.start) && level >= home) break;
   }
   if (home < kLevels) add_to(home, slice);
-  if (slices_.size() % kLookAgain == 0) let_go_of_thin_levels();
+  if (slices_.size() % kCheckEvery == 0) drop_thin_levels();
 }
 
-void LodLane::let_go_of_thin_levels() {
+void LodLane::drop_thin_levels() {
   int thin = kLevels - 2;
   while (thin >= lowest_ && levels_[at(thin)].buckets.size() * kSlicesPerBucket <= slices_.size()) {
     --thin;
@@ -145,14 +145,14 @@ void LodLane::add_unfolded(int level,
 }
 
 std::vector<Bucket> LodLane::buckets(int level) const {
-  ensure(level >= lowest_, "this level was let go");
+  ensure(level >= lowest_, "this level is dropped");
   std::vector<Bucket> all = levels_[at(level)].buckets;
   add_unfolded(level, 0, std::numeric_limits<std::int64_t>::max(), all);
   return all;
 }
 
 Bucket& LodLane::bucket(std::vector<Bucket>& buckets, std::int64_t index) {
-  // Slices come by start and reach at most one bucket further, so it is among the last two.
+  // Slices arrive by start and reach at most one bucket further: it is among the last two.
   for (std::size_t back = 1; back <= 2 && back <= buckets.size(); ++back) {
     Bucket& found = buckets[buckets.size() - back];
     if (found.index == index) return found;
@@ -232,7 +232,7 @@ VisibleLane LodLane::visible(Nanoseconds t0, Nanoseconds t1, double px) const {
     return out;
   }
   if (level < lowest_) {
-    // Closer than the pyramid begins: few enough slices to look at each.
+    // Below the lowest level there are few enough slices to scan each.
     out.width = std::max<Nanoseconds>(1, static_cast<Nanoseconds>(ns_per_px * kMinPixels));
     merge_close(t0, t1, out.width, out);
     return out;
@@ -257,10 +257,10 @@ VisibleLane LodLane::visible(Nanoseconds t0, Nanoseconds t1, double px) const {
 }
 
 void RunLod::update(const RunRecord& run, unsigned lanes) {
-  const auto asked = [lanes](std::size_t lane) { return (lanes >> lane & 1U) != 0; };
+  const auto is_wanted = [lanes](std::size_t lane) { return (lanes >> lane & 1U) != 0; };
   std::size_t first = run.steps.size();
   for (std::size_t lane = 0; lane < kLaneKinds; ++lane) {
-    if (asked(lane)) first = std::min(first, n_steps_[lane]);
+    if (is_wanted(lane)) first = std::min(first, n_steps_[lane]);
   }
   const std::size_t phases = static_cast<std::size_t>(LaneKind::Phases), before = n_steps_[phases];
   for (std::size_t i = first; i < run.steps.size(); ++i) {
@@ -269,18 +269,18 @@ void RunLod::update(const RunRecord& run, unsigned lanes) {
     if (!step.complete && still_running) break;
     for (const LaneSlice& part : slices_of(run, step, clock_)) {
       const auto lane = static_cast<std::size_t>(part.lane);
-      if (asked(lane) && n_steps_[lane] == i) lanes_[lane].add(part.slice);
+      if (is_wanted(lane) && n_steps_[lane] == i) lanes_[lane].add(part.slice);
     }
     for (std::size_t lane = 0; lane < kLaneKinds; ++lane) {
-      if (asked(lane) && n_steps_[lane] == i) ++n_steps_[lane];
+      if (is_wanted(lane) && n_steps_[lane] == i) ++n_steps_[lane];
     }
   }
-  if (!asked(phases)) return;
+  if (!is_wanted(phases)) return;
   const bool is_new = n_steps_[phases] != before || n_phases_ != run.phases.size();
   if (!is_new && over_ == run.over()) return;
   n_phases_ = run.phases.size();
   over_ = run.over();
-  // Phases are few and the last one grows: made anew.
+  // There are few phases and the last one grows, so the lane is rebuilt.
   lanes_[phases] = {};
   for (const Slice& slice : phase_slices(run, clock_)) lanes_[phases].add(slice);
 }

@@ -6,12 +6,11 @@
 #include <fmt/format.h>
 
 #include "engine/event/timeline/schedule_turns.h"
-#include "engine/event/timeline/timeline_intake.h"
 
 namespace engine {
 namespace {
 
-/// Where a step begins on a clock, and how long its parts are there.
+/// The start of a step on a clock, and the lengths of its parts.
 struct Parts {
   Nanoseconds start = 0;
   Nanoseconds propose = 0, forward = 0, verify = 0, commit = 0;
@@ -24,7 +23,7 @@ Nanoseconds share(Nanoseconds part, Nanoseconds length, Nanoseconds whole) {
                                   static_cast<double>(length));
 }
 
-/// The same parts, made to fill `length`: all of it the forward where nothing was measured.
+/// The parts scaled to fill `length`; without measured times the forward part fills it.
 Parts filling(const Parts& measured, Nanoseconds start, Nanoseconds length) {
   const Nanoseconds sum = measured.sum();
   Parts parts{.start = start};
@@ -72,7 +71,7 @@ SliceKind phase_kind(const std::string& name) {
   return SliceKind::OtherPhase;
 }
 
-/// Of the rows a step forwarded, those it did not commit.
+/// Share of the rows of a step that it did not commit.
 std::int16_t percent_wasted(const StepHead& step) {
   const int n_rows = std::max(step.begun.n_rows, step.n_rows);
   if (n_rows <= step.n_tokens) return 0;
@@ -152,9 +151,9 @@ std::vector<Slice> phase_slices(const RunRecord& run, Clock clock) {
     for (std::size_t i = 0; i < run.phases.size(); ++i) {
       const Phase& phase = run.phases[i];
       const SliceKind kind = phase_kind(phase.name);
-      if (kind == SliceKind::Decode) continue;  // the steps say that exactly
-      const bool goes_on = i > 0 && run.phases[i - 1].name == phase.name && !slices.empty();
-      if (goes_on) {
+      if (kind == SliceKind::Decode) continue;  // the steps give it exactly
+      const bool continues = i > 0 && run.phases[i - 1].name == phase.name && !slices.empty();
+      if (continues) {
         slices.back().end = phase.t;
       } else {
         slices.push_back(

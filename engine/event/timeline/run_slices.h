@@ -1,9 +1,9 @@
-// What a run did, as slices on lanes: the trace export, the levels of detail (lod.h) and what is
-// read aloud of a step (describe.h) take their times from here.
-//   wall      the parts of a step laid one after the other from its beginning; exact for a lane
-//             that had its forward to itself, else its share. A step that waited in a queue for its
-//             forward has it behind the wait
-//   compute   the same on the race clock: only the run's own compute counts
+// A run as slices on lanes, on one of four clocks. The trace export, the levels of detail (lod.h) and
+// descriptions of steps (engine/trace/describe.h) use these times.
+//   wall      the parts of a step one after the other from its beginning; exact if the run had its
+//             forward pass alone, else its share. A step that waited in a queue for its forward pass
+//             continues after the wait
+//   compute   the parts on the run's own compute time
 //   step      every step is kUnit long
 //   position  a step spans the positions it committed, kUnit each
 #pragma once
@@ -18,13 +18,17 @@
 
 namespace engine {
 
+/// The clock of a picture of a run.
 enum class Clock : std::uint8_t { Wall, Compute, Step, Position };
-inline constexpr Nanoseconds kUnit = 1'000'000;  // of the clocks that count
+inline constexpr Nanoseconds kUnit = 1'000'000;  // length of a step or position
 
+/// The lanes of a run.
 enum class LaneKind : std::uint8_t { Phases, Propose, Target, Verify, Commit, Pool, Device };
 inline constexpr int kLaneKinds = 7;
+/// "phases", "propose", ...
 const char* name_of(LaneKind lane);
 
+/// The kind of a slice, which gives its colour.
 enum class SliceKind : std::uint8_t {
   Load,
   Prefill,
@@ -33,9 +37,9 @@ enum class SliceKind : std::uint8_t {
   Failed,
   Propose,
   Forward,
-  VerifyPlain,     ///< nothing was proposed
-  VerifyAccepted,  ///< at least one proposal kept
-  VerifyRejected,  ///< none kept
+  VerifyPlain,     ///< a step without proposals
+  VerifyAccepted,  ///< at least one proposal accepted
+  VerifyRejected,  ///< no proposal accepted
   Commit,
   Rollback,  ///< a step that committed nothing
   PoolHit,   ///< a guess from the pool was accepted
@@ -45,43 +49,47 @@ enum class SliceKind : std::uint8_t {
 };
 inline constexpr int kSliceKinds = 16;
 
-/// What must stay visible at any zoom, as bits.
+/// Properties of a slice that stay visible at any zoom, as bits.
 enum Rare : std::uint8_t { kRareRejected = 1, kRareError = 2, kRarePoolHit = 4, kPoolAdded = 8 };
 
+/// A span of time on a lane.
 struct Slice {
   Nanoseconds start = 0, end = 0;
-  StepId step = -1;  // -1: of no step; for phases the index in RunRecord::phases
+  StepId step = -1;  // -1: none; for phases the index in RunRecord::phases
   SliceKind kind = SliceKind::Forward;
   std::uint8_t rare = 0;     // bits of Rare
-  std::int16_t percent = 0;  // of Busy: how busy; of Forward: of its rows, those thrown away
+  std::int16_t percent = 0;  // Busy: load; Forward: share of rows that were not committed
 };
 
+/// A slice and its lane.
 struct LaneSlice {
   LaneKind lane;
   Slice slice;
 };
 
-/// Slices of one step.
+/// The slices of one step, in the order of time.
 struct LaneSlices {
   std::array<LaneSlice, 5> all{};
   std::size_t n = 0;
+  /// The first slice.
   const LaneSlice* begin() const { return all.data(); }
+  /// Past the last slice.
   const LaneSlice* end() const { return all.data() + n; }
 };
 
-/// Slices of one complete step, lane by lane; an incomplete one has none.
+/// The slices of a complete step; an incomplete step has none.
 LaneSlices slices_of(const StepHead& step, Clock clock);
-/// The same of a step of this run: on the wall clock what queued between its proposal and its
-/// forward (Dequeued) was forwarded when the target took it.
+/// The slices of a step of this run. On the wall clock a step that queued for the target continues when
+/// it left the queue (Dequeued).
 LaneSlices slices_of(const RunRecord& run, const StepHead& step, Clock clock);
-/// The run's phases so far and its failure; on clocks other than wall, decode alone.
+/// The run's phases and its failure; on clocks other than wall the decode phase alone.
 std::vector<Slice> phase_slices(const RunRecord& run, Clock clock);
-/// Whether a GPU's driver was asked: not of a CPU, nor of the device emulated on one.
+/// True for a sample of a GPU, not for a CPU or the emulated device.
 bool of_gpu(const Sampled& sample);
-/// Busy shares of sampled devices.
+/// The load of sampled devices as slices.
 std::vector<Slice> device_slices(std::span<const Sampled> samples);
 
-/// What one reads on a slice, a word that names its state first: "verify accepted 3/5".
+/// The label of a slice, its kind first: "verify accepted 3/5".
 std::string label_of(const RunRecord& run, LaneKind lane, const Slice& slice);
 
 }  // namespace engine

@@ -8,17 +8,17 @@ namespace {
 
 using Queueing = std::variant<Queued, Dequeued, Waiting>;
 
-/// A recording that names one beyond is odd, and its turns there are passed over.
-constexpr int kMostBranches = 4096;
+/// Turns of higher branches, which only a damaged recording has, are ignored.
+constexpr int kMaxBranches = 4096;
 
-/// The one of a run's queueing that is of this kind and resource, or null.
+/// The queueing event if it is an E of this resource, else null.
 template <class E>
 const E* of_resource(const Queueing& event, const char* resource) {
   const E* e = std::get_if<E>(&event);
   return e && e->resource == resource ? e : nullptr;
 }
 
-/// What the step told of its turn.
+/// Copies the counts and times of a step to its turn.
 void add_step(ScheduleTurn& turn, const StepHead& step) {
   turn.n_rows = step.n_rows;
   turn.n_tokens = step.n_tokens;
@@ -26,14 +26,14 @@ void add_step(ScheduleTurn& turn, const StepHead& step) {
   turn.n_accepted = step.n_accepted;
   if (turn.at_target < 0 || !step.complete) return;
   turn.ended = step.ended.t;
-  turn.judged = std::max(turn.at_target, step.ended.t - step.ended.commit - step.ended.verify);
+  turn.forwarded = std::max(turn.at_target, step.ended.t - step.ended.commit - step.ended.verify);
 }
 
 void add_turns(const RunRecord& run, std::vector<ScheduleTurn>& turns) {
   const std::size_t first = turns.size();
   for (const Queueing& event : run.queueing) {
     const auto* ready = of_resource<Queued>(event, "draft");
-    if (ready && ready->branch >= 0 && ready->branch < kMostBranches) {
+    if (ready && ready->branch >= 0 && ready->branch < kMaxBranches) {
       turns.push_back({.run = run.id(),
                        .step = static_cast<StepId>(turns.size() - first),
                        .branch = ready->branch,
@@ -43,13 +43,13 @@ void add_turns(const RunRecord& run, std::vector<ScheduleTurn>& turns) {
     ScheduleTurn& turn = turns.back();
     if (const auto* e = of_resource<Dequeued>(event, "draft")) turn.drafts = e->t;
     if (const auto* e = of_resource<Queued>(event, "target")) turn.queued = e->t;
-    if (const auto* e = of_resource<Dequeued>(event, "target")) turn.at_target = turn.left = e->t;
+    if (const auto* e = of_resource<Dequeued>(event, "target")) turn.at_target = turn.left_queue = e->t;
   }
   for (std::size_t i = first; i < turns.size(); i++)
     if (i - first < run.steps.size()) add_step(turns[i], run.steps.head(i - first));
-  // A run that was stopped waits no longer.
-  if (turns.size() > first && turns.back().queued >= 0 && turns.back().left < 0 && run.over())
-    turns.back().left = std::max(turns.back().queued, run.last_event);
+  // A run that ended in the queue left it.
+  if (turns.size() > first && turns.back().queued >= 0 && turns.back().left_queue < 0 && run.over())
+    turns.back().left_queue = std::max(turns.back().queued, run.last_event);
 }
 
 void add_idle(const RunRecord& run, std::vector<TargetIdle>& idle) {
@@ -58,20 +58,20 @@ void add_idle(const RunRecord& run, std::vector<TargetIdle>& idle) {
       idle.push_back({.begin = e->since, .end = e->t, .run = run.id(), .branch = e->branch});
 }
 
-/// Branches that one forward took left the queue at one moment.
+/// Branches of one forward pass left the queue at the same time.
 void add_forwards(Schedule& schedule) {
   const std::vector<ScheduleTurn>& turns = schedule.turns;
   std::vector<std::uint32_t>& taken = schedule.taken;
   for (std::size_t i = 0; i < turns.size(); i++)
-    if (turns[i].judged >= 0) taken.push_back(static_cast<std::uint32_t>(i));
+    if (turns[i].forwarded >= 0) taken.push_back(static_cast<std::uint32_t>(i));
   const auto at_target = [&](std::uint32_t i) { return turns[i].at_target; };
   std::ranges::stable_sort(taken, {}, at_target);
   for (std::size_t first = 0, next = 0; first < taken.size(); first = next) {
     const ScheduleTurn& one = turns[taken[first]];
     ScheduleForward forward{
-        .begin = one.at_target, .end = one.judged, .ended = one.ended, .first = first};
+        .begin = one.at_target, .end = one.forwarded, .ended = one.ended, .first = first};
     for (; next < taken.size() && at_target(taken[next]) == forward.begin; next++) {
-      forward.end = std::min(forward.end, turns[taken[next]].judged);
+      forward.end = std::min(forward.end, turns[taken[next]].forwarded);
       forward.ended = std::max(forward.ended, turns[taken[next]].ended);
     }
     forward.n = next - first;
@@ -104,10 +104,10 @@ Schedule schedule_of(std::span<const RunRecord> runs) {
   return schedule;
 }
 
-void tell_queue(const Schedule& schedule, const QueueTold& told) {
+void for_each_queue_interval(const Schedule& schedule, const QueueVisitor& visit) {
   struct Change {
     Nanoseconds t;
-    bool comes;
+    bool enters;
     std::uint32_t turn;
   };
   std::vector<Change> changes;
@@ -115,26 +115,26 @@ void tell_queue(const Schedule& schedule, const QueueTold& told) {
     const ScheduleTurn& turn = schedule.turns[i];
     const auto index = static_cast<std::uint32_t>(i);
     if (turn.queued >= 0) changes.push_back({turn.queued, true, index});
-    if (turn.queued >= 0 && turn.left >= 0) changes.push_back({turn.left, false, index});
+    if (turn.queued >= 0 && turn.left_queue >= 0) changes.push_back({turn.left_queue, false, index});
   }
-  // At one moment a branch comes before it leaves.
+  // At equal times a branch enters before it leaves.
   std::ranges::stable_sort(changes, [](const Change& a, const Change& b) {
-    return a.t != b.t ? a.t < b.t : a.comes > b.comes;
+    return a.t != b.t ? a.t < b.t : a.enters > b.enters;
   });
   std::vector<std::uint32_t> waiting;
   for (std::size_t i = 0; i + 1 < changes.size(); i++) {
-    if (changes[i].comes) {
+    if (changes[i].enters) {
       waiting.push_back(changes[i].turn);
     } else {
       std::erase(waiting, changes[i].turn);
     }
     if (!waiting.empty() && changes[i + 1].t > changes[i].t)
-      told(changes[i].t, changes[i + 1].t, waiting);
+      visit(changes[i].t, changes[i + 1].t, waiting);
   }
 }
 
 Nanoseconds time_at_target(const RunRecord& run, const StepHead& step) {
-  // The last that was told before the step's end: later ones are of the next turn.
+  // The last event before the step's end; later events belong to the next turn.
   auto event = std::ranges::upper_bound(run.queueing, step.ended.t, {}, time_of_queueing);
   while (event != run.queueing.begin()) {
     --event;

@@ -1,6 +1,6 @@
-// SEED's rounds as Queued, Dequeued and Waiting tell them, of all runs together: the turns of the
-// branches, what the target took, who stood in the queue. The lanes of a trace (trace_schedule.h)
-// and of the window are made from it.
+// SEED's schedule, reconstructed from the Queued, Dequeued and Waiting events of all runs: turns of the
+// branches, forward passes of the target, idle times. The lanes of a trace (engine/trace/schedule.h) and
+// of the window are made from it.
 #pragma once
 
 #include <cstddef>
@@ -13,59 +13,64 @@
 
 namespace engine {
 
-/// One round of a branch. Times are the events'; -1: it was not told.
+/// One round of a branch. Times are those of the events; -1: no event.
 struct ScheduleTurn {
   RunId run = 0;
   StepId step = 0;
   int branch = 0;
   Nanoseconds may_draft = -1, drafts = -1, queued = -1, at_target = -1;
-  Nanoseconds left = -1;    // the queue: for the target, or because its run ended
-  Nanoseconds judged = -1;  // its forward's end
-  Nanoseconds ended = -1;   // its step's
+  Nanoseconds left_queue = -1;  // for the target, or because its run ended
+  Nanoseconds forwarded = -1;   // end of its forward pass
+  Nanoseconds ended = -1;       // end of its step
   int n_rows = 0, n_tokens = 0;
   int n_proposed = 0, n_accepted = 0;
 };
 
-/// Branches that the target took at one moment, in one forward.
+/// A forward pass of the target: the branches that left the queue at one moment.
 struct ScheduleForward {
   Nanoseconds begin = 0, end = 0;
-  Nanoseconds ended = 0;  // verified and committed too
-  std::size_t first = 0;  // of Schedule::taken
+  Nanoseconds ended = 0;  // end of verification and commit
+  std::size_t first = 0;  // index in Schedule::taken
   std::size_t n = 0;
 };
 
-/// The target had nothing to verify until a branch came.
+/// The target was idle until a branch queued.
 struct TargetIdle {
   Nanoseconds begin = 0, end = 0;
   RunId run = 0;
   int branch = 0;
 };
 
+/// The turns of all runs that took part in a schedule.
 struct Schedule {
-  Nanoseconds origin = 0;  // the start of the first run that took part
+  Nanoseconds origin = 0;  // start of the first of these runs
   int n_branches = 0;
-  std::vector<ScheduleTurn> turns;        // run by run, each in the order of its steps
+  std::vector<ScheduleTurn> turns;        // by run, then by step
   std::vector<ScheduleForward> forwards;  // by begin
-  std::vector<std::uint32_t> taken;       // indices of turns, forward by forward
+  std::vector<std::uint32_t> taken;       // indices of turns, by forward pass
   std::vector<TargetIdle> idle;
 
+  /// True if no run took part.
   bool empty() const { return turns.empty(); }
+  /// Indices of the turns of a forward pass.
   std::span<const std::uint32_t> lane_turns(const ScheduleForward& forward) const {
     return std::span(taken).subspan(forward.first, forward.n);
   }
 };
 
-/// Whether any of them queued.
+/// True if any of the runs queued.
 bool has_schedule(std::span<const RunRecord> runs);
+/// Reconstructs the schedule of these runs.
 Schedule schedule_of(std::span<const RunRecord> runs);
 
-/// The queue between two changes, where somebody waits: indices of turns in the order they came.
-using QueueTold =
+/// Called for the queue between two changes: indices of the waiting turns, oldest first.
+using QueueVisitor =
     std::function<void(Nanoseconds begin, Nanoseconds end, std::span<const std::uint32_t> waiting)>;
-void tell_queue(const Schedule& schedule, const QueueTold& told);
+/// Visits every interval in which the queue is not empty, in the order of time.
+void for_each_queue_interval(const Schedule& schedule, const QueueVisitor& visit);
 
-/// When a step left the queue for the target; -1: its run never queued, or it was not told.
-/// Found among the run's n events of queueing in log n.
+/// Time at which a step left the queue for the target; -1: its run never queued, or no event. Takes
+/// O(log n) of the run's n queueing events.
 Nanoseconds time_at_target(const RunRecord& run, const StepHead& step);
 
 }  // namespace engine

@@ -1,6 +1,5 @@
-// A recorded schedule run again in stages of given length: what the window asks for and gets. The
-// simulator itself is engine/schedule's (simulate_schedule.h), which the window may not know; the
-// program hands it over as a function.
+// Input and output of the schedule simulator, which repeats a recorded schedule with stages of given
+// length. The window does not link the simulator; the program passes it as a function.
 #pragma once
 
 #include <functional>
@@ -10,23 +9,25 @@
 
 namespace engine {
 
-/// How a schedule's rounds are run again.
+/// The stages of a simulated schedule.
 struct SimulatedStages {
-  Nanoseconds draft = 1, verify = 1;  // of one round of a branch, 1 at least
+  Nanoseconds draft = 1, verify = 1;  // length per round of a branch, at least 1
   int n_branches = 1;
-  int n_drafts = 0;  // that work at once; 0: one a branch, as SEED's paper has it
+  int n_drafts = 0;  // draft models that work at once; 0: one per branch, as in SEED's paper
   std::string policy = "fcfs";
   bool operator==(const SimulatedStages&) const = default;
 };
 
+/// The result of a simulation.
 struct SimulatedSchedule {
-  Schedule schedule;  // the turns told, of the same runs and steps, at simulated times from 0 on
+  Schedule schedule;  // the recorded turns at simulated times, from 0
   Nanoseconds end = 0;
-  Nanoseconds in_turn = 0;  // the same rounds one after the other
-  double bound = 1;         // what rounds of such stages can gain over that, at most
+  Nanoseconds in_turn = 0;  // time of the same rounds one after the other
+  double bound = 1;         // upper bound of in_turn / end for these stages
 };
 
+/// Simulates a recorded schedule.
 using ScheduleSimulator =
-    std::function<SimulatedSchedule(const Schedule& told, const SimulatedStages& stages)>;
+    std::function<SimulatedSchedule(const Schedule& recorded, const SimulatedStages& stages)>;
 
 }  // namespace engine

@@ -1,8 +1,8 @@
-// The steps of one run, packed: a session of a million events has to stay small beside the model it
-// shows. A step in progress is an ordinary record; a past one is bytes, unpacked when asked for.
+// The steps of one run, packed, so that a session of a million events stays small. The current step is a
+// StepRecord; past steps are bytes that are unpacked on access.
 //   structure  never dropped; about 15 bytes an event and 9 bytes a row
-//   payload    (payload.h) beside it, page by page, so that the oldest can be let go
-//   pages      kPageSteps steps; any step is reached directly
+//   payload    (payload.h) stored by page, so that the oldest can be dropped
+//   pages      kPageSteps steps each; any step is reached directly
 #pragma once
 
 #include <array>
@@ -15,80 +15,60 @@
 #include <vector>
 
 #include "engine/event/payload.h"
+#include "engine/event/timeline/step_record.h"
 
 namespace engine {
 
-/// One step of a run, as far as it was told.
-struct StepRecord {
-  StepBegun begun;
-  Drafted drafted;
-  Verified verified;
-  Committed committed;
-  StepEnded ended;
-  std::vector<BlockRefined> blocks;
-  std::optional<PoolChanged> pool;  // several of one step are joined
-  bool has_drafted = false, has_verified = false, has_committed = false, complete = false;
-};
-
-/// What is asked of many steps at a time: unpacked in some ten nanoseconds, without allocation.
-struct StepHead {
-  StepBegun begun;
-  StepEnded ended;
-  int n_proposed = 0, n_accepted = 0, n_rejected = 0, n_unused = 0;
-  int n_rows = 0;                   // of the tree; where none was told, as begun
-  int first_pos = 0, n_tokens = 0;  // committed
-  int n_bonus = 0;       // of these, proposed by nothing in a step that proposed something
-  int n_pool_hits = 0;   // of these, guessed by the pool or a look-up
-  int n_pool_added = 0;  // n-grams
-  int n_blocks = 0;      // block states told
-  bool has_drafted = false, has_verified = false, has_committed = false, complete = false;
-  bool tried_guesses = false;  // the tree held guessed rows
-  bool has_pool = false;
-};
-
-StepHead head_of(const StepRecord& step);
-
+/// The steps of one run.
 class StepStore {
  public:
   static constexpr std::size_t kPageSteps = 64;
   class Iterator;
 
+  /// Number of steps.
   std::size_t size() const { return n_packed_ + (open_ ? 1 : 0); }
+  /// True without a step.
   bool empty() const { return size() == 0; }
-  /// By value: a past step is unpacked for the caller. Bind it to a reference or a variable, and
-  /// take no pointer into it that shall outlive the expression.
+  /// A step by value, unpacked. Take no pointer into the temporary that outlives the expression.
   StepRecord operator[](std::size_t i) const;
+  /// A step.
   /// @throws ContractError  no such step
   StepRecord at(std::size_t i) const;
+  /// The first step.
   StepRecord front() const { return at(0); }
+  /// The last step.
   StepRecord back() const { return at(size() - 1); }
+  /// The head of a step.
   StepHead head(std::size_t i) const;
+  /// Iterates over all steps.
   Iterator begin() const;
+  /// Past the last step.
   Iterator end() const;
 
-  /// Begins a step; the one before is packed.
+  /// Begins a step and packs the previous one.
   void push_back(StepRecord step);
-  /// The newest step while it is unpacked, else nullptr. Valid until the next push_back or settle.
+  /// The last step while it is not packed, else nullptr. Valid until the next push_back() or settle().
   StepRecord* open() { return open_ ? &*open_ : nullptr; }
+  /// The last step while it is not packed, else nullptr.
   const StepRecord* open() const { return open_ ? &*open_ : nullptr; }
-  /// Packs the newest step too: the run is over.
+  /// Packs the last step; call it when the run is over.
   void settle();
-  /// Replaces a step that may be packed already.
+  /// Replaces a step, packed or not.
   void replace(std::size_t i, StepRecord step);
 
-  /// Payload held packed; the open step is not counted.
+  /// Bytes of packed payload, without the open step.
   std::size_t payload_bytes() const { return payload_bytes_; }
-  /// Memory of all of it.
+  /// Bytes of memory in use.
   std::size_t bytes() const;
-  /// Lets go the payload of the oldest page that has some.
-  /// @return  what was dropped, by kind; empty: there is none left
+  /// Drops the payload of the oldest page that has any.
+  /// @return  the drops by kind; empty: no payload is left
   std::vector<PayloadDropped> drop_oldest_payload();
 
  private:
   struct Page {
     std::string structure;
     std::array<std::string, kPayloadKinds> payload;
-    /// Where each step ends in structure and payloads.
+    /// The end of each step in structure and payloads.
     std::vector<std::array<std::uint32_t, 1 + kPayloadKinds>> ends;
     bool dropped = false;
     std::size_t payload_bytes() const;
@@ -106,11 +86,11 @@ class StepStore {
   std::vector<std::size_t> first_;  // [pages] number of steps before the page
   std::size_t n_packed_ = 0;
   std::size_t payload_bytes_ = 0;
-  std::size_t oldest_payload_ = 0;  // pages before it have none
+  std::size_t oldest_payload_ = 0;  // earlier pages have none
   std::optional<StepRecord> open_;
 };
 
-/// Random access that gives records by value.
+/// A random access iterator that returns records by value.
 class StepStore::Iterator {
  public:
   using iterator_concept = std::random_access_iterator_tag;
@@ -121,9 +101,13 @@ class StepStore::Iterator {
   using difference_type = std::ptrdiff_t;
 
   Iterator() = default;
+  /// Points to step `i`.
   Iterator(const StepStore& store, std::size_t i) : store_(&store), i_(i) {}
+  /// The step.
   StepRecord operator*() const { return (*store_)[i_]; }
+  /// The step n further.
   StepRecord operator[](difference_type n) const { return *(*this + n); }
+  /// Random access, as of a pointer.
   Iterator& operator++() { return *this += 1; }
   Iterator& operator--() { return *this += -1; }
   Iterator operator++(int) {
@@ -141,9 +125,13 @@ class StepStore::Iterator {
     return *this;
   }
   Iterator& operator-=(difference_type n) { return *this += -n; }
+  /// The position n further.
   friend Iterator operator+(Iterator it, difference_type n) { return it += n; }
+  /// The position n further.
   friend Iterator operator+(difference_type n, Iterator it) { return it += n; }
+  /// The position n before.
   friend Iterator operator-(Iterator it, difference_type n) { return it -= n; }
+  /// The number of steps between two positions.
   friend difference_type operator-(const Iterator& a, const Iterator& b) {
     return static_cast<difference_type>(a.i_) - static_cast<difference_type>(b.i_);
   }
@@ -155,9 +143,11 @@ class StepStore::Iterator {
   std::size_t i_ = 0;
 };
 
+// Defined after the iterator.
 inline StepStore::Iterator StepStore::begin() const {
   return {*this, 0};
 }
+// Defined after the iterator.
 inline StepStore::Iterator StepStore::end() const {
   return {*this, size()};
 }

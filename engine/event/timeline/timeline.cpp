@@ -6,7 +6,7 @@
 #include <fmt/format.h>
 
 #include "engine/base/text.h"
-#include "engine/event/timeline/timeline_intake.h"
+#include "engine/base/utf8.h"
 
 namespace engine {
 namespace {
@@ -19,7 +19,7 @@ bool same_model(const ModelLoaded& a, const ModelLoaded& b) {
          a.weights_hash == b.weights_hash;
 }
 
-bool same_question(const RunStarted& a, const RunStarted& b) {
+bool same_settings(const RunStarted& a, const RunStarted& b) {
   return a.prompt_tokens == b.prompt_tokens && a.prompt == b.prompt &&
          a.temperature == b.temperature && a.top_p == b.top_p && a.min_p == b.min_p &&
          a.repetition_penalty == b.repetition_penalty && a.top_k == b.top_k && a.seed == b.seed &&
@@ -27,7 +27,7 @@ bool same_question(const RunStarted& a, const RunStarted& b) {
          a.stop_texts == b.stop_texts && a.stop_ids == b.stop_ids;
 }
 
-/// Ran to its own end: not cut by a person or a bound, not failed.
+/// True if the run reached its own end: not stopped by the user or a bound, not failed.
 bool ran_through(const RunRecord& run) {
   if (!run.finished || run.failed) return false;
   const std::string& reason = run.finished->stop_reason;
@@ -111,10 +111,6 @@ std::vector<const ThoughtRecord*> SearchRecord::chain_to(int node) const {
   return chain;
 }
 
-void Timeline::apply(const Event& event) {
-  TimelineIntake(*this).apply(event);
-}
-
 const RunRecord* Timeline::run(RunId id) const {
   const auto found = run_index_.find(id);
   return found == run_index_.end() ? nullptr : &runs_[found->second];
@@ -190,7 +186,7 @@ std::string Timeline::generated_text(const RunRecord& run, std::size_t first, st
   const std::span<const TokenId> prompt = run.started.prompt_tokens;
   std::string text = bytes_of(run, prompt.last(std::min(prompt.size(), kBefore)));
   keep_open(text);
-  std::size_t n_of_prompt = text.size();  // bytes that the prompt leaves open, while they are
+  std::size_t n_of_prompt = text.size();  // bytes of a character that the prompt begins
   for (std::size_t i = first - std::min(first, kBefore); i < first; ++i) {
     text += generated_bytes(run, i);
     if (open_bytes_at_end(text) != text.size()) n_of_prompt = 0;
@@ -218,7 +214,7 @@ std::string Timeline::name_of(const RunRecord& run, TokenId id) const {
   const auto named = std::ranges::find(loaded->special_ids, id) - loaded->special_ids.begin();
   if (named < std::ssize(loaded->special_ids) && named < std::ssize(loaded->special_names))
     return printable(loaded->special_names[static_cast<std::size_t>(named)]);
-  // A recording from before names were kept.
+  // An old recording without names.
   const bool ends = std::ranges::find(loaded->eos_ids, id) != loaded->eos_ids.end();
   return ends ? "<end>" : fmt::format("<token {}>", id);
 }
@@ -238,7 +234,7 @@ const RunRecord* Timeline::baseline_of(const RunRecord& run) const {
   for (const RunRecord& other : runs_) {
     const ModelLoaded* its_model = model(other.started.model);
     if (other.started.decoder != kBaselineDecoder || !ran_through(other) || !its_model) continue;
-    if (!same_model(*loaded, *its_model) || !same_question(run.started, other.started)) continue;
+    if (!same_model(*loaded, *its_model) || !same_settings(run.started, other.started)) continue;
     if (other.decode_compute() <= 0) continue;
     if (!best || same_race(other) || !same_race(*best)) best = &other;
   }

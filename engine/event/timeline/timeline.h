@@ -1,5 +1,5 @@
-// The store of everything that happened, fed by a live engine, a .pdrun file or a test. Panels and
-// exporters read it and cannot tell which.
+// The state of a session, built from its events. A live engine, a .pdrun file or a test supplies the
+// events; panels and exporters read the timeline and do not depend on the source.
 #pragma once
 
 #include <array>
@@ -20,31 +20,33 @@ namespace engine {
 struct TokenRecord {
   TokenId id = 0;
   int pos = 0;      // from the sequence's start
-  StepId step = 0;  // that committed it
+  StepId step = 0;  // the step that committed it
   TokenStatus status = TokenStatus::Plain;
   RowTag origin;
-  float logp = 0;         // the target's log probability of it, where has_logp
-  bool has_logp = false;  // false: the verification that gave it was not told
+  float logp = 0;         // the target's log probability, if has_logp
+  bool has_logp = false;  // false: the recording lacks the verification
 };
 
-inline constexpr std::size_t kRowKinds = 6;  // of RowTag::Kind
+inline constexpr std::size_t kRowKinds = 6;  // values of RowTag::Kind
 
-/// Sums over what a run told, kept up to date with every event.
+/// Sums over the events of a run, updated with every event.
 struct RunTotals {
   Nanoseconds compute = 0;    // own compute of complete steps
-  std::int64_t n_steps = 0;   // complete
+  std::int64_t n_steps = 0;   // complete steps
   std::int64_t n_tokens = 0;  // committed by complete steps
-  std::int64_t n_rows = 0;    // of begun steps, as far as they are told
+  std::int64_t n_rows = 0;    // of begun steps
   std::int64_t n_proposed = 0, n_accepted = 0, n_rejected = 0, n_unused = 0;
-  std::int64_t n_blocks = 0;                        // states of blocks
-  std::int64_t n_pools = 0;                         // reports of an n-gram pool
-  std::array<std::int64_t, kRowKinds> n_rows_of{};  // of the trees, by kind
+  std::int64_t n_blocks = 0;                        // BlockRefined events
+  std::int64_t n_pools = 0;                         // PoolChanged events
+  std::array<std::int64_t, kRowKinds> n_rows_of{};  // rows of the trees, by kind
 
+  /// Number of rows of a kind.
   std::int64_t rows_of(RowTag::Kind kind) const {
     return n_rows_of[static_cast<std::size_t>(kind)];
   }
 };
 
+/// One run: its events, and sums over them.
 struct RunRecord {
   RunStarted started;
   StepStore steps;
@@ -55,21 +57,24 @@ struct RunRecord {
   std::optional<RunFailed> failed;
   std::vector<PayloadDropped> dropped;
   RunTotals totals;
-  std::vector<BlockRefined> early_blocks;  // told before their step began: a block's initial guess
-  std::optional<PoolChanged> early_pool;   // likewise: n-grams of the prompt
+  std::vector<BlockRefined> early_blocks;  // initial guesses of blocks, before their step began
+  std::optional<PoolChanged> early_pool;   // n-grams of the prompt, before the first step
   std::vector<std::variant<Queued, Dequeued, Waiting>> queueing;
   Nanoseconds last_event = 0;
-  std::size_t counted_payload = 0;  // of its steps, as the timeline last counted it
+  std::size_t counted_payload = 0;  // bytes of its steps in Timeline::payload_bytes()
 
+  /// The number of the run.
   RunId id() const { return started.run; }
+  /// True if the run ended or failed.
   bool over() const { return finished || failed; }
   /// Position of the first generated token, from the sequence's start.
   int first_generated() const { return static_cast<int>(started.prompt_tokens.size()); }
-  /// Of the prompt's tokens: guessed by a run before this one, and not verified.
+  /// True for a token of the prompt that an earlier run guessed without verification.
   bool is_approximate_in_prompt(int position) const {
     return position >= started.first_approximate &&
            position - started.first_approximate < started.n_approximate;
   }
+  /// These tokens of the prompt.
   std::span<const TokenId> approximate_of_prompt() const {
     return std::span(started.prompt_tokens)
         .subspan(static_cast<std::size_t>(started.first_approximate),
@@ -77,105 +82,120 @@ struct RunRecord {
   }
   Nanoseconds decode_compute() const;  // own compute of all complete steps
   double tokens_per_second() const;    // committed tokens / own compute of steps; 0 if undefined
-  double tokens_per_step() const;      // 0 if undefined
-  int n_proposed() const;
-  int n_accepted() const;
-  int n_rejected() const;
-  int n_unused() const;
-  double acceptance_rate() const;  // accepted / proposed; 0 if nothing was proposed
-  std::int64_t n_rows() const;
-  /// The report that a step's payload of this kind was let go; nullptr: it was not.
+  double tokens_per_step() const;      // committed tokens / steps; 0 if undefined
+  int n_proposed() const;              // rows
+  int n_accepted() const;              // of them
+  int n_rejected() const;              // of them
+  int n_unused() const;                // of them: not verified
+  double acceptance_rate() const;      // accepted / proposed; 0 without proposals
+  std::int64_t n_rows() const;         // rows of all forward passes
+  /// The report that a step's payload of this kind was dropped; nullptr: it was not.
   const PayloadDropped* dropped_at(PayloadKind kind, StepId step) const;
 };
 
-/// A thought of a search: what was told of one node.
+/// One node of a tree of thoughts.
 struct ThoughtRecord {
   ThoughtMade made;
   std::optional<ThoughtValued> valued;
-  std::vector<ThoughtJudged> judged;  // one for each level it stood in; the last counts
+  std::vector<ThoughtJudged> judged;  // one for each level that it was in; the last counts
 };
 
 /// A tree of thoughts.
 struct SearchRecord {
   SearchBegun begun;
-  std::vector<ThoughtRecord> thoughts;  // by node, rising
+  std::vector<ThoughtRecord> thoughts;  // by ascending node
   std::optional<SearchEnded> ended;
 
-  /// nullptr: no such node, or 0, the question.
+  /// A node; nullptr for an unknown node and for 0, the question.
   const ThoughtRecord* thought(int node) const;
-  /// From the first thought below the question to this one.
+  /// The nodes from the first thought to `node`.
   std::vector<const ThoughtRecord*> chain_to(int node) const;
 };
 
-/// Of a timeline that is not told otherwise: it leaves a window of a million events within 150 MB.
+/// Default payload budget in bytes: a window with a million events stays within 150 MB.
 inline constexpr std::size_t kPayloadBudget = std::size_t{16} << 20;
 
+/// The runs, models, samples and notices of a session.
 class Timeline {
  public:
-  /// Takes the next event. Events that contradict what came before (a step of no run, a token id
-  /// outside the vocabulary) are counted and kept out of statistics.
+  /// Applies the next event. An event that contradicts earlier ones (a step of an unknown run, a token
+  /// id outside the vocabulary) is counted and ignored.
   void apply(const Event& event);
 
+  /// All runs in the order of their beginning.
   std::span<const RunRecord> runs() const { return runs_; }
+  /// A run; nullptr if it is unknown.
   const RunRecord* run(RunId id) const;
+  /// A model; nullptr if it is unknown.
   const ModelLoaded* model(std::uint32_t id) const;
+  /// All models by id.
   const std::map<std::uint32_t, ModelLoaded>& models() const { return models_; }
+  /// Samples of device loads, oldest first.
   std::span<const Sampled> samples() const { return samples_; }
+  /// Notices, oldest first.
   std::span<const Notice> notices() const { return notices_; }
-  std::span<const Phase> phases() const { return phases_; }  // of no run: loading a model
+  /// Phases without a run: loading a model.
+  std::span<const Phase> phases() const { return phases_; }
+  /// Trees of thoughts in the order of their beginning.
   std::span<const SearchRecord> searches() const { return searches_; }
+  /// True while the engine is paused.
   bool held() const { return held_; }
+  /// All pauses and resumptions.
   std::span<const Held> holds() const { return holds_; }
+  /// Number of applied events, ignored ones included.
   std::int64_t n_events() const { return n_events_; }
+  /// Number of ignored events.
   std::int64_t n_inconsistent() const { return n_inconsistent_; }
-  /// Why the first of them were: "run 1 step 4: token 99999 is outside the vocabulary of 512".
+  /// Why the first of them were ignored: "event 7 of run 1: token 99999 is outside the vocabulary of
+  /// 512".
   std::span<const std::string> inconsistencies() const { return inconsistencies_; }
+  /// Time of the last event.
   Nanoseconds last_event() const { return last_event_; }
-  /// Runs of a race, by lane.
+  /// The runs of a race, by lane.
   std::vector<const RunRecord*> race(std::uint32_t id) const;
-  /// Grows by one with every applied event: panels that cache what they prepared compare it.
+  /// Grows by one with every event; panels compare it to know whether their cache is valid.
   std::uint64_t version() const { return version_; }
 
-  /// Payload of past steps (payload.h) is kept up to this many bytes, packed; then the oldest goes,
-  /// and RunRecord::dropped says so. Structure is always kept.
+  /// Sets the limit of packed payload (payload.h) in bytes. Above it the oldest is dropped, and
+  /// RunRecord::dropped reports it; structure is always kept.
   void set_payload_budget(std::size_t bytes) { payload_budget_ = bytes; }
+  /// That limit.
   std::size_t payload_budget() const { return payload_budget_; }
-  /// Held of it now.
+  /// Bytes of packed payload.
   std::size_t payload_bytes() const { return payload_bytes_; }
-  /// Memory of everything here.
+  /// Bytes of memory in use.
   std::size_t bytes() const;
 
-  /// Text of a token of a run's model: printable UTF-8, spaces kept, control characters as symbols,
-  /// partial UTF-8 as <0xF0>.
+  /// Text of a token: printable UTF-8, spaces kept, control characters as symbols, partial UTF-8 as
+  /// <0xF0>.
   std::string text_of(const RunRecord& run, TokenId id) const;
-  /// Text of a row of tokens as a whole (characters joined over token boundaries).
+  /// Text of a sequence of tokens; characters are joined over token boundaries.
   std::string text_of(const RunRecord& run, std::span<const TokenId> ids) const;
-  /// The same with line feeds and tabs left as they are: an answer as its reader wants it.
+  /// text_of() with line feeds and tabs as they are.
   std::string plain_text_of(const RunRecord& run, std::span<const TokenId> ids) const;
-  /// A token by itself as a person reads it: its text, or its name where it is no text: "</s>".
+  /// Text of a token, or its name if it has no text: "</s>".
   std::string name_of(const RunRecord& run, TokenId id) const;
-  /// Bytes of a row of tokens, joined. Ids without a piece give "<token 7>".
+  /// Bytes of a sequence of tokens. Ids without a piece give "<token 7>".
   std::string bytes_of(const RunRecord& run, std::span<const TokenId> ids) const;
-  /// Whether generated token `index` is the word that begins the whole text, after a prompt of
-  /// control symbols alone, and is decoded without the space that its piece begins with.
+  /// True if generated token `index` is the first word of the text after a prompt of control symbols
+  /// alone: it is decoded without the space at the start of its piece.
   bool drops_space_of(const RunRecord& run, std::size_t index) const;
-  /// The bytes that generated token `index` adds to the text: its piece's, without such a space.
+  /// The bytes that generated token `index` adds to the text.
   std::string generated_bytes(const RunRecord& run, std::size_t index) const;
-  /// The text that n generated tokens from `first` on add, in whole characters: a character they
-  /// leave open is part of what completes it, and after the run's last token of what is there. One
-  /// that the prompt leaves open is part of the text if it is completed.
+  /// The text that n generated tokens from `first` on add, in whole characters. A character that they
+  /// begin belongs to the tokens that complete it, after the run's last token to the last ones; a
+  /// character that the prompt begins belongs to the text if it is completed.
   std::string generated_text(const RunRecord& run, std::size_t first, std::size_t n) const;
-  /// wall(baseline) / wall(run) in own decode compute, if a finished AR run with the same model,
-  /// scale, prompt, sampling and limits is here. The AR run of the same race goes before others, a
-  /// later one before an earlier one; an AR run compared with itself gives 1. None of a run that
-  /// took turns with other texts: its own compute leaves out what it waited for, and what went on
-  /// beside it.
+  /// Own decode compute of the baseline / that of the run. nullopt without a baseline, and for a run
+  /// that took turns with other sequences: its own compute contains neither the waits nor the work of
+  /// others meanwhile. An AR run gives 1.
   std::optional<double> speedup(const RunRecord& run) const;
-  /// That AR run; nullptr if there is none.
+  /// A finished AR run with the same model, scale, prompt, sampling and limits: preferably of the same
+  /// race, then the latest. nullptr if there is none.
   const RunRecord* baseline_of(const RunRecord& run) const;
 
  private:
-  friend class TimelineIntake;  // timeline_intake.cpp: what each kind of event changes
+  friend class TimelineIntake;  // timeline_intake.cpp applies events
 
   std::vector<RunRecord> runs_;
   std::map<RunId, std::size_t> run_index_;
@@ -187,7 +207,7 @@ class Timeline {
   std::vector<Held> holds_;
   bool held_ = false;
   std::size_t payload_budget_ = kPayloadBudget, payload_bytes_ = 0;
-  std::size_t oldest_payload_run_ = 0;  // runs before it have none
+  std::size_t oldest_payload_run_ = 0;  // earlier runs have none
   std::int64_t n_events_ = 0, n_inconsistent_ = 0;
   std::vector<std::string> inconsistencies_;
   std::uint64_t version_ = 0;

@@ -14,11 +14,11 @@
 namespace engine {
 namespace {
 
-/// Events in the order of their times, made when asked for.
+/// Events in the order of time, made on demand.
 class Source {
  public:
   virtual ~Source() = default;
-  /// Appends the next few; none at the end.
+  /// Appends the next few events; none at the end.
   virtual void fill(std::deque<Event>& ready) = 0;
 };
 
@@ -49,12 +49,12 @@ std::vector<Event> events_of(StepRecord step) {
   if (step.pool) events.emplace_back(std::move(*step.pool));
   if (step.has_committed) events.emplace_back(std::move(step.committed));
   if (step.complete) events.emplace_back(step.ended);
-  // What was told before the step began, a block's initial guess, goes in front again.
+  // An initial guess of a block is older than the beginning of its step.
   std::ranges::stable_sort(events, {}, time_of);
   return events;
 }
 
-/// Beginning, steps and end of a run.
+/// The events of a run: beginning, steps, end.
 class RunSource : public Source {
  public:
   explicit RunSource(const RunRecord& run) : run_(run) {}
@@ -74,11 +74,11 @@ class RunSource : public Source {
   }
 
  private:
-  const RunRecord& run_;  // of the timeline being told
+  const RunRecord& run_;  // of the timeline
   std::size_t next_ = 0;  // 0 the beginning, then the steps, then the end
 };
 
-/// What was told of a tree of thoughts, by time.
+/// The events of a tree of thoughts, by time.
 std::vector<Event> events_of(const SearchRecord& search) {
   std::vector<Event> events = {search.begun};
   for (const ThoughtRecord& thought : search.thoughts) {
@@ -95,14 +95,14 @@ class SearchSource : public Source {
  public:
   explicit SearchSource(const SearchRecord& search) : search_(search) {}
   void fill(std::deque<Event>& ready) override {
-    if (told_) return;
-    told_ = true;
+    if (done_) return;
+    done_ = true;
     for (Event& event : events_of(search_)) ready.push_back(std::move(event));
   }
 
  private:
-  const SearchRecord& search_;  // of the timeline being told
-  bool told_ = false;
+  const SearchRecord& search_;  // of the timeline
+  bool done_ = false;
 };
 
 std::vector<std::unique_ptr<Source>> sources_of(const Timeline& timeline,
@@ -129,26 +129,26 @@ std::vector<std::unique_ptr<Source>> sources_of(const Timeline& timeline,
 
 }  // namespace
 
-void tell(const Timeline& timeline, EventSink& into) {
+void replay_events(const Timeline& timeline, EventSink& into) {
   std::vector<ModelLoaded> models;
   for (const auto& [id, model] : timeline.models()) models.push_back(model);
   std::ranges::stable_sort(models, {}, &ModelLoaded::t);
   const auto sources = sources_of(timeline, models);
   std::vector<std::deque<Event>> ready(sources.size());
-  // Of equal times the earlier source first: a model before its runs, a run before its phases.
+  // At equal times the earlier source comes first: a model before its runs, a run before its phases.
   using Next = std::pair<Nanoseconds, std::size_t>;
   std::priority_queue<Next, std::vector<Next>, std::greater<>> next;
-  const auto look = [&](std::size_t i) {
+  const auto refill = [&](std::size_t i) {
     if (ready[i].empty()) sources[i]->fill(ready[i]);
     if (!ready[i].empty()) next.emplace(time_of(ready[i].front()), i);
   };
-  for (std::size_t i = 0; i < sources.size(); ++i) look(i);
+  for (std::size_t i = 0; i < sources.size(); ++i) refill(i);
   while (!next.empty()) {
     const std::size_t i = next.top().second;
     next.pop();
     Event event = std::move(ready[i].front());
     ready[i].pop_front();
-    look(i);
+    refill(i);
     into.push(std::move(event));
   }
 }

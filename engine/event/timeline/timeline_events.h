@@ -1,5 +1,4 @@
-// A timeline as the events it was fed with, so that what is shown can be saved without keeping
-// every event twice.
+// Converts a timeline back to events, so that a session can be saved without storing its events twice.
 #pragma once
 
 #include "engine/event/queue.h"
@@ -7,9 +6,9 @@
 
 namespace engine {
 
-/// Hands all of it to `into`, oldest first; a timeline fed with these is the same again. Not there:
-/// events that contradicted others, payload let go (told as PayloadDropped), an agreement that a
-/// later one of its run replaced. Several pool changes of one step come as one.
-void tell(const Timeline& timeline, EventSink& into);
+/// Pushes the events of a timeline into `into`, oldest first; applying them gives an equal timeline.
+/// Missing are ignored events, dropped payload (PayloadDropped reports it) and an agreement that a later
+/// one replaced. Several pool changes of one step are joined.
+void replay_events(const Timeline& timeline, EventSink& into);
 
 }  // namespace engine

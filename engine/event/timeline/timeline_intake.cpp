@@ -54,7 +54,7 @@ std::string check_sizes(const Verified& e) {
   if (!fits(e.picked.size()) || !fits(e.logp.size()) || !fits(e.margin.size()) ||
       !fits(e.uniform.size()) || e.keep.size() != e.uniform.size() || !fits(e.p.size()) ||
       !fits(e.probe.size())) {
-    return "answers of unequal length";
+    return "rows of unequal length";
   }
   const auto is_nan = [](float x) { return std::isnan(x); };
   for (const auto* xs : {&e.logp, &e.margin, &e.uniform, &e.keep, &e.p, &e.probe}) {
@@ -66,12 +66,12 @@ std::string check_sizes(const Verified& e) {
       return distribution.empty() || distribution.size() == w.token.size();
     };
     if (w.row < 0 || w.row >= std::ssize(e.fate)) {
-      return fmt::format("distributions behind row {} of {}", w.row, n_rows);
+      return fmt::format("distributions after row {} of {}", w.row, n_rows);
     }
-    if (w.p.size() != w.token.size() || !fits_tokens(w.q) || !fits_tokens(w.left)) {
+    if (w.p.size() != w.token.size() || !fits_tokens(w.q) || !fits_tokens(w.residual)) {
       return "distributions of unequal length";
     }
-    for (const auto* xs : {&w.p, &w.q, &w.left}) {
+    for (const auto* xs : {&w.p, &w.q, &w.residual}) {
       if (std::ranges::any_of(*xs, is_nan)) return "a probability is not a number";
     }
   }
@@ -98,7 +98,7 @@ void join(std::optional<PoolChanged>& pool, const PoolChanged& e) {
   pool->t = e.t, pool->n_keys = e.n_keys, pool->n_ngrams = e.n_ngrams;
 }
 
-/// Changes a step that may be packed already.
+/// Changes a step, packed or not.
 void change(RunRecord& run, StepId step, const auto& how) {
   const auto i = static_cast<std::size_t>(step);
   StepRecord* open = run.steps.open();
@@ -115,9 +115,8 @@ std::string add_queueing(RunRecord* run, const E& e) {
   return {};
 }
 
-// What is shown and told again of a run's closing figures. A metric that is no number goes.
-// acceptance_rate is made anew from the steps: the first recordings have accepted / judged under
-// that name.
+// Cleans the metrics of a finished run. A metric that is not finite is removed. acceptance_rate is
+// computed from the steps, because the first recordings hold accepted / verified under that name.
 void settle_metrics(RunRecord& run) {
   auto& metrics = run.finished->metrics;
   std::erase_if(metrics, [](const auto& m) { return !std::isfinite(m.second); });
@@ -132,7 +131,7 @@ void settle_metrics(RunRecord& run) {
 
 }  // namespace
 
-// The walk from the last context row along the picked tokens.
+// Follows the picked tokens from the last context row.
 std::vector<int> answering_rows(const StepRecord& step, std::span<const TokenId> tokens) {
   std::vector<int> rows(tokens.size(), -1);
   const TokenTree& tree = step.drafted.tree;
@@ -155,9 +154,8 @@ std::vector<int> answering_rows(const StepRecord& step, std::span<const TokenId>
   return rows;
 }
 
-Nanoseconds saturated_sum(Nanoseconds a, Nanoseconds b) {
-  constexpr Nanoseconds kMax = std::numeric_limits<Nanoseconds>::max();
-  return a > kMax - b ? kMax : a + b;
+void Timeline::apply(const Event& event) {
+  TimelineIntake(*this).apply(event);
 }
 
 void TimelineIntake::apply(const Event& event) {
@@ -184,7 +182,7 @@ std::string TimelineIntake::check_time(const Event& event) {
   const Nanoseconds t = time_of(event);
   if (t < 0 || t > kMaxTime) return fmt::format("time {} ns is outside 0..{}", t, kMaxTime);
   const RunRecord* run = find(run_of(event));
-  // An agreement check may carry the time it began, which lies before other events of its run.
+  // An agreement may have the time at which the check began, before other events of its run.
   if (!run || std::holds_alternative<Agreement>(event)) return {};
   if (t < run->last_event) {
     return fmt::format("time {} ns lies before {} ns, the run's last", t, run->last_event);
@@ -198,7 +196,7 @@ RunRecord* TimelineIntake::find(RunId id) {
 }
 
 void TimelineIntake::keep_budget(RunRecord& grown) {
-  // Only `grown` changed since the last call: count it anew.
+  // Only `grown` changed since the last call.
   std::size_t& held = timeline_.payload_bytes_;
   held += grown.steps.payload_bytes() - grown.counted_payload;
   grown.counted_payload = grown.steps.payload_bytes();
@@ -307,7 +305,7 @@ std::string TimelineIntake::take(const Drafted& e) {
   if (const TokenId bad = foreign(run, e.tree.token); bad >= 0) {
     return outside_vocabulary(bad, vocab_size(run));
   }
-  if (step->begun.n_rows == 0) {  // told before it was drafted
+  if (step->begun.n_rows == 0) {  // the step began before the draft
     step->begun.n_rows = e.tree.n_rows();
     run.totals.n_rows += e.tree.n_rows();
   }
@@ -373,7 +371,7 @@ std::string TimelineIntake::take(const Committed& e) {
   if (!step) return kNotOpen;
   if (step->has_committed) return "committed twice";
   if (e.status.size() != e.tokens.size() || e.origin.size() != e.tokens.size()) {
-    return "standings or origins do not fit the tokens";
+    return "statuses or origins do not fit the tokens";
   }
   RunRecord& run = *find(e.run);
   if (const TokenId bad = foreign(run, e.tokens); bad >= 0) {
@@ -385,14 +383,14 @@ std::string TimelineIntake::take(const Committed& e) {
   }
   const std::vector<int> rows = answering_rows(*step, e.tokens);
   for (std::size_t i = 0; i < e.tokens.size(); ++i) {
-    const bool told = rows[i] >= 0 && !step->verified.logp.empty();
+    const bool known = rows[i] >= 0 && !step->verified.logp.empty();
     run.tokens.push_back({.id = e.tokens[i],
                           .pos = e.first_pos + static_cast<int>(i),
                           .step = e.step,
                           .status = e.status[i],
                           .origin = e.origin[i],
-                          .logp = told ? step->verified.logp[static_cast<std::size_t>(rows[i])] : 0,
-                          .has_logp = told});
+                          .logp = known ? step->verified.logp[static_cast<std::size_t>(rows[i])] : 0,
+                          .has_logp = known});
   }
   step->committed = e;
   step->has_committed = true;
@@ -495,7 +493,7 @@ std::string TimelineIntake::take(const RunFinished& e) {
 std::string TimelineIntake::take(const RunFailed& e) {
   RunRecord* run = find(e.run);
   if (!run) {
-    // Of no run, or of one refused before it began (an option, memory): told where notices are.
+    // Without a run, or for a run refused before it began (an option, memory): shown as a notice.
     timeline_.notices_.push_back({.t = e.t, .level = Notice::Level::Error, .text = e.message});
     return {};
   }
@@ -541,7 +539,7 @@ std::string TimelineIntake::take(const SearchBegun& e) {
   return {};
 }
 
-// A node lost with a damaged frame costs those below it.
+// A node lost with a damaged frame loses the nodes below it.
 std::string TimelineIntake::take(const ThoughtMade& e) {
   SearchRecord* search = open_search(e.search);
   if (!search) return kNoSuchSearch;

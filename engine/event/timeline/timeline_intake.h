@@ -1,5 +1,5 @@
-// What each kind of event changes in a timeline, and why an event is not believed (BAD_INPUTS TR04,
-// TR05). A recording is untrusted: whatever it holds, sums stay defined and indices inside.
+// Applies events to a timeline and refuses events that contradict earlier ones. A recording is untrusted:
+// whatever it holds, sums stay defined and indices stay in range.
 #pragma once
 
 #include <span>
@@ -10,20 +10,22 @@
 
 namespace engine {
 
-/// Times and durations beyond this (13 days in ns) are not believed.
+/// Longer times and durations (13 days in ns) are refused.
 inline constexpr Nanoseconds kMaxTime = Nanoseconds{1} << 50;
-/// Steps that may be missing in a row (lost with a damaged frame) before the rest is not believed.
+/// Number of missing steps in a row, lost with a damaged frame, that is accepted.
 inline constexpr StepId kMaxMissingSteps = 4096;
-/// Reasons kept; further ones are only counted.
+/// Number of reasons kept; further refusals are only counted.
 inline constexpr std::size_t kMaxReasons = 100;
 
-/// The row of a step whose answer each of its committed tokens is; -1 from where that is not told.
+/// [tokens] the row of the step whose choice each committed token is; -1 from the first unknown one on.
 std::vector<int> answering_rows(const StepRecord& step, std::span<const TokenId> tokens);
 
-/// Applies one event. Every handler returns why it refused, or an empty string.
+/// Applies events to one timeline. Every take() returns the reason of a refusal, or "".
 class TimelineIntake {
  public:
+  /// @param timeline  outlives the intake
   explicit TimelineIntake(Timeline& timeline) : timeline_(timeline) {}
+  /// Applies an event, or counts it as inconsistent.
   void apply(const Event& event);
 
  private:
@@ -55,22 +57,19 @@ class TimelineIntake {
 
   std::string check_time(const Event& event);
   RunRecord* find(RunId id);
-  /// A search that goes on, or nullptr.
+  /// A search that has not ended, or nullptr.
   SearchRecord* open_search(SearchId id);
-  /// A thought of it, or nullptr.
+  /// A thought of such a search, or nullptr.
   ThoughtRecord* thought_of(SearchId id, int node);
-  /// Lets payload go until the rest is within the budget.
+  /// Drops payload until the rest is within the budget.
   void keep_budget(RunRecord& grown);
-  /// The step now running: begun and not complete; nullptr otherwise.
+  /// The step if it is begun and not complete, else nullptr.
   StepRecord* open_step(RunId id, StepId step);
-  /// The first token no model of this run knows, or -1.
+  /// The first token outside the vocabulary of the run's model, or -1.
   TokenId foreign(const RunRecord& run, std::span<const TokenId> tokens) const;
   int vocab_size(const RunRecord& run) const;
 
   Timeline& timeline_;  // owned by the caller of apply
 };
-
-/// a + b, at most the largest time: sums of hostile durations stay defined.
-Nanoseconds saturated_sum(Nanoseconds a, Nanoseconds b);
 
 }  // namespace engine

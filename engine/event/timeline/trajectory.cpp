@@ -19,7 +19,7 @@ TrajectoryCounts count_trajectory(std::span<const std::vector<TokenId>> points,
   const auto n =
       static_cast<std::size_t>(end - fixed_point.begin()) + (end == fixed_point.end() ? 0 : 1);
 
-  // The iteration in which the end token joins the front is the last that counts.
+  // The iteration in which the end token joins the correct prefix is the last one that counts.
   if (end != fixed_point.end()) {
     const auto is_reached = [&](const std::vector<TokenId>& point) {
       return std::equal(fixed_point.begin(), fixed_point.begin() + static_cast<std::ptrdiff_t>(n),

@@ -1,6 +1,6 @@
-// What the Consistency LLMs' authors count on one converged block, in hindsight: fast-forwarded and
-// stationary tokens (Kou et al. 2024, arXiv:2403.00835, section 4.3).
-// A live view cannot know these numbers: they compare every iteration with the last.
+// Counts fast-forwarded and stationary tokens of a converged Jacobi block (Consistency LLMs, Kou et al.
+// 2024, arXiv:2403.00835, section 4.3). They compare every iteration with the last one, so they are known
+// only after convergence.
 #pragma once
 
 #include <span>
@@ -10,24 +10,26 @@
 
 namespace engine {
 
+/// The counts of one trajectory.
 struct TrajectoryCounts {
-  /// [n_iterations] positions that joined the contiguous correct front in each iteration.
+  /// [n_iterations] number of positions that joined the correct prefix in each iteration.
   std::vector<int> fast_forward;
-  double fast_forward_mean = 0;  ///< over iterations; 0 if there was none
-  /// [n] iterations each position had been right in a row when the block converged.
+  double fast_forward_mean = 0;  ///< over iterations; 0 without iterations
+  /// [n] number of last iterations in which each position was right without a break.
   std::vector<int> final_run;
-  /// [n] the run that the front alone explains: n_iterations - the iteration it was reached in.
+  /// [n] the part of final_run that the correct prefix explains: iterations since it reached the position.
   std::vector<int> baseline;
-  /// [n] right before everything in front of it was, and never changed since.
+  /// [n] the position was right before all earlier positions were, and did not change since.
   std::vector<bool> stationary;
   int n_stationary = 0;
   int n_iterations = 0;
 };
 
-/// @param points   the block's states: [0] the initial guess, the last the fixed point (a repeated
-///                 last state is counted once); all of one length, at least one
-/// @param eos_ids  counting stops behind the fixed point's first end token, and with the iteration
-///                 in which it joined the front; empty: never. Of a request's last block alone
+/// Counts a trajectory.
+/// @param points   the block's states, at least one, of equal length: [0] the initial guess, the last
+///                 the fixed point (a repeated last state counts once)
+/// @param eos_ids  counting stops after the fixed point's first end token and with the iteration in
+///                 which it joined the correct prefix; empty: never. For a request's last block
 TrajectoryCounts count_trajectory(std::span<const std::vector<TokenId>> points,
                                   std::span<const TokenId> eos_ids = {});
 

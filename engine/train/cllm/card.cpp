@@ -1,7 +1,7 @@
 // README.md of a consistency model.
 #include <fmt/format.h>
 
-#include "engine/base/counted.h"
+#include "engine/base/text.h"
 #include "engine/train/cllm/train.h"
 
 namespace engine {

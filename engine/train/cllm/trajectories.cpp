@@ -87,7 +87,7 @@ void Collection::advance(CollectLane& lane, const StepOutput& out) const {
     }
     lane.trajectory.blocks.push_back(std::move(lane.points));
   }
-  Decision decision = walk(lane.tree, out);
+  Decision decision = verify_exact_match(lane.tree, out);
   const StopReason stop = cut(decision, lane.sequence, limits_);
   lane.sequence.commit(decision, stop);
   if (stop == StopReason::None) open_block(lane);

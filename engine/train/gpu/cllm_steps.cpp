@@ -1,4 +1,4 @@
-// Steps of consistency training on a GPU: as of targets (gpu_steps.cpp), with a wait more for each
+// Steps of consistency training on a GPU: as of targets (steps.cpp), with a wait more for each
 // pass by which chains are refined.
 #include <algorithm>
 

@@ -5,7 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "engine/base/output_file.h"
-#include "engine/checkpoint/convert.h"
+#include "engine/checkpoint/tensor_source.h"
 #include "engine/train/run/checkpoint.h"
 #include "engine/train/heads/card.h"
 #include "engine/train/run/training_loop.h"

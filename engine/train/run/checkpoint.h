@@ -16,7 +16,7 @@ struct Checkpoint {
   std::int64_t tokens = 0;                      // rows that held a text
   std::int64_t next_text = 0;                   // index of the first text not yet packed
   double seconds = 0;                           // of training so far
-  std::string packer;                           // Packer::save, or RoomCounts of cllm_trainer.h
+  std::string packer;                           // Packer::save, or RoomCounts of cllm/trainer.h
   std::vector<float> parameters, mean, square;  // weights and AdamW's two moments
 };
 

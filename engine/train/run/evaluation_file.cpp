@@ -9,7 +9,6 @@
 
 #include "engine/data/record.h"
 #include "engine/base/output_file.h"
-#include "engine/base/output_lock.h"
 #include "engine/base/input_file.h"
 #include "engine/base/types.h"
 

@@ -8,7 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "engine/data/readers.h"
-#include "engine/base/counted.h"
+#include "engine/base/text.h"
 #include "engine/base/output_file.h"
 #include "engine/base/types.h"
 

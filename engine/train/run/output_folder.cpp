@@ -46,7 +46,7 @@ bool is_within(const fs::path& path, const fs::path& folder) {
 }
 
 [[noreturn]] void refuse_output(const std::string& out, const std::string& why) {
-  throw Error(ErrorCode::Usage, quoted_for_message(out) + ": " + why);
+  throw Error(ErrorCode::Usage, escaped(out) + ": " + why);
 }
 
 // The training never writes the texts that --texts names, even if they are own_outputs.jsonl.
@@ -75,7 +75,7 @@ bool is_empty_folder(const std::string& folder) {
   }
   if (error) {
     throw Error(ErrorCode::Resources,
-                quoted_for_message(folder) + ": cannot be read: " + error.message());
+                escaped(folder) + ": cannot be read: " + error.message());
   }
   return true;
 }
@@ -97,7 +97,7 @@ void refuse_inputs_as_output(const std::string& out, const std::vector<InputPath
   for (const InputPath& input : inputs) {
     std::error_code unknown;
     if (input.path.empty() || !fs::exists(input.path, unknown)) continue;
-    const std::string read = input.what + " (" + quoted_for_message(input.path) + ")";
+    const std::string read = input.what + " (" + escaped(input.path) + ")";
     if (input.kind == InputPath::Kind::File) {
       if (is_written(input.path, out))
         refuse_output(out, "a file written there would replace " + read +
@@ -117,7 +117,7 @@ void refuse_inputs_as_output_file(const std::string& file, const std::vector<Inp
   for (const InputPath& input : inputs) {
     std::error_code unknown;
     if (input.path.empty() || !fs::exists(input.path, unknown)) continue;
-    const std::string read = input.what + " (" + quoted_for_message(input.path) + ")";
+    const std::string read = input.what + " (" + escaped(input.path) + ")";
     if (input.kind == InputPath::Kind::File && is_same(file, input.path))
       refuse_output(file, "is " + read + ", which is read; name another file");
     if (input.kind == InputPath::Kind::Model && is_within(file, input.path))
@@ -152,7 +152,7 @@ OutputFolder::OutputFolder(const std::string& out,
   was_made_ = fs::create_directories(out, failed);
   if (failed) {
     throw Error(ErrorCode::Resources,
-                quoted_for_message(out) + ": cannot be made: " + failed.message());
+                escaped(out) + ": cannot be made: " + failed.message());
   }
   lock_ = OutputLock::on(out);
   refuse_foreign_output(out, may_hold);  // of a process that ended between the two

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/base/output_lock.h"
+#include "engine/base/output_file.h"
 
 namespace engine {
 

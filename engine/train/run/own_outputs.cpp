@@ -13,7 +13,7 @@
 #include "engine/data/mixture.h"
 #include "engine/decode/step/stepper.h"
 #include "engine/event/clock.h"
-#include "engine/base/output_lock.h"
+#include "engine/base/output_file.h"
 #include "engine/base/input_file.h"
 #include "engine/base/types.h"
 

@@ -1,5 +1,5 @@
 // Training's operations on rows and on single elements, and their backwards; norms are in
-// train_norms.cu.
+// norms.cu.
 #include "kernels/cuda/cuda_device.h"
 #include "kernels/cuda/math.cuh"
 #include "kernels/cuda/train/parts.h"

@@ -106,6 +106,14 @@ TEST(CommandLine, stop_strings_and_ids_are_taken_as_written) {
   EXPECT_TRUE(generation_options->stop_texts.empty() && generation_options->stop_ids.empty());
 }
 
+TEST(CommandLine, a_value_after_equals_may_be_an_options_name) {
+  parse({"generate", "--prompt=a", "--stop=--json", "--stop=--top-k=3", "--record=--seed"});
+  ASSERT_TRUE(generation_asked);
+  EXPECT_EQ(generation_asked->stop_texts, (std::vector<std::string>{"--json", "--top-k=3"}));
+  EXPECT_EQ(generation_asked->record, "--seed");
+  EXPECT_FALSE(generation_asked->json);
+}
+
 std::string refusal_of(std::vector<std::string> words) {
   try {
     parse(std::move(words));
@@ -114,6 +122,13 @@ std::string refusal_of(std::vector<std::string> words) {
     return error.what();
   }
   return "expected an error, got none";
+}
+
+TEST(CommandLine, an_option_as_the_next_word_is_no_value) {
+  EXPECT_TRUE(refusal_of({"generate", "--prompt", "a", "--stop", "--json"})
+                  .starts_with("--stop: found the option --json after it"));
+  EXPECT_TRUE(refusal_of({"generate", "--prompt", "a", "--stop=--json", "--record", "--seed"})
+                  .starts_with("--record: found the option --seed after it"));
 }
 
 TEST(CommandLine, invalid_stop_strings_and_ids_are_refused) {

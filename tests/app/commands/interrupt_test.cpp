@@ -16,6 +16,8 @@
 #include "tests/support/files.h"
 #include "tests/support/program.h"
 #include "tests/support/streams.h"
+#include "engine/checkpoint/config_file.h"
+#include "engine/checkpoint/model_files.h"
 
 namespace {
 

@@ -154,7 +154,7 @@ TEST_F(CliOutputs, two_processes_do_not_write_one_output) {
     held.push_back(open(path.c_str(), O_RDONLY));
     ASSERT_EQ(flock(held.back(), LOCK_EX | LOCK_NB), 0);
   }
-  const std::string why = "another process writes there now";
+  const std::string why = "another process is writing to it";
   expect_refused(train("target", "--out " + out), why);
   expect_refused(train("medusa", "--out " + out), why);
   expect_refused(train("cllm", "--out " + out), why);

@@ -1,5 +1,6 @@
 // `reason tot` for users: the tree in the terminal, the document, and the same tree with every
 // decoder.
+#include <filesystem>
 #include <fstream>
 #include <regex>
 
@@ -70,6 +71,22 @@ TEST_F(CliTot, reports_the_answer_and_its_cost) {
   EXPECT_EQ(found["target_busy"], found["schedule"]["target_busy"]);
 }
 
+TEST_F(CliTot, model_defaults_set_the_sampling_of_thoughts) {
+  const std::string model = folder + "/m";
+  std::filesystem::copy(std::string(DECOSCOPE_SOURCE_DIR) + "/assets/models/demo-target", model);
+  const auto temperature = [&](const std::string& options) {
+    return document("reason tot --count 1 --depth 1 --thoughts 2 --model " + model + " " + options)["temperature"]
+        .get<float>();
+  };
+  std::ofstream(model + "/generation_config.json")
+      << R"({"eos_token_id": 2, "do_sample": true, "temperature": 0.5})";
+  EXPECT_EQ(temperature(""), 1.0f);
+  EXPECT_EQ(temperature("--defaults model"), 0.5f);
+  EXPECT_EQ(temperature("--defaults model --temperature 0.75"), 0.75f);
+  std::ofstream(model + "/generation_config.json") << R"({"eos_token_id": 2, "temperature": 0.5})";
+  EXPECT_EQ(temperature("--defaults model"), 1.0f) << "greedy decoding writes equal thoughts";
+}
+
 TEST_F(CliTot, an_item_holds_all_generations_in_search_order) {
   const json found = document("reason tot --count 2 --depth 1 --thoughts 2");
   int n_tokens = 0, n_steps = 0;
@@ -130,7 +147,7 @@ TEST_F(CliTot, a_decoder_that_changes_the_distribution_is_marked) {
 }
 
 TEST_F(CliTot, schedule_figures_are_documented_and_add_up) {
-  const std::string contracts = read_file(DECOSCOPE_SOURCE_DIR "/docs/contracts.md");
+  const std::string contracts = read_file(DECOSCOPE_SOURCE_DIR "/docs/decoders/seed.md");
   const std::size_t begin = contracts.find("## `schedule`");
   ASSERT_NE(begin, std::string::npos);
   const std::string part = contracts.substr(begin, contracts.find("\n## ", begin + 1) - begin);

@@ -8,6 +8,7 @@
 
 #include "app/cli/prompt_file.h"
 #include "engine/base/json.h"
+#include "engine/checkpoint/config_file.h"
 #include "engine/checkpoint/model_files.h"
 #include "engine/checkpoint/safetensors.h"
 #include "engine/checkpoint/shards.h"

@@ -29,12 +29,11 @@ TEST(Text, control_and_direction_characters_become_visible) {
 
 TEST(Text, names_in_messages_are_cut_at_120_characters) {
   const std::string long_name(10'000, 'x');
-  std::string cut(120, 'x');
-  cut += "...";
-  EXPECT_EQ(quoted_for_message(long_name), cut);
-  EXPECT_EQ(quoted_for_message("a\nb"),
-            "a\xE2\x90\x8A"
-            "b");
+  EXPECT_EQ(escaped(long_name), long_name.substr(0, 120) + "...");
+  EXPECT_EQ(escaped(long_name, 5), "xxxxx...");
+  EXPECT_EQ(escaped("a\nb\x1B\x7F\xF0"), "a\\x0ab\\x1b\\x7f\\xf0");
+  EXPECT_EQ(escaped("\xC2\x85\xE2\x80\xAE\xEF\xBB\xBF"), "\\u{85}\\u{202e}\\u{feff}");
+  EXPECT_EQ(in_quotes("a"), "\"a\"");
 }
 
 }  // namespace

@@ -450,8 +450,10 @@ TEST_F(GenerationConfig, unsupported_fields_are_named) {
                   HasSubstr("generation_config.json: do_sample true, temperature 0.6, top_p 0.9, "
                             "repetition_penalty 1.3, max_new_tokens 5: not applied; --defaults "
                             "model applies them"),
-                  HasSubstr("no_repeat_ngram_size 3, num_beams 4, suppress_tokens an array, "
-                            "stop_strings \"x\": not applied; there is no such option here")));
+                  HasSubstr("generation_config.json: stop_strings \"x\": not applied, as "
+                            "transformers asks for a tokenizer too; --stop TEXT applies one"),
+                  HasSubstr("no_repeat_ngram_size 3, num_beams 4, suppress_tokens an array: not "
+                            "applied; there is no such option here")));
   EXPECT_THAT(open_with(kText, GenerationUse::Silent).notices, IsEmpty());
   const ModelFiles applied = open_with(kText, GenerationUse::Applied);
   EXPECT_THAT(applied.notices, Contains(HasSubstr("max_new_tokens 5: applied, where no option")));

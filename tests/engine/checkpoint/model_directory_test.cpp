@@ -6,10 +6,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "engine/checkpoint/convert.h"
+#include "engine/checkpoint/tensor_source.h"
 #include "engine/checkpoint/model_files.h"
-#include "engine/checkpoint/normal_table.h"
-#include "engine/checkpoint/related.h"
+#include "engine/checkpoint/random_weights.h"
 #include "engine/tokenizer/sentencepiece.h"
 #include "tests/support/models/model_files.h"
 

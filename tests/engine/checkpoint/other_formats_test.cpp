@@ -7,7 +7,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "engine/checkpoint/file_kind.h"
+#include "engine/base/file_kind.h"
 #include "engine/checkpoint/heads_files.h"
 #include "engine/checkpoint/other_formats.h"
 #include "tests/support/models/model_files.h"

@@ -272,13 +272,13 @@ TEST(Speculative, rejection_sampling_reports_its_distributions) {
         const auto id = static_cast<std::size_t>(w.token[i]);
         EXPECT_FLOAT_EQ(w.p[i], static_cast<float>(p[id]));
         EXPECT_FLOAT_EQ(w.q[i], static_cast<float>(q[id]));
-        if (w.left.empty()) continue;
-        EXPECT_NEAR(w.left[i], std::max(0.0, p[id] - q[id]) / refused, 1e-6);
+        if (w.residual.empty()) continue;
+        EXPECT_NEAR(w.residual[i], std::max(0.0, p[id] - q[id]) / refused, 1e-6);
       }
       EXPECT_FLOAT_EQ(v->p[child],
                       static_cast<float>(p[static_cast<std::size_t>(tree.token[child])]));
       const bool kept = v->fate[child] == RowFate::Accepted;
-      EXPECT_EQ(w.left.empty(), kept);
+      EXPECT_EQ(w.residual.empty(), kept);
       (kept ? n_kept : n_refused)++;
       before.push_back(tree.token[child]);
     }

@@ -5,7 +5,7 @@
 
 #include <gtest/gtest.h>
 
-#include "engine/base/counted.h"
+#include "engine/base/text.h"
 
 namespace engine {
 namespace {

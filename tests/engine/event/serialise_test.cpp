@@ -53,7 +53,7 @@ TEST(Serialise, fields_keep_their_values) {
   EXPECT_FLOAT_EQ(verified.p.at(1), 0.125F);
   ASSERT_EQ(verified.rejection_details.size(), 2U);
   EXPECT_EQ(verified.rejection_details[0].token, (std::vector<TokenId>{2, 3}));
-  EXPECT_FLOAT_EQ(verified.rejection_details[0].left.at(1), 1);
+  EXPECT_FLOAT_EQ(verified.rejection_details[0].residual.at(1), 1);
   EXPECT_TRUE(verified.rejection_details[1].q.empty());
   EXPECT_EQ(verified.rejection_details[1].row, 1);
 }
@@ -81,7 +81,10 @@ TEST(Serialise, unknown_kinds_and_fields_are_skipped) {
 }
 
 TEST(Serialise, missing_fields_keep_their_defaults) {
-  const std::string whole = bytes_of(test::every_kind()[1]);
+  const std::string today = bytes_of(test::every_kind()[1]);
+  EXPECT_TRUE(std::get<RunStarted>(*decode(today).event).no_special);
+  const std::string whole = today.substr(0, today.size() - 2);  // length and value of no_special
+  EXPECT_FALSE(std::get<RunStarted>(*decode(whole).event).no_special);
   const std::size_t stop_texts = 1 + (1 + 2) + (1 + 3), stop_ids = 1 + 2 * sizeof(TokenId);
   const std::string newest = whole.substr(0, whole.size() - stop_texts - stop_ids);
   const auto without_stops = std::get<RunStarted>(*decode(newest).event);
@@ -132,7 +135,7 @@ TEST(Serialise, invalid_widths_and_values_are_refused_by_name) {
   EXPECT_EQ(message(held.substr(0, 6)), "Held: field 1: found 3 bytes, expected 8");
   std::string wide = held;
   wide[2] = 9;  // the time takes one byte more, so the next field's length is inside it
-  EXPECT_EQ(message(wide), "Held: field 1: found 1 bytes too many");
+  EXPECT_EQ(message(wide), "Held: field 1: found 1 extra bytes, expected none");
   std::string level = bytes_of(Notice{.level = Notice::Level::Error});
   level[level.size() - 2] = 3;
   EXPECT_EQ(message(level), "Notice: field 2: found 3, expected 0 to 2");

@@ -34,7 +34,7 @@ void for_each_case(const std::function<void(const Tokenizer&, const nlohmann::js
     EXPECT_EQ(n_cases, 500);
     n_kinds++;
   }
-  EXPECT_EQ(n_kinds, 4);
+  EXPECT_EQ(n_kinds, 5);
 }
 
 TEST(TokenizerParity, prompt_ids_equal_transformers) {

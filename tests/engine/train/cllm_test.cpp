@@ -20,6 +20,7 @@
 #include "engine/event/recording/training_history.h"
 #include "engine/model/model.h"
 #include "engine/train/cllm/train.h"
+#include "engine/checkpoint/model_files.h"
 #include "engine/train/cllm/trainer.h"
 #include "engine/train/core/parameters.h"
 #include "tests/engine/train/small_cllm.h"

@@ -13,6 +13,7 @@
 
 #include "engine/base/types.h"
 #include "engine/checkpoint/convert.h"
+#include "engine/checkpoint/tensor_source.h"
 #include "engine/train/gpu/heads_pass.h"
 #include "engine/train/heads/steps.h"
 #include "engine/train/heads/trainer.h"

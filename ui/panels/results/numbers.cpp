@@ -4,7 +4,7 @@
 
 #include <fmt/format.h>
 
-#include "engine/base/counted.h"
+#include "engine/base/text.h"
 #include "ui/widgets/draw.h"
 #include "ui/shell/legend.h"
 #include "ui/prepare/run_traits.h"

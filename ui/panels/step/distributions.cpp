@@ -124,7 +124,7 @@ void distribution_row(const engine::RejectionDetail& w,
                       std::size_t i,
                       const std::string& name,
                       bool taken) {
-  const float left = i < w.left.size() ? w.left[i] : -1, q = i < w.q.size() ? w.q[i] : -1;
+  const float left = i < w.residual.size() ? w.residual[i] : -1, q = i < w.q.size() ? w.q[i] : -1;
   ImGui::PushFont(fonts().mono, kMonoSize);
   cell_words(name + (taken ? "  <" : ""), taken ? theme().bright : theme().text);
   ImGui::PopFont();
@@ -155,8 +155,8 @@ void distribution_table(Context& context,
                         const ShownDistributions& distributions) {
   const auto name = [&](engine::TokenId id) { return cell_text(context.timeline, run, id); };
   small_label(fmt::format("behind \"{}\": {}{}{}{}", name(step.drafted.tree.token[w.row]),
-                          w.left.empty() ? "a proposal was kept" : "every proposal was refused",
-                          omitted("q", w.q), omitted("p", w.p), omitted("left", w.left)));
+                          w.residual.empty() ? "a proposal was kept" : "every proposal was refused",
+                          omitted("q", w.q), omitted("p", w.p), omitted("left", w.residual)));
   ImGui::PushID(w.row);
   const int n_columns = distributions.is_other ? 6 : 5;
   if (ImGui::BeginTable(distributions.is_other ? "distributions_at" : "distributions", n_columns,

@@ -8,7 +8,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "engine/base/counted.h"
+#include "engine/base/text.h"
 #include "ui/prepare/numbers.h"
 
 namespace ui {
@@ -37,7 +37,7 @@ class Builder {
     for (std::uint32_t i = 0; i < told.turns.size(); ++i) {
       const ScheduleTurn& turn = told.turns[i];
       lanes_.first_turn.try_emplace(turn.run, i);
-      if (turn.judged >= 0) add(verify, Act::Verdict, turn.judged, turn.ended, i);
+      if (turn.forwarded >= 0) add(verify, Act::Verdict, turn.forwarded, turn.ended, i);
       add_turn(branches[static_cast<std::size_t>(turn.branch)], turn, i);
     }
     lanes_.rows.push_back(std::move(verify));
@@ -73,7 +73,7 @@ class Builder {
   void add_turn(ScheduleRow& row, const ScheduleTurn& turn, std::uint32_t i) {
     add(row, Act::WaitsToDraft, turn.may_draft, turn.drafts, i);
     add(row, Act::Drafts, turn.drafts, turn.queued, i);
-    add(row, Act::WaitsForTarget, turn.queued, turn.left, i);
+    add(row, Act::WaitsForTarget, turn.queued, turn.left_queue, i);
     add(row, Act::VerifiedNode, turn.at_target, turn.ended, i);
   }
 
@@ -99,7 +99,7 @@ class Builder {
   // Who keeps a place from one change to the next has one slice there.
   void add_queue() {
     std::vector<ScheduleRow> places;
-    tell_queue(lanes_.told,
+    for_each_queue_interval(lanes_.told,
                [&](Nanoseconds begin, Nanoseconds end, std::span<const std::uint32_t> waiting) {
                  for (std::size_t place = 0; place < waiting.size(); ++place) {
                    if (place == places.size())
@@ -385,7 +385,7 @@ std::string slice_sentence(const ScheduleLanes& lanes, const ScheduleRow& row, s
   }
   const double origin = static_cast<double>(lanes.told.origin);
   const double from = static_cast<double>(turn.queued) - origin;
-  const double to = turn.left < 0 ? slice.t1 : static_cast<double>(turn.left) - origin;
+  const double to = turn.left_queue < 0 ? slice.t1 : static_cast<double>(turn.left_queue) - origin;
   return fmt::format("{}{} in the queue, {} at this place. ", row.index + 1,
                      ordinal_end(row.index + 1), time) +
          wait_for_target_sentence(lanes, turn, from, to);
@@ -441,7 +441,7 @@ Place place_of(const ScheduleLanes& lanes, const ScheduleSlice& slice) {
 
 std::pair<double, double> time_of(const ScheduleLanes& lanes, const ScheduleTurn& turn) {
   const Nanoseconds last =
-      std::max({turn.may_draft, turn.drafts, turn.queued, turn.left, turn.ended});
+      std::max({turn.may_draft, turn.drafts, turn.queued, turn.left_queue, turn.ended});
   return {static_cast<double>(turn.may_draft - lanes.told.origin),
           static_cast<double>(last - lanes.told.origin)};
 }

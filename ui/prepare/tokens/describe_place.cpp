@@ -5,7 +5,7 @@
 
 #include <fmt/format.h>
 
-#include "engine/base/counted.h"
+#include "engine/base/text.h"
 #include "engine/trace/describe.h"
 #include "ui/prepare/tokens/row_origin.h"
 #include "ui/prepare/tokens/text_cells.h"

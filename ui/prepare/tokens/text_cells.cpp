@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <string_view>
 
-#include "engine/base/text.h"
+#include "engine/base/utf8.h"
 #include "ui/prepare/tokens/line_feeds.h"
 
 namespace ui {
@@ -277,9 +277,9 @@ std::string cell_text(const engine::Timeline& timeline,
 int n_columns(const std::string& text) {
   int n = 0;
   for (std::string_view left = text; !left.empty();) {
-    const engine::Utf8Character c = engine::first_character(left);
-    n += c.valid ? columns_of(c.code) : 1;
-    left.remove_prefix(static_cast<std::size_t>(c.n_bytes));
+    const engine::Utf8Char c = engine::utf8_at(left, 0);
+    n += c.state == engine::Utf8Char::Valid ? columns_of(c.code_point) : 1;
+    left.remove_prefix(static_cast<std::size_t>(c.length));
   }
   return n;
 }

@@ -118,7 +118,7 @@ class CudaDistributionsStay : public testing::TestWithParam<DistributionsCase> {
         EXPECT_EQ(a->rejection_details[w].token, b->rejection_details[w].token);
         expect_near(a->rejection_details[w].p, b->rejection_details[w].p);
         expect_near(a->rejection_details[w].q, b->rejection_details[w].q);
-        expect_near(a->rejection_details[w].left, b->rejection_details[w].left);
+        expect_near(a->rejection_details[w].residual, b->rejection_details[w].residual);
       }
     }
   }

@@ -65,16 +65,16 @@ class TrainingFolder : public testing::Test {
 
 TEST_F(TrainingFolder, lines_are_delivered_when_complete) {
   GrowingLines lines(path("a"));
-  EXPECT_FALSE(lines.may_have_news());
-  EXPECT_TRUE(lines.look(1000).none()) << "the file may be missing";
+  EXPECT_FALSE(lines.may_have_changed());
+  EXPECT_TRUE(lines.read(1000).empty()) << "the file may be missing";
   append("a", "one\ntw");
-  EXPECT_TRUE(lines.may_have_news());
-  EXPECT_THAT(lines.look(1000).lines, ElementsAre("one"));
-  EXPECT_FALSE(lines.may_have_news());
+  EXPECT_TRUE(lines.may_have_changed());
+  EXPECT_THAT(lines.read(1000).lines, ElementsAre("one"));
+  EXPECT_FALSE(lines.may_have_changed());
   append("a", "o\n");
-  const GrowingLines::News news = lines.look(1000);
-  EXPECT_FALSE(news.anew);
-  EXPECT_THAT(news.lines, ElementsAre("two"));
+  const GrowingLines::Update update = lines.read(1000);
+  EXPECT_FALSE(update.restarted);
+  EXPECT_THAT(update.lines, ElementsAre("two"));
   EXPECT_EQ(lines.line_number(), 2);
 }
 
@@ -87,10 +87,10 @@ TEST_F(TrainingFolder, a_long_file_is_read_in_pieces) {
     std::string read;
     bool more = true;
     while (more) {
-      const GrowingLines::News news = lines.look(size);
-      EXPECT_FALSE(news.anew);
-      for (const std::string& line : news.lines) read += line + "\n";
-      more = news.more;
+      const GrowingLines::Update update = lines.read(size);
+      EXPECT_FALSE(update.restarted);
+      for (const std::string& line : update.lines) read += line + "\n";
+      more = update.more;
     }
     EXPECT_EQ(read, text) << size;
   }
@@ -99,24 +99,24 @@ TEST_F(TrainingFolder, a_long_file_is_read_in_pieces) {
 TEST_F(TrainingFolder, a_rewritten_file_is_read_again) {
   GrowingLines lines(path("a"));
   append("a", "one\ntwo\n");
-  lines.look(1000);
+  lines.read(1000);
   for (const std::string text : {"ONE\n", "TWO\ntwo\n", "one\ntwO\nthree\n", "two\n"}) {
     rewrite("a", text);
-    const GrowingLines::News news = lines.look(1000);
-    EXPECT_TRUE(news.anew) << text;
+    const GrowingLines::Update update = lines.read(1000);
+    EXPECT_TRUE(update.restarted) << text;
     std::string read;
-    for (const std::string& line : news.lines) read += line + "\n";
+    for (const std::string& line : update.lines) read += line + "\n";
     EXPECT_EQ(read, text);
   }
   fs::remove(path("a"));
-  EXPECT_TRUE(lines.look(1000).anew) << "the file was removed";
+  EXPECT_TRUE(lines.read(1000).restarted) << "the file was removed";
   EXPECT_EQ(lines.line_number(), 0);
 }
 
 TEST_F(TrainingFolder, an_endless_line_is_refused_early) {
   GrowingLines lines(path("a"));
   append("a", std::string(GrowingLines::kMaxLineBytes + 2, 'x'));
-  EXPECT_THROW(lines.look(GrowingLines::kMaxLineBytes + 2), Error);
+  EXPECT_THROW(lines.read(GrowingLines::kMaxLineBytes + 2), Error);
 }
 
 TEST_F(TrainingFolder, reports_and_probes_grow_and_partial_lines_wait) {
@@ -127,14 +127,14 @@ TEST_F(TrainingFolder, reports_and_probes_grow_and_partial_lines_wait) {
   EXPECT_THAT(steps(history), ElementsAre(10));
   EXPECT_THAT(history.probes, IsEmpty());
   const std::uint64_t before = history.version;
-  EXPECT_FALSE(reader.may_have_news());
-  reader.look();
+  EXPECT_FALSE(reader.may_have_changed());
+  reader.read();
   EXPECT_EQ(history.version, before);
   append("training.jsonl", R"(ens":5})"
                            "\n");
   append("probe_trajectories.jsonl", probe(0) + probe(20, "c"));
-  EXPECT_TRUE(reader.may_have_news());
-  reader.look();
+  EXPECT_TRUE(reader.may_have_changed());
+  reader.read();
   EXPECT_GT(history.version, before);
   EXPECT_THAT(steps(history), ElementsAre(10, 20));
   EXPECT_EQ(history.reports[1].tokens, 5);
@@ -157,7 +157,7 @@ TEST_F(TrainingFolder, a_resumed_run_repeats_its_steps) {
   rewrite("training.jsonl", report(10) + report(20));
   append("training.jsonl", report(25));
   append("probe_trajectories.jsonl", probe(30, "c") + probe(20));
-  reader.look();
+  reader.read();
   EXPECT_THAT(steps(reader.history()), ElementsAre(10, 20, 25));
   EXPECT_THAT(probed(reader.history()), ElementsAre(0, 10, 20));
 }
@@ -171,10 +171,10 @@ TEST_F(TrainingFolder, a_bad_line_ends_reading_with_a_reason) {
   EXPECT_THAT(reader.history().refusals,
               ElementsAre(path("training.jsonl") + ":2: step: expected a whole number"));
   append("training.jsonl", report(30));
-  reader.look();
+  reader.read();
   EXPECT_THAT(steps(reader.history()), ElementsAre(10));
   rewrite("training.jsonl", report(40));
-  reader.look();
+  reader.read();
   EXPECT_THAT(steps(reader.history()), ElementsAre(40));
   EXPECT_THAT(reader.history().refusals, IsEmpty());
 }
@@ -211,20 +211,20 @@ TEST_F(TrainingFolder, the_stage_follows_from_the_files_present) {
   EXPECT_GE(reader.history().silent_seconds, 0);
   EXPECT_LT(reader.history().silent_seconds, 60);
   append("stages.json", "{}");
-  reader.look();
+  reader.read();
   EXPECT_EQ(reader.history().stage, TrainingStage::Measuring);
   append("training.jsonl", report(1));
-  reader.look();
+  reader.read();
   EXPECT_EQ(reader.history().stage, TrainingStage::Training);
   append("model.safetensors", "w");
   fs::last_write_time(path("model.safetensors"),
                       fs::last_write_time(path("training.jsonl")) + std::chrono::seconds(1));
-  reader.look();
+  reader.read();
   EXPECT_EQ(reader.history().stage, TrainingStage::Written);
   // The run continues: the weights are older than the reported steps.
   fs::last_write_time(path("training.jsonl"),
                       fs::last_write_time(path("model.safetensors")) + std::chrono::seconds(1));
-  reader.look();
+  reader.read();
   EXPECT_EQ(reader.history().stage, TrainingStage::Training);
 }
 

@@ -61,7 +61,7 @@ StepRecord odd_step(StepId n) {
       if (n % 9 == 1) step.verified.probe.push_back(static_cast<float>(row) - 1);
       if (row % 8 == 1)
         step.verified.rejection_details.push_back(
-            {.row = row, .token = {n, 5}, .p = {0.25F, 0}, .q = {1, 0}, .left = {}});
+            {.row = row, .token = {n, 5}, .p = {0.25F, 0}, .q = {1, 0}, .residual = {}});
     }
   }
   if (step.has_committed) {

@@ -320,7 +320,7 @@ TEST(Timeline, a_step_reported_before_its_draft_gets_the_drafts_rows) {
   for (const StepRecord& step : run.steps) EXPECT_EQ(step.begun.n_rows, step.drafted.tree.n_rows());
   // Applying exported events again, as for a saved session, counts nothing twice.
   EventList again;
-  tell(timeline, again);
+  replay_events(timeline, again);
   EXPECT_EQ(timeline_of(again.events).runs()[0].totals.n_rows, before.n_rows);
 }
 
@@ -388,7 +388,7 @@ TEST(Timeline, a_tree_of_thoughts_is_kept_and_exported) {
   EXPECT_EQ(chain[1]->made.text, "on");
   EXPECT_EQ(search.thought(0), nullptr);
   EventList again;
-  tell(timeline, again);
+  replay_events(timeline, again);
   ASSERT_EQ(again.events.size(), a_search().size());
   for (std::size_t i = 0; i < again.events.size(); ++i)
     EXPECT_EQ(test::bytes_of(again.events[i]), test::bytes_of(a_search()[i])) << i;

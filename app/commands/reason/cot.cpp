@@ -1,0 +1,268 @@
+// `reason cot`: questions answered by chain of thought, and what that cost.
+#include <algorithm>
+#include <limits>
+#include <optional>
+#include <utility>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "app/cli/commands.h"
+#include "app/commands/generation.h"
+#include "app/cli/paths.h"
+#include "app/commands/reason/questions.h"
+#include "app/commands/reason/run.h"
+#include "app/commands/report.h"
+#include "app/cli/terminal.h"
+#include "engine/data/text.h"
+#include "engine/decode/registry.h"
+#include "engine/base/table.h"
+#include "engine/reason/cot.h"
+#include "engine/reason/questions.h"
+
+namespace app {
+namespace {
+
+using nlohmann::json;
+
+struct Asked {
+  std::vector<engine::Question> questions;
+  std::optional<std::size_t> drawn_from;  // so many, at random; unset: they are the first
+};
+
+/// The first of those that could be asked; to find a bound, a random sample of them, unless they
+/// are generated: then each is a draw of its own.
+Asked questions_of(const CotOptions& options) {
+  const auto records = records_of_file(options);
+  const bool draws =
+      options.find_bound && (records.has_value() || !engine::is_generated(options.task));
+  engine::QuestionRange range = range_of(options);
+  if (draws) range.count = std::numeric_limits<int>::max();
+  Asked asked;
+  asked.questions = records ? engine::cot_questions_of(*records)
+                            : engine::cot_questions(options.task, range, data_dir_of(options));
+  if (draws) {
+    asked.drawn_from = asked.questions.size();
+    asked.questions =
+        engine::sample_of(std::move(asked.questions), options.count, options.sample_seed);
+  }
+  if (std::ssize(asked.questions) > options.count)
+    asked.questions.resize(static_cast<std::size_t>(options.count));
+  return asked;
+}
+
+/// @param model  with --defaults model, its penalty counts where none is given: a chain is greedy
+engine::CotSettings settings_of(const CotOptions& options,
+                                const engine::GenerationDefaults& model) {
+  engine::CotSettings settings;
+  settings.decoder = options.decoder;
+  settings.options = options_for(options.decoder, {options.decoder}, options.set);
+  settings.sampling.repetition_penalty = options.repetition_penalty;
+  if (options.model.model_defaults && !options.penalty_given && model.repetition_penalty)
+    settings.sampling.repetition_penalty = *model.repetition_penalty;
+  settings.max_tokens = options.max_tokens;
+  settings.keep_approximate = !options.drop_approximate;
+  settings.n_shots = options.n_shots;
+  settings.no_special = options.no_special;
+  const ReadingInput reading(options.prompts, "worked examples, one JSON object a line,");
+  settings.exemplars = options.prompts.empty() ? engine::exemplars_of(assets_dir(), options.task)
+                                               : engine::read_exemplars(options.prompts);
+  return settings;
+}
+
+/// Of the rationales' runs.
+std::map<std::string, std::int64_t> summed(const engine::CotReport& report) {
+  std::map<std::string, std::int64_t> sums;
+  for (const engine::CotItem& item : report.items)
+    for (const auto& [name, n] : item.counts) sums[name] += n;
+  return sums;
+}
+
+double share(std::int64_t part, std::int64_t of) {
+  return static_cast<double>(part) / static_cast<double>(of);
+}
+
+json to_json(const engine::CotReport& report, const CotOptions& options) {
+  const std::map<std::string, std::int64_t> sums = summed(report);
+  std::int64_t n_tokens = 0;
+  json items = json::array();
+  for (const engine::CotItem& item : report.items) {
+    n_tokens += item.n_tokens;
+    items.push_back({{"id", item.id},
+                     {"question", item.question},
+                     {"expected", item.expected},
+                     {"answer", item.answer},
+                     {"correct", item.correct},
+                     {"text", item.text},
+                     {"rationale", item.exact},
+                     {"steps", item.n_steps},
+                     {"tokens", item.n_tokens},
+                     {"approximate", item.approximate},
+                     {"approximate_tokens", item.n_approximate},
+                     {"stop_reason", item.stop_reason},
+                     {"seconds", item.seconds}});
+  }
+  const double seconds = report.seconds();
+  const auto proposed = sums.find("proposed");
+  json document = {{"task", options.task},
+                   {"data", engine::is_generated(options.task) ? "generated" : "real"},
+                   {"decoder", options.decoder},
+                   {"n", report.items.size()},
+                   {"n_correct", report.n_correct()},
+                   {"n_shots", report.n_shots},
+                   {"tokens", n_tokens},
+                   {"seconds", seconds},
+                   {"tokens_per_second",
+                    seconds > 0 ? json(static_cast<double>(n_tokens) / seconds) : json(nullptr)},
+                   {"acceptance_rate", proposed != sums.end() && proposed->second > 0
+                                           ? json(share(sums.at("accepted"), proposed->second))
+                                           : json(nullptr)},
+                   {"metrics", json::object()},
+                   {"complete", report.complete},
+                   {"items", items}};
+  for (const auto& [name, n] : sums) document["metrics"][name] = n;
+  return document;
+}
+
+std::string summary_of(const engine::CotReport& report, const CotOptions& options) {
+  std::int64_t n_tokens = 0, n_steps = 0, n_approximate = 0;
+  for (const engine::CotItem& item : report.items) {
+    n_tokens += item.n_tokens;
+    n_steps += item.n_steps;
+    n_approximate += item.n_approximate;
+  }
+  const auto n = static_cast<double>(std::max<std::size_t>(1, report.items.size()));
+  std::string text = fmt::format(
+      "{} ({}), {}: {} of {} right ({:.1f} %)\n"
+      "{:.1f} ms a question, {:.1f} steps, ",
+      options.task, engine::is_generated(options.task) ? "generated" : "real", options.decoder,
+      report.n_correct(), report.items.size(), 100 * report.accuracy(), 1e3 * report.seconds() / n,
+      static_cast<double>(n_steps) / n);
+  const std::map<std::string, std::int64_t> sums = summed(report);
+  // Only what guesses whole windows goes on from unverified text.
+  text +=
+      sums.contains("windows")
+          ? fmt::format("{:.1f} exact tokens, {:.1f} approximate ones used\n",
+                        static_cast<double>(n_tokens) / n, static_cast<double>(n_approximate) / n)
+          : fmt::format("{:.1f} tokens\n", static_cast<double>(n_tokens) / n);
+  if (const auto slots = sums.find("window_slots"); slots != sums.end() && slots->second > 0)
+    text += fmt::format(
+        "guesses that came true in place: {:.1f} % of {} slots, the first of a window {:.1f} %; "
+        "somewhere in the window's text: {:.1f} %; of that text guessed somewhere: {:.1f} %\n",
+        100 * share(sums.at("token_hits"), slots->second), slots->second,
+        100 * share(sums.at("first_hits"), std::max(std::int64_t{1}, sums.at("windows"))),
+        100 * share(sums.at("guesses_in_text"), slots->second),
+        100 * share(sums.at("text_in_guesses"), slots->second));
+  if (!report.complete) text += "stopped early\n";
+  return text;
+}
+
+/// Its lines below the first moved in, as those are that come below it.
+std::string indented(std::string_view text) {
+  return engine::replaced_all(std::string(engine::trimmed(text)), "\n", "\n  ");
+}
+
+/// One question as a person reads it, what was written below it; what is not verified stands
+/// between tildes.
+std::string shown(const engine::CotItem& item) {
+  std::string written = item.exact;
+  if (!item.approximate.empty()) written += " ~" + item.approximate + "~";
+  written += engine::kTrigger + item.answer;
+  return fmt::format("{}: {}\n  {}\n  {}, expected: {}\n\n", item.id, indented(item.question),
+                     indented(written), item.correct ? "right" : "wrong", item.expected);
+}
+
+int search_bound(const CotOptions& options, ReasonRun& run, const Asked& asked) {
+  const std::vector<engine::Question>& questions = asked.questions;
+  std::vector<std::vector<std::string>> rows = {{"bound", "accuracy", "ms/question"}};
+  json trials = json::array();
+  ProgressLine line("reason");
+  engine::SchedulerWatch watch = run.watch();
+  watch.ended = [&](int done, int n) { line.show(done, n, "of a bound"); };
+  const auto tell = [&](const engine::BoundTrial& trial) {
+    const double ms = 1e3 * trial.seconds / static_cast<double>(questions.size());
+    rows.push_back({trial.bound ? std::to_string(trial.bound) : "none",
+                    fmt::format("{:.1f} %", 100 * trial.accuracy), fmt::format("{:.1f}", ms)});
+    trials.push_back({{"bound", trial.bound ? json(trial.bound) : json(nullptr)},
+                      {"accuracy", trial.accuracy},
+                      {"seconds", trial.seconds}});
+    return !interrupted();
+  };
+  const engine::BoundSearch found = engine::find_bound(run.scheduler(), run.target(), questions,
+                                                       settings_of(options, run.defaults()),
+                                                       options.tolerance / 100, tell, watch);
+  line.finish();
+  std::string text;
+  if (options.json) {
+    text = dumped({{"task", options.task},
+                   {"n", questions.size()},
+                   {"drawn_from", asked.drawn_from ? json(*asked.drawn_from) : json(nullptr)},
+                   {"sample_seed", asked.drawn_from ? json(options.sample_seed) : json(nullptr)},
+                   {"tolerance", options.tolerance},
+                   {"stopped", interrupted()},
+                   {"bound", found.bound ? json(found.bound) : json(nullptr)},
+                   {"trials", trials}});
+  } else {
+    text = engine::aligned_table(rows);
+    if (!interrupted())
+      text += found.bound
+                  ? fmt::format(
+                        "--set stop=bound --set bound={} loses at most {:g} points on "
+                        "these {} questions{}\n",
+                        found.bound, options.tolerance, questions.size(),
+                        asked.drawn_from ? fmt::format(", drawn from {} with seed {}",
+                                                       *asked.drawn_from, options.sample_seed)
+                                         : "")
+                  : fmt::format("no bound tried keeps within {:g} points\n", options.tolerance);
+  }
+  return run.finish(text);
+}
+
+int answer_all(const CotOptions& options,
+               ReasonRun& run,
+               const std::vector<engine::Question>& questions) {
+  ProgressLine line("reason");
+  engine::SchedulerWatch watch = run.watch();
+  watch.ended = [&](int done, int n) { line.show(done, n, "parts"); };
+  const engine::CotReport report = engine::answer(run.scheduler(), run.target(), questions,
+                                                  settings_of(options, run.defaults()), watch);
+  line.finish();
+  std::string text;
+  if (options.json) {
+    json document = to_json(report, options);
+    run.add_run_info(document);
+    text = dumped(document);
+  } else {
+    for (const engine::CotItem& item : report.items) text += for_terminal(shown(item));
+    text += summary_of(report, options) + schedule_text(run.scheduler().figures());
+  }
+  return run.finish(text);
+}
+
+}  // namespace
+
+int reason_cot(const CotOptions& given) {
+  CotOptions options = given;
+  const engine::OptionValues set = checked_reason_options(options);
+  const Asked asked = questions_of(options);
+  const std::vector<engine::Question>& questions = asked.questions;
+  if (questions.empty())
+    throw engine::Error(engine::ErrorCode::BadInput, "reason: no question to ask");
+  options.task = questions.front().record.task;  // a file of records says its own
+  if (options.find_bound && options.decoder != "fastcot")
+    throw engine::Error(engine::ErrorCode::Usage,
+                        "--find-bound: " + options.decoder + " has no bound; use fastcot");
+  if (options.find_bound && !(options.record.empty() && options.trace.empty()))
+    throw engine::Error(engine::ErrorCode::Usage,
+                        "--find-bound: its runs are not recorded; leave --record and --trace out");
+  if (options.find_bound) {  // what its runs will have, before the first of them
+    engine::OptionValues with_bound = set;
+    with_bound["stop"] = "bound";
+    check_options(options.decoder, with_bound);
+  }
+  ReasonRun run(options, set);
+  return options.find_bound ? search_bound(options, run, asked)
+                            : answer_all(options, run, questions);
+}
+
+}  // namespace app

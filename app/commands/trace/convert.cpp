@@ -1,0 +1,127 @@
+// `trace convert`: a recording as a Chrome trace, tables, text or a repaired recording.
+#include <filesystem>
+#include <optional>
+#include <string_view>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "app/commands/trace/recording.h"
+#include "app/commands/trace/tool.h"
+#include "engine/base/output_file.h"
+#include "engine/base/text.h"
+#include "engine/event/recording/recorder.h"
+#include "engine/trace/describe.h"
+
+namespace app {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr std::string_view kTables = ".csv";
+
+/// Writes a file under the first free name.
+/// @return  the name that it took
+std::string write_new_file(const std::string& path, std::string_view text) {
+  engine::OutputFile file(path, {}, engine::OutputFile::IfExists::NewName);
+  file.write(text);
+  file.finish();
+  return file.path();
+}
+
+/// Writes the whole frames of a recording as a new recording.
+/// @return  the name that it took
+std::string repaired(const std::string& from, const std::string& to, const StopRequested& stop) {
+  engine::Recorder recorder(to, {.if_failed = engine::RecorderOptions::IfFailed::Remove});
+  try {
+    read_whole_recording(from, recorder, stop);
+  } catch (const engine::Error&) {
+    recorder.close();
+    std::error_code ignored;
+    std::filesystem::remove(recorder.path(), ignored);
+    throw;
+  }
+  recorder.close();
+  if (const std::optional<std::string> trouble = recorder.trouble()) {
+    throw engine::Error(engine::ErrorCode::Resources, *trouble);
+  }
+  return recorder.path();
+}
+
+/// Only a trace can be of a part, or hold the prompt's text.
+void refuse_part(const std::string& to, const engine::TraceOptions& options) {
+  const char* option = options.run                    ? "--run"
+                       : !engine::asks_for_all_steps(options) ? "--first-step and --last-step"
+                       : options.prompt_text          ? "--with-prompt"
+                                                    : nullptr;
+  if (!option || is_trace_name(to)) return;
+  throw engine::Error(
+      engine::ErrorCode::Usage,
+      fmt::format("{}: found with {}, expected with a trace (.json or .json.gz) alone; leave "
+                  "it out to convert the whole recording",
+                  option, engine::escaped(to)));
+}
+
+}  // namespace
+
+TraceAnswer trace_convert(const std::string& from,
+                          const std::string& to,
+                          const ConvertOptions& options) {
+  const bool known = is_trace_name(to) || to.ends_with(".csv") || to.ends_with(".txt") ||
+                     to.ends_with(".pdrun");
+  if (!known) {
+    throw engine::Error(engine::ErrorCode::Usage,
+                engine::escaped(to) +
+                    ": found an unknown ending, expected .json, .json.gz, .csv, .txt or .pdrun");
+  }
+  if (is_trace_name(from)) {
+    throw engine::Error(engine::ErrorCode::Usage,
+                engine::escaped(from) +
+                    ": found an exported trace, expected a recording (.pdrun); a trace holds less "
+                    "than the run, so nothing is made from it");
+  }
+  refuse_part(to, options.trace);
+  const OpenedRecording opened = open_recording(from, options.stop);
+  std::vector<std::string> files;
+  std::vector<std::string> notices = opened.report.notices();
+  TraceAnswer answer;
+  if (is_trace_name(to)) {
+    engine::TraceOptions trace = options.trace;
+    trace.if_exists = engine::OutputFile::IfExists::NewName;
+    trace.progress = [&options](double) { return !(options.stop && options.stop()); };
+    const engine::TraceReport report = engine::export_trace(opened.timeline, to, trace);
+    answer.text = report.summary() + "; read again: no rule broken\n";
+    notices.insert(notices.end(), report.notices.begin(), report.notices.end());
+    files = {report.path};
+  } else if (to.ends_with(kTables)) {
+    const auto before_each = [&] {
+      if (options.stop && options.stop()) throw_cancelled(to, "no table was written");
+    };
+    files =
+        engine::write_tables(opened.timeline, to.substr(0, to.size() - kTables.size()), options.csv, before_each);
+  } else if (to.ends_with(".txt")) {
+    const auto before_each = [&] {
+      if (options.stop && options.stop()) throw_cancelled(to, "nothing was written");
+    };
+    files = {write_new_file(to, engine::describe(opened.timeline, before_each))};
+  } else {
+    files = {repaired(from, to, options.stop)};
+  }
+  const bool tables = to.ends_with(kTables);
+  const std::string stem = to.substr(0, to.size() - (tables ? kTables.size() : 0));
+  if (files.front() != (tables ? stem + "-steps.csv" : to)) {
+    notices.push_back(fmt::format("{} exists; written to {}",
+                                  engine::escaped(tables ? stem + "-*.csv" : to),
+                                  engine::escaped(files.front())));
+  }
+  Json json{{"from", engine::as_utf8(from)}, {"files", Json::array()}, {"notices", notices}};
+  for (const std::string& file : files) {
+    answer.text += "wrote " + engine::escaped(file) + "\n";
+    json["files"].push_back(engine::as_utf8(file));
+  }
+  for (const std::string& notice : notices) answer.text += "note: " + notice + "\n";
+  answer.json = json.dump(2, ' ', false, Json::error_handler_t::replace);
+  return answer;
+}
+
+}  // namespace app

@@ -1,0 +1,58 @@
+// The work of `decoscope trace info|validate|convert`; the subcommand prints the answer.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+
+#include "app/commands/trace/recording.h"
+#include "engine/trace/csv.h"
+#include "engine/trace/export.h"
+
+namespace app {
+
+/// The answer of a command, for people and for programs.
+struct TraceAnswer {
+  std::string text;  // lines, the last one ended
+  std::string json;  // one document
+  bool ok = true;    // false: the file was read and breaks a rule (exit code 3)
+};
+
+/// The hash of the weights that the model of this name has on this machine; nullopt: no such model.
+using LocalWeights = std::function<std::optional<std::string>(const std::string& model)>;
+
+/// Describes a recording (.pdrun) or an exported trace (.json, .json.gz): counts, runs, duration,
+/// losses, and models whose weights differ from those on this machine. For people a table of the runs
+/// (of a long recording, of its decoders) and one of the kinds of event.
+/// @param local_weights  empty: weights are not compared
+/// @throws Error(BadInput)  neither a recording nor a trace
+/// @throws Error(Resources)  the system's reason
+/// @throws Error(Cancelled)  `stop` returned true
+TraceAnswer trace_info(const std::string& path,
+                       const LocalWeights& local_weights = {},
+                       const StopRequested& stop = {});
+
+/// Checks a recording (every frame whole, every event consistent) or a trace (every rule of
+/// engine/trace/check.h). For people one line that it is valid, or one line for each fault.
+/// @throws Error  as trace_info()
+TraceAnswer trace_validate(const std::string& path, const StopRequested& stop = {});
+
+/// Options of `trace convert`.
+struct ConvertOptions {
+  engine::TraceOptions trace;
+  engine::CsvOptions csv;
+  StopRequested stop;
+};
+
+/// Converts a recording; the ending of `to` selects the format: .json and .json.gz a Chrome trace,
+/// .csv four tables (NAME-steps.csv, NAME-tokens.csv, NAME-acceptance.csv, NAME-lanes.csv), .txt a
+/// description, .pdrun a recording of the whole frames. No file is replaced: if `to` exists, a
+/// numbered name is taken and reported.
+/// @throws Error(Usage)  another ending; --run, steps or the prompt's text with another format than a
+///                       trace; a run or steps that are not in the recording
+/// @throws Error  as trace_info(); then no file is left
+TraceAnswer trace_convert(const std::string& from,
+                          const std::string& to,
+                          const ConvertOptions& options = {});
+
+}  // namespace app

@@ -1,0 +1,89 @@
+#include <optional>
+#include <string_view>
+
+#include <nlohmann/json.hpp>
+
+#include "app/cli/commands.h"
+#include "app/commands/named_model.h"
+#include "app/cli/paths.h"
+#include "app/commands/report.h"
+#include "app/cli/terminal.h"
+#include "app/commands/trace/tool.h"
+#include "engine/checkpoint/tensor_source.h"
+#include "engine/store/weights_hash.h"
+#include "kernels/error.h"
+
+namespace app {
+namespace {
+
+std::string hash_of(const std::string& directory, const engine::FileLimits& limits) {
+  engine::ModelFiles files =
+      engine::open_model(directory, {.needs_tokenizer = false, .limits = limits});
+  files.tensors = engine::stoppable(files.tensors, interrupted, "its weights were not compared");
+  return engine::weights_hash(files);
+}
+
+/// What the recorded models are compared with: the one asked for, else the bundled ones of the same
+/// names. A name in a file opens no other directory.
+LocalWeights local_weights(const std::string& asked, const engine::FileLimits& limits) {
+  if (!asked.empty()) {
+    return [hash = hash_of(model_folder(asked), limits)](const std::string&) {
+      return std::optional(hash);
+    };
+  }
+  return [limits](const std::string& model) -> std::optional<std::string> {
+    if (model.empty() || model.front() == '.' || model.find('/') != std::string::npos) {
+      return std::nullopt;
+    }
+    try {
+      return hash_of(assets_dir() + "/models/" + model, limits);
+    } catch (const kernels::Error& error) {
+      if (error.code() == kernels::ErrorCode::Cancelled) throw;
+      return std::nullopt;  // there is none of that name: nothing to compare with
+    }
+  };
+}
+
+/// a/run.json for a/run.pdrun.
+std::string trace_beside(const std::string& recording) {
+  constexpr std::string_view kEnding = ".pdrun";
+  const std::size_t n = recording.size() - (recording.ends_with(kEnding) ? kEnding.size() : 0);
+  return recording.substr(0, n) + ".json";
+}
+
+/// One that is neither a recording nor a trace is not valid either: with --json that is a document
+/// too, beside the error.
+TraceAnswer validated(const TraceOptions& options) {
+  try {
+    return trace_validate(options.path, interrupted);
+  } catch (const kernels::Error& error) {
+    if (options.json && error.code() == kernels::ErrorCode::BadInput)
+      print(dumped({{"path", options.path}, {"ok", false}, {"error", error.what()}}));
+    throw;
+  }
+}
+
+}  // namespace
+
+int trace(const TraceOptions& options) {
+  TraceAnswer answer;
+  if (options.what == "info") {
+    answer =
+        trace_info(options.path, local_weights(options.model, options.limits), interrupted);
+  } else if (options.what == "validate") {
+    answer = validated(options);
+  } else {
+    ConvertOptions convert;
+    convert.stop = interrupted;
+    convert.trace.prompt_text = options.with_prompt;
+    if (options.run > 0) convert.trace.run = static_cast<engine::RunId>(options.run);
+    convert.trace.first_step = options.first_step;
+    convert.trace.last_step = options.last_step;
+    const std::string out = options.out.empty() ? trace_beside(options.path) : options.out;
+    answer = trace_convert(options.path, out, convert);
+  }
+  print(options.json ? answer.json : for_terminal(answer.text));
+  return answer.ok ? 0 : static_cast<int>(kernels::ErrorCode::BadInput);
+}
+
+}  // namespace app

@@ -1,0 +1,33 @@
+// The error message of a training whose GPU failed: what was saved, and how to resume.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "kernels/error.h"
+
+namespace app {
+
+/// A file that --resume can continue from, and its description: "the last checkpoint".
+struct KeptFile {
+  std::string path, description;
+};
+
+/// Adds what to do to an error of this device; returns any other error unchanged.
+/// @param device  as given on the command line
+/// @param kept    the message names the first that exists
+kernels::Error with_advice(const kernels::Error& error,
+                               const std::string& device,
+                               const std::vector<KeptFile>& kept);
+
+/// Runs work on a device; its errors get the advice.
+template <class Work>
+auto with_advice_on_failure(const std::string& device, const std::vector<KeptFile>& kept, const Work& work) {
+  try {
+    return work();
+  } catch (const kernels::Error& error) {
+    throw with_advice(error, device, kept);
+  }
+}
+
+}  // namespace app

@@ -1,0 +1,46 @@
+// Options of a trace export, and the counts of what it wrote.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "engine/base/output_file.h"
+#include "engine/event/event.h"
+
+namespace engine {
+
+/// Options of the trace export.
+struct TraceOptions {
+  std::optional<RunId> run;  // nullopt: all
+  StepId first_step = 0;
+  StepId last_step = 0x7FFF'FFFF;  // included
+  bool prompt_text = false;        // include the prompt; false: its hash only
+  /// Number of events above which the report has a notice: viewers fail at some millions.
+  std::int64_t warn_above = 2'000'000;
+  OutputFile::Write write;  // replaces the system's write(); may be empty
+  OutputFile::IfExists if_exists = OutputFile::IfExists::Replace;
+  /// Called repeatedly, on the exporting thread, with the fraction done, 0 to 1; false cancels.
+  std::function<bool(double)> progress;
+};
+
+/// Whether the options select every step.
+bool asks_for_all_steps(const TraceOptions& options);
+
+/// Counts of the events written.
+struct TraceReport {
+  std::int64_t n_events = 0;  // all of the following
+  std::int64_t n_metadata = 0, n_slices = 0, n_async = 0, n_instants = 0, n_counters = 0;
+  std::int64_t n_flows = 0;     // starts and ends
+  std::int64_t n_nudges = 0;    // starts moved by 0.001 us, to differ from the previous start
+  std::int64_t n_left_out = 0;  // slices that did not fit into the enclosing one
+  std::uint64_t n_bytes = 0;    // of the file
+  std::string path;             // of the file written
+  std::vector<std::string> notices;
+  /// The counts in one line.
+  std::string summary() const;
+};
+
+}  // namespace engine
