@@ -70,19 +70,19 @@ TEST(Attention, attention_weights_equal_a_double_loop) {
 }
 
 // One layout of heads with one storage type: sequences of several lengths together, and each alone.
-struct Company {
+struct Batch {
   Scene together;
   std::vector<Scene> apart;  // [n_seqs], one sequence each
   int window;
 
-  Company(Scene scene, int sees) : together(std::move(scene)), window(sees) {
+  Batch(Scene scene, int sees) : together(std::move(scene)), window(sees) {
     for (const Scene::Seq& seq : together.seqs)
       apart.push_back({together.heads, together.dtype, {seq}});
   }
 };
 
 std::vector<float> in_random_order(Device& device,
-                                   const Company& company,
+                                   const Batch& batch,
                                    const std::vector<RowOf>& rows,
                                    std::size_t width,
                                    std::uint32_t seed) {
@@ -91,9 +91,9 @@ std::vector<float> in_random_order(Device& device,
   std::shuffle(order.begin(), order.end(), std::mt19937(seed));
   std::vector<RowOf> shuffled;
   for (const std::size_t i : order) shuffled.push_back(rows[i]);
-  const Scene& scene = company.together;
+  const Scene& scene = batch.together;
   const std::vector<float> out =
-      Forward(device, scene, shuffled, prefixes_of(scene), company.window).attend();
+      Forward(device, scene, shuffled, prefixes_of(scene), batch.window).attend();
   std::vector<float> in_order(out.size());
   for (std::size_t i = 0; i < order.size(); i++)
     std::copy_n(&out[i * width], width, &in_order[order[i] * width]);
@@ -101,42 +101,41 @@ std::vector<float> in_random_order(Device& device,
 }
 
 // A row with its ancestors alone, without the other sequences.
-std::vector<float> alone(Device& device, const Company& company, RowOf row, std::size_t width) {
-  const Scene& scene = company.apart[row.seq];
+std::vector<float> alone(Device& device, const Batch& batch, RowOf row, std::size_t width) {
+  const Scene& scene = batch.apart[row.seq];
   std::vector<RowOf> chain;
   for (int i = row.node; i >= scene.seqs[0].n_prefix; i = scene.seqs[0].nodes[i].parent)
     chain.push_back({0, i});
-  std::vector<float> out =
-      Forward(device, scene, chain, prefixes_of(scene), company.window).attend();
+  std::vector<float> out = Forward(device, scene, chain, prefixes_of(scene), batch.window).attend();
   out.resize(width);
   return out;
 }
 
-void expect_same_bits_in_any_company(const Company& company, const Ops& ops) {
-  const Scene& scene = company.together;
+void expect_batch_invariant(const Batch& batch, const Ops& ops) {
+  const Scene& scene = batch.together;
   const std::size_t width = scene.heads.n_heads * scene.heads.head_dim;
   const auto rows = rows_of(scene);
   const auto one = open_cpu(1, ops), three = open_cpu(3, ops);
   const std::vector<float> all =
-      Forward(*one, scene, rows, prefixes_of(scene), company.window).attend();
+      Forward(*one, scene, rows, prefixes_of(scene), batch.window).attend();
   for (Device* device : {one.get(), three.get()}) {
-    const auto shuffled = in_random_order(*device, company, rows, width, device->n_threads());
+    const auto shuffled = in_random_order(*device, batch, rows, width, device->n_threads());
     for (std::size_t r = 0; r < rows.size(); r++)
       ASSERT_EQ(0, std::memcmp(&shuffled[r * width], &all[r * width], 4 * width)) << "row " << r;
   }
   for (std::size_t r = 0; r < rows.size(); r += 13) {
-    const auto out = alone(*one, company, rows[r], width);
+    const auto out = alone(*one, batch, rows[r], width);
     ASSERT_EQ(0, std::memcmp(out.data(), &all[r * width], 4 * width)) << "row " << r << " alone";
   }
 }
 
-void expect_same_bits_in_every_set(const Company& company) {
-  const Heads& heads = company.together.heads;
+void expect_same_bits_in_every_set(const Batch& batch) {
+  const Heads& heads = batch.together.heads;
   for (const Ops* ops : all_cpu_ops()) {
-    SCOPED_TRACE(std::string(ops->name) + " " + std::string(name_of(company.together.dtype)) +
+    SCOPED_TRACE(std::string(ops->name) + " " + std::string(name_of(batch.together.dtype)) +
                  ", heads " + std::to_string(heads.n_heads) + "/" +
                  std::to_string(heads.n_kv_heads) + " of " + std::to_string(heads.head_dim));
-    expect_same_bits_in_any_company(company, *ops);
+    expect_batch_invariant(batch, *ops);
     if (::testing::Test::HasFatalFailure()) return;
   }
 }

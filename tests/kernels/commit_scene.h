@@ -81,7 +81,7 @@ class Commit {
     for (int page = 0; page < kPages; page++)
       for (std::int64_t at = page_bytes_; at < page_bytes_ + kGap; at++)
         ASSERT_EQ(bytes[std::size_t(page * (page_bytes_ + kGap) + at)], kUntouched)
-            << "behind page " << page;
+            << "after page " << page;
   }
 
   // Half of the rows go to consecutive slots, across a page boundary, the others anywhere.

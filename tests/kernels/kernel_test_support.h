@@ -132,7 +132,7 @@ class DeviceFloats {
     memory_.read(marked.data());
     const auto begin = marked.begin() + kMarks;
     EXPECT_TRUE(std::all_of(marked.begin(), begin, [](float x) { return x == kMark; }))
-        << "something was written before the buffer";
+        << "a value before the buffer was overwritten";
     return {begin, marked.end()};
   }
 

@@ -64,7 +64,7 @@ TEST(Embed, is_batch_invariant) {
 /// Runs an operation from [n_rows, n_in] to [n_rows, n_out] for any rows, and for each row alone.
 /// @param op  (device, x, y, n_rows)
 template <class Op>
-void expect_rows_of_their_own(int n_in, int n_out, std::uint32_t seed, const Op& op) {
+void expect_batch_invariant(int n_in, int n_out, std::uint32_t seed, const Op& op) {
   const auto values = normal_values(std::size_t(kRows) * n_in, seed, 4);
   for_any_rows([&](Device& one, Device& device, const std::vector<int>& rows) {
     std::vector<float> x;
@@ -85,7 +85,7 @@ void expect_rows_of_their_own(int n_in, int n_out, std::uint32_t seed, const Op&
 TEST(RmsNorm, is_batch_invariant) {
   for (const int dim : {192, 301}) {
     const auto w = normal_values(dim, 6);
-    expect_rows_of_their_own(dim, dim, 7, [&](Device& device, const float* x, float* y, int n) {
+    expect_batch_invariant(dim, dim, 7, [&](Device& device, const float* x, float* y, int n) {
       device.ops().rms_norm(device, x, w.data(), y, n, dim, 1e-5f);
     });
   }
@@ -96,7 +96,7 @@ TEST(SwiGlu, is_batch_invariant) {
     const auto op = [&](Device& device, const float* x, float* y, int n) {
       device.ops().swiglu(device, x, y, n, hidden);
     };
-    expect_rows_of_their_own(2 * hidden, hidden, 8, op);
+    expect_batch_invariant(2 * hidden, hidden, 8, op);
   }
 }
 
@@ -158,7 +158,7 @@ std::vector<float> logits_of_rows() {
   return logits;
 }
 
-void expect_picks_of_single_rows(const std::vector<PickRow>& asked) {
+void expect_picks_batch_invariant(const std::vector<PickRow>& asked) {
   const std::vector<float> logits = logits_of_rows();
   const int stride = kVocab + 6;
   for_any_rows([&](Device& one, Device& device, const std::vector<int>& rows) {
@@ -186,7 +186,7 @@ void expect_picks_of_single_rows(const std::vector<PickRow>& asked) {
 }
 
 TEST(Pick, argmax_is_batch_invariant) {
-  expect_picks_of_single_rows(std::vector<PickRow>(kRows));
+  expect_picks_batch_invariant(std::vector<PickRow>(kRows));
 }
 
 TEST(Pick, sampling_is_batch_invariant) {
@@ -206,7 +206,7 @@ TEST(Pick, sampling_is_batch_invariant) {
     row.history = kHistory;
     row.n_history = 1 + r % 5;
   }
-  expect_picks_of_single_rows(asked);
+  expect_picks_batch_invariant(asked);
 }
 
 }  // namespace

@@ -115,7 +115,8 @@ TEST(Rounding, staged_rows_are_rounded_to_the_nearest_value) {
       [](Device& device) {
         std::vector<float> x = normal_values(1000, 10);
         std::mt19937 random(11);
-        for (int i = 0; i < 2000; i++) {  // any bit pattern of a number in half precision's wider range
+        for (int i = 0; i < 2000;
+             i++) {  // any bit pattern of a number in half precision's wider range
           float value = std::bit_cast<float>(std::uint32_t(random()));
           if (std::isfinite(value)) x.push_back(value);
           x.push_back(std::ldexp(value = float(random() % 4096) / 4096, -int(random() % 30)));

@@ -33,7 +33,8 @@ TEST(ThreadPool, a_task_uses_the_given_number_of_threads) {
     });
     EXPECT_EQ(n_early.load(), 0);
     for (int thread = 0; thread < 4; thread++) EXPECT_EQ(done[thread].load(), thread < n_threads);
-    if (turn % 50 == 0) std::this_thread::sleep_for(std::chrono::milliseconds(2));  // the threads sleep
+    if (turn % 50 == 0)
+      std::this_thread::sleep_for(std::chrono::milliseconds(2));  // the threads sleep
   }
   EXPECT_THROW(pool.share_among(5), ContractError);
   EXPECT_THROW(pool.share_among(0), ContractError);
@@ -63,7 +64,7 @@ TEST(ThreadPool, a_device_may_share_the_threads_of_another) {
   EXPECT_EQ(result(), alone);
   EXPECT_EQ(worked(*device), before);
   EXPECT_GT(worked(*lender), 0);
-  EXPECT_EQ(device->n_threads(), 2) << "what it was made with";
+  EXPECT_EQ(device->n_threads(), 2) << "the number it was created with";
 
   const std::int64_t lent = worked(*lender);
   borrow_threads(*device, *device);
@@ -164,7 +165,7 @@ TEST(CpuOps, memory_ends_for_asan_at_its_requested_size) {
 
 TEST(CpuOps, a_failed_allocation_is_a_resource_error) {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-  GTEST_SKIP() << "a sanitizer's allocator ends the program where malloc returns null";
+  GTEST_SKIP() << "the sanitizer's allocator aborts instead of returning null";
 #endif
   const auto device = open_cpu(1);
   try {

@@ -80,12 +80,12 @@ double step_ms(llama_context* context, Batch& batch, int n_rows) {
 void measure(const char* path, int n_repeats, int n_threads) {
   const std::unique_ptr<llama_model, Free> model(
       llama_model_load_from_file(path, llama_model_default_params()));
-  if (!model) throw std::runtime_error("the model cannot be loaded");
+  if (!model) throw std::runtime_error("cannot load the model");
   llama_context_params params = llama_context_default_params();
   params.n_ctx = params.n_batch = params.n_ubatch = kContext;
   params.n_threads = params.n_threads_batch = n_threads;
   const std::unique_ptr<llama_context, Free> context(llama_init_from_model(model.get(), params));
-  if (!context) throw std::runtime_error("no context could be made");
+  if (!context) throw std::runtime_error("cannot create a context");
 
   Batch batch;
   batch.fill(kPrefix, 0, false);

@@ -14,16 +14,16 @@ namespace engine::test {
 
 /// Runs `action` in a child process.
 /// @return the text that `action` returned; nothing if the child crashed or took longer than 20 s
-inline std::optional<std::string> told_by_child(const std::function<std::string()>& action) {
+inline std::optional<std::string> run_in_child(const std::function<std::string()>& action) {
   int ends[2];
   if (::pipe(ends) != 0) return std::nullopt;
   const pid_t child = ::fork();
   if (child == 0) {
     ::alarm(20);
     const std::string text = action();
-    const bool told =
+    const bool written =
         ::write(ends[1], text.data(), text.size()) == static_cast<ssize_t>(text.size());
-    ::_exit(told ? 0 : 1);
+    ::_exit(written ? 0 : 1);
   }
   ::close(ends[1]);
   std::string text;

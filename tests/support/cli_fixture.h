@@ -6,12 +6,12 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
-#include <iterator>
 #include <string>
 
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include "tests/support/files.h"
 #include "tests/support/program.h"
 
 struct Outcome {
@@ -19,22 +19,11 @@ struct Outcome {
   std::string out, err;
 };
 
-inline std::string read_file(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), {}};
-}
+using engine::test::read_file;
 
 /// Runs the program in a temporary folder.
 class Cli : public testing::Test {
  protected:
-  void SetUp() override {
-    std::string pattern =
-        (std::filesystem::temp_directory_path() / "decoscope_cli.XXXXXX").string();
-    ASSERT_NE(mkdtemp(pattern.data()), nullptr);
-    folder = pattern;
-  }
-  void TearDown() override { std::filesystem::remove_all(folder); }
-
   /// Runs a shell command; $DECOSCOPE is the program's path.
   Outcome shell(const std::string& line) const {
     const std::string out = folder + "/out", err = folder + "/err";
@@ -77,14 +66,14 @@ class Cli : public testing::Test {
     return out;
   }
 
-  std::string folder;
+  engine::test::Folder temporary;
+  const std::string folder = temporary.path();
 };
 
 /// Fails at once if the bundled model is missing.
 class CliModel : public Cli {
  protected:
   void SetUp() override {
-    Cli::SetUp();
     if (!std::filesystem::exists(DECOSCOPE_SOURCE_DIR "/assets/models/demo-target/config.json")) {
       FAIL() << "assets/models/demo-target is not in this tree";
     }

@@ -38,12 +38,12 @@ struct FakeNvml {
     };
     table.by_uuid = [](const char* uuid, void** gpu) { return found(uuid, kSecondUuid, gpu); };
     table.by_bus = [](const char* bus, void** gpu) { return found(bus, kSecondBus, gpu); };
-    table.busy = [](void* gpu, NvmlUtilization* told) {
-      *told = {.gpu = gpu == &gpus[1] ? busy.load() : 7, .memory = 31};
+    table.busy = [](void* gpu, NvmlUtilization* out) {
+      *out = {.gpu = gpu == &gpus[1] ? busy.load() : 7, .memory = 31};
       return 0;
     };
-    table.memory = [](void*, NvmlMemory* told) {
-      *told = {.total = 150'000'000'000, .free = 100'000'000'000, .used = 50'000'000'000};
+    table.memory = [](void*, NvmlMemory* out) {
+      *out = {.total = 150'000'000'000, .free = 100'000'000'000, .used = 50'000'000'000};
       return 0;
     };
     table.clock = [](void*, int of, unsigned* mhz) {

@@ -9,14 +9,17 @@
 #include <iterator>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 
 namespace engine::test {
 
+/// A temporary folder that is removed with its content.
 class Folder {
  public:
   Folder() {
-    std::string name = (std::filesystem::temp_directory_path() / "event_test.XXXXXX").string();
-    if (!::mkdtemp(name.data())) throw std::runtime_error("no folder for a test: " + name);
+    std::string name = (std::filesystem::temp_directory_path() / "decoscope_test.XXXXXX").string();
+    if (!::mkdtemp(name.data()))
+      throw std::runtime_error(name + ": cannot create a temporary folder");
     path_ = name;
   }
   ~Folder() {
@@ -25,6 +28,7 @@ class Folder {
   }
   Folder(const Folder&) = delete;
   Folder& operator=(const Folder&) = delete;
+  const std::string& path() const { return path_; }
   std::string operator/(const std::string& name) const { return path_ + "/" + name; }
 
  private:
@@ -43,7 +47,7 @@ inline std::string read_file(const std::string& path) {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
-inline void write_file(const std::string& path, const std::string& bytes) {
+inline void write_file(const std::string& path, std::string_view bytes) {
   std::ofstream(path, std::ios::binary) << bytes;
 }
 

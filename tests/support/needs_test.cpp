@@ -25,17 +25,17 @@ class Setting {
 };
 
 void absent() {
-  NEEDS(false, "no such program here");
+  NEEDS(false, "the program is missing");
 }
 
 void present(bool& went_on) {
-  NEEDS(true, "no such program here");
+  NEEDS(true, "the program is missing");
   went_on = true;
 }
 
 TEST(Needs, a_missing_program_fails_where_all_were_installed) {
   const Setting all("1");
-  EXPECT_FATAL_FAILURE(absent(), "no such program here");
+  EXPECT_FATAL_FAILURE(absent(), "the program is missing");
 }
 
 TEST(Needs, a_missing_program_skips_the_test_elsewhere) {

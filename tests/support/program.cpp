@@ -8,18 +8,15 @@
 #include <algorithm>
 #include <cstdlib>
 #include <fstream>
-#include <iterator>
 #include <stdexcept>
 #include <thread>
 
+#include "tests/support/files.h"
+
 namespace {
 
+using engine::test::read_file;
 using Clock = std::chrono::steady_clock;
-
-std::string read_file(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), {}};
-}
 
 // Runs in the child between fork and exec.
 void redirect(const std::string& path, int descriptor) {
@@ -33,8 +30,7 @@ const char* program_path() {
   return DECOSCOPE_PROGRAM;
 }
 
-std::optional<std::string> said_on_terminal(const std::vector<std::string>& arguments,
-                                            int columns) {
+std::optional<std::string> run_on_terminal(const std::vector<std::string>& arguments, int columns) {
   const int here = posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC);
   if (here < 0 || grantpt(here) != 0 || unlockpt(here) != 0) return std::nullopt;
   const int there = open(ptsname(here), O_RDWR | O_NOCTTY | O_CLOEXEC);
@@ -46,7 +42,7 @@ std::optional<std::string> said_on_terminal(const std::vector<std::string>& argu
   for (const std::string& argument : arguments) argv.push_back(const_cast<char*>(argument.c_str()));
   argv.push_back(nullptr);
   const pid_t pid = fork();
-  if (pid < 0) throw std::runtime_error("no process can be started");
+  if (pid < 0) throw std::runtime_error("cannot start a process");
   if (pid == 0) {
     redirect("/dev/null", STDIN_FILENO);
     redirect("/dev/null", STDOUT_FILENO);
@@ -55,15 +51,15 @@ std::optional<std::string> said_on_terminal(const std::vector<std::string>& argu
     _exit(126);
   }
   close(there);
-  std::string said;
+  std::string text;
   char buffer[4096];
   // The read fails when the program, the terminal's only user, has ended.
   for (ssize_t n = 0; (n = read(here, buffer, sizeof buffer)) > 0;)
-    said.append(buffer, static_cast<std::size_t>(n));
+    text.append(buffer, static_cast<std::size_t>(n));
   close(here);
   int status = 0;
   waitpid(pid, &status, 0);
-  return said;
+  return text;
 }
 
 Program::Program(const std::vector<std::string>& arguments, const std::string& folder)
@@ -75,7 +71,7 @@ Program::Program(const std::vector<std::string>& arguments, const std::string& f
   // Clears the output of an earlier program in this folder.
   for (const std::string& path : {out_path, err_path}) std::ofstream(path, std::ios::trunc);
   pid_ = fork();
-  if (pid_ < 0) throw std::runtime_error("no process can be started");
+  if (pid_ < 0) throw std::runtime_error("cannot start a process");
   if (pid_ == 0) {
     setpgid(0, 0);
     redirect("/dev/null", STDIN_FILENO);
@@ -87,7 +83,7 @@ Program::Program(const std::vector<std::string>& arguments, const std::string& f
   setpgid(pid_, pid_);
 }
 
-long Program::told(const std::string& file, const std::vector<std::string>& names) const {
+long Program::sum_in_proc(const std::string& file, const std::vector<std::string>& names) const {
   std::ifstream lines("/proc/" + std::to_string(pid_) + "/" + file);
   long sum = 0;
   for (std::string line; std::getline(lines, line);) {
@@ -99,15 +95,15 @@ long Program::told(const std::string& file, const std::vector<std::string>& name
 }
 
 long Program::private_memory() const {
-  return 1024 * told("status", {"RssAnon", "RssShmem"});
+  return 1024 * sum_in_proc("status", {"RssAnon", "RssShmem"});
 }
 
 long Program::mapped_memory() const {
-  return 1024 * told("status", {"RssFile", "RssShmem"});
+  return 1024 * sum_in_proc("status", {"RssFile", "RssShmem"});
 }
 
 long Program::bytes_read() const {
-  return told("io", {"rchar"});
+  return sum_in_proc("io", {"rchar"});
 }
 
 Program::~Program() {

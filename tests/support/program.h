@@ -51,7 +51,7 @@ class Program {
  private:
   bool over();
   /// Sum of the numbers with these names in a file of /proc/PID.
-  long told(const std::string& file, const std::vector<std::string>& names) const;
+  long sum_in_proc(const std::string& file, const std::vector<std::string>& names) const;
 
   std::string folder_;
   pid_t pid_ = -1;
@@ -62,4 +62,4 @@ class Program {
 
 /// Runs the program with stderr on a terminal of the given width.
 /// @return  the text written there; nothing if no terminal can be made
-std::optional<std::string> said_on_terminal(const std::vector<std::string>& arguments, int columns);
+std::optional<std::string> run_on_terminal(const std::vector<std::string>& arguments, int columns);

@@ -81,7 +81,7 @@ TEST_F(CliCode, without_bubblewrap_code_is_not_run) {
                                  HasSubstr("install bubblewrap"), HasSubstr("--run-code")));
   const json document = json::parse(outcome.out);
   EXPECT_EQ(document["records"], 3);
-  EXPECT_EQ(document["correct"], 2) << "what needs no code is checked";
+  EXPECT_EQ(document["correct"], 2) << "answers without code are checked";
   EXPECT_EQ(document["not_checked"], 1);
   EXPECT_FALSE(fs::exists(folder + "/trace"));
 }

@@ -86,7 +86,7 @@ TEST_F(CliDraft, rejection_sampling_runs_with_every_rule_unchecked) {
   const json greedy = document(
       "generate --decoder mcsd --set as_released=on --set draft_temperature=0 --prompt \"Anna\" "
       "--max-tokens 10");
-  EXPECT_EQ(greedy["lossless"], true) << "without rejection it changes nothing";
+  EXPECT_EQ(greedy["lossless"], true) << "without rejection sampling it has no effect";
 }
 
 TEST_F(CliDraft, a_race_marks_a_decoder_that_changes_the_distribution) {
@@ -213,7 +213,7 @@ TEST_F(CliDraft, the_prompts_of_a_file_become_seed_branches) {
       if (event["name"] == "thread_name") lanes.insert(event["args"]["name"]);
     for (const char* lane : {"draft branch 0", "draft branch 1", "verify", "queue"})
       EXPECT_TRUE(lanes.contains(lane)) << lane;
-    EXPECT_FALSE(lanes.contains("draft branch 2")) << "two branches for three prompts";
+    EXPECT_FALSE(lanes.contains("draft branch 2")) << "two branches serve three prompts";
     const json seed = document("generate --decoder seed --set branches=2" + rest + sampling);
     const json ar = document("generate --decoder ar" + rest + sampling);
     ASSERT_EQ(seed.size(), 3u);
@@ -223,7 +223,7 @@ TEST_F(CliDraft, the_prompts_of_a_file_become_seed_branches) {
       EXPECT_EQ(seed[i]["identical_to_ar"], true);
       ASSERT_FALSE(seed[i]["speedup"].is_null());
       EXPECT_GT(seed[i]["speedup"], 0);
-      EXPECT_EQ(seed[i]["speedup"], seed[0]["speedup"]) << "of all together";
+      EXPECT_EQ(seed[i]["speedup"], seed[0]["speedup"]) << "of the whole batch";
       EXPECT_LT(seed[i]["steps"], ar[i]["steps"]);
     }
   }

@@ -48,7 +48,7 @@ TEST_F(CliModel, a_gpu_step_is_one_launch_that_reuses_the_last_choice) {
   const json as_graph = json::parse(run(step).out);
   EXPECT_EQ(as_graph["launches_per_step"], 1);
   EXPECT_EQ(as_graph["kernels_per_step"], 10 * n_layers + 5)
-      << "and what is kept in all layers, embed, norm, logits, choice";
+      << "plus commit, embedding, norm, logits, choice";
   setenv("CUDA_GRAPHS", "off", 1);
   const json alone = json::parse(run(step).out);
   EXPECT_GT(alone["launches_per_step"], 20);
@@ -65,8 +65,8 @@ TEST_F(CliModel, cuda_prompts_cublas_prefills_in_blocks) {
       tiny_model();
   EXPECT_EQ(json::parse(run(bench).out)["prompts"], nullptr);
   setenv("CUDA_PROMPTS", "cublas", 1);
-  const Outcome told = run(bench);
-  EXPECT_EQ(json::parse(told.out)["prompts"], "own products") << told.err;
+  const Outcome report = run(bench);
+  EXPECT_EQ(json::parse(report.out)["prompts"], "own products") << report.err;
   setenv("DECOSCOPE_CUBLAS", "/none.so", 1);
   const Outcome without = run(bench);
   unsetenv("DECOSCOPE_CUBLAS");
@@ -270,16 +270,16 @@ TEST_F(CliModel, a_failing_gpu_is_exit_5_and_the_output_is_recorded) {
     EXPECT_NE(outcome.err.find("--device cpu", at), std::string::npos);
     if (!std::filesystem::exists(record)) continue;  // it failed while loading
     const json info = json::parse(run("trace info --json " + record).out);
-    for (const json& told : info["runs"]) {
-      EXPECT_EQ(told["state"], "failed");
-      n_with_text += told["tokens"] > 0;
-      if (told["tokens"] > 0 && outcome.code == 5) {
+    for (const json& report : info["runs"]) {
+      EXPECT_EQ(report["state"], "failed");
+      n_with_text += report["tokens"] > 0;
+      if (report["tokens"] > 0 && outcome.code == 5) {
         EXPECT_NE(outcome.err.find("; at step ", at), std::string::npos);
       }
     }
   }
   EXPECT_GT(n_failed, 3);
-  EXPECT_LT(n_failed, 20) << "in the end no call is so late";
+  EXPECT_LT(n_failed, 20) << "the program makes fewer calls";
   EXPECT_GT(n_with_text, 0);
 }
 
@@ -289,7 +289,7 @@ TEST_F(CliModel, a_failing_gpu_is_exit_5_and_the_output_is_recorded) {
 // CU07.
 TEST_F(CliModel, without_pinned_memory_it_exits_with_4_and_one_line) {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-  GTEST_SKIP() << "a sanitizer's address space cannot be limited";
+  GTEST_SKIP() << "the address space cannot be limited under a sanitizer";
 #endif
   const std::string record = folder + "/short.pdrun";
   std::string prompt = "Anna";
@@ -333,7 +333,7 @@ TEST_F(CliModel, without_pinned_memory_it_exits_with_4_and_one_line) {
     EXPECT_EQ(n_good, 3) << device;
   }
   EXPECT_GT(n_refused, 10);
-  EXPECT_GT(n_recorded, 0) << "none found memory short while it decoded";
+  EXPECT_GT(n_recorded, 0) << "no run failed during decoding";
 }
 
 // Stops the process repeatedly, as a suspended system does.

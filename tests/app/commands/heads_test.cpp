@@ -122,7 +122,7 @@ TEST_F(CliHeads, a_tree_is_grown_for_a_row_count_or_row_costs) {
   const std::string tree = dir + "/tree.json";
   const json grown = document("model tree " + dir + " --rows 9 --json --out " + tree);
   EXPECT_EQ(grown["rows"], 9);
-  EXPECT_LE(grown["depth"], 4) << "there are four heads";
+  EXPECT_LE(grown["depth"], 4) << "four heads";
   EXPECT_EQ(grown["paths"].size(), 8u);
   EXPECT_EQ(grown["paths"][0], json::array({0}));
   // A tree file beside the heads belongs to them.

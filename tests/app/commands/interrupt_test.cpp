@@ -13,6 +13,7 @@
 #include "engine/checkpoint/model_files.h"
 #include "engine/data/record.h"
 #include "engine/event/recording/recorder.h"
+#include "tests/support/files.h"
 #include "tests/support/program.h"
 #include "tests/support/streams.h"
 #include "engine/checkpoint/config_file.h"
@@ -30,14 +31,6 @@ constexpr auto kSoon = 120s;
 
 class Interrupt : public testing::Test {
  protected:
-  void SetUp() override {
-    std::string pattern =
-        (std::filesystem::temp_directory_path() / "decoscope_interrupt.XXXXXX").string();
-    ASSERT_NE(mkdtemp(pattern.data()), nullptr);
-    folder = pattern;
-  }
-  void TearDown() override { std::filesystem::remove_all(folder); }
-
   std::string prompts(int n) const {
     const std::string path = folder + "/prompts.jsonl";
     std::ofstream file(path);
@@ -64,7 +57,8 @@ class Interrupt : public testing::Test {
     return largest;
   }
 
-  std::string folder;
+  engine::test::Folder temporary;
+  const std::string folder = temporary.path();
 };
 
 TEST_F(Interrupt, generate_prints_the_finished_prompts) {

@@ -68,8 +68,8 @@ TEST(RaceTurns, a_batch_lane_is_not_always_first_or_last) {
 TEST(RaceTurns, concurrent_sequences_are_charged_wall_time_once) {
   const std::map<std::string, double> figures{
       {"wall_ms", 100}, {"prefill_ms", 30}, {"draft_prefill_ms", 10}, {"target_busy_ms", 60}};
-  EXPECT_DOUBLE_EQ(app::decode_wall_ms(figures, 3), 80) << "the draft reads beside the target";
-  EXPECT_DOUBLE_EQ(app::decode_wall_ms(figures, 1), 70) << "one text waits for both readers";
+  EXPECT_DOUBLE_EQ(app::decode_wall_ms(figures, 3), 80) << "drafting overlaps with verification";
+  EXPECT_DOUBLE_EQ(app::decode_wall_ms(figures, 1), 70) << "one sequence waits for both stages";
 }
 
 }  // namespace

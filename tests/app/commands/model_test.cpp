@@ -110,7 +110,7 @@ TEST_F(CliModel, saved_scores_are_reused_for_the_same_weights_only) {
   EXPECT_EQ(scores["split"], "dev");
   EXPECT_EQ(scores["complete"], true);
   ASSERT_EQ(scores["scores"].size(), 2u);
-  EXPECT_EQ(scores["scores"][0]["n_correct"], 0) << "a random model's";
+  EXPECT_EQ(scores["scores"][0]["n_correct"], 0) << "from a random model";
   std::string kept = read_file(figures);
   EXPECT_EQ(lines(kept), 3) << kept;
   EXPECT_EQ(run(ask).out, first.out);

@@ -124,7 +124,7 @@ TEST_F(CliOutputs, training_resumes_only_in_its_own_folder) {
   }
   EXPECT_EQ(contents(out), before);
   EXPECT_EQ(run("train target --export --recipe " + folder + "/small.json --out " + folder).code, 3)
-      << "there is no checkpoint";
+      << "no checkpoint";
   fs::remove(out + "/checkpoint.bin");
   expect_refused(train("target", "--resume --out " + out), "holds no run to go on with");
 }
@@ -284,7 +284,7 @@ TEST_F(CliOutputs, closed_standard_streams_do_not_corrupt_a_recording) {
   const std::string recording = folder + "/r.pdrun";
   const Outcome outcome = shell("$DECOSCOPE generate --prompt Anna --max-tokens 2 --record " +
                                 recording + " <&- >&- 2>&-");
-  EXPECT_EQ(outcome.code, 4) << "nobody can read the text";
+  EXPECT_EQ(outcome.code, 4) << "stdout is closed";
   EXPECT_EQ(run("trace validate " + recording).code, 0);
 }
 

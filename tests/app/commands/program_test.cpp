@@ -78,7 +78,7 @@ TEST_F(Cli, a_misspelt_command_gets_a_suggestion) {
 }
 
 TEST_F(Cli, a_misspelt_model_decoder_or_task_gets_a_suggestion) {
-  const auto told = [&](const std::string& arguments, int code, const std::string& hint) {
+  const auto expect_message = [&](const std::string& arguments, int code, const std::string& hint) {
     const Outcome outcome = run(arguments);
     EXPECT_EQ(outcome.code, code) << outcome.err;
     EXPECT_EQ(lines(outcome.err), 1) << outcome.err;
@@ -86,10 +86,10 @@ TEST_F(Cli, a_misspelt_model_decoder_or_task_gets_a_suggestion) {
   };
   for (const char* command : {"generate --prompt a --model ", "compare --prompt a --model ",
                               "bench step --model ", "model info ", "model validate "})
-    told(std::string(command) + "demo-targt", 3, "demo-target");
-  told("compare --prompt a --decoders ar,lokahead", 2, "'lookahead'");
-  told("generate --prompt a --decoder promt-lookup", 2, "prompt-lookup");
-  told("data generate blcks", 2, "blocks");
+    expect_message(std::string(command) + "demo-targt", 3, "demo-target");
+  expect_message("compare --prompt a --decoders ar,lokahead", 2, "'lookahead'");
+  expect_message("generate --prompt a --decoder promt-lookup", 2, "prompt-lookup");
+  expect_message("data generate blcks", 2, "blocks");
   EXPECT_EQ(run("data generate zzzzzz").err.find("did you mean"), std::string::npos);
 }
 
@@ -107,11 +107,11 @@ TEST_F(Cli, training_on_an_unusable_device_is_refused) {
   const std::string recipe = " --recipe " DECOSCOPE_SOURCE_DIR "/assets/recipes/tiny.json --out " +
                              folder + "/model --device ";
   const auto refused = [&](const std::string& what, const std::string& device, int code,
-                           const std::string& told) {
+                           const std::string& expect_message) {
     const Outcome outcome = run("train " + what + recipe + device);
     EXPECT_EQ(outcome.code, code) << outcome.err;
     EXPECT_EQ(lines(outcome.err), 1) << outcome.err;
-    EXPECT_NE(outcome.err.find(told), std::string::npos) << outcome.err;
+    EXPECT_NE(outcome.err.find(expect_message), std::string::npos) << outcome.err;
     EXPECT_EQ(outcome.out, "");
     EXPECT_FALSE(std::filesystem::exists(folder + "/model"));
   };
@@ -142,7 +142,7 @@ TEST_F(Cli, a_misspelt_decoder_option_gets_a_suggestion) {
 
 TEST_F(Cli, window_options_are_refused_without_a_window) {
   const std::string model = " --model /nonexistent --prompt a";
-  const auto told = [&](const std::string& arguments, const std::string& what) {
+  const auto expect_message = [&](const std::string& arguments, const std::string& what) {
     const Outcome outcome = run(arguments + model);
     EXPECT_EQ(outcome.code, 2) << arguments << outcome.err;
     EXPECT_EQ(lines(outcome.err), 1) << outcome.err;
@@ -150,11 +150,11 @@ TEST_F(Cli, window_options_are_refused_without_a_window) {
         << outcome.err;
     EXPECT_NE(outcome.err.find("--temperature 0.8"), std::string::npos) << outcome.err;
   };
-  told("generate --top-k 5", "--top-k: does");
-  told("generate --top-p 0.9", "--top-p: does");
-  told("compare --min-p 0.1 --temperature 0", "--min-p: does");
-  told("compare --sampling rejection", "--sampling rejection: does");
-  told("generate --top-k 5 --top-p 0.9", "--top-k, --top-p: have");
+  expect_message("generate --top-k 5", "--top-k: does");
+  expect_message("generate --top-p 0.9", "--top-p: does");
+  expect_message("compare --min-p 0.1 --temperature 0", "--min-p: does");
+  expect_message("compare --sampling rejection", "--sampling rejection: does");
+  expect_message("generate --top-k 5 --top-p 0.9", "--top-k, --top-p: have");
   // Valid without a window, or with one: only the model is missing.
   for (const char* fine :
        {"generate --top-k 0 --top-p 1 --min-p 0 --sampling coupled",
@@ -163,40 +163,40 @@ TEST_F(Cli, window_options_are_refused_without_a_window) {
 }
 
 TEST_F(Cli, a_partial_score_is_not_a_table_for_the_card) {
-  const auto told = [&](const std::string& arguments, const std::string& what) {
+  const auto expect_message = [&](const std::string& arguments, const std::string& what) {
     const Outcome outcome = run("model score " + arguments);
     EXPECT_EQ(outcome.code, 2) << arguments << outcome.err;
     EXPECT_EQ(lines(outcome.err), 1) << outcome.err;
     EXPECT_NE(outcome.err.find(what), std::string::npos) << outcome.err;
   };
-  told("--task arth", "did you mean arith?");
-  told("--level 1,4", "found '4', expected a whole number from 1 to 3");
-  told("--write --level 3", "--level");
-  told("--write --task py,arith", "--task");
+  expect_message("--task arth", "did you mean arith?");
+  expect_message("--level 1,4", "found '4', expected a whole number from 1 to 3");
+  expect_message("--write --level 3", "--level");
+  expect_message("--write --task py,arith", "--task");
 }
 
 TEST_F(Cli, a_command_group_lists_its_subcommands) {
-  const auto told = [&](const std::string& command, const std::string& words) {
+  const auto expect_message = [&](const std::string& command, const std::string& words) {
     const Outcome outcome = run(command);
     EXPECT_EQ(outcome.code, 2) << outcome.err;
     EXPECT_EQ(lines(outcome.err), 1) << outcome.err;
     EXPECT_NE(outcome.err.find(words), std::string::npos) << outcome.err;
   };
-  told("bench", "probe, step, decode or kernels");
-  told("bench --json", "probe, step, decode or kernels");
-  told("data", "generate, check or stats");
-  told("train", "tokenizer, target, draft, cllm, medusa, chimera or outputs");
-  told("model", "info, validate, random, tree, scale or score");
-  told("trace", "info, validate or convert");
-  told("train target", "--recipe is required");
-  told("reason", "reason: found nothing after it, expected cot");
+  expect_message("bench", "probe, step, decode or kernels");
+  expect_message("bench --json", "probe, step, decode or kernels");
+  expect_message("data", "generate, check or stats");
+  expect_message("train", "tokenizer, target, draft, cllm, medusa, chimera or outputs");
+  expect_message("model", "info, validate, random, tree, scale or score");
+  expect_message("trace", "info, validate or convert");
+  expect_message("train target", "--recipe is required");
+  expect_message("reason", "reason: found nothing after it, expected cot");
   // An unknown word is named with the nearest known one.
-  told("model inf", "inf: no such command; did you mean info?");
-  told("trace infoo x", "infoo: no such command; did you mean info?");
-  told("data generat arith", "generat: no such command; did you mean generate?");
-  told("reason cto", "cto: no such command; did you mean cot?");
-  told("model fly --json",
-       "fly: no such command, expected info, validate, random, tree, scale or score");
+  expect_message("model inf", "inf: no such command; did you mean info?");
+  expect_message("trace infoo x", "infoo: no such command; did you mean info?");
+  expect_message("data generat arith", "generat: no such command; did you mean generate?");
+  expect_message("reason cto", "cto: no such command; did you mean cot?");
+  expect_message("model fly --json",
+                 "fly: no such command, expected info, validate, random, tree, scale or score");
 }
 
 TEST_F(Cli, a_recording_without_its_option_gets_a_hint) {
@@ -206,23 +206,23 @@ TEST_F(Cli, a_recording_without_its_option_gets_a_hint) {
 }
 
 TEST_F(Cli, a_prompt_without_its_option_gets_a_hint) {
-  const auto told = [&](const std::string& arguments, const std::string& hint) {
+  const auto expect_message = [&](const std::string& arguments, const std::string& hint) {
     const Outcome outcome = run(arguments);
     EXPECT_EQ(outcome.code, 2) << arguments;
     EXPECT_EQ(lines(outcome.err), 1) << outcome.err;
     EXPECT_TRUE(outcome.out.empty()) << outcome.out;
     EXPECT_NE(outcome.err.find(hint), std::string::npos) << outcome.err;
   };
-  told("generate 'some prompt'", "--prompt \"some prompt\"");
-  told("generate --max-tokens 3 'What is 2 + 3?'", "--prompt \"What is 2 + 3?\"");
-  told("compare tell me", "--prompt \"tell me\"");
-  told("generate --prompt tell me more", "in quotes: --prompt \"tell me more\"");
-  told("generate 'cost: $3 \"net\"'", R"(--prompt "cost: \$3 \"net\"")");
-  told("generate prompts.jsonl", "--prompt-file \"prompts.jsonl\"");
-  told("generate '" + std::string(300, 'x') + "'", std::string(60, 'x') + "...\"");
+  expect_message("generate 'some prompt'", "--prompt \"some prompt\"");
+  expect_message("generate --max-tokens 3 'What is 2 + 3?'", "--prompt \"What is 2 + 3?\"");
+  expect_message("compare tell me", "--prompt \"tell me\"");
+  expect_message("generate --prompt tell me more", "in quotes: --prompt \"tell me more\"");
+  expect_message("generate 'cost: $3 \"net\"'", R"(--prompt "cost: \$3 \"net\"")");
+  expect_message("generate prompts.jsonl", "--prompt-file \"prompts.jsonl\"");
+  expect_message("generate '" + std::string(300, 'x') + "'", std::string(60, 'x') + "...\"");
   // A misspelt option is the reported error.
-  told("generate --promt hello", "--promt: no such option");
-  told("model scale demo-target out 4x2", "4x2: unexpected word after decoscope model scale");
+  expect_message("generate --promt hello", "--promt: no such option");
+  expect_message("model scale demo-target out 4x2", "4x2: unexpected word after decoscope model scale");
 }
 
 /// Runs scripts/run.sh with a program that prints its arguments, and with no display except one of
@@ -452,7 +452,7 @@ TEST_F(Cli, bench_step_keeps_its_json_contract) {
 }
 
 TEST_F(Cli, a_full_disk_is_reported) {
-  NEEDS(std::filesystem::exists("/dev/full"), "no /dev/full here");
+  NEEDS(std::filesystem::exists("/dev/full"), "/dev/full is missing");
   const int status = std::system(
       (std::string(program_path()) + " devices --json >/dev/full 2>" + folder + "/err").c_str());
   EXPECT_EQ(WEXITSTATUS(status), 4);

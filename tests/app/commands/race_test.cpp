@@ -30,7 +30,8 @@ TEST(Notes, a_race_without_speedup_names_the_cache_as_the_cause) {
   EXPECT_TRUE(note.starts_with("jacobi, lookahead: not faster")) << note;
   for (const char* part : {"6.0 MB", "30.0 MB", "--scale auto"})
     EXPECT_NE(note.find(part), std::string::npos) << note;
-  EXPECT_EQ(note.find("4x2"), std::string::npos) << "which may fit the cache too: " << note;
+  EXPECT_EQ(note.find("4x2"), std::string::npos)
+      << "the scaled model may fit the cache too: " << note;
 }
 
 TEST(Notes, nothing_false_or_unknown_is_explained) {
@@ -103,37 +104,37 @@ class CliRace : public CliModel {
 };
 
 TEST_F(CliRace, progress_advances_within_a_prompt) {
-  const std::optional<std::string> said =
-      said_on_terminal({"compare", "--decoders", "ar,lookahead", "--prompt-file", prompts,
-                        "--max-tokens", "120", "--ignore-eos"},
-                       100);
-  NEEDS(said, "no terminal can be made here");
+  const std::optional<std::string> shown =
+      run_on_terminal({"compare", "--decoders", "ar,lookahead", "--prompt-file", prompts,
+                       "--max-tokens", "120", "--ignore-eos"},
+                      100);
+  NEEDS(shown, "cannot make a pseudo-terminal");
   // The first and the complete progress line are always shown.
-  EXPECT_NE(said->find("prompt 1/2, ar, 0 tokens"), std::string::npos) << *said;
-  EXPECT_TRUE(std::regex_search(*said, std::regex("prompt 2/2, (ar|lookahead), 120 tokens")))
-      << *said;
+  EXPECT_NE(shown->find("prompt 1/2, ar, 0 tokens"), std::string::npos) << *shown;
+  EXPECT_TRUE(std::regex_search(*shown, std::regex("prompt 2/2, (ar|lookahead), 120 tokens")))
+      << *shown;
 }
 
 TEST_F(CliRace, memory_figures_exclude_the_runs_own) {
-  const std::optional<std::string> said =
-      said_on_terminal({"generate", "--prompt", "a", "--max-tokens", "1"}, 100);
-  NEEDS(said, "no terminal can be made here");
+  const std::optional<std::string> shown =
+      run_on_terminal({"generate", "--prompt", "a", "--max-tokens", "1"}, 100);
+  NEEDS(shown, "cannot make a pseudo-terminal");
   const json info = json::parse(run("model info --json demo-target").out);
   const auto mb = info["parameters"].get<std::int64_t>() * 2 / kMB;  // bf16
   const std::string whole = "/" + std::to_string(mb) + " MB";
-  EXPECT_NE(said->find(whole), std::string::npos) << whole << " in " << *said;
+  EXPECT_NE(shown->find(whole), std::string::npos) << whole << " in " << *shown;
 }
 
 TEST_F(CliRace, progress_is_cut_at_the_terminal_width) {
-  const std::optional<std::string> said =
-      said_on_terminal({"compare", "--decoders", "ar,lookahead", "--prompt-file", prompts,
-                        "--max-tokens", "4", "--ignore-eos"},
-                       40);
-  NEEDS(said, "no terminal can be made here");
-  const std::size_t begin = said->find("compare ["), end = said->find('\r', begin);
-  ASSERT_NE(begin, std::string::npos) << *said;
-  ASSERT_NE(end, std::string::npos) << *said;
-  EXPECT_EQ(end - begin, 39u) << *said;
+  const std::optional<std::string> shown =
+      run_on_terminal({"compare", "--decoders", "ar,lookahead", "--prompt-file", prompts,
+                       "--max-tokens", "4", "--ignore-eos"},
+                      40);
+  NEEDS(shown, "cannot make a pseudo-terminal");
+  const std::size_t begin = shown->find("compare ["), end = shown->find('\r', begin);
+  ASSERT_NE(begin, std::string::npos) << *shown;
+  ASSERT_NE(end, std::string::npos) << *shown;
+  EXPECT_EQ(end - begin, 39u) << *shown;
 }
 
 /// Checks whether the note on slow races is due, from the printed speedup and the sizes. A printed
@@ -145,12 +146,12 @@ class CliNote : public CliRace {
     const json document = json::parse(run("bench step --rows 1 --repeat 1 --context 4 --json").out);
     in_cache = document["weight_bytes"] <= document["machine"]["last_level_cache_bytes"];
   }
-  void expect_note_if_lost(const std::string& said, const std::regex& speedup) const {
+  void expect_note_if_lost(const std::string& shown, const std::regex& speedup) const {
     std::smatch match;
-    ASSERT_TRUE(std::regex_search(said, match, speedup)) << said;
-    const bool noted = said.find(kNote) != std::string::npos;
+    ASSERT_TRUE(std::regex_search(shown, match, speedup)) << shown;
+    const bool noted = shown.find(kNote) != std::string::npos;
     if (match[1] != "1.00") {
-      EXPECT_EQ(noted, in_cache && std::stod(match[1]) < 1) << said;
+      EXPECT_EQ(noted, in_cache && std::stod(match[1]) < 1) << shown;
     }
   }
   static constexpr const char* kNote = "jacobi: not faster than ar here";
@@ -202,7 +203,7 @@ TEST_F(CliRace, seed_with_one_prompt_reports_one_branch) {
   EXPECT_EQ(several.err.find("note: "), std::string::npos) << several.err;
   const json found = json::parse(several.out);
   EXPECT_TRUE(found["notices"].empty());
-  EXPECT_EQ(found["summary"][1]["branches"], 2) << "three, but there are two prompts";
+  EXPECT_EQ(found["summary"][1]["branches"], 2) << "three branches, but two prompts";
   EXPECT_FALSE(found["summary"][2].contains("branches"));
 }
 
@@ -274,7 +275,7 @@ TEST_F(CliRounds, concurrent_sequences_are_charged_wall_time_once) {
       for (std::size_t i = first; i < first + n; i++) {
         plain_of_group += ar[i]["decode_ms"].get<double>();
         tokens += static_cast<double>(seed[i]["tokens"].size());
-        EXPECT_EQ(seed[i]["speedup"], seed[first]["speedup"]) << "of all together";
+        EXPECT_EQ(seed[i]["speedup"], seed[first]["speedup"]) << "of the whole batch";
       }
       plain += plain_of_group;
       charged += plain_of_group / seed[first]["speedup"].get<double>();
@@ -307,7 +308,7 @@ TEST_F(CliRounds, a_recording_has_each_sequence_and_the_round_lanes) {
   for (const json& one : info["runs"]) {
     EXPECT_EQ(one["stop_reason"], "length") << one;
     if (one["decoder"] == "seed") {
-      EXPECT_TRUE(one["speedup"].is_null()) << "own compute would count none of its waits: " << one;
+      EXPECT_TRUE(one["speedup"].is_null()) << "compute time excludes waiting: " << one;
     }
   }
   EXPECT_EQ(run("trace validate " + recording).code, 0);
@@ -393,7 +394,7 @@ TEST_F(CliRace, each_lane_is_compared_with_ar_of_its_own_model) {
   const Outcome raced = run(line + " --json --record " + recording);
   ASSERT_EQ(raced.code, 0) << raced.err;
   const json found = json::parse(raced.out);
-  ASSERT_EQ(found["summary"].size(), 3u) << "plain decoding of the other was not asked for";
+  ASSERT_EQ(found["summary"].size(), 3u) << "plain decoding of the other model is not requested";
   const json& other = found["summary"][2];
   EXPECT_EQ(other["lane"], "jacobi@demo-draft");
   EXPECT_EQ(other["decoder"], "jacobi");
@@ -408,7 +409,7 @@ TEST_F(CliRace, each_lane_is_compared_with_ar_of_its_own_model) {
   EXPECT_EQ(found["results"][2]["lane"], "jacobi@demo-draft");
   EXPECT_EQ(found["results"][2]["model"], "demo-draft");
   EXPECT_NE(found["results"][2]["tokens"], found["results"][0]["tokens"])
-      << "these two models write the same: nothing is tested";
+      << "both models give equal output: nothing is tested";
   const json alone = json::parse(
       run("generate --model demo-draft --decoder ar --max-tokens 24 --ignore-eos --json --prompt "
           "'Anna has'")
@@ -562,7 +563,8 @@ TEST_F(CliRace, reason_prints_answers_and_their_cost) {
     std::snprintf(text, sizeof text, "%.1f %%", 100 * of_all);
     return std::string(text);
   };
-  EXPECT_NE(share("guesses_in_text"), share("text_in_guesses")) << "nothing tells them apart";
+  EXPECT_NE(share("guesses_in_text"), share("text_in_guesses"))
+      << "the two shares cannot be distinguished";
   const std::string words = run("reason cot --task kb --count 3 --batch 3").out;
   EXPECT_NE(words.find("in the window's text: " + share("guesses_in_text")), std::string::npos);
   EXPECT_NE(words.find("guessed anywhere: " + share("text_in_guesses")), std::string::npos);

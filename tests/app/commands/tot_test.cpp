@@ -189,7 +189,7 @@ TEST_F(CliTot, three_seed_branches_cost_three_caches_and_one_model) {
   }
   EXPECT_GT(one["branch_cache_bytes"], 0);
   EXPECT_EQ(three["branch_cache_bytes"], 3 * one["branch_cache_bytes"].get<std::int64_t>())
-      << "the thoughts of a question have one prompt, and texts of as many pages behind it";
+      << "the thoughts of a question share a prompt and have equally many pages after it";
 }
 
 TEST_F(CliTot, prints_the_tree_with_values_and_the_answer_path) {
@@ -234,11 +234,11 @@ TEST_F(CliTot, a_recording_is_complete_and_holds_every_thought) {
   EXPECT_EQ(valid.code, 0) << valid.out << valid.err;
   const json info = document("trace info " + record);
   ASSERT_EQ(info["searches"].size(), 1u);
-  const json& told = info["searches"][0];
-  EXPECT_EQ(told["id"], found["items"][0]["id"]);
-  EXPECT_EQ(told["thoughts"], found["items"][0]["nodes"].size());
-  EXPECT_EQ(told["answer"], found["items"][0]["answer"]);
-  EXPECT_EQ(told["correct"], found["items"][0]["correct"]);
+  const json& search = info["searches"][0];
+  EXPECT_EQ(search["id"], found["items"][0]["id"]);
+  EXPECT_EQ(search["thoughts"], found["items"][0]["nodes"].size());
+  EXPECT_EQ(search["answer"], found["items"][0]["answer"]);
+  EXPECT_EQ(search["correct"], found["items"][0]["correct"]);
 }
 
 TEST_F(CliTot, another_prompt_file_changes_the_prompts) {

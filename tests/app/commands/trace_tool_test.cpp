@@ -295,10 +295,10 @@ TEST(TraceTool, convert_replaces_nothing_and_names_its_output) {
   const auto converted_to = [&](const std::string& name) {
     const app::TraceAnswer answer = app::trace_convert(path, folder / name);
     const auto json = nlohmann::json::parse(answer.json);
-    const bool told = answer.text.find(" exists; written to ") != std::string::npos;
-    EXPECT_EQ(told, !json["notices"].empty()) << answer.text;
+    const bool renamed = answer.text.find(" exists; written to ") != std::string::npos;
+    EXPECT_EQ(renamed, !json["notices"].empty()) << answer.text;
     const std::string file = json["files"][0];
-    return std::pair(file.substr((folder / "").size()), told);
+    return std::pair(file.substr((folder / "").size()), renamed);
   };
   const std::pair<const char*, const char*> names[] = {{"t.json", "t-2.json"},
                                                        {"t.json.gz", "t-2.json.gz"},

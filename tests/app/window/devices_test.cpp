@@ -49,7 +49,7 @@ TEST(WindowDevices, the_cpu_is_listed_before_the_driver_answers) {
   EXPECT_EQ(catalog.devices[1].title, "cuda:0, cuda on a GPU");
   EXPECT_EQ(catalog.devices[2].unavailable, "it is too old");
   EXPECT_FALSE(catalog.health[2].needed);
-  EXPECT_FALSE(devices.take()) << "they were taken";
+  EXPECT_FALSE(devices.take()) << "already taken";
 }
 
 TEST(WindowDevices, equal_those_of_decoscope_devices) {

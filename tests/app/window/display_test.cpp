@@ -11,6 +11,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/support/display.h"
+#include "tests/support/files.h"
 #include "tests/support/needs.h"
 #include "tests/support/program.h"
 
@@ -61,9 +62,6 @@ class OwnDisplay {
 class Ends : public testing::Test {
  protected:
   void SetUp() override {
-    std::string pattern = (fs::temp_directory_path() / "decoscope_ends.XXXXXX").string();
-    ASSERT_NE(mkdtemp(pattern.data()), nullptr);
-    folder = pattern;
     display::ready();  // its settings stay for later tests
     const char* had = std::getenv("DISPLAY");
     before = had ? had : "";
@@ -71,14 +69,15 @@ class Ends : public testing::Test {
   }
   void TearDown() override {
     if (!before.empty()) setenv("DISPLAY", before.c_str(), 1);
-    fs::remove_all(folder);
   }
   // Arguments that start the picture's race at once.
   std::vector<std::string> race() const {
     return {"--screenshot", folder + "/race.png", "--scale", "4x2"};
   }
 
-  std::string folder, before;
+  engine::test::Folder temporary;
+  const std::string folder = temporary.path();
+  std::string before;
 };
 
 TEST_F(Ends, losing_the_display_ends_the_program_in_order) {
@@ -119,12 +118,12 @@ bool races_at_the_windows_scale(const std::vector<std::string>& arguments,
 }
 
 TEST_F(Ends, a_picture_has_the_windows_scale_unless_given) {
-  NEEDS(display::ready(), "no display, and no Xvfb to make one");
+  NEEDS(display::ready(), "no display and no Xvfb");
   EXPECT_TRUE(races_at_the_windows_scale({"--screenshot", folder + "/race.png"}, folder));
 }
 
 TEST_F(Ends, the_start_option_races_without_a_click) {
-  NEEDS(display::ready(), "no display, and no Xvfb to make one");
+  NEEDS(display::ready(), "no display and no Xvfb");
   EXPECT_TRUE(races_at_the_windows_scale({"--screen", "compare", "--start"}, folder));
 }
 

@@ -56,7 +56,7 @@ bool has_model() {
 }
 
 TEST(WindowEnds, an_exception_during_setup_ends_the_engine) {
-  NEEDS(display::ready(), "no display, and no Xvfb to make one");
+  NEEDS(display::ready(), "no display and no Xvfb");
   if (!has_model()) FAIL() << "the bundled model demo-target is absent";
   const auto shell_made = [] { throw std::runtime_error("no room for a window"); };
   for (const bool early : {true, false}) {
@@ -139,7 +139,9 @@ TEST(WindowEnds, a_responding_engine_keeps_the_windows_exit_code) {
   {
     Scene scene;
     scene.commands.push(engine::LoadModel{.model = "/nowhere/at/all"});
-    scene.thread.beside([] { return 5; }, std::chrono::minutes(2));
+    bool shown = false;
+    scene.thread.beside([&] { return shown = true, 5; }, std::chrono::minutes(2));
+    EXPECT_TRUE(shown);
     scene.thread.end_within(std::chrono::minutes(2));  // again, as in exit()
   }
   Scene failing;
@@ -166,7 +168,7 @@ TEST(WindowEnds, an_engine_exception_is_shown_and_commands_are_refused) {
     return failed.size() == n;
   };
   scene.commands.push(engine::LoadModel{.model = "/nowhere/at/all"});
-  ASSERT_TRUE(until_failed(2)) << "the command, and the engine";
+  ASSERT_TRUE(until_failed(2)) << "failures of the command and of the engine";
   EXPECT_EQ(failed[1].run, 0u);
   EXPECT_EQ(failed[1].code, 70);
   EXPECT_NE(failed[1].message.find("no bell"), std::string::npos) << failed[1].message;
@@ -180,7 +182,13 @@ TEST(WindowEnds, an_engine_exception_is_shown_and_commands_are_refused) {
 TEST(WindowEnds, an_engine_that_responds_in_time_ends_normally) {
   Scene scene;
   scene.commands.push(engine::LoadModel{.model = "/nowhere/at/all"});
+  const auto start = std::chrono::steady_clock::now();
   scene.thread.end_within(std::chrono::minutes(2));
+  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::minutes(1));
+  scene.events.take();
+  scene.commands.push(engine::LoadModel{.model = "/nowhere/at/all"});
+  usleep(10'000);
+  EXPECT_TRUE(scene.events.take().empty()) << "the engine's thread has ended";
 }
 
 }  // namespace

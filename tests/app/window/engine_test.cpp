@@ -1,5 +1,4 @@
 // The window and the engine together: real queues, a real model, clicks and keys.
-#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
@@ -18,6 +17,7 @@
 #include "engine/decode/registry.h"
 #include "engine/store/model_store.h"
 #include "tests/app/window/window_engine.h"
+#include "tests/support/files.h"
 #include "ui/prepare/failure_words.h"
 #include "ui/prepare/tokens/verdicts.h"
 #include "ui/widgets/draw.h"
@@ -72,7 +72,7 @@ TEST(WindowWithEngine, marks_the_same_runs_as_not_lossless_as_the_decoders) {
       }
     }
   }
-  EXPECT_EQ(n_lost, 1) << "mcsd as released, with certain drafts that are judged by numbers";
+  EXPECT_EQ(n_lost, 1) << "mcsd as released, whose argmax drafts are verified by rejection";
 }
 
 TEST(WindowWithEngine, refusals_name_no_command_line_options) {
@@ -97,7 +97,7 @@ TEST(WindowWithEngine, refusals_name_no_command_line_options) {
     } catch (const engine::Error& error) {
       message = error.what();
     }
-    EXPECT_NE(message.find("--"), std::string::npos) << "for a command line: " << message;
+    EXPECT_NE(message.find("--"), std::string::npos) << "names a command-line option: " << message;
     EXPECT_EQ(ui::in_window(message).find("--"), std::string::npos) << ui::in_window(message);
   }
 }
@@ -223,11 +223,9 @@ TEST(WindowTasks, open_sets_need_their_folder_and_generated_tasks_none) {
   EXPECT_EQ(why.size(), 10u);
   for (const char* generated : {"kb", "arith", "blocks", "write"}) EXPECT_EQ(why.at(generated), "");
   EXPECT_NE(why.at("gsm8k").find("DECOSCOPE_DATA"), std::string::npos);
-  const fs::path folder =
-      fs::temp_directory_path() / ("decoscope_window_tasks" + std::to_string(getpid()));
+  const engine::test::Folder folder;
   fs::create_directories(folder / "gsm8k");
-  why = reasons(folder.string());
-  fs::remove_all(folder);
+  why = reasons(folder.path());
   EXPECT_EQ(why.at("gsm8k"), "");
   EXPECT_NE(why.at("aqua"), "");
   EXPECT_EQ(why.at("kb"), "");

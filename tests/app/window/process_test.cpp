@@ -32,10 +32,11 @@ long peak_of(const std::vector<std::string>& arguments, const std::string& folde
 }
 
 TEST(WindowProcess, an_automatic_scale_is_reported_with_its_reason) {
-  NEEDS(display::ready(), "no display, and no Xvfb to make one");
+  NEEDS(display::ready(), "no display and no Xvfb");
   const engine::test::Folder folder;
   setenv("XDG_CONFIG_HOME", (folder / "").c_str(), 1);
-  const auto told = [&](const std::vector<std::string>& arguments, const std::string& words) {
+  const auto expect_message = [&](const std::vector<std::string>& arguments,
+                                  const std::string& words) {
     Program program(arguments, folder / "");
     const bool came =
         program.until([&] { return program.err().find(words) != std::string::npos; }, 120s);
@@ -45,12 +46,12 @@ TEST(WindowProcess, an_automatic_scale_is_reported_with_its_reason) {
     EXPECT_EQ(end.code, 0) << end.err;
     return end.err;
   };
-  told({}, "demo-target begins at scale 4x2: its ");
-  told({"--screenshot", folder / "a.png"}, "demo-target begins at scale 4x2: its ");
+  expect_message({}, "demo-target begins at scale 4x2: its ");
+  expect_message({"--screenshot", folder / "a.png"}, "demo-target begins at scale 4x2: its ");
 }
 
 TEST(WindowProcess, a_training_folder_is_opened_and_pictured) {
-  NEEDS(display::ready(), "no display, and no Xvfb to make one");
+  NEEDS(display::ready(), "no display and no Xvfb");
   const engine::test::Folder folder;
   setenv("XDG_CONFIG_HOME", (folder / "").c_str(), 1);
   Program training({"train", "target", "--recipe", DECOSCOPE_SOURCE_DIR "/assets/recipes/tiny.json",
@@ -70,7 +71,7 @@ TEST(WindowProcess, a_training_folder_is_opened_and_pictured) {
 }
 
 TEST(WindowProcess, a_window_race_takes_at_most_150_MB_more) {
-  NEEDS(display::ready(), "no display, and no Xvfb to make one");
+  NEEDS(display::ready(), "no display and no Xvfb");
   const engine::test::Folder folder;
   setenv("XDG_CONFIG_HOME", (folder / "").c_str(), 1);
   const long alone =
@@ -81,7 +82,8 @@ TEST(WindowProcess, a_window_race_takes_at_most_150_MB_more) {
   EXPECT_GT(std::filesystem::file_size(picture), 10'000U);
   EXPECT_GT(alone, 5'000'000);
   EXPECT_GT(window, alone);
-#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)  // sanitizers use memory of their own
+#if !defined(__SANITIZE_ADDRESS__) && \
+    !defined(__SANITIZE_THREAD__)  // sanitizers use memory of their own
   EXPECT_LE(window - alone, 150'000'000) << "decoding alone: " << alone;
 #endif
 }

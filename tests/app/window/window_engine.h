@@ -43,7 +43,7 @@ inline ui::Catalog catalog() {
 
 // Runs the window on this thread and the engine on its own until the script ends.
 inline void play(const char* name, const scripted::Script& script, ui::WindowOptions options = {}) {
-  NEEDS(display::ready(), "no display, and no Xvfb to make one");
+  NEEDS(display::ready(), "no display and no Xvfb");
   std::error_code error;
   if (!std::filesystem::exists(assets() / "models/demo-target/config.json", error))
     FAIL() << "the bundled model demo-target is absent";

@@ -26,7 +26,7 @@ TEST(OutputFile, no_free_descriptors_is_a_resource_error) {
                                            [&] { export_trace(Timeline(), folder / "old.json"); },
                                            [&] { Recorder recorder(folder / "new.pdrun"); },
                                            [&] { open_file(folder / "old.json"); }};
-  const auto told = test::told_by_child([&]() -> std::string {
+  const auto result = test::run_in_child([&]() -> std::string {
     if (!test::use_up_descriptors()) return "no limit";
     std::string text;
     for (const auto& action : actions) {
@@ -44,7 +44,7 @@ TEST(OutputFile, no_free_descriptors_is_a_resource_error) {
       folder /
       "old.json: create: Too many open files after 0 bytes; an older file of this name is "
       "unchanged\n";
-  EXPECT_EQ(told, old_stays + old_stays + (folder / "new.pdrun: create: Too many open files\n") +
+  EXPECT_EQ(result, old_stays + old_stays + (folder / "new.pdrun: create: Too many open files\n") +
                       (folder / "old.json: open: Too many open files\n"));
   EXPECT_EQ(test::read_file(folder / "old.json"), "old");
   EXPECT_FALSE(std::filesystem::exists(folder / "new.pdrun"));
@@ -76,7 +76,7 @@ TEST(OutputFile, an_existing_file_makes_it_take_the_next_free_name) {
 // IO10.
 TEST(RecordingTap, a_recording_that_cannot_start_leaves_the_run_alone) {
   const Folder folder;
-  const auto told = test::told_by_child([&]() -> std::string {
+  const auto result = test::run_in_child([&]() -> std::string {
     if (!test::use_up_descriptors()) return "no limit";
     EventList window;
     RecordingTap tap(window);
@@ -88,7 +88,7 @@ TEST(RecordingTap, a_recording_that_cannot_start_leaves_the_run_alone) {
     tap.push(Held{.t = 2});
     return std::to_string(window.events.size()) + (tap.recording() ? " recording" : " off");
   });
-  EXPECT_EQ(told, "2 off");
+  EXPECT_EQ(result, "2 off");
 }
 
 }  // namespace

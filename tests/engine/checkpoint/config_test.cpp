@@ -23,7 +23,7 @@ class Config : public testing::Test {
  protected:
   Config() {
     write_small_model(dir_);
-    good_ = read_bytes(dir_ / "config.json");
+    good_ = read_file(dir_ / "config.json");
   }
 
   /// config.json with another value of a field, or without the field if `value` is empty.
@@ -40,7 +40,7 @@ class Config : public testing::Test {
   }
 
   ModelFiles open(const std::string& config, const OpenOptions& options = {}) const {
-    write_bytes(dir_ / "config.json", config);
+    write_file(dir_ / "config.json", config);
     return open_model(dir_.path(), options);
   }
   std::string refused(const std::string& config) const {
@@ -53,13 +53,13 @@ class Config : public testing::Test {
     return refused(with(field, value));
   }
 
-  TempDir dir_;
+  Folder dir_;
   std::string good_;
 };
 
 // CF01.
 TEST_F(Config, missing_parts_are_listed) {
-  const TempDir empty;
+  const Folder empty;
   EXPECT_THAT(refusal([&] { open_model(empty.path()); }),
               AllOf(HasSubstr("config.json"), HasSubstr("model.safetensors.index.json"),
                     HasSubstr("tokenizer.model")));
@@ -68,7 +68,7 @@ TEST_F(Config, missing_parts_are_listed) {
   std::filesystem::remove(dir_ / "tokenizer.model");
   EXPECT_THAT(refused(good_), HasSubstr("tokenizer.model"));
   // A directory with another tokenizer format only: the message names it and a remedy.
-  write_bytes(dir_ / "tokenizer.json", "{}");
+  write_file(dir_ / "tokenizer.json", "{}");
   EXPECT_THAT(refused(good_),
               AllOf(HasSubstr("tokenizer.json: tokenizer: found no tokenizer.model"),
                     HasSubstr("copy the one the model was published with")));
@@ -125,7 +125,7 @@ TEST_F(Config, head_dim_may_differ_from_dim_over_heads) {
 
   ModelConfig config = small_config();
   config.head_dim = 32;  // not dim / n_heads
-  const TempDir dir;
+  const Folder dir;
   write_small_model(dir, config);
   EXPECT_EQ(open_model(dir.path()).config.head_dim, 32);
 }
@@ -225,7 +225,7 @@ TEST_F(Config, an_unknown_family_is_refused_with_the_known_ones) {
   EXPECT_THAT(refused("architectures", ""),
               AllOf(HasSubstr("architectures: found none"), lists_all));
   EXPECT_THAT(refused("model_type", ""), AllOf(HasSubstr("model_type: found none"), lists_all));
-  write_bytes(dir_ / "config.json", with("architectures", ""));
+  write_file(dir_ / "config.json", with("architectures", ""));
   EXPECT_EQ(read_model_config(dir_ / "config.json").dim, 64);  // a config alone may omit it
 }
 
@@ -237,17 +237,17 @@ TEST_F(Config, tied_embeddings_with_a_head_are_noted) {
   EXPECT_FALSE(files.config.tied_embeddings);
   ModelConfig tied = small_config();
   tied.tied_embeddings = true;
-  const TempDir dir;
+  const Folder dir;
   write_small_model(dir, tied);
   EXPECT_THAT(open_model(dir.path()).notices, IsEmpty());
-  write_bytes(dir / "config.json", good_);
+  write_file(dir / "config.json", good_);
   EXPECT_THAT(refusal([&] { open_model(dir.path()); }), HasSubstr("lm_head.weight"));
 }
 
 // CF21.
 TEST_F(Config, quantised_weights_are_refused_with_their_method) {
   std::filesystem::remove(dir_ / "model.safetensors");
-  write_bytes(dir_ / "model.safetensors", "never read");
+  write_file(dir_ / "model.safetensors", "never read");
   EXPECT_THAT(refused(and_also(R"("quantization_config": {"quant_method": "gptq", "bits": 4})")),
               HasSubstr("quantization_config.quant_method: found \"gptq\""));
 }
@@ -279,7 +279,7 @@ TEST_F(Config, eos_ids_are_checked_and_their_absence_noted) {
   }
   // The other file's end ids, unless it has none; ids outside the vocabulary count as ids.
   const auto ends = [&](const char* text) {
-    write_bytes(dir_ / "generation_config.json", text);
+    write_file(dir_ / "generation_config.json", text);
     return open(good_).config.eos_ids;
   };
   const std::vector<TokenId> own = open(good_).config.eos_ids;
@@ -287,14 +287,14 @@ TEST_F(Config, eos_ids_are_checked_and_their_absence_noted) {
   EXPECT_EQ(ends(R"({"eos_token_id": []})"), own);
   EXPECT_EQ(ends(R"({"eos_token_id": [7, 999]})"), (std::vector<TokenId>{7}));
   EXPECT_THAT(ends(R"({"eos_token_id": -1})"), IsEmpty());
-  write_bytes(dir_ / "generation_config.json", R"({"eos_token_id": [[2]]})");
+  write_file(dir_ / "generation_config.json", R"({"eos_token_id": [[2]]})");
   EXPECT_THAT(refused(good_), HasSubstr("generation_config.json: eos_token_id: found an array"));
 }
 
 // CF24.
 TEST_F(Config, a_tensor_of_another_shape_is_refused) {
-  const std::string bytes = read_bytes(dir_ / "model.safetensors");
-  write_bytes(dir_ / "model.safetensors", replaced(bytes, "[96, 64]", "[64, 96]"));
+  const std::string bytes = read_file(dir_ / "model.safetensors");
+  write_file(dir_ / "model.safetensors", replaced(bytes, "[96, 64]", "[64, 96]"));
   EXPECT_THAT(refused(good_), AllOf(HasSubstr("model.layers.0.mlp.gate_proj.weight"),
                                     HasSubstr("found [64, 96]"), HasSubstr("expected [96, 64]")));
 }
@@ -355,7 +355,7 @@ TEST_F(Config, rope_scaling_extends_the_context) {
     EXPECT_EQ(files.config.max_position_embeddings, s.stated) << s.rope;
     EXPECT_THAT(files.notices, IsEmpty()) << s.rope;
     // Written and read back, it is the same model.
-    const TempDir copy;
+    const Folder copy;
     write_model(copy.path(), files.config, *files.tensors, kernels::DType::BF16, dir_.path());
     const ModelFiles again = open_model(copy.path());
     EXPECT_EQ(again.config.max_seq_len, s.context) << s.rope;
@@ -434,7 +434,7 @@ TEST_F(Config, spellings_of_published_models_are_read) {
 class GenerationConfig : public Config {
  protected:
   ModelFiles open_with(const std::string& generation, GenerationUse use) const {
-    write_bytes(dir_ / "generation_config.json", generation);
+    write_file(dir_ / "generation_config.json", generation);
     return open(good_, {.generation = use});
   }
 };
@@ -492,7 +492,7 @@ TEST_F(Config, qwen2_windows_by_layer_number_or_by_layer_types) {
     "num_hidden_layers": 3, "num_attention_heads": 4, "num_key_value_heads": 2, "vocab_size": 300,
     "max_position_embeddings": 256, "use_sliding_window": true, "sliding_window": 32, )";
   const auto read = [&](const std::string& rest) {
-    write_bytes(dir_ / "config.json", qwen + rest);
+    write_file(dir_ / "config.json", qwen + rest);
     return read_model_config(dir_ / "config.json");
   };
   EXPECT_TRUE(read("\"max_window_layers\": 1}").qkv_bias);

@@ -41,10 +41,10 @@ class HeadsDirectory : public testing::TestWithParam<HeadsKind> {
   HeadsDirectory() { write(config_of(GetParam())); }
   void write(const HeadsConfig& config) {
     write_heads(dir_.path(), config, *random_heads(config, 3), kernels::DType::BF16);
-    good_ = read_bytes(dir_ / "config.json");
+    good_ = read_file(dir_ / "config.json");
   }
   std::string refused(const std::string& config, const ModelFiles& target = target_of()) const {
-    write_bytes(dir_ / "config.json", config);
+    write_file(dir_ / "config.json", config);
     const std::string message = refusal([&] { open_heads(dir_.path(), &target); });
     EXPECT_THAT(message,
                 AllOf(HasSubstr(dir_.path()), HasSubstr("found "), HasSubstr("expected ")));
@@ -59,7 +59,7 @@ class HeadsDirectory : public testing::TestWithParam<HeadsKind> {
   }
   std::string count_field() const { return std::string(name_of(GetParam())) + "_num_heads"; }
 
-  TempDir dir_;
+  Folder dir_;
   std::string good_;
 };
 
@@ -109,7 +109,7 @@ TEST_P(HeadsDirectory, heads_of_another_model_are_refused_with_both_sizes) {
   EXPECT_THAT(refused(good_, target_of(16, 41)),
               AllOf(HasSubstr("vocab_size"), HasSubstr("found 40"), HasSubstr("41")));
   // Without a target any size that matches the heads' own tensors is accepted.
-  write_bytes(dir_ / "config.json", good_);
+  write_file(dir_ / "config.json", good_);
   EXPECT_NO_THROW(open_heads(dir_.path(), nullptr));
   EXPECT_THAT(refused(with("hidden_size", "32"), target_of(32)),
               AllOf(HasSubstr("tensor"), HasSubstr("32")));
@@ -124,7 +124,7 @@ TEST_P(HeadsDirectory, a_missing_or_misshapen_tensor_is_named) {
   // A surplus head is no fault: it is not used.
   other.n_heads = 4;
   write_heads(dir_.path(), other, *random_heads(other, 3), kernels::DType::F32);
-  write_bytes(dir_ / "config.json", good_);
+  write_file(dir_ / "config.json", good_);
   const HeadsFiles files = open_heads(dir_.path(), nullptr);
   ASSERT_EQ(files.notices.size(), 1u);
   EXPECT_THAT(files.notices[0], HasSubstr("ignored"));
@@ -132,10 +132,10 @@ TEST_P(HeadsDirectory, a_missing_or_misshapen_tensor_is_named) {
 }
 
 TEST_P(HeadsDirectory, a_truncated_file_is_refused) {
-  const std::string whole = read_bytes(dir_ / "model.safetensors");
+  const std::string whole = read_file(dir_ / "model.safetensors");
   for (const std::size_t size :
        {std::size_t{0}, std::size_t{7}, whole.size() / 2, whole.size() - 1}) {
-    write_bytes(dir_ / "model.safetensors", whole.substr(0, size));
+    write_file(dir_ / "model.safetensors", whole.substr(0, size));
     refusal([&] { open_heads(dir_.path(), nullptr); });
   }
   std::filesystem::remove(dir_ / "model.safetensors");
@@ -182,7 +182,7 @@ TEST_P(EncoderFields, without_attention_span_only_hidden_states_are_seen) {
   const std::string line = "  \"sees_committed_grams\": false,\n";
   const std::size_t at = good_.find(line);
   ASSERT_NE(at, std::string::npos);
-  write_bytes(dir_ / "config.json", good_.substr(0, at) + good_.substr(at + line.size()));
+  write_file(dir_ / "config.json", good_.substr(0, at) + good_.substr(at + line.size()));
   EXPECT_FALSE(open_heads(dir_.path(), nullptr).config.sees_committed_grams);
 }
 
@@ -191,20 +191,20 @@ INSTANTIATE_TEST_SUITE_P(Of, EncoderFields, testing::Values(HeadsKind::Chimera),
 });
 
 TEST(HeadsOfCard, only_names_are_read) {
-  const TempDir dir;
+  const Folder dir;
   EXPECT_EQ(heads_of_card(dir.path(), HeadsKind::Medusa), "");
-  write_bytes(dir / "decoscope.json", R"({"draft": "d", "medusa": "demo-medusa"})");
+  write_file(dir / "decoscope.json", R"({"draft": "d", "medusa": "demo-medusa"})");
   EXPECT_EQ(heads_of_card(dir.path(), HeadsKind::Medusa), "demo-medusa");
   EXPECT_EQ(heads_of_card(dir.path(), HeadsKind::Chimera), "");
   for (const char* name : {"../x", "", "a/b"}) {
-    write_bytes(dir / "decoscope.json", fmt::format(R"({{"chimera": "{}"}})", name));
+    write_file(dir / "decoscope.json", fmt::format(R"({{"chimera": "{}"}})", name));
     EXPECT_THAT(refusal([&] { heads_of_card(dir.path(), HeadsKind::Chimera); }),
                 HasSubstr("chimera"));
   }
 }
 
 TEST(Heads, heads_naming_another_model_load_with_a_notice) {
-  const TempDir dir;
+  const Folder dir;
   HeadsConfig config = config_of(HeadsKind::Medusa);
   config.base = "somewhere/else";
   write_heads(dir.path(), config, *random_heads(config, 3), kernels::DType::BF16);

@@ -32,7 +32,7 @@ TEST(ModelDirectory, a_written_model_is_read_back) {
                  .low_freq_factor = 1,
                  .high_freq_factor = 4};
   config.eos_ids = {2, 5};
-  const TempDir dir;
+  const Folder dir;
   write_small_model(dir, config);
   const ModelFiles files = open_model(dir.path());
   EXPECT_EQ(files.config.dim, 64);
@@ -60,27 +60,27 @@ TEST(ModelDirectory, a_written_model_is_read_back) {
 }
 
 TEST(ModelDirectory, rewriting_changes_no_bit) {
-  const TempDir first, second;
+  const Folder first, second;
   write_small_model(first);
   const ModelFiles files = open_model(first.path());
   write_model(second.path(), files.config, *files.tensors, files.stored_dtype, first.path());
   for (const char* name : {"config.json", "model.safetensors", "tokenizer.model"}) {
-    EXPECT_EQ(read_bytes(first / name), read_bytes(second / name)) << name;
+    EXPECT_EQ(read_file(first / name), read_file(second / name)) << name;
   }
 }
 
 TEST(ModelDirectory, generation_config_replaces_the_end_of_sequence_ids) {
-  const TempDir dir;
+  const Folder dir;
   write_small_model(dir);
-  write_bytes(dir / "generation_config.json", R"({"eos_token_id": [7, 9]})");
+  write_file(dir / "generation_config.json", R"({"eos_token_id": [7, 9]})");
   EXPECT_EQ(open_model(dir.path()).config.eos_ids, (std::vector<TokenId>{7, 9}));
 }
 
 /// Encodes "the cat" with the small model's tokenizer and this tokenizer_config.json.
 std::vector<TokenId> encoded_with(const std::string& tokenizer_config) {
-  const TempDir dir;
+  const Folder dir;
   write_small_model(dir);
-  write_bytes(dir / "tokenizer_config.json", tokenizer_config);
+  write_file(dir / "tokenizer_config.json", tokenizer_config);
   return open_model(dir.path()).tokenizer->encode("the cat");
 }
 
@@ -108,43 +108,44 @@ TEST(ModelDirectory, add_eos_token_appends_eos_to_the_prompt) {
 }
 
 TEST(ModelDirectory, the_card_names_the_draft_model) {
-  const TempDir dir;
+  const Folder dir;
   write_small_model(dir);
-  write_bytes(dir / "decoscope.json", R"({"draft": "demo-draft", "other": [1]})");
+  write_file(dir / "decoscope.json", R"({"draft": "demo-draft", "other": [1]})");
   EXPECT_EQ(open_model(dir.path()).draft_name, "demo-draft");
 }
 
 TEST(ModelDirectory, the_card_names_the_model_before_consistency_training) {
-  const TempDir dir;
+  const Folder dir;
   write_small_model(dir);
   EXPECT_EQ(name_before_training(dir.path()), "");
-  write_bytes(dir / "decoscope.json", R"({"before": "demo-target"})");
+  write_file(dir / "decoscope.json", R"({"before": "demo-target"})");
   EXPECT_EQ(name_before_training(dir.path()), "demo-target");
   EXPECT_EQ(open_model(dir.path()).draft_name, "");
-  write_bytes(dir / "decoscope.json", R"({"before": "../demo-target"})");
+  write_file(dir / "decoscope.json", R"({"before": "../demo-target"})");
   const std::string message = refusal([&] { name_before_training(dir.path()); });
   EXPECT_THAT(message, HasSubstr("before"));
 }
 
 TEST(ModelDirectory, a_named_model_is_searched_nearby_then_bundled) {
-  const TempDir dir;
+  const Folder dir;
   const std::string here = std::filesystem::canonical(dir.path()).string();
   const std::string family = here + "/family", assets = here + "/assets";
   for (const std::string& model : {family + "/a", family + "/b", assets + "/models/a",
                                    assets + "/models/b", assets + "/models/c"}) {
     std::filesystem::create_directories(model);
-    write_bytes(model + "/config.json", "{}");
+    write_file(model + "/config.json", "{}");
   }
   EXPECT_EQ(beside_or_named(family + "/a", "b", assets), family + "/b");
   EXPECT_EQ(beside_or_named(family + "/a/", "b", assets), family + "/b");
   EXPECT_EQ(beside_or_named(family + "/a", "c", assets), "c");
   EXPECT_EQ(beside_or_named(family + "/a", "", assets), "");
-  EXPECT_EQ(beside_or_named(assets + "/models/a", "b", assets), "b") << "as it is always named";
+  EXPECT_EQ(beside_or_named(assets + "/models/a", "b", assets), "b")
+      << "the name of a bundled model";
 }
 
 TEST(ModelDirectory, a_model_is_found_by_name_or_path) {
-  const TempDir assets;
-  const TempDir dir;
+  const Folder assets;
+  const Folder dir;
   write_small_model(dir);
   std::filesystem::create_directories(assets / "models");
   std::filesystem::copy(dir.path(), assets / "models/demo-target",
@@ -239,8 +240,8 @@ TEST(Scaled, scales_are_read_back_as_written) {
 }
 
 TEST(Tokenizer, decode_inverts_encode) {
-  const TempDir dir;
-  write_bytes(dir / "tokenizer.model", small_sentencepiece());
+  const Folder dir;
+  write_file(dir / "tokenizer.model", small_sentencepiece());
   const auto tokenizer = open_sentencepiece(dir / "tokenizer.model", {});
   EXPECT_EQ(tokenizer->encode("the cats")[0], 1);
   for (const std::string text : {"the cats", " the  cat\n\n cat ", "", "\n", "<s>",
@@ -258,8 +259,8 @@ TEST(Tokenizer, decode_inverts_encode) {
 }
 
 TEST(TextStream, emits_whole_characters_and_equals_decode) {
-  const TempDir dir;
-  write_bytes(dir / "tokenizer.model", small_sentencepiece());
+  const Folder dir;
+  write_file(dir / "tokenizer.model", small_sentencepiece());
   const auto tokenizer = open_sentencepiece(dir / "tokenizer.model", {});
   const std::vector<TokenId> ids = tokenizer->encode("the \xE2\x82\xAC cats\n");
   TextStream stream(*tokenizer, {});

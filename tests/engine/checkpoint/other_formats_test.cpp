@@ -22,18 +22,18 @@ using testing::IsEmpty;
 
 /// Replaces each `from` in the file's header.
 void rename_tensors(const std::string& path, const std::string& from, const std::string& to) {
-  const std::string bytes = read_bytes(path);
+  const std::string bytes = read_file(path);
   std::uint64_t n = 0;
   std::memcpy(&n, bytes.data(), sizeof n);
   std::string header = bytes.substr(sizeof n, n);
   for (std::size_t at = header.find(from); at != std::string::npos;
        at = header.find(from, at + to.size()))
     header.replace(at, from.size(), to);
-  write_bytes(path, safetensors(header, std::string_view(bytes).substr(sizeof n + n)));
+  write_file(path, safetensors(header, std::string_view(bytes).substr(sizeof n + n)));
 }
 
 TEST(OtherFormats, the_prefix_of_a_wrapper_is_named) {
-  const TempDir dir;
+  const Folder dir;
   write_small_model(dir);
   rename_tensors(dir / "model.safetensors", "\"model.", "\"module.model.");
   EXPECT_THAT(refusal([&] { open_model(dir.path()); }),
@@ -42,7 +42,7 @@ TEST(OtherFormats, the_prefix_of_a_wrapper_is_named) {
 }
 
 TEST(OtherFormats, an_eagle_draft_is_named) {
-  const TempDir dir;
+  const Folder dir;
   write_small_model(dir);
   rename_tensors(dir / "model.safetensors", "\"model.norm.weight\"", "\"fc.weight\"");
   EXPECT_THAT(refusal([&] { open_model(dir.path()); }), HasSubstr("a draft of EAGLE"));
@@ -74,12 +74,12 @@ TEST(OtherFormats, hub_ids_are_distinguished_from_paths) {
 }
 
 TEST(OtherFormats, a_model_in_a_subfolder_is_named) {
-  const TempDir dir;
+  const Folder dir;
   std::filesystem::create_directories(dir / "snapshots/abc");
-  write_bytes(dir / "snapshots/abc/config.json", "{}");
+  write_file(dir / "snapshots/abc/config.json", "{}");
   EXPECT_THAT(in_place_of_weights(dir.path()).way_on, HasSubstr("snapshots/abc"));
   std::filesystem::create_directory(dir / "inner");
-  write_bytes(dir / "inner/config.json", "{}");
+  write_file(dir / "inner/config.json", "{}");
   EXPECT_THAT(in_place_of_weights(dir.path()).found, HasSubstr("in its folder inner"));
 }
 
@@ -108,7 +108,7 @@ TEST(OtherFormats, other_file_formats_are_recognised) {
 // and two layers per head.
 TEST(OtherFormats, published_medusa_heads_are_opened) {
   for (const int n_layers : {1, 2}) {
-    const TempDir dir;
+    const Folder dir;
     HeadsConfig config;
     config.n_heads = 3;
     config.dim = 16;
@@ -116,10 +116,10 @@ TEST(OtherFormats, published_medusa_heads_are_opened) {
     config.n_layers = n_layers;
     write_heads(dir.path(), config, *random_heads(config, 3), kernels::DType::F16);
     std::filesystem::rename(dir / "model.safetensors", dir / "medusa_lm_head.safetensors");
-    write_bytes(dir / "config.json",
-                R"({"base_model_name_or_path": "lmsys/vicuna-7b-v1.3", "medusa_num_heads": 3, )"
-                R"("medusa_num_layers": )" +
-                    std::to_string(n_layers) + R"(, "transformers_version": "4.31.0"})");
+    write_file(dir / "config.json",
+               R"({"base_model_name_or_path": "lmsys/vicuna-7b-v1.3", "medusa_num_heads": 3, )"
+               R"("medusa_num_layers": )" +
+                   std::to_string(n_layers) + R"(, "transformers_version": "4.31.0"})");
     EXPECT_EQ(heads_kind(dir.path()), HeadsKind::Medusa);
     const HeadsFiles heads = open_heads(dir.path(), nullptr);
     EXPECT_EQ(heads.config.dim, 16);
@@ -140,7 +140,7 @@ TEST(OtherFormats, published_medusa_heads_are_opened) {
 
 // A link out of the directory is refused for heads as for models.
 TEST(OtherFormats, published_heads_must_lie_inside_their_directory) {
-  const TempDir dir, elsewhere;
+  const Folder dir, elsewhere;
   HeadsConfig config;
   config.n_heads = 1;
   config.dim = 16;
@@ -148,7 +148,7 @@ TEST(OtherFormats, published_heads_must_lie_inside_their_directory) {
   write_heads(elsewhere.path(), config, *random_heads(config, 3), kernels::DType::F32);
   std::filesystem::create_symlink(elsewhere / "model.safetensors",
                                   dir / "medusa_lm_head.safetensors");
-  write_bytes(dir / "config.json", R"({"medusa_num_heads": 1, "medusa_num_layers": 1})");
+  write_file(dir / "config.json", R"({"medusa_num_heads": 1, "medusa_num_layers": 1})");
   EXPECT_THAT(refusal([&] { open_heads(dir.path(), nullptr); }),
               HasSubstr("outside the directory"));
 }

@@ -28,8 +28,8 @@ using testing::AllOf;
 using testing::HasSubstr;
 
 std::shared_ptr<const SafetensorsFile> open_bytes(std::string_view bytes) {
-  const TempDir dir;
-  write_bytes(dir / "x.safetensors", bytes);
+  const Folder dir;
+  write_file(dir / "x.safetensors", bytes);
   return SafetensorsFile::open(dir / "x.safetensors");
 }
 
@@ -87,9 +87,9 @@ TEST(Safetensors, a_valid_file_gives_its_tensors) {
 
 TEST(Safetensors, every_prefix_is_refused_safely) {
   const std::string whole = small_safetensors();
-  const TempDir dir;
+  const Folder dir;
   for (std::size_t n = 0; n < whole.size(); n++) {
-    write_bytes(dir / "x", whole.substr(0, n));
+    write_file(dir / "x", whole.substr(0, n));
     refusal([&] { SafetensorsFile::open(dir / "x"); });
   }
 }
@@ -118,8 +118,8 @@ TEST(Safetensors, an_overflowing_length_is_refused_without_allocating) {
 
 // ST03.
 TEST(Safetensors, a_header_over_the_limit_is_refused) {
-  const TempDir dir;
-  write_bytes(dir / "x", header_bytes(100'000'001));
+  const Folder dir;
+  write_file(dir / "x", header_bytes(100'000'001));
   std::filesystem::resize_file(dir / "x", 200'000'000);
   EXPECT_THAT(refusal([&] { SafetensorsFile::open(dir / "x"); }),
               AllOf(HasSubstr("100000001"), HasSubstr("100000000")));
@@ -338,7 +338,7 @@ TEST(Safetensors, names_are_compared_bytewise) {
 
 // ST25.
 TEST(Safetensors, too_many_tensors_are_refused) {
-  const TempDir dir;
+  const Folder dir;
   std::int64_t header_size = 0;
   {
     std::string header = "{";
@@ -348,7 +348,7 @@ TEST(Safetensors, too_many_tensors_are_refused) {
     }
     header.back() = '}';
     header_size = static_cast<std::int64_t>(header.size());
-    write_bytes(dir / "x", safetensors(header, ""));
+    write_file(dir / "x", safetensors(header, ""));
   }
   reset_peak();
   const std::int64_t before = status_bytes("VmHWM:");
@@ -362,14 +362,14 @@ TEST(Safetensors, too_many_tensors_are_refused) {
 
 // ST26.
 TEST(Safetensors, non_finite_weights_load_and_are_counted) {
-  const TempDir dir;
+  const Folder dir;
   const ModelConfig config = small_config();
   write_small_model(dir, config);
-  std::string bytes = read_bytes(dir / "model.safetensors");
+  std::string bytes = read_file(dir / "model.safetensors");
   // The last tensor is lm_head: two NaN, an infinity and a denormal.
   const std::uint16_t odd[4] = {0x7fc0, 0xffff, 0xff80, 0x0001};
   std::memcpy(bytes.data() + bytes.size() - 8, odd, 8);
-  write_bytes(dir / "model.safetensors", bytes);
+  write_file(dir / "model.safetensors", bytes);
   const ModelFiles files = open_model(dir.path());
   EXPECT_THAT(files.notices, testing::IsEmpty());
   EXPECT_THAT(
@@ -379,9 +379,9 @@ TEST(Safetensors, non_finite_weights_load_and_are_counted) {
 
 // ST27.
 TEST(Safetensors, a_file_truncated_while_reading_is_an_error) {
-  const TempDir dir;
+  const Folder dir;
   const std::int64_t n = 1 << 20;
-  write_bytes(
+  write_file(
       dir / "x",
       safetensors(
           "{" + tensor("a", fmt::format("[{}]", n), fmt::format("[0,{}]", 4 * n), "F32") + "}",
@@ -398,10 +398,10 @@ TEST(Safetensors, a_file_truncated_while_reading_is_an_error) {
 
 // ST28.
 TEST(Safetensors, a_file_replaced_by_rename_is_read_to_its_end) {
-  const TempDir dir;
-  write_bytes(dir / "x", small_safetensors());
+  const Folder dir;
+  write_file(dir / "x", small_safetensors());
   const auto file = SafetensorsFile::open(dir / "x");
-  write_bytes(dir / "y", "something else");
+  write_file(dir / "y", "something else");
   std::filesystem::rename(dir / "y", dir / "x");
   EXPECT_EQ(static_cast<const float*>(file->read("a").data)[5], 2.5f);
   file->check();
@@ -409,7 +409,7 @@ TEST(Safetensors, a_file_replaced_by_rename_is_read_to_its_end) {
 
 // ST29.
 TEST(Safetensors, a_non_regular_file_is_refused_at_once) {
-  const TempDir dir;
+  const Folder dir;
   mkfifo((dir / "pipe").c_str(), 0600);
   const int socket_fd = socket(AF_UNIX, SOCK_STREAM, 0);
   sockaddr_un address{};
@@ -428,14 +428,14 @@ TEST(Safetensors, a_non_regular_file_is_refused_at_once) {
 
 // ST29.
 TEST(Safetensors, an_unreadable_file_is_refused_with_the_reason) {
-  const TempDir dir;
+  const Folder dir;
   chmod(dir.path().c_str(), 0755);  // the file's own mode is what counts
-  write_bytes(dir / "open", small_safetensors());
-  write_bytes(dir / "secret", small_safetensors());
+  write_file(dir / "open", small_safetensors());
+  write_file(dir / "secret", small_safetensors());
   chmod((dir / "open").c_str(), 0644);
   chmod((dir / "secret").c_str(), 0);
-  const auto refusal_as_nobody = [&](const std::string& name) {
-    return told_by_child([&]() -> std::string {
+  const auto unprivileged_refusal = [&](const std::string& name) {
+    return run_in_child([&]() -> std::string {
       if (!give_up_privileges()) return "cannot become another user";
       try {
         SafetensorsFile::open(dir / name);
@@ -446,19 +446,19 @@ TEST(Safetensors, an_unreadable_file_is_refused_with_the_reason) {
       }
     });
   };
-  const std::optional<std::string> open = refusal_as_nobody("open");
+  const std::optional<std::string> open = unprivileged_refusal("open");
   ASSERT_TRUE(open.has_value());
-  if (*open != "read") GTEST_SKIP() << "no user without privileges can look here: " << *open;
-  EXPECT_EQ(refusal_as_nobody("secret"),
+  if (*open != "read") GTEST_SKIP() << "cannot test as an unprivileged user: " << *open;
+  EXPECT_EQ(unprivileged_refusal("secret"),
             dir / "secret: file: found Permission denied, expected a readable regular file");
 }
 
 // IO10.
 TEST(Safetensors, no_free_descriptors_is_a_resource_error) {
-  const TempDir dir;
-  write_bytes(dir / "x", small_safetensors());
-  write_bytes(dir / "config.json", "{}");
-  const auto told = told_by_child([&]() -> std::string {
+  const Folder dir;
+  write_file(dir / "x", small_safetensors());
+  write_file(dir / "config.json", "{}");
+  const auto result = run_in_child([&]() -> std::string {
     if (!use_up_descriptors()) return "no limit";
     std::string codes;
     const std::function<void()> actions[] = {[&] { SafetensorsFile::open(dir / "x"); },
@@ -474,8 +474,8 @@ TEST(Safetensors, no_free_descriptors_is_a_resource_error) {
     return codes;
   });
   const std::string code = std::to_string(static_cast<int>(ErrorCode::Resources)) + " ";
-  EXPECT_EQ(told, code + (dir / "x: cannot open: Too many open files; ") + code +
-                      (dir / "config.json: cannot open: Too many open files; "));
+  EXPECT_EQ(result, code + (dir / "x: cannot open: Too many open files; ") + code +
+                        (dir / "config.json: cannot open: Too many open files; "));
 }
 
 // ST30.

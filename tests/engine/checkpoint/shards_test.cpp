@@ -91,8 +91,8 @@ class Shards : public testing::Test {
       total_ += files.tensors->read(name).n_elements() * 2;
     }
     std::filesystem::remove(dir_ / "model.safetensors");
-    write_bytes(dir_ / kFirst, file_of(first_));
-    write_bytes(dir_ / kSecond, file_of(second_));
+    write_file(dir_ / kFirst, file_of(first_));
+    write_file(dir_ / kSecond, file_of(second_));
     write_index(std::to_string(total_));
   }
 
@@ -104,15 +104,15 @@ class Shards : public testing::Test {
     return "{" + text + "}";
   }
   void write_index(const std::string& total) {
-    write_bytes(dir_ / kIndex,
-                fmt::format(R"({{"metadata": {{"total_size": {}}}, "weight_map": {}}})", total,
-                            weight_map()));
+    write_file(dir_ / kIndex,
+               fmt::format(R"({{"metadata": {{"total_size": {}}}, "weight_map": {}}})", total,
+                           weight_map()));
   }
   std::string refused() {
     return refusal([&] { open_model(dir_.path()); });
   }
 
-  TempDir dir_;
+  Folder dir_;
   std::vector<Part> first_, second_;
   std::map<std::string, std::string> map_;
   std::int64_t total_ = 0;
@@ -146,15 +146,15 @@ TEST_F(Shards, shard_names_outside_the_directory_are_refused) {
 TEST_F(Shards, no_file_outside_the_directory_is_opened) {
   // The files that these names lead to exist and are valid: only the name keeps them from being
   // read.
-  const TempDir outside;
-  const std::string model = outside / "model", shard = read_bytes(dir_ / kFirst);
+  const Folder outside;
+  const std::string model = outside / "model", shard = read_file(dir_ / kFirst);
   std::filesystem::copy(dir_.path(), model, std::filesystem::copy_options::recursive);
   std::filesystem::create_directory(model + "/a");
-  for (const char* name : {"x.safetensors", "b", "C:\\x"}) write_bytes(outside / name, shard);
+  for (const char* name : {"x.safetensors", "b", "C:\\x"}) write_file(outside / name, shard);
   OpenedFiles opened(outside.path());
   std::ifstream(outside / "b").get();
   if (opened.take() != std::vector<std::string>{"b"}) {
-    GTEST_SKIP() << "the system does not tell which files are opened";
+    GTEST_SKIP() << "cannot watch opened files (inotify)";
   }
   const std::string absolute = outside / "x.safetensors";
   for (const std::string& name :
@@ -170,13 +170,13 @@ TEST_F(Shards, no_file_outside_the_directory_is_opened) {
 
 // CF03.
 TEST_F(Shards, links_out_of_the_directory_need_permission) {
-  const TempDir elsewhere;
+  const Folder elsewhere;
   std::filesystem::rename(dir_ / kSecond, elsewhere / "blob");
   std::filesystem::create_symlink(elsewhere / "blob", dir_ / kSecond);
   EXPECT_THAT(refused(), AllOf(HasSubstr(kSecond), HasSubstr("--allow-external-shards")));
   EXPECT_THAT(open_model(dir_.path(), {.allow_external_shards = true}).notices, IsEmpty());
   // The layout of the Hugging Face hub's cache: snapshots/REV/file -> ../../blobs/HASH.
-  const TempDir cache;
+  const Folder cache;
   std::filesystem::create_directories(cache / "snapshots/abc");
   std::filesystem::create_directories(cache / "blobs");
   for (const auto& entry : std::filesystem::directory_iterator(dir_.path())) {
@@ -191,7 +191,7 @@ TEST_F(Shards, links_out_of_the_directory_need_permission) {
 TEST_F(Shards, a_missing_shard_or_tensor_is_named) {
   std::filesystem::rename(dir_ / kSecond, dir_ / "away");
   EXPECT_THAT(refused(), AllOf(HasSubstr(kSecond), HasSubstr(second_[0].name)));
-  write_bytes(dir_ / kSecond, file_of({second_.begin() + 1, second_.end()}));
+  write_file(dir_ / kSecond, file_of({second_.begin() + 1, second_.end()}));
   EXPECT_THAT(refused(), AllOf(HasSubstr(kSecond), HasSubstr(second_[0].name)));
 }
 
@@ -199,10 +199,10 @@ TEST_F(Shards, a_missing_shard_or_tensor_is_named) {
 TEST_F(Shards, duplicate_and_unindexed_tensors_are_named) {
   std::vector<Part> more = second_;
   more.push_back(first_[0]);
-  write_bytes(dir_ / kSecond, file_of(more));
+  write_file(dir_ / kSecond, file_of(more));
   EXPECT_THAT(refused(), AllOf(HasSubstr(first_[0].name), HasSubstr(kFirst), HasSubstr(kSecond)));
   more.back().name = "unheard.of";
-  write_bytes(dir_ / kSecond, file_of(more));
+  write_file(dir_ / kSecond, file_of(more));
   const ModelFiles files = open_model(dir_.path());
   EXPECT_THAT(files.notices, Contains(HasSubstr("1 tensors of the shards are not in the index")));
   EXPECT_FALSE(files.tensors->has("unheard.of"));
@@ -211,15 +211,15 @@ TEST_F(Shards, duplicate_and_unindexed_tensors_are_named) {
 // CF06.
 TEST_F(Shards, an_invalid_weight_map_is_refused) {
   for (const char* map : {"[]", "null", "3", "{}"}) {
-    write_bytes(dir_ / kIndex, fmt::format(R"({{"weight_map": {}}})", map));
+    write_file(dir_ / kIndex, fmt::format(R"({{"weight_map": {}}})", map));
     EXPECT_THAT(refused(), AllOf(HasSubstr(kIndex), HasSubstr("weight_map: found "))) << map;
   }
-  write_bytes(dir_ / kIndex, R"({"weight_map": {"model.norm.weight": 1}})");
+  write_file(dir_ / kIndex, R"({"weight_map": {"model.norm.weight": 1}})");
   EXPECT_THAT(refused(), HasSubstr("weight_map.model.norm.weight: found 1"));
   std::string many = R"({"weight_map": {)";
   for (int i = 0; i < 3'000'000; i++) many += fmt::format("\"{}\":\"a\",", i);
   many.back() = '}';
-  write_bytes(dir_ / kIndex, many + "}");
+  write_file(dir_ / kIndex, many + "}");
   EXPECT_THAT(refused(), AllOf(HasSubstr(kIndex), HasSubstr("at most")));
 }
 
@@ -245,7 +245,7 @@ TEST_F(Shards, a_model_tensor_may_not_be_empty_or_scalar) {
       for (Part& part : first_) {
         if (part.name == name) part.tensor.shape = shape;
       }
-      write_bytes(dir_ / kFirst, file_of(first_));
+      write_file(dir_ / kFirst, file_of(first_));
       EXPECT_THAT(refused(), HasSubstr(fmt::format("tensor \"{}\": found {}, expected {}", name,
                                                    shown_shape(shape), expected)));
     }
@@ -256,7 +256,7 @@ TEST_F(Shards, a_model_tensor_may_not_be_empty_or_scalar) {
   more.back().tensor.shape = {2, 0};
   map_["unheard.of"] = kFirst;
   write_index(std::to_string(total_));
-  write_bytes(dir_ / kFirst, file_of(more));
+  write_file(dir_ / kFirst, file_of(more));
   EXPECT_THAT(open_model(dir_.path()).notices, testing::ElementsAre(HasSubstr("\"unheard.of\"")));
 }
 
@@ -268,7 +268,7 @@ TEST_F(Shards, tensors_of_several_dtypes_load_with_a_notice) {
     part.tensor.dtype = kernels::DType::F32;
     part.tensor.data = ones.data();
   }
-  write_bytes(dir_ / kFirst, file_of(first_));
+  write_file(dir_ / kFirst, file_of(first_));
   write_index(std::to_string(total_ + 2 * 64));
   const ModelFiles files = open_model(dir_.path());
   EXPECT_EQ(files.stored_dtype, kernels::DType::BF16);
@@ -285,12 +285,12 @@ TEST_F(Shards, extra_tensors_are_counted_in_one_notice) {
   all.insert(all.end(), second_.begin(), second_.end());
   const Tensor scalar{kernels::DType::BF16, {1}, &value, nullptr};
   all.push_back({"extra.0", scalar});
-  write_bytes(dir_ / "model.safetensors", file_of(all));
+  write_file(dir_ / "model.safetensors", file_of(all));
   EXPECT_THAT(open_model(dir_.path()).notices,
               testing::ElementsAre(
                   HasSubstr("1 tensors no such model reads are ignored, e.g. \"extra.0\"")));
   for (int i = 1; i < 100'000; i++) all.push_back({fmt::format("extra.{}", i), scalar});
-  write_bytes(dir_ / "model.safetensors", file_of(all));
+  write_file(dir_ / "model.safetensors", file_of(all));
   EXPECT_THAT(open_model(dir_.path()).notices, testing::ElementsAre(HasSubstr("100000 tensors")));
 }
 
@@ -310,15 +310,15 @@ TEST_F(Shards, bare_names_are_read_as_full_ones) {
   std::map<std::string, std::string> renamed;
   for (const auto& [name, file] : map_) renamed[bare(name)] = file;
   map_ = renamed;
-  write_bytes(dir_ / kFirst, file_of(first_));
-  write_bytes(dir_ / kSecond, file_of(second_));
+  write_file(dir_ / kFirst, file_of(first_));
+  write_file(dir_ / kSecond, file_of(second_));
   write_index(std::to_string(total_));
   for (const bool single : {false, true}) {
     if (single) {
       std::filesystem::remove(dir_ / kIndex);  // otherwise it would be noted
       std::vector<Part> all = first_;
       all.insert(all.end(), second_.begin(), second_.end());
-      write_bytes(dir_ / "model.safetensors", file_of(all));
+      write_file(dir_ / "model.safetensors", file_of(all));
     }
     const ModelFiles files = open_model(dir_.path());
     EXPECT_THAT(files.notices, testing::ElementsAre(HasSubstr("without \"model.\" in front")));
@@ -349,7 +349,7 @@ TEST_F(Shards, of_two_spellings_the_full_tensor_name_counts) {
   };
   all.insert(all.begin(), zero("model.embed_tokens.weight"));
   all.push_back(zero("model.norm.weight"));
-  write_bytes(dir_ / "model.safetensors", file_of(all));
+  write_file(dir_ / "model.safetensors", file_of(all));
   const ModelFiles files = open_model(dir_.path());
   EXPECT_EQ(weights_hash(files), hash);
   EXPECT_THAT(files.notices, Contains(AllOf(HasSubstr("\"embed_tokens.weight\""),
@@ -358,7 +358,7 @@ TEST_F(Shards, of_two_spellings_the_full_tensor_name_counts) {
   // A bare tensor with a wrong shape is refused under its full name.
   std::erase_if(all, [](const Part& part) { return part.name == "model.norm.weight"; });
   all.back().tensor.shape = {32};
-  write_bytes(dir_ / "model.safetensors", file_of(all));
+  write_file(dir_ / "model.safetensors", file_of(all));
   EXPECT_THAT(refused(), HasSubstr("model.norm.weight"));
 }
 
@@ -368,9 +368,9 @@ TEST_F(Shards, a_single_file_takes_precedence_over_an_index) {
   all.insert(all.end(), first_.begin(), first_.end());
   std::string bytes = file_of(all);
   bytes.back() ^= 1;
-  write_bytes(dir_ / "model.safetensors", bytes);
+  write_file(dir_ / "model.safetensors", bytes);
   ModelFiles files = open_model(dir_.path());
-  EXPECT_NE(weights_hash(files), sharded) << "the shards' values";
+  EXPECT_NE(weights_hash(files), sharded) << "values of the shards";
   EXPECT_THAT(files.notices,
               testing::ElementsAre(AllOf(HasSubstr(kIndex), HasSubstr("ignored with its shards"))));
   // The shards are not needed any more.
@@ -385,13 +385,13 @@ TEST_F(Shards, the_weights_hash_depends_only_on_tensors) {
   std::filesystem::remove(dir_ / kIndex);
   std::vector<Part> all = second_;
   all.insert(all.end(), first_.begin(), first_.end());
-  write_bytes(dir_ / "model.safetensors", file_of(all));
+  write_file(dir_ / "model.safetensors", file_of(all));
   EXPECT_EQ(weights_hash(open_model(dir_.path())), hash) << "one file, another order";
   // Any bit of any tensor counts, including the highest bit of a word.
   for (const std::size_t bit : {0U, 15U, 63U}) {
     std::string bytes = file_of(all);
     bytes[bytes.size() - 8 + bit / 8] ^= static_cast<char>(1U << bit % 8);
-    write_bytes(dir_ / "model.safetensors", bytes);
+    write_file(dir_ / "model.safetensors", bytes);
     EXPECT_NE(weights_hash(open_model(dir_.path())), hash) << "bit " << bit;
   }
 }

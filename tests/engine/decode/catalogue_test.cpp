@@ -67,7 +67,7 @@ class Catalogue : public testing::TestWithParam<Subject> {
         n_accepted += found.n_accepted;
       }
     }
-    EXPECT_GT(n_accepted, 15) << "too few guesses came true for this test to mean anything";
+    EXPECT_GT(n_accepted, 15) << "too few accepted guesses for a meaningful test";
   }
 };
 
@@ -87,7 +87,7 @@ TEST_P(Catalogue, greedy_output_equals_plain_decoding) {
     n_accepted += found.n_accepted;
     of_decoder[job.decoder] += found.n_accepted;
   }
-  EXPECT_GT(n_accepted, 30) << "too few guesses came true for this test to mean anything";
+  EXPECT_GT(n_accepted, 30) << "too few accepted guesses for a meaningful test";
   if (!is_bundled()) return;
   for (const char* decoder : {"medusa", "chimera"})  // trained heads, not random ones
     EXPECT_GT(of_decoder[decoder], 30) << decoder;

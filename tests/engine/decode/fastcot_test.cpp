@@ -64,7 +64,9 @@ TEST(FastCot, denominators_are_the_papers_for_150_tokens) {
 TEST(FastCot, hits_are_counted_as_in_the_paper) {
   const std::vector<TokenId> text{1, 2, 3, 4, 5};
   const std::vector<GuessedWindow> windows{
-      {1, {2, 9, 2}},     // region 2 3 4: the first and one more token match; 2 is twice in the text, 2 guessed
+      {1,
+       {2, 9,
+        2}},  // region 2 3 4: the first and one more token match; 2 is twice in the text, 2 guessed
       {3, {5, 4, 4, 4}},  // region 4 5, clipped: no position matches; both tokens occur
       {5, {1, 1}},        // past the end of the text
       {0, {}},

@@ -36,7 +36,7 @@ TEST(Identity, greedy_output_equals_autoregressive_for_random_settings) {
     expect_same(found, run_ar(model, prompt, job), job);
     n_accepted += static_cast<int>(found.n_accepted);
   }
-  EXPECT_GT(n_accepted, 2000) << "too few guesses came true for this test to mean anything";
+  EXPECT_GT(n_accepted, 2000) << "too few accepted guesses for a meaningful test";
 }
 
 TEST(Identity, coupled_output_equals_autoregressive_at_every_temperature) {

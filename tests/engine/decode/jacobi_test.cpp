@@ -256,7 +256,7 @@ TEST(Jacobi, counters_equal_those_of_full_recomputation) {
       if (counts.n_iterations == 0) continue;
       EXPECT_EQ(std::accumulate(counts.fast_forward.begin(), counts.fast_forward.end(), 0),
                 static_cast<int>(counts.final_run.size()))
-          << "every position is fast-forwarded once";
+          << "each position is fast-forwarded once";
       n_blocks++;
       n_at_eos += at_eos;
       fast_forward += counts.fast_forward_mean;

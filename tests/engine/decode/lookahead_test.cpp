@@ -98,7 +98,7 @@ TEST(Lookahead, every_window_size_has_whole_columns) {
     EXPECT_LE(outcome.metrics.at("ngram_size"), n);
     EXPECT_LE(outcome.metrics.at("n_guesses"), n_guesses);
   }
-  EXPECT_GT(widths.size(), 3u) << "sizes were tried";
+  EXPECT_GT(widths.size(), 3u) << "several sizes are tried";
   EXPECT_GT(depths.size(), 2u);
 }
 
@@ -379,7 +379,7 @@ TEST(Lookahead, eos_inside_an_ngram_ends_the_output) {
     }
   }
   EXPECT_GT(n_text_ngrams, 100);
-  EXPECT_GT(n_ran_over, 10) << "too few guesses held an end token for this test to mean anything";
+  EXPECT_GT(n_ran_over, 10) << "too few guesses contain an end token for a meaningful test";
 }
 
 TEST(NgramPool, keeps_the_most_recently_seen_of_each_key) {
@@ -445,7 +445,7 @@ TEST(NgramPool, a_longer_ngram_also_gives_its_prefix) {
   using Rests = std::vector<std::vector<TokenId>>;
   inserted({2, 3, 4});
   EXPECT_EQ(inserted({5}), (Rests{{2, 3, 4}, {5}}));
-  EXPECT_EQ(inserted({2, 3}), (Rests{{5}, {2, 3, 4}})) << "seen again, so the most recent";
+  EXPECT_EQ(inserted({2, 3}), (Rests{{5}, {2, 3, 4}})) << "seen again, so it is the most recent";
   EXPECT_EQ(inserted({2, 4}), (Rests{{5}, {2, 3, 4}, {2, 4}}));
   pool.take_changes();
   EXPECT_EQ(inserted({5, 6, 7}), (Rests{{2, 3, 4}, {2, 4}, {5, 6, 7}}));
@@ -453,7 +453,7 @@ TEST(NgramPool, a_longer_ngram_also_gives_its_prefix) {
   ASSERT_EQ(changes.evicted.size(), 1u);
   EXPECT_EQ(changes.evicted[0].rest, (std::vector<TokenId>{5}));
   EXPECT_EQ(inserted({2}), (Rests{{2, 3, 4}, {5, 6, 7}, {2, 4}}))
-      << "the most recent that begins so";
+      << "the most recent with this prefix";
   EXPECT_THROW(inserted({}), ContractError);
 }
 

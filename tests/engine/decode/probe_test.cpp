@@ -95,7 +95,8 @@ Job probing(double threshold, std::vector<TokenId> keywords) {
 
 TEST_F(Probe, probe_rows_change_neither_output_nor_cache) {
   const Job job = probing(1000, {1});
-  const Outcome found = run(*model_, prompt(), job);  // run() checks the cache's length at every step
+  const Outcome found =
+      run(*model_, prompt(), job);  // run() checks the cache's length at every step
   EXPECT_EQ(found.tokens, run_ar(*model_, prompt(), job).tokens);
   EXPECT_EQ(found.stop, StopReason::Length);
   Job without = job;
@@ -132,7 +133,7 @@ TEST_F(Probe, a_repeatedly_attended_answer_ends_the_run) {
     if (v == nullptr) continue;
     ASSERT_EQ(v->probe.size(), 1u + 6 + 3);
     EXPECT_NEAR(std::accumulate(v->probe.begin() + 1, v->probe.begin() + 7, 0.0), 6, 1e-4)
-        << "their mean is 1";
+        << "the mean is 1";
     EXPECT_GT(*std::max_element(v->probe.begin() + 1, v->probe.begin() + 7), 1);
     for (const std::size_t row : {0u, 7u, 8u, 9u}) EXPECT_EQ(v->probe[row], -1);
   }

@@ -10,22 +10,15 @@
 #include "engine/decode/verify/sampling_mode.h"
 #include "tests/support/models/toy_heads.h"
 #include "tests/support/models/toy_model.h"
+#include "tests/support/refusal.h"
 
 namespace engine::test {
 namespace {
 
 using testing::HasSubstr;
 
-template <class F>
-std::string usage_error(F&& f) {
-  try {
-    f();
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), ErrorCode::Usage);
-    return error.what();
-  }
-  ADD_FAILURE() << "nothing was refused";
-  return "";
+std::string usage_error(const std::function<void()>& action) {
+  return test::refusal(action, ErrorCode::Usage);
 }
 
 TEST(Registry, every_decoder_can_be_made_with_its_defaults) {
@@ -255,7 +248,7 @@ TEST(Registry, only_the_released_behaviour_is_not_lossless) {
     const OptionValues typical = complete_options(heads, {{"verify", "typical"}});
     EXPECT_FALSE(is_lossless(heads, typical, coupled)) << name;
     EXPECT_FALSE(is_lossless(heads, typical, rejection)) << name;
-    EXPECT_TRUE(is_lossless(heads, typical, greedy)) << "only the likeliest is likely enough";
+    EXPECT_TRUE(is_lossless(heads, typical, greedy)) << "only the argmax passes the threshold";
     const OptionValues sample = complete_options(heads, {{"verify", "sample"}});
     EXPECT_TRUE(is_lossless(heads, sample, rejection)) << name;
   }
@@ -263,11 +256,12 @@ TEST(Registry, only_the_released_behaviour_is_not_lossless) {
   const OptionValues certain =
       complete_options(info, {{"as_released", "on"}, {"draft_temperature", "0"}});
   EXPECT_FALSE(is_lossless(info, certain, rejection));
-  EXPECT_TRUE(is_lossless(info, certain, greedy)) << "tokens are compared, no distribution is";
+  EXPECT_TRUE(is_lossless(info, certain, greedy))
+      << "exact match compares tokens, not distributions";
   EXPECT_TRUE(is_lossless(info, certain, coupled));
   const OptionValues drawn = complete_options(info, {{"as_released", "on"}});
   EXPECT_TRUE(is_lossless(info, drawn, rejection))
-      << "candidates were drawn from their distribution";
+      << "candidates are samples of their distribution";
   const auto certain_with = [&info](OptionValues options) {
     options.insert({{"as_released", "on"}, {"draft_temperature", "0"}});
     return complete_options(info, options);
@@ -278,7 +272,7 @@ TEST(Registry, only_the_released_behaviour_is_not_lossless) {
   for (const char* rule : {"without", "with", "kseq", "naive"})
     EXPECT_EQ(is_lossless(info, certain_with({{"rule", rule}}), rejection),
               rule == std::string("naive"))
-        << "which asks for no distribution but the target's";
+        << "the target's distribution suffices";
 }
 
 // The run's event and the engine's settings give the same names.

@@ -186,7 +186,7 @@ TEST(Speculative, eos_inside_an_accepted_run_is_counted) {
         }
       }
       if (draft == &model) {
-        EXPECT_EQ(offsets.size(), kGamma + 1u) << "an end token at every place of a run";
+        EXPECT_EQ(offsets.size(), kGamma + 1u) << "an end token at every position of a run";
       }
     }
   }
@@ -284,7 +284,7 @@ TEST(Speculative, rejection_sampling_reports_its_distributions) {
     }
     for (std::size_t r = 1; r < v->fate.size(); r++) {
       if (v->fate[r] == RowFate::Unused) {
-        EXPECT_EQ(v->p[r], -1) << "what was never judged has no p";
+        EXPECT_EQ(v->p[r], -1) << "unverified tokens have no p";
       }
     }
   }
@@ -295,12 +295,12 @@ TEST(Speculative, rejection_sampling_reports_its_distributions) {
 TEST(Speculative, each_draft_forward_is_reported_with_rows_and_time) {
   ToyModel model(kShape), draft(draft_of(kShape));
   int n_steps = 0;
-  Nanoseconds begun = 0, told = 0;
+  Nanoseconds begun = 0, drafted_at = 0;
   std::vector<DraftForward> forwards;
   for (const Event& event :
        run(model, kPrompt, job_of("mcsd", draft, {{"k_config", "2,2"}})).events) {
     if (const auto* b = std::get_if<StepBegun>(&event)) begun = b->t;
-    if (const auto* d = std::get_if<Drafted>(&event)) forwards = d->forwards, told = d->t;
+    if (const auto* d = std::get_if<Drafted>(&event)) forwards = d->forwards, drafted_at = d->t;
     if (!std::holds_alternative<StepEnded>(event)) continue;
     n_steps++;
     if (forwards.empty()) continue;  // the last token needs no draft
@@ -313,7 +313,7 @@ TEST(Speculative, each_draft_forward_is_reported_with_rows_and_time) {
         EXPECT_EQ(forwards[level].n_rows, 2);
       }
     }
-    EXPECT_LE(begun + last, told) << "they are part of the step's own proposal";
+    EXPECT_LE(begun + last, drafted_at) << "draft forwards belong to the step's proposal";
   }
   EXPECT_GT(n_steps, 5);
 }
@@ -351,14 +351,14 @@ TEST(Speculative, drafting_ends_at_the_drafts_shorter_context) {
           n_tokens = e->first_pos + static_cast<int>(e->tokens.size());
         if (const auto* e = std::get_if<Notice>(&event)) {
           notices.push_back(e->text);
-          EXPECT_GT(n_tokens, context) << "told in the first step without room";
+          EXPECT_GT(n_tokens, context) << "the notice belongs to the first step without room";
         }
         const auto* drafted = std::get_if<Drafted>(&event);
         if (!drafted || drafted->tree.n_rows() == 1) continue;
         EXPECT_LE(drafted->tree.tag.back().a, context);
         EXPECT_TRUE(notices.empty());
       }
-      ASSERT_EQ(notices.size(), 1u) << "once a text";
+      ASSERT_EQ(notices.size(), 1u) << "once per sequence";
       EXPECT_NE(notices[0].find("context of " + std::to_string(context) + " tokens is full"),
                 std::string::npos)
           << notices[0];
@@ -419,11 +419,11 @@ TEST(Speculative, a_failing_draft_loses_only_that_steps_proposals) {
         EXPECT_EQ(notices[0],
                   "the draft model failed: small: non-finite logits at row 0, first index 3; this "
                   "step goes on without drafts, a token a step");
-        EXPECT_GT(n_drafted, 3) << "the steps behind it are drafted for again";
+        EXPECT_GT(n_drafted, 3) << "later steps are drafted again";
       }
       int n_drafted = 0;
       const auto notices = notices_of([](int forward) { return forward > 5; }, &n_drafted);
-      ASSERT_EQ(notices.size(), 2u) << "told once, and when it is given up";
+      ASSERT_EQ(notices.size(), 2u) << "one notice at the first failure, one at the last";
       EXPECT_NE(notices[1].find("the rest of this text goes on without drafts"), std::string::npos);
       EXPECT_GT(n_drafted, 0);
     }
@@ -452,7 +452,7 @@ TEST(Speculative, gamma_0_is_plain_decoding_and_its_limits_are_checked) {
       if (gamma != std::string("0")) continue;
       EXPECT_EQ(found.n_steps, ar.n_steps);
       EXPECT_EQ(found.n_proposed, 0);
-      EXPECT_EQ(found.metrics.at("draft_forwards"), 0) << "not even the prompt is read";
+      EXPECT_EQ(found.metrics.at("draft_forwards"), 0) << "not even the prompt is prefilled";
     }
   }
   for (const char* gamma : {"65", "-1"}) {
@@ -575,7 +575,7 @@ TEST(Speculative, sampled_frequencies_follow_the_target_distribution) {
       count[outcome.tokens]++;
       n_again += outcome.emitted_per_step[0] == 1;
     }
-    EXPECT_GT(n_again, 300) << "too few were drafted again";
+    EXPECT_GT(n_again, 300) << "too few positions were drafted again";
     const auto distribution_of_next = [&](std::vector<TokenId> text, TokenId next) {
       const auto distribution = token_distribution(model.logits_after(text), job.sampling, text);
       return distribution[static_cast<std::size_t>(next)];

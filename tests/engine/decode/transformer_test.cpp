@@ -75,7 +75,7 @@ TEST(Transformer, every_decoder_is_bit_identical_to_plain_decoding) {
       }
     }
   }
-  EXPECT_GT(n_accepted, 1000) << "too few guesses came true for this test to mean anything";
+  EXPECT_GT(n_accepted, 1000) << "too few accepted guesses for a meaningful test";
 }
 
 // Rope frequencies that depend on the length: prompts below, at and beyond the original 40 tokens.
@@ -257,23 +257,23 @@ TEST(Transformer, a_sequence_keeps_the_hidden_state_after_its_prompt) {
   EXPECT_EQ(copied(read.fork()), state);
   EXPECT_EQ(copied(read.restarted()), state);
   EXPECT_EQ(copied(read.shortened(4)), state);
-  EXPECT_TRUE(copied(read.shortened(3)).empty()) << "of a position that is gone";
+  EXPECT_TRUE(copied(read.shortened(3)).empty()) << "the position was truncated";
   prefill(*model, read, 2);  // nothing is prefilled
   EXPECT_EQ(copied(read), state);
   const std::vector<TokenId> more{4, 5, 6};
   Sequence longer = read.restarted(more);
   prefill(*model, longer, 2);
-  EXPECT_TRUE(copied(longer).empty()) << "of a position that lies behind";
+  EXPECT_TRUE(copied(longer).empty()) << "the position is not prefilled yet";
   Sequence stopped = read.restarted(more);
   const auto stop = [](int done, int) { return done < 5; };
   EXPECT_THROW(prefill(*model, stopped, 2, stop, /*with_state=*/true), Error);
-  EXPECT_TRUE(copied(stopped).empty()) << "of a prompt that was not read to its end";
+  EXPECT_TRUE(copied(stopped).empty()) << "the prompt is not complete";
   TokenTree tree;
   tree.add(read.last(), -1, RowTag{});
   const BatchItem item{.cache = &read.cache(), .tree = &tree, .prefix = read.cached_tokens()};
   model->forward(std::span(&item, 1), {});
   read.commit({.path = {0}, .emitted = {8}}, StopReason::None);
-  EXPECT_TRUE(copied(read).empty()) << "of the position before a step";
+  EXPECT_TRUE(copied(read).empty()) << "the position precedes a step";
 }
 
 TEST(Transformer, scaled_models_give_the_same_output_with_every_decoder) {

@@ -59,7 +59,7 @@ TEST(EventQueue, an_unsubscribed_listener_is_not_called) {
   });
   hangs_up.get_future().wait();
   std::this_thread::sleep_for(std::chrono::milliseconds(20));
-  EXPECT_FALSE(is_deaf) << "what it hung up is still at work";
+  EXPECT_FALSE(is_deaf) << "the listener is still called";
   goes_on.set_value();
   engine_thread.join();
   window.join();
@@ -100,7 +100,7 @@ TEST(EventQueue, payload_over_budget_is_dropped_and_reported_once) {
   for (StepId step = 0; step < 50; ++step) queue.push(verified_of(1, step, 100));
   EXPECT_LE(queue.payload_bytes(), 1000U);
   const std::vector<Event> events = queue.take();
-  ASSERT_EQ(events.size(), 51U) << "every verification, and one report";
+  ASSERT_EQ(events.size(), 51U) << "all verifications and one report";
   EXPECT_EQ(std::get<Verified>(events[0]).logp.size(), 100U);
   const auto& bare = std::get<Verified>(events[1]);
   EXPECT_TRUE(bare.logp.empty() && bare.margin.empty());
@@ -121,13 +121,13 @@ TEST(EventQueue, a_report_names_only_steps_with_dropped_payload) {
   queue.push(verified_of(1, 2, 20));   // 160 bytes fit
   queue.push(verified_of(1, 3, 100));  // dropped
   queue.push(verified_of(2, 3, 100));  // dropped, of another run
-  std::vector<std::array<int, 3>> told;
+  std::vector<std::array<int, 3>> dropped;
   for (const Event& event : queue.take()) {
     if (const auto* drop = std::get_if<PayloadDropped>(&event)) {
-      told.push_back({static_cast<int>(drop->run), drop->first_step, drop->last_step});
+      dropped.push_back({static_cast<int>(drop->run), drop->first_step, drop->last_step});
     }
   }
-  EXPECT_EQ(told, (std::vector<std::array<int, 3>>{{1, 1, 1}, {1, 3, 3}, {2, 3, 3}}));
+  EXPECT_EQ(dropped, (std::vector<std::array<int, 3>>{{1, 1, 1}, {1, 3, 3}, {2, 3, 3}}));
 }
 
 TEST(EventQueue, a_report_taken_by_the_window_is_immutable) {

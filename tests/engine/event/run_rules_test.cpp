@@ -22,7 +22,7 @@ TEST(RunRules, only_sampling_with_rejection_draws_uniforms) {
   EXPECT_TRUE(rejects(kRejection, 1));
   EXPECT_FALSE(rejects(kRejection, 0));
   EXPECT_FALSE(rejects(kCoupled, 1));
-  EXPECT_FALSE(rejects("", 1)) << "of a recording that does not say";
+  EXPECT_FALSE(rejects("", 1)) << "the recording does not contain it";
 }
 
 TEST(RunRules, argmax_drafts_verified_as_sampled_change_it) {
@@ -32,7 +32,7 @@ TEST(RunRules, argmax_drafts_verified_as_sampled_change_it) {
   };
   EXPECT_FALSE(keeps_distribution(released("0"), true, 1));
   EXPECT_TRUE(keeps_distribution(released("0"), false, 1)) << "tokens are compared";
-  EXPECT_TRUE(keeps_distribution(released("0.5"), true, 1)) << "the draft draws";
+  EXPECT_TRUE(keeps_distribution(released("0.5"), true, 1)) << "the draft samples";
   EXPECT_TRUE(keeps_distribution(released("-1"), true, 1)) << "at the target's temperature";
   EXPECT_TRUE(keeps_distribution({{"as_released", "true"}}, true, 1)) << "the same";
   EXPECT_TRUE(keeps_distribution({{"as_released", "false"}, {"draft_temperature", "0"}}, true, 1));

@@ -233,7 +233,7 @@ TEST(Forward, loading_reports_progress_and_can_be_cancelled) {
   try {
     Model::load(*device, model.files(),
                 {.progress = [](std::int64_t, std::int64_t) { return false; }});
-    FAIL() << "loading went on";
+    FAIL() << "loading was not cancelled";
   } catch (const Error& e) {
     EXPECT_EQ(e.code(), ErrorCode::Cancelled);
   }

@@ -107,7 +107,7 @@ TEST(Rope, rows_of_a_long_prompt_use_its_length) {
     const auto rows = table.rows_of(pos, n_prompt);
     for (std::size_t i = 0; i < rows.size(); i++)
       EXPECT_EQ(angles(rows[i]), expected(pos[i], length[i])) << "row " << i;
-    EXPECT_EQ(rows[2], 3) << "of the table's own";
+    EXPECT_EQ(rows[2], 3) << "from the table";
     EXPECT_EQ(rope.rotation_key(64), 0);
     EXPECT_NE(rope.rotation_key(65), 0);
   }

@@ -65,7 +65,7 @@ class FailingGpu : public test::EngineThread {
   std::string refusal(const StartRun& start) {
     const int before = count<RunFailed>();
     commands.push(start);
-    if (!until([&] { return count<RunFailed>() > before; })) return "it was not refused";
+    if (!until([&] { return count<RunFailed>() > before; })) return "expected a refusal";
     const auto& failed = std::get<RunFailed>(*std::find_if(
         all.rbegin(), all.rend(), [](const Event& e) { return std::get_if<RunFailed>(&e); }));
     EXPECT_EQ(failed.run, 0u) << failed.message;
@@ -193,7 +193,7 @@ TEST_F(FailingGpu, a_recovered_gpu_is_opened_again_by_the_next_run) {
   commands.push(on(kEmulated, 2));
   ASSERT_TRUE(until([&] { return n_over() == 3; }));
   EXPECT_TRUE(timeline.runs().back().finished);
-  EXPECT_EQ(count<ModelLoaded>(), 2) << "the model was on the device that failed";
+  EXPECT_EQ(count<ModelLoaded>(), 2) << "the model was on the failed device";
 }
 
 // The driver's answer when it lost its context during a suspension.
@@ -330,7 +330,7 @@ TEST(GpuMemory, a_gpu_model_is_replaced_and_the_cpus_stays) {
   EXPECT_EQ(store.get(other).id, first + 1);
   emulation::limit_memory(kMemory);
   EXPECT_EQ(store.get(tiny("cpu")).id, cpu);
-  EXPECT_EQ(store.get(held).id, first + 2) << "it had gone";
+  EXPECT_EQ(store.get(held).id, first + 2) << "it was evicted";
 }
 
 // 5 GB, the smallest slice of a GPU (MIG).
@@ -338,7 +338,7 @@ TEST(GpuMemory, a_gpu_model_is_replaced_and_the_cpus_stays) {
 TEST(GpuMemory, a_model_larger_than_a_mig_slice_is_refused) {
   emulation::limit_memory(5'100'273'664);
   ModelStore store(DECOSCOPE_SOURCE_DIR "/assets", 1);
-  std::string told = "it was not refused";
+  std::string told = "expected a refusal";
   try {
     store.get({.scale = "64x16", .device = kEmulated});
   } catch (const Error& error) {
@@ -467,7 +467,7 @@ TEST(GpuMemory, the_cache_grows_within_free_memory) {
   emulation::limit_memory(eight + page + 8 * block);
   EXPECT_EQ(store.acquire(), 8);
   EXPECT_EQ(emulation::memory_in_use(), eight + page);
-  EXPECT_THROW(store.acquire(), Error) << "there is no room for a tenth";
+  EXPECT_THROW(store.acquire(), Error) << "no room for a tenth cache";
   try {
     store.acquire();
   } catch (const Error& error) {
@@ -476,7 +476,7 @@ TEST(GpuMemory, the_cache_grows_within_free_memory) {
   }
   emulation::limit_memory(kMemory);
   EXPECT_EQ(store.acquire(), 9);
-  EXPECT_GE(emulation::memory_in_use(), eight + 10 * page) << "twice as many again";
+  EXPECT_GE(emulation::memory_in_use(), eight + 10 * page) << "the cache doubles";
 }
 
 // CU04.

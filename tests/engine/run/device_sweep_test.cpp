@@ -29,7 +29,7 @@ using testing::HasSubstr;
 using testing::Not;
 
 /// The decoder whose calls fail.
-struct Swept {
+struct FailingDecoder {
   const char* name;
   Job job;
   int n_steps = 3;
@@ -46,7 +46,7 @@ Job job_of(const char* decoder, OptionValues options = {}) {
   return job;
 }
 
-std::vector<Swept> all_swept() {
+std::vector<FailingDecoder> all_swept() {
   Job rejecting = job_of("speculative", {{"gamma", "2"}});
   rejecting.sampling = {.temperature = 0.8f, .seed = 3, .mode = Sampling::Mode::Rejection};
   Job probing =
@@ -62,8 +62,8 @@ std::vector<Swept> all_swept() {
 }
 
 /// The decoders for failed allocations: plain decoding, a draft model and draft heads.
-std::vector<Swept> all_that_want_memory() {
-  std::vector<Swept> all = all_swept();
+std::vector<FailingDecoder> decoders_that_allocate() {
+  std::vector<FailingDecoder> all = all_swept();
   all.resize(3);
   return all;
 }
@@ -74,11 +74,10 @@ struct Ended {
   std::vector<Event> events;
   std::string message;  // empty: no failure
   ErrorCode code = ErrorCode::Usage;
-  std::vector<std::string>
-      notes;  // of closed devices, or of the run: a step without drafts
+  std::vector<std::string> notes;  // of closed devices, or of the run: a step without drafts
 };
 
-class DeviceSweep : public testing::TestWithParam<Swept> {
+class DeviceSweep : public testing::TestWithParam<FailingDecoder> {
  protected:
   void SetUp() override {
     emulation::fence_host_off(false);
@@ -326,7 +325,7 @@ TEST_P(MemorySweep, every_allocation_names_its_purpose_on_failure) {
 
 const auto kName = [](const auto& of) { return std::string(of.param.name); };
 INSTANTIATE_TEST_SUITE_P(Decoders, DeviceSweep, testing::ValuesIn(all_swept()), kName);
-INSTANTIATE_TEST_SUITE_P(Decoders, MemorySweep, testing::ValuesIn(all_that_want_memory()), kName);
+INSTANTIATE_TEST_SUITE_P(Decoders, MemorySweep, testing::ValuesIn(decoders_that_allocate()), kName);
 
 }  // namespace
 }  // namespace engine::test

@@ -6,6 +6,7 @@
 #include "engine/event/timeline/run_slices.h"
 #include "engine/run/engine.h"
 #include "tests/support/engine_thread.h"
+#include "tests/support/files.h"
 #include "tests/support/models/heads_folder.h"
 #include "tests/support/work_time.h"
 
@@ -290,9 +291,8 @@ TEST_F(EngineThread, closing_during_decoding_ends_at_once) {
 }
 
 TEST_F(EngineThread, a_recording_of_a_race_opens_and_shows_the_same_runs) {
-  const std::string path =
-      (std::filesystem::temp_directory_path() / "decoscope_engine_test.pdrun").string();
-  std::filesystem::remove(path);
+  const test::Folder folder;
+  const std::string path = folder / "race.pdrun";
   commands.push(RecordTo{path});
   commands.push(race({"ar", "jacobi"}));
   ASSERT_TRUE(until([&] { return n_over() == 2 && count<Agreement>() == 1; }));
@@ -300,7 +300,6 @@ TEST_F(EngineThread, a_recording_of_a_race_opens_and_shows_the_same_runs) {
   TearDown();
   Timeline again;
   const RecordingReport report = load_recording(path, again);
-  std::filesystem::remove(path);
   EXPECT_TRUE(report.closed);
   ASSERT_EQ(again.runs().size(), 2u);
   for (std::size_t i = 0; i < 2; i++) {

@@ -52,7 +52,7 @@ TEST(LoadSampler, a_gpu_sample_equals_the_drivers_values) {
   EXPECT_EQ(sample.gpu_memory_clock_mhz, 2619);
   EXPECT_EQ(sample.gpu_power_w, -1);
   EXPECT_EQ(sample.absent.at("gpu_power_w"), "Not Supported");
-  EXPECT_EQ(sample.thread_busy_percent.size(), 1u) << "the engine's own share of the time";
+  EXPECT_EQ(sample.thread_busy_percent.size(), 1u) << "the engine thread's load";
 }
 
 TEST(LoadSampler, a_missing_driver_is_the_reason_for_no_sample) {

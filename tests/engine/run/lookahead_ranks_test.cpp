@@ -106,7 +106,7 @@ Job any_job(Dice& dice, int n_ranks, int max_tokens) {
 }
 
 /// The same job on one rank.
-Job alone(Job job) {
+Job on_one_rank(Job job) {
   job.options["ranks"] = "1";
   job.ranks.clear();
   return job;
@@ -123,11 +123,11 @@ std::vector<std::uint8_t> owners(const Outcome& outcome) {
 /// With ranks, a sequence has the tokens and stop reason of plain decoding, and every row,
 /// prediction, score and n-gram of every step equals those of Lookahead on one rank.
 template <class M>
-void expect_as_alone(Ranks<M>& ranks, const std::vector<TokenId>& prompt, Job job) {
+void expect_equals_one_rank(Ranks<M>& ranks, const std::vector<TokenId>& prompt, Job job) {
   job.ranks = ranks.others();
   const Outcome shared = run(ranks.first(), prompt, job);
-  const Outcome single = run(*ranks.models[0], prompt, alone(job));
-  const Outcome ar = run_ar(*ranks.models[0], prompt, alone(job));
+  const Outcome single = run(*ranks.models[0], prompt, on_one_rank(job));
+  const Outcome ar = run_ar(*ranks.models[0], prompt, on_one_rank(job));
   ASSERT_EQ(shared.tokens, ar.tokens) << described(job);
   ASSERT_EQ(shared.stop, ar.stop) << described(job);
   ASSERT_EQ(shared.emitted_per_step, single.emitted_per_step) << described(job);
@@ -144,7 +144,7 @@ TEST(LookaheadRanks, give_the_steps_of_one_rank) {
     auto ranks = toys(n_ranks, {.vocab = dice(3, 9), .context = dice(1, 2), .seed = seed});
     const auto prompt = dice.text(dice(1, 20), ranks.models[0]->vocab_size());
     Job job = any_job(dice, n_ranks, dice(1, 60));
-    expect_as_alone(ranks, prompt, job);
+    expect_equals_one_rank(ranks, prompt, job);
     if (HasFatalFailure()) return;
     job.ranks = ranks.others();
     const Outcome shared = run(ranks.first(), prompt, job);
@@ -153,8 +153,8 @@ TEST(LookaheadRanks, give_the_steps_of_one_rank) {
     n_again += shared.counts.at("rows_again");
   }
   EXPECT_GT(n_accepted, 1000);
-  EXPECT_GT(n_won_elsewhere, 200) << "rank 0 had nearly every match";
-  EXPECT_GT(n_again, 200) << "no rank lacked what another had won";
+  EXPECT_GT(n_won_elsewhere, 200) << "rank 0 found nearly every match";
+  EXPECT_GT(n_again, 200) << "every rank had computed the winner's rows";
 }
 
 TEST(LookaheadRanks, equal_plain_decoding_on_a_transformer) {
@@ -164,7 +164,7 @@ TEST(LookaheadRanks, equal_plain_decoding_on_a_transformer) {
     for (std::uint64_t seed = 0; seed < 12; seed++) {
       Dice dice(seed);
       Job job = any_job(dice, 2 + static_cast<int>(seed % 2), 48);
-      expect_as_alone(ranks, dice.text(dice(1, 20), 24), job);
+      expect_equals_one_rank(ranks, dice.text(dice(1, 20), 24), job);
       if (HasFatalFailure()) return;
     }
   }
@@ -183,7 +183,7 @@ TEST(LookaheadRanks, delays_change_nothing) {
         std::this_thread::sleep_for(std::chrono::microseconds((*dice)(0, 3) * 150));
       };
     }
-    expect_as_alone(ranks, dice.text(9, 5), any_job(dice, 3, 30));
+    expect_equals_one_rank(ranks, dice.text(9, 5), any_job(dice, 3, 30));
     if (HasFatalFailure()) return;
   }
 }
@@ -201,12 +201,12 @@ TEST(LookaheadRanks, stop_at_any_length_and_any_eos_position) {
         job.options = {{"ranks", std::to_string(n_ranks)}, {"window", "4"}, {"ngram_size", "4"}};
         job.limits.max_tokens = length;
         job.sampling.temperature = temperature;
-        expect_as_alone(ranks, prompt, job);
+        expect_equals_one_rank(ranks, prompt, job);
         if (HasFatalFailure()) return;
         job.limits.max_tokens = 24;
-        const Outcome ar = run_ar(*ranks.models[0], prompt, alone(job));
+        const Outcome ar = run_ar(*ranks.models[0], prompt, on_one_rank(job));
         job.limits.eos_ids = {ar.tokens.at(static_cast<std::size_t>(length) - 1)};
-        expect_as_alone(ranks, prompt, job);
+        expect_equals_one_rank(ranks, prompt, job);
         if (HasFatalFailure()) return;
       }
     }
@@ -218,7 +218,7 @@ TEST(LookaheadRanks, fill_the_context_to_its_last_position) {
   for (std::uint64_t seed = 0; seed < 20; seed++) {
     Dice dice(seed);
     auto ranks = toys(3, {.vocab = 4, .context = 1, .max_seq_len = 40, .seed = seed});
-    expect_as_alone(ranks, dice.text(dice(1, 30), 4), any_job(dice, 3, 100));
+    expect_equals_one_rank(ranks, dice.text(dice(1, 30), 4), any_job(dice, 3, 100));
     if (HasFatalFailure()) return;
   }
 }
@@ -250,7 +250,7 @@ TEST(LookaheadRanks, split_guesses_and_columns_into_consecutive_chunks) {
     n_rows += tree.n_rows();
   }
   EXPECT_GT(n_rows, 0);
-  EXPECT_TRUE(owners(run(*ranks.models[0], {1, 2, 3, 1}, alone(job))).empty());
+  EXPECT_TRUE(owners(run(*ranks.models[0], {1, 2, 3, 1}, on_one_rank(job))).empty());
 }
 
 // The slowest rank bounds the step: with the paper's sizes it has less than half of all rows.
@@ -261,7 +261,7 @@ TEST(LookaheadRanks, compute_fewer_rows_and_exchange_few_numbers) {
   job.decoder = "lookahead";
   job.options = {{"ranks", "3"}, {"preset", "paper"}};
   job.limits.max_tokens = 200;
-  const Outcome single = run(*ranks.models[0], {1, 2, 3, 1}, alone(job));
+  const Outcome single = run(*ranks.models[0], {1, 2, 3, 1}, on_one_rank(job));
   job.ranks = ranks.others();
   const Outcome outcome = run(ranks.first(), {1, 2, 3, 1}, job);
   std::int64_t sum = 0;
@@ -280,12 +280,12 @@ TEST(LookaheadRanks, compute_fewer_rows_and_exchange_few_numbers) {
 }
 
 /// A rank's steps and state over an exchange that may alter messages.
-struct Telling {
+struct RankHooks {
   std::function<std::unique_ptr<Exchange>(Exchange&)> wrap;  // may be empty
   std::function<void(int rank, const Lane&)> stepped;        // may be empty
 };
 
-struct ByRanks {
+struct RankResults {
   std::vector<std::vector<TokenId>> tokens;  // by rank
   int n_steps = 0;
   bool failed = false;
@@ -293,11 +293,14 @@ struct ByRanks {
 
 /// Runs the ranks as threads of this test.
 template <class M>
-ByRanks tell(Ranks<M>& ranks, const std::vector<TokenId>& prompt, const Job& job, Telling telling) {
+RankResults run_ranks(Ranks<M>& ranks,
+                      const std::vector<TokenId>& prompt,
+                      const Job& job,
+                      RankHooks telling) {
   const auto n_ranks = static_cast<int>(ranks.models.size());
   ThreadExchange exchange(n_ranks);
-  ByRanks told;
-  told.tokens.resize(ranks.models.size());
+  RankResults results;
+  results.tokens.resize(ranks.models.size());
   std::atomic<bool> failed = false;
   const auto serve = [&](int rank) {
     try {
@@ -312,11 +315,11 @@ ByRanks tell(Ranks<M>& ranks, const std::vector<TokenId>& prompt, const Job& job
       while (rank == 0 ? !lane.sequence.finished() : model.wait_for_step()) {
         stepper.step(lanes);
         if (telling.stepped) telling.stepped(rank, lane);
-        if (lane.n_steps > 500) throw std::runtime_error("a run that does not end");
+        if (lane.n_steps > 500) throw std::runtime_error("the run does not end");
       }
-      if (rank == 0) model.end_steps(), told.n_steps = lane.n_steps;
+      if (rank == 0) model.end_steps(), results.n_steps = lane.n_steps;
       const auto generated = lane.sequence.generated();
-      told.tokens[static_cast<std::size_t>(rank)].assign(generated.begin(), generated.end());
+      results.tokens[static_cast<std::size_t>(rank)].assign(generated.begin(), generated.end());
     } catch (...) {
       failed = true;
       exchange.fail(std::current_exception());
@@ -326,8 +329,8 @@ ByRanks tell(Ranks<M>& ranks, const std::vector<TokenId>& prompt, const Job& job
   for (int rank = 1; rank < n_ranks; rank++) threads.emplace_back(serve, rank);
   serve(0);
   for (std::thread& thread : threads) thread.join();
-  told.failed = failed;
-  return told;
+  results.failed = failed;
+  return results;
 }
 
 TEST(LookaheadRanks, every_cache_equals_a_fresh_prefill) {
@@ -340,7 +343,7 @@ TEST(LookaheadRanks, every_cache_equals_a_fresh_prefill) {
     job.limits.max_tokens = 40;
     std::mutex mutex;
     int n_behind = 0, n_steps = 0;
-    const ByRanks told = tell(
+    const RankResults results = run_ranks(
         ranks, {3, 7, 3, 7, 5, 3, 7}, job, {.stepped = [&](int rank, const Lane& lane) {
           const Model& model = *ranks.models[static_cast<std::size_t>(rank)];
           auto& cache = const_cast<SequenceCache&>(lane.sequence.cache());
@@ -361,41 +364,44 @@ TEST(LookaheadRanks, every_cache_equals_a_fresh_prefill) {
             ASSERT_EQ(v, fresh_v) << "rank " << rank << " layer " << layer;
           }
         }});
-    ASSERT_FALSE(told.failed);
-    EXPECT_EQ(told.tokens[1], told.tokens[0]);
-    EXPECT_EQ(told.tokens[2], told.tokens[0]);
+    ASSERT_FALSE(results.failed);
+    EXPECT_EQ(results.tokens[1], results.tokens[0]);
+    EXPECT_EQ(results.tokens[2], results.tokens[0]);
     EXPECT_GT(n_behind, 0) << "in " << n_steps << " steps no rank lacked a row";
   }
 }
 
-enum class Lie {
+enum class Alteration {
   None,
-  ShortestWins,  // the rank with the shortest match sends its rows
-  LastRowLost,   // of the winner's rows
-  OtherAnswer,   // another last token
-  WindowTurned,  // the new window row with the ranks' columns in another order
-  OneIsNotTold,  // only one rank receives a match with one row less
+  ShortestWins,   // the rank with the shortest match sends its rows
+  LastRowLost,    // of the winner's rows
+  OtherAnswer,    // another last token
+  WindowTurned,   // the new window row with the ranks' columns in another order
+  OneRankMisses,  // only one rank receives a match with one row less
 };
 
 /// An exchange that alters messages, for all ranks alike except in OneIsNotTold.
-class Lying final : public Exchange {
+class AlteringExchange final : public Exchange {
  public:
-  Lying(Exchange& exchange, Lie lie, int vocab) : exchange_(exchange), lie_(lie), vocab_(vocab) {}
+  AlteringExchange(Exchange& exchange, Alteration alteration, int vocab)
+      : exchange_(exchange), lie_(alteration), vocab_(vocab) {}
   int rank() const override { return exchange_.rank(); }
   int n_ranks() const override { return exchange_.n_ranks(); }
   void broadcast(int from, Numbers& numbers) override {
     exchange_.broadcast(from, numbers);
     const bool is_answer = numbers.size() == 5, is_match = numbers.size() > 5;
-    if (lie_ == Lie::OtherAnswer && is_answer) numbers[0] = (numbers[0] + 1) % vocab_;
-    const bool mishears = lie_ == Lie::OneIsNotTold && rank() == n_ranks() - 1 && from != rank();
-    if ((lie_ == Lie::LastRowLost || mishears) && is_match) numbers.resize(numbers.size() - 6);
+    if (lie_ == Alteration::OtherAnswer && is_answer) numbers[0] = (numbers[0] + 1) % vocab_;
+    const bool mishears =
+        lie_ == Alteration::OneRankMisses && rank() == n_ranks() - 1 && from != rank();
+    if ((lie_ == Alteration::LastRowLost || mishears) && is_match)
+      numbers.resize(numbers.size() - 6);
   }
   std::vector<Numbers> all_gather(std::span<const std::int32_t> own) override {
     std::vector<Numbers> all = exchange_.all_gather(own);
     const bool is_match = n_gathers_++ % 2 == 0;
-    if (is_match && lie_ == Lie::ShortestWins)
+    if (is_match && lie_ == Alteration::ShortestWins)
       for (Numbers& one : all) one[0] = -one[0];
-    if (!is_match && lie_ == Lie::WindowTurned) {
+    if (!is_match && lie_ == Alteration::WindowTurned) {
       Numbers ids;
       for (const Numbers& one : all) ids.insert(ids.end(), one.begin(), one.end());
       for (Numbers& one : all)
@@ -406,13 +412,13 @@ class Lying final : public Exchange {
 
  private:
   Exchange& exchange_;
-  Lie lie_;
+  Alteration lie_;
   int vocab_;
   int n_gathers_ = 0;
 };
 
 /// Number of sequences that differ from one rank's in a token or in the number of steps.
-int n_different(Lie lie) {
+int n_different(Alteration alteration) {
   int n = 0;
   for (std::uint64_t seed = 0; seed < 12; seed++) {
     auto ranks = toys(3, {.vocab = 4, .context = 1, .seed = seed});
@@ -427,11 +433,12 @@ int n_different(Lie lie) {
     if (seed % 2) job.sampling.temperature = 0.5f;
     Dice dice(seed);
     const auto prompt = dice.text(8, 4);
-    const Outcome single = run(*ranks.models[0], prompt, alone(job));
-    const ByRanks told = tell(ranks, prompt, job, {.wrap = [lie](Exchange& exchange) {
-                                return std::make_unique<Lying>(exchange, lie, 4);
-                              }});
-    n += told.failed || told.tokens[0] != single.tokens || told.n_steps != single.n_steps;
+    const Outcome single = run(*ranks.models[0], prompt, on_one_rank(job));
+    const RankResults results =
+        run_ranks(ranks, prompt, job, {.wrap = [alteration](Exchange& exchange) {
+                    return std::make_unique<AlteringExchange>(exchange, alteration, 4);
+                  }});
+    n += results.failed || results.tokens[0] != single.tokens || results.n_steps != single.n_steps;
   }
   return n;
 }
@@ -439,10 +446,11 @@ int n_different(Lie lie) {
 // A control: the comparison with one rank detects common mistakes in the exchange.
 TEST(LookaheadRanks, any_altered_message_is_detected) {
   const Deadline deadline;
-  EXPECT_EQ(n_different(Lie::None), 0);
-  for (const Lie lie : {Lie::ShortestWins, Lie::LastRowLost, Lie::OtherAnswer, Lie::WindowTurned,
-                        Lie::OneIsNotTold})
-    EXPECT_GT(n_different(lie), 0) << static_cast<int>(lie);
+  EXPECT_EQ(n_different(Alteration::None), 0);
+  for (const Alteration alteration :
+       {Alteration::ShortestWins, Alteration::LastRowLost, Alteration::OtherAnswer,
+        Alteration::WindowTurned, Alteration::OneRankMisses})
+    EXPECT_GT(n_different(alteration), 0) << static_cast<int>(alteration);
 }
 
 /// Error and output of a sequence with a fault in one rank.
@@ -501,20 +509,28 @@ TEST(LookaheadRanks, a_failing_rank_ends_the_run_and_keeps_its_tokens) {
 
 TEST(LookaheadRanks, end_when_the_sequence_is_destroyed) {
   const Deadline deadline;
+  std::atomic<int> n_forwards = 0;
   for (int n_steps = 0; n_steps < 6; n_steps++) {
     auto ranks = toys(4, {.vocab = 5, .context = 2, .seed = 4});
     for (std::size_t rank = 1; rank < 4; rank++)
-      ranks.watched[rank]->before = [](bool) {
+      ranks.watched[rank]->before = [&](bool) {
+        n_forwards++;
         std::this_thread::sleep_for(std::chrono::microseconds(300));
       };
     Job job;
     job.decoder = "lookahead";
     job.options = {{"ranks", "4"}};
     job.ranks = ranks.others();
-    Lane lane = start(ranks.first(), {1, 2, 3, 4}, job);
-    Stepper stepper(ranks.first(), nullptr);
-    Lane* lanes[] = {&lane};
-    for (int step = 0; step < n_steps; step++) stepper.step(lanes);
+    {
+      Lane lane = start(ranks.first(), {1, 2, 3, 4}, job);
+      Stepper stepper(ranks.first(), nullptr);
+      Lane* lanes[] = {&lane};
+      for (int step = 0; step < n_steps; step++) stepper.step(lanes);
+      EXPECT_EQ(lane.n_steps, n_steps);
+    }
+    const int n = n_forwards;
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+    EXPECT_EQ(n_forwards, n) << "ranks work without a sequence";
   }
 }
 
@@ -533,7 +549,7 @@ TEST(LookaheadRanks, a_stop_does_not_wait_for_ranks_in_prefill) {
       asked = true;
       return false;
     });
-    FAIL() << "it was not stopped";
+    FAIL() << "expected a cancellation";
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ErrorCode::Cancelled);
   }
@@ -558,7 +574,7 @@ TEST(LookaheadRanks, interleaved_sequences_decode_as_alone) {
   for (std::size_t i = 0; i < jobs.size(); i++) {
     const auto generated = race.lanes()[i]->sequence.generated();
     EXPECT_EQ(std::vector(generated.begin(), generated.end()),
-              run_ar(*ranks.models[0], prompts[i], alone(jobs[i])).tokens);
+              run_ar(*ranks.models[0], prompts[i], on_one_rank(jobs[i])).tokens);
   }
 }
 
@@ -576,7 +592,7 @@ TEST(LookaheadRanks, each_rank_keeps_its_own_model_loaded) {
     EXPECT_EQ(rank->model->device().n_threads(), 1);
     EXPECT_NE(&rank->model->device(), &models.target.model->device());
   }
-  EXPECT_EQ(store.get_ranks(models.target, 4), models.ranks) << "they are held";
+  EXPECT_EQ(store.get_ranks(models.target, 4), models.ranks) << "ranks stay loaded";
   request.prompt_tokens = tokenize_prompt(*models.target.model, request.prompt);
   EventList events;
   events.push(describe(models.target));

@@ -52,7 +52,7 @@ TEST(RaceModels, models_of_a_lane_stay_while_others_load) {
                              {.decoder = "ar", .model = "demo-cllm"},
                              {.decoder = "ar", .model = "demo-draft"}},
                             true);
-  ASSERT_EQ(models.size(), 4u) << "and five loaded, of which three would stay";
+  ASSERT_EQ(models.size(), 4u) << "five models loaded; the store keeps three";
   EXPECT_EQ(models[0].target.model->name(), "demo-target");
   EXPECT_EQ(models[0].draft->model->name(), "demo-draft");
   EXPECT_EQ(models[1].draft->model->name(), "demo-draft");

@@ -22,7 +22,7 @@ TEST(RowsAlone, every_forward_is_repeated_with_its_rows) {
     EventList told;
     StepRecorder steps(&told);
     for (const Event& event : outcome.events) steps.push(event);
-    EXPECT_EQ(told.events.size(), outcome.events.size()) << "all is told on";
+    EXPECT_EQ(told.events.size(), outcome.events.size()) << "every event is passed on";
     for (const int emitted : outcome.emitted_per_step) n_emitting_nothing += emitted == 0;
     const auto of_steps = [&] {  // after the prompt's forwards
       return std::vector<int>(model.n_rows.end() - outcome.n_steps, model.n_rows.end());
@@ -36,7 +36,7 @@ TEST(RowsAlone, every_forward_is_repeated_with_its_rows) {
     ASSERT_GE(model.n_rows.size(), rows.size()) << test::described(job);
     EXPECT_EQ(of_steps(), rows) << test::described(job);
   }
-  EXPECT_GT(n_emitting_nothing, 0) << "steps that only refine guesses were never met";
+  EXPECT_GT(n_emitting_nothing, 0) << "no step without an emitted token occurred";
 }
 
 TEST(RowsAlone, recorded_draft_rows_count_and_a_stop_ends_it) {
@@ -55,7 +55,7 @@ TEST(RowsAlone, recorded_draft_rows_count_and_a_stop_ends_it) {
   request.prompt_tokens = {1, 3};
   int n_asked = 0;
   row_cost_ms(model, request, steps.of(4), [&] { return ++n_asked == 2; });
-  EXPECT_EQ(model.n_forwards, 2) << "the prompt's, and one step's";
+  EXPECT_EQ(model.n_forwards, 2) << "prefill and one step";
 }
 
 TEST(RowsAlone, the_chain_of_tokens_is_found_in_a_tree) {

@@ -31,7 +31,7 @@ TEST(RunToEnd, a_run_stopped_in_prefill_is_reported_as_stopped) {
   Kept kept;
   try {
     run_to_end(loaded, request, 7, &kept, [] { return true; });
-    FAIL() << "it was not stopped";
+    FAIL() << "expected a cancellation";
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ErrorCode::Cancelled);
   }

@@ -184,7 +184,7 @@ TEST(Stops, a_multi_token_character_counts_when_complete) {
     return tokenizer().decode(std::span(ids).first(n_tokens)).find(euro) != std::string::npos;
   };
   while (n < ids.size() && !holds(n)) n++;
-  ASSERT_GT(n, 8u) << "the characters are not split into bytes";
+  ASSERT_GT(n, 8u) << "expected characters split into byte tokens";
   for (const std::size_t at_once : {std::size_t{1}, std::size_t{2}, std::size_t{5}, ids.size()}) {
     StopReader reader(TextStream(tokenizer(), {}), {euro});
     std::size_t n_read = 0;
@@ -401,7 +401,7 @@ TEST_F(EngineThread, a_race_ends_at_a_stop_string) {
   }
   start.stop_ids = {1 << 30};
   commands.push(start);
-  ASSERT_TRUE(until([&] { return count<RunFailed>() == 1; })) << "refused before anything runs";
+  ASSERT_TRUE(until([&] { return count<RunFailed>() == 1; })) << "refused before the run starts";
 }
 
 }  // namespace

@@ -46,13 +46,13 @@ TEST(OverlapTuner, probes_rarely_where_overlap_does_not_pay) {
     OverlapTuner tuner;
     const int n_lost = feed(tuner, {.in_turn = 100, .at_once = at_once}, 1000);
     EXPECT_FALSE(tuner.keeps_at_once());
-    EXPECT_GE(tuner.n_looks(), 3) << "but now and then it does";
+    EXPECT_GE(tuner.n_looks(), 3) << "it still probes rarely";
     EXPECT_LE(n_lost, 6);
     EXPECT_EQ(tuner.overlapped(), at_once);
   }
   OverlapTuner a_little_slower;
   feed(a_little_slower, {.in_turn = 100, .at_once = 105}, 1000);
-  EXPECT_GE(a_little_slower.n_looks(), 4) << "which the next may find otherwise";
+  EXPECT_GE(a_little_slower.n_looks(), 4) << "a later probe may differ";
 }
 
 // The kept mode becomes faster and slower repeatedly while the other mode was far slower: a changed
@@ -75,7 +75,7 @@ TEST(OverlapTuner, a_lost_probe_after_a_load_change_delays_the_next) {
   OverlapTuner tuner;
   feed(tuner, {.in_turn = 100, .at_once = 140}, 100);
   feed(tuner, {.in_turn = 200, .at_once = 280}, 12);
-  ASSERT_EQ(tuner.n_looks(), 2) << "the load was another";
+  ASSERT_EQ(tuner.n_looks(), 2) << "the load changed";
   EXPECT_EQ(feed(tuner, {.in_turn = 200, .at_once = 280}, 180), 0);
 }
 
@@ -104,9 +104,9 @@ TEST(OverlapTuner, detects_load_changes_in_both_directions) {
   feed(tuner, {.in_turn = 100, .at_once = 60}, 500);
   ASSERT_TRUE(tuner.keeps_at_once());
   feed(tuner, {.in_turn = 110, .at_once = 180}, 12);
-  EXPECT_FALSE(tuner.keeps_at_once()) << "what was kept grew dearer, so it looks at once";
+  EXPECT_FALSE(tuner.keeps_at_once()) << "the kept mode became slower, so it probes at once";
   feed(tuner, {.in_turn = 110, .at_once = 50}, 1000);
-  EXPECT_TRUE(tuner.keeps_at_once()) << "nothing told of it, but it looks now and then";
+  EXPECT_TRUE(tuner.keeps_at_once()) << "no signal, but a rare probe finds it";
   EXPECT_EQ(tuner.n_changes(), 3);
 }
 
@@ -184,7 +184,7 @@ TEST(MeasuredOverlap, each_branch_count_is_tuned_separately) {
 TEST(MeasuredOverlap, a_new_branch_count_starts_with_the_nearest_choice) {
   for (const Nanoseconds beside : {50, 150}) {
     MeasuredOverlap overlap;
-    EXPECT_FALSE(overlap.at_once(6)) << "nothing is known";
+    EXPECT_FALSE(overlap.at_once(6)) << "nothing is known yet";
     for (int i = 0; i < 20; i++) overlap.measured(6, round(overlap.at_once(6) ? beside : 100));
     const bool pays = beside < 100;
     ASSERT_EQ(overlap.at_once(6), pays);
@@ -214,19 +214,19 @@ TEST(MeasuredOverlap, reports_the_largest_count_measured_in_both_modes) {
         overlap.measured(n_branches, round(overlap.at_once(n_branches) ? beside : 100));
     };
     rounds(3, 3);
-    EXPECT_EQ(overlap.most_that_measured(), nullptr) << "in turn alone";
+    EXPECT_EQ(overlap.most_that_measured(), nullptr) << "measured only in alternating mode";
     rounds(3, 17);
     ASSERT_EQ(overlap.at_once(3), beside < 100);
     rounds(6, 10);
     const OverlapTuner& six = overlap.tuners().at(6);
-    EXPECT_EQ(six.in_turn() > 0, beside > 100) << "the way that it began with";
+    EXPECT_EQ(six.in_turn() > 0, beside > 100) << "the mode that it started with";
     EXPECT_EQ(six.overlapped() > 0, beside < 100);
-    const OverlapTuner* told = overlap.most_that_measured();
-    ASSERT_EQ(told, &overlap.tuners().at(3));
-    EXPECT_EQ(told->in_turn(), 100);
-    EXPECT_EQ(told->overlapped(), beside);
+    const OverlapTuner* largest = overlap.most_that_measured();
+    ASSERT_EQ(largest, &overlap.tuners().at(3));
+    EXPECT_EQ(largest->in_turn(), 100);
+    EXPECT_EQ(largest->overlapped(), beside);
     rounds(6, 200);
-    EXPECT_EQ(overlap.most_that_measured(), &six) << "it has looked";
+    EXPECT_EQ(overlap.most_that_measured(), &six) << "it has probed";
   }
 }
 
@@ -321,7 +321,10 @@ TEST(Rounds, alternating_never_runs_both_stages_at_once) {
 TEST(Rounds, adaptive_rounds_are_about_as_fast_as_the_better_mode) {
   const Machine machines[] = {
       {.draft = 200, .verify = 300, .draft_beside = 220, .verify_beside = 320},  // overlap pays
-      {.draft = 20, .verify = 300, .draft_beside = 30, .verify_beside = 520},   // overlap costs a core
+      {.draft = 20,
+       .verify = 300,
+       .draft_beside = 30,
+       .verify_beside = 520},  // overlap costs a core
       {.draft = 90, .verify = 300, .draft_beside = 400, .verify_beside = 450},  // a slow draft
       {.draft = 1, .verify = 300, .draft_beside = 1, .verify_beside = 300}};    // no difference
   for (const Machine& machine : machines) {

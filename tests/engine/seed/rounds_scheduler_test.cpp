@@ -199,7 +199,7 @@ TEST(RoundsScheduler, random_delays_change_no_token) {
     }
   }
   EXPECT_GT(target.n_forwards, 100);
-  EXPECT_GT(draft.n_forwards, 100) << "both were delayed";
+  EXPECT_GT(draft.n_forwards, 100) << "both models were delayed";
 }
 
 TEST(RoundsScheduler, continues_a_sequence_and_ends_at_a_stop_string) {
@@ -220,7 +220,8 @@ TEST(RoundsScheduler, continues_a_sequence_and_ends_at_a_stop_string) {
   ASSERT_EQ(found.size(), 3u);
   double n_tokens = static_cast<double>(begun[0].result.tokens.size());
   for (const Completion& one : found) n_tokens += static_cast<double>(one.result.tokens.size());
-  EXPECT_EQ(scheduler->figures().at("tokens"), n_tokens) << "what a stop text cuts off is no token";
+  EXPECT_EQ(scheduler->figures().at("tokens"), n_tokens)
+      << "tokens cut off by a stop string do not count";
   for (std::size_t i = 0; i < next.size(); i++) {
     EXPECT_EQ(found[i].result.tokens, expected[0].result.tokens);
     EXPECT_EQ(found[i].result.text, expected[0].result.text);
@@ -256,7 +257,7 @@ TEST(RoundsScheduler, reports_every_run_with_its_waits) {
     EXPECT_GE(std::ssize(run->queueing), 4 * done[i].result.n_steps);
   }
   ASSERT_FALSE(timeline.samples().empty());
-  EXPECT_EQ(timeline.samples()[0].thread_busy_percent.size(), 4u) << "two of each";
+  EXPECT_EQ(timeline.samples()[0].thread_busy_percent.size(), 4u) << "two threads per model";
   const auto figures = scheduler.figures();
   EXPECT_EQ(figures.at("runs"), 5);
   const auto n_drafted = std::ranges::count_if(events.events, [](const Event& event) {
@@ -264,7 +265,8 @@ TEST(RoundsScheduler, reports_every_run_with_its_waits) {
     return drafted && !drafted->forwards.empty();
   });
   EXPECT_EQ(figures.at("drafts"), static_cast<double>(n_drafted));
-  EXPECT_LT(figures.at("drafts"), figures.at("steps")) << "a text's last step may have no room";
+  EXPECT_LT(figures.at("drafts"), figures.at("steps"))
+      << "a sequence's last step may have no room for a draft";
   EXPECT_LE(figures.at("longest_queue"), 2);
   EXPECT_GT(figures.at("target_busy"), 0);
   EXPECT_LE(figures.at("target_busy"), 1);
@@ -287,13 +289,13 @@ struct Arrivals final : EventSink {
 TEST(RoundsScheduler, a_turn_is_reported_before_its_model_runs) {
   const auto requests = several(0);
   for (const std::string& overlap : overlap_names()) {
-    Arrivals told;
+    Arrivals arrivals;
     RoundsScheduler(bundled(), {.n_branches = 2, .overlap = overlap})
-        .run(requests, {.events = &told});
+        .run(requests, {.events = &arrivals});
     std::map<std::pair<RunId, StepId>, Nanoseconds> begun, drafted;
     std::map<RunId, Nanoseconds> taken;
     int n_verified = 0;
-    for (const auto& [at, event] : told.events) {
+    for (const auto& [at, event] : arrivals.events) {
       if (const auto* e = std::get_if<StepBegun>(&event)) begun[{e->run, e->step}] = at;
       const auto* dequeued = std::get_if<Dequeued>(&event);
       if (dequeued && dequeued->resource == "target") taken[dequeued->run] = at;
@@ -364,7 +366,7 @@ TEST(RoundsScheduler, branches_without_a_draft_do_not_count) {
   for (CompletionRequest& one : answers) one.run.decoder = "ar";
   scheduler.run(answers, {});
   const auto both = scheduler.figures();
-  EXPECT_GT(both.at("steps"), 2 * drafted.at("steps")) << "plain steps bring one token each";
+  EXPECT_GT(both.at("steps"), 2 * drafted.at("steps")) << "plain steps emit one token each";
   EXPECT_GT(both.at("verifications"), drafted.at("verifications"));
   for (const char* name : {"drafts", "round_draft_ms", "most_branches", "alpha"})
     EXPECT_EQ(both.at(name), drafted.at(name)) << name;
@@ -388,8 +390,8 @@ TEST(RoundsScheduler, reports_the_chosen_mode_and_its_times) {
   EXPECT_GE(figures.at("overlap_looks"), 1);
   EXPECT_GT(figures.at("in_turn_round_ms"), 0);
   EXPECT_GT(figures.at("overlapped_round_ms"), 0);
-  EXPECT_GT(figures.at("overlapped"), 0) << "it has looked";
-  EXPECT_LT(figures.at("overlapped"), 1) << "and begun in turn";
+  EXPECT_GT(figures.at("overlapped"), 0) << "it has probed";
+  EXPECT_LT(figures.at("overlapped"), 1) << "it started in alternating mode";
   int n_told = 0;
   for (const Event& event : events.events) {
     const auto* notice = std::get_if<Notice>(&event);
@@ -442,7 +444,7 @@ TEST(RoundsScheduler, a_prompt_of_several_branches_is_stored_once) {
     scheduler.run(std::span(same).first(n), {});
     cache[n] = scheduler.figures().at("cache_bytes");
   }
-  EXPECT_LT(cache[4], 3 * cache[1]) << "what differs is the last page of each";
+  EXPECT_LT(cache[4], 3 * cache[1]) << "only the last page of each differs";
   EXPECT_GT(cache[4], cache[1]);
 }
 
@@ -506,8 +508,8 @@ TEST(RoundsScheduler, draft_and_target_run_on_separate_threads) {
   for (const char* overlap : {"auto", "never"}) {
     const RunModels both =
         models_for(store(), {}, {}, "seed", {{"overlap", overlap}, {"target_threads", "1"}});
-    EXPECT_EQ(&both.target, &models.target) << "in turn it has all threads, and is loaded once";
-    EXPECT_EQ(both.draft->model->device().n_threads(), 2) << "and so has the draft";
+    EXPECT_EQ(&both.target, &models.target) << "alternating uses all threads and one model";
+    EXPECT_EQ(both.draft->model->device().n_threads(), 2) << "the draft uses all threads, too";
     EXPECT_NE(&both.target.model->device(), &both.draft->model->device());
   }
   const RunModels shared = store().get_with_draft({}, "", "seed");

@@ -38,7 +38,7 @@ TEST(Policy, each_policy_picks_its_branch) {
                                     {.branch = 0, .n_verified = 3, .value = 5},
                                     {.branch = 1, .n_verified = 9, .value = 2}};
   EXPECT_EQ(policy_named("fcfs")->next(waiting), 0u);
-  EXPECT_EQ(policy_named("shortest")->next(waiting), 1u) << "of equals who came first";
+  EXPECT_EQ(policy_named("shortest")->next(waiting), 1u) << "ties go to the earlier arrival";
   EXPECT_EQ(policy_named("priority")->next(waiting), 1u);
   EXPECT_EQ(policy_named("priority")->next(std::span(waiting).last(2)), 0u);
   EXPECT_EQ(policy_names().size(), 3u);
@@ -58,7 +58,7 @@ TEST(Rounds, fcfs_verifies_in_order_of_arrival) {
     for (const Event& event : events.events) {
       if (const Queued* e = at_target<Queued>(event)) {
         arrived.emplace_back(e->run, e->branch);
-        EXPECT_LE(++n_waiting, n) << "a branch has one tree under way";
+        EXPECT_LE(++n_waiting, n) << "a branch has one tree in flight";
       }
       if (const Dequeued* e = at_target<Dequeued>(event)) {
         left.emplace_back(e->run, e->branch);
@@ -177,7 +177,7 @@ TEST(Rounds, one_verification_may_take_several_waiting_branches) {
   simulate_rounds(rounds, work, fixed_times(10, 40));
   const RoundsTotals& totals = rounds.totals();
   EXPECT_EQ(totals.n_drafts, 120);
-  EXPECT_LE(totals.n_verifications, 120 / 3 + 3) << "but for the first and the last";
+  EXPECT_LE(totals.n_verifications, 120 / 3 + 3) << "except for the first and the last";
   EXPECT_GE(totals.n_verifications, 120 / 3);
 }
 
@@ -203,10 +203,10 @@ TEST(Rounds, earlier_stage_times_are_used_at_the_first_verification) {
     const auto verifies = [](const StageSlice& s) { return s.stage == StageSlice::Stage::Verify; };
     const auto first = std::ranges::find_if(slices, verifies);
     for (const StageSlice& slice : slices) n += verifies(slice) && slice.begin == first->begin;
-    EXPECT_EQ(rounds.totals().n_drafts, 40) << "its own alone";
+    EXPECT_EQ(rounds.totals().n_drafts, 40) << "only its own draft";
     return n;
   };
-  EXPECT_EQ(first_of({}), 1u) << "nothing is known, so whoever is there is taken";
+  EXPECT_EQ(first_of({}), 1u) << "without known times any waiting branch is taken";
   RoundsTotals known;
   known.n_drafts = known.n_verifications = 10;
   known.drafting = 10;
@@ -259,7 +259,8 @@ TEST(Rounds, batched_verification_stays_within_the_bound) {
       const double gain = in_turn / static_cast<double>(slices.back().end);
       EXPECT_LE(gain, rounds_bound(n, 1, draft, verify, together) * (1 + 1e-9)) << n;
       if (n == 6 && t_draft == 5) {
-        EXPECT_GT(gain, rounds_bound(n, 1, draft, verify)) << "which is that of one text each";
+        EXPECT_GT(gain, rounds_bound(n, 1, draft, verify))
+            << "the bound with one sequence per verification";
       }
     }
   }
@@ -282,10 +283,10 @@ TEST(Rounds, waits_and_work_add_up_to_each_branchs_time) {
               there);
     // The target is busy or idle from the start to the end.
     EXPECT_EQ(totals.verifying + totals.target_idle, slices.back().end);
-    Nanoseconds told = 0;
+    Nanoseconds idle = 0;
     for (const Event& event : events.events)
-      if (const Waiting* e = at_target<Waiting>(event)) told += e->t - e->since;
-    EXPECT_EQ(told, totals.target_idle);
+      if (const Waiting* e = at_target<Waiting>(event)) idle += e->t - e->since;
+    EXPECT_EQ(idle, totals.target_idle);
   }
 }
 
@@ -296,7 +297,7 @@ TEST(Rounds, a_branch_doing_two_things_at_once_is_a_contract_error) {
   EXPECT_THROW(rounds.drafted(0, 6), ContractError);
   EXPECT_EQ(rounds.draft_next(7), 0);
   EXPECT_FALSE(rounds.draft_next(7).has_value());
-  EXPECT_THROW(rounds.drafted(0, 6), ContractError) << "time went back";
+  EXPECT_THROW(rounds.drafted(0, 6), ContractError) << "time must not decrease";
   EXPECT_TRUE(rounds.verify_next(8).empty());
   rounds.drafted(0, 9);
   EXPECT_EQ(rounds.verify_next(9), std::vector{0});

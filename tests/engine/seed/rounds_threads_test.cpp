@@ -148,8 +148,8 @@ TEST(RoundsThreads, one_branch_is_speculative_decoding_step_by_step) {
     run_in_time(rounds, work);
     job.decoder = "speculative";
     job.options = {{"gamma", "3"}};
-    std::vector<Event> told(events.list.events.begin() + 1, events.list.events.end());
-    EXPECT_EQ(trace_of(told), trace_of(run(target, texts[0].prompt, job).events)) << described(job);
+    std::vector<Event> rest(events.list.events.begin() + 1, events.list.events.end());
+    EXPECT_EQ(trace_of(rest), trace_of(run(target, texts[0].prompt, job).events)) << described(job);
   }
 }
 
@@ -215,7 +215,7 @@ TEST(RoundsThreads, alternating_mode_never_overlaps) {
   work.draft_delay = look;
   work.verify_delay = look;
   run_in_time(rounds, work);
-  EXPECT_TRUE(on_own) << "one thread does both, so nothing is handed over";
+  EXPECT_TRUE(on_own) << "one thread runs both stages";
 }
 
 TEST(RoundsThreads, an_exception_on_either_thread_ends_both) {

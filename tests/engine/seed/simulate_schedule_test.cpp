@@ -12,40 +12,40 @@ namespace engine::test {
 namespace {
 
 /// One recorded sequence: its start, and the tokens of its rounds, each of which took 10.
-struct Told {
+struct RecordedSequence {
   Nanoseconds begin = 0;
   std::vector<int> tokens;
 };
 
-Schedule schedule(int n_branches, const std::vector<Told>& texts) {
-  Schedule told;
-  told.n_branches = n_branches;
+Schedule schedule(int n_branches, const std::vector<RecordedSequence>& texts) {
+  Schedule recorded;
+  recorded.n_branches = n_branches;
   for (std::size_t i = 0; i < texts.size(); i++) {
     Nanoseconds t = texts[i].begin;
     for (std::size_t step = 0; step < texts[i].tokens.size(); step++, t += 10) {
-      told.turns.push_back({.run = static_cast<RunId>(i + 5),
-                            .step = static_cast<StepId>(step),
-                            .branch = static_cast<int>(i) % n_branches,
-                            .may_draft = t,
-                            .drafts = t + 1,
-                            .queued = t + 3,
-                            .at_target = t + 4,
-                            .left = t + 4,
-                            .judged = t + 9,
-                            .ended = t + 10,
-                            .n_rows = 5,
-                            .n_tokens = texts[i].tokens[step],
-                            .n_proposed = 4,
-                            .n_accepted = texts[i].tokens[step] - 1});
+      recorded.turns.push_back({.run = static_cast<RunId>(i + 5),
+                                .step = static_cast<StepId>(step),
+                                .branch = static_cast<int>(i) % n_branches,
+                                .may_draft = t,
+                                .drafts = t + 1,
+                                .queued = t + 3,
+                                .at_target = t + 4,
+                                .left = t + 4,
+                                .judged = t + 9,
+                                .ended = t + 10,
+                                .n_rows = 5,
+                                .n_tokens = texts[i].tokens[step],
+                                .n_proposed = 4,
+                                .n_accepted = texts[i].tokens[step] - 1});
     }
   }
-  return told;
+  return recorded;
 }
 
 Schedule together(int n_texts, int n_rounds) {
-  return schedule(3,
-                  std::vector<Told>(static_cast<std::size_t>(n_texts),
-                                    {0, std::vector<int>(static_cast<std::size_t>(n_rounds), 2)}));
+  return schedule(3, std::vector<RecordedSequence>(
+                         static_cast<std::size_t>(n_texts),
+                         {0, std::vector<int>(static_cast<std::size_t>(n_rounds), 2)}));
 }
 
 TEST(SimulateSchedule, simulated_rounds_reach_and_respect_the_bound) {
@@ -73,12 +73,13 @@ TEST(SimulateSchedule, simulated_rounds_reach_and_respect_the_bound) {
 }
 
 TEST(SimulateSchedule, turns_keep_their_order_and_take_the_given_times) {
-  const Schedule told = schedule(2, {{0, {3, 1, 2}}, {0, {1, 4}}, {5, {2, 2}}});
-  const SimulatedSchedule s = simulate_schedule(told, {.draft = 7, .verify = 11, .n_branches = 2});
-  ASSERT_EQ(s.schedule.turns.size(), told.turns.size());
+  const Schedule recorded = schedule(2, {{0, {3, 1, 2}}, {0, {1, 4}}, {5, {2, 2}}});
+  const SimulatedSchedule s =
+      simulate_schedule(recorded, {.draft = 7, .verify = 11, .n_branches = 2});
+  ASSERT_EQ(s.schedule.turns.size(), recorded.turns.size());
   EXPECT_EQ(s.schedule.n_branches, 2);
-  for (std::size_t i = 0; i < told.turns.size(); i++) {
-    const ScheduleTurn &was = told.turns[i], &is = s.schedule.turns[i];
+  for (std::size_t i = 0; i < recorded.turns.size(); i++) {
+    const ScheduleTurn &was = recorded.turns[i], &is = s.schedule.turns[i];
     EXPECT_EQ(is.run, was.run);
     EXPECT_EQ(is.step, was.step);
     EXPECT_EQ(is.n_tokens, was.n_tokens);
@@ -94,23 +95,25 @@ TEST(SimulateSchedule, turns_keep_their_order_and_take_the_given_times) {
       EXPECT_EQ(is.branch, s.schedule.turns[i - 1].branch);
     }
   }
-  ASSERT_EQ(s.schedule.forwards.size(), told.turns.size());
+  ASSERT_EQ(s.schedule.forwards.size(), recorded.turns.size());
   Nanoseconds idle = 0, free_from = 0;
   for (const ScheduleForward& forward : s.schedule.forwards) {
-    EXPECT_GE(forward.begin, free_from) << "the target does one thing after the other";
+    EXPECT_GE(forward.begin, free_from) << "the target runs one stage at a time";
     free_from = forward.end;
     const auto turns = s.schedule.lane_turns(forward);
     ASSERT_EQ(turns.size(), 1u);
     EXPECT_EQ(s.schedule.turns[turns[0]].at_target, forward.begin);
   }
   for (const TargetIdle& one : s.schedule.idle) idle += one.end - one.begin;
-  EXPECT_EQ(idle + 11 * std::ssize(told.turns), s.end) << "it works or has nothing to judge";
+  EXPECT_EQ(idle + 11 * std::ssize(recorded.turns), s.end)
+      << "the target works unless nothing waits";
 }
 
 TEST(SimulateSchedule, unverified_drafts_are_left_out) {
-  Schedule told = schedule(2, {{0, {3, 1}}, {0, {1, 4}}, {0, {2}}});
-  for (const std::size_t i : {3u, 4u}) told.turns[i].judged = told.turns[i].ended = -1;
-  const SimulatedSchedule s = simulate_schedule(told, {.draft = 1, .verify = 1, .n_branches = 2});
+  Schedule recorded = schedule(2, {{0, {3, 1}}, {0, {1, 4}}, {0, {2}}});
+  for (const std::size_t i : {3u, 4u}) recorded.turns[i].judged = recorded.turns[i].ended = -1;
+  const SimulatedSchedule s =
+      simulate_schedule(recorded, {.draft = 1, .verify = 1, .n_branches = 2});
   ASSERT_EQ(s.schedule.turns.size(), 3u);
   EXPECT_EQ(s.schedule.turns[2].run, 6u);
   EXPECT_EQ(s.in_turn, 3 * 2);
@@ -121,7 +124,7 @@ TEST(SimulateSchedule, unverified_drafts_are_left_out) {
 
 // A search: the second level starts when all of the first has ended.
 TEST(SimulateSchedule, a_sequence_waits_for_all_before_it) {
-  const std::vector<Told> levels{{0, {1, 1}}, {0, {1}}, {40, {1, 1}}, {40, {1}}};
+  const std::vector<RecordedSequence> levels{{0, {1, 1}}, {0, {1}}, {40, {1, 1}}, {40, {1}}};
   const auto run = [&](int n_told) {
     return simulate_schedule(schedule(n_told, levels), {.draft = 3, .verify = 4, .n_branches = 4})
         .schedule.turns;
@@ -134,19 +137,19 @@ TEST(SimulateSchedule, a_sequence_waits_for_all_before_it) {
 }
 
 TEST(SimulateSchedule, the_requested_policy_is_used) {
-  const Schedule told = schedule(3, {{0, {4, 4}}, {0, {4, 4}}, {0, {1, 1, 1, 1, 1, 1, 1, 1}}});
+  const Schedule recorded = schedule(3, {{0, {4, 4}}, {0, {4, 4}}, {0, {1, 1, 1, 1, 1, 1, 1, 1}}});
   const auto order = [&](const std::string& policy) {
     const Schedule s =
-        simulate_schedule(told, {.draft = 1, .verify = 100, .n_branches = 3, .policy = policy})
+        simulate_schedule(recorded, {.draft = 1, .verify = 100, .n_branches = 3, .policy = policy})
             .schedule;
     std::vector<RunId> runs;
     for (const std::uint32_t i : s.taken) runs.push_back(s.turns[i].run);
     return runs;
   };
   EXPECT_EQ(order("fcfs")[4], 6u);
-  EXPECT_EQ(order("shortest")[4], 7u) << "of 1 token, though the one of 4 came first";
+  EXPECT_EQ(order("shortest")[4], 7u) << "the one with 1 token, though the one with 4 came first";
   EXPECT_THROW(order("sjf"), ContractError);
-  EXPECT_THROW(simulate_schedule(told, {.draft = 0, .verify = 1}), ContractError);
+  EXPECT_THROW(simulate_schedule(recorded, {.draft = 0, .verify = 1}), ContractError);
 }
 
 }  // namespace

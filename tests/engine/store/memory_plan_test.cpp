@@ -68,10 +68,10 @@ TEST(MemoryPlan, chimeras_k_gram_table_is_planned_where_kept) {
   config.gram = 4;
   EXPECT_EQ(table(), 64 << 20);
   config.vocab_size++;
-  EXPECT_EQ(table(), 0) << "the matrix is read instead";
+  EXPECT_EQ(table(), 0) << "the matrix is used directly";
   config.dim = 1 << 24;
   config.vocab_size = std::numeric_limits<int>::max();
-  EXPECT_EQ(table(), 0) << "nor does anything overflow";
+  EXPECT_EQ(table(), 0) << "no overflow";
 }
 
 TEST(MemoryPlan, prompt_rows_are_bounded_by_the_context) {
@@ -85,7 +85,7 @@ TEST(MemoryPlan, prompt_rows_are_bounded_by_the_context) {
     // prefilled as steps.
     EXPECT_EQ(workspace(1025, block), workspace(1 << 20, block));
     EXPECT_LT(workspace(200, block), workspace(257, block));
-    EXPECT_EQ(workspace(20, block), workspace(128, block)) << "a step has 128 rows all the same";
+    EXPECT_EQ(workspace(20, block), workspace(128, block)) << "a step has 128 rows in both cases";
   }
   EXPECT_EQ(workspace(257, 0), workspace(1025, 0));
   EXPECT_LT(workspace(513, 256), workspace(1024, 256));
@@ -115,13 +115,13 @@ TEST(MemoryPlan, a_plan_that_does_not_fit_is_refused_with_both_sizes) {
   EXPECT_NO_THROW(refuse_what_does_not_fit("big", {4, 2}, plan, 4'000'000'000));
   try {
     refuse_what_does_not_fit("big", {4, 2}, plan, 3'999'999'999);
-    FAIL() << "it was not refused";
+    FAIL() << "expected a refusal";
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ErrorCode::Resources);
-    const std::string said = error.what();
+    const std::string message = error.what();
     for (const char* part : {"big at --scale 4x2", "4.0 GB of memory are needed", "3.0 GB weights",
                              "1.0 GB workspace", "4.0 GB are available"})
-      EXPECT_NE(said.find(part), std::string::npos) << said;
+      EXPECT_NE(message.find(part), std::string::npos) << message;
   }
   try {
     refuse_what_does_not_fit("big", {}, plan, 1);

@@ -1,6 +1,5 @@
 // Which models stay in memory, and which are evicted for others.
 #include <sys/resource.h>
-#include <unistd.h>
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
@@ -10,12 +9,18 @@
 #include "engine/checkpoint/heads_files.h"
 #include "engine/store/memory_plan.h"
 #include "engine/store/model_store.h"
+#include "tests/support/files.h"
 #include "tests/support/models/heads_folder.h"
+#include "tests/support/refusal.h"
 
 namespace engine {
 namespace {
 
+using test::Folder;
 using test::HeadsFolder;
+using test::read_file;
+using test::refusal;
+using test::write_file;
 
 /// Limits this process to so many further bytes while the object lives.
 class MemoryLeft {
@@ -38,7 +43,7 @@ class MemoryLeft {
 
 TEST(ModelStore, a_cached_model_is_evicted_when_memory_is_short) {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-  GTEST_SKIP() << "a sanitizer's address space cannot be limited";
+  GTEST_SKIP() << "the address space cannot be limited under a sanitizer";
 #endif
   if (!std::filesystem::exists(DECOSCOPE_SOURCE_DIR "/assets/models/demo-target/config.json")) {
     FAIL() << "assets/models/demo-target is not in this tree";
@@ -65,19 +70,6 @@ TEST(ModelStore, models_stay_while_memory_suffices) {
   EXPECT_EQ(store.get({}).id, id);
 }
 
-/// The message of an error of this kind.
-template <class F>
-std::string said(ErrorCode code, F&& f) {
-  try {
-    f();
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), code) << error.what();
-    return error.what();
-  }
-  ADD_FAILURE() << "nothing was refused";
-  return "";
-}
-
 TEST(ModelStore, a_draft_comes_from_the_card_or_the_option_unscaled) {
   ModelStore store(DECOSCOPE_SOURCE_DIR "/assets", 1);
   const RunModels models = store.get_with_draft({.scale = "4x1"}, "", "speculative");
@@ -102,7 +94,7 @@ TEST(ModelStore, a_draft_comes_from_the_card_or_the_option_unscaled) {
 TEST(ModelStore, a_target_without_a_draft_names_the_decoder) {
   ModelStore store(DECOSCOPE_SOURCE_DIR "/assets", 1);
   const std::string text =
-      said(ErrorCode::Usage, [&] { store.get_with_draft({.model = "demo-draft"}, "", "mcsd"); });
+      refusal([&] { store.get_with_draft({.model = "demo-draft"}, "", "mcsd"); }, ErrorCode::Usage);
   EXPECT_NE(text.find("mcsd needs a draft model: the card of demo-draft names none"),
             std::string::npos)
       << text;
@@ -127,9 +119,9 @@ std::string word_of_its_own(const Tokenizer& tokenizer, const std::string& file)
 TEST(ModelStore, a_draft_of_another_vocabulary_is_refused) {
   ModelStore store(DECOSCOPE_SOURCE_DIR "/assets", 1);
   const std::string other = DECOSCOPE_SOURCE_DIR "/tests/fixtures/hf/llama_gqa";
-  const std::string counts = said(ErrorCode::Usage, [&] {
-    store.get_with_draft({.needs_tokenizer = false}, other, "speculative");
-  });
+  const std::string counts =
+      refusal([&] { store.get_with_draft({.needs_tokenizer = false}, other, "speculative"); },
+              ErrorCode::Usage);
   const ModelFiles target = open_model(DECOSCOPE_SOURCE_DIR "/assets/models/demo-target");
   const std::string n_tokens = std::to_string(target.tokenizer->vocab_size());
   for (const std::string& part : {std::string("speculative"), std::string("llama_gqa"),
@@ -137,24 +129,20 @@ TEST(ModelStore, a_draft_of_another_vocabulary_is_refused) {
     EXPECT_NE(counts.find(part), std::string::npos) << counts;
 
   // The same number of tokens, one with another text.
-  const auto folder =
-      std::filesystem::temp_directory_path() / ("decoscope_draft_" + std::to_string(getpid()));
-  std::filesystem::copy(DECOSCOPE_SOURCE_DIR "/assets/models/demo-draft", folder);
+  const Folder folder;
+  std::filesystem::copy(DECOSCOPE_SOURCE_DIR "/assets/models/demo-draft", folder.path());
   const std::string path = folder / "tokenizer.model";
-  std::ifstream file(path, std::ios::binary);
-  std::string bytes{std::istreambuf_iterator<char>(file), {}};
-  file.close();
+  std::string bytes = read_file(path);
   const std::string word = word_of_its_own(*target.tokenizer, bytes);
   ASSERT_NE(word, "");
   std::string another = word;
   another[0] = another[0] == 'q' ? 'x' : 'q';
   bytes.replace(bytes.find(word), word.size(), another);
-  std::ofstream(path, std::ios::binary) << bytes;
+  write_file(path, bytes);
   const std::string pieces =
-      said(ErrorCode::Usage, [&] { store.get_with_draft({}, folder, "speculative"); });
+      refusal([&] { store.get_with_draft({}, folder.path(), "speculative"); }, ErrorCode::Usage);
   for (const std::string& part : {"both vocabularies have " + n_tokens + " tokens", another, word})
     EXPECT_NE(pieces.find(part), std::string::npos) << pieces;
-  std::filesystem::remove_all(folder);
 }
 
 /// A copy of the bundled draft in a folder, with one altered file.
@@ -167,12 +155,10 @@ std::string altered_draft(const std::string& folder,
   fs::copy(DECOSCOPE_SOURCE_DIR "/assets/models/demo-draft", folder);
   fs::remove(fs::path(folder) / "generation_config.json");
   const std::string path = fs::path(folder) / name;
-  std::ifstream file(path, std::ios::binary);
-  std::string text{std::istreambuf_iterator<char>(file), {}};
-  file.close();
+  std::string text = read_file(path);
   EXPECT_NE(text.find(from), std::string::npos);
   text.replace(text.find(from), from.size(), to);
-  std::ofstream(path, std::ios::binary) << text;
+  write_file(path, text);
   return folder;
 }
 
@@ -181,8 +167,8 @@ TEST(ModelStore, a_draft_with_other_special_ids_or_context_is_noted) {
   ModelStore store(DECOSCOPE_SOURCE_DIR "/assets", 1);
   EXPECT_TRUE(pair_notices(store.get_with_draft({}, "", "speculative")).empty());
   EXPECT_TRUE(pair_notices(RunModels(store.get({}))).empty());
-  const std::string folder = std::filesystem::temp_directory_path() /
-                             ("decoscope_altered_draft_" + std::to_string(getpid()));
+  const Folder temporary;
+  const std::string folder = temporary / "altered_draft";
   const auto notice_of = [&](const char* file, const std::string& from, const std::string& to) {
     ModelStore own(DECOSCOPE_SOURCE_DIR "/assets", 1);
     const auto notices =
@@ -190,20 +176,20 @@ TEST(ModelStore, a_draft_with_other_special_ids_or_context_is_noted) {
     EXPECT_EQ(notices.size(), 1u) << file << ": " << to;
     return notices.empty() ? "" : notices[0];
   };
-  const auto expect_said = [](const std::string& notice, std::vector<std::string> parts) {
-    parts.insert(parts.end(), {"draft model decoscope_altered_draft_", " for demo-target: "});
+  const auto expect_notice = [](const std::string& notice, std::vector<std::string> parts) {
+    parts.insert(parts.end(), {"draft model altered_draft", " for demo-target: "});
     for (const std::string& part : parts)
       EXPECT_NE(notice.find(part), std::string::npos) << part << "\n" << notice;
   };
-  expect_said(notice_of("config.json", "\"eos_token_id\": 2", "\"eos_token_id\": [9, 2]"),
-              {"its end tokens are 2, 9 and the target's 2", "the target ends it"});
-  expect_said(
+  expect_notice(notice_of("config.json", "\"eos_token_id\": 2", "\"eos_token_id\": [9, 2]"),
+                {"its end tokens are 2, 9 and the target's 2", "the target ends it"});
+  expect_notice(
       notice_of("tokenizer_config.json", "\"bos_token\": \"<s>\"", "\"bos_token\": \"</s>\""),
       {"its begin token is 2 and the target's 1", "reads what the target reads"});
-  expect_said(
+  expect_notice(
       notice_of("tokenizer_config.json", "\"pad_token\": \"<pad>\"", "\"pad_token\": \"e\""),
       {"is special to the draft alone", "the target's meaning counts"});
-  expect_said(notice_of("config.json", "\"max_position_embeddings\": 1024",
+  expect_notice(notice_of("config.json", "\"max_position_embeddings\": 1024",
                         "\"max_position_embeddings\": 100"),
               {"its context holds 100 tokens and the target's 1024", "without drafts"});
   std::filesystem::remove_all(folder);
@@ -211,7 +197,7 @@ TEST(ModelStore, a_draft_with_other_special_ids_or_context_is_noted) {
 
 TEST(ModelStore, memory_for_both_models_is_checked_before_loading) {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-  GTEST_SKIP() << "a sanitizer's address space cannot be limited";
+  GTEST_SKIP() << "the address space cannot be limited under a sanitizer";
 #endif
   // Here the large model is the draft and does not fit; the small one alone would.
   ModelStore store(DECOSCOPE_SOURCE_DIR "/assets", 1);
@@ -219,9 +205,12 @@ TEST(ModelStore, memory_for_both_models_is_checked_before_loading) {
   std::string text;
   {
     const MemoryLeft left(room);
-    text = said(ErrorCode::Resources, [&] {
-      store.get_with_draft({.model = "demo-draft", .dtype = "f32"}, "demo-target", "speculative");
-    });
+    text = refusal(
+        [&] {
+          store.get_with_draft({.model = "demo-draft", .dtype = "f32"}, "demo-target",
+                               "speculative");
+        },
+        ErrorCode::Resources);
   }
   EXPECT_NE(text.find("demo-draft with the draft model demo-target"), std::string::npos) << text;
   const auto needed = [](const LoadedModel& loaded) {
@@ -233,7 +222,7 @@ TEST(ModelStore, memory_for_both_models_is_checked_before_loading) {
                       " of memory are needed"),
             std::string::npos)
       << text;
-  EXPECT_LT(needed(models.target), static_cast<double>(room)) << "alone it would have fitted";
+  EXPECT_LT(needed(models.target), static_cast<double>(room)) << "it would fit alone";
 }
 
 TEST(ModelStore, heads_load_with_their_target_and_are_shared) {
@@ -243,7 +232,7 @@ TEST(ModelStore, heads_load_with_their_target_and_are_shared) {
   const std::uint32_t alone = store.get({}).id;
   const RunModels models =
       store.get_for({}, draft_resources, {"ar", "medusa", "speculative", "chimera"}, {});
-  EXPECT_EQ(models.target.id, alone) << "a target that is there gets heads, and is not loaded anew";
+  EXPECT_EQ(models.target.id, alone) << "a loaded target gets heads without being loaded again";
   ASSERT_NE(models.draft, nullptr);
   ASSERT_NE(models.medusa, nullptr);
   ASSERT_NE(models.chimera, nullptr);
@@ -274,19 +263,19 @@ TEST(ModelStore, unnamed_heads_are_reported_by_the_decoder) {
   ModelStore store(DECOSCOPE_SOURCE_DIR "/assets", 1);
   const ModelRequest draft{.model = "demo-draft"};  // its card names no heads
   const std::string none =
-      said(ErrorCode::Usage, [&] { store.get_for(draft, {}, {"medusa"}, {}); });
+      refusal([&] { store.get_for(draft, {}, {"medusa"}, {}); }, ErrorCode::Usage);
   EXPECT_NE(none.find("medusa needs draft heads: the card of demo-draft names none"),
             std::string::npos)
       << none;
-  const std::string other = said(ErrorCode::BadInput, [&] {
-    store.get_for(draft, {.draft = "", .heads = {medusa.path()}}, {"medusa"}, {});
-  });
+  const std::string other = refusal(
+      [&] { store.get_for(draft, {.draft = "", .heads = {medusa.path()}}, {"medusa"}, {}); },
+      ErrorCode::BadInput);
   EXPECT_NE(other.find("hidden_size"), std::string::npos) << other;
 }
 
 TEST(ModelStore, memory_for_heads_is_checked_before_loading) {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-  GTEST_SKIP() << "a sanitizer's address space cannot be limited";
+  GTEST_SKIP() << "the address space cannot be limited under a sanitizer";
 #endif
   const HeadsFolder medusa(HeadsKind::Medusa, 40);  // at 4x1 far larger than the target itself
   ModelStore store(DECOSCOPE_SOURCE_DIR "/assets", 1);
@@ -298,9 +287,9 @@ TEST(ModelStore, memory_for_heads_is_checked_before_loading) {
   std::string text;
   {
     const MemoryLeft left(static_cast<std::int64_t>(target) + (std::int64_t{8} << 20));
-    text = said(ErrorCode::Resources, [&] {
-      store.get_for(request, {.draft = "", .heads = {medusa.path()}}, {"medusa"}, {});
-    });
+    text = refusal(
+        [&] { store.get_for(request, {.draft = "", .heads = {medusa.path()}}, {"medusa"}, {}); },
+        ErrorCode::Resources);
   }
   EXPECT_NE(text.find("of memory are needed"), std::string::npos) << text;
 }
@@ -308,7 +297,7 @@ TEST(ModelStore, memory_for_heads_is_checked_before_loading) {
 // Room for all but half of its table.
 TEST(ModelStore, memory_for_chimeras_k_gram_table_is_checked) {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-  GTEST_SKIP() << "a sanitizer's address space cannot be limited";
+  GTEST_SKIP() << "the address space cannot be limited under a sanitizer";
 #endif
   const HeadsFolder chimera(HeadsKind::Chimera, 1);
   const ModelFiles files = open_model(DECOSCOPE_SOURCE_DIR "/assets/models/demo-target");
@@ -322,9 +311,12 @@ TEST(ModelStore, memory_for_chimeras_k_gram_table_is_checked) {
   std::string text;
   {
     const MemoryLeft left(static_cast<std::int64_t>(others + table / 2));
-    text = said(ErrorCode::Resources, [&] {
-      store.get_for({.scale = "4x1"}, {.draft = "", .heads = {chimera.path()}}, {"chimera"}, {});
-    });
+    text = refusal(
+        [&] {
+          store.get_for({.scale = "4x1"}, {.draft = "", .heads = {chimera.path()}}, {"chimera"},
+                        {});
+        },
+        ErrorCode::Resources);
   }
   EXPECT_NE(text.find(size_words(others + table) + " of memory are needed"), std::string::npos)
       << text;

@@ -66,7 +66,9 @@ TEST(AddedTokens, white_space_is_measured_once) {
   AddedToken t = token(1, " ");
   t.lstrip = t.rstrip = true;
   const AddedTokens tokens({t});
-  const std::string text(200'000, ' ');  // each match covers the rest: a quadratic search would take a second per character
+  const std::string text(
+      200'000,
+      ' ');  // each match covers the rest: a quadratic search would take a second per character
   EXPECT_EQ(tokens.split(text, AddedTokens::Of::GivenText, false).size(), text.size());
 }
 
@@ -106,13 +108,13 @@ class TokenizerFiles : public testing::Test {
  protected:
   TokenizerFiles() { write_small_model(dir_); }
   static int n_pieces() { return static_cast<int>(small_pieces().size()); }
-  void write(const std::string& name, const std::string& text) { write_bytes(dir_ / name, text); }
+  void write(const std::string& name, const std::string& text) { write_file(dir_ / name, text); }
   ModelFiles open() const { return open_model(dir_.path()); }
   std::vector<TokenId> read(const std::string& text) const {
     return open().tokenizer->encode(text, TextReading{.add_special = false, .symbols = true});
   }
 
-  TempDir dir_;
+  Folder dir_;
 };
 
 TEST_F(TokenizerFiles, added_tokens_json_extends_the_vocabulary) {
@@ -121,10 +123,10 @@ TEST_F(TokenizerFiles, added_tokens_json_extends_the_vocabulary) {
   const ModelFiles files = open();
   EXPECT_THAT(files.notices, IsEmpty());
   EXPECT_EQ(files.tokenizer->vocab_size(), n + 3);
-  EXPECT_EQ(files.tokenizer->piece(n + 1), "") << "an id of no token";
+  EXPECT_EQ(files.tokenizer->piece(n + 1), "") << "no token has this id";
   EXPECT_EQ(read("<|im_end|><|im_start|><s>"), (std::vector<TokenId>{n + 2, n, 1}));
   const std::vector<TokenId> plain = files.tokenizer->encode("a<s>", false);
-  EXPECT_THAT(plain, Not(Contains(1))) << "text, where symbols are not asked for";
+  EXPECT_THAT(plain, Not(Contains(1))) << "read as text if symbols are off";
   EXPECT_EQ(files.tokenizer->decode(plain), "a<s>");
 }
 
@@ -149,7 +151,7 @@ TEST_F(TokenizerFiles, added_tokens_decoder_precedes_older_files) {
                     n));
   write("added_tokens.json", fmt::format(R"({{"<x>": {}}})", n));
   write("special_tokens_map.json", R"({"bos_token": {"content": "<s>"}})");
-  EXPECT_THAT(open().notices, IsEmpty()) << "the older files say the same";
+  EXPECT_THAT(open().notices, IsEmpty()) << "the older files agree";
   write("added_tokens.json", fmt::format(R"({{"<x>": {}, "<y>": {}}})", n, n + 1));
   write("special_tokens_map.json", R"({"bos_token": "</s>"})");
   EXPECT_EQ(open().tokenizer->vocab_size(), n + 1);
@@ -233,15 +235,15 @@ TEST_F(TokenizerFiles, null_means_no_token_or_false) {
 TEST_F(TokenizerFiles, are_written_with_the_model) {
   write("added_tokens.json", fmt::format(R"({{"<x>": {}}})", n_pieces()));
   const ModelFiles files = open();
-  const TempDir copy;
+  const Folder copy;
   write_model(copy.path(), files.config, *files.tensors, files.stored_dtype, dir_.path());
   EXPECT_EQ(open_model(copy.path()).tokenizer->vocab_size(), n_pieces() + 1);
 }
 
 // A text that starts with a space gets no second one, unless every stretch gets a prefix.
 TEST_F(TokenizerFiles, no_dummy_prefix_before_a_space) {
-  write_bytes(dir_ / "tokenizer.model",
-              sentencepiece_model(small_pieces(), trainer_spec(), normalizer_spec(true, false)));
+  write_file(dir_ / "tokenizer.model",
+             sentencepiece_model(small_pieces(), trainer_spec(), normalizer_spec(true, false)));
   const auto n_ids = [&](const std::string& legacy) {
     write("tokenizer_config.json", R"({"legacy": )" + legacy + "}");
     return read(" zz").size();
@@ -254,12 +256,12 @@ TEST_F(TokenizerFiles, control_piece_flags_need_added_tokens_decoder) {
   write("special_tokens_map.json", R"({"eos_token": )" + token + "}");
   const std::size_t n_plain = read("z </s>").size();
   write("tokenizer_config.json", R"({"added_tokens_decoder": {"2": )" + token + "}}");
-  EXPECT_EQ(read("z </s>").size() + 1, n_plain) << "it takes the space along";
+  EXPECT_EQ(read("z </s>").size() + 1, n_plain) << "it absorbs the space";
 }
 
 TEST_F(TokenizerFiles, continued_text_gets_no_prefix) {
-  write_bytes(dir_ / "tokenizer.model",
-              sentencepiece_model(small_pieces(), trainer_spec(), normalizer_spec(true, false)));
+  write_file(dir_ / "tokenizer.model",
+             sentencepiece_model(small_pieces(), trainer_spec(), normalizer_spec(true, false)));
   for (const char* config : {"{}", R"({"tokenizer_class": "LlamaTokenizer"})"}) {
     write("tokenizer_config.json", config);
     const auto tokenizer = open().tokenizer;

@@ -22,8 +22,8 @@ using testing::AllOf;
 using testing::HasSubstr;
 
 std::unique_ptr<Tokenizer> open_bytes(std::string_view bytes) {
-  const TempDir dir;
-  write_bytes(dir / "tokenizer.model", bytes);
+  const Folder dir;
+  write_file(dir / "tokenizer.model", bytes);
   return open_sentencepiece(dir / "tokenizer.model", {.add_bos = false});
 }
 
@@ -65,9 +65,9 @@ TEST(SentencePiece, other_file_kinds_are_refused_by_name) {
 // SP02.
 TEST(SentencePiece, every_prefix_is_refused_or_a_valid_model) {
   const std::string whole = small_sentencepiece();
-  const TempDir dir;
+  const Folder dir;
   int n_accepted = 0;
-  write_bytes(dir / "m", whole);
+  write_file(dir / "m", whole);
   for (std::size_t n = whole.size() + 1; n-- > 0;) {
     std::filesystem::resize_file(dir / "m", n);
     try {
@@ -316,20 +316,20 @@ TEST(SentencePiece, the_longest_of_nested_symbols_is_taken) {
 // A tokenizer trained like the bundled models': BPE, single digits, byte fallback, newline as a
 // symbol.
 std::string trained(const std::string& more_options) {
-  const TempDir dir;
+  const Folder dir;
   std::string text;
   for (int i = 0; i < 400; i++) {
     text += fmt::format("Tom has {} apples and {} pears.\nSo the answer is {}.\n", i, 7 * i % 50,
                         i + 7 * i % 50);
     text += "def add(a, b):\n    return a + b  # caf\xC3\xA9\n";
   }
-  write_bytes(dir / "text", text);
+  write_file(dir / "text", text);
   const auto status = sentencepiece::SentencePieceTrainer::Train(
       fmt::format("--input={} --model_prefix={} --vocab_size=360 --split_digits=true "
                   "--byte_fallback=true --user_defined_symbols=\n --minloglevel=2 {}",
                   dir / "text", dir / "m", more_options));
   EXPECT_TRUE(status.ok()) << status.ToString();
-  return read_bytes(dir / "m.model");
+  return read_file(dir / "m.model");
 }
 
 constexpr const char* kOurs =
@@ -374,7 +374,7 @@ TEST(SentencePiece, decode_equals_the_library_and_streaming) {
       for (std::size_t i = 0; i < ids.size();) {
         const std::size_t n = std::min<std::size_t>(1 + random() % 3, ids.size() - i);
         text += stream.push(std::span(ids).subspan(i, n));
-        EXPECT_TRUE(expected.starts_with(text)) << "what was shown is never taken back";
+        EXPECT_TRUE(expected.starts_with(text)) << "emitted text is never retracted";
         i += n;
       }
       EXPECT_EQ(text + stream.finish(), expected) << testing::PrintToString(ids);
@@ -436,7 +436,7 @@ TEST(TextStream, equals_decode_for_any_split_after_a_prompt) {
         const std::size_t n = std::min<std::size_t>(random() % 4, ids.size() - i);
         const std::string more = stream.push(std::span(ids).subspan(i, n));
         std::string whole = more;
-        EXPECT_EQ(take_whole_characters(whole, true), more) << "no half character";
+        EXPECT_EQ(take_whole_characters(whole, true), more) << "no partial character";
         text += more;
         i += n;
       }

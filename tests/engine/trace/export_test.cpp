@@ -64,7 +64,7 @@ std::vector<Event> tiny_stream() {
 }
 
 TEST(TraceExport, an_independent_reader_finds_no_violation) {
-  NEEDS(std::system("python3 -c pass >/dev/null 2>&1") == 0, "no python3 here");
+  NEEDS(std::system("python3 -c pass >/dev/null 2>&1") == 0, "python3 is missing");
   const Folder folder;
   std::vector<Event> events = tiny_stream();
   for (const RunId run : {2U, 3U}) {
@@ -426,7 +426,7 @@ TEST(TraceExport, a_full_disk_keeps_the_old_file) {
       ASSERT_TRUE(test::read_file(folder / name) == old) << name << ", write " << n_good;
       const auto n_files = std::distance(std::filesystem::directory_iterator(folder / ""),
                                          std::filesystem::directory_iterator());
-      ASSERT_EQ(n_files, 1) << "nothing half written is left";
+      ASSERT_EQ(n_files, 1) << "no partial file remains";
     }
   }
 }

@@ -65,7 +65,7 @@ Timeline two_branches() {
   return timeline;
 }
 
-std::vector<std::string> told(const std::vector<TraceItem>& items) {
+std::vector<std::string> described(const std::vector<TraceItem>& items) {
   std::vector<std::string> lines;
   for (const TraceItem& item : items) {
     lines.push_back(item.name + " " + std::to_string(item.ts / kMs) + "-" +
@@ -79,20 +79,21 @@ TEST(TraceSchedule, lanes_show_work_and_waits) {
   const auto lanes = schedule_lanes(timeline.runs());
   ASSERT_EQ(lanes.size(), 5u);
   EXPECT_EQ(lanes[0].name, "target");
-  EXPECT_THAT(told(lanes[0].items), ElementsAre("forward branch 0 4-14", "forward branch 1 14-24",
-                                                "forward branch 0 24-34", "wait draft 0-4"));
+  EXPECT_THAT(described(lanes[0].items),
+              ElementsAre("forward branch 0 4-14", "forward branch 1 14-24",
+                          "forward branch 0 24-34", "wait draft 0-4"));
   EXPECT_EQ(lanes[1].name, "draft branch 0");
-  EXPECT_THAT(told(lanes[1].items),
+  EXPECT_THAT(described(lanes[1].items),
               ElementsAre("draft branch 0 0-4", "wait target 18-24", "draft branch 0 14-18"));
   EXPECT_EQ(lanes[2].name, "draft branch 1");
-  EXPECT_THAT(told(lanes[2].items),
+  EXPECT_THAT(described(lanes[2].items),
               ElementsAre("wait draft 0-4", "wait target 8-14", "draft branch 1 4-8"));
   EXPECT_EQ(lanes[3].name, "verify");
   ASSERT_EQ(lanes[3].items.size(), 3u);
   EXPECT_EQ(lanes[3].items[0].name, "verify accepted 1/1");
   EXPECT_EQ(lanes[3].items[0].ts, 14 * kMs - 2000);
   EXPECT_EQ(lanes[4].name, "queue");
-  EXPECT_THAT(told(lanes[4].items), ElementsAre("queue 1 8-14", "queue 1 18-24"));
+  EXPECT_THAT(described(lanes[4].items), ElementsAre("queue 1 8-14", "queue 1 18-24"));
   EXPECT_THAT(lanes[4].items[0].args, HasSubstr("\"branches\":[1]"));
 }
 
@@ -103,7 +104,7 @@ TEST(TraceSchedule, a_forward_of_two_branches_is_one_slice) {
   Timeline timeline;
   for (const Event& event : events) timeline.apply(event);
   const auto lanes = schedule_lanes(timeline.runs());
-  EXPECT_THAT(told(lanes[0].items), ElementsAre("forward branch 0 1 8-18"));
+  EXPECT_THAT(described(lanes[0].items), ElementsAre("forward branch 0 1 8-18"));
   EXPECT_THAT(lanes[0].items[0].args, HasSubstr("\"runs\":[1,2]"));
 }
 

@@ -12,7 +12,7 @@ class CudaAnswers : public OnEachCuda {
     std::vector<float> gathered = std::vector<float>(4, -1);
     std::vector<std::vector<float>> rows{std::size_t(kRows), std::vector<float>(kVocab - 3, -1)};
   };
-  void ask(Answers& answers) {
+  void enqueue(Answers& answers) {
     const std::int64_t at[] = {5, 119, 40, 0};
     std::vector<void*> to;
     for (auto& row : answers.rows) to.push_back(row.data());
@@ -24,7 +24,7 @@ class CudaAnswers : public OnEachCuda {
     const std::vector<PickRow> rows(kRows);
     ops_.pick(*device_, logits.data(), kVocab, kRows, kVocab, kVocab, rows.data(), picked.data());
   }
-  void expect_there(const Answers& answers) const {
+  void expect_results(const Answers& answers) const {
     for (int r = 0; r < kRows; r++) {
       const auto row = values_.begin() + r * kVocab;
       const auto best = std::max_element(row, row + kVocab);
@@ -45,17 +45,17 @@ class CudaAnswers : public OnEachCuda {
 TEST_P(CudaAnswers, results_are_copied_together_with_one_wait) {
   Answers alone, together;
   std::int64_t before = waits();
-  ask(alone);
-  EXPECT_TRUE(!is_emulated(*device_) || waits() == before + 3) << "each when it is asked for";
-  expect_there(alone);
+  enqueue(alone);
+  EXPECT_TRUE(!is_emulated(*device_) || waits() == before + 3) << "one wait per request";
+  expect_results(alone);
   before = waits();
   BatchedDownloads answers(*device_);
-  ask(together);
+  enqueue(together);
   EXPECT_EQ(waits(), before);
   EXPECT_EQ(together.picked[0].id, -1);
   answers.finish();
   EXPECT_TRUE(!is_emulated(*device_) || waits() == before + 1);
-  expect_there(together);
+  expect_results(together);
   answers.finish();
   EXPECT_TRUE(!is_emulated(*device_) || waits() == before + 1) << "nothing is held any more";
 }
@@ -80,10 +80,10 @@ TEST_P(CudaAnswers, results_without_a_wait_are_not_copied_later) {
   Answers dropped, next;
   {
     const BatchedDownloads answers(*device_);
-    ask(dropped);
+    enqueue(dropped);
   }
-  ask(next);
-  expect_there(next);
+  enqueue(next);
+  expect_results(next);
   EXPECT_EQ(dropped.picked[0].id, -1);
   EXPECT_EQ(dropped.gathered[0], -1);
   EXPECT_EQ(dropped.rows[2][0], -1);

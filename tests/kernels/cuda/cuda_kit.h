@@ -12,6 +12,7 @@
 #include "kernels/emulation/emulation_checks.h"
 #include "kernels/error.h"
 #include "tests/kernels/kernel_test_support.h"
+#include "tests/support/refusal.h"
 
 namespace kernels::test {
 
@@ -24,18 +25,6 @@ inline std::vector<std::string> cuda_devices_here() {
 
 inline bool is_emulated(const Device& device) {
   return device.name() == "cuda:emulated";
-}
-
-/// The message with which `work` is refused; the code must be `code`.
-inline std::string refusal(const std::function<void()>& work, ErrorCode code) {
-  try {
-    work();
-  } catch (const Error& e) {
-    EXPECT_EQ(e.code(), code) << e.what();
-    return e.what();
-  }
-  ADD_FAILURE() << "nothing was refused";
-  return {};
 }
 
 /// A device for one test. The emulated one has every check enabled, or runs kernels once if other
@@ -63,13 +52,13 @@ class OpenedCuda {
 };
 
 /// Weights packed on a device, from row-major f32.
-struct PackedThere {
+struct PackedOnDevice {
   DeviceMemory memory;
   PackedMatrix matrix;
 };
-inline PackedThere pack_there(
+inline PackedOnDevice pack_on_device(
     Device& device, const std::vector<float>& w, int n, int k, DType dtype) {
-  PackedThere packed;
+  PackedOnDevice packed;
   packed.memory = DeviceMemory(device, std::size_t(device.ops().packed_bytes(dtype, n, k)));
   device.ops().pack(device, w.data(), DType::F32, n, k, dtype, packed.memory.data());
   packed.matrix = {packed.memory.data(), n, k, dtype};

@@ -27,7 +27,7 @@ using ::testing::Not;
 
 TEST(CudaDevices, the_emulated_device_is_listed_as_emulated) {
   const auto all = list_cuda();
-  ASSERT_GE(all.size(), 2u) << "a GPU, or why there is none, and the emulated one";
+  ASSERT_GE(all.size(), 2u) << "a GPU or the reason for its absence, and the emulated device";
   EXPECT_EQ(all.front().name, "cuda:0");
   EXPECT_TRUE(all.front().available || !all.front().reason.empty());
   EXPECT_EQ(all.back().name, "cuda:emulated");
@@ -135,7 +135,7 @@ TEST(CudaDevices, a_gpu_without_kernels_is_named_with_its_capability) {
   EXPECT_THAT(capability_words(8, 0, "90"),
               HasSubstr("; build it with -DDECOSCOPE_CUDA_ARCHS=80, or try --device cpu"));
   EXPECT_EQ(capability_words(8, 0, "80,90"), "");
-  EXPECT_EQ(capability_words(8, 9, "80,90"), "") << "code of the same major number";
+  EXPECT_EQ(capability_words(8, 9, "80,90"), "") << "code of the same major capability";
   EXPECT_EQ(capability_words(10, 0, "80,90"), "") << "PTX of the last";
   EXPECT_EQ(capability_words(12, 0, "90,100,120"), "");
   EXPECT_THAT(capability_words(8, 6, "89,90"), HasSubstr("sm_89, sm_90"));
@@ -162,7 +162,7 @@ TEST(CudaDevices, out_of_memory_reports_size_purpose_and_free_memory) {
                     HasSubstr(" are free; earlier results are kept; try a smaller model")));
   EXPECT_EQ(emulation::memory_in_use(), before);
   { const DeviceBuffer fits(*device, 40'000'000, "a test"); }
-  EXPECT_EQ(emulation::memory_in_use(), before) << "what fits is had, and given back";
+  EXPECT_EQ(emulation::memory_in_use(), before) << "memory that fits is allocated and freed";
   emulation::limit_memory(std::int64_t{4} << 30);
 }
 
@@ -257,7 +257,7 @@ TEST(CudaDevices, are_refused_by_the_cpu_probes) {
 int small_job() {
   const auto device = open_cuda("cuda:emulated");
   for (int i = 0; i < 2; i++) DeviceFloats(*device, std::vector<float>(1'300'000));
-  const PackedThere w = pack_there(*device, normal_values(40 * 24, 1), 40, 24, DType::BF16);
+  const PackedOnDevice w = pack_on_device(*device, normal_values(40 * 24, 1), 40, 24, DType::BF16);
   const DeviceFloats x(*device, normal_values(3 * 24, 2)), y(*device, std::vector<float>(3 * 40));
   const DeviceFloats ones(*device, std::vector<float>(24, 1));
   const std::vector<PickRow> rows(3);
@@ -377,7 +377,7 @@ TEST(CudaDevices, every_failed_allocation_is_named_and_leaks_nothing) {
               testing::IsSupersetOf({"cudaGraphCreate", "cudaGraphAddKernelNode",
                                      "cudaGraphInstantiateWithFlags",
                                      "cudaGraphExecKernelNodeSetParams", "cudaGraphLaunch"}));
-  EXPECT_TRUE(done_without.contains("cudaMalloc")) << "it is asked for once more";
+  EXPECT_TRUE(done_without.contains("cudaMalloc")) << "a failed allocation is retried";
   for (const char* call :
        {"cudaLaunchKernel", "cudaMemcpyAsync", "cudaStreamSynchronize", "cudaEventRecord"})
     EXPECT_FALSE(done_without.contains(call)) << call;
@@ -410,7 +410,7 @@ TEST(CudaDevices, without_pinned_memory_rows_are_copied_in_pieces) {
     for (int i = 0; i < 2; i++) read();
     emulation::before_calls({});
     emulation::fail_call(0);
-    EXPECT_EQ(emulation::calls_of("cudaMallocHost"), asked + 1) << "no step asks in vain again";
+    EXPECT_EQ(emulation::calls_of("cudaMallocHost"), asked + 1) << "no further failing allocation";
     const std::vector<std::string> notes = take_notes_of(*device);
     ASSERT_EQ(notes.size(), 1u);
     EXPECT_THAT(

@@ -170,9 +170,9 @@ Scene scene_of(int n_valid, int n_nodes, std::uint32_t seed) {
 }
 
 /// Memory for as many distributions as a scene has nodes.
-class DistributionsThere {
+class DeviceDistributions {
  public:
-  DistributionsThere(Device& device, Scene& scene) : n_(scene.n_valid) {
+  DeviceDistributions(Device& device, Scene& scene) : n_(scene.n_valid) {
     for (DrawNode& node : scene.drawing) {
       all_.emplace_back(device, std::size_t(n_) * 8, 8);
       node.distribution = static_cast<double*>(all_.back().data());
@@ -189,13 +189,13 @@ class DistributionsThere {
   std::vector<DeviceMemory> all_;
 };
 
-struct DrawnThere {
+struct DrawnOnDevice {
   std::vector<Drawn> nodes;
   std::vector<DrawnToken> tokens;
 };
-DrawnThere drawn_there(Device& device, const Scene& scene) {
+DrawnOnDevice draw_on_device(Device& device, const Scene& scene) {
   const DeviceFloats logits(device, scene.draft);
-  DrawnThere drawn;
+  DrawnOnDevice drawn;
   drawn.nodes.resize(scene.drawing.size());
   drawn.tokens.resize(scene.uniforms.size());
   device.ops().draw(device, logits.data(), scene.stride, scene.stride, scene.n_valid,
@@ -204,14 +204,14 @@ DrawnThere drawn_there(Device& device, const Scene& scene) {
   return drawn;
 }
 
-struct JudgedThere {
+struct VerifiedOnDevice {
   std::vector<VerifiedNode> nodes;
   std::vector<VerifiedCandidate> candidates;
   std::vector<RejectionToken> rejection_tokens;
 };
-JudgedThere judged_there(Device& device, const Scene& scene, int n_rejection_tokens = 0) {
+VerifiedOnDevice verify_on_device(Device& device, const Scene& scene, int n_rejection_tokens = 0) {
   const DeviceFloats logits(device, scene.target);
-  JudgedThere judged;
+  VerifiedOnDevice judged;
   judged.nodes.resize(scene.judging.size());
   judged.candidates.resize(scene.candidates.size());
   judged.rejection_tokens.resize(scene.judging.size() * n_rejection_tokens);
@@ -222,7 +222,7 @@ JudgedThere judged_there(Device& device, const Scene& scene, int n_rejection_tok
   return judged;
 }
 /// Sets the candidates to the drawn tokens; a node has as many as were drawn.
-void propose_drawn(Scene& scene, const DrawnThere& drawn) {
+void propose_drawn(Scene& scene, const DrawnOnDevice& drawn) {
   for (std::size_t i = 0; i < scene.judging.size(); i++) {
     scene.judging[i].n = drawn.nodes[i].n;
     scene.judging[i].q = scene.drawing[i].distribution;
@@ -252,8 +252,8 @@ TEST_P(CudaDistributions, are_sampled_on_the_device) {
   const auto& [name, n_valid] = GetParam();
   const OpenedCuda device(name);
   Scene scene = scene_of(n_valid, 14, std::uint32_t(n_valid));
-  const DistributionsThere distributions(*device, scene);
-  const DrawnThere drawn = drawn_there(*device, scene);
+  const DeviceDistributions distributions(*device, scene);
+  const DrawnOnDevice drawn = draw_on_device(*device, scene);
   for (int i = 0; i < int(scene.drawing.size()); i++) {
     SCOPED_TRACE("node " + std::to_string(i));
     const DrawNode& node = scene.drawing[i];
@@ -278,8 +278,8 @@ class CudaVerify : public CudaDistributions {
  protected:
   static void expect_naive(Device& device,
                            const Scene& scene,
-                           const DistributionsThere* distributions) {
-    const JudgedThere judged = judged_there(device, scene);
+                           const DeviceDistributions* distributions) {
+    const VerifiedOnDevice judged = verify_on_device(device, scene);
     for (int i = 0; i < int(scene.judging.size()); i++) {
       SCOPED_TRACE("node " + std::to_string(i));
       const VerifyNode& node = scene.judging[i];
@@ -319,8 +319,8 @@ TEST_P(CudaVerify, sampled_candidates_by_every_rule) {
     }
     // Mostly large uniforms, so that most candidates are rejected.
     for (Candidate& one : scene.candidates) one.uniform = 1 - one.uniform * one.uniform / 2;
-    const DistributionsThere distributions(*device, scene);
-    propose_drawn(scene, drawn_there(*device, scene));
+    const DeviceDistributions distributions(*device, scene);
+    propose_drawn(scene, draw_on_device(*device, scene));
     for (VerifyNode& node : scene.judging) node.rule = rule;
     expect_naive(*device, scene, &distributions);
   }
@@ -374,13 +374,13 @@ TEST_P(CudaVerify, nodes_are_batch_invariant) {
   const auto& [name, n_valid] = GetParam();
   const OpenedCuda device(name, emulation::Watch::Once);
   Scene scene = scene_of(n_valid, 12, std::uint32_t(n_valid) + 5);
-  const DistributionsThere distributions(*device, scene);
-  propose_drawn(scene, drawn_there(*device, scene));
+  const DeviceDistributions distributions(*device, scene);
+  propose_drawn(scene, draw_on_device(*device, scene));
   for (int i = 0; i < 12; i++) scene.judging[i].rule = AcceptanceRule(i % 4);
   constexpr int kTold = 5;
-  const JudgedThere all = judged_there(*device, scene, kTold);
+  const VerifiedOnDevice all = verify_on_device(*device, scene, kTold);
   const auto expect_same = [&](const Scene& some, const std::vector<int>& which) {
-    const JudgedThere found = judged_there(*device, some, kTold);
+    const VerifiedOnDevice found = verify_on_device(*device, some, kTold);
     for (std::size_t i = 0; i < which.size(); i++) {
       const auto from = std::size_t(which[i]);
       ASSERT_EQ(std::memcmp(&found.nodes[i], &all.nodes[from], sizeof(VerifiedNode)), 0) << from;
@@ -411,14 +411,14 @@ TEST_P(CudaVerify, reports_probabilities_of_token_candidates_and_mode) {
   const auto& [name, n_valid] = GetParam();
   const OpenedCuda device(name);
   Scene scene = scene_of(n_valid, 14, std::uint32_t(n_valid) + 9);
-  const DistributionsThere distributions(*device, scene);
-  propose_drawn(scene, drawn_there(*device, scene));
+  const DeviceDistributions distributions(*device, scene);
+  propose_drawn(scene, draw_on_device(*device, scene));
   for (int i = 0; i < 14; i++) {
     scene.judging[i].rule = i % 2 ? AcceptanceRule::Without : AcceptanceRule::With;
     if (i % 3 == 0) scene.judging[i].q = nullptr;
   }
   constexpr int kTold = 8;
-  const JudgedThere judged = judged_there(*device, scene, kTold);
+  const VerifiedOnDevice judged = verify_on_device(*device, scene, kTold);
   for (int i = 0; i < 14; i++) {
     SCOPED_TRACE("node " + std::to_string(i));
     const VerifyNode& node = scene.judging[i];
@@ -426,9 +426,10 @@ TEST_P(CudaVerify, reports_probabilities_of_token_candidates_and_mode) {
                          q = node.q ? distributions.read(i) : DistributionOf(n_valid);
     const Verdict verdict =
         naive_verdict(p, node.q ? std::optional(q) : std::nullopt, node, scene.candidates);
-    std::vector<int> told{verdict.token};
+    std::vector<int> reported{verdict.token};
     const auto add = [&](int id) {
-      if (told.size() < kTold && std::ranges::find(told, id) == told.end()) told.push_back(id);
+      if (reported.size() < kTold && std::ranges::find(reported, id) == reported.end())
+        reported.push_back(id);
     };
     for (int c = 0; c < node.n; c++) add(scene.candidates[node.first + c].token);
     std::vector<int> order(n_valid);
@@ -438,7 +439,7 @@ TEST_P(CudaVerify, reports_probabilities_of_token_candidates_and_mode) {
       if (p[v] > 0 || q[v] > 0) add(v);
     for (int t = 0; t < kTold; t++) {
       const RejectionToken& found = judged.rejection_tokens[i * kTold + t];
-      ASSERT_EQ(found.id, t < int(told.size()) ? told[t] : -1) << t;
+      ASSERT_EQ(found.id, t < int(reported.size()) ? reported[t] : -1) << t;
       if (found.id < 0) continue;
       ASSERT_NEAR(found.p, p[found.id], 1e-7);
       ASSERT_NEAR(found.q, q[found.id], 1e-7);
@@ -460,9 +461,9 @@ TEST_P(CudaDistributions, invalid_distributions_are_named) {
       scene.draft[3 * scene.stride + v] = scene.target[3 * scene.stride + v] =
           -std::numeric_limits<float>::infinity();
     for (int i = 0; i < 8; i++) scene.drawing[i].row = scene.judging[i].row = i % kRows;
-    const DistributionsThere distributions(*device, scene);
-    const DrawnThere drawn = drawn_there(*device, scene);
-    const JudgedThere judged = judged_there(*device, scene, 3);
+    const DeviceDistributions distributions(*device, scene);
+    const DrawnOnDevice drawn = draw_on_device(*device, scene);
+    const VerifiedOnDevice judged = verify_on_device(*device, scene, 3);
     for (int i = 0; i < 8; i++) {
       SCOPED_TRACE("node " + std::to_string(i));
       const bool is_distribution = i % kRows != 2 && i % kRows != 3;
@@ -491,19 +492,19 @@ TEST_P(CudaVerify, a_uniform_equal_to_the_acceptance_rate_rejects) {
   for (int r = 0; r < kRows; r++)
     scene.draft[r * scene.stride + 1] = scene.draft[r * scene.stride + 2] = -90;
   scene.rows.assign(2, {.temperature = 1});
-  const DistributionsThere distributions(*device, scene);
-  propose_drawn(scene, drawn_there(*device, scene));
+  const DeviceDistributions distributions(*device, scene);
+  propose_drawn(scene, draw_on_device(*device, scene));
   scene.judging[0].q = nullptr;
   scene.candidates = {{4, 0.25}, {4, 0.5}, {5, 0.5}};
   scene.judging[1].n = 1, scene.judging[1].first = 1;
-  const JudgedThere judged = judged_there(*device, scene);
+  const VerifiedOnDevice judged = verify_on_device(*device, scene);
   EXPECT_EQ(judged.nodes[0].kept, -1);
   EXPECT_EQ(judged.candidates[0].chance, 0.25);
   EXPECT_EQ(judged.nodes[1].kept, -1);
   EXPECT_EQ(judged.candidates[1].chance, 0.5);
   scene.candidates[0].uniform = std::nextafter(0.25, 0),
   scene.candidates[1].uniform = std::nextafter(0.5, 0);
-  const JudgedThere below = judged_there(*device, scene);
+  const VerifiedOnDevice below = verify_on_device(*device, scene);
   EXPECT_EQ(below.nodes[0].kept, 0);
   EXPECT_EQ(below.nodes[1].kept, 0);
 }

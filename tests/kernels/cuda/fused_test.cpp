@@ -35,11 +35,11 @@ class FusedOps : public ::testing::TestWithParam<std::string> {
   DeviceFloats zeros(std::int64_t n) const {
     return {*device_, std::vector<float>(std::size_t(n))};
   }
-  Projection to(const PackedThere& w, const DeviceFloats& y, const DeviceFloats* bias, bool add) {
+  Projection to(const PackedOnDevice& w, const DeviceFloats& y, const DeviceFloats* bias, bool add) {
     return {w.matrix, bias ? bias->data() : nullptr, y.data(), kOutputs, add};
   }
-  PackedThere weights(int k, DType dtype) {
-    return pack_there(*device_, normal_values(std::size_t(kOutputs) * k, 1), kOutputs, k, dtype);
+  PackedOnDevice weights(int k, DType dtype) {
+    return pack_on_device(*device_, normal_values(std::size_t(kOutputs) * k, 1), kOutputs, k, dtype);
   }
   void expect_saves(const Result& fused, const Result& sequence, int n_kernels) {
     EXPECT_EQ(fused.values, sequence.values);
@@ -55,7 +55,7 @@ int kernels_saved(DType dtype, int n_rows) {
 TEST_P(FusedOps, rms_norm_matmul_equals_the_sequence) {
   for (const DType dtype : kAllDTypes) {
     for (const int k : {24, 64, 200, 203}) {
-      const PackedThere w = weights(k, dtype);
+      const PackedOnDevice w = weights(k, dtype);
       const DeviceFloats norm(*device_, normal_values(k, 2)),
           bias(*device_, normal_values(kOutputs, 4));
       for (const int n_rows : {1, 8, 9, 40, 130}) {
@@ -79,7 +79,7 @@ TEST_P(FusedOps, rms_norm_matmul_equals_the_sequence) {
 TEST_P(FusedOps, swiglu_matmul_equals_the_sequence) {
   for (const DType dtype : kAllDTypes) {
     for (const int k : {24, 64, 200, 203}) {
-      const PackedThere w = weights(k, dtype);
+      const PackedOnDevice w = weights(k, dtype);
       for (const int n_rows : {1, 8, 9, 40, 130}) {
         const DeviceFloats x(*device_, normal_values(std::size_t(n_rows) * 2 * k, 3, 4));
         const auto gated_product = [&](bool fused) {
@@ -109,7 +109,7 @@ TEST_P(FusedOps, attention_matmul_equals_the_sequence) {
       const auto n_rows = static_cast<int>(rows.size());
       Forward forward(*device_, scene, rows, prefixes_of(scene), 0);
       const DeviceFloats q = forward.queries();
-      const PackedThere w = weights(forward.width(), dtype);
+      const PackedOnDevice w = weights(forward.width(), dtype);
       const auto attended_product = [&](bool fused) {
         const DeviceFloats attended = zeros(std::int64_t{n_rows} * forward.width()),
                            y(*device_, normal_values(std::size_t(n_rows) * kOutputs, 5));

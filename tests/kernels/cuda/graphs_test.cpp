@@ -29,14 +29,14 @@ __global__ void copy_int(const int* from, int* to) {
 
 /// Two arguments of a kernel, in the runtime's format.
 template <class A, class B>
-class Told {
+class KernelParams {
  public:
-  Told(void (*kernel)(A, B), A a, B b) : a_(a), b_(b) {
+  KernelParams(void (*kernel)(A, B), A a, B b) : a_(a), b_(b) {
     params_.func = const_cast<void*>(handle_of("tested", kernel));
     params_.kernelParams = places_;
   }
-  Told(const Told&) = delete;
-  Told& operator=(const Told&) = delete;
+  KernelParams(const KernelParams&) = delete;
+  KernelParams& operator=(const KernelParams&) = delete;
   cudaKernelNodeParams& operator*() { return params_; }
 
  private:
@@ -54,10 +54,10 @@ class EmulatedGraph : public Emulation {
     if (graph_) cudaGraphDestroy(graph_);
   }
   template <class A, class B>
-  cudaGraphNode_t add(Told<A, B>&& told, const std::vector<cudaGraphNode_t>& after) {
+  cudaGraphNode_t add(KernelParams<A, B>&& updated, const std::vector<cudaGraphNode_t>& after) {
     cudaGraphNode_t node = nullptr;
     EXPECT_EQ(cudaSuccess,
-              cudaGraphAddKernelNode(&node, graph_, after.data(), after.size(), &*told));
+              cudaGraphAddKernelNode(&node, graph_, after.data(), after.size(), &*updated));
     return node;
   }
   void instantiate() { EXPECT_EQ(cudaSuccess, cudaGraphInstantiateWithFlags(&exec_, graph_, 0)); }
@@ -72,9 +72,10 @@ class EmulatedGraph : public Emulation {
 TEST_F(EmulatedGraph, a_missing_dependency_is_detected) {
   for (const bool right : {true, false}) {
     const Memory<int> x(1, 1), copy(1, 0);
-    const cudaGraphNode_t first = add(Told(add_to, x.data(), 4), {});
-    const cudaGraphNode_t then = add(Told(multiply_by, x.data(), 3), {first});
-    add(Told(copy_int, static_cast<const int*>(x.data()), copy.data()), {right ? then : first});
+    const cudaGraphNode_t first = add(KernelParams(add_to, x.data(), 4), {});
+    const cudaGraphNode_t then = add(KernelParams(multiply_by, x.data(), 3), {first});
+    add(KernelParams(copy_int, static_cast<const int*>(x.data()), copy.data()),
+        {right ? then : first});
     instantiate();
     EXPECT_EQ(launch_and_wait(), right ? cudaSuccess : cudaErrorLaunchFailure);
     if (right) {
@@ -94,8 +95,8 @@ TEST_F(EmulatedGraph, a_missing_dependency_is_detected) {
 TEST_F(EmulatedGraph, nodes_run_as_late_as_their_dependencies_allow) {
   check_kernels(Watch::Once);
   const Memory<int> x(1, 1);
-  add(Told(add_to, x.data(), 4), {});
-  add(Told(multiply_by, x.data(), 3), {});
+  add(KernelParams(add_to, x.data(), 4), {});
+  add(KernelParams(multiply_by, x.data(), 3), {});
   instantiate();
   EXPECT_EQ(cudaSuccess, launch_and_wait());
   EXPECT_EQ(x.read()[0], 1 * 3 + 4);
@@ -103,10 +104,10 @@ TEST_F(EmulatedGraph, nodes_run_as_late_as_their_dependencies_allow) {
 
 TEST_F(EmulatedGraph, updates_apply_to_later_launches) {
   const Memory<int> x(1, 0);
-  const cudaGraphNode_t node = add(Told(add_to, x.data(), 1), {});
+  const cudaGraphNode_t node = add(KernelParams(add_to, x.data(), 1), {});
   instantiate();
   ASSERT_EQ(cudaSuccess, cudaGraphLaunch(exec_, stream_));
-  Told other(add_to, x.data(), 10);
+  KernelParams other(add_to, x.data(), 10);
   ASSERT_EQ(cudaSuccess, cudaGraphExecKernelNodeSetParams(exec_, node, &*other));
   EXPECT_EQ(cudaSuccess, launch_and_wait());
   EXPECT_EQ(x.read()[0], 11);
@@ -115,10 +116,10 @@ TEST_F(EmulatedGraph, updates_apply_to_later_launches) {
 TEST_F(EmulatedGraph, invalid_nodes_are_refused) {
   const Memory<int> x(1, 0);
   const auto refused = [&](const auto& change) {
-    Told told(add_to, x.data(), 1);
-    change(*told);
+    KernelParams updated(add_to, x.data(), 1);
+    change(*updated);
     cudaGraphNode_t node = nullptr;
-    return cudaGraphAddKernelNode(&node, graph_, nullptr, 0, &*told);
+    return cudaGraphAddKernelNode(&node, graph_, nullptr, 0, &*updated);
   };
   EXPECT_EQ(refused([](auto& p) { p.gridDim.x = 0; }), cudaErrorInvalidConfiguration);
   EXPECT_EQ(refused([](auto& p) { p.blockDim.x = 1025; }), cudaErrorInvalidConfiguration);
@@ -128,9 +129,9 @@ TEST_F(EmulatedGraph, invalid_nodes_are_refused) {
   int no_kernel = 0;
   EXPECT_EQ(refused([&](auto& p) { p.func = &no_kernel; }), cudaErrorInvalidDeviceFunction);
 
-  const cudaGraphNode_t node = add(Told(add_to, x.data(), 1), {});
+  const cudaGraphNode_t node = add(KernelParams(add_to, x.data(), 1), {});
   instantiate();
-  Told another_kernel(multiply_by, x.data(), 1), same(add_to, x.data(), 2);
+  KernelParams another_kernel(multiply_by, x.data(), 1), same(add_to, x.data(), 2);
   EXPECT_EQ(cudaErrorInvalidValue, cudaGraphExecKernelNodeSetParams(exec_, node, &*another_kernel));
   (*same).gridDim.x = 0;
   EXPECT_EQ(cudaErrorInvalidConfiguration, cudaGraphExecKernelNodeSetParams(exec_, node, &*same));
@@ -138,7 +139,7 @@ TEST_F(EmulatedGraph, invalid_nodes_are_refused) {
   EXPECT_EQ(cudaSuccess, cudaGraphExecKernelNodeSetParams(exec_, node, &*same));
   cudaGraphDestroy(graph_);
   EXPECT_EQ(cudaErrorInvalidValue, cudaGraphExecKernelNodeSetParams(exec_, node, &*same))
-      << "nodes go with their graph";
+      << "nodes are destroyed with their graph";
   EXPECT_EQ(cudaErrorInvalidValue, cudaGraphDestroy(graph_));
   graph_ = nullptr;
 }
@@ -147,7 +148,7 @@ TEST_F(EmulatedGraph, invalid_nodes_are_refused) {
 
 /// Calls made to the runtime.
 struct Calls {
-  std::int64_t kernels, made, told, graphs;
+  std::int64_t kernels, made, updated, graphs;
   bool operator==(const Calls&) const = default;
 };
 
@@ -172,8 +173,8 @@ class Graphs : public Emulation {
     EXPECT_EQ(answer.error, cudaSuccess) << answer.call;
     EXPECT_EQ(cudaSuccess, cudaStreamSynchronize(stream_));
     const Calls after = now();
-    return {after.kernels - before.kernels, after.made - before.made, after.told - before.told,
-            after.graphs - before.graphs};
+    return {after.kernels - before.kernels, after.made - before.made,
+            after.updated - before.updated, after.graphs - before.graphs};
   }
   int x() const { return x_.read()[0]; }
 
@@ -183,15 +184,15 @@ class Graphs : public Emulation {
 };
 
 TEST_F(Graphs, a_repeated_kernel_list_is_one_launch_with_updates) {
-  EXPECT_EQ(run(3, 1), (Calls{.kernels = 6, .made = 0, .told = 0, .graphs = 0}));
+  EXPECT_EQ(run(3, 1), (Calls{.kernels = 6, .made = 0, .updated = 0, .graphs = 0}));
   EXPECT_EQ(x(), (3 * 2 + 1) * 2 + 1);
-  EXPECT_EQ(run(3, 1), (Calls{.kernels = 0, .made = 1, .told = 0, .graphs = 1}));
+  EXPECT_EQ(run(3, 1), (Calls{.kernels = 0, .made = 1, .updated = 0, .graphs = 1}));
   EXPECT_EQ(x(), (3 * 2 + 1) * 2 + 1);
-  EXPECT_EQ(run(5, 1), (Calls{.kernels = 0, .made = 0, .told = 1, .graphs = 1}));
+  EXPECT_EQ(run(5, 1), (Calls{.kernels = 0, .made = 0, .updated = 1, .graphs = 1}));
   EXPECT_EQ(x(), (5 * 2 + 1) * 2 + 1);
-  EXPECT_EQ(run(5, 7), (Calls{.kernels = 0, .made = 0, .told = 2, .graphs = 1}));
+  EXPECT_EQ(run(5, 7), (Calls{.kernels = 0, .made = 0, .updated = 2, .graphs = 1}));
   EXPECT_EQ(x(), (5 * 2 + 7) * 2 + 7);
-  EXPECT_EQ(run(5, 7), (Calls{.kernels = 0, .made = 0, .told = 0, .graphs = 1}));
+  EXPECT_EQ(run(5, 7), (Calls{.kernels = 0, .made = 0, .updated = 0, .graphs = 1}));
   EXPECT_EQ(graphs_.n_launched(), 6 + 4);
 }
 
@@ -230,24 +231,24 @@ TEST_F(Graphs, padding_bytes_cause_no_update) {
 
 TEST_F(Graphs, short_and_single_use_lists_are_launched_one_by_one) {
   for (int i = 0; i < 3; i++)
-    EXPECT_EQ(run(3, 1, 3), (Calls{.kernels = 3, .made = 0, .told = 0, .graphs = 0}));
+    EXPECT_EQ(run(3, 1, 3), (Calls{.kernels = 3, .made = 0, .updated = 0, .graphs = 0}));
   for (int n = 4; n < 9; n++)
-    EXPECT_EQ(run(3, 1, n), (Calls{.kernels = n, .made = 0, .told = 0, .graphs = 0}));
+    EXPECT_EQ(run(3, 1, n), (Calls{.kernels = n, .made = 0, .updated = 0, .graphs = 0}));
 }
 
 // As when another row count changes nearly every kernel's arguments.
 TEST_F(Graphs, very_different_lists_have_separate_graphs) {
-  const auto rows = [&](int n, std::int64_t made, std::int64_t told) {
+  const auto rows = [&](int n, std::int64_t made, std::int64_t updated) {
     Launches launches;
     for (int i = 0; i < 5; i++) launches.add("add_to", add_to, 1, 1, 0, x_.data(), n);
     const std::int64_t made_before = calls_of("cudaGraphInstantiateWithFlags"),
-                       told_before = calls_of("cudaGraphExecKernelNodeSetParams");
+                       updated_before = calls_of("cudaGraphExecKernelNodeSetParams");
     const int before = x();
     EXPECT_EQ(graphs_.launch(launches, stream_).error, cudaSuccess);
     EXPECT_EQ(cudaSuccess, cudaStreamSynchronize(stream_));
     EXPECT_EQ(x(), before + 5 * n);
     EXPECT_EQ(calls_of("cudaGraphInstantiateWithFlags") - made_before, made) << n;
-    EXPECT_EQ(calls_of("cudaGraphExecKernelNodeSetParams") - told_before, told) << n;
+    EXPECT_EQ(calls_of("cudaGraphExecKernelNodeSetParams") - updated_before, updated) << n;
   };
   rows(0, 0, 0);  // seen
   const int n_kept = static_cast<int>(KernelGraphs::kMostKept);
@@ -262,7 +263,7 @@ TEST_F(Graphs, very_different_lists_have_separate_graphs) {
 TEST_F(Graphs, short_memory_launches_kernels_one_by_one) {
   run(3, 1);
   fail_call(6 + 2);  // a graph, its six nodes, then its instantiation
-  EXPECT_EQ(run(4, 1), (Calls{.kernels = 6, .made = 1, .told = 0, .graphs = 0}));
+  EXPECT_EQ(run(4, 1), (Calls{.kernels = 6, .made = 1, .updated = 0, .graphs = 0}));
   EXPECT_EQ(failed_call(), "cudaGraphInstantiateWithFlags");
   fail_call(0);
   EXPECT_EQ(x(), (4 * 2 + 1) * 2 + 1);
@@ -279,7 +280,7 @@ TEST_F(Graphs, without_a_graph_kernels_give_the_same_result) {
     fail_call(0);
     EXPECT_EQ(calls.kernels, 6) << call;
     EXPECT_EQ(x(), (first * 2 + 1) * 2 + 1) << call;
-    EXPECT_EQ(run(first, 1), (Calls{.kernels = 0, .made = made, .told = 0, .graphs = 1}))
+    EXPECT_EQ(run(first, 1), (Calls{.kernels = 0, .made = made, .updated = 0, .graphs = 1}))
         << call << ": the next time there may be enough";
   };
   EXPECT_EQ(graphs_.refused().error, cudaSuccess);
@@ -302,7 +303,7 @@ TEST_F(Graphs, failed_graphs_are_retried_with_backoff) {
   });
   for (int i = 0; i < 40; i++) {
     const std::int64_t before = calls_of("cudaGraphCreate");
-    EXPECT_EQ(run(i, 1), (Calls{.kernels = 6, .made = 0, .told = 0, .graphs = 0}));
+    EXPECT_EQ(run(i, 1), (Calls{.kernels = 6, .made = 0, .updated = 0, .graphs = 0}));
     EXPECT_EQ(x(), (i * 2 + 1) * 2 + 1);
     if (calls_of("cudaGraphCreate") > before) tried.push_back(i);
     fail_call(0);
@@ -311,7 +312,7 @@ TEST_F(Graphs, failed_graphs_are_retried_with_backoff) {
   EXPECT_EQ(tried, (std::vector{0, 1, 2, 4, 7, 12, 21, 38}));
   int n_without = 0;
   while (run(3, 1).graphs == 0) ASSERT_LT(++n_without, 40);
-  EXPECT_EQ(n_without, 31) << "of 32; there is memory again";
+  EXPECT_EQ(n_without, 31) << "of 32 attempts; memory is available again";
   graphs_.forget_all();
   for (int i = 0; i < 2; i++) {
     fail_call_for_memory(1);
@@ -364,8 +365,8 @@ TEST_F(Graphs, arguments_name_the_memory_they_point_into) {
   launches.add("takes_pointers", takes_pointers, 1, 1, 0, 'x',
                Pointers{1, a.data() + 99, b.data() + 100});
   EXPECT_TRUE(launches.point_into(a.data(), 100));
-  EXPECT_FALSE(launches.point_into(a.data(), 99)) << "behind the last byte";
-  EXPECT_FALSE(launches.point_into(b.data(), 100)) << "behind the last byte";
+  EXPECT_FALSE(launches.point_into(a.data(), 99)) << "past the last byte";
+  EXPECT_FALSE(launches.point_into(b.data(), 100)) << "past the last byte";
   EXPECT_FALSE(launches.point_into(c.data(), 100));
   launches.clear();
   EXPECT_FALSE(launches.point_into(a.data(), 100));
@@ -441,7 +442,7 @@ class EarlyKernels : public Emulation {
   EarlyKernels() { graphs_.let_begin_early(true); }
   /// x = (0 + by) * 2 + by * ..: a plain kernel, then one for each bit of `early` from the lowest
   /// on, launched early if the bit is 1.
-  Launches asked(unsigned early, int n, int by) const {
+  Launches launches_of(unsigned early, int n, int by) const {
     Launches launches;
     launches.add("copy_int", copy_int, 1, 1, 0, zero_.data(), x_.data());
     for (int i = 0; i < n; i++) {
@@ -480,12 +481,13 @@ TEST_F(EarlyKernels, waiting_kernels_equal_serial_launches_in_a_graph) {
     const std::int64_t before = early_edges();
     for (int by = 1; by <= 4; by++) {
       const std::int64_t kernels = calls_of("cudaLaunchKernel"), all = calls_of("cudaGraphLaunch");
-      EXPECT_EQ(launch(asked(0b11111, 5, by), *graphs).error, cudaSuccess) << fault_text();
+      EXPECT_EQ(launch(launches_of(0b11111, 5, by), *graphs).error, cudaSuccess) << fault_text();
       EXPECT_EQ(x(), expected(5, by));
       EXPECT_EQ(calls_of("cudaGraphLaunch") - all, by > 1);
       EXPECT_EQ(calls_of("cudaLaunchKernel") - kernels, by > 1 ? 0 : 6);
     }
-    EXPECT_EQ(early_edges() - before, graphs == &graphs_ ? 5 : 0) << "of the graph, made once";
+    EXPECT_EQ(early_edges() - before, graphs == &graphs_ ? 5 : 0)
+        << "edges of the graph, made once";
   }
 }
 
@@ -495,7 +497,7 @@ TEST_F(EarlyKernels, early_and_serial_kernels_mix_in_one_graph) {
     graphs.let_begin_early(true);
     const std::int64_t before = early_edges();
     for (int by = 1; by <= 2; by++) {
-      EXPECT_EQ(launch(asked(early, 5, by), graphs).error, cudaSuccess) << fault_text();
+      EXPECT_EQ(launch(launches_of(early, 5, by), graphs).error, cudaSuccess) << fault_text();
       EXPECT_EQ(x(), expected(5, by)) << early;
     }
     EXPECT_EQ(early_edges() - before, std::popcount(early)) << early;
@@ -536,20 +538,20 @@ TEST_F(EarlyKernels, early_kernels_repeated_in_other_places_are_ordered) {
   const std::int64_t made = calls_of("cudaGraphInstantiateWithFlags");
   EXPECT_EQ(early_of(true), 3);
   EXPECT_EQ(early_of(false), 0);
-  EXPECT_EQ(calls_of("cudaGraphInstantiateWithFlags") - made, 2) << "a graph each";
-  EXPECT_EQ(early_of(true), 0) << "its graph is there";
+  EXPECT_EQ(calls_of("cudaGraphInstantiateWithFlags") - made, 2) << "one graph per list";
+  EXPECT_EQ(early_of(true), 0) << "the graph exists";
   EXPECT_EQ(calls_of("cudaGraphInstantiateWithFlags") - made, 2);
 }
 
 TEST_F(EarlyKernels, a_kernel_that_does_not_wait_is_named) {
   const auto faulty = [&](bool early, int by) {
-    Launches launches = asked(0, 3, by);
+    Launches launches = launches_of(0, 3, by);
     launches.add("one_does_not_wait", one_does_not_wait, 1, 4, 0, x_.data(), by);
     if (early) launches.latest_is_early();
     return launches;
   };
   for (int i = 0; i < 2; i++)
-    EXPECT_EQ(launch(faulty(false, 1), graphs_).error, cudaSuccess) << "behind the others";
+    EXPECT_EQ(launch(faulty(false, 1), graphs_).error, cudaSuccess) << "after the others";
   graphs_.forget_all();
   for (int by = 1; by <= 2; by++) {
     EXPECT_EQ(launch(faulty(true, by), graphs_).error, cudaErrorLaunchFailure);
@@ -572,12 +574,12 @@ TEST_F(EarlyKernels, without_a_graph_early_kernels_run_one_by_one) {
   for (std::size_t i = 0; i < calls.size(); i++) {
     KernelGraphs graphs{true, given_back_};
     graphs.let_begin_early(true);
-    EXPECT_EQ(launch(asked(0b111, 3, 1), graphs).error, cudaSuccess);
+    EXPECT_EQ(launch(launches_of(0b111, 3, 1), graphs).error, cudaSuccess);
     for (const bool for_memory : {true, false}) {
       const auto n = static_cast<std::int64_t>(i) + 1;
       const std::int64_t kernels = calls_of("cudaLaunchKernel");
       for_memory ? fail_call_for_memory(n) : static_cast<void>(fail_call(n));
-      const CallResult answer = launch(asked(0b111, 3, 2), graphs);
+      const CallResult answer = launch(launches_of(0b111, 3, 2), graphs);
       EXPECT_EQ(failed_call(), calls[i]);
       fail_call(0);
       const bool one_by_one = for_memory || calls[i] == "cudaGraphInstantiateWithFlags";
@@ -586,11 +588,11 @@ TEST_F(EarlyKernels, without_a_graph_early_kernels_run_one_by_one) {
       if (one_by_one) {
         EXPECT_EQ(x(), expected(3, 2)) << calls[i];
       }
-      const std::string told = for_memory || one_by_one ? graphs.refused().call : answer.call;
-      EXPECT_THAT(told, HasSubstr(calls[i] + " of " + kernel_of_call[i])) << calls[i];
+      const std::string updated = for_memory || one_by_one ? graphs.refused().call : answer.call;
+      EXPECT_THAT(updated, HasSubstr(calls[i] + " of " + kernel_of_call[i])) << calls[i];
     }
     for (int more = 0; more < 4; more++)
-      EXPECT_EQ(launch(asked(0b111, 3, 3), graphs).error, cudaSuccess) << fault_text();
+      EXPECT_EQ(launch(launches_of(0b111, 3, 3), graphs).error, cudaSuccess) << fault_text();
     EXPECT_EQ(x(), expected(3, 3));
   }
 }
@@ -626,7 +628,7 @@ TEST_F(EarlyKernels, are_used_on_request_if_the_gpu_supports_them) {
     return n;
   };
   unsetenv("CUDA_EARLY");
-  EXPECT_EQ(of_capability(9, 0), 0) << "it is not asked for";
+  EXPECT_EQ(of_capability(9, 0), 0) << "not requested";
   {
     const InEnvironment off("CUDA_EARLY", "off");
     EXPECT_EQ(of_capability(9, 0), 0);
@@ -637,12 +639,12 @@ TEST_F(EarlyKernels, are_used_on_request_if_the_gpu_supports_them) {
   EXPECT_EQ(of_capability(8, 6), 0) << "it cannot";
   EXPECT_EQ(of_capability(8, 9), 0) << "it cannot";
   const InEnvironment without("CUDA_GRAPHS", "off");
-  EXPECT_EQ(of_capability(9, 0), 0) << "kernels one by one have no edges";
+  EXPECT_EQ(of_capability(9, 0), 0) << "separate launches have no edges";
 }
 
 TEST_F(EarlyKernels, the_setting_accepts_only_on_or_off) {
   const auto refused = [](const std::string& word) -> std::string {
-    const InEnvironment asked("CUDA_EARLY", word);
+    const InEnvironment launches_of("CUDA_EARLY", word);
     try {
       open_cuda("cuda:emulated");
     } catch (const Error& error) {

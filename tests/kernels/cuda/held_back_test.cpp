@@ -97,7 +97,7 @@ TEST_F(HeldBack, other_copies_do_not_flush_the_queue) {
 TEST_F(HeldBack, each_kernel_keeps_the_list_of_its_call) {
   std::vector<float> rows(64 * 8);
   for (std::size_t i = 0; i < rows.size(); i++) rows[i] = float(i / 8);
-  const PackedThere table = pack_there(*device_, rows, 64, 8, DType::F32);
+  const PackedOnDevice table = pack_on_device(*device_, rows, 64, 8, DType::F32);
   const std::int32_t ids[3][2] = {{3, 60}, {7, 9}, {3, 60}};
   const DeviceFloats out(*device_, std::vector<float>(3 * 16));
   for (int i = 0; i < 3; i++)
@@ -115,11 +115,11 @@ TEST_F(HeldBack, scratch_memory_may_grow_during_a_step) {
   std::vector<Product> products = {{40, 24, {}}, {80, 500, {}}, {300, 2000, {}}, {40, 24, {}}};
   for (const bool waits : {true, false}) {
     const OpenedCuda device("cuda:emulated", emulation::Watch::Once);
-    std::vector<PackedThere> weights;
+    std::vector<PackedOnDevice> weights;
     std::vector<DeviceFloats> x, y;
     for (const auto& [n, k, expected] : products) {
       weights.push_back(
-          pack_there(*device, normal_values(std::size_t(n) * k, 3), n, k, DType::BF16));
+          pack_on_device(*device, normal_values(std::size_t(n) * k, 3), n, k, DType::BF16));
       x.emplace_back(*device, normal_values(std::size_t(3) * k, 4));
       y.emplace_back(*device, std::vector<float>(std::size_t(3) * n));
     }
@@ -142,7 +142,7 @@ TEST_F(HeldBack, after_a_failed_launch_every_call_names_it) {
   const std::string message = refusal(download, ErrorCode::Device);
   emulation::fail_call(0);
   EXPECT_THAT(message, HasSubstr("cuda:emulated: rms_norm (grid 2 x 1 x 1, block 32 x 1 x 1, "));
-  EXPECT_EQ(refusal(download, ErrorCode::Device), message) << "its result is lost";
+  EXPECT_EQ(refusal(download, ErrorCode::Device), message) << "the result is lost";
 }
 
 TEST_F(HeldBack, a_launch_failing_during_a_free_is_reported_next) {
@@ -181,7 +181,7 @@ TEST_F(HeldBack, without_a_graph_kernels_run_one_by_one_with_one_note) {
   }
   const std::int64_t before = device_->n_launches();
   EXPECT_EQ(four(), normed(a_));
-  EXPECT_EQ(device_->n_launches(), before + 1) << "there is memory again";
+  EXPECT_EQ(device_->n_launches(), before + 1) << "memory is available again";
   EXPECT_TRUE(take_notes_of(*open_cpu(1)).empty());
 }
 
@@ -206,7 +206,7 @@ TEST_F(HeldBack, moved_memory_updates_the_graph_and_freed_is_refused) {
               emulation::calls_of("cudaGraphInstantiateWithFlags") == made + 1);
   try {
     four(stale);
-    ADD_FAILURE() << "a kernel ran on memory that had been given back";
+    ADD_FAILURE() << "a kernel used freed memory";
   } catch (const ContractError& e) {  // exit code 70
     EXPECT_THAT(e.what(), HasSubstr("cuda:emulated: rms_norm was launched with freed memory"));
   }
@@ -225,13 +225,13 @@ TEST_F(HeldBack, freed_memory_waits_for_work_that_may_use_it) {
   static_cast<void>(passing->read());
   before = queries();
   passing.reset();
-  EXPECT_EQ(queries(), before) << "nothing is at work";
+  EXPECT_EQ(queries(), before) << "no work is pending";
   passing.emplace(*device_, b_);
   static_cast<void>(passing->read());
   before = queries();
   device_->ops().copy(*device_, y_.data(), passing->data(), 16 * 4);
   passing.reset();
-  EXPECT_EQ(queries(), before + 1) << "a copy within the device is work, too";
+  EXPECT_EQ(queries(), before + 1) << "a device copy is work, too";
   EXPECT_EQ(y_.read(), b_);
 }
 
@@ -289,7 +289,7 @@ TEST(CudaDevices, each_opened_device_has_its_own_stream) {
   first->ops().upload(*first, x.data(), zeros.data(), 4);  // after it in its stream
   norm(*second, other_x, other_y);
   EXPECT_NEAR(other_y.read()[0], 1, 1e-4);
-  EXPECT_EQ(y.data()[0], 0) << "the second's wait is not for the first's kernel";
+  EXPECT_EQ(y.data()[0], 0) << "the second device does not wait for the first one's kernel";
   EXPECT_NEAR(y.read()[0], 1, 1e-4);
 }
 

@@ -29,12 +29,12 @@ std::vector<MatrixCase> cases_of(const std::vector<std::pair<int, int>>& shapes)
 }
 
 /// The type to which a product rounds activations.
-float taken(float x, DType weights) {
+float rounded_input(float x, DType weights) {
   return weights == DType::F32 ? x : stored(x, weights);
 }
 
 std::vector<float> multiplied(Device& device,
-                              const PackedThere& w,
+                              const PackedOnDevice& w,
                               const std::vector<float>& x,
                               int n_rows,
                               const float* bias = nullptr,
@@ -55,7 +55,7 @@ TEST_P(CudaMatmul, equals_a_double_loop) {
   const auto w = normal_values(std::size_t(n) * k, 1);
   const auto bias = normal_values(n, 3);
   const DeviceFloats bias_there(*device, bias);
-  const PackedThere packed = pack_there(*device, w, n, k, dtype);
+  const PackedOnDevice packed = pack_on_device(*device, w, n, k, dtype);
   for (const int n_rows : {1, 7, 9, 17, 34, 70, 131}) {
     const auto x = normal_values(std::size_t(n_rows) * k, 2);
     const auto before = normal_values(std::size_t(n_rows) * n, 4);
@@ -68,7 +68,7 @@ TEST_P(CudaMatmul, equals_a_double_loop) {
       double sum = 0, size = 0;
       const auto add = [&](double term) { sum += term, size += std::fabs(term); };
       for (int j = 0; j < k; j++)
-        add(double(taken(x[r * k + j], dtype)) * stored(w[i * k + j], dtype));
+        add(double(rounded_input(x[r * k + j], dtype)) * stored(w[i * k + j], dtype));
       if (more) add(bias[i]), add(before[at]);
       // k products and sums in f32, each within 2^-24; a tensor core may truncate instead of
       // rounding, hence one bit more.
@@ -92,7 +92,8 @@ TEST_P(CudaMatmulRows, are_batch_invariant) {
   const auto& [name, dtype, n, k] = GetParam();
   const OpenedCuda device(name, emulation::Watch::Once);
   constexpr int kRows = 140;
-  const PackedThere packed = pack_there(*device, normal_values(std::size_t(n) * k, 5), n, k, dtype);
+  const PackedOnDevice packed =
+      pack_on_device(*device, normal_values(std::size_t(n) * k, 5), n, k, dtype);
   const auto x = normal_values(std::size_t(kRows) * k, 6);
   const auto row = [&](int r) {
     return std::vector<float>(&x[std::size_t(r) * k], &x[std::size_t(r) * k] + k);
@@ -135,9 +136,9 @@ TEST_P(CudaMatmulZeros, appended_to_k_change_no_bit) {
     for (std::size_t i = 0; i < rows.size(); i++) longer[i / k * wide + i % k] = rows[i];
     return longer;
   };
-  const auto y = multiplied(*device, pack_there(*device, w, n, k, dtype), x, n_rows);
+  const auto y = multiplied(*device, pack_on_device(*device, w, n, k, dtype), x, n_rows);
   const auto wide_y =
-      multiplied(*device, pack_there(*device, widened(w), n, wide, dtype), widened(x), n_rows);
+      multiplied(*device, pack_on_device(*device, widened(w), n, wide, dtype), widened(x), n_rows);
   for (std::size_t i = 0; i < y.size(); i++) ASSERT_EQ(bits_of(y[i]), bits_of(wide_y[i])) << i;
 }
 INSTANTIATE_TEST_SUITE_P(Shapes,
@@ -155,8 +156,8 @@ TEST_P(CudaMatmulWide, equals_a_narrow_product_bit_for_bit) {
   const auto w = normal_values(std::size_t(n) * k, 9),
              x = normal_values(std::size_t(n_rows) * k, 10);
   const std::vector<float> part(w.begin(), w.begin() + narrow * k);
-  const auto y = multiplied(*device, pack_there(*device, w, n, k, dtype), x, n_rows);
-  const auto few = multiplied(*device, pack_there(*device, part, narrow, k, dtype), x, n_rows);
+  const auto y = multiplied(*device, pack_on_device(*device, w, n, k, dtype), x, n_rows);
+  const auto few = multiplied(*device, pack_on_device(*device, part, narrow, k, dtype), x, n_rows);
   for (int r = 0; r < n_rows; r++)
     ASSERT_EQ(0, std::memcmp(&y[std::size_t(r) * n], &few[std::size_t(r) * narrow], narrow * 4));
 }
@@ -179,7 +180,7 @@ struct Sums {
     const int n_outputs = of.n - first, n_rows = static_cast<int>(x.size()) / of.k;
     std::vector<float> weights(w.size()), rows(x.size());
     for (std::size_t i = 0; i < w.size(); i++) weights[i] = stored(w[i], of.dtype);
-    for (std::size_t i = 0; i < x.size(); i++) rows[i] = taken(x[i], of.dtype);
+    for (std::size_t i = 0; i < x.size(); i++) rows[i] = rounded_input(x[i], of.dtype);
     sum.resize(std::size_t(n_rows) * n_outputs), size = sum;
     for (std::size_t at = 0; at < sum.size(); at++) {
       const float* row = &rows[at / n_outputs * of.k];
@@ -202,7 +203,7 @@ TEST_P(CudaMatmulBlocks, equal_a_double_loop_and_a_row_alone) {
   const bool is_wide = n > 1000;
   const auto w = normal_values(std::size_t(n) * k, 13);
   const auto x = normal_values(std::size_t(128) * k, 14);
-  const PackedThere packed = pack_there(*device, w, n, k, dtype);
+  const PackedOnDevice packed = pack_on_device(*device, w, n, k, dtype);
   const int first = is_wide ? n - 200 : 0;  // of a wide one the last blocks
   const Sums expected(GetParam(), w, x, first);
   std::vector<std::vector<float>> alone;
@@ -252,7 +253,7 @@ std::vector<float> multiplied_on(int n_multiprocessors,
   emulation::multiprocessors(n_multiprocessors);
   const OpenedCuda device(of.device);
   emulation::multiprocessors(132);
-  const PackedThere packed = pack_there(*device, w, of.n, of.k, of.dtype);
+  const PackedOnDevice packed = pack_on_device(*device, w, of.n, of.k, of.dtype);
   return multiplied(*device, packed, x, static_cast<int>(x.size()) / of.k, nullptr, &before);
 }
 
@@ -318,7 +319,7 @@ class CudaEmbed : public OnEachCuda {};
 
 TEST_P(CudaEmbed, an_id_outside_the_table_is_a_contract_error) {
   const OpenedCuda device(GetParam());
-  const PackedThere table = pack_there(*device, normal_values(8 * 4, 12), 8, 4, DType::F32);
+  const PackedOnDevice table = pack_on_device(*device, normal_values(8 * 4, 12), 8, 4, DType::F32);
   const DeviceFloats y(*device, std::vector<float>(4));
   for (const std::int32_t id : {-1, 8})
     EXPECT_ANY_THROW(device->ops().embed(*device, table.matrix, &id, 1, y.data()));

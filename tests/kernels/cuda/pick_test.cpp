@@ -190,7 +190,7 @@ TEST_P(CudaPickDistribution, draws_follow_the_distribution) {
   const double rest = 1 - *likeliest, moved = std::min(*likeliest / 2, 8 / std::sqrt(n_draws));
   for (double& p : distribution) p *= (rest + moved) / rest;
   *likeliest = 1 - rest - moved;
-  EXPECT_GT(chi_square(), limit) << "a distribution that is a little off is told from it";
+  EXPECT_GT(chi_square(), limit) << "a slightly different distribution is detected";
 }
 INSTANTIATE_TEST_SUITE_P(Vocabularies,
                          CudaPickDistribution,

@@ -64,7 +64,7 @@ TEST_P(CudaBlocks, equal_a_double_loop) {
              x = normal_values(std::size_t(kBlock) * k, 2);
   const auto bias = normal_values(n, 3), before = normal_values(std::size_t(kBlock) * n, 4);
   const DeviceFloats bias_there(*device, bias);
-  const PackedThere packed = pack_there(*device, w, n, k, dtype);
+  const PackedOnDevice packed = pack_on_device(*device, w, n, k, dtype);
   for (const bool biased : {false, true}) {
     for (const bool added : {false, true}) {
       const auto y = multiplied(*device, packed.matrix, x, biased ? bias_there.data() : nullptr,
@@ -96,7 +96,8 @@ class CudaBlockBits : public CudaBlocks {};
 TEST_P(CudaBlockBits, do_not_depend_on_the_other_blocks) {
   const auto& [name, dtype, n, k] = GetParam();
   const OpenedCuda device(name, emulation::Watch::Once);
-  const PackedThere packed = pack_there(*device, normal_values(std::size_t(n) * k, 5), n, k, dtype);
+  const PackedOnDevice packed =
+      pack_on_device(*device, normal_values(std::size_t(n) * k, 5), n, k, dtype);
   constexpr int kBlocks = 3;
   ASSERT_EQ(device->prompt_block(), kBlock);
   for (const bool in_slabs : {false, true}) {
@@ -158,7 +159,7 @@ TEST(CudaPrompts, without_cublas_a_note_is_printed_once) {
 TEST(CudaPrompts, partial_blocks_are_refused) {
   const InEnvironment asked("CUDA_PROMPTS", "cublas");
   const auto device = open_cuda("cuda:emulated");
-  const PackedThere w = pack_there(*device, normal_values(8, 1), 2, 4, DType::BF16);
+  const PackedOnDevice w = pack_on_device(*device, normal_values(8, 1), 2, 4, DType::BF16);
   EXPECT_THROW(multiplied(*device, w.matrix, normal_values(255 * 4, 2)), ContractError);
 }
 
@@ -183,7 +184,7 @@ TEST(CudaPrompts, kernels_before_a_library_call_make_no_graph) {
 /// Two products of a block, as in one layer of a prompt.
 std::vector<float> small_prompt() {
   const auto device = open_cuda("cuda:emulated");
-  const PackedThere w = pack_there(*device, normal_values(40 * 24, 1), 40, 24, DType::BF16);
+  const PackedOnDevice w = pack_on_device(*device, normal_values(40 * 24, 1), 40, 24, DType::BF16);
   const DeviceFloats bias(*device, normal_values(40, 3));
   const auto x = normal_values(std::size_t(kBlock) * 24, 2);
   static_cast<void>(multiplied(*device, w.matrix, x));
@@ -205,22 +206,22 @@ TEST(CudaPrompts, each_failing_call_is_named_and_a_retry_works) {
         emulation::fail_call_for_memory(i);
       else
         emulation::fail_call(i);
-      std::string said;
+      std::string message;
       try {
         EXPECT_EQ(small_prompt(), expected);
       } catch (const Error& error) {
-        said = error.what();
+        message = error.what();
         EXPECT_TRUE(error.code() == ErrorCode::Device || error.code() == ErrorCode::Resources);
       }
       const std::string failed = emulation::failed_call();
-      SCOPED_TRACE("call " + std::to_string(i) + ", " + failed + ": " + said);
+      SCOPED_TRACE("call " + std::to_string(i) + ", " + failed + ": " + message);
       emulation::fail_call(0);
       emulation::forget_faults();
       EXPECT_EQ(emulation::memory_in_use(), in_use);
-      for (const std::string& note : take_notes_of_closed()) said += note;
+      for (const std::string& note : take_notes_of_closed()) message += note;
       if (failed == "cudaMalloc") continue;  // retried
-      EXPECT_THAT(said, HasSubstr("cuda:emulated: "));
-      EXPECT_THAT(said, HasSubstr(for_memory ? "cudaErrorMemoryAllocation" : "cudaError"));
+      EXPECT_THAT(message, HasSubstr("cuda:emulated: "));
+      EXPECT_THAT(message, HasSubstr(for_memory ? "cudaErrorMemoryAllocation" : "cudaError"));
     }
     EXPECT_EQ(small_prompt(), expected);
   }

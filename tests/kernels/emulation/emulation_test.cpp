@@ -432,8 +432,7 @@ __global__ void copied_in_vectors(const unsigned* from, unsigned* to) {
 // An address that is aligned for a number may be misaligned for a vector.
 TEST_F(Emulation, a_misaligned_vector_access_is_detected) {
 #if defined(__SANITIZE_ADDRESS__)
-  GTEST_SKIP()
-      << "the build that watches addresses watches undefined behaviour too, and ends there";
+  GTEST_SKIP() << "skipped under UBSan, which stops at the access";
 #endif
   std::vector<unsigned> values(68);
   std::iota(values.begin(), values.end(), 1u);
@@ -517,7 +516,7 @@ TEST_F(Emulation, too_much_shared_memory_is_refused) {
   };
   EXPECT_EQ(cudaSuccess, launch(kPlain));
   EXPECT_EQ(cudaErrorInvalidValue, launch(kPlain + 1));
-  EXPECT_EQ(cudaSuccess, launch(kPlain)) << "a refused launch leaves nothing behind";
+  EXPECT_EQ(cudaSuccess, launch(kPlain)) << "a refused launch has no effect";
   int most = 0;
   ASSERT_EQ(cudaSuccess, cudaDeviceGetAttribute(&most, cudaDevAttrMaxSharedMemoryPerBlockOptin, 0));
   EXPECT_EQ(cudaErrorInvalidValue, allow(most + 1));
@@ -539,7 +538,7 @@ TEST_F(Emulation, static_shared_memory_counts_beside_dynamic) {
   EXPECT_THAT(fault_text(), HasSubstr("kernel tested: 16 bytes of static and 49152 of dynamic"));
   EXPECT_EQ(out.read()[0], 0);
   forget_faults();
-  EXPECT_EQ(cudaErrorInvalidValue, launch(kPlain)) << "now they are known";
+  EXPECT_EQ(cudaErrorInvalidValue, launch(kPlain)) << "static objects are known now";
   EXPECT_EQ(cudaSuccess, launch(kPlain - 16));
   EXPECT_EQ(cudaSuccess, cudaStreamSynchronize(stream_));
   cudaFuncAttributes found;
@@ -574,7 +573,7 @@ TEST_F(Emulation, a_copy_from_memory_freed_too_early_is_detected) {
             cudaMemcpyAsync(out.data(), &passing, sizeof passing, cudaMemcpyHostToDevice, stream_));
   passing = 9;
   ASSERT_EQ(cudaSuccess, cudaStreamSynchronize(stream_));
-  EXPECT_EQ(out.read()[0], 9) << "what the memory held when the device came to it";
+  EXPECT_EQ(out.read()[0], 9) << "the value at the time of the copy";
 
   const auto bytes = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
   const auto freed = [&] {

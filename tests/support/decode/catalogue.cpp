@@ -1,5 +1,5 @@
-#include "tests/support/assets_folder.h"
 #include "tests/support/decode/catalogue.h"
+#include "tests/support/assets_folder.h"
 
 #include <algorithm>
 #include <fstream>

@@ -58,7 +58,7 @@ class Script : public UniformSource {
       choices_.push_back(0);
       n_choices_.push_back(weights.size());
     }
-    ensure(n_choices_[at_] == weights.size(), "an experiment did not replay");
+    ensure(n_choices_[at_] == weights.size(), "the experiment is not deterministic");
     const std::size_t choice = choices_[at_++];
     probability *= weights[choice];
     return choice;

@@ -54,7 +54,7 @@ Outcome run_to_end(LanguageModel& model, Lane& lane, const Job& job) {
     }
     EXPECT_EQ(lane.sequence.cache().length() + 1, static_cast<int>(lane.sequence.tokens().size()));
     outcome.emitted_per_step.push_back(static_cast<int>(n_emitted));
-    if (lane.n_steps > 4000) throw std::runtime_error("a run that does not end");
+    if (lane.n_steps > 4000) throw std::runtime_error("the run does not end");
   }
   const auto generated = lane.sequence.generated();
   outcome.tokens.assign(generated.begin(), generated.end());

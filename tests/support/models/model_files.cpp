@@ -1,11 +1,6 @@
 #include "tests/support/models/model_files.h"
 
-#include <unistd.h>
 #include <bit>
-#include <cstdlib>
-#include <filesystem>
-#include <fstream>
-#include <sstream>
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -21,45 +16,10 @@ std::string little_endian(std::uint64_t value, int n_bytes) {
 
 }  // namespace
 
-TempDir::TempDir() {
-  std::string name = (std::filesystem::temp_directory_path() / "decoscope_test_XXXXXX").string();
-  if (!mkdtemp(name.data())) throw Error(ErrorCode::Resources, name + ": cannot create");
-  path_ = name;
-}
-
-TempDir::~TempDir() {
-  std::error_code ignored;
-  std::filesystem::remove_all(path_, ignored);
-}
-
-void write_bytes(const std::string& path, std::string_view bytes) {
-  std::ofstream(path, std::ios::binary) << bytes;
-}
-
-std::string read_bytes(const std::string& path) {
-  std::ostringstream text;
-  text << std::ifstream(path, std::ios::binary).rdbuf();
-  return text.str();
-}
-
 std::string replaced(std::string text, const std::string& from, const std::string& to) {
   const std::size_t at = text.find(from);
   EXPECT_NE(at, std::string::npos) << "no " << from << " in " << text;
   return at == std::string::npos ? text : text.replace(at, from.size(), to);
-}
-
-std::string refusal(const std::function<void()>& action) {
-  try {
-    action();
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), ErrorCode::BadInput) << error.what();
-    for (const char c : std::string(error.what())) {
-      EXPECT_GE(static_cast<unsigned char>(c), 0x20) << "a control character in a message";
-    }
-    return error.what();
-  }
-  ADD_FAILURE() << "nothing was refused";
-  return "";
 }
 
 std::string safetensors(std::string_view header, std::string_view data) {
@@ -90,17 +50,17 @@ ModelConfig small_config() {
   return config;
 }
 
-void write_small_model(const TempDir& dir, const ModelConfig& config) {
-  const TempDir tokenizer;
-  write_bytes(tokenizer / "tokenizer.model", small_sentencepiece());
-  write_bytes(tokenizer / "tokenizer_config.json",
-              R"({"add_bos_token": true, "add_eos_token": false,)"
-              R"( "bos_token": "<s>", "eos_token": {"content": "</s>"}})");
+void write_small_model(const Folder& dir, const ModelConfig& config) {
+  const Folder tokenizer;
+  write_file(tokenizer / "tokenizer.model", small_sentencepiece());
+  write_file(tokenizer / "tokenizer_config.json",
+             R"({"add_bos_token": true, "add_eos_token": false,)"
+             R"( "bos_token": "<s>", "eos_token": {"content": "</s>"}})");
   write_model(dir.path(), config, *random_tensors(config, 7), kernels::DType::BF16,
               tokenizer.path());
 }
 
-void write_small_model(const TempDir& dir) {
+void write_small_model(const Folder& dir) {
   write_small_model(dir, small_config());
 }
 

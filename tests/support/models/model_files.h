@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <map>
 #include <string>
 #include <string_view>
@@ -11,30 +10,13 @@
 #include "engine/base/types.h"
 #include "engine/checkpoint/config.h"
 #include "engine/checkpoint/model_files.h"
+#include "tests/support/files.h"
+#include "tests/support/refusal.h"
 
 namespace engine::test {
 
-/// A temporary directory that is removed with its content.
-class TempDir {
- public:
-  TempDir();
-  ~TempDir();
-  TempDir(const TempDir&) = delete;
-  TempDir& operator=(const TempDir&) = delete;
-  const std::string& path() const { return path_; }
-  std::string operator/(const std::string& name) const { return path_ + "/" + name; }
-
- private:
-  std::string path_;
-};
-
-void write_bytes(const std::string& path, std::string_view bytes);
-std::string read_bytes(const std::string& path);
 /// Replaces the first `from`, which must occur.
 std::string replaced(std::string text, const std::string& from, const std::string& to);
-
-/// Returns the message of the Error(BadInput) that `action` must throw; fails the test otherwise.
-std::string refusal(const std::function<void()>& action);
 
 /// A safetensors file: header length, header, data.
 std::string safetensors(std::string_view header, std::string_view data);
@@ -44,8 +26,8 @@ std::string small_safetensors();
 /// A LLaMA config: 2 layers, 64 wide, grouped-query attention, vocabulary 300.
 ModelConfig small_config();
 /// Writes a model directory with random weights and a tokenizer.
-void write_small_model(const TempDir& dir, const ModelConfig& config);
-void write_small_model(const TempDir& dir);
+void write_small_model(const Folder& dir, const ModelConfig& config);
+void write_small_model(const Folder& dir);
 
 /// SentencePiece models, field by field.
 struct Piece {

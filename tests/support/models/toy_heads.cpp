@@ -18,26 +18,28 @@ class ToyText : public ChimeraText {
   explicit ToyText(const ToyChimera& heads) : heads_(heads) {}
   int length() const override { return static_cast<int>(last_tokens_.size()); }
   void append(std::span<const float> hidden, std::span<const TokenId> grams) override {
-    ensure(hidden.size() % kDim == 0, "toy heads: a part of a hidden state");
+    ensure(hidden.size() % kDim == 0, "toy heads: incomplete hidden state");
     for (std::size_t i = 0; i < hidden.size(); i += kDim) {
-      ensure(static_cast<int>(hidden[i]) == length() + 1, "toy heads: a state of another position");
+      ensure(static_cast<int>(hidden[i]) == length() + 1,
+             "toy heads: hidden state of another position");
       last_tokens_.push_back(static_cast<TokenId>(hidden[i + kDim - 1]));
     }
     const auto n = static_cast<std::size_t>(heads_.gram());
-    ensure(grams.size() == n * (hidden.size() / kDim), "toy heads: a state without its k-gram");
+    ensure(grams.size() == n * (hidden.size() / kDim),
+           "toy heads: hidden state without its k-gram");
     for (std::size_t from_end = 0; from_end < grams.size() / n; from_end++)
       check_committed(grams.last(n * (from_end + 1)).first(n), from_end);
   }
   void truncate(int length) override { last_tokens_.resize(static_cast<std::size_t>(length)); }
   void begin_draft() override {
-    ensure(length() > 0, "toy heads: a draft behind nothing");
+    ensure(length() > 0, "toy heads: draft after an empty sequence");
     parent_.clear();
     n_levels_ = 0;
   }
   std::vector<float> level(std::span<const int> parent, std::span<const TokenId> grams) override {
     ensure(n_levels_++ < heads_.n_heads(), "toy heads: more levels than heads");
     const auto n = static_cast<std::size_t>(heads_.gram());
-    ensure(grams.size() == n * parent.size(), "toy heads: a row without its k-gram");
+    ensure(grams.size() == n * parent.size(), "toy heads: row without its k-gram");
     const auto first = parent_.size();
     std::vector<float> logits;
     for (std::size_t i = 0; i < parent.size(); i++) {
@@ -60,21 +62,21 @@ class ToyText : public ChimeraText {
       const std::size_t behind = from_end + back + 1;
       const TokenId token =
           behind > last_tokens_.size() ? -1 : last_tokens_[last_tokens_.size() - behind];
-      ensure(gram[gram.size() - 1 - back] == token, "toy heads: a k-gram that is not the text's");
+      ensure(gram[gram.size() - 1 - back] == token, "toy heads: k-gram differs from the sequence");
     }
   }
   // A row's k-gram is its parent's shifted by one token; the first row's is the end of the
   // sequence.
   void check_gram(int parent, std::span<const TokenId> gram, std::size_t first) const {
     if (parent < 0) {
-      ensure(first == 0, "toy heads: only the first level hangs on the text");
+      ensure(first == 0, "toy heads: only the first level follows the sequence");
       std::vector<TokenId> before = known(gram.first(gram.size() - 1));
       ensure(before.size() <= last_tokens_.size() &&
                  std::equal(before.rbegin(), before.rend(), last_tokens_.rbegin()),
-             "toy heads: a k-gram that is not the text's");
+             "toy heads: k-gram differs from the sequence");
       return;
     }
-    ensure(static_cast<std::size_t>(parent) < first, "toy heads: a parent of the same level");
+    ensure(static_cast<std::size_t>(parent) < first, "toy heads: parent on the same level");
     const auto& of_parent = gram_of_[static_cast<std::size_t>(parent)];
     ensure(std::equal(gram.begin(), gram.end() - 1, of_parent.begin() + 1),
            "toy heads: a k-gram that is not its parent's, one token on");

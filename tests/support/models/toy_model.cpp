@@ -26,7 +26,7 @@ void ToyCache::commit(std::span<const int> path) {
 }
 
 void ToyCache::truncate(int length) {
-  ensure(length >= 0 && length <= this->length(), "toy cache: cut to a length it has not");
+  ensure(length >= 0 && length <= this->length(), "toy cache: truncation beyond its length");
   tokens.resize(static_cast<std::size_t>(length));
   in_flight.clear();
 }
@@ -124,9 +124,10 @@ kernels::Picked pick_token(std::span<const float> logits,
                            kernels::RandomStream stream,
                            std::span<const TokenId> history) {
   const std::vector<double> distribution = token_distribution(logits, sampling, history);
-  Sampling told = sampling;  // the probability of greedy choices is reported at temperature 1
-  if (sampling.greedy()) told = {.temperature = 1, .repetition_penalty = told.repetition_penalty};
-  const std::vector<double> told_distribution = token_distribution(logits, told, history);
+  Sampling reporting = sampling;  // the probability of greedy choices is reported at temperature 1
+  if (sampling.greedy())
+    reporting = {.temperature = 1, .repetition_penalty = reporting.repetition_penalty};
+  const std::vector<double> reported_distribution = token_distribution(logits, reporting, history);
   kernels::Picked picked;
   double best = -std::numeric_limits<double>::infinity();
   double second = best;
@@ -143,7 +144,7 @@ kernels::Picked pick_token(std::span<const float> logits,
       second = best;
       best = score;
       picked.id = static_cast<std::int32_t>(v);
-      picked.logp = static_cast<float>(std::log(told_distribution[v]));
+      picked.logp = static_cast<float>(std::log(reported_distribution[v]));
     } else if (score > second) {
       second = score;
     }

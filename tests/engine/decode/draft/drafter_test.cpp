@@ -51,7 +51,7 @@ TEST(Drafter, the_cache_equals_a_fresh_prefill_after_every_step) {
         }
       }
     }
-    EXPECT_EQ(draft->cache_bytes(), 0) << "branches that were not taken are let go";
+    EXPECT_EQ(draft->cache_bytes(), 0) << "rejected branches are freed";
   }
 }
 
@@ -93,7 +93,7 @@ TEST(Drafter, a_step_reports_target_probabilities_of_drafted_tokens) {
       }
       if (const auto* v = std::get_if<Verified>(&event)) {
         ASSERT_EQ(v->p.size(), tree.token.size());
-        EXPECT_EQ(v->p[0], -1) << "the last token of the text was not proposed";
+        EXPECT_EQ(v->p[0], -1) << "the bonus token was not proposed";
         for (std::size_t r = 1; r < v->p.size(); r++, n_told++) {
           const auto& distribution = distributions[static_cast<std::size_t>(tree.parent[r])];
           EXPECT_NEAR(v->p[r], distribution[static_cast<std::size_t>(tree.token[r])], 1e-4);

@@ -13,6 +13,7 @@
 #include "engine/decode/registry.h"
 #include "tests/support/decode/enumerate.h"
 #include "tests/support/decode/run_decoder.h"
+#include "tests/support/files.h"
 #include "tests/support/models/toy_heads.h"
 
 namespace engine::test {
@@ -90,7 +91,7 @@ TEST(HeadTree, any_heads_and_tree_give_the_plain_output) {
     EXPECT_EQ(n_told, found.n_accepted) << described(job);
     n_accepted += found.n_accepted;
   }
-  EXPECT_GT(n_accepted, 300) << "too few guesses came true for this test to mean anything";
+  EXPECT_GT(n_accepted, 300) << "too few accepted guesses for a meaningful test";
 }
 
 TEST(HeadTree, correct_heads_give_one_token_per_level_plus_one) {
@@ -282,7 +283,7 @@ TEST(HeadTree, a_short_path_beside_longer_ones_ends_correctly) {
         const bool hangs = std::ranges::find(alive, tree.parent[at]) != alive.end();
         if (hangs && tree.token[at] == 0) next.push_back(r);
       }
-      ASSERT_FALSE(next.empty()) << "a token was kept that nobody proposed";
+      ASSERT_FALSE(next.empty()) << "an accepted token was not proposed";
       alive = next;
     }
   }
@@ -400,7 +401,7 @@ TEST(HeadTree, the_tree_file_of_the_heads_is_used_and_cut) {
   job.options["tree"] = "rows8";
   try {
     rows_of(job);
-    FAIL() << "nothing was refused";
+    FAIL() << "expected an error, got none";
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ErrorCode::Usage);
     EXPECT_THAT(error.what(), testing::HasSubstr("paths of 4 tokens, expected at most 2"));
@@ -469,7 +470,7 @@ TEST(HeadTree, rejection_sampling_is_exact_by_node_and_candidate) {
         HeadsDistribution texts(form, seed, "rows8", verify);
         EXPECT_LE(texts.off(n_accepted), kExact) << form.decoder << " " << verify;
       }
-      EXPECT_GT(n_accepted, 0) << "nothing was kept";
+      EXPECT_GT(n_accepted, 0) << "no candidate was accepted";
     }
   }
 }
@@ -533,8 +534,8 @@ TEST(HeadTree, stop_below_that_depends_on_verification_is_detected) {
 
 // SD22.
 TEST(HeadTree, any_tree_shape_keeps_the_distribution_exactly) {
-  const auto path = std::filesystem::temp_directory_path() /
-                    ("decoscope_shape_" + std::to_string(getpid()) + ".json");
+  const test::Folder folder;
+  const std::string path = folder / "shape.json";
   // Deep and thin, flat and as wide as the vocabulary, wider than it, and empty.
   for (const char* paths : {"[[0],[0,0],[0,0,0]]", "[[0],[1],[2],[3]]",
                             "[[0],[1],[2],[3],[4],[4,0]]", "[[3],[3,3]]", "[]"}) {
@@ -548,7 +549,6 @@ TEST(HeadTree, any_tree_shape_keeps_the_distribution_exactly) {
       EXPECT_LE(texts.off(n_accepted), kExact) << form.decoder << " " << paths;
     }
   }
-  std::filesystem::remove(path);
 }
 
 // T3.

@@ -1,7 +1,6 @@
 // Options whose value is a tree: their row counts and error messages.
 #include "engine/decode/draft/option_trees.h"
 
-#include <unistd.h>
 #include <filesystem>
 #include <fstream>
 
@@ -9,11 +8,11 @@
 #include <gtest/gtest.h>
 
 #include "engine/decode/draft/rank_tree.h"
+#include "tests/support/files.h"
 
 namespace engine {
 namespace {
 
-namespace fs = std::filesystem;
 using testing::AllOf;
 using testing::HasSubstr;
 
@@ -31,13 +30,8 @@ std::optional<TreeShape> shape(const char* decoder, const char* option, const st
 
 class OptionTrees : public testing::Test {
  protected:
-  void SetUp() override {
-    folder_ = fs::temp_directory_path() / ("option_trees_" + std::to_string(getpid()));
-    fs::create_directories(folder_);
-  }
-  void TearDown() override { fs::remove_all(folder_); }
   std::string file(const std::string& text) const {
-    const std::string path = (folder_ / "tree.json").string();
+    const std::string path = folder_ / "tree.json";
     std::ofstream(path) << text;
     return path;
   }
@@ -51,7 +45,7 @@ class OptionTrees : public testing::Test {
     }
     return "accepted";
   }
-  fs::path folder_;
+  test::Folder folder_;
 };
 
 TEST_F(OptionTrees, levels_are_counted_as_drafted) {
@@ -72,7 +66,7 @@ TEST_F(OptionTrees, named_trees_and_files_are_accepted) {
     EXPECT_EQ(tree->n_tokens, find_rank_tree(name, kTrees).n_nodes());
   }
   EXPECT_EQ(shape("medusa", "tree", "rows16")->n_tokens, 15);
-  EXPECT_FALSE(shape("chimera", "tree", "own")) << "only the heads know";
+  EXPECT_FALSE(shape("chimera", "tree", "own")) << "depends on the heads";
   EXPECT_EQ(words_of(*shape("medusa", "tree", "none")), "drafts nothing: plain decoding");
   EXPECT_EQ(shape("medusa", "tree", file(R"({"paths": [[0], [0, 0], [1]]})"))->depth, 2);
   EXPECT_FALSE(shape("medusa", "verify", "greedy")) << "no tree";
@@ -87,9 +81,8 @@ TEST_F(OptionTrees, errors_name_decoder_option_and_position) {
   EXPECT_THAT(wrong(R"({"paths": [[0, 1]]})"), HasSubstr("[0, 1] without [0]"));
   EXPECT_THAT(wrong("{"), HasSubstr("medusa: tree: "));
   EXPECT_THAT(wrong(R"({"path": []})"), HasSubstr("paths"));
-  EXPECT_THAT(
-      refusal("chimera", {{"tree", (folder_ / "absent.json").string()}}, ErrorCode::BadInput),
-      AllOf(HasSubstr("chimera: tree: "), HasSubstr("absent.json")));
+  EXPECT_THAT(refusal("chimera", {{"tree", folder_ / "absent.json"}}, ErrorCode::BadInput),
+              AllOf(HasSubstr("chimera: tree: "), HasSubstr("absent.json")));
   EXPECT_THAT(
       refusal("medusa", {{"tree", "rows15"}}, ErrorCode::Usage),
       AllOf(HasSubstr("medusa: tree: found 'rows15'"), HasSubstr("rows16"), HasSubstr(".json")));

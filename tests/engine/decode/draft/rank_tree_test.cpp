@@ -1,6 +1,5 @@
 // Rank trees: counts of the published trees, file errors, and growth compared with every possible
 // tree.
-#include <unistd.h>
 #include <cmath>
 #include <filesystem>
 #include <fstream>
@@ -13,6 +12,8 @@
 
 #include "engine/base/types.h"
 #include "engine/decode/draft/rank_tree.h"
+#include "tests/support/files.h"
+#include "tests/support/refusal.h"
 
 namespace engine::test {
 namespace {
@@ -21,29 +22,14 @@ using testing::HasSubstr;
 
 const std::string kTrees = std::string(DECOSCOPE_SOURCE_DIR) + "/assets/trees";
 
-std::string refused(const std::function<void()>& action) {
-  try {
-    action();
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), ErrorCode::BadInput);
-    return error.what();
-  }
-  ADD_FAILURE() << "nothing was refused";
-  return "";
-}
-
 class TreeFile : public testing::Test {
  protected:
-  void SetUp() override {
-    path_ = std::filesystem::temp_directory_path() /
-            ("decoscope_tree_" + std::to_string(getpid()) + ".json");
-  }
-  void TearDown() override { std::filesystem::remove(path_); }
   std::string with(const std::string& text) const {
     std::ofstream(path_) << text;
     return path_;
   }
-  std::string path_;
+  test::Folder folder_;
+  const std::string path_ = folder_ / "tree.json";
 };
 
 std::vector<int> counts_of(const RankTree& tree) {
@@ -116,14 +102,14 @@ TEST_F(TreeFile, an_invalid_file_is_refused_by_name_and_position) {
       {R"({"paths": [[0], [0]]})", "[0] twice"}};
   for (const auto& [text, part] : cases) {
     const std::string path = with(text);
-    const std::string message = refused([&] { read_rank_tree(path); });
+    const std::string message = test::refusal([&] { read_rank_tree(path); });
     EXPECT_THAT(message, HasSubstr(part));
     EXPECT_THAT(message, HasSubstr(path));
   }
   std::string many = R"({"paths": [)";
   for (int i = 0; i < 256; i++) many += "[" + std::to_string(i) + (i < 255 ? "]," : "]]}");
-  EXPECT_THAT(refused([&] { read_rank_tree(with(many)); }), HasSubstr("at most 255"));
-  EXPECT_THAT(refused([&] { find_rank_tree("rows15", kTrees); }), HasSubstr("rows16"));
+  EXPECT_THAT(test::refusal([&] { read_rank_tree(with(many)); }), HasSubstr("at most 255"));
+  EXPECT_THAT(test::refusal([&] { find_rank_tree("rows15", kTrees); }), HasSubstr("rows16"));
 }
 
 TEST_F(TreeFile, an_accuracy_file_holds_rates_per_head) {
@@ -132,7 +118,7 @@ TEST_F(TreeFile, an_accuracy_file_holds_rates_per_head) {
   EXPECT_EQ(read, (HeadAccuracies{{0.5, 0.25}, {0.4}}));
   for (const char* text : {R"({"heads": []})", R"({"heads": [[]]})", R"({"heads": [[0.7, 0.6]]})",
                            R"({"heads": [[1.5]]})", R"({"heads": [["a"]]})", R"({"prompts": 3})"})
-    EXPECT_THAT(refused([&] { read_accuracies(with(text)); }), HasSubstr("heads")) << text;
+    EXPECT_THAT(test::refusal([&] { read_accuracies(with(text)); }), HasSubstr("heads")) << text;
 }
 
 double chance(const std::vector<int>& path, const HeadAccuracies& accuracies) {
@@ -174,13 +160,13 @@ TEST(RankTree, expected_tokens_follow_the_head_accuracies) {
 TEST(RankTree, the_tree_size_maximises_tokens_per_time) {
   const HeadAccuracies accuracies{{.7, .1, .05}, {.6, .1, .05}, {.5, .1, .05}};
   const std::vector<StepCost> dear{{1, 1.0}, {2, 2.0}, {4, 4.0}, {32, 32.0}};
-  EXPECT_EQ(best_rows(accuracies, dear, 0), 1) << "a row costs a step: none is worth its while";
+  EXPECT_EQ(best_rows(accuracies, dear, 0), 1) << "each row costs a whole step";
   const std::vector<StepCost> free_rows{{1, 1.0}, {32, 1.0}};
   EXPECT_EQ(best_rows(accuracies, free_rows, 0), 32);
   // Eight rows cost as much as one; the ninth doubles the cost.
   const std::vector<StepCost> tiles{{1, 1.0}, {8, 1.0}, {9, 2.0}, {16, 2.0}};
   EXPECT_EQ(best_rows(accuracies, tiles, 0), 8);
-  EXPECT_EQ(best_rows(accuracies, tiles, 100), 1) << "heads that take longer than they save";
+  EXPECT_EQ(best_rows(accuracies, tiles, 100), 1) << "heads cost more time than they save";
   // Costs between two measured row counts are interpolated: 3 rows take 1.5.
   const std::vector<StepCost> line{{1, 1.0}, {5, 2.0}};
   double most = 0;

@@ -14,9 +14,9 @@ namespace {
 
 using kernels::emulation::calls_of;
 
-struct Told {
+struct Counts {
   std::int64_t launches, kernels, copies, graphs_made;
-  bool operator==(const Told&) const = default;
+  bool operator==(const Counts&) const = default;
 };
 
 class EmulatedPasses : public testing::Test {
@@ -32,25 +32,25 @@ class EmulatedPasses : public testing::Test {
     for (std::size_t i = 0; i < text.size(); i++) text[i] = static_cast<TokenId>(i * 7 % 24);
     lane.append(text);
     const TokenTree tree = chain_tree(std::vector<TokenId>{3, 5, 7, 2, 9, 1});
-    told.clear();
+    counts.clear();
     outs.clear();
     for (int i = 0; i < 5; i++) {
       const auto now = [&] {
-        return Told{device->n_launches(), device->n_kernels(), calls_of("cudaMemcpyAsync"),
-                    calls_of("cudaGraphInstantiateWithFlags")};
+        return Counts{device->n_launches(), device->n_kernels(), calls_of("cudaMemcpyAsync"),
+                      calls_of("cudaGraphInstantiateWithFlags")};
       };
       const BatchItem items[] = {lane.item(tree), beside.item(tree, /*pick_rows=*/false)};
-      const Told before = now();
+      const Counts before = now();
       auto out = model->forward(items, {.logits = true});
       lane.commit(tree, {0});
       beside.cache().commit({});
-      const Told after = now();
-      told.push_back({after.launches - before.launches, after.kernels - before.kernels,
-                      after.copies - before.copies, after.graphs_made - before.graphs_made});
+      const Counts after = now();
+      counts.push_back({after.launches - before.launches, after.kernels - before.kernels,
+                        after.copies - before.copies, after.graphs_made - before.graphs_made});
       outs.push_back(std::move(out.front().logits));
     }
   }
-  std::vector<Told> told;
+  std::vector<Counts> counts;
   std::vector<std::vector<float>> outs;
 };
 
@@ -64,15 +64,15 @@ TEST_F(EmulatedPasses, three_attention_passes_are_one_launch) {
   for (const ModelConfig& config : {tiny_config(), with_window}) {
     run(config, std::int64_t{16} << 20);
     const auto bits = outs;
-    const auto of_one_pass = told;
+    const auto of_one_pass = counts;
     run(config, std::int64_t{9} * config.n_heads * (2 + config.head_dim));
     EXPECT_EQ(outs, bits);
     for (const std::size_t i : {3, 4}) {
-      EXPECT_EQ(told[i].kernels - of_one_pass[i].kernels,
+      EXPECT_EQ(counts[i].kernels - of_one_pass[i].kernels,
                 (config.n_layers - 1) * (3 * 2 + 1 - 2) + (2 * 2 + 1 - 2));
-      EXPECT_EQ(told[i].launches, 1) << i;
-      EXPECT_EQ(told[i].graphs_made, 0) << i;
-      EXPECT_EQ(told[i].copies, of_one_pass[i].copies) << i;
+      EXPECT_EQ(counts[i].launches, 1) << i;
+      EXPECT_EQ(counts[i].graphs_made, 0) << i;
+      EXPECT_EQ(counts[i].copies, of_one_pass[i].copies) << i;
     }
   }
 }

@@ -34,7 +34,7 @@ class EmulatedGpuBus : public testing::Test {
   }
   /// A step with its expected bytes and waits: the target's and the draft's.
   struct Step {
-    Asked asked;
+    CudaCalls asked;
     int n_rows = 0, n_with_parent = 0;  // of the target
     int n_judged = 0;                   // rows outside Lookahead's window
     std::vector<DraftForward> drafted;
@@ -50,7 +50,7 @@ class EmulatedGpuBus : public testing::Test {
       auto counts = counts_of(lane);
       const std::int64_t before = counts["gram_lookups"] - counts["gram_hits"];
       Step step;
-      step.asked = asked_by([&] { stepper.step(lanes); });
+      step.asked = cuda_calls_of([&] { stepper.step(lanes); });
       counts = counts_of(lane);
       step.n_encoded = counts["gram_lookups"] - counts["gram_hits"] - before;
       step.n_rows = lane.tree.n_rows();
@@ -74,7 +74,8 @@ TEST_F(EmulatedGpuBus, without_drafts_only_choices_are_copied_with_one_wait) {
   for (const char* decoder : {"ar", "jacobi", "fastcot", "lookahead", "prompt-lookup"}) {
     for (const bool rejects : {false, true}) {
       const std::string name = decoder;
-      if (rejects && (name == "jacobi" || name == "fastcot")) continue;  // these refuse rejection sampling
+      if (rejects && (name == "jacobi" || name == "fastcot"))
+        continue;  // these refuse rejection sampling
       SCOPED_TRACE(std::string(decoder) + (rejects ? " by rejection" : ""));
       for (const Step& step : steps_of(job_of(decoder, {}, rejects))) {
         EXPECT_EQ(step.asked.waits, 1);
@@ -199,7 +200,7 @@ TEST_F(EmulatedGpuBus, chimera_waits_once_per_level_and_for_new_k_grams) {
       if (cache == std::string("0")) {
         EXPECT_EQ(n_known, 0);
       } else if (drafting == std::string("chain")) {
-        EXPECT_GT(n_known, 0) << "no step without a new one";
+        EXPECT_GT(n_known, 0) << "no step without a new k-gram";
       }
     }
   }

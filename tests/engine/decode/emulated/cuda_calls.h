@@ -8,22 +8,22 @@
 
 namespace engine::test {
 
-struct Asked {
-  std::int64_t waits, takes;        // waits for the device; allocations and frees
+struct CudaCalls {
+  std::int64_t waits, allocations;  // waits for the device; allocations and frees
   std::int64_t to_host, to_device;  // bytes copied
 };
-inline Asked asked_by(const std::function<void()>& work) {
+inline CudaCalls cuda_calls_of(const std::function<void()>& work) {
   using namespace kernels::emulation;
   const auto now = [] {
-    return Asked{calls_of("cudaStreamSynchronize") + calls_of("cudaEventSynchronize"),
-                 calls_of("cudaMalloc") + calls_of("cudaMallocHost") + calls_of("cudaFree"),
-                 bytes_to_host(), bytes_to_device()};
+    return CudaCalls{calls_of("cudaStreamSynchronize") + calls_of("cudaEventSynchronize"),
+                     calls_of("cudaMalloc") + calls_of("cudaMallocHost") + calls_of("cudaFree"),
+                     bytes_to_host(), bytes_to_device()};
   };
-  const Asked before = now();
+  const CudaCalls before = now();
   work();
-  const Asked after = now();
-  return {after.waits - before.waits, after.takes - before.takes, after.to_host - before.to_host,
-          after.to_device - before.to_device};
+  const CudaCalls after = now();
+  return {after.waits - before.waits, after.allocations - before.allocations,
+          after.to_host - before.to_host, after.to_device - before.to_device};
 }
 
 }  // namespace engine::test

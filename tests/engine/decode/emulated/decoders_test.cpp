@@ -198,7 +198,8 @@ TEST_P(CudaEarly, kernels_give_the_bits_of_serial_launches) {
     EXPECT_EQ(scores_of(found), scores_of(expected)) << described(asked);
   }
   if (GetParam().device != kEmulated) return;
-  EXPECT_GT(kernels::emulation::calls_of("cudaGraphAddDependencies"), edges) << "none began early";
+  EXPECT_GT(kernels::emulation::calls_of("cudaGraphAddDependencies"), edges)
+      << "no kernel started early";
 }
 INSTANTIATE_TEST_SUITE_P(Devices,
                          CudaEarly,

@@ -24,7 +24,7 @@ class LateUniforms final : public PhiloxUniforms {
 
 /// Every decoder that samples by rejection or typical acceptance, with the options that affect
 /// verification.
-std::vector<Job> judged_settings() {
+std::vector<Job> verified_settings() {
   std::vector<Job> jobs;
   const auto add = [&](const char* decoder, const OptionValues& options) {
     Job job;
@@ -77,12 +77,12 @@ struct DistributionsCase {
 std::vector<DistributionsCase> distributions_cases() {
   std::vector<DistributionsCase> all;
   for (const kernels::CudaDeviceInfo& info : kernels::list_cuda())
-    for (std::size_t i = 0; info.available && i < judged_settings().size(); i++)
+    for (std::size_t i = 0; info.available && i < verified_settings().size(); i++)
       all.push_back({info.name, i});
   return all;
 }
 std::string name_of_distributions_case(const testing::TestParamInfo<DistributionsCase>& info) {
-  const Job job = judged_settings()[info.param.setting];
+  const Job job = verified_settings()[info.param.setting];
   std::string name = info.param.device + "_" + job.decoder;
   for (const auto& [option, value] : job.options) name += "_" + option + "_" + value;
   for (char& c : name)
@@ -97,7 +97,7 @@ class CudaDistributionsStay : public testing::TestWithParam<DistributionsCase> {
     for (std::size_t i = 0; i < found.size(); i++) EXPECT_NEAR(found[i], expected[i], 1e-6f) << i;
   }
   /// Expects the same reported verifications, including all distributions.
-  static void expect_same_told(const Outcome& found, const Outcome& expected) {
+  static void expect_same_reports(const Outcome& found, const Outcome& expected) {
     ASSERT_EQ(found.events.size(), expected.events.size());
     for (std::size_t i = 0; i < found.events.size(); i++) {
       const auto* a = std::get_if<Verified>(&found.events[i]);
@@ -126,7 +126,7 @@ class CudaDistributionsStay : public testing::TestWithParam<DistributionsCase> {
 
 TEST_P(CudaDistributionsStay, give_the_results_of_host_distributions) {
   Loaded& on = on_device(GetParam().device, kernels::DType::F32);
-  Job job = judged_settings()[GetParam().setting];
+  Job job = verified_settings()[GetParam().setting];
   job.limits.max_tokens = 16;
   job.draft = &on.draft();
   job.heads = on.heads(job.decoder);
@@ -142,7 +142,7 @@ TEST_P(CudaDistributionsStay, give_the_results_of_host_distributions) {
     const Outcome expected = run(on.model(), prompt, here);
     ASSERT_EQ(found.tokens, expected.tokens) << described(job);
     EXPECT_EQ(found.stop, expected.stop);
-    expect_same_told(found, expected);
+    expect_same_reports(found, expected);
     if (i > 1) continue;
     // Without a recorder the tokens are the same.
     Lane unseen = start(on.model(), prompt, job);
@@ -181,7 +181,7 @@ TEST(EmulatedDistributions, typical_acceptance_is_equal_coupled_and_greedy) {
 }
 
 /// Steps all lanes together until all have ended. @return the tokens of each
-std::vector<std::vector<TokenId>> written_together(LanguageModel& model, std::vector<Lane> lanes) {
+std::vector<std::vector<TokenId>> decode_together(LanguageModel& model, std::vector<Lane> lanes) {
   Stepper stepper(model, nullptr);
   for (;;) {
     std::vector<Lane*> going;
@@ -219,10 +219,10 @@ TEST(EmulatedDistributions, batched_sequences_equal_each_alone) {
   for (std::size_t i = 0; i < jobs.size(); i++) {
     std::vector<Lane> one;
     one.push_back(start(on.model(), on.prompt(static_cast<int>(i)), jobs[i]));
-    alone.push_back(written_together(on.model(), std::move(one)).front());
+    alone.push_back(decode_together(on.model(), std::move(one)).front());
     lanes.push_back(start(on.model(), on.prompt(static_cast<int>(i)), jobs[i]));
   }
-  EXPECT_EQ(written_together(on.model(), std::move(lanes)), alone);
+  EXPECT_EQ(decode_together(on.model(), std::move(lanes)), alone);
 }
 
 // With the draft on another device, its distributions and the verification are on the host.
@@ -284,8 +284,9 @@ TEST(EmulatedDistributions, a_repeated_step_size_allocates_nothing) {
       Stepper stepper(on.model(), shown ? &events : nullptr);
       for (int i = 0; !lane.sequence.finished(); i++) {
         const std::int64_t launched = device.n_launches();
-        const Asked asked = asked_by([&] { stepper.step(lanes); });
-        EXPECT_TRUE(i < 3 || asked.takes == 0) << decoder << " step " << i << ": " << asked.takes;
+        const CudaCalls asked = cuda_calls_of([&] { stepper.step(lanes); });
+        EXPECT_TRUE(i < 3 || asked.allocations == 0)
+            << decoder << " step " << i << ": " << asked.allocations;
         // The step's kernels are one graph.
         if (i < 3 || decoder != std::string("ar")) continue;
         EXPECT_EQ(device.n_launches() - launched, 1);

@@ -46,7 +46,7 @@ std::string name_of_device(const testing::TestParamInfo<std::string>& info) {
   return name;
 }
 
-int asked(const char* variable, int otherwise) {
+int from_environment(const char* variable, int otherwise) {
   const char* text = std::getenv(variable);
   return text ? std::atoi(text) : otherwise;
 }
@@ -56,7 +56,7 @@ class DeviceLong : public testing::TestWithParam<std::string> {};
 // The driver allocates memory for graphs in large pieces. Without graphs free memory must be equal
 // to the byte; with graphs it may not fall below the minimum of the first half.
 TEST_P(DeviceLong, Soak_all_memory_is_freed_after_every_generation) {
-  const int n = asked("DECOSCOPE_SOAK", 30);
+  const int n = from_environment("DECOSCOPE_SOAK", 30);
   const bool is_emulated = GetParam() == "cuda:emulated";
   for (const char* graphs : {"off", "on"}) {
     const InEnvironment are("CUDA_GRAPHS", graphs);
@@ -74,7 +74,8 @@ TEST_P(DeviceLong, Soak_all_memory_is_freed_after_every_generation) {
       job.heads = on.heads(job.decoder);
       return run(on.model(), on.prompt(static_cast<int>(i)), job).tokens;
     };
-    for (std::size_t i = 0; i < settings.size(); i++) texts[i] = generate(i);  // allocates everything that grows
+    for (std::size_t i = 0; i < settings.size(); i++)
+      texts[i] = generate(i);  // allocates everything that grows
     const std::int64_t free = *device.free_bytes();
     std::int64_t least[2] = {std::numeric_limits<std::int64_t>::max(),
                              std::numeric_limits<std::int64_t>::max()};
@@ -93,7 +94,7 @@ TEST_P(DeviceLong, Soak_all_memory_is_freed_after_every_generation) {
 }
 
 TEST_P(DeviceLong, Cancel_ends_a_run_within_a_step_and_100_ms) {
-  const int n = asked("DECOSCOPE_CANCELS", 40);
+  const int n = from_environment("DECOSCOPE_CANCELS", 40);
   const Folder folder;
   ModelConfig config = tiny_config();
   config.vocab_size = 128;
@@ -169,7 +170,7 @@ TEST_P(DeviceLong, Cancel_ends_a_run_within_a_step_and_100_ms) {
 
 TEST_P(DeviceLong, RowBits_do_not_depend_on_the_number_of_rows) {
   constexpr int kMost = 17;
-  const int n = asked("DECOSCOPE_ROW_FORWARDS", 200);
+  const int n = from_environment("DECOSCOPE_ROW_FORWARDS", 200);
   const auto device = kernels::open_cuda(GetParam());
   Dice dice(23);
   for (int at = 0; at < n;) {
@@ -200,9 +201,9 @@ using Written = std::pair<std::vector<TokenId>, std::vector<std::uint32_t>>;
 
 /// Runs of one prompt in batches of 1 to 8 sequences, in any order, by decoders with one to many
 /// rows, with prompts prefilled in chunks of any size, ending at different times.
-class InAnyCompany {
+class RandomBatches {
  public:
-  InAnyCompany(LanguageModel& model, std::uint64_t seed) : model_(model), dice_(seed) {}
+  RandomBatches(LanguageModel& model, std::uint64_t seed) : model_(model), dice_(seed) {}
   /// @param prompt  of run i
   /// @return        the distinct outputs of n runs
   std::set<Written> outputs(int n, const std::function<std::vector<TokenId>(int i)>& prompt) {
@@ -260,14 +261,14 @@ class InAnyCompany {
 
 // Prompts cross a boundary of attention's chunks of 64 positions.
 TEST_P(DeviceLong, SamePrompt_gives_the_same_output_in_any_batch) {
-  const int n = asked("DECOSCOPE_SAME_PROMPTS", 150);
+  const int n = from_environment("DECOSCOPE_SAME_PROMPTS", 150);
   const auto device = kernels::open_cuda(GetParam());
   for (const auto dtype : {kernels::DType::BF16, kernels::DType::F32}) {
     SCOPED_TRACE(kernels::name_of(dtype));
     const auto model = tiny_transformer(*device, dtype, 11);
     Dice dice(31);
     const std::vector<TokenId> prompt = dice.text(58, model->vocab_size());
-    InAnyCompany company(*model, 37);
+    RandomBatches company(*model, 37);
     const int n_here = dtype == kernels::DType::BF16 ? n : n / 5;
     EXPECT_EQ(company.outputs(n_here, [&](int) { return prompt; }).size(), 1u) << n_here;
     // A changed token at either end of the prompt must change the output.
@@ -293,7 +294,7 @@ TEST_P(DeviceLong, SamePrompt_with_another_sum_order_is_detected) {
     const InEnvironment prompts("CUDA_PROMPTS", way);
     const auto device = kernels::open_cuda(GetParam());
     const auto model = tiny_transformer(*device, kernels::DType::F32, 11, config);
-    const auto found = InAnyCompany(*model, 43).outputs(4, [&](int) { return prompt; });
+    const auto found = RandomBatches(*model, 43).outputs(4, [&](int) { return prompt; });
     EXPECT_EQ(found.size(), 1u) << way << ": each way by itself is the same every time";
     all.insert(found.begin(), found.end());
   }
@@ -373,7 +374,7 @@ TEST_P(DeviceLong, NonFinite_logits_name_their_row_with_and_without_graphs) {
       item.draw = &request;
       try {
         model->forward(std::span(&item, 1), {.draws = true});
-        ADD_FAILURE() << "nothing was refused";
+        ADD_FAILURE() << "expected an error, got none";
       } catch (const Error& error) {
         EXPECT_EQ(error.code(), ErrorCode::BadInput);
         EXPECT_THAT(error.what(),

@@ -29,23 +29,23 @@ TEST(EmulatedGpuStep, waits_once_allocates_nothing_and_copies_only_choices) {
   const std::vector<TokenId> draft = {3, 5, 7, 2, 9};
   const TokenTree tree = chain_tree(draft);
   const auto step = [&](Wants wants) {
-    return asked_by([&] {
+    return cuda_calls_of([&] {
       lane.forward(tree, wants);
       lane.commit(tree, {0, 1});
     });
   };
   step({.hidden = true, .row_p = true});  // the first of this size
   for (int i = 0; i < 3; i++) {
-    const Asked plain = step({});
+    const CudaCalls plain = step({});
     EXPECT_EQ(plain.waits, 1);
-    EXPECT_EQ(plain.takes, 0);
+    EXPECT_EQ(plain.allocations, 0);
     EXPECT_EQ(plain.to_host, 5 * static_cast<std::int64_t>(sizeof(kernels::Picked)));
     EXPECT_LT(plain.to_device, 1500) << "ids, positions, lists and settings of five rows";
   }
   // Adds the logit of every row that has a parent, and one row of hidden state.
-  const Asked more = step({.hidden = true, .row_p = true});
+  const CudaCalls more = step({.hidden = true, .row_p = true});
   EXPECT_EQ(more.waits, 1);
-  EXPECT_EQ(more.takes, 0);
+  EXPECT_EQ(more.allocations, 0);
   EXPECT_EQ(more.to_host, 5 * 24 + 4 * 4 + 5 * model->config().dim * 4);
 }
 
@@ -74,7 +74,7 @@ TEST_F(EmulatedGpuPrompt, progress_is_reported_after_each_synchronised_chunk) {
   const auto waits = [] { return kernels::emulation::calls_of("cudaStreamSynchronize"); };
   const std::int64_t before = waits();
   std::vector<std::int64_t> waited;
-  const Asked asked = asked_by([&] {
+  const CudaCalls asked = cuda_calls_of([&] {
     prefill(*model_, sequence_, kChunk, [&](int, int) {
       waited.push_back(waits() - before);
       return true;
@@ -97,7 +97,7 @@ TEST_F(EmulatedGpuPrompt, a_requested_hidden_state_is_copied_with_the_last_chunk
     waited.push_back(waits() - before);
     return true;
   };
-  const Asked asked = asked_by([&] { prefill(*model_, sequence_, kChunk, tell, true); });
+  const CudaCalls asked = cuda_calls_of([&] { prefill(*model_, sequence_, kChunk, tell, true); });
   EXPECT_EQ(waited, (std::vector<std::int64_t>{0, 1, 2, 4}));  // the row's, then the keys'
   EXPECT_EQ(asked.to_host, model_->config().dim * 4);
   const std::int64_t launched = device_->n_launches();
@@ -120,7 +120,7 @@ TEST_F(EmulatedGpuPrompt, a_stopped_prompt_leaves_no_pending_work) {
       launched = device_->n_launches();
       return done == 0;
     });
-    FAIL() << "it was not stopped";
+    FAIL() << "expected a cancellation";
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ErrorCode::Cancelled);
   }
@@ -141,7 +141,7 @@ TEST_F(EmulatedGpuPrompt, a_kernel_fault_in_a_prompt_fails_before_the_first_step
       if (done == kChunk) device_->ops().add(*device_, small.f32(), small.f32(), 100'000);
       return true;
     });
-    FAIL() << "the fault was not seen";
+    FAIL() << "expected a device error";
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ErrorCode::Device);
     EXPECT_NE(std::string(error.what()).find("kernel add"), std::string::npos) << error.what();
@@ -177,12 +177,12 @@ TEST(EmulatedGpuStep, draft_heads_allocate_nothing_for_new_k_grams) {
   const std::vector<float> hidden(static_cast<std::size_t>(dim), 0.5f);
   for (TokenId first = 1; first < 8; first++) {
     const std::vector<TokenId> gram(static_cast<std::size_t>(heads->gram()), first);
-    const Asked asked = asked_by([&] {
+    const CudaCalls asked = cuda_calls_of([&] {
       text->append(hidden, gram);
       text->begin_draft();
       text->level(std::vector<int>{-1}, gram);
     });
-    EXPECT_TRUE(first < 3 || asked.takes == 0) << asked.takes;
+    EXPECT_TRUE(first < 3 || asked.allocations == 0) << asked.allocations;
   }
 }
 
@@ -237,7 +237,7 @@ TEST(EmulatedGpuStep, any_row_count_is_one_launch_and_24_graphs_suffice) {
     lane.forward(chain_tree(rows), {});
     if (device->n_launches() - launches > 1) n_in_pieces++;
   }
-  EXPECT_LE(n_in_pieces, 5 + 1) << "the first of each, and the one that takes the memory";
+  EXPECT_LE(n_in_pieces, 5 + 1) << "the first of each size, and the one that allocates";
   EXPECT_LE(made() - before, 24);
 }
 
@@ -255,7 +255,7 @@ TEST(EmulatedGpuStep, a_prompt_launches_kernels_one_by_one) {
   EXPECT_EQ(made(), before);
   EXPECT_EQ(device->n_launches() - launches, device->n_kernels() - n_kernels);
   lane.forward(tree, {});
-  EXPECT_EQ(made(), before + 1) << "a step's kernels come again";
+  EXPECT_EQ(made(), before + 1) << "a step's kernels repeat";
 }
 
 /// Logits of steps with these row counts, each run three times and committing two rows.
@@ -294,7 +294,7 @@ TEST(EmulatedGpuStep, early_kernels_give_the_same_bits_for_any_row_count) {
     EXPECT_EQ(edges(), before);
     const InEnvironment early("CUDA_EARLY", "on");
     EXPECT_EQ(logits_of_steps(dtype, n_rows), expected);
-    EXPECT_GT(edges(), before + 6 * 10) << "of six graphs, nearly all";
+    EXPECT_GT(edges(), before + 6 * 10) << "nearly all edges of six graphs";
   }
 }
 
@@ -323,7 +323,7 @@ TEST(EmulatedGpuStep, a_step_of_32_layers_is_one_launch) {
     if (i < 2) continue;
     EXPECT_EQ(device->n_launches() - launches, 1);
     EXPECT_EQ(device->n_kernels() - kernels, 32 * 10 + 5)
-        << "and what the step before keeps, embed, norm, logits, choice";
+        << "plus commit, embedding, norm, logits, choice";
   }
   kernels::emulation::before_calls({});
   std::ranges::sort(host_us);
@@ -361,12 +361,12 @@ TEST(EmulatedGpuStep, a_ranked_step_copies_ids_and_logits_with_one_wait) {
   constexpr int kRanked = 12;
   StepOutput out;
   for (int i = 0; i < 3; i++) {
-    const Asked asked = asked_by([&] { out = lane.forward(tree, {.n_ranked = kRanked}); });
+    const CudaCalls asked = cuda_calls_of([&] { out = lane.forward(tree, {.n_ranked = kRanked}); });
     EXPECT_EQ(asked.to_host, 5 * static_cast<std::int64_t>(sizeof(kernels::Ranking) +
                                                            kRanked * sizeof(kernels::RankedToken)));
     if (i == 0) continue;  // the first of its size
     EXPECT_EQ(asked.waits, 1);
-    EXPECT_EQ(asked.takes, 0);
+    EXPECT_EQ(asked.allocations, 0);
   }
   const StepOutput whole = lane.forward(tree, {.logits = true});
   std::vector<TokenId> text = lane.tokens();
@@ -395,8 +395,8 @@ TEST(EmulatedGpuStep, a_batch_waits_as_often_as_one_sequence) {
   const Wants wants{.logits = true, .hidden = true, .row_p = true};
   std::vector<StepOutput> outs;
   for (int i = 0; i < 2; i++) {
-    const Asked asked = asked_by([&] { outs = model->forward(items, wants); });
-    EXPECT_EQ(asked.waits, 1) << "the choice, logits, a logit a row, hidden states";
+    const CudaCalls asked = cuda_calls_of([&] { outs = model->forward(items, wants); });
+    EXPECT_EQ(asked.waits, 1) << "choice, logits, one logit per row, hidden states";
   }
   for (std::size_t i = 0; i < lanes.size(); i++) {
     const StepOutput alone = lanes[i].forward(tree, wants);
@@ -425,10 +425,11 @@ TEST(EmulatedGpuStep, a_batch_is_one_launch_whatever_is_accepted) {
     std::vector<BatchItem> items;
     for (const Lane& lane : lanes) items.push_back(lane.item(tree));
     const std::int64_t launches = device->n_launches();
-    const Asked asked = asked_by([&] {
+    const CudaCalls asked = cuda_calls_of([&] {
       model->forward(items, {});
       for (int i = 0; i < 3; i++) {
-        std::vector<int> path(static_cast<std::size_t>((i + step) % 4));  // one sequence commits nothing
+        std::vector<int> path(
+            static_cast<std::size_t>((i + step) % 4));  // one sequence commits nothing
         std::iota(path.begin(), path.end(), 0);
         lanes[static_cast<std::size_t>(i)].commit(tree, path);
       }
@@ -436,7 +437,7 @@ TEST(EmulatedGpuStep, a_batch_is_one_launch_whatever_is_accepted) {
     if (step < 3) continue;  // the first step commits nothing; two more make the graph
     EXPECT_EQ(device->n_launches() - launches, 1) << "step " << step;
     EXPECT_EQ(asked.waits, 1);
-    EXPECT_EQ(asked.takes, 0);
+    EXPECT_EQ(asked.allocations, 0);
   }
   for (const Lane& lane : lanes) expect_fresh(*model, lane);
 }
@@ -482,16 +483,16 @@ TEST(EmulatedGpuStep, fastcots_probe_waits_once) {
   }
   std::vector<StepOutput> outs;
   for (int i = 0; i < 3; i++) {
-    const Asked asked = asked_by([&] { outs = model->forward(items, {.row_p = true}); });
+    const CudaCalls asked = cuda_calls_of([&] { outs = model->forward(items, {.row_p = true}); });
     EXPECT_EQ(asked.waits, 1);
-    EXPECT_TRUE(i < 1 || asked.takes == 0) << asked.takes;
+    EXPECT_TRUE(i < 1 || asked.allocations == 0) << asked.allocations;
   }
   const std::vector<StepOutput> expected = here->forward(items_here, {});
   for (std::size_t i = 0; i < outs.size(); i++) {
     ASSERT_EQ(outs[i].attention.size(), 5u);
     for (std::size_t r = 0; r < 5; r++)
       EXPECT_NEAR(outs[i].attention[r], expected[i].attention[r], 1e-5) << i << " " << r;
-    EXPECT_EQ(outs[i].attention[4] > 0, i == 0) << "the second asks for a row before it";
+    EXPECT_EQ(outs[i].attention[4] > 0, i == 0) << "the second item has no such row";
   }
 }
 
@@ -518,11 +519,11 @@ TEST(EmulatedGpuHeads, rankings_are_copied_with_one_wait) {
   };
   std::vector<RankedTokens> found;
   for (int i = 0; i < 2; i++) {
-    const Asked asked = asked_by([&] { found = medusa.ranked(hidden, 2, kRanked); });
+    const CudaCalls asked = cuda_calls_of([&] { found = medusa.ranked(hidden, 2, kRanked); });
     EXPECT_EQ(asked.waits, 1);
     EXPECT_EQ(asked.to_host, bytes(2));
     if (i == 1) {
-      EXPECT_EQ(asked.takes, 0);
+      EXPECT_EQ(asked.allocations, 0);
     }
   }
   expect_plain(found, medusa.MedusaHeads::ranked(hidden, 2, kRanked));
@@ -533,11 +534,11 @@ TEST(EmulatedGpuHeads, rankings_are_copied_with_one_wait) {
   text->append(hidden, gram);
   for (int i = 0; i < 2; i++) {
     text->begin_draft();
-    const Asked asked =
-        asked_by([&] { found = text->ranked_level(std::span(&none, 1), gram, kRanked); });
+    const CudaCalls asked =
+        cuda_calls_of([&] { found = text->ranked_level(std::span(&none, 1), gram, kRanked); });
     if (i == 0) continue;
     EXPECT_EQ(asked.waits, 1);
-    EXPECT_EQ(asked.takes, 0);
+    EXPECT_EQ(asked.allocations, 0);
     EXPECT_EQ(asked.to_host, bytes(1));
   }
   text->begin_draft();
@@ -559,7 +560,7 @@ TEST(EmulatedCache, grows_within_device_memory_and_keeps_its_rows) {
     return all;
   };
   for (int page = 0; page < kPages; page++) {
-    const Asked written = asked_by([&] { store->begin_forward(kPage); });
+    const CudaCalls written = cuda_calls_of([&] { store->begin_forward(kPage); });
     EXPECT_EQ(written.waits, 0) << page;
     EXPECT_EQ(written.to_host, 0) << page;
     EXPECT_LE(written.to_device, 3 * 4 * kPage) << "rows, pages and slots";
@@ -569,10 +570,10 @@ TEST(EmulatedCache, grows_within_device_memory_and_keeps_its_rows) {
                            own.data(), static_cast<std::int64_t>(own.size() * sizeof(float)));
     }
     cache.set_staged(0, parent);
-    const Asked asked = asked_by([&] { cache.commit(path); });
+    const CudaCalls asked = cuda_calls_of([&] { cache.commit(path); });
     EXPECT_EQ(asked.waits, 0) << page;
     EXPECT_EQ(asked.to_host, 0) << page;
-    EXPECT_EQ(asked.to_device, 0) << "it is written before the next forward: " << page;
+    EXPECT_EQ(asked.to_device, 0) << "written before the next forward: " << page;
   }
   store->write_commits();
   std::vector<float> k(static_cast<std::size_t>(kPages * kPage * shape.head_dim)), v(k.size());

@@ -24,8 +24,8 @@ using testing::HasSubstr;
 constexpr int kBlock = 256;
 
 /// A cache that reports how many positions were prefilled in blocks.
-struct Had final : SequenceCache {
-  explicit Had(int n) : n_blocks(n) {}
+struct PrefilledCache final : SequenceCache {
+  explicit PrefilledCache(int n) : n_blocks(n) {}
   int length() const override { return 2000; }
   int n_in_blocks() const override { return n_blocks; }
   void commit(std::span<const int>) override {}
@@ -51,9 +51,9 @@ TEST(PromptBlocks, a_cache_is_reused_where_its_block_layout_matches) {
       {1024, 1024, 1024, 1024},
   };
   for (const auto& [n_in_blocks, n, n_positions, reusable] : all)
-    EXPECT_EQ(n_reusable_positions(Had(n_in_blocks), n, n_positions, kBlock), reusable)
+    EXPECT_EQ(n_reusable_positions(PrefilledCache(n_in_blocks), n, n_positions, kBlock), reusable)
         << n_in_blocks << " " << n << " " << n_positions;
-  EXPECT_EQ(n_reusable_positions(Had(0), 77, 900, 0), 77) << "a device without blocks";
+  EXPECT_EQ(n_reusable_positions(PrefilledCache(0), 77, 900, 0), 77) << "a device without blocks";
 }
 
 TEST(PromptBlocks, a_prompt_is_split_into_whole_blocks_and_a_rest) {
@@ -97,8 +97,8 @@ ModelConfig long_config() {
 }
 
 /// A model that prefills in blocks, with a draft and heads.
-struct There {
-  There(const std::string& device_name, kernels::DType dtype, const char* prompts = "cublas")
+struct BlockModels {
+  BlockModels(const std::string& device_name, kernels::DType dtype, const char* prompts = "cublas")
       : asked("CUDA_PROMPTS", prompts), device(kernels::open_cuda(device_name)) {
     ModelConfig config = long_config();
     model = tiny_transformer(*device, dtype, 11, config);
@@ -124,11 +124,11 @@ struct There {
   std::unique_ptr<DraftHeads> medusa, chimera;
 };
 
-There& there(const std::string& device, kernels::DType dtype) {
-  static std::map<std::pair<std::string, kernels::DType>, std::unique_ptr<There>> all;
+BlockModels& models_on(const std::string& device, kernels::DType dtype) {
+  static std::map<std::pair<std::string, kernels::DType>, std::unique_ptr<BlockModels>> all;
   emulation::fence_host_off(false);
   auto& one = all[{device, dtype}];
-  if (!one) one = std::make_unique<There>(device, dtype);
+  if (!one) one = std::make_unique<BlockModels>(device, dtype);
   return *one;
 }
 
@@ -181,7 +181,7 @@ class PromptBits : public testing::TestWithParam<BlocksCase> {
         << how << ", " << found.cache().length() << " positions";
   }
 
-  There& on = there(GetParam().device, GetParam().dtype);
+  BlockModels& on = models_on(GetParam().device, GetParam().dtype);
   Model& model = *on.model;
   std::map<std::vector<TokenId>, std::vector<float>> fresh_;
 };
@@ -208,7 +208,8 @@ TEST_P(PromptBits, do_not_depend_on_earlier_prompts) {
       PromptCaches caches(model, 2);
       expect_fresh(caches.read(wanted, &before), "behind " + std::to_string(n_before));
       wanted.back() = (wanted.back() + 1) % 24;
-      wanted[wanted.size() - 30] = (wanted[wanted.size() - 30] + 1) % 24;  // the sequences differ from there
+      wanted[wanted.size() - 30] =
+          (wanted[wanted.size() - 30] + 1) % 24;  // the sequences differ from there
       expect_fresh(caches.read(wanted), "parting from what is remembered");
     }
   }
@@ -265,7 +266,7 @@ TEST_P(PromptBits, do_not_depend_on_other_sequences) {
 }
 
 TEST_P(PromptBits, are_close_to_those_of_steps) {
-  const There steps(GetParam().device, GetParam().dtype, "own");
+  const BlockModels steps(GetParam().device, GetParam().dtype, "own");
   ASSERT_EQ(steps.model->prompt_block(), 0);
   const auto tokens = text_of(400);
   const auto own = bits_of(*steps.model, read_at_once(*steps.model, tokens).cache());
@@ -307,7 +308,7 @@ class PromptDecoders : public testing::TestWithParam<BlocksCase> {};
 
 // From its own prefill, and from one that shares a part with other prompts.
 TEST_P(PromptDecoders, are_bit_identical_to_plain_decoding) {
-  There& on = there(GetParam().device, GetParam().dtype);
+  BlockModels& on = models_on(GetParam().device, GetParam().dtype);
   const auto all = text_of(600);
   const Sequence known = read_at_once(*on.model, {all.begin(), all.begin() + 300});
   const bool halves = GetParam().dtype != kernels::DType::F32;
@@ -337,7 +338,7 @@ TEST_P(PromptDecoders, are_bit_identical_to_plain_decoding) {
 
 // A draft model's proposals depend on its prompt, not on other sequences.
 TEST_P(PromptDecoders, drafts_do_not_depend_on_the_drafts_prefill) {
-  There& on = there(GetParam().device, GetParam().dtype);
+  BlockModels& on = models_on(GetParam().device, GetParam().dtype);
   const auto all = text_of(600);
   Job job = plain_settings()[7];
   ASSERT_EQ(job.decoder, "speculative");
@@ -370,13 +371,13 @@ INSTANTIATE_TEST_SUITE_P(Devices, PromptDecoders, testing::ValuesIn(cases()), na
 
 /// Loads a model and prefills a prompt of one block; the i-th CUDA call of the prefill fails, or
 /// none (0).
-struct ReadOnce {
+struct FailingPrefill {
   std::vector<float> bits;
-  std::string said, failed;  // empty: no error
+  std::string message, failed;  // empty: no error
   std::int64_t n_calls = 0;
 };
-ReadOnce read_once(std::int64_t failing, bool for_memory) {
-  ReadOnce read;
+FailingPrefill read_once(std::int64_t failing, bool for_memory) {
+  FailingPrefill read;
   const InEnvironment asked("CUDA_PROMPTS", "cublas");
   {
     const auto device = kernels::open_cuda("cuda:emulated");
@@ -396,14 +397,14 @@ ReadOnce read_once(std::int64_t failing, bool for_memory) {
       read.n_calls = emulation::fail_call(0);
       read.bits = bits_of(*model, sequence.cache());
     } catch (const Error& error) {
-      read.said = error.what();
+      read.message = error.what();
       EXPECT_TRUE(error.code() == ErrorCode::Device || error.code() == ErrorCode::Resources);
     }
     if (read.failed.empty()) read.failed = emulation::failed_call();
     emulation::fail_call(0);
   }
   emulation::forget_faults();  // after the device, whose end frees its memory
-  for (const std::string& note : kernels::take_notes_of_closed()) read.said += note;
+  for (const std::string& note : kernels::take_notes_of_closed()) read.message += note;
   return read;
 }
 
@@ -413,23 +414,23 @@ TEST(PromptFaults, each_failing_call_in_a_block_is_named_and_recovered) {
   emulation::fence_host_off(false);
   kernels::take_notes_of_closed();
   const std::int64_t in_use = emulation::memory_in_use();
-  const ReadOnce good = read_once(0, false);
-  ASSERT_EQ(good.said, "");
+  const FailingPrefill good = read_once(0, false);
+  ASSERT_EQ(good.message, "");
   ASSERT_GT(good.n_calls, 40);
   std::set<std::string> named;
   for (const bool for_memory : {false, true}) {
     for (std::int64_t i = 1; i <= good.n_calls; i += for_memory ? 3 : 1) {
-      const ReadOnce read = read_once(i, for_memory);
-      SCOPED_TRACE("call " + std::to_string(i) + ", " + read.failed + ": " + read.said);
+      const FailingPrefill read = read_once(i, for_memory);
+      SCOPED_TRACE("call " + std::to_string(i) + ", " + read.failed + ": " + read.message);
       EXPECT_NE(read.failed, "");
       EXPECT_EQ(emulation::memory_in_use(), in_use);
-      if (read.said.empty()) {
-        EXPECT_EQ(read.failed, "cudaMalloc") << "which is asked for once more";
+      if (read.message.empty()) {
+        EXPECT_EQ(read.failed, "cudaMalloc") << "a failed allocation is retried";
         EXPECT_TRUE(read.bits == good.bits);
         continue;
       }
-      EXPECT_THAT(read.said, HasSubstr("cuda:emulated: "));
-      EXPECT_THAT(read.said, HasSubstr(for_memory ? "cudaErrorMemoryAllocation" : "cudaError"));
+      EXPECT_THAT(read.message, HasSubstr("cuda:emulated: "));
+      EXPECT_THAT(read.message, HasSubstr(for_memory ? "cudaErrorMemoryAllocation" : "cudaError"));
       named.insert(read.failed);
     }
   }

@@ -44,7 +44,7 @@ TEST_F(PromptCachesTest, a_common_prefix_is_prefilled_once) {
   EXPECT_EQ(caches.n_shared(), 3 * 100);
   EXPECT_EQ(caches.n_computed(), 110 + 3 * 10);
   caches.read(read[1].tokens());
-  EXPECT_EQ(caches.n_computed(), 140) << "a prompt that was read is not read again";
+  EXPECT_EQ(caches.n_computed(), 140) << "a prefilled prompt is not prefilled again";
   for (const Sequence& sequence : read) expect_fresh(sequence);  // none wrote to another's pages
 }
 

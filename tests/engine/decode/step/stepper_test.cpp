@@ -393,9 +393,9 @@ TEST(Tree, check_refuses_anything_but_a_forest) {
 }
 
 /// Proposes one token and records which events came before.
-class Asking final : public Decoder {
+class ProposalObserver final : public Decoder {
  public:
-  explicit Asking(const EventList& told) : told_(told) {}
+  explicit ProposalObserver(const EventList& told) : told_(told) {}
   bool drafts() const override { return true; }
   TokenTree propose(const Sequence& prefix) override {
     begun = told_.events;
@@ -418,8 +418,8 @@ TEST(Stepper, a_step_is_reported_before_its_draft_runs) {
   plain.decoder = "ar";
   Lane lane = start(model, {1, 2, 3}, plain, 4);
   EventList told;
-  auto made = std::make_unique<Asking>(told);
-  const Asking& asked = *made;
+  auto made = std::make_unique<ProposalObserver>(told);
+  const ProposalObserver& asked = *made;
   lane.decoder = std::move(made);
   Stepper(model, &told).propose(lane);
   ASSERT_EQ(asked.begun.size(), 1u);
@@ -428,7 +428,7 @@ TEST(Stepper, a_step_is_reported_before_its_draft_runs) {
   EXPECT_EQ(begun->run, 4u);
   EXPECT_EQ(begun->step, 0);
   EXPECT_EQ(begun->kv_len, 2);
-  EXPECT_EQ(begun->n_rows, 0) << "nobody knows yet";
+  EXPECT_EQ(begun->n_rows, 0) << "not known yet";
   ASSERT_EQ(told.events.size(), 2u);
   EXPECT_EQ(std::get<Drafted>(told.events[1]).tree.n_rows(), 1);
 }

@@ -115,7 +115,7 @@ TEST(DraftRules, a_million_draws_of_32_tokens_follow_the_distribution) {
     }
     EXPECT_LT(chi_square(count, distributions.p), kOnceInAThousand) << static_cast<int>(rule);
     EXPECT_GT(n_kept, 0.05 * n_draws);
-    EXPECT_LT(n_kept, 0.95 * n_draws) << "both sides of the rule were tried";
+    EXPECT_LT(n_kept, 0.95 * n_draws) << "both outcomes of the rule occur";
     // A million draws detect a distribution that is 3 % off in every second token.
     std::vector<double> near = distributions.p;
     double sum = 0;
@@ -399,12 +399,12 @@ TEST(DraftRules, only_as_released_changes_the_distribution) {
       EXPECT_LE(distance(distribution_of("false", "2,1", rule), expected), kExact) << rule;
       worst[rule] =
           std::max(worst[rule], total_variation(distribution_of("true", "2,1", rule), expected));
-      // With one candidate per node, that candidate's distribution has probability one.
+      // With one candidate per node, a one-hot distribution at the argmax candidate is exact.
       EXPECT_LE(distance(distribution_of("true", "1,1", rule), expected), kExact) << rule;
     }
   }
   for (const char* rule : {"without", "with", "kseq"}) EXPECT_GT(worst[rule], 0.05) << rule;
-  EXPECT_LE(worst["naive"], kExact) << "the target draws for itself";
+  EXPECT_LE(worst["naive"], kExact) << "the target samples alone";
 }
 
 // Mean tokens per step, for models whose distributions never change.
@@ -462,7 +462,7 @@ TEST(DraftRules, tokens_per_step_follow_from_the_acceptance_rate) {
     for (int gamma = 1; gamma <= 5; gamma++) {
       const StepMeans step = first_step(pair, "speculative", {{"gamma", std::to_string(gamma)}});
       EXPECT_NEAR(step.emitted, (1 - std::pow(a, gamma + 1)) / (1 - a), kExact) << gamma;
-      EXPECT_NEAR(step.accepted, step.emitted - 1, kExact) << "the last is the target's own";
+      EXPECT_NEAR(step.accepted, step.emitted - 1, kExact) << "the last token is the target's";
     }
   }
 }

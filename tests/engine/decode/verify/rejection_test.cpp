@@ -287,7 +287,7 @@ TEST(Rejection, verifying_paths_instead_of_nodes_is_detected) {
   const Distribution one = distribution_of([&](UniformSource& uniforms) {
     return longest_of({kTwoGuesses[0]}, model, sampling, uniforms);
   });
-  EXPECT_LE(distance(one, expected), kExact) << "one guess, a node of which is on one path only";
+  EXPECT_LE(distance(one, expected), kExact) << "one guess: each node is on one path only";
   const Distribution two = distribution_of(
       [&](UniformSource& uniforms) { return longest_of(kTwoGuesses, model, sampling, uniforms); });
   EXPECT_GT(total_variation(two, expected), 0.01);
@@ -339,7 +339,7 @@ TEST(Rejection, a_uniform_at_the_threshold_rejects) {
   ASSERT_EQ(decision.emitted.size(), 1u);
   EXPECT_NE(decision.emitted[0], 1);
   EXPECT_EQ(decision.path, (std::vector<int>{0}));
-  ASSERT_EQ(decision.draws.size(), 1u) << "what was drawn is told";
+  ASSERT_EQ(decision.draws.size(), 1u) << "the draw is reported";
   EXPECT_EQ(decision.draws[0].row, 1);
   EXPECT_EQ(decision.draws[0].uniform, decision.draws[0].keep);
   EXPECT_FLOAT_EQ(decision.last_uniform, 0.5f);

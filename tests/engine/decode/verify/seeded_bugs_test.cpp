@@ -275,7 +275,7 @@ TEST(SeededBugs, filter_mistakes_are_detected_with_filters) {
   for (const Bug bug : {Bug::TopPNotInResidual, Bug::TopPNotInBonus, Bug::KeepsAtZero}) {
     for (const float spread : kSpreads) {
       EXPECT_GT(error_of(bug, spread, 0.7), 0.01) << static_cast<int>(bug) << " " << spread;
-      EXPECT_LE(error_of(bug, spread), 1e-12) << "there is nothing to get wrong";
+      EXPECT_LE(error_of(bug, spread), 1e-12) << "the mistake cannot occur";
     }
   }
 }

@@ -290,7 +290,8 @@ TEST(Recorder, flushes_within_its_interval_without_further_events) {
   }
   const auto waited = std::chrono::steady_clock::now() - begun;
   EXPECT_EQ(n_events, 1U);
-  EXPECT_LT(waited, std::chrono::seconds(2));  // the contract says 100 ms; a loaded machine takes longer
+  EXPECT_LT(waited,
+            std::chrono::seconds(2));  // the contract says 100 ms; a loaded machine takes longer
 }
 
 // IO01.
@@ -315,17 +316,18 @@ TEST(Recorder, a_full_disk_ends_only_the_recording) {
     }
     tap.push(Held{.t = 1});
     EXPECT_FALSE(tap.recording());
-    std::string told;
+    std::string notice_text;
     std::size_t n_held = 0;
     for (const Event& event : window.events) {
-      if (const auto* notice = std::get_if<Notice>(&event)) told = notice->text;
+      if (const auto* notice = std::get_if<Notice>(&event)) notice_text = notice->text;
       n_held += std::holds_alternative<Held>(event) ? 1 : 0;
     }
     EXPECT_EQ(n_held, static_cast<std::size_t>(n_pushed) + 1) << "every event reached the window";
-    EXPECT_THAT(told, HasSubstr("No space left"));
-    EXPECT_THAT(told, HasSubstr("recording is off"));
-    EXPECT_THAT(told, HasSubstr(path));
-    EXPECT_FALSE(std::filesystem::exists(path)) << "half a recording has no whole one's name";
+    EXPECT_THAT(notice_text, HasSubstr("No space left"));
+    EXPECT_THAT(notice_text, HasSubstr("recording is off"));
+    EXPECT_THAT(notice_text, HasSubstr(path));
+    EXPECT_FALSE(std::filesystem::exists(path))
+        << "a partial recording must not have the final name";
     if (n_good > 1) {
       EXPECT_NO_THROW(load(open_file(partial_name(path))));
     }

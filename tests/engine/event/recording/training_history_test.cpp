@@ -2,13 +2,14 @@
 // content.
 #include "engine/event/recording/training_history.h"
 
-#include <unistd.h>
 #include <filesystem>
 #include <fstream>
 #include <vector>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include "tests/support/files.h"
 
 namespace engine {
 namespace {
@@ -20,19 +21,13 @@ using testing::IsEmpty;
 
 class TrainingFolder : public testing::Test {
  protected:
-  void SetUp() override {
-    folder_ =
-        (fs::temp_directory_path() / ("training_history_" + std::to_string(getpid()))) / "run";
-    fs::remove_all(folder_.parent_path());
-    fs::create_directories(folder_);
-  }
-  void TearDown() override { fs::remove_all(folder_.parent_path()); }
+  void SetUp() override { fs::create_directories(folder_); }
 
   std::string path(const char* file = "") const { return (folder_ / file).string(); }
   void append(const char* file, const std::string& text) const {
     std::ofstream(folder_ / file, std::ios::app | std::ios::binary) << text;
   }
-  void write_anew(const char* file, const std::string& text) const {
+  void rewrite(const char* file, const std::string& text) const {
     std::ofstream(folder_ / "fresh", std::ios::binary) << text;
     fs::rename(folder_ / "fresh", folder_ / file);
   }
@@ -64,13 +59,14 @@ class TrainingFolder : public testing::Test {
     return "accepted";
   }
 
-  fs::path folder_;
+  test::Folder temporary_;
+  const fs::path folder_ = temporary_ / "run";
 };
 
 TEST_F(TrainingFolder, lines_are_delivered_when_complete) {
   GrowingLines lines(path("a"));
   EXPECT_FALSE(lines.may_have_changed());
-  EXPECT_TRUE(lines.read(1000).empty()) << "it need not be there";
+  EXPECT_TRUE(lines.read(1000).empty()) << "the file may be missing";
   append("a", "one\ntw");
   EXPECT_TRUE(lines.may_have_changed());
   EXPECT_THAT(lines.read(1000).lines, ElementsAre("one"));
@@ -105,7 +101,7 @@ TEST_F(TrainingFolder, a_rewritten_file_is_read_again) {
   append("a", "one\ntwo\n");
   lines.read(1000);
   for (const std::string text : {"ONE\n", "TWO\ntwo\n", "one\ntwO\nthree\n", "two\n"}) {
-    write_anew("a", text);
+    rewrite("a", text);
     const GrowingLines::Update update = lines.read(1000);
     EXPECT_TRUE(update.restarted) << text;
     std::string read;
@@ -113,7 +109,7 @@ TEST_F(TrainingFolder, a_rewritten_file_is_read_again) {
     EXPECT_EQ(read, text);
   }
   fs::remove(path("a"));
-  EXPECT_TRUE(lines.read(1000).restarted) << "it is gone";
+  EXPECT_TRUE(lines.read(1000).restarted) << "the file was removed";
   EXPECT_EQ(lines.line_number(), 0);
 }
 
@@ -147,7 +143,8 @@ TEST_F(TrainingFolder, reports_and_probes_grow_and_partial_lines_wait) {
   ASSERT_EQ(last.blocks.size(), 2u);
   ASSERT_EQ(last.blocks[0].size(), 3u);
   EXPECT_EQ(history.pieces.at(static_cast<std::size_t>(last.blocks[0][2][1])), "c");
-  EXPECT_EQ(last.blocks[0][0][1], history.probes[0].blocks[0][0][1]) << "a piece has one number";
+  EXPECT_EQ(last.blocks[0][0][1], history.probes[0].blocks[0][0][1])
+      << "equal pieces share one number";
   EXPECT_EQ(last.end_ids.at(0), last.blocks[1][1][0]);
   EXPECT_THAT(history.refusals, IsEmpty());
 }
@@ -157,7 +154,7 @@ TEST_F(TrainingFolder, a_resumed_run_repeats_its_steps) {
   append("probe_trajectories.jsonl", probe(0) + probe(10) + probe(30));
   TrainingReader reader(path("training.jsonl"));
   // The log is rewritten up to the checkpoint; probes are appended.
-  write_anew("training.jsonl", report(10) + report(20));
+  rewrite("training.jsonl", report(10) + report(20));
   append("training.jsonl", report(25));
   append("probe_trajectories.jsonl", probe(30, "c") + probe(20));
   reader.read();
@@ -176,7 +173,7 @@ TEST_F(TrainingFolder, a_bad_line_ends_reading_with_a_reason) {
   append("training.jsonl", report(30));
   reader.read();
   EXPECT_THAT(steps(reader.history()), ElementsAre(10));
-  write_anew("training.jsonl", report(40));
+  rewrite("training.jsonl", report(40));
   reader.read();
   EXPECT_THAT(steps(reader.history()), ElementsAre(40));
   EXPECT_THAT(reader.history().refusals, IsEmpty());
@@ -198,7 +195,7 @@ TEST_F(TrainingFolder, invalid_probes_are_refused_by_field) {
            {R"({"step":1,"prompt":"Q","blocks":[[["a",3]]]})", "blocks[0]: found number"},
            {R"({"step":1,"prompt":"Q","blocks":[[[]]]})", "blocks[0]: found none"},
        }) {
-    write_anew("probe_trajectories.jsonl", c.line + "\n");
+    rewrite("probe_trajectories.jsonl", c.line + "\n");
     const TrainingReader reader(path());
     EXPECT_THAT(reader.history().refusals, ElementsAre(HasSubstr(c.said))) << c.line;
     EXPECT_THAT(reader.history().refusals[0], HasSubstr("probe_trajectories.jsonl:1: "));
@@ -254,8 +251,8 @@ TEST_F(TrainingFolder, a_folder_without_training_is_refused) {
 TEST_F(TrainingFolder, a_truncated_log_is_read_to_its_end) {
   const std::string whole = report(10) + report(20) + probe(1);
   for (std::size_t n = 0; n <= whole.size(); ++n) {
-    write_anew("training.jsonl", (report(10) + report(20)).substr(0, n));
-    write_anew("probe_trajectories.jsonl", probe(1).substr(0, n));
+    rewrite("training.jsonl", (report(10) + report(20)).substr(0, n));
+    rewrite("probe_trajectories.jsonl", probe(1).substr(0, n));
     const TrainingReader reader(path());
     EXPECT_THAT(reader.history().refusals, IsEmpty()) << n;
   }
@@ -268,8 +265,8 @@ TEST_F(TrainingFolder, altered_bytes_are_read_or_refused) {
       std::string a = log, b = states;
       if (i < a.size()) a[i] = byte;
       if (i < b.size()) b[i] = byte;
-      write_anew("training.jsonl", a);
-      write_anew("probe_trajectories.jsonl", b);
+      rewrite("training.jsonl", a);
+      rewrite("probe_trajectories.jsonl", b);
       try {
         const TrainingReader reader(path());
         EXPECT_LE(reader.history().reports.size(), 3u);

@@ -191,7 +191,7 @@ TEST(Lod, a_sparse_lane_drops_levels_but_no_slice) {
     lane.add({.start = start, .end = start + 50'000, .step = i});
   }
   EXPECT_GT(lane.lowest_level(), 2);
-  EXPECT_LT(lane.n_buckets(), kSteps / 2) << "else a bucket a slice, at every level";
+  EXPECT_LT(lane.n_buckets(), kSteps / 2) << "else one bucket per slice at every level";
   for (const double px : {1.0, 100.0, 1'900.0, 40'000.0}) {
     const VisibleLane visible = lane.visible(0, lane.end(), px);
     EXPECT_EQ(totals_of(visible).n, kSteps) << px;

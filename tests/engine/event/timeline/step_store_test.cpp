@@ -142,7 +142,7 @@ TEST(StepStore, the_oldest_payload_is_dropped_first) {
   EXPECT_EQ(step.verified.picked, was.verified.picked);
   EXPECT_EQ(step.drafted.tree.token, was.drafted.tree.token);
   EXPECT_EQ(step.pool->n_keys, 3);
-  EXPECT_EQ(bytes_of(store[64]), bytes_of(odd_step(64))) << "the next page is whole";
+  EXPECT_EQ(bytes_of(store[64]), bytes_of(odd_step(64))) << "the next page is complete";
   while (!store.drop_oldest_payload().empty()) {
   }
   EXPECT_EQ(store.payload_bytes(), 0U);
@@ -164,7 +164,7 @@ TEST(Timeline, payload_over_budget_is_dropped_oldest_first) {
   EXPECT_GT(timeline.payload_bytes(), 10'000U);
   EXPECT_EQ(timeline.n_inconsistent(), 0);
   const RunRecord& first = *timeline.run(1);
-  ASSERT_EQ(first.dropped.size(), 2U) << "one range a kind";
+  ASSERT_EQ(first.dropped.size(), 2U) << "one range per kind";
   EXPECT_EQ(first.dropped[0].kind, "probabilities");
   EXPECT_EQ(first.dropped[1].kind, "pool");
   EXPECT_EQ(first.dropped[0].first_step, 0);
@@ -173,7 +173,7 @@ TEST(Timeline, payload_over_budget_is_dropped_oldest_first) {
   EXPECT_TRUE(first.steps[5].verified.logp.empty());
   EXPECT_EQ(timeline.run(2)->steps[999].verified.logp.size(), 3U);
   EXPECT_EQ(first.tokens.size(), 2000U);
-  EXPECT_TRUE(first.tokens[7].has_logp) << "of the answer itself everything stays";
+  EXPECT_TRUE(first.tokens[7].has_logp) << "all facts of the output stay";
 }
 
 TEST(TimelineEvents, exported_events_equal_the_applied_ones) {

@@ -81,7 +81,8 @@ TEST(Timeline, old_recordings_use_the_present_acceptance_rate) {
   EXPECT_EQ(run.finished->metrics.at("acceptance_rate"), 4.0 / 8);
   EXPECT_EQ(run.finished->metrics.at("acceptance_rate"), run.acceptance_rate());
   EXPECT_EQ(run.finished->metrics.at("pool_hits"), 2);
-  EXPECT_EQ(timeline_of(small_stream()).runs()[0].finished->metrics.size(), 1U) << "none is added";
+  EXPECT_EQ(timeline_of(small_stream()).runs()[0].finished->metrics.size(), 1U)
+      << "no metric is added";
 
   std::vector<Event> nothing_proposed = {model_loaded()};
   for (Event& event : run_events({.decoder = "ar"})) nothing_proposed.push_back(std::move(event));
@@ -226,8 +227,8 @@ TEST(Timeline, a_character_belongs_to_the_step_that_completes_it) {
   const RunRecord& run = timeline.runs()[0];
   EXPECT_EQ(timeline.generated_text(run, 0, 1), "");
   EXPECT_EQ(timeline.generated_text(run, 1, 3), "\xE2\x82\xAC.");
-  EXPECT_EQ(timeline.generated_text(run, 4, 1), "\xC3") << "no character goes on like that";
-  EXPECT_EQ(timeline.generated_text(run, 5, 3), "\xE2\x82\xAC.\xC3") << "open at the end";
+  EXPECT_EQ(timeline.generated_text(run, 4, 1), "\xC3") << "no character continues with this byte";
+  EXPECT_EQ(timeline.generated_text(run, 5, 3), "\xE2\x82\xAC.\xC3") << "incomplete at the end";
   EXPECT_EQ(timeline.generated_text(run, 0, 8),
             timeline.generated_text(run, 0, 1) + timeline.generated_text(run, 1, 3) +
                 timeline.generated_text(run, 4, 1) + timeline.generated_text(run, 5, 3));
@@ -344,9 +345,10 @@ TEST(Timeline, memory_is_counted_and_outlives_dropped_payload) {
   more.apply(Drafted{.t = 1'000'003, .run = 1, .step = 0, .tree = tree});
   more.apply(Drafted{.t = 1'000'003, .run = 1, .step = 0, .tree = tree});
   more.apply(BlockRefined{.t = 1'000'004, .run = 1, .step = 0, .tokens = {99'999}});
-  EXPECT_EQ(more.runs()[0].totals.n_blocks, 1) << "what is not believed does not count";
+  EXPECT_EQ(more.runs()[0].totals.n_blocks, 1) << "refused events do not count";
   EXPECT_EQ(more.runs()[0].totals.n_pools, 1);
-  EXPECT_EQ(more.runs()[0].totals.rows_of(RowTag::Kind::Window), 1) << "told twice, there once";
+  EXPECT_EQ(more.runs()[0].totals.rows_of(RowTag::Kind::Window), 1)
+      << "reported twice, counted once";
 }
 
 TEST(Timeline, every_event_kind_is_applied_or_refused_with_a_reason) {
@@ -406,7 +408,8 @@ TEST(Timeline, thoughts_that_contradict_their_tree_are_ignored) {
     timeline.apply(event);
     return timeline.n_inconsistent() == 1 && timeline.searches()[0].thoughts.size() == n;
   };
-  EXPECT_TRUE(refused(ThoughtMade{.t = 11, .search = 3, .node = 4, .depth = 1}));  // the search is over
+  EXPECT_TRUE(
+      refused(ThoughtMade{.t = 11, .search = 3, .node = 4, .depth = 1}));  // the search is over
   EXPECT_TRUE(refused(SearchBegun{.t = 11, .search = 3}));
   EXPECT_TRUE(refused(SearchBegun{.t = 11, .search = 0}));
   EXPECT_TRUE(refused_while_open(ThoughtMade{.t = 11, .search = 3, .node = 3, .depth = 1}));

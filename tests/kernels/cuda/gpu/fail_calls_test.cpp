@@ -22,7 +22,7 @@ namespace {
   std::exit(first * 1 + second * 2 + third * 4);
 }
 
-std::string told(int fails, int expected_code) {
+std::string output(int fails, int expected_code) {
   const std::string log = testing::TempDir() + "fail_calls_" + std::to_string(fails);
   setenv("DECOSCOPE_FAIL_CALL", std::to_string(fails).c_str(), 1);
   setenv("DECOSCOPE_FAIL_LOG", log.c_str(), 1);
@@ -44,15 +44,15 @@ std::string told(int fails, int expected_code) {
 /// The names in nm's output that start with "cuda".
 std::set<std::string> cuda_names(const std::string& nm) {
   std::set<std::string> names;
-  std::FILE* told = popen(("nm " + nm + " 2>/dev/null").c_str(), "r");
+  std::FILE* output = popen(("nm " + nm + " 2>/dev/null").c_str(), "r");
   char line[4096];
-  while (told && std::fgets(line, sizeof line, told)) {
+  while (output && std::fgets(line, sizeof line, output)) {
     std::string name(line);
     name = name.substr(0, name.find_last_not_of("\n") + 1);
     name = name.substr(name.find_last_of(' ') + 1);
     if (name.starts_with("cuda") && !name.ends_with(":")) names.insert(name);
   }
-  if (told) pclose(told);
+  if (output) pclose(output);
   return names;
 }
 
@@ -79,11 +79,11 @@ TEST(FailCalls, error_code_and_permanence_can_be_chosen) {
 
 TEST(FailCalls, only_the_named_call_fails) {
   testing::FLAGS_gtest_death_test_style = "threadsafe";
-  EXPECT_EQ(told(0, 0), "3 -");
-  EXPECT_EQ(told(1, 1), "3 cudaGetDeviceCount");
-  EXPECT_EQ(told(2, 2), "3 cudaDriverGetVersion");
-  EXPECT_EQ(told(3, 4), "3 cudaRuntimeGetVersion");
-  EXPECT_EQ(told(4, 0), "3 -");
+  EXPECT_EQ(output(0, 0), "3 -");
+  EXPECT_EQ(output(1, 1), "3 cudaGetDeviceCount");
+  EXPECT_EQ(output(2, 2), "3 cudaDriverGetVersion");
+  EXPECT_EQ(output(3, 4), "3 cudaRuntimeGetVersion");
+  EXPECT_EQ(output(4, 0), "3 -");
 }
 
 }  // namespace

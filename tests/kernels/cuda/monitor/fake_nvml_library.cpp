@@ -20,12 +20,12 @@ int nvmlDeviceGetHandleByPciBusId_v2(const char* bus, void** gpu) {
   *gpu = &only;
   return std::strcmp(bus, "00000000:3B:00.0") == 0 ? 0 : 6;
 }
-int nvmlDeviceGetUtilizationRates(void*, Utilization* told) {
-  *told = {64, 32};
+int nvmlDeviceGetUtilizationRates(void*, Utilization* out) {
+  *out = {64, 32};
   return 0;
 }
-int nvmlDeviceGetMemoryInfo(void*, Memory* told) {
-  *told = {8000, 6000, 2000};
+int nvmlDeviceGetMemoryInfo(void*, Memory* out) {
+  *out = {8000, 6000, 2000};
   return 0;
 }
 int nvmlDeviceGetClockInfo(void*, int of, unsigned* mhz) {

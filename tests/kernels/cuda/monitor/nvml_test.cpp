@@ -110,7 +110,7 @@ TEST_F(GpuMonitorTest, samples_follow_the_gpu_until_it_ends) {
   {
     GpuMonitor monitor(FakeNvml::source(), 1ms);
     EXPECT_EQ(monitor.latest().reason, "the driver has not answered yet");
-    EXPECT_EQ(FakeNvml::n_inits, 0) << "nothing is asked before somebody wants it";
+    EXPECT_EQ(FakeNvml::n_inits, 0) << "NVML is not loaded before start()";
     monitor.start();
     monitor.start();
     for (const unsigned busy : {10u, 60u, 100u}) {
@@ -125,10 +125,17 @@ TEST_F(GpuMonitorTest, samples_follow_the_gpu_until_it_ends) {
 
 // With a period of an hour, waiting for the next sample would be noticed.
 TEST_F(GpuMonitorTest, closing_does_not_wait_for_the_next_sample) {
-  GpuMonitor never_started(FakeNvml::source(), 1h);
-  GpuMonitor monitor(FakeNvml::source(), 1h);
-  monitor.start();
-  until_sampled(monitor, 1);
+  std::chrono::steady_clock::time_point closing;
+  {
+    GpuMonitor never_started(FakeNvml::source(), 1h);
+    GpuMonitor monitor(FakeNvml::source(), 1h);
+    monitor.start();
+    until_sampled(monitor, 1);
+    closing = std::chrono::steady_clock::now();
+  }
+  EXPECT_LT(std::chrono::steady_clock::now() - closing, 10min);
+  EXPECT_EQ(FakeNvml::n_inits, 1);
+  EXPECT_EQ(FakeNvml::n_shutdowns, 1);
 }
 
 TEST_F(GpuMonitorTest, a_reader_does_not_wait_for_the_driver) {
@@ -164,9 +171,9 @@ TEST_F(GpuMonitorTest, threads_read_consistent_samples) {
   GpuSource source = FakeNvml::source();
   source.open = [](std::string& reason) {
     NvmlTable table = FakeNvml::table();
-    table.busy = [](void*, NvmlUtilization* told) {
+    table.busy = [](void*, NvmlUtilization* out) {
       const unsigned now = count++;
-      *told = {.gpu = now, .memory = now};
+      *out = {.gpu = now, .memory = now};
       return 0;
     };
     return Nvml::open(table, reason);

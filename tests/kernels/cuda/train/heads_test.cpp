@@ -40,7 +40,7 @@ TEST_P(CudaHeadsTraining, silu_with_bias_and_residual_equals_a_double_loop) {
       const auto sums = there.read(), found = y.read();
       for (std::size_t at = 0; at < n; at++) {
         const float own = with_bias ? z[at] + bias[at % std::size_t(dim)] : z[at];
-        ASSERT_EQ(sums[at], own) << "what the backward reads";
+        ASSERT_EQ(sums[at], own) << "the sums that the backward reads";
         const double silu = own * logistic_of(own), exact = silu + (with_x ? x[at] : 0);
         ASSERT_NEAR(found[at], exact,
                     3e-6 * (std::fabs(silu) + std::fabs(exact)) + 1e-30 + rounding(exact, type()))
@@ -107,7 +107,7 @@ TEST_P(CudaHeadsTraining, rows_are_copied_by_index_lists) {
   const OpenedCuda device(GetParam().device);
   const TrainKernels& kernels = train_kernels(*device);
   const std::vector<std::int32_t> from_row = {4, -1, 0, 4, 2}, to_row = {6, 1, 0, 3, 5};
-  const ListThere<std::int32_t> froms(*device, from_row), tos(*device, to_row);
+  const DeviceList<std::int32_t> froms(*device, from_row), tos(*device, to_row);
   for (const DType to_type : {DType::F32, DType::BF16}) {
     for (const int dim : {1, 37, 300}) {
       for (int lists = 0; lists < 4; lists++) {
@@ -138,7 +138,7 @@ TEST_P(CudaHeadsTraining, rows_are_copied_by_index_lists) {
 TEST_P(CudaHeadsTraining, feature_loss_and_gradient_equal_double_loops) {
   const OpenedCuda device(GetParam().device);
   const std::vector<std::int32_t> row = {3, 0, 5}, wanted_row = {1, 1, 2};
-  const ListThere<std::int32_t> rows(*device, row), goals(*device, wanted_row);
+  const DeviceList<std::int32_t> rows(*device, row), goals(*device, wanted_row);
   for (const int dim : {1, 37, 300}) {
     for (const int more : {0, 3}) {
       const int stride = dim + more, n = 6 * dim;
@@ -168,7 +168,7 @@ TEST_P(CudaHeadsTraining, feature_loss_and_gradient_equal_double_loops) {
         }
         ASSERT_NEAR(sums[std::size_t(r)], exact, 1e-5 * (1 + exact));
       }
-      ASSERT_EQ(found, untouched) << "rows that no list names";
+      ASSERT_EQ(found, untouched) << "rows outside the lists are unchanged";
     }
   }
 }
@@ -183,7 +183,7 @@ TEST_P(CudaTargetRanks, count_preferred_tokens_with_ties_by_lower_id) {
     for (float& z : logits) z = std::round(z * 4) / 4;  // so that many are equal
     std::vector<std::int32_t> target = {0, n_valid - 1, n_valid / 2, -1, 0, n_valid / 3};
     const DeviceFloats in(*device, logits);
-    const ListThere<std::int32_t> targets(*device, target);
+    const DeviceList<std::int32_t> targets(*device, target);
     const DeviceMemory ranks(*device, 4 * n_rows);
     train_kernels(*device).target_ranks(*device, in.data(), targets.data(),
                                         static_cast<std::int32_t*>(ranks.data()), n_rows, vocab,

@@ -57,9 +57,9 @@ class TypedArray {
 
 /// A list on a device.
 template <class T>
-class ListThere {
+class DeviceList {
  public:
-  ListThere(Device& device, const std::vector<T>& values)
+  DeviceList(Device& device, const std::vector<T>& values)
       : memory_(device, std::max<std::size_t>(values.size(), 1) * sizeof(T)) {
     if (!values.empty())
       device.ops().upload(device, memory_.data(), values.data(),

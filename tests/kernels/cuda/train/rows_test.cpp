@@ -69,7 +69,7 @@ TEST_P(CudaTraining, rope_rotates_the_first_heads_and_back) {
     const auto before = kept_values(n_rows * stride, 7, type());
     std::vector<std::int32_t> pos(n_rows);
     for (int row = 0; row < n_rows; row++) pos[row] = row * 7 % 11;
-    const ListThere<std::int32_t> there(*device, pos);
+    const DeviceList<std::int32_t> there(*device, pos);
     const DeviceFloats table(*device, turns);
     for (const float direction : {1.0f, -1.0f}) {
       const TypedArray x(*device, type(), before);
@@ -135,7 +135,7 @@ TEST_P(CudaTraining, cross_entropy_and_gradient_equal_double_loops) {
     const std::vector<float> weight = {1, 0.1f, 0, 0.5f};
     const DeviceFloats in(*device, logits), weights(*device, weight),
         loss(*device, std::vector<float>(n_rows, -1));
-    const ListThere<std::int32_t> targets(*device, target);
+    const DeviceList<std::int32_t> targets(*device, target);
     const TypedArray d(*device, type(), std::vector<float>(logits.size(), -1));
     kernels.cross_entropy(*device, type(), in.data(), targets.data(), weights.data(), d.data(),
                           loss.data(), n_rows, vocab);
@@ -221,8 +221,8 @@ TEST_P(CudaTraining, losses_with_labels_and_teachers_have_exact_gradients) {
     const std::vector<std::int32_t> target = {0, vocab - 1, 0, 0, 0, 0, 0};
     const std::vector<float> weight = {1, 0.1f, 0.5f, 2, 0.1f, 1, 0};
     const DeviceFloats in(*device, logits), beside(*device, others), weights(*device, weight);
-    const ListThere<std::int32_t> targets(*device, target);
-    const ListThere<TrainGoal> there(*device, goals);
+    const DeviceList<std::int32_t> targets(*device, target);
+    const DeviceList<TrainGoal> there(*device, goals);
     // Teachers from another forward, and rows of the same forward.
     for (const bool themselves : {false, true}) {
       const DeviceFloats loss(*device, std::vector<float>(n_rows, -1));
@@ -283,7 +283,7 @@ TEST_P(CudaTraining, adamw_follows_its_formula_and_rounds_weights) {
     s.gradient_scale = 0.25f;
     s.correction1 = float(1 / (1 - std::pow(0.9, step)));
     s.correction2 = float(1 / (1 - std::pow(0.95, step)));
-    const ListThere<AdamStep> there(*device, {s});
+    const DeviceList<AdamStep> there(*device, {s});
     train_kernels(*device).adamw(*device, w_there.data(), m_there.data(), s_there.data(),
                                  g_there.data(), type(), rounded.data(), n, there.data());
     for (int i = 0; i < n; i++) {
@@ -299,7 +299,7 @@ TEST_P(CudaTraining, adamw_follows_its_formula_and_rounds_weights) {
     ASSERT_NEAR(found[i], exact[i], 1e-6 * (1 + std::fabs(exact[i]))) << i;
     ASSERT_EQ(narrow[i], stored(found[i], type()));
   }
-  EXPECT_EQ(g_there.read(), std::vector<float>(n)) << "the gradient is used up";
+  EXPECT_EQ(g_there.read(), std::vector<float>(n)) << "the gradient is cleared";
 }
 
 // Values that differ from step to step lie in memory, so a step repeats the kernels of the last
@@ -314,7 +314,7 @@ TEST(EmulatedTrainingStep, updates_with_the_graph_of_the_previous_step) {
   float last = 1;
   for (int t = 1; t <= 5; t++) {
     const std::int64_t made = calls_of("cudaGraphInstantiateWithFlags"),
-                       told = calls_of("cudaGraphExecKernelNodeSetParams"),
+                       updates = calls_of("cudaGraphExecKernelNodeSetParams"),
                        launched = device->n_launches();
     AdamStep s;
     s.lr = 0.01f * float(t);
@@ -324,10 +324,10 @@ TEST(EmulatedTrainingStep, updates_with_the_graph_of_the_previous_step) {
                                    g.data() + run, DType::F32, nullptr, 1,
                                    static_cast<const AdamStep*>(step.data()));
     const float found = w.read()[0];
-    EXPECT_LT(found, last - 0.001f * float(t)) << "the step's own rate";
+    EXPECT_LT(found, last - 0.001f * float(t)) << "the step's own learning rate";
     last = found;
     EXPECT_EQ(calls_of("cudaGraphInstantiateWithFlags") - made, t == 2 ? 1 : 0) << "step " << t;
-    EXPECT_EQ(calls_of("cudaGraphExecKernelNodeSetParams") - told, 0) << "step " << t;
+    EXPECT_EQ(calls_of("cudaGraphExecKernelNodeSetParams") - updates, 0) << "step " << t;
     EXPECT_EQ(device->n_launches() - launched, t == 1 ? n_runs : 1) << "step " << t;
   }
 }
@@ -392,13 +392,13 @@ TEST_P(CudaTrainingRows, embedding_gradients_are_added_in_order) {
   const auto table = normal_values(n_tokens * dim, 40), dx = normal_values(n_rows * dim, 41);
   const DeviceFloats table_there(*device, table), x(*device, std::vector<float>(n_rows * dim)),
       d(*device, dx), d_table(*device, table);
-  const ListThere<std::int32_t> tokens(*device, token);
+  const DeviceList<std::int32_t> tokens(*device, token);
   kernels.gather_rows(*device, table_there.data(), tokens.data(), x.data(), n_rows, dim);
   const auto gathered = x.read();
   for (int at = 0; at < n_rows * dim; at++)
     ASSERT_EQ(gathered[at], table[token[at / dim] * dim + at % dim]);
   // Row 8, of token 2, is left out.
-  const ListThere<std::int32_t> row(*device, {1, 4, 6, 0, 2, 5, 3, 7}),
+  const DeviceList<std::int32_t> row(*device, {1, 4, 6, 0, 2, 5, 3, 7}),
       begin(*device, {0, 2, 3, 6, 8});
   kernels.scatter_rows(*device, d.data(), tokens.data(), row.data(), begin.data(), 4,
                        d_table.data(), dim);
