@@ -5,12 +5,12 @@
 #include <memory>
 #include <optional>
 
-#include "app/commands/report.h"
 #include "app/cli/terminal.h"
-#include "engine/run/run.h"
-#include "kernels/cpu/probe.h"
+#include "app/commands/report.h"
 #include "engine/model/draft_heads.h"
 #include "engine/model/model.h"
+#include "engine/run/run.h"
+#include "kernels/cpu/probe.h"
 
 namespace app {
 namespace {
@@ -130,7 +130,8 @@ class BenchTexts {
  private:
   engine::Model& model_;
   std::vector<engine::Sequence> texts_;
-  std::vector<std::vector<engine::TokenId>> tokens_;  // of each sequence: tokens with keys and values
+  std::vector<std::vector<engine::TokenId>>
+      tokens_;  // of each sequence: tokens with keys and values
   std::size_t n_begun_;
 };
 

@@ -48,8 +48,8 @@ class Descriptor {
 }
 
 [[noreturn]] void refuse_length(const std::string& name, std::uint64_t max_bytes) {
-  refuse(name,
-         fmt::format("found more than {} bytes, expected at most that number; split the file", max_bytes));
+  refuse(name, fmt::format("found more than {} bytes, expected at most that number; split the file",
+                           max_bytes));
 }
 
 /// Refuses directories and block devices, and with Pipes::Refuse pipes, sockets and terminals.

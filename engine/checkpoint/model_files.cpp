@@ -10,13 +10,13 @@
 #include <fmt/ranges.h>
 
 #include "engine/base/closest_name.h"
-#include "engine/checkpoint/config_file.h"
 #include "engine/base/fields.h"
 #include "engine/base/json.h"
-#include "engine/checkpoint/other_formats.h"
 #include "engine/base/refuse.h"
-#include "engine/tokenizer/sentencepiece.h"
+#include "engine/checkpoint/config_file.h"
+#include "engine/checkpoint/other_formats.h"
 #include "engine/checkpoint/shards.h"
+#include "engine/tokenizer/sentencepiece.h"
 
 namespace engine {
 namespace {

@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
+#include "engine/base/limits.h"
 #include "engine/checkpoint/config.h"
 #include "engine/checkpoint/generation_file.h"
-#include "engine/base/limits.h"
 #include "engine/checkpoint/tensor_source.h"
 #include "engine/tokenizer/tokenizer.h"
 
@@ -20,7 +20,7 @@ struct ModelFiles {
   std::string name;  // the last component of path
   ModelConfig config;
   std::shared_ptr<const TensorSource> tensors;
-  std::shared_ptr<const Tokenizer> tokenizer;  // null for a random model
+  std::shared_ptr<const Tokenizer> tokenizer;         // null for a random model
   kernels::DType stored_dtype = kernels::DType::F32;  // of most weights
   std::string draft_name;                             // the draft model named by its card, or empty
   GenerationDefaults generation;

@@ -61,7 +61,7 @@ struct RunStarted {
   int first_approximate = 0, n_approximate = 0;
   std::vector<std::string> stop_texts;  // the text ends before the first of them
   std::vector<TokenId> stop_ids;        // the run ends at any of them
-  bool no_special = false;  // names of control symbols in the prompt were read as text
+  bool no_special = false;              // names of control symbols in the prompt were read as text
 };
 
 /// Progress of a phase: done of total.
@@ -222,10 +222,10 @@ struct Waiting {
 
 /// A sample of the load of a device over a period.
 struct Sampled {
-  Nanoseconds t = 0;       // end of the period
+  Nanoseconds t = 0;  // end of the period
   Nanoseconds period = 0;
   std::string device;
-  double busy_percent = -1;  // of the device; -1: unknown, `reason` says why
+  double busy_percent = -1;                 // of the device; -1: unknown, `reason` says why
   std::vector<double> thread_busy_percent;  // [threads]
   std::int64_t memory_bytes = -1;
   double engine_busy_percent = -1;  // the runs' own compute / period

@@ -19,7 +19,7 @@ struct OptionInfo {
   double min = 0, max = 0;           // Int, Float, Counts
   std::vector<std::string> choices;  // Choice, Tree, Counts
   std::string help;                  // one sentence
-  std::string below_zero{};  // the meaning of values below 0, "the target's"; empty: none
+  std::string below_zero{};          // the meaning of values below 0, "the target's"; empty: none
 };
 
 }  // namespace engine

@@ -11,11 +11,11 @@
 
 #include "engine/base/mapped_file.h"
 #include "engine/base/refuse.h"
+#include "engine/base/utf8.h"
 #include "engine/tokenizer/charsmap.h"
 #include "engine/tokenizer/sentencepiece_scan.h"
 #include "engine/tokenizer/symbol_names.h"
 #include "engine/tokenizer/tokenizer_files.h"
-#include "engine/base/utf8.h"
 
 namespace engine {
 namespace {

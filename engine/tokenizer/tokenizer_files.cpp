@@ -305,9 +305,9 @@ class SettingsReader {
 class TokenPlacement {
  public:
   TokenPlacement(const ScannedModel& model,
-          int vocab_size,
-          const FileLimits& limits,
-          std::vector<std::string>& notices)
+                 int vocab_size,
+                 const FileLimits& limits,
+                 std::vector<std::string>& notices)
       : model_(model), vocab_size_(vocab_size), limits_(limits), notices_(notices) {
     for (std::size_t id = 0; id < model.pieces.size(); id++)
       piece_ids_.emplace(model.pieces[id].text, static_cast<TokenId>(id));

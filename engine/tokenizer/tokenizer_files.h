@@ -24,7 +24,7 @@ struct ListedToken {
 struct TokenizerSettings {
   std::string file;             // path of tokenizer_config.json, even if it does not exist
   std::string tokenizer_class;  // without "Fast"; empty: none
-  bool add_bos = true;  // default of transformers 4; transformers 5 adds no bos by default
+  bool add_bos = true;          // default of transformers 4; transformers 5 adds no bos by default
   bool add_eos = false;
   bool split_special = false;  // names of control symbols in a text are text
   std::optional<bool> add_prefix_space, legacy;

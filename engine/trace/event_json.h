@@ -20,12 +20,8 @@ void count_event(const TraceItem& item, TraceReport& report);
 std::string event_json(const TraceItem& item, int pid, int tid);
 
 /// Writes the metadata events that name a lane and set its place in its process.
-void put_lane_name(int pid,
-                   int tid,
-                   int place,
-                   const std::string& name,
-                   TraceReport& report,
-                   const PutEvent& put);
+void put_lane_name(
+    int pid, int tid, int place, const std::string& name, TraceReport& report, const PutEvent& put);
 
 /// Writes the metadata events that name a process and order processes by pid.
 void put_process_name(int pid, const std::string& title, TraceReport& report, const PutEvent& put);

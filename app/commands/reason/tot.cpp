@@ -5,18 +5,18 @@
 #include <nlohmann/json.hpp>
 
 #include "app/cli/commands.h"
-#include "app/commands/generation.h"
 #include "app/cli/paths.h"
+#include "app/cli/terminal.h"
+#include "app/commands/generation.h"
 #include "app/commands/reason/questions.h"
 #include "app/commands/reason/run.h"
 #include "app/commands/report.h"
-#include "app/cli/terminal.h"
+#include "engine/base/text.h"
 #include "engine/data/text.h"
 #include "engine/decode/registry.h"
 #include "engine/decode/verify/sampling_mode.h"
-#include "engine/base/text.h"
-#include "engine/reason/tot.h"
 #include "engine/reason/questions.h"
+#include "engine/reason/tot.h"
 
 namespace app {
 namespace {

@@ -4,10 +4,10 @@
 #include <nlohmann/json.hpp>
 
 #include "app/cli/commands.h"
-#include "app/commands/named_model.h"
 #include "app/cli/paths.h"
-#include "app/commands/report.h"
 #include "app/cli/terminal.h"
+#include "app/commands/named_model.h"
+#include "app/commands/report.h"
 #include "app/commands/trace/tool.h"
 #include "engine/checkpoint/tensor_source.h"
 #include "engine/store/weights_hash.h"
@@ -68,8 +68,7 @@ TraceAnswer validated(const TraceOptions& options) {
 int trace(const TraceOptions& options) {
   TraceAnswer answer;
   if (options.what == "info") {
-    answer =
-        trace_info(options.path, local_weights(options.model, options.limits), interrupted);
+    answer = trace_info(options.path, local_weights(options.model, options.limits), interrupted);
   } else if (options.what == "validate") {
     answer = validated(options);
   } else {

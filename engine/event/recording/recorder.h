@@ -25,7 +25,7 @@ struct RecorderOptions {
   std::size_t flush_bytes = 64u << 10;
   int flush_ms = 100;
   std::size_t max_pending_payload_bytes = 64u << 20;  // above: payload is dropped and reported
-  std::size_t max_pending_bytes = 256u << 20;  // above: the recording fails
+  std::size_t max_pending_bytes = 256u << 20;         // above: the recording fails
   /// A failed recording keeps its whole frames under partial_name(), or is removed.
   enum class IfFailed : std::uint8_t { KeepPart, Remove } if_failed = IfFailed::KeepPart;
   /// Writes like ::write; tests set one that fails.

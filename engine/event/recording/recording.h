@@ -41,7 +41,8 @@ struct RecordingReport {
 /// Limits of reading a recording.
 struct ReadLimits {
   std::int64_t max_events = 10'000'000;
-  std::uint64_t max_bytes = std::uint64_t{4} << 30;  // of the file; memory grows with the bytes read
+  std::uint64_t max_bytes = std::uint64_t{4}
+                            << 30;  // of the file; memory grows with the bytes read
 };
 
 /// Reads a recording event by event; holds one frame and a read buffer.

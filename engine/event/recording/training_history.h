@@ -12,9 +12,9 @@
 #include <unordered_map>
 #include <vector>
 
+#include "engine/base/types.h"
 #include "engine/event/recording/growing_lines.h"
 #include "engine/event/recording/training_report.h"
-#include "engine/base/types.h"
 
 namespace engine {
 
