@@ -152,8 +152,8 @@ void add_draft_option(CLI::App& command, ModelOptions& o) {
 
 namespace {
 
-/// Adds an option with several texts, each kept as given: CLI11's own conversion to a list would split
-/// "[a,b]" and drop "{}".
+/// Adds an option with several texts, each kept as given: CLI11's own conversion to a list would
+/// split "[a,b]" and drop "{}".
 CLI::Option* add_texts_option(CLI::App& command,
                               const char* name,
                               std::vector<std::string>& values,

@@ -381,7 +381,8 @@ struct MatrixShape {
   int n, k;
 };
 
-/// Times the multiplication with one matrix, for each row count; after Ctrl+C those measured so far.
+/// Times the multiplication with one matrix, for each row count; after Ctrl+C those measured so
+/// far.
 json multiply_figures(kernels::Device& device,
                       kernels::DType dtype,
                       const MatrixShape& shape,

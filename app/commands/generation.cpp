@@ -280,8 +280,8 @@ void check_drawing(const GenerationOptions& options) {
                           fmt::join(idle, ", "), one ? "has" : "have", one ? "it" : "them"));
 }
 
-/// Prints a note, once per model, on options without effect because the model's files request greedy
-/// decoding.
+/// Prints a note, once per model, on options without effect because the model's files request
+/// greedy decoding.
 void note_idle_options(const GenerationOptions& options, const engine::LoadedModel& loaded) {
   static std::set<std::string> noted;  // models
   std::vector<std::string> idle;

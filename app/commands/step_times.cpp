@@ -42,8 +42,8 @@ double median_ms_of(const StepTiming& timing, Work work) {
 
 constexpr int kRanks = 10;  // candidates per head, typical of trees
 
-/// Evaluates Chimera's heads along a chain after a number of tokens. The last token is processed again
-/// each time, as the accepted tokens of a step are.
+/// Evaluates Chimera's heads along a chain after a number of tokens. The last token is processed
+/// again each time, as the accepted tokens of a step are.
 std::function<void()> asking_chimera(engine::ChimeraHeads& heads, int dim, int context, int depth) {
   const std::shared_ptr<engine::ChimeraText> text = heads.make_text(0);
   const int n_states = std::max(1, context);

@@ -47,12 +47,12 @@ std::string find_model(const std::string& name_or_path, const std::string& asset
 
 /// Whether a name is ambiguous: a bundled model and a different folder in the current directory.
 bool names_two_models(const std::string& name, const std::string& assets_dir);
-/// A notice about an ambiguous name: find_model() uses the bundled model; ./NAME selects the folder.
-/// Empty if the name is not ambiguous.
+/// A notice about an ambiguous name: find_model() uses the bundled model; ./NAME selects the
+/// folder. Empty if the name is not ambiguous.
 std::string notice_of_two_models(const std::string& name, const std::string& assets_dir);
 
-/// Resolves a model or draft heads named by a model's card, for find_model(): a sibling directory of
-/// that name if there is one, else the name itself.
+/// Resolves a model or draft heads named by a model's card, for find_model(): a sibling directory
+/// of that name if there is one, else the name itself.
 /// @param directory  the directory or bundled name of the model with the card
 std::string beside_or_named(const std::string& directory,
                             const std::string& name,

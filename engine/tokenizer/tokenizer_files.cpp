@@ -45,7 +45,8 @@ std::string content_of(const Json& value, const std::string& file, const std::st
   refuse(file, field, value.shown(), "a token: a string, or an object with \"content\"");
 }
 
-/// A token with its flags. Absent flags are false; an absent `normalized` is the opposite of `special`.
+/// A token with its flags. Absent flags are false; an absent `normalized` is the opposite of
+/// `special`.
 AddedToken token_of(const Json& value,
                     bool special,
                     const std::string& file,

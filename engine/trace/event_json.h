@@ -15,8 +15,8 @@ using PutEvent = std::function<void(std::string)>;
 /// Counts an event in the report.
 void count_event(const TraceItem& item, TraceReport& report);
 
-/// The JSON object of an event. Ids of "token" flows get the pid in their upper 32 bits, as flow ids
-/// must be unique in a file.
+/// The JSON object of an event. Ids of "token" flows get the pid in their upper 32 bits, as flow
+/// ids must be unique in a file.
 std::string event_json(const TraceItem& item, int pid, int tid);
 
 /// Writes the metadata events that name a lane and set its place in its process.

@@ -52,8 +52,8 @@ SelectedQuestions questions_of(const CotOptions& options) {
   return selected;
 }
 
-/// @param model  with --defaults model, provides the repetition penalty if none is given; a chain is
-///               always greedy
+/// @param model  with --defaults model, provides the repetition penalty if none is given; a chain
+///               is always greedy
 engine::CotSettings settings_of(const CotOptions& options,
                                 const engine::GenerationDefaults& model) {
   engine::CotSettings settings;

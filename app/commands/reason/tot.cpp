@@ -58,8 +58,8 @@ engine::TotSettings settings_of(const TotOptions& options) {
   return settings;
 }
 
-/// With --defaults model, sampling options that were not given take the values of the model's files.
-/// If those request greedy decoding, thoughts keep their temperature, so that they differ.
+/// With --defaults model, sampling options that were not given take the values of the model's
+/// files. If those request greedy decoding, thoughts keep their temperature, so that they differ.
 void take_defaults(const TotOptions& options,
                    const engine::GenerationDefaults& defaults,
                    engine::Sampling& thoughts) {
@@ -191,7 +191,8 @@ json to_json(const engine::TotReport& report,
   return document;
 }
 
-/// The value of a thought: "9", "8.5", "?" for an evaluation without a score, "-" without evaluation.
+/// The value of a thought: "9", "8.5", "?" for an evaluation without a score, "-" without
+/// evaluation.
 std::string shown_value(const TotNode& node) {
   if (!node.valued) return "-";
   return node.valued->read ? fmt::format("{:g}", node.valued->value) : "?";

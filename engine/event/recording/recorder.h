@@ -1,6 +1,6 @@
-// Writes a .pdrun recording while the engine runs. push() encodes an event at once and a thread of the
-// recorder writes it, so the engine never waits for a disk. A kill loses at most the events since the
-// last flush, 100 ms or 64 KiB.
+// Writes a .pdrun recording while the engine runs. push() encodes an event at once and a thread of
+// the recorder writes it, so the engine never waits for a disk. A kill loses at most the events
+// since the last flush, 100 ms or 64 KiB.
 #pragma once
 
 #include <sys/types.h>
@@ -92,7 +92,8 @@ class RecordingTap : public EventSink {
   /// @param next  outlives the tap
   explicit RecordingTap(EventSink& next) : next_(next) {}
   void push(Event event) override;
-  /// Begins a recording and ends the previous one; an empty path only ends it. A Notice gives the name.
+  /// Begins a recording and ends the previous one; an empty path only ends it. A Notice gives the
+  /// name.
   /// @throws Error  as Recorder(); the previous recording continues then
   void record_to(const std::string& path, const RecorderOptions& options = {});
   /// True while a recording is on.

@@ -20,7 +20,8 @@ struct StepRecord {
   bool has_drafted = false, has_verified = false, has_committed = false, complete = false;
 };
 
-/// The counts of a step, for code that reads many steps: unpacked in about 10 ns, without allocation.
+/// The counts of a step, for code that reads many steps: unpacked in about 10 ns, without
+/// allocation.
 struct StepHead {
   StepBegun begun;
   StepEnded ended;
