@@ -32,8 +32,7 @@ int code_at_cpu_limit(int code) {
   const bool by_limit =
       code == static_cast<int>(kernels::ErrorCode::Cancelled) && app::cpu_time_is_over();
   if (!by_limit) return code;
-  app::print_error(
-      "stopped by the limit of CPU time (ulimit -t); raise the limit");
+  app::print_error("stopped by the limit of CPU time (ulimit -t); raise the limit");
   return static_cast<int>(kernels::ErrorCode::Resources);
 }
 

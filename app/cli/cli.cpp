@@ -17,15 +17,17 @@ void add_window_options(CLI::App& app, WindowCommandOptions& o) {
   add_model_options(app, o.model);
   add_draft_option(app, o.model);
   CLI::Option* open =
-      app.add_option("--open", o.open,
-                     "show a recording (.pdrun), or a training, running or finished: its output folder "
-                     "or its training.jsonl")
+      app.add_option(
+             "--open", o.open,
+             "show a recording (.pdrun), or a training, running or finished: its output folder "
+             "or its training.jsonl")
           ->type_name("FILE|DIR");
   app.add_flag("--start", o.start, "immediately compare decoders on the first bundled prompt")
       ->excludes(open);
-  app.add_option("--screen", o.screen,
-                 "screen to start with: welcome; live: one run; compare: several decoders; training: "
-                 "training curves (default: the last one used)")
+  app.add_option(
+         "--screen", o.screen,
+         "screen to start with: welcome; live: one run; compare: several decoders; training: "
+         "training curves (default: the last one used)")
       ->check(one_of({"welcome", "live", "compare", "training"}));
   app.add_option("--theme", o.theme, "colours of the window (default: the last ones used)")
       ->check(one_of({"dark", "light", "monochrome"}));

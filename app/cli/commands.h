@@ -82,10 +82,10 @@ struct BenchOptions {
   int context = 128;
   int repeat = 15;
   int max_tokens = 128;
-  int n_texts = 1;           // step: sequences per forward
+  int n_texts = 1;                      // step: sequences per forward
   std::vector<int> steps_after_prompt;  // step: numbers of steps timed after each prompt, or none
   int n_draft_forwards = 4;             // draft forwards before each such step
-  int n_new_tokens = 0;  // prompt tokens not shared with the prompts before; 0: all
+  int n_new_tokens = 0;                 // prompt tokens not shared with the prompts before; 0: all
   bool json = false;
 };
 

@@ -39,10 +39,9 @@ void add_generate(CLI::App& app, Parsed& p, Run& run) {
       ->group("Decoder");
   add_generation_options(*c, p.generate);
   add_outputs(*c, p.generate);
-  c->add_flag(
-      "--check", p.generate.check,
-      "run plain decoding (ar) afterwards; report whether its tokens are the same and how "
-      "much longer it took (always with --json)");
+  c->add_flag("--check", p.generate.check,
+              "run plain decoding (ar) afterwards; report whether its tokens are the same and how "
+              "much longer it took (always with --json)");
   c->footer([&p] {
     return "Options of the decoder (--decoder NAME --help lists those of another):\n" +
            options_help(p.decoder) + "\nExample: decoscope generate " + options_example(p.decoder) +
@@ -57,9 +56,10 @@ void add_generate(CLI::App& app, Parsed& p, Run& run) {
 void add_compare(CLI::App& app, Parsed& p, Run& run) {
   CLI::App* c = app.add_subcommand(
       "compare", "Run several decoders on the same prompts, alternating, and compare them with ar");
-  c->add_option("--decoders", p.decoders,
-                "names separated by commas; NAME@MODEL decodes with MODEL in place of --model, and is "
-                "compared with ar of MODEL: ar,jacobi,jacobi@demo-cllm")
+  c->add_option(
+       "--decoders", p.decoders,
+       "names separated by commas; NAME@MODEL decodes with MODEL in place of --model, and is "
+       "compared with ar of MODEL: ar,jacobi,jacobi@demo-cllm")
       ->type_name("LIST")
       ->capture_default_str()
       ->group("Decoder");
@@ -68,10 +68,9 @@ void add_compare(CLI::App& app, Parsed& p, Run& run) {
   c->add_option("--repeat", p.compare.repeat, "number of runs of each; medians are reported")
       ->transform(whole_number(1, 100000))
       ->capture_default_str();
-  c->add_flag(
-      "--rows-alone", p.compare.rows_alone,
-      "repeat the forwards of each run without its decoder, and report the speed-up that "
-      "its rows and drafts allow; takes twice as long");
+  c->add_flag("--rows-alone", p.compare.rows_alone,
+              "repeat the forwards of each run without its decoder, and report the speed-up that "
+              "its rows and drafts allow; takes twice as long");
   c->footer([] {
     return "Options of the decoders (--set applies to each that has the option):\n" +
            options_help("") +
@@ -117,7 +116,8 @@ void add_bench(CLI::App& app, Parsed& p, Run& run) {
                 "bench step: also time the first N steps after the prefill of a prompt, as in "
                 "generation; numbers N separated by commas")
       ->type_name("LIST");
-  c->add_option("--texts", p.bench.n_texts, "bench step: sequences per forward, with --rows rows each")
+  c->add_option("--texts", p.bench.n_texts,
+                "bench step: sequences per forward, with --rows rows each")
       ->capture_default_str()
       ->transform(whole_number(1, kMaxBenchTexts));
   c->add_option("--anew", p.bench.n_new_tokens,

@@ -26,11 +26,11 @@ void add_data(CLI::App& app, Parsed& p, Run& run) {
     });
     return sub;
   };
-  CLI::App* generate =
-      add("generate",
-          "Problems of a task or open data set, one JSON object per line; an index always gives the "
-          "same problem",
-          "print one JSON document, the list of records, instead of lines");
+  CLI::App* generate = add(
+      "generate",
+      "Problems of a task or open data set, one JSON object per line; an index always gives the "
+      "same problem",
+      "print one JSON document, the list of records, instead of lines");
   generate
       ->add_option(
           "task", p.data.task,
@@ -111,16 +111,18 @@ void add_train(CLI::App& app, Parsed& p, Run& run) {
   c->add_option(
       "--data", p.train.data,
       "folder of the open texts (default: $DECOSCOPE_DATA); required by recipes that use them");
-  c->add_option("--device", p.train.device,
-                "cpu (the same as auto) or, except for tokenizer, cuda:N; `decoscope devices` lists "
-                "devices")
+  c->add_option(
+       "--device", p.train.device,
+       "cpu (the same as auto) or, except for tokenizer, cuda:N; `decoscope devices` lists "
+       "devices")
       ->type_name("NAME")
       ->capture_default_str();
   c->add_option("--threads", p.train.n_threads, "CPU threads (0: all)")
       ->transform(whole_number(0, 1024));
-  c->add_option("--from", p.train.from,
-                "initial model, of the recipe's hyperparameters (default: random weights; cllm: the "
-                "recipe's target)");
+  c->add_option(
+      "--from", p.train.from,
+      "initial model, of the recipe's hyperparameters (default: random weights; cllm: the "
+      "recipe's target)");
   c->add_option("--target", p.train.target,
                 "medusa, chimera, outputs, and draft with texts of a target: the target (default: "
                 "the recipe's)")
@@ -160,7 +162,8 @@ void add_model(CLI::App& app, Parsed& p, Run& run) {
   };
   add_path(add("info", "Hyperparameters, size, tokenizer and notices of a model"));
   CLI::App* validate =
-      add("validate", "Check the files of a model for errors and consistency; exit code 3 if there are any");
+      add("validate",
+          "Check the files of a model for errors and consistency; exit code 3 if there are any");
   add_path(validate);
   validate->add_flag("--scan", p.model.scan, "also check that all weights are finite");
   CLI::App* random =
@@ -186,10 +189,9 @@ void add_model(CLI::App& app, Parsed& p, Run& run) {
       ->capture_default_str();
   random->add_option("out", p.model.out, "output directory")->type_name("DIR")->required();
   random
-      ->add_option(
-          "--tokenizer", p.model.tokenizer,
-          "tokenizer.model to copy, or a directory or bundled model with one; without a "
-          "tokenizer a model can only be timed")
+      ->add_option("--tokenizer", p.model.tokenizer,
+                   "tokenizer.model to copy, or a directory or bundled model with one; without a "
+                   "tokenizer a model can only be timed")
       ->type_name("FILE|DIR");
   add_limit_option(*random, p.model.limits);
   random->add_option("--seed", p.model.seed, "seed of the weights")
@@ -197,8 +199,7 @@ void add_model(CLI::App& app, Parsed& p, Run& run) {
       ->capture_default_str();
   random->add_option("--dtype", p.model.dtype, "f32, bf16 or f16 (default bf16)")
       ->check(one_of({"f32", "bf16", "f16"}));
-  CLI::App* tree =
-      add("tree", "Compute the best token tree for draft heads from their accuracies");
+  CLI::App* tree = add("tree", "Compute the best token tree for draft heads from their accuracies");
   tree->footer(
       "Example: decoscope model tree demo-medusa --rows auto --scale 4x2 --out tree.json\n"
       "         decoscope generate --decoder medusa --set tree=tree.json --scale 4x2 ...\n"
@@ -208,21 +209,24 @@ void add_model(CLI::App& app, Parsed& p, Run& run) {
   tree->add_option("heads", p.model.path, "bundled draft heads, or a directory")
       ->type_name(kModelName)
       ->required();
-  tree->add_option("--rows", p.model.rows,
-                   "rows per step, including the last token's; auto: the number with the most tokens "
-                   "per second, timed on the heads' target (or --model) at --scale, or by --costs")
+  tree->add_option(
+          "--rows", p.model.rows,
+          "rows per step, including the last token's; auto: the number with the most tokens "
+          "per second, timed on the heads' target (or --model) at --scale, or by --costs")
       ->type_name("R|auto")
       ->capture_default_str();
-  tree->add_option("--accuracies", p.model.accuracies,
-                   "accuracies of each head's tokens (default: accuracies.json of the heads, written "
-                   "by training)")
+  tree->add_option(
+          "--accuracies", p.model.accuracies,
+          "accuracies of each head's tokens (default: accuracies.json of the heads, written "
+          "by training)")
       ->type_name("FILE");
   tree->add_option("--costs", p.model.costs,
                    "for --rows auto: output of `bench step --json`, instead of measuring")
       ->type_name("FILE");
-  tree->add_option("--out", p.model.out,
-                   "output file; heads use a tree.json in their directory by default (default: print "
-                   "the tree)")
+  tree->add_option(
+          "--out", p.model.out,
+          "output file; heads use a tree.json in their directory by default (default: print "
+          "the tree)")
       ->type_name("FILE");
   add_model_options(*tree, p.model.target);
   CLI::App* scale = add("scale", "Write an enlarged model that generates the same tokens");
@@ -252,10 +256,9 @@ void add_score(CLI::App& app, Parsed& p, Run& run) {
                            ->allow_extra_args(false)
                            ->type_name("LIST")
                            ->transform(whole_number(1, 3));
-  CLI::Option* split =
-      c->add_option("--split", p.score.split, "which problems, without overlap")
-          ->check(one_of({"train", "dev", "test"}))
-          ->capture_default_str();
+  CLI::Option* split = c->add_option("--split", p.score.split, "which problems, without overlap")
+                           ->check(one_of({"train", "dev", "test"}))
+                           ->capture_default_str();
   c->add_option("--resume", p.score.resume,
                 "file that keeps the results of finished tasks; those of the same weights are not "
                 "measured again")
@@ -291,8 +294,7 @@ void add_trace(CLI::App& app, Parsed& p, Run& run) {
     });
     return sub;
   };
-  CLI::App* info =
-      add("info", "Contents: runs, steps, tokens, losses and weights");
+  CLI::App* info = add("info", "Contents: runs, steps, tokens, losses and weights");
   add_limit_option(*info, p.trace.limits);
   info->add_option("--model", p.trace.model,
                    "model to compare the weights with (default: the bundled model of the recorded "

@@ -36,7 +36,8 @@ std::string not_whole(const std::string& text, std::int64_t low, std::int64_t hi
   return refused(text, fmt::format("a whole number from {} to {}", low, high));
 }
 
-// CLI11 parses the number again and reads 010 as octal, so it gets the digits without leading zeros.
+// CLI11 parses the number again and reads 010 as octal, so it gets the digits without leading
+// zeros.
 CLI::Validator whole_number(std::int64_t low, std::int64_t high) {
   return CLI::Validator(
       [low, high](std::string& text) {

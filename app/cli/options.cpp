@@ -59,10 +59,11 @@ std::vector<LaneOption> lanes_from(const std::string& text) {
 }
 
 void add_run_code_option(CLI::App& command, bool& run_code) {
-  command.add_flag("--run-code", run_code,
-                   "run Python answers (py, coding answers of chat, mbpp, humaneval) even if they "
-                   "cannot be isolated by bubblewrap (no network, no access to your files): then "
-                   "only time and memory are limited. Without this option such answers are not run");
+  command.add_flag(
+      "--run-code", run_code,
+      "run Python answers (py, coding answers of chat, mbpp, humaneval) even if they "
+      "cannot be isolated by bubblewrap (no network, no access to your files): then "
+      "only time and memory are limited. Without this option such answers are not run");
 }
 
 void add_limit_option(CLI::App& command, engine::FileLimits& limits) {
@@ -102,7 +103,9 @@ void add_model_options(CLI::App& command, ModelOptions& o, bool with_context) {
                   "auto (cpu), cpu, cuda:N or cuda:emulated; `decoscope devices` lists them")
       ->type_name("NAME")
       ->capture_default_str();
-  command.add_option("--dtype", o.dtype, "dtype of weights and KV cache (default: that of the stored model)")
+  command
+      .add_option("--dtype", o.dtype,
+                  "dtype of weights and KV cache (default: that of the stored model)")
       ->check(one_of({"f32", "bf16", "f16"}));
   if (with_context)
     command
@@ -131,9 +134,10 @@ void add_defaults_option(CLI::App& command, ModelOptions& o) {
 
 void add_draft_option(CLI::App& command, ModelOptions& o) {
   command
-      .add_option("--draft", o.draft,
-                  "draft model, for decoders that need one: a bundled model or a directory, with the "
-                  "same vocabulary; never scaled (default: the one named by the model's card)")
+      .add_option(
+          "--draft", o.draft,
+          "draft model, for decoders that need one: a bundled model or a directory, with the "
+          "same vocabulary; never scaled (default: the one named by the model's card)")
       ->type_name(kModelName);
   command
       .add_option(
@@ -148,8 +152,8 @@ void add_draft_option(CLI::App& command, ModelOptions& o) {
 
 namespace {
 
-/// Adds an option with several texts, each kept as given: CLI11's own conversion to a list would split
-/// "[a,b]" and drop "{}".
+/// Adds an option with several texts, each kept as given: CLI11's own conversion to a list would
+/// split "[a,b]" and drop "{}".
 CLI::Option* add_texts_option(CLI::App& command,
                               const char* name,
                               std::vector<std::string>& values,
@@ -188,14 +192,13 @@ void add_generation_options(CLI::App& command, GenerationOptions& o) {
   add_draft_option(command, o.model);
   CLI::Option* prompt =
       command.add_option("--prompt", o.prompt, "text to continue")->group("Prompt");
-  CLI::Option* file =
-      command
-          .add_option(
-              "--prompt-file", o.prompt_file,
-              "prompts, one per line: {\"id\": .., \"prompt\": .., \"seed\": optional}; -: standard "
-              "input; example: assets/prompts/bundled.jsonl")
-          ->type_name("FILE")
-          ->group("Prompt");
+  CLI::Option* file = command
+                          .add_option("--prompt-file", o.prompt_file,
+                                      "prompts, one per line: {\"id\": .., \"prompt\": .., "
+                                      "\"seed\": optional}; -: standard "
+                                      "input; example: assets/prompts/bundled.jsonl")
+                          ->type_name("FILE")
+                          ->group("Prompt");
   prompt->excludes(file);
   prompt->each([&o](const std::string&) { o.has_prompt = true; });
   const auto given = [&o](const char* option) {
@@ -217,7 +220,9 @@ void add_generation_options(CLI::App& command, GenerationOptions& o) {
       ->each(given("--top-k"))
       ->capture_default_str()
       ->group("Sampling");
-  command.add_option("--top-p", o.top_p, "sample from the most likely tokens up to this total probability")
+  command
+      .add_option("--top-p", o.top_p,
+                  "sample from the most likely tokens up to this total probability")
       ->check(real_number(0, 1))
       ->each(given("--top-p"))
       ->capture_default_str()
@@ -243,9 +248,10 @@ void add_generation_options(CLI::App& command, GenerationOptions& o) {
       ->capture_default_str()
       ->group("Sampling");
   command
-      .add_option("--sampling", o.sampling,
-                  "coupled: the same tokens as ar with this seed; rejection: the rule of the papers, "
-                  "the same distribution but other tokens, so --check does not apply")
+      .add_option(
+          "--sampling", o.sampling,
+          "coupled: the same tokens as ar with this seed; rejection: the rule of the papers, "
+          "the same distribution but other tokens, so --check does not apply")
       ->check(one_of({engine::kCoupled, engine::kRejection}))
       ->capture_default_str()
       ->group("Sampling");
@@ -253,9 +259,7 @@ void add_generation_options(CLI::App& command, GenerationOptions& o) {
   command.add_flag("--ignore-eos", o.ignore_eos, "continue after the end-of-sequence token");
   command.add_flag("--no-special", o.no_special, kNoSpecialHelp);
   add_stop_options(command, o);
-  command
-      .add_option("--set", o.set,
-                  "an option of the decoder, listed below; repeatable")
+  command.add_option("--set", o.set, "an option of the decoder, listed below; repeatable")
       ->type_name("NAME=VALUE")
       ->group("Decoder");
   command.add_flag("--json", o.json, kJsonHelp);

@@ -5,8 +5,8 @@
 
 namespace app {
 
-/// The folder with models/, prompts/ and recipes/: $DECOSCOPE_ASSETS, else ../share/decoscope beside
-/// the program, else the source tree it was built from.
+/// The folder with models/, prompts/ and recipes/: $DECOSCOPE_ASSETS, else ../share/decoscope
+/// beside the program, else the source tree it was built from.
 /// @throws Error(BadInput)  not found; the message lists the folders searched
 std::string assets_dir();
 

@@ -76,7 +76,8 @@ std::vector<Prompt> read_prompts(const std::string& path,
     }
   }
   if (prompts.empty())
-    throw Error(ErrorCode::BadInput, name + ": found no prompts, expected one JSON object per line");
+    throw Error(ErrorCode::BadInput,
+                name + ": found no prompts, expected one JSON object per line");
   return prompts;
 }
 

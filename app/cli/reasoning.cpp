@@ -67,7 +67,8 @@ void add_cot(CLI::App& group, CotOptions& o, Run& run) {
   c->add_option("--level", o.level, "level of a generated task, 1 to 3")
       ->transform(within(bounds::kLevel))
       ->capture_default_str();
-  c->add_option("--shots", o.n_shots, "worked examples before each question (default: as many as fit)")
+  c->add_option("--shots", o.n_shots,
+                "worked examples before each question (default: as many as fit)")
       ->transform(whole_number(0, 100));
   c->add_option("--prompts", o.prompts,
                 "file of worked examples (default: the task's in assets/prompts/cot/)")
@@ -85,15 +86,15 @@ void add_cot(CLI::App& group, CotOptions& o, Run& run) {
       ->each([&o](const std::string&) { o.penalty_given = true; })
       ->capture_default_str();
   add_defaults_option(*c, o.model);
-  c->add_flag("--drop-approximate", o.drop_approximate,
-              "answer from the exact tokens only");
+  c->add_flag("--drop-approximate", o.drop_approximate, "answer from the exact tokens only");
   c->add_flag("--find-bound", o.find_bound,
               "find the fewest iterations (stop=bound) that keep the accuracy on --count "
               "questions from --start on, drawn at random from an open set or a file");
   c->add_option("--sample-seed", o.sample_seed, "seed for the questions of --find-bound")
       ->transform(seed_number())
       ->capture_default_str();
-  c->add_option("--tolerance", o.tolerance, "percentage points of accuracy that --find-bound may lose")
+  c->add_option("--tolerance", o.tolerance,
+                "percentage points of accuracy that --find-bound may lose")
       ->check(real_number(0, 100))
       ->capture_default_str();
   c->footer([&o] {
@@ -124,9 +125,10 @@ void add_tot(CLI::App& group, TotOptions& o, Run& run) {
                 "blocks and blocksworld: number of actions of the shortest plan (0: any)")
       ->transform(within(bounds::kActions))
       ->capture_default_str();
-  c->add_option("--depth", o.depth,
-                "maximum number of levels (default: arith and gsm8k 4, blocks and blocksworld 7, write and "
-                "creative_writing 2)")
+  c->add_option(
+       "--depth", o.depth,
+       "maximum number of levels (default: arith and gsm8k 4, blocks and blocksworld 7, write and "
+       "creative_writing 2)")
       ->transform(within(bounds::kDepth))
       ->group("Tree");
   c->add_option("--thoughts", o.n_thoughts, "thoughts generated per node")
@@ -141,7 +143,8 @@ void add_tot(CLI::App& group, TotOptions& o, Run& run) {
                 "file of prompts (default: the task's in assets/prompts/tot/)")
       ->type_name("FILE")
       ->group("Tree");
-  c->add_option("--temperature", o.temperature, "temperature of the thoughts; at 0 all thoughts of a node are equal")
+  c->add_option("--temperature", o.temperature,
+                "temperature of the thoughts; at 0 all thoughts of a node are equal")
       ->check(real_number(0))
       ->each([&o](const std::string&) { o.temperature_given = true; })
       ->capture_default_str()

@@ -23,7 +23,8 @@ struct Parsed {
   TraceOptions trace;
   WindowCommandOptions window;
   bool devices_json = false;
-  std::string decoder = "ar", decoders = "ar,jacobi,lookahead,prompt-lookup", rows, steps_after_prompt;
+  std::string decoder = "ar", decoders = "ar,jacobi,lookahead,prompt-lookup", rows,
+              steps_after_prompt;
 };
 
 /// Runs the selected subcommand after parsing. @return  the exit code

@@ -11,9 +11,9 @@ namespace app {
 /// without a message. Not derived from Error, so that it is not reported.
 class OutputClosed {};
 
-/// Ctrl+C, SIGTERM and SIGHUP set interrupted(); a second one ends the process at once. SIGHUP stays
-/// ignored if it was at the start (nohup). SIGPIPE and SIGXFSZ are ignored; the write fails with
-/// EPIPE or EFBIG instead. SIGXCPU sets interrupted() and cpu_time_is_over(); the soft
+/// Ctrl+C, SIGTERM and SIGHUP set interrupted(); a second one ends the process at once. SIGHUP
+/// stays ignored if it was at the start (nohup). SIGPIPE and SIGXFSZ are ignored; the write fails
+/// with EPIPE or EFBIG instead. SIGXCPU sets interrupted() and cpu_time_is_over(); the soft
 /// limit of CPU time is lowered below a hard one that equals it, because at the hard one the system
 /// kills the process.
 void install_signal_handlers();
@@ -42,7 +42,8 @@ class ReadingInput {
 
 /// Prints "decoscope: message" to stderr as one line, control characters escaped.
 void print_error(std::string_view message);
-/// Makes text safe for a terminal: control characters except newline and tab become visible symbols.
+/// Makes text safe for a terminal: control characters except newline and tab become visible
+/// symbols.
 std::string for_terminal(std::string_view text);
 
 /// Writes to stdout.

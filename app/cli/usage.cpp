@@ -175,8 +175,7 @@ std::string usage_message(const CLI::App& app, const CLI::ParseError& error) {
     if (const std::string meant = prompt_meant(*at); !meant.empty()) return meant;
     const std::string culprit = unexpected_word(message, at == &app);
     if (at == &app && culprit.ends_with(".pdrun"))
-      return fmt::format("{}: give a recording with --open {}", culprit,
-                         in_shell_quotes(culprit));
+      return fmt::format("{}: give a recording with --open {}", culprit, in_shell_quotes(culprit));
     std::vector<std::string> known;
     for (const CLI::Option* option : at->get_options({})) {
       for (const std::string& name : option->get_lnames()) known.push_back("--" + name);

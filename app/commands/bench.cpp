@@ -9,16 +9,16 @@
 #include <nlohmann/json.hpp>
 
 #include "app/cli/commands.h"
+#include "app/cli/paths.h"
+#include "app/cli/terminal.h"
 #include "app/commands/generation.h"
 #include "app/commands/notes.h"
-#include "app/cli/paths.h"
 #include "app/commands/report.h"
 #include "app/commands/step_times.h"
-#include "app/cli/terminal.h"
 #include "engine/base/table.h"
+#include "engine/run/run.h"
 #include "engine/store/memory_plan.h"
 #include "kernels/cpu/probe.h"
-#include "engine/run/run.h"
 
 namespace app {
 namespace {
@@ -232,12 +232,12 @@ int bench_step(const BenchOptions& options) {
   if (!options.steps_after_prompt.empty() && !interrupted()) {
     ProgressLine line("steps after prompts");
     race_times = time_race_steps(model, timing,
-                             {.steps = options.steps_after_prompt,
-                              .draft = models.draft ? models.draft->model.get() : nullptr,
-                              .heads = heads ? heads->heads.get() : nullptr,
-                              .n_forwards = options.n_draft_forwards,
-                              .n_new_tokens = options.n_new_tokens},
-                             [&](int done) { line.show(done, options.repeat, "repeats"); });
+                                 {.steps = options.steps_after_prompt,
+                                  .draft = models.draft ? models.draft->model.get() : nullptr,
+                                  .heads = heads ? heads->heads.get() : nullptr,
+                                  .n_forwards = options.n_draft_forwards,
+                                  .n_new_tokens = options.n_new_tokens},
+                                 [&](int done) { line.show(done, options.repeat, "repeats"); });
   }
   machine["read_gbps_after"] = read_probe(model.device());
   machine["last_level_cache_bytes"] = engine::last_level_cache_bytes();
@@ -381,7 +381,8 @@ struct MatrixShape {
   int n, k;
 };
 
-/// Times the multiplication with one matrix, for each row count; after Ctrl+C those measured so far.
+/// Times the multiplication with one matrix, for each row count; after Ctrl+C those measured so
+/// far.
 json multiply_figures(kernels::Device& device,
                       kernels::DType dtype,
                       const MatrixShape& shape,

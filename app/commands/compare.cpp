@@ -7,6 +7,7 @@
 
 #include "app/cli/commands.h"
 #include "app/cli/paths.h"
+#include "app/cli/prompt_file.h"
 #include "app/cli/terminal.h"
 #include "app/commands/generation.h"
 #include "app/commands/lane_schedule.h"
@@ -14,16 +15,15 @@
 #include "app/commands/outputs.h"
 #include "app/commands/reason/run.h"
 #include "app/commands/report.h"
-#include "engine/base/text.h"
 #include "engine/base/table.h"
+#include "engine/base/text.h"
 #include "engine/event/clock.h"
 #include "engine/event/run_rules.h"
 #include "engine/model/model.h"
 #include "engine/run/agreement.h"
 #include "engine/run/row_cost.h"
-#include "engine/run/scheduler.h"
 #include "engine/run/run.h"
-#include "app/cli/prompt_file.h"
+#include "engine/run/scheduler.h"
 
 namespace app {
 namespace {
@@ -73,9 +73,10 @@ class RaceProgress {
 /// Totals of one lane over its prompts.
 struct Totals {
   double tokens = 0, steps = 0;
-  double decode_ms = 0;                          // time that counts for the lane
-  double rows_ms = 0, drafting_ms = 0;           // of the same runs, if their rows were repeated
-  double whole_decode_ms = 0, ar_decode_ms = 0;  // of runs not ended by a bound, and of AR for the same prompts
+  double decode_ms = 0;                 // time that counts for the lane
+  double rows_ms = 0, drafting_ms = 0;  // of the same runs, if their rows were repeated
+  double whole_decode_ms = 0,
+         ar_decode_ms = 0;  // of runs not ended by a bound, and of AR for the same prompts
   int n = 0, n_identical = 0, n_compared = 0;
   int n_alone = 0;       // runs whose rows were repeated
   bool lossless = true;  // with the options and sampling given
@@ -181,7 +182,7 @@ struct LaneResults {
 /// The results of a turn.
 struct Decoded {
   std::vector<engine::RunResult> texts;  // after Ctrl+C those that were started
-  double wall_ms = 0;  // of concurrent runs: elapsed time without prefill
+  double wall_ms = 0;                    // of concurrent runs: elapsed time without prefill
 };
 
 /// Decodes one prompt in a lane that decodes them one after the other.

@@ -18,8 +18,8 @@ namespace {
 
 constexpr int kCancelled = static_cast<int>(kernels::ErrorCode::Cancelled);
 
-/// Opens the tokenizer of a directory, bundled model or file; null if the default one is missing, so
-/// that tokens are not counted.
+/// Opens the tokenizer of a directory, bundled model or file; null if the default one is missing,
+/// so that tokens are not counted.
 engine::CountTokens token_counter(const std::string& given, const engine::FileLimits& limits) {
   if (!given.empty()) note_folder_is_used("--tokenizer", given);
   namespace fs = std::filesystem;

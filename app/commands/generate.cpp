@@ -9,6 +9,7 @@
 
 #include "app/cli/commands.h"
 #include "app/cli/paths.h"
+#include "app/cli/prompt_file.h"
 #include "app/cli/terminal.h"
 #include "app/commands/generation.h"
 #include "app/commands/lane_schedule.h"
@@ -21,9 +22,8 @@
 #include "engine/event/run_rules.h"
 #include "engine/model/model.h"
 #include "engine/run/agreement.h"
-#include "engine/run/scheduler.h"
 #include "engine/run/run.h"
-#include "app/cli/prompt_file.h"
+#include "engine/run/scheduler.h"
 
 namespace app {
 namespace {

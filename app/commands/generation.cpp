@@ -8,16 +8,16 @@
 #include <fmt/ranges.h>
 
 #include "app/cli/paths.h"
+#include "app/cli/prompt_file.h"
 #include "app/cli/terminal.h"
 #include "engine/base/closest_name.h"
+#include "engine/base/text.h"
 #include "engine/decode/draft/option_trees.h"
 #include "engine/decode/verify/sampling_mode.h"
 #include "engine/event/stop_rules.h"
-#include "engine/base/text.h"
 #include "engine/run/race_models.h"
-#include "engine/run/scheduler.h"
-#include "app/cli/prompt_file.h"
 #include "engine/run/run.h"
+#include "engine/run/scheduler.h"
 
 namespace app {
 
@@ -279,8 +279,8 @@ void check_drawing(const GenerationOptions& options) {
                           fmt::join(idle, ", "), one ? "has" : "have", one ? "it" : "them"));
 }
 
-/// Prints a note, once per model, on options without effect because the model's files request greedy
-/// decoding.
+/// Prints a note, once per model, on options without effect because the model's files request
+/// greedy decoding.
 void note_idle_options(const GenerationOptions& options, const engine::LoadedModel& loaded) {
   static std::set<std::string> noted;  // models
   std::vector<std::string> idle;
@@ -329,8 +329,8 @@ std::vector<engine::TokenId> tokens_of(const Prompt& prompt,
     return engine::tokenize_prompt(model, prompt.text, symbols);
   } catch (const Error& error) {
     if (prompt.place.empty()) throw;
-    throw Error(error.code(), fmt::format("{}: {}: {}", prompt.place,
-                                          engine::escaped(prompt.id), error.what()));
+    throw Error(error.code(),
+                fmt::format("{}: {}: {}", prompt.place, engine::escaped(prompt.id), error.what()));
   }
 }
 

@@ -6,8 +6,8 @@
 
 namespace app {
 
-/// engine::find_model() in the assets; prefers the bundled model. Prints a note once if a folder has
-/// the same name.
+/// engine::find_model() in the assets; prefers the bundled model. Prints a note once if a folder
+/// has the same name.
 /// @throws Error(BadInput)
 std::string model_folder(const std::string& name_or_path);
 /// Prints a note that an option uses the folder, if a bundled model has the same name.

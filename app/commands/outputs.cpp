@@ -9,13 +9,13 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "app/commands/attempts.h"
 #include "app/cli/terminal.h"
-#include "engine/event/clock.h"
+#include "app/commands/attempts.h"
 #include "engine/base/output_file.h"
 #include "engine/base/text.h"
-#include "engine/trace/export.h"
+#include "engine/event/clock.h"
 #include "engine/store/model_store.h"
+#include "engine/trace/export.h"
 #include "kernels/error.h"
 
 namespace app {

@@ -55,7 +55,7 @@ class Outputs : public engine::EventSink {
   engine::Timeline timeline_;
   std::unique_ptr<engine::Recorder> recorder_;
   std::int64_t n_recorded_ = 0;   // events
-  std::set<std::uint32_t> announced_;  // ids of models
+  std::set<std::uint32_t> announced_;                                  // ids of models
   std::set<std::pair<std::uint32_t, std::uint32_t>> announced_pairs_;  // target and draft
 };
 

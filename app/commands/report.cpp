@@ -8,9 +8,9 @@
 #include <nlohmann/json.hpp>
 
 #include "engine/event/drafted_by.h"
+#include "engine/run/run.h"
 #include "engine/tokenizer/tokenizer.h"
 #include "kernels/cpu/probe.h"
-#include "engine/run/run.h"
 #include "kernels/device.h"
 
 namespace app {

@@ -1,19 +1,19 @@
 // `model score`: scores a model on generated problems, optionally for its card.
 #include <nlohmann/json.hpp>
 
-#include "app/commands/attempts.h"
 #include "app/cli/commands.h"
-#include "app/commands/generation.h"
 #include "app/cli/paths.h"
+#include "app/cli/terminal.h"
+#include "app/commands/attempts.h"
+#include "app/commands/generation.h"
 #include "app/commands/report.h"
 #include "app/commands/run_code.h"
-#include "app/cli/terminal.h"
-#include "engine/data/record.h"
 #include "engine/base/output_file.h"
+#include "engine/data/record.h"
+#include "engine/model/model.h"
+#include "engine/store/model_store.h"
 #include "engine/train/run/evaluation_file.h"
 #include "engine/train/run/model_card.h"
-#include "engine/store/model_store.h"
-#include "engine/model/model.h"
 
 namespace app {
 

@@ -5,12 +5,12 @@
 #include <memory>
 #include <optional>
 
-#include "app/commands/report.h"
 #include "app/cli/terminal.h"
-#include "engine/run/run.h"
-#include "kernels/cpu/probe.h"
+#include "app/commands/report.h"
 #include "engine/model/draft_heads.h"
 #include "engine/model/model.h"
+#include "engine/run/run.h"
+#include "kernels/cpu/probe.h"
 
 namespace app {
 namespace {
@@ -42,8 +42,8 @@ double median_ms_of(const StepTiming& timing, Work work) {
 
 constexpr int kRanks = 10;  // candidates per head, typical of trees
 
-/// Evaluates Chimera's heads along a chain after a number of tokens. The last token is processed again
-/// each time, as the accepted tokens of a step are.
+/// Evaluates Chimera's heads along a chain after a number of tokens. The last token is processed
+/// again each time, as the accepted tokens of a step are.
 std::function<void()> asking_chimera(engine::ChimeraHeads& heads, int dim, int context, int depth) {
   const std::shared_ptr<engine::ChimeraText> text = heads.make_text(0);
   const int n_states = std::max(1, context);
@@ -130,7 +130,8 @@ class BenchTexts {
  private:
   engine::Model& model_;
   std::vector<engine::Sequence> texts_;
-  std::vector<std::vector<engine::TokenId>> tokens_;  // of each sequence: tokens with keys and values
+  std::vector<std::vector<engine::TokenId>>
+      tokens_;  // of each sequence: tokens with keys and values
   std::size_t n_begun_;
 };
 

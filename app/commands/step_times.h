@@ -45,8 +45,8 @@ struct StepTimes {
   std::int64_t n_launches = 0, n_kernels = 0;
 };
 
-/// Times steps that compute the logits of every row and commit the first. Row counts alternate; each
-/// repeat starts after `context` tokens. After Ctrl+C returns the medians so far.
+/// Times steps that compute the logits of every row and commit the first. Row counts alternate;
+/// each repeat starts after `context` tokens. After Ctrl+C returns the medians so far.
 /// @param progress  called with the number of repeats done; may be empty
 StepTimes time_steps(engine::Model& model,
                      const StepTiming& timing,

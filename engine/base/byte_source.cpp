@@ -34,10 +34,12 @@ class File : public ByteSource {
     struct stat status {};
     if (::fstat(fd_, &status) != 0 || !S_ISREG(status.st_mode)) {
       ::close(fd_);
-      throw Error(ErrorCode::BadInput,
-                  fmt::format("{}: found {} (not a regular file), expected a regular file, as it is read at "
-                              "any offset; write it to a file first",
-                              name_, kind_of(status.st_mode)));
+      throw Error(
+          ErrorCode::BadInput,
+          fmt::format(
+              "{}: found {} (not a regular file), expected a regular file, as it is read at "
+              "any offset; write it to a file first",
+              name_, kind_of(status.st_mode)));
     }
     size_ = static_cast<std::uint64_t>(status.st_size);
   }

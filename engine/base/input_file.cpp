@@ -48,8 +48,8 @@ class Descriptor {
 }
 
 [[noreturn]] void refuse_length(const std::string& name, std::uint64_t max_bytes) {
-  refuse(name,
-         fmt::format("found more than {} bytes, expected at most that number; split the file", max_bytes));
+  refuse(name, fmt::format("found more than {} bytes, expected at most that number; split the file",
+                           max_bytes));
 }
 
 /// Refuses directories and block devices, and with Pipes::Refuse pipes, sockets and terminals.
@@ -85,8 +85,8 @@ std::size_t read_some(int fd, const std::string& name, char* into, std::size_t n
   }
 }
 
-/// "UTF-16 (little-endian)", recognised by a byte order mark or by the zeros of ASCII letters; "" for
-/// UTF-8.
+/// "UTF-16 (little-endian)", recognised by a byte order mark or by the zeros of ASCII letters; ""
+/// for UTF-8.
 std::string other_encoding(std::string_view bytes) {
   if (bytes.starts_with("\xff\xfe\0\0"sv) || bytes.starts_with("\0\0\xfe\xff"sv)) return "UTF-32";
   const bool zero_first = bytes.size() > 3 && bytes[0] == '\0' && bytes[1] != '\0';

@@ -1,5 +1,6 @@
-// Reads text files that the user names. Accepts a byte order mark and CR LF line ends, refuses other
-// encodings than UTF-8 by name, and reads a pipe or standard input to its end if the caller allows it.
+// Reads text files that the user names. Accepts a byte order mark and CR LF line ends, refuses
+// other encodings than UTF-8 by name, and reads a pipe or standard input to its end if the caller
+// allows it.
 #pragma once
 
 #include <cstdint>
@@ -20,8 +21,8 @@ bool is_standard_input(const std::string& path);
 std::string input_name(const std::string& path);
 
 /// Reads a whole text, without its byte order mark. Blocks until the writer closes a pipe.
-/// @throws Error(BadInput)   no such file, a directory, a pipe with Pipes::Refuse, more than max_bytes,
-///                           or UTF-16 or UTF-32
+/// @throws Error(BadInput)   no such file, a directory, a pipe with Pipes::Refuse, more than
+///                           max_bytes, or UTF-16 or UTF-32
 /// @throws Error(Resources)  the system's reason
 std::string read_text_input(const std::string& path,
                             Pipes pipes,
@@ -36,8 +37,8 @@ std::string_view text_of_input(std::string_view bytes, const std::string& name);
 /// @throws Error(BadInput)  for a pipe, a directory or a device
 void refuse_pipe(const std::string& path);
 
-/// The lines of a text, without the LF or CR LF at their end and without a byte order mark at their start,
-/// which joined files have.
+/// The lines of a text, without the LF or CR LF at their end and without a byte order mark at their
+/// start, which joined files have.
 class InputLines {
  public:
   /// @param text  borrowed

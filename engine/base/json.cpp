@@ -6,12 +6,12 @@
 
 #include <fmt/format.h>
 
-#include "engine/base/input_file.h"
 #include "engine/base/file_kind.h"
+#include "engine/base/input_file.h"
 #include "engine/base/mapped_file.h"
 #include "engine/base/refuse.h"
-#include "engine/base/utf8.h"
 #include "engine/base/types.h"
+#include "engine/base/utf8.h"
 
 namespace engine {
 namespace {

@@ -24,8 +24,8 @@ struct JsonNumber {
   double real() const;
 };
 
-/// Reads one JSON text value by value. Every method throws Error(BadInput) with file and place if the
-/// text is not JSON there, or has a value of another kind.
+/// Reads one JSON text value by value. Every method throws Error(BadInput) with file and place if
+/// the text is not JSON there, or has a value of another kind.
 class JsonReader {
  public:
   /// The kind of a value.

@@ -13,8 +13,8 @@ namespace {
 
 constexpr std::int64_t k4GiB = std::int64_t{1} << 32;
 
-// json_depth and piece_bytes become recursion depth on a stack of 8 MB; the numbers of a config are ints,
-// and the sum of two must fit.
+// json_depth and piece_bytes become recursion depth on a stack of 8 MB; the numbers of a config are
+// ints, and the sum of two must fit.
 constexpr FileLimit kLimits[] = {
     {"safetensors_header_bytes", &FileLimits::safetensors_header_bytes, k4GiB},
     {"json_bytes", &FileLimits::json_bytes, k4GiB},

@@ -48,7 +48,8 @@ void on_sigbus(int signal, siginfo_t* info, void*) {
     range.lost = true;
     return;
   }
-  sigaction(signal, &previous_action, nullptr);  // no page of ours: the fault repeats and the previous handler gets it
+  sigaction(signal, &previous_action,
+            nullptr);  // no page of ours: the fault repeats and the previous handler gets it
 }
 
 int guard(std::uintptr_t begin, std::uintptr_t end) {

@@ -1,4 +1,5 @@
-// A regular file mapped into memory, read only. The process survives if the file shrinks or changes.
+// A regular file mapped into memory, read only. The process survives if the file shrinks or
+// changes.
 #pragma once
 
 #include <cstddef>
@@ -9,8 +10,8 @@
 
 namespace engine {
 
-/// A mapped file. If another process truncates it, a lost page reads as zeros instead of raising SIGBUS,
-/// and check() throws. Replacing the file by rename does not affect the mapping.
+/// A mapped file. If another process truncates it, a lost page reads as zeros instead of raising
+/// SIGBUS, and check() throws. Replacing the file by rename does not affect the mapping.
 class MappedFile {
  public:
   /// Maps a file. Never blocks on a pipe.

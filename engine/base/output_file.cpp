@@ -134,7 +134,8 @@ void OutputFile::finish() {
   const int fd = std::exchange(fd_, -1);
   if (::close(fd) != 0 || ::rename(temporary_.c_str(), path_.c_str()) != 0) {
     const int error = errno;
-    if (if_exists_ == IfExists::NewName) ::unlink(path_.c_str());  // the empty file of take_a_free_name()
+    if (if_exists_ == IfExists::NewName)
+      ::unlink(path_.c_str());  // the empty file of take_a_free_name()
     throw Error(ErrorCode::Resources,
                 fmt::format("{}: rename: {}; the data is in {}", escaped(path_),
                             std::strerror(error), escaped(temporary_)));

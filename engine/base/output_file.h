@@ -1,5 +1,5 @@
-// Output files. A file is written under a temporary name, synced and renamed, so that a reader sees the
-// whole file or none.
+// Output files. A file is written under a temporary name, synced and renamed, so that a reader sees
+// the whole file or none.
 #pragma once
 
 #include <sys/types.h>
@@ -56,8 +56,8 @@ class OutputFile {
 /// @throws Error(Resources)  as OutputFile()
 void write_whole_file(const std::string& path, std::string_view bytes);
 
-/// Checks that a file of this name can be begun, so that a command fails before it computes. An existing
-/// file stays.
+/// Checks that a file of this name can be begun, so that a command fails before it computes. An
+/// existing file stays.
 /// @throws Error(Resources)  as OutputFile()
 void check_can_be_written(const std::string& path);
 
@@ -67,13 +67,13 @@ bool is_gzip_name(std::string_view path);
 inline constexpr int kMaxNames = 10'000;  // number of names that are tried
 /// "dir/run.json.gz", 3 -> "dir/run-3.json.gz"; with 1 the path itself.
 std::string numbered(const std::string& path, int n);
-/// Creates an empty file and opens it for appending. Creation is exclusive: of several programs or threads
-/// one gets the name.
+/// Creates an empty file and opens it for appending. Creation is exclusive: of several programs or
+/// threads one gets the name.
 /// @return  the descriptor, or -1 with errno; EEXIST if the name exists
 int create_exclusively(const std::string& path);
 
-/// Keeps two processes from writing one output at once. The system releases the lock when the process
-/// ends.
+/// Keeps two processes from writing one output at once. The system releases the lock when the
+/// process ends.
 class OutputLock {
  public:
   /// Holds no lock.
@@ -82,7 +82,8 @@ class OutputLock {
   /// @throws Error(Usage)      another process holds the lock
   /// @throws Error(Resources)  the file cannot be created
   static OutputLock on(const std::string& path);
-  /// Locks a file that is replaced as a whole, with a file "PATH.lock", which the destructor removes.
+  /// Locks a file that is replaced as a whole, with a file "PATH.lock", which the destructor
+  /// removes.
   /// @throws Error  as on()
   static OutputLock beside(const std::string& path);
   ~OutputLock();

@@ -1,5 +1,5 @@
-// The one shape of a refusal: "file: field: found X, expected Y". Callers pass text from a file through
-// escaped() or in_quotes() first.
+// The one shape of a refusal: "file: field: found X, expected Y". Callers pass text from a file
+// through escaped() or in_quotes() first.
 #pragma once
 
 #include <string>

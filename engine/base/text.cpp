@@ -22,8 +22,8 @@ bool is_unsafe_in_message(char32_t c) {
          (c >= 0x200b && c <= 0x200d) || c == 0xfeff;
 }
 
-/// Calls use(c, bytes) for each character of `text`, and for each byte that is not UTF-8; stops when
-/// it returns false.
+/// Calls use(c, bytes) for each character of `text`, and for each byte that is not UTF-8; stops
+/// when it returns false.
 template <typename Use>
 void for_each_character(std::string_view text, Use use) {
   while (!text.empty()) {

@@ -16,8 +16,8 @@ namespace engine {
 /// How printable() writes a line feed or a tab: as a visible symbol, or as it is.
 enum class LineBreaks : std::uint8_t { Symbols, Kept };
 
-/// Printable UTF-8: control characters as symbols (U+2400 block), characters that change the writing
-/// direction as <U+202E>, bytes that are not UTF-8 as <0xF0>.
+/// Printable UTF-8: control characters as symbols (U+2400 block), characters that change the
+/// writing direction as <U+202E>, bytes that are not UTF-8 as <0xF0>.
 std::string printable(std::string_view bytes, LineBreaks breaks = LineBreaks::Symbols);
 
 /// The same bytes with those that are not UTF-8 written as <0xF0>; control characters stay.

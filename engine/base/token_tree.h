@@ -1,5 +1,5 @@
-// The rows of one forward pass after the committed prefix: a forest with parent pointers, evaluated with
-// tree attention. Every decoder fills such a tree.
+// The rows of one forward pass after the committed prefix: a forest with parent pointers, evaluated
+// with tree attention. Every decoder fills such a tree.
 #pragma once
 
 #include <cstdint>

@@ -30,9 +30,9 @@ std::size_t first_bad_utf8(std::string_view text);
 /// Appends code point `c` (a scalar value) to `out`.
 void append_utf8(std::string& out, char32_t c);
 
-/// Moves the whole characters at the start of `pending` to the result; a byte that cannot belong to a
-/// character becomes U+FFFD. The start of a character (at most 3 bytes) stays in `pending`, nothing if
-/// `at_end`.
+/// Moves the whole characters at the start of `pending` to the result; a byte that cannot belong to
+/// a character becomes U+FFFD. The start of a character (at most 3 bytes) stays in `pending`,
+/// nothing if `at_end`.
 std::string take_whole_characters(std::string& pending, bool at_end);
 
 /// The largest n <= max_bytes such that the first n bytes of UTF-8 `text` end between characters.

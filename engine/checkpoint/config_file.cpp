@@ -8,10 +8,10 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "engine/checkpoint/config_keys.h"
 #include "engine/base/fields.h"
 #include "engine/base/json.h"
 #include "engine/base/refuse.h"
+#include "engine/checkpoint/config_keys.h"
 #include "engine/checkpoint/rope_fields.h"
 
 namespace engine {

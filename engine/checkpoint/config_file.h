@@ -36,8 +36,8 @@ ConfigFile read_config(const std::string& path,
 /// @throws Error(BadInput)
 ModelConfig read_model_config(const std::string& path, const FileLimits& limits = {});
 
-/// Reads member eos_token_id, one id or a list. Ids outside the vocabulary are ignored with a notice,
-/// as in transformers.
+/// Reads member eos_token_id, one id or a list. Ids outside the vocabulary are ignored with a
+/// notice, as in transformers.
 /// @return  nullopt if the member is absent, null or an empty list
 /// @throws Error(BadInput)  for anything but whole numbers
 std::optional<std::vector<TokenId>> end_ids(const Fields& fields,

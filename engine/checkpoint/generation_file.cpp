@@ -8,11 +8,11 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "engine/checkpoint/config_file.h"
-#include "engine/checkpoint/config_keys.h"
 #include "engine/base/fields.h"
 #include "engine/base/json.h"
 #include "engine/base/refuse.h"
+#include "engine/checkpoint/config_file.h"
+#include "engine/checkpoint/config_keys.h"
 
 namespace engine {
 namespace {
@@ -112,16 +112,19 @@ void note_members(const std::string& path,
         "{}: {}: applied unless an option overrides them{}", escaped(path), joined_members(able),
         do_sample ? "" : "; without do_sample decoding is greedy, as in transformers"));
   std::vector<std::string> unable = generation_members_not_applied(json);
-  const auto is_stop = [](const std::string& member) { return member.starts_with("stop_strings "); };
+  const auto is_stop = [](const std::string& member) {
+    return member.starts_with("stop_strings ");
+  };
   if (const auto stop = std::ranges::find_if(unable, is_stop); stop != unable.end()) {
-    notices.push_back(fmt::format(
-        "{}: {}: not applied, as transformers requires a tokenizer argument too; --stop TEXT applies one",
-        escaped(path), *stop));
+    notices.push_back(
+        fmt::format("{}: {}: not applied, as transformers requires a tokenizer argument too; "
+                    "--stop TEXT applies one",
+                    escaped(path), *stop));
     unable.erase(stop);
   }
   if (!unable.empty())
-    notices.push_back(fmt::format("{}: {}: not applied; not supported",
-                                  escaped(path), joined_members(unable)));
+    notices.push_back(
+        fmt::format("{}: {}: not applied; not supported", escaped(path), joined_members(unable)));
 }
 
 }  // namespace

@@ -278,9 +278,9 @@ HeadsFiles open_heads(const std::string& directory,
   check_tensors(files, weights);
   const std::string& base = files.config.base;
   if (target && !base.empty() && fs::path(base).filename() != fs::path(target->name).filename())
-    files.notices.push_back(
-        fmt::format("{}: base_model_name_or_path is {}, the target is {}: few drafts may be accepted",
-                    escaped(config_path(directory)), in_quotes(base), target->name));
+    files.notices.push_back(fmt::format(
+        "{}: base_model_name_or_path is {}, the target is {}: few drafts may be accepted",
+        escaped(config_path(directory)), in_quotes(base), target->name));
   return files;
 }
 

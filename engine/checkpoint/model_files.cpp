@@ -10,13 +10,13 @@
 #include <fmt/ranges.h>
 
 #include "engine/base/closest_name.h"
-#include "engine/checkpoint/config_file.h"
 #include "engine/base/fields.h"
 #include "engine/base/json.h"
-#include "engine/checkpoint/other_formats.h"
 #include "engine/base/refuse.h"
-#include "engine/tokenizer/sentencepiece.h"
+#include "engine/checkpoint/config_file.h"
+#include "engine/checkpoint/other_formats.h"
 #include "engine/checkpoint/shards.h"
+#include "engine/tokenizer/sentencepiece.h"
 
 namespace engine {
 namespace {
@@ -78,8 +78,8 @@ int layer_of(const std::string& name) {
   return i > begin && i < name.size() && name[i] == '.' ? static_cast<int>(layer) : -1;
 }
 
-// More embedding rows than vocab_size are padding if lm_head has as many and a tokenizer defines the
-// valid ids.
+// More embedding rows than vocab_size are padding if lm_head has as many and a tokenizer defines
+// the valid ids.
 void accept_padded_vocabulary(ModelFiles& files,
                               const std::map<std::string, const TensorEntry*>& entries,
                               const FileLimits& limits) {
@@ -200,8 +200,8 @@ void note_unused_tensors(ModelFiles& files,
                                       in_quotes(example)));
 }
 
-// Uses lm_head.weight if it differs from the embedding to which it should be tied, as transformers 5
-// does.
+// Uses lm_head.weight if it differs from the embedding to which it should be tied, as transformers
+// 5 does.
 void use_head_that_differs(ModelFiles& files,
                            const std::map<std::string, const TensorEntry*>& entries) {
   const auto head = entries.find("lm_head.weight");

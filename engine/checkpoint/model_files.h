@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
+#include "engine/base/limits.h"
 #include "engine/checkpoint/config.h"
 #include "engine/checkpoint/generation_file.h"
-#include "engine/base/limits.h"
 #include "engine/checkpoint/tensor_source.h"
 #include "engine/tokenizer/tokenizer.h"
 
@@ -20,7 +20,7 @@ struct ModelFiles {
   std::string name;  // the last component of path
   ModelConfig config;
   std::shared_ptr<const TensorSource> tensors;
-  std::shared_ptr<const Tokenizer> tokenizer;  // null for a random model
+  std::shared_ptr<const Tokenizer> tokenizer;         // null for a random model
   kernels::DType stored_dtype = kernels::DType::F32;  // of most weights
   std::string draft_name;                             // the draft model named by its card, or empty
   GenerationDefaults generation;
@@ -47,12 +47,12 @@ std::string find_model(const std::string& name_or_path, const std::string& asset
 
 /// Whether a name is ambiguous: a bundled model and a different folder in the current directory.
 bool names_two_models(const std::string& name, const std::string& assets_dir);
-/// A notice about an ambiguous name: find_model() uses the bundled model; ./NAME selects the folder.
-/// Empty if the name is not ambiguous.
+/// A notice about an ambiguous name: find_model() uses the bundled model; ./NAME selects the
+/// folder. Empty if the name is not ambiguous.
 std::string notice_of_two_models(const std::string& name, const std::string& assets_dir);
 
-/// Resolves a model or draft heads named by a model's card, for find_model(): a sibling directory of
-/// that name if there is one, else the name itself.
+/// Resolves a model or draft heads named by a model's card, for find_model(): a sibling directory
+/// of that name if there is one, else the name itself.
 /// @param directory  the directory or bundled name of the model with the card
 std::string beside_or_named(const std::string& directory,
                             const std::string& name,

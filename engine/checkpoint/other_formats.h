@@ -27,8 +27,8 @@ OtherFormat in_place_of_weights(const std::string& directory);
 /// Recognises a config.json of another speculative decoder (EAGLE, Hydra).
 OtherFormat in_place_of_heads(const Json& config);
 
-/// The prefix that a wrapper such as DataParallel added to a tensor's name: "module." if `names` has
-/// "module.NAME"; empty if none.
+/// The prefix that a wrapper such as DataParallel added to a tensor's name: "module." if `names`
+/// has "module.NAME"; empty if none.
 std::string prefix_of_wrapper(const std::vector<std::string>& names, const std::string& name);
 
 }  // namespace engine

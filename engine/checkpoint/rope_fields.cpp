@@ -67,7 +67,7 @@ void note_unused(const Json& object,
   }
   if (unused.empty()) return;
   notices.push_back(fmt::format("{}: {}: {} not used by {}, as in transformers: ignored",
-                                     escaped(path), name, fmt::join(unused, ", "), name_of(type)));
+                                escaped(path), name, fmt::join(unused, ", "), name_of(type)));
 }
 
 void read_yarn(const Fields& rope, const ModelConfig& config, RopeConfig& out) {

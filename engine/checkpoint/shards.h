@@ -38,7 +38,8 @@ WeightFiles open_weight_file(const std::string& directory,
 /// Names without such a prefix in transformers ("lm_head.weight") are returned unchanged.
 std::string full_name(const std::string& name);
 
-/// Provides tensors under full_name(). A tensor present under both names is read under the full one.
+/// Provides tensors under full_name(). A tensor present under both names is read under the full
+/// one.
 /// @param notices  receives one notice if names were completed
 /// @return  `tensors` itself if all names are full
 std::shared_ptr<const TensorSource> with_full_names(std::shared_ptr<const TensorSource> tensors,

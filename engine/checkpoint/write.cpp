@@ -3,15 +3,15 @@
 
 #include <fmt/format.h>
 
-#include "engine/base/text.h"
-#include "engine/base/output_file.h"
-#include "engine/checkpoint/config_file.h"
-#include "engine/checkpoint/tensor_source.h"
-#include "engine/checkpoint/heads_files.h"
 #include "engine/base/mapped_file.h"
-#include "engine/checkpoint/model_files.h"
+#include "engine/base/output_file.h"
 #include "engine/base/refuse.h"
+#include "engine/base/text.h"
+#include "engine/checkpoint/config_file.h"
+#include "engine/checkpoint/heads_files.h"
+#include "engine/checkpoint/model_files.h"
 #include "engine/checkpoint/safetensors.h"
+#include "engine/checkpoint/tensor_source.h"
 
 namespace engine {
 namespace {

@@ -26,7 +26,8 @@ class ObjectText {
   void text(const char* name, const std::string& value) { raw(name, json_quoted(value)); }
   void integer(const char* name, std::int64_t value) { raw(name, std::to_string(value)); }
   void real(const char* name, double value) {
-    std::string digits = fmt::format("{}", value);  // the shortest text that parses to the same value
+    std::string digits =
+        fmt::format("{}", value);  // the shortest text that parses to the same value
     if (digits.find_first_of(".e") == std::string::npos) digits += ".0";
     raw(name, digits);
   }

@@ -12,7 +12,8 @@ SteadyClock::time_point session_start() {
   return start;
 }
 
-// Initialised while the program loads, so that the first call of now_ns() includes the time before it.
+// Initialised while the program loads, so that the first call of now_ns() includes the time before
+// it.
 [[maybe_unused]] const SteadyClock::time_point taken_early = session_start();
 
 }  // namespace

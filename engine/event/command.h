@@ -18,8 +18,8 @@ struct LaneRequest {
   std::string model = {};  // NAME or directory; empty: the model of the run
 };
 
-/// Maximum number of lanes of a race: four that are shown, and plain decoding by another model as the
-/// baseline of one of them.
+/// Maximum number of lanes of a race: four that are shown, and plain decoding by another model as
+/// the baseline of one of them.
 inline constexpr std::size_t kMaxLanes = 5;
 
 /// Starts one run (one lane) or a race (2 to kMaxLanes lanes that decode the same prompt and take

@@ -1,5 +1,5 @@
-// The events that the engine emits: plain data with ids and times. An event says what happened, never
-// how to draw it. A saved stream of events opens in place of a live engine.
+// The events that the engine emits: plain data with ids and times. An event says what happened,
+// never how to draw it. A saved stream of events opens in place of a live engine.
 //   clock  `t` of every event: one steady clock of the engine, nanoseconds since the session began
 #pragma once
 
@@ -56,12 +56,12 @@ struct RunStarted {
   std::string prompt_id;
   bool ignore_eos = false;
   std::uint32_t draft = 0;  // id of the draft model or the draft heads; 0: none
-  // Tokens of the prompt that an earlier run guessed without verification: index of the first one in
-  // prompt_tokens, and their number.
+  // Tokens of the prompt that an earlier run guessed without verification: index of the first one
+  // in prompt_tokens, and their number.
   int first_approximate = 0, n_approximate = 0;
   std::vector<std::string> stop_texts;  // the text ends before the first of them
   std::vector<TokenId> stop_ids;        // the run ends at any of them
-  bool no_special = false;  // names of control symbols in the prompt were read as text
+  bool no_special = false;              // names of control symbols in the prompt were read as text
 };
 
 /// Progress of a phase: done of total.
@@ -122,14 +122,14 @@ enum class RowFate : std::uint8_t {
 };
 
 inline constexpr std::size_t kMaxRejectionTokens = 8;  // tokens of one RejectionDetail
-/// Rejection sampling at one row (Leviathan et al. 2023, Algorithm 1; SpecInfer for several children):
-/// both distributions at a few tokens, and the residual distribution.
+/// Rejection sampling at one row (Leviathan et al. 2023, Algorithm 1; SpecInfer for several
+/// children): both distributions at a few tokens, and the residual distribution.
 struct RejectionDetail {
   int row = 0;                 // its children were verified
   std::vector<TokenId> token;  // the children's, the emitted one, the likeliest
   std::vector<float> p, q;     // [token] target's and draft's probability; q empty: no draft model
-  /// [token] the residual distribution, norm(max(0, p - q)) after every rejection, which the emitted
-  /// token was drawn from; empty: a child was accepted.
+  /// [token] the residual distribution, norm(max(0, p - q)) after every rejection, which the
+  /// emitted token was drawn from; empty: a child was accepted.
   std::vector<float> residual;
 };
 
@@ -142,14 +142,14 @@ struct Verified {
   std::vector<TokenId> picked;  // [n_rows] the target's choice after each row
   std::vector<float> logp;      // [n_rows] log probability of `picked`
   std::vector<float> margin;    // [n_rows] lead of `picked` over the second best token
-  /// [n_rows] a row is accepted if uniform < keep: the uniform number drawn for it, and its acceptance
-  /// probability. -1 for a row without a draw; empty without rejection sampling (greedy and coupled
-  /// sampling compare tokens).
+  /// [n_rows] a row is accepted if uniform < keep: the uniform number drawn for it, and its
+  /// acceptance probability. -1 for a row without a draw; empty without rejection sampling (greedy
+  /// and coupled sampling compare tokens).
   std::vector<float> uniform, keep;
   float last_uniform = -1;  // drawn for the token after the accepted rows; -1: none
   int n_proposed = 0, n_accepted = 0, n_rejected = 0, n_unused = 0;
-  /// [n_rows] the target's probability of the row's token after its parent; -1: not computed; empty:
-  /// for no row.
+  /// [n_rows] the target's probability of the row's token after its parent; -1: not computed;
+  /// empty: for no row.
   std::vector<float> p;
   std::vector<RejectionDetail> rejection_details;  // from the first row down; empty otherwise
   /// [n_rows] FastCoT's stop=probe: the attention of the probe to each row of the window over the
@@ -222,10 +222,10 @@ struct Waiting {
 
 /// A sample of the load of a device over a period.
 struct Sampled {
-  Nanoseconds t = 0;       // end of the period
+  Nanoseconds t = 0;  // end of the period
   Nanoseconds period = 0;
   std::string device;
-  double busy_percent = -1;  // of the device; -1: unknown, `reason` says why
+  double busy_percent = -1;                 // of the device; -1: unknown, `reason` says why
   std::vector<double> thread_busy_percent;  // [threads]
   std::int64_t memory_bytes = -1;
   double engine_busy_percent = -1;  // the runs' own compute / period
@@ -291,8 +291,8 @@ struct RunFailed {
   std::string message;
 };
 
-/// The engine paused (held) or continues. Reasoning emits the event again when it pauses, also after
-/// a single step.
+/// The engine paused (held) or continues. Reasoning emits the event again when it pauses, also
+/// after a single step.
 struct Held {
   Nanoseconds t = 0;
   bool held = false;
@@ -347,8 +347,8 @@ struct ThoughtValued {
 /// The selection of a thought: in the beam, out of it, or not parsable.
 enum class ThoughtFate : std::uint8_t { Kept, Pruned, Unreadable };
 
-/// The selection of a thought for the beam of a level. Complete thoughts are selected again at later
-/// levels; the last fate counts.
+/// The selection of a thought for the beam of a level. Complete thoughts are selected again at
+/// later levels; the last fate counts.
 struct ThoughtJudged {
   Nanoseconds t = 0;
   SearchId search = 0;

@@ -1,6 +1,6 @@
 // fields(visit, e): calls visit for every field of an event, in the order in which the fields were
-// introduced. Writing (serialise.h), reading and packing share this list. New fields go to the end of
-// a kind and never move: recordings depend on the order.
+// introduced. Writing (serialise.h), reading and packing share this list. New fields go to the end
+// of a kind and never move: recordings depend on the order.
 #pragma once
 
 #include <concepts>

@@ -10,8 +10,8 @@ namespace engine {
 /// One option of a decoder.
 struct OptionInfo {
   /// The values that the option takes. Counts: whole numbers from min to max, comma-separated
-  /// ("2,2,1"), the candidates below each node of a tree level by level; or one of `choices`. Tree: one
-  /// of `choices`, or a .json file.
+  /// ("2,2,1"), the candidates below each node of a tree level by level; or one of `choices`. Tree:
+  /// one of `choices`, or a .json file.
   enum class Type { Int, Float, Bool, Choice, Counts, Tree };
   std::string name;
   Type type = Type::Int;
@@ -19,7 +19,7 @@ struct OptionInfo {
   double min = 0, max = 0;           // Int, Float, Counts
   std::vector<std::string> choices;  // Choice, Tree, Counts
   std::string help;                  // one sentence
-  std::string below_zero{};  // the meaning of values below 0, "the target's"; empty: none
+  std::string below_zero{};          // the meaning of values below 0, "the target's"; empty: none
 };
 
 }  // namespace engine

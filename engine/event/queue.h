@@ -1,5 +1,5 @@
-// The two queues between engine and window: commands in, events out. They carry values, so engine and
-// window share no other data.
+// The two queues between engine and window: commands in, events out. They carry values, so engine
+// and window share no other data.
 #pragma once
 
 #include <atomic>
@@ -37,8 +37,8 @@ class EventList : public EventSink {
 /// Default limit of the payload that waits in a queue, bytes.
 inline constexpr std::size_t kQueuePayloadBudget = std::size_t{16} << 20;
 
-/// Events on their way to the window. The engine never waits and structure is never dropped; payload
-/// beyond the budget is dropped and reported (PayloadDropped).
+/// Events on their way to the window. The engine never waits and structure is never dropped;
+/// payload beyond the budget is dropped and reported (PayloadDropped).
 class EventQueue : public EventSink {
  public:
   /// @param payload_budget  bytes of payload that may wait

@@ -1,5 +1,5 @@
-// Ranges of the settings of reasoning (StartReasoning in engine/event/command.h), for the window's form
-// and the command line.
+// Ranges of the settings of reasoning (StartReasoning in engine/event/command.h), for the window's
+// form and the command line.
 #pragma once
 
 #include <cstdint>

@@ -23,9 +23,10 @@ bool rejects(std::string_view sampling, float temperature);
 /// True if a lossless decoder stays lossless with these options. Two options can change the output
 /// distribution:
 ///   as_released  under rejection sampling, verifies drafts drawn at temperature 0 against a
-///                distribution that they were not drawn from. Harmless if each node has one candidate,
-///                and with rule "naive", which uses no draft distribution
-///   verify       "typical": typical acceptance keeps any token that is likely enough; exact only at
+///                distribution that they were not drawn from. Harmless if each node has one
+///                candidate, and with rule "naive", which uses no draft distribution
+///   verify       "typical": typical acceptance keeps any token that is likely enough; exact only
+///   at
 ///                temperature 0
 /// @param options       of the decoder, with the defaults filled in
 /// @param by_rejection  rejects() of the run

@@ -193,7 +193,8 @@ class Reader {
     Bytes value(bytes_.text());
     read(value, field);
     if (!value.empty()) {
-      throw Error(ErrorCode::BadInput, fmt::format("found {} extra bytes, expected none", value.size()));
+      throw Error(ErrorCode::BadInput,
+                  fmt::format("found {} extra bytes, expected none", value.size()));
     }
   }
 

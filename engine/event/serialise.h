@@ -1,7 +1,9 @@
 // Events as bytes, the content of the frames of a .pdrun recording.
-//   layout  u16 kind (index of the alternative in Event), then its fields in the order in which they
+//   layout  u16 kind (index of the alternative in Event), then its fields in the order in which
+//   they
 //           were introduced, each as a LEB128 length and that many bytes; numbers little endian
-//   grows   new kinds go to the end of Event, new fields to the end of a kind: an older program skips
+//   grows   new kinds go to the end of Event, new fields to the end of a kind: an older program
+//   skips
 //           and counts unknown ones, a newer one uses defaults for missing ones
 #pragma once
 
@@ -26,8 +28,9 @@ struct Decoded {
 };
 
 /// Decodes one event from exactly `bytes`.
-/// @throws Error(BadInput)  for a field that is longer than the remaining bytes, has the wrong width or
-///                          no value of its enumeration; the message names kind and field number
+/// @throws Error(BadInput)  for a field that is longer than the remaining bytes, has the wrong
+///                          width or no value of its enumeration; the message names kind and field
+///                          number
 Decoded decode(std::string_view bytes);
 
 /// "StepBegun"; "kind 77" for an unknown kind.

@@ -1,5 +1,6 @@
-// Added tokens: matched in a text before the tokenizer's model reads the stretches between them, by the
-// rules of Hugging Face's tokenizers library (AddedVocabulary). Independent of the tokenizer's model.
+// Added tokens: matched in a text before the tokenizer's model reads the stretches between them, by
+// the rules of Hugging Face's tokenizers library (AddedVocabulary). Independent of the tokenizer's
+// model.
 #pragma once
 
 #include <functional>
@@ -39,13 +40,13 @@ class AddedTokens {
   /// No tokens.
   AddedTokens() = default;
   /// @param tokens     with distinct ids and distinct contents
-  /// @param normalize  the normaliser of the tokenizer, applied to the contents of tokens that match in
-  ///                   normalised text; empty: none
+  /// @param normalize  the normaliser of the tokenizer, applied to the contents of tokens that
+  ///                   match in normalised text; empty: none
   explicit AddedTokens(std::vector<AddedToken> tokens,
                        const std::function<std::string(const std::string&)>& normalize = {});
 
-  /// Splits `text` (borrowed) by the tokens that match in texts of this kind: leftmost first, the longest
-  /// of several at one place.
+  /// Splits `text` (borrowed) by the tokens that match in texts of this kind: leftmost first, the
+  /// longest of several at one place.
   /// @param special_as_text  control symbols do not match
   std::vector<TextPart> split(std::string_view text, Of kind, bool special_as_text) const;
   /// True if some token matches in texts of this kind.

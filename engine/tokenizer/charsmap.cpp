@@ -31,8 +31,8 @@ struct Unit {
   std::uint32_t offset() const { return (bits >> 10) << ((bits & (1u << 9)) >> 6); }
 };
 
-// Depth-first search of the units. Builders share equal subtrees, so a unit may have two parents, but no
-// unit may be its own ancestor.
+// Depth-first search of the units. Builders share equal subtrees, so a unit may have two parents,
+// but no unit may be its own ancestor.
 class TrieCheck {
  public:
   TrieCheck(std::string_view trie, std::string_view texts)

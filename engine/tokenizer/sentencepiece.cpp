@@ -11,11 +11,11 @@
 
 #include "engine/base/mapped_file.h"
 #include "engine/base/refuse.h"
+#include "engine/base/utf8.h"
 #include "engine/tokenizer/charsmap.h"
 #include "engine/tokenizer/sentencepiece_scan.h"
 #include "engine/tokenizer/symbol_names.h"
 #include "engine/tokenizer/tokenizer_files.h"
-#include "engine/base/utf8.h"
 
 namespace engine {
 namespace {
@@ -36,7 +36,8 @@ std::string with_spaces(std::string_view piece) {
 }
 
 /// Checks that memory for the model is free. Without it the library ends the process, because its
-/// messages crash after a failed allocation. It was seen to need 17 bytes for each byte of the file.
+/// messages crash after a failed allocation. It was seen to need 17 bytes for each byte of the
+/// file.
 /// @throws std::bad_alloc
 void expect_room_to_load(std::size_t file_bytes) {
   const std::size_t bytes = (1 << 20) + 32 * file_bytes;
@@ -67,8 +68,8 @@ void load(sentencepiece::SentencePieceProcessor& processor,
 
 // Fields of NormalizerSpec that replace the file's. kNoPrefix: add_dummy_prefix false. The others
 // turn every normalisation off (no precompiled_charsmap, add_dummy_prefix and
-// remove_extra_whitespaces false); escape_whitespaces is true for texts as given and false for texts
-// that were normalised before.
+// remove_extra_whitespaces false); escape_whitespaces is true for texts as given and false for
+// texts that were normalised before.
 constexpr std::string_view kNoPrefix{"\x18\x00", 2};
 constexpr std::string_view kAsItIs{"\x12\x00\x18\x00\x20\x00\x28\x01", 8};
 constexpr std::string_view kNormalized{"\x12\x00\x18\x00\x20\x00\x28\x00", 8};

@@ -1,5 +1,5 @@
-// SentencePiece tokenizers. The file is checked (sentencepiece_scan.h) before the sentencepiece library
-// reads it.
+// SentencePiece tokenizers. The file is checked (sentencepiece_scan.h) before the sentencepiece
+// library reads it.
 #pragma once
 
 #include <memory>
@@ -24,8 +24,9 @@ struct SentencePieceOptions {
       eos_token;                  // their texts; "": none; nullopt: the model's
   std::vector<AddedToken> added;  // with their ids (placed_tokens() of tokenizer_files.h)
   bool symbols_are_text = false;  // whatever TextReading::symbols says
-  /// True: the model's normaliser and its rules for spaces apply. False: texts are not normalised, and a
-  /// stretch that begins with a space gets no prefix, as in the LlamaTokenizer of transformers 5.
+  /// True: the model's normaliser and its rules for spaces apply. False: texts are not normalised,
+  /// and a stretch that begins with a space gets no prefix, as in the LlamaTokenizer of
+  /// transformers 5.
   bool own_normalizer = true;
   Prefix prefix = Prefix::EveryStretch;  // with own_normalizer only if the model has a dummy prefix
   FileLimits limits;

@@ -7,10 +7,10 @@
 
 #include <fmt/format.h>
 
-#include "engine/tokenizer/charsmap.h"
 #include "engine/base/file_kind.h"
 #include "engine/base/refuse.h"
 #include "engine/base/utf8.h"
+#include "engine/tokenizer/charsmap.h"
 
 namespace engine {
 namespace {

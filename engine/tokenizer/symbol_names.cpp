@@ -56,8 +56,8 @@ std::string SymbolNames::renamed(std::string_view file, const ScannedModel& mode
   for (const ScannedPiece& piece : model.pieces) {
     const auto at = stand_in_.find(piece.text);
     if (at == stand_in_.end()) continue;
-    // A second `piece` field in a message replaces the first. It adds six bytes (tag, length, four bytes
-    // of a character), so the length of the message changes.
+    // A second `piece` field in a message replaces the first. It adds six bytes (tag, length, four
+    // bytes of a character), so the length of the message changes.
     const std::string_view message =
         file.substr(piece.message_begin, piece.message_end - piece.message_begin);
     std::size_t body = 1;

@@ -1,5 +1,5 @@
-// Replacement names for symbols that the sentencepiece library cannot store: user-defined symbols of which
-// more than 64 are prefixes of each other, and pieces that contain a NUL.
+// Replacement names for symbols that the sentencepiece library cannot store: user-defined symbols
+// of which more than 64 are prefixes of each other, and pieces that contain a NUL.
 #pragma once
 
 #include <string>
@@ -10,9 +10,9 @@
 
 namespace engine {
 
-/// Renames such symbols to private-use characters, in the model that the library loads and in every text
-/// that it encodes; their ids stay. A model without such symbols is not changed. A text that contains one
-/// of these private-use characters encodes to the symbol.
+/// Renames such symbols to private-use characters, in the model that the library loads and in every
+/// text that it encodes; their ids stay. A model without such symbols is not changed. A text that
+/// contains one of these private-use characters encodes to the symbol.
 class SymbolNames {
  public:
   /// Finds the symbols to rename.

@@ -26,8 +26,8 @@ std::string TextStream::finish() {
   return without_prompt(take_whole_characters(state_.open_bytes, true));
 }
 
-// The first text after the prompt's open bytes decides about all of them: either they became a character,
-// or each became a U+FFFD, because only the first of them can begin a character.
+// The first text after the prompt's open bytes decides about all of them: either they became a
+// character, or each became a U+FFFD, because only the first of them can begin a character.
 std::string TextStream::without_prompt(std::string text) {
   if (n_prompt_bytes_ == 0 || text.empty()) return text;
   constexpr std::string_view kReplacement = "\xEF\xBF\xBD";

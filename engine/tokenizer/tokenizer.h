@@ -43,22 +43,22 @@ class Tokenizer {
     return encode(text, TextReading{.add_special = add_special});
   }
   /// Decodes the next token of a text and updates `state`.
-  /// @return  the text that `id` completes, whole UTF-8 characters. Special tokens add no text but end an
-  ///          open character; a byte that belongs to no character gives U+FFFD
+  /// @return  the text that `id` completes, whole UTF-8 characters. Special tokens add no text but
+  ///          end an open character; a byte that belongs to no character gives U+FFFD
   virtual std::string extend(TextState& state, TokenId id) const = 0;
   /// The text of `ids`: extend() of each in turn, then a U+FFFD for each open byte.
   std::string decode(std::span<const TokenId> ids) const;
-  /// The bytes that a token adds in the middle of a text, with its leading space. Byte tokens give their
-  /// byte, special tokens their name, ids outside the vocabulary "".
+  /// The bytes that a token adds in the middle of a text, with its leading space. Byte tokens give
+  /// their byte, special tokens their name, ids outside the vocabulary "".
   virtual std::string piece(TokenId id) const = 0;
   /// True for a control symbol, which decodes to no text.
   virtual bool is_special(TokenId id) const = 0;
 };
 
-/// Streams the text of tokens that continue a prompt: decode(prompt + tokens) after decode(prompt). The
-/// first word keeps its leading space if the prompt has text. A character that the prompt begins belongs
-/// to the tokens if they complete it, else its U+FFFD belong to the prompt. The result does not depend on
-/// how the tokens are split into pushes.
+/// Streams the text of tokens that continue a prompt: decode(prompt + tokens) after decode(prompt).
+/// The first word keeps its leading space if the prompt has text. A character that the prompt
+/// begins belongs to the tokens if they complete it, else its U+FFFD belong to the prompt. The
+/// result does not depend on how the tokens are split into pushes.
 class TextStream {
  public:
   /// @param prompt  the ids before the tokens; not kept

@@ -45,7 +45,8 @@ std::string content_of(const Json& value, const std::string& file, const std::st
   refuse(file, field, value.shown(), "a token: a string, or an object with \"content\"");
 }
 
-/// A token with its flags. Absent flags are false; an absent `normalized` is the opposite of `special`.
+/// A token with its flags. Absent flags are false; an absent `normalized` is the opposite of
+/// `special`.
 AddedToken token_of(const Json& value,
                     bool special,
                     const std::string& file,
@@ -305,9 +306,9 @@ class SettingsReader {
 class TokenPlacement {
  public:
   TokenPlacement(const ScannedModel& model,
-          int vocab_size,
-          const FileLimits& limits,
-          std::vector<std::string>& notices)
+                 int vocab_size,
+                 const FileLimits& limits,
+                 std::vector<std::string>& notices)
       : model_(model), vocab_size_(vocab_size), limits_(limits), notices_(notices) {
     for (std::size_t id = 0; id < model.pieces.size(); id++)
       piece_ids_.emplace(model.pieces[id].text, static_cast<TokenId>(id));

@@ -13,7 +13,8 @@ class Timeline;
 
 /// Options of the CSV export.
 struct CsvOptions {
-  /// Prefix text cells that begin with = + - @ or a tab with ', so that no spreadsheet evaluates them.
+  /// Prefix text cells that begin with = + - @ or a tab with ', so that no spreadsheet evaluates
+  /// them.
   bool for_spreadsheets = false;
 };
 
@@ -21,14 +22,14 @@ struct CsvOptions {
 std::string steps_csv(const Timeline& timeline, const CsvOptions& options = {});
 /// One row per generated token.
 std::string tokens_csv(const Timeline& timeline, const CsvOptions& options = {});
-/// One row per run and depth (1: the first token after the prefix): counts of proposed, verified and
-/// accepted tokens.
+/// One row per run and depth (1: the first token after the prefix): counts of proposed, verified
+/// and accepted tokens.
 std::string acceptance_csv(const Timeline& timeline, const CsvOptions& options = {});
 /// One row per run: its settings and results.
 std::string lanes_csv(const Timeline& timeline, const CsvOptions& options = {});
 
-/// Writes STEM-steps.csv, STEM-tokens.csv, STEM-acceptance.csv and STEM-lanes.csv: all four or none.
-/// No file is replaced: if one of them exists, a number is added to the stem.
+/// Writes STEM-steps.csv, STEM-tokens.csv, STEM-acceptance.csv and STEM-lanes.csv: all four or
+/// none. No file is replaced: if one of them exists, a number is added to the stem.
 /// @param before_each  called before each table; may throw Error to cancel. May be empty
 /// @return  the names of the files
 /// @throws Error(Resources)  as OutputFile; also what before_each() throws

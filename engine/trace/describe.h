@@ -10,8 +10,8 @@
 
 namespace engine {
 
-/// One step: "Step 12: 5 proposed, 3 accepted, position 4 rejected, 1 unused, bonus ' the'; 4 tokens in 3.7
-/// ms".
+/// One step: "Step 12: 5 proposed, 3 accepted, position 4 rejected, 1 unused, bonus ' the'; 4
+/// tokens in 3.7 ms".
 std::string describe(const Timeline& timeline, const RunRecord& run, const StepRecord& step);
 
 /// A run: its settings, every step and its result.

@@ -79,7 +79,11 @@ class RunTrace {
            const TraceOptions& options,
            int pid,
            std::function<void(double)> progress)
-      : timeline_(timeline), run_(run), options_(options), pid_(pid), progress_(std::move(progress)) {
+      : timeline_(timeline),
+        run_(run),
+        options_(options),
+        pid_(pid),
+        progress_(std::move(progress)) {
     add_phases();
     lane(kQueueTid) = waits_of(run);
     std::size_t n = 0;

@@ -96,13 +96,12 @@ class Lanes {
     std::vector<TraceItem> items;
     for_each_queue_interval(
         schedule_, [&](Nanoseconds begin, Nanoseconds end, std::span<const std::uint32_t> waiting) {
-                 std::vector<int> branches;
-                 for (const std::uint32_t i : waiting)
-                   branches.push_back(schedule_.turns[i].branch);
-                 items.push_back(slice(fmt::format("queue {}", waiting.size()), "queue",
-                                       since_origin(begin), since_origin(end)));
-                 items.back().args = fmt::format("{{\"branches\":[{}]}}", fmt::join(branches, ","));
-               });
+          std::vector<int> branches;
+          for (const std::uint32_t i : waiting) branches.push_back(schedule_.turns[i].branch);
+          items.push_back(slice(fmt::format("queue {}", waiting.size()), "queue",
+                                since_origin(begin), since_origin(end)));
+          items.back().args = fmt::format("{{\"branches\":[{}]}}", fmt::join(branches, ","));
+        });
     return items;
   }
 

@@ -8,15 +8,15 @@
 #include <nlohmann/json.hpp>
 
 #include "app/cli/commands.h"
-#include "app/commands/generation.h"
 #include "app/cli/paths.h"
+#include "app/cli/terminal.h"
+#include "app/commands/generation.h"
 #include "app/commands/reason/questions.h"
 #include "app/commands/reason/run.h"
 #include "app/commands/report.h"
-#include "app/cli/terminal.h"
+#include "engine/base/table.h"
 #include "engine/data/text.h"
 #include "engine/decode/registry.h"
-#include "engine/base/table.h"
 #include "engine/reason/cot.h"
 #include "engine/reason/questions.h"
 
@@ -27,7 +27,8 @@ using nlohmann::json;
 
 struct SelectedQuestions {
   std::vector<engine::Question> questions;
-  std::optional<std::size_t> drawn_from;  // size of the random sample's source; nullopt: not sampled
+  std::optional<std::size_t>
+      drawn_from;  // size of the random sample's source; nullopt: not sampled
 };
 
 /// Selects the first questions; to find a bound, a random sample of them, unless they are generated
@@ -51,8 +52,8 @@ SelectedQuestions questions_of(const CotOptions& options) {
   return selected;
 }
 
-/// @param model  with --defaults model, provides the repetition penalty if none is given; a chain is
-///               always greedy
+/// @param model  with --defaults model, provides the repetition penalty if none is given; a chain
+///               is always greedy
 engine::CotSettings settings_of(const CotOptions& options,
                                 const engine::GenerationDefaults& model) {
   engine::CotSettings settings;

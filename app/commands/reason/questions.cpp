@@ -7,9 +7,9 @@
 #include "app/cli/paths.h"
 #include "app/cli/terminal.h"
 #include "engine/base/input_file.h"
-#include "kernels/error.h"
-#include "engine/reason/questions.h"
 #include "engine/data/record.h"
+#include "engine/reason/questions.h"
+#include "kernels/error.h"
 
 namespace app {
 

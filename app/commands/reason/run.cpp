@@ -3,13 +3,13 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "app/commands/generation.h"
 #include "app/cli/paths.h"
-#include "app/commands/report.h"
 #include "app/cli/terminal.h"
+#include "app/commands/generation.h"
+#include "app/commands/report.h"
 #include "engine/decode/registry.h"
-#include "kernels/error.h"
 #include "engine/run/run.h"
+#include "kernels/error.h"
 
 namespace app {
 

@@ -9,8 +9,8 @@
 
 #include "app/cli/commands.h"
 #include "app/commands/outputs.h"
-#include "engine/store/model_store.h"
 #include "engine/run/scheduler.h"
+#include "engine/store/model_store.h"
 
 namespace app {
 

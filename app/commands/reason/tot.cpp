@@ -5,18 +5,18 @@
 #include <nlohmann/json.hpp>
 
 #include "app/cli/commands.h"
-#include "app/commands/generation.h"
 #include "app/cli/paths.h"
+#include "app/cli/terminal.h"
+#include "app/commands/generation.h"
 #include "app/commands/reason/questions.h"
 #include "app/commands/reason/run.h"
 #include "app/commands/report.h"
-#include "app/cli/terminal.h"
+#include "engine/base/text.h"
 #include "engine/data/text.h"
 #include "engine/decode/registry.h"
 #include "engine/decode/verify/sampling_mode.h"
-#include "engine/base/text.h"
-#include "engine/reason/tot.h"
 #include "engine/reason/questions.h"
+#include "engine/reason/tot.h"
 
 namespace app {
 namespace {
@@ -58,8 +58,8 @@ engine::TotSettings settings_of(const TotOptions& options) {
   return settings;
 }
 
-/// With --defaults model, sampling options that were not given take the values of the model's files.
-/// If those request greedy decoding, thoughts keep their temperature, so that they differ.
+/// With --defaults model, sampling options that were not given take the values of the model's
+/// files. If those request greedy decoding, thoughts keep their temperature, so that they differ.
 void take_defaults(const TotOptions& options,
                    const engine::GenerationDefaults& defaults,
                    engine::Sampling& thoughts) {
@@ -190,7 +190,8 @@ json to_json(const engine::TotReport& report,
   return document;
 }
 
-/// The value of a thought: "9", "8.5", "?" for an evaluation without a score, "-" without evaluation.
+/// The value of a thought: "9", "8.5", "?" for an evaluation without a score, "-" without
+/// evaluation.
 std::string shown_value(const TotNode& node) {
   if (!node.valued) return "-";
   return node.valued->read ? fmt::format("{:g}", node.valued->value) : "?";

@@ -50,10 +50,10 @@ std::string repaired(const std::string& from, const std::string& to, const StopR
 
 /// Refuses options for a part or the prompt's text unless the output is a trace.
 void refuse_part(const std::string& to, const engine::TraceOptions& options) {
-  const char* option = options.run                    ? "--run"
+  const char* option = options.run                            ? "--run"
                        : !engine::asks_for_all_steps(options) ? "--first-step and --last-step"
-                       : options.prompt_text          ? "--with-prompt"
-                                                    : nullptr;
+                       : options.prompt_text                  ? "--with-prompt"
+                                                              : nullptr;
   if (!option || is_trace_name(to)) return;
   throw engine::Error(engine::ErrorCode::Usage,
                       fmt::format("{}: found with {}, expected with a trace (.json or .json.gz) "
@@ -66,8 +66,8 @@ void refuse_part(const std::string& to, const engine::TraceOptions& options) {
 TraceAnswer trace_convert(const std::string& from,
                           const std::string& to,
                           const ConvertOptions& options) {
-  const bool known = is_trace_name(to) || to.ends_with(".csv") || to.ends_with(".txt") ||
-                     to.ends_with(".pdrun");
+  const bool known =
+      is_trace_name(to) || to.ends_with(".csv") || to.ends_with(".txt") || to.ends_with(".pdrun");
   if (!known) {
     throw engine::Error(
         engine::ErrorCode::Usage,
@@ -97,8 +97,8 @@ TraceAnswer trace_convert(const std::string& from,
     const auto before_each = [&] {
       if (options.stop && options.stop()) throw_cancelled(to, "no table was written");
     };
-    files =
-        engine::write_tables(opened.timeline, to.substr(0, to.size() - kTables.size()), options.csv, before_each);
+    files = engine::write_tables(opened.timeline, to.substr(0, to.size() - kTables.size()),
+                                 options.csv, before_each);
   } else if (to.ends_with(".txt")) {
     const auto before_each = [&] {
       if (options.stop && options.stop()) throw_cancelled(to, "nothing was written");

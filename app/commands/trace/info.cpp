@@ -32,9 +32,12 @@ const char* state_of(const engine::RunRecord& run) {
 Json json_of(const engine::Timeline& timeline, const engine::RunRecord& run) {
   const engine::ModelLoaded* model = timeline.model(run.started.model);
   Json json{{"run", run.id()}, {"decoder", engine::as_utf8(run.started.decoder)}};
-  if (model) json["model"] = engine::as_utf8(model->name), json["scale"] = engine::as_utf8(model->scale);
-  if (model) json["dtype"] = engine::as_utf8(model->dtype), json["device"] = engine::as_utf8(model->device);
-  if (model && !model->weights_hash.empty()) json["weights_hash"] = engine::as_utf8(model->weights_hash);
+  if (model)
+    json["model"] = engine::as_utf8(model->name), json["scale"] = engine::as_utf8(model->scale);
+  if (model)
+    json["dtype"] = engine::as_utf8(model->dtype), json["device"] = engine::as_utf8(model->device);
+  if (model && !model->weights_hash.empty())
+    json["weights_hash"] = engine::as_utf8(model->weights_hash);
   if (const engine::ModelLoaded* draft = timeline.model(run.started.draft))
     json["draft"] = engine::as_utf8(draft->name);
   json["race"] = run.started.race;
@@ -140,7 +143,8 @@ std::string runs_table(const engine::Timeline& timeline, const std::vector<RunGr
   Rows rows{{"decoder", each ? "run" : "runs", "steps", "tokens", "tokens/step", "tokens/s",
              "speedup", "ended"}};
   if (each) {
-    for (const engine::RunRecord& run : timeline.runs()) rows.push_back(row_of(timeline, {&run}, true));
+    for (const engine::RunRecord& run : timeline.runs())
+      rows.push_back(row_of(timeline, {&run}, true));
   } else {
     for (const RunGroup& lane : by_decoder) rows.push_back(row_of(timeline, lane, false));
   }
@@ -167,21 +171,23 @@ std::string kinds_table(const OpenedRecording& opened, const std::vector<RunGrou
 std::string recording_text(const std::string& path, const OpenedRecording& opened) {
   const engine::RecordingReport& report = opened.report;
   const engine::Timeline& timeline = opened.timeline;
-  std::string text = fmt::format("{}: recording, version {}, by decoscope {}, {} bytes\n",
-                                 engine::escaped(path), report.version,
-                                 engine::printable(report.program_version), report.file_bytes);
+  std::string text =
+      fmt::format("{}: recording, version {}, by decoscope {}, {} bytes\n", engine::escaped(path),
+                  report.version, engine::printable(report.program_version), report.file_bytes);
   text += fmt::format("{} in {:.3f} s, {}\n", engine::counted(report.n_events, "event"),
                       static_cast<double>(timeline.last_event()) / 1e9,
                       engine::counted(std::ssize(timeline.runs()), "run"));
   for (const auto& [id, model] : timeline.models()) {
-    text += fmt::format("model {} at {}, {} on {}\n", engine::printable(model.name), engine::printable(model.scale),
-                        engine::printable(model.dtype), engine::printable(model.device));
+    text += fmt::format("model {} at {}, {} on {}\n", engine::printable(model.name),
+                        engine::printable(model.scale), engine::printable(model.dtype),
+                        engine::printable(model.device));
   }
   if (const std::int64_t n = std::ssize(timeline.searches()); n > 0) {
     std::int64_t n_thoughts = 0;
     for (const engine::SearchRecord& search : timeline.searches())
       n_thoughts += std::ssize(search.thoughts);
-    text += fmt::format("{} of thoughts, {}\n", engine::counted(n, "tree"), engine::counted(n_thoughts, "thought"));
+    text += fmt::format("{} of thoughts, {}\n", engine::counted(n, "tree"),
+                        engine::counted(n_thoughts, "thought"));
   }
   const std::vector<RunGroup> by_decoder = groups_by_decoder(timeline);
   if (!by_decoder.empty()) text += "\n" + runs_table(timeline, by_decoder);
@@ -202,7 +208,8 @@ void compare_weights(const std::string& model,
 }
 
 /// Faults of a recording, and reasons not to trust it.
-std::vector<std::string> faults_of(const OpenedRecording& opened, const LocalWeights& local_weights) {
+std::vector<std::string> faults_of(const OpenedRecording& opened,
+                                   const LocalWeights& local_weights) {
   std::vector<std::string> faults = opened.report.notices();
   const engine::Timeline& timeline = opened.timeline;
   if (timeline.n_inconsistent() > 0) {
@@ -251,7 +258,8 @@ Json json_of(const std::string& path,
             {"inconsistent", timeline.n_inconsistent()},
             {"runs", Json::array()},
             {"notices", notices}};
-  for (const engine::RunRecord& run : timeline.runs()) json["runs"].push_back(json_of(timeline, run));
+  for (const engine::RunRecord& run : timeline.runs())
+    json["runs"].push_back(json_of(timeline, run));
   if (!timeline.searches().empty()) json["searches"] = searches_json(timeline);
   return json;
 }
@@ -276,7 +284,8 @@ TraceAnswer recording_answer(const std::string& path,
   } else {
     answer.text = name + ": damaged\n";
   }
-  for (const std::string& fault : faults) answer.text += (validate ? "  " : "note: ") + fault + "\n";
+  for (const std::string& fault : faults)
+    answer.text += (validate ? "  " : "note: ") + fault + "\n";
   for (const std::string& drop : drops) answer.text += "note: " + drop + "\n";
 
   std::vector<std::string> notices = faults;
@@ -326,16 +335,19 @@ std::string trace_text(const std::string& path, const engine::TraceCheck& check)
 std::string trace_verdict(const std::string& path, const engine::TraceCheck& check) {
   const std::string name = engine::escaped(path);
   if (check.ok()) {
-    return fmt::format("{}: valid: a Chrome trace of {} events{}\n", name, check.n_events,
-                       check.profile.empty() ? "" : ", profile " + engine::printable(check.profile));
+    return fmt::format(
+        "{}: valid: a Chrome trace of {} events{}\n", name, check.n_events,
+        check.profile.empty() ? "" : ", profile " + engine::printable(check.profile));
   }
-  std::string text = fmt::format("{}: not valid: {}\n", name, engine::counted(check.n_problems, "problem"));
+  std::string text =
+      fmt::format("{}: not valid: {}\n", name, engine::counted(check.n_problems, "problem"));
   for (const engine::TraceProblem& problem : check.problems) {
     const std::string where = problem.event < 0 ? "file" : fmt::format("event {}", problem.event);
     text += fmt::format("  {}: {}: {}\n", where, problem.rule, problem.what);
   }
   const auto n_listed = static_cast<std::int64_t>(check.problems.size());
-  if (n_listed < check.n_problems) text += fmt::format("  and {} more\n", check.n_problems - n_listed);
+  if (n_listed < check.n_problems)
+    text += fmt::format("  and {} more\n", check.n_problems - n_listed);
   return text;
 }
 

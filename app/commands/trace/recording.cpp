@@ -15,7 +15,8 @@ bool is_trace_name(const std::string& path) {
 }
 
 void throw_cancelled(const std::string& path, const char* left) {
-  throw engine::Error(engine::ErrorCode::Cancelled, fmt::format("{}: cancelled; {}", engine::escaped(path), left));
+  throw engine::Error(engine::ErrorCode::Cancelled,
+                      fmt::format("{}: cancelled; {}", engine::escaped(path), left));
 }
 
 engine::RecordingReport read_whole_recording(const std::string& path,

@@ -24,8 +24,8 @@ struct TraceAnswer {
 using LocalWeights = std::function<std::optional<std::string>(const std::string& model)>;
 
 /// Describes a recording (.pdrun) or an exported trace (.json, .json.gz): counts, runs, duration,
-/// losses, and models whose weights differ from those on this machine. For people a table of the runs
-/// (of a long recording, of its decoders) and one of the kinds of event.
+/// losses, and models whose weights differ from those on this machine. For people a table of the
+/// runs (of a long recording, of its decoders) and one of the kinds of event.
 /// @param local_weights  empty: weights are not compared
 /// @throws Error(BadInput)  neither a recording nor a trace
 /// @throws Error(Resources)  the system's reason
@@ -50,8 +50,8 @@ struct ConvertOptions {
 /// .csv four tables (NAME-steps.csv, NAME-tokens.csv, NAME-acceptance.csv, NAME-lanes.csv), .txt a
 /// description, .pdrun a recording of the whole frames. No file is replaced: if `to` exists, a
 /// numbered name is taken and reported.
-/// @throws Error(Usage)  another ending; --run, steps or the prompt's text with another format than a
-///                       trace; a run or steps that are not in the recording
+/// @throws Error(Usage)  another ending; --run, steps or the prompt's text with another format than
+///                       a trace; a run or steps that are not in the recording
 /// @throws Error  as trace_info(); then no file is left
 TraceAnswer trace_convert(const std::string& from,
                           const std::string& to,

@@ -4,10 +4,10 @@
 #include <nlohmann/json.hpp>
 
 #include "app/cli/commands.h"
-#include "app/commands/named_model.h"
 #include "app/cli/paths.h"
-#include "app/commands/report.h"
 #include "app/cli/terminal.h"
+#include "app/commands/named_model.h"
+#include "app/commands/report.h"
 #include "app/commands/trace/tool.h"
 #include "engine/checkpoint/tensor_source.h"
 #include "engine/store/weights_hash.h"
@@ -23,8 +23,8 @@ std::string hash_of(const std::string& directory, const engine::FileLimits& limi
   return engine::weights_hash(files);
 }
 
-/// The weights to compare with: of the given model, else of the bundled ones of the recorded names. A
-/// name in a recording never opens another directory.
+/// The weights to compare with: of the given model, else of the bundled ones of the recorded names.
+/// A name in a recording never opens another directory.
 LocalWeights local_weights(const std::string& given, const engine::FileLimits& limits) {
   if (!given.empty()) {
     return [hash = hash_of(model_folder(given), limits)](const std::string&) {
@@ -51,8 +51,8 @@ std::string trace_beside(const std::string& recording) {
   return recording.substr(0, n) + ".json";
 }
 
-/// With --json prints a document for a file that is neither a recording nor a trace, too, besides the
-/// error.
+/// With --json prints a document for a file that is neither a recording nor a trace, too, besides
+/// the error.
 TraceAnswer validated(const TraceOptions& options) {
   try {
     return trace_validate(options.path, interrupted);
@@ -68,8 +68,7 @@ TraceAnswer validated(const TraceOptions& options) {
 int trace(const TraceOptions& options) {
   TraceAnswer answer;
   if (options.what == "info") {
-    answer =
-        trace_info(options.path, local_weights(options.model, options.limits), interrupted);
+    answer = trace_info(options.path, local_weights(options.model, options.limits), interrupted);
   } else if (options.what == "validate") {
     answer = validated(options);
   } else {

@@ -8,15 +8,15 @@
 #include <nlohmann/json.hpp>
 
 #include "app/cli/commands.h"
-#include "app/commands/train/gpu_failure.h"
-#include "app/commands/named_model.h"
 #include "app/cli/paths.h"
-#include "app/commands/report.h"
 #include "app/cli/stop_flag.h"
 #include "app/cli/terminal.h"
+#include "app/commands/named_model.h"
+#include "app/commands/report.h"
+#include "app/commands/train/gpu_failure.h"
 #include "app/commands/train/heads.h"
-#include "engine/train/run/output_folder.h"
 #include "engine/train/cllm/train.h"
+#include "engine/train/run/output_folder.h"
 #include "kernels/device.h"
 #include "kernels/error.h"
 

@@ -8,8 +8,8 @@
 namespace app {
 
 kernels::Error with_advice(const kernels::Error& error,
-                               const std::string& device,
-                               const std::vector<KeptFile>& kept) {
+                           const std::string& device,
+                           const std::vector<KeptFile>& kept) {
   const std::string message = error.what();
   if (kernels::is_cpu(device) || !message.starts_with(device + ": ")) return error;
   const auto there = std::ranges::find_if(kept, [](const KeptFile& file) {

@@ -17,12 +17,14 @@ struct KeptFile {
 /// @param device  as given on the command line
 /// @param kept    the message names the first that exists
 kernels::Error with_advice(const kernels::Error& error,
-                               const std::string& device,
-                               const std::vector<KeptFile>& kept);
+                           const std::string& device,
+                           const std::vector<KeptFile>& kept);
 
 /// Runs work on a device; its errors get the advice.
 template <class Work>
-auto with_advice_on_failure(const std::string& device, const std::vector<KeptFile>& kept, const Work& work) {
+auto with_advice_on_failure(const std::string& device,
+                            const std::vector<KeptFile>& kept,
+                            const Work& work) {
   try {
     return work();
   } catch (const kernels::Error& error) {

@@ -10,21 +10,21 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "app/commands/generation.h"
-#include "app/commands/train/gpu_failure.h"
-#include "app/commands/named_model.h"
 #include "app/cli/paths.h"
-#include "app/commands/report.h"
 #include "app/cli/stop_flag.h"
 #include "app/cli/terminal.h"
-#include "engine/base/table.h"
+#include "app/commands/generation.h"
+#include "app/commands/named_model.h"
+#include "app/commands/report.h"
+#include "app/commands/train/gpu_failure.h"
 #include "engine/base/input_file.h"
+#include "engine/base/table.h"
 #include "engine/checkpoint/model_files.h"
+#include "engine/store/model_store.h"
 #include "engine/train/heads/train.h"
-#include "kernels/error.h"
 #include "engine/train/run/output_folder.h"
 #include "engine/train/run/train.h"
-#include "engine/store/model_store.h"
+#include "kernels/error.h"
 
 namespace app {
 namespace {
@@ -231,20 +231,21 @@ int train_heads(const TrainOptions& options, std::unique_ptr<kernels::Device> de
                                      .resume = options.resume,
                                      .n_threads = options.n_threads,
                                      .device = options.device};
-  const engine::OutputFolder folder(out, allowed_contents(options), read_by(options, recipe.target));
-  const engine::HeadsTraining training =
-      with_advice_on_failure(options.device,
-                    {{out + "/checkpoint.bin", "the last checkpoint"},
-                     {out + "/probe_outputs.jsonl", "the texts that are there"},
-                     {engine::own_texts_path(out), "the texts that are there"}},
-                    [&] {
-                      const LoadedTarget target(options, recipe.target);
-                      ProgressReporter reporter;
-                      auto made = engine::make_heads(request, target.for_heads(),
-                                                     reporter.callbacks(), std::move(device));
-                      reporter.finish();
-                      return made;
-                    });
+  const engine::OutputFolder folder(out, allowed_contents(options),
+                                    read_by(options, recipe.target));
+  const engine::HeadsTraining training = with_advice_on_failure(
+      options.device,
+      {{out + "/checkpoint.bin", "the last checkpoint"},
+       {out + "/probe_outputs.jsonl", "the texts that are there"},
+       {engine::own_texts_path(out), "the texts that are there"}},
+      [&] {
+        const LoadedTarget target(options, recipe.target);
+        ProgressReporter reporter;
+        auto made = engine::make_heads(request, target.for_heads(), reporter.callbacks(),
+                                       std::move(device));
+        reporter.finish();
+        return made;
+      });
   const engine::HeadsResult& result = training.result;
   if (options.json) {
     print(dumped(heads_document(out, training)));

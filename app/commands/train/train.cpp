@@ -7,13 +7,13 @@
 #include <nlohmann/json.hpp>
 
 #include "app/cli/commands.h"
-#include "app/commands/train/gpu_failure.h"
-#include "app/commands/named_model.h"
 #include "app/cli/paths.h"
-#include "app/commands/report.h"
-#include "app/commands/run_code.h"
 #include "app/cli/stop_flag.h"
 #include "app/cli/terminal.h"
+#include "app/commands/named_model.h"
+#include "app/commands/report.h"
+#include "app/commands/run_code.h"
+#include "app/commands/train/gpu_failure.h"
 #include "app/commands/train/heads.h"
 #include "engine/base/text.h"
 #include "engine/train/run/output_folder.h"
@@ -165,9 +165,9 @@ int train(const TrainOptions& options) {
     request.target = texts.target;
     if (!texts.complete) return stopped_before_the_first_step(options, out);
   }
-  const engine::TrainResult result =
-      with_advice_on_failure(options.device, {{out + "/checkpoint.bin", "the last checkpoint"}},
-                    [&] { return engine::train_model(request, callbacks, std::move(device)); });
+  const engine::TrainResult result = with_advice_on_failure(
+      options.device, {{out + "/checkpoint.bin", "the last checkpoint"}},
+      [&] { return engine::train_model(request, callbacks, std::move(device)); });
   line.finish();
   if (result.n_left_out > 0)
     print_error(fmt::format("note: {} skipped: the loss or its gradient was not finite",

@@ -136,8 +136,7 @@ void Recorder::fail(const std::string& what, int error) {
 void Recorder::end_recording(const std::string& why) {
   failed_ = true;
   pending_.clear();
-  trouble_ =
-      fmt::format("{}: {}; recording is off, {}", escaped(path_), why, set_aside());
+  trouble_ = fmt::format("{}: {}; recording is off, {}", escaped(path_), why, set_aside());
 }
 
 // A file with the recording's name must be a whole recording.
@@ -214,8 +213,7 @@ void RecordingTap::record_to(const std::string& path, const RecorderOptions& opt
   if (!recorder_) return;
   for (const auto& [id, model] : models_) recorder_->push(model);
   for (const auto& [id, run] : open_runs_) recorder_->push(run);
-  next_.push(
-      Notice{.t = now_ns(), .text = "recording to " + escaped(recorder_->path())});
+  next_.push(Notice{.t = now_ns(), .text = "recording to " + escaped(recorder_->path())});
 }
 
 std::string RecordingTap::path() const {

@@ -1,6 +1,6 @@
-// Writes a .pdrun recording while the engine runs. push() encodes an event at once and a thread of the
-// recorder writes it, so the engine never waits for a disk. A kill loses at most the events since the
-// last flush, 100 ms or 64 KiB.
+// Writes a .pdrun recording while the engine runs. push() encodes an event at once and a thread of
+// the recorder writes it, so the engine never waits for a disk. A kill loses at most the events
+// since the last flush, 100 ms or 64 KiB.
 #pragma once
 
 #include <sys/types.h>
@@ -25,7 +25,7 @@ struct RecorderOptions {
   std::size_t flush_bytes = 64u << 10;
   int flush_ms = 100;
   std::size_t max_pending_payload_bytes = 64u << 20;  // above: payload is dropped and reported
-  std::size_t max_pending_bytes = 256u << 20;  // above: the recording fails
+  std::size_t max_pending_bytes = 256u << 20;         // above: the recording fails
   /// A failed recording keeps its whole frames under partial_name(), or is removed.
   enum class IfFailed : std::uint8_t { KeepPart, Remove } if_failed = IfFailed::KeepPart;
   /// Writes like ::write; tests set one that fails.
@@ -92,7 +92,8 @@ class RecordingTap : public EventSink {
   /// @param next  outlives the tap
   explicit RecordingTap(EventSink& next) : next_(next) {}
   void push(Event event) override;
-  /// Begins a recording and ends the previous one; an empty path only ends it. A Notice gives the name.
+  /// Begins a recording and ends the previous one; an empty path only ends it. A Notice gives the
+  /// name.
   /// @throws Error  as Recorder(); the previous recording continues then
   void record_to(const std::string& path, const RecorderOptions& options = {});
   /// True while a recording is on.

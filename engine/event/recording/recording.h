@@ -1,5 +1,5 @@
-// Reads a .pdrun recording: returns the events of all whole frames and counts the damaged ones. Layout
-// in recording_format.h.
+// Reads a .pdrun recording: returns the events of all whole frames and counts the damaged ones.
+// Layout in recording_format.h.
 #pragma once
 
 #include <cstdint>
@@ -41,13 +41,15 @@ struct RecordingReport {
 /// Limits of reading a recording.
 struct ReadLimits {
   std::int64_t max_events = 10'000'000;
-  std::uint64_t max_bytes = std::uint64_t{4} << 30;  // of the file; memory grows with the bytes read
+  std::uint64_t max_bytes = std::uint64_t{4}
+                            << 30;  // of the file; memory grows with the bytes read
 };
 
 /// Reads a recording event by event; holds one frame and a read buffer.
 class RecordingReader {
  public:
-  /// @throws Error(BadInput)   not a recording (names the format that it has) or an unsupported version
+  /// @throws Error(BadInput)   not a recording (names the format that it has) or an unsupported
+  ///                           version
   /// @throws Error(Resources)  the system's reason
   explicit RecordingReader(std::unique_ptr<ByteSource> source, const ReadLimits& limits = {});
   /// The next whole event, nullopt at the end.

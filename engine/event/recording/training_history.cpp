@@ -89,7 +89,8 @@ TrainingReader::TrainingReader(const std::string& path)
   std::error_code none;
   const bool is_folder = fs::is_directory(path, none);
   if (!is_folder && !fs::exists(path, none))
-    throw Error(ErrorCode::BadInput, escaped(path) + ": not found, expected a folder or log of a training");
+    throw Error(ErrorCode::BadInput,
+                escaped(path) + ": not found, expected a folder or log of a training");
   if (is_folder && !holds_training(path))
     throw Error(ErrorCode::BadInput,
                 escaped(path) + ": found no " + kTrainingLogName +

@@ -1,6 +1,6 @@
-// Reads the files of a training's folder while the training runs or after its end: training.jsonl, and
-// for consistency training probe_trajectories.jsonl. A line of the latter holds one probe: the states of
-// the Jacobi blocks of the answer to an unseen prompt.
+// Reads the files of a training's folder while the training runs or after its end: training.jsonl,
+// and for consistency training probe_trajectories.jsonl. A line of the latter holds one probe: the
+// states of the Jacobi blocks of the answer to an unseen prompt.
 //   {"step":40,"prompt":"..","ends":["</s>"],"blocks":[[["She"," has",..],..],..]}
 // The other files in the folder show the stage of the training.
 #pragma once
@@ -12,9 +12,9 @@
 #include <unordered_map>
 #include <vector>
 
+#include "engine/base/types.h"
 #include "engine/event/recording/growing_lines.h"
 #include "engine/event/recording/training_report.h"
-#include "engine/base/types.h"
 
 namespace engine {
 
@@ -57,8 +57,8 @@ struct TrainingHistory {
 class TrainingReader {
  public:
   /// @param path  a training's folder, or its log
-  /// @throws Error(BadInput)   no such path, a folder without files of a training, or a log that does
-  ///                           not begin with a report
+  /// @throws Error(BadInput)   no such path, a folder without files of a training, or a log that
+  ///                           does not begin with a report
   /// @throws Error(Resources)  the log cannot be read
   explicit TrainingReader(const std::string& path);
 
@@ -66,8 +66,8 @@ class TrainingReader {
   const TrainingHistory& history() const { return history_; }
   /// True if read() may find something new. Opens no file.
   bool may_have_changed() const;
-  /// Reads at most `max_bytes` new bytes of each file. An error becomes a refusal: the lines before it
-  /// stay, and the file is ignored until it is replaced.
+  /// Reads at most `max_bytes` new bytes of each file. An error becomes a refusal: the lines before
+  /// it stay, and the file is ignored until it is replaced.
   /// @return  true if a file has further bytes
   bool read(std::size_t max_bytes = std::size_t{256} << 10);
 
@@ -91,7 +91,8 @@ class TrainingReader {
   TrainingHistory history_;
 };
 
-/// True if the names suggest a training: a folder with one of a training's files, or a file *.jsonl.
+/// True if the names suggest a training: a folder with one of a training's files, or a file
+/// *.jsonl.
 bool looks_like_training(const std::string& path);
 
 }  // namespace engine

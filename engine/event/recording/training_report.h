@@ -1,5 +1,5 @@
-// A line of training.jsonl, the log that every training writes beside its checkpoint: one JSON object
-// for each report. The log can be read while the training runs.
+// A line of training.jsonl, the log that every training writes beside its checkpoint: one JSON
+// object for each report. The log can be read while the training runs.
 //   {"step":10,"tokens":40960,"seconds":2.5,"seconds_left":60,"tokens_per_second":16000,
 //    "lr":0.0004,"gradient_norm":1.2,"loss":3.1,"losses":{"completion":2.9},"probes":{}}
 #pragma once

@@ -38,8 +38,8 @@ void count_in(Bucket& bucket, const Slice& slice) {
   }
 }
 
-/// Adds a bucket of the same time. Majority votes add up: a kind with most of the time in both keeps the
-/// lead.
+/// Adds a bucket of the same time. Majority votes add up: a kind with most of the time in both
+/// keeps the lead.
 void add_to_bucket(Bucket& sum, const Bucket& bucket) {
   sum.busy += bucket.busy;
   sum.n_slices += bucket.n_slices;

@@ -1,9 +1,11 @@
-// Levels of detail of a lane. A zoom shows slices while they are wide enough to see, else buckets of time
-// that count what must stay visible (Rare).
+// Levels of detail of a lane. A zoom shows slices while they are wide enough to see, else buckets
+// of time that count what must stay visible (Rare).
 //   levels   bucket width 65,536 ns at level 0, four times as wide at each further level
-//   a level  holds slices shorter than its bucket in buckets and longer ones as slices, so that the cost
+//   a level  holds slices shorter than its bucket in buckets and longer ones as slices, so that the
+//   cost
 //            of drawing depends on the pixels, not on the number of slices
-//   memory   24 bytes a slice; a level with few slices per bucket is dropped, and a zoom that needs it
+//   memory   24 bytes a slice; a level with few slices per bucket is dropped, and a zoom that needs
+//   it
 //            scans the slices
 #pragma once
 
@@ -46,8 +48,8 @@ struct VisibleLane {
 /// The slices of one lane and their levels of detail; grows at the end.
 class LodLane {
  public:
-  /// Adds a slice. One that begins before the last slice is moved to its start, so that the lane stays
-  /// sorted; negative lengths become 0.
+  /// Adds a slice. One that begins before the last slice is moved to its start, so that the lane
+  /// stays sorted; negative lengths become 0.
   void add(Slice slice);
   /// The slices and buckets in [t0, t1), for a width of `px` pixels.
   VisibleLane visible(Nanoseconds t0, Nanoseconds t1, double px) const;
@@ -67,8 +69,9 @@ class LodLane {
   std::size_t n_buckets() const;
 
  private:
-  /// A slice is counted at the lowest level whose buckets are wider than it; a bucket that can no longer
-  /// change is added to the level above, once. So a slice costs one update, not one per level.
+  /// A slice is counted at the lowest level whose buckets are wider than it; a bucket that can no
+  /// longer change is added to the level above, once. So a slice costs one update, not one per
+  /// level.
   struct Level {
     std::vector<Bucket> buckets;
     std::size_t n_folded = 0;           // number of buckets added to the next level
@@ -80,7 +83,8 @@ class LodLane {
   /// Adds the buckets of a level that end at `t` or before to the next level.
   /// @return  true if there were any
   bool fold(int level, Nanoseconds t);
-  /// Adds the buckets that lower levels have not folded yet, within [first, last], to those of `level`.
+  /// Adds the buckets that lower levels have not folded yet, within [first, last], to those of
+  /// `level`.
   void add_unfolded(int level,
                     std::int64_t first,
                     std::int64_t last,
@@ -110,8 +114,8 @@ class RunLod {
  public:
   /// Lanes without slices.
   explicit RunLod(Clock clock) : clock_(clock) {}
-  /// Adds the run's new steps to `lanes`; the cost depends on the new steps alone. Other lanes take no
-  /// memory.
+  /// Adds the run's new steps to `lanes`; the cost depends on the new steps alone. Other lanes take
+  /// no memory.
   void update(const RunRecord& run, unsigned lanes = kAllLanes);
   /// A lane as of its last update.
   const LodLane& lane(LaneKind kind) const { return lanes_[static_cast<std::size_t>(kind)]; }

@@ -1,8 +1,8 @@
-// A run as slices on lanes, on one of four clocks. The trace export, the levels of detail (lod.h) and
-// descriptions of steps (engine/trace/describe.h) use these times.
+// A run as slices on lanes, on one of four clocks. The trace export, the levels of detail (lod.h)
+// and descriptions of steps (engine/trace/describe.h) use these times.
 //   wall      the parts of a step one after the other from its beginning; exact if the run had its
-//             forward pass alone, else its share. A step that waited in a queue for its forward pass
-//             continues after the wait
+//             forward pass alone, else its share. A step that waited in a queue for its forward
+//             pass continues after the wait
 //   compute   the parts on the run's own compute time
 //   step      every step is kUnit long
 //   position  a step spans the positions it committed, kUnit each
@@ -79,8 +79,8 @@ struct LaneSlices {
 
 /// The slices of a complete step; an incomplete step has none.
 LaneSlices slices_of(const StepHead& step, Clock clock);
-/// The slices of a step of this run. On the wall clock a step that queued for the target continues when
-/// it left the queue (Dequeued).
+/// The slices of a step of this run. On the wall clock a step that queued for the target continues
+/// when it left the queue (Dequeued).
 LaneSlices slices_of(const RunRecord& run, const StepHead& step, Clock clock);
 /// The run's phases and its failure; on clocks other than wall the decode phase alone.
 std::vector<Slice> phase_slices(const RunRecord& run, Clock clock);

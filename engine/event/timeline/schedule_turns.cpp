@@ -43,7 +43,8 @@ void add_turns(const RunRecord& run, std::vector<ScheduleTurn>& turns) {
     ScheduleTurn& turn = turns.back();
     if (const auto* e = of_resource<Dequeued>(event, "draft")) turn.drafts = e->t;
     if (const auto* e = of_resource<Queued>(event, "target")) turn.queued = e->t;
-    if (const auto* e = of_resource<Dequeued>(event, "target")) turn.at_target = turn.left_queue = e->t;
+    if (const auto* e = of_resource<Dequeued>(event, "target"))
+      turn.at_target = turn.left_queue = e->t;
   }
   for (std::size_t i = first; i < turns.size(); i++)
     if (i - first < run.steps.size()) add_step(turns[i], run.steps.head(i - first));
@@ -115,7 +116,8 @@ void for_each_queue_interval(const Schedule& schedule, const QueueVisitor& visit
     const ScheduleTurn& turn = schedule.turns[i];
     const auto index = static_cast<std::uint32_t>(i);
     if (turn.queued >= 0) changes.push_back({turn.queued, true, index});
-    if (turn.queued >= 0 && turn.left_queue >= 0) changes.push_back({turn.left_queue, false, index});
+    if (turn.queued >= 0 && turn.left_queue >= 0)
+      changes.push_back({turn.left_queue, false, index});
   }
   // At equal times a branch enters before it leaves.
   std::ranges::stable_sort(changes, [](const Change& a, const Change& b) {

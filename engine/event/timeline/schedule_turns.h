@@ -1,6 +1,6 @@
-// SEED's schedule, reconstructed from the Queued, Dequeued and Waiting events of all runs: turns of the
-// branches, forward passes of the target, idle times. The lanes of a trace (engine/trace/schedule.h) and
-// of the window are made from it.
+// SEED's schedule, reconstructed from the Queued, Dequeued and Waiting events of all runs: turns of
+// the branches, forward passes of the target, idle times. The lanes of a trace
+// (engine/trace/schedule.h) and of the window are made from it.
 #pragma once
 
 #include <cstddef>

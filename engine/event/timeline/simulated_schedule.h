@@ -1,5 +1,5 @@
-// Input and output of the schedule simulator, which repeats a recorded schedule with stages of given
-// length. The window does not link the simulator; the program passes it as a function.
+// Input and output of the schedule simulator, which repeats a recorded schedule with stages of
+// given length. The window does not link the simulator; the program passes it as a function.
 #pragma once
 
 #include <functional>

@@ -20,17 +20,18 @@ struct StepRecord {
   bool has_drafted = false, has_verified = false, has_committed = false, complete = false;
 };
 
-/// The counts of a step, for code that reads many steps: unpacked in about 10 ns, without allocation.
+/// The counts of a step, for code that reads many steps: unpacked in about 10 ns, without
+/// allocation.
 struct StepHead {
   StepBegun begun;
   StepEnded ended;
   int n_proposed = 0, n_accepted = 0, n_rejected = 0, n_unused = 0;
   int n_rows = 0;                   // of the tree; without one as in `begun`
   int first_pos = 0, n_tokens = 0;  // committed tokens
-  int n_bonus = 0;       // committed tokens with status Bonus
-  int n_pool_hits = 0;   // committed guesses of the n-gram pool or of prompt lookup
-  int n_pool_added = 0;  // n-grams
-  int n_blocks = 0;      // block states
+  int n_bonus = 0;                  // committed tokens with status Bonus
+  int n_pool_hits = 0;              // committed guesses of the n-gram pool or of prompt lookup
+  int n_pool_added = 0;             // n-grams
+  int n_blocks = 0;                 // block states
   bool has_drafted = false, has_verified = false, has_committed = false, complete = false;
   bool tried_guesses = false;  // the tree has guessed rows
   bool has_pool = false;

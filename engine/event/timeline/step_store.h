@@ -1,5 +1,5 @@
-// The steps of one run, packed, so that a session of a million events stays small. The current step is a
-// StepRecord; past steps are bytes that are unpacked on access.
+// The steps of one run, packed, so that a session of a million events stays small. The current step
+// is a StepRecord; past steps are bytes that are unpacked on access.
 //   structure  never dropped; about 15 bytes an event and 9 bytes a row
 //   payload    (payload.h) stored by page, so that the oldest can be dropped
 //   pages      kPageSteps steps each; any step is reached directly
@@ -47,7 +47,8 @@ class StepStore {
 
   /// Begins a step and packs the previous one.
   void push_back(StepRecord step);
-  /// The last step while it is not packed, else nullptr. Valid until the next push_back() or settle().
+  /// The last step while it is not packed, else nullptr. Valid until the next push_back() or
+  /// settle().
   StepRecord* open() { return open_ ? &*open_ : nullptr; }
   /// The last step while it is not packed, else nullptr.
   const StepRecord* open() const { return open_ ? &*open_ : nullptr; }

@@ -1,5 +1,5 @@
-// The state of a session, built from its events. A live engine, a .pdrun file or a test supplies the
-// events; panels and exporters read the timeline and do not depend on the source.
+// The state of a session, built from its events. A live engine, a .pdrun file or a test supplies
+// the events; panels and exporters read the timeline and do not depend on the source.
 #pragma once
 
 #include <array>
@@ -118,8 +118,8 @@ inline constexpr std::size_t kPayloadBudget = std::size_t{16} << 20;
 /// The runs, models, samples and notices of a session.
 class Timeline {
  public:
-  /// Applies the next event. An event that contradicts earlier ones (a step of an unknown run, a token
-  /// id outside the vocabulary) is counted and ignored.
+  /// Applies the next event. An event that contradicts earlier ones (a step of an unknown run, a
+  /// token id outside the vocabulary) is counted and ignored.
   void apply(const Event& event);
 
   /// All runs in the order of their beginning.
@@ -146,8 +146,8 @@ class Timeline {
   std::int64_t n_events() const { return n_events_; }
   /// Number of ignored events.
   std::int64_t n_inconsistent() const { return n_inconsistent_; }
-  /// Why the first of them were ignored: "event 7 of run 1: token 99999 is outside the vocabulary of
-  /// 512".
+  /// Why the first of them were ignored: "event 7 of run 1: token 99999 is outside the vocabulary
+  /// of 512".
   std::span<const std::string> inconsistencies() const { return inconsistencies_; }
   /// Time of the last event.
   Nanoseconds last_event() const { return last_event_; }
@@ -177,8 +177,8 @@ class Timeline {
   std::string name_of(const RunRecord& run, TokenId id) const;
   /// Bytes of a sequence of tokens. Ids without a piece give "<token 7>".
   std::string bytes_of(const RunRecord& run, std::span<const TokenId> ids) const;
-  /// True if generated token `index` is the first word of the text after a prompt of control symbols
-  /// alone: it is decoded without the space at the start of its piece.
+  /// True if generated token `index` is the first word of the text after a prompt of control
+  /// symbols alone: it is decoded without the space at the start of its piece.
   bool drops_space_of(const RunRecord& run, std::size_t index) const;
   /// The bytes that generated token `index` adds to the text.
   std::string generated_bytes(const RunRecord& run, std::size_t index) const;
@@ -186,12 +186,12 @@ class Timeline {
   /// tokens belongs to the token that completes it; one split between prompt and output belongs to
   /// the output; an incomplete one at the end of the run to the last token.
   std::string generated_text(const RunRecord& run, std::size_t first, std::size_t n) const;
-  /// Own decode compute of the baseline / that of the run. nullopt without a baseline, and for a run
-  /// that took turns with other sequences: its own compute contains neither the waits nor the work of
-  /// others meanwhile. An AR run gives 1.
+  /// Own decode compute of the baseline / that of the run. nullopt without a baseline, and for a
+  /// run that took turns with other sequences: its own compute contains neither the waits nor the
+  /// work of others meanwhile. An AR run gives 1.
   std::optional<double> speedup(const RunRecord& run) const;
-  /// A finished AR run with the same model, scale, prompt, sampling and limits: preferably of the same
-  /// race, then the latest. nullptr if there is none.
+  /// A finished AR run with the same model, scale, prompt, sampling and limits: preferably of the
+  /// same race, then the latest. nullptr if there is none.
   const RunRecord* baseline_of(const RunRecord& run) const;
 
  private:

@@ -135,7 +135,8 @@ void replay_events(const Timeline& timeline, EventSink& into) {
   std::ranges::stable_sort(models, {}, &ModelLoaded::t);
   const auto sources = sources_of(timeline, models);
   std::vector<std::deque<Event>> ready(sources.size());
-  // At equal times the earlier source comes first: a model before its runs, a run before its phases.
+  // At equal times the earlier source comes first: a model before its runs, a run before its
+  // phases.
   using Next = std::pair<Nanoseconds, std::size_t>;
   std::priority_queue<Next, std::vector<Next>, std::greater<>> next;
   const auto refill = [&](std::size_t i) {

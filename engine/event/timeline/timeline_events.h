@@ -1,4 +1,5 @@
-// Converts a timeline back to events, so that a session can be saved without storing its events twice.
+// Converts a timeline back to events, so that a session can be saved without storing its events
+// twice.
 #pragma once
 
 #include "engine/event/queue.h"
@@ -6,9 +7,9 @@
 
 namespace engine {
 
-/// Pushes the events of a timeline into `into`, oldest first; applying them gives an equal timeline.
-/// Missing are ignored events, dropped payload (PayloadDropped reports it) and an agreement that a later
-/// one replaced. Several pool changes of one step are joined.
+/// Pushes the events of a timeline into `into`, oldest first; applying them gives an equal
+/// timeline. Missing are ignored events, dropped payload (PayloadDropped reports it) and an
+/// agreement that a later one replaced. Several pool changes of one step are joined.
 void replay_events(const Timeline& timeline, EventSink& into);
 
 }  // namespace engine

@@ -385,13 +385,14 @@ std::string TimelineIntake::take(const Committed& e) {
   const std::vector<int> rows = answering_rows(*step, e.tokens);
   for (std::size_t i = 0; i < e.tokens.size(); ++i) {
     const bool known = rows[i] >= 0 && !step->verified.logp.empty();
-    run.tokens.push_back({.id = e.tokens[i],
-                          .pos = e.first_pos + static_cast<int>(i),
-                          .step = e.step,
-                          .status = e.status[i],
-                          .origin = e.origin[i],
-                          .logp = known ? step->verified.logp[static_cast<std::size_t>(rows[i])] : 0,
-                          .has_logp = known});
+    run.tokens.push_back(
+        {.id = e.tokens[i],
+         .pos = e.first_pos + static_cast<int>(i),
+         .step = e.step,
+         .status = e.status[i],
+         .origin = e.origin[i],
+         .logp = known ? step->verified.logp[static_cast<std::size_t>(rows[i])] : 0,
+         .has_logp = known});
   }
   step->committed = e;
   step->has_committed = true;

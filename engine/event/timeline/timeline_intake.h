@@ -1,5 +1,5 @@
-// Applies events to a timeline and refuses events that contradict earlier ones. A recording is untrusted:
-// whatever it holds, sums stay defined and indices stay in range.
+// Applies events to a timeline and refuses events that contradict earlier ones. A recording is
+// untrusted: whatever it holds, sums stay defined and indices stay in range.
 #pragma once
 
 #include <span>
@@ -17,7 +17,8 @@ inline constexpr StepId kMaxMissingSteps = 4096;
 /// Number of reasons kept; further refusals are only counted.
 inline constexpr std::size_t kMaxReasons = 100;
 
-/// [tokens] the row of the step whose choice each committed token is; -1 from the first unknown one on.
+/// [tokens] the row of the step whose choice each committed token is; -1 from the first unknown one
+/// on.
 std::vector<int> answering_rows(const StepRecord& step, std::span<const TokenId> tokens);
 
 /// Applies events to one timeline. Every take() returns the reason of a refusal, or "".

@@ -1,6 +1,6 @@
-// Counts fast-forwarded and stationary tokens of a converged Jacobi block (Consistency LLMs, Kou et al.
-// 2024, arXiv:2403.00835, section 4.3). They compare every iteration with the last one, so they are known
-// only after convergence.
+// Counts fast-forwarded and stationary tokens of a converged Jacobi block (Consistency LLMs, Kou et
+// al. 2024, arXiv:2403.00835, section 4.3). They compare every iteration with the last one, so they
+// are known only after convergence.
 #pragma once
 
 #include <span>
@@ -17,7 +17,8 @@ struct TrajectoryCounts {
   double fast_forward_mean = 0;  ///< over iterations; 0 without iterations
   /// [n] number of last iterations in which each position was right without a break.
   std::vector<int> final_run;
-  /// [n] the part of final_run that the correct prefix explains: iterations since it reached the position.
+  /// [n] the part of final_run that the correct prefix explains: iterations since it reached the
+  /// position.
   std::vector<int> baseline;
   /// [n] whether a position had its final token before all earlier positions had theirs.
   std::vector<bool> stationary;
@@ -26,8 +27,8 @@ struct TrajectoryCounts {
 };
 
 /// Counts a trajectory.
-/// @param points   the block's states, at least one, of equal length: [0] the initial guess, the last
-///                 the fixed point (a repeated last state counts once)
+/// @param points   the block's states, at least one, of equal length: [0] the initial guess, the
+///                 last the fixed point (a repeated last state counts once)
 /// @param eos_ids  counting stops after the fixed point's first end token and with the iteration in
 ///                 which it joined the correct prefix; empty: never. For a request's last block
 TrajectoryCounts count_trajectory(std::span<const std::vector<TokenId>> points,
