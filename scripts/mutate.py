@@ -137,7 +137,7 @@ class Tree:
         return self.passes[key]
 
     def plant(self, fault):
-        """@return  (result, what failed): caught, survived, or why neither could be found out"""
+        """@return  (result, details): caught with the failed tests, survived, or broken with the reason"""
         if not self.passes_without(fault):
             return "broken", ["without the fault the tests do not build, do not pass, or none runs"]
         path = f"{self.path}/{fault['file']}"

@@ -343,7 +343,7 @@ def page_lines(path):
         else:
             blocks.append([n, line.strip()])
         last = n
-    return [(line, re.sub(r"`[^`]*`", "", words)) for line, words in blocks]
+    return blocks
 
 
 def prose():
@@ -354,7 +354,7 @@ def prose():
         elif path.startswith("scripts/") and path.endswith((".sh", ".py")):
             found = () if path == "scripts/shape.py" else script_comments(path)  # shape.py lists the words
         elif path.endswith(".md") and not path.startswith("assets/"):
-            found = page_lines(path)
+            found = [(line, re.sub(r"`[^`]*`", "", words)) for line, words in page_lines(path)]
         else:
             continue
         for line, words in found:
