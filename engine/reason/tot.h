@@ -88,7 +88,7 @@ struct TotReport {
   bool complete = true;   // false: stopped early; `items` has the finished questions
   int n_correct() const;  ///< right answers
   /// Right answers over items; 0 without items.
-  double accuracy() const { return items.empty() ? 0 : 1.0 * n_correct() / std::ssize(items); }
+  double accuracy() const { return items.empty() ? 0 : static_cast<double>(n_correct()) / static_cast<double>(items.size()); }
 };
 
 /// The progress of a search.
