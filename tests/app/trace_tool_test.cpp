@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "engine/trace/describe.h"
+#include "engine/trace/export.h"
 #include "engine/event/recording/recorder.h"
 #include "engine/event/recording/recording_format.h"
 #include "app/commands/trace/tool.h"
