@@ -12,6 +12,7 @@
 #include "engine/base/text.h"
 #include "engine/event/recording/recorder.h"
 #include "engine/trace/describe.h"
+#include "engine/trace/export.h"
 
 namespace app {
 namespace {

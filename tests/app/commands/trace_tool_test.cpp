@@ -7,6 +7,8 @@
 #include <nlohmann/json.hpp>
 
 #include "engine/base/types.h"
+#include "engine/trace/describe.h"
+#include "engine/trace/export.h"
 #include "engine/event/recording/recorder.h"
 #include "engine/event/recording/recording_format.h"
 #include "app/commands/trace/tool.h"
