@@ -88,7 +88,7 @@ class Rounds {
   void verified(std::span<const VerifiedBranch> branches, Nanoseconds t);
 
   /// True if draft and target work at the same time now, false if in turn.
-  bool at_once() const { return !overlap_ || overlap_->at_once(n_under_way_); }
+  bool at_once() const { return !overlap_ || overlap_->at_once(n_active_); }
   /// Number of places.
   int n_branches() const { return static_cast<int>(places_.size()); }
   /// True if the branch is active and neither drafting, nor in the queue, nor being verified (label
