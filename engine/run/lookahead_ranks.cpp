@@ -13,7 +13,7 @@ namespace engine {
 namespace {
 
 /// Time between two calls of go_on() while waiting for the ranks.
-constexpr std::chrono::milliseconds kWaitPeriod{100};
+constexpr std::chrono::milliseconds kReadyPeriod{100};
 
 /// The exception being handled, for rank 0's caller; an Error's message gets the rank and its
 /// device.
@@ -132,7 +132,7 @@ void LookaheadRanks::wait_until_ready(const std::function<bool()>& go_on) {
   };
   {
     std::unique_lock lock(ready_mutex_);
-    while (!ready_.wait_for(lock, kWaitPeriod, is_over)) {
+    while (!ready_.wait_for(lock, kReadyPeriod, is_over)) {
       if (go_on && !go_on())
         throw Error(ErrorCode::Cancelled, "prefill: stopped while other ranks read the prompt");
     }

@@ -14,6 +14,7 @@
 #include "engine/event/clock.h"
 #include "engine/event/timeline/timeline.h"
 #include "engine/run/rounds_scheduler.h"
+#include "engine/run/scheduler.h"
 #include "tests/support/deadline.h"
 #include "tests/support/decode/run_decoder.h"
 

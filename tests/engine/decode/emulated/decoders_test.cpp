@@ -14,6 +14,7 @@
 #include "engine/decode/verify/sampling.h"
 #include "engine/model/kv_cache.h"
 #include "engine/run/rounds_scheduler.h"
+#include "engine/run/scheduler.h"
 #include "kernels/cuda/cuda.h"
 #include "kernels/emulation/emulation_checks.h"
 #include "tests/engine/decode/emulated/cuda_calls.h"
