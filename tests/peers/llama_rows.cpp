@@ -36,7 +36,7 @@ struct Free {
   void operator()(llama_context* context) const { llama_free(context); }
 };
 
-/// A batch of one sequence, whose tokens mean nothing: timing does not depend on them.
+/// A batch of one sequence with arbitrary tokens: timing does not depend on them.
 class Batch {
  public:
   Batch() : batch_(llama_batch_init(kContext, 0, 1)) {}
@@ -44,7 +44,7 @@ class Batch {
   Batch(const Batch&) = delete;
   Batch& operator=(const Batch&) = delete;
 
-  /// @param pos  of the first of the `n` tokens
+  /// @param pos  position of the first of the `n` tokens
   void fill(int n, int pos, bool all_logits) {
     batch_.n_tokens = n;
     for (int i = 0; i < n; i++) {
@@ -66,7 +66,7 @@ void decode(llama_context* context, const Batch& batch) {
   llama_synchronize(context);
 }
 
-/// The step is then taken back, so that each finds the same prefix.
+/// The step is undone afterwards, so every step has the same prefix.
 double step_ms(llama_context* context, Batch& batch, int n_rows) {
   batch.fill(n_rows, kPrefix, true);
   const double begun = ms_now();
