@@ -98,7 +98,7 @@ TEST(WindowWithEngine, what_is_refused_names_no_option_of_a_command_line) {
       message = error.what();
     }
     EXPECT_NE(message.find("--"), std::string::npos) << "for a command line: " << message;
-    EXPECT_EQ(ui::in_window(message).find("--"), std::string::npos) << ui::in_window(message);
+    EXPECT_EQ(ui::for_window(message).find("--"), std::string::npos) << ui::for_window(message);
   }
 }
 

@@ -101,7 +101,7 @@ TEST(WindowWithGpu, CU08_after_a_fault_that_stays_the_cpu_runs_the_same_and_the_
     shell.perform(ui::Action::Run);
     IM_CHECK(wait_for(
         ctx, [&] { return shell.message().find("cannot be opened again") != std::string::npos; }));
-    const std::string cause = ui::in_window(failed.failed->message);
+    const std::string cause = ui::for_window(failed.failed->message);
     IM_CHECK(shell.message().find(cause) != std::string::npos);
     IM_CHECK(shell.message().find("--device") == std::string::npos);
     IM_CHECK(cause.find("cpu as the device in Setup") != std::string::npos);
@@ -123,7 +123,7 @@ TEST(WindowWithGpu, CU08_after_a_fault_that_stays_the_cpu_runs_the_same_and_the_
 TEST(WindowWithGpu, CU12_while_a_call_hangs_the_window_says_so_and_draws_on) {
   const SoundAgain after;
   ui::WindowOptions options;
-  options.deadlines = {.told_s = 0.2, .way_out_s = 0.4, .emulated = true};
+  options.deadlines = {.report_s = 0.2, .way_out_s = 0.4, .emulated = true};
   play(
       "gpu_hangs",
       [](ImGuiTestContext* ctx, ui::Shell& shell) {
@@ -157,7 +157,7 @@ TEST(WindowWithGpu, CU12_while_a_call_hangs_the_window_says_so_and_draws_on) {
 TEST(WindowWithGpu, CU12_a_draft_that_hangs_is_told_as_the_step_it_is_of) {
   const SoundAgain after;
   ui::WindowOptions options;
-  options.deadlines = {.told_s = 0.2, .way_out_s = 0.4, .emulated = true};
+  options.deadlines = {.report_s = 0.2, .way_out_s = 0.4, .emulated = true};
   play(
       "draft_hangs",
       [](ImGuiTestContext* ctx, ui::Shell& shell) {

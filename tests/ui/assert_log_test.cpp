@@ -1,5 +1,5 @@
 // What Dear ImGui asserts: a test ends with it, a person's session is told and goes on.
-#include "ui/shell/assert_log.h"
+#include "ui/widgets/assert_log.h"
 
 #include <string>
 #include <vector>

@@ -73,11 +73,11 @@ TEST(Choosing, steps_behind_each_figure_add_up_to_its_integers) {
     const std::size_t n = times.steps.size();
     ui::Tally tally;
     advance(tally, run, n);
-    for (std::size_t k = 0; k < tally.kept.size(); ++k)
-      EXPECT_EQ(steps_that_brought(times, n, static_cast<int>(k)).size(),
-                static_cast<std::size_t>(tally.kept[k]));
+    for (std::size_t k = 0; k < tally.committed.size(); ++k)
+      EXPECT_EQ(steps_that_committed(times, n, static_cast<int>(k)).size(),
+                static_cast<std::size_t>(tally.committed[k]));
     for (std::size_t place = 1; place <= tally.by_place.size(); ++place) {
-      const auto steps = ui::steps_judging(run, n, static_cast<int>(place));
+      const auto steps = ui::steps_verifying(run, n, static_cast<int>(place));
       EXPECT_LE(steps.size(), static_cast<std::size_t>(tally.by_place[place - 1].judged));
       EXPECT_EQ(steps.empty(), tally.by_place[place - 1].judged == 0);
     }
@@ -89,14 +89,14 @@ TEST(Choosing, steps_behind_each_figure_add_up_to_its_integers) {
       all += steps.size();
     }
     EXPECT_EQ(all, n);
-    EXPECT_EQ(steps_behind(times, n, ui::Behind::All).size(), n);
+    EXPECT_EQ(steps_in_set(times, n, ui::StepSet::All).size(), n);
     std::int64_t proposed = 0;
-    for (const engine::StepId id : steps_behind(times, n, ui::Behind::Proposed))
+    for (const engine::StepId id : steps_in_set(times, n, ui::StepSet::Proposed))
       proposed += run.steps.head(static_cast<std::size_t>(id)).n_proposed;
     EXPECT_EQ(proposed, times.total.proposed);
-    EXPECT_EQ(steps_behind(times, n, ui::Behind::First).size(), 1u);
-    EXPECT_FALSE(steps_behind(times, n, ui::Behind::Median).empty());
-    EXPECT_TRUE(steps_in_vain(times, n).empty());
+    EXPECT_EQ(steps_in_set(times, n, ui::StepSet::First).size(), 1u);
+    EXPECT_FALSE(steps_in_set(times, n, ui::StepSet::Median).empty());
+    EXPECT_TRUE(steps_without_acceptance(times, n).empty());
   }
 }
 
@@ -136,7 +136,7 @@ TEST(Choosing, after_twenty_steps_in_vain_and_not_before_the_person_is_told) {
     EXPECT_EQ(timeline.n_inconsistent(), 0);
     ui::RunTimes times;
     extend(times, *timeline.run(1));
-    return steps_in_vain(times, times.steps.size());
+    return steps_without_acceptance(times, times.steps.size());
   };
   EXPECT_TRUE(vain(in_vain(19)).empty());
   EXPECT_EQ(vain(in_vain(20)).size(), 20u);

@@ -106,26 +106,26 @@ TEST(FailedDevice, the_cpu_is_not_offered_where_something_else_has_failed) {
 }
 
 TEST(FailedDevice, what_is_typed_in_a_command_line_is_named_as_setup_has_it) {
-  EXPECT_EQ(ui::in_window("cuda:0: gone; what was done before is kept; try --device cpu"),
+  EXPECT_EQ(ui::for_window("cuda:0: gone; what was done before is kept; try --device cpu"),
             "cuda:0: gone; what was done before is kept; try cpu as the device in Setup");
-  EXPECT_EQ(ui::in_window("at --scale 4x2: try a smaller --scale, like 1x1, or --device cpu"),
+  EXPECT_EQ(ui::for_window("at --scale 4x2: try a smaller --scale, like 1x1, or --device cpu"),
             "at scale 4x2: try a smaller scale, like 1x1, or cpu as the device in Setup");
   EXPECT_EQ(
-      ui::in_window("seed needs a draft model and there is none; name one (--draft NAME|DIR)"),
+      ui::for_window("seed needs a draft model and there is none; name one (--draft NAME|DIR)"),
       "seed needs a draft model and there is none; choose one as the draft in Setup");
-  EXPECT_EQ(ui::in_window("the same vocabulary; name another with --draft"),
+  EXPECT_EQ(ui::for_window("the same vocabulary; name another with --draft"),
             "the same vocabulary; choose another as the draft in Setup");
-  EXPECT_EQ(ui::in_window("none are given; name them with --heads NAME|DIR"),
+  EXPECT_EQ(ui::for_window("none are given; name them with --heads NAME|DIR"),
             "none are given; choose them as the heads in Setup");
-  EXPECT_EQ(ui::in_window("the context holds 1024; lower --max-tokens or --shots"),
+  EXPECT_EQ(ui::for_window("the context holds 1024; lower --max-tokens or --shots"),
             "the context holds 1024; lower max tokens or examples shown");
-  EXPECT_EQ(ui::in_window("the context holds 64; set a longer context with --context N"),
+  EXPECT_EQ(ui::for_window("the context holds 64; set a longer context with --context N"),
             "the context holds 64; set a longer context in Setup");
-  EXPECT_EQ(ui::in_window("temperature 0.6: not applied; --defaults model applies them"),
+  EXPECT_EQ(ui::for_window("temperature 0.6: not applied; --defaults model applies them"),
             "temperature 0.6: not applied; a button of Setup's sampling applies them");
-  EXPECT_EQ(ui::in_window("name the folder of the sets with --data DIR or in DECOSCOPE_DATA"),
+  EXPECT_EQ(ui::for_window("name the folder of the sets with --data DIR or in DECOSCOPE_DATA"),
             "name the folder of the sets in DECOSCOPE_DATA, before the program starts");
-  EXPECT_EQ(ui::in_window("a file --named so"), "a file --named so");
+  EXPECT_EQ(ui::for_window("a file --named so"), "a file --named so");
   Asked window("cuda:0");
   window.shell.take(cut_run("cuda:0", true));
   engine::RunFailed typed = failed(kDevice);
@@ -364,7 +364,7 @@ TEST(LateGpu, save_and_exit_keeps_the_session_and_closes_the_window_with_the_cod
   ui::WindowOptions options;
   options.config_dir = "-";
   options.screen = "live";
-  options.deadlines = {.told_s = 0, .way_out_s = 0};
+  options.deadlines = {.report_s = 0, .way_out_s = 0};
   options.hooks.draw_always = true;
   Player player("save_and_exit", [&](ImGuiTestContext* ctx, ui::Shell& shell) {
     shell.save(folder / "first.pdrun");  // where the next goes too

@@ -128,10 +128,10 @@ engine::StepRecord step_with_window() {
 
 TEST(Pool, an_ngram_was_born_in_a_column_of_the_window) {
   const engine::StepRecord step = step_with_window();
-  EXPECT_THAT(ui::birth_rows(step, {.first = 11, .rest = {21, 31}}), ElementsAre(1, 4));
-  EXPECT_THAT(ui::birth_rows(step, {.first = 5, .rest = {20, 30}}), ElementsAre(0, 3));
-  EXPECT_THAT(ui::birth_rows(step, {.first = 11, .rest = {21, 32}}), IsEmpty());
-  EXPECT_THAT(ui::birth_rows(step, {.first = 11, .rest = {21}}), IsEmpty());
+  EXPECT_THAT(ui::source_rows(step, {.first = 11, .rest = {21, 31}}), ElementsAre(1, 4));
+  EXPECT_THAT(ui::source_rows(step, {.first = 5, .rest = {20, 30}}), ElementsAre(0, 3));
+  EXPECT_THAT(ui::source_rows(step, {.first = 11, .rest = {21, 32}}), IsEmpty());
+  EXPECT_THAT(ui::source_rows(step, {.first = 11, .rest = {21}}), IsEmpty());
 }
 
 TEST(Selection, lights_every_row_chosen) {

@@ -311,13 +311,13 @@ TEST(Numbers, acceptance_falls_to_what_was_judged) {
   Tally tally;
   advance(tally, run, run.steps.size());
   int accepted = 0, judged = 0;
-  for (const AcceptanceAt& at : tally.by_place) accepted += at.accepted, judged += at.judged;
+  for (const AcceptanceAt& at : tally.by_place) accepted += at.accepted, judged += at.verified;
   EXPECT_EQ(accepted, run.n_accepted());
   EXPECT_EQ(judged, run.n_accepted() + run.n_rejected());
   Tally again = tally;
   advance(again, run, 3);
   advance(again, run, run.steps.size());
-  EXPECT_EQ(again.kept, tally.kept);
+  EXPECT_EQ(again.kept, tally.committed);
 }
 
 TEST(Numbers, both_rates_of_acceptance_stand_side_by_side) {

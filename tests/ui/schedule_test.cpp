@@ -59,7 +59,7 @@ TEST(Schedule, a_branch_waits_for_the_draft_drafts_waits_for_the_target_and_is_j
   EXPECT_EQ(s[1].act, ScheduleAct::Drafts);
   EXPECT_EQ(s[1].t1, 2 * kDraftTime);
   EXPECT_EQ(s[2].act, ScheduleAct::WaitsForTarget);
-  EXPECT_EQ(s[3].act, ScheduleAct::VerifiedNode);
+  EXPECT_EQ(s[3].act, ScheduleAct::BeingVerified);
   const ScheduleRow& target = lanes.rows[0];
   ASSERT_EQ(target.kind, ScheduleRowKind::Target);
   EXPECT_EQ(target.slices[0].act, ScheduleAct::WaitsForDraft);

@@ -406,27 +406,27 @@ TEST(SetupReasoning, a_run_of_a_tree_used_again_is_one_prompt) {
 
 TEST(Following, looks_at_every_run_that_is_none_of_a_chain_or_tree) {
   Following following;
-  EXPECT_EQ(following.hear(RunStarted{.run = 1}), Look::Anew);
-  EXPECT_EQ(following.hear(RunStarted{.run = 2}), Look::Anew);
+  EXPECT_EQ(following.observe(RunStarted{.run = 1}), Look::Anew);
+  EXPECT_EQ(following.observe(RunStarted{.run = 2}), Look::Anew);
   EXPECT_EQ(following.followed(), 2u);
 }
 
 TEST(Following, of_a_chain_or_tree_the_first_and_then_the_next_when_that_is_over) {
   Following following;
-  following.hear(reasoning(0, 1));
-  following.hear(reasoning(0, 6));
+  following.observe(reasoning(0, 1));
+  following.observe(reasoning(0, 6));
   EXPECT_TRUE(following.reasons());
-  EXPECT_EQ(following.hear(RunStarted{.run = 4}), Look::Anew);
-  EXPECT_EQ(following.hear(RunStarted{.run = 5}), Look::Stay);
-  following.hear(RunFinished{.run = 5});
-  EXPECT_EQ(following.hear(RunStarted{.run = 6}), Look::Stay) << "4 is not over";
-  following.hear(RunFinished{.run = 4});
-  EXPECT_EQ(following.hear(RunStarted{.run = 7}), Look::On);
-  following.hear(RunFinished{.run = 7});
-  following.hear(reasoning(6, 6));
+  EXPECT_EQ(following.observe(RunStarted{.run = 4}), Look::Anew);
+  EXPECT_EQ(following.observe(RunStarted{.run = 5}), Look::Stay);
+  following.observe(RunFinished{.run = 5});
+  EXPECT_EQ(following.observe(RunStarted{.run = 6}), Look::Stay) << "4 is not over";
+  following.observe(RunFinished{.run = 4});
+  EXPECT_EQ(following.observe(RunStarted{.run = 7}), Look::On);
+  following.observe(RunFinished{.run = 7});
+  following.observe(reasoning(6, 6));
   EXPECT_FALSE(following.reasons());
-  following.hear(reasoning(0, 1));
-  EXPECT_EQ(following.hear(RunStarted{.run = 8}), Look::Anew) << "of another one";
+  following.observe(reasoning(0, 1));
+  EXPECT_EQ(following.observe(RunStarted{.run = 8}), Look::Anew) << "of another one";
 }
 
 TEST(Following, the_window_stays_at_a_run_that_was_chosen) {

@@ -239,7 +239,7 @@ TEST(Distributions, the_chance_to_keep_a_draft_is_what_both_distributions_share)
       ui::distributions_at(at_one(), step, all_of_both_distributions(), 0.5f);
   // p 25 9 4 of 38, q 4 4 36 of 44.
   EXPECT_NEAR(colder.kept.middle(), 4.0 / 44 + 4.0 / 44 + 4.0 / 38, 1e-6);
-  EXPECT_EQ(ui::what_is_left_out(at_one(), colder, 0.5f), "");
+  EXPECT_EQ(ui::omission_words(at_one(), colder, 0.5f), "");
   ui::DistributionsSource own = at_one();
   own.draft_follows = false;
   own.draft_temperature = 0.5f;
@@ -247,7 +247,7 @@ TEST(Distributions, the_chance_to_keep_a_draft_is_what_both_distributions_share)
       ui::distributions_at(own, step, all_of_both_distributions(), 0.5f);
   EXPECT_NEAR(stays.q.of[2].middle(), 0.6, 1e-6);
   EXPECT_NEAR(stays.p.of[0].middle(), 25.0 / 38, 1e-6);
-  EXPECT_THAT(ui::what_is_left_out(own, stays, 0.5f), HasSubstr("q stays"));
+  EXPECT_THAT(ui::omission_words(own, stays, 0.5f), HasSubstr("q stays"));
   engine::RejectionDetail certain = all_of_both_distributions();
   certain.q.clear();
   EXPECT_TRUE(ui::distributions_at(at_one(), step, certain, 0.5f).q.of.empty());
@@ -262,7 +262,7 @@ TEST(Distributions, too_few_tokens_and_filters_are_named) {
     flat.q.push_back(0.01f);
   }
   const ui::DistributionsAt hot = ui::distributions_at(at_one(), step, flat, 2);
-  EXPECT_THAT(ui::what_is_left_out(at_one(), hot, 2), HasSubstr("too few tokens"));
+  EXPECT_THAT(ui::omission_words(at_one(), hot, 2), HasSubstr("too few tokens"));
   EXPECT_GT(hot.kept.wide(), 0.5);
   EXPECT_THAT(ui::words_of(hot.kept), HasSubstr(" to "));
   // Where a filter left 8 tokens at most, they are all there is.
@@ -273,7 +273,7 @@ TEST(Distributions, too_few_tokens_and_filters_are_named) {
   EXPECT_NEAR(ui::distributions_at(eight, step, flat, 2).kept.low, 1, 1e-6);
   ui::DistributionsSource cut = at_one();
   cut.cut = cut.draft_cut = "top p";
-  EXPECT_THAT(ui::what_is_left_out(
+  EXPECT_THAT(ui::omission_words(
                   cut, ui::distributions_at(cut, step, all_of_both_distributions(), 0.5f), 0.5f),
               HasSubstr("Each distribution is recomputed among the tokens that top p kept"));
 }
@@ -311,10 +311,10 @@ TEST(Distributions, a_runs_filters_and_the_drafts_own_are_told_apart) {
 
 TEST(Mask, what_draft_heads_guessed_is_named_by_its_head) {
   engine::RunRecord run;
-  EXPECT_FALSE(ui::asks_heads(run));
+  EXPECT_FALSE(ui::drafts_by_heads(run));
   run.started.options = {{"tree", "rows16"}, {"verify", "greedy"}};
-  ASSERT_TRUE(ui::asks_heads(run));
-  const ui::Mask mask = ui::mask_of(step_with_tree().drafted.tree, ui::asks_heads(run));
+  ASSERT_TRUE(ui::drafts_by_heads(run));
+  const ui::Mask mask = ui::mask_of(step_with_tree().drafted.tree, ui::drafts_by_heads(run));
   EXPECT_EQ(mask.regions[1].name, "draft head 1");
   const RowTag tag = step_with_tree().drafted.tree.tag[4];
   EXPECT_EQ(ui::row_origin(tag, true), "draft head 2, rank 1");

@@ -13,7 +13,7 @@
 #include "streams.h"
 #include "tests/engine/event/files.h"
 #include "ui/widgets/draw.h"
-#include "ui/shell/legend.h"
+#include "ui/widgets/legend.h"
 #include "ui/prepare/tokens/difference.h"
 #include "ui/prepare/recorded_setup.h"
 #include "ui/prepare/status.h"
