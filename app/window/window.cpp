@@ -36,6 +36,7 @@ int window(const WindowCommandOptions&) {
 #include "app/window/engine_thread.h"
 #include "engine/base/closest_name.h"
 #include "engine/base/output_file.h"
+#include "engine/base/text.h"
 #include "engine/event/clock.h"
 #include "engine/event/queue.h"
 #include "engine/store/model_store.h"

@@ -3,8 +3,7 @@
 
 namespace display {
 
-/// Whether a window can be opened: $DISPLAY is set, or an Xvfb could be started for this process
-/// (it ends with it).
+/// Whether a window can be opened: $DISPLAY is set, or Xvfb could be started. Xvfb ends with this process.
 bool ready();
 
 }  // namespace display

@@ -136,7 +136,9 @@ struct Catalog {
   /// Describes a tree that is the value of a decoder's option; called every frame. May have no function.
   std::function<TreeNote(const std::string& decoder, const CatalogOption&, const std::string&)>
       tree;
-  std::function<engine::SimulatedSchedule(const engine::Schedule&, const engine::SimulatedStages&)> simulate;  // simulates a recorded schedule; no function: not offered
+  /// Simulates a recorded schedule. May have no function.
+  std::function<engine::SimulatedSchedule(const engine::Schedule&, const engine::SimulatedStages&)>
+      simulate;
 
   /// The decoder with this name, or nullptr.
   const CatalogDecoder* decoder(const std::string& name) const {

@@ -12,6 +12,7 @@
 #include "ui/files/saving.h"
 #include "ui/panels/time/timeline_view.h"
 #include "ui/prepare/status.h"
+#include "ui/prepare/time/gantt.h"
 #include "ui/shell/catalog.h"
 #include "ui/shell/panel.h"
 #include "ui/shell/shell.h"
