@@ -8,15 +8,17 @@
 
 #include <fmt/format.h>
 
-#include "app/window/engine_thread.h"
 #include "app/cli/terminal.h"
+#include "app/window/engine_thread.h"
+#include "engine/store/model_store.h"
 #include "kernels/cuda/cuda.h"
 #include "kernels/error.h"
+#include "ui/shell/catalog.h"
 
 namespace app {
 namespace {
 
-/// Behind those that are there.
+// Appends a device.
 void add_device(ui::Catalog& catalog, const engine::DeviceInfo& device) {
   const bool is_cpu = kernels::is_cpu(device.name);
   const auto place = static_cast<std::ptrdiff_t>(catalog.devices.size());
@@ -35,29 +37,32 @@ void add_device(ui::Catalog& catalog, const engine::DeviceInfo& device) {
 
 }  // namespace
 
+WindowDevices::WindowDevices(ui::Catalog& catalog)
+    : WindowDevices(catalog, [] { return engine::list_devices(); }) {}
+
 WindowDevices::WindowDevices(ui::Catalog& catalog, List list) : catalog_(catalog) {
   add_device(catalog, engine::cpu_info());
-  told_ = std::async(std::launch::async, std::move(list));
+  listed_ = std::async(std::launch::async, std::move(list));
 }
 
 WindowDevices::~WindowDevices() {
-  if (!told_.valid() || told_.wait_for(EngineThread::kPatience) != std::future_status::timeout)
+  if (!listed_.valid() || listed_.wait_for(EngineThread::kPatience) != std::future_status::timeout)
     return;
-  print_error("window: the GPU's driver did not answer; ended without waiting for it");
+  print_error("window: the GPU's driver did not respond; the process ends without waiting for it");
   std::fflush(nullptr);
   _exit(static_cast<int>(kernels::ErrorCode::Device));
 }
 
 bool WindowDevices::take() {
-  if (!told_.valid() || told_.wait_for(std::chrono::seconds(0)) != std::future_status::ready)
+  if (!listed_.valid() || listed_.wait_for(std::chrono::seconds(0)) != std::future_status::ready)
     return false;
-  for (const engine::DeviceInfo& device : told_.get())
+  for (const engine::DeviceInfo& device : listed_.get())
     if (!kernels::is_cpu(device.name)) add_device(catalog_, device);
   return true;
 }
 
 void WindowDevices::wait_and_take() {
-  if (told_.valid()) told_.wait();
+  if (listed_.valid()) listed_.wait();
   take();
 }
 

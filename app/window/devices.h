@@ -1,40 +1,45 @@
-// The devices that the window can choose: the CPU from the start on, GPUs once their driver has
-// said what there is. It is asked on a thread of its own, so that nobody waits for it who computes
-// on the CPU.
+// The devices that the window offers: the CPU at once, GPUs when their driver has listed them. The driver is queried on a thread of its own,
+// so that users of the CPU do not wait for it.
 #pragma once
 
 #include <functional>
 #include <future>
 #include <vector>
 
-#include "engine/store/model_store.h"
-#include "ui/shell/catalog.h"
+namespace engine {
+struct DeviceInfo;
+}
+namespace ui {
+struct Catalog;
+}
 
 namespace app {
 
+/// Lists the devices.
 class WindowDevices {
  public:
+  /// Returns all devices, the CPU first.
   using List = std::function<std::vector<engine::DeviceInfo>()>;
 
-  /// Puts the CPU into the catalog and asks for the others.
-  /// @param catalog  outlives it; its health list begins with its devices
-  /// @param list     tells all devices, the CPU first; called on another thread
-  explicit WindowDevices(ui::Catalog& catalog, List list = engine::list_devices);
-  /// Where the driver has not answered in the time that a window which closes gives the engine,
-  /// ends the whole process, as EngineThread::end_within() does.
+  /// Adds the CPU to the catalog and starts to list the others with engine::list_devices.
+  /// @param catalog  outlives this object; its health list begins with the devices
+  explicit WindowDevices(ui::Catalog& catalog);
+  /// The same with another function, which is called on another thread.
+  WindowDevices(ui::Catalog& catalog, List list);
+  /// Waits for the driver; if it does not respond within EngineThread::kPatience, ends the process like EngineThread::end_within().
   ~WindowDevices();
   WindowDevices(const WindowDevices&) = delete;
   WindowDevices& operator=(const WindowDevices&) = delete;
 
-  /// Puts the others into the catalog if they have been told, once; waits for nothing.
-  /// @return  whether it did
+  /// Adds the other devices to the catalog if they have been listed, once; does not wait.
+  /// @return whether it added them
   bool take();
-  /// The same when they have been told.
+  /// Waits until they are listed and adds them.
   void wait_and_take();
 
  private:
   ui::Catalog& catalog_;
-  std::future<std::vector<engine::DeviceInfo>> told_;  // not valid: they were taken
+  std::future<std::vector<engine::DeviceInfo>> listed_;  // not valid after they were added
 };
 
 }  // namespace app

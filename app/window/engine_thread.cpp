@@ -8,7 +8,9 @@
 #include <utility>
 #include <variant>
 
+#include "app/cli/commands.h"
 #include "app/cli/terminal.h"
+#include "engine/event/queue.h"
 #include "engine/reason/reasoner.h"
 #include "engine/run/engine.h"
 #include "engine/run/failure.h"
@@ -19,32 +21,32 @@ namespace {
 
 std::atomic<EngineThread*> serving = nullptr;
 
-// exit() was called beneath the window: nothing on main's stack is destroyed any more, and the
-// engine still works with objects that exit() is about to destroy.
+// A library called exit(). Objects on the stack of main() are not destroyed any more, and the engine still uses objects that exit() is about
+// to destroy.
 void end_the_engine_first() {
   EngineThread* thread = serving.exchange(nullptr);
   if (!thread) return;
   thread->end_within(EngineThread::kPatience, "the engine");
   print_error(
-      "window: ended from beneath (is the display gone?); what was recorded is whole, "
-      "a save under way is not");
+      "window: a library ended the process (is the display gone?); recordings are complete, "
+      "a save in progress is not");
   std::fflush(nullptr);
   _exit(static_cast<int>(kernels::ErrorCode::Device));
 }
 
-/// Of commands that are answered, each by the same refusal.
+// Whether the window waits for a response to a command.
 bool awaits_answer(const engine::Command& command) {
   return std::holds_alternative<engine::StartRun>(command) ||
          std::holds_alternative<engine::StartReasoning>(command) ||
          std::holds_alternative<engine::LoadModel>(command);
 }
 
-/// Where not even that can be told, nobody is left to tell.
-void tell(engine::EventQueue& events, const engine::Failure& failure) {
+// Reports a failure to the window, or to the terminal if that fails.
+void report(engine::EventQueue& events, const engine::Failure& failure) {
   try {
     events.push(engine::failed_event(failure, 0));
   } catch (const std::exception& error) {
-    print_error(failure.message + "; it cannot be shown: " + error.what());
+    print_error(failure.message + "; the window cannot show it: " + error.what());
   }
 }
 
@@ -69,7 +71,7 @@ EngineThread::EngineThread(std::string assets_dir,
   serving = this;
 }
 
-// What a run throws is the engine's to tell. What ends the engine itself ends here.
+// The engine reports failures of runs; this function reports a failure of the engine itself.
 void EngineThread::serve(const std::string& assets_dir,
                          const std::string& data_dir,
                          const ModelOptions& options,
@@ -85,11 +87,11 @@ void EngineThread::serve(const std::string& assets_dir,
     failure = engine::current_failure();
   }
   try {
-    failure.message = "the engine has ended, what was recorded is whole: " + failure.message;
-    tell(events, failure);
+    failure.message = "the engine has failed, recordings are complete: " + failure.message;
+    report(events, failure);
     while (const std::optional<engine::Command> command = commands_.wait())
-      if (awaits_answer(*command)) tell(events, failure);
-  } catch (...) {  // without memory for words: the window still has to know that this thread ended
+      if (awaits_answer(*command)) report(events, failure);
+  } catch (...) {  // no memory for a message: the thread still has to report its end
   }
 }
 
@@ -106,11 +108,11 @@ void EngineThread::end() {
 
 void EngineThread::end_within(std::chrono::milliseconds time,
                               const std::string& who,
-                              const std::string& said) {
+                              const std::string& message) {
   commands_.close();
   if (has_ended_.wait_for(time) != std::future_status::timeout) return end();
-  if (!said.empty()) print_error(said);
-  print_error("window: " + who + " did not answer; ended without waiting for it");
+  if (!message.empty()) print_error(message);
+  print_error("window: " + who + " did not respond; the process ends without waiting for it");
   std::fflush(nullptr);
   _exit(static_cast<int>(kernels::ErrorCode::Device));
 }

@@ -1,6 +1,5 @@
-// The engine on a thread of its own, ended and joined however the window ends: closed, by an
-// exception, or by a library that ends the whole process under it, as Xlib does when the connection
-// to the display breaks.
+// Runs the engine on a thread of its own. The thread is ended and joined however the window ends: closed, by an exception, or by a library
+// that ends the process, as Xlib does when the connection to the display breaks.
 #pragma once
 
 #include <chrono>
@@ -9,43 +8,46 @@
 #include <string>
 #include <thread>
 
-#include "app/cli/commands.h"
-#include "engine/event/queue.h"
+namespace engine {
+class CommandQueue;
+class EventQueue;
+}  // namespace engine
 
 namespace app {
 
+struct ModelOptions;
+
+/// The thread of the engine; at most one object at a time.
 class EngineThread {
  public:
-  /// How long a window that closes waits for what the engine is at: a step, or a load.
+  /// How long a closing window waits for the engine's current step or load.
   static constexpr std::chrono::seconds kPatience{5};
 
-  /// Serves commands from the start on. At most one at a time. Where the engine itself fails, it
-  /// is gone: that is told as a failure of no run, and so is every later command.
-  /// @param data_dir          of the open sets; empty: there are none
-  /// @param options           of its device (how many threads) and of files of models
-  /// @param commands, events  outlive it
+  /// Starts to serve commands. If the engine itself fails, this and every later command are reported as failures without a run.
+  /// @param data_dir          folder of the open data sets; empty: there is none
+  /// @param options           number of threads, and limits for model files
+  /// @param commands, events  outlive this object
   EngineThread(std::string assets_dir,
                std::string data_dir,
                const ModelOptions& options,
                engine::CommandQueue& commands,
                engine::EventQueue& events);
-  /// end(): whoever must not wait for ever says end_within() before.
+  /// Calls end(), which may block; call end_within() before for a timeout.
   ~EngineThread();
   EngineThread(const EngineThread&) = delete;
   EngineThread& operator=(const EngineThread&) = delete;
 
-  /// Closes the command queue and waits until the engine has let go of everything.
+  /// Closes the command queue and blocks until the engine has ended.
   void end();
-  /// The same for an engine that may hang in a call of its device: where it has not ended in time,
-  /// says so and ends the whole process with the code of a failed device, without it.
-  /// @param who   may hang: "the GPU", "the engine"
-  /// @param said  told before that, where the window ended by a failure; or empty
+  /// The same with a timeout, for an engine that may hang in a call of its device: after the timeout, prints an error and ends the process
+  /// with the exit code for device errors.
+  /// @param who      what may hang: "the GPU", "the engine"
+  /// @param message  printed before the error, if the window has failed; or empty
   void end_within(std::chrono::milliseconds time,
                   const std::string& who = "the GPU",
-                  const std::string& said = "");
-  /// Shows the window, then end_within(), whether it was closed or failed: beside a run's step a
-  /// load may hang, or a check that no run tells of.
-  /// @param window  runs it on this thread; returns what ui::run_window does
+                  const std::string& message = "");
+  /// Shows the window, then calls end_within(), also after a failure of the window.
+  /// @param window  shows the window on this thread; returns like ui::run_window
   void beside(const std::function<int()>& window, std::chrono::milliseconds patience = kPatience);
 
  private:
@@ -55,9 +57,9 @@ class EngineThread {
              engine::EventQueue& events);
 
   engine::CommandQueue& commands_;
-  std::promise<void> ended_;  // the last thing the thread does
+  std::promise<void> ended_;  // set at the end of the thread
   std::future<void> has_ended_ = ended_.get_future();
-  std::thread thread_;  // last: it starts when all else is there
+  std::thread thread_;  // last, so that it starts after the other members
 };
 
 }  // namespace app

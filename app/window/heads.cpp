@@ -6,11 +6,13 @@
 
 #include <fmt/format.h>
 
-#include "app/commands/generation.h"
+#include "app/cli/commands.h"
 #include "app/cli/paths.h"
+#include "app/commands/generation.h"
 #include "engine/decode/draft/option_trees.h"
 #include "engine/checkpoint/heads_files.h"
 #include "engine/checkpoint/model_files.h"
+#include "ui/shell/catalog.h"
 
 namespace app {
 namespace {
@@ -19,7 +21,7 @@ namespace fs = std::filesystem;
 
 constexpr engine::HeadsKind kKinds[] = {engine::HeadsKind::Medusa, engine::HeadsKind::Chimera};
 
-/// Nothing where the directory holds none; what cannot be read of it is told as its being none.
+// Adds the heads in a directory, if it contains any.
 void add_one(ui::Catalog& catalog,
              const std::string& name,
              const std::string& path,
@@ -36,7 +38,7 @@ void add_one(ui::Catalog& catalog,
                              .unavailable = {},
                              .unfit = {}});
   } catch (const kernels::Error&) {
-    return;  // listed among the models, with what is wrong
+    return;  // it is listed among the models with the error
   }
   ui::CatalogHeads& heads = catalog.heads.back();
   try {
@@ -49,7 +51,7 @@ void add_one(ui::Catalog& catalog,
   }
 }
 
-/// What of the heads does not fit a model, in the words it would be refused with.
+// Records which heads do not fit a model, with the error of loading them.
 void compare_with(ui::Catalog& catalog, ui::CatalogModel& model, const ModelOptions& options) {
   try {
     const engine::ModelFiles files =
@@ -69,7 +71,7 @@ void compare_with(ui::Catalog& catalog, ui::CatalogModel& model, const ModelOpti
       if (!named.empty()) model.heads[engine::name_of(kind)] = named;
     }
   } catch (const kernels::Error&) {
-    return;  // a card that is wrong is told when its heads are asked for
+    return;  // a broken card is reported when its heads are loaded
   }
 }
 
@@ -82,7 +84,7 @@ ui::TreeNote noted(const std::string& decoder,
         engine::tree_shape(engine::decoder_named(decoder), option, value, trees_dir());
     const bool is_sized = option.type == engine::OptionInfo::Type::Counts;
     note.words = shape      ? engine::words_of(*shape)
-                 : is_sized ? "chosen step by step: at most 28 tokens, 29 rows a step"
+                 : is_sized ? "chosen at every step: at most 28 tokens, 29 rows per step"
                             : "tree.json beside the heads, else rows16";
   } catch (const kernels::Error& error) {
     note.refusal = error.what();
@@ -90,7 +92,7 @@ ui::TreeNote noted(const std::string& decoder,
   return note;
 }
 
-/// Notes of values asked for lately; a file's is made anew when the file changes.
+// Caches descriptions; the description of a file is renewed when the file changes.
 class TreeNotes {
  public:
   const ui::TreeNote& of(const std::string& decoder,
@@ -106,7 +108,7 @@ class TreeNotes {
   }
 
  private:
-  static constexpr std::size_t kMost = 100;  // a person who types asks for each beginning
+  static constexpr std::size_t kMost = 100;  // typing requests a description of every prefix
   struct Kept {
     bool is_made = false;
     fs::file_time_type changed{};

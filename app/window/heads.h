@@ -1,21 +1,24 @@
-// Which draft heads the window can choose, why some do not fit a model, and what their trees are.
+// The draft heads that the window offers, why some do not fit a model, and descriptions of trees.
 #pragma once
 
 #include <filesystem>
 
-#include "app/cli/commands.h"
-#include "ui/shell/catalog.h"
+namespace ui {
+struct Catalog;
+}
 
 namespace app {
 
-/// Fills in catalog.heads with those that lie among the models and those a person named, held
-/// against every model of the catalog; and of each model the heads its card names.
+struct ModelOptions;
+
+/// Fills catalog.heads with the heads in the folder of models and those on the command line, compares them with every model, and sets the
+/// heads that each model's card names.
 /// @param folder  of the models
 void add_heads(ui::Catalog& catalog,
                const std::filesystem::path& folder,
                const ModelOptions& options);
 
-/// What trees among options come to, for the window: files are read again when they change.
+/// Sets catalog.tree, which describes trees; files are read again when they change.
 void add_tree_notes(ui::Catalog& catalog);
 
 }  // namespace app

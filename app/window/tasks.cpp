@@ -9,6 +9,7 @@
 #include "engine/reason/cot_task.h"
 #include "engine/reason/questions.h"
 #include "engine/reason/tot_task.h"
+#include "ui/shell/catalog.h"
 
 namespace app {
 namespace {
@@ -19,18 +20,18 @@ std::string summary_of(std::string_view task) {
   static constexpr std::array<std::pair<std::string_view, const char*>, 10> kSummaries{
       {{"kb", "facts of a small world, five options or yes or no, generated"},
        {"arith", "word problems of small sums, generated"},
-       {"blocks", "blocks to be stacked as wanted, a plan is asked for, generated"},
-       {"write", "a passage that ends its paragraphs in given sentences, generated"},
-       {"commonsenseqa", "everyday knowledge, five options, an open set"},
-       {"strategyqa", "yes or no, by several facts, an open set"},
-       {"aqua", "algebra, five options, an open set"},
-       {"gsm8k", "school word problems, an open set"},
-       {"blocksworld", "plans for blocks, an open set"},
-       {"creative_writing", "a passage that ends its paragraphs in given sentences, an open set"}}};
+       {"blocks", "plans that stack blocks as required, generated"},
+       {"write", "a passage whose paragraphs end with given sentences, generated"},
+       {"commonsenseqa", "everyday knowledge, five options, open data set"},
+       {"strategyqa", "yes or no from several facts, open data set"},
+       {"aqua", "algebra, five options, open data set"},
+       {"gsm8k", "school word problems, open data set"},
+       {"blocksworld", "plans for blocks, open data set"},
+       {"creative_writing", "a passage whose paragraphs end with given sentences, open data set"}}};
   for (const auto& [name, summary] : kSummaries)
     if (name == task) return summary;
   throw engine::ContractError(fmt::format(
-      "{}: found no words for this task, which the engine has; summary_of() should have some",
+      "{}: summary_of() has no summary of this task of the engine",
       task));
 }
 
@@ -40,9 +41,9 @@ ui::CatalogTask task_named(const std::string& name, const std::string& data_dir)
   if (task.has_levels) return task;
   std::error_code error;
   if (data_dir.empty())
-    task.unavailable = "an open set; set DECOSCOPE_DATA to the folder of the sets";
+    task.unavailable = "an open data set; set DECOSCOPE_DATA to the folder of the sets";
   else if (!fs::is_directory(fs::path(data_dir) / name, error))
-    task.unavailable = "not in the folder of the open sets";
+    task.unavailable = "not in the folder of the open data sets";
   return task;
 }
 

@@ -1,5 +1,5 @@
-// What keys do: every action, the Inspector's pin, the order of lanes, keys of a person's own, and
-// a trace exported beside the window.
+// Actions of keys: all actions, the Inspector's pin, the order of lanes, rebound keys, and the export of
+// a trace while the window draws.
 #include <filesystem>
 #include <fstream>
 #include <set>
@@ -14,7 +14,9 @@
 #include "tests/support/files.h"
 #include "ui/files/exporting.h"
 #include "ui/files/files.h"
+#include "engine/trace/export.h"
 #include "ui/files/notes.h"
+#include "ui/panels/time/timeline_view.h"
 #include "ui/prepare/status.h"
 #include "ui/shell/shell.h"
 #include "waiting.h"
@@ -43,7 +45,12 @@ struct Stage {
   }
 };
 
-TEST(Actions, each_is_performed_by_the_part_it_is_about) {
+// The visible lanes of the timeline in their order.
+std::vector<LaneKey> lanes_of(Shell& shell) {
+  return shell.notes().lanes.arranged(shell.state<TimelineView>().natural_lanes);
+}
+
+TEST(Actions, every_action_is_handled) {
   Stage stage;
   std::set<Action> done;
   for (const KeyAction& key : key_actions()) {
@@ -51,11 +58,11 @@ TEST(Actions, each_is_performed_by_the_part_it_is_about) {
     done.insert(key.action);
     stage.gui.frame(stage.shell);
   }
-  EXPECT_EQ(done.size(), static_cast<std::size_t>(Action::Training) + 1) << "one has no key";
+  EXPECT_EQ(done.size(), static_cast<std::size_t>(Action::Training) + 1) << "an action has no key";
   EXPECT_THROW(stage.shell.perform(static_cast<Action>(1000)), engine::ContractError);
 }
 
-TEST(Actions, what_is_pinned_stays_in_the_inspector) {
+TEST(Actions, pinned_place_stays_in_the_inspector) {
   Stage stage;
   stage.shell.selection().locked = {1, 5, -1, -1};
   stage.settle();
@@ -72,55 +79,51 @@ TEST(Actions, what_is_pinned_stays_in_the_inspector) {
 
 TEST(Actions, keys_move_the_lane_clicked_last) {
   Stage stage;
-  const auto lanes = [&] {
-    return stage.shell.view().lanes.arranged(stage.shell.view().natural_lanes);
-  };
+  const auto lanes = [&] { return lanes_of(stage.shell); };
   const std::vector<LaneKey> before = lanes();
   ASSERT_GT(before.size(), 3u);
-  stage.shell.view().lane_key = before[1];
+  stage.shell.state<TimelineView>().lane_key = before[1];
   stage.shell.perform(Action::LaneUp);
   EXPECT_EQ(lanes()[0], before[1]);
   EXPECT_EQ(lanes()[1], before[0]);
-  stage.shell.perform(Action::LaneUp);  // it is at the top already
+  stage.shell.perform(Action::LaneUp);  // it is already at the top
   EXPECT_EQ(lanes()[0], before[1]);
   stage.shell.perform(Action::LaneDown);
   EXPECT_EQ(lanes(), before);
-  stage.shell.view().lane_key = {7, LaneKind::Commit};
+  stage.shell.state<TimelineView>().lane_key = {7, LaneKind::Commit};
   stage.shell.perform(Action::LaneDown);
   EXPECT_EQ(lanes(), before);
   EXPECT_THAT(stage.shell.message(), HasSubstr("Click a lane"));
 }
 
-TEST(Actions, the_order_of_lanes_is_kept_beside_the_recording) {
+TEST(Actions, lane_order_is_saved_beside_the_recording) {
   const Folder folder;
   std::vector<LaneKey> arranged;
   LaneKey collapsed;
   {
     Stage stage;
-    ViewState& view = stage.shell.view();
-    view.lane_key = collapsed = view.lanes.arranged(view.natural_lanes)[2];
+    LaneOrder& lanes = stage.shell.notes().lanes;
+    stage.shell.state<TimelineView>().lane_key = collapsed = lanes_of(stage.shell)[2];
     stage.shell.perform(Action::LaneUp);
-    view.lanes.toggle_collapsed(view.lane_key);
-    view.lanes.hide(view.lanes.arranged(view.natural_lanes).back());
-    arranged = view.lanes.arranged(view.natural_lanes);
+    lanes.toggle_collapsed(collapsed);
+    lanes.hide(lanes_of(stage.shell).back());
+    arranged = lanes_of(stage.shell);
     stage.shell.save(folder / "mine.pdrun");
     ASSERT_TRUE(waiting::until([&] { return !stage.shell.saves(); },
                                [&] { stage.gui.frame(stage.shell); }));
   }
   Stage stage;
-  const std::vector<LaneKey> own =
-      stage.shell.view().lanes.arranged(stage.shell.view().natural_lanes);
+  const std::vector<LaneKey> own = lanes_of(stage.shell);
   stage.shell.open(folder / "mine.pdrun");
   ASSERT_TRUE(
       waiting::until([&] { return !stage.shell.reads(); }, [&] { stage.gui.frame(stage.shell); }));
   stage.settle();
-  const ViewState& view = stage.shell.view();
-  EXPECT_EQ(view.lanes.arranged(view.natural_lanes), arranged);
-  EXPECT_TRUE(view.lanes.collapsed(collapsed));
-  EXPECT_NE(arranged, own) << "the session's own lanes are another order";
+  EXPECT_EQ(lanes_of(stage.shell), arranged);
+  EXPECT_TRUE(stage.shell.notes().lanes.collapsed(collapsed));
+  EXPECT_NE(arranged, own) << "the session's lanes have another order";
 }
 
-TEST(Actions, lanes_are_notes_a_person_can_read) {
+TEST(Actions, lanes_are_readable_in_the_notes) {
   Notes notes;
   notes.lanes.restore({std::vector<LaneKey>{{-1, LaneKind::Commit}, {1, LaneKind::PoolHit}},
                        std::vector<LaneKey>{{0, LaneKind::Cache}},
@@ -131,14 +134,14 @@ TEST(Actions, lanes_are_notes_a_person_can_read) {
   std::string why;
   ASSERT_TRUE(from_text(text, again, why)) << why;
   EXPECT_EQ(again, notes);
-  // A lane of a newer program: its line is kept as it is.
+  // The line of an unknown lane, from a newer program, is kept unchanged.
   Notes newer;
   ASSERT_TRUE(from_text("decoscope notes 1\nlanes = target, teleport\n", newer, why)) << why;
   EXPECT_TRUE(newer.lanes.untouched());
   EXPECT_THAT(to_text(newer), HasSubstr("lanes = target, teleport"));
 }
 
-TEST(Keys, every_chord_of_the_table_is_read_as_it_is_written) {
+TEST(Keys, every_chord_survives_parsing) {
   for (const KeyAction& key : key_actions())
     EXPECT_EQ(chord_of(chord_words(key.chord)), std::optional(key.chord)) << key.name;
   EXPECT_EQ(chord_words(ImGuiMod_Ctrl | ImGuiMod_Shift | ImGuiKey_LeftArrow), "Ctrl+Shift+Left");
@@ -146,7 +149,7 @@ TEST(Keys, every_chord_of_the_table_is_read_as_it_is_written) {
     EXPECT_EQ(chord_of(no_key), std::nullopt) << no_key;
 }
 
-TEST(Keys, a_persons_own_are_settings_and_take_the_place_of_the_tables) {
+TEST(Keys, own_keys_are_settings_and_replace_defaults) {
   Settings settings;
   std::string why;
   ASSERT_TRUE(from_text("key.next-lens = Ctrl+L\nkey.of-a-newer-program = F9\n", settings, why));
@@ -161,7 +164,7 @@ TEST(Keys, a_persons_own_are_settings_and_take_the_place_of_the_tables) {
     EXPECT_EQ(key.chord, own ? ImGuiMod_Ctrl | ImGuiKey_L : key.of->chord);
     EXPECT_EQ(taken_by(keys, key), nullptr);
   }
-  // Two on one chord: the first of the table has it, and the sheet says so.
+  // Two actions with one chord: the first of the table has it, and the key list reports the conflict.
   const std::vector<BoundKey> both = bound_keys({{"next-lens", ImGuiKey_N}});
   for (const BoundKey& key : both)
     if (key.of->action == Action::NextLens) {
@@ -169,7 +172,7 @@ TEST(Keys, a_persons_own_are_settings_and_take_the_place_of_the_tables) {
     }
 }
 
-TEST(Exporting, a_trace_is_written_beside_the_window_which_draws_on) {
+TEST(Exporting, window_draws_while_a_trace_is_written) {
   EXPECT_TRUE(waiting::in_the_midst_of(4'000, [](int n_tokens) {
     const Folder folder;
     Stage stage(streams::one_run("jacobi", n_tokens));
@@ -177,7 +180,7 @@ TEST(Exporting, a_trace_is_written_beside_the_window_which_draws_on) {
     const std::int64_t before = live.n_events();
     stage.shell.export_trace(folder / "trace.json", {});
     EXPECT_TRUE(stage.shell.exports());
-    // What the engine tells meanwhile waits, and what is shown stays.
+    // Events that arrive meanwhile wait, and the document shown does not change.
     stage.shell.take({engine::Notice{.t = 1, .text = "meanwhile"}});
     EXPECT_EQ(live.n_events(), before);
     stage.shell.open(folder / "another.pdrun");
@@ -192,10 +195,10 @@ TEST(Exporting, a_trace_is_written_beside_the_window_which_draws_on) {
     EXPECT_THAT(stage.shell.message(), HasSubstr("read it again"));
     EXPECT_GT(fs::file_size(folder / "trace.json"), 1000u);
     return n_frames > 2;
-  })) << "the window waited for the file";
+  })) << "the window drew no frame while the file was written";
 }
 
-TEST(Exporting, escape_gives_it_up_and_leaves_no_file) {
+TEST(Exporting, escape_cancels_and_leaves_no_file) {
   EXPECT_TRUE(waiting::in_the_midst_of(4'000, [](int n_tokens) {
     const Folder folder;
     Stage stage(streams::one_run("jacobi", n_tokens));
@@ -206,19 +209,19 @@ TEST(Exporting, escape_gives_it_up_and_leaves_no_file) {
     const bool given_up = stage.shell.message().find("not exported") != std::string::npos;
     EXPECT_EQ(fs::exists(folder / "trace.json"), !given_up) << stage.shell.message();
     return given_up;
-  })) << "nothing was given up";
+  })) << "nothing was cancelled";
 }
 
-TEST(Exporting, a_file_that_is_there_stays_and_the_trace_takes_the_next_name) {
+TEST(Exporting, existing_file_stays_trace_gets_the_next_name) {
   const Folder folder;
   const auto timeline = timeline_of(streams::one_run("ar"));
   std::ofstream(folder / "trace.json") << "somebody's";
-  EXPECT_THAT(ui::export_trace(timeline, folder / "trace.json"), HasSubstr("trace-2.json"));
+  EXPECT_THAT(ui::export_trace(timeline, folder / "trace.json", {}), HasSubstr("trace-2.json"));
   EXPECT_EQ(fs::file_size(folder / "trace.json"), 10u);
   EXPECT_GT(fs::file_size(folder / "trace-2.json"), 1000u);
 }
 
-TEST(Exporting, tells_how_far_it_is) {
+TEST(Exporting, reports_progress) {
   const auto timeline = timeline_of(streams::race({"ar", "jacobi"}));
   std::vector<double> told;
   engine::TraceOptions options;
@@ -234,7 +237,7 @@ TEST(Exporting, tells_how_far_it_is) {
   EXPECT_GT(told.back(), 0.5);
 }
 
-TEST(Captions, a_picture_says_what_it_shows_and_what_its_letters_mean) {
+TEST(Captions, caption_explains_content_and_letters) {
   Stage stage;
   stage.shell.caption_pictures(true);
   const std::string said = stage.gui.said(stage.shell);

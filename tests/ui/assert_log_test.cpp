@@ -1,5 +1,5 @@
-// What Dear ImGui asserts: a test ends with it, a person's session is told and goes on.
-#include "ui/shell/assert_log.h"
+// Failed assertions of Dear ImGui: without a log they abort; with one, the window reports them and continues.
+#include "ui/widgets/assert_log.h"
 
 #include <string>
 #include <vector>
@@ -20,12 +20,12 @@ void assert_that(bool holds) {
   IM_ASSERT(holds && "it holds");
 }
 
-TEST(AssertLog, without_one_a_failed_assertion_ends_the_program) {
+TEST(AssertLog, without_log_failed_assertion_aborts) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   EXPECT_DEATH(assert_that(false), "IM_ASSERT.*it holds.*failed");
 }
 
-TEST(AssertLog, tells_each_place_once_and_goes_on) {
+TEST(AssertLog, reports_each_place_once) {
   std::vector<std::string> told;
   {
     const ui::AssertLog log([&](const std::string& what) { told.push_back(what); });
@@ -34,14 +34,14 @@ TEST(AssertLog, tells_each_place_once_and_goes_on) {
     for (int i = 0; i < 3; ++i) assert_that(false);
     EXPECT_THAT(told, ElementsAre(AllOf(HasSubstr("assert_log_test.cpp:"), HasSubstr("it holds"))));
     IM_ASSERT(told.empty());
-    EXPECT_EQ(told.size(), 2u) << "of another place";
+    EXPECT_EQ(told.size(), 2u) << "another source line";
   }
   GTEST_FLAG_SET(death_test_style, "threadsafe");
-  EXPECT_DEATH(assert_that(false), "it holds") << "it is gone";
+  EXPECT_DEATH(assert_that(false), "it holds") << "the log was destroyed";
 }
 
-// What Dear ImGui finds itself: more taken from its stack than was put there.
-TEST(AssertLog, a_window_with_a_fault_is_drawn_on) {
+// An error that Dear ImGui detects: more pops from its stack than pushes.
+TEST(AssertLog, window_is_drawn_after_an_assertion) {
   std::vector<std::string> told;
   const ui::AssertLog log([&](const std::string& what) { told.push_back(what); });
   headless::Headless gui;

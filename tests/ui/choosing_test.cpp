@@ -1,5 +1,5 @@
-// Several things chosen together: tokens with Shift and Ctrl, the steps behind a number, runs to be
-// compared. And what filters and names them.
+// Selections of several places: tokens with Shift and Ctrl, the steps of a figure, runs to compare; and
+// the filters and names of runs and n-grams.
 #include <algorithm>
 #include <string>
 
@@ -11,6 +11,9 @@
 #include <imgui_te_internal.h>
 
 #include "replay.h"
+#include "ui/panels/results/runs.h"
+#include "ui/panels/step/pool.h"
+#include "ui/prepare/tokens/describe_place.h"
 #include "ui/prepare/numbers.h"
 #include "ui/prepare/search.h"
 #include "ui/prepare/tokens/describe_place.h"
@@ -24,7 +27,7 @@ ui::Place step(engine::StepId id, int position = -1) {
   return {1, id, position, -1};
 }
 
-TEST(Selection, several_are_chosen_until_another_is_locked) {
+TEST(Selection, several_stay_selected_until_another_is_locked) {
   ui::Selection selection;
   selection.click(step(3, 40));
   EXPECT_FALSE(selection.several());
@@ -34,15 +37,15 @@ TEST(Selection, several_are_chosen_until_another_is_locked) {
   EXPECT_TRUE(selection.lights_position(1, 40));
   EXPECT_TRUE(selection.lights_position(1, 44));
   EXPECT_FALSE(selection.lights_position(1, 41));
-  EXPECT_FALSE(selection.lights_position(2, 40)) << "of another run";
+  EXPECT_FALSE(selection.lights_position(2, 40)) << "another run";
   EXPECT_TRUE(selection.lights_steps(1, 0, 3));
   EXPECT_FALSE(selection.lights_steps(1, 4, 4));
-  // Once more leaves it out again.
+  // A second Ctrl+click removes it again.
   selection.click(step(5, 44), {.ctrl = true});
   EXPECT_FALSE(selection.several());
   EXPECT_TRUE(selection.lights_position(1, 40));
   EXPECT_FALSE(selection.lights_position(1, 44));
-  // What is hovered alone lights up meanwhile.
+  // While the pointer is over another place, only that place is lit.
   selection.choose({step(1), step(2), step(9)}, step(9), "were many");
   selection.hover(step(7));
   selection.begin_frame();
@@ -50,7 +53,7 @@ TEST(Selection, several_are_chosen_until_another_is_locked) {
   EXPECT_FALSE(selection.lights_step(1, 2));
   selection.begin_frame();
   EXPECT_TRUE(selection.lights_step(1, 2));
-  // Walking among them keeps them; locking another lets them go, for good.
+  // Moving between them keeps them; locking another place deselects them.
   selection.move_to(step(2));
   selection.begin_frame();
   EXPECT_EQ(selection.chosen().places().size(), 3u);
@@ -62,7 +65,7 @@ TEST(Selection, several_are_chosen_until_another_is_locked) {
   EXPECT_FALSE(selection.several());
 }
 
-TEST(Choosing, steps_behind_each_figure_add_up_to_its_integers) {
+TEST(Choosing, steps_of_each_figure_match_its_integers) {
   for (const char* decoder : {"ar", "jacobi", "lookahead", "prompt-lookup"}) {
     SCOPED_TRACE(decoder);
     engine::Timeline timeline;
@@ -73,13 +76,13 @@ TEST(Choosing, steps_behind_each_figure_add_up_to_its_integers) {
     const std::size_t n = times.steps.size();
     ui::Tally tally;
     advance(tally, run, n);
-    for (std::size_t k = 0; k < tally.kept.size(); ++k)
-      EXPECT_EQ(steps_that_brought(times, n, static_cast<int>(k)).size(),
-                static_cast<std::size_t>(tally.kept[k]));
+    for (std::size_t k = 0; k < tally.committed.size(); ++k)
+      EXPECT_EQ(steps_that_committed(times, n, static_cast<int>(k)).size(),
+                static_cast<std::size_t>(tally.committed[k]));
     for (std::size_t place = 1; place <= tally.by_place.size(); ++place) {
-      const auto steps = ui::steps_judging(run, n, static_cast<int>(place));
-      EXPECT_LE(steps.size(), static_cast<std::size_t>(tally.by_place[place - 1].judged));
-      EXPECT_EQ(steps.empty(), tally.by_place[place - 1].judged == 0);
+      const auto steps = ui::steps_verifying(run, n, static_cast<int>(place));
+      EXPECT_LE(steps.size(), static_cast<std::size_t>(tally.by_place[place - 1].verified));
+      EXPECT_EQ(steps.empty(), tally.by_place[place - 1].verified == 0);
     }
     const ui::StepHistogram histogram = step_histogram(times, n, 24);
     std::size_t all = 0;
@@ -89,18 +92,18 @@ TEST(Choosing, steps_behind_each_figure_add_up_to_its_integers) {
       all += steps.size();
     }
     EXPECT_EQ(all, n);
-    EXPECT_EQ(steps_behind(times, n, ui::Behind::All).size(), n);
+    EXPECT_EQ(steps_in_set(times, n, ui::StepSet::All).size(), n);
     std::int64_t proposed = 0;
-    for (const engine::StepId id : steps_behind(times, n, ui::Behind::Proposed))
+    for (const engine::StepId id : steps_in_set(times, n, ui::StepSet::Proposed))
       proposed += run.steps.head(static_cast<std::size_t>(id)).n_proposed;
     EXPECT_EQ(proposed, times.total.proposed);
-    EXPECT_EQ(steps_behind(times, n, ui::Behind::First).size(), 1u);
-    EXPECT_FALSE(steps_behind(times, n, ui::Behind::Median).empty());
-    EXPECT_TRUE(steps_in_vain(times, n).empty());
+    EXPECT_EQ(steps_in_set(times, n, ui::StepSet::First).size(), 1u);
+    EXPECT_FALSE(steps_in_set(times, n, ui::StepSet::Median).empty());
+    EXPECT_TRUE(steps_without_acceptance(times, n).empty());
   }
 }
 
-// A run that proposes in every step and has nothing accepted.
+// A run that proposes in every step; no proposal is accepted.
 std::vector<engine::Event> in_vain(int n_steps, int accepted_at = -1) {
   std::vector<engine::Event> events{streams::story().model,
                                     engine::RunStarted{.run = 1,
@@ -129,23 +132,23 @@ std::vector<engine::Event> in_vain(int n_steps, int accepted_at = -1) {
   return events;
 }
 
-TEST(Choosing, after_twenty_steps_in_vain_and_not_before_the_person_is_told) {
+TEST(Choosing, warning_after_20_steps_without_acceptance) {
   const auto vain = [](const std::vector<engine::Event>& events) {
     engine::Timeline timeline;
     for (const engine::Event& event : events) timeline.apply(event);
     EXPECT_EQ(timeline.n_inconsistent(), 0);
     ui::RunTimes times;
     extend(times, *timeline.run(1));
-    return steps_in_vain(times, times.steps.size());
+    return steps_without_acceptance(times, times.steps.size());
   };
   EXPECT_TRUE(vain(in_vain(19)).empty());
   EXPECT_EQ(vain(in_vain(20)).size(), 20u);
   EXPECT_EQ(vain(in_vain(30)).front(), 10);
-  EXPECT_TRUE(vain(in_vain(30, 25)).empty()) << "one was accepted among the last twenty";
-  EXPECT_EQ(vain(in_vain(30, 5)).size(), 20u) << "that was before";
+  EXPECT_TRUE(vain(in_vain(30, 25)).empty()) << "the last 20 steps contain an acceptance";
+  EXPECT_EQ(vain(in_vain(30, 5)).size(), 20u) << "the acceptance is older than 20 steps";
 }
 
-TEST(Choosing, a_part_is_found_in_a_text_with_capitals_or_without) {
+TEST(Choosing, search_ignores_case) {
   EXPECT_TRUE(ui::found_in("return Value", "VALUE"));
   EXPECT_TRUE(ui::found_in("anything", ""));
   EXPECT_TRUE(ui::found_in("", ""));
@@ -153,7 +156,7 @@ TEST(Choosing, a_part_is_found_in_a_text_with_capitals_or_without) {
   EXPECT_FALSE(ui::found_in("", "a"));
 }
 
-TEST(Choosing, tokens_chosen_together_are_described_as_one_text) {
+TEST(Choosing, selected_tokens_are_described_as_one_text) {
   engine::Timeline timeline;
   for (const engine::Event& event : streams::one_run("lookahead")) timeline.apply(event);
   const engine::RunRecord& run = *timeline.run(1);
@@ -163,15 +166,15 @@ TEST(Choosing, tokens_chosen_together_are_described_as_one_text) {
     places.push_back({1, run.tokens[i].step, run.tokens[i].pos, -1});
     ids.push_back(run.tokens[i].id);
   }
-  std::swap(places[0], places[3]);  // in whatever order they were clicked
+  std::swap(places[0], places[3]);  // the order of clicks does not matter
   const ui::Chosen chosen(places, "");
   EXPECT_EQ(text_of(timeline, run, chosen), timeline.plain_text_of(run, ids));
   const ui::PlaceFacts facts = describe_places(timeline, run, chosen);
-  EXPECT_EQ(facts.title, "5 tokens chosen");
+  EXPECT_EQ(facts.title, "5 tokens selected");
   EXPECT_THAT(facts.sentence, HasSubstr(timeline.plain_text_of(run, ids)));
-  const ui::Chosen steps({{1, 2, -1, -1}, {1, 4, -1, -1}}, "brought 3 tokens");
+  const ui::Chosen steps({{1, 2, -1, -1}, {1, 4, -1, -1}}, "committed 3 tokens");
   EXPECT_THAT(describe_places(timeline, run, steps).sentence,
-              HasSubstr("2 steps that brought 3 tokens: "));
+              HasSubstr("2 steps that committed 3 tokens: "));
 }
 
 constexpr const char* kPanels[] = {"Text###live.text", "Timeline###live.gantt",
@@ -188,7 +191,7 @@ void click_with(ImGuiTestContext* ctx, ImGuiKey modifier, const std::string& ite
   ctx->Yield(2);
 }
 
-TEST(Choosing, shift_and_control_choose_tokens_and_every_panel_shows_them) {
+TEST(Choosing, shift_and_ctrl_select_in_all_panels) {
   play("choose_tokens", [](ImGuiTestContext* ctx, Stage& stage) {
     ui::Selection& selection = stage.shell->selection();
     stage.shell->form().live.decoder = "jacobi";
@@ -203,18 +206,18 @@ TEST(Choosing, shift_and_control_choose_tokens_and_every_panel_shows_them) {
     ctx->SetRef(ImGui::FindWindowByName(kPanels[0]));
     click_with(ctx, ImGuiMod_Shift, cell_of(tokens[n - 9]));
     IM_CHECK_EQ(selection.chosen().places().size(), std::size_t{8});
-    IM_CHECK_EQ(selection.locked.position, tokens[n - 2].pos);  // where the range began
+    IM_CHECK_EQ(selection.locked.position, tokens[n - 2].pos);  // the first end of the range
     put_mouse_away(ctx);
     for (std::size_t i = 0; i < alone.size(); ++i)
       IM_CHECK_GT(lit_in(kPanels[i]).size(), alone[i].size());
-    // From where it began, to somewhere else.
+    // From the same first end to another token.
     ctx->SetRef(ImGui::FindWindowByName(kPanels[0]));
     click_with(ctx, ImGuiMod_Shift, cell_of(tokens[n - 4]));
     IM_CHECK_EQ(selection.chosen().places().size(), std::size_t{3});
     click_with(ctx, ImGuiMod_Ctrl, cell_of(tokens[n - 8]));
     IM_CHECK_EQ(selection.chosen().places().size(), std::size_t{4});
     IM_CHECK(selection.lights_step(1, tokens[n - 8].step));
-    // Ctrl+C copies these, and not the whole answer.
+    // Ctrl+C copies the selected tokens instead of the whole answer.
     put_mouse_away(ctx);
     ctx->KeyPress(ImGuiMod_Ctrl | ImGuiKey_C);
     ctx->Yield(2);
@@ -229,7 +232,7 @@ TEST(Choosing, shift_and_control_choose_tokens_and_every_panel_shows_them) {
   });
 }
 
-TEST(Choosing, a_click_on_a_number_chooses_the_steps_behind_it) {
+TEST(Choosing, click_on_a_figure_selects_its_steps) {
   play("click_number", [](ImGuiTestContext* ctx, Stage& stage) {
     ui::Shell& shell = *stage.shell;
     shell.form().live.decoder = "lookahead";
@@ -237,14 +240,14 @@ TEST(Choosing, a_click_on_a_number_chooses_the_steps_behind_it) {
     const engine::RunRecord& run = *run_of(stage);
     const auto chosen = [&]() -> const ui::Chosen& { return shell.selection().chosen(); };
     ctx->SetRef(ImGui::FindWindowByName("Numbers###live.numbers"));
-    ctx->ItemClick("tokens a step brought/$$2/bar");
+    ctx->ItemClick("tokens committed per step/$$2/bar");
     ctx->Yield(2);
     std::size_t two = 0;
     for (std::size_t i = 0; i < run.steps.size(); ++i) two += run.steps.head(i).n_tokens == 2;
     IM_CHECK_GT(two, std::size_t{1});
     IM_CHECK_EQ(chosen().n_steps(), two);
-    IM_CHECK_NE(shell.message().find("brought 2 tokens"), std::string::npos);
-    // Keys walk from one to the next and keep them chosen.
+    IM_CHECK_NE(shell.message().find("committed 2 tokens"), std::string::npos);
+    // Keys move between the steps and keep them selected.
     const engine::StepId last = shell.selection().locked.step;
     ctx->KeyPress(ImGuiMod_Ctrl | ImGuiKey_LeftArrow);
     ctx->Yield(2);
@@ -252,14 +255,14 @@ TEST(Choosing, a_click_on_a_number_chooses_the_steps_behind_it) {
     IM_CHECK_EQ(run.steps.head(static_cast<std::size_t>(shell.selection().locked.step)).n_tokens,
                 2);
     IM_CHECK_EQ(chosen().n_steps(), two);
-    // A figure: what it was taken from.
+    // A figure: the steps that it is computed from.
     ctx->ItemClick("acceptance rate");
     ctx->Yield(2);
-    IM_CHECK_NE(shell.message().find("proposed something"), std::string::npos);
+    IM_CHECK_NE(shell.message().find("proposed tokens"), std::string::npos);
     IM_CHECK(std::ranges::all_of(chosen().places(), [&](const ui::Place& place) {
       return run.steps.head(static_cast<std::size_t>(place.step)).n_proposed > 0;
     }));
-    // Of the steps up to the playhead, which the keys moved.
+    // The keys have moved the playhead; figures cover the steps up to it.
     ctx->KeyPress(ImGuiKey_End);
     ctx->ItemClick("tokens \\/ step");
     ctx->Yield(2);
@@ -267,7 +270,7 @@ TEST(Choosing, a_click_on_a_number_chooses_the_steps_behind_it) {
   });
 }
 
-TEST(Choosing, the_pool_shows_what_its_filter_finds) {
+TEST(Choosing, pool_filter_reduces_rows) {
   play("pool_filter", [](ImGuiTestContext* ctx, Stage& stage) {
     ui::Shell& shell = *stage.shell;
     shell.form().live.decoder = "lookahead";
@@ -286,20 +289,20 @@ TEST(Choosing, the_pool_shows_what_its_filter_finds) {
     ctx->SetRef(ImGui::FindWindowByName("Pool###live.pool")->DockNode->HostWindow);
     ctx->ItemInputValue("**/##filter", "return");
     ctx->Yield(3);
-    IM_CHECK_EQ(std::string(shell.view().pool_filter.c_str()), std::string("return"));
+    IM_CHECK_EQ(shell.state<ui::PoolView>().filter, std::string("return"));
     const int some = rows();
     IM_CHECK_LT(some, all);
-    ctx->ItemInputValue("**/##filter", "no n-gram holds these words");
+    ctx->ItemInputValue("**/##filter", "no n-gram contains this text");
     ctx->Yield(3);
     IM_CHECK_LT(rows(), some);
   });
 }
 
-TEST(Choosing, runs_are_named_and_compared_as_marked) {
+TEST(Choosing, marked_runs_are_renamed_and_compared) {
   play("runs", [](ImGuiTestContext* ctx, Stage& stage) {
     ui::Shell& shell = *stage.shell;
     ctx->Yield(2);
-    // Two runs of this session, neither in a race with the other.
+    // Two runs of this session without a race.
     auto events = streams::one_run("jacobi", 24, 1);
     auto more = streams::one_run("lookahead", 24, 2);
     events.insert(events.end(), more.begin() + 1, more.end());
@@ -314,28 +317,28 @@ TEST(Choosing, runs_are_named_and_compared_as_marked) {
     ctx->KeyChars("with a wide window");
     ctx->KeyPress(ImGuiKey_Enter);
     ctx->Yield(2);
-    IM_CHECK_EQ(shell.view().run_names[1], std::string("with a wide window"));
+    IM_CHECK_EQ(shell.notes().run_names[1], std::string("with a wide window"));
     ctx->SetRef(ImGui::FindWindowByName("Runs###live.runs"));
     click_with(ctx, ImGuiMod_Ctrl, "$$1/##run");
-    IM_CHECK_EQ(shell.view().marked_runs.size(), std::size_t{2});
+    IM_CHECK_EQ(shell.state<ui::RunsView>().marked.size(), std::size_t{2});
     ctx->SetRef(ImGui::FindWindowByName("Runs###live.runs")->DockNode->HostWindow);
     ctx->ItemClick("**/###compare");
     ctx->Yield(3);
     IM_CHECK_EQ(static_cast<int>(shell.screen()), static_cast<int>(ui::Screen::Compare));
-    // Side by side in that order, each under a letter of its own.
+    // Side by side in that order, each with its letter.
     ctx->KeyPress(ImGuiMod_Ctrl | ImGuiMod_Shift | ImGuiKey_C);
     ctx->Yield(2);
     IM_CHECK_EQ(
         std::string(ImGui::GetClipboardText()).find("|  | A lookahead | B with a wide window |"),
         std::size_t{0});
-    // A run that starts is what is looked at again.
+    // A run that starts replaces the marked runs.
     IM_CHECK_EQ(shell.selection().compared.size(), std::size_t{2});
     shell.take({engine::RunStarted{.run = 3, .model = 1, .decoder = "ar"}});
     IM_CHECK(shell.selection().compared.empty());
   });
 }
 
-TEST(Choosing, an_emoji_typed_or_pasted_into_the_prompt_is_one_character) {
+TEST(Choosing, emoji_in_the_prompt_is_one_character) {
   play("emoji", [](ImGuiTestContext* ctx, Stage& stage) {
     ui::Shell& shell = *stage.shell;
     const std::string smile = "\xF0\x9F\x98\x80", rocket = "\xF0\x9F\x9A\x80";
@@ -343,7 +346,7 @@ TEST(Choosing, an_emoji_typed_or_pasted_into_the_prompt_is_one_character) {
     ctx->Yield(2);
     ctx->SetRef(ImGui::FindWindowByName("Setup###live.setup"));
     ctx->ItemClick("##prompt");
-    // KeyChars leaves out what is above U+FFFF.
+    // KeyChars omits characters above U+FFFF.
     ctx->Inputs->Queue.push_back(ImGuiTestInput::ForChar(0x1F600));
     ctx->Yield(3);
     IM_CHECK_EQ(std::string(shell.form().prompt.c_str()), smile);
@@ -354,8 +357,8 @@ TEST(Choosing, an_emoji_typed_or_pasted_into_the_prompt_is_one_character) {
   });
 }
 
-// A token's text goes through the cells as it is; as one character where the drawing takes it up.
-TEST(Choosing, an_emoji_of_an_answer_is_drawn_as_itself) {
+// The text of a token reaches the cells unchanged; ImWchar holds it as one character.
+TEST(Choosing, emoji_of_an_answer_is_drawn) {
   engine::ModelLoaded model{.model = 1, .name = "toy", .vocab_size = 2};
   model.pieces = {"a", "\xF0\x9F\x98\x80"};
   engine::Timeline timeline;
@@ -367,7 +370,7 @@ TEST(Choosing, an_emoji_of_an_answer_is_drawn_as_itself) {
   EXPECT_EQ(ui::n_columns(cells[0].text), 2);
   unsigned int code = 0;
   EXPECT_EQ(ImTextCharFromUtf8(&code, cells[0].text.c_str(), nullptr), 4);
-  EXPECT_EQ(code, 0x1F600u) << "taken for U+FFFD";
+  EXPECT_EQ(code, 0x1F600u) << "decoded as U+FFFD";
   EXPECT_EQ(ImTextCountCharsFromUtf8(cells[0].text.c_str(), nullptr), 1);
 }
 

@@ -1,4 +1,4 @@
-// What the Inspector tells of a place, and FastCoT's text, whose end nothing verified.
+// The Inspector's facts of a place, and the unverified end of FastCoT's text.
 #include <algorithm>
 #include <string>
 #include <vector>
@@ -19,7 +19,7 @@ bool has_fact(const ui::PlaceFacts& facts, const std::string& label, const std::
       facts.rows, [&](const ui::Fact& fact) { return fact.label == label && fact.value == value; });
 }
 
-TEST(Describe, a_drafted_token_tells_both_probabilities_and_what_the_draft_cost) {
+TEST(Describe, drafted_token_has_p_q_and_draft_cost) {
   const auto timeline = timeline_of(streams::one_run("speculative"));
   const engine::RunRecord& run = *timeline.run(1);
   int n_found = 0;
@@ -35,12 +35,12 @@ TEST(Describe, a_drafted_token_tells_both_probabilities_and_what_the_draft_cost)
                          std::to_string(n_forwards) + ", " + std::to_string(n_forwards)));
     const ui::PlaceFacts token =
         ui::describe_place(timeline, run, {1, step.begun.step, step.committed.first_pos, -1});
-    EXPECT_TRUE(has_fact(token, "q (proposal)", "0.250")) << "the text's token was drafted";
+    EXPECT_TRUE(has_fact(token, "q (proposal)", "0.250")) << "the committed token was drafted";
   }
   EXPECT_GT(n_found, 3);
 }
 
-TEST(Describe, a_row_that_ranks_share_tells_whose_it_was) {
+TEST(Describe, describes_a_row_shared_by_ranks) {
   std::vector<engine::Event> events = streams::one_run("lookahead");
   for (engine::Event& event : events)
     if (auto* drafted = std::get_if<engine::Drafted>(&event); drafted && drafted->step == 1)
@@ -53,7 +53,7 @@ TEST(Describe, a_row_that_ranks_share_tells_whose_it_was) {
       alone.rows, [](const ui::Fact& fact) { return fact.label == "computed by"; }));
 }
 
-TEST(Describe, a_rows_probe_score_is_told_and_a_steps_largest) {
+TEST(Describe, describes_probe_scores) {
   std::vector<engine::Event> events = streams::one_run("fastcot");
   for (engine::Event& event : events) {
     auto* verified = std::get_if<engine::Verified>(&event);
@@ -71,7 +71,7 @@ TEST(Describe, a_rows_probe_score_is_told_and_a_steps_largest) {
       before.rows, [](const ui::Fact& fact) { return fact.label.starts_with("probe"); }));
 }
 
-TEST(TextCells, what_a_run_kept_without_verification_stands_at_its_end_marked_approximate) {
+TEST(TextCells, unverified_tokens_are_marked_approximate) {
   const auto timeline = timeline_of(streams::one_run("fastcot"));
   const engine::RunRecord& run = *timeline.run(1);
   const std::size_t n = run.steps.size();
@@ -81,7 +81,7 @@ TEST(TextCells, what_a_run_kept_without_verification_stands_at_its_end_marked_ap
       if (cell.mean == Mean::Approximate) found.push_back(cell);
     return found;
   };
-  EXPECT_TRUE(approximate(n - 1).empty()) << "before the end it is a guess like others";
+  EXPECT_TRUE(approximate(n - 1).empty()) << "a guess before the end of the run";
   const std::vector<ui::TextCell> at_end = approximate(n);
   ASSERT_EQ(at_end.size(), 5u);
   EXPECT_EQ(at_end.front().position, run.tokens.back().pos + 1);
@@ -91,7 +91,7 @@ TEST(TextCells, what_a_run_kept_without_verification_stands_at_its_end_marked_ap
   EXPECT_EQ(facts.token, at_end[2].token);
 }
 
-TEST(TextCells, tokens_of_a_prompt_that_nothing_verified_are_marked_approximate_too) {
+TEST(TextCells, unverified_prompt_tokens_are_approximate) {
   std::vector<engine::Event> events = streams::one_run("ar");
   int n_prompt = 0;
   for (engine::Event& event : events) {
@@ -120,7 +120,7 @@ TEST(TextCells, tokens_of_a_prompt_that_nothing_verified_are_marked_approximate_
                                                          static_cast<std::size_t>(n)));
   };
   EXPECT_EQ(ui::text_of(timeline, run, ui::Chosen(last, "")), "~" + text(-4, 3) + "~" + text(-1, 2))
-      << "and copied so";
+      << "copied text has the same form";
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
-// A GPU that failed leaves the CPU, and one that does not answer is told of: by events, without an
-// engine and without a display where none is needed.
+// After a GPU failure the window offers the CPU, and it reports a GPU that does not respond. Events come
+// from the test; most tests need no display.
 #include <filesystem>
 #include <iterator>
 #include <string>
@@ -25,7 +25,7 @@ using testing::Not;
 constexpr int kDevice = 5, kResources = 4, kUsage = 2;
 const char* const kOffer = "Run on the CPU";
 
-// A run on a device, up to the end of some step or into the middle of one.
+// A run on a device that is cut after a step or within one.
 std::vector<engine::Event> cut_run(const std::string& device, bool mid_step) {
   std::vector<engine::Event> events = streams::one_run("jacobi", 60);
   events.resize(events.size() / 2);
@@ -39,7 +39,7 @@ std::vector<engine::Event> cut_run(const std::string& device, bool mid_step) {
   return events;
 }
 
-// Later than all that these runs tell.
+// Later than all events of these runs.
 engine::RunFailed failed(int code, engine::RunId run = 1) {
   return {.t = 1'000'000'000'000,
           .run = run,
@@ -53,7 +53,7 @@ ui::Catalog catalog_with_gpu() {
   return catalog;
 }
 
-// A window in which a run was asked for on a device.
+// A window in which a run on a device was requested.
 struct Asked : DrawnWindow {
   explicit Asked(const std::string& device) {
     catalog = catalog_with_gpu();
@@ -64,7 +64,7 @@ struct Asked : DrawnWindow {
   }
 };
 
-TEST(FailedDevice, the_cpu_is_offered_where_a_gpu_failed_or_is_full_and_nowhere_else) {
+TEST(FailedDevice, cpu_is_offered_after_gpu_failures_only) {
   struct Case {
     const char* device;
     int code;
@@ -84,8 +84,8 @@ TEST(FailedDevice, the_cpu_is_offered_where_a_gpu_failed_or_is_full_and_nowhere_
   }
 }
 
-// Codes are of kinds: a disk and the host have too little of theirs too.
-TEST(FailedDevice, the_cpu_is_not_offered_where_something_else_has_failed) {
+// The codes name kinds of failures; a full disk or host memory has the same code.
+TEST(FailedDevice, cpu_is_not_offered_after_other_failures) {
   for (const char* message : {"/home/a/one.pdrun: cannot be written: No space left on device",
                               "out of memory; the runs so far are kept"}) {
     for (const engine::RunId run : {0u, 1u}) {
@@ -97,7 +97,7 @@ TEST(FailedDevice, the_cpu_is_not_offered_where_something_else_has_failed) {
       EXPECT_THAT(window.said(), Not(HasSubstr(kOffer))) << message << " " << run;
     }
   }
-  // Asked for since, and not begun: what fails now was asked for before.
+  // A newer request is pending: this failure belongs to the older one.
   Asked window("cuda:0");
   window.shell.take(cut_run("cuda:0", true));
   window.shell.perform(ui::Action::Run);
@@ -105,27 +105,27 @@ TEST(FailedDevice, the_cpu_is_not_offered_where_something_else_has_failed) {
   EXPECT_THAT(window.said(), AllOf(HasSubstr("The run failed"), Not(HasSubstr(kOffer))));
 }
 
-TEST(FailedDevice, what_is_typed_in_a_command_line_is_named_as_setup_has_it) {
-  EXPECT_EQ(ui::in_window("cuda:0: gone; earlier results are kept; try --device cpu"),
+TEST(FailedDevice, messages_name_settings_instead_of_options) {
+  EXPECT_EQ(ui::for_window("cuda:0: gone; earlier results are kept; try --device cpu"),
             "cuda:0: gone; earlier results are kept; try cpu as the device in Setup");
-  EXPECT_EQ(ui::in_window("at --scale 4x2: try a smaller --scale, like 1x1, or --device cpu"),
+  EXPECT_EQ(ui::for_window("at --scale 4x2: try a smaller --scale, like 1x1, or --device cpu"),
             "at scale 4x2: try a smaller scale, like 1x1, or cpu as the device in Setup");
   EXPECT_EQ(
-      ui::in_window("seed needs a draft model and there is none; name one (--draft NAME|DIR)"),
+      ui::for_window("seed needs a draft model and there is none; name one (--draft NAME|DIR)"),
       "seed needs a draft model and there is none; choose one as the draft in Setup");
-  EXPECT_EQ(ui::in_window("the same vocabulary; name another with --draft"),
+  EXPECT_EQ(ui::for_window("the same vocabulary; name another with --draft"),
             "the same vocabulary; choose another as the draft in Setup");
-  EXPECT_EQ(ui::in_window("none are given; name them with --heads NAME|DIR"),
+  EXPECT_EQ(ui::for_window("none are given; name them with --heads NAME|DIR"),
             "none are given; choose them as the heads in Setup");
-  EXPECT_EQ(ui::in_window("the context holds 1024; lower --max-tokens or --shots"),
+  EXPECT_EQ(ui::for_window("the context holds 1024; lower --max-tokens or --shots"),
             "the context holds 1024; lower max tokens or examples shown");
-  EXPECT_EQ(ui::in_window("the context holds 64; set a longer context with --context N"),
+  EXPECT_EQ(ui::for_window("the context holds 64; set a longer context with --context N"),
             "the context holds 64; set a longer context in Setup");
-  EXPECT_EQ(ui::in_window("temperature 0.6: not applied; --defaults model applies them"),
+  EXPECT_EQ(ui::for_window("temperature 0.6: not applied; --defaults model applies them"),
             "temperature 0.6: not applied; a button of Setup's sampling applies them");
-  EXPECT_EQ(ui::in_window("name the folder of the sets with --data DIR or in DECOSCOPE_DATA"),
+  EXPECT_EQ(ui::for_window("name the folder of the sets with --data DIR or in DECOSCOPE_DATA"),
             "name the folder of the sets in DECOSCOPE_DATA, before the program starts");
-  EXPECT_EQ(ui::in_window("a file --named so"), "a file --named so");
+  EXPECT_EQ(ui::for_window("a file --named so"), "a file --named so");
   Asked window("cuda:0");
   window.shell.take(cut_run("cuda:0", true));
   engine::RunFailed typed = failed(kDevice);
@@ -142,7 +142,7 @@ TEST(FailedDevice, what_is_typed_in_a_command_line_is_named_as_setup_has_it) {
   EXPECT_THAT(window.shell.message(), HasSubstr("cpu as the device in Setup"));
 }
 
-TEST(FailedDevice, is_told_until_it_is_dismissed) {
+TEST(FailedDevice, bar_stays_until_dismissed) {
   play(
       "dismissed",
       [](ImGuiTestContext* ctx, Stage& stage) {
@@ -169,16 +169,16 @@ TEST(FailedDevice, is_told_until_it_is_dismissed) {
       {}, catalog_with_gpu());
 }
 
-TEST(FailedDevice, what_was_refused_before_it_began_is_offered_to_the_cpu_too) {
+TEST(FailedDevice, cpu_is_offered_after_a_refused_start) {
   Asked window("cuda:0");
   window.shell.take({failed(kDevice, 0)});
   EXPECT_THAT(window.said(), AllOf(HasSubstr("Not begun (code 5): cuda:0"), HasSubstr(kOffer)));
-  // A run begins: the offer was of another.
+  // A run begins: the offer belonged to an earlier one.
   window.shell.take(streams::one_run("ar"));
   EXPECT_THAT(window.said(), Not(HasSubstr(kOffer)));
 }
 
-TEST(FailedDevice, is_offered_beside_what_was_asked_for_last_and_not_beside_an_earlier_run) {
+TEST(FailedDevice, offers_cpu_only_for_the_last_request) {
   Asked window("cuda:0");
   window.shell.take(cut_run("cuda:0", true));
   window.shell.take({failed(kDevice)});
@@ -193,7 +193,7 @@ TEST(FailedDevice, is_offered_beside_what_was_asked_for_last_and_not_beside_an_e
   EXPECT_THAT(window.said(), AllOf(HasSubstr("The run failed"), Not(HasSubstr(kOffer))));
 }
 
-TEST(FailedDevice, the_cpu_runs_the_same_and_setup_shows_it) {
+TEST(FailedDevice, cpu_repeats_the_command) {
   play(
       "cpu_goes_on",
       [](ImGuiTestContext* ctx, Stage& stage) {
@@ -211,7 +211,7 @@ TEST(FailedDevice, the_cpu_runs_the_same_and_setup_shows_it) {
         IM_CHECK_STR_EQ(before.device.c_str(), "cuda:0");
         shell.take(cut_run("cuda:0", true));
         shell.take({failed(kDevice)});
-        // What is chosen meanwhile is not what failed.
+        // A choice made meanwhile does not change the failed command.
         shell.form().scale = "1x1";
         shell.form().live.options["block"] = "16";
         ctx->Yield(3);
@@ -232,7 +232,7 @@ TEST(FailedDevice, the_cpu_runs_the_same_and_setup_shows_it) {
       {}, catalog_with_gpu());
 }
 
-TEST(FailedDevice, a_model_that_a_gpu_did_not_load_is_loaded_on_the_cpu) {
+TEST(FailedDevice, model_is_loaded_on_cpu_after_gpu_failure) {
   play(
       "cpu_loads",
       [](ImGuiTestContext* ctx, Stage& stage) {
@@ -244,12 +244,12 @@ TEST(FailedDevice, a_model_that_a_gpu_did_not_load_is_loaded_on_the_cpu) {
         ctx->Yield(3);
         shell.take({failed(kResources, 0)});
         ctx->Yield(3);
-        IM_CHECK_STR_EQ(shell.form().device.c_str(), "auto");  // what is there
+        IM_CHECK_STR_EQ(shell.form().device.c_str(), "auto");  // the default
         ctx->ItemClick("//##failure/###cpu");
         ctx->Yield(3);
         IM_CHECK_STR_EQ(shell.form().device.c_str(), "cpu");
         IM_CHECK(shell.form().model_error.empty());
-        IM_CHECK(shell.ticks());  // it is on its way
+        IM_CHECK(shell.ticks());  // the request is pending
       },
       {}, catalog_with_gpu());
 }
@@ -263,7 +263,7 @@ std::string late(const std::vector<engine::Event>& events,
   return found ? ui::words_of(*found) + (found->way_out ? ", way out" : "") : "";
 }
 
-TEST(LateGpu, CU12_is_told_after_ten_seconds_of_one_step_and_has_a_way_out_after_sixty) {
+TEST(LateGpu, reported_after_10_s_and_exit_offered_after_60_s) {
   const auto events = cut_run("cuda:0", true);
   const auto step = std::get<engine::Drafted>(events.back()).step;
   const std::string told = "GPU not responding, step " + std::to_string(step) + ", ";
@@ -273,18 +273,18 @@ TEST(LateGpu, CU12_is_told_after_ten_seconds_of_one_step_and_has_a_way_out_after
   EXPECT_EQ(late(events, 61), told + "61 s, way out");
 }
 
-TEST(LateGpu, is_late_only_while_it_is_at_work) {
+TEST(LateGpu, only_a_computing_gpu_is_late) {
   EXPECT_EQ(late({}, 100), "");
-  EXPECT_EQ(late(cut_run("cpu", true), 100), "") << "a CPU is never stuck";
-  EXPECT_EQ(late(cut_run("cuda:0", false), 100), "") << "between two steps, as where it is held";
+  EXPECT_EQ(late(cut_run("cpu", true), 100), "") << "a CPU is never reported";
+  EXPECT_EQ(late(cut_run("cuda:0", false), 100), "") << "between two steps, as while paused";
   auto over = cut_run("cuda:0", true);
   over.push_back(failed(kDevice));
   EXPECT_EQ(late(over, 100), "");
-  // The emulated one's steps are slow by nature.
+  // Steps of the emulated GPU are slow.
   const auto emulated = cut_run("cuda:emulated", true);
   EXPECT_EQ(late(emulated, 100), "");
   EXPECT_NE(late(emulated, 100, {.emulated = true}), "");
-  // A prompt that is read, and one that waits held for its first step.
+  // A prompt in prefill, and one that is paused before its first step.
   std::vector<engine::Event> begun = cut_run("cuda:0", true);
   while (!std::holds_alternative<engine::RunStarted>(begun.back())) begun.pop_back();
   EXPECT_EQ(late(begun, 12), "GPU not responding, prompt, 12 s");
@@ -292,8 +292,8 @@ TEST(LateGpu, is_late_only_while_it_is_at_work) {
   EXPECT_EQ(late(begun, 12), "");
 }
 
-TEST(LateGpu, CU12_paused_time_is_nobodys) {
-  // SEED has begun a step when it is held, and drafts or lines up: it waits.
+TEST(LateGpu, paused_time_does_not_count) {
+  // SEED has begun a step when it is paused; it drafts or is queued.
   auto events = cut_run("cuda:0", true);
   const engine::StepId step = std::get<engine::Drafted>(events.back()).step;
   events.push_back(engine::Held{.t = 1'000'000'000'000, .held = true});
@@ -301,14 +301,14 @@ TEST(LateGpu, CU12_paused_time_is_nobodys) {
   const auto paused = events;
   events.push_back(engine::Held{.t = 2'000'000'000'000, .held = false});
   EXPECT_NE(late(events, 100), "");
-  // A step that was asked for meanwhile is one of the device's.
+  // A single step requested while paused runs on the device.
   events = paused;
   events.push_back(
       engine::StepBegun{.t = 1'000'000'000'001, .run = 1, .step = step + 1, .n_rows = 1});
   EXPECT_EQ(late(events, 12), "GPU not responding, step " + std::to_string(step + 1) + ", 12 s");
 }
 
-TEST(LateGpu, a_text_that_waits_for_its_turn_is_not_the_one_that_hangs) {
+TEST(LateGpu, waiting_sequence_is_not_reported) {
   auto events = cut_run("cuda:0", true);
   events.push_back(engine::Queued{.t = 1'000'000'000'000, .run = 1, .resource = "target"});
   EXPECT_EQ(late(events, 12), "");
@@ -316,7 +316,7 @@ TEST(LateGpu, a_text_that_waits_for_its_turn_is_not_the_one_that_hangs) {
   EXPECT_NE(late(events, 12), "");
 }
 
-TEST(LateGpu, is_on_screen_while_frames_go_on_and_gone_with_the_next_event) {
+TEST(LateGpu, bar_disappears_with_the_next_event) {
   DrawnWindow window;
   window.shell.show(ui::Screen::Live);
   const auto events = cut_run("cuda:0", true);
@@ -332,7 +332,7 @@ TEST(LateGpu, is_on_screen_while_frames_go_on_and_gone_with_the_next_event) {
   EXPECT_TRUE(window.shell.ticks());
   EXPECT_THAT(passes(50), AllOf(HasSubstr(", 61 s. Stop takes effect when cuda:0 answers"),
                                 HasSubstr("Save and exit"), HasSubstr("Stop the run")));
-  // How busy the machine is says nothing of the step.
+  // Device samples do not count as progress of the step.
   window.shell.take({engine::Sampled{.t = 2'000'000'000'000}});
   EXPECT_THAT(window.said(), HasSubstr("GPU not responding, step"));
   const engine::StepId step = std::get<engine::Drafted>(events.back()).step;
@@ -340,7 +340,7 @@ TEST(LateGpu, is_on_screen_while_frames_go_on_and_gone_with_the_next_event) {
   EXPECT_THAT(window.said(), Not(HasSubstr("not responding")));
 }
 
-TEST(LateGpu, is_seen_while_a_recording_is_shown_too) {
+TEST(LateGpu, is_shown_over_a_recording) {
   const engine::test::Folder folder;
   DrawnWindow window;
   window.shell.show(ui::Screen::Live);
@@ -350,12 +350,12 @@ TEST(LateGpu, is_seen_while_a_recording_is_shown_too) {
   window.shell.open(folder / "kept.pdrun");
   while (window.shell.reads()) window.said();
   ASSERT_FALSE(window.shell.session().live_is_shown());
-  EXPECT_TRUE(window.shell.ticks()) << "frames go on coming";
+  EXPECT_TRUE(window.shell.ticks()) << "frames continue";
   window.gui.said([&] { window.shell.draw(70); });
   EXPECT_THAT(window.said(), HasSubstr("GPU not responding, step"));
 }
 
-TEST(LateGpu, save_and_exit_keeps_the_session_and_closes_the_window_with_the_code_of_a_device) {
+TEST(LateGpu, save_and_exit_returns_code_of_device_failure) {
   NEEDS(display::ready(), "no display, and no Xvfb to make one");
   const engine::test::Folder folder;
   engine::EventQueue events;
@@ -364,14 +364,14 @@ TEST(LateGpu, save_and_exit_keeps_the_session_and_closes_the_window_with_the_cod
   ui::WindowOptions options;
   options.config_dir = "-";
   options.screen = "live";
-  options.deadlines = {.told_s = 0, .way_out_s = 0};
+  options.deadlines = {.report_s = 0, .way_out_s = 0};
   options.hooks.draw_always = true;
   Player player("save_and_exit", [&](ImGuiTestContext* ctx, ui::Shell& shell) {
-    shell.save(folder / "first.pdrun");  // where the next goes too
+    shell.save(folder / "first.pdrun");  // the next save goes to this folder
     wait_until(ctx, [&] { return !shell.saves(); });
     ctx->ItemClick("//##late/###save_and_exit");
     wait_until(ctx, [&] { return ctx->ItemExists("//##saved/###close_now"); });
-    IM_CHECK(!shell.wants_to_close());  // where it was saved can be read
+    IM_CHECK(!shell.wants_to_close());  // the path stays readable
     while (!shell.wants_to_close() && !ctx->IsError()) ctx->Yield();
   });
   ui::Shell* shell = nullptr;
@@ -384,7 +384,7 @@ TEST(LateGpu, save_and_exit_keeps_the_session_and_closes_the_window_with_the_cod
   EXPECT_TRUE(std::filesystem::exists(folder / "first.pdrun"));
   const auto saved = std::distance(
       std::filesystem::directory_iterator(std::filesystem::path(folder / "x").parent_path()), {});
-  EXPECT_EQ(saved, 2) << "the session, once more";
+  EXPECT_EQ(saved, 2) << "the session was saved again";
 }
 
 }  // namespace

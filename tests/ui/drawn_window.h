@@ -1,4 +1,4 @@
-// A shell drawn without a display, and what it says after a few frames.
+// A shell drawn without a display, and the text of its frames.
 #pragma once
 
 #include <string>
@@ -13,7 +13,7 @@ struct DrawnWindow {
   ui::Catalog catalog = streams::catalog();
   ui::Shell shell{catalog, commands, ""};
 
-  /// The words on the screen once panels that come with what was told are there.
+  /// The text on the screen after a few frames, when panels that depend on the events are docked.
   std::string said() {
     for (int i = 0; i < 4; ++i) gui.frame(shell);
     return gui.said(shell);

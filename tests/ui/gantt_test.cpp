@@ -1,4 +1,4 @@
-// What the time line draws of a run: levels of detail, counters, arrows, the order of its lanes.
+// The timeline of a run: levels of detail, counters, arrows, the order of lanes.
 #include <algorithm>
 #include <cstdio>
 #include <random>
@@ -33,7 +33,7 @@ ClockView whole(const RunTimes& times, float width) {
   return {ClockKind::Compute, 0, 0, times.end_compute(), width};
 }
 
-/// A run that looks up n-grams, of as many steps as asked for; each is six events.
+/// A lookup run of `n` steps with six events each.
 class LongRun {
  public:
   explicit LongRun(int hit_step = -1) : hit_step_(hit_step) {}
@@ -115,7 +115,7 @@ std::size_t blocks_of_all_lanes(const engine::RunLod& lod,
   return n;
 }
 
-// The steps between two times, each with the exact spans its run told.
+// The steps between two times with their recorded spans.
 void expect_exact(const engine::RunRecord& run,
                   const engine::RunLod& lod,
                   const RunTimes& times,
@@ -126,7 +126,7 @@ void expect_exact(const engine::RunRecord& run,
   for (const LaneKind lane : {LaneKind::Target, LaneKind::Propose, LaneKind::Verify}) {
     std::size_t i = first;
     for (const LaneBlock& block : blocks_in_view(lod, times, lane, view)) {
-      if (block.step < static_cast<engine::StepId>(first)) continue;  // ends where the view begins
+      if (block.step < static_cast<engine::StepId>(first)) continue;  // it ends at the begin of the view
       if (i == first + n) break;
       ASSERT_FALSE(block.is_bucket);
       ASSERT_EQ(block.step, static_cast<engine::StepId>(i)) << lane_name(lane);
@@ -145,7 +145,7 @@ void expect_exact(const engine::RunRecord& run,
   }
 }
 
-TEST(Gantt, a_million_events_cost_a_frame_what_its_pixels_cost) {
+TEST(Gantt, frame_cost_at_a_million_events_is_bounded) {
   headless::Headless gui;
   engine::CommandQueue commands;
   const Catalog catalog = streams::catalog();
@@ -160,12 +160,11 @@ TEST(Gantt, a_million_events_cost_a_frame_what_its_pixels_cost) {
   const RunTimes times = times_of(run);
   engine::RunLod lod(engine::Clock::Compute);
   const double build_ms = ::test::worked_ms([&] { lod.update(run); });
-  // Told nothing new, the levels of detail are left alone.
+  // Without new events the levels of detail do not change.
   EXPECT_LT(::test::least_worked_ms(20, [&] { lod.update(run); }), build_ms / 100);
 
   const ClockView all = whole(times, 1500);
-  // A hundred times the events, and about the same work: no clock is asked, only how many times as
-  // much it is.
+  // A hundred times the events at about the same work; the test compares two measured times.
   LongRun little;
   engine::Timeline few;
   for (const engine::Event& event : little.begin()) few.apply(event);
@@ -193,7 +192,7 @@ TEST(Gantt, a_million_events_cost_a_frame_what_its_pixels_cost) {
   }
   expect_exact(run, lod, times, times.steps.size() / 2, 40);
 
-  // And so much is drawn: corners of rectangles, by columns of pixels and rows.
+  // The number of vertices is bounded by columns of pixels times rows.
   for (int i = 0; i < 4; ++i) gui.frame(shell);
   const ImGuiWindow* window = ImGui::FindWindowByName("Timeline###live.gantt");
   ASSERT_NE(window, nullptr);
@@ -203,7 +202,7 @@ TEST(Gantt, a_million_events_cost_a_frame_what_its_pixels_cost) {
   EXPECT_LT(window->DrawList->VtxBuffer.Size, kRows * kCorners * columns + kWords);
 }
 
-TEST(Gantt, buckets_lose_no_step_and_no_rejection) {
+TEST(Gantt, buckets_keep_all_steps_and_rejections) {
   const auto timeline = timeline_of(streams::one_run("jacobi", 6000));
   const engine::RunRecord& run = *timeline.run(1);
   const RunTimes times = times_of(run);
@@ -226,7 +225,7 @@ TEST(Gantt, buckets_lose_no_step_and_no_rejection) {
   }
 }
 
-TEST(Gantt, a_single_pool_hit_stays_visible_in_a_dense_lane) {
+TEST(Gantt, pool_hit_stays_visible_in_a_dense_lane) {
   LongRun made(700);
   std::vector<engine::Event> events = made.begin();
   for (engine::Event& event : made.steps(3000)) events.push_back(std::move(event));
@@ -240,7 +239,7 @@ TEST(Gantt, a_single_pool_hit_stays_visible_in_a_dense_lane) {
   EXPECT_GE(blocks[0].t1, times.steps[700].compute0);
 }
 
-TEST(Gantt, a_bucket_tells_how_busy_the_lane_was_and_how_much_was_thrown_away) {
+TEST(Gantt, bucket_has_shares_of_work_and_waste) {
   LongRun made;
   std::vector<engine::Event> events = made.begin();
   for (engine::Event& event : made.steps(4000)) events.push_back(std::move(event));
@@ -257,7 +256,7 @@ TEST(Gantt, a_bucket_tells_how_busy_the_lane_was_and_how_much_was_thrown_away) {
   EXPECT_NEAR(waste, times.total.waste, 0.02 * times.total.forward);
 }
 
-TEST(Gantt, on_the_clock_of_positions_a_step_is_as_long_as_what_it_committed) {
+TEST(Gantt, position_clock_length_is_committed_tokens) {
   const auto timeline = timeline_of(streams::one_run("prompt-lookup"));
   const engine::RunRecord& run = *timeline.run(1);
   const RunTimes times = times_of(run);
@@ -282,7 +281,7 @@ TEST(Gantt, on_the_clock_of_positions_a_step_is_as_long_as_what_it_committed) {
   EXPECT_EQ(sum, 96);
 }
 
-TEST(Gantt, on_the_normalised_clock_runs_of_any_length_begin_and_end_together) {
+TEST(Gantt, normalised_clock_aligns_begin_and_end) {
   const auto timeline = timeline_of(streams::race({"ar", "lookahead"}));
   for (const engine::RunRecord& run : timeline.runs()) {
     const RunTimes times = times_of(run);
@@ -302,7 +301,7 @@ TEST(Gantt, on_the_normalised_clock_runs_of_any_length_begin_and_end_together) {
       ASSERT_TRUE(part);
       EXPECT_EQ(part->first, blocks[i].t0);
     }
-    // There and back again, in the middle of a step.
+    // To the clock and back, within a step.
     const StepSpan& step = times.steps[last / 2];
     const double middle = (step.compute0 + step.compute1) / 2;
     const double at = on_clock(ClockKind::Normalised, times, middle, 0);
@@ -325,14 +324,14 @@ TEST(Gantt, an_empty_run_has_nothing_to_draw) {
   EXPECT_EQ(overview({}, {}, 0, 0, 4), (std::vector<float>(4)));
 }
 
-TEST(Counters, extremes_of_any_range_are_those_of_its_values) {
+TEST(Counters, extremes_match_the_values) {
   std::mt19937 random(3);
   std::vector<float> values;
   Extremes extremes;
   for (int i = 0; i < 5000; ++i) {
     values.push_back(static_cast<float>(random() % 1000));
     extremes.push(values.back());
-    // Asked while it grows: a last range that is not full yet must not be taken for a whole one.
+    // Queried while it grows: the last block of values is incomplete.
     const std::size_t last = 1 + random() % values.size(), first = random() % last;
     const auto [low, high] = std::minmax_element(values.begin() + static_cast<long>(first),
                                                  values.begin() + static_cast<long>(last));
@@ -342,7 +341,7 @@ TEST(Counters, extremes_of_any_range_are_those_of_its_values) {
   EXPECT_THROW(extremes.of(5, 5), engine::ContractError);
 }
 
-TEST(Counters, tell_rows_tokens_cache_and_pool_of_every_step) {
+TEST(Counters, have_rows_tokens_cache_and_pool) {
   const auto timeline = timeline_of(streams::one_run("lookahead"));
   const engine::RunRecord& run = *timeline.run(1);
   RunCounters counters;
@@ -360,7 +359,7 @@ TEST(Counters, tell_rows_tokens_cache_and_pool_of_every_step) {
 TEST(Arrows, follow_a_guess_from_step_to_step_to_its_commit) {
   const auto timeline = timeline_of(streams::one_run("jacobi"));
   const engine::RunRecord& run = *timeline.run(1);
-  // A token that was guessed before the step that committed it.
+  // A token that was guessed before its commit.
   const auto token = std::ranges::find_if(run.tokens, [](const engine::TokenRecord& t) {
     return t.step > 3 && t.origin.kind != engine::RowTag::Kind::Current;
   });
@@ -373,7 +372,7 @@ TEST(Arrows, follow_a_guess_from_step_to_step_to_its_commit) {
   EXPECT_EQ(arrows[arrows.size() - 3].from, (FlowEnd{LaneKind::Propose, step}));
   for (std::size_t i = 1; i < arrows.size(); ++i) EXPECT_EQ(arrows[i].from, arrows[i - 1].to);
   EXPECT_LT(arrows.front().from.step, step);
-  // Of a step: the way of each token it committed, and of no other.
+  // A selected step: the flow of each token that it committed, and no other.
   const auto all = arrows_of(run, {1, token->step, -1, -1});
   const engine::StepHead head = run.steps.head(step);
   const auto n_commits = std::ranges::count(all, FlowEnd{LaneKind::Commit, step}, &FlowArrow::to);
@@ -383,7 +382,7 @@ TEST(Arrows, follow_a_guess_from_step_to_step_to_its_commit) {
   EXPECT_TRUE(arrows_of(run, {1, 100'000, -1, -1}).empty());
 }
 
-TEST(Arrows, of_plain_decoding_leave_from_the_forward) {
+TEST(Arrows, of_plain_decoding_start_at_the_forward) {
   const auto timeline = timeline_of(streams::one_run("ar"));
   const auto arrows = arrows_of(*timeline.run(1), {1, 5, -1, -1});
   ASSERT_EQ(arrows.size(), 2u);
@@ -395,7 +394,7 @@ constexpr LaneKey key(LaneKind kind) {
   return {-1, kind};
 }
 
-TEST(LaneOrder, lanes_move_and_those_that_come_later_stand_where_they_belong) {
+TEST(LaneOrder, lanes_move_and_new_ones_follow_default_order) {
   const LaneKey target = key(LaneKind::Target), verify = key(LaneKind::Verify),
                 commit = key(LaneKind::Commit), hit = key(LaneKind::PoolHit);
   LaneOrder order;
@@ -403,20 +402,20 @@ TEST(LaneOrder, lanes_move_and_those_that_come_later_stand_where_they_belong) {
   EXPECT_EQ(order.arranged(three), three);
   order.move(three, commit, 0);
   EXPECT_EQ(order.arranged(three), (std::vector{commit, target, verify}));
-  // The first hit of the run: its lane stands behind the target's, as it would have.
+  // The first pool hit of the run adds a lane after the target's, its default place.
   EXPECT_EQ(order.arranged(four), (std::vector{commit, target, hit, verify}));
   order.move(four, commit, 99);
   EXPECT_EQ(order.arranged(four), (std::vector{target, hit, verify, commit}));
   EXPECT_EQ(order.arranged(three), three) << "another run has no pool";
 }
 
-TEST(LaneOrder, hidden_lanes_are_counted_and_come_back_in_their_place) {
+TEST(LaneOrder, hidden_lanes_are_counted_and_restored) {
   const LaneKey target = key(LaneKind::Target), verify = key(LaneKind::Verify),
                 commit = key(LaneKind::Commit);
   const std::vector<LaneKey> natural{target, verify, commit};
   LaneOrder order;
   order.hide(verify);
-  order.hide(key(LaneKind::PoolHit));  // of another run
+  order.hide(key(LaneKind::PoolHit));  // a lane of another run
   EXPECT_EQ(order.arranged(natural), (std::vector{target, commit}));
   EXPECT_EQ(order.n_hidden(natural), 1);
   order.move(natural, commit, 0);

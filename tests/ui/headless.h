@@ -30,13 +30,13 @@ class Headless {
     ImGui::DestroyContext();
   }
 
-  /// @return corners drawn
+  /// @return the number of vertices drawn
   int frame(ui::Shell& shell) {
     draw([&] { shell.draw(1.0 / 60); });
     return ImGui::GetDrawData()->TotalVtxCount;
   }
-  /// The words that are seen in a frame, in the order they are drawn, one blank between them. Words
-  /// of token cells are not among them.
+  /// The words of a frame in the order in which they are drawn, separated by spaces, without the text of
+  /// token cells.
   std::string said(ui::Shell& shell) {
     return said([&] { shell.draw(1.0 / 60); });
   }

@@ -1,5 +1,5 @@
-// What is inside one decoder: the fates of a step's candidates, where n-grams were born, blocks
-// that are done with, the edges of the text. And that one click means the same wherever it is made.
+// Details of decoders: results of a step's candidates, sources of n-grams, finished blocks, the bars of the
+// text. And clicks, which have the same effect in every panel.
 #include <algorithm>
 #include <string>
 #include <vector>
@@ -14,6 +14,9 @@
 #include "headless.h"
 #include "prepared.h"
 #include "replay.h"
+#include "ui/panels/live/trajectory.h"
+#include "ui/panels/step/pool.h"
+#include "ui/panels/time/timeline_view.h"
 #include "ui/prepare/tokens/line_feeds.h"
 #include "ui/prepare/tokens/pool.h"
 #include "ui/prepare/tokens/text_cells.h"
@@ -31,7 +34,7 @@ using testing::IsEmpty;
 using ui::Mean;
 
 // Three candidates after token 5: {7, 8, 9} of which two are accepted, {7, 4} that shares the
-// first, {6} that is refused.
+// first, and {6}, which is rejected.
 engine::StepRecord step_with_candidates() {
   engine::StepRecord step;
   constexpr auto kGuess = RowTag::Kind::Guess;
@@ -49,18 +52,18 @@ engine::StepRecord step_with_candidates() {
   return step;
 }
 
-TEST(Pool, a_steps_candidates_have_the_fate_they_met_at_that_step) {
+TEST(Pool, candidates_have_the_results_of_their_step) {
   const engine::StepRecord step = step_with_candidates();
   const std::vector<ui::PoolCandidate> all = ui::candidates_of(step);
   ASSERT_EQ(all.size(), 4u);
   EXPECT_THAT(all[0].rows, ElementsAre(1, 2, 3));
   EXPECT_EQ(all[0].n_accepted, 2);
-  EXPECT_THAT(all[1].rows, ElementsAre(1, 4)) << "it shares the row of its beginning";
+  EXPECT_THAT(all[1].rows, ElementsAre(1, 4)) << "it shares the row of its first token";
   EXPECT_EQ(all[1].n_accepted, 1);
-  // Its hits over the run say nothing about this step.
+  // Its hits over the run do not count for this step.
   EXPECT_THAT(all[2].rows, ElementsAre(5));
   EXPECT_EQ(all[2].n_accepted, 0);
-  EXPECT_THAT(all[3].rows, IsEmpty()) << "no row held it";
+  EXPECT_THAT(all[3].rows, IsEmpty()) << "it has no row";
   EXPECT_EQ(ui::fate_of(step, 2), Mean::Accepted);
   EXPECT_EQ(ui::fate_of(step, 3), Mean::Rejected);
   EXPECT_EQ(ui::fate_of(step, 4), Mean::Unused);
@@ -80,7 +83,7 @@ engine::RunRecord run_of_pool_changes(const std::vector<engine::PoolChanged>& ch
   return run;
 }
 
-TEST(Pool, knows_when_an_entry_was_tried_and_when_it_hit) {
+TEST(Pool, has_last_try_and_last_hit_of_entries) {
   const auto tried = [](std::uint32_t n_hits, std::uint32_t n_tries) {
     return engine::PoolChanged{
         .tried = {{.first = 5, .rest = {7}, .n_hits = n_hits, .n_tries = n_tries}}};
@@ -93,13 +96,13 @@ TEST(Pool, knows_when_an_entry_was_tried_and_when_it_hit) {
     return pool.entries.begin()->second;
   };
   EXPECT_EQ(entry(2).last_tried, 1);
-  EXPECT_EQ(entry(2).last_hit, -1) << "tried, in vain";
+  EXPECT_EQ(entry(2).last_hit, -1) << "tried without a hit";
   EXPECT_EQ(entry(3).last_hit, 2);
   EXPECT_EQ(entry(4).last_tried, 3);
   EXPECT_EQ(entry(4).last_hit, 2);
 }
 
-TEST(Pool, counts_how_many_begin_with_a_token) {
+TEST(Pool, counts_entries_by_first_token) {
   const engine::RunRecord run = run_of_pool_changes(
       {{.added = {
             {.first = 5, .rest = {7}}, {.first = 5, .rest = {8}}, {.first = 6, .rest = {7}}}}});
@@ -107,12 +110,12 @@ TEST(Pool, counts_how_many_begin_with_a_token) {
   advance(pool, run, 1);
   const auto text = [](const PoolNgram& n) { return std::to_string(n.rest.front()); };
   EXPECT_EQ(rows_in_view(pool, ui::PoolOrder::First, "", text, 9).n_by_first.at(5), 2);
-  // Of those the filter leaves.
+  // Among the entries that the filter selects.
   EXPECT_EQ(rows_in_view(pool, ui::PoolOrder::First, "8", text, 9).n_by_first.at(5), 1);
 }
 
-// A window of three columns and two levels, as Lookahead tells it: the first column begins with the
-// text's last token.
+// A window of three columns and two levels in Lookahead's format: the first column begins with the last
+// token of the prefix.
 engine::StepRecord step_with_window() {
   engine::StepRecord step;
   constexpr auto kWindow = RowTag::Kind::Window;
@@ -126,15 +129,15 @@ engine::StepRecord step_with_window() {
   return step;
 }
 
-TEST(Pool, an_ngram_was_born_in_a_column_of_the_window) {
+TEST(Pool, ngram_has_its_source_column) {
   const engine::StepRecord step = step_with_window();
-  EXPECT_THAT(ui::birth_rows(step, {.first = 11, .rest = {21, 31}}), ElementsAre(1, 4));
-  EXPECT_THAT(ui::birth_rows(step, {.first = 5, .rest = {20, 30}}), ElementsAre(0, 3));
-  EXPECT_THAT(ui::birth_rows(step, {.first = 11, .rest = {21, 32}}), IsEmpty());
-  EXPECT_THAT(ui::birth_rows(step, {.first = 11, .rest = {21}}), IsEmpty());
+  EXPECT_THAT(ui::source_rows(step, {.first = 11, .rest = {21, 31}}), ElementsAre(1, 4));
+  EXPECT_THAT(ui::source_rows(step, {.first = 5, .rest = {20, 30}}), ElementsAre(0, 3));
+  EXPECT_THAT(ui::source_rows(step, {.first = 11, .rest = {21, 32}}), IsEmpty());
+  EXPECT_THAT(ui::source_rows(step, {.first = 11, .rest = {21}}), IsEmpty());
 }
 
-TEST(Selection, lights_every_row_chosen) {
+TEST(Selection, lights_all_selected_rows) {
   ui::Selection selection;
   selection.choose({{1, 4, -1, 1}, {1, 4, -1, 4}}, {1, 4, -1, 4});
   EXPECT_TRUE(selection.lights_row(1, 4, 1));
@@ -147,19 +150,19 @@ TEST(Selection, lights_every_row_chosen) {
   EXPECT_FALSE(selection.lights_row(1, 4, 1));
 }
 
-TEST(Pool, a_click_on_an_entry_shows_its_birth_in_the_trajectory) {
+TEST(Pool, click_shows_the_source_cells_in_trajectory) {
   play("birth", [](ImGuiTestContext* ctx, Stage& stage) {
     ui::Shell& shell = *stage.shell;
     shell.form().live.decoder = "lookahead";
     run_to_the_end(ctx, stage);
-    shell.view().pool_order = ui::PoolOrder::Newest;
+    shell.state<ui::PoolView>().order = ui::PoolOrder::Newest;
     ctx->WindowFocus("Pool###live.pool");
     ctx->Yield(3);
     ctx->ItemClick("//Pool###live.pool/**/###ngram");
     ctx->Yield(2);
     const engine::StepId born = shell.selection().locked.step;
     IM_CHECK_GE(born, 0);
-    // The window of the step selected is what the Trajectory draws, wherever the playhead stands.
+    // The Trajectory draws the window of the selected step, not of the playhead.
     const engine::StepId earlier = born / 2;
     IM_CHECK_LT(earlier, born);
     const auto window =
@@ -168,7 +171,7 @@ TEST(Pool, a_click_on_an_entry_shows_its_birth_in_the_trajectory) {
     const Points lit =
         lit_by(ctx, stage, "Trajectory###live.trajectory", {1, earlier, -1, window[1][2]});
     IM_CHECK_GE(lit.size(), std::size_t{4});
-    // A double click brings the panel itself forward.
+    // A double click also shows the panel.
     ctx->WindowFocus("Pool###live.pool");
     ctx->Yield(3);
     ctx->ItemDoubleClick("//Pool###live.pool/**/###ngram");
@@ -178,7 +181,7 @@ TEST(Pool, a_click_on_an_entry_shows_its_birth_in_the_trajectory) {
   });
 }
 
-TEST(Trajectory, blocks_that_are_done_with_fold_to_a_row_each) {
+TEST(Trajectory, finished_blocks_fold_to_one_row) {
   const auto timeline = timeline_of(streams::one_run("jacobi"));
   const engine::RunRecord& run = *timeline.run(1);
   const std::size_t n = run.steps.size();
@@ -193,7 +196,7 @@ TEST(Trajectory, blocks_that_are_done_with_fold_to_a_row_each) {
     EXPECT_EQ(grid.rows.size(), static_cast<std::size_t>(block.n_iterations));
     EXPECT_EQ(grid.rows.back().block, block.block);
     EXPECT_EQ(block.first_position, position);
-    // As they stood in the end: what was committed.
+    // The final state of the block: the committed tokens.
     for (std::size_t i = 0; i < block.tokens.size(); ++i)
       EXPECT_EQ(block.tokens[i], run.tokens[static_cast<std::size_t>(position) + i -
                                             static_cast<std::size_t>(run.first_generated())]
@@ -205,11 +208,11 @@ TEST(Trajectory, blocks_that_are_done_with_fold_to_a_row_each) {
   const ui::FoldedBlocks few = ui::older_blocks(run, n, 2);
   ASSERT_EQ(few.blocks.size(), 2u);
   EXPECT_TRUE(few.more_before);
-  EXPECT_EQ(few.blocks.back().block, folded.blocks.back().block) << "the newest are kept";
+  EXPECT_EQ(few.blocks.back().block, folded.blocks.back().block) << "the newest blocks are listed";
   EXPECT_TRUE(ui::older_blocks(run, 1, 100).blocks.empty());
 }
 
-TEST(Trajectory, a_click_unfolds_a_block_and_another_folds_it) {
+TEST(Trajectory, click_unfolds_and_folds_a_block) {
   play("fold", [](ImGuiTestContext* ctx, Stage& stage) {
     stage.shell->form().live.decoder = "jacobi";
     run_to_the_end(ctx, stage);
@@ -220,7 +223,7 @@ TEST(Trajectory, a_click_unfolds_a_block_and_another_folds_it) {
     const float folded = height();
     ctx->ItemClick("$$0/###fold");
     put_mouse_away(ctx);
-    IM_CHECK(stage.shell->view().unfolded.contains({1, 0}));
+    IM_CHECK(stage.shell->state<ui::TrajectoryView>().unfolded.contains({1, 0}));
     IM_CHECK_GT(height(), folded + 2 * ui::px(28));
     ctx->ItemClick("$$0/###fold");
     put_mouse_away(ctx);
@@ -228,7 +231,7 @@ TEST(Trajectory, a_click_unfolds_a_block_and_another_folds_it) {
   });
 }
 
-TEST(TextEdges, stand_where_the_committed_text_ends_and_round_the_open_block) {
+TEST(TextEdges, are_at_the_caret_and_around_the_open_block) {
   const auto timeline = timeline_of(streams::one_run("jacobi"));
   const engine::RunRecord& run = *timeline.run(1);
   EXPECT_EQ(ui::text_edges(run, 0, false).caret, run.first_generated());
@@ -236,7 +239,7 @@ TEST(TextEdges, stand_where_the_committed_text_ends_and_round_the_open_block) {
   for (std::size_t n = 1; n < run.steps.size(); ++n) {
     const ui::TextEdges edges = ui::text_edges(run, n, false);
     const engine::BlockRefined block = run.steps[n - 1].blocks.back();
-    // Everything proved is committed in this run.
+    // In this run every final token is committed.
     EXPECT_EQ(edges.caret, block.first_pos + block.n_final);
     EXPECT_EQ(edges.block_first, block.converged ? -1 : block.first_pos);
     const int last = block.first_pos + static_cast<int>(block.tokens.size()) - 1;
@@ -250,7 +253,7 @@ TEST(TextEdges, stand_where_the_committed_text_ends_and_round_the_open_block) {
   EXPECT_EQ(end.block_first, -1);
 }
 
-TEST(TextCells, line_feeds_are_shown_as_a_sign_the_font_has) {
+TEST(TextCells, line_feeds_are_shown_as_pilcrows) {
   std::string text = "a\n\xE2\x90\x8A b";
   EXPECT_TRUE(ui::show_line_feeds(text));
   EXPECT_EQ(text, "a\xC2\xB6\xC2\xB6 b");
@@ -274,7 +277,7 @@ TEST(TextEdges, are_drawn) {
   const char* text = "Text###live.text";
   EXPECT_GE(corners_in(text, ui::theme().bright), 4) << "the caret of a finished text";
   const engine::RunRecord& run = *shell.session().shown().timeline.run(1);
-  // One step further the block is open, or it was; its edge has a colour of its own in the text.
+  // In the next step the block is open; its bar has its own colour.
   const auto edge = ui::edge_on(ui::theme(), ui::look(Mean::Guess));
   std::size_t open = 1;
   while (run.steps[open - 1].blocks.back().converged) ++open;
@@ -284,10 +287,10 @@ TEST(TextEdges, are_drawn) {
   shell.settings().flowing_text = true;
   for (int i = 0; i < 4; ++i) gui.frame(shell);
   EXPECT_GT(with, 0);
-  EXPECT_GE(corners_in(text, ui::theme().bright), 4) << "of flowing text too";
+  EXPECT_GE(corners_in(text, ui::theme().bright), 4) << "flowing text has the caret too";
 }
 
-TEST(Selection, keys_held_decide_what_a_click_does_wherever_it_is_made) {
+TEST(Selection, modifier_keys_decide_what_a_click_does) {
   const ui::Place a{1, 3, 40, -1}, b{1, 4, 41, -1}, c{1, 5, 42, -1};
   const std::vector<ui::Place> row{a, b, c};
   ui::Selection selection;
@@ -298,18 +301,18 @@ TEST(Selection, keys_held_decide_what_a_click_does_wherever_it_is_made) {
   EXPECT_EQ(selection.chosen().places().size(), 2u);
   selection.click(c, {.ctrl = true});
   EXPECT_FALSE(selection.several());
-  selection.click(a);  // locked alone it is let go, and locked again
+  selection.click(a);  // a second click unlocks it
   EXPECT_FALSE(selection.locked.valid());
   selection.click(a);
   EXPECT_EQ(selection.locked, a);
   selection.click(c, {.shift = true}, row);
   EXPECT_EQ(selection.chosen().places().size(), 3u);
-  EXPECT_EQ(selection.locked, a) << "where the range began";
+  EXPECT_EQ(selection.locked, a) << "the first end of the range";
   selection.click(b, {.shift = true}, row);
   EXPECT_EQ(selection.chosen().places().size(), 2u);
   selection.click(c, {.shift = true});
-  EXPECT_EQ(selection.locked, c) << "no order is known to run a range through";
-  // What stands for several: alone it is chosen, with Ctrl it joins.
+  EXPECT_EQ(selection.locked, c) << "without an order there is no range";
+  // A click on several places selects them; with Ctrl it adds them.
   selection.click_several({a, b}, "were first", {});
   EXPECT_EQ(selection.chosen().n_steps(), 2u);
   selection.click_several({b, c}, "were last", {.ctrl = true});
@@ -327,14 +330,14 @@ ImVec2 slice_of(ImGuiTestContext* ctx, Stage& stage, engine::StepId step) {
   const double middle =
       static_cast<double>(record.begun.compute) +
       0.5 * static_cast<double>(ended.propose + ended.forward + ended.verify + ended.commit);
-  const ui::ViewState& view = stage.shell->view();
+  const ui::TimeRange& view = stage.shell->state<ui::TimelineView>().range;
   const double end = static_cast<double>(run.decode_compute());
   const double t0 = view.t1 > view.t0 ? view.t0 : 0, t1 = view.t1 > view.t0 ? view.t1 : 1.05 * end;
   return {lanes.Min.x + lanes.GetWidth() * static_cast<float>((middle - t0) / (t1 - t0)),
           lanes.Min.y + ui::px(10)};
 }
 
-TEST(Choosing, control_adds_slices_cells_and_bars_as_it_adds_tokens) {
+TEST(Choosing, ctrl_adds_slices_cells_and_bars) {
   play("ctrl_everywhere", [](ImGuiTestContext* ctx, Stage& stage) {
     ui::Shell& shell = *stage.shell;
     shell.form().live.decoder = "jacobi";
@@ -351,7 +354,7 @@ TEST(Choosing, control_adds_slices_cells_and_bars_as_it_adds_tokens) {
     click_slice(9);
     ctx->KeyUp(ImGuiMod_Ctrl);
     IM_CHECK_EQ(n_steps(), std::size_t{2});
-    // A column of a counter, told one step each.
+    // A column of a counter, one step wide.
     ctx->KeyDown(ImGuiMod_Ctrl);
     ctx->MouseMoveToPos(
         {slice_of(ctx, stage, 12).x, ctx->ItemInfo("rows/label").RectFull.GetCenter().y});
@@ -372,10 +375,10 @@ TEST(Choosing, control_adds_slices_cells_and_bars_as_it_adds_tokens) {
     ctx->KeyUp(ImGuiMod_Ctrl);
     ctx->Yield(2);
     IM_CHECK_EQ(n_steps(), std::size_t{3});
-    // A bar of the Numbers.
+    // A bar of the panel Numbers.
     ctx->SetRef(ImGui::FindWindowByName("Numbers###live.numbers"));
     ctx->KeyDown(ImGuiMod_Ctrl);
-    ctx->ItemClick("tokens a step brought/$$2/bar");
+    ctx->ItemClick("tokens committed per step/$$2/bar");
     ctx->KeyUp(ImGuiMod_Ctrl);
     ctx->Yield(2);
     IM_CHECK_GT(n_steps(), std::size_t{3});
@@ -383,10 +386,10 @@ TEST(Choosing, control_adds_slices_cells_and_bars_as_it_adds_tokens) {
   });
 }
 
-TEST(Choosing, a_middle_click_zooms_to_the_slice) {
+TEST(Choosing, middle_click_zooms_to_the_slice) {
   play("middle_click", [](ImGuiTestContext* ctx, Stage& stage) {
     run_to_the_end(ctx, stage);
-    const ui::ViewState& view = stage.shell->view();
+    const ui::TimeRange& view = stage.shell->state<ui::TimelineView>().range;
     const ImVec2 at = slice_of(ctx, stage, 6);
     ctx->MouseMoveToPos(at);
     ctx->MouseClick(ImGuiMouseButton_Middle);
@@ -401,9 +404,9 @@ TEST(Choosing, a_middle_click_zooms_to_the_slice) {
   });
 }
 
-// On a French keyboard the key where a US one has W says Z: Dear ImGui hears a Z, and the time line
-// is zoomed all the same. A key that says W elsewhere does not.
-TEST(Keys, the_time_line_is_moved_by_place_and_not_by_letter) {
+// On a French keyboard the key at the position of a US W sends Z to Dear ImGui; it zooms the timeline. A key
+// that sends W from another position does not.
+TEST(Keys, timeline_keys_depend_on_position_not_letter) {
   play("physical_keys", [](ImGuiTestContext* ctx, Stage& stage) {
     run_to_the_end(ctx, stage);
     auto* window = static_cast<GLFWwindow*>(ImGui::GetMainViewport()->PlatformHandle);
@@ -411,12 +414,12 @@ TEST(Keys, the_time_line_is_moved_by_place_and_not_by_letter) {
     const GLFWkeyfun heard = glfwSetKeyCallback(window, nullptr);
     glfwSetKeyCallback(window, heard);
     IM_CHECK(heard != nullptr);
-    const ui::ViewState& view = stage.shell->view();
+    const ui::TimeRange& view = stage.shell->state<ui::TimelineView>().range;
     const auto wide = [&] { return view.t1 - view.t0; };
     ctx->KeyDown(ImGuiKey_W);
     ctx->Yield(3);
     ctx->KeyUp(ImGuiKey_W);
-    IM_CHECK_EQ(wide(), 0.0);  // all is shown still
+    IM_CHECK_EQ(wide(), 0.0);  // everything is still shown
     heard(window, GLFW_KEY_W, 0, GLFW_PRESS, 0);
     ctx->Yield(3);
     IM_CHECK_GT(wide(), 0.0);
@@ -425,7 +428,7 @@ TEST(Keys, the_time_line_is_moved_by_place_and_not_by_letter) {
     const double zoomed = wide();
     ctx->Yield(2);
     IM_CHECK_EQ(wide(), zoomed);
-    // Pressed and let go between two frames it moves for one of them.
+    // Pressed and released between two frames, it moves for one frame.
     heard(window, GLFW_KEY_S, 0, GLFW_PRESS, 0);
     heard(window, GLFW_KEY_S, 0, GLFW_RELEASE, 0);
     ctx->Yield(2);

@@ -1,4 +1,4 @@
-// Bookmarks and names of runs, kept beside a recording.
+// Bookmarks and names of runs, saved beside a recording.
 #include <filesystem>
 
 #include <gmock/gmock.h>
@@ -43,7 +43,7 @@ TEST(Notes, lines_of_a_newer_program_are_kept) {
   EXPECT_THAT(to_text(read), HasSubstr("\nlens = probability\n"));
 }
 
-TEST(Notes, what_cannot_be_read_is_set_aside_and_said) {
+TEST(Notes, unreadable_notes_are_set_aside) {
   const Folder folder;
   const std::string recording = folder / "run.pdrun", path = ui::notes_path(recording);
   for (const char* text :
@@ -60,10 +60,10 @@ TEST(Notes, what_cannot_be_read_is_set_aside_and_said) {
   }
   std::string why;
   EXPECT_TRUE(ui::load_notes(folder / "none.pdrun", why).empty());
-  EXPECT_EQ(why, "") << "no notes is no fault";
+  EXPECT_EQ(why, "") << "a recording without notes is valid";
 }
 
-TEST(Notes, a_name_is_one_line_of_whole_characters) {
+TEST(Notes, names_are_one_line_of_whole_characters) {
   Notes notes;
   notes.run_names[1] = "two\nlines " + std::string(67, 'x') + "\xC3\xA9\xC3\xA9";
   Notes read;
@@ -72,13 +72,13 @@ TEST(Notes, a_name_is_one_line_of_whole_characters) {
   EXPECT_EQ(read.run_names[1], "two lines " + std::string(67, 'x') + "\xC3\xA9");
 }
 
-TEST(Notes, nothing_is_written_where_there_is_nothing_to_keep) {
+TEST(Notes, empty_notes_are_not_written) {
   const Folder folder;
   const std::string recording = folder / "run.pdrun";
   EXPECT_EQ(ui::save_notes({}, recording), "");
   EXPECT_FALSE(fs::exists(ui::notes_path(recording)));
   EXPECT_EQ(save_notes(some_notes(), recording), "");
-  EXPECT_EQ(ui::save_notes({}, recording), "");  // the last bookmark was taken away
+  EXPECT_EQ(ui::save_notes({}, recording), "");  // the last bookmark was removed
   std::string why;
   EXPECT_TRUE(ui::load_notes(recording, why).empty());
   EXPECT_NE(save_notes(some_notes(), folder / "no/such/folder/run.pdrun"), "");
@@ -95,14 +95,14 @@ struct Stage {
     ASSERT_TRUE(waiting::until([&] { return !shell.reads() && !shell.saves(); },
                                [&] { gui.frame(shell); }));
   }
-  /// As Ctrl+S does once it knows the folder.
+  /// Like Ctrl+S when the folder is known.
   void save(const std::string& path) {
     shell.save(path);
     settle();
   }
 };
 
-TEST(Notes, bookmarks_and_names_survive_saving_and_opening_again) {
+TEST(Notes, bookmarks_and_names_survive_saving) {
   const Folder folder;
   std::vector<Bookmark> set;
   {
@@ -115,9 +115,9 @@ TEST(Notes, bookmarks_and_names_survive_saving_and_opening_again) {
     stage.shell.selection().locked = {1, 9, -1, -1};
     stage.shell.perform(ui::Action::Mark);
     stage.shell.perform(ui::Action::KeepMark);
-    stage.shell.perform(ui::Action::Mark);  // passing: not kept
-    stage.shell.view().run_names[1] = "first try";
-    set.assign(stage.shell.view().bookmarks.begin(), stage.shell.view().bookmarks.begin() + 2);
+    stage.shell.perform(ui::Action::Mark);  // a passing mark is not saved
+    stage.shell.notes().run_names[1] = "first try";
+    set.assign(stage.shell.notes().bookmarks.begin(), stage.shell.notes().bookmarks.begin() + 2);
     stage.save(folder / "mine.pdrun");
     ASSERT_TRUE(fs::exists(folder / "mine.pdrun")) << stage.shell.message();
   }
@@ -125,25 +125,25 @@ TEST(Notes, bookmarks_and_names_survive_saving_and_opening_again) {
     Stage stage;
     stage.shell.open(folder / "mine.pdrun");
     stage.settle();
-    EXPECT_EQ(stage.shell.view().bookmarks, set);
-    EXPECT_EQ(stage.shell.view().run_names[1], "first try");
+    EXPECT_EQ(stage.shell.notes().bookmarks, set);
+    EXPECT_EQ(stage.shell.notes().run_names[1], "first try");
     stage.shell.selection().locked = {};
     stage.shell.perform(ui::Action::Jump1);
     EXPECT_EQ(stage.shell.selection().locked.step, 5);
-    // What is noted on an opened recording is kept when the window closes.
+    // Notes on an opened recording are saved when the window closes.
     stage.shell.selection().locked = {1, 12, -1, -1};
     stage.shell.perform(ui::Action::Bookmark);
   }
   Stage stage;
   stage.shell.open(folder / "mine.pdrun");
   stage.settle();
-  ASSERT_EQ(stage.shell.view().bookmarks.size(), 3u);
-  EXPECT_EQ(stage.shell.view().bookmarks[2].step, 12);
-  // Another program reads the recording as before.
+  ASSERT_EQ(stage.shell.notes().bookmarks.size(), 3u);
+  EXPECT_EQ(stage.shell.notes().bookmarks[2].step, 12);
+  // The recording itself is unchanged.
   engine::EventList events;
   const engine::RecordingReport report = engine::read_recording(folder / "mine.pdrun", events);
   EXPECT_TRUE(report.notices().empty());
-  // A recording without notes shows none, and coming back to the session shows its own.
+  // A recording without notes shows none; after it the session shows its own notes.
   stage.shell.take(streams::one_run("ar"));
 }
 
@@ -157,15 +157,15 @@ TEST(Notes, each_document_has_its_own) {
   stage.shell.take(streams::one_run("lookahead"));
   stage.gui.frame(stage.shell);
   stage.shell.perform(ui::Action::Bookmark);
-  ASSERT_EQ(stage.shell.view().bookmarks.size(), 1u);
-  const Bookmark own = stage.shell.view().bookmarks[0];
+  ASSERT_EQ(stage.shell.notes().bookmarks.size(), 1u);
+  const Bookmark own = stage.shell.notes().bookmarks[0];
   stage.shell.open(folder / "other.pdrun");
   stage.settle();
-  EXPECT_TRUE(stage.shell.view().bookmarks.empty());
+  EXPECT_TRUE(stage.shell.notes().bookmarks.empty());
   stage.shell.take({engine::RunStarted{.run = 2, .model = 7, .decoder = "ar"}});
   stage.gui.frame(stage.shell);
-  ASSERT_EQ(stage.shell.view().bookmarks.size(), 1u);
-  EXPECT_EQ(stage.shell.view().bookmarks[0], own);
+  ASSERT_EQ(stage.shell.notes().bookmarks.size(), 1u);
+  EXPECT_EQ(stage.shell.notes().bookmarks[0], own);
   EXPECT_FALSE(fs::exists(ui::notes_path(folder / "other.pdrun")));
 }
 

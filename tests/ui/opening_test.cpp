@@ -1,4 +1,4 @@
-// Recordings read beside the window: progress, giving up, bad files.
+// Recordings that are read while the window draws: progress, cancelling, bad files.
 #include <unistd.h>
 #include <filesystem>
 #include <fstream>
@@ -38,21 +38,21 @@ struct Stage {
   ui::Catalog catalog = streams::catalog();
   ui::Shell shell{catalog, commands, ""};
 
-  /// Draws until the reading is over.
+  /// Draws until everything is read.
   void finish() {
     EXPECT_TRUE(waiting::until([&] { return !shell.reads(); }, [&] { gui.frame(shell); }));
   }
   const engine::Timeline& timeline() { return shell.session().shown().timeline; }
 };
 
-TEST(Opening, a_recording_is_read_beside_the_window_and_shown_while_it_grows) {
+TEST(Opening, recording_is_drawn_while_it_is_read) {
   EXPECT_TRUE(waiting::in_the_midst_of(8'000, [](int n_tokens) {
     const Folder folder;
     const auto events = streams::one_run("jacobi", n_tokens);
     record(folder.file("long.pdrun"), events);
     Stage stage;
     stage.shell.open(folder.file("long.pdrun"));
-    // Nothing was read by the window's own thread yet.
+    // The window's thread has read nothing yet.
     EXPECT_TRUE(stage.shell.reads());
     EXPECT_EQ(stage.timeline().n_events(), 0);
     bool grew = false;
@@ -74,10 +74,10 @@ TEST(Opening, a_recording_is_read_beside_the_window_and_shown_while_it_grows) {
     EXPECT_EQ(stage.shell.screen(), ui::Screen::Live);
     EXPECT_EQ(stage.shell.settings().recents.size(), 1u);
     return grew;
-  })) << "no frame showed a part";
+  })) << "no frame showed a part of the recording";
 }
 
-TEST(Opening, escape_gives_up_and_keeps_what_was_read) {
+TEST(Opening, escape_stops_reading_and_keeps_events) {
   EXPECT_TRUE(waiting::in_the_midst_of(8'000, [](int n_tokens) {
     const Folder folder;
     const auto events = streams::one_run("jacobi", n_tokens);
@@ -90,11 +90,11 @@ TEST(Opening, escape_gives_up_and_keeps_what_was_read) {
     stage.finish();
     const std::int64_t n = stage.timeline().n_events();
     EXPECT_GT(n, 0);
-    if (n == std::ssize(events)) return false;  // it was read before it could be given up
+    if (n == std::ssize(events)) return false;  // it was complete before it could be cancelled
     EXPECT_NE(stage.shell.message().find("cancelled"), std::string::npos) << stage.shell.message();
     EXPECT_FALSE(stage.timeline().notices().empty());
     return true;
-  })) << "nothing was given up";
+  })) << "nothing was cancelled";
 }
 
 TEST(Opening, a_race_is_shown_on_the_compare_screen) {
@@ -111,7 +111,7 @@ TEST(Opening, a_race_is_shown_on_the_compare_screen) {
   EXPECT_EQ(stage.shell.screen(), ui::Screen::Live);
 }
 
-TEST(Opening, what_is_no_recording_is_said_and_what_was_shown_stays) {
+TEST(Opening, failed_open_keeps_the_shown_document) {
   const Folder folder;
   record(folder.file("good.pdrun"), streams::one_run("lookahead"));
   std::ofstream(folder.file("bad.pdrun")) << "{\"traceEvents\": []}";
@@ -128,7 +128,7 @@ TEST(Opening, what_is_no_recording_is_said_and_what_was_shown_stays) {
   }
 }
 
-TEST(Opening, of_a_recording_cut_off_what_is_whole_is_shown) {
+TEST(Opening, truncated_recording_is_shown_as_far_as_complete) {
   const Folder folder;
   const auto events = streams::race({"ar", "jacobi"});
   record(folder.file("cut.pdrun"), events);
@@ -142,7 +142,7 @@ TEST(Opening, of_a_recording_cut_off_what_is_whole_is_shown) {
   EXPECT_NE(stage.timeline().notices().front().text.find("incomplete"), std::string::npos);
 }
 
-TEST(Opening, another_recording_takes_its_place_at_once) {
+TEST(Opening, another_recording_replaces_it) {
   const Folder folder;
   record(folder.file("long.pdrun"), streams::one_run("jacobi", 30'000));
   record(folder.file("short.pdrun"), streams::one_run("ar", 8));

@@ -1,4 +1,4 @@
-// Every screen with every panel, drawn without a window over streams whole and broken.
+// Every screen with every panel, drawn without a window over complete and damaged streams.
 #include <algorithm>
 #include <string>
 #include <string_view>
@@ -13,6 +13,7 @@
 #include "headless.h"
 #include "streams.h"
 #include "tests/support/work_time.h"
+#include "ui/panels/live/text_view.h"
 #include "ui/shell/panel.h"
 #include "ui/shell/shell.h"
 
@@ -44,14 +45,14 @@ void draw_everything(const std::vector<engine::Event>& events, int scale = 100) 
       shell.selection().run = run.id();
       for (ui::Lens lens : {ui::Lens::Probability, ui::Lens::Age, ui::Lens::Cost,
                             ui::Lens::Agreement, ui::Lens::Origin}) {
-        shell.view().lens = lens;
+        shell.state<ui::TextView>().lens = lens;
         gui.frame(shell);
       }
     }
   }
 }
 
-// A stream as it is told by a method of another name; rows of one kind become another's.
+// The stream of a decoder under another name; rows of one kind get another kind.
 engine::Timeline told_by(const char* decoder,
                          std::vector<engine::Event> events,
                          engine::RowTag::Kind from = engine::RowTag::Kind::Probe,
@@ -68,7 +69,7 @@ engine::Timeline told_by(const char* decoder,
   return timeline;
 }
 
-TEST(Panels, fit_what_a_run_tells_of_itself_whatever_its_method_is_called) {
+TEST(Panels, fit_by_recorded_rows_of_any_decoder) {
   const ui::Panel &pool = *ui::panel_named("pool"), &trajectory = *ui::panel_named("trajectory");
   using Kind = engine::RowTag::Kind;
   const auto refines = told_by("unheard-of", streams::one_run("jacobi", 24));
@@ -90,7 +91,7 @@ TEST(Panels, fit_what_a_run_tells_of_itself_whatever_its_method_is_called) {
   EXPECT_FALSE(trajectory.fits(plain.runs()[0]));
   EXPECT_FALSE(pool.fits(plain.runs()[0]));
   EXPECT_STREQ(pool.instead(plain.runs()[0]), "text");
-  // Before the first step nothing is known, and nothing refused.
+  // Before the first step nothing is known, so every panel fits.
   engine::Timeline begun;
   begun.apply(streams::story().model);
   begun.apply(engine::RunStarted{.run = 1, .model = 1, .decoder = "ar"});
@@ -98,7 +99,7 @@ TEST(Panels, fit_what_a_run_tells_of_itself_whatever_its_method_is_called) {
   EXPECT_TRUE(pool.fits(begun.runs()[0]));
 }
 
-TEST(Panels, that_have_nothing_for_a_method_say_so_by_its_name) {
+TEST(Panels, empty_panels_name_the_decoder) {
   Headless gui;
   engine::CommandQueue commands;
   const ui::Catalog catalog = streams::catalog();
@@ -112,13 +113,13 @@ TEST(Panels, that_have_nothing_for_a_method_say_so_by_its_name) {
     return gui.said(shell);
   };
   EXPECT_THAT(said("pool", streams::one_run("jacobi", 24)),
-              HasSubstr("Jacobi has no n-gram pool. Its guesses are in the Trajectory panel."));
+              HasSubstr("Jacobi has no n-gram pool. The panel Trajectory shows its guesses."));
   EXPECT_THAT(said("pool", streams::one_run("ar", 24)),
-              HasSubstr("AR has proposed nothing so far, so there is no n-gram pool."));
+              HasSubstr("AR has proposed no tokens so far, so there is no n-gram pool."));
   EXPECT_THAT(said("trajectory", streams::one_run("prompt-lookup", 48)),
               HasSubstr("Prompt lookup refines no block. Its proposals are in the Pool panel."));
   EXPECT_THAT(said("trajectory", streams::one_run("ar", 24)),
-              HasSubstr("AR has proposed nothing so far, so it has no trajectory."));
+              HasSubstr("AR has proposed no tokens so far, so it has no trajectory."));
 }
 
 TEST(Panels, draw_an_empty_stream) {
@@ -151,12 +152,12 @@ TEST(Panels, draw_a_race_at_300_percent) {
 const std::vector<std::string> kFiveLanes = {"ar", "lookahead", "jacobi", "prompt-lookup",
                                              "speculative"};
 
-TEST(Panels, draw_a_race_of_as_many_lanes_as_there_may_be) {
+TEST(Panels, draw_a_race_of_the_maximum_number_of_lanes) {
   ASSERT_EQ(kFiveLanes.size(), engine::kMaxLanes);
   for (const int scale : {100, 300}) draw_everything(streams::race(kFiveLanes), scale);
 }
 
-// The cards of the panel Lanes that are drawn, from the left: the number of each one's run.
+// The cards of the panel Lanes from left to right, each with the number of its run.
 std::vector<std::pair<const ImGuiWindow*, int>> lane_cards() {
   std::vector<std::pair<const ImGuiWindow*, int>> cards;
   for (const ImGuiWindow* window : ImGui::GetCurrentContext()->Windows) {
@@ -171,7 +172,7 @@ std::vector<std::pair<const ImGuiWindow*, int>> lane_cards() {
   return cards;
 }
 
-TEST(Panels, five_lanes_stand_side_by_side_each_with_its_letter) {
+TEST(Panels, five_lanes_are_side_by_side_with_letters) {
   Headless gui;
   engine::CommandQueue commands;
   const ui::Catalog catalog = streams::catalog();
@@ -187,8 +188,8 @@ TEST(Panels, five_lanes_stand_side_by_side_each_with_its_letter) {
   float end = panel.Pos.x - 1;
   for (std::size_t i = 0; i < cards.size(); ++i) {
     const auto& [card, run] = cards[i];
-    EXPECT_EQ(run, static_cast<int>(i) + 1) << "in the order of the race";
-    EXPECT_GT(card->Pos.x, end) << "beside the one before, and not over it";
+    EXPECT_EQ(run, static_cast<int>(i) + 1) << "lanes are in the order of the race";
+    EXPECT_GT(card->Pos.x, end) << "lanes do not overlap";
     end = card->Pos.x + card->Size.x;
     EXPECT_EQ(card->Pos.y, cards[0].first->Pos.y);
     EXPECT_EQ(card->Size.y, cards[0].first->Size.y);
@@ -201,9 +202,9 @@ TEST(Panels, five_lanes_stand_side_by_side_each_with_its_letter) {
     EXPECT_THAT(said, HasSubstr(head));
 }
 
-TEST(Panels, a_fifth_lane_can_be_added_and_no_sixth) {
+TEST(Panels, at_most_five_lanes_can_be_added) {
   Headless gui;
-  ImGui::GetIO().DisplaySize = {1600, 3000};  // all of Setup is seen
+  ImGui::GetIO().DisplaySize = {1600, 3000};  // tall enough for all of Setup
   engine::CommandQueue commands;
   const ui::Catalog catalog = streams::catalog();
   ui::Shell shell(catalog, commands, "");
@@ -220,7 +221,7 @@ TEST(Panels, a_fifth_lane_can_be_added_and_no_sixth) {
               testing::AllOf(HasSubstr("E Speculative"), testing::Not(HasSubstr("Add lane"))));
 }
 
-TEST(Panels, draw_every_prefix_of_a_live_stream) {
+TEST(Panels, draw_every_prefix_of_a_stream) {
   Headless gui;
   engine::CommandQueue commands;
   const ui::Catalog catalog = streams::catalog();
@@ -234,7 +235,7 @@ TEST(Panels, draw_every_prefix_of_a_live_stream) {
   EXPECT_EQ(shell.selection().run, 1u);
 }
 
-TEST(Panels, events_of_no_run_and_of_no_step_are_survived) {
+TEST(Panels, survive_events_without_run_or_step) {
   std::vector<engine::Event> events{
       engine::Committed{.run = 9, .tokens = {1}},
       engine::StepEnded{.run = 9},
@@ -250,7 +251,7 @@ TEST(Panels, events_of_no_run_and_of_no_step_are_survived) {
   draw_everything(events);
 }
 
-// The processor time of a frame that shows a run of so many tokens, and its corners.
+// Processor time and vertices of a frame that shows a run of `n_tokens`.
 std::pair<double, int> cost_of_a_frame(int n_tokens) {
   Headless gui;
   engine::CommandQueue commands;
@@ -263,7 +264,7 @@ std::pair<double, int> cost_of_a_frame(int n_tokens) {
   return {ms, ImGui::GetDrawData()->TotalVtxCount};
 }
 
-TEST(Panels, a_hundred_thousand_events_cost_a_frame_little_more_than_a_thousand) {
+TEST(Panels, frame_cost_at_100000_events) {
   ASSERT_GT(streams::one_run("jacobi", 30'000).size(), 90'000u);
   const auto [few, few_corners] = cost_of_a_frame(300);
   const auto [many, many_corners] = cost_of_a_frame(30'000);
@@ -272,7 +273,7 @@ TEST(Panels, a_hundred_thousand_events_cost_a_frame_little_more_than_a_thousand)
   EXPECT_GT(few_corners, 1'000);
 }
 
-TEST(Panels, are_all_on_some_screen) {
+TEST(Panels, every_panel_is_on_a_screen) {
   for (const ui::Panel& panel : ui::panels()) {
     bool found = false;
     for (const ui::Screen screen : {ui::Screen::Live, ui::Screen::Compare, ui::Screen::Training})

@@ -1,4 +1,4 @@
-// Pictures of a panel or of the window: drawn anew at any size, never over another file.
+// Pictures of a panel or of the window: redrawn at any size, written without overwriting files.
 #include <cstdint>
 #include <filesystem>
 #include <fstream>
@@ -48,7 +48,7 @@ ImVec2 size_of(const char* panel) {
   return window->DockNode->Size;
 }
 
-TEST(Picture, of_a_panel_has_its_size_times_what_was_asked_and_says_what_it_shows) {
+TEST(Picture, of_panel_has_requested_size_and_description) {
   const Folder folder;
   const std::string path = folder / "pool.png";
   play("picture_panel", [&](ImGuiTestContext* ctx, Stage& stage) {
@@ -56,14 +56,14 @@ TEST(Picture, of_a_panel_has_its_size_times_what_was_asked_and_says_what_it_show
     ctx->WindowFocus("//###live.trajectory");
     ctx->Yield(3);
     for (const int times : {1, 3}) {
-      stage.shell->ask_picture(path, "pool", times);  // behind another tab: it comes forward
+      stage.shell->ask_picture(path, "pool", times);  // hidden by another tab: it is shown
       const std::string taken = times == 1 ? path : folder / "pool-2.png";
       wait_until(ctx, [&] { return std::filesystem::exists(taken); });
       const Png png = read_png(taken);
       const ImVec2 size = size_of("pool");
       IM_CHECK_LE(std::abs(static_cast<float>(png.width) - size.x * times), 1.0f);
       IM_CHECK_LE(std::abs(static_cast<float>(png.height) - size.y * times), 1.0f);
-      // One colour packs into less than a thousandth.
+      // A picture of one colour compresses to less than a thousandth.
       IM_CHECK_GT(png.bytes.size(), static_cast<std::size_t>(png.width * png.height / 200));
       IM_CHECK(png.bytes.find("iTXtDescription") != std::string::npos);
       IM_CHECK(png.bytes.find("demo-target") != std::string::npos);
@@ -74,7 +74,7 @@ TEST(Picture, of_a_panel_has_its_size_times_what_was_asked_and_says_what_it_show
   });
 }
 
-TEST(Picture, of_the_window_is_asked_for_in_the_export_dialog) {
+TEST(Picture, of_window_from_the_export_dialog) {
   const Folder folder;
   play("picture_window", [&](ImGuiTestContext* ctx, Stage& stage) {
     stage.shell->take(streams::one_run("jacobi"));
@@ -91,14 +91,14 @@ TEST(Picture, of_the_window_is_asked_for_in_the_export_dialog) {
   });
 }
 
-TEST(Picture, that_cannot_be_written_says_why) {
+TEST(Picture, unwritable_picture_is_reported) {
   const Folder folder;
   play("picture_refused", [&](ImGuiTestContext* ctx, Stage& stage) {
     stage.shell->take(streams::one_run("jacobi"));
     stage.shell->ask_picture(folder / "no-such-folder/mine.png", "", 1);
     wait_until(ctx,
                [&] { return stage.shell->message().find("no-such-folder") != std::string::npos; });
-    stage.shell->ask_picture(folder / "lanes.png", "lanes", 1);  // of another screen
+    stage.shell->ask_picture(folder / "lanes.png", "lanes", 1);  // on another screen
     wait_until(ctx, [&] {
       return stage.shell->message().find("not on this screen") != std::string::npos;
     });

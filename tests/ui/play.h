@@ -1,5 +1,5 @@
-// A person at the window: a script of the Dear ImGui Test Engine moves mouse and keys in a real
-// window, on a display of its own where there is none.
+// Scripts of the Dear ImGui Test Engine that move mouse and keys in a real window. Without a display,
+// Xvfb is started.
 #pragma once
 
 #include <chrono>
@@ -60,9 +60,9 @@ class Player {
   ImGuiTest* test_ = nullptr;
 };
 
-/// Runs a script in a window that shows what comes on `events`; fails the test when the script
-/// does. Ask display::ready() before.
-/// @param each_frame  called once a frame: what answers the commands on this thread
+/// Runs a script in a window that shows `events`; the test fails if the script does. Needs
+/// display::ready().
+/// @param each_frame  called once per frame; answers the commands on this thread
 inline void in_window(const char* name,
                       engine::EventQueue& events,
                       engine::CommandQueue& commands,
@@ -87,8 +87,8 @@ inline void in_window(const char* name,
   EXPECT_TRUE(player.succeeded()) << name;
 }
 
-/// Yields frames until `done`, for two minutes at most: that long only if something hangs.
-/// @return whether it came
+/// Yields frames until `done`, for two minutes at most.
+/// @return whether `done` became true
 inline bool wait_for(ImGuiTestContext* ctx, const std::function<bool()>& done) {
   const auto end = std::chrono::steady_clock::now() + std::chrono::minutes(2);
   while (!done() && std::chrono::steady_clock::now() < end) ctx->Yield();

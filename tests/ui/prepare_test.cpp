@@ -1,4 +1,4 @@
-// What panels draw, before it is drawn.
+// Data that panels prepare for drawing.
 #include <cmath>
 
 #include <gtest/gtest.h>
@@ -19,7 +19,7 @@ namespace {
 
 using namespace ui;
 
-TEST(RunTimes, sums_of_steps_are_the_runs_own) {
+TEST(RunTimes, sums_of_steps_match_the_run) {
   for (const char* decoder : {"ar", "jacobi", "lookahead", "prompt-lookup"}) {
     const auto timeline = timeline_of(streams::one_run(decoder));
     const engine::RunRecord& run = *timeline.run(1);
@@ -32,7 +32,7 @@ TEST(RunTimes, sums_of_steps_are_the_runs_own) {
   }
 }
 
-TEST(RunTimes, growing_step_by_step_equals_growing_at_once) {
+TEST(RunTimes, incremental_and_full_extension_agree) {
   const auto events = streams::one_run("lookahead");
   engine::Timeline timeline;
   RunTimes grown;
@@ -46,7 +46,7 @@ TEST(RunTimes, growing_step_by_step_equals_growing_at_once) {
   EXPECT_EQ(grown.end_compute(), whole.end_compute());
 }
 
-TEST(RunTimes, the_playhead_comes_back_from_every_clock) {
+TEST(RunTimes, clock_conversions_are_inverse) {
   const auto timeline = timeline_of(streams::race({"ar", "jacobi"}));
   const RunTimes times = times_of(*timeline.run(2));
   for (const ClockKind clock :
@@ -60,7 +60,7 @@ TEST(RunTimes, the_playhead_comes_back_from_every_clock) {
   EXPECT_EQ(steps_shown(times, 0), 0u);
 }
 
-TEST(TextCells, tell_how_each_token_came_to_stand) {
+TEST(TextCells, have_the_status_of_each_token) {
   const auto plain = timeline_of(streams::one_run("ar"));
   const auto cells = text_cells(plain, *plain.run(1), 5, false);
   const std::size_t n_prompt = plain.run(1)->started.prompt_tokens.size();
@@ -80,7 +80,7 @@ TEST(TextCells, tell_how_each_token_came_to_stand) {
   EXPECT_GT(n_bonus, 0);
 }
 
-TEST(TextCells, refused_proposals_follow_the_text_in_order) {
+TEST(TextCells, rejected_proposals_follow_the_text) {
   const auto timeline = timeline_of(streams::one_run("lookahead"));
   const engine::RunRecord& run = *timeline.run(1);
   std::size_t n = 0;
@@ -94,7 +94,7 @@ TEST(TextCells, refused_proposals_follow_the_text_in_order) {
   EXPECT_EQ(behind[1], Mean::Unused);
 }
 
-TEST(TextCells, lie_side_by_side_within_the_width) {
+TEST(TextCells, are_laid_out_within_the_width) {
   const auto timeline = timeline_of(streams::one_run("jacobi"));
   const auto cells = text_cells(timeline, *timeline.run(1), 40, false);
   for (const float width : {30.0f, 200.0f, 900.0f}) {
@@ -134,7 +134,7 @@ engine::RunRecord small_block() {
   return run;
 }
 
-TEST(Trajectory, proved_final_comes_from_agreement_alone) {
+TEST(Trajectory, final_requires_agreement) {
   const Grid grid = trajectory_grid(small_block(), 3, false);
   ASSERT_EQ(grid.rows.size(), 3u);
   EXPECT_EQ(grid.n_columns, 4);
@@ -150,18 +150,18 @@ TEST(Trajectory, proved_final_comes_from_agreement_alone) {
   EXPECT_EQ(grid.rows[1].cells[2].unchanged_for, 1);
 }
 
-TEST(Trajectory, stationary_is_said_in_hindsight_only) {
+TEST(Trajectory, stationary_needs_hindsight) {
   const Grid grid = trajectory_grid(small_block(), 3, true);
   EXPECT_TRUE(grid.hindsight);
-  // Position 12 was right from the first iteration and stayed; 13 was right, then wrong again.
+  // Position 12 was right from the first iteration on; 13 was right, then wrong again.
   EXPECT_EQ(grid.rows[0].cells[2].mean, Mean::Stationary);
   EXPECT_EQ(grid.rows[0].cells[3].mean, Mean::Guess);
-  EXPECT_FALSE(grid.counts) << "the guess it began with is not there";
-  // Before position 12 is committed nothing of it is known.
+  EXPECT_FALSE(grid.counts) << "the initial guess is not recorded";
+  // Before position 12 is committed, nothing is known about it.
   EXPECT_EQ(trajectory_grid(small_block(), 1, true).rows[0].cells[2].mean, Mean::Guess);
 }
 
-// A run of one block that ended, told from its first guess on.
+// A finished run of one block with all iterations.
 engine::RunRecord whole_block(const std::vector<std::vector<engine::TokenId>>& states) {
   engine::RunRecord run;
   run.started.run = 1;
@@ -192,8 +192,8 @@ engine::RunRecord whole_block(const std::vector<std::vector<engine::TokenId>>& s
   return run;
 }
 
-TEST(Trajectory, a_whole_block_has_the_counts_of_the_metrics) {
-  // A token that is right early counts once, however many iterations it stood so.
+TEST(Trajectory, whole_block_has_the_counts_of_the_metrics) {
+  // A token that is right early counts once for all its iterations.
   const std::vector<std::vector<engine::TokenId>> slow{
       {7, 1, 1, 1, 1}, {7, 2, 9, 9, 5}, {7, 2, 3, 9, 5}, {7, 2, 3, 4, 5}};
   Grid grid = trajectory_grid(whole_block(slow), 4, true);
@@ -202,20 +202,20 @@ TEST(Trajectory, a_whole_block_has_the_counts_of_the_metrics) {
   EXPECT_EQ(grid.counts->fast_forward, (std::vector<int>{2, 1, 2}));
   EXPECT_EQ(grid.rows[1].cells[4].mean, Mean::Stationary);
   EXPECT_EQ(grid.rows[2].cells[4].mean, Mean::Stationary);
-  // What the first guess happened to hold was told by no iteration.
+  // Right tokens of the initial guess do not count; no iteration produced them.
   const std::vector<std::vector<engine::TokenId>> lucky{{7, 1, 3}, {7, 2, 3}};
   grid = trajectory_grid(whole_block(lucky), 2, true);
   ASSERT_TRUE(grid.counts);
   EXPECT_EQ(grid.counts->n_stationary, 0);
   EXPECT_EQ(grid.rows[0].cells[2].mean, Mean::Guess);
-  // Nothing of it is said live, nor of a block of which rows were left out.
+  // There are no counts while the run is live or when rows of the block are missing.
   EXPECT_FALSE(trajectory_grid(whole_block(slow), 4, false).counts);
   EXPECT_FALSE(trajectory_grid(whole_block(slow), 3, true).counts);
   EXPECT_FALSE(trajectory_grid(whole_block(slow), 4, true, 2).counts);
 }
 
-TEST(Trajectory, counting_ends_with_the_text) {
-  // The text ends at its third token: what stands behind it in the block is no part of it.
+TEST(Trajectory, counts_end_with_the_text) {
+  // The sequence ends at its third token; later tokens of the block do not count.
   engine::RunRecord run = whole_block({{7, 1, 1, 1}, {7, 2, 9, 6}, {7, 2, 3, 6}});
   run.tokens.pop_back();
   run.finished = engine::RunFinished{.run = 1, .stop_reason = "eos"};
@@ -226,7 +226,7 @@ TEST(Trajectory, counting_ends_with_the_text) {
   EXPECT_EQ(grid.counts->n_iterations, 2);
 }
 
-TEST(Trajectory, only_what_an_iteration_changed_or_proved_is_shown) {
+TEST(Trajectory, only_changes_hides_unchanged_cells) {
   engine::RunRecord run = small_block();
   // A fourth iteration that changes nothing, before the last.
   engine::StepRecord same = run.steps[1];
@@ -249,18 +249,18 @@ TEST(Trajectory, only_what_an_iteration_changed_or_proved_is_shown) {
     for (const GridCell& cell : grid.rows[row].cells) cells.push_back(cell.hidden);
     return cells;
   };
-  EXPECT_EQ(hidden(0), (std::vector{false, false, false, false})) << "there is nothing above";
-  // 9 became 6; 7 stayed and was proved; 8 became 9. The first was proved before.
+  EXPECT_EQ(hidden(0), (std::vector{false, false, false, false})) << "the first row has no predecessor";
+  // 9 became 6; 7 stayed and became final; 8 became 9. The first was final before.
   EXPECT_EQ(hidden(1), (std::vector{true, false, false, false}));
   EXPECT_EQ(hidden(2), (std::vector{true, true, true, false}));
 }
 
-TEST(Trajectory, a_decoder_without_blocks_has_no_grid) {
+TEST(Trajectory, decoder_without_blocks_has_no_grid) {
   const auto timeline = timeline_of(streams::one_run("ar"));
   EXPECT_TRUE(trajectory_grid(*timeline.run(1), 10, true).rows.empty());
 }
 
-TEST(Trajectory, lookaheads_window_is_levels_by_columns) {
+TEST(Trajectory, window_of_lookahead_is_levels_by_columns) {
   const auto timeline = timeline_of(streams::one_run("lookahead"));
   const WindowGrid grid = window_grid(timeline.run(1)->steps[4]);
   ASSERT_EQ(grid.row_of.size(), 3u);
@@ -269,7 +269,7 @@ TEST(Trajectory, lookaheads_window_is_levels_by_columns) {
   EXPECT_EQ(grid.candidates[0].size(), 3u);
 }
 
-TEST(Trajectory, a_guess_that_shares_its_beginning_is_shown_whole) {
+TEST(Trajectory, guess_with_shared_prefix_is_complete) {
   using engine::RowTag;
   engine::StepRecord step;
   constexpr int shared = 1, first = 2, second = 3;  // rows of the tree
@@ -283,7 +283,7 @@ TEST(Trajectory, a_guess_that_shares_its_beginning_is_shown_whole) {
   EXPECT_EQ(grid.candidates[1], (std::vector<int>{shared, second}));
 }
 
-TEST(Numbers, are_their_formulas_over_their_integers) {
+TEST(Numbers, figures_match_their_formulas) {
   const auto timeline = timeline_of(streams::race({"ar", "lookahead"}));
   const engine::RunRecord& run = *timeline.run(2);
   const RunTimes times = times_of(run);
@@ -295,7 +295,7 @@ TEST(Numbers, are_their_formulas_over_their_integers) {
   EXPECT_NEAR(std::stod(numbers.speedup.value), speedup, 0.01);
 }
 
-TEST(Numbers, what_is_undefined_is_a_dash) {
+TEST(Numbers, undefined_figures_are_dashes) {
   engine::Timeline timeline;
   timeline.apply(streams::story().model);
   timeline.apply(engine::RunStarted{.run = 1, .model = 1, .decoder = "jacobi"});
@@ -305,22 +305,22 @@ TEST(Numbers, what_is_undefined_is_a_dash) {
     EXPECT_EQ(f->value, "-") << f->label;
 }
 
-TEST(Numbers, acceptance_falls_to_what_was_judged) {
+TEST(Numbers, acceptance_by_position_sums_to_verified) {
   const auto timeline = timeline_of(streams::one_run("jacobi"));
   const engine::RunRecord& run = *timeline.run(1);
   Tally tally;
   advance(tally, run, run.steps.size());
   int accepted = 0, judged = 0;
-  for (const AcceptanceAt& at : tally.by_place) accepted += at.accepted, judged += at.judged;
+  for (const AcceptanceAt& at : tally.by_place) accepted += at.accepted, judged += at.verified;
   EXPECT_EQ(accepted, run.n_accepted());
   EXPECT_EQ(judged, run.n_accepted() + run.n_rejected());
   Tally again = tally;
   advance(again, run, 3);
   advance(again, run, run.steps.size());
-  EXPECT_EQ(again.kept, tally.kept);
+  EXPECT_EQ(again.committed, tally.committed);
 }
 
-TEST(Numbers, both_rates_of_acceptance_stand_side_by_side) {
+TEST(Numbers, both_acceptance_rates_are_shown) {
   const auto timeline = timeline_of(streams::race({"ar", "lookahead"}));
   const engine::RunRecord& run = *timeline.run(2);
   const RunTimes times = times_of(run);
@@ -333,11 +333,11 @@ TEST(Numbers, both_rates_of_acceptance_stand_side_by_side) {
   const auto accepted = std::to_string(run.n_accepted());
   EXPECT_EQ(figure("acceptance rate").numbers, accepted + " / " + std::to_string(run.n_proposed()));
   EXPECT_EQ(figure("acceptance rate").formula.substr(0, 19), "accepted / proposed");
-  EXPECT_EQ(figure("accepted of judged").numbers,
+  EXPECT_EQ(figure("accepted of verified").numbers,
             accepted + " / (" + accepted + " + " + std::to_string(run.n_rejected()) + ")");
 }
 
-TEST(Numbers, what_fastcots_windows_foresaw_stands_over_its_denominators) {
+TEST(Numbers, fastcot_shares_have_denominators) {
   std::vector<engine::Event> events = streams::one_run("fastcot");
   const auto more_of = [&] {
     const auto timeline = timeline_of(events);
@@ -358,7 +358,7 @@ TEST(Numbers, what_fastcots_windows_foresaw_stands_over_its_denominators) {
   for (int i = 0; i < 4; ++i) {
     EXPECT_EQ(foreseen[i].numbers, numbers[i]) << foreseen[i].label;
     EXPECT_EQ(foreseen[i].value, values[i]) << foreseen[i].label;
-    EXPECT_EQ(foreseen[i].truth, Truth::Hindsight) << "they are held against the whole text";
+    EXPECT_EQ(foreseen[i].truth, Truth::Hindsight) << "they are compared with the whole sequence";
   }
   for (engine::Event& event : events)
     if (auto* finished = std::get_if<engine::RunFinished>(&event))
@@ -366,7 +366,7 @@ TEST(Numbers, what_fastcots_windows_foresaw_stands_over_its_denominators) {
   EXPECT_EQ(more_of().back().value, "-");
 }
 
-TEST(Numbers, read_well) {
+TEST(Numbers, short_formats) {
   EXPECT_EQ(short_number(398.2), "398");
   EXPECT_EQ(short_number(2.314), "2.31");
   EXPECT_EQ(short_number(123456), "123,456");
@@ -386,7 +386,7 @@ TEST(Gantt, ruler_ticks_are_round_and_apart) {
   }
 }
 
-TEST(Pool, going_back_and_forth_ends_where_going_once_does) {
+TEST(Pool, backward_and_forward_equals_direct) {
   const auto timeline = timeline_of(streams::one_run("lookahead"));
   const engine::RunRecord& run = *timeline.run(1);
   PoolState once, twice;
@@ -401,13 +401,13 @@ TEST(Pool, going_back_and_forth_ends_where_going_once_does) {
   EXPECT_GE(rows[0]->ngram.born, rows[4]->ngram.born);
 }
 
-TEST(Pool, a_filter_leaves_what_its_words_are_in_and_looks_beyond_the_limit) {
+TEST(Pool, filter_searches_all_entries) {
   const auto timeline = timeline_of(streams::one_run("lookahead"));
   const engine::RunRecord& run = *timeline.run(1);
   PoolState pool;
   advance(pool, run, run.steps.size());
   const auto text = [&](const engine::PoolNgram& n) { return timeline.name_of(run, n.first); };
-  // The text of the entry that comes last: a filter after the limit would not find it.
+  // The text of the last entry: a filter that is applied after the limit would miss it.
   const auto all = rows_in_view(pool, PoolOrder::Newest, "", text, 100'000).entries;
   ASSERT_GT(all.size(), 5u);
   const std::string wanted = text(all.back()->ngram);
@@ -416,14 +416,14 @@ TEST(Pool, a_filter_leaves_what_its_words_are_in_and_looks_beyond_the_limit) {
   EXPECT_GT(found.n_found, 0u);
   for (const PoolEntry* entry : found.entries)
     EXPECT_NE(text(entry->ngram).find(wanted), std::string::npos);
-  // Kept until the entries change.
+  // The result is cached until the entries change.
   advance(pool, run, 3);
   EXPECT_FALSE(pool.rows.ready);
   EXPECT_TRUE(
       rows_in_view(pool, PoolOrder::First, "no token has this text", text, 5).entries.empty());
 }
 
-TEST(Status, a_slow_step_and_a_stuck_engine_look_different) {
+TEST(Status, slow_step_differs_from_stuck_engine) {
   auto events = streams::cut_mid_step();
   const auto timeline = timeline_of(events);
   const engine::RunRecord* run = timeline.run(1);
@@ -431,7 +431,7 @@ TEST(Status, a_slow_step_and_a_stuck_engine_look_different) {
   const Status stuck = status_of(timeline, run, 10.5, false);
   EXPECT_EQ(stuck.level, Status::Level::Amber);
   EXPECT_NE(stuck.text.find("no progress for 10 s"), std::string::npos);
-  EXPECT_NE(status_of(timeline, run, 0, true).text.find("ended mid-step"), std::string::npos);
+  EXPECT_NE(status_of(timeline, run, 0, true).text.find("ends within step"), std::string::npos);
 }
 
 TEST(Status, prefill_is_named_and_counted) {
@@ -444,7 +444,7 @@ TEST(Status, prefill_is_named_and_counted) {
   EXPECT_NEAR(status.share, 0.309, 0.001);
 }
 
-TEST(Describe, a_step_is_one_sentence) {
+TEST(Describe, step_is_one_sentence) {
   const auto timeline = timeline_of(streams::one_run("lookahead"));
   const engine::RunRecord& run = *timeline.run(1);
   const std::string sentence = describe_step(timeline, run, run.steps[5]);
@@ -476,7 +476,7 @@ TEST(Difference, is_a_table_of_the_lanes) {
   EXPECT_EQ(as_markdown(lanes).find("|  | A ar | B jacobi |\n|---|---:|---:|"), 0u);
 }
 
-TEST(Difference, five_lanes_have_a_column_and_a_letter_each) {
+TEST(Difference, five_lanes_have_columns_and_letters) {
   const auto lanes = figures_of_race({"ar", "lookahead", "jacobi", "prompt-lookup", "speculative"});
   ASSERT_EQ(lanes.size(), engine::kMaxLanes);
   EXPECT_TRUE(as_markdown(lanes).starts_with(
@@ -484,7 +484,7 @@ TEST(Difference, five_lanes_have_a_column_and_a_letter_each) {
       "|---|---:|---:|---:|---:|---:|"));
 }
 
-TEST(TextCells, wide_characters_take_two_columns_and_marks_none) {
+TEST(TextCells, wide_characters_take_two_columns) {
   EXPECT_EQ(n_columns("value"), 5);
   EXPECT_EQ(n_columns("\xE6\x97\xA5\xE6\x9C\xAC"), 4);  // two Han characters
   EXPECT_EQ(n_columns("\xF0\x9F\x98\x80"), 2);          // an emoji
@@ -492,7 +492,7 @@ TEST(TextCells, wide_characters_take_two_columns_and_marks_none) {
   EXPECT_EQ(n_columns("\xC3\xA9\xD0\xB6"), 2);          // Latin and Cyrillic
 }
 
-TEST(DescribePlace, a_token_that_is_no_text_is_told_by_its_name) {
+TEST(DescribePlace, special_token_is_shown_by_name) {
   streams::Story story = streams::story(4);
   const engine::RunStarted started{.run = 1, .model = 1, .decoder = "lookahead"};
   const std::vector<engine::Event> events{story.model, started,
@@ -507,11 +507,11 @@ TEST(DescribePlace, a_token_that_is_no_text_is_told_by_its_name) {
       describe_place(timeline, *timeline.run(1), {1, 0, -1, -1}).sentence.find("bonus \"</s>\""),
       std::string::npos);
   EXPECT_EQ(cell_text(timeline, *timeline.run(1), 0), "</s>");
-  // A recording from before names were kept knows only that it ends the text.
+  // Older recordings have no names of special tokens, only the flag of the end.
   story.model.special_ids.clear();
   timeline = timeline_of({story.model, started});
   EXPECT_EQ(cell_text(timeline, *timeline.run(1), 0), "<end>");
-  EXPECT_EQ(timeline.text_of(*timeline.run(1), 0), "") << "copied text has no names in it";
+  EXPECT_EQ(timeline.text_of(*timeline.run(1), 0), "") << "copied text contains no names";
 }
 
 }  // namespace

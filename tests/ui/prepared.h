@@ -1,4 +1,4 @@
-// What panels are prepared from, of events made up.
+// Timelines and run times of artificial events.
 #pragma once
 
 #include <vector>

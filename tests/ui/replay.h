@@ -1,4 +1,4 @@
-// A window over an engine that answers with recorded events, and what is lit in its panels.
+// A window with a replayed engine, and the highlighted vertices of its panels.
 #pragma once
 
 #include <algorithm>
@@ -17,7 +17,7 @@
 
 namespace scripted {
 
-// Answers commands as an engine would, with the events of a known run, a few each frame.
+// Answers commands with the events of a known run, a few per frame.
 class Replay {
  public:
   Replay(engine::EventQueue& events, engine::CommandQueue& commands)
@@ -28,9 +28,9 @@ class Replay {
     for (int i = 0; i < pace && !held_ && next_ < story_.size(); ++i) events_.push(story_[next_++]);
   }
 
-  int pace = 2;  // events a frame
+  int pace = 2;  // events per frame
   std::vector<std::string> asked;
-  engine::StartRun started;  // as asked last
+  engine::StartRun started;  // the last command
   engine::StartReasoning reasoned;
 
  private:
@@ -79,7 +79,7 @@ struct Stage {
 
 using StageScript = std::function<void(ImGuiTestContext*, Stage&)>;
 
-// Runs a script in a real window; fails the test when the script does.
+// Runs a script in a real window; the test fails if the script does.
 inline void play(const char* name,
                  const StageScript& script,
                  ui::WindowOptions options = {},
@@ -118,7 +118,7 @@ inline void put_mouse_away(ImGuiTestContext* ctx) {
 
 using Points = std::vector<std::pair<float, float>>;
 
-// Corners drawn in the colour that lights up a selection, in a panel's window and its children.
+// The vertices in the selection's colour, in a panel's window and its children.
 inline Points lit_in(const std::string& panel) {
   Points points;
   for (const ImGuiWindow* window : ImGui::GetCurrentContext()->Windows) {
@@ -132,7 +132,7 @@ inline Points lit_in(const std::string& panel) {
   return points;
 }
 
-// Which of them are there only while `place` is selected, with the mouse out of the way.
+// Those that exist only while `place` is selected. The mouse is moved away.
 inline Points lit_by(ImGuiTestContext* ctx,
                      Stage& stage,
                      const char* panel,

@@ -1,4 +1,4 @@
-// Recordings written beside the window: the same events, progress, giving up, what waits meanwhile.
+// Recordings that are written while the window draws: the same events, progress, cancelling, delayed events.
 #include <filesystem>
 #include <string>
 
@@ -35,7 +35,7 @@ std::string recorded(const Folder& folder, const std::vector<engine::Event>& eve
   return recorder.path();
 }
 
-TEST(Saving, a_recording_saved_again_holds_the_same_events) {
+TEST(Saving, second_save_has_the_same_events) {
   const Folder folder;
   const std::string source = recorded(folder, streams::race({"ar", "jacobi", "lookahead"}));
   ui::Saving saving(source, folder / "copy.pdrun");
@@ -45,7 +45,7 @@ TEST(Saving, a_recording_saved_again_holds_the_same_events) {
   EXPECT_DOUBLE_EQ(saving.fraction(), 1);
 }
 
-TEST(Saving, given_up_it_leaves_no_file) {
+TEST(Saving, cancelled_save_leaves_no_file) {
   EXPECT_TRUE(waiting::in_the_midst_of(4'000, [](int n_tokens) {
     const Folder folder;
     const std::string copy = folder / "copy.pdrun";
@@ -54,17 +54,17 @@ TEST(Saving, given_up_it_leaves_no_file) {
     saving.give_up();
     try {
       EXPECT_EQ(saving.result(), copy);
-      EXPECT_TRUE(fs::exists(copy)) << "it was written before it could be given up";
+      EXPECT_TRUE(fs::exists(copy)) << "it was complete before it could be cancelled";
       return false;
     } catch (const engine::Error& error) {
       EXPECT_EQ(error.code(), engine::ErrorCode::Cancelled);
       EXPECT_FALSE(fs::exists(copy));
       return true;
     }
-  })) << "nothing was given up";
+  })) << "nothing was cancelled";
 }
 
-TEST(Saving, let_go_of_it_writes_to_the_end) {
+TEST(Saving, destructor_finishes_the_file) {
   const Folder folder;
   engine::Timeline timeline;
   const auto events = streams::one_run("jacobi", 3000);
@@ -94,7 +94,7 @@ int draw_until_saved(Stage& stage) {
   return n_frames;
 }
 
-TEST(Saving, the_window_draws_on_while_a_recording_is_written) {
+TEST(Saving, window_draws_while_saving) {
   EXPECT_TRUE(waiting::in_the_midst_of(4'000, [](int n_tokens) {
     const Folder folder;
     Stage stage;
@@ -106,7 +106,7 @@ TEST(Saving, the_window_draws_on_while_a_recording_is_written) {
     stage.shell.save(folder / "long.pdrun");
     EXPECT_TRUE(stage.shell.saves());
     EXPECT_TRUE(stage.shell.animates());
-    // What the engine tells meanwhile is shown after it, and no part of the file.
+    // Events that arrive meanwhile are shown afterwards and are not part of the file.
     stage.shell.take({engine::Notice{.t = 1, .text = "meanwhile"}});
     EXPECT_EQ(live.n_events(), before);
     const int n_frames = draw_until_saved(stage);
@@ -116,10 +116,10 @@ TEST(Saving, the_window_draws_on_while_a_recording_is_written) {
     engine::load_recording(folder / "long.pdrun", again);
     EXPECT_EQ(again.n_events(), before);
     return n_frames > 2;
-  })) << "the window waited for the file";
+  })) << "the window drew no frame while the file was written";
 }
 
-TEST(Saving, escape_gives_a_save_up) {
+TEST(Saving, escape_cancels_a_save) {
   EXPECT_TRUE(waiting::in_the_midst_of(4'000, [](int n_tokens) {
     const Folder folder;
     const std::string source = recorded(folder, streams::one_run("jacobi", n_tokens));
@@ -132,10 +132,10 @@ TEST(Saving, escape_gives_a_save_up) {
     const bool given_up = stage.shell.message().find("not saved") != std::string::npos;
     EXPECT_EQ(fs::exists(folder / "copy.pdrun"), !given_up) << stage.shell.message();
     return given_up;
-  })) << "nothing was given up";
+  })) << "nothing was cancelled";
 }
 
-TEST(Saving, a_folder_that_refuses_is_said) {
+TEST(Saving, unwritable_folder_is_reported) {
   const Folder folder;
   engine::test::write_file(folder / "file", "no folder");
   Stage stage;

@@ -1,5 +1,4 @@
-// The stream of a SEED schedule: several runs that take turns at one draft and one target, on a
-// clock of fixed times.
+// The events of a SEED schedule: several runs share one draft model and one target, with fixed times.
 #pragma once
 
 #include <vector>
@@ -10,9 +9,9 @@ namespace streams {
 
 inline constexpr engine::Nanoseconds kScheduledDraft = 2'000'000;  // of every tree
 
-/// @param n_runs      texts of `n_tokens`, numbered from 1; a text that ends gives its place to the
-///                    next
-/// @param n_branches  texts under way at once
+/// @param n_runs      sequences of `n_tokens`, numbered from 1; a sequence that ends gives its branch to
+///                    the next
+/// @param n_branches  sequences that are active at the same time
 std::vector<engine::Event> schedule(int n_runs, int n_branches, int n_tokens = 24);
 
 }  // namespace streams

@@ -1,4 +1,4 @@
-// The Schedule: what is prepared of SEED's rounds, what is said of it, and what a click selects.
+// The panel Schedule: rows of SEED's rounds, their sentences, and selection by clicks.
 #include <algorithm>
 #include <string>
 #include <vector>
@@ -44,10 +44,10 @@ const ScheduleRow& row_of(const ScheduleLanes& lanes, ScheduleRowKind kind, int 
 }
 
 int branch_of(const ScheduleLanes& lanes, const ScheduleSlice& slice) {
-  return lanes.told.turns[slice.turn].branch;
+  return lanes.schedule.turns[slice.turn].branch;
 }
 
-TEST(Schedule, a_branch_waits_for_the_draft_drafts_waits_for_the_target_and_is_judged) {
+TEST(Schedule, branch_waits_drafts_waits_and_is_verified) {
   const auto timeline = timeline_of(streams::schedule(3, 3));
   const ScheduleLanes lanes = lanes_of(timeline);
   const ScheduleRow& branch = row_of(lanes, ScheduleRowKind::Branch, 1);
@@ -59,7 +59,7 @@ TEST(Schedule, a_branch_waits_for_the_draft_drafts_waits_for_the_target_and_is_j
   EXPECT_EQ(s[1].act, ScheduleAct::Drafts);
   EXPECT_EQ(s[1].t1, 2 * kDraftTime);
   EXPECT_EQ(s[2].act, ScheduleAct::WaitsForTarget);
-  EXPECT_EQ(s[3].act, ScheduleAct::VerifiedNode);
+  EXPECT_EQ(s[3].act, ScheduleAct::BeingVerified);
   const ScheduleRow& target = lanes.rows[0];
   ASSERT_EQ(target.kind, ScheduleRowKind::Target);
   EXPECT_EQ(target.slices[0].act, ScheduleAct::WaitsForDraft);
@@ -70,7 +70,7 @@ TEST(Schedule, a_branch_waits_for_the_draft_drafts_waits_for_the_target_and_is_j
   EXPECT_EQ(ui::row_name(branch), "branch 1");
 }
 
-TEST(Schedule, who_waits_moves_up_in_the_queue_as_others_are_taken) {
+TEST(Schedule, waiting_turns_move_up_in_the_queue) {
   const auto timeline = timeline_of(streams::schedule(3, 3));
   const ScheduleLanes lanes = lanes_of(timeline);
   const ScheduleRow& first = row_of(lanes, ScheduleRowKind::Queue, 0);
@@ -82,7 +82,7 @@ TEST(Schedule, who_waits_moves_up_in_the_queue_as_others_are_taken) {
   EXPECT_EQ(first.slices[1].t0, first.slices[0].t1);
   EXPECT_EQ(second.slices[0].t1, first.slices[1].t0);
   EXPECT_EQ(ui::row_name(second), "queue 2nd");
-  // All its places together are as long as the wait it shows in its branch's row.
+  // The times at all its places sum to the wait in the row of its branch.
   const std::size_t turn = first.slices[1].turn;
   double in_queue = 0, waits = 0;
   for (const ScheduleRow& row : lanes.rows) {
@@ -96,7 +96,7 @@ TEST(Schedule, who_waits_moves_up_in_the_queue_as_others_are_taken) {
   EXPECT_EQ(in_queue, waits);
 }
 
-TEST(Schedule, a_slice_says_in_a_sentence_what_happens) {
+TEST(Schedule, slice_sentences) {
   const auto timeline = timeline_of(streams::schedule(3, 3));
   const ScheduleLanes lanes = lanes_of(timeline);
   const ScheduleRow& one = row_of(lanes, ScheduleRowKind::Branch, 1);
@@ -106,31 +106,31 @@ TEST(Schedule, a_slice_says_in_a_sentence_what_happens) {
   };
   const auto wait = [](const ScheduleSlice& s) { return ui::short_time(s.t1 - s.t0); };
   EXPECT_EQ(said(one, 0),
-            "Branch 1 waits for the draft model, " + wait(one.slices[0]) + ", behind branch 0.");
-  EXPECT_EQ(said(one, 1), "Branch 1 has its prompt read by the draft model and drafts 4 tokens, " +
+            "Branch 1 waits for the draft model, " + wait(one.slices[0]) + ", after branch 0.");
+  EXPECT_EQ(said(one, 1), "Branch 1 lets the draft model read its prompt and drafts 4 tokens, " +
                               wait(one.slices[1]) + ".");
   const auto is_later_draft = [&](const ScheduleSlice& slice) {
-    return slice.act == ScheduleAct::Drafts && lanes.told.turns[slice.turn].step > 0;
+    return slice.act == ScheduleAct::Drafts && lanes.schedule.turns[slice.turn].step > 0;
   };
   const auto later = std::ranges::find_if(one.slices, is_later_draft);
   ASSERT_NE(later, one.slices.end());
   EXPECT_EQ(said(one, static_cast<std::size_t>(later - one.slices.begin())),
             "Branch 1 drafts 4 tokens, " + wait(*later) + ".");
   EXPECT_EQ(said(one, 2),
-            "Branch 1 waits for the target, " + wait(one.slices[2]) + ", behind branch 0.");
+            "Branch 1 waits for the target, " + wait(one.slices[2]) + ", after branch 0.");
   EXPECT_EQ(said(two, 2),
-            "Branch 2 waits for the target, " + wait(two.slices[2]) + ", behind branches 0 and 1.");
+            "Branch 2 waits for the target, " + wait(two.slices[2]) + ", after branches 0 and 1.");
   const ScheduleRow& target = lanes.rows[0];
   EXPECT_THAT(said(target, 0), HasSubstr("waits for a draft"));
   const int n_tokens = timeline.runs()[0].steps.head(0).n_tokens;
-  EXPECT_THAT(said(target, 1), AllOf(HasSubstr("judges the draft of branch 0: 5 rows"),
+  EXPECT_THAT(said(target, 1), AllOf(HasSubstr("verifies the draft of branch 0: 5 rows"),
                                      HasSubstr("+" + std::to_string(n_tokens) + " token")));
   EXPECT_THAT(said(row_of(lanes, ScheduleRowKind::Queue, 1), 0),
-              AllOf(HasSubstr("2nd in the queue"), HasSubstr("behind branches 0 and 1")));
-  EXPECT_THAT(said(row_of(lanes, ScheduleRowKind::Verify), 0), HasSubstr("of 4 tokens"));
+              AllOf(HasSubstr("2nd in the queue"), HasSubstr("after branches 0 and 1")));
+  EXPECT_THAT(said(row_of(lanes, ScheduleRowKind::Verify), 0), HasSubstr("of 4 drafted tokens"));
 }
 
-// What the events alone say.
+// Sums computed from the events.
 struct Sums {
   double target = 0, target_waits = 0, for_target = 0, to_draft = 0;
   int longest = 0;
@@ -148,7 +148,7 @@ Sums sums_of(const std::vector<engine::Event>& events) {
     }
     if (const auto* e = std::get_if<engine::Dequeued>(&event)) {
       const auto waited = static_cast<double>(e->t - queued[e->run]);
-      // Who is taken at once did not stand in the queue.
+      // A draft that is taken at once was not in the queue.
       if (e->resource == "target" && waited > 0) sums.longest = std::max(sums.longest, waiting);
       waiting -= e->resource == "target";
       (e->resource == "target" ? sums.for_target : sums.to_draft) += waited;
@@ -163,7 +163,7 @@ Sums sums_of(const std::vector<engine::Event>& events) {
   return sums;
 }
 
-TEST(Schedule, figures_are_sums_over_what_was_told) {
+TEST(Schedule, figures_are_sums_over_events) {
   const std::vector<engine::Event> events = streams::schedule(7, 3, 60);
   const auto timeline = timeline_of(events);
   const ScheduleLanes lanes = lanes_of(timeline);
@@ -175,9 +175,9 @@ TEST(Schedule, figures_are_sums_over_what_was_told) {
   EXPECT_EQ(f.waits_to_draft, sums.to_draft);
   EXPECT_EQ(f.longest_queue, sums.longest);
   EXPECT_EQ(f.n_tokens, sums.tokens);
-  EXPECT_EQ(f.under_way, lanes.end) << "here some branch is always under way";
+  EXPECT_EQ(f.under_way, lanes.end) << "in this stream some branch is always active";
   EXPECT_EQ(f.target_busy(), sums.target / lanes.end);
-  // Any two parts give what the whole gives.
+  // The figures of two parts sum to those of the whole.
   const double middle = lanes.end / 3;
   const ui::ScheduleFigures a = figures_between(lanes, 0, middle),
                             b = figures_between(lanes, middle, lanes.end);
@@ -189,10 +189,10 @@ TEST(Schedule, figures_are_sums_over_what_was_told) {
   EXPECT_EQ(over, static_cast<float>(sums.tokens));
 }
 
-TEST(Schedule, nothing_told_gives_no_figure) {
+TEST(Schedule, no_events_give_no_figures) {
   EXPECT_TRUE(lanes_of(timeline_of(streams::one_run("ar"))).empty());
   EXPECT_EQ(ui::ScheduleFigures{}.target_busy(), -1);
-  // Cut off in its first draft: a turn, and nothing judged.
+  // Cut within its first draft: one turn, nothing verified.
   std::vector<engine::Event> events = streams::schedule(1, 1);
   events.resize(5);
   ASSERT_TRUE(std::holds_alternative<engine::StepBegun>(events.back()));
@@ -202,8 +202,8 @@ TEST(Schedule, nothing_told_gives_no_figure) {
   EXPECT_TRUE(lanes.rows[0].slices.empty());
 }
 
-// A run whose branch stood in the queue as it was stopped, and one that goes on.
-TEST(Schedule, a_run_that_was_stopped_leaves_the_queue) {
+// A run that is stopped while its branch is in the queue, and one that continues.
+TEST(Schedule, stopped_run_leaves_the_queue) {
   std::vector<engine::Event> events = streams::schedule(2, 2);
   const auto is_queued = [](const engine::Event& event) {
     const auto* e = std::get_if<engine::Queued>(&event);
@@ -221,7 +221,7 @@ TEST(Schedule, a_run_that_was_stopped_leaves_the_queue) {
   ASSERT_EQ(branch.slices.back().act, ScheduleAct::WaitsForTarget);
   EXPECT_EQ(branch.slices.back().t1 - branch.slices.back().t0, 1e6);
   EXPECT_THAT(ui::slice_sentence(lanes, branch, branch.slices.size() - 1),
-              HasSubstr("never judged"));
+              HasSubstr("not verified"));
   for (const ScheduleRow& row : lanes.rows)
     for (const ScheduleSlice& slice : row.slices)
       if (row.kind == ScheduleRowKind::Queue && branch_of(lanes, slice) == 1) {
@@ -229,8 +229,8 @@ TEST(Schedule, a_run_that_was_stopped_leaves_the_queue) {
       }
 }
 
-// Two branches whose drafts the target took at one moment.
-TEST(Schedule, a_forward_for_several_branches_is_one_slice_of_all_of_them) {
+// Two branches whose drafts the target takes at the same time.
+TEST(Schedule, forward_of_several_branches_is_one_slice) {
   std::vector<engine::Event> events;
   for (const engine::RunId run : {1u, 2u}) {
     const int branch = static_cast<int>(run) - 1;
@@ -249,17 +249,17 @@ TEST(Schedule, a_forward_for_several_branches_is_one_slice_of_all_of_them) {
   ASSERT_EQ(lanes.rows[0].slices.size(), 1u);
   EXPECT_EQ(lanes.rows[0].slices[0].t1, 800);
   EXPECT_THAT(ui::slice_sentence(lanes, lanes.rows[0], 0),
-              HasSubstr("judges the drafts of branches 0 and 1: 4 rows"));
+              HasSubstr("verifies the drafts of branches 0 and 1: 4 rows"));
   for (const std::size_t turn : {0u, 1u})
     EXPECT_EQ(ui::slices_of_turn(lanes, lanes.rows[0], turn).size(), 1u);
   EXPECT_EQ(ui::turn_of(lanes, 2, 0), 1u);
   EXPECT_EQ(ui::turn_of(lanes, 2, 1), 2u) << "there is no such step";
 }
 
-TEST(Schedule, blocks_are_no_more_than_the_pixels_and_lose_no_slice) {
+TEST(Schedule, blocks_are_bounded_and_lose_no_slice) {
   const auto timeline = timeline_of(streams::schedule(40, 3, 300));
   const ScheduleLanes lanes = lanes_of(timeline);
-  ASSERT_GT(lanes.told.turns.size(), 3000u);
+  ASSERT_GT(lanes.schedule.turns.size(), 3000u);
   for (const float width : {100.0f, 900.0f, 1e7f}) {
     const ui::ClockView view{ui::ClockKind::Wall, 0, 0, lanes.end, width};
     for (const ScheduleRow& row : lanes.rows) {
@@ -287,15 +287,15 @@ TEST(Schedule, blocks_are_no_more_than_the_pixels_and_lose_no_slice) {
   EXPECT_EQ(ui::slice_at(target, (middle.t0 + middle.t1) / 2), target.slices.size() / 2);
 }
 
-TEST(Schedule, the_time_line_of_a_queued_run_has_its_forward_behind_the_wait) {
+TEST(Schedule, timeline_shows_the_forward_after_the_wait) {
   const auto timeline = timeline_of(streams::schedule(3, 3));
   const ScheduleLanes lanes = lanes_of(timeline);
   const engine::RunRecord& run = *timeline.run(2);
   const ui::RunTimes times = times_of(run);
-  const auto origin = static_cast<double>(lanes.told.origin);
+  const auto origin = static_cast<double>(lanes.schedule.origin);
   const ui::ClockView view{ui::ClockKind::Wall, origin, 0, lanes.end, 900};
   for (std::size_t step = 0; step < run.steps.size(); ++step) {
-    const engine::ScheduleTurn& turn = lanes.told.turns[ui::turn_of(lanes, 2, step)];
+    const engine::ScheduleTurn& turn = lanes.schedule.turns[ui::turn_of(lanes, 2, step)];
     const auto proposal = part_of_step(run, times, step, ui::LaneKind::Propose, view);
     const auto forward = part_of_step(run, times, step, ui::LaneKind::Target, view);
     ASSERT_TRUE(proposal && forward);
@@ -305,12 +305,12 @@ TEST(Schedule, the_time_line_of_a_queued_run_has_its_forward_behind_the_wait) {
   engine::RunLod lod(engine::Clock::Wall);
   lod.update(run);
   EXPECT_EQ(lod.lane(engine::LaneKind::Target).slices()[0].start,
-            lanes.told.turns[ui::turn_of(lanes, 2, 0)].at_target);
+            lanes.schedule.turns[ui::turn_of(lanes, 2, 0)].at_target);
 }
 
-TEST(Simulation, its_stages_are_those_recorded_until_they_are_set) {
+TEST(Simulation, stages_default_to_recorded_times) {
   const auto timeline = timeline_of(streams::schedule(3, 3));
-  const engine::Schedule told = lanes_of(timeline).told;
+  const engine::Schedule told = lanes_of(timeline).schedule;
   double verified = 0;
   for (const engine::ScheduleForward& forward : told.forwards)
     verified += static_cast<double>(forward.ended - forward.begin);
@@ -320,26 +320,25 @@ TEST(Simulation, its_stages_are_those_recorded_until_they_are_set) {
   EXPECT_EQ(stages.draft, streams::kScheduledDraft);
   EXPECT_NEAR(static_cast<double>(stages.verify), verified, 1);
   EXPECT_EQ(stages.n_branches, 3);
-  EXPECT_EQ(stages.n_drafts, 0) << "one a branch, as in the paper";
+  EXPECT_EQ(stages.n_drafts, 0) << "one per branch, as in the paper";
   engine::Schedule with_prompts = told;
   for (engine::ScheduleTurn& turn : with_prompts.turns)
     if (turn.step == 0) turn.drafts -= 2'000'000;
   EXPECT_EQ(ui::stages_of(form, with_prompts).draft, streams::kScheduledDraft)
-      << "reading a prompt is no part of a draft";
+      << "reading a prompt is not part of a draft";
   form = {.draft_ms = 4, .verify_ms = 0, .n_branches = 7, .one_draft = true, .policy = "shortest"};
   stages = ui::stages_of(form, told);
   EXPECT_EQ(stages.draft, 4'000'000);
-  EXPECT_EQ(stages.verify, 10'000) << "a stage takes some time";
+  EXPECT_EQ(stages.verify, 10'000) << "a stage has a minimum time";
   EXPECT_EQ(stages.n_branches, 7);
   EXPECT_EQ(stages.n_drafts, 1);
   EXPECT_EQ(stages.policy, "shortest");
   EXPECT_EQ(ui::stages_of({}, {}).n_branches, 1);
   EXPECT_EQ(ui::why_no_policy("fcfs"), "");
-  EXPECT_THAT(ui::why_no_policy("priority"), HasSubstr("does not say"));
+  EXPECT_THAT(ui::why_no_policy("priority"), HasSubstr("does not contain"));
 }
 
-// Two rounds of 1 ms of drafting and 2 ms of judging, of which the second draft fell into the time
-// of the first verification.
+// Two rounds of 1 ms drafting and 2 ms verification; the second draft runs during the first verification.
 engine::SimulatedSchedule two_rounds() {
   constexpr Nanoseconds kMs = 1'000'000;
   engine::SimulatedSchedule s{.schedule = {}, .end = 5 * kMs, .in_turn = 6 * kMs, .bound = 1.5};
@@ -352,8 +351,8 @@ engine::SimulatedSchedule two_rounds() {
                                 .drafts = 0,
                                 .queued = kMs,
                                 .at_target = judged - 2 * kMs,
-                                .left = judged - 2 * kMs,
-                                .judged = judged,
+                                .left_queue = judged - 2 * kMs,
+                                .forwarded = judged,
                                 .ended = judged,
                                 .n_rows = 4,
                                 .n_tokens = 2});
@@ -367,7 +366,7 @@ engine::SimulatedSchedule two_rounds() {
   return s;
 }
 
-TEST(Simulation, is_drawn_like_a_schedule_and_told_with_its_bound) {
+TEST(Simulation, has_rows_figures_and_bound) {
   const ui::Simulation simulation = ui::simulation_of(two_rounds());
   EXPECT_EQ(simulation.lanes.end, 5e6);
   EXPECT_EQ(simulation.lanes.figures.target, 4e6);
@@ -403,7 +402,7 @@ ImGuiWindow* schedule_window() {
   return ImGui::FindWindowByName("Schedule###live.schedule");
 }
 
-TEST(Schedule, comes_forward_where_runs_queued_and_has_no_place_elsewhere) {
+TEST(Schedule, panel_is_offered_only_for_schedules) {
   {
     Stand stand(streams::schedule(3, 3));
     ASSERT_NE(schedule_window(), nullptr);
@@ -411,28 +410,28 @@ TEST(Schedule, comes_forward_where_runs_queued_and_has_no_place_elsewhere) {
     EXPECT_EQ(schedule_window()->DockNode->VisibleWindow, schedule_window());
     const std::string said = stand.gui.said(stand.shell);
     EXPECT_THAT(said, AllOf(HasSubstr("target busy"), HasSubstr("at most 2"),
-                            HasSubstr("some kept none kept"), HasSubstr("in the queue")));
+                            HasSubstr("some accepted none accepted"), HasSubstr("in the queue")));
   }
   Stand stand(streams::one_run("speculative"));
   EXPECT_TRUE(!schedule_window() || !schedule_window()->WasActive);
-  // Asked for by name it says what it lacks.
+  // Requested by name, it explains why it is empty.
   stand.shell.ask_picture("none.png", "schedule", 1);
   for (int i = 0; i < 3; ++i) stand.gui.frame(stand.shell);
   EXPECT_THAT(stand.gui.said(stand.shell),
-              AllOf(HasSubstr("No run here has queued"), HasSubstr("decoscope reason cot")));
+              AllOf(HasSubstr("No run has waited for a model"), HasSubstr("decoscope reason cot")));
 }
 
-TEST(Schedule, seed_with_one_text_says_that_it_had_nobody_to_wait_for) {
+TEST(Schedule, one_sequence_needs_no_schedule) {
   std::vector<engine::Event> events = streams::one_run("speculative");
   for (engine::Event& event : events)
     if (auto* started = std::get_if<engine::RunStarted>(&event)) started->decoder = "seed";
   Stand stand(events);
   stand.shell.ask_picture("none.png", "schedule", 1);
   for (int i = 0; i < 3; ++i) stand.gui.frame(stand.shell);
-  EXPECT_THAT(stand.gui.said(stand.shell), HasSubstr("One text has nobody to wait for"));
+  EXPECT_THAT(stand.gui.said(stand.shell), HasSubstr("This run has one sequence"));
 }
 
-TEST(Schedule, a_long_recording_costs_a_frame_what_its_pixels_cost) {
+TEST(Schedule, frame_cost_of_a_long_schedule_is_bounded) {
   Stand stand(streams::schedule(60, 3, 600));
   ImGuiWindow* window = schedule_window();
   ASSERT_NE(window, nullptr);
@@ -443,7 +442,7 @@ TEST(Schedule, a_long_recording_costs_a_frame_what_its_pixels_cost) {
             kRows * kCorners * static_cast<int>(window->Size.x) + kRest);
 }
 
-TEST(Schedule, a_click_on_a_slice_of_a_recording_selects_its_run_and_step_everywhere) {
+TEST(Schedule, click_on_slice_selects_run_and_step) {
   const engine::test::Folder folder;
   {
     engine::Recorder recorder(folder / "seed.pdrun");
@@ -467,7 +466,7 @@ TEST(Schedule, a_click_on_a_slice_of_a_recording_selects_its_run_and_step_everyw
     ctx->Yield(2);
     IM_CHECK(shell.selection().locked == place);
     IM_CHECK_EQ(shell.selection().run, place.run);
-    // The target's slice, the branch's and the verdict are lit; the time line would be too.
+    // The slices of target, branch and result are lit.
     IM_CHECK_GE(lit_by(ctx, stage, "Schedule###live.schedule", place).size(), std::size_t{12});
     ctx->WindowFocus("//Timeline###live.gantt");
     ctx->Yield(3);

@@ -1,5 +1,5 @@
-// A person at the window: the test engine moves mouse and keys, and an engine that replays a
-// recorded list of events answers the commands.
+// Scripts in a window: the test engine moves mouse and keys, and a replayed list of events answers the
+// commands.
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
@@ -14,6 +14,9 @@
 #include "replay.h"
 #include "streams.h"
 #include "tests/support/needs.h"
+#include "ui/panels/live/block_grid.h"
+#include "ui/panels/live/text_view.h"
+#include "ui/panels/time/timeline_view.h"
 #include "ui/shell/shell.h"
 #include "ui/shell/window.h"
 #include "ui/widgets/draw.h"
@@ -29,7 +32,7 @@ std::string contents(const std::string& path) {
   return {std::istreambuf_iterator<char>(in), {}};
 }
 
-TEST(Scripts, run_hold_and_step) {
+TEST(Scripts, run_pause_and_step) {
   play("run_hold_and_step", [](ImGuiTestContext* ctx, Stage& stage) {
     ctx->ItemClick("//##top/###run");
     wait_until(ctx, [&] { return run_of(stage) && run_of(stage)->steps.size() > 3; });
@@ -55,11 +58,11 @@ TEST(Scripts, run_hold_and_step) {
   });
 }
 
-TEST(Scripts, a_token_selected_is_the_same_in_three_panels) {
+TEST(Scripts, selected_token_is_lit_in_three_panels) {
   play("select_token", [](ImGuiTestContext* ctx, Stage& stage) {
     stage.shell->form().live.decoder = "jacobi";
     run_to_the_end(ctx, stage);
-    // Near the end: the text has scrolled there, and cells out of view are not drawn.
+    // Near the end, because the panel has scrolled there and cells out of view are not drawn.
     const auto& tokens = run_of(stage)->tokens;
     const engine::TokenRecord token = tokens[tokens.size() - 2];
     const std::string cell = "$$" + std::to_string(token.pos * 2) + "/cell";
@@ -73,7 +76,7 @@ TEST(Scripts, a_token_selected_is_the_same_in_three_panels) {
                 std::size_t{0});
     ctx->ItemClick(cell.c_str());
     IM_CHECK(!stage.shell->selection().locked.valid());
-    // Each panel lights up the token selected, and another one elsewhere.
+    // Each panel highlights the selected token; another token is highlighted elsewhere.
     for (const char* panel :
          {"Text###live.text", "Timeline###live.gantt", "Trajectory###live.trajectory"}) {
       std::vector<Points> seen;  // of the newest tokens in view, of two steps
@@ -87,11 +90,11 @@ TEST(Scripts, a_token_selected_is_the_same_in_three_panels) {
       }
       IM_CHECK_EQ(seen.size(), std::size_t{2});
       IM_CHECK(seen[0] != seen[1]);
-      // Time and columns run to the right.
+      // Time and columns increase to the right.
       if (std::string(panel) != "Text###live.text")
         IM_CHECK_GT(seen[0].back().first, seen[1].back().first);
     }
-    // What the mouse points at in the text is lit in the others without a click.
+    // The token under the mouse is lit in the other panels without a click.
     stage.shell->selection().locked = {};
     for (const char* panel : {"Timeline###live.gantt", "Trajectory###live.trajectory"}) {
       ctx->MouseMoveToPos({5, ImGui::GetMainViewport()->Size.y - 5});
@@ -105,7 +108,7 @@ TEST(Scripts, a_token_selected_is_the_same_in_three_panels) {
       IM_CHECK_GE(with.size(), without.size() + 4);
     }
     const ui::Place other{1, tokens[tokens.size() / 2].step, tokens[tokens.size() / 2].pos, -1};
-    // The Inspector tells of what is selected.
+    // The Inspector describes the selection.
     stage.shell->selection().locked = other;
     ctx->SetRef(ImGui::FindWindowByName("Inspector###live.inspector"));
     ctx->Yield(2);
@@ -139,12 +142,12 @@ int corners_of(const char* panel) {
   return ImGui::FindWindowByName(panel)->DrawList->VtxBuffer.Size;
 }
 
-TEST(Scripts, lanes_of_the_time_line_collapse_move_and_hide) {
+TEST(Scripts, lanes_collapse_move_and_hide) {
   play("lanes", [](ImGuiTestContext* ctx, Stage& stage) {
     stage.shell->form().live.decoder = "lookahead";
     run_to_the_end(ctx, stage);
     using ui::LaneKind;
-    ui::LaneOrder& lanes = stage.shell->view().lanes;
+    ui::LaneOrder& lanes = stage.shell->notes().lanes;
     const std::vector<ui::LaneKey> natural{
         {-1, LaneKind::Target}, {-1, LaneKind::Verify}, {-1, LaneKind::Commit}};
     ctx->SetRef(ImGui::FindWindowByName("Timeline###live.gantt"));
@@ -152,7 +155,7 @@ TEST(Scripts, lanes_of_the_time_line_collapse_move_and_hide) {
     IM_CHECK(lanes.collapsed(natural[0]));
     ctx->ItemClick("target/label");
     IM_CHECK(!lanes.collapsed(natural[0]));
-    // Dragged above the others it stays there, and is not collapsed by it.
+    // A lane that is dragged to the top stays there and is not collapsed.
     ctx->ItemDragWithDelta("commit/label", ImVec2(0, -300));
     IM_CHECK(lanes.arranged(natural).front() == natural[2]);
     IM_CHECK(!lanes.collapsed(natural[2]));
@@ -167,7 +170,7 @@ TEST(Scripts, lanes_of_the_time_line_collapse_move_and_hide) {
   });
 }
 
-TEST(Scripts, the_way_of_a_selected_token_is_drawn_across_the_lanes) {
+TEST(Scripts, flow_of_selected_token_is_drawn) {
   play("arrows", [](ImGuiTestContext* ctx, Stage& stage) {
     stage.shell->form().live.decoder = "jacobi";
     run_to_the_end(ctx, stage);
@@ -178,7 +181,7 @@ TEST(Scripts, the_way_of_a_selected_token_is_drawn_across_the_lanes) {
     for (const ui::ClockKind clock :
          {ui::ClockKind::Compute, ui::ClockKind::Position, ui::ClockKind::Step, ui::ClockKind::Wall,
           ui::ClockKind::Normalised}) {
-      stage.shell->view().clock = clock;
+      stage.shell->state<ui::TimelineView>().clock = clock;
       stage.shell->selection().locked = {};
       ctx->Yield(3);
       const int without = corners_of(panel);
@@ -189,10 +192,10 @@ TEST(Scripts, the_way_of_a_selected_token_is_drawn_across_the_lanes) {
   });
 }
 
-TEST(Scripts, the_mouse_zooms_and_measures_on_the_time_line) {
+TEST(Scripts, mouse_zooms_and_measures_on_the_timeline) {
   play("measure", [](ImGuiTestContext* ctx, Stage& stage) {
     run_to_the_end(ctx, stage);
-    const ui::ViewState& view = stage.shell->view();
+    const ui::TimeRange& view = stage.shell->state<ui::TimelineView>().range;
     ctx->SetRef(ImGui::FindWindowByName("Timeline###live.gantt"));
     const ImRect lanes = ctx->ItemInfo("lanes").RectFull;
     const auto at = [&](float share) {
@@ -208,7 +211,7 @@ TEST(Scripts, the_mouse_zooms_and_measures_on_the_time_line) {
     drag(0.2f, 0.4f, ImGuiMouseButton_Left);
     const double end = view.range1;
     IM_CHECK_GT(end, view.range0);
-    // Taken by its left end, the range keeps its right one.
+    // Dragging the left end keeps the right end.
     drag(0.2f, 0.1f, ImGuiMouseButton_Left);
     IM_CHECK_EQ(std::max(view.range0, view.range1), end);
     const double begin = std::min(view.range0, view.range1);
@@ -231,7 +234,7 @@ TEST(Scripts, the_mouse_zooms_and_measures_on_the_time_line) {
   });
 }
 
-TEST(Scripts, a_double_click_brings_the_details_to_the_front) {
+TEST(Scripts, double_click_shows_the_inspector) {
   play("details", [](ImGuiTestContext* ctx, Stage& stage) {
     stage.shell->form().live.decoder = "jacobi";
     run_to_the_end(ctx, stage);
@@ -247,7 +250,7 @@ TEST(Scripts, a_double_click_brings_the_details_to_the_front) {
     ctx->Yield(3);
     IM_CHECK_EQ(in_front(), std::string("Inspector###live.inspector"));
     IM_CHECK_EQ(stage.shell->selection().locked.position, token.pos);
-    // A slice of the time line too; its zoom stays.
+    // A double click on a slice of the timeline does the same; the zoom stays.
     stage.shell->selection().locked = {};
     ctx->SetRef(ImGui::FindWindowByName("Timeline###live.gantt"));
     const ImRect lanes = ctx->ItemInfo("lanes").RectFull;
@@ -256,11 +259,12 @@ TEST(Scripts, a_double_click_brings_the_details_to_the_front) {
     ctx->Yield(3);
     IM_CHECK_EQ(in_front(), std::string("Inspector###live.inspector"));
     IM_CHECK_GE(stage.shell->selection().locked.step, 0);
-    IM_CHECK_EQ(stage.shell->view().t0, stage.shell->view().t1);
+    const ui::TimeRange& view = stage.shell->state<ui::TimelineView>().range;
+    IM_CHECK_EQ(view.t0, view.t1);
   });
 }
 
-TEST(Scripts, the_word_marks_explains_what_a_panel_draws) {
+TEST(Scripts, legend_button_explains_a_panel) {
   play("marks", [](ImGuiTestContext* ctx, Stage& stage) {
     stage.shell->form().live.decoder = "jacobi";
     run_to_the_end(ctx, stage);
@@ -269,12 +273,12 @@ TEST(Scripts, the_word_marks_explains_what_a_panel_draws) {
       ctx->Yield(2);
       const ImGuiWindow* tip = ImGui::FindWindowByName("##Tooltip_00");
       IM_CHECK(tip && tip->Active);
-      IM_CHECK_GT(tip->Size.y, 10 * 23.0f);  // a line for each mark
+      IM_CHECK_GT(tip->Size.y, 10 * 23.0f);  // one line per mark
     }
   });
 }
 
-TEST(Scripts, a_key_is_bound_anew_on_the_sheet_of_keys) {
+TEST(Scripts, key_is_rebound_in_the_key_list) {
   play("rebind", [](ImGuiTestContext* ctx, Stage& stage) {
     run_to_the_end(ctx, stage);
     ui::Shell& shell = *stage.shell;
@@ -287,21 +291,21 @@ TEST(Scripts, a_key_is_bound_anew_on_the_sheet_of_keys) {
       ctx->Yield(2);
     };
     choose(ImGuiMod_Ctrl | ImGuiKey_L);
-    const ui::Lens before = shell.view().lens;
+    const ui::Lens before = shell.state<ui::TextView>().lens;
     ctx->KeyPress(ImGuiKey_L);
-    IM_CHECK(shell.view().lens == before);
+    IM_CHECK(shell.state<ui::TextView>().lens == before);
     ctx->KeyPress(ImGuiMod_Ctrl | ImGuiKey_L);
-    IM_CHECK(shell.view().lens != before);
+    IM_CHECK(shell.state<ui::TextView>().lens != before);
     IM_CHECK_EQ(shell.settings().keys.at("next-lens"), ImGuiMod_Ctrl | ImGuiKey_L);
-    const ui::Lens then = shell.view().lens;
+    const ui::Lens then = shell.state<ui::TextView>().lens;
     choose(ImGuiKey_Delete);
     IM_CHECK(shell.settings().keys.empty());
     ctx->KeyPress(ImGuiKey_L);
-    IM_CHECK(shell.view().lens != then);
+    IM_CHECK(shell.state<ui::TextView>().lens != then);
   });
 }
 
-TEST(Scripts, what_an_iteration_left_as_it_was_can_be_left_out_of_the_trajectory) {
+TEST(Scripts, only_changed_cells_of_the_trajectory) {
   play("only_changed", [](ImGuiTestContext* ctx, Stage& stage) {
     stage.shell->form().live.decoder = "jacobi";
     run_to_the_end(ctx, stage);
@@ -309,7 +313,7 @@ TEST(Scripts, what_an_iteration_left_as_it_was_can_be_left_out_of_the_trajectory
     ctx->Yield(3);
     const int all = corners_of(panel);
     ctx->ItemClick("**/only changed");
-    IM_CHECK(stage.shell->view().only_changed);
+    IM_CHECK(stage.shell->state<ui::BlockGridView>().only_changed);
     ctx->Yield(3);
     IM_CHECK_LT(corners_of(panel), all);
   });
@@ -333,7 +337,7 @@ TEST(Scripts, four_lanes_race_on_the_compare_screen) {
   });
 }
 
-TEST(Scripts, a_recording_opens_and_a_trace_is_exported) {
+TEST(Scripts, opens_a_recording_and_exports_a_trace) {
   const fs::path folder =
       fs::temp_directory_path() / ("decoscope-scripts" + std::to_string(getpid()));
   fs::remove_all(folder);
@@ -361,7 +365,7 @@ TEST(Scripts, a_recording_opens_and_a_trace_is_exported) {
     export_now();
     IM_CHECK(fs::exists(trace));
     IM_CHECK_GT(fs::file_size(trace), std::uintmax_t{1000});
-    // The prompt's words go out only when ticked.
+    // The prompt's text is exported only if the box is ticked.
     IM_CHECK_EQ(contents(trace).find("\"prompt\":"), std::string::npos);
     IM_CHECK_NE(contents(trace).find("\"prompt_hash\":"), std::string::npos);
     ctx->ItemInputValue("//##export/##path", told.c_str());
@@ -369,7 +373,7 @@ TEST(Scripts, a_recording_opens_and_a_trace_is_exported) {
     export_now();
     IM_CHECK_NE(contents(told).find("\"prompt\":"), std::string::npos);
     ctx->ItemClick("//##export/###cancel_export");
-    // Of the measured range alone: one run, fewer events. Opened again, nothing is ticked.
+    // Only the measured range: one run, fewer events. The boxes are cleared when the dialog opens again.
     ctx->KeyPress(ImGuiKey_LeftArrow);
     ctx->KeyPress(ImGuiKey_R);
     ctx->KeyPress(ImGuiMod_Ctrl | ImGuiKey_E);
@@ -382,7 +386,7 @@ TEST(Scripts, a_recording_opens_and_a_trace_is_exported) {
   fs::remove_all(folder);
 }
 
-TEST(Scripts, a_recording_is_saved_where_the_person_says_and_then_beside_it) {
+TEST(Scripts, second_save_uses_the_folder_of_the_first) {
   const fs::path folder =
       fs::temp_directory_path() / ("decoscope-saves" + std::to_string(getpid()));
   fs::remove_all(folder);
@@ -404,7 +408,7 @@ TEST(Scripts, a_recording_is_saved_where_the_person_says_and_then_beside_it) {
   fs::remove_all(folder);
 }
 
-TEST(Scripts, typing_into_an_opened_dialog_replaces_what_stood_there) {
+TEST(Scripts, typing_replaces_the_text_of_a_dialog) {
   play("dialog_text", [](ImGuiTestContext* ctx, Stage& stage) {
     run_to_the_end(ctx, stage);
     for (const char* text : {"def", "for"}) {
@@ -412,7 +416,7 @@ TEST(Scripts, typing_into_an_opened_dialog_replaces_what_stood_there) {
       ctx->Yield(3);
       ctx->KeyChars(text);
       ctx->Yield(2);
-      IM_CHECK_EQ(std::string(stage.shell->view().find.c_str()), std::string(text));
+      IM_CHECK_EQ(stage.shell->find_text(), std::string(text));
       ctx->KeyPress(ImGuiKey_Escape);
       ctx->KeyPress(ImGuiKey_Escape);
       ctx->Yield(2);
@@ -420,7 +424,7 @@ TEST(Scripts, typing_into_an_opened_dialog_replaces_what_stood_there) {
   });
 }
 
-TEST(Scripts, keys_walk_along_iterations_lanes_and_a_tokens_flow) {
+TEST(Scripts, keys_walk_iterations_lanes_and_flow) {
   play("walk", [](ImGuiTestContext* ctx, Stage& stage) {
     ui::Shell& shell = *stage.shell;
     shell.form().live.decoder = "jacobi";
@@ -433,7 +437,7 @@ TEST(Scripts, keys_walk_along_iterations_lanes_and_a_tokens_flow) {
     IM_CHECK_GT(shell.playhead().at, first);
     ctx->KeyPress(ImGuiMod_Shift | ImGuiKey_LeftArrow);
     IM_CHECK_EQ(shell.playhead().at, first);
-    // Along the lane: the selection moves, the playhead stays.
+    // Moving along the lane changes the selection and not the playhead.
     const engine::StepId at = shell.selection().locked.step;
     ctx->KeyPress(ImGuiKey_Period);
     ctx->KeyPress(ImGuiKey_Period);
@@ -441,7 +445,7 @@ TEST(Scripts, keys_walk_along_iterations_lanes_and_a_tokens_flow) {
     ctx->KeyPress(ImGuiKey_Comma);
     IM_CHECK_EQ(shell.selection().locked.step, at + 1);
     IM_CHECK_EQ(shell.playhead().at, first);
-    // Along a token's flow: back to where it was guessed, and on to where it was committed.
+    // Moving along a token's flow: back to its guess and forward to its commit.
     const auto& tokens = run_of(stage)->tokens;
     const engine::TokenRecord& token = tokens[tokens.size() / 2];
     shell.selection().locked = {1, token.step, token.pos, -1};
@@ -453,13 +457,14 @@ TEST(Scripts, keys_walk_along_iterations_lanes_and_a_tokens_flow) {
   });
 }
 
-TEST(Scripts, marks_and_bookmarks_lead_back) {
+TEST(Scripts, marks_and_bookmarks_restore_places) {
   play("bookmarks", [](ImGuiTestContext* ctx, Stage& stage) {
     run_to_the_end(ctx, stage);
     ui::Shell& shell = *stage.shell;
     shell.selection().locked = {1, 3, -1, -1};
     ctx->KeyPress(ImGuiKey_R);
-    IM_CHECK_LT(shell.view().range0, shell.view().range1);
+    ui::TimeRange& view = shell.state<ui::TimelineView>().range;
+    IM_CHECK_LT(view.range0, view.range1);
     ctx->KeyPress(ImGuiMod_Ctrl | ImGuiKey_B);
     shell.selection().locked = {1, 7, -1, -1};
     ctx->KeyPress(ImGuiMod_Ctrl | ImGuiKey_B);
@@ -471,27 +476,27 @@ TEST(Scripts, marks_and_bookmarks_lead_back) {
     IM_CHECK_GT(shell.playhead().at, third);
     ctx->KeyPress(ImGuiMod_Ctrl | ImGuiKey_3);
     IM_CHECK_NE(shell.message().find("no bookmark 3"), std::string::npos);
-    // M sets one mark at a time; Shift+M keeps it, Esc clears one that was not kept.
+    // M sets one passing mark; Shift+M keeps it, Esc removes a passing mark.
     ctx->KeyPress(ImGuiKey_M);
     ctx->KeyPress(ImGuiKey_M);
-    IM_CHECK_EQ(shell.view().bookmarks.size(), std::size_t{3});
+    IM_CHECK_EQ(shell.notes().bookmarks.size(), std::size_t{3});
     ctx->KeyPress(ImGuiMod_Shift | ImGuiKey_M);
     ctx->KeyPress(ImGuiKey_M);
-    IM_CHECK_EQ(shell.view().bookmarks.size(), std::size_t{4});
+    IM_CHECK_EQ(shell.notes().bookmarks.size(), std::size_t{4});
     ctx->KeyPress(ImGuiKey_Escape);
-    IM_CHECK_EQ(shell.view().bookmarks.size(), std::size_t{3});
-    // F centres at the zoom there is; F again zooms to it.
+    IM_CHECK_EQ(shell.notes().bookmarks.size(), std::size_t{3});
+    // F centres at the current zoom; F again zooms to the place.
     shell.selection().locked = {1, 5, -1, -1};
-    shell.view().range0 = shell.view().range1 = 0;
-    shell.view().t0 = 1e6, shell.view().t1 = 51e6;
+    view.range0 = view.range1 = 0;
+    view.t0 = 1e6, view.t1 = 51e6;
     ctx->KeyPress(ImGuiKey_F);
-    IM_CHECK_LT(std::abs(shell.view().t1 - shell.view().t0 - 50e6), 1.0);
+    IM_CHECK_LT(std::abs(view.t1 - view.t0 - 50e6), 1.0);
     ctx->KeyPress(ImGuiKey_F);
-    IM_CHECK_LT(shell.view().t1 - shell.view().t0, 49e6);
+    IM_CHECK_LT(view.t1 - view.t0, 49e6);
   });
 }
 
-TEST(Scripts, panels_are_reached_in_turn_and_presentation_is_left_again) {
+TEST(Scripts, F6_cycles_panels_and_escape_ends_presentation) {
   play("panels", [](ImGuiTestContext* ctx, Stage& stage) {
     run_to_the_end(ctx, stage);
     const auto focused = [] {
@@ -525,7 +530,7 @@ TEST(Scripts, panels_are_reached_in_turn_and_presentation_is_left_again) {
   });
 }
 
-TEST(Scripts, every_key_is_told_once_and_no_two_do_the_same) {
+TEST(Scripts, keys_are_unique_and_documented) {
   std::set<std::pair<int, bool>> chords;
   std::set<std::string> names;
   for (const ui::KeyAction& key : ui::key_actions()) {
@@ -535,7 +540,7 @@ TEST(Scripts, every_key_is_told_once_and_no_two_do_the_same) {
   }
 }
 
-TEST(Scripts, closing_while_decoding_asks_the_engine_to_stop) {
+TEST(Scripts, closing_while_decoding_stops_the_engine) {
   NEEDS(display::ready(), "no display, and no Xvfb to make one");
   engine::EventQueue events;
   engine::CommandQueue commands;

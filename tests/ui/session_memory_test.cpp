@@ -1,7 +1,8 @@
-// What the window adds to the memory of the model it shows.
+// Memory of the events and of prepared data.
 #include <malloc.h>
 #include <unistd.h>
 #include <cstdio>
+#include <deque>
 #include <filesystem>
 
 #include <gtest/gtest.h>
@@ -11,6 +12,13 @@
 #include "engine/event/serialise.h"
 #include "ui/files/session.h"
 #include "ui/shell/context.h"
+#include "engine/event/timeline/lod.h"
+#include "engine/event/timeline/timeline.h"
+#include "ui/files/session.h"
+#include "ui/prepare/numbers.h"
+#include "ui/prepare/time/counters.h"
+#include "ui/prepare/time/run_times.h"
+#include "ui/prepare/tokens/text_cells.h"
 
 namespace ui {
 namespace {
@@ -23,7 +31,7 @@ using engine::StepId;
 
 constexpr double kMegabyte = 1e6;
 
-/// Steps of one lane with as many rows and committed tokens as its decoder usually has.
+/// Steps of one lane with typical numbers of rows and committed tokens.
 struct LongLane {
   RunId run;
   std::string decoder;
@@ -91,7 +99,7 @@ std::vector<LongLane> lanes() {
           {4, "prompt-lookup", 11, 2, Kind::Guess}};
 }
 
-/// A race of four lanes that goes on for `n_events`; the window takes them as they come.
+/// A race of four lanes with `n_events` events, taken in small parts.
 void feed(Session& session, std::int64_t n_events) {
   engine::EventQueue queue;
   engine::ModelLoaded model{.t = 1, .model = 1, .name = "toy", .vocab_size = 32'000};
@@ -129,36 +137,40 @@ TEST(Session, a_million_events_take_at_most_150_megabytes) {
   ASSERT_EQ(timeline.n_inconsistent(), 0) << timeline.inconsistencies()[0];
   const double held = static_cast<double>(timeline.bytes()) / kMegabyte;
   const double allocated = megabytes_in_use() - before;
-  // What the panels keep beside it.
-  Prepared prepared;
+  // Data that panels prepare.
+  std::deque<RunTimes> times;
+  std::deque<engine::RunLod> lods;
   for (const engine::RunRecord& run : timeline.runs()) {
-    prepared.times(run);
-    // As the race is shown, and then one of its lanes by itself.
-    prepared.lod(
-        run, ClockKind::Compute,
-        engine::lane_bit(engine::LaneKind::Target) | engine::lane_bit(engine::LaneKind::Pool));
+    extend(times.emplace_back(), run);
+    // The lanes of Compare, then one run on Live.
+    lods.emplace_back(engine::Clock::Compute)
+        .update(run, engine::lane_bit(engine::LaneKind::Target) |
+                         engine::lane_bit(engine::LaneKind::Pool));
   }
-  prepared.lod(timeline.runs()[2], ClockKind::Compute, engine::kAllLanes);
-  prepared.counters(timeline.runs()[2]);
-  prepared.tally(timeline.runs()[2], timeline.runs()[2].steps.size());
-  prepared.cells(timeline, timeline.runs()[2], timeline.runs()[2].steps.size(), true);
+  const engine::RunRecord& last = timeline.runs()[2];
+  lods[2].update(last);
+  RunCounters counters;
+  extend(counters, last);
+  Tally tally;
+  advance(tally, last, last.steps.size());
+  const std::vector<TextCell> cells = text_cells(timeline, last, last.steps.size(), true);
   const double with_panels = megabytes_in_use() - before;
   std::printf("1,000,000 events: %.1f MB held, %.1f MB allocated, %.1f MB with the panels' own\n",
               held, allocated, with_panels);
   const double payload = static_cast<double>(timeline.payload_bytes()) / kMegabyte;
-  EXPECT_LT(held - payload, 100) << "100 bytes of structure an event";
+  EXPECT_LT(held - payload, 100) << "limit: 100 bytes of structure per event";
   EXPECT_LE(timeline.payload_bytes(), timeline.payload_budget());
-  if (allocated > 0) {  // 0 under a sanitizer, which has its own memory
+  if (allocated > 0) {  // 0 under a sanitizer, which has its own allocator
     EXPECT_LT(with_panels, 150);
     EXPECT_NEAR(held, allocated, 0.2 * allocated);
   }
   const engine::RunRecord& lookahead = *timeline.run(3);
-  ASSERT_FALSE(lookahead.dropped.empty()) << "this much payload cannot all be kept";
+  ASSERT_FALSE(lookahead.dropped.empty()) << "the payload exceeds the budget";
   EXPECT_EQ(lookahead.dropped[0].first_step, 0);
-  EXPECT_EQ(lookahead.steps.back().verified.logp.size(), 60U) << "the newest is there";
+  EXPECT_EQ(lookahead.steps.back().verified.logp.size(), 60U) << "the newest payload is kept";
 }
 
-TEST(Session, a_live_session_is_saved_as_it_was_told_and_a_recording_as_it_is) {
+TEST(Session, saving_keeps_all_events) {
   const std::filesystem::path folder =
       std::filesystem::temp_directory_path() / ("session_test." + std::to_string(::getpid()));
   std::filesystem::create_directory(folder);

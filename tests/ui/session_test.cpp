@@ -1,4 +1,4 @@
-// Opened recordings in place of the live engine.
+// Opened recordings instead of the live engine.
 #include <filesystem>
 
 #include <gmock/gmock.h>
@@ -29,14 +29,14 @@ std::string recorded(const engine::test::Folder& folder, const engine::ModelLoad
   return recorder.path();
 }
 
-TEST(Session, TR11_a_recording_of_other_weights_than_those_loaded_says_so_in_its_log) {
+TEST(Session, other_weights_are_reported_in_the_log) {
   const engine::test::Folder folder;
   const std::string path = recorded(folder, model("demo", "00000000000000aa"));
   Session session;
   session.open(path);
-  EXPECT_TRUE(session.shown().timeline.notices().empty()) << "nothing is loaded yet";
+  EXPECT_TRUE(session.shown().timeline.notices().empty()) << "no model is loaded yet";
 
-  // Loaded while the recording is open, and before it is opened.
+  // The model is loaded while the recording is open, or before.
   session.take({model("demo", "00000000000000bb")});
   ASSERT_EQ(session.shown().timeline.notices().size(), 1u);
   session.open(path);
@@ -46,7 +46,7 @@ TEST(Session, TR11_a_recording_of_other_weights_than_those_loaded_says_so_in_its
                     HasSubstr("demo here has weights 00000000000000bb")));
   engine::EventList saved;
   engine::read_recording(session.save(folder / "saved.pdrun")->result(), saved);
-  EXPECT_EQ(saved.events.size(), 1u) << "what is said of a recording is no part of it";
+  EXPECT_EQ(saved.events.size(), 1u) << "notices are not saved";
 
   session.take({model("demo", "00000000000000aa")});
   session.open(path);

@@ -18,7 +18,7 @@ fs::path fresh_folder(const std::string& name) {
   return folder;
 }
 
-TEST(Settings, come_back_as_they_were_kept) {
+TEST(Settings, survive_saving) {
   const fs::path folder = fresh_folder("settings");
   ui::Settings s;
   s.theme = ui::ThemeName::Light;
@@ -35,7 +35,7 @@ TEST(Settings, come_back_as_they_were_kept) {
   fs::remove_all(folder);
 }
 
-TEST(Settings, a_broken_file_is_set_aside) {
+TEST(Settings, broken_file_is_set_aside) {
   const fs::path folder = fresh_folder("broken");
   fs::create_directories(folder);
   std::ofstream(folder / "settings.txt") << "theme = dark\nscale_percent = 9000\n";
@@ -47,12 +47,12 @@ TEST(Settings, a_broken_file_is_set_aside) {
   fs::remove_all(folder);
 }
 
-TEST(Settings, a_folder_that_cannot_be_written_is_said) {
+TEST(Settings, unwritable_folder_is_reported) {
   EXPECT_NE(ui::save_settings({}, "/proc/nowhere"), "");
   EXPECT_EQ(ui::save_settings({}, ""), "");
 }
 
-TEST(SetupForm, says_why_run_is_off) {
+TEST(SetupForm, disabled_run_has_a_reason) {
   const ui::Catalog catalog = streams::catalog();
   ui::SetupForm form = ui::first_form(catalog, "");
   EXPECT_EQ(ui::why_not(form, catalog, false), "");
@@ -71,7 +71,7 @@ TEST(SetupForm, says_why_run_is_off) {
   EXPECT_EQ(ui::why_not(form, catalog, false), "The prompt is empty.");
 }
 
-TEST(SetupForm, a_race_is_one_command_with_all_lanes) {
+TEST(SetupForm, race_is_one_command) {
   const ui::Catalog catalog = streams::catalog();
   const ui::SetupForm form = ui::first_form(catalog, "");
   const engine::StartRun race = ui::command_of(form, true);

@@ -1,4 +1,4 @@
-// Setup's choice of draft heads, and its fields for options that are trees.
+// Draft heads in Setup, and the fields of options that are trees.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -15,7 +15,7 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-// Two models; heads of one kind for the first, by its card and beside it, of the other for none.
+// Two models. Medusa heads exist for the first, named by its card and chosen; other heads fit no model.
 Catalog catalog_with_heads() {
   Catalog catalog = streams::catalog();
   std::erase_if(catalog.decoders, [](const CatalogDecoder& d) { return d.name == "medusa"; });
@@ -60,7 +60,7 @@ SetupForm form_of(const Catalog& catalog, const std::string& model) {
   return form;
 }
 
-TEST(SetupHeads, are_those_the_card_names_or_those_chosen) {
+TEST(SetupHeads, default_to_those_of_the_card) {
   const Catalog catalog = catalog_with_heads();
   SetupForm form = form_of(catalog, "demo-target");
   EXPECT_EQ(heads_of(form, catalog, "medusa"), "demo-medusa");
@@ -73,23 +73,23 @@ TEST(SetupHeads, are_those_the_card_names_or_those_chosen) {
   EXPECT_THAT(command_of(form, false).heads, ElementsAre("my-medusa"));
   EXPECT_THAT(reasoning_command(form).heads, ElementsAre("my-medusa"));
   choose_model(form, catalog, "demo-draft");
-  EXPECT_THAT(form.heads, IsEmpty()) << "they were those of another model";
+  EXPECT_THAT(form.heads, IsEmpty()) << "the heads belonged to another model";
 }
 
-TEST(SetupHeads, a_decoder_without_heads_for_the_model_says_which_are_missing) {
+TEST(SetupHeads, reports_missing_heads) {
   const Catalog catalog = catalog_with_heads();
   const CatalogDecoder &medusa = *catalog.decoder("medusa"), &chimera = *catalog.decoder("chimera");
   const SetupForm target = form_of(catalog, "demo-target");
   EXPECT_EQ(why_unavailable(medusa, target, catalog), "");
   EXPECT_THAT(why_unavailable(chimera, target, catalog),
               AllOf(HasSubstr("the card of demo-target names no heads"),
-                    HasSubstr("those here are of other models")));
-  // The card names none, and some here would do.
+                    HasSubstr("the available heads belong to other models")));
+  // The card names no heads, but available ones fit.
   const SetupForm draft = form_of(catalog, "demo-draft");
   EXPECT_EQ(why_unavailable(medusa, draft, catalog),
             "no heads chosen, and the card of demo-draft names none");
   EXPECT_EQ(why_none_to_choose(draft, catalog, "medusa"), "");
-  // What is chosen and does not fit is told in the words it would be refused with.
+  // Chosen heads that do not fit are reported with the engine's message.
   SetupForm other = form_of(catalog, "other");
   other.heads["medusa"] = "my-medusa";
   EXPECT_EQ(why_unavailable(medusa, other, catalog), "hidden_size: found 64, expected 192");
@@ -98,9 +98,9 @@ TEST(SetupHeads, a_decoder_without_heads_for_the_model_says_which_are_missing) {
   Catalog none = catalog;
   none.heads.clear();
   EXPECT_THAT(why_unavailable(chimera, target, none), HasSubstr("`decoscope train chimera`"));
-  // Of a model the catalog does not know nothing is said.
+  // For an unknown model no reason is given.
   EXPECT_EQ(why_unavailable(chimera, form_of(catalog, "/a/folder"), catalog), "");
-  // A lane of another model has the heads of that model's card.
+  // A lane with another model uses the heads of that model's card.
   SetupForm race = target;
   race.heads["medusa"] = "my-medusa";
   LaneForm lane = lane_with(catalog, "medusa");
@@ -108,7 +108,7 @@ TEST(SetupHeads, a_decoder_without_heads_for_the_model_says_which_are_missing) {
   EXPECT_THAT(why_not(lane, race, catalog), HasSubstr("the card of demo-draft names none"));
 }
 
-TEST(SetupHeads, are_chosen_in_the_window_and_greyed_where_there_are_none) {
+TEST(SetupHeads, choice_is_greyed_without_heads) {
   scripted::play(
       "heads",
       [](ImGuiTestContext* ctx, scripted::Stage& stage) {
@@ -132,7 +132,7 @@ TEST(SetupHeads, are_chosen_in_the_window_and_greyed_where_there_are_none) {
       {}, catalog_with_heads());
 }
 
-TEST(SetupHeads, a_runs_heads_are_used_again) {
+TEST(SetupHeads, reuse_includes_heads) {
   const Catalog catalog = catalog_with_heads();
   engine::Timeline timeline;
   for (engine::Event event : streams::one_run("mcsd")) {
@@ -150,7 +150,7 @@ TEST(SetupHeads, a_runs_heads_are_used_again) {
   EXPECT_EQ(form.draft, "");
 }
 
-TEST(SetupHeads, a_tree_says_what_it_comes_to_and_a_bad_one_keeps_run_off) {
+TEST(SetupHeads, bad_tree_blocks_run) {
   const Catalog catalog = catalog_with_heads();
   SetupForm form = form_of(catalog, "demo-target");
   form.live = lane_with(catalog, "medusa");
@@ -180,7 +180,7 @@ TEST(SetupHeads, a_tree_says_what_it_comes_to_and_a_bad_one_keeps_run_off) {
       {}, catalog);
 }
 
-TEST(SetupHeads, what_a_tree_comes_to_stands_below_its_field) {
+TEST(SetupHeads, tree_size_is_shown_below_its_field) {
   headless::Headless gui;
   engine::CommandQueue commands;
   const Catalog catalog = catalog_with_heads();

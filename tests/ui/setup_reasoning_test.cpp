@@ -1,5 +1,4 @@
-// Chains and trees of thoughts in the window: what Setup asks for, which of their runs is looked
-// at, what the bar says of them.
+// Chains and trees of thoughts in the window: the commands of Setup, the run that is shown, the status bar.
 #include <variant>
 
 #include <gmock/gmock.h>
@@ -22,7 +21,7 @@ using engine::RunStarted;
 using testing::HasSubstr;
 using Look = Following::Look;
 
-/// With SEED, which the bundled catalogue of the other tests has not.
+/// The catalog with SEED.
 Catalog catalog() {
   Catalog all = streams::catalog();
   CatalogDecoder seed = *all.decoder("speculative");
@@ -44,7 +43,7 @@ Phase reasoning(std::int64_t done, std::int64_t total, std::string words = {}) {
   return {.name = "reason", .done = done, .total = total, .detail = std::move(words)};
 }
 
-TEST(SetupReasoning, begins_with_a_task_that_can_be_asked_and_seed_where_something_drafts) {
+TEST(SetupReasoning, defaults_to_a_usable_task_and_seed) {
   const SetupForm form = first_form(catalog(), "");
   EXPECT_EQ(form.mode, SetupMode::Prompt);
   EXPECT_EQ(form.reasoning.chain.task, "kb");
@@ -58,7 +57,7 @@ TEST(SetupReasoning, begins_with_a_task_that_can_be_asked_and_seed_where_somethi
   EXPECT_EQ(first_form(alone, "").reasoning.decoder.decoder, "lookahead");
 }
 
-TEST(SetupReasoning, the_command_is_what_the_form_says) {
+TEST(SetupReasoning, command_matches_the_form) {
   SetupForm form = first_form(catalog(), "");
   form.mode = SetupMode::Tree;
   choose_task(form, SetupMode::Tree, catalog().tree_tasks[1]);
@@ -78,21 +77,21 @@ TEST(SetupReasoning, the_command_is_what_the_form_says) {
   EXPECT_EQ(tree.depth, 7);
   EXPECT_EQ(tree.n_actions, 4);
   EXPECT_EQ(tree.beam, 2);
-  EXPECT_EQ(tree.temperature, 1) << "of the thoughts, whatever one prompt is sampled with";
+  EXPECT_EQ(tree.temperature, 1) << "thoughts have their own temperature";
   EXPECT_EQ(tree.seed, 7u);
-  EXPECT_EQ(tree.batch, 1) << "seed has branches";
+  EXPECT_EQ(tree.batch, 1) << "SEED has branches";
   form.reasoning.decoder = lane_with(catalog(), "jacobi");
   EXPECT_EQ(reasoning_command(form).batch, 5);
   form.mode = SetupMode::Chain;
   EXPECT_EQ(reasoning_command(form).what, engine::StartReasoning::What::Chain);
   EXPECT_EQ(reasoning_command(form).task, "kb");
-  // A race is of one prompt, whatever Run starts.
+  // A race always decodes one prompt.
   EXPECT_TRUE(std::holds_alternative<engine::StartRun>(next_command(form, true)));
   form.mode = SetupMode::Prompt;
   EXPECT_TRUE(std::holds_alternative<engine::StartRun>(next_command(form, false)));
 }
 
-/// With FastCoT and its ways to end.
+/// The catalog with FastCoT and its stopping rules.
 Catalog with_fastcot() {
   Catalog all = catalog();
   CatalogDecoder fastcot = all.decoders.front();
@@ -110,7 +109,7 @@ Catalog with_fastcot() {
   return all;
 }
 
-/// The words of the window with a chain by this decoder to be set.
+/// The text of the window when Setup shows a chain with this decoder.
 std::string said_of_chain(const Catalog& known, const std::string& decoder) {
   headless::Headless gui;
   ImGui::GetIO().DisplaySize = {1600, 2000};  // all of Setup is seen
@@ -123,14 +122,14 @@ std::string said_of_chain(const Catalog& known, const std::string& decoder) {
   return gui.said(shell);
 }
 
-TEST(SetupReasoning, approximate_tokens_are_dropped_where_some_may_be_left) {
+TEST(SetupReasoning, approximate_tokens_are_dropped) {
   SetupForm form = first_form(with_fastcot(), "");
   form.mode = SetupMode::Chain;
   form.reasoning.drop_approximate = true;
-  EXPECT_FALSE(reasoning_command(form).drop_approximate) << "all of it is verified";
+  EXPECT_FALSE(reasoning_command(form).drop_approximate) << "all tokens are verified";
   EXPECT_THAT(why_none_approximate(form.reasoning.decoder), HasSubstr("verified"));
   form.reasoning.decoder = lane_with(with_fastcot(), "fastcot");
-  EXPECT_FALSE(reasoning_command(form).drop_approximate) << "a whole rationale leaves none";
+  EXPECT_FALSE(reasoning_command(form).drop_approximate) << "a complete rationale has no approximate tokens";
   EXPECT_THAT(why_none_approximate(form.reasoning.decoder), HasSubstr("stop none"));
   form.reasoning.decoder.options["stop"] = "bound";
   EXPECT_TRUE(reasoning_command(form).drop_approximate);
@@ -138,8 +137,7 @@ TEST(SetupReasoning, approximate_tokens_are_dropped_where_some_may_be_left) {
   EXPECT_FALSE(reasoning_command(form).drop_approximate);
 }
 
-TEST(SetupReasoning,
-     approximate_tokens_are_dropped_with_a_tick_and_what_only_a_terminal_has_is_said) {
+TEST(SetupReasoning, checkbox_drops_approximate_tokens) {
   scripted::play(
       "drop_approximate",
       [](ImGuiTestContext* ctx, scripted::Stage& stage) {
@@ -167,12 +165,12 @@ TEST(SetupReasoning,
   EXPECT_THAT(said_of_chain(with_fastcot(), "jacobi"), Not(HasSubstr("find bound")));
 }
 
-TEST(SetupReasoning, says_why_run_is_off) {
+TEST(SetupReasoning, disabled_run_has_a_reason) {
   Catalog known = catalog();
   SetupForm form = first_form(known, "");
   form.prompt.clear();
   form.mode = SetupMode::Chain;
-  EXPECT_EQ(why_not(form, known, false), "") << "it asks questions, not the prompt";
+  EXPECT_EQ(why_not(form, known, false), "") << "the task supplies the prompts";
   form.reasoning.chain.task = "aqua";
   EXPECT_THAT(why_not(form, known, false), HasSubstr("DECOSCOPE_DATA"));
   form.reasoning.chain.task = "kb";
@@ -186,7 +184,7 @@ TEST(SetupReasoning, says_why_run_is_off) {
   EXPECT_THAT(why_not(form, known, false), HasSubstr("no rejection sampling"));
   form.mode = SetupMode::Chain;
   EXPECT_EQ(why_not(form, known, false), "") << "a chain is greedy";
-  // Options that only a question can use, and those that a tree cannot.
+  // Options that need a question, and options that a tree cannot use.
   known.decoders[1].refusal = [](const auto&) { return std::string("needs a question"); };
   known.decoders[1].refusal_in_chain = [](const auto&) { return std::string(); };
   known.decoders[1].refusal_in_tree = [](const auto&) { return std::string("takes whole texts"); };
@@ -200,7 +198,7 @@ TEST(SetupReasoning, says_why_run_is_off) {
   EXPECT_EQ(why_not(form, known, false), "needs a question");
 }
 
-TEST(SetupReasoning, files_of_questions_and_prompts_are_named_in_the_command) {
+TEST(SetupReasoning, files_are_part_of_the_command) {
   SetupForm form = first_form(catalog(), "");
   form.mode = SetupMode::Chain;
   form.reasoning.chain.data = "/somewhere/asked.jsonl";
@@ -210,11 +208,11 @@ TEST(SetupReasoning, files_of_questions_and_prompts_are_named_in_the_command) {
   EXPECT_EQ(reasoning_command(form).prompts, "/somewhere/examples.jsonl");
   EXPECT_EQ(reasoning_command(form).n_shots, 2);
   form.mode = SetupMode::Tree;
-  EXPECT_EQ(reasoning_command(form).data, "") << "each asks its own";
+  EXPECT_EQ(reasoning_command(form).data, "") << "each task has its own file";
   EXPECT_EQ(first_form(catalog(), "").reasoning.n_shots, -1);
 }
 
-TEST(SetupReasoning, a_file_that_is_not_there_keeps_run_off_and_one_that_is_says_its_task_itself) {
+TEST(SetupReasoning, missing_file_blocks_run_and_file_names_task) {
   const engine::test::Folder folder;
   const Catalog known = catalog();
   SetupForm form = first_form(known, "");
@@ -228,17 +226,17 @@ TEST(SetupReasoning, a_file_that_is_not_there_keeps_run_off_and_one_that_is_says
   EXPECT_THAT(why_no_choice(form.reasoning.tree), HasSubstr("task"));
   form.reasoning.tree.task = "gsm8k";
   form.reasoning.tree.data = folder / "prompts.jsonl";
-  EXPECT_EQ(why_not(form, known, false), "") << "the set is not asked";
+  EXPECT_EQ(why_not(form, known, false), "") << "the data set is not used";
   form.reasoning.tree.data.clear();
   EXPECT_NE(why_not(form, known, false), "");
   EXPECT_EQ(why_no_choice(form.reasoning.tree), "");
 }
 
-TEST(SetupReasoning, a_file_is_looked_for_and_greys_the_task) {
+TEST(SetupReasoning, missing_file_disables_the_task) {
   const engine::test::Folder folder;
   engine::test::write_file(folder / "asked.jsonl", "{}");
   engine::test::write_file(folder / "other.txt", "");
-  // A stroke in a name would part a path of items.
+  // A slash in a name must be escaped in a path of items.
   const auto entry = [&](const std::string& name) {
     std::string item = "//$FOCUSED/" + name + "##";
     for (const char c : folder / name) item += c == '/' ? std::string("\\/") : std::string(1, c);
@@ -271,7 +269,7 @@ TEST(SetupReasoning, a_file_is_looked_for_and_greys_the_task) {
       {}, catalog());
 }
 
-TEST(SetupReasoning, a_tree_is_chosen_set_and_run_with_the_mouse) {
+TEST(SetupReasoning, tree_of_thoughts_is_run_with_the_mouse) {
   scripted::play(
       "choose_tree",
       [](ImGuiTestContext* ctx, scripted::Stage& stage) {
@@ -280,7 +278,7 @@ TEST(SetupReasoning, a_tree_is_chosen_set_and_run_with_the_mouse) {
         ctx->Yield(2);
         ctx->ItemClick("##task");
         ctx->Yield(2);
-        // Without the folder of the open sets the generated tasks alone can be asked.
+        // Without the folder of the open data sets, only generated tasks can be chosen.
         IM_CHECK((ctx->ItemInfo("//$FOCUSED/gsm8k").ItemFlags & ImGuiItemFlags_Disabled) != 0);
         ctx->ItemClick("//$FOCUSED/blocks");
         ctx->Yield(2);
@@ -308,7 +306,7 @@ TEST(SetupReasoning, a_tree_is_chosen_set_and_run_with_the_mouse) {
       {}, catalog());
 }
 
-TEST(SetupReasoning, its_numbers_have_the_bounds_of_the_command_line) {
+TEST(SetupReasoning, numbers_have_command_line_bounds) {
   scripted::play(
       "tree_bounds",
       [](ImGuiTestContext* ctx, scripted::Stage& stage) {
@@ -333,7 +331,7 @@ TEST(SetupReasoning, its_numbers_have_the_bounds_of_the_command_line) {
       {}, catalog());
 }
 
-TEST(SetupReasoning, a_chain_is_chosen_and_run_with_the_keyboard) {
+TEST(SetupReasoning, chain_of_thought_is_run_with_the_keyboard) {
   scripted::play(
       "keys_chain",
       [](ImGuiTestContext* ctx, scripted::Stage& stage) {
@@ -356,15 +354,15 @@ TEST(SetupReasoning, a_chain_is_chosen_and_run_with_the_keyboard) {
       {}, catalog());
 }
 
-TEST(SetupReasoning, tasks_that_cannot_be_asked_are_told_with_their_reason) {
+TEST(SetupReasoning, unavailable_tasks_have_a_reason) {
   const std::string said = said_of_chain(catalog(), "seed");
   EXPECT_THAT(said, HasSubstr("Chain of thought: questions"));
   EXPECT_THAT(said, HasSubstr("aqua, strategyqa an open set; set DECOSCOPE_DATA"));
-  EXPECT_THAT(said, Not(HasSubstr("texts at once"))) << "SEED has branches";
+  EXPECT_THAT(said, Not(HasSubstr("sequences at once"))) << "SEED has branches";
   EXPECT_THAT(said_of_chain(catalog(), "jacobi"), HasSubstr("texts at once"));
 }
 
-TEST(SetupReasoning, the_choice_is_in_whole_words_where_they_have_room) {
+TEST(SetupReasoning, choice_shows_whole_words) {
   for (const float width : {1600.0f, 3000.0f}) {
     headless::Headless gui;
     ImGui::GetIO().DisplaySize = {width, 1000};
@@ -378,7 +376,7 @@ TEST(SetupReasoning, the_choice_is_in_whole_words_where_they_have_room) {
   }
 }
 
-TEST(SetupReasoning, a_race_is_of_one_prompt_whatever_live_would_run) {
+TEST(SetupReasoning, race_always_uses_one_prompt) {
   scripted::play(
       "race_of_one",
       [](ImGuiTestContext* ctx, scripted::Stage& stage) {
@@ -395,7 +393,7 @@ TEST(SetupReasoning, a_race_is_of_one_prompt_whatever_live_would_run) {
       {}, catalog());
 }
 
-TEST(SetupReasoning, a_run_of_a_tree_used_again_is_one_prompt) {
+TEST(SetupReasoning, reused_run_of_a_search_is_one_prompt) {
   engine::Timeline timeline;
   for (const engine::Event& event : streams::one_run("jacobi")) timeline.apply(event);
   SetupForm form = first_form(catalog(), "");
@@ -404,32 +402,32 @@ TEST(SetupReasoning, a_run_of_a_tree_used_again_is_one_prompt) {
   EXPECT_EQ(form.mode, SetupMode::Prompt);
 }
 
-TEST(Following, looks_at_every_run_that_is_none_of_a_chain_or_tree) {
+TEST(Following, shows_every_single_run) {
   Following following;
-  EXPECT_EQ(following.hear(RunStarted{.run = 1}), Look::Anew);
-  EXPECT_EQ(following.hear(RunStarted{.run = 2}), Look::Anew);
+  EXPECT_EQ(following.observe(RunStarted{.run = 1}), Look::NewRun);
+  EXPECT_EQ(following.observe(RunStarted{.run = 2}), Look::NewRun);
   EXPECT_EQ(following.followed(), 2u);
 }
 
-TEST(Following, of_a_chain_or_tree_the_first_and_then_the_next_when_that_is_over) {
+TEST(Following, shows_first_run_of_a_search_then_the_next) {
   Following following;
-  following.hear(reasoning(0, 1));
-  following.hear(reasoning(0, 6));
+  following.observe(reasoning(0, 1));
+  following.observe(reasoning(0, 6));
   EXPECT_TRUE(following.reasons());
-  EXPECT_EQ(following.hear(RunStarted{.run = 4}), Look::Anew);
-  EXPECT_EQ(following.hear(RunStarted{.run = 5}), Look::Stay);
-  following.hear(RunFinished{.run = 5});
-  EXPECT_EQ(following.hear(RunStarted{.run = 6}), Look::Stay) << "4 is not over";
-  following.hear(RunFinished{.run = 4});
-  EXPECT_EQ(following.hear(RunStarted{.run = 7}), Look::On);
-  following.hear(RunFinished{.run = 7});
-  following.hear(reasoning(6, 6));
+  EXPECT_EQ(following.observe(RunStarted{.run = 4}), Look::NewRun);
+  EXPECT_EQ(following.observe(RunStarted{.run = 5}), Look::Stay);
+  following.observe(RunFinished{.run = 5});
+  EXPECT_EQ(following.observe(RunStarted{.run = 6}), Look::Stay) << "run 4 has not ended";
+  following.observe(RunFinished{.run = 4});
+  EXPECT_EQ(following.observe(RunStarted{.run = 7}), Look::NextRun);
+  following.observe(RunFinished{.run = 7});
+  following.observe(reasoning(6, 6));
   EXPECT_FALSE(following.reasons());
-  following.hear(reasoning(0, 1));
-  EXPECT_EQ(following.hear(RunStarted{.run = 8}), Look::Anew) << "of another one";
+  following.observe(reasoning(0, 1));
+  EXPECT_EQ(following.observe(RunStarted{.run = 8}), Look::NewRun) << "a run of another search";
 }
 
-TEST(Following, the_window_stays_at_a_run_that_was_chosen) {
+TEST(Following, stays_at_the_selected_run) {
   engine::CommandQueue commands;
   const Catalog known = catalog();
   Shell shell(known, commands, "");
@@ -443,16 +441,16 @@ TEST(Following, the_window_stays_at_a_run_that_was_chosen) {
   shell.selection().run = 2;
   shell.take({RunFinished{.run = 3}});
   start(4);
-  EXPECT_EQ(shell.selection().run, 2u) << "a person chose it";
+  EXPECT_EQ(shell.selection().run, 2u) << "the user selected it";
   EXPECT_TRUE(shell.ticks());
   shell.take({RunFinished{.run = 2}, RunFinished{.run = 4}});
-  EXPECT_TRUE(shell.measures()) << "between two of its runs it goes on";
+  EXPECT_TRUE(shell.measures()) << "between two runs of a search";
   shell.take({reasoning(1, 1, "Chain of thought, kb by seed: 2 of 3 right.")});
   EXPECT_FALSE(shell.ticks());
   EXPECT_EQ(shell.message(), "Chain of thought, kb by seed: 2 of 3 right.");
 }
 
-TEST(Following, what_has_begun_is_awaited_no_more_though_no_run_has_started) {
+TEST(Following, request_ends_when_the_search_begins) {
   headless::Headless gui;
   engine::CommandQueue commands;
   const Catalog known = catalog();
@@ -465,7 +463,7 @@ TEST(Following, what_has_begun_is_awaited_no_more_though_no_run_has_started) {
   EXPECT_FALSE(shell.ticks()) << "stopped before the first run";
 }
 
-TEST(Status, says_where_a_chain_or_tree_is_and_that_it_is_held) {
+TEST(Status, shows_progress_of_a_search_and_pause) {
   engine::Timeline timeline;
   timeline.apply(
       reasoning(3, 12, "tree of thoughts: question 1 of 3, level 4 of 4, values 1 of 3"));

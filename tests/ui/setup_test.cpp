@@ -1,4 +1,4 @@
-// What Setup holds: the model that is really there, a scale worth running, a run's settings again.
+// The form of Setup: the loaded model, the scale, the reuse of recorded settings.
 #include <algorithm>
 #include <fstream>
 
@@ -23,7 +23,7 @@ namespace {
 using namespace ui;
 using testing::HasSubstr;
 
-TEST(Setup, a_model_is_enlarged_only_until_its_steps_cost_what_a_real_models_do) {
+TEST(Setup, scale_is_limited_by_the_cost_of_a_step) {
   EXPECT_STREQ(worthwhile_scale(2'700'000), "4x2");
   EXPECT_STREQ(worthwhile_scale(4'000'000), "4x1");
   EXPECT_STREQ(worthwhile_scale(40'000'000), "1x2");
@@ -34,7 +34,7 @@ TEST(Setup, a_model_is_enlarged_only_until_its_steps_cost_what_a_real_models_do)
   EXPECT_EQ(form.scale, "1x1");
 }
 
-// A target, what consistency training made of it, and a model that has nothing to do with them.
+// A target, its consistency-trained version, and an unrelated model.
 Catalog family() {
   Catalog catalog = streams::catalog();
   catalog.models.clear();
@@ -44,7 +44,7 @@ Catalog family() {
   return catalog;
 }
 
-TEST(Setup, before_and_after_consistency_training_is_a_race_of_both_models) {
+TEST(Setup, before_and_after_training_races_both_models) {
   const Catalog catalog = family();
   for (const char* chosen : {"other", "demo-target", "demo-cllm"}) {
     SetupForm form;
@@ -67,7 +67,7 @@ TEST(Setup, before_and_after_consistency_training_is_a_race_of_both_models) {
   }
 }
 
-TEST(Setup, without_such_a_pair_there_is_no_before_and_after) {
+TEST(Setup, before_and_after_needs_a_model_pair) {
   Catalog catalog = family();
   catalog.models[2].before.clear();
   EXPECT_FALSE(consistency_pair({}, catalog));
@@ -76,7 +76,7 @@ TEST(Setup, without_such_a_pair_there_is_no_before_and_after) {
   EXPECT_FALSE(consistency_pair({}, catalog)) << "one of the two cannot be loaded";
 }
 
-// With SEED and a draft beside the family.
+// The catalog with SEED and a draft model.
 Catalog whole_family() {
   Catalog catalog = family();
   catalog.models.push_back({.name = "demo-draft", .n_params = 300'000});
@@ -94,14 +94,14 @@ std::vector<std::string> raced_first(const Catalog& catalog, const std::string& 
   return lanes;
 }
 
-TEST(Setup, the_first_race_shows_a_consistency_model_where_there_is_one) {
+TEST(Setup, first_race_includes_the_consistency_model) {
   const Catalog catalog = whole_family();
   const std::vector<std::string> with{"ar", "lookahead", "jacobi@demo-cllm", "seed",
                                       "ar@demo-cllm"};
   EXPECT_EQ(raced_first(catalog, "demo-target"), with);
   const SetupForm form = first_form(catalog, "demo-target");
   EXPECT_EQ(form.lanes[2].options.at("refill"), "slide");
-  EXPECT_EQ(form.lanes[2].options.at("block"), "10") << "what pays on two cores";
+  EXPECT_EQ(form.lanes[2].options.at("block"), "10") << "the default for two cores";
   EXPECT_EQ(form.live.decoder, "lookahead");
   SetupForm asked = form;
   asked.prompt = "a prompt";
@@ -109,19 +109,19 @@ TEST(Setup, the_first_race_shows_a_consistency_model_where_there_is_one) {
   EXPECT_LE(form.lanes.size(), engine::kMaxLanes);
 }
 
-TEST(Setup, the_first_race_is_of_the_first_decoders_where_no_consistency_model_can_run) {
+TEST(Setup, first_race_without_consistency_model) {
   const std::vector<std::string> without{"ar", "jacobi", "lookahead", "prompt-lookup"};
   EXPECT_EQ(raced_first(streams::catalog(), ""), without);
-  EXPECT_EQ(raced_first(whole_family(), "other"), without) << "none was made of this model";
+  EXPECT_EQ(raced_first(whole_family(), "other"), without) << "this model has no consistency-trained version";
   Catalog broken = whole_family();
   broken.models[2].unavailable = "its weights are cut off";
   EXPECT_EQ(raced_first(broken, "demo-target"), without);
   Catalog alone = whole_family();
   for (CatalogModel& model : alone.models) model.draft.clear();
-  EXPECT_EQ(raced_first(alone, "demo-target"), without) << "nothing drafts for SEED";
+  EXPECT_EQ(raced_first(alone, "demo-target"), without) << "SEED has no draft model";
 }
 
-TEST(Setup, a_lane_of_another_model_says_why_that_cannot_run) {
+TEST(Setup, lane_model_that_cannot_run_has_a_reason) {
   Catalog catalog = family();
   SetupForm form;
   choose_model(form, catalog, "demo-target");
@@ -134,7 +134,7 @@ TEST(Setup, a_lane_of_another_model_says_why_that_cannot_run) {
   EXPECT_EQ(why_not(lane, form, catalog), "");
 }
 
-TEST(Setup, a_recorded_race_of_two_models_is_used_again_with_both) {
+TEST(Setup, reused_race_keeps_both_models) {
   engine::Timeline timeline;
   for (engine::Event& event : streams::race({"jacobi", "jacobi"})) {
     if (auto* model = std::get_if<engine::ModelLoaded>(&event)) {
@@ -162,7 +162,7 @@ TEST(Setup, a_recorded_race_of_two_models_is_used_again_with_both) {
   EXPECT_TRUE(told);
 }
 
-TEST(Setup, a_context_goes_with_every_command_and_with_its_model_alone) {
+TEST(Setup, context_length_belongs_to_its_model) {
   Catalog catalog = family();
   SetupForm form;
   choose_model(form, catalog, "demo-target");
@@ -173,7 +173,7 @@ TEST(Setup, a_context_goes_with_every_command_and_with_its_model_alone) {
   EXPECT_EQ(form.context, 0);
 }
 
-TEST(Setup, the_models_own_sampling_fills_the_form) {
+TEST(Setup, model_sampling_fills_the_form) {
   Catalog catalog = family();
   catalog.models[0].sampling = {.temperature = 0.6f,
                                 .top_p = 0.9f,
@@ -194,7 +194,7 @@ TEST(Setup, the_models_own_sampling_fills_the_form) {
   EXPECT_EQ(start.max_tokens, 300);
 }
 
-TEST(Setup, before_and_after_is_one_press_in_the_window) {
+TEST(Setup, before_and_after_is_one_button) {
   NEEDS(display::ready(), "no display, and no Xvfb to make one");
   engine::EventQueue events;
   engine::CommandQueue commands;
@@ -208,7 +208,7 @@ TEST(Setup, before_and_after_is_one_press_in_the_window) {
       });
 }
 
-TEST(Setup, a_list_of_counts_may_be_as_long_as_it_is) {
+TEST(Setup, list_of_counts_may_be_long) {
   NEEDS(display::ready(), "no display, and no Xvfb to make one");
   Catalog catalog = streams::catalog();
   catalog.decoders.push_back({.name = "tree", .title = "Tree"});
@@ -228,7 +228,7 @@ TEST(Setup, a_list_of_counts_may_be_as_long_as_it_is) {
       });
 }
 
-TEST(Setup, an_option_that_has_nothing_to_do_here_is_greyed) {
+TEST(Setup, irrelevant_option_is_greyed) {
   NEEDS(display::ready(), "no display, and no Xvfb to make one");
   Catalog catalog = streams::catalog();
   catalog.decoders.push_back({.name = "several", .title = "Several"});
@@ -252,7 +252,7 @@ TEST(Setup, an_option_that_has_nothing_to_do_here_is_greyed) {
       });
 }
 
-TEST(Setup, a_default_below_zero_is_shown_as_what_it_means) {
+TEST(Setup, negative_default_is_shown_by_meaning) {
   NEEDS(display::ready(), "no display, and no Xvfb to make one");
   Catalog catalog = streams::catalog();
   catalog.decoders.push_back({.name = "drafts", .title = "Drafts"});
@@ -281,7 +281,7 @@ TEST(Setup, a_default_below_zero_is_shown_as_what_it_means) {
   EXPECT_EQ(value_words(catalog, "drafts", "other", "-1"), "-1");
 }
 
-TEST(Setup, stop_strings_and_ids_are_typed_and_asked_for) {
+TEST(Setup, stop_strings_and_ids_are_part_of_the_command) {
   NEEDS(display::ready(), "no display, and no Xvfb to make one");
   const Catalog catalog = streams::catalog();
   engine::EventQueue events;
@@ -304,7 +304,7 @@ TEST(Setup, stop_strings_and_ids_are_typed_and_asked_for) {
   });
 }
 
-TEST(Setup, stop_strings_and_ids_that_cannot_be_say_why) {
+TEST(Setup, invalid_stop_strings_and_ids_have_a_reason) {
   Catalog catalog = streams::catalog();
   SetupForm form = first_form(catalog, "");
   form.prompt = "a prompt";
@@ -322,7 +322,7 @@ TEST(Setup, stop_strings_and_ids_that_cannot_be_say_why) {
   EXPECT_THAT(why_not(form, catalog, false), HasSubstr("stop strings: found 65"));
 }
 
-TEST(Setup, settings_used_again_are_all_of_them) {
+TEST(Setup, reuse_copies_all_settings) {
   engine::Timeline timeline;
   std::vector<engine::Event> events = streams::race({"ar", "jacobi"});
   const ModelChoice expected{"demo-target", "4x2", "f16", "auto"};
@@ -372,7 +372,7 @@ TEST(Setup, settings_used_again_are_all_of_them) {
   EXPECT_THAT(form.model_error, HasSubstr("demo-target"));
 }
 
-TEST(Setup, a_model_that_does_not_open_leaves_the_one_that_is_there_and_says_why) {
+TEST(Setup, failed_load_keeps_the_loaded_model) {
   const engine::test::Folder folder;
   std::ofstream(folder / "config.json") << "{}";
   const std::string path = std::filesystem::path(folder / "config.json").parent_path().string();
@@ -383,14 +383,14 @@ TEST(Setup, a_model_that_does_not_open_leaves_the_one_that_is_there_and_says_why
   const ModelChoice before = shell.form();
   shell.open(path);
   EXPECT_EQ(shell.form().model, path);
-  EXPECT_TRUE(shell.ticks()) << "a clock stands beside what is awaited";
+  EXPECT_TRUE(shell.ticks()) << "the time of the pending request is shown";
   gui.frame(shell);
   shell.take({engine::RunFailed{.code = 2, .message = "config.json: no hidden_size"}});
   EXPECT_EQ(static_cast<ModelChoice&>(shell.form()), before);
   EXPECT_THAT(shell.form().model_error, HasSubstr("no hidden_size"));
   EXPECT_FALSE(shell.ticks());
   for (int i = 0; i < 3; ++i) gui.frame(shell);
-  // Once it opens the error is gone; what fails later is not the model's fault.
+  // A successful load clears the error; later failures do not concern the model.
   shell.open(path);
   shell.take({streams::story().model});
   EXPECT_EQ(shell.form().model, path);
@@ -401,7 +401,7 @@ TEST(Setup, a_model_that_does_not_open_leaves_the_one_that_is_there_and_says_why
   EXPECT_EQ(shell.form().model_error, "");
 }
 
-TEST(Setup, the_draft_is_the_cards_until_another_is_chosen_and_must_have_the_same_vocabulary) {
+TEST(Setup, draft_defaults_to_card_and_must_share_vocabulary) {
   const Catalog catalog = streams::catalog();
   SetupForm form = first_form(catalog, "");
   form.live = lane_with(catalog, "speculative");
@@ -409,26 +409,26 @@ TEST(Setup, the_draft_is_the_cards_until_another_is_chosen_and_must_have_the_sam
   EXPECT_EQ(why_not(form, catalog, false), "");
   EXPECT_EQ(command_of(form, false).draft, "") << "the engine reads the card itself";
   form.draft = "other";
-  EXPECT_THAT(why_not(form, catalog, false), HasSubstr("draft vocabulary 500 tokens, target 512"));
+  EXPECT_THAT(why_not(form, catalog, false), HasSubstr("the draft has 500 tokens, the target 512"));
   EXPECT_EQ(command_of(form, false).draft, "other");
   form.live = lane_with(catalog, "jacobi");
   EXPECT_EQ(why_not(form, catalog, false), "") << "it needs no draft";
-  // As many tokens, but other ones.
+  // The same number of tokens, but another vocabulary.
   Catalog renamed = catalog;
   renamed.models[1].vocabulary = 9;
   form.draft.clear();
   form.live = lane_with(catalog, "speculative");
-  EXPECT_THAT(why_not(form, renamed, false), HasSubstr("not the same ones"));
-  // No card names one for this model; any of its vocabulary will do.
+  EXPECT_THAT(why_not(form, renamed, false), HasSubstr("different vocabularies"));
+  // No card names a draft for this model; every model with the same vocabulary is valid.
   choose_model(form, catalog, "demo-draft");
   EXPECT_THAT(why_not(form, catalog, false), HasSubstr("no draft model chosen"));
   form.draft = "demo-target";
   EXPECT_EQ(why_not(form, catalog, false), "");
   choose_model(form, catalog, "demo-target");
-  EXPECT_EQ(form.draft, "") << "another model has another draft";
+  EXPECT_EQ(form.draft, "") << "the draft is cleared for another model";
 }
 
-TEST(Setup, a_decoder_says_which_options_it_cannot_run_with_here) {
+TEST(Setup, unusable_options_have_a_reason) {
   Catalog catalog = streams::catalog();
   catalog.decoders[0].refusal = [](const std::map<std::string, std::string>& options) {
     return options.contains("bad") ? std::string("bad is bad") : std::string();
@@ -440,7 +440,7 @@ TEST(Setup, a_decoder_says_which_options_it_cannot_run_with_here) {
   EXPECT_EQ(why_not(form, catalog, false), "bad is bad");
 }
 
-TEST(Setup, a_drafting_runs_settings_are_used_again_with_its_draft) {
+TEST(Setup, reused_settings_include_the_draft) {
   engine::Timeline timeline;
   for (engine::Event& event : streams::one_run("speculative")) {
     auto* model = std::get_if<engine::ModelLoaded>(&event);
@@ -457,7 +457,7 @@ TEST(Setup, a_drafting_runs_settings_are_used_again_with_its_draft) {
   EXPECT_EQ(form.draft, "") << "the card names it";
 }
 
-TEST(Setup, a_recorded_run_and_its_row_name_the_draft) {
+TEST(Setup, recorded_run_names_its_draft) {
   engine::Timeline timeline;
   for (const engine::Event& event : streams::one_run("mcsd")) timeline.apply(event);
   const RecordedSetup setup = recorded_setup(timeline, {&timeline.runs()[0]}, streams::catalog());
@@ -475,7 +475,7 @@ TEST(Setup, a_recorded_run_and_its_row_name_the_draft) {
   EXPECT_THAT(gui.said(shell), HasSubstr("drafts by demo-draft"));
 }
 
-TEST(Setup, a_drafting_decoder_is_chosen_and_run_like_any_other) {
+TEST(Setup, speculative_decoder_runs_from_setup) {
   scripted::play("choose_draft", [](ImGuiTestContext* ctx, scripted::Stage& stage) {
     ctx->SetRef(ImGui::FindWindowByName("Setup###live.setup"));
     ctx->ItemClick("##decoder");
@@ -484,7 +484,7 @@ TEST(Setup, a_drafting_decoder_is_chosen_and_run_like_any_other) {
     IM_CHECK_STR_EQ(stage.shell->form().live.decoder.c_str(), "speculative");
     ctx->ItemClick("##draft");
     ctx->Yield(2);
-    // Of another vocabulary: there, and not to be chosen.
+    // A model with another vocabulary is listed but disabled.
     IM_CHECK((ctx->ItemInfo("//$FOCUSED/other").ItemFlags & ImGuiItemFlags_Disabled) != 0);
     ctx->ItemClick("//$FOCUSED/demo-draft");
     ctx->Yield(2);
@@ -495,13 +495,13 @@ TEST(Setup, a_drafting_decoder_is_chosen_and_run_like_any_other) {
   });
 }
 
-TEST(Status, what_is_awaited_is_told_before_the_engine_says_anything) {
+TEST(Status, request_is_shown_before_the_first_event) {
   const engine::Timeline timeline;
   EXPECT_EQ(awaited_words(timeline, -1), "");
   EXPECT_THAT(awaited_words(timeline, 3.2), HasSubstr("Loading the model: 3 s"));
 }
 
-TEST(Status, a_race_is_told_by_what_its_lanes_really_used) {
+TEST(Status, race_shows_compute_per_lane) {
   EXPECT_EQ(race_words(1.5e9, 0, 4), "1.50 s of compute for each lane");
   EXPECT_EQ(race_words(12.7e9, 3, 4), "12.7 s of compute for each lane: 3 of 4 done");
   engine::Timeline timeline;
@@ -509,13 +509,13 @@ TEST(Status, a_race_is_told_by_what_its_lanes_really_used) {
   EXPECT_EQ(name_of(timeline.runs()[1]), "B jacobi");
 }
 
-TEST(Gantt, zero_on_the_ruler_has_no_sign) {
+TEST(Gantt, ruler_zero_has_no_sign) {
   const ClockView view{.t0 = -1e9, .t1 = 9e9};
   EXPECT_EQ(tick_label(view, -1e-7), "0.0 s");
   EXPECT_EQ(tick_label(view, -1e9), "-1.0 s");
 }
 
-TEST(Describe, a_line_feed_as_bonus_is_shown_as_in_the_text) {
+TEST(Describe, line_feed_is_shown_as_in_the_text) {
   engine::Timeline timeline;
   std::vector<engine::Event> events = streams::one_run("lookahead");
   for (engine::Event& event : events) {

@@ -1,5 +1,5 @@
-// Panels with nothing to draw say why and offer what to do; what was asked for says how far it is.
-// And what stands in the panels beside the runs: threads, recordings on disk, the ? of every head.
+// Empty panels give the reason and a remedy; pending requests show their progress. Also the panels that do
+// not depend on runs: threads, recordings on disk, and the legend of every panel.
 #include <string>
 #include <vector>
 
@@ -42,7 +42,7 @@ engine::Timeline loading() {
   return timeline;
 }
 
-TEST(Loading, has_the_speed_of_this_model_and_the_time_that_is_left) {
+TEST(Loading, has_speed_and_remaining_time) {
   const auto now = ui::loading_of(loading());
   ASSERT_TRUE(now);
   EXPECT_EQ(now->name, "demo-target");
@@ -51,13 +51,13 @@ TEST(Loading, has_the_speed_of_this_model_and_the_time_that_is_left) {
   EXPECT_EQ(ui::loading_facts(*now), "1.50 of 4.00 GB, 0.50 GB/s, 5 s left");
   engine::Timeline begun;
   begun.apply(read_of("demo-target", 0.5, 10));
-  EXPECT_EQ(ui::loading_facts(*ui::loading_of(begun)), "0.50 of 4.00 GB") << "no speed is known";
+  EXPECT_EQ(ui::loading_facts(*ui::loading_of(begun)), "0.50 of 4.00 GB") << "the speed is unknown";
   begun.apply(read_of("demo-target", 4, 12));
   EXPECT_FALSE(ui::loading_of(begun));
   EXPECT_THAT(ui::status_of(loading(), nullptr, 0, false).text, HasSubstr("0.50 GB/s, 5 s left"));
 }
 
-TEST(Loading, is_shown_with_its_memory_in_the_panel_the_text_will_stand_in) {
+TEST(Loading, is_shown_with_memory_in_the_text_panel) {
   DrawnWindow window;
   window.catalog.memory_bytes = 16'000'000'000;
   window.shell.take({read_of("demo-target", 1, 10), read_of("demo-target", 2, 11)});
@@ -65,12 +65,12 @@ TEST(Loading, is_shown_with_its_memory_in_the_panel_the_text_will_stand_in) {
     window.shell.show(screen);
     const std::string said = window.said();
     EXPECT_THAT(said, HasSubstr("2.00 of 4.00 GB, 1.00 GB/s, 2 s left"));
-    EXPECT_THAT(said, HasSubstr("memory 4.00 of the 16.00 GB that can be had"));
+    EXPECT_THAT(said, HasSubstr("memory 4.00 of 16.00 GB available"));
     EXPECT_THAT(said, HasSubstr("Cancel"));
   }
 }
 
-TEST(Loading, is_cancelled_where_it_is_shown) {
+TEST(Loading, can_be_cancelled) {
   play("cancel_loading", [](ImGuiTestContext* ctx, Stage& stage) {
     stage.shell->take({read_of("demo-target", 1, 10), read_of("demo-target", 2, 11)});
     ctx->Yield(3);
@@ -80,7 +80,7 @@ TEST(Loading, is_cancelled_where_it_is_shown) {
   });
 }
 
-TEST(NoRun, can_be_run_or_opened_from_where_it_will_be_shown) {
+TEST(NoRun, empty_panels_offer_run_and_open) {
   play("no_run", [](ImGuiTestContext* ctx, Stage& stage) {
     ctx->ItemClick("//Text###live.text/###open_here");
     ctx->Yield(2);
@@ -100,7 +100,7 @@ TEST(NoRun, can_be_run_or_opened_from_where_it_will_be_shown) {
   });
 }
 
-TEST(LacksThePanel, a_link_leads_to_the_panel_it_has_and_to_a_run_that_fills_this_one) {
+TEST(LacksThePanel, links_lead_to_other_panel_and_to_matching_run) {
   play("lacks", [](ImGuiTestContext* ctx, Stage& stage) {
     ui::Shell& shell = *stage.shell;
     auto events = streams::one_run("jacobi", 24, 1);
@@ -123,7 +123,7 @@ TEST(LacksThePanel, a_link_leads_to_the_panel_it_has_and_to_a_run_that_fills_thi
   });
 }
 
-TEST(Machine, has_a_line_for_every_thread) {
+TEST(Machine, has_one_line_per_thread) {
   DrawnWindow window;
   window.shell.show(ui::Screen::Live);
   window.shell.take(streams::one_run("jacobi", 24));
@@ -139,7 +139,7 @@ TEST(Machine, has_a_line_for_every_thread) {
   EXPECT_THAT(said, HasSubstr("thread 2 99 %"));
 }
 
-TEST(Machine, has_what_the_driver_of_a_gpu_tells_and_one_line_where_it_is_not_there) {
+TEST(Machine, shows_gpu_samples_or_one_line_without_driver) {
   DrawnWindow window;
   window.shell.show(ui::Screen::Live);
   window.shell.take(streams::one_run("jacobi", 24));
@@ -170,7 +170,7 @@ TEST(Machine, has_what_the_driver_of_a_gpu_tells_and_one_line_where_it_is_not_th
   EXPECT_THAT(said, Not(HasSubstr("power")));
 }
 
-TEST(Machine, says_whether_samples_will_come) {
+TEST(Machine, explains_missing_samples) {
   DrawnWindow window;
   window.shell.show(ui::Screen::Live);
   EXPECT_THAT(window.said(), HasSubstr("No samples yet."));
@@ -181,10 +181,10 @@ TEST(Machine, says_whether_samples_will_come) {
   window.shell.open(recorder.path());
   ASSERT_TRUE(waiting::until([&] { return !window.shell.reads(); },
                              [&] { window.gui.frame(window.shell); }));
-  EXPECT_THAT(window.said(), HasSubstr("This recording holds no samples."));
+  EXPECT_THAT(window.said(), HasSubstr("This recording contains no samples."));
 }
 
-TEST(Runs, recordings_on_disk_are_listed_and_opened_by_a_click) {
+TEST(Runs, recordings_are_listed_and_open_on_click) {
   const Folder folder;
   engine::Recorder recorder(folder / "before.pdrun");
   for (const engine::Event& event : streams::race({"ar", "jacobi"}, 24)) recorder.push(event);
@@ -198,14 +198,14 @@ TEST(Runs, recordings_on_disk_are_listed_and_opened_by_a_click) {
     wait_until(ctx, [&] { return !shell.session().live_is_shown() && !shell.reads(); });
     IM_CHECK_EQ(shell.session().shown().source, path);
     IM_CHECK_EQ(shell.session().shown().timeline.runs().size(), std::size_t{2});
-    // What is shown is not offered again.
+    // The recording shown is not listed.
     shell.show(ui::Screen::Live);
     ctx->Yield(3);
     IM_CHECK(!ctx->ItemExists("//Runs###live.runs/**/###recording"));
   });
 }
 
-TEST(Heads, every_panel_that_draws_marks_tells_them_behind_a_question_mark) {
+TEST(Heads, every_panel_with_marks_has_a_legend) {
   play("heads", [](ImGuiTestContext* ctx, Stage& stage) {
     ui::Shell& shell = *stage.shell;
     shell.take(streams::race({"ar", "jacobi", "lookahead"}));

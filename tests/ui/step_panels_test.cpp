@@ -1,4 +1,4 @@
-// What is drawn of one step of a decoder that drafts: Tree, Mask, P/Q.
+// Panels for one step of a drafting decoder: Tree, Mask, P/Q.
 #include <algorithm>
 #include <cmath>
 #include <random>
@@ -34,8 +34,8 @@ using testing::HasSubstr;
 using testing::Not;
 using ui::Mean;
 
-// Token 5, of which 7 and 8 are drafted; below 7 come 9 and 4, below 8 comes 6. The text took 7 and
-// 9, and then 2 of the target's own.
+// The root is token 5 with the drafted children 7 and 8; 7 has the children 9 and 4, 8 has the child 6. The
+// target accepted 7 and 9 and added its own token 2.
 engine::StepRecord step_with_tree() {
   engine::StepRecord step;
   constexpr auto kDraft = RowTag::Kind::Draft;
@@ -63,7 +63,7 @@ std::vector<int> rows_of(const ui::TreeLayout& layout) {
   return rows;
 }
 
-TEST(TokenTree, a_first_child_stands_on_its_parents_line_and_the_path_ends_in_the_targets_own) {
+TEST(TokenTree, first_child_is_on_the_line_of_its_parent) {
   const ui::TreeLayout layout = ui::tree_layout(step_with_tree(), 0);
   EXPECT_THAT(rows_of(layout), ElementsAre(0, 1, 3, 4, 2, 5, -1));
   std::vector<int> lines, depths;
@@ -79,7 +79,7 @@ TEST(TokenTree, a_first_child_stands_on_its_parents_line_and_the_path_ends_in_th
   const ui::TreeNode& bonus = layout.nodes.back();
   EXPECT_EQ(bonus.mean, Mean::Bonus);
   EXPECT_EQ(bonus.token, 2);
-  EXPECT_EQ(layout.nodes[static_cast<std::size_t>(bonus.parent)].row, 3) << "behind the last taken";
+  EXPECT_EQ(layout.nodes[static_cast<std::size_t>(bonus.parent)].row, 3) << "after the last accepted token";
   std::vector<int> path;
   for (const ui::TreeNode& node : layout.nodes)
     if (node.on_path) path.push_back(node.row);
@@ -88,20 +88,20 @@ TEST(TokenTree, a_first_child_stands_on_its_parents_line_and_the_path_ends_in_th
   EXPECT_FLOAT_EQ(layout.nodes[2].p, 0.5f);
 }
 
-TEST(TokenTree, each_column_of_guesses_has_the_draft_head_that_made_them) {
+TEST(TokenTree, each_column_has_its_draft_head) {
   EXPECT_THAT(ui::head_columns(ui::tree_layout(step_with_tree(), 0)),
               ElementsAre("", "draft head 1", "draft head 2", ""))
       << "the last is the target's own token";
   EXPECT_THAT(ui::head_columns({}), ElementsAre());
 }
 
-TEST(TokenTree, what_was_unlikely_and_never_judged_can_be_left_out_and_is_counted) {
+TEST(TokenTree, unverified_unlikely_rows_can_be_hidden) {
   engine::StepRecord step = step_with_tree();
   const ui::TreeLayout judged = ui::tree_layout(step, 0.3f);
-  EXPECT_THAT(rows_of(judged), ElementsAre(0, 1, 3, 4, 2, -1)) << "the judged stay, however rare";
+  EXPECT_THAT(rows_of(judged), ElementsAre(0, 1, 3, 4, 2, -1)) << "verified rows are never hidden";
   EXPECT_EQ(judged.n_hidden, 1);
   EXPECT_EQ(judged.nodes[4].n_hidden_below, 1);
-  // In flight nothing is judged: a branch goes with all below it.
+  // In the step in progress nothing is verified: a hidden row hides its subtree.
   step.has_verified = step.has_committed = false;
   step.verified = {};
   step.committed = {};
@@ -111,7 +111,7 @@ TEST(TokenTree, what_was_unlikely_and_never_judged_can_be_left_out_and_is_counte
   EXPECT_EQ(open.nodes[1].mean, Mean::Draft);
 }
 
-TEST(TokenTree, a_step_without_proposals_has_none_and_a_window_is_no_part_of_it) {
+TEST(TokenTree, excludes_window_and_is_empty_without_proposals) {
   engine::StepRecord step = step_with_tree();
   for (std::size_t row = 1; row < 6; ++row) step.drafted.tree.tag[row].kind = RowTag::Kind::Window;
   EXPECT_TRUE(ui::tree_layout(step, 0).nodes.empty());
@@ -121,17 +121,17 @@ TEST(TokenTree, a_step_without_proposals_has_none_and_a_window_is_no_part_of_it)
   EXPECT_EQ(layout.nodes[1].row, 2);
 }
 
-TEST(TokenTree, its_path_ends_in_the_last_proposal_taken_else_in_the_targets_own) {
+TEST(TokenTree, path_ends_in_last_accepted_or_target_token) {
   engine::StepRecord step = step_with_tree();
   EXPECT_EQ(ui::end_of_path(ui::tree_layout(step, 0)).row, 3);
   step.verified.fate.assign(6, RowFate::Rejected);
   step.verified.fate[0] = RowFate::Accepted;
   EXPECT_EQ(ui::end_of_path(ui::tree_layout(step, 0)).mean, Mean::Bonus);
   step.committed = {};
-  EXPECT_EQ(ui::end_of_path(ui::tree_layout(step, 0)).depth, 0) << "the text's own token";
+  EXPECT_EQ(ui::end_of_path(ui::tree_layout(step, 0)).depth, 0) << "the root";
 }
 
-TEST(Mask, a_row_sees_its_ancestors_and_itself_alone) {
+TEST(Mask, row_attends_to_ancestors_and_itself) {
   const ui::Mask mask = ui::mask_of(step_with_tree().drafted.tree);
   EXPECT_THAT(mask.sees[0], ElementsAre(0));
   EXPECT_THAT(mask.sees[4], ElementsAre(0, 1, 4));
@@ -145,17 +145,17 @@ TEST(Mask, a_row_sees_its_ancestors_and_itself_alone) {
   EXPECT_EQ(mask.regions[2].first, 3);
 }
 
-TEST(Mask, a_head_keeps_to_its_own_columns) {
+TEST(Mask, heads_keep_to_their_columns) {
   const ui::Mask mask = ui::mask_of(step_with_tree().drafted.tree);  // 1, 2 and 3 columns
   const auto width = [](const std::string& text) { return static_cast<float>(text.size()); };
   const auto heads = [&](float cell, float right) {
     return ui::region_heads(mask, cell, right, width);
   };
   EXPECT_THAT(heads(30, 180),
-              ElementsAre("last token of the text", "draft, depth 1", "draft, depth 2"));
+              ElementsAre("the end of the committed text", "draft, depth 1", "draft, depth 2"));
   EXPECT_THAT(heads(7, 42), ElementsAre("last", "draft, depth 1", "draft, depth 2"));
   EXPECT_THAT(heads(2, 12), ElementsAre("", "d1", "d2"));
-  EXPECT_THAT(heads(2, 30), ElementsAre("", "d1", "draft, depth 2")) << "nothing stands beside it";
+  EXPECT_THAT(heads(2, 30), ElementsAre("", "d1", "draft, depth 2")) << "there is no room for a label";
   for (float cell = 0.5f; cell < 40; cell += 0.5f) {
     const auto named = heads(cell, 6 * cell);
     for (std::size_t i = 0; i < named.size(); ++i) {
@@ -165,7 +165,7 @@ TEST(Mask, a_head_keeps_to_its_own_columns) {
   }
 }
 
-TEST(Distributions, a_whole_distribution_is_raised_to_a_power_and_scaled) {
+TEST(Distributions, other_temperature_is_a_scaled_power) {
   const std::vector<float> distribution{0.5f, 0.3f, 0.2f};
   const ui::DistributionAt colder = ui::distribution_at(distribution, {.n = 0}, 1, 0.5);
   const double sum = 0.25 + 0.09 + 0.04;
@@ -176,7 +176,7 @@ TEST(Distributions, a_whole_distribution_is_raised_to_a_power_and_scaled) {
   const ui::DistributionAt same = ui::distribution_at(distribution, {.n = 0}, 0.7, 0.7);
   for (std::size_t i = 0; i < distribution.size(); ++i)
     EXPECT_NEAR(same.of[i].middle(), distribution[i], 1e-6);
-  // From 1 to 0.01 little but the likeliest is left, and no figure is lost on the way.
+  // From temperature 1 to 0.01 the most likely token gets nearly all the mass, and every figure stays finite.
   EXPECT_NEAR(ui::distribution_at(distribution, {.n = 0}, 1, 0.01).of[0].low, 1, 1e-9);
 }
 
@@ -188,8 +188,8 @@ std::vector<double> powers(const std::vector<double>& distribution, double power
   return raised;
 }
 
-// Random distributions of 60 tokens, of which the 8 likeliest are told.
-TEST(Distributions, what_the_untold_tokens_share_keeps_every_figure_within_its_bounds) {
+// Random distributions of 60 tokens; the 8 most likely are recorded.
+TEST(Distributions, unrecorded_mass_bounds_every_figure) {
   std::mt19937 random(7);
   std::exponential_distribution<double> weight(1);
   double widest = 0, narrowest = 1;
@@ -216,7 +216,7 @@ TEST(Distributions, what_the_untold_tokens_share_keeps_every_figure_within_its_b
       EXPECT_LE(rest, at.rest.high + 1e-6) << to;
     }
   }
-  EXPECT_GT(widest, 0.05) << "some records hold too few";
+  EXPECT_GT(widest, 0.05) << "some recorded sets are too small";
   EXPECT_LT(narrowest, 1e-4);
 }
 
@@ -228,7 +228,7 @@ ui::DistributionsSource at_one() {
   return {.temperature = 1, .draft_temperature = 1, .vocab_size = 512};
 }
 
-TEST(Distributions, the_chance_to_keep_a_draft_is_what_both_distributions_share) {
+TEST(Distributions, acceptance_probability_is_the_overlap) {
   const engine::StepRecord step = step_with_tree();
   const ui::DistributionsAt same =
       ui::distributions_at(at_one(), step, all_of_both_distributions(), 1);
@@ -239,7 +239,7 @@ TEST(Distributions, the_chance_to_keep_a_draft_is_what_both_distributions_share)
       ui::distributions_at(at_one(), step, all_of_both_distributions(), 0.5f);
   // p 25 9 4 of 38, q 4 4 36 of 44.
   EXPECT_NEAR(colder.kept.middle(), 4.0 / 44 + 4.0 / 44 + 4.0 / 38, 1e-6);
-  EXPECT_EQ(ui::what_is_left_out(at_one(), colder, 0.5f), "");
+  EXPECT_EQ(ui::omission_words(at_one(), colder, 0.5f), "");
   ui::DistributionsSource own = at_one();
   own.draft_follows = false;
   own.draft_temperature = 0.5f;
@@ -247,13 +247,13 @@ TEST(Distributions, the_chance_to_keep_a_draft_is_what_both_distributions_share)
       ui::distributions_at(own, step, all_of_both_distributions(), 0.5f);
   EXPECT_NEAR(stays.q.of[2].middle(), 0.6, 1e-6);
   EXPECT_NEAR(stays.p.of[0].middle(), 25.0 / 38, 1e-6);
-  EXPECT_THAT(ui::what_is_left_out(own, stays, 0.5f), HasSubstr("q stays"));
+  EXPECT_THAT(ui::omission_words(own, stays, 0.5f), HasSubstr("q does not change"));
   engine::RejectionDetail certain = all_of_both_distributions();
   certain.q.clear();
   EXPECT_TRUE(ui::distributions_at(at_one(), step, certain, 0.5f).q.of.empty());
 }
 
-TEST(Distributions, too_few_tokens_and_filters_are_named) {
+TEST(Distributions, reasons_for_bounds_are_given) {
   const engine::StepRecord step = step_with_tree();
   engine::RejectionDetail flat{.row = 0};
   for (int i = 0; i < 8; ++i) {
@@ -262,10 +262,10 @@ TEST(Distributions, too_few_tokens_and_filters_are_named) {
     flat.q.push_back(0.01f);
   }
   const ui::DistributionsAt hot = ui::distributions_at(at_one(), step, flat, 2);
-  EXPECT_THAT(ui::what_is_left_out(at_one(), hot, 2), HasSubstr("too few tokens"));
+  EXPECT_THAT(ui::omission_words(at_one(), hot, 2), HasSubstr("Too few tokens"));
   EXPECT_GT(hot.kept.wide(), 0.5);
   EXPECT_THAT(ui::words_of(hot.kept), HasSubstr(" to "));
-  // Where a filter left 8 tokens at most, they are all there is.
+  // A filter that keeps at most 8 tokens leaves no unrecorded tokens.
   ui::DistributionsSource eight = at_one();
   eight.top_k = eight.draft_top_k = 8;
   for (float& p : flat.p) p = 0.125f;
@@ -273,22 +273,22 @@ TEST(Distributions, too_few_tokens_and_filters_are_named) {
   EXPECT_NEAR(ui::distributions_at(eight, step, flat, 2).kept.low, 1, 1e-6);
   ui::DistributionsSource cut = at_one();
   cut.cut = cut.draft_cut = "top p";
-  EXPECT_THAT(ui::what_is_left_out(
+  EXPECT_THAT(ui::omission_words(
                   cut, ui::distributions_at(cut, step, all_of_both_distributions(), 0.5f), 0.5f),
               HasSubstr("Each distribution is recomputed among the tokens that top p kept"));
 }
 
-TEST(Distributions, a_recording_without_distributions_says_what_would_record_them) {
+TEST(Distributions, missing_ones_name_the_option_that_records_them) {
   engine::StepRecord step = step_with_tree();
   engine::RunStarted started{.temperature = 0.8f, .sampling = "coupled"};
   EXPECT_THAT(ui::why_no_other_temperature(started, step), HasSubstr("rejection"));
   started.sampling = "rejection";
-  EXPECT_THAT(ui::why_no_other_temperature(started, step), HasSubstr("no distribution"));
+  EXPECT_THAT(ui::why_no_other_temperature(started, step), HasSubstr("No distribution"));
   step.verified.rejection_details = {all_of_both_distributions()};
   EXPECT_EQ(ui::why_no_other_temperature(started, step), "");
 }
 
-TEST(Distributions, a_runs_filters_and_the_drafts_own_are_told_apart) {
+TEST(Distributions, filters_of_target_and_draft_are_separate) {
   engine::Timeline timeline = timeline_of(streams::one_run("mcsd"));
   engine::RunRecord run = *timeline.run(1);
   ui::DistributionsSource source = ui::distributions_source(timeline, run);
@@ -309,29 +309,29 @@ TEST(Distributions, a_runs_filters_and_the_drafts_own_are_told_apart) {
   EXPECT_EQ(source.draft_cut, "top p and min p");
 }
 
-TEST(Mask, what_draft_heads_guessed_is_named_by_its_head) {
+TEST(Mask, regions_are_named_by_draft_head) {
   engine::RunRecord run;
-  EXPECT_FALSE(ui::asks_heads(run));
+  EXPECT_FALSE(ui::drafts_by_heads(run));
   run.started.options = {{"tree", "rows16"}, {"verify", "greedy"}};
-  ASSERT_TRUE(ui::asks_heads(run));
-  const ui::Mask mask = ui::mask_of(step_with_tree().drafted.tree, ui::asks_heads(run));
+  ASSERT_TRUE(ui::drafts_by_heads(run));
+  const ui::Mask mask = ui::mask_of(step_with_tree().drafted.tree, ui::drafts_by_heads(run));
   EXPECT_EQ(mask.regions[1].name, "draft head 1");
   const RowTag tag = step_with_tree().drafted.tree.tag[4];
   EXPECT_EQ(ui::row_origin(tag, true), "draft head 2, rank 1");
   EXPECT_EQ(ui::row_origin(tag, false), "draft: depth 2, rank 1");
 }
 
-TEST(VerifyResult, a_compared_token_names_what_the_target_chose) {
+TEST(VerifyResult, names_the_choice_of_the_target) {
   const auto timeline = timeline_of(streams::one_run("speculative"));
   const engine::RunRecord& run = *timeline.run(1);
   int n_refused = 0;
   for (const engine::StepRecord& step : run.steps) {
     for (const ui::Verdict& v : ui::verdicts_of(timeline, run, step)) {
       if (v.mean == Mean::Accepted) {
-        EXPECT_EQ(v.words, "the target's choice: kept");
+        EXPECT_EQ(v.words, "the target's choice: accepted");
       }
       if (v.mean == Mean::Unused) {
-        EXPECT_EQ(v.words, "never judged");
+        EXPECT_EQ(v.words, "not verified");
       }
       if (v.mean != Mean::Rejected) continue;
       ++n_refused;
@@ -345,24 +345,24 @@ TEST(VerifyResult, a_compared_token_names_what_the_target_chose) {
   EXPECT_GT(n_refused, 3);
 }
 
-TEST(VerifyResult, a_drawn_number_stands_beside_its_chance) {
+TEST(VerifyResult, shows_uniform_draw_and_probability) {
   const auto timeline = timeline_of(streams::one_run("mcsd"));
   const engine::RunRecord& run = *timeline.run(1);
   std::vector<std::string> words;
   for (const engine::StepRecord& step : run.steps)
     for (const ui::Verdict& v : ui::verdicts_of(timeline, run, step)) words.push_back(v.words);
-  EXPECT_THAT(words, Contains("0.250 < 1.000: kept"));
-  EXPECT_THAT(words, Contains("0.875, not below 0.250: refused"));
-  EXPECT_THAT(words, Contains("never judged"));
-  // Drawn from what was left, and a candidate after all.
+  EXPECT_THAT(words, Contains("0.250 < 1.000: accepted"));
+  EXPECT_THAT(words, Contains("0.875, not below 0.250: rejected"));
+  EXPECT_THAT(words, Contains("not verified"));
+  // A rejected candidate that is then sampled from the residual distribution.
   engine::StepRecord step = step_with_tree();
   step.verified.uniform = {-1, 0.9f, 0.9f, -1, -1, -1};
   step.verified.keep = {-1, 0.2f, 0.2f, -1, -1, -1};
   EXPECT_EQ(ui::verdicts_of(timeline, run, step)[0].words,
-            "0.900, not below 0.200: refused, then drawn after all");
+            "0.900, not below 0.200: rejected, then sampled from the residual");
 }
 
-TEST(VerifyResult, a_probability_that_is_not_there_says_why) {
+TEST(VerifyResult, missing_probability_has_a_reason) {
   engine::RunStarted started{.temperature = 0.5f, .sampling = "coupled", .draft = 2};
   engine::StepRecord step = step_with_tree();
   step.verified.p.assign(6, -1);
@@ -370,7 +370,7 @@ TEST(VerifyResult, a_probability_that_is_not_there_says_why) {
   step.verified.p.clear();
   EXPECT_THAT(ui::why_no_p(started, step), HasSubstr("older program"));
   started.draft = 0;
-  EXPECT_THAT(ui::why_no_p(started, step), HasSubstr("drafted tokens alone"));
+  EXPECT_THAT(ui::why_no_p(started, step), HasSubstr("drafted tokens only"));
 }
 
 engine::RunStarted released(const char* draft_temperature) {
@@ -380,13 +380,13 @@ engine::RunStarted released(const char* draft_temperature) {
           .sampling = "rejection"};
 }
 
-TEST(VerifyResult, a_distribution_that_is_lost_is_named_and_only_where_it_is_lost) {
+TEST(VerifyResult, names_distribution_that_is_not_preserved) {
   EXPECT_THAT(ui::why_not_lossless(released("0"), nullptr), HasSubstr("as_released"));
-  EXPECT_EQ(ui::why_not_lossless(released("-1"), nullptr), "") << "the draft draws";
+  EXPECT_EQ(ui::why_not_lossless(released("-1"), nullptr), "") << "the draft is sampled";
   EXPECT_EQ(ui::why_not_lossless(released("0.5"), nullptr), "");
   engine::RunStarted other = released("0");
   other.sampling = "coupled";
-  EXPECT_EQ(ui::why_not_lossless(other, nullptr), "") << "tokens are compared";
+  EXPECT_EQ(ui::why_not_lossless(other, nullptr), "") << "verification compares tokens";
   other = released("0");
   other.temperature = 0;
   EXPECT_EQ(ui::why_not_lossless(other, nullptr), "");
@@ -404,7 +404,7 @@ TEST(VerifyResult, a_distribution_that_is_lost_is_named_and_only_where_it_is_los
   EXPECT_THAT(ui::why_not_lossless({.decoder = "some"}, &decoder), HasSubstr("Some"));
 }
 
-// The words of one panel, a step of the run selected.
+// The text of one panel while a step of the run is selected.
 std::string said_by(const char* panel,
                     const std::vector<engine::Event>& events,
                     ui::Screen screen = ui::Screen::Live,
@@ -417,30 +417,30 @@ std::string said_by(const char* panel,
   shell.show(screen);
   for (int i = 0; i < 3; ++i) gui.frame(shell);
   shell.selection().locked = {1, 3, -1, -1};
-  shell.view().distributions_temperature = distributions_temperature;
+  shell.state<ui::DistributionsView>().temperature = distributions_temperature;
   ImGui::SetWindowFocus(ui::window_name(screen, panel, ui::panel_named(panel)->title).c_str());
   for (int i = 0; i < 3; ++i) gui.frame(shell);
   return gui.said(shell);
 }
 
-TEST(StepPanels, say_why_a_decoder_has_none_of_it) {
+TEST(StepPanels, empty_step_panels_give_the_reason) {
   EXPECT_THAT(said_by("tree", streams::one_run("ar")), HasSubstr("so it has no tree."));
   EXPECT_THAT(said_by("tree", streams::one_run("jacobi")), HasSubstr("Trajectory shows it."));
-  EXPECT_THAT(said_by("mask", streams::one_run("ar")), HasSubstr("one row a step"));
+  EXPECT_THAT(said_by("mask", streams::one_run("ar")), HasSubstr("one row per step"));
   EXPECT_THAT(said_by("distributions", streams::one_run("lookahead")),
-              HasSubstr("that takes a draft"));
+              HasSubstr("this needs a draft model"));
 }
 
-TEST(StepPanels, say_how_the_step_was_judged) {
+TEST(StepPanels, show_the_verification_of_the_step) {
   EXPECT_THAT(said_by("tree", streams::one_run("mcsd")), HasSubstr("10 proposed"));
-  EXPECT_THAT(said_by("tree", streams::one_run("lookahead")), HasSubstr("never judged"));
+  EXPECT_THAT(said_by("tree", streams::one_run("lookahead")), HasSubstr("not verified"));
   EXPECT_THAT(said_by("mask", streams::one_run("lookahead")), HasSubstr("tokens of the text"));
   EXPECT_THAT(said_by("distributions", streams::one_run("speculative")),
-              HasSubstr("no number is drawn"));
-  EXPECT_THAT(said_by("distributions", streams::one_run("mcsd")), HasSubstr("below its chance"));
+              HasSubstr("no random number is drawn"));
+  EXPECT_THAT(said_by("distributions", streams::one_run("mcsd")), HasSubstr("below its acceptance probability"));
 }
 
-TEST(StepPanels, distributions_at_another_temperature_stand_beside_those_recorded) {
+TEST(StepPanels, other_temperature_is_shown_beside_recorded) {
   const auto events = streams::one_run("mcsd");
   EXPECT_THAT(said_by("distributions", events),
               testing::AllOf(HasSubstr("at 0.80, as recorded"), Not(HasSubstr("recomputed here"))));
@@ -458,7 +458,7 @@ void show_distributions(ImGuiTestContext* ctx, Stage& stage) {
   ctx->SetRef(ImGui::FindWindowByName("P/Q###live.distributions"));
 }
 
-TEST(StepPanels, a_temperature_is_set_in_pq_and_put_back) {
+TEST(StepPanels, temperature_of_pq_is_set_and_reset) {
   const engine::test::Folder folder;
   {
     engine::Recorder recorder(folder / "mcsd.pdrun");
@@ -470,14 +470,14 @@ TEST(StepPanels, a_temperature_is_set_in_pq_and_put_back) {
     wait_until(ctx, [&] { return !shell.reads(); });
     show_distributions(ctx, stage);
     ctx->ItemInputValue("##distributions_temperature", 0.5f);
-    IM_CHECK_EQ(shell.view().distributions_temperature, 0.5f);
+    IM_CHECK_EQ(shell.state<ui::DistributionsView>().temperature, 0.5f);
     ctx->Yield(2);
     ctx->ItemClick("###distributions_reset");
-    IM_CHECK_EQ(shell.view().distributions_temperature, 0.0f);
+    IM_CHECK_EQ(shell.state<ui::DistributionsView>().temperature, 0.0f);
   });
 }
 
-TEST(StepPanels, without_distributions_the_temperature_of_pq_is_greyed) {
+TEST(StepPanels, temperature_of_pq_needs_distributions) {
   play("distributions_greyed", [](ImGuiTestContext* ctx, Stage& stage) {
     stage.shell->form().live = ui::lane_with(stage.shell->catalog(), "speculative");
     run_to_the_end(ctx, stage);
@@ -487,7 +487,7 @@ TEST(StepPanels, without_distributions_the_temperature_of_pq_is_greyed) {
   });
 }
 
-TEST(StepPanels, a_run_that_is_not_lossless_says_so_in_its_title_and_in_agreement) {
+TEST(StepPanels, not_lossless_is_shown_in_title_and_agreement) {
   std::vector<engine::Event> events = streams::one_run("mcsd");
   EXPECT_THAT(said_by("agreement", events), Not(HasSubstr("lossless")));
   EXPECT_THAT(said_by("lanes", events, ui::Screen::Compare), Not(HasSubstr("lossless")));
@@ -502,7 +502,7 @@ TEST(StepPanels, a_run_that_is_not_lossless_says_so_in_its_title_and_in_agreemen
   EXPECT_THAT(said_by("lanes", events, ui::Screen::Compare), HasSubstr("not lossless"));
 }
 
-TEST(StepPanels, a_dropped_payload_is_named_in_its_place) {
+TEST(StepPanels, dropped_payload_is_reported) {
   std::vector<engine::Event> events = streams::one_run("speculative");
   for (engine::Event& event : events) engine::strip(event);
   const auto last = std::get<engine::StepEnded>(*std::ranges::find_if(
@@ -519,7 +519,7 @@ TEST(StepPanels, a_dropped_payload_is_named_in_its_place) {
   EXPECT_THAT(said_by("distributions", events), HasSubstr("not kept (buffer full)"));
 }
 
-TEST(StepPanels, one_click_on_a_node_selects_its_row_in_every_panel) {
+TEST(StepPanels, click_on_node_selects_row_in_all_panels) {
   play("tree_click", [](ImGuiTestContext* ctx, Stage& stage) {
     ui::Shell& shell = *stage.shell;
     shell.form().live = ui::lane_with(shell.catalog(), "speculative");
@@ -540,14 +540,14 @@ TEST(StepPanels, one_click_on_a_node_selects_its_row_in_every_panel) {
     ctx->Yield(2);
     const ui::Place row{1, step.begun.step, -1, 2};
     IM_CHECK(shell.selection().locked == row);
-    // A ring round the row in either panel. A stroke in a name would part a path.
+    // Both panels draw a ring around the row. The slash in the name is escaped.
     ctx->WindowFocus("//Mask###live.mask");
     ctx->Yield(3);
     IM_CHECK_GE(lit_by(ctx, stage, "Mask###live.mask", row).size(), std::size_t{4});
     ctx->WindowFocus("//P\\/Q###live.distributions");
     ctx->Yield(3);
     IM_CHECK_GE(lit_by(ctx, stage, "P/Q###live.distributions", row).size(), std::size_t{4});
-    // Esc frees it: the step at the playhead is shown again.
+    // Esc deselects it: the step at the playhead is shown again.
     ctx->KeyPress(ImGuiKey_Escape);
     ctx->Yield(2);
     IM_CHECK(!shell.selection().locked.valid());
@@ -562,7 +562,7 @@ int last_accepted(const engine::StepRecord& step) {
   return row;
 }
 
-TEST(StepPanels, the_tree_follows_the_best_path_while_steps_pass) {
+TEST(StepPanels, tree_follows_the_accepted_path) {
   play("tree_follows", [](ImGuiTestContext* ctx, Stage& stage) {
     ui::Shell& shell = *stage.shell;
     shell.form().live = ui::lane_with(shell.catalog(), "speculative");
@@ -570,11 +570,11 @@ TEST(StepPanels, the_tree_follows_the_best_path_while_steps_pass) {
     ctx->Yield(3);
     ImGuiWindow* window = ImGui::FindWindowByName("Tree###live.tree");
     IM_CHECK(window && window->DockTabIsVisible);
-    // Off, the steps pass and their rows are not selected.
+    // When following is off, the selection does not change with the steps.
     ctx->KeyPress(ImGuiKey_LeftArrow);
     IM_CHECK_EQ(shell.selection().locked.row, -1);
     ctx->SetRef(window->DockNode->HostWindow);
-    ctx->ItemCheck("**/follow best path");
+    ctx->ItemCheck("**/follow accepted path");
     ctx->Yield(2);
     const engine::RunRecord& run = *run_of(stage);
     std::size_t n = run.steps.size() - 1;  // at the playhead
@@ -596,7 +596,7 @@ TEST(StepPanels, the_tree_follows_the_best_path_while_steps_pass) {
       --n;
     }
     IM_CHECK_GT(n_rows, 3);
-    // A click holds until the next step.
+    // A clicked row stays selected until the next step.
     ctx->Yield(3);
     shell.selection().locked = {1, 2, -1, -1};
     ctx->Yield(3);
@@ -604,7 +604,7 @@ TEST(StepPanels, the_tree_follows_the_best_path_while_steps_pass) {
   });
 }
 
-TEST(StepPanels, ctrl_and_the_wheel_zoom_the_mask_around_the_cell_at_the_mouse) {
+TEST(StepPanels, ctrl_wheel_zooms_the_mask_around_the_mouse) {
   play("mask_zoom", [](ImGuiTestContext* ctx, Stage& stage) {
     ui::Shell& shell = *stage.shell;
     shell.form().live = ui::lane_with(shell.catalog(), "lookahead");
@@ -646,7 +646,7 @@ TEST(StepPanels, ctrl_and_the_wheel_zoom_the_mask_around_the_cell_at_the_mouse) 
   });
 }
 
-TEST(StepPanels, a_click_into_the_mask_selects_the_row_under_the_mouse) {
+TEST(StepPanels, click_in_the_mask_selects_the_row) {
   play("mask_click", [](ImGuiTestContext* ctx, Stage& stage) {
     ui::Shell& shell = *stage.shell;
     shell.form().live = ui::lane_with(shell.catalog(), "speculative");

@@ -95,7 +95,7 @@ struct Maker {
     while (left() > 0) finish(root(), {RowFate::Context}, {TokenStatus::Plain}, {{}}, {});
   }
 
-  // One chain of proposals of which `right` are right; the rest is refused.
+  // One chain of proposals of which `right` are right; the others are rejected.
   void chain(int n, int right, RowTag::Kind kind, std::vector<Event> more, int n_window) {
     TokenTree tree = root();
     std::vector<RowFate> fate{RowFate::Context};
@@ -180,8 +180,8 @@ struct Maker {
     }
   }
 
-  // Every step drafts a tree: `k_config` children at each depth. Where `rejects`, numbers are drawn
-  // and distributions are weighed; else tokens are compared.
+  // Every step drafts a tree with `k_config` children at each depth. If `rejects`, verification is rejection
+  // sampling; otherwise tokens are compared.
   void drafted(const std::vector<int>& k_config, bool rejects) {
     while (left() > 0) {
       const int depth = std::min(static_cast<int>(k_config.size()), left() - 1);
@@ -191,7 +191,7 @@ struct Maker {
       std::vector<TokenStatus> status;
       std::vector<RowTag> origin;
       std::vector<int> level{0};
-      int path = 0;  // the row the text has followed to; -1: left behind
+      int path = 0;  // the last row on the accepted path; -1: the path has ended
       std::vector<RejectionDetail> rejection_details;
       for (int d = 0; d < depth; ++d) {
         std::vector<int> next;
@@ -245,7 +245,7 @@ struct Maker {
     return w;
   }
 
-  // What a draft tells of the step just finished.
+  // The events of a draft model for the finished step.
   void tell_draft(const std::vector<int>& k_config,
                   int depth,
                   std::vector<RejectionDetail> rejection_details,
@@ -286,7 +286,7 @@ struct Maker {
     compute += depth * kForward;
   }
 
-  // A window behind the last token, refilled in every step.
+  // A window after the last token, refilled in every step.
   void fastcot() {
     for (int iteration = 0; left() > 0; ++iteration) {
       const int size = std::min(6, left() - 1);

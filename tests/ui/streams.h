@@ -1,5 +1,5 @@
-// Event streams as the decoders tell them, made up: a known answer, guesses that are right or
-// wrong by a fixed pattern, and step costs that grow with rows. For tests and pictures alone.
+// Artificial event streams in the format of the decoders: a known answer, guesses that are right or
+// wrong in a fixed pattern, and step costs that grow with the number of rows. For tests and pictures.
 #pragma once
 
 #include <string>
@@ -31,7 +31,7 @@ std::vector<Step> steps_of(const Story& story, const std::string& decoder, engin
 std::vector<engine::Event> one_run(const std::string& decoder,
                                    int n_tokens = 96,
                                    engine::RunId run = 1);
-/// A race of decoders under the race clock, agreement told at the end.
+/// A race of decoders under the race clock; agreement is reported at the end.
 std::vector<engine::Event> race(const std::vector<std::string>& decoders,
                                 int n_tokens = 96,
                                 engine::RunId first_run = 1,
@@ -41,7 +41,7 @@ std::vector<engine::Event> failed_run();
 /// A run whose stream ends in the middle of a step.
 std::vector<engine::Event> cut_mid_step();
 
-/// What a program would offer, with one decoder and one device unavailable.
+/// A catalog with one unavailable decoder and one unavailable device.
 ui::Catalog catalog();
 
 }  // namespace streams

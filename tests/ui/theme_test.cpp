@@ -1,4 +1,4 @@
-// The palette's own promises, recomputed from the table (CIEDE2000, Machado 2009).
+// Colour distances of the palette, recomputed from the table (CIEDE2000; colour vision: Machado 2009).
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -16,8 +16,8 @@ std::vector<Mean> fills() {
           Mean::Approximate, Mean::FastForward, Mean::Stationary};
 }
 
-TEST(Theme, distance_agrees_with_published_pairs) {
-  // Two well-known colours far apart, and the pair that misled others: green and red for deutans.
+TEST(Theme, colour_distance_matches_published_pairs) {
+  // Two distant colours, and green and red for deuteranopia.
   EXPECT_NEAR(ui::distance({255, 255, 255}, {0, 0, 0}), 100, 0.1);
   EXPECT_EQ(ui::distance({1, 2, 3}, {1, 2, 3}), 0);
   const auto apart = [](Rgb a, Rgb b) {
@@ -27,7 +27,7 @@ TEST(Theme, distance_agrees_with_published_pairs) {
   EXPECT_NEAR(apart({0x00, 0x9E, 0x73}, {0xD5, 0x5E, 0x00}), 20.5, 0.5);
 }
 
-TEST(Theme, fills_stay_apart_for_every_kind_of_colour_vision) {
+TEST(Theme, fills_differ_for_all_colour_vision) {
   for (const Vision vision : {Vision::Normal, Vision::Protan, Vision::Deutan, Vision::Tritan})
     for (const Mean a : fills())
       for (const Mean b : fills())
@@ -38,7 +38,7 @@ TEST(Theme, fills_stay_apart_for_every_kind_of_colour_vision) {
         }
 }
 
-TEST(Theme, words_on_fills_and_fills_on_cards_are_legible) {
+TEST(Theme, text_and_fills_have_contrast) {
   for (const Mean mean : fills()) {
     EXPECT_GE(ui::contrast(ui::look(mean).fill, ui::look(mean).text), 4.5) << ui::look(mean).name;
     EXPECT_GE(ui::contrast(ui::look(mean).fill, ui::kDark.card), 3) << ui::look(mean).name;
@@ -49,13 +49,13 @@ TEST(Theme, words_on_fills_and_fills_on_cards_are_legible) {
 }
 
 // UX.md 4.12: 3:1 for shapes. A yellow fill alone is 1.3:1 on white.
-TEST(Theme, borders_and_handles_stand_out_from_the_cards_of_every_theme) {
+TEST(Theme, borders_and_handles_have_contrast) {
   for (const ui::Theme& theme : {ui::kDark, ui::kLight, ui::kMonochrome}) {
     EXPECT_GE(ui::contrast(ui::handle_on(theme), theme.card), 3);
     for (int i = 0; i < ui::kCurveInks; ++i)
       EXPECT_GE(ui::contrast(ui::curve_ink(theme, i), theme.card), 3) << i;
     for (const Mean mean : fills())
-      // A tab's fill has the dark outline all round, a double line's stands out by itself.
+      // A fill with an outline needs no contrast of its own; a double line does.
       if (ui::look(mean).border != ui::Border::TopTab &&
           ui::look(mean).border != ui::Border::Double) {
         EXPECT_GE(ui::contrast(ui::edge_on(theme, ui::look(mean)), theme.card), 3)
@@ -64,7 +64,7 @@ TEST(Theme, borders_and_handles_stand_out_from_the_cards_of_every_theme) {
   }
 }
 
-TEST(Theme, marks_and_borders_tell_meanings_apart_without_colour) {
+TEST(Theme, meanings_differ_without_colour) {
   for (int a = 0; a < ui::kMeans; ++a)
     for (int b = a + 1; b < ui::kMeans; ++b) {
       const ui::Look &x = ui::kLooks[a], &y = ui::kLooks[b];

@@ -1,5 +1,4 @@
-// Trees of thoughts: how they are laid out, what is said of them, and the panel in a window that
-// has opened a recording of some.
+// Trees of thoughts: layout, facts, and the panel in a window with an opened recording.
 #include <algorithm>
 #include <string>
 #include <vector>
@@ -36,13 +35,13 @@ using testing::SizeIs;
 using ui::Mean;
 using ui::ThoughtBox;
 
-// A run of two tokens, as a scheduler tells each text it wrote.
+// A run of two tokens in the format of a scheduler.
 void write(std::vector<engine::Event>& events, RunId run) {
   for (engine::Event& event : streams::one_run("ar", 2, run))
     if (engine::run_of(event) == run) events.push_back(std::move(event));
 }
 
-// Two levels of three thoughts, the second of the first level kept and then the first of the next.
+// Two levels of three thoughts. The second thought of the first level and the first of the second are kept.
 // Runs 1 to 3 wrote the first level and 4 to 6 valued it; 7 to 9 wrote the second and 10 values its
 // first thought; 11 wrote the answer. The last thought is unreadable.
 std::vector<engine::Event> search(engine::SearchId id = 1, RunId before = 0) {
@@ -103,7 +102,7 @@ std::vector<engine::Event> with_model(std::vector<engine::Event> events) {
   return events;
 }
 
-// Events up to and with the n-th of a kind.
+// The events up to the n-th of a kind, inclusive.
 template <typename Kind>
 std::vector<engine::Event> until(const std::vector<engine::Event>& events, int n) {
   std::vector<engine::Event> some;
@@ -122,7 +121,7 @@ ui::ThoughtLayout layout_of(const std::vector<engine::Event>& events) {
   return ui::thought_layout(timeline_with(events).searches().front());
 }
 
-TEST(ThoughtTree, each_depth_is_a_column_and_the_answer_stands_behind_its_chain) {
+TEST(ThoughtTree, each_depth_is_a_column_with_the_answer_last) {
   const ui::ThoughtLayout layout = layout_of(search());
   std::vector<int> thoughts, columns, parents;
   std::vector<float> lines;
@@ -143,7 +142,7 @@ TEST(ThoughtTree, each_depth_is_a_column_and_the_answer_stands_behind_its_chain)
   EXPECT_EQ(layout.n_lines, 3);
 }
 
-TEST(ThoughtTree, fates_are_those_judged_last) {
+TEST(ThoughtTree, fates_are_the_last_decisions) {
   std::vector<engine::Event> events = search();
   const ui::ThoughtLayout layout = layout_of(events);
   std::vector<Mean> fates;
@@ -155,7 +154,7 @@ TEST(ThoughtTree, fates_are_those_judged_last) {
   EXPECT_EQ(layout.n_kept, 2);
   EXPECT_EQ(layout.n_pruned, 3);
   EXPECT_EQ(layout.n_unreadable, 1);
-  // A complete chain stands in a later level again, and can lose its place there.
+  // A complete chain is a candidate again in a later level and can be pruned there.
   events.insert(events.end() - 1,
                 ThoughtJudged{.search = 1, .node = 2, .fate = ThoughtFate::Pruned});
   std::get<SearchEnded>(events.back()).correct = false;
@@ -164,18 +163,18 @@ TEST(ThoughtTree, fates_are_those_judged_last) {
   EXPECT_EQ(later.boxes.back().mean, Mean::Rejected) << "the answer is wrong";
 }
 
-TEST(ThoughtTree, an_unfinished_search_shows_what_there_is_and_grows) {
+TEST(ThoughtTree, unfinished_search_is_shown) {
   const std::vector<engine::Event> events = search();
   EXPECT_THAT(layout_of(until<engine::SearchBegun>(events, 1)).boxes, SizeIs(1));
   const ui::ThoughtLayout two = layout_of(until<ThoughtMade>(events, 2));
   EXPECT_THAT(two.boxes, SizeIs(3));
   EXPECT_EQ(two.n_open, 2);
   EXPECT_EQ(two.boxes[1].mean, Mean::Guess);
-  EXPECT_FLOAT_EQ(two.boxes[0].line, 0.5f) << "the question stands in the middle";
+  EXPECT_FLOAT_EQ(two.boxes[0].line, 0.5f) << "the question is in the middle";
   EXPECT_TRUE(std::ranges::none_of(two.boxes, &ThoughtBox::on_chain));
   const ui::ThoughtLayout judged = layout_of(until<ThoughtMade>(events, 4));
-  EXPECT_FLOAT_EQ(judged.boxes.back().line, 1) << "one thought of a level stands beside its parent";
-  // Stopped, it has no answer and no chain.
+  EXPECT_FLOAT_EQ(judged.boxes.back().line, 1) << "a single child is on the line of its parent";
+  // A stopped search has no answer and no chain.
   std::vector<engine::Event> stopped = until<ThoughtMade>(events, 4);
   stopped.push_back(SearchEnded{.search = 1, .stopped = true});
   const ui::ThoughtLayout end = layout_of(stopped);
@@ -183,7 +182,7 @@ TEST(ThoughtTree, an_unfinished_search_shows_what_there_is_and_grows) {
   EXPECT_TRUE(std::ranges::none_of(end.boxes, &ThoughtBox::on_chain));
 }
 
-TEST(ThoughtTree, where_no_thought_was_kept_the_answer_stands_behind_the_question) {
+TEST(ThoughtTree, answer_follows_question_without_kept_thoughts) {
   std::vector<engine::Event> events = until<ThoughtMade>(search(), 3);
   for (int node = 1; node <= 3; ++node)
     events.push_back(ThoughtJudged{.search = 1, .node = node, .fate = ThoughtFate::Unreadable});
@@ -194,7 +193,7 @@ TEST(ThoughtTree, where_no_thought_was_kept_the_answer_stands_behind_the_questio
   EXPECT_EQ(layout.boxes.back().column, 1);
 }
 
-// Levels of all sizes, drawn from a fixed sequence of numbers.
+// Levels of all sizes from a fixed sequence of numbers.
 std::vector<engine::Event> wide_search(unsigned seed) {
   std::vector<engine::Event> events{engine::SearchBegun{.search = 1, .depth = 6}};
   std::vector<int> level{0};
@@ -214,7 +213,7 @@ std::vector<engine::Event> wide_search(unsigned seed) {
   return events;
 }
 
-TEST(ThoughtTree, boxes_never_overlap_stay_within_its_height_and_branches_never_cross) {
+TEST(ThoughtTree, boxes_do_not_overlap_and_edges_do_not_cross) {
   std::size_t most = 0;
   for (unsigned seed = 1; seed <= 60; ++seed) {
     const ui::ThoughtLayout layout = layout_of(wide_search(seed));
@@ -236,22 +235,22 @@ TEST(ThoughtTree, boxes_never_overlap_stay_within_its_height_and_branches_never_
   EXPECT_GT(most, 30u) << "some of them are large";
 }
 
-TEST(ThoughtTree, says_what_was_written_valued_and_decided) {
+TEST(ThoughtTree, facts_of_a_thought) {
   const engine::Timeline timeline = timeline_with(search());
   const engine::SearchRecord& found = timeline.searches().front();
   const ui::ThoughtLayout layout = ui::thought_layout(found);
   const auto words = [&](int box) { return ui::words_of(found, layout.boxes[box]); };
   EXPECT_EQ(words(0).first, "How many carrots are left?");
   EXPECT_EQ(words(2).first, "How many are there?");
-  EXPECT_EQ(words(2).second, "There are 40.") << "what it was given an answer to goes below";
+  EXPECT_EQ(words(2).second, "There are 40.") << "the answer is the second line";
   EXPECT_EQ(words(1).second, "");
   EXPECT_EQ(words(6).first, "nothing was written");
   EXPECT_EQ(words(7).first, "8");
   EXPECT_EQ(words(7).second, "right");
   EXPECT_EQ(ui::value_words(found.thoughts[0]), "2.5");
   EXPECT_EQ(ui::value_words(found.thoughts[1]), "9");
-  EXPECT_EQ(ui::value_words(found.thoughts[2]), "?") << "no score stood in it";
-  EXPECT_EQ(ui::value_words(found.thoughts[5]), "-") << "unreadable: nobody asked";
+  EXPECT_EQ(ui::value_words(found.thoughts[2]), "?") << "it contains no score";
+  EXPECT_EQ(ui::value_words(found.thoughts[5]), "-") << "unreadable thoughts are not valued";
   const std::string facts = ui::facts_of(found, layout.boxes[2]);
   for (const char* part : {"How many are there? There are 40.", "kept", "valued 9 of 10", "Score",
                            "the hand is empty", "written by runs 2, 5"})
@@ -260,12 +259,12 @@ TEST(ThoughtTree, says_what_was_written_valued_and_decided) {
               HasSubstr("no score stood in what was written"));
   EXPECT_EQ(ui::search_words(found, layout),
             "arith/1/test/1: depth 2 of 3 \xC2\xB7 6 thoughts: 2 kept, 3 pruned, 1 unreadable");
-  // While a value is awaited.
+  // Before its value arrives.
   const engine::Timeline open = timeline_with(until<ThoughtMade>(search(), 1));
   EXPECT_EQ(ui::value_words(open.searches()[0].thoughts[0]), "...");
 }
 
-TEST(ThoughtTree, a_wrong_answer_says_why) {
+TEST(ThoughtTree, wrong_answer_has_a_reason) {
   std::vector<engine::Event> events = search();
   std::get<SearchEnded>(events.back()).correct = false;
   std::get<SearchEnded>(events.back()).reason = "found 8, expected 9";
@@ -276,21 +275,21 @@ TEST(ThoughtTree, a_wrong_answer_says_why) {
   EXPECT_THAT(ui::facts_of(found, layout.boxes.back()), HasSubstr("wrong: found 8, expected 9"));
 }
 
-TEST(ThoughtTree, runs_belong_to_the_box_and_the_search_they_wrote_for) {
+TEST(ThoughtTree, runs_belong_to_their_box_and_search) {
   std::vector<engine::Event> events = search(1, 0);
   const auto more = search(2, 20);
   events.insert(events.end(), more.begin(), more.end());
   const engine::Timeline timeline = timeline_with(events);
   const auto searches = timeline.searches();
   ASSERT_EQ(searches.size(), 2u);
-  EXPECT_EQ(ui::search_of(searches, 5), &searches[0]) << "it valued a thought";
-  EXPECT_EQ(ui::search_of(searches, 31), &searches[1]) << "it wrote the answer";
+  EXPECT_EQ(ui::search_of(searches, 5), &searches[0]) << "the run valued a thought";
+  EXPECT_EQ(ui::search_of(searches, 31), &searches[1]) << "the run wrote the answer";
   EXPECT_EQ(ui::search_of(searches, 15), nullptr);
   EXPECT_EQ(ui::search_of(searches, 0), nullptr);
   const ui::ThoughtLayout layout = ui::thought_layout(searches[1]);
   EXPECT_EQ(ui::box_of(layout, searches[1], 22), 2);
   EXPECT_EQ(ui::box_of(layout, searches[1], 31), 7);
-  EXPECT_EQ(ui::box_of(layout, searches[1], 2), -1) << "of the other search";
+  EXPECT_EQ(ui::box_of(layout, searches[1], 2), -1) << "a run of the other search";
   const auto runs = ui::runs_of(searches[1], layout.boxes[2]);
   EXPECT_THAT(runs, ElementsAre(22, 25));
   EXPECT_EQ(ui::run_after(runs, 4), 22u);
@@ -305,7 +304,7 @@ bool in_front(const char* panel) {
   return window && window->WasActive && window->DockTabIsVisible;
 }
 
-TEST(Thoughts, the_panel_is_there_where_something_was_searched_and_then_in_front) {
+TEST(Thoughts, panel_is_offered_and_in_front_after_a_search) {
   DrawnWindow window;
   window.shell.show(ui::Screen::Live);
   window.shell.take(streams::one_run("jacobi", 24));
@@ -315,23 +314,23 @@ TEST(Thoughts, the_panel_is_there_where_something_was_searched_and_then_in_front
   window.shell.take(until<engine::SearchBegun>(events, 1));
   EXPECT_THAT(window.said(), HasSubstr("arith/1/test/1: depth 0 of 3"));
   EXPECT_TRUE(in_front("thoughts"));
-  // A person's choice stays.
+  // The user's choice stays.
   ImGui::SetWindowFocus(ui::window_name(ui::Screen::Live, "pool", "").c_str());
   window.shell.take({events.begin() + 1, events.end()});
   window.said();
   EXPECT_TRUE(in_front("pool"));
 }
 
-TEST(Thoughts, a_picture_of_it_where_nothing_was_searched_says_so) {
+TEST(Thoughts, picture_without_search_explains_itself) {
   DrawnWindow window;
   window.shell.show(ui::Screen::Live);
   window.shell.take(streams::one_run("jacobi", 24));
   window.said();
   window.shell.ask_picture("thoughts.png", "thoughts", 1);
-  EXPECT_THAT(window.said(), HasSubstr("No tree of thoughts in here."));
+  EXPECT_THAT(window.said(), HasSubstr("No tree of thoughts here."));
 }
 
-TEST(Thoughts, every_part_of_a_stream_is_drawn_and_its_end_is_told) {
+TEST(Thoughts, every_prefix_of_a_stream_is_drawn) {
   DrawnWindow window;
   window.shell.show(ui::Screen::Live);
   std::string said;
@@ -350,7 +349,7 @@ TEST(Thoughts, every_part_of_a_stream_is_drawn_and_its_end_is_told) {
   EXPECT_THAT(said, Not(HasSubstr("searching")));
 }
 
-TEST(Thoughts, a_click_shows_the_run_that_wrote_the_thought_and_another_the_one_that_valued_it) {
+TEST(Thoughts, clicks_show_writing_and_valuing_run) {
   const Folder folder;
   engine::Recorder recorder(folder / "tree.pdrun");
   std::vector<engine::Event> events = search(1, 0);
@@ -377,7 +376,7 @@ TEST(Thoughts, a_click_shows_the_run_that_wrote_the_thought_and_another_the_one_
     IM_CHECK_GE(lit_in("Thoughts###live.thoughts").size(), std::size_t{4});
     ctx->ItemClick("$$2/thought");
     IM_CHECK_EQ(shell.selection().run, RunId{25});
-    // The other search, by its name in the head: its answer's run.
+    // The other search is chosen by name in the head; the run of its answer is shown.
     ctx->SetRef(window->DockNode->HostWindow);
     ctx->ItemClick(("$$" + std::to_string(static_cast<int>(window->ID)) + "/##search").c_str());
     ctx->Yield(2);
@@ -386,12 +385,12 @@ TEST(Thoughts, a_click_shows_the_run_that_wrote_the_thought_and_another_the_one_
     ctx->Yield(3);
     IM_CHECK_EQ(shell.selection().run, RunId{11});
     ctx->SetRef(window);
-    // By the keyboard.
+    // With the keyboard.
     ctx->NavMoveTo("$$3/thought");
     ctx->NavActivate();
     ctx->Yield(3);
     IM_CHECK_EQ(shell.selection().run, RunId{3});
-    // A run chosen elsewhere brings its own search.
+    // Selecting a run elsewhere shows its search.
     shell.selection().run = 21;
     ctx->Yield(3);
     ctx->ItemClick("$$1/thought");
@@ -399,7 +398,7 @@ TEST(Thoughts, a_click_shows_the_run_that_wrote_the_thought_and_another_the_one_
   });
 }
 
-TEST(ThoughtTree, the_runs_of_a_search_are_told_apart_by_what_they_write) {
+TEST(ThoughtTree, runs_are_named_by_what_they_write) {
   std::vector<engine::Event> events{streams::story().model};
   for (const engine::SearchId id : {1u, 2u})
     events.push_back(engine::SearchBegun{.search = id, .id = "arith/1/test/" + std::to_string(id)});
@@ -416,7 +415,7 @@ TEST(ThoughtTree, the_runs_of_a_search_are_told_apart_by_what_they_write) {
   EXPECT_EQ(of(2, ""), "");
 }
 
-// Its runs by what they write.
+// The names of its runs by what they write.
 std::vector<engine::Event> search_with_prompts() {
   std::vector<engine::Event> events = search();
   for (engine::Event& event : events)
@@ -426,7 +425,7 @@ std::vector<engine::Event> search_with_prompts() {
   return events;
 }
 
-TEST(Thoughts, the_list_of_runs_says_which_thought_each_writes) {
+TEST(Thoughts, runs_list_names_the_thought_of_each_run) {
   DrawnWindow window;
   window.shell.show(ui::Screen::Live);
   window.shell.take(with_model(search_with_prompts()));
@@ -435,8 +434,8 @@ TEST(Thoughts, the_list_of_runs_says_which_thought_each_writes) {
   EXPECT_THAT(said, HasSubstr("ar \xC2\xB7 score of thought"));
 }
 
-// A level below the other, each wider than the panel has room for, opened from a file.
-TEST(Thoughts, a_tree_opens_at_its_question_and_then_keeps_the_run_shown_in_view) {
+// Two levels that are larger than the panel, opened from a file.
+TEST(Thoughts, opens_at_question_then_follows_the_run) {
   const Folder folder;
   engine::Recorder recorder(folder / "deep.pdrun");
   std::vector<engine::Event> events{streams::story().model,
@@ -468,7 +467,7 @@ TEST(Thoughts, a_tree_opens_at_its_question_and_then_keeps_the_run_shown_in_view
   });
 }
 
-TEST(Thoughts, what_has_no_room_scrolls_and_the_run_shown_is_in_view) {
+TEST(Thoughts, large_tree_scrolls_to_the_run) {
   std::vector<engine::Event> events{streams::story().model,
                                     engine::SearchBegun{.search = 1, .depth = 9}};
   RunId run = 0;
@@ -501,13 +500,13 @@ TEST(Thoughts, what_has_no_room_scrolls_and_the_run_shown_is_in_view) {
   });
 }
 
-TEST(Tabs, a_run_that_drafts_opens_on_its_tree_and_others_on_what_they_have) {
+TEST(Tabs, first_tab_fits_the_decoder) {
   const std::pair<const char*, const char*> kCases[] = {
       {"speculative", "tree"},
       {"mcsd", "tree"},
       {"jacobi", "trajectory"},
       {"prompt-lookup", "pool"},
-      {"ar", "trajectory"}};  // AR has none, which that one says
+      {"ar", "trajectory"}};  // AR has no trajectory; the panel explains this
   for (const auto& [decoder, panel] : kCases) {
     DrawnWindow window;
     window.shell.show(ui::Screen::Live);
@@ -517,7 +516,7 @@ TEST(Tabs, a_run_that_drafts_opens_on_its_tree_and_others_on_what_they_have) {
   }
 }
 
-TEST(Tabs, another_panel_that_a_person_chose_stays_in_front) {
+TEST(Tabs, chosen_panel_stays_in_front) {
   DrawnWindow window;
   window.shell.show(ui::Screen::Live);
   window.shell.take(streams::one_run("speculative", 48));
@@ -525,12 +524,12 @@ TEST(Tabs, another_panel_that_a_person_chose_stays_in_front) {
   ASSERT_TRUE(in_front("tree"));
   ImGui::SetWindowFocus(ui::window_name(ui::Screen::Live, "pool", "").c_str());
   window.said();
-  EXPECT_TRUE(in_front("pool")) << "though this run has none";
+  EXPECT_TRUE(in_front("pool")) << "the chosen tab stays for a run without a pool";
   std::vector<engine::Event> next = streams::one_run("jacobi", 24, 2);
   next.erase(next.begin());
   window.shell.take(next);
   window.said();
-  EXPECT_TRUE(in_front("trajectory")) << "another run, and nothing of it in the pool";
+  EXPECT_TRUE(in_front("trajectory")) << "a tab that fits the new run";
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
-// The screen Training: what is prepared of a training's history, and the screen over a folder that
-// grows, ends, is bad or is none.
+// The screen Training: data prepared from the history of a training run, and the screen for a folder that
+// grows, ends, is damaged or contains no training run.
 #include <unistd.h>
 #include <chrono>
 #include <cmath>
@@ -31,7 +31,7 @@ using testing::Not;
 using ui::Curve;
 using ui::Mean;
 
-// Of the catalogue of algorithms: three iterations, one stationary token.
+// The example of docs: three iterations, one stationary token.
 const std::vector<std::vector<engine::TokenId>> kGolden{
     {7, 1, 1, 1, 1, 1}, {7, 2, 9, 5, 8, 9}, {7, 2, 3, 5, 9, 6}, {7, 2, 3, 4, 5, 6}};
 
@@ -42,9 +42,9 @@ int n_stationary_cells(const ui::Grid& grid) {
   return n;
 }
 
-TEST(Training, a_probes_block_is_marked_as_a_runs_block_is) {
+TEST(Training, probe_block_has_the_marks_of_a_run) {
   const ui::Grid grid = ui::states_grid(kGolden, true);
-  ASSERT_EQ(grid.rows.size(), 5u) << "and the iteration that changed nothing";
+  ASSERT_EQ(grid.rows.size(), 5u) << "the last iteration changed nothing";
   std::vector<int> proved;
   for (const ui::GridRow& row : grid.rows) proved.push_back(row.n_proved);
   EXPECT_THAT(proved, ElementsAre(0, 2, 1, 1, 2));
@@ -56,21 +56,21 @@ TEST(Training, a_probes_block_is_marked_as_a_runs_block_is) {
   EXPECT_EQ(grid.rows[2].cells[0].mean, Mean::Prefix);
   EXPECT_TRUE(grid.rows.back().converged);
   const ui::Grid live = ui::states_grid(kGolden, false);
-  EXPECT_EQ(live.rows[2].cells[5].mean, Mean::Guess) << "nobody knew it then";
+  EXPECT_EQ(live.rows[2].cells[5].mean, Mean::Guess) << "not known while the run was live";
   EXPECT_EQ(n_stationary_cells(live), 0);
 }
 
-TEST(Training, a_block_that_began_with_its_fixed_point_has_one_iteration) {
+TEST(Training, block_that_begins_at_fixed_point) {
   const std::vector<std::vector<engine::TokenId>> states{{4, 5}};
   const ui::Grid grid = ui::states_grid(states, true);
   ASSERT_EQ(grid.rows.size(), 2u);
   EXPECT_EQ(grid.rows[1].n_proved, 2);
 }
 
-TEST(Training, probes_are_counted_as_the_authors_count) {
+TEST(Training, probe_counts_follow_the_paper) {
   engine::TrainingHistory history;
   history.probes.push_back({.step = 3, .prompt = "Q", .end_ids = {}, .blocks = {kGolden, kGolden}});
-  // Token 3 ends the text: nothing behind it counts, in the last block alone.
+  // Token 3 ends the sequence: in the last block, later tokens do not count.
   history.probes.push_back(
       {.step = 9, .prompt = "Q", .end_ids = {3}, .blocks = {kGolden, kGolden}});
   const auto counts = ui::counts_of(history);
@@ -98,7 +98,7 @@ Curve curve_of(int n, const std::function<double(int)>& y) {
   return curve;
 }
 
-TEST(Training, a_curve_of_many_values_keeps_its_spikes_at_few_columns) {
+TEST(Training, dense_curve_keeps_its_spikes) {
   const std::vector<Curve> curves{
       curve_of(100'000, [](int i) { return i == 71'234 ? 50.0 : std::sin(i * 0.01); })};
   const ui::ChartRange range = ui::range_of(curves, false);
@@ -113,14 +113,14 @@ TEST(Training, a_curve_of_many_values_keeps_its_spikes_at_few_columns) {
   for (std::size_t i = 1; i < points.size(); ++i) EXPECT_GT(points[i].x, points[i - 1].x);
 }
 
-TEST(Training, few_values_are_drawn_as_they_are) {
+TEST(Training, few_values_are_not_reduced) {
   const Curve curve = curve_of(7, [](int i) { return i * i; });
   const auto points = ui::thinned(curve, ui::range_of({{curve}}, false), 400);
   ASSERT_EQ(points.size(), 7u);
   for (int i = 0; i < 7; ++i) EXPECT_EQ(points[static_cast<std::size_t>(i)].y, i * i);
 }
 
-TEST(Training, a_chart_has_room_for_whatever_a_file_says) {
+TEST(Training, chart_survives_extreme_values) {
   const double inf = HUGE_VAL;
   for (const std::vector<double>& y : std::vector<std::vector<double>>{{},
                                                                        {3},
@@ -152,7 +152,7 @@ TEST(Training, a_chart_has_room_for_whatever_a_file_says) {
   }
 }
 
-TEST(Training, ticks_stand_at_round_numbers) {
+TEST(Training, ticks_are_round_numbers) {
   const auto words = [](const std::vector<ui::Tick>& ticks) {
     std::vector<std::string> all;
     for (const ui::Tick& tick : ticks) all.push_back(tick.words);
@@ -166,7 +166,7 @@ TEST(Training, ticks_stand_at_round_numbers) {
   EXPECT_THAT(words(ui::y_ticks({0, 1, 1e-9, 1e9, true}, 6)), Not(IsEmpty()));
 }
 
-TEST(Training, values_and_times_are_told_in_few_words) {
+TEST(Training, values_and_times_are_short) {
   EXPECT_EQ(ui::value_in_words(0.123456), "0.123");
   EXPECT_EQ(ui::value_in_words(4210), "4,210");
   EXPECT_EQ(ui::value_in_words(0.0004), "0.0004");
@@ -196,7 +196,7 @@ TrainingReport report_of(std::int64_t step) {
   return report;
 }
 
-TEST(Training, curves_have_the_values_of_the_reports_over_the_axis_chosen) {
+TEST(Training, curves_have_the_reported_values) {
   engine::TrainingHistory history;
   for (const int step : {10, 100, 110, 200}) history.reports.push_back(report_of(step));
   const ui::TrainingCurves curves = ui::curves_of(history, ui::TrainingAxis::Tokens);
@@ -205,34 +205,34 @@ TEST(Training, curves_have_the_values_of_the_reports_over_the_axis_chosen) {
   EXPECT_THAT(curves.losses[0].x, ElementsAre(40960, 409600, 450560, 819200));
   EXPECT_EQ(curves.losses[0].y[3], report_of(200).loss);
   ASSERT_EQ(curves.shares.size(), 1u);
-  EXPECT_THAT(curves.shares[0].x, ElementsAre(409600, 819200)) << "where it was probed";
+  EXPECT_THAT(curves.shares[0].x, ElementsAre(409600, 819200)) << "one value per probe";
   ASSERT_EQ(curves.counts.size(), 1u);
   EXPECT_EQ(curves.counts[0].name, "tokens per step, block");
   EXPECT_EQ(ui::curves_of(history, ui::TrainingAxis::Minutes).speed[0].x[1], 100 / 4.0 / 60);
-  // One part that is the whole: one line.
+  // A loss with one part is one line.
   for (TrainingReport& report : history.reports) report.losses = {{"completion", report.loss}};
   EXPECT_EQ(ui::curves_of(history, ui::TrainingAxis::Steps).losses.size(), 1u);
 }
 
-TEST(Training, how_far_it_is_is_said_by_what_is_told) {
+TEST(Training, status_follows_the_reports) {
   engine::TrainingHistory history;
-  EXPECT_EQ(ui::status_of(history).words, "nothing told yet");
+  EXPECT_EQ(ui::status_of(history).words, "no report yet");
   history.stage = engine::TrainingStage::Collecting;
   history.silent_seconds = 3;
-  EXPECT_EQ(ui::status_of(history).silence, "told 3 s ago");
+  EXPECT_EQ(ui::status_of(history).silence, "last report 3 s ago");
   EXPECT_EQ(ui::status_of(history).share, -1);
   history.reports = {report_of(100)};
   history.stage = engine::TrainingStage::Training;
   EXPECT_EQ(ui::status_of(history).words, "training, step 100");
   EXPECT_DOUBLE_EQ(ui::status_of(history).share, 0.25);
   history.silent_seconds = 700;
-  EXPECT_THAT(ui::status_of(history).silence, HasSubstr("nothing told for 11 min"));
+  EXPECT_THAT(ui::status_of(history).silence, HasSubstr("no report for 11 min"));
   history.stage = engine::TrainingStage::Written;
   EXPECT_TRUE(ui::status_of(history).is_over);
   EXPECT_EQ(ui::status_of(history).silence, "");
 }
 
-// A training's folder in the temporary folder, gone with it.
+// The folder of a training run, removed at the end of the test.
 class Folder {
  public:
   Folder()
@@ -251,7 +251,7 @@ class Folder {
   void report(std::int64_t step) const {
     append("training.jsonl", engine::to_json_line(report_of(step)) + "\n");
   }
-  /// A block of four words that settles in fewer iterations the later it is probed.
+  /// A block of four tokens that converges in fewer iterations at later probes.
   void probe(std::int64_t step, int n_iterations) const {
     static const std::vector<std::string> kWords{"Anna", " has", " 14", ".\\n"};
     std::string states = R"(["Tom"," has","3","3"])";
@@ -280,7 +280,7 @@ class Folder {
   fs::path path_;
 };
 
-TEST(Training, a_folder_is_opened_on_its_own_screen_and_told_in_words) {
+TEST(Training, folder_opens_on_the_training_screen) {
   const Folder folder;
   folder.fill();
   DrawnWindow window;
@@ -295,11 +295,11 @@ TEST(Training, a_folder_is_opened_on_its_own_screen_and_told_in_words) {
   EXPECT_THAT(said, AllOf(HasSubstr("probe 4 of 4, step 300"), HasSubstr("USER: How many?"),
                           HasSubstr("Anna has 14."), HasSubstr("block 1"),
                           HasSubstr("1 iterations to its fixed point")));
-  EXPECT_THAT(said, HasSubstr("30 reports")) << "the bar at the foot";
+  EXPECT_THAT(said, HasSubstr("30 reports")) << "the status bar";
   EXPECT_EQ(window.shell.settings().last_training, folder.path());
 }
 
-TEST(Training, its_log_alone_is_opened_as_well) {
+TEST(Training, log_alone_can_be_opened) {
   const Folder folder;
   folder.fill();
   DrawnWindow window;
@@ -308,13 +308,13 @@ TEST(Training, its_log_alone_is_opened_as_well) {
   EXPECT_THAT(window.said(), HasSubstr("training, step 300"));
 }
 
-TEST(Training, what_is_appended_is_shown_and_half_a_line_waits) {
+TEST(Training, appended_lines_are_shown_when_complete) {
   const Folder folder;
   folder.report(10);
   DrawnWindow window;
   window.shell.open(folder.path());
   EXPECT_THAT(window.said(), HasSubstr("training, step 10"));
-  EXPECT_FALSE(window.shell.has_news()) << "nothing is drawn for nothing";
+  EXPECT_FALSE(window.shell.has_news()) << "no frame without news";
   folder.append("training.jsonl", R"({"step":20,"tokens":77)");
   for (int i = 0; i < 60; ++i) window.gui.frame(window.shell);
   EXPECT_EQ(window.shell.training()->reports.size(), 1u);
@@ -323,11 +323,11 @@ TEST(Training, what_is_appended_is_shown_and_half_a_line_waits) {
   EXPECT_TRUE(window.shell.has_news());
   for (int i = 0; i < 60; ++i) window.gui.frame(window.shell);
   EXPECT_THAT(window.said(), HasSubstr("tokens learnt from 7,777"));
-  EXPECT_THAT(window.said(), HasSubstr("This training tells no trajectories."));
+  EXPECT_THAT(window.said(), HasSubstr("This training run records no trajectories."));
   EXPECT_FALSE(window.shell.has_news());
 }
 
-TEST(Training, a_long_log_is_read_over_several_frames) {
+TEST(Training, long_log_is_read_over_several_frames) {
   const Folder folder;
   std::string text;
   for (int step = 1; step <= 6'000; ++step) text += engine::to_json_line(report_of(step)) + "\n";
@@ -335,15 +335,15 @@ TEST(Training, a_long_log_is_read_over_several_frames) {
   DrawnWindow window;
   window.shell.open(folder.path());
   EXPECT_TRUE(window.shell.reads_training());
-  EXPECT_TRUE(window.shell.animates()) << "frames go on until it is read";
+  EXPECT_TRUE(window.shell.animates()) << "frames continue until everything is read";
   EXPECT_LT(window.shell.training()->reports.size(), 6'000u);
   for (int i = 0; i < 40 && window.shell.reads_training(); ++i) window.gui.frame(window.shell);
   EXPECT_FALSE(window.shell.reads_training());
   EXPECT_EQ(window.shell.training()->reports.size(), 6'000u);
-  EXPECT_LT(window.gui.frame(window.shell), 200'000) << "a curve costs what is seen of it";
+  EXPECT_LT(window.gui.frame(window.shell), 200'000) << "the cost of a curve is bounded by its pixels";
 }
 
-TEST(Training, a_bad_line_is_told_and_what_stands_before_it_stays) {
+TEST(Training, bad_line_is_reported_and_earlier_lines_kept) {
   const Folder folder;
   folder.report(10);
   folder.append("training.jsonl", "{\"step\":\"many\"}\n");
@@ -356,7 +356,7 @@ TEST(Training, a_bad_line_is_told_and_what_stands_before_it_stays) {
   EXPECT_THAT(said, HasSubstr("probe_trajectories.jsonl:1: expected a JSON object"));
 }
 
-TEST(Training, what_is_no_training_is_said_and_what_was_shown_stays) {
+TEST(Training, failed_open_keeps_the_shown_training_run) {
   const Folder folder;
   folder.report(10);
   DrawnWindow window;
@@ -371,10 +371,10 @@ TEST(Training, what_is_no_training_is_said_and_what_was_shown_stays) {
   }
   fs::remove_all(folder.path());
   for (int i = 0; i < 60; ++i) window.gui.frame(window.shell);
-  EXPECT_THAT(window.said(), HasSubstr("nothing told yet")) << "its folder is gone";
+  EXPECT_THAT(window.said(), HasSubstr("no report yet")) << "the folder was removed";
 }
 
-TEST(Training, the_folder_of_a_model_that_was_trained_opens_both) {
+TEST(Training, folder_with_model_and_training_opens_both) {
   const Folder folder;
   folder.fill();
   folder.append("config.json", "{}");
@@ -386,24 +386,24 @@ TEST(Training, the_folder_of_a_model_that_was_trained_opens_both) {
   ASSERT_NE(window.shell.training(), nullptr);
   window.shell.perform(ui::Action::Training);
   EXPECT_THAT(window.said(), HasSubstr("training, step 300"));
-  // On that screen it is the training that is meant.
+  // On that screen the training run is opened.
   window.shell.form().model = "demo";
   window.shell.open(folder.path());
   EXPECT_EQ(window.shell.form().model, "demo");
 }
 
-TEST(Training, an_empty_screen_says_what_to_open_and_offers_the_last) {
+TEST(Training, empty_screen_offers_the_last_training_run) {
   DrawnWindow window;
   window.shell.show(ui::Screen::Training);
-  EXPECT_THAT(window.said(), HasSubstr("No training is open."));
+  EXPECT_THAT(window.said(), HasSubstr("No training run is open."));
   EXPECT_THAT(window.said(), Not(HasSubstr("Open the last one")));
   const Folder folder;
   folder.report(10);
   window.shell.settings().last_training = folder.path();
-  EXPECT_THAT(window.said(), HasSubstr("Open the last one, " + folder.path()));
+  EXPECT_THAT(window.said(), HasSubstr("Open the last one: " + folder.path()));
 }
 
-TEST(Training, keys_walk_from_probe_to_probe_and_the_newest_is_followed) {
+TEST(Training, keys_walk_probes_and_newest_is_followed) {
   const Folder folder;
   folder.fill();
   DrawnWindow window;
@@ -417,7 +417,7 @@ TEST(Training, keys_walk_from_probe_to_probe_and_the_newest_is_followed) {
   EXPECT_THAT(shown(), HasSubstr("probe 1 of 4, step 0"));
   folder.probe(400, 1);
   for (int i = 0; i < 60; ++i) window.gui.frame(window.shell);
-  EXPECT_THAT(shown(), HasSubstr("probe 1 of 5, step 0")) << "what was chosen stays";
+  EXPECT_THAT(shown(), HasSubstr("probe 1 of 5, step 0")) << "the chosen probe stays";
   window.shell.perform(ui::Action::ToEnd);
   EXPECT_THAT(shown(), HasSubstr("probe 5 of 5, step 400"));
   folder.probe(500, 1);
@@ -425,7 +425,7 @@ TEST(Training, keys_walk_from_probe_to_probe_and_the_newest_is_followed) {
   EXPECT_THAT(shown(), HasSubstr("probe 6 of 6, step 500"));
 }
 
-TEST(Training, a_person_opens_one_and_looks_at_its_probes) {
+TEST(Training, opens_a_run_and_shows_its_probes) {
   const Folder folder;
   folder.fill();
   play("training", [&](ImGuiTestContext* ctx, Stage& stage) {
@@ -438,18 +438,18 @@ TEST(Training, a_person_opens_one_and_looks_at_its_probes) {
     ctx->SetRef(ImGui::FindWindowByName(
         ui::window_name(ui::Screen::Training, "probe_trajectory", "").c_str()));
     ctx->ItemClick("###earlier");
-    IM_CHECK_EQ(stage.shell->view().training_probe, std::int64_t{200});
+    IM_CHECK_EQ(stage.shell->state<ui::ProbeView>().step, std::int64_t{200});
     ctx->KeyPress(ImGuiKey_LeftArrow);
-    IM_CHECK_EQ(stage.shell->view().training_probe, std::int64_t{100});
+    IM_CHECK_EQ(stage.shell->state<ui::ProbeView>().step, std::int64_t{100});
     ctx->ItemClick("###later");
     ctx->ItemClick("###later");
-    IM_CHECK_EQ(stage.shell->view().training_probe, std::int64_t{-1});
+    IM_CHECK_EQ(stage.shell->state<ui::ProbeView>().step, std::int64_t{-1});
     ctx->ItemClick("//##top/Live");
     IM_CHECK(stage.shell->screen() == ui::Screen::Live);
   });
 }
 
-TEST(Training, a_picture_of_the_screen_and_of_its_panels_is_taken_without_a_hand) {
+TEST(Training, screenshots_of_screen_and_panels) {
   NEEDS(display::ready(), "no display, and no Xvfb to make one");
   const Folder folder;
   folder.fill();

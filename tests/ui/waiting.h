@@ -1,4 +1,4 @@
-// Waiting for what is done on another thread: for its signs, never for a time to pass.
+// Waiting for work on another thread by its effects, without fixed delays.
 #pragma once
 
 #include <chrono>
@@ -7,8 +7,8 @@
 
 namespace waiting {
 
-/// Does `turn` again and again until `done`; gives up after two minutes, when something hangs.
-/// @return whether it came
+/// Repeats `turn` until `done`, for two minutes at most.
+/// @return whether `done` became true
 inline bool until(const std::function<bool()>& done, const std::function<void()>& turn) {
   const auto end = std::chrono::steady_clock::now() + std::chrono::minutes(2);
   while (!done() && std::chrono::steady_clock::now() < end) {
@@ -18,10 +18,10 @@ inline bool until(const std::function<bool()>& done, const std::function<void()>
   return done();
 }
 
-/// Tries with twice the work each time until what has to happen in the midst of it was seen:
-/// however quick the machine, some of it is long enough.
-/// @param seen  of so many tokens; ends with whether it was there in time
-/// @return whether it ever was
+/// Doubles the amount of work until something is observed while the work is in progress. This does not
+/// depend on the speed of the machine.
+/// @param seen  works on this many tokens; returns whether it was observed
+/// @return whether it was observed
 inline bool in_the_midst_of(int n_tokens, const std::function<bool(int n_tokens)>& seen) {
   for (int i = 0; i < 6; ++i, n_tokens *= 2)
     if (seen(n_tokens)) return true;

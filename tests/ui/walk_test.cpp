@@ -1,4 +1,4 @@
-// Where keys lead: ends of blocks, slices of a lane, a token's flow.
+// Targets of keys: ends of blocks, slices of a lane, a token's flow.
 #include <gtest/gtest.h>
 
 #include "streams.h"
@@ -14,7 +14,7 @@ engine::Timeline timeline_of(const std::string& decoder) {
   return timeline;
 }
 
-TEST(Walk, ends_of_blocks_are_where_they_converged) {
+TEST(Walk, block_ends_are_convergences) {
   const auto timeline = timeline_of("jacobi");
   const engine::RunRecord& run = *timeline.run(1);
   std::size_t n = 0;
@@ -36,7 +36,7 @@ TEST(Walk, ends_of_blocks_are_where_they_converged) {
   EXPECT_FALSE(next_boundary(*plain.run(1), 0, 1));
 }
 
-TEST(Walk, a_lane_of_hits_stops_at_hits_only) {
+TEST(Walk, lane_of_hits_stops_at_hits_only) {
   const auto timeline = timeline_of("lookahead");
   RunTimes times;
   extend(times, *timeline.run(1));
@@ -54,7 +54,7 @@ TEST(Walk, a_lane_of_hits_stops_at_hits_only) {
   EXPECT_FALSE(next_in_lane(times, LaneKind::Target, 0, -1));
 }
 
-TEST(Walk, a_tokens_flow_runs_from_its_first_guess_to_its_commit) {
+TEST(Walk, flow_runs_from_first_guess_to_commit) {
   const auto timeline = timeline_of("jacobi");
   const engine::RunRecord& run = *timeline.run(1);
   const engine::TokenRecord& token = run.tokens[run.tokens.size() / 2];
@@ -67,7 +67,7 @@ TEST(Walk, a_tokens_flow_runs_from_its_first_guess_to_its_commit) {
   }
 }
 
-TEST(Walk, a_token_from_the_pool_flows_from_its_birth) {
+TEST(Walk, flow_of_pool_token_starts_at_its_insertion) {
   using engine::RowTag;
   const engine::PoolNgram ngram{.first = 5, .rest = {6, 7}, .born = 0};
   const RowTag first{RowTag::Kind::Guess, 0, 0}, second{RowTag::Kind::Guess, 0, 1};
@@ -100,14 +100,14 @@ TEST(Walk, a_token_from_the_pool_flows_from_its_birth) {
     timeline.apply(event);
   ASSERT_EQ(timeline.n_inconsistent(), 0);
   const engine::RunRecord& run = *timeline.run(1);
-  const std::vector<FlowStop> pooled{{FlowStop::Kind::Born, 0, -1},
+  const std::vector<FlowStop> pooled{{FlowStop::Kind::PoolInsert, 0, -1},
                                      {FlowStop::Kind::Committed, 1, -1}};
   EXPECT_EQ(flow_of(run, 5), pooled);
   EXPECT_EQ(flow_of(run, 6), pooled);
   EXPECT_EQ(flow_of(run, 7), (std::vector<FlowStop>{{FlowStop::Kind::Committed, 1, -1}}));
 }
 
-TEST(Walk, nothing_is_found_in_a_run_without_steps) {
+TEST(Walk, run_without_steps_has_no_stops) {
   engine::RunRecord run;
   EXPECT_TRUE(flow_of(run, 3).empty());
   EXPECT_FALSE(next_boundary(run, 0, 1));

@@ -1,4 +1,4 @@
-// The real window under a display: pictures of every screen, what happens without one, idling.
+// The real window on a display: pictures of every screen, a missing display, idle behaviour.
 #include <time.h>
 #include <unistd.h>
 #include <algorithm>
@@ -21,6 +21,7 @@
 #include "streams.h"
 #include "tests/support/display.h"
 #include "tests/support/needs.h"
+#include "ui/panels/live/text_view.h"
 #include "ui/shell/frame_pace.h"
 #include "ui/shell/layout.h"
 #include "ui/shell/shell.h"
@@ -31,7 +32,7 @@ namespace {
 namespace fs = std::filesystem;
 using testing::HasSubstr;
 
-// Where pictures go: $DECOSCOPE_PICTURES to look at them, else a temporary folder.
+// The folder of pictures: $DECOSCOPE_PICTURES, else a temporary folder.
 fs::path pictures() {
   const char* wanted = std::getenv("DECOSCOPE_PICTURES");
   const fs::path folder =
@@ -60,7 +61,7 @@ void photograph(const std::string& name,
   options.screenshot_frames = 8;
   EXPECT_EQ(ui::run_window(queue, commands, streams::catalog(), options), 0);
   const std::string png = bytes_of(options.screenshot);
-  // A picture of one colour packs into a few kilobytes.
+  // A picture of one colour compresses to a few kilobytes.
   EXPECT_GT(png.size(), 20'000u) << options.screenshot;
   EXPECT_EQ(png.substr(1, 3), "PNG");
 }
@@ -71,7 +72,7 @@ double cpu_seconds() {
   return t.tv_sec + t.tv_nsec / 1e9;
 }
 
-TEST(Window, every_screen_has_its_picture) {
+TEST(Window, every_screen_has_a_picture) {
   NEEDS(display::ready(), "no display, and no Xvfb to make one");
   const auto race = streams::race({"ar", "jacobi", "lookahead", "prompt-lookup"});
   for (const char* theme : {"dark", "light", "monochrome"}) {
@@ -84,7 +85,7 @@ TEST(Window, every_screen_has_its_picture) {
   photograph("failed", "live", "dark", streams::failed_run());
 }
 
-// A variable of the environment, for as long as this lives.
+// Sets an environment variable during its lifetime.
 class Variable {
  public:
   Variable(const char* name, const char* value) : name_(name) {
@@ -109,7 +110,7 @@ std::uint32_t width_of(const std::string& png) {
   return width;
 }
 
-TEST(Window, a_picture_of_a_panel_is_of_it_alone_with_the_step_asked_for) {
+TEST(Window, picture_of_panel_shows_the_requested_step) {
   NEEDS(display::ready(), "no display, and no Xvfb to make one");
   const auto take = [](const std::string& panel, const char* decoder, const std::string& theme) {
     engine::EventQueue queue;
@@ -139,7 +140,7 @@ TEST(Window, a_picture_of_a_panel_is_of_it_alone_with_the_step_asked_for) {
       EXPECT_LT(width_of(png), 1'300u) << panel << ": the window is 1600 wide";
     }
   }
-  EXPECT_THROW(take("lanes", "mcsd", "dark"), kernels::Error) << "of another screen";
+  EXPECT_THROW(take("lanes", "mcsd", "dark"), kernels::Error) << "a panel of another screen";
 }
 
 std::string refusal_of_a_window() {
@@ -151,12 +152,12 @@ std::string refusal_of_a_window() {
     EXPECT_EQ(error.code(), kernels::ErrorCode::Device);
     return error.what();
   }
-  ADD_FAILURE() << "a window opened on a display that is not there";
+  ADD_FAILURE() << "a window opened on a display that does not exist";
   return "";
 }
 
-TEST(Window, says_so_when_there_is_no_display) {
-  const Variable wayland("WAYLAND_DISPLAY", "wayland-4242");  // which nobody opens
+TEST(Window, reports_a_missing_display) {
+  const Variable wayland("WAYLAND_DISPLAY", "wayland-4242");  // it does not exist
   {
     const Variable display("DISPLAY", ":4242");
     EXPECT_THAT(refusal_of_a_window(), HasSubstr("no display can be opened"));
@@ -165,7 +166,7 @@ TEST(Window, says_so_when_there_is_no_display) {
   EXPECT_THAT(refusal_of_a_window(), HasSubstr("no display can be opened: DISPLAY is empty; set"));
 }
 
-TEST(FramePace, keeps_out_of_the_way_of_steps_that_are_measured_where_no_card_draws) {
+TEST(FramePace, is_low_while_measuring_with_software_rendering) {
   EXPECT_TRUE(ui::draws_in_software("llvmpipe (LLVM 15.0.6, 256 bits)"));
   EXPECT_TRUE(ui::draws_in_software("Google SwiftShader"));
   EXPECT_FALSE(ui::draws_in_software("NVIDIA GeForce RTX 4090/PCIe/SSE2"));
@@ -180,17 +181,17 @@ TEST(FramePace, keeps_out_of_the_way_of_steps_that_are_measured_where_no_card_dr
   EXPECT_EQ(card.gap(false), ui::FramePace::kFrameSeconds);
   EXPECT_FALSE(card.quiet());
   EXPECT_TRUE(software.quiet());
-  EXPECT_EQ(software.gap(false), 1) << "no slower than this, though it is more than the share";
+  EXPECT_EQ(software.gap(false), 1) << "the lower limit of the frame rate";
   EXPECT_EQ(software.gap(true), ui::FramePace::kAnswerSeconds);
   software.drew(0.03);
   EXPECT_NEAR(software.gap(false), 0.6, 1e-9);
   software.drew(0.001);
-  EXPECT_EQ(software.gap(false), 0.5) << "2 frames a second at most";
+  EXPECT_EQ(software.gap(false), 0.5) << "at most 2 frames per second";
   software.measuring(false);
   EXPECT_EQ(software.gap(false), ui::FramePace::kFrameSeconds);
 }
 
-TEST(Window, draws_seldom_while_steps_are_measured_where_no_card_draws) {
+TEST(Window, draws_rarely_while_measuring) {
   NEEDS(display::ready(), "no display, and no Xvfb to make one");
   engine::EventQueue queue;
   engine::CommandQueue commands;
@@ -215,16 +216,16 @@ TEST(Window, draws_seldom_while_steps_are_measured_where_no_card_draws) {
     if (!shell->measures()) return;
     last =
         std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-    if (n_measuring++ == 1) first = last;  // the one before was drawn at the other pace
+    if (n_measuring++ == 1) first = last;  // the previous frame was drawn at the other rate
   };
   options.hooks.wants_to_close = [&] { return n_measuring >= kFrames; };
   ui::run_window(queue, commands, streams::catalog(), options);
-  if (!software) GTEST_SKIP() << "a graphics card draws here";
-  // However busy the machine is, it cannot be less; at 60 a second it is about a tenth.
+  if (!software) GTEST_SKIP() << "a graphics card draws the window";
+  // A busy machine can only be slower; at 60 frames per second it would be about a tenth.
   EXPECT_GT(last - first, 0.5 * (kFrames - 2) * ui::FramePace::kQuietSeconds);
 }
 
-TEST(Window, draws_nothing_while_nothing_happens) {
+TEST(Window, draws_no_frames_while_idle) {
   NEEDS(display::ready(), "no display, and no Xvfb to make one");
   engine::EventQueue queue;
   engine::CommandQueue commands;
@@ -240,7 +241,7 @@ TEST(Window, draws_nothing_while_nothing_happens) {
   double cost = 0;
   std::jthread engine([&] {
     using namespace std::chrono_literals;
-    // Settled: no frame for a second; on a busy machine that takes a while.
+    // Wait until no frame was drawn for a second.
     for (int quiet = 0, last = -1, i = 0; quiet < 10 && i < 600; ++i) {
       std::this_thread::sleep_for(100ms);
       quiet = n_frames == last && last > 0 ? quiet + 1 : 0;
@@ -260,8 +261,8 @@ TEST(Window, draws_nothing_while_nothing_happens) {
   EXPECT_LE(cost / 2, 0.01) << "share of a core while idle";
 }
 
-// As when a driver tells late which devices there are.
-TEST(Window, an_idle_window_draws_what_its_program_has_changed) {
+// Like a driver that reports its devices late.
+TEST(Window, idle_window_draws_changes_of_the_program) {
   NEEDS(display::ready(), "no display, and no Xvfb to make one");
   engine::EventQueue queue;
   engine::CommandQueue commands;
@@ -282,7 +283,7 @@ TEST(Window, an_idle_window_draws_what_its_program_has_changed) {
       last = n_frames;
     }
     const int settled = n_frames;
-    changed = true;  // nothing wakes the window system
+    changed = true;  // without an event of the window system
     for (int i = 0; i < 100 && n_frames == settled; ++i) std::this_thread::sleep_for(50ms);
     drew = n_frames > settled;
     done = true;
@@ -292,9 +293,8 @@ TEST(Window, an_idle_window_draws_what_its_program_has_changed) {
   EXPECT_TRUE(drew);
 }
 
-// Keys as quick as a program sends them: five presses and releases between two frames. Dear ImGui
-// takes them in ten.
-TEST(Window, quick_keys_in_an_idle_window_are_all_taken) {
+// Fast keys: five presses and releases between two frames. Dear ImGui needs ten frames for them.
+TEST(Window, idle_window_handles_every_key) {
   NEEDS(display::ready(), "no display, and no Xvfb to make one");
   engine::EventQueue queue;
   engine::CommandQueue commands;
@@ -306,7 +306,7 @@ TEST(Window, quick_keys_in_an_idle_window_are_all_taken) {
   options.config_dir = "-";
   options.screen = "live";
   options.hooks.shell_made = [&](ui::Shell& made) { shell = &made; };
-  options.hooks.frame_shown = [&] { lens = static_cast<int>(shell->view().lens); };
+  options.hooks.frame_shown = [&] { lens = static_cast<int>(shell->state<ui::TextView>().lens); };
   options.hooks.wants_to_close = [&] {
     if (type.exchange(false))
       for (int i = 0; i < 10; ++i) ImGui::GetIO().AddKeyEvent(ImGuiKey_L, i % 2 == 0);
@@ -325,7 +325,7 @@ TEST(Window, quick_keys_in_an_idle_window_are_all_taken) {
   EXPECT_EQ(lens, 5);
 }
 
-TEST(Window, closes_when_a_signal_asks_it_to_while_idle) {
+TEST(Window, closes_on_a_signal_while_idle) {
   NEEDS(display::ready(), "no display, and no Xvfb to make one");
   engine::EventQueue queue;
   engine::CommandQueue commands;
@@ -336,7 +336,7 @@ TEST(Window, closes_when_a_signal_asks_it_to_while_idle) {
   options.hooks.wants_to_close = [&] { return asked.load(); };
   std::jthread terminal([&] {
     std::this_thread::sleep_for(std::chrono::milliseconds(1500));
-    asked = true;  // as a signal handler does: nothing wakes the window system
+    asked = true;  // like a signal handler, without an event of the window system
   });
   const auto begun = std::chrono::steady_clock::now();
   ui::run_window(queue, commands, streams::catalog(), options);
@@ -344,8 +344,8 @@ TEST(Window, closes_when_a_signal_asks_it_to_while_idle) {
   EXPECT_LT(std::chrono::steady_clock::now() - begun, std::chrono::seconds(8));
 }
 
-// A layout saved by an older version knows nothing of newer panels: they would float.
-TEST(Window, a_layout_of_an_older_version_is_set_aside) {
+// A layout of an older version lacks newer panels; they would float.
+TEST(Window, layout_of_an_older_version_is_set_aside) {
   NEEDS(display::ready(), "no display, and no Xvfb to make one");
   const fs::path folder =
       fs::temp_directory_path() / ("decoscope-layout" + std::to_string(getpid()));
@@ -354,7 +354,7 @@ TEST(Window, a_layout_of_an_older_version_is_set_aside) {
   std::ofstream(folder / "layout.ini") << "[Window][Text###live.text]\nPos=400,300\nSize=200,100\n";
   const auto open = [&](const std::function<void()>& look) {
     engine::EventQueue queue;
-    queue.push(engine::SearchBegun{.search = 1});  // Thoughts is there where something is searched
+    queue.push(engine::SearchBegun{.search = 1});  // the panel Thoughts is offered
     engine::CommandQueue commands;
     ui::WindowOptions options;
     options.config_dir = folder.string();
@@ -367,7 +367,7 @@ TEST(Window, a_layout_of_an_older_version_is_set_aside) {
   };
   const auto all_docked = [] {
     for (const char* id : ui::panels_of(ui::Screen::Live)) {
-      if (std::string_view(id) == "schedule") continue;  // no run has queued
+      if (std::string_view(id) == "schedule") continue;  // the panel Schedule is not offered
       const ImGuiWindow* window =
           ImGui::FindWindowByName(ui::window_name(ui::Screen::Live, id, "").c_str());
       ASSERT_NE(window, nullptr) << id;
@@ -380,7 +380,7 @@ TEST(Window, a_layout_of_an_older_version_is_set_aside) {
   EXPECT_NE(kept.find("[Decoscope][Layout]\nversion="), std::string::npos);
   fs::remove(folder / "layout.ini.old");
   open(all_docked);
-  EXPECT_FALSE(fs::exists(folder / "layout.ini.old")) << "a layout of this version was set aside";
+  EXPECT_FALSE(fs::exists(folder / "layout.ini.old")) << "a layout of the current version was replaced";
   fs::remove_all(folder);
 }
 

@@ -1,7 +1,9 @@
-// What the window says in words: every mark is explained, nothing is cut, nothing untrue is said.
+// The text of the window: every mark is explained, text is not cut, and statements are true.
 #include <algorithm>
 #include <set>
+#include <span>
 #include <string>
+#include <vector>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -12,12 +14,15 @@
 #include "prepared.h"
 #include "streams.h"
 #include "tests/support/files.h"
+#include "ui/widgets/draw.h"
+#include "ui/widgets/legend.h"
+#include "ui/prepare/tokens/difference.h"
 #include "ui/prepare/recorded_setup.h"
 #include "ui/prepare/status.h"
 #include "ui/prepare/tokens/difference.h"
 #include "ui/prepare/tokens/text_cells.h"
-#include "ui/shell/legend.h"
 #include "ui/widgets/draw.h"
+#include "ui/shell/panel.h"
 #include "waiting.h"
 
 namespace {
@@ -52,7 +57,7 @@ std::string recorded(const Folder& folder, const std::vector<engine::Event>& eve
   return recorder.path();
 }
 
-TEST(Legend, explains_every_look_of_a_cell) {
+TEST(Legend, explains_every_cell) {
   for (int i = 0; i < kMeans; ++i) {
     const auto mean = static_cast<Mean>(i);
     const bool told = std::ranges::any_of(cell_marks(), [mean](const MarkNote& note) {
@@ -63,7 +68,7 @@ TEST(Legend, explains_every_look_of_a_cell) {
   }
 }
 
-TEST(Legend, explains_the_corner_of_whatever_may_have_proposed_a_token) {
+TEST(Legend, explains_the_corner_of_every_origin) {
   using Kind = engine::RowTag::Kind;
   for (const Kind kind : {Kind::Window, Kind::Guess, Kind::Draft, Kind::Block, Kind::Probe}) {
     const auto at = std::ranges::find(cell_marks(), mean_of(kind), &MarkNote::origin);
@@ -89,16 +94,17 @@ TEST(Legend, explains_signs_counts_rings_and_letters) {
     EXPECT_NE(std::ranges::find(letter_marks(), truth, &MarkNote::truth), letter_marks().end());
 }
 
-TEST(Legend, a_row_of_it_tells_the_bonus_the_corners_and_the_letters) {
+TEST(Legend, every_entry_has_words_and_a_sample) {
   Stage stage;
   stage.shell.take(streams::race({"ar", "jacobi", "lookahead", "prompt-lookup"}));
   stage.shell.show(Screen::Compare);
   stage.settle();
   EXPECT_THAT(stage.said(), HasSubstr("d derived \xC2\xB7 h in hindsight"));
-  // Each sample has words beside it, and is drawn.
-  for (const auto& notes :
-       {cell_marks(), letter_marks(), trajectory_marks(), time_line_marks(), pool_marks(),
-        tree_marks(), mask_marks(), distributions_marks(), thought_marks(), schedule_marks()}) {
+  // Every entry has words and a drawn sample.
+  std::vector<std::span<const MarkNote>> legends{cell_marks(), letter_marks()};
+  for (const Panel& panel : panels()) legends.push_back(panel.marks);
+  EXPECT_GE(std::ranges::count_if(panels(), [](const Panel& panel) { return !panel.marks.empty(); }), 8);
+  for (const auto& notes : legends) {
     for (const MarkNote& note : notes) {
       int n_corners = 0;
       const std::string text = stage.gui.said([&] {
@@ -112,13 +118,13 @@ TEST(Legend, a_row_of_it_tells_the_bonus_the_corners_and_the_letters) {
       const std::string words = *note.words ? note.words : meaning_of(note.mean);
       EXPECT_THAT(text, HasSubstr(words));
       EXPECT_GT(n_corners, 4 * std::ranges::count_if(words, [](char c) { return c != ' '; }))
-          << words << ": nothing is drawn beside it";
+          << words << ": no sample is drawn";
     }
   }
 }
 
-TEST(Words, the_bar_says_only_what_there_is_and_in_plain_words) {
-  EXPECT_EQ(bar_words({}), "nothing is running");
+TEST(Words, status_bar_has_only_known_facts) {
+  EXPECT_EQ(bar_words({}), "idle");
   EXPECT_EQ(bar_words({.source = "race.pdrun", .n_events = 1041}),
             "Recording race.pdrun \xC2\xB7 1,041 events");
   const std::string going = bar_words({.n_events = 20,
@@ -127,10 +133,10 @@ TEST(Words, the_bar_says_only_what_there_is_and_in_plain_words) {
                                        .device = "cpu 97 % busy",
                                        .draw_ms = 0.61,
                                        .range = "12.0 ms"});
-  for (const char* part : {"20 events recorded", "running", "details of some steps were not kept",
+  for (const char* part : {"20 events recorded", "running", "details of some steps were dropped",
                            "cpu 97 % busy", "drawing takes 0.6 ms", "measured range: 12.0 ms"})
     EXPECT_THAT(going, HasSubstr(part));
-  EXPECT_THAT(bar_words({.running = true, .held = true}), HasSubstr("held between two steps"));
+  EXPECT_THAT(bar_words({.running = true, .paused = true}), HasSubstr("paused between two steps"));
   Stage stage;
   stage.shell.take(streams::one_run("jacobi"));
   stage.shell.show(Screen::Live);
@@ -141,7 +147,7 @@ TEST(Words, the_bar_says_only_what_there_is_and_in_plain_words) {
   EXPECT_THAT(said, HasSubstr("ended at max tokens"));
 }
 
-TEST(Words, a_machine_without_a_gpu_is_told_as_a_fact_and_not_as_a_fault) {
+TEST(Words, missing_gpu_is_not_an_error) {
   Stage stage;
   stage.shell.show(Screen::Welcome);
   stage.settle();
@@ -152,7 +158,7 @@ TEST(Words, a_machine_without_a_gpu_is_told_as_a_fact_and_not_as_a_fault) {
   EXPECT_THAT(stage.said(), HasSubstr("x models none ready"));
 }
 
-TEST(Words, an_opened_recordings_setup_tells_of_the_recording) {
+TEST(Words, setup_of_a_recording_shows_recorded_values) {
   const Folder folder;
   std::vector<engine::Event> events = streams::race({"ar", "lookahead"});
   for (engine::Event& event : events)
@@ -170,8 +176,8 @@ TEST(Words, an_opened_recordings_setup_tells_of_the_recording) {
   EXPECT_THAT(said, HasSubstr("How many onions were recorded?"));
   EXPECT_THAT(said, HasSubstr("The next run"));
   EXPECT_THAT(said, Not(HasSubstr("What the next run is asked.")));
-  EXPECT_THAT(said, Not(HasSubstr("in this session"))) << "of a recording that is untrue";
-  // In the session itself it is the form.
+  EXPECT_THAT(said, Not(HasSubstr("in this session"))) << "not true for a recording";
+  // In the live session the form is shown.
   stage.shell.take(streams::one_run("jacobi"));
   stage.settle();
   said = stage.said();
@@ -183,14 +189,14 @@ std::string value_of(const RecordedSetup& setup, const std::string& label) {
   return at == setup.rows.end() ? "absent" : at->value;
 }
 
-TEST(Words, where_a_speedup_comes_from_is_true_of_a_recording_too) {
+TEST(Words, speedup_source_of_a_recording) {
   const auto timeline = timeline_of(streams::race({"ar", "jacobi"}));
   const std::string how = how_measured(timeline, timeline.race(1));
   EXPECT_THAT(how, HasSubstr("in the same session"));
   EXPECT_THAT(how, Not(HasSubstr("this session")));
 }
 
-// Five lanes, C and E of a model that was trained on.
+// Five lanes; C and E use a fine-tuned model.
 std::vector<engine::Event> race_of_two_models() {
   std::vector<engine::Event> events =
       streams::race({"ar", "lookahead", "jacobi", "speculative", "ar"});
@@ -205,7 +211,7 @@ std::vector<engine::Event> race_of_two_models() {
   return events;
 }
 
-TEST(Words, each_speedup_is_against_the_plain_lane_of_its_own_model) {
+TEST(Words, speedup_is_against_plain_lane_of_same_model) {
   const auto timeline = timeline_of(race_of_two_models());
   const std::vector<const engine::RunRecord*> runs = timeline.race(1);
   ASSERT_EQ(runs.size(), 5u);
@@ -219,12 +225,12 @@ TEST(Words, each_speedup_is_against_the_plain_lane_of_its_own_model) {
               HasSubstr("own compute, B, D against A; C against E" + of_each));
   EXPECT_THAT(of_lanes({0, 1, 2}),
               HasSubstr("own compute, B against A; C against a run not shown" + of_each));
-  // By the letters that these have side by side.
+  // With the letters of the lanes shown.
   EXPECT_THAT(of_lanes({2, 4}), HasSubstr("own compute against B, plain decoding of this prompt"));
   EXPECT_THAT(of_lanes({1, 0, 4}), HasSubstr("own compute against B, plain decoding"))
-      << "nothing is held against C";
+      << "no lane is compared with C";
   EXPECT_THAT(of_lanes({4}), HasSubstr("own compute against A, plain decoding"));
-  EXPECT_THAT(of_lanes({2}), HasSubstr("own compute against a plain run of this prompt"));
+  EXPECT_THAT(of_lanes({2}), HasSubstr("own compute against plain decoding of this prompt"));
 
   Stage stage;
   stage.shell.take(race_of_two_models());
@@ -233,7 +239,7 @@ TEST(Words, each_speedup_is_against_the_plain_lane_of_its_own_model) {
   EXPECT_THAT(stage.said(), HasSubstr("B, D against A; C against E"));
 }
 
-TEST(Words, a_lane_of_one_prompt_says_that_seed_had_one_branch) {
+TEST(Words, lane_name_shows_one_branch_of_seed) {
   const auto said = [](const std::vector<engine::Event>& events, float width) {
     Stage stage;
     ImGui::GetIO().DisplaySize = {width, 1000};
@@ -246,8 +252,8 @@ TEST(Words, a_lane_of_one_prompt_says_that_seed_had_one_branch) {
   EXPECT_THAT(said(streams::race(five), 1600), HasSubstr("D seed, 1 branch"));
   EXPECT_THAT(said(streams::race({"ar", "mcsd"}), 1600), Not(HasSubstr("1 branch")));
   EXPECT_THAT(said(streams::race(five), 700), Not(HasSubstr("1 branch")))
-      << "its verdict goes before where there is no room for both";
-  // A text of several took turns, and is no branch alone.
+      << "without room for both, the verdict is shown first";
+  // A sequence of a search shared the models; it does not have one branch.
   std::vector<engine::Event> turns = streams::race({"ar", "seed"});
   const auto begun = std::ranges::find_if(turns, [](const engine::Event& event) {
     const auto* started = std::get_if<engine::RunStarted>(&event);
@@ -259,7 +265,7 @@ TEST(Words, a_lane_of_one_prompt_says_that_seed_had_one_branch) {
   EXPECT_THAT(said(turns, 1600), Not(HasSubstr("1 branch")));
 }
 
-TEST(Words, a_text_that_took_turns_with_others_has_no_speedup_and_says_why) {
+TEST(Words, sequence_with_shared_models_has_no_speedup) {
   std::vector<engine::Event> events = streams::race({"ar", "mcsd"});
   const auto begun = std::ranges::find_if(events, [](const engine::Event& event) {
     const auto* started = std::get_if<engine::RunStarted>(&event);
@@ -275,7 +281,7 @@ TEST(Words, a_text_that_took_turns_with_others_has_no_speedup_and_says_why) {
   const RunTimes times = times_of(*runs[1]);
   const Numbers numbers = numbers_of(timeline, *runs[1], times, times.steps.size());
   EXPECT_EQ(numbers.speedup.value, "-");
-  EXPECT_THAT(numbers.speedup.numbers, HasSubstr("it took turns with other texts"));
+  EXPECT_THAT(numbers.speedup.numbers, HasSubstr("shared the models with other sequences"));
 }
 
 TEST(Words, a_recorded_setup_is_complete) {
@@ -295,7 +301,7 @@ TEST(Words, a_recorded_setup_is_complete) {
   EXPECT_NE(value_of(both, "B  Lookahead"), "absent");
 }
 
-TEST(Words, a_value_without_room_beside_its_label_is_whole_on_lines_below) {
+TEST(Words, long_value_is_wrapped_below_its_label) {
   Stage stage;
   stage.settle();
   float right = 0, drawn = 0;
@@ -317,7 +323,7 @@ TEST(Words, a_value_without_room_beside_its_label_is_whole_on_lines_below) {
   EXPECT_LE(drawn, right + 1);
 }
 
-TEST(Words, a_text_is_cut_between_characters_and_no_wider_than_its_room) {
+TEST(Words, text_is_cut_between_characters) {
   Stage stage;
   stage.settle();
   stage.gui.said([&] {
@@ -336,16 +342,16 @@ TEST(Words, a_text_is_cut_between_characters_and_no_wider_than_its_room) {
   });
 }
 
-TEST(Words, a_long_name_leaves_room_for_the_runs_figure) {
+TEST(Words, long_name_leaves_room_for_the_figure) {
   Stage stage;
   stage.shell.take(streams::one_run("jacobi"));
   stage.shell.show(Screen::Live);
-  stage.shell.view().run_names[1] = "with a wider window and a name that goes on and on";
+  stage.shell.notes().run_names[1] = "with a wider window and a name that goes on and on";
   stage.settle();
   EXPECT_THAT(stage.said(), testing::ContainsRegex("with a wider[a-z ]*\\.\\.\\. [0-9.]+ tok/s"));
 }
 
-// What of the lanes' height there is at a window's height.
+// The height of the lanes at a height of the window.
 std::pair<float, float> heights_at(Stage& stage, float window_height) {
   ImGui::GetIO().DisplaySize = {1600, window_height};
   stage.settle();
@@ -353,14 +359,14 @@ std::pair<float, float> heights_at(Stage& stage, float window_height) {
           ImGui::FindWindowByName("Timelines###compare.gantt")->Size.y};
 }
 
-TEST(Words, lanes_take_the_height_the_time_lines_do_not_need) {
+TEST(Words, lanes_use_the_remaining_height) {
   Stage stage;
   stage.shell.take(streams::race({"ar", "jacobi", "lookahead", "prompt-lookup"}));
   stage.shell.show(Screen::Compare);
   const auto [lanes, below] = heights_at(stage, 1000);
   EXPECT_GT(lanes, 1.3f * below);
   const ImGuiWindow* time_lines = ImGui::FindWindowByName("Timelines###compare.gantt");
-  EXPECT_EQ(time_lines->ScrollMax.y, 0) << "all lanes of the time line are seen";
+  EXPECT_EQ(time_lines->ScrollMax.y, 0) << "all lanes of the timeline are visible";
   const auto [more_lanes, same_below] = heights_at(stage, 1300);
   EXPECT_FLOAT_EQ(same_below, below);
   EXPECT_FLOAT_EQ(more_lanes, lanes + 300);

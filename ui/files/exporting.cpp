@@ -3,6 +3,7 @@
 #include <chrono>
 #include <utility>
 
+#include "engine/trace/export.h"
 #include "ui/files/files.h"
 
 namespace ui {

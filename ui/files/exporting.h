@@ -1,31 +1,37 @@
-// A trace on its way out of the window: written on a thread of its own, given up when the person
-// asks; then nothing of it stays.
+// Exports a trace on a thread of its own. Cancelling leaves no file.
 #pragma once
 
 #include <atomic>
 #include <future>
 #include <string>
 
-#include "engine/event/timeline/timeline.h"
-#include "engine/trace/export.h"
+namespace engine {
+class Timeline;
+struct TraceOptions;
+}  // namespace engine
 
 namespace ui {
 
+/// An export that is running or has ended.
 class Exporting {
  public:
-  /// @param timeline  outlives this, and must not change before ended()
+  /// Starts the export.
+  /// @param timeline  outlives this object and must not change before ended()
   Exporting(const engine::Timeline& timeline, std::string path, engine::TraceOptions options);
-  /// Waits until it is written: who asked for it and closes the window wants the file.
+  /// Waits until the file is written.
   ~Exporting();
   Exporting(const Exporting&) = delete;
   Exporting& operator=(const Exporting&) = delete;
 
+  /// The path of the trace.
   const std::string& path() const { return path_; }
+  /// Cancels the export.
   void give_up() { given_up_ = true; }
+  /// Whether it has ended.
   bool ended() const;
-  /// Of what is to be written, 0 to 1; at 1 the file is read again.
+  /// Progress of writing, 0 to 1; at 1 the file is being checked.
   double fraction() const { return fraction_; }
-  /// Once; waits for the end. @return in words what was written, or why nothing was
+  /// Waits for the end; call once. @return a sentence on what was written, or why nothing was
   std::string result() { return writer_.get(); }
 
  private:

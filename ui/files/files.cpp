@@ -4,7 +4,9 @@
 #include <cstdlib>
 #include <fstream>
 
+#include "engine/base/output_file.h"
 #include "engine/trace/csv.h"
+#include "engine/trace/export.h"
 
 namespace ui {
 
@@ -17,7 +19,7 @@ std::string from_environment(const char* name) {
   return value ? value : "";
 }
 
-// The line XDG_DOCUMENTS_DIR="$HOME/..." of a user-dirs.dirs file; empty: there is none.
+// The folder in the line XDG_DOCUMENTS_DIR="$HOME/..." of a user-dirs.dirs file; empty if there is none.
 std::string documents_named_in(const fs::path& file, const std::string& home) {
   constexpr std::string_view kName = "XDG_DOCUMENTS_DIR=\"", kHome = "$HOME";
   std::ifstream in(file);
@@ -76,14 +78,15 @@ std::vector<FileEntry> entries_near(const std::string& typed,
 
 std::string export_trace(const engine::Timeline& timeline,
                          const std::string& path,
-                         engine::TraceOptions options) {
+                         const engine::TraceOptions& wanted) {
+  engine::TraceOptions options = wanted;
   options.if_exists = engine::OutputFile::IfExists::NewName;
   try {
     const fs::path folder = fs::path(path).parent_path();
-    std::error_code ignored;  // what refuses says so when the file is made
+    std::error_code ignored;  // a failure is reported when the file is created
     if (!folder.empty()) fs::create_directories(folder, ignored);
     const engine::TraceReport report = engine::export_trace(timeline, path, options);
-    std::string text = "Wrote " + report.path + " and read it again: " + report.summary() + ".";
+    std::string text = "Wrote " + report.path + " and checked it: " + report.summary() + ".";
     for (const std::string& notice : report.notices) text += "\nNote: " + notice;
     return text;
   } catch (const std::exception& error) {
@@ -96,7 +99,7 @@ std::string export_tables(const engine::Timeline& timeline, const std::string& p
   for (const char* end : {"-steps.csv", "-tokens.csv", "-acceptance.csv", "-lanes.csv"}) {
     std::error_code ignored;
     if (fs::exists(stem + end, ignored))
-      return stem + end + ": is there already; choose another name";
+      return stem + end + ": already exists; choose another name";
   }
   try {
     engine::write_tables(timeline, stem);

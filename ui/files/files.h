@@ -1,4 +1,4 @@
-// Files a person asks for from the window.
+// Folders, traces and tables that the user chooses in the window.
 #pragma once
 
 #include <filesystem>
@@ -6,37 +6,37 @@
 #include <string_view>
 #include <vector>
 
-#include "engine/event/timeline/timeline.h"
-#include "engine/trace/export.h"
+namespace engine {
+class Timeline;
+struct TraceOptions;
+}  // namespace engine
 
 namespace ui {
 
+/// An entry of a file list.
 struct FileEntry {
   std::string path, shown;
-  bool is_folder = false;  // else a file of the kind asked for
+  bool is_folder = false;  // if false, a file with the requested ending
 };
 
-/// Folders, files whose name ends so and the way up, beside what has been typed so far;
-/// at most 200.
-/// @param or_ending  files whose name ends so as well; empty: none
+/// The folders and matching files in the folder of the path typed so far, and the parent folder; at most 200.
+/// @param ending     of the names of matching files
+/// @param or_ending  another ending; empty: none
 std::vector<FileEntry> entries_near(const std::string& typed,
                                     std::string_view ending = ".pdrun",
                                     std::string_view or_ending = "");
 
-/// Where recordings and exports go until a person says otherwise: the documents folder of
-/// user-dirs.dirs if it is there, else $XDG_DATA_HOME/decoscope, else $HOME/.local/share/decoscope;
-/// empty if there is no home. Not made here.
+/// The default folder for recordings and exports: the documents folder of user-dirs.dirs if it exists, else $XDG_DATA_HOME/decoscope, else
+/// $HOME/.local/share/decoscope; empty if there is no home folder. This function does not create it.
 std::filesystem::path documents_folder();
 
-/// Writes a Chrome trace (.json, or .json.gz by its name) and checks it. Never over another file:
-/// a name that is taken gets a number.
-/// The prompt's text is in it only if `options` says so: what a person ticked.
-/// @return for the person: what was written, the counts found on reading it again and what to know
-/// of them; or why nothing was written
+/// Writes a Chrome trace (.json, or .json.gz by its name) and checks it. An existing file is not replaced; the name gets a number.
+/// @return a sentence on what was written with the counts of the check, or why nothing was written
 std::string export_trace(const engine::Timeline& timeline,
                          const std::string& path,
-                         engine::TraceOptions options = {});
-/// Writes steps and tokens as CSV beside `path`: NAME-steps.csv, NAME-tokens.csv.
+                         const engine::TraceOptions& options);
+/// Writes tables as CSV beside `path`: NAME-steps.csv, NAME-tokens.csv, NAME-acceptance.csv, NAME-lanes.csv.
+/// @return a sentence on what was written, or why nothing was written
 std::string export_tables(const engine::Timeline& timeline, const std::string& path);
 
 }  // namespace ui

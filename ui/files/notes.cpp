@@ -26,7 +26,7 @@ constexpr int kVersion = 1;
 constexpr std::size_t kMaxBytes = 1u << 20;  // a few thousand bookmarks
 constexpr std::size_t kMaxName = 80;
 
-// Reads one word or number after another; after the first that does not fit, none.
+// Parses words and numbers in sequence; after the first mismatch every call fails.
 class Words {
  public:
   explicit Words(std::string_view text) : left_(text) {}
@@ -65,7 +65,7 @@ bool take_bookmark(std::string_view text, Notes& notes) {
   return true;
 }
 
-// One line of printable text: a name is shown in lists and titles.
+// Replaces control characters by blanks and cuts the text: names are shown in lists and titles.
 std::string one_line(std::string_view text) {
   std::string line;
   for (const char c : text.substr(0, engine::whole_characters(text, kMaxName)))
@@ -77,7 +77,7 @@ std::string one_line(std::string_view text) {
 constexpr std::array<std::string_view, 3> kLaneLines{
     "lanes = ", "collapsed lanes = ", "hidden lanes = "};
 
-// "target" of a run by itself, "B target" of the second of several.
+// "target" if a single run is shown, "B target" for the second of several.
 std::string words_of(const LaneKey& lane) {
   const std::string name = lane_name(lane.kind);
   return lane.place < 0 ? name : fmt::format("{} {}", static_cast<char>('A' + lane.place), name);
@@ -96,7 +96,7 @@ std::optional<LaneKey> lane_named(std::string_view words) {
   return std::nullopt;
 }
 
-// @return false: one is a lane of a newer program
+// @return false if a lane is unknown
 bool take_lanes(std::string_view text, std::vector<LaneKey>& lanes) {
   constexpr std::string_view kComma = ", ";
   while (!text.empty()) {

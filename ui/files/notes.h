@@ -1,5 +1,5 @@
-// What a person noted on a recording: bookmarks and names of runs. Kept beside the recording in
-// NAME.pdrun.ui, so that the recording itself stays what the engine told and any reader opens it.
+// The user's notes on a recording: bookmarks, names of runs, arrangement of lanes. They are saved beside the recording, in NAME.pdrun.ui;
+// the recording itself does not change.
 //   decoscope notes 1
 //   bookmark = numbered, run 2, step 14, 125000000 ns
 //   run 2 = with a wider window
@@ -16,38 +16,42 @@
 
 namespace ui {
 
-/// A moment a person wants to find again.
+/// A moment that the user marked.
 struct Bookmark {
   engine::RunId run = 0;
-  double compute = 0;        // of that run, ns
-  engine::StepId step = -1;  // selected there; -1: none
+  double compute = 0;        // own compute of the run, ns
+  engine::StepId step = -1;  // the step selected there; -1: none
+  /// Passing marks are not saved. Keys jump to numbered ones.
   enum class Kind { Passing, Kept, Numbered } kind = Kind::Kept;
   bool operator==(const Bookmark&) const = default;
 };
 
+/// All notes on one document.
 struct Notes {
-  std::vector<Bookmark> bookmarks;                 // none of them passing
+  std::vector<Bookmark> bookmarks;                 // in the order in which they were set
   std::map<engine::RunId, std::string> run_names;  // one line each
-  std::vector<std::string> others;                 // lines of a newer program, kept as they are
-  LaneOrder lanes;                                 // of the time line
+  std::vector<std::string> others;                 // lines written by a newer program, kept unchanged
+  LaneOrder lanes;                                 // of the timeline
+  /// Whether there is nothing to save.
   bool empty() const {
     return bookmarks.empty() && run_names.empty() && others.empty() && lanes.untouched();
   }
   bool operator==(const Notes&) const = default;
 };
 
+/// The text of the file NAME.pdrun.ui.
 std::string to_text(const Notes& notes);
-/// @return false: it is no such text, or a line cannot be read; `why` says which. Lines of a newer
-/// program are kept.
+/// Parses such a text. Lines of a newer program are kept in `others`.
+/// @return false if a line cannot be read; `why` names it
 bool from_text(const std::string& text, Notes& notes, std::string& why);
 
-/// "run.pdrun.ui" of "run.pdrun".
+/// The path of the notes of a recording: "run.pdrun.ui" for "run.pdrun".
 std::string notes_path(const std::string& recording);
-/// None where the file is absent. A broken one is renamed to NAME.pdrun.ui.broken, never fatal;
-/// `why` then says which line.
+/// Reads the notes of a recording; empty notes if the file does not exist. A file that cannot be read is renamed to
+/// NAME.pdrun.ui.broken, and `why` names the line.
 Notes load_notes(const std::string& recording, std::string& why);
-/// Through a temporary file and a rename. Nothing is written for empty notes where no file was.
-/// @return empty, or why it could not be written
+/// Writes the notes of a recording through a temporary file and a rename. Writes nothing if the notes are empty and no file exists.
+/// @return empty, or why the file could not be written
 std::string save_notes(const Notes& notes, const std::string& recording);
 
 }  // namespace ui

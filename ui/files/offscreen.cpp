@@ -17,7 +17,7 @@ F function(const char* name) {
                       fmt::format("picture: the driver has no {}; update it", name));
 }
 
-// OpenGL 3.0 beyond what its header promises.
+// Functions of OpenGL 3.0 that its header does not declare.
 struct Calls {
   PFNGLGENFRAMEBUFFERSPROC gen_frames = function<PFNGLGENFRAMEBUFFERSPROC>("glGenFramebuffers");
   PFNGLDELETEFRAMEBUFFERSPROC delete_frames =
@@ -43,7 +43,7 @@ Offscreen::Offscreen(int width, int height) {
   glGetIntegerv(GL_MAX_RENDERBUFFER_SIZE, &most);
   const auto refuse = [&] {
     throw engine::Error(engine::ErrorCode::Device,
-                        fmt::format("picture: found room for {0} x {0} pixels, expected {1} x {2}; "
+                        fmt::format("picture: the driver supports {0} x {0} pixels, the picture needs {1} x {2}; "
                                     "choose a smaller scale",
                                     most, width, height));
   };

@@ -1,13 +1,12 @@
-// A frame buffer of any size that no window shows: pictures are drawn anew into one, sharp at any
-// scale, and not taken off the screen.
+// An off-screen frame buffer of any size, so that pictures are sharp at any scale.
 #pragma once
 
 namespace ui {
 
-/// While it lives, OpenGL draws into it. Needs the window's context.
+/// While it exists, OpenGL draws into it. Needs the window's context.
 class Offscreen {
  public:
-  /// @throws Error(Device)  the driver has no room for one of this size
+  /// @throws Error(Device)  the driver does not support this size
   Offscreen(int width, int height);
   ~Offscreen();
   Offscreen(const Offscreen&) = delete;

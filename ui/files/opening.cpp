@@ -8,7 +8,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// A reader this far ahead of the window waits for it, so that memory holds the events once.
+// The reader waits when it is this number of events ahead, so that the events are not in memory twice.
 constexpr std::size_t kMaxAhead = 50'000;
 
 }  // namespace

@@ -1,5 +1,4 @@
-// A recording on its way into the window: read on a thread of its own, taken in slices, given up at
-// once when the person asks. What was read until then stays.
+// Reads a recording on a thread of its own; the window takes its events in slices. Cancelling keeps the part that was read.
 #pragma once
 
 #include <atomic>
@@ -13,29 +12,33 @@
 
 namespace ui {
 
+/// A recording that is being read.
 class Opening {
  public:
+  /// Starts to read.
   explicit Opening(std::string path);
-  /// Gives up and waits until the reader noticed, a few thousand events at most.
+  /// Cancels and waits for the reader, which stops within a few thousand events.
   ~Opening();
   Opening(const Opening&) = delete;
   Opening& operator=(const Opening&) = delete;
 
+  /// The path of the recording.
   const std::string& path() const { return path_; }
   /// Events read since the last call, oldest first.
   std::vector<engine::Event> take(std::size_t limit) { return events_.take(limit); }
+  /// Cancels reading.
   void give_up() { given_up_ = true; }
-  /// Whether the reader has ended; take() may still have something.
+  /// Whether the reader has ended; take() may still return events.
   bool ended() const;
-  /// Of the file's bytes, 0 to 1.
+  /// Share of the file's bytes read, 0 to 1.
   double fraction() const { return fraction_; }
-  /// Once, after ended(): what was found.
+  /// The report on the recording; call once, after ended().
   /// @throws Error(BadInput, Resources)  as read_recording
   engine::RecordingReport report() { return reader_.get(); }
 
  private:
   std::string path_;
-  // Nothing is let go on the way: the reader waits for the window instead.
+  // The queue drops nothing: the reader waits for the window instead.
   engine::EventQueue events_{std::numeric_limits<std::size_t>::max()};
   std::atomic<bool> given_up_ = false;
   std::atomic<double> fraction_ = 0;

@@ -9,24 +9,26 @@
 #include "engine/event/recording/recording.h"
 #include "engine/event/timeline/timeline_events.h"
 #include "engine/base/types.h"
+#include "engine/event/queue.h"
+#include "engine/event/timeline/timeline.h"
 
 namespace ui {
 namespace {
 
 using namespace std::chrono_literals;
 
-// A reader this far ahead of the disk waits for it.
+// The reader waits when it is this number of bytes ahead of the disk.
 constexpr std::size_t kMaxAheadBytes = 32u << 20;
-// Nothing is let go on the way: it is the whole that is asked for.
+// Large enough that nothing is dropped.
 constexpr std::size_t kMaxPendingBytes = std::size_t{4} << 30;
 
 engine::Error cancelled(const std::string& path) {
-  return engine::Error(engine::ErrorCode::Cancelled, path + ": not saved, as asked");
+  return engine::Error(engine::ErrorCode::Cancelled, path + ": cancelled, not saved");
 }
 
 }  // namespace
 
-// To the file, until given up.
+// Writes events to the file until the user cancels.
 class Saving::Outlet : public engine::EventSink {
  public:
   Outlet(engine::Recorder& recorder, Saving& saving) : recorder_(recorder), saving_(saving) {}
@@ -43,7 +45,7 @@ class Saving::Outlet : public engine::EventSink {
     return !saving_.given_up_;
   }
 
-  std::int64_t n_events = 0;  // expected; 0: progress is told by someone else
+  std::int64_t n_events = 0;  // expected number; 0: the reader reports progress
 
  private:
   engine::Recorder& recorder_;
@@ -88,7 +90,7 @@ std::string Saving::write(const std::function<void(Outlet&)>& tell) {
     tell(outlet);
     if (given_up_) throw cancelled(path_);
   } catch (...) {
-    // Of a recording given up half way nothing is left to be taken for the whole.
+    // An incomplete file is removed so that it cannot be mistaken for the whole recording.
     recorder.close();
     std::error_code ignored;
     std::filesystem::remove(recorder.path(), ignored);

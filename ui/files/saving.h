@@ -1,5 +1,4 @@
-// A recording on its way out of the window: written on a thread of its own, given up when the
-// person asks; then nothing of it stays.
+// Writes a recording on a thread of its own. Cancelling leaves no file.
 #pragma once
 
 #include <atomic>
@@ -7,32 +6,37 @@
 #include <future>
 #include <string>
 
-#include "engine/event/queue.h"
-#include "engine/event/timeline/timeline.h"
+namespace engine {
+class Timeline;
+}
 
 namespace ui {
 
+/// A recording that is being written.
 class Saving {
  public:
-  /// Tells a timeline again; it must not change before ended().
+  /// Writes the events of a timeline, which must not change before ended().
   Saving(const engine::Timeline& timeline, std::string path);
-  /// What is whole in another recording.
+  /// Copies the readable part of another recording.
   Saving(std::string source, std::string path);
-  /// Waits until it is written: who asked for it and closes the window wants the file.
+  /// Waits until the file is written.
   ~Saving();
   Saving(const Saving&) = delete;
   Saving& operator=(const Saving&) = delete;
 
+  /// The requested path.
   const std::string& path() const { return path_; }
-  /// Whether a timeline is being told, so must not change.
+  /// Whether a timeline is being read and must not change.
   bool reads_timeline() const { return source_.empty(); }
+  /// Cancels writing.
   void give_up() { given_up_ = true; }
+  /// Whether it has ended.
   bool ended() const;
-  /// Of what is to be written, 0 to 1.
+  /// Progress, 0 to 1.
   double fraction() const { return fraction_; }
-  /// Once; waits for the end. @return the name taken, perhaps not the one asked for
-  /// @throws Error(Resources)  it cannot be written, or the source cannot be read any more;
-  ///         Error(Cancelled)  it was given up
+  /// Waits for the end; call once. @return the path of the file, which may have got a number
+  /// @throws Error(Resources)  the file cannot be written, or the source cannot be read
+  /// @throws Error(Cancelled)  it was cancelled
   std::string result() { return writer_.get(); }
 
  private:

@@ -1,13 +1,14 @@
 #include "ui/files/session.h"
 
-#include "engine/trace/describe.h"
 #include "engine/event/recording/recording.h"
+#include "engine/trace/describe.h"
+#include "ui/files/saving.h"
 
 namespace ui {
 
 namespace {
 
-/// Told in an opened recording whose model is not the one loaded. @return  whether it was
+// Adds a notice to an opened recording if its model differs from the loaded one. @return whether it does
 bool compare_weights(Document& opened, const engine::ModelLoaded& live) {
   engine::Timeline& timeline = opened.timeline;
   for (const auto& [id, model] : timeline.models()) {
@@ -51,11 +52,11 @@ void Session::grow(const std::vector<engine::Event>& events) {
 
 void Session::finish(const engine::RecordingReport& report) {
   if (!opened_) return;
-  // What could not be read is told beside what could; it is no part of what would be saved again.
+  // Notices of the reader are not part of the recording and are not saved again.
   for (const std::string& notice : report.notices())
     opened_->timeline.apply(
         engine::Notice{opened_->timeline.last_event(), engine::Notice::Level::Warning, notice});
-  // The newest first; a target and its draft are both loaded.
+  // Newest model first: a target and its draft may both be loaded.
   const auto& live = live_.timeline.models();
   for (auto model = live.rbegin(); model != live.rend(); ++model)
     if (compare_weights(*opened_, model->second)) break;

@@ -1,42 +1,55 @@
-// What is shown: the live session's events, or an opened recording in its place. Also the files a
-// person asks for.
+// The document shown: the events of the live session, or an opened recording instead.
 #pragma once
 
 #include <memory>
 #include <string>
 #include <vector>
 
-#include "engine/event/recording/recording.h"
+#include "engine/event/event.h"
 #include "engine/event/timeline/timeline.h"
-#include "ui/files/saving.h"
+
+namespace engine {
+struct RecordingReport;
+}
 
 namespace ui {
 
+class Saving;
+
+/// A session or a recording.
 struct Document {
-  engine::Timeline timeline;  // the one place where events are kept
-  std::string source;         // path of a recording; empty: live
+  engine::Timeline timeline;  // all events
+  std::string source;         // path of a recording; empty: the live session
 };
 
+/// The live session and the opened recording.
 class Session {
  public:
-  /// New events of the live engine.
+  /// Takes new events of the live engine.
   void take(std::vector<engine::Event> events);
+  /// The document shown.
   Document& shown() { return opened_ ? *opened_ : live_; }
+  /// The document shown.
   const Document& shown() const { return opened_ ? *opened_ : live_; }
+  /// Whether the live session is shown.
   bool live_is_shown() const { return !opened_; }
+  /// The live session.
   Document& live() { return live_; }
+  /// The live session.
   const Document& live() const { return live_; }
-  /// Shows a recording; what is whole in it is there, the rest is told as notices.
-  /// @throws Error(BadInput)  it is no recording, or nothing in it can be read
+  /// Shows a recording. Notices report the parts that cannot be read.
+  /// @throws Error(BadInput)  the file is not a recording, or nothing in it can be read
   void open(const std::string& path);
-  /// The same in pieces: shows an empty recording, then what is read of it, then what was found.
+  /// The same in three parts. First shows an empty recording.
   void begin(const std::string& path);
+  /// Adds events that were read.
   void grow(const std::vector<engine::Event>& events);
+  /// Adds the notices of the reader.
   void finish(const engine::RecordingReport& report);
+  /// Shows the live session.
   void show_live() { opened_.reset(); }
-  /// Begins to write what is shown as a .pdrun recording, never over another file: of a live
-  /// session what its timeline holds, which must not change until then; of an opened recording what
-  /// is whole in that file.
+  /// Starts to write the document shown as a recording, without replacing a file. The live timeline must not change meanwhile; of an opened
+  /// recording the readable part is copied.
   std::unique_ptr<Saving> save(const std::string& path) const;
 
  private:

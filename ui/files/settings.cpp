@@ -49,7 +49,7 @@ bool take(Settings& s, const std::string& key, const std::string& value) {
   if (key == "last_model") s.last_model = value;
   if (key == "last_training") s.last_training = value;
   if (key == "recent" && s.recents.size() < 10) s.recents.push_back(value);
-  return true;  // a key of a newer version is no error
+  return true;  // a key of a newer version is ignored
 }
 
 std::string trimmed(const std::string& text) {

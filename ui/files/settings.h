@@ -1,4 +1,4 @@
-// What the window remembers, in one folder: settings.txt ("key = value" lines) and layout.ini.
+// The settings of the window, in one folder: settings.txt (lines "key = value") and layout.ini.
 #pragma once
 
 #include <filesystem>
@@ -10,33 +10,37 @@
 
 namespace ui {
 
+/// All settings.
 struct Settings {
   ThemeName theme = ThemeName::Dark;
   int scale_percent = 100;  // 50 to 300
-  std::string screen;       // last one shown; empty: never opened
+  std::string screen;       // the last screen shown; empty: none yet
   bool marks = true;        // on token cells
   bool flowing_text = false;
   std::string last_folder;
   std::string last_model;
-  std::string last_training;         // folder or log opened last on the screen Training
+  std::string last_training;         // the training run opened last
   KeyChoices keys;                   // lines "key.next-step = Ctrl+Right"
   std::vector<std::string> recents;  // .pdrun files, newest first, at most 10
 
-  std::string why_set_aside;  // not kept: a broken file was renamed, this says which line
+  std::string why_set_aside;  // not saved; the line for which a broken file was renamed
 };
 
 /// $XDG_CONFIG_HOME/decoscope, else $HOME/.config/decoscope; empty if neither is set.
 std::filesystem::path settings_folder();
-/// A missing file gives the defaults. A broken one is renamed to settings.txt.broken, never fatal.
+/// Reads the settings; the defaults if the file does not exist. A broken file is renamed to settings.txt.broken.
 Settings load_settings(const std::filesystem::path& folder);
-/// Through a temporary file and a rename. An empty folder path keeps nothing.
-/// @return empty, or why it could not be written
+/// Writes the settings through a temporary file and a rename; nothing for an empty folder path.
+/// @return empty, or why the file could not be written
 std::string save_settings(const Settings& settings, const std::filesystem::path& folder);
 
+/// The text of settings.txt.
 std::string to_text(const Settings& settings);
-/// @return false at the first line that cannot be read; `why` names it
+/// Parses such a text.
+/// @return false if a line cannot be read; `why` names it
 bool from_text(const std::string& text, Settings& settings, std::string& why);
 
+/// Puts a recording at the front of the recent ones.
 void remember_recent(Settings& settings, const std::string& path);
 
 }  // namespace ui

@@ -7,15 +7,16 @@
 
 #include "engine/event/run_rules.h"
 #include "engine/event/stop_rules.h"
+#include "ui/shell/catalog.h"
 
 namespace ui {
 
 const char* worthwhile_scale(std::int64_t n_params) {
-  // As bf16 128 MB: more than the last cache of most processors, read in some milliseconds.
+  // 128 MB as bf16: more than the last-level cache of most processors.
   constexpr std::int64_t kEnough = 64'000'000;
   struct Choice {
     const char* name;
-    std::int64_t times;  // parameters: width squared times depth
+    std::int64_t times;  // factor of the parameters: width squared times depth
   };
   static constexpr Choice kChoices[] = {{"1x1", 1}, {"1x2", 2}, {"4x1", 16}, {"4x2", 32}};
   if (n_params <= 0) return "1x1";
@@ -45,10 +46,10 @@ std::string why_no_draft(const CatalogModel& target, const CatalogModel& draft) 
   if (!draft.unavailable.empty()) return draft.name + ": " + draft.unavailable;
   if (target.vocab_size == 0 || draft.vocab_size == 0) return "";
   if (target.vocab_size != draft.vocab_size)
-    return fmt::format("draft vocabulary {} tokens, target {}; the two must be the same",
+    return fmt::format("the draft has {} tokens, the target {}; the vocabularies must be equal",
                        draft.vocab_size, target.vocab_size);
   if (target.vocabulary != draft.vocabulary)
-    return fmt::format("draft and target have {} tokens each, but not the same ones",
+    return fmt::format("draft and target have {} tokens each, but different vocabularies",
                        draft.vocab_size);
   return "";
 }
@@ -56,7 +57,7 @@ std::string why_no_draft(const CatalogModel& target, const CatalogModel& draft) 
 std::string why_no_draft(const SetupForm& form, const Catalog& catalog) {
   const CatalogModel* target = catalog.model(form.model);
   const std::string name = draft_of(form, catalog);
-  if (name.empty())  // a model the catalog does not know may have a card that names one
+  if (name.empty())  // the card of a model outside the catalog may name one
     return target ? "no draft model chosen, and the card of " + form.model + " names none" : "";
   const CatalogModel* draft = catalog.model(name);
   return target && draft ? why_no_draft(*target, *draft) : "";
@@ -78,7 +79,7 @@ std::string why_no_heads(const std::string& model, const CatalogHeads& heads) {
 
 std::string why_no_heads(const SetupForm& form, const Catalog& catalog, const std::string& kind) {
   const std::string name = heads_of(form, catalog, kind);
-  if (name.empty()) {  // a model the catalog does not know may have a card that names some
+  if (name.empty()) {  // the card of a model outside the catalog may name some
     if (!catalog.model(form.model)) return "";
     const std::string none = why_none_to_choose(form, catalog, kind);
     return none.empty() ? "no heads chosen, and the card of " + form.model + " names none" : none;
@@ -99,8 +100,8 @@ std::string why_none_to_choose(const SetupForm& form,
     ++n_others;
   }
   return fmt::format("the card of {} names no heads for it, and {}", form.model,
-                     n_others > 0 ? "those here are of other models"
-                                  : "none are here; `decoscope train " + kind + "` makes some");
+                     n_others > 0 ? "the available heads belong to other models"
+                                  : "none are available; `decoscope train " + kind + "` trains some");
 }
 
 std::string why_unavailable(const CatalogDecoder& decoder,
@@ -173,13 +174,13 @@ std::string why_no_file(const std::string& path) {
   std::error_code error;
   if (path.empty() || std::filesystem::is_regular_file(path, error)) return "";
   if (std::filesystem::is_directory(path, error)) return path + ": is a folder, expected a file.";
-  return path + ": is not there.";
+  return path + ": does not exist.";
 }
 
 std::string why_no_choice(const QuestionsForm& questions) {
   return questions.data.empty()
              ? ""
-             : "The records of a file are asked, and each says its task and level itself.";
+             : "The file of records determines task and level.";
 }
 
 bool has_branches(const LaneForm& lane) {
@@ -188,8 +189,7 @@ bool has_branches(const LaneForm& lane) {
 
 namespace {
 
-// The first task that can be asked; texts by SEED where something drafts, else by a decoder that
-// needs nothing.
+// Chooses the first available task; SEED if there is a draft model, else Lookahead.
 void begin_reasoning(SetupForm& form, const Catalog& catalog) {
   for (const SetupMode mode : {SetupMode::Chain, SetupMode::Tree}) {
     const auto& tasks = tasks_of(mode, catalog);
@@ -205,7 +205,7 @@ void begin_reasoning(SetupForm& form, const Catalog& catalog) {
   }
 }
 
-// Empty where none was made of the form's model, or one of its lanes cannot run.
+// Empty if no consistency model was trained from the form's model, or if a lane cannot run.
 std::vector<LaneForm> race_with_consistency(const SetupForm& form, const Catalog& catalog) {
   const auto pair = consistency_pair(form, catalog);
   if (!pair || pair->before != form.model) return {};
@@ -213,8 +213,7 @@ std::vector<LaneForm> race_with_consistency(const SetupForm& form, const Catalog
   for (const char* decoder : {"ar", "lookahead", "jacobi", "seed", "ar"})
     lanes.push_back(lane_with(catalog, decoder));
   lanes[2].model = lanes[4].model = pair->after;
-  // The widest block whose rows are cheap on two cores (docs/results.md); the default block of 16
-  // computes more rows than pay off.
+  // The widest block whose rows are cheap on two cores (docs/results.md); the default block of 16 computes too many rows.
   for (const auto& [name, value] : {std::pair("refill", "slide"), std::pair("block", "10")})
     if (const auto option = lanes[2].options.find(name); option != lanes[2].options.end())
       option->second = value;
@@ -308,9 +307,9 @@ engine::StartRun command_of(const SetupForm& form, bool race) {
 std::string why_none_approximate(const LaneForm& lane) {
   const auto stop = lane.options.find("stop");
   if (lane.decoder != "fastcot" || stop == lane.options.end())
-    return "all that this decoder writes is verified; FastCoT may leave approximate tokens";
-  return stop->second == "none" ? "with stop none a rationale goes on to its own end, and nothing "
-                                  "approximate is left"
+    return "this decoder verifies all tokens; only FastCoT may leave approximate tokens";
+  return stop->second == "none" ? "with stop=none a rationale continues to its end, and no "
+                                  "approximate tokens are left"
                                 : "";
 }
 
@@ -357,7 +356,7 @@ engine::Command next_command(const SetupForm& form, bool race) {
 
 namespace {
 
-// Options and sampling of a decoder that is there.
+// Checks options and sampling of an available decoder.
 std::string why_not_with(const Catalog& catalog,
                          const CatalogDecoder& info,
                          const LaneForm& lane,
@@ -405,7 +404,7 @@ std::string why_not_reason(const SetupForm& form, const Catalog& catalog) {
 
 namespace {
 
-// Why a lane's own model cannot decode; empty: it can, or it has none of its own.
+// Why a lane's own model cannot be used; empty: it can, or the lane has none.
 std::string why_not_model(const LaneForm& lane, const Catalog& catalog) {
   const CatalogModel* model = catalog.model(lane.model);
   if (!model) return "";
@@ -420,7 +419,7 @@ std::string why_not(const LaneForm& lane, const SetupForm& form, const Catalog& 
     if (std::string why = why_not_model(lane, catalog); !why.empty()) return why;
     SetupForm own = form;
     own.model = lane.model;
-    own.heads.clear();  // those chosen are the race's model's
+    own.heads.clear();  // the chosen heads belong to the race's model
     LaneForm plain = lane;
     plain.model.clear();
     return why_not(plain, own, catalog);
@@ -435,7 +434,7 @@ std::string why_not(const LaneForm& lane, const SetupForm& form, const Catalog& 
 
 namespace {
 
-// Why the form's stop strings and stop ids cannot be; empty: they can.
+// Why stop strings or stop ids are invalid; empty: they are valid.
 std::string why_no_stops(const SetupForm& form, const Catalog& catalog) {
   const std::vector<std::string> texts = engine::stop_texts_from(form.stop_texts);
   const auto ids = engine::stop_ids_from(form.stop_ids);

@@ -5,7 +5,7 @@
 
 namespace ui {
 
-std::string in_window(const std::string& message) {
+std::string for_window(const std::string& message) {
   static constexpr std::pair<std::string_view, std::string_view> kWords[] = {
       {"--device cpu", "cpu as the device in Setup"},
       {"--device ", "device "},

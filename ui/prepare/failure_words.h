@@ -1,12 +1,11 @@
-// What a failure says, as the window says it.
+// Messages of the engine, adapted to the window.
 #pragma once
 
 #include <string>
 
 namespace ui {
 
-/// A message of the engine's with what it suggests of the command line ("try --device cpu") named
-/// as Setup has it ("try cpu as the device in Setup"). Other text stays as it is.
-std::string in_window(const std::string& message);
+/// The message with command line options replaced by the words of Setup: "try --device cpu" becomes "try cpu as the device in Setup".
+std::string for_window(const std::string& message);
 
 }  // namespace ui

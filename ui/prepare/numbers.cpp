@@ -5,13 +5,16 @@
 
 #include <fmt/format.h>
 
+#include "engine/event/timeline/timeline.h"
+#include "ui/prepare/time/run_times.h"
+
 namespace ui {
 namespace {
 
 using engine::RowFate;
 using engine::RowTag;
 
-// Distance of a proposed row behind the prefix: 1 is the token right behind it.
+// Distance of a proposed row from the prefix: 1 is the next position.
 int place_of(const engine::TokenTree& tree, int row) {
   int place = 0;
   for (int i = row; i >= 0; i = tree.parent[i]) {
@@ -32,10 +35,10 @@ Figure speedup_of(const engine::Timeline& timeline, const engine::RunRecord& run
            "measured in one session",
            "no finished AR run of this prompt here",
            Truth::Derived,
-           Behind::All};
+           StepSet::All};
   if (run.started.decoder == "ar") f.numbers = "this is the baseline";
   if (!run.queueing.empty())
-    f.numbers = "it took turns with other texts: compare and generate tell that of all together";
+    f.numbers = "the run shared the models with other sequences: compare and generate report the speed of all of them together";
   const auto speedup = timeline.speedup(run);
   if (!speedup || run.started.decoder == "ar") return f;
   f.value = fmt::format("{:.2f}x", *speedup);
@@ -45,8 +48,8 @@ Figure speedup_of(const engine::Timeline& timeline, const engine::RunRecord& run
 }
 
 Figure median_of(const RunTimes& times, std::size_t n_steps) {
-  Figure f{"step, median", "-",           "median of the steps' own compute", "no step yet",
-           Truth::Derived, Behind::Median};
+  Figure f{"step, median", "-",           "median of the own compute per step", "no step yet",
+           Truth::Derived, StepSet::Median};
   if (n_steps == 0) return f;
   std::vector<float> ms(n_steps);
   for (std::size_t i = 0; i < n_steps; ++i)
@@ -56,7 +59,7 @@ Figure median_of(const RunTimes& times, std::size_t n_steps) {
   std::nth_element(ms.begin(), ms.begin() + n_steps * 95 / 100, ms.end());
   f.value = short_time(p50 * 1e6);
   f.numbers =
-      fmt::format("{} steps; 95 % within {}", n_steps, short_time(ms[n_steps * 95 / 100] * 1e6));
+      fmt::format("{} steps; 95 % take at most {}", n_steps, short_time(ms[n_steps * 95 / 100] * 1e6));
   return f;
 }
 
@@ -71,16 +74,16 @@ void add_more(Numbers& numbers,
               const engine::RunRecord& run,
               const StepSums& sums,
               std::size_t n_steps) {
-  const double judged = static_cast<double>(sums.accepted + sums.rejected);
+  const double verified = static_cast<double>(sums.accepted + sums.rejected);
   auto& more = numbers.more;
   more.push_back(
       {"acceptance rate", sums.proposed > 0 ? percent(double(sums.accepted) / sums.proposed) : "-",
-       "accepted / proposed; the rest was rejected or never judged",
-       fmt::format("{} / {}", sums.accepted, sums.proposed), Truth::Derived, Behind::Proposed});
-  more.push_back({"accepted of judged", judged > 0 ? percent(sums.accepted / judged) : "-",
-                  "accepted / (accepted + rejected); others call this the acceptance rate",
+       "accepted / proposed; the others were rejected or not verified",
+       fmt::format("{} / {}", sums.accepted, sums.proposed), Truth::Derived, StepSet::Proposed});
+  more.push_back({"accepted of verified", verified > 0 ? percent(sums.accepted / verified) : "-",
+                  "accepted / (accepted + rejected); some papers call this the acceptance rate",
                   fmt::format("{} / ({} + {})", sums.accepted, sums.accepted, sums.rejected),
-                  Truth::Derived, Behind::VerifiedNode});
+                  Truth::Derived, StepSet::Verified});
   const double wasted = static_cast<double>(std::max<std::int64_t>(0, sums.rows - sums.tokens));
   more.push_back({"waste",
                   sums.rows > 0
@@ -89,24 +92,23 @@ void add_more(Numbers& numbers,
                       : "-",
                   "(rows computed - tokens committed) / rows computed",
                   fmt::format("({} - {}) / {}", sums.rows, sums.tokens, sums.rows), Truth::Derived,
-                  Behind::Wasted});
+                  StepSet::Wasted});
   more.push_back({"rows / step", ratio(double(sums.rows), double(n_steps), "{:.1f}"),
                   "rows computed / steps", fmt::format("{} / {}", sums.rows, n_steps),
-                  Truth::Derived, Behind::All});
+                  Truth::Derived, StepSet::All});
   const double first = time_to_first_token(run);
   more.push_back({"time to first token", first >= 0 ? short_time(first) : "-",
                   "first commit - start of the run, wall time",
                   first >= 0 ? fmt::format("{:.0f} ns", first) : "nothing committed yet",
-                  Truth::Measured, Behind::First});
+                  Truth::Measured, StepSet::First});
   more.push_back({"tokens, steps",
                   fmt::format("{}, {}", with_commas(sums.tokens), with_commas(n_steps)),
                   "committed tokens, forward passes of the target",
-                  fmt::format("{}, {}", sums.tokens, n_steps), Truth::Measured, Behind::All});
+                  fmt::format("{}, {}", sums.tokens, n_steps), Truth::Measured, StepSet::All});
 }
 
-// FastCoT's counts of what its windows foresaw, which hold them against the whole text: known when
-// the run has ended.
-void add_foreseen(Numbers& numbers, const engine::RunRecord& run) {
+// FastCoT compares the guesses of its windows with the complete text, so these counts exist only after the run has ended.
+void add_window_hits(Numbers& numbers, const engine::RunRecord& run) {
   if (!run.finished) return;
   const auto& metrics = run.finished->metrics;
   if (!metrics.contains("window_slots")) return;
@@ -116,24 +118,23 @@ void add_foreseen(Numbers& numbers, const engine::RunRecord& run) {
     if (a == metrics.end() || b == metrics.end()) return;
     numbers.more.push_back({label, b->second > 0 ? percent(a->second / b->second) : "-", formula,
                             fmt::format("{:.0f} / {:.0f}", a->second, b->second), Truth::Hindsight,
-                            Behind::All});
+                            StepSet::All});
   };
   add("first guess right", "first_hits", "windows",
-      "FH: windows whose first guess is the text's token there / windows, of the whole run");
+      "FH: windows whose first guess equals the token of the text at its position / windows, over the whole run");
   add("guesses right in place", "token_hits", "window_slots",
-      "TH: guesses that are the text's token in their place / their places inside the text");
+      "TH: guesses equal to the token of the text at their position / guessed positions within the text");
   add("guesses in the text", "guesses_in_text", "window_slots",
-      "TO(PD*/AD): guesses that stand anywhere in the text of their window's places / those "
-      "places");
+      "TO(PD*/AD): guesses that occur anywhere in the text at the positions of their window / these positions");
   add("text guessed", "text_in_guesses", "window_slots",
-      "TO(AD/PD*): tokens of that text that their window guessed in any place / those places");
+      "TO(AD/PD*): tokens of that text that the window guessed at any position / these positions");
 }
 
 double own_of(const StepSpan& s) {
   return s.compute1 - s.compute0;
 }
 
-// As median_of takes it.
+// The same median as in median_of().
 float median_ms(const RunTimes& times, std::size_t n_steps) {
   std::vector<float> ms(n_steps);
   for (std::size_t i = 0; i < n_steps; ++i)
@@ -159,67 +160,39 @@ std::vector<engine::StepId> steps_where(const RunTimes& times,
 
 }  // namespace
 
-const char* truth_mark(Truth truth) {
-  switch (truth) {
-    case Truth::Measured:
-      return "";
-    case Truth::Derived:
-      return "d";
-    case Truth::Hindsight:
-      return "h";
-    case Truth::Simulated:
-      break;
-  }
-  return "s";
-}
-
-const char* truth_words(Truth truth) {
-  switch (truth) {
-    case Truth::Measured:
-      return "measured";
-    case Truth::Derived:
-      return "d: derived from measured figures";
-    case Truth::Hindsight:
-      return "h: known in hindsight only";
-    case Truth::Simulated:
-      break;
-  }
-  return "s: simulated with given times; nothing of it was measured";
-}
-
-const char* behind_words(Behind behind) {
+const char* step_set_words(StepSet set) {
   static constexpr const char* kWords[] = {"",
-                                           "are all there are",
-                                           "proposed something",
-                                           "had a proposal judged",
-                                           "threw rows away",
-                                           "committed first",
-                                           "took as long as the median"};
-  return kWords[static_cast<int>(behind)];
+                                           "are all steps shown",
+                                           "proposed tokens",
+                                           "verified a proposal",
+                                           "computed rows without a committed token",
+                                           "committed the first token",
+                                           "took as long as the median step"};
+  return kWords[static_cast<int>(set)];
 }
 
-std::vector<engine::StepId> steps_behind(const RunTimes& times,
+std::vector<engine::StepId> steps_in_set(const RunTimes& times,
                                          std::size_t n_steps,
-                                         Behind behind) {
+                                         StepSet set) {
   n_steps = std::min(n_steps, times.steps.size());
-  if (behind == Behind::None || n_steps == 0) return {};
-  const float median = behind == Behind::Median ? median_ms(times, n_steps) : 0;
+  if (set == StepSet::None || n_steps == 0) return {};
+  const float median = set == StepSet::Median ? median_ms(times, n_steps) : 0;
   std::vector<engine::StepId> steps =
       steps_where(times, n_steps, [&](std::size_t i, const StepSpan& s) {
         const StepSums &before = times.sums(i), &after = times.sums(i + 1);
-        switch (behind) {
-          case Behind::Proposed:
+        switch (set) {
+          case StepSet::Proposed:
             return after.proposed > before.proposed;
-          case Behind::VerifiedNode:
+          case StepSet::Verified:
             return after.accepted + after.rejected > before.accepted + before.rejected;
-          case Behind::Wasted:
+          case StepSet::Wasted:
             return s.wasted > 0;
-          case Behind::First:
+          case StepSet::First:
             return before.tokens == 0 && s.n_tokens > 0;
-          case Behind::Median:
+          case StepSet::Median:
             return std::abs(own_of(s) / 1e6 - median) <= 0.01 * median;
-          case Behind::All:
-          case Behind::None:
+          case StepSet::All:
+          case StepSet::None:
             break;
         }
         return true;
@@ -227,14 +200,14 @@ std::vector<engine::StepId> steps_behind(const RunTimes& times,
   return steps;
 }
 
-std::vector<engine::StepId> steps_that_brought(const RunTimes& times,
+std::vector<engine::StepId> steps_that_committed(const RunTimes& times,
                                                std::size_t n_steps,
                                                int n_tokens) {
   return steps_where(times, n_steps,
                      [n_tokens](std::size_t, const StepSpan& s) { return s.n_tokens == n_tokens; });
 }
 
-std::vector<engine::StepId> steps_judging(const engine::RunRecord& run,
+std::vector<engine::StepId> steps_verifying(const engine::RunRecord& run,
                                           std::size_t n_steps,
                                           int place) {
   std::vector<engine::StepId> steps;
@@ -253,16 +226,16 @@ std::vector<engine::StepId> steps_judging(const engine::RunRecord& run,
   return steps;
 }
 
-std::vector<engine::StepId> steps_in_vain(const RunTimes& times, std::size_t n_steps) {
+std::vector<engine::StepId> steps_without_acceptance(const RunTimes& times, std::size_t n_steps) {
   std::vector<engine::StepId> steps;
   if (times.total.proposed == 0) return steps;
-  for (std::size_t i = std::min(n_steps, times.steps.size()); i > 0 && steps.size() < kVainSteps;
+  for (std::size_t i = std::min(n_steps, times.steps.size()); i > 0 && steps.size() < kStepsWithoutAcceptance;
        --i) {
     const StepSpan& step = times.steps[i - 1];
     if (step.n_accepted > 0) return {};
     if (step.n_proposed > 0) steps.push_back(step.step);
   }
-  if (steps.size() < kVainSteps) return {};
+  if (steps.size() < kStepsWithoutAcceptance) return {};
   std::reverse(steps.begin(), steps.end());
   return steps;
 }
@@ -273,8 +246,8 @@ void advance(Tally& tally, const engine::RunRecord& run, std::size_t n_steps) {
   for (; tally.n_steps < n_steps; ++tally.n_steps) {
     const engine::StepRecord& step = run.steps[tally.n_steps];
     const std::size_t kept = step.committed.tokens.size();
-    if (tally.kept.size() <= kept) tally.kept.resize(kept + 1);
-    ++tally.kept[kept];
+    if (tally.committed.size() <= kept) tally.committed.resize(kept + 1);
+    ++tally.committed[kept];
     const engine::TokenTree& tree = step.drafted.tree;
     for (int i = 0; i < tree.n_rows() && i < static_cast<int>(step.verified.fate.size()); ++i) {
       const RowFate fate = step.verified.fate[i];
@@ -283,7 +256,7 @@ void advance(Tally& tally, const engine::RunRecord& run, std::size_t n_steps) {
       if (place < 1) continue;
       if (tally.by_place.size() < static_cast<std::size_t>(place)) tally.by_place.resize(place);
       AcceptanceAt& at = tally.by_place[place - 1];
-      ++at.judged;
+      ++at.verified;
       at.accepted += fate == RowFate::Accepted;
     }
   }
@@ -299,20 +272,20 @@ Numbers numbers_of(const engine::Timeline& timeline,
   numbers.tokens_per_second = {
       "tokens / s",
       sums.compute > 0 ? short_number(sums.tokens / (sums.compute / 1e9)) : "-",
-      "committed tokens / own compute of the steps; prefill apart",
+      "committed tokens / own compute of the steps, without prefill",
       fmt::format("{} / {}", sums.tokens, short_time(sums.compute)),
       Truth::Derived,
-      Behind::All};
+      StepSet::All};
   numbers.tokens_per_step = {"tokens / step",
                              ratio(double(sums.tokens), double(n_steps), "{:.2f}"),
-                             "committed / steps, the bonus token included",
+                             "committed tokens / steps, bonus tokens included",
                              fmt::format("{} / {}", sums.tokens, n_steps),
                              Truth::Derived,
-                             Behind::All};
+                             StepSet::All};
   numbers.speedup = speedup_of(timeline, run);
   numbers.step_median = median_of(times, n_steps);
   add_more(numbers, run, sums, n_steps);
-  add_foreseen(numbers, run);
+  add_window_hits(numbers, run);
   return numbers;
 }
 
@@ -360,36 +333,6 @@ std::vector<engine::StepId> steps_in_bin(const RunTimes& times,
   return steps_where(times, n_steps, [&](std::size_t, const StepSpan& s) {
     return bin_of(own_of(s) / 1e6, histogram) == bin;
   });
-}
-
-std::string short_number(double value) {
-  if (!std::isfinite(value)) return "-";
-  if (std::abs(value) >= 9999.5) return with_commas(std::llround(value));
-  if (std::abs(value) >= 99.95) return fmt::format("{:.0f}", value);
-  return fmt::format(fmt::runtime(std::abs(value) >= 9.995 ? "{:.1f}" : "{:.2f}"), value);
-}
-
-std::string short_time(double ns) {
-  if (!std::isfinite(ns)) return "-";
-  const double size = std::abs(ns);
-  if (size < 999.5) return fmt::format("{:.0f} ns", ns);
-  const double unit = size < 999.5e3 ? 1e3 : size < 999.5e6 ? 1e6 : 1e9;
-  const char* name = unit == 1e3 ? "us" : unit == 1e6 ? "ms" : "s";
-  const double v = ns / unit;
-  return fmt::format(fmt::runtime(std::abs(v) >= 99.95   ? "{:.0f} {}"
-                                  : std::abs(v) >= 9.995 ? "{:.1f} {}"
-                                                         : "{:.2f} {}"),
-                     v, name);
-}
-
-std::string with_commas(std::int64_t n) {
-  std::string digits = std::to_string(n < 0 ? -n : n);
-  for (int at = static_cast<int>(digits.size()) - 3; at > 0; at -= 3) digits.insert(at, ",");
-  return n < 0 ? "-" + digits : digits;
-}
-
-std::string percent(double share) {
-  return std::isfinite(share) ? fmt::format("{:.0f} %", share * 100) : "-";
 }
 
 }  // namespace ui

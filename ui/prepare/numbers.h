@@ -1,105 +1,73 @@
-// The figures of a run at the playhead, each with its formula and the integers behind it.
+// The figures of a run up to the playhead, each with its formula and the integers that it is computed from.
 #pragma once
 
+#include <cstddef>
 #include <string>
 #include <vector>
 
-#include "engine/event/timeline/timeline.h"
-#include "ui/prepare/time/run_times.h"
+#include "engine/event/event.h"
+#include "ui/prepare/figure.h"
+
+namespace engine {
+class Timeline;
+struct RunRecord;
+}  // namespace engine
 
 namespace ui {
 
-/// Where a figure comes from: measured; derived from measured ones; known only afterwards.
-enum class Truth { Measured, Derived, Hindsight, Simulated };
-const char* truth_mark(Truth truth);   // "", "d", "h", "s"
-const char* truth_words(Truth truth);  // "d: derived from measured figures"
+struct RunTimes;
 
-/// The steps a figure was taken from.
-enum class Behind {
-  None,          ///< not of this run's steps
-  All,           ///< every step shown
-  Proposed,      ///< those that proposed something
-  VerifiedNode,  ///< those in which a proposal was accepted or rejected
-  Wasted,        ///< those that computed rows and threw them away
-  First,         ///< the first that committed
-  Median,        ///< those whose own compute is the median's, within a hundredth
-};
+/// The ids of the steps in `set`, among the first `n_steps`; oldest first.
+std::vector<engine::StepId> steps_in_set(const RunTimes& times, std::size_t n_steps, StepSet set);
+/// The property that the steps of a set share, as a predicate: "proposed tokens".
+const char* step_set_words(StepSet set);
+/// The steps that committed exactly `n_tokens` tokens.
+std::vector<engine::StepId> steps_that_committed(const RunTimes& times, std::size_t n_steps, int n_tokens);
+/// The steps that accepted or rejected a proposal at distance `place` from the prefix; 1 is the next position.
+std::vector<engine::StepId> steps_verifying(const engine::RunRecord& run, std::size_t n_steps, int place);
 
-struct Figure {
-  std::string label;    // "tokens / step"
-  std::string value;    // "2.31", or "-" where it is undefined
-  std::string formula;  // "committed / steps"
-  std::string numbers;  // "97 / 42"
-  Truth truth = Truth::Measured;
-  Behind behind = Behind::None;
-};
+/// The window warns after this many consecutive steps without an accepted proposal.
+inline constexpr std::size_t kStepsWithoutAcceptance = 20;
+/// The newest kStepsWithoutAcceptance steps that proposed tokens, oldest first, if none of their proposals was accepted; else empty.
+/// Steps without proposals are skipped.
+std::vector<engine::StepId> steps_without_acceptance(const RunTimes& times, std::size_t n_steps);
 
-/// Steps of the first `n_steps`, oldest first.
-std::vector<engine::StepId> steps_behind(const RunTimes& times, std::size_t n_steps, Behind behind);
-/// What they have in common: "proposed something".
-const char* behind_words(Behind behind);
-/// Those that committed so many tokens.
-std::vector<engine::StepId> steps_that_brought(const RunTimes& times,
-                                               std::size_t n_steps,
-                                               int n_tokens);
-/// Those in which the proposal at a place behind the prefix (1: directly behind it) was judged.
-std::vector<engine::StepId> steps_judging(const engine::RunRecord& run,
-                                          std::size_t n_steps,
-                                          int place);
-
-/// After so many steps that proposed something, all in vain, the person is told.
-inline constexpr std::size_t kVainSteps = 20;
-/// The newest such steps if nothing they proposed was accepted, at most kVainSteps of them, newest
-/// last; empty where something was. Steps that proposed nothing do not count.
-std::vector<engine::StepId> steps_in_vain(const RunTimes& times, std::size_t n_steps);
-
-/// Judged proposals by their place behind the prefix (1 = directly behind it).
+/// Verified proposals at one distance from the prefix.
 struct AcceptanceAt {
-  int accepted = 0, judged = 0;
+  int accepted = 0, verified = 0;
 };
 
-/// Counts that grow step by step; going back starts over.
+/// Counts over the first `n_steps` steps; advance() updates them.
 struct Tally {
   engine::RunId run = 0;
   std::size_t n_steps = 0;
-  std::vector<AcceptanceAt> by_place;  // [place - 1]
-  std::vector<int> kept;               // [tokens a step committed] steps that did
+  std::vector<AcceptanceAt> by_place;  // [distance from the prefix - 1]
+  std::vector<int> committed;          // [number of tokens] steps that committed this many
 };
+/// Extends the tally to `n_steps` steps of the run; recounts if `n_steps` has decreased or the run is another.
 void advance(Tally& tally, const engine::RunRecord& run, std::size_t n_steps);
 
+/// The figures of the panel Numbers.
 struct Numbers {
   Figure tokens_per_second, tokens_per_step, speedup, step_median;
   std::vector<Figure> more;  // acceptance, waste, time to first token, counts
 };
-Numbers numbers_of(const engine::Timeline& timeline,
-                   const engine::RunRecord& run,
-                   const RunTimes& times,
-                   std::size_t n_steps);
+/// Computes the figures of the first `n_steps` complete steps.
+Numbers numbers_of(const engine::Timeline& timeline, const engine::RunRecord& run, const RunTimes& times, std::size_t n_steps);
 
+/// A quantity that is drawn as a line over recent steps.
 enum class Series { TokensPerSecond, TokensPerStep, StepMs, WasteShare };
-/// The last `n` values of a series, oldest first; tokens/s over windows of eight steps.
-std::vector<float> series_of(const RunTimes& times,
-                             std::size_t n_steps,
-                             Series series,
-                             std::size_t n);
+/// The last `n` values of a series, oldest first; tokens per second are averaged over eight steps.
+std::vector<float> series_of(const RunTimes& times, std::size_t n_steps, Series series, std::size_t n);
 
-/// Own compute of the steps shown, in ms, in `n_bins` equal bins from 0 to `top` (the 99th part of
-/// a hundred; what is above joins the last bin).
+/// Own compute per step in `n_bins` equal bins from 0 to top_ms (1.25 times the 99th percentile); longer steps count in the last bin.
 struct StepHistogram {
   std::vector<int> count;
   double top_ms = 0;
 };
+/// Counts the first `n_steps` steps by their own compute.
 StepHistogram step_histogram(const RunTimes& times, std::size_t n_steps, int n_bins);
-/// The steps a bin counts.
-std::vector<engine::StepId> steps_in_bin(const RunTimes& times,
-                                         std::size_t n_steps,
-                                         const StepHistogram& histogram,
-                                         int bin);
-
-/// Numbers for people: 3 significant digits and a unit; "1,234" with separators; "-" for no number.
-std::string short_number(double value);
-std::string short_time(double ns);  // "5.8 ms", "31 us", "1.24 s"
-std::string with_commas(std::int64_t n);
-std::string percent(double share);  // 0.874 -> "87 %"
+/// The steps counted in one bin.
+std::vector<engine::StepId> steps_in_bin(const RunTimes& times, std::size_t n_steps, const StepHistogram& histogram, int bin);
 
 }  // namespace ui

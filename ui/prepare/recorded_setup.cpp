@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "engine/event/stop_rules.h"
+#include "engine/event/timeline/timeline.h"
 
 namespace ui {
 namespace {
@@ -50,7 +51,7 @@ void add_sampling(std::vector<Fact>& rows, const engine::RunStarted& s) {
   rows.push_back({"repetition penalty", fmt::format("{:g}", s.repetition_penalty)});
   rows.push_back({"seed", fmt::format("{}", s.seed)});
   rows.push_back({"max tokens", fmt::format("{}", s.max_tokens)});
-  rows.push_back({"past the end", s.ignore_eos ? "yes" : "no"});
+  rows.push_back({"ignore end-of-text", s.ignore_eos ? "yes" : "no"});
   for (const std::string& text : s.stop_texts)
     rows.push_back({"stop string", engine::lines_of_stop_texts({text})});
   if (!s.stop_ids.empty()) rows.push_back({"stop ids", engine::text_of_stop_ids(s.stop_ids)});
@@ -97,7 +98,7 @@ RecordedSetup recorded_setup(const engine::Timeline& timeline,
     const engine::ModelLoaded* draft = timeline.model(run->started.draft);
     if (!draft) continue;
     setup.rows.push_back({"draft", draft->name});
-    break;  // runs shown together share one
+    break;  // runs that are shown together share the draft
   }
   return setup;
 }

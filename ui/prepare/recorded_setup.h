@@ -1,30 +1,35 @@
-// What an opened recording says of how its runs were set up.
+// The setup of recorded runs, in words.
 #pragma once
 
 #include <string>
 #include <vector>
 
-#include "engine/event/timeline/timeline.h"
+#include "ui/prepare/fact.h"
 #include "ui/shell/catalog.h"
-#include "ui/prepare/tokens/describe_place.h"
+
+namespace engine {
+class Timeline;
+struct RunRecord;
+}  // namespace engine
 
 namespace ui {
 
+/// The setup of one run or of the lanes of a race.
 struct RecordedSetup {
   std::string prompt;      // of the first run
   std::vector<Fact> rows;  // decoders and their options, sampling, model
 };
 
-/// An option's value as a person reads it: "the target's" where it is below 0 and means that.
+/// An option's value in words: a negative value may have a special meaning, such as "the target's".
 std::string value_words(const CatalogOption& option, const std::string& value);
-/// The same of a decoder's option; as it is where the catalog has none of these names.
+/// The same for an option by name; the value itself if the catalog does not list the option.
 std::string value_words(const Catalog& catalog,
                         const std::string& decoder,
                         const std::string& option,
                         const std::string& value);
 
-/// Of one run, or of the lanes of a race.
-/// @param runs  at least one
+/// Describes the setup.
+/// @param runs  one run, or the lanes of a race
 RecordedSetup recorded_setup(const engine::Timeline& timeline,
                              const std::vector<const engine::RunRecord*>& runs,
                              const Catalog& catalog);

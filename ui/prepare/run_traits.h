@@ -1,26 +1,30 @@
-// What a run's steps are made of, read from what it told: so a panel knows what it can draw of a
-// method it has never heard of.
+// The kinds of rows that a run's steps contain. Panels use them to decide whether they can show a run, for any decoder.
 #pragma once
 
-#include "engine/event/timeline/timeline.h"
+namespace engine {
+struct RunRecord;
+}
 
 namespace ui {
 
+/// Properties of a run's steps so far.
 struct RunTraits {
-  bool told = false;     // at least one step has said what it computes
-  bool blocks = false;   // guesses refined in place
-  bool window = false;   // cells that only feed later guesses
-  bool guesses = false;  // proposals found without a distribution: from a pool, or looked up
-  bool pool = false;     // n-grams kept from step to step
-  bool drafts = false;   // proposals drawn from a distribution
+  bool known = false;    // at least one step has reported its rows
+  bool blocks = false;   // guesses are refined in place (Jacobi)
+  bool window = false;   // window cells, which lead to later guesses (Lookahead)
+  bool guesses = false;  // proposals without a distribution: from a pool or by lookup
+  bool pool = false;     // an n-gram pool
+  bool drafts = false;   // proposals with a distribution
 
+  /// Whether there are proposals.
   bool proposes() const { return blocks || guesses || drafts; }
-  /// What a Trajectory draws.
-  bool settles() const { return blocks || window; }
-  /// What a Pool draws.
-  bool finds() const { return pool || guesses; }
+  /// Whether the panel Trajectory can show the run.
+  bool has_trajectory() const { return blocks || window; }
+  /// Whether the panel Pool can show the run.
+  bool has_pool_or_guesses() const { return pool || guesses; }
 };
 
+/// The traits of a run.
 RunTraits traits_of(const engine::RunRecord& run);
 
 }  // namespace ui

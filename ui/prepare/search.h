@@ -1,11 +1,11 @@
-// What is typed into a filter or a search field, looked for in a text.
+// Substring search for filters and search fields.
 #pragma once
 
 #include <string_view>
 
 namespace ui {
 
-/// Whether `part` stands in `text`, capitals or not (of ASCII). An empty part stands everywhere.
+/// Whether `text` contains `part`, ignoring the case of ASCII letters. Every text contains the empty part.
 bool found_in(std::string_view text, std::string_view part);
 
 }  // namespace ui

@@ -2,12 +2,14 @@
 
 #include <fmt/format.h>
 
+#include "engine/event/timeline/timeline.h"
+
 namespace ui {
 
 std::string part_of_search(std::span<const engine::SearchRecord> searches,
                            const engine::RunStarted& started) {
   const std::string& whole = started.prompt_id;
-  // The newest that there was by then: an id may be asked again.
+  // The newest search that had begun by then: the same question may be searched again.
   for (auto search = searches.rbegin(); search != searches.rend(); ++search) {
     const std::string& id = search->begun.id;
     if (search->begun.t > started.t || !whole.starts_with(id)) continue;

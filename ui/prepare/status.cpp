@@ -4,9 +4,10 @@
 
 #include <fmt/format.h>
 
+#include "engine/event/timeline/timeline.h"
 #include "engine/trace/describe.h"
 #include "ui/prepare/failure_words.h"
-#include "ui/prepare/numbers.h"
+#include "ui/prepare/figure.h"
 
 namespace ui {
 namespace {
@@ -28,7 +29,7 @@ Status of_phase(const engine::Phase& phase, double seconds) {
   return s;
 }
 
-// How an answer came to its end.
+// Why an answer ended.
 std::string end_words(const engine::RunFinished& finished) {
   const std::string& stop_reason = finished.stop_reason;
   if (stop_reason == "eos") return "answer complete";
@@ -42,21 +43,21 @@ std::string end_words(const engine::RunFinished& finished) {
 Status of_recording(const engine::RunRecord* run) {
   if (!run) return {.text = "recording"};
   if (run->failed)
-    return {Level::Bad, "recording of a run that failed: " + in_window(run->failed->message)};
+    return {Level::Bad, "recording of a run that failed: " + for_window(run->failed->message)};
   if (run->finished) return {.text = "recording, " + end_words(*run->finished)};
-  return {Level::Amber, run->steps.empty() ? "recording, ended before the first step"
-                                           : fmt::format("recording, ended mid-step {}",
+  return {Level::Amber, run->steps.empty() ? "recording, ends before the first step"
+                                           : fmt::format("recording, ends within step {}",
                                                          run->steps.back().begun.step)};
 }
 
-Status of_held() {
+Status of_paused() {
   return {.level = Level::Quiet,
-          .text = "held: N takes one step, Shift+Space goes on",
+          .text = "paused: N computes one step, Shift+Space resumes",
           .working = true};
 }
 
-Status of_reasoning(const Reasoning& reasoning, bool held, double since_event) {
-  if (held) return of_held();
+Status of_reasoning(const Reasoning& reasoning, bool paused, double since_event) {
+  if (paused) return of_paused();
   if (since_event >= 10)
     return {Level::Amber,
             fmt::format("no progress for {:.0f} s; last: {}", since_event, reasoning.words),
@@ -93,11 +94,11 @@ Status status_of(const engine::Timeline& timeline,
   if (const auto reasoning = reasoning_of(timeline))
     return of_reasoning(*reasoning, timeline.held(), since_event);
   if (!run) return {.text = "idle"};
-  if (run->failed) return {Level::Bad, in_window(run->failed->message)};
+  if (run->failed) return {Level::Bad, for_window(run->failed->message)};
   if (run->finished)
     return {.text = fmt::format("{}, {:.2f} s of compute", end_words(*run->finished),
                                 run->finished->decode / 1e9)};
-  if (timeline.held()) return of_held();
+  if (timeline.held()) return of_paused();
   if (!run->phases.empty() && run->steps.empty()) {
     const engine::Phase& phase = run->phases.back();
     return of_phase(phase, (run->last_event - run->started.t) / 1e9 + since_event);
@@ -112,7 +113,7 @@ std::optional<Loading> loading_of(const engine::Timeline& timeline) {
   if (phases.empty() || phases.back().name != "load") return std::nullopt;
   const engine::Phase& now = phases.back();
   if (now.done >= now.total || now.t < timeline.last_event()) return std::nullopt;
-  // Its first report: before it another model's, or this one's of an earlier loading.
+  // The first report of this loading; earlier ones belong to another model or an earlier loading.
   std::size_t first = phases.size() - 1;
   while (first > 0 && phases[first - 1].detail == now.detail && phases[first - 1].name == "load" &&
          phases[first - 1].done <= phases[first].done)
@@ -148,14 +149,14 @@ std::string loading_facts(const Loading& loading) {
 std::string loading_words(const engine::Timeline& timeline) {
   const auto loading = loading_of(timeline);
   if (!loading) return "";
-  return fmt::format("Loading {}: {}. The run starts when it is there.", loading->name,
+  return fmt::format("Loading {}: {}. The run starts afterwards.", loading->name,
                      loading_facts(*loading));
 }
 
 std::string awaited_words(const engine::Timeline& timeline, double waiting) {
   if (std::string loading = loading_words(timeline); !loading.empty() || waiting < 0)
     return loading;
-  return fmt::format("Loading the model: {:.0f} s. The run starts when it is there.", waiting);
+  return fmt::format("Loading the model: {:.0f} s. The run starts afterwards.", waiting);
 }
 
 std::string name_of(const engine::RunRecord& run) {
@@ -164,7 +165,7 @@ std::string name_of(const engine::RunRecord& run) {
 }
 
 std::string race_words(double at, std::size_t n_over, std::size_t n_lanes) {
-  const std::string each = fmt::format("{} of compute for each lane", short_time(at));
+  const std::string each = fmt::format("{} of compute per lane", short_time(at));
   return n_over == 0 ? each : fmt::format("{}: {} of {} done", each, n_over, n_lanes);
 }
 
@@ -183,17 +184,17 @@ std::string bar_words(const BarFacts& facts) {
   if (facts.n_events > 0)
     add(with_commas(facts.n_events) + (facts.source.empty() ? " events recorded" : " events"));
   if (facts.running)
-    add(facts.held ? "held between two steps" : "running");
+    add(facts.paused ? "paused between two steps" : "running");
   else if (facts.source.empty())
-    add(facts.held ? "the next run will be held" : "nothing is running");
-  if (facts.quiet) add("quiet while measuring: this picture is drawn once or twice a second");
+    add(facts.paused ? "the next run starts paused" : "idle");
+  if (facts.quiet) add("measuring: the window is drawn once or twice per second");
   if (facts.n_dropped > 0)
-    add(fmt::format("details of some steps were not kept: {} notes in the Log", facts.n_dropped));
+    add(fmt::format("details of some steps were dropped: {} messages in the Log", facts.n_dropped));
   if (facts.n_inconsistent > 0)
-    add(fmt::format("{} events did not fit the others and were left out", facts.n_inconsistent));
+    add(fmt::format("{} inconsistent events ignored", facts.n_inconsistent));
   if (facts.running && !facts.device.empty()) add(facts.device);
-  if (facts.running) add(fmt::format("drawing takes {:.1f} ms a frame", facts.draw_ms));
-  if (facts.scale_percent != 100) add(fmt::format("shown at {} %", facts.scale_percent));
+  if (facts.running) add(fmt::format("drawing takes {:.1f} ms per frame", facts.draw_ms));
+  if (facts.scale_percent != 100) add(fmt::format("scale {} %", facts.scale_percent));
   if (!facts.range.empty()) add("measured range: " + facts.range);
   return text;
 }

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "engine/base/text.h"
+#include "engine/event/timeline/timeline.h"
 
 namespace ui {
 namespace {
@@ -28,7 +29,7 @@ class Maker {
   }
 
   ThoughtLayout made() {
-    std::size_t first = 0;  // of the column
+    std::size_t first = 0;  // first box of the column
     layout_.boxes.push_back({.on_chain = answered()});
     for (int column = 1; first < layout_.boxes.size(); ++column) {
       const std::size_t end = layout_.boxes.size();
@@ -55,14 +56,14 @@ class Maker {
     if (const auto found = children_.find(node); found != children_.end())
       for (const int child : found->second) {
         const ThoughtRecord& thought = search_.thoughts[static_cast<std::size_t>(child)];
-        const Mean fate = fate_of(thought);
-        count(fate);
+        const Mean result = fate_of(thought);
+        count(result);
         layout_.boxes.push_back(
             {.kind = Kind::Thought,
              .thought = child,
              .parent = parent,
              .column = column,
-             .mean = fate,
+             .mean = result,
              .on_chain = std::ranges::binary_search(chain_, thought.made.node)});
       }
     if (answered() && search_.ended->node == node)
@@ -73,14 +74,14 @@ class Maker {
                                .on_chain = true});
   }
 
-  void count(Mean fate) {
-    layout_.n_kept += fate == Mean::Accepted;
-    layout_.n_pruned += fate == Mean::Rejected;
-    layout_.n_unreadable += fate == Mean::Unused;
-    layout_.n_open += fate == Mean::Guess;
+  void count(Mean result) {
+    layout_.n_kept += result == Mean::Accepted;
+    layout_.n_pruned += result == Mean::Rejected;
+    layout_.n_unreadable += result == Mean::Unused;
+    layout_.n_open += result == Mean::Guess;
   }
 
-  // Each column as near to its parents as the height of the tallest allows.
+  // Centres each column on its parents, within the height of the tallest column.
   void place() {
     const auto lines = static_cast<float>(layout_.n_lines);
     std::vector<ThoughtBox>& boxes = layout_.boxes;
@@ -99,12 +100,12 @@ class Maker {
   }
 
   const SearchRecord& search_;
-  std::map<int, std::vector<int>> children_;  // by node, 0 the question: indices of thoughts
-  std::vector<int> chain_;                    // nodes that the answer stands on, rising
+  std::map<int, std::vector<int>> children_;  // indices of thoughts by parent node; 0 is the question
+  std::vector<int> chain_;                    // nodes on the chain to the answer, ascending
   ThoughtLayout layout_;
 };
 
-// On one line: runs of blanks and line feeds are one blank.
+// Collapses blanks and line feeds to single blanks.
 std::string one_line(const std::string& text) {
   std::string line;
   for (const char c : engine::printable(text, engine::LineBreaks::Kept)) {
@@ -118,7 +119,7 @@ std::string one_line(const std::string& text) {
   return line;
 }
 
-// After a line feed, else after the first sentence.
+// The index after the first line, else after the first sentence.
 std::size_t end_of_first_part(const std::string& text) {
   const std::size_t line = text.find('\n');
   if (line != std::string::npos) return line;
@@ -127,43 +128,43 @@ std::size_t end_of_first_part(const std::string& text) {
   return text.size();
 }
 
-const char* fate_words(Mean fate) {
-  if (fate == Mean::Accepted) return "kept";
-  if (fate == Mean::Rejected) return "pruned";
-  return fate == Mean::Unused ? "unreadable" : "not judged yet";
+const char* result_words(Mean result) {
+  if (result == Mean::Accepted) return "kept";
+  if (result == Mean::Rejected) return "pruned";
+  return result == Mean::Unused ? "unreadable" : "not valued yet";
 }
 
 std::string answer_facts(const engine::SearchEnded& ended) {
   std::string text = ended.answer.empty() ? "No answer." : ended.answer;
-  text += ended.correct ? "\n\nright" : "\n\nwrong";
+  text += ended.correct ? "\n\ncorrect" : "\n\nwrong";
   if (!ended.reason.empty()) text += ": " + ended.reason;
   return text;
 }
 
 std::string value_facts(const engine::ThoughtValued& valued) {
-  std::string text = valued.read ? fmt::format("valued {:.3g} of 10", valued.value)
-                                 : "valued 0: no score stood in what was written of it";
+  std::string text = valued.read ? fmt::format("value {:.3g} of 10", valued.value)
+                                 : "value 0: the reply contained no score";
   if (!valued.text.empty()) text += fmt::format("\n\"{}\"", one_line(valued.text));
   return text;
 }
 
 std::string thought_facts(const ThoughtRecord& thought) {
-  std::string text = thought.made.text.empty() ? "Nothing was written." : thought.made.text;
-  text += fmt::format("\n\n{}", fate_words(fate_of(thought)));
+  std::string text = thought.made.text.empty() ? "No text." : thought.made.text;
+  text += fmt::format("\n\n{}", result_words(fate_of(thought)));
   if (thought.judged.size() > 1)
-    text += fmt::format(", after it had stood in {} levels", thought.judged.size());
+    text += fmt::format(", after {} levels", thought.judged.size());
   const bool complete =
       thought.judged.empty() ? thought.made.complete : thought.judged.back().complete;
-  if (complete) text += "; its chain needs no thought more";
+  if (complete) text += "; its chain is complete";
   if (thought.valued) text += "\n" + value_facts(*thought.valued);
   if (!thought.judged.empty() && !thought.judged.back().text.empty())
-    text += "\n\nWhere it leads:\n" + thought.judged.back().text;
+    text += "\n\nContinuation:\n" + thought.judged.back().text;
   return text;
 }
 
 }  // namespace
 
-Mean fate_of(const ThoughtRecord& thought) {
+Mean result_of(const ThoughtRecord& thought) {
   if (thought.judged.empty()) return thought.made.readable ? Mean::Guess : Mean::Unused;
   const ThoughtFate fate = thought.judged.back().fate;
   if (fate == ThoughtFate::Kept) return Mean::Accepted;
@@ -223,7 +224,7 @@ BoxWords words_of(const SearchRecord& search, const ThoughtBox& box) {
   if (box.kind == Kind::Answer) {
     const std::string answer = one_line(search.ended->answer);
     const std::string why = one_line(search.ended->reason);
-    return {answer.empty() ? "no answer" : answer, search.ended->correct ? "right"
+    return {answer.empty() ? "no answer" : answer, search.ended->correct ? "correct"
                                                    : why.empty()         ? "wrong"
                                                                          : "wrong: " + why};
   }
@@ -232,7 +233,7 @@ BoxWords words_of(const SearchRecord& search, const ThoughtBox& box) {
   BoxWords words{one_line(thought.made.text.substr(0, end)),
                  one_line(thought.made.text.substr(end))};
   if (words.first.empty()) std::swap(words.first, words.second);
-  if (words.first.empty()) words.first = "nothing was written";
+  if (words.first.empty()) words.first = "no text";
   if (words.second.empty() && !thought.judged.empty())
     words.second = one_line(thought.judged.back().text);
   return words;
@@ -255,7 +256,7 @@ std::string facts_of(const SearchRecord& search, const ThoughtBox& box) {
   text += "\n\nwritten by ";
   for (std::size_t i = 0; i < runs.size(); ++i)
     text += fmt::format("{}{}", i == 0 ? (runs.size() > 1 ? "runs " : "run ") : ", ", runs[i]);
-  return text + (runs.size() > 1 ? "\nClick: show the first, then the next" : "\nClick: show it");
+  return text + (runs.size() > 1 ? "\nClick: show the first run, then the next" : "\nClick: show the run");
 }
 
 std::string search_words(const SearchRecord& search, const ThoughtLayout& layout) {
@@ -265,18 +266,18 @@ std::string search_words(const SearchRecord& search, const ThoughtLayout& layout
       fmt::format("{}: depth {} of {} \xC2\xB7 {}", search.begun.id, depth, search.begun.depth,
                   engine::counted(std::ssize(search.thoughts), "thought"));
   const char* before = ": ";
-  for (const auto& [n, fate] :
+  for (const auto& [n, result] :
        {std::pair{layout.n_kept, Mean::Accepted}, std::pair{layout.n_pruned, Mean::Rejected},
         std::pair{layout.n_unreadable, Mean::Unused}, std::pair{layout.n_open, Mean::Guess}}) {
     if (n == 0) continue;
-    text += fmt::format("{}{} {}", std::exchange(before, ", "), n, fate_words(fate));
+    text += fmt::format("{}{} {}", std::exchange(before, ", "), n, result_words(result));
   }
   return text;
 }
 
 std::string settings_words(const engine::SearchBegun& begun) {
   return fmt::format(
-      "{} of each node, the best {} of a level go on; the model's own values, 1 to 10",
+      "{} per node, the best {} of a level are continued; values by the model, 1 to 10",
       engine::counted(begun.n_thoughts, "thought"), begun.beam);
 }
 

@@ -6,9 +6,10 @@
 #include <fmt/format.h>
 
 #include "engine/base/text.h"
+#include "engine/event/recording/training_history.h"
 #include "engine/event/timeline/trajectory.h"
+#include "ui/prepare/figure.h"
 #include "ui/prepare/tokens/line_feeds.h"
-#include "ui/prepare/numbers.h"
 
 namespace ui {
 namespace {
@@ -17,7 +18,7 @@ using engine::TrainingHistory;
 using engine::TrainingReport;
 using engine::TrainingStage;
 
-// A step or a probe of a small model takes less.
+// Seconds without a report that need an explanation; steps and probes of small models are shorter.
 constexpr double kLongSilence = 120;
 
 double on_axis(const TrainingReport& report, TrainingAxis axis) {
@@ -38,14 +39,14 @@ Curve& curve_named(std::vector<Curve>& curves, const std::string& name) {
   return curves.emplace_back(Curve{name, {}, {}});
 }
 
-// A file may tell tokens or seconds that fall: what falls back is left out, so that x rises.
+// Skips values whose x does not increase: a file may contain tokens or seconds that decrease.
 void add_to(Curve& curve, double x, double y) {
   if (!curve.x.empty() && !(x > curve.x.back())) return;
   curve.x.push_back(x);
   curve.y.push_back(y);
 }
 
-// By what trainings call them: "accuracy", "head 1 top-1".
+// Names of probes that are shares: "accuracy", "head 1 top-1".
 bool is_share(const std::string& probe) {
   return probe.starts_with("accuracy") || probe.find("top-") != std::string::npos;
 }
@@ -57,23 +58,23 @@ std::string ago(double seconds) {
 std::string stage_words(const TrainingHistory& history) {
   switch (history.stage) {
     case TrainingStage::NotBegun:
-      return "nothing told yet";
+      return "no report yet";
     case TrainingStage::WritingTexts:
-      return "the target writes the texts to be learnt from";
+      return "the target writes the training texts";
     case TrainingStage::Collecting:
       return "collecting the target's answers";
     case TrainingStage::Measuring:
-      return "measuring the target before it is trained";
+      return "evaluating the target before training";
     case TrainingStage::Training:
       return fmt::format("training, step {}", with_commas(history.reports.back().step));
     case TrainingStage::Written:
       break;
   }
-  return "done, the weights are written";
+  return "finished, weights written";
 }
 
 std::span<const engine::TokenId> ends_at(const engine::ProbeTrajectory& probe, std::size_t block) {
-  // The authors look for the end in the last block alone.
+  // As in the reference implementation, only the last block can contain the end token.
   if (block + 1 < probe.blocks.size()) return {};
   return probe.end_ids;
 }
@@ -97,7 +98,7 @@ TrainingCurves curves_of(const TrainingHistory& history, TrainingAxis axis) {
     for (const auto& [name, value] : report.probes)
       add_to(curve_named(is_share(name) ? curves.shares : curves.counts, name), x, value);
   }
-  // Where the only part is the whole, one line says both.
+  // If the loss has one part, that part equals the loss; keep one curve.
   if (curves.losses.size() == 2 && curves.losses[0].y == curves.losses[1].y)
     curves.losses.erase(curves.losses.begin());
   return curves;
@@ -118,8 +119,8 @@ TrainingStatus status_of(const TrainingHistory& history) {
   }
   const double silent = history.silent_seconds;
   if (silent >= 0)
-    status.silence = silent < kLongSilence ? "told " + ago(silent)
-                                           : fmt::format("nothing told for {}: stopped, or {}",
+    status.silence = silent < kLongSilence ? "last report " + ago(silent)
+                                           : fmt::format("no report for {}: stopped, or {}",
                                                          duration_words(silent),
                                                          trains ? "a probe takes long" : "busy");
   return status;
@@ -139,8 +140,8 @@ std::vector<std::pair<std::string, std::string>> facts_of(const TrainingHistory&
   if (history.reports.empty()) return facts;
   const TrainingReport& last = history.reports.back();
   facts.emplace_back("step", with_commas(last.step));
-  facts.emplace_back("tokens learnt from", with_commas(last.tokens));
-  facts.emplace_back("time of training", duration_words(last.seconds));
+  facts.emplace_back("training tokens", with_commas(last.tokens));
+  facts.emplace_back("training time", duration_words(last.seconds));
   if (history.stage == TrainingStage::Training)
     facts.emplace_back("time left", "about " + duration_words(last.seconds_left));
   facts.emplace_back("tokens / s",
@@ -153,7 +154,7 @@ std::vector<std::pair<std::string, std::string>> facts_of(const TrainingHistory&
   const auto probed = std::find_if(history.reports.rbegin(), history.reports.rend(),
                                    [](const TrainingReport& r) { return !r.probes.empty(); });
   if (probed == history.reports.rend()) return facts;
-  facts.emplace_back("probed at step", with_commas(probed->step));
+  facts.emplace_back("last probe at step", with_commas(probed->step));
   for (const auto& [name, value] : probed->probes)
     facts.emplace_back(
         name, is_share(name) ? fmt::format("{:.1f} %", 100 * value) : value_in_words(value));
@@ -214,7 +215,7 @@ std::string caption_words(const std::string& app_version, const TrainingHistory&
     words += fmt::format(" \xC2\xB7 step {}, {} tokens, {}", with_commas(last.step),
                          with_commas(last.tokens), duration_words(last.seconds));
   }
-  return words + " \xC2\xB7 h: known in hindsight";
+  return words + " \xC2\xB7 h: known only in hindsight";
 }
 
 }  // namespace ui

@@ -1,5 +1,4 @@
-// What the screen Training shows of a training's history: its curves, how far it is in words, and
-// how the answer to one unseen prompt changes from probe to probe.
+// The content of the screen Training: curves, state in words, and the answers to one unseen prompt probe by probe.
 #pragma once
 
 #include <cstdint>
@@ -8,65 +7,75 @@
 #include <utility>
 #include <vector>
 
-#include "engine/event/recording/training_history.h"
+#include "engine/base/types.h"
 #include "ui/prepare/time/curves.h"
+
+namespace engine {
+struct ProbeTrajectory;
+struct TrainingHistory;
+}  // namespace engine
 
 namespace ui {
 
-/// What the curves run over: all three are of the training so far, resumed parts included.
+/// The x axis of the curves; all three count from the start of training, including resumed parts.
 enum class TrainingAxis { Steps, Tokens, Minutes };
 inline constexpr int kTrainingAxes = 3;
+/// The name of an axis.
 constexpr const char* axis_name(TrainingAxis axis) {
   return axis == TrainingAxis::Steps    ? "steps"
          : axis == TrainingAxis::Tokens ? "tokens"
                                         : "minutes";
 }
 
-/// The curves of a training by chart. A name that only some reports have has values there alone.
+/// The curves by chart. A curve has values only for reports that contain its name.
 struct TrainingCurves {
-  std::vector<Curve> losses;           // what is minimised, then its parts
+  std::vector<Curve> losses;           // the loss, then its parts
   std::vector<Curve> shares;           // probes between 0 and 1: accuracies
-  std::vector<Curve> counts;           // the other probes: tokens a step
-  std::vector<Curve> speed, lr, norm;  // one each
+  std::vector<Curve> counts;           // other probes: tokens per step
+  std::vector<Curve> speed, lr, norm;  // one curve each
 };
+/// The curves of a training run.
 TrainingCurves curves_of(const engine::TrainingHistory& history, TrainingAxis axis);
 
-/// How far it is: "training, step 420", "collecting the target's answers".
+/// The state of a training run.
 struct TrainingStatus {
-  std::string words;
-  double share = -1;     // done, 0 to 1; -1: not known
-  bool is_over = false;  // nothing more is expected
-  std::string silence;   // "told 3 s ago", "nothing for 12 min: stopped, or ..."; empty: over
+  std::string words;     // "training, step 420", "collecting the target's answers"
+  double share = -1;     // progress, 0 to 1; -1: unknown
+  bool is_over = false;  // the run has finished
+  std::string silence;   // "last report 3 s ago"; empty: finished
 };
+/// The state in words.
 TrainingStatus status_of(const engine::TrainingHistory& history);
 
-/// Rows of a label and a value: steps, tokens, time, speed, the newest losses and probes.
+/// Labels and values: steps, tokens, time, speed, the newest losses and probes.
 std::vector<std::pair<std::string, std::string>> facts_of(const engine::TrainingHistory& history);
 
-/// "1 h 04 min", "3 min 20 s", "12 s".
+/// A duration in words: "1 h 04 min", "3 min 20 s", "12 s".
 std::string duration_words(double seconds);
 
-/// What is counted on the blocks of one probe, in hindsight (engine/event/timeline/trajectory.h).
+/// Counts over the blocks of one probe, in hindsight (engine/event/timeline/trajectory.h).
 struct ProbeCounts {
   std::int64_t step = 0;
-  int n_tokens = 0, n_iterations = 0;  // of the whole answer, its end token included
-  double fast_forward = 0;             // mean of the blocks' means
+  int n_tokens = 0, n_iterations = 0;  // of the whole answer including its end token
+  double fast_forward = 0;             // mean of the means per block
   int n_stationary = 0;
+  /// Tokens per iteration; 0 without iterations.
   double tokens_per_iteration() const {
     return n_iterations > 0 ? static_cast<double>(n_tokens) / n_iterations : 0;
   }
 };
+/// The counts of all probes.
 std::vector<ProbeCounts> counts_of(const engine::TrainingHistory& history);
-/// One curve a figure over the probes' steps.
+/// The counts as curves over the steps of the probes.
 std::vector<Curve> curves_of(std::span<const ProbeCounts> counts);
 
-/// A token as a cell shows it.
+/// The text of a token as cells show it.
 std::string piece_text(const engine::TrainingHistory& history, engine::TokenId token);
-/// A probe's whole answer, to its end token.
+/// The answer of a probe, up to its end token.
 std::string answer_text(const engine::TrainingHistory& history,
                         const engine::ProbeTrajectory& probe);
 
-/// What a picture of the screen has to say by itself.
+/// The caption of a picture of the screen.
 std::string caption_words(const std::string& app_version, const engine::TrainingHistory& history);
 
 }  // namespace ui

@@ -4,11 +4,14 @@
 #include <filesystem>
 
 #include "engine/event/stop_rules.h"
+#include "engine/event/timeline/timeline.h"
+#include "ui/files/setup_form.h"
+#include "ui/shell/catalog.h"
 
 namespace ui {
 namespace {
 
-// A model is told by its folder's name; the form may hold the whole path.
+// Events contain the name of the model's folder; the form may contain the whole path.
 bool named(const std::string& choice, const engine::ModelLoaded& model) {
   return std::filesystem::path(choice).filename() == std::filesystem::path(model.name).filename();
 }
@@ -37,7 +40,7 @@ void use_model(SetupForm& form, const Catalog& catalog, const engine::ModelLoade
   form.context = is_own ? 0 : model.max_seq_len;
 }
 
-// The card's own stays the card's.
+// A draft that the model's card names needs no choice.
 void use_draft(SetupForm& form, const Catalog& catalog, const engine::ModelLoaded& draft) {
   if (named(draft_of(form, catalog), draft)) return;
   const auto found = std::ranges::find_if(
@@ -49,7 +52,7 @@ void use_draft(SetupForm& form, const Catalog& catalog, const engine::ModelLoade
         "The run's draft model, " + draft.name + ", is not listed here: open its folder.";
 }
 
-// The heads a run asked, where the card names others or none.
+// Chooses the heads of the run if the model's card does not name them.
 void use_heads(SetupForm& form,
                const Catalog& catalog,
                const engine::Timeline& timeline,
@@ -75,10 +78,10 @@ void use_again(SetupForm& form,
   form.heads.clear();
   use_heads(form, catalog, timeline, run);
   const CatalogDecoder* decoder = catalog.decoder(s.decoder);
-  const bool by_a_model = !decoder || decoder->needs_draft;  // else by heads, which the card names
+  const bool by_a_model = !decoder || decoder->needs_draft;  // else draft heads propose
   if (const engine::ModelLoaded* draft = timeline.model(s.draft); draft && by_a_model)
     use_draft(form, catalog, *draft);
-  form.mode = SetupMode::Prompt;  // of a chain or tree it is one text of many
+  form.mode = SetupMode::Prompt;  // a run of a chain or tree is one of many prompts
   form.prompt = s.prompt;
   form.prompt_id = s.prompt_id;
   form.live = {s.decoder, s.options};

@@ -1,14 +1,18 @@
-// A run's settings back in the form, all of them, so that Run repeats it.
+// Copies the settings of a run into the form, so that Run repeats it.
 #pragma once
 
-#include "engine/event/timeline/timeline.h"
-#include "ui/shell/catalog.h"
-#include "ui/files/setup_form.h"
+namespace engine {
+class Timeline;
+struct RunRecord;
+}  // namespace engine
 
 namespace ui {
 
-/// Fills the form with what a run had: prompt, decoder, sampling, limits, and how its model was
-/// loaded; of a race, its lanes too. A model the catalog lacks is told in form.model_error.
+struct Catalog;
+struct SetupForm;
+
+/// Copies prompt, decoder, sampling, limits and model settings; for a race also its lanes. If the catalog does not list the model,
+/// form.model_error says so.
 void use_again(SetupForm& form,
                const Catalog& catalog,
                const engine::Timeline& timeline,

@@ -1,14 +1,24 @@
-// What keys, buttons and the palette ask for, by what it is about.
+// The actions of keys, buttons and the command palette.
 #include <algorithm>
 #include <utility>
 
 #include <fmt/format.h>
 #include <imgui_internal.h>
 
-#include "ui/widgets/draw.h"
+#include "engine/event/queue.h"
+#include "ui/files/exporting.h"
+#include "ui/files/opening.h"
+#include "ui/files/saving.h"
+#include "ui/panels/live/block_grid.h"
+#include "ui/panels/live/text_view.h"
+#include "ui/panels/step/inspector.h"
+#include "ui/panels/time/schedule.h"
+#include "ui/panels/time/timeline_view.h"
+#include "ui/prepare/time/run_times.h"
 #include "ui/prepare/tokens/describe_place.h"
 #include "ui/prepare/tokens/difference.h"
 #include "ui/shell/shell.h"
+#include "ui/widgets/draw.h"
 
 namespace ui {
 
@@ -18,7 +28,7 @@ void Shell::perform(Action action) {
                      act_on_playhead(c, action) || act_on_time_line(c, action) ||
                      act_on_marks(c, action) || act_on_view(action) || act_on_answer(c, action) ||
                      act_on_files(action) || act_on_window(action);
-  engine::ensure(known, "every action is about something");
+  engine::ensure(known, "every action is handled");
   if (action != Action::FitSelection) centred_ = false;
 }
 
@@ -38,7 +48,7 @@ bool Shell::act_on_engine(Context& c, Action action) {
       if (held)
         commands_.push(engine::StepOnce{});
       else
-        say("Hold the engine first (Shift+Space); then N steps it.");
+        say("Pause the engine first (Shift+Space); then N computes one step.");
       return true;
     case Action::Check:
       if (const engine::RunRecord* run = c.run(); run && session_.live_is_shown() && run->over())
@@ -80,7 +90,8 @@ bool Shell::act_on_playhead(Context& c, Action action) {
 bool Shell::act_on_time_line(Context& c, Action action) {
   switch (action) {
     case Action::FitAll:
-      view_.t0 = view_.t1 = view_.schedule.t0 = view_.schedule.t1 = 0;
+      state<TimelineView>().range.show_all();
+      state<ScheduleView>().range.show_all();
       return true;
     case Action::FitSelection:
       fit_selection(c);
@@ -134,9 +145,11 @@ bool Shell::act_on_marks(Context& c, Action action) {
 
 bool Shell::act_on_view(Action action) {
   switch (action) {
-    case Action::NextLens:
-      view_.lens = static_cast<Lens>((static_cast<int>(view_.lens) + 1) % 6);
+    case Action::NextLens: {
+      Lens& lens = state<TextView>().lens;
+      lens = static_cast<Lens>((static_cast<int>(lens) + 1) % kLenses);
       return true;
+    }
     case Action::ToggleMarks:
       settings_.marks = !settings_.marks;
       return true;
@@ -144,7 +157,7 @@ bool Shell::act_on_view(Action action) {
       settings_.flowing_text = !settings_.flowing_text;
       return true;
     case Action::Hindsight:
-      view_.hindsight = !view_.hindsight;
+      state<BlockGridView>().hindsight = !state<BlockGridView>().hindsight;
       return true;
     case Action::ScaleUp:
       scale(settings_.scale_percent + 10);
@@ -244,7 +257,7 @@ void Shell::show_overlay(bool& which) {
   which = overlay_begins_ = true;
 }
 
-// Closes what lies on top, else gives up what is going on, else lets go of what was chosen.
+// Closes a dialog; else cancels reading, saving or exporting; else removes the selection and the passing mark.
 void Shell::go_back() {
   if (help_ || palette_ || find_ || open_dialog_ || export_dialog_ || save_dialog_) {
     help_ = palette_ = find_ = open_dialog_ = export_dialog_ = save_dialog_ = false;
@@ -256,7 +269,7 @@ void Shell::go_back() {
     exporting_->give_up();
   } else {
     selection_.locked = {};
-    std::erase_if(view_.bookmarks,
+    std::erase_if(notes_.bookmarks,
                   [](const Bookmark& b) { return b.kind == Bookmark::Kind::Passing; });
   }
 }
@@ -264,11 +277,12 @@ void Shell::go_back() {
 void Shell::end_range_at_playhead(Context& c, bool first) {
   const engine::RunRecord* run = c.run();
   if (!run) return;
-  const double at = on_clock(view_.clock, prepared_.times(*run), playhead_.at, c.wall_origin());
-  (first ? view_.range0 : view_.range1) = at;
+  auto& view = state<TimelineView>();
+  const double at = on_clock(view.clock, c.times(*run), playhead_.at, c.wall_origin());
+  (first ? view.range.range0 : view.range.range1) = at;
 }
 
-// What is pointed at or was clicked, else the newest step at the playhead.
+// The place under the pointer or the selected one, else the newest step at the playhead.
 Place Shell::place_shown(Context& c) {
   const Place place = selection_.shown();
   if (place.valid()) return place;
@@ -278,7 +292,8 @@ Place Shell::place_shown(Context& c) {
 }
 
 void Shell::pin(Context& c) {
-  view_.pinned = view_.pinned.valid() ? Place{} : place_shown(c);
+  Place& pinned = state<InspectorView>().pinned;
+  pinned = pinned.valid() ? Place{} : place_shown(c);
 }
 
 void Shell::describe(Context& c) {
@@ -295,10 +310,11 @@ void Shell::describe(Context& c) {
 }
 
 void Shell::move_lane(int by) {
-  const std::vector<LaneKey> lanes = view_.lanes.arranged(view_.natural_lanes);
-  const auto at = std::find(lanes.begin(), lanes.end(), view_.lane_key);
-  if (at == lanes.end()) return say("Click a lane's label or a slice first; U and J then move it.");
-  view_.lanes.move(view_.natural_lanes, view_.lane_key, static_cast<int>(at - lanes.begin()) + by);
+  const auto& view = state<TimelineView>();
+  const std::vector<LaneKey> lanes = notes_.lanes.arranged(view.natural_lanes);
+  const auto at = std::find(lanes.begin(), lanes.end(), view.lane_key);
+  if (at == lanes.end()) return say("Click a lane's label or a slice first; then U and J move the lane.");
+  notes_.lanes.move(view.natural_lanes, view.lane_key, static_cast<int>(at - lanes.begin()) + by);
 }
 
 void Shell::copy_text(Context& context, bool table) {
@@ -308,7 +324,7 @@ void Shell::copy_text(Context& context, bool table) {
     std::vector<LaneFigures> lanes;
     for (const engine::RunRecord* run : runs) {
       lanes.push_back(
-          lane_figures(context.timeline, *run, prepared_.times(*run), context.n_steps(*run)));
+          lane_figures(context.timeline, *run, context.times(*run), context.n_steps(*run)));
       lanes.back().letter = std::string(1, context.letter_of(*run));
       if (const std::string* given = context.given_name(*run)) lanes.back().decoder = *given;
     }
@@ -328,7 +344,7 @@ void Shell::copy_text(Context& context, bool table) {
 
 void Shell::handle_keys() {
   const ImGuiIO& io = ImGui::GetIO();
-  // Arrows move the view, not the focus ring: Tab and F6 move that. Space presses what it is on.
+  // Arrow keys move the view, not the keyboard focus, which Tab and F6 move. Space presses the focused item.
   constexpr ImGuiID kView = 1;
   if (!io.WantTextInput && !ImGui::IsPopupOpen("", ImGuiPopupFlags_AnyPopup))
     for (const ImGuiKey key :
@@ -344,8 +360,7 @@ void Shell::handle_keys() {
   }
 }
 
-// The next key pressed does what was chosen on the sheet of keys; Esc leaves it as it was, Delete
-// takes the table's again.
+// Binds the next key pressed to the chosen action. Esc cancels, Delete restores the default key.
 void Shell::rebind() {
   for (int key = ImGuiKey_NamedKey_BEGIN; key < ImGuiKey_GamepadStart; ++key) {
     const bool modifier = (key >= ImGuiKey_LeftCtrl && key <= ImGuiKey_RightSuper);

@@ -1,4 +1,4 @@
-// The frame: bars, docked panels, screens.
+// Draws a frame: bars, docked panels, screens.
 #include <algorithm>
 #include <chrono>
 #include <cmath>
@@ -6,19 +6,27 @@
 #include <fmt/format.h>
 #include <imgui_internal.h>
 
-#include "ui/widgets/draw.h"
+#include "engine/event/recording/training_history.h"
+#include "ui/files/exporting.h"
+#include "ui/files/opening.h"
+#include "ui/files/saving.h"
+#include "ui/panels/time/timeline_view.h"
 #include "ui/prepare/status.h"
+#include "ui/prepare/time/gantt.h"
+#include "ui/shell/catalog.h"
+#include "ui/shell/panel.h"
 #include "ui/shell/shell.h"
 #include "ui/shell/states.h"
 #include "ui/shell/welcome.h"
+#include "ui/widgets/draw.h"
 
 namespace ui {
 namespace {
 
 constexpr float kTopBar = 44, kStatusBar = 28, kHead = 30;
-// Of a tab's bar and of the tab in it: together they bring a head's words over the panel's own.
+// Padding of the tab bar and of a tab; together they align the title with the panel's text.
 constexpr float kHeadPadding = 6;
-// A longer pause than this was an idle window, not a slow frame.
+// A longer time between frames means that the window was idle.
 constexpr double kMaxFrameSeconds = 0.1;
 
 Rgb level_colour(Status::Level level) {
@@ -35,7 +43,7 @@ Rgb level_colour(Status::Level level) {
   return theme().dim;
 }
 
-// The ground shows through outside an 8 px corner.
+// Fills the area outside a rounded corner with the background colour.
 void cut_corner(ImDrawList* list, ImVec2 corner, ImVec2 centre, float from, float radius) {
   list->PathLineTo(corner);
   list->PathArcTo(centre, radius, from, from + IM_PI / 2, 8);
@@ -62,7 +70,7 @@ void card_frame(ImGuiWindow* window) {
   list->PopClipRect();
 }
 
-// Where the keyboard is, after F6.
+// Marks the panel that F6 has reached.
 void focus_ring(ImGuiWindow* window) {
   const ImVec2 min = window->Pos,
                max{window->Pos.x + window->Size.x, window->Pos.y + window->Size.y};
@@ -73,7 +81,7 @@ void focus_ring(ImGuiWindow* window) {
   list->PopClipRect();
 }
 
-// The tab that is open is underlined where there is a choice.
+// Underlines the open tab if there are several.
 void underline_tab(const ImGuiDockNode* node) {
   ImGuiTabBar* bar = node->TabBar;
   if (bar->Tabs.Size < 2) return;
@@ -87,7 +95,7 @@ void underline_tab(const ImGuiDockNode* node) {
   }
 }
 
-// A panel's controls stand at the right of its head, which belongs to the docking space.
+// Draws a panel's controls at the right end of its head, which belongs to the dock node's host window.
 void draw_head_controls(Context& context, const Panel& panel, ImGuiWindow* window) {
   const ImGuiDockNode* node = window->DockNode;
   if (!node || !node->TabBar || node->VisibleWindow != window || !node->HostWindow) return;
@@ -133,7 +141,7 @@ void Shell::draw(double seconds) {
   export_on();
   read_training();
   Context c = context();
-  // After an idle time the view goes on from where it stood.
+  // Idle time does not advance the view.
   playhead_.advance(std::min(seconds, kMaxFrameSeconds), c.end());
   ImGui::GetBackgroundDrawList()->AddRectFilled(
       main->Pos, {main->Pos.x + main->Size.x, main->Pos.y + main->Size.y}, colour(theme().ground));
@@ -187,7 +195,7 @@ void Shell::draw_model_chip(Context& c) {
       fmt::format("{}{}, {}, {} {} threads", size,
                   model->scale == "1x1" || model->scale.empty() ? "" : " at " + model->scale,
                   model->dtype, model->device, model->n_threads);
-  // Where the bar is short the state keeps its room: this is in the tooltip too.
+  // A narrow window omits this so that the state has room; the tooltip has it too.
   if (ImGui::GetMainViewport()->Size.x > px(1480)) {
     ImGui::SameLine(0, px(6));
     words(how, theme().dim);
@@ -206,19 +214,19 @@ void Shell::draw_run_controls(Context& c) {
   if (button(race ? "Run race###run" : "Run###run", true, why.empty(),
              !why.empty()               ? why.c_str()
              : session_.live_is_shown() ? "Ctrl+Enter"
-                                        : "starts the next run, in this session (Ctrl+Enter)"))
+                                        : "start the next run in this session (Ctrl+Enter)"))
     run(race);
   const engine::Timeline& live = session_.live().timeline;
   const bool going = is_going(live);
   ImGui::SameLine();
-  if (button(live.held() ? "Resume###hold" : "Hold###hold", false, true,
-             "holds the engine at the next step (Shift+Space)"))
+  if (button(live.held() ? "Resume###hold" : "Pause###hold", false, true,
+             "pause the engine before the next step (Shift+Space)"))
     perform(Action::HoldEngine);
   ImGui::SameLine();
-  if (button("Step", false, live.held(), "one step of the engine, while held (N)"))
+  if (button("Step", false, live.held(), "compute one step while the engine is paused (N)"))
     perform(Action::StepEngine);
   ImGui::SameLine();
-  if (button("Stop", false, going || asked_since_ >= 0, "within a step (Ctrl+.)"))
+  if (button("Stop", false, going || requested_since_ >= 0, "stop within one step (Ctrl+.)"))
     perform(Action::Stop);
   (void)c;
 }
@@ -238,7 +246,7 @@ void Shell::draw_state(Context& c) {
       lanes.size() > 1) {
     const double at = std::min(playhead_.at, c.end());
     const auto over = std::count_if(lanes.begin(), lanes.end(), [&](const auto* lane) {
-      return lane->over() && prepared_.times(*lane).end_compute() <= at;
+      return lane->over() && c.times(*lane).end_compute() <= at;
     });
     status.text = race_words(at, static_cast<std::size_t>(over), lanes.size());
   }
@@ -246,10 +254,10 @@ void Shell::draw_state(Context& c) {
   if (screen_ == Screen::Live && run && !waits) {
     words(c.name_of(*run), theme().bright);
     if (ImGui::IsItemHovered())
-      tooltip(fmt::format("run {}, chosen in Runs or started last", run->id()));
+      tooltip(fmt::format("run {}: selected in Runs, or started last", run->id()));
     ImGui::SameLine(0, px(8));
   }
-  // Up to the buttons at the right end of the bar.
+  // The text ends before the buttons at the right end of the bar.
   const float end = ImGui::GetMainViewport()->Size.x - px(245);
   const auto room = [end] { return std::max(px(40), end - ImGui::GetCursorPosX()); };
   const float bar = status.share >= 0 ? px(90) : 0;
@@ -287,7 +295,7 @@ void Shell::draw_top_bar(Context& c) {
     draw_run_controls(c);
     draw_state(c);
   }
-  // As wide as it was last time: it ends where the cards end.
+  // As wide as in the last frame, so that it ends where the cards end.
   float* width = ImGui::GetStateStorage()->GetFloatRef(ImGui::GetID("right"), px(240));
   ImGui::SameLine(main->Size.x - *width - px(8));
   ImGui::BeginGroup();
@@ -295,12 +303,12 @@ void Shell::draw_top_bar(Context& c) {
   ImGui::SameLine();
   const bool shows_training = screen_ == Screen::Training && training_;
   if (button("Export", false, shows_training || !c.timeline.runs().empty(),
-             shows_training ? "a picture (Ctrl+E)" : "a trace and tables (Ctrl+E)"))
+             shows_training ? "export a picture (Ctrl+E)" : "export a trace, tables or a picture (Ctrl+E)"))
     perform(Action::Export);
   ImGui::SameLine();
-  if (button("Find", false, true, "a step or a token (/)")) perform(Action::Find);
+  if (button("Find", false, true, "find a step or a token (/)")) perform(Action::Find);
   ImGui::SameLine();
-  if (button("?", false, true, "keys")) perform(Action::Help);
+  if (button("?", false, true, "keyboard shortcuts")) perform(Action::Help);
   ImGui::EndGroup();
   *width = ImGui::GetItemRectSize().x;
   ImGui::PopStyleVar();
@@ -315,21 +323,22 @@ void Shell::draw_status_bar(Context& c) {
   BarFacts facts{.source = std::filesystem::path(c.source).filename().string(),
                  .n_events = c.timeline.n_events(),
                  .n_inconsistent = c.timeline.n_inconsistent(),
-                 .held = live.held(),
+                 .paused = live.held(),
                  .quiet = quiet_,
                  .draw_ms = draw_ms_,
                  .scale_percent = settings_.scale_percent};
   facts.running = is_going(live);
   for (const engine::RunRecord& run : c.timeline.runs())
     facts.n_dropped += static_cast<std::int64_t>(run.dropped.size());
-  // Of a run that is over the last sample says nothing about now.
+  // After the run the last sample is out of date.
   if (facts.running && !c.timeline.samples().empty()) {
     const engine::Sampled& s = c.timeline.samples().back();
     facts.device = s.busy_percent >= 0 ? fmt::format("{} {:.0f} % busy", s.device, s.busy_percent)
                                        : s.device + ": " + s.reason;
   }
-  if (view_.range0 != view_.range1)
-    facts.range = length_words(view_.clock, std::abs(view_.range1 - view_.range0));
+  const auto& view = state<TimelineView>();
+  if (view.range.range0 != view.range.range1)
+    facts.range = length_words(view.clock, std::abs(view.range.range1 - view.range.range0));
   words_within(screen_ == Screen::Training ? training_bar()
                : captions_ ? caption_words(catalog_.app_version, c.timeline, c.shown_runs())
                            : bar_words(facts),
@@ -355,11 +364,11 @@ void Shell::draw_docked(Context& c, float top, float bottom) {
   if (reset_layout_ || lacks_layout(space))
     build_default_layout(screen_, space, ImGui::GetContentRegionAvail());
   reset_layout_ = false;
-  // Heads are tab bars: bold words, 30 px.
+  // Panel heads are tab bars with bold titles, 30 px high.
   ImGui::PushFont(fonts().bold, kTextSize);
   ImGui::PushStyleVar(ImGuiStyleVar_FramePadding,
                       ImVec2(px(kHeadPadding), (px(kHead) - ImGui::GetFontSize()) / 2));
-  // Dear ImGui draws the 8 px between cards in the border's colour: here they are ground.
+  // Dear ImGui draws the 8 px between cards in the border colour; use the background colour.
   ImGui::PushStyleColor(ImGuiCol_Border, colour(theme().ground));
   ImGui::DockSpace(space, {0, 0},
                    ImGuiDockNodeFlags_NoWindowMenuButton | ImGuiDockNodeFlags_NoCloseButton);
@@ -377,16 +386,15 @@ void Shell::draw_docked(Context& c, float top, float bottom) {
 }
 
 void Shell::draw_panel(Context& c, const Panel& panel) {
-  const bool bare = std::string_view(panel.id) == "lanes";  // draws cards of its own
-  const bool compare_times = c.compare && std::string_view(panel.id) == "gantt";
+  const bool bare = panel.bare;
   const std::string name =
-      window_name(screen_, panel.id, compare_times ? "Timelines" : panel.title);
+      window_name(screen_, panel.id, c.compare && *panel.compare_title ? panel.compare_title : panel.title);
   if (bare) ImGui::PushStyleVar(ImGuiStyleVar_WindowPadding, ImVec2(0, 0));
   if (bare) ImGui::PushStyleColor(ImGuiCol_WindowBg, colour(theme().ground));
   const std::string empty = panel.empty(c);
   ImGuiWindowFlags flags = ImGuiWindowFlags_NoCollapse;
   if (panel.wide) flags |= ImGuiWindowFlags_HorizontalScrollbar;
-  // What comes because of what a run told is brought forward, but takes the keyboard from nobody.
+  // A tab that appears because of new events comes to the front but does not take the keyboard.
   const bool comes = panel.offered && offered_panels_.insert(panel.id).second;
   if (comes && called_panel_ != panel.id) flags |= ImGuiWindowFlags_NoFocusOnAppearing;
   const bool visible = ImGui::Begin(name.c_str(), nullptr, flags);

@@ -12,9 +12,9 @@ bool draws_in_software(const char* renderer) {
   return false;
 }
 
-double FramePace::gap(bool asked) const {
+double FramePace::gap(bool has_input) const {
   if (!quiet()) return kFrameSeconds;
-  if (asked) return kAnswerSeconds;
+  if (has_input) return kAnswerSeconds;
   return std::clamp(cost_ / kQuietShare, kQuietSeconds, kLongestSeconds);
 }
 

@@ -1,35 +1,36 @@
-// How soon the next frame may be drawn. Where no graphics card draws, a frame takes the processor
-// that decodes: while steps are being measured such frames come seldom, so that a speed shown is
-// the engine's and not the window's.
+// The minimum time between frames. A software renderer takes processor time from the decoder, so while steps are measured it draws rarely;
+// otherwise drawing would distort the measured speed.
 #pragma once
 
 namespace ui {
 
-/// Whether OpenGL's name of what draws is that of a program and not of a card.
+/// Whether OpenGL's name of the renderer denotes a software renderer.
 bool draws_in_software(const char* renderer);
 
+/// Chooses the time between frames.
 class FramePace {
  public:
   static constexpr double kFrameSeconds = 1.0 / 60;
-  /// Quiet: of the time at most this share is drawn in ...
+  /// While quiet, drawing takes at most this share of the time ...
   static constexpr double kQuietShare = 0.05;
-  /// ... at most 2 frames a second, but at least one.
+  /// ... with one to two frames per second.
   static constexpr double kQuietSeconds = 0.5, kLongestSeconds = 1;
-  /// A person who does something is answered within this.
+  /// Maximum delay of the response to input.
   static constexpr double kAnswerSeconds = 0.1;
 
   /// @param software  draws_in_software()
   explicit FramePace(bool software) : software_(software) {}
 
-  /// @param on  the engine is taking steps that are measured
+  /// Sets whether the engine computes steps that are measured.
   void measuring(bool on) { measuring_ = on; }
-  /// A frame was drawn in `seconds`.
+  /// Reports the time to draw a frame.
   void drew(double seconds) { cost_ = seconds; }
 
+  /// Whether frames are drawn rarely.
   bool quiet() const { return software_ && measuring_; }
-  /// Seconds between the beginnings of two frames at least.
-  /// @param asked  input waits for an answer
-  double gap(bool asked) const;
+  /// Minimum time between the begins of two frames, s.
+  /// @param has_input  input waits for a response
+  double gap(bool has_input) const;
 
  private:
   bool software_;

@@ -1,4 +1,4 @@
-// Every key and what it does, in one table: the shortcuts, the ? sheet and the command palette.
+// The table of keyboard shortcuts, for the keys themselves, the sheet "?" and the command palette.
 #pragma once
 
 #include <map>
@@ -9,6 +9,7 @@
 
 namespace ui {
 
+/// What a key, a button or the palette can do.
 enum class Action {
   PlayView,
   HoldEngine,
@@ -58,7 +59,7 @@ enum class Action {
   KeepMark,
   SelectionToRange,
   Bookmark,
-  Jump1,  // to the first bookmark; Jump1 + 8 to the ninth
+  Jump1,  // to the first bookmark; Jump9: to the ninth
   Jump2,
   Jump3,
   Jump4,
@@ -76,32 +77,36 @@ enum class Action {
   Training,
 };
 
+/// A line of the table.
 struct KeyAction {
   Action action;
   const char* name;  // in the settings: "next-step"
-  int chord;         // ImGuiKeyChord, until the person chooses another
-  const char* keys;  // as shown; empty: told with another line
-  const char* does;
-  bool in_text;  // works while a text field has the keyboard
+  int chord;         // default ImGuiKeyChord
+  const char* keys;  // as shown; empty: covered by another line
+  const char* does;  // description
+  bool in_text;      // also works while a text field has the keyboard
 };
 
+/// The table.
 std::span<const KeyAction> key_actions();
 
-/// "Ctrl+Shift+T" of a chord, and back; nothing where a word is no key.
+/// A chord in words: "Ctrl+Shift+T".
 std::string chord_words(int chord);
+/// The chord of such words; nullopt if a word is not a key.
 std::optional<int> chord_of(const std::string& text);
 
-/// A line of the table with the chord that does it now.
+/// A line of the table with its current chord.
 struct BoundKey {
   const KeyAction* of;
   int chord;
-  std::string keys;  // as shown; empty: told with another line
-  bool changed;      // the person chose it
+  std::string keys;  // as shown; empty: covered by another line
+  bool changed;      // the user changed it
 };
-/// Chords of a person's own, by name; what is not there keeps the table's.
+/// The user's chords by name; other lines keep their default.
 using KeyChoices = std::map<std::string, int>;
+/// The table with the user's chords.
 std::vector<BoundKey> bound_keys(const KeyChoices& choices);
-/// What else a chord does, whose key comes first in the table; nullptr: nothing.
+/// The action that takes precedence over `key` because it has the same chord and comes first in the table; nullptr if there is none.
 const KeyAction* taken_by(std::span<const BoundKey> keys, const BoundKey& key);
 
 }  // namespace ui

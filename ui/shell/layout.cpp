@@ -1,9 +1,11 @@
 #include "ui/shell/layout.h"
 
 #include <algorithm>
-#include <array>
 #include <cstdio>
 #include <fstream>
+#include <map>
+#include <string>
+#include <vector>
 
 #include <imgui_internal.h>
 
@@ -13,9 +15,9 @@
 namespace ui {
 namespace {
 
-// Grows when a screen's panels change.
+// Increase it when the panels of a screen change.
 constexpr int kLayoutVersion = 6;
-// Of the time lines of four lanes, and of the table beside them.
+// Height that the timelines of four lanes and the table beside them need.
 constexpr float kBelowLanes = 380;
 constexpr const char* kVersionHead = "[Decoscope][Layout]";
 
@@ -34,9 +36,11 @@ void write_version(ImGuiContext*, ImGuiSettingsHandler*, ImGuiTextBuffer* out) {
   out->appendf("%s\nversion=%d\n\n", kVersionHead, kLayoutVersion);
 }
 
-void dock(Screen screen, const char* id, ImGuiID node) {
-  const Panel* panel = panel_named(id);
-  ImGui::DockBuilderDockWindow(window_name(screen, id, panel->title).c_str(), node);
+Dock dock_of(const Panel& panel, Screen screen) {
+  return screen == Screen::Live      ? panel.live
+         : screen == Screen::Compare ? panel.compare
+         : screen == Screen::Training ? panel.training
+                                      : Dock::None;
 }
 
 ImGuiID split(ImGuiID& node, ImGuiDir side, float share) {
@@ -46,60 +50,46 @@ ImGuiID split(ImGuiID& node, ImGuiDir side, float share) {
   return part;
 }
 
-void live(ImGuiID centre) {
+using Nodes = std::map<Dock, ImGuiID>;
+
+Nodes live(ImGuiID centre) {
   ImGuiID left = split(centre, ImGuiDir_Left, 0.178f);
   ImGuiID right = split(centre, ImGuiDir_Right, 0.255f);
-  const ImGuiID runs = split(left, ImGuiDir_Down, 0.22f);
-  const ImGuiID machine = split(right, ImGuiDir_Down, 0.175f);
-  const ImGuiID inspector = split(right, ImGuiDir_Down, 0.37f);
-  const ImGuiID text = split(centre, ImGuiDir_Up, 0.22f);
-  const ImGuiID timeline = split(centre, ImGuiDir_Down, 0.46f);
-  dock(Screen::Live, "setup", left);
-  dock(Screen::Live, "runs", runs);
-  dock(Screen::Live, "text", text);
-  dock(Screen::Live, "trajectory", centre);
-  dock(Screen::Live, "pool", centre);
-  dock(Screen::Live, "tree", centre);
-  dock(Screen::Live, "mask", centre);
-  dock(Screen::Live, "distributions", centre);
-  dock(Screen::Live, "agreement", centre);
-  dock(Screen::Live, "thoughts", centre);
-  dock(Screen::Live, "gantt", timeline);
-  dock(Screen::Live, "schedule", timeline);
-  dock(Screen::Live, "log", timeline);
-  dock(Screen::Live, "numbers", right);
-  dock(Screen::Live, "inspector", inspector);
-  dock(Screen::Live, "machine", machine);
+  const ImGuiID left_foot = split(left, ImGuiDir_Down, 0.22f);
+  const ImGuiID right_foot = split(right, ImGuiDir_Down, 0.175f);
+  const ImGuiID right_middle = split(right, ImGuiDir_Down, 0.37f);
+  const ImGuiID top = split(centre, ImGuiDir_Up, 0.22f);
+  const ImGuiID foot = split(centre, ImGuiDir_Down, 0.46f);
+  return {{Dock::Left, left}, {Dock::LeftFoot, left_foot}, {Dock::Top, top}, {Dock::Centre, centre},
+          {Dock::Foot, foot}, {Dock::Right, right},        {Dock::RightMiddle, right_middle},
+          {Dock::RightFoot, right_foot}};
 }
 
-// The lanes take what height the time lines and the table below them do not need, now and when the
-// window grows: theirs is the central node.
-void compare(ImGuiID lanes, float height) {
+// The lanes are the central node: they take the height that the timelines and the table below do not need, also when the window grows.
+Nodes compare(ImGuiID lanes, float height) {
   ImGuiID left = split(lanes, ImGuiDir_Left, 0.178f);
-  const ImGuiID runs = split(left, ImGuiDir_Down, 0.22f);
+  const ImGuiID left_foot = split(left, ImGuiDir_Down, 0.22f);
   const float below = std::clamp(px(kBelowLanes) / std::max(height, 1.0f), 0.25f, 0.5f);
-  ImGuiID time_lines = split(lanes, ImGuiDir_Down, below);
-  const ImGuiID difference = split(time_lines, ImGuiDir_Right, 0.30f);
-  dock(Screen::Compare, "setup", left);
-  dock(Screen::Compare, "runs", runs);
-  dock(Screen::Compare, "lanes", lanes);
-  dock(Screen::Compare, "gantt", time_lines);
-  dock(Screen::Compare, "log", time_lines);
-  dock(Screen::Compare, "difference", difference);
-  dock(Screen::Compare, "inspector", difference);
-  ImGui::DockBuilderGetNode(lanes)->LocalFlags |= ImGuiDockNodeFlags_NoTabBar;
+  ImGuiID foot = split(lanes, ImGuiDir_Down, below);
+  const ImGuiID foot_right = split(foot, ImGuiDir_Right, 0.30f);
+  return {{Dock::Left, left}, {Dock::LeftFoot, left_foot}, {Dock::Centre, lanes}, {Dock::Foot, foot},
+          {Dock::FootRight, foot_right}};
 }
 
-void training(ImGuiID loss) {
-  const ImGuiID facts = split(loss, ImGuiDir_Left, 0.178f);
-  const ImGuiID trajectory = split(loss, ImGuiDir_Down, 0.5f);
-  const ImGuiID pace = split(loss, ImGuiDir_Right, 0.27f);
-  const ImGuiID probes = split(loss, ImGuiDir_Right, 0.45f);
-  dock(Screen::Training, "training", facts);
-  dock(Screen::Training, "loss", loss);
-  dock(Screen::Training, "probes", probes);
-  dock(Screen::Training, "pace", pace);
-  dock(Screen::Training, "probe_trajectory", trajectory);
+Nodes training(ImGuiID centre) {
+  const ImGuiID left = split(centre, ImGuiDir_Left, 0.178f);
+  const ImGuiID foot = split(centre, ImGuiDir_Down, 0.5f);
+  const ImGuiID right = split(centre, ImGuiDir_Right, 0.27f);
+  const ImGuiID right_middle = split(centre, ImGuiDir_Right, 0.45f);
+  return {{Dock::Left, left}, {Dock::Foot, foot}, {Dock::Right, right}, {Dock::RightMiddle, right_middle},
+          {Dock::Centre, centre}};
+}
+
+std::vector<const char*> ids_of(Screen screen) {
+  std::vector<const char*> ids;
+  for (const Panel& panel : panels())
+    if (dock_of(panel, screen) != Dock::None) ids.push_back(panel.id);
+  return ids;
 }
 
 }  // namespace
@@ -125,18 +115,11 @@ Screen screen_named(const std::string& name) {
 }
 
 std::span<const char* const> panels_of(Screen screen) {
-  static constexpr std::array<const char*, 16> kLive{
-      "setup", "runs",          "text",      "trajectory", "pool",  "tree",
-      "mask",  "distributions", "agreement", "thoughts",   "gantt", "schedule",
-      "log",   "numbers",       "inspector", "machine"};
-  static constexpr std::array<const char*, 7> kCompare{"setup", "runs",       "lanes",    "gantt",
-                                                       "log",   "difference", "inspector"};
-  static constexpr std::array<const char*, 5> kTraining{"training", "loss", "probes", "pace",
-                                                        "probe_trajectory"};
-  if (screen == Screen::Live) return kLive;
-  if (screen == Screen::Compare) return kCompare;
-  if (screen == Screen::Training) return kTraining;
-  return {};
+  static const std::map<Screen, std::vector<const char*>> all{{Screen::Welcome, {}},
+                                                              {Screen::Live, ids_of(Screen::Live)},
+                                                              {Screen::Compare, ids_of(Screen::Compare)},
+                                                              {Screen::Training, ids_of(Screen::Training)}};
+  return all.at(screen);
 }
 
 std::string window_name(Screen screen, const char* panel_id, const char* title) {
@@ -147,7 +130,7 @@ bool keep_layout_in(const std::filesystem::path& file) {
   ImGuiSettingsHandler handler;
   handler.TypeName = "Decoscope";
   handler.TypeHash = ImHashStr("Decoscope");
-  // Read by version_of() before Dear ImGui sees the file.
+  // version_of() reads the version before Dear ImGui loads the file.
   handler.ReadOpenFn = [](ImGuiContext*, ImGuiSettingsHandler*, const char*) -> void* {
     return nullptr;
   };
@@ -170,9 +153,16 @@ void build_default_layout(Screen screen, ImGuiID dockspace, ImVec2 size) {
   ImGui::DockBuilderRemoveNode(dockspace);
   ImGui::DockBuilderAddNode(dockspace, ImGuiDockNodeFlags_DockSpace);
   ImGui::DockBuilderSetNodeSize(dockspace, size);
-  if (screen == Screen::Live) live(dockspace);
-  if (screen == Screen::Compare) compare(dockspace, size.y);
-  if (screen == Screen::Training) training(dockspace);
+  const Nodes nodes = screen == Screen::Live      ? live(dockspace)
+                      : screen == Screen::Compare  ? compare(dockspace, size.y)
+                      : screen == Screen::Training ? training(dockspace)
+                                                   : Nodes{};
+  for (const Panel& panel : panels()) {
+    const Dock dock = dock_of(panel, screen);
+    if (dock == Dock::None) continue;
+    ImGui::DockBuilderDockWindow(window_name(screen, panel.id, panel.title).c_str(), nodes.at(dock));
+    if (panel.bare) ImGui::DockBuilderGetNode(nodes.at(dock))->LocalFlags |= ImGuiDockNodeFlags_NoTabBar;
+  }
   ImGui::DockBuilderFinish(dockspace);
 }
 

@@ -1,4 +1,4 @@
-// Screens, the panels each has, and where they dock at first.
+// The screens, their panels, and the default layout of each.
 #pragma once
 
 #include <filesystem>
@@ -9,24 +9,25 @@
 
 namespace ui {
 
+/// A screen of the window.
 enum class Screen { Welcome, Live, Compare, Training };
 
-/// The screen of that name; Welcome where there is none.
+/// The screen with this name; Welcome if no screen has it.
 Screen screen_named(const std::string& name);
 
-const char* screen_name(Screen screen);  // "live"
-/// Panels of a screen by id.
+/// The name of a screen in settings and on the command line: "live".
+const char* screen_name(Screen screen);
+/// The ids of a screen's panels.
 std::span<const char* const> panels_of(Screen screen);
-/// The Dear ImGui name of a panel's window on a screen: what is shown, then an identity of its own.
+/// The Dear ImGui name of a panel's window: the title shown, then an id that is unique to screen and panel.
 std::string window_name(Screen screen, const char* panel_id, const char* title);
-/// Docks every panel of the screen at its default place in a space of `size` pixels.
+/// Docks every panel of the screen at its default place in a dock space of `size` pixels.
 void build_default_layout(Screen screen, ImGuiID dockspace, ImVec2 size);
-/// A saved layout says which version of the panels it arranges; one of another version would leave
-/// new panels floating, so it is set aside (renamed to *.old) and the default takes its place.
-/// Call between CreateContext and the first frame.
-/// @return whether a layout was set aside
+/// Checks the version of a saved layout. A layout of another version would leave new panels floating, so the file is renamed to *.old and
+/// the default layout is used. Call between CreateContext and the first frame.
+/// @return whether a file was renamed
 bool keep_layout_in(const std::filesystem::path& file);
-/// Whether the dock space has no layout yet.
+/// Whether the dock space has no panels yet.
 bool lacks_layout(ImGuiID dockspace);
 
 }  // namespace ui

@@ -1,19 +1,26 @@
-// What lies over the panels for a moment: keys, palette, find, files, messages.
+// The sheets above the panels: keys, palette, find, open, export, save, and messages.
 #include <algorithm>
 #include <filesystem>
 
 #include <fmt/format.h>
 #include <imgui.h>
 
-#include "ui/widgets/draw.h"
+#include "engine/event/recording/training_history.h"
+#include "engine/trace/export.h"
+#include "ui/files/exporting.h"
 #include "ui/files/files.h"
+#include "ui/files/opening.h"
+#include "ui/files/saving.h"
+#include "ui/panels/time/timeline_view.h"
 #include "ui/prepare/search.h"
+#include "ui/prepare/time/run_times.h"
 #include "ui/shell/shell.h"
+#include "ui/widgets/draw.h"
 
 namespace ui {
 namespace {
 
-// @return whether Enter was pressed in it
+// @return whether Enter was pressed
 bool text_field(const char* id, const char* hint, std::string& text, bool focus) {
   if (focus) ImGui::SetKeyboardFocusHere();
   ImGui::SetNextItemWidth(-FLT_MIN);
@@ -57,7 +64,7 @@ void Shell::draw_overlays(Context& c) {
   draw_message();
 }
 
-// A key and what it does; a click on it waits for another one.
+// A row with a key and its action. After a click the next key pressed replaces it.
 void Shell::key_row(const BoundKey& key) {
   ImGui::TableNextColumn();
   ImGui::PushID(key.of->name);
@@ -66,15 +73,15 @@ void Shell::key_row(const BoundKey& key) {
   ImGui::PushStyleColor(ImGuiCol_Text, colour(awaited || first ? theme().warn : theme().bright));
   ImGui::PushStyleColor(ImGuiCol_Button, IM_COL32(0, 0, 0, 0));
   ImGui::PushStyleVar(ImGuiStyleVar_FramePadding, ImVec2(0, 0));
-  const std::string shown = awaited ? "press a key" : key.keys + (key.changed ? " (yours)" : "");
+  const std::string shown = awaited ? "press a key" : key.keys + (key.changed ? " (changed)" : "");
   if (ImGui::Button((shown + "###key").c_str())) rebinding_ = key.of;
   ImGui::PopStyleVar();
   ImGui::PopStyleColor(2);
   if (ImGui::IsItemHovered())
     tooltip(
         first
-            ? fmt::format("\"{}\" has this key too, and wins. Click: choose another.", first->does)
-            : "Click, then press another key; Delete takes the first one again, Esc leaves it.");
+            ? fmt::format("\"{}\" has the same key and takes precedence. Click to choose another key.", first->does)
+            : "Click, then press another key. Delete restores the default key, Esc cancels.");
   ImGui::SameLine(px(150));
   words(key.of->does, theme().dim);
   ImGui::PopID();
@@ -96,10 +103,9 @@ void Shell::draw_help() {
     ImGui::PopStyleVar();
     ImGui::Dummy({1, px(4)});
     wrapped(
-        "A click on a key lets you press another; yours are kept in settings.txt. On a time line: "
-        "wheel zooms at the mouse, right-drag pans, left-drag measures, the ruler scrubs; W S A D "
-        "(by their place on the keyboard) zoom and pan; a double click shows details, a middle "
-        "click "
+        "Click a key to change it; changes are saved in settings.txt. On a timeline: the wheel zooms at "
+        "the mouse, a right drag pans, a left drag measures, the ruler moves the playhead; W S A D "
+        "(by position on the keyboard) zoom and pan; a double click shows details, a middle click "
         "zooms to a slice. In Mask, Ctrl and the wheel zoom.",
         theme().dim);
   }
@@ -108,7 +114,7 @@ void Shell::draw_help() {
 
 void Shell::draw_palette() {
   if (begin_sheet("##palette", {px(560), px(420)}, overlay_begins_)) {
-    const bool enter = text_field("##text", "what to do", palette_text_, overlay_begins_);
+    const bool enter = text_field("##text", "action", palette_text_, overlay_begins_);
     const std::string wanted(palette_text_.c_str());
     bool first = true;
     for (const BoundKey& key : keys_) {
@@ -130,9 +136,9 @@ void Shell::draw_palette() {
 
 void Shell::find(Context& c, bool backwards) {
   const engine::RunRecord* run = c.run();
-  const std::string wanted(view_.find.c_str());
+  const std::string wanted(find_text_.c_str());
   if (!run || wanted.empty()) return;
-  const RunTimes& times = prepared_.times(*run);
+  const RunTimes& times = c.times(*run);
   const auto go = [&](engine::StepId step, int position) {
     selection_.locked = {run->id(), step, position, -1};
     for (const StepSpan& s : times.steps)
@@ -140,9 +146,9 @@ void Shell::find(Context& c, bool backwards) {
   };
   if (wanted.find_first_not_of("0123456789") == std::string::npos && wanted.size() < 9) {
     const int step = std::stoi(wanted);
-    view_.last_found = step < static_cast<int>(times.steps.size())
+    find_result_ = step < static_cast<int>(times.steps.size())
                            ? fmt::format("step {}", step)
-                           : fmt::format("there are {} steps", times.steps.size());
+                           : fmt::format("only {} steps", times.steps.size());
     if (step < static_cast<int>(times.steps.size())) go(step, -1);
     return;
   }
@@ -154,20 +160,20 @@ void Shell::find(Context& c, bool backwards) {
     const int i = ((backwards ? from - k : from + k) % n + n) % n;
     if (!found_in(c.timeline.name_of(*run, run->tokens[i].id), wanted)) continue;
     go(run->tokens[i].step, run->tokens[i].pos);
-    view_.last_found = fmt::format("token at position {}", run->tokens[i].pos);
+    find_result_ = fmt::format("token at position {}", run->tokens[i].pos);
     return;
   }
-  view_.last_found = "no such token";
+  find_result_ = "no token found";
 }
 
 void Shell::draw_find(Context& c) {
   if (begin_sheet("##find", {px(420), px(92)}, overlay_begins_)) {
-    if (text_field("##what", "a step's number, or part of a token", view_.find, overlay_begins_)) {
+    if (text_field("##what", "step number or part of a token", find_text_, overlay_begins_)) {
       find(c, ImGui::GetIO().KeyShift);
       ImGui::SetKeyboardFocusHere(-1);
     }
-    words(view_.last_found.empty() ? "Enter: next, Shift+Enter: previous, Esc: close"
-                                   : view_.last_found,
+    words(find_result_.empty() ? "Enter: next, Shift+Enter: previous, Esc: close"
+                                   : find_result_,
           theme().dim);
   }
   ImGui::End();
@@ -176,7 +182,7 @@ void Shell::draw_find(Context& c) {
 void Shell::draw_open_dialog(Context& c) {
   namespace fs = std::filesystem;
   if (begin_sheet("##open", {px(680), px(480)}, overlay_begins_)) {
-    heading("Open a recording, a training or a model's folder");
+    heading("Open a recording, a training run or a model's folder");
     const bool enter = text_field("##path", "path", path_, overlay_begins_);
     const std::string path(path_.c_str());
     if (button("Open###do_open", true) || enter) {
@@ -212,16 +218,17 @@ std::string Shell::suggested(const char* name) const {
   return (folder / name).string();
 }
 
-// The steps of the selected run that lie in the measured range, at least in part.
+// Trace options for the steps of the selected run that overlap the measured range.
 std::optional<engine::TraceOptions> Shell::trace_of_range(Context& c) {
+  const auto& view = state<TimelineView>();
   const engine::RunRecord* run = c.run();
-  const auto [from, to] = std::minmax(view_.range0, view_.range1);
+  const auto [from, to] = std::minmax(view.range.range0, view.range.range1);
   if (!run || !(to > from)) return std::nullopt;
-  const RunTimes& times = prepared_.times(*run);
+  const RunTimes& times = c.times(*run);
   const double origin = c.wall_origin();
   engine::TraceOptions options{.run = run->id(), .first_step = -1};
-  for (std::size_t i = first_ending_after(view_.clock, times, from, origin);
-       i < times.steps.size() && begin_on(view_.clock, times, i, origin) < to; ++i) {
+  for (std::size_t i = first_ending_after(view.clock, times, from, origin);
+       i < times.steps.size() && begin_on(view.clock, times, i, origin) < to; ++i) {
     if (options.first_step < 0) options.first_step = times.steps[i].step;
     options.last_step = times.steps[i].step;
   }
@@ -235,15 +242,15 @@ void Shell::export_choices(Context& c, engine::TraceOptions& options) {
   tick(range ? fmt::format("Only the measured range: run {}, steps {} to {}###range_only",
                            *range->run, range->first_step, range->last_step)
                    .c_str()
-             : "Only a measured range (drag over the time line, or R, sets one)###range_only",
+             : "Only the measured range (drag over the timeline or press R to set one)###range_only",
        export_range_only_);
   ImGui::EndDisabled();
   if (range && export_range_only_) options = *range;
-  tick("With the prompt's text###prompt_text", export_prompt_text_);
+  tick("Include the text of the prompt###prompt_text", export_prompt_text_);
   options.prompt_text = export_prompt_text_;
   wrapped(export_prompt_text_
-              ? "The trace will hold the prompt as it was written, for whoever gets the file."
-              : "Of the prompt the trace will hold a hash alone. The answer's tokens are in it.",
+              ? "The trace contains the full prompt; everyone who gets the file can read it."
+              : "The trace stores only a hash of the prompt. It contains the tokens of the answer.",
           theme().dim);
 }
 
@@ -251,7 +258,7 @@ void Shell::draw_export_dialog(Context& c) {
   if (begin_sheet("##export", {px(720), px(380)}, overlay_begins_)) {
     heading("Export");
     if (overlay_begins_) {
-      export_prompt_text_ = export_range_only_ = false;  // asked each time
+      export_prompt_text_ = export_range_only_ = false;  // to be chosen each time
       export_said_.clear();
       if (export_path_.empty()) export_path_ = suggested("trace.json");
     }
@@ -264,23 +271,23 @@ void Shell::draw_export_dialog(Context& c) {
     if (button("Chrome trace###do_trace", true, any && !exports(), "opens in Perfetto"))
       export_trace(path, options);
     ImGui::SameLine();
-    if (button("CSV tables###do_csv", false, any, "steps and tokens, one header row with units"))
+    if (button("CSV tables###do_csv", false, any, "steps and tokens; the header row gives units"))
       export_said_ = export_tables(c.timeline, path);
     ImGui::SameLine();
     if (button("Close###cancel_export")) export_dialog_ = false;
     picture_row();
     if (c.timeline.n_events() > engine::TraceOptions{}.warn_above / 2 && !options.run)
-      wrapped(fmt::format("{} events are recorded; viewers give up above some {}. A measured range "
-                          "keeps the trace small.",
+      wrapped(fmt::format("{} events are recorded; trace viewers fail above about {}. A measured range keeps the trace "
+                          "small.",
                           with_commas(c.timeline.n_events()),
                           with_commas(engine::TraceOptions{}.warn_above)),
               theme().warn);
     if (exports()) {
       share_bar(static_cast<float>(exporting_->fraction()), {px(180), px(5)}, handle_on(theme()));
       ImGui::SameLine();
-      if (link("Give it up###give_up")) exporting_->give_up();
+      if (link("Cancel###give_up")) exporting_->give_up();
     }
-    wrapped(export_said_.empty() ? "No file is ever replaced." : export_said_,
+    wrapped(export_said_.empty() ? "Existing files are not replaced." : export_said_,
             export_said_.empty() ? theme().dim : theme().bright);
   }
   ImGui::End();
@@ -295,7 +302,7 @@ void Shell::draw_save_dialog() {
       save(path);
     ImGui::SameLine();
     if (button("Cancel###cancel_save")) save_dialog_ = false;
-    wrapped("It holds everything, the prompt too. No file is ever replaced.", theme().dim);
+    wrapped("The recording contains everything, including the prompt. Existing files are not replaced.", theme().dim);
   }
   ImGui::End();
 }

@@ -1,35 +1,71 @@
-// A panel: one pair in ui/panels/, one line in the list. It reads the timeline and the selection,
-// and pushes commands.
+// A panel of the window: a pair of files in ui/panels/ and one line in the list of panels.cpp. A panel draws recorded events and pushes
+// commands; its state, its legend and its help belong to the pair.
 #pragma once
 
 #include <span>
+#include <string>
 
-#include "ui/shell/context.h"
+namespace engine {
+class Timeline;
+struct RunRecord;
+}  // namespace engine
 
 namespace ui {
 
-struct Panel {
-  const char* id;     // "text"; part of window names, never shown
-  const char* title;  // "Text"
-  /// Why there is nothing to show, as one sentence with what to do; empty: draw.
-  std::string (*empty)(const Context& context);
-  void (*draw)(Context& context);
-  void (*head)(Context& context);  // controls at the right of the panel's head, or nullptr
-  /// Whether a run's method has what the panel draws; nullptr: every method has.
-  bool (*fits)(const engine::RunRecord& run) = nullptr;
-  /// The id of the panel that shows what such a run has instead.
-  const char* (*instead)(const engine::RunRecord& run) = nullptr;
-  /// Whether there is anything of it in what is shown: else its tab is not there. nullptr: always.
-  bool (*offered)(const engine::Timeline& timeline) = nullptr;
-  bool wide = false;  // what it draws may be wider than the panel, and scrolls
+struct Context;
+struct MarkNote;
+
+/// The part of a screen in which a panel is docked at first. Panels of one part share it as tabs.
+enum class Dock {
+  None,  ///< the screen does not have the panel
+  Left,
+  LeftFoot,
+  Top,
+  Centre,
+  Foot,
+  FootRight,
+  Right,
+  RightMiddle,
+  RightFoot,
 };
 
+/// The description of a panel. A pointer to a function may be null unless its comment says otherwise.
+struct Panel {
+  const char* id = "";     // "text"; part of window names and of --panel
+  const char* title = "";  // "Text"
+  /// Why the panel has nothing to show, as a sentence with a remedy; empty: draw() is called. Never null.
+  std::string (*empty)(const Context& context) = nullptr;
+  /// Draws the panel's content. Never null.
+  void (*draw)(Context& context) = nullptr;
+  /// Draws the controls at the right end of the panel's head.
+  void (*head)(Context& context) = nullptr;
+  /// Whether the run's decoder produces what the panel draws; null: every decoder does.
+  bool (*fits)(const engine::RunRecord& run) = nullptr;
+  /// The id of the panel that shows such a run instead. Not null if `fits` is not.
+  const char* (*instead)(const engine::RunRecord& run) = nullptr;
+  /// Whether the document contains anything for the panel; if not, the panel has no tab. Null: it always has one.
+  bool (*offered)(const engine::Timeline& timeline) = nullptr;
+  const char* help = "";                 // one sentence on what the panel shows, for its legend
+  std::span<const MarkNote> marks = {};  // its legend
+  bool wide = false;                     // scrolls sideways
+  bool bare = false;                     // draws cards of its own, without a frame around them
+  bool main = false;                     // describes at length what the other empty panels say in a sentence
+  bool offers_training = false;          // offers to open a training run while none is open
+  const char* compare_title = "";        // title on the screen Compare; empty: `title`
+  Dock live = Dock::None, compare = Dock::None, training = Dock::None;
+};
+
+/// All panels. On every screen they are docked and reached by F6 in this order.
 std::span<const Panel> panels();
+/// The panel with this id, or nullptr.
 const Panel* panel_named(const char* id);
 
-/// The sentence most panels show when no run is selected.
+/// The "?" in a panel's head. Its tooltip shows the panel's help, its marks and `also`, a further sentence.
+void panel_legend(const Panel& panel, const char* also = "");
+
+/// The sentence that most panels show while no run is selected; empty if one is.
 std::string no_run_yet(const Context& context);
-/// What a run's method is called: "Prompt lookup"; the bare name where the catalog has none.
+/// The name of a run's decoder: "Prompt lookup"; its id if the catalog does not list it.
 std::string method_of(const Context& context, const engine::RunRecord& run);
 
 }  // namespace ui

@@ -1,40 +1,51 @@
+// The list of panels.
 #include <array>
 #include <cstring>
 
-#include "ui/panels/live/agreement.h"
-#include "ui/panels/live/difference.h"
-#include "ui/panels/live/lanes.h"
-#include "ui/panels/live/probe_trajectory.h"
-#include "ui/panels/live/text.h"
-#include "ui/panels/live/trajectory.h"
-#include "ui/panels/results/log.h"
-#include "ui/panels/results/machine.h"
-#include "ui/panels/results/numbers.h"
-#include "ui/panels/results/runs.h"
-#include "ui/panels/results/training.h"
-#include "ui/panels/results/training_charts.h"
-#include "ui/panels/setup/setup.h"
-#include "ui/panels/step/distributions.h"
-#include "ui/panels/step/inspector.h"
-#include "ui/panels/step/mask.h"
-#include "ui/panels/step/pool.h"
-#include "ui/panels/step/thoughts.h"
-#include "ui/panels/step/tree.h"
-#include "ui/panels/time/gantt.h"
-#include "ui/panels/time/schedule.h"
+#include "engine/event/timeline/timeline.h"
 #include "ui/prepare/status.h"
+#include "ui/shell/catalog.h"
+#include "ui/shell/context.h"
 #include "ui/shell/panel.h"
+#include "ui/widgets/legend.h"
 
 namespace ui {
 
+// One line for each panel, in the order of tabs and of F6.
+#define PANELS(panel)          \
+  panel(kSetupPanel)           \
+  panel(kRunsPanel)            \
+  panel(kTextPanel)            \
+  panel(kTrajectoryPanel)      \
+  panel(kPoolPanel)            \
+  panel(kTreePanel)            \
+  panel(kMaskPanel)            \
+  panel(kDistributionsPanel)   \
+  panel(kAgreementPanel)       \
+  panel(kThoughtsPanel)        \
+  panel(kLanesPanel)           \
+  panel(kGanttPanel)           \
+  panel(kSchedulePanel)        \
+  panel(kLogPanel)             \
+  panel(kDifferencePanel)      \
+  panel(kNumbersPanel)         \
+  panel(kInspectorPanel)       \
+  panel(kMachinePanel)         \
+  panel(kTrainingPanel)        \
+  panel(kLossPanel)            \
+  panel(kProbesPanel)          \
+  panel(kPacePanel)            \
+  panel(kProbeTrajectoryPanel)
+
+#define DECLARE(name) extern const Panel name;
+PANELS(DECLARE)
+#undef DECLARE
+
 std::span<const Panel> panels() {
-  // Copied on first use: the panels' own constants are ready by then.
-  static const std::array<Panel, 23> list{
-      kSetupPanel,      kTextPanel,          kTrajectoryPanel,     kPoolPanel,     kTreePanel,
-      kMaskPanel,       kDistributionsPanel, kAgreementPanel,      kThoughtsPanel, kGanttPanel,
-      kNumbersPanel,    kInspectorPanel,     kRunsPanel,           kLogPanel,      kLanesPanel,
-      kDifferencePanel, kMachinePanel,       kSchedulePanel,       kTrainingPanel, kLossPanel,
-      kProbesPanel,     kPacePanel,          kProbeTrajectoryPanel};
+  // Copied at the first call, when the constants of all files are initialised.
+#define COPY(name) name,
+  static const auto list = std::to_array<Panel>({PANELS(COPY)});
+#undef COPY
   return list;
 }
 
@@ -44,11 +55,15 @@ const Panel* panel_named(const char* id) {
   return nullptr;
 }
 
+void panel_legend(const Panel& panel, const char* also) {
+  legend_button((std::string("?###marks_") + panel.id).c_str(), panel.help, panel.marks, also);
+}
+
 std::string no_run_yet(const Context& context) {
   if (context.compare ? !context.shown_runs().empty() : context.run() != nullptr) return "";
   if (std::string loading = awaited_words(context.timeline, context.waiting); !loading.empty())
     return loading;
-  return "No run yet. Press Run (Ctrl+Enter), or open a recording (Ctrl+O).";
+  return "No run yet. Press Run (Ctrl+Enter) or open a recording (Ctrl+O).";
 }
 
 std::string method_of(const Context& context, const engine::RunRecord& run) {

@@ -1,19 +1,20 @@
-// Pictures of a panel or of the window: what is wanted, and where it stands once it is on screen.
+// Pictures of a panel or of the window.
 #include <array>
 #include <filesystem>
 
 #include <fmt/format.h>
 #include <imgui_internal.h>
 
-#include "ui/widgets/draw.h"
-#include "ui/shell/panel.h"
 #include "ui/prepare/status.h"
+#include "ui/shell/catalog.h"
+#include "ui/shell/panel.h"
 #include "ui/shell/shell.h"
+#include "ui/widgets/draw.h"
 
 namespace ui {
 namespace {
 
-// A panel comes forward, and a dialog goes, within these.
+// Frames until a panel is in front and a dialog is closed.
 constexpr int kFramesUntilThere = 4;
 constexpr std::array<const char*, 4> kScales{"1x", "2x", "3x", "4x"};
 
@@ -37,7 +38,7 @@ std::optional<Picture> Shell::picture_due() {
     const ImGuiWindow* window =
         ImGui::FindWindowByName(window_name(screen_, due.panel.c_str(), "").c_str());
     if (!window || !window->WasActive) {
-      picture_taken("No picture: that panel is not on this screen.");
+      picture_taken("No picture: the panel is not on this screen.");
       return std::nullopt;
     }
     const ImGuiDockNode* node = window->DockNode;
@@ -51,13 +52,13 @@ std::optional<Picture> Shell::picture_due() {
   return due;
 }
 
-void Shell::picture_taken(const std::string& said) {
+void Shell::picture_taken(const std::string& message) {
   picture_.reset();
-  export_said_ = said;
-  say(said);
+  export_said_ = message;
+  say(message);
 }
 
-// A name of the person's own if it is one of a picture, else what the picture shows.
+// The typed path if it names a picture, else a name after the content.
 std::string Shell::picture_path(const std::string& typed) const {
   const std::filesystem::path path(typed);
   if (path.extension() == ".png") return typed;
@@ -90,7 +91,7 @@ void Shell::picture_row() {
   }
   ImGui::SameLine();
   if (button("PNG###do_picture", false, screen_ != Screen::Welcome || !chosen,
-             "drawn anew at this size; the file says what it shows"))
+             "drawn at this size; the file contains a description"))
     ask_picture(picture_path(export_path_.c_str()), picture_panel_, picture_times_);
 }
 

@@ -1,18 +1,21 @@
-// A recording while it is read: a slice of its events each frame, a bar that says how far it is,
-// and what becomes of it in the end.
+// Reading a recording: takes a slice of its events per frame and shows the progress.
 #include <chrono>
 
 #include <fmt/format.h>
 
-#include "ui/widgets/draw.h"
+#include "engine/event/recording/training_history.h"
+#include "ui/files/exporting.h"
+#include "ui/files/opening.h"
+#include "ui/files/saving.h"
 #include "ui/shell/shell.h"
+#include "ui/widgets/draw.h"
 
 namespace ui {
 namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// Of a frame of 33 ms while loading; the rest is for drawing.
+// Time per frame for reading; a frame takes about 33 ms meanwhile.
 constexpr std::chrono::milliseconds kSlice{12};
 constexpr std::size_t kPiece = 512;
 
@@ -31,7 +34,7 @@ double Shell::reading() const {
 void Shell::read_on() {
   if (!opening_) return;
   const auto until = Clock::now() + kSlice;
-  // Asked before the last take: what was read until the reader ended is then taken whole.
+  // Checked before the last take, so that the last take gets everything that was read.
   bool ended = opening_->ended();
   while (Clock::now() < until) {
     std::vector<engine::Event> piece = opening_->take(kPiece);
@@ -79,7 +82,7 @@ void Shell::end_reading() {
     if (!report.stopped.empty())
       say(fmt::format("{}: {}", done->path(), report.notices().front()));
     else if (session_.shown().timeline.runs().empty())
-      say(done->path() + ": holds no run.");
+      say(done->path() + ": contains no run.");
   } catch (const engine::Error& error) {
     say(error.what());
   }
@@ -91,7 +94,7 @@ float Shell::draw_reading_bar(Context& c, float top) {
   const std::string events =
       fmt::format("{} events", with_commas(opening_is_shown_ ? c.timeline.n_events() : 0));
   if (work_bar("##reading", top, "Reading " + name, opening_->fraction(), events,
-               "Cancel###cancel_reading", "keeps what was read so far (Esc)"))
+               "Cancel###cancel_reading", "keep the part that was read (Esc)"))
     opening_->give_up();
   return top + px(kWorkBar);
 }

@@ -1,23 +1,28 @@
-// A recording while it is written, and the notes kept beside recordings.
+// Saving recordings, exporting traces, and the notes beside recordings.
 #include <algorithm>
 #include <filesystem>
 #include <utility>
 
 #include <fmt/format.h>
 
-#include "ui/widgets/draw.h"
+#include "engine/event/recording/training_history.h"
+#include "engine/trace/export.h"
+#include "ui/files/exporting.h"
+#include "ui/files/opening.h"
+#include "ui/files/saving.h"
 #include "ui/shell/shell.h"
+#include "ui/widgets/draw.h"
 
 namespace ui {
 void Shell::save(const std::string& path) {
-  if (saving_) return say("A recording is being saved; Esc gives it up.");
+  if (saving_) return say("A recording is being saved; Esc cancels it.");
   namespace fs = std::filesystem;
   try {
     const fs::path wanted = fs::absolute(path);
-    std::error_code ignored;  // what refuses says so when the file is made
+    std::error_code ignored;  // a failure is reported when the file is created
     fs::create_directories(wanted.parent_path(), ignored);
     saving_ = session_.save(wanted.string());
-    saving_notes_ = notes();
+    saving_notes_ = notes_to_save();
     saving_since_ = clock_;
     save_dialog_ = false;
   } catch (const std::exception& error) {
@@ -45,7 +50,7 @@ void Shell::end_saving() {
     say(trouble.empty() ? saved : saved + "; " + trouble);
   } catch (const std::exception& error) {
     exits_when_saved_ = false;
-    // A name that cannot be taken is asked for again, unless nothing was wanted any more.
+    // Ask again for a name that cannot be used, unless the save was cancelled.
     const auto* known = dynamic_cast<const engine::Error*>(&error);
     const bool given_up = known && known->code() == engine::ErrorCode::Cancelled;
     if (save_folder_.empty() && !given_up) save_dialog_ = overlay_begins_ = true;
@@ -58,13 +63,13 @@ float Shell::draw_saving_bar(float top) {
   if (!saving_ || clock_ - saving_since_ < kBarAfterSeconds) return top;
   const std::string name = std::filesystem::path(saving_->path()).filename().string();
   if (work_bar("##saving", top, "Saving " + name, saving_->fraction(), "", "Cancel###cancel_saving",
-               "leaves no file (Esc)"))
+               "cancel and leave no file (Esc)"))
     saving_->give_up();
   return top + px(kWorkBar);
 }
 
 void Shell::export_trace(const std::string& path, engine::TraceOptions options) {
-  if (reads()) return say("The recording is still being read; a trace of it can follow.");
+  if (reads()) return say("The recording is still being read. Export a trace when it is complete.");
   if (export_waits()) return;
   exporting_ = std::make_unique<Exporting>(session_.shown().timeline, path, std::move(options));
   exporting_since_ = clock_;
@@ -87,22 +92,21 @@ float Shell::draw_exporting_bar(float top) {
   const std::string name = std::filesystem::path(exporting_->path()).filename().string();
   const bool reads_again = exporting_->fraction() >= 1;
   if (work_bar("##exporting", top, "Exporting " + name, exporting_->fraction(),
-               reads_again ? "reading it again" : "", "Cancel###cancel_exporting",
-               "leaves no file (Esc)"))
+               reads_again ? "checking the file" : "", "Cancel###cancel_exporting",
+               "cancel and leave no file (Esc)"))
     exporting_->give_up();
   return top + px(kWorkBar);
 }
 
-Notes Shell::notes() const {
-  Notes all{view_.bookmarks, view_.run_names,
-            notes_source_.empty() ? live_notes_.others : notes_kept_.others, view_.lanes};
+Notes Shell::notes_to_save() const {
+  Notes all = notes_;
   std::erase_if(all.bookmarks, [](const Bookmark& b) { return b.kind == Bookmark::Kind::Passing; });
   return all;
 }
 
-// Beside the recording they are of, when another document takes its place and at the end.
+// Saves the notes beside their recording, before another document is shown and at the end.
 void Shell::keep_notes() {
-  Notes now = notes();
+  Notes now = notes_to_save();
   if (notes_source_.empty()) {
     live_notes_ = std::move(now);
   } else if (now != notes_kept_) {
@@ -115,12 +119,9 @@ void Shell::adopt_notes() {
   keep_notes();
   notes_source_ = session_.shown().source;
   std::string why;
-  Notes of = notes_source_.empty() ? live_notes_ : load_notes(notes_source_, why);
-  if (!why.empty()) say(fmt::format("{}: was set aside: {}", notes_path(notes_source_), why));
-  notes_kept_ = of;
-  view_.bookmarks = std::move(of.bookmarks);
-  view_.run_names = std::move(of.run_names);
-  view_.lanes = std::move(of.lanes);
+  notes_ = notes_source_.empty() ? live_notes_ : load_notes(notes_source_, why);
+  if (!why.empty()) say(fmt::format("{}: cannot be read, renamed: {}", notes_path(notes_source_), why));
+  notes_kept_ = notes_;
 }
 
 }  // namespace ui

@@ -5,16 +5,23 @@
 #include <fmt/format.h>
 #include <imgui_internal.h>
 
-#include "ui/widgets/draw.h"
+#include "engine/event/queue.h"
+#include "engine/event/recording/training_history.h"
+#include "ui/files/exporting.h"
+#include "ui/files/opening.h"
+#include "ui/files/saving.h"
+#include "ui/panels/time/timeline_view.h"
 #include "ui/prepare/failure_words.h"
 #include "ui/prepare/run_traits.h"
 #include "ui/prepare/status.h"
+#include "ui/shell/catalog.h"
+#include "ui/widgets/draw.h"
 
 namespace ui {
 namespace {
 
-// A sample of how busy the machine is comes from a thread that waits, too.
-bool tells_of_progress(const engine::Event& event) {
+// Samples of the machine also arrive while the engine makes no progress.
+bool is_progress(const engine::Event& event) {
   return !std::holds_alternative<engine::Sampled>(event);
 }
 
@@ -28,7 +35,7 @@ Shell::Shell(const Catalog& catalog, engine::CommandQueue& commands, std::filesy
       form_(first_form(catalog, settings_.last_model)),
       screen_(screen_named(settings_.screen)) {
   if (!settings_.why_set_aside.empty())
-    say("The settings could not be read and were set aside: " + settings_.why_set_aside);
+    say("The settings could not be read; the file was renamed: " + settings_.why_set_aside);
   loaded_ = form_;
   keys_ = bound_keys(settings_.keys);
 }
@@ -44,14 +51,20 @@ Shell::~Shell() {
 
 Context Shell::context() {
   const Document& shown = session_.shown();
-  Context context{shown.timeline, selection_,
-                  playhead_,      commands_,
-                  catalog_,       form_,
-                  settings_,      view_,
-                  prepared_,      requests_,
-                  shown.source,   clock_,
-                  since_event_,   screen_ == Screen::Compare};
-  if (asked_since_ >= 0) context.waiting = clock_ - asked_since_;
+  Context context{.timeline = shown.timeline,
+                  .selection = selection_,
+                  .playhead = playhead_,
+                  .commands = commands_,
+                  .catalog = catalog_,
+                  .form = form_,
+                  .settings = settings_,
+                  .notes = notes_,
+                  .states = states_,
+                  .requests = requests_,
+                  .source = shown.source,
+                  .drive = drive_,
+                  .compare = screen_ == Screen::Compare};
+  if (requested_since_ >= 0) context.waiting = clock_ - requested_since_;
   context.reading = reading();
   context.training = training();
   return context;
@@ -59,7 +72,7 @@ Context Shell::context() {
 
 void Shell::take(std::vector<engine::Event> events) {
   if (events.empty()) return;
-  if (std::ranges::any_of(events, tells_of_progress)) since_event_ = 0, late_dismissed_ = false;
+  if (std::ranges::any_of(events, is_progress)) since_event_ = 0, late_dismissed_ = false;
   if (exporting_ || (saving_ && saving_->reads_timeline())) {
     held_back_.insert(held_back_.end(), std::make_move_iterator(events.begin()),
                       std::make_move_iterator(events.end()));
@@ -67,7 +80,7 @@ void Shell::take(std::vector<engine::Event> events) {
   }
   Following ahead = following_;
   const bool starts = std::any_of(events.begin(), events.end(), [&](const engine::Event& e) {
-    return ahead.hear(e) == Following::Look::Anew;
+    return ahead.observe(e) == Following::Look::NewRun;
   });
   if (starts && !session_.live_is_shown()) {
     show_live();
@@ -80,14 +93,14 @@ void Shell::take(std::vector<engine::Event> events) {
   session_.take(std::move(events));
 }
 
-// A run that starts is the run to look at.
+// Shows a run when it starts.
 void Shell::follow_news(const std::vector<engine::Event>& events) {
   for (const engine::Event& event : events) {
     const engine::RunId before = following_.followed();
-    const Following::Look look = following_.hear(event);
+    const Following::Look look = following_.observe(event);
     const auto* started = std::get_if<engine::RunStarted>(&event);
     if (!started || look == Following::Look::Stay || !session_.live_is_shown()) continue;
-    if (look == Following::Look::On) {
+    if (look == Following::Look::NextRun) {
       const bool free = selection_.run == before && !selection_.locked.valid() &&
                         playhead_.mode == Playhead::Mode::Follow;
       if (free) selection_.run = started->run;
@@ -98,26 +111,26 @@ void Shell::follow_news(const std::vector<engine::Event>& events) {
     selection_.compared.clear();
     selection_.locked = {};
     playhead_.mode = Playhead::Mode::Follow;
-    view_.t0 = view_.t1 = view_.range0 = view_.range1 = 0;
+    state<TimelineView>().range = {};
   }
 }
 
-// A chain or tree that has begun is awaited no more; what came of it is told on screen too.
+// Ends the wait for a chain or tree when it has begun, and shows a message with its result.
 void Shell::follow_reasoning(const std::vector<engine::Event>& events) {
   for (const engine::Event& event : events) {
     const auto* phase = std::get_if<engine::Phase>(&event);
     if (!phase || phase->run != 0 || phase->name != "reason") continue;
-    if (awaits_run_) asked_since_ = -1;
+    if (awaits_run_) requested_since_ = -1;
     if (phase->done >= phase->total && !phase->detail.empty()) say(phase->detail);
   }
 }
 
-// What is asked of the engine is awaited until it says that it has it, or why not.
+// Sends a command and waits for the engine to report its model, its run or a failure.
 void Shell::ask(engine::Command command) {
-  asked_ = form_;
-  asked_since_ = clock_;
-  asked_command_ = command;
-  asked_first_run_ = 0;
+  requested_ = form_;
+  requested_since_ = clock_;
+  requested_command_ = command;
+  requested_first_run_ = 0;
   gpu_failed_.reset();
   commands_.push(std::move(command));
 }
@@ -126,54 +139,46 @@ void Shell::follow_models(const std::vector<engine::Event>& events) {
   for (const engine::Event& event : events) {
     const bool loaded = std::holds_alternative<engine::ModelLoaded>(event);
     if (loaded || std::holds_alternative<engine::RunStarted>(event)) {
-      if (asked_since_ >= 0) loaded_ = asked_;
+      if (requested_since_ >= 0) loaded_ = requested_;
       if (std::find(known_.begin(), known_.end(), loaded_) == known_.end())
         known_.push_back(loaded_);
       form_.model_error.clear();
-      // A run awaited comes after its model.
-      if (!loaded || !awaits_run_) asked_since_ = -1;
+      // The requested run starts after its model is loaded.
+      if (!loaded || !awaits_run_) requested_since_ = -1;
     }
     if (const auto* failed = std::get_if<engine::RunFailed>(&event); failed && failed->run == 0)
       model_failed(*failed);
   }
 }
 
-// Nothing came of what was asked for. Setup goes back to the model that is there, and says why,
-// unless the model was not what failed.
+// The requested command failed. If the model is the cause, Setup shows the previous model and the reason.
 void Shell::model_failed(const engine::RunFailed& failed) {
   const bool stopped = failed.code == static_cast<int>(engine::ErrorCode::Cancelled);
-  const std::string message = in_window(failed.message);
+  const std::string message = for_window(failed.message);
   say(stopped ? "Stopped before the model was loaded." : message);
-  if (asked_since_ < 0) return;
-  asked_since_ = -1;
-  if (stopped || std::find(known_.begin(), known_.end(), asked_) != known_.end()) return;
+  if (requested_since_ < 0) return;
+  requested_since_ = -1;
+  if (stopped || std::find(known_.begin(), known_.end(), requested_) != known_.end()) return;
   static_cast<ModelChoice&>(form_) = loaded_;
   form_.model_error = "Not loaded: " + message;
 }
 
-// Another document is shown: its newest run is selected and shown whole.
 void Shell::adopt_document() {
-  prepared_.clear();
+  states_.document_changed();
   selection_ = {};
-  view_.marked_runs.clear();
-  view_.unfolded.clear();
-  view_.renaming = 0;
-  view_.pinned = view_.followed = {};
-  view_.search = 0;
   dismissed_.clear();
   fitted_run_ = 0;
   thoughts_shown_ = false;
   adopt_notes();
-  view_.t0 = view_.t1 = view_.range0 = view_.range1 = 0;
-  view_.schedule = view_.simulated = {};
-  view_.simulation = {};
-  view_.distributions_temperature = 0;
-  view_.schedule_place = {};
   playhead_ = {};
   for (const engine::RunRecord& run : session_.shown().timeline.runs()) {
     selection_.run = run.id();
     if (run.started.race) selection_.race = run.started.race;
   }
+}
+
+const engine::TrainingHistory* Shell::training() const {
+  return training_ ? &training_->history() : nullptr;
 }
 
 bool Shell::open_model(const std::string& path) {
@@ -191,13 +196,13 @@ bool Shell::open_model(const std::string& path) {
   return true;
 }
 
-// A training that is over lies beside the model it made.
+// The folder of a finished training run also holds the trained model.
 bool Shell::open_folder(const std::string& path) {
   const bool trained = engine::looks_like_training(path);
   if (trained && screen_ == Screen::Training) return open_training(path);
   if (open_model(path)) {
     if (trained && open_training(path))
-      say("How it was trained is on the screen Training (Alt+5).");
+      say("The screen Training (Alt+5) shows how the model was trained.");
     return true;
   }
   if (trained) {
@@ -206,14 +211,14 @@ bool Shell::open_folder(const std::string& path) {
     return true;
   }
   say(path +
-      ": is a folder without config.json, so it is no model, and without training.jsonl, so it is "
-      "no training; a recording ends in .pdrun");
+      ": the folder has neither config.json (a model) nor training.jsonl (a training run); a "
+      "recording is a file that ends in .pdrun");
   return false;
 }
 
-// A trace is told of what is shown: that stays until it is written.
+// The document shown must not change while a trace of it is written.
 bool Shell::export_waits() {
-  if (exporting_) say("A trace is being exported; Esc gives it up.");
+  if (exporting_) say("A trace is being exported; Esc cancels it.");
   return exporting_ != nullptr;
 }
 
@@ -236,7 +241,7 @@ void Shell::open(const std::string& path, bool keep_screen) {
 
 void Shell::show(Screen screen) {
   screen_ = screen;
-  view_.t0 = view_.t1 = view_.range0 = view_.range1 = 0;
+  state<TimelineView>().range = {};
 }
 
 void Shell::set_theme(ThemeName theme) {
@@ -265,8 +270,8 @@ bool Shell::measures() const {
 }
 
 bool Shell::ticks() const {
-  if (asked_since_ >= 0) return true;
-  // Beside a recording too: its device may hang.
+  if (requested_since_ >= 0) return true;
+  // Also while a recording is shown, because the device of the live run may hang.
   if (!session_.live_is_shown()) return is_going(session_.live().timeline);
   return is_going(session_.shown().timeline) || !loading_words(session_.shown().timeline).empty();
 }
@@ -274,10 +279,10 @@ bool Shell::ticks() const {
 void Shell::load() {
   awaits_run_ = false;
   ask(engine::LoadModel{form_.model, form_.scale, form_.dtype, form_.device, form_.context});
-  if (std::find(known_.begin(), known_.end(), asked_) == known_.end()) return;
-  // The engine may hold it still, and then has nothing to tell.
-  loaded_ = asked_;
-  asked_since_ = -1;
+  if (std::find(known_.begin(), known_.end(), requested_) == known_.end()) return;
+  // The engine does not report a model that it still has in memory.
+  loaded_ = requested_;
+  requested_since_ = -1;
 }
 
 void Shell::run(bool race) {
@@ -298,11 +303,11 @@ std::string Shell::run_race() {
   return why;
 }
 
-void Shell::show_a_lane_of_guesses() {
+void Shell::show_a_lane_with_trajectory() {
   double most = 0;
   for (const engine::RunRecord* run : session_.shown().timeline.race(selection_.race)) {
-    // The Trajectory of the others is empty.
-    if (!traits_of(*run).settles() || run->tokens_per_step() <= most) continue;
+    // Other runs have an empty Trajectory.
+    if (!traits_of(*run).has_trajectory() || run->tokens_per_step() <= most) continue;
     most = run->tokens_per_step();
     selection_.run = run->id();
   }
@@ -328,7 +333,7 @@ void Shell::handle_requests(Context& context) {
   if (!now.open_training.empty()) open_training(now.open_training);
   if (now.export_trace) perform(Action::Export);
   if (now.save) {
-    // Asked where once; after that Ctrl+S goes on in the same folder, under the next free name.
+    // The folder is asked for once; later saves use the same folder and the next free name.
     if (save_folder_.empty()) {
       show_overlay(save_dialog_);
       save_path_ = suggested("session.pdrun");

@@ -1,5 +1,5 @@
-// Everything inside the window, without the window: takes events, draws a frame of Dear ImGui,
-// pushes commands. Tests drive it with no display.
+// The content of the window without the window itself: takes events, draws frames with Dear ImGui, pushes commands. Tests use it without a
+// display.
 #pragma once
 
 #include <chrono>
@@ -10,125 +10,155 @@
 #include <string>
 #include <vector>
 
-#include "engine/event/queue.h"
-#include "engine/trace/export.h"
-#include "engine/event/recording/training_history.h"
-#include "ui/shell/context.h"
-#include "ui/files/exporting.h"
-#include "ui/shell/keys.h"
-#include "ui/shell/layout.h"
-#include "ui/files/opening.h"
-#include "ui/shell/panel.h"
+#include <imgui.h>
+
+#include "engine/event/command.h"
+#include "ui/files/notes.h"
+#include "ui/files/session.h"
+#include "ui/files/settings.h"
+#include "ui/files/setup_form.h"
+#include "ui/prepare/playhead.h"
+#include "ui/prepare/selection.h"
 #include "ui/prepare/time/following.h"
 #include "ui/prepare/time/responding.h"
-#include "ui/files/session.h"
+#include "ui/shell/context.h"
+#include "ui/shell/keys.h"
+#include "ui/shell/layout.h"
+
+namespace engine {
+class TrainingReader;
+struct TraceOptions;
+}  // namespace engine
 
 namespace ui {
 
-/// A picture a person asked for.
+class Exporting;
+class Opening;
+class Saving;
+struct Panel;
+
+/// A picture that the user requested.
 struct Picture {
   std::string path;
   std::string panel;  // its id; empty: the whole window
-  int times = 1;      // pixels of the picture to one of the window, in each direction
-  ImVec2 min, max;    // the part of the window, in its pixels
-  std::string says;   // what it shows, to be kept in the file
+  int times = 1;      // pixels of the picture per pixel of the window, in each direction
+  ImVec2 min, max;    // the part of the window, px
+  std::string says;   // a description that is stored in the file
 };
 
+/// The content of the window.
 class Shell {
  public:
-  /// @param folder  of the settings; empty: nothing is kept
+  /// @param folder  of the settings; empty: settings are not saved
   Shell(const Catalog& catalog, engine::CommandQueue& commands, std::filesystem::path folder);
   /// Saves the settings.
   ~Shell();
   Shell(const Shell&) = delete;
   Shell& operator=(const Shell&) = delete;
 
+  /// Takes new events of the live engine.
   void take(std::vector<engine::Event> events);
-  /// One frame, between NewFrame and Render, `seconds` after the one before.
+  /// Draws one frame, between NewFrame and Render, `seconds` after the previous one.
   void draw(double seconds);
 
+  /// Shows a screen.
   void show(Screen screen);
+  /// Sets the theme, from the next frame on.
   void set_theme(ThemeName theme);
-  /// Opens a recording, a training by its log or folder, or a model's folder; failures become a
-  /// message on screen. A folder that holds a model and its training is opened as the model, and on
-  /// the screen Training as what is shown there.
-  /// A recording is read beside the window: what is read so far is shown, frame by frame.
-  /// @param keep_screen  else Compare is shown for a race, Live for a run alone
+  /// Opens a recording, a training run by its log or folder, or the folder of a model. Failures become a message on screen. A folder that
+  /// holds a model and its training run is opened as the model, on the screen Training as the training run. A recording is read while the
+  /// window draws it.
+  /// @param keep_screen  if false, Compare is shown for a race and Live for a single run
   void open(const std::string& path, bool keep_screen = false);
-  /// Opens a training by its folder or its training.jsonl, on the screen Training; it is read on
-  /// while it grows. @return false: it cannot be, a message says why
+  /// Opens a training run by its folder or its training.jsonl, for the screen Training, and keeps reading it while it grows.
+  /// @return false if it cannot be opened; a message says why
   bool open_training(const std::string& path);
-  /// The training that is open, or nullptr.
-  const engine::TrainingHistory* training() const {
-    return training_ ? &training_->history() : nullptr;
-  }
-  /// Whether not all of it is read yet.
+  /// The opened training run, or nullptr.
+  const engine::TrainingHistory* training() const;
+  /// Whether a part of the training run has not been read yet.
   bool reads_training() const { return training_is_behind_; }
-  /// Whether files that the screen shows may have grown since the last frame. Cheap, for asking now
-  /// and then while nothing is drawn.
+  /// Whether files that the screen shows may have changed since the last frame. Cheap enough to call while no frames are drawn.
   bool has_news() const;
   /// Whether a recording is being read.
   bool reads() const { return opening_ != nullptr; }
-  /// The share of it read so far, 0 to 1, once it is shown; -1: all of what is shown is there.
+  /// The share of the recording read so far, 0 to 1; -1 if everything is read or nothing is shown yet.
   double reading() const;
-  /// Begins to write what is shown, and the notes on it beside it; a message says how it ended.
+  /// Starts to write the document shown, and the notes beside it; a message reports the result.
   void save(const std::string& path);
-  /// Whether a recording is being written. What the live engine tells meanwhile waits.
+  /// Whether a recording is being written. Events of the live engine wait meanwhile.
   bool saves() const { return saving_ != nullptr; }
-  /// Begins to export a trace of what is shown; a message says how it ended.
+  /// Starts to export a trace of the document shown; a message reports the result.
   void export_trace(const std::string& path, engine::TraceOptions options);
-  /// Whether one is being written. Events wait meanwhile, and no other document is shown.
+  /// Whether a trace is being written. Events wait meanwhile, and no other document can be shown.
   bool exports() const { return exporting_ != nullptr; }
-  /// Wants a picture (.png) of a panel of this screen, or of the window. Once that is what a frame
-  /// shows, picture_due() says where; whoever has drawn it tells picture_taken() how it ended.
+  /// Requests a picture (.png) of a panel of the screen or of the window. picture_due() returns it once a frame shows its content; the
+  /// caller draws it and reports the result through picture_taken().
   void ask_picture(const std::string& path, const std::string& panel, int times);
+  /// The requested picture if it can be taken now.
   std::optional<Picture> picture_due();
+  /// Whether a requested picture has not been taken yet.
   bool wants_picture() const { return picture_.has_value(); }
-  void picture_taken(const std::string& said);
+  /// Ends the request with a message.
+  void picture_taken(const std::string& message);
+  /// Performs the action of a key.
   void perform(Action action);
-  /// The key where a US keyboard has this letter is down or not: W, S, A and D move the time line.
+  /// Reports whether a key is held, identified by the letter at its position on a US keyboard. W, S, A and D move the time axes.
   void key_at(char us_letter, bool down);
-  /// While pictures are taken the bar at the foot says what they show, and what the small letters
-  /// mean.
+  /// Replaces the text of the status bar by a caption of the content, for pictures.
   void caption_pictures(bool on) { captions_ = on; }
-  /// Asks the engine for the race set up. @return why it cannot run; empty: it was asked for
+  /// Starts the race that Setup describes. @return why it cannot start; empty: it was requested
   std::string run_race();
-  /// Selects the lane of the newest race whose steps bring most, of those with guesses that settle:
-  /// so every panel of Live has something to show.
-  void show_a_lane_of_guesses();
-  /// Another document of the session is shown: selects its newest run.
+  /// Selects the lane with the most tokens per step among those with a trajectory, so that every panel of Live has content.
+  void show_a_lane_with_trajectory();
+  /// Selects the newest run of a document that has just been shown, and resets what belonged to the previous document.
   void adopt_document();
 
+  /// The screen shown.
   Screen screen() const { return screen_; }
-  /// Whether the window is to fill its screen (presentation mode).
+  /// Whether presentation mode is on: the window fills its screen.
   bool presents() const { return presents_; }
+  /// The live session and the opened recording.
   Session& session() { return session_; }
+  /// The selection that all panels share.
   Selection& selection() { return selection_; }
+  /// The playhead that all panels share.
   Playhead& playhead() { return playhead_; }
-  ViewState& view() { return view_; }
+  /// The state object of a type that derives from PanelState.
+  template <class State>
+  State& state() {
+    return states_.get<State>();
+  }
+  /// The notes on the document shown.
+  Notes& notes() { return notes_; }
+  /// What Setup describes.
   SetupForm& form() { return form_; }
+  /// What can be chosen in Setup.
   const Catalog& catalog() const { return catalog_; }
+  /// The settings that are saved between sessions.
   Settings& settings() { return settings_; }
+  /// The message shown last.
   const std::string& message() const { return message_; }
-  /// Whether the picture changes by itself: playing, or a clock beside a running phase.
+  /// The text in the field of Find.
+  const std::string& find_text() const { return find_text_; }
+  /// Whether the picture changes by itself from frame to frame.
   bool animates() const;
-  /// Whether a coarse clock is on screen (a run is going): a frame now and then is enough.
+  /// Whether a clock on screen advances, so that a few frames per second suffice.
   bool ticks() const;
-  /// Whether the live engine is taking steps, whose times are measured.
+  /// Whether the live engine computes steps whose times are measured.
   bool measures() const;
-  /// How long a GPU may take before the window says so.
-  void hold_gpus_to(const StepDeadlines& deadlines) { deadlines_ = deadlines; }
-  /// The GPU at work, if it has not answered in time.
+  /// Sets how long a GPU may take before the window reports it.
+  void set_deadlines(const StepDeadlines& deadlines) { deadlines_ = deadlines; }
+  /// The GPU that has exceeded its deadline.
   std::optional<Unanswered> late_gpu() const;
-  /// Whether the window is to close: what a person wanted kept is kept.
+  /// Whether the window has to close because the requested save has finished.
   bool wants_to_close() const { return wants_to_close_; }
-  /// Frames come seldom for that: the bar at the foot says so.
+  /// Says that frames are drawn rarely to keep the processor free; the status bar shows it.
   void quiet(bool on) { quiet_ = on; }
 
  private:
-  // A small recording is read or written before a bar could be seen.
+  // Shorter operations end before a progress bar is useful.
   static constexpr double kBarAfterSeconds = 0.3;
-  // Where "Save and exit" wrote can be read for so long.
+  // After "Save and exit" the path stays readable for this time.
   static constexpr double kCloseAfterSeconds = 3;
 
   Context context();
@@ -141,7 +171,7 @@ class Shell {
   void follow_models(const std::vector<engine::Event>& events);
   void model_failed(const engine::RunFailed& failed);
   void follow_failures(const std::vector<engine::Event>& events);
-  /// Whether what failed on a GPU is offered to the CPU, beside the run shown or none.
+  // Whether the failed command can be repeated on the CPU, for the run shown or without one.
   bool cpu_can_go_on(const engine::RunRecord* shown) const;
   void go_on_with_cpu();
   void ask(engine::Command command);
@@ -183,11 +213,11 @@ class Shell {
   float draw_exporting_bar(float top);
   void save_on();
   void end_saving();
-  /// What would be kept beside a recording of the document shown.
-  Notes notes() const;
+  // The notes without passing marks.
+  Notes notes_to_save() const;
   void keep_notes();
   void adopt_notes();
-  /// A path with that name in the folder saved to last, else among the person's documents.
+  // A path in the folder used last, else in the documents folder.
   std::string suggested(const char* name) const;
   void draw_message();
   void find(Context& context, bool backwards);
@@ -198,16 +228,15 @@ class Shell {
   void walk_lane(Context& context, int direction);
   void walk_flow(Context& context, int direction);
   void fit_selection(Context& context);
-  void fit_schedule(const Context& context, const Place& place);
   void range_from_selection(Context& context);
   void mark(Context& context, Bookmark::Kind kind);
   void keep_mark();
   void jump(Context& context, int number);
   void walk_panels(int direction);
   void bring_into_view(Context& context, double from, double to);
-  /// Where a step lies on the clock shown. @return false: it is not there, or not complete
+  // Begin and end of a step on the clock shown. @return false if it is missing or not complete
   bool place_of(Context& context, engine::RunId run, engine::StepId step, double& from, double& to);
-  // Of perform(): each @return whether the action is its own.
+  // Parts of perform(). @return whether the action was handled
   bool act_on_engine(Context& context, Action action);
   bool act_on_playhead(Context& context, Action action);
   bool act_on_time_line(Context& context, Action action);
@@ -239,69 +268,69 @@ class Shell {
   Session session_;
   Selection selection_;
   Playhead playhead_;
-  ViewState view_;
+  PanelStates states_;
+  DriveKeys drive_;
   SetupForm form_;
-  ModelChoice asked_, loaded_;                    // asked for last; there, as far as is known
-  std::vector<ModelChoice> known_;                // were loaded once
-  double asked_since_ = -1;                       // -1: nothing is awaited
-  std::optional<engine::Command> asked_command_;  // asked for last, by asked_
-  engine::RunId asked_first_run_ = 0;             // the first that started since; 0: none has
-  std::optional<engine::RunFailed> gpu_failed_;   // what it was asked of is a GPU, and that failed
-  std::set<engine::RunId> dismissed_;             // failed, of what is shown, and told long enough
+  ModelChoice requested_, loaded_;                    // the model requested last; the model in memory, as far as is known
+  std::vector<ModelChoice> known_;                    // models that were loaded before
+  double requested_since_ = -1;                       // -1: no request is pending
+  std::optional<engine::Command> requested_command_;  // the last command, for requested_
+  engine::RunId requested_first_run_ = 0;             // the first run that started since; 0: none
+  std::optional<engine::RunFailed> gpu_failed_;       // the failure of the last command, if it used a GPU
+  std::set<engine::RunId> dismissed_;                 // failed runs whose bar was dismissed
   StepDeadlines deadlines_;
-  bool late_dismissed_ = false;  // until something is told again
+  bool late_dismissed_ = false;  // the bar of a late GPU was dismissed; reset by the next event
   bool exits_when_saved_ = false, wants_to_close_ = false;
-  double closes_at_ = -1;    // by the view's clock, saved; -1: nobody asked
-  std::string saved_path_;   // what was saved then
-  bool awaits_run_ = false;  // else a model alone
+  double closes_at_ = -1;    // time at which the window closes after a save; -1: it does not
+  std::string saved_path_;   // the recording of that save
+  bool awaits_run_ = false;  // the pending request is a run, not a model alone
   Following following_;
-  Prepared prepared_;
   Requests requests_;
   std::unique_ptr<Opening> opening_;
-  bool opening_is_shown_ = false;  // the first of its events has come
+  bool opening_is_shown_ = false;  // its first events have arrived
   bool opening_keeps_screen_ = false;
   double opening_since_ = 0;
-  std::unique_ptr<engine::TrainingReader> training_;  // open on the screen Training; null: none
-  bool training_is_behind_ = false;                   // there is more to read at once
-  double training_looked_ = 0;                        // the view's clock at the last look
-  std::chrono::steady_clock::time_point
-      looked_at_;  // the same on a clock that idle times do not hold
+  std::unique_ptr<engine::TrainingReader> training_;  // null: no training run is open
+  bool training_is_behind_ = false;                   // more can be read at once
+  double training_looked_ = 0;                        // clock_ at the last look
+  std::chrono::steady_clock::time_point looked_at_;   // the same on a clock that runs while no frames are drawn
   std::unique_ptr<Saving> saving_;
-  Notes saving_notes_;  // to be kept beside it
+  Notes saving_notes_;  // to be saved beside it
   double saving_since_ = 0;
   std::unique_ptr<Exporting> exporting_;
   double exporting_since_ = 0;
-  std::vector<engine::Event> held_back_;  // while the live timeline must not change
-  std::string notes_source_;  // the recording whose notes are shown; empty: the live session
-  Notes notes_kept_;          // of it, as they are in its file
-  Notes live_notes_;          // while a recording is shown
+  std::vector<engine::Event> held_back_;  // events that wait while the live timeline must not change
+  Notes notes_;               // on the document shown
+  std::string notes_source_;  // the recording that they belong to; empty: the live session
+  Notes notes_kept_;          // the same as saved
+  Notes live_notes_;          // of the live session, while a recording is shown
   Screen screen_ = Screen::Welcome;
   double clock_ = 0, since_event_ = 0;
   bool style_is_stale_ = true, reset_layout_ = false;
   bool help_ = false, palette_ = false, find_ = false, open_dialog_ = false, export_dialog_ = false;
   bool save_dialog_ = false;
-  bool export_prompt_text_ = false, export_range_only_ = false;  // ticked in the dialog
+  bool export_prompt_text_ = false, export_range_only_ = false;  // ticks of the dialog
   std::string export_path_, export_said_, save_path_;
-  std::string save_folder_;  // of this session's last save; empty: ask where
+  std::string save_folder_;  // of the last save in this session; empty: ask for one
   bool overlay_begins_ = false;
   bool presents_ = false;
   bool captions_ = false, quiet_ = false;
-  std::optional<Picture> picture_;  // wanted
+  std::optional<Picture> picture_;  // requested
   int frames_until_picture_ = 0;
-  std::string picture_panel_;             // chosen in the dialog
-  std::string called_panel_;              // asked for by name last
-  std::set<std::string> offered_panels_;  // of those that are not always
+  std::string picture_panel_;             // the choice of the dialog
+  std::string called_panel_;              // the panel requested by name last
+  std::set<std::string> offered_panels_;  // the optional panels that have a tab
   int picture_times_ = 2;
   std::vector<BoundKey> keys_;
-  const KeyAction* rebinding_ = nullptr;  // whose new key is awaited
-  bool panel_ring_ = false;               // a panel was reached by F6: its focus is drawn
-  engine::RunId fitted_run_ = 0;          // a panel that fits it was brought forward
-  bool thoughts_shown_ = false;           // likewise the tree of thoughts of what is shown
-  Place fitted_;                          // what F centred
-  bool centred_ = false;                  // by the key before: F once more zooms
-  std::string message_, palette_text_, path_;
+  const KeyAction* rebinding_ = nullptr;  // the action that waits for a new key
+  bool panel_ring_ = false;               // a panel was reached by F6: draw its focus
+  engine::RunId fitted_run_ = 0;          // the run for which a fitting panel was brought to the front
+  bool thoughts_shown_ = false;           // the panel Thoughts was brought to the front for this document
+  Place fitted_;                          // the place that F centred
+  bool centred_ = false;                  // the last key was F: the next F zooms
+  std::string message_, palette_text_, path_, find_text_, find_result_;
   double message_until_ = 0;
-  float draw_ms_ = 0;  // a frame's own time, smoothed
+  float draw_ms_ = 0;  // time to draw a frame, smoothed
 };
 
 }  // namespace ui

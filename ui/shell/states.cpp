@@ -2,20 +2,22 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <string_view>
+#include <vector>
 
 #include <fmt/format.h>
 
-#include "ui/widgets/draw.h"
+#include "engine/event/queue.h"
+#include "engine/event/timeline/timeline.h"
+#include "ui/files/settings.h"
+#include "ui/files/setup_form.h"
 #include "ui/prepare/status.h"
+#include "ui/shell/catalog.h"
+#include "ui/shell/context.h"
+#include "ui/shell/panel.h"
+#include "ui/widgets/draw.h"
 
 namespace ui {
 namespace {
-
-// The panel of a screen that says at length what the others say in a sentence.
-bool is_main(const Panel& panel) {
-  return std::string_view(panel.id) == "text" || std::string_view(panel.id) == "lanes";
-}
 
 void begin_centred(float width) {
   const float room = ImGui::GetContentRegionAvail().x;
@@ -34,7 +36,7 @@ void gigabytes(const std::string& label, double part, double whole, const std::s
   ImGui::EndGroup();
 }
 
-// The model on its way: how much of it, how fast, how long still, and what it takes of the memory.
+// The progress of loading a model: bytes, speed, time left, memory.
 void loading_card(Context& context, const Loading& loading) {
   const float high = px(150), wide = px(360);
   ImGui::SetCursorPosY(ImGui::GetCursorPosY() +
@@ -47,9 +49,9 @@ void loading_card(Context& context, const Loading& loading) {
   gigabytes("read", loading.done, loading.total, loading_facts(loading));
   if (const auto memory = static_cast<double>(context.catalog.memory_bytes); memory > 0)
     gigabytes("memory", loading.done, memory,
-              fmt::format("{:.2f} of the {:.2f} GB that can be had, when it is there",
+              fmt::format("{:.2f} of {:.2f} GB available, after loading",
                           loading.total / 1e9, memory / 1e9));
-  if (button("Cancel###cancel_loading", false, true, "keeps the model there is (Ctrl+.)"))
+  if (button("Cancel###cancel_loading", false, true, "keep the current model (Ctrl+.)"))
     context.commands.push(engine::StopRun{});
   ImGui::EndGroup();
 }
@@ -62,25 +64,25 @@ void run_or_open(Context& context) {
   if (button(start, true, why.empty(), why.empty() ? "Ctrl+Enter" : why.c_str()))
     (race ? context.requests.race : context.requests.run) = true;
   ImGui::SameLine();
-  if (button("Open...###open_here", false, true, "a recording, or a model's folder (Ctrl+O)"))
+  if (button("Open...###open_here", false, true, "open a recording or a model's folder (Ctrl+O)"))
     context.requests.open = "";
 }
 
-// The last one opened, or another.
+// Offers the training run opened last, or another one.
 void open_a_training(Context& context) {
   const std::string& last = context.settings.last_training;
   std::error_code none;
   if (!last.empty() && std::filesystem::exists(last, none)) {
-    const std::string label = "Open the last one, " + last + "###last_training";
+    const std::string label = "Open the last one: " + last + "###last_training";
     begin_centred(ImGui::CalcTextSize(label.c_str(), nullptr, true).x);
     if (link(label.c_str())) context.requests.open_training = last;
   }
   begin_centred(button_width("Open..."));
-  if (button("Open...###open_here", true, true, "a training's folder (Ctrl+O)"))
+  if (button("Open...###open_here", true, true, "open the folder of a training run (Ctrl+O)"))
     context.requests.open = "";
 }
 
-// The newest run that has what the panel draws.
+// The newest run that the panel can show.
 const engine::RunRecord* run_that_fits(const Context& context, const Panel& panel) {
   const engine::RunRecord* found = nullptr;
   for (const engine::RunRecord& run : context.timeline.runs())
@@ -88,7 +90,7 @@ const engine::RunRecord* run_that_fits(const Context& context, const Panel& pane
   return found;
 }
 
-void ways_on(Context& context, const Panel& panel) {
+void alternatives(Context& context, const Panel& panel) {
   const Panel* other = panel.instead ? panel_named(panel.instead(*context.run())) : nullptr;
   if (other) {
     const std::string label = fmt::format("Show the {} panel###instead", other->title);
@@ -108,12 +110,12 @@ void ways_on(Context& context, const Panel& panel) {
 void draw_empty(Context& context, const Panel& panel, const std::string& why, bool sketch) {
   const auto loading = loading_of(context.timeline);
   const bool none = context.compare ? context.shown_runs().empty() : !context.run();
-  if (none && loading && is_main(panel)) return loading_card(context, *loading);
+  if (none && loading && panel.main) return loading_card(context, *loading);
   empty_state(why, sketch);
-  if (std::string_view(panel.id) == "loss" && !context.training) return open_a_training(context);
-  if (none && !loading && context.waiting < 0 && is_main(panel)) run_or_open(context);
+  if (panel.offers_training && !context.training) return open_a_training(context);
+  if (none && !loading && context.waiting < 0 && panel.main) run_or_open(context);
   if (!none && panel.fits && !context.compare && !panel.fits(*context.run()))
-    ways_on(context, panel);
+    alternatives(context, panel);
 }
 
 }  // namespace ui

@@ -1,16 +1,16 @@
-// What stands in a panel that has nothing to draw: why, how far it is, and what can be done about
-// it.
+// The content of a panel that has nothing to draw: the reason, the progress of loading, and remedies.
 #pragma once
 
 #include <string>
 
-#include "ui/shell/panel.h"
-
 namespace ui {
 
-/// Draws it in the current window.
+struct Context;
+struct Panel;
+
+/// Draws the content in the current window.
 /// @param why     the panel's sentence
-/// @param sketch  with a faint outline of what will appear
+/// @param sketch  also draw a faint outline of the content to come
 void draw_empty(Context& context, const Panel& panel, const std::string& why, bool sketch);
 
 }  // namespace ui

@@ -1,8 +1,8 @@
-// Which panels have a tab, and which of them comes forward by itself: once a run, and never again
-// after a person has chosen another.
+// Decides which panels have a tab, and which tab comes to the front by itself: once per run, so that the user's choice stays.
 #include <imgui_internal.h>
 
 #include "ui/prepare/run_traits.h"
+#include "ui/shell/panel.h"
 #include "ui/shell/shell.h"
 
 namespace ui {
@@ -17,29 +17,29 @@ bool in_front(const char* panel_id) {
   return window && window->WasActive && window->DockIsActive && window->DockTabIsVisible;
 }
 
-// Its tab alone: the keyboard stays where it is, in a text that is being typed for example.
+// Selects the tab without moving the keyboard, which may be in a text field.
 void bring_forward(const char* panel_id) {
   ImGuiWindow* window = window_of(panel_id);
   ImGuiDockNode* node = window ? window->DockNode : nullptr;
   if (!node) return;
   const ImGuiWindow* focused = ImGui::GetCurrentContext()->NavWindow;
-  node->SelectedTabId = window->TabId;  // where the tabs are not there yet
+  node->SelectedTabId = window->TabId;  // before the tab bar exists
   if (node->TabBar) node->TabBar->NextSelectedTabId = window->TabId;
-  // Among these tabs the one with the keyboard would come back.
+  // A focused window of the same tab bar would come back to the front.
   if (focused && focused->RootWindow->DockNode == node) ImGui::FocusWindow(window);
 }
 
 }  // namespace
 
-// What was asked for by name shows why there is nothing.
+// A panel that was requested by name has a tab even if it is empty.
 bool Shell::offers(const char* id) const {
   const Panel& panel = *panel_named(id);
   return !panel.offered || panel.offered(session_.shown().timeline) || called_panel_ == panel.id ||
          (picture_ && picture_->panel == panel.id);
 }
 
-// A recording with trees of thoughts opens on them. Otherwise, once a run's steps have said what
-// they are made of, a panel in front that has nothing of it gives way to one that has.
+// Brings the panel Thoughts to the front for a document with searches. Otherwise, when the first steps of a run show what its decoder
+// produces, replaces a panel in front that cannot show it by one that can.
 void Shell::open_what_fits(Context& context) {
   if (!context.timeline.searches().empty()) {
     if (!thoughts_shown_) bring_forward("thoughts");
@@ -47,7 +47,7 @@ void Shell::open_what_fits(Context& context) {
     return;
   }
   const engine::RunRecord* run = context.run();
-  if (!run || run->id() == fitted_run_ || !traits_of(*run).told) return;
+  if (!run || run->id() == fitted_run_ || !traits_of(*run).known) return;
   fitted_run_ = run->id();
   bool any_in_front = false;
   const auto give_way = [run](const Panel& panel) {
@@ -61,7 +61,7 @@ void Shell::open_what_fits(Context& context) {
     any_in_front = true;
     give_way(panel);
   }
-  // In the first frame no tab is there yet; the first of them will be in front.
+  // In the first frame there are no tabs yet; the first panel will be in front.
   if (!any_in_front) give_way(*panel_named("trajectory"));
 }
 

@@ -1,20 +1,25 @@
-// The screen Training: a training's files read while they grow, what the bars say of it, and keys
-// that mean something else there.
+// The screen Training: reads the files of a training run while they grow, and handles its bars and keys.
 #include <filesystem>
 
 #include <fmt/format.h>
 
-#include "ui/widgets/draw.h"
+#include "engine/event/recording/training_history.h"
+#include "ui/files/exporting.h"
+#include "ui/files/opening.h"
+#include "ui/files/saving.h"
 #include "ui/panels/live/probe_trajectory.h"
+#include "ui/prepare/training.h"
+#include "ui/shell/catalog.h"
 #include "ui/shell/shell.h"
+#include "ui/widgets/draw.h"
 
 namespace ui {
 namespace {
 
-// How often files are looked at for what came.
+// Interval between checks of the files.
 constexpr double kLookSeconds = 0.5;
-// How often a frame says anew how long nothing was told.
-constexpr std::chrono::seconds kTellAfter{10};
+// Interval between frames that update the time since the last report.
+constexpr std::chrono::seconds kUpdateAfter{10};
 
 }  // namespace
 
@@ -25,14 +30,13 @@ bool Shell::open_training(const std::string& path) {
     say(error.what());
     return false;
   }
-  prepared_.clear();
-  view_.training_probe = -1;
+  states_.training_changed();
   training_is_behind_ = true;
   settings_.last_training = path;
   return true;
 }
 
-// A slice a frame until all is read; then what came since, now and then.
+// Reads a slice per frame until everything is read; then checks for additions at intervals.
 void Shell::read_training() {
   if (!training_) return;
   const bool due = clock_ - training_looked_ >= kLookSeconds;
@@ -46,20 +50,20 @@ bool Shell::has_news() const {
   if (!training_ || screen_ != Screen::Training) return false;
   if (training_is_behind_ || training_->may_have_changed()) return true;
   return training_->history().stage != engine::TrainingStage::Written &&
-         std::chrono::steady_clock::now() - looked_at_ >= kTellAfter;
+         std::chrono::steady_clock::now() - looked_at_ >= kUpdateAfter;
 }
 
 bool Shell::act_on_training(Action action) {
   if (screen_ != Screen::Training || !training_) return false;
-  const engine::TrainingHistory& history = training_->history();
+  Context c = context();
   switch (action) {
     case Action::NextStep:
     case Action::PreviousStep:
-      walk_probes(view_, history, action == Action::NextStep ? 1 : -1, false);
+      walk_probes(c, action == Action::NextStep ? 1 : -1, false);
       return true;
     case Action::ToStart:
     case Action::ToEnd:
-      walk_probes(view_, history, action == Action::ToEnd ? 1 : -1, true);
+      walk_probes(c, action == Action::ToEnd ? 1 : -1, true);
       return true;
     default:
       return false;
@@ -87,7 +91,7 @@ void Shell::draw_training_state() {
 }
 
 std::string Shell::training_bar() const {
-  if (!training_) return "no training is open";
+  if (!training_) return "no training run is open";
   const engine::TrainingHistory& history = training_->history();
   if (captions_) return caption_words(catalog_.app_version, history);
   std::string text = fmt::format("{} \xC2\xB7 {} reports", history.folder, history.reports.size());

@@ -1,4 +1,4 @@
-// Where keys take the view: steps, iterations, lanes, a token's flow, marks, panels.
+// Keys that move the view: by steps, iterations, slices of a lane, steps of a token, marks, panels.
 #include <algorithm>
 #include <iterator>
 #include <tuple>
@@ -7,28 +7,29 @@
 #include <fmt/format.h>
 #include <imgui_internal.h>
 
-#include "ui/shell/panel.h"
-#include "ui/prepare/numbers.h"
+#include "ui/panels/time/schedule.h"
+#include "ui/panels/time/timeline_view.h"
 #include "ui/prepare/time/walk.h"
+#include "ui/shell/panel.h"
 #include "ui/shell/shell.h"
 
 namespace ui {
 namespace {
 
-// A step a reader would stop at: something was refused, came from the pool, or several at once.
+// A notable step: with a rejection, a pool hit, or at least three tokens.
 bool notable(const StepSpan& s) {
   return s.n_rejected > 0 || s.has_pool_hit || s.n_tokens >= 3;
 }
 
-const char* kNoRun = "There is no run to walk along yet.";
+const char* kNoRun = "There is no run yet.";
 
 }  // namespace
 
 void Shell::step_view(Context& context, int direction, bool only_notable) {
   const engine::RunRecord* run = context.run();
   if (!run) return;
-  const RunTimes& times = prepared_.times(*run);
-  // While several steps are chosen together, those are the ones that matter.
+  const RunTimes& times = context.times(*run);
+  // While several steps are selected, these are the notable ones.
   const Chosen& chosen = selection_.chosen();
   const bool among_chosen =
       only_notable && chosen.n_steps() > 1 && selection_.locked.run == run->id();
@@ -42,7 +43,7 @@ void Shell::step_view(Context& context, int direction, bool only_notable) {
   long n = from + direction;
   while (only_notable && n >= 1 && n <= size && !wanted(times.steps[n - 1])) n += direction;
   if (among_chosen && (n < 1 || n > size))
-    return say("There is none further on among those chosen.");
+    return say("There is no further selected step.");
   n = std::clamp<long>(n, 0, size);
   playhead_.go_to(n == 0 ? 0 : times.steps[n - 1].compute1, context.end());
   if (n == 0) return;
@@ -56,12 +57,12 @@ void Shell::step_view(Context& context, int direction, bool only_notable) {
 void Shell::walk_iterations(Context& context, int direction) {
   const engine::RunRecord* run = context.run();
   if (!run) return say(kNoRun);
-  const RunTimes& times = prepared_.times(*run);
+  const RunTimes& times = context.times(*run);
   const auto n = next_boundary(*run, context.n_steps(*run), direction);
   if (!n) {
     const bool refines = std::any_of(run->steps.begin(), run->steps.end(),
                                      [](const auto& step) { return !step.blocks.empty(); });
-    if (!refines) say(run->started.decoder + " has no iterations; Right and Left go by steps.");
+    if (!refines) say(run->started.decoder + " has no iterations. Right and Left move by steps.");
     return;
   }
   const std::size_t at = std::min(*n, times.steps.size());
@@ -73,21 +74,23 @@ bool Shell::place_of(
     Context& context, engine::RunId id, engine::StepId step, double& from, double& to) {
   const engine::RunRecord* run = context.timeline.run(id);
   if (!run || step < 0) return false;
-  const RunTimes& times = prepared_.times(*run);
+  const RunTimes& times = context.times(*run);
   const std::size_t i = times.index_of(step);
   if (i >= times.steps.size()) return false;
   const double origin = context.wall_origin();
-  from = begin_on(view_.clock, times, i, origin);
-  to = end_on(view_.clock, times, i, origin);
+  const ClockKind clock = state<TimelineView>().clock;
+  from = begin_on(clock, times, i, origin);
+  to = end_on(clock, times, i, origin);
   return true;
 }
 
-// Pans as little as shows all of it; what fits the view already stays where it is.
+// Pans by the smallest distance that makes [from, to] visible.
 void Shell::bring_into_view(Context& context, double from, double to) {
-  if (!(view_.t1 > view_.t0) || (from >= view_.t0 && to <= view_.t1)) return;
-  const double wide = view_.t1 - view_.t0, margin = 0.1 * wide;
-  view_.t0 = from < view_.t0 ? from - margin : to + margin - wide;
-  view_.t1 = view_.t0 + wide;
+  TimeRange& range = state<TimelineView>().range;
+  if (!range.zoomed() || (from >= range.t0 && to <= range.t1)) return;
+  const double wide = range.t1 - range.t0, margin = 0.1 * wide;
+  range.t0 = from < range.t0 ? from - margin : to + margin - wide;
+  range.t1 = range.t0 + wide;
   if (playhead_.follows()) playhead_.go_to(context.end(), context.end());
 }
 
@@ -95,12 +98,13 @@ void Shell::walk_lane(Context& context, int direction) {
   const Place& at = selection_.locked;
   const engine::RunRecord* run = at.valid() ? context.timeline.run(at.run) : context.run();
   if (!run) return say(kNoRun);
-  const RunTimes& times = prepared_.times(*run);
+  const RunTimes& times = context.times(*run);
   if (times.steps.empty()) return;
   const std::size_t from =
       at.valid() ? times.index_of(at.step) : context.n_steps(*run) - (direction > 0 ? 1 : 0);
-  const auto next = next_in_lane(times, view_.lane, from, direction);
-  if (!next) return say(fmt::format("No slice further on in the lane {}.", lane_name(view_.lane)));
+  const LaneKind lane = state<TimelineView>().lane;
+  const auto next = next_in_lane(times, lane, from, direction);
+  if (!next) return say(fmt::format("There is no further slice in the lane {}.", lane_name(lane)));
   selection_.locked = {run->id(), times.steps[*next].step, -1, -1};
   double t0 = 0, t1 = 0;
   if (place_of(context, run->id(), times.steps[*next].step, t0, t1))
@@ -111,7 +115,7 @@ void Shell::walk_flow(Context& context, int direction) {
   const Place at = selection_.shown();
   const engine::RunRecord* run = context.timeline.run(at.run);
   if (!run || at.position < 0)
-    return say("Select a token first; [ and ] then walk along its flow.");
+    return say("Select a token first; then [ and ] move along its steps.");
   const std::vector<FlowStop> flow = flow_of(*run, at.position);
   if (flow.empty()) return say("No step proposed this position.");
   const auto here = std::find_if(flow.begin(), flow.end(),
@@ -121,45 +125,36 @@ void Shell::walk_flow(Context& context, int direction) {
   i = std::clamp<std::ptrdiff_t>(i, 0, static_cast<std::ptrdiff_t>(flow.size()) - 1);
   const FlowStop& stop = flow[static_cast<std::size_t>(i)];
   selection_.locked = {run->id(), stop.step, at.position, -1};
-  const RunTimes& times = prepared_.times(*run);
+  const RunTimes& times = context.times(*run);
   const std::size_t n = times.index_of(stop.step);
   if (n < times.steps.size()) playhead_.go_to(times.steps[n].compute1, context.end());
   double t0 = 0, t1 = 0;
   if (place_of(context, run->id(), stop.step, t0, t1)) bring_into_view(context, t0, t1);
-  static constexpr const char* kDid[] = {"was born in the pool", "was proposed", "was refined",
+  static constexpr const char* kDid[] = {"entered the pool", "was proposed", "was refined",
                                          "was committed"};
   say(fmt::format("Position {} {} at step {} ({} of {}).", at.position,
                   kDid[static_cast<int>(stop.kind)], stop.step, i + 1, flow.size()));
 }
 
-// The Schedule shows the same step by its own clock.
-void Shell::fit_schedule(const Context& context, const Place& place) {
-  const ScheduleLanes& lanes = prepared_.schedule(context.timeline);
-  const std::size_t turn = turn_of(lanes, place.run, place.step);
-  if (turn >= lanes.told.turns.size()) return;
-  const auto [from, to] = time_of(lanes, lanes.told.turns[turn]);
-  view_.schedule.t0 = from - (to - from);
-  view_.schedule.t1 = to + (to - from);
-}
-
 void Shell::fit_selection(Context& context) {
   double from = 0, to = 0;
   const Place place = selection_.shown();
-  fit_schedule(context, place);
-  const bool range = view_.range1 != view_.range0;
+  zoom_schedule_to(context, place);
+  TimeRange& shown = state<TimelineView>().range;
+  const bool range = shown.range1 != shown.range0;
   if (range)
-    std::tie(from, to) = std::minmax(view_.range0, view_.range1);
+    std::tie(from, to) = std::minmax(shown.range0, shown.range1);
   else if (!place_of(context, place.run, place.step, from, to))
     return;
-  const bool whole = !(view_.t1 > view_.t0);
+  const bool whole = !shown.zoomed();
   if (whole || (centred_ && fitted_ == place)) {
     const double margin = range ? 0 : 2 * (to - from);
-    view_.t0 = from - margin;
-    view_.t1 = to + margin;
+    shown.t0 = from - margin;
+    shown.t1 = to + margin;
   } else {
-    const double wide = view_.t1 - view_.t0;
-    view_.t0 = (from + to - wide) / 2;
-    view_.t1 = view_.t0 + wide;
+    const double wide = shown.t1 - shown.t0;
+    shown.t0 = (from + to - wide) / 2;
+    shown.t1 = shown.t0 + wide;
   }
   fitted_ = place;
   centred_ = true;
@@ -169,15 +164,16 @@ void Shell::range_from_selection(Context& context) {
   const Place& place = selection_.shown();
   double from = 0, to = 0;
   if (!place_of(context, place.run, place.step, from, to))
-    return say("Select a step first; R then makes it the range.");
+    return say("Select a step first; then R makes it the measured range.");
   for (const Place& other : selection_.chosen().places()) {
     double begin = 0, end = 0;
     if (other.run != place.run || !place_of(context, other.run, other.step, begin, end)) continue;
     from = std::min(from, begin);
     to = std::max(to, end);
   }
-  view_.range0 = from;
-  view_.range1 = to;
+  TimeRange& range = state<TimelineView>().range;
+  range.range0 = from;
+  range.range1 = to;
 }
 
 void Shell::mark(Context& context, Bookmark::Kind kind) {
@@ -186,35 +182,35 @@ void Shell::mark(Context& context, Bookmark::Kind kind) {
   Bookmark made{run->id(), std::min(playhead_.at, context.end()), -1, kind};
   if (const Place& place = selection_.shown(); place.valid()) {
     const engine::RunRecord* of = context.timeline.run(place.run);
-    const RunTimes* times = of ? &prepared_.times(*of) : nullptr;
+    const RunTimes* times = of ? &context.times(*of) : nullptr;
     const std::size_t i = times ? times->index_of(place.step) : 0;
     if (times && i < times->steps.size())
       made = {place.run, times->steps[i].compute1, place.step, kind};
   }
   if (kind == Bookmark::Kind::Passing)
-    std::erase_if(view_.bookmarks,
+    std::erase_if(notes_.bookmarks,
                   [](const Bookmark& b) { return b.kind == Bookmark::Kind::Passing; });
-  view_.bookmarks.push_back(made);
+  notes_.bookmarks.push_back(made);
   if (kind != Bookmark::Kind::Numbered) return;
   const auto n =
-      std::count_if(view_.bookmarks.begin(), view_.bookmarks.end(),
+      std::count_if(notes_.bookmarks.begin(), notes_.bookmarks.end(),
                     [](const Bookmark& b) { return b.kind == Bookmark::Kind::Numbered; });
-  say(n <= 9 ? fmt::format("Bookmark {}: Ctrl+{} comes back here.", n, n)
-             : fmt::format("Bookmark {}; keys reach the first nine.", n));
+  say(n <= 9 ? fmt::format("Bookmark {}: Ctrl+{} returns here.", n, n)
+             : fmt::format("Bookmark {}. Keys reach the first nine only.", n));
 }
 
 void Shell::keep_mark() {
-  for (Bookmark& b : view_.bookmarks) {
+  for (Bookmark& b : notes_.bookmarks) {
     if (b.kind != Bookmark::Kind::Passing) continue;
     b.kind = Bookmark::Kind::Kept;
     return;
   }
-  say("There is no mark to keep; M sets one.");
+  say("There is no mark to keep. M sets one.");
 }
 
 void Shell::jump(Context& context, int number) {
   int n = 0;
-  for (const Bookmark& b : view_.bookmarks) {
+  for (const Bookmark& b : notes_.bookmarks) {
     if (b.kind != Bookmark::Kind::Numbered || n++ != number) continue;
     selection_.run = b.run;
     selection_.locked = b.step >= 0 ? Place{b.run, b.step, -1, -1} : Place{};
@@ -223,11 +219,11 @@ void Shell::jump(Context& context, int number) {
     if (place_of(context, b.run, b.step, t0, t1)) bring_into_view(context, t0, t1);
     return;
   }
-  say(fmt::format("There is no bookmark {} yet; Ctrl+B sets one.", number + 1));
+  say(fmt::format("There is no bookmark {} yet. Ctrl+B sets one.", number + 1));
 }
 
 void Shell::key_at(char us_letter, bool down) {
-  DriveKeys& keys = view_.drive;
+  DriveKeys& keys = drive_;
   switch (us_letter) {
     case 'W':
       keys.in = down;
@@ -246,7 +242,7 @@ void Shell::key_at(char us_letter, bool down) {
   }
 }
 
-// The panel with the keyboard, then the next of the screen; one behind a tab comes forward.
+// Moves the keyboard to the next panel of the screen and brings its tab to the front.
 void Shell::walk_panels(int direction) {
   std::vector<const char*> ids;
   std::ranges::copy_if(panels_of(screen_), std::back_inserter(ids),

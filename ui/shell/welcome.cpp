@@ -4,6 +4,10 @@
 
 #include <fmt/format.h>
 
+#include "ui/files/settings.h"
+#include "ui/files/setup_form.h"
+#include "ui/shell/catalog.h"
+#include "ui/shell/context.h"
 #include "ui/widgets/draw.h"
 
 namespace ui {
@@ -38,24 +42,23 @@ bool door(float high,
 void doors(Context& context) {
   const Catalog& catalog = context.catalog;
   const bool has_race = !catalog.race_recording.empty();
-  // Three of one height, as far apart as the columns.
+  // Three cards of one height.
   ImGui::PushStyleVar(ImGuiStyleVar_ItemSpacing, ImVec2(px(8), px(8)));
   const float high = (ImGui::GetContentRegionAvail().y - 2 * ImGui::GetStyle().ItemSpacing.y) / 3;
   if (door(high, "race", "Watch a race",
-           "Decoders write the same answer side by side, each given the same compute. It is a "
+           "Several decoders write the same answer side by side with the same compute. This is a "
            "recording, so it needs no model.",
            "Watch###watch", has_race,
            catalog.race_recording.empty() ? "no recording is bundled" : ""))
     context.requests.open = catalog.race_recording;
   if (door(high, "tiny", "Run the bundled model",
-           "A small model answers a real question on this machine, with several decoders in turns. "
-           "Nothing is downloaded. Then change anything and run again.",
+           "A small model answers a question on this machine with several decoders. Nothing is "
+           "downloaded. Then change the settings and run it again.",
            "Run###run_bundled", !has_race, why_not(context.form, catalog, true)))
     context.requests.race = true;
-  if (door(high, "mine", "Open my model, or a recording",
-           "A model's folder as Hugging Face ships it (config.json, safetensors, tokenizer.model), "
-           "a recording (.pdrun), or the folder of a training. Dropping it on the window does the "
-           "same.",
+  if (door(high, "mine", "Open my model or a recording",
+           "A model's folder in Hugging Face format (config.json, safetensors, tokenizer.model), a "
+           "recording (.pdrun), or the folder of a training run. You can also drop it on the window.",
            "Open...###open_mine", false, ""))
     context.requests.open = "";
   ImGui::PopStyleVar();
@@ -94,9 +97,8 @@ void health(const Context& context) {
     }
     ImGui::Dummy({1, px(8)});
     wrapped(
-        "No account, no network, no telemetry. What the window remembers lies in one folder. Press "
-        "? "
-        "for the keys.",
+        "No account, no network, no telemetry. All settings are in one folder. Press ? for the keyboard "
+        "shortcuts.",
         theme().dim);
   }
   end_card();
@@ -113,7 +115,7 @@ void draw_welcome(Context& context) {
   words("Decoscope", theme().bright);
   ImGui::PopFont();
   words(
-      "Watch a language model write several tokens at once, and see why the answer stays the same.",
+      "Watch a language model write several tokens per step, and see why the answer stays the same.",
       theme().dim);
   ImGui::Dummy({1, px(10)});
   ImGui::BeginChild("doors", {wide * 0.6f, 0});

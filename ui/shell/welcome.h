@@ -1,11 +1,11 @@
-// The page a session begins with.
+// The first page of the window.
 #pragma once
-
-#include "ui/shell/context.h"
 
 namespace ui {
 
-/// The first page: three ways in, and whether everything needed is there.
+struct Context;
+
+/// Draws the first page: three ways to start, and whether everything needed is available.
 void draw_welcome(Context& context);
 
 }  // namespace ui

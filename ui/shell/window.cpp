@@ -16,13 +16,16 @@
 #include <imgui_internal.h>
 
 #include "engine/base/output_file.h"
-#include "engine/event/recording/recording.h"
 #include "engine/base/types.h"
-#include "ui/widgets/fonts.h"
-#include "ui/shell/frame_pace.h"
+#include "engine/event/queue.h"
+#include "engine/event/recording/recording.h"
+#include "engine/event/recording/training_history.h"
 #include "ui/files/offscreen.h"
 #include "ui/files/screenshot.h"
+#include "ui/shell/catalog.h"
+#include "ui/shell/frame_pace.h"
 #include "ui/shell/shell.h"
+#include "ui/widgets/fonts.h"
 
 namespace ui {
 namespace {
@@ -31,7 +34,7 @@ using engine::Error;
 using engine::ErrorCode;
 
 constexpr double kTickSeconds = 0.25;
-// A key held down after an idle hour moves what a frame moves, not an hour.
+// A key that is held after an idle hour moves the view as in one frame.
 constexpr float kMaxFrameSeconds = 0.1f;
 constexpr int kQuietFrames = 3;
 constexpr std::size_t kEventsAFrame = 20'000;
@@ -42,14 +45,13 @@ std::string glfw_reason() {
   return text ? text : "no reason given";
 }
 
-// Without a name to open GLFW's own reason has a hole where the name would be. (Debian's GLFW opens
-// X11 displays alone, so WAYLAND_DISPLAY names none.)
+// If DISPLAY is empty, GLFW's message has a gap instead of a name. (Debian's GLFW supports X11 only, so WAYLAND_DISPLAY is irrelevant.)
 std::string why_no_display() {
   const char* display = std::getenv("DISPLAY");
   return display && *display ? glfw_reason() : "DISPLAY is empty";
 }
 
-// Library, window and OpenGL context, released in the other order.
+// Owns the library, the window and its OpenGL context.
 class Display {
  public:
   Display(int width, int height) {
@@ -64,7 +66,7 @@ class Display {
       const std::string why = glfw_reason();
       glfwTerminate();
       throw Error(ErrorCode::Device,
-                  "window: cannot be made with OpenGL 3.0: " + why +
+                  "window: cannot be created with OpenGL 3.0: " + why +
                       "; update the graphics driver, or install Mesa's software renderer");
     }
     glfwMakeContextCurrent(window_);
@@ -82,7 +84,7 @@ class Display {
   GLFWwindow* window_ = nullptr;
 };
 
-// Dear ImGui's context, gone with this whatever throws after it.
+// Owns Dear ImGui's context, so that a later exception destroys it.
 class GuiContext {
  public:
   GuiContext() {
@@ -94,13 +96,13 @@ class GuiContext {
   GuiContext& operator=(const GuiContext&) = delete;
 };
 
-// The context and its two backends.
+// Owns the context and its two backends.
 class Gui {
  public:
   Gui(GLFWwindow* window, const std::filesystem::path& folder) {
     ImGuiIO& io = ImGui::GetIO();
     io.ConfigFlags |= ImGuiConfigFlags_DockingEnable | ImGuiConfigFlags_NavEnableKeyboard;
-    io.ConfigInputTextCursorBlink = false;  // a blinking cursor would draw frames for ever
+    io.ConfigInputTextCursorBlink = false;  // a blinking cursor would prevent idling
     io.ConfigWindowsMoveFromTitleBarOnly = true;
     layout_path_ = folder.empty() ? "" : (folder / "layout.ini").string();
     if (!layout_path_.empty()) keep_layout_in(layout_path_);
@@ -121,11 +123,11 @@ class Gui {
   Gui& operator=(const Gui&) = delete;
 
  private:
-  std::string layout_path_;  // the context writes it when it goes
+  std::string layout_path_;  // the context writes the file when it is destroyed
   GuiContext context_;
 };
 
-// What a test does before the context goes, also when the window ends by an exception.
+// Calls a hook before the context is destroyed, also after an exception.
 class Teardown {
  public:
   explicit Teardown(const std::function<void()>& hook) : hook_(hook) {}
@@ -136,23 +138,22 @@ class Teardown {
   Teardown& operator=(const Teardown&) = delete;
 
  private:
-  const std::function<void()>& hook_;  // of the options, which outlive the window
+  const std::function<void()>& hook_;  // belongs to the options, which outlive the window
 };
 
-// What comes beside what Dear ImGui takes: files dropped, and keys by the place they have on the
-// keyboard. Dear ImGui names keys by what is printed on them; GLFW's own names are places, called
-// after a US keyboard.
+// Input that Dear ImGui does not handle: dropped files, and keys by position. Dear ImGui identifies keys by their label, GLFW by their
+// position on a US keyboard.
 struct Input {
   struct Key {
-    int key;  // as GLFW names it, which is the letter
+    int key;  // GLFW's constant, equal to the letter
     bool down = false, tapped = false;
   };
   std::vector<std::string> dropped;
   Key keys[4] = {{GLFW_KEY_W}, {GLFW_KEY_S}, {GLFW_KEY_A}, {GLFW_KEY_D}};
-  GLFWkeyfun then = nullptr;  // Dear ImGui's
+  GLFWkeyfun then = nullptr;  // Dear ImGui's callback
 
-  // A key pressed and let go between two frames was down in one of them.
-  void tell(Shell& shell) {
+  // A key that was pressed and released between two frames counts as held for one frame.
+  void report(Shell& shell) {
     for (Key& key : keys) {
       shell.key_at(static_cast<char>(key.key), key.down || key.tapped);
       key.tapped = false;
@@ -181,8 +182,8 @@ void watch_input(GLFWwindow* window, Input& input) {
       });
 }
 
-// Whether input reached Dear ImGui that no frame has shown yet, or a button is held down. It takes
-// a key's press and its release in two frames, so one poll of quick keys fills several frames.
+// Whether Dear ImGui has input that no frame has handled, or a button is held. Press and release of a key are handled in two frames, so
+// the keys of one poll may need several frames.
 bool input_waits() {
   const ImGuiIO& io = ImGui::GetIO();
   if (ImGui::GetCurrentContext()->InputEventsQueue.Size > 0) return true;
@@ -191,7 +192,7 @@ bool input_waits() {
   return ImGui::IsAnyItemActive();
 }
 
-void start_race(Shell& shell, const WindowOptions& options) {
+void fill_form(Shell& shell, const WindowOptions& options) {
   SetupForm& form = shell.form();
   if (!options.model.empty()) choose_model(form, shell.catalog(), options.model);
   if (!options.scale.empty()) form.scale = options.scale;
@@ -202,10 +203,13 @@ void start_race(Shell& shell, const WindowOptions& options) {
   for (const std::string& name : options.heads)
     for (const CatalogHeads& heads : shell.catalog().heads)
       if (heads.name == name) form.heads[heads.kind] = name;
+}
+
+void start_race(Shell& shell, const WindowOptions& options) {
   if (!options.race_first) return;
   shell.show(Screen::Compare);
   const std::string why = shell.run_race();
-  // A window can say it; a picture of no race would only look like one.
+  // The window shows the reason; a screenshot without a race has to fail instead.
   if (!why.empty() && !options.screenshot.empty())
     throw Error(ErrorCode::BadInput, "window: the race cannot start: " + why);
 }
@@ -217,7 +221,7 @@ void choose_screen(Shell& shell, const WindowOptions& options) {
   if (options.theme == "monochrome") shell.set_theme(ThemeName::Monochrome);
 }
 
-// While it lives, an arriving event wakes the loop.
+// Wakes the loop when an event arrives.
 class Waker {
  public:
   explicit Waker(engine::EventQueue& events) : events_(events) {
@@ -264,11 +268,10 @@ class Loop {
   }
 
  private:
-  // Keys held down go on moving the view.
+  // Also true while keys move the view.
   bool waits() const { return input_waits() || input_.any(); }
 
-  // Sleeps until something is to be drawn. Three frames follow every input or event, so that
-  // hovers and layouts settle; then none until the next.
+  // Sleeps until a frame is needed. Three frames follow every input or event, so that hovers and layouts settle.
   void wait() {
     if (waits()) n_quiet_ = 0;
     pace_.measuring(shell_.measures() && !options_.hooks.draw_always);
@@ -284,7 +287,7 @@ class Loop {
     if (events_.size() > 0 || waits()) n_quiet_ = 0;
   }
 
-  // An early return from the wait only means that something is there: the pace still holds.
+  // An event ends the wait early, but the minimum time between frames still applies.
   void wait_for_the_pace() {
     const auto left = [this] { return last_ + pace_.gap(waits()) - glfwGetTime(); };
     while (left() > 0.0005 && !closes()) glfwWaitEventsTimeout(std::min(left(), kTickSeconds));
@@ -297,8 +300,7 @@ class Loop {
            (options_.hooks.wants_to_close && options_.hooks.wants_to_close());
   }
 
-  // Until something comes, or a tick's time has gone. Looks up now and then without drawing: a
-  // signal that asks to close wakes no window system.
+  // Waits for input, events or a tick. Checks at intervals without drawing, because a signal to close does not wake the window system.
   void sleep(bool ticks) {
     while (!closes()) {
       const double begun = glfwGetTime();
@@ -312,8 +314,7 @@ class Loop {
   void frame() {
     const double begun = glfwGetTime();
     draw(1, !options_.screenshot.empty());
-    // A picture is read from the back buffer, so that one is not swapped; what was drawn has to be
-    // finished all the same, or the driver keeps it and grows.
+    // A screenshot reads the back buffer, so buffers are not swapped; without glFinish() the driver would then queue frames without limit.
     if (options_.screenshot.empty()) glfwSwapBuffers(window_);
     if (software_ || !options_.screenshot.empty()) glFinish();
     pace_.drew(glfwGetTime() - begun);
@@ -321,19 +322,19 @@ class Loop {
     if (options_.hooks.frame_shown) options_.hooks.frame_shown();
   }
 
-  // Into the current frame buffer, `density` pixels to one of the window's in each direction.
+  // Draws into the current frame buffer with `density` pixels per pixel of the window, in each direction.
   void draw(float density, bool for_picture) {
     ImGuiIO& io = ImGui::GetIO();
     ImGui_ImplOpenGL3_NewFrame();
     ImGui_ImplGlfw_NewFrame();
     io.DisplayFramebufferScale.x *= density;
     io.DisplayFramebufferScale.y *= density;
-    // Wherever the mouse stands, a picture shows nothing hovered.
+    // A picture shows no hovers.
     if (for_picture) io.AddMousePosEvent(-FLT_MAX, -FLT_MAX);
     io.DeltaTime = std::min(io.DeltaTime, kMaxFrameSeconds);
     ImGui::NewFrame();
     const double now = glfwGetTime();
-    input_.tell(shell_);
+    input_.report(shell_);
     shell_.draw(now - last_);
     last_ = now;
     ImGui::Render();
@@ -344,7 +345,7 @@ class Loop {
     ImGui_ImplOpenGL3_RenderDrawData(ImGui::GetDrawData());
   }
 
-  // A picture a person asked for: the window is drawn once more, at the picture's own size.
+  // Takes a requested picture: draws the window again at the size of the picture.
   void take(const Picture& picture) {
     ImGuiIO& io = ImGui::GetIO();
     const ImVec2 mouse = io.MousePos;
@@ -374,7 +375,7 @@ class Loop {
     if (options_.hooks.frame_shown) options_.hooks.frame_shown();
   }
 
-  // Presentation mode, and back to where the window stood.
+  // Enters or leaves presentation mode.
   void fill_the_screen(bool fill) {
     if (fill == fills_) return;
     fills_ = fill;
@@ -391,7 +392,7 @@ class Loop {
     n_quiet_ = 0;
   }
 
-  // The first race is over, and what it changed has been drawn.
+  // Whether the race has ended and its last state has been drawn.
   bool picture_is_due() {
     if (shell_.reads() || shell_.reads_training()) return false;
     if (options_.race_first && n_frames_due_ == 0) {
@@ -400,7 +401,7 @@ class Loop {
           !runs.empty() && runs.size() >= shell_.form().lanes.size() &&
           std::all_of(runs.begin(), runs.end(), [](const auto& r) { return r.over(); });
       if (!over) return false;
-      shell_.show_a_lane_of_guesses();
+      shell_.show_a_lane_with_trajectory();
     }
     if (++n_frames_due_ < options_.screenshot_frames) return false;
     if (options_.panel.empty()) return true;
@@ -409,7 +410,7 @@ class Loop {
       if (std::find(here.begin(), here.end(), options_.panel) == here.end())
         throw Error(
             ErrorCode::Usage,
-            fmt::format("--panel {}: it is not on the screen {}, which has {}", options_.panel,
+            fmt::format("--panel {}: the screen {} does not have it; it has {}", options_.panel,
                         screen_name(shell_.screen()), fmt::join(here, ", ")));
       shell_.ask_picture(options_.screenshot, options_.panel, 1);
     }
@@ -426,7 +427,7 @@ class Loop {
     step_selected_ = true;
   }
 
-  // A picture of a race that failed would only look like one.
+  // A failed race must not give a screenshot.
   static void fail_with(const std::vector<engine::Event>& news) {
     for (const engine::Event& event : news)
       if (const auto* failed = std::get_if<engine::RunFailed>(&event))
@@ -449,7 +450,7 @@ class Loop {
   double last_ = 0;
   int n_quiet_ = 0, n_frames_due_ = 0;
   bool fills_ = false, panel_asked_ = false, step_selected_ = false;
-  int place_[4] = {0, 0, 0, 0};  // x, y, width, height before
+  int place_[4] = {0, 0, 0, 0};  // x, y, width, height before presentation mode
 };
 
 }  // namespace
@@ -475,25 +476,27 @@ int run_window(engine::EventQueue& events,
   bool answers = true;
   {
     Shell shell(catalog, commands, folder);
-    shell.hold_gpus_to(options.deadlines);
+    shell.set_deadlines(options.deadlines);
     if (!options.open.empty()) {
       check_opens(options.open);
-      // A folder may hold a model too, which --model would name.
+      // The folder may also hold a model, which --open does not open.
       if (!engine::looks_like_training(options.open))
         shell.open(options.open, !options.screen.empty());
       else if (shell.open_training(options.open))
         shell.show(Screen::Training);
     }
     shell.caption_pictures(!options.screenshot.empty());
+    fill_form(shell, options);
     start_race(shell, options);
     choose_screen(shell, options);
     const Waker waker(events);
     const Teardown teardown(options.hooks.before_teardown);
+    if (options.hooks.form_made) options.hooks.form_made(shell.form());
     if (options.hooks.shell_made) options.hooks.shell_made(shell);
     if (options.hooks.context_made) options.hooks.context_made();
     Loop(events, display.window(), shell, options).run();
-    // One that is at work now may be the one that hangs, however short that is so far.
-    const StepDeadlines at_once{.told_s = 0, .emulated = options.deadlines.emulated};
+    // A GPU that is computing now may hang, even if it has not exceeded its deadline yet.
+    const StepDeadlines at_once{.report_s = 0, .emulated = options.deadlines.emulated};
     answers = !unanswered(shell.session().live().timeline, 0, at_once);
   }
   commands.push(engine::StopRun{});

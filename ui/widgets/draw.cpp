@@ -6,7 +6,9 @@
 
 #include <imgui_internal.h>
 
-#include "engine/base/utf8.h"
+#include <vector>
+
+#include "engine/base/text.h"
 
 namespace ui {
 namespace {
@@ -45,7 +47,7 @@ void set_colours(ImGuiStyle& style, const Theme& t) {
   c[ImGuiCol_Header] = vec(t.button);
   c[ImGuiCol_HeaderHovered] = vec(t.button_hot);
   c[ImGuiCol_HeaderActive] = vec(t.button_hot);
-  // The 8 px between docked cards are separators in the ground's colour.
+  // The separators between docked cards have the background colour.
   c[ImGuiCol_Separator] = vec(t.ground);
   c[ImGuiCol_SeparatorHovered] = vec(t.line);
   c[ImGuiCol_SeparatorActive] = vec(t.faint);
@@ -170,7 +172,7 @@ ImU32 colour(Rgb c, float alpha) {
 Rgb fill_of(Mean mean) {
   const Look& as = look(mean);
   if (!theme().monochrome) return as.fill;
-  // Grey light enough for black words or dark enough for white ones; marks and borders tell apart.
+  // Grey that gives enough contrast to the text; marks and borders distinguish meanings.
   const Rgb grey = grey_of(as.fill);
   return as.text == kWhite
              ? Rgb{0x50, 0x50, 0x50}
@@ -196,7 +198,7 @@ void hatch(ImDrawList* list, ImVec2 min, ImVec2 max, ImU32 ink, float apart, flo
   if (max.x <= min.x || max.y <= min.y) return;
   list->PushClipRect(min, max, true);
   const float high = max.y - min.y;
-  // Anchored to the screen, so neighbouring slices share one pattern.
+  // Anchored to the screen, so that adjacent slices share one pattern.
   for (float x = std::floor((min.x - high) / apart) * apart; x < max.x; x += apart)
     list->AddLine({x, max.y}, {x + high, min.y}, ink, thickness);
   list->PopClipRect();
@@ -214,7 +216,7 @@ void token_cell(ImDrawList* list,
   const bool filled = as.filled || flags.lens_fill;
   const Rgb fill = flags.lens_fill ? *flags.lens_fill : fill_of(mean);
   if (filled) list->AddRectFilled(min, max, colour(fill), px(3));
-  // On a light card a fill needs an outline, where its own border is none.
+  // On a light card a fill without a border needs an outline.
   if (filled && theme().outline_fills && (flags.lens_fill || !encloses(as.border)))
     list->AddRect(min, max, colour({0x16, 0x18, 0x1D}), px(3));
   if (!flags.lens_fill || as.border == Border::Thick) border_of(list, min, max, as);
@@ -230,7 +232,7 @@ void token_cell(ImDrawList* list,
   const char* mark = flags.mark ? flags.mark : as.mark;
   const float mark_width = flags.marks && *mark ? std::strlen(mark) * px(kMarkSize) * 0.5f : 0;
   list->PushClipRect(min, {max.x - (padded ? px(2) : 0) - mark_width, max.y}, true);
-  // A filled cell of nothing but spaces would look empty: a low line stands for the space.
+  // A filled cell with only spaces would look empty: show an underscore.
   const bool blank = padded && text.find_first_not_of(' ') == std::string::npos;
   const std::string& shown = blank ? kSpaceSign : text;
   list->AddText(fonts().mono, size, {min.x + pad, y}, colour(ink), shown.data(),
@@ -314,7 +316,7 @@ void truth_letter(Truth truth) {
   ImGui::PopFont();
 }
 
-// @return whether the label is pointed at
+// @return whether the label is hovered
 bool put_label_and_value(const char* label, const std::string& value, Truth truth) {
   const float right = right_edge(), left = ImGui::GetCursorPosX();
   ImGui::BeginGroup();
@@ -351,9 +353,9 @@ bool figure_button(const Figure& figure, ImVec2 size) {
                                               {std::max(1.0f, size.x), std::max(1.0f, size.y)});
   if (ImGui::IsItemHovered()) {
     formula_tooltip(figure);
-    if (figure.behind != Behind::None) ImGui::SetMouseCursor(ImGuiMouseCursor_Hand);
+    if (figure.step_set != StepSet::None) ImGui::SetMouseCursor(ImGuiMouseCursor_Hand);
   }
-  return pressed && figure.behind != Behind::None;
+  return pressed && figure.step_set != StepSet::None;
 }
 
 void label_value(const char* label, const std::string& value, Truth truth) {
@@ -381,7 +383,7 @@ void formula_tooltip(const Figure& figure) {
   words("= " + figure.formula, theme().text);
   words("= " + figure.numbers, theme().dim);
   if (figure.truth != Truth::Measured) words(truth_words(figure.truth), theme().dim);
-  if (figure.behind != Behind::None) words("Click: choose the steps behind it.", theme().dim);
+  if (figure.step_set != StepSet::None) words("Click: select its steps.", theme().dim);
   ImGui::PopTextWrapPos();
   ImGui::EndTooltip();
 }

@@ -1,4 +1,4 @@
-// The few shapes panels are made of. Needs a Dear ImGui frame.
+// The shapes and controls that panels use. Needs a Dear ImGui frame.
 #pragma once
 
 #include <span>
@@ -7,84 +7,92 @@
 #include <imgui.h>
 
 #include "ui/widgets/fonts.h"
-#include "ui/prepare/numbers.h"
+#include "ui/prepare/figure.h"
 #include "ui/widgets/theme.h"
 
 namespace ui {
 
+/// The current theme.
 const Theme& theme();
 /// Sets colours, spacing and sizes of the current context.
 void apply_theme(ThemeName name, float scale);
-/// Pixels for `at_100_percent` pixels at the person's scale.
+/// Pixels at the user's scale.
 float px(float at_100_percent);
 
+/// A colour for Dear ImGui.
 ImU32 colour(Rgb rgb, float alpha = 1);
-/// A meaning's fill in the current theme; grey in the monochrome one.
+/// The fill of a meaning in the current theme.
 Rgb fill_of(Mean mean);
 
+/// Details of a token cell.
 struct CellFlags {
-  bool lit = false;     // the selection points at it
-  bool locked = false;  // and was clicked
+  bool lit = false;     // highlighted
+  bool locked = false;  // selected by a click
   bool marks = true;
   bool diverged = false;
   bool dim = false;                // text in grey
-  Mean origin = Mean::Prefix;      // of an accepted token: corner tab in this colour
-  const Rgb* lens_fill = nullptr;  // a lens's colour in place of the meaning's fill
-  const char* mark = nullptr;      // in place of the meaning's own
+  Mean origin = Mean::Prefix;      // colour of the corner of an accepted token
+  const Rgb* lens_fill = nullptr;  // the colour of a lens instead of the meaning's fill
+  const char* mark = nullptr;      // instead of the meaning's mark
 };
-/// A token in the writing font, cut to its box.
+/// Draws a token in the monospaced font, clipped to its box.
 void token_cell(ImDrawList* list,
                 ImVec2 min,
                 ImVec2 max,
                 const std::string& text,
                 Mean mean,
                 const CellFlags& flags);
-/// A thin upright bar of the text, between its middle at the top and `foot`; with short ticks to
-/// one side it is a bracket. `tick` in pixels, to the right where it is positive; 0: none.
+/// Draws a thin vertical bar from `top` to `foot`. With `tick` != 0 (px; positive: to the right) it is a bracket.
 void text_bar(ImDrawList* list, ImVec2 top, float foot, float tick, Rgb rgb);
-/// Diagonal lines inside a rectangle.
+/// Fills a rectangle with diagonal lines.
 void hatch(ImDrawList* list, ImVec2 min, ImVec2 max, ImU32 ink, float apart, float thickness);
+/// Draws the outline of a rectangle with dashes.
 void dashed_rect(
     ImDrawList* list, ImVec2 min, ImVec2 max, ImU32 ink, float dash, float gap, float thickness);
 
-/// Scrolls the window by no more than shows this part of it, where the next frame has room.
+/// Scrolls the window by the smallest distance that makes a part of it visible in the next frame.
 void bring_into_view(ImVec2 min, ImVec2 max);
 
-/// Right end of the window's content, in the window's own pixels.
+/// The right end of the window's content, relative to the window, px.
 float right_edge();
+/// Draws text on one line.
 void words(const std::string& text, Rgb rgb);
-void small_label(const std::string& text);  // grey, small
+/// Draws a small grey label.
+void small_label(const std::string& text);
+/// Draws text that wraps at the window's edge.
 void wrapped(const std::string& text, Rgb rgb);
-/// The beginning of a text that has room in the current font, whole characters and "..." at its
-/// end.
+/// The text shortened to a width in the current font, with "..." at its end.
 std::string elided(const std::string& text, float width);
-/// Words in so much room: cut where they have none, and then whole in a tooltip.
+/// Draws text shortened to a width; if it was shortened, the tooltip has all of it.
 void words_within(const std::string& text, Rgb rgb, float width);
-/// A small d or h behind what was drawn last, where it was derived or is known in hindsight;
-/// hovering says which.
+/// Draws the letter of a figure's truth after the last item; its tooltip explains the letter.
 void truth_sign(Truth truth);
-/// A grey label at the left, a value at the right edge, on lines of its own where both have no
-/// room; a small d or h behind the label of what was derived or is known in hindsight.
+/// Draws a grey label at the left with the letter of its truth, and a value at the right edge, or below if both do not fit on a line.
 void label_value(const char* label, const std::string& value, Truth truth = Truth::Measured);
-/// The same of a figure. Hovering shows its formula.
-/// @return whether it was clicked, to choose the steps behind it
+/// The same for a figure, with its formula as the tooltip.
+/// @return whether it was clicked, to select its steps
 bool label_value(const Figure& figure);
-/// Over a figure drawn at the cursor: its formula while the mouse is there.
-/// @return whether it was clicked, and has steps behind it
+/// An invisible button over a figure, with its formula as the tooltip.
+/// @return whether it was clicked and has steps
 bool figure_button(const Figure& figure, ImVec2 size);
-/// Label, large number, line of recent values; else as label_value.
+/// A label, a large number and a line of recent values; otherwise like label_value().
 bool big_number(const Figure& figure, std::span<const float> recent, float width);
-/// @param top  of its scale, from 0; 0: the scale is from the lowest value to the highest
+/// A line of values.
+/// @param top  upper end of the scale, which begins at 0; 0: the scale runs from the lowest to the highest value
 void sparkline(std::span<const float> values, ImVec2 size, Rgb rgb, float top = 0);
+/// A tooltip with the formula of a figure and its numbers.
 void formula_tooltip(const Figure& figure);
+/// A tooltip with text that wraps.
 void tooltip(const std::string& text);
-/// A bar of a share, with an unfilled rest.
+/// A horizontal bar that is filled up to a share.
 void share_bar(float share, ImVec2 size, Rgb fill);
 
+/// A button.
+/// @param why  its tooltip, also while it is disabled
 bool button(const char* label, bool primary = false, bool enabled = true, const char* why = "");
+/// A button that looks like a link.
 bool link(const char* label);
-/// While it lives, fields have a line of this colour round them: on a light card their ground alone
-/// is too faint to be seen.
+/// While it exists, fields have a border in this colour; on a light card their background alone is too faint.
 class FrameLines {
  public:
   explicit FrameLines(Rgb rgb);
@@ -92,31 +100,32 @@ class FrameLines {
   FrameLines(const FrameLines&) = delete;
   FrameLines& operator=(const FrameLines&) = delete;
 };
-/// A box to tick. @return whether it was changed
+/// A checkbox. @return whether it was changed
 bool tick(const char* label, bool& on);
-/// A line of text of any length.
+/// A text field with one line.
 /// @return as ImGui::InputText
 bool text_line(const char* id, const char* hint, std::string& text, ImGuiInputTextFlags flags = 0);
-/// Several lines, broken between words.
+/// A text field with several lines, wrapped between words.
 bool text_area(const char* id, std::string& text, ImVec2 size);
-/// A choice drawn as words with a small arrow; opens a list. @return whether the index changed
+/// A choice that looks like text with a small arrow and opens a list. @return whether the index has changed
 bool quiet_choice(const char* id,
                   const char* prefix,
                   std::span<const char* const> names,
                   int& index);
 
-/// A sentence in the middle of an empty panel, over a faint outline of what will appear.
+/// A sentence in the middle of an empty panel.
+/// @param sketch  with a faint outline of token cells above it
 void empty_state(const std::string& sentence, bool sketch);
 
-/// Windows that stay where they are put.
+/// Flags of windows with a fixed place.
 constexpr ImGuiWindowFlags kFixedWindow =
     ImGuiWindowFlags_NoDecoration | ImGuiWindowFlags_NoMove | ImGuiWindowFlags_NoDocking |
     ImGuiWindowFlags_NoSavedSettings | ImGuiWindowFlags_NoBringToFrontOnFocus;
-/// A bar across the window, ended by ImGui::End().
+/// Begins a bar across the window; ImGui::End() ends it.
 void begin_bar(const char* name, ImVec2 at, ImVec2 size, ImVec2 padding);
 
 constexpr float kWorkBar = 36;
-/// A bar of that height across the window: what is being done, how far it is, and a way to stop it.
+/// A bar of this height across the window with the progress of an operation and a button to cancel it.
 /// @param fraction  0 to 1
 /// @return whether `cancel` was pressed
 bool work_bar(const char* id,
@@ -127,8 +136,9 @@ bool work_bar(const char* id,
               const char* cancel,
               const char* why_cancel);
 
-/// A quiet card of its own: 8 px corners, 1 px line.
+/// Begins a card: a child window with rounded corners and a thin border.
 bool begin_card(const char* id, ImVec2 size, bool padded = true);
+/// Ends it.
 void end_card();
 
 }  // namespace ui

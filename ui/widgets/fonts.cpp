@@ -14,7 +14,7 @@
 
 #include <imgui.h>
 
-// The files themselves, as bytes between two symbols; the build says where they are.
+// Embeds a font file as bytes between two symbols; the build defines the paths.
 // clang-format off
 #define EMBED(name, file)                                        \
   __asm__(".section .rodata\n"                                   \
@@ -38,12 +38,12 @@ namespace {
 Fonts loaded;
 
 ImFont* add(const char* begin, const char* end, float size, const ImFontConfig& config) {
-  // The atlas only reads the bytes and does not own them.
+  // The atlas reads the bytes but does not own them.
   return ImGui::GetIO().Fonts->AddFontFromMemoryTTF(const_cast<char*>(begin),
                                                     static_cast<int>(end - begin), size, &config);
 }
 
-// A font file of this machine, read by pages as glyphs are wanted: one for Chinese has 20 MB.
+// A font file of the system, mapped so that only the needed pages are read: a Chinese font has 20 MB.
 class FontFile {
  public:
   explicit FontFile(const std::string& path) {
@@ -73,7 +73,7 @@ class FontFile {
   std::size_t n_bytes_ = 0;
 };
 
-// By script: the first of each row that this machine has. Names as distributions ship them.
+// Prefixes of font files as distributions name them, one row per script; the first one found is used.
 constexpr std::array<std::array<std::string_view, 7>, 4> kWanted{{
     {"DejaVuSans.ttf", "NotoSans-Regular", "LiberationSans-Regular", "FreeSans.ttf"},
     {"NotoSansCJK-Regular", "NotoSansCJKjp-Regular", "NotoSansCJKsc-Regular", "SourceHanSans",
@@ -114,7 +114,7 @@ std::vector<std::string> system_font_paths() {
   return paths;
 }
 
-// Glyphs the font before lacks are taken from these, one at a time, when a text needs them.
+// Merges system fonts into the font added last; glyphs that it lacks are loaded when a text needs them.
 void merge_system_fonts(float size) {
   static const std::vector<FontFile> files = [] {
     std::vector<FontFile> list;
@@ -135,13 +135,13 @@ void load_fonts() {
   config.FontDataOwnedByAtlas = false;
   ImFontConfig merged = config;
   merged.MergeMode = true;
-  // Names of files and models, notices and tooltips may be in any script too.
+  // File names, model names, notices and tooltips may be in any script.
   loaded.regular = add(ui_font_regular_begin, ui_font_regular_end, kTextSize, config);
   merge_system_fonts(kTextSize);
   loaded.bold = add(ui_font_bold_begin, ui_font_bold_end, kTextSize, config);
   merge_system_fonts(kTextSize);
   loaded.mono = add(ui_font_mono_begin, ui_font_mono_end, kMonoSize, config);
-  // What Inconsolata lacks is taken from Roboto where it has it.
+  // Glyphs that Inconsolata lacks come from Roboto.
   add(ui_font_regular_begin, ui_font_regular_end, kMonoSize, merged);
   merge_system_fonts(kMonoSize);
 }

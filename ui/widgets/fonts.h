@@ -1,11 +1,11 @@
-// The two families of the window, carried inside the program: Roboto for the interface, Inconsolata
-// for text that models write.
+// The two font families of the window, embedded in the program: Roboto for the interface, Inconsolata for the text of models.
 #pragma once
 
 struct ImFont;
 
 namespace ui {
 
+/// The fonts of the current context.
 struct Fonts {
   ImFont* regular = nullptr;
   ImFont* bold = nullptr;
@@ -16,8 +16,9 @@ struct Fonts {
 constexpr float kTextSize = 15.5f, kSmallSize = 13.5f, kMonoSize = 15.5f, kBigSize = 29,
                 kMarkSize = 10.5f, kTruthSize = 11;
 
-/// Adds them to the current context's atlas; the first is the default.
+/// Adds the fonts to the current context's atlas; the regular one is the default.
 void load_fonts();
+/// The loaded fonts.
 const Fonts& fonts();
 
 }  // namespace ui

@@ -1,6 +1,5 @@
-// What Dear ImGui is compiled with besides its own imconfig.h (cmake/imgui.cmake names this file to
-// it): where its assertions go. They hold in a release too, and one of them that fails need not end
-// a session of somebody who has runs in it.
+// Configuration that Dear ImGui is compiled with (cmake/imgui.cmake names this file): the handling of its assertions. They are active in
+// release builds too, where a failed one need not end the user's session.
 #pragma once
 
 #include <cstdio>
@@ -8,13 +7,14 @@
 
 namespace ui {
 
+/// Prints a failed assertion and aborts.
 [[noreturn]] inline void abort_on_assert(const char* expression, const char* file, int line) {
   std::fprintf(stderr, "%s:%d: IM_ASSERT(%s) failed\n", file, line, expression);
   std::abort();
 }
 
-/// Called where an IM_ASSERT does not hold; where it returns, Dear ImGui goes on. It aborts, as
-/// tests want it to, but while an AssertLog (ui/shell/assert_log.h) lives.
+/// Called for a failed IM_ASSERT; if it returns, Dear ImGui continues. It aborts by default, as tests need, and reports while an AssertLog
+/// (ui/widgets/assert_log.h) exists.
 inline void (*on_failed_assert)(const char* expression,
                                 const char* file,
                                 int line) = abort_on_assert;

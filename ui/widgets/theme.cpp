@@ -59,7 +59,7 @@ double seventh(double c) {
   return std::sqrt(c7 / (c7 + std::pow(25.0, 7)));
 }
 
-// CIEDE2000 with unit weights, as Sharma, Wu, Dalal 2005 write it out.
+// CIEDE2000 with unit weights, after Sharma, Wu, Dalal 2005.
 double ciede2000(const Vec3& x, const Vec3& y) {
   const double mean_c = (std::hypot(x[1], x[2]) + std::hypot(y[1], y[2])) / 2;
   const double g = 0.5 * (1 - seventh(mean_c));
@@ -94,18 +94,18 @@ double luminance(Rgb c) {
 
 const char* meaning_of(Mean mean) {
   static constexpr std::array<const char*, kMeans> kWords{
-      "committed before, or the prompt",
+      "committed earlier, or part of the prompt",
       "one token of plain decoding",
-      "filled in, not yet judged",
+      "guessed, not yet verified",
       "proposed by a draft model",
       "proposed from the n-gram pool",
-      "proposed, and the target agreed; the corner shows where it came from",
-      "the target's own further token",
-      "the first the target refused",
-      "behind a refused one, never judged",
-      "kept without being verified",
-      "one of several proved final by one iteration",
-      "right early, known in hindsight",
+      "proposed and accepted by the target; the corner shows how it was proposed",
+      "bonus token: the additional token of the target",
+      "the first proposal that the target rejected",
+      "after a rejection, not verified",
+      "kept without verification",
+      "one of several tokens proved final by one iteration",
+      "correct early, known in hindsight",
       "differs from plain decoding"};
   return kWords[static_cast<std::size_t>(mean)];
 }

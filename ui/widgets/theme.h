@@ -1,5 +1,5 @@
-// Colours and marks by meaning. Fills are the same in dark and light (Okabe and Ito's palette);
-// colour is the third cue after mark and border, so the monochrome theme shows the same facts.
+// Colours and marks by meaning. Fills are the same in the dark and the light theme (palette of Okabe and Ito). Mark and border show the
+// meaning too, so the monochrome theme shows the same facts.
 #pragma once
 
 #include <array>
@@ -7,31 +7,34 @@
 
 namespace ui {
 
+/// An sRGB colour.
 struct Rgb {
   std::uint8_t r = 0, g = 0, b = 0;
   bool operator==(const Rgb&) const = default;
 };
 
-/// What a token cell or a slice stands for.
+/// The meaning of a token cell or a slice.
 enum class Mean {
-  Prefix,       ///< committed before, or the prompt
-  Plain,        ///< committed by plain decoding: one token a step, nothing proposed
-  Guess,        ///< filled in without a distribution
-  Draft,        ///< proposed with one
+  Prefix,       ///< committed earlier, or part of the prompt
+  Plain,        ///< committed by plain decoding, one token per step without proposals
+  Guess,        ///< proposed without a distribution
+  Draft,        ///< proposed with a distribution
   Pool,         ///< proposed from the n-gram pool
-  Accepted,     ///< proposed, and the target agreed
-  Bonus,        ///< the target's own further token
-  Rejected,     ///< the first disagreement
-  Unused,       ///< behind a rejection or beside the path; never judged
+  Accepted,     ///< proposed and accepted by the target
+  Bonus,        ///< the additional token of the target
+  Rejected,     ///< the first proposal that the target rejected
+  Unused,       ///< after a rejection or on another branch; not verified
   Approximate,  ///< kept without verification
-  FastForward,  ///< one of two or more made final by one iteration
-  Stationary,   ///< right early, before something wrong; known in hindsight
+  FastForward,  ///< one of several tokens proved final by one iteration
+  Stationary,   ///< correct before a preceding token was; known in hindsight
   Diverged,     ///< differs from plain decoding
 };
 constexpr int kMeans = 13;
 
+/// The border of a token cell.
 enum class Border { None, Solid, Thick, Dashed, Dotted, Double, LeftBar, TopTab, Wavy };
 
+/// How a meaning is drawn.
 struct Look {
   const char* name;  // for legends
   bool filled;
@@ -63,26 +66,28 @@ constexpr std::array<Look, kMeans> kLooks{{
 }};
 // clang-format on
 
+/// The look of a meaning.
 constexpr const Look& look(Mean mean) {
   return kLooks[static_cast<std::size_t>(mean)];
 }
 
-/// A meaning in words, for the legend: "proposed, and the target agreed".
+/// A meaning in words, for legends: "proposed and accepted by the target".
 const char* meaning_of(Mean mean);
 
+/// The themes.
 enum class ThemeName { Dark, Light, Monochrome };
 
-/// The window's own colours: ground, cards, lines, words.
+/// The colours of a theme.
 struct Theme {
   ThemeName name = ThemeName::Dark;
   Rgb ground, card, bar, line, field, button, button_hot;
   Rgb text, bright, dim, faint;
-  Rgb accent, accent_text;  // the one coloured button, and selection
-  Rgb good, warn, bad;      // words: agreement, no progress, failure
-  Rgb work, wait;           // slices of the time line
+  Rgb accent, accent_text;  // the primary button and the selection
+  Rgb good, warn, bad;      // text: agreement, no progress, failure
+  Rgb work, wait;           // slices of the timeline
   Rgb overview, playhead, light_up;
   bool monochrome = false;
-  bool outline_fills = false;  // light ground: fills get a dark 1 px outline
+  bool outline_fills = false;  // light background: fills get a dark 1 px outline
 };
 
 // clang-format off
@@ -115,30 +120,30 @@ constexpr Theme kMonochrome{
     {0x42, 0x42, 0x42}, {0xFF, 0xFF, 0xFF}, {0xFF, 0xFF, 0xFF}, true, false};
 // clang-format on
 
+/// The theme with this name.
 constexpr const Theme& theme_named(ThemeName name) {
   return name == ThemeName::Light ? kLight : name == ThemeName::Monochrome ? kMonochrome : kDark;
 }
 
-/// The colour of a meaning's border on a theme's cards. The table's edges are lighter than the
-/// fills and glow on a dark card; on a light one they would vanish, so there they are darker.
+/// The border colour of a meaning on a theme's cards: lighter than the fill on a dark card, darker on a light one.
 Rgb edge_on(const Theme& theme, const Look& look);
-/// Of lines, underlines and handles that stand for "this one" without a meaning of their own.
+/// The colour of underlines, handles and bars without a meaning of their own.
 Rgb handle_on(const Theme& theme);
 
-/// Of the lines of a chart, which stand for nothing but themselves: a dash pattern tells them apart
-/// too. They come round again after kCurveInks.
 constexpr int kCurveInks = 6;
+/// The colour of a chart's curve by its index, modulo kCurveInks; dash patterns distinguish curves too.
 Rgb curve_ink(const Theme& theme, int index);
 
-/// A point of a continuous scale, t in [0, 1]: Viridis for probability, Plasma for cost
-/// (piecewise linear through nine of matplotlib's published points).
+/// The scale Viridis at t in [0, 1], for probabilities: piecewise linear through nine points published by matplotlib.
 Rgb viridis(double t);
+/// The scale Plasma at t in [0, 1], for costs; likewise.
 Rgb plasma(double t);
 
-/// What a colour looks like to someone without one kind of cone (Machado, Oliveira, Fernandes
-/// 2009, full severity), and how far two colours are apart (CIEDE2000). Tests of the table above.
+/// Normal vision, or vision without one kind of cone.
 enum class Vision { Normal, Protan, Deutan, Tritan };
+/// A colour as seen with a kind of vision (Machado, Oliveira, Fernandes 2009, full severity). For tests of the table of looks.
 Rgb seen_by(Rgb colour, Vision vision);
+/// The perceptual distance of two colours (CIEDE2000). For the same tests.
 double distance(Rgb a, Rgb b);
 /// WCAG 2 contrast ratio, 1 to 21.
 double contrast(Rgb a, Rgb b);

@@ -18,7 +18,10 @@
 #include "engine/store/model_store.h"
 #include "tests/app/window/window_engine.h"
 #include "tests/support/files.h"
+#include "ui/panels/time/schedule.h"
 #include "ui/prepare/failure_words.h"
+#include "ui/prepare/time/schedule.h"
+#include "ui/prepare/time/simulation.h"
 #include "ui/prepare/tokens/verdicts.h"
 #include "ui/widgets/draw.h"
 
@@ -98,7 +101,7 @@ TEST(WindowWithEngine, refusals_name_no_command_line_options) {
       message = error.what();
     }
     EXPECT_NE(message.find("--"), std::string::npos) << "names a command-line option: " << message;
-    EXPECT_EQ(ui::in_window(message).find("--"), std::string::npos) << ui::in_window(message);
+    EXPECT_EQ(ui::for_window(message).find("--"), std::string::npos) << ui::for_window(message);
   }
 }
 
@@ -177,12 +180,11 @@ TEST(WindowWithEngine, a_schedule_is_simulated_with_other_times_and_branches) {
     ctx->ItemCheck("**/fixed times");
     ctx->Yield(3);
     ctx->SetRef(window);
-    ui::Prepared prepared;
     const auto simulated = [&] {
       ctx->Yield(3);
-      const auto& told = prepared.schedule(timeline(shell)).told;
-      return prepared.simulation(timeline(shell), shell.catalog().simulate,
-                                 ui::stages_of(shell.view().simulation, told));
+      const engine::Schedule recorded = ui::schedule_lanes_of(timeline(shell).runs()).schedule;
+      return ui::simulation_of(shell.catalog().simulate(
+          recorded, ui::stages_of(shell.state<ui::ScheduleView>().simulation, recorded)));
     };
     const double as_recorded = simulated().speedup();
     IM_CHECK_GT(as_recorded, 1.0);
@@ -206,7 +208,7 @@ TEST(WindowWithEngine, a_schedule_is_simulated_with_other_times_and_branches) {
     const engine::RunRecord* run = timeline(shell).run(place.run);
     IM_CHECK(run && place.step < static_cast<int>(run->steps.size()));
     ctx->ItemClick("###simulated_reset");
-    IM_CHECK(shell.view().simulation == ui::SimulationForm{.on = true});
+    IM_CHECK(shell.state<ui::ScheduleView>().simulation == ui::SimulationForm{.on = true});
   });
 }
 

@@ -102,7 +102,7 @@ TEST(WindowWithGpu, after_a_gpu_fault_the_cpu_runs_and_the_gpu_gives_a_reason) {
     shell.perform(ui::Action::Run);
     IM_CHECK(wait_for(
         ctx, [&] { return shell.message().find("cannot be opened again") != std::string::npos; }));
-    const std::string cause = ui::in_window(failed.failed->message);
+    const std::string cause = ui::for_window(failed.failed->message);
     IM_CHECK(shell.message().find(cause) != std::string::npos);
     IM_CHECK(shell.message().find("--device") == std::string::npos);
     IM_CHECK(cause.find("cpu as the device in Setup") != std::string::npos);
@@ -125,7 +125,7 @@ TEST(WindowWithGpu, after_a_gpu_fault_the_cpu_runs_and_the_gpu_gives_a_reason) {
 TEST(WindowWithGpu, a_hanging_call_is_reported_and_drawing_continues) {
   const SoundAgain after;
   ui::WindowOptions options;
-  options.deadlines = {.told_s = 0.2, .way_out_s = 0.4, .emulated = true};
+  options.deadlines = {.report_s = 0.2, .way_out_s = 0.4, .emulated = true};
   play(
       "gpu_hangs",
       [](ImGuiTestContext* ctx, ui::Shell& shell) {
@@ -160,7 +160,7 @@ TEST(WindowWithGpu, a_hanging_call_is_reported_and_drawing_continues) {
 TEST(WindowWithGpu, a_hanging_draft_is_reported_with_its_step) {
   const SoundAgain after;
   ui::WindowOptions options;
-  options.deadlines = {.told_s = 0.2, .way_out_s = 0.4, .emulated = true};
+  options.deadlines = {.report_s = 0.2, .way_out_s = 0.4, .emulated = true};
   play(
       "draft_hangs",
       [](ImGuiTestContext* ctx, ui::Shell& shell) {

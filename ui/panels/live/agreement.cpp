@@ -6,23 +6,27 @@
 
 #include <fmt/format.h>
 
+#include "engine/event/queue.h"
 #include "engine/event/timeline/timeline_intake.h"
-#include "ui/widgets/draw.h"
 #include "ui/prepare/tokens/verdicts.h"
+#include "ui/shell/catalog.h"
+#include "ui/shell/context.h"
+#include "ui/shell/panel.h"
+#include "ui/widgets/draw.h"
 
 namespace ui {
 namespace {
 
-// Tokens around the first difference, from a few before it.
-std::string around(const Context& context, const engine::RunRecord& run, int at, int n_before) {
+// The text of the `n_before` tokens before a token.
+std::string text_before(const Context& context, const engine::RunRecord& run, int at, int n_before) {
   std::vector<engine::TokenId> ids;
   for (int i = std::max(0, at - n_before); i < at && i < static_cast<int>(run.tokens.size()); ++i)
     ids.push_back(run.tokens[i].id);
   return context.timeline.text_of(run, ids);
 }
 
-// By how much the choice of a token led the second best one; nullopt where that was not told.
-std::optional<float> lead_at(const engine::RunRecord& run, int index) {
+// The margin between the best and the second best token at an index; nullopt if it was not recorded.
+std::optional<float> margin_at(const engine::RunRecord& run, int index) {
   if (index >= std::ssize(run.tokens)) return std::nullopt;
   const engine::TokenRecord& token = run.tokens[static_cast<std::size_t>(index)];
   if (token.step < 0 || token.step >= std::ssize(run.steps)) return std::nullopt;
@@ -36,24 +40,24 @@ std::optional<float> lead_at(const engine::RunRecord& run, int index) {
 
 void difference(const Context& context, const engine::RunRecord& run, const engine::Agreement& a) {
   words(fmt::format("First difference at token {}", a.first_difference), theme().bad);
-  const std::string before = around(context, run, a.first_difference, 8);
+  const std::string before = text_before(context, run, a.first_difference, 8);
   ImGui::PushFont(fonts().mono, kMonoSize);
   wrapped("plain decoding  ..." + before + " [" + context.timeline.name_of(run, a.expected) + "]",
           theme().text);
   wrapped("this run        ..." + before + " [" + context.timeline.name_of(run, a.found) + "]",
           theme().text);
   ImGui::PopFont();
-  if (const std::optional<float> lead = lead_at(run, a.first_difference))
-    wrapped(fmt::format("The choice there led the second best by {:.3g}. A lead near 0 is "
+  if (const std::optional<float> margin = margin_at(run, a.first_difference))
+    wrapped(fmt::format("The margin to the second best token is {:.3g} there. A margin near 0 means "
                         "rounding, a large one a fault.",
-                        *lead),
+                        *margin),
             theme().dim);
 }
 
 void draw(Context& context) {
   const engine::RunRecord& run = *context.run();
   if (run.started.decoder == "ar") {
-    wrapped("This run is plain decoding itself; the others are compared with it.", theme().text);
+    wrapped("This run is plain decoding; other runs are compared with it.", theme().text);
     return;
   }
   const CatalogDecoder* info = context.catalog.decoder(run.started.decoder);
@@ -61,11 +65,11 @@ void draw(Context& context) {
     wrapped("NOT lossless: " + why, theme().bad);
   if (!run.agreement) {
     wrapped(
-        "Not checked. A check runs plain decoding on the same prompt and settings, then compares "
-        "token by token.",
+        "Not checked. A check runs plain decoding with the same prompt and settings and compares the "
+        "tokens.",
         theme().dim);
   } else if (run.agreement->first_difference < 0) {
-    words("The same text as plain decoding, token for token.", theme().good);
+    words("Same tokens as plain decoding.", theme().good);
   } else {
     difference(context, run, *run.agreement);
   }
@@ -74,12 +78,12 @@ void draw(Context& context) {
     label_value("tokens compared", fmt::format("{}", a.n_compared));
     label_value("cost of the check", a.cost > 0 ? short_time(static_cast<double>(a.cost)) : "-");
     label_value("compared with",
-                a.baseline ? fmt::format("run {}", a.baseline) : "a run made for it");
+                a.baseline ? fmt::format("run {}", a.baseline) : "a run started for the check");
   }
   ImGui::Dummy({1, px(4)});
   const bool own = context.source.empty();
-  const char* why = !own          ? "An opened recording has no engine to run the check."
-                    : !run.over() ? "The run is still going."
+  const char* why = !own          ? "A recording cannot be checked: the engine has only the runs of this session."
+                    : !run.over() ? "The run has not ended."
                                   : "Runs plain decoding once (C)";
   if (button("Check now", false, own && run.over(), why))
     context.commands.push(engine::CheckAgreement{run.id()});
@@ -87,6 +91,6 @@ void draw(Context& context) {
 
 }  // namespace
 
-const Panel kAgreementPanel{"agreement", "Agreement", no_run_yet, draw, nullptr};
+const Panel kAgreementPanel{.id = "agreement", .title = "Agreement", .empty = no_run_yet, .draw = draw, .live = Dock::Centre};
 
 }  // namespace ui

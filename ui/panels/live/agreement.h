@@ -1,10 +1,9 @@
-// Whether the run's tokens are those of plain decoding, and where they first differ.
+// The panel Agreement: whether the run's tokens equal those of plain decoding, and the first difference.
 #pragma once
-
-#include "ui/shell/panel.h"
 
 namespace ui {
 
+struct Panel;
 extern const Panel kAgreementPanel;
 
 }  // namespace ui

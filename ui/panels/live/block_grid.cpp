@@ -2,6 +2,9 @@
 
 #include <fmt/format.h>
 
+#include "ui/prepare/tokens/trajectory.h"
+#include "ui/widgets/draw.h"
+
 namespace ui {
 namespace {
 
@@ -15,11 +18,11 @@ std::string facts_of_cell(const GridCells& cells,
                           int position) {
   std::string facts =
       fmt::format("{}\n{}", cells.text(cell.token),
-                  cell.mean == Mean::Prefix ? "proved final before" : look(cell.mean).name);
+                  cell.mean == Mean::Prefix ? "proved final earlier" : look(cell.mean).name);
   if (cells.where) facts += " \xC2\xB7 " + cells.where(row, position);
   if (cell.unchanged_for > 0)
     facts += fmt::format("\nunchanged for {} iterations", cell.unchanged_for);
-  if (cell.mean == Mean::Stationary) facts += "\nhindsight: right early, and it stayed";
+  if (cell.mean == Mean::Stationary) facts += "\nhindsight: correct early, and never changed";
   return facts;
 }
 

@@ -1,28 +1,37 @@
-// A block's iterations drawn as a grid: rows below each other, the line of what is proved final and
-// that of what is right in hindsight, brackets under fast-forwarded tokens. Panel Trajectory and
-// the probes of a training draw the same.
+// The iterations of a Jacobi block as a grid: one row per iteration, a line after the tokens proved final, a dotted line after those that
+// are correct in hindsight, and brackets under fast-forwarded tokens. The panels Trajectory and Probe trajectory use it.
 #pragma once
 
 #include <functional>
 #include <string>
 
-#include "ui/widgets/draw.h"
-#include "ui/prepare/tokens/trajectory.h"
+#include "engine/base/types.h"
+#include "ui/shell/panel_state.h"
 
 namespace ui {
 
-/// What a grid's cells say and do, where they are.
+struct CellFlags;
+struct Grid;
+struct GridRow;
+
+/// What both panels show in their grids. Key H changes it too.
+struct BlockGridView : PanelState {
+  bool hindsight = true;      // draw the dotted line and mark stationary tokens
+  bool only_changed = false;  // draw tokens that an iteration did not change as dots
+};
+
+/// The text of a grid's cells and their reactions to the mouse. All functions but `text` may be empty.
 struct GridCells {
   std::function<std::string(engine::TokenId)> text;
-  /// Of a cell pointed at: "step 12", behind what the cell is. May be empty.
+  /// The end of a cell's tooltip: "step 12".
   std::function<std::string(const GridRow& row, int position)> where = {};
-  std::function<void(const GridRow&row, int position)> hovered = {}, clicked = {};  // likewise
-  /// What selection adds to a cell's look. Likewise.
+  std::function<void(const GridRow& row, int position)> hovered = {}, clicked = {};
+  /// Adds the highlights of the selection.
   std::function<void(const GridRow& row, int position, CellFlags& flags)> select = {};
   bool marks = true;
 };
 
-/// At the cursor, which it moves below itself.
+/// Draws the grid at the cursor and moves the cursor below it.
 void draw_block_grid(const Grid& grid, const GridCells& cells);
 
 }  // namespace ui

@@ -4,9 +4,12 @@
 
 #include <fmt/format.h>
 
-#include "ui/widgets/draw.h"
-#include "ui/shell/legend.h"
+#include "engine/event/timeline/timeline.h"
+#include "ui/panels/results/run_numbers.h"
 #include "ui/prepare/tokens/difference.h"
+#include "ui/shell/context.h"
+#include "ui/shell/panel.h"
+#include "ui/widgets/draw.h"
 
 namespace ui {
 namespace {
@@ -15,8 +18,7 @@ std::vector<LaneFigures> figures_of(Context& context) {
   std::vector<LaneFigures> lanes;
   for (const engine::RunRecord* run : context.shown_runs()) {
     lanes.push_back(
-        lane_figures(context.prepared.numbers(context.timeline, *run, context.n_steps(*run)), *run,
-                     context.prepared.times(*run), context.n_steps(*run)));
+        lane_figures(run_numbers(context, *run), *run, context.times(*run), context.n_steps(*run)));
     lanes.back().letter = std::string(1, context.letter_of(*run));
     if (const std::string* given = context.given_name(*run)) lanes.back().decoder = *given;
   }
@@ -24,13 +26,13 @@ std::vector<LaneFigures> figures_of(Context& context) {
 }
 
 std::string why_no_difference(const Context& context) {
-  return context.shown_runs().empty() ? "The lanes' numbers will stand here side by side." : "";
+  return context.shown_runs().empty() ? "The figures of the lanes appear here side by side." : "";
 }
 
 void draw_difference(Context& context) {
   const auto lanes = figures_of(context);
   const int n = static_cast<int>(lanes.size());
-  // Close rows: the sentence and the buttons below are seen without scrolling.
+  // Low rows, so that the sentence and the buttons below are visible without scrolling.
   ImGui::PushStyleVar(ImGuiStyleVar_CellPadding, ImVec2(px(6), px(1.5f)));
   if (ImGui::BeginTable("difference", n + 1, ImGuiTableFlags_BordersInnerH)) {
     ImGui::TableSetupColumn("", ImGuiTableColumnFlags_WidthStretch, 2.2f);
@@ -76,12 +78,17 @@ void draw_difference(Context& context) {
 }
 
 void draw_difference_head(Context&) {
-  legend_word("?###marks_difference", {});  // the letters behind figures
+  panel_legend(kDifferencePanel);
 }
 
 }  // namespace
 
-const Panel kDifferencePanel{"difference", "Difference", why_no_difference, draw_difference,
-                             draw_difference_head};
+const Panel kDifferencePanel{.id = "difference",
+                             .title = "Difference",
+                             .empty = why_no_difference,
+                             .draw = draw_difference,
+                             .head = draw_difference_head,
+                             .help = "The figures of the lanes at the playhead. Hover a label for its formula.",
+                             .compare = Dock::FootRight};
 
 }  // namespace ui

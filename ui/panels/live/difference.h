@@ -1,10 +1,9 @@
-// The lanes side by side in numbers, and in one sentence how the speed-up was measured.
+// The panel Difference: the figures of the lanes side by side, and how the speed-up was measured.
 #pragma once
-
-#include "ui/shell/panel.h"
 
 namespace ui {
 
+struct Panel;
 extern const Panel kDifferencePanel;
 
 }  // namespace ui

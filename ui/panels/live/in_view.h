@@ -1,11 +1,11 @@
-// When a panel scrolls by itself.
+// Decides when a panel scrolls by itself.
 #pragma once
 
 namespace ui {
 
-/// Whether what the current window brings into view is another than it was: true for three frames,
-/// since sizes are known a frame later. In between one may scroll.
-/// @param shown  a number of its own for each thing to be brought
+/// Whether the current window has to scroll to a thing. True for three frames after `shown` has changed, because sizes are known one
+/// frame late; after that the user can scroll freely.
+/// @param shown  a number that identifies the thing
 bool is_new_in_view(int shown);
 
 }  // namespace ui

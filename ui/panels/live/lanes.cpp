@@ -5,12 +5,19 @@
 #include <fmt/format.h>
 
 #include "engine/event/run_rules.h"
-#include "ui/widgets/draw.h"
-#include "ui/shell/legend.h"
+#include "engine/event/timeline/timeline.h"
 #include "ui/panels/live/text_view.h"
+#include "ui/panels/results/run_numbers.h"
 #include "ui/prepare/failure_words.h"
+#include "ui/prepare/numbers.h"
 #include "ui/prepare/status.h"
+#include "ui/prepare/time/run_times.h"
 #include "ui/prepare/tokens/verdicts.h"
+#include "ui/shell/catalog.h"
+#include "ui/shell/context.h"
+#include "ui/shell/panel.h"
+#include "ui/widgets/draw.h"
+#include "ui/widgets/legend.h"
 
 namespace ui {
 namespace {
@@ -19,20 +26,21 @@ std::string why_no_lanes(const Context& context) {
   if (!context.shown_runs().empty()) return "";
   if (std::string loading = awaited_words(context.timeline, context.waiting); !loading.empty())
     return loading;
-  return context.compare ? "No race yet. Choose lanes at the left and press Run race (Ctrl+Enter)."
+  return context.compare ? "No race yet. Choose lanes in Setup and press Run race (Ctrl+Enter)."
                          : "";
 }
 
-// What cells of any lane can stand for; words for each are behind "?".
+// The meanings of cells that occur in lanes.
 constexpr Mean kLegend[] = {Mean::Accepted, Mean::Bonus,    Mean::Guess,  Mean::Pool,
                             Mean::Draft,    Mean::Rejected, Mean::Unused, Mean::Approximate};
 
-struct Verdict {
+// The result of a lane's comparison with plain decoding.
+struct Badge {
   std::string text;
   Rgb rgb;
 };
 
-Verdict verdict_of(const engine::RunRecord& run, const CatalogDecoder* info) {
+Badge badge_of(const engine::RunRecord& run, const CatalogDecoder* info) {
   if (run.started.decoder == "ar") return {"baseline", theme().dim};
   if (run.failed) return {"failed", theme().bad};
   if (!why_not_lossless(run.started, info).empty()) return {"not lossless", theme().bad};
@@ -43,8 +51,8 @@ Verdict verdict_of(const engine::RunRecord& run, const CatalogDecoder* info) {
 
 void lane_head(Context& context, const engine::RunRecord& run) {
   const CatalogDecoder* info = context.catalog.decoder(run.started.decoder);
-  const Verdict verdict = verdict_of(run, info);
-  const float end = right_edge() - ImGui::CalcTextSize(verdict.text.c_str()).x;
+  const Badge badge = badge_of(run, info);
+  const float end = right_edge() - ImGui::CalcTextSize(badge.text.c_str()).x;
   const std::string* given = context.given_name(run);
   std::string name = fmt::format("{}  {}", context.letter_of(run),
                                  given  ? *given
@@ -52,9 +60,9 @@ void lane_head(Context& context, const engine::RunRecord& run) {
                                         : run.started.decoder);
   const bool one_branch = engine::takes_turns(run.started.decoder) && run.queueing.empty();
   ImGui::PushFont(fonts().bold, kTextSize);
-  if (const std::string told = name + ", 1 branch";
-      one_branch && ImGui::CalcTextSize(told.c_str()).x < end - px(10) - ImGui::GetCursorPosX())
-    name = told;
+  if (const std::string longer = name + ", 1 branch";
+      one_branch && ImGui::CalcTextSize(longer.c_str()).x < end - px(10) - ImGui::GetCursorPosX())
+    name = longer;
   words(name, theme().bright);
   ImGui::PopFont();
   const engine::ModelLoaded* model = context.timeline.model(run.started.model);
@@ -62,10 +70,10 @@ void lane_head(Context& context, const engine::RunRecord& run) {
   if (model && ImGui::IsItemHovered())
     tooltip("on " + model->name + (draft ? ", drafts by " + draft->name : "") +
             (one_branch
-                 ? "\nOne prompt is one branch, which has nobody to take turns with: it drafts and "
-                   "is judged in turn."
+                 ? "\nOne prompt is one branch, so drafting and verification alternate instead of "
+                   "overlapping with other branches."
                  : ""));
-  // A narrow lane leaves the model out: the top bar names it.
+  // A narrow lane omits the model, which the top bar names.
   ImGui::SameLine(0, px(14));
   const float room = end - px(10) - ImGui::GetCursorPosX();
   const std::string models = !model ? "" : model->name + (draft ? " + " + draft->name : "");
@@ -74,9 +82,9 @@ void lane_head(Context& context, const engine::RunRecord& run) {
     ImGui::SameLine();
   }
   ImGui::SetCursorPosX(std::max(ImGui::GetCursorPosX(), end));
-  words(verdict.text, verdict.rgb);
+  words(badge.text, badge.rgb);
   if (ImGui::IsItemHovered())
-    tooltip("Compared with plain decoding by the lane's own model, token by token.");
+    tooltip("Comparison with plain decoding by the model of the lane, token by token.");
   const ImVec2 at = ImGui::GetCursorScreenPos();
   const float left = ImGui::GetWindowPos().x, wide = ImGui::GetWindowWidth();
   ImGui::GetWindowDrawList()->AddLine({left, at.y + px(2)}, {left + wide, at.y + px(2)},
@@ -85,15 +93,15 @@ void lane_head(Context& context, const engine::RunRecord& run) {
 }
 
 void lane_numbers(Context& context, const engine::RunRecord& run, std::size_t n) {
-  const Numbers& numbers = context.prepared.numbers(context.timeline, run, n);
+  const Numbers& numbers = run_numbers(context, run);
   const float third = std::min(px(110), ImGui::GetContentRegionAvail().x / 3);
   const float left = ImGui::GetCursorPosX();
   Figure speedup = numbers.speedup;
   speedup.label = "speedup";
   const auto big = [&](const Figure& figure) {
     if (big_number(figure, {}, third))
-      context.choose_steps(run, steps_behind(context.prepared.times(run), n, figure.behind),
-                           behind_words(figure.behind));
+      context.choose_steps(run, steps_in_set(context.times(run), n, figure.step_set),
+                           step_set_words(figure.step_set));
   };
   big(numbers.tokens_per_second);
   ImGui::SameLine(left + third);
@@ -102,9 +110,9 @@ void lane_numbers(Context& context, const engine::RunRecord& run, std::size_t n)
   big(speedup);
 }
 
-// Share of the answer that stands at the playhead; of max tokens while the end is unknown.
+// Share of the answer committed at the playhead; relative to max tokens while the run is not finished.
 float progress_of(Context& context, const engine::RunRecord& run, std::size_t n) {
-  const std::int64_t done = context.prepared.times(run).sums(n).tokens;
+  const std::int64_t done = context.times(run).sums(n).tokens;
   const int all = run.finished ? run.finished->n_tokens : run.started.max_tokens;
   return all > 0 ? static_cast<float>(done) / all : 0;
 }
@@ -119,7 +127,7 @@ void lane_card(Context& context, const engine::RunRecord& run, ImVec2 size) {
     share_bar(progress_of(context, run, n), {ImGui::GetContentRegionAvail().x, px(5)},
               run.started.decoder == "ar" ? theme().dim : fill_of(Mean::Accepted));
     ImGui::Dummy({1, px(4)});
-    if (run.failed) wrapped(in_window(run.failed->message), theme().bad);
+    if (run.failed) wrapped(for_window(run.failed->message), theme().bad);
     if (ImGui::BeginChild("text")) draw_token_text(context, run, false, false);
     ImGui::EndChild();
   }
@@ -133,7 +141,7 @@ void prompt_card(const std::vector<const engine::RunRecord*>& runs) {
   });
   if (begin_card("prompt", {0, px(84)})) {
     const float left = ImGui::GetCursorPosX(), top = ImGui::GetCursorPosY();
-    small_label(shared ? "Prompt, shared" : "Prompt of A; others have their own");
+    small_label(shared ? "Prompt, shared" : "Prompt of A; other lanes have their own");
     ImGui::SameLine(0, px(10));
     ImGui::PushFont(fonts().mono, kMonoSize);
     const ImVec2 at = ImGui::GetCursorPos();
@@ -146,7 +154,7 @@ void prompt_card(const std::vector<const engine::RunRecord*>& runs) {
     ImGui::PopTextWrapPos();
     ImGui::PopFont();
     ImGui::SetCursorPos({room + px(18), at.y - ImGui::GetStyle().FramePadding.y});
-    legend_word("?###marks_lanes", cell_marks());
+    panel_legend(kLanesPanel);
     ImGui::SetCursorPos({left, top + px(34)});
     legend(kLegend, true);
   }
@@ -172,6 +180,14 @@ void draw_lanes(Context& context) {
 
 }  // namespace
 
-const Panel kLanesPanel{"lanes", "Lanes", why_no_lanes, draw_lanes, nullptr};
+const Panel kLanesPanel{.id = "lanes",
+                        .title = "Lanes",
+                        .empty = why_no_lanes,
+                        .draw = draw_lanes,
+                        .help = "Each column is one lane of the race, at the same own compute as the others.",
+                        .marks = cell_marks(),
+                        .bare = true,
+                        .main = true,
+                        .compare = Dock::Centre};
 
 }  // namespace ui

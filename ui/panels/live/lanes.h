@@ -1,10 +1,9 @@
-// Compare's columns: one lane each, the same order of numbers in every one.
+// The panel Lanes: one column per lane of a race, with the same figures in the same order.
 #pragma once
-
-#include "ui/shell/panel.h"
 
 namespace ui {
 
+struct Panel;
 extern const Panel kLanesPanel;
 
 }  // namespace ui

@@ -5,11 +5,18 @@
 #include <fmt/format.h>
 
 #include "engine/base/text.h"
-#include "ui/widgets/draw.h"
-#include "ui/shell/legend.h"
+#include "engine/event/recording/training_history.h"
+#include "ui/files/settings.h"
 #include "ui/panels/live/block_grid.h"
+#include "ui/panels/live/trajectory.h"
 #include "ui/panels/results/chart.h"
 #include "ui/panels/results/training.h"
+#include "ui/prepare/tokens/trajectory.h"
+#include "ui/prepare/training.h"
+#include "ui/shell/context.h"
+#include "ui/shell/panel.h"
+#include "ui/widgets/draw.h"
+#include "ui/widgets/legend.h"
 
 namespace ui {
 namespace {
@@ -17,36 +24,55 @@ namespace {
 constexpr Mean kProbeLegend[] = {Mean::Accepted, Mean::FastForward, Mean::Stationary, Mean::Guess};
 constexpr float kChartWidth = 380, kChartHeight = 190;
 
-// Index of the probe shown: the one chosen, or the newest there was by then.
-std::size_t shown_probe(const ViewState& view, const engine::TrainingHistory& history) {
-  const auto& probes = history.probes;
-  if (view.training_probe < 0) return probes.size() - 1;
-  const auto after =
-      std::ranges::upper_bound(probes, view.training_probe, {}, &engine::ProbeTrajectory::step);
+// The counts of all probes of the training run.
+struct CountsOfProbes : PanelState {
+  std::uint64_t version = 0;  // of the history
+  std::vector<ProbeCounts> counts;
+  void training_changed() override {
+    version = 0;
+    counts.clear();
+  }
+};
+
+const std::vector<ProbeCounts>& counts_shown(Context& context) {
+  auto& prepared = context.states.get<CountsOfProbes>();
+  if (prepared.version != context.training->version) {
+    prepared.counts = counts_of(*context.training);
+    prepared.version = context.training->version;
+  }
+  return prepared.counts;
+}
+
+// Index of the probe shown: the newest, or the last one up to the chosen step.
+std::size_t shown_probe(Context& context) {
+  const auto& probes = context.training->probes;
+  const std::int64_t step = context.states.get<ProbeView>().step;
+  if (step < 0) return probes.size() - 1;
+  const auto after = std::ranges::upper_bound(probes, step, {}, &engine::ProbeTrajectory::step);
   return after == probes.begin() ? 0 : static_cast<std::size_t>(after - probes.begin()) - 1;
 }
 
-void show_probe(ViewState& view, const engine::TrainingHistory& history, std::size_t probe) {
-  const bool newest = probe + 1 >= history.probes.size();
-  view.training_probe = newest ? -1 : history.probes[probe].step;
+void show_probe(Context& context, std::size_t probe) {
+  const auto& probes = context.training->probes;
+  context.states.get<ProbeView>().step = probe + 1 >= probes.size() ? -1 : probes[probe].step;
 }
 
 std::string why_no_trajectory(const Context& context) {
   if (std::string none = no_training_yet(context); !none.empty()) return none;
   if (!context.training->probes.empty()) return "";
-  return "This training tells no trajectories. A consistency training (train cllm) does, at the "
-         "beginning, at every probe and at the end.";
+  return "This training run records no trajectories. Consistency training (train cllm) records one at "
+         "the beginning, at every probe and at the end.";
 }
 
-// Which probe is shown, and a way to the others.
+// The probe shown, and controls to choose another.
 void probe_choice(Context& context, std::size_t probe) {
   const engine::TrainingHistory& history = *context.training;
   const std::size_t n = history.probes.size();
-  if (button("<###earlier", false, probe > 0, "the probe before (Left)"))
-    walk_probes(context.view, history, -1, false);
+  if (button("<###earlier", false, probe > 0, "previous probe (Left)"))
+    walk_probes(context, -1, false);
   ImGui::SameLine();
-  if (button(">###later", false, probe + 1 < n, "the next probe (Right)"))
-    walk_probes(context.view, history, 1, false);
+  if (button(">###later", false, probe + 1 < n, "next probe (Right)"))
+    walk_probes(context, 1, false);
   ImGui::SameLine();
   ImGui::AlignTextToFramePadding();
   words(
@@ -57,28 +83,28 @@ void probe_choice(Context& context, std::size_t probe) {
   ImGui::SetNextItemWidth(std::max(px(80), ImGui::GetContentRegionAvail().x - px(8)));
   int at = static_cast<int>(probe);
   if (ImGui::SliderInt("##probe", &at, 0, static_cast<int>(n) - 1, ""))
-    show_probe(context.view, history, static_cast<std::size_t>(at));
+    show_probe(context, static_cast<std::size_t>(at));
 }
 
-// What changed since the first probe, in figures.
+// Figures of the probe shown, each beside its value at the first probe.
 void counts_part(const std::vector<ProbeCounts>& counts, std::size_t probe) {
   const ProbeCounts &now = counts[probe], &first = counts.front();
   const auto row = [](const char* label, double value, double at_first, const char* help) {
-    label_value(label, fmt::format("{:.2f}   ({:.2f} at first)", value, at_first),
+    label_value(label, fmt::format("{:.2f}   (first probe {:.2f})", value, at_first),
                 Truth::Hindsight);
     if (ImGui::IsItemHovered()) tooltip(help);
   };
   row("tokens / iteration", now.tokens_per_iteration(), first.tokens_per_iteration(),
       "tokens of the answer / iterations of its blocks");
   row("fast-forward", now.fast_forward, first.fast_forward,
-      "tokens that joined the right front, an iteration; mean of the blocks' means");
+      "tokens that become correct in sequence, per iteration; mean of the means per block");
   row("stationary tokens", now.n_stationary, first.n_stationary,
-      "tokens that stood right before all in front of them did, and stayed");
+      "tokens that were correct before all preceding tokens were, and did not change again");
   label_value("iterations", fmt::format("{} for {} tokens", now.n_iterations, now.n_tokens));
 }
 
 void over_training(Context& context, std::size_t probe) {
-  const auto& counts = context.prepared.probes(*context.training);
+  const auto& counts = counts_shown(context);
   ImGui::BeginChild("over_training", {px(kChartWidth), 0});
   counts_part(counts, probe);
   ImGui::Dummy({1, px(4)});
@@ -88,7 +114,7 @@ void over_training(Context& context, std::size_t probe) {
       {ImGui::GetContentRegionAvail().x, px(kChartHeight)});
   for (std::size_t i = 0; clicked && i < counts.size(); ++i)
     if (static_cast<double>(counts[i].step) == *clicked)
-      show_probe(context.view, *context.training, i);
+      show_probe(context, i);
   ImGui::EndChild();
 }
 
@@ -112,8 +138,9 @@ void blocks_part(Context& context, const engine::ProbeTrajectory& probe) {
       return fmt::format("iteration {} \xC2\xB7 token {} of the answer", row.iteration,
                          first + position + 1);
     };
-    Grid grid = states_grid(states, context.view.hindsight);
-    if (context.view.only_changed) only_changes(grid);
+    const auto& view = context.states.get<BlockGridView>();
+    Grid grid = states_grid(states, view.hindsight);
+    if (view.only_changed) only_changes(grid);
     draw_block_grid(grid, cells);
     ImGui::PopID();
     first += static_cast<int>(states.front().size());
@@ -124,7 +151,7 @@ void blocks_part(Context& context, const engine::ProbeTrajectory& probe) {
 }
 
 void draw(Context& context) {
-  const std::size_t probe = shown_probe(context.view, *context.training);
+  const std::size_t probe = shown_probe(context);
   probe_choice(context, probe);
   ImGui::Dummy({1, px(2)});
   over_training(context, probe);
@@ -133,29 +160,34 @@ void draw(Context& context) {
 }
 
 void draw_head(Context& context) {
-  legend_word("?###marks_probe", trajectory_marks());
+  auto& view = context.states.get<BlockGridView>();
+  panel_legend(kProbeTrajectoryPanel);
   ImGui::SameLine();
-  ImGui::Checkbox("right in hindsight (h)", &context.view.hindsight);
+  ImGui::Checkbox("correct in hindsight (h)", &view.hindsight);
   ImGui::SameLine();
-  ImGui::Checkbox("only changed", &context.view.only_changed);
-  if (ImGui::IsItemHovered()) tooltip("cells that an iteration left as they were become dots");
+  ImGui::Checkbox("only changed", &view.only_changed);
+  if (ImGui::IsItemHovered()) tooltip("Tokens that an iteration did not change become dots.");
 }
 
 }  // namespace
 
-void walk_probes(ViewState& view, const engine::TrainingHistory& history, int by, bool to_end) {
-  if (history.probes.empty()) return;
-  const auto last = static_cast<std::ptrdiff_t>(history.probes.size()) - 1;
-  const auto at = static_cast<std::ptrdiff_t>(shown_probe(view, history));
+void walk_probes(Context& context, int by, bool to_end) {
+  const auto& probes = context.training->probes;
+  if (probes.empty()) return;
+  const auto last = static_cast<std::ptrdiff_t>(probes.size()) - 1;
+  const auto at = static_cast<std::ptrdiff_t>(shown_probe(context));
   const std::ptrdiff_t to =
       to_end ? (by > 0 ? last : 0) : std::clamp<std::ptrdiff_t>(at + by, 0, last);
-  show_probe(view, history, static_cast<std::size_t>(to));
+  show_probe(context, static_cast<std::size_t>(to));
 }
 
 const Panel kProbeTrajectoryPanel{.id = "probe_trajectory",
                                   .title = "Trajectory, probe by probe",
                                   .empty = why_no_trajectory,
                                   .draw = draw,
-                                  .head = draw_head};
+                                  .head = draw_head,
+                                  .help = "The Jacobi blocks of one unseen prompt, decoded by the weights of a probe.",
+                                  .marks = trajectory_marks(),
+                                  .training = Dock::Foot};
 
 }  // namespace ui

@@ -1,15 +1,24 @@
-// How one unseen prompt is answered while a consistency training goes on: its blocks,
-// probe by probe.
+// The panel Probe trajectory: how consistency training changes the decoding of one unseen prompt, probe by probe.
 #pragma once
 
-#include "ui/shell/panel.h"
+#include <cstdint>
+
+#include "ui/shell/panel_state.h"
 
 namespace ui {
 
+struct Context;
+struct Panel;
 extern const Panel kProbeTrajectoryPanel;
 
-/// Moves to the next (1) or the previous (-1) probe; `to_end`: to the last one there is that way.
-/// The newest is followed as it comes.
-void walk_probes(ViewState& view, const engine::TrainingHistory& history, int by, bool to_end);
+/// The probe that the user chose.
+struct ProbeView : PanelState {
+  std::int64_t step = -1;  // training step of the probe; -1: the newest probe
+  void training_changed() override { step = -1; }
+};
+
+/// Shows the next probe (`by` = 1) or the previous one (-1); with `to_end`, the last probe in that direction. The newest probe is followed
+/// while the training run continues. Needs an open training run.
+void walk_probes(Context& context, int by, bool to_end);
 
 }  // namespace ui

@@ -2,9 +2,13 @@
 
 #include <fmt/format.h>
 
-#include "ui/widgets/draw.h"
+#include "engine/event/timeline/timeline.h"
+#include "ui/files/settings.h"
 #include "ui/prepare/tokens/row_origin.h"
+#include "ui/prepare/tokens/text_cells.h"
 #include "ui/prepare/tokens/token_tree.h"
+#include "ui/shell/context.h"
+#include "ui/widgets/draw.h"
 
 namespace ui {
 
@@ -24,8 +28,8 @@ void row_cell(Context& context,
     std::string facts = fmt::format("{}\n{} \xC2\xB7 row {} of step {}", text, look(mean).name, row,
                                     step.begun.step);
     const engine::RowTag tag = step.drafted.tree.tag[row];
-    if (tag.kind == engine::RowTag::Kind::Draft) facts += "\n" + row_origin(tag, asks_heads(run));
-    const float q = told_at(step.drafted.q, row), p = told_at(step.verified.p, row);
+    if (tag.kind == engine::RowTag::Kind::Draft) facts += "\n" + row_origin(tag, drafts_by_heads(run));
+    const float q = value_at(step.drafted.q, row), p = value_at(step.verified.p, row);
     if (q >= 0 && row > 0) facts += fmt::format("\nq {:.3f}", q);
     if (p >= 0) facts += fmt::format("\np {:.3f}", p);
     tooltip(facts);

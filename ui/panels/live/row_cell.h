@@ -1,12 +1,18 @@
-// One row of a step's tree as a token cell: Trajectory and Pool draw the same rows.
+// One row of a step's token tree as a cell, for the panels of a step.
 #pragma once
 
-#include "ui/shell/context.h"
 #include "ui/widgets/theme.h"
+
+namespace engine {
+struct RunRecord;
+struct StepRecord;
+}  // namespace engine
 
 namespace ui {
 
-/// At the cursor, `width` pixels wide; takes hovers and clicks.
+struct Context;
+
+/// Draws the cell at the cursor, `width` pixels wide, and handles hovers and clicks.
 void row_cell(Context& context,
               const engine::RunRecord& run,
               const engine::StepRecord& step,

@@ -4,39 +4,45 @@
 
 #include <fmt/format.h>
 
-#include "ui/widgets/draw.h"
-#include "ui/shell/legend.h"
+#include "engine/event/timeline/timeline.h"
+#include "ui/files/settings.h"
 #include "ui/panels/live/text_view.h"
+#include "ui/prepare/time/run_times.h"
+#include "ui/shell/context.h"
+#include "ui/shell/panel.h"
+#include "ui/widgets/draw.h"
+#include "ui/widgets/legend.h"
 
 namespace ui {
 namespace {
 
-constexpr std::array<const char*, 6> kLenses{"standing", "probability", "age",
+constexpr std::array<const char*, 6> kLensNames{"status", "probability", "age",
                                              "cost",     "agreement",   "origin"};
 
-// What a lens's fills mean.
+// The meaning of a lens's colours.
 const char* lens_words(Lens lens) {
   static constexpr std::array<const char*, 6> kWords{
       "",
-      "Lens: dark is unlikely, bright is likely, by the model's own probability of the token.",
-      "Lens: dark is new, bright is old: committed twenty steps ago or more.",
-      "Lens: dark is cheap, bright is dear: the share of its step's own compute.",
-      "Lens: accepted's colour is what plain decoding gives too, rejected's is from the first "
-      "difference on.",
-      "Lens: the colour of what had proposed the token; none: the target alone."};
+      "Lens: probability of the token under the model; dark is low, bright is high.",
+      "Lens: steps since the token was committed; dark is new, bright is 20 steps or more.",
+      "Lens: the token's share of its step's own compute; dark is low, bright is high.",
+      "Lens: agreement with plain decoding; the colour of accepted up to the first difference, the "
+      "colour of rejected after it.",
+      "Lens: the colour shows how the token was proposed; without colour, the target chose it alone."};
   return kWords[static_cast<std::size_t>(lens)];
 }
 
 void draw_text_head(Context& context) {
-  int lens = static_cast<int>(context.view.lens);
-  if (quiet_choice("##lens", "lens: ", kLenses, lens)) context.view.lens = static_cast<Lens>(lens);
+  Lens& shown = context.states.get<TextView>().lens;
+  int lens = static_cast<int>(shown);
+  if (quiet_choice("##lens", "lens: ", kLensNames, lens)) shown = static_cast<Lens>(lens);
   ImGui::SameLine();
-  legend_word("?###marks_text", cell_marks(), lens_words(context.view.lens));
+  panel_legend(kTextPanel, lens_words(shown));
   const engine::RunRecord* run = context.run();
   if (!run) return;
   ImGui::SameLine(0, px(14));
   ImGui::AlignTextToFramePadding();
-  words(fmt::format("{} tokens", context.prepared.times(*run).sums(context.n_steps(*run)).tokens),
+  words(fmt::format("{} tokens", context.times(*run).sums(context.n_steps(*run)).tokens),
         theme().dim);
 }
 
@@ -47,6 +53,14 @@ void draw_text(Context& context) {
 
 }  // namespace
 
-const Panel kTextPanel{"text", "Text", no_run_yet, draw_text, draw_text_head};
+const Panel kTextPanel{.id = "text",
+                       .title = "Text",
+                       .empty = no_run_yet,
+                       .draw = draw_text,
+                       .head = draw_text_head,
+                       .help = "The prompt and the answer, one cell per token.",
+                       .marks = cell_marks(),
+                       .main = true,
+                       .live = Dock::Top};
 
 }  // namespace ui

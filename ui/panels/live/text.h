@@ -1,10 +1,9 @@
-// The answer, token by token, through a lens.
+// The panel Text: the answer as token cells, coloured by a lens.
 #pragma once
-
-#include "ui/shell/panel.h"
 
 namespace ui {
 
+struct Panel;
 extern const Panel kTextPanel;
 
 }  // namespace ui

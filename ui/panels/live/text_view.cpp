@@ -2,11 +2,18 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
+#include <optional>
 #include <span>
 #include <vector>
 
 #include <fmt/format.h>
 
+#include "engine/event/timeline/timeline.h"
+#include "ui/files/settings.h"
+#include "ui/prepare/playhead.h"
+#include "ui/prepare/tokens/text_cells.h"
+#include "ui/shell/context.h"
 #include "ui/widgets/draw.h"
 
 namespace ui {
@@ -14,14 +21,58 @@ namespace {
 
 constexpr std::size_t kMaxCells = 4096;
 
-// The lens's colour of a committed cell; nothing where the lens says nothing.
+// The cells of all runs, and their last layout.
+struct CellsOfRuns : PanelState {
+  struct Entry {
+    std::uint64_t version = 0;  // of the timeline, plus 1; 0: not computed
+    std::size_t n_steps = 0;
+    bool live = false;
+    std::vector<TextCell> cells;
+    std::size_t first = 0;
+    float width = -1;
+    CellMetrics metrics;
+    bool flowing = false;
+    std::vector<CellBox> boxes;  // of the cells from `first` on
+  };
+  std::map<engine::RunId, Entry> entries;
+  void document_changed() override { entries.clear(); }
+};
+
+CellsOfRuns::Entry& cells_of(Context& context, const engine::RunRecord& run, std::size_t n_steps) {
+  CellsOfRuns::Entry& entry = context.states.get<CellsOfRuns>().entries[run.id()];
+  const std::uint64_t version = context.timeline.version() + 1;
+  const bool live = context.live(run);
+  if (entry.version != version || entry.n_steps != n_steps || entry.live != live)
+    entry = {.version = version,
+             .n_steps = n_steps,
+             .live = live,
+             .cells = text_cells(context.timeline, run, n_steps, live)};
+  return entry;
+}
+
+const std::vector<CellBox>& boxes_of(CellsOfRuns::Entry& entry,
+                                     std::size_t first,
+                                     float width,
+                                     const CellMetrics& metrics,
+                                     bool flowing) {
+  if (entry.width != width || entry.first != first || entry.metrics != metrics || entry.flowing != flowing) {
+    entry.width = width;
+    entry.first = first;
+    entry.metrics = metrics;
+    entry.flowing = flowing;
+    entry.boxes = lay_out(std::span(entry.cells).subspan(std::min(first, entry.cells.size())), width, metrics, flowing);
+  }
+  return entry.boxes;
+}
+
+// The lens's colour of a committed cell; nullopt if the lens shows nothing for it.
 std::optional<Rgb> lens_colour(const Context& context,
                                const engine::RunRecord& run,
                                const TextCell& cell,
                                double top_cost,
                                engine::StepId newest) {
   if (!cell.committed || cell.step < 0) return std::nullopt;
-  switch (context.view.lens) {
+  switch (context.states.get<TextView>().lens) {
     case Lens::TokenStatus:
       return std::nullopt;
     case Lens::Probability:
@@ -58,14 +109,14 @@ void cell_tooltip(const Context& context, const engine::RunRecord& run, const Te
                       look(cell.mean).name, cell.step, cell.position, cell.token),
           theme().text);
     if (cell.has_logp)
-      words(fmt::format("p {:.3f} \xC2\xB7 {} a token of its step", std::exp(cell.logp),
+      words(fmt::format("p {:.3f} \xC2\xB7 {} per token of its step", std::exp(cell.logp),
                         short_time(cell.cost_ns)),
             theme().dim);
     if (cell.origin != Mean::Prefix)
       words(fmt::format("proposed as: {}", look(cell.origin).name), theme().dim);
   }
   if (cell.diverged && run.agreement)
-    words("Plain decoding has here: " + cell_text(context.timeline, run, run.agreement->expected),
+    words("Plain decoding chose: " + cell_text(context.timeline, run, run.agreement->expected),
           theme().bad);
   ImGui::EndTooltip();
 }
@@ -118,7 +169,7 @@ void draw_cell(Context& context,
   token_cell(ImGui::GetWindowDrawList(), min, max, cell.text, cell.mean, flags);
 }
 
-// A thin bar at the end of what is committed, and brackets round the block being refined.
+// A thin bar at the end of the committed text, and brackets around the block that is being refined.
 void draw_edges(const TextEdges& edges,
                 std::span<const TextCell> cells,
                 std::span<const CellBox> boxes,
@@ -157,17 +208,13 @@ double costliest(const std::vector<TextCell>& cells) {
   return top;
 }
 
-}  // namespace
-
-namespace {
-
-// Follows the answer's end: a frame after it changed, when the new height is known.
+// Scrolls to the end of the answer one frame after it changed, when the new height is known.
 void scroll_to_end(std::size_t n_cells) {
   int* seen = ImGui::GetStateStorage()->GetIntRef(ImGui::GetID("n_cells"), -1);
   const int now = static_cast<int>(n_cells);
   if (*seen == now && ImGui::GetScrollY() < ImGui::GetScrollMaxY() - 1) {
     int* tried = ImGui::GetStateStorage()->GetIntRef(ImGui::GetID("tried"), -1);
-    if (*tried == now) return;  // since then someone scrolled away
+    if (*tried == now) return;  // the user scrolled away since then
     *tried = now;
   }
   *seen = now;
@@ -181,7 +228,8 @@ void draw_token_text(Context& context,
                      bool flowing,
                      bool with_prompt) {
   const std::size_t n_steps = context.n_steps(run);
-  const auto& all = context.prepared.cells(context.timeline, run, n_steps, context.live(run));
+  CellsOfRuns::Entry& prepared = cells_of(context, run, n_steps);
+  const std::vector<TextCell>& all = prepared.cells;
   const std::size_t first =
       with_prompt ? 0 : std::min(all.size(), run.started.prompt_tokens.size());
   const std::span cells = std::span(all).subspan(first);
@@ -192,12 +240,11 @@ void draw_token_text(Context& context,
   metrics.padding = px(10);
   metrics.mark = px(kMarkSize) * 0.5f + px(1);
   metrics.gap = px(2);
-  const auto& boxes = context.prepared.boxes(run, first, ImGui::GetContentRegionAvail().x - px(4),
-                                             metrics, flowing);
+  const auto& boxes = boxes_of(prepared, first, ImGui::GetContentRegionAvail().x - px(4), metrics, flowing);
   const float line_height = flowing ? px(22) : px(29), cell_height = flowing ? px(20) : px(24);
   const ImVec2 at = ImGui::GetCursorScreenPos();
   const float top = ImGui::GetWindowPos().y, bottom = top + ImGui::GetWindowSize().y;
-  const double top_cost = context.view.lens == Lens::Cost ? costliest(all) : 0;
+  const double top_cost = context.states.get<TextView>().lens == Lens::Cost ? costliest(all) : 0;
   const engine::StepId newest = n_steps > 0 ? run.steps[n_steps - 1].begun.step : 0;
   std::size_t n_drawn = 0;
   const int first_line = std::max(0, static_cast<int>((top - at.y) / line_height) - 1);

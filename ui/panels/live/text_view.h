@@ -1,12 +1,29 @@
-// The tokens of a run as cells in the current window; shared by the Text panel and the lanes.
+// The tokens of a run as cells, for the panels Text and Lanes.
 #pragma once
 
-#include "ui/shell/context.h"
+#include "ui/shell/panel_state.h"
+
+namespace engine {
+struct RunRecord;
+}
 
 namespace ui {
 
-/// Draws the lines in view and takes hovers and clicks. Long text scrolls with the window; while
-/// following, it keeps to the end.
+struct Context;
+
+/// What the colour of a committed cell shows.
+enum class Lens { TokenStatus, Probability, Age, Cost, Agreement, Origin };
+inline constexpr int kLenses = 6;
+
+/// The lens of the cells. Key L changes it too.
+struct TextView : PanelState {
+  Lens lens = Lens::TokenStatus;
+};
+
+/// Draws the visible lines of a run's tokens in the current window and handles hovers and clicks. While the playhead follows, the window
+/// scrolls to the end.
+/// @param flowing      running text without padding and marks
+/// @param with_prompt  begin with the tokens of the prompt
 void draw_token_text(Context& context,
                      const engine::RunRecord& run,
                      bool flowing,

@@ -1,17 +1,24 @@
 #include "ui/panels/live/trajectory.h"
 
 #include <algorithm>
+#include <array>
 
 #include <fmt/format.h>
 
+#include "engine/event/timeline/timeline.h"
 #include "engine/trace/describe.h"
-#include "ui/widgets/draw.h"
-#include "ui/shell/legend.h"
+#include "ui/files/settings.h"
 #include "ui/panels/live/block_grid.h"
 #include "ui/panels/live/row_cell.h"
-#include "ui/prepare/tokens/line_feeds.h"
 #include "ui/prepare/run_traits.h"
+#include "ui/prepare/time/run_times.h"
+#include "ui/prepare/tokens/line_feeds.h"
+#include "ui/prepare/tokens/text_cells.h"
 #include "ui/prepare/tokens/trajectory.h"
+#include "ui/shell/context.h"
+#include "ui/shell/panel.h"
+#include "ui/widgets/draw.h"
+#include "ui/widgets/legend.h"
 
 namespace ui {
 namespace {
@@ -21,17 +28,69 @@ constexpr Mean kBlockLegend[] = {Mean::Accepted, Mean::Bonus, Mean::FastForward,
 constexpr Mean kWindowLegend[] = {Mean::Guess, Mean::Pool,     Mean::Accepted,
                                   Mean::Bonus, Mean::Rejected, Mean::Unused};
 
-// Iterations of a block, and blocks before it, at most.
+void draw_proved_line(ImDrawList* list, ImVec2 at, const MarkNote&) {
+  const float x = at.x + px(20);
+  list->AddLine({x, at.y}, {x, at.y + px(kSampleHeight)}, colour(theme().bright), px(2));
+}
+
+void draw_hindsight_line(ImDrawList* list, ImVec2 at, const MarkNote&) {
+  const float x = at.x + px(20);
+  for (float y = 0; y < px(kSampleHeight); y += px(5))
+    list->AddLine({x, at.y + y}, {x, at.y + y + px(2)}, colour(look(Mean::Stationary).fill), px(1.5f));
+}
+
+void draw_bracket(ImDrawList* list, ImVec2 at, const MarkNote&) {
+  const ImU32 ink = colour(theme().bright);
+  const float y = at.y + px(kSampleHeight) / 2, right = at.x + px(60);
+  list->AddLine({at.x, y}, {right, y}, ink, px(1));
+  list->AddLine({at.x, y - px(3)}, {at.x, y}, ink, px(1));
+  list->AddLine({right, y - px(3)}, {right, y}, ink, px(1));
+}
+
+void draw_newly_final(ImDrawList* list, ImVec2 at, const MarkNote&) {
+  list->AddText(nullptr, px(13), {at.x, at.y + px(4)}, colour(theme().dim), "+3");
+}
+
+void draw_unchanged(ImDrawList* list, ImVec2 at, const MarkNote&) {
+  list->AddCircleFilled({at.x + px(20), at.y + px(kSampleHeight) / 2}, px(1.5f), colour(theme().faint));
+}
+
+void draw_folded(ImDrawList* list, ImVec2 at, const MarkNote&) {
+  list->AddText(nullptr, px(13), {at.x, at.y + px(4)}, colour(theme().dim), "+ block 3");
+}
+
+constexpr std::array kTrajectoryMarks{
+    MarkNote{.words = "the tokens left of the line are proved final by agreement", .draw = draw_proved_line},
+    MarkNote{.words = "the tokens left of the line are correct, as known in hindsight (h)", .draw = draw_hindsight_line},
+    MarkNote{.words = "fast-forward: one iteration proved all these tokens final", .draw = draw_bracket},
+    MarkNote{.words = "number of tokens that the iteration proved final", .draw = draw_newly_final},
+    MarkNote{.words = "not changed by the iteration (with \"only changed\")", .draw = draw_unchanged},
+    MarkNote{.words = "an earlier block: click to show or hide its iterations", .draw = draw_folded},
+    cell_note(Mean::Guess),
+    MarkNote{.words = "a guess that did not change for three iterations",
+             .mean = Mean::Guess,
+             .text = "guess",
+             .mark = "?3"},
+    cell_note(Mean::Stationary),
+    cell_note(Mean::FastForward),
+    cell_note(Mean::Accepted),
+    cell_note(Mean::Bonus),
+    cell_note(Mean::Pool),
+    cell_note(Mean::Rejected),
+    cell_note(Mean::Unused),
+};
+
+// At most this many iterations of a block, and this many earlier blocks, are shown.
 constexpr std::size_t kMaxRows = 40, kMaxFolded = 24;
 
 bool fits_trajectory(const engine::RunRecord& run) {
   const RunTraits traits = traits_of(run);
-  return traits.settles() || !traits.told;
+  return traits.has_trajectory() || !traits.known;
 }
 
 const char* instead_of_trajectory(const engine::RunRecord& run) {
   const RunTraits traits = traits_of(run);
-  return traits.finds() ? "pool" : traits.drafts ? "tree" : "text";
+  return traits.has_pool_or_guesses() ? "pool" : traits.drafts ? "tree" : "text";
 }
 
 std::string why_no_trajectory(const Context& context) {
@@ -39,12 +98,12 @@ std::string why_no_trajectory(const Context& context) {
   const engine::RunRecord& run = *context.run();
   const RunTraits traits = traits_of(run);
   const std::string method = method_of(context, run);
-  if (!traits.told || run.steps.empty()) return "No step yet.";
-  if (traits.settles()) return "";
-  if (!traits.proposes()) return method + " has proposed nothing so far, so it has no trajectory.";
-  return method + (traits.finds()
-                       ? " refines no block. Its proposals are in the Pool panel."
-                       : " refines no block: what a draft model proposes is in the Tree panel.");
+  if (!traits.known || run.steps.empty()) return "No step yet.";
+  if (traits.has_trajectory()) return "";
+  if (!traits.proposes()) return method + " has proposed no tokens so far, so it has no trajectory.";
+  return method + (traits.has_pool_or_guesses()
+                       ? " does not refine a block. The panel Pool shows its proposals."
+                       : " does not refine a block. The panel Tree shows the proposals of the draft model.");
 }
 
 GridCells cells_of(Context& context, const engine::RunRecord& run) {
@@ -78,7 +137,7 @@ void draw_window(Context& context,
                  bool selected) {
   const WindowGrid grid = window_grid(step);
   if (selected || !grid.row_of.empty())
-    small_label(fmt::format("window at {}step {}: rows are levels, columns look ahead{}",
+    small_label(fmt::format("window at {}step {}: one row per level, one column per position{}",
                             selected ? "the selected " : "", step.begun.step,
                             selected ? " (Esc: at the playhead)" : ""));
   for (std::size_t level = 0; level < grid.row_of.size(); ++level) {
@@ -89,7 +148,7 @@ void draw_window(Context& context,
       const int row = grid.row_of[level][column];
       if (row >= 0)
         row_cell(context, run, step, row, Mean::Guess, px(64));
-      else if (level == 0 && column == 0)  // the text's last token heads the first column
+      else if (level == 0 && column == 0)  // the last committed token heads the first column
         row_cell(context, run, step, 0, Mean::Prefix, px(64));
       else
         ImGui::Dummy({px(64), px(23)});
@@ -97,7 +156,7 @@ void draw_window(Context& context,
     }
     ImGui::NewLine();
   }
-  if (!grid.candidates.empty()) small_label("n-grams under judgement, and their fate");
+  if (!grid.candidates.empty()) small_label("candidate n-grams and results");
   for (std::size_t n = 0; n < grid.candidates.size(); ++n) {
     ImGui::AlignTextToFramePadding();
     words(fmt::format("guess {}", n + 1), theme().dim);
@@ -109,21 +168,20 @@ void draw_window(Context& context,
     ImGui::NewLine();
   }
   if (grid.row_of.empty() && grid.candidates.empty())
-    wrapped("This step had no window yet: nothing was guessed.", theme().dim);
+    wrapped("This step had no window yet, so it guessed no tokens.", theme().dim);
 }
 
 std::string left_out_words(const Grid& grid) {
   std::string text;
   if (grid.n_rows_left_out > 0)
-    text = fmt::format("{} older iterations left out", grid.n_rows_left_out);
+    text = fmt::format("{} older iterations omitted", grid.n_rows_left_out);
   if (grid.n_rows_unchanged > 0)
-    text += fmt::format("{}{} iterations that changed nothing left out",
+    text += fmt::format("{}{} iterations without a change omitted",
                         text.empty() ? "" : " \xC2\xB7 ", grid.n_rows_unchanged);
   return text;
 }
 
-// The newest rows stay in view whenever the playhead has moved; in between one may scroll. Twice,
-// because the height is known a frame later.
+// Scrolls to the newest rows for two frames after the playhead has moved, because the height is known one frame late.
 void keep_newest_in_view(const engine::RunRecord& run, std::size_t n_steps) {
   ImGuiStorage* kept = ImGui::GetStateStorage();
   const ImGuiID shown = ImGui::GetID("shown") + run.id();
@@ -137,25 +195,26 @@ void keep_newest_in_view(const engine::RunRecord& run, std::size_t n_steps) {
 }
 
 void draw_block(Context& context, const engine::RunRecord& run, Grid& grid) {
-  if (context.view.only_changed) only_changes(grid);
+  if (context.states.get<BlockGridView>().only_changed) only_changes(grid);
   if (const std::string left_out = left_out_words(grid); !left_out.empty()) small_label(left_out);
   draw_block_grid(grid, cells_of(context, run));
 }
 
-// A block that is done with, as one row; a click unfolds it and folds it again.
+// An earlier block as one row; a click shows or hides its iterations.
 void folded_block(Context& context, const engine::RunRecord& run, const FoldedBlock& block) {
   ImGui::PushID(block.block);
   const std::pair key{run.id(), block.block};
-  const bool open = context.view.unfolded.contains(key);
+  auto& unfolded = context.states.get<TrajectoryView>().unfolded;
+  const bool open = unfolded.contains(key);
   const ImVec2 at = ImGui::GetCursorPos();
   if (ImGui::Selectable("###fold", false, ImGuiSelectableFlags_AllowOverlap, {0, px(22)})) {
     if (open)
-      context.view.unfolded.erase(key);
+      unfolded.erase(key);
     else
-      context.view.unfolded.insert(key);
+      unfolded.insert(key);
   }
   if (ImGui::IsItemHovered())
-    tooltip(open ? "Click: fold these iterations again" : "Click: show its iterations");
+    tooltip(open ? "Click: hide the iterations" : "Click: show the iterations");
   ImGui::SetCursorPos({at.x + px(2), at.y + px(2)});
   words(fmt::format("{} block {} \xC2\xB7 {} iterations \xC2\xB7 {} tokens", open ? "-" : "+",
                     block.block + 1, block.n_iterations, block.tokens.size()),
@@ -168,23 +227,24 @@ void folded_block(Context& context, const engine::RunRecord& run, const FoldedBl
   ImGui::PopFont();
   ImGui::SetCursorPos({at.x, at.y + px(26)});
   if (open) {
-    Grid grid = trajectory_grid(run, block.n_steps, context.view.hindsight, kMaxRows, block.block);
+    Grid grid = trajectory_grid(run, block.n_steps, context.states.get<BlockGridView>().hindsight,
+                                kMaxRows, block.block);
     draw_block(context, run, grid);
   }
   ImGui::PopID();
 }
 
-// By both clocks: what agreement proved at the time, and what metrics count in hindsight.
+// The fast-forwarded tokens as proved by agreement, and the metrics that are counted in hindsight.
 std::string counted_words(const Grid& grid) {
   std::string text = fmt::format("fast-forwarded {} (proved)", grid.n_fast_forward);
-  if (!grid.counts) return text + " \xC2\xB7 in hindsight: of a whole block alone";
-  return text + fmt::format(", {:.2f} an iteration (hindsight) \xC2\xB7 stationary {} (hindsight)",
+  if (!grid.counts) return text + " \xC2\xB7 hindsight figures follow when the block is complete";
+  return text + fmt::format(", {:.2f} per iteration (hindsight) \xC2\xB7 stationary {} (hindsight)",
                             grid.counts->fast_forward_mean, grid.counts->n_stationary);
 }
 
 void draw_blocks(Context& context, const engine::RunRecord& run, std::size_t n_steps, Grid& grid) {
   const FoldedBlocks older = older_blocks(run, n_steps, kMaxFolded);
-  if (older.more_before) small_label("earlier blocks are left out");
+  if (older.more_before) small_label("earlier blocks omitted");
   for (const FoldedBlock& block : older.blocks) folded_block(context, run, block);
   draw_block(context, run, grid);
   small_label(counted_words(grid));
@@ -193,14 +253,14 @@ void draw_blocks(Context& context, const engine::RunRecord& run, std::size_t n_s
   keep_newest_in_view(run, n_steps);
 }
 
-// A step that was clicked goes before the one at the playhead, once the playhead has passed it.
+// A selected step that the playhead has passed takes precedence over the step at the playhead.
 bool shows_selected(Context& context,
                     const engine::RunRecord& run,
                     std::size_t n,
                     std::size_t& at) {
   const Place& locked = context.selection.locked;
   if (locked.run != run.id() || locked.step < 0) return false;
-  const std::size_t i = context.prepared.times(run).index_of(locked.step);
+  const std::size_t i = context.times(run).index_of(locked.step);
   if (i >= n || i == at) return false;
   at = i;
   return true;
@@ -209,7 +269,8 @@ bool shows_selected(Context& context,
 void draw_trajectory(Context& context) {
   const engine::RunRecord& run = *context.run();
   const std::size_t n_steps = context.n_steps(run);
-  Grid grid = trajectory_grid(run, n_steps, context.view.hindsight, kMaxRows);
+  Grid grid =
+      trajectory_grid(run, n_steps, context.states.get<BlockGridView>().hindsight, kMaxRows);
   if (!grid.rows.empty()) return draw_blocks(context, run, n_steps, grid);
   std::size_t at = context.live(run) && n_steps < run.steps.size() ? n_steps : n_steps - 1;
   if (n_steps == 0 && at != 0) {
@@ -229,30 +290,35 @@ void draw_trajectory(Context& context) {
 }
 
 void draw_trajectory_head(Context& context) {
-  legend_word("?###marks_trajectory", trajectory_marks());
+  auto& view = context.states.get<BlockGridView>();
+  panel_legend(kTrajectoryPanel);
   ImGui::SameLine();
   ImGui::AlignTextToFramePadding();
   words("proved final (solid)", theme().dim);
   if (ImGui::IsItemHovered())
-    tooltip("The solid line: left of it agreement has proved every token final.");
+    tooltip("Solid line: agreement has proved every token left of it final.");
   ImGui::SameLine();
-  ImGui::Checkbox("right in hindsight (h)", &context.view.hindsight);
+  ImGui::Checkbox("correct in hindsight (h)", &view.hindsight);
   if (ImGui::IsItemHovered())
     tooltip(
-        "The dotted line: left of it every token is right, as was seen once the block was done.");
+        "Dotted line: every token left of it is correct, as known after the block was complete.");
   ImGui::SameLine();
-  // A window moves on with every step: there is no row above to compare with.
+  // Lookahead's window moves with every step, so its rows cannot be compared with those above.
   const engine::RunRecord* run = context.run();
-  const bool has_blocks = !run || !traits_of(*run).told || traits_of(*run).blocks;
+  const bool has_blocks = !run || !traits_of(*run).known || traits_of(*run).blocks;
   ImGui::BeginDisabled(!has_blocks);
-  ImGui::Checkbox("only changed", &context.view.only_changed);
+  ImGui::Checkbox("only changed", &view.only_changed);
   ImGui::EndDisabled();
   if (ImGui::IsItemHovered(ImGuiHoveredFlags_AllowWhenDisabled))
-    tooltip(has_blocks ? "cells that an iteration left as they were become dots"
-                       : "A window moves on with every step: nothing stays in place.");
+    tooltip(has_blocks ? "Tokens that an iteration did not change become dots."
+                       : "Lookahead's window moves with every step, so no cell keeps its position.");
 }
 
 }  // namespace
+
+std::span<const MarkNote> trajectory_marks() {
+  return kTrajectoryMarks;
+}
 
 const Panel kTrajectoryPanel{.id = "trajectory",
                              .title = "Trajectory",
@@ -261,6 +327,9 @@ const Panel kTrajectoryPanel{.id = "trajectory",
                              .head = draw_trajectory_head,
                              .fits = fits_trajectory,
                              .instead = instead_of_trajectory,
-                             .wide = true};
+                             .help = "The iterations of the block at the playhead, or Lookahead's window.",
+                             .marks = kTrajectoryMarks,
+                             .wide = true,
+                             .live = Dock::Centre};
 
 }  // namespace ui

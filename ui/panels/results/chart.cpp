@@ -7,13 +7,14 @@
 
 #include <fmt/format.h>
 
+#include "ui/prepare/time/curves.h"
 #include "ui/widgets/draw.h"
 
 namespace ui {
 namespace {
 
 constexpr float kLineWidth = 1.6f, kSampleWidth = 22;
-// Of the lines by their order: how long they are drawn, and how long not.
+// The dash patterns of the curves: length of a dash and of a gap, px; 0: a solid line.
 constexpr std::array<std::array<float, 2>, 4> kDashes{{{0, 0}, {7, 4}, {2, 3}, {12, 3}}};
 
 void line_through(ImDrawList* list, std::span<const ImVec2> points, int index) {
@@ -23,8 +24,8 @@ void line_through(ImDrawList* list, std::span<const ImVec2> points, int index) {
     list->AddPolyline(points.data(), static_cast<int>(points.size()), ink, px(kLineWidth));
     return;
   }
-  // What is left of the dash or the gap is kept above a hundredth of a pixel: less than what a
-  // float still adds to a place on the screen would never end.
+  // `left`, the rest of the dash or gap, stays above 0.01 px: adding less to a float coordinate could have no effect, and the loop would
+  // not end.
   bool drawn = true;
   float left = px(on);
   for (std::size_t i = 1; i < points.size(); ++i) {
@@ -62,7 +63,7 @@ struct Plot {
   }
 };
 
-// Names with a piece of their line, and the value at `x` or the newest.
+// Draws the names with samples of the lines, and the values at `x` or the newest.
 void chart_legend(std::span<const Curve> curves, std::optional<double> x, float width) {
   const ImVec2 at = ImGui::GetCursorScreenPos();
   ImDrawList* list = ImGui::GetWindowDrawList();
@@ -132,7 +133,7 @@ void chart_lines(const Plot& plot, std::span<const Curve> curves, bool dots) {
   list->PopClipRect();
 }
 
-// The x that some curve has nearest to a place.
+// The x of the value nearest to `x` among all curves.
 std::optional<double> nearest_x(std::span<const Curve> curves, double x) {
   std::optional<double> found;
   for (const Curve& curve : curves)
@@ -156,7 +157,7 @@ std::optional<double> draw_chart(const char* id,
   ImGui::PushID(id);
   ImGuiStorage* kept = ImGui::GetStateStorage();
   const ImGuiID hovered_id = ImGui::GetID("hovered");
-  // Pointed at in the frame before: the legend stands above the plot.
+  // The x under the mouse in the previous frame, because the legend is drawn before the plot.
   std::optional<double> pointed;
   if (const float at = kept->GetFloat(hovered_id, -1); at >= 0) pointed = at;
   const ImVec2 begin = ImGui::GetCursorScreenPos();

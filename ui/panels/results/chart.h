@@ -1,5 +1,4 @@
-// Lines over a common axis: each with a colour and a dash pattern of its own, its name and newest
-// value in the legend above, and what it is under the mouse.
+// A line chart: each curve has its own colour and dash pattern; the legend above gives its name and its value under the mouse, or the newest.
 #pragma once
 
 #include <optional>
@@ -7,19 +6,20 @@
 
 #include <imgui.h>
 
-#include "ui/prepare/time/curves.h"
-
 namespace ui {
 
+struct Curve;
+
+/// How a chart is drawn.
 struct ChartLook {
   const char* x_name = "";            // "steps"
-  bool log = false;                   // y by its logarithm
-  bool dots = false;                  // every value as a dot too: where there are few
-  std::optional<double> marked = {};  // an x that is selected elsewhere
+  bool log = false;                   // logarithmic y axis
+  bool dots = false;                  // draw every value as a dot too
+  std::optional<double> marked = {};  // an x that is selected in another panel
 };
 
-/// At the cursor, in so much room.
-/// @return the x of the value nearest to where it was clicked
+/// Draws a chart at the cursor, `size` pixels large.
+/// @return the x of the value nearest to a click
 std::optional<double> draw_chart(const char* id,
                                  std::span<const Curve> curves,
                                  const ChartLook& look,

@@ -4,13 +4,20 @@
 
 #include <fmt/format.h>
 
+#include "engine/event/timeline/timeline.h"
 #include "engine/trace/describe.h"
-#include "ui/widgets/draw.h"
 #include "ui/prepare/failure_words.h"
 #include "ui/prepare/search.h"
+#include "ui/shell/context.h"
+#include "ui/shell/panel.h"
+#include "ui/widgets/draw.h"
 
 namespace ui {
 namespace {
+
+struct LogView : PanelState {
+  std::string filter;  // part of the lines shown; empty: all
+};
 
 struct Line {
   engine::Nanoseconds t = 0;
@@ -22,12 +29,12 @@ std::vector<Line> lines_of(const engine::Timeline& timeline) {
   using Level = engine::Notice::Level;
   std::vector<Line> lines;
   for (const engine::Notice& n : timeline.notices())
-    lines.push_back({n.t, in_window(n.text), n.level});
+    lines.push_back({n.t, for_window(n.text), n.level});
   for (const engine::RunRecord& run : timeline.runs()) {
     if (run.failed)
       lines.push_back({run.failed->t,
                        fmt::format("run {} failed (code {}): {}", run.id(), run.failed->code,
-                                   in_window(run.failed->message)),
+                                   for_window(run.failed->message)),
                        Level::Error});
     for (const engine::PayloadDropped& d : run.dropped)
       lines.push_back(
@@ -40,12 +47,12 @@ std::vector<Line> lines_of(const engine::Timeline& timeline) {
 
 std::string why_no_log(const Context& context) {
   if (lines_of(context.timeline).empty())
-    return "Nothing to report. Failures, dropped payloads and notices appear here.";
+    return "No messages. Failures, dropped payloads and notices appear here.";
   return "";
 }
 
 void draw_log(Context& context) {
-  const std::string& filter = context.view.log_filter;
+  const std::string& filter = context.states.get<LogView>().filter;
   for (const Line& line : lines_of(context.timeline)) {
     if (!found_in(line.text, filter)) continue;
     words(fmt::format("{:>9.3f} s", line.t / 1e9), theme().dim);
@@ -58,7 +65,7 @@ void draw_log(Context& context) {
 
 void draw_log_head(Context& context) {
   ImGui::SetNextItemWidth(px(130));
-  text_line("##filter", "filter", context.view.log_filter);
+  text_line("##filter", "filter", context.states.get<LogView>().filter);
   ImGui::SameLine();
   if (!button("Copy")) return;
   for (const Line& line : lines_of(context.timeline))
@@ -67,6 +74,12 @@ void draw_log_head(Context& context) {
 
 }  // namespace
 
-const Panel kLogPanel{"log", "Log", why_no_log, draw_log, draw_log_head};
+const Panel kLogPanel{.id = "log",
+                      .title = "Log",
+                      .empty = why_no_log,
+                      .draw = draw_log,
+                      .head = draw_log_head,
+                      .live = Dock::Foot,
+                      .compare = Dock::Foot};
 
 }  // namespace ui

@@ -1,10 +1,9 @@
-// What the engine said: notices, failures, dropped payloads.
+// The panel Log: notices, failures and dropped payloads.
 #pragma once
-
-#include "ui/shell/panel.h"
 
 namespace ui {
 
+struct Panel;
 extern const Panel kLogPanel;
 
 }  // namespace ui

@@ -6,6 +6,8 @@
 #include <fmt/format.h>
 
 #include "engine/event/timeline/run_slices.h"
+#include "ui/shell/context.h"
+#include "ui/shell/panel.h"
 #include "ui/widgets/draw.h"
 
 namespace ui {
@@ -18,12 +20,12 @@ std::string why_no_machine(const Context& context) {
   const auto runs = context.timeline.runs();
   const bool over = !runs.empty() && std::ranges::all_of(runs, &engine::RunRecord::over);
   if (!context.source.empty() && (over || context.reading < 0))
-    return "This recording holds no samples.";
-  return over ? "The runs were over before the first sample: one comes every 100 ms."
-              : "No samples yet. A run brings one every 100 ms.";
+    return "This recording contains no samples.";
+  return over ? "The runs ended before the first sample; samples are taken every 100 ms."
+              : "No samples yet. While a run is active, a sample is taken every 100 ms.";
 }
 
-// The newest samples of one quantity; those that were not available are left out.
+// The newest values of one quantity, without those that were not available.
 template <class Of>
 std::vector<float> recent(std::span<const engine::Sampled> samples, Of of) {
   std::vector<float> values;
@@ -32,7 +34,7 @@ std::vector<float> recent(std::span<const engine::Sampled> samples, Of of) {
   return values;
 }
 
-// A quantity in percent: its name, how it went lately on a scale to 100 %, what it is now.
+// A row for a quantity in percent: name, recent values on a scale up to 100 %, newest value.
 void percent_row(const Figure& figure, std::span<const float> values, Rgb ink) {
   const ImVec2 min = ImGui::GetCursorScreenPos();
   const float left = ImGui::GetCursorPosX(), wide = ImGui::GetContentRegionAvail().x;
@@ -53,7 +55,7 @@ std::string percent_words(double percent) {
   return percent >= 0 ? fmt::format("{:.0f} %", percent) : "-";
 }
 
-// Of a server's two hundred threads only those in view are drawn.
+// The clipper draws only the visible rows: a server may have 200 threads.
 void threads(std::span<const engine::Sampled> samples) {
   const std::vector<double>& now = samples.back().thread_busy_percent;
   ImGuiListClipper clipper;
@@ -64,7 +66,7 @@ void threads(std::span<const engine::Sampled> samples) {
       const bool gpu = engine::of_gpu(samples.back());
       const Figure busy{
           gpu ? "our kernels" : fmt::format("thread {}", i + 1), percent_words(now[thread]),
-          gpu ? "time from a kernel's launch to the end of the wait for it / period"
+          gpu ? "time from the launch of a kernel to the end of the wait for it / period"
               : "time this thread computed / period",
           fmt::format("over {}", short_time(static_cast<double>(samples.back().period)))};
       percent_row(busy,
@@ -78,8 +80,8 @@ void threads(std::span<const engine::Sampled> samples) {
     }
 }
 
-// A quantity of a GPU; one that its driver does not tell says why where the mouse is.
-void told_by_driver(const engine::Sampled& sample,
+// A quantity reported by a GPU's driver; the tooltip says why a value is missing.
+void driver_value(const engine::Sampled& sample,
                     const char* field,
                     const Figure& figure,
                     bool known) {
@@ -93,35 +95,35 @@ void told_by_driver(const engine::Sampled& sample,
 void gpu_figures(const engine::Sampled& s, const std::string& over) {
   const auto gigabytes = [](std::int64_t bytes) { return static_cast<double>(bytes) * 1e-9; };
   const auto megahertz = [](double mhz) { return fmt::format("{:.0f} MHz", mhz); };
-  const std::string by = "as the GPU's driver tells";
-  told_by_driver(s, "gpu_memory_busy_percent",
-                 {"its memory busy", percent_words(s.gpu_memory_busy_percent),
-                  "time in which its memory was read or written, " + by, over},
+  const std::string by = "as reported by the GPU's driver";
+  driver_value(s, "gpu_memory_busy_percent",
+                 {"memory busy", percent_words(s.gpu_memory_busy_percent),
+                  "time in which the memory was read or written, " + by, over},
                  s.gpu_memory_busy_percent >= 0);
-  told_by_driver(s, "gpu_memory_used_bytes",
-                 {"its memory used",
+  driver_value(s, "gpu_memory_used_bytes",
+                 {"memory used",
                   fmt::format("{:.1f} of {:.1f} GB", gigabytes(s.gpu_memory_used_bytes),
                               gigabytes(s.gpu_memory_total_bytes)),
-                  "of all programs, " + by, over},
+                  "by all programs, " + by, over},
                  s.gpu_memory_used_bytes >= 0);
-  told_by_driver(s, "gpu_clock_mhz",
-                 {"clock", megahertz(s.gpu_clock_mhz), "of its processors, " + by, over},
+  driver_value(s, "gpu_clock_mhz",
+                 {"clock", megahertz(s.gpu_clock_mhz), "of the processors, " + by, over},
                  s.gpu_clock_mhz >= 0);
-  told_by_driver(s, "gpu_memory_clock_mhz",
+  driver_value(s, "gpu_memory_clock_mhz",
                  {"memory clock", megahertz(s.gpu_memory_clock_mhz), by, over},
                  s.gpu_memory_clock_mhz >= 0);
-  told_by_driver(
+  driver_value(
       s, "gpu_power_w",
       {"power", fmt::format("{:.0f} W", s.gpu_power_w), "of the whole board, " + by, over},
       s.gpu_power_w >= 0);
 }
 
-// How busy the device is; a GPU whose driver cannot be asked has one line that says why.
+// Utilisation of the device; if a GPU has no driver library to query, a line says so.
 void draw_busy(std::span<const engine::Sampled> samples, const std::string& over) {
   const engine::Sampled& now = samples.back();
   const bool gpu = engine::of_gpu(now);
   const char* of_cpu = "processor time of this program / (period x threads)";
-  const char* of_driver = "time in which a kernel of any program ran, as the GPU's driver tells";
+  const char* of_driver = "time in which a kernel of any program ran, as reported by the GPU's driver";
   percent_row({now.device + " busy", percent_words(now.busy_percent),
                now.busy_percent < 0 ? now.reason
                : gpu                ? of_driver
@@ -147,15 +149,15 @@ void draw_machine(Context& context) {
                 recent(samples, [](const engine::Sampled& s) { return s.engine_busy_percent; }),
                 handle_on(theme()));
   if (now.memory_bytes >= 0)
-    label_value("memory, at most", fmt::format("{:.0f} MB", now.memory_bytes / 1e6));
+    label_value("peak memory", fmt::format("{:.0f} MB", now.memory_bytes / 1e6));
   threads(samples);
-  const bool driver_told = engine::of_gpu(now) && (now.busy_percent >= 0 || !now.absent.empty());
-  if (driver_told) gpu_figures(now, over);
+  const bool has_driver = engine::of_gpu(now) && (now.busy_percent >= 0 || !now.absent.empty());
+  if (has_driver) gpu_figures(now, over);
   ImGui::PopStyleVar();
 }
 
 }  // namespace
 
-const Panel kMachinePanel{"machine", "Machine", why_no_machine, draw_machine, nullptr};
+const Panel kMachinePanel{.id = "machine", .title = "Machine", .empty = why_no_machine, .draw = draw_machine, .live = Dock::RightFoot};
 
 }  // namespace ui

@@ -1,11 +1,9 @@
-// How busy the device and each of its threads was, and how much memory the program held, as the
-// engine sampled it; of a GPU what its driver tells besides: its memory, clocks and power.
+// The panel Machine: samples of the device, its threads and the memory; for a GPU also what its driver reports.
 #pragma once
-
-#include "ui/shell/panel.h"
 
 namespace ui {
 
+struct Panel;
 extern const Panel kMachinePanel;
 
 }  // namespace ui

@@ -1,34 +1,70 @@
 #include "ui/panels/results/numbers.h"
 
 #include <algorithm>
+#include <map>
 
 #include <fmt/format.h>
 
 #include "engine/base/text.h"
-#include "ui/widgets/draw.h"
-#include "ui/shell/legend.h"
+#include "engine/event/timeline/timeline.h"
+#include "ui/panels/results/run_numbers.h"
+#include "ui/prepare/numbers.h"
 #include "ui/prepare/run_traits.h"
+#include "ui/prepare/time/run_times.h"
+#include "ui/shell/context.h"
+#include "ui/shell/panel.h"
+#include "ui/widgets/draw.h"
 
 namespace ui {
 namespace {
 
 constexpr std::size_t kRecent = 60;
 
-void choose_behind(Context& context,
+// The counts of all runs.
+struct TalliesOfRuns : PanelState {
+  std::map<engine::RunId, Tally> tallies;
+  void document_changed() override { tallies.clear(); }
+};
+
+const Tally& tally_of(Context& context, const engine::RunRecord& run, std::size_t n_steps) {
+  Tally& tally = context.states.get<TalliesOfRuns>().tallies[run.id()];
+  advance(tally, run, n_steps);
+  return tally;
+}
+
+// The histograms of all runs. Complete steps do not change, so their number is the version.
+struct HistogramsOfRuns : PanelState {
+  struct Entry {
+    std::size_t n_steps = 0;
+    int n_bins = 0;
+    StepHistogram histogram;
+  };
+  std::map<engine::RunId, Entry> entries;
+  void document_changed() override { entries.clear(); }
+};
+
+const StepHistogram& histogram_of(Context& context, const engine::RunRecord& run, std::size_t n_steps, int n_bins) {
+  HistogramsOfRuns::Entry& entry = context.states.get<HistogramsOfRuns>().entries[run.id()];
+  if (entry.n_steps != n_steps || entry.n_bins != n_bins)
+    entry = {n_steps, n_bins, step_histogram(context.times(run), n_steps, n_bins)};
+  return entry.histogram;
+}
+
+void choose_steps_of(Context& context,
                    const engine::RunRecord& run,
                    const RunTimes& times,
                    std::size_t n,
                    const Figure& figure) {
-  context.choose_steps(run, steps_behind(times, n, figure.behind), behind_words(figure.behind));
+  context.choose_steps(run, steps_in_set(times, n, figure.step_set), step_set_words(figure.step_set));
 }
 
 void four(Context& context, const engine::RunRecord& run, const RunTimes& times, std::size_t n) {
-  const Numbers& numbers = context.prepared.numbers(context.timeline, run, n);
+  const Numbers& numbers = run_numbers(context, run);
   const float half = ImGui::GetContentRegionAvail().x / 2;
   const auto recent = [&](Series s) { return series_of(times, n, s, kRecent); };
   const float left = ImGui::GetCursorPosX();
   const auto big = [&](const Figure& figure, std::span<const float> values) {
-    if (big_number(figure, values, half)) choose_behind(context, run, times, n, figure);
+    if (big_number(figure, values, half)) choose_steps_of(context, run, times, n, figure);
   };
   big(numbers.tokens_per_second, recent(Series::TokensPerSecond));
   ImGui::SameLine(left + half);
@@ -39,27 +75,27 @@ void four(Context& context, const engine::RunRecord& run, const RunTimes& times,
   big(numbers.step_median, recent(Series::StepMs));
 }
 
-// Said where it is seen: with nothing accepted, guessing only costs.
-void vain_note(Context& context,
+// Warns when no proposal has been accepted for many steps.
+void no_acceptance_note(Context& context,
                const engine::RunRecord& run,
                const RunTimes& times,
                std::size_t n) {
-  const std::vector<engine::StepId> vain = steps_in_vain(times, n);
-  if (vain.empty()) return;
-  wrapped(fmt::format("Nothing was accepted in the last {} steps that proposed something. {}",
-                      vain.size(),
+  const std::vector<engine::StepId> steps = steps_without_acceptance(times, n);
+  if (steps.empty()) return;
+  wrapped(fmt::format("No proposal was accepted in the last {} steps that proposed tokens. {}",
+                      steps.size(),
                       traits_of(run).guesses && !traits_of(run).pool
-                          ? "The text may repeat nothing of itself."
-                          : "Likely: the prompt lacks the model's template, the tokenizer is "
-                            "another's, or the temperature is too high to guess at."),
+                          ? "The text may not repeat itself."
+                          : "Possible causes: the prompt lacks the model's template, the tokenizer belongs to another "
+                            "model, or the temperature is too high."),
           theme().warn);
-  if (link("Choose these steps"))
-    context.choose_steps(run, vain, "proposed something and had nothing accepted");
+  if (link("Select these steps"))
+    context.choose_steps(run, steps, "proposed tokens without an acceptance");
   ImGui::Dummy({1, px(2)});
 }
 
 void acceptance(Context& context, const engine::RunRecord& run, std::size_t n_steps) {
-  const Tally& tally = context.prepared.tally(run, n_steps);
+  const Tally& tally = tally_of(context, run, n_steps);
   if (tally.by_place.empty()) return;
   ImGui::Dummy({1, px(4)});
   small_label("accepted at position");
@@ -67,7 +103,7 @@ void acceptance(Context& context, const engine::RunRecord& run, std::size_t n_st
   const std::size_t n = std::min<std::size_t>(tally.by_place.size(), 8);
   for (std::size_t i = 0; i < n; ++i) {
     const AcceptanceAt& at = tally.by_place[i];
-    const float share = at.judged > 0 ? static_cast<float>(at.accepted) / at.judged : 0;
+    const float share = at.verified > 0 ? static_cast<float>(at.accepted) / at.verified : 0;
     ImGui::BeginGroup();
     words(fmt::format("{}", i + 1), theme().dim);
     ImGui::SameLine(px(34));
@@ -77,25 +113,25 @@ void acceptance(Context& context, const engine::RunRecord& run, std::size_t n_st
                                               colour(fill_of(Mean::Accepted)), px(2));
     ImGui::Dummy({width, px(16)});
     ImGui::SameLine();
-    words(at.judged > 0 ? percent(share) : "-", theme().bright);
+    words(at.verified > 0 ? percent(share) : "-", theme().bright);
     ImGui::SameLine();
-    words(fmt::format("n={}", at.judged), theme().dim);
+    words(fmt::format("n={}", at.verified), theme().dim);
     ImGui::EndGroup();
     const Figure figure{fmt::format("acceptance at position {}", i + 1),
-                        at.judged > 0 ? percent(share) : "-",
-                        "accepted there / judged there; unused proposals were never judged",
-                        fmt::format("{} / {}", at.accepted, at.judged),
+                        at.verified > 0 ? percent(share) : "-",
+                        "accepted / verified at this position; unused proposals were not verified",
+                        fmt::format("{} / {}", at.accepted, at.verified),
                         Truth::Derived,
-                        Behind::VerifiedNode};
+                        StepSet::Verified};
     ImGui::SetCursorScreenPos(ImGui::GetItemRectMin());
     const int place = static_cast<int>(i) + 1;
     if (figure_button(figure, ImGui::GetItemRectSize()))
-      context.choose_steps(run, steps_judging(run, n_steps, place),
-                           fmt::format("had a proposal judged at position {}", place));
+      context.choose_steps(run, steps_verifying(run, n_steps, place),
+                           fmt::format("verified a proposal at position {}", place));
   }
 }
 
-// @return the bar clicked, -1: none
+// @return the index of the bar that was clicked; -1: none
 int histogram(const char* label,
               std::span<const int> counts,
               const std::string& last,
@@ -120,7 +156,7 @@ int histogram(const char* label,
     ImGui::SetCursorScreenPos({min.x, at.y});
     if (ImGui::InvisibleButton("bar", {std::max(1.0f, wide), high})) pressed = static_cast<int>(i);
     if (ImGui::IsItemHovered())
-      tooltip(fmt::format("{} {}: {} of {} steps\nClick: choose them.", i, unit, counts[i], total));
+      tooltip(fmt::format("{} {}: {} of {} steps\nClick: select them.", i, unit, counts[i], total));
     ImGui::PopID();
   }
   ImGui::PopID();
@@ -139,17 +175,17 @@ void histograms(Context& context,
                 const engine::RunRecord& run,
                 const RunTimes& times,
                 std::size_t n) {
-  const Tally& tally = context.prepared.tally(run, n);
-  if (tally.kept.size() > 1) {
-    const int bar = histogram("tokens a step brought", tally.kept,
-                              fmt::format("{}", tally.kept.size() - 1), "tokens");
+  const Tally& tally = tally_of(context, run, n);
+  if (tally.committed.size() > 1) {
+    const int bar = histogram("tokens committed per step", tally.committed,
+                              fmt::format("{}", tally.committed.size() - 1), "tokens");
     if (bar >= 0)
-      context.choose_steps(run, steps_that_brought(times, n, bar),
-                           "brought " + engine::counted(bar, "token"));
+      context.choose_steps(run, steps_that_committed(times, n, bar),
+                           "committed " + engine::counted(bar, "token"));
   }
-  const StepHistogram& steps = context.prepared.histogram(run, n, 24);
-  const int bar = histogram("own compute of a step", steps.count, short_time(steps.top_ms * 1e6),
-                            "th part of the range");
+  const StepHistogram& steps = histogram_of(context, run, n, 24);
+  const int bar = histogram("own compute per step", steps.count, short_time(steps.top_ms * 1e6),
+                            "th bin of the range");
   if (bar < 0) return;
   const double wide = steps.top_ms * 1e6 / static_cast<double>(steps.count.size());
   context.choose_steps(
@@ -162,25 +198,31 @@ void histograms(Context& context,
 void draw_numbers(Context& context) {
   ImGui::PushStyleVar(ImGuiStyleVar_ItemSpacing, ImVec2(px(8), px(4)));
   const engine::RunRecord& run = *context.run();
-  const RunTimes& times = context.prepared.times(run);
+  const RunTimes& times = context.times(run);
   const std::size_t n = context.n_steps(run);
-  vain_note(context, run, times, n);
+  no_acceptance_note(context, run, times, n);
   four(context, run, times, n);
   acceptance(context, run, n);
   ImGui::Dummy({1, px(4)});
-  const Numbers& numbers = context.prepared.numbers(context.timeline, run, n);
+  const Numbers& numbers = run_numbers(context, run);
   for (const Figure& figure : numbers.more)
-    if (label_value(figure)) choose_behind(context, run, times, n, figure);
+    if (label_value(figure)) choose_steps_of(context, run, times, n, figure);
   histograms(context, run, times, n);
   ImGui::PopStyleVar();
 }
 
 void draw_numbers_head(Context&) {
-  legend_word("?###marks_numbers", {});  // the letters behind figures
+  panel_legend(kNumbersPanel);
 }
 
 }  // namespace
 
-const Panel kNumbersPanel{"numbers", "Numbers", no_run_yet, draw_numbers, draw_numbers_head};
+const Panel kNumbersPanel{.id = "numbers",
+                          .title = "Numbers",
+                          .empty = no_run_yet,
+                          .draw = draw_numbers,
+                          .head = draw_numbers_head,
+                          .help = "The figures of the run up to the playhead. Hover a figure for its formula, click it for its steps.",
+                          .live = Dock::Right};
 
 }  // namespace ui

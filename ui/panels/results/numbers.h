@@ -1,10 +1,9 @@
-// Four large numbers, how acceptance falls with distance, and where the time went.
+// The panel Numbers: four large figures, acceptance by position, and where the time went.
 #pragma once
-
-#include "ui/shell/panel.h"
 
 namespace ui {
 
+struct Panel;
 extern const Panel kNumbersPanel;
 
 }  // namespace ui

@@ -7,18 +7,27 @@
 
 #include <fmt/format.h>
 
+#include "engine/event/timeline/timeline.h"
 #include "engine/trace/describe.h"
-#include "ui/widgets/draw.h"
+#include "ui/files/notes.h"
+#include "ui/files/settings.h"
 #include "ui/prepare/failure_words.h"
 #include "ui/prepare/recorded_setup.h"
 #include "ui/prepare/search_part.h"
 #include "ui/prepare/status.h"
 #include "ui/prepare/use_again.h"
+#include "ui/shell/context.h"
+#include "ui/shell/panel.h"
+#include "ui/widgets/draw.h"
 
 namespace ui {
 namespace {
 
 constexpr std::size_t kMaxCompared = 4;
+
+RunsView& view_of(Context& context) {
+  return context.states.get<RunsView>();
+}
 
 std::string result_of(const engine::RunRecord& run) {
   if (run.failed) return "failed";
@@ -28,7 +37,7 @@ std::string result_of(const engine::RunRecord& run) {
   return run.finished->stop_reason == "stopped" ? "stopped " + tokens : tokens;
 }
 
-// Two models of one name may hold other weights; their hash tells them apart.
+// The hash of the weights: two models with the same name may differ in it.
 std::string weights_of(const Context& context, const engine::RunRecord& run) {
   const engine::ModelLoaded* model = context.timeline.model(run.started.model);
   if (!model) return "";
@@ -38,11 +47,11 @@ std::string weights_of(const Context& context, const engine::RunRecord& run) {
 std::string draft_of(const Context& context, const engine::RunRecord& run) {
   const engine::ModelLoaded* draft = context.timeline.model(run.started.draft);
   if (!draft) return "";
-  return fmt::format("drafts by {}, weights {}", draft->name,
+  return fmt::format("draft model {}, weights {}", draft->name,
                      draft->weights_hash.empty() ? "without a hash" : draft->weights_hash);
 }
 
-// What the list calls it: of the many runs of a search, what each of them writes too.
+// The run's name in the list; for a run of a search, followed by the part of the search that it writes.
 std::string row_name(const Context& context, const engine::RunRecord& run) {
   const std::string part = part_of_search(context.timeline.searches(), run.started);
   const std::string name = context.name_of(run);
@@ -61,14 +70,14 @@ std::string facts_of(const Context& context, const engine::RunRecord& run) {
   const std::string part = part_of_search(context.timeline.searches(), s);
   if (!s.prompt_id.empty())
     text += fmt::format("\nprompt {}{}", s.prompt_id, part.empty() ? "" : " (" + part + ")");
-  text += fmt::format("\nseed {}, temperature {}, {} tokens at most", s.seed, s.temperature,
+  text += fmt::format("\nseed {}, temperature {}, at most {} tokens", s.seed, s.temperature,
                       s.max_tokens);
   for (const auto& [name, value] : s.options)
     text += fmt::format("\n{} = {}", name, value_words(context.catalog, s.decoder, name, value));
   if (run.finished)
     text += fmt::format("\n{} tokens in {} steps, ended by {}", run.finished->n_tokens,
                         run.finished->n_steps, engine::ended_by(*run.finished));
-  if (run.failed) text += "\n" + in_window(run.failed->message);
+  if (run.failed) text += "\n" + for_window(run.failed->message);
   return text;
 }
 
@@ -80,14 +89,15 @@ std::string why_no_runs(const Context& context) {
 }
 
 void begin_to_rename(Context& context, const engine::RunRecord& run) {
-  context.view.renaming = run.id();
-  context.view.renaming_begins = true;
-  context.view.new_name = context.name_of(run);
+  RunsView& view = view_of(context);
+  view.renaming = run.id();
+  view.renaming_begins = true;
+  view.new_name = context.name_of(run);
 }
 
-// In place of the row, until Enter or a click elsewhere takes the name and Esc leaves the old one.
+// A field instead of the row. Enter or a click elsewhere sets the name, Esc keeps the old one.
 void name_field(Context& context, const engine::RunRecord& run) {
-  ViewState& view = context.view;
+  RunsView& view = view_of(context);
   if (view.renaming_begins) ImGui::SetKeyboardFocusHere();
   ImGui::SetNextItemWidth(-FLT_MIN);
   text_line("##name", "a name for this run", view.new_name, ImGuiInputTextFlags_AutoSelectAll);
@@ -95,20 +105,20 @@ void name_field(Context& context, const engine::RunRecord& run) {
   if (begins || !ImGui::IsItemDeactivated()) return;
   const std::string name(view.new_name.c_str());
   if (name.empty() || name == name_of(run))
-    view.run_names.erase(run.id());
+    context.notes.run_names.erase(run.id());
   else if (ImGui::IsItemDeactivatedAfterEdit())
-    view.run_names[run.id()] = name;
+    context.notes.run_names[run.id()] = name;
   view.renaming = 0;
 }
 
-// Ctrl+click: marks runs to be compared; the one shown is the first of them.
+// Marks a run for comparison, or removes the mark; the first mark also marks the run shown.
 void mark_to_compare(Context& context, engine::RunId run) {
-  std::vector<engine::RunId>& marked = context.view.marked_runs;
+  std::vector<engine::RunId>& marked = view_of(context).marked;
   if (std::erase(marked, run) > 0) return;
   const engine::RunId shown = context.selection.run;
   if (marked.empty() && shown != 0 && shown != run) marked.push_back(shown);
   if (marked.size() == kMaxCompared) {
-    context.requests.say = fmt::format("{} runs stand side by side at most.", kMaxCompared);
+    context.requests.say = fmt::format("At most {} runs can be compared.", kMaxCompared);
     return;
   }
   marked.push_back(run);
@@ -123,8 +133,8 @@ void show_run(Context& context, const engine::RunRecord& run) {
     selection.race = run.started.race;
     selection.compared.clear();
   }
-  context.view.marked_runs.clear();
-  context.view.t0 = context.view.t1 = 0;
+  view_of(context).marked.clear();
+  context.show_whole_timeline();
 }
 
 void run_menu(Context& context, const engine::RunRecord& run) {
@@ -132,22 +142,22 @@ void run_menu(Context& context, const engine::RunRecord& run) {
   if (ImGui::MenuItem("Use these settings again"))
     use_again(context.form, context.catalog, context.timeline, run);
   if (ImGui::MenuItem("Rename")) begin_to_rename(context, run);
-  const auto& marked = context.view.marked_runs;
+  const auto& marked = view_of(context).marked;
   const bool is_marked = std::find(marked.begin(), marked.end(), run.id()) != marked.end();
   if (ImGui::MenuItem("Compare", "Ctrl+click", is_marked)) mark_to_compare(context, run.id());
-  if (ImGui::MenuItem("Copy what it was")) context.requests.copy = facts_of(context, run);
+  if (ImGui::MenuItem("Copy description")) context.requests.copy = facts_of(context, run);
   ImGui::EndPopup();
 }
 
 void run_row(Context& context, const engine::RunRecord& run) {
   ImGui::PushID(static_cast<int>(run.id()));
-  if (context.view.renaming == run.id()) {
+  if (view_of(context).renaming == run.id()) {
     name_field(context, run);
     ImGui::PopID();
     return;
   }
   const bool chosen = context.selection.run == run.id();
-  const auto& marked = context.view.marked_runs;
+  const auto& marked = view_of(context).marked;
   const auto mark = std::find(marked.begin(), marked.end(), run.id());
   const ImVec2 at = ImGui::GetCursorPos();
   if (ImGui::Selectable("##run", chosen || mark != marked.end(), ImGuiSelectableFlags_AllowOverlap,
@@ -168,7 +178,7 @@ void run_row(Context& context, const engine::RunRecord& run) {
   ImGui::PushFont(fonts().bold, kTextSize);
   const float end = right_edge() - ImGui::CalcTextSize(result.c_str()).x;
   ImGui::PopFont();
-  // The whole name is in the row's tooltip.
+  // The tooltip of the row has the whole name.
   words(elided(place + name, end - px(12) - ImGui::GetCursorPosX()),
         chosen ? theme().bright : theme().text);
   ImGui::SameLine(end);
@@ -187,7 +197,7 @@ void run_row(Context& context, const engine::RunRecord& run) {
   ImGui::PopID();
 }
 
-// Opened or saved before, newest first; the one that is shown stands above already.
+// Recordings opened before, newest first, without the one that is shown.
 void recordings_on_disk(Context& context) {
   const auto& recents = context.settings.recents;
   const auto is_shown = [&](const std::string& path) { return path == context.source; };
@@ -220,12 +230,12 @@ void draw_runs(Context& context) {
 }
 
 void draw_runs_head(Context& context) {
-  const std::vector<engine::RunId>& marked = context.view.marked_runs;
+  const std::vector<engine::RunId>& marked = view_of(context).marked;
   if (!marked.empty()) {
     if (button("Compare###compare", true, marked.size() >= 2,
-               "side by side, those marked; Ctrl+click marks another")) {
+               "compare the marked runs; Ctrl+click marks another")) {
       context.selection.compared = marked;
-      context.view.marked_runs.clear();
+      view_of(context).marked.clear();
       context.requests.screen = "compare";
     }
     ImGui::SameLine();
@@ -235,6 +245,12 @@ void draw_runs_head(Context& context) {
 
 }  // namespace
 
-const Panel kRunsPanel{"runs", "Runs", why_no_runs, draw_runs, draw_runs_head};
+const Panel kRunsPanel{.id = "runs",
+                       .title = "Runs",
+                       .empty = why_no_runs,
+                       .draw = draw_runs,
+                       .head = draw_runs_head,
+                       .live = Dock::LeftFoot,
+                       .compare = Dock::LeftFoot};
 
 }  // namespace ui

@@ -1,10 +1,27 @@
-// The runs of this session, or of the opened recording.
+// The panel Runs: the runs of this session or of the opened recording, and recordings opened before.
 #pragma once
 
-#include "ui/shell/panel.h"
+#include <string>
+#include <vector>
+
+#include "engine/event/event.h"
+#include "ui/shell/panel_state.h"
 
 namespace ui {
 
+struct Panel;
 extern const Panel kRunsPanel;
+
+/// The state of the panel Runs.
+struct RunsView : PanelState {
+  std::vector<engine::RunId> marked;  // to be compared, in this order
+  engine::RunId renaming = 0;         // the run whose name is being typed; 0: none
+  bool renaming_begins = false;       // the field takes the keyboard in the next frame
+  std::string new_name;
+  void document_changed() override {
+    marked.clear();
+    renaming = 0;
+  }
+};
 
 }  // namespace ui

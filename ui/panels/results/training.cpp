@@ -2,14 +2,18 @@
 
 #include <algorithm>
 
+#include "engine/event/recording/training_history.h"
+#include "ui/prepare/training.h"
+#include "ui/shell/context.h"
+#include "ui/shell/panel.h"
 #include "ui/widgets/draw.h"
 
 namespace ui {
 
 std::string no_training_yet(const Context& context) {
   if (context.training) return "";
-  return "No training is open. Open the folder that a training writes (--out), or its "
-         "training.jsonl, while it runs or afterwards.";
+  return "No training run is open. Open its output folder (--out) or the file training.jsonl in it, "
+         "while it runs or afterwards.";
 }
 
 namespace {
@@ -34,7 +38,7 @@ void draw(Context& context) {
   stage_part(status_of(history));
   for (const std::string& refusal : history.refusals) {
     ImGui::Dummy({1, px(2)});
-    wrapped("Read no further: " + refusal, theme().bad);
+    wrapped("Reading stopped: " + refusal, theme().bad);
   }
   ImGui::Dummy({1, px(4)});
   for (const auto& [label, value] : facts_of(history)) label_value(label.c_str(), value);
@@ -43,7 +47,7 @@ void draw(Context& context) {
 
 void draw_head(Context& context) {
   if (link("Open...###open_training")) context.requests.open = "";
-  if (ImGui::IsItemHovered()) tooltip("another training, a recording or a model (Ctrl+O)");
+  if (ImGui::IsItemHovered()) tooltip("open another training run, a recording or a model (Ctrl+O)");
 }
 
 }  // namespace
@@ -52,6 +56,7 @@ const Panel kTrainingPanel{.id = "training",
                            .title = "Training",
                            .empty = no_training_yet,
                            .draw = draw,
-                           .head = draw_head};
+                           .head = draw_head,
+                           .training = Dock::Left};
 
 }  // namespace ui

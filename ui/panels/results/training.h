@@ -1,13 +1,15 @@
-// How far a training is: its stage, time and speed, and its newest figures.
+// The panel Training: stage, time and newest figures of the opened training run.
 #pragma once
 
-#include "ui/shell/panel.h"
+#include <string>
 
 namespace ui {
 
+struct Context;
+struct Panel;
 extern const Panel kTrainingPanel;
 
-/// What the panels of a training say while none is open; empty: one is.
+/// The sentence that the panels of a training run show while none is open; empty if one is.
 std::string no_training_yet(const Context& context);
 
 }  // namespace ui

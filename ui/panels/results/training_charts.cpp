@@ -3,18 +3,45 @@
 #include <algorithm>
 #include <array>
 
-#include "ui/widgets/draw.h"
+#include "engine/event/recording/training_history.h"
 #include "ui/panels/results/chart.h"
 #include "ui/panels/results/training.h"
+#include "ui/prepare/training.h"
+#include "ui/shell/context.h"
+#include "ui/shell/panel.h"
+#include "ui/widgets/draw.h"
 
 namespace ui {
 namespace {
 
+struct ChartsView : PanelState {
+  TrainingAxis axis = TrainingAxis::Steps;
+  bool log = true;  // logarithmic loss axis
+};
+
+struct CurvesOfTraining : PanelState {
+  std::uint64_t version = 0;  // of the history
+  TrainingAxis axis = TrainingAxis::Steps;
+  TrainingCurves curves;
+  void training_changed() override {
+    version = 0;
+    curves = {};
+  }
+};
+
+// A history that is read again continues to count its versions, so an equal version means equal data.
 const TrainingCurves& curves_shown(Context& context) {
-  return context.prepared.training(*context.training, context.view.training_axis);
+  auto& prepared = context.states.get<CurvesOfTraining>();
+  const TrainingAxis axis = context.states.get<ChartsView>().axis;
+  if (prepared.version != context.training->version || prepared.axis != axis) {
+    prepared.curves = curves_of(*context.training, axis);
+    prepared.version = context.training->version;
+    prepared.axis = axis;
+  }
+  return prepared.curves;
 }
 
-// As high as there is room for so many, one below the other.
+// The size of a chart if `n_charts` of them share the panel's height.
 ImVec2 room_for(int n_charts) {
   const ImVec2 room = ImGui::GetContentRegionAvail();
   const float spacing = ImGui::GetStyle().ItemSpacing.y * static_cast<float>(n_charts - 1);
@@ -23,12 +50,12 @@ ImVec2 room_for(int n_charts) {
 
 std::string why_no_curves(const Context& context) {
   if (std::string none = no_training_yet(context); !none.empty()) return none;
-  return context.training->reports.empty() ? "No step was told yet." : "";
+  return context.training->reports.empty() ? "No step has been reported yet." : "";
 }
 
 void draw_losses(Context& context) {
   draw_chart("losses", curves_shown(context).losses,
-             {.x_name = axis_name(context.view.training_axis), .log = context.view.training_log},
+             {.x_name = axis_name(context.states.get<ChartsView>().axis), .log = context.states.get<ChartsView>().log},
              room_for(1));
 }
 
@@ -36,13 +63,14 @@ void losses_head(Context& context) {
   static constexpr std::array<const char*, kTrainingAxes> kNames{axis_name(TrainingAxis::Steps),
                                                                  axis_name(TrainingAxis::Tokens),
                                                                  axis_name(TrainingAxis::Minutes)};
-  int axis = static_cast<int>(context.view.training_axis);
+  auto& view = context.states.get<ChartsView>();
+  int axis = static_cast<int>(view.axis);
   if (quiet_choice("##training_axis", "over ", kNames, axis))
-    context.view.training_axis = static_cast<TrainingAxis>(axis);
-  if (ImGui::IsItemHovered()) tooltip("what all curves of this training run over");
+    view.axis = static_cast<TrainingAxis>(axis);
+  if (ImGui::IsItemHovered()) tooltip("the x axis of all curves");
   ImGui::SameLine();
-  ImGui::Checkbox("log", &context.view.training_log);
-  if (ImGui::IsItemHovered()) tooltip("the loss by its logarithm");
+  ImGui::Checkbox("log", &view.log);
+  if (ImGui::IsItemHovered()) tooltip("logarithmic loss axis");
 }
 
 std::string why_no_probes(const Context& context) {
@@ -50,13 +78,13 @@ std::string why_no_probes(const Context& context) {
   const auto probed = [](const engine::TrainingReport& report) { return !report.probes.empty(); };
   return std::ranges::any_of(context.training->reports, probed)
              ? ""
-             : "No probe was told yet. A recipe says how often the weights are measured on unseen "
-               "texts (probe_steps, probe_minutes).";
+             : "No probe has been reported yet. The recipe says how often the weights are evaluated on "
+               "unseen texts (probe_steps, probe_minutes).";
 }
 
 void draw_probes(Context& context) {
   const TrainingCurves& curves = curves_shown(context);
-  const ChartLook look{.x_name = axis_name(context.view.training_axis), .dots = true};
+  const ChartLook look{.x_name = axis_name(context.states.get<ChartsView>().axis), .dots = true};
   const int n_charts = !curves.shares.empty() + !curves.counts.empty();
   if (!curves.shares.empty()) draw_chart("shares", curves.shares, look, room_for(n_charts));
   if (!curves.counts.empty()) draw_chart("counts", curves.counts, look, room_for(1));
@@ -64,7 +92,7 @@ void draw_probes(Context& context) {
 
 void draw_pace(Context& context) {
   const TrainingCurves& curves = curves_shown(context);
-  const ChartLook look{.x_name = axis_name(context.view.training_axis)};
+  const ChartLook look{.x_name = axis_name(context.states.get<ChartsView>().axis)};
   const ImVec2 room = room_for(3);
   draw_chart("speed", curves.speed, look, room);
   draw_chart("lr", curves.lr, look, room);
@@ -77,16 +105,18 @@ const Panel kLossPanel{.id = "loss",
                        .title = "Loss",
                        .empty = why_no_curves,
                        .draw = draw_losses,
-                       .head = losses_head};
+                       .head = losses_head,
+                       .offers_training = true,
+                       .training = Dock::Centre};
 const Panel kProbesPanel{.id = "probes",
                          .title = "Probes",
                          .empty = why_no_probes,
                          .draw = draw_probes,
-                         .head = nullptr};
+                         .training = Dock::RightMiddle};
 const Panel kPacePanel{.id = "pace",
                        .title = "Speed and step size",
                        .empty = why_no_curves,
                        .draw = draw_pace,
-                       .head = nullptr};
+                       .training = Dock::Right};
 
 }  // namespace ui

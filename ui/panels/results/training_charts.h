@@ -1,10 +1,9 @@
-// The curves of a training: what is minimised, what probes measured, how fast it goes.
+// The panels Loss, Probes and Speed: curves of a training run.
 #pragma once
-
-#include "ui/shell/panel.h"
 
 namespace ui {
 
+struct Panel;
 extern const Panel kLossPanel;
 extern const Panel kProbesPanel;
 extern const Panel kPacePanel;

@@ -10,11 +10,15 @@
 
 #include "engine/event/reasoning_bounds.h"
 #include "engine/event/run_rules.h"
-#include "ui/widgets/draw.h"
+#include "engine/event/timeline/timeline.h"
+#include "ui/files/setup_form.h"
 #include "ui/panels/setup/setup_model.h"
 #include "ui/panels/setup/setup_rows.h"
 #include "ui/prepare/recorded_setup.h"
 #include "ui/prepare/use_again.h"
+#include "ui/shell/context.h"
+#include "ui/shell/panel.h"
+#include "ui/widgets/draw.h"
 
 namespace ui {
 namespace {
@@ -51,21 +55,21 @@ void decoder_choice(Context& context, LaneForm& lane, const char* id) {
   ImGui::EndCombo();
 }
 
-/// @param one_text  a run is one: options of a schedule have nothing to do
-void options_of(Context& context, LaneForm& lane, bool one_text = true) {
+// @param one_sequence  the run has one sequence, so options of a schedule have no effect
+void options_of(Context& context, LaneForm& lane, bool one_sequence = true) {
   const CatalogDecoder* info = context.catalog.decoder(lane.decoder);
   if (!info) return;
   for (const CatalogOption& option : info->options) {
     const auto idle = info->idle_options.find(option.name);
-    const bool is_idle = one_text && idle != info->idle_options.end();
+    const bool is_idle = one_sequence && idle != info->idle_options.end();
     option_row(lane, context.catalog, option, is_idle ? idle->second : "");
   }
   if (info->options.empty()) words("no options", theme().dim);
 }
 
 void lane_model_row(Context& context, LaneForm& lane) {
-  row_label("model", "the lane's own, where lanes of two models are to be seen side by side");
-  const std::string shared = "the race's, " + context.form.model;
+  row_label("model", "a model for this lane alone, to compare two models side by side");
+  const std::string shared = "as the race: " + context.form.model;
   if (!ImGui::BeginCombo("##lane_model", lane.model.empty() ? shared.c_str() : lane.model.c_str()))
     return;
   if (ImGui::Selectable(shared.c_str(), lane.model.empty())) lane.model.clear();
@@ -79,15 +83,15 @@ void lane_model_row(Context& context, LaneForm& lane) {
   ImGui::EndCombo();
 }
 
-// Lanes that show what a training has changed, in one press.
+// A link that sets up lanes with the model before and after consistency training.
 void before_and_after_part(Context& context) {
   const auto pair = consistency_pair(context.form, context.catalog);
   if (!pair) return;
   if (link("Before and after consistency training"))
     choose_before_and_after(context.form, context.catalog, *pair);
   if (ImGui::IsItemHovered())
-    tooltip("Jacobi and plain decoding by " + pair->before + " and by " + pair->after +
-            ", which was made of it.");
+    tooltip("Jacobi and plain decoding with " + pair->before + " and with " + pair->after +
+            ", which was trained from it.");
 }
 
 void lane_forms(Context& context) {
@@ -119,21 +123,21 @@ struct ModeName {
 };
 constexpr std::array<ModeName, 3> kModes{
     {{SetupMode::Prompt, "One prompt", "Prompt", "###mode_prompt",
-      "One prompt: its answer, by one decoder."},
+      "One prompt, answered by one decoder."},
      {SetupMode::Chain, "Chain of thought", "Chain", "###mode_chain",
-      "Chain of thought: questions of a task, each answered behind a rationale, and scored."},
+      "Chain of thought: questions of a task, each answered after a rationale, and scored."},
      {SetupMode::Tree, "Tree of thoughts", "Tree", "###mode_tree",
-      "Tree of thoughts: questions of a task, each searched level by level; several thoughts are "
-      "written and valued, and the best go on."}}};
+      "Tree of thoughts: questions of a task, each searched level by level: the model writes several "
+      "thoughts and values them, and the best are continued."}}};
 
-// Why Run cannot start this here; empty: it can.
+// Why Run cannot start this mode on the screen shown; empty: it can.
 std::string why_no_mode(SetupMode mode, const Context& context) {
   if (mode == SetupMode::Prompt) return "";
-  if (context.compare) return "Compare races decoders on one prompt; this runs on Live (Alt+1).";
-  return tasks_of(mode, context.catalog).empty() ? "There are no tasks to ask." : "";
+  if (context.compare) return "Compare races decoders on one prompt. Use the screen Live (Alt+1) for this.";
+  return tasks_of(mode, context.catalog).empty() ? "There are no tasks." : "";
 }
 
-// What Run starts: three buttons that fill the row, in short words where the whole have no room.
+// The mode that Run starts: three buttons that fill the row, with short names if the long ones do not fit.
 void mode_part(Context& context) {
   const SetupMode now = context.compare ? SetupMode::Prompt : context.form.mode;
   const float room = ImGui::GetContentRegionAvail().x, gap = px(2);
@@ -165,7 +169,7 @@ void mode_part(Context& context) {
 
 void task_choice(Context& context, SetupMode mode) {
   const QuestionsForm& questions = questions_of(context.form, mode);
-  row_label("task", "whose questions are asked");
+  row_label("task", "the task that the questions come from");
   if (!ImGui::BeginCombo("##task", questions.task.empty() ? "choose" : questions.task.c_str())) {
     const CatalogTask* now = task_of(context.form, mode, context.catalog);
     if (now && ImGui::IsItemHovered()) tooltip(now->name + ": " + now->summary);
@@ -182,16 +186,16 @@ void task_choice(Context& context, SetupMode mode) {
   ImGui::EndCombo();
 }
 
-// What the model is shown before, or asked in.
+// The worked examples or the prompts of the mode.
 void prompts_part(SetupForm& form, SetupMode mode) {
   QuestionsForm& questions = questions_of(form, mode);
   if (mode == SetupMode::Tree)
-    return file_row("prompts", "prompts", "the task's own", questions.prompts,
-                    "a file of prompts for thoughts, their values and the answer, in the form of "
-                    "assets/prompts/tot; empty: those the program brings for the task");
-  file_row("examples", "prompts", "the task's own", questions.prompts,
-           "a file of worked examples, in the form of assets/prompts/cot; empty: those the program "
-           "brings for the task");
+    return file_row("prompts", "prompts", "bundled", questions.prompts,
+                    "a file with prompts for thoughts, their values and the answer, in the format of "
+                    "assets/prompts/tot; empty: the prompts bundled for the task");
+  file_row("examples", "prompts", "bundled", questions.prompts,
+           "a file of worked examples, in the format of assets/prompts/cot; empty: the examples bundled "
+           "for the task");
   ImGui::PushID("shots");
   row_label("examples shown", "worked examples before each question");
   std::string n = std::to_string(form.reasoning.n_shots);
@@ -208,9 +212,9 @@ void questions_part(Context& context, SetupMode mode) {
   QuestionsForm& questions = questions_of(context.form, mode);
   small_label(mode == SetupMode::Tree ? "Tree of thoughts: questions"
                                       : "Chain of thought: questions");
-  file_row("records", "records", "the task's own", questions.data,
-           "a file of questions, as `decoscope data generate` prints them, asked in place of the "
-           "task's own");
+  file_row("records", "records", "bundled", questions.data,
+           "a file of questions, in the format of `decoscope data generate`, instead of the questions of "
+           "the task");
   const std::string why = why_no_choice(questions);
   const auto say_why = [&why] {
     if (!why.empty() && ImGui::IsItemHovered(ImGuiHoveredFlags_AllowWhenDisabled)) tooltip(why);
@@ -221,47 +225,47 @@ void questions_part(Context& context, SetupMode mode) {
   const CatalogTask* task = task_of(context.form, mode, context.catalog);
   if (task && task->has_levels) {
     whole_row("level", "##level", questions.level, bounds::kLevel,
-              "how hard the generated questions are");
+              "difficulty of the generated questions");
     say_why();
   }
   ImGui::EndDisabled();
   if (task && task->has_actions)
     whole_row("actions", "##actions", context.form.reasoning.n_actions, bounds::kActions,
-              "problems whose shortest plan has so many; 0: any");
+              "problems whose shortest plan has this number of actions; 0: any");
   if (questions.data.empty())
     greyed_row(
         "split", "test",
-        fmt::format("The window asks questions that no training has seen. `decoscope reason {} "
-                    "--split dev` in a terminal asks others.",
+        fmt::format("The window uses the test split, which no training run has seen. `decoscope reason {} "
+                    "--split dev` in a terminal uses another one.",
                     mode == SetupMode::Tree ? "tot" : "cot"));
   row_label("first", "number of the first question, from 0");
   const std::int64_t one = 1, ten = 10;
   ImGui::InputScalar("##start", ImGuiDataType_S64, &questions.start, &one, &ten);
   questions.start = std::clamp(questions.start, bounds::kStart.low, bounds::kStart.high);
-  whole_row("how many", "##count", questions.count, bounds::kCount, "questions from the first on");
+  whole_row("how many", "##count", questions.count, bounds::kCount, "number of questions, from the first");
 }
 
 void tree_part(ReasoningForm& asked) {
   small_label("Tree");
-  whole_row("depth", "##depth", asked.depth, bounds::kDepth, "levels of thoughts, at most");
+  whole_row("depth", "##depth", asked.depth, bounds::kDepth, "maximum number of levels");
   whole_row("thoughts", "##thoughts", asked.n_thoughts, bounds::kThoughts,
-            "written below each node");
-  whole_row("beam", "##beam", asked.beam, bounds::kBeam, "thoughts kept of each level");
+            "thoughts written for each node");
+  whole_row("beam", "##beam", asked.beam, bounds::kBeam, "thoughts kept per level");
 }
 
 void batch_row(ReasoningForm& asked) {
-  if (has_branches(asked.decoder)) return;  // these say it
+  if (has_branches(asked.decoder)) return;  // the option `branches` sets it
   whole_row(
-      "texts at once", "##batch", asked.batch, bounds::kBatch,
-      "that one pass of the model goes on with: more share the reading of the weights, and no "
-      "text changes");
+      "batch", "##batch", asked.batch, bounds::kBatch,
+      "sequences per forward pass of the model: more of them share reading the weights, and no "
+      "sequence changes");
 }
 
-// What becomes of tokens that FastCoT left unverified, and how its bound is found.
+// Whether FastCoT's unverified tokens are used, and how its bound is found.
 void approximate_part(ReasoningForm& asked) {
   const std::string why = why_none_approximate(asked.decoder);
   const char* const help =
-      "The answer is asked for behind the exact tokens alone: wrong figures among unverified ones "
+      "The model answers after the verified tokens only, so wrong numbers among unverified tokens "
       "cannot mislead it.";
   row_label("drop approximate", why.empty() ? help : why);
   ImGui::BeginDisabled(!why.empty());
@@ -270,7 +274,7 @@ void approximate_part(ReasoningForm& asked) {
   if (ImGui::IsItemHovered(ImGuiHoveredFlags_AllowWhenDisabled)) tooltip(why.empty() ? help : why);
   if (asked.decoder.options.contains("bound"))
     greyed_row("find bound", "in a terminal",
-               "The fewest steps that keep the accuracy are found on a sample, with many runs: "
+               "This searches the smallest bound that keeps the accuracy on a sample, with many runs: "
                "`decoscope reason cot --split dev --find-bound`.");
 }
 
@@ -280,13 +284,13 @@ void penalty_row(SetupForm& form) {
 }
 
 void seed_row(SetupForm& form) {
-  row_label("seed", "the same seed draws the same numbers");
+  row_label("seed", "runs with the same seed draw the same random numbers");
   const std::uint64_t one = 1;
   ImGui::InputScalar("##seed", ImGuiDataType_U64, &form.seed, &one);
 }
 
 void held_row(SetupForm& form) {
-  row_label("start held", "wait for Step or Resume before the first step");
+  row_label("start paused", "wait for Step or Resume before the first step");
   tick("##start_held", form.start_held);
 }
 
@@ -308,7 +312,7 @@ void temperature_row(
 void chain_sampling_part(SetupForm& form) {
   small_label("Sampling: greedy");
   penalty_row(form);
-  row_label("max tokens", "a rationale ends there at the latest");
+  row_label("max tokens", "maximum length of a rationale");
   ImGui::InputInt("##max_tokens", &form.reasoning.max_tokens, 16, 128);
   form.reasoning.max_tokens = within(form.reasoning.max_tokens, bounds::kMaxTokens);
   held_row(form);
@@ -317,11 +321,11 @@ void chain_sampling_part(SetupForm& form) {
 void tree_sampling_part(SetupForm& form) {
   ReasoningForm& asked = form.reasoning;
   small_label("Sampling");
-  constexpr float kHighest = 1.5f;  // at 1, where it begins, the handle does not cover the figure
+  constexpr float kHighest = 1.5f;  // at the initial value 1 the handle does not cover the number
   temperature_row("temperature", "##temperature", asked.temperature, kHighest,
-                  "of the thoughts; at 0 those of a node are alike");
+                  "temperature of the thoughts; at 0 all thoughts of a node are equal");
   temperature_row("value temperature", "##value_temperature", asked.value_temperature, kHighest,
-                  "of the texts that value a thought");
+                  "temperature of the replies that value a thought");
   if (asked.temperature > 0 || asked.value_temperature > 0) mode_of_sampling_row(form);
   seed_row(form);
   held_row(form);
@@ -350,7 +354,7 @@ void prompt_part(Context& context) {
   ImGui::AlignTextToFramePadding();
   small_label("Prompt");
   if (!context.catalog.prompts.empty()) {
-    // As wide as it was last time: it ends where the field below ends.
+    // As wide as in the last frame, so that it ends where the field below ends.
     float* width = ImGui::GetStateStorage()->GetFloatRef(ImGui::GetID("choose"), px(82));
     ImGui::SameLine(right_edge() - *width);
     if (button("Choose...")) ImGui::OpenPopup("prompts");
@@ -372,10 +376,9 @@ void prompt_part(Context& context) {
 
 void stop_rows(SetupForm& form) {
   row_label("stop strings",
-            "the text ends before the first of these that is complete; one a line, \\n is a line "
-            "feed");
+            "the answer ends before the first of these strings; one per line, \\n is a line feed");
   text_area("##stop_texts", form.stop_texts, {-FLT_MIN, px(48)});
-  row_label("stop ids", "the text ends at each of these tokens, also past the end");
+  row_label("stop ids", "the answer ends at any of these tokens, also with ignore end-of-text");
   text_line("##stop_ids", "none", form.stop_ids);
 }
 
@@ -383,31 +386,31 @@ void sampling_part(Context& context) {
   SetupForm& form = context.form;
   small_label("Sampling");
   if (has_model_sampling(form, context.catalog)) {
-    if (button("As the model's files say")) choose_model_sampling(form, context.catalog);
+    if (button("Use the model's settings")) choose_model_sampling(form, context.catalog);
     if (ImGui::IsItemHovered())
-      tooltip("sets the fields below to what its generation_config.json asks for");
+      tooltip("sets the fields below to the values in generation_config.json");
   }
   temperature_row("temperature", "##temperature", form.temperature, 2,
-                  "0 is greedy: always the likeliest token.");
+                  "0: greedy, always the most likely token.");
   if (form.temperature > 0) {
     row_label("top k", "0: all tokens");
     ImGui::InputInt("##top_k", &form.top_k, 1, 10);
     form.top_k = std::max(0, form.top_k);
-    row_label("top p", "the smallest set of tokens with this much probability");
+    row_label("top p", "the smallest set of tokens with this total probability");
     ImGui::SliderFloat("##top_p", &form.top_p, 0.01f, 1, "%.2f");
-    row_label("min p", "tokens below this share of the likeliest are left out");
+    row_label("min p", "excludes tokens below this share of the most likely token's probability");
     ImGui::SliderFloat("##min_p", &form.min_p, 0, 1, "%.2f");
     mode_of_sampling_row(form);
   }
   penalty_row(form);
   seed_row(form);
-  row_label("max tokens", "the answer ends there at the latest");
+  row_label("max tokens", "maximum length of the answer");
   ImGui::InputInt("##max_tokens", &form.max_tokens, 16, 128);
   form.max_tokens = std::clamp(form.max_tokens, 1, 1 << 20);
-  row_label("past the end", "go on after the end-of-text token");
+  row_label("ignore end-of-text", "continue after the end-of-text token");
   tick("##ignore_eos", form.ignore_eos);
   stop_rows(form);
-  row_label("symbols as text", "names of control symbols in the prompt (<s>) are text, not tokens");
+  row_label("symbols as text", "names of special tokens in the prompt (<s>) are text, not tokens");
   tick("##no_special", form.no_special);
   held_row(form);
 }
@@ -426,7 +429,7 @@ void unavailable_row(const std::string& name, const std::string& reason) {
   }
 }
 
-// Names of the tasks that cannot be asked, together where the reason is the same.
+// The unavailable tasks, grouped by reason.
 std::map<std::string, std::string> tasks_by_reason(const std::vector<CatalogTask>& tasks) {
   std::map<std::string, std::string> names;
   for (const CatalogTask& task : tasks) {
@@ -459,7 +462,7 @@ std::string why_empty(const Context&) {
   return "";
 }
 
-// The runs an opened recording's Setup tells of: those shown.
+// The recorded runs whose setup is shown.
 std::vector<const engine::RunRecord*> recorded_runs(const Context& context) {
   if (context.source.empty()) return {};
   if (context.compare) return context.shown_runs();
@@ -518,13 +521,14 @@ void draw(Context& context) {
   const FrameLines lines(theme().line);
   const auto recorded = recorded_runs(context);
   if (!recorded.empty()) recorded_part(context, recorded);
-  // What Run starts is another matter than what is shown.
+  // The form describes the next run, not the recorded one.
   if (recorded.empty() || ImGui::CollapsingHeader("The next run###next_run")) form_part(context);
   ImGui::PopStyleVar(2);
 }
 
 }  // namespace
 
-const Panel kSetupPanel{"setup", "Setup", why_empty, draw, nullptr};
+const Panel kSetupPanel{
+    .id = "setup", .title = "Setup", .empty = why_empty, .draw = draw, .live = Dock::Left, .compare = Dock::Left};
 
 }  // namespace ui

@@ -1,10 +1,9 @@
-// What to run: prompt, decoder and its options, sampling, model; what cannot be chosen says why.
+// The panel Setup: prompt, decoder, sampling and model of the next run.
 #pragma once
-
-#include "ui/shell/panel.h"
 
 namespace ui {
 
+struct Panel;
 extern const Panel kSetupPanel;
 
 }  // namespace ui

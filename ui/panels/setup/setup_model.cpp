@@ -5,8 +5,11 @@
 #include <span>
 #include <string>
 
-#include "ui/widgets/draw.h"
+#include "ui/files/setup_form.h"
 #include "ui/panels/setup/setup_rows.h"
+#include "ui/shell/catalog.h"
+#include "ui/shell/context.h"
+#include "ui/widgets/draw.h"
 
 namespace ui {
 namespace {
@@ -23,12 +26,12 @@ void choice_row(const char* label,
   ImGui::EndCombo();
 }
 
-// 0 and what is below it: the model's own.
+// 0 means the model's own value.
 void context_row(SetupForm& form, const Catalog& catalog) {
   const CatalogModel* model = catalog.model(form.model);
   row_label("context",
-            "positions that prompt and new tokens may fill. 0: what the model states, with its "
-            "rope scaling; beyond that a model may write poorly, and the log says so");
+            "maximum number of positions for prompt and new tokens. 0: the model's own value, with its "
+            "RoPE scaling. With more, quality may drop, and the Log says so");
   const bool is_own = form.context == 0;
   const std::string own = model && model->context > 0
                               ? "the model's: " + std::to_string(model->context)
@@ -41,16 +44,15 @@ void context_row(SetupForm& form, const Catalog& catalog) {
 std::string draft_words(const SetupForm& form, const Catalog& catalog) {
   if (!form.draft.empty()) return form.draft;
   const std::string named = draft_of(form, catalog);
-  return named.empty() ? "none named" : named + " (by its card)";
+  return named.empty() ? "none" : named + " (by the model's card)";
 }
 
 void draft_row(SetupForm& form, const Catalog& catalog) {
   row_label("draft",
-            "the model that proposes, for decoders that need one; never enlarged, whatever the "
-            "scale");
+            "the draft model, for decoders that need one; the scale does not apply to it");
   if (!ImGui::BeginCombo("##draft", draft_words(form, catalog).c_str())) return;
   const CatalogModel* target = catalog.model(form.model);
-  if (ImGui::Selectable("the one its card names", form.draft.empty())) form.draft.clear();
+  if (ImGui::Selectable("as the model's card says", form.draft.empty())) form.draft.clear();
   for (const CatalogModel& model : catalog.models) {
     const std::string why = target ? why_no_draft(*target, model) : model.unavailable;
     ImGui::BeginDisabled(!why.empty());
@@ -62,20 +64,20 @@ void draft_row(SetupForm& form, const Catalog& catalog) {
   ImGui::EndCombo();
 }
 
-// The heads of a kind: the card's, or those of the list that fit the model; greyed, with the
-// reason, where there are none.
+// The draft heads of one kind: those of the model's card, or a choice from the heads that fit; disabled with the reason if there are
+// none.
 void heads_row(SetupForm& form, const Catalog& catalog, const CatalogDecoder& decoder) {
   const std::string& kind = decoder.name;
   const std::string label = decoder.title + " heads",
                     none = why_none_to_choose(form, catalog, kind);
   const std::string help =
-      "the draft heads that " + decoder.title + " asks, trained for the model; enlarged with it";
+      "the draft heads of " + decoder.title + ", trained for the model; the scale applies to them too";
   row_label(label.c_str(), none.empty() ? help : none);
   const auto chosen = form.heads.find(kind);
   const std::string named = heads_of(form, catalog, kind);
   const std::string shown = !none.empty()                ? "none"
-                            : named.empty()              ? "none named"
-                            : chosen == form.heads.end() ? named + " (by its card)"
+                            : named.empty()              ? "none"
+                            : chosen == form.heads.end() ? named + " (by the model's card)"
                                                          : named;
   const std::string id = "##heads_" + kind;
   if (!none.empty()) {
@@ -86,7 +88,7 @@ void heads_row(SetupForm& form, const Catalog& catalog, const CatalogDecoder& de
     return;
   }
   if (!ImGui::BeginCombo(id.c_str(), shown.c_str())) return;
-  if (ImGui::Selectable("those its card names", chosen == form.heads.end())) form.heads.erase(kind);
+  if (ImGui::Selectable("as the model's card says", chosen == form.heads.end())) form.heads.erase(kind);
   for (const CatalogHeads& heads : catalog.heads) {
     if (heads.kind != kind) continue;
     const std::string why = why_no_heads(form.model, heads);
@@ -120,8 +122,8 @@ void setup_model_part(Context& context) {
   static constexpr std::array<const char*, 6> kScales{"1x1", "auto", "1x2", "4x1", "4x2", "4x4"};
   static constexpr std::array<const char*, 4> kDtypes{"", "f32", "bf16", "f16"};
   choice_row("scale", "##scale", form.scale, kScales,
-             "width times depth: the same tokens at the cost of a larger model");
-  choice_row("dtype", "##dtype", form.dtype, kDtypes, "of weights and cache");
+             "width x depth: the same tokens at the cost of a larger model");
+  choice_row("dtype", "##dtype", form.dtype, kDtypes, "type of weights and KV cache");
   context_row(form, context.catalog);
   draft_row(form, context.catalog);
   for (const CatalogDecoder& decoder : context.catalog.decoders)
@@ -138,7 +140,7 @@ void setup_model_part(Context& context) {
     ImGui::EndCombo();
   }
   if (button("Load model")) context.requests.load = true;
-  if (ImGui::IsItemHovered()) tooltip("Loads it now. Run loads it too, if need be.");
+  if (ImGui::IsItemHovered()) tooltip("Loads the model now. Run loads it as well if necessary.");
 }
 
 }  // namespace ui

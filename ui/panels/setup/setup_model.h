@@ -1,10 +1,11 @@
-// The part of Setup that says with which model, which helpers of it and on what to run.
+// The part of Setup that chooses the model, its draft resources and the device.
 #pragma once
-
-#include "ui/shell/context.h"
 
 namespace ui {
 
+struct Context;
+
+/// Draws the rows of the model.
 void setup_model_part(Context& context);
 
 }  // namespace ui

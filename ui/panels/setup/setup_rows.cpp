@@ -5,9 +5,10 @@
 
 #include <fmt/format.h>
 
-#include "ui/widgets/draw.h"
 #include "ui/files/files.h"
+#include "ui/files/setup_form.h"
 #include "ui/prepare/recorded_setup.h"
+#include "ui/widgets/draw.h"
 
 namespace ui {
 
@@ -63,7 +64,7 @@ void tree_choice(const CatalogOption& option, std::string& value) {
   ImGui::EndCombo();
 }
 
-// Lists what lies beside what was typed so far. @return whether a file was chosen
+// Lists the files of the folder that was typed. @return whether a file was chosen
 bool browse(std::string& path, std::string_view ending) {
   if (!ImGui::BeginPopup("browse")) return false;
   bool chosen = false;
@@ -79,7 +80,7 @@ bool browse(std::string& path, std::string_view ending) {
   return chosen;
 }
 
-// A path with a way to look for it.
+// A field for a path with a button to browse.
 void path_line(const char* hint, std::string& path, std::string_view ending) {
   const float browse_wide =
       ImGui::CalcTextSize("Browse...").x + 2 * ImGui::GetStyle().FramePadding.x;
@@ -91,7 +92,7 @@ void path_line(const char* hint, std::string& path, std::string_view ending) {
   browse(path, ending);
 }
 
-// What a tree comes to, so that nobody has to count its nodes.
+// The size of a tree, or why it is invalid.
 void tree_note(const Catalog& catalog,
                const LaneForm& lane,
                const CatalogOption& option,
@@ -177,7 +178,7 @@ void option_row(LaneForm& lane,
                 : fmt::format("{} Default {}.", option.help, option.default_value));
   }
   const bool is_file = option.type == CatalogOption::Type::Tree && value.ends_with(kTreeFile);
-  if (is_file && why_idle.empty()) path_line("a file of paths of ranks", value, kTreeFile);
+  if (is_file && why_idle.empty()) path_line("a file with the tree's paths of ranks", value, kTreeFile);
   if (why_idle.empty()) tree_note(catalog, lane, option, value);
   ImGui::PopID();
 }

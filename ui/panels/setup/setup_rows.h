@@ -1,37 +1,38 @@
-// Rows of the Setup panel: a label at the left, a field at the right, what is wrong below.
+// Rows of the panel Setup: a label at the left, a field at the right, problems below.
 #pragma once
 
 #include <string>
 
 #include "engine/event/reasoning_bounds.h"
 #include "ui/shell/catalog.h"
-#include "ui/files/setup_form.h"
 
 namespace ui {
 
-/// The label, explained while it is pointed at; the next item takes the right part of the row.
+struct LaneForm;
+
+/// Draws the label with `help` as its tooltip; the next item takes the right part of the row.
 void row_label(const char* label, const std::string& help);
-/// A tick for what a value below 0 stands for, and room for a field beside it where it is not
-/// ticked. @return whether there is a field to draw
+/// Draws a tick for the special meaning of negative values.
+/// @return whether it is not ticked, so that the caller draws a field beside it
 bool below_zero_tick(const std::string& meaning, std::string& value);
+/// The value, clamped to the bounds.
 int within(int value, engine::Bounds of);
-/// A whole number.
+/// Draws a row for an integer.
 void whole_row(
     const char* label, const char* id, int& value, engine::Bounds of, const std::string& help);
-/// A file's path, a line of its own, with a way to look for it; what is wrong with it stands below.
+/// Draws a row for a file: a button to browse, the path on a line of its own, and below it why the file cannot be used.
 void file_row(const char* label,
               const char* id,
               const char* hint,
               std::string& path,
               const std::string& help);
-/// An option of a decoder in the field of its kind; a tree with what it comes to,
-/// or why it is none.
-/// @param why_idle  the option has nothing to do here; empty: it has
+/// Draws a row for an option of a decoder; for a tree also its size, or why it is invalid.
+/// @param why_idle  why the option has no effect here; empty: it has one
 void option_row(LaneForm& lane,
                 const Catalog& catalog,
                 const CatalogOption& option,
                 const std::string& why_idle);
-/// What cannot be set here, and why.
+/// Draws a row whose value cannot be set here, with the reason as its tooltip.
 void greyed_row(const char* label, const std::string& value, const std::string& why);
 
 }  // namespace ui

@@ -1,40 +1,74 @@
-// P/Q: the probability each proposal had under both models, and what became of it.
 #include "ui/panels/step/distributions.h"
 
 #include <algorithm>
+#include <array>
 #include <numeric>
 
 #include <fmt/format.h>
 
+#include "engine/event/timeline/timeline.h"
 #include "ui/panels/live/row_cell.h"
 #include "ui/panels/step/shown_step.h"
 #include "ui/prepare/run_traits.h"
 #include "ui/prepare/tokens/distributions.h"
+#include "ui/prepare/tokens/text_cells.h"
 #include "ui/prepare/tokens/verdicts.h"
-#include "ui/shell/legend.h"
+#include "ui/shell/context.h"
+#include "ui/shell/panel.h"
 #include "ui/widgets/draw.h"
+#include "ui/widgets/legend.h"
 
 namespace ui {
 namespace {
 
+enum class Distribution { Draft, Target, Left };
+
+// A bar of a probability, from the left; the three distributions differ in form too.
+void distribution_bar(
+    ImDrawList* list, ImVec2 min, ImVec2 max, float share, Distribution distribution) {
+  const float right = min.x + (max.x - min.x) * std::clamp(share, 0.0f, 1.0f);
+  const ImVec2 end{std::max(right, min.x + px(1)), max.y};
+  if (distribution == Distribution::Draft)
+    list->AddRectFilled(min, end, colour(fill_of(Mean::Draft)));
+  if (distribution == Distribution::Target) list->AddRectFilled(min, end, colour(theme().text));
+  if (distribution != Distribution::Left) return;
+  hatch(list, min, end, colour(theme().text), px(5), px(1.2f));
+  list->AddRect(min, end, colour(theme().text));
+}
+
+template <Distribution distribution>
+void draw_bar_sample(ImDrawList* list, ImVec2 at, const MarkNote&) {
+  distribution_bar(list, {at.x, at.y + px(7)}, {at.x + px(60), at.y + px(16)}, 0.7f, distribution);
+}
+
+constexpr std::array kDistributionsMarks{
+    MarkNote{.words = "q: the probability under the draft", .draw = draw_bar_sample<Distribution::Draft>},
+    MarkNote{.words = "p: the probability under the target", .draw = draw_bar_sample<Distribution::Target>},
+    MarkNote{.words = "residual: the distribution of the token after all proposals were rejected", .draw = draw_bar_sample<Distribution::Left>},
+    MarkNote{.words = "accepted", .mean = Mean::Accepted, .text = "accepted"},
+    cell_note(Mean::Rejected),
+    cell_note(Mean::Unused),
+    cell_note(Mean::Bonus),
+};
+
 bool fits_distributions(const engine::RunRecord& run) {
   const RunTraits traits = traits_of(run);
-  return traits.drafts || !traits.told || (traits.proposes() && draws_numbers(run.started));
+  return traits.drafts || !traits.known || (traits.proposes() && uses_rejection(run.started));
 }
 
 const char* instead_of_distributions(const engine::RunRecord& run) {
-  return traits_of(run).settles() ? "trajectory" : "text";
+  return traits_of(run).has_trajectory() ? "trajectory" : "text";
 }
 
 std::string why_no_distributions(const Context& context) {
   if (std::string none = no_run_yet(context); !none.empty()) return none;
   const engine::RunRecord& run = *context.run();
-  if (!traits_of(run).told || run.steps.empty()) return "No step yet.";
+  if (!traits_of(run).known || run.steps.empty()) return "No step yet.";
   return fits_distributions(run)
              ? ""
              : method_of(context, run) +
-                   " has proposed nothing with a probability so far: that takes a draft "
-                   "model, or rejection sampling.";
+                   " has proposed no tokens with a probability so far: this needs a draft "
+                   "model or rejection sampling.";
 }
 
 std::string number(float value, const char* none = "-") {
@@ -67,8 +101,8 @@ void verdict_row(Context& context,
                  const engine::StepRecord& step,
                  const Verdict& v) {
   ImGui::TableNextRow();
-  const bool judged = v.mean != Mean::Unused;
-  const Rgb ink = judged ? theme().text : theme().dim;
+  const bool verified = v.mean != Mean::Unused;
+  const Rgb ink = verified ? theme().text : theme().dim;
   cell_words(fmt::format("{}", v.place), ink);
   ImGui::TableNextColumn();
   row_cell(context, run, step, v.row, v.mean, px(96));
@@ -94,7 +128,7 @@ void verdict_table(Context& context,
   ImGui::TableSetupColumn("p");
   ImGui::TableSetupColumn("q above, p below", ImGuiTableColumnFlags_WidthStretch, 1);
   ImGui::TableSetupColumn("p / q");
-  ImGui::TableSetupColumn(draws_numbers(run.started) ? "drawn, chance to keep" : "verdict",
+  ImGui::TableSetupColumn(uses_rejection(run.started) ? "uniform draw, acceptance probability" : "result",
                           ImGuiTableColumnFlags_WidthStretch, 1.6f);
   ImGui::TableHeadersRow();
   for (const Verdict& v : verdicts) verdict_row(context, run, step, v);
@@ -103,19 +137,19 @@ void verdict_table(Context& context,
 
 std::string omitted(const char* name, const std::vector<float>& distribution) {
   if (distribution.empty()) return "";
-  const float told = std::accumulate(distribution.begin(), distribution.end(), 0.0f);
-  return fmt::format(" \xC2\xB7 {} of the others {:.3f}", name, std::max(0.0f, 1 - told));
+  const float recorded = std::accumulate(distribution.begin(), distribution.end(), 0.0f);
+  return fmt::format(" \xC2\xB7 {} of other tokens {:.3f}", name, std::max(0.0f, 1 - recorded));
 }
 
-// One distribution as a column of figures, as recorded or at another temperature.
-std::string at_place(const std::vector<Within>& of, std::size_t i) {
+// A cell of a column with recomputed probabilities.
+std::string at_place(const std::vector<Interval>& of, std::size_t i) {
   return i < of.size() ? words_of(of[i]) : "-";
 }
 
-// What the rows of a distribution table are drawn from.
+// The distributions of a table.
 struct ShownDistributions {
-  DistributionsAt at;     // of the temperature shown
-  bool is_other = false;  // than the one recorded
+  DistributionsAt at;     // at the temperature shown
+  bool is_other = false;  // another temperature than the recorded one
   std::string words;      // "0.50"
 };
 
@@ -128,7 +162,7 @@ void distribution_row(const engine::RejectionDetail& w,
   ImGui::PushFont(fonts().mono, kMonoSize);
   cell_words(name + (taken ? "  <" : ""), taken ? theme().bright : theme().text);
   ImGui::PopFont();
-  if (taken && ImGui::IsItemHovered()) tooltip("the text took this token");
+  if (taken && ImGui::IsItemHovered()) tooltip("this token was committed");
   cell_words(number(q), distributions.is_other ? theme().dim : theme().text);
   cell_words(number(w.p[i]), distributions.is_other ? theme().dim : theme().text);
   if (distributions.is_other) {
@@ -138,7 +172,7 @@ void distribution_row(const engine::RejectionDetail& w,
     cell_words(number(left), theme().text);
   }
   ImGui::TableNextColumn();
-  const auto middle = [i](const std::vector<Within>& of) {
+  const auto middle = [i](const std::vector<Interval>& of) {
     return i < of.size() ? static_cast<float>(of[i].middle()) : -1.0f;
   };
   if (distributions.is_other)
@@ -147,16 +181,16 @@ void distribution_row(const engine::RejectionDetail& w,
     bars(q, w.p[i], left);
 }
 
-// The distributions behind one row, of the few tokens that were told.
+// The distributions after one row, for the tokens that were recorded.
 void distribution_table(Context& context,
                         const engine::RunRecord& run,
                         const engine::StepRecord& step,
                         const engine::RejectionDetail& w,
                         const ShownDistributions& distributions) {
   const auto name = [&](engine::TokenId id) { return cell_text(context.timeline, run, id); };
-  small_label(fmt::format("behind \"{}\": {}{}{}{}", name(step.drafted.tree.token[w.row]),
-                          w.residual.empty() ? "a proposal was kept" : "every proposal was refused",
-                          omitted("q", w.q), omitted("p", w.p), omitted("left", w.residual)));
+  small_label(fmt::format("after \"{}\": {}{}{}{}", name(step.drafted.tree.token[w.row]),
+                          w.residual.empty() ? "a proposal was accepted" : "every proposal was rejected",
+                          omitted("q", w.q), omitted("p", w.p), omitted("residual", w.residual)));
   ImGui::PushID(w.row);
   const int n_columns = distributions.is_other ? 6 : 5;
   if (ImGui::BeginTable(distributions.is_other ? "distributions_at" : "distributions", n_columns,
@@ -168,10 +202,10 @@ void distribution_table(Context& context,
       ImGui::TableSetupColumn(("q at " + distributions.words).c_str());
       ImGui::TableSetupColumn(("p at " + distributions.words).c_str());
     } else {
-      ImGui::TableSetupColumn("left");
+      ImGui::TableSetupColumn("residual");
     }
     ImGui::TableSetupColumn(distributions.is_other ? ("q, p at " + distributions.words).c_str()
-                                                   : "q, p, left from above",
+                                                   : "q, p, residual from above",
                             ImGuiTableColumnFlags_WidthStretch, 1);
     ImGui::TableHeadersRow();
     for (std::size_t i = 0; i < w.token.size(); ++i) {
@@ -185,59 +219,59 @@ void distribution_table(Context& context,
 }
 
 std::string kept_words(const DistributionsAt& distributions, const std::string& where) {
-  return fmt::format("{}: a token drawn from q is kept with chance {}, total variation {}", where,
+  return fmt::format("{}: a token sampled from q is accepted with probability {}, total variation {}", where,
                      words_of(distributions.kept), words_of(distributions.apart));
 }
 
-void distributions_behind(Context& context,
+void distributions_after(Context& context,
                           const engine::RunRecord& run,
                           const engine::StepRecord& step,
                           const engine::RejectionDetail& w) {
   const DistributionsSource source = distributions_source(context.timeline, run);
-  const float asked = context.view.distributions_temperature;
-  const bool is_other = asked > 0 && asked != source.temperature;
+  const float wanted = context.states.get<DistributionsView>().temperature;
+  const bool is_other = wanted > 0 && wanted != source.temperature;
   const DistributionsAt recorded = distributions_at(source, step, w, source.temperature);
   const ShownDistributions distributions{
-      is_other ? distributions_at(source, step, w, asked) : recorded, is_other,
-      fmt::format("{:.2f}", asked)};
+      is_other ? distributions_at(source, step, w, wanted) : recorded, is_other,
+      fmt::format("{:.2f}", wanted)};
   distribution_table(context, run, step, w, distributions);
   if (!w.q.empty())
     small_label(kept_words(recorded, fmt::format("at {:.2f}, as recorded", source.temperature)));
   if (!is_other) return;
   if (!w.q.empty())
-    small_label(kept_words(distributions.at, "at " + distributions.words + ", recomputed here"));
-  if (const std::string out = what_is_left_out(source, distributions.at, asked); !out.empty())
+    small_label(kept_words(distributions.at, "at " + distributions.words + ", recomputed"));
+  if (const std::string out = omission_words(source, distributions.at, wanted); !out.empty())
     wrapped(out, theme().dim);
 }
 
-// Which temperature the distributions below are shown at.
+// Chooses the temperature at which the distributions below are shown.
 void temperature_row(Context& context,
                      const engine::RunRecord& run,
                      const engine::StepRecord& step) {
   constexpr float kLowest = 0.05f, kHighest = 2;
   const std::string why = why_no_other_temperature(run.started, step);
-  float& asked = context.view.distributions_temperature;
+  float& wanted = context.states.get<DistributionsView>().temperature;
   ImGui::Dummy({1, px(2)});
   ImGui::AlignTextToFramePadding();
   words("distributions at temperature", theme().dim);
   ImGui::SameLine(0, px(8));
   ImGui::SetNextItemWidth(px(160));
   ImGui::BeginDisabled(!why.empty());
-  float shown = asked > 0 ? asked : run.started.temperature;
+  float shown = wanted > 0 ? wanted : run.started.temperature;
   if (ImGui::SliderFloat("##distributions_temperature", &shown, kLowest, kHighest, "%.2f"))
-    asked = std::clamp(shown, kLowest, kHighest);
+    wanted = std::clamp(shown, kLowest, kHighest);
   ImGui::EndDisabled();
   if (ImGui::IsItemHovered(ImGuiHoveredFlags_AllowWhenDisabled))
     tooltip(why.empty()
-                ? "What both distributions would be at another temperature, behind the same text: "
-                  "recomputed here from those recorded. What was drawn stays as it was."
+                ? "Both distributions at another temperature after the same prefix, recomputed from the "
+                  "recorded ones. The sampled tokens do not change."
                 : why);
-  if (!why.empty() || asked <= 0) return;
+  if (!why.empty() || wanted <= 0) return;
   ImGui::SameLine(0, px(10));
-  if (link("reset###distributions_reset")) asked = 0;
+  if (link("reset###distributions_reset")) wanted = 0;
 }
 
-// Behind the row that is pointed at, or its parent; else all that were weighed.
+// The rejection details of the parent of the selected row; without a selected row, those of all rows.
 std::vector<const engine::RejectionDetail*> chosen_distributions(const Context& context,
                                                                  const engine::RunRecord& run,
                                                                  const engine::StepRecord& step) {
@@ -260,11 +294,11 @@ void draw_distributions(Context& context) {
   const engine::StepRecord& step = *shown.step;
   const std::vector<Verdict> verdicts = verdicts_of(context.timeline, run, step);
   small_label(words_of(shown) + " \xC2\xB7 " +
-              (draws_numbers(run.started)
-                   ? "a proposal is kept if the number drawn is below its chance"
-                   : "a proposal is kept if it is the target's own choice; no number is drawn"));
+              (uses_rejection(run.started)
+                   ? "a proposal is accepted if the uniform draw is below its acceptance probability"
+                   : "a proposal is accepted if it equals the target's choice; no random number is drawn"));
   if (verdicts.empty())
-    return wrapped("This step proposed nothing: the target wrote its token alone.", theme().dim);
+    return wrapped("This step proposed no tokens; the target chose its token alone.", theme().dim);
   verdict_table(context, run, step, verdicts);
   const std::string gone = why_no_probabilities(run, step);
   if (!gone.empty())
@@ -274,21 +308,27 @@ void draw_distributions(Context& context) {
   temperature_row(context, run, step);
   for (const engine::RejectionDetail* w : chosen_distributions(context, run, step)) {
     ImGui::Dummy({1, px(6)});
-    distributions_behind(context, run, step, *w);
+    distributions_after(context, run, step, *w);
   }
   if (step.verified.last_uniform >= 0)
-    small_label(fmt::format("for the last token {:.3f} was drawn", step.verified.last_uniform));
+    small_label(fmt::format("uniform draw for the last token: {:.3f}", step.verified.last_uniform));
 }
 
 void draw_distributions_head(Context&) {
-  legend_word("?###marks_distributions", distributions_marks());
+  panel_legend(kDistributionsPanel);
 }
 
 }  // namespace
 
-const Panel kDistributionsPanel{"distributions",         "P/Q",
-                                why_no_distributions,    draw_distributions,
-                                draw_distributions_head, fits_distributions,
-                                instead_of_distributions};
+const Panel kDistributionsPanel{.id = "distributions",
+                                .title = "P/Q",
+                                .empty = why_no_distributions,
+                                .draw = draw_distributions,
+                                .head = draw_distributions_head,
+                                .fits = fits_distributions,
+                                .instead = instead_of_distributions,
+                                .help = "How the target verified the proposals of a step.",
+                                .marks = kDistributionsMarks,
+                                .live = Dock::Centre};
 
 }  // namespace ui

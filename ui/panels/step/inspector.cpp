@@ -1,19 +1,47 @@
 #include "ui/panels/step/inspector.h"
 
 #include <algorithm>
+#include <cstdint>
+#include <vector>
 
 #include <fmt/format.h>
 
-#include "ui/widgets/draw.h"
-#include "ui/shell/legend.h"
+#include "engine/event/timeline/timeline.h"
 #include "ui/prepare/tokens/describe_place.h"
+#include "ui/prepare/tokens/text_cells.h"
+#include "ui/shell/context.h"
+#include "ui/shell/panel.h"
+#include "ui/widgets/draw.h"
+#include "ui/widgets/legend.h"
 
 namespace ui {
 namespace {
 
-// What was pinned, as long as it is there, else what is pointed at or was clicked.
+// The facts of several places selected together.
+struct FactsOfChosen : PanelState {
+  std::uint64_t version = 0;  // of the timeline, plus 1; 0: not computed
+  engine::RunId run = 0;
+  std::vector<Place> chosen;
+  PlaceFacts facts;
+  void document_changed() override { version = 0; }
+};
+
+const PlaceFacts& facts_of_chosen(Context& context, const engine::RunRecord& run) {
+  auto& prepared = context.states.get<FactsOfChosen>();
+  const Chosen& chosen = context.selection.chosen();
+  const std::uint64_t version = context.timeline.version() + 1;
+  if (prepared.version != version || prepared.run != run.id() || !std::ranges::equal(prepared.chosen, chosen.places())) {
+    prepared.version = version;
+    prepared.run = run.id();
+    prepared.chosen.assign(chosen.places().begin(), chosen.places().end());
+    prepared.facts = describe_places(context.timeline, run, chosen);
+  }
+  return prepared.facts;
+}
+
+// The pinned place if its run exists, else the place under the pointer, else the selected one.
 Place inspected(const Context& context) {
-  const Place& pinned = context.view.pinned;
+  const Place& pinned = context.states.get<InspectorView>().pinned;
   return pinned.valid() && context.timeline.run(pinned.run) ? pinned : context.selection.shown();
 }
 
@@ -21,7 +49,7 @@ std::string why_no_inspector(const Context& context) {
   if (std::string none = no_run_yet(context); !none.empty()) return none;
   return inspected(context).valid() || context.n_steps(*context.run()) > 0
              ? ""
-             : "Point at a token or a step; click to keep it here.";
+             : "Point at a token or a step. A click keeps it here.";
 }
 
 void token_head(const Context& context, const engine::RunRecord& run, const PlaceFacts& facts) {
@@ -31,7 +59,7 @@ void token_head(const Context& context, const engine::RunRecord& run, const Plac
   const float title_end = left + ImGui::GetItemRectSize().x + px(12);
   const std::string text = cell_text(context.timeline, run, facts.token);
   const float width = std::min(right - left, px(22) + n_columns(text) * px(8));
-  // A token wider than the room beside the title stands below it.
+  // A token that does not fit beside the title goes below it.
   if (title_end + width <= right) ImGui::SameLine(right - width);
   const ImVec2 min = ImGui::GetCursorScreenPos();
   ImGui::Dummy({width, px(24)});
@@ -56,18 +84,18 @@ void sentence_box(Context& context, const std::string& sentence) {
 void draw_inspector(Context& context) {
   Place place = inspected(context);
   if (!place.valid()) {
-    // Nothing is pointed at: the newest step at the playhead.
+    // Nothing is selected: show the newest step at the playhead.
     const engine::RunRecord& run = *context.run();
     place = {run.id(), run.steps[context.n_steps(run) - 1].begun.step, -1, -1};
   }
   const engine::RunRecord* run = context.timeline.run(place.run);
   if (!run) return;
-  const bool pinned = context.view.pinned.valid() && place == context.view.pinned;
+  const bool pinned = context.states.get<InspectorView>().pinned == place && place.valid();
   const bool several = !pinned && context.selection.several() && !context.selection.hovered.valid();
   const PlaceFacts facts =
-      several ? context.prepared.facts(context.timeline, *run, context.selection.chosen())
+      several ? facts_of_chosen(context, *run)
               : describe_place(context.timeline, *run, place);
-  if (pinned) small_label("pinned: stays, whatever is pointed at");
+  if (pinned) small_label("pinned: does not follow the pointer");
   token_head(context, *run, facts);
   ImGui::Dummy({1, px(2)});
   ImGui::PushStyleVar(ImGuiStyleVar_ItemSpacing, ImVec2(px(8), px(3)));
@@ -77,17 +105,24 @@ void draw_inspector(Context& context) {
 }
 
 void draw_inspector_head(Context& context) {
-  const bool pinned = context.view.pinned.valid();
+  const bool pinned = context.states.get<InspectorView>().pinned.valid();
   if (button(pinned ? "Unpin###pin" : "Pin###pin", pinned, true,
-             pinned ? "follow what is pointed at again (K)" : "keep showing this (K)"))
+             pinned ? "follow the pointer again (K)" : "keep showing this place (K)"))
     context.requests.pin = true;
   ImGui::SameLine();
-  legend_word("?###marks_inspector", cell_marks());
+  panel_legend(kInspectorPanel);
 }
 
 }  // namespace
 
-const Panel kInspectorPanel{"inspector", "Inspector", why_no_inspector, draw_inspector,
-                            draw_inspector_head};
+const Panel kInspectorPanel{.id = "inspector",
+                            .title = "Inspector",
+                            .empty = why_no_inspector,
+                            .draw = draw_inspector,
+                            .head = draw_inspector_head,
+                            .help = "The facts of the step or token under the pointer, or of the selected one.",
+                            .marks = cell_marks(),
+                            .live = Dock::RightMiddle,
+                            .compare = Dock::FootRight};
 
 }  // namespace ui

@@ -1,10 +1,18 @@
-// Everything about the selected step or token, and one sentence that says it.
+// The panel Inspector: all facts of the selected step or token, and a sentence that describes it.
 #pragma once
 
-#include "ui/shell/panel.h"
+#include "ui/prepare/selection.h"
+#include "ui/shell/panel_state.h"
 
 namespace ui {
 
+struct Panel;
 extern const Panel kInspectorPanel;
+
+/// The state of the panel Inspector.
+struct InspectorView : PanelState {
+  Place pinned;  // shown until it is unpinned; invalid: nothing is pinned
+  void document_changed() override { pinned = {}; }
+};
 
 }  // namespace ui

@@ -1,32 +1,61 @@
-// Which row of a step attends to which.
 #include "ui/panels/step/mask.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 
 #include <fmt/format.h>
 
-#include "ui/widgets/draw.h"
-#include "ui/shell/legend.h"
+#include "engine/event/timeline/timeline.h"
 #include "ui/panels/live/row_cell.h"
 #include "ui/panels/step/shown_step.h"
+#include "ui/prepare/run_traits.h"
 #include "ui/prepare/tokens/mask.h"
 #include "ui/prepare/tokens/row_origin.h"
-#include "ui/prepare/run_traits.h"
+#include "ui/prepare/tokens/text_cells.h"
 #include "ui/prepare/tokens/token_tree.h"
 #include "ui/prepare/tokens/trajectory.h"
+#include "ui/shell/context.h"
+#include "ui/shell/panel.h"
+#include "ui/widgets/draw.h"
+#include "ui/widgets/legend.h"
 
 namespace ui {
 namespace {
 
-// Rows that have room for their token beside them.
+struct MaskView : PanelState {
+  bool numbers = false;  // write 0 and 1 into the cells
+  float zoom = 1;        // of the cells; 1: as large as the panel has room for
+};
+
+enum class Sight { Not, Other, Own };
+
+void mask_cell(ImDrawList* list, ImVec2 min, ImVec2 max, Sight sight) {
+  if (sight == Sight::Not) return list->AddRect(min, max, colour(theme().line));
+  list->AddRectFilled(min, max, colour(theme().work));
+  if (sight == Sight::Own) list->AddRect(min, max, colour(theme().bright), 0, px(1.5f));
+}
+
+template <Sight sight>
+void draw_sight_sample(ImDrawList* list, ImVec2 at, const MarkNote&) {
+  mask_cell(list, {at.x, at.y + px(4)}, {at.x + px(15), at.y + px(19)}, sight);
+}
+
+constexpr std::array kMaskMarks{
+    MarkNote{.words = "the row attends to this row, its ancestor", .draw = draw_sight_sample<Sight::Other>},
+    MarkNote{.words = "the row itself", .draw = draw_sight_sample<Sight::Own>},
+    MarkNote{.words = "masked: a row of another branch, or a later one", .draw = draw_sight_sample<Sight::Not>},
+    kLitNote,
+};
+
+// With more rows than this, tokens are not written beside them.
 constexpr int kMostNamed = 40;
 constexpr float kHeads = 20, kLargestCell = 48;  // pixels at scale 1
 constexpr float kFarthest = 0.25f, kNearest = 8;
 
 bool fits_mask(const engine::RunRecord& run) {
   const RunTraits traits = traits_of(run);
-  return traits.proposes() || traits.window || !traits.told;
+  return traits.proposes() || traits.window || !traits.known;
 }
 
 const char* instead_of_mask(const engine::RunRecord&) {
@@ -36,10 +65,10 @@ const char* instead_of_mask(const engine::RunRecord&) {
 std::string why_no_mask(const Context& context) {
   if (std::string none = no_run_yet(context); !none.empty()) return none;
   const engine::RunRecord& run = *context.run();
-  if (!traits_of(run).told || run.steps.empty()) return "No step yet.";
+  if (!traits_of(run).known || run.steps.empty()) return "No step yet.";
   return fits_mask(run) ? ""
                         : method_of(context, run) +
-                              " has forwarded one row a step so far: it attends to the whole text.";
+                              " has computed one row per step so far; it attends to the whole prefix.";
 }
 
 struct Sizes {
@@ -50,7 +79,7 @@ Sizes sizes_for(int n_rows, float zoom) {
   const float line =
       std::clamp((n_rows <= kMostNamed ? px(25) : px(9)) * zoom, px(3), px(kLargestCell));
   Sizes s{line >= px(24) ? px(110) : 0, px(64), 0, line};
-  // Of what is seen of the panel: what is drawn may be wider.
+  // The visible width: the content may be wider.
   const ImGuiStyle& style = ImGui::GetStyle();
   const float room = ImGui::GetWindowWidth() - 2 * style.WindowPadding.x - style.ScrollbarSize -
                      s.label - s.prefix;
@@ -59,7 +88,7 @@ Sizes sizes_for(int n_rows, float zoom) {
   return s;
 }
 
-// Ctrl and the wheel bring the cells nearer; the one under the mouse stays there.
+// Ctrl and the wheel zoom; the cell under the mouse keeps its place.
 void zoom_by_wheel(float& zoom, int n_rows, ImVec2 at) {
   const ImGuiIO& io = ImGui::GetIO();
   if (!io.KeyCtrl || io.MouseWheel == 0 || !ImGui::IsWindowHovered()) return;
@@ -81,8 +110,7 @@ Mean mean_at(const engine::StepRecord& step, int row) {
                                                       : mean_of(step.drafted.tree.tag[row].kind);
 }
 
-// What stands above the cells: each region's name where it begins, as far as its own columns have
-// room; the mouse over it tells it whole.
+// Draws the names of the regions above their first columns, shortened to the width of the region; the tooltip shows the whole name.
 void region_names(const Mask& mask, ImVec2 at, const Sizes& s) {
   constexpr float kSize = 12, kInset = 2, kApart = 2;
   ImDrawList* list = ImGui::GetWindowDrawList();
@@ -126,7 +154,7 @@ void draw_row(const Context& context,
     const float x = first + other * s.cell;
     mask_cell(list, {x, y}, {x + s.cell - px(1), foot}, other == row ? Sight::Own : Sight::Other);
   }
-  if (context.view.mask_numbers && s.cell >= px(10) && s.line >= px(20))
+  if (context.states.get<MaskView>().numbers && s.cell >= px(10) && s.line >= px(20))
     for (int other = 0; other < static_cast<int>(mask.sees.size()); ++other) {
       const bool seen = mask.seen(row, other);
       list->AddText(fonts().mono, px(12), {first + other * s.cell + s.cell / 2 - px(3), y + px(5)},
@@ -148,15 +176,15 @@ void hover_words(Context& context,
     return cell_text(context.timeline, run, step.drafted.tree.token[r]);
   };
   std::string text =
-      fmt::format("row {} \"{}\" attends to {} of {} rows and {} of the text", row, name(row),
+      fmt::format("row {} \"{}\" attends to {} of {} rows and {} positions of the prefix", row, name(row),
                   mask.sees[row].size(), mask.sees.size(), step.begun.kv_len);
   if (other >= 0)
     text += fmt::format("\nrow {} \"{}\": {}", other, name(other),
-                        mask.seen(row, other) ? "seen" : "not seen");
+                        mask.seen(row, other) ? "attended" : "masked");
   tooltip(text);
 }
 
-// One button over all of it: the cells are too many for one each.
+// One button for the whole mask, because there are too many cells for a button each.
 void take_mouse(Context& context,
                 const engine::RunRecord& run,
                 const engine::StepRecord& step,
@@ -183,12 +211,13 @@ void draw_grid(Context& context,
                const Mask& mask) {
   const int n = static_cast<int>(mask.sees.size());
   ImVec2 at = ImGui::GetCursorScreenPos();
-  zoom_by_wheel(context.view.mask_zoom, n, at);
-  const Sizes s = sizes_for(n, context.view.mask_zoom);
+  float& zoom = context.states.get<MaskView>().zoom;
+  zoom_by_wheel(zoom, n, at);
+  const Sizes s = sizes_for(n, zoom);
   ImDrawList* list = ImGui::GetWindowDrawList();
   if (s.label > 0)
-    list->AddText(nullptr, px(12), {at.x, at.y}, colour(theme().dim), "this row sees");
-  list->AddText(nullptr, px(12), {at.x + s.label, at.y}, colour(theme().dim), "the text");
+    list->AddText(nullptr, px(12), {at.x, at.y}, colour(theme().dim), "row attends to");
+  list->AddText(nullptr, px(12), {at.x + s.label, at.y}, colour(theme().dim), "the prefix");
   region_names(mask, at, s);
   at.y += px(kHeads);
   const float left = at.x + s.label + s.prefix;
@@ -213,23 +242,24 @@ void draw_mask(Context& context) {
   const ShownStep shown = shown_step(context, run);
   if (!shown.step) return empty_state("No step at the playhead.", true);
   const engine::StepRecord& step = *shown.step;
-  if (!step.has_drafted) return wrapped("The rows of this step were not told.", theme().dim);
-  const Mask mask = mask_of(step.drafted.tree, asks_heads(run));
-  small_label(fmt::format("{} \xC2\xB7 {} rows behind {} tokens of the text", words_of(shown),
+  if (!step.has_drafted) return wrapped("The rows of this step were not recorded.", theme().dim);
+  const Mask mask = mask_of(step.drafted.tree, drafts_by_heads(run));
+  small_label(fmt::format("{} \xC2\xB7 {} rows after a prefix of {} tokens", words_of(shown),
                           mask.sees.size(), step.begun.kv_len));
   draw_grid(context, run, step, mask);
 }
 
 void draw_mask_head(Context& context) {
-  legend_word("?###marks_mask", mask_marks());
+  auto& view = context.states.get<MaskView>();
+  panel_legend(kMaskPanel);
   ImGui::SameLine();
-  ImGui::Checkbox("0 and 1", &context.view.mask_numbers);
+  ImGui::Checkbox("0 and 1", &view.numbers);
   if (ImGui::IsItemHovered())
-    tooltip("write the mask into its cells, where they have room; Ctrl and the wheel zoom");
-  if (context.view.mask_zoom == 1) return;
+    tooltip("Write 0 and 1 into the cells if they are large enough. Ctrl and the wheel zoom.");
+  if (view.zoom == 1) return;
   ImGui::SameLine();
-  if (link("Fit zoom")) context.view.mask_zoom = 1;
-  if (ImGui::IsItemHovered()) tooltip("as large as the panel has room for");
+  if (link("Fit zoom")) view.zoom = 1;
+  if (ImGui::IsItemHovered()) tooltip("Make the cells as large as the panel has room for.");
 }
 
 }  // namespace
@@ -241,6 +271,9 @@ const Panel kMaskPanel{.id = "mask",
                        .head = draw_mask_head,
                        .fits = fits_mask,
                        .instead = instead_of_mask,
-                       .wide = true};
+                       .help = "The attention mask of a step: one line per row, one column per row it can attend to.",
+                       .marks = kMaskMarks,
+                       .wide = true,
+                       .live = Dock::Centre};
 
 }  // namespace ui

@@ -1,9 +1,9 @@
+// The panel Mask: the attention mask of a step, row by row.
 #pragma once
-
-#include "ui/shell/panel.h"
 
 namespace ui {
 
+struct Panel;
 extern const Panel kMaskPanel;
 
 }  // namespace ui

@@ -1,18 +1,26 @@
 #include "ui/panels/step/pool.h"
 
+#include <algorithm>
 #include <array>
+#include <map>
 #include <vector>
 
 #include <fmt/format.h>
 
+#include "engine/event/timeline/timeline.h"
 #include "engine/trace/describe.h"
-#include "ui/widgets/draw.h"
-#include "ui/shell/legend.h"
 #include "ui/panels/live/row_cell.h"
-#include "ui/prepare/tokens/line_feeds.h"
 #include "ui/prepare/run_traits.h"
 #include "ui/prepare/search.h"
+#include "ui/prepare/time/run_times.h"
+#include "ui/prepare/tokens/line_feeds.h"
+#include "ui/prepare/tokens/pool.h"
+#include "ui/prepare/tokens/text_cells.h"
 #include "ui/prepare/tokens/trajectory.h"
+#include "ui/shell/context.h"
+#include "ui/shell/panel.h"
+#include "ui/widgets/draw.h"
+#include "ui/widgets/legend.h"
 
 namespace ui {
 namespace {
@@ -20,14 +28,34 @@ namespace {
 constexpr std::array<const char*, 4> kOrders{"newest", "hits", "tries", "first token"};
 constexpr std::size_t kMaxRows = 500;
 
+constexpr std::array kPoolMarks{
+    MarkNote{.words = "a candidate's token that the target accepted", .mean = Mean::Accepted, .text = "accepted"},
+    MarkNote{.words = "the first token that the target rejected", .mean = Mean::Rejected, .text = "rejected"},
+    MarkNote{.words = "after a rejection, or on a branch that was not taken: not verified", .mean = Mean::Unused, .text = "unused"},
+    MarkNote{.words = "proposed and not yet verified", .mean = Mean::Pool, .text = "from the pool"},
+    kLitNote,
+};
+
+// The pools of all runs at the playhead.
+struct PoolsOfRuns : PanelState {
+  std::map<engine::RunId, PoolState> pools;
+  void document_changed() override { pools.clear(); }
+};
+
+PoolState& pool_at_playhead(Context& context, const engine::RunRecord& run) {
+  PoolState& pool = context.states.get<PoolsOfRuns>().pools[run.id()];
+  advance(pool, run, context.n_steps(run));
+  return pool;
+}
+
 bool fits_pool(const engine::RunRecord& run) {
   const RunTraits traits = traits_of(run);
-  return traits.finds() || !traits.told;
+  return traits.has_pool_or_guesses() || !traits.known;
 }
 
 const char* instead_of_pool(const engine::RunRecord& run) {
   const RunTraits traits = traits_of(run);
-  return traits.settles() ? "trajectory" : traits.drafts ? "tree" : "text";
+  return traits.has_trajectory() ? "trajectory" : traits.drafts ? "tree" : "text";
 }
 
 std::string why_no_pool(const Context& context) {
@@ -35,13 +63,13 @@ std::string why_no_pool(const Context& context) {
   const engine::RunRecord& run = *context.run();
   const RunTraits traits = traits_of(run);
   const std::string method = method_of(context, run);
-  if (!traits.told) return "No step yet.";
-  if (traits.finds()) return "";
+  if (!traits.known) return "No step yet.";
+  if (traits.has_pool_or_guesses()) return "";
   if (!traits.proposes())
-    return method + " has proposed nothing so far, so there is no n-gram pool.";
-  return method + (traits.settles()
-                       ? " has no n-gram pool. Its guesses are in the Trajectory panel."
-                       : " has no n-gram pool: what a draft model proposes is in the Tree panel.");
+    return method + " has proposed no tokens so far, so there is no n-gram pool.";
+  return method + (traits.has_trajectory()
+                       ? " has no n-gram pool. The panel Trajectory shows its guesses."
+                       : " has no n-gram pool. The panel Tree shows the proposals of the draft model.");
 }
 
 std::string text_of(const Context& context,
@@ -54,12 +82,12 @@ std::string text_of(const Context& context,
   return text;
 }
 
-// What became of a candidate at this step, in words; its cells say it token by token.
-std::string fate_words(const engine::StepRecord& step, const PoolCandidate& candidate) {
+// The result of a candidate at this step.
+std::string result_words(const engine::StepRecord& step, const PoolCandidate& candidate) {
   if (candidate.rows.empty()) return "not evaluated";
   if (candidate.n_accepted > 0)
     return fmt::format("{} of {} accepted", candidate.n_accepted, candidate.rows.size());
-  return fate_of(step, candidate.rows.front()) == Mean::Rejected ? "rejected" : "never judged";
+  return fate_of(step, candidate.rows.front()) == Mean::Rejected ? "rejected" : "not verified";
 }
 
 void candidate_row(Context& context,
@@ -78,9 +106,9 @@ void candidate_row(Context& context,
     ImGui::SameLine(0, px(3));
   }
   ImGui::SameLine(0, px(10));
-  words(fate_words(step, candidate), candidate.n_accepted > 0 ? theme().bright : theme().dim);
+  words(result_words(step, candidate), candidate.n_accepted > 0 ? theme().bright : theme().dim);
   if (ImGui::IsItemHovered())
-    tooltip(fmt::format("at this step; over the whole run it hit {} of {} times",
+    tooltip(fmt::format("at this step; over the whole run, {} of {} tries were hits",
                         candidate.ngram.n_hits, candidate.ngram.n_tries));
 }
 
@@ -90,7 +118,7 @@ void candidate_list(Context& context, const engine::RunRecord& run) {
   const engine::StepRecord step = run.steps[n_steps - 1];
   const std::vector<PoolCandidate> candidates = candidates_of(step);
   if (candidates.empty()) return;
-  small_label(fmt::format("candidates of step {}, and what became of them: {}", step.begun.step,
+  small_label(fmt::format("candidates of step {} and results: {}", step.begun.step,
                           candidates.size()));
   const float row = px(23) + ImGui::GetStyle().ItemSpacing.y;
   const float high = std::min(static_cast<float>(candidates.size()) * row,
@@ -105,13 +133,12 @@ void candidate_list(Context& context, const engine::RunRecord& run) {
   ImGui::Dummy({1, px(4)});
 }
 
-// The cells an n-gram was read from, or its step where it was read from the text. Clicked once more
-// they are let go.
-void select_birth(Context& context, const engine::RunRecord& run, const engine::PoolNgram& ngram) {
-  const std::size_t i = context.prepared.times(run).index_of(ngram.born);
+// Selects the window cells that an n-gram was read from, or its step if it was read from the text. A second click deselects them.
+void select_source(Context& context, const engine::RunRecord& run, const engine::PoolNgram& ngram) {
+  const std::size_t i = context.times(run).index_of(ngram.born);
   if (ngram.born < 0 || i >= run.steps.size()) return;
   std::vector<Place> places;
-  for (const int row : birth_rows(run.steps[i], ngram))
+  for (const int row : source_rows(run.steps[i], ngram))
     places.push_back({run.id(), ngram.born, -1, row});
   if (places.empty() || ImGui::GetIO().KeyCtrl)
     context.click({run.id(), ngram.born, -1, -1});
@@ -131,9 +158,9 @@ void entry_row(Context& context, const engine::RunRecord& run, const PoolEntry& 
           (text + "###ngram").c_str(), context.selection.lights_step(run.id(), entry.ngram.born),
           ImGuiSelectableFlags_SpanAllColumns | ImGuiSelectableFlags_AllowDoubleClick)) {
     if (!ImGui::IsMouseDoubleClicked(ImGuiMouseButton_Left)) {
-      select_birth(context, run, entry.ngram);
+      select_source(context, run, entry.ngram);
     } else if (entry.ngram.born >= 0) {
-      if (!context.selection.locked.valid()) select_birth(context, run, entry.ngram);
+      if (!context.selection.locked.valid()) select_source(context, run, entry.ngram);
       context.requests.panel = "trajectory";
     }
   }
@@ -141,10 +168,10 @@ void entry_row(Context& context, const engine::RunRecord& run, const PoolEntry& 
   if (ImGui::IsItemHovered()) {
     if (entry.ngram.born >= 0) context.selection.hover({run.id(), entry.ngram.born, -1, -1});
     tooltip(entry.ngram.born >= 0
-                ? fmt::format("Born at step {}. Click: the Trajectory shows the cells it was read "
-                              "from. Double click: go there.",
+                ? fmt::format("Added at step {}. Click: select the window cells it was read from. Double click: show "
+                              "them in Trajectory.",
                               entry.ngram.born)
-                : "Taken from the prompt.");
+                : "Read from the prompt.");
   }
   ImGui::PopID();
   ImGui::TableNextColumn();
@@ -161,7 +188,7 @@ void entry_row(Context& context, const engine::RunRecord& run, const PoolEntry& 
   words(step_words(entry.last_tried), theme().dim);
 }
 
-// By first token: how many begin with it, once for all of them.
+// Writes the number of n-grams with the same first token, in the first of their rows.
 void count_of_first(const PoolState::Rows& rows, std::size_t i) {
   ImGui::TableNextColumn();
   const engine::TokenId first = rows.entries[i]->ngram.first;
@@ -171,12 +198,11 @@ void count_of_first(const PoolState::Rows& rows, std::size_t i) {
 
 void none_found(const Context& context) {
   empty_state(
-      fmt::format("No n-gram holds \"{}\". Clear the filter to see all.", context.view.pool_filter),
+      fmt::format("No n-gram contains \"{}\". Clear the filter to see all.", context.states.get<PoolView>().filter),
       false);
 }
 
-// A method that looks up keeps no pool: it finds each continuation anew in the text so far. What it
-// found stands here step by step, newest first.
+// A continuation that prompt lookup found in the text. Such decoders keep no pool; the panel lists the continuations, newest first.
 struct Found {
   engine::StepId step = 0;
   std::string text;
@@ -188,7 +214,7 @@ std::vector<Found> found_by(const Context& context, const engine::RunRecord& run
   for (std::size_t i = context.n_steps(run); i > 0 && all.size() < kMaxRows; --i) {
     const engine::StepRecord step = run.steps[i - 1];
     if (!step.has_verified || step.verified.n_proposed == 0) continue;
-    const std::string& filter = context.view.pool_filter;
+    const std::string& filter = context.states.get<PoolView>().filter;
     std::vector<engine::TokenId> tokens;
     const engine::TokenTree& tree = step.drafted.tree;
     for (int row = 0; row < tree.n_rows(); ++row)
@@ -227,10 +253,10 @@ void found_row(Context& context, const engine::RunRecord& run, const Found& foun
 
 void draw_found(Context& context, const engine::RunRecord& run) {
   const std::vector<Found> all = found_by(context, run);
-  if (all.empty() && !context.view.pool_filter.empty()) return none_found(context);
+  if (all.empty() && !context.states.get<PoolView>().filter.empty()) return none_found(context);
   if (all.empty()) {
     empty_state(
-        "Nothing was proposed up to this step: the text so far did not hold its own end twice.",
+        "No tokens were proposed up to this step: the end of the text has not occurred earlier in it.",
         false);
     return;
   }
@@ -256,32 +282,32 @@ void draw_pool(Context& context) {
     draw_found(context, run);
     return;
   }
-  PoolState& pool = context.prepared.pool(run, context.n_steps(run));
+  PoolState& pool = pool_at_playhead(context, run);
   candidate_list(context, run);
   if (const auto* gone = run.dropped_at(engine::PayloadKind::Pool, 0))
     small_label(engine::describe(*gone));
   if (pool.entries.empty()) {
-    empty_state("The pool is empty at this step. It fills as n-grams are seen.", false);
+    empty_state("The pool is empty at this step. The decoder adds n-grams while it runs.", false);
     return;
   }
   const auto text = [&](const engine::PoolNgram& n) { return text_of(context, run, n); };
   const PoolState::Rows& view =
-      rows_in_view(pool, context.view.pool_order, context.view.pool_filter, text, kMaxRows);
+      rows_in_view(pool, context.states.get<PoolView>().order, context.states.get<PoolView>().filter, text, kMaxRows);
   const std::vector<const PoolEntry*>& rows = view.entries;
   if (rows.empty()) return none_found(context);
-  const bool by_first = context.view.pool_order == PoolOrder::First;
+  const bool by_first = context.states.get<PoolView>().order == PoolOrder::First;
   constexpr ImGuiTableFlags kFlags = ImGuiTableFlags_BordersInnerH | ImGuiTableFlags_ScrollY;
   if (!ImGui::BeginTable(by_first ? "pool_by_first" : "pool", by_first ? 6 : 5, kFlags,
                          {0, std::max(px(60), ImGui::GetContentRegionAvail().y)}))
     return;
   ImGui::TableSetupScrollFreeze(0, 1);
   ImGui::TableSetupColumn("n-gram", ImGuiTableColumnFlags_WidthStretch, 3);
-  ImGui::TableSetupColumn("born", ImGuiTableColumnFlags_WidthStretch, 1);
+  ImGui::TableSetupColumn("added", ImGuiTableColumnFlags_WidthStretch, 1);
   ImGui::TableSetupColumn("hits", ImGuiTableColumnFlags_WidthStretch, 1);
   ImGui::TableSetupColumn("last hit", ImGuiTableColumnFlags_WidthStretch, 1);
   ImGui::TableSetupColumn("last tried", ImGuiTableColumnFlags_WidthStretch, 1);
   if (by_first)
-    ImGui::TableSetupColumn("of this first token", ImGuiTableColumnFlags_WidthStretch, 1.5f);
+    ImGui::TableSetupColumn("with this first token", ImGuiTableColumnFlags_WidthStretch, 1.5f);
   ImGui::TableHeadersRow();
   ImGuiListClipper clipper;
   clipper.Begin(static_cast<int>(rows.size()));
@@ -295,21 +321,21 @@ void draw_pool(Context& context) {
 
 void draw_pool_head(Context& context) {
   const bool looks = context.run() && looks_up(*context.run());
-  legend_word("?###marks_pool", pool_marks());
+  panel_legend(kPoolPanel);
   if (!context.run() || !why_no_pool(context).empty()) return;
   ImGui::SameLine();
   ImGui::SetNextItemWidth(px(130));
-  text_line("##filter", "filter", context.view.pool_filter);
+  text_line("##filter", "filter", context.states.get<PoolView>().filter);
   if (looks) return;
   ImGui::SameLine();
-  int order = static_cast<int>(context.view.pool_order);
+  int order = static_cast<int>(context.states.get<PoolView>().order);
   if (quiet_choice("##order", "by ", kOrders, order))
-    context.view.pool_order = static_cast<PoolOrder>(order);
+    context.states.get<PoolView>().order = static_cast<PoolOrder>(order);
   const engine::RunRecord* run = context.run();
-  const PoolState& pool = context.prepared.pool(*run, context.n_steps(*run));
+  const PoolState& pool = pool_at_playhead(context, *run);
   ImGui::SameLine();
   ImGui::AlignTextToFramePadding();
-  words(context.view.pool_filter.empty()
+  words(context.states.get<PoolView>().filter.empty()
             ? fmt::format("{} n-grams, {} first tokens", pool.entries.size(), pool.n_keys)
             : fmt::format("{} of {} n-grams", pool.rows.n_found, pool.entries.size()),
         theme().dim);
@@ -317,7 +343,15 @@ void draw_pool_head(Context& context) {
 
 }  // namespace
 
-const Panel kPoolPanel{"pool",         "Pool",    why_no_pool,    draw_pool,
-                       draw_pool_head, fits_pool, instead_of_pool};
+const Panel kPoolPanel{.id = "pool",
+                       .title = "Pool",
+                       .empty = why_no_pool,
+                       .draw = draw_pool,
+                       .head = draw_pool_head,
+                       .fits = fits_pool,
+                       .instead = instead_of_pool,
+                       .help = "The n-grams that the decoder can propose, and the candidates of the step at the playhead.",
+                       .marks = kPoolMarks,
+                       .live = Dock::Centre};
 
 }  // namespace ui

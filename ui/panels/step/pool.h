@@ -1,10 +1,20 @@
-// The n-gram pool: what is in it, where it came from, and what it gave.
+// The panel Pool: the n-gram pool at the playhead, its candidates and their results.
 #pragma once
 
-#include "ui/shell/panel.h"
+#include <string>
+
+#include "ui/prepare/tokens/pool_order.h"
+#include "ui/shell/panel_state.h"
 
 namespace ui {
 
+struct Panel;
 extern const Panel kPoolPanel;
+
+/// The state of the panel Pool.
+struct PoolView : PanelState {
+  PoolOrder order = PoolOrder::Newest;
+  std::string filter;  // part of the n-grams shown; empty: all
+};
 
 }  // namespace ui

@@ -2,7 +2,10 @@
 
 #include <fmt/format.h>
 
+#include "engine/event/timeline/timeline.h"
 #include "engine/trace/describe.h"
+#include "ui/prepare/time/run_times.h"
+#include "ui/shell/context.h"
 
 namespace ui {
 
@@ -12,7 +15,7 @@ ShownStep shown_step(Context& context, const engine::RunRecord& run) {
   ShownStep shown;
   const Place& locked = context.selection.locked;
   if (locked.run == run.id() && locked.step >= 0) {
-    const std::size_t i = context.prepared.times(run).index_of(locked.step);
+    const std::size_t i = context.times(run).index_of(locked.step);
     if (i < n) {
       shown.step = run.steps[i];
       shown.selected = true;

@@ -1,23 +1,30 @@
-// The step that the panels of a single step show: Tree, Mask, P/Q.
+// The step that the panels Tree, Mask and P/Q show.
 #pragma once
 
 #include <optional>
 #include <string>
 
-#include "ui/shell/context.h"
+#include "engine/event/timeline/step_store.h"
+
+namespace engine {
+struct RunRecord;
+}
 
 namespace ui {
 
+struct Context;
+
+/// A step and why it is shown.
 struct ShownStep {
-  std::optional<engine::StepRecord> step;  // none: no step has come to the playhead
-  bool selected = false;                   // it was clicked; else it is the one at the playhead
+  std::optional<engine::StepRecord> step;  // none: no step is complete at the playhead
+  bool selected = false;                   // it is the selected step; else the one at the playhead
 };
 
-/// A step that was clicked goes before the one at the playhead, once the playhead has passed it.
+/// The selected step if the playhead has passed it, else the step at the playhead.
 ShownStep shown_step(Context& context, const engine::RunRecord& run);
-/// "step 12", with how to get back where it was clicked.
+/// "step 12"; for a selected step, also the key that returns to the playhead.
 std::string words_of(const ShownStep& shown);
-/// Why a step's q, p and draws are not there, where they were let go; empty: they were not.
+/// Why the probabilities of a step were dropped; empty: they were not.
 std::string why_no_probabilities(const engine::RunRecord& run, const engine::StepRecord& step);
 
 }  // namespace ui

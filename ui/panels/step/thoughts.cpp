@@ -1,5 +1,3 @@
-// A tree of thoughts: what was written at each node, what the model gave it, which went on, and the
-// chain that the answer stands on. A click shows the run that wrote a thought.
 #include "ui/panels/step/thoughts.h"
 
 #include <algorithm>
@@ -10,10 +8,14 @@
 
 #include <fmt/format.h>
 
-#include "ui/widgets/draw.h"
-#include "ui/shell/legend.h"
+#include "engine/event/timeline/timeline.h"
+#include "ui/files/settings.h"
 #include "ui/panels/live/in_view.h"
 #include "ui/prepare/thought_tree.h"
+#include "ui/shell/context.h"
+#include "ui/shell/panel.h"
+#include "ui/widgets/draw.h"
+#include "ui/widgets/legend.h"
 
 namespace ui {
 namespace {
@@ -21,25 +23,110 @@ namespace {
 using engine::SearchRecord;
 using Kind = ThoughtBox::Kind;
 
+// The search that the user chose, while `run` is shown.
+struct ThoughtsView : PanelState {
+  engine::SearchId search = 0;  // 0: none
+  engine::RunId run = 0;
+  void document_changed() override { search = 0; }
+};
+
+struct LayoutOfSearch : PanelState {
+  std::uint64_t version = 0;  // of the timeline
+  engine::SearchId search = 0;
+  ThoughtLayout layout;
+  void document_changed() override {
+    version = 0;
+    search = 0;
+    layout = {};
+  }
+};
+
+const ThoughtLayout& layout_of(Context& context, const SearchRecord& search) {
+  auto& prepared = context.states.get<LayoutOfSearch>();
+  if (prepared.version != context.timeline.version() || prepared.search != search.begun.search) {
+    prepared.version = context.timeline.version();
+    prepared.search = search.begun.search;
+    prepared.layout = thought_layout(search);
+  }
+  return prepared.layout;
+}
+
+enum class Branch { Side, Kept, Chain };
+
+// A curve from the right side of a box to the left side of its child.
+void thought_branch(ImDrawList* list, ImVec2 from, ImVec2 to, Branch branch) {
+  const Rgb rgb = branch == Branch::Side ? theme().faint : theme().good;
+  const float bend = (to.x - from.x) / 2;
+  list->AddBezierCubic(from, {from.x + bend, from.y}, {to.x - bend, to.y}, to, colour(rgb),
+                       px(branch == Branch::Chain  ? 3.0f
+                          : branch == Branch::Kept ? 1.6f
+                                                   : 1.2f));
+}
+
+constexpr float kResultChip = 15;
+
+// The result of a thought: a small square in the colour of its meaning, with its mark.
+void result_chip(ImDrawList* list, ImVec2 min, Mean mean, bool marks) {
+  const Look& as = look(mean);
+  const ImVec2 max{min.x + px(kResultChip), min.y + px(kResultChip)};
+  const Rgb edge = edge_on(theme(), as);
+  if (as.filled) {
+    list->AddRectFilled(min, max, colour(fill_of(mean)), px(3));
+    list->AddRect(min, max, colour(edge), px(3));
+  } else {
+    dashed_rect(list, min, max, colour(edge), px(1.5f), px(2), px(1));
+  }
+  if (!marks) return;
+  const float size = px(kSmallSize);
+  const ImVec2 sign = fonts().mono->CalcTextSizeA(size, size, 0, as.mark);
+  list->AddText(fonts().mono, size, {(min.x + max.x - sign.x) / 2, (min.y + max.y - sign.y) / 2},
+                colour(as.filled ? as.text : theme().dim), as.mark);
+}
+
+template <Branch branch>
+void draw_branch_sample(ImDrawList* list, ImVec2 at, const MarkNote&) {
+  thought_branch(list, {at.x, at.y + px(5)}, {at.x + px(60), at.y + px(18)}, branch);
+}
+
+void draw_value_sample(ImDrawList* list, ImVec2 at, const MarkNote&) {
+  list->AddText(fonts().bold, px(kTextSize), {at.x, at.y + px(3)}, colour(theme().bright), "7");
+}
+
+void draw_result_sample(ImDrawList* list, ImVec2 at, const MarkNote& note) {
+  result_chip(list, {at.x, at.y + px(4)}, note.mean, true);
+}
+
+constexpr std::array kThoughtsMarks{
+    MarkNote{.words = "the chain that leads to the answer", .draw = draw_branch_sample<Branch::Chain>},
+    MarkNote{.words = "kept: among the best of its level", .draw = draw_branch_sample<Branch::Kept>},
+    MarkNote{.words = "not kept, or not yet valued", .draw = draw_branch_sample<Branch::Side>},
+    MarkNote{.words = "the value that the model gave the thought, 1 to 10; ? no score in its reply, - not requested", .draw = draw_value_sample},
+    MarkNote{.words = "kept; for the answer: correct", .draw = draw_result_sample, .mean = Mean::Accepted},
+    MarkNote{.words = "pruned, others were better; for the answer: wrong", .draw = draw_result_sample, .mean = Mean::Rejected},
+    MarkNote{.words = "not yet valued", .draw = draw_result_sample, .mean = Mean::Guess},
+    MarkNote{.words = "unreadable: the task could not parse it", .draw = draw_result_sample, .mean = Mean::Unused},
+    MarkNote{.words = "ring: written by the run that is shown", .mean = Mean::Plain, .text = "shown", .lit = true, .locked = true},
+};
+
 bool offered(const engine::Timeline& timeline) {
   return !timeline.searches().empty();
 }
 
 std::string why_no_thoughts(const Context& context) {
   return offered(context.timeline) ? ""
-                                   : "No tree of thoughts in here. Tree of thoughts, at the top of "
-                                     "Setup (Alt+1), searches "
-                                     "one; `decoscope reason tot --record FILE` keeps one in a "
-                                     "file to be opened (Ctrl+O).";
+                                   : "No tree of thoughts here. Choose Tree of thoughts at the top of Setup (Alt+1) to run a "
+                                     "search, or record one with `decoscope reason tot --record FILE` "
+                                     "and open the file (Ctrl+O).";
 }
 
-// The one chosen here, until another run is shown; then that run's, else the newest.
+// The search chosen in this panel until another run is shown; then the search of that run, else the newest.
 const SearchRecord& shown_search(const Context& context) {
   const auto searches = context.timeline.searches();
   const engine::RunId run = context.selection.run;
-  if (context.view.search != 0 && context.view.search_run == run)
+  const auto& view = context.states.get<ThoughtsView>();
+  if (view.search != 0 && view.run == run)
     for (const SearchRecord& search : searches)
-      if (search.begun.search == context.view.search) return search;
+      if (search.begun.search == view.search) return search;
   const SearchRecord* of_run = search_of(searches, run);
   return of_run ? *of_run : searches.back();
 }
@@ -48,17 +135,18 @@ void show_run(Context& context, engine::RunId run) {
   if (run == 0 || !context.timeline.run(run)) return;
   context.selection.run = run;
   if (context.selection.locked.run != run) context.selection.locked = {};
-  context.view.t0 = context.view.t1 = 0;  // all of it on the time line
+  context.show_whole_timeline();
 }
 
-// With the run that wrote its answer, or else its newest thought.
+// Shows a search and the run that wrote its answer, or else its newest thought.
 void show_search(Context& context, const SearchRecord& search) {
   engine::RunId run = search.ended ? search.ended->by : 0;
   for (auto at = search.thoughts.rbegin(); run == 0 && at != search.thoughts.rend(); ++at)
     if (!at->made.runs.empty()) run = at->made.runs.front();
   show_run(context, run);
-  context.view.search = search.begun.search;
-  context.view.search_run = context.selection.run;
+  auto& view = context.states.get<ThoughtsView>();
+  view.search = search.begun.search;
+  view.run = context.selection.run;
 }
 
 constexpr float kLine = 18, kFirstLine = 7;  // pixels at 100 %, inside a box
@@ -69,8 +157,8 @@ struct Sizes {
   float wide, high, column, line;
 };
 
-// Boxes as large as the panel has room for, within what reads well. A search that goes on will have
-// all its levels: they keep their size meanwhile.
+// Boxes as large as the panel has room for, within readable limits. A search that has not ended gets the sizes of its full depth, so that
+// boxes do not shrink while it grows.
 Sizes sizes_for(const SearchRecord& search, const ThoughtLayout& layout) {
   const ImGuiStyle& style = ImGui::GetStyle();
   const engine::SearchBegun& begun = search.begun;
@@ -83,7 +171,7 @@ Sizes sizes_for(const SearchRecord& search, const ThoughtLayout& layout) {
   const float gap = px(40), n = static_cast<float>(n_columns);
   const float room = all.x - 2 * style.WindowPadding.x - style.ScrollbarSize;
   const float wide = std::floor(std::clamp((room - (n - 1) * gap) / n, px(204), px(300)));
-  // Words above and below stand on three lines.
+  // Three lines are reserved for text above and below.
   const float high = all.y - 2 * style.WindowPadding.y - style.ScrollbarSize - px(76);
   const float of_row = high / static_cast<float>(n_rows) - px(22);
   const int n_lines = std::clamp(static_cast<int>(of_row / px(kLine)), 2, kMostLines);
@@ -102,7 +190,7 @@ void frame_of(ImDrawList* list, ImVec2 min, ImVec2 max, const ThoughtBox& box) {
   list->AddRect(min, max, colour(edge), round, px(box.on_chain ? 2.0f : 1.0f));
 }
 
-// What of `text` one line has room for, cut between words; the rest is left in it.
+// Removes from `text` the words that fit into one line, and returns them.
 std::string take_line(std::string& text, float width) {
   const char* begin = text.c_str();
   const char* end = ImGui::GetFont()->CalcWordWrapPosition(ImGui::GetFontSize(), begin,
@@ -115,10 +203,10 @@ std::string take_line(std::string& text, float width) {
 
 struct BoxLine {
   std::string text;
-  bool second = false;  // of the second part
+  bool second = false;  // part of BoxWords::second
 };
 
-// The two parts on the lines of a box; where they need more, each has half of them at least.
+// Distributes the two texts over the lines of a box; each gets at least half of the lines if it needs them.
 // @param width  of each line
 std::vector<BoxLine> broken(const BoxWords& words, std::span<const float> width) {
   const int n_lines = static_cast<int>(width.size());
@@ -160,15 +248,15 @@ void put_words(ImDrawList* list,
   ImGui::PopFont();
 }
 
-// The mark of what became of it below its value, at the right.
-void value_and_fate(Context& context,
+// Draws the value at the right and the result below it.
+void value_and_result(Context& context,
                     ImDrawList* list,
                     ImVec2 min,
                     ImVec2 max,
                     const SearchRecord& search,
                     const ThoughtBox& box) {
   if (box.kind == Kind::Question) return;
-  fate_chip(list, {max.x - px(7) - px(kFateChip), max.y - px(7) - px(kFateChip)}, box.mean,
+  result_chip(list, {max.x - px(7) - px(kResultChip), max.y - px(7) - px(kResultChip)}, box.mean,
             context.settings.marks);
   if (box.kind == Kind::Answer) return;
   const std::string value = value_words(search.thoughts[static_cast<std::size_t>(box.thought)]);
@@ -196,19 +284,19 @@ void draw_box(Context& context,
   if (!ImGui::IsRectVisible(min, max)) return;
   ImDrawList* list = ImGui::GetWindowDrawList();
   frame_of(list, min, max, box);
-  // Beside the value, and beside the mark below it, there is less room.
+  // The first line ends before the value, the last one before the result.
   std::array<float, kMostLines> width;
   width.fill(s.wide - px(18));
   if (box.kind == Kind::Thought) width.front() -= px(32);
   if (box.kind != Kind::Question)
-    width[static_cast<std::size_t>(s.n_lines) - 1] -= px(kFateChip + 4);
+    width[static_cast<std::size_t>(s.n_lines) - 1] -= px(kResultChip + 4);
   const bool quiet = box.mean == Mean::Unused || box.mean == Mean::Rejected;
   const Rgb ink = box.on_chain ? theme().bright : quiet ? theme().dim : theme().text;
-  const Rgb verdict = box.mean == Mean::Accepted ? theme().good : theme().bad;
+  const Rgb answer_ink = box.mean == Mean::Accepted ? theme().good : theme().bad;
   put_words(list, min, words_of(search, box),
             std::span(width).first(static_cast<std::size_t>(s.n_lines)), ink,
-            box.kind == Kind::Answer ? verdict : theme().dim);
-  value_and_fate(context, list, min, max, search, box);
+            box.kind == Kind::Answer ? answer_ink : theme().dim);
+  value_and_result(context, list, min, max, search, box);
   const auto runs = runs_of(search, box);
   if (std::ranges::find(runs, context.selection.run) != runs.end())
     list->AddRect({min.x - px(3), min.y - px(3)}, {max.x + px(3), max.y + px(3)},
@@ -220,7 +308,7 @@ void draw_branches(const ThoughtLayout& layout, ImVec2 at, const Sizes& s) {
   const auto branch_of = [](const ThoughtBox& box) {
     return box.on_chain ? Branch::Chain : box.mean == Mean::Accepted ? Branch::Kept : Branch::Side;
   };
-  // The chain last: it lies over the others.
+  // The chain is drawn last, over the others.
   for (const Branch branch : {Branch::Side, Branch::Kept, Branch::Chain})
     for (const ThoughtBox& box : layout.boxes) {
       if (box.parent < 0 || branch_of(box) != branch) continue;
@@ -245,7 +333,7 @@ void draw_headings(const ThoughtLayout& layout, ImVec2 at, const Sizes& s) {
   }
 }
 
-// Whether a recording or session is seen here as it was seen at first, or is still being read.
+// Whether the document is shown as at first: nothing else was selected since, or it is still being read.
 bool is_first_view(const Context& context, int now) {
   ImGuiStorage* kept = ImGui::GetStateStorage();
   const ImGuiID of = ImGui::GetID("first_of"), view = ImGui::GetID("first_view");
@@ -256,14 +344,13 @@ bool is_first_view(const Context& context, int now) {
     kept->SetInt(of, source);
     kept->SetInt(view, now);
   } else if (kept->GetInt(view) != now) {
-    kept->SetInt(view, 0);  // it was seen
+    kept->SetInt(view, 0);  // something else was selected
   }
   kept->SetBool(was_read, reads);
   return kept->GetInt(view) == now;
 }
 
-// At first the question, with which the tree begins; then the shown run's box, or the newest of a
-// search that goes on, whenever it is another than before.
+// Scrolls to the question at first, later to the box of the run shown, or to the newest box of a search that has not ended.
 void keep_in_view(Context& context,
                   const SearchRecord& search,
                   const ThoughtLayout& layout,
@@ -282,15 +369,15 @@ void keep_in_view(Context& context,
   bring_into_view({min.x - px(8), min.y - px(8)}, {min.x + s.wide + px(8), min.y + s.high + px(8)});
 }
 
-// Whatever is scrolled to, words above and below the tree are read from their beginning.
+// Text above and below the tree does not scroll sideways.
 void stay_at_the_left() {
   ImGui::SetCursorPosX(ImGui::GetCursorPosX() + ImGui::GetScrollX());
 }
 
 std::string state_words(const Context& context, const SearchRecord& search) {
-  if (search.ended) return search.ended->stopped ? "stopped, without an answer" : "";
+  if (search.ended) return search.ended->stopped ? "stopped without an answer" : "";
   const bool goes_on = context.source.empty() || context.reading >= 0;
-  return goes_on ? "searching" : "the recording ends within this search";
+  return goes_on ? "searching" : "the recording ends during this search";
 }
 
 void draw_state(Context& context, const SearchRecord& search, const ThoughtLayout& layout) {
@@ -300,7 +387,7 @@ void draw_state(Context& context, const SearchRecord& search, const ThoughtLayou
   ImGui::SameLine(0, px(12));
   if (search.ended && !search.ended->stopped) {
     const bool right = search.ended->correct;
-    words(right ? "+ answered right" : "x answered wrong", right ? theme().good : theme().bad);
+    words(right ? "+ correct answer" : "x wrong answer", right ? theme().good : theme().bad);
   } else {
     words(state_words(context, search), theme().text);
   }
@@ -309,7 +396,7 @@ void draw_state(Context& context, const SearchRecord& search, const ThoughtLayou
 
 void draw_thoughts(Context& context) {
   const SearchRecord& search = shown_search(context);
-  const ThoughtLayout& layout = context.prepared.thoughts(context.timeline, search);
+  const ThoughtLayout& layout = layout_of(context, search);
   draw_state(context, search, layout);
   const Sizes s = sizes_for(search, layout);
   const ImVec2 head = ImGui::GetCursorScreenPos(), at{head.x + px(3), head.y + px(24)};
@@ -329,15 +416,15 @@ void draw_thoughts(Context& context) {
 }
 
 std::string name_in_list(const SearchRecord& search) {
-  const char* how = !search.ended           ? "not ended"
+  const char* how = !search.ended           ? "running"
                     : search.ended->stopped ? "stopped"
-                    : search.ended->correct ? "+ right"
+                    : search.ended->correct ? "+ correct"
                                             : "x wrong";
   return fmt::format("{}: {}  {}", search.begun.search, search.begun.id, how);
 }
 
 void draw_thoughts_head(Context& context) {
-  legend_word("?###marks_thoughts", thought_marks());
+  panel_legend(kThoughtsPanel);
   const auto searches = context.timeline.searches();
   if (searches.size() < 2) return;
   ImGui::SameLine();
@@ -358,6 +445,9 @@ const Panel kThoughtsPanel{.id = "thoughts",
                            .draw = draw_thoughts,
                            .head = draw_thoughts_head,
                            .offered = offered,
-                           .wide = true};
+                           .help = "A tree-of-thoughts search, one column per depth. Click a thought to show the run that wrote it.",
+                           .marks = kThoughtsMarks,
+                           .wide = true,
+                           .live = Dock::Centre};
 
 }  // namespace ui

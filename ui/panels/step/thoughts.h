@@ -1,9 +1,9 @@
+// The panel Thoughts: a tree-of-thoughts search, with values, pruning and the chain of the answer.
 #pragma once
-
-#include "ui/shell/panel.h"
 
 namespace ui {
 
+struct Panel;
 extern const Panel kThoughtsPanel;
 
 }  // namespace ui

@@ -1,4 +1,3 @@
-// The tokens a step proposed, as a tree: what was drafted, what was taken, what was refused.
 #include "ui/panels/step/tree.h"
 
 #include <algorithm>
@@ -6,14 +5,20 @@
 
 #include <fmt/format.h>
 
-#include "ui/widgets/draw.h"
-#include "ui/shell/legend.h"
+#include "engine/event/timeline/timeline.h"
+#include "ui/files/settings.h"
 #include "ui/panels/live/in_view.h"
 #include "ui/panels/live/row_cell.h"
 #include "ui/panels/step/shown_step.h"
-#include "ui/prepare/tokens/row_origin.h"
 #include "ui/prepare/run_traits.h"
+#include "ui/prepare/time/run_times.h"
+#include "ui/prepare/tokens/row_origin.h"
+#include "ui/prepare/tokens/text_cells.h"
 #include "ui/prepare/tokens/token_tree.h"
+#include "ui/shell/context.h"
+#include "ui/shell/panel.h"
+#include "ui/widgets/draw.h"
+#include "ui/widgets/legend.h"
 
 namespace ui {
 namespace {
@@ -21,24 +26,58 @@ namespace {
 constexpr Mean kTreeLegend[] = {Mean::Draft,    Mean::Pool,   Mean::Accepted,
                                 Mean::Rejected, Mean::Unused, Mean::Bonus};
 
+struct TreeView : PanelState {
+  float below = 0;       // proposals with a lower q that were not verified are hidden
+  bool shows_p = false;  // write the target's probability at the edges instead of the draft's
+  bool follows = false;  // select the end of the accepted path at every step and keep it visible
+  Place followed;        // the place that was selected for this last
+  void document_changed() override { followed = {}; }
+};
+
+// An edge from the right side of a node to the left side of its child; thick on the accepted path.
+void tree_edge(ImDrawList* list, ImVec2 from, ImVec2 to, bool on_path, Rgb rgb) {
+  const ImU32 ink = colour(on_path ? theme().bright : rgb);
+  const float thick = px(on_path ? 3.0f : 1.2f), middle = from.x + px(10);
+  if (from.y == to.y) return list->AddLine(from, to, ink, thick);
+  const ImVec2 points[] = {from, {middle, from.y}, {middle, to.y}, to};
+  list->AddPolyline(points, 4, ink, thick);
+}
+
+template <bool on_path>
+void draw_edge_sample(ImDrawList* list, ImVec2 at, const MarkNote&) {
+  tree_edge(list, {at.x, at.y + px(4)}, {at.x + px(60), at.y + px(19)}, on_path, theme().dim);
+}
+
+constexpr std::array kTreeMarks{
+    MarkNote{.words = "the accepted path", .draw = draw_edge_sample<true>},
+    MarkNote{.words = "another branch, or after a rejection", .draw = draw_edge_sample<false>},
+    cell_note(Mean::Draft),
+    cell_note(Mean::Pool),
+    MarkNote{.words = "proposed and accepted", .mean = Mean::Accepted, .text = "accepted"},
+    cell_note(Mean::Rejected),
+    cell_note(Mean::Unused),
+    cell_note(Mean::Bonus),
+    kLitNote,
+};
+
 bool fits_tree(const engine::RunRecord& run) {
   const RunTraits traits = traits_of(run);
-  return traits.guesses || traits.drafts || !traits.told;
+  return traits.guesses || traits.drafts || !traits.known;
 }
 
 const char* instead_of_tree(const engine::RunRecord& run) {
-  return traits_of(run).settles() ? "trajectory" : "text";
+  return traits_of(run).has_trajectory() ? "trajectory" : "text";
 }
 
 std::string why_no_tree(const Context& context) {
   if (std::string none = no_run_yet(context); !none.empty()) return none;
   const engine::RunRecord& run = *context.run();
   const RunTraits traits = traits_of(run);
-  if (!traits.told || run.steps.empty()) return "No step yet.";
+  if (!traits.known || run.steps.empty()) return "No step yet.";
   if (fits_tree(run)) return "";
   return method_of(context, run) +
-         (traits.settles() ? " guesses one block, which is no tree. Trajectory shows it."
-                           : " has proposed nothing so far, so it has no tree.");
+         (traits.has_trajectory() ? " guesses one block, not a tree. The panel Trajectory shows it."
+                           : " has proposed no tokens so far, so it has no tree.");
 }
 
 struct Sizes {
@@ -50,12 +89,12 @@ Sizes sizes() {
 }
 
 std::string number_of(const Context& context, const TreeNode& node) {
-  const float value = context.view.tree_shows_p ? node.p : node.q;
+  const float value = context.states.get<TreeView>().shows_p ? node.p : node.q;
   if (value < 0 || node.parent < 0) return "";
   return value < 0.005f ? "<.01" : fmt::format("{:.2f}", value).substr(value < 0.995f ? 1 : 0);
 }
 
-// A row of the step; the target's own token is none, but has a place in the text.
+// The place of a node; the bonus token is not a row but has a position.
 Place place_of(const engine::RunRecord& run, const engine::StepRecord& step, const TreeNode& node) {
   if (node.row >= 0) return {run.id(), step.begun.step, -1, node.row};
   const int last = static_cast<int>(step.committed.tokens.size()) - 1;
@@ -113,7 +152,7 @@ void draw_tree(Context& context,
     const float y = at.y + line * s.line;
     return y > bottom || y + s.line < seen.y;
   };
-  // The path last: it lies over the others.
+  // The path is drawn last, over the others.
   for (const bool path : {false, true})
     for (const TreeNode& node : layout.nodes)
       if (node.parent >= 0 && node.on_path == path &&
@@ -144,27 +183,28 @@ void name_columns(const TreeLayout& layout) {
   }
 }
 
-// While the switch is on, every step the playhead comes to has the end of its path selected. A
-// click holds until the next one.
+// Selects the end of the accepted path at every step that the playhead reaches. A click selects something else until the next step.
 void follow_path(Context& context, const engine::RunRecord& run) {
   const std::size_t n = context.n_steps(run);
-  if (!context.view.tree_follows || n == 0) return;
-  const engine::StepId at = context.prepared.times(run).steps[n - 1].step;
-  Place& followed = context.view.followed;
+  auto& view = context.states.get<TreeView>();
+  if (!view.follows || n == 0) return;
+  const engine::StepId at = context.times(run).steps[n - 1].step;
+  Place& followed = view.followed;
   if (followed.run == run.id() && followed.step == at) return;
   const engine::StepRecord step = run.steps[n - 1];
-  const TreeLayout layout = tree_layout(step, context.view.tree_below);
+  const TreeLayout layout = tree_layout(step, view.below);
   const bool taken = !layout.nodes.empty() && end_of_path(layout).depth > 0;
   followed =
       taken ? place_of(run, step, end_of_path(layout)) : Place{run.id(), step.begun.step, -1, -1};
   context.selection.choose({}, followed);
 }
 
-// Where the path was followed to another step.
+// Scrolls to the end of the path when it was followed to another step.
 void keep_path_in_view(const Context& context, const TreeLayout& layout, ImVec2 at) {
-  const Place& followed = context.view.followed;
+  const auto& view = context.states.get<TreeView>();
+  const Place& followed = view.followed;
   const bool is_new = is_new_in_view(static_cast<int>(followed.run * 65'537) ^ followed.step);
-  if (!is_new || !context.view.tree_follows) return;
+  if (!is_new || !view.follows) return;
   const Sizes s = sizes();
   const auto last = std::ranges::find_if(layout.nodes.rbegin(), layout.nodes.rend(),
                                          [](const TreeNode& node) { return node.on_path; });
@@ -176,7 +216,7 @@ std::string budget_words(const engine::StepRecord& step, const TreeLayout& layou
   const engine::Verified& v = step.verified;
   std::string text = fmt::format("{} proposed", layout.n_proposed);
   if (step.has_verified)
-    text += fmt::format(" \xC2\xB7 {} accepted \xC2\xB7 {} rejected \xC2\xB7 {} never judged",
+    text += fmt::format(" \xC2\xB7 {} accepted \xC2\xB7 {} rejected \xC2\xB7 {} not verified",
                         v.n_accepted, v.n_rejected, v.n_unused);
   if (layout.n_hidden > 0) text += fmt::format(" \xC2\xB7 {} not shown", layout.n_hidden);
   return text;
@@ -188,13 +228,13 @@ void draw_tree(Context& context) {
   const ShownStep shown = shown_step(context, run);
   if (!shown.step) return empty_state("No step at the playhead.", true);
   const engine::StepRecord& step = *shown.step;
-  const TreeLayout layout = tree_layout(step, context.view.tree_below);
+  const TreeLayout layout = tree_layout(step, context.states.get<TreeView>().below);
   if (layout.nodes.empty()) {
     small_label(words_of(shown));
-    return wrapped("This step proposed nothing: the target wrote its token alone.", theme().dim);
+    return wrapped("This step proposed no tokens; the target chose its token alone.", theme().dim);
   }
   small_label(words_of(shown) + " \xC2\xB7 " + budget_words(step, layout));
-  if (asks_heads(run)) name_columns(layout);
+  if (drafts_by_heads(run)) name_columns(layout);
   const ImVec2 at = ImGui::GetCursorScreenPos();
   draw_tree(context, run, step, layout);
   keep_path_in_view(context, layout, at);
@@ -204,24 +244,25 @@ void draw_tree(Context& context) {
 }
 
 void draw_tree_head(Context& context) {
-  legend_word("?###marks_tree", tree_marks());
+  auto& view = context.states.get<TreeView>();
+  panel_legend(kTreePanel);
   ImGui::SameLine();
-  if (ImGui::Checkbox("follow best path", &context.view.tree_follows)) context.view.followed = {};
+  if (ImGui::Checkbox("follow accepted path", &view.follows)) view.followed = {};
   if (ImGui::IsItemHovered())
-    tooltip("As steps pass, the last proposal the text took is selected, and kept in view.");
+    tooltip("Select the last accepted proposal of every step, and keep it visible.");
   const engine::RunRecord* run = context.run();
   if (!run || !traits_of(*run).drafts) return;  // guesses have no probability
   ImGui::SameLine();
   static constexpr std::array<const char*, 2> kNumbers{"q (draft)", "p (target)"};
-  int number = context.view.tree_shows_p ? 1 : 0;
+  int number = view.shows_p ? 1 : 0;
   if (quiet_choice("##number", "number: ", kNumbers, number))
-    context.view.tree_shows_p = number == 1;
+    view.shows_p = number == 1;
   ImGui::SameLine();
   ImGui::SetNextItemWidth(px(110));
-  ImGui::SliderFloat("##below", &context.view.tree_below, 0, 0.5f,
-                     context.view.tree_below > 0 ? "hide q < %.2f" : "hide nothing");
+  ImGui::SliderFloat("##below", &view.below, 0, 0.5f,
+                     view.below > 0 ? "hide q < %.2f" : "hide nothing");
   if (ImGui::IsItemHovered())
-    tooltip("What was drafted less likely than this and never judged is left out, with all below.");
+    tooltip("Hide proposals with a lower q that were not verified, with everything below them.");
 }
 
 }  // namespace
@@ -233,6 +274,9 @@ const Panel kTreePanel{.id = "tree",
                        .head = draw_tree_head,
                        .fits = fits_tree,
                        .instead = instead_of_tree,
-                       .wide = true};
+                       .help = "The tokens that a step proposed, and which of them the target accepted.",
+                       .marks = kTreeMarks,
+                       .wide = true,
+                       .live = Dock::Centre};
 
 }  // namespace ui

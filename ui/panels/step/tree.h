@@ -1,9 +1,9 @@
+// The panel Tree: the tokens that a step proposed, as a tree.
 #pragma once
-
-#include "ui/shell/panel.h"
 
 namespace ui {
 
+struct Panel;
 extern const Panel kTreePanel;
 
 }  // namespace ui

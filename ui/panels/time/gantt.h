@@ -1,11 +1,9 @@
-// The time line: overview, ruler, lanes, playhead. Work is solid, waste is hatched in the slice it
-// belongs to, a slice says what it brought.
+// The panel Timeline: overview, ruler, lanes and playhead of the runs shown.
 #pragma once
-
-#include "ui/shell/panel.h"
 
 namespace ui {
 
+struct Panel;
 extern const Panel kGanttPanel;
 
 }  // namespace ui

@@ -1,28 +1,65 @@
-// The rows below the ruler of the time line: lanes, counters, their labels, the arrows across them.
-// Work is solid, waste is hatched in the slice it belongs to, a wait is hatched grey, a slice says
-// what it brought.
+// The rows below the ruler of the timeline: lanes, counters, their labels, and the arrows across them.
 #include <algorithm>
 #include <cmath>
+#include <map>
 
 #include <fmt/format.h>
 
 #include "engine/event/timeline/schedule_turns.h"
-#include "ui/shell/legend.h"
+#include "ui/files/notes.h"
 #include "ui/panels/time/gantt_picture.h"
+#include "ui/panels/time/timeline_view.h"
+#include "ui/prepare/time/counters.h"
+#include "ui/prepare/time/flow_arrows.h"
+#include "ui/shell/context.h"
+#include "ui/widgets/draw.h"
 
 namespace ui::gantt {
 namespace {
 
 constexpr float kLaneHeight = 27, kCounterHeight = 25, kCollapsedHeight = 10;
-// Closer than this the words in a slice would not fit.
+// The text in a slice needs at least this share of the height.
 constexpr float kClosest = 0.8f;
 
-// Lanes of one run, as they stand before anyone moves them. What a run never did has no lane.
+struct CountersOfRuns : PanelState {
+  std::map<engine::RunId, RunCounters> counters;
+  void document_changed() override { counters.clear(); }
+};
+
+const RunCounters& counters_of(Context& context, const engine::RunRecord& run) {
+  RunCounters& counters = context.states.get<CountersOfRuns>().counters[run.id()];
+  extend(counters, run);
+  return counters;
+}
+
+// The arrows of one place.
+struct ArrowsOfPlace : PanelState {
+  Place place;
+  std::size_t n_steps = 0;
+  std::vector<FlowArrow> arrows;
+  void document_changed() override {
+    place = {};
+    n_steps = 0;
+    arrows.clear();
+  }
+};
+
+const std::vector<FlowArrow>& arrows_shown(Context& context, const engine::RunRecord& run, const Place& place) {
+  auto& prepared = context.states.get<ArrowsOfPlace>();
+  if (prepared.place != place || prepared.n_steps != run.steps.size() + 1) {
+    prepared.place = place;
+    prepared.n_steps = run.steps.size() + 1;
+    prepared.arrows = arrows_of(run, place);
+  }
+  return prepared.arrows;
+}
+
+// Appends the lanes of one run in their default order; a phase that the run never had gets no lane.
 void add_lanes(Context& context,
                const engine::RunRecord& run,
                int place,
                std::vector<LaneKey>& natural) {
-  const StepSums& total = context.prepared.times(run).total;
+  const StepSums& total = context.times(run).total;
   const auto add = [&](LaneKind kind) { natural.push_back({place, kind}); };
   const bool has_pool = total.pool_hits > 0 || total.pool_added > 0;
   add(LaneKind::Target);
@@ -81,7 +118,7 @@ std::string slice_words(const Row& row, const RunTimes& times, std::size_t i) {
   text += fmt::format("\n{} rows, {} proposed, {} accepted, {} rejected", s.n_rows, s.n_proposed,
                       s.n_accepted, s.n_rejected);
   text += fmt::format("\n+{} tokens", s.n_tokens);
-  if (s.wasted > 0) text += fmt::format(" \xC2\xB7 {} of the rows thrown away", percent(s.wasted));
+  if (s.wasted > 0) text += fmt::format(" \xC2\xB7 {} of the rows without a committed token", percent(s.wasted));
   if (row.key.kind != LaneKind::Propose) return text;
   const std::size_t n_forwards = row.run->steps[i].drafted.forwards.size();
   if (n_forwards > 0) text += fmt::format("\n{} forwards of the draft model", n_forwards);
@@ -110,7 +147,7 @@ void draw_slice(const Row& row, const LaneBlock& b, ImVec2 min, ImVec2 max) {
   list->PopClipRect();
 }
 
-// Of a proposal wide enough: where the draft model's forwards begin, and how many rows each had.
+// Draws the begins of the draft model's forwards and their numbers of rows into a proposal that is wide enough.
 void draw_draft_forwards(
     const Row& row, const RunTimes& times, const LaneBlock& b, ImVec2 min, ImVec2 max) {
   const float wide = max.x - min.x;
@@ -146,8 +183,8 @@ void draw_wait(const Row& row, float from, float to) {
           colour(theme().wait), px(6), px(1.5f));
 }
 
-// On the wall clock the lanes of a race take turns: between its steps a lane waits. A run of a
-// schedule waits in the queue between its proposal and its forward.
+// On the wall clock, a lane of a race waits between its steps while other lanes use the device. A run of a schedule waits in the queue
+// between its proposal and its forward.
 void draw_waits(const Row& row,
                 const RunTimes& times,
                 const std::vector<LaneBlock>& blocks,
@@ -167,17 +204,17 @@ void draw_waits(const Row& row,
   }
 }
 
-// The step under the mouse: a bucket holds several.
+// The step under the mouse, also if the block is a bucket of several.
 std::size_t step_under(const RunTimes& times, const LaneBlock& b, const Picture& p, float x) {
   if (!b.is_bucket) return times.index_of(b.step);
   return first_ending_after(p.view.clock, times, p.t_of(x), p.view.wall_origin);
 }
 
-// A third of the visible range.
+// The step then takes a third of the visible range.
 void zoom_to_step(Context& context, const RunTimes& times, std::size_t i, const Picture& p) {
   const double from = begin_on(p.view.clock, times, i, p.view.wall_origin);
   const double wide = end_on(p.view.clock, times, i, p.view.wall_origin) - from;
-  if (wide > 0) time_axis::show_range(context, context.view, from - wide, from + 2 * wide);
+  if (wide > 0) time_axis::show_range(context, context.states.get<TimelineView>().range, from - wide, from + 2 * wide);
 }
 
 void point_at(
@@ -190,12 +227,13 @@ void point_at(
   tooltip(b.is_bucket ? bucket_words(row, times, p, b) : slice_words(row, times, i));
   if (time_axis::clicked_with(ImGuiMouseButton_Middle)) zoom_to_step(context, times, i, p);
   if (!time_axis::clicked_with(ImGuiMouseButton_Left)) return;
-  context.view.lane = row.key.kind;
-  context.view.lane_key = row.key;
+  auto& view = context.states.get<TimelineView>();
+  view.lane = row.key.kind;
+  view.lane_key = row.key;
   context.click(place);
 }
 
-// Whether a chosen step is in the block.
+// Whether the block contains a highlighted step.
 bool is_lit(const Context& context,
             const Row& row,
             const RunTimes& times,
@@ -214,9 +252,9 @@ bool is_lit(const Context& context,
 }
 
 void draw_lane(Context& context, const Row& row, const Picture& p) {
-  const RunTimes& times = context.prepared.times(*row.run);
+  const RunTimes& times = context.times(*row.run);
   const engine::RunLod& lod =
-      context.prepared.lod(*row.run, p.view.clock, engine::lane_bit(engine_lane(row.key.kind)));
+      lod_of(context, *row.run, p.view.clock, engine::lane_bit(engine_lane(row.key.kind)));
   const std::vector<LaneBlock> blocks = blocks_in_view(lod, times, row.key.kind, p.view);
   const bool marks = is_marks(row.key.kind), thin = row.key.kind != LaneKind::Target;
   const float mouse = ImGui::GetMousePos().x;
@@ -248,10 +286,10 @@ void draw_lane(Context& context, const Row& row, const Picture& p) {
     list->AddText(nullptr, px(12), {x + px(4), row.y + px(6)}, colour(theme().dim), "done");
 }
 
-// A column spans the lowest and the highest of its steps.
+// A column shows the lowest and the highest value of its steps.
 void draw_counter(Context& context, const Row& row, const Picture& p) {
-  const Extremes& values = context.prepared.counters(*row.run).of(row.key.kind);
-  const RunTimes& times = context.prepared.times(*row.run);
+  const Extremes& values = counters_of(context, *row.run).of(row.key.kind);
+  const RunTimes& times = context.times(*row.run);
   const float top = row.y + px(row.collapsed ? 1 : 4), foot = row.y + row.height - px(2);
   const float scale = (foot - top) / std::max(1.0f, values.highest());
   ImDrawList* list = ImGui::GetWindowDrawList();
@@ -283,7 +321,7 @@ void draw_counter(Context& context, const Row& row, const Picture& p) {
 
 void label_menu(Context& context, const Row& row, const std::vector<LaneKey>& natural, int at) {
   if (!ImGui::BeginPopup("##lane_menu")) return;
-  LaneOrder& lanes = context.view.lanes;
+  LaneOrder& lanes = context.notes.lanes;
   if (ImGui::MenuItem(row.collapsed ? "Expand" : "Collapse", "click"))
     lanes.toggle_collapsed(row.key);
   if (ImGui::MenuItem("Hide")) lanes.hide(row.key);
@@ -294,7 +332,7 @@ void label_menu(Context& context, const Row& row, const std::vector<LaneKey>& na
   ImGui::EndPopup();
 }
 
-// Where a dragged row goes: past the rows whose middle the mouse has passed.
+// The new index of a dragged row: it passes the rows whose middle the mouse has passed.
 int place_for(const std::vector<Row>& rows, int dragged, float y) {
   int to = dragged;
   while (to > 0 && y < rows[to - 1].middle()) --to;
@@ -309,7 +347,7 @@ void label_text(Context& context, const Row& row, float left, bool hovered) {
   const float y = std::floor(row.middle() - size / 2);
   list->AddText(nullptr, size, {left, y}, colour(ink), row.label.c_str());
   if (!is_counter(row.key.kind)) return;
-  const Extremes& values = context.prepared.counters(*row.run).of(row.key.kind);
+  const Extremes& values = counters_of(context, *row.run).of(row.key.kind);
   const std::size_t n = std::min(context.n_steps(*row.run), values.size());
   if (n == 0) return;
   const std::string value = fmt::format("{:.0f}", values.at(n - 1));
@@ -323,7 +361,7 @@ struct Anchor {
   bool found = false;
 };
 
-// Where an arrow leaves or arrives; a lane that is not shown is stood for by the target's.
+// The point at which an arrow leaves or arrives; the target's lane represents a lane that is not shown.
 Anchor anchor_of(const engine::RunRecord& run,
                  const RunTimes& times,
                  const FlowEnd& end,
@@ -351,9 +389,9 @@ std::vector<Row> rows_of(Context& context, float top, float room, std::vector<La
     add_lanes(context, *runs[i], context.compare ? static_cast<int>(i) : -1, natural);
   std::vector<Row> rows;
   float y = top;
-  for (const LaneKey& key : context.view.lanes.arranged(natural)) {
+  for (const LaneKey& key : context.notes.lanes.arranged(natural)) {
     const engine::RunRecord* run = runs[static_cast<std::size_t>(std::max(0, key.place))];
-    Row row{key, run, lane_name(key.kind), context.view.lanes.collapsed(key), y, 0};
+    Row row{key, run, lane_name(key.kind), context.notes.lanes.collapsed(key), y, 0};
     if (context.compare) row.label = fmt::format("{} {}", context.letter_of(*run), row.label);
     row.height = px(row.collapsed          ? kCollapsedHeight
                     : is_counter(key.kind) ? kCounterHeight
@@ -373,7 +411,7 @@ void draw_labels(Context& context,
                  const std::vector<Row>& rows,
                  const std::vector<LaneKey>& natural,
                  float left) {
-  LaneOrder& lanes = context.view.lanes;
+  LaneOrder& lanes = context.notes.lanes;
   for (int i = 0; i < static_cast<int>(rows.size()); ++i) {
     const Row& row = rows[i];
     ImGui::SetCursorScreenPos({left, row.y});
@@ -388,7 +426,7 @@ void draw_labels(Context& context,
     } else if (clicked && ImGui::GetIO().MouseDragMaxDistanceSqr[ImGuiMouseButton_Left] < 16) {
       lanes.toggle_collapsed(row.key);
     }
-    if (clicked || ImGui::IsItemActive() || ImGui::IsItemFocused()) context.view.lane_key = row.key;
+    if (clicked || ImGui::IsItemActive() || ImGui::IsItemFocused()) context.states.get<TimelineView>().lane_key = row.key;
     if (hovered && ImGui::IsMouseReleased(ImGuiMouseButton_Right)) ImGui::OpenPopup("##lane_menu");
     label_menu(context, row, natural, i);
     if (hovered && !ImGui::IsItemActive())
@@ -402,13 +440,13 @@ void draw_labels(Context& context,
 }
 
 void draw_hidden_chip(Context& context, const std::vector<LaneKey>& natural, ImVec2 at) {
-  const int n = context.view.lanes.n_hidden(natural);
+  const int n = context.notes.lanes.n_hidden(natural);
   if (n == 0) return;
   ImGui::SetCursorScreenPos(at);
   ImGui::PushStyleVar(ImGuiStyleVar_FramePadding, ImVec2(0, px(1)));
   ImGui::PushStyleColor(ImGuiCol_Button, IM_COL32(0, 0, 0, 0));
   ImGui::PushStyleColor(ImGuiCol_Text, colour(theme().warn));
-  if (ImGui::Button(fmt::format("{} hidden###hidden", n).c_str())) context.view.lanes.show_all();
+  if (ImGui::Button(fmt::format("{} hidden###hidden", n).c_str())) context.notes.lanes.show_all();
   ImGui::PopStyleColor(2);
   ImGui::PopStyleVar();
   if (ImGui::IsItemHovered()) tooltip("show all lanes again");
@@ -431,13 +469,13 @@ void draw_arrows(Context& context, const std::vector<Row>& rows, const Picture& 
   if (!run) return;
   ImDrawList* list = ImGui::GetWindowDrawList();
   list->PushClipRect({p.x0, rows.front().y}, {p.x1, rows.back().y + rows.back().height}, true);
-  const RunTimes& times = context.prepared.times(*run);
+  const RunTimes& times = context.times(*run);
   const ImU32 ink = colour(theme().bright, 0.8f), halo = colour(theme().card, 0.7f);
-  for (const FlowArrow& arrow : context.prepared.arrows(*run, place)) {
+  for (const FlowArrow& arrow : arrows_shown(context, *run, place)) {
     const Anchor a = anchor_of(*run, times, arrow.from, true, rows, p);
     const Anchor b = anchor_of(*run, times, arrow.to, false, rows, p);
     if (!a.found || !b.found || std::max(a.x, b.x) < p.x0 || std::min(a.x, b.x) > p.x1) continue;
-    if (a.y == b.y && b.x - a.x < px(6)) continue;  // neighbours in one lane say it themselves
+    if (a.y == b.y && b.x - a.x < px(6)) continue;  // adjacent slices of one lane need no arrow
     const float bend = std::clamp((b.x - a.x) / 2, px(8), px(40));
     for (const bool under : {true, false})
       list->AddBezierCubic({a.x, a.y}, {a.x + bend, a.y}, {b.x - bend, b.y}, {b.x, b.y},

@@ -1,18 +1,23 @@
-// What the parts of the time line share: the rows below the ruler. Not for other
-// panels.
+// The rows of the panel Timeline, shared by its two source files. Other panels do not include this.
 #pragma once
 
 #include <string>
 #include <vector>
 
-#include "ui/shell/context.h"
-#include "ui/widgets/draw.h"
+#include <imgui.h>
+
 #include "ui/panels/time/time_axis.h"
+#include "ui/prepare/time/lane_order.h"
+
+namespace engine {
+class RunLod;
+}
 
 namespace ui::gantt {
 
+/// The axis and the columns of the counters.
 struct Picture : time_axis::Picture {
-  std::vector<StepColumn> columns;  // of the run whose counters are shown
+  std::vector<StepColumn> columns;  // of the run with counters
 };
 
 /// A lane or a counter of one run.
@@ -26,23 +31,25 @@ struct Row {
   float middle() const { return y + height / 2; }
 };
 
-/// The rows of the runs shown, in the person's order, laid out from `top` down. They move a little
-/// closer together where `room` is short.
-/// @param natural  set to all there are, hidden ones too, as they stand before anyone moves them
+/// The rows of the runs shown in the user's order, laid out from `top` down; a little closer together if `room` (px) is short.
+/// @param natural  receives all existing lanes in their default order, hidden ones included
 std::vector<Row> rows_of(Context& context, float top, float room, std::vector<LaneKey>& natural);
 
-/// Labels: a click collapses, a drag moves, a right click offers more.
+/// Draws the labels: a click collapses a row, a drag moves it, a right click opens a menu.
 void draw_labels(Context& context,
                  const std::vector<Row>& rows,
                  const std::vector<LaneKey>& natural,
                  float left);
-/// A word above the labels that brings hidden lanes back, where some are hidden.
+/// Draws a button above the labels that shows hidden lanes again, if there are any.
 void draw_hidden_chip(Context& context, const std::vector<LaneKey>& natural, ImVec2 at);
+/// Draws the slices or the columns of a row.
 void draw_row(Context& context, const Row& row, const Picture& picture);
-/// The way of what is selected, across the rows.
+/// Draws the arrows of the selected token or step across the rows.
 void draw_arrows(Context& context, const std::vector<Row>& rows, const Picture& picture);
 
-/// The run whose time the playhead takes: the longest.
+/// The levels of detail of a run on a clock, up to date for the lanes given as engine::lane_bit.
+const engine::RunLod& lod_of(Context& context, const engine::RunRecord& run, ClockKind clock, unsigned lanes);
+/// The longest of the runs shown; the playhead shows its time.
 const engine::RunRecord* lead(Context& context);
 
 }  // namespace ui::gantt

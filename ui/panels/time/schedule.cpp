@@ -1,17 +1,25 @@
 #include "ui/panels/time/schedule.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <map>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include "engine/event/run_rules.h"
 #include "engine/event/timeline/schedule_turns.h"
-#include "ui/widgets/draw.h"
-#include "ui/shell/legend.h"
 #include "ui/panels/time/time_axis.h"
+#include "ui/prepare/figure.h"
+#include "ui/prepare/playhead.h"
 #include "ui/prepare/time/schedule.h"
+#include "ui/prepare/time/simulation.h"
+#include "ui/shell/catalog.h"
+#include "ui/shell/context.h"
+#include "ui/shell/panel.h"
+#include "ui/widgets/draw.h"
+#include "ui/widgets/legend.h"
 
 namespace ui {
 namespace {
@@ -23,6 +31,145 @@ using Act = ScheduleAct;
 constexpr const char* kHowToRecord =
     "decoscope reason cot --task kb --decoder seed --set branches=3 --record seed.pdrun";
 
+// The looks of slices.
+enum class Slice { Forward, Drafts, ForTarget, ToDraft, BeingVerified, InQueue, SomeAccepted, NoneAccepted };
+
+// Draws a slice in the height of its row, with words if they fit.
+void schedule_mark(ImDrawList* list, ImVec2 min, ImVec2 max, Slice slice, const std::string& words) {
+  const bool room = max.x - min.x >= px(4);
+  const auto fill = [&](Rgb rgb, bool outlined) {
+    list->AddRectFilled(min, max, colour(rgb), room ? px(2) : 0);
+    if (outlined && room && theme().outline_fills)
+      list->AddRect(min, max, colour(theme().bright), px(2));
+  };
+  const auto text = [&](ImU32 ink) {
+    const float size = std::min(px(13), max.y - min.y);
+    const float wide = static_cast<float>(words.size()) * size * 0.5f;
+    if (words.empty() || max.x - min.x < wide + px(5)) return;
+    const float left = min.x + std::min(px(5), (max.x - min.x - wide) / 2);
+    list->AddText(fonts().mono, size, {left, std::floor((min.y + max.y - size) / 2)}, ink,
+                  words.c_str());
+  };
+  const float middle = std::floor((min.y + max.y) / 2);
+  switch (slice) {
+    case Slice::Forward:
+      fill(theme().work, false);
+      return text(IM_COL32_WHITE);
+    case Slice::Drafts:
+      fill(fill_of(Mean::Draft), true);
+      return text(colour(kBlack));
+    case Slice::InQueue:  // lighter than work
+      list->AddRectFilled(min, max, colour(fill_of(Mean::Draft), room ? 0.28f : 0.6f),
+                          room ? px(2) : 0);
+      if (room) list->AddRect(min, max, colour(fill_of(Mean::Draft)), px(2), px(1));
+      return text(colour(theme().bright));
+    case Slice::ForTarget:
+      return hatch(list, {min.x, min.y + px(3)}, {max.x, max.y - px(3)},
+                   colour(fill_of(Mean::Draft)), px(6), px(2.2f));
+    case Slice::ToDraft:
+      return hatch(list, {min.x, min.y + px(3)}, {max.x, max.y - px(3)}, colour(theme().wait),
+                   px(6), px(1.5f));
+    case Slice::BeingVerified:
+      return list->AddRectFilled({min.x, middle - px(1.5f)}, {max.x, middle + px(1.5f)},
+                                 colour(theme().work));
+    case Slice::SomeAccepted:
+      return fill(fill_of(Mean::Accepted), true);
+    default:
+      return fill(fill_of(Mean::Rejected), true);
+  }
+}
+
+template <Slice slice>
+void draw_slice_sample(ImDrawList* list, ImVec2 at, const MarkNote& note) {
+  schedule_mark(list, {at.x, at.y + px(3)}, {at.x + px(60), at.y + px(20)}, slice, note.text);
+}
+
+constexpr std::array kScheduleMarks{
+    MarkNote{.words = "the target verifies the draft of branch 1 and commits 3 tokens", .draw = draw_slice_sample<Slice::Forward>, .text = "1: +3"},
+    MarkNote{.words = "hatched: the share of rows without a committed token, drawn at half its width", .draw = draw_waste_sample},
+    MarkNote{.words = "a branch drafts this number of tokens", .draw = draw_slice_sample<Slice::Drafts>, .text = "3"},
+    MarkNote{.words = "the draft of the branch waits for the target", .draw = draw_slice_sample<Slice::ForTarget>},
+    MarkNote{.words = "the target verifies the draft of the branch", .draw = draw_slice_sample<Slice::BeingVerified>},
+    MarkNote{.words = "a branch waits for the draft model, or the target waits for a draft", .draw = draw_slice_sample<Slice::ToDraft>},
+    MarkNote{.words = "the queue: one row per place, the first place on top", .draw = draw_slice_sample<Slice::InQueue>, .text = "1"},
+    MarkNote{.words = "verified: at least one drafted token accepted", .draw = draw_slice_sample<Slice::SomeAccepted>},
+    MarkNote{.words = "verified: no drafted token accepted", .draw = draw_slice_sample<Slice::NoneAccepted>},
+};
+
+// The legend in one line below the lanes.
+struct LineNote {
+  Slice slice;
+  const char *text, *words;
+};
+constexpr std::array kScheduleLine{
+    LineNote{Slice::Forward, "1: +3", "verifies: tokens"},   LineNote{Slice::Drafts, "3", "drafts"},
+    LineNote{Slice::ForTarget, "", "waits for the target"},  LineNote{Slice::BeingVerified, "", "is verified"},
+    LineNote{Slice::SomeAccepted, "", "some accepted"},      LineNote{Slice::NoneAccepted, "", "none accepted"},
+    LineNote{Slice::ToDraft, "", "waits for a draft"},       LineNote{Slice::InQueue, "1", "in the queue"},
+};
+
+// Marks that do not fit are omitted; "?" explains all of them.
+void schedule_legend() {
+  constexpr float kHigh = 15;
+  ImDrawList* list = ImGui::GetWindowDrawList();
+  ImGui::PushFont(nullptr, kSmallSize);
+  for (const LineNote& note : kScheduleLine) {
+    const bool result = note.slice == Slice::SomeAccepted || note.slice == Slice::NoneAccepted;
+    const float wide = px(result ? 14 : 36);  // a result is a colour without a length
+    if (wide + px(5) + ImGui::CalcTextSize(note.words).x > ImGui::GetContentRegionAvail().x) break;
+    const ImVec2 at = ImGui::GetCursorScreenPos();
+    schedule_mark(list, at, {at.x + wide, at.y + px(kHigh)}, note.slice, note.text);
+    ImGui::Dummy({wide, px(kHigh)});
+    ImGui::SameLine(0, px(5));
+    words(note.words, theme().dim);
+    ImGui::SameLine(0, px(12));
+  }
+  ImGui::PopFont();
+  ImGui::NewLine();
+}
+
+// The schedule of all runs, and its simulation.
+struct PreparedSchedule : PanelState {
+  std::uint64_t version = 0, seen = 0;  // of the timeline plus 1, when prepared and when used last
+  ScheduleLanes lanes;
+  std::uint64_t simulated_version = 0;  // of the lanes that were simulated
+  engine::SimulatedStages stages;
+  Simulation simulation;
+  void document_changed() override {
+    version = seen = simulated_version = 0;
+    lanes = {};
+    stages = {};
+    simulation = {};
+  }
+};
+
+// The lanes are rebuilt as a whole. While events arrive without pause, that happens only after they have grown by a tenth, so that all
+// rebuilds together cost about ten times the last one. The lanes may lag behind the timeline meanwhile.
+const ScheduleLanes& lanes_shown(Context& context) {
+  constexpr std::uint64_t kSmall = 20'000, kPart = 10;
+  auto& prepared = context.states.get<PreparedSchedule>();
+  const std::uint64_t version = context.timeline.version() + 1;
+  const bool pauses = version == prepared.seen;
+  const bool grown = version - prepared.version > prepared.version / kPart;
+  if (version != prepared.version && (pauses || grown || version < kSmall)) {
+    prepared.version = version;
+    prepared.lanes = schedule_lanes_of(context.timeline.runs());
+  }
+  prepared.seen = version;
+  return prepared.lanes;
+}
+
+const Simulation& simulation_shown(Context& context, const engine::SimulatedStages& stages) {
+  const ScheduleLanes& lanes = lanes_shown(context);
+  auto& prepared = context.states.get<PreparedSchedule>();
+  if (prepared.simulated_version != prepared.version || prepared.stages != stages) {
+    prepared.simulated_version = prepared.version;
+    prepared.stages = stages;
+    prepared.simulation = simulation_of(context.catalog.simulate(lanes.schedule, stages));
+  }
+  return prepared.simulation;
+}
+
 bool offered(const engine::Timeline& timeline) {
   return engine::has_schedule(timeline.runs());
 }
@@ -32,15 +179,14 @@ std::string why_no_schedule(const Context& context) {
   if (std::string none = no_run_yet(context); !none.empty()) return none;
   const bool alone = engine::takes_turns(context.run()->started.decoder);
   return fmt::format(
-      "{} A schedule needs several texts at a time: run a chain or a tree of thoughts with SEED "
-      "(top "
-      "of Setup, Alt+1), or record one with\n{}\nand open it (Ctrl+O).",
-      alone ? "One text has nobody to wait for: this run drafted and judged in turn."
-            : "No run here has queued for the model.",
+      "{} A schedule needs several sequences at the same time: run a chain or a tree of thoughts with "
+      "SEED (top of Setup, Alt+1), or record one with\n{}\nand open it (Ctrl+O).",
+      alone ? "This run has one sequence, so drafting and verification alternated without waiting."
+            : "No run has waited for a model.",
       kHowToRecord);
 }
 
-/// What the picture is of: the lanes told, or the same rounds simulated.
+/// The schedule that is drawn: the recorded one, or its simulation.
 struct Shown {
   const ScheduleLanes& lanes;
   TimeRange& range;
@@ -63,7 +209,7 @@ std::vector<Line> lines_of(const ScheduleLanes& lanes, float top) {
   std::vector<Line> lines;
   Kind before = Kind::Target;
   for (const ScheduleRow& row : lanes.rows) {
-    if (row.kind == Kind::Verify && row.slices.empty()) continue;  // simulated, or none so far
+    if (row.kind == Kind::Verify && row.slices.empty()) continue;  // simulated, or nothing verified yet
     const bool group = row.kind != before && row.kind != Kind::Verify;
     if (group) top += px(6);
     before = row.kind;
@@ -80,32 +226,32 @@ void draw_label(const Line& line, float left, float right) {
   if (!first) name = name.substr(name.find(' ') + 1);
   const float size = px(line.row->kind == Kind::Target || line.row->kind == Kind::Branch ? 14 : 13);
   const float y = std::floor(line.y + (line.height - size) / 2);
-  // The places of the queue stand below each other.
+  // The places of the queue are aligned at the right.
   const float wide = ImGui::CalcTextSize(name.c_str()).x * size / ImGui::GetFontSize();
   const float x = line.row->kind == Kind::Queue ? right - px(10) - wide : left;
   list->AddText(nullptr, size, {x, y}, colour(first ? theme().text : theme().dim), name.c_str());
 }
 
-Sample sample_of(const ScheduleLanes& lanes, const ScheduleSlice& slice) {
-  const engine::ScheduleTurn& turn = lanes.told.turns[slice.turn];
+Slice look_of(const ScheduleLanes& lanes, const ScheduleSlice& slice) {
+  const engine::ScheduleTurn& turn = lanes.schedule.turns[slice.turn];
   switch (slice.act) {
     case Act::Forward:
-      return Sample::Forward;
-    case Act::Verdict:
-      return turn.n_proposed > 0 && turn.n_accepted == 0 ? Sample::Refused : Sample::Kept;
+      return Slice::Forward;
+    case Act::Result:
+      return turn.n_proposed > 0 && turn.n_accepted == 0 ? Slice::NoneAccepted : Slice::SomeAccepted;
     case Act::WaitsForDraft:
     case Act::WaitsToDraft:
-      return Sample::ToDraft;
+      return Slice::ToDraft;
     case Act::Drafts:
-      return Sample::Drafts;
+      return Slice::Drafts;
     case Act::WaitsForTarget:
-      return Sample::ForTarget;
-    case Act::VerifiedNode:
-      return Sample::VerifiedNode;
+      return Slice::ForTarget;
+    case Act::BeingVerified:
+      return Slice::BeingVerified;
     case Act::InQueue:
       break;
   }
-  return Sample::InQueue;
+  return Slice::InQueue;
 }
 
 struct ForwardFacts {
@@ -116,8 +262,8 @@ struct ForwardFacts {
 ForwardFacts forward_facts(const ScheduleLanes& lanes, const ScheduleSlice& slice, bool room) {
   int n_rows = 0, n_tokens = 0;
   std::vector<int> branches;
-  for (const std::uint32_t i : lanes.told.lane_turns(lanes.told.forwards[slice.forward])) {
-    const engine::ScheduleTurn& turn = lanes.told.turns[i];
+  for (const std::uint32_t i : lanes.schedule.lane_turns(lanes.schedule.forwards[slice.forward])) {
+    const engine::ScheduleTurn& turn = lanes.schedule.turns[i];
     n_rows += turn.n_rows;
     n_tokens += turn.n_tokens;
     branches.push_back(turn.branch);
@@ -129,19 +275,19 @@ ForwardFacts forward_facts(const ScheduleLanes& lanes, const ScheduleSlice& slic
 
 void draw_slice(const ScheduleLanes& lanes, const ScheduleSlice& slice, ImVec2 min, ImVec2 max) {
   ImDrawList* list = ImGui::GetWindowDrawList();
-  const engine::ScheduleTurn& turn = lanes.told.turns[slice.turn];
+  const engine::ScheduleTurn& turn = lanes.schedule.turns[slice.turn];
   const float wide = max.x - min.x;
   std::string words;
   if (slice.act == Act::InQueue) words = fmt::format("{}", turn.branch);
   if (slice.act == Act::Drafts) words = fmt::format("{}", turn.n_proposed);
-  const Sample sample = sample_of(lanes, slice);
-  if (slice.act != Act::Forward) return schedule_mark(list, min, max, sample, words);
+  const Slice look = look_of(lanes, slice);
+  if (slice.act != Act::Forward) return schedule_mark(list, min, max, look, words);
   const ForwardFacts facts = forward_facts(lanes, slice, wide >= px(44));
-  schedule_mark(list, min, max, sample, wide >= px(20) ? facts.words : "");
+  schedule_mark(list, min, max, look, wide >= px(20) ? facts.words : "");
   waste_mark(list, min, max, facts.wasted);
 }
 
-// Too narrow to be seen one by one: how much of the time was work, and how much waiting on top.
+// Slices too narrow to be drawn one by one: the share of work, and the share of waiting above it.
 void draw_bucket(const ScheduleRow& row, const ScheduleBlock& block, ImVec2 min, ImVec2 max) {
   ImDrawList* list = ImGui::GetWindowDrawList();
   const float high = max.y - min.y;
@@ -204,13 +350,13 @@ void draw_line(Context& context, const Shown& shown, const Line& line, const Pic
   }
 }
 
-// Turns that are pointed at or were chosen; of very many the first.
+// The highlighted turns, at most kMost.
 std::vector<std::size_t> lit_turns(const Context& context, const ScheduleLanes& lanes) {
   constexpr std::size_t kMost = 1000;
   std::vector<std::size_t> turns;
   const auto add = [&](const Place& place) {
     const std::size_t turn = turn_of(lanes, place.run, place.step);
-    if (turn < lanes.told.turns.size() && turns.size() < kMost) turns.push_back(turn);
+    if (turn < lanes.schedule.turns.size() && turns.size() < kMost) turns.push_back(turn);
   };
   add(context.selection.shown());
   if (!context.selection.hovered.valid())
@@ -218,7 +364,7 @@ std::vector<std::size_t> lit_turns(const Context& context, const ScheduleLanes& 
   return turns;
 }
 
-// Round each of a turn's slices: its draft and waits, its forward, its verdict, its places.
+// Draws a ring around each slice of the highlighted turns.
 void light_up(const ScheduleLanes& lanes,
               const std::vector<std::size_t>& turns,
               const Line& line,
@@ -249,39 +395,37 @@ Figure figure(const char* label,
 }
 
 std::vector<Figure> figures_of(const ScheduleFigures& f) {
-  const bool told = f.under_way > 0 && f.n_forwards > 0;
-  const auto share = [&](double part) { return told ? percent(part / f.under_way) : "-"; };
+  const bool known = f.under_way > 0 && f.n_forwards > 0;
+  const auto share = [&](double part) { return known ? percent(part / f.under_way) : "-"; };
   const auto of_all = [&](double part) {
     return short_time(part) + " / " + short_time(f.under_way);
   };
   const double rest = std::max(0.0, f.under_way - f.target - f.target_waits);
   return {
       figure("target busy", share(f.target),
-             "time of the target's forwards and verdicts / time in which any branch was under way",
+             "time of the target's forwards and verifications / time in which any branch was active",
              of_all(f.target)),
       figure("waits for a draft", share(f.target_waits),
-             "time in which the target had nothing to judge / time in which any branch was under "
-             "way",
+             "time in which the target had no draft to verify / time in which any branch was active",
              of_all(f.target_waits)),
       figure("the rest", share(rest),
-             "what is left of that time: the target reads prompts, or is between two steps",
+             "the remaining time: the target reads prompts or is between two steps",
              of_all(rest)),
       figure("queue",
-             told ? fmt::format("{:.2f}, at most {}", f.mean_queue(), f.longest_queue) : "-",
-             "on average: time that branches waited for the target / time in which any was under "
-             "way",
+             known ? fmt::format("{:.2f}, at most {}", f.mean_queue(), f.longest_queue) : "-",
+             "mean: time that branches waited for the target / time in which any branch was active",
              of_all(f.waits_for_target)),
-      figure("waits summed: for the target", short_time(f.waits_for_target),
+      figure("sum of waits: for the target", short_time(f.waits_for_target),
              "sum over branches: from the end of a draft to its forward",
              fmt::format("{} in {} forwards", short_time(f.waits_for_target), f.n_forwards),
              Truth::Measured),
       figure("for the draft", short_time(f.waits_to_draft),
-             "sum over branches: from being judged to the beginning of the next draft",
+             "sum over branches: from the end of verification to the begin of the next draft",
              short_time(f.waits_to_draft), Truth::Measured),
   };
 }
 
-// In one line, as far as there is room.
+// Draws the figures that fit into one line.
 void draw_figures(const std::vector<Figure>& figures) {
   float x = ImGui::GetCursorPosX();
   for (const Figure& one : figures) {
@@ -306,8 +450,8 @@ void draw_figures(const std::vector<Figure>& figures) {
 std::string range_words(const ScheduleLanes& lanes, double a, double b) {
   const ScheduleFigures f = figures_between(lanes, a, b);
   std::string text = short_time(b - a);
-  if (f.under_way <= 0) return text + ": no branch is under way";
-  return text + fmt::format(": target busy {}, +{} tokens, queue {:.2f} on average",
+  if (f.under_way <= 0) return text + ": no branch is active";
+  return text + fmt::format(": target busy {}, +{} tokens, mean queue {:.2f}",
                             percent(f.target_busy()), f.n_tokens, f.mean_queue());
 }
 
@@ -317,7 +461,7 @@ Picture picture_of(const Shown& shown, float x0, float x1) {
   p.x0 = x0;
   p.x1 = std::max(x1, x0 + 10);
   p.view.clock = ClockKind::Wall;
-  p.view.wall_origin = static_cast<double>(lanes.told.origin);
+  p.view.wall_origin = static_cast<double>(lanes.schedule.origin);
   p.view.width = p.x1 - p.x0;
   p.begin = lanes.under_way.empty() ? 0 : lanes.under_way.front().first;
   p.end = std::max(lanes.end, p.begin + 1);
@@ -325,16 +469,17 @@ Picture picture_of(const Shown& shown, float x0, float x1) {
   return p;
 }
 
-// A step selected elsewhere is brought into a zoomed view.
+// Moves a zoomed range to a step that was selected elsewhere.
 void follow_selection(Context& context, const Shown& shown, Picture& p) {
   const ScheduleLanes& lanes = shown.lanes;
   TimeRange& range = shown.range;
   const Place& locked = context.selection.locked;
-  if (locked == context.view.schedule_place) return;
-  context.view.schedule_place = locked;
+  Place& followed = context.states.get<ScheduleView>().followed;
+  if (locked == followed) return;
+  followed = locked;
   const std::size_t turn = turn_of(lanes, locked.run, locked.step);
-  if (!(range.t1 > range.t0) || turn >= lanes.told.turns.size()) return;
-  const auto [from, to] = time_of(lanes, lanes.told.turns[turn]);
+  if (!(range.t1 > range.t0) || turn >= lanes.schedule.turns.size()) return;
+  const auto [from, to] = time_of(lanes, lanes.schedule.turns[turn]);
   if (to > range.t0 && from < range.t1) return;
   const double wide = range.t1 - range.t0;
   range.t0 = (from + to - wide) / 2;
@@ -342,19 +487,19 @@ void follow_selection(Context& context, const Shown& shown, Picture& p) {
   set_range(p, range);
 }
 
-// The playhead is the selected run's; runs of a schedule share the wall clock.
+// Draws the playhead of the selected run on the wall clock that all runs of the schedule share.
 void draw_playhead_of(Context& context, const Picture& p, float top, float bottom) {
   const engine::RunRecord* run = context.run();
   if (!run || !engine::has_schedule({run, 1})) return;
   const double at = std::min(context.playhead.at, context.end());
-  draw_playhead(p, on_clock(ClockKind::Wall, context.prepared.times(*run), at, p.view.wall_origin),
+  draw_playhead(p, on_clock(ClockKind::Wall, context.times(*run), at, p.view.wall_origin),
                 top, bottom);
 }
 
 void scrub(Context& context, const Picture& p, double t) {
   const engine::RunRecord* run = context.run();
   if (!run || !engine::has_schedule({run, 1})) return;
-  const RunTimes& times = context.prepared.times(*run);
+  const RunTimes& times = context.times(*run);
   context.playhead.go_to(to_compute(ClockKind::Wall, times, t, p.view.wall_origin), context.end());
 }
 
@@ -381,7 +526,7 @@ void draw_lines(Context& context,
   }
 }
 
-// Beside what stands there, or below it where there is no room.
+// Places the next item beside the last one, or below it if there is no room.
 void next_in_row(float width) {
   const float at = ImGui::GetItemRectMax().x - ImGui::GetWindowPos().x + px(16);
   if (at + width <= right_edge()) ImGui::SameLine(0, px(16));
@@ -409,7 +554,7 @@ void stage_slider(
 
 void policy_choice(const Catalog& catalog, std::string& policy) {
   setting_label("policy", px(90),
-                "which branch drafts next, and which draft that waits is judged next");
+                "which branch drafts next, and which waiting draft is verified next");
   if (!ImGui::BeginCombo("##simulated_policy", policy.c_str())) return;
   const CatalogDecoder* seed = catalog.decoder("seed");
   for (const CatalogOption& option : seed ? seed->options : std::vector<CatalogOption>{}) {
@@ -425,27 +570,27 @@ void policy_choice(const Catalog& catalog, std::string& policy) {
   ImGui::EndCombo();
 }
 
-// What a schedule run again is given.
-void simulation_settings(Context& context, const engine::Schedule& told) {
+// The settings of the simulation.
+void simulation_settings(Context& context, const engine::Schedule& recorded) {
   constexpr int kMostBranches = 16;
-  SimulationForm& form = context.view.simulation;
+  SimulationForm& form = context.states.get<ScheduleView>().simulation;
   ImGui::AlignTextToFramePadding();
   words("SIMULATED", theme().warn);
   if (ImGui::IsItemHovered())
     tooltip(
-        "The rounds that were recorded, with the tokens each brought, run again in stages of fixed "
-        "length. Nothing here was measured. A verification takes one branch, prompts take no time, "
-        "and texts that waited for a level of a search wait for it here.");
-  stage_slider("Td", "##simulated_draft", form.draft_ms, recorded_draft_ms(told),
-               "how long a branch's draft takes; at first as recorded, on average");
-  stage_slider("Tv", "##simulated_verify", form.verify_ms, recorded_verify_ms(told),
-               "how long judging it takes; at first as recorded, on average");
-  setting_label("branches", px(92), "texts under way at once");
-  int n = stages_of(form, told).n_branches;
+        "Simulates the recorded rounds, with the tokens that each committed, in stages of fixed length. "
+        "Nothing here was measured. A verification takes one branch, prompts take no time, and "
+        "sequences that waited for a level of a search wait for it here too.");
+  stage_slider("Td", "##simulated_draft", form.draft_ms, recorded_draft_ms(recorded),
+               "time to draft for one branch; initially the recorded mean");
+  stage_slider("Tv", "##simulated_verify", form.verify_ms, recorded_verify_ms(recorded),
+               "time to verify a draft; initially the recorded mean");
+  setting_label("branches", px(92), "sequences at the same time");
+  int n = stages_of(form, recorded).n_branches;
   if (ImGui::InputInt("##simulated_branches", &n, 1, 1))
     form.n_branches = std::clamp(n, 1, kMostBranches);
   policy_choice(context.catalog, form.policy);
-  static constexpr const char* kDrafts[] = {"one a branch", "one for all"};
+  static constexpr const char* kDrafts[] = {"one per branch", "one for all"};
   next_in_row(px(150));
   int drafts = form.one_draft ? 1 : 0;
   if (quiet_choice("##simulated_drafts", "drafts: ", kDrafts, drafts)) form.one_draft = drafts == 1;
@@ -481,35 +626,35 @@ void draw_picture(Context& context, const Shown& shown) {
 }
 
 bool simulates(const Context& context) {
-  return context.view.simulation.on && context.catalog.simulate;
+  return context.states.get<ScheduleView>().simulation.on && context.catalog.simulate;
 }
 
 void draw_schedule(Context& context) {
-  const ScheduleLanes& lanes = context.prepared.schedule(context.timeline);
+  const ScheduleLanes& lanes = lanes_shown(context);
+  auto& view = context.states.get<ScheduleView>();
   if (!simulates(context)) {
     draw_figures(figures_of(lanes.figures));
-    return draw_picture(context, {lanes, context.view.schedule});
+    return draw_picture(context, {lanes, view.range});
   }
-  simulation_settings(context, lanes.told);
-  const engine::SimulatedStages stages = stages_of(context.view.simulation, lanes.told);
-  const Simulation& simulation =
-      context.prepared.simulation(context.timeline, context.catalog.simulate, stages);
+  simulation_settings(context, lanes.schedule);
+  const engine::SimulatedStages stages = stages_of(view.simulation, lanes.schedule);
+  const Simulation& simulation = simulation_shown(context, stages);
   if (simulation.lanes.empty())
-    return wrapped("No round was judged so far: there is nothing to run again.", theme().dim);
+    return wrapped("No round was verified so far, so there is nothing to simulate.", theme().dim);
   draw_figures(simulation_figures(simulation, stages));
-  draw_picture(context, {simulation.lanes, context.view.simulated, true});
+  draw_picture(context, {simulation.lanes, view.simulated, true});
 }
 
 void draw_schedule_head(Context& context) {
-  legend_word("?###marks_schedule", schedule_marks());
+  panel_legend(kSchedulePanel);
   ImGui::SameLine(0, px(12));
   ImGui::AlignTextToFramePadding();
   words(simulates(context) ? "simulated ms" : "wall ms", theme().dim);
   ImGui::SameLine(0, px(12));
   if (context.catalog.simulate) {
-    tick("fixed times", context.view.simulation.on);
+    tick("fixed times", context.states.get<ScheduleView>().simulation.on);
     if (ImGui::IsItemHovered())
-      tooltip("Runs the same rounds again with a fixed time for a draft and for its verification.");
+      tooltip("Simulates the same rounds with a fixed time for a draft and for its verification.");
     ImGui::SameLine(0, px(12));
   }
   playhead_controls(context);
@@ -517,11 +662,24 @@ void draw_schedule_head(Context& context) {
 
 }  // namespace
 
+void zoom_schedule_to(Context& context, const Place& place) {
+  const ScheduleLanes& lanes = lanes_shown(context);
+  const std::size_t turn = turn_of(lanes, place.run, place.step);
+  if (turn >= lanes.schedule.turns.size()) return;
+  const auto [from, to] = time_of(lanes, lanes.schedule.turns[turn]);
+  TimeRange& range = context.states.get<ScheduleView>().range;
+  range.t0 = from - (to - from);
+  range.t1 = to + (to - from);
+}
+
 const Panel kSchedulePanel{.id = "schedule",
                            .title = "Schedule",
                            .empty = why_no_schedule,
                            .draw = draw_schedule,
                            .head = draw_schedule_head,
-                           .offered = offered};
+                           .offered = offered,
+                           .help = "Who drafts, who waits and whom the target verifies, over the wall time of all runs.",
+                           .marks = kScheduleMarks,
+                           .live = Dock::Foot};
 
 }  // namespace ui

@@ -1,9 +1,31 @@
-// SEED's schedule: who drafts, who waits, whom the target judges, of all runs that took part
-// together, on one wall clock; and who stands in the queue.
+// The panel Schedule: SEED's branches, target and queue, for all runs of a schedule together on the wall clock.
 #pragma once
 
-#include "ui/shell/panel.h"
+#include "ui/prepare/selection.h"
+#include "ui/prepare/time/simulation_form.h"
+#include "ui/prepare/time/time_range.h"
+#include "ui/shell/panel_state.h"
 
 namespace ui {
+
+struct Context;
+struct Panel;
 extern const Panel kSchedulePanel;
-}
+
+/// The state of the panel Schedule.
+struct ScheduleView : PanelState {
+  TimeRange range;             // ns of wall time since the first run began
+  SimulationForm simulation;   // the settings of the simulator
+  TimeRange simulated;         // of the simulated schedule, ns since its begin
+  Place followed;              // the selected place when the panel was drawn last
+  void document_changed() override {
+    range = simulated = {};
+    simulation = {};
+    followed = {};
+  }
+};
+
+/// Zooms the schedule to a step, if the step is part of it.
+void zoom_schedule_to(Context& context, const Place& place);
+
+}  // namespace ui

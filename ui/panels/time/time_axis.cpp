@@ -6,12 +6,16 @@
 
 #include <fmt/format.h>
 
+#include "ui/prepare/numbers.h"
+#include "ui/prepare/playhead.h"
+#include "ui/shell/context.h"
 #include "ui/widgets/draw.h"
+#include "ui/widgets/legend.h"
 
 namespace ui::time_axis {
 namespace {
 
-// Which end of the measured range a drag moves.
+// The end of the measured range that a drag moves.
 enum Edge { kNone, kFirst, kSecond };
 
 Edge edge_at(const TimeRange& range, const Picture& p, float x) {
@@ -20,7 +24,7 @@ Edge edge_at(const TimeRange& range, const Picture& p, float x) {
   return std::abs(x - p.x_of(range.range1)) < px(5) ? kSecond : kNone;
 }
 
-// The second end follows the mouse; a drag that begins at an end moves that one.
+// Drags the measured range: from an end of it, that end follows the mouse; elsewhere a new range begins.
 void measure(TimeRange& range, const Picture& p) {
   const ImGuiIO& io = ImGui::GetIO();
   int* edge = ImGui::GetStateStorage()->GetIntRef(ImGui::GetID("edge"), kNone);
@@ -41,12 +45,12 @@ void range_menu(Context& context, TimeRange& range) {
     show_range(context, range, range.range0, range.range1);
   if (ImGui::MenuItem("Export...", "Ctrl+E")) context.requests.export_trace = true;
   if (ImGui::MenuItem("Forget the range", nullptr, false, has_range))
-    range.range0 = range.range1 = 0;
-  if (ImGui::MenuItem("Fit all", "0")) range.t0 = range.t1 = 0;
+    range.forget_measured();
+  if (ImGui::MenuItem("Fit all", "0")) range.show_all();
   ImGui::EndPopup();
 }
 
-// Middle drag: what it spans is the new visible range.
+// A drag with the middle button spans the new visible range.
 void zoom_by_drag(Context& context, TimeRange& range, const Picture& p, float top, float bottom) {
   const ImGuiIO& io = ImGui::GetIO();
   const float from = io.MouseClickedPos[ImGuiMouseButton_Middle].x, to = io.MousePos.x;
@@ -124,7 +128,7 @@ void handle_mouse(Context& context, TimeRange& range, const Picture& p, float to
   const ImGuiIO& io = ImGui::GetIO();
   const double a_pixel = (p.view.t1 - p.view.t0) / p.view.width;
   const bool hovered = ImGui::IsItemHovered(), active = ImGui::IsItemActive();
-  // Over the lanes the wheel zooms; over their labels it scrolls, where they do not all fit.
+  // The wheel zooms over the lanes; over their labels it scrolls.
   ImGui::SetItemKeyOwner(ImGuiKey_MouseWheelY);
   if (hovered && io.MouseWheel != 0) {
     const double strength = io.KeyCtrl ? 0.05 : io.KeyShift ? 0.5 : 0.2;
@@ -136,11 +140,11 @@ void handle_mouse(Context& context, TimeRange& range, const Picture& p, float to
   if (active && ImGui::IsMouseDragging(ImGuiMouseButton_Right, 2))
     pan(context, range, p, -io.MouseDelta.x * a_pixel);
   if (active) measure(range, p);
-  // Beside all slices: on one, a second click asks for its details.
+  // A double click outside all slices; on a slice it shows the Inspector.
   const bool twice = hovered && ImGui::IsMouseDoubleClicked(ImGuiMouseButton_Left);
-  if (twice && !context.selection.hovered.valid()) range.t0 = range.t1 = 0;
+  if (twice && !context.selection.hovered.valid()) range.show_all();
   const bool clicked = ImGui::IsItemDeactivated();
-  if (clicked && clicked_with(ImGuiMouseButton_Left)) range.range0 = range.range1 = 0;
+  if (clicked && clicked_with(ImGuiMouseButton_Left)) range.forget_measured();
   if (clicked && clicked_with(ImGuiMouseButton_Right)) ImGui::OpenPopup("##range_menu");
   zoom_by_drag(context, range, p, top, bottom);
   range_menu(context, range);
@@ -150,7 +154,7 @@ void walk_keys(Context& context, TimeRange& range, const Picture& p) {
   if (ImGui::GetIO().WantTextInput || ImGui::GetIO().KeyCtrl || ImGui::GetIO().KeyAlt) return;
   const double dt = ImGui::GetIO().DeltaTime * (ImGui::GetIO().KeyShift ? 3 : 1);
   const double middle = (p.view.t0 + p.view.t1) / 2, wide = p.view.t1 - p.view.t0;
-  const DriveKeys& down = context.view.drive;
+  const DriveKeys& down = context.drive;
   if (down.in) zoom(range, p, middle, std::exp(-2 * dt));
   if (down.out) zoom(range, p, middle, std::exp(2 * dt));
   if (down.left) pan(context, range, p, -wide * dt);
@@ -206,7 +210,7 @@ void draw_ruler(const Picture& p,
     list->AddLine({x, at.y + px(2)}, {x, bottom}, colour(theme().line));
     const std::string label = tick_label(p.view, t);
     const float wide = ImGui::CalcTextSize(label.c_str()).x * px(12) / ImGui::GetFontSize();
-    if (x + px(4) + wide > p.x1 + px(4)) continue;  // it would be cut
+    if (x + px(4) + wide > p.x1 + px(4)) continue;  // the label would be cut
     list->AddText(nullptr, px(12), {x + px(4), at.y + px(2)}, colour(theme().dim), label.c_str());
   }
   ImGui::SetCursorScreenPos({p.x0, at.y});
@@ -239,12 +243,29 @@ void draw_range(const TimeRange& range,
   list->AddText(nullptr, px(13), {x, bottom - px(20)}, colour(theme().bright), text.c_str());
 }
 
+void waste_mark(ImDrawList* list, ImVec2 min, ImVec2 max, float share) {
+  const float wide = max.x - min.x;
+  if (share <= 0 || wide < px(4)) return;
+  const ImU32 ink = colour(fill_of(Mean::Rejected));
+  // At most half of the slice, so that the label keeps its room; the tooltip gives the share.
+  if (wide >= px(24))
+    hatch(list, {max.x - wide * share * 0.5f, min.y}, max, ink, px(6), px(2.2f));
+  else  // too narrow for a hatch
+    list->AddRectFilled({max.x - wide * share, max.y - px(4)}, max, ink);
+}
+
+void draw_waste_sample(ImDrawList* list, ImVec2 at, const MarkNote&) {
+  const ImVec2 min{at.x, at.y + px(3)}, max{at.x + px(60), at.y + px(20)};
+  list->AddRectFilled(min, max, colour(theme().work), px(2));
+  waste_mark(list, min, max, 0.8f);
+}
+
 void playhead_controls(Context& context) {
   Playhead& head = context.playhead;
   const double end = context.end();
   if (icon("|<##start", "to the start (Home)")) head.go_to(0, end);
   if (icon(head.mode == Playhead::Mode::Playing ? "pause##play" : "play##play",
-           "play or pause the view (Space); the engine goes on"))
+           "play or pause the view (Space); the engine keeps running"))
     head.play_or_pause(end);
   if (icon(">|##end", "to the end, and follow (End)")) head.mode = Playhead::Mode::Follow;
   static constexpr std::array<double, 9> kSpeeds{0.05, 0.1, 0.25, 0.5, 1, 2, 5, 10, 20};
@@ -258,7 +279,7 @@ void playhead_controls(Context& context) {
   ImGui::AlignTextToFramePadding();
   if (head.follows()) {
     words("follow", theme().bright);
-  } else if (link(fmt::format("{} behind - End to follow###follow", short_time(end - head.at))
+  } else if (link(fmt::format("{} behind the end - follow (End)###follow", short_time(end - head.at))
                       .c_str())) {
     head.mode = Playhead::Mode::Follow;
   }

@@ -1,70 +1,91 @@
-// What the panels with a time axis share: the visible range on its pixels, the strip above it, the
-// ruler and the playhead, and what wheel, drags and keys do to the range. Needs a Dear ImGui frame.
+// The time axis that panels share: the visible range, the overview strip, the ruler and the playhead, and their reactions to the mouse and
+// the keyboard. Needs a Dear ImGui frame.
 #pragma once
 
 #include <functional>
 #include <span>
 #include <string>
 
-#include "ui/shell/context.h"
+#include <imgui.h>
+
+#include "ui/prepare/time/gantt.h"
+#include "ui/prepare/time/time_range.h"
+
+namespace ui {
+struct Context;
+struct MarkNote;
+}  // namespace ui
 
 namespace ui::time_axis {
 
-constexpr float kLabelWidth = 86;  // of the lanes' names, at the left
+constexpr float kLabelWidth = 86;  // of the labels at the left
 constexpr float kOverviewHeight = 20, kRulerHeight = 18;
 
-/// The visible range on its pixels.
+/// The visible range and the pixels that it is drawn on.
 struct Picture {
   ClockView view;
-  double begin = 0, end = 1;  // of all there is, on the clock
+  double begin = 0, end = 1;  // of all data, on the clock
   float x0 = 0, x1 = 0;
 
+  /// The pixel of a time.
   float x_of(double t) const {
     return x0 + static_cast<float>((t - view.t0) / (view.t1 - view.t0)) * (x1 - x0);
   }
+  /// The time of a pixel.
   double t_of(float x) const { return view.t0 + (x - x0) / (x1 - x0) * (view.t1 - view.t0); }
 };
 
-/// Takes over the range, or all there is and a little room behind it.
+/// Sets the visible range; if `range` is not zoomed, to all data and 5 % after it.
 void set_range(Picture& picture, const TimeRange& range);
 
+/// Changes the length of the visible range by `factor`; the time `at` keeps its pixel.
 void zoom(TimeRange& range, const Picture& picture, double at, double factor);
-/// These two end following.
+/// Moves the visible range by a time. The playhead stops following.
 void pan(Context& context, TimeRange& range, const Picture& picture, double by);
+/// Makes [a, b] the visible range. The playhead stops following.
 void show_range(Context& context, TimeRange& range, double a, double b);
-/// The newest time stays in view while following a zoomed range.
+/// Moves a zoomed range so that the time `newest` stays visible, if the playhead follows.
 void keep_following(const Context& context, TimeRange& range, Picture& picture, double newest);
 
-/// Wheel, drags and clicks over the lanes.
+/// Handles wheel, drags and clicks over the lanes.
 void handle_mouse(
     Context& context, TimeRange& range, const Picture& picture, float top, float bottom);
+/// Zooms and pans while W, S, A or D is held.
 void walk_keys(Context& context, TimeRange& range, const Picture& picture);
-/// Released without having been dragged.
+/// Whether the button was released without a drag.
 bool clicked_with(ImGuiMouseButton button);
 
-/// How much came to pass over all there is, part by part; a drag moves the visible range.
+/// Draws the overview strip: one bar per part of all data. A drag on it moves the visible range.
 void draw_overview(Context& context,
                    TimeRange& range,
                    const Picture& picture,
                    ImVec2 at,
                    std::span<const float> bars,
                    const char* help);
-/// Parts that the strip has room for.
+/// The number of bars that fit the strip.
 int overview_parts(const Picture& picture);
-/// @param scrub  told where the ruler is being dragged to, on the clock
+/// Draws the ruler.
+/// @param scrub  receives the time under the mouse while the ruler is dragged
 void draw_ruler(const Picture& picture,
                 ImVec2 at,
                 float bottom,
                 const std::function<void(double)>& scrub);
+/// Draws the playhead at a time.
 void draw_playhead(const Picture& picture, double at, float top, float bottom);
-/// The measured range, with what there is in it.
+/// Draws the measured range and `words` of it.
 void draw_range(const TimeRange& range,
                 const Picture& picture,
                 float top,
                 float bottom,
                 const std::function<std::string(double from, double to)>& words);
 
-/// Start, play, end, speed and following, for a panel's head.
+/// Draws the controls of the playhead in a panel's head: start, play, end, speed, follow.
 void playhead_controls(Context& context);
+
+/// Hatches the end of a slice, half as wide as `share`, the share of its rows without a committed token; a narrow slice gets a bar at its
+/// foot as long as the share.
+void waste_mark(ImDrawList* list, ImVec2 min, ImVec2 max, float share);
+/// The sample of waste_mark() in legends.
+void draw_waste_sample(ImDrawList* list, ImVec2 at, const MarkNote& note);
 
 }  // namespace ui::time_axis

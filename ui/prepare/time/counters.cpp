@@ -3,13 +3,14 @@
 #include <algorithm>
 
 #include "engine/base/types.h"
+#include "engine/event/timeline/timeline.h"
 
 namespace ui {
 
 void Extremes::push(float value) {
   values_.push_back(value);
   highest_ = values_.size() == 1 ? value : std::max(highest_, value);
-  // Every level's last range grows with the value; the highest level has a single one.
+  // Extends the last range of every level; the highest level has one range.
   std::size_t i = values_.size() - 1;
   for (std::size_t level = 0; level < levels_.size() || i >= kFan; ++level) {
     if (level == levels_.size()) {
@@ -27,7 +28,7 @@ std::pair<float, float> Extremes::of(std::size_t first, std::size_t last) const 
   engine::ensure(first < last && last <= values_.size(), "a range of counted steps is empty");
   float low = values_[first], high = low;
   while (first < last) {
-    // The widest range that begins here and does not reach beyond the end.
+    // The widest range that begins at `first` and ends within [first, last).
     std::size_t level = 0, wide = 1;
     while (level < levels_.size() && first % (wide * kFan) == 0 && first + wide * kFan <= last) {
       wide *= kFan;
@@ -57,17 +58,17 @@ void extend(RunCounters& counters, const engine::RunRecord& run) {
     counters.rows.push(static_cast<float>(std::max(step.begun.n_rows, step.n_rows)));
     counters.tokens.push(static_cast<float>(step.n_tokens));
     counters.cache.push(static_cast<float>(step.ended.kv_len));
-    // Only a step that changed the pool tells its size.
+    // Only steps that change the pool report its size.
     const float before = i > 0 ? counters.pool.at(i - 1) : 0;
     counters.pool.push(step.has_pool ? static_cast<float>(run.steps[i].pool->n_ngrams) : before);
   }
 }
 
 const char* counter_words(LaneKind counter) {
-  return counter == LaneKind::Rows     ? "rows the target evaluated in a step"
-         : counter == LaneKind::Tokens ? "tokens a step committed"
-         : counter == LaneKind::Cache  ? "positions in the cache after a step"
-                                       : "n-grams in the pool after a step";
+  return counter == LaneKind::Rows     ? "rows computed by the target in the step"
+         : counter == LaneKind::Tokens ? "tokens committed by the step"
+         : counter == LaneKind::Cache  ? "positions in the KV cache after the step"
+                                       : "n-grams in the pool after the step";
 }
 
 }  // namespace ui

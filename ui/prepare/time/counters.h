@@ -1,25 +1,31 @@
-// What is counted at every step, drawn below the lanes of the time line: rows, tokens, the cache's
-// length, n-grams in the pool. Lowest and highest of any range cost a few look-ups, so a million
-// steps are drawn as what the pixels show of them.
+// Counters per step, drawn below the lanes of the timeline: rows, tokens, cache length, n-grams in the pool. Minimum and maximum of any
+// range take a few lookups, so a million steps are drawn at the cost of their pixels.
 #pragma once
 
 #include <cstddef>
 #include <utility>
 #include <vector>
 
-#include "engine/event/timeline/timeline.h"
-#include "ui/prepare/time/gantt.h"
+#include "ui/prepare/time/lane_kind.h"
+
+namespace engine {
+struct RunRecord;
+}
 
 namespace ui {
 
-/// Values in order, with the lowest and highest of every 16, 256, 4,096 and so on of them.
+/// A list of values with the minima and maxima of every 16, 256, 4,096, ... of them.
 class Extremes {
  public:
+  /// Appends a value.
   void push(float value);
+  /// The number of values.
   std::size_t size() const { return values_.size(); }
+  /// The value at an index.
   float at(std::size_t i) const { return values_[i]; }
-  /// Lowest and highest of [first, last), which holds at least one value.
+  /// Minimum and maximum of [first, last), which contains at least one value.
   std::pair<float, float> of(std::size_t first, std::size_t last) const;
+  /// The maximum of all values.
   float highest() const { return highest_; }
 
  private:
@@ -32,16 +38,18 @@ class Extremes {
   float highest_ = 0;
 };
 
+/// The counters of a run.
 struct RunCounters {
   Extremes rows, tokens, cache, pool;
 
+  /// The values of a counter.
   const Extremes& of(LaneKind counter) const;
 };
 
-/// Takes over the steps that have become complete since the last call.
+/// Appends the steps that were completed since the last call.
 void extend(RunCounters& counters, const engine::RunRecord& run);
 
-/// "rows a step": what a counter counts.
+/// What a counter counts: "tokens committed by the step".
 const char* counter_words(LaneKind counter);
 
 }  // namespace ui

@@ -5,12 +5,12 @@
 
 #include <fmt/format.h>
 
-#include "ui/prepare/numbers.h"
+#include "ui/prepare/figure.h"
 
 namespace ui {
 namespace {
 
-// Beyond that a value is a fault of its file; differences of such numbers would be infinite.
+// Larger values are faults of a file; their differences could overflow.
 constexpr double kLargest = 1e30;
 constexpr double kMargin = 0.05;  // of the height, above and below
 
@@ -22,7 +22,7 @@ bool is_seen(double y, bool log) {
   return std::isfinite(y) && (!log || y > 0);
 }
 
-// 1, 2 or 5 times a power of ten, so that about `n` of them fill `length`.
+// 1, 2 or 5 times a power of ten, so that about `n` steps fill `length`.
 double round_step(double length, int n) {
   const double rough = length / std::max(1, n);
   const double power = std::pow(10.0, std::floor(std::log10(rough)));
@@ -52,7 +52,7 @@ std::vector<Tick> even_ticks(double from, double to, int n_about) {
   return ticks;
 }
 
-// Powers of ten, with 2 and 5 times each where these are few.
+// Powers of ten; also 2 and 5 times each if there are few.
 std::vector<Tick> log_ticks(double from, double to, int n_about) {
   const int low = static_cast<int>(std::floor(std::log10(from)));
   const int high = static_cast<int>(std::ceil(std::log10(to)));
@@ -99,7 +99,7 @@ ChartRange range_of(std::span<const Curve> curves, bool log) {
       range.y1 = std::max(range.y1, y);
     }
   }
-  // One value alone, or many that are the same, stand in the middle.
+  // Centres a single value, or equal values.
   const auto widen = [](double& low, double& high) {
     if (high - low > 1e-12 * std::max(std::abs(low), std::abs(high))) return;
     const double half = std::max(std::abs(low) / 2, 0.5);

@@ -1,5 +1,4 @@
-// Lines over a common axis, as a chart draws them: what of them is seen at how many pixels, where
-// the axes have their ticks, and what stands under the mouse.
+// Curves of a chart: visible range, thinning to the number of pixels, ticks of the axes, lookup of values.
 #pragma once
 
 #include <cstddef>
@@ -10,44 +9,47 @@
 
 namespace ui {
 
+/// A curve.
 struct Curve {
   std::string name;
-  std::vector<double> x, y;  // of one length, x rising
+  std::vector<double> x, y;  // of equal length, x ascending
 };
 
-/// What a chart shows.
+/// The range that a chart shows.
 struct ChartRange {
   double x0 = 0, x1 = 1, y0 = 0, y1 = 1;
-  bool log = false;  // y by its logarithm: then y0 is above 0
+  bool log = false;  // logarithmic y axis; then y0 > 0
 
-  /// Where a value lies between the lower edge (0) and the upper one (1).
+  /// The height of a value, from 0 at the lower edge to 1 at the upper edge.
   double height_of(double y) const;
+  /// The value at a height.
   double value_at(double height) const;
 };
 
-/// Room for all of the curves; with a little more above and below. Values that a logarithm does not
-/// take count for nothing in one. Never empty, however few values there are.
-/// @param log  as far as there is a value above 0
+/// A range that contains all curves with a margin above and below; never empty. A logarithmic range ignores values <= 0.
+/// @param log  logarithmic, if there is a value > 0
 ChartRange range_of(std::span<const Curve> curves, bool log);
 
-/// What is left of a curve at so many columns: of each its first, lowest, highest and last value,
-/// in their order, so that a spike of one value stays.
+/// A point of a curve.
 struct ChartPoint {
   double x = 0, y = 0;
 };
+/// Thins a curve to `n_columns`: keeps the first, lowest, highest and last value of each, so that spikes stay visible.
 std::vector<ChartPoint> thinned(const Curve& curve, const ChartRange& range, int n_columns);
 
+/// A tick of an axis.
 struct Tick {
   double at = 0;
   std::string words;  // "0.25", "12,000", "1e-05"
 };
-/// At round numbers, about so many.
+/// About `n_about` ticks of the x axis, at round numbers.
 std::vector<Tick> x_ticks(const ChartRange& range, int n_about);
+/// The same for the y axis.
 std::vector<Tick> y_ticks(const ChartRange& range, int n_about);
 
-/// Index of the value nearest to x; none: the curve has no values.
+/// Index of the value nearest to x; nullopt if the curve has no values.
 std::optional<std::size_t> nearest(const Curve& curve, double x);
-/// A value in few digits, as a chart's readout says it: "2.31", "0.00042", "12,345".
+/// A value with few digits: "2.31", "0.00042", "12,345".
 std::string value_in_words(double value);
 
 }  // namespace ui

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "engine/event/timeline/timeline.h"
 #include "ui/prepare/time/walk.h"
 
 namespace ui {
@@ -13,14 +14,14 @@ bool was_proposed(const engine::RunRecord& run, int position) {
          token->origin.kind != engine::RowTag::Kind::Current;
 }
 
-// Lanes one position passes through, in order.
-std::vector<FlowEnd> way_of(const engine::RunRecord& run, int position) {
+// The lanes that a position passes through, in order.
+std::vector<FlowEnd> path_of(const engine::RunRecord& run, int position) {
   std::vector<FlowEnd> way;
   for (const FlowStop& stop : flow_of(run, position)) {
     const std::size_t i = index_of(run, stop.step);
     if (i >= run.steps.size()) continue;
     switch (stop.kind) {
-      case FlowStop::Kind::Born:
+      case FlowStop::Kind::PoolInsert:
         way.push_back({LaneKind::PoolInsert, i});
         break;
       case FlowStop::Kind::Proposed:
@@ -28,7 +29,7 @@ std::vector<FlowEnd> way_of(const engine::RunRecord& run, int position) {
         way.push_back({LaneKind::Propose, i});
         break;
       case FlowStop::Kind::Committed:
-        // The target's own token comes out of its forward; a proposal was there before.
+        // A token of the target alone begins with its forward; a proposal begins earlier.
         if (was_proposed(run, position)) way.push_back({LaneKind::Propose, i});
         way.push_back({LaneKind::Target, i});
         way.push_back({LaneKind::Verify, i});
@@ -53,7 +54,7 @@ std::vector<FlowArrow> arrows_of(const engine::RunRecord& run, const Place& plac
     first = step.first_pos, last = step.first_pos + step.n_tokens - 1;
   }
   for (int position = first; position <= last; ++position) {
-    const std::vector<FlowEnd> way = way_of(run, position);
+    const std::vector<FlowEnd> way = path_of(run, position);
     for (std::size_t i = 1; i < way.size(); ++i) arrows.push_back({way[i - 1], way[i], position});
   }
   if (arrows.size() > kMaxArrows)

@@ -1,32 +1,35 @@
-// The arrows of what is selected, across the lanes of the time line: where a token's n-gram was
-// found, the steps that proposed it, the check that kept it, its commit.
+// The arrows of a selected token or step across the lanes of the timeline: from the step that added its n-gram to the pool, over the steps
+// that proposed it, to its verification and commit.
 #pragma once
 
 #include <vector>
 
-#include "engine/event/timeline/timeline.h"
-#include "ui/prepare/time/gantt.h"
-#include "ui/shell/selection.h"
+#include "ui/prepare/selection.h"
+#include "ui/prepare/time/lane_kind.h"
+
+namespace engine {
+struct RunRecord;
+}
 
 namespace ui {
 
 inline constexpr std::size_t kMaxArrows = 200;
 
-/// A lane's part of a step: an arrow leaves from its end and arrives at its beginning.
+/// A lane's part of a step: arrows leave at its end and arrive at its begin.
 struct FlowEnd {
   LaneKind lane = LaneKind::Target;
   std::size_t step = 0;  // index
   bool operator==(const FlowEnd&) const = default;
 };
 
+/// An arrow.
 struct FlowArrow {
   FlowEnd from, to;
-  int position = 0;  // of the token, from the sequence's start
+  int position = 0;  // of the token in the sequence
   bool operator==(const FlowArrow&) const = default;
 };
 
-/// Of a position: its own way. Of a step: the ways of what it committed. Oldest first for each
-/// position; at most kMaxArrows, the newest of them.
+/// The arrows of a position, or of all tokens that a step committed: oldest first for each position, at most the newest kMaxArrows.
 std::vector<FlowArrow> arrows_of(const engine::RunRecord& run, const Place& place);
 
 }  // namespace ui

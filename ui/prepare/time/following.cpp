@@ -4,7 +4,7 @@
 
 namespace ui {
 
-Following::Look Following::hear(const engine::Event& event) {
+Following::Look Following::observe(const engine::Event& event) {
   if (const auto* phase = std::get_if<engine::Phase>(&event);
       phase && phase->run == 0 && phase->name == "reason") {
     const bool reasons = phase->done < phase->total;
@@ -19,11 +19,11 @@ Following::Look Following::hear(const engine::Event& event) {
 }
 
 Following::Look Following::begun(const engine::RunStarted& started) {
-  const bool anew = !reasons_ || std::exchange(first_, false);
-  if (!anew && !over_) return Look::Stay;
+  const bool is_new = !reasons_ || std::exchange(first_, false);
+  if (!is_new && !over_) return Look::Stay;
   followed_ = started.run;
   over_ = false;
-  return anew ? Look::Anew : Look::On;
+  return is_new ? Look::NewRun : Look::NextRun;
 }
 
 }  // namespace ui

@@ -1,33 +1,35 @@
-// Which of the runs that start is looked at. A run alone or a race: always. Of a chain or tree of
-// thoughts, which are many runs, the first; and then the next whenever the one shown is over, as
-// long as nobody has chosen another.
+// Decides which of the starting runs the window shows. It shows every single run or race. Of the many runs of a chain or tree of thoughts
+// it shows the first, and after the end of the run shown the next one, unless the user has selected another.
 #pragma once
 
 #include "engine/event/event.h"
 
 namespace ui {
 
+/// Follows the events of the live session.
 class Following {
  public:
+  /// What to show after an event.
   enum class Look {
-    Stay,  ///< at what is shown
-    Anew,  ///< at this run, and let go of what was chosen of others
-    On,    ///< at this run, if the one shown is the one followed so far
+    Stay,     ///< the run shown
+    NewRun,   ///< this run; forget the selection
+    NextRun,  ///< this run, if the window shows the run followed so far
   };
-  /// Hears all events of the live session in order. @return what a RunStarted asks for, else Stay
-  Look hear(const engine::Event& event);
-  /// The run that hear() asked to look at last.
+  /// Takes every event of the live session in order.
+  /// @return what to show after a RunStarted; Stay after other events
+  Look observe(const engine::Event& event);
+  /// The run that observe() returned last.
   engine::RunId followed() const { return followed_; }
-  /// A chain or tree is under way.
+  /// Whether a chain or tree of thoughts is running.
   bool reasons() const { return reasons_; }
 
  private:
   Look begun(const engine::RunStarted& started);
 
   engine::RunId followed_ = 0;
-  bool over_ = true;  // the run followed
+  bool over_ = true;  // the followed run has ended
   bool reasons_ = false;
-  bool first_ = false;  // a chain or tree has begun, and none of its runs has
+  bool first_ = false;  // a chain or tree has begun, but none of its runs
 };
 
 }  // namespace ui

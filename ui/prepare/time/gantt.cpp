@@ -6,7 +6,8 @@
 
 #include <fmt/format.h>
 
-#include "ui/prepare/numbers.h"
+#include "engine/event/timeline/timeline.h"
+#include "ui/prepare/figure.h"
 
 namespace ui {
 namespace {
@@ -15,7 +16,7 @@ using engine::Nanoseconds;
 
 constexpr double kColumnPixels = 3;
 
-// Where a lane's slices lie on the view: nanoseconds to a unit of its clock, from its origin.
+// Converts the times of slices to the view: nanoseconds per unit of its clock, and its origin.
 struct Axis {
   double unit = 1, origin = 0;
 
@@ -26,7 +27,7 @@ struct Axis {
   }
   double on_view(Nanoseconds t) const { return static_cast<double>(t) / unit - origin; }
   Nanoseconds from_view(double t) const {
-    // Beyond what 64 bits hold there is nothing to see.
+    // Clamp to 64 bits.
     return static_cast<Nanoseconds>(std::clamp((t + origin) * unit, -4e18, 4e18));
   }
 };
@@ -66,7 +67,7 @@ LaneBlock block_of(const engine::Bucket& bucket,
 bool is_on(LaneKind lane, const engine::Slice& slice) {
   if (lane == LaneKind::PoolHit) return (slice.rare & engine::kRarePoolHit) != 0;
   if (lane == LaneKind::PoolInsert) return (slice.rare & engine::kPoolAdded) != 0;
-  return slice.end > slice.start;  // a part of no length did not happen
+  return slice.end > slice.start;  // a phase without a length did not happen
 }
 
 }  // namespace
@@ -139,12 +140,12 @@ std::vector<StepColumn> step_columns(const RunTimes& times, const ClockView& vie
   while (i < times.steps.size()) {
     const double begin = begin_on(view.clock, times, i, view.wall_origin);
     if (begin >= view.t1) break;
-    // Columns lie at multiples of their width, so panning does not make them flicker.
+    // Columns begin at multiples of their width, so that they do not flicker while panning.
     const double edge = (std::floor(begin / wide) + 1) * wide;
     double end = end_on(view.clock, times, i, view.wall_origin);
     std::size_t next = i + 1;
     if (end < edge) {
-      // The step that crosses the edge belongs to the column it begins in.
+      // A step belongs to the column in which it begins.
       next = std::max(next, first_ending_after(view.clock, times, edge, view.wall_origin));
       if (next < times.steps.size() && begin_on(view.clock, times, next, view.wall_origin) < edge)
         ++next;
@@ -196,7 +197,7 @@ std::vector<double> ruler_ticks(const ClockView& view, float min_pixels) {
 std::string tick_label(const ClockView& view, double t) {
   if (counts(view.clock)) return fmt::format("{:.0f}", t);
   const double range = view.t1 - view.t0;
-  // A tick found by adding steps up can lie a hair before zero: it is zero.
+  // Rounding can move a tick slightly below zero.
   if (std::abs(t) < range * 1e-6) t = 0;
   if (view.clock == ClockKind::Normalised) return fmt::format("{:.4g} %", t);
   if (range < 2e5) return fmt::format("{:.0f} us", t / 1e3);

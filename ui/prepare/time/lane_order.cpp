@@ -40,7 +40,7 @@ void LaneOrder::move(std::span<const LaneKey> natural, LaneKey lane, int to) {
   std::vector<LaneKey> lanes = all_arranged(natural);
   const auto from = std::find(lanes.begin(), lanes.end(), lane);
   const auto place = std::find(lanes.begin(), lanes.end(), at);
-  // What lies between moves up or down by one.
+  // The lanes between move by one.
   if (from < place)
     std::rotate(from, from + 1, place + 1);
   else

@@ -1,4 +1,4 @@
-// In which order a person has put the lanes of the time line, and which are collapsed or hidden.
+// The order of the timeline's lanes as the user arranged them, and which lanes are collapsed or hidden.
 #pragma once
 
 #include <array>
@@ -6,33 +6,40 @@
 #include <span>
 #include <vector>
 
-#include "ui/prepare/time/gantt.h"
+#include "ui/prepare/time/lane_kind.h"
 
 namespace ui {
 
-/// A lane of any run that stands at this place among those shown together.
+/// A lane, identified by the place of its run among the runs shown, not by the run.
 struct LaneKey {
-  int place = -1;  // -1: a run by itself
+  int place = -1;  // from 0; -1: a single run is shown
   LaneKind kind = LaneKind::Target;
   auto operator<=>(const LaneKey&) const = default;
 };
 
+/// The arrangement of the lanes. `natural` is always the list of existing lanes in their default order.
 class LaneOrder {
  public:
-  /// `natural` in the person's order, without what is hidden. A lane that was not there when the
-  /// order was made stands behind its natural predecessor.
+  /// The visible lanes in the user's order. A lane that is newer than the arrangement follows its predecessor in `natural`.
   std::vector<LaneKey> arranged(std::span<const LaneKey> natural) const;
-  /// Puts a lane at a place of what arranged() gives; places beyond its ends mean the ends.
+  /// Moves a lane to an index of arranged(); the index is clamped to the list.
   void move(std::span<const LaneKey> natural, LaneKey lane, int to);
+  /// Whether the lane is drawn as a thin line.
   bool collapsed(LaneKey lane) const;
+  /// Collapses the lane, or expands it again.
   void toggle_collapsed(LaneKey lane);
+  /// Hides the lane.
   void hide(LaneKey lane);
+  /// Shows all hidden lanes again.
   void show_all() { hidden_.clear(); }
+  /// The number of existing lanes that are hidden.
   int n_hidden(std::span<const LaneKey> natural) const;
 
-  /// As they are kept beside a recording: every lane once moved, in order; those collapsed; hidden.
+  /// The three lists that are saved beside a recording: the order, the collapsed lanes, the hidden lanes.
   std::array<std::vector<LaneKey>, 3> kept() const { return {order_, collapsed_, hidden_}; }
+  /// Sets the three lists of kept().
   void restore(std::array<std::vector<LaneKey>, 3> kept);
+  /// Whether the user has arranged nothing.
   bool untouched() const { return order_.empty() && collapsed_.empty() && hidden_.empty(); }
   bool operator==(const LaneOrder&) const = default;
 

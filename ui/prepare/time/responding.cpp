@@ -4,23 +4,24 @@
 
 #include <fmt/format.h>
 
+#include "engine/event/timeline/timeline.h"
+
 namespace ui {
 namespace {
 
-// Whether a text that takes turns with others waits for its own.
-bool lines_up(const engine::RunRecord& run) {
+// Whether the run waits in a queue for a model.
+bool is_queued(const engine::RunRecord& run) {
   return !run.queueing.empty() && std::holds_alternative<engine::Queued>(run.queueing.back());
 }
 
-// Whether the engine has said that it is held, and nothing of the run since: what it has begun
-// waits, and that time is nobody's.
-bool rests(const engine::Timeline& live, const engine::RunRecord& run) {
+// Whether the engine has been paused since the last event of the run, so that the run makes no progress.
+bool is_paused(const engine::Timeline& live, const engine::RunRecord& run) {
   return live.held() && !live.holds().empty() && live.holds().back().t >= run.last_event;
 }
 
-// What of a run the device is at work on; empty: nothing, it is between two steps or held.
+// The part of a run that the device computes; empty if the run is between two steps or paused.
 std::string at_work_on(const engine::RunRecord& run, bool held) {
-  if (lines_up(run)) return "";
+  if (is_queued(run)) return "";
   if (!run.steps.empty()) {
     const engine::StepRecord& last = run.steps.back();
     return last.complete ? "" : fmt::format("step {}", last.begun.step);
@@ -38,9 +39,9 @@ bool is_gpu(const std::string& device) {
 std::optional<Unanswered> unanswered(const engine::Timeline& live,
                                      double since_event,
                                      const StepDeadlines& deadlines) {
-  if (since_event < deadlines.told_s) return std::nullopt;
+  if (since_event < deadlines.report_s) return std::nullopt;
   for (const engine::RunRecord& run : live.runs()) {
-    if (run.over() || rests(live, run)) continue;
+    if (run.over() || is_paused(live, run)) continue;
     const engine::ModelLoaded* model = live.model(run.started.model);
     if (!model || !is_gpu(model->device)) continue;
     if (model->device == "cuda:emulated" && !deadlines.emulated) continue;

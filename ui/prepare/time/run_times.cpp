@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <array>
 
+#include "engine/event/timeline/run_slices.h"
+#include "engine/event/timeline/timeline.h"
+
 namespace ui {
 namespace {
 
@@ -59,7 +62,7 @@ const char* clock_name(ClockKind clock) {
 
 const char* clock_rule(ClockKind clock) {
   static constexpr std::array<const char*, kClocks> kRules{
-      "as they took turns: ", "equal ", "aligned by ", "aligned by ", "aligned by "};
+      "in wall time: ", "equal ", "aligned by ", "aligned by ", "aligned by "};
   return kRules[static_cast<std::size_t>(clock)];
 }
 
@@ -138,7 +141,7 @@ std::size_t first_ending_after(ClockKind clock,
 }
 
 std::size_t steps_shown(const RunTimes& times, double compute) {
-  // Half a nanosecond of grace: the end of a step, taken through another clock and back, is itself.
+  // Half a nanosecond of tolerance: converting the end of a step to another clock and back may round.
   return first_ending_after(ClockKind::Compute, times, compute + 0.5, 0);
 }
 

@@ -9,7 +9,8 @@
 #include <fmt/ranges.h>
 
 #include "engine/base/text.h"
-#include "ui/prepare/numbers.h"
+#include "ui/prepare/figure.h"
+#include "ui/prepare/time/gantt.h"
 
 namespace ui {
 namespace {
@@ -19,25 +20,25 @@ using engine::ScheduleTurn;
 using Kind = ScheduleRowKind;
 using Act = ScheduleAct;
 
-// Narrower than this several slices are one block.
+// Slices narrower than this are drawn as one block.
 constexpr double kBlockPixels = 2;
 
 class Builder {
  public:
-  explicit Builder(engine::Schedule told) { lanes_.told = std::move(told); }
+  explicit Builder(engine::Schedule schedule) { lanes_.schedule = std::move(schedule); }
 
   ScheduleLanes lanes() {
-    const engine::Schedule& told = lanes_.told;
-    if (told.empty()) return std::move(lanes_);
+    const engine::Schedule& schedule = lanes_.schedule;
+    if (schedule.empty()) return std::move(lanes_);
     ScheduleRow verify = row(Kind::Verify);
     lanes_.rows.push_back(target());
     std::vector<ScheduleRow> branches;
-    for (int branch = 0; branch < told.n_branches; ++branch)
+    for (int branch = 0; branch < schedule.n_branches; ++branch)
       branches.push_back(row(Kind::Branch, branch));
-    for (std::uint32_t i = 0; i < told.turns.size(); ++i) {
-      const ScheduleTurn& turn = told.turns[i];
+    for (std::uint32_t i = 0; i < schedule.turns.size(); ++i) {
+      const ScheduleTurn& turn = schedule.turns[i];
       lanes_.first_turn.try_emplace(turn.run, i);
-      if (turn.forwarded >= 0) add(verify, Act::Verdict, turn.forwarded, turn.ended, i);
+      if (turn.forwarded >= 0) add(verify, Act::Result, turn.forwarded, turn.ended, i);
       add_turn(branches[static_cast<std::size_t>(turn.branch)], turn, i);
     }
     lanes_.rows.push_back(std::move(verify));
@@ -57,7 +58,7 @@ class Builder {
     return row;
   }
 
-  double since_origin(Nanoseconds t) const { return static_cast<double>(t - lanes_.told.origin); }
+  double since_origin(Nanoseconds t) const { return static_cast<double>(t - lanes_.schedule.origin); }
 
   void add(ScheduleRow& row,
            Act act,
@@ -65,7 +66,7 @@ class Builder {
            Nanoseconds to,
            std::uint32_t turn,
            std::uint32_t forward = 0) {
-    if (from < 0 || to <= from) return;  // not told, or it did not happen
+    if (from < 0 || to <= from) return;  // not recorded, or it did not happen
     row.slices.push_back({since_origin(from), since_origin(to), turn, forward, act});
     lanes_.end = std::max(lanes_.end, since_origin(to));
   }
@@ -74,21 +75,21 @@ class Builder {
     add(row, Act::WaitsToDraft, turn.may_draft, turn.drafts, i);
     add(row, Act::Drafts, turn.drafts, turn.queued, i);
     add(row, Act::WaitsForTarget, turn.queued, turn.left_queue, i);
-    add(row, Act::VerifiedNode, turn.at_target, turn.ended, i);
+    add(row, Act::BeingVerified, turn.at_target, turn.ended, i);
   }
 
   ScheduleRow target() {
-    const engine::Schedule& told = lanes_.told;
+    const engine::Schedule& schedule = lanes_.schedule;
     ScheduleRow made = row(Kind::Target);
     std::map<std::pair<Nanoseconds, engine::RunId>, std::uint32_t> idle_until;
-    for (std::uint32_t i = 0; i < told.forwards.size(); ++i) {
-      const engine::ScheduleForward& forward = told.forwards[i];
-      const auto turns = told.lane_turns(forward);
+    for (std::uint32_t i = 0; i < schedule.forwards.size(); ++i) {
+      const engine::ScheduleForward& forward = schedule.forwards[i];
+      const auto turns = schedule.lane_turns(forward);
       add(made, Act::Forward, forward.begin, forward.end, turns[0], i);
       for (const std::uint32_t turn : turns)
-        if (!told.idle.empty()) idle_until[{forward.begin, told.turns[turn].run}] = turn;
+        if (!schedule.idle.empty()) idle_until[{forward.begin, schedule.turns[turn].run}] = turn;
     }
-    for (const engine::TargetIdle& idle : told.idle) {
+    for (const engine::TargetIdle& idle : schedule.idle) {
       const auto ended_by = idle_until.find({idle.end, idle.run});
       if (ended_by != idle_until.end())
         add(made, Act::WaitsForDraft, idle.begin, idle.end, ended_by->second);
@@ -96,10 +97,10 @@ class Builder {
     return made;
   }
 
-  // Who keeps a place from one change to the next has one slice there.
+  // A turn that keeps its place over several changes of the queue has one slice there.
   void add_queue() {
     std::vector<ScheduleRow> places;
-    for_each_queue_interval(lanes_.told,
+    for_each_queue_interval(lanes_.schedule,
                [&](Nanoseconds begin, Nanoseconds end, std::span<const std::uint32_t> waiting) {
                  for (std::size_t place = 0; place < waiting.size(); ++place) {
                    if (place == places.size())
@@ -116,7 +117,7 @@ class Builder {
     std::ranges::move(places, std::back_inserter(lanes_.rows));
   }
 
-  // In order and apart; what another covers whole is left out.
+  // Sorts the slices, removes overlaps, and drops slices that are covered by others.
   void settle(ScheduleRow& row) const {
     std::ranges::stable_sort(row.slices, {}, &ScheduleSlice::t0);
     double free_from = 0;
@@ -131,7 +132,7 @@ class Builder {
       ScheduleSums sum = row.sums.back();
       if (is_wait(slice.act))
         sum.waited += slice.t1 - slice.t0;
-      else if (slice.act != Act::VerifiedNode)  // the target's work
+      else if (slice.act != Act::BeingVerified)  // counts as work of the target
         sum.worked += slice.t1 - slice.t0;
       sum.tokens += tokens_of(slice);
       row.sums.push_back(sum);
@@ -141,15 +142,15 @@ class Builder {
   std::int64_t tokens_of(const ScheduleSlice& slice) const {
     std::int64_t n = 0;
     if (slice.act != Act::Forward) return n;
-    const engine::Schedule& told = lanes_.told;
-    for (const std::uint32_t turn : told.lane_turns(told.forwards[slice.forward]))
-      n += told.turns[turn].n_tokens;
+    const engine::Schedule& schedule = lanes_.schedule;
+    for (const std::uint32_t turn : schedule.lane_turns(schedule.forwards[slice.forward]))
+      n += schedule.turns[turn].n_tokens;
     return n;
   }
 
   std::vector<std::pair<double, double>> times_under_way() const {
     std::vector<std::pair<double, double>> turns, apart;
-    for (const ScheduleTurn& turn : lanes_.told.turns) turns.push_back(time_of(lanes_, turn));
+    for (const ScheduleTurn& turn : lanes_.schedule.turns) turns.push_back(time_of(lanes_, turn));
     std::ranges::sort(turns);
     for (const auto& [from, to] : turns) {
       if (apart.empty() || from > apart.back().second)
@@ -183,7 +184,7 @@ void add_slice(ScheduleFigures& figures, const ScheduleSlice& slice, double time
     case Act::Forward:
       figures.n_forwards++;
       [[fallthrough]];
-    case Act::Verdict:
+    case Act::Result:
       figures.target += time;
       break;
     case Act::WaitsForDraft:
@@ -207,23 +208,23 @@ std::string branches_words(const std::vector<int>& branches) {
                      branches.back());
 }
 
-// Whose drafts the target judges in that time, in that order, each once.
-std::vector<int> judged_between(const ScheduleLanes& lanes, double from, double to) {
+// The branches whose drafts the target verifies in a time range, in this order, each once.
+std::vector<int> verified_between(const ScheduleLanes& lanes, double from, double to) {
   std::vector<int> branches;
   const ScheduleRow& target = lanes.rows[0];
   for (std::size_t i = first_ending_after(target, from);
        i < target.slices.size() && target.slices[i].t0 < to; ++i) {
     if (target.slices[i].act != Act::Forward) continue;
     for (const std::uint32_t turn :
-         lanes.told.lane_turns(lanes.told.forwards[target.slices[i].forward])) {
-      const int branch = lanes.told.turns[turn].branch;
+         lanes.schedule.lane_turns(lanes.schedule.forwards[target.slices[i].forward])) {
+      const int branch = lanes.schedule.turns[turn].branch;
       if (std::ranges::find(branches, branch) == branches.end()) branches.push_back(branch);
     }
   }
   return branches;
 }
 
-// Who drafts at some moment of that time.
+// The branches that draft in a time range.
 std::vector<int> drafting_between(const ScheduleLanes& lanes, double from, double to) {
   std::vector<int> branches;
   for (const ScheduleRow& row : lanes.rows) {
@@ -239,15 +240,15 @@ std::vector<int> drafting_between(const ScheduleLanes& lanes, double from, doubl
 }
 
 std::string forward_sentence(const ScheduleLanes& lanes, const ScheduleSlice& slice) {
-  const engine::ScheduleForward& forward = lanes.told.forwards[slice.forward];
+  const engine::ScheduleForward& forward = lanes.schedule.forwards[slice.forward];
   std::vector<int> branches;
   int n_rows = 0, n_tokens = 0;
-  for (const std::uint32_t i : lanes.told.lane_turns(forward)) {
-    branches.push_back(lanes.told.turns[i].branch);
-    n_rows += lanes.told.turns[i].n_rows;
-    n_tokens += lanes.told.turns[i].n_tokens;
+  for (const std::uint32_t i : lanes.schedule.lane_turns(forward)) {
+    branches.push_back(lanes.schedule.turns[i].branch);
+    n_rows += lanes.schedule.turns[i].n_rows;
+    n_tokens += lanes.schedule.turns[i].n_tokens;
   }
-  return fmt::format("The target judges the {} of {}: {} rows in {}, +{}.",
+  return fmt::format("The target verifies the {} of {}: {} rows in {}, +{}.",
                      branches.size() == 1 ? "draft" : "drafts", branches_words(branches), n_rows,
                      short_time(slice.t1 - slice.t0), engine::counted(n_tokens, "token"));
 }
@@ -258,12 +259,12 @@ std::string wait_for_target_sentence(const ScheduleLanes& lanes,
                                      double to) {
   std::string text =
       fmt::format("Branch {} waits for the target, {}", turn.branch, short_time(to - from));
-  const std::vector<int> ahead = judged_between(lanes, from, to);
-  if (!ahead.empty()) text += ", behind " + branches_words(ahead);
+  const std::vector<int> ahead = verified_between(lanes, from, to);
+  if (!ahead.empty()) text += ", after " + branches_words(ahead);
   if (turn.at_target < 0)
-    text += "; it was never judged, for its run ended";
+    text += "; it was not verified because its run ended";
   else if (ahead.empty())
-    text += ", though no other is judged: it reads a prompt, or is between two steps";
+    text += "; no other draft is being verified: the target reads a prompt or is between two steps";
   return text + ".";
 }
 
@@ -286,8 +287,8 @@ ScheduleLanes schedule_lanes_of(std::span<const engine::RunRecord> runs) {
   return schedule_lanes_of(engine::schedule_of(runs));
 }
 
-ScheduleLanes schedule_lanes_of(engine::Schedule told) {
-  return Builder(std::move(told)).lanes();
+ScheduleLanes schedule_lanes_of(engine::Schedule schedule) {
+  return Builder(std::move(schedule)).lanes();
 }
 
 std::vector<ScheduleBlock> blocks_in_view(const ScheduleRow& row, const ClockView& view) {
@@ -299,11 +300,11 @@ std::vector<ScheduleBlock> blocks_in_view(const ScheduleRow& row, const ClockVie
   while (i < slices.size() && slices[i].t0 < view.t1) {
     ScheduleBlock block{slices[i].t0, slices[i].t1, i, i + 1};
     if (block.t1 - block.t0 < wide) {
-      // Blocks lie at multiples of their width, so panning does not make them flicker.
+      // Blocks begin at multiples of their width, so that they do not flicker while panning.
       const double edge = (std::floor(block.t0 / wide) + 1) * wide;
       block.last = std::max(i + 1, first_beginning_at(row, edge));
       const ScheduleSlice& across = slices[block.last - 1];
-      // What crosses the edge and is wide enough stands for itself.
+      // A wide slice that crosses the edge gets a block of its own.
       if (block.is_bucket() && across.t1 - across.t0 >= wide) --block.last;
       block.t1 = slices[block.last - 1].t1;
       const double time = block.t1 - block.t0;
@@ -355,35 +356,35 @@ std::vector<float> tokens_over(const ScheduleLanes& lanes, int n) {
 
 std::string slice_sentence(const ScheduleLanes& lanes, const ScheduleRow& row, std::size_t i) {
   const ScheduleSlice& slice = row.slices[i];
-  const ScheduleTurn& turn = lanes.told.turns[slice.turn];
+  const ScheduleTurn& turn = lanes.schedule.turns[slice.turn];
   const std::string time = short_time(slice.t1 - slice.t0);
   const int b = turn.branch;
   switch (slice.act) {
     case Act::Forward:
       return forward_sentence(lanes, slice);
     case Act::WaitsForDraft:
-      return fmt::format("The target waits for a draft, {}, until that of branch {} comes.", time,
+      return fmt::format("The target waits for a draft, {}, until the draft of branch {} arrives.", time,
                          b);
-    case Act::Verdict:
-      return fmt::format("Of branch {}'s draft {} of {} tokens are accepted; the text gets +{}.", b,
+    case Act::Result:
+      return fmt::format("Branch {}: {} of {} drafted tokens accepted, +{} tokens committed.", b,
                          turn.n_accepted, turn.n_proposed, turn.n_tokens);
     case Act::WaitsToDraft: {
       const std::vector<int> ahead = drafting_between(lanes, slice.t0, slice.t1);
-      const std::string behind = ahead.empty() ? "" : ", behind " + branches_words(ahead);
-      return fmt::format("Branch {} waits for the draft model, {}{}.", b, time, behind);
+      const std::string after = ahead.empty() ? "" : ", after " + branches_words(ahead);
+      return fmt::format("Branch {} waits for the draft model, {}{}.", b, time, after);
     }
     case Act::Drafts:
       return fmt::format("Branch {} {}drafts {}, {}.", b,
-                         turn.step == 0 ? "has its prompt read by the draft model and " : "",
+                         turn.step == 0 ? "lets the draft model read its prompt and " : "",
                          engine::counted(turn.n_proposed, "token"), time);
     case Act::WaitsForTarget:
       return wait_for_target_sentence(lanes, turn, slice.t0, slice.t1);
-    case Act::VerifiedNode:
-      return fmt::format("The target judges the draft of branch {}, {}.", b, time);
+    case Act::BeingVerified:
+      return fmt::format("The target verifies the draft of branch {}, {}.", b, time);
     case Act::InQueue:
       break;
   }
-  const double origin = static_cast<double>(lanes.told.origin);
+  const double origin = static_cast<double>(lanes.schedule.origin);
   const double from = static_cast<double>(turn.queued) - origin;
   const double to = turn.left_queue < 0 ? slice.t1 : static_cast<double>(turn.left_queue) - origin;
   return fmt::format("{}{} in the queue, {} at this place. ", row.index + 1,
@@ -397,10 +398,10 @@ std::string block_sentence(const ScheduleLanes& lanes,
   if (!block.is_bucket()) return slice_sentence(lanes, row, block.first);
   const ScheduleSums &before = row.sums[block.first], &after = row.sums[block.last];
   std::string text =
-      fmt::format("{}: {} slices in {}, {} of it at work", row_name(row), block.last - block.first,
+      fmt::format("{}: {} slices in {}, {} of the time working", row_name(row), block.last - block.first,
                   short_time(block.t1 - block.t0), percent(block.worked));
   if (row.kind == Kind::Queue)
-    text = fmt::format("{}: {} waited here in {}, one after the other", row_name(row),
+    text = fmt::format("{}: {} turns waited here in {}, one after the other", row_name(row),
                        block.last - block.first, short_time(block.t1 - block.t0));
   if (block.waited > 0) text += fmt::format(", {} waiting", percent(block.waited));
   if (row.kind == Kind::Target) text += fmt::format(", +{} tokens", after.tokens - before.tokens);
@@ -408,7 +409,7 @@ std::string block_sentence(const ScheduleLanes& lanes,
 }
 
 std::size_t turn_of(const ScheduleLanes& lanes, engine::RunId run, engine::StepId step) {
-  const std::vector<ScheduleTurn>& turns = lanes.told.turns;
+  const std::vector<ScheduleTurn>& turns = lanes.schedule.turns;
   const auto first = lanes.first_turn.find(run);
   if (first == lanes.first_turn.end() || step < 0) return turns.size();
   const std::size_t i = first->second + static_cast<std::size_t>(step);
@@ -418,16 +419,16 @@ std::size_t turn_of(const ScheduleLanes& lanes, engine::RunId run, engine::StepI
 std::vector<std::size_t> slices_of_turn(const ScheduleLanes& lanes,
                                         const ScheduleRow& row,
                                         std::size_t turn) {
-  const ScheduleTurn& told = lanes.told.turns[turn];
+  const ScheduleTurn& t = lanes.schedule.turns[turn];
   std::vector<std::size_t> found;
-  if (row.kind == Kind::Branch && row.index != told.branch) return found;
-  const auto [from, to] = time_of(lanes, told);
+  if (row.kind == Kind::Branch && row.index != t.branch) return found;
+  const auto [from, to] = time_of(lanes, t);
   for (std::size_t i = first_ending_after(row, from);
        i < row.slices.size() && row.slices[i].t0 < to; ++i) {
     const ScheduleSlice& slice = row.slices[i];
     bool is_of = slice.turn == turn;
     if (slice.act == Act::Forward)
-      is_of = std::ranges::count(lanes.told.lane_turns(lanes.told.forwards[slice.forward]),
+      is_of = std::ranges::count(lanes.schedule.lane_turns(lanes.schedule.forwards[slice.forward]),
                                  static_cast<std::uint32_t>(turn)) > 0;
     if (is_of) found.push_back(i);
   }
@@ -435,15 +436,15 @@ std::vector<std::size_t> slices_of_turn(const ScheduleLanes& lanes,
 }
 
 Place place_of(const ScheduleLanes& lanes, const ScheduleSlice& slice) {
-  const ScheduleTurn& turn = lanes.told.turns[slice.turn];
+  const ScheduleTurn& turn = lanes.schedule.turns[slice.turn];
   return {turn.run, turn.step, -1, -1};
 }
 
 std::pair<double, double> time_of(const ScheduleLanes& lanes, const ScheduleTurn& turn) {
   const Nanoseconds last =
       std::max({turn.may_draft, turn.drafts, turn.queued, turn.left_queue, turn.ended});
-  return {static_cast<double>(turn.may_draft - lanes.told.origin),
-          static_cast<double>(last - lanes.told.origin)};
+  return {static_cast<double>(turn.may_draft - lanes.schedule.origin),
+          static_cast<double>(last - lanes.schedule.origin)};
 }
 
 }  // namespace ui

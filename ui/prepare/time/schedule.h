@@ -1,9 +1,9 @@
-// What the Schedule draws: SEED's branches, its target and its queue, of all runs together on the
-// wall clock, made of what engine/event/timeline/schedule_turns.h tells.
-//   target, verify   forwards, with waits for a draft between them; what became of each draft
-//   branch B         its turns: waits for the draft model, drafts, waits for the target, is judged
-//   queue            a row a place, the first place first: who stood there
-// Times are nanoseconds since the first run that took part began.
+// The rows of the panel Schedule: SEED's branches, target and queue, for all runs together on the wall clock. They are built from
+// engine/event/timeline/schedule_turns.h.
+//   target, verify   forwards with the waits for a draft between them; the results of verification
+//   branch B         its turns: waits for the draft model, drafts, waits for the target, is verified
+//   queue            one row per place, the first place first
+// Times are ns since the begin of the first run.
 #pragma once
 
 #include <cstdint>
@@ -14,111 +14,125 @@
 #include <vector>
 
 #include "engine/event/timeline/schedule_turns.h"
-#include "ui/prepare/time/gantt.h"
-#include "ui/shell/selection.h"
+#include "ui/prepare/selection.h"
 
 namespace ui {
 
+struct ClockView;
+
+/// The kind of a row.
 enum class ScheduleRowKind : std::uint8_t { Target, Verify, Branch, Queue };
 
-/// What goes on during a slice.
+/// What happens during a slice.
 enum class ScheduleAct : std::uint8_t {
   Forward,         ///< of the target
-  WaitsForDraft,   ///< the target
-  Verdict,         ///< verified and committed
-  WaitsToDraft,    ///< a branch, for the draft model
+  WaitsForDraft,   ///< of the target
+  Result,          ///< of a verification
+  WaitsToDraft,    ///< a branch waits for the draft model
   Drafts,          //
   WaitsForTarget,  //
-  VerifiedNode,    //
-  InQueue,         ///< at this place
+  BeingVerified,   //
+  InQueue,         ///< a turn has this place of the queue
 };
+/// Whether something waits during the slice.
 constexpr bool is_wait(ScheduleAct act) {
   return act == ScheduleAct::WaitsForDraft || act == ScheduleAct::WaitsToDraft ||
          act == ScheduleAct::WaitsForTarget;
 }
 
+/// A slice of a row.
 struct ScheduleSlice {
   double t0 = 0, t1 = 0;
-  std::uint32_t turn = 0;     // of told.turns; of a forward or its wait, the first it took
-  std::uint32_t forward = 0;  // of told.forwards, of a forward
+  std::uint32_t turn = 0;     // index in schedule.turns; for a forward or its wait, the first turn that it takes
+  std::uint32_t forward = 0;  // index in schedule.forwards, for a forward
   ScheduleAct act = ScheduleAct::Forward;
 };
 
+/// Sums over slices.
 struct ScheduleSums {
   double worked = 0, waited = 0;  // ns
-  std::int64_t tokens = 0;        // committed, of forwards
+  std::int64_t tokens = 0;        // committed by forwards
 };
 
+/// A row.
 struct ScheduleRow {
   ScheduleRowKind kind = ScheduleRowKind::Target;
-  int index = 0;                      // the branch; the place in the queue, from 0
-  std::vector<ScheduleSlice> slices;  // by t0, none over another
-  std::vector<ScheduleSums> sums;     // [slices + 1] of all before
+  int index = 0;                      // of the branch; or the place in the queue, from 0
+  std::vector<ScheduleSlice> slices;  // by t0, without overlaps
+  std::vector<ScheduleSums> sums;     // [slices + 1] prefix sums
 };
-std::string row_name(const ScheduleRow& row);  // "branch 1", "queue 1st"
+/// The label of a row: "branch 1", "queue 1st".
+std::string row_name(const ScheduleRow& row);
 
-/// Of a time.
+/// Figures of a time range.
 struct ScheduleFigures {
-  double under_way = 0;  // ns in which any branch was
-  double target = 0;     // of those, ns of forwards and verdicts
+  double under_way = 0;  // ns in which any branch was active
+  double target = 0;     // ns of forwards and verifications
   double target_waits = 0;
-  double waits_to_draft = 0, waits_for_target = 0;  // ns, of all branches
+  double waits_to_draft = 0, waits_for_target = 0;  // ns, sums over all branches
   int longest_queue = 0;
   std::int64_t n_forwards = 0, n_tokens = 0;
 
-  /// Of the time under way; -1: there was none.
+  /// Share of the active time in which the target computed; -1 without active time.
   double target_busy() const { return under_way > 0 ? target / under_way : -1; }
+  /// Mean length of the queue over the active time; -1 without active time.
   double mean_queue() const { return under_way > 0 ? waits_for_target / under_way : -1; }
 };
 
+/// All rows of a schedule.
 struct ScheduleLanes {
-  engine::Schedule told;
-  std::map<engine::RunId, std::size_t> first_turn;   // of told.turns, by run
+  engine::Schedule schedule;
+  std::map<engine::RunId, std::size_t> first_turn;   // index of a run's first turn in schedule.turns
   std::vector<ScheduleRow> rows;                     // target, verify, branches, queue
-  std::vector<std::pair<double, double>> under_way;  // while any branch was; by time, apart
+  std::vector<std::pair<double, double>> under_way;  // times in which any branch was active; sorted, disjoint
   double end = 0;
-  ScheduleFigures figures;  // of all of it
+  ScheduleFigures figures;  // of the whole schedule
 
-  bool empty() const { return told.empty(); }
+  /// Whether there is no turn.
+  bool empty() const { return schedule.empty(); }
 };
+/// The rows of recorded runs.
 ScheduleLanes schedule_lanes_of(std::span<const engine::RunRecord> runs);
-ScheduleLanes schedule_lanes_of(engine::Schedule told);
+/// The rows of a schedule.
+ScheduleLanes schedule_lanes_of(engine::Schedule schedule);
 
-/// A slice, or several that are too narrow to be seen one by one.
+/// A slice, or several that are too narrow to be drawn one by one.
 struct ScheduleBlock {
   double t0 = 0, t1 = 0;
   std::size_t first = 0, last = 0;  // slices of the row, [first, last)
-  float worked = 0, waited = 0;     // shares of its time, of several
+  float worked = 0, waited = 0;     // shares of the time of several slices
 
+  /// Whether it contains several slices.
   bool is_bucket() const { return last - first > 1; }
 };
-/// Blocks between view.t0 and view.t1, oldest first, at most one a pixel and a few more; found in
-/// time that grows with the pixels, not with the slices.
+/// Blocks between view.t0 and view.t1, oldest first, about one per pixel at most. The time to find them grows with the number of pixels, not
+/// of slices.
 std::vector<ScheduleBlock> blocks_in_view(const ScheduleRow& row, const ClockView& view);
-/// The slice at a time, or slices.size().
+/// Index of the slice at a time; slices.size() if there is none.
 std::size_t slice_at(const ScheduleRow& row, double t);
 
-/// Of [from, to].
+/// The figures of [from, to].
 ScheduleFigures figures_between(const ScheduleLanes& lanes, double from, double to);
 
-/// Committed tokens in each of `n` equal parts of all there is.
+/// Tokens committed in each of `n` equal parts of the schedule.
 std::vector<float> tokens_over(const ScheduleLanes& lanes, int n);
 
-/// A slice in a sentence: "Branch 1 waits for the target, 3.1 ms, behind branch 0."
+/// A slice in a sentence: "Branch 1 waits for the target, 3.1 ms, after branch 0."
 std::string slice_sentence(const ScheduleLanes& lanes, const ScheduleRow& row, std::size_t slice);
-/// Several slices too narrow to be seen.
+/// The same for a block, which may contain several slices.
 std::string block_sentence(const ScheduleLanes& lanes,
                            const ScheduleRow& row,
                            const ScheduleBlock& block);
 
-/// The turn of a run's step, or told.turns.size().
+/// Index of the turn of a run's step; schedule.turns.size() if there is none.
 std::size_t turn_of(const ScheduleLanes& lanes, engine::RunId run, engine::StepId step);
-/// Slices of a row that a turn takes part in, by index; a forward may be of several turns.
+/// Indices of the slices of a row that belong to a turn; a forward may belong to several turns.
 std::vector<std::size_t> slices_of_turn(const ScheduleLanes& lanes,
                                         const ScheduleRow& row,
                                         std::size_t turn);
+/// The step of a slice.
 Place place_of(const ScheduleLanes& lanes, const ScheduleSlice& slice);
-/// From when it may draft until it is over, or as far as it was told.
+/// From the time at which a turn may draft until its end, as far as recorded.
 std::pair<double, double> time_of(const ScheduleLanes& lanes, const engine::ScheduleTurn& turn);
 
 }  // namespace ui

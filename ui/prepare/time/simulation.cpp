@@ -15,7 +15,7 @@ constexpr double kNsOfMs = 1e6;
 class Average {
  public:
   void add(Nanoseconds from, Nanoseconds to) {
-    if (from < 0 || to <= from) return;  // not told
+    if (from < 0 || to <= from) return;  // not recorded
     sum_ += static_cast<double>(to - from);
     ++n_;
   }
@@ -33,25 +33,25 @@ Nanoseconds stage(float set_ms, double recorded_ms) {
 
 }  // namespace
 
-// In the first the draft model has read the prompt too, which takes no time in a simulation.
-double recorded_draft_ms(const engine::Schedule& told) {
+// In the first round the draft model also reads the prompt, which takes no time in a simulation.
+double recorded_draft_ms(const engine::Schedule& recorded) {
   Average first, others;
-  for (const engine::ScheduleTurn& turn : told.turns)
+  for (const engine::ScheduleTurn& turn : recorded.turns)
     (turn.step == 0 ? first : others).add(turn.drafts, turn.queued);
   return others.ms() > 0 ? others.ms() : first.ms();
 }
 
-double recorded_verify_ms(const engine::Schedule& told) {
+double recorded_verify_ms(const engine::Schedule& recorded) {
   Average mean;
-  for (const engine::ScheduleForward& forward : told.forwards)
+  for (const engine::ScheduleForward& forward : recorded.forwards)
     mean.add(forward.begin, forward.ended);
   return mean.ms();
 }
 
-engine::SimulatedStages stages_of(const SimulationForm& form, const engine::Schedule& told) {
-  return {.draft = stage(form.draft_ms, recorded_draft_ms(told)),
-          .verify = stage(form.verify_ms, recorded_verify_ms(told)),
-          .n_branches = std::max(1, form.n_branches > 0 ? form.n_branches : told.n_branches),
+engine::SimulatedStages stages_of(const SimulationForm& form, const engine::Schedule& recorded) {
+  return {.draft = stage(form.draft_ms, recorded_draft_ms(recorded)),
+          .verify = stage(form.verify_ms, recorded_verify_ms(recorded)),
+          .n_branches = std::max(1, form.n_branches > 0 ? form.n_branches : recorded.n_branches),
           .n_drafts = form.one_draft ? 1 : 0,
           .policy = form.policy};
 }
@@ -93,15 +93,14 @@ std::vector<Figure> simulation_figures(const Simulation& simulation,
              short_time(f.target) + " / " + short_time(end)),
       figure("queue",
              any ? fmt::format("{:.2f}, at most {}", f.mean_queue(), f.longest_queue) : "-",
-             "on average: time that branches waited for the target / time in which any was under "
-             "way",
+             "mean: time that branches waited for the target / time in which any branch was active",
              short_time(f.waits_for_target) + " / " + short_time(f.under_way)),
   };
 }
 
 std::string why_no_policy(const std::string& policy) {
   return policy == "priority"
-             ? "A recording does not say how valuable the state was that a text goes on from."
+             ? "A recording does not contain the values of the states that sequences continue."
              : "";
 }
 

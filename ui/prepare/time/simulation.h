@@ -1,49 +1,40 @@
-// SEED's recorded rounds run again in stages of fixed length: what a person set, and what comes of
-// it. Nothing here is measured; the simulator is handed in (engine/event/timeline/simulated_schedule.h).
+// Simulation of SEED's recorded rounds in stages of fixed length. The program provides the simulator
+// (engine/event/timeline/simulated_schedule.h).
 #pragma once
 
 #include <string>
 #include <vector>
 
 #include "engine/event/timeline/simulated_schedule.h"
-#include "ui/prepare/numbers.h"
+#include "ui/prepare/figure.h"
 #include "ui/prepare/time/schedule.h"
+#include "ui/prepare/time/simulation_form.h"
 
 namespace ui {
 
-/// As a person set it. What was not set is as it was recorded, but for the two that begin as in
-/// the paper: a draft model for each branch, and the policy.
-struct SimulationForm {
-  bool on = false;
-  float draft_ms = -1, verify_ms = -1;  // of a round; below 0: as recorded, on average
-  int n_branches = 0;                   // 0: as recorded
-  bool one_draft = false;               // drafts for all branches; else each has one of its own
-  std::string policy = "fcfs";
-  bool operator==(const SimulationForm&) const = default;
-};
+/// The stages for the simulator, with times between kShortestStageMs and kLongestStageMs.
+engine::SimulatedStages stages_of(const SimulationForm& form, const engine::Schedule& recorded);
+/// Mean recorded time to draft in a round, ms; 0 if none was recorded.
+double recorded_draft_ms(const engine::Schedule& recorded);
+/// Mean recorded time to verify a round, ms; 0 if none was recorded.
+double recorded_verify_ms(const engine::Schedule& recorded);
 
-constexpr float kShortestStageMs = 0.01f, kLongestStageMs = 10'000;
-
-/// The stages asked for; times within the two above.
-engine::SimulatedStages stages_of(const SimulationForm& form, const engine::Schedule& told);
-/// How long the rounds told took on average, ms; 0: none of them was told.
-double recorded_draft_ms(const engine::Schedule& told);
-double recorded_verify_ms(const engine::Schedule& told);
-
+/// A simulated schedule.
 struct Simulation {
   ScheduleLanes lanes;
-  double in_turn = 0;  // ns, the same rounds one after the other
-  double bound = 1;
+  double in_turn = 0;  // ns for the same rounds one after the other
+  double bound = 1;    // upper limit of the speed-up
 
-  /// 0: nothing was simulated.
+  /// Speed-up over one branch; 0 if nothing was simulated.
   double speedup() const { return lanes.end > 0 ? in_turn / lanes.end : 0; }
 };
+/// The result of the simulator as rows.
 Simulation simulation_of(engine::SimulatedSchedule simulated);
 
-/// Speed-up over one branch and its bound, how busy the target is, with their formulas.
+/// Figures of a simulation: speed-up, its bound, utilisation of the target, queue.
 std::vector<Figure> simulation_figures(const Simulation& simulation,
                                        const engine::SimulatedStages& stages);
-/// Why a policy cannot be simulated from what was told; empty: it can.
+/// Why a policy cannot be simulated from a recording; empty: it can.
 std::string why_no_policy(const std::string& policy);
 
 }  // namespace ui

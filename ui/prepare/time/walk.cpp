@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "engine/event/timeline/timeline.h"
+
 namespace ui {
 namespace {
 
@@ -9,7 +11,7 @@ using engine::BlockRefined;
 using engine::RowTag;
 using engine::StepRecord;
 
-// A token's guesses further back than this are another story.
+// Maximum number of steps of a token.
 constexpr std::size_t kMaxFlow = 512;
 
 bool converges(const StepRecord& step) {
@@ -23,7 +25,7 @@ bool covers(const StepRecord& step, int position) {
   });
 }
 
-// The first row the step proposed for a position; row 0 stands at the cache's length.
+// The first row that the step proposed for a position; row 0 is at the position after the cache.
 int row_at(const StepRecord& step, int position) {
   const engine::TokenTree& tree = step.drafted.tree;
   std::vector<int> depth(tree.token.size(), 0);
@@ -43,8 +45,8 @@ const engine::TokenRecord* token_at(const engine::RunRecord& run, int position) 
   return at != run.tokens.end() && at->pos == position ? &*at : nullptr;
 }
 
-// The step in which the n-gram that gave the token was first seen; -1: the prompt, or none.
-engine::StepId birth_of(const StepRecord& step, const engine::TokenRecord& token) {
+// The step that added the token's n-gram to the pool; -1: the prompt, or none.
+engine::StepId insert_of(const StepRecord& step, const engine::TokenRecord& token) {
   if (token.origin.kind != RowTag::Kind::Guess || !step.pool) return -1;
   engine::StepId born = -1;
   for (const engine::PoolNgram& ngram : step.pool->tried) {
@@ -76,7 +78,7 @@ std::optional<std::size_t> next_boundary(const engine::RunRecord& run,
   const auto size = static_cast<std::ptrdiff_t>(run.steps.size());
   bool has_blocks = false, has_ends = false;
   for (std::size_t i = 0; i < run.steps.size() && !has_ends; ++i) {
-    if (run.steps.head(i).n_blocks == 0) continue;  // told without unpacking the step
+    if (run.steps.head(i).n_blocks == 0) continue;  // known without unpacking the step
     has_blocks = true;
     has_ends = converges(run.steps[i]);
   }
@@ -124,8 +126,8 @@ std::vector<FlowStop> flow_of(const engine::RunRecord& run, int position) {
     --at;
   }
   if (token) {
-    const engine::StepId born = birth_of(run.steps[index_of(run, token->step)], *token);
-    if (born >= 0 && born < flow.back().step) flow.push_back({FlowStop::Kind::Born, born, -1});
+    const engine::StepId born = insert_of(run.steps[index_of(run, token->step)], *token);
+    if (born >= 0 && born < flow.back().step) flow.push_back({FlowStop::Kind::PoolInsert, born, -1});
   }
   std::reverse(flow.begin(), flow.end());
   return flow;

@@ -1,42 +1,47 @@
-// Where a key takes the view from a step: over iterations, along a lane, along a token's flow.
+// Targets of the keys that move the view: the next iteration, the next slice of a lane, the next step of a token.
 #pragma once
 
 #include <optional>
 #include <vector>
 
-#include "engine/event/timeline/timeline.h"
-#include "ui/prepare/time/gantt.h"
+#include "engine/event/event.h"
+#include "ui/prepare/time/lane_kind.h"
 #include "ui/prepare/time/run_times.h"
+
+namespace engine {
+struct RunRecord;
+}
 
 namespace ui {
 
-/// Number of complete steps at the next end of a block of iterations, from `n_steps` on. A run
-/// that refines one sliding block for ever has one iteration a step.
+/// The number of complete steps at the next end of a block, from `n_steps` in a direction. A run with one sliding block has one iteration per
+/// step.
 /// @param direction  1 or -1
-/// @return nullopt: the run has no iterations, or none further on
+/// @return nullopt if the run has no iterations, or no further ones
 std::optional<std::size_t> next_boundary(const engine::RunRecord& run,
                                          std::size_t n_steps,
                                          int direction);
 
-/// The step index of the next slice of a lane behind (or before) step index `from`.
+/// The step index of the next slice of a lane after (or before) the step index `from`.
 std::optional<std::size_t> next_in_lane(const RunTimes& times,
                                         LaneKind lane,
                                         std::size_t from,
                                         int direction);
 
-/// The index of a step in a run, or of the first behind it; run.steps.size() if there is none.
+/// The index of a step in a run, or of the first later one; run.steps.size() if there is none.
 std::size_t index_of(const engine::RunRecord& run, engine::StepId step);
 
-/// One place a token passes through before it is committed.
+/// A step that a token passes through.
 struct FlowStop {
-  enum class Kind { Born, Proposed, Refined, Committed } kind = Kind::Proposed;
+  /// PoolInsert: the token's n-gram entered the pool.
+  enum class Kind { PoolInsert, Proposed, Refined, Committed } kind = Kind::Proposed;
   engine::StepId step = 0;
-  int row = -1;  // of the step's tree, where it was proposed
+  int row = -1;  // of the step's tree, if it was proposed
   bool operator==(const FlowStop&) const = default;
 };
 
-/// The way of the token at a position, oldest first: the step its n-gram was born in, the steps
-/// that proposed or refined the position in one unbroken run, the step that committed it.
+/// The steps of the token at a position, oldest first: the step that added its n-gram to the pool, the consecutive steps that proposed or
+/// refined the position, and the step that committed it.
 std::vector<FlowStop> flow_of(const engine::RunRecord& run, int position);
 
 }  // namespace ui

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "engine/base/text.h"
+#include "engine/event/timeline/timeline.h"
 #include "engine/trace/describe.h"
 #include "ui/prepare/tokens/row_origin.h"
 #include "ui/prepare/tokens/text_cells.h"
@@ -16,7 +17,7 @@ namespace {
 
 const char* word_of(engine::RowFate fate) {
   static constexpr const char* kWords[] = {"context", "accepted", "rejected",
-                                           "unused (never judged)", "window cell"};
+                                           "unused (not verified)", "window cell"};
   return kWords[static_cast<int>(fate)];
 }
 
@@ -33,12 +34,12 @@ const engine::TokenRecord* token_at(const engine::RunRecord& run, int position) 
   return i < run.tokens.size() ? &run.tokens[i] : nullptr;
 }
 
-// Of a token of the prompt.
+// The meaning of a token of the prompt.
 Mean mean_in_prompt(const engine::RunRecord& run, int position) {
   return run.is_approximate_in_prompt(position) ? Mean::Approximate : Mean::Prefix;
 }
 
-// A guess that the run kept behind its text without verification.
+// A guess that the run kept after its text without verification.
 const engine::TokenId* approximate_at(const engine::RunRecord& run, int position) {
   if (!run.finished) return nullptr;
   const int first = run.tokens.empty() ? run.first_generated() : run.tokens.back().pos + 1;
@@ -51,7 +52,7 @@ std::string probe_words(float score) {
   return fmt::format("{:.2f} of the window's mean", score);
 }
 
-// What the probe behind a window attends to.
+// The row that the probe after a window attends to most.
 void add_probe_rows(PlaceFacts& facts, const engine::Verified& v) {
   const auto most = std::ranges::max_element(v.probe);
   if (most == v.probe.end() || *most < 0) return;
@@ -82,7 +83,7 @@ void add_step_rows(PlaceFacts& facts, const engine::StepRecord& step) {
   rows.emplace_back("kv length", fmt::format("{}", e.kv_len));
   if (const std::size_t n = step.committed.tokens.size(); n > 0)
     rows.emplace_back(
-        "time a token",
+        "time per token",
         short_time(static_cast<double>(e.propose + e.forward + e.verify + e.commit) / n),
         Truth::Derived);
 }
@@ -93,8 +94,8 @@ void add_token_rows(PlaceFacts& facts,
   facts.token = token.id;
   facts.mean = mean_of(token.status);
   if (facts.mean == Mean::Accepted) facts.origin = mean_of(token.origin.kind);
-  facts.rows.emplace_back("from", row_origin(token.origin, asks_heads(run)));
-  facts.rows.emplace_back("fate", look(facts.mean).name);
+  facts.rows.emplace_back("from", row_origin(token.origin, drafts_by_heads(run)));
+  facts.rows.emplace_back("result", look(facts.mean).name);
   facts.rows.emplace_back("p (target)", fmt::format("{:.3f}", std::exp(token.logp)));
   facts.rows.emplace_back("token id", fmt::format("{}", token.id));
   if (run.agreement)
@@ -103,21 +104,21 @@ void add_token_rows(PlaceFacts& facts,
         run.agreement->first_difference < 0 ||
                 token.pos - run.tokens.front().pos < run.agreement->first_difference
             ? "as plain decoding"
-            : "behind the first difference",
+            : "after the first difference",
         Truth::Hindsight);
 }
 
-// Of a proposal; the text's own row has none.
+// Adds q and p of a proposal.
 void add_probabilities(PlaceFacts& facts, const engine::StepRecord& step, int row) {
   if (!is_proposal(step.drafted.tree.tag[row].kind)) return;
-  const float q = told_at(step.drafted.q, row), p = told_at(step.verified.p, row);
+  const float q = value_at(step.drafted.q, row), p = value_at(step.verified.p, row);
   if (q >= 0) facts.rows.emplace_back("q (proposal)", fmt::format("{:.3f}", q));
   if (p >= 0) facts.rows.emplace_back("p (target)", fmt::format("{:.3f}", p));
   if (q > 0 && p >= 0)
     facts.rows.emplace_back("p / q", fmt::format("{:.2f}", p / q), Truth::Derived);
 }
 
-// The row that a committed token was proposed by; -1: none did.
+// The row that proposed a committed token; -1: none.
 int row_of(const engine::StepRecord& step, const engine::TokenRecord& token) {
   const engine::TokenTree& tree = step.drafted.tree;
   for (int row = 0; row < tree.n_rows(); ++row) {
@@ -131,7 +132,7 @@ int row_of(const engine::StepRecord& step, const engine::TokenRecord& token) {
   return -1;
 }
 
-// What a draft model did for the step.
+// Adds the forwards of the draft model.
 void add_draft_rows(PlaceFacts& facts, const engine::StepRecord& step) {
   if (step.drafted.forwards.empty()) return;
   double sum = 0;
@@ -153,23 +154,23 @@ void add_row_rows(PlaceFacts& facts,
   if (row < 0 || row >= tree.n_rows()) return;
   facts.token = tree.token[row];
   facts.mean = mean_of(tree.tag[row].kind);
-  facts.rows.emplace_back("from", row_origin(tree.tag[row], asks_heads(run)));
+  facts.rows.emplace_back("from", row_origin(tree.tag[row], drafts_by_heads(run)));
   if (!tree.owner.empty())
     facts.rows.emplace_back("computed by", fmt::format("rank {}", tree.owner[row]));
   if (static_cast<std::size_t>(row) < step.verified.fate.size()) {
     const engine::RowFate fate = step.verified.fate[row];
     facts.mean = mean_of_fate(fate, tree.tag[row].kind);
-    facts.rows.emplace_back("fate", word_of(fate));
+    facts.rows.emplace_back("result", word_of(fate));
   }
   if (static_cast<std::size_t>(row) < step.verified.uniform.size() &&
       step.verified.uniform[row] >= 0) {
     const float u = step.verified.uniform[row], keep = step.verified.keep[row];
-    facts.rows.emplace_back("chance to keep", fmt::format("{:.3f}", keep));
-    facts.rows.emplace_back("uniform drawn",
-                            fmt::format("{:.3f}, {}", u, u < keep ? "below: kept" : "not below"));
+    facts.rows.emplace_back("acceptance probability", fmt::format("{:.3f}", keep));
+    facts.rows.emplace_back("uniform draw",
+                            fmt::format("{:.3f}, {}", u, u < keep ? "below: accepted" : "not below: rejected"));
   }
   add_probabilities(facts, step, row);
-  if (const float score = told_at(step.verified.probe, row); score >= 0)
+  if (const float score = value_at(step.verified.probe, row); score >= 0)
     facts.rows.emplace_back("probe's attention", probe_words(score));
   facts.rows.emplace_back(
       "parent row", tree.parent[row] < 0 ? "the prefix" : fmt::format("{}", tree.parent[row]));
@@ -186,9 +187,9 @@ std::optional<engine::StepRecord> step_of(const engine::RunRecord& run, engine::
 std::string describe_step(const engine::Timeline& timeline,
                           const engine::RunRecord& run,
                           const engine::StepRecord& step) {
-  // It is told before its draft is made, and which rows it has with the draft.
+  // The step begins before its draft is computed; its rows are known with the draft.
   if (!step.has_committed && step.begun.n_rows == 0)
-    return fmt::format("Step {} is running: its draft is being made.", step.begun.step);
+    return fmt::format("Step {} is running: drafting.", step.begun.step);
   if (!step.has_committed)
     return fmt::format("Step {} is running: {} rows.", step.begun.step, step.begun.n_rows);
   std::string text = fmt::format("Step {}: ", step.begun.step);
@@ -222,20 +223,20 @@ PlaceFacts describe_place(const engine::Timeline& timeline,
   if (token && (place.step < 0 || token->step == place.step || place.row < 0)) {
     add_token_rows(facts, run, *token);
     if (const int row = step ? row_of(*step, *token) : -1; row >= 0 && !step->drafted.q.empty())
-      facts.rows.emplace_back("q (proposal)", fmt::format("{:.3f}", told_at(step->drafted.q, row)));
+      facts.rows.emplace_back("q (proposal)", fmt::format("{:.3f}", value_at(step->drafted.q, row)));
   } else if (place.position >= 0 && place.row < 0 &&
              place.position < static_cast<int>(run.started.prompt_tokens.size())) {
     facts.token = run.started.prompt_tokens[place.position];
     facts.rows.emplace_back("from", "the prompt");
     facts.mean = mean_in_prompt(run, place.position);
     if (facts.mean == Mean::Approximate)
-      facts.rows.emplace_back("fate", meaning_of(Mean::Approximate));
+      facts.rows.emplace_back("result", meaning_of(Mean::Approximate));
   } else if (const engine::TokenId* guess = approximate_at(run, place.position);
              guess && place.row < 0) {
     facts.token = *guess;
     facts.mean = Mean::Approximate;
-    facts.rows.emplace_back("from", "the window, as the run ended");
-    facts.rows.emplace_back("fate", meaning_of(Mean::Approximate));
+    facts.rows.emplace_back("from", "the window at the end of the run");
+    facts.rows.emplace_back("result", meaning_of(Mean::Approximate));
     facts.rows.emplace_back("token id", fmt::format("{}", *guess));
   }
   if (!step) return facts;
@@ -258,7 +259,7 @@ struct ChosenToken {
   Mean mean = Mean::Prefix;
 };
 
-// Of committed tokens and of the prompt's; proposals that were not kept are no part of the text.
+// The committed tokens and the tokens of the prompt among several places; rejected proposals are not part of the text.
 std::vector<ChosenToken> tokens_of(const engine::RunRecord& run, const Chosen& chosen) {
   std::vector<ChosenToken> tokens;
   for (const Place& place : chosen.places()) {
@@ -343,21 +344,21 @@ PlaceFacts describe_places(const engine::Timeline& timeline,
     const int first = tokens.front().position, last = tokens.back().position;
     const bool whole = last - first + 1 == static_cast<int>(tokens.size());
     const std::string n_tokens = engine::counted(std::ssize(tokens), "token");
-    facts.title = n_tokens + " chosen";
+    facts.title = n_tokens + " selected";
     facts.rows.emplace_back("positions",
                             fmt::format("{}{} to {}", whole ? "" : "some of ", first, last));
-    facts.rows.emplace_back("they are", by_meaning(tokens));
+    facts.rows.emplace_back("results", by_meaning(tokens));
     if (sum.n > 0) {
       facts.rows.emplace_back("steps", fmt::format("{}", sum.n));
-      facts.rows.emplace_back("own compute of those", short_time(sum.own), Truth::Derived);
+      facts.rows.emplace_back("own compute of the steps", short_time(sum.own), Truth::Derived);
     }
     facts.sentence = fmt::format("{} at {} {} to {}, of {}: \"{}\".", n_tokens,
                                  tokens.size() == 1 ? "position" : "positions", first, last,
                                  engine::counted(sum.n, "step"), text_of(timeline, run, chosen));
     return facts;
   }
-  facts.title = engine::counted(sum.n, "step") + " chosen";
-  if (!chosen.why().empty()) facts.rows.emplace_back("they", chosen.why());
+  facts.title = engine::counted(sum.n, "step") + " selected";
+  if (!chosen.why().empty()) facts.rows.emplace_back("property", chosen.why());
   facts.rows.emplace_back("committed", fmt::format("+{}", sum.tokens));
   facts.rows.emplace_back("proposed", fmt::format("{}", sum.proposed));
   facts.rows.emplace_back("accepted, rejected", fmt::format("{}, {}", sum.accepted, sum.rejected));

@@ -1,47 +1,48 @@
-// The facts of a selected place, in words: for the Inspector, the clipboard and screen readers.
+// The facts of a selected place in words, for the Inspector, the clipboard and screen readers.
 #pragma once
 
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "engine/event/timeline/timeline.h"
-#include "ui/prepare/numbers.h"
-#include "ui/shell/selection.h"
+#include "engine/event/timeline/step_store.h"
+#include "ui/prepare/fact.h"
+#include "ui/prepare/selection.h"
 #include "ui/widgets/theme.h"
+
+namespace engine {
+class Timeline;
+struct RunRecord;
+}  // namespace engine
 
 namespace ui {
 
-struct Fact {
-  std::string label, value;
-  Truth truth = Truth::Measured;
-};
-
+/// The facts of a place.
 struct PlaceFacts {
   std::string title;           // "step 41 · position 132"
-  engine::TokenId token = -1;  // the selected one, if any
+  engine::TokenId token = -1;  // the token of the place; -1: none
   Mean mean = Mean::Prefix, origin = Mean::Prefix;
   std::vector<Fact> rows;
   std::string sentence;  // "Step 12: 5 proposed, 3 accepted, ..."
 };
 
+/// The facts of one place.
 PlaceFacts describe_place(const engine::Timeline& timeline,
                           const engine::RunRecord& run,
                           const Place& place);
-/// The same of several places chosen together: of the tokens if they are tokens, else of the steps.
+/// The facts of several places: of their tokens if there are any, else of their steps.
 PlaceFacts describe_places(const engine::Timeline& timeline,
                            const engine::RunRecord& run,
                            const Chosen& chosen);
-/// The text of the tokens among them, in the order of their positions, between tildes where they
-/// are approximate.
+/// The text of the tokens among several places, by position; approximate tokens are between tildes.
 std::string text_of(const engine::Timeline& timeline,
                     const engine::RunRecord& run,
                     const Chosen& chosen);
-/// One sentence on a step; empty if it has nothing to tell yet.
+/// A sentence about a step.
 std::string describe_step(const engine::Timeline& timeline,
                           const engine::RunRecord& run,
                           const engine::StepRecord& step);
-/// The step's record, if there is one.
+/// The record of a step, if it exists.
 std::optional<engine::StepRecord> step_of(const engine::RunRecord& run, engine::StepId step);
 
 }  // namespace ui

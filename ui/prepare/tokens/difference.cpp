@@ -4,27 +4,28 @@
 
 #include <fmt/format.h>
 
+#include "engine/event/timeline/timeline.h"
 #include "ui/prepare/numbers.h"
+#include "ui/prepare/time/run_times.h"
 
 namespace ui {
 namespace {
 
 using Runs = std::vector<const engine::RunRecord*>;
 
-// As the runs stand side by side; '?' for one that is not shown.
+// The letter of a run among those shown side by side; '?' if it is not shown.
 char letter_among(const Runs& runs, const engine::RunRecord* run) {
   const auto at = std::ranges::find(runs, run);
   return at == runs.end() ? '?' : static_cast<char>('A' + (at - runs.begin()) % 26);
 }
 
-// A plain run that speed-ups are against, and the letters of their lanes: "B, D".
+// A run with plain decoding as a baseline, and the letters of the lanes measured against it: "B, D".
 struct Against {
   const engine::RunRecord* baseline;
   std::string lanes;
 };
 
-// Each lane's own, which is of the lane's model. One that only itself is held against is none,
-// unless there is no other.
+// The baselines of all lanes. A run that is only its own baseline is omitted unless there is no other.
 std::vector<Against> baselines_of(const engine::Timeline& timeline, const Runs& runs) {
   std::vector<Against> found;
   const engine::RunRecord* alone = nullptr;
@@ -61,7 +62,7 @@ LaneFigures lane_figures(const Numbers& numbers,
   LaneFigures lane;
   lane.letter = std::string(1, static_cast<char>('A' + run.started.lane % 26));
   lane.decoder = run.started.decoder;
-  const auto judged = static_cast<double>(sums.accepted + sums.rejected);
+  const auto verified = static_cast<double>(sums.accepted + sums.rejected);
   std::string difference = "-";
   if (run.agreement)
     difference = run.agreement->first_difference < 0
@@ -72,7 +73,7 @@ LaneFigures lane_figures(const Numbers& numbers,
                  numbers.speedup.value,
                  numbers.step_median.value,
                  n_steps > 0 ? fmt::format("{:.1f}", double(sums.rows) / n_steps) : "-",
-                 judged > 0 ? percent(sums.accepted / judged) : "-",
+                 verified > 0 ? percent(sums.accepted / verified) : "-",
                  sums.rows > 0 ? short_time(sums.waste) : "-",
                  fmt::format("{}, {}", sums.tokens, n_steps),
                  difference};
@@ -80,12 +81,12 @@ LaneFigures lane_figures(const Numbers& numbers,
 }
 
 std::string how_measured(const engine::Timeline& timeline, const Runs& runs) {
-  std::string text = "Lanes take turns on the device; only a lane's own compute counts.";
+  std::string text = "Lanes share the device in turns; only a lane's own compute counts.";
   if (std::ranges::any_of(runs, [](const auto* run) { return !run->queueing.empty(); }))
-    text += " A text that took turns with others has no speed-up of its own.";
+    text += " A sequence that shared the models with others has no speed-up of its own.";
   const std::vector<Against> baselines = baselines_of(timeline, runs);
   if (baselines.empty())
-    return "No speed-up is shown until a plain decoding run of this prompt has finished. " + text;
+    return "Speed-ups are shown after plain decoding of this prompt has finished. " + text;
   const auto is_shown = [&](const Against& one) { return letter_among(runs, one.baseline) != '?'; };
   if (baselines.size() > 1) {
     std::string each;
@@ -94,18 +95,18 @@ std::string how_measured(const engine::Timeline& timeline, const Runs& runs) {
       each += is_shown(one) ? std::string(1, letter_among(runs, one.baseline)) : "a run not shown";
     }
     return fmt::format(
-               "Speed-ups are own compute{}: plain decoding of this prompt by the lane's own model "
+               "Speed-ups are ratios of own compute{}: plain decoding of this prompt by the lane's own model "
                "in the same session. ",
                each) +
            text;
   }
   if (is_shown(baselines.front()))
     return fmt::format(
-               "Speed-ups are own compute against {}, plain decoding of this prompt in "
-               "the same session. ",
+               "Speed-ups are ratios of own compute against {}, plain decoding of this prompt in the same "
+               "session. ",
                letter_among(runs, baselines.front().baseline)) +
            text;
-  return "Speed-ups are own compute against a plain run of this prompt in the same session. " +
+  return "Speed-ups are ratios of own compute against plain decoding of this prompt in the same session. " +
          text;
 }
 

@@ -1,4 +1,4 @@
-// The lanes of a race in numbers, row by row.
+// The figures of the lanes of a race, row by row.
 #pragma once
 
 #include <array>
@@ -6,12 +6,19 @@
 #include <string>
 #include <vector>
 
-#include "engine/event/timeline/timeline.h"
-#include "ui/prepare/numbers.h"
-#include "ui/prepare/time/run_times.h"
+#include "ui/prepare/figure.h"
+
+namespace engine {
+class Timeline;
+struct RunRecord;
+}  // namespace engine
 
 namespace ui {
 
+struct Numbers;
+struct RunTimes;
+
+/// A row of the table.
 struct DifferenceRow {
   const char* label;
   const char* formula;
@@ -20,36 +27,39 @@ struct DifferenceRow {
 
 inline constexpr std::array<DifferenceRow, 9> kDifferenceRows{{
     {"tokens / s", "committed tokens / own compute of the steps"},
-    {"tokens / step", "committed / steps, the bonus token included"},
-    {"speedup", "own compute of plain decoding / own compute of the lane, both of one session"},
-    {"step, median", "median of the steps' own compute"},
+    {"tokens / step", "committed tokens / steps, bonus tokens included"},
+    {"speedup", "own compute of plain decoding / own compute of the lane, in the same session"},
+    {"step, median", "median of the own compute per step"},
     {"rows / step", "rows computed / steps"},
     {"accepted", "accepted / (accepted + rejected)"},
-    {"waste", "forward time of rows that were thrown away"},
+    {"waste", "forward time of rows without a committed token"},
     {"tokens, steps", "committed tokens, forward passes", Truth::Measured},
     {"first difference", "first token that differs from plain decoding of the same model",
      Truth::Hindsight},
 }};
 
+/// The figures of a lane.
 struct LaneFigures {
   std::string letter;  // "A"
   std::string decoder;
   std::array<std::string, kDifferenceRows.size()> values;
 };
 
+/// Computes the figures of the first `n_steps` steps.
 LaneFigures lane_figures(const engine::Timeline& timeline,
                          const engine::RunRecord& run,
                          const RunTimes& times,
                          std::size_t n_steps);
-/// The same of numbers prepared before.
+/// The same from numbers that were computed before.
 LaneFigures lane_figures(const Numbers& numbers,
                          const engine::RunRecord& run,
                          const RunTimes& times,
                          std::size_t n_steps);
-/// How the speed-ups shown were measured, and against which lane each: plain decoding by its own
-/// model. Lanes go by the letters that they have side by side.
+/// Sentences on how the speed-ups were measured and against which lane: plain decoding by the lane's own model. Lanes have the letters that
+/// they are shown with.
 std::string how_measured(const engine::Timeline& timeline,
                          const std::vector<const engine::RunRecord*>& runs);
+/// The table in Markdown.
 std::string as_markdown(std::span<const LaneFigures> lanes);
 
 }  // namespace ui

@@ -8,50 +8,51 @@
 
 #include <fmt/format.h>
 
+#include "engine/event/timeline/timeline.h"
 #include "ui/prepare/tokens/verdicts.h"
 
 namespace ui {
 namespace {
 
-// What a sum of kMaxWeighed probabilities, told as f32, may be off.
+// Rounding error of a sum of recorded f32 probabilities.
 constexpr double kRounding = engine::kMaxRejectionTokens * 0x1p-24;
-// A chance known less well than this is hardly known.
+// Wider intervals need an explanation.
 constexpr double kVague = 0.1;
 constexpr double kLargestVocabulary = 1 << 22;
 
-// Sums of powers of what `n` tokens share, none having more than `most`. A power above 1 is largest
-// where few have it all and smallest where all have the same; one below 1 the other way round.
-Within power_sum(double share, const Untold& untold, double power) {
-  if (share <= 0 || untold.n < 1) return {};
-  const double alike = untold.n * std::pow(share / untold.n, power);
-  const double most = std::min(share, std::max(untold.most, share / untold.n));
+// Bounds of the sum of the powers of `n` probabilities with a given sum and maximum `most`. For a power > 1 the sum is largest if few tokens
+// have everything and smallest if all are equal; for a power < 1 it is the other way round.
+Interval power_sum(double share, const Unrecorded& others, double power) {
+  if (share <= 0 || others.n < 1) return {};
+  const double alike = others.n * std::pow(share / others.n, power);
+  const double most = std::min(share, std::max(others.most, share / others.n));
   const double n_full = std::floor(share / most);
   const double left = std::max(0.0, share - n_full * most);
   const double apart = n_full * std::pow(most, power) + (left > 0 ? std::pow(left, power) : 0);
   return {std::min(alike, apart), std::max(alike, apart)};
 }
 
-Within min_of(const Within& a, const Within& b) {
+Interval min_of(const Interval& a, const Interval& b) {
   return {std::min(a.low, b.low), std::min(a.high, b.high)};
 }
 
-double untold_n(const DistributionsSource& source,
+double n_unrecorded(const DistributionsSource& source,
                 const std::vector<float>& distribution,
                 int top_k) {
-  const double told = std::accumulate(distribution.begin(), distribution.end(), 0.0);
-  if (distribution.size() < engine::kMaxRejectionTokens && told > 1 - 2 * kRounding) return 0;
+  const double recorded = std::accumulate(distribution.begin(), distribution.end(), 0.0);
+  if (distribution.size() < engine::kMaxRejectionTokens && recorded > 1 - 2 * kRounding) return 0;
   const double vocabulary = source.vocab_size > 0 ? source.vocab_size : kLargestVocabulary;
   double n = vocabulary - static_cast<double>(distribution.size());
   if (top_k > 0) {
-    const auto n_told = std::ranges::count_if(distribution, [](float p) { return p > 0; });
-    n = std::min(n, top_k - static_cast<double>(n_told));
+    const auto n_positive = std::ranges::count_if(distribution, [](float p) { return p > 0; });
+    n = std::min(n, top_k - static_cast<double>(n_positive));
   }
   return std::max(0.0, n);
 }
 
-// Told are first the token emitted and the candidates, then the likeliest: the last of these is at
-// least as likely as every token that was not told.
-double most_untold(const engine::StepRecord& step, const engine::RejectionDetail& w) {
+// A record lists the emitted token and the candidates, then the most likely tokens; the last of these is at least as likely as every token
+// that was not recorded.
+double most_unrecorded(const engine::StepRecord& step, const engine::RejectionDetail& w) {
   const engine::TokenTree& tree = step.drafted.tree;
   std::set<engine::TokenId> named;
   if (static_cast<std::size_t>(w.row) < step.verified.picked.size())
@@ -75,24 +76,24 @@ std::string cut_words(float top_p, float min_p) {
 
 }  // namespace
 
-std::string words_of(const Within& value) {
+std::string words_of(const Interval& value) {
   if (value.wide() < 1e-3) return fmt::format("{:.3f}", value.middle());
   return fmt::format("{:.2f} to {:.2f}", value.low, value.high);
 }
 
 DistributionAt distribution_at(std::span<const float> distribution,
-                               const Untold& untold,
+                               const Unrecorded& others,
                                double from,
                                double to) {
   const double power = from / to;
-  const double told = std::accumulate(distribution.begin(), distribution.end(), 0.0);
-  const double rest = untold.n < 1 ? 0 : std::max(0.0, 1 - told);
+  const double recorded = std::accumulate(distribution.begin(), distribution.end(), 0.0);
+  const double rest = others.n < 1 ? 0 : std::max(0.0, 1 - recorded);
   const double least = std::max(0.0, rest - kRounding), most = rest > 0 ? rest + kRounding : 0;
-  // Scaled by the largest, so that a high power leaves something.
+  // Scaled by the largest probability to avoid underflow.
   const double top =
       distribution.empty() ? 1 : std::max<double>(1e-30, std::ranges::max(distribution));
-  const Untold scaled{untold.n, untold.most / top};
-  const Within others{power_sum(least / top, scaled, power).low,
+  const Unrecorded scaled{others.n, others.most / top};
+  const Interval rest_power{power_sum(least / top, scaled, power).low,
                       power_sum(most / top, scaled, power).high};
   std::vector<double> weight;
   for (const float p : distribution) weight.push_back(p > 0 ? std::pow(p / top, power) : 0);
@@ -100,8 +101,8 @@ DistributionAt distribution_at(std::span<const float> distribution,
   const auto share = [](double part, double whole) { return whole > 0 ? part / whole : 0; };
   DistributionAt at;
   for (const double w : weight)
-    at.of.push_back({share(w, sum + others.high), share(w, sum + others.low)});
-  at.rest = {share(others.low, sum + others.low), share(others.high, sum + others.high)};
+    at.of.push_back({share(w, sum + rest_power.high), share(w, sum + rest_power.low)});
+  at.rest = {share(rest_power.low, sum + rest_power.low), share(rest_power.high, sum + rest_power.high)};
   return at;
 }
 
@@ -127,16 +128,16 @@ DistributionsAt distributions_at(const DistributionsSource& source,
                                  const engine::StepRecord& step,
                                  const engine::RejectionDetail& w,
                                  float temperature) {
-  const double most = most_untold(step, w);
+  const double most = most_unrecorded(step, w);
   DistributionsAt at;
-  at.p = distribution_at(w.p, {untold_n(source, w.p, source.top_k), most}, source.temperature,
+  at.p = distribution_at(w.p, {n_unrecorded(source, w.p, source.top_k), most}, source.temperature,
                          temperature);
   if (w.q.empty()) return at;
   const double of_draft = source.draft_temperature > 0 ? source.draft_temperature : 1;
-  at.q = distribution_at(w.q, {untold_n(source, w.q, source.draft_top_k), most}, of_draft,
+  at.q = distribution_at(w.q, {n_unrecorded(source, w.q, source.draft_top_k), most}, of_draft,
                          source.draft_follows ? temperature : of_draft);
   for (std::size_t i = 0; i < std::min(at.p.of.size(), at.q.of.size()); ++i) {
-    const Within both = min_of(at.p.of[i], at.q.of[i]);
+    const Interval both = min_of(at.p.of[i], at.q.of[i]);
     at.kept.low += both.low;
     at.kept.high += both.high;
   }
@@ -148,15 +149,14 @@ DistributionsAt distributions_at(const DistributionsSource& source,
 
 std::string why_no_other_temperature(const engine::RunStarted& started,
                                      const engine::StepRecord& step) {
-  if (!draws_numbers(started))
-    return "The distributions behind these tokens were not recorded: tokens were compared. Under "
-           "rejection "
-           "sampling, at a temperature above 0, a run records up to 8 tokens of each distribution.";
-  return step.verified.rejection_details.empty() ? "Of this step no distribution was recorded."
+  if (!uses_rejection(started))
+    return "The distributions of these tokens were not recorded, because tokens were compared. With rejection "
+           "sampling at a temperature above 0, a run records up to 8 tokens of each distribution.";
+  return step.verified.rejection_details.empty() ? "No distribution of this step was recorded."
                                                  : "";
 }
 
-std::string what_is_left_out(const DistributionsSource& source,
+std::string omission_words(const DistributionsSource& source,
                              const DistributionsAt& distributions,
                              float temperature) {
   std::string text;
@@ -165,19 +165,19 @@ std::string what_is_left_out(const DistributionsSource& source,
   const auto kept_by = [&](const std::string& cut, const char* whose) {
     if (!cut.empty())
       add(
-          fmt::format("{} is recomputed among the tokens that {} kept when it was recorded; the "
-                      "others are not in the record.",
+          fmt::format("{} is recomputed over the tokens that {} kept during recording; the "
+                      "others are not recorded.",
                       whose, cut));
   };
   kept_by(source.cut, both && !distributions.q.of.empty() ? "Each distribution" : "p");
   if (!both && !distributions.q.of.empty()) kept_by(source.draft_cut, "q");
   if (!distributions.q.of.empty() && !source.draft_follows)
-    add(fmt::format("q stays: the draft has a temperature of its own, {:g}.",
+    add(fmt::format("q does not change: the draft has its own temperature, {:g}.",
                     source.draft_temperature));
   if (distributions.kept.wide() > kVague || distributions.p.rest.wide() > kVague)
     add(fmt::format(
-        "The record holds too few tokens of these distributions to say what they are at {:.2f}: "
-        "shown is what is sure.",
+        "Too few tokens of these distributions are recorded to compute them exactly at {:.2f}; "
+        "bounds are shown.",
         temperature));
   return text;
 }

@@ -1,62 +1,72 @@
-// The distributions that P/Q shows, at another temperature. A distribution at T is its power T0 / T, scaled to sum 1;
-// a recording holds a few tokens of each distribution, so what the others share is known within bounds only.
+// Recorded distributions at another temperature, for the panel P/Q. The distribution at T is proportional to the power T0 / T of that at T0.
+// A recording contains a few tokens of each distribution, so the probability of the others is known only as an interval.
 #pragma once
 
 #include <span>
 #include <string>
 #include <vector>
 
-#include "engine/event/timeline/timeline.h"
+namespace engine {
+class Timeline;
+struct RejectionDetail;
+struct RunRecord;
+struct RunStarted;
+struct StepRecord;
+}  // namespace engine
 
 namespace ui {
 
-/// What is known of a number.
-struct Within {
+/// An interval that contains a number.
+struct Interval {
   double low = 0, high = 0;
 
+  /// Its length.
   double wide() const { return high - low; }
+  /// Its middle.
   double middle() const { return (low + high) / 2; }
 };
-/// "0.312"; "0.30 to 0.34" where it is not known to a thousandth.
-std::string words_of(const Within& value);
+/// "0.312"; "0.30 to 0.34" if the interval is wider than 0.001.
+std::string words_of(const Interval& value);
 
-/// Tokens of a distribution that were not told by name.
-struct Untold {
-  double n = 0;     // at most so many have any of it
-  double most = 1;  // and none more than this
+/// The tokens of a distribution that were not recorded.
+struct Unrecorded {
+  double n = 0;     // maximum number of tokens with a positive probability
+  double most = 1;  // maximum probability of one of them
 };
 
+/// A distribution at another temperature.
 struct DistributionAt {
-  std::vector<Within> of;  // [told]
-  Within rest;             // of all the others together
+  std::vector<Interval> of;  // [recorded tokens]
+  Interval rest;             // of all other tokens together
 };
-/// @param distribution       probabilities told, at temperature `from`; what they lack to 1 is the others'
-/// @param from, to  above 0
+/// Converts recorded probabilities from one temperature to another.
+/// @param distribution  recorded probabilities at temperature `from`; the other tokens share the rest
+/// @param from, to      temperatures > 0
 DistributionAt distribution_at(std::span<const float> distribution,
-                               const Untold& untold,
+                               const Unrecorded& others,
                                double from,
                                double to);
 
-/// Two distributions of one place, and how far they lie apart.
+/// The distributions of target and draft after one row.
 struct DistributionsAt {
-  DistributionAt p, q;  // q.of empty: proposed without a distribution
-  Within kept;          // the chance that one token drawn from q is kept: sum of min(p, q)
-  Within apart;         // their total variation, 1 - kept
+  DistributionAt p, q;  // q.of is empty if the proposal had no distribution
+  Interval kept;          // probability that a token sampled from q is accepted: sum of min(p, q)
+  Interval apart;         // total variation distance, 1 - kept
 };
 
-/// Temperatures, filters and vocabulary that a step's distributions were recorded with.
+/// The settings that distributions were recorded with.
 struct DistributionsSource {
   float temperature = 0, draft_temperature = 0;
-  bool draft_follows = true;       // its temperature is the target's
+  bool draft_follows = true;       // the draft uses the target's temperature
   int top_k = 0, draft_top_k = 0;  // 0: all
-  std::string cut, draft_cut;      // "top p", "top p and min p"; empty: nothing depends on them
+  std::string cut, draft_cut;      // the filters: "top p", "top p and min p"; empty: none
   int vocab_size = 0;              // 0: unknown
 };
+/// The settings of a run.
 DistributionsSource distributions_source(const engine::Timeline& timeline,
                                          const engine::RunRecord& run);
 
-/// Behind one row, at a temperature of the target; the draft's is the same unless it has its own.
-/// @param step  that weighed it
+/// The distributions after one row at a temperature of the target; the draft follows unless it has its own temperature.
 DistributionsAt distributions_at(const DistributionsSource& source,
                                  const engine::StepRecord& step,
                                  const engine::RejectionDetail& rejection_details,
@@ -65,8 +75,8 @@ DistributionsAt distributions_at(const DistributionsSource& source,
 /// Why a run's distributions cannot be recomputed at another temperature; empty: they can.
 std::string why_no_other_temperature(const engine::RunStarted& started,
                                      const engine::StepRecord& step);
-/// What the figures of another temperature leave out, in a sentence or two; empty: nothing.
-std::string what_is_left_out(const DistributionsSource& source,
+/// Sentences on what the recomputed distributions omit; empty if nothing.
+std::string omission_words(const DistributionsSource& source,
                              const DistributionsAt& distributions,
                              float temperature);
 

@@ -1,11 +1,11 @@
-// Line feeds as a sign that the writing font has.
+// Makes line feeds visible.
 #pragma once
 
 #include <string>
 
 namespace ui {
 
-/// Puts a pilcrow in the place of every line feed, and of the symbol for one.
+/// Replaces every line feed, and the symbol U+240A, by a pilcrow, which the monospaced font has.
 /// @return whether there was any
 bool show_line_feeds(std::string& text);
 

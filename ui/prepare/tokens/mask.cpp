@@ -28,7 +28,7 @@ Purpose purpose_of(engine::RowTag tag, bool by_heads) {
     case Kind::Current:
       break;
   }
-  return {"last token of the text", "last"};
+  return {"last committed token", "last"};
 }
 
 }  // namespace

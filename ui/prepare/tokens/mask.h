@@ -1,5 +1,4 @@
-// Which rows of a step attend to which: to their ancestors among the rows, themselves, and the
-// whole prefix. Nothing else is masked, so the tree says it all.
+// The attention mask of a step: every row attends to the prefix, to its ancestors among the rows, and to itself.
 #pragma once
 
 #include <functional>
@@ -10,27 +9,29 @@
 
 namespace ui {
 
-/// Neighbouring rows of one purpose.
+/// Adjacent rows with the same purpose.
 struct MaskRegion {
   std::string name;        // "draft, depth 2", "draft head 2", "window, level 0"
   std::string short_name;  // "d2", "h2", "w0"
   int first = 0, last = 0;
 };
 
+/// A mask.
 struct Mask {
-  std::vector<std::vector<int>> sees;  // [rows] rows it attends to, rising; itself the last
+  std::vector<std::vector<int>> sees;  // [rows] the rows that a row attends to, ascending; the row itself is last
   std::vector<MaskRegion> regions;     // in the order of the rows
+  /// Whether a row attends to another.
   bool seen(int row, int other) const;
 };
 
-/// @param by_heads  what is drafted comes from draft heads (row_origin.h)
+/// The mask of a token tree.
+/// @param by_heads  draft heads propose (row_origin.h)
 Mask mask_of(const engine::TokenTree& tree, bool by_heads = false);
 
-/// What stands above each region's columns, so that none reaches into the next: its name, where
-/// that has no room its short name, or nothing.
+/// The headings above the regions: the name, the short name if the name is too wide, or nothing.
 /// @param cell   width of a column
-/// @param right  room from the first column on; the last region's name may take all of it
-/// @param width  of a text
+/// @param right  width from the first column to the edge, which the last heading may use
+/// @param width  computes the width of a text
 std::vector<std::string> region_heads(const Mask& mask,
                                       float cell,
                                       float right,

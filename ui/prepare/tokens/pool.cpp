@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "engine/event/timeline/timeline.h"
 #include "ui/prepare/search.h"
 #include "ui/prepare/tokens/trajectory.h"
 
@@ -20,7 +21,7 @@ int child_of(const engine::TokenTree& tree, int parent, engine::TokenId token) {
 
 }  // namespace
 
-// Guesses that begin alike share rows, so an n-gram is found by its tokens, from the root.
+// N-grams with a common beginning share rows, so an n-gram is found by following its tokens from the root.
 std::vector<PoolCandidate> candidates_of(const engine::StepRecord& step) {
   std::vector<PoolCandidate> all;
   if (!step.pool) return all;
@@ -43,8 +44,8 @@ std::vector<PoolCandidate> candidates_of(const engine::StepRecord& step) {
   return all;
 }
 
-// A column of the window, from its cell of the first level down, and the answer to the last.
-std::vector<int> birth_rows(const engine::StepRecord& step, const engine::PoolNgram& ngram) {
+// Looks for a window column that contains the n-gram, from the first level down.
+std::vector<int> source_rows(const engine::StepRecord& step, const engine::PoolNgram& ngram) {
   const WindowGrid window = window_grid(step);
   const engine::TokenTree& tree = step.drafted.tree;
   if (window.row_of.empty() || window.row_of.size() != ngram.rest.size()) return {};
@@ -52,7 +53,7 @@ std::vector<int> birth_rows(const engine::StepRecord& step, const engine::PoolNg
     std::vector<int> rows;
     for (const std::vector<int>& level : window.row_of)
       rows.push_back(column < level.size() ? level[column] : -1);
-    if (column == 0 && rows[0] < 0) rows[0] = 0;  // the text's last token heads the first column
+    if (column == 0 && rows[0] < 0) rows[0] = 0;  // the last committed token heads the first column
     bool same = std::ranges::none_of(rows, [](int row) { return row < 0; });
     for (std::size_t i = 0; same && i < rows.size(); ++i)
       same = tree.token[rows[i]] == (i == 0 ? ngram.first : ngram.rest[i - 1]);

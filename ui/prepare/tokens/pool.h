@@ -1,4 +1,4 @@
-// The n-gram pool at the playhead, rebuilt from what was added, evicted and tried.
+// The n-gram pool at the playhead, reconstructed from the n-grams added, evicted and tried.
 #pragma once
 
 #include <functional>
@@ -6,54 +6,58 @@
 #include <string>
 #include <vector>
 
-#include "engine/event/timeline/timeline.h"
+#include "engine/event/timeline/step_store.h"
+#include "ui/prepare/tokens/pool_order.h"
+
+namespace engine {
+struct RunRecord;
+}
 
 namespace ui {
 
+/// An n-gram of the pool.
 struct PoolEntry {
   engine::PoolNgram ngram;
   engine::StepId last_tried = -1, last_hit = -1;  // -1: never
 };
 
-/// An n-gram that a step put to the test, and what became of it there.
+/// An n-gram that a step proposed, and its result.
 struct PoolCandidate {
   engine::PoolNgram ngram;
-  /// Rows of the step's tree, in order: its first token's continuation as far as it was evaluated.
+  /// The rows of the step's tree for its tokens after the first, as far as they were computed.
   std::vector<int> rows;
-  int n_accepted = 0;  // of those, from the first
+  int n_accepted = 0;  // leading rows that were accepted
 };
-/// Candidates of one step, as the pool gave them.
+/// The candidates of a step, in the order of the pool.
 std::vector<PoolCandidate> candidates_of(const engine::StepRecord& step);
-/// The cells of the step's window that an n-gram was read from, first token first, as rows of the
-/// step's tree (its last token is the target's answer to the last of them). Empty: it was read from
-/// the text.
-std::vector<int> birth_rows(const engine::StepRecord& step, const engine::PoolNgram& ngram);
+/// The window cells that an n-gram was read from, as rows of the step's tree, first token first; the n-gram's last token is the target's
+/// choice after the last of them. Empty if it was read from the text.
+std::vector<int> source_rows(const engine::StepRecord& step, const engine::PoolNgram& ngram);
 
-enum class PoolOrder { Newest, Hits, Tries, First };
-
-/// Going forward takes over the new steps alone; going back starts over.
+/// The pool after a number of steps; advance() updates it.
 struct PoolState {
   engine::RunId run = 0;
   std::size_t n_steps = 0;
   std::map<std::pair<engine::TokenId, std::vector<engine::TokenId>>, PoolEntry> entries;
-  int n_keys = 0, n_ngrams = 0;  // as the engine last said
+  int n_keys = 0, n_ngrams = 0;  // as reported last
 
-  /// The rows last asked for, until the entries change.
+  /// The last result of rows_in_view().
   struct Rows {
     bool ready = false;
     PoolOrder order = PoolOrder::Newest;
     std::string filter;
     std::vector<const PoolEntry*> entries;
     std::size_t n_found = 0;  // before the limit
-    /// Of those found, how many begin with a token.
+    /// The number of n-grams found, by their first token.
     std::map<engine::TokenId, int> n_by_first;
   } rows;
 };
+/// Updates the pool to `n_steps` steps of the run; starts over if `n_steps` has decreased or the run is another.
 void advance(PoolState& pool, const engine::RunRecord& run, std::size_t n_steps);
 
-/// An n-gram as the person reads it.
+/// Returns the text of an n-gram.
 using TextOfNgram = std::function<std::string(const engine::PoolNgram&)>;
-/// Entries whose text holds `filter` (any, if it is empty), in the order wanted, at most `limit`.
+/// The entries whose text contains `filter`, in an order, at most `limit`.
 const PoolState::Rows& rows_in_view(PoolState& pool,
                                     PoolOrder order,
                                     const std::string& filter,

@@ -2,9 +2,11 @@
 
 #include <fmt/format.h>
 
+#include "engine/event/timeline/timeline.h"
+
 namespace ui {
 
-bool asks_heads(const engine::RunRecord& run) {
+bool drafts_by_heads(const engine::RunRecord& run) {
   const auto& options = run.started.options;
   return options.contains("tree") && options.contains("verify");
 }

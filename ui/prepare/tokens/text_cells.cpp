@@ -5,7 +5,8 @@
 #include <cstdint>
 #include <string_view>
 
-#include "engine/base/utf8.h"
+#include "engine/base/text.h"
+#include "engine/event/timeline/timeline.h"
 #include "ui/prepare/tokens/line_feeds.h"
 
 namespace ui {
@@ -24,7 +25,7 @@ bool put_pilcrows(std::string& text, const std::string& sign) {
   return found;
 }
 
-// After Unicode's East Asian Width, in blocks as wide terminals draw them.
+// Columns after Unicode's East Asian Width, by blocks.
 int columns_of(std::uint32_t code) {
   struct Block {
     std::uint32_t first, last;
@@ -121,8 +122,8 @@ TextCell proposal(const engine::Timeline& timeline,
   return cell;
 }
 
-// The first rejected row below the accepted path, and what hung behind it.
-void add_refused(std::vector<TextCell>& cells,
+// Adds the first rejected row after the accepted path and the unused rows after it.
+void add_rejected(std::vector<TextCell>& cells,
                  const engine::Timeline& timeline,
                  const engine::RunRecord& run,
                  const engine::StepRecord& step,
@@ -141,7 +142,7 @@ void add_refused(std::vector<TextCell>& cells,
   }
 }
 
-// What is under judgement in a step that has not been verified yet: its first chain of proposals.
+// Adds the first chain of proposals of a step that has not been verified yet.
 void add_proposed(std::vector<TextCell>& cells,
                   const engine::Timeline& timeline,
                   const engine::RunRecord& run,
@@ -175,7 +176,7 @@ void add_block(std::vector<TextCell>& cells,
   }
 }
 
-// What a run that ended by its own wish kept of its window: nothing verified it.
+// Adds the unverified tokens that a run kept when it stopped early.
 void add_approximate(std::vector<TextCell>& cells,
                      const engine::Timeline& timeline,
                      const engine::RunRecord& run,
@@ -239,14 +240,14 @@ std::vector<TextCell> text_cells(const engine::Timeline& timeline,
   if (live && n_steps < run.steps.size() && run.steps.head(n_steps).has_drafted) {
     add_proposed(cells, timeline, run, run.steps[n_steps], position);
   } else if (run.finished && n_steps == run.steps.size()) {
-    // Past the end of a finished answer nothing else was meant to stand.
+    // After a finished answer only approximate tokens follow.
     add_approximate(cells, timeline, run, position);
   } else if (n_steps > 0) {
     const engine::StepRecord& step = run.steps[n_steps - 1];
     if (!step.blocks.empty())
       add_block(cells, timeline, run, step, position);
     else if (step.has_drafted && step.has_verified)
-      add_refused(cells, timeline, run, step, position);
+      add_rejected(cells, timeline, run, step, position);
   }
   return cells;
 }
@@ -299,7 +300,7 @@ std::vector<CellBox> lay_out(std::span<const TextCell> cells,
     if (!flowing && !plain)
       w += metrics.padding +
            static_cast<float>(std::char_traits<char>::length(as.mark)) * metrics.mark;
-    // A leading space is padding enough.
+    // A leading space replaces a part of the padding.
     if (!flowing && !plain && cell.text.starts_with(' ')) w -= metrics.padding * 0.4f;
     w = std::min(w, std::max(width, metrics.character));
     if (x > 0 && x + w > width) {

@@ -1,75 +1,83 @@
-// The answer as cells: what each token stands for at the playhead, and where its cell goes.
+// A run's tokens as cells: the meaning of each token at the playhead, and the layout of the cells.
 #pragma once
 
 #include <span>
 #include <string>
 #include <vector>
 
-#include "engine/event/timeline/timeline.h"
+#include "engine/event/event.h"
 #include "ui/widgets/theme.h"
+
+namespace engine {
+class Timeline;
+struct RunRecord;
+}  // namespace engine
 
 namespace ui {
 
+/// A token.
 struct TextCell {
   engine::TokenId token = 0;
-  std::string text;  // printable; newlines shown as a sign
+  std::string text;  // printable; line feeds as a pilcrow
   Mean mean = Mean::Prefix;
-  Mean origin = Mean::Prefix;  // of an accepted token: what had proposed it
+  Mean origin = Mean::Prefix;  // of an accepted token: how it was proposed
   int position = 0;
-  engine::StepId step = -1;  // that committed or proposed it; -1: the prompt
+  engine::StepId step = -1;  // the step that committed or proposed it; -1: the prompt
   int row = -1;              // of the step's tree; -1: none
   float logp = 0;
   bool has_logp = false;
-  double cost_ns = 0;     // its share of its step's own compute
-  bool committed = true;  // else a proposal of the step at the playhead
+  double cost_ns = 0;     // own compute of its step per committed token
+  bool committed = true;  // if false, a proposal of the step at the playhead
   bool diverged = false;  // the first token that differs from plain decoding
   bool ends_line = false;
 };
 
-/// Which meaning a proposal's row has, by what made it.
+/// The meaning of a proposal by the kind of its row.
 Mean mean_of(engine::RowTag::Kind kind);
+/// The meaning of a committed token.
 Mean mean_of(engine::TokenStatus status);
 
-/// Cells of the prompt, of what the first `n_steps` steps committed, and of what the last of them
-/// (or the one in flight, `live`) proposed and did not keep.
+/// The cells of the prompt, of the tokens committed by the first `n_steps` steps, and of the proposals that the last of them (or, with `live`,
+/// the step in progress) did not commit.
 std::vector<TextCell> text_cells(const engine::Timeline& timeline,
                                  const engine::RunRecord& run,
                                  std::size_t n_steps,
                                  bool live);
 
-/// Where thin bars stand in the text, as positions from the sequence's start.
+/// The positions of thin bars in the text.
 struct TextEdges {
   int caret = 0;  // the first position that is not committed
-  /// Of the block being refined, both included; -1: there is none, or it has settled.
+  /// First and last position of the block that is being refined; -1 if there is none or it has converged.
   int block_first = -1, block_last = -1;
 };
-/// At the end of the first `n_steps` steps, or in the step after them that is in flight (`live`).
+/// The bars after the first `n_steps` steps or, with `live`, in the step in progress.
 TextEdges text_edges(const engine::RunRecord& run, std::size_t n_steps, bool live);
 
-/// A token's text as a cell shows it: line feeds as a pilcrow, which the writing font has.
+/// The text of a token in a cell, with line feeds as pilcrows.
 std::string cell_text(const engine::Timeline& timeline,
                       const engine::RunRecord& run,
                       engine::TokenId id);
 
-/// Columns of a monospaced font a text takes: 2 for a character of a wide script or an emoji, 0 for
-/// a combining mark, else 1.
+/// The number of columns of a text in a monospaced font: 2 for a wide character or an emoji, 0 for a combining mark, else 1.
 int n_columns(const std::string& text);
 
+/// The place of a cell: px within its line.
 struct CellBox {
   float x = 0, width = 0;
   int line = 0;
 };
 
+/// Widths in px.
 struct CellMetrics {
-  float character = 7;  // width of one, of the writing font
+  float character = 7;  // of the monospaced font
   float padding = 10;   // of a filled cell, both sides together
   float mark = 5;       // width of a mark's character
   float gap = 2;        // between cells
   bool operator==(const CellMetrics&) const = default;
 };
 
-/// Boxes of the cells, flowing, in lines of at most `width`. A cell wider than a line is cut to it.
-/// `flowing` leaves out padding and marks: running text.
+/// Lays out cells in lines of at most `width` px; a wider cell is clipped to the line.
+/// @param flowing  running text without padding and marks
 std::vector<CellBox> lay_out(std::span<const TextCell> cells,
                              float width,
                              const CellMetrics& metrics,

@@ -39,7 +39,7 @@ class Maker {
   }
 
  private:
-  // The token of the text that proposals hang on.
+  // The row of the last committed token, the parent of the proposals.
   int root_row() const {
     for (int row = 0; row < step_.drafted.tree.n_rows(); ++row)
       if (!is_proposal(step_.drafted.tree.tag[row].kind) && !children_[row].empty()) return row;
@@ -47,12 +47,12 @@ class Maker {
   }
 
   bool hidden(int row) const {
-    const float q = told_at(step_.drafted.q, row);
+    const float q = value_at(step_.drafted.q, row);
     return q >= 0 && q < below_ && fate_of(step_, row) != Mean::Accepted &&
            fate_of(step_, row) != Mean::Rejected;
   }
 
-  // In flight a row has no fate yet, only where it came from.
+  // A row of the step in progress has no result yet, only an origin.
   Mean mean_of(int row) const {
     const Mean fate = fate_of(step_, row);
     const bool drafted = step_.drafted.tree.tag[row].kind == engine::RowTag::Kind::Draft;
@@ -72,8 +72,8 @@ class Maker {
     node.line = line;
     node.mean = depth == 0 ? Mean::Prefix : mean_of(row);
     node.on_path = depth == 0 || accepted(step_, row);
-    if (depth > 0) node.q = told_at(step_.drafted.q, row);
-    node.p = told_at(step_.verified.p, row);
+    if (depth > 0) node.q = value_at(step_.drafted.q, row);
+    node.p = value_at(step_.verified.p, row);
     layout_.nodes.push_back(node);
     layout_.n_lines = std::max(layout_.n_lines, line + 1);
     bool first = true;
@@ -88,7 +88,7 @@ class Maker {
     }
   }
 
-  // Where the text took a token that nothing had proposed, behind the last row it took.
+  // Adds the bonus token after the last accepted row.
   void add_bonus() {
     const engine::Committed& c = step_.committed;
     if (c.tokens.empty() || c.status.empty() || c.status.back() != engine::TokenStatus::Bonus)
@@ -107,7 +107,7 @@ class Maker {
 
   const engine::StepRecord& step_;
   float below_;
-  std::vector<std::vector<int>> children_;  // [rows] proposals alone
+  std::vector<std::vector<int>> children_;  // [rows] only proposals
   TreeLayout layout_;
 };
 
@@ -118,13 +118,13 @@ bool is_proposal(engine::RowTag::Kind kind) {
   return kind == Kind::Draft || kind == Kind::Guess || kind == Kind::Block;
 }
 
-float told_at(const std::vector<float>& list, int row) {
+float value_at(const std::vector<float>& list, int row) {
   return row >= 0 && static_cast<std::size_t>(row) < list.size() ? list[row] : -1;
 }
 
 std::vector<std::string> head_columns(const TreeLayout& layout) {
   std::vector<std::string> names(static_cast<std::size_t>(layout.n_columns));
-  for (const TreeNode& node : layout.nodes)  // the target's own token may stand behind the last
+  for (const TreeNode& node : layout.nodes)  // the bonus token may be after the last
     if (node.depth > 0 && node.row >= 0)
       names[static_cast<std::size_t>(node.depth)] = fmt::format("draft head {}", node.depth);
   return names;

@@ -3,15 +3,17 @@
 #include <algorithm>
 #include <map>
 
+#include "engine/event/timeline/timeline.h"
+
 namespace ui {
 namespace {
 
 using engine::BlockRefined;
 
-// A decoder with blocks tells one nearly every step.
+// Steps to search for a block: decoders with blocks report one nearly every step.
 constexpr std::size_t kMaxLookBack = 4096;
 
-// Iterations that belong together, newest last: those of one block, or the run of sliding blocks.
+// The iterations of one block or of consecutive sliding blocks, newest first.
 std::vector<BlockRefined> iterations_shown(const engine::RunRecord& run,
                                            std::size_t n_steps,
                                            std::size_t max_rows,
@@ -23,7 +25,7 @@ std::vector<BlockRefined> iterations_shown(const engine::RunRecord& run,
     if (shown.empty() && n_steps - i > kMaxLookBack) return shown;
     if (run.steps.head(i).n_blocks == 0) continue;
     const engine::StepRecord step = run.steps[i];
-    if (step.blocks.empty()) return shown;  // let go, and so is everything before
+    if (step.blocks.empty()) return shown;  // dropped, like everything before
     for (std::size_t k = step.blocks.size(); k-- > 0;) {
       const BlockRefined& b = step.blocks[k];
       if (shown.empty() && block >= 0 && b.block != block) continue;
@@ -98,8 +100,7 @@ void mark_changes(Grid& grid) {
   }
 }
 
-// From the last row up: a cell is stationary if it is right, stays right in every later row, and
-// lies behind the contiguous run of right cells.
+// From the last row up: a token is stationary if it is correct, stays correct in every later row, and follows an incorrect token.
 void relabel_in_hindsight(Grid& grid, const std::map<int, engine::TokenId>& known) {
   std::vector<bool> right_below(static_cast<std::size_t>(grid.n_columns), true);
   for (std::size_t r = grid.rows.size(); r-- > 0;) {
@@ -113,15 +114,15 @@ void relabel_in_hindsight(Grid& grid, const std::map<int, engine::TokenId>& know
       right_below[column] = right_below[column] && right;
       if (!right) front = false;
       if (front) row.correct_column = column + 1;
-      // What the first guess holds was told by no iteration.
+      // The initial guess is not the result of an iteration.
       if (!front && right_below[column] && row.iteration > 0 && row.cells[i].mean == Mean::Guess)
         row.cells[i].mean = Mean::Stationary;
     }
   }
 }
 
-// A block that is whole: from its first guess to where it stood still or its text ended. Positions
-// behind the end of the text are no part of it.
+// The counts of a complete block, from its initial guess to its fixed point or the end of the text. Positions after the end are not part of
+// it.
 std::optional<engine::TrajectoryCounts> counts_of_whole(std::span<const BlockRefined> shown,
                                                         const std::map<int, engine::TokenId>& known,
                                                         bool ended) {
@@ -131,14 +132,14 @@ std::optional<engine::TrajectoryCounts> counts_of_whole(std::span<const BlockRef
   while (n < shown.front().tokens.size() && known.contains(first + static_cast<int>(n))) n++;
   std::vector<std::vector<engine::TokenId>> points;
   for (const BlockRefined& b : shown) {
-    if (b.first_pos != first || b.tokens.size() < n) return std::nullopt;  // a window that slides
+    if (b.first_pos != first || b.tokens.size() < n) return std::nullopt;  // a sliding block
     points.emplace_back(b.tokens.begin(), b.tokens.begin() + static_cast<std::ptrdiff_t>(n));
   }
   if (n == 0) return std::nullopt;
   return engine::count_trajectory(points);
 }
 
-// Iterations that belong together, oldest first, as rows below each other.
+// Builds the grid of iterations, oldest first.
 Grid grid_of(std::span<const BlockRefined> shown) {
   Grid grid;
   if (shown.empty()) return grid;
@@ -186,7 +187,7 @@ Grid trajectory_grid(const engine::RunRecord& run,
 }
 
 Grid states_grid(std::span<const std::vector<engine::TokenId>> states, bool hindsight) {
-  std::vector<BlockRefined> told;
+  std::vector<BlockRefined> iterations;
   const auto n = static_cast<int>(states.front().size());
   for (std::size_t t = 0; t <= states.size(); ++t) {
     const auto& tokens = states[std::min(t, states.size() - 1)];
@@ -197,9 +198,9 @@ Grid states_grid(std::span<const std::vector<engine::TokenId>> states, bool hind
       one.n_final = std::min(static_cast<int>(changed - tokens.begin()) + 1, n);
     }
     one.converged = t == states.size();
-    told.push_back(std::move(one));
+    iterations.push_back(std::move(one));
   }
-  Grid grid = grid_of(told);
+  Grid grid = grid_of(iterations);
   grid.hindsight = hindsight;
   std::map<int, engine::TokenId> known;
   for (int i = 0; i < n; ++i) known[i] = states.back()[static_cast<std::size_t>(i)];
@@ -207,7 +208,7 @@ Grid states_grid(std::span<const std::vector<engine::TokenId>> states, bool hind
   return grid;
 }
 
-// Backwards: the first state met of a block is its last.
+// Searches backwards, so the first state found of a block is its last.
 FoldedBlocks older_blocks(const engine::RunRecord& run, std::size_t n_steps, std::size_t limit) {
   FoldedBlocks folded;
   n_steps = std::min(n_steps, run.steps.size());
@@ -216,7 +217,7 @@ FoldedBlocks older_blocks(const engine::RunRecord& run, std::size_t n_steps, std
     if (n_steps - i > kMaxLookBack) folded.more_before = true;
     if (run.steps.head(i).n_blocks == 0) continue;
     const engine::StepRecord step = run.steps[i];
-    if (step.blocks.empty()) folded.more_before = true;  // let go, and so is everything before
+    if (step.blocks.empty()) folded.more_before = true;  // dropped, like everything before
     for (std::size_t k = step.blocks.size(); k-- > 0;) {
       const BlockRefined& b = step.blocks[k];
       if (newest < 0) newest = b.block;
@@ -231,7 +232,7 @@ FoldedBlocks older_blocks(const engine::RunRecord& run, std::size_t n_steps, std
                                  .first_position = b.first_pos,
                                  .tokens = b.tokens});
       at = b.block;
-      if (b.iteration > 0) ++folded.blocks.back().n_iterations;  // 0 is the guess it began with
+      if (b.iteration > 0) ++folded.blocks.back().n_iterations;  // iteration 0 is the initial guess
     }
   }
   std::reverse(folded.blocks.begin(), folded.blocks.end());
@@ -278,7 +279,7 @@ WindowGrid window_grid(const engine::StepRecord& step) {
   for (auto& [ngram, rows] : guesses) {
     std::sort(rows.begin(), rows.end());
     std::vector<int>& list = grid.candidates.emplace_back();
-    // Guesses that begin alike share the rows of their beginning: those are of the first alone.
+    // N-grams with a common beginning share its rows, which carry the index of the first of them.
     for (int row = tree.parent[rows.front().second];
          row >= 0 && tree.tag[row].kind == engine::RowTag::Kind::Guess; row = tree.parent[row])
       list.insert(list.begin(), row);

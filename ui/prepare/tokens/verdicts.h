@@ -1,34 +1,42 @@
-// How each proposal of a step was judged: both models' probabilities, the number drawn, in words.
+// The verification result of each proposal of a step: both probabilities, the uniform draw, and the result in words.
 #pragma once
 
 #include <string>
 #include <vector>
 
-#include "engine/event/timeline/timeline.h"
-#include "ui/shell/catalog.h"
 #include "ui/widgets/theme.h"
+
+namespace engine {
+class Timeline;
+struct RunRecord;
+struct RunStarted;
+struct StepRecord;
+}  // namespace engine
 
 namespace ui {
 
+struct CatalogDecoder;
+
+/// A verification result.
 struct Verdict {
   int row = 0;    // of the step's tree
-  int place = 1;  // of its token behind the text, from 1
+  int place = 1;  // distance from the prefix, from 1
   Mean mean = Mean::Draft;
-  float q = -1, p = -1;           // -1: not told
-  float keep = -1, uniform = -1;  // -1: nothing was drawn for it
-  std::string words;              // "0.312 < 0.900: kept"
+  float q = -1, p = -1;           // -1: not recorded
+  float keep = -1, uniform = -1;  // acceptance probability and draw; -1: no draw
+  std::string words;              // "0.312 < 0.900: accepted"
 };
 
-/// Of all proposals, in the order of the rows.
+/// The results of all proposals, in the order of the rows.
 std::vector<Verdict> verdicts_of(const engine::Timeline& timeline,
                                  const engine::RunRecord& run,
                                  const engine::StepRecord& step);
-/// Whether the run judges by numbers drawn; else it compares tokens.
-bool draws_numbers(const engine::RunStarted& started);
-/// Why a run's text need not have the distribution of plain decoding; empty: it has it.
-/// @param decoder  the run's, or null where the catalog has none of its name
+/// Whether the run verifies by rejection sampling; if not, it compares tokens.
+bool uses_rejection(const engine::RunStarted& started);
+/// Why a run's output may not have the distribution of plain decoding; empty: it has.
+/// @param decoder  the run's decoder, or null if the catalog does not list it
 std::string why_not_lossless(const engine::RunStarted& started, const CatalogDecoder* decoder);
-/// Why p of this step's proposals is not there; empty: it is, of one at least.
+/// Why p is missing for all proposals of a step; empty if at least one has it.
 std::string why_no_p(const engine::RunStarted& started, const engine::StepRecord& step);
 
 }  // namespace ui

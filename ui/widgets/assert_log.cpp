@@ -1,4 +1,4 @@
-#include "ui/shell/assert_log.h"
+#include "ui/widgets/assert_log.h"
 
 #include <filesystem>
 
@@ -10,11 +10,11 @@
 namespace ui {
 namespace {
 
-AssertLog* the_log = nullptr;  // what on_failed_assert, a plain function, tells
+AssertLog* the_log = nullptr;  // on_failed_assert, a plain function, reports to it
 
 }  // namespace
 
-AssertLog::AssertLog(std::function<void(const std::string&)> tell) : tell_(std::move(tell)) {
+AssertLog::AssertLog(std::function<void(const std::string&)> report) : report_(std::move(report)) {
   engine::ensure(the_log == nullptr, "there is one AssertLog at a time");
   the_log = this;
   on_failed_assert = take;
@@ -26,10 +26,10 @@ AssertLog::~AssertLog() {
 }
 
 void AssertLog::take(const char* expression, const char* file, int line) {
-  if (!the_log->told_.emplace(file, line).second) return;
-  the_log->tell_(fmt::format(
-      "the window: {}:{}: {} does not hold: a fault of this program, which goes on; save what you "
-      "need, and please report it",
+  if (!the_log->reported_.emplace(file, line).second) return;
+  the_log->report_(fmt::format(
+      "window: {}:{}: assertion failed: {}; this is a bug of the program, which continues; save your work "
+      "and please report it",
       std::filesystem::path(file).filename().string(), line, expression));
 }
 

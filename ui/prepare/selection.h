@@ -1,5 +1,5 @@
-// The one selection all panels share: what is hovered in one lights up in all, a click locks it,
-// Shift+click and Ctrl+click choose several, and so does a click on a number.
+// The selection that all panels share. The place under the pointer is highlighted in all panels; a click locks it; Shift+click,
+// Ctrl+click and a click on a figure select several places.
 #pragma once
 
 #include <algorithm>
@@ -12,18 +12,19 @@
 
 namespace ui {
 
-/// Something a panel can point at. Parts that are unknown are -1 (run: 0).
+/// A step, a token or a row of a run. Unknown parts are -1; an unknown run is 0.
 struct Place {
   engine::RunId run = 0;
   engine::StepId step = -1;
-  int position = -1;  // from the sequence's start
-  int row = -1;       // of the step's tree
+  int position = -1;  // in the sequence
+  int row = -1;       // of the step's token tree
 
+  /// Whether it denotes anything.
   bool valid() const { return run != 0 && (step >= 0 || position >= 0); }
   bool operator==(const Place&) const = default;
 };
 
-/// Several places at once, looked up in the time it takes to halve their number.
+/// Several places; lookups take logarithmic time.
 class Chosen {
  public:
   Chosen() = default;
@@ -38,18 +39,22 @@ class Chosen {
     std::sort(positions_.begin(), positions_.end());
   }
 
+  /// All places, in the order of selection.
   std::span<const Place> places() const { return places_; }
-  /// What they have in common, where a number chose them: "brought 3 tokens".
+  /// The property that they share if a figure selected them: "committed 3 tokens".
   const std::string& why() const { return why_; }
+  /// The number of different steps.
   std::size_t n_steps() const { return steps_.size(); }
+  /// Whether a place is among them.
   bool has(const Place& place) const {
     return std::find(places_.begin(), places_.end(), place) != places_.end();
   }
-  /// Whether a step between two is among them, both ends included.
+  /// Whether a step of [first, last] is among them.
   bool has_step(engine::RunId run, engine::StepId first, engine::StepId last) const {
     const auto at = std::lower_bound(steps_.begin(), steps_.end(), std::pair(run, first));
     return at != steps_.end() && at->first == run && at->second <= last;
   }
+  /// Whether a position is among them.
   bool has_position(engine::RunId run, int position) const {
     return std::binary_search(positions_.begin(), positions_.end(), std::pair(run, position));
   }
@@ -61,38 +66,38 @@ class Chosen {
   std::vector<std::pair<engine::RunId, int>> positions_;         // sorted
 };
 
-/// Keys held down while something is clicked.
+/// The modifier keys that are held during a click.
 struct Modifiers {
   bool ctrl = false, shift = false;
 };
 
+/// The selection of the window.
 struct Selection {
-  engine::RunId run = 0;                // the run the Live panels show
-  std::uint32_t race = 0;               // the race Compare shows; 0: none
-  std::vector<engine::RunId> compared;  // runs Compare shows in place of the race; empty: the race
+  engine::RunId run = 0;                // the run that the screen Live shows
+  std::uint32_t race = 0;               // the race that the screen Compare shows; 0: none
+  std::vector<engine::RunId> compared;  // the runs that Compare shows instead of the race; empty: the race
   Place locked;                         // clicked
   Place hovered;                        // under the mouse in the previous frame
   Place next_hovered;                   // gathered during this frame
 
+  /// Takes over the hovers of the last frame.
   void begin_frame() {
     hovered = next_hovered;
     next_hovered = {};
-    if (locked != chosen_with_) choose({}, locked);  // another place was locked: they are forgotten
+    if (locked != chosen_with_) choose({}, locked);  // another place was locked: forget the others
   }
+  /// Reports the place under the pointer.
   void hover(const Place& place) { next_hovered = place; }
-  /// What a click does, wherever the place was clicked. Alone it locks the place, or frees it when
-  /// it was locked alone already. With Ctrl the place is chosen beside what is chosen, or left out
-  /// again. With Shift everything from the locked place to this one is chosen.
-  /// @param in_order  places a range runs through; where the locked one is not among them, Shift
-  ///                  does nothing
+  /// Handles a click on a place. Without a modifier it locks the place, or unlocks it if it was the only locked one. With Ctrl it adds the
+  /// place or removes it. With Shift it selects everything from the locked place to this one.
+  /// @param in_order  the places that a range can run through; if the locked place is not among them, Shift has no effect
   void click(const Place& place, Modifiers held = {}, std::span<const Place> in_order = {}) {
     run = place.run;
     if (held.shift && choose_range(place, in_order)) return;
     if (held.ctrl) return add(place);
     choose({}, locked == place && !several() ? Place{} : place);
   }
-  /// A click on something that stands for several places: they are chosen, with Ctrl beside those
-  /// that are chosen already.
+  /// Handles a click on something that represents several places: selects them, with Ctrl in addition to the selected ones.
   void click_several(const std::vector<Place>& places, const std::string& why, Modifiers held) {
     if (places.empty()) return;
     std::vector<Place> all = held.ctrl ? all_chosen() : std::vector<Place>{};
@@ -102,39 +107,41 @@ struct Selection {
     run = places.back().run;
     choose(std::move(all), places.back(), all_why + why);
   }
-  /// Chooses places together; `lead`, one of them, is what keys start from.
+  /// Selects places together and locks `lead`, one of them, from which keys move.
   void choose(std::vector<Place> places, const Place& lead, std::string why = {}) {
     locked = lead;
     chosen_with_ = lead;
     chosen_ = Chosen(std::move(places), std::move(why));
   }
-  /// Locks another of the places chosen; they stay chosen.
+  /// Locks another of the selected places.
   void move_to(const Place& place) { locked = chosen_with_ = place; }
-  /// All places chosen together, the locked one among them; empty where none or one alone is
-  /// locked, and as soon as another is.
+  /// The places that were selected together, including the locked one; empty if another place was locked since.
   const Chosen& chosen() const {
     static const Chosen kNone;
     return locked.valid() && locked == chosen_with_ ? chosen_ : kNone;
   }
+  /// Whether several places are selected.
   bool several() const { return chosen().places().size() > 1; }
 
-  /// What the panels describe: the hovered place, else the locked one.
+  /// The place that panels describe: the one under the pointer, else the locked one.
   const Place& shown() const { return hovered.valid() ? hovered : locked; }
+  /// Whether a step is highlighted.
   bool lights_step(engine::RunId of, engine::StepId step) const {
     return lights_steps(of, step, step);
   }
-  /// Whether a step between two lights up, both ends included: a slice may stand for many.
+  /// Whether a step of [first, last] is highlighted; a slice may represent several steps.
   bool lights_steps(engine::RunId of, engine::StepId first, engine::StepId last) const {
     const Place& p = shown();
     if (p.run == of && p.step >= 0 && first <= p.step && p.step <= last) return true;
     return !hovered.valid() && last >= 0 && chosen().has_step(of, std::max(0, first), last);
   }
+  /// Whether a position is highlighted.
   bool lights_position(engine::RunId of, int position) const {
     const Place& p = shown();
     if (p.run == of && p.position == position && position >= 0) return true;
     return !hovered.valid() && chosen().has_position(of, position);
   }
-  /// Whether a row of a step's tree lights up, alone or among several chosen.
+  /// Whether a row of a step's tree is highlighted.
   bool lights_row(engine::RunId of, engine::StepId step, int row) const {
     const Place& p = shown();
     if (row < 0) return false;
@@ -143,7 +150,7 @@ struct Selection {
       return c.run == of && c.step == step && c.row == row;
     });
   }
-  /// Whether the position was clicked, alone or with others.
+  /// Whether a position is selected.
   bool locks_position(engine::RunId of, int position) const {
     return (locked.run == of && locked.position == position && position >= 0) ||
            chosen().has_position(of, position);
@@ -161,7 +168,7 @@ struct Selection {
     const Place lead = all.empty() ? Place{} : all.back();
     choose(std::move(all), lead);
   }
-  // From the locked place to this one; the locked one leads, so another Shift+click starts there.
+  // Selects from the locked place to this one; the locked place stays, so that another Shift+click starts there.
   bool choose_range(const Place& place, std::span<const Place> in_order) {
     const auto is_locked = [this](const Place& p) {
       return p.run == locked.run && p.position == locked.position;
@@ -175,7 +182,7 @@ struct Selection {
   }
 
   Chosen chosen_;
-  Place chosen_with_;  // what was locked when they were chosen
+  Place chosen_with_;  // the locked place when they were selected
 };
 
 }  // namespace ui

@@ -1,19 +1,20 @@
-// Where the view stands in time. Its unit is a lane's own compute, in nanoseconds, so lanes of a
-// race stand at equal compute whatever they cost each other in wall time. The engine never waits
-// for it.
+// The playhead: the time up to which the view shows a run. Its unit is a lane's own compute in ns, so that the lanes of a race are shown at
+// equal compute. The engine does not wait for the playhead.
 #pragma once
 
 #include <algorithm>
 
 namespace ui {
 
+/// The playhead of all panels.
 struct Playhead {
+  /// Follow: it stays at the newest time.
   enum class Mode { Follow, Paused, Playing };
   Mode mode = Mode::Follow;
   double at = 0;     // own compute, ns
-  double speed = 1;  // of playing: seconds of compute a second
+  double speed = 1;  // of playing: seconds of compute per second
 
-  /// Moves with the view's clock. `end` is the newest time there is.
+  /// Advances by `seconds` of the view's clock. `end` is the newest time.
   void advance(double seconds, double end) {
     if (mode == Mode::Follow) at = end;
     if (mode != Mode::Playing) return;
@@ -23,10 +24,12 @@ struct Playhead {
       mode = Mode::Paused;
     }
   }
+  /// Moves to a time and pauses.
   void go_to(double ns, double end) {
     at = std::clamp(ns, 0.0, end);
     mode = Mode::Paused;
   }
+  /// Starts or pauses playing; at the end it starts over.
   void play_or_pause(double end) {
     if (mode == Mode::Playing) {
       mode = Mode::Paused;
@@ -39,6 +42,7 @@ struct Playhead {
     if (at >= end) at = 0;
     mode = Mode::Playing;
   }
+  /// Whether it stays at the newest time.
   bool follows() const { return mode == Mode::Follow; }
 };
 

@@ -1,0 +1,135 @@
+#include "app/window/catalog.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <limits>
+#include <map>
+#include <string>
+
+#include <fmt/format.h>
+
+#include "app/cli/commands.h"
+#include "app/cli/paths.h"
+#include "app/cli/prompt_file.h"
+#include "app/window/heads.h"
+#include "app/window/models.h"
+#include "app/window/tasks.h"
+#include "engine/base/text.h"
+#include "engine/decode/registry.h"
+#include "engine/event/run_rules.h"
+#include "engine/reason/tot.h"
+#include "engine/seed/simulate_schedule.h"
+#include "engine/store/memory_plan.h"
+#include "kernels/error.h"
+#include "ui/shell/catalog.h"
+
+namespace app {
+namespace {
+
+namespace fs = std::filesystem;
+
+// Why options cannot be run from the window; empty: they can.
+// @param chain  they are for a chain of thought, whose questions have known answers
+std::string why_not_here(const engine::DecoderInfo& info,
+                         const engine::OptionValues& options,
+                         bool chain) {
+  try {
+    const engine::ParsedOptions parsed = engine::parse_options(info.name, options);
+    if (!chain && parsed->early_stop() == "probe")
+      return info.title +
+             ": stop=probe needs the questions of a chain of thought. Choose Chain of thought above, or "
+             "stop=bound or stop=none here.";
+  } catch (const kernels::Error& error) {
+    return error.what();
+  }
+  return "";
+}
+
+// The same for a tree of thoughts.
+std::string why_not_in_tree(const engine::DecoderInfo& info, const engine::OptionValues& options) {
+  try {
+    engine::refuse_early_stop(info.name, options);
+  } catch (const kernels::Error& error) {
+    return error.what();
+  }
+  return "";
+}
+
+// Options of a schedule, which have no effect on a run with one sequence.
+std::map<std::string, std::string> idle_options(const engine::DecoderInfo& info) {
+  std::map<std::string, std::string> idle;
+  if (!engine::takes_turns(info.name)) return idle;
+  for (const char* name :
+       {"branches", "policy", "batch_verify", "overlap", "draft_threads", "target_threads"})
+    idle[name] =
+        "One prompt is one sequence, so drafting and verification alternate. Chains and trees of "
+        "thoughts have several sequences at the same time, and so do the prompts of a file in "
+        "decoscope compare.";
+  return idle;
+}
+
+std::vector<ui::CatalogDecoder> catalog_decoders() {
+  std::vector<ui::CatalogDecoder> list;
+  for (const engine::DecoderInfo& info : engine::decoders()) {
+    ui::CatalogDecoder decoder{.name = info.name,
+                               .title = info.title,
+                               .summary = info.summary,
+                               .reference = info.reference,
+                               .lossless = info.lossless,
+                               .supports_rejection = info.supports_rejection,
+                               .options = info.options};
+    decoder.needs_draft = info.needs_draft;
+    decoder.needs_heads = info.needs_heads;
+    decoder.idle_options = idle_options(info);
+    decoder.refusal = [&info](const engine::OptionValues& options) {
+      return why_not_here(info, options, false);
+    };
+    decoder.refusal_in_chain = [&info](const engine::OptionValues& options) {
+      return why_not_here(info, options, true);
+    };
+    decoder.refusal_in_tree = [&info](const engine::OptionValues& options) {
+      return why_not_in_tree(info, options);
+    };
+    list.push_back(std::move(decoder));
+  }
+  return list;
+}
+
+std::vector<ui::CatalogPrompt> catalog_prompts(const std::string& path) {
+  std::vector<ui::CatalogPrompt> list;
+  for (const Prompt& prompt : read_prompts(path)) {
+    const std::string first_line = prompt.text.substr(0, prompt.text.find('\n'));
+    const std::string shortened = first_line.substr(0, engine::whole_characters(first_line, 60));
+    list.push_back({.id = prompt.id, .title = prompt.id + ": " + shortened, .text = prompt.text});
+  }
+  return list;
+}
+
+}  // namespace
+
+ui::Catalog window_catalog(const WindowCommandOptions& options) {
+  const fs::path assets = assets_dir();
+  ui::Catalog catalog;
+  catalog.app_version = DECOSCOPE_VERSION;
+  catalog.decoders = catalog_decoders();
+  catalog.models = catalog_models(assets / "models", options.model);
+  add_heads(catalog, assets / "models", options.model);
+  add_tree_notes(catalog);
+  catalog.prompts = catalog_prompts((assets / "prompts/bundled.jsonl").string());
+  add_tasks(catalog, data_dir_of_environment());
+  const auto n_models = std::count_if(catalog.models.begin(), catalog.models.end(),
+                                      [](const auto& m) { return m.unavailable.empty(); });
+  catalog.health.push_back({.name = "models",
+                            .value = fmt::format("{} ready to run", n_models),
+                            .ok = n_models > 0,
+                            .fix = "Open the folder of a model in Hugging Face format."});
+  const std::int64_t memory = engine::available_memory_bytes();
+  if (memory < std::numeric_limits<std::int64_t>::max()) catalog.memory_bytes = memory;
+  catalog.simulate = engine::simulate_schedule;
+  const fs::path recording = assets / "recordings/first_race.pdrun";
+  std::error_code error;
+  if (fs::exists(recording, error)) catalog.race_recording = recording.string();
+  return catalog;
+}
+
+}  // namespace app

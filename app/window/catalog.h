@@ -1,0 +1,15 @@
+// The choices that the window offers in Setup.
+#pragma once
+
+namespace ui {
+struct Catalog;
+}
+
+namespace app {
+
+struct WindowCommandOptions;
+
+/// All choices except devices, which WindowDevices adds.
+ui::Catalog window_catalog(const WindowCommandOptions& options);
+
+}  // namespace app

@@ -1,0 +1,18 @@
+// The models that the window offers.
+#pragma once
+
+#include <filesystem>
+#include <vector>
+
+namespace ui {
+struct CatalogModel;
+}
+
+namespace app {
+
+struct ModelOptions;
+
+/// The models in a folder, and the model that the command line names.
+std::vector<ui::CatalogModel> catalog_models(const std::filesystem::path& folder, const ModelOptions& options);
+
+}  // namespace app

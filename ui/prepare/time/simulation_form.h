@@ -1,0 +1,22 @@
+// The settings of the schedule simulator.
+#pragma once
+
+#include <string>
+
+namespace ui {
+
+/// What the user set. Values that were not set are those of the recording; the number of draft models and the policy begin as in the
+/// paper: one draft model per branch, first come first served.
+struct SimulationForm {
+  bool on = false;
+  float draft_ms = -1, verify_ms = -1;  // time of a stage per round; negative: the recorded mean
+  int n_branches = 0;                   // 0: as recorded
+  bool one_draft = false;               // one draft model for all branches instead of one per branch
+  std::string policy = "fcfs";
+  bool operator==(const SimulationForm&) const = default;
+};
+
+/// Limits of the stage times, ms.
+constexpr float kShortestStageMs = 0.01f, kLongestStageMs = 10'000;
+
+}  // namespace ui
