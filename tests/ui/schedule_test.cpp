@@ -352,8 +352,8 @@ engine::SimulatedSchedule two_rounds() {
                                 .drafts = 0,
                                 .queued = kMs,
                                 .at_target = judged - 2 * kMs,
-                                .left = judged - 2 * kMs,
-                                .judged = judged,
+                                .left_queue = judged - 2 * kMs,
+                                .forwarded = judged,
                                 .ended = judged,
                                 .n_rows = 4,
                                 .n_tokens = 2});

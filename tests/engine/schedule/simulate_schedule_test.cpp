@@ -30,8 +30,8 @@ Schedule schedule(int n_branches, const std::vector<Told>& texts) {
                             .drafts = t + 1,
                             .queued = t + 3,
                             .at_target = t + 4,
-                            .left = t + 4,
-                            .judged = t + 9,
+                            .left_queue = t + 4,
+                            .forwarded = t + 9,
                             .ended = t + 10,
                             .n_rows = 5,
                             .n_tokens = texts[i].tokens[step],
@@ -109,7 +109,7 @@ TEST(SimulateSchedule, turns_stay_what_they_were_and_take_the_times_given) {
 
 TEST(SimulateSchedule, what_was_not_judged_is_left_out) {
   Schedule told = schedule(2, {{0, {3, 1}}, {0, {1, 4}}, {0, {2}}});
-  for (const std::size_t i : {3u, 4u}) told.turns[i].judged = told.turns[i].ended = -1;
+  for (const std::size_t i : {3u, 4u}) told.turns[i].forwarded = told.turns[i].ended = -1;
   const SimulatedSchedule s = simulate_schedule(told, {.draft = 1, .verify = 1, .n_branches = 2});
   ASSERT_EQ(s.schedule.turns.size(), 3u);
   EXPECT_EQ(s.schedule.turns[2].run, 6u);
