@@ -240,7 +240,7 @@ struct Maker {
     for (std::size_t i = 0; i < w.token.size(); ++i) {
       w.p.push_back(i == 0 ? 0.625f : 0.125f / static_cast<float>(i));
       w.q.push_back(i == 0 ? 0.25f : 0.5f / static_cast<float>(i));
-      if (!kept) w.left.push_back(i == 0 ? 0.75f : 0.0f);
+      if (!kept) w.residual.push_back(i == 0 ? 0.75f : 0.0f);
     }
     return w;
   }

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "engine/base/text.h"
+#include "engine/base/utf8.h"
 
 namespace ui {
 namespace {
@@ -230,7 +231,7 @@ void token_cell(ImDrawList* list,
   const float pad = !padded ? 0 : text.starts_with(' ') ? px(1) : px(5), size = px(kMonoSize);
   const float y = std::floor((min.y + max.y - size) / 2);
   const char* mark = flags.mark ? flags.mark : as.mark;
-  const float mark_width = flags.marks && *mark ? std::strlen(mark) * px(kMarkSize) * 0.5f : 0;
+  const float mark_width = flags.marks && *mark ? static_cast<float>(std::strlen(mark)) * px(kMarkSize) * 0.5f : 0;
   list->PushClipRect(min, {max.x - (padded ? px(2) : 0) - mark_width, max.y}, true);
   // A filled cell with only spaces would look empty: show an underscore.
   const bool blank = padded && text.find_first_not_of(' ') == std::string::npos;
@@ -406,7 +407,7 @@ void sparkline(std::span<const float> values, ImVec2 size, Rgb rgb, float top) {
   std::vector<ImVec2> line;
   line.reserve(values.size());
   for (std::size_t i = 0; i < values.size(); ++i)
-    line.push_back({at.x + size.x * i / (values.size() - 1),
+    line.push_back({at.x + size.x * static_cast<float>(i) / static_cast<float>(values.size() - 1),
                     at.y + size.y - px(2) - (values[i] - low) / range * (size.y - px(4))});
   ImGui::GetWindowDrawList()->AddPolyline(line.data(), static_cast<int>(line.size()), colour(rgb),
                                           px(1.5f));

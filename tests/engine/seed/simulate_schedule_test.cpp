@@ -23,20 +23,20 @@ Schedule schedule(int n_branches, const std::vector<RecordedSequence>& texts) {
   for (std::size_t i = 0; i < texts.size(); i++) {
     Nanoseconds t = texts[i].begin;
     for (std::size_t step = 0; step < texts[i].tokens.size(); step++, t += 10) {
-      recorded.turns.push_back({.run = static_cast<RunId>(i + 5),
-                                .step = static_cast<StepId>(step),
-                                .branch = static_cast<int>(i) % n_branches,
-                                .may_draft = t,
-                                .drafts = t + 1,
-                                .queued = t + 3,
-                                .at_target = t + 4,
-                                .left = t + 4,
-                                .judged = t + 9,
-                                .ended = t + 10,
-                                .n_rows = 5,
-                                .n_tokens = texts[i].tokens[step],
-                                .n_proposed = 4,
-                                .n_accepted = texts[i].tokens[step] - 1});
+      told.turns.push_back({.run = static_cast<RunId>(i + 5),
+                            .step = static_cast<StepId>(step),
+                            .branch = static_cast<int>(i) % n_branches,
+                            .may_draft = t,
+                            .drafts = t + 1,
+                            .queued = t + 3,
+                            .at_target = t + 4,
+                            .left_queue = t + 4,
+                            .forwarded = t + 9,
+                            .ended = t + 10,
+                            .n_rows = 5,
+                            .n_tokens = texts[i].tokens[step],
+                            .n_proposed = 4,
+                            .n_accepted = texts[i].tokens[step] - 1});
     }
   }
   return recorded;
@@ -109,11 +109,10 @@ TEST(SimulateSchedule, turns_keep_their_order_and_take_the_given_times) {
       << "the target works unless nothing waits";
 }
 
-TEST(SimulateSchedule, unverified_drafts_are_left_out) {
-  Schedule recorded = schedule(2, {{0, {3, 1}}, {0, {1, 4}}, {0, {2}}});
-  for (const std::size_t i : {3u, 4u}) recorded.turns[i].judged = recorded.turns[i].ended = -1;
-  const SimulatedSchedule s =
-      simulate_schedule(recorded, {.draft = 1, .verify = 1, .n_branches = 2});
+TEST(SimulateSchedule, what_was_not_judged_is_left_out) {
+  Schedule told = schedule(2, {{0, {3, 1}}, {0, {1, 4}}, {0, {2}}});
+  for (const std::size_t i : {3u, 4u}) told.turns[i].forwarded = told.turns[i].ended = -1;
+  const SimulatedSchedule s = simulate_schedule(told, {.draft = 1, .verify = 1, .n_branches = 2});
   ASSERT_EQ(s.schedule.turns.size(), 3u);
   EXPECT_EQ(s.schedule.turns[2].run, 6u);
   EXPECT_EQ(s.in_turn, 3 * 2);
