@@ -46,7 +46,7 @@ TEST(Limits, an_unknown_or_out_of_range_limit_is_refused) {
   }
   for (const char* value : {"63", "4097", "-1", "70x", "", "1e2", "99999999999999999999"}) {
     EXPECT_THAT(usage_error(std::string("json_depth=") + value),
-                HasSubstr("expected a whole number from 64 (what holds without it) to 1024"));
+                HasSubstr("expected a whole number from 64 (the default) to 1024"));
   }
   EXPECT_THAT(usage_error("json_depth"), HasSubstr("from 64"));
 }
