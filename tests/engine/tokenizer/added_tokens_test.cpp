@@ -178,7 +178,9 @@ TEST_F(TokenizerFiles, unsupported_fields_are_named) {
 
 TEST_F(TokenizerFiles, a_tokenizer_class_with_own_rules_is_noted) {
   write("tokenizer_config.json", R"({"tokenizer_class": "T5TokenizerFast"})");
-  EXPECT_THAT(open().notices, ElementsAre(HasSubstr("tokenizer_class \"T5Tokenizer\": its own")));
+  EXPECT_THAT(open().notices,
+              ElementsAre(HasSubstr(
+                  "tokenizer_class \"T5Tokenizer\": the rules of this class are not applied")));
   for (const char* name : {"LlamaTokenizer", "PreTrainedTokenizerFast", "CodeLlamaTokenizer"}) {
     write("tokenizer_config.json", fmt::format(R"({{"tokenizer_class": "{}"}})", name));
     EXPECT_THAT(open().notices, IsEmpty()) << name;

@@ -193,22 +193,22 @@ TEST(TimelineEvents, exported_events_equal_the_applied_ones) {
   Timeline timeline;
   for (const Event& event : events) timeline.apply(event);
   ASSERT_EQ(timeline.n_inconsistent(), 0);
-  EventList told;
-  tell(timeline, told);
+  EventList replayed;
+  replay_events(timeline, replayed);
   std::multiset<std::string> expected, found;
   for (const Event& event : events) expected.insert(bytes_of(event));
-  for (const Event& event : told.events) found.insert(bytes_of(event));
-  EXPECT_EQ(told.events.size(), events.size());
+  for (const Event& event : replayed.events) found.insert(bytes_of(event));
+  EXPECT_EQ(replayed.events.size(), events.size());
   EXPECT_EQ(expected, found);
-  EXPECT_TRUE(std::ranges::is_sorted(told.events, {}, time_of));
+  EXPECT_TRUE(std::ranges::is_sorted(replayed.events, {}, time_of));
   Timeline again;
-  for (const Event& event : told.events) again.apply(event);
+  for (const Event& event : replayed.events) again.apply(event);
   EXPECT_EQ(again.n_inconsistent(), 0) << again.inconsistencies()[0];
   EventList third;
-  tell(again, third);
-  ASSERT_EQ(third.events.size(), told.events.size());
+  replay_events(again, third);
+  ASSERT_EQ(third.events.size(), replayed.events.size());
   for (std::size_t i = 0; i < third.events.size(); ++i) {
-    ASSERT_EQ(bytes_of(third.events[i]), bytes_of(told.events[i])) << i;
+    ASSERT_EQ(bytes_of(third.events[i]), bytes_of(replayed.events[i])) << i;
   }
 }
 
