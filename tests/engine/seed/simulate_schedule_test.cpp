@@ -23,7 +23,7 @@ Schedule schedule(int n_branches, const std::vector<RecordedSequence>& texts) {
   for (std::size_t i = 0; i < texts.size(); i++) {
     Nanoseconds t = texts[i].begin;
     for (std::size_t step = 0; step < texts[i].tokens.size(); step++, t += 10) {
-      told.turns.push_back({.run = static_cast<RunId>(i + 5),
+      recorded.turns.push_back({.run = static_cast<RunId>(i + 5),
                             .step = static_cast<StepId>(step),
                             .branch = static_cast<int>(i) % n_branches,
                             .may_draft = t,
@@ -111,7 +111,7 @@ TEST(SimulateSchedule, turns_keep_their_order_and_take_the_given_times) {
 
 TEST(SimulateSchedule, what_was_not_judged_is_left_out) {
   Schedule told = schedule(2, {{0, {3, 1}}, {0, {1, 4}}, {0, {2}}});
-  for (const std::size_t i : {3u, 4u}) told.turns[i].forwarded = told.turns[i].ended = -1;
+  for (const std::size_t i : {3u, 4u}) told.turns[i].forwarded = recorded.turns[i].ended = -1;
   const SimulatedSchedule s = simulate_schedule(told, {.draft = 1, .verify = 1, .n_branches = 2});
   ASSERT_EQ(s.schedule.turns.size(), 3u);
   EXPECT_EQ(s.schedule.turns[2].run, 6u);
