@@ -6,7 +6,8 @@
 namespace engine {
 namespace {
 
-/// [text] how many bytes text[0..i] ends with that it also begins with, itself left out.
+/// [text.size()] Knuth-Morris-Pratt failure function: length of the longest proper prefix of
+/// text[0..i] that is also its suffix.
 std::vector<std::size_t> borders_of(const std::string& text) {
   std::vector<std::size_t> border(text.size(), 0);
   for (std::size_t i = 1, n = 0; i < text.size(); i++) {

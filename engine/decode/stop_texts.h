@@ -1,8 +1,8 @@
-// Stop strings: where the text of a continuation ends because one of them is complete.
-//   which    the stop string that is complete first counts; of several that are complete with the
-//            same character, the longest
-//   tokens   the text is read token by token, so the end does not depend on how many tokens a step
-//            brings: every lossless decoder stops where plain decoding does
+// Stop strings: a continuation ends where its text completes one of them.
+//   which    the stop string that is complete first counts; the longest if several are complete at
+//            the same character
+//   tokens   the text is read token by token, so the end does not depend on the number of tokens
+//            per step: every lossless decoder stops where plain decoding stops
 #pragma once
 
 #include <cstddef>
@@ -25,16 +25,17 @@ struct StopFound {
   bool operator==(const StopFound&) const = default;
 };
 
-/// Looks for stop strings in a text that comes in pieces (Knuth, Morris, Pratt for each of them).
-/// The result does not depend on where the text is cut into pieces.
+/// Searches for stop strings in a text that arrives in pieces (Knuth-Morris-Pratt for each of
+/// them). The result does not depend on where the text is cut into pieces.
 class StopScanner {
  public:
   /// @param stops  none of them empty
   explicit StopScanner(std::vector<std::string> stops);
-  /// Reads on until a stop string is complete; what stands after it is not read.
+  /// Reads a piece until a stop string is complete, and ignores the text after it.
   std::optional<StopFound> push(std::string_view text);
-  /// Bytes at the end of what was read that may be the beginning of a stop string.
+  /// Number of bytes at the end of the text read that may begin a stop string.
   std::size_t held() const;
+  /// The stop strings.
   const std::vector<std::string>& stops() const;
 
  private:
@@ -44,34 +45,38 @@ class StopScanner {
   std::size_t n_read_ = 0;
 };
 
-/// Text for a screen: passes on what can no longer belong to a stop string, and nothing from the
-/// beginning of a complete one on.
+/// Text for display: passes on text that can no longer belong to a stop string, and drops
+/// everything from the start of a complete one.
 class TextBeforeStop {
  public:
+  /// @param stops  none of them empty
   explicit TextBeforeStop(std::vector<std::string> stops) : scanner_(std::move(stops)) {}
-  /// @return  the text that may be shown now
+  /// Reads a piece. @return  the text that can be shown now
   std::string push(std::string_view text);
-  /// @return  the rest, where no stop string is complete
+  /// Ends the text. @return  the rest, if no stop string is complete
   std::string finish();
 
  private:
   StopScanner scanner_;
-  std::string held_;         // read, and not passed on yet
+  std::string held_;         // read, but not passed on yet
   std::size_t n_shown_ = 0;  // bytes passed on
   bool stopped_ = false;
 };
 
-/// The tokens of one continuation, read as they are decided.
+/// Reads the tokens of one continuation as steps emit them, and finds the stop string that ends it.
 class StopReader {
  public:
+  /// @param stream  decodes tokens to text, set to the end of the prompt
+  /// @param stops   none of them empty
   StopReader(TextStream stream, std::vector<std::string> stops)
       : stream_(std::move(stream)), scanner_(std::move(stops)) {}
-  /// Reads the tokens that follow those read before, until a stop string is complete. Call it once
-  /// for each step, with all tokens that the step commits if none is.
-  /// @return  how many of them were read; 0: no stop string is complete
+  /// Reads a step's tokens until a stop string is complete. Call it once for each step, with all
+  /// tokens that the step emits without a stop.
+  /// @return  number of tokens up to the one that completes a stop string; 0: none is complete
   int read(std::span<const TokenId> emitted);
+  /// The complete stop string, if there is one.
   const std::optional<StopFound>& found() const { return found_; }
-  /// The stop string found.
+  /// The text of the complete stop string; there must be one.
   const std::string& stop() const;
 
  private:

@@ -7,6 +7,7 @@
 namespace engine {
 namespace {
 
+/// The first n tokens, or all if there are fewer.
 std::span<const TokenId> at_most(std::span<const TokenId> tokens, std::size_t n) {
   return tokens.first(std::min(n, tokens.size()));
 }
@@ -18,7 +19,7 @@ bool comparable(const Sampling& sampling) {
 }
 
 Agreement agreement_of(Ending found, Ending expected) {
-  // A run that was stopped says nothing of what would have come next.
+  // A stopped run does not show which tokens would have followed.
   const std::size_t n_found = found.tokens.size(), n_expected = expected.tokens.size();
   if (!found.whole) expected.tokens = at_most(expected.tokens, n_found);
   if (!expected.whole) found.tokens = at_most(found.tokens, n_expected);
@@ -39,12 +40,12 @@ Agreement agree(RunResult& result, const RunResult& ar) {
       agreement_of({result.tokens, result.whole()}, {ar.tokens, ar.whole()});
   result.identical_to_ar = agreement.first_difference < 0;
   if (agreement.first_difference < 0) return agreement;
-  const auto lead = [&](const std::vector<float>& margins) {
+  const auto margin = [&](const std::vector<float>& margins) {
     const auto at = static_cast<std::size_t>(agreement.first_difference);
     return at < margins.size() ? std::optional(margins[at]) : std::nullopt;
   };
   result.difference =
-      Difference{agreement.first_difference, lead(result.margins), lead(ar.margins)};
+      Difference{agreement.first_difference, margin(result.margins), margin(ar.margins)};
   return agreement;
 }
 

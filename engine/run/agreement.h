@@ -1,4 +1,4 @@
-// Whether a run wrote what plain decoding writes with the same settings.
+// Compares a run with plain decoding under the same settings.
 #pragma once
 
 #include <span>
@@ -10,20 +10,22 @@
 
 namespace engine {
 
-/// Whether two runs of these settings must agree token for token. Under rejection sampling they
-/// have one distribution, but not the same tokens.
+/// True if two lossless runs with these settings must agree token for token. Under rejection
+/// sampling only their distribution is the same.
 bool comparable(const Sampling& sampling);
 
-/// The tokens of one run, and whether it ended by itself (then its end counts too).
+/// The tokens of one run.
 struct Ending {
   std::span<const TokenId> tokens;
-  bool whole = true;
+  bool whole = true;  // the run ended by itself, so its length counts in the comparison
 };
 
-/// Compares as far as a run that was stopped goes; `run`, `t` and `cost` are the caller's to fill.
+/// Compares two runs, up to the length of a run that was stopped. The caller sets `run`,
+/// `baseline`, `t` and `cost`.
 Agreement agreement_of(Ending found, Ending expected);
 
-/// The same of a run and plain decoding on its request; keeps in `result` what it came to.
+/// Compares a run with plain decoding on the same request, and sets identical_to_ar and difference
+/// in `result`.
 Agreement agree(RunResult& result, const RunResult& ar);
 
 }  // namespace engine

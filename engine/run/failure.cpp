@@ -18,7 +18,7 @@ Failure current_failure() {
   } catch (const std::bad_alloc&) {
     return {static_cast<int>(ErrorCode::Resources), "out of memory; the runs so far are kept"};
   } catch (const std::system_error& error) {
-    // A thread, as std::thread says it, or a lock, as the library does.
+    // std::thread reports a missing thread this way, the standard library a missing lock.
     const bool is_short = error.code() == std::errc::resource_unavailable_try_again ||
                           error.code() == std::errc::not_enough_memory;
     if (!is_short) return {70, fmt::format("internal error: {}; please report it", error.what())};
@@ -29,7 +29,7 @@ Failure current_failure() {
   } catch (const std::exception& error) {
     return {70, fmt::format("internal error: {}; please report it", error.what())};
   } catch (...) {
-    return {70, "internal error: of no known kind; please report it"};
+    return {70, "internal error: an exception of unknown type; please report it"};
   }
 }
 

@@ -1,4 +1,4 @@
-// What ended a run, as its RunFailed tells it.
+// Exceptions as RunFailed events.
 #pragma once
 
 #include <string>
@@ -7,20 +7,20 @@
 
 namespace engine {
 
-/// Why something ended, whatever was thrown.
+/// An exception, as a code and a message.
 struct Failure {
-  int code = 0;  // as of RunFailed: an ErrorCode, or 70 for a fault of this program
+  int code = 0;  // as in RunFailed: an ErrorCode, or 70 for a bug of this program
   std::string message;
 
-  /// A person, or a time limit, ended it: no failure.
+  /// True if a user or a time limit stopped the work, which is no failure.
   bool is_stop() const { return code == static_cast<int>(ErrorCode::Cancelled); }
 };
 
-/// Of the exception being handled; call it in a catch alone.
+/// The exception being handled. Call it only within a catch block.
 Failure current_failure();
 
-/// The event that ends a run so, now.
-/// @param run  0: none had begun
+/// The event that ends a run with this failure, with the current time.
+/// @param run  0: no run had begun
 RunFailed failed_event(const Failure& failure, RunId run);
 
 }  // namespace engine

@@ -20,7 +20,8 @@ std::int64_t process_cpu_ns() {
   return t.tv_sec * 1'000'000'000LL + t.tv_nsec;
 }
 
-void tell_of_gpu(Sampled& sample, const kernels::GpuLoad& load) {
+/// Copies a GPU's values into a sample.
+void add_gpu_load(Sampled& sample, const kernels::GpuLoad& load) {
   using kernels::GpuValue;
   sample.reason = load.reason;
   sample.busy_percent = load[GpuValue::Busy];
@@ -45,11 +46,11 @@ LoadSampler::LoadSampler(const kernels::Device& device,
 }
 
 void LoadSampler::step(Nanoseconds own_compute) {
-  if (now_ns() - last_.at >= kSamplePeriod) tell(own_compute);
+  if (now_ns() - last_.at >= kSamplePeriod) emit(own_compute);
 }
 
 void LoadSampler::end(Nanoseconds own_compute) {
-  if (!told_ && now_ns() > last_.at) tell(own_compute);
+  if (!emitted_ && now_ns() > last_.at) emit(own_compute);
 }
 
 LoadSampler::Counters LoadSampler::counters(Nanoseconds own_compute) const {
@@ -61,7 +62,7 @@ LoadSampler::Counters LoadSampler::counters(Nanoseconds own_compute) const {
   return now;
 }
 
-void LoadSampler::tell(Nanoseconds own_compute) {
+void LoadSampler::emit(Nanoseconds own_compute) {
   const Counters now = counters(own_compute), before = std::exchange(last_, now);
   const auto percent = [&](std::int64_t ns, std::size_t n_threads = 1) {
     const double period = static_cast<double>(now.at - before.at);
@@ -73,9 +74,9 @@ void LoadSampler::tell(Nanoseconds own_compute) {
   sample.period = now.at - before.at;
   sample.device = device_.name();
   if (const kernels::GpuMonitor* monitor = device_.monitor()) {
-    tell_of_gpu(sample, monitor->latest());
+    add_gpu_load(sample, monitor->latest());
   } else {
-    // Two devices may have more threads than can run at once: they work in turn then.
+    // Two devices may together have more threads than the machine has processors.
     const std::size_t processors = std::max(1u, std::thread::hardware_concurrency());
     sample.busy_percent = percent(now.process_cpu_ns - before.process_cpu_ns,
                                   std::min(now.thread_busy_ns.size(), processors));
@@ -85,7 +86,7 @@ void LoadSampler::tell(Nanoseconds own_compute) {
     sample.thread_busy_percent.push_back(percent(now.thread_busy_ns[i] - before.thread_busy_ns[i]));
   rusage usage{};
   if (getrusage(RUSAGE_SELF, &usage) == 0) sample.memory_bytes = usage.ru_maxrss * 1024LL;
-  told_ = true;
+  emitted_ = true;
   events_.push(std::move(sample));
 }
 

@@ -1,6 +1,6 @@
-// How busy the processor or the GPU is while runs go on, told as Sampled events: the same for the
-// window's races and the command line's runs. A GPU's driver is asked by a thread of its own
-// (kernels/cuda/monitor/gpu_monitor.h), and the latest it said is told; nobody waits for it here.
+// Samples the load of the processor or the GPU during runs and emits Sampled events, both for the
+// window and for the command line. A thread of its own queries the GPU's driver
+// (kernels/cuda/monitor/gpu_monitor.h); the sampler takes the latest values and never waits.
 #pragma once
 
 #include <cstdint>
@@ -11,23 +11,24 @@
 
 namespace engine {
 
+/// Emits a load sample every 100 ms while runs make steps.
 class LoadSampler {
  public:
-  /// Begins to count, and starts the monitor of a GPU.
-  /// @param device  what runs; outlives the sampler, as `events` does
-  /// @param beside  a second device at work at the same time, whose threads count too; or null
+  /// Starts to count, and starts the monitor of a GPU.
+  /// @param device  the device of the runs; outlives the sampler, and so does `events`
+  /// @param beside  a second device that works at the same time, whose threads count too; or null
   LoadSampler(const kernels::Device& device,
               EventSink& events,
               const kernels::Device* beside = nullptr);
 
-  /// Tells a sample where the last is 100 ms old.
-  /// @param own_compute  of all runs sampled, so far
+  /// Emits a sample if the last one is 100 ms old.
+  /// @param own_compute  total compute of the sampled runs so far
   void step(Nanoseconds own_compute);
-  /// Tells one where there is none yet: a run that is over sooner has its sample too.
+  /// Emits a sample if there was none yet, so that a short run has one too.
   void end(Nanoseconds own_compute);
 
  private:
-  /// Counters that only grow, at one moment.
+  /// Counters at one moment; they only grow.
   struct Counters {
     Nanoseconds at = 0;
     std::int64_t process_cpu_ns = 0;
@@ -36,13 +37,13 @@ class LoadSampler {
   };
 
   Counters counters(Nanoseconds own_compute) const;
-  void tell(Nanoseconds own_compute);
+  void emit(Nanoseconds own_compute);
 
   const kernels::Device& device_;
   const kernels::Device* beside_;
   EventSink& events_;
   Counters last_;
-  bool told_ = false;
+  bool emitted_ = false;
 };
 
 }  // namespace engine

@@ -1,6 +1,6 @@
-// Lanes that compete on one device take turns: the lane with the least compute of its own steps
-// next, and only a lane's own compute counts. At any moment all lanes stand at equal compute time,
-// give or take a step, so a live race is fair.
+// Lanes on one device take turns: the lane that has used the least compute makes the next step, and
+// only a lane's own compute counts. So at any moment all lanes have used equal compute time, up to
+// one step, and a live race is fair.
 #pragma once
 
 #include <memory>
@@ -10,26 +10,32 @@
 
 namespace engine {
 
+/// Several lanes on one device, and whose turn it is.
 class Race {
  public:
-  /// @param model   owned by the engine, outlives the race
-  /// @param events  where steps are told, or null
+  /// @param model   of lanes that are added without their own; owned by the engine, outlives the
+  ///                race
+  /// @param events  receives the steps' events; or null
   Race(LanguageModel& model, EventSink* events) : model_(model), events_(events) {}
 
+  /// Adds a lane of the race's model.
   void add(Lane lane);
-  /// A lane of another model, which outlives the race too.
+  /// Adds a lane of another model, which outlives the race too.
   void add(Lane lane, LanguageModel& model);
   /// One step of the unfinished lane with the least own compute; the first of equals.
   /// @return  the lane that stepped, or null if none is left
   Lane* step_next();
   /// One step of each unfinished lane, first to last.
   void step_each();
+  /// True if no lane can make another step.
   bool finished() const;
-  /// Ends a lane where it stands.
+  /// Stops a run after the steps it has made.
   void stop(RunId run);
+  /// True if stop() was called for this lane's run.
   bool stopped(const Lane& lane) const;
+  /// All lanes, in the order they were added.
   std::vector<std::unique_ptr<Lane>>& lanes() { return lanes_; }
-  const std::vector<std::unique_ptr<Lane>>& lanes() const { return lanes_; }
+  const std::vector<std::unique_ptr<Lane>>& lanes() const { return lanes_; }  ///< all lanes
 
  private:
   bool runs(const Lane& lane) const { return !lane.sequence.finished() && !stopped(lane); }
@@ -38,7 +44,7 @@ class Race {
   LanguageModel& model_;
   EventSink* events_;
   std::vector<std::unique_ptr<Lane>> lanes_;
-  std::vector<Stepper> steppers_;  // of each lane
+  std::vector<Stepper> steppers_;  // one per lane
   std::vector<RunId> stopped_;
 };
 

@@ -1,4 +1,5 @@
-// The models of lanes that race: lanes of one model share it, and all stay in memory together.
+// Loads the models of lanes that race. Lanes of the same model share it, and all models stay in
+// memory together.
 #pragma once
 
 #include <functional>
@@ -11,16 +12,18 @@
 
 namespace engine {
 
-/// Loads what is not there yet, the first time each model is named.
-/// @param request   of lanes that name no model of their own; the others differ in the name alone
-/// @param helpers   the heads are those of request.model; a lane's own model has those of its card
-/// @param progress  of loading the model of a name
-/// @param loaded    called with each model's, once, and with those of each lane that has others;
-///                  or empty
-/// @param several_texts  lanes have several texts at a time: one whose texts take turns at two
-///                       models (takes_turns) then has a draft on threads of its own (models_for)
-/// @return  of each lane, in order; they stay until the store is told otherwise (keep_together)
-/// @throws Error(Resources)  if memory does not hold all of them at once
+/// Loads every model that is not loaded yet.
+/// @param request          for lanes that name no model of their own; for the others with their
+///                         model's name
+/// @param draft_resources  its heads belong to request.model; a lane's own model has the heads that
+///                         its card names
+/// @param progress         makes the progress callback for a model's name
+/// @param loaded           called once with the models of each name, and again for lanes that need
+///                         more; may be empty
+/// @param several_texts    each lane decodes several prompts: a SEED lane then gets a draft model
+///                         with threads of its own (models_for)
+/// @return  one per lane, in order; they stay loaded until the next call of keep_together()
+/// @throws Error(Resources)  if memory cannot hold all of them at once
 /// @throws Error             as ModelStore::get_for
 std::vector<RunModels> models_of_lanes(
     ModelStore& store,

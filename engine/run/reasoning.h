@@ -1,5 +1,5 @@
-// Reasoning on the engine's thread. The order of the rooms keeps that thread from knowing how
-// questions are asked (engine/reason): whoever starts it hands it a function that does.
+// Reasoning on the engine's thread. The dependency order keeps engine/run from calling
+// engine/reason, so the caller passes in a function that runs a reasoning command.
 #pragma once
 
 #include <functional>
@@ -11,38 +11,41 @@
 
 namespace engine {
 
-/// What a reasoning works with.
+/// The inputs of one reasoning command.
 struct ReasoningSite {
   const Model& target;
   Scheduler& scheduler;
-  SchedulerWatch watch;       // of the stream and its next run; `ended` is left to the reasoner
-  SearchId first_search = 1;  // of the stream, the next
-  /// How far it is, of how much, and in words; all of it only at its end, with what came of it.
+  SchedulerWatch watch;       // the event stream and its next run id; the reasoner sets `ended`
+  SearchId first_search = 1;  // the stream's next search id
+  /// Reports progress with a text. done == total only at the end, with a summary as the text.
   std::function<void(std::int64_t done, std::int64_t total, const std::string& words)> tell;
 };
 
-/// Asks what a command wants asked. Its results are events of site.watch.
-/// @throws Error  if it cannot be asked, or a run fails
+/// Runs a reasoning command. Its results are events of site.watch.
+/// @throws Error  if the command cannot be run, or if a run fails
 using Reasoner = std::function<void(const StartReasoning& command, const ReasoningSite& site)>;
 
-/// Hears a reasoning's events on their way to the stream: which numbers they have used, which runs
-/// have not ended, and what each was and wrote.
+/// Records the runs of a reasoning command from its events, and forwards the events to the stream.
 class RunTracker final : public EventSink {
  public:
+  /// One run as its events describe it.
   struct Run {
     RunStarted started;
     std::vector<TokenId> tokens;
-    std::string stop_reason;  // empty: it has not ended, or failed
+    std::string stop_reason;  // empty: the run has not ended, or failed
     bool failed = false;
+    /// True if the run has ended or failed.
     bool over() const { return failed || !stop_reason.empty(); }
   };
 
+  /// @param to  receives all events; outlives the tracker
   explicit RunTracker(EventSink& to) : to_(to) {}
   void push(Event event) override;
+  /// All runs seen so far, by id.
   const std::map<RunId, Run>& runs() const { return runs_; }
-  /// 0: none was told of.
+  /// The largest search id seen; 0: none.
   SearchId last_search() const { return last_search_; }
-  /// Whether a step has ended since this was asked last.
+  /// True if a step has ended since the last call.
   bool stepped();
 
  private:
@@ -52,7 +55,7 @@ class RunTracker final : public EventSink {
   bool stepped_ = false;
 };
 
-/// The request that a run began with, as far as its first event tells.
+/// The request of a run, rebuilt from its first event.
 RunRequest request_of(const RunStarted& started);
 
 }  // namespace engine

@@ -8,12 +8,12 @@
 namespace engine {
 namespace {
 
-/// A forward over the tree's rows behind the text.
+/// Duration of a forward over the tree's rows.
 Nanoseconds forward_ns(LanguageModel& model,
                        Sequence& text,
                        const TokenTree& tree,
                        const Sampling& sampling) {
-  std::vector<std::uint8_t> greedy_rows;  // as a step has them
+  std::vector<std::uint8_t> greedy_rows;  // as in a step
   for (const RowTag& tag : tree.tag) greedy_rows.push_back(tag.kind == RowTag::Kind::Window);
   BatchItem item{.cache = &text.cache(), .tree = &tree, .prefix = text.cached_tokens()};
   item.sampling = sampling;
@@ -23,7 +23,7 @@ Nanoseconds forward_ns(LanguageModel& model,
   return now_ns() - begun;
 }
 
-/// Those that have keys and values behind the step, and had none before it.
+/// The tokens that get keys and values in this step.
 std::vector<TokenId> newly_cached(const Sequence& text, const std::vector<TokenId>& emitted) {
   const std::size_t n_cached = text.cached_tokens().size();
   std::vector<TokenId> tokens(text.tokens().begin() + static_cast<std::ptrdiff_t>(n_cached),
@@ -69,16 +69,16 @@ double row_cost_ms(LanguageModel& model,
 std::vector<int> rows_along(const TokenTree& tree, std::span<const TokenId> tokens) {
   if (tokens.empty()) return {};
   std::vector<std::size_t>
-      held;  // [rows] how many of the tokens the chain to a row holds; 0: others
+      held;  // [rows] leading tokens that the chain to a row matches; 0: the chain does not match
   for (int row = 0; row < tree.n_rows(); row++) {
     const int parent = tree.parent[static_cast<std::size_t>(row)];
     const std::size_t before = parent < 0 ? 0 : held[static_cast<std::size_t>(parent)];
-    const bool goes_on =
+    const bool matches =
         (parent < 0 || before > 0) && tree.token[static_cast<std::size_t>(row)] == tokens[before];
-    held.push_back(goes_on ? before + 1 : 0);
+    held.push_back(matches ? before + 1 : 0);
     if (held.back() == tokens.size()) return chain_of(tree, row);
   }
-  kernels::throw_contract_error("no chain of rows holds the tokens that a step kept");
+  kernels::throw_contract_error("no chain of rows has the tokens that a step kept");
 }
 
 }  // namespace engine

@@ -1,6 +1,6 @@
-// What a text's rows cost by themselves: its forwards once more, without the decoder that asked for
-// them. Speed-ups are held against it, for nothing but the rows and their drafts should be paid; run
-// right behind the text, so that both meet the machine in the same state.
+// The cost of a run's rows alone: repeats its forwards without the decoder. Speed-ups are compared
+// with this cost, because an ideal decoder spends time only on its rows and drafts. Repeat the
+// forwards directly after the run, so that both find the machine in the same state.
 #pragma once
 
 #include <functional>
@@ -13,22 +13,24 @@
 
 namespace engine {
 
-/// What the steps of texts evaluated and gave, kept from what is told of them, and told on.
+/// Records the steps of runs from their events, and forwards the events.
 class StepRecorder : public EventSink {
  public:
+  /// The rows that a step evaluated and the tokens it emitted.
   struct Step {
     TokenTree tree;
     std::vector<TokenId> emitted;
   };
+  /// The steps of one run.
   struct Text {
     std::vector<Step> steps;
-    Nanoseconds drafting = 0;  // forwards of the draft model, or of heads
+    Nanoseconds drafting = 0;  // duration of the forwards of a draft model or heads
   };
 
-  /// @param next  where everything is told on, or null; owned by the caller
+  /// @param next  receives all events, or null; owned by the caller
   explicit StepRecorder(EventSink* next) : next_(next) {}
   void push(Event event) override;
-  /// Nothing of a run that was not told.
+  /// The steps of a run; none if it had no events.
   const Text& of(RunId run) { return texts_[run]; }
 
  private:
@@ -36,17 +38,17 @@ class StepRecorder : public EventSink {
   std::map<RunId, Text> texts_;
 };
 
-/// The forwards of a text's steps again, each alone in its forward, over the same rows behind the
-/// same tokens, greedy or sampled as they were; logits, states and attention are not asked for.
-/// @param stop  asked before each; true ends it there. Or empty
-/// @return  ms that these took; reading the prompt anew and keeping rows count nowhere
-/// @throws Error  as a forward
+/// Repeats the forwards of a run's steps: the same rows after the same tokens with the same
+/// sampling, one step per forward, without logits, hidden states or attention.
+/// @param stop  called before each forward; true ends the measurement. May be empty
+/// @return  duration of these forwards in ms, without the prefill and the commits
+/// @throws Error  as LanguageModel::forward()
 double row_cost_ms(LanguageModel& model,
                    const RunRequest& request,
                    const StepRecorder::Text& text,
                    const std::function<bool()>& stop = {});
 
-/// The first chain of rows from the prefix down that holds these tokens, in order.
+/// The first chain of rows from the prefix down with these tokens, in order.
 /// @throws ContractError  if there is none
 std::vector<int> rows_along(const TokenTree& tree, std::span<const TokenId> tokens);
 

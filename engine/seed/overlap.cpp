@@ -11,10 +11,14 @@ namespace {
 constexpr std::size_t kLookSamples = 3;
 constexpr std::size_t kKeptSamples = 5;
 constexpr int kFirstPause = 48, kLongestPause = 768;
-constexpr double kQuicker = 1.03;   // by so much the other way must be, to be kept
-constexpr double kChanged = 1.25;   // times what it was, or the other way: the load is another
-constexpr double kHopeless = 1.3;   // one sample like this ends a look
-constexpr double kUnlikely = 1.15;  // so do two; and where a look has it, others are rarer
+// The other mode must be faster by this factor to be kept.
+constexpr double kQuicker = 1.03;
+// If the kept mode's time changes by this factor, the load has changed.
+constexpr double kChanged = 1.25;
+// One round slower by this factor ends a probe.
+constexpr double kHopeless = 1.3;
+// Two rounds slower by this factor end a probe, and then the next probes are delayed by kRarer.
+constexpr double kUnlikely = 1.15;
 constexpr int kRarer = 4;
 
 Nanoseconds median(std::vector<RoundTime> samples, Nanoseconds RoundTime::*of) {
@@ -46,7 +50,7 @@ void OverlapTuner::measured(const RoundTime& per_text) {
     const Nanoseconds least = std::ranges::min(samples_, {}, &RoundTime::whole).whole;
     const double quickest = ratio(least, of_kept());
     const bool is_slower = quickest > (samples_.size() == 1 ? kHopeless : kUnlikely);
-    if (is_slower || samples_.size() == kLookSamples) judge(median(samples_));
+    if (is_slower || samples_.size() == kLookSamples) finish_probe(median(samples_));
     return;
   }
   if (candidate_ > 0) {
@@ -55,20 +59,22 @@ void OverlapTuner::measured(const RoundTime& per_text) {
   }
   n_since_++;
   if (!knows()) {
-    if (samples_.size() == kLookSamples) look_if_it_may_pay();
+    if (samples_.size() == kLookSamples) probe_if_it_may_pay();
     return;
   }
   if (samples_.size() > kKeptSamples) samples_.erase(samples_.begin());
   if (samples_.size() < kKeptSamples) return;
-  if (of_kept() == 0) of_kept() = median(samples_);  // of another number of branches so far
+  // so far there was only another number of branches' choice
+  if (of_kept() == 0) of_kept() = median(samples_);
   const double now = ratio(median(samples_), of_kept());
   const bool has_changed =
       (now > kChanged || now * kChanged < 1) && (!lost_ || n_since_ >= kFirstPause);
-  if (has_changed) pause_ = kFirstPause / 2;  // begins anew where the look changes nothing
-  if (has_changed || n_since_ >= pause_) look_if_it_may_pay();
+  // restarts the backoff, even if the probe changes nothing
+  if (has_changed) pause_ = kFirstPause / 2;
+  if (has_changed || n_since_ >= pause_) probe_if_it_may_pay();
 }
 
-void OverlapTuner::look_if_it_may_pay() {
+void OverlapTuner::probe_if_it_may_pay() {
   of_kept() = median(samples_);
   const Nanoseconds drafting = kept_ ? 0 : median(samples_, &RoundTime::drafting);
   spared_ = !kept_ && !is_quicker(of_kept() - drafting);
@@ -78,7 +84,7 @@ void OverlapTuner::look_if_it_may_pay() {
   n_looks_++;
 }
 
-void OverlapTuner::judge(Nanoseconds other) {
+void OverlapTuner::finish_probe(Nanoseconds other) {
   looking_ = false;
   median_[kept_ ? 0 : 1] = other;
   lost_ = ratio(other, of_kept()) > kUnlikely;
@@ -90,8 +96,8 @@ void OverlapTuner::judge(Nanoseconds other) {
   }
 }
 
-// Steps grow quicker behind a prompt, and what is looked at comes later than what it is held
-// against: it must be quicker than the way that is kept once more, behind the look.
+// Steps become faster after a prompt, and a probe comes later than the rounds it is compared with.
+// So the other mode must also be faster than the kept mode's rounds after the probe.
 void OverlapTuner::confirm() {
   of_kept() = median(samples_);
   const bool changed = is_quicker(candidate_);
@@ -105,8 +111,9 @@ void OverlapTuner::confirm() {
 
 void OverlapTuner::settle(bool changed) {
   const int first = kFirstPause * (lost_ ? kRarer : 1);
-  const bool anew = changed || pause_ < kFirstPause;  // for the first time, or for another load
-  pause_ = anew ? first : std::min((lost_ ? kRarer : 2) * pause_, kLongestPause);
+  // the first probe, or the load has changed
+  const bool restarts = changed || pause_ < kFirstPause;
+  pause_ = restarts ? first : std::min((lost_ ? kRarer : 2) * pause_, kLongestPause);
   samples_.clear();
   n_since_ = 0;
 }
@@ -128,7 +135,7 @@ const OverlapTuner* MeasuredOverlap::nearest_that_knows(int n_branches) const {
 }
 
 const OverlapTuner* MeasuredOverlap::most_that_measured() const {
-  // One that began like another has not measured the way that it keeps, or not the other one.
+  // A tuner that started like another one may not have measured both modes.
   const OverlapTuner* found = nullptr;
   for (const auto& [n, tuner] : tuners_)
     if (tuner.in_turn() > 0 && (tuner.overlapped() > 0 || tuner.was_spared())) found = &tuner;
@@ -154,7 +161,7 @@ const std::vector<std::string>& overlap_names() {
 }
 
 std::unique_ptr<Overlap> overlap_named(const std::string& name) {
-  ensure(std::ranges::count(overlap_names(), name) == 1, "there is no such overlap");
+  ensure(std::ranges::count(overlap_names(), name) == 1, "there is no overlap mode with this name");
   if (name == "auto") return std::make_unique<MeasuredOverlap>();
   return std::make_unique<FixedOverlap>(name == "always");
 }

@@ -1,7 +1,6 @@
-// Whether the draft works beside the target's verification or in turn with it. At the same time is
-// SEED's schedule; where both share cores and memory bandwidth, in turn with all threads for
-// whoever works may be quicker. Which it is is measured on the running work. No token depends on
-// it.
+// Decides whether the draft model works while the target verifies (overlapped, SEED's schedule) or
+// in turn with it. If both models share cores and memory bandwidth, working in turn, each with all
+// threads, may be faster. The decision is measured during the run. No token depends on it.
 #pragma once
 
 #include <cstdint>
@@ -14,23 +13,27 @@
 
 namespace engine {
 
-/// What a text's round took.
+/// Duration of one branch's round.
 struct RoundTime {
   Nanoseconds whole = 0;
-  Nanoseconds drafting = 0;  // of that, if it was made in turn
+  Nanoseconds drafting = 0;  // the draft's part, if the models worked in turn
 };
 
+/// Decides between overlapped and in-turn rounds.
 class Overlap {
  public:
   virtual ~Overlap() = default;
-  /// Whether both work at once while so many branches are under way.
+  /// True if both models work at the same time while `n_branches` branches are active.
   virtual bool at_once(int n_branches) const = 0;
-  /// What a text's round took, with n_branches under way, as at_once() said.
+  /// Reports a branch's round time with `n_branches` active branches, in the mode that at_once()
+  /// chose.
   virtual void measured(int /*n_branches*/, const RoundTime& /*per_text*/) {}
 };
 
+/// Always the same mode.
 class FixedOverlap final : public Overlap {
  public:
+  /// @param at_once  the mode
   explicit FixedOverlap(bool at_once) : at_once_(at_once) {}
   bool at_once(int /*n_branches*/) const override { return at_once_; }
 
@@ -38,75 +41,85 @@ class FixedOverlap final : public Overlap {
   bool at_once_;
 };
 
-/// The rule, for one number of branches: looks at both, in turn first, and keeps the quicker by the
-/// median of three, the way kept so far being measured before the look and behind it; another look
-/// after a while, which doubles each time nothing has changed, and at once where what
-/// is kept takes a quarter more, or a fifth less, than it did. Where the other way took 15 % more
-/// than what is kept, the while is four times as long and grows fourfold; and where what is kept
-/// takes more or less than it did, the look that this brings waits until the shortest while has
-/// passed. No look at working at once where that could not be quicker if drafting cost nothing at
-/// all: the target's part of a round remains.
+/// Keeps the faster mode for one number of branches, and probes the other one again with backoff.
+///   probe    three rounds in the other mode; the medians of three rounds before and after it, in
+///            the kept mode, are compared with its median
+///   backoff  the pause until the next probe doubles while nothing changes. It quadruples, from a
+///            four times longer start, while the other mode is slower by more than 15 %
+///   change   if the kept mode becomes 25 % slower or 20 % faster, the next probe comes at once, or
+///            after the shortest pause if the last probe lost by more than 15 %
+///   spared   never probes overlapped rounds if they could not be faster even with drafting for
+///            free, because the target's part of a round remains
 class OverlapTuner {
  public:
+  /// Starts in turn, without measurements.
   OverlapTuner() = default;
-  /// Of another number of branches: begins with what that one keeps, and looks after a while.
+  /// Starts in the mode that the tuner of another number of branches keeps, and probes after a
+  /// pause.
+  /// @param like  null: as the default constructor
   explicit OverlapTuner(const OverlapTuner* like);
+  /// The mode of the next round: true if both models work at the same time.
   bool at_once() const { return looking_ ? !kept_ : kept_; }
+  /// Reports a branch's round time in that mode.
   void measured(const RoundTime& per_text);
 
-  /// The way that is kept: in turn until working at once was seen to be quicker.
+  /// The mode that is kept; in turn until overlapping was found to be faster.
   bool keeps_at_once() const { return kept_; }
-  /// Whether both ways were measured, or one was enough, or it began like another that knew.
+  /// True if both modes were measured, one was enough, or it started like a tuner that knew.
   bool knows() const { return pause_ > 0; }
-  /// The last median of each way; 0: not measured.
+  /// The last median of rounds in turn; 0: not measured.
   Nanoseconds in_turn() const { return median_[0]; }
+  /// The last median of overlapped rounds; 0: not measured.
   Nanoseconds overlapped() const { return median_[1]; }
-  /// Whether, when last asked, drafting took too little of a round in turn for a look.
+  /// True if the last probe was skipped because drafting took too little of a round.
   bool was_spared() const { return spared_; }
-  int n_looks() const { return n_looks_; }      // at the way that was not kept
-  int n_changes() const { return n_changes_; }  // of what is kept
+  int n_looks() const { return n_looks_; }      ///< number of probes of the mode that was not kept
+  int n_changes() const { return n_changes_; }  ///< number of changes of the kept mode
 
  private:
   Nanoseconds& of_kept() { return median_[kept_ ? 1 : 0]; }
-  void look_if_it_may_pay();
-  void judge(Nanoseconds other);
+  void probe_if_it_may_pay();
+  void finish_probe(Nanoseconds other);
   void confirm();
   void settle(bool changed);
   bool is_quicker(Nanoseconds other);
 
   bool kept_ = false, looking_ = false;
-  bool lost_ = false;  // the last look: the other way took so much more that the next can wait
-  Nanoseconds median_[2] = {0, 0};
-  Nanoseconds candidate_ = 0;  // the median of a way that was quicker, while that is confirmed
+  // in the last probe the other mode was so much slower that the next probe can wait
+  bool lost_ = false;
+  Nanoseconds median_[2] = {0, 0};  // in turn, overlapped
+  Nanoseconds candidate_ = 0;       // the median of a faster mode that is not confirmed yet
   bool spared_ = false;
   std::vector<RoundTime> samples_;
-  int n_since_ = 0;  // measured since the last look
-  int pause_ = 0;    // until the next one
+  int n_since_ = 0;  // rounds since the last probe
+  int pause_ = 0;    // rounds until the next one; 0: no probe yet
   int n_looks_ = 0, n_changes_ = 0;
 };
 
-/// A tuner for each number of branches under way, for that changes what a round takes; it begins
-/// with what the nearest that knows keeps, as a search ends with fewer and fewer branches and would
-/// have to look anew at each number. A branch alone works in turn: there is nothing to do
-/// meanwhile.
+/// overlap=auto: one tuner per number of active branches, because this number changes a round's
+/// time. A new tuner starts like the nearest one that has measured: a search ends with fewer and
+/// fewer branches, and each number would otherwise need its own probe. A single branch works in
+/// turn, because there is nothing to overlap with.
 class MeasuredOverlap final : public Overlap {
  public:
   bool at_once(int n_branches) const override;
   void measured(int n_branches, const RoundTime& per_text) override;
-  /// By number of branches; those that were measured.
+  /// The tuners by number of branches.
   const std::map<int, OverlapTuner>& tuners() const { return tuners_; }
-  /// The tuner of most branches that has measured both ways, or that one was enough; null: none.
+  /// The tuner with the most branches among those that have measured both modes, or found one to be
+  /// enough; null: none.
   const OverlapTuner* most_that_measured() const;
 
  private:
-  /// Null: none knows yet.
+  /// Null: none has measured yet.
   const OverlapTuner* nearest_that_knows(int n_branches) const;
   std::map<int, OverlapTuner> tuners_;
 };
 
-/// "auto", "always", "never".
+/// The names of the modes: "auto", "always", "never".
 const std::vector<std::string>& overlap_names();
-/// @throws ContractError  if there is none of that name: the registry has checked it
+/// Makes the decision rule with this name.
+/// @throws ContractError  if there is none; parse_options() has checked the name
 std::unique_ptr<Overlap> overlap_named(const std::string& name);
 
 }  // namespace engine

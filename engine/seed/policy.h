@@ -1,8 +1,9 @@
-// In which order branches that wait are served. A policy is a small type: it sees who waits and
-// names one. No policy changes a token, only when it is made.
-//   fcfs      who came first: no branch waits longer than the others take (SEED, arXiv:2406.18200)
-//   shortest  the shortest verified text: the branches stay close together
-//   priority  what continues the most valuable state: the search learns of it first
+// The order in which waiting branches are served. A policy sees the waiting branches and picks one.
+// It changes no token, only when a token is made.
+//   fcfs      first come, first served: no branch waits longer than the others take (SEED,
+//             arXiv:2406.18200)
+//   shortest  the branch with the fewest verified tokens: branches stay close together
+//   priority  the branch that continues the most valuable state: the search learns its result first
 #pragma once
 
 #include <cstddef>
@@ -18,35 +19,40 @@ namespace engine {
 struct Waiter {
   int branch = 0;
   int n_verified = 0;  // tokens since it began
-  double value = 0;    // of what it continues, larger first
+  double value = 0;    // of the state it continues, larger is better
 };
 
+/// Picks the next branch.
 class Policy {
  public:
   virtual ~Policy() = default;
-  /// @param waiting  not empty, in the order they came
-  /// @return  the index of who is next
+  /// @param waiting  not empty, in order of arrival
+  /// @return  the index of the next branch in `waiting`
   virtual std::size_t next(std::span<const Waiter> waiting) const = 0;
 };
 
+/// fcfs.
 class FirstComeFirstServed final : public Policy {
  public:
   std::size_t next(std::span<const Waiter> /*waiting*/) const override { return 0; }
 };
 
+/// shortest; among equals the first.
 class ShortestFirst final : public Policy {
  public:
   std::size_t next(std::span<const Waiter> waiting) const override;
 };
 
+/// priority; among equals the first.
 class HighestValueFirst final : public Policy {
  public:
   std::size_t next(std::span<const Waiter> waiting) const override;
 };
 
-/// "fcfs", "shortest", "priority".
+/// The names of the policies: "fcfs", "shortest", "priority".
 const std::vector<std::string>& policy_names();
-/// @throws ContractError  if there is none of that name: the registry has checked it
+/// Makes the policy with this name.
+/// @throws ContractError  if there is none; parse_options() has checked the name
 std::unique_ptr<Policy> policy_named(const std::string& name);
 
 }  // namespace engine

@@ -8,18 +8,18 @@
 namespace engine {
 namespace {
 
-/// The judged turns of one run.
+/// The verified turns of one run.
 struct Text {
-  std::size_t first = 0, n = 0;  // of Schedule::turns
+  std::size_t first = 0, n = 0;  // range in Schedule::turns
   Nanoseconds begin = 0, end = 0;
 };
 
-/// By the time they began.
-std::vector<Text> texts_of(const Schedule& told) {
+/// The runs, ordered by their start.
+std::vector<Text> texts_of(const Schedule& recorded) {
   std::vector<Text> texts;
-  for (std::size_t i = 0; i < told.turns.size(); i++) {
-    const ScheduleTurn& turn = told.turns[i];
-    if (i == 0 || turn.run != told.turns[i - 1].run)
+  for (std::size_t i = 0; i < recorded.turns.size(); i++) {
+    const ScheduleTurn& turn = recorded.turns[i];
+    if (i == 0 || turn.run != recorded.turns[i - 1].run)
       texts.push_back({.first = i, .begin = turn.may_draft});
     if (turn.judged < 0) continue;
     texts.back().n++;
@@ -30,7 +30,7 @@ std::vector<Text> texts_of(const Schedule& told) {
   return texts;
 }
 
-/// How many of the texts, from the first on, were under way together.
+/// Number of runs, from the first on, that overlapped in time.
 std::size_t level_size(std::span<const Text> texts, bool one_branch) {
   if (one_branch) return texts.size();
   Nanoseconds end = texts[0].end;
@@ -39,19 +39,20 @@ std::size_t level_size(std::span<const Text> texts, bool one_branch) {
   return n;
 }
 
-ScriptedRequest request_of(const Schedule& told, const Text& text) {
+ScriptedRequest request_of(const Schedule& recorded, const Text& text) {
   ScriptedRequest request{.n_tokens = 0, .emitted = {}};
   for (std::size_t i = 0; i < text.n; i++) {
-    request.emitted.push_back(std::max(1, told.turns[text.first + i].n_tokens));
+    request.emitted.push_back(std::max(1, recorded.turns[text.first + i].n_tokens));
     request.n_tokens += request.emitted.back();
   }
   return request;
 }
 
-/// Writes the times of a level's rounds into their turns, as Rounds tells them.
+/// Writes the times of a level's rounds into their turns, from the events of Rounds.
 class Times final : public EventSink {
  public:
-  /// @param first   of schedule.turns, by text of the level; its runs are numbered from 1
+  /// @param first   index of each run's first turn in schedule.turns; the level's runs are numbered
+  ///                from 1
   /// @param offset  when the level begins
   Times(Schedule& schedule, std::vector<std::size_t> first, Nanoseconds offset, Nanoseconds verify)
       : schedule_(schedule), next_(std::move(first)), offset_(offset), verify_(verify) {}
@@ -88,8 +89,7 @@ class Times final : public EventSink {
   }
   void waited(const Waiting& e) {
     if (e.resource != "target") return;
-    const ScheduleTurn& turn =
-        schedule_.turns[next(e.run) - 1];  // it was taken before this is told
+    const ScheduleTurn& turn = schedule_.turns[next(e.run) - 1];  // Dequeued comes before Waiting
     schedule_.idle.push_back(
         {.begin = offset_ + e.since, .end = offset_ + e.t, .run = turn.run, .branch = e.branch});
   }
@@ -99,13 +99,13 @@ class Times final : public EventSink {
   Nanoseconds offset_, verify_;
 };
 
-/// The texts' turns, one text after the other, without times.
-Schedule untimed(const Schedule& told, std::span<const Text> texts, int n_branches) {
+/// The runs' turns, one run after the other, without times.
+Schedule untimed(const Schedule& recorded, std::span<const Text> texts, int n_branches) {
   Schedule schedule;
   schedule.n_branches = n_branches;
   for (const Text& text : texts) {
     for (std::size_t i = 0; i < text.n; i++) {
-      const ScheduleTurn& was = told.turns[text.first + i];
+      const ScheduleTurn& was = recorded.turns[text.first + i];
       schedule.turns.push_back({.run = was.run,
                                 .step = was.step,
                                 .n_rows = was.n_rows,
@@ -117,9 +117,9 @@ Schedule untimed(const Schedule& told, std::span<const Text> texts, int n_branch
   return schedule;
 }
 
-/// Runs a level of texts, the first of whose turns is schedule.turns[turn].
-/// @return  how long it takes
-Nanoseconds run_level(const Schedule& told,
+/// Simulates a level of runs, whose first turn is schedule.turns[turn].
+/// @return  its duration
+Nanoseconds run_level(const Schedule& recorded,
                       std::span<const Text> level,
                       const SimulatedStages& stages,
                       const Policy& policy,
@@ -129,7 +129,7 @@ Nanoseconds run_level(const Schedule& told,
   std::vector<ScriptedRequest> requests;
   std::vector<std::size_t> first;
   for (const Text& text : level) {
-    requests.push_back(request_of(told, text));
+    requests.push_back(request_of(recorded, text));
     first.push_back(turn);
     turn += text.n;
   }
@@ -143,17 +143,17 @@ Nanoseconds run_level(const Schedule& told,
 
 }  // namespace
 
-SimulatedSchedule simulate_schedule(const Schedule& told, const SimulatedStages& stages) {
+SimulatedSchedule simulate_schedule(const Schedule& recorded, const SimulatedStages& stages) {
   ensure(stages.n_branches >= 1 && stages.draft >= 1 && stages.verify >= 1,
-         "a simulated schedule has branches, and stages that take time");
-  const std::vector<Text> texts = texts_of(told);
+         "a simulated schedule needs branches, and stages that take time");
+  const std::vector<Text> texts = texts_of(recorded);
   const auto policy = policy_named(stages.policy);
-  SimulatedSchedule simulated{.schedule = untimed(told, texts, stages.n_branches)};
+  SimulatedSchedule simulated{.schedule = untimed(recorded, texts, stages.n_branches)};
   std::size_t turn = 0;
   for (auto rest = std::span(texts); !rest.empty();) {
-    const auto level = rest.first(level_size(rest, told.n_branches <= 1));
+    const auto level = rest.first(level_size(rest, recorded.n_branches <= 1));
     simulated.end +=
-        run_level(told, level, stages, *policy, turn, simulated.end, simulated.schedule);
+        run_level(recorded, level, stages, *policy, turn, simulated.end, simulated.schedule);
     for (const Text& text : level) turn += text.n;
     rest = rest.subspan(level.size());
   }

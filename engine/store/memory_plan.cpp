@@ -18,22 +18,21 @@ namespace {
 
 constexpr std::int64_t kUnlimited = std::numeric_limits<std::int64_t>::max();
 constexpr int kPrefillRows = 256;
-constexpr int kStepRows = 128;  // of a GPU's product, too
-constexpr int kFirstPages = 8;  // of the cache
+constexpr int kStepRows = 128;  // rows of a step, and of a GPU's matrix product
+constexpr int kFirstPages = 8;  // cache pages that a GPU allocates first
 constexpr double kChunk = kernels::kPageSize;
-// Of a GPU: raw rows of a matrix that is packed, what attention's chunks leave, and from how many
-// outputs on a product is not cut into partial sums.
+// On a GPU: bytes of raw rows while a matrix is packed, most bytes of attention's partial results,
+// and the number of outputs from which on a matrix product is not split over k (split-K).
 constexpr double kPackSlab = 16 << 20, kMostPartials = 64 << 20, kWideOutputs = 12'288;
-constexpr double kUnpackSlab = 64 << 20;  // of a matrix, as cuBLAS reads it
+constexpr double kUnpackSlab = 64 << 20;  // bytes of a matrix unpacked for cuBLAS
 
-/// Rows of a prompt's largest forward: a text has no more positions to read than the context but
-/// one.
-PrefillChunk largest_piece(const ModelConfig& config, int prompt_block) {
+/// The largest forward of a prefill: a prompt has at most one position less than the context.
+PrefillChunk largest_chunk(const ModelConfig& config, int prompt_block) {
   return next_prefill_chunk(0, std::max(1, config.max_seq_len - 1), kPrefillRows, prompt_block);
 }
 
-/// The number behind `key` in a file of lines "key number ...".
-std::optional<std::int64_t> number_behind(const std::string& path, const std::string& key) {
+/// The number after `key` in a file of lines "key number ...".
+std::optional<std::int64_t> number_after(const std::string& path, const std::string& key) {
   std::ifstream file(path);
   std::string word;
   while (file >> word) {
@@ -44,28 +43,31 @@ std::optional<std::int64_t> number_behind(const std::string& path, const std::st
   return std::nullopt;
 }
 
-/// The number a file begins with; none for "max".
+/// The number at the start of a file; nullopt for "max".
 std::optional<std::int64_t> number_in(const std::string& path) {
   std::ifstream file(path);
   std::int64_t value = 0;
   return file >> value ? std::optional(value) : std::nullopt;
 }
 
+/// Available bytes by /proc/meminfo.
 std::int64_t left_of_system() {
-  const auto kib = number_behind("/proc/meminfo", "MemAvailable:");
+  const auto kib = number_after("/proc/meminfo", "MemAvailable:");
   return kib ? *kib * 1024 : kUnlimited;
 }
 
-/// Pages of files that nobody uses count as free: the system drops them when it must.
+/// Bytes left under the control group's limit. Inactive file pages count as free, because the
+/// system drops them when memory is short.
 std::int64_t left_of_control_group() {
   const std::string group = "/sys/fs/cgroup/";
   const auto limit = number_in(group + "memory.max");
   if (!limit) return kUnlimited;
   const std::int64_t used = number_in(group + "memory.current").value_or(0);
-  const std::int64_t droppable = number_behind(group + "memory.stat", "inactive_file").value_or(0);
+  const std::int64_t droppable = number_after(group + "memory.stat", "inactive_file").value_or(0);
   return std::max<std::int64_t>(0, *limit - used + droppable);
 }
 
+/// Bytes left under the address space limit (ulimit -v).
 std::int64_t left_of_address_space() {
   rlimit limit{};
   if (getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return kUnlimited;
@@ -73,11 +75,11 @@ std::int64_t left_of_address_space() {
   return std::max<std::int64_t>(0, static_cast<std::int64_t>(limit.rlim_cur) - used);
 }
 
-/// A GPU's scratch memory of one use, which grows at least twofold; what there was goes when the
-/// larger is there.
+/// A growing scratch buffer on a GPU. It grows at least by a factor of two, and the old buffer is
+/// freed only after the new one is allocated.
 struct Scratch {
   double bytes = 0, peak = 0;
-  void ask(double wanted) {
+  void reserve(double wanted) {
     if (wanted <= bytes) return;
     const double larger = std::max(wanted, 2 * bytes);
     peak = std::max(peak, bytes + larger);
@@ -85,8 +87,8 @@ struct Scratch {
   }
 };
 
-/// Of all uses, in the order in which a load, a prompt and a step ask for it.
-/// @param prompt  its largest forward; whole blocks: no others are asked for
+/// Bytes of all scratch buffers, reserved in the order of a load, a prefill and a step.
+/// @param prompt  the largest forward of a prefill
 double scratch_bytes(const ModelConfig& config, kernels::DType dtype, const PrefillChunk& prompt) {
   const auto [prompt_rows, in_blocks] = prompt;
   const double dim = config.dim, hidden = config.hidden_dim, vocab = config.vocab_size;
@@ -97,24 +99,24 @@ double scratch_bytes(const ModelConfig& config, kernels::DType dtype, const Pref
   };
   const Product all[] = {{qkv, dim}, {dim, q}, {2 * hidden, dim}, {dim, hidden}, {vocab, dim}};
   Scratch rows, partials, unpacked;
-  rows.ask(std::min(kPackSlab, sizeof(float) * vocab * dim));
-  for (const auto& [n, k] : all) rows.ask(std::min(kPackSlab, sizeof(float) * n * k));
+  rows.reserve(std::min(kPackSlab, sizeof(float) * vocab * dim));
+  for (const auto& [n, k] : all) rows.reserve(std::min(kPackSlab, sizeof(float) * n * k));
   const double a_chunk = sizeof(float) * config.n_heads * (2.0 + config.head_dim);
   const auto attend = [&](double n_chunks) {
-    partials.ask(std::min(kMostPartials, n_chunks * a_chunk));
+    partials.reserve(std::min(kMostPartials, n_chunks * a_chunk));
   };
   const bool halves = dtype != kernels::DType::F32;
   const double prompt_chunks = prompt_rows / kChunk;
-  for (std::size_t i = 0; in_blocks && i + 1 < std::size(all); i++) {  // without the vocabulary's
+  for (std::size_t i = 0; in_blocks && i + 1 < std::size(all); i++) {  // all but the output matrix
     const auto& [n, k] = all[i];
-    if (halves) rows.ask(2.0 * prompt_rows * (k + 63));
-    unpacked.ask(std::min(kUnpackSlab, kernels::bytes_of(dtype) * (n + 63) * (k + 63)));
+    if (halves) rows.reserve(2.0 * prompt_rows * (k + 63));
+    unpacked.reserve(std::min(kUnpackSlab, kernels::bytes_of(dtype) * (n + 63) * (k + 63)));
     if (i == 0) attend(kChunk * prompt_chunks * (prompt_chunks + 1) / 2);
   }
   for (std::size_t i = 0; i < std::size(all); i++) {
     const auto& [n, k] = all[i];
-    if (halves) rows.ask(2 * kStepRows * (k + 63));
-    if (halves && n < kWideOutputs) partials.ask(16 * kStepRows * (n + 127));
+    if (halves) rows.reserve(2 * kStepRows * (k + 63));
+    if (halves && n < kWideOutputs) partials.reserve(16 * kStepRows * (n + 127));
     if (i == 0) attend(kChunk * prompt_chunks * (prompt_chunks + 1) / 2);
   }
   attend(kStepRows * double{kFirstPages});
@@ -127,7 +129,7 @@ double scratch_bytes(const ModelConfig& config, kernels::DType dtype, const Pref
 
 MemoryPlan memory_plan(const ModelConfig& config, kernels::DType dtype) {
   const double size = kernels::bytes_of(dtype);
-  // Layers are alike; a product with their number may pass 2^63.
+  // All layers have the same size; the total may exceed 2^63, so it is computed in doubles.
   ModelConfig shape = config;
   shape.n_layers = 0;
   const auto without_layers = static_cast<double>(shape.n_params());
@@ -138,8 +140,8 @@ MemoryPlan memory_plan(const ModelConfig& config, kernels::DType dtype) {
   const double kv = static_cast<double>(config.n_kv_heads) * config.head_dim;
   const double q = static_cast<double>(config.n_heads) * config.head_dim;
   const double largest = std::max({dim * (q + 2 * kv), 2 * hidden * dim, config.vocab_size * dim});
-  const double row = 2 * dim + (q + 2 * kv) + q + 3 * hidden;  // numbers in all buffers
-  const int n_rows = std::max(largest_piece(config, 0).n_rows, kStepRows);
+  const double row = 2 * dim + (q + 2 * kv) + q + 3 * hidden;  // numbers per row in all buffers
+  const int n_rows = std::max(largest_chunk(config, 0).n_rows, kStepRows);
   return {.weights = size * (without_layers + layer * config.n_layers),
           .workspace = size * largest + sizeof(float) * n_rows * row,
           .cache_per_token = 2 * size * kv * config.n_layers};
@@ -161,7 +163,7 @@ MemoryPlan gpu_memory_plan(const ModelConfig& config,
   };
   const double layer =
       packed(qkv, dim) + packed(dim, q) + packed(2 * hidden, dim) + packed(dim, hidden);
-  // Norms and biases are f32: what the parameters are beside their matrices.
+  // Norms and biases are f32: all parameters that are not in matrices.
   ModelConfig shape = config;
   shape.n_layers = 0;
   const double table = vocab * dim, n_tables = config.tied_embeddings ? 1 : 2;
@@ -172,7 +174,7 @@ MemoryPlan gpu_memory_plan(const ModelConfig& config,
   const double vectors = outside - n_tables * table + n_layers * (of_layer - matrices);
 
   const double row = 2 * dim + qkv + q + 3 * hidden + 1;  // numbers in all buffers
-  const PrefillChunk prompt = largest_piece(config, prompt_block);
+  const PrefillChunk prompt = largest_chunk(config, prompt_block);
   const int n_rows = std::max(prompt.n_rows, kStepRows);
   const int first_pages = std::max(kFirstPages, prompt.n_rows / kernels::kPageSize);
   const double workspace = sizeof(float) * n_rows * row + sizeof(float) * kStepRows * vocab +
@@ -193,7 +195,7 @@ MemoryPlan memory_plan(const HeadsConfig& config, kernels::DType dtype, bool wit
   auto n = static_cast<double>(config.n_params());
   if (chimera && !config.own_embedding) n += output;
   const double largest = chimera && config.residual ? 2 * output : output;
-  const double rows = config.sees_committed_grams ? 2 : 1;  // of the cache, a position
+  const double rows = config.sees_committed_grams ? 2 : 1;  // of the cache per position
   const double table = with_table ? static_cast<double>(gram_table_bytes(config)) : 0;
   return {.weights = size * n,
           .workspace = size * largest + table,

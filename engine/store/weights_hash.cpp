@@ -9,8 +9,8 @@
 namespace engine {
 namespace {
 
-/// Multiply and fold, eight bytes at a time: the product's upper half, which every lower bit has
-/// reached, comes down before the next word is mixed in.
+/// Multiply-and-fold hash, eight bytes at a time. The product's upper half depends on all lower
+/// bits; it is folded into the lower half before the next word.
 class Hash {
  public:
   void add(std::uint64_t word) {

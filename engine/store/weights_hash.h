@@ -1,5 +1,5 @@
-// Which weights a run used, in sixteen digits: two recordings whose models only share a name can be
-// told apart.
+// A 16-digit hash of a model's weights. It distinguishes recordings of different models with the
+// same name.
 #pragma once
 
 #include <string>
@@ -9,13 +9,12 @@
 
 namespace engine {
 
-/// 64-bit hash over names, dtypes, shapes and bytes of the tensors the model reads, as stored: the
-/// same for one file and for shards, another as soon as one weight differs. It finds accidents, not
-/// forgeries.
+/// 64-bit hash over names, dtypes, shapes and stored bytes of the tensors that the model reads. It
+/// is the same for one file and for shards, and changes with every weight. It is not cryptographic.
 /// @return  16 hexadecimal digits
 /// @throws Error(BadInput)  if a file was cut or changed since it was opened
 std::string weights_hash(const ModelFiles& files);
-/// The same of any list of tensors.
+/// The same for any list of tensors.
 std::string weights_hash(const TensorSource& tensors, const std::vector<TensorSpec>& specs);
 
 }  // namespace engine

@@ -42,7 +42,7 @@ bool comes_before(const Path& a, const Path& b) {
   return a.size() != b.size() ? a.size() < b.size() : a < b;
 }
 
-/// What "key" holds in an object of a file, a list.
+/// The list at "key" in a file's object.
 const Json& list_of(const Json& json, const std::string& file, const char* key) {
   const Fields fields(json, file);
   const Json* list = fields.find(key);
@@ -51,6 +51,7 @@ const Json& list_of(const Json& json, const std::string& file, const char* key) 
   return *list;
 }
 
+/// Probability that every node of the path is accepted.
 double chance(const Path& path, const HeadAccuracies& accuracies) {
   double product = 1;
   for (std::size_t d = 0; d < path.size(); d++) {
@@ -61,6 +62,7 @@ double chance(const Path& path, const HeadAccuracies& accuracies) {
   return product;
 }
 
+/// Milliseconds of a step, linearly interpolated.
 double cost_of(int n_rows, std::span<const StepCost> costs) {
   const auto after =
       std::ranges::find_if(costs, [&](const StepCost& c) { return c.n_rows >= n_rows; });

@@ -1,6 +1,6 @@
-// The tree of guesses that draft heads fill: which ranks of which head hang below which. A tree is
-// data (assets/trees, a file, one grown for a machine); its tokens are the heads' business.
-//   path    [0, 2]: of the first head its likeliest token, below it the second head's third one
+// The shape of the tree that draft heads fill: which ranks of which head are children of which. A
+// tree is data (assets/trees, a file, or grown for a machine); the heads provide its tokens.
+//   path    [0, 2]: the first head's likeliest token, then the second head's third one
 //   paper   Medusa (arXiv:2401.10774), sections 2.1.2 and 2.3.3
 #pragma once
 
@@ -10,66 +10,72 @@
 
 namespace engine {
 
-/// Nodes in the order of their length, then of their ranks; parents come first.
+/// A tree of ranks. Nodes are ordered by depth, then by ranks, so parents come first.
 struct RankTree {
   std::string name;
-  std::vector<int> parent;  // [n_nodes] -1: the last token of the text
-  std::vector<int> depth;   // [n_nodes] from 1: head depth - 1 fills it
+  std::vector<int> parent;  // [n_nodes] -1: the last emitted token
+  std::vector<int> depth;   // [n_nodes] from 1; head depth - 1 fills the node
   std::vector<int> rank;    // [n_nodes] among that head's tokens, 0 the likeliest
 
+  /// Number of nodes, without the root.
   int n_nodes() const { return static_cast<int>(parent.size()); }
+  /// Depth of the deepest node; 0: no nodes.
   int max_depth() const { return depth.empty() ? 0 : depth.back(); }
-  /// Tokens that a head must rank for it: one more than the largest rank at this depth.
+  /// Number of tokens that the head for this depth must rank: its largest rank + 1.
   int width_at(int depth) const;
-  std::vector<int> path(int node) const;  // ranks from the first head on
+  /// The ranks from the first head to this node.
+  std::vector<int> path(int node) const;
 };
 
-/// Rows that one step may evaluate for a tree, the last token's included.
+/// Most rows that a step may evaluate for a tree, including the last token's.
 inline constexpr int kMaxTreeRows = 256;
 
-/// @param what  it is, for messages
-/// @throws Error(BadInput)  if a path is empty, stands there twice, has no parent, or there are too
-/// many
+/// Builds a tree from its nodes' paths.
+/// @param what  name of the source, for messages
+/// @throws Error(BadInput)  if a path is empty, occurs twice or lacks its parent, or if there are
+///                          too many
 RankTree rank_tree_of(std::vector<std::vector<int>> paths, const std::string& what);
-/// A file {"paths": [[0], [0,0], ...]}, with "source", a note for people.
-/// @throws Error(BadInput)
+/// Reads a file {"paths": [[0], [0,0], ...]}, with "source", a note for people.
+/// @throws Error(BadInput)  if the file cannot be read or has the wrong form
 RankTree read_rank_tree(const std::string& path);
-/// What read_rank_tree() reads.
+/// The text of a file for read_rank_tree().
 std::string json_of(const RankTree& tree, const std::string& source);
-/// The nodes no deeper than there are heads.
+/// The nodes with depth at most max_depth.
 RankTree pruned(const RankTree& tree, int max_depth);
 
-/// Names of the trees of assets/trees.
+/// Names of the trees in assets/trees.
 std::span<const char* const> bundled_trees();
+/// Finds and reads a tree.
 /// @param name       one of bundled_trees(), "none" (a tree without nodes), or a .json file
-/// @param trees_dir  where the named ones lie
-/// @throws Error(BadInput)
+/// @param trees_dir  directory of the bundled trees
+/// @throws Error(BadInput)  for an unknown name, or as read_rank_tree()
 RankTree find_rank_tree(const std::string& name, const std::string& trees_dir);
 
-/// How often each head is right: [head][rank] the share of places where the head's token of that
-/// rank is the target's own.
+/// Accuracies of draft heads: [head][rank] the share of positions where the head's token of that
+/// rank is the target's.
 using HeadAccuracies = std::vector<std::vector<double>>;
 
-/// A file {"heads": [[.7, .1, ...], ...], "prompts": N, "measured_on": "..."}.
+/// Reads a file {"heads": [[.7, .1, ...], ...], "prompts": N, "measured_on": "..."}.
 /// @throws Error(BadInput)  if a share is not in [0, 1] or those of a head sum to more than 1
 HeadAccuracies read_accuracies(const std::string& path);
 
-/// The tree that is expected to be followed furthest with so many rows: from its likeliest node on,
-/// always the neighbour (next sibling or first child) whose path is likeliest to come true.
-/// @param n_rows  the last token's included, from 1
-/// @return        fewer rows where the accuracies name no further node
+/// Grows the tree with the most expected tokens for a number of rows: repeatedly adds the neighbour
+/// (next sibling or first child) whose path is most likely to be accepted (Medusa, section 2.3.3).
+/// @param n_rows  including the last token's, at least 1
+/// @return        has fewer rows if the accuracies know no further node
 RankTree grow_rank_tree(const HeadAccuracies& accuracies, int n_rows);
-/// Tokens a step is expected to give: one, and for each node the chance that its path comes true.
+/// Expected tokens of a step: 1 plus the sum over nodes of the probability that the node's path is
+/// accepted.
 double expected_tokens(const RankTree& tree, const HeadAccuracies& accuracies);
 
-/// What a step of so many rows takes.
+/// The measured time of a step with a number of rows.
 struct StepCost {
   int n_rows = 0;
   double ms = 0;
 };
-/// Rows for which a grown tree gives the most expected tokens a millisecond.
-/// @param costs     rising in rows; between two the cost is taken to be a straight line
-/// @param heads_ms  what asking the heads takes beside a step
+/// The number of rows for which a grown tree has the most expected tokens per millisecond.
+/// @param costs     ordered by rows; linearly interpolated between them
+/// @param heads_ms  time of the heads per step
 int best_rows(const HeadAccuracies& accuracies, std::span<const StepCost> costs, double heads_ms);
 
 }  // namespace engine

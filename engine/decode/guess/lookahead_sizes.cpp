@@ -8,8 +8,8 @@
 namespace engine {
 namespace {
 
-// What a part is taken to bring before it was seen, tokens a row, and how many steps that weighs:
-// about what a row of the default sizes brings on the generated tasks.
+// The prior of a part's tokens per row, and its weight in steps. About what a row of the default
+// sizes yields on the generated tasks.
 constexpr double kExpected = 0.04;
 constexpr double kExpectedSteps = 16;
 
@@ -31,7 +31,8 @@ LookaheadSizes::LookaheadSizes(LookaheadSize most)
 LookaheadSize LookaheadSizes::fitting(int n_rows) const {
   LookaheadSize size = most_;
   while (size.n_rows() > std::max(1, n_rows)) {
-    // Of equals the more numerous goes, as W = G is the paper's rule, and a level last.
+    // Among equals, drops from the more numerous of columns and guesses (the paper has W = G), and
+    // a level last.
     int* least = nullptr;
     double least_tokens = 0;
     const auto consider = [&](int& part, const std::vector<Part>& parts, int at, int rows) {
@@ -57,7 +58,7 @@ LookaheadSize LookaheadSizes::fitting(int n_rows) const {
 }
 
 void LookaheadSizes::count(const LookaheadSize& sent, const LookaheadGain& gain) {
-  if (sent.window + sent.n_guesses == 0) return;  // the last token alone: no part was sent
+  if (sent.window + sent.n_guesses == 0) return;  // only the last token's row was sent
   for (int i = 0; i < sent.window; i++) columns_[static_cast<std::size_t>(i)].n_steps++;
   for (int i = 0; i < sent.n_guesses; i++) {
     Part& guess = guesses_[static_cast<std::size_t>(i)];

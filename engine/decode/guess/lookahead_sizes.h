@@ -1,53 +1,58 @@
-// How much of its window and pool Lookahead sends where a step may have only so many rows (ours,
-// not the paper's, which has W = G and N set by hand): what brought the fewest tokens a row rests.
-// Which sizes are used changes no token.
+// Chooses W, N and G of a Lookahead step with a limited number of rows: leaves out the parts of
+// window and pool that yielded the fewest tokens per row. Our addition; the paper has W = G and
+// sets N by hand. The sizes change no token.
 #pragma once
 
 #include <vector>
 
 namespace engine {
 
+/// Sizes of a step's window and guesses.
 struct LookaheadSize {
   int window = 0;      // W: columns
   int ngram_size = 2;  // N: a column and a guess have N - 1 rows each
   int n_guesses = 0;   // G
 
-  /// Rows of a step with as many guesses; the last token's is the first column's.
+  /// Rows of a step with all n_guesses guesses; the last token's row is the first column's.
   int n_rows() const { return (window + n_guesses) * (ngram_size - 1) + (window == 0); }
   bool operator==(const LookaheadSize&) const = default;
 };
 
-/// What the guesses of one step brought.
+/// The tokens that the guesses of one step yielded.
 struct LookaheadGain {
-  int n_tokens = 0;            // guessed tokens that were right, by the best guess
-  std::vector<int> n_by_rank;  // by guess, the most recent first: tokens beyond those before it
-  int column = -1;             // where the best guess was collected; -1: not in the window
+  int n_tokens = 0;  // accepted tokens of the best guess
+  // by guess, most recent first: accepted tokens beyond those of the guesses before it
+  std::vector<int> n_by_rank;
+  // the window's column that collected the best guess; -1: not from the window
+  int column = -1;
 };
 
+/// Statistics of columns, guesses and levels, and the sizes that follow from them.
 class LookaheadSizes {
  public:
-  /// @param most  the sizes asked for, never exceeded
+  /// @param most  the largest sizes
   explicit LookaheadSizes(LookaheadSize most);
 
-  /// The sizes of at most `n_rows` rows: from the largest the last column, the oldest guess or the
-  /// deepest level of both goes at a time, whichever has brought the fewest tokens a row. At 1 row
-  /// at most a column of 2-grams is left, whose only row is the last token's.
+  /// Sizes with at most `n_rows` rows. Starts from the largest sizes and repeatedly drops the last
+  /// column, the oldest guess or the deepest level, whichever yielded the fewest tokens per row.
+  /// With 1 row, at most a column of 2-grams is left, whose only row is the last token's.
   LookaheadSize fitting(int n_rows) const;
-  /// Counts one step with sizes `sent`, `n_guesses` those that there were.
+  /// Counts one step.
+  /// @param sent  its sizes; n_guesses is the number of guesses it had
   void count(const LookaheadSize& sent, const LookaheadGain& gain);
-  /// Forgets half of what was counted, so that what rests is tried again.
+  /// Halves all statistics, so that parts that are left out are tried again.
   void fade();
 
  private:
   struct Part {
-    double n_steps = 0;  // in which it was sent
+    double n_steps = 0;  // steps that sent it
     double n_tokens = 0;
     double tokens_per_row(int n_rows) const;
   };
 
   LookaheadSize most_;
   std::vector<Part> columns_;  // [W]
-  std::vector<Part> guesses_;  // [G], the most recent first
+  std::vector<Part> guesses_;  // [G], most recent first
   std::vector<Part> levels_;   // [N - 1]
 };
 

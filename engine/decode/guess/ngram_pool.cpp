@@ -37,10 +37,10 @@ PoolNgram* NgramPool::entry(TokenId first, std::span<const TokenId> rest) {
 
 void NgramPool::insert(TokenId first, std::span<const TokenId> rest, StepId born) {
   ensure(!rest.empty() && rest.size() <= n_rest_,
-         "an n-gram has at least two tokens, and at most the pool's");
+         "an n-gram has at least two tokens and at most the pool's size");
   if (max_per_key_ == 0) return;
   std::vector<PoolNgram>& ngrams = keys_[first];
-  // The most recent of those that begin so; of n-grams of one size there is one at most.
+  // The most recent n-gram with this beginning; among n-grams of one size there is at most one.
   const auto known =
       std::ranges::find_if(ngrams.rbegin(), ngrams.rend(),
                            [&](const PoolNgram& kept) { return begins_with(kept.rest, rest); });
@@ -50,15 +50,15 @@ void NgramPool::insert(TokenId first, std::span<const TokenId> rest, StepId born
   }
   const auto begun = std::ranges::find_if(
       ngrams, [&](const PoolNgram& kept) { return begins_with(rest, kept.rest); });
-  // Looked for before making room: what comes back must not push itself out.
-  // A prompt is long and tells only what it leaves, so there it is not worth a search.
+  // Searched before making room, because the returning n-gram must not evict itself. Not searched
+  // for a prompt, which is long and whose evictions are dropped anyway.
   const auto same = [&](const PoolNgram& ngram) {
     return born >= 0 && ngram.first == first && std::ranges::equal(ngram.rest, rest);
   };
   const auto gone = std::ranges::find_if(changes_.evicted, same);
-  const bool comes_back = gone != changes_.evicted.end();
+  const bool returns = gone != changes_.evicted.end();
   PoolNgram ngram{first, {rest.begin(), rest.end()}, born, 0, 0};
-  if (comes_back) {
+  if (returns) {
     ngram = std::move(*gone);
     changes_.evicted.erase(gone);
   } else {
@@ -75,17 +75,17 @@ void NgramPool::insert(TokenId first, std::span<const TokenId> rest, StepId born
 }
 
 void NgramPool::settle_changes() {
-  std::set<std::pair<TokenId, std::vector<TokenId>>> told;
+  std::set<std::pair<TokenId, std::vector<TokenId>>> seen;
   std::erase_if(changes_.added, [&](const PoolNgram& ngram) {
     return entry(ngram.first, ngram.rest) == nullptr ||
-           !told.insert({ngram.first, ngram.rest}).second;
+           !seen.insert({ngram.first, ngram.rest}).second;
   });
   changes_.evicted.clear();
 }
 
 void NgramPool::count_try(TokenId first, std::span<const TokenId> rest, bool hit) {
   PoolNgram* ngram = entry(first, rest);
-  ensure(ngram != nullptr, "an n-gram was tried that is not in the pool");
+  ensure(ngram != nullptr, "only an n-gram of the pool can be tried");
   ngram->n_tries++;
   ngram->n_hits += hit;
   changes_.tried.push_back(*ngram);

@@ -1,5 +1,5 @@
-// N-grams seen in Lookahead's window, the prompt and the text, by their first token; a few of each
-// key, least recently used first.
+// Lookahead's n-gram pool: n-grams seen in the window, the prompt and the emitted text, by their
+// first token (the key). Each key keeps a few, in the order of their last use.
 #pragma once
 
 #include <cstdint>
@@ -12,30 +12,35 @@
 
 namespace engine {
 
+/// The pool, with its changes for the event stream.
 class NgramPool {
  public:
-  /// @param n_rest        tokens of an n-gram behind its first, at most
-  /// @param max_per_key   n-grams kept of one first token; 0: keeps nothing
+  /// @param n_rest        most tokens of an n-gram after its first
+  /// @param max_per_key   n-grams kept per first token; 0: keeps none
   NgramPool(int n_rest, int max_per_key);
 
-  /// N-grams that begin with `first`, least recently inserted first. Valid until the next insert.
+  /// The n-grams that begin with `first`, least recently inserted first. Valid until the next
+  /// insert.
   std::span<const PoolNgram> find(TokenId first) const;
-  /// Keeps an n-gram; one that is there already becomes the most recent of its key, a full key
-  /// loses its oldest. One that was evicted since the last take_changes() comes back as it was. A
-  /// shorter one is there already where a longer begins with it, and makes room for the longer.
-  /// @param rest  [1..n_rest]
-  /// @param born  step it was seen in, -1: in the prompt
+  /// Inserts an n-gram. A known one becomes the most recent of its key; a full key evicts its
+  /// oldest (LRU). One that was evicted since the last take_changes() returns with its counters. A
+  /// prefix of a kept n-gram counts as known, and a longer n-gram replaces a kept prefix of it.
+  /// @param rest  [1..n_rest] the tokens after the first
+  /// @param born  the step it was seen in, -1: in the prompt
   void insert(TokenId first, std::span<const TokenId> rest, StepId born);
-  /// Counts a verification of an n-gram, and whether it gave at least one token.
+  /// Counts a verification of an n-gram.
+  /// @param hit  at least one of its tokens was accepted
   void count_try(TokenId first, std::span<const TokenId> rest, bool hit);
 
+  /// Number of first tokens with n-grams.
   int n_keys() const { return static_cast<int>(keys_.size()); }
+  /// Number of n-grams.
   int n_ngrams() const { return n_ngrams_; }
-  /// What was added, tried and evicted since the last call, to be applied in this order; run, step
-  /// and time are left open.
+  /// The n-grams added, tried and evicted since the last call, to be applied in this order. The
+  /// caller sets run, step and time.
   PoolChanged take_changes();
-  /// Tells what is in the pool as added and nothing as evicted: after a prompt was read, what it
-  /// pushed out again is no news.
+  /// Reduces the pending changes to the n-grams that are in the pool now, as added. Called after
+  /// the prompt, whose evictions nobody needs to see.
   void settle_changes();
 
  private:

@@ -35,11 +35,11 @@ void WindowTuner::measured(double cost) {
     if (n_here_ >= kStepsPerRound) begin_round();
     return;
   }
-  if (n_here_ >= kTries) judge();
+  if (n_here_ >= kTries) settle_size();
 }
 
-/// Settles what window_ costs, and goes on to the next size.
-void WindowTuner::judge() {
+/// Decides about window_ by its fastest step and chooses the next size.
+void WindowTuner::settle_size() {
   if (window_ == 0) without_ = fastest_;
   (fastest_ <= factor_ * without_ ? affordable_ : too_dear_) = window_;
   settled_ = too_dear_ - affordable_ == 1;

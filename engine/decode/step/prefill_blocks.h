@@ -1,32 +1,37 @@
-// Which positions of a prompt are read how, where a device reads whole blocks of it by a path that
-// is not a step's (LanguageModel::prompt_block()), so that equal texts have equal bits:
-//   in blocks  positions [0, n / block * block) of n: whole blocks, counted from the text's start
-//   as steps   those behind them
-// A cache that began as another prompt, or has steps behind one, is gone on from as far as this is
-// how it came to be.
+// Splits a prompt's positions between two computation paths. Some devices read whole blocks of a
+// prompt by a faster path, whose bits differ from a step's (LanguageModel::prompt_block()). A fixed
+// split by position makes equal prompts have equal bits:
+//   in blocks  positions [0, n / block * block) of n: whole blocks from the start
+//   as steps   the remaining positions
+// The cached positions of another sequence are reused as far as they were computed by the same
+// paths.
 #pragma once
 
 #include "engine/model/language_model.h"
 
 namespace engine {
 
-/// Blocks that go through the model together: what a device does once a forward it then does for
-/// more rows.
+/// Number of `max_rows` chunks in a forward of whole blocks, which spreads a forward's fixed cost
+/// over more rows.
 inline constexpr int kBlocksAtOnce = 4;
 
-/// Positions of a cache with which a prompt can go on.
-/// @param n            the first of the cache's, whose tokens are the prompt's
-/// @param n_positions  of the prompt: its tokens but the last
-/// @param block        the model's prompt_block()
+/// Number of a cache's leading positions that a prompt can reuse.
+/// @param n            leading positions whose tokens equal the prompt's
+/// @param n_positions  positions of the prompt: all tokens but the last
+/// @param block        the model's prompt_block(); 0: every position is computed the same way
 int n_reusable_positions(const SequenceCache& cache, int n, int n_positions, int block);
 
-/// Rows of a prompt's next forward.
+/// The rows of one forward of a prefill.
 struct PrefillChunk {
   int n_rows = 0;
   bool in_blocks = false;
 };
-/// @param done      positions that are there, n_reusable() of them
-/// @param max_rows  of a forward; whole blocks go kBlocksAtOnce times as many, and one at least
+/// The next forward of a prefill.
+/// @param done         positions computed so far, n_reusable_positions() at the start
+/// @param n_positions  positions of the prompt
+/// @param max_rows     of a forward; whole blocks get kBlocksAtOnce times as many, and at least one
+///                     block
+/// @param block        the model's prompt_block(); 0: no blocks
 PrefillChunk next_prefill_chunk(int done, int n_positions, int max_rows, int block);
 
 }  // namespace engine

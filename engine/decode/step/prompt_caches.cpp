@@ -7,8 +7,8 @@
 namespace engine {
 namespace {
 
-/// Positions of `sequence` with keys and values that `tokens`, all but its last, begins with, as
-/// far as they have the bits that reading them would give.
+/// Number of leading positions of `sequence` that a prefill of `tokens` can reuse: the same tokens,
+/// and the same bits as a prefill gives.
 std::size_t n_usable(const LanguageModel& model,
                      const Sequence& sequence,
                      std::span<const TokenId> tokens,

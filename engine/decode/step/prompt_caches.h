@@ -1,6 +1,6 @@
-// Prompts a model has read lately. Who begins with the same tokens goes on from their keys and
-// values: branches of one search differ in their last lines, and a page is held once however many
-// share it.
+// Prefix caching: prompts that a model has read recently. A prompt that begins with the same tokens
+// shares their keys and values. Branches of one search differ only in their last lines, and shared
+// cache pages exist once.
 #pragma once
 
 #include <cstddef>
@@ -15,27 +15,30 @@
 
 namespace engine {
 
+/// Prefills prompts and shares their common beginnings.
 class PromptCaches {
  public:
-  /// @param model   outlives the caches; used by whoever calls read()
-  /// @param n_kept  prompts remembered, the latest
+  /// @param model   outlives the caches; read() runs it on the caller's thread
+  /// @param n_kept  number of recent prompts that are kept
   explicit PromptCaches(LanguageModel& model, std::size_t n_kept = 1);
 
-  /// A sequence of these tokens, prefilled. What the prompt remembered that begins most like it has
-  /// of it, with the bits that reading gives (prompt_blocks.h), is shared, and the rest computed.
-  /// @param tokens    at least one
-  /// @param known     a further sequence to go on from: the first tokens of these. Or null
-  /// @param progress  as of prefill(); false ends it with Error(Cancelled)
-  /// @param with_state  as of prefill(). A prompt that is shared whole has the state of the
-  ///     sequence it is shared with; if that has none, or goes on behind the prompt, there is none:
-  ///     a forward to make it costs what the plain step does that it would spare
+  /// Returns a prefilled sequence of these tokens. Shares the longest common beginning with a kept
+  /// prompt, as far as its bits equal those of a prefill (prefill_blocks.h), and computes the rest.
+  /// @param tokens      at least one
+  /// @param known       another sequence to share with, or null
+  /// @param progress    as of prefill(); false ends it with Error(Cancelled)
+  /// @param with_state  as of prefill(). A completely shared prompt has the prompt state of the
+  ///                    sequence it is shared with; if that has none, or is longer than the prompt,
+  ///                    there is none. Computing it would cost as much as the plain step that it
+  ///                    saves
   Sequence read(std::span<const TokenId> tokens,
                 const Sequence* known = nullptr,
                 const std::function<bool(int, int)>& progress = {},
                 bool with_state = false);
 
-  /// Positions that were shared, and that were computed, all calls together.
+  /// Positions shared by all calls so far.
   std::int64_t n_shared() const { return n_shared_; }
+  /// Positions computed by all calls so far.
   std::int64_t n_computed() const { return n_computed_; }
 
  private:

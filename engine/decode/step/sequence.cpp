@@ -73,7 +73,7 @@ void Sequence::commit(const Decision& decision, StopReason stop) {
   cache_->commit(decision.path);
   tokens_.insert(tokens_.end(), decision.emitted.begin(), decision.emitted.end());
   ensure(cache_->length() + 1 == static_cast<int>(tokens_.size()),
-         "after a step every token but the last has keys and values");
+         "after a step all tokens but the last must have keys and values");
   stop_ = stop;
 }
 
@@ -106,7 +106,7 @@ void Sequence::drop_other_rotation(const LanguageModel& model) {
 
 void Sequence::share_prompt_state(const Sequence& other) {
   ensure(std::ranges::equal(cached_tokens(), other.cached_tokens()),
-         "a state is that of one position behind the same tokens");
+         "a prompt state belongs to one position of the same tokens");
   state_ = other.state_;
 }
 
@@ -120,7 +120,7 @@ Sequence Sequence::restarted(std::span<const TokenId> more) const {
 }
 
 Sequence Sequence::shortened(std::size_t n) const {
-  ensure(n > 0 && n <= tokens_.size(), "a sequence is shortened to some of its tokens");
+  ensure(n > 0 && n <= tokens_.size(), "a sequence can be shortened only to a part of its tokens");
   Sequence copy({tokens_.begin(), tokens_.begin() + static_cast<std::ptrdiff_t>(n)},
                 cache_->fork());
   copy.n_rotated_ = n_rotated_;
@@ -134,7 +134,7 @@ Sequence Sequence::shortened(std::size_t n) const {
 
 namespace {
 
-/// The reason why a token ends the text by its id, if it does: end tokens before stop ids.
+/// The reason why a token's id ends the sequence, or None. An end token goes before a stop id.
 StopReason reason_of(TokenId token, const Limits& limits) {
   const auto is_one_of = [token](const std::vector<TokenId>& ids) {
     return std::ranges::find(ids, token) != ids.end();
@@ -153,8 +153,8 @@ StopReason cut(Decision& decision, const Sequence& sequence, const Limits& limit
   }
   int keep = n_before;
   StopReason reason = StopReason::None;
-  // The nearest of the ends decides; at the same token a text's or an end token is the reason
-  // given, and a length asked for goes before the context's.
+  // The first end decides. At the same token, a stop string goes before an end token or stop id,
+  // which goes before the length, which goes before the context.
   if (limits.max_seq_len > 0) {
     const int room = limits.max_seq_len - static_cast<int>(sequence.tokens().size());
     if (room <= keep) keep = room, reason = StopReason::Context;
@@ -169,7 +169,7 @@ StopReason cut(Decision& decision, const Sequence& sequence, const Limits& limit
   if (limits.text_end) {
     const int n =
         limits.text_end(std::span(decision.emitted).first(static_cast<std::size_t>(keep)));
-    ensure(n >= 0 && n <= keep, "a text ends with one of the tokens");
+    ensure(n >= 0 && n <= keep, "a stop string ends with one of the emitted tokens");
     if (n > 0) keep = n, reason = limits.text_reason;
   }
   const auto n_dropped = static_cast<std::size_t>(n_before - keep);
@@ -190,18 +190,18 @@ void prefill(LanguageModel& model,
   const std::span<const TokenId> tokens = sequence.tokens();
   const int total = static_cast<int>(tokens.size()) - 1;
   const int block = model.prompt_block(), had = sequence.cache().length();
-  const int begun = n_reusable_positions(sequence.cache(), had, total, block);
-  if (begun < had) sequence.cache().truncate(begun);
+  const int first = n_reusable_positions(sequence.cache(), had, total, block);
+  if (first < had) sequence.cache().truncate(first);
   TokenTree tree;
   std::vector<int> path;
-  const auto tell = [&](int done) {
+  const auto report = [&](int done) {
     if (!progress || progress(done, total)) return;
     throw Error(ErrorCode::Cancelled, "prefill: stopped after " + std::to_string(done) + " of " +
                                           std::to_string(total) + " tokens");
   };
-  int done = begun;
+  int done = first;
   if (done < total) sequence.set_prompt_state({});
-  if (done < total) tell(done);
+  if (done < total) report(done);
   while (done < total) {
     const auto [n, in_blocks] = next_prefill_chunk(done, total, max_rows, block);
     tree.clear();
@@ -222,7 +222,7 @@ void prefill(LanguageModel& model,
     model.finish();
     done += n;
     if (item.hidden_of >= 0) sequence.set_prompt_state(std::move(out.front().hidden));
-    tell(done);
+    report(done);
   }
 }
 

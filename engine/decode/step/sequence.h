@@ -1,4 +1,4 @@
-// One text being generated: its tokens, its share of the cache, where it must stop.
+// One sequence: its tokens, its KV cache, and where it must stop.
 #pragma once
 
 #include <functional>
@@ -13,36 +13,40 @@
 
 namespace engine {
 
-/// One draw of rejection sampling: the row is kept if uniform < keep.
+/// One draw of rejection sampling: the row is accepted if uniform < keep.
 struct Draw {
   int row = 0;
   float uniform = 0;
-  float keep = 0;
+  float keep = 0;  // acceptance probability
 };
 
-/// Bound and Probe: the decoder's own wish to end, after a number of steps or having seen an
-/// answer. Text: the text holds a stop text of a reasoning task. StopString, StopId: a stop string
-/// or a stop id that a person gave.
+/// Why a sequence ended. Bound and Probe: its decoder ended it early, after a number of steps or
+/// because it saw an answer. Text: a stop text of a reasoning task. StopString, StopId: a stop
+/// string or stop id of the user.
 enum class StopReason { None, Eos, Length, Context, Bound, Probe, Text, StopString, StopId };
-/// "", "eos", "length", "context", "bound", "probe", "text", "stop_string", "stop_id"
+/// The reason's name in reports and events: "", "eos", "length", "context", "bound", "probe",
+/// "text", "stop_string", "stop_id"
 const char* name_of(StopReason reason);
 
-/// By its text or its limits: two such runs must agree to the end.
+/// True if the text or a limit ended the sequence. Two such runs must agree to the end.
 bool ended_by_its_text(StopReason reason);
 
-/// What a decoder decided in one step.
+/// The result of one step's verification.
 struct Decision {
   std::vector<int> path;         // rows whose keys and values join the prefix, in order
-  std::vector<TokenId> emitted;  // new tokens; the last has no keys and values yet. None: the step
-                                 // only refined guesses, and keeps no row
+  // new tokens; the last has no keys and values yet. Empty: the step only refined guesses and keeps
+  // no row
+  std::vector<TokenId> emitted;
   std::vector<float> logp;       // [emitted] their log probabilities; empty: those of the picks
-  std::vector<Draw> draws;       // that judged rows, in order; for display
-  float last_uniform = -1;       // drawn for the last token where no row gave it; -1: none
-  std::vector<float> row_p;      // [n_rows] the target's probability of each row's own token, -1
-                                 // where not judged; empty: the forward's own (StepOutput)
+  std::vector<Draw> draws;       // of verified rows, in order; for display
+  float last_uniform = -1;       // drawn for the last token if it is no row's token; -1: none
+  // [n_rows] the target's probability of each row's token, -1 if not verified; empty:
+  // StepOutput::row_p
+  std::vector<float> row_p;
   std::vector<RejectionDetail> rejection_details;  // of rejection sampling; for display
-  std::vector<float> probe;      // [n_rows] as of Verified; for display
-  StopReason wish = StopReason::None;  // to end after this step, if nothing else ends it
+  std::vector<float> probe;                        // [n_rows] as in Verified; for display
+  // the decoder ends the run after this step, if nothing else ends it
+  StopReason wish = StopReason::None;
 };
 
 /// Where a sequence must stop.
@@ -51,57 +55,67 @@ struct Limits {
   int max_seq_len = 0;   // prompt + new tokens; 0: the model's
   bool ignore_eos = false;
   std::vector<TokenId> eos_ids;
-  /// Returns how many of these tokens complete a stop string, counted from the first; 0: none does.
+  /// Returns the number of leading tokens that complete a stop string; 0 if none is complete.
   /// Called once for each step that emits tokens. Empty: there are no stop strings.
   std::function<int(std::span<const TokenId> emitted)> text_end = {};
-  StopReason text_reason = StopReason::Text;  // what an end by text_end is reported as
-  std::vector<TokenId> stop_ids = {};         // end the text too, also with ignore_eos
+  StopReason text_reason = StopReason::Text;  // reported for an end by text_end
+  std::vector<TokenId> stop_ids = {};         // end the sequence too, also with ignore_eos
 };
 
+/// A prompt and its continuation, with the KV cache of all tokens but the last.
 class Sequence {
  public:
   /// @param prompt  at least one token
+  /// @param cache   of leading tokens of the prompt, or empty
   Sequence(std::vector<TokenId> prompt, std::unique_ptr<SequenceCache> cache);
 
   /// Prompt and everything emitted. The last token has no keys and values yet:
   /// cache().length() == tokens().size() - 1 between steps.
   std::span<const TokenId> tokens() const { return tokens_; }
+  /// The tokens it started with.
   std::span<const TokenId> prompt() const { return std::span(tokens_).first(n_prompt_); }
+  /// The tokens emitted since.
   std::span<const TokenId> generated() const { return std::span(tokens_).subspan(n_prompt_); }
+  /// The last token.
   TokenId last() const { return tokens_.back(); }
-  /// Tokens that have keys and values.
+  /// The tokens that have keys and values.
   std::span<const TokenId> cached_tokens() const {
     return std::span(tokens_).first(static_cast<std::size_t>(cache_->length()));
   }
+  /// Its keys and values.
   SequenceCache& cache() { return *cache_; }
-  const SequenceCache& cache() const { return *cache_; }
-  /// [dim] The model's state after its final norm at the last position that has keys and values, as
-  /// prefill() brought it: forks have it too, a step ends it. Empty: it was not asked for, or that
-  /// position was not read by a prefill.
+  const SequenceCache& cache() const { return *cache_; }  ///< its keys and values
+  /// [dim] the target's hidden state after the final norm, at the last position with keys and
+  /// values, as kept by prefill(with_state). Forks keep it, a step drops it. Empty: unknown.
   std::span<const float> prompt_state() const {
     return state_ ? std::span<const float>(*state_) : std::span<const float>();
   }
-  /// Empty: it is not known (any more).
+  /// @param state  empty: unknown
   void set_prompt_state(std::vector<float> state);
-  /// The prompt's length for which the cached tokens were rotated (BatchItem::n_prompt).
+  /// The prompt length whose rotary frequencies the cached keys have (BatchItem::n_prompt).
   int n_rotated() const { return n_rotated_; }
-  /// Forgets what is cached where a model would rotate it otherwise for this prompt: what prefill()
-  /// begins with.
+  /// Drops the cached keys if the model uses other rotary frequencies for this prompt's length.
+  /// prefill() calls it first.
   void drop_other_rotation(const LanguageModel& model);
-  /// Takes over that of a sequence with the same cached tokens.
+  /// Takes the prompt state of a sequence with the same cached tokens.
   void share_prompt_state(const Sequence& other);
+  /// Why it ended; None while it goes on.
   StopReason stop_reason() const { return stop_; }
+  /// True if it has ended.
   bool finished() const { return stop_ != StopReason::None; }
 
-  /// Keeps the decision's path in the cache and appends what it emitted.
+  /// Commits the decision's path to the cache and appends the emitted tokens.
+  /// @param stop  ends the sequence unless it is None
   void commit(const Decision& decision, StopReason stop);
+  /// A copy that shares the cached pages.
   Sequence fork() const;
-  /// The same tokens and end over another cache, of their first positions.
+  /// A copy with another cache.
+  /// @param cache  of leading tokens of this sequence
   Sequence over(std::unique_ptr<SequenceCache> cache) const;
-  /// The same keys and values under more tokens, all of it a prompt: what prefill() and a new lane
-  /// go on from.
+  /// A new sequence whose prompt is all tokens of this one and `more`. It shares the cached pages;
+  /// prefill() computes the rest.
   Sequence restarted(std::span<const TokenId> more = {}) const;
-  /// Its first n tokens (at least one), all of them a prompt.
+  /// A new sequence whose prompt is the first n tokens, n >= 1. It shares their cached pages.
   Sequence shortened(std::size_t n) const;
 
  private:
@@ -109,34 +123,33 @@ class Sequence {
   std::size_t n_prompt_;
   int n_rotated_;
   std::unique_ptr<SequenceCache> cache_;
-  std::shared_ptr<const std::vector<float>> state_;  // of position cache().length() - 1, or null
+  std::shared_ptr<const std::vector<float>> state_;  // at position cache().length() - 1, or null
   StopReason stop_ = StopReason::None;
 };
 
-/// Positions a sequence may fill: the limits' own, or the model's where they name none.
+/// Positions that a sequence may fill: the smaller of the limits' and the model's maximum.
 int context_of(const Limits& limits, int model_max_seq_len);
-/// Tokens that may still be emitted: what max_tokens and the context leave. A row deeper than
-/// room_left() - 1 below the last token can give nothing.
+/// Tokens that may still be emitted under max_tokens and the context. A row more than room_left() -
+/// 1 positions after the last token yields nothing.
 int room_left(const Sequence& sequence, const Limits& limits, int model_max_seq_len);
 
-/// Applies end-of-sequence, stop ids, max_tokens, the context's end and texts that end it to a
-/// decision: emitted is cut after the first end token, at the limits and after the token that
-/// completes a text, and the path loses as many rows.
-/// The decision's own wish counts where none of these ends the text.
-/// limits.max_seq_len 0 sets no end here; the stepper fills in the model's.
+/// Cuts a decision at the first end: after an end token or stop id, after the token that completes
+/// a stop string, at max_tokens or at the context's end. The path loses as many rows as tokens are
+/// cut. decision.wish counts if nothing else ends the sequence. limits.max_seq_len 0 sets no end
+/// here; the stepper fills in the model's.
 /// @return  the reason to stop, or None
 StopReason cut(Decision& decision, const Sequence& sequence, const Limits& limits);
 
-/// Runs the tokens but the last that have no keys and values yet through the model, in forwards of
-/// at most `max_rows` rows; of a model whose rotary frequencies depend on the prompt's length all of
-/// them, where it is another than that of the cached ones. Where a device reads prompts in blocks (engine/decode/step/prefill_blocks.h)
-/// these go four times as many, and what did not come to the cache so is read anew.
-/// Each is waited for: what is told as done is, its failures are the prompt's, and what ends it
-/// early leaves no more than one forward to wait for.
-/// @param progress  called before the first forward and after each, with rows done and rows in all;
-/// false ends it early with Error(Cancelled)
-/// @param with_state  the last row's state comes back with the last forward and stays with the
-/// sequence (prompt_state()). Where there is nothing to read the sequence keeps what it has
+/// Computes keys and values of all tokens but the last that have none yet, in forwards of at most
+/// `max_rows` rows. Starts from the first token if the rotary frequencies change with the prompt's
+/// length. If the device reads prompts in blocks (engine/decode/step/prefill_blocks.h), a forward
+/// has four times as many rows, and cached positions that were computed differently are computed
+/// again. Synchronises after every forward, so progress counts only finished rows, an error belongs
+/// to this prompt, and an early end waits for at most one forward.
+/// @param progress    called before the first forward and after each, with finished rows and all
+///                    rows; false ends the prefill with Error(Cancelled)
+/// @param with_state  keep the hidden state of the last row in the sequence (prompt_state()). If
+///                    there is nothing to compute, the sequence keeps the state it has
 void prefill(LanguageModel& model,
              Sequence& sequence,
              int max_rows = 256,

@@ -19,7 +19,8 @@ bool normalise(std::vector<double>& distribution) {
   return true;
 }
 
-/// p becomes (p - q)+, scaled to 1. @return false  if nothing is left: p was q but for rounding
+/// Replaces p by the residual distribution norm(max(0, p - q)). @return false  if nothing is left:
+/// p equals q up to rounding
 bool take_residual(std::vector<double>& p, std::span<const double> q) {
   std::vector<double> left(p.size());
   for (std::size_t v = 0; v < p.size(); v++) left[v] = std::max(0.0, p[v] - q[v]);
@@ -28,24 +29,26 @@ bool take_residual(std::vector<double>& p, std::span<const double> q) {
   return true;
 }
 
+/// beta = sum min(q, p / rho).
 double overlap(std::span<const double> p, std::span<const double> q, double rho) {
   double beta = 0;
   for (std::size_t v = 0; v < p.size(); v++) beta += std::min(q[v], p[v] / rho);
   return beta;
 }
 
+/// Probability that at least one of k independent candidates is accepted.
 double any_of_k(double beta, int k) {
   return 1 - std::pow(1 - std::min(beta, 1.0), k);
 }
 
-/// The tokens worth telling of two distributions: those named first, then the likeliest under either.
-std::vector<TokenId> worth_telling(std::vector<TokenId> named,
-                                   std::span<const double> p,
-                                   std::span<const double> q) {
-  std::vector<TokenId> told;
-  const auto add = [&told](TokenId id) {
-    if (told.size() < kMaxRejectionTokens && std::ranges::find(told, id) == told.end())
-      told.push_back(id);
+/// The tokens of a RejectionDetail: the named ones first, then the likeliest under p or q.
+std::vector<TokenId> tokens_to_report(std::vector<TokenId> named,
+                                      std::span<const double> p,
+                                      std::span<const double> q) {
+  std::vector<TokenId> reported;
+  const auto add = [&reported](TokenId id) {
+    if (reported.size() < kMaxRejectionTokens && std::ranges::find(reported, id) == reported.end())
+      reported.push_back(id);
   };
   for (const TokenId id : named) add(id);
   const auto weight = [&](TokenId id) {
@@ -55,7 +58,7 @@ std::vector<TokenId> worth_telling(std::vector<TokenId> named,
   const auto heavier = [&](TokenId a, TokenId b) {
     return weight(a) != weight(b) ? weight(a) > weight(b) : a < b;
   };
-  std::vector<TokenId> likeliest;  // sorted, at most kMaxWeighed
+  std::vector<TokenId> likeliest;  // sorted, at most kMaxRejectionTokens
   for (TokenId id = 0; id < std::ssize(p); id++) {
     const bool full = likeliest.size() == kMaxRejectionTokens;
     if (weight(id) <= 0 || (full && !heavier(id, likeliest.back()))) continue;
@@ -63,21 +66,22 @@ std::vector<TokenId> worth_telling(std::vector<TokenId> named,
     likeliest.insert(std::ranges::upper_bound(likeliest, id, heavier), id);
   }
   for (const TokenId id : likeliest) add(id);
-  return told;
+  return reported;
 }
 
-/// What came of one row's candidates.
-struct RowVerdict {
-  int kept = -1;                         // which of them; -1: none
-  TokenId token = -1;                    // that follows: the one kept, or drawn from what is left
-  double p = 0;                          // its probability, before anything was judged
-  std::vector<double> candidate_p = {};  // [candidates] theirs
+/// The result of verifying one row's candidates.
+struct RowResult {
+  int kept = -1;  // index of the accepted candidate; -1: none
+  // the accepted candidate's, or drawn from the residual distribution
+  TokenId token = -1;
+  double p = 0;                          // its probability under the target
+  std::vector<double> candidate_p = {};  // [candidates] their probabilities under the target
   std::vector<Draw> draws = {};
-  double last_uniform = -1;  // drawn for the token; -1: none
-  RejectionDetail rejection_details = {};  // without tokens: not told
+  double last_uniform = -1;                // drawn for the token; -1: none
+  RejectionDetail rejection_details = {};  // without tokens: not reported
 };
 
-/// A row whose candidates are to be judged.
+/// A row whose candidates are verified.
 struct RowToVerify {
   const TokenTree& tree;
   const Candidates& candidates;
@@ -95,43 +99,43 @@ struct RowToVerify {
   }
 };
 
-/// Candidates being judged by distributions on the host. A number equal to the chance refuses, so that a
-/// token of probability 0 is never kept.
+/// Verifies the candidates of one row with distributions on the host. A uniform number equal to the
+/// acceptance probability rejects, so a token of probability 0 is never accepted.
 class Node {
  public:
-  Node(const RowToVerify& judged, std::vector<double> distribution)
-      : judged_(judged),
-        candidates_(judged.candidates),
+  Node(const RowToVerify& verified, std::vector<double> distribution)
+      : verified_(verified),
+        candidates_(verified.candidates),
         distribution_(std::move(distribution)),
         left_(distribution_) {
     for (const int row : candidates_.rows)
-      verdict_.candidate_p.push_back(distribution_[token_of(row)]);
+      result_.candidate_p.push_back(distribution_[token_of(row)]);
   }
 
-  RowVerdict verdict(DraftRule rule) {
-    verdict_.kept = judge(rule);
-    if (verdict_.kept >= 0) {
-      verdict_.token = judged_.token_of(candidates_.rows[static_cast<std::size_t>(verdict_.kept)]);
+  RowResult verify(DraftRule rule) {
+    result_.kept = accept(rule);
+    if (result_.kept >= 0) {
+      result_.token = verified_.token_of(candidates_.rows[static_cast<std::size_t>(result_.kept)]);
     } else {
-      verdict_.last_uniform = judged_.uniforms.residual(judged_.position, left_);
-      verdict_.token = draw(left_, verdict_.last_uniform);
+      result_.last_uniform = verified_.uniforms.residual(verified_.position, left_);
+      result_.token = draw(left_, result_.last_uniform);
     }
-    verdict_.p = distribution_[static_cast<std::size_t>(verdict_.token)];
+    result_.p = distribution_[static_cast<std::size_t>(result_.token)];
     if (!candidates_.rows.empty()) fill_rejection_details();
-    return std::move(verdict_);
+    return std::move(result_);
   }
 
  private:
-  /// @return  the candidate kept, or -1: left_ is then what the token must be drawn from
-  int judge(DraftRule rule) {
+  /// @return  the accepted candidate's index, or -1: then left_ is the residual distribution
+  int accept(DraftRule rule) {
     if (candidates_.rows.empty() || rule == DraftRule::Naive) return -1;
-    if (candidates_.distribution.empty()) return judge_certain();
-    return rule == DraftRule::KSeq ? judge_k_seq() : judge_drawn(rule == DraftRule::With);
+    if (candidates_.distribution.empty()) return accept_deterministic();
+    return rule == DraftRule::KSeq ? accept_k_seq() : accept_drawn(rule == DraftRule::With);
   }
 
-  std::size_t token_of(int row) const { return static_cast<std::size_t>(judged_.token_of(row)); }
+  std::size_t token_of(int row) const { return static_cast<std::size_t>(verified_.token_of(row)); }
 
-  /// Calls take(candidate, its token) until one gives a candidate to keep.
+  /// Calls take(candidate index, its token) until it returns true. @return  that index, or -1
   template <class Take>
   int first_of(const Take& take) const {
     for (std::size_t i = 0; i < candidates_.rows.size(); i++)
@@ -140,26 +144,26 @@ class Node {
   }
 
   bool keeps(int candidate, double chance) {
-    const auto n_draws = static_cast<std::uint32_t>(verdict_.draws.size());
-    const double u = judged_.uniforms.accept(judged_.position, n_draws, chance);
-    verdict_.draws.push_back(judged_.drawn(candidate, u, chance));
+    const auto n_draws = static_cast<std::uint32_t>(result_.draws.size());
+    const double u = verified_.uniforms.accept(verified_.position, n_draws, chance);
+    result_.draws.push_back(verified_.drawn(candidate, u, chance));
     return u < chance;
   }
 
-  int judge_certain() {
+  int accept_deterministic() {
     return first_of([this](int i, std::size_t x) {
       const double p = left_[x];
-      if (p <= 0) return false;  // filtered out, or refused before
+      if (p <= 0) return false;  // filtered out, or rejected before
       if (keeps(i, std::min(1.0, p))) return true;
       std::vector<double> rest = left_;
       rest[x] = 0;
-      if (!normalise(rest)) return true;  // nothing else is possible
+      if (!normalise(rest)) return true;  // no other token is possible
       left_ = std::move(rest);
       return false;
     });
   }
 
-  int judge_drawn(bool replacement) {
+  int accept_drawn(bool replacement) {
     std::vector<double> q = candidates_.distribution;
     bool has_more = true;
     return first_of([&](int i, std::size_t x) {
@@ -169,12 +173,12 @@ class Node {
       if (!take_residual(left_, q)) return true;
       if (replacement) return false;
       q[x] = 0;
-      has_more = normalise(q);  // else it was the last that could be drawn
+      has_more = normalise(q);  // false: it was the last token that could be drawn
       return false;
     });
   }
 
-  int judge_k_seq() {
+  int accept_k_seq() {
     const std::vector<double>& q = candidates_.distribution;
     const int k = static_cast<int>(candidates_.rows.size());
     const double rho = k_seq_factor(left_, q, k);
@@ -192,12 +196,12 @@ class Node {
   }
 
   void fill_rejection_details() {
-    RejectionDetail& rejection_details = verdict_.rejection_details;
-    std::vector<TokenId> named{verdict_.token};
-    for (const int r : candidates_.rows) named.push_back(judged_.token_of(r));
-    rejection_details.row = judged_.row;
+    RejectionDetail& rejection_details = result_.rejection_details;
+    std::vector<TokenId> named{result_.token};
+    for (const int r : candidates_.rows) named.push_back(verified_.token_of(r));
+    rejection_details.row = verified_.row;
     rejection_details.token =
-        worth_telling(std::move(named), distribution_, candidates_.distribution);
+        tokens_to_report(std::move(named), distribution_, candidates_.distribution);
     const auto of = [&rejection_details](std::span<const double> from) {
       std::vector<float> values;
       for (const TokenId id : rejection_details.token)
@@ -206,17 +210,19 @@ class Node {
     };
     rejection_details.p = of(distribution_);
     if (!candidates_.distribution.empty()) rejection_details.q = of(candidates_.distribution);
-    if (verdict_.kept < 0) rejection_details.left = of(left_);
+    if (result_.kept < 0) rejection_details.left = of(left_);
   }
 
-  const RowToVerify& judged_;
+  const RowToVerify& verified_;
   const Candidates& candidates_;
   std::vector<double> distribution_;  // [vocab_size] the target's
-  std::vector<double> left_;  // [vocab_size] the same, then what refusals leave of it; sums to 1
-  RowVerdict verdict_;
+  // [vocab_size] first the same, then the residual distribution; sums to 1
+  std::vector<double> left_;
+  RowResult result_;
 };
 
-/// Where drafted_verify_request() has a row: which node it is, -1: none, and where its candidates begin.
+/// A row's place in drafted_verify_request(): its node, -1 if it has none, and the index of its
+/// first candidate.
 struct Place {
   int node = -1;
   std::size_t first = 0;
@@ -237,36 +243,36 @@ std::vector<Place> places_of(std::span<const Candidates> candidates) {
   return places;
 }
 
-/// The device's verdict on a row.
-/// @param place  of drafted_verify_request()
-RowVerdict verdict_of(const RowToVerify& judged, const VerifyResult& all, const Place& place) {
+/// The device's result for a row.
+/// @param place  the row's place in drafted_verify_request()
+RowResult device_result(const RowToVerify& verified, const VerifyResult& all, const Place& place) {
   const auto [node, first] = place;
   const kernels::VerifiedNode& found = all.nodes[static_cast<std::size_t>(node)];
-  ensure(found.token >= 0, "a row that is judged has finite logits");
-  RowVerdict verdict{.kept = found.kept, .token = found.token, .p = found.p};
-  if (found.kept < 0) verdict.last_uniform = judged.uniforms.residual(judged.position, {});
-  for (std::size_t i = 0; i < judged.candidates.rows.size(); i++) {
+  ensure(found.token >= 0, "a verified row must have finite logits");
+  RowResult result{.kept = found.kept, .token = found.token, .p = found.p};
+  if (found.kept < 0) result.last_uniform = verified.uniforms.residual(verified.position, {});
+  for (std::size_t i = 0; i < verified.candidates.rows.size(); i++) {
     const auto& [p, chance] = all.candidates[first + i];
-    verdict.candidate_p.push_back(p);
+    result.candidate_p.push_back(p);
     if (chance < 0) continue;
-    const auto n_draws = static_cast<std::uint32_t>(verdict.draws.size());
-    const double u = judged.uniforms.accept(judged.position, n_draws, chance);
-    verdict.draws.push_back(judged.drawn(static_cast<int>(i), u, chance));
+    const auto n_draws = static_cast<std::uint32_t>(result.draws.size());
+    const double u = verified.uniforms.accept(verified.position, n_draws, chance);
+    result.draws.push_back(verified.drawn(static_cast<int>(i), u, chance));
   }
-  if (all.rejection_details.empty() || judged.candidates.rows.empty()) return verdict;
-  RejectionDetail& rejection_details = verdict.rejection_details;
-  rejection_details.row = judged.row;
-  const std::size_t n_told = all.rejection_details.size() / all.nodes.size();
-  for (std::size_t i = 0; i < n_told; i++) {
-    const kernels::RejectionToken& told =
-        all.rejection_details[static_cast<std::size_t>(node) * n_told + i];
-    if (told.id < 0) break;
-    rejection_details.token.push_back(told.id);
-    rejection_details.p.push_back(told.p);
-    if (judged.candidates.device_distribution) rejection_details.q.push_back(told.q);
-    if (found.kept < 0) rejection_details.left.push_back(told.left);
+  if (all.rejection_tokens.empty() || verified.candidates.rows.empty()) return result;
+  RejectionDetail& rejection_details = result.rejection_details;
+  rejection_details.row = verified.row;
+  const std::size_t n_reported = all.rejection_tokens.size() / all.nodes.size();
+  for (std::size_t i = 0; i < n_reported; i++) {
+    const kernels::RejectionToken& reported =
+        all.rejection_tokens[static_cast<std::size_t>(node) * n_reported + i];
+    if (reported.id < 0) break;
+    rejection_details.token.push_back(reported.id);
+    rejection_details.p.push_back(reported.p);
+    if (verified.candidates.device_distribution) rejection_details.q.push_back(reported.q);
+    if (found.kept < 0) rejection_details.left.push_back(reported.left);
   }
-  return verdict;
+  return result;
 }
 
 kernels::AcceptanceRule device_rule(DraftRule rule) {
@@ -283,11 +289,11 @@ kernels::AcceptanceRule device_rule(DraftRule rule) {
   return kernels::AcceptanceRule::Naive;
 }
 
-/// The row of the candidate that has this token; -1: none has.
-int row_with(const RowToVerify& judged, TokenId token) {
-  const auto found = std::ranges::find(judged.candidates.rows, token,
-                                       [&](int row) { return judged.token_of(row); });
-  return found == judged.candidates.rows.end() ? -1 : *found;
+/// The row of the candidate with this token; -1: there is none.
+int row_with(const RowToVerify& verified, TokenId token) {
+  const auto found = std::ranges::find(verified.candidates.rows, token,
+                                       [&](int row) { return verified.token_of(row); });
+  return found == verified.candidates.rows.end() ? -1 : *found;
 }
 
 }  // namespace
@@ -315,13 +321,12 @@ VerifyRequest drafted_verify_request(std::span<const TokenId> tokens,
   const std::vector<Place> places = places_of(candidates);
   VerifyRequest verify_request{
       .nodes = {}, .candidates = {}, .n_rejection_tokens = kMaxRejectionTokens};
-  std::vector<std::uint32_t> position(candidates.size());  // of what follows each row
+  std::vector<std::uint32_t> position(candidates.size());  // of the token after each row
   for (std::size_t r = 0; r < candidates.size(); r++) {
     position[r] = tree.parent[r] < 0 ? static_cast<std::uint32_t>(tokens.size())
                                      : position[static_cast<std::size_t>(tree.parent[r])] + 1;
     if (places[r].node < 0) continue;
-    ensure(candidates[r].distribution.empty(),
-           "a distribution on the host is not the device's to judge by");
+    ensure(candidates[r].distribution.empty(), "the device cannot read a distribution on the host");
     verify_request.add({.row = static_cast<int>(r),
                         .rule = device_rule(rule),
                         .uniform = uniforms.residual(position[r], {}),
@@ -343,40 +348,42 @@ Decision reject_drafted(std::span<const TokenId> tokens,
                         UniformSource& uniforms,
                         bool no_bonus_at_leaf) {
   ensure(candidates.size() == tree.token.size(), "every row has its list of candidates");
-  const bool there = !out.verify_result.nodes.empty();
-  ensure(there || out.logits.size() == tree.token.size() * static_cast<std::size_t>(out.vocab_size),
-         "rejection sampling needs verdicts, or every row's logits");
-  const std::vector<Place> places = there ? places_of(candidates) : std::vector<Place>();
-  ensure(!there || std::ranges::count_if(places, [](const Place& one) { return one.node >= 0; }) ==
-                       std::ssize(out.verify_result.nodes),
-         "verdicts are of drafted_questions()");
+  const bool on_device = !out.verify_result.nodes.empty();
+  ensure(on_device ||
+             out.logits.size() == tree.token.size() * static_cast<std::size_t>(out.vocab_size),
+         "rejection sampling needs the device's result or every row's logits");
+  const std::vector<Place> places = on_device ? places_of(candidates) : std::vector<Place>();
+  ensure(
+      !on_device || std::ranges::count_if(places, [](const Place& one) { return one.node >= 0; }) ==
+                        std::ssize(out.verify_result.nodes),
+      "the device's result must belong to drafted_verify_request()");
   std::vector<TokenId> history(tokens.begin(), tokens.end());
   Decision decision;
   decision.row_p.assign(tree.token.size(), -1);
   for (int row = 0; row >= 0;) {
     const auto at = static_cast<std::size_t>(row);
-    const RowToVerify judged{tree, candidates[at], row, static_cast<std::uint32_t>(history.size()),
-                             uniforms};
+    const RowToVerify verified{tree, candidates[at], row,
+                               static_cast<std::uint32_t>(history.size()), uniforms};
     decision.path = chain_of(tree, row);
-    if (no_bonus_at_leaf && judged.candidates.rows.empty() && !decision.emitted.empty()) {
-      decision.path.pop_back();  // the last token kept leads the next step
+    if (no_bonus_at_leaf && verified.candidates.rows.empty() && !decision.emitted.empty()) {
+      decision.path.pop_back();  // the last accepted token leads the next step
       break;
     }
-    RowVerdict verdict =
-        there
-            ? verdict_of(judged, out.verify_result, places[at])
-            : Node(judged, token_distribution(out.logits_of(row), sampling, history)).verdict(rule);
-    for (std::size_t i = 0; i < verdict.candidate_p.size(); i++)
-      decision.row_p[static_cast<std::size_t>(judged.candidates.rows[i])] =
-          static_cast<float>(verdict.candidate_p[i]);
-    std::ranges::copy(verdict.draws, std::back_inserter(decision.draws));
-    if (verdict.kept < 0) decision.last_uniform = static_cast<float>(verdict.last_uniform);
-    if (!verdict.rejection_details.token.empty())
-      decision.rejection_details.push_back(std::move(verdict.rejection_details));
-    decision.emitted.push_back(verdict.token);
-    decision.logp.push_back(static_cast<float>(std::log(verdict.p)));
-    history.push_back(verdict.token);
-    row = row_with(judged, verdict.token);
+    RowResult result =
+        on_device ? device_result(verified, out.verify_result, places[at])
+                  : Node(verified, token_distribution(out.logits_of(row), sampling, history))
+                        .verify(rule);
+    for (std::size_t i = 0; i < result.candidate_p.size(); i++)
+      decision.row_p[static_cast<std::size_t>(verified.candidates.rows[i])] =
+          static_cast<float>(result.candidate_p[i]);
+    std::ranges::copy(result.draws, std::back_inserter(decision.draws));
+    if (result.kept < 0) decision.last_uniform = static_cast<float>(result.last_uniform);
+    if (!result.rejection_details.token.empty())
+      decision.rejection_details.push_back(std::move(result.rejection_details));
+    decision.emitted.push_back(result.token);
+    decision.logp.push_back(static_cast<float>(std::log(result.p)));
+    history.push_back(result.token);
+    row = row_with(verified, result.token);
   }
   return decision;
 }

@@ -1,13 +1,17 @@
-// Rejection sampling of what a draft model proposed with a distribution q: which candidate is kept,
-// and what is emitted where none is. Every rule emits tokens distributed as the target's own.
-//   without  candidates drawn one after the other, none twice: multi-candidate speculative decoding
-//            (Yang et al. 2024, arXiv:2401.06706); with one candidate Algorithm 1 of Leviathan,
-//            Kalman and Matias 2023 (arXiv:2211.17192)
-//   with     candidates drawn independently: recursive rejection (SpecInfer, arXiv:2305.09781)
-//   kseq     candidates drawn independently, each judged against p / rho (SpecTr, arXiv:2310.15141)
-//   naive    the target draws; a candidate it drew is kept
-// A candidate that was proposed without a distribution (the draft's likeliest tokens) has a q that
-// is one at itself: it is kept with probability p(x), otherwise p(x) is set to 0.
+// Acceptance rules of speculative sampling for candidates that were drawn from a draft's
+// distribution q. A rule decides which candidate is accepted, and draws a token from the residual
+// distribution if none is. Under every rule the emitted tokens are distributed as the target's.
+//   without  candidates drawn without replacement: multi-candidate speculative decoding (Yang et
+//            al. 2024, arXiv:2401.06706). Candidate x is accepted with probability min(1, p(x) /
+//            q(x)), otherwise p becomes norm(max(0, p - q)) and q loses x. With one candidate this
+//            is Algorithm 1 of Leviathan, Kalman and Matias 2023 (arXiv:2211.17192)
+//   with     candidates drawn independently: recursive rejection sampling (SpecInfer,
+//            arXiv:2305.09781); q stays the same
+//   kseq     candidates drawn independently, each accepted with probability min(1, p(x) / (rho
+//            q(x))): K-SEQ (SpecTr, arXiv:2310.15141)
+//   naive    the target draws a token; a candidate is accepted if it is that token
+// A deterministic candidate (one of the draft's likeliest tokens) has q(x) = 1: it is accepted with
+// probability p(x), otherwise p(x) is set to 0 and p is renormalised.
 #pragma once
 
 #include <span>
@@ -20,36 +24,43 @@
 
 namespace engine {
 
+/// The acceptance rules above.
 enum class DraftRule { Without, With, Naive, KSeq };
 
-/// What a draft model proposed below one row.
+/// The candidates below one row of the tree.
 struct Candidates {
-  std::vector<int> rows;  // of the tree, in the order drawn; a row stands as often as it was drawn
-  /// [vocab_size] q that the first was drawn from, sums to 1.
+  // rows of the tree, in the order drawn; a row that was drawn twice is there twice
+  std::vector<int> rows;
+  /// [vocab_size] q, from which the first candidate was drawn; sums to 1.
   std::vector<double> distribution;
-  /// The same in its place, where the target's device reads it (LanguageModel::laws_device()). With
-  /// neither the candidates were proposed without a distribution.
+  /// [vocab_size] q in device memory that the target's device can read
+  /// (LanguageModel::distributions_device()). If there is neither this nor `distribution`, the
+  /// candidates are deterministic.
   const double* device_distribution = nullptr;
 };
 
-/// What the target's device is to judge for reject_drafted() to need no logits: every row that can
-/// be reached, in order.
-/// @param candidates  [n_rows], no distribution of which is the host's
-/// @param uniforms    known ahead
+/// The verification of every reachable row, for the target's device. With its result
+/// reject_drafted() needs no logits.
+/// @param tokens      the committed tokens; the last one is row 0's
+/// @param candidates  [n_rows], without distributions on the host
+/// @param uniforms    must be independent of thresholds (UniformSource)
 VerifyRequest drafted_verify_request(std::span<const TokenId> tokens,
                                      const TokenTree& tree,
                                      std::span<const Candidates> candidates,
                                      DraftRule rule,
                                      UniformSource& uniforms);
 
-/// Judges candidates from row 0 down: at each row those below it, by `rule`; where none is kept the
-/// residual gives the token, and if that is a candidate's too its row is followed after all.
-/// Behind a row without candidates the target's own distribution gives the last token.
-/// @param tokens      the committed tokens, row 0's the last of them
-/// @param candidates  [n_rows]
-/// @param out         with logits, or the verdicts on drafted_verify_request()
-/// @param no_bonus_at_leaf   nothing is drawn after a row that has no candidates, if a token was emitted
-/// @return            with draws and log probabilities
+/// Verifies candidates by `rule`, from row 0 down. If no candidate of a row is accepted, a token is
+/// drawn from the residual distribution; if that token is a candidate's, the path continues with
+/// the candidate's row. After a row without candidates the last token is drawn from the target's
+/// distribution.
+/// @param tokens            the committed tokens; the last one is row 0's
+/// @param candidates        [n_rows]
+/// @param out               with logits, or with the device's result of drafted_verify_request()
+/// @param sampling          the target's
+/// @param no_bonus_at_leaf  draws no token after a row without candidates, if a token was emitted
+///                          already
+/// @return                  with draws and log probabilities
 Decision reject_drafted(std::span<const TokenId> tokens,
                         const TokenTree& tree,
                         std::span<const Candidates> candidates,
@@ -59,8 +70,9 @@ Decision reject_drafted(std::span<const TokenId> tokens,
                         UniformSource& uniforms,
                         bool no_bonus_at_leaf = false);
 
-/// SpecTr's division factor for `k` independent candidates: the least rho in [1, k] with
-/// 1 - (1 - beta)^k <= rho beta, where beta = sum min(q, p / rho); bisection, from above.
+/// SpecTr's division factor for `k` independent candidates: the smallest rho in [1, k] with 1 - (1
+/// - beta)^k <= rho beta, where beta = sum min(q, p / rho). Found by bisection, from above.
+/// @param p, q  [vocab_size], each sums to 1
 double k_seq_factor(std::span<const double> p, std::span<const double> q, int k);
 
 }  // namespace engine

@@ -1,4 +1,4 @@
-// Sampling::Mode and the names it has in commands and events.
+// Names of Sampling::Mode in commands and events.
 #pragma once
 
 #include <string_view>
@@ -8,11 +8,12 @@
 
 namespace engine {
 
+/// "rejection" or "coupled".
 inline const char* name_of(Sampling::Mode mode) {
   return mode == Sampling::Mode::Rejection ? kRejection : kCoupled;
 }
 
-/// Of any other name than kRejection: Coupled, which every decoder has.
+/// The mode with this name; Coupled, which every decoder supports, for any name but "rejection".
 inline Sampling::Mode sampling_mode(std::string_view name) {
   return name == kRejection ? Sampling::Mode::Rejection : Sampling::Mode::Coupled;
 }

@@ -15,18 +15,18 @@ kernels::TakeLeft take_of(const Sampling& sampling, const TypicalSettings& setti
   return settings.root == Root::Typical ? kernels::TakeLeft::LikelyEnough : kernels::TakeLeft::Draw;
 }
 
-/// Where typical_verify_request() have a row among the candidates: behind all rows that hang on rows
-/// before its parent, and its own siblings before it.
+/// [n_rows] each row's index among the candidates of typical_verify_request(), which are ordered by
+/// parent, then by row.
 std::vector<std::size_t> places_of(const TokenTree& tree) {
   std::vector<std::size_t> rows(tree.token.size()), place(tree.token.size());
   std::iota(rows.begin(), rows.end(), 0);
   std::ranges::stable_sort(rows, {}, [&](std::size_t row) { return tree.parent[row]; });
-  for (std::size_t i = 1; i < rows.size(); i++) place[rows[i]] = i - 1;  // row 0 hangs on none
+  for (std::size_t i = 1; i < rows.size(); i++) place[rows[i]] = i - 1;  // row 0 has no parent
   return place;
 }
 
-/// The token behind the kept ones.
-/// @param uniform  what was drawn for it, where something was
+/// The token after the accepted ones.
+/// @param uniform  set to the random number, if one was drawn
 TokenId root_token(const std::vector<double>& distribution,
                    const Sampling& sampling,
                    const TypicalSettings& settings,
@@ -47,14 +47,15 @@ TokenId root_token(const std::vector<double>& distribution,
   return draw(left, u);
 }
 
-/// What is known of rows: a device's verdicts, or distributions that are made here of logits as they are needed.
-class JudgedRows {
+/// Probabilities of rows: from the device's result, or from logits on the host, whose distributions
+/// are computed on demand.
+class RowProbabilities {
  public:
-  JudgedRows(std::span<const TokenId> tokens,
-             const TokenTree& tree,
-             const StepOutput& out,
-             const Sampling& sampling,
-             const TypicalSettings& settings)
+  RowProbabilities(std::span<const TokenId> tokens,
+                   const TokenTree& tree,
+                   const StepOutput& out,
+                   const Sampling& sampling,
+                   const TypicalSettings& settings)
       : tokens_(tokens),
         tree_(tree),
         out_(out),
@@ -65,13 +66,13 @@ class JudgedRows {
         distributions_(tree.token.size()) {
     const auto n = tree.token.size();
     ensure(on_device_ || out.logits.size() == n * static_cast<std::size_t>(out.vocab_size),
-           "typical acceptance needs verdicts, or every row's logits");
+           "typical acceptance needs the device's result or every row's logits");
     ensure(!on_device_ || (out.verify_result.nodes.size() == n &&
                            out.verify_result.candidates.size() == n - 1),
-           "verdicts are of typical_questions()");
+           "the device's result must belong to typical_verify_request()");
   }
 
-  /// Of the row's token behind its parent.
+  /// The probability of the row's token after its parent.
   double p(std::size_t row) {
     return on_device_ ? out_.verify_result.candidates[place_[row]].p
                       : distribution(parent_of(row))[static_cast<std::size_t>(tree_.token[row])];
@@ -86,8 +87,8 @@ class JudgedRows {
     double logp;
     float uniform = -1;  // drawn for it; -1: none
   };
-  /// The token behind the last row kept, which is `position` tokens into the text.
-  Next behind(std::size_t row, std::uint32_t position, UniformSource& uniforms) {
+  /// The token after the last accepted row, at `position` of the sequence.
+  Next after(std::size_t row, std::uint32_t position, UniformSource& uniforms) {
     if (settings_.root == Root::Sample && !rejects(sampling_)) return picked(row);
     if (!on_device_) {
       Next next{};
@@ -112,7 +113,7 @@ class JudgedRows {
     const kernels::Picked& pick = out_.picked[row];
     if (!on_device_)
       return {pick.id, std::log(distribution(row)[static_cast<std::size_t>(pick.id)])};
-    // The pick's, by the same distribution; a greedy one is one at it.
+    // The pick was chosen from the same distribution; under greedy sampling its probability is 1.
     return {pick.id, sampling_.greedy() ? 0 : static_cast<double>(pick.logp)};
   }
 
@@ -134,7 +135,8 @@ class JudgedRows {
   const TypicalSettings& settings_;
   bool on_device_;
   std::vector<std::size_t> place_;
-  std::vector<std::vector<double>> distributions_;  // [n_rows] behind each; empty: not made
+  // [n_rows] of the token after each row; empty: not computed
+  std::vector<std::vector<double>> distributions_;
 };
 
 }  // namespace
@@ -172,9 +174,9 @@ Decision accept_typical(std::span<const TokenId> tokens,
                         const Sampling& sampling,
                         const TypicalSettings& settings,
                         UniformSource& uniforms) {
-  JudgedRows rows(tokens, tree, out, sampling, settings);
+  RowProbabilities rows(tokens, tree, out, sampling, settings);
   const auto n = tree.token.size();
-  // Of rows kept so far: their depth from 1 (0: not kept), and their path's log probability.
+  // By row: its depth from 1 if the path to it is accepted, else 0; the path's log probability.
   std::vector<int> depth(n);
   std::vector<double> logp(n);
   Decision decision;
@@ -199,12 +201,12 @@ Decision accept_typical(std::span<const TokenId> tokens,
         static_cast<float>(logp[row] - logp[static_cast<std::size_t>(tree.parent[row])]));
   }
   const auto position = static_cast<std::uint32_t>(tokens.size() + decision.emitted.size());
-  const JudgedRows::Next next = rows.behind(best, position, uniforms);
+  const RowProbabilities::Next next = rows.after(best, position, uniforms);
   if (next.uniform >= 0) decision.last_uniform = next.uniform;
   decision.emitted.push_back(next.token);
   decision.logp.push_back(static_cast<float>(next.logp));
-  // Greedy, what is kept is what the target picked, and the picks have the probabilities that plain
-  // decoding reports; here the distribution is 1 at the likeliest token.
+  // Greedy, the accepted tokens are the target's picks, whose probabilities plain decoding reports.
+  // Here the distribution is 1 at the likeliest token.
   if (sampling.greedy()) decision.logp.clear();
   return decision;
 }

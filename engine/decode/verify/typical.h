@@ -1,11 +1,11 @@
-// Typical acceptance: a proposal is kept where the target finds it likely enough, not where the
-// target would have drawn it. Not lossless.
+// Typical acceptance: a proposal is accepted if the target finds it likely enough, even if the
+// target would not have drawn it. Not lossless.
 //   paper    Cai et al. 2024 (arXiv:2401.10774), section 2.3.1
-//   rule     token x is kept behind a row of distribution p where p(x) > min(epsilon, delta exp(-H(p)));
-//            H is p's entropy in nats
-//   path     the longest of kept tokens; of equally long ones the likeliest
+//   rule     token x is accepted after a row with distribution p if p(x) > min(epsilon, delta
+//            exp(-H(p))); H is p's entropy in nats
+//   path     the longest path of accepted tokens; the likeliest if several are equally long
 //   differs  H is summed exactly, without the 1e-5 that the program adds in its logarithm; paths
-//            end where the tree does, so that no row stands for what is not there
+//            end where the tree does, without padding
 #pragma once
 
 #include <span>
@@ -17,27 +17,31 @@
 
 namespace engine {
 
+/// Settings of typical acceptance.
 struct TypicalSettings {
   double epsilon = 0.09, delta = 0.3;
-  /// How the token behind the kept ones is chosen: the likeliest (as published); drawn from those
-  /// likely enough to be kept; or as without proposals.
+  /// The choice of the token after the accepted ones: the likeliest (as published), a draw from the
+  /// tokens likely enough to be accepted, or the choice of plain decoding.
   enum class Root { Argmax, Typical, Sample } root = Root::Argmax;
 };
 
-/// The least probability a kept token exceeds.
-/// @param distribution  sums to 1
+/// The threshold min(epsilon, delta exp(-H)), which an accepted token's probability exceeds.
+/// @param distribution  [vocab_size] sums to 1
 double typical_threshold(std::span<const double> distribution, const TypicalSettings& settings);
 
-/// What the target's device is to judge for accept_typical() to need no logits: every row.
-/// @param uniforms  known ahead
+/// The verification of every row, for the target's device. With its result accept_typical() needs
+/// no logits.
+/// @param tokens    the committed tokens; the last one is row 0's
+/// @param uniforms  must be independent of thresholds (UniformSource)
 VerifyRequest typical_verify_request(std::span<const TokenId> tokens,
                                      const TokenTree& tree,
                                      const Sampling& sampling,
                                      const TypicalSettings& settings,
                                      UniformSource& uniforms);
 
-/// @param tokens  the committed tokens, row 0's the last of them
-/// @param out     with logits, or the verdicts on typical_verify_request()
+/// Verifies a tree by typical acceptance.
+/// @param tokens  the committed tokens; the last one is row 0's
+/// @param out     with logits, or with the device's result of typical_verify_request()
 /// @return        with log probabilities
 Decision accept_typical(std::span<const TokenId> tokens,
                         const TokenTree& tree,

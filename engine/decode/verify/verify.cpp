@@ -10,11 +10,11 @@ namespace {
 void check_leading(const TokenTree& tree, int leading_rows) {
   ensure(leading_rows >= 1 && leading_rows <= tree.n_rows(), "a tree has a leading row");
   for (int r = 0; r < leading_rows; r++) {
-    ensure(tree.parent[static_cast<std::size_t>(r)] == r - 1, "leading rows are a chain");
+    ensure(tree.parent[static_cast<std::size_t>(r)] == r - 1, "leading rows must be a chain");
   }
 }
 
-/// A row that is no proposal: a window's cell, or a probe's.
+/// True for window cells and probe rows.
 bool is_no_proposal(const TokenTree& tree, std::size_t row) {
   return tree.tag[row].kind == RowTag::Kind::Window || tree.tag[row].kind == RowTag::Kind::Probe;
 }
@@ -30,22 +30,23 @@ bool is_leaf(const TokenTree& tree, std::size_t row) {
   return true;
 }
 
-/// Below each row that can be reached its proposals, as they are judged. Where equal proposals were
-/// not merged several rows stand for one path: the first for all of them, with what hangs on any.
+/// The proposals below each reachable row, in the order of verification. If equal proposals were
+/// not merged, several rows have the same path: the first one represents all of them and gets the
+/// children of all.
 std::vector<Candidates> proposals_of(const TokenTree& tree) {
   const auto n = tree.token.size();
   std::vector<Candidates> proposals(n);
-  std::vector<int> stands_for(n, -1);  // the first row of the same path; -1: no proposal
-  stands_for[0] = 0;
+  std::vector<int> representative(n, -1);  // the first row of the same path; -1: no proposal
+  representative[0] = 0;
   for (std::size_t r = 1; r < n; r++) {
     const int parent =
-        tree.parent[r] < 0 ? -1 : stands_for[static_cast<std::size_t>(tree.parent[r])];
+        tree.parent[r] < 0 ? -1 : representative[static_cast<std::size_t>(tree.parent[r])];
     if (parent < 0 || is_no_proposal(tree, r)) continue;
     std::vector<int>& rows = proposals[static_cast<std::size_t>(parent)].rows;
     const auto same = std::ranges::find(rows, tree.token[r], [&tree](int row) {
       return tree.token[static_cast<std::size_t>(row)];
     });
-    stands_for[r] = same == rows.end() ? static_cast<int>(r) : *same;
+    representative[r] = same == rows.end() ? static_cast<int>(r) : *same;
     if (same == rows.end()) rows.push_back(static_cast<int>(r));
   }
   return proposals;
@@ -58,10 +59,10 @@ Decision verify_exact_match(const TokenTree& tree,
                             int leading_rows,
                             bool bonus_at_end) {
   check_leading(tree, leading_rows);
-  ensure(out.picked.size() == tree.token.size(), "a forward answers every row");
+  ensure(out.picked.size() == tree.token.size(), "a forward must return a pick for every row");
   const auto n = tree.token.size();
   const auto n_leading = static_cast<std::size_t>(leading_rows);
-  // depth[r]: agreeing rows down to r, 0 if r or an ancestor disagrees.
+  // depth[r]: number of rows on the path to r if all of them match, else 0.
   std::vector<int> depth(n);
   std::size_t deepest = n_leading - 1;
   depth[deepest] = 1;
@@ -79,7 +80,7 @@ Decision verify_exact_match(const TokenTree& tree,
     decision.emitted.push_back(out.picked[row].id);
   }
   if (!bonus_at_end && deepest >= n_leading && is_leaf(tree, deepest)) {
-    // The last kept token stays without keys and values: it leads the next step.
+    // The last accepted token gets no keys and values yet: it leads the next step.
     decision.path.pop_back();
     decision.emitted.pop_back();
   }
@@ -104,15 +105,16 @@ std::vector<RowFate> fates_of(const TokenTree& tree, const Decision& decision) {
   const auto n = tree.token.size();
   const int leading_rows = leading_rows_of(decision);
   std::vector<RowFate> fate(n, RowFate::Unused);
-  // after[r]: what was emitted after row r, -1 if r is not on the path.
+  // after[r]: the token emitted after row r, -1 if r is not on the path.
   std::vector<TokenId> after(n, -1);
-  std::vector<bool> answered(n);  // a child was accepted already
+  std::vector<bool> has_accepted_child(n);
   for (std::size_t i = 0; i < decision.path.size(); i++) {
     const auto row = static_cast<std::size_t>(decision.path[i]);
     const int emitted = static_cast<int>(i) - (leading_rows - 1);
     if (emitted >= 0) after[row] = decision.emitted[static_cast<std::size_t>(emitted)];
     fate[row] = static_cast<int>(i) < leading_rows ? RowFate::Context : RowFate::Accepted;
-    if (tree.parent[row] >= 0) answered[static_cast<std::size_t>(tree.parent[row])] = true;
+    if (tree.parent[row] >= 0)
+      has_accepted_child[static_cast<std::size_t>(tree.parent[row])] = true;
   }
   for (std::size_t r = 0; r < n; r++) {
     if (after[r] >= 0 || fate[r] == RowFate::Context) continue;  // on the path
@@ -129,9 +131,9 @@ std::vector<RowFate> fates_of(const TokenTree& tree, const Decision& decision) {
     if (after[parent] < 0) continue;
     if (after[parent] != tree.token[r]) {
       fate[r] = RowFate::Rejected;
-    } else if (!answered[parent]) {
+    } else if (!has_accepted_child[parent]) {
       fate[r] = RowFate::Accepted;  // the last emitted token, proposed but not yet in the cache
-      answered[parent] = true;
+      has_accepted_child[parent] = true;
     }
   }
   return fate;
