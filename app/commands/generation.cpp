@@ -252,10 +252,9 @@ engine::Sampling sampling_of(const GenerationOptions& options) {
 /// Refuses what a decoder cannot do whatever the model.
 void check_decoder(const GenerationOptions& options, const std::string& decoder) {
   const engine::DecoderInfo& info = engine::decoder_named(decoder);
-  check_options(decoder, options_for(decoder, options.decoders, options.set));
-  const engine::OptionValues complete =
-      engine::complete_options(info, options_for(decoder, options.decoders, options.set));
-  if (const auto reason = engine::refusal(info, sampling_of(options), complete)) {
+  const engine::OptionValues set = options_for(decoder, options.decoders, options.set);
+  check_options(decoder, set);
+  if (const auto reason = engine::refusal(info, sampling_of(options), set)) {
     const bool raced = options.decoders.size() > 1;
     throw Error(ErrorCode::Usage, *reason + (raced ? ", or leave it out of --decoders" : ""));
   }

@@ -60,11 +60,10 @@ engine::TotSettings settings_of(const TotOptions& options) {
 /// Whether the tree is one of plain decoding's distribution: thoughts and evaluations both.
 bool is_lossless(const engine::TotSettings& settings) {
   const engine::DecoderInfo& decoder = engine::decoder_named(settings.decoder);
-  const engine::OptionValues options = engine::complete_options(decoder, settings.options);
   engine::Sampling values = settings.thoughts;
   values.temperature = settings.value_temperature;
-  return engine::is_lossless(decoder, options, settings.thoughts) &&
-         engine::is_lossless(decoder, options, values);
+  return engine::is_lossless(decoder, settings.options, settings.thoughts) &&
+         engine::is_lossless(decoder, settings.options, values);
 }
 
 json ratio_json(double over, double under) {
@@ -266,8 +265,7 @@ int reason_tot(const TotOptions& given) {
   options.task = questions.front().task;  // a file of records says its own
   const engine::TotSettings settings = settings_of(options);
   const engine::DecoderInfo& info = engine::decoder_named(options.decoder);
-  if (const auto why =
-          engine::refusal(info, settings.thoughts, engine::complete_options(info, set)))
+  if (const auto why = engine::refusal(info, settings.thoughts, set))
     throw engine::Error(engine::ErrorCode::Usage, *why);
   ReasonRun run(options, set);
   ProgressLine line("reason");

@@ -102,8 +102,7 @@ const char* const kNotLossless = ", NOT lossless with these options";
 
 bool is_lossless(const engine::RunRequest& request) {
   const engine::DecoderInfo& decoder = engine::decoder_named(request.decoder);
-  return engine::is_lossless(decoder, engine::complete_options(decoder, request.options),
-                             request.sampling);
+  return engine::is_lossless(decoder, request.options, request.sampling);
 }
 
 json number_json(double value) {

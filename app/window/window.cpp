@@ -67,9 +67,8 @@ std::string why_not_here(const engine::DecoderInfo& info,
                          const engine::OptionValues& options,
                          bool chain) {
   try {
-    const engine::OptionValues complete = engine::complete_options(info, options);
-    const auto stop = complete.find("stop");
-    if (!chain && stop != complete.end() && stop->second == "probe")
+    const engine::ParsedOptions parsed = engine::parse_options(info.name, options);
+    if (!chain && parsed->early_stop() == "probe")
       return info.title +
              ": stop=probe looks for the answers of a question, which a chain of thought asks. "
              "Choose that above, or here bound or none.";
@@ -82,7 +81,7 @@ std::string why_not_here(const engine::DecoderInfo& info,
 /// The same of a tree of thoughts.
 std::string why_not_in_tree(const engine::DecoderInfo& info, const engine::OptionValues& options) {
   try {
-    engine::check_whole_texts(info.name, engine::complete_options(info, options));
+    engine::check_whole_texts(info.name, options);
   } catch (const kernels::Error& error) {
     return error.what();
   }

@@ -2,6 +2,22 @@
 
 namespace engine {
 
+DecoderInfo ArOptions::describe() {
+  DecoderInfo info;
+  info.name = "ar";
+  info.title = "Autoregressive";
+  info.summary =
+      "One token a step, each from all before it: the baseline every other decoder must "
+      "reproduce.";
+  info.reference = "plain decoding";
+  info.supports_rejection = true;
+  return info;
+}
+
+std::unique_ptr<Decoder> ArOptions::make(const DecoderContext& context) const {
+  return std::make_unique<ArDecoder>(context);
+}
+
 ArDecoder::ArDecoder(const DecoderContext& context)
     : verifier_(context.sampling, context.uniforms) {}
 

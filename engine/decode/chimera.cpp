@@ -3,31 +3,58 @@
 #include <algorithm>
 #include <numeric>
 
-#include "engine/decode/options.h"
 #include "engine/decode/step/prefill_blocks.h"
 #include "engine/event/clock.h"
 
 namespace engine {
 namespace {
 
-constexpr int kPromptRows = 256;  // of one forward
+constexpr int kPromptRows = 256;  // rows of one forward over the prompt
 
 ChimeraHeads& heads_of(const DecoderContext& context) {
   auto* heads = dynamic_cast<ChimeraHeads*>(context.heads);
-  ensure(heads != nullptr, "chimera was made without its heads");
+  ensure(heads != nullptr, "chimera was created without its heads");
   return *heads;
 }
 
 }  // namespace
 
-ChimeraDecoder::ChimeraDecoder(const DecoderContext& context)
-    : HeadTreeDecoder(context, heads_of(context).n_heads()),
+DecoderInfo ChimeraOptions::describe() {
+  DecoderInfo info;
+  info.name = "chimera";
+  info.title = "Chimera";
+  info.summary =
+      "Heads that also see the tokens drafted before them, through an encoder of token groups and "
+      "one "
+      "transformer block; the model verifies their tree in one step.";
+  info.reference = "Zeng et al. 2024, arXiv:2402.15758";
+  describe_needs(info);
+  return info;
+}
+
+void ChimeraOptions::bind(OptionBinder& binder) {
+  bind_heads(binder);
+  binder.choice("drafting", drafting, {{"chain", Drafting::Chain}, {"branch", Drafting::Branch}},
+                "'chain' runs the heads along their likeliest tokens alone, and every branch of "
+                "a level gets the same candidates; 'branch' runs them for each branch by itself, "
+                "which guesses better and costs more.");
+  binder.whole("cache", cache, 0, 1 << 20,
+               "Encoded token groups kept for their next use; 0 keeps none. It changes no token.");
+}
+
+std::unique_ptr<Decoder> ChimeraOptions::make(const DecoderContext& context) const {
+  return std::make_unique<ChimeraDecoder>(context, *this);
+}
+
+ChimeraDecoder::ChimeraDecoder(const DecoderContext& context, const ChimeraOptions& options)
+    : HeadTreeDecoder(context, options, heads_of(context).n_heads()),
       target_(context.target),
       heads_(heads_of(context)),
-      branches_(text_option(context.options, "drafting") == "branch"),
-      text_(heads_.make_text(int_option(context.options, "cache"))) {}
+      branches_(options.drafting == ChimeraOptions::Drafting::Branch),
+      text_(heads_.make_text(options.cache)) {}
 
-/// The last tokens of a text with what is drafted behind it.
+/// Appends the last k-gram of `tokens` followed by `drafted`; -1 stands for positions before the
+/// sequence.
 void ChimeraDecoder::add_gram(std::vector<TokenId>& grams,
                               std::span<const TokenId> tokens,
                               std::span<const TokenId> drafted) const {
@@ -41,17 +68,18 @@ void ChimeraDecoder::add_gram(std::vector<TokenId>& grams,
   }
 }
 
-/// @param tokens  of the text to its end
-/// @param hidden  the states of those that the heads do not have yet
-void ChimeraDecoder::take_in(std::span<const TokenId> tokens, std::span<const float> hidden) {
+/// Appends hidden states to the heads' cache.
+/// @param tokens  the sequence up to the last of these states
+/// @param hidden  [n, dim] the states of its last n tokens, those that the heads do not have yet
+void ChimeraDecoder::append_states(std::span<const TokenId> tokens, std::span<const float> hidden) {
   std::vector<TokenId> grams;
   for (auto i = static_cast<std::size_t>(text_->length()); i < tokens.size(); i++)
     add_gram(grams, tokens.first(i + 1), {});
   text_->append(hidden, grams);
 }
 
-// A prefill brings the last state at most, and the heads read all: lanes without a use for them
-// share it.
+// prefill() keeps the last hidden state at most, because lanes share it and most need none.
+// Chimera's heads read all of them.
 void ChimeraDecoder::begin(const Sequence& prefix) {
   const auto known = prefix.cached_tokens();
   const auto cache = target_.make_cache();
@@ -69,18 +97,19 @@ void ChimeraDecoder::begin(const Sequence& prefix) {
     std::vector<int> path(rows.token.size());
     std::iota(path.begin(), path.end(), 0);
     cache->commit(path);
-    take_in(known.first(end), out.front().hidden);
+    append_states(known.first(end), out.front().hidden);
   }
-  if (!known.empty()) target_.finish();  // the heads are on its device: the last chunk's keys
+  // completes the last chunk; the heads are on the target's device
+  if (!known.empty()) target_.finish();
 }
 
 bool ChimeraDecoder::begin_draft(const Sequence& prefix, int depth) {
   tokens_ = prefix.tokens();
-  take_in(tokens_.first(tokens_.size() - 1), take_hidden());
-  // The prompt is one token long: no state is known before the first step.
+  append_states(tokens_.first(tokens_.size() - 1), take_hidden());
+  // With a prompt of one token, no state is known before the first step.
   if (depth == 0 || text_->length() == 0) return false;
   ensure(text_->length() + 1 == static_cast<int>(tokens_.size()),
-         "the heads know every state but that of the last token");
+         "the heads have the states of all tokens but the last");
   text_->begin_draft();
   chain_.clear();
   place_.clear();
@@ -91,10 +120,10 @@ bool ChimeraDecoder::begin_draft(const Sequence& prefix, int depth) {
 std::vector<RankedTokens> ChimeraDecoder::level(std::span<const int> parents,
                                                 std::span<const TokenId> grams,
                                                 int width) {
-  DraftForward told{.begun = now_ns(), .n_rows = static_cast<int>(parents.size())};
+  DraftForward forward{.begun = now_ns(), .n_rows = static_cast<int>(parents.size())};
   std::vector<RankedTokens> ranked = text_->ranked_level(parents, grams, width);
-  told.ended = now_ns();
-  tell_forward(told);
+  forward.ended = now_ns();
+  add_forward(forward);
   return ranked;
 }
 
@@ -106,9 +135,9 @@ std::vector<RankedTokens> ChimeraDecoder::rank(const TokenTree& tree,
   std::vector<int> above;
   if (!branches_) {
     add_gram(grams, tokens_, chain_);
-    above.push_back(depth - 2);  // the chain's row before
+    above.push_back(depth - 2);  // the row before it in the chain
     std::vector<RankedTokens> ranked = level(above, grams, width);
-    // Where a head says nothing there are no rows below, and nobody is asked for more.
+    // If a head returns no tokens, the tree has no rows below and no further head runs.
     if (!ranked[0].token.empty()) chain_.push_back(ranked[0].token[0]);
     return ranked;
   }

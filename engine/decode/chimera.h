@@ -1,14 +1,14 @@
-// Chimera: heads over the last hidden state and an encoder of what is drafted, asked one after
-// another.
+// Chimera: draft heads over the last hidden state and an encoder of the drafted tokens; each head
+// sees the drafts before it.
 //   paper     Zeng et al. 2024 (arXiv:2402.15758); the tree is that of its program
 //   lossless  as medusa: greedy and coupled token for token; rejection in distribution;
 //             verify=typical is not
 //   needs     heads trained on the target (--heads)
-//   cost      a pass of one transformer block and one head a level, 1 target step of the tree's
-//             rows; the prompt is read a second time, for its hidden states
-//   differs   published code and paper leave open how branches get their encoder state: 'chain'
-//             drafts along the likeliest tokens and gives every branch of a level the same ranks,
-//             'branch' asks for every parent by itself (docs/decoders/chimera.md)
+//   cost      a pass of one transformer block and one head per level, 1 target step of the tree's
+//             rows; the prompt runs through the target a second time, for its hidden states
+//   differs   the published code and the paper do not say how branches get their encoder state:
+//             'chain' drafts along the likeliest tokens and gives every branch of a level the same
+//             ranks, 'branch' runs the heads for every parent separately (docs/decoders/chimera.md)
 #pragma once
 
 #include <memory>
@@ -18,13 +18,28 @@
 
 namespace engine {
 
+/// The options of `chimera`.
+struct ChimeraOptions final : HeadTreeOptions {
+  /// Chain: one candidate list per level, from the likeliest tokens. Branch: one per parent.
+  enum class Drafting { Chain, Branch };
+
+  Drafting drafting = Drafting::Chain;
+  int cache = 1024;  // encoded k-grams that are kept
+
+  /// Name, summary and needs of the decoder; the registry adds the options.
+  static DecoderInfo describe();
+  void bind(OptionBinder& binder) override;
+  std::unique_ptr<Decoder> make(const DecoderContext& context) const override;
+};
+
+/// Fills the tree of ranks with Chimera's heads, level by level.
 class ChimeraDecoder : public HeadTreeDecoder {
  public:
   /// @param context  with Chimera's heads
-  explicit ChimeraDecoder(const DecoderContext& context);
+  ChimeraDecoder(const DecoderContext& context, const ChimeraOptions& options);
   /// Runs the prompt through the target for its hidden states.
   void begin(const Sequence& prefix) override;
-  /// gram_lookups, gram_hits, gram_evictions beside those of the tree.
+  /// gram_lookups, gram_hits, gram_evictions, and the counts of the tree.
   std::map<std::string, std::int64_t> counts() const override;
 
  protected:
@@ -35,7 +50,7 @@ class ChimeraDecoder : public HeadTreeDecoder {
                                  int width) override;
 
  private:
-  void take_in(std::span<const TokenId> tokens, std::span<const float> hidden);
+  void append_states(std::span<const TokenId> tokens, std::span<const float> hidden);
   void add_gram(std::vector<TokenId>& grams,
                 std::span<const TokenId> tokens,
                 std::span<const TokenId> drafted) const;
@@ -45,13 +60,14 @@ class ChimeraDecoder : public HeadTreeDecoder {
 
   LanguageModel& target_;  // owned by the engine
   ChimeraHeads& heads_;    // owned by the engine
-  bool branches_;          // every parent by itself
+  bool branches_;          // the heads run for every parent separately
   std::unique_ptr<ChimeraText> text_;
 
-  // Of the draft under way.
-  std::span<const TokenId> tokens_;  // the text's
+  // Of the current draft:
+  std::span<const TokenId> tokens_;  // the sequence
   std::vector<TokenId> chain_;       // drafted along the likeliest tokens
-  std::vector<int> place_;           // [rows of the tree] which row of the draft they are, or -1
+  // [rows of the tree] the row's index in the heads' draft, or -1
+  std::vector<int> place_;
   int n_places_ = 0;
 };
 

@@ -5,15 +5,17 @@
 #include <unordered_set>
 #include <utility>
 
-#include "engine/decode/options.h"
 #include "engine/decode/verify/verify.h"
 
 namespace engine {
 namespace {
 
-// Iterations in a row in which the probe must see an answer.
+using Stop = FastCotOptions::Stop;
+
+// Consecutive iterations in which the probe must see an answer.
 constexpr int kProbePatience = 2;
 
+/// Counts tokens of `some` that are also in `among`.
 std::int64_t n_found(std::span<const TokenId> some, std::span<const TokenId> among) {
   const std::unordered_set<TokenId> known(among.begin(), among.end());
   return std::ranges::count_if(some, [&](TokenId token) { return known.contains(token); });
@@ -48,32 +50,84 @@ std::vector<double> attention_score(std::span<const float> attention) {
   return score;
 }
 
-FastCotDecoder::FastCotDecoder(const DecoderContext& context)
+DecoderInfo FastCotOptions::describe() {
+  DecoderInfo info;
+  info.name = "fastcot";
+  info.title = "FastCoT";
+  info.summary =
+      "Guesses a window of approximate tokens beside each exact one and confirms them a step "
+      "later; "
+      "a rationale may end early, with the window's guesses for its rest.";
+  info.reference = "Zhang et al. 2023, arXiv:2311.08263";
+  return info;
+}
+
+void FastCotOptions::bind(OptionBinder& binder) {
+  using Fill = BlockFiller::Fill;
+  binder.whole("window", window, 0, 255,
+               "c: approximate tokens guessed in every step, each a row. 0 is plain decoding.");
+  binder.choice(
+      "filler", filler, {{"pad", Fill::Pad}, {"prompt", Fill::Prompt}, {"repeat", Fill::Repeat}},
+      "First content of a new slot of the window, before the model has guessed it: token 0 "
+      "('pad'), a token of the text so far ('prompt') or the last one ('repeat').");
+  binder.flag("skip", skip,
+              "Emit every confirmed guess at once. Without it a step emits one token, as many "
+              "steps as plain decoding: the paper's ablation.");
+  binder.choice("stop", stop,
+                {{"none", Stop::Never}, {"bound", Stop::Bound}, {"probe", Stop::Probe}},
+                "When a run may end before its text does: never; after `bound` steps; or when an "
+                "answer is seen in the window ('probe': `reason cot` says what to look for).");
+  binder.whole(
+      "bound", bound, 1, 100000,
+      "Steps after which stop=bound ends a run; `reason cot --find-bound` finds a good one.");
+  binder.real(
+      "probe_threshold", probe_threshold, 0, 1000,
+      "Of stop=probe: an answer is seen if its attention exceeds this many times the window's "
+      "mean, in two steps in a row.");
+  binder.real("adapt", adapt, 0, 100,
+              "Above 0: use the widest window whose measured step costs at most this many times "
+              "a step without one; the choice changes no token.");
+}
+
+void FastCotOptions::check() const {
+  if (stop == Stop::Never || adapt <= 0) return;
+  throw Error(ErrorCode::Usage,
+              "fastcot: adapt follows measured time, so what stop=" + early_stop() +
+                  " leaves approximate would differ from run to run; use one of the two");
+}
+
+std::unique_ptr<Decoder> FastCotOptions::make(const DecoderContext& context) const {
+  return std::make_unique<FastCotDecoder>(context, *this);
+}
+
+std::string FastCotOptions::early_stop() const {
+  if (stop == Stop::Never) return {};
+  return stop == Stop::Bound ? "bound" : "probe";
+}
+
+FastCotDecoder::FastCotDecoder(const DecoderContext& context, const FastCotOptions& options)
     : target_(context.target),
       limits_(context.limits),
-      widest_(int_option(context.options, "window")),
-      skip_(bool_option(context.options, "skip")),
-      stop_(text_option(context.options, "stop") == "bound"   ? Stop::Bound
-            : text_option(context.options, "stop") == "probe" ? Stop::Probe
-                                                              : Stop::Never),
-      bound_(int_option(context.options, "bound")),
-      probe_threshold_(float_option(context.options, "probe_threshold")),
+      widest_(options.window),
+      skip_(options.skip),
+      stop_(options.stop),
+      bound_(options.bound),
+      probe_threshold_(options.probe_threshold),
       probe_(context.probe),
-      filler_(text_option(context.options, "filler"), context.sampling.seed) {
+      filler_(options.filler, context.sampling.seed) {
   if (stop_ == Stop::Probe && probe_.trigger.empty())
     throw Error(ErrorCode::Usage,
                 "fastcot: stop is probe, but nothing says what to look for: that takes a question "
                 "with known options, as `decoscope reason cot` asks; or use stop=bound");
-  const double factor = float_option(context.options, "adapt");
-  if (factor > 0) tuner_.emplace(widest_, std::max(1.0, factor));
+  if (options.adapt > 0) tuner_.emplace(widest_, std::max(1.0, options.adapt));
 }
 
 void FastCotDecoder::begin(const Sequence& prefix) {
   fill(prefix);
-  tell(prefix);
+  add_event(prefix);
 }
 
-/// Guesses that can still become tokens: row i of the window gives the token after it.
+/// Guesses that can still become tokens: row i of the window yields the token after it.
 int FastCotDecoder::room_for_window(const Sequence& prefix) const {
   const int widest = tuner_ ? tuner_->window() : widest_;
   return std::clamp(room_left(prefix, limits_, target_.max_seq_len()) - 1, 0, widest);
@@ -88,8 +142,8 @@ void FastCotDecoder::fill(const Sequence& prefix) {
   window_.resize(size);
 }
 
-/// The last exact token and the window behind it, for the event stream.
-void FastCotDecoder::tell(const Sequence& prefix) {
+/// Adds an event with the last exact token and the window after it.
+void FastCotDecoder::add_event(const Sequence& prefix) {
   BlockRefined event;
   event.iteration = n_iterations_;
   event.first_pos = static_cast<int>(prefix.tokens().size()) - 1;
@@ -123,13 +177,14 @@ TokenTree FastCotDecoder::propose(const Sequence& prefix) {
   return tree;
 }
 
-/// By row, of the window's; empty: the step has no probe.
+/// The score of each row, -1 outside the window; empty if the step has no probe.
+/// @throws Error(Usage)  if the model does not return its attention
 std::vector<float> FastCotDecoder::probe_scores(const TokenTree& tree,
                                                 const StepOutput& out) const {
   if (probe_row_ < 0) return {};
   if (out.attention.size() != tree.token.size())
     throw Error(ErrorCode::Usage,
-                "fastcot: stop=probe needs a model that tells its attention, and this one does "
+                "fastcot: stop=probe needs a model that returns its attention, and this one does "
                 "not; use stop=bound");
   std::vector<float> scores(tree.token.size(), -1);
   std::ranges::copy(attention_score(std::span(out.attention).subspan(1, window_.size())),
@@ -137,7 +192,7 @@ std::vector<float> FastCotDecoder::probe_scores(const TokenTree& tree,
   return scores;
 }
 
-/// Whether the probe attends to an answer in the window now and did so before.
+/// True if the probe has attended to an answer in the window in enough consecutive iterations.
 bool FastCotDecoder::answer_is_seen(std::span<const float> scores) {
   bool seen = false;
   for (std::size_t i = 0; i < window_.size() && !scores.empty(); i++)
@@ -181,12 +236,12 @@ void FastCotDecoder::committed(const Sequence& prefix, const Decision& cut) {
       prefix.stop_reason() == StopReason::Bound || prefix.stop_reason() == StopReason::Probe;
   GuessedWindow guessed{static_cast<int>(text_.size()), window_};
   fill(prefix);
-  // As it will be fed; the guess behind the last place that can be emitted needs no row, and
-  // counts.
+  // Counts the window with its new fillers, as the next step feeds it, and also the guess after the
+  // last position that can be emitted, which needs no row.
   const auto n_known = static_cast<std::ptrdiff_t>(std::min(guessed.guess.size(), window_.size()));
   guessed.guess.insert(guessed.guess.end(), window_.begin() + n_known, window_.end());
   windows_.push_back(std::move(guessed));
-  tell(prefix);
+  add_event(prefix);
 }
 
 std::vector<TokenId> FastCotDecoder::approximate() const {

@@ -1,15 +1,16 @@
-// FastCoT: beside the next exact token every forward guesses a window of approximate ones, which
-// the next forward confirms or replaces. Where a run may end early, the window's last guesses stand
-// in for the rest of a rationale (engine/reason/cot.h).
+// FastCoT: every forward computes the next exact token and guesses a window of approximate tokens,
+// which the next forward confirms or replaces. A run may end early; then the last window stands in
+// for the rest of the rationale (engine/reason/cot.h).
 //   paper     Zhang et al. 2023 (arXiv:2311.08263)
-//   lossless  its exact tokens are: token for token, greedy and coupled. What stop=bound or
-//             stop=probe leaves in the window is approximate and marked so
-//   needs     nothing; stop=probe a model that tells its attention, and a question's options
+//   lossless  its exact tokens are: token for token, greedy and coupled. The tokens that stop=bound
+//             or stop=probe leaves in the window are approximate and marked so
+//   needs     nothing; stop=probe needs a model that returns its attention, and a question's
+//             options
 //   cost      1 target step of at most window + 1 rows (and the probe's) per iteration; never more
 //             steps than AR
-//   differs   the window is filled up in every step; the repetition penalty of a row counts the
-//             guesses before it, without which exact tokens would not be AR's; `adapt` chooses the
-//             window by measured cost; the paper gives no formula for its probe: ours is in
+//   differs   the window is refilled in every step; a row's repetition penalty counts the guesses
+//             before it, otherwise exact tokens would not be AR's; `adapt` chooses the window by
+//             measured cost; the paper gives no formula for its probe, so ours is in
 //             attention_score()
 #pragma once
 
@@ -23,37 +24,66 @@
 #include "engine/decode/decoder.h"
 #include "engine/decode/guess/jacobi_block.h"
 #include "engine/decode/guess/window_tuner.h"
+#include "engine/decode/options.h"
 
 namespace engine {
 
-/// How well an iteration's guesses foresaw the text, counted when it is known (FastCoT, section
-/// 5.4 and table 3).
+/// How well guessed windows matched the tokens that the run emitted there afterwards (FastCoT,
+/// section 5.4 and table 3).
 struct WindowHits {
-  std::int64_t n_windows = 0;        ///< windows with a slot inside the text
-  std::int64_t n_slots = 0;          ///< slots inside the text
-  std::int64_t n_first = 0;          ///< windows whose first guess is the token there ("FH")
-  std::int64_t n_token = 0;          ///< guesses that are the token there ("TH")
-  std::int64_t n_guess_in_text = 0;  ///< guesses found anywhere in their window's text (TO, PD*/AD)
-  std::int64_t n_text_in_guess =
-      0;  ///< tokens of a window's text that it guessed anywhere (TO, AD/PD*)
+  std::int64_t n_windows = 0;  ///< windows with a slot among the emitted tokens
+  std::int64_t n_slots = 0;    ///< their slots among the emitted tokens
+  std::int64_t n_first = 0;    ///< windows whose first guess equals the token there ("FH")
+  std::int64_t n_token = 0;    ///< guesses that equal the token there ("TH")
+  /// guesses found anywhere in their window's tokens (TO, PD*/AD)
+  std::int64_t n_guess_in_text = 0;
+  /// tokens of a window's range that it guessed anywhere (TO, AD/PD*)
+  std::int64_t n_text_in_guess = 0;
 };
 
-/// A window as it stood after an iteration.
+/// A window's guesses after an iteration.
 struct GuessedWindow {
-  int first = 0;  // index of guess[0]'s token among the generated ones
+  int first = 0;  // index of guess[0] among the generated tokens
   std::vector<TokenId> guess;
 };
 
+/// Compares windows with the tokens that the run emitted.
+/// @param text  the generated tokens
 WindowHits count_hits(std::span<const GuessedWindow> windows, std::span<const TokenId> text);
 
-/// The probe's score of each window row: its attention from the probe's last token, over the mean
-/// of the window's. 1 everywhere if there is no attention at all.
+/// The probe's score of each window row: the attention it gets from the probe's last token, divided
+/// by the window's mean.
+/// @param attention  [window]
+/// @return           [window]; all 1 if the attention sums to 0
 std::vector<double> attention_score(std::span<const float> attention);
 
+/// The options of `fastcot`.
+struct FastCotOptions final : DecoderOptions {
+  /// When a run may end before its text does: never, after `bound` steps, or when the probe sees an
+  /// answer.
+  enum class Stop { Never, Bound, Probe };
+
+  int window = 10;  // the paper's c
+  BlockFiller::Fill filler = BlockFiller::Fill::Pad;
+  bool skip = true;
+  Stop stop = Stop::Never;
+  int bound = 64;
+  double probe_threshold = 3;
+  double adapt = 0;  // most that a step may cost, in steps without a window; 0: a fixed window
+
+  /// Name, summary and needs of the decoder; the registry adds the options.
+  static DecoderInfo describe();
+  void bind(OptionBinder& binder) override;
+  void check() const override;
+  std::unique_ptr<Decoder> make(const DecoderContext& context) const override;
+  std::string early_stop() const override;
+};
+
+/// FastCoT with its window of approximate tokens.
 class FastCotDecoder : public Decoder {
  public:
-  /// @throws Error(Usage)  stop=probe without a question
-  explicit FastCotDecoder(const DecoderContext& context);
+  /// @throws Error(Usage)  for stop=probe without a question (DecoderContext::probe)
+  FastCotDecoder(const DecoderContext& context, const FastCotOptions& options);
   void begin(const Sequence& prefix) override;
   Wants wants() const override;
   TokenTree propose(const Sequence& prefix) override;
@@ -65,11 +95,9 @@ class FastCotDecoder : public Decoder {
   std::map<std::string, double> figures() const override;
 
  private:
-  enum class Stop { Never, Bound, Probe };
-
   int room_for_window(const Sequence& prefix) const;
   void fill(const Sequence& prefix);
-  void tell(const Sequence& prefix);
+  void add_event(const Sequence& prefix);
   std::vector<float> probe_scores(const TokenTree& tree, const StepOutput& out) const;
   bool answer_is_seen(std::span<const float> scores);
 
@@ -77,18 +105,19 @@ class FastCotDecoder : public Decoder {
   Limits limits_;
   int widest_;
   bool skip_;
-  Stop stop_;
+  FastCotOptions::Stop stop_;
   int bound_;
   double probe_threshold_;
   ProbeSettings probe_;
   BlockFiller filler_;
   std::optional<WindowTuner> tuner_;
 
-  std::vector<TokenId> window_;  // guesses behind the last exact token
-  int n_guessed_ = 0;            // of window_: the model's; fillers follow
-  std::vector<TokenId> picks_;   // of the step under way, after row 0 and each row of the window
-  int probe_row_ = -1;           // the probe's last row in the step under way
-  int n_seen_ = 0;               // iterations in a row in which the probe saw an answer
+  std::vector<TokenId> window_;  // guesses after the last exact token
+  int n_guessed_ = 0;            // leading tokens of window_ that the model guessed; fillers follow
+  // of the current step, after row 0 and after each row of the window
+  std::vector<TokenId> picks_;
+  int probe_row_ = -1;  // the probe's last row in the current step
+  int n_seen_ = 0;      // consecutive iterations in which the probe saw an answer
   bool ended_early_ = false;
   int n_iterations_ = 0;
   std::int64_t n_skipped_ = 0;  // tokens emitted beyond the first of their iteration

@@ -3,29 +3,75 @@
 #include <algorithm>
 #include <utility>
 
-#include "engine/decode/options.h"
+#include "engine/base/types.h"
+#include "engine/decode/textbook_jacobi.h"
 #include "engine/decode/verify/verify.h"
 
 namespace engine {
 
-JacobiDecoder::JacobiDecoder(const DecoderContext& context)
+using Refill = JacobiOptions::Refill;
+
+DecoderInfo JacobiOptions::describe() {
+  DecoderInfo info;
+  info.name = "jacobi";
+  info.title = "Jacobi";
+  info.summary =
+      "Guesses a whole block and refines all of it in every step; what has stopped "
+      "changing from the front is final.";
+  info.reference = "Song et al. 2021, arXiv:2002.03629; Kou et al. 2024, arXiv:2403.00835 (CLLM)";
+  return info;
+}
+
+void JacobiOptions::bind(OptionBinder& binder) {
+  binder.whole("block", block, 1, 256,
+               "Tokens refined at once: a longer block can finish more in one step, but each step "
+               "computes that many rows. 1 is plain decoding.");
+  binder.choice("refill", refill, {{"block", Refill::Block}, {"slide", Refill::Slide}},
+                "What follows as tokens become final: 'block' lets the block shrink until it has "
+                "converged and then opens the next (CLLM); 'slide' tops it up with new guesses "
+                "in every step (FastCoT).");
+  binder.choice("fill", fill,
+                {{"prompt", BlockFiller::Fill::Prompt},
+                 {"pad", BlockFiller::Fill::Pad},
+                 {"repeat", BlockFiller::Fill::Repeat}},
+                "First guesses of a block: 'prompt' draws tokens of the text so far, 'pad' takes "
+                "token 0, 'repeat' the last token again.");
+  binder.choice("form", form, {{"kv", Form::Kv}, {"textbook", Form::Textbook}},
+                "'kv' keeps keys and values of what is final, and the block shrinks; 'textbook' "
+                "computes all of the block again in every step until nothing changes: same tokens, "
+                "more work, for demonstration.");
+}
+
+void JacobiOptions::check() const {
+  if (form != Form::Textbook || refill != Refill::Slide) return;
+  throw Error(ErrorCode::Usage,
+              "jacobi: refill is slide, but form=textbook computes a block until all of it is "
+              "final and has nothing to slide; use refill=block or form=kv");
+}
+
+std::unique_ptr<Decoder> JacobiOptions::make(const DecoderContext& context) const {
+  if (form == Form::Textbook) return std::make_unique<TextbookJacobiDecoder>(context, block, fill);
+  return std::make_unique<JacobiDecoder>(context, *this);
+}
+
+JacobiDecoder::JacobiDecoder(const DecoderContext& context, const JacobiOptions& options)
     : target_(context.target),
       limits_(context.limits),
-      block_(int_option(context.options, "block")),
-      refill_(text_option(context.options, "refill") == "slide" ? Refill::Slide : Refill::Block),
-      filler_(text_option(context.options, "fill"), context.sampling.seed),
+      block_(options.block),
+      refill_(options.refill),
+      filler_(options.fill, context.sampling.seed),
       counts_(refill_ == Refill::Block) {}
 
 void JacobiDecoder::begin(const Sequence& prefix) {
   open_block(prefix);
 }
 
-/// Rows that can still give a token.
+/// The most rows that can still yield a token.
 int JacobiDecoder::size_for(const Sequence& prefix) const {
   return std::min(block_, room_left(prefix, limits_, target_.max_seq_len()));
 }
 
-/// Adds fillers behind cur_ until it is as long as it may be.
+/// Appends first guesses to cur_ up to the size of a block.
 void JacobiDecoder::fill(const Sequence& prefix) {
   const int first = static_cast<int>(prefix.tokens().size()) - 1;
   const int size = size_for(prefix);
@@ -42,7 +88,7 @@ void JacobiDecoder::open_block(const Sequence& prefix) {
   state_ = cur_;
   first_pos_ = static_cast<int>(prefix.tokens().size()) - 1;
   counts_.open(state_);
-  events_.push_back(counts_.told(first_pos_, state_, 1, false));
+  events_.push_back(counts_.event(first_pos_, state_, 1, false));
 }
 
 TokenTree JacobiDecoder::propose(const Sequence& /*prefix*/) {
@@ -56,9 +102,10 @@ TokenTree JacobiDecoder::propose(const Sequence& /*prefix*/) {
   return tree;
 }
 
-// One iteration: refine every position at once, keep what can no longer change. refined_[i] was
-// computed from cur_[0..i]. If all of those came back unchanged they are AR's, so the agreeing run
-// and the one position after it are final: exactly what verify_exact_match() follows on a chain.
+// One Jacobi iteration refines every position at once and keeps the tokens that can no longer
+// change. refined_[i] was computed from cur_[0..i]. If all of those came back unchanged, they are
+// AR's tokens, so the agreeing run and the one position after it are final. On a chain this is
+// exactly the path of verify_exact_match().
 Decision JacobiDecoder::verify(const Sequence& /*prefix*/,
                                const TokenTree& tree,
                                const StepOutput& out) {
@@ -73,18 +120,18 @@ void JacobiDecoder::committed(const Sequence& prefix, const Decision& cut) {
   const auto n_rows = cur_.size();
   const auto n_settled = state_.size() - n_rows;
   const bool converged = static_cast<std::size_t>(n_kept_) == n_rows;
-  // The block's new state: position i + 1 becomes what the row before it gave.
+  // The block's new state: position i + 1 becomes the pick after row i.
   for (std::size_t i = 0; i + 1 < n_rows; i++) state_[n_settled + i + 1] = refined_[i];
   counts_.refine(state_);
   const auto n_final = std::min(n_settled + cut.emitted.size() + 1, state_.size());
-  events_.push_back(counts_.told(first_pos_, state_, static_cast<int>(n_final), converged));
+  events_.push_back(counts_.event(first_pos_, state_, static_cast<int>(n_final), converged));
   const bool at_eos = prefix.stop_reason() == StopReason::Eos;
   if (converged || at_eos) counts_.end_block(at_eos ? limits_.eos_ids : std::vector<TokenId>{});
   if (prefix.finished()) return;
 
   const auto n_kept = static_cast<std::ptrdiff_t>(n_kept_);
   if (refill_ == Refill::Slide) {
-    // The window moves on by what was emitted and stays full.
+    // The window moves by the number of emitted tokens and stays full.
     cur_.assign(refined_.begin() + n_kept - 1, refined_.end());
     fill(prefix);
     state_ = cur_;
@@ -92,7 +139,7 @@ void JacobiDecoder::committed(const Sequence& prefix, const Decision& cut) {
   } else if (converged) {
     open_block(prefix);
   } else {
-    // The tail shrinks; its first token is now certain.
+    // The tail shrinks; its first token is now final.
     cur_.assign(refined_.begin() + n_kept - 1, refined_.end() - 1);
   }
 }

@@ -1,12 +1,13 @@
-// Jacobi decoding: a block of guesses, all refined by every forward, kept as far as it is final.
-//   paper     Song et al. 2021 (arXiv:2002.03629); Santilli et al. 2023 (arXiv:2305.10427); as the
-//             Consistency LLMs run it: Kou et al. 2024 (arXiv:2403.00835), "jacobi_forward"
-//   lossless  token for token, greedy and coupled: the fixed point of the refinement is unique
+// Jacobi decoding: every forward refines all guesses of a block at once; the tokens that can no
+// longer change are kept.
+//   paper     Song et al. 2021 (arXiv:2002.03629); Santilli et al. 2023 (arXiv:2305.10427); in the
+//             form of Consistency LLMs: Kou et al. 2024 (arXiv:2403.00835), "jacobi_forward"
+//   lossless  token for token, greedy and coupled: the fixed point of the iteration is unique
 //   needs     nothing; a model trained for it (a CLLM) converges in fewer iterations
 //   cost      1 target step of at most `block` rows per iteration; never more steps than AR
 //             (form=textbook is another decoder: textbook_jacobi.h)
-//   differs   refill=slide keeps the block full as FastCoT's window does; stops at end-of-sequence
-//             inside a block; the last block is cut to what may still be emitted
+//   differs   refill=slide keeps the block full, like FastCoT's window; a block ends at
+//             end-of-sequence; the last block is cut to the tokens that may still be emitted
 #pragma once
 
 #include <map>
@@ -15,12 +16,35 @@
 
 #include "engine/decode/decoder.h"
 #include "engine/decode/guess/jacobi_block.h"
+#include "engine/decode/options.h"
 
 namespace engine {
 
+/// The options of `jacobi`.
+struct JacobiOptions final : DecoderOptions {
+  /// How guesses are added as tokens become final: a new block after convergence, or one guess for
+  /// each final token.
+  enum class Refill { Block, Slide };
+  /// With a KV cache of the final tokens, or recomputing the whole block in every iteration.
+  enum class Form { Kv, Textbook };
+
+  int block = 16;  // rows of an iteration
+  Refill refill = Refill::Block;
+  BlockFiller::Fill fill = BlockFiller::Fill::Prompt;
+  Form form = Form::Kv;
+
+  /// Name, summary and needs of the decoder; the registry adds the options.
+  static DecoderInfo describe();
+  void bind(OptionBinder& binder) override;
+  void check() const override;
+  std::unique_ptr<Decoder> make(const DecoderContext& context) const override;
+};
+
+/// Jacobi decoding with a KV cache of the final tokens (form=kv).
 class JacobiDecoder : public Decoder {
  public:
-  explicit JacobiDecoder(const DecoderContext& context);
+  /// @param options  with form=kv
+  JacobiDecoder(const DecoderContext& context, const JacobiOptions& options);
   void begin(const Sequence& prefix) override;
   TokenTree propose(const Sequence& prefix) override;
   Decision verify(const Sequence& prefix, const TokenTree& tree, const StepOutput& out) override;
@@ -30,8 +54,6 @@ class JacobiDecoder : public Decoder {
   std::map<std::string, double> figures() const override;
 
  private:
-  enum class Refill { Block, Slide };
-
   int size_for(const Sequence& prefix) const;
   void fill(const Sequence& prefix);
   void open_block(const Sequence& prefix);
@@ -39,14 +61,15 @@ class JacobiDecoder : public Decoder {
   LanguageModel& target_;  // owned by the engine
   Limits limits_;
   int block_;
-  Refill refill_;
+  JacobiOptions::Refill refill_;
   BlockFiller filler_;
 
   std::vector<TokenId> cur_;      // the rows: last emitted token, then guesses
-  std::vector<TokenId> refined_;  // [cur_.size()] pick after each row of the step under way
-  std::vector<TokenId> state_;    // the whole block, its final front included
-  int first_pos_ = 0;             // of state_[0], from the sequence's start
-  int n_kept_ = 0;                // rows the walk followed, this step
+  // [cur_.size()] the target's pick after each row of the current step
+  std::vector<TokenId> refined_;
+  std::vector<TokenId> state_;  // the whole block, its final tokens included
+  int first_pos_ = 0;           // position of state_[0] in the sequence
+  int n_kept_ = 0;              // rows on the accepted path of the current step
 
   BlockCounts counts_;
   std::vector<Event> events_;

@@ -3,11 +3,12 @@
 #include <algorithm>
 #include <utility>
 
-#include "engine/decode/options.h"
-
 namespace engine {
 namespace {
 
+constexpr int kMaxRanks = 16;
+
+/// The row below `parent` with this token, among the rows from `from` on; -1: there is none.
 int find_child(const TokenTree& tree, int from, int parent, TokenId token) {
   for (int r = from; r < tree.n_rows(); r++) {
     const auto row = static_cast<std::size_t>(r);
@@ -18,29 +19,91 @@ int find_child(const TokenTree& tree, int from, int parent, TokenId token) {
 
 }  // namespace
 
-LookaheadDecoder::LookaheadDecoder(const DecoderContext& context)
+DecoderInfo LookaheadOptions::describe() {
+  DecoderInfo info;
+  info.name = "lookahead";
+  info.title = "Lookahead";
+  info.summary =
+      "A moving window of guesses collects n-grams; those that begin with the last token "
+      "are verified in the same step.";
+  info.reference = "Fu et al. 2024, arXiv:2402.02057";
+  info.supports_rejection = true;
+  info.presets["paper"] = {{"window", "15"},         {"ngram_size", "5"}, {"n_guesses", "15"},
+                           {"prompt_pool", "false"}, {"bonus", "false"},  {"merge", "false"},
+                           {"advance", "one"}};
+  return info;
+}
+
+void LookaheadOptions::bind(OptionBinder& binder) {
+  binder.whole("window", window, 1, 64,
+               "W: columns of the window, each yields one new n-gram a step. Wider finds more, and "
+               "costs W (N - 1) rows a step.");
+  binder.whole("ngram_size", ngram_size, 2, 16,
+               "N: tokens in an n-gram; a step can emit at most N. Longer pays where text is very "
+               "predictable.");
+  binder.whole("n_guesses", n_guesses, 0, 64,
+               "G: n-grams kept, and so verified at once, for each first token. 0 verifies nothing "
+               "and is plain decoding with a window beside it.");
+  binder.flag("prompt_pool", prompt_pool,
+              "Also collect n-grams from the prompt and the text written so far: good where the "
+              "answer repeats the question.");
+  binder.flag("bonus", bonus,
+              "Keep the model's own next token after a fully accepted n-gram (the published "
+              "program throws it away).");
+  binder.choice("advance", advance, {{"one", Advance::One}, {"accepted", Advance::Accepted}},
+                "How far the window moves after a step: always 'one' as published, or by as many "
+                "tokens as were 'accepted', refilled from the text.");
+  binder.flag("merge", merge,
+              "Share rows between guesses that begin alike: same tokens, fewer rows.");
+  binder.real(
+      "adapt", adapt, 0, 100,
+      "Above 0: a step may take at most this many times one of plain decoding. Up to `window`, "
+      "`ngram_size` and `n_guesses`, the least productive rows are left out; the output does "
+      "not change.");
+  binder.whole(
+      "ranks", ranks, 1, kMaxRanks,
+      "Devices that share the rows of every step, each with all the weights: the model's "
+      "own and the cuda devices after it, or the CPU's threads in parts. Same tokens, same "
+      "steps; pays where each has memory of its own.");
+  binder.choice("preset", preset, {{"none", Preset::None}, {"paper", Preset::Paper}},
+                "'paper' sets what was published: W 15, N 5, G 15, no prompt pool, no bonus, no "
+                "merging, nothing verified while the window warms up. Options given by name "
+                "still count.");
+}
+
+void LookaheadOptions::check() const {
+  if (ranks == 1 || adapt <= 0) return;
+  throw Error(ErrorCode::Usage,
+              "lookahead: adapt follows the time that one device measures, so ranks would choose "
+              "windows of different sizes; use ranks=1 or adapt=0");
+}
+
+std::unique_ptr<Decoder> LookaheadOptions::make(const DecoderContext& context) const {
+  return std::make_unique<LookaheadDecoder>(context, *this);
+}
+
+LookaheadDecoder::LookaheadDecoder(const DecoderContext& context, const LookaheadOptions& options)
     : target_(context.target),
       sampling_(context.sampling),
       limits_(context.limits),
-      most_{int_option(context.options, "window"), int_option(context.options, "ngram_size"),
-            int_option(context.options, "n_guesses")},
+      most_{options.window, options.ngram_size, options.n_guesses},
       size_(most_),
-      n_ranks_(int_option(context.options, "ranks")),
-      prompt_pool_(bool_option(context.options, "prompt_pool")),
-      bonus_(bool_option(context.options, "bonus")),
-      merge_(bool_option(context.options, "merge")),
-      verify_while_warming_(text_option(context.options, "preset") != "paper"),
-      advance_accepted_(text_option(context.options, "advance") == "accepted"),
-      whole_guesses_(text_option(context.options, "preset") == "paper"),
+      n_ranks_(options.ranks),
+      prompt_pool_(options.prompt_pool),
+      bonus_(options.bonus),
+      merge_(options.merge),
+      verify_while_warming_(options.preset != LookaheadOptions::Preset::Paper),
+      advance_accepted_(options.advance == LookaheadOptions::Advance::Accepted),
+      whole_guesses_(options.preset == LookaheadOptions::Preset::Paper),
       verifier_(context.sampling, context.uniforms),
       sizes_(most_),
       pool_(most_.ngram_size - 1, most_.n_guesses) {
-  const double factor = float_option(context.options, "adapt");
-  if (factor > 0) tuner_.emplace(most_.window + most_.n_guesses, std::max(1.0, factor));
+  if (options.adapt > 0)
+    tuner_.emplace(most_.window + most_.n_guesses, std::max(1.0, options.adapt));
 }
 
 void LookaheadDecoder::begin(const Sequence& prefix) {
-  // Level 0 begins with N - 2 cells more than it will keep: warming up uses one a step.
+  // Level 0 begins with N - 2 cells more than it will keep: each warm-up step uses one.
   std::vector<TokenId> level(static_cast<std::size_t>(most_.window + most_.ngram_size - 3));
   const auto position = static_cast<std::uint32_t>(prefix.tokens().size());
   for (std::size_t i = 0; i < level.size(); i++) {
@@ -54,8 +117,8 @@ void LookaheadDecoder::begin(const Sequence& prefix) {
   pool_.settle_changes();
 }
 
-/// Whether the window has columns, its deepest row stays inside the context, and its answers can
-/// still matter.
+/// True if the window has columns, its deepest row fits the context, and its picks can still be of
+/// use.
 bool LookaheadDecoder::window_fits(const Sequence& prefix) const {
   const int last_pos = static_cast<int>(prefix.tokens().size()) - 1;
   const int n_columns = warm() ? size_.window : static_cast<int>(levels_[0].size()) + 1;
@@ -73,13 +136,13 @@ TokenTree LookaheadDecoder::propose(const Sequence& prefix) {
   if (window_sent_) add_window(tree);
   guesses_.clear();
   if (warm() || verify_while_warming_) add_guesses(tree, prefix);
-  if (n_ranks_ > 1) share_out(tree);
+  if (n_ranks_ > 1) assign_ranks(tree);
   proposed_ = std::chrono::steady_clock::now();
   return tree;
 }
 
-/// Tells the tuner what the step took. Of a size, the first eight steps that the pool fills with far
-/// fewer rows are passed over; later ones are measured as they are.
+/// Reports the step's time to the tuner. Skips up to eight steps of a size that the pool filled
+/// with far fewer rows than the size allows.
 void LookaheadDecoder::measure_step(const TokenTree& tree) {
   if (!tuner_ || !warm()) return;
   constexpr int kWait = 8;
@@ -97,9 +160,10 @@ void LookaheadDecoder::add_window(TokenTree& tree) {
     return RowTag{RowTag::Kind::Window, static_cast<std::int16_t>(level),
                   static_cast<std::int16_t>(column)};
   };
-  // Warming up, levels have cells of different number, and all are sent.
+  // While the window warms up, its levels have different lengths and all of them are sent.
   const auto n_columns = static_cast<std::size_t>(size_.window);
-  std::vector<int> above{0};  // rows of [last token, level 0...], then of each level
+  // rows of [last token, level 0...], then the lowest row of each column
+  std::vector<int> above{0};
   const std::size_t n_chain = warm() ? n_columns - 1 : levels_[0].size();
   for (std::size_t k = 0; k < n_chain; k++) {
     above.push_back(tree.add(levels_[0][k], above.back(), tag(0, k + 1)));
@@ -110,10 +174,10 @@ void LookaheadDecoder::add_window(TokenTree& tree) {
       above[k] = tree.add(levels_[level][k], above[k], tag(level, k));
     }
   }
-  // The answers that make the next level: those to the last level's cells. Warming up from level 0
-  // alone they are the chain's, without the last token's own.
+  // The picks for the last level's cells make the next level. While level 0 is the only level,
+  // these are the chain's picks without the last token's.
   n_newest_ = warm() ? size_.window : static_cast<int>(levels_.back().size());
-  newest_first_row_ = tree.n_rows() - n_newest_;  // 2-grams: every cell's, the last token's too
+  newest_first_row_ = tree.n_rows() - n_newest_;  // for 2-grams every cell, the last token included
   n_window_rows_ += tree.n_rows() - 1;
 }
 
@@ -142,9 +206,9 @@ void LookaheadDecoder::add_guesses(TokenTree& tree, const Sequence& prefix) {
   }
 }
 
-/// Columns and guesses go to the ranks in chunks that follow each other: the first to rank 0, with
-/// the last token. What hangs on another rank's rows brings these along (lookahead_rank.h).
-void LookaheadDecoder::share_out(TokenTree& tree) const {
+/// Assigns columns and guesses to the ranks in consecutive chunks: the last token and the first
+/// chunk to rank 0. A rank also computes the ancestors of its rows (lookahead_rank.h).
+void LookaheadDecoder::assign_ranks(TokenTree& tree) const {
   const auto chunk = [this](int n) { return std::max(1, (n + n_ranks_ - 1) / n_ranks_); };
   const int columns = chunk(warm() ? size_.window : static_cast<int>(levels_[0].size()) + 1);
   const int guesses = chunk(static_cast<int>(guesses_.size()));
@@ -192,7 +256,7 @@ void LookaheadDecoder::committed(const Sequence& prefix, const Decision& cut) {
   step_++;
 }
 
-/// Tells which guesses, how deep and of which column have brought the tokens of this step.
+/// Credits the guesses, levels and the column that yielded the tokens of this step.
 void LookaheadDecoder::count_gain(const Decision& cut) {
   LookaheadGain gain;
   gain.n_by_rank.resize(static_cast<std::size_t>(most_.n_guesses));
@@ -214,7 +278,8 @@ void LookaheadDecoder::count_gain(const Decision& cut) {
   sizes_.count(sent, gain);
 }
 
-/// One n-gram a column: its cell of [last token, level 0...], down the levels, the newest answer.
+/// Inserts one n-gram per column: its cell of [last token, level 0...], its cells down the levels,
+/// and the newest pick.
 void LookaheadDecoder::insert_window_ngrams(TokenId last, const std::vector<TokenId>& newest) {
   std::vector<TokenId> ngram;
   for (std::size_t k = 0; k < newest.size(); k++) {
@@ -226,7 +291,7 @@ void LookaheadDecoder::insert_window_ngrams(TokenId last, const std::vector<Toke
   }
 }
 
-/// Moves the columns that were sent on by one token, whatever was accepted.
+/// Moves the columns that were sent by one token, however many tokens were accepted.
 void LookaheadDecoder::advance_window(const std::vector<TokenId>& newest) {
   if (warm()) {
     const std::size_t last_level = n_levels() - 1;
@@ -238,16 +303,16 @@ void LookaheadDecoder::advance_window(const std::vector<TokenId>& newest) {
     }
     return;
   }
-  // Warming up: every level loses its first cell, the answers become a new level. The answers to
-  // level 0 begin one position further right already.
+  // Warm-up: every level loses its first cell, and the picks become a new level. The picks for
+  // level 0 start one position further right already.
   const bool from_chain = levels_.size() == 1;
   for (std::vector<TokenId>& level : levels_) level.erase(level.begin());
   levels_.push_back(newest);
   if (!from_chain) levels_.back().erase(levels_.back().begin());
 }
 
-/// Drops `n` further columns and fills up with tokens of the text, so that cells keep the position
-/// they were guessed for.
+/// Drops `n` more columns and appends random tokens of the sequence. So each cell keeps the
+/// position that it was guessed for.
 void LookaheadDecoder::shift_window(const Sequence& prefix, int n) {
   if (!warm()) return;
   std::uint32_t index = 0;
@@ -271,7 +336,7 @@ void LookaheadDecoder::insert_text_ngrams(std::span<const TokenId> text,
   for (std::size_t end = std::max(first_end, n - 1); end < text.size(); end++) {
     const std::span<const TokenId> ngram = text.subspan(end + 1 - n, n);
     pool_.insert(ngram[0], ngram.subspan(1), born);
-    // The text would have brought it without the window.
+    // The text has this n-gram too, so it earns the window's column no credit.
     if (tuner_) column_of_.erase({ngram.begin(), ngram.end()});
   }
 }

@@ -1,31 +1,31 @@
-// Lookahead decoding: a window of Jacobi states feeds a pool of n-grams, whose guesses are verified
-// in the same forward.
+// Lookahead decoding: a window of Jacobi states feeds an n-gram pool, and the same forward verifies
+// guesses from the pool.
 //   paper     Fu, Bailis, Stoica, Zhang 2024 (arXiv:2402.02057); W = window, N = ngram_size, G =
 //             n_guesses
 //   lossless  greedy and coupled: token for token; rejection: in distribution
 //   needs     nothing; gains where text repeats itself or is locally predictable
-//   cost      1 target step of at most (W + G)(N - 1) rows; fewer where guesses share beginnings,
-//             and, where W < N - 2, up to (W + N - 1)^2 / 4 of the window's while it fills;
-//             `ranks` shares them out among devices (lookahead_rank.h)
-//   differs   keeps the bonus token behind a full match, merges equal beginnings of guesses,
-//             verifies while the window warms up, looks n-grams up in prompt and text correctly;
-//             preset=paper turns the first three off; `adapt` chooses W, N and G by measured time
+//   cost      1 target step of at most (W + G)(N - 1) rows. Guesses that share prefixes share rows.
+//             If W < N - 2, the window's part has up to (W + N - 1)^2 / 4 rows while it fills.
+//             `ranks` divides the rows among devices (lookahead_rank.h)
+//   differs   keeps the bonus token after a full match, merges common prefixes of guesses, verifies
+//             while the window warms up, and looks up n-grams of prompt and text correctly;
+//             preset=paper turns the first three off. `adapt` chooses W, N and G by measured time
 //
-// The window is N - 1 levels. Level 0 is a chain behind the last token; column k of the higher
+// The window has N - 1 levels. Level 0 is a chain after the last token; column k of the higher
 // levels is a branch below cell k of [last token, level 0...]:
 //
-//     last - L0[0] - L0[1] ...        each level is what the model answered to the one before,
-//      |      |       |               one step earlier, so a column with the newest answer at its
-//     L1[0]  L1[1]   L1[2]            foot is an n-gram: key cell k, then down the column
-//      |      |       |
+//     last - L0[0] - L0[1] ...        Each level holds the picks for the level above it,
+//      |      |       |               one step earlier. So a column followed by its newest
+//     L1[0]  L1[1]   L1[2]            pick is an n-gram: the key is cell k, the rest is the
+//      |      |       |               column from top to bottom.
 //     L2[0]  L2[1]   L2[2]
 //
-// Where W, N and G follow measured time, the leftmost columns and the first levels work and the
-// others rest: they keep their cells until they are sent again. A column moves by itself, so one
-// that rested whole still holds an n-gram of the model's answers, for a place further on, as every
-// cell is where several tokens are accepted at once; n-grams are shorter where fewer levels work.
-// Levels sent again hang below cells that they did not follow, for as many steps as they are: worse
-// guesses, never a wrong token.
+// If `adapt` sizes W, N and G, a step sends the leftmost columns and the first levels; the others
+// keep their cells until they are sent again. Every column moves by itself, so an idle column still
+// holds an n-gram of the model's picks, for a later position. (The same happens to all cells when a
+// step accepts several tokens.) With fewer levels the n-grams are shorter. Levels that are sent
+// again hang below cells that they did not follow, for as many steps as there are levels: the
+// guesses are worse, the tokens never wrong.
 #pragma once
 
 #include <chrono>
@@ -38,14 +38,44 @@
 #include "engine/decode/decoder.h"
 #include "engine/decode/guess/lookahead_sizes.h"
 #include "engine/decode/guess/ngram_pool.h"
-#include "engine/decode/verify/verify.h"
 #include "engine/decode/guess/window_tuner.h"
+#include "engine/decode/options.h"
+#include "engine/decode/verify/verify.h"
 
 namespace engine {
 
+/// The options of `lookahead`. The default sizes are the fastest on two cores (docs/results.md):
+/// small windows suit machines on which extra rows are not free.
+struct LookaheadOptions final : DecoderOptions {
+  /// How far the window moves in a step: by one token, or by the number of emitted tokens.
+  enum class Advance { One, Accepted };
+  /// Paper: as the authors' program.
+  enum class Preset { None, Paper };
+
+  int window = 2;      // W
+  int ngram_size = 3;  // N
+  int n_guesses = 4;   // G
+  bool prompt_pool = true;
+  bool bonus = true;
+  Advance advance = Advance::One;
+  bool merge = true;
+  double adapt = 0;  // most that a step may cost, in steps of plain decoding; 0: fixed sizes
+  int ranks = 1;
+  Preset preset = Preset::None;
+
+  /// Name, summary and needs of the decoder; the registry adds the options.
+  static DecoderInfo describe();
+  void bind(OptionBinder& binder) override;
+  void check() const override;
+  std::unique_ptr<Decoder> make(const DecoderContext& context) const override;
+  int n_ranks() const override { return ranks; }
+};
+
+/// Lookahead decoding with its window and pool.
 class LookaheadDecoder : public Decoder {
  public:
-  explicit LookaheadDecoder(const DecoderContext& context);
+  /// Starts with an empty pool; begin() fills the window.
+  LookaheadDecoder(const DecoderContext& context, const LookaheadOptions& options);
   void begin(const Sequence& prefix) override;
   Wants wants() const override { return verifier_.wants(); }
   TokenTree propose(const Sequence& prefix) override;
@@ -58,13 +88,15 @@ class LookaheadDecoder : public Decoder {
   std::map<std::string, std::int64_t> counts() const override;
   std::map<std::string, double> figures() const override;
 
+  /// The n-grams collected so far.
   const NgramPool& pool() const { return pool_; }
-  /// The window's levels; fewer than N - 1 while it warms up.
+  /// The window's levels, [W] cells each; fewer than N - 1 levels, with more cells, while it warms
+  /// up.
   const std::vector<std::vector<TokenId>>& levels() const { return levels_; }
 
  private:
   bool warm() const { return static_cast<int>(levels_.size()) == most_.ngram_size - 1; }
-  /// Levels that this step sends: while the window warms up, as many as there are.
+  /// Levels that this step sends; all of them while the window warms up.
   std::size_t n_levels() const {
     return warm() ? static_cast<std::size_t>(size_.ngram_size - 1) : levels_.size();
   }
@@ -73,7 +105,7 @@ class LookaheadDecoder : public Decoder {
   void count_gain(const Decision& cut);
   void add_window(TokenTree& tree);
   void add_guesses(TokenTree& tree, const Sequence& prefix);
-  void share_out(TokenTree& tree) const;
+  void assign_ranks(TokenTree& tree) const;
   void advance_window(const std::vector<TokenId>& newest);
   void shift_window(const Sequence& prefix, int n);
   void insert_window_ngrams(TokenId last, const std::vector<TokenId>& newest);
@@ -82,7 +114,7 @@ class LookaheadDecoder : public Decoder {
   LanguageModel& target_;  // owned by the engine
   Sampling sampling_;
   Limits limits_;
-  LookaheadSize most_;  // as asked for
+  LookaheadSize most_;  // the sizes of the options
   LookaheadSize size_;  // of this step
   int n_ranks_;
   bool prompt_pool_;
@@ -90,27 +122,29 @@ class LookaheadDecoder : public Decoder {
   bool merge_;
   bool verify_while_warming_;
   bool advance_accepted_;
-  bool whole_guesses_;  // as published: guesses are not cut to what may still be emitted
+  // as published: guesses may be longer than the tokens that may still be emitted
+  bool whole_guesses_;
   Verifier verifier_;
-  std::optional<WindowTuner> tuner_;  // by columns and guesses together
+  std::optional<WindowTuner> tuner_;  // of the number of columns and guesses together
   LookaheadSizes sizes_;
-  int n_unfilled_ = 0;  // steps since the tuner's size changed that had far fewer rows
-  /// Of n-grams collected in the window, where the tuner asks: an entry a column and step at most,
-  /// for the run.
+  // steps since the tuner's size last changed that had far fewer rows than that size
+  int n_unfilled_ = 0;
+  /// With a tuner: the column that collected each n-gram. Grows by at most one entry per column and
+  /// step.
   std::map<std::vector<TokenId>, int> column_of_;
 
   NgramPool pool_;
   std::vector<std::vector<TokenId>> levels_;
-  std::vector<PoolNgram> guesses_;  // of the step under way
-  int guess_depth_ = 0;             // tokens of them that it sends, at most
+  std::vector<PoolNgram> guesses_;  // of the current step
+  int guess_depth_ = 0;             // most tokens of a guess that the current step sends
   bool window_sent_ = false;
   std::chrono::steady_clock::time_point proposed_;
-  int newest_first_row_ = 0;  // row of the first cell whose answer makes the next level
+  int newest_first_row_ = 0;  // row of the first cell whose pick joins the next level
   int n_newest_ = 0;
-  std::vector<TokenId> newest_;  // those answers
+  std::vector<TokenId> newest_;  // those picks
   StepId step_ = 0;
   std::int64_t n_tries_ = 0;
-  std::int64_t n_hits_ = 0;  // guesses that gave at least one token
+  std::int64_t n_hits_ = 0;  // guesses of which at least one token was accepted
   std::int64_t n_hit_steps_ = 0;
   std::int64_t n_window_rows_ = 0;
 };

@@ -1,36 +1,74 @@
 #include "engine/decode/mcsd.h"
 
-#include "engine/decode/options.h"
+#include <algorithm>
+
+#include "engine/decode/draft/draft_verify.h"
 #include "engine/decode/verify/sampling.h"
 
 namespace engine {
-namespace {
 
-DraftRule rule_named(const std::string& name) {
-  if (name == "with") return DraftRule::With;
-  if (name == "naive") return DraftRule::Naive;
-  return name == "kseq" ? DraftRule::KSeq : DraftRule::Without;
+DecoderInfo McsdOptions::describe() {
+  DecoderInfo info;
+  info.name = "mcsd";
+  info.title = "Multi-candidate";
+  info.summary =
+      "A draft model proposes a tree, several candidates for each place; the model verifies the "
+      "whole tree in one step and keeps the path it agrees with.";
+  info.reference =
+      "Yang et al. 2024, arXiv:2401.06706; SpecInfer, arXiv:2305.09781; SpecTr, "
+      "arXiv:2310.15141";
+  describe_needs(info);
+  return info;
 }
 
-DraftSettings tree_of_k(const DecoderContext& context) {
-  DraftSettings settings = draft_settings(context.options, context.sampling);
-  if (!is_auto(context.options, "k_config"))
-    settings.k_config = counts_option(context.options, "k_config");
-  settings.rule = rule_named(text_option(context.options, "rule"));
-  settings.as_released =
-      context.options.contains("as_released") && bool_option(context.options, "as_released");
-  return settings;
+void McsdOptions::bind(OptionBinder& binder) {
+  binder.counts_or_auto(
+      "k_config", k_config, 1, 64,
+      "Candidates below each node, level by level: 2,2,1 is 2 + 4 + 4 tokens, three "
+      "deep. Width pays where the draft is unsure, depth where it is often right. 'auto' "
+      "measures the cost and the acceptance of trees here, and keeps the best.");
+  bind_rule(
+      binder,
+      "How candidates are drawn and verified under rejection sampling: drawn 'without' "
+      "replacement (MCSD) or 'with' it (SpecInfer), 'naive': the model draws and looks "
+      "for its token among the candidates, or 'kseq' (SpecTr). The output's distribution is the "
+      "same.");
+  bind_draft(binder);
+  binder.flag(
+      "as_released", as_released,
+      "As the published program does at draft temperature 0: takes a softmax for the candidates' "
+      "distribution, though they are certain. NOT lossless under rejection sampling; for "
+      "demonstration.");
 }
 
-}  // namespace
+void McsdOptions::check() const {
+  if (k_config) check_tree(*k_config);
+}
 
-McsdDecoder::McsdDecoder(const DecoderContext& context)
-    : DraftVerifyDecoder(context, tree_of_k(context), is_auto(context.options, "k_config")) {
-  if (is_auto(context.options, "k_config") && rejects(context.sampling))
+std::unique_ptr<Decoder> McsdOptions::make(const DecoderContext& context) const {
+  if (!k_config && rejects(context.sampling))
     throw Error(ErrorCode::Usage,
                 "mcsd: k_config=auto chooses trees by measured time, and under sampling=rejection "
                 "what a seed draws depends on the tree; name one (k_config=2,1,1), or use "
                 "sampling=coupled");
+  DraftSettings settings = draft_settings(context.sampling);
+  if (k_config) settings.k_config = *k_config;
+  settings.rule = rule;
+  settings.as_released = as_released;
+  return std::make_unique<DraftVerifyDecoder>(context, std::move(settings), /*sized=*/!k_config);
+}
+
+// As released, deterministic candidates are verified against a softmax that they were not drawn
+// from. This changes the distribution only if rejection sampling compares with q (not under
+// "naive"), and if a node has several candidates: a softmax over one is 1.
+bool McsdOptions::keeps_distribution(const Sampling& sampling) const {
+  if (!as_released || !rejects(sampling) || rule == DraftRule::Naive) return true;
+  const bool is_chain = k_config && std::ranges::all_of(*k_config, [](int k) { return k == 1; });
+  return is_chain || !draft_sampling(sampling).greedy();
+}
+
+std::optional<TreeShape> McsdOptions::draft_shape() const {
+  return k_config ? std::optional(shape_of(*k_config)) : std::nullopt;
 }
 
 }  // namespace engine

@@ -1,27 +1,41 @@
-// Multi-candidate speculative decoding: the draft model proposes a tree, several tokens a place.
-//   paper     Yang et al. 2024 (arXiv:2401.06706): candidates without replacement; its baselines
-//             with replacement (SpecInfer, arXiv:2305.09781), naive, and K-SEQ (SpecTr,
-//             arXiv:2310.15141)
-//   lossless  greedy and coupled: token for token; rejection: in distribution, with every rule;
-//             not with as_released where a node has several certain candidates
+// Multi-candidate speculative decoding: the draft model proposes a tree with several candidates per
+// position.
+//   paper     Yang et al. 2024 (arXiv:2401.06706), candidates without replacement; its baselines
+//             with replacement (recursive rejection, SpecInfer, arXiv:2305.09781), naive, and K-SEQ
+//             (SpecTr, arXiv:2310.15141)
+//   lossless  greedy and coupled: token for token; rejection: in distribution, with every rule; not
+//             with as_released if a node has several deterministic candidates
 //   needs     a draft model with the target's vocabulary
-//   cost      a draft step a level and 1 target step of 1 + sum over levels of k_1 ... k_j rows; in
-//             the rejection mode q of every node that has children
-//   sized     k_config=auto, our addition: the tree of each step by what trees were measured to cost
-//             and bring here (tree_tuner.h); not under rejection sampling, where it would show
-//   differs   at draft temperature 0 the candidates are judged as what they are, certain, where the
-//             published program takes a softmax for q and loses exactness (as_released shows it);
-//             a token drawn twice shares a row and what is drafted behind it; coupled: candidates
-//             are the draft's k best picks under the target's noise
+//   cost      a draft step per level and 1 target step of 1 + sum over levels of k_1 ... k_j rows;
+//             for rejection sampling q of every node that has children
+//   sized     k_config=auto, our addition: chooses each step's tree by measured costs and
+//             acceptance (tree_tuner.h); not with rejection sampling, where the output depends on
+//             the tree
+//   differs   at draft temperature 0 the candidates are deterministic and verified as such; the
+//             published program takes a softmax for q and is not exact (as_released shows it). A
+//             token that was drawn twice shares one row and one subtree. Coupled: candidates are
+//             the draft's k best picks under the target's Gumbel noise
+//   code      engine/decode/draft/draft_verify.h
 #pragma once
 
-#include "engine/decode/draft/draft_verify.h"
+#include "engine/decode/draft/draft_options.h"
 
 namespace engine {
 
-class McsdDecoder : public DraftVerifyDecoder {
- public:
-  explicit McsdDecoder(const DecoderContext& context);
+/// The options of `mcsd`.
+struct McsdOptions final : DraftTreeOptions {
+  // nullopt: "auto", a tree tuner chooses
+  std::optional<LevelCounts> k_config = LevelCounts{2, 1, 1};
+  bool as_released = false;
+
+  /// Name, summary and needs of the decoder; the registry adds the options.
+  static DecoderInfo describe();
+  void bind(OptionBinder& binder) override;
+  void check() const override;
+  /// @throws Error(Usage)  for k_config=auto with rejection sampling
+  std::unique_ptr<Decoder> make(const DecoderContext& context) const override;
+  bool keeps_distribution(const Sampling& sampling) const override;
+  std::optional<TreeShape> draft_shape() const override;
 };
 
 }  // namespace engine

@@ -9,32 +9,50 @@ namespace {
 
 MedusaHeads& heads_of(const DecoderContext& context) {
   auto* heads = dynamic_cast<MedusaHeads*>(context.heads);
-  ensure(heads != nullptr, "medusa was made without its heads");
+  ensure(heads != nullptr, "medusa was created without its heads");
   return *heads;
 }
 
 }  // namespace
 
-MedusaDecoder::MedusaDecoder(const DecoderContext& context)
-    : HeadTreeDecoder(context, heads_of(context).n_heads()), heads_(heads_of(context)) {}
+DecoderInfo MedusaOptions::describe() {
+  DecoderInfo info;
+  info.name = "medusa";
+  info.title = "Medusa";
+  info.summary =
+      "Small heads on the model's last state guess several tokens ahead, a few candidates each; "
+      "the model verifies the tree of them in one step.";
+  info.reference = "Cai et al. 2024, arXiv:2401.10774";
+  info.reads_prompt_state = true;
+  describe_needs(info);
+  return info;
+}
 
-// The heads speak of the tokens behind the one that follows their state. Before the first step that
-// is the prompt's last token, on which the tree hangs: the state is that of the position before it.
+std::unique_ptr<Decoder> MedusaOptions::make(const DecoderContext& context) const {
+  return std::make_unique<MedusaDecoder>(context, *this);
+}
+
+MedusaDecoder::MedusaDecoder(const DecoderContext& context, const MedusaOptions& options)
+    : HeadTreeDecoder(context, options, heads_of(context).n_heads()), heads_(heads_of(context)) {}
+
+// From the state of position t the target picks token t + 1, and head d guesses token t + 1 + d.
+// Before the first step token t + 1 is the prompt's last token, the root of the tree, so the heads
+// start from the state of the position before it.
 void MedusaDecoder::begin(const Sequence& prefix) {
   const std::span<const float> state = prefix.prompt_state();
   begin_with_hidden(state, state.size());
 }
 
-// Behind a prompt whose state is not known the first step is plain, and brings one.
+// If the prompt's state is not known, the first step drafts nothing; its forward returns a state.
 bool MedusaDecoder::begin_draft(const Sequence& /*prefix*/, int depth) {
   const std::vector<float> states = take_hidden();
   if (states.empty() || depth == 0) return false;
-  DraftForward told{.begun = now_ns(), .n_rows = 1};
+  DraftForward forward{.begun = now_ns(), .n_rows = 1};
   int width = 1;
   for (int d = 1; d <= depth; d++) width = std::max(width, ranks().width_at(d));
   ranked_ = heads_.ranked(std::span(states).last(state_dim()), depth, width);
-  told.ended = now_ns();
-  tell_forward(told);
+  forward.ended = now_ns();
+  add_forward(forward);
   return true;
 }
 

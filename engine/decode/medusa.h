@@ -1,12 +1,13 @@
-// Medusa: several heads on the target's last hidden state, each guessing a token further on.
+// Medusa: several heads on the target's last hidden state; head d guesses the token d positions
+// further on.
 //   paper     Cai et al. 2024 (arXiv:2401.10774), with the trees of its program
-//   lossless  greedy and coupled: token for token; rejection: in distribution, one token drawn for
-//             each node (verify=sample) or candidates tried in turn; verify=typical is not
+//   lossless  greedy and coupled: token for token; rejection: in distribution, with one drawn token
+//             per node (verify=sample) or candidates tried in turn; verify=typical is not
 //   needs     heads trained on the target (--heads)
 //   cost      one row through the heads and 1 target step of the tree's rows
-//   differs   heads read the last kept row alone, where the program reads every row of the tree;
-//             a path ends where its nodes do (the program pads paths with token 0, and can keep the
-//             padding); a draw is made once for each node; nothing is kept behind an end token
+//   differs   heads read only the last kept row, the program reads every row of the tree; a path
+//             ends where its nodes do (the program pads paths with token 0, and can keep the
+//             padding); each node is drawn once; nothing is kept after an end token
 #pragma once
 
 #include "engine/decode/draft/head_tree.h"
@@ -14,12 +15,21 @@
 
 namespace engine {
 
+/// The options of `medusa`: those of every decoder with draft heads.
+struct MedusaOptions final : HeadTreeOptions {
+  /// Name, summary and needs of the decoder; the registry adds the options.
+  static DecoderInfo describe();
+  void bind(OptionBinder& binder) override { bind_heads(binder); }
+  std::unique_ptr<Decoder> make(const DecoderContext& context) const override;
+};
+
+/// Fills the tree of ranks with Medusa's heads, all from one hidden state.
 class MedusaDecoder : public HeadTreeDecoder {
  public:
   /// @param context  with Medusa's heads
-  explicit MedusaDecoder(const DecoderContext& context);
+  MedusaDecoder(const DecoderContext& context, const MedusaOptions& options);
 
-  /// The first draft hangs on the state that the prompt's forward brought, where it did.
+  /// The first draft starts from the hidden state that prefill() kept, if it did.
   void begin(const Sequence& prefix) override;
 
  protected:
@@ -31,7 +41,7 @@ class MedusaDecoder : public HeadTreeDecoder {
 
  private:
   MedusaHeads& heads_;                // owned by the engine
-  std::vector<RankedTokens> ranked_;  // [depth] of the step under way
+  std::vector<RankedTokens> ranked_;  // [depth] for the current step
 };
 
 }  // namespace engine

@@ -1,23 +1,194 @@
-// Reading completed options inside a decoder: the registry has checked every value already.
+// A decoder's options: text on the command line, in commands and in recordings; a typed struct
+// inside the engine.
+//   schema   each decoder's pair derives a struct from DecoderOptions. Its bind() names every
+//            member once, with range and help; the members' initialisers are the defaults. Help
+//            texts, the Setup panel and the parser all use this one function
+//   parsing  parse_options() (registry.h) checks the given text and sets the members. Nothing else
+//            reads option text
 #pragma once
 
+#include <initializer_list>
+#include <map>
+#include <memory>
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
-#include "engine/decode/decoder.h"
+#include "engine/event/option_info.h"
 
 namespace engine {
 
-/// @throws ContractError  if the option is missing: make_decoder() fills in every one
-int int_option(const OptionValues& options, const std::string& name);
-double float_option(const OptionValues& options, const std::string& name);
-bool bool_option(const OptionValues& options, const std::string& name);
-const std::string& text_option(const OptionValues& options, const std::string& name);
-/// The value of an option that leaves a size to what the machine shows.
-inline constexpr const char* kAuto = "auto";
-/// Whether it has that value.
-bool is_auto(const OptionValues& options, const std::string& name);
-/// "2,2,1" as numbers.
-std::vector<int> counts_option(const OptionValues& options, const std::string& name);
+class Decoder;          // engine/decode/decoder.h
+struct DecoderContext;  // engine/decode/decoder.h
+struct Sampling;        // engine/model/language_model.h
+
+/// Option values as text, by option name: either as given (`--set name=value`) or complete (every
+/// option, in canonical form).
+using OptionValues = std::map<std::string, std::string>;
+
+/// Children of every node of a draft tree, level by level: {2, 2, 1} has 2 + 4 + 4 tokens (MCSD's k
+/// configuration).
+using LevelCounts = std::vector<int>;
+
+/// Describes a decoder for help texts, the Setup panel and the registry.
+struct DecoderInfo {
+  std::string name;                 // "lookahead"
+  std::string title;                // "Lookahead"
+  std::string summary;              // one sentence
+  std::string reference;            // the paper
+  bool lossless = true;             // with default options; is_lossless() knows about the others
+  bool supports_rejection = false;  // --sampling rejection
+  bool needs_draft = false;         // a draft model
+  bool needs_heads = false;         // draft heads of the kind that has the decoder's name
+  bool reads_prompt_state = false;  // starts from the hidden state that prefill(with_state) keeps
+  std::vector<OptionInfo> options;
+  /// Option sets by the value of the option "preset". They replace defaults; options given by name
+  /// still win.
+  std::map<std::string, OptionValues> presets;
+};
+
+/// Size of the tree that one step drafts.
+struct TreeShape {
+  int n_tokens = 0;
+  int depth = 0;  // 0: nothing is drafted
+};
+
+/// Tokens and depth of a tree with these level counts.
+TreeShape shape_of(const LevelCounts& counts);
+
+/// Binds the members of an options struct to option names. It lists them with their defaults, or
+/// sets them from text.
+class OptionBinder {
+ public:
+  /// Lists the options and leaves every member as it is.
+  OptionBinder() = default;
+  /// Also sets the members that `given` names.
+  /// @param decoder  name, for messages; both arguments outlive the binder
+  OptionBinder(const std::string& decoder, const OptionValues& given)
+      : decoder_(&decoder), given_(&given) {}
+
+  // Each of these declares one option, whose default is the member's value. All throw Error(Usage)
+  // if the given text does not fit: the message names decoder, option, the text, the allowed values
+  // and the default.
+  /// A whole number in [min, max].
+  /// @param below_zero  what a value below 0 means, "the target's"; empty: nothing special
+  void whole(const char* name,
+             int& value,
+             int min,
+             int max,
+             const char* help,
+             const char* below_zero = "");
+  /// A finite number in [min, max].
+  void real(const char* name,
+            double& value,
+            double min,
+            double max,
+            const char* help,
+            const char* below_zero = "");
+  /// true or false; 1/0, on/off and yes/no are accepted too.
+  void flag(const char* name, bool& value, const char* help);
+  /// One of several names, each of which is a value of E. The first is listed first; the member's
+  /// value is the default.
+  template <class E>
+  void choice(const char* name,
+              E& value,
+              std::initializer_list<std::pair<const char*, E>> choices,
+              const char* help) {
+    std::vector<std::string> names;
+    std::size_t chosen = 0;
+    for (const auto& [word, meaning] : choices) {
+      if (meaning == value) chosen = names.size();
+      names.emplace_back(word);
+    }
+    value = (choices.begin() + choice_of(name, std::move(names), chosen, help))->second;
+  }
+  /// The name of a tree: one of `choices`, or a .json file.
+  void tree(const char* name,
+            std::string& value,
+            std::vector<std::string> choices,
+            const char* help);
+  /// Level counts, each in [min, max], with commas between.
+  void counts(const char* name, LevelCounts& value, int min, int max, const char* help);
+  /// The same, or "auto", which is nullopt.
+  void counts_or_auto(
+      const char* name, std::optional<LevelCounts>& value, int min, int max, const char* help);
+
+  /// The options declared so far, in order.
+  const std::vector<OptionInfo>& infos() const { return infos_; }
+  /// Their values in canonical form, defaults included.
+  const OptionValues& values() const { return values_; }
+
+ private:
+  std::size_t choice_of(const char* name,
+                        std::vector<std::string> names,
+                        std::size_t chosen,
+                        const char* help);
+  const std::string* declare(OptionInfo info);
+  std::optional<LevelCounts> parsed_counts(const OptionInfo& info, const std::string& text) const;
+  [[noreturn]] void refuse(const OptionInfo& info,
+                           const std::string& text,
+                           const std::string& expected) const;
+
+  const std::string* decoder_ = nullptr;
+  const OptionValues* given_ = nullptr;
+  std::vector<OptionInfo> infos_;
+  OptionValues values_;
+};
+
+/// A decoder's parsed options. The derived structs add their members; this interface answers what
+/// other code needs to know of them.
+class DecoderOptions {
+ public:
+  virtual ~DecoderOptions() = default;
+
+  /// Declares every option once; `binder` sets the members.
+  virtual void bind(OptionBinder& binder) = 0;
+  /// Checks combinations of values.
+  /// @throws Error(Usage)  naming the two values that exclude each other, or a tree with too many
+  ///                       tokens
+  virtual void check() const {}
+  /// Makes the decoder. The context has the draft model or heads that DecoderInfo says it needs.
+  virtual std::unique_ptr<Decoder> make(const DecoderContext& context) const = 0;
+
+  /// False where these values give up the target's distribution under this sampling (typical
+  /// acceptance, for example).
+  virtual bool keeps_distribution(const Sampling& /*sampling*/) const { return true; }
+  /// The tree that one step drafts at most; nullopt: it is chosen step by step, or only the heads
+  /// know.
+  virtual std::optional<TreeShape> draft_shape() const { return TreeShape{}; }
+  /// Devices that share the rows of every step (Lookahead parallelism).
+  virtual int n_ranks() const { return 1; }
+  /// The value of the option `stop` if a run may end before its text does ("bound", "probe"), else
+  /// empty.
+  virtual std::string early_stop() const { return {}; }
+
+  /// The decoder these options belong to.
+  const DecoderInfo& info() const { return *info_; }
+  /// Every option as canonical text, for events and reports.
+  const OptionValues& values() const { return values_; }
+
+ private:
+  friend std::shared_ptr<const DecoderOptions> parsed(const DecoderInfo& info,
+                                                      std::unique_ptr<DecoderOptions> defaults,
+                                                      const OptionValues& given);
+  const DecoderInfo* info_ = nullptr;  // in the registry's table
+  OptionValues values_;
+};
+
+/// Checked options, shared by everything that belongs to one run.
+using ParsedOptions = std::shared_ptr<const DecoderOptions>;
+
+/// Sets the defaults' members from `given`: presets first, then checks of single values, then of
+/// their combinations.
+/// @param info      outlives the result
+/// @param defaults  of the struct that belongs to `info`
+/// @throws Error(Usage)  as bind() and check(), and for an unknown name with the nearest known one
+ParsedOptions parsed(const DecoderInfo& info,
+                     std::unique_ptr<DecoderOptions> defaults,
+                     const OptionValues& given);
+
+/// "did you mean 'window'?", or all names if none is near.
+std::string name_hint(const std::string& name, const std::vector<std::string>& known);
 
 }  // namespace engine

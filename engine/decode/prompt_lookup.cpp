@@ -3,17 +3,10 @@
 #include <algorithm>
 #include <utility>
 
-#include "engine/decode/options.h"
-
 namespace engine {
 namespace {
 
-LookupVariant variant_named(const std::string& name) {
-  if (name == "paper") return LookupVariant::Paper;
-  return name == "hf" ? LookupVariant::Hf : LookupVariant::Last;
-}
-
-/// The guess from `begin` on; empty: this occurrence does not serve.
+/// The guess that starts at `begin`; empty if this occurrence yields none.
 std::vector<TokenId> continuation(std::span<const TokenId> text,
                                   int begin,
                                   int ngram,
@@ -22,7 +15,7 @@ std::vector<TokenId> continuation(std::span<const TokenId> text,
                                   std::span<const TokenId> eos_ids) {
   const int n = static_cast<int>(text.size());
   if (variant == LookupVariant::Paper) {
-    // Full length only, and begun before the suffix itself.
+    // The full length only, starting before the suffix itself.
     if (begin + n_tokens > n || begin >= n - ngram) return {};
     return {text.begin() + begin, text.begin() + begin + n_tokens};
   }
@@ -48,7 +41,7 @@ std::optional<LookupMatch> look_up(std::span<const TokenId> text,
   const bool last = variant == LookupVariant::Last;
   for (int ngram = std::min(max_ngram, n - 1); ngram >= 1; ngram--) {
     const auto suffix = text.last(static_cast<std::size_t>(ngram));
-    const int n_starts = n - ngram;  // the suffix itself is no occurrence
+    const int n_starts = n - ngram;  // excludes the suffix itself
     for (int i = 0; i < n_starts; i++) {
       const int start = last ? n_starts - 1 - i : i;
       if (text[static_cast<std::size_t>(start)] != suffix[0]) continue;
@@ -61,19 +54,49 @@ std::optional<LookupMatch> look_up(std::span<const TokenId> text,
   return std::nullopt;
 }
 
-PromptLookupDecoder::PromptLookupDecoder(const DecoderContext& context)
+DecoderInfo PromptLookupOptions::describe() {
+  DecoderInfo info;
+  info.name = "prompt-lookup";
+  info.title = "Prompt lookup";
+  info.summary =
+      "Looks for the last few tokens earlier in the text and guesses that the same continuation "
+      "follows.";
+  info.reference = "Saxena 2023, prompt-lookup-decoding";
+  info.supports_rejection = true;
+  return info;
+}
+
+void PromptLookupOptions::bind(OptionBinder& binder) {
+  binder.whole("max_ngram", max_ngram, 1, 16,
+               "Tokens of the text's end to look for, longest first: longer matches are rarer and "
+               "more often right.");
+  binder.whole("n_tokens", n_tokens, 1, 128,
+               "Tokens guessed from a match: each costs a row, and those after the first wrong one "
+               "are wasted.");
+  binder.choice(
+      "variant", variant,
+      {{"last", LookupVariant::Last}, {"hf", LookupVariant::Hf}, {"paper", LookupVariant::Paper}},
+      "Which match counts: the 'last' one; the first, as Hugging Face has it ('hf'); "
+      "or the first with n_tokens after it ('paper').");
+}
+
+std::unique_ptr<Decoder> PromptLookupOptions::make(const DecoderContext& context) const {
+  return std::make_unique<PromptLookupDecoder>(context, *this);
+}
+
+PromptLookupDecoder::PromptLookupDecoder(const DecoderContext& context,
+                                         const PromptLookupOptions& options)
     : target_(context.target),
       limits_(context.limits),
-      max_ngram_(int_option(context.options, "max_ngram")),
-      n_tokens_(int_option(context.options, "n_tokens")),
-      variant_(variant_named(text_option(context.options, "variant"))),
+      options_(options),
       verifier_(context.sampling, context.uniforms) {}
 
 TokenTree PromptLookupDecoder::propose(const Sequence& prefix) {
   TokenTree tree;
   tree.add(prefix.last(), -1, RowTag{});
   const int room = room_left(prefix, limits_, target_.max_seq_len()) - 1;
-  const auto match = look_up(prefix.tokens(), max_ngram_, n_tokens_, variant_, limits_.eos_ids);
+  const auto match = look_up(prefix.tokens(), options_.max_ngram, options_.n_tokens,
+                             options_.variant, limits_.eos_ids);
   guessed_ = match.has_value();
   (guessed_ ? n_matches_ : n_misses_)++;
   if (!match) return tree;

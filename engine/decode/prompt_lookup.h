@@ -1,11 +1,12 @@
-// Prompt lookup: the continuation of an earlier occurrence of the last few tokens is the guess.
+// Prompt lookup: finds the last few tokens earlier in the sequence and guesses that the same
+// continuation follows.
 //   source    Saxena 2023, prompt-lookup-decoding; Hugging Face transformers' assisted generation;
 //             the "prompt lookup" row of Lookahead's ablation (arXiv:2402.02057, Table 3)
 //   lossless  greedy and coupled: token for token; rejection: in distribution
 //   needs     nothing; gains where the output repeats the prompt
-//   cost      1 target step of at most 1 + n_tokens rows; scans the text once per n-gram length
-//   differs   without a match it takes a plain step (the published code feeds a dummy token);
-//             guesses end where the text must
+//   cost      1 target step of at most 1 + n_tokens rows; scans the sequence once per n-gram length
+//   differs   without a match it makes a plain step (the published code feeds a dummy token);
+//             guesses end where the run must end
 #pragma once
 
 #include <cstdint>
@@ -16,33 +17,58 @@
 #include <vector>
 
 #include "engine/decode/decoder.h"
+#include "engine/decode/options.h"
 #include "engine/decode/verify/verify.h"
 
 namespace engine {
 
+/// Which earlier occurrence of the suffix provides the guess.
 enum class LookupVariant {
-  Paper,  ///< leftmost occurrence whose continuation is n_tokens long
-  Hf,     ///< leftmost occurrence, continuation as long as the text, cut before an end token
-  Last,   ///< as Hf, but the rightmost; a continuation that meets the text's end goes on with
-          ///< itself, so that a short cycle still fills the guess
+  /// Leftmost occurrence whose continuation is n_tokens long.
+  Paper,
+  /// Leftmost occurrence (Hugging Face). The continuation ends with the sequence or before an end
+  /// token.
+  Hf,
+  /// As Hf, but the rightmost. A continuation that reaches the sequence's end repeats itself, so a
+  /// short cycle still fills the guess.
+  Last,
 };
 
+/// A match and the guess that follows from it.
 struct LookupMatch {
-  int begin = 0;                // index in the text of the guess's first token
-  int ngram = 0;                // tokens of the suffix that matched
+  int begin = 0;                // index of the guess's first token in the sequence
+  int ngram = 0;                // length of the suffix that matched
   std::vector<TokenId> tokens;  // the guess, 1 to n_tokens
 };
 
-/// The longest suffix of at most `max_ngram` tokens that occurs earlier decides.
+/// Finds the longest suffix of at most `max_ngram` tokens that occurs earlier, and returns its
+/// continuation there.
+/// @param text     the sequence: prompt and emitted tokens
+/// @param eos_ids  end tokens, which Hf and Last never guess
+/// @return         nullopt if no suffix occurs earlier
 std::optional<LookupMatch> look_up(std::span<const TokenId> text,
                                    int max_ngram,
                                    int n_tokens,
                                    LookupVariant variant,
                                    std::span<const TokenId> eos_ids = {});
 
+/// The options of `prompt-lookup`.
+struct PromptLookupOptions final : DecoderOptions {
+  int max_ngram = 3;
+  int n_tokens = 10;
+  LookupVariant variant = LookupVariant::Last;
+
+  /// Name, summary and needs of the decoder; the registry adds the options.
+  static DecoderInfo describe();
+  void bind(OptionBinder& binder) override;
+  std::unique_ptr<Decoder> make(const DecoderContext& context) const override;
+};
+
+/// Verifies one looked-up continuation per step.
 class PromptLookupDecoder : public Decoder {
  public:
-  explicit PromptLookupDecoder(const DecoderContext& context);
+  /// Samples as `context.sampling` says.
+  PromptLookupDecoder(const DecoderContext& context, const PromptLookupOptions& options);
   Wants wants() const override { return verifier_.wants(); }
   TokenTree propose(const Sequence& prefix) override;
   const VerifyRequest* verify_request(const Sequence& prefix, const TokenTree& tree) override {
@@ -55,9 +81,7 @@ class PromptLookupDecoder : public Decoder {
  private:
   LanguageModel& target_;  // owned by the engine
   Limits limits_;
-  int max_ngram_;
-  int n_tokens_;
-  LookupVariant variant_;
+  PromptLookupOptions options_;
   Verifier verifier_;
   bool guessed_ = false;
   std::int64_t n_matches_ = 0;

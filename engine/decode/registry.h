@@ -1,58 +1,59 @@
-// Every decoder by name, with what a person may set. The command line's help, the Setup panel and
-// the checks of values all read this one list.
+// All decoders by name, with their options. The command line's help, the Setup panel and the option
+// parser use this one table.
 #pragma once
 
-#include <map>
 #include <memory>
 #include <optional>
 #include <span>
 #include <string>
-#include <vector>
 
 #include "engine/decode/decoder.h"
-#include "engine/event/option_info.h"
+#include "engine/decode/options.h"
 
 namespace engine {
 
-struct DecoderInfo {
-  std::string name;                 // "lookahead"
-  std::string title;                // "Lookahead"
-  std::string summary;              // one sentence
-  std::string reference;            // the paper
-  bool lossless = true;             // unless options and sampling say otherwise: is_lossless()
-  bool supports_rejection = false;  // --sampling rejection
-  bool needs_draft = false;
-  bool needs_heads = false;         // draft heads of the kind of its name
-  bool reads_prompt_state = false;  // begins with the state that prefill(with_state) brings
-  std::vector<OptionInfo> options;
-  /// Values of option "preset" that stand for others: these become the defaults, options given by
-  /// name still count.
-  std::map<std::string, OptionValues> presets;
-};
-
+/// Every decoder, in the order of help texts and panels.
 std::span<const DecoderInfo> decoders();
-/// @throws Error(Usage)  naming the closest decoder, if there is none of that name
+/// The decoder with this name.
+/// @throws Error(Usage)  naming the closest decoder, if there is none
 const DecoderInfo& decoder_named(const std::string& name);
-/// Fills in defaults and checks every value.
-/// @throws Error(Usage)  naming option, value and what is allowed, with a suggestion for a misspelt
-/// name
+/// Parses a decoder's options: checks every value, fills in presets and defaults.
+/// @param decoder  its name
+/// @param given    by option name; may be complete already
+/// @throws Error(Usage)  naming decoder, option, value and what is allowed, with a suggestion for a
+///                       misspelt name
+ParsedOptions parse_options(const std::string& decoder, const OptionValues& given);
+/// The same options as complete, canonical text: parse_options(...)->values().
+/// @throws Error(Usage)  as parse_options()
 OptionValues complete_options(const DecoderInfo& info, const OptionValues& given);
-/// Whether what it writes has the distribution of plain decoding with these options and this sampling.
-/// @param options  complete
-bool is_lossless(const DecoderInfo& info, const OptionValues& options, const Sampling& sampling);
-/// Why this decoder cannot run with these settings whatever the model, or nullopt. Refusals are by
-/// name and reason; nothing ever runs another decoder instead.
-/// @param options  complete; or empty: whatever they are
+/// True if the decoder's output has the distribution of plain decoding with these options and this
+/// sampling.
+bool is_lossless(const DecoderOptions& options, const Sampling& sampling);
+/// The same for options given as text.
+/// @throws Error(Usage)  as parse_options()
+bool is_lossless(const DecoderInfo& info, const OptionValues& given, const Sampling& sampling);
+/// The reason why this decoder cannot run with these settings, whatever the model; nullopt if it
+/// can. The program never runs another decoder in its place.
+std::optional<std::string> refusal(const DecoderOptions& options, const Sampling& sampling);
+/// The same for options given as text; by default those without any given option.
+/// @throws Error(Usage)  as parse_options()
 std::optional<std::string> refusal(const DecoderInfo& info,
                                    const Sampling& sampling,
-                                   const OptionValues& options = {});
-/// The same once models are there, and what depends on them.
+                                   const OptionValues& given = {});
+/// The same for default options and given models: draft and heads must exist if needed, with the
+/// target's vocabulary.
 std::optional<std::string> refusal(const DecoderInfo& info,
                                    const Sampling& sampling,
                                    const LanguageModel& target,
                                    const LanguageModel* draft_model,
                                    const DraftHeads* heads = nullptr);
+/// Makes a decoder.
 /// @throws Error(Usage)  with the refusal, if there is one
-std::unique_ptr<Decoder> make_decoder(const std::string& name, DecoderContext context);
+std::unique_ptr<Decoder> make_decoder(const DecoderOptions& options, const DecoderContext& context);
+/// The same for options given as text.
+/// @throws Error(Usage)  as parse_options() too
+std::unique_ptr<Decoder> make_decoder(const std::string& decoder,
+                                      const DecoderContext& context,
+                                      const OptionValues& given = {});
 
 }  // namespace engine

@@ -1,19 +1,32 @@
 #include "engine/decode/speculative.h"
 
-#include "engine/decode/options.h"
+#include "engine/decode/draft/draft_verify.h"
 
 namespace engine {
-namespace {
 
-DraftSettings chain_of_gamma(const DecoderContext& context) {
-  DraftSettings settings = draft_settings(context.options, context.sampling);
-  settings.k_config.assign(static_cast<std::size_t>(int_option(context.options, "gamma")), 1);
-  return settings;
+DecoderInfo SpeculativeOptions::describe() {
+  DecoderInfo info;
+  info.name = "speculative";
+  info.title = "Speculative";
+  info.summary =
+      "A small draft model proposes a few tokens; the model verifies all of them in one step "
+      "and keeps those it agrees with.";
+  info.reference = "Leviathan et al. 2023, arXiv:2211.17192; Chen et al. 2023, arXiv:2302.01318";
+  describe_needs(info);
+  return info;
 }
 
-}  // namespace
+void SpeculativeOptions::bind(OptionBinder& binder) {
+  binder.whole("gamma", gamma, 0, 64,
+               "Tokens drafted a step: more can be accepted at once, and more is lost after the "
+               "first rejected one. 0 is plain decoding.");
+  bind_draft(binder);
+}
 
-SpeculativeDecoder::SpeculativeDecoder(const DecoderContext& context)
-    : DraftVerifyDecoder(context, chain_of_gamma(context)) {}
+std::unique_ptr<Decoder> SpeculativeOptions::make(const DecoderContext& context) const {
+  DraftSettings settings = draft_settings(context.sampling);
+  settings.k_config.assign(static_cast<std::size_t>(gamma), 1);
+  return std::make_unique<DraftVerifyDecoder>(context, std::move(settings));
+}
 
 }  // namespace engine

@@ -1,22 +1,29 @@
-// Speculative decoding with one draft model and a chain of drafted tokens.
+// Speculative sampling with one draft model and a chain of drafted tokens.
 //   paper     Leviathan, Kalman, Matias 2023 (arXiv:2211.17192), Algorithm 1; Chen et al. 2023
 //             (arXiv:2302.01318)
 //   lossless  greedy and coupled: token for token; rejection: in distribution, after the target's
-//             penalty, temperature and filters, whatever those of the draft
+//             penalty, temperature and filters, whatever the draft's are
 //   needs     a draft model with the target's vocabulary
-//   cost      gamma draft steps and 1 target step of at most 1 + gamma rows; in the rejection mode
+//   cost      gamma draft steps and 1 target step of at most 1 + gamma rows; for rejection sampling
 //             q, [gamma, vocab_size] doubles
-//   differs   drafts no further than the text may go; may stop where the draft is unsure
-//             (stop_below, our addition); coupled: the draft picks with the target's noise
+//   differs   drafts no further than the run may go; may stop where the draft is unsure
+//             (stop_below, our addition); coupled: the draft picks with the target's Gumbel noise
+//   code      engine/decode/draft/draft_verify.h, with a chain as the tree
 #pragma once
 
-#include "engine/decode/draft/draft_verify.h"
+#include "engine/decode/draft/draft_options.h"
 
 namespace engine {
 
-class SpeculativeDecoder : public DraftVerifyDecoder {
- public:
-  explicit SpeculativeDecoder(const DecoderContext& context);
+/// The options of `speculative`.
+struct SpeculativeOptions final : DraftOptions {
+  int gamma = 4;  // drafted tokens of a step
+
+  /// Name, summary and needs of the decoder; the registry adds the options.
+  static DecoderInfo describe();
+  void bind(OptionBinder& binder) override;
+  std::unique_ptr<Decoder> make(const DecoderContext& context) const override;
+  std::optional<TreeShape> draft_shape() const override { return TreeShape{gamma, gamma}; }
 };
 
 }  // namespace engine

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "engine/decode/options.h"
 #include "engine/decode/verify/verify.h"
 
 namespace engine {
@@ -47,11 +46,13 @@ JacobiTrajectory textbook_jacobi(LanguageModel& model,
   }
 }
 
-TextbookJacobiDecoder::TextbookJacobiDecoder(const DecoderContext& context)
+TextbookJacobiDecoder::TextbookJacobiDecoder(const DecoderContext& context,
+                                             int block,
+                                             BlockFiller::Fill fill)
     : target_(context.target),
       limits_(context.limits),
-      block_(int_option(context.options, "block")),
-      filler_(text_option(context.options, "fill"), context.sampling.seed) {}
+      block_(block),
+      filler_(fill, context.sampling.seed) {}
 
 void TextbookJacobiDecoder::begin(const Sequence& prefix) {
   open_block(prefix);
@@ -64,16 +65,17 @@ void TextbookJacobiDecoder::open_block(const Sequence& prefix) {
   point_.clear();
   for (int i = 0; i < size; i++) point_.push_back(filler_(prefix, first_pos_ + i));
   counts_.open(point_);
-  events_.push_back(counts_.told(first_pos_, point_, 0, false));
+  events_.push_back(counts_.event(first_pos_, point_, 0, false));
 }
 
 TokenTree TextbookJacobiDecoder::propose(const Sequence& prefix) {
   return block_rows(prefix.last(), point_);
 }
 
-// Position i is final once all before it came back unchanged, yet only a forward that changes
-// nothing ends the block. The first position needs no other: one more becomes final in every
-// iteration, so there are at most as many as positions, and one to see that nothing changes.
+// Position i is final once all positions before it came back unchanged, but only a forward that
+// changes nothing ends the block. The first position depends on the prefix alone, so each iteration
+// makes at least one more position final. A block of n positions therefore converges within n
+// iterations, and one more finds that nothing changes.
 Decision TextbookJacobiDecoder::verify(const Sequence& /*prefix*/,
                                        const TokenTree& tree,
                                        const StepOutput& out) {
@@ -91,7 +93,7 @@ void TextbookJacobiDecoder::committed(const Sequence& prefix, const Decision& /*
   n_final_ = std::max(n_final_, std::min(n_same + 1, static_cast<int>(point_.size())));
   point_ = refined_;
   counts_.refine(point_);
-  events_.push_back(counts_.told(first_pos_, point_, n_final_, converged));
+  events_.push_back(counts_.event(first_pos_, point_, n_final_, converged));
   if (!converged) return;
   const bool at_eos = prefix.stop_reason() == StopReason::Eos;
   counts_.end_block(at_eos ? limits_.eos_ids : std::vector<TokenId>{});

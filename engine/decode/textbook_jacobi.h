@@ -1,13 +1,13 @@
-// Jacobi iteration as the textbook has it: every position of the block anew in every forward, until
-// nothing changes. Nothing of a block is kept before all of it is final.
-//   paper     Song et al. 2021 (arXiv:2002.03629), Algorithm 1; trajectories are collected with it
-//             in Kou et al. 2024 (arXiv:2403.00835)
-//   lossless  token for token, greedy and coupled: the fixed point of the refinement is unique
+// Textbook Jacobi iteration: every forward recomputes every position of the block, until nothing
+// changes. No token of a block is kept before all of it is final.
+//   paper     Song et al. 2021 (arXiv:2002.03629), Algorithm 1; Kou et al. 2024 (arXiv:2403.00835)
+//             collect trajectories with it
+//   lossless  token for token, greedy and coupled: the fixed point of the iteration is unique
 //   needs     nothing
-//   cost      1 target step of `block` rows per iteration, at most block + 1 iterations a block:
-//             the last one only finds that nothing changes. Never cheaper than the form that keeps
-//             keys and values (jacobi.h); it is there to be looked at and compared with
-//   differs   the last block is cut to what may still be emitted
+//   cost      1 target step of `block` rows per iteration, at most block + 1 iterations per block:
+//             the last one only finds that nothing changes. Never cheaper than the form with a KV
+//             cache (jacobi.h); it is kept for comparison
+//   differs   the last block is cut to the tokens that may still be emitted
 #pragma once
 
 #include <map>
@@ -20,19 +20,21 @@
 
 namespace engine {
 
+/// The states that a block passes through until its fixed point.
 struct JacobiTrajectory {
-  std::vector<std::vector<TokenId>> points;  // [0] the initial guess ... the fixed point, once
+  // from the initial guess, points[0], to the fixed point, which is there once
+  std::vector<std::vector<TokenId>> points;
   int n_forwards = 0;                        // at most block size + 1
 };
 
-/// The rows of one iteration: the row before position i gives it, so the prefix's last token comes
-/// first and the point's last is left out. Chain of [point.size()] rows.
+/// The rows of one iteration, a chain of [point.size()] rows. Row i yields position i, so the chain
+/// starts with the prefix's last token and leaves out the point's last one.
 TokenTree block_rows(TokenId last, std::span<const TokenId> point);
-/// What the target picked after each row.
+/// The target's pick after each row.
 std::vector<TokenId> picks_of(const StepOutput& out);
 
-/// Iterates the block that follows `prefix` to its fixed point, which is what AR with the same
-/// sampling emits. The sequence's tokens and cache stay as they are.
+/// Iterates the block that follows `prefix` to its fixed point, which equals AR's tokens with the
+/// same sampling. The sequence's tokens and cache stay unchanged.
 /// @param guess  [n] initial tokens, n >= 1; the block must fit the context
 JacobiTrajectory textbook_jacobi(LanguageModel& model,
                                  Sequence& prefix,
@@ -40,10 +42,12 @@ JacobiTrajectory textbook_jacobi(LanguageModel& model,
                                  const Sampling& sampling);
 
 /// The decoder `jacobi` with form=textbook. Its steps emit nothing until a block has converged, and
-/// then all of it.
+/// then the whole block.
 class TextbookJacobiDecoder : public Decoder {
  public:
-  explicit TextbookJacobiDecoder(const DecoderContext& context);
+  /// @param block  tokens of a block
+  /// @param fill   its first guesses
+  TextbookJacobiDecoder(const DecoderContext& context, int block, BlockFiller::Fill fill);
   void begin(const Sequence& prefix) override;
   TokenTree propose(const Sequence& prefix) override;
   Decision verify(const Sequence& prefix, const TokenTree& tree, const StepOutput& out) override;
@@ -60,10 +64,10 @@ class TextbookJacobiDecoder : public Decoder {
   int block_;
   BlockFiller filler_;
 
-  std::vector<TokenId> point_;    // the block's state: guesses of the tokens behind the prefix
-  std::vector<TokenId> refined_;  // [point_.size()] what this step's forward made of it
-  int first_pos_ = 0;             // of point_[0], from the sequence's start
-  int n_final_ = 0;               // of point_, proved final
+  std::vector<TokenId> point_;    // the block's state: guesses of the tokens after the prefix
+  std::vector<TokenId> refined_;  // [point_.size()] the state after the current step's forward
+  int first_pos_ = 0;             // position of point_[0] in the sequence
+  int n_final_ = 0;               // leading tokens of point_ that are known to be final
   BlockCounts counts_;
   std::vector<Event> events_;
 };

@@ -131,8 +131,7 @@ class Asked {
     settings.thoughts.seed = command_.seed;
     settings.thoughts.mode = sampling_mode(command_.sampling);
     const DecoderInfo& decoder = decoder_named(settings.decoder);
-    if (const auto why =
-            refusal(decoder, settings.thoughts, complete_options(decoder, settings.options)))
+    if (const auto why = refusal(decoder, settings.thoughts, settings.options))
       throw Error(ErrorCode::Usage, *why);
     settings.value_temperature = command_.value_temperature;
     settings.depth = command_.depth > 0 ? command_.depth : info.depth;

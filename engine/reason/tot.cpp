@@ -32,7 +32,8 @@ void add_run(TotCost& cost, const RunResult& result, const RunRequest& asked) {
   cost.n_proposed += count("proposed");
   cost.n_accepted += count("accepted");
   cost.n_rejected += count("rejected");
-  cost.n_depth_asked += depth_asked(asked, result.n_steps, result.counts);
+  cost.n_depth_asked +=
+      full_path_tokens(*parse_options(asked.decoder, asked.options), result.n_steps, result.counts);
   cost.n_draft_depth += count("draft_depth");
   cost.n_kept_of_depth += std::llround(metric("depth_accepted") * metric("draft_depth"));
   cost.seconds += (result.prefill_ms + result.decode_ms) * 1e-3;
@@ -427,9 +428,9 @@ std::string text_of(const Thought& thought, std::span<const TotPrompt> prompts, 
 }
 
 void check_whole_texts(const std::string& decoder, const OptionValues& options) {
-  const auto stop = options.find("stop");
-  if (stop == options.end() || stop->second == "none") return;
-  throw Error(ErrorCode::Usage, decoder + ": stop is " + stop->second +
+  const std::string stop = parse_options(decoder, options)->early_stop();
+  if (stop.empty()) return;
+  throw Error(ErrorCode::Usage, decoder + ": stop is " + stop +
                                     ", which ends a text before it is over, and a tree of thoughts "
                                     "takes whole ones; use stop=none, or a chain of thought");
 }

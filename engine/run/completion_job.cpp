@@ -9,35 +9,33 @@
 
 namespace engine {
 
-std::optional<int> draft_depth(const RunRequest& run) {
-  const DecoderInfo& info = decoder_named(run.decoder);
-  if (!info.needs_draft) return 0;
-  const OptionValues options = complete_options(info, run.options);
-  if (options.contains("gamma")) return int_option(options, "gamma");
-  if (is_auto(options, "k_config")) return std::nullopt;
-  return static_cast<int>(counts_option(options, "k_config").size());
+std::optional<int> draft_depth(const DecoderOptions& options) {
+  if (!options.info().needs_draft) return 0;
+  const std::optional<TreeShape> shape = options.draft_shape();
+  return shape ? std::optional(shape->depth) : std::nullopt;
 }
 
-std::int64_t depth_asked(const RunRequest& run,
-                         std::int64_t n_steps,
-                         const std::map<std::string, std::int64_t>& counts) {
-  if (const auto depth = draft_depth(run)) return n_steps * *depth;
+std::int64_t full_path_tokens(const DecoderOptions& options,
+                              std::int64_t n_steps,
+                              const std::map<std::string, std::int64_t>& counts) {
+  if (const auto depth = draft_depth(options)) return n_steps * *depth;
   const auto drafted = counts.find("draft_depth");
   return drafted == counts.end() ? 0 : drafted->second;
 }
 
-int CompletionJob::read() {
+int CompletionJob::take_new_tokens() {
   const std::size_t n_now = lane.sequence.generated().size();
   return static_cast<int>(n_now - std::exchange(n_read, n_now));
 }
 
-Completion CompletionJob::finished(EventSink* events, ScheduleTotals& totals) {
+Completion CompletionJob::complete(EventSink* events, ScheduleTotals& totals) {
   RunResult result = result_of(lane, request.run, &tokenizer, static_cast<double>(prefill) * 1e-6);
-  Sequence end = lane.own_model ? lane.own_model->given_back(std::move(lane.sequence))
-                                : std::move(lane.sequence);
+  Sequence end =
+      lane.own_model ? lane.own_model->detach(std::move(lane.sequence)) : std::move(lane.sequence);
   if (events) events->push(finished_event(result, run));
   if (end.stop_reason() == StopReason::Text) {
-    // The tokens of what stands before it: whoever goes on from here has read no more.
+    // Keeps only the tokens of the text before the stop text, because a continuation starts from
+    // there.
     const std::size_t at = result.text.size();
     std::size_t n = result.tokens.size();
     const auto text_of_first = [&](std::size_t n_tokens) {
@@ -56,10 +54,10 @@ Completion CompletionJob::finished(EventSink* events, ScheduleTotals& totals) {
   totals.draft_busy += lane.propose_ns;
   totals.n_runs++;
   totals.n_steps += lane.n_steps;
-  if (draft_depth(request.run) != 0) {
+  if (draft_depth(*lane.options) != 0) {
     totals.drafting += lane.propose_ns;
     totals.n_drafts += lane.n_drafted;
-    totals.n_depth += depth_asked(request.run, lane.n_steps, lane.decoder->counts());
+    totals.n_depth += full_path_tokens(*lane.options, lane.n_steps, lane.decoder->counts());
   }
   totals.n_proposed += lane.n_proposed;
   totals.n_accepted += lane.n_accepted;
@@ -67,7 +65,7 @@ Completion CompletionJob::finished(EventSink* events, ScheduleTotals& totals) {
   return {std::move(result), std::move(end)};
 }
 
-bool tell_thrown(EventSink* events, RunId run) {
+bool report_thrown(EventSink* events, RunId run) {
   const Failure failure = current_failure();
   const bool is_stop = failure.is_stop();
   if (events && is_stop)
@@ -76,7 +74,7 @@ bool tell_thrown(EventSink* events, RunId run) {
   return is_stop;
 }
 
-std::unique_ptr<CompletionJob> begun_job(std::span<const CompletionRequest> requests,
+std::unique_ptr<CompletionJob> begin_job(std::span<const CompletionRequest> requests,
                                          std::size_t index,
                                          const RunModels& models,
                                          RunId first_run,
@@ -92,12 +90,12 @@ std::unique_ptr<CompletionJob> begun_job(std::span<const CompletionRequest> requ
     std::unique_ptr<CompletionJob> job(new CompletionJob{
         request, index, run, prefill, std::move(lane), *models.target.model->tokenizer()});
     ensure(request.stop_texts.empty() || request.run.stop_texts.empty(),
-           "a text ends by a task's stop texts or by a person's stop strings");
+           "a request has either a task's stop texts or a user's stop strings");
     if (!request.stop_texts.empty())
       stop_at(job->lane, job->tokenizer, request.stop_texts, StopReason::Text);
     return job;
   } catch (...) {
-    if (!tell_thrown(events, run)) throw;
+    if (!report_thrown(events, run)) throw;
     return nullptr;
   }
 }
@@ -108,7 +106,7 @@ Sequence read_prompt(PromptCaches& prompts,
                      const std::function<bool(int, int)>& progress) {
   const std::vector<TokenId>& tokens = request.run.prompt_tokens;
   ensure(!request.from || std::ranges::equal(request.from->tokens(), tokens),
-         "a request goes on from a sequence of its own tokens");
+         "a request continues a sequence with its own prompt's tokens");
   return prefilled(prompts, *models.target.model, tokens, request.from, progress,
                    decoder_named(request.run.decoder).reads_prompt_state);
 }

@@ -1,4 +1,4 @@
-// A completion while it is made: what every scheduler keeps of a request that it has begun.
+// The state of one completion request between its start and its end, as every scheduler keeps it.
 #pragma once
 
 #include <cstdint>
@@ -8,54 +8,63 @@
 #include <optional>
 #include <string>
 
-#include "engine/run/scheduler.h"
+#include "engine/decode/step/prompt_caches.h"
+#include "engine/run/completion.h"
 
 namespace engine {
 
+/// A started completion request.
 struct CompletionJob {
-  const CompletionRequest& request;  // of the caller, until run() returns
+  const CompletionRequest& request;  // the caller's, valid until run() returns
   std::size_t index;                 // of the request
   RunId run;
-  Nanoseconds prefill;  // own compute of reading the prompt
+  Nanoseconds prefill;  // compute of reading the prompt, both models
   Lane lane;
   const Tokenizer& tokenizer;     // the target's
-  std::size_t n_read = 0;         // generated tokens that were counted
-  Nanoseconds draft_prefill = 0;  // of prefill: the draft's, beside what the target does
+  std::size_t n_read = 0;         // generated tokens that take_new_tokens() has counted
+  Nanoseconds draft_prefill = 0;  // the draft model's part of `prefill`
 
-  bool over() const { return lane.sequence.finished(); }
-  /// @return  how many tokens the last step gave
-  int read();
-  /// What it came to, told to `events` (or null), cut where a stop text begins and counted as that.
-  Completion finished(EventSink* events, ScheduleTotals& totals);
+  /// True if the sequence has ended.
+  bool finished() const { return lane.sequence.finished(); }
+  /// @return  tokens generated since the last call
+  int take_new_tokens();
+  /// Builds the completion, cut before a stop text, emits its RunFinished event and adds it to
+  /// `totals`.
+  /// @param events  or null
+  Completion complete(EventSink* events, ScheduleTotals& totals);
 };
 
-/// Tokens that a whole path of this request's drafts would be; 0 where no draft model proposes, and
-/// nullopt where every step has a tree of its own.
-std::optional<int> draft_depth(const RunRequest& run);
-/// Tokens that whole paths of all steps would have been: what SEED's acceptance divides by.
+/// Tokens on the deepest path of one draft; 0 if no draft model proposes, nullopt if the tree is
+/// chosen step by step.
+std::optional<int> draft_depth(const DecoderOptions& options);
+/// Tokens that the run would have accepted if the target had accepted a deepest path in every step:
+/// the denominator of SEED's acceptance rate.
 /// @param counts  of the run's decoder
-std::int64_t depth_asked(const RunRequest& run,
-                         std::int64_t n_steps,
-                         const std::map<std::string, std::int64_t>& counts);
+std::int64_t full_path_tokens(const DecoderOptions& options,
+                              std::int64_t n_steps,
+                              const std::map<std::string, std::int64_t>& counts);
 
-/// Tells what is being thrown as the end of a run that was begun: that it failed, or was stopped.
-/// Call it in a catch alone.
+/// Emits the event that ends a run because of the exception being handled: RunFinished if someone
+/// stopped it, else RunFailed. Call it only within a catch block.
 /// @param events  or null
-/// @return        whether it was stopped
-bool tell_thrown(EventSink* events, RunId run);
+/// @return        true if the run was stopped
+bool report_thrown(EventSink* events, RunId run);
 
-/// Tells that a request's run begins and makes its job.
-/// @param make  its lane; the prompt is read in there
-/// @return  null if it was stopped while its prompt was read: then that is told too
-/// @throws whatever `make` throws else; the run is told as failed by it then
-std::unique_ptr<CompletionJob> begun_job(std::span<const CompletionRequest> requests,
+/// Emits a request's RunStarted event and makes its job.
+/// @param make  makes the lane and reads the prompt
+/// @return  null if the run was stopped while its prompt was read; that is reported as the run's
+///          end
+/// @throws  the other exceptions of `make`, after reporting that the run failed
+std::unique_ptr<CompletionJob> begin_job(std::span<const CompletionRequest> requests,
                                          std::size_t index,
                                          const RunModels& models,
                                          RunId first_run,
                                          EventSink* events,
                                          const std::function<Lane(RunId)>& make);
 
-/// A request's prompt, read by the target; what it goes on from and what was read before is shared.
+/// Reads a request's prompt with the target. Shares the keys and values of `request.from` and of
+/// earlier prompts.
+/// @param progress  as of prefill()
 Sequence read_prompt(PromptCaches& prompts,
                      const RunModels& models,
                      const CompletionRequest& request,

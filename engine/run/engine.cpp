@@ -42,7 +42,7 @@ RunRequest request_of(const StartRun& command, const LaneRequest& lane) {
           .stop_ids = command.stop_ids};
 }
 
-/// As far as a command tells.
+/// The model request of a command that names a model, its scale, dtype, device and context.
 template <typename C>
 ModelRequest model_of(const C& command, bool allow_external_shards, const FileLimits& limits) {
   return {.model = command.model,
@@ -63,7 +63,7 @@ Engine::~Engine() = default;
 
 void Engine::serve() {
   while (true) {
-    const bool can_step = race_ && (!held_ || steps_asked_ > 0);
+    const bool can_step = race_ && (!held_ || steps_requested_ > 0);
     std::optional<Command> command;
     if (!pending_.empty()) {
       command = std::move(pending_.front());
@@ -87,7 +87,7 @@ void Engine::serve() {
       }
     }
     for (std::string& note : store_.take_notes()) notice(Notice::Level::Warning, std::move(note));
-    if (!race_) store_.let_go_of_failed();
+    if (!race_) store_.drop_failed_devices();
   }
 }
 
@@ -98,7 +98,7 @@ void Engine::handle(const Command& command) {
         if constexpr (std::is_same_v<C, StartRun>) start(c);
         if constexpr (std::is_same_v<C, StopRun>) stop(c.run);
         if constexpr (std::is_same_v<C, Hold>) hold(c.held);
-        if constexpr (std::is_same_v<C, StepOnce>) steps_asked_ += held_;
+        if constexpr (std::is_same_v<C, StepOnce>) steps_requested_ += held_;
         if constexpr (std::is_same_v<C, LoadModel>) load(c);
         if constexpr (std::is_same_v<C, CheckAgreement>) check_agreement(c.run);
         if constexpr (std::is_same_v<C, RecordTo>) events_.record_to(c.path);
@@ -109,17 +109,17 @@ void Engine::handle(const Command& command) {
 
 void Engine::hold(bool held) {
   held_ = held;
-  steps_asked_ = 0;
+  steps_requested_ = 0;
   events_.push(Held{now_ns(), held_});
 }
 
-bool Engine::put_off(Command command) {
-  const auto* asked = std::get_if<StopRun>(&command);
-  if (!asked || asked->run != 0) {
+bool Engine::queue_command(Command command) {
+  const auto* stop = std::get_if<StopRun>(&command);
+  if (!stop || stop->run != 0) {
     pending_.push_back(std::move(command));
     return false;
   }
-  // What was asked for before the stop is stopped with it.
+  // The stop also cancels the work that was requested before it.
   std::erase_if(pending_, [](const Command& c) {
     return std::holds_alternative<StartRun>(c) || std::holds_alternative<StartReasoning>(c) ||
            std::holds_alternative<LoadModel>(c) || std::holds_alternative<CheckAgreement>(c);
@@ -127,11 +127,11 @@ bool Engine::put_off(Command command) {
   return true;
 }
 
-bool Engine::stop_asked() {
+bool Engine::stop_requested() {
   if (commands_.closed()) return true;
   bool stop = false;
   while (std::optional<Command> command = commands_.try_take())
-    stop |= put_off(std::move(*command));
+    stop |= queue_command(std::move(*command));
   return stop;
 }
 
@@ -141,7 +141,7 @@ LoadProgress Engine::load_progress(const std::string& name) {
       last = now_ns();
       events_.push(Phase{last, 0, "load", done, total, name});
     }
-    return !stop_asked();
+    return !stop_requested();
   };
 }
 
@@ -187,22 +187,22 @@ Engine::Read Engine::read_prompt(LoadedModel& model, const std::vector<RunBegun>
   const Nanoseconds begun = now_ns();
   Nanoseconds last = 0;
   const std::vector<TokenId>* prompt = nullptr;
-  bool with_state = false;  // for whom of them reads it
+  bool with_state = false;  // some decoder starts from the prompt's hidden state
   for (const RunBegun& run : runs) {
     if (&run.models.target != &model) continue;
     prompt = &run.request.prompt_tokens;
     with_state |= decoder_named(run.request.decoder).reads_prompt_state;
   }
-  ensure(prompt != nullptr, "a prompt is read for a run");
+  ensure(prompt != nullptr, "no run needs this model's prompt");
   const auto progress = [&](int done, int total) {
     if (last == 0 || now_ns() - last > kProgressPeriod || done == total) {
       last = now_ns();
-      // One prefill for all lanes of a model: it is a phase of each.
+      // One prefill serves all lanes of a model and is a phase of each.
       for (const RunBegun& run : runs)
         if (&run.models.target == &model)
           events_.push(Phase{last, run.id, "prefill", done, total, {}});
     }
-    return !stop_asked();
+    return !stop_requested();
   };
   Sequence sequence = prefilled(*model.model, *prompt, progress, with_state);
   return {std::move(sequence), static_cast<double>(now_ns() - begun) * 1e-6};
@@ -215,7 +215,8 @@ void Engine::start(const StartRun& command) {
   const std::vector<RunModels> models = loaded_by_lane(command);
   const std::uint32_t race = command.lanes.size() > 1 ? ++n_races_ : 0;
   std::vector<RunBegun> runs;
-  std::vector<RunStarted> started;  // made before any is told: an option may still be refused
+  // all are made before the first is emitted, because an option may be refused
+  std::vector<RunStarted> started;
   for (const LaneRequest& lane : command.lanes) {
     RunRequest request = request_of(command, lane);
     const RunModels& own = models[runs.size()];
@@ -227,7 +228,7 @@ void Engine::start(const StartRun& command) {
     started.push_back(started_event(runs.back().request, own, n_runs_));
   }
   held_ = command.start_held;
-  steps_asked_ = 0;
+  steps_requested_ = 0;
   events_.push(Held{now_ns(), held_});
   for (RunStarted& event : started) {
     event.t = now_ns();
@@ -238,8 +239,8 @@ void Engine::start(const StartRun& command) {
   } catch (...) {
     const Failure failure = current_failure();
     if (failure.is_stop()) {
-      // A stop asked for is no failure, however early it comes.
-      let_go_of_race();
+      // A requested stop is no failure, however early it comes.
+      discard_race();
       for (const RunBegun& run : runs)
         events_.push(RunFinished{.t = now_ns(), .run = run.id, .stop_reason = "stopped"});
       return;
@@ -272,7 +273,7 @@ void Engine::begin_race(const std::vector<RunBegun>& runs) {
 }
 
 void Engine::reason(const StartReasoning& command) {
-  ensure(reasoner_ != nullptr, "nobody said how questions are asked");
+  ensure(reasoner_ != nullptr, "an engine without a reasoner cannot run reasoning commands");
   if (race_) end_race();
   const std::string& decoder = command.decoder.decoder;
   const OptionValues& options = command.decoder.options;
@@ -281,16 +282,16 @@ void Engine::reason(const StartReasoning& command) {
                  {command.draft, command.heads}, decoder, options, load_progress(command.model));
   describe_once(models);
   held_ = command.start_held;
-  steps_asked_ = 0;
+  steps_requested_ = 0;
   events_.push(Held{now_ns(), held_});
   const auto scheduler = make_scheduler(models, decoder, options, command.batch);
   RunTracker tracker(events_);
   bool stopped = false, ended = false;
-  const auto tell = [&](std::int64_t done, std::int64_t total, const std::string& words) {
+  const auto report = [&](std::int64_t done, std::int64_t total, const std::string& words) {
     ended = done >= total;
     events_.push(Phase{now_ns(), 0, "reason", done, total, words});
   };
-  tell(0, 1, "reading the questions");
+  report(0, 1, "reading the questions");
   try {
     reasoner_(
         command,
@@ -298,18 +299,19 @@ void Engine::reason(const StartReasoning& command) {
          .scheduler = *scheduler,
          .watch = {.events = &tracker,
                    .first_run = n_runs_ + 1,
-                   .stop = [&] { return stopped = stopped || reasoning_stop_asked(tracker); }},
+                   .stop = [&] { return stopped = stopped || reasoning_stop_requested(tracker); }},
          .first_search = n_searches_ + 1,
-         .tell = tell});
+         .tell = report});
   } catch (...) {
     const Failure failure = current_failure();
     if (!failure.is_stop()) fail_reasoning(tracker, failure);
   }
   keep_tracked(tracker, models.target.request);
-  if (!ended) tell(1, 1, {});
+  if (!ended) report(1, 1, {});
 }
 
-/// The numbers it used are used up, and its runs can be checked like any other.
+/// Reserves the run and search ids that a reasoning command used, and keeps its runs for
+/// comparisons.
 void Engine::keep_tracked(const RunTracker& tracker, const ModelRequest& model) {
   n_searches_ = std::max(n_searches_, tracker.last_search());
   for (const auto& [run, what] : tracker.runs()) {
@@ -321,32 +323,33 @@ void Engine::keep_tracked(const RunTracker& tracker, const ModelRequest& model) 
 }
 
 void Engine::fail_reasoning(const RunTracker& tracker, const Failure& failure) {
-  bool told = false;  // by a run whose prompt could not be read it is already
+  bool reported = false;  // a run whose prompt could not be read has reported the failure already
   for (const auto& [run, what] : tracker.runs()) {
-    told |= what.failed;
+    reported |= what.failed;
     if (what.over()) continue;
     fail(run, failure);
-    told = true;
+    reported = true;
   }
-  if (!told) fail(0, failure);
+  if (!reported) fail(0, failure);
 }
 
-bool Engine::reasoning_stop_asked(RunTracker& tracker) {
-  if (tracker.stepped() && steps_asked_ > 0) steps_asked_--;
-  bool stop = stop_asked();
-  bool is_told = !held_;  // where a command holds it only now, by that
-  obey_at_once();
-  while (!stop && !asked_anew() && held_ && steps_asked_ == 0) {
-    // What has begun waits from here on: who looks for a device that hangs must know.
-    if (!std::exchange(is_told, true)) events_.push(Held{now_ns(), true});
+bool Engine::reasoning_stop_requested(RunTracker& tracker) {
+  if (tracker.stepped() && steps_requested_ > 0) steps_requested_--;
+  bool stop = stop_requested();
+  bool is_reported = !held_;  // a hold command that arrives now emits its own Held event
+  apply_queued_controls();
+  while (!stop && !is_superseded() && held_ && steps_requested_ == 0) {
+    // Reports that the started work waits from here on, so that no one takes the device for
+    // hanging.
+    if (!std::exchange(is_reported, true)) events_.push(Held{now_ns(), true});
     std::optional<Command> command = commands_.wait();
-    stop = !command || put_off(std::move(*command));
-    obey_at_once();
+    stop = !command || queue_command(std::move(*command));
+    apply_queued_controls();
   }
-  return stop || asked_anew();
+  return stop || is_superseded();
 }
 
-bool Engine::asked_anew() const {
+bool Engine::is_superseded() const {
   return std::ranges::any_of(pending_, [](const Command& command) {
     return std::holds_alternative<StartRun>(command) ||
            std::holds_alternative<StartReasoning>(command) ||
@@ -354,13 +357,13 @@ bool Engine::asked_anew() const {
   });
 }
 
-void Engine::obey_at_once() {
+void Engine::apply_queued_controls() {
   std::deque<Command> later;
   for (Command& command : std::exchange(pending_, {})) {
-    const bool at_once = std::holds_alternative<Hold>(command) ||
-                         std::holds_alternative<StepOnce>(command) ||
-                         std::holds_alternative<RecordTo>(command);
-    if (!at_once) {
+    const bool is_control = std::holds_alternative<Hold>(command) ||
+                            std::holds_alternative<StepOnce>(command) ||
+                            std::holds_alternative<RecordTo>(command);
+    if (!is_control) {
       later.push_back(std::move(command));
       continue;
     }
@@ -381,7 +384,7 @@ void Engine::step_race() {
   };
   const Nanoseconds before = compute();
   if (held_) {
-    steps_asked_--;
+    steps_requested_--;
     race_->step_each();
   } else {
     race_->step_next();
@@ -407,8 +410,8 @@ void Engine::report_finished() {
   }
 }
 
-/// Ends the race under way, and tells how its lanes compare with the AR lane of their model if
-/// there is one.
+/// Ends the current race, and emits how its lanes compare with the AR lane of their model if there
+/// is one.
 void Engine::end_race() {
   if (!race_) return;
   for (const auto& lane : race_->lanes()) race_->stop(lane->run);
@@ -428,26 +431,26 @@ void Engine::end_race() {
     agreement.baseline = found->second;
     events_.push(agreement);
   }
-  let_go_of_race();
+  discard_race();
 }
 
-/// Ends the race under way with a failure of every lane that had not ended.
+/// Ends the current race with a failure of every lane that has not ended.
 void Engine::fail_race(const Failure& failure) {
   for (auto& [run, state] : active_) {
     if (!state.reported) fail(run, failure);
     state.reported = true;
   }
-  let_go_of_race();
+  discard_race();
 }
 
-// The sampler asks the devices of the race's models, so it goes before they may. What it has
-// counted since its last sample is told nowhere: a sample is of a period of 100 ms.
-void Engine::let_go_of_race() {
+// The sampler uses the devices of the race's models, so it is destroyed before they may be. Counts
+// since its last sample are dropped: a sample covers 100 ms.
+void Engine::discard_race() {
   active_.clear();
   sampler_.reset();
   race_.reset();
   store_.keep_together({});
-  steps_asked_ = 0;
+  steps_requested_ = 0;
 }
 
 void Engine::stop(RunId run) {
@@ -468,8 +471,7 @@ void Engine::check_agreement(RunId run) {
     return;
   }
   if (race_) {
-    notice(Notice::Level::Warning,
-           "The agreement can be checked when the race under way has ended.");
+    notice(Notice::Level::Warning, "The agreement can be checked when the current race has ended.");
     return;
   }
   const Finished& state = it->second;
@@ -490,12 +492,13 @@ void Engine::check_agreement(RunId run) {
       events_.push(Phase{now_ns(), run, "check", done, request.max_tokens, {}});
   };
   bool stopped = false;
-  const auto stop = [&] { return stopped = stopped || stop_asked(); };
+  const auto stop = [&] { return stopped = stopped || stop_requested(); };
   RunResult ar;
   try {
     ar = run_to_end(model, request, 0, nullptr, stop, progress);
   } catch (const Error& error) {
-    if (error.code() != ErrorCode::Cancelled) throw;  // stopped in the prompt: no failure either
+    // a stop during the prompt is no failure either
+    if (error.code() != ErrorCode::Cancelled) throw;
   }
   if (stopped) return;
   Agreement agreement = agreement_of({state.tokens, state.whole}, {ar.tokens});

@@ -1,6 +1,5 @@
-// The engine thread's loop: commands in, real decoding, events out. It never sleeps while there is
-// work and never waits for the picture; every failure ends as a RunFailed event and the loop goes
-// on.
+// The engine thread's loop: takes commands, decodes, emits events. It never sleeps while there is
+// work and never waits for the window. A failure becomes a RunFailed event, and the loop continues.
 #pragma once
 
 #include <deque>
@@ -22,19 +21,23 @@ namespace engine {
 
 struct Failure;
 
+/// Serves the window's commands: loads models, races lanes, runs reasoning commands.
 class Engine {
  public:
+  /// @param assets_dir        as for ModelStore
+  /// @param n_threads         of the CPU device; 0: all
   /// @param commands, events  outlive the engine
   Engine(std::string assets_dir, int n_threads, CommandQueue& commands, EventSink& events);
   ~Engine();
 
-  /// Whether models may have shards outside their folder, and how much their files may ask for;
-  /// before serve().
+  /// Allows models with shards outside their folder. Call it before serve().
   void allow_external_shards(bool allow) { allow_external_shards_ = allow; }
+  /// Sets the limits of model files. Call it before serve().
   void set_file_limits(const FileLimits& limits) { limits_ = limits; }
-  /// What StartReasoning is done by; before serve(). Without one the command fails.
+  /// Sets the function that runs StartReasoning commands; without one they fail. Call it before
+  /// serve().
   void reason_with(Reasoner reasoner) { reasoner_ = std::move(reasoner); }
-  /// Serves commands until the queue is closed. Call on the engine's thread.
+  /// Serves commands until the queue is closed. Call it on the engine's thread.
   void serve();
 
  private:
@@ -44,21 +47,21 @@ class Engine {
     bool reported = false;
     LoadedModel* model = nullptr;  // owned by the store, which keeps it for the race
   };
-  /// What a finished run must keep so that it can be checked against plain decoding later.
+  /// A finished run's data for a later comparison with plain decoding.
   struct Finished {
     ModelRequest model;
     RunRequest request;
     std::vector<TokenId> tokens;
-    bool whole = false;  // ended by itself: its end counts in a comparison
+    bool whole = false;  // ended by itself, so its length counts in a comparison
   };
 
-  /// A run that was told and has not begun to decode.
+  /// A run with a RunStarted event that has not begun to decode.
   struct RunBegun {
     RunId id = 0;
     RunRequest request;
     RunModels models;
   };
-  /// A prompt that a model has read.
+  /// A prefilled prompt and the time it took.
   struct Read {
     Sequence sequence;
     double ms = 0;
@@ -77,34 +80,35 @@ class Engine {
   void report_finished();
   void end_race();
   void fail_race(const Failure& failure);
-  /// Whatever way the race under way ended, or one that was about to be: no part of it stays.
-  void let_go_of_race();
+  /// Discards the race's state, also of a race that has not begun.
+  void discard_race();
   void fail(RunId run, const Failure& failure);
   void notice(Notice::Level level, std::string text);
   LoadedModel& loaded(const ModelRequest& request);
-  /// Of each lane, in order. All stay in memory until the next race.
+  /// Loads the models of each lane, in order. All stay in memory until the next race.
   std::vector<RunModels> loaded_by_lane(const StartRun& command);
   LoadProgress load_progress(const std::string& name);
   void describe_once(const LoadedModel& model);
   void describe_once(const RunModels& models);
   void keep_tracked(const RunTracker& tracker, const ModelRequest& model);
   void fail_reasoning(const RunTracker& tracker, const Failure& failure);
-  /// Keeps a command for later. @return  true if it is one to stop: then nothing is kept
-  bool put_off(Command command);
-  /// Takes what the window asked meanwhile. @return  true if it asked to stop
-  bool stop_asked();
-  /// The same between two steps of a reasoning: waits there while the engine is held.
-  bool reasoning_stop_asked(RunTracker& tracker);
-  /// Whether something was put off that ends a reasoning, as it would end a race.
-  bool asked_anew() const;
-  /// Of what was put off: holding, stepping and recording mean what goes on now.
-  void obey_at_once();
+  /// Queues a command that arrived during long work. @return  true if it is a stop command, which
+  /// also drops the queued starts
+  bool queue_command(Command command);
+  /// Queues the commands that have arrived. @return  true if one of them was a stop command
+  bool stop_requested();
+  /// The same between two steps of a reasoning command; waits while the engine is held.
+  bool reasoning_stop_requested(RunTracker& tracker);
+  /// True if a queued command ends a reasoning command, as it would end a race.
+  bool is_superseded() const;
+  /// Applies queued hold, step and record commands to the current work.
+  void apply_queued_controls();
 
   CommandQueue& commands_;
   RecordingTap events_;  // to the window and, while a recording is on, to its file
   ModelStore store_;
   Reasoner reasoner_;
-  std::deque<Command> pending_;  // taken while something long was running
+  std::deque<Command> pending_;  // arrived during long work
 
   std::unique_ptr<Race> race_;
   std::map<RunId, ActiveRun> active_;
@@ -112,15 +116,16 @@ class Engine {
   RunId n_runs_ = 0;
   std::uint32_t n_races_ = 0;
   SearchId n_searches_ = 0;
-  std::set<std::uint32_t> described_;                                  // models the stream knows
-  std::set<std::pair<std::uint32_t, std::uint32_t>> described_pairs_;  // of target and draft
+  // models with a ModelLoaded event
+  std::set<std::uint32_t> described_;
+  std::set<std::pair<std::uint32_t, std::uint32_t>> described_pairs_;  // target and draft
   bool held_ = false;
   bool allow_external_shards_ = false;
   FileLimits limits_;
-  int steps_asked_ = 0;
+  int steps_requested_ = 0;
 
-  std::optional<LoadSampler> sampler_;  // of the race under way
-  Nanoseconds race_compute_ = 0;        // own compute of its lanes
+  std::optional<LoadSampler> sampler_;  // of the current race
+  Nanoseconds race_compute_ = 0;        // compute of its lanes
 };
 
 }  // namespace engine

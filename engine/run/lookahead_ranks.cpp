@@ -12,11 +12,12 @@
 namespace engine {
 namespace {
 
-/// How often who waits for the ranks is asked whether it should.
-constexpr std::chrono::milliseconds kAskPeriod{100};
+/// Time between two calls of go_on() while waiting for the ranks.
+constexpr std::chrono::milliseconds kReadyPeriod{100};
 
-/// What rank 0's caller is told of another rank's failure: an Error says whose it was.
-std::exception_ptr of_rank(int rank, const std::string& device) {
+/// The exception being handled, for rank 0's caller; an Error's message gets the rank and its
+/// device.
+std::exception_ptr failure_of_rank(int rank, const std::string& device) {
   try {
     throw;
   } catch (const Error& error) {
@@ -27,7 +28,7 @@ std::exception_ptr of_rank(int rank, const std::string& device) {
   }
 }
 
-/// A lock that is given up for a while.
+/// Releases a lock and takes it again at the end of the scope.
 class Meanwhile {
  public:
   explicit Meanwhile(std::unique_lock<std::mutex>& lock) : lock_(lock) { lock_.unlock(); }
@@ -43,11 +44,11 @@ class Meanwhile {
 
 LookaheadRanks::LookaheadRanks(LanguageModel& model,
                                std::vector<RankPlace> others,
-                               RankedText text,
+                               RankedRun run,
                                std::function<void(bool)> at_work)
     : model_(model),
       others_(std::move(others)),
-      text_(std::move(text)),
+      run_(std::move(run)),
       at_work_(std::move(at_work)),
       exchange_(static_cast<int>(others_.size()) + 1),
       first_(model, exchange_.of(0)) {
@@ -84,32 +85,32 @@ void LookaheadRanks::serve(int rank) {
     run_steps(rank);
   } catch (const ExchangeClosed&) {
   } catch (...) {
-    exchange_.fail(of_rank(rank, others_[static_cast<std::size_t>(rank - 1)].device));
+    exchange_.fail(failure_of_rank(rank, others_[static_cast<std::size_t>(rank - 1)].device));
   }
-  const std::lock_guard lock(ready_mutex_);  // who waits looks whether the exchange has ended
+  // wakes wait_until_ready(), which checks if the exchange has ended
+  const std::lock_guard lock(ready_mutex_);
   ready_.notify_one();
 }
 
 Sequence LookaheadRanks::read_prompt(LanguageModel& model) const {
-  Sequence prompt(text_.prompt, model.make_cache());
+  Sequence prompt(run_.prompt, model.make_cache());
   prefill(model, prompt, 256, [this](int, int) { return !exchange_.ended(); });
   return ranked(prompt);
 }
 
 void LookaheadRanks::run_steps(int rank) {
   const RankPlace& place = others_[static_cast<std::size_t>(rank - 1)];
-  const DecoderContext& first = text_.context;
+  const DecoderContext& first = run_.context;
   Limits limits = first.limits;
-  limits.text_end = nullptr;  // rank 0's word: then no step follows
+  limits.text_end = nullptr;  // rank 0 checks stop strings and then makes no further step
   LookaheadRank model(place.model, exchange_.of(rank));
   std::unique_lock at_work(place.at_work);
-  Lane lane{.sequence = read_prompt(place.model),
-            .decoder = make_decoder(text_.decoder, {.target = place.model,
-                                                    .sampling = first.sampling,
-                                                    .limits = limits,
-                                                    .options = first.options}),
-            .sampling = first.sampling,
-            .limits = limits};
+  Lane lane{
+      .sequence = read_prompt(place.model),
+      .decoder = make_decoder(
+          *run_.options, {.target = place.model, .sampling = first.sampling, .limits = limits}),
+      .sampling = first.sampling,
+      .limits = limits};
   lane.decoder->begin(lane.sequence);
   {
     const std::lock_guard lock(ready_mutex_);
@@ -131,7 +132,7 @@ void LookaheadRanks::wait_until_ready(const std::function<bool()>& go_on) {
   };
   {
     std::unique_lock lock(ready_mutex_);
-    while (!ready_.wait_for(lock, kAskPeriod, is_over)) {
+    while (!ready_.wait_for(lock, kReadyPeriod, is_over)) {
       if (go_on && !go_on())
         throw Error(ErrorCode::Cancelled, "prefill: stopped while other ranks read the prompt");
     }
@@ -149,11 +150,11 @@ std::vector<StepOutput> LookaheadRanks::forward(std::span<const BatchItem> items
   return first_.forward(items, wants);
 }
 
-Sequence LookaheadRanks::taken(Sequence sequence) {
+Sequence LookaheadRanks::attach(Sequence sequence) {
   return ranked(sequence);
 }
 
-Sequence LookaheadRanks::given_back(Sequence sequence) {
+Sequence LookaheadRanks::detach(Sequence sequence) {
   return sequence.over(static_cast<LookaheadRankCache&>(sequence.cache()).own().fork());
 }
 
@@ -161,7 +162,7 @@ std::map<std::string, std::int64_t> LookaheadRanks::counts() const {
   const LookaheadRankTotals& totals = first_.totals();
   std::map<std::string, std::int64_t> counts{{"rows_again", totals.n_again},
                                              {"won_elsewhere", totals.n_won_elsewhere},
-                                             {"told_numbers", totals.n_told}};
+                                             {"told_numbers", totals.n_sent}};
   for (std::size_t rank = 0; rank < totals.n_rows.size(); rank++)
     counts[fmt::format("rank_rows_{}", rank)] = totals.n_rows[rank];
   return counts;

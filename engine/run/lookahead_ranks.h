@@ -1,6 +1,6 @@
-// The ranks of one text under Lookahead parallelism (engine/decode/guess/lookahead_rank.h) as threads of
-// this process: rank 0 is whoever steps the lane, each other has a thread, a model on a device of
-// its own, and a lane over it that makes the same steps.
+// The ranks of one run under Lookahead parallelism (engine/decode/guess/lookahead_rank.h) as
+// threads of this process. Rank 0 is the thread that steps the lane. Each other rank has a thread,
+// a model on its own device, and a lane that makes the same steps.
 #pragma once
 
 #include <condition_variable>
@@ -13,60 +13,64 @@
 #include <vector>
 
 #include "engine/decode/guess/lookahead_rank.h"
+#include "engine/decode/guess/thread_exchange.h"
 #include "engine/decode/step/stepper.h"
-#include "engine/run/thread_exchange.h"
 
 namespace engine {
 
-/// What a rank but the first computes with.
+/// The model of a rank other than rank 0.
 struct RankPlace {
-  LanguageModel& model;  // with the weights of the first's; outlives the ranks
-  std::mutex& at_work;   // held while the model works: lanes may share it
+  LanguageModel& model;  // with the weights of rank 0's model; outlives the ranks
+  std::mutex& at_work;   // held while the model works, because lanes may share it
   std::string device;    // for messages
 };
 
-/// What every rank decodes.
-struct RankedText {
+/// The run that every rank decodes.
+struct RankedRun {
   std::vector<TokenId> prompt;
-  std::string decoder;
-  DecoderContext context;  // of the first rank; options complete
+  ParsedOptions options;
+  DecoderContext context;  // of rank 0
 };
 
+/// The model of rank 0's lane, which runs its forwards together with the other ranks.
 class LookaheadRanks final : public LaneModel {
  public:
   /// Starts the other ranks, which read the prompt at once.
   /// @param model     of rank 0
-  /// @param others    of ranks 1, 2, ...: as many as the option "ranks" says, less one
-  /// @param at_work   called by rank 0 around each of its forwards, true before it; or empty
+  /// @param others    of ranks 1, 2, ...; one fewer than the option `ranks`
+  /// @param at_work   rank 0 calls it around each of its forwards, with true before it; may be
+  ///                  empty
   /// @throws Error(Resources)  if a thread cannot be started
   LookaheadRanks(LanguageModel& model,
                  std::vector<RankPlace> others,
-                 RankedText text,
+                 RankedRun run,
                  std::function<void(bool)> at_work = {});
-  /// The other ranks end with the step they are at.
+  /// Ends the other ranks after their current step.
   ~LookaheadRanks() override;
 
-  /// Until every rank has read the prompt.
-  /// @param go_on  asked now and then; false ends it with Error(Cancelled). Or empty
-  /// @throws whatever a rank met
+  /// Blocks until every rank has read the prompt.
+  /// @param go_on  called every 100 ms; false ends the wait with Error(Cancelled). May be empty
+  /// @throws  the exception of a rank that failed
   void wait_until_ready(const std::function<bool()>& go_on = {});
 
   int vocab_size() const override { return model_.vocab_size(); }
   int max_seq_len() const override { return model_.max_seq_len(); }
   int rotation_key(int n_prompt) const override { return model_.rotation_key(n_prompt); }
   std::unique_ptr<SequenceCache> make_cache() override { return first_.make_cache(); }
-  /// @throws whatever a rank met, an Error naming the rank; no step can be made any more
+  /// One step of all ranks.
+  /// @throws  the exception of a rank that failed (an Error names the rank); after that no step is
+  ///          possible
   std::vector<StepOutput> forward(std::span<const BatchItem> items, Wants wants) override;
   void finish() override { model_.finish(); }
 
-  Sequence taken(Sequence sequence) override;
-  Sequence given_back(Sequence sequence) override;
-  /// rank_rows_0, rank_rows_1, ...: computed by each; rows_again: of these, for tokens another
-  /// rank had won; won_elsewhere: steps whose longest match was not rank 0's; told_numbers: that
-  /// crossed between ranks for the text.
+  Sequence attach(Sequence sequence) override;
+  Sequence detach(Sequence sequence) override;
+  /// rank_rows_0, rank_rows_1, ...: rows that each rank computed; rows_again: rows among them for
+  /// tokens that another rank had won; won_elsewhere: steps whose longest match was not rank 0's;
+  /// told_numbers: numbers that the ranks exchanged.
   std::map<std::string, std::int64_t> counts() const override;
-  /// ranks; exchange_ms: of rank 0, waiting for slower ranks included; longest_rank_ms: of each
-  /// step the longest forward.
+  /// ranks; exchange_ms: rank 0's time in the exchange, including waits for slower ranks;
+  /// longest_rank_ms: sum of each step's longest forward.
   std::map<std::string, double> figures() const override;
 
  private:
@@ -78,7 +82,7 @@ class LookaheadRanks final : public LaneModel {
 
   LanguageModel& model_;
   std::vector<RankPlace> others_;
-  RankedText text_;
+  RankedRun run_;
   std::function<void(bool)> at_work_;
   ThreadExchange exchange_;
   LookaheadRank first_;

@@ -21,7 +21,8 @@ std::vector<RunModels> models_of_lanes(
   const auto in_rounds = [&](const LaneRequest& lane) {
     return several_texts && takes_turns(lane.decoder);
   };
-  std::map<std::string, std::vector<std::string>> decoders;  // of each model, text by text
+  // by model; without SEED lanes that run in rounds
+  std::map<std::string, std::vector<std::string>> decoders;
   for (const LaneRequest& lane : lanes) {
     std::vector<std::string>& its = decoders[model_of(lane)];
     if (!in_rounds(lane)) its.push_back(lane.decoder);
@@ -35,7 +36,7 @@ std::vector<RunModels> models_of_lanes(
   if (decoders.size() > 1) {
     std::vector<ModelRequest> requests;
     for (const auto& [name, its] : decoders) requests.push_back(request_of(name));
-    store.expect_room(requests);
+    store.require_room(requests);
   }
   std::vector<const LoadedModel*> together;
   const auto keep = [&](const RunModels& found) {

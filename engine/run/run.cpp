@@ -7,7 +7,6 @@
 
 #include "engine/decode/verify/sampling_mode.h"
 #include "engine/event/clock.h"
-#include "engine/event/run_rules.h"
 #include "engine/run/failure.h"
 #include "engine/run/load_sampler.h"
 #include "engine/run/lookahead_ranks.h"
@@ -25,7 +24,7 @@ void check_fits(const Model& model, std::size_t n_tokens) {
   }
 }
 
-/// What a request's decoder is made with.
+/// The decoder's context for a request.
 DecoderContext context_for(const RunModels& models,
                            const RunRequest& request,
                            PromptCaches* prompts) {
@@ -38,7 +37,6 @@ DecoderContext context_for(const RunModels& models,
                      .ignore_eos = request.ignore_eos,
                      .eos_ids = model.config().eos_ids,
                      .stop_ids = request.stop_ids},
-          .options = complete_options(decoder_named(request.decoder), request.options),
           .draft_model = models.draft ? models.draft->model.get() : nullptr,
           .probe = request.probe,
           .draft_prompts = prompts,
@@ -48,9 +46,11 @@ DecoderContext context_for(const RunModels& models,
           .heads_tree = heads ? heads->tree : ""};
 }
 
+/// A lane whose decoder has not begun.
 Lane lane_of(RunId run,
              const RunModels& models,
              const RunRequest& request,
+             const ParsedOptions& options,
              Sequence prompt,
              std::unique_ptr<Decoder> decoder,
              const DecoderContext& context) {
@@ -59,6 +59,7 @@ Lane lane_of(RunId run,
   Lane lane{.run = run,
             .sequence = std::move(prompt),
             .decoder = std::move(decoder),
+            .options = options,
             .sampling = context.sampling,
             .limits = context.limits};
   if (!request.stop_texts.empty())
@@ -66,13 +67,15 @@ Lane lane_of(RunId run,
   return lane;
 }
 
-/// The ranks that a lane's rows are shared among, their prompt being read; null: there is one.
+/// Starts the ranks that share the lane's rows; they read the prompt at once. Null: there is one
+/// rank.
 std::unique_ptr<LookaheadRanks> ranks_for(const RunModels& models,
                                           const RunRequest& request,
+                                          const ParsedOptions& options,
                                           const DecoderContext& context) {
-  const auto n_others = static_cast<std::size_t>(n_ranks_of(context.options)) - 1;
+  const auto n_others = static_cast<std::size_t>(options->n_ranks()) - 1;
   if (n_others == 0) return nullptr;
-  ensure(models.ranks.size() >= n_others, "every rank has a model");
+  ensure(models.ranks.size() >= n_others, "every rank needs a model");
   std::vector<RankPlace> others;
   for (LoadedModel* const rank : std::span(models.ranks).first(n_others))
     others.push_back({*rank->model, rank->at_work, rank->model->device().name()});
@@ -81,9 +84,9 @@ std::unique_ptr<LookaheadRanks> ranks_for(const RunModels& models,
     const int all = device.n_threads();
     kernels::set_threads_at_work(device, begins ? threads_of_rank(device, n_ranks) : all);
   };
-  return std::make_unique<LookaheadRanks>(
-      *models.target.model, std::move(others),
-      RankedText{request.prompt_tokens, request.decoder, context}, at_work);
+  return std::make_unique<LookaheadRanks>(*models.target.model, std::move(others),
+                                          RankedRun{request.prompt_tokens, options, context},
+                                          at_work);
 }
 
 }  // namespace
@@ -108,7 +111,7 @@ void stop_at(Lane& lane,
              const Tokenizer& tokenizer,
              std::vector<std::string> stops,
              StopReason reason) {
-  ensure(lane.sequence.generated().empty(), "stop strings are for the whole of a continuation");
+  ensure(lane.sequence.generated().empty(), "stop strings apply from the first generated token");
   lane.stops =
       std::make_shared<StopReader>(TextStream(tokenizer, lane.sequence.prompt()), std::move(stops));
   lane.limits.text_end = [reader = lane.stops](std::span<const TokenId> emitted) {
@@ -143,8 +146,9 @@ Lane lane_over(const RunModels& models,
                RunId run,
                Sequence prompt,
                PromptCaches* prompts) {
+  const ParsedOptions options = parse_options(request.decoder, request.options);
   const DecoderContext context = context_for(models, request, prompts);
-  return lane_of(run, models, request, std::move(prompt), make_decoder(request.decoder, context),
+  return lane_of(run, models, request, options, std::move(prompt), make_decoder(*options, context),
                  context);
 }
 
@@ -163,14 +167,16 @@ Lane make_lane(const RunModels& models,
                RunId run,
                const Sequence* shared,
                const std::function<bool(int, int)>& progress) {
+  const ParsedOptions options = parse_options(request.decoder, request.options);
   const DecoderContext context = context_for(models, request, nullptr);
-  std::unique_ptr<Decoder> decoder = make_decoder(request.decoder, context);
-  std::unique_ptr<LookaheadRanks> ranks = ranks_for(models, request, context);
+  std::unique_ptr<Decoder> decoder = make_decoder(*options, context);
+  std::unique_ptr<LookaheadRanks> ranks = ranks_for(models, request, options, context);
   Sequence prompt = shared ? shared->fork()
                            : prefilled(*models.target.model, request.prompt_tokens, progress,
-                                       decoder_named(request.decoder).reads_prompt_state);
-  if (ranks) prompt = ranks->taken(std::move(prompt));
-  Lane lane = lane_of(run, models, request, std::move(prompt), std::move(decoder), context);
+                                       options->info().reads_prompt_state);
+  if (ranks) prompt = ranks->attach(std::move(prompt));
+  Lane lane =
+      lane_of(run, models, request, options, std::move(prompt), std::move(decoder), context);
   lane.decoder->begin(lane.sequence);
   const auto n_read = static_cast<int>(request.prompt_tokens.size()) - 1;
   if (ranks) ranks->wait_until_ready([&] { return !progress || progress(n_read, n_read); });
@@ -180,7 +186,8 @@ Lane make_lane(const RunModels& models,
 
 namespace {
 
-/// Takes off the text what ended it: the stop string and what follows it, or the stop id's text.
+/// Removes the stop string and all text after it, or the stop id's text, from the end of the
+/// result's text.
 void cut_text(RunResult& result, const Lane& lane, const Tokenizer& tokenizer) {
   if (lane.stops && lane.stops->found()) {
     result.text.resize(std::min(result.text.size(), lane.stops->found()->begin));
@@ -267,9 +274,9 @@ RunFinished finished_event(const RunResult& result, RunId run) {
 
 namespace {
 
-/// The lane of run_to_end. Stopped while it reads its prompt, its run is told as stopped: a run
-/// without an end would look cut off.
-Lane begun_lane(const RunModels& models,
+/// Makes the lane of run_to_end(). If the run is stopped while it reads its prompt, this emits its
+/// RunFinished event: a run without an end would look cut off.
+Lane begin_lane(const RunModels& models,
                 const RunRequest& request,
                 RunId run,
                 EventSink* events,
@@ -286,18 +293,18 @@ Lane begun_lane(const RunModels& models,
   }
 }
 
-/// run_to_end behind the run's start.
-/// @param at_step  during a step, its number; else -1
-RunResult run_on(const RunModels& models,
-                 const RunRequest& request,
-                 RunId run,
-                 EventSink* events,
-                 const std::function<bool()>& stop,
-                 const std::function<void(const Lane&)>& step,
-                 int& at_step) {
+/// The part of run_to_end() after the RunStarted event.
+/// @param at_step  number of the current step, -1 between steps
+RunResult run_steps(const RunModels& models,
+                    const RunRequest& request,
+                    RunId run,
+                    EventSink* events,
+                    const std::function<bool()>& stop,
+                    const std::function<void(const Lane&)>& step,
+                    int& at_step) {
   Model& model = *models.target.model;
   const Nanoseconds start = now_ns();
-  Lane lane = begun_lane(models, request, run, events, stop);
+  Lane lane = begin_lane(models, request, run, events, stop);
   const double prefill_ms = static_cast<double>(now_ns() - start) * 1e-6;
   if (events) events->push(Phase{now_ns(), run, "decode", 0, request.max_tokens, {}});
   std::optional<LoadSampler> sampler;
@@ -328,11 +335,11 @@ RunResult run_to_end(const RunModels& models,
   if (events) events->push(started_event(request, models, run));
   int at_step = -1;
   try {
-    return run_on(models, request, run, events, stop, step, at_step);
+    return run_steps(models, request, run, events, stop, step, at_step);
   } catch (...) {
     const Failure failure = current_failure();
     if (events && !failure.is_stop()) events->push(failed_event(failure, run));
-    // Behind the run's events stands its step; a device knows its kernels alone.
+    // A device's message names only its kernels, so this adds the step.
     if (at_step >= 0 && failure.code == static_cast<int>(ErrorCode::Device))
       throw Error(ErrorCode::Device, fmt::format("{}; at step {}", failure.message, at_step));
     throw;

@@ -4,16 +4,16 @@
 #include <memory>
 #include <optional>
 
-#include "engine/decode/options.h"
+#include "engine/decode/seed.h"
 #include "engine/event/clock.h"
-#include "engine/event/run_rules.h"
 #include "engine/run/completion_job.h"
 #include "engine/run/load_sampler.h"
-#include "engine/seed/rounds_scheduler.h"
+#include "engine/run/rounds_scheduler.h"
 
 namespace engine {
 namespace {
 
+/// One call of BatchScheduler::run().
 class Batch {
  public:
   Batch(const RunModels& models,
@@ -36,7 +36,7 @@ class Batch {
     try {
       run_steps(n_at_once);
     } catch (...) {
-      for (const auto& job : jobs_) tell_thrown(watch_.events, job->run);
+      for (const auto& job : jobs_) report_thrown(watch_.events, job->run);
       throw;
     }
     for (const auto& job : jobs_) finish(*job);
@@ -66,7 +66,7 @@ class Batch {
           read_prompt(prompts_, models_, requests_[index], [this](int, int) { return !stopped(); });
       return make_lane(models_, request, run, &prompt);
     };
-    if (auto job = begun_job(requests_, index, models_, watch_.first_run, watch_.events, make))
+    if (auto job = begin_job(requests_, index, models_, watch_.first_run, watch_.events, make))
       jobs_.push_back(std::move(job));
   }
 
@@ -78,10 +78,10 @@ class Batch {
     totals_.n_forwards++;
     for (const Lane* lane : lanes) compute_ns_ += lane->compute_ns;
     if (sampler_) sampler_->step(compute_ns_);
-    for (const auto& job : jobs_) job->read();
+    for (const auto& job : jobs_) job->take_new_tokens();
     count_caches();
     const auto over = std::stable_partition(jobs_.begin(), jobs_.end(),
-                                            [](const auto& job) { return !job->over(); });
+                                            [](const auto& job) { return !job->finished(); });
     for (auto job = over; job != jobs_.end(); ++job) finish(**job);
     jobs_.erase(over, jobs_.end());
   }
@@ -97,7 +97,7 @@ class Batch {
   }
 
   void finish(CompletionJob& job) {
-    done_[job.index].emplace(job.finished(watch_.events, totals_));
+    done_[job.index].emplace(job.complete(watch_.events, totals_));
     if (watch_.ended) watch_.ended(++n_done_, static_cast<int>(requests_.size()));
   }
 
@@ -117,45 +117,13 @@ class Batch {
 
 }  // namespace
 
-std::map<std::string, double> figures_of(const ScheduleTotals& totals, const RunModels& models) {
-  std::map<std::string, double> figures;
-  const auto ms = [&](const char* name, Nanoseconds ns) {
-    figures[name] = static_cast<double>(ns) * 1e-6;
-  };
-  const auto count = [&](const char* name, std::int64_t n) {
-    figures[name] = static_cast<double>(n);
-  };
-  const auto share = [&](const char* name, std::int64_t part, std::int64_t whole) {
-    if (whole > 0) figures[name] = static_cast<double>(part) / static_cast<double>(whole);
-  };
-  ms("wall_ms", totals.wall), ms("prefill_ms", totals.prefill);
-  ms("target_busy_ms", totals.target_busy), ms("draft_busy_ms", totals.draft_busy);
-  count("runs", totals.n_runs), count("tokens", totals.n_tokens), count("steps", totals.n_steps);
-  count("forwards", totals.n_forwards), count("proposed", totals.n_proposed);
-  count("accepted", totals.n_accepted), count("rejected", totals.n_rejected);
-  share("target_busy", totals.target_busy, totals.wall);
-  share("acceptance_rate", totals.n_accepted, totals.n_proposed);
-  share("accepted_of_judged", totals.n_accepted, totals.n_accepted + totals.n_rejected);
-  share("alpha", totals.n_accepted, totals.n_depth);
-  share("block_efficiency", totals.n_tokens, totals.n_steps);
-  share("tokens_per_second", totals.n_tokens * 1'000'000'000, totals.wall);
-  count("weight_bytes", models.target.model->weight_bytes());
-  count("branch_cache_bytes", totals.branch_cache_bytes);
-  count("cache_bytes", totals.cache_bytes);
-  if (totals.n_depth > 0) {
-    count("draft_weight_bytes", models.draft->model->weight_bytes());
-    count("draft_cache_bytes", totals.draft_cache_bytes);
-  }
-  return figures;
-}
-
 std::unique_ptr<Scheduler> make_scheduler(const RunModels& models,
                                           const std::string& decoder,
                                           const OptionValues& options,
                                           int n_at_once) {
-  const OptionValues complete = complete_options(decoder_named(decoder), options);
-  if (takes_turns(decoder))
-    return std::make_unique<RoundsScheduler>(models, rounds_settings(complete));
+  const ParsedOptions parsed = parse_options(decoder, options);
+  if (const auto* seed = dynamic_cast<const SeedOptions*>(parsed.get()))
+    return std::make_unique<RoundsScheduler>(models, rounds_settings(*seed));
   return std::make_unique<BatchScheduler>(models, n_at_once);
 }
 
@@ -165,16 +133,17 @@ RunModels models_for(ModelStore& store,
                      const std::string& decoder,
                      const OptionValues& options,
                      const LoadProgress& progress) {
-  const OptionValues complete = complete_options(decoder_named(decoder), options);
-  if (!takes_turns(decoder)) {
+  const ParsedOptions parsed = parse_options(decoder, options);
+  const auto* seed = dynamic_cast<const SeedOptions*>(parsed.get());
+  if (!seed) {
     RunModels models = store.get_for(request, draft_resources, {decoder}, progress);
-    add_ranks(store, models, decoder, options, progress);
+    add_ranks(store, models, *parsed, progress);
     return models;
   }
   ModelRequest target = request;
-  target.own_threads = int_option(complete, "target_threads");
-  int draft_threads = int_option(complete, "draft_threads");
-  if (text_option(complete, "overlap") != "always") {  // in turn each has them all
+  target.own_threads = seed->target_threads;
+  int draft_threads = seed->draft_threads;
+  if (seed->overlap != "always") {  // in turn, each model works with all threads
     const int all = store.device(request.device).n_threads();
     if (target.own_threads <= all) target.own_threads = 0;
     draft_threads = std::max(draft_threads, all);
@@ -184,11 +153,18 @@ RunModels models_for(ModelStore& store,
 
 void add_ranks(ModelStore& store,
                RunModels& models,
+               const DecoderOptions& options,
+               const LoadProgress& progress) {
+  if (options.n_ranks() > 1)
+    models.ranks = store.get_ranks(models.target, options.n_ranks(), progress);
+}
+
+void add_ranks(ModelStore& store,
+               RunModels& models,
                const std::string& decoder,
                const OptionValues& options,
                const LoadProgress& progress) {
-  const int n_ranks = n_ranks_of(complete_options(decoder_named(decoder), options));
-  if (n_ranks > 1) models.ranks = store.get_ranks(models.target, n_ranks, progress);
+  add_ranks(store, models, *parse_options(decoder, options), progress);
 }
 
 BatchScheduler::BatchScheduler(const RunModels& models, int n_at_once)

@@ -16,14 +16,14 @@ Rounds::Rounds(int n_branches,
       known_(known),
       overlap_(overlap),
       places_(static_cast<std::size_t>(n_branches)) {
-  ensure(n_branches >= 1, "rounds have at least one branch");
-  ensure(n_together >= 1, "a verification takes at least one branch");
+  ensure(n_branches >= 1, "rounds need at least one branch");
+  ensure(n_together >= 1, "a verification needs at least one branch");
 }
 
 Nanoseconds Rounds::move(int branch, Stage from, Stage to, Nanoseconds t) {
   ensure(branch >= 0 && branch < n_branches(), "there is no such branch");
   Place& moved = place(branch);
-  ensure(moved.stage == from, "a branch does one thing after the other");
+  ensure(moved.stage == from, "a branch must be in the stage that the transition starts from");
   ensure(t >= moved.since, "time does not go back");
   const Nanoseconds spent = t - moved.since;
   moved.stage = to;
@@ -39,7 +39,7 @@ void Rounds::line_up(std::vector<Waiter>& line, int branch, const char* resource
 
 int Rounds::take(std::vector<Waiter>& line, const char* resource, Nanoseconds t) {
   const std::size_t i = policy_.next(line);
-  ensure(i < line.size(), "a policy names one of those who wait");
+  ensure(i < line.size(), "a policy must pick a waiting branch");
   const int branch = line[i].branch;
   line.erase(line.begin() + static_cast<std::ptrdiff_t>(i));
   if (events_) events_->push(Dequeued{t, place(branch).run, branch, resource});
@@ -63,7 +63,7 @@ void Rounds::admit(int branch, RunId run, double value, Nanoseconds t) {
   own.value = value;
   line_up(ready_, branch, "draft", t);
   const int n_taken = n_branches() - static_cast<int>(n_in(Stage::Free));
-  n_under_way_ = std::max(n_under_way_, n_taken);
+  n_active_ = std::max(n_active_, n_taken);
   totals_.most_branches = std::max(totals_.most_branches, n_taken);
   measured_until_ = t;
   drafting_until_ = totals_.drafting;
@@ -74,8 +74,8 @@ std::ptrdiff_t Rounds::n_in(Stage stage) const {
 }
 
 std::optional<int> Rounds::draft_next(Nanoseconds t) {
-  const bool is_others_turn = empties_queue_ || n_in(Stage::Drafting) + n_in(Stage::Verifying) > 0;
-  if (!at_once() && is_others_turn) return std::nullopt;
+  const bool is_busy = empties_queue_ || n_in(Stage::Drafting) + n_in(Stage::Verifying) > 0;
+  if (!at_once() && is_busy) return std::nullopt;
   if (ready_.empty()) {
     if (draft_idle_since_ < 0) draft_idle_since_ = t;
     return std::nullopt;
@@ -93,10 +93,11 @@ void Rounds::drafted(int branch, Nanoseconds t) {
   totals_.longest_queue = std::max(totals_.longest_queue, static_cast<int>(queue_.size()));
 }
 
-// Called while nothing is being verified: every branch outside the queue drafts or is about to.
+// Called while no branch is being verified, so every branch outside the queue is drafting or about
+// to draft.
 bool Rounds::pays_to_wait() const {
   if (!at_once()) return !empties_queue_ && (n_in(Stage::Drafting) > 0 || !ready_.empty());
-  const auto n_missing = std::min(n_together_, n_under_way_) - std::ssize(queue_);
+  const auto n_missing = std::min(n_together_, n_active_) - std::ssize(queue_);
   const std::int64_t n_drafts = known_.n_drafts + totals_.n_drafts;
   const std::int64_t n_verifications = known_.n_verifications + totals_.n_verifications;
   if (n_missing <= 0 || n_drafts == 0 || n_verifications == 0) return false;
@@ -109,7 +110,7 @@ bool Rounds::pays_to_wait() const {
 
 std::vector<int> Rounds::verify_next(Nanoseconds t) {
   std::vector<int> branches;
-  n_under_way_ = n_branches() - static_cast<int>(n_in(Stage::Free));
+  n_active_ = n_branches() - static_cast<int>(n_in(Stage::Free));
   if (queue_.empty() || pays_to_wait()) {
     if (target_idle_since_ < 0) target_idle_since_ = t;
     return branches;
@@ -125,10 +126,10 @@ std::vector<int> Rounds::verify_next(Nanoseconds t) {
   return branches;
 }
 
-void Rounds::verified(std::span<const VerifiedNode> judged, Nanoseconds t) {
-  measure(static_cast<int>(judged.size()), t);
-  Nanoseconds spent = 0;  // the same for all of them: they were taken together
-  for (const VerifiedNode& one : judged) {
+void Rounds::verified(std::span<const VerifiedBranch> branches, Nanoseconds t) {
+  measure(static_cast<int>(branches.size()), t);
+  Nanoseconds spent = 0;  // the same for all of them, because one forward verified them
+  for (const VerifiedBranch& one : branches) {
     spent = move(one.branch, Stage::Verifying, one.over ? Stage::Free : Stage::Ready, t);
     place(one.branch).n_verified += one.n_emitted;
     if (!one.over) line_up(ready_, one.branch, "draft", t);
@@ -136,24 +137,24 @@ void Rounds::verified(std::span<const VerifiedNode> judged, Nanoseconds t) {
   totals_.verifying += spent;
 }
 
-// Time in which prompts were read is left out: admit() sets the clock on. So is a round in which
-// the way or the number of branches changed.
+// Leaves out the time in which prompts are read, because admit() restarts the clock, and rounds in
+// which the mode or the number of branches changed.
 void Rounds::measure(int n_texts, Nanoseconds t) {
   if (!overlap_) return;
   const Nanoseconds spent = t - measured_until_;
   const Nanoseconds drafting = totals_.drafting - drafting_until_;
   measured_until_ = t;
   drafting_until_ = totals_.drafting;
-  if (measuring_.n_branches != n_under_way_ || measuring_.at_once != at_once()) {
-    measuring_ = {.n_branches = n_under_way_, .at_once = at_once()};
+  if (measuring_.n_branches != n_active_ || measuring_.at_once != at_once()) {
+    measuring_ = {.n_branches = n_active_, .at_once = at_once()};
     return;
   }
   measuring_.n_texts += n_texts;
   measuring_.spent += spent;
   measuring_.drafting += drafting;
-  if (measuring_.n_texts < n_under_way_) return;
-  overlap_->measured(n_under_way_, {.whole = measuring_.spent / measuring_.n_texts,
-                                    .drafting = measuring_.drafting / measuring_.n_texts});
+  if (measuring_.n_texts < n_active_) return;
+  overlap_->measured(n_active_, {.whole = measuring_.spent / measuring_.n_texts,
+                                 .drafting = measuring_.drafting / measuring_.n_texts});
   measuring_.n_texts = 0;
   measuring_.spent = 0;
   measuring_.drafting = 0;

@@ -1,14 +1,14 @@
 // Rounds-scheduled speculative execution: several branches that draft, one target that verifies.
 //   paper    SEED, Wang et al. 2024 (arXiv:2406.18200), Algorithm 1
-//   label    a branch that may draft has label 1; from its draft on, through the queue, until the
-//            target has judged it, label 0. So it has one tree under way at most, and the queue is
-//            never longer than there are branches
-//   differs  which of the queue is next is a policy's word, first come first served unless told
-//            otherwise; the target may take several at once, and then waits for drafts under way
+//   label    a branch that may draft has label 1. From its draft until the target has verified it,
+//            it has label 0. So a branch has at most one unverified tree, and the queue is never
+//            longer than the number of branches
+//   differs  a policy chooses the next branch of the queue, by default first come, first served;
+//            the target may verify several branches at once, and then waits for unfinished drafts
 //            while that costs less than the verification it saves
-// This class is the bookkeeping alone: who may do what next, who waited for whom and how long. Two
-// threads that do the work (rounds_threads.h) and a simulator with a clock of its own
-// (rounds_simulator.h) run the same object.
+// Rounds only does the bookkeeping: which branch may do what next, and how long branches and models
+// waited. Two threads (rounds_threads.h) and a simulator with a clock of its own
+// (rounds_simulator.h) drive the same object.
 #pragma once
 
 #include <cstdint>
@@ -22,45 +22,48 @@
 
 namespace engine {
 
-/// A request that takes a place.
+/// A request that takes a branch's place.
 struct Admitted {
   RunId run = 0;
   double value = 0;
 };
 
-/// What one verification came to for a branch.
-struct VerifiedNode {
+/// The result of a verification for one branch.
+struct VerifiedBranch {
   int branch = 0;
   int n_emitted = 0;
-  bool over = false;  // its text has ended
+  bool over = false;  // its sequence has ended
 };
 
-/// Times of all branches together; the clock is the caller's.
+/// Counters and times of all branches together, on the caller's clock.
 struct RoundsTotals {
   std::int64_t n_drafts = 0;         // trees put into the queue
-  std::int64_t n_verifications = 0;  // times the target worked
-  std::int64_t n_overlapped = 0;     // of these: the draft might work meanwhile
+  std::int64_t n_verifications = 0;  // forwards of the target
+  std::int64_t n_overlapped = 0;     // verifications during which the draft might work
   int longest_queue = 0;
-  int most_branches = 0;            // under way at once
-  Nanoseconds wait_for_target = 0;  // of branches, in the queue
-  Nanoseconds wait_for_draft = 0;   // of branches with label 1 while the draft is at another's
+  int most_branches = 0;            // active at the same time
+  Nanoseconds wait_for_target = 0;  // of branches in the queue
+  Nanoseconds wait_for_draft = 0;   // of branches with label 1 while the draft works for another
   Nanoseconds drafting = 0;
   Nanoseconds verifying = 0;
-  Nanoseconds target_idle = 0;  // for want of drafts
-  Nanoseconds draft_idle = 0;   // no branch had label 1; one draft's, where there are several
+  Nanoseconds target_idle = 0;  // the target had no drafts to verify
+  Nanoseconds draft_idle = 0;   // no branch had label 1; for one draft if there are several
 };
 
+/// The schedule's state.
 class Rounds {
  public:
-  /// @param n_branches  places; a request takes one until it is over
+  /// @param n_branches  number of places; a request takes one until it ends
   /// @param policy      outlives the rounds
-  /// @param n_together  branches that one verification may take at most
-  /// @param events      told Queued, Dequeued and Waiting, or null. Their resource is "target" for
-  ///                    the queue of Algorithm 1 and "draft" for branches that may draft; Waiting
-  ///                    says that the resource stood idle since, until this branch came
-  /// @param known       of rounds with the same models before these: how long stages take
-  /// @param overlap     says whether both work at once, and is told what rounds take; outlives
-  ///                    them. Null: they always do
+  /// @param n_together  most branches in one verification
+  /// @param events      receives Queued, Dequeued and Waiting events, or null. Their resource is
+  ///                    "target" for the queue of Algorithm 1, and "draft" for branches that may
+  ///                    draft. Waiting means that the resource was idle since then, until this
+  ///                    branch came
+  /// @param known       totals of earlier rounds with the same models, which tell how long stages
+  ///                    take
+  /// @param overlap     decides whether both models work at the same time, and receives round
+  ///                    times; outlives the rounds. Null: always
   Rounds(int n_branches,
          const Policy& policy,
          int n_together,
@@ -68,29 +71,34 @@ class Rounds {
          const RoundsTotals& known = {},
          Overlap* overlap = nullptr);
 
-  // What happens, at times that never go back.
+  // Transitions, at times t that never decrease.
   /// A request takes a free place and may draft.
   void admit(int branch, RunId run, double value, Nanoseconds t);
-  /// Who drafts next; nullopt: nobody may. In turn: not while another drafts or the target works,
-  /// nor until the queue that it has begun is empty: drafts that follow each other find the draft
-  /// model's weights in the cache, which a verification takes from them.
+  /// The branch that drafts next; nullopt: none may. In turn, no branch drafts while another drafts
+  /// or the target works, or before the target has emptied the queue: consecutive drafts find the
+  /// draft model's weights in the processor's cache, and a verification evicts them.
   std::optional<int> draft_next(Nanoseconds t);
-  /// Its tree is in the queue.
+  /// The branch's draft is finished and enters the queue.
   void drafted(int branch, Nanoseconds t);
-  /// Whom the target verifies next, together; empty: the queue is, or it pays to wait for more. In
-  /// turn it waits until every branch has its draft, and then verifies them all.
+  /// The branches that the target verifies next, in one forward; empty: the queue is empty, or
+  /// waiting for more drafts pays. In turn, the target waits until every branch has a draft, and
+  /// then verifies all of them.
   std::vector<int> verify_next(Nanoseconds t);
-  /// All that verify_next gave are judged: they may draft again, or leave.
-  void verified(std::span<const VerifiedNode> judged, Nanoseconds t);
+  /// All branches of verify_next() are verified: they may draft again, or leave.
+  void verified(std::span<const VerifiedBranch> branches, Nanoseconds t);
 
-  /// Whether draft and target work at the same time now, or in turn.
-  bool at_once() const { return !overlap_ || overlap_->at_once(n_under_way_); }
+  /// True if draft and target work at the same time now, false if in turn.
+  bool at_once() const { return !overlap_ || overlap_->at_once(n_active_); }
+  /// Number of places.
   int n_branches() const { return static_cast<int>(places_.size()); }
-  /// Neither drafted for, nor in the queue, nor being verified.
+  /// True if the branch is active and neither drafting, nor in the queue, nor being verified (label
+  /// 1).
   bool may_draft(int branch) const { return place(branch).stage == Stage::Ready; }
+  /// True if no request has this place.
   bool is_free(int branch) const { return place(branch).stage == Stage::Free; }
-  /// In the order they came.
+  /// The branches that wait for the target, in order of arrival.
   std::span<const Waiter> queue() const { return queue_; }
+  /// Counters and times so far.
   const RoundsTotals& totals() const { return totals_; }
 
  private:
@@ -105,19 +113,18 @@ class Rounds {
 
   Place& place(int branch) { return places_[static_cast<std::size_t>(branch)]; }
   const Place& place(int branch) const { return places_[static_cast<std::size_t>(branch)]; }
-  /// @return  the time spent in the stage before
+  /// Moves a branch to another stage. @return  the time spent in the stage before
   Nanoseconds move(int branch, Stage from, Stage to, Nanoseconds t);
   void line_up(std::vector<Waiter>& line, int branch, const char* resource, Nanoseconds t);
-  /// In turn: whether there is a draft to wait for. At once: whether a fuller forward soon is
-  /// better than one now, the drafts it lacks taking less time, by what stages took so far, than
-  /// the verification that they would otherwise need. Before the first of either nobody knows, and
-  /// nobody waits.
+  /// True if the target should wait for more drafts. In turn: there is a draft to wait for.
+  /// Overlapped: the missing drafts would take less time, by the means so far, than the extra
+  /// verification that they would need otherwise. Does not wait before there are means.
   bool pays_to_wait() const;
   std::ptrdiff_t n_in(Stage stage) const;
-  /// Tells the overlap what a round of every text took, as often as one was made.
+  /// Reports a round time to the overlap after every round of all branches.
   void measure(int n_texts, Nanoseconds t);
   int take(std::vector<Waiter>& line, const char* resource, Nanoseconds t);
-  /// Ends a time without work, if there was one.
+  /// Ends an idle time of a resource, if there was one.
   void busy(
       Nanoseconds& idle_since, Nanoseconds& idle, int branch, const char* what, Nanoseconds t);
 
@@ -128,51 +135,57 @@ class Rounds {
   Overlap* overlap_;
   std::vector<Place> places_;
   std::vector<Waiter> ready_, queue_;
-  Nanoseconds target_idle_since_ = -1, draft_idle_since_ = -1;  // -1: at work, or not begun
+  Nanoseconds target_idle_since_ = -1, draft_idle_since_ = -1;  // -1: busy, or not started
   RoundsTotals totals_;
-  bool empties_queue_ = false;  // the target has begun the queue and not come to its end
-  int n_under_way_ = 0;  // branches, as the target last saw them; a place just left is taken again
-  /// Rounds since the last were told, all of them made in the same way.
+  bool empties_queue_ = false;  // in turn: the target has started the queue and not emptied it
+  // branches at the target's last look; a place that was just left is taken again
+  int n_active_ = 0;
+  /// Rounds since the last report, all in the same mode.
   struct Measuring {
     int n_branches = 0;
     bool at_once = false;
     int n_texts = 0;
-    Nanoseconds spent = 0;  // without what the target took for prompts
+    Nanoseconds spent = 0;  // without the target's time for prompts
     Nanoseconds drafting = 0;
   } measuring_;
   Nanoseconds measured_until_ = 0;
-  Nanoseconds drafting_until_ = 0;  // totals_.drafting by then
+  Nanoseconds drafting_until_ = 0;  // totals_.drafting at measured_until_
 };
 
-/// What is done in rounds. A branch is in one hand at a time: what draft() and the others see of it
-/// is not touched meanwhile. draft() may run beside the other calls, for another branch; calls of
-/// it follow each other, on either thread.
+/// The work that rounds schedule. Only one call at a time uses a branch. draft() may run at the
+/// same time as the other calls, for another branch; its calls never overlap each other, and each
+/// may be on either thread.
 class RoundsWork {
  public:
   virtual ~RoundsWork() = default;
-  /// Said before draft() or verify(), on their thread: whether the other model may be at work
-  /// meanwhile, or this one has the machine for itself.
+  // Called before draft() or verify(), on their thread.
+  /// @param at_once  the target may work at the same time; false: the draft has the machine for
+  ///                 itself
   virtual void about_to_draft(bool /*at_once*/) {}
+  /// @param at_once  the draft may work at the same time; false: the target has the machine for
+  ///                 itself
   virtual void about_to_verify(bool /*at_once*/) {}
-  /// The next request takes a free place, its prompt read by the target. nullopt: there is none.
+  /// Starts the next request in a free place and reads its prompt with the target. nullopt: there
+  /// are no more requests.
   virtual std::optional<Admitted> begin(int branch) = 0;
   /// The draft proposes a branch's next tree.
   virtual void draft(int branch) = 0;
-  /// The target judges what these branches proposed, in one forward.
-  virtual std::vector<VerifiedNode> verify(std::span<const int> branches) = 0;
-  /// A branch that is over leaves its place.
+  /// The target verifies these branches' trees in one forward.
+  virtual std::vector<VerifiedBranch> verify(std::span<const int> branches) = 0;
+  /// A finished branch leaves its place.
   virtual void end(int branch) = 0;
 };
 
-/// The most that rounds can gain over drafting and verifying in turn: each branch needs
-/// t_draft + t_verify a round, the target t_verify of it,
-/// and `n_drafts` at once t_draft / n_drafts.
+/// Upper bound of the speed-up of rounds over drafting and verifying in turn. A round of a branch
+/// takes t_draft + t_verify; the target is busy for t_verify of it, and `n_drafts` parallel drafts
+/// for t_draft / n_drafts:
 ///     (t_draft + t_verify) / max((t_draft + t_verify) / n, t_verify, t_draft / n_drafts)
-/// With a draft a branch this is the paper's min(n, (t_draft + t_verify) / t_verify); one thread
-/// that drafts for all stops it at 2. Where a verification takes several texts each has its share
-/// of it, in turn too, and the branch waits for all of it:
+/// With one draft per branch this is the paper's min(n, (t_draft + t_verify) / t_verify). With one
+/// drafting thread for all branches it is at most 2. If a verification takes m branches, each has
+/// 1/m of its cost, also in turn, but waits for all of it:
 ///     (t_draft + t_verify / m) / max((t_draft + t_verify) / n, t_verify / m, t_draft / n_drafts)
-/// @param n_together  m: texts in a verification, on average; t_verify is all of it
+/// @param t_draft, t_verify  durations of a draft and of a whole verification
+/// @param n_together         m, the mean number of branches in a verification
 double rounds_bound(
     int n_branches, int n_drafts, double t_draft, double t_verify, double n_together = 1);
 

@@ -16,7 +16,7 @@ class Simulation {
 
   std::vector<StageSlice> run() {
     for (int branch = 0; branch < rounds_.n_branches(); branch++) admit(branch);
-    for (begin_what_can(); !drafting_.empty() || !verifying_.empty(); begin_what_can()) pass();
+    for (start_stages(); !drafting_.empty() || !verifying_.empty(); start_stages()) advance();
     return std::move(slices_);
   }
 
@@ -28,7 +28,7 @@ class Simulation {
       rounds_.admit(branch, request->run, request->value, now_);
   }
 
-  void begin_what_can() {
+  void start_stages() {
     while (std::ssize(drafting_) < n_drafts_) {
       const std::optional<int> branch = rounds_.draft_next(now_);
       if (!branch) break;
@@ -41,8 +41,9 @@ class Simulation {
     for (const int branch : branches) verifying_.push_back({Stage::Verify, branch, now_, end});
   }
 
-  /// To the next moment at which something ends; drafts that end then go before the verification.
-  void pass() {
+  /// Advances to the next end of a stage. A draft that ends at the same time as the verification
+  /// goes first.
+  void advance() {
     const auto first = std::ranges::min_element(drafting_, {}, &StageSlice::end);
     const bool is_draft =
         first != drafting_.end() && (verifying_.empty() || first->end <= verifying_[0].end);
@@ -62,9 +63,9 @@ class Simulation {
       slices_.push_back(one);
       branches.push_back(one.branch);
     }
-    const std::vector<VerifiedNode> judged = work_.verify(branches);
-    rounds_.verified(judged, now_);
-    for (const VerifiedNode& one : judged) {
+    const std::vector<VerifiedBranch> verified = work_.verify(branches);
+    rounds_.verified(verified, now_);
+    for (const VerifiedBranch& one : verified) {
       if (!one.over) continue;
       work_.end(one.branch);
       admit(one.branch);
@@ -97,7 +98,7 @@ ScriptedWork::ScriptedWork(std::vector<ScriptedRequest> requests)
   for (const ScriptedRequest& request : requests_) {
     ensure(
         request.n_tokens >= 1 && !request.emitted.empty() && std::ranges::min(request.emitted) >= 1,
-        "every round of a scripted request gives a token at least");
+        "every round of a scripted request must emit at least one token");
   }
 }
 
@@ -109,20 +110,21 @@ std::optional<Admitted> ScriptedWork::begin(int branch) {
 }
 
 void ScriptedWork::draft(int branch) {
-  ensure(places_.at(static_cast<std::size_t>(branch)).request >= 0, "a free place drafts nothing");
+  ensure(places_.at(static_cast<std::size_t>(branch)).request >= 0,
+         "a free place has nothing to draft for");
 }
 
-std::vector<VerifiedNode> ScriptedWork::verify(std::span<const int> branches) {
-  std::vector<VerifiedNode> judged;
+std::vector<VerifiedBranch> ScriptedWork::verify(std::span<const int> branches) {
+  std::vector<VerifiedBranch> verified;
   for (const int branch : branches) {
     Place& place = places_[static_cast<std::size_t>(branch)];
     const ScriptedRequest& request = requests_[static_cast<std::size_t>(place.request)];
     const auto round = static_cast<std::size_t>(place.n_rounds++) % request.emitted.size();
     const int n = std::min(request.emitted[round], request.n_tokens - place.n_tokens);
     place.n_tokens += n;
-    judged.push_back({branch, n, place.n_tokens == request.n_tokens});
+    verified.push_back({branch, n, place.n_tokens == request.n_tokens});
   }
-  return judged;
+  return verified;
 }
 
 void ScriptedWork::end(int branch) {

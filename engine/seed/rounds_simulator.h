@@ -1,5 +1,5 @@
-// Rounds with a clock instead of threads: the same bookkeeping, stage times as given, the same
-// outcome on every machine. For lessons, for tests, and to see what a schedule could gain.
+// Simulates rounds on a clock of its own: the same bookkeeping with given stage times, and the same
+// result on every machine. For lessons, for tests, and to see the possible gain of a schedule.
 #pragma once
 
 #include <functional>
@@ -9,46 +9,49 @@
 
 namespace engine {
 
-/// How long the stages last; asked as each begins, so that they may differ with Rounds::at_once().
+/// Durations of the stages. The simulator calls these functions as each stage begins, so durations
+/// may depend on Rounds::at_once().
 struct StageTimes {
   std::function<Nanoseconds(int branch)> draft;                      // one tree
   std::function<Nanoseconds(std::span<const int> branches)> verify;  // one forward
-  int n_drafts = 0;  // that work at once; 0: one a branch, as the paper has it
+  int n_drafts = 0;  // drafts that work at the same time; 0: one per branch, as in the paper
 };
-/// Every draft takes t_draft and every verification t_verify, however many branches it takes.
+/// Every draft takes t_draft, and every verification t_verify for any number of branches.
 StageTimes fixed_times(Nanoseconds t_draft, Nanoseconds t_verify, int n_drafts = 0);
 
-/// A piece of a branch's time.
+/// One stage of a branch on the simulator's clock.
 struct StageSlice {
+  /// The resource that works.
   enum class Stage : std::uint8_t { Draft, Verify } stage = Stage::Draft;
   int branch = 0;
   Nanoseconds begin = 0, end = 0;
 };
 
-/// Runs all requests of `work`, one thing after the other on this thread, on a clock that begins at
-/// 0 and reads prompts in no time.
-/// @return  in the order in which they end; the last ends last
+/// Runs all requests of `work` on this thread. The clock starts at 0, and prompts take no time.
+/// @return  all stages, in the order in which they end
 std::vector<StageSlice> simulate_rounds(Rounds& rounds, RoundsWork& work, const StageTimes& times);
 
-/// A request without a model: so many tokens, and how many of them each round gives, over again.
+/// A request without a model: its length, and the tokens that each round emits, repeated from the
+/// start if there are more rounds.
 struct ScriptedRequest {
   int n_tokens = 1;
   std::vector<int> emitted = {1};
   double value = 0;
 };
 
+/// Serves scripted requests.
 class ScriptedWork final : public RoundsWork {
  public:
-  /// Runs are numbered from 1, in the requests' order.
+  /// Runs are numbered from 1, in the order of the requests.
   explicit ScriptedWork(std::vector<ScriptedRequest> requests);
   std::optional<Admitted> begin(int branch) override;
   void draft(int branch) override;
-  std::vector<VerifiedNode> verify(std::span<const int> branches) override;
+  std::vector<VerifiedBranch> verify(std::span<const int> branches) override;
   void end(int branch) override;
 
-  /// Requests in the order in which they ended, from 0.
+  /// Indices of the requests in the order in which they ended.
   const std::vector<int>& ended() const { return ended_; }
-  /// Rounds that all of them take.
+  /// Total number of rounds of all requests.
   int n_rounds() const;
 
  private:
@@ -58,7 +61,7 @@ class ScriptedWork final : public RoundsWork {
   };
   std::vector<ScriptedRequest> requests_;
   std::size_t next_ = 0;
-  std::vector<Place> places_;  // by branch; no more are taken than there are requests
+  std::vector<Place> places_;  // by branch; there are never more than requests
   std::vector<int> ended_;
 };
 

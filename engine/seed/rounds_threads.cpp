@@ -13,11 +13,11 @@
 namespace engine {
 namespace {
 
-/// How long the target's thread waits for a draft until it says what is known so far.
-constexpr std::chrono::milliseconds kTellPeriod{100};
+/// Time between calls of between() while the target's thread waits for a draft.
+constexpr std::chrono::milliseconds kWaitPeriod{100};
 
-/// At once: the caller's thread judges, the other drafts. In turn the caller's does both, which
-/// spares a hand-over, and the other sleeps.
+/// Overlapped: the caller's thread verifies and the other one drafts. In turn: the caller's thread
+/// does both, which saves the hand-over, and the other one sleeps.
 class TwoThreads {
  public:
   TwoThreads(Rounds& rounds, RoundsWork& work) : rounds_(rounds), work_(work) {}
@@ -25,7 +25,7 @@ class TwoThreads {
   void run(const std::function<bool()>& stop, const std::function<void()>& between) {
     std::thread drafting = started();
     try {
-      judge(stop, between);
+      verify(stop, between);
     } catch (...) {
       close();
       drafting.join();
@@ -47,7 +47,7 @@ class TwoThreads {
   }
 
   // The target's thread.
-  void judge(const std::function<bool()>& stop, const std::function<void()>& between) {
+  void verify(const std::function<bool()>& stop, const std::function<void()>& between) {
     const auto stopped = [&] {
       if (between) between();
       return stop && stop();
@@ -56,16 +56,16 @@ class TwoThreads {
     for (int branch = 0; branch < rounds_.n_branches() && !stopped(); branch++)
       n_active += admit(branch);
     while (n_active > 0 && !stopped()) {
-      const std::vector<int> branches = next_to_judge(between);
+      const std::vector<int> branches = next_to_verify(between);
       if (branches.empty()) return;  // the other thread has failed
-      work_.about_to_verify(judges_beside_);
-      const std::vector<VerifiedNode> judged = work_.verify(branches);
+      work_.about_to_verify(overlaps_);
+      const std::vector<VerifiedBranch> verified = work_.verify(branches);
       {
         const std::lock_guard lock(mutex_);
-        rounds_.verified(judged, now_ns());
+        rounds_.verified(verified, now_ns());
         wake_if_at_once();
       }
-      for (const VerifiedNode& one : judged) {
+      for (const VerifiedBranch& one : verified) {
         if (!one.over) continue;
         work_.end(one.branch);
         n_active--;
@@ -86,21 +86,22 @@ class TwoThreads {
     return 1;
   }
 
-  /// The other thread, under the lock. In turn it stays asleep: awake it would take a core from a
-  /// model at work, only to find that it is not its turn.
+  /// Wakes the drafting thread if the models work at the same time; called under the lock. In turn
+  /// it stays asleep, because it would take a core from the working model only to find nothing to
+  /// do.
   void wake_if_at_once() {
     if (rounds_.at_once()) to_draft_.notify_one();
   }
 
-  std::vector<int> next_to_judge(const std::function<void()>& between) {
+  std::vector<int> next_to_verify(const std::function<void()>& between) {
     std::unique_lock lock(mutex_);
     while (!failure_) {
       std::vector<int> branches = rounds_.verify_next(now_ns());
-      judges_beside_ = rounds_.at_once();
-      wake_if_at_once();  // its turn, if it was not until now
+      overlaps_ = rounds_.at_once();
+      wake_if_at_once();  // the mode may have changed
       if (!branches.empty()) return branches;
-      if (judges_beside_) {
-        wait_to_judge(lock, between);
+      if (overlaps_) {
+        wait_for_draft(lock, between);
       } else if (const std::optional<int> branch = rounds_.draft_next(now_ns())) {
         lock.unlock();
         work_.about_to_draft(false);
@@ -108,21 +109,21 @@ class TwoThreads {
         lock.lock();
         rounds_.drafted(*branch, now_ns());
       } else {
-        wait_to_judge(lock, between);  // for a draft begun before the turns
+        wait_for_draft(lock, between);  // for a draft that began while the models overlapped
       }
     }
     return {};
   }
 
-  // A draft may take long, or hang in its device: what was told until then is handed on.
-  void wait_to_judge(std::unique_lock<std::mutex>& lock, const std::function<void()>& between) {
-    if (to_judge_.wait_for(lock, kTellPeriod) == std::cv_status::no_timeout || !between) return;
+  // Calls between() now and then, because a draft may take long or hang in its device.
+  void wait_for_draft(std::unique_lock<std::mutex>& lock, const std::function<void()>& between) {
+    if (to_verify_.wait_for(lock, kWaitPeriod) == std::cv_status::no_timeout || !between) return;
     lock.unlock();
     between();
     lock.lock();
   }
 
-  // The draft's thread. Not the work alone can throw: the bookkeeping tells events to a sink.
+  // The drafting thread. Both the work and the event sink of the bookkeeping may throw.
   void draft() {
     try {
       while (const std::optional<int> branch = next_to_draft()) {
@@ -132,12 +133,12 @@ class TwoThreads {
           const std::lock_guard lock(mutex_);
           rounds_.drafted(*branch, now_ns());
         }
-        to_judge_.notify_one();
+        to_verify_.notify_one();
       }
     } catch (...) {
       const std::lock_guard lock(mutex_);
       failure_ = std::current_exception();
-      to_judge_.notify_one();
+      to_verify_.notify_one();
     }
   }
 
@@ -159,11 +160,12 @@ class TwoThreads {
 
   Rounds& rounds_;
   RoundsWork& work_;
-  std::mutex mutex_;  // of the rounds and what follows
-  std::condition_variable to_draft_, to_judge_;
-  bool judges_beside_ = true;  // the target's thread's: whether the draft may work meanwhile
+  std::mutex mutex_;  // guards the rounds and the members below
+  std::condition_variable to_draft_, to_verify_;
+  // the draft may work during the current verification; used by the target's thread
+  bool overlaps_ = true;
   bool closed_ = false;
-  std::exception_ptr failure_;  // of the draft's thread
+  std::exception_ptr failure_;  // of the drafting thread
 };
 
 }  // namespace

@@ -1,6 +1,6 @@
-// Rounds on two threads: the caller's is the target's, a second one drafts; where they work in turn
-// (Rounds::at_once) the caller's does both. They meet in one place, the bookkeeping behind a lock;
-// whoever holds a branch by its word is alone with it.
+// Runs rounds on two threads: the caller's thread runs the target, a second one drafts. If the
+// models work in turn (Rounds::at_once() is false), the caller's thread does both. A lock guards
+// the bookkeeping; the thread that it gives a branch to uses this branch alone.
 #pragma once
 
 #include <functional>
@@ -10,12 +10,12 @@
 namespace engine {
 
 /// Runs all requests of `work` to their end.
-/// @param rounds   no branch admitted; a sink of its events must take them from either thread
-/// @param stop     asked before each verification; true ends the rounds where they stand. Or empty
-/// @param between  called on this thread between two pieces of its work, and now and then while it
-///                 waits for a draft. Or empty
-/// @throws whatever the work or the sink of the rounds' events throws, on either thread, when both
-///         have come to rest
+/// @param rounds   without branches; its event sink must accept events from both threads
+/// @param stop     called before each verification; true ends the rounds there. May be empty
+/// @param between  called on this thread between its stages, and every 100 ms while it waits for a
+///                 draft. May be empty
+/// @throws  an exception of the work or of the rounds' event sink, from either thread, after both
+///          threads have stopped
 void run_rounds(Rounds& rounds,
                 RoundsWork& work,
                 const std::function<bool()>& stop = {},

@@ -1,4 +1,4 @@
-// The store's part that finds, checks and loads draft heads beside their target.
+// ModelStore's part for draft heads: finds, checks and loads them for their target.
 #include <algorithm>
 #include <filesystem>
 
@@ -14,19 +14,20 @@
 namespace engine {
 namespace {
 
-/// Tokens that may be proposed: the target's own.
+/// The target's vocabulary size, which limits the tokens that heads may propose.
 int n_tokens_of(const ModelFiles& target) {
   const int rows = target.config.vocab_size;
   return target.tokenizer ? std::min(target.tokenizer->vocab_size(), rows) : rows;
 }
 
-/// While it lives, so much is to be loaded beside what is asked for.
-class Beside {
+/// Reserves memory in the store's checks for models that are loaded later, until the end of the
+/// scope.
+class ReservedMemory {
  public:
-  Beside(MemoryPlan& slot, const MemoryPlan& plan) : slot_(slot) { slot_ = plan; }
-  ~Beside() { slot_ = {}; }
-  Beside(const Beside&) = delete;
-  Beside& operator=(const Beside&) = delete;
+  ReservedMemory(MemoryPlan& slot, const MemoryPlan& plan) : slot_(slot) { slot_ = plan; }
+  ~ReservedMemory() { slot_ = {}; }
+  ReservedMemory(const ReservedMemory&) = delete;
+  ReservedMemory& operator=(const ReservedMemory&) = delete;
 
  private:
   MemoryPlan& slot_;
@@ -51,7 +52,8 @@ std::string ModelStore::heads_directory(const ModelFiles& target,
   for (const std::string& name : given) {
     const std::string directory = find_model(name, assets_dir_);
     const auto found = heads_kind(directory, limits);
-    if (!found) open_heads(directory, &target, limits);  // says what it is instead
+    // throws, naming what the folder holds instead
+    if (!found) open_heads(directory, &target, limits);
     if (found == kind) return directory;
   }
   const std::string named = heads_of_card(target.path, kind, limits);
@@ -63,16 +65,16 @@ std::string ModelStore::heads_directory(const ModelFiles& target,
                           name_of(kind), target.name));
 }
 
-std::optional<ModelStore::WantedHeads> ModelStore::opened_heads(
-    const LoadedModel* held,
+std::optional<ModelStore::WantedHeads> ModelStore::open_missing_heads(
+    const LoadedModel* loaded,
     const ModelFiles& target,
     const LoadOptions& options,
     const std::vector<std::string>& given,
     HeadsKind kind,
     bool on_cpu) {
-  const FileLimits limits = held ? held->request.limits : FileLimits{};
+  const FileLimits limits = loaded ? loaded->request.limits : FileLimits{};
   const std::string directory = heads_directory(target, given, kind, limits);
-  if (held && is_there(*held, directory)) return std::nullopt;
+  if (loaded && is_there(*loaded, directory)) return std::nullopt;
   WantedHeads wanted{.files = open_heads(directory, &target, limits), .plan = {}};
   for (const std::string& name : given) {
     std::string notice = notice_of_two_models(name, assets_dir_);
@@ -125,22 +127,22 @@ RunModels ModelStore::get_for(const ModelRequest& request,
   }
   std::vector<WantedHeads> wanted;
   MemoryPlan plan;
-  const LoadedModel* const target = held(request);
+  const LoadedModel* const target = find_loaded(request);
   if (!kinds.empty()) {
-    device(request.device);  // refused before anything is read
-    const Wanted files = target ? Wanted{} : opened(request);
+    device(request.device);  // throws before anything is read
+    const Wanted files = target ? Wanted{} : open(request);
     for (const HeadsKind kind : kinds) {
       LoadOptions options = files.options;
       if (target) options.dtype = target->model->dtype(), options.scale = target->model->scale();
-      auto heads = opened_heads(target, target ? target->files : files.files, options,
-                                draft_resources.heads, kind, kernels::is_cpu(request.device));
+      auto heads = open_missing_heads(target, target ? target->files : files.files, options,
+                                      draft_resources.heads, kind, kernels::is_cpu(request.device));
       if (!heads) continue;
       plan = plan + heads->plan;
       wanted.push_back(std::move(*heads));
     }
   }
-  const Beside beside(beside_, plan);
-  // A target that is loaded yet asks for room with them.
+  const ReservedMemory reserved(reserved_, plan);
+  // A target that is already loaded stays while room is made for its heads.
   if (target && !wanted.empty())
     make_room(request.device,
               fmt::format("{} with {}", target->files.name, wanted.front().files.name),

@@ -37,13 +37,15 @@ MemoryPlan plan_of(const ModelFiles& files, const LoadOptions& options, kernels:
              : gpu_memory_plan(config, options.dtype, device.ops(), device.prompt_block());
 }
 
-/// Tokens a model may choose, as the forward counts them.
+/// Number of tokens that a model may choose, as in its forward.
 int vocab_size_of(const ModelFiles& files) {
   const int rows = files.config.vocab_size;
   return files.tokenizer ? std::min(files.tokenizer->vocab_size(), rows) : rows;
 }
 
-/// A draft's token ids mean something else to a target of another vocabulary.
+/// Checks that draft and target have the same vocabulary, because token ids would otherwise mean
+/// different tokens.
+/// @throws Error(Usage)  naming both sizes or the first token that differs
 void refuse_other_vocabulary(const std::string& decoder,
                              const ModelFiles& target,
                              const ModelFiles& draft) {
@@ -68,7 +70,7 @@ void refuse_other_vocabulary(const std::string& decoder,
   }
 }
 
-/// Where ranks of a model on this device go, in turn.
+/// The devices for the ranks of a model on this device, in order.
 std::vector<std::string> devices_from(const std::string& device) {
   std::vector<std::string> names;
   const std::vector<kernels::CudaDeviceInfo> all = kernels::list_cuda();
@@ -82,13 +84,13 @@ std::vector<std::string> devices_from(const std::string& device) {
 
 }  // namespace
 
-bool ModelStore::may_go(const LoadedModel& model, const LoadedModel* kept) const {
+bool ModelStore::may_unload(const LoadedModel& model, const LoadedModel* kept) const {
   return &model != kept && std::ranges::find(together_, &model) == together_.end();
 }
 
-bool ModelStore::let_go(const LoadedModel* kept, const kernels::Device* device) {
+bool ModelStore::unload_oldest(const LoadedModel* kept, const kernels::Device* device) {
   const auto oldest = std::find_if(models_.begin(), models_.end(), [&](const auto& model) {
-    return may_go(*model, kept) && (!device || is_on(*model, *device));
+    return may_unload(*model, kept) && (!device || is_on(*model, *device));
   });
   if (oldest == models_.end()) return false;
   models_.erase(oldest);
@@ -100,32 +102,33 @@ void ModelStore::make_room(const std::string& device_name,
                            const ModelScale& scale,
                            const MemoryPlan& plan,
                            const LoadedModel* kept) {
-  const MemoryPlan all = plan + beside_;
+  const MemoryPlan all = plan + reserved_;
   kernels::Device& on = device(device_name);
-  // What is held there could go first; nothing goes for a model that would not fit even so.
+  // Loaded models could be unloaded first, but none is unloaded for a model that would not fit even
+  // then.
   std::int64_t held = 0;
   for (const auto& model : models_)
-    if (may_go(*model, kept) && is_on(*model, on)) held += model->model->weight_bytes();
+    if (may_unload(*model, kept) && is_on(*model, on)) held += model->model->weight_bytes();
   const std::int64_t available = free_bytes(on);
   const bool is_known = available < std::numeric_limits<std::int64_t>::max() - held;
   const std::string gpu = kernels::is_cpu(device_name) ? "" : device_name;
   refuse_what_does_not_fit(name, scale, all, available + (is_known ? held : 0), gpu);
-  while (all.needed() > static_cast<double>(free_bytes(on)) && let_go(kept, &on)) {
+  while (all.needed() > static_cast<double>(free_bytes(on)) && unload_oldest(kept, &on)) {
   }
 }
 
-void ModelStore::expect_room(const std::vector<ModelRequest>& requests) {
+void ModelStore::require_room(const std::vector<ModelRequest>& requests) {
   MemoryPlan plan;
   std::string names;
   ModelScale scale;
   std::vector<const LoadedModel*> needed;
   for (const ModelRequest& request : requests) {
-    const LoadedModel* model = held(request);
+    const LoadedModel* model = find_loaded(request);
     if (model) {
       needed.push_back(model);
       continue;
     }
-    const Wanted wanted = opened(request);
+    const Wanted wanted = open(request);
     plan = plan + plan_of(wanted.files, wanted.options, device(request.device));
     scale = wanted.options.scale;
     names += (names.empty() ? "" : " with ") + wanted.files.name;
@@ -147,11 +150,11 @@ kernels::Device& ModelStore::device(const std::string& name) {
     return *cpu_;
   }
   std::unique_ptr<kernels::Device>& gpu = gpus_[name];
-  if (!gpu) gpu = opened_gpu(name);
+  if (!gpu) gpu = open_gpu(name);
   return *gpu;
 }
 
-std::unique_ptr<kernels::Device> ModelStore::opened_gpu(const std::string& name) {
+std::unique_ptr<kernels::Device> ModelStore::open_gpu(const std::string& name) {
   try {
     auto gpu = kernels::open_gpu(name);
     failed_.erase(name);
@@ -165,8 +168,9 @@ std::unique_ptr<kernels::Device> ModelStore::opened_gpu(const std::string& name)
   }
 }
 
-void ModelStore::let_go_of_failed() {
-  std::map<std::string, std::string> failed;  // what one device of a GPU met, all of it did
+void ModelStore::drop_failed_devices() {
+  // by name: a failure of one device object holds for the whole GPU
+  std::map<std::string, std::string> failed;
   const auto look = [&](const kernels::Device& device) {
     if (std::string why = device.failure(); !why.empty()) failed.emplace(device.name(), why);
   };
@@ -199,14 +203,15 @@ std::vector<std::string> ModelStore::take_notes() {
 std::int64_t ModelStore::free_bytes(kernels::Device& device) const {
   const std::optional<std::int64_t> own = device.free_bytes();
   if (!own) return available_memory_bytes();
-  // The emulated one's memory is this process's.
+  // The emulated device uses this process's memory.
   const bool in_process = device.name() == "cuda:emulated";
   return in_process ? std::min(*own, available_memory_bytes()) : *own;
 }
 
 namespace {
 
-/// The request that chooses weights: whether a load notes unused defaults does not matter.
+/// The part of a request that chooses weights: the same request, except that notices about unused
+/// defaults make no difference.
 ModelRequest without_notices(ModelRequest request) {
   if (request.generation == GenerationUse::Silent) request.generation = GenerationUse::NotApplied;
   return request;
@@ -214,7 +219,7 @@ ModelRequest without_notices(ModelRequest request) {
 
 }  // namespace
 
-LoadedModel* ModelStore::held(const ModelRequest& request) {
+LoadedModel* ModelStore::find_loaded(const ModelRequest& request) {
   const ModelRequest wanted = without_notices(request);
   const auto found = std::find_if(models_.begin(), models_.end(), [&](const auto& m) {
     return without_notices(m->request) == wanted;
@@ -224,7 +229,7 @@ LoadedModel* ModelStore::held(const ModelRequest& request) {
   return models_.back().get();
 }
 
-ModelStore::Wanted ModelStore::opened(const ModelRequest& request) const {
+ModelStore::Wanted ModelStore::open(const ModelRequest& request) const {
   Wanted wanted{.begun = now_ns()};
   wanted.files = open_model(find_model(request.model, assets_dir_),
                             {.allow_external_shards = request.allow_external_shards,
@@ -236,7 +241,7 @@ ModelStore::Wanted ModelStore::opened(const ModelRequest& request) const {
     wanted.files.notices.push_back(std::move(notice));
   LoadOptions& options = wanted.options;
   options.dtype = dtype_of(request.dtype, wanted.files.stored_dtype);
-  // A GPU's memory is far away at any size.
+  // A GPU's memory is never a cache, so "auto" means no scaling there.
   if (request.scale != "auto")
     options.scale = scale_from(request.scale);
   else if (kernels::is_cpu(request.device))
@@ -253,23 +258,24 @@ LoadedModel& ModelStore::load(const ModelRequest& request,
   loaded->request = request;
   if (request.own_threads > 0)
     loaded->own_device = kernels::is_cpu(request.device) ? kernels::open_cpu(request.own_threads)
-                                                         : opened_gpu(request.device);
+                                                         : open_gpu(request.device);
   kernels::Device& on = loaded->own_device ? *loaded->own_device : device(request.device);
   loaded->files = std::move(wanted.files);
-  // Before there are weights in memory: the pages that hashing reads would come on top of them.
+  // Hashes before the weights are in memory, because the pages that hashing reads would come on top
+  // of them.
   loaded->weights_hash = weights_hash(loaded->files);
   loaded->model = Model::load(on, loaded->files, wanted.options);
   loaded->id = ++n_loaded_;
   loaded->load_ms = static_cast<double>(now_ns() - wanted.begun) * 1e-6;
-  if (models_.size() >= kMaxModels) let_go(kept);
+  if (models_.size() >= kMaxModels) unload_oldest(kept);
   models_.push_back(std::move(loaded));
   return *models_.back();
 }
 
 LoadedModel& ModelStore::get(const ModelRequest& request, const LoadProgress& progress) {
-  if (LoadedModel* model = held(request)) return *model;
-  kernels::Device& on = device(request.device);  // refused before anything is read
-  Wanted wanted = opened(request);
+  if (LoadedModel* model = find_loaded(request)) return *model;
+  kernels::Device& on = device(request.device);  // throws before anything is read
+  Wanted wanted = open(request);
   make_room(request.device, wanted.files.name, wanted.options.scale,
             plan_of(wanted.files, wanted.options, on), nullptr);
   return load(request, std::move(wanted), progress, nullptr);
@@ -281,9 +287,9 @@ RunModels ModelStore::get_with_draft(const ModelRequest& request,
                                      const LoadProgress& progress,
                                      int draft_threads) {
   kernels::Device& on = device(request.device);
-  LoadedModel* target = held(request);
+  LoadedModel* target = find_loaded(request);
   Wanted target_wanted;
-  if (!target) target_wanted = opened(request);
+  if (!target) target_wanted = open(request);
   const ModelFiles& files = target ? target->files : target_wanted.files;
   ModelRequest draft_request = request;
   draft_request.model =
@@ -299,9 +305,9 @@ RunModels ModelStore::get_with_draft(const ModelRequest& request,
                             decoder, files.name));
   }
 
-  LoadedModel* proposes = held(draft_request);
+  LoadedModel* proposes = find_loaded(draft_request);
   Wanted draft_wanted;
-  if (!proposes) draft_wanted = opened(draft_request);
+  if (!proposes) draft_wanted = open(draft_request);
   refuse_other_vocabulary(decoder, files, proposes ? proposes->files : draft_wanted.files);
   MemoryPlan plan;
   if (!target) plan = plan + plan_of(target_wanted.files, target_wanted.options, on);
@@ -351,7 +357,7 @@ int threads_of_rank(const kernels::Device& device, int n_ranks) {
 
 namespace {
 
-/// Whether a first word is decoded without the space that its piece begins with.
+/// True if the first word of a text is decoded without the space that its piece begins with.
 bool drops_first_space(const Tokenizer& tokenizer) {
   for (TokenId id = 0; id < tokenizer.vocab_size(); id++) {
     const std::string piece = tokenizer.piece(id);
@@ -415,7 +421,7 @@ std::optional<TokenId> bos_of(const ModelFiles& files) {
   return files.tokenizer ? files.tokenizer->bos_id() : files.config.bos_id;
 }
 
-/// The first token that is special to one of them alone.
+/// The first token that is special in only one of the two vocabularies.
 std::optional<TokenId> first_special_to_one(const ModelFiles& target, const ModelFiles& draft) {
   if (!target.tokenizer || !draft.tokenizer) return std::nullopt;
   const int n = std::min(vocab_size_of(target), vocab_size_of(draft));
@@ -445,12 +451,12 @@ std::vector<std::string> pair_notices(const RunModels& models) {
                     names, own, begins));
   if (const auto id = first_special_to_one(target, draft))
     notices.push_back(
-        fmt::format("{}token {} is special to the {} alone; what the target makes of it counts",
-                    names, *id, target.tokenizer->is_special(*id) ? "target" : "draft"));
+        fmt::format("{}token {} is special to the {} alone; the target's meaning counts", names,
+                    *id, target.tokenizer->is_special(*id) ? "target" : "draft"));
   const int context = models.draft->model->max_seq_len(), all = models.target.model->max_seq_len();
   if (context < all)
     notices.push_back(
-        fmt::format("{}its context holds {} tokens and the target's {}; behind these "
+        fmt::format("{}its context holds {} tokens and the target's {}; after these "
                     "a text goes on without drafts, a token a step",
                     names, context, all));
   return notices;

@@ -79,7 +79,7 @@ TEST(WindowWithEngine, what_is_refused_names_no_option_of_a_command_line) {
   engine::ModelStore store(assets().string(), 1);
   const std::string other = DECOSCOPE_SOURCE_DIR "/tests/fixtures/hf/llama_gqa";
   const engine::DecoderContext context{
-      .target = *store.get({}).model, .sampling = {}, .limits = {}, .options = {}};
+      .target = *store.get({}).model, .sampling = {}, .limits = {}};
   const std::function<void()> refused[] = {
       [&] { store.get_with_draft({.model = "demo-draft"}, "", "seed"); },
       [&] { store.get_with_draft({.needs_tokenizer = false}, other, "seed"); },

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "engine/decode/options.h"
 #include "engine/decode/verify/verify.h"
 #include "engine/base/types.h"
 #include "kernels/device.h"
@@ -12,16 +11,16 @@ namespace engine {
 namespace {
 
 LanguageModel& draft_of(const DecoderContext& context) {
-  ensure(context.draft_model != nullptr, "a decoder that drafts was made without a draft model");
+  ensure(context.draft_model != nullptr, "a decoder that drafts needs a draft model");
   return *context.draft_model;
 }
 
-/// Whether the target's device reads distributions that the draft's has written: device objects of one GPU
-/// have one name.
+/// True if the target's device can read distributions that the draft's device wrote. Device objects
+/// of one GPU have the same name.
 bool share_memory(LanguageModel& target, LanguageModel& draft) {
-  const kernels::Device* there = target.distributions_device();
-  const kernels::Device* drafts = draft.distributions_device();
-  return there && drafts && there->name() == drafts->name() &&
+  const kernels::Device* verifying = target.distributions_device();
+  const kernels::Device* drafting = draft.distributions_device();
+  return verifying && drafting && verifying->name() == drafting->name() &&
          target.vocab_size() == draft.vocab_size();
 }
 
@@ -33,30 +32,16 @@ DraftSettings with_distributions(DraftSettings settings, const DecoderContext& c
   return settings;
 }
 
-/// After so many steps in a row whose draft failed a text is asked no more drafts for.
-constexpr int kGivenUp = 3;
+/// After this many consecutive steps with a failed draft, the run goes on without drafts.
+constexpr int kMaxFailures = 3;
 
-/// Logits that are no numbers, or no memory; not a device that is lost to the target too.
+/// True for NaN logits or a lack of memory, after which the target still works; false for a lost
+/// device.
 bool costs_drafts_alone(const Error& error) {
   return error.code() == ErrorCode::BadInput || error.code() == ErrorCode::Resources;
 }
 
 }  // namespace
-
-DraftSettings draft_settings(const OptionValues& options, const Sampling& target) {
-  DraftSettings settings;
-  settings.sampling = target;
-  const auto set = [&](const char* name, float& value) {
-    const double given = float_option(options, name);
-    if (given >= 0) value = static_cast<float>(given);
-  };
-  set("draft_temperature", settings.sampling.temperature);
-  set("draft_top_p", settings.sampling.top_p);
-  set("draft_min_p", settings.sampling.min_p);
-  set("stop_below", settings.stop_below);
-  if (const int k = int_option(options, "draft_top_k"); k >= 0) settings.sampling.top_k = k;
-  return settings;
-}
 
 DraftVerifyDecoder::DraftVerifyDecoder(const DecoderContext& context,
                                        DraftSettings settings,
@@ -73,7 +58,7 @@ DraftVerifyDecoder::DraftVerifyDecoder(const DecoderContext& context,
   if (!sized) return;
   if (!context.tree_tuner) own_tuner_ = std::make_unique<TreeTuner>();
   tuner_ = context.tree_tuner ? context.tree_tuner : own_tuner_.get();
-  drafter_.draft_by(tuner_->tree(tuner_->choose()));
+  drafter_.set_tree(tuner_->tree(tuner_->choose()));
 }
 
 void DraftVerifyDecoder::begin(const Sequence& prefix) {
@@ -83,23 +68,23 @@ void DraftVerifyDecoder::begin(const Sequence& prefix) {
     is_begun_ = true;
   } catch (const Error& error) {
     if (!costs_drafts_alone(error)) throw;
-    tell_failed(error.what());
+    report_failure(error.what());
   }
 }
 
-void DraftVerifyDecoder::tell_failed(const std::string& why) {
+void DraftVerifyDecoder::report_failure(const std::string& why) {
   is_begun_ = false;
   n_failed_in_a_row_++;
-  if (n_failed_in_a_row_ > 1 && n_failed_in_a_row_ < kGivenUp) return;
-  const char* what = n_failed_in_a_row_ < kGivenUp ? "this step" : "the rest of this text";
+  if (n_failed_in_a_row_ > 1 && n_failed_in_a_row_ < kMaxFailures) return;
+  const char* what = n_failed_in_a_row_ < kMaxFailures ? "this step" : "the rest of this text";
   events_.push_back(Notice{.level = Notice::Level::Warning,
                            .text = "the draft model failed: " + why + "; " + what +
                                    " goes on without drafts, a token a step"});
 }
 
-// What a draft may not cost is the text, which needs none.
-Drafts DraftVerifyDecoder::drafted(const Sequence& prefix, int room) {
-  if (n_failed_in_a_row_ >= kGivenUp) return Drafts::none(prefix.last());
+// A failed draft must not end the run, which can go on without drafts.
+Drafts DraftVerifyDecoder::draft(const Sequence& prefix, int room) {
+  if (n_failed_in_a_row_ >= kMaxFailures) return Drafts::none(prefix.last());
   try {
     if (!is_begun_) drafter_.begin_again(prefix);
     is_begun_ = true;
@@ -108,13 +93,13 @@ Drafts DraftVerifyDecoder::drafted(const Sequence& prefix, int room) {
     return drafts;
   } catch (const Error& error) {
     if (!costs_drafts_alone(error)) throw;
-    tell_failed(error.what());
+    report_failure(error.what());
   }
   return Drafts::none(prefix.last());
 }
 
 TokenTree DraftVerifyDecoder::propose(const Sequence& prefix) {
-  settle();
+  commit_to_draft();
   const int room = room_left(prefix, limits_, target_.max_seq_len()) - 1;
   if (!is_full_ && room > 0 && drafter_.is_full(prefix.tokens().size())) {
     is_full_ = true;
@@ -125,10 +110,10 @@ TokenTree DraftVerifyDecoder::propose(const Sequence& prefix) {
   }
   if (tuner_) {
     sized_ = tuner_->choose();
-    drafter_.draft_by(tuner_->tree(sized_));
+    drafter_.set_tree(tuner_->tree(sized_));
     proposed_ = std::chrono::steady_clock::now();
   }
-  drafts_ = drafted(prefix, room);
+  drafts_ = draft(prefix, room);
   int depth = 0;
   for (const RowTag& tag : drafts_.tree.tag) depth = std::max(depth, static_cast<int>(tag.a));
   n_depth_ += depth;
@@ -148,27 +133,29 @@ const VerifyRequest* DraftVerifyDecoder::verify_request(const Sequence& prefix,
 Decision DraftVerifyDecoder::verify(const Sequence& prefix,
                                     const TokenTree& tree,
                                     const StepOutput& out) {
-  if (tuner_) learn_cost();
+  if (tuner_) measure_cost();
   if (!rejects_) return verify_exact_match(tree, out);
   return reject_drafted(prefix.tokens(), tree, drafts_.candidates, out, sampling_, rule_,
                         *uniforms_);
 }
 
 void DraftVerifyDecoder::committed(const Sequence& /*prefix*/, const Decision& cut) {
-  // Not the path's rows: where the text ends in an accepted run, its last token has none.
+  // The path's length would be one too small where the run ends within an accepted path: the last
+  // token's row is not kept.
   n_kept_ += std::ranges::count(fates_of(drafts_.tree, cut), RowFate::Accepted);
   kept_ = cut.path;
-  if (tuner_) learn_kept(cut);
+  if (tuner_) measure_acceptance(cut);
 }
 
-/// A tree cut short by the text's end, or by stop_below, has other costs than its own.
-void DraftVerifyDecoder::learn_cost() {
+/// Reports the step's time to the tuner, unless the run's end or stop_below cut the tree short.
+void DraftVerifyDecoder::measure_cost() {
   if (drafts_.tree.n_rows() != rows_of(tuner_->tree(sized_))) return;
   const std::chrono::duration<double> cost = std::chrono::steady_clock::now() - proposed_;
-  tuner_->took(sized_, cost.count());
+  tuner_->add_cost(sized_, cost.count());
 }
 
-void DraftVerifyDecoder::learn_kept(const Decision& cut) {
+/// Reports to the tuner which candidate of each node on the path was kept.
+void DraftVerifyDecoder::measure_acceptance(const Decision& cut) {
   for (std::size_t i = 0; i < cut.path.size(); i++) {
     const std::vector<int>& children =
         drafts_.candidates[static_cast<std::size_t>(cut.path[i])].rows;
@@ -176,12 +163,12 @@ void DraftVerifyDecoder::learn_kept(const Decision& cut) {
     const auto kept = std::ranges::find(children, cut.emitted[i], [&](int row) {
       return drafts_.tree.token[static_cast<std::size_t>(row)];
     });
-    tuner_->judged(static_cast<int>(children.size()),
-                   kept == children.end() ? -1 : static_cast<int>(kept - children.begin()));
+    tuner_->add_verified(static_cast<int>(children.size()),
+                         kept == children.end() ? -1 : static_cast<int>(kept - children.begin()));
   }
 }
 
-void DraftVerifyDecoder::settle() {
+void DraftVerifyDecoder::commit_to_draft() {
   if (!kept_.empty() && is_begun_) drafter_.committed(kept_);
   kept_.clear();
 }

@@ -1,8 +1,9 @@
-// What decoders with a draft model share: the draft proposes a tree, the target judges all of it in
-// one forward. A decoder of this kind is a set of DraftSettings.
-//   greedy, coupled  verify_exact_match(): kept while equal to the target's pick
-//   rejection        reject_drafted(): the rules of draft_rules.h. Where both models compute on one
-//                    GPU distributions stay there: the draft's, and the target's that judges by them
+// Speculative decoding with a draft model: the draft proposes a tree, and the target verifies all
+// of it in one forward. A decoder of this kind is a set of DraftSettings (speculative.h, mcsd.h,
+// seed.h).
+//   greedy, coupled  verify_exact_match(): tokens are kept while they equal the target's picks
+//   rejection        reject_drafted(): the rules of draft_rules.h. If both models compute on one
+//                    GPU, the draft's distributions stay on it, and the target verifies there
 #pragma once
 
 #include <chrono>
@@ -19,15 +20,12 @@
 
 namespace engine {
 
-/// Reads the options every such decoder has: draft_temperature, draft_top_k, draft_top_p,
-/// draft_min_p (below 0: the target's) and stop_below. k_config and rule are the caller's.
-/// @param target  how the target samples
-DraftSettings draft_settings(const OptionValues& options, const Sampling& target);
-
+/// Speculative sampling with a draft model: drafts a chain or a tree and verifies it.
 class DraftVerifyDecoder : public Decoder {
  public:
   /// @param context  with a draft model
-  /// @param sized    the trees are chosen step by step, by what they cost and bring here
+  /// @param sized    a tree tuner chooses the tree of every step by measured costs and acceptance
+  ///                 (k_config=auto)
   DraftVerifyDecoder(const DecoderContext& context, DraftSettings settings, bool sized = false);
   void begin(const Sequence& prefix) override;
   Wants wants() const override { return {.logits = rejects_, .row_p = !rejects_}; }
@@ -38,17 +36,18 @@ class DraftVerifyDecoder : public Decoder {
   const VerifyRequest* verify_request(const Sequence& prefix, const TokenTree& tree) override;
   Decision verify(const Sequence& prefix, const TokenTree& tree, const StepOutput& out) override;
   void committed(const Sequence& prefix, const Decision& cut) override;
-  /// That the draft's context has become full, once; that the draft failed, where the step before
-  /// had its drafts; that it is asked no more.
+  /// Notices: the draft model's context is full (once); a draft failed after one that worked;
+  /// drafting is given up.
   std::vector<Event> take_events() override { return std::exchange(events_, {}); }
-  /// The drafter's; draft_depth: tokens the deepest paths could have had.
+  /// The drafter's counts; draft_depth: sum over steps of the drafted tree's depth.
   std::map<std::string, std::int64_t> counts() const override;
-  /// depth_accepted: tokens accepted of draft_depth, a share; tree_tokens: of the tree that was
-  /// found best, where trees are sized.
+  /// depth_accepted: accepted tokens / draft_depth; with a tree tuner also tree_tokens: tokens of
+  /// the tree it finds best.
   std::map<std::string, double> figures() const override;
 
+  /// The draft model's side, its cache brought up to the committed tokens.
   const Drafter& drafter() {
-    settle();
+    commit_to_draft();
     return drafter_;
   }
 
@@ -60,26 +59,28 @@ class DraftVerifyDecoder : public Decoder {
   bool rejects_;
   Uniforms uniforms_;
   Drafter drafter_;
-  Drafts drafts_;  // of the step under way
+  Drafts drafts_;  // of the current step
   VerifyRequest verify_request_;
-  /// Rows the last step kept. The draft's cache takes them when the draft works next: verify() and
-  /// committed() leave its model alone, which may be at work for another text by then.
+  /// Rows that the last step kept. The draft's cache takes them before the next draft, because
+  /// verify() and committed() must not touch the draft model: it may be drafting for another
+  /// sequence at that time.
   std::vector<int> kept_;
   std::int64_t n_depth_ = 0, n_kept_ = 0;
-  bool is_full_ = false;  // the draft's context, and that was told
+  bool is_full_ = false;  // the draft's context is full and a notice says so
   bool is_begun_ = false;
-  std::unique_ptr<TreeTuner> own_tuner_;            // where texts share none
-  TreeTuner* tuner_ = nullptr;                      // null: the tree stays as the settings have it
-  int sized_ = 0;                                   // the tuner's tree of the step under way
+  std::unique_ptr<TreeTuner> own_tuner_;  // if the context has none to share
+  // null: every step drafts the tree of the settings
+  TreeTuner* tuner_ = nullptr;
+  int sized_ = 0;                                   // the tuner's tree of the current step
   std::chrono::steady_clock::time_point proposed_;  // when its drafting began
   int n_failed_in_a_row_ = 0;
   std::vector<Event> events_;
 
-  void settle();
-  Drafts drafted(const Sequence& prefix, int room);
-  void tell_failed(const std::string& why);
-  void learn_cost();
-  void learn_kept(const Decision& cut);
+  void commit_to_draft();
+  Drafts draft(const Sequence& prefix, int room);
+  void report_failure(const std::string& why);
+  void measure_cost();
+  void measure_acceptance(const Decision& cut);
 };
 
 }  // namespace engine

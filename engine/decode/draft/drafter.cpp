@@ -12,17 +12,19 @@
 namespace engine {
 namespace {
 
-/// Of more the noise is not made: it costs, and what is less likely is hardly ever picked.
+/// Tokens that get Gumbel noise, the likeliest first. Noise for all would cost time, and less
+/// likely tokens are hardly ever picked.
 constexpr int kPerturbed = 64;
 
-/// How many of these, the likeliest first, may be proposed: as many as have a probability.
+/// Number of leading tokens with a positive probability; the others may not be proposed.
 std::size_t n_possible(const RankedTokens& ranked) {
   const auto end = std::ranges::find_if(ranked.p, [](double p) { return p <= 0; });
   return static_cast<std::size_t>(end - ranked.p.begin());
 }
 
-/// Places in `ranked` of the n tokens of largest log p + the target's noise: a draw of n without
-/// replacement, in the order in which the target would pick them if it were the draft.
+/// Gumbel-top-k: indices in `ranked` of the n tokens with the largest log p + Gumbel noise of the
+/// target. This is a draw of n tokens without replacement, in the order in which the target would
+/// pick them if its distribution were the draft's.
 std::vector<std::size_t> perturbed(const RankedTokens& ranked,
                                    const Sampling& sampling,
                                    std::uint32_t position,
@@ -44,7 +46,8 @@ std::vector<std::size_t> perturbed(const RankedTokens& ranked,
   return places;
 }
 
-bool draws_again(DraftRule rule) {
+/// True if the rule draws candidates with replacement.
+bool draws_with_replacement(DraftRule rule) {
   return rule == DraftRule::With || rule == DraftRule::KSeq;
 }
 
@@ -64,26 +67,27 @@ Drafts Drafts::none(TokenId last) {
 void Drafter::begin(const Sequence& prefix) {
   fed_.clear();
   cache_ = model_.make_cache();
-  // The prompt alone is too long, or nothing will be drafted.
+  // Skips the prompt if it leaves no room to draft, or if nothing is drafted.
   if (usable_depth(prefix.tokens().size(), 1) < 1) return;
   PromptCaches own(model_, 0);
   cache_ = (prompts_ ? *prompts_ : own).read(prefix.tokens()).cache().fork();
 }
 
 void Drafter::begin_again(const Sequence& prefix) {
-  // What the model has read for others may be in other hands by now.
+  // Another thread may be using the shared prompts by now, so they are not read.
   PromptCaches* const shared = std::exchange(prompts_, nullptr);
   begin(prefix);
   prompts_ = shared;
 }
 
-/// The rows at depth d - 1 are fed for tokens at depth d: the last must have a position.
-int Drafter::room_behind(std::size_t n_tokens) const {
+/// Tokens that may follow: rows at depth d - 1 are fed to draft tokens at depth d, and the last fed
+/// row must fit the context.
+int Drafter::room_after(std::size_t n_tokens) const {
   return model_.max_seq_len() - static_cast<int>(n_tokens) + 1;
 }
 
 int Drafter::usable_depth(std::size_t n_tokens, int max_depth) const {
-  return std::min({max_depth, room_behind(n_tokens), static_cast<int>(settings_.k_config.size())});
+  return std::min({max_depth, room_after(n_tokens), static_cast<int>(settings_.k_config.size())});
 }
 
 Drafts Drafter::propose(const Sequence& prefix, int max_depth, UniformSource& uniforms) {
@@ -106,7 +110,7 @@ Drafts Drafter::propose(const Sequence& prefix, int max_depth, UniformSource& un
     for (std::size_t i = 0; i < level.size(); i++) {
       const Parent parent{level[i], d, n_children, drafts};
       if (draws() && settings_.distributions_stay)
-        add_drawn_there(parent, outs[i].drawn, drawing_[i].distribution);
+        add_drawn_on_device(parent, outs[i].drawn, drawing_[i].distribution);
       else
         add_children(parent, outs[i], uniforms);
       n_draws_ += static_cast<std::uint32_t>(n_children);
@@ -119,12 +123,13 @@ Drafts Drafter::propose(const Sequence& prefix, int max_depth, UniformSource& un
   return drafts;
 }
 
-/// What a forward says of a level whose nodes get so many children each, and by which distribution: the
-/// likeliest tokens, or all of the distribution where candidates are drawn from it; else the pick serves.
+/// Outputs that a level's forward must return: logits to draw candidates from q, the likeliest
+/// tokens for deterministic candidates, or just the pick for a single one. Adapts `sampling` to it.
+/// @param n_children  children of each node
 Wants Drafter::wants_for(int n_children, Sampling& sampling) const {
   if (draws()) {
     if (settings_.distributions_stay) return {.draws = true};
-    sampling.temperature = 0;  // the pick is not used: no noise is made for it
+    sampling.temperature = 0;  // the pick is not used, so it needs no noise
     return {.logits = true};
   }
   if (!settings_.with_distributions && n_children == 1) return {};
@@ -133,7 +138,7 @@ Wants Drafter::wants_for(int n_children, Sampling& sampling) const {
   return {.n_ranked = n_children};
 }
 
-// Grows to the largest tree seen; later steps take no memory.
+// The buffers grow to the largest tree so far; later steps allocate nothing.
 double* Drafter::device_distribution(std::size_t i) {
   if (i == distributions_.size())
     distributions_.emplace_back(*model_.distributions_device(),
@@ -141,15 +146,15 @@ double* Drafter::device_distribution(std::size_t i) {
   return static_cast<double*>(distributions_[i].data());
 }
 
-std::vector<DrawRequest> Drafter::draws_of(std::span<const Branch> level,
-                                           int n_children,
-                                           UniformSource& uniforms) {
+std::vector<DrawRequest> Drafter::draw_requests(std::span<const Branch> level,
+                                                int n_children,
+                                                UniformSource& uniforms) {
   std::vector<DrawRequest> all;
   std::uint32_t n_draws = 0;
   for (const Branch& branch : level) {
     const auto position = static_cast<std::uint32_t>(branch.text.size());
     DrawRequest one{.uniforms = {},
-                    .again = draws_again(settings_.rule),
+                    .again = draws_with_replacement(settings_.rule),
                     .distribution = device_distribution(n_distributions_++)};
     for (int i = 0; i < n_children; i++)
       one.uniforms.push_back(uniforms.proposal(position, n_draws++, {}));
@@ -158,16 +163,16 @@ std::vector<DrawRequest> Drafter::draws_of(std::span<const Branch> level,
   return all;
 }
 
-/// One forward over all branches of a level; their rows stay.
-/// @param n_children  each will get
+/// One forward over all branches of a level; their rows stay in the cache.
+/// @param n_children  children that each branch gets afterwards
 std::vector<StepOutput> Drafter::feed(std::span<Branch> level,
                                       int n_children,
                                       Drafts& drafts,
                                       UniformSource& uniforms) {
   Sampling sampling = settings_.sampling;
   const Wants wants = wants_for(n_children, sampling);
-  if (wants.draws) drawing_ = draws_of(level, n_children, uniforms);
-  DraftForward told{.begun = now_ns()};
+  if (wants.draws) drawing_ = draw_requests(level, n_children, uniforms);
+  DraftForward forward{.begun = now_ns()};
   std::vector<BatchItem> items;
   for (const Branch& branch : level) {
     BatchItem item{.cache = branch.cache.get(), .tree = &branch.feed};
@@ -175,13 +180,13 @@ std::vector<StepOutput> Drafter::feed(std::span<Branch> level,
     item.sampling = sampling;
     if (wants.draws) item.draw = &drawing_[items.size()];
     items.push_back(item);
-    told.n_rows += branch.feed.n_rows();
+    forward.n_rows += branch.feed.n_rows();
   }
-  n_rows_ += told.n_rows;
+  n_rows_ += forward.n_rows;
   n_forwards_++;
   std::vector<StepOutput> outs = model_.forward(items, wants);
-  told.ended = now_ns();
-  drafts.forwards.push_back(told);
+  forward.ended = now_ns();
+  drafts.forwards.push_back(forward);
   for (const Branch& branch : level) {
     std::vector<int> path(branch.feed.token.size());
     std::iota(path.begin(), path.end(), 0);
@@ -190,7 +195,7 @@ std::vector<StepOutput> Drafter::feed(std::span<Branch> level,
   return outs;
 }
 
-/// A token drawn again is judged again, but one row serves both.
+/// A token that was drawn again is a candidate again, but shares its row.
 void Drafter::Parent::add(TokenId token, double q) const {
   std::vector<int>& rows = drafts.candidates[static_cast<std::size_t>(branch.row)].rows;
   const std::set<int> distinct(rows.begin(), rows.end());
@@ -220,7 +225,8 @@ void Drafter::add_children(const Parent& parent, const StepOutput& out, UniformS
   if (draws()) {
     std::vector<double> distribution =
         token_distribution(out.logits_of(last), settings_.sampling, parent.branch.text);
-    // Not a look at what was drawn: candidates must stay a draw from q.
+    // Decides by the largest probability, not by the drawn token: candidates must stay a draw from
+    // q.
     if (!is_unsure(std::ranges::max(distribution)))
       add_drawn(parent, std::move(distribution), uniforms);
   } else if (out.ranked.empty()) {
@@ -231,8 +237,8 @@ void Drafter::add_children(const Parent& parent, const StepOutput& out, UniformS
   }
 }
 
-/// Candidates that are certain: the draft's likeliest, greedy, else those of its distribution and the
-/// target's noise.
+/// Adds deterministic candidates: greedy, the draft's likeliest tokens; coupled, its Gumbel-top-k
+/// under the target's noise.
 void Drafter::add_likeliest(const Parent& parent, const RankedTokens& ranked, int vocab_size) {
   const Sampling& sampling = settings_.sampling;
   const auto n = static_cast<std::size_t>(parent.n);
@@ -250,11 +256,11 @@ void Drafter::add_likeliest(const Parent& parent, const RankedTokens& ranked, in
       std::move(released);
 }
 
-/// Candidates drawn from the distribution, which is kept to judge them by.
+/// Draws candidates from `distribution` and keeps it for the verification.
 void Drafter::add_drawn(const Parent& parent,
                         std::vector<double> distribution,
                         UniformSource& uniforms) {
-  const bool again = draws_again(settings_.rule);
+  const bool replaced = draws_with_replacement(settings_.rule);
   std::vector<double> left = distribution;
   for (int i = 0; i < parent.n; i++) {
     const double mass = std::accumulate(left.begin(), left.end(), 0.0);
@@ -262,23 +268,24 @@ void Drafter::add_drawn(const Parent& parent,
     const std::uint32_t index = n_draws_ + static_cast<std::uint32_t>(i);
     const TokenId id = draw(left, uniforms.proposal(parent.position(), index, left));
     parent.add(id, distribution[static_cast<std::size_t>(id)]);
-    if (!again) left[static_cast<std::size_t>(id)] = 0;
+    if (!replaced) left[static_cast<std::size_t>(id)] = 0;
   }
   parent.drafts.candidates[static_cast<std::size_t>(parent.branch.row)].distribution =
       std::move(distribution);
 }
 
-/// The same where it was done on the device, which keeps the distribution.
-void Drafter::add_drawn_there(const Parent& parent,
-                              const DrawnCandidates& drawn,
-                              const double* distribution) {
+/// Adds candidates that the device drew; it keeps their distribution.
+void Drafter::add_drawn_on_device(const Parent& parent,
+                                  const DrawnCandidates& drawn,
+                                  const double* distribution) {
   if (is_unsure(drawn.largest)) return;
   for (const kernels::DrawnToken& token : drawn.tokens) parent.add(token.id, token.p);
   parent.drafts.candidates[static_cast<std::size_t>(parent.branch.row)].device_distribution =
       distribution;
 }
 
-/// The branches below a level that was fed: the first child of each goes on in its cache.
+/// The branches below a level that was fed. A first child continues its parent's cache, its
+/// siblings fork it.
 std::vector<Drafter::Branch> Drafter::next_level(std::span<Branch> level,
                                                  const Drafts& drafts) const {
   std::vector<Branch> next;

@@ -3,15 +3,15 @@
 #include <algorithm>
 #include <utility>
 
-#include "engine/decode/options.h"
 #include "engine/decode/verify/verify.h"
 
 namespace engine {
 namespace {
 
-/// The tree of the options: by default the one beside the heads, else one that suits most machines.
-RankTree tree_of(const DecoderContext& context, int n_heads) {
-  const std::string& name = text_option(context.options, "tree");
+using Rule = HeadTreeOptions::Rule;
+
+/// The tree named by the options. "own" is the tree beside the heads, or rows16 if there is none.
+RankTree tree_of(const DecoderContext& context, const std::string& name, int n_heads) {
   if (name == "own") {
     const std::string& own = context.heads_tree;
     return pruned(own.empty() ? find_rank_tree("rows16", context.trees_dir) : read_rank_tree(own),
@@ -27,30 +27,62 @@ RankTree tree_of(const DecoderContext& context, int n_heads) {
   return tree;
 }
 
-TypicalSettings typical_of(const OptionValues& options) {
-  TypicalSettings settings{.epsilon = float_option(options, "epsilon"),
-                           .delta = float_option(options, "delta")};
-  const std::string& root = text_option(options, "root");
-  if (root == "typical") settings.root = TypicalSettings::Root::Typical;
-  if (root == "sample") settings.root = TypicalSettings::Root::Sample;
-  return settings;
-}
-
 }  // namespace
 
-HeadTreeDecoder::HeadTreeDecoder(const DecoderContext& context, int n_heads)
+void HeadTreeOptions::describe_needs(DecoderInfo& info) {
+  info.needs_heads = true;
+  info.supports_rejection = true;
+}
+
+void HeadTreeOptions::bind_heads(OptionBinder& binder) {
+  using Root = TypicalSettings::Root;
+  std::vector<std::string> trees{"own"};
+  trees.insert(trees.end(), bundled_trees().begin(), bundled_trees().end());
+  trees.push_back("none");
+  binder.tree("tree", tree, std::move(trees),
+              "Which ranks of which head are guessed: the tree beside the heads, else rows16 "
+              "('own'), a bundled one or a .json file. More nodes are followed further and "
+              "cost a row each; 'none' is plain decoding.");
+  binder.real("stop_below", stop_below, 0, 1,
+              "Leaves out guesses whose path the heads give less than this probability, and runs "
+              "no head below them: saves rows that would be rejected, and changes no token, or "
+              "under rejection sampling not their distribution.");
+  binder.choice("verify", verify,
+                {{"greedy", Rule::Greedy}, {"typical", Rule::Typical}, {"sample", Rule::Sample}},
+                "Which guesses stay: those equal to the model's own choice ('greedy'), those it "
+                "finds likely enough ('typical', NOT lossless with a temperature), or those "
+                "equal to a draw of its own for each node ('sample').");
+  binder.real("epsilon", typical.epsilon, 0, 1,
+              "Of verify=typical: a token more probable than this is always kept.");
+  binder.real("delta", typical.delta, 0, 1000,
+              "Of verify=typical: where the model is unsure (entropy H) tokens above "
+              "delta exp(-H) are kept too.");
+  binder.choice("root", typical.root,
+                {{"argmax", Root::Argmax}, {"typical", Root::Typical}, {"sample", Root::Sample}},
+                "Of verify=typical: the token after the kept ones is the likeliest ('argmax', "
+                "as published), drawn from those likely enough ('typical') or from all "
+                "('sample').");
+}
+
+// At temperature 0 typical acceptance keeps the likeliest token alone.
+bool HeadTreeOptions::keeps_distribution(const Sampling& sampling) const {
+  return verify != Rule::Typical || sampling.greedy();
+}
+
+HeadTreeDecoder::HeadTreeDecoder(const DecoderContext& context,
+                                 const HeadTreeOptions& options,
+                                 int n_heads)
     : target_(context.target),
       sampling_(context.sampling),
       limits_(context.limits),
-      ranks_(tree_of(context, n_heads)),
-      stop_below_(static_cast<double>(float_option(context.options, "stop_below"))),
-      typical_(typical_of(context.options)),
+      ranks_(tree_of(context, options.tree, n_heads)),
+      stop_below_(options.stop_below),
+      rule_(options.verify),
+      typical_(options.typical),
       uniforms_(context.sampling.seed, context.uniforms) {
-  const std::string& rule = text_option(context.options, "verify");
-  rule_ = rule == "typical" ? Rule::Typical : rule == "sample" ? Rule::Sample : Rule::Greedy;
   needs_distributions_ = rule_ == Rule::Typical || rejects(sampling_);
-  n_judged_.resize(static_cast<std::size_t>(ranks_.max_depth()));
-  n_accepted_.resize(n_judged_.size());
+  n_verified_.resize(static_cast<std::size_t>(ranks_.max_depth()));
+  n_accepted_.resize(n_verified_.size());
 }
 
 TokenTree HeadTreeDecoder::propose(const Sequence& prefix) {
@@ -83,23 +115,24 @@ void HeadTreeDecoder::add_level(TokenTree& tree, int depth) {
   }
   if (nodes.empty()) return;
   const auto ranked = rank(tree, depth, parents, ranks_.width_at(depth));
-  ensure(ranked.size() == 1 || ranked.size() == parents.size(), "heads answer every parent or all");
+  ensure(ranked.size() == 1 || ranked.size() == parents.size(),
+         "heads rank tokens for all parents or for each");
   for (const std::size_t node : nodes) {
     const int above = ranks_.parent[node];
     const int parent = above < 0 ? 0 : row_of_[static_cast<std::size_t>(above)];
     const auto place =
         static_cast<std::size_t>(std::ranges::find(parents, parent) - parents.begin());
-    const RankedTokens& says = ranked[ranked.size() == 1 ? 0 : place];
+    const RankedTokens& candidates = ranked[ranked.size() == 1 ? 0 : place];
     const auto r = static_cast<std::size_t>(ranks_.rank[node]);
-    if (r >= says.token.size()) continue;  // the vocabulary has not so many
-    const double path_p = path_p_[static_cast<std::size_t>(parent)] * says.p[r];
+    if (r >= candidates.token.size()) continue;  // the vocabulary has no more tokens
+    const double path_p = path_p_[static_cast<std::size_t>(parent)] * candidates.p[r];
     if (path_p < stop_below_) continue;
     const RowTag tag{RowTag::Kind::Draft, static_cast<std::int16_t>(depth),
                      static_cast<std::int16_t>(r)};
-    row_of_[node] = tree.add(says.token[r], parent, tag);
+    row_of_[node] = tree.add(candidates.token[r], parent, tag);
     candidates_[static_cast<std::size_t>(parent)].rows.push_back(row_of_[node]);
     candidates_.emplace_back();
-    q_.push_back(static_cast<float>(says.p[r]));
+    q_.push_back(static_cast<float>(candidates.p[r]));
     path_p_.push_back(path_p);
     depth_of_row_.push_back(depth);
   }
@@ -132,8 +165,8 @@ void HeadTreeDecoder::committed(const Sequence& /*prefix*/, const Decision& cut)
     const auto row = static_cast<std::size_t>(cut.path[i]);
     const auto state = hidden_.begin() + static_cast<std::ptrdiff_t>(row * dim);
     kept_hidden_.insert(kept_hidden_.end(), state, state + static_cast<std::ptrdiff_t>(dim));
-    const auto head = static_cast<std::size_t>(depth_of_row_[row]);  // of the row's children
-    if (!candidates_[row].rows.empty()) n_judged_[head]++;
+    const auto head = static_cast<std::size_t>(depth_of_row_[row]);  // fills the row's children
+    if (!candidates_[row].rows.empty()) n_verified_[head]++;
   }
   const std::vector<RowFate> fate = fates_of(tree_, cut);
   for (std::size_t row = 1; row < fate.size(); row++)
@@ -152,9 +185,9 @@ void HeadTreeDecoder::begin_with_hidden(std::span<const float> states, std::size
 
 std::map<std::string, std::int64_t> HeadTreeDecoder::counts() const {
   std::map<std::string, std::int64_t> counts;
-  for (std::size_t head = 0; head < n_judged_.size(); head++) {
+  for (std::size_t head = 0; head < n_verified_.size(); head++) {
     const std::string name = "head_" + std::to_string(head + 1);
-    counts[name + "_judged"] = n_judged_[head];
+    counts[name + "_judged"] = n_verified_[head];
     counts[name + "_accepted"] = n_accepted_[head];
   }
   return counts;

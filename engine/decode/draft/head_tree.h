@@ -1,15 +1,16 @@
-// What decoders with draft heads share: a tree of ranks filled with the heads' tokens, judged by
-// the target in one forward.
-//   guesses  nodes whose path the heads find unlikely are left out (`stop_below`), and where none
-//            is left no head is asked further
-//   root     the tree hangs on the last emitted token, which the target chose behind the step
-//            before: published programs call it the root, and verify it in every step
-//   greedy   verify_exact_match(): kept while equal to the target's own choice, its likeliest token or, coupled,
-//            its draw. Under rejection sampling candidates are tried one after another, each with
-//            the target's probability of it
-//   sample   the target draws a token at each node, and the child of that token is kept: coupled
-//            the same choice again, under rejection sampling a draw of its own for each node
-//   typical  what the target finds likely enough is kept (typical.h). Not lossless
+// Shared by decoders with draft heads: a tree of ranks is filled with the heads' tokens, and the
+// target verifies it in one forward.
+//   drafting  nodes whose path has a low probability under the heads are left out (`stop_below`);
+//             if a level has no node left, no further head runs
+//   root      the tree's root is the last emitted token, which the target chose in the step before;
+//             published programs call it the root, and verify it in every step
+//   greedy    verify_exact_match(): a token is kept if it equals the target's choice (greedy or
+//             coupled). With rejection sampling the candidates are tried in turn, each accepted
+//             with the target's probability
+//   sample    the target draws a token at each node, and the child with that token is kept: with
+//             coupled sampling the same as greedy, with rejection sampling one independent draw per
+//             node
+//   typical   tokens that the target finds likely enough are kept (typical.h). Not lossless
 #pragma once
 
 #include <cstdint>
@@ -18,14 +19,37 @@
 #include <vector>
 
 #include "engine/decode/decoder.h"
-#include "engine/decode/verify/draft_rules.h"
 #include "engine/decode/draft/rank_tree.h"
+#include "engine/decode/options.h"
+#include "engine/decode/verify/draft_rules.h"
 #include "engine/decode/verify/sampling.h"
 #include "engine/decode/verify/typical.h"
 #include "engine/model/ranked.h"
 
 namespace engine {
 
+/// Options of every decoder with draft heads.
+struct HeadTreeOptions : DecoderOptions {
+  /// How proposals are verified (the head of this file).
+  enum class Rule { Greedy, Typical, Sample };
+
+  std::string tree = "own";  // "own", a bundled tree's name, a .json file, or "none"
+  double stop_below = 0;     // nodes with a less probable path are left out
+  Rule verify = Rule::Greedy;
+  TypicalSettings typical;
+
+  bool keeps_distribution(const Sampling& sampling) const override;
+  /// nullopt: the tree depends on the heads' folder or on a file.
+  std::optional<TreeShape> draft_shape() const override { return std::nullopt; }
+
+ protected:
+  /// Sets what such a decoder needs and supports.
+  static void describe_needs(DecoderInfo& info);
+  /// Declares these options.
+  void bind_heads(OptionBinder& binder);
+};
+
+/// Drafts a tree of ranks level by level and verifies it. Derived decoders run their heads.
 class HeadTreeDecoder : public Decoder {
  public:
   Wants wants() const override {
@@ -38,66 +62,69 @@ class HeadTreeDecoder : public Decoder {
   const VerifyRequest* verify_request(const Sequence& prefix, const TokenTree& tree) override;
   Decision verify(const Sequence& prefix, const TokenTree& tree, const StepOutput& out) override;
   void committed(const Sequence& prefix, const Decision& cut) override;
-  /// head_N_judged, head_N_accepted: steps in which head N's tokens (from 1) were judged, and in
+  /// head_N_judged, head_N_accepted: steps in which tokens of head N (from 1) were verified, and in
   /// which one of them was kept.
   std::map<std::string, std::int64_t> counts() const override;
 
  protected:
-  /// @param n_heads  the tree may be no deeper
-  /// @throws Error(Usage)     if it is
+  /// @param n_heads  the depth that the tree may have
+  /// @throws Error(Usage)     if the tree is deeper
   /// @throws Error(BadInput)  as find_rank_tree
-  HeadTreeDecoder(const DecoderContext& context, int n_heads);
+  HeadTreeDecoder(const DecoderContext& context, const HeadTreeOptions& options, int n_heads);
 
+  /// The tree that the heads fill.
   const RankTree& ranks() const { return ranks_; }
-  /// [n, state_dim()] the target's states behind rows that the text took since this was asked last,
-  /// in order.
+  /// [n, state_dim()] the target's hidden states of the rows committed since the last call, in
+  /// order. Moves them to the caller.
   std::vector<float> take_hidden();
-  /// The states of positions before the first step, which take_hidden() gives then. Or none.
+  /// Sets hidden states of positions before the first step, or none; take_hidden() returns them.
   void begin_with_hidden(std::span<const float> states, std::size_t dim);
-  std::size_t state_dim() const { return state_dim_; }  // 0: none is known yet
-  /// Whether a draft can hang on this text: the heads know the state it begins from.
-  /// @param depth  levels that will be asked for
+  /// Values of a hidden state; 0 until one is known.
+  std::size_t state_dim() const { return state_dim_; }
+  /// Prepares the heads for one draft.
+  /// @param depth  levels that the draft will have at most
+  /// @return       false if nothing can be drafted because the heads lack the state to start from
   virtual bool begin_draft(const Sequence& prefix, int depth) = 0;
-  /// What the heads say behind the rows of depth - 1, for those at `depth`.
+  /// The heads' likeliest tokens at `depth`, for the children of rows at depth - 1.
   /// @param parents  rows of the tree that get children
   /// @param width    ranks that are needed
-  /// @return         one for all of them, or one each
+  /// @return         one list for all parents, or one for each
   virtual std::vector<RankedTokens> rank(const TokenTree& tree,
                                          int depth,
                                          std::span<const int> parents,
                                          int width) = 0;
-  /// Forwards of the heads, for the picture of time.
-  void tell_forward(const DraftForward& forward) { forwards_.push_back(forward); }
+  /// Records a forward of the heads for the step's event.
+  void add_forward(const DraftForward& forward) { forwards_.push_back(forward); }
 
  private:
   void add_level(TokenTree& tree, int depth);
   DraftRule draft_rule() const {
-    return rule_ == Rule::Sample ? DraftRule::Naive : DraftRule::Without;
+    return rule_ == HeadTreeOptions::Rule::Sample ? DraftRule::Naive : DraftRule::Without;
   }
   LanguageModel& target_;  // owned by the engine
   Sampling sampling_;
   Limits limits_;
   RankTree ranks_;
   double stop_below_;
-  enum class Rule { Greedy, Sample, Typical } rule_;
+  HeadTreeOptions::Rule rule_;
   TypicalSettings typical_;
-  bool needs_distributions_;  // the rule looks at distributions, not at choices
+  bool needs_distributions_;  // the rule compares probabilities, not picks
   Uniforms uniforms_;
 
-  // Of the step under way.
+  // Of the current step:
   TokenTree tree_;
-  std::vector<int> row_of_;  // [n_nodes] of the tree of ranks; -1: not proposed
+  std::vector<int> row_of_;  // [n_nodes of the tree of ranks] the node's row; -1: not proposed
   std::vector<Candidates> candidates_;
   VerifyRequest verify_request_;
   std::vector<float> q_;
-  std::vector<double> path_p_;  // [n_rows] the heads' product from the root's child down to the row
+  std::vector<double> path_p_;  // [n_rows] product of the heads' probabilities along the path
   std::vector<DraftForward> forwards_;
   std::vector<float> hidden_;      // [n_rows, dim]
   std::vector<int> depth_of_row_;  // [n_rows]
 
   std::vector<float> kept_hidden_;
   std::size_t state_dim_ = 0;
-  std::vector<std::int64_t> n_judged_, n_accepted_;  // [heads of the tree]
+  std::vector<std::int64_t> n_verified_, n_accepted_;  // [heads of the tree]
 };
 
 }  // namespace engine

@@ -2,28 +2,13 @@
 
 #include <fmt/format.h>
 
-#include "engine/decode/options.h"
-#include "engine/decode/draft/rank_tree.h"
 #include "engine/base/counted.h"
+#include "engine/decode/draft/rank_tree.h"
 
 namespace engine {
 namespace {
 
 constexpr const char* kOwnTree = "own";
-
-TreeShape shape_of_counts(const DecoderInfo& info,
-                          const OptionInfo& option,
-                          const std::string& value) {
-  const OptionValues checked = complete_options(info, {{option.name, value}});
-  TreeShape shape;
-  int width = 1;
-  for (const int k : counts_option(checked, option.name)) {
-    width *= k;
-    shape.n_tokens += width;
-    shape.depth++;
-  }
-  return shape;
-}
 
 }  // namespace
 
@@ -31,13 +16,11 @@ std::optional<TreeShape> tree_shape(const DecoderInfo& info,
                                     const OptionInfo& option,
                                     const std::string& value,
                                     const std::string& trees_dir) {
-  if (option.type == OptionInfo::Type::Counts && value == kAuto) {
-    complete_options(info, {{option.name, value}});
+  const bool is_file = option.type == OptionInfo::Type::Tree;
+  if (option.type != OptionInfo::Type::Counts && (!is_file || value == kOwnTree))
     return std::nullopt;
-  }
-  if (option.type == OptionInfo::Type::Counts) return shape_of_counts(info, option, value);
-  if (option.type != OptionInfo::Type::Tree || value == kOwnTree) return std::nullopt;
-  complete_options(info, {{option.name, value}});
+  const ParsedOptions options = parse_options(info.name, {{option.name, value}});
+  if (!is_file) return options->draft_shape();
   try {
     const RankTree tree = find_rank_tree(value, trees_dir);
     return TreeShape{.n_tokens = tree.n_nodes(), .depth = tree.max_depth()};

@@ -1,5 +1,6 @@
-// Options whose value is a tree: k_config, which spells it level by level, and `tree` of decoders
-// with heads, which names one or a file. Looked at before any model is, and described to people.
+// Options whose value is a draft tree: k_config, which spells it level by level, and `tree` of
+// decoders with draft heads, which names a bundled tree or a file. Checks such values before any
+// model is loaded, and describes them for people.
 #pragma once
 
 #include <optional>
@@ -9,23 +10,17 @@
 
 namespace engine {
 
-/// What a step drafts by a tree.
-struct TreeShape {
-  int n_tokens = 0;
-  int depth = 0;  // 0: nothing is drafted
-};
-
-/// Of a tree option's value; nullopt where only the heads or the run know, or the option is no tree.
-/// @param trees_dir  where the trees lie that are known by name
+/// The shape of the tree that a tree option's value stands for; nullopt if only the heads or the
+/// run know it, or if the option is no tree.
+/// @param trees_dir  directory of the bundled trees
 /// @throws Error(Usage, BadInput)  "medusa: tree: FILE: paths: found [2] twice, expected each path
-///                                 once": naming decoder, option, and what is wrong
+///                                 once": names the decoder, the option and the fault
 std::optional<TreeShape> tree_shape(const DecoderInfo& info,
                                     const OptionInfo& option,
                                     const std::string& value,
                                     const std::string& trees_dir);
 
-/// Looks at every tree among a decoder's options.
-/// @param options  complete
+/// Checks every tree among a decoder's options.
 /// @throws Error(Usage, BadInput)  as tree_shape()
 void check_trees(const DecoderInfo& info,
                  const OptionValues& options,

@@ -9,20 +9,20 @@ namespace engine {
 namespace {
 
 constexpr std::size_t kTries = 2;       // steps until a tree counts as measured
-constexpr std::size_t kRemembered = 6;  // of its last steps
-/// When the later half of these is all so much slower or quicker than the quickest of the earlier,
-/// the machine is another, and what is known of other trees is of no use.
+constexpr std::size_t kRemembered = 6;  // steps whose costs are kept
+/// If the fastest of the later half of these steps differs by this factor from the fastest of the
+/// earlier half, the load of the machine has changed, and measurements of other trees are dropped.
 constexpr double kChanged = 1.2;
-/// Steps after which a tree that was not far behind is tried again: steps grow dearer with the text,
-/// and machines have phases. The hope it is tried in: so much of what it cost before.
+/// A tree is tried again this many steps after its last one, if it would be best at kHope times its
+/// former cost: steps become slower as the sequence grows, and the machine's load changes.
 constexpr std::int64_t kStale = 64;
 constexpr double kHope = 0.9;
-/// A tree is tried when one of at least half its rows is measured.
+/// An untried tree is tried only after a tree with at least 1 / kGrowth of its rows was measured.
 constexpr int kGrowth = 2;
-/// What is supposed of ranks before nodes were judged, and the nodes it weighs as much as.
+/// The prior acceptance rate of each rank, and its weight in nodes.
 constexpr std::array<double, 4> kSupposed = {0.6, 0.12, 0.05, 0.03};
 constexpr double kSupposedNodes = 8;
-/// Nodes behind which old ones count half.
+/// After this many nodes all counts are halved.
 constexpr double kForget = 512;
 
 bool has_changed(const std::vector<double>& costs) {
@@ -64,11 +64,11 @@ double TreeTuner::Tried::fastest() const {
 }
 
 TreeTuner::TreeTuner(std::vector<LevelCounts> trees) {
-  ensure(!trees.empty(), "a tuner has trees to choose from");
+  ensure(!trees.empty(), "a tuner needs trees to choose from");
   for (LevelCounts& tree : trees) {
     const bool fits = !tree.empty() && std::ranges::min(tree) >= 1 &&
                       std::ranges::max(tree) <= static_cast<int>(kMaxWidth);
-    ensure(fits, "a tuner's tree has levels of 1 to 4 candidates");
+    ensure(fits, "a tuner's tree must have levels of 1 to 4 candidates");
     const int rows = rows_of(tree);
     trees_.push_back({.counts = std::move(tree), .rows = rows});
   }
@@ -79,7 +79,7 @@ TreeTuner::TreeTuner(std::vector<LevelCounts> trees) {
   }
 }
 
-void TreeTuner::took(int place, double cost) {
+void TreeTuner::add_cost(int place, double cost) {
   n_steps_++;
   Tried& tree = trees_[static_cast<std::size_t>(place)];
   if (tree.is_known() && n_steps_ - tree.last > kStale) tree.costs.clear();
@@ -96,8 +96,8 @@ void TreeTuner::forget_but(int place) {
   kept.costs = costs;
 }
 
-void TreeTuner::judged(int n_children, int kept) {
-  ensure(kept < n_children, "the candidate kept is one of the node's");
+void TreeTuner::add_verified(int n_children, int kept) {
+  ensure(kept < n_children, "the accepted candidate must be one of the node's");
   if (seen_[0] > kForget) {
     for (double& n : seen_) n /= 2;
     for (double& n : kept_) n /= 2;
@@ -110,7 +110,7 @@ void TreeTuner::judged(int n_children, int kept) {
 
 double TreeTuner::expected_tokens(int place) const {
   const LevelCounts& counts = at(place).counts;
-  double below = 1;  // the target's own token behind the last one kept
+  double below = 1;  // the target's own token after the last accepted one
   for (auto k = counts.rbegin(); k != counts.rend(); ++k) {
     double share = 0;
     for (std::size_t rank = 0; static_cast<int>(rank) < *k; rank++)
@@ -120,7 +120,8 @@ double TreeTuner::expected_tokens(int place) const {
   return below;
 }
 
-/// A step that was disturbed each time it was tried is told by one of more rows that was not.
+/// The tree's fastest step, or that of a larger tree if it was faster: then the tree's own steps
+/// were disturbed.
 double TreeTuner::cost(const Tried& tree) const {
   double least = tree.fastest();
   for (const Tried& other : trees_) {
@@ -134,8 +135,9 @@ double TreeTuner::rate(int place) const {
   return expected_tokens(place) / cost(at(place));
 }
 
-/// By steps of fewer rows: as much as the dearest of them, and half as much more as it rose from
-/// one to the next. Where none is known, by one of more rows, as if each cost the same.
+/// A lower bound of an untried tree's cost: the slowest measured tree with fewer rows, plus half of
+/// the slope between the two largest of those. If there are none, a larger tree's cost in
+/// proportion to the rows.
 double TreeTuner::least_cost(const Tried& tree) const {
   const Tried *widest = nullptr, *before = nullptr;
   double dearest = 0;
@@ -154,7 +156,7 @@ double TreeTuner::least_cost(const Tried& tree) const {
   return dearest + std::max(0.0, rise / 2 * (tree.rows - widest->rows));
 }
 
-/// What a tree may turn out to be worth; 0: it is not to be tried now.
+/// An upper bound of a tree's tokens per time; 0 if it should not be tried now.
 double TreeTuner::hopeful_rate(int place) const {
   const Tried& tree = at(place);
   if (tree.is_known()) {
@@ -170,7 +172,7 @@ double TreeTuner::hopeful_rate(int place) const {
 }
 
 int TreeTuner::choose() {
-  int chosen = 0;  // the smallest, until one is known
+  int chosen = 0;  // the smallest tree, until one is measured
   double most = 0;
   for (int place = 0; place < static_cast<int>(trees_.size()); place++) {
     const double rate = hopeful_rate(place);

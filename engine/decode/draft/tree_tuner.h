@@ -1,10 +1,10 @@
-// Draft trees sized to the machine (ours, not the papers'): of the trees a draft may propose, the
-// one that is expected to bring most tokens in the time its steps take here.
-//   tokens  from how often the draft's best, second best, ... token was kept of the nodes judged so
-//           far, whatever their depth
-//   time    measured: of each tree the fastest of its last steps. A tree not tried yet is supposed
-//           to cost what smaller ones say at the least, so it is tried while it could still be best
-// Which tree is used changes no token where tokens are compared with the target's picks.
+// Chooses the draft tree with the most expected tokens per unit of time on this machine
+// (k_config=auto, our addition).
+//   tokens  from the acceptance rates of the draft's best, second best, ... token over all verified
+//           nodes, at any depth
+//   time    the fastest of a tree's last steps. An untried tree gets a lower bound from smaller
+//           trees, so it is tried while it could still be best
+// With exact-match verification the choice of the tree changes no token.
 #pragma once
 
 #include <array>
@@ -12,37 +12,39 @@
 #include <string>
 #include <vector>
 
+#include "engine/decode/options.h"
+
 namespace engine {
 
-/// Candidates below each node, level by level, as k_config spells them.
-using LevelCounts = std::vector<int>;
-
-/// The trees that k_config=auto chooses from, by rows: chains of one to five tokens, and trees of up
-/// to 28, those with more candidates where the draft is least sure of the place: next to the text.
+/// The trees that k_config=auto chooses from, by rows: chains of one to five tokens, and trees of
+/// up to 28 tokens with more candidates near the root.
 const std::vector<LevelCounts>& sized_trees();
-/// "2,1,1".
+/// A tree as text: "2,1,1".
 std::string name_of(const LevelCounts& tree);
-/// Rows of a step with such a tree, its root among them.
+/// Rows of a step with such a tree, including the root.
 int rows_of(const LevelCounts& tree);
 
+/// Statistics of trees, and the choice that follows from them. Runs of the same draft and target
+/// share one.
 class TreeTuner {
  public:
   /// @param trees  at least one, none empty
   explicit TreeTuner(std::vector<LevelCounts> trees = sized_trees());
 
-  /// The tree of the next step, its place among the trees.
+  /// Chooses the tree of the next step. @return  its index
   int choose();
+  /// The tree with this index.
   const LevelCounts& tree(int place) const { return at(place).counts; }
-  /// What a whole step with that tree took, drafting and all, in any unit: always the same.
-  void took(int place, double cost);
-  /// A node whose path had been kept was judged.
-  /// @param n_children  candidates it had, the likeliest first
-  /// @param kept        which of them was kept; -1: none
-  void judged(int n_children, int kept);
+  /// Reports the cost of a whole step with that tree, drafting included, always in the same unit.
+  void add_cost(int place, double cost);
+  /// Reports the verification of a node on the accepted path.
+  /// @param n_children  its candidates, likeliest first
+  /// @param kept        index of the accepted candidate; -1: none
+  void add_verified(int n_children, int kept);
 
-  /// Tokens a step with that tree is expected to bring, the target's own included.
+  /// Expected tokens of a step with that tree, including the target's own token.
   double expected_tokens(int place) const;
-  /// The tree of most expected tokens a time among those measured; 0 while none is.
+  /// The measured tree with the most expected tokens per time; 0 if none is measured.
   int best() const;
 
  private:
@@ -51,7 +53,7 @@ class TreeTuner {
     LevelCounts counts;
     int rows = 0;
     std::vector<double> costs = {};  // of its last steps
-    std::int64_t last = 0;           // step of the last of them
+    std::int64_t last = 0;           // the number of the last of these steps
 
     bool is_known() const;
     double fastest() const;
@@ -64,9 +66,10 @@ class TreeTuner {
   double least_cost(const Tried& tree) const;
   double hopeful_rate(int place) const;
 
-  std::vector<Tried> trees_;              // by rows
-  std::array<double, kMaxWidth> seen_{};  // nodes judged that had more candidates than this rank
-  std::array<double, kMaxWidth> kept_{};  // of these, where the candidate of this rank was kept
+  std::vector<Tried> trees_;              // ordered by rows
+  std::array<double, kMaxWidth> seen_{};  // verified nodes that had a candidate of this rank
+  // nodes among them whose candidate of this rank was accepted
+  std::array<double, kMaxWidth> kept_{};
   std::int64_t n_steps_ = 0;
 };
 

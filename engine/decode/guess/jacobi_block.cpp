@@ -5,12 +5,6 @@
 
 namespace engine {
 
-BlockFiller::BlockFiller(const std::string& fill, std::uint64_t seed)
-    : fill_(fill == "pad"      ? Fill::Pad
-            : fill == "repeat" ? Fill::Repeat
-                               : Fill::Prompt),
-      seed_(seed) {}
-
 TokenId BlockFiller::operator()(const Sequence& prefix, int position) const {
   switch (fill_) {
     case Fill::Pad:
@@ -45,11 +39,11 @@ void BlockCounts::end_block(std::span<const TokenId> eos_ids) {
   if (iteration_ > 0) proved_sum_ += static_cast<double>(counts.final_run.size()) / iteration_;
 }
 
-// The stepper knows when, in which run and in which step.
-BlockRefined BlockCounts::told(int first_pos,
-                               const std::vector<TokenId>& state,
-                               int n_final,
-                               bool converged) const {
+// The stepper fills in time, run and step.
+BlockRefined BlockCounts::event(int first_pos,
+                                const std::vector<TokenId>& state,
+                                int n_final,
+                                bool converged) const {
   return {.t = 0,
           .run = 0,
           .step = 0,

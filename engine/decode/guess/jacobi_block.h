@@ -1,5 +1,5 @@
-// What the two forms of Jacobi decoding share: first guesses, counters over whole blocks, and what
-// is told of a block.
+// Shared by both forms of Jacobi decoding: first guesses, counters over whole blocks, and the
+// events about a block.
 #pragma once
 
 #include <cstdint>
@@ -8,50 +8,55 @@
 #include <string>
 #include <vector>
 
-#include "engine/decode/decoder.h"
+#include "engine/decode/step/sequence.h"
 #include "engine/event/event.h"
 
 namespace engine {
 
-/// The tokens a block begins with: a function of (seed, position, text).
+/// Makes the first guesses of a block: a function of (seed, position, tokens so far).
 class BlockFiller {
  public:
-  /// @param fill  "prompt", "pad" or "repeat"
-  BlockFiller(const std::string& fill, std::uint64_t seed);
-  /// @param position  of the guess, from the sequence's start
+  /// Prompt: a random token of the sequence so far. Pad: token 0. Repeat: the last token.
+  enum class Fill { Prompt, Pad, Repeat };
+  /// @param seed  of the run; used by Prompt alone
+  BlockFiller(Fill fill, std::uint64_t seed) : fill_(fill), seed_(seed) {}
+  /// @param position  of the guess in the sequence
   TokenId operator()(const Sequence& prefix, int position) const;
 
  private:
-  enum class Fill { Prompt, Pad, Repeat };
   Fill fill_;
   std::uint64_t seed_;
 };
 
-/// Blocks, iterations, and what hindsight says of blocks that have ended (event/trajectory.h). The
-/// form that keeps keys and values passes through the same states as the one that computes every
-/// row anew, so both have the authors' counters, and neither computes anything for them.
+/// Counts blocks and iterations, and evaluates the trajectories of finished blocks
+/// (event/timeline/trajectory.h). Both forms of Jacobi decoding pass through the same states, so
+/// both report the counters of the CLLM paper.
 class BlockCounts {
  public:
-  /// @param whole_blocks  false: a window that slides is no block with a beginning and an end, and
-  ///                      only its iterations are counted
+  /// @param whole_blocks  false: a sliding window has no blocks that begin and end, so only
+  ///                      iterations are counted
   explicit BlockCounts(bool whole_blocks = true) : whole_blocks_(whole_blocks) {}
-  /// A block opens with its first guesses.
+  /// A block begins with these first guesses.
   void open(const std::vector<TokenId>& state);
-  /// It was refined once.
+  /// One iteration changed the block to `state`.
   void refine(const std::vector<TokenId>& state);
-  /// Its last state is its fixed point, or is so up to and with the end token that ended the text.
-  /// @param eos_ids  where that is so; empty: all of it is
+  /// The block has ended: its last state is the fixed point, at least up to the end token that
+  /// ended the run.
+  /// @param eos_ids  the end tokens if one ended the run; empty: the whole state is the fixed point
   void end_block(std::span<const TokenId> eos_ids = {});
 
-  int iteration() const { return iteration_; }  // of the open block, 0: its first guesses
-  /// The open block as it stands, for the event stream.
-  /// @param first_pos  of state[0], from the sequence's start
-  /// @param n_final    of state, what can no longer change
-  BlockRefined told(int first_pos,
-                    const std::vector<TokenId>& state,
-                    int n_final,
-                    bool converged) const;
+  /// Iterations of the open block so far; 0: it holds its first guesses.
+  int iteration() const { return iteration_; }
+  /// An event with the open block's state.
+  /// @param first_pos  position of state[0] in the sequence
+  /// @param n_final    leading tokens of `state` that can no longer change
+  BlockRefined event(int first_pos,
+                     const std::vector<TokenId>& state,
+                     int n_final,
+                     bool converged) const;
+  /// iterations; of whole blocks also blocks, blocks_converged, stationary_tokens.
   std::map<std::string, std::int64_t> counts() const;
+  /// Of whole blocks: stationary_per_block, fast_forward_mean, fast_forward_live.
   std::map<std::string, double> figures() const;
 
  private:
@@ -62,8 +67,9 @@ class BlockCounts {
   std::int64_t n_iterations_ = 0;
   std::int64_t n_stationary_ = 0;
   std::int64_t n_ended_ = 0;
-  double fast_forward_sum_ = 0;  // of the ended blocks' means, by the clock of hindsight
-  double proved_sum_ = 0;        // the same by the live clock: what each iteration proved final
+  // Sums over ended blocks of their mean fast-forwarded tokens per iteration:
+  double fast_forward_sum_ = 0;  // measured afterwards, against the fixed point
+  double proved_sum_ = 0;        // as proved final during decoding
 };
 
 }  // namespace engine

@@ -11,18 +11,20 @@
 namespace engine {
 namespace {
 
-// What rank 0 says before each step.
+// Rank 0's messages before each step.
 constexpr std::int32_t kEnd = 0, kStep = 1, kShownStep = 2;
 
-constexpr std::size_t kNumbersOfAnswer = 5;
+constexpr std::size_t kNumbersOfPick = 5;
 
+/// Appends a pick as kNumbersOfPick numbers.
 void put(Numbers& numbers, const kernels::Picked& answer) {
   numbers.push_back(answer.id);
   for (const float value : {answer.score, answer.margin, answer.logp, answer.logit})
     numbers.push_back(std::bit_cast<std::int32_t>(value));
 }
 
-kernels::Picked answer_at(const Numbers& numbers, std::size_t at) {
+/// The pick that put() wrote at this index.
+kernels::Picked pick_at(const Numbers& numbers, std::size_t at) {
   const auto value = [&](std::size_t i) { return std::bit_cast<float>(numbers.at(at + i)); };
   kernels::Picked answer;
   answer.id = numbers.at(at);
@@ -31,8 +33,9 @@ kernels::Picked answer_at(const Numbers& numbers, std::size_t at) {
   return answer;
 }
 
-/// Whether a row's answer is a cell of the window's new row: those of its lowest level.
-std::vector<bool> makes_new_row(const TokenTree& tree) {
+/// [n_rows] true for the rows whose pick is a cell of the window's new level: those of its lowest
+/// level.
+std::vector<bool> makes_new_level(const TokenTree& tree) {
   int lowest = -1;
   for (const RowTag& tag : tree.tag)
     if (tag.kind == RowTag::Kind::Window) lowest = std::max<int>(lowest, tag.a);
@@ -42,9 +45,9 @@ std::vector<bool> makes_new_row(const TokenTree& tree) {
   return makes;
 }
 
-/// Equal of equal trees behind equal prefixes.
+/// A hash of a tree and its prefix's length (FNV-1a). Ranks with different hashes have diverged.
 std::int32_t fingerprint(const TokenTree& tree, int kv_len) {
-  std::uint32_t hash = 2166136261u;  // FNV-1a
+  std::uint32_t hash = 2166136261u;
   const auto mix = [&](std::int64_t value) {
     hash = (hash ^ static_cast<std::uint32_t>(value)) * 16777619u;
   };
@@ -67,8 +70,8 @@ void LookaheadRankCache::set_staged(int n_again, std::vector<int> place) {
 void LookaheadRankCache::commit(std::span<const int> path) {
   path_.clear();
   for (int r = 0; r < n_again_; r++) path_.push_back(r);
-  // Rows that another rank has computed alone are missing from some place on, for a rank has all
-  // that its own hang on.
+  // A rank has all ancestors of its rows, so the path's rows that only another rank computed come
+  // last.
   for (const int row : path) {
     const int place = place_.at(static_cast<std::size_t>(row));
     if (place < 0) break;
@@ -106,34 +109,34 @@ std::unique_ptr<SequenceCache> LookaheadRank::make_cache() {
 
 Numbers LookaheadRank::broadcast(int from, Numbers numbers) {
   exchange_.broadcast(from, numbers);
-  totals_.n_told += std::ssize(numbers);
+  totals_.n_sent += std::ssize(numbers);
   return numbers;
 }
 
 std::vector<Numbers> LookaheadRank::all_gather(std::span<const std::int32_t> own) {
   std::vector<Numbers> all = exchange_.all_gather(own);
-  for (const Numbers& numbers : all) totals_.n_told += std::ssize(numbers);
+  for (const Numbers& numbers : all) totals_.n_sent += std::ssize(numbers);
   return all;
 }
 
 bool LookaheadRank::wait_for_step() {
-  const std::int32_t said = broadcast(0, {}).at(0);
-  shown_ = said == kShownStep;
-  return said != kEnd;
+  const std::int32_t message = broadcast(0, {}).at(0);
+  shown_ = message == kShownStep;
+  return message != kEnd;
 }
 
 void LookaheadRank::end_steps() {
   broadcast(0, {kEnd});
 }
 
-int LookaheadRank::cut(const BatchItem& whole, const SequenceCache& own) {
+int LookaheadRank::select_rows(const BatchItem& whole, const SequenceCache& own) {
   const TokenTree& tree = *whole.tree;
   const auto n = tree.token.size();
-  ensure(tree.owner.size() == n, "ranks know whose each row is");
+  ensure(tree.owner.size() == n, "every row needs an owner among the ranks");
   const int rank = exchange_.rank();
   std::vector<bool> needed(n);
   for (std::size_t r = n; r-- > 0;) {
-    // The last token leads everyone's rows, and must come to everyone's cache.
+    // The last token is an ancestor of all rows, and every rank's cache needs it.
     if (r == 0 || tree.owner[r] == rank) needed[r] = true;
     if (needed[r] && tree.parent[r] >= 0) needed[static_cast<std::size_t>(tree.parent[r])] = true;
   }
@@ -155,16 +158,16 @@ int LookaheadRank::cut(const BatchItem& whole, const SequenceCache& own) {
 }
 
 std::vector<StepOutput> LookaheadRank::forward(std::span<const BatchItem> items, Wants wants) {
-  ensure(items.size() == 1 && items[0].pick_rows, "ranks share the rows of one text's step");
+  ensure(items.size() == 1 && items[0].pick_rows, "ranks share the rows of one sequence's step");
   ensure(!wants.logits && !wants.hidden && !wants.row_p && wants.n_ranked == 0,
-         "ranks tell each other chosen tokens alone");
+         "ranks exchange picks only");
   const BatchItem& whole = items[0];
   if (exchange_.rank() == 0) {
     shown_ = whole.shown;
     broadcast(0, {shown_ ? kShownStep : kStep});
   }
   auto& cache = static_cast<LookaheadRankCache&>(*whole.cache);
-  const int n_again = cut(whole, cache.own());
+  const int n_again = select_rows(whole, cache.own());
   BatchItem own = whole;
   own.cache = &cache.own();
   own.tree = &part_;
@@ -176,24 +179,24 @@ std::vector<StepOutput> LookaheadRank::forward(std::span<const BatchItem> items,
   cache.set_staged(n_again, place_);
 
   const TokenTree& tree = *whole.tree;
-  StepOutput& answers = outs.at(0);
+  StepOutput& output = outs.at(0);
   const std::vector<kernels::Picked> picked =
-      std::exchange(answers.picked, std::vector<kernels::Picked>(tree.token.size()));
+      std::exchange(output.picked, std::vector<kernels::Picked>(tree.token.size()));
   for (std::size_t r = 0; r < place_.size(); r++)
-    if (place_[r] >= 0) answers.picked[r] = picked[static_cast<std::size_t>(place_[r])];
+    if (place_[r] >= 0) output.picked[r] = picked[static_cast<std::size_t>(place_[r])];
   Numbers first;
-  put(first, answers.picked[0]);
-  answers.picked[0] = answer_at(broadcast(0, std::move(first)), 0);
-  tell_match(
-      answers,
+  put(first, output.picked[0]);
+  output.picked[0] = pick_at(broadcast(0, std::move(first)), 0);
+  exchange_match(
+      output,
       {.tree = fingerprint(tree, cache.length()), .n_again = n_again, .forward = ended - begun});
-  tell_window(tree, answers);
-  if (shown_) show_rest(tree, answers);
+  exchange_window(tree, output);
+  if (shown_) exchange_displayed_rows(tree, output);
   totals_.exchanging += now_ns() - ended;
   return outs;
 }
 
-/// The longest match among its own rows, as rows of the whole tree: the last token, and what follows.
+/// The longest match among the rank's own rows, as rows of the whole tree from the last token on.
 std::vector<int> LookaheadRank::own_match(const StepOutput& out, int n_again) const {
   StepOutput own;
   own.picked.resize(part_.token.size());
@@ -210,7 +213,7 @@ std::vector<int> LookaheadRank::own_match(const StepOutput& out, int n_again) co
   return match;
 }
 
-void LookaheadRank::tell_match(StepOutput& out, const Own& step) {
+void LookaheadRank::exchange_match(StepOutput& out, const Own& step) {
   const std::vector<int> match = own_match(out, step.n_again);
   const Nanoseconds us = std::min<Nanoseconds>(step.forward / 1000, 1 << 30);
   const Numbers own{static_cast<std::int32_t>(match.size()), part_.n_rows(),
@@ -219,14 +222,15 @@ void LookaheadRank::tell_match(StepOutput& out, const Own& step) {
   std::size_t winner = 0;
   std::int32_t longest_us = 0;
   for (std::size_t rank = 0; rank < all.size(); rank++) {
-    ensure(all[rank].at(3) == step.tree, "the ranks of one text have come apart");
+    ensure(all[rank].at(3) == step.tree, "the ranks of a run have diverged");
     if (all[rank].at(0) > all[winner].at(0)) winner = rank;
     totals_.n_rows[rank] += all[rank].at(1);
     totals_.n_again += all[rank].at(4);
     longest_us = std::max(longest_us, all[rank].at(2));
   }
   totals_.longest += Nanoseconds{longest_us} * 1000;
-  if (all[winner].at(0) == 1) return;  // the answer to the last token is all there is
+  // no guess matched: only the pick after the last token counts
+  if (all[winner].at(0) == 1) return;
   totals_.n_won_elsewhere += winner != 0;
   Numbers rows;
   if (static_cast<int>(winner) == exchange_.rank()) {
@@ -236,25 +240,25 @@ void LookaheadRank::tell_match(StepOutput& out, const Own& step) {
     }
   }
   rows = broadcast(static_cast<int>(winner), std::move(rows));
-  for (std::size_t at = 0; at < rows.size(); at += 1 + kNumbersOfAnswer)
-    out.picked.at(static_cast<std::size_t>(rows[at])) = answer_at(rows, at + 1);
+  for (std::size_t at = 0; at < rows.size(); at += 1 + kNumbersOfPick)
+    out.picked.at(static_cast<std::size_t>(rows[at])) = pick_at(rows, at + 1);
 }
 
-void LookaheadRank::tell_window(const TokenTree& tree, StepOutput& out) {
-  const std::vector<bool> asked = makes_new_row(tree);
+void LookaheadRank::exchange_window(const TokenTree& tree, StepOutput& out) {
+  const std::vector<bool> wanted = makes_new_level(tree);
   Numbers own;
-  for (std::size_t r = 0; r < asked.size(); r++)
-    if (asked[r] && tree.owner[r] == exchange_.rank()) own.push_back(out.picked[r].id);
+  for (std::size_t r = 0; r < wanted.size(); r++)
+    if (wanted[r] && tree.owner[r] == exchange_.rank()) own.push_back(out.picked[r].id);
   const std::vector<Numbers> all = all_gather(own);
   std::vector<std::size_t> next(all.size());
-  for (std::size_t r = 0; r < asked.size(); r++) {
+  for (std::size_t r = 0; r < wanted.size(); r++) {
     const std::size_t rank = tree.owner[r];
-    if (asked[r]) out.picked[r].id = all.at(rank).at(next[rank]++);
+    if (wanted[r]) out.picked[r].id = all.at(rank).at(next[rank]++);
   }
 }
 
-/// What a picture shows of rows that decided nothing.
-void LookaheadRank::show_rest(const TokenTree& tree, StepOutput& out) {
+/// Exchanges the picks of rows that did not decide anything, for display.
+void LookaheadRank::exchange_displayed_rows(const TokenTree& tree, StepOutput& out) {
   Numbers own;
   for (std::size_t r = 1; r < tree.token.size(); r++)
     if (tree.owner[r] == exchange_.rank()) put(own, out.picked[r]);
@@ -262,8 +266,8 @@ void LookaheadRank::show_rest(const TokenTree& tree, StepOutput& out) {
   std::vector<std::size_t> next(all.size());
   for (std::size_t r = 1; r < tree.token.size(); r++) {
     const std::size_t rank = tree.owner[r];
-    out.picked[r] = answer_at(all.at(rank), next[rank]);
-    next[rank] += kNumbersOfAnswer;
+    out.picked[r] = pick_at(all.at(rank), next[rank]);
+    next[rank] += kNumbersOfPick;
   }
 }
 

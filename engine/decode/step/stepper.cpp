@@ -13,8 +13,8 @@
 namespace engine {
 namespace {
 
-/// @param n_rows  0 where a draft is still to be made
-void tell_begun(EventSink& events, const Lane& lane, Nanoseconds t, int n_rows) {
+/// @param n_rows  0 if the tree is not drafted yet
+void emit_begun(EventSink& events, const Lane& lane, Nanoseconds t, int n_rows) {
   events.push(StepBegun{.t = t,
                         .run = lane.run,
                         .step = lane.n_steps,
@@ -23,7 +23,7 @@ void tell_begun(EventSink& events, const Lane& lane, Nanoseconds t, int n_rows) 
                         .n_rows = n_rows});
 }
 
-void tell_drafted(EventSink& events, const Lane& lane, Nanoseconds t) {
+void emit_drafted(EventSink& events, const Lane& lane, Nanoseconds t) {
   std::vector<DraftForward> forwards = lane.decoder->draft_forwards();
   for (DraftForward& forward : forwards) forward.begun -= t, forward.ended -= t;
   events.push(Drafted{.t = now_ns(),
@@ -46,7 +46,7 @@ Verified verified_event(const Lane& lane, const StepOutput& out, const Decision&
     event.logp.push_back(picked.logp);
     event.margin.push_back(picked.margin);
   }
-  // Rejection sampling decides by its own draws: on the path, what it chose is what counts.
+  // Rejection sampling chooses by its own draws, so on the path its tokens replace the picks.
   const auto first = static_cast<std::size_t>(leading_rows_of(decision) - 1);
   for (std::size_t i = 0; i < decision.emitted.size(); i++) {
     const auto row = static_cast<std::size_t>(decision.path[first + i]);
@@ -64,7 +64,7 @@ Verified verified_event(const Lane& lane, const StepOutput& out, const Decision&
   event.last_uniform = decision.last_uniform;
   event.p = decision.row_p.empty() ? out.row_p : decision.row_p;
   event.probe = decision.probe;
-  // What was judged behind the text's end is no part of the step.
+  // Drops the details of rows that were verified after the sequence's end.
   std::ranges::copy_if(decision.rejection_details, std::back_inserter(event.rejection_details),
                        [&](const auto& w) {
                          return std::ranges::find(decision.path, w.row) != decision.path.end();
@@ -85,7 +85,7 @@ Committed committed_event(const Lane& lane, const Decision& decision, const Veri
   event.tokens = decision.emitted;
   event.status.assign(n, verified.n_proposed > 0 ? TokenStatus::Bonus : TokenStatus::Plain);
   event.origin.assign(n, RowTag{});
-  // Token i was proposed by the accepted row that hangs on the path's row before it.
+  // Token i was proposed by the accepted child of the path's row before it.
   const auto first = static_cast<std::size_t>(leading_rows_of(decision) - 1);
   for (std::size_t r = 0; r < verified.fate.size(); r++) {
     if (verified.fate[r] != RowFate::Accepted) continue;
@@ -98,11 +98,11 @@ Committed committed_event(const Lane& lane, const Decision& decision, const Veri
   return event;
 }
 
-/// Keeps what is known of each emitted token.
-void keep_facts(Lane& lane,
-                const Decision& decision,
-                const Verified& verified,
-                const Committed& committed) {
+/// Appends the facts of each emitted token to the lane.
+void add_facts(Lane& lane,
+               const Decision& decision,
+               const Verified& verified,
+               const Committed& committed) {
   const auto first = static_cast<std::size_t>(leading_rows_of(decision) - 1);
   for (std::size_t i = 0; i < decision.emitted.size(); i++) {
     const auto row = static_cast<std::size_t>(decision.path[first + i]);
@@ -111,8 +111,8 @@ void keep_facts(Lane& lane,
   }
 }
 
-/// Keeps by how much each emitted token led.
-void keep_margins(Lane& lane, const StepOutput& out, const Decision& decision) {
+/// Appends the margin of each emitted token over the second best to the lane.
+void add_margins(Lane& lane, const StepOutput& out, const Decision& decision) {
   if (rejects(lane.sampling)) return;
   const auto first = static_cast<std::size_t>(leading_rows_of(decision) - 1);
   for (std::size_t i = 0; i < decision.emitted.size(); i++) {
@@ -122,7 +122,7 @@ void keep_margins(Lane& lane, const StepOutput& out, const Decision& decision) {
   }
 }
 
-/// A decoder's own event, stamped with when and whose it is.
+/// A decoder's event with its time, run and step filled in.
 Event stamped(Event event, const Lane& lane) {
   std::visit(
       [&](auto& e) {
@@ -142,7 +142,7 @@ Event stamped(Event event, const Lane& lane) {
 
 }  // namespace
 
-/// What one lane's part of a step came to, until it is told.
+/// Outputs and times of one lane's part of a step.
 struct Stepper::Notes {
   StepOutput out;
   std::vector<std::uint8_t> greedy_rows;
@@ -155,44 +155,44 @@ bool is_near_tie(const kernels::Picked& picked) {
 
 void Stepper::step(std::span<Lane* const> lanes) {
   for (Lane* const lane : lanes) propose(*lane);
-  judge(lanes);
+  verify(lanes);
 }
 
 void Stepper::propose(Lane& lane) {
   ensure(!lane.sequence.finished(), "a finished sequence was stepped");
   const Nanoseconds begun = now_ns();
-  // A device may hang where a draft is made: by then it is told that the step has begun.
+  // The device may hang while it drafts, so the step's begin is emitted before.
   const bool drafts = lane.decoder->drafts();
-  if (events_ && drafts) tell_begun(*events_, lane, begun, 0);
+  if (events_ && drafts) emit_begun(*events_, lane, begun, 0);
   lane.tree = lane.decoder->propose(lane.sequence);
   check(lane.tree, model_.vocab_size());
   lane.proposed_ns = now_ns() - begun;
   if (!events_) return;
-  if (!drafts) tell_begun(*events_, lane, begun, lane.tree.n_rows());
-  tell_drafted(*events_, lane, begun);
+  if (!drafts) emit_begun(*events_, lane, begun, lane.tree.n_rows());
+  emit_drafted(*events_, lane, begun);
 }
 
-void Stepper::judge(std::span<Lane* const> lanes) {
+void Stepper::verify(std::span<Lane* const> lanes) {
   ensure(!lanes.empty(), "a step needs a lane");
-  // What a forward brought is committed before the next, which may be one of the same model.
+  // Each forward's rows are committed before the next forward, which may use the same model.
   std::vector<Lane*> together;
   for (Lane* const lane : lanes) {
     if (lane->own_model)
-      judge_with(*lane->own_model, std::span(&lane, 1));
+      verify_with(*lane->own_model, std::span(&lane, 1));
     else
       together.push_back(lane);
   }
-  if (!together.empty()) judge_with(model_, together);
+  if (!together.empty()) verify_with(model_, together);
 }
 
-void Stepper::judge_with(LanguageModel& model, std::span<Lane* const> lanes) {
+void Stepper::verify_with(LanguageModel& model, std::span<Lane* const> lanes) {
   std::vector<Notes> notes(lanes.size());
   std::vector<BatchItem> items(lanes.size());
   Wants wants;
   int n_rows = 0;
   for (std::size_t i = 0; i < lanes.size(); i++) {
     Lane& lane = *lanes[i];
-    // A window only guesses: its cells take the likeliest token, and no noise is made for them.
+    // Window cells are only guesses: they take the likeliest token, without Gumbel noise.
     for (const RowTag& tag : lane.tree.tag)
       notes[i].greedy_rows.push_back(tag.kind == RowTag::Kind::Window);
     const Wants own = lane.decoder->wants();
@@ -218,7 +218,7 @@ void Stepper::judge_with(LanguageModel& model, std::span<Lane* const> lanes) {
 
   for (std::size_t i = 0; i < lanes.size(); i++) {
     notes[i].out = std::move(outs[i]);
-    // A lane alone is charged all of the forward, lanes together by their rows.
+    // A forward's time is divided among its lanes in proportion to their rows.
     notes[i].forward = forward * lanes[i]->tree.n_rows() / n_rows;
     finish(*lanes[i], notes[i]);
   }
@@ -239,14 +239,14 @@ void Stepper::finish(Lane& lane, Notes& notes) {
   lane.compute_ns += lane.proposed_ns + notes.forward + notes.verify + notes.commit;
   lane.propose_ns += lane.proposed_ns;
   lane.n_rows += lane.tree.n_rows();
-  keep_margins(lane, notes.out, decision);
+  add_margins(lane, notes.out, decision);
   const Verified verified = verified_event(lane, notes.out, decision);
   lane.n_drafted += !lane.decoder->draft_forwards().empty();
   lane.n_proposed += verified.n_proposed;
   lane.n_accepted += verified.n_accepted;
   lane.n_rejected += verified.n_rejected;
   Committed committed = committed_event(lane, decision, verified);
-  keep_facts(lane, decision, verified, committed);
+  add_facts(lane, decision, verified, committed);
   std::vector<Event> own = lane.decoder->take_events();
   if (events_) {
     events_->push(verified);
@@ -269,7 +269,8 @@ Lane make_lane(RunId run,
                LanguageModel& model,
                std::vector<TokenId> prompt,
                const std::string& decoder,
-               DecoderContext context) {
+               DecoderContext context,
+               const OptionValues& options) {
   const int n_context = context_of(context.limits, model.max_seq_len());
   if (prompt.empty()) {
     throw Error(ErrorCode::BadInput,
@@ -292,10 +293,12 @@ Lane make_lane(RunId run,
   }
   const Sampling sampling = context.sampling;
   const Limits limits = context.limits;
-  std::unique_ptr<Decoder> made = make_decoder(decoder, std::move(context));
+  ParsedOptions parsed = parse_options(decoder, options);
+  std::unique_ptr<Decoder> made = make_decoder(*parsed, context);
   return Lane{.run = run,
               .sequence = Sequence(std::move(prompt), model.make_cache()),
               .decoder = std::move(made),
+              .options = std::move(parsed),
               .sampling = sampling,
               .limits = limits,
               .tree = {}};
@@ -320,8 +323,8 @@ std::map<std::string, double> metrics_of(const Lane& lane) {
   const auto accepted = static_cast<double>(lane.n_accepted);
   if (lane.n_proposed > 0)
     metrics["acceptance_rate"] = accepted / static_cast<double>(lane.n_proposed);
-  const auto judged = lane.n_accepted + lane.n_rejected;
-  if (judged > 0) metrics["accepted_of_judged"] = accepted / static_cast<double>(judged);
+  const auto verified = lane.n_accepted + lane.n_rejected;
+  if (verified > 0) metrics["accepted_of_judged"] = accepted / static_cast<double>(verified);
   return metrics;
 }
 

@@ -1,4 +1,4 @@
-// The only loop: one step of one or several lanes in one forward.
+// The decoding loop: one step of one or several lanes in one forward.
 #pragma once
 
 #include <map>
@@ -8,102 +8,115 @@
 #include <vector>
 
 #include "engine/decode/decoder.h"
+#include "engine/decode/options.h"
 #include "engine/decode/stop_texts.h"
 #include "engine/event/queue.h"
 
 namespace engine {
 
-/// A model that answers one lane alone, as several ranks do that share its rows.
+/// A model that serves only one lane, whose rows several devices share (Lookahead parallelism).
 class LaneModel : public LanguageModel {
  public:
-  /// A sequence as its lane steps it, from one of the model behind.
-  virtual Sequence taken(Sequence sequence) = 0;
-  /// The other way: what is to be gone on from without the lane. It may lack keys and values of
-  /// its last tokens.
-  virtual Sequence given_back(Sequence sequence) = 0;
-  /// For the lane's (Decoder::counts, Decoder::figures).
+  /// Converts a sequence of the underlying model for use in the lane.
+  virtual Sequence attach(Sequence sequence) = 0;
+  /// Converts the lane's sequence for use outside the lane. It may lack keys and values of its last
+  /// tokens.
+  virtual Sequence detach(Sequence sequence) = 0;
+  /// Added to the lane's counts (Decoder::counts).
   virtual std::map<std::string, std::int64_t> counts() const = 0;
+  /// Added to the lane's figures (Decoder::figures).
   virtual std::map<std::string, double> figures() const = 0;
 };
 
 /// Facts about a generated token besides its id.
 struct TokenFacts {
   /// Natural logarithm of its probability under the distribution it was chosen from: the target's
-  /// after repetition penalty, temperature and filters; greedy: after the penalty, at temperature 1.
+  /// after repetition penalty, temperature and filters; greedy: after the penalty, at temperature
+  /// 1.
   float logp = 0;
   TokenStatus status = TokenStatus::Plain;
-  RowTag origin;  // the accepted row that had proposed it; Current where none had
+  RowTag origin;  // tag of the accepted row that proposed it; Current if none did
 };
 
-/// A sequence, its decoder, and what its steps cost so far.
+/// A sequence, its decoder, and the cost of its steps so far.
 struct Lane {
   RunId run = 0;
-  std::unique_ptr<LaneModel> own_model = nullptr;  // of its forwards; null: the stepper's
+  // runs its forwards; null: the stepper's model does
+  std::unique_ptr<LaneModel> own_model = nullptr;
   Sequence sequence;
   std::unique_ptr<Decoder> decoder;
+  ParsedOptions options = nullptr;  // the decoder's
   Sampling sampling;
   Limits limits;
   int n_steps = 0;
-  int n_drafted = 0;             // of these, steps for which a draft model worked
-  std::int64_t compute_ns = 0;   // its own compute: propose, forward, verify, commit
-  std::int64_t propose_ns = 0;   // of that, proposing
-  std::int64_t n_rows = 0;       // rows evaluated, all steps
+  int n_drafted = 0;             // steps in which a draft model or heads ran
+  std::int64_t compute_ns = 0;   // own compute: propose, forward, verify, commit
+  std::int64_t propose_ns = 0;   // its part in propose
+  std::int64_t n_rows = 0;       // evaluated rows of all steps
   std::int64_t n_proposed = 0;   // guessed or drafted rows
-  std::int64_t n_accepted = 0;   // of those, kept
-  std::int64_t n_rejected = 0;   // judged, and the target disagreed; the rest was never judged
-  std::int64_t n_near_ties = 0;  // emitted tokens whose choice was one
-  std::vector<float> margins;    // [generated] by how much each choice led the second best; empty
-                                 // under rejection sampling, which chooses by its own draws
-  TokenTree tree;                // of the step under way
-  std::int64_t proposed_ns = 0;  // what its tree took
+  std::int64_t n_accepted = 0;   // accepted proposals
+  // proposals that the target disagreed with; the others were not verified
+  std::int64_t n_rejected = 0;
+  std::int64_t n_near_ties = 0;  // emitted tokens with is_near_tie()
+  // [generated] margin of each choice over the second best; empty under rejection sampling, which
+  // chooses by its own draws
+  std::vector<float> margins;
+  TokenTree tree;                               // of the current step
+  std::int64_t proposed_ns = 0;                 // time to propose that tree
   std::vector<TokenFacts> facts = {};           // [generated]
   std::shared_ptr<StopReader> stops = nullptr;  // read by limits.text_end; null: no stop strings
 };
 
-/// A lane that has neither prefilled nor begun: the caller runs
+/// Makes a lane that is not prefilled and whose decoder has not begun. The caller runs
 ///     prefill(model, lane.sequence); lane.decoder->begin(lane.sequence);
 /// and then steps until lane.sequence.finished().
-/// @param context  target is `model`; options as given, defaults are filled in
+/// @param decoder  its name
+/// @param context  target is `model`
+/// @param options  as given; parse_options() adds the defaults
 /// @throws Error(BadInput)  if the prompt is empty or leaves no room for a token
-/// @throws Error(Usage)     if the decoder or its options cannot be
+/// @throws Error(Usage)     if the decoder refuses its options, its sampling or its models
 Lane make_lane(RunId run,
                LanguageModel& model,
                std::vector<TokenId> prompt,
                const std::string& decoder,
-               DecoderContext context);
+               DecoderContext context,
+               const OptionValues& options = {});
 
-/// Whether the second best score is so near (a ten-thousandth of the best, or of 1 where that is
-/// small) that another order of summing could have chosen it.
+/// True if the second best score is so close to the best (1e-4 of it, or 1e-4 if it is below 1)
+/// that another order of summation could have chosen it.
 bool is_near_tie(const kernels::Picked& picked);
 
-/// What was counted, and so adds up over runs: rows, proposed, accepted, rejected, near_ties (but
-/// not under rejection sampling) and the decoder's own counts.
+/// Counters that add up over runs: rows, proposed, accepted, rejected, near_ties (not under
+/// rejection sampling) and the decoder's own counts.
 std::map<std::string, std::int64_t> counts_of(const Lane& lane);
 
-/// For a result's "metrics": its counts, rows_per_step, acceptance_rate (accepted / proposed),
+/// For a result's "metrics": the counts, rows_per_step, acceptance_rate (accepted / proposed),
 /// accepted_of_judged (accepted / (accepted + rejected)) and the decoder's own figures. A rate
 /// whose denominator is 0 is absent.
 std::map<std::string, double> metrics_of(const Lane& lane);
 
+/// Runs steps: propose, one forward, verify, commit; and emits their events.
 class Stepper {
  public:
-  /// @param events  where steps are told, or null
+  /// @param model   the target of all lanes without a model of their own
+  /// @param events  receives the steps' events; or null
   Stepper(LanguageModel& model, EventSink* events) : model_(model), events_(events) {}
 
-  /// One forward for all lanes, none of them finished; those with a model of their own have one
-  /// each. A lane alone takes exactly the tokens it takes among others.
+  /// One step of every lane, none of them finished. They share one forward; lanes with a model of
+  /// their own have one each. A lane's tokens do not depend on the other lanes.
   void step(std::span<Lane* const> lanes);
 
-  // The two sides of a step, for who runs them on two threads. A lane is in one hand at a time.
-  /// The draft's: what shall be evaluated. The target does not work for it.
+  // The two halves of a step, for callers that run them on two threads. Only one thread may use a
+  // lane at a time.
+  /// The draft's half: proposes the tree. Does not run the target.
   void propose(Lane& lane);
-  /// The target's: one forward over what each lane proposed, and what that decides. No draft model
-  /// works for it.
-  void judge(std::span<Lane* const> lanes);
+  /// The target's half: one forward over the lanes' trees, then verify and commit. Does not run a
+  /// draft model.
+  void verify(std::span<Lane* const> lanes);
 
  private:
   struct Notes;
-  void judge_with(LanguageModel& model, std::span<Lane* const> lanes);
+  void verify_with(LanguageModel& model, std::span<Lane* const> lanes);
   void finish(Lane& lane, Notes& notes);
 
   LanguageModel& model_;  // owned by the engine

@@ -41,7 +41,8 @@ class Collection {
                        .truth = std::move(prompt.truth)},
         .sequence = Sequence(std::move(prompt.tokens), model_.make_cache()),
         .filler = BlockFiller(
-            "prompt", fnv1a(std::to_string(settings_.seed) + "/" + std::to_string(prompt.index)))});
+            BlockFiller::Fill::Prompt,
+            fnv1a(std::to_string(settings_.seed) + "/" + std::to_string(prompt.index)))});
     prefill(model_, lane->sequence);
     open_block(*lane);
     lanes_.push_back(std::move(lane));
@@ -87,7 +88,7 @@ void Collection::advance(CollectLane& lane, const StepOutput& out) const {
     }
     lane.trajectory.blocks.push_back(std::move(lane.points));
   }
-  Decision decision = walk(lane.tree, out);
+  Decision decision = verify_exact_match(lane.tree, out);
   const StopReason stop = cut(decision, lane.sequence, limits_);
   lane.sequence.commit(decision, stop);
   if (stop == StopReason::None) open_block(lane);

@@ -129,7 +129,7 @@ bool run_group(Model& model,
     limits.max_tokens = settings.max_tokens * (max_record_tokens(task.task) / 512);
     limits.eos_ids = model.config().eos_ids;
     lanes.push_back(make_lane(i, model, tokens_of(model, record->prompt), settings.decoder,
-                              {model, {}, limits, settings.options}));
+                              {.target = model, .limits = limits}, settings.options));
     records.push_back(std::move(*record));
   }
   std::vector<Lane*> running;

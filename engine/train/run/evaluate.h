@@ -15,6 +15,7 @@
 
 #include "engine/data/record.h"
 #include "engine/decode/decoder.h"
+#include "engine/decode/options.h"
 #include "engine/model/model.h"
 
 namespace engine {

@@ -1,5 +1,6 @@
 // A step on the emulated GPU: launches, waits, memory and bytes that cross the bus, of plain rows, of
 // prompts, of draft heads, of several texts and of the cache.
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <functional>

@@ -1,6 +1,7 @@
 // Every decoder on every CUDA device that is here, the emulated one always, in every dtype, greedy
 // and coupled: the tokens and the bits of the scores of plain decoding there (T1, T2); and what
 // they are beside the CPU's.
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <functional>
@@ -13,7 +14,8 @@
 
 #include "engine/decode/verify/sampling.h"
 #include "engine/model/kv_cache.h"
-#include "engine/seed/rounds_scheduler.h"
+#include "engine/run/rounds_scheduler.h"
+#include "engine/run/scheduler.h"
 #include "kernels/cuda/cuda.h"
 #include "kernels/emulation/emulation_checks.h"
 #include "tests/assets_folder.h"
@@ -172,8 +174,8 @@ std::vector<CudaCase> greedy_bf16_and_f32() {
 
 class CudaEarly : public CudaEdges {};
 
-// CUDA_EARLY. A kernel of a step that begins early and in which a thread does not wait is a fault of the
-// emulation, so there every kernel does.
+// CUDA_EARLY. A kernel of a step that begins early and in which a thread does not wait is a fault
+// of the emulation, so there every kernel does.
 TEST_P(CudaEarly, kernels_give_the_bits_of_those_that_begin_behind_one_another) {
   Loaded& on = on_device(GetParam().device, GetParam().dtype);
   const auto early_device = [] {
@@ -321,8 +323,8 @@ TEST(EmulatedSeed, has_a_stream_for_each_model_and_writes_what_plain_decoding_do
   }
 }
 
-// By rejection the target's device reads distributions that the draft's has written, while that is at work
-// for another text.
+// By rejection the target's device reads distributions that the draft's has written, while that is
+// at work for another text.
 TEST(EmulatedSeed, by_rejection_writes_of_each_text_what_it_is_alone) {
   kernels::emulation::fence_host_off(false);
   ModelStore store(assets_folder(), 1);

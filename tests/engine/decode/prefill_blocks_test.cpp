@@ -351,9 +351,9 @@ TEST_P(PromptDecoders, draft_alike_whatever_the_draft_has_read) {
                                   {.target = *on.model,
                                    .sampling = job.sampling,
                                    .limits = job.limits,
-                                   .options = job.options,
                                    .draft_model = job.draft,
-                                   .draft_prompts = &drafts});
+                                   .draft_prompts = &drafts},
+                                  job.options);
     prefill(*on.model, lane.sequence);
     lane.decoder->begin(lane.sequence);
     EventList events;

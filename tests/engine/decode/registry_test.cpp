@@ -4,7 +4,9 @@
 #include <gtest/gtest.h>
 
 #include "engine/base/closest_name.h"
+#include "engine/decode/mcsd.h"
 #include "engine/decode/registry.h"
+#include "engine/decode/speculative.h"
 #include "engine/decode/verify/sampling_mode.h"
 #include "tests/engine/decode/toy_heads.h"
 #include "tests/engine/decode/toy_model.h"
@@ -150,6 +152,29 @@ TEST(Registry, a_preset_changes_defaults_and_yields_to_what_is_named) {
   EXPECT_EQ(complete_options(decoder_named("lookahead"), {}).at("bonus"), "true");
   // Completing twice changes nothing.
   EXPECT_EQ(complete_options(decoder_named("lookahead"), values), values);
+}
+
+TEST(Registry, parses_options_into_typed_structs) {
+  const ParsedOptions speculative = parse_options("speculative", {{"gamma", "7"}});
+  EXPECT_EQ(dynamic_cast<const SpeculativeOptions&>(*speculative).gamma, 7);
+  EXPECT_EQ(speculative->draft_shape()->depth, 7);
+  EXPECT_EQ(speculative->info().name, "speculative");
+
+  const ParsedOptions mcsd = parse_options("mcsd", {{"k_config", "3, 2"}, {"rule", "kseq"}});
+  const auto& tree = dynamic_cast<const McsdOptions&>(*mcsd);
+  EXPECT_EQ(tree.k_config, (LevelCounts{3, 2}));
+  EXPECT_EQ(tree.rule, DraftRule::KSeq);
+  EXPECT_EQ(mcsd->draft_shape()->n_tokens, 3 + 6);
+  EXPECT_EQ(mcsd->values().at("k_config"), "3,2");
+  EXPECT_FALSE(parse_options("mcsd", {{"k_config", "auto"}})->draft_shape());
+
+  EXPECT_EQ(parse_options("lookahead", {{"ranks", "3"}})->n_ranks(), 3);
+  EXPECT_EQ(parse_options("fastcot", {{"stop", "bound"}})->early_stop(), "bound");
+  EXPECT_EQ(parse_options("fastcot", {})->early_stop(), "");
+  for (const DecoderInfo& info : decoders()) {
+    const ParsedOptions defaults = parse_options(info.name, {});
+    EXPECT_EQ(parse_options(info.name, defaults->values())->values(), defaults->values());
+  }
 }
 
 TEST(Registry, refuses_rejection_sampling_where_it_cannot_be) {

@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 
 #include "engine/decode/registry.h"
-#include "engine/event/run_rules.h"
 #include "engine/run/lookahead_ranks.h"
 #include "tests/assets_folder.h"
 
@@ -15,7 +14,6 @@ DecoderContext context_for(LanguageModel& model, const Job& job) {
   return {.target = model,
           .sampling = job.sampling,
           .limits = job.limits,
-          .options = job.options,
           .draft_model = job.draft,
           .probe = job.probe,
           .uniforms = job.uniforms,
@@ -27,9 +25,8 @@ DecoderContext context_for(LanguageModel& model, const Job& job) {
 
 /// Gives a lane over a prompt that is read the ranks its job asks for.
 void share_rows(LanguageModel& model, Lane& lane, const Job& job) {
-  DecoderContext context = context_for(model, job);
-  context.options = complete_options(decoder_named(job.decoder), job.options);
-  const auto n_others = static_cast<std::size_t>(n_ranks_of(context.options)) - 1;
+  const ParsedOptions options = parse_options(job.decoder, job.options);
+  const auto n_others = static_cast<std::size_t>(options->n_ranks()) - 1;
   if (n_others == 0 || job.ranks.empty()) return;
   std::vector<RankPlace> others;
   for (const OtherRank& rank : std::span(job.ranks).first(n_others))
@@ -37,8 +34,8 @@ void share_rows(LanguageModel& model, Lane& lane, const Job& job) {
   const auto prompt = lane.sequence.tokens();
   auto ranks = std::make_unique<LookaheadRanks>(
       model, std::move(others),
-      RankedText{{prompt.begin(), prompt.end()}, job.decoder, std::move(context)});
-  lane.sequence = ranks->taken(std::move(lane.sequence));
+      RankedRun{{prompt.begin(), prompt.end()}, options, context_for(model, job)});
+  lane.sequence = ranks->attach(std::move(lane.sequence));
   ranks->wait_until_ready();
   lane.own_model = std::move(ranks);
 }
@@ -78,7 +75,7 @@ Outcome run_to_end(LanguageModel& model, Lane& lane, const Job& job) {
 }  // namespace
 
 Lane start(LanguageModel& model, const std::vector<TokenId>& prompt, const Job& job, RunId run) {
-  Lane lane = make_lane(run, model, prompt, job.decoder, context_for(model, job));
+  Lane lane = make_lane(run, model, prompt, job.decoder, context_for(model, job), job.options);
   prefill(model, lane.sequence, 7, {}, decoder_named(job.decoder).reads_prompt_state);
   share_rows(model, lane, job);
   lane.decoder->begin(lane.sequence);
@@ -92,8 +89,8 @@ Outcome run(LanguageModel& model, const std::vector<TokenId>& prompt, const Job&
 
 Outcome run_from(LanguageModel& model, const Sequence& prefilled, const Job& job) {
   const auto prompt = prefilled.prompt();
-  Lane lane =
-      make_lane(1, model, {prompt.begin(), prompt.end()}, job.decoder, context_for(model, job));
+  Lane lane = make_lane(1, model, {prompt.begin(), prompt.end()}, job.decoder,
+                        context_for(model, job), job.options);
   lane.sequence = prefilled.fork();
   share_rows(model, lane, job);
   lane.decoder->begin(lane.sequence);

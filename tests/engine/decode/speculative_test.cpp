@@ -127,7 +127,7 @@ TEST(Mcsd, every_candidate_that_was_kept_or_not_is_counted_by_its_rank) {
   }
   // 123 tokens, three a step: 41 nodes with two candidates, and 41 with one.
   TreeTuner counted({{2, 1}});
-  for (int i = 0; i < 82; i++) counted.judged(i % 2 ? 1 : 2, 0);
+  for (int i = 0; i < 82; i++) counted.add_verified(i % 2 ? 1 : 2, 0);
   EXPECT_NEAR(tuner.expected_tokens(0), counted.expected_tokens(0), 0.01);
   EXPECT_GT(tuner.expected_tokens(0), 2.9);
 }

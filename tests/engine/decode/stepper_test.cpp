@@ -123,7 +123,7 @@ TEST(Stepper, the_draft_works_in_one_half_of_a_step_and_the_target_in_the_other)
       drafting.propose(lane);
       EXPECT_EQ(model.n_forwards, n_target) << described(job);
       const int n_draft = draft.n_forwards;
-      judging.judge(lanes);
+      judging.verify(lanes);
       EXPECT_EQ(model.n_forwards, n_target + 1) << described(job);
       EXPECT_EQ(draft.n_forwards, n_draft) << described(job);
     }

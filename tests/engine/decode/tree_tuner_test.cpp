@@ -58,7 +58,7 @@ class Player {
     const LevelCounts& tree = tuner.tree(place);
     double cost = cost_of(world, tree) * (1 + 0.02 * draw());
     if (draw() < spikes_) cost *= 2;
-    tuner.took(place, cost);
+    tuner.add_cost(place, cost);
     time_ += cost_of(world, tree);
     tokens_ += 1;
     for (const int n_children : tree) {
@@ -70,7 +70,7 @@ class Player {
         if (left < share) kept = rank;
         left -= share;
       }
-      tuner.judged(n_children, kept);
+      tuner.add_verified(n_children, kept);
       if (kept < 0) return;
       tokens_ += 1;
     }
@@ -151,7 +151,7 @@ TEST(TreeTuner, follows_a_machine_whose_rows_become_dearer) {
 
 TEST(TreeTuner, expects_the_tokens_of_the_shares_it_saw) {
   TreeTuner tuner({{1}, {2, 1}});
-  for (int i = 0; i < 400; i++) tuner.judged(2, i % 2 == 0 ? 0 : i % 4 == 1 ? 1 : -1);
+  for (int i = 0; i < 400; i++) tuner.add_verified(2, i % 2 == 0 ? 0 : i % 4 == 1 ? 1 : -1);
   // What was supposed before weighs eight nodes.
   const double first = (200 + 8 * 0.6) / 408, second = (100 + 8 * 0.12) / 408;
   EXPECT_NEAR(tuner.expected_tokens(0), 1 + first, 1e-9);
@@ -162,8 +162,8 @@ TEST(TreeTuner, a_single_tree_is_all_there_is) {
   TreeTuner tuner({{2, 1}});
   for (int i = 0; i < 10; i++) {
     EXPECT_EQ(tuner.choose(), 0);
-    tuner.took(0, 1);
-    tuner.judged(2, -1);
+    tuner.add_cost(0, 1);
+    tuner.add_verified(2, -1);
   }
   EXPECT_EQ(tuner.best(), 0);
 }

@@ -122,8 +122,8 @@ TEST_F(FailingGpu, CU08_CU09_a_fault_that_stays_ends_the_run_keeps_its_text_and_
   EXPECT_EQ(recorded.runs().front().tokens.size(), n_tokens);
 }
 
-// Errors that a wait gives, as CUDA numbers them. A GPU that also draws a display ends a kernel that
-// takes too long (CU13); one may lose a bit of its memory, or go (CU16).
+// Errors that a wait gives, as CUDA numbers them. A GPU that also draws a display ends a kernel
+// that takes too long (CU13); one may lose a bit of its memory, or go (CU16).
 TEST_F(FailingGpu, CU08_CU13_CU16_what_a_wait_gives_is_named_and_ends_the_run) {
   int n_failed = 0;
   for (const auto& [number, name] : {std::pair{702, "cudaErrorLaunchTimeout"},
@@ -296,7 +296,7 @@ TEST_F(FailingGpu, CU08_who_runs_to_the_end_is_told_the_step_too) {
     }
     emulation::forget_faults();
     emulation::fail_call(0);
-    store.let_go_of_failed();
+    store.drop_failed_devices();
     return told;
   };
   EventList in_a_step, in_the_prompt;

@@ -51,15 +51,14 @@ class LaneRounds : public RoundsWork {
     DecoderContext context{.target = target_,
                            .sampling = text.job.sampling,
                            .limits = text.job.limits,
-                           .options = text.job.options,
                            .draft_model = text.job.draft};
     const auto run = static_cast<RunId>(next_);
     if (events_) events_->push(RunStarted{.t = now_ns(), .run = run, .prompt_tokens = text.prompt});
     Place& place = places_[static_cast<std::size_t>(branch)];
     place.index = next_ - 1;
     place.has_begun = false;
-    place.lane = std::make_unique<Lane>(
-        make_lane(run, target_, text.prompt, text.job.decoder, std::move(context)));
+    place.lane = std::make_unique<Lane>(make_lane(run, target_, text.prompt, text.job.decoder,
+                                                  std::move(context), text.job.options));
     prefill(target_, place.lane->sequence);
     return Admitted{.run = run, .value = static_cast<double>(next_ % 3)};
   }
@@ -72,7 +71,7 @@ class LaneRounds : public RoundsWork {
     Stepper(target_, events_).propose(*place.lane);
   }
 
-  std::vector<VerifiedNode> verify(std::span<const int> branches) override {
+  std::vector<VerifiedBranch> verify(std::span<const int> branches) override {
     if (verify_delay) verify_delay();
     std::vector<Lane*> lanes;
     std::vector<std::size_t> n_before;
@@ -80,8 +79,8 @@ class LaneRounds : public RoundsWork {
       lanes.push_back(places_[static_cast<std::size_t>(branch)].lane.get());
       n_before.push_back(lanes.back()->sequence.generated().size());
     }
-    Stepper(target_, events_).judge(lanes);
-    std::vector<VerifiedNode> judged;
+    Stepper(target_, events_).verify(lanes);
+    std::vector<VerifiedBranch> judged;
     for (std::size_t i = 0; i < lanes.size(); i++) {
       const Sequence& sequence = lanes[i]->sequence;
       judged.push_back({branches[i], static_cast<int>(sequence.generated().size() - n_before[i]),

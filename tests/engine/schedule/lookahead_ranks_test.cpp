@@ -524,9 +524,9 @@ TEST(LookaheadRanks, that_still_read_the_prompt_are_not_waited_for_when_a_person
   ranks.watched[1]->before = [&](bool) {
     while (!asked) std::this_thread::yield();  // it would read for ever
   };
-  const OptionValues options = complete_options(decoder_named("lookahead"), {{"ranks", "2"}});
-  LookaheadRanks shared(ranks.first(), {{*ranks.watched[1], ranks.at_work[1], "the test"}},
-                        {{1, 2, 3}, "lookahead", {.target = ranks.first(), .options = options}});
+  LookaheadRanks shared(
+      ranks.first(), {{*ranks.watched[1], ranks.at_work[1], "the test"}},
+      {{1, 2, 3}, parse_options("lookahead", {{"ranks", "2"}}), {.target = ranks.first()}});
   try {
     shared.wait_until_ready([&] {
       asked = true;

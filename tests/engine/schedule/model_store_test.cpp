@@ -202,7 +202,7 @@ TEST(ModelStore, SD03_SD09_a_draft_of_other_special_tokens_or_a_shorter_context_
       {"its begin token is 2 and the target's 1", "reads what the target reads"});
   expect_said(
       notice_of("tokenizer_config.json", "\"pad_token\": \"<pad>\"", "\"pad_token\": \"e\""),
-      {"is special to the draft alone", "what the target makes of it"});
+      {"is special to the draft alone", "the target's meaning counts"});
   expect_said(notice_of("config.json", "\"max_position_embeddings\": 1024",
                         "\"max_position_embeddings\": 100"),
               {"its context holds 100 tokens and the target's 1024", "without drafts"});

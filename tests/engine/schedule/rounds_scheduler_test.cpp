@@ -13,7 +13,8 @@
 
 #include "engine/event/clock.h"
 #include "engine/event/timeline/timeline.h"
-#include "engine/seed/rounds_scheduler.h"
+#include "engine/run/rounds_scheduler.h"
+#include "engine/run/scheduler.h"
 #include "tests/engine/decode/run.h"
 #include "tests/engine/schedule/in_time.h"
 

@@ -83,7 +83,7 @@ class WatchedWork final : public RoundsWork {
     EXPECT_TRUE(drafted_.insert(branch).second) << "drafted twice without a verification";
     work_.draft(branch);
   }
-  std::vector<VerifiedNode> verify(std::span<const int> branches) override {
+  std::vector<VerifiedBranch> verify(std::span<const int> branches) override {
     for (const int branch : branches) {
       EXPECT_FALSE(rounds_.may_draft(branch));
       EXPECT_EQ(drafted_.erase(branch), 1u) << "verified twice without a draft";

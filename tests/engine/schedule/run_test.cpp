@@ -109,7 +109,7 @@ TEST(CompletionJob, a_prompt_that_cannot_be_read_is_told_as_the_failure_of_its_r
   request.run.prompt_tokens.assign(5, 5);
   Kept kept;
   const auto begin = [&](const std::function<void()>& thrower) {
-    return begun_job({&request, 1}, 0, models, 6, &kept, [&](RunId run) {
+    return begin_job({&request, 1}, 0, models, 6, &kept, [&](RunId run) {
       thrower();
       return make_lane(models, request.run, run, nullptr);
     });

@@ -1,5 +1,5 @@
-// Stop strings, stop ids and what is reported of each token, with the bundled models: every lossless
-// decoder ends where plain decoding ends, and reports the same log probabilities.
+// Stop strings, stop ids and what is reported of each token, with the bundled models: every
+// lossless decoder ends where plain decoding ends, and reports the same log probabilities.
 #include <algorithm>
 #include <cmath>
 #include <map>
@@ -8,12 +8,12 @@
 #include <gtest/gtest.h>
 
 #include "engine/decode/verify/sampling.h"
-#include "engine/trace/csv.h"
 #include "engine/event/drafted_by.h"
 #include "engine/event/timeline/timeline.h"
-#include "engine/seed/rounds_scheduler.h"
+#include "engine/run/rounds_scheduler.h"
 #include "engine/run/run.h"
 #include "engine/run/scheduler.h"
+#include "engine/trace/csv.h"
 #include "tests/engine/schedule/engine_thread.h"
 
 namespace engine::test {

@@ -1,4 +1,4 @@
-#include "engine/seed/rounds_scheduler.h"
+#include "engine/run/rounds_scheduler.h"
 
 #include <algorithm>
 #include <mutex>
@@ -9,7 +9,7 @@
 
 #include <fmt/format.h>
 
-#include "engine/decode/options.h"
+#include "engine/decode/seed.h"
 #include "engine/event/clock.h"
 #include "engine/run/completion_job.h"
 #include "engine/run/load_sampler.h"
@@ -19,8 +19,9 @@
 namespace engine {
 namespace {
 
-/// Takes events from two threads and hands them on from the one that made it. What begins there is
-/// handed on at once, for the device may hang in it.
+/// Collects events of two threads and forwards them on the thread that created it. StepBegun and
+/// RunStarted events of that thread are forwarded at once, because the device may hang in what
+/// begins.
 class GatheredEvents final : public EventSink {
  public:
   explicit GatheredEvents(EventSink& to) : to_(to) {}
@@ -31,10 +32,10 @@ class GatheredEvents final : public EventSink {
       const std::lock_guard lock(mutex_);
       events_.push_back(std::move(event));
     }
-    if (begins && std::this_thread::get_id() == owner_) hand_on();
+    if (begins && std::this_thread::get_id() == owner_) forward();
   }
-  /// On the thread of the sink behind.
-  void hand_on() {
+  /// Call it on the thread that created this object.
+  void forward() {
     std::vector<Event> events;
     {
       const std::lock_guard lock(mutex_);
@@ -50,7 +51,7 @@ class GatheredEvents final : public EventSink {
   std::vector<Event> events_;
 };
 
-/// What both threads share of one call of run().
+/// Data of one call of run() that both threads share.
 struct Call {
   RunModels models;
   std::span<const CompletionRequest> requests;
@@ -62,7 +63,8 @@ struct Call {
   const RoundsSettings& settings;
 };
 
-/// As many of a device's threads work as someone says; in the end all of them again, for itself.
+/// Sets how many of a device's threads work, or lends it another device's threads; restores its own
+/// at the end.
 class ThreadsAtWork {
  public:
   explicit ThreadsAtWork(kernels::Device& device) : device_(device) {}
@@ -83,15 +85,15 @@ class ThreadsAtWork {
   kernels::Device& device_;
 };
 
-/// The requests as work for rounds. A job is its branch's, in the hand of one thread at a time; the
-/// draft model and all its caches are whose turn it is to draft.
+/// Serves requests as the work of rounds. One thread at a time uses a branch's job; the draft model
+/// and all its caches belong to the thread that drafts at the moment.
 class JobRounds final : public RoundsWork {
  public:
   JobRounds(const Call& call, int n_branches)
       : call_(call),
         target_threads_(call.models.target.model->device()),
         draft_threads_(call.models.draft->model->device()),
-        judging_(*call.models.target.model, call.events),
+        verifying_(*call.models.target.model, call.events),
         drafting_(*call.models.target.model, call.events),
         jobs_(static_cast<std::size_t>(n_branches)),
         done_(call.requests.size()) {}
@@ -107,7 +109,7 @@ class JobRounds final : public RoundsWork {
                          &call_.draft_prompts);
       };
       auto job =
-          begun_job(call_.requests, index, call_.models, call_.watch.first_run, call_.events, make);
+          begin_job(call_.requests, index, call_.models, call_.watch.first_run, call_.events, make);
       if (!job) continue;
       const Admitted admitted{.run = job->run, .value = request.value};
       at(branch) = {std::move(job), false};
@@ -121,18 +123,18 @@ class JobRounds final : public RoundsWork {
       draft_threads_.borrow(call_.models.draft->model->device());
       draft_threads_.set(call_.settings.draft_threads);
     } else {
-      tell();
+      forward_events();
       target_threads_.set(0);
       draft_threads_.borrow(call_.models.target.model->device());
     }
   }
   void about_to_verify(bool at_once) override {
-    tell();
+    forward_events();
     target_threads_.set(at_once ? call_.settings.target_threads : 0);
   }
 
   void draft(int branch) override {
-    let_go_of_retired();
+    destroy_retired();
     Place& place = at(branch);
     Lane& lane = place.job->lane;
     if (!place.has_begun) {
@@ -147,26 +149,26 @@ class JobRounds final : public RoundsWork {
     draft_cache_bytes_ = std::max(draft_cache_bytes_, call_.models.draft->model->cache_bytes());
   }
 
-  std::vector<VerifiedNode> verify(std::span<const int> branches) override {
+  std::vector<VerifiedBranch> verify(std::span<const int> branches) override {
     std::vector<Lane*> lanes;
     for (const int branch : branches) lanes.push_back(&at(branch).job->lane);
     const Nanoseconds before = target_compute(lanes);
-    judging_.judge(lanes);
+    verifying_.verify(lanes);
     compute_ += target_compute(lanes) - before;
     call_.totals.n_forwards++;
     count_caches();
-    std::vector<VerifiedNode> judged;
+    std::vector<VerifiedBranch> verified;
     for (const int branch : branches) {
       CompletionJob& job = *at(branch).job;
-      const int n = job.read();
-      judged.push_back({branch, n, job.over()});
+      const int n = job.take_new_tokens();
+      verified.push_back({branch, n, job.finished()});
     }
-    return judged;
+    return verified;
   }
 
   void end(int branch) override {
     CompletionJob& job = *at(branch).job;
-    done_[job.index].emplace(job.finished(call_.events, call_.totals));
+    done_[job.index].emplace(job.complete(call_.events, call_.totals));
     {
       const std::lock_guard lock(retired_mutex_);
       retired_.push_back(std::move(job.lane.decoder));
@@ -175,18 +177,18 @@ class JobRounds final : public RoundsWork {
     if (call_.watch.ended) call_.watch.ended(++n_done_, static_cast<int>(call_.requests.size()));
   }
 
-  /// When both threads have come to rest, of those that were begun and have not ended. Call it in
-  /// a catch alone.
-  void tell_thrown() {
+  /// Reports the exception being handled as the end of every started run. Call it within a catch
+  /// block, after both threads have stopped.
+  void report_thrown() {
     for (const Place& place : jobs_)
-      if (place.job) engine::tell_thrown(call_.events, place.job->run);
+      if (place.job) engine::report_thrown(call_.events, place.job->run);
   }
 
   bool stopped() const { return call_.watch.stop && call_.watch.stop(); }
-  /// The target's own compute so far.
+  /// Compute time of the target so far.
   Nanoseconds compute() const { return compute_; }
 
-  /// When both threads have come to rest: those that were begun and have not ended, as they stand.
+  /// Completes the started requests as they are. Call it after both threads have stopped.
   std::vector<Completion> take() {
     for (int branch = 0; branch < static_cast<int>(jobs_.size()); branch++)
       if (at(branch).job) end(branch);
@@ -204,9 +206,10 @@ class JobRounds final : public RoundsWork {
   };
   Place& at(int branch) { return jobs_[static_cast<std::size_t>(branch)]; }
 
-  /// Who has a turn is known by then where the device hangs in it. On the caller's thread.
-  void tell() {
-    if (call_.events) call_.events->hand_on();
+  /// Forwards the events before a model works, so they are known if the device hangs. On the
+  /// caller's thread.
+  void forward_events() {
+    if (call_.events) call_.events->forward();
   }
 
   static Nanoseconds target_compute(std::span<Lane* const> lanes) {
@@ -215,7 +218,8 @@ class JobRounds final : public RoundsWork {
     return sum;
   }
 
-  /// Of the target's, which are this thread's whoever holds the branch.
+  /// Updates the peak sizes of the target's caches, which this thread owns whichever thread uses
+  /// the branch.
   void count_caches() {
     std::int64_t own = 0;
     for (const Place& place : jobs_)
@@ -225,8 +229,9 @@ class JobRounds final : public RoundsWork {
     totals.cache_bytes = std::max(totals.cache_bytes, call_.models.target.model->cache_bytes());
   }
 
-  /// Decoders that are done with hold caches of the draft model, whose thread lets them go.
-  void let_go_of_retired() {
+  /// Destroys decoders of finished branches on the drafting thread, because they hold caches of the
+  /// draft model.
+  void destroy_retired() {
     std::vector<std::unique_ptr<Decoder>> retired;
     const std::lock_guard lock(retired_mutex_);
     retired.swap(retired_);
@@ -234,13 +239,13 @@ class JobRounds final : public RoundsWork {
 
   const Call& call_;
   ThreadsAtWork target_threads_, draft_threads_;
-  Stepper judging_, drafting_;
+  Stepper verifying_, drafting_;
   std::vector<Place> jobs_;  // by branch
   std::vector<std::optional<Completion>> done_;
   std::size_t next_ = 0;
   int n_done_ = 0;
   Nanoseconds compute_ = 0;
-  std::int64_t draft_cache_bytes_ = 0;  // of whose turn it is to draft
+  std::int64_t draft_cache_bytes_ = 0;  // peak; written by the thread that drafts
   std::mutex retired_mutex_;
   std::vector<std::unique_ptr<Decoder>> retired_;
 };
@@ -261,13 +266,13 @@ void add(RoundsTotals& sum, const RoundsTotals& more) {
 
 }  // namespace
 
-RoundsSettings rounds_settings(const OptionValues& options) {
-  return {.n_branches = int_option(options, "branches"),
-          .n_together = int_option(options, "batch_verify"),
-          .policy = text_option(options, "policy"),
-          .overlap = text_option(options, "overlap"),
-          .target_threads = int_option(options, "target_threads"),
-          .draft_threads = int_option(options, "draft_threads")};
+RoundsSettings rounds_settings(const SeedOptions& options) {
+  return {.n_branches = options.branches,
+          .n_together = options.batch_verify,
+          .policy = options.policy,
+          .overlap = options.overlap,
+          .target_threads = options.target_threads,
+          .draft_threads = options.draft_threads};
 }
 
 RoundsScheduler::RoundsScheduler(const RunModels& models, const RoundsSettings& settings)
@@ -279,7 +284,7 @@ RoundsScheduler::RoundsScheduler(const RunModels& models, const RoundsSettings& 
       draft_prompts_(
           *(ensure(models.draft != nullptr, "rounds need a draft model"), models.draft->model)) {
   ensure(&models.target.model->device() != &models.draft->model->device(),
-         "two models that work at the same time need a device each");
+         "two models that work at the same time need separate devices");
 }
 
 std::vector<Completion> RoundsScheduler::run(std::span<const CompletionRequest> requests,
@@ -296,23 +301,23 @@ std::vector<Completion> RoundsScheduler::run(std::span<const CompletionRequest> 
   Rounds rounds(settings_.n_branches, *policy_, settings_.n_together, call.events, rounds_,
                 overlap_.get());
   JobRounds work(call, settings_.n_branches);
-  const auto tell = [&] {
+  const auto report = [&] {
     if (!events) return;
-    events->hand_on();
+    events->forward();
     sampler->step(work.compute());
   };
   try {
     run_rounds(
-        rounds, work, [&work] { return work.stopped(); }, tell);
+        rounds, work, [&work] { return work.stopped(); }, report);
   } catch (...) {
-    work.tell_thrown();
-    if (events) events->hand_on();  // what led to it, and its end
+    work.report_thrown();
+    if (events) events->forward();  // the events before the failure, and the end of each run
     throw;
   }
   std::vector<Completion> completions = work.take();
   if (events) {
-    tell_choice(*events);
-    events->hand_on();
+    report_choice(*events);
+    events->forward();
     sampler->end(work.compute());
   }
   add(rounds_, rounds.totals());
@@ -325,14 +330,14 @@ const OverlapTuner* RoundsScheduler::tuner() const {
   return measured ? measured->most_that_measured() : nullptr;
 }
 
-/// For recordings: what is kept, where it is not what was told before.
-void RoundsScheduler::tell_choice(EventSink& events) {
+/// Emits a notice about the chosen mode if it has changed since the last notice.
+void RoundsScheduler::report_choice(EventSink& events) {
   const OverlapTuner* found = tuner();
   if (!found) return;
   const std::string choice =
       found->keeps_at_once() ? "while the target verifies" : "in turn with the target";
-  if (choice == told_) return;
-  told_ = choice;
+  if (choice == reported_) return;
+  reported_ = choice;
   std::string why = fmt::format("a text's round took {:.2f} ms in turn, ",
                                 static_cast<double>(found->in_turn()) * 1e-6);
   why += found->was_spared() ? "too little of it drafting to gain by"

@@ -1,4 +1,4 @@
-#include "engine/run/thread_exchange.h"
+#include "engine/decode/guess/thread_exchange.h"
 
 #include <utility>
 
@@ -14,20 +14,20 @@ class ThreadExchange::End final : public Exchange {
 
   void broadcast(int from, Numbers& numbers) override {
     if (from != rank_) {
-      numbers = all_.hear(from, rank_);
+      numbers = all_.receive(from, rank_);
       return;
     }
     for (int to = 0; to < all_.n_ranks_; to++)
-      if (to != rank_) all_.tell(rank_, to, numbers);
+      if (to != rank_) all_.send(rank_, to, numbers);
   }
 
   std::vector<Numbers> all_gather(std::span<const std::int32_t> own) override {
     const Numbers numbers(own.begin(), own.end());
     for (int to = 0; to < all_.n_ranks_; to++)
-      if (to != rank_) all_.tell(rank_, to, numbers);
+      if (to != rank_) all_.send(rank_, to, numbers);
     std::vector<Numbers> all;
     for (int from = 0; from < all_.n_ranks_; from++)
-      all.push_back(from == rank_ ? numbers : all_.hear(from, rank_));
+      all.push_back(from == rank_ ? numbers : all_.receive(from, rank_));
     return all;
   }
 
@@ -38,7 +38,7 @@ class ThreadExchange::End final : public Exchange {
 
 ThreadExchange::ThreadExchange(int n_ranks) : n_ranks_(n_ranks) {
   ensure(n_ranks > 0, "an exchange is between ranks");
-  boxes_.resize(static_cast<std::size_t>(n_ranks) * static_cast<std::size_t>(n_ranks));
+  queues_.resize(static_cast<std::size_t>(n_ranks) * static_cast<std::size_t>(n_ranks));
   for (int rank = 0; rank < n_ranks; rank++) ends_.push_back(std::make_unique<End>(*this, rank));
 }
 
@@ -48,22 +48,22 @@ Exchange& ThreadExchange::of(int rank) {
   return *ends_.at(static_cast<std::size_t>(rank));
 }
 
-void ThreadExchange::tell(int from, int to, Numbers numbers) {
+void ThreadExchange::send(int from, int to, Numbers numbers) {
   {
     const std::lock_guard lock(mutex_);
     if (why_ended_) std::rethrow_exception(why_ended_);
-    box(from, to).push_back(std::move(numbers));
+    queue(from, to).push_back(std::move(numbers));
   }
-  told_.notify_all();
+  sent_.notify_all();
 }
 
-Numbers ThreadExchange::hear(int from, int to) {
+Numbers ThreadExchange::receive(int from, int to) {
   std::unique_lock lock(mutex_);
-  std::deque<Numbers>& told = box(from, to);
-  told_.wait(lock, [&] { return why_ended_ || !told.empty(); });
+  std::deque<Numbers>& arrived = queue(from, to);
+  sent_.wait(lock, [&] { return why_ended_ || !arrived.empty(); });
   if (why_ended_) std::rethrow_exception(why_ended_);
-  Numbers numbers = std::move(told.front());
-  told.pop_front();
+  Numbers numbers = std::move(arrived.front());
+  arrived.pop_front();
   return numbers;
 }
 
@@ -73,7 +73,7 @@ void ThreadExchange::end(std::exception_ptr why) {
     if (why_ended_) return;
     why_ended_ = std::move(why);
   }
-  told_.notify_all();
+  sent_.notify_all();
 }
 
 void ThreadExchange::fail(std::exception_ptr why) {
