@@ -1,6 +1,7 @@
 // Every decoder on every available CUDA device (the emulated one always), in every dtype, greedy
 // and coupled: tokens and score bits equal plain decoding on that device (T1, T2); tokens are
 // compared with the CPU's.
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <functional>

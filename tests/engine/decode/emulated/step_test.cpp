@@ -1,5 +1,6 @@
 // Steps on the emulated GPU: launches, waits, memory and copied bytes of plain rows, prompts, draft
 // heads, batches and the cache.
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <functional>
