@@ -86,7 +86,7 @@ TEST(SimulateSchedule, turns_keep_their_order_and_take_the_given_times) {
     EXPECT_EQ(is.n_rows, was.n_rows);
     EXPECT_EQ(is.n_accepted, was.n_accepted);
     EXPECT_EQ(is.queued - is.drafts, 7);
-    EXPECT_EQ(is.judged - is.at_target, 11);
+    EXPECT_EQ(is.forwarded - is.at_target, 11);
     EXPECT_GE(is.drafts, is.may_draft);
     EXPECT_GE(is.at_target, is.queued);
     EXPECT_LE(is.ended, s.end);
