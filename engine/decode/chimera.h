@@ -63,7 +63,7 @@ class ChimeraDecoder : public HeadTreeDecoder {
   bool branches_;          // the heads run for every parent separately
   std::unique_ptr<ChimeraText> text_;
 
-  // Of the current draft:
+  // The current draft:
   std::span<const TokenId> tokens_;  // the sequence
   std::vector<TokenId> chain_;       // drafted along the likeliest tokens
   // [rows of the tree] the row's index in the heads' draft, or -1

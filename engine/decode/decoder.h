@@ -28,7 +28,7 @@ struct ProbeSettings {
   std::vector<TokenId> keywords;  // tokens that can be an answer
 };
 
-/// What a decoder works with besides its options.
+/// The inputs of a decoder besides its options.
 struct DecoderContext {
   LanguageModel& target;  // owned by the engine, which outlives its decoders
   Sampling sampling;

@@ -25,7 +25,7 @@ struct JacobiOptions final : DecoderOptions {
   /// How guesses are added as tokens become final: a new block after convergence, or one guess for
   /// each final token.
   enum class Refill { Block, Slide };
-  /// With a KV cache of the final tokens, or recomputing the whole block in every iteration.
+  /// Kv keeps the final tokens in the KV cache; Textbook recomputes the whole block every time.
   enum class Form { Kv, Textbook };
 
   int block = 16;  // rows of an iteration

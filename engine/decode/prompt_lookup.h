@@ -22,7 +22,7 @@
 
 namespace engine {
 
-/// Which earlier occurrence of the suffix provides the guess.
+/// The earlier occurrence of the suffix that provides the guess.
 enum class LookupVariant {
   /// Leftmost occurrence whose continuation is n_tokens long.
   Paper,

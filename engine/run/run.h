@@ -36,7 +36,7 @@ struct RunRequest {
   bool no_special = false;  // prompt_tokens were read with names of control symbols as text
 };
 
-/// Where a run first differs from plain decoding, and the margin of each choice there over the
+/// The first difference between a run and plain decoding, and the margin of each choice there over the
 /// second best one. A tiny margin means rounding, a large one a fault. Unset: that run had ended.
 struct Difference {
   int at = 0;  // index among generated tokens

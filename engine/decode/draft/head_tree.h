@@ -111,7 +111,7 @@ class HeadTreeDecoder : public Decoder {
   bool needs_distributions_;  // the rule compares probabilities, not picks
   Uniforms uniforms_;
 
-  // Of the current step:
+  // The current step:
   TokenTree tree_;
   std::vector<int> row_of_;  // [n_nodes of the tree of ranks] the node's row; -1: not proposed
   std::vector<Candidates> candidates_;

@@ -56,7 +56,7 @@ class BlockCounts {
                      bool converged) const;
   /// iterations; of whole blocks also blocks, blocks_converged, stationary_tokens.
   std::map<std::string, std::int64_t> counts() const;
-  /// Of whole blocks: stationary_per_block, fast_forward_mean, fast_forward_live.
+  /// For whole blocks: stationary_per_block, fast_forward_mean, fast_forward_live.
   std::map<std::string, double> figures() const;
 
  private:

@@ -50,7 +50,7 @@ void NgramPool::insert(TokenId first, std::span<const TokenId> rest, StepId born
   }
   const auto begun = std::ranges::find_if(
       ngrams, [&](const PoolNgram& kept) { return begins_with(rest, kept.rest); });
-  // Searched before making room, because the returning n-gram must not evict itself. Not searched
+  // Searches before making room, because the returning n-gram must not evict itself. Does not search
   // for a prompt, which is long and whose evictions are dropped anyway.
   const auto same = [&](const PoolNgram& ngram) {
     return born >= 0 && ngram.first == first && std::ranges::equal(ngram.rest, rest);

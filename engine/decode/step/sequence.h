@@ -49,7 +49,7 @@ struct Decision {
   StopReason wish = StopReason::None;
 };
 
-/// Where a sequence must stop.
+/// The limits at which a sequence stops.
 struct Limits {
   int max_tokens = 256;  // new tokens
   int max_seq_len = 0;   // prompt + new tokens; 0: the model's
