@@ -14,6 +14,7 @@
 #include <gtest/gtest.h>
 
 #include "app/window/engine_thread.h"
+#include "engine/event/queue.h"
 #include "kernels/error.h"
 #include "tests/assets_folder.h"
 #include "tests/needs.h"

@@ -8,6 +8,7 @@
 #include <imgui.h>
 #include <imgui_internal.h>
 
+#include "engine/event/queue.h"
 #include "ui/widgets/fonts.h"
 #include "ui/shell/shell.h"
 

@@ -18,6 +18,7 @@
 #include <imgui_internal.h>
 
 #include "display.h"
+#include "engine/event/queue.h"
 #include "kernels/error.h"
 #include "streams.h"
 #include "tests/needs.h"

@@ -14,6 +14,7 @@
 #include "prepared.h"
 #include "streams.h"
 #include "tests/engine/event/files.h"
+#include "ui/prepare/numbers.h"
 #include "ui/widgets/draw.h"
 #include "ui/widgets/legend.h"
 #include "ui/prepare/tokens/difference.h"
