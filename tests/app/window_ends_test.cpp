@@ -19,6 +19,7 @@
 #include "tests/assets_folder.h"
 #include "tests/needs.h"
 #include "tests/ui/display.h"
+#include "ui/shell/catalog.h"
 #include "ui/shell/shell.h"
 #include "ui/shell/window.h"
 
