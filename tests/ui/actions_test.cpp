@@ -17,6 +17,7 @@
 #include "engine/trace/export.h"
 #include "ui/files/notes.h"
 #include "ui/panels/time/timeline_view.h"
+#include "ui/prepare/figure.h"
 #include "ui/prepare/status.h"
 #include "ui/shell/shell.h"
 #include "waiting.h"

@@ -3,6 +3,7 @@
 
 #include <string>
 
+#include "engine/event/queue.h"
 #include "headless.h"
 #include "streams.h"
 #include "ui/shell/shell.h"

@@ -8,8 +8,9 @@
 #include <imgui.h>
 #include <imgui_internal.h>
 
-#include "ui/shell/shell.h"
+#include "engine/event/queue.h"
 #include "ui/widgets/fonts.h"
+#include "ui/shell/shell.h"
 
 namespace headless {
 

@@ -11,6 +11,7 @@
 #include <imgui_te_engine.h>
 
 #include "tests/support/display.h"
+#include "engine/event/queue.h"
 #include "ui/shell/shell.h"
 #include "ui/shell/window.h"
 

@@ -10,6 +10,7 @@
 
 #include <imgui_internal.h>
 
+#include "engine/event/queue.h"
 #include "play.h"
 #include "streams.h"
 #include "tests/support/needs.h"

@@ -10,12 +10,14 @@
 #include <imgui_te_engine.h>
 
 #include "engine/event/recording/recorder.h"
+#include "engine/event/timeline/lod.h"
 #include "headless.h"
 #include "prepared.h"
 #include "replay.h"
 #include "schedule_stream.h"
 #include "streams.h"
 #include "tests/support/files.h"
+#include "ui/prepare/time/gantt.h"
 #include "ui/prepare/time/schedule.h"
 #include "ui/prepare/time/simulation.h"
 

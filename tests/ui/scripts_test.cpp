@@ -17,6 +17,7 @@
 #include "ui/panels/live/block_grid.h"
 #include "ui/panels/live/text_view.h"
 #include "ui/panels/time/timeline_view.h"
+#include "ui/shell/panel.h"
 #include "ui/shell/shell.h"
 #include "ui/shell/window.h"
 #include "ui/widgets/draw.h"

@@ -7,6 +7,7 @@
 #include "engine/event/recording/recorder.h"
 #include "engine/event/recording/recording.h"
 #include "tests/support/files.h"
+#include "ui/files/saving.h"
 #include "ui/files/session.h"
 
 namespace ui {

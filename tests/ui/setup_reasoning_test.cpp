@@ -27,7 +27,7 @@ Catalog catalog() {
   CatalogDecoder seed = *all.decoder("speculative");
   seed.name = "seed";
   seed.title = "SEED";
-  seed.options = {{"branches", CatalogOption::Type::Int, "3", 1, 64, {}, "Texts at once."},
+  seed.options = {{"branches", CatalogOption::Type::Int, "3", 1, 64, {}, "Sequences at once."},
                   {"policy",
                    CatalogOption::Type::Choice,
                    "fcfs",
@@ -358,8 +358,8 @@ TEST(SetupReasoning, unavailable_tasks_have_a_reason) {
   const std::string said = said_of_chain(catalog(), "seed");
   EXPECT_THAT(said, HasSubstr("Chain of thought: questions"));
   EXPECT_THAT(said, HasSubstr("aqua, strategyqa an open set; set DECOSCOPE_DATA"));
-  EXPECT_THAT(said, Not(HasSubstr("sequences at once"))) << "SEED has branches";
-  EXPECT_THAT(said_of_chain(catalog(), "jacobi"), HasSubstr("texts at once"));
+  EXPECT_THAT(said, Not(HasSubstr(" batch "))) << "SEED has branches";
+  EXPECT_THAT(said_of_chain(catalog(), "jacobi"), HasSubstr(" batch "));
 }
 
 TEST(SetupReasoning, choice_shows_whole_words) {

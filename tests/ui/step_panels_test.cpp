@@ -20,6 +20,7 @@
 #include "ui/prepare/tokens/distributions.h"
 #include "ui/prepare/tokens/mask.h"
 #include "ui/prepare/tokens/row_origin.h"
+#include "ui/prepare/tokens/text_cells.h"
 #include "ui/prepare/tokens/token_tree.h"
 #include "ui/prepare/tokens/verdicts.h"
 

@@ -12,6 +12,8 @@
 #include <gtest/gtest.h>
 
 #include "drawn_window.h"
+#include "engine/event/recording/training_history.h"
+#include "engine/event/recording/training_report.h"
 #include "replay.h"
 #include "ui/panels/live/probe_trajectory.h"
 #include "ui/prepare/tokens/trajectory.h"

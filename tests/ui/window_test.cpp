@@ -17,6 +17,7 @@
 #include <gtest/gtest.h>
 #include <imgui_internal.h>
 
+#include "engine/event/queue.h"
 #include "kernels/error.h"
 #include "streams.h"
 #include "tests/support/display.h"

@@ -9,7 +9,7 @@ namespace ui {
 std::string part_of_search(std::span<const engine::SearchRecord> searches,
                            const engine::RunStarted& started) {
   const std::string& whole = started.prompt_id;
-  // The newest search that had begun by then: the same question may be searched again.
+  // The newest search that began before the run: the same question may be searched several times.
   for (auto search = searches.rbegin(); search != searches.rend(); ++search) {
     const std::string& id = search->begun.id;
     if (search->begun.t > started.t || !whole.starts_with(id)) continue;

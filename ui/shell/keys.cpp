@@ -18,7 +18,7 @@ std::span<const KeyAction> key_actions() {
       {Action::NextStep,          "next-step",          ImGuiKey_RightArrow,          "Right",        "next step", false},
       {Action::PreviousStep,      "previous-step",      ImGuiKey_LeftArrow,           "Left",         "previous step", false},
       {Action::NextNotable,       "next-notable",       kCtrl | ImGuiKey_RightArrow,  "Ctrl+Right",   "next step with a rejection, pool hit or 3+ tokens", false},
-      {Action::PreviousNotable,   "previous-notable",   kCtrl | ImGuiKey_LeftArrow,   "Ctrl+Left",    "previous step of that kind", false},
+      {Action::PreviousNotable,   "previous-notable",   kCtrl | ImGuiKey_LeftArrow,   "Ctrl+Left",    "previous step with a rejection, pool hit or 3+ tokens", false},
       {Action::NextIteration,     "next-iteration",     kShift | ImGuiKey_RightArrow, "Shift+Right",  "next end of a block of iterations", false},
       {Action::PreviousIteration, "previous-iteration", kShift | ImGuiKey_LeftArrow,  "Shift+Left",   "previous end of a block of iterations", false},
       {Action::ToStart,           "to-start",           ImGuiKey_Home,                "Home",         "to the start", false},

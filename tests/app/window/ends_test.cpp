@@ -14,10 +14,12 @@
 #include <gtest/gtest.h>
 
 #include "app/window/engine_thread.h"
+#include "engine/event/queue.h"
 #include "kernels/error.h"
 #include "tests/support/assets_folder.h"
 #include "tests/support/display.h"
 #include "tests/support/needs.h"
+#include "ui/shell/catalog.h"
 #include "ui/shell/shell.h"
 #include "ui/shell/window.h"
 

@@ -9,6 +9,7 @@
 
 #include <gmock/gmock.h>
 
+#include "engine/event/queue.h"
 #include "kernels/emulation/emulation_checks.h"
 #include "tests/app/window/window_engine.h"
 #include "ui/prepare/failure_words.h"

@@ -12,10 +12,12 @@
 #include "app/window/engine_thread.h"
 #include "app/window/tasks.h"
 #include "engine/decode/registry.h"
+#include "engine/event/queue.h"
 #include "engine/seed/simulate_schedule.h"
 #include "tests/support/assets_folder.h"
 #include "tests/support/needs.h"
 #include "tests/ui/play.h"
+#include "ui/shell/catalog.h"
 
 namespace with_engine {
 

@@ -133,7 +133,7 @@ void draw_slice(const Row& row, const LaneBlock& b, ImVec2 min, ImVec2 max) {
   list->AddRectFilled(min, max, colour(slice_colour(row.key.kind, b.kind)),
                       wide > px(6) && !b.is_bucket ? px(2) : 0);
   if (row.collapsed) return;
-  waste_mark(list, min, max, b.wasted);
+  time_axis::waste_mark(list, min, max, b.wasted);
   const bool shows_rejection =
       row.key.kind == LaneKind::Target && b.n_rejected > 0 && (b.is_bucket || wide < px(4));
   if (shows_rejection)
