@@ -32,16 +32,7 @@ std::string device_words(const std::vector<CudaDeviceInfo>& devices);
 ///                        or it refuses
 std::unique_ptr<Device> open_cuda(const std::string& name);
 
-/// Whether a device of this name is the CPU, as "auto" is too.
-bool is_cpu(const std::string& name);
-/// A device that is none, by the word a person chose it with.
-/// @throws Error(Usage)  if it is another word than cuda:N, and as open_cuda()
-std::unique_ptr<Device> open_gpu(const std::string& name);
-
-/// What a device did otherwise than asked since it was last called, a line for a person each: where
-/// memory for a graph was short, kernels went one by one. Of a CPU nothing.
-std::vector<std::string> take_notes_of(Device& device);
-/// The same of devices that are closed: what nobody took before, and what they could not give back.
+/// Notes of closed devices: those not taken before, and memory that could not be released.
 std::vector<std::string> take_notes_of_closed();
 
 /// How busy a "cuda:N" of `list_cuda` is, asked once; of one that is not there the reason.

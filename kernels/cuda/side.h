@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "kernels/cuda/monitor/nvml.h"
-#include "kernels/cuda/train/kernels.h"
+#include "kernels/train_ops.h"
 #include "kernels/device.h"
 
 namespace kernels {

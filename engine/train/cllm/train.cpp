@@ -23,8 +23,7 @@
 #include "engine/train/core/parameters.h"
 #include "engine/train/run/texts.h"
 #include "engine/base/types.h"
-#include "kernels/cuda/cuda.h"
-#include "kernels/cuda/train/kernels.h"
+#include "kernels/train_ops.h"
 
 namespace engine {
 namespace {

@@ -215,7 +215,7 @@ TrainProgress CllmRun::update(std::int64_t step, double lr) {
 }
 
 void CllmRun::tell_notes() {
-  for (const std::string& note : steps_->take_notes())
+  for (const std::string& note : steps_->weights().take_notes())
     if (callbacks_.notice) callbacks_.notice(note);
 }
 
@@ -241,7 +241,7 @@ std::int64_t CllmRun::n_steps() const {
 }
 
 void CllmRun::save() {
-  steps_->fetch();
+  steps_->weights().fetch();
   Checkpoint c = loop_.checkpoint(training_part(recipe_), compute_,
                                   static_cast<std::size_t>(shards_), parameters_, optimizer_);
   if (room_.known) c.packer = kept_counts(room_);
@@ -249,12 +249,12 @@ void CllmRun::save() {
 }
 
 void CllmRun::begin(kernels::Device* device) {
-  const CllmStart start{
-      recipe_, training_.model, training_.parameters, compute_, {parameters_, optimizer_}};
-  steps_ = device ? gpu_cllm_steps(start, *device) : cpu_cllm_steps(start, shards_, workers_);
+  steps_ = std::make_unique<CllmSteps>(
+      CllmStart{recipe_, training_.model, training_.parameters, {parameters_, optimizer_}},
+      TrainPlace{compute_, workers_, shards_, device});
   if (callbacks_.notice) {
     callbacks_.notice("training on " + std::to_string(training_.trajectories.size()) +
-                      " trajectories in " + steps_->name());
+                      " trajectories in " + steps_->weights().name());
   }
 }
 
@@ -263,7 +263,7 @@ CllmResult CllmRun::run(kernels::Device* device) {
   std::function<NamedFigures()> measure;
   if (callbacks_.probe) {
     measure = [&] {
-      steps_->fetch();
+      steps_->weights().fetch();
       return callbacks_.probe(loop_.step, parameters_);
     };
   }

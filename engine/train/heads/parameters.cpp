@@ -111,36 +111,27 @@ std::vector<float> initial_heads(const HeadsConfig& c,
   return parameters;
 }
 
-template <typename T>
-PackedHeads<T>::PackedHeads(const HeadsConfig& c,
-                            const HeadsLayout& layout,
-                            const std::vector<float>& parameters,
-                            const LinearMath<T>& math) {
-  const auto make = [&](std::int64_t at, int n_out, int n_in) {
-    auto packed = math.make(parameters.data() + at, n_out, n_in);
-    all_.push_back(packed.get());
-    return packed;
-  };
+HeadsMatrices::HeadsMatrices(const HeadsConfig& c, const HeadsLayout& layout) {
   const bool medusa = c.kind == HeadsKind::Medusa;
   for (int k = 0; k < c.n_heads; k++) {
     residual.emplace_back();
     for (int j = 0; medusa && j < c.n_layers; j++)
-      residual.back().push_back(make(layout.at(residual_name(k, j)), c.dim, c.dim));
-    output.push_back(make(layout.at(output_name(c, k)), c.vocab_size,
-                          !medusa && c.residual ? 2 * c.dim : c.dim));
+      residual.back().push_back({layout.at(residual_name(k, j)), c.dim, c.dim});
+    output.push_back({layout.at(output_name(c, k)), c.vocab_size,
+                      !medusa && c.residual ? 2 * c.dim : c.dim});
   }
-  if (!medusa) {
-    gram_in = make(layout.at("gram.0.weight"), c.dim, c.gram * c.dim);
-    gram_out = make(layout.at("gram.1.weight"), c.dim, c.dim);
-    encoder.qkv = make(layout.encoder.qkv, 3 * c.dim, c.dim);
-    encoder.attn_out = make(layout.encoder.attn_out, c.dim, c.dim);
-    encoder.gate_up = make(layout.encoder.gate_up, 2 * c.hidden_dim, c.dim);
-    encoder.down = make(layout.encoder.down, c.dim, c.hidden_dim);
-  }
-  for (int i = 0; i < n_matrices(); i++) repack(i, math);
+  if (medusa) return;
+  gram_in = {layout.at("gram.0.weight"), c.dim, c.gram * c.dim};
+  gram_out = {layout.at("gram.1.weight"), c.dim, c.dim};
+  encoder.emplace_back(encoder_of(c), layout.encoder);
 }
 
-template class PackedHeads<float>;
-template class PackedHeads<Bf16>;
+std::vector<kernels::TrainMatrix> HeadsMatrices::all() const {
+  std::vector<kernels::TrainMatrix> all = output;
+  for (const auto& of_head : residual) all.insert(all.end(), of_head.begin(), of_head.end());
+  for (const BlockMatrices& m : encoder)
+    all.insert(all.end(), {gram_in, gram_out, m.qkv, m.attn_out, m.gate_up, m.down});
+  return all;
+}
 
 }  // namespace engine

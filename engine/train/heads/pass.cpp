@@ -2,9 +2,6 @@
 
 #include <cmath>
 
-#include "engine/train/heads/chimera_pass.h"
-#include "engine/train/heads/medusa_pass.h"
-
 namespace engine {
 
 void HeadsSums::operator+=(const HeadsSums& other) {
@@ -68,25 +65,12 @@ std::vector<std::span<const HeadsText>> passes_of(std::span<const HeadsText> tex
   return passes;
 }
 
-template <typename T>
-std::unique_ptr<HeadsPass<T>> make_heads_pass(const HeadsConfig& config,
-                                              const std::vector<float>& embedding,
-                                              std::unique_ptr<LinearMath<T>> math,
-                                              const TrainTable& table,
-                                              int max_rows) {
-  if (config.kind == HeadsKind::Medusa) return make_medusa_pass(config, std::move(math), table);
-  return make_chimera_pass(config, embedding, std::move(math), table, max_rows);
+std::unique_ptr<HeadsPass> make_heads_pass(const TrainDevice& on,
+                                           const HeadsConfig& config,
+                                           const float* embedding,
+                                           int max_rows) {
+  if (config.kind == HeadsKind::Medusa) return make_medusa_pass(on, config, max_rows);
+  return make_chimera_pass(on, config, embedding, max_rows);
 }
-
-template std::unique_ptr<HeadsPass<float>> make_heads_pass(const HeadsConfig&,
-                                                           const std::vector<float>&,
-                                                           std::unique_ptr<LinearMath<float>>,
-                                                           const TrainTable&,
-                                                           int);
-template std::unique_ptr<HeadsPass<Bf16>> make_heads_pass(const HeadsConfig&,
-                                                          const std::vector<float>&,
-                                                          std::unique_ptr<LinearMath<Bf16>>,
-                                                          const TrainTable&,
-                                                          int);
 
 }  // namespace engine

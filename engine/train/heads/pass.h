@@ -16,8 +16,10 @@
 #include <span>
 #include <vector>
 
-#include "engine/train/heads/parameters.h"
 #include "engine/base/types.h"
+#include "engine/train/core/train_device.h"
+#include "engine/train/heads/parameters.h"
+#include "engine/train/ops/bf16.h"
 
 namespace engine {
 
@@ -67,23 +69,32 @@ struct HeadsRanks {
   double top(int head, int best) const;
 };
 
-/// One thread's passes.
-template <typename T>
+/// Memory for the losses of rows: arrays [n_heads, n_rows] on the device, zero until written.
+struct HeadsLosses {
+  float* loss = nullptr;     // -log p
+  float* squares = nullptr;  // Chimera: each row's sum of squares of f - h
+  std::int64_t n_rows = 0;   // of a head
+  std::int64_t first = 0;    // the first row of a pass
+
+  float* loss_of(int head) const { return loss + head * n_rows + first; }
+  float* squares_of(int head) const { return squares + head * n_rows + first; }
+};
+
+/// Forward and backward of heads of one kind on a device.
 class HeadsPass {
  public:
   virtual ~HeadsPass() = default;
-  /// Forward and backward of the texts; at most max_rows rows in all.
-  /// @param gradient  of all parameters, added to
-  virtual void forward_backward(const std::vector<float>& parameters,
-                                const PackedHeads<T>& weights,
+  /// Forward and backward of the texts, at most max_rows rows in all. Waits only for the guesses of
+  /// self-fed chains.
+  /// @param gradient  of all weights, on the device, added to
+  virtual void forward_backward(const kernels::TrainWeights& weights,
                                 std::span<const HeadsText> texts,
                                 const HeadsLoss& loss,
                                 float* gradient,
-                                HeadsSums& sums) = 0;
-  /// Forward alone, along the texts' own tokens.
-  /// @param n_valid  tokens that may be proposed: the first so many
-  virtual void rank(const std::vector<float>& parameters,
-                    const PackedHeads<T>& weights,
+                                const HeadsLosses& losses) = 0;
+  /// Forward alone, along the texts' own tokens. Waits once.
+  /// @param n_valid  the first n_valid token ids may be proposed
+  virtual void rank(const kernels::TrainWeights& weights,
                     std::span<const HeadsText> texts,
                     int n_valid,
                     HeadsRanks& ranks) = 0;
@@ -97,14 +108,25 @@ std::vector<std::span<const HeadsText>> passes_of(std::span<const HeadsText> tex
                                                   const HeadsConfig& config,
                                                   int max_rows);
 
-/// @param embedding  [vocab_size, dim] the target's, read where the heads have none of their own;
+/// Takes all its memory.
+/// @param on         its device outlives the pass
+/// @param embedding  [vocab_size, dim] the target's, on the device, for heads without their own;
 ///                   outlives the pass
 /// @param max_rows   of a pass
-template <typename T>
-std::unique_ptr<HeadsPass<T>> make_heads_pass(const HeadsConfig& config,
-                                              const std::vector<float>& embedding,
-                                              std::unique_ptr<LinearMath<T>> math,
-                                              const TrainTable& table,
-                                              int max_rows);
+std::unique_ptr<HeadsPass> make_heads_pass(const TrainDevice& on,
+                                           const HeadsConfig& config,
+                                           const float* embedding,
+                                           int max_rows);
+std::unique_ptr<HeadsPass> make_medusa_pass(const TrainDevice& on,
+                                            const HeadsConfig& config,
+                                            int max_rows);
+std::unique_ptr<HeadsPass> make_chimera_pass(const TrainDevice& on,
+                                             const HeadsConfig& config,
+                                             const float* embedding,
+                                             int max_rows);
+
+/// Purposes of the passes' memory (Ops::allocate).
+inline constexpr const char* kRowsOfHeads = "the rows of draft heads";
+inline constexpr const char* kStatesOfTarget = "the target's hidden states";
 
 }  // namespace engine

@@ -80,6 +80,7 @@ class HeadsRun {
   Optimizer optimizer_;
   int shards_;
   std::vector<float> parameters_;
+  std::unique_ptr<kernels::Device> device_;  // null: the CPU
   std::unique_ptr<HeadsSteps> steps_;
   std::int64_t next_text_ = 0;
   std::deque<NamedFigures> recent_;  // losses of the last steps
@@ -138,7 +139,7 @@ void HeadsRun::restore(Checkpoint c) {
 }
 
 void HeadsRun::save() {
-  steps_->fetch();
+  steps_->weights().fetch();
   Checkpoint c = loop_.checkpoint(to_json(recipe_), compute_, static_cast<std::size_t>(shards_),
                                   parameters_, optimizer_);
   c.next_text = next_text_;
@@ -224,18 +225,19 @@ HeadsRanks HeadsRun::ranks_of(int n_probes) {
 
 HeadsResult HeadsRun::run(const TrainCallbacks& callbacks,
                           std::unique_ptr<kernels::Device> device) {
-  const TrainState state{parameters_, optimizer_};
-  steps_ = device ? gpu_heads_steps(shape(), compute_, state, std::move(device))
-                  : cpu_heads_steps(shape(), compute_, shards_, state, workers_);
+  device_ = std::move(device);
+  steps_ = std::make_unique<HeadsSteps>(shape(),
+                                        TrainPlace{compute_, workers_, shards_, device_.get()},
+                                        TrainState{parameters_, optimizer_});
   if (callbacks.notice) {
-    callbacks.notice("computing in " + steps_->name());
+    callbacks.notice("computing in " + steps_->weights().name());
     callbacks.notice(std::to_string(texts_.size()) + " texts, hidden states of " +
                      std::to_string(hidden_.n_bytes() / 1'000'000) + " MB, " +
                      (hidden_.kept() ? "kept in memory" : "made again for every step"));
   }
   const auto told_update = [&](std::int64_t step, double lr) {
     TrainProgress progress = update(step, lr);
-    for (const std::string& note : steps_->take_notes())
+    for (const std::string& note : steps_->weights().take_notes())
       if (callbacks.notice) callbacks.notice(note);
     return progress;
   };

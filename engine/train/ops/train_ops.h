@@ -40,7 +40,7 @@ using kernels::AdamStep;
 
 /// Operations on activations of one type.
 template <typename T>
-struct TrainOps {
+struct RowOps {
   /// h = x r w with r = 1 / sqrt(mean(x^2) + eps); copies x to `x_copy` unless null.
   ///   x, x_copy [rows, dim] f32;  w [dim];  h [rows, dim];  r [rows]
   void (*rms_norm)(
@@ -149,18 +149,18 @@ struct ParameterOps {
 
 struct TrainTable {
   const char* name;  // "base", "avx2", "avx512"
-  TrainOps<float> f32;
-  TrainOps<Bf16> bf16;
+  RowOps<float> f32;
+  RowOps<Bf16> bf16;
   ParameterOps parameters;
   template <typename T>
-  const TrainOps<T>& ops() const;
+  const RowOps<T>& ops() const;
 };
 template <>
-inline const TrainOps<float>& TrainTable::ops<float>() const {
+inline const RowOps<float>& TrainTable::ops<float>() const {
   return f32;
 }
 template <>
-inline const TrainOps<Bf16>& TrainTable::ops<Bf16>() const {
+inline const RowOps<Bf16>& TrainTable::ops<Bf16>() const {
   return bf16;
 }
 

@@ -2,9 +2,7 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
 #include <string>
-#include <type_traits>
 
 #include "engine/checkpoint/config.h"
 #include "engine/train/ops/linear.h"
@@ -24,13 +22,5 @@ int usable_threads(int asked);
 /// @param step  from 1
 /// @param done  0 to 1
 double cosine_lr(double peak, std::int64_t step, double done, int warmup_steps, double final_share);
-
-template <typename T>
-std::unique_ptr<LinearMath<T>> math_for(Compute compute) {
-  if constexpr (std::is_same_v<T, float>)
-    return linear_math_f32();
-  else
-    return linear_math_bf16(compute);
-}
 
 }  // namespace engine

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "kernels/cuda/math.cuh"
-#include "kernels/cuda/train/kernels.h"
+#include "kernels/train_ops.h"
 #include "kernels/error.h"
 
 namespace kernels::DECOSCOPE_GPU {

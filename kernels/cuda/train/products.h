@@ -9,7 +9,7 @@
 #include <type_traits>
 
 #include "kernels/cuda/platform.h"
-#include "kernels/cuda/train/kernels.h"
+#include "kernels/train_ops.h"
 
 namespace kernels::DECOSCOPE_GPU {
 

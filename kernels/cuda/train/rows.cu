@@ -208,18 +208,18 @@ __device__ float divergence_row(const float* z,
 template <class S>
 __global__ void __launch_bounds__(kTrainThreads) train_goal_rows(const float* logits,
                                                                  const float* teachers,
-                                                                 const TrainGoal* goals,
+                                                                 const RowGoal* goals,
                                                                  const std::int32_t* target,
                                                                  const float* weight,
                                                                  typename S::Element* d_logits,
                                                                  float* loss,
                                                                  int vocab) {
   loss_of_row<S>(logits, weight, d_logits, loss, vocab, [=](auto* z, float own, auto* d) {
-    const TrainGoal goal = goals[blockIdx.x];
-    if (goal.by == TrainGoal::By::Target)
+    const RowGoal goal = goals[blockIdx.x];
+    if (goal.kind == RowGoal::Kind::Target)
       return smoothed_row<S>(z, vocab, target[blockIdx.x], goal.smoothing, own, d);
     return divergence_row<S>(z, teachers + std::int64_t{goal.teacher} * vocab, vocab,
-                             goal.by == TrainGoal::By::Reverse, own, d);
+                             goal.kind == RowGoal::Kind::Reverse, own, d);
   });
 }
 
@@ -240,7 +240,7 @@ template <class S>
 void goal_rows(Device& device,
                const float* logits,
                const float* teachers,
-               const TrainGoal* goals,
+               const RowGoal* goals,
                const std::int32_t* target,
                const float* weight,
                void* d_logits,
@@ -382,7 +382,7 @@ void add_train_row_kernels(TrainKernels& kernels) {
       swiglu_backward_rows<S>(device, gate_up, d_act, d_gate_up, act, n_rows, hidden);
     });
   };
-  kernels.cross_entropy = [](Device& device, DType type, const float* logits,
+  kernels.cross_entropy = [](Device& device, DType type, float* logits,
                              const std::int32_t* target, const float* weight, void* d_logits,
                              float* loss, int n_rows, int vocab) {
     if (n_rows == 0) return;
@@ -391,7 +391,7 @@ void add_train_row_kernels(TrainKernels& kernels) {
     });
   };
   kernels.goal_losses = [](Device& device, DType type, const float* logits, const float* teachers,
-                           const TrainGoal* goals, const std::int32_t* target, const float* weight,
+                           const RowGoal* goals, const std::int32_t* target, const float* weight,
                            void* d_logits, float* loss, int n_rows, int vocab) {
     if (n_rows == 0) return;
     for_train_type(type, [&]<class S>(S) {

@@ -9,6 +9,7 @@
 
 #include "engine/train/cllm/consistency.h"
 #include "engine/base/types.h"
+#include "tests/engine/train/cpu_learner.h"
 #include "tests/engine/train/gradient_check.h"
 #include "tests/engine/train/guided_rows.h"
 #include "tests/engine/train/small_model.h"
@@ -18,6 +19,7 @@ namespace {
 
 using test::all_losses;
 using test::Guided;
+using test::CpuLearner;
 using test::small_model;
 using test::spread;
 using test::two_blocks;
@@ -308,64 +310,33 @@ TEST(Cleaning, a_sentence_over_and_over_is_found_and_short_lines_are_not) {
 
 // Gradients.
 
-template <typename T>
-struct Learner {
-  ModelConfig config = small_model();
-  ParameterLayout layout{config};
-  std::vector<float> parameters;
-  std::unique_ptr<LinearMath<T>> math;
-  std::unique_ptr<PackedWeights<T>> weights;
-  std::unique_ptr<TrainPass<T>> pass;
-
-  Learner(std::unique_ptr<LinearMath<T>> own, std::unique_ptr<LinearMath<T>> packing)
-      : math(std::move(packing)) {
-    initialise(parameters, layout, config, 0.3f, 7);
-    weights = std::make_unique<PackedWeights<T>>(config, layout, parameters, *math);
-    pass = std::make_unique<TrainPass<T>>(config, layout, std::move(own), train_table(), 64);
-  }
-  std::vector<float> logits_of(const TrainRows& rows) {
-    std::vector<float> logits(rows.token.size() * static_cast<std::size_t>(config.vocab_size));
-    pass->forward(parameters, *weights, rows, logits);
-    return logits;
-  }
-  double loss_and_gradient(const TrainRows& rows, std::vector<float>& gradient) {
-    for (int i = 0; i < weights->n_matrices(); i++) weights->repack(i, *math);
-    std::vector<float> loss(rows.token.size());
-    gradient.assign(parameters.size(), 0.0f);
-    pass->forward_backward(parameters, *weights, rows, gradient.data(), loss);
-    double sum = 0;
-    for (std::size_t i = 0; i < loss.size(); i++)
-      sum += static_cast<double>(loss[i]) * rows.weight[i];
-    return sum;
-  }
-};
-
 TEST(ConsistencyGradient, is_the_derivative_of_the_loss_with_the_teacher_held_still) {
   for (const ConsistencyLoss& loss : all_losses()) {
-    Learner<float> learner(linear_math_f32(), linear_math_f32());
+    CpuLearner learner(small_model());
     const Guided guided(loss);
-    TrainRows rows = guided.train_rows();
-    // The teacher's logits as they are now, whatever becomes of the weights.
-    const std::vector<float> teacher = learner.logits_of(rows);
-    rows.teacher_logits = teacher;
+    const TrainRows rows = guided.train_rows();
+    // The teacher keeps the initial weights while the learner's are varied.
+    CpuLearner initial(small_model());
+    const kernels::TrainWeights teacher = initial.weights();
     std::vector<float> gradient, ignored;
-    learner.loss_and_gradient(rows, gradient);
+    learner.loss_and_gradient(rows, gradient, &teacher);
     test::expect_gradient(
-        learner.parameters, gradient, [&] { return learner.loss_and_gradient(rows, ignored); },
+        learner.parameters, gradient,
+        [&] { return learner.loss_and_gradient(rows, ignored, &teacher); },
         "parameter", 97, 2e-3, 0x1p-8f);
   }
 }
 
 TEST(ConsistencyGradient, nothing_flows_back_through_a_teacher_of_the_same_forward) {
   for (const ConsistencyLoss& loss : all_losses()) {
-    Learner<float> learner(linear_math_f32(), linear_math_f32());
+    CpuLearner learner(small_model());
     const Guided guided(loss);
-    TrainRows rows = guided.train_rows();
+    const TrainRows rows = guided.train_rows();
     std::vector<float> own, held;
     const double sum = learner.loss_and_gradient(rows, own);
-    const std::vector<float> teacher = learner.logits_of(rows);
-    rows.teacher_logits = teacher;
-    EXPECT_DOUBLE_EQ(learner.loss_and_gradient(rows, held), sum);
+    CpuLearner initial(small_model());
+    const kernels::TrainWeights teacher = initial.weights();
+    EXPECT_DOUBLE_EQ(learner.loss_and_gradient(rows, held, &teacher), sum);
     EXPECT_EQ(own, held);
   }
 }
@@ -374,7 +345,7 @@ TEST(ConsistencyGradient, a_teacher_alone_has_none) {
   // Only chains count: the text's rows teach, and a text that counts nothing moves nothing.
   ConsistencyLoss loss;
   loss.own_labels = false;
-  Learner<float> learner(linear_math_f32(), linear_math_f32());
+  CpuLearner learner(small_model());
   Guided guided(loss);
   for (std::size_t i = 0; i < guided.rows.weight.size(); i++) guided.rows.weight[i] = 0;
   std::vector<float> gradient;
@@ -385,7 +356,7 @@ TEST(ConsistencyGradient, a_teacher_alone_has_none) {
 TEST(ConsistencyGradient, rows_before_the_first_wrong_token_would_have_none) {
   // The same point with a chain from the block's beginning on: what it predicts before its first
   // wrong token is what the text predicts there.
-  Learner<float> learner(linear_math_f32(), linear_math_f32());
+  CpuLearner learner(small_model());
   const ConsistencyLoss loss;
   Guided guided(loss);
   const Trajectory t = two_blocks();
@@ -398,7 +369,7 @@ TEST(ConsistencyGradient, rows_before_the_first_wrong_token_would_have_none) {
   while (whole.n_rows() % 32) whole.add(0, 0, 0, {}, {}, 0, LossPart::Replay);
   const std::vector<Segment> segments = {{0, n}};
   const auto logits = learner.logits_of(
-      {whole.token, whole.target, whole.weight, whole.pos, segments, whole.view, {}, {}});
+      {whole.token, whole.target, whole.weight, whole.pos, segments, whole.view, {}});
   const auto vocab = static_cast<std::size_t>(learner.config.vocab_size);
   // Not bit for bit: the same key stands in another column, so the softmax's sum, kept in sixteen
   // lanes by the column's number, is made in another order. What training relies on is that such
@@ -414,13 +385,13 @@ TEST(ConsistencyGradient, rows_before_the_first_wrong_token_would_have_none) {
 
 TEST(ConsistencyGradient, bf16_points_where_f32_does) {
   for (const ConsistencyLoss& loss : all_losses()) {
-    Learner<float> reference(linear_math_f32(), linear_math_f32());
+    CpuLearner reference(small_model());
     const Guided guided(loss);
     std::vector<float> expected, gradient;
     reference.loss_and_gradient(guided.train_rows(), expected);
     for (const Compute compute : {Compute::Bf16Amx, Compute::Bf16OneDnn}) {
       if (fastest_compute() != compute) continue;
-      Learner<Bf16> learner(linear_math_bf16(compute), linear_math_bf16(compute));
+      CpuLearner learner(small_model(), compute);
       learner.loss_and_gradient(guided.train_rows(), gradient);
       double ab = 0, aa = 0, bb = 0;
       for (std::size_t i = 0; i < expected.size(); i++) {

@@ -17,7 +17,6 @@
 #include "engine/model/model.h"
 #include "engine/store/weights_hash.h"
 #include "engine/train/cllm/trainer.h"
-#include "engine/train/gpu/pass.h"
 #include "engine/train/run/own_outputs.h"
 #include "engine/train/cllm/train.h"
 #include "engine/train/core/trainer.h"
@@ -85,13 +84,13 @@ TEST_P(GpuGuided, a_frozen_teacher_is_the_forward_of_its_own_weights) {
   for (const ConsistencyLoss& loss : all_losses()) {
     if (loss.by == ConsistencyLoss::By::HardLabels) continue;
     const Guided guided(loss);
-    TrainRows rows = guided.train_rows();
+    const TrainRows rows = guided.train_rows();
     const Found found = gpu_gradient(GetParam(), config, DType::F32, {rows},
                                      {.teaches = true, .teacher_seed = kTeacher});
     const Found itself = gpu_gradient(GetParam(), config, DType::F32, {rows}, {.teaches = true});
-    const std::vector<float> teacher = test::CpuLearner(config, kTeacher).logits_of(rows);
-    rows.teacher_logits = teacher;
-    const Found expected = cpu_gradient(config, rows);
+    test::CpuLearner frozen(config, Compute::F32, kTeacher);
+    const kernels::TrainWeights teacher = frozen.weights();
+    const Found expected = cpu_gradient(config, rows, &teacher);
     expect_close(config, found.gradient, expected.gradient, 1e-5);
     expect_same_losses(found, expected, 1e-5);
     EXPECT_NE(found.loss, itself.loss);
@@ -116,12 +115,13 @@ TEST_P(GpuGuided, rows_predict_what_the_cpus_logits_say) {
   const ModelConfig config = test::small_model(2);
   const Guided guided(all_losses().front());
   const TrainRows rows = guided.train_rows();
-  const test::CpuLearner learner(config);
+  test::CpuLearner learner(config);
   const std::vector<float> logits = learner.logits_of(rows);
   const auto device = kernels::open_cuda(GetParam());
   const test::GpuCopy copy(*device, learner.parameters, DType::F32);
-  GpuTrainPass pass(*device, config, learner.layout, DType::F32, rows.n_rows(),
-                    std::int64_t{7} * 4 * config.vocab_size, /*teaches=*/true);
+  TrainPass pass({*device, kernels::train_kernels(*device), DType::F32}, config, learner.layout,
+                 rows.n_rows(),
+                 {.logit_bytes = std::int64_t{7} * 4 * config.vocab_size, .keeps_logits = true});
   const std::vector<TokenId> found = pass.likeliest(copy.weights(), rows);
   ASSERT_EQ(found.size(), rows.token.size());
   for (int row = 0; row < guided.segments[0].end; row++) {

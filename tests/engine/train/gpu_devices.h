@@ -13,8 +13,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "engine/train/gpu/state.h"
 #include "engine/base/types.h"
+#include "engine/train/core/train_device.h"
 #include "kernels/cuda/cuda.h"
 #include "kernels/emulation/emulation_checks.h"
 
@@ -51,7 +51,7 @@ struct GpuCopy {
     kernels::train_kernels(device).convert(device, type, masters.f32(), rounded.data(),
                                            std::ssize(parameters));
   }
-  GpuWeights weights() const { return {masters.f32(), rounded.data()}; }
+  kernels::TrainWeights weights() const { return {masters.f32(), rounded.data()}; }
   kernels::DeviceBuffer masters, rounded;
 };
 

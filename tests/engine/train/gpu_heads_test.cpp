@@ -12,7 +12,6 @@
 #include <gtest/gtest.h>
 
 #include "engine/checkpoint/convert.h"
-#include "engine/train/gpu/heads_pass.h"
 #include "engine/train/heads/steps.h"
 #include "engine/train/heads/trainer.h"
 #include "engine/base/types.h"
@@ -31,7 +30,6 @@ using kernels::DeviceBuffer;
 using kernels::DType;
 using test::devices;
 using test::Heads;
-using test::heads_in_f32;
 using test::kEmulated;
 using test::kVocab;
 using test::name_of_device;
@@ -81,12 +79,10 @@ struct Found {
 Found cpu_gradient(const HeadsConfig& config,
                    const std::vector<HeadsText>& texts,
                    const HeadsLoss& loss) {
-  Heads<float> heads = heads_in_f32(config);
+  Heads heads(config);
   heads.disturb();
-  Found found{std::vector<float>(heads.parameters.size()), {}, 0};
-  HeadsSums sums(config.n_heads);
-  heads.pass->forward_backward(heads.parameters, *heads.weights, texts, loss, found.gradient.data(),
-                               sums);
+  Found found;
+  const HeadsSums sums = heads.sums_of(texts, loss, found.gradient);
   found.loss = sums.loss;
   found.squares = sums.feature;
   return found;
@@ -95,15 +91,19 @@ Found cpu_gradient(const HeadsConfig& config,
 /// A pass on a device, and the weights there.
 struct Pass {
   Pass(const std::string& name, const HeadsConfig& config, DType type)
-      : device(kernels::open_cuda(name)), heads(heads_in_f32(config)) {
+      : device(kernels::open_cuda(name)), heads(config) {
     heads.disturb();
     copy = std::make_unique<test::GpuCopy>(*device, heads.parameters, type);
-    pass = make_gpu_heads_pass({*device, type, 128}, config, heads.embedding);
+    embedding = DeviceBuffer(*device, 4 * std::ssize(heads.embedding), "a test");
+    device->ops().upload(*device, embedding.data(), heads.embedding.data(), embedding.bytes());
+    pass = make_heads_pass({*device, kernels::train_kernels(*device), type}, config,
+                           embedding.f32(), 128);
   }
   std::unique_ptr<kernels::Device> device;
-  Heads<float> heads;
+  Heads heads;
   std::unique_ptr<test::GpuCopy> copy;
-  std::unique_ptr<GpuHeadsPass> pass;
+  DeviceBuffer embedding;
+  std::unique_ptr<HeadsPass> pass;
 };
 
 /// @param passes  whose gradients are added up
@@ -121,7 +121,7 @@ Found gpu_gradient(const std::string& name,
       losses(*on.device, 8 * config.n_heads * n_rows, "a test");
   kernels.clear(*on.device, gradient.data(), gradient.bytes());
   kernels.clear(*on.device, losses.data(), losses.bytes());
-  GpuHeadsLosses there{
+  HeadsLosses there{
       .loss = losses.f32(), .squares = losses.f32() + config.n_heads * n_rows, .n_rows = n_rows};
   for (const auto& texts : passes) {
     on.pass->forward_backward(on.copy->weights(), texts, loss, gradient.f32(), there);
@@ -226,7 +226,7 @@ TEST_P(GpuHeadsGradient, ranks_of_what_is_asked_for_are_the_cpus) {
     SCOPED_TRACE(form.name);
     Pass on(GetParam(), form.config, DType::F32);
     HeadsRanks expected(form.config.n_heads), found(form.config.n_heads);
-    on.heads.pass->rank(on.heads.parameters, *on.heads.weights, texts.read(), n_valid, expected);
+    on.heads.pass->rank(on.heads.weights(), texts.read(), n_valid, expected);
     on.pass->rank(on.copy->weights(), texts.read(), n_valid, found);
     EXPECT_EQ(found.n, expected.n);
     EXPECT_EQ(found.hits, expected.hits);
@@ -403,7 +403,8 @@ INSTANTIATE_TEST_SUITE_P(Devices, HeadsStepsOn, testing::ValuesIn(all_devices())
 /// Weights and moments, and what trains them on a device of this name.
 struct Steps {
   Steps(const std::string& device, const HeadsConfig& of, int n_texts = 3, int longest_places = 10)
-      : heads(heads_in_f32(of)),
+      : heads(of),
+        gpu(open_training_device(device)),
         optimizer({}, runs_of(heads.layout.parts, heads.layout.n), train_table()) {
     heads.disturb();
     const HeadsRunShape shape{.config = heads.config,
@@ -411,19 +412,18 @@ struct Steps {
                               .longest_rows = 64,
                               .batch_texts = n_texts,
                               .longest_places = longest_places};
-    const TrainState state{heads.parameters, optimizer};
-    auto opened = open_training_device(device);
-    steps = opened ? gpu_heads_steps(shape, Compute::F32Cuda, state, std::move(opened))
-                   : cpu_heads_steps(shape, Compute::F32, 1, state, workers);
+    const TrainPlace place{gpu ? Compute::F32Cuda : Compute::F32, workers, 1, gpu.get()};
+    steps = std::make_unique<HeadsSteps>(shape, place, TrainState{heads.parameters, optimizer});
   }
   double update(const HeadsLoss& loss, std::int64_t step) {
     HeadsSums sums(heads.config.n_heads);
     const double norm = steps->update(texts.read(), loss, step, 0.01, sums);
-    steps->fetch();
+    steps->weights().fetch();
     return norm;
   }
   ThreeTexts texts;
-  Heads<float> heads;
+  Heads heads;
+  std::unique_ptr<kernels::Device> gpu;  // null: the CPU
   Workers workers{1};
   Optimizer optimizer;
   std::unique_ptr<HeadsSteps> steps;

@@ -10,7 +10,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "engine/train/gpu/pass.h"
 #include "engine/train/run/run_parts.h"
 #include "engine/train/run/train.h"
 #include "engine/train/core/trainer.h"
@@ -120,12 +119,12 @@ TEST_P(GpuGradient, of_two_passes_with_logits_in_parts_is_the_sum_of_theirs) {
 TEST(GpuRows, see_what_their_segment_and_view_say_and_padding_sees_nobody) {
   const Chained chained;
   const TrainRows rows = chained.rows();
-  const auto sights = sights_of({rows.pos, rows.segments, rows.views});
-  const auto expect = [&](std::size_t row, const kernels::TrainSight& s) {
-    EXPECT_EQ(sights[row].begin, s.begin);
-    EXPECT_EQ(sights[row].prefix_end, s.prefix_end);
-    EXPECT_EQ(sights[row].own_begin, s.own_begin);
-    EXPECT_EQ(sights[row].end, s.end);
+  const auto spans = spans_of({rows.pos, rows.segments, rows.views});
+  const auto expect = [&](std::size_t row, const kernels::AttentionSpan& s) {
+    EXPECT_EQ(spans[row].begin, s.begin);
+    EXPECT_EQ(spans[row].prefix_end, s.prefix_end);
+    EXPECT_EQ(spans[row].own_begin, s.own_begin);
+    EXPECT_EQ(spans[row].end, s.end);
   };
   expect(3, {0, 0, 0, 13});
   expect(14, {13, 13, 13, 28});
@@ -299,21 +298,21 @@ struct Steps {
   explicit Steps(const std::string& device)
       : recipe(short_recipe("f32")),
         layout(recipe.model),
+        gpu(open_training_device(device)),
         optimizer({}, runs_of(layout, recipe.model), train_table()) {
     initialise(parameters, layout, recipe.model, 0.02f, 3);
-    const TrainState state{parameters, optimizer};
-    auto opened = open_training_device(device);
-    steps = opened ? gpu_steps(recipe, Compute::F32Cuda, state, std::move(opened))
-                   : cpu_steps(recipe, Compute::F32, 1, state, workers);
+    const TrainPlace place{gpu ? Compute::F32Cuda : Compute::F32, workers, 1, gpu.get()};
+    steps = std::make_unique<TrainSteps>(recipe, place, TrainState{parameters, optimizer});
   }
   double update(const StepBatch& batch, std::int64_t step) {
     loss.assign(batch.token.size(), -1);
     const double norm = steps->update(batch, step, 0.01, loss);
-    steps->fetch();
+    steps->weights().fetch();
     return norm;
   }
   TrainRecipe recipe;
   ParameterLayout layout;
+  std::unique_ptr<kernels::Device> gpu;  // null: the CPU
   Workers workers{1};
   Optimizer optimizer;
   std::vector<float> parameters, loss;

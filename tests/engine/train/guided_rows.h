@@ -35,7 +35,7 @@ struct Guided {
     for (float& w : rows.weight) w *= 0.05f;
   }
   TrainRows train_rows() const {
-    return {rows.token, rows.target, rows.weight, rows.pos, segments, rows.view, rows.goal, {}};
+    return {rows.token, rows.target, rows.weight, rows.pos, segments, rows.view, rows.goal};
   }
   GuidedRows rows;
   std::vector<Segment> segments;

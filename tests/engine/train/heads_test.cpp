@@ -22,7 +22,6 @@ namespace {
 
 using test::as_bf16;
 using test::Heads;
-using test::heads_in_f32;
 using test::kDim;
 using test::kVocab;
 using test::random_text;
@@ -31,7 +30,7 @@ using test::spread;
 using test::Text;
 
 void expect_gradients(const HeadsConfig& config, const char* what) {
-  Heads<float> heads = heads_in_f32(config);
+  Heads heads(config);
   heads.disturb();
   const Text a = random_text(11, 3, 1), b = random_text(9, 5, 2), no_place = random_text(6, 5, 3);
   const std::vector<HeadsText> texts = {a.read(), no_place.read(), b.read()};
@@ -76,7 +75,7 @@ TEST(ChimeraTraining, gradient_of_every_kind_of_weight_is_the_derivative_of_the_
 }
 
 TEST(MedusaTraining, untrained_heads_say_what_the_target_says) {
-  Heads<float> heads = heads_in_f32(small_heads(HeadsKind::Medusa));
+  Heads heads(small_heads(HeadsKind::Medusa));
   const auto output = spread(kVocab * kDim, 6);
   Text text = random_text(12, 2, 4);
   // The token that the target's own output matrix likes best behind each state.
@@ -95,43 +94,36 @@ TEST(MedusaTraining, untrained_heads_say_what_the_target_says) {
   }
   HeadsRanks ranks(3);
   const std::vector<HeadsText> texts = {text.read()};
-  heads.pass->rank(heads.parameters, *heads.weights, texts, kVocab, ranks);
+  heads.pass->rank(heads.weights(), texts, kVocab, ranks);
   EXPECT_EQ(ranks.n, (std::vector<std::int64_t>{9, 8, 7}));
   EXPECT_EQ(ranks.top(0, 1), 1.0);
 }
 
 TEST(ChimeraTraining, a_text_never_sees_another_in_its_pass) {
-  Heads<float> heads = heads_in_f32(small_heads(HeadsKind::Chimera));
+  Heads heads(small_heads(HeadsKind::Chimera));
   const Text a = random_text(11, 3, 1), b = random_text(9, 4, 2);
   const HeadsLoss counts{.of_head = {1, 1, 1}, .of_feature = 0};
   const auto losses = [&](const std::vector<HeadsText>& texts) {
-    std::vector<float> gradient(heads.parameters.size());
-    HeadsSums sums(3);
-    heads.pass->forward_backward(heads.parameters, *heads.weights, texts, counts, gradient.data(),
-                                 sums);
-    return sums.loss;
+    std::vector<float> gradient;
+    return heads.sums_of(texts, counts, gradient).loss;
   };
   const auto both = losses({a.read(), b.read()}), first = losses({a.read()}),
              second = losses({b.read()});
   for (std::size_t k = 0; k < 3; k++) EXPECT_NEAR(both[k], first[k] + second[k], 1e-4);
 }
 
-/// What a pass over one text sums up.
-HeadsSums sums_of(Heads<float>& heads, const Text& text) {
+/// The sums of a pass over one text.
+HeadsSums sums_of(Heads& heads, const Text& text) {
   const HeadsLoss counts{.of_head = {1, 1, 1}, .of_feature = 0};
-  std::vector<float> gradient(heads.parameters.size());
-  HeadsSums sums(3);
-  const std::vector<HeadsText> texts = {text.read()};
-  heads.pass->forward_backward(heads.parameters, *heads.weights, texts, counts, gradient.data(),
-                               sums);
-  return sums;
+  std::vector<float> gradient;
+  return heads.sums_of({text.read()}, counts, gradient);
 }
 
 TEST(ChimeraTraining, a_chain_sees_no_state_behind_its_place) {
   for (const bool sees_grams : {true, false}) {
     HeadsConfig config = small_heads(HeadsKind::Chimera);
     config.sees_committed_grams = sees_grams;
-    Heads<float> heads = heads_in_f32(config);
+    Heads heads(config);
     Text text = random_text(11, 3, 1);
     text.n_prompt = 9;  // one place, 8, for head 0 alone
     const HeadsSums before = sums_of(heads, text);
@@ -149,7 +141,7 @@ TEST(ChimeraTraining, a_chain_sees_the_k_grams_of_the_text_before_its_place_or_n
     HeadsConfig config = small_heads(HeadsKind::Chimera);
     config.gram = 1;
     config.sees_committed_grams = sees_grams;
-    Heads<float> heads = heads_in_f32(config);
+    Heads heads(config);
     const Text text = random_text(12, 8, 1);  // places 7, 8, 9; asked for are tokens 9, 10, 11
     const HeadsSums before = sums_of(heads, text);
     const auto changed = [&](int token) {
@@ -169,7 +161,7 @@ TEST(ChimeraTraining, a_chain_sees_the_k_grams_of_the_text_before_its_place_or_n
 }
 
 TEST(ChimeraTraining, fed_with_its_own_guesses_it_learns_from_other_chains) {
-  Heads<float> heads = heads_in_f32(small_heads(HeadsKind::Chimera));
+  Heads heads(small_heads(HeadsKind::Chimera));
   const Text text = random_text(11, 3, 1);
   std::vector<float> gradient;
   HeadsLoss first_alone{.of_head = {1, 0, 0}, .of_feature = 0};
@@ -198,7 +190,7 @@ Text periodic_text() {
 
 /// Trains on one text until its heads know it, and writes what came of it.
 HeadsFiles trained_on(const Text& text, const HeadsConfig& config, const std::string& directory) {
-  Heads<float> heads = heads_in_f32(config);
+  Heads heads(config);
   Optimizer optimizer({0.9, 0.95, 0, 1}, runs_of(heads.layout.parts, heads.layout.n),
                       train_table());
   Workers workers(1);
@@ -208,10 +200,9 @@ HeadsFiles trained_on(const Text& text, const HeadsConfig& config, const std::st
     heads.loss({text.read()}, counts, gradients[0]);
     optimizer.update(heads.parameters, gradients, step, 0.01, workers);
   }
-  heads.repack();
   HeadsRanks ranks(config.n_heads);
   const std::vector<HeadsText> texts = {text.read()};
-  heads.pass->rank(heads.parameters, *heads.weights, texts, kVocab, ranks);
+  heads.pass->rank(heads.weights(), texts, kVocab, ranks);
   for (int k = 0; k < config.n_heads; k++) EXPECT_EQ(ranks.top(k, 1), 1.0) << "head " << k;
   write_heads(directory, config, *as_tensors(heads.parameters, heads.layout.parts),
               kernels::DType::F32);
@@ -319,11 +310,10 @@ TEST_F(TrainedHeads, of_chimera_say_the_next_tokens_of_a_chain_behind_the_states
 TEST_F(TrainedHeads, of_chimera_are_asked_in_a_draft_what_they_were_asked_in_training) {
   const Text text = random_text(20, 4, 1);
   for (const HeadsConfig& config : chimera_forms()) {
-    Heads<float> heads = heads_in_f32(config);
+    Heads heads(config);
     const auto noise = spread(heads.parameters.size(), 11);
     for (std::size_t i = 0; i < noise.size(); i++) heads.parameters[i] += 0.5f * noise[i];
-    heads.repack();
-    const HeadsSums sums = sums_of(heads, text);
+      const HeadsSums sums = sums_of(heads, text);
     write_heads(directory_, config, *as_tensors(heads.parameters, heads.layout.parts),
                 kernels::DType::F32);
     const auto drafting = loaded_chimera(*device_, open_heads(directory_, nullptr), options_);

@@ -24,7 +24,7 @@ std::vector<const TrainTable*> tables() {
 
 class TrainOpsOf : public testing::TestWithParam<const TrainTable*> {
  protected:
-  const TrainOps<float>& ops() const { return GetParam()->f32; }
+  const RowOps<float>& ops() const { return GetParam()->f32; }
 };
 
 INSTANTIATE_TEST_SUITE_P(Tables, TrainOpsOf, testing::ValuesIn(tables()), [](const auto& tested) {
