@@ -31,7 +31,9 @@ struct AttentionRows {
   int n_heads = 0;
   int n_kv_heads = 0;
   int head_dim = 0;
+  /// Numbers in a row of qkv.
   int qkv_width() const { return (n_heads + 2 * n_kv_heads) * head_dim; }
+  /// Numbers in a row of the output.
   int out_width() const { return n_heads * head_dim; }
 };
 
@@ -65,6 +67,7 @@ struct TrainOps {
   /// Rows whose logits, and whose gradients of logits, are in memory together; 0: bounded by bytes.
   int logit_rows = 0, gradient_rows = 0;
 
+  /// Sets bytes to zero.
   void (*clear)(Device&, void* data, std::int64_t bytes);
   /// y = x rounded to the type.
   void (*convert)(Device&, DType type, const float* x, void* y, std::int64_t n);
@@ -178,7 +181,7 @@ struct TrainOps {
                float direction);
   /// act = silu(gate) up.  gate_up [n_rows, 2 hidden]: gates, then ups;  act [n_rows, hidden]
   void (*swiglu)(Device&, DType type, const void* gate_up, void* act, int n_rows, int hidden);
-  /// Also recomputes act.
+  /// Backward of swiglu. Also recomputes act.
   void (*swiglu_backward)(Device&,
                           DType type,
                           const void* gate_up,
@@ -221,7 +224,7 @@ struct TrainOps {
                     const AttentionSpan* spans,
                     void* out,
                     float* lse);
-  /// Writes all of d_qkv.
+  /// Backward of attention. Writes all of d_qkv.
   void (*attention_backward)(Device&,
                              DType type,
                              const AttentionRows&,
@@ -291,8 +294,7 @@ struct TrainOps {
                        int n_valid);
   /// Each row's likeliest token; of equal logits the lowest id, -1 if a logit is not finite. Waits.
   ///   logits [n_rows, vocab];  token_to_host [n_rows] host
-  void (*argmax)(
-      Device&, const float* logits, int n_rows, int vocab, std::int32_t* token_to_host);
+  void (*argmax)(Device&, const float* logits, int n_rows, int vocab, std::int32_t* token_to_host);
 };
 
 /// C [m, n] = A B, added to C if `add`.  A [m, k], or [k, m] if a_turned; B [k, n], or [n, k] if
@@ -316,6 +318,7 @@ struct TrainKernels : TrainOps {
   /// Opens the library that makes the products. @return its name: "cuBLAS 130002", "own products"
   /// @throws Error(Device)  in one line, if cuBLAS is not here
   std::string (*products)(Device&);
+  /// Computes a product.
   void (*product)(Device&, const TrainProduct&);
   /// z += bias unless bias is null, then y = x + silu(z), or silu(z) where x is null.
   ///   z [n_rows, dim] f32, bias [dim];  x, y [n_rows, dim] of the type

@@ -153,10 +153,7 @@ std::vector<std::vector<CllmSteps::Pass>> CllmSteps::passes_of(const GuidedBatch
   return of_shards;
 }
 
-double CllmSteps::update(const GuidedBatch& batch,
-                         std::int64_t step,
-                         double lr,
-                         PartSums& losses) {
+double CllmSteps::update(const GuidedBatch& batch, std::int64_t step, double lr, PartSums& losses) {
   const std::vector<std::vector<Pass>> passes = passes_of(batch);
   std::int64_t n_rows = 0;
   for (const auto& of_shard : passes)
@@ -177,8 +174,7 @@ double CllmSteps::update(const GuidedBatch& batch,
     for (const Pass& pass : of_shard)
       for (std::size_t i = 0; i < pass.counted.size(); i++)
         sums[static_cast<std::size_t>(pass.rows.part[i])] +=
-            static_cast<double>(pass.counted[i]) *
-            loss[static_cast<std::size_t>(pass.first) + i];
+            static_cast<double>(pass.counted[i]) * loss[static_cast<std::size_t>(pass.first) + i];
     for (std::size_t p = 0; p < kLossParts; p++) losses[p] += sums[p];
   }
   return norm;

@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "engine/checkpoint/config.h"
-#include "engine/train/cllm/recipe.h"
 #include "engine/train/cllm/consistency.h"
+#include "engine/train/cllm/recipe.h"
 #include "engine/train/core/trainable_weights.h"
 #include "engine/train/core/transformer.h"
 
@@ -32,7 +32,9 @@ struct PassRows {
   std::vector<RowGoal> goals;
   std::vector<LossPart> part;
 
+  /// Number of rows.
   int n_rows() const { return static_cast<int>(token.size()); }
+  /// Appends a segment.
   void add(const GuidedRows& rows);
   /// Adds rows without loss up to a multiple of `rows`.
   void pad(int rows);
@@ -67,7 +69,7 @@ struct GuidedBatch {
   std::array<float, kLossParts> row_scale{};
 };
 
-/// What the steps of a run need. Everything outlives them.
+/// Input of CllmSteps, which it outlives.
 struct CllmStart {
   const CllmRecipe& recipe;
   const ModelConfig& model;
@@ -75,6 +77,7 @@ struct CllmStart {
   TrainState state;
 };
 
+/// Updates a model by batches of guided rows.
 class CllmSteps {
  public:
   /// Starts from the state. Takes all memory.

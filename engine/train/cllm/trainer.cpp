@@ -18,7 +18,7 @@
 namespace engine {
 namespace {
 
-constexpr std::size_t kRecent = 100;  // steps whose mean is told
+constexpr std::size_t kRecent = 100;  // steps in the reported mean
 
 std::string kept_counts(const RoomCounts& room) {
   return nlohmann::json{room.n_points, room.n_left_out, room.n_texts, room.n_texts_cut}.dump();
@@ -48,7 +48,7 @@ class CllmRun {
                       .start_from = {},
                       .device = {},
                       .stop_after_step = options.stop_after_step},
-        loop_callbacks_{.progress = [this](const TrainProgress& p) { tell(p); },
+        loop_callbacks_{.progress = [this](const TrainProgress& p) { report(p); },
                         .notice = callbacks.notice,
                         .stop = callbacks.stop,
                         .unstoppable = {},
@@ -78,8 +78,8 @@ class CllmRun {
                        RoomCounts& room) const;
   std::vector<GuidedRows> next_segments();
   TrainProgress update(std::int64_t step, double lr);
-  void tell(const TrainProgress& progress) const;
-  void tell_notes();
+  void report(const TrainProgress& progress) const;
+  void report_notes();
   std::int64_t n_steps() const;
   void save();
 
@@ -97,7 +97,7 @@ class CllmRun {
   PartSums part_weights_;
   std::vector<float> parameters_;
   std::unique_ptr<CllmSteps> steps_;
-  std::vector<std::size_t> order_;  // of the epoch under way
+  std::vector<std::size_t> order_;  // of the current epoch
   std::int64_t epoch_ = -1;
   std::deque<PartSums> recent_;  // losses of the last steps
   RoomCounts room_{.known = true};
@@ -108,7 +108,7 @@ void CllmRun::restore(Checkpoint c) {
   loop_.restore(c, layout_.n, "a model of another shape than the target", parameters_, optimizer_);
 }
 
-// Every trajectory is met once an epoch, in an order of the epoch's own.
+// Every epoch has all trajectories, in a new order.
 std::size_t CllmRun::text_of_slot(std::int64_t slot) {
   const auto n = static_cast<std::int64_t>(training_.trajectories.size());
   if (slot / n != epoch_) {
@@ -207,19 +207,19 @@ TrainProgress CllmRun::update(std::int64_t step, double lr) {
     if (part_weights_[p] > 0)
       progress.losses.emplace_back(name_of(static_cast<LossPart>(p)), parts[p]);
   }
-  tell_notes();
+  report_notes();
   if (!std::isfinite(progress.gradient_norm)) return progress;
   recent_.push_back(parts);
   if (recent_.size() > kRecent) recent_.pop_front();
   return progress;
 }
 
-void CllmRun::tell_notes() {
+void CllmRun::report_notes() {
   for (const std::string& note : steps_->weights().take_notes())
     if (callbacks_.notice) callbacks_.notice(note);
 }
 
-void CllmRun::tell(const TrainProgress& p) const {
+void CllmRun::report(const TrainProgress& p) const {
   if (!callbacks_.progress) return;
   callbacks_.progress({.step = p.step,
                        .n_steps = n_steps(),

@@ -11,9 +11,9 @@ namespace {
 using kernels::TrainWeights;
 
 constexpr int kMinPositions = 512;  // of the table of rotations
-constexpr const char* kKept = "what a layer's backward needs of its forward";
+constexpr const char* kKept = "activations kept for a layer's backward";
 constexpr const char* kGradients = "gradients within a layer";
-constexpr const char* kPlaces = "where a pass's rows stand";
+constexpr const char* kPlaces = "positions and attention spans of a pass";
 
 }  // namespace
 

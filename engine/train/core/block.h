@@ -19,6 +19,7 @@ struct BlockRows {
   std::span<const std::int32_t> pos;  // [n_rows]
   std::span<const Segment> segments;
   std::span<const RowView> views;  // [n_rows], or empty: causal within the segment
+  /// Number of rows.
   int n_rows() const { return static_cast<int>(pos.size()); }
 };
 /// Attention span of each row, in rows of the pass.
@@ -28,12 +29,14 @@ std::vector<kernels::AttentionSpan> spans_of(const BlockRows& rows);
 kernels::AttentionRows attention_rows(const ModelConfig& config, int n_rows = 0);
 /// The matrices of a block.
 struct BlockMatrices {
+  /// @param at  the block's weights
   BlockMatrices(const ModelConfig& config, const LayerAt& at);
   kernels::TrainMatrix qkv, attn_out, gate_up, down;
 };
 
 /// Arrays that the forward of one block keeps for its backward.
 struct KeptBlock {
+  /// Takes all its memory.
   KeptBlock(const TrainDevice& on, const ModelConfig& config, int max_rows);
   kernels::DeviceBuffer x_attn, x_mlp;  // [rows, dim] f32 residual stream before either norm
   kernels::DeviceBuffer r_attn, r_mlp;  // [rows] f32 scales of the norms

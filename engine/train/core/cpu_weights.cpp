@@ -46,9 +46,7 @@ class CpuWeights final : public TrainableWeights {
     return values.data();
   }
 
-  float* gradient(int shard) override {
-    return gradients_[static_cast<std::size_t>(shard)].data();
-  }
+  float* gradient(int shard) override { return gradients_[static_cast<std::size_t>(shard)].data(); }
   float* losses(std::int64_t n) override {
     losses_.resize(static_cast<std::size_t>(n));
     return losses_.data();
@@ -58,8 +56,7 @@ class CpuWeights final : public TrainableWeights {
     std::copy_n(losses_.begin(), loss.size(), loss.begin());
     Optimizer& optimizer = state().optimizer;
     if (!all_finite(loss)) return optimizer.leave_out(gradients_, place_.workers);
-    const double norm =
-        optimizer.update(state().parameters, gradients_, step, lr, place_.workers);
+    const double norm = optimizer.update(state().parameters, gradients_, step, lr, place_.workers);
     if (std::isfinite(norm))
       place_.workers.run(packed_->n_matrices(), [&](int i) { packed_->repack(i); });
     return norm;

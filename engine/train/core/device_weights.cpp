@@ -94,17 +94,15 @@ DeviceWeights::DeviceWeights(const TrainPlace& place, TrainedArrays arrays_given
       runs_(std::move(arrays_given.runs)),
       n_(runs_.back().end),
       n_sums_((n_ + kernels::kSquaresBlock - 1) / kernels::kSquaresBlock),
-      results_(device_,
-               8 * n_sums_ + 4 * arrays_given.n_losses,
-               "the losses of a training's step"),
+      results_(device_, 8 * n_sums_ + 4 * arrays_given.n_losses, "the losses of a training step"),
       arrived_(static_cast<std::size_t>(results_.bytes())),
       adam_(device_,
             2 * static_cast<std::int64_t>(sizeof(kernels::AdamStep)),
-            "how weights are updated") {
+            "the constants of AdamW") {
   ensure(compute_ == Compute::F32Cuda || compute_ == Compute::Bf16Cuda,
          "a CUDA device computes in f32-cuda or bf16-cuda");
-  ensure(std::ssize(state_.parameters) == n_, "a run's weights end where its last run does");
-  parameters_ = uploaded(state_.parameters, "the weights that are trained");
+  ensure(std::ssize(state_.parameters) == n_, "the last run of parameters ends at their number");
+  parameters_ = uploaded(state_.parameters, "the weights in training");
   mean_ = uploaded(state_.optimizer.mean, "the moments of the weights");
   square_ = uploaded(state_.optimizer.square, "the moments of the weights");
   gradient_ = DeviceBuffer(device_, 4 * n_, "the weights' gradient");

@@ -1,4 +1,4 @@
-// What a pass runs on: a device, its table of training operations and the type of activations.
+// A device for training passes: its table of training operations and the type of activations.
 #pragma once
 
 #include <cstdint>

@@ -18,6 +18,7 @@
 
 namespace engine {
 
+/// True if no value is infinite or NaN.
 bool all_finite(std::span<const float> values);
 
 /// Weights and moments of a run, in the host's memory.
@@ -26,7 +27,7 @@ struct TrainState {
   Optimizer& optimizer;
 };
 
-/// Where a training computes. Everything outlives the training.
+/// The compute mode and the processors of a training, which they outlive.
 struct TrainPlace {
   Compute compute;
   Workers& workers;                   // the CPU's threads
@@ -34,7 +35,7 @@ struct TrainPlace {
   kernels::Device* device = nullptr;  // a CUDA device for this training alone; null: the CPU
 };
 
-/// What a training updates, how its arrays are divided, and its largest step.
+/// The arrays that a training updates, their division, and the size of a step.
 struct TrainedArrays {
   TrainState state;
   std::vector<ParameterRun> runs;
@@ -42,11 +43,13 @@ struct TrainedArrays {
   std::int64_t n_losses = 0;                   // of a step on a CUDA device, at most
 };
 
+/// The weights in training on one kind of device.
 class TrainableWeights {
  public:
   virtual ~TrainableWeights() = default;
   /// The arithmetic in words: "f32 with 2 shards, elementwise avx2".
   virtual std::string name() const = 0;
+  /// True on the CPU, false on a CUDA device.
   virtual bool on_cpu() const = 0;
 
   /// Shards of a step, each with a gradient of its own.
@@ -56,6 +59,7 @@ class TrainableWeights {
   /// Calls work(shard) for every shard, on the CPU in several threads.
   virtual void for_shards(const std::function<void(int)>& work) = 0;
 
+  /// The current weights, for passes.
   virtual kernels::TrainWeights weights() const = 0;
   /// Other weights of the same layout, which stay constant: a frozen teacher's.
   /// @param parameters  outlive this
@@ -83,7 +87,9 @@ class TrainableWeights {
 /// Takes all its memory, and starts from arrays.state.
 /// @throws Error(Device or Resources)  without cuBLAS, or with too little memory
 std::unique_ptr<TrainableWeights> trainable_weights(const TrainPlace& place, TrainedArrays arrays);
+/// The weights on the CPU; as trainable_weights().
 std::unique_ptr<TrainableWeights> cpu_weights(const TrainPlace& place, TrainedArrays arrays);
+/// The weights on place.device; as trainable_weights().
 std::unique_ptr<TrainableWeights> device_weights(const TrainPlace& place, TrainedArrays arrays);
 
 }  // namespace engine

@@ -3,11 +3,11 @@
 #include <algorithm>
 #include <optional>
 
-#include "engine/train/run/run_parts.h"
-#include "engine/train/core/text_queue.h"
-#include "engine/train/run/training_loop.h"
-#include "engine/train/core/training_steps.h"
 #include "engine/base/types.h"
+#include "engine/train/core/text_queue.h"
+#include "engine/train/core/training_steps.h"
+#include "engine/train/run/run_parts.h"
+#include "engine/train/run/training_loop.h"
 
 namespace engine {
 namespace {
@@ -140,9 +140,9 @@ void Run::save() {
 }
 
 TrainResult Run::run(const TrainCallbacks& callbacks) {
-  steps_ = std::make_unique<TrainSteps>(recipe_,
-                                        TrainPlace{compute_, workers_, shards_, device_.get()},
-                                        TrainState{parameters_, optimizer_});
+  steps_ =
+      std::make_unique<TrainSteps>(recipe_, TrainPlace{compute_, workers_, shards_, device_.get()},
+                                   TrainState{parameters_, optimizer_});
   if (callbacks.notice) callbacks.notice("computing in " + steps_->weights().name());
   std::function<NamedFigures()> measure;
   if (callbacks.probe) {
@@ -151,17 +151,17 @@ TrainResult Run::run(const TrainCallbacks& callbacks) {
       return callbacks.probe(parameters_);
     };
   }
-  const auto tell = [&] {
+  const auto report_notes = [&] {
     for (const std::string& note : steps_->weights().take_notes())
       if (callbacks.notice) callbacks.notice(note);
   };
-  const auto told_update = [&](std::int64_t step, double lr) {
+  const auto reported_update = [&](std::int64_t step, double lr) {
     TrainProgress progress = update(step, lr);
-    tell();
+    report_notes();
     return progress;
   };
   loop_.run(
-      told_update, [&] { save(); }, probe_every(recipe_.probe_minutes, std::move(measure)));
+      reported_update, [&] { save(); }, probe_every(recipe_.probe_minutes, std::move(measure)));
   TrainResult result;
   result.finished = loop_.done() >= 1;
   result.n_left_out = loop_.n_left_out();

@@ -19,7 +19,7 @@ struct StepBatch {
   std::vector<TokenId> token, target;
   std::vector<float> weight;
   std::vector<std::int32_t> pos;
-  std::vector<Segment> segments;           // of all packed rows; begin and end count rows of the batch
+  std::vector<Segment> segments;  // of all packed rows; begin and end count rows of the batch
   std::vector<std::size_t> first_segment;  // [n packed rows + 1] the first segment of each
   double weight_sum = 0;
   std::int64_t n_tokens = 0;
@@ -38,6 +38,7 @@ class BatchPart {
   std::vector<Segment> segments_;
 };
 
+/// Updates a model by batches of packed texts.
 class TrainSteps {
  public:
   /// Starts from the state. Takes all memory.

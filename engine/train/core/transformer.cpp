@@ -9,13 +9,13 @@ namespace {
 using kernels::DeviceBuffer;
 using kernels::TrainWeights;
 
-constexpr const char* kRowsOfPass = "the rows of a training's pass";
+constexpr const char* kRowsOfPass = "the rows of a training pass";
 
 }  // namespace
 
 void expect_tokens(std::span<const TokenId> tokens, int vocab_size) {
   for (const TokenId token : tokens)
-    ensure(token >= 0 && token < vocab_size, "a row's token is none of the vocabulary's");
+    ensure(token >= 0 && token < vocab_size, "a row's token is outside the vocabulary");
 }
 
 void expect_tokens(const TrainRows& rows, int vocab_size) {
@@ -24,7 +24,7 @@ void expect_tokens(const TrainRows& rows, int vocab_size) {
     if (rows.weight[i] == 0) continue;
     if (rows.goals.empty() || rows.goals[i].kind == RowGoal::Kind::Target)
       ensure(rows.target[i] >= 0 && rows.target[i] < vocab_size,
-             "a row's target is none of the vocabulary's");
+             "a row's target is outside the vocabulary");
   }
 }
 
@@ -71,7 +71,7 @@ TrainPass::TrainPass(const TrainDevice& on,
       block_(on, config, max_rows),
       vocab_(on, config.vocab_size, max_rows, options.logit_bytes) {
   ensure(max_rows > 0 && on.padded(max_rows) == max_rows,
-         "rows of a pass must be a multiple of what products take");
+         "rows of a pass must be a multiple of row_multiple");
   const std::int64_t n = max_rows, wide = n * config.dim;
   for (int layer = 0; layer < config.n_layers; layer++) layers_.emplace_back(on, config, max_rows);
   for (DeviceBuffer* one : {&token_, &target_, &weight_, &group_row_})
@@ -87,7 +87,7 @@ TrainPass::TrainPass(const TrainDevice& on,
 void TrainPass::take_rows(const TrainRows& rows) {
   n_ = rows.n_rows();
   ensure(n_ > 0 && n_ <= max_rows_ && on_.padded(n_) == n_,
-         "rows of a pass must fit it and be a multiple of what products take");
+         "rows of a pass must fit it and be a multiple of row_multiple");
   ensure(rows.target.size() == rows.token.size() && rows.weight.size() == rows.token.size() &&
              rows.pos.size() == rows.token.size(),
          "a target, a weight and a position for every row");
@@ -198,7 +198,7 @@ std::vector<TokenId> TrainPass::likeliest(const TrainWeights& w, const TrainRows
 
 std::vector<float> TrainPass::logits(const TrainWeights& w, const TrainRows& rows) {
   take_rows(rows);
-  ensure(kept_logits_.data(), "logits() is for a pass that keeps them");
+  ensure(kept_logits_.data(), "logits() needs a pass that keeps logits");
   keep_logits(w);
   std::vector<float> all(rows.token.size() * static_cast<std::size_t>(config_.vocab_size));
   on_.device.ops().download(on_.device, all.data(), kept_logits_.data(),

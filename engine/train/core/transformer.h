@@ -28,6 +28,7 @@ struct TrainRows {
   std::span<const Segment> segments;    // the rows of each text
   std::span<const RowView> views;       // empty: causal within the segment
   std::span<const RowGoal> goals = {};  // empty: every row's goal is its target
+  /// Number of rows.
   int n_rows() const { return static_cast<int>(token.size()); }
 };
 
@@ -45,6 +46,7 @@ std::vector<kernels::TrainMatrix> matrices_of(const ModelConfig& config,
 struct TokenGroups {
   std::vector<std::int32_t> row;
   std::vector<std::int32_t> begin;  // [n_groups + 1]
+  /// Number of groups.
   int n_groups() const { return static_cast<int>(begin.size()) - 1; }
 };
 /// @param rows  the rows to group by their tokens
@@ -59,6 +61,7 @@ struct PassOptions {
   bool keeps_logits = false;
 };
 
+/// Forward and backward of one model on one device.
 class TrainPass {
  public:
   /// Takes all its memory.

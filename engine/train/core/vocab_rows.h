@@ -9,6 +9,7 @@
 
 namespace engine {
 
+/// Products with one output matrix, in chunks of rows.
 class VocabRows {
  public:
   /// Bytes of f32 logits in memory together, on a device that does not fix the number of rows.

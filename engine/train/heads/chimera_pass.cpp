@@ -20,7 +20,10 @@ constexpr const char* kGrams = "the k-grams of draft heads";
 
 class ChimeraPass final : public HeadsPass {
  public:
-  ChimeraPass(const TrainDevice& on, const HeadsConfig& config, const float* embedding, int max_rows);
+  ChimeraPass(const TrainDevice& on,
+              const HeadsConfig& config,
+              const float* embedding,
+              int max_rows);
 
   void forward_backward(const TrainWeights& w,
                         std::span<const HeadsText> texts,
@@ -57,8 +60,8 @@ class ChimeraPass final : public HeadsPass {
             const std::int32_t* to_row,
             int to_stride,
             int n) const {
-    on_.ops.copy_rows(on_.device, from_type, from.data(), from_row, to_type, to, to_row, to_stride, n,
-                      c_.dim);
+    on_.ops.copy_rows(on_.device, from_type, from.data(), from_row, to_type, to, to_row, to_stride,
+                      n, c_.dim);
   }
   int n_rows() const { return static_cast<int>(rows_.pos.size()); }
   int n_links() const { return static_cast<int>(rows_.links.size()); }
@@ -95,8 +98,8 @@ class ChimeraPass final : public HeadsPass {
   DeviceBuffer link_row_;                 // [links]
   DeviceBuffer gram_token_;               // [links, gram]
   DeviceBuffer group_row_, group_begin_;  // of gram_token_
-  // Of all heads' rows, head by head, each padded for products: the state and the row of the head's
-  // input, and the state that f is trained towards.
+  // For the rows of all heads, head by head, each padded for products: the state and the row of the
+  // head's input, and the state that f is trained towards.
   DeviceBuffer head_state_, head_row_, head_wanted_, target_, weight_, rank_;
   DeviceBuffer gram_, silu_;               // [links, gram dim], [links, dim]
   DeviceBuffer z_, encoded_;               // [links, dim] f32
@@ -172,7 +175,7 @@ void ChimeraPass::read_heads(std::span<const HeadsText> texts, const HeadsLoss* 
       state.push_back(first + link.place);
       row.push_back(link.row);
       wanted.push_back(first + link.end());
-      target.push_back(link.asked());
+      target.push_back(link.target());
       weight.push_back(loss ? loss->of_head[k] : 0.0f);
     }
     const auto padded = static_cast<std::size_t>(first_of(head) + on_.padded(n_rows(head)));

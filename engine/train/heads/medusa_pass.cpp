@@ -23,7 +23,8 @@ class MedusaPass final : public HeadsPass {
         max_rows_(on.padded(max_rows)) {
     const std::int64_t n = max_rows_, wide = n * c_.dim;
     states_ = DeviceBuffer(on.device, 2 * wide, kStatesOfTarget);
-    for (DeviceBuffer* one : {&target_, &weight_, &rank_}) *one = on.f32(c_.n_heads * n, kRowsOfHeads);
+    for (DeviceBuffer* one : {&target_, &weight_, &rank_})
+      *one = on.f32(c_.n_heads * n, kRowsOfHeads);
     for (DeviceBuffer* one : {&dy_, &dz_, &dx_}) *one = on.typed(wide, kRowsOfHeads);
     for (int layer = 0; layer < c_.n_layers; layer++) z_.push_back(on.f32(wide, kRowsOfHeads));
     for (int layer = 0; layer <= c_.n_layers; layer++) y_.push_back(on.typed(wide, kRowsOfHeads));
@@ -156,11 +157,12 @@ void MedusaPass::rank(const TrainWeights& w,
   auto* there = static_cast<std::int32_t*>(rank_.data());
   for (int head = 0; head < c_.n_heads; head++) {
     forward(w, head);
-    vocab_.logits(w, output(head), y_.back().data(), n_, [&](int first, int n, const float* logits) {
-      const std::int64_t at = first_of(head) + first;
-      on_.ops.target_ranks(on_.device, logits, ids(target_) + at, there + at, n, c_.vocab_size,
-                           n_valid);
-    });
+    vocab_.logits(w, output(head), y_.back().data(), n_,
+                  [&](int first, int n, const float* logits) {
+                    const std::int64_t at = first_of(head) + first;
+                    on_.ops.target_ranks(on_.device, logits, ids(target_) + at, there + at, n,
+                                         c_.vocab_size, n_valid);
+                  });
   }
   std::vector<std::int32_t> found(targets_.size());
   on_.device.ops().download(on_.device, found.data(), there, 4 * std::ssize(found));

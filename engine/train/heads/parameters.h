@@ -35,6 +35,7 @@ std::vector<float> initial_heads(const HeadsConfig& config,
 
 /// The matrices of draft heads.
 struct HeadsMatrices {
+  /// @param layout  of the same heads
   HeadsMatrices(const HeadsConfig& config, const HeadsLayout& layout);
   /// All of them.
   std::vector<kernels::TrainMatrix> all() const;

@@ -1,7 +1,5 @@
 #include "engine/train/heads/pass.h"
 
-#include <cmath>
-
 namespace engine {
 
 void HeadsSums::operator+=(const HeadsSums& other) {
@@ -11,11 +9,6 @@ void HeadsSums::operator+=(const HeadsSums& other) {
   }
   feature += other.feature;
   n_feature += other.n_feature;
-}
-
-bool HeadsSums::finite() const {
-  return std::isfinite(feature) &&
-         std::ranges::all_of(loss, [](double head) { return std::isfinite(head); });
 }
 
 void HeadsRanks::add(int head, int rank) {

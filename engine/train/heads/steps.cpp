@@ -33,8 +33,7 @@ HeadsSteps::HeadsSteps(const HeadsRunShape& shape, const TrainPlace& place, Trai
   pass_rows_ = static_cast<int>(std::max<std::int64_t>(
       weights_->on_cpu() ? kCpuPassRows : std::min(kDevicePassRows, of_a_step),
       shape.longest_rows));
-  const bool reads_target =
-      config_.kind == HeadsKind::Chimera && !config_.own_embedding;
+  const bool reads_target = config_.kind == HeadsKind::Chimera && !config_.own_embedding;
   const float* embedding =
       reads_target ? weights_->constant(shape.embedding, "the target's embeddings") : nullptr;
   for (int shard = 0; shard < weights_->n_shards(); shard++)
@@ -46,7 +45,8 @@ std::vector<HeadsSteps::LossBlock> HeadsSteps::blocks_of(int shard,
                                                          std::span<const HeadsText> texts) const {
   const auto n_shards = static_cast<std::size_t>(weights_->n_shards());
   const auto own = static_cast<std::size_t>(shard);
-  const std::size_t begin = texts.size() * own / n_shards, end = texts.size() * (own + 1) / n_shards;
+  const std::size_t begin = texts.size() * own / n_shards,
+                    end = texts.size() * (own + 1) / n_shards;
   const TrainDevice on = weights_->device(shard);
   std::vector<LossBlock> blocks;
   for (const auto pass : passes_of(texts.subspan(begin, end - begin), config_, pass_rows_)) {
@@ -68,12 +68,11 @@ void HeadsSteps::run(int shard,
                      const HeadsLoss& loss,
                      float* losses) {
   for (const LossBlock& block : blocks) {
-    HeadsLosses there{.loss = losses,
-                      .squares = losses + config_.n_heads * block.n_rows,
-                      .n_rows = block.n_rows};
+    HeadsLosses there{
+        .loss = losses, .squares = losses + config_.n_heads * block.n_rows, .n_rows = block.n_rows};
     for (const auto pass : block.passes) {
-      passes_[static_cast<std::size_t>(shard)]->forward_backward(
-          weights_->weights(), pass, loss, weights_->gradient(shard), there);
+      passes_[static_cast<std::size_t>(shard)]->forward_backward(weights_->weights(), pass, loss,
+                                                                 weights_->gradient(shard), there);
       there.first += places_of(pass);
     }
     losses += losses_a_row_ * block.n_rows;

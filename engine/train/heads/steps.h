@@ -20,6 +20,7 @@ struct HeadsRunShape {
   int longest_places = 0;               // n_places(0) of such a text
 };
 
+/// Updates draft heads by batches of texts.
 class HeadsSteps {
  public:
   /// Starts from the state. Takes all memory.

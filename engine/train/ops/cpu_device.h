@@ -20,6 +20,7 @@ class PackedWeights {
   virtual ~PackedWeights() = default;
   /// Packs matrix i of n_matrices again. Threads may share the matrices.
   virtual void repack(int i) = 0;
+  /// Number of matrices.
   virtual int n_matrices() const = 0;
 };
 /// @param masters   stay in place while the packed weights exist

@@ -1,4 +1,4 @@
-// The table of one instruction set; TABLE_NAME says which.
+// The table of the instruction set TABLE_NAME.
 
 template <typename T>
 constexpr RowOps<T> ops_table() {

@@ -1,4 +1,4 @@
-// The object "own_outputs" of recipes. Of the .cpp files that read recipes alone.
+// Reads and writes the object "own_outputs" of recipes. For .cpp files only, since it includes JSON.
 #pragma once
 
 #include <string>
@@ -9,8 +9,11 @@
 
 namespace engine {
 
+/// Reads the fields of a plan.
+/// @param where  for messages
 /// @throws Error(BadInput)
 void read_outputs_plan(const nlohmann::json& object, const std::string& where, OutputsPlan& plan);
+/// The plan as JSON.
 nlohmann::ordered_json json_of(const OutputsPlan& plan);
 
 }  // namespace engine

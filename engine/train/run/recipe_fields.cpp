@@ -8,7 +8,7 @@
 namespace engine {
 
 nlohmann::json parsed_recipe(const std::string& text, const std::string& path) {
-  // Depth first: a message that shows a value would turn its depth into depth of our stack.
+  // Checks the depth first, since printing a deep value in a message would overflow the stack.
   JsonReader reader(text, path);
   reader.skip();
   reader.end();

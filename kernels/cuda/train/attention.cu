@@ -1,7 +1,7 @@
-// Attention of training and its backward, in tiles of rows in shared memory. A block has kTile rows
-// and eight threads a row: thread c of a row takes the others' elements c, c + 8, ... of a tile,
-// and columns c, c + 8, ... of a head. Tiles are taken in order, so every sum has one order; tiles
-// of scores never leave the block.
+// Attention of training and its backward, FlashAttention-style: tiles of rows in shared memory, tiles of
+// scores never leave the block. A block has kTile rows with eight threads each: thread c of a row has
+// the keys c, c + 8, ... of a tile, and the columns c, c + 8, ... of a head. Tiles are processed in
+// order, so every sum has one fixed order.
 #include <algorithm>
 #include <cmath>
 
@@ -15,7 +15,7 @@ namespace {
 constexpr int kThreadsARow = 8;
 constexpr float kNoScore = -3.0e38f;
 
-/// What the three kernels are told alike.
+/// Arguments that the three kernels share.
 template <class S>
 struct TrainAttentionArguments {
   const typename S::Element* qkv;
@@ -38,7 +38,7 @@ __device__ inline bool attends_to(const AttentionSpan& spans, int row, int other
          (other >= spans.own_begin && other <= row);
 }
 
-/// Rows [first, first + kTile) of a head as f32, [kTile, width + 1]; rows that are not there as 0.
+/// Rows [first, first + kTile) of a head as f32, [kTile, width + 1]; rows outside are 0.
 template <class S, int kTile>
 __device__ void load_train_tile(
     const typename S::Element* x, int stride, int first, int n_rows, int width, float* tile) {
@@ -55,7 +55,7 @@ __device__ inline float train_dot(const float* a, const float* b, int n) {
   return sum;
 }
 
-/// Over the eight threads of a row.
+/// Reduces over the eight threads of a row.
 template <class Combine>
 __device__ float over_row(float x, const Combine& combine) {
   for (int by = kThreadsARow / 2; by > 0; by /= 2) x = combine(x, across(x, by));
@@ -85,8 +85,8 @@ __device__ void store_train_row(
   }
 }
 
-/// The first row that any of [first, last) sees.
-__device__ inline int first_seen(const AttentionSpan* spans, int first, int last) {
+/// The first row that any of [first, last) attends to.
+__device__ inline int first_attended(const AttentionSpan* spans, int first, int last) {
   int begin = spans[first].begin;
   for (int row = first + 1; row < last; row++)
     begin = spans[row].begin < begin ? spans[row].begin : begin;
@@ -111,7 +111,7 @@ __global__ void __launch_bounds__(kTile* kThreadsARow)
   load_train_tile<S, kTile>(in.q(head), in.stride(), first, h.n_rows, width, q);
 
   float top = kNoScore, total = 0, sums[kColumns] = {};
-  for (int at = first_seen(in.spans, first, last); at < last; at += kTile) {
+  for (int at = first_attended(in.spans, first, last); at < last; at += kTile) {
     load_train_tile<S, kTile>(in.k(kv_head), in.stride(), at, h.n_rows, width, k);
     load_train_tile<S, kTile>(in.v(kv_head), in.stride(), at, h.n_rows, width, v);
     __syncthreads();
@@ -147,7 +147,7 @@ __global__ void __launch_bounds__(kTile* kThreadsARow)
   if (c == 0) lse[std::int64_t{row} * h.n_heads + head] = total > 0 ? top + logf(total) : 0.0f;
 }
 
-// dS = P (dP - delta) scale with dP = dO V and delta = dO O, P made again from the scores and lse;
+// dS = P (dP - delta) scale with dP = dO V and delta = dO O, P recomputed from the scores and lse;
 // dQ = dS K. Leaves delta, [n_rows, n_heads], for the keys' and values' kernel.
 // grid: tiles of rows, heads
 template <class S, int kTile, int kColumns>
@@ -184,7 +184,7 @@ __global__ void __launch_bounds__(kTile* kThreadsARow)
   if (row < last && c == 0) delta[std::int64_t{row} * h.n_heads + head] = dot;
 
   float sums[kColumns] = {};
-  for (int at = first_seen(in.spans, first, last); at < last; at += kTile) {
+  for (int at = first_attended(in.spans, first, last); at < last; at += kTile) {
     load_train_tile<S, kTile>(in.k(kv_head), in.stride(), at, h.n_rows, width, k);
     load_train_tile<S, kTile>(in.v(kv_head), in.stride(), at, h.n_rows, width, v);
     __syncthreads();
@@ -208,7 +208,7 @@ __global__ void __launch_bounds__(kTile* kThreadsARow)
                        d_qkv + std::int64_t{row} * in.stride() + head * width);
 }
 
-// dV = P dO and dK = dS Q, over the rows that see a key, head by head of those that share it.
+// dV = P dO and dK = dS Q, over the rows that attend to a key, head by head of those that share it.
 // grid: tiles of keys, kv heads
 template <class S, int kTile, int kColumns>
 __global__ void __launch_bounds__(kTile* kThreadsARow)
@@ -228,7 +228,7 @@ __global__ void __launch_bounds__(kTile* kThreadsARow)
   float* d_o = q + kTile * (width + 1);
   float* p = d_o + kTile * (width + 1);
   float* d_s = p + kTile * (kTile + 1);
-  int end = first;  // of the rows that see any of these keys
+  int end = first;  // of the rows that attend to any of these keys
   for (int other = first; other < last; other++)
     end = in.spans[other].end > end ? in.spans[other].end : end;
   load_train_tile<S, kTile>(in.k(kv_head), in.stride(), first, h.n_rows, width, k);
@@ -266,7 +266,7 @@ __global__ void __launch_bounds__(kTile* kThreadsARow)
   store_train_row<S>(d_v, 1.0f, c, width, to + (h.n_heads + h.n_kv_heads + kv_head) * width);
 }
 
-/// Bytes of so many tiles of rows, and of so many of scores.
+/// Bytes of some tiles of rows and some tiles of scores.
 std::size_t tile_bytes(int tile, int width, int n_rows_tiles, int n_score_tiles) {
   return sizeof(float) * static_cast<std::size_t>(tile) *
          static_cast<std::size_t>(n_rows_tiles * (width + 1) + n_score_tiles * (tile + 1));
@@ -341,9 +341,9 @@ void add_train_attention_kernels(TrainKernels& kernels) {
         attention_forward<S, 16, 32>(cuda, h, qkv, spans, out, lse);
     });
   };
-  kernels.attention_backward = [](Device& device, DType type, const AttentionRows& h, const void* qkv,
-                                  const AttentionSpan* spans, const void* out, const void* d_out,
-                                  const float* lse, void* d_qkv) {
+  kernels.attention_backward = [](Device& device, DType type, const AttentionRows& h,
+                                  const void* qkv, const AttentionSpan* spans, const void* out,
+                                  const void* d_out, const float* lse, void* d_qkv) {
     check_train_heads(h);
     if (h.n_rows == 0) return;
     for_train_type(type, [&]<class S>(S) {

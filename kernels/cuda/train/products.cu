@@ -9,7 +9,7 @@
 namespace kernels::DECOSCOPE_GPU {
 namespace {
 
-// A block makes 64 by 64 elements, a thread 4 by 4 of them, k in steps of 16.
+// A block computes 64 by 64 elements, a thread 4 by 4 of them, k in steps of 16.
 
 constexpr int kGemmTile = 64, kGemmDepth = 16, kGemmThreads = 256, kGemmOwn = 4;
 
@@ -19,7 +19,7 @@ struct GemmTiles {
 };
 
 /// tile[p][i] = element (first + i, depth + p) of op(X), op(X) being [n, k]; zeros beyond.
-/// @param across  whether p runs along X's columns as they lie
+/// @param across  true if p runs along X's columns in memory
 template <class S>
 __device__ void load_gemm_tile(const typename S::Element* x,
                                bool across,
@@ -30,7 +30,7 @@ __device__ void load_gemm_tile(const typename S::Element* x,
                                int k,
                                float (&tile)[kGemmDepth][kGemmTile + 1]) {
   for (int at = threadIdx.x; at < kGemmTile * kGemmDepth; at += kGemmThreads) {
-    // Neighbours in a warp read neighbours in memory.
+    // Adjacent threads of a warp read adjacent elements.
     const int i = across ? at / kGemmDepth : at % kGemmTile;
     const int p = across ? at % kGemmDepth : at / kGemmTile;
     const std::int64_t row = first + i, column = depth + p;
@@ -41,7 +41,7 @@ __device__ void load_gemm_tile(const typename S::Element* x,
   }
 }
 
-// Each element's sum in order of k. grid: tiles of m, tiles of n
+// Each element's sum runs in the order of k. grid: tiles of m, tiles of n
 template <class In, class Out>
 __global__ void __launch_bounds__(kGemmThreads) gemm_tiles(Gemm g) {
   auto& tiles = static_shared<GemmTiles>();
@@ -215,14 +215,14 @@ void add_train_products(TrainKernels& kernels) {
                                const TrainMatrix& m, const void* dy, const void* x, int rows,
                                float* gradient) {
     multiply_for_training(device, {.a = dy,
-                      .b = x,
-                      .c = gradient + m.at,
-                      .a_turned = true,
-                      .in = type,
-                      .add = true,
-                      .m = m.n_out,
-                      .n = m.n_in,
-                      .k = rows});
+                                   .b = x,
+                                   .c = gradient + m.at,
+                                   .a_turned = true,
+                                   .in = type,
+                                   .add = true,
+                                   .m = m.n_out,
+                                   .n = m.n_in,
+                                   .k = rows});
   };
 }
 

@@ -16,7 +16,7 @@ inline std::vector<float> initial(const ModelConfig& config, std::uint64_t seed 
   return parameters;
 }
 
-/// A shard of the CPU as passes take it.
+/// The device of a CPU shard.
 struct CpuDevice {
   explicit CpuDevice(Compute of) : device(open_cpu_shard(of)), compute(of) {}
   TrainDevice on() const {

@@ -1,4 +1,4 @@
-// Gradients of one pass, on the CPU and on a GPU, side by side.
+// Gradients of one pass on the CPU and on a GPU.
 #pragma once
 
 #include <algorithm>
@@ -38,7 +38,7 @@ struct GpuPassSettings {
   std::uint64_t teacher_seed = 0;  // of a frozen teacher's weights; 0: there is none
 };
 
-/// @param parts  the passes whose gradients are added up
+/// @param parts  the passes whose gradients are summed
 inline Found gpu_gradient(const std::string& name,
                           const ModelConfig& config,
                           kernels::DType type,
@@ -73,8 +73,8 @@ inline Found gpu_gradient(const std::string& name,
   return found;
 }
 
-/// Part by part of the weights the differences' norm is at most `share` of the part's; of the
-/// norms' weights, whose gradients are sums over rows that cancel, twice that.
+/// In each part of the weights, the norm of the differences is at most `share` of the part's norm; twice
+/// that for norm weights, whose gradients are sums over rows that cancel.
 inline void expect_close(const ModelConfig& config,
                          const std::vector<float>& found,
                          const std::vector<float>& expected,

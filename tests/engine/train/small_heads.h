@@ -68,8 +68,8 @@ struct Heads {
     for (int i = 0; i < packed->n_matrices(); i++) packed->repack(i);
     return {parameters.data(), packed.get()};
   }
-  /// Layers that change nothing yet would hide what flows through them; of logits far apart the
-  /// rounding would hide the differences.
+  /// Perturbs the weights: residual layers of zeros would hide the gradients through them, and large
+  /// logits would hide differences by rounding.
   void disturb() {
     const auto noise = spread(parameters.size(), 11);
     for (std::size_t i = 0; i < noise.size(); i++)
