@@ -13,7 +13,7 @@
 
 #include "engine/base/limits.h"
 #include "engine/train/cllm/trainer.h"
-#include "engine/train/run/speed_score.h"
+#include "engine/train/cllm/speed_score.h"
 #include "engine/train/cllm/trajectory_file.h"
 #include "kernels/device.h"
 

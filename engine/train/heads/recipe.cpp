@@ -1,6 +1,5 @@
 #include "engine/train/heads/recipe.h"
 
-#include "engine/train/run/outputs_fields.h"
 #include "engine/train/run/recipe_fields.h"
 #include "engine/base/types.h"
 

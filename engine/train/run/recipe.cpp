@@ -2,7 +2,6 @@
 
 #include <nlohmann/json.hpp>
 
-#include "engine/train/run/outputs_fields.h"
 #include "engine/train/run/recipe_fields.h"
 #include "engine/base/types.h"
 

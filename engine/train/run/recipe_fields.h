@@ -13,6 +13,7 @@
 
 #include "engine/base/closest_name.h"
 #include "engine/base/types.h"
+#include "engine/train/run/outputs_plan.h"
 
 namespace engine {
 
@@ -147,5 +148,12 @@ std::string recipe_text(const std::string& path);
 /// @param path  for messages
 /// @throws Error(BadInput)  if the text is not JSON, or nested too deeply
 nlohmann::json parsed_recipe(const std::string& text, const std::string& path);
+
+/// Reads the object "own_outputs" of a recipe.
+/// @param where  for messages
+/// @throws Error(BadInput)
+void read_outputs_plan(const nlohmann::json& object, const std::string& where, OutputsPlan& plan);
+/// The plan as JSON.
+nlohmann::ordered_json json_of(const OutputsPlan& plan);
 
 }  // namespace engine

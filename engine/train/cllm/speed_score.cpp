@@ -1,4 +1,4 @@
-#include "engine/train/run/speed_score.h"
+#include "engine/train/cllm/speed_score.h"
 
 #include <algorithm>
 
