@@ -7,6 +7,7 @@
 #include <span>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "kernels/ops.h"
 
@@ -95,6 +96,16 @@ std::span<const Ops* const> all_cpu_ops();
 /// Opens the CPU as a device.
 /// @param n_threads  0: all processors that the process may use
 std::unique_ptr<Device> open_cpu(int n_threads = 0, const Ops& ops = cpu_ops());
+
+/// True for the names of the CPU: "cpu" and "auto".
+bool is_cpu(const std::string& name);
+/// Opens a device other than the CPU by the name that a user chose.
+/// @throws Error(Usage)   for a name that is not cuda:N
+/// @throws Error(Device)  if it is not available
+std::unique_ptr<Device> open_gpu(const std::string& name);
+/// Notes of a device since the last call, one line each: for example that kernels were launched one
+/// by one because memory for a graph was short. Empty for a CPU.
+std::vector<std::string> take_notes_of(Device& device);
 
 /// Memory on a device that frees itself. Not copyable; a moved-from buffer is empty.
 class DeviceBuffer {

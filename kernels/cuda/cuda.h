@@ -30,17 +30,7 @@ std::string device_words(const std::vector<CudaDeviceInfo>& devices);
 /// @throws Error(Device)  with the available devices, if the device is missing, this build has no code for it, or it fails
 std::unique_ptr<Device> open_cuda(const std::string& name);
 
-/// True if this name means the CPU; "auto" does.
-bool is_cpu(const std::string& name);
-/// Opens the GPU that a user named with --device.
-/// @throws Error(Usage)   if the name does not start with "cuda:"
-/// @throws Error(Device)  as open_cuda()
-std::unique_ptr<Device> open_gpu(const std::string& name);
-
-/// The device's pending warnings, one line each, for the user: for example that it launches kernels one by one because a
-/// graph had no memory. Empty for a CPU.
-std::vector<std::string> take_notes_of(Device& device);
-/// The pending warnings of closed devices, with memory that they could not free.
+/// Notes of closed devices: those not taken before, and memory that could not be released.
 std::vector<std::string> take_notes_of_closed();
 
 /// Load of a "cuda:N" of list_cuda(), queried once; the reason if it is not available.

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "kernels/cuda/monitor/nvml.h"
-#include "kernels/cuda/train/kernels.h"
 #include "kernels/device.h"
+#include "kernels/train_ops.h"
 
 namespace kernels {
 

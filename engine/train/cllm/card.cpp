@@ -1,4 +1,4 @@
-// README.md of a consistency model.
+// The model card of a consistency model, README.md.
 #include <fmt/format.h>
 
 #include "engine/base/text.h"
@@ -16,7 +16,7 @@ std::string section(const std::string& card, const std::string& heading) {
 }
 
 std::string losses(const CllmResult& result) {
-  if (result.n_losses == 0) return "in the log, the run was over before it was resumed";
+  if (result.n_losses == 0) return "in the log (the run was already finished when it was resumed)";
   std::string text;
   for (int part = 0; part < kLossParts; part++) {
     const double loss = result.parts[static_cast<std::size_t>(part)];
@@ -32,7 +32,7 @@ std::string of_all(std::int64_t n, std::int64_t all, const char* what) {
                      all ? 100 * static_cast<double>(n) / static_cast<double>(all) : 0.0);
 }
 
-// What the context had no room for, in shares of what was asked for.
+// Shares of points and texts that did not fit into the context.
 std::string without_room(const CllmRecipe& recipe, const CllmOutcome& outcome) {
   const RoomCounts& room = outcome.training.room;
   std::string text =

@@ -9,9 +9,9 @@ namespace engine {
 namespace {
 
 struct Block {
-  int begin = 0;  // of its first token in the output
+  int begin = 0;  // index of its first token in the output
   const BlockPoints* points = nullptr;
-  int n_known = 0;  // positions that the output has
+  int n_known = 0;  // positions within the output
 };
 
 Block block_at(const Trajectory& t, int index) {
@@ -28,16 +28,16 @@ int first_wrong(const Block& block, int point) {
   return n_right_in_front((*block.points)[static_cast<std::size_t>(point)], block.points->back());
 }
 
-/// Lays a chain of guesses, without a loss so far: a row for each from the first wrong one on, but
-/// for the last, behind which nothing is known.
-/// @param begin  of the guesses, in the output
+/// Appends the rows of a chain, without loss: one for each guess from the first wrong one on, except
+/// the last, which has no known next token.
+/// @param begin  index of the guesses in the output
 /// @return  the chain's first row
-int lay_chain(GuidedRows& rows,
-              const Trajectory& t,
-              int begin,
-              std::span<const TokenId> guesses,
-              int first,
-              int n_known) {
+int append_chain(GuidedRows& rows,
+                 const Trajectory& t,
+                 int begin,
+                 std::span<const TokenId> guesses,
+                 int first,
+                 int n_known) {
   const int at = static_cast<int>(t.prompt.size()) + begin, base = rows.n_rows();
   for (int k = first; k + 1 < n_known; k++) {
     const auto target = static_cast<std::size_t>(begin + k + 1);
@@ -54,8 +54,7 @@ RowGoal goal_of(const ConsistencyLoss& loss, std::int32_t teacher) {
   return {.kind = forward ? RowGoal::Kind::Forward : RowGoal::Kind::Reverse, .teacher = teacher};
 }
 
-// Where the chain of each point begins among the rows: row `base + k` is of the block's position
-// `first + k`.
+// The rows of a point's chain: row `base + k` is position `first + k` of the block.
 struct Chain {
   PointPlace place;
   int base = 0, first = 0;
@@ -66,7 +65,7 @@ class ChainBuilder {
   ChainBuilder(GuidedRows& rows, const Trajectory& trajectory, const ConsistencyLoss& loss)
       : rows_(rows), t_(trajectory), loss_(loss) {}
 
-  /// Rows that adding a point would take, with the chain that teaches it.
+  /// Number of rows that adding a point needs, including the chain that teaches it.
   int cost(PointPlace place) const {
     int rows = has(place) ? 0 : chain_rows(t_, place);
     const PointPlace next{place.block, place.point + 1};
@@ -88,18 +87,18 @@ class ChainBuilder {
   }
   int n_prompt() const { return static_cast<int>(t_.prompt.size()); }
 
-  /// The chain's rows, without a loss so far.
+  /// Appends the point's chain, without loss, unless it is there.
   Chain lay(PointPlace place) {
     if (const Chain* there = find(place)) return *there;
     const Block block = block_at(t_, place.block);
     const auto& point = (*block.points)[static_cast<std::size_t>(place.point)];
     const int first = first_wrong(block, place.point);
-    const int base = lay_chain(rows_, t_, block.begin, point, first, block.n_known);
+    const int base = append_chain(rows_, t_, block.begin, point, first, block.n_known);
     return chains_.emplace_back(Chain{place, base, first});
   }
 
-  /// The row whose distribution a point's row at the block's position k is pulled to: the next point's, or
-  /// the text's, which the next point is up to its own first wrong token.
+  /// The row that teaches a point's row at position k of the block: the row of the next point, or, as
+  /// long as the next point equals the text, the row of the text.
   std::int32_t teacher_of(PointPlace place, int k) const {
     const Block block = block_at(t_, place.block);
     if (loss_.towards == ConsistencyLoss::Towards::NextPoint) {
@@ -244,7 +243,7 @@ int add_fresh_chains(GuidedRows& rows,
     }
     const int n_rows = size - 1 - first;
     if (n_rows <= 0 || rows.n_rows() + n_rows > max_rows) continue;
-    const int base = lay_chain(rows, t, begin, guesses, first, size);
+    const int base = append_chain(rows, t, begin, guesses, first, size);
     double weight = 1;
     for (int k = 0; k < n_rows; k++, weight *= loss.chain_decay) {
       const auto row = static_cast<std::size_t>(base + k);
@@ -262,13 +261,13 @@ bool has_chains_to_refine(const GuidedRows& rows) {
 }
 
 void refine_chains(GuidedRows& rows, std::span<const TokenId> picks, const ConsistencyLoss& loss) {
-  bool right = true;  // so far in its chain
+  bool right = true;  // all guesses of the chain so far are correct
   double weight = 1;
   for (int r = 0; r < rows.n_rows(); r++) {
     const auto row = static_cast<std::size_t>(r);
     if (rows.iterations[row] == 0) continue;
     rows.iterations[row]--;
-    // The text's rows are its positions, so this is the token it has there.
+    // Row i of a text is its position i, so this is the text's token.
     const TokenId in_text = rows.token[static_cast<std::size_t>(rows.pos[row])];
     const bool begins = r == rows.view[row].own_begin;
     rows.token[row] = begins ? in_text : picks[row - 1];

@@ -1,17 +1,16 @@
-// From a collected trajectory to the rows of one forward: the text as plain rows, and beside it
-// points of its blocks as chains. A chain sees the text before it and itself, so one forward gives
-// what each point predicts and what the text predicts at the same places.
-//   paper    Kou et al. 2024 (arXiv:2403.00835), section 3.2: the global loss pulls what a point
-//            predicts to what its fixed point predicts, the local one to what the next point does;
-//            beside it the autoregressive loss
-//   rows     a chain begins at its first wrong token. Before it a point is the text itself, so what
-//            it predicts up to and with that place has the same context: nothing to learn there,
-//            and no row to compute
-//   ends     of a block that goes on behind the end token only what the text has is predicted
-//   fresh    chains of a trajectory's own points are met again in every epoch, the same noise in the
-//            same places. Fresh ones begin anywhere in the answer, with guesses drawn anew
-//   refined  what the target's guesses passed through is not what the model being trained passes
-//            through; of fresh chains its own iterations are made
+// Lays out a collected trajectory as the rows of one forward pass: the text as causal rows, then
+// points of its blocks as chains. A chain attends to the text before it and to itself, so one forward
+// pass gives the predictions of every point and of the text at the same positions.
+//   paper    Kou et al. 2024 (arXiv:2403.00835), section 3.2: the global loss trains the predictions
+//            of a point towards those of its fixed point, the local loss towards those of the next
+//            point; an autoregressive loss is added
+//   rows     a chain starts at the first wrong token of its point. Before that token the point equals
+//            the text, so its predictions have the same context and there is nothing to learn
+//   ends     a block may continue after the end token; only positions of the text are predicted
+//   fresh    the points of a trajectory are the same in every epoch. Fresh chains start anywhere in
+//            the answer, with new random guesses
+//   refined  the trajectories were collected from the target, whose guesses differ from those of the
+//            model in training; fresh chains are refined by the model's own Jacobi iterations
 #pragma once
 
 #include <cstdint>
@@ -26,18 +25,23 @@
 
 namespace engine {
 
-/// Which loss a row counts in. Each is a mean of its own over all its rows of a step.
+/// The part of the loss that a row belongs to. Each part is a mean over its rows of a step.
 enum class LossPart : std::uint8_t { Autoregressive, Consistency, Replay };
 inline constexpr int kLossParts = 3;
-const char* name_of(LossPart part);  // "ar", "consistency", "replay"
+/// "ar", "consistency" or "replay".
+const char* name_of(LossPart part);
 
+/// The consistency loss and the autoregressive loss.
 struct ConsistencyLoss {
+  /// The predictions that a point is trained towards: the global or the local loss.
   enum class Towards : std::uint8_t { FixedPoint, NextPoint } towards = Towards::FixedPoint;
+  /// The distance: KL(p || q) or KL(q || p) from the teacher's distribution p, or cross-entropy with
+  /// the teacher's token.
   enum class By : std::uint8_t { ForwardKl, ReverseKl, HardLabels } by = By::ForwardKl;
-  double smoothing = 0.1;    // of hard labels and of the autoregressive loss
-  double chain_decay = 1;    // a chain's row weighs so much of the one before it
-  double prompt_weight = 0;  // of a prompt's tokens in the autoregressive loss
-  bool own_labels = true;    // the autoregressive loss is of the model's own answer
+  double smoothing = 0.1;    // label smoothing of hard labels and of the autoregressive loss
+  double chain_decay = 1;    // weight of a chain's row relative to the row before it
+  double prompt_weight = 0;  // weight of prompt tokens in the autoregressive loss
+  bool own_labels = true;    // true: the autoregressive loss is on the model's own answer
 };
 
 /// Rows of one segment. All vectors [n_rows].
@@ -48,9 +52,11 @@ struct GuidedRows {
   std::vector<RowGoal> goal;  // teachers are rows of the segment
   std::vector<float> weight;  // within its part; 0: no loss
   std::vector<LossPart> part;
-  std::vector<std::uint8_t> iterations;  // that the row's chain is still to be refined by
+  std::vector<std::uint8_t> iterations;  // Jacobi iterations that the row's chain still needs
 
+  /// Number of rows.
   int n_rows() const { return static_cast<int>(token.size()); }
+  /// Appends a row.
   void add(TokenId input,
            TokenId output,
            std::int32_t position,
@@ -60,42 +66,44 @@ struct GuidedRows {
            LossPart in);
 };
 
-/// The rows of a text in plain order, with a loss on each.
-/// @param context  a longer text is cut there
+/// The causal rows of a text, with a loss on each.
+/// @param context  maximum number of rows; a longer text is cut
 GuidedRows plain_rows(
     const TokenText& text, double prompt_weight, double smoothing, LossPart part, int context);
-/// The rows of a trajectory's prompt and output, which its chains hang on.
+/// The causal rows of a trajectory's prompt and output; its chains attend to them.
 GuidedRows rows_of(const Trajectory& trajectory, const ConsistencyLoss& loss);
-/// The text of the trajectory's prompt with the answer that is the truth.
+/// The trajectory's prompt followed by the true answer of its text.
 TokenText truth_of(const Trajectory& trajectory);
 
+/// A point of a trajectory.
 struct PointPlace {
   int block = 0, point = 0;
   bool operator==(const PointPlace&) const = default;
 };
-/// All points but the fixed ones, of which something can be learnt.
+/// The points with training targets: all but the fixed points and those that equal the text.
 std::vector<PointPlace> points_to_learn(const Trajectory& trajectory);
-/// Rows a point's chain has; 0: nothing can be learnt from it.
+/// Number of rows of a point's chain; 0: the point has no training targets.
 int chain_rows(const Trajectory& trajectory, PointPlace place);
 
-/// Adds the chains of these points behind rows_of(), and of those that teach them. Points for which
-/// there is no room are left out.
-/// @return  points added
+/// Appends to rows_of() the chains of these points and of the points that teach them. Skips points
+/// that do not fit.
+/// @return  number of points added
 int add_chains(GuidedRows& rows,
                const Trajectory& trajectory,
                const std::vector<PointPlace>& places,
                const ConsistencyLoss& loss,
                int max_rows);
 
+/// Chains with new random guesses.
 struct FreshChains {
-  int n = 0;           // chains
-  int block = 16;      // tokens of one; at the output's end as many as are left
-  int iterations = 0;  // by which they are to be refined
+  int n = 0;           // number of chains
+  int block = 16;      // tokens of a chain; fewer at the end of the output
+  int iterations = 0;  // Jacobi iterations that refine them
 };
-/// Adds chains of blocks that no trajectory has, pulled to the text: they begin anywhere in the
-/// output, and hold first guesses as `fill=prompt` draws them, tokens of the text before them. In
-/// every second chain a share of the guesses, drawn for it, is right, as in later points.
-/// @return  chains added; those without room or with nothing to learn are left out
+/// Appends chains that start anywhere in the output and are trained towards the text. Their guesses
+/// are random tokens of the text before them, as `fill=prompt` draws them. In every second chain a
+/// random share of the guesses is correct, as in the later points of a trajectory.
+/// @return  number of chains added; skips those that do not fit or have no training targets
 int add_fresh_chains(GuidedRows& rows,
                      const Trajectory& trajectory,
                      const FreshChains& wanted,
@@ -103,11 +111,12 @@ int add_fresh_chains(GuidedRows& rows,
                      int max_rows,
                      Random& rng);
 
+/// True if a chain still needs Jacobi iterations.
 bool has_chains_to_refine(const GuidedRows& rows);
-/// One Jacobi iteration of the chains that are still to be refined: each guess becomes what the row
-/// before it predicts, the first one what the text has. What is right in front then is the text
-/// itself, and has no loss any more.
-/// @param picks  [n_rows] what each row predicts
+/// One Jacobi iteration of the chains that still need one: each guess is replaced by the prediction
+/// of the row before it, the first guess by the token of the text. A correct prefix of the chain then
+/// equals the text, and its rows lose their weight.
+/// @param picks  [n_rows] the token that each row predicts
 void refine_chains(GuidedRows& rows, std::span<const TokenId> picks, const ConsistencyLoss& loss);
 
 }  // namespace engine

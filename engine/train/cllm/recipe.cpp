@@ -52,7 +52,7 @@ void check_whole(const CllmRecipe& r, const std::string& path) {
     throw Error(ErrorCode::BadInput, path + ": " + what);
   };
   if (r.mixture.empty()) refuse("mixture: missing");
-  if (r.epochs == 0 && r.minutes == 0) refuse("epochs, minutes: one of them must say how long");
+  if (r.epochs == 0 && r.minutes == 0) refuse("epochs, minutes: one of them must be above 0");
   if (r.context % 32) refuse("context: expected a multiple of 32");
   if (r.loss.by == By::HardLabels && r.loss.towards == Towards::NextPoint)
     refuse("divergence: hard labels are the fixed point's tokens, so consistency must be global");
@@ -166,7 +166,7 @@ std::string collecting_part(const CllmRecipe& recipe) {
 }
 
 std::string training_part(const CllmRecipe& recipe) {
-  // How fast, how often and how long; and what is measured meanwhile.
+  // The fields of learning rate, length and measurements.
   return without(recipe, {"lanes", "epochs", "minutes", "checkpoint_minutes", "probe_minutes",
                           "probe_problems", "score_problems", "compute", "shards", "target"})
       .dump();

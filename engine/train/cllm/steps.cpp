@@ -1,158 +1,35 @@
 #include "engine/train/cllm/steps.h"
 
 #include <algorithm>
-#include <cmath>
-
-#include "engine/train/run/run_parts.h"
 
 namespace engine {
 namespace {
 
-constexpr int kShardRows = 1024;  // rows a shard carries through the layers at once, about
+// Rows of a pass, about, and bytes of teachers' logits, all in memory together. Constants, not a
+// share of the free memory: the order of the sums, and so the bits of a gradient, depend on them.
+constexpr std::int64_t kCpuRows = 1024, kDeviceRows = 8192, kTeacherBytes = 512 << 20;
 
-// Steps with activations of type T.
-template <typename T>
-class CpuCllmSteps : public CllmSteps {
- public:
-  CpuCllmSteps(const CllmStart& start, int shards, Workers& workers)
-      : recipe_(start.recipe),
-        model_(start.model),
-        target_(start.target),
-        compute_(start.compute),
-        rows_a_pass_(std::max(kShardRows, start.recipe.context)),
-        layout_(start.model),
-        state_(start.state),
-        workers_(workers),
-        math_(math_for<T>(start.compute)),
-        weights_(start.model, layout_, state_.parameters, *math_) {
-    for (int i = 0; i < shards; i++) {
-      passes_.push_back(std::make_unique<TrainPass<T>>(model_, layout_, math_for<T>(compute_),
-                                                       train_table(), rows_a_pass_));
-      gradients_.emplace_back(static_cast<std::size_t>(layout_.n), 0.0f);
-    }
-    if (recipe_.frozen_teacher)
-      frozen_ = std::make_unique<PackedWeights<T>>(model_, layout_, target_, *math_);
-  }
-
-  std::string name() const override {
-    return std::string(name_of(compute_)) + " with " + std::to_string(passes_.size()) +
-           " shards, elementwise " + train_table().name;
-  }
-
-  void refine(std::vector<GuidedRows>& segments) override;
-  double update(const GuidedBatch& batch, std::int64_t step, double lr, PartSums& losses) override;
-  void fetch() override {}
-
- private:
-  std::vector<TokenId> picks_of(int shard,
-                                PassRows& pass,
-                                const std::vector<GuidedRows>& segments,
-                                const std::vector<std::size_t>& in_pass);
-  void shard_gradient(int shard, const GuidedBatch& batch, PartSums& losses);
-  void pass_gradient(int shard, const GuidedBatch& batch, PassRows& pass, PartSums& losses);
-
-  const CllmRecipe& recipe_;
-  const ModelConfig& model_;
-  const std::vector<float>& target_;
-  Compute compute_;
-  int rows_a_pass_;
-  ParameterLayout layout_;
-  TrainState state_;
-  Workers& workers_;
-  std::unique_ptr<LinearMath<T>> math_;
-  PackedWeights<T> weights_;
-  std::unique_ptr<PackedWeights<T>> frozen_;
-  std::vector<std::unique_ptr<TrainPass<T>>> passes_;
-  std::vector<std::vector<float>> gradients_;
-};
-
-template <typename T>
-std::vector<TokenId> CpuCllmSteps<T>::picks_of(int shard,
-                                               PassRows& pass,
-                                               const std::vector<GuidedRows>& segments,
-                                               const std::vector<std::size_t>& in_pass) {
-  std::vector<TokenId> picks(pass.token.size());
-  pass.pad(32);
-  const auto n_vocab = static_cast<std::size_t>(model_.vocab_size);
-  std::vector<float> logits(pass.token.size() * n_vocab);
-  passes_[static_cast<std::size_t>(shard)]->forward(state_.parameters, weights_, pass.rows(),
-                                                    logits);
-  std::size_t row = 0;
-  for (const std::size_t i : in_pass) {
-    for (const std::uint8_t iterations : segments[i].iterations) {
-      const auto of_row = std::span(logits).subspan(row * n_vocab, n_vocab);
-      if (iterations > 0)
-        picks[row] = static_cast<TokenId>(std::ranges::max_element(of_row) - of_row.begin());
-      row++;
-    }
-  }
-  return picks;
+bool has_teachers(const CllmRecipe& recipe) {
+  return recipe.consistency_weight > 0 && recipe.loss.by != ConsistencyLoss::By::HardLabels;
 }
 
-template <typename T>
-void CpuCllmSteps<T>::refine(std::vector<GuidedRows>& segments) {
-  const int n_shards = static_cast<int>(passes_.size());
-  for (int iteration = 0; iteration < recipe_.fresh_iterations; iteration++) {
-    workers_.run(n_shards, [&](int shard) {
-      const auto send = [&](PassRows& pass, const std::vector<std::size_t>& in_pass) {
-        refine_segments(segments, in_pass, picks_of(shard, pass, segments, in_pass), recipe_.loss);
-      };
-      in_passes(segments, shard, n_shards, rows_a_pass_, has_chains_to_refine, send);
-    });
-  }
+// Rows of a step, at most: texts, their true answers, replayed texts.
+std::int64_t most_rows(const CllmRecipe& recipe) {
+  return (2 * std::int64_t{recipe.batch_texts} + recipe.replay_texts) * recipe.context;
 }
 
-template <typename T>
-void CpuCllmSteps<T>::pass_gradient(int shard,
-                                    const GuidedBatch& batch,
-                                    PassRows& pass,
-                                    PartSums& losses) {
-  pass.pad(32);
-  const std::vector<float> counted = pass.weight;
-  pass.scale(batch.row_scale);
-  TrainRows rows = pass.rows();
-  TrainPass<T>& train = *passes_[static_cast<std::size_t>(shard)];
-  std::vector<float> teacher;
-  if (frozen_) {
-    teacher.resize(pass.token.size() * static_cast<std::size_t>(model_.vocab_size));
-    train.forward(target_, *frozen_, rows, teacher);
-    rows.teacher_logits = teacher;
-  }
-  std::vector<float> loss(pass.token.size());
-  train.forward_backward(state_.parameters, weights_, rows,
-                         gradients_[static_cast<std::size_t>(shard)].data(), loss);
-  for (std::size_t i = 0; i < loss.size(); i++) {
-    if (pass.weight[i] != 0)
-      losses[static_cast<std::size_t>(pass.part[i])] += static_cast<double>(counted[i]) * loss[i];
-  }
+int rows_of_pass(const CllmRecipe& recipe, int vocab_size, bool on_cpu) {
+  std::int64_t rows = on_cpu ? kCpuRows : std::min(kDeviceRows, most_rows(recipe));
+  if (!on_cpu && has_teachers(recipe)) rows = std::min(rows, kTeacherBytes / 4 / vocab_size);
+  return static_cast<int>(std::max<std::int64_t>(rows, recipe.context));
 }
 
-// Segments are dealt to shards in turn; a shard's go through in passes, its gradient is their sum
-// in that order.
-template <typename T>
-void CpuCllmSteps<T>::shard_gradient(int shard, const GuidedBatch& batch, PartSums& losses) {
-  in_passes(batch.segments, shard, static_cast<int>(passes_.size()), rows_a_pass_, has_rows,
-            [&](PassRows& pass, const auto&) { pass_gradient(shard, batch, pass, losses); });
-}
-
-template <typename T>
-double CpuCllmSteps<T>::update(const GuidedBatch& batch,
-                               std::int64_t step,
-                               double lr,
-                               PartSums& losses) {
-  std::vector<PartSums> of_shards(passes_.size());
-  workers_.run(static_cast<int>(passes_.size()), [&](int shard) {
-    shard_gradient(shard, batch, of_shards[static_cast<std::size_t>(shard)]);
-  });
-  losses = {};
-  for (std::size_t p = 0; p < kLossParts; p++)
-    for (const PartSums& sums : of_shards) losses[p] += sums[p];
-  if (!std::ranges::all_of(losses, [](double sum) { return std::isfinite(sum); }))
-    return state_.optimizer.leave_out(gradients_, workers_);
-  const double norm = state_.optimizer.update(state_.parameters, gradients_, step, lr, workers_);
-  if (std::isfinite(norm))
-    workers_.run(weights_.n_matrices(), [&](int i) { weights_.repack(i, *math_); });
-  return norm;
+TrainedArrays arrays_of(const CllmStart& start) {
+  const ParameterLayout layout(start.model);
+  return {.state = start.state,
+          .runs = runs_of(layout, start.model),
+          .matrices = matrices_of(start.model, layout),
+          .n_losses = most_rows(start.recipe)};
 }
 
 }  // namespace
@@ -231,10 +108,76 @@ void refine_segments(std::vector<GuidedRows>& segments,
   }
 }
 
-std::unique_ptr<CllmSteps> cpu_cllm_steps(const CllmStart& start, int shards, Workers& workers) {
-  if (start.compute == Compute::F32)
-    return std::make_unique<CpuCllmSteps<float>>(start, shards, workers);
-  return std::make_unique<CpuCllmSteps<Bf16>>(start, shards, workers);
+CllmSteps::CllmSteps(const CllmStart& start, const TrainPlace& place)
+    : recipe_(start.recipe),
+      weights_(trainable_weights(place, arrays_of(start))),
+      rows_a_pass_(rows_of_pass(recipe_, start.model.vocab_size, weights_->on_cpu())) {
+  const bool predicts = weights_->on_cpu() && recipe_.fresh_iterations > 0;
+  const PassOptions options{.keeps_logits = has_teachers(recipe_) || predicts};
+  for (int shard = 0; shard < weights_->n_shards(); shard++)
+    passes_.emplace_back(weights_->device(shard), start.model, ParameterLayout(start.model),
+                         rows_a_pass_, options);
+  has_frozen_teacher_ = recipe_.frozen_teacher && has_teachers(recipe_);
+  if (has_frozen_teacher_) teacher_ = weights_->frozen(start.target);
+}
+
+void CllmSteps::refine(std::vector<GuidedRows>& segments) {
+  for (int iteration = 0; iteration < recipe_.fresh_iterations; iteration++) {
+    weights_->for_shards([&](int shard) {
+      const auto send = [&](PassRows& pass, const std::vector<std::size_t>& in_pass) {
+        pass.pad(weights_->device(shard).ops.row_multiple);
+        const std::vector<TokenId> picks =
+            passes_[static_cast<std::size_t>(shard)].likeliest(weights_->weights(), pass.rows());
+        refine_segments(segments, in_pass, picks, recipe_.loss);
+      };
+      in_passes(segments, shard, weights_->n_shards(), rows_a_pass_, has_chains_to_refine, send);
+    });
+  }
+}
+
+// Shard i has the segments i, i + n_shards, .., which it takes in passes.
+std::vector<std::vector<CllmSteps::Pass>> CllmSteps::passes_of(const GuidedBatch& batch) const {
+  std::vector<std::vector<Pass>> of_shards(static_cast<std::size_t>(weights_->n_shards()));
+  std::int64_t first = 0;
+  for (int shard = 0; shard < weights_->n_shards(); shard++) {
+    const auto send = [&](PassRows& rows, const auto&) {
+      rows.pad(weights_->device(shard).ops.row_multiple);
+      Pass pass{.rows = std::move(rows), .counted = {}, .first = first};
+      pass.counted = pass.rows.weight;
+      pass.rows.scale(batch.row_scale);
+      first += pass.rows.n_rows();
+      of_shards[static_cast<std::size_t>(shard)].push_back(std::move(pass));
+    };
+    in_passes(batch.segments, shard, weights_->n_shards(), rows_a_pass_, has_rows, send);
+  }
+  return of_shards;
+}
+
+double CllmSteps::update(const GuidedBatch& batch, std::int64_t step, double lr, PartSums& losses) {
+  const std::vector<std::vector<Pass>> passes = passes_of(batch);
+  std::int64_t n_rows = 0;
+  for (const auto& of_shard : passes)
+    for (const Pass& pass : of_shard) n_rows += pass.rows.n_rows();
+  float* there = weights_->losses(n_rows);
+  weights_->for_shards([&](int shard) {
+    const auto own = static_cast<std::size_t>(shard);
+    for (const Pass& pass : passes[own])
+      passes_[own].forward_backward(weights_->weights(), pass.rows.rows(),
+                                    weights_->gradient(shard), there + pass.first,
+                                    has_frozen_teacher_ ? &teacher_ : nullptr);
+  });
+  std::vector<float> loss(static_cast<std::size_t>(n_rows));
+  const double norm = weights_->update(step, lr, loss);
+  losses = {};
+  for (const auto& of_shard : passes) {
+    PartSums sums{};
+    for (const Pass& pass : of_shard)
+      for (std::size_t i = 0; i < pass.counted.size(); i++)
+        sums[static_cast<std::size_t>(pass.rows.part[i])] +=
+            static_cast<double>(pass.counted[i]) * loss[static_cast<std::size_t>(pass.first) + i];
+    for (std::size_t p = 0; p < kLossParts; p++) losses[p] += sums[p];
+  }
+  return norm;
 }
 
 }  // namespace engine

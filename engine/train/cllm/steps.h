@@ -1,5 +1,5 @@
-// What one step of consistency training learns from, and whatever computes it: the CPU's shards or
-// a GPU.
+// Steps of consistency training: the batch of a step, its refinement by Jacobi iterations, and its
+// update.
 #pragma once
 
 #include <array>
@@ -12,20 +12,17 @@
 #include <vector>
 
 #include "engine/checkpoint/config.h"
-#include "engine/train/cllm/recipe.h"
 #include "engine/train/cllm/consistency.h"
-#include "engine/train/ops/linear.h"
-#include "engine/train/core/training_steps.h"
+#include "engine/train/cllm/recipe.h"
+#include "engine/train/core/trainable_weights.h"
 #include "engine/train/core/transformer.h"
-#include "engine/train/core/workers.h"
-#include "kernels/device.h"
 
 namespace engine {
 
-/// A number of each part of the loss.
+/// A number for each part of the loss.
 using PartSums = std::array<double, kLossParts>;
 
-/// Segments laid one behind the other, as a pass takes them.
+/// Concatenated segments, as a pass takes them.
 struct PassRows {
   std::vector<TokenId> token, target;
   std::vector<float> weight;
@@ -35,75 +32,85 @@ struct PassRows {
   std::vector<RowGoal> goals;
   std::vector<LossPart> part;
 
+  /// Number of rows.
   int n_rows() const { return static_cast<int>(token.size()); }
+  /// Appends a segment.
   void add(const GuidedRows& rows);
-  /// Rows that count nothing, up to a multiple of `rows`.
+  /// Adds rows without loss up to a multiple of `rows`.
   void pad(int rows);
-  /// Weights become shares of the whole loss.
+  /// Multiplies each row's weight by its part's number.
   void scale(const std::array<float, kLossParts>& row_scale);
   /// The rows borrow from this.
-  TrainRows rows() const { return {token, target, weight, pos, segments, views, goals, {}}; }
+  TrainRows rows() const { return {token, target, weight, pos, segments, views, goals}; }
 };
 
-/// Those of segments first, first + stride, .. that are `wanted`, in order, in passes of at most
+/// Divides the wanted segments among first, first + stride, .., in order, into passes of at most
 /// `most` rows.
-/// @param send  takes a pass, which it may change, and the numbers of its segments
+/// @param send  receives a pass, which it may change, and the indices of its segments
 void in_passes(const std::vector<GuidedRows>& segments,
                int first,
                int stride,
                int most,
                bool (*wanted)(const GuidedRows&),
                const std::function<void(PassRows&, const std::vector<std::size_t>&)>& send);
+/// True unless the segment is empty; for in_passes().
 bool has_rows(const GuidedRows& rows);
-/// refine_chains() of these segments.
-/// @param picks  what each row of the pass that holds them predicts
+/// Calls refine_chains() for these segments.
+/// @param picks  the token predicted by each row of the pass that holds them
 void refine_segments(std::vector<GuidedRows>& segments,
                      const std::vector<std::size_t>& in_pass,
                      std::span<const TokenId> picks,
                      const ConsistencyLoss& loss);
 
+/// The segments of a step.
 struct GuidedBatch {
   std::vector<GuidedRows> segments;
-  /// What a row counts in the loss: its weight times its part's number here.
+  /// A row's weight in the loss is its weight times its part's number here.
   std::array<float, kLossParts> row_scale{};
 };
 
-class CllmSteps {
- public:
-  virtual ~CllmSteps() = default;
-  /// What it computes with, for a person.
-  virtual std::string name() const = 0;
-  /// Jacobi iterations of the chains that are to be refined, by the weights as they stand.
-  virtual void refine(std::vector<GuidedRows>& segments) = 0;
-  /// One update by the batch.
-  /// @param step    from 1
-  /// @param losses  of each part: the sum of its rows' losses, each times its weight in the part
-  /// @return  the gradient's norm before clipping. Where that or a loss is no finite number it is
-  ///          NaN, and no weight and no moment changed
-  virtual double update(const GuidedBatch& batch,
-                        std::int64_t step,
-                        double lr,
-                        PartSums& losses) = 0;
-  /// What the device did otherwise than asked since this was last called, a line each.
-  virtual std::vector<std::string> take_notes() { return {}; }
-  /// Brings weights and moments, as they stand, to the host's memory.
-  virtual void fetch() = 0;
-};
-
-/// What both begin with. All but the moments and weights of `state` stay as they are.
+/// Input of CllmSteps, which it outlives.
 struct CllmStart {
   const CllmRecipe& recipe;
   const ModelConfig& model;
-  const std::vector<float>& target;  // its weights: a frozen teacher's
-  Compute compute;
+  const std::vector<float>& target;  // the target's weights: those of a frozen teacher
   TrainState state;
 };
-/// Begin from the state, and work in it; what they are given outlives them.
-/// @param shards  parts of a batch that are summed apart
-std::unique_ptr<CllmSteps> cpu_cllm_steps(const CllmStart& start, int shards, Workers& workers);
-/// Begin from the state, which they write again when asked to.
-/// @param device  a CUDA device, which outlives the steps; start.compute is F32Cuda or Bf16Cuda
-/// @throws Error(Device or Resources)  if it has no cuBLAS, or too little memory
-std::unique_ptr<CllmSteps> gpu_cllm_steps(const CllmStart& start, kernels::Device& device);
+
+/// Updates a model by batches of guided rows.
+class CllmSteps {
+ public:
+  /// Starts from the state. Takes all memory.
+  /// @throws Error(Device or Resources)  without cuBLAS, or with too little memory
+  CllmSteps(const CllmStart& start, const TrainPlace& place);
+
+  /// The weights that the steps update.
+  TrainableWeights& weights() { return *weights_; }
+  /// Jacobi iterations, by the current weights, of the chains that are still to be refined.
+  void refine(std::vector<GuidedRows>& segments);
+  /// One update by the batch.
+  /// @param step    from 1
+  /// @param losses  receives of each part: the sum of its rows' losses, each times its weight in the
+  ///                part
+  /// @return  the gradient's norm before clipping; NaN if it or a loss is not finite: then no weight
+  ///          and no moment changed
+  double update(const GuidedBatch& batch, std::int64_t step, double lr, PartSums& losses);
+
+ private:
+  /// A pass of a step, and the weight of each of its rows within its part.
+  struct Pass {
+    PassRows rows;
+    std::vector<float> counted;
+    std::int64_t first = 0;  // among the losses of the step
+  };
+  std::vector<std::vector<Pass>> passes_of(const GuidedBatch& batch) const;
+
+  const CllmRecipe& recipe_;
+  std::unique_ptr<TrainableWeights> weights_;
+  int rows_a_pass_;
+  kernels::TrainWeights teacher_;  // a frozen one
+  bool has_frozen_teacher_ = false;
+  std::vector<TrainPass> passes_;  // of each shard
+};
 
 }  // namespace engine

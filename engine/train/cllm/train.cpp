@@ -13,18 +13,17 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "engine/base/output_file.h"
+#include "engine/base/types.h"
 #include "engine/data/mixture.h"
 #include "engine/data/readers.h"
-#include "engine/base/output_file.h"
 #include "engine/event/recording/training_history.h"
 #include "engine/model/model.h"
 #include "engine/store/weights_hash.h"
-#include "engine/train/run/checkpoint.h"
 #include "engine/train/core/parameters.h"
+#include "engine/train/run/checkpoint.h"
 #include "engine/train/run/texts.h"
-#include "engine/base/types.h"
-#include "kernels/cuda/cuda.h"
-#include "kernels/cuda/train/kernels.h"
+#include "kernels/train_ops.h"
 
 namespace engine {
 namespace {
@@ -33,11 +32,11 @@ namespace fs = std::filesystem;
 using Clock = std::chrono::steady_clock;
 using nlohmann::json;
 
-// What is known between stages, beside the trajectories and the checkpoint.
+// Results of the stages besides the trajectories and the checkpoint.
 struct Stages {
   double collect_seconds = 0;
-  std::vector<SpeedScore> before, after;  // a task each, as far as they were measured
-  std::int64_t after_step = 0;            // of the weights that `after` is of
+  std::vector<SpeedScore> before, after;  // of each task measured so far
+  std::int64_t after_step = 0;            // step of the weights that `after` measured
 };
 
 std::unique_ptr<kernels::Device> device_of(const CllmRequest& request) {
@@ -58,7 +57,7 @@ class CllmJob {
             find_model(request.target.empty() ? recipe_.target : request.target, request.assets),
             {.limits = request.limits})),
         stream_(recipe_.mixture, recipe_.seed, request.data) {
-    // What it multiplies with is missed now, and not behind the answers.
+    // Fails now, not after collecting, if cuBLAS is missing.
     if (on_gpu()) kernels::train_kernels(*device_).products(*device_);
     if (!recipe_.replay_mixture.empty())
       replay_.emplace(recipe_.replay_mixture, recipe_.seed, request.data);
@@ -106,11 +105,11 @@ class CllmJob {
 
   const CllmRequest& request_;
   const CllmRunCallbacks& callbacks_;
-  std::unique_ptr<kernels::Device> device_;  // answers, measures and learns
+  std::unique_ptr<kernels::Device> device_;  // of every stage
   CllmRecipe recipe_;
   ModelFiles files_;
   TrainingStream stream_;
-  std::optional<TrainingStream> replay_;  // where it is of another mixture
+  std::optional<TrainingStream> replay_;  // if it is another mixture
   std::vector<float> parameters_;         // of the target
   std::vector<std::string> tasks_;
   Stages stages_;
@@ -138,12 +137,12 @@ void CllmJob::read_stages() {
   std::ostringstream text;
   text << file.rdbuf();
   const json stages = json::parse(text.str(), nullptr, false);
-  if (!stages.is_object()) return;  // half written by a program of another kind: measured anew
+  if (!stages.is_object()) return;  // damaged: measure again
   stages_.collect_seconds = stages.value("collect_seconds", 0.0);
   if (stages.value("score_problems", 0) != recipe_.score_problems) return;
   stages_.after_step = stages.value("after_step", std::int64_t{0});
-  // Copied here from a run of the same target, before a training of this one's: what that target
-  // was stands, what came of it there is another model's.
+  // If the file was copied from another run of the same target, before this run trained, only the
+  // scores of the target are valid.
   const bool trained_here = fs::exists(path("checkpoint.bin"));
   for (const auto& [name, scores] :
        {std::pair("before", &stages_.before), std::pair("after", &stages_.after)})
@@ -160,7 +159,7 @@ void CllmJob::write_stages() const {
   write_whole_file(path("stages.json"), stages.dump(2) + "\n");
 }
 
-/// The model that decodes with these weights, rounded as the result will be.
+/// Loads the weights for decoding, rounded like the result.
 std::unique_ptr<Model> CllmJob::model_of(const std::vector<float>& parameters) const {
   ModelFiles files = files_;
   files.tensors = as_tensors(parameters, files_.config);
@@ -176,7 +175,7 @@ TrajectoryPrompt CllmJob::prompt_of(std::int64_t index) const {
   return prompt;
 }
 
-// Whether an answer is learnt from; of one that is not, the rows that nobody needs go.
+// Decides whether an answer is used for training; clears the blocks of one that is not.
 CollectedText CllmJob::judged(Trajectory trajectory) const {
   CollectedText text;
   const std::string answer =
@@ -219,7 +218,7 @@ bool CllmJob::collect(TrajectoryFile& file) {
     while (index < recipe_.prompts && file.has(index));
     if (index >= recipe_.prompts) return false;
     prompt = prompt_of(index);
-    // What does not fit would never end as an answer: told as such, so that nobody waits for it.
+    // A prompt that does not fit has no answer; it is recorded as such, so collecting can end.
     if (static_cast<int>(prompt.tokens.size()) < model->max_seq_len()) return true;
     file.add({.drop = Drop::TooLong, .checked = false, .trajectory = {.index = index}});
     return true;
@@ -263,11 +262,11 @@ std::vector<Trajectory> CllmJob::to_learn(const std::vector<CollectedText>& text
     }
   }
   if (recipe_.augment && recipe_.points > 0)
-    notice(fmt::format("augmented: {} positions of points made right", n_changed));
+    notice(fmt::format("augmented: {} positions of points corrected", n_changed));
   if (trajectories.empty()) {
     throw Error(ErrorCode::BadInput,
                 recipe_.name + ": no answer of " + files_.name +
-                    " is fit to be learnt from; raise prompts or max_new_tokens, or set drop_wrong "
+                    " can be used for training; raise prompts or max_new_tokens, or set drop_wrong "
                     "to false");
   }
   return trajectories;
@@ -288,7 +287,7 @@ std::vector<SpeedScore> CllmJob::measured(Model& model,
                        [&] { return stopped(); });
 }
 
-// The tasks that `scores`, of the stages, lacks; each is saved when it is measured.
+// Measures the tasks that `scores` lacks, and saves each.
 bool CllmJob::measure_rest(Model& model, std::vector<SpeedScore>& scores) {
   while (scores.size() < tasks_.size()) {
     const auto one = measured(model, {tasks_[scores.size()]}, Split::Test, recipe_.score_problems);
@@ -305,7 +304,7 @@ bool CllmJob::measure_before() {
   return measure_rest(*model_of(parameters_), stages_.before);
 }
 
-// The first unseen problem of the first task: how it is answered, block by block, as pieces.
+// Writes the trajectory of the first unseen problem of the first task, as text pieces.
 void CllmJob::keep_probe_trajectory(std::int64_t step, Model& model) const {
   const auto record = task_generator(tasks_.front()).make(Split::Dev, 1, 0);
   if (!record) return;
@@ -313,10 +312,10 @@ void CllmJob::keep_probe_trajectory(std::int64_t step, Model& model) const {
   prompt.tokens = tokenized(*files_.tokenizer, {.prompt = record->prompt}).tokens;
   prompt.tokens.pop_back();  // the end token
   json blocks = json::array();
-  bool told = false;
+  bool given = false;
   const auto next = [&](TrajectoryPrompt& one) {
-    if (told) return false;
-    told = true;
+    if (given) return false;
+    given = true;
     one = prompt;
     return true;
   };
@@ -366,7 +365,7 @@ CllmResult CllmJob::train(std::vector<Trajectory> trajectories) const {
   training.model = files_.config;
   training.parameters = parameters_;
   training.trajectories = std::move(trajectories);
-  // Texts behind those that were answered.
+  // Texts after those that were answered.
   training.replay = [this](std::int64_t index) {
     const TrainingStream& stream = replay_ ? *replay_ : stream_;
     return tokenized(*files_.tokenizer, stream.text(recipe_.prompts + index));
@@ -384,7 +383,7 @@ CllmResult CllmJob::train(std::vector<Trajectory> trajectories) const {
       on_gpu() ? device_.get() : nullptr);
 }
 
-// What the window needs to show it beside what it was: decoscope.json.
+// Writes decoscope.json, with which the window compares the model with its target.
 void CllmJob::write_relations() const {
   json relations = {{"before", files_.name}};
   if (!files_.draft_name.empty()) relations["draft"] = files_.draft_name;
@@ -410,7 +409,7 @@ CllmOutcome CllmJob::run() {
     outcome.finished = true;
     return outcome;
   }
-  notice("measuring what came of it");
+  notice("measuring the result");
   const auto model = model_of(outcome.training.parameters);
   if (!tasks_.empty()) {
     if (stages_.after_step != outcome.training.step) stages_.after.clear();

@@ -1,10 +1,10 @@
-// Consistency training as a person asks for it: a recipe and a target in, a model directory out.
-//   collect  out/trajectories.bin     how the target's answers converge (trajectories.h)
-//   measure  out/stages.json          speed and accuracy of the target, and what stages took
-//   train    out/checkpoint.bin, out/training.jsonl, and of one unseen prompt the states its blocks
-//            pass through, at every probe, a line of out/probe_trajectories.jsonl
-//   write    a Hugging Face directory in bf16 with a card, README.md
-// Each goes on where it was.
+// The command `train cllm`: a recipe and a target in, a model directory out.
+//   collect  out/trajectories.bin     Jacobi trajectories of the target's answers (trajectories.h)
+//   measure  out/stages.json          speed and accuracy of the target, and the time of each stage
+//   train    out/checkpoint.bin, out/training.jsonl; every probe adds the trajectory of one unseen
+//            prompt as a line of out/probe_trajectories.jsonl
+//   write    a Hugging Face directory in bf16 with a model card, README.md
+// Every stage can be resumed.
 #pragma once
 
 #include <memory>
@@ -13,12 +13,13 @@
 
 #include "engine/base/limits.h"
 #include "engine/train/cllm/trainer.h"
-#include "engine/train/run/speed_score.h"
+#include "engine/train/cllm/speed_score.h"
 #include "engine/train/cllm/trajectory_file.h"
 #include "kernels/device.h"
 
 namespace engine {
 
+/// Input and output of a consistency training.
 struct CllmRequest {
   std::string recipe;  // path of the recipe's JSON file
   std::string target;  // NAME or directory instead of the recipe's; empty: the recipe's
@@ -27,16 +28,18 @@ struct CllmRequest {
   std::string data;    // folder of the open texts; empty if the mixture needs none
   bool resume = false;
   int n_threads = 0;
-  std::string device = {};  // that answers, measures and learns, as TrainOptions has it
+  std::string device = {};  // for every stage, as TrainOptions::device
   FileLimits limits;
 };
 
+/// Progress of collecting trajectories.
 struct CollectProgress {
   std::int64_t done = 0, total = 0;  // answers
   std::int64_t kept = 0, points = 0;
   double seconds = 0, seconds_left = 0;
 };
 
+/// Callbacks of a consistency training.
 struct CllmRunCallbacks {
   std::function<void(const CollectProgress&)> collecting;  // after every answer; may be empty
   std::function<void(const CllmProgress&)> training;       // after every step; may be empty
@@ -44,6 +47,7 @@ struct CllmRunCallbacks {
   const std::atomic<bool>* stop = nullptr;                 // set by Ctrl+C: save and return
 };
 
+/// Result of a consistency training.
 struct CllmOutcome {
   bool finished = false;
   CollectCounts collected;
@@ -52,16 +56,17 @@ struct CllmOutcome {
   std::vector<SpeedScore> before, after;  // empty: not measured
 };
 
-/// @param device  request.device, opened before; null: it is opened here
-/// @throws Error(Usage)      if the directory holds a run and resume is not asked for
-/// @throws Error(BadInput)   recipe, target or what an earlier run left
+/// Runs all stages.
+/// @param device  the opened request.device; null: opens it
+/// @throws Error(Usage)      if the directory holds a run and request.resume is false
+/// @throws Error(BadInput)   for a bad recipe or target, or bad files of an earlier run
 /// @throws Error(Resources)  if the directory cannot be written
 /// @throws Error(Device)     as train()
 CllmOutcome train_cllm(const CllmRequest& request,
                        const CllmRunCallbacks& callbacks,
                        std::unique_ptr<kernels::Device> device = nullptr);
 
-/// The card of the result.
+/// The model card of the result, as markdown.
 std::string cllm_card(const CllmRecipe& recipe,
                       const ModelConfig& model,
                       const CllmOutcome& outcome,

@@ -18,7 +18,7 @@
 namespace engine {
 namespace {
 
-constexpr std::size_t kRecent = 100;  // steps whose mean is told
+constexpr std::size_t kRecent = 100;  // steps in the reported mean
 
 std::string kept_counts(const RoomCounts& room) {
   return nlohmann::json{room.n_points, room.n_left_out, room.n_texts, room.n_texts_cut}.dump();
@@ -48,7 +48,7 @@ class CllmRun {
                       .start_from = {},
                       .device = {},
                       .stop_after_step = options.stop_after_step},
-        loop_callbacks_{.progress = [this](const TrainProgress& p) { tell(p); },
+        loop_callbacks_{.progress = [this](const TrainProgress& p) { report(p); },
                         .notice = callbacks.notice,
                         .stop = callbacks.stop,
                         .unstoppable = {},
@@ -78,8 +78,8 @@ class CllmRun {
                        RoomCounts& room) const;
   std::vector<GuidedRows> next_segments();
   TrainProgress update(std::int64_t step, double lr);
-  void tell(const TrainProgress& progress) const;
-  void tell_notes();
+  void report(const TrainProgress& progress) const;
+  void report_notes();
   std::int64_t n_steps() const;
   void save();
 
@@ -97,7 +97,7 @@ class CllmRun {
   PartSums part_weights_;
   std::vector<float> parameters_;
   std::unique_ptr<CllmSteps> steps_;
-  std::vector<std::size_t> order_;  // of the epoch under way
+  std::vector<std::size_t> order_;  // of the current epoch
   std::int64_t epoch_ = -1;
   std::deque<PartSums> recent_;  // losses of the last steps
   RoomCounts room_{.known = true};
@@ -108,7 +108,7 @@ void CllmRun::restore(Checkpoint c) {
   loop_.restore(c, layout_.n, "a model of another shape than the target", parameters_, optimizer_);
 }
 
-// Every trajectory is met once an epoch, in an order of the epoch's own.
+// Every epoch has all trajectories, in a new order.
 std::size_t CllmRun::text_of_slot(std::int64_t slot) {
   const auto n = static_cast<std::int64_t>(training_.trajectories.size());
   if (slot / n != epoch_) {
@@ -207,19 +207,19 @@ TrainProgress CllmRun::update(std::int64_t step, double lr) {
     if (part_weights_[p] > 0)
       progress.losses.emplace_back(name_of(static_cast<LossPart>(p)), parts[p]);
   }
-  tell_notes();
+  report_notes();
   if (!std::isfinite(progress.gradient_norm)) return progress;
   recent_.push_back(parts);
   if (recent_.size() > kRecent) recent_.pop_front();
   return progress;
 }
 
-void CllmRun::tell_notes() {
-  for (const std::string& note : steps_->take_notes())
+void CllmRun::report_notes() {
+  for (const std::string& note : steps_->weights().take_notes())
     if (callbacks_.notice) callbacks_.notice(note);
 }
 
-void CllmRun::tell(const TrainProgress& p) const {
+void CllmRun::report(const TrainProgress& p) const {
   if (!callbacks_.progress) return;
   callbacks_.progress({.step = p.step,
                        .n_steps = n_steps(),
@@ -241,7 +241,7 @@ std::int64_t CllmRun::n_steps() const {
 }
 
 void CllmRun::save() {
-  steps_->fetch();
+  steps_->weights().fetch();
   Checkpoint c = loop_.checkpoint(training_part(recipe_), compute_,
                                   static_cast<std::size_t>(shards_), parameters_, optimizer_);
   if (room_.known) c.packer = kept_counts(room_);
@@ -249,12 +249,12 @@ void CllmRun::save() {
 }
 
 void CllmRun::begin(kernels::Device* device) {
-  const CllmStart start{
-      recipe_, training_.model, training_.parameters, compute_, {parameters_, optimizer_}};
-  steps_ = device ? gpu_cllm_steps(start, *device) : cpu_cllm_steps(start, shards_, workers_);
+  steps_ = std::make_unique<CllmSteps>(
+      CllmStart{recipe_, training_.model, training_.parameters, {parameters_, optimizer_}},
+      TrainPlace{compute_, workers_, shards_, device});
   if (callbacks_.notice) {
     callbacks_.notice("training on " + std::to_string(training_.trajectories.size()) +
-                      " trajectories in " + steps_->name());
+                      " trajectories in " + steps_->weights().name());
   }
 }
 
@@ -263,7 +263,7 @@ CllmResult CllmRun::run(kernels::Device* device) {
   std::function<NamedFigures()> measure;
   if (callbacks_.probe) {
     measure = [&] {
-      steps_->fetch();
+      steps_->weights().fetch();
       return callbacks_.probe(loop_.step, parameters_);
     };
   }

@@ -1,7 +1,6 @@
-// Consistency training: trajectories of a target in, weights out. Like the trainer of targets
-// (trainer.h) a run is a function of (recipe, trajectories, replay, weights, shards, engine of
-// products and device): stopped and resumed it ends with the same bits, where its length is given
-// in epochs.
+// Consistency training: trajectories of a target in, weights out. Like train() (trainer.h), a run is
+// a function of (recipe, trajectories, replay, weights, shards, compute, device). A run whose length
+// is given in epochs ends with the same bits after it was stopped and resumed.
 #pragma once
 
 #include <array>
@@ -18,9 +17,10 @@
 
 namespace engine {
 
+/// Progress of a consistency training.
 struct CllmProgress {
   std::int64_t step = 0, n_steps = 0;      // n_steps 0: until the minutes are over
-  std::int64_t rows = 0;                   // so far, of texts, chains and replay
+  std::int64_t rows = 0;                   // so far, of texts, chains and replayed texts
   double loss = 0;                         // weighted sum of the parts, of this step
   std::array<double, kLossParts> parts{};  // mean of each, nats a row; 0 where a step has none
   double lr = 0, gradient_norm = 0;
@@ -29,38 +29,42 @@ struct CllmProgress {
   double seconds = 0, seconds_left = 0;
 };
 
+/// Callbacks of a consistency training.
 struct CllmCallbacks {
   std::function<void(const CllmProgress&)> progress;  // every step; may be empty
   std::function<void(const std::string&)> notice;     // a line for a person; may be empty
   const std::atomic<bool>* stop = nullptr;
-  /// Measures the weights as they stand; called every recipe.probe_minutes. May be empty.
+  /// Measures the current weights; called every recipe.probe_minutes. May be empty.
   std::function<NamedFigures(std::int64_t step, const std::vector<float>& parameters)> probe;
 };
 
+/// Options of a run.
 struct CllmOptions {
-  int n_threads = 0;  // 0: as many as the machine runs at once
+  int n_threads = 0;  // 0: all hardware threads
   bool resume = false;
   std::string directory;             // checkpoint.bin and training.jsonl
   std::int64_t stop_after_step = 0;  // for tests; 0: at the recipe's end
 };
 
+/// Input of a consistency training.
 struct CllmTraining {
   ModelConfig model;
-  std::vector<float> parameters;         // of the target, as ParameterLayout lays them
-  std::vector<Trajectory> trajectories;  // at least one; augmented if they shall be
+  std::vector<float> parameters;         // of the target, in the order of ParameterLayout
+  std::vector<Trajectory> trajectories;  // at least one; already augmented if wanted
   TokenSource replay;  // text number i; may be empty where recipe.replay_texts is 0
 };
 
-/// What a text's rows (recipe.context of them) had no room for, of all steps so far.
+/// Points and texts that did not fit into recipe.context rows, of all steps so far.
 struct RoomCounts {
-  bool known = false;           // false: nothing was trained, or begun by a program that counts not
-  std::int64_t n_points = 0;    // drawn, to be learnt beside their text
-  std::int64_t n_left_out = 0;  // of these: no room for them, or for what teaches them
-  std::int64_t n_texts = 0;     // replayed, or the true answers of texts
-  std::int64_t n_texts_cut = 0;  // of these: longer, and learnt up to there
+  bool known = false;            // false: no steps yet, or the checkpoint has no counts
+  std::int64_t n_points = 0;     // points drawn
+  std::int64_t n_left_out = 0;   // of these: skipped, because they or their teachers did not fit
+  std::int64_t n_texts = 0;      // replayed texts and true answers
+  std::int64_t n_texts_cut = 0;  // of these: cut at the context
   bool operator==(const RoomCounts&) const = default;
 };
 
+/// Result of a run.
 struct CllmResult {
   bool finished = false;
   std::int64_t step = 0, steps_done = 0;
@@ -73,6 +77,7 @@ struct CllmResult {
   std::vector<float> parameters;
 };
 
+/// Trains until the recipe's end, the stop flag or options.stop_after_step.
 /// @param device  a CUDA device to train on; null: the CPU
 /// @throws as train()
 CllmResult train_consistency(const CllmRecipe& recipe,

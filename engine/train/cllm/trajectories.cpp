@@ -12,13 +12,13 @@
 namespace engine {
 namespace {
 
-// One prompt under way: a block at a time, refined until nothing changes.
+// An unfinished prompt: refines one block at a time until it is a fixed point.
 struct CollectLane {
   Trajectory trajectory;
   Sequence sequence;
   BlockFiller filler;
   BlockPoints points;
-  TokenTree tree;  // rows of the forward under way
+  TokenTree tree;  // rows of the current forward pass
 };
 
 Limits limits_of(const LanguageModel& model, const CollectSettings& settings) {
@@ -47,7 +47,7 @@ class Collection {
     open_block(*lane);
     lanes_.push_back(std::move(lane));
   }
-  /// One iteration of every lane, in one forward; hands out those that have ended.
+  /// One iteration of every lane in one forward pass; passes on finished answers.
   void iterate(const std::function<void(Trajectory)>& done);
 
  private:
@@ -69,12 +69,12 @@ class Collection {
   std::vector<std::unique_ptr<CollectLane>> lanes_;
 };
 
-// Whether the block under way has reached its fixed point; if not, it has one state more.
+// True if the block has reached its fixed point; otherwise appends a state.
 bool Collection::converged(CollectLane& lane, const StepOutput& out) const {
   std::vector<TokenId> refined = picks_of(out);
   if (refined == lane.points.back()) return true;
   lane.points.push_back(std::move(refined));
-  // One position more becomes right in every iteration.
+  // Every iteration makes at least one more position correct.
   ensure(lane.points.size() <= lane.points.front().size() + 1,
          "a block of Jacobi iteration converges within as many iterations as it has positions");
   return false;
@@ -124,7 +124,7 @@ int collect_trajectories(LanguageModel& model,
                          const std::function<void(Trajectory)>& done,
                          const std::function<bool()>& stop) {
   ensure(settings.block > 0 && settings.max_new_tokens > 0 && settings.n_lanes > 0,
-         "blocks, answers and batches have at least one");
+         "block, max_new_tokens and n_lanes must be at least 1");
   Collection collection(model, settings);
   int n_passed = 0;
   bool more = true;

@@ -41,7 +41,7 @@ std::string body_of(const CollectedText& text) {
   return bytes;
 }
 
-// What a body says, as long as there is enough of it.
+// Reads values from a body, checking its length.
 class BodyReader {
  public:
   explicit BodyReader(std::string_view bytes) : bytes_(bytes) {}
@@ -66,7 +66,7 @@ class BodyReader {
     const auto part = take(1);
     return whole_ ? static_cast<std::uint8_t>(part[0]) : std::uint8_t{0};
   }
-  /// A count of things of at least 4 bytes each.
+  /// A count of elements of at least 4 bytes each.
   std::size_t count() {
     const std::size_t n = u32();
     whole_ = whole_ && n <= bytes_.size() / 4;
@@ -83,7 +83,7 @@ class BodyReader {
   bool whole_ = true;
 };
 
-// False if these bytes are no text's.
+// False if the bytes are not a valid text.
 bool read_body(std::string_view bytes, CollectedText& text) {
   BodyReader reader(bytes);
   Trajectory& t = text.trajectory;
@@ -104,7 +104,7 @@ bool read_body(std::string_view bytes, CollectedText& text) {
   return reader.whole() && drop <= static_cast<std::uint8_t>(Drop::TooLong);
 }
 
-// The body of the frame at `at`, which is moved behind it; nothing if it is not whole.
+// The body of the frame at `at`, which is advanced to the next frame; nothing if it is incomplete.
 bool next_frame(std::string_view file, std::size_t& at, std::string_view& body) {
   const std::string_view left = file.substr(at);
   if (left.size() < kFrameHeadBytes || !left.starts_with(kFrameMarker)) return false;
@@ -168,10 +168,8 @@ std::string words_of(const CollectCounts& c) {
     blocks = fmt::format(": {} blocks, {} points, {:.1f} iterations a block", c.n_blocks,
                          c.n_points, c.n_iterations / static_cast<double>(c.n_blocks));
   return fmt::format(
-      "{} answers, {} kept ({} not checked, {} not ended){}; dropped: {} wrong, {} with a token "
-      "over and over, {} with a sentence over and "
-      "over, "
-      "{} too long",
+      "{} answers, {} kept ({} not checked, {} not ended){}; dropped: {} wrong, {} with a "
+      "repeated token, {} with a repeated sentence, {} too long",
       c.n_texts, c.n_kept, c.n_unchecked, c.n_not_ended, blocks, c.n_wrong, c.n_token_runs,
       c.n_sentence_runs, c.n_too_long);
 }

@@ -1,6 +1,6 @@
-// Collected trajectories on disk, a frame a prompt, appended as answers end: a kill costs the frame
-// it hit, and collecting goes on where it was.
-//   header  a frame whose body is the text that says what was collected, and from which model
+// A file of collected trajectories, one frame per prompt, appended as answers end. A killed process
+// loses at most the frame it was writing; collecting can be resumed.
+//   header  a frame whose body describes the model and the settings
 //   frame   as in a recording (event/recording_format.h): "PE", length, CRC-32, body
 #pragma once
 
@@ -14,41 +14,48 @@
 
 namespace engine {
 
-/// Why a prompt's trajectory is not learnt from.
+/// Reason why a trajectory is not used for training.
 enum class Drop : std::uint8_t { None, Wrong, TokenRun, SentenceRun, TooLong };
+/// The reason in words, as files have it.
 const char* name_of(Drop drop);
 
-/// What became of one prompt.
+/// The trajectory of a prompt, or the reason why it was dropped.
 struct CollectedText {
   Drop drop = Drop::None;
-  bool checked = false;   // its task's checker could run
-  Trajectory trajectory;  // of a dropped one index, part and the number of tokens alone matter
+  bool checked = false;   // true if its task's checker could run
+  Trajectory trajectory;  // if dropped, only index, part and the number of tokens are used
 };
 
+/// Counts over collected texts.
 struct CollectCounts {
   std::int64_t n_texts = 0, n_kept = 0;
   std::int64_t n_unchecked = 0, n_not_ended = 0;                                    // of those kept
   std::int64_t n_wrong = 0, n_token_runs = 0, n_sentence_runs = 0, n_too_long = 0;  // dropped
-  std::int64_t n_blocks = 0, n_points = 0, n_tokens = 0;  // of those kept; points with the guesses
+  std::int64_t n_blocks = 0, n_points = 0,
+               n_tokens = 0;  // of those kept; points include first guesses
   double n_iterations = 0;                                // of those kept, to the fixed point
 };
+/// Counts the texts.
 CollectCounts counts_of(const std::vector<CollectedText>& texts);
-/// A sentence for a person.
+/// The counts as a sentence.
 std::string words_of(const CollectCounts& counts);
 
+/// A file of trajectories, open for appending.
 class TrajectoryFile {
  public:
-  /// Opens or makes the file. What was collected before is read; half a frame at the end goes.
-  /// @param header  of a file that is made; one that is there must begin with the same
-  /// @throws Error(BadInput)   if the file is another's, or was collected in another way
+  /// Opens or creates the file. Reads the texts of an existing one; removes a partial frame at its end.
+  /// @param header  of a new file; an existing one must have the same
+  /// @throws Error(BadInput)   if the file has another header
   /// @throws Error(Resources)  if it cannot be read or written
   TrajectoryFile(const std::string& path, const std::string& header);
 
-  /// There for readers when this returns.
+  /// Appends a text and flushes the file.
   void add(const CollectedText& text);
-  /// By index of the text, whatever the order in which their answers ended.
+  /// All texts, ordered by index.
   std::vector<CollectedText> texts() const;
+  /// True if the file has the text of this index.
   bool has(std::int64_t index) const;
+  /// Number of texts.
   std::size_t size() const { return texts_.size(); }
 
  private:

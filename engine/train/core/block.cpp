@@ -8,15 +8,12 @@
 namespace engine {
 namespace {
 
-int longest(std::span<const Segment> segments) {
-  int rows = 0;
-  for (const Segment& segment : segments) rows = std::max(rows, segment.end - segment.begin);
-  return rows;
-}
+using kernels::TrainWeights;
 
-AttentionShape shape_of(const ModelConfig& c) {
-  return {c.n_heads, c.n_kv_heads, c.head_dim};
-}
+constexpr int kMinPositions = 512;  // of the table of rotations
+constexpr const char* kKept = "activations kept for a layer's backward";
+constexpr const char* kGradients = "gradients within a layer";
+constexpr const char* kPlaces = "positions and attention spans of a pass";
 
 }  // namespace
 
@@ -37,115 +34,127 @@ std::vector<float> rope_table(const ModelConfig& config, int max_pos) {
   return table;
 }
 
-template <typename T>
-KeptBlock<T>::KeptBlock(const ModelConfig& config, int max_rows) {
-  const auto wide = [&](int width) { return static_cast<std::size_t>(max_rows) * width; };
-  x_attn.resize(wide(config.dim));
-  x_mlp.resize(wide(config.dim));
-  r_attn.resize(wide(1));
-  r_mlp.resize(wide(1));
-  h_attn.resize(wide(config.dim));
-  h_mlp.resize(wide(config.dim));
-  qkv.resize(wide(shape_of(config).qkv_width()));
-  attended.resize(wide(shape_of(config).out_width()));
-  lse.resize(wide(config.n_heads));
-  gate_up.resize(wide(2 * config.hidden_dim));
+std::vector<kernels::AttentionSpan> spans_of(const BlockRows& rows) {
+  std::vector<kernels::AttentionSpan> spans(rows.pos.size());
+  for (std::int32_t row = 0; row < rows.n_rows(); row++)
+    spans[static_cast<std::size_t>(row)] = {row, row, row + 1, row};
+  for (const Segment& segment : rows.segments) {
+    for (std::int32_t row = segment.begin; row < segment.end; row++) {
+      const auto at = static_cast<std::size_t>(row);
+      const RowView view = rows.views.empty() ? RowView{} : rows.views[at];
+      spans[at] = {segment.begin, segment.begin + view.prefix_end, segment.begin + view.own_begin,
+                   segment.end};
+    }
+  }
+  return spans;
 }
 
-template <typename T>
-BlockPass<T>::BlockPass(const ModelConfig& config,
-                        LinearMath<T>& math,
-                        const TrainTable& table,
-                        int max_rows)
-    : config_(config), math_(math), ops_(table.ops<T>()), shape_(shape_of(config)) {
-  const auto wide = [&](int width) { return static_cast<std::size_t>(max_rows) * width; };
-  act_.resize(wide(config.hidden_dim));
-  d_act_.resize(wide(config.hidden_dim));
-  d_gate_up_.resize(wide(2 * config.hidden_dim));
-  d_qkv_.resize(wide(shape_.qkv_width()));
-  d_attended_.resize(wide(shape_.out_width()));
-  d_h_.resize(wide(config.dim));
+kernels::AttentionRows attention_rows(const ModelConfig& c, int n_rows) {
+  return {n_rows, c.n_heads, c.n_kv_heads, c.head_dim};
 }
 
-template <typename T>
-void BlockPass<T>::prepare(const BlockRows& rows) {
-  const int n = rows.n_rows();
-  const int max_pos = n ? *std::max_element(rows.pos.begin(), rows.pos.end()) + 1 : 0;
-  if (rope_.size() < static_cast<std::size_t>(max_pos) * config_.head_dim) {
-    rope_ = rope_table(config_, std::max(max_pos, 512));
+BlockMatrices::BlockMatrices(const ModelConfig& c, const LayerAt& at)
+    : qkv{at.qkv, attention_rows(c).qkv_width(), c.dim},
+      attn_out{at.attn_out, c.dim, attention_rows(c).out_width()},
+      gate_up{at.gate_up, 2 * c.hidden_dim, c.dim},
+      down{at.down, c.dim, c.hidden_dim} {}
+
+KeptBlock::KeptBlock(const TrainDevice& on, const ModelConfig& c, int max_rows) {
+  const std::int64_t n = max_rows;
+  const kernels::AttentionRows attention = attention_rows(c);
+  for (kernels::DeviceBuffer* x : {&x_attn, &x_mlp}) *x = on.f32(n * c.dim, kKept);
+  for (kernels::DeviceBuffer* r : {&r_attn, &r_mlp}) *r = on.f32(n, kKept);
+  for (kernels::DeviceBuffer* h : {&h_attn, &h_mlp}) *h = on.typed(n * c.dim, kKept);
+  qkv = on.typed(n * attention.qkv_width(), kKept);
+  attended = on.typed(n * attention.out_width(), kKept);
+  lse = on.f32(n * c.n_heads, kKept);
+  gate_up = on.typed(n * 2 * c.hidden_dim, kKept);
+}
+
+BlockPass::BlockPass(const TrainDevice& on, const ModelConfig& config, int max_rows)
+    : on_(on), config_(config), max_rows_(max_rows), attention_(attention_rows(config)) {
+  const std::int64_t n = max_rows;
+  pos_ = on.f32(n, kPlaces);
+  spans_ = on.f32(4 * n, kPlaces);
+  act_ = on.typed(n * config.hidden_dim, kGradients);
+  d_act_ = on.typed(n * config.hidden_dim, kGradients);
+  d_gate_up_ = on.typed(n * 2 * config.hidden_dim, kGradients);
+  d_qkv_ = on.typed(n * attention_.qkv_width(), kGradients);
+  d_attended_ = on.typed(n * attention_.out_width(), kGradients);
+  d_h_ = on.typed(n * config.dim, kGradients);
+}
+
+void BlockPass::prepare(const BlockRows& rows) {
+  attention_.n_rows = rows.n_rows();
+  ensure(attention_.n_rows > 0 && attention_.n_rows <= max_rows_, "rows of a pass must fit it");
+  const int n_positions = *std::max_element(rows.pos.begin(), rows.pos.end()) + 1;
+  if (n_positions > n_positions_) {
+    n_positions_ = std::max(n_positions, kMinPositions);
+    const std::vector<float> table = rope_table(config_, n_positions_);
+    rope_ = on_.f32(std::ssize(table), "the table of positions");
+    on_.upload(rope_, table);
   }
-  const std::int64_t scratch = attention_scratch(shape_, longest(rows.segments));
-  if (static_cast<std::int64_t>(attention_.size()) < scratch) {
-    attention_.resize(static_cast<std::size_t>(scratch));
-  }
+  on_.upload(pos_, rows.pos);
+  on_.upload(spans_, spans_of(rows));
+}
+
+void BlockPass::rope(void* x, float direction) {
+  on_.ops.rope(on_.device, on_.type, x, ids(pos_), rope_.f32(), attention_.n_rows,
+               attention_.qkv_width(), config_.n_heads + config_.n_kv_heads, config_.head_dim,
+               direction);
 }
 
 // The norm copies its input to where the next product adds to it, so both are kept.
-template <typename T>
-void BlockPass<T>::forward(const std::vector<float>& parameters,
-                           const LayerAt& at,
-                           const PackedBlock<T>& w,
-                           const BlockRows& rows,
-                           KeptBlock<T>& kept,
-                           float* next) {
-  const int n = rows.n_rows(), dim = config_.dim;
-  const float* p = parameters.data();
-  ops_.rms_norm(kept.x_attn.data(), p + at.attn_norm, kept.h_attn.data(), kept.r_attn.data(),
-                kept.x_mlp.data(), n, dim, config_.norm_eps);
-  math_.forward(*w.qkv, kept.h_attn.data(), n, kept.qkv.data());
-  ops_.rope(kept.qkv.data(), rows.pos.data(), rope_.data(), n, shape_.qkv_width(),
-            config_.n_heads + config_.n_kv_heads, config_.head_dim, 1.0f);
-  std::fill_n(kept.attended.data(), static_cast<std::size_t>(n) * shape_.out_width(), T{});
-  ops_.attention(kept.qkv.data(), rows.segments.data(), static_cast<int>(rows.segments.size()),
-                 rows.views.empty() ? nullptr : rows.views.data(), kept.attended.data(),
-                 kept.lse.data(), shape_, attention_.data());
-  math_.forward_f32(*w.attn_out, kept.attended.data(), n, kept.x_mlp.data(), true);
+void BlockPass::forward(const TrainWeights& w, const LayerAt& at, KeptBlock& kept, float* next) {
+  const auto& [device, ops, type] = on_;
+  const BlockMatrices m(config_, at);
+  const int n = attention_.n_rows, dim = config_.dim;
+  ops.rms_norm(device, type, kept.x_attn.f32(), w.masters + at.attn_norm, kept.h_attn.data(),
+               kept.r_attn.f32(), kept.x_mlp.f32(), n, dim, config_.norm_eps);
+  ops.forward(device, type, w, m.qkv, kept.h_attn.data(), n, kept.qkv.data());
+  rope(kept.qkv.data(), 1.0f);
+  ops.attention(device, type, attention_, kept.qkv.data(),
+                static_cast<const kernels::AttentionSpan*>(spans_.data()), kept.attended.data(),
+                kept.lse.f32());
+  ops.forward_f32(device, type, w, m.attn_out, kept.attended.data(), n, kept.x_mlp.f32(), true);
 
-  ops_.rms_norm(kept.x_mlp.data(), p + at.mlp_norm, kept.h_mlp.data(), kept.r_mlp.data(), next, n,
-                dim, config_.norm_eps);
-  math_.forward(*w.gate_up, kept.h_mlp.data(), n, kept.gate_up.data());
-  ops_.swiglu(kept.gate_up.data(), act_.data(), n, config_.hidden_dim);
-  math_.forward_f32(*w.down, act_.data(), n, next, true);
+  ops.rms_norm(device, type, kept.x_mlp.f32(), w.masters + at.mlp_norm, kept.h_mlp.data(),
+               kept.r_mlp.f32(), next, n, dim, config_.norm_eps);
+  ops.forward(device, type, w, m.gate_up, kept.h_mlp.data(), n, kept.gate_up.data());
+  ops.swiglu(device, type, kept.gate_up.data(), act_.data(), n, config_.hidden_dim);
+  ops.forward_f32(device, type, w, m.down, act_.data(), n, next, true);
 }
 
-template <typename T>
-void BlockPass<T>::backward(const std::vector<float>& parameters,
-                            const LayerAt& at,
-                            const PackedBlock<T>& w,
-                            const BlockRows& rows,
-                            const KeptBlock<T>& kept,
-                            float* dx,
-                            T* dx_rounded,
-                            float* gradient) {
-  const int n = rows.n_rows(), dim = config_.dim;
-  const float* p = parameters.data();
-  math_.backward_input(*w.down, dx_rounded, n, d_act_.data());
-  ops_.swiglu_backward(kept.gate_up.data(), d_act_.data(), d_gate_up_.data(), act_.data(), n,
-                       config_.hidden_dim);
-  math_.backward_weight(*w.down, dx_rounded, act_.data(), n, gradient + at.down);
-  math_.backward_input(*w.gate_up, d_gate_up_.data(), n, d_h_.data());
-  math_.backward_weight(*w.gate_up, d_gate_up_.data(), kept.h_mlp.data(), n, gradient + at.gate_up);
-  ops_.rms_norm_backward(kept.x_mlp.data(), p + at.mlp_norm, kept.r_mlp.data(), d_h_.data(), dx,
-                         gradient + at.mlp_norm, dx_rounded, n, dim);
+void BlockPass::backward(const TrainWeights& w,
+                         const LayerAt& at,
+                         const KeptBlock& kept,
+                         float* dx,
+                         void* dx_rounded,
+                         float* gradient) {
+  const auto& [device, ops, type] = on_;
+  const BlockMatrices m(config_, at);
+  const int n = attention_.n_rows, dim = config_.dim;
+  ops.backward_input(device, type, w, m.down, dx_rounded, n, d_act_.data());
+  ops.swiglu_backward(device, type, kept.gate_up.data(), d_act_.data(), d_gate_up_.data(),
+                      act_.data(), n, config_.hidden_dim);
+  ops.backward_weight(device, type, w, m.down, dx_rounded, act_.data(), n, gradient);
+  ops.backward_input(device, type, w, m.gate_up, d_gate_up_.data(), n, d_h_.data());
+  ops.backward_weight(device, type, w, m.gate_up, d_gate_up_.data(), kept.h_mlp.data(), n,
+                      gradient);
+  ops.rms_norm_backward(device, type, kept.x_mlp.f32(), w.masters + at.mlp_norm, kept.r_mlp.f32(),
+                        d_h_.data(), dx, gradient + at.mlp_norm, dx_rounded, n, dim);
 
-  math_.backward_input(*w.attn_out, dx_rounded, n, d_attended_.data());
-  math_.backward_weight(*w.attn_out, dx_rounded, kept.attended.data(), n, gradient + at.attn_out);
-  std::fill_n(d_qkv_.data(), static_cast<std::size_t>(n) * shape_.qkv_width(), T{});
-  ops_.attention_backward(
-      kept.qkv.data(), rows.segments.data(), static_cast<int>(rows.segments.size()),
-      rows.views.empty() ? nullptr : rows.views.data(), kept.attended.data(), d_attended_.data(),
-      kept.lse.data(), d_qkv_.data(), shape_, attention_.data());
-  ops_.rope(d_qkv_.data(), rows.pos.data(), rope_.data(), n, shape_.qkv_width(),
-            config_.n_heads + config_.n_kv_heads, config_.head_dim, -1.0f);
-  math_.backward_input(*w.qkv, d_qkv_.data(), n, d_h_.data());
-  math_.backward_weight(*w.qkv, d_qkv_.data(), kept.h_attn.data(), n, gradient + at.qkv);
-  ops_.rms_norm_backward(kept.x_attn.data(), p + at.attn_norm, kept.r_attn.data(), d_h_.data(), dx,
-                         gradient + at.attn_norm, dx_rounded, n, dim);
+  ops.backward_input(device, type, w, m.attn_out, dx_rounded, n, d_attended_.data());
+  ops.backward_weight(device, type, w, m.attn_out, dx_rounded, kept.attended.data(), n, gradient);
+  ops.attention_backward(device, type, attention_, kept.qkv.data(),
+                         static_cast<const kernels::AttentionSpan*>(spans_.data()),
+                         kept.attended.data(), d_attended_.data(), kept.lse.f32(), d_qkv_.data());
+  rope(d_qkv_.data(), -1.0f);
+  ops.backward_input(device, type, w, m.qkv, d_qkv_.data(), n, d_h_.data());
+  ops.backward_weight(device, type, w, m.qkv, d_qkv_.data(), kept.h_attn.data(), n, gradient);
+  ops.rms_norm_backward(device, type, kept.x_attn.f32(), w.masters + at.attn_norm,
+                        kept.r_attn.f32(), d_h_.data(), dx, gradient + at.attn_norm, dx_rounded, n,
+                        dim);
 }
-
-template struct KeptBlock<float>;
-template struct KeptBlock<Bf16>;
-template class BlockPass<float>;
-template class BlockPass<Bf16>;
 
 }  // namespace engine

@@ -1,89 +1,90 @@
-// One LLaMA block for training: attention and feed-forward over the rows of a pass, its forward
-// with everything kept that the backward reads again, and its backward.
+// One LLaMA block for training: attention and feed-forward over the rows of a pass. The forward
+// keeps every array that the backward needs.
 #pragma once
 
 #include <cstdint>
-#include <memory>
 #include <span>
 #include <vector>
 
 #include "engine/checkpoint/config.h"
-#include "engine/train/ops/aligned_vector.h"
-#include "engine/train/ops/linear.h"
-#include "engine/train/ops/train_ops.h"
 #include "engine/train/core/parameters.h"
+#include "engine/train/core/train_device.h"
+#include "engine/train/ops/train_ops.h"
 
 namespace engine {
 
-/// A block's matrices as the products read them.
-template <typename T>
-struct PackedBlock {
-  std::unique_ptr<PackedLinear<T>> qkv, attn_out, gate_up, down;
-};
-
-/// Where rows stand and whom they see. Rows outside every segment attend to nothing.
+/// Positions and attention spans of the rows of a pass. Rows outside every segment attend to
+/// nothing.
 struct BlockRows {
   std::span<const std::int32_t> pos;  // [n_rows]
   std::span<const Segment> segments;
   std::span<const RowView> views;  // [n_rows], or empty: causal within the segment
+  /// Number of rows.
   int n_rows() const { return static_cast<int>(pos.size()); }
 };
+/// Attention span of each row, in rows of the pass.
+std::vector<kernels::AttentionSpan> spans_of(const BlockRows& rows);
 
-/// What the forward of one block leaves for its backward.
-template <typename T>
-struct KeptBlock {
-  KeptBlock(const ModelConfig& config, int max_rows);
-  AlignedVector<float> x_attn, x_mlp;  // [rows, dim] residual stream before either norm
-  AlignedVector<float> r_attn, r_mlp;  // [rows] scales of the norms
-  AlignedVector<T> h_attn, h_mlp;      // [rows, dim] normed
-  AlignedVector<T> qkv;                // [rows, qkv_width], rotated
-  AlignedVector<T> attended;           // [rows, out_width]
-  AlignedVector<float> lse;            // [rows, n_heads]
-  AlignedVector<T> gate_up;            // [rows, 2 hidden_dim]
+/// The shape of a model's attention, for n rows.
+kernels::AttentionRows attention_rows(const ModelConfig& config, int n_rows = 0);
+/// The matrices of a block.
+struct BlockMatrices {
+  /// @param at  the block's weights
+  BlockMatrices(const ModelConfig& config, const LayerAt& at);
+  kernels::TrainMatrix qkv, attn_out, gate_up, down;
 };
 
-/// One thread's arithmetic of blocks of one shape, with its scratch memory.
-template <typename T>
+/// Arrays that the forward of one block keeps for its backward.
+struct KeptBlock {
+  /// Takes all its memory.
+  KeptBlock(const TrainDevice& on, const ModelConfig& config, int max_rows);
+  kernels::DeviceBuffer x_attn, x_mlp;  // [rows, dim] f32 residual stream before either norm
+  kernels::DeviceBuffer r_attn, r_mlp;  // [rows] f32 scales of the norms
+  kernels::DeviceBuffer h_attn, h_mlp;  // [rows, dim] normed
+  kernels::DeviceBuffer qkv;            // [rows, qkv_width], rotated
+  kernels::DeviceBuffer attended;       // [rows, out_width]
+  kernels::DeviceBuffer lse;            // [rows, n_heads] f32
+  kernels::DeviceBuffer gate_up;        // [rows, 2 hidden_dim]
+};
+
+/// Forward and backward of blocks of one shape, with their scratch memory.
 class BlockPass {
  public:
-  /// @param math  of the same thread; outlives this
-  BlockPass(const ModelConfig& config, LinearMath<T>& math, const TrainTable& table, int max_rows);
+  /// @param on        its device outlives this
+  /// @param max_rows  rows a pass may have
+  BlockPass(const TrainDevice& on, const ModelConfig& config, int max_rows);
 
-  /// To be called before a pass's blocks: makes room for its positions and its longest segment.
+  /// Uploads the positions and attention spans of a pass's rows. Call it before the pass's blocks.
   void prepare(const BlockRows& rows);
+  /// Forward of the rows that prepare() was given.
   /// @param kept  x_attn holds the block's input
-  /// @param next  [rows, dim] its output
-  void forward(const std::vector<float>& parameters,
-               const LayerAt& at,
-               const PackedBlock<T>& w,
-               const BlockRows& rows,
-               KeptBlock<T>& kept,
-               float* next);
-  /// @param dx          [rows, dim] the gradient of the output, afterwards of the input
-  /// @param dx_rounded  [rows, dim] the same as T, at both times
-  /// @param gradient    of all parameters, added to
-  void backward(const std::vector<float>& parameters,
+  /// @param next  [rows, dim] the block's output
+  void forward(const kernels::TrainWeights& w, const LayerAt& at, KeptBlock& kept, float* next);
+  /// Backward of the same rows.
+  /// @param dx          [rows, dim] gradient of the output, replaced by that of the input
+  /// @param dx_rounded  [rows, dim] the same, rounded to the type; likewise replaced
+  /// @param gradient    of all weights, added to
+  void backward(const kernels::TrainWeights& w,
                 const LayerAt& at,
-                const PackedBlock<T>& w,
-                const BlockRows& rows,
-                const KeptBlock<T>& kept,
+                const KeptBlock& kept,
                 float* dx,
-                T* dx_rounded,
+                void* dx_rounded,
                 float* gradient);
 
  private:
+  void rope(void* x, float direction);
+
+  const TrainDevice on_;
   const ModelConfig config_;
-  LinearMath<T>& math_;
-  const TrainOps<T>& ops_;
-  AttentionShape shape_;
-  AlignedVector<T> act_, d_act_, d_gate_up_;  // act: forward scratch, made again in the backward
-  AlignedVector<T> d_qkv_, d_attended_, d_h_;
-  std::vector<float> rope_;
-  AlignedVector<float> attention_;
+  const int max_rows_;
+  kernels::AttentionRows attention_;
+  int n_positions_ = 0;  // of the table of rotations
+  kernels::DeviceBuffer pos_, spans_, rope_;
+  kernels::DeviceBuffer act_, d_act_, d_gate_up_, d_qkv_, d_attended_, d_h_;
 };
 
-/// [max_pos, head_dim]: cosines of a position, then its sines, of the frequencies
-/// theta^(-2 i / head_dim).
+/// RoPE's rotations, [max_pos, head_dim]: a row holds the cosines of its position, then the sines,
+/// for the frequencies theta^(-2 i / head_dim).
 std::vector<float> rope_table(const ModelConfig& config, int max_pos);
 
 }  // namespace engine

@@ -7,7 +7,7 @@
 namespace engine {
 namespace {
 
-constexpr int kRowsAtOnce = 2048;  // of a forward, about
+constexpr int kRowsAtOnce = 2048;  // of a forward pass, about
 
 int rows_of(const OwnOutput& text) {
   return static_cast<int>(text.tokens.size()) - 1;
@@ -71,7 +71,7 @@ void HiddenStates::compute(std::span<const int> texts) {
 
 std::span<const Bf16> HiddenStates::of(int text) const {
   const std::vector<Bf16>& states = states_[static_cast<std::size_t>(text)];
-  ensure(!states.empty(), "hidden states are loaded before they are read");
+  ensure(!states.empty(), "hidden states must be loaded before they are read");
   return states;
 }
 

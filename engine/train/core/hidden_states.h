@@ -1,6 +1,6 @@
-// A target's hidden states after its final norm over texts that it wrote: what draft heads read.
-// One forward a text, several texts together; kept as bf16, or made again each time where all of
-// them would need too much memory. Their bits do not depend on which of the two it is.
+// Hidden states of a target, after its final norm, over texts that it wrote: the input of draft heads.
+// Computed in batches of several texts and kept in bf16; computed again each time if all of them would
+// need too much memory. Both ways give the same bits.
 #pragma once
 
 #include <cstdint>
@@ -13,19 +13,20 @@
 
 namespace engine {
 
+/// The hidden states of a set of texts.
 class HiddenStates {
  public:
   /// @param texts   owned by the caller, outlive this
   /// @param budget  bytes that all states may take
   HiddenStates(Model& model, std::span<const OwnOutput> texts, std::int64_t budget);
 
-  /// Of all texts' states.
+  /// Bytes of the states of all texts.
   std::int64_t n_bytes() const { return n_bytes_; }
+  /// True if all states stay in memory.
   bool kept() const { return kept_; }
-  /// Makes the states of these texts where they are not there.
+  /// Computes the states of these texts unless they are in memory.
   void load(std::span<const int> texts);
-  /// Of a text that was among the last loaded: [tokens - 1, dim], row i after reading tokens 0 to
-  /// i.
+  /// States of a text of the last load(), [tokens - 1, dim]: row i is the state after tokens 0 to i.
   std::span<const Bf16> of(int text) const;
 
  private:
@@ -35,8 +36,8 @@ class HiddenStates {
   std::span<const OwnOutput> texts_;
   std::int64_t n_bytes_ = 0;
   bool kept_ = false;
-  std::vector<std::vector<Bf16>> states_;  // empty where they are not there
-  std::vector<int> loaded_;                // where they are not kept
+  std::vector<std::vector<Bf16>> states_;  // empty unless in memory
+  std::vector<int> loaded_;                // unless all are kept
 };
 
 }  // namespace engine

@@ -1,4 +1,5 @@
-// AdamW over all weights, the gradients of the shards summed first, clipped by their global norm.
+// AdamW on the CPU: sums the gradients of the shards, clips the sum by its global norm, and updates
+// all weights.
 #pragma once
 
 #include <cstdint>
@@ -10,24 +11,28 @@
 
 namespace engine {
 
+/// Hyperparameters of AdamW.
 struct OptimizerSettings {
   double beta1 = 0.9, beta2 = 0.95, weight_decay = 0.05, clip = 1;
 };
 
+/// AdamW with its moments.
 class Optimizer {
  public:
+  /// @param runs  all weights, with and without decay; the last run ends at n
   Optimizer(const OptimizerSettings& settings,
             std::vector<ParameterRun> runs,
             const TrainTable& table);
 
   std::vector<float> mean, square;  // AdamW's moments, [n parameters]
 
-  /// What AdamW is told at a step.
-  /// @param norm  of the gradient, which is clipped by it
+  /// The constants of one update.
+  /// @param norm  the gradient's, for clipping
+  /// @param step  from 1
   AdamStep adam_step(double norm, std::int64_t step, double lr, bool decays) const;
 
   /// One update. Sums run over fixed blocks, so the result does not depend on the threads.
-  /// @param gradients  one array a shard, [n]; all zero afterwards
+  /// @param gradients  [n] of each shard; all zero afterwards
   /// @param step       from 1
   /// @return  the norm of the summed gradient before clipping; if it is not finite, no weight and
   ///          no moment changed
@@ -36,7 +41,7 @@ class Optimizer {
                 std::int64_t step,
                 double lr,
                 Workers& workers);
-  /// Of a step that is not taken: its gradients become zero. @return  NaN, as of such a norm
+  /// Skips a step: clears its gradients. @return  NaN, as the norm
   double leave_out(std::vector<std::vector<float>>& gradients, Workers& workers) const;
 
  private:

@@ -1,6 +1,6 @@
-// Several texts in one row of the context's length, so that little of a batch is padding. Best fit:
-// a text goes to the open row that it fills most; when none has room and no more may be opened, the
-// fullest is closed. Which rows come out depends on the texts and their order alone.
+// Packs several texts into one row of the context's length, to reduce padding. Best fit: a text goes
+// to the open row that it fills most; if none has room and no more may be opened, the fullest row is
+// closed. The packed rows are a function of the texts and their order.
 #pragma once
 
 #include <cstdint>
@@ -17,42 +17,50 @@ namespace engine {
 struct TokenText {
   std::vector<TokenId> tokens;
   int n_prompt = 0;                      // leading tokens whose prediction counts as prompt
-  int answer_begin = 0, answer_end = 0;  // the tokens that say what was asked; equal: none
+  int answer_begin = 0, answer_end = 0;  // the tokens of the final answer; equal: none
 };
 
-/// What the prediction of a token counts in the loss, by its place; the rest of a completion is 1.
+/// Loss weights of prompt and answer tokens; other tokens of a completion have weight 1.
 struct LossWeights {
   float prompt = 0.1f;
   float answer = 1;
 };
 
+/// A packed row.
 struct PackedRow {
-  std::vector<TokenId> token;        // [context], 0 where nothing is
+  std::vector<TokenId> token;        // [context], 0 in padding
   std::vector<TokenId> target;       // [context]
-  std::vector<float> weight;         // [context] of the loss, 0 where nothing is
+  std::vector<float> weight;         // [context] of the loss, 0 in padding
   std::vector<std::int32_t> pos;     // [context], from 0 in every text
-  std::vector<std::int32_t> length;  // rows of each text, in order
+  std::vector<std::int32_t> length;  // of each text, in order
   int n_used = 0;
 };
 
+/// Packs a stream of texts.
 class Packer {
  public:
+  /// @param max_open  rows that may be open at a time
   Packer(int context, int max_open, LossWeights weights)
       : context_(context), max_open_(max_open), weights_(weights) {}
 
-  /// Texts of fewer than two tokens are dropped; longer ones than fit are cut at the context's end.
+  /// Drops texts of fewer than two tokens; cuts longer ones at the context.
   void add(const TokenText& text);
+  /// Number of closed rows that take() has not returned.
   int n_ready() const { return static_cast<int>(ready_.size()); }
-  /// The oldest closed row; there must be one.
+  /// Removes and returns the oldest closed row. Needs n_ready() > 0.
   PackedRow take();
 
+  /// Texts cut so far.
   std::int64_t n_cut() const { return n_cut_; }
-  /// Rows closed so far and tokens in them: how well the rows are filled.
+  /// Rows closed so far.
   std::int64_t n_closed() const { return n_closed_; }
+  /// Tokens in the rows closed so far.
   std::int64_t n_tokens() const { return n_tokens_; }
 
-  /// Everything it holds as bytes, and back; for checkpoints.
+  /// The packer's state as bytes, for checkpoints.
   std::string save() const;
+  /// Restores the state.
+  /// @param where  for messages
   /// @throws Error(BadInput)  if the bytes are not what save() gives for this context
   void load(const std::string& bytes, const std::string& where);
 
@@ -68,7 +76,7 @@ class Packer {
   std::int64_t n_cut_ = 0, n_closed_ = 0, n_tokens_ = 0;
 };
 
-/// The segments of rows laid one after the other: one for each text, none for padding.
+/// The segments of concatenated rows: one for each text, none for padding.
 std::vector<Segment> segments_of(const std::vector<PackedRow>& rows, int context);
 
 }  // namespace engine

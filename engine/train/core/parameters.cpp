@@ -10,7 +10,7 @@
 namespace engine {
 namespace {
 
-// The stream of initial weights; far from the streams decoding uses.
+// The random stream of initial weights, which decoding does not use.
 constexpr std::uint32_t kInitStream = 0x1417;
 
 std::vector<NamedPart> parts_of(const ParameterLayout& layout, const ModelConfig& c) {
@@ -73,9 +73,9 @@ void refuse(const std::string& what) {
 }
 
 void check_trainable(const ModelConfig& c) {
-  if (!c.tied_embeddings) refuse("the trainer ties embedding and head; set tied_embeddings");
-  if (c.qkv_bias || c.attn_out_bias || c.mlp_bias) refuse("the trainer trains no biases");
-  if (c.rope.type != RopeConfig::Type::Default) refuse("the trainer knows plain RoPE only");
+  if (!c.tied_embeddings) refuse("the trainer supports only tied embeddings; set tied_embeddings");
+  if (c.qkv_bias || c.attn_out_bias || c.mlp_bias) refuse("the trainer does not support biases");
+  if (c.rope.type != RopeConfig::Type::Default) refuse("the trainer supports only plain RoPE");
   if (c.dim % 16 || c.hidden_dim % 16 || c.vocab_size % 16 || c.head_dim % 16) {
     refuse("dim, hidden_dim, head_dim and vocab_size must be multiples of 16, found " +
            std::to_string(c.dim) + ", " + std::to_string(c.hidden_dim) + ", " +

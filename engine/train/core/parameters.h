@@ -1,5 +1,5 @@
-// All weights of a LLaMA-family model in one f32 array, and where each lies. Layers that are
-// multiplied together lie together: q, k and v are one matrix, gate and up another.
+// The layout of all weights of a LLaMA-family model in one f32 array. Matrices of one product are
+// adjacent: q, k and v form one matrix, gate and up another.
 #pragma once
 
 #include <cstdint>
@@ -22,6 +22,7 @@ struct LayerAt {
   std::int64_t down;       // [dim, hidden_dim]
 };
 
+/// Offsets of all weights in the array.
 struct ParameterLayout {
   std::int64_t embedding = 0;  // [vocab_size, dim], also the head (tied)
   std::vector<LayerAt> layers;
@@ -32,45 +33,48 @@ struct ParameterLayout {
   explicit ParameterLayout(const ModelConfig& config);
 };
 
-/// A tensor in such an array.
+/// A tensor in the array, by its Hugging Face name.
 struct NamedPart {
   std::string name;
   std::vector<std::int64_t> shape;
   std::int64_t at;
 };
-/// Where the next part begins behind one of `size` elements: parts are aligned.
+/// Elements that a part of `size` elements occupies: parts are aligned to 16.
 inline std::int64_t aligned_size(std::int64_t size) {
   return (size + 15) / 16 * 16;
 }
 
-/// Where weight decay applies: begin and end of runs of matrix weights (norms and biases are left
-/// out).
+/// A range of weights with or without weight decay. Matrices decay; norms and biases do not.
 struct ParameterRun {
   std::int64_t begin, end;
   bool decays;
 };
+/// The ranges of a model's weights, in order.
 std::vector<ParameterRun> runs_of(const ParameterLayout& layout, const ModelConfig& config);
-/// @param parts  in the order in which they lie
+/// The ranges of an array of parts.
+/// @param parts  in the order of their offsets
 /// @param n      elements of the array
 std::vector<ParameterRun> runs_of(const std::vector<NamedPart>& parts, std::int64_t n);
 
-/// A draw from N(0, 1), a function of (seed, index) alone.
+/// A sample of N(0, 1), a function of (seed, index).
 float initial_weight(std::uint64_t seed, std::int64_t index);
 
-/// Matrices from N(0, deviation), those that write to the residual stream divided by
-/// sqrt(2 n_layers); norms 1. A function of (seed, index) only.
+/// Initial weights, a function of (seed, index): matrices from N(0, deviation), those whose output is
+/// added to the residual stream divided by sqrt(2 n_layers); norms 1.
 void initialise(std::vector<float>& parameters,
                 const ParameterLayout& layout,
                 const ModelConfig& config,
                 float deviation,
                 std::uint64_t seed);
 
-/// The array under Hugging Face's names. Borrows `parameters`, which must outlive the source.
+/// The array as tensors with Hugging Face's names. Borrows `parameters`, which must outlive the source.
 std::shared_ptr<const TensorSource> as_tensors(const std::vector<float>& parameters,
                                                const ModelConfig& config);
+/// The same for an array of these parts.
 std::shared_ptr<const TensorSource> as_tensors(const std::vector<float>& parameters,
                                                std::vector<NamedPart> parts);
-/// The inverse: weights of any dtype into the array.
+/// Copies a model's weights of any dtype into the array.
+/// @throws Error(BadInput)  if a tensor is missing or has another shape
 void load_tensors(const TensorSource& source,
                   const ModelConfig& config,
                   std::vector<float>& parameters);

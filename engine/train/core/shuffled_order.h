@@ -1,5 +1,5 @@
-// Items again and again, in another order each time: place i of the endless list is a function of
-// (seed, i) alone, so a run can go on anywhere.
+// An endless sequence of epochs over n items, each epoch in a new random order. Element i is a
+// function of (seed, i), so a run can be resumed at any place.
 #pragma once
 
 #include <cstddef>
@@ -12,14 +12,16 @@
 
 namespace engine {
 
+/// The sequence.
 class ShuffledOrder {
  public:
+  /// @param n  number of items
   ShuffledOrder(std::size_t n, std::uint64_t seed) : n_(n), seed_(seed) {}
 
-  /// The item at a place of the list. From several threads.
+  /// The item at a place of the sequence. Thread-safe.
   std::size_t at(std::int64_t place) const {
     const auto n = static_cast<std::int64_t>(n_);
-    // A thread asks for neighbours: the round it was in last is kept.
+    // Neighbouring places are in the same epoch, so each thread keeps the last one.
     thread_local Round round;
     if (round.seed != seed_ || round.number != place / n || round.order.size() != n_) {
       round = {seed_, place / n, std::vector<std::size_t>(n_)};

@@ -32,7 +32,7 @@ std::vector<TokenText> TextQueue::take() {
 void TextQueue::make_ahead() {
   if (coming_.valid()) return;
   const int n = std::exchange(n_taken_, 0);
-  // Until it is waited for, `ready_` and `next` are that thread's.
+  // That thread owns `ready_` and `next` until it ends.
   const auto make_more = [this, n] {
     for (int i = 0; i < n; i++)
       ready_.push_back(make(next + static_cast<std::int64_t>(ready_.size()) * kAtOnce));
@@ -40,7 +40,7 @@ void TextQueue::make_ahead() {
   try {
     coming_ = std::async(std::launch::async, make_more);
   } catch (const std::system_error&) {
-    // There is no thread for it: take() makes them, one part after the other.
+    // The system has no thread left: take() generates the texts.
   }
 }
 

@@ -3,12 +3,11 @@
 #include <algorithm>
 #include <optional>
 
-#include "engine/train/run/run_parts.h"
-#include "engine/train/core/text_queue.h"
-#include "engine/train/run/training_loop.h"
-#include "engine/train/core/training_steps.h"
 #include "engine/base/types.h"
-#include "kernels/cuda/cuda.h"
+#include "engine/train/core/text_queue.h"
+#include "engine/train/core/training_steps.h"
+#include "engine/train/run/run_parts.h"
+#include "engine/train/run/training_loop.h"
 
 namespace engine {
 namespace {
@@ -20,7 +19,8 @@ class Run {
       const TrainOptions& options,
       const TrainCallbacks& callbacks,
       Compute compute,
-      int shards)
+      int shards,
+      std::unique_ptr<kernels::Device> device)
       : recipe_(recipe),
         loop_(loop_settings(recipe, recipe.tokens), options, callbacks),
         compute_(compute),
@@ -35,7 +35,8 @@ class Run {
                    runs_of(layout_, recipe.model),
                    train_table()),
         n_rows_(recipe.batch_tokens / recipe.context),
-        shards_(std::min(shards, n_rows_)) {
+        shards_(std::min(shards, n_rows_)),
+        device_(std::move(device)) {
     parameters_ = options.start_from;
     if (parameters_.empty()) {
       initialise(parameters_, layout_, recipe.model, static_cast<float>(recipe.init_deviation),
@@ -43,8 +44,7 @@ class Run {
     }
   }
 
-  /// @param device  null: the CPU
-  TrainResult run(const TrainCallbacks& callbacks, std::unique_ptr<kernels::Device> device);
+  TrainResult run(const TrainCallbacks& callbacks);
   void restore(Checkpoint checkpoint);
 
  private:
@@ -64,6 +64,7 @@ class Run {
   Optimizer optimizer_;
   int n_rows_, shards_;
   std::vector<float> parameters_;
+  std::unique_ptr<kernels::Device> device_;  // null: the CPU
   std::unique_ptr<TrainSteps> steps_;
 };
 
@@ -102,7 +103,7 @@ StepBatch Run::next_batch() {
 
 TrainProgress Run::update(std::int64_t step, double lr) {
   const StepBatch batch = next_batch();
-  if (!steps_->uses_workers()) texts_.make_ahead();
+  if (!steps_->weights().on_cpu()) texts_.make_ahead();
   std::vector<float> loss(batch.token.size());
   TrainProgress progress;
   progress.gradient_norm = steps_->update(batch, step, lr, loss);
@@ -130,7 +131,7 @@ TrainProgress Run::update(std::int64_t step, double lr) {
 }
 
 void Run::save() {
-  steps_->fetch();
+  steps_->weights().fetch();
   Checkpoint c = loop_.checkpoint(to_json(recipe_), compute_, static_cast<std::size_t>(shards_),
                                   parameters_, optimizer_);
   c.next_text = texts_.next;
@@ -138,29 +139,29 @@ void Run::save() {
   write_checkpoint(loop_.checkpoint_path(), c);
 }
 
-TrainResult Run::run(const TrainCallbacks& callbacks, std::unique_ptr<kernels::Device> device) {
-  const TrainState state{parameters_, optimizer_};
-  steps_ = device ? gpu_steps(recipe_, compute_, state, std::move(device))
-                  : cpu_steps(recipe_, compute_, shards_, state, workers_);
-  if (callbacks.notice) callbacks.notice("computing in " + steps_->name());
+TrainResult Run::run(const TrainCallbacks& callbacks) {
+  steps_ =
+      std::make_unique<TrainSteps>(recipe_, TrainPlace{compute_, workers_, shards_, device_.get()},
+                                   TrainState{parameters_, optimizer_});
+  if (callbacks.notice) callbacks.notice("computing in " + steps_->weights().name());
   std::function<NamedFigures()> measure;
   if (callbacks.probe) {
     measure = [&] {
-      steps_->fetch();
+      steps_->weights().fetch();
       return callbacks.probe(parameters_);
     };
   }
-  const auto tell = [&] {
-    for (const std::string& note : steps_->take_notes())
+  const auto report_notes = [&] {
+    for (const std::string& note : steps_->weights().take_notes())
       if (callbacks.notice) callbacks.notice(note);
   };
-  const auto told_update = [&](std::int64_t step, double lr) {
+  const auto reported_update = [&](std::int64_t step, double lr) {
     TrainProgress progress = update(step, lr);
-    tell();
+    report_notes();
     return progress;
   };
   loop_.run(
-      told_update, [&] { save(); }, probe_every(recipe_.probe_minutes, std::move(measure)));
+      reported_update, [&] { save(); }, probe_every(recipe_.probe_minutes, std::move(measure)));
   TrainResult result;
   result.finished = loop_.done() >= 1;
   result.n_left_out = loop_.n_left_out();
@@ -197,9 +198,9 @@ TrainResult train(const TrainRecipe& recipe,
   const int shards = checkpoint          ? checkpoint->shards
                      : recipe.shards > 0 ? recipe.shards
                                          : usable_threads(options.n_threads);
-  Run run(recipe, texts, options, callbacks, compute, shards);
+  Run run(recipe, texts, options, callbacks, compute, shards, std::move(device));
   if (checkpoint) run.restore(std::move(*checkpoint));
-  return run.run(callbacks, std::move(device));
+  return run.run(callbacks);
 }
 
 }  // namespace engine

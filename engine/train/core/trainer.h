@@ -1,7 +1,7 @@
-// Trains a model by a recipe: texts in, weights out. The run is a function of (recipe, texts,
-// shards, engine of products and device), so a run that was stopped and resumed ends with the same
-// bits as one that never was, when its length is given in tokens. (Given in minutes the learning
-// rate follows the clock, and two runs differ.)
+// Trains a model by a recipe: texts in, weights out. A run is a function of (recipe, texts, shards,
+// compute, device): a run whose length is given in tokens ends with the same bits whether or not it
+// was stopped and resumed. (If the length is given in minutes, the learning rate follows the clock,
+// and two runs differ.)
 #pragma once
 
 #include <atomic>
@@ -19,35 +19,36 @@
 
 namespace engine {
 
-/// Text number `index` of an endless stream, tokenized. Called from several threads at once.
+/// Returns the tokenized text `index` of an endless stream. Called from several threads at once.
 using TokenSource = std::function<TokenText(std::int64_t index)>;
 
-/// What its log says of a step, and what a person or a test asks besides.
+/// The log entry of a step, with further figures.
 struct TrainProgress : TrainingReport {
   double completion_loss = 0;  // mean over completion tokens of this step
-  double answer_loss = 0;      // mean over the tokens answer_weight counts; 0 where it is 1
+  double answer_loss = 0;      // mean over the tokens that answer_weight applies to; 0 if it is 1
   double done = 0;             // 0 to 1
 };
 
+/// Callbacks of a training.
 struct TrainCallbacks {
   std::function<void(const TrainProgress&)> progress;  // every step; may be empty
   std::function<void(const std::string&)> notice;      // a line for a person; may be empty
   const std::atomic<bool>* stop = nullptr;             // set by Ctrl+C: save and return
-  /// Told before work that cannot look at `stop` (true; it may throw Error(Cancelled) instead of
-  /// letting that begin) and behind it (false); may be empty.
+  /// Called with true before work that cannot check `stop`, and with false after it. May throw
+  /// Error(Cancelled) before. May be empty.
   std::function<void(bool begins)> unstoppable;
-  /// Measures the weights as they stand, laid as ParameterLayout does; asked every
+  /// Measures the current weights (in the order of ParameterLayout); called every
   /// recipe.probe_minutes. May be empty.
   std::function<NamedFigures(const std::vector<float>& parameters)> probe;
 };
 
+/// Options of a run.
 struct TrainOptions {
   int n_threads = 0;  // 0: as many as the process may use
   bool resume = false;
-  /// Where checkpoint.bin and training.jsonl lie; made if absent.
+  /// The directory of checkpoint.bin and training.jsonl; created if absent.
   std::string directory;
-  /// Weights to start from, as ParameterLayout lays them; empty: random ones. A resumed run has its
-  /// own.
+  /// Initial weights in the order of ParameterLayout; empty: random. Ignored by a resumed run.
   std::vector<float> start_from;
   /// A CUDA device's name to train on; empty, "auto" or "cpu": the CPU.
   std::string device;
@@ -55,6 +56,7 @@ struct TrainOptions {
   std::int64_t stop_after_step = 0;
 };
 
+/// Result of a run.
 struct TrainResult {
   bool finished = false;  // false: stopped, resume continues
   std::int64_t step = 0;
@@ -62,26 +64,27 @@ struct TrainResult {
   std::int64_t tokens = 0;
   double seconds = 0;
   double completion_loss = 0;  // mean of the last n_losses steps
-  int n_losses = 0;            // 100, or the steps of this call where those are fewer
+  int n_losses = 0;            // 100, or the number of steps of this call if smaller
   std::string compute;
-  std::int64_t n_left_out = 0;  // steps of this call whose gradient was no finite number
+  std::int64_t n_left_out = 0;  // steps of this call skipped because the gradient was not finite
   std::int64_t n_texts_cut = 0;
   double fill = 0;  // share of a packed row that holds text
   std::vector<float> parameters;
 };
 
-/// A device of TrainOptions, opened; null: the CPU.
-/// @throws Error(Device)  in one line, if it is not here or is none that trains
+/// Opens the device of TrainOptions; null: the CPU.
+/// @throws Error(Device)  if it is not available
 std::unique_ptr<kernels::Device> open_training_device(const std::string& name);
 
+/// Trains until the recipe's end, the stop flag or options.stop_after_step.
 /// @param recipe  with model.vocab_size set
-/// @param device  options.device, opened before; null: it is opened here
-/// @throws Error(Usage)      if the directory holds a checkpoint and resume is not asked for
-/// @throws Error(BadInput)   if resume finds a checkpoint of another recipe, or a damaged one, or a
-///                           text has a token that is none of the vocabulary's
+/// @param device  the opened options.device; null: opens it
+/// @throws Error(Usage)      if the directory holds a checkpoint and options.resume is false
+/// @throws Error(BadInput)   if the checkpoint to resume is of another recipe or damaged, or a text
+///                           has a token outside the vocabulary
 /// @throws Error(Resources)  if the directory cannot be written
-/// @throws Error(Device)     if the device is not here or fails, or loss and gradient were no
-///                           finite numbers TrainingLoop::kMostLeftOut times in a row
+/// @throws Error(Device)     if the device is not available or fails, or if
+///                           TrainingLoop::kMostLeftOut consecutive losses or gradients are not finite
 TrainResult train(const TrainRecipe& recipe,
                   const TokenSource& texts,
                   const TrainOptions& options,

@@ -1,39 +1,36 @@
-// What one step of training learns from, and whatever computes it: the CPU's shards or a GPU.
+// Steps of training a model: the batch of a step, and its update.
 #pragma once
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
-#include "engine/train/ops/linear.h"
-#include "engine/train/core/optimizer.h"
 #include "engine/train/core/packing.h"
-#include "engine/train/run/recipe.h"
+#include "engine/train/core/trainable_weights.h"
 #include "engine/train/core/transformer.h"
-#include "engine/train/core/workers.h"
-#include "kernels/device.h"
+#include "engine/train/run/recipe.h"
 
 namespace engine {
 
-/// The packed rows of one step laid end to end.
+/// The packed rows of one step, concatenated.
 struct StepBatch {
   std::vector<TokenId> token, target;
   std::vector<float> weight;
   std::vector<std::int32_t> pos;
-  std::vector<Segment> segments;  // of each row of the context apart: begin and end in all rows
-  std::vector<std::size_t> first_segment;  // [n packed rows + 1]
+  std::vector<Segment> segments;  // of all packed rows; begin and end count rows of the batch
+  std::vector<std::size_t> first_segment;  // [n packed rows + 1] the first segment of each
   double weight_sum = 0;
   std::int64_t n_tokens = 0;
 };
+/// Concatenates packed rows.
 StepBatch lay_out(const std::vector<PackedRow>& rows, int context);
 
-bool all_finite(std::span<const float> values);
-
-/// Some packed rows of a batch as a pass takes them, weights as shares of the batch's.
+/// A range of a batch's packed rows as a pass takes them, with weights that sum to 1 over the batch.
 class BatchPart {
  public:
-  /// Packed rows [first, last). The rows borrow from this and from the batch.
+  /// Packed rows [first, last). The result borrows from this and from the batch.
   TrainRows take(const StepBatch& batch, int context, int first, int last);
 
  private:
@@ -41,46 +38,28 @@ class BatchPart {
   std::vector<Segment> segments_;
 };
 
-/// Weights and moments of a run, in the host's memory.
-struct TrainState {
-  std::vector<float>& parameters;  // as ParameterLayout lays them
-  Optimizer& optimizer;
-};
-
+/// Updates a model by batches of packed texts.
 class TrainSteps {
  public:
-  virtual ~TrainSteps() = default;
-  /// What it computes with, for a person.
-  virtual std::string name() const = 0;
-  /// Whether update() takes the run's threads.
-  virtual bool uses_workers() const = 0;
+  /// Starts from the state. Takes all memory.
+  /// @param place, state  outlive the steps
+  /// @throws Error(Device or Resources)  without cuBLAS, or with too little memory
+  TrainSteps(const TrainRecipe& recipe, const TrainPlace& place, TrainState state);
+
+  /// The weights that the steps update.
+  TrainableWeights& weights() { return *weights_; }
   /// One update by the batch.
   /// @param step  from 1
-  /// @param loss  [rows of the batch] of each row, unweighted
-  /// @return  the gradient's norm before clipping. Where that or a loss is no finite number it is
-  ///          NaN, and no weight and no moment changed
-  virtual double update(const StepBatch& batch,
-                        std::int64_t step,
-                        double lr,
-                        std::vector<float>& loss) = 0;
-  /// What the device did otherwise than asked since this was last called, a line each.
-  virtual std::vector<std::string> take_notes() { return {}; }
-  /// Brings weights and moments, as they stand, to the host's memory.
-  virtual void fetch() = 0;
-};
+  /// @param loss  [rows of the batch] receives each row's loss, unweighted
+  /// @return  the gradient's norm before clipping; NaN if it or a loss is not finite: then no weight
+  ///          and no moment changed
+  double update(const StepBatch& batch, std::int64_t step, double lr, std::vector<float>& loss);
 
-/// Begins from the state, and works in it.
-/// @param state, workers  outlive the steps
-/// @param shards          parts of a batch that are summed apart
-std::unique_ptr<TrainSteps> cpu_steps(
-    const TrainRecipe& recipe, Compute compute, int shards, TrainState state, Workers& workers);
-/// Begins from the state, which it writes again when asked to.
-/// @param device   a CUDA device, for these steps alone
-/// @param compute  F32Cuda or Bf16Cuda
-/// @throws Error(Device or Resources)  if it has no cuBLAS, or too little memory
-std::unique_ptr<TrainSteps> gpu_steps(const TrainRecipe& recipe,
-                                      Compute compute,
-                                      TrainState state,
-                                      std::unique_ptr<kernels::Device> device);
+ private:
+  int context_, n_rows_, rows_a_pass_;
+  std::unique_ptr<TrainableWeights> weights_;
+  std::vector<BatchPart> parts_;   // of each shard
+  std::vector<TrainPass> passes_;  // of each shard
+};
 
 }  // namespace engine

@@ -1,16 +1,21 @@
 #include "engine/train/core/transformer.h"
 
 #include <algorithm>
-#include <cstring>
-
-#include "engine/train/ops/aligned_vector.h"
-#include "engine/base/types.h"
+#include <utility>
 
 namespace engine {
+namespace {
+
+using kernels::DeviceBuffer;
+using kernels::TrainWeights;
+
+constexpr const char* kRowsOfPass = "the rows of a training pass";
+
+}  // namespace
 
 void expect_tokens(std::span<const TokenId> tokens, int vocab_size) {
   for (const TokenId token : tokens)
-    ensure(token >= 0 && token < vocab_size, "a row's token is none of the vocabulary's");
+    ensure(token >= 0 && token < vocab_size, "a row's token is outside the vocabulary");
 }
 
 void expect_tokens(const TrainRows& rows, int vocab_size) {
@@ -19,216 +24,186 @@ void expect_tokens(const TrainRows& rows, int vocab_size) {
     if (rows.weight[i] == 0) continue;
     if (rows.goals.empty() || rows.goals[i].kind == RowGoal::Kind::Target)
       ensure(rows.target[i] >= 0 && rows.target[i] < vocab_size,
-             "a row's target is none of the vocabulary's");
+             "a row's target is outside the vocabulary");
   }
 }
 
-template <typename T>
-PackedWeights<T>::PackedWeights(const ModelConfig& c,
-                                const ParameterLayout& layout,
-                                const std::vector<float>& parameters,
-                                const LinearMath<T>& math) {
-  const int q = c.n_heads * c.head_dim, kv = c.n_kv_heads * c.head_dim;
-  const auto make = [&](std::int64_t at, int n_out, int n_in) {
-    auto packed = math.make(parameters.data() + at, n_out, n_in);
-    all_.push_back(packed.get());
-    return packed;
-  };
-  lm_head = make(layout.embedding, c.vocab_size, c.dim);
+std::vector<kernels::TrainMatrix> matrices_of(const ModelConfig& config,
+                                              const ParameterLayout& layout) {
+  std::vector<kernels::TrainMatrix> all = {{layout.embedding, config.vocab_size, config.dim}};
   for (const LayerAt& at : layout.layers) {
-    PackedBlock<T> layer;
-    layer.qkv = make(at.qkv, q + 2 * kv, c.dim);
-    layer.attn_out = make(at.attn_out, c.dim, q);
-    layer.gate_up = make(at.gate_up, 2 * c.hidden_dim, c.dim);
-    layer.down = make(at.down, c.dim, c.hidden_dim);
-    layers.push_back(std::move(layer));
+    const BlockMatrices m(config, at);
+    all.insert(all.end(), {m.qkv, m.attn_out, m.gate_up, m.down});
   }
-  for (int i = 0; i < n_matrices(); i++) repack(i, math);
+  return all;
 }
 
-template <typename T>
-void PackedWeights<T>::repack(int i, const LinearMath<T>& math) {
-  math.repack(*all_[static_cast<std::size_t>(i)]);
+TokenGroups token_groups_of(std::span<const TokenId> token, std::vector<std::int32_t> rows) {
+  TokenGroups groups{.row = std::move(rows), .begin = {}};
+  const auto of = [&](std::int32_t row) { return token[static_cast<std::size_t>(row)]; };
+  std::stable_sort(groups.row.begin(), groups.row.end(),
+                   [&](std::int32_t a, std::int32_t b) { return of(a) < of(b); });
+  for (std::size_t i = 0; i < groups.row.size(); i++) {
+    if (i == 0 || of(groups.row[i]) != of(groups.row[i - 1]))
+      groups.begin.push_back(static_cast<std::int32_t>(i));
+  }
+  groups.begin.push_back(static_cast<std::int32_t>(groups.row.size()));
+  return groups;
 }
 
-template <typename T>
-struct TrainPass<T>::Buffers {
-  int max_rows = 0;
-  std::vector<KeptBlock<T>> layers;
-  AlignedVector<float> x_final, r_final;
-  AlignedVector<T> h_final;
-  AlignedVector<T> d_h, dx_rounded;
-  AlignedVector<float> dx;
-  AlignedVector<float> all_logits;  // [rows, vocab_size], of passes with teachers alone
-};
+TokenGroups token_groups_of(const TrainRows& rows) {
+  std::vector<std::int32_t> grouped;
+  for (const Segment& segment : rows.segments)
+    for (std::int32_t row = segment.begin; row < segment.end; row++) grouped.push_back(row);
+  return token_groups_of(rows.token, std::move(grouped));
+}
 
-template <typename T>
-TrainPass<T>::TrainPass(const ModelConfig& config,
-                        const ParameterLayout& layout,
-                        std::unique_ptr<LinearMath<T>> math,
-                        const TrainTable& table,
-                        int max_rows)
-    : config_(config),
+TrainPass::TrainPass(const TrainDevice& on,
+                     const ModelConfig& config,
+                     const ParameterLayout& layout,
+                     int max_rows,
+                     const PassOptions& options)
+    : on_(on),
+      config_(config),
       layout_(layout),
-      math_(std::move(math)),
-      ops_(table.ops<T>()),
-      parameter_ops_(table.parameters),
-      block_(config, *math_, table, max_rows),
-      vocab_(*math_, table, config.vocab_size),
-      buffers_(std::make_unique<Buffers>()) {
-  ensure(max_rows > 0 && max_rows % 32 == 0, "rows of a pass must be a multiple of 32");
-  Buffers& b = *buffers_;
-  b.max_rows = max_rows;
-  const auto wide = [&](int width) { return static_cast<std::size_t>(max_rows) * width; };
-  const int dim = config.dim;
-  for (int layer = 0; layer < config.n_layers; layer++) b.layers.emplace_back(config, max_rows);
-  b.x_final.resize(wide(dim));
-  b.r_final.resize(wide(1));
-  b.h_final.resize(wide(dim));
-  b.d_h.resize(wide(dim));
-  b.dx_rounded.resize(wide(dim));
-  b.dx.resize(wide(dim));
+      max_rows_(max_rows),
+      lm_head_{layout.embedding, config.vocab_size, config.dim},
+      block_(on, config, max_rows),
+      vocab_(on, config.vocab_size, max_rows, options.logit_bytes) {
+  ensure(max_rows > 0 && on.padded(max_rows) == max_rows,
+         "rows of a pass must be a multiple of row_multiple");
+  const std::int64_t n = max_rows, wide = n * config.dim;
+  for (int layer = 0; layer < config.n_layers; layer++) layers_.emplace_back(on, config, max_rows);
+  for (DeviceBuffer* one : {&token_, &target_, &weight_, &group_row_})
+    *one = on.f32(n, kRowsOfPass);
+  goal_ = DeviceBuffer(on.device, std::int64_t{sizeof(RowGoal)} * n, kRowsOfPass);
+  group_begin_ = on.f32(n + 1, kRowsOfPass);
+  if (options.keeps_logits) kept_logits_ = on.f32(n * config.vocab_size, "the teachers' logits");
+  r_final_ = on.f32(n, kRowsOfPass);
+  for (DeviceBuffer* one : {&x_final_, &dx_}) *one = on.f32(wide, kRowsOfPass);
+  for (DeviceBuffer* one : {&h_final_, &d_h_, &dx_rounded_}) *one = on.typed(wide, kRowsOfPass);
 }
 
-template <typename T>
-TrainPass<T>::~TrainPass() = default;
-
-template <typename T>
-void TrainPass<T>::run_layers(const std::vector<float>& parameters,
-                              const PackedWeights<T>& weights,
-                              const TrainRows& rows) {
-  Buffers& b = *buffers_;
-  const int n = rows.n_rows(), dim = config_.dim;
-  ensure(n % 32 == 0 && n <= b.max_rows, "rows of a pass must be a multiple of 32 that fits");
-  ensure(rows.pos.size() == rows.token.size(), "a position for every row");
-  const BlockRows block_rows{rows.pos, rows.segments, rows.views};
-  block_.prepare(block_rows);
-  const float* embedding = parameters.data() + layout_.embedding;
-  float* x = b.layers[0].x_attn.data();
-  for (int row = 0; row < n; row++) {
-    std::memcpy(x + std::int64_t{row} * dim,
-                embedding + std::int64_t{rows.token[static_cast<std::size_t>(row)]} * dim,
-                sizeof(float) * static_cast<std::size_t>(dim));
-  }
-  for (int layer = 0; layer < config_.n_layers; layer++) {
-    const auto i = static_cast<std::size_t>(layer);
-    const bool last = layer + 1 == config_.n_layers;
-    block_.forward(parameters, layout_.layers[i], weights.layers[i], block_rows, b.layers[i],
-                   last ? b.x_final.data() : b.layers[i + 1].x_attn.data());
-  }
-  ops_.rms_norm(b.x_final.data(), parameters.data() + layout_.final_norm, b.h_final.data(),
-                b.r_final.data(), nullptr, n, dim, config_.norm_eps);
+void TrainPass::take_rows(const TrainRows& rows) {
+  n_ = rows.n_rows();
+  ensure(n_ > 0 && n_ <= max_rows_ && on_.padded(n_) == n_,
+         "rows of a pass must fit it and be a multiple of row_multiple");
+  ensure(rows.target.size() == rows.token.size() && rows.weight.size() == rows.token.size() &&
+             rows.pos.size() == rows.token.size(),
+         "a target, a weight and a position for every row");
+  ensure(rows.goals.empty() || rows.goals.size() == rows.token.size(), "a goal for every row");
+  expect_tokens(rows, config_.vocab_size);
+  const TokenGroups groups = token_groups_of(rows);
+  n_groups_ = groups.n_groups();
+  on_.upload(token_, rows.token);
+  on_.upload(target_, rows.target);
+  on_.upload(weight_, rows.weight);
+  on_.upload(group_row_, groups.row);
+  on_.upload(group_begin_, groups.begin);
+  take_goals(rows.goals);
+  block_.prepare({rows.pos, rows.segments, rows.views});
 }
 
-// Of rows [first, first + n) and their logits: losses, and their gradient.
-template <typename T>
-void TrainPass<T>::losses_of_rows(
-    const TrainRows& rows, int first, int n, float* logits, T* d_logits, std::span<float> loss) {
-  const int vocab = config_.vocab_size;
-  const auto at = static_cast<std::size_t>(first);
-  if (rows.goals.empty()) {
-    ops_.cross_entropy(logits, rows.target.data() + at, rows.weight.data() + at, d_logits,
-                       loss.data() + at, n, vocab);
+void TrainPass::take_goals(std::span<const RowGoal> goals) {
+  has_goals_ = taught_ = false;
+  for (const RowGoal& goal : goals) {
+    ensure(goal.teacher >= 0 && goal.teacher < n_, "a teacher is a row of the pass");
+    const bool is_target = goal.kind == RowGoal::Kind::Target;
+    has_goals_ = has_goals_ || !is_target || goal.smoothing != 0;
+    taught_ = taught_ || !is_target;
+  }
+  ensure(!taught_ || kept_logits_.data(), "a pass with teachers keeps the logits of all rows");
+  if (has_goals_) on_.upload(goal_, goals);
+}
+
+void TrainPass::run_layers(const TrainWeights& w) {
+  const auto& [device, ops, type] = on_;
+  ops.gather_rows(device, w.masters + layout_.embedding, ids(token_), layers_[0].x_attn.f32(), n_,
+                  config_.dim);
+  for (std::size_t i = 0; i < layers_.size(); i++) {
+    float* next = i + 1 < layers_.size() ? layers_[i + 1].x_attn.f32() : x_final_.f32();
+    block_.forward(w, layout_.layers[i], layers_[i], next);
+  }
+  ops.rms_norm(device, type, x_final_.f32(), w.masters + layout_.final_norm, h_final_.data(),
+               r_final_.f32(), nullptr, n_, config_.dim, config_.norm_eps);
+}
+
+void TrainPass::keep_logits(const TrainWeights& w) {
+  run_layers(w);
+  on_.ops.forward_f32(on_.device, on_.type, w, lm_head_, h_final_.data(), n_, kept_logits_.f32(),
+                      false);
+}
+
+void TrainPass::backward_lm_head(const TrainWeights& w,
+                                 float* known_logits,
+                                 float* gradient,
+                                 float* loss) {
+  if (!has_goals_) {
+    vocab_.forward_backward(w, lm_head_, h_final_.data(), n_, ids(target_), weight_.f32(),
+                            d_h_.data(), gradient, loss);
     return;
   }
-  const float* teachers =
-      rows.teacher_logits.empty() ? buffers_->all_logits.data() : rows.teacher_logits.data();
-  for (int i = 0; i < n; i++) {
-    const std::size_t row = at + static_cast<std::size_t>(i);
-    const RowGoal& goal = rows.goals[row];
-    float* z = logits + std::int64_t{i} * vocab;
-    T* d = d_logits + std::int64_t{i} * vocab;
-    const float weight = rows.weight[row];
-    if (weight == 0 || (goal.kind == RowGoal::Kind::Target && goal.smoothing == 0)) {
-      ops_.cross_entropy(z, &rows.target[row], &weight, d, &loss[row], 1, vocab);
-    } else if (goal.kind == RowGoal::Kind::Target) {
-      loss[row] =
-          ops_.smoothed_cross_entropy(z, rows.target[row], goal.smoothing, weight, d, vocab);
-    } else {
-      loss[row] = ops_.divergence(z, teachers + std::int64_t{goal.teacher} * vocab,
-                                  goal.kind == RowGoal::Kind::Reverse, weight, d, vocab);
-    }
-  }
-}
-
-// Loss and its gradient: logits of all rows live at once only where rows of this forward are
-// teachers of others.
-template <typename T>
-void TrainPass<T>::backward_lm_head(const PackedWeights<T>& weights,
-                                    const TrainRows& rows,
-                                    float* gradient,
-                                    std::span<float> loss) {
-  Buffers& b = *buffers_;
-  const int n = rows.n_rows();
-  const bool teaches_itself = rows.teacher_logits.empty() &&
-                              std::any_of(rows.goals.begin(), rows.goals.end(),
-                                          [](auto& g) { return g.kind != RowGoal::Kind::Target; });
-  if (teaches_itself) {
-    b.all_logits.resize(static_cast<std::size_t>(n) * config_.vocab_size);
-    math_->forward_f32(*weights.lm_head, b.h_final.data(), n, b.all_logits.data(), false);
-  }
-  const auto losses = [&](int first, int n_first, float* logits, T* d_logits) {
-    losses_of_rows(rows, first, n_first, logits, d_logits, loss);
+  const auto losses = [&](int first, int n, const float* logits, void* d_logits) {
+    on_.ops.goal_losses(on_.device, on_.type, logits, kept_logits_.f32(),
+                        static_cast<const RowGoal*>(goal_.data()) + first, ids(target_) + first,
+                        weight_.f32() + first, d_logits, loss + first, n, config_.vocab_size);
   };
-  vocab_.forward_backward(*weights.lm_head, b.h_final.data(), config_.dim, n,
-                          teaches_itself ? b.all_logits.data() : nullptr, losses, b.d_h.data(),
-                          gradient + layout_.embedding);
+  vocab_.forward_backward(w, lm_head_, h_final_.data(), n_, known_logits, losses, d_h_.data(),
+                          gradient);
 }
 
-template <typename T>
-void TrainPass<T>::forward_backward(const std::vector<float>& parameters,
-                                    const PackedWeights<T>& weights,
-                                    const TrainRows& rows,
-                                    float* gradient,
-                                    std::span<float> loss) {
-  Buffers& b = *buffers_;
-  const int n = rows.n_rows(), dim = config_.dim;
-  ensure(rows.target.size() == rows.token.size() && rows.weight.size() == rows.token.size() &&
-             loss.size() == rows.token.size(),
-         "a target, a weight and a loss for every row");
-  ensure(rows.goals.empty() || rows.goals.size() == rows.token.size(), "a goal for every row");
-  ensure(rows.teacher_logits.empty() ||
-             rows.teacher_logits.size() ==
-                 rows.token.size() * static_cast<std::size_t>(config_.vocab_size),
-         "a teacher's logits for every row");
-  for (const RowGoal& goal : rows.goals)
-    ensure(goal.teacher >= 0 && goal.teacher < n, "a teacher is a row of the pass");
-  expect_tokens(rows, config_.vocab_size);
-  run_layers(parameters, weights, rows);
-  backward_lm_head(weights, rows, gradient, loss);
-  std::fill_n(b.dx.data(), static_cast<std::size_t>(n) * dim, 0.0f);
-  ops_.rms_norm_backward(b.x_final.data(), parameters.data() + layout_.final_norm, b.r_final.data(),
-                         b.d_h.data(), b.dx.data(), gradient + layout_.final_norm,
-                         b.dx_rounded.data(), n, dim);
-  for (int layer = config_.n_layers - 1; layer >= 0; layer--) {
-    const auto i = static_cast<std::size_t>(layer);
-    block_.backward(parameters, layout_.layers[i], weights.layers[i],
-                    {rows.pos, rows.segments, rows.views}, b.layers[i], b.dx.data(),
-                    b.dx_rounded.data(), gradient);
+void TrainPass::forward_backward(const TrainWeights& w,
+                                 const TrainRows& rows,
+                                 float* gradient,
+                                 float* loss,
+                                 const TrainWeights* teacher) {
+  take_rows(rows);
+  const auto& [device, ops, type] = on_;
+  const int dim = config_.dim;
+  const bool teaches_itself = taught_ && !teacher;
+  if (taught_ && teacher) keep_logits(*teacher);
+  if (teaches_itself)
+    keep_logits(w);
+  else
+    run_layers(w);
+  backward_lm_head(w, teaches_itself ? kept_logits_.f32() : nullptr, gradient, loss);
+  ops.clear(device, dx_.data(), std::int64_t{4} * n_ * dim);
+  ops.rms_norm_backward(device, type, x_final_.f32(), w.masters + layout_.final_norm,
+                        r_final_.f32(), d_h_.data(), dx_.f32(), gradient + layout_.final_norm,
+                        dx_rounded_.data(), n_, dim);
+  for (std::size_t i = layers_.size(); i-- > 0;)
+    block_.backward(w, layout_.layers[i], layers_[i], dx_.f32(), dx_rounded_.data(), gradient);
+  ops.scatter_rows(device, dx_.f32(), ids(token_), ids(group_row_), ids(group_begin_), n_groups_,
+                   gradient + layout_.embedding, dim);
+}
+
+std::vector<TokenId> TrainPass::likeliest(const TrainWeights& w, const TrainRows& rows) {
+  take_rows(rows);
+  std::vector<TokenId> tokens(rows.token.size());
+  const auto pick = [&](int first, int n, const float* logits) {
+    on_.ops.argmax(on_.device, logits, n, config_.vocab_size, tokens.data() + first);
+  };
+  // The CPU's products give other bits for other numbers of rows: there the logits of all rows come
+  // from one product, like a teacher's.
+  if (on_.ops.logit_rows > 0) {
+    keep_logits(w);
+    pick(0, n_, kept_logits_.f32());
+  } else {
+    run_layers(w);
+    vocab_.logits(w, lm_head_, h_final_.data(), n_, pick);
   }
-  for (int row = 0; row < n; row++) {
-    parameter_ops_.add(gradient + layout_.embedding +
-                           std::int64_t{rows.token[static_cast<std::size_t>(row)]} * dim,
-                       b.dx.data() + std::int64_t{row} * dim, dim);
-  }
+  for (TokenId& token : tokens) token = std::max(token, 0);
+  return tokens;
 }
 
-template <typename T>
-void TrainPass<T>::forward(const std::vector<float>& parameters,
-                           const PackedWeights<T>& weights,
-                           const TrainRows& rows,
-                           std::span<float> logits) {
-  expect_tokens(rows.token, config_.vocab_size);
-  run_layers(parameters, weights, rows);
-  ensure(logits.size() == rows.token.size() * static_cast<std::size_t>(config_.vocab_size),
-         "room for the logits of every row");
-  math_->forward_f32(*weights.lm_head, buffers_->h_final.data(), rows.n_rows(), logits.data(),
-                     false);
+std::vector<float> TrainPass::logits(const TrainWeights& w, const TrainRows& rows) {
+  take_rows(rows);
+  ensure(kept_logits_.data(), "logits() needs a pass that keeps logits");
+  keep_logits(w);
+  std::vector<float> all(rows.token.size() * static_cast<std::size_t>(config_.vocab_size));
+  on_.device.ops().download(on_.device, all.data(), kept_logits_.data(),
+                            static_cast<std::int64_t>(4 * all.size()));
+  return all;
 }
-
-template class PackedWeights<float>;
-template class PackedWeights<Bf16>;
-template class TrainPass<float>;
-template class TrainPass<Bf16>;
 
 }  // namespace engine

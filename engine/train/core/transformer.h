@@ -1,118 +1,120 @@
-// The LLaMA block for training: forward with everything kept that the backward needs, the fused
-// cross-entropy, and the backward down to the gradient of every weight.
+// Forward and backward of a LLaMA-family model for training: every layer's activations are kept,
+// the cross-entropy is fused with its gradient, and the backward ends at the gradient of every
+// weight.
 #pragma once
 
 #include <cstdint>
-#include <memory>
 #include <span>
 #include <vector>
 
+#include "engine/base/types.h"
 #include "engine/checkpoint/config.h"
 #include "engine/train/core/block.h"
-#include "engine/train/ops/linear.h"
-#include "engine/train/ops/train_ops.h"
 #include "engine/train/core/parameters.h"
+#include "engine/train/core/train_device.h"
 #include "engine/train/core/vocab_rows.h"
+#include "engine/train/ops/train_ops.h"
 
 namespace engine {
 
-/// What a row's distribution is pulled towards.
-struct RowGoal {
-  /// Target: the row's target token. Forward, Reverse: a teacher's distribution p, by the divergence
-  /// sum of p log(p / q) or sum of q log(q / p) of the row's own distribution q from it.
-  enum class Kind : std::uint8_t { Target, Forward, Reverse } kind = Kind::Target;
-  float smoothing = 0;       // of Target: share of the label that is spread over all tokens
-  std::int32_t teacher = 0;  // of the others: the row of this pass whose distribution is p
-};
+using kernels::RowGoal;
 
-/// Rows of one pass: several packed texts, none of which sees another. All arrays [n_rows].
+/// Rows of one pass: several packed texts that do not attend to each other. All arrays [n_rows].
 struct TrainRows {
   std::span<const TokenId> token;
-  std::span<const TokenId> target;      // the token that should follow
+  std::span<const TokenId> target;      // the next token
   std::span<const float> weight;        // of the row's loss; 0: no loss
-  std::span<const std::int32_t> pos;    // restarts with every text
-  std::span<const Segment> segments;    // rows of one text each
+  std::span<const std::int32_t> pos;    // starts at 0 in every text
+  std::span<const Segment> segments;    // the rows of each text
   std::span<const RowView> views;       // empty: causal within the segment
-  std::span<const RowGoal> goals = {};  // empty: every row's target
-  /// [n_rows, vocab_size] where teachers' distributions come from. Empty: this forward's own logits, held
-  /// constant: nothing flows back through a teacher.
-  std::span<const float> teacher_logits = {};
+  std::span<const RowGoal> goals = {};  // empty: every row's goal is its target
+  /// Number of rows.
   int n_rows() const { return static_cast<int>(token.size()); }
 };
 
-/// Every row's token is one of the vocabulary's; to be asked before anything is computed or
-/// launched.
+/// Checks that every token is in the vocabulary, before anything is computed or launched.
 /// @throws ContractError
 void expect_tokens(std::span<const TokenId> tokens, int vocab_size);
-/// The same, and of the target of each row whose loss counts and is the target's.
+/// The same for the rows' tokens, and for the targets of rows with a loss towards their target.
 void expect_tokens(const TrainRows& rows, int vocab_size);
 
-/// Weights as the products read them; made again from the f32 masters after every update.
-template <typename T>
-class PackedWeights {
- public:
-  PackedWeights(const ModelConfig& config,
-                const ParameterLayout& layout,
-                const std::vector<float>& parameters,
-                const LinearMath<T>& math);
-  /// Matrices are independent of each other, so threads may share the work: matrix i of n_matrices.
-  void repack(int i, const LinearMath<T>& math);
-  int n_matrices() const { return static_cast<int>(all_.size()); }
+/// Every matrix of a model.
+std::vector<kernels::TrainMatrix> matrices_of(const ModelConfig& config,
+                                              const ParameterLayout& layout);
 
-  std::vector<PackedBlock<T>> layers;
-  std::unique_ptr<PackedLinear<T>> lm_head;
+/// Rows with the same token, in order.
+struct TokenGroups {
+  std::vector<std::int32_t> row;
+  std::vector<std::int32_t> begin;  // [n_groups + 1]
+  /// Number of groups.
+  int n_groups() const { return static_cast<int>(begin.size()) - 1; }
+};
+/// @param rows  the rows to group by their tokens
+TokenGroups token_groups_of(std::span<const TokenId> token, std::vector<std::int32_t> rows);
+/// Leaves out rows outside every segment.
+TokenGroups token_groups_of(const TrainRows& rows);
 
- private:
-  std::vector<PackedLinear<T>*> all_;
+/// Options of a TrainPass.
+struct PassOptions {
+  std::int64_t logit_bytes = VocabRows::kLogitBytes;
+  /// Take memory for the logits of all rows: for rows with teachers, and for logits().
+  bool keeps_logits = false;
 };
 
-/// One thread's forward and backward: its activations, its scratch, its products.
-template <typename T>
+/// Forward and backward of one model on one device.
 class TrainPass {
  public:
-  /// @param max_rows  rows a pass may have; a multiple of 32
-  TrainPass(const ModelConfig& config,
+  /// Takes all its memory.
+  /// @param on        its device outlives this
+  /// @param max_rows  rows a pass may have; a multiple of on.ops.row_multiple
+  TrainPass(const TrainDevice& on,
+            const ModelConfig& config,
             const ParameterLayout& layout,
-            std::unique_ptr<LinearMath<T>> math,
-            const TrainTable& table,
-            int max_rows);
-  ~TrainPass();
+            int max_rows,
+            const PassOptions& options = {});
 
-  /// Forward and backward of the rows (a multiple of 32).
-  /// @param gradient  [layout.n] f32, added to
-  /// @param loss      [n_rows] of each row, unweighted: -log p of its target, or what its goal
-  ///                  says; 0 where the weight is
-  void forward_backward(const std::vector<float>& parameters,
-                        const PackedWeights<T>& weights,
+  /// Forward and backward of the rows, whose number is a multiple of row_multiple. Does not wait.
+  /// @param gradient  [layout.n] on the device, added to
+  /// @param loss      [n_rows] on the device, unweighted: -log p of the row's target, or the loss
+  ///                  towards its goal; 0 where the weight is
+  /// @param teacher   the weights whose forward of the same rows gives the teachers' distributions;
+  ///                  null: this forward's own logits, held constant
+  void forward_backward(const kernels::TrainWeights& weights,
                         const TrainRows& rows,
                         float* gradient,
-                        std::span<float> loss);
-  /// Forward alone. @param logits  [n_rows, vocab_size] f32
-  void forward(const std::vector<float>& parameters,
-               const PackedWeights<T>& weights,
-               const TrainRows& rows,
-               std::span<float> logits);
+                        float* loss,
+                        const kernels::TrainWeights* teacher = nullptr);
+  /// Forward alone: the likeliest token after each row, of equal ones the lowest; 0 if a logit is
+  /// not finite. Waits.
+  std::vector<TokenId> likeliest(const kernels::TrainWeights& weights, const TrainRows& rows);
+  /// Forward alone. Waits. Needs keeps_logits. @return  [n_rows, vocab_size]
+  std::vector<float> logits(const kernels::TrainWeights& weights, const TrainRows& rows);
 
  private:
-  struct Buffers;
-  void run_layers(const std::vector<float>& parameters,
-                  const PackedWeights<T>& weights,
-                  const TrainRows& rows);
-  void losses_of_rows(
-      const TrainRows& rows, int first, int n, float* logits, T* d_logits, std::span<float> loss);
-  void backward_lm_head(const PackedWeights<T>& weights,
-                        const TrainRows& rows,
+  void take_rows(const TrainRows& rows);
+  void take_goals(std::span<const RowGoal> goals);
+  void run_layers(const kernels::TrainWeights& w);
+  void keep_logits(const kernels::TrainWeights& w);
+  /// @param known_logits  of all rows, if they are known already; else null
+  void backward_lm_head(const kernels::TrainWeights& w,
+                        float* known_logits,
                         float* gradient,
-                        std::span<float> loss);
+                        float* loss);
 
+  const TrainDevice on_;
   const ModelConfig config_;
   const ParameterLayout layout_;
-  std::unique_ptr<LinearMath<T>> math_;
-  const TrainOps<T>& ops_;
-  const ParameterOps& parameter_ops_;
-  BlockPass<T> block_;
-  VocabRows<T> vocab_;
-  std::unique_ptr<Buffers> buffers_;
+  const int max_rows_;
+  const kernels::TrainMatrix lm_head_;
+  int n_ = 0, n_groups_ = 0;                 // of this pass
+  bool has_goals_ = false, taught_ = false;  // of this pass: goals besides targets; teachers
+  std::vector<KeptBlock> layers_;
+  BlockPass block_;
+  VocabRows vocab_;
+  kernels::DeviceBuffer token_, target_, weight_, goal_, group_row_, group_begin_;
+  kernels::DeviceBuffer kept_logits_;  // [rows, vocab_size] f32 of all rows; or empty
+  kernels::DeviceBuffer x_final_, r_final_, h_final_;
+  kernels::DeviceBuffer d_h_, dx_, dx_rounded_;
 };
 
 }  // namespace engine

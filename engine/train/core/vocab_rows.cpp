@@ -1,94 +1,85 @@
 #include "engine/train/core/vocab_rows.h"
 
 #include <algorithm>
-#include <cstring>
 
 namespace engine {
 namespace {
 
-// Rows whose logits are alive together, and rows whose gradients of logits are.
-constexpr int kLogitRows = 64;
-constexpr int kHeadRows = 512;
+using kernels::TrainMatrix;
+using kernels::TrainWeights;
+
+int rows_in(std::int64_t logit_bytes, int vocab_size, int max_rows) {
+  return static_cast<int>(std::clamp<std::int64_t>(logit_bytes / 4 / vocab_size, 1, max_rows));
+}
 
 }  // namespace
 
-template <typename T>
-VocabRows<T>::VocabRows(LinearMath<T>& math, const TrainTable& table, int vocab_size)
-    : math_(math), ops_(table.ops<T>()), vocab_(vocab_size) {
-  logits_.resize(static_cast<std::size_t>(kLogitRows) * vocab_size);
-  d_logits_.resize(static_cast<std::size_t>(kHeadRows) * vocab_size);
-}
+VocabRows::VocabRows(const TrainDevice& on, int vocab_size, int max_rows, std::int64_t logit_bytes)
+    : on_(on),
+      vocab_(vocab_size),
+      logit_rows_(on.ops.logit_rows ? on.ops.logit_rows
+                                    : rows_in(logit_bytes, vocab_size, max_rows)),
+      gradient_rows_(on.ops.gradient_rows ? on.ops.gradient_rows : logit_rows_),
+      logits_(on.f32(std::int64_t{logit_rows_} * vocab_size, "logits")),
+      d_logits_(on.typed(std::int64_t{gradient_rows_} * vocab_size, "the logits' gradient")) {}
 
-template <typename T>
-void VocabRows<T>::forward_backward(const PackedLinear<T>& w,
-                                    const T* x,
-                                    int width,
-                                    int n,
-                                    const float* known_logits,
-                                    const Losses& losses,
-                                    T* dx,
-                                    float* dw) {
-  for (int chunk = 0; chunk < n; chunk += kHeadRows) {
-    const int n_chunk = std::min(kHeadRows, n - chunk);
-    const T* from = x + std::int64_t{chunk} * width;
-    for (int first = 0; first < n_chunk; first += kLogitRows) {
-      const int n_first = std::min(kLogitRows, n_chunk - first);
-      if (known_logits) {
-        std::memcpy(logits_.data(), known_logits + std::int64_t{chunk + first} * vocab_,
-                    sizeof(float) * static_cast<std::size_t>(n_first) * vocab_);
-      } else {
-        math_.forward_f32(w, from + std::int64_t{first} * width, n_first, logits_.data(), false);
-      }
-      losses(chunk + first, n_first, logits_.data(),
-             d_logits_.data() + std::int64_t{first} * vocab_);
+void VocabRows::forward_backward(const TrainWeights& w,
+                                 const TrainMatrix& m,
+                                 const void* x,
+                                 int n_rows,
+                                 float* known_logits,
+                                 const Losses& losses,
+                                 void* dx,
+                                 float* gradient) {
+  const auto& [device, ops, type] = on_;
+  const std::int64_t element = kernels::bytes_of(type), row_bytes = element * m.n_in;
+  for (int chunk = 0; chunk < n_rows; chunk += gradient_rows_) {
+    const int n_chunk = std::min(gradient_rows_, n_rows - chunk);
+    const char* from = static_cast<const char*>(x) + chunk * row_bytes;
+    for (int first = 0; first < n_chunk; first += logit_rows_) {
+      const int n = std::min(logit_rows_, n_chunk - first);
+      float* logits = logits_.f32();
+      if (known_logits)
+        logits = known_logits + std::int64_t{chunk + first} * vocab_;
+      else
+        ops.forward_f32(device, type, w, m, from + first * row_bytes, n, logits, false);
+      losses(chunk + first, n, logits,
+             static_cast<char*>(d_logits_.data()) + element * first * vocab_);
     }
-    math_.backward_input(w, d_logits_.data(), n_chunk, dx + std::int64_t{chunk} * width);
-    math_.backward_weight(w, d_logits_.data(), from, n_chunk, dw);
+    ops.backward_input(device, type, w, m, d_logits_.data(), n_chunk,
+                       static_cast<char*>(dx) + chunk * row_bytes);
+    ops.backward_weight(device, type, w, m, d_logits_.data(), from, n_chunk, gradient);
   }
 }
 
-template <typename T>
-void VocabRows<T>::forward_backward(const PackedLinear<T>& w,
-                                    const T* x,
-                                    int width,
-                                    std::span<const TokenId> target,
-                                    std::span<const float> weight,
-                                    T* dx,
-                                    float* dw,
-                                    std::span<float> loss) {
-  const auto losses = [&](int first, int n, float* logits, T* d_logits) {
-    ops_.cross_entropy(logits, target.data() + first, weight.data() + first, d_logits,
-                       loss.data() + first, n, vocab_);
+void VocabRows::forward_backward(const TrainWeights& w,
+                                 const TrainMatrix& m,
+                                 const void* x,
+                                 int n_rows,
+                                 const std::int32_t* target,
+                                 const float* weight,
+                                 void* dx,
+                                 float* gradient,
+                                 float* loss) {
+  const auto losses = [&](int first, int n, float* logits, void* d_logits) {
+    on_.ops.cross_entropy(on_.device, on_.type, logits, target + first, weight + first, d_logits,
+                          loss + first, n, vocab_);
   };
-  forward_backward(w, x, width, static_cast<int>(target.size()), nullptr, losses, dx, dw);
+  forward_backward(w, m, x, n_rows, nullptr, losses, dx, gradient);
 }
 
-template <typename T>
-void VocabRows<T>::logits(const PackedLinear<T>& w,
-                          const T* x,
-                          int width,
-                          int n,
-                          const std::function<void(int, std::span<const float>)>& row) {
-  for (int first = 0; first < n; first += kLogitRows) {
-    const int n_first = std::min(kLogitRows, n - first);
-    math_.forward_f32(w, x + std::int64_t{first} * width, padded_rows(n_first), logits_.data(),
-                      false);
-    for (int i = 0; i < n_first; i++) {
-      row(first + i, std::span(logits_).subspan(static_cast<std::size_t>(i) * vocab_,
-                                                static_cast<std::size_t>(vocab_)));
-    }
+void VocabRows::logits(const TrainWeights& w,
+                       const TrainMatrix& m,
+                       const void* x,
+                       int n_rows,
+                       const std::function<void(int first, int n, const float* logits)>& rows) {
+  const std::int64_t row_bytes = std::int64_t{kernels::bytes_of(on_.type)} * m.n_in;
+  for (int first = 0; first < n_rows; first += logit_rows_) {
+    const int n = std::min(logit_rows_, n_rows - first);
+    on_.ops.forward_f32(on_.device, on_.type, w, m, static_cast<const char*>(x) + first * row_bytes,
+                        on_.padded(n), logits_.f32(), false);
+    rows(first, n, logits_.f32());
   }
 }
-
-int rank_of(std::span<const float> logits, TokenId token) {
-  const auto at = static_cast<std::size_t>(token);
-  int better = 0;
-  for (std::size_t i = 0; i < logits.size(); i++)
-    better += logits[i] > logits[at] || (logits[i] == logits[at] && i < at);
-  return better;
-}
-
-template class VocabRows<float>;
-template class VocabRows<Bf16>;
 
 }  // namespace engine

@@ -1,75 +1,69 @@
-// Rows through one output matrix: losses with their gradient, or ranks. The logits of all rows
-// never live at once.
+// Rows through one output matrix: losses with their gradient, or logits. The logits of all rows are
+// in memory together only if they are few.
 #pragma once
 
 #include <cstdint>
 #include <functional>
-#include <span>
-#include <vector>
 
-#include "engine/train/ops/aligned_vector.h"
-#include "engine/train/ops/linear.h"
-#include "engine/train/ops/train_ops.h"
-#include "engine/base/types.h"
+#include "engine/train/core/train_device.h"
 
 namespace engine {
 
-/// Rows for the products: what a count is filled up to.
-inline int padded_rows(int rows) {
-  return (rows + 31) / 32 * 32;
-}
-
-template <typename T>
+/// Products with one output matrix, in chunks of rows.
 class VocabRows {
  public:
-  /// @param math  of the same thread; outlives this
-  VocabRows(LinearMath<T>& math, const TrainTable& table, int vocab_size);
+  /// Bytes of f32 logits in memory together, on a device that does not fix the number of rows.
+  static constexpr std::int64_t kLogitBytes = 64 << 20;
 
-  /// Losses of rows [first, first + n) of their logits [n, vocab_size], which may be written over,
-  /// and the losses' gradient d_logits [n, vocab_size].
-  using Losses = std::function<void(int first, int n, float* logits, T* d_logits)>;
-  /// @param x             [n, width], n a multiple of 32
-  /// @param known_logits  [n, vocab_size] where they are known already; else null
-  /// @param dx            [n, width] the gradient of the losses
-  /// @param dw            [vocab_size, width] added to
-  void forward_backward(const PackedLinear<T>& w,
-                        const T* x,
-                        int width,
-                        int n,
-                        const float* known_logits,
+  /// Takes all its memory.
+  /// @param on           its device outlives this
+  /// @param max_rows     rows of a call
+  /// @param logit_bytes  as kLogitBytes; the bits of the gradient depend on it
+  VocabRows(const TrainDevice& on,
+            int vocab_size,
+            int max_rows,
+            std::int64_t logit_bytes = kLogitBytes);
+
+  /// Computes the losses of rows [first, first + n) from their logits [n, vocab_size], and the
+  /// gradient d_logits [n, vocab_size] of the losses.
+  using Losses = std::function<void(int first, int n, float* logits, void* d_logits)>;
+  /// @param m             [vocab_size, width]
+  /// @param x             [n_rows, width]
+  /// @param known_logits  [n_rows, vocab_size] if they are known already; else null
+  /// @param dx            [n_rows, width] the gradient of the losses
+  /// @param gradient      of all weights, added to
+  void forward_backward(const kernels::TrainWeights& w,
+                        const kernels::TrainMatrix& m,
+                        const void* x,
+                        int n_rows,
+                        float* known_logits,
                         const Losses& losses,
-                        T* dx,
-                        float* dw);
-  /// Against a target each.
-  /// @param x       [n, width], n a multiple of 32
-  /// @param target  [n];  weight [n], 0: no loss
-  /// @param dx      [n, width] the gradient of the weighted losses
-  /// @param dw      [vocab_size, width] added to
-  /// @param loss    [n] -log p of the target, unweighted; 0 where the weight is
-  void forward_backward(const PackedLinear<T>& w,
-                        const T* x,
-                        int width,
-                        std::span<const TokenId> target,
-                        std::span<const float> weight,
-                        T* dx,
-                        float* dw,
-                        std::span<float> loss);
-  /// Calls `row` for each of n rows with its logits, [vocab_size].
-  void logits(const PackedLinear<T>& w,
-              const T* x,
-              int width,
-              int n,
-              const std::function<void(int, std::span<const float>)>& row);
+                        void* dx,
+                        float* gradient);
+  /// The same with cross-entropy as the loss of each row.
+  /// @param target  [n_rows];  weight [n_rows], 0: no loss;  both on the device
+  /// @param loss    [n_rows] -log p of the target, unweighted; 0 where the weight is
+  void forward_backward(const kernels::TrainWeights& w,
+                        const kernels::TrainMatrix& m,
+                        const void* x,
+                        int n_rows,
+                        const std::int32_t* target,
+                        const float* weight,
+                        void* dx,
+                        float* gradient,
+                        float* loss);
+  /// Calls `rows` for rows [first, first + n) with their logits [n, vocab_size], on the device.
+  /// @param x  [n_rows rounded up to what products take, width]
+  void logits(const kernels::TrainWeights& w,
+              const kernels::TrainMatrix& m,
+              const void* x,
+              int n_rows,
+              const std::function<void(int first, int n, const float* logits)>& rows);
 
  private:
-  LinearMath<T>& math_;
-  const TrainOps<T>& ops_;
-  int vocab_;
-  AlignedVector<float> logits_;
-  AlignedVector<T> d_logits_;
+  const TrainDevice on_;
+  const int vocab_, logit_rows_, gradient_rows_;
+  kernels::DeviceBuffer logits_, d_logits_;
 };
-
-/// Tokens that a row prefers to this one: of equal logits the lower id comes first.
-int rank_of(std::span<const float> logits, TokenId token);
 
 }  // namespace engine

@@ -16,7 +16,7 @@ struct Workers::Shared {
   std::condition_variable start, done;
   const std::function<void(int)>* task = nullptr;
   int n_parts = 0;
-  int n_threads = 1;  // the caller's counted
+  int n_threads = 1;  // including the caller's
   int n_running = 0;
   std::uint64_t round = 0;
   bool stop = false;
@@ -50,12 +50,12 @@ struct Workers::Shared {
 };
 
 Workers::Workers(int n) : n_(1), shared_(std::make_unique<Shared>()) {
-  ensure(n >= 1, "training needs a thread");
+  ensure(n >= 1, "training needs at least one thread");
   try {
     for (; n_ < n; n_++)
       shared_->threads.emplace_back([shared = shared_.get(), i = n_] { shared->loop(i); });
   } catch (const std::system_error&) {
-    // The system has no further thread. Who has which part decides no bit.
+    // The system has no thread left. The result does not depend on the number of threads.
   }
   const std::lock_guard lock(shared_->mutex);
   shared_->n_threads = n_;

@@ -1,4 +1,4 @@
-// A few threads that do the same thing to different parts, and wait for each other.
+// A pool of threads that run one task on several parts.
 #pragma once
 
 #include <functional>
@@ -6,18 +6,20 @@
 
 namespace engine {
 
+/// The pool.
 class Workers {
  public:
-  /// @param n  threads, the caller's counted; fewer where the system has no more
+  /// @param n  number of threads, including the caller's; fewer if the system has no more
   explicit Workers(int n);
   ~Workers();
   Workers(const Workers&) = delete;
   Workers& operator=(const Workers&) = delete;
 
+  /// Number of threads, including the caller's.
   int n_threads() const { return n_; }
-  /// Calls task(i) for i in [0, n_parts), each on one of the threads, and returns when all are
-  /// done. With n_parts <= n_threads() each part has a thread of its own, the same one every time.
-  /// @throws whatever a task threw (the first, by part)
+  /// Calls task(i) for i in [0, n_parts), distributed over the threads, and returns when all are done.
+  /// With n_parts <= n_threads() each part has its own thread, the same one in every call.
+  /// @throws the exception of the first part that threw
   void run(int n_parts, const std::function<void(int)>& task);
 
  private:

@@ -15,23 +15,23 @@ std::string what_they_are(const HeadsRecipe& recipe, const HeadsConfig& c) {
   if (c.kind == HeadsKind::Medusa) {
     return fmt::format(
         "Medusa heads for {}: {} of them, each of {} residual layer{} and an output matrix of its "
-        "own, {}. Head 1 guesses the token behind the one that the target picks, and so on.",
+        "own, {}. Head 1 predicts the token after the one that the target picks, and so on.",
         c.base, c.n_heads, c.n_layers, c.n_layers == 1 ? "" : "s", size);
   }
   return fmt::format(
       "Chimera heads for {}: {} of them over an encoder of {}-grams ({}) and one transformer block "
-      "(width {}, feed-forward {}, {} heads), reading {}, {}. Of the text its rows see {}.",
+      "(width {}, feed-forward {}, {} heads). Their input is {}, {}. The rows of the block attend "
+      "to {} of the text.",
       c.base, c.n_heads, c.gram,
-      recipe.finetune_first_layer ? "with an embedding of its own" : "on the target's embedding",
-      c.dim, c.hidden_dim, c.n_attention_heads,
-      c.residual ? "the hidden state and what the encoder says" : "what the encoder says alone",
-      size,
+      recipe.finetune_first_layer ? "with its own embedding" : "on the target's embedding", c.dim,
+      c.hidden_dim, c.n_attention_heads,
+      c.residual ? "the hidden state and the encoder's output" : "the encoder's output alone", size,
       c.sees_committed_grams ? "the hidden states and the token groups"
                              : "the hidden states alone");
 }
 
 std::string losses_list(const NamedFigures& losses) {
-  if (losses.empty()) return "in the log, the run was over before it was resumed";
+  if (losses.empty()) return "in the log (the run was already finished when it was resumed)";
   std::string list;
   for (const auto& [name, value] : losses)
     list += fmt::format("{}{} {:.3f}", list.empty() ? "" : ", ", name, value);
@@ -60,14 +60,14 @@ void write_heads_card(const std::string& directory,
   const HeadsResult& result = training.result;
   const TrainingStream stream(recipe.outputs.mixture, recipe.outputs.seed, data);
   std::string card = fmt::format(
-      "# {}\n\n{} They belong to that model's weights alone: what they guess is verified by it, so "
-      "they decide how fast it writes and never what.\n\n",
+      "# {}\n\n{} They work only with that model's weights, which verify their drafts, so "
+      "they change its speed and never its output.\n\n",
       recipe.name, what_they_are(recipe, training.config));
   card += fmt::format(
-      "They learned from what {} itself writes, greedily, behind prompts of this mixture ({} "
-      "prompts, at most {} tokens each{}); the mixture's own answers were not read.\n\n",
+      "They were trained on texts that {} writes greedily after prompts of this mixture ({} "
+      "prompts, at most {} tokens each{}); the mixture's own answers were not used.\n\n",
       training.config.base, recipe.outputs.count, recipe.outputs.max_tokens,
-      recipe.outputs.drop_wrong ? ", answers that the task's checker rejects left out" : "");
+      recipe.outputs.drop_wrong ? "; without answers that the task's checker rejects" : "");
   card += data_and_licences(recipe.outputs.mixture, stream, {target});
   card += fmt::format(
       "## Training\n\n- {} steps of {} texts, {} places in all, {:.1f} minutes ({:.0f} places/s), "
@@ -76,13 +76,13 @@ void write_heads_card(const std::string& directory,
       result.step, recipe.batch_texts, result.tokens, result.seconds / 60,
       result.seconds > 0 ? static_cast<double>(result.tokens) / result.seconds : 0, result.compute,
       losses_list(result.losses), static_cast<double>(result.hidden_bytes) * 1e-6,
-      result.hidden_kept ? "kept in memory" : "made again for every step", to_json(recipe));
+      result.hidden_kept ? "kept in memory" : "recomputed in every step", to_json(recipe));
   card += fmt::format(
-      "## Accuracies\n\nHow often the target's own token is among a head's best, on its greedy "
-      "text "
-      "behind {} prompts of the split dev, which no training reads. What stands before the token "
-      "is "
-      "the text's own.\n\n{}",
+      "## Accuracies\n\nShare of places at which the target's own token is among a head's "
+      "likeliest "
+      "ones, in greedy texts after {} unseen prompts of the split dev. The tokens before it are "
+      "those "
+      "of the text.\n\n{}",
       training.n_prompts, accuracy_table(result.ranks));
   write_whole_file(directory + "/README.md", card);
 }

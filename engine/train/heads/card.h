@@ -1,5 +1,4 @@
-// README.md of trained heads: what they are for, what they learned from, how, and how often they
-// are right.
+// The model card of trained heads, README.md: their target, training data, settings and accuracies.
 #pragma once
 
 #include <string>
@@ -8,12 +7,12 @@
 
 namespace engine {
 
-/// "| head | top-1 | .. | top-5 |" and a line a head, in percent.
+/// A markdown table "| head | top-1 | .. | top-5 |" with a line for each head, in percent.
 std::string accuracy_table(const HeadsRanks& ranks);
 
 /// Writes directory/README.md.
-/// @param target  directory of the model they are for, whose own training is told too
-/// @param data    folder of the open texts, where the mixture names them
+/// @param target  directory of the heads' target, whose card is summarised
+/// @param data    folder of the open texts, if the mixture names them
 /// @throws Error(Resources)  if it cannot be written
 void write_heads_card(const std::string& directory,
                       const HeadsTraining& training,

@@ -1,317 +1,358 @@
-// Chimera's heads. A k-gram is W2 SiLU(W1 [e ..]), places before the text's begin zero. f is the
-// block's output at a k-gram's row, without a norm behind it. Beside the heads' losses f is drawn
-// to the hidden state of its own position, which the target will have there.
-#include "engine/train/heads/chimera_pass.h"
-
-#include <algorithm>
-#include <string>
-
-#include "engine/train/heads/chimera_rows.h"
-#include "engine/train/heads/rows.h"
-#include "engine/train/ops/aligned_vector.h"
+// Chimera's heads. The encoding of a k-gram is W2 SiLU(W1 [e ..]), with zeros for places before the
+// text. f is the encoder block's output at a k-gram's row, without a norm after it. Besides the
+// heads' losses, f is trained towards the target's hidden state at its own position.
+//
+// Rows of one kind are gathered from, and scattered to, the rows of the pass by uploaded lists; no
+// two rows have the same destination.
+#include "engine/train/core/transformer.h"
 #include "engine/train/core/vocab_rows.h"
+#include "engine/train/heads/chimera_rows.h"
+#include "engine/train/heads/pass.h"
 
 namespace engine {
 namespace {
 
-template <typename T>
-class ChimeraPass final : public HeadsPass<T> {
- public:
-  ChimeraPass(const HeadsConfig& config,
-              const std::vector<float>& embedding,
-              std::unique_ptr<LinearMath<T>> math,
-              const TrainTable& table,
-              int max_rows)
-      : c_(config),
-        layout_(config),
-        embedding_(embedding),
-        math_(std::move(math)),
-        ops_(table.ops<T>()),
-        vocab_(*math_, table, config.vocab_size),
-        max_rows_(padded_rows(max_rows)),
-        kept_(encoder_of(config), max_rows_),
-        block_(encoder_of(config), *math_, table, max_rows_),
-        rows_(config, max_rows_) {}
+using kernels::DeviceBuffer;
+using kernels::DType;
+using kernels::TrainWeights;
 
-  void forward_backward(const std::vector<float>& parameters,
-                        const PackedHeads<T>& weights,
+constexpr const char* kGrams = "the k-grams of draft heads";
+
+class ChimeraPass final : public HeadsPass {
+ public:
+  ChimeraPass(const TrainDevice& on,
+              const HeadsConfig& config,
+              const float* embedding,
+              int max_rows);
+
+  void forward_backward(const TrainWeights& w,
                         std::span<const HeadsText> texts,
                         const HeadsLoss& loss,
                         float* gradient,
-                        HeadsSums& sums) override;
-  void rank(const std::vector<float>& parameters,
-            const PackedHeads<T>& weights,
+                        const HeadsLosses& losses) override;
+  void rank(const TrainWeights& w,
             std::span<const HeadsText> texts,
             int n_valid,
             HeadsRanks& ranks) override;
 
  private:
-  using Link = ChimeraRows::Link;
-
-  void lay_out(std::span<const HeadsText> texts);
-  void guess(const std::vector<float>& parameters, const PackedHeads<T>& weights);
-  void forward(const std::vector<float>& parameters, const PackedHeads<T>& weights);
-  void encode(const std::vector<float>& parameters, const PackedHeads<T>& weights);
-  int join(int head);
-  void backward_head(int head,
-                     const PackedHeads<T>& weights,
+  void read(std::span<const HeadsText> texts, const HeadsLoss* loss);
+  void read_states(std::span<const HeadsText> texts);
+  void read_heads(std::span<const HeadsText> texts, const HeadsLoss* loss);
+  void read_grams();
+  void guess(const TrainWeights& w);
+  void forward(const TrainWeights& w);
+  void encode(const TrainWeights& w);
+  void join(int head);
+  void backward_head(const TrainWeights& w,
+                     int head,
                      const HeadsLoss& loss,
                      float* gradient,
-                     HeadsSums& sums);
-  void backward_encoder(const std::vector<float>& parameters,
-                        const PackedHeads<T>& weights,
-                        float* gradient);
-  void add_to_embedding(float* gradient);
+                     const HeadsLosses& losses);
+  void backward_encoder(const TrainWeights& w, float* gradient);
+  void backward_grams(const TrainWeights& w, float* gradient);
+  /// Copies n rows of dim numbers; see TrainOps::copy_rows.
+  void copy(DType from_type,
+            const DeviceBuffer& from,
+            const std::int32_t* from_row,
+            DType to_type,
+            void* to,
+            const std::int32_t* to_row,
+            int to_stride,
+            int n) const {
+    on_.ops.copy_rows(on_.device, from_type, from.data(), from_row, to_type, to, to_row, to_stride,
+                      n, c_.dim);
+  }
+  int n_rows() const { return static_cast<int>(rows_.pos.size()); }
+  int n_links() const { return static_cast<int>(rows_.links.size()); }
+  int n_rows(int head) const {
+    return static_cast<int>(rows_.of_head[static_cast<std::size_t>(head)].size());
+  }
+  /// The index of the head's first row in the lists of all heads' rows.
+  int first_of(int head) const { return first_of_[static_cast<std::size_t>(head)]; }
+  const kernels::TrainMatrix& output(int head) const {
+    return m_.output[static_cast<std::size_t>(head)];
+  }
   int head_width() const { return c_.residual ? 2 * c_.dim : c_.dim; }
-  BlockRows rows() const { return {rows_.pos, rows_.segments, rows_.views}; }
+  /// f in the rows [hidden state, f] that a head reads, or their gradients.
+  void* f_part(const DeviceBuffer& joined) const {
+    return static_cast<char*>(joined.data()) +
+           std::int64_t{head_width() - c_.dim} * kernels::bytes_of(on_.type);
+  }
 
+  const TrainDevice on_;
   const HeadsConfig c_;
   const HeadsLayout layout_;
-  const std::vector<float>& embedding_;  // the trainer's
-  std::unique_ptr<LinearMath<T>> math_;
-  const TrainOps<T>& ops_;
-  VocabRows<T> vocab_;
-  int max_rows_;
-  KeptBlock<T> kept_;
-  BlockPass<T> block_;
+  const HeadsMatrices m_;
+  const int max_rows_;
+  VocabRows vocab_;
+  ChimeraRows rows_;  // positions and views padded for products
+  KeptBlock kept_;
+  BlockPass block_;
+  std::vector<int> first_state_, first_of_;  // of each text; of each head
+  std::vector<TokenId> grams_;               // [links, gram], oldest first; -1 before the text
 
-  ChimeraRows rows_;                    // positions and views filled up
-  AlignedVector<T> gram_, silu_;        // [links, gram dim], [links, dim]
-  AlignedVector<float> z_, encoded_;    // [links, dim]
-  AlignedVector<float> f_, dx_;         // [rows, dim]
-  AlignedVector<T> joined_, d_joined_;  // [a head's rows, head_width]
-  std::vector<TokenId> target_;         // of the head under way
-  std::vector<float> weight_, loss_;
-  AlignedVector<T> dx_rounded_, d_encoded_, d_silu_, d_z_, d_gram_;
+  const float* embedding_;                // [vocab_size, dim] the target's
+  DeviceBuffer states_;                   // [states of all texts, dim] bf16
+  DeviceBuffer state_, state_row_;        // of rows that are hidden states
+  DeviceBuffer link_row_;                 // [links]
+  DeviceBuffer gram_token_;               // [links, gram]
+  DeviceBuffer group_row_, group_begin_;  // of gram_token_
+  // For the rows of all heads, head by head, each padded for products: the state and the row of the
+  // head's input, and the state that f is trained towards.
+  DeviceBuffer head_state_, head_row_, head_wanted_, target_, weight_, rank_;
+  DeviceBuffer gram_, silu_;               // [links, gram dim], [links, dim]
+  DeviceBuffer z_, encoded_;               // [links, dim] f32
+  DeviceBuffer f_, dx_, dx_rounded_;       // [rows, dim]
+  DeviceBuffer joined_, d_joined_;         // [a head's rows, head_width]
+  DeviceBuffer d_encoded_, d_silu_, d_z_;  // [links, dim]
+  DeviceBuffer d_gram_;                    // [links, gram dim] f32
 };
 
-template <typename T>
-void ChimeraPass<T>::lay_out(std::span<const HeadsText> texts) {
-  rows_.lay_out(texts);
-  for (const ChimeraRows::State& state : rows_.states)
-    copy_row(state.text->hidden.data() + std::int64_t{state.place} * c_.dim, c_.dim,
-             kept_.x_attn.data() + std::int64_t{state.row} * c_.dim);
-  const std::size_t n = rows_.pos.size();
-  rows_.pos.resize(static_cast<std::size_t>(padded_rows(static_cast<int>(n))), 0);
-  rows_.views.resize(rows_.pos.size());
-  std::fill(
-      kept_.x_attn.begin() + static_cast<std::ptrdiff_t>(n * static_cast<std::size_t>(c_.dim)),
-      kept_.x_attn.end(), 0.0f);
-  const auto links = static_cast<std::size_t>(padded_rows(static_cast<int>(rows_.links.size())));
-  const auto dim = static_cast<std::size_t>(c_.dim);
-  gram_.assign(links * dim * static_cast<std::size_t>(c_.gram), T{});
-  z_.resize(links * dim);
-  silu_.resize(links * dim);
-  encoded_.resize(links * dim);
-  f_.resize(rows_.pos.size() * dim);
-}
-
-template <typename T>
-void ChimeraPass<T>::encode(const std::vector<float>& parameters, const PackedHeads<T>& weights) {
-  const float* embedding =
-      c_.own_embedding ? parameters.data() + layout_.at("embed_tokens.weight") : embedding_.data();
-  T* to = gram_.data();
-  for (const Link& link : rows_.links) {
-    for (int back = c_.gram - 1; back >= 0; back--, to += c_.dim) {
-      const TokenId token = rows_.token_of(link, back);
-      if (token < 0)
-        std::fill_n(to, c_.dim, T{});
-      else
-        copy_row(embedding + std::int64_t{token} * c_.dim, c_.dim, to);
-    }
-  }
-  const int n = padded_rows(static_cast<int>(rows_.links.size()));
-  math_->forward_f32(*weights.gram_in, gram_.data(), n, z_.data(), false);
-  ops_.silu(z_.data(), nullptr, silu_.data(), std::int64_t{n} * c_.dim);
-  math_->forward_f32(*weights.gram_out, silu_.data(), n, encoded_.data(), false);
-}
-
-template <typename T>
-void ChimeraPass<T>::forward(const std::vector<float>& parameters, const PackedHeads<T>& weights) {
-  encode(parameters, weights);
-  for (std::size_t l = 0; l < rows_.links.size(); l++)
-    std::copy_n(encoded_.data() + l * static_cast<std::size_t>(c_.dim), c_.dim,
-                kept_.x_attn.data() + std::int64_t{rows_.links[l].row} * c_.dim);
-  block_.prepare(rows());
-  block_.forward(parameters, layout_.encoder, weights.encoder, rows(), kept_, f_.data());
-}
-
-// What a head reads at its rows, laid together. @return  how many
-template <typename T>
-int ChimeraPass<T>::join(int head) {
-  const auto& links = rows_.of_head[static_cast<std::size_t>(head)];
-  const int n = padded_rows(static_cast<int>(links.size()));
-  joined_.assign(static_cast<std::size_t>(n) * static_cast<std::size_t>(head_width()), T{});
-  T* to = joined_.data();
-  for (const int l : links) {
-    const Link& link = rows_.links[static_cast<std::size_t>(l)];
-    if (c_.residual) {
-      copy_row(link.text->hidden.data() + std::int64_t{link.place} * c_.dim, c_.dim, to);
-      to += c_.dim;
-    }
-    copy_row(f_.data() + std::int64_t{link.row} * c_.dim, c_.dim, to);
-    to += c_.dim;
-  }
-  return n;
-}
-
-// Replaces the text's tokens in the chains by what the heads before say there, best first.
-template <typename T>
-void ChimeraPass<T>::guess(const std::vector<float>& parameters, const PackedHeads<T>& weights) {
-  for (int head = 0; head + 1 < c_.n_heads; head++) {
-    const auto k = static_cast<std::size_t>(head);
-    forward(parameters, weights);
-    join(head);
-    const auto& links = rows_.of_head[k];
-    vocab_.logits(*weights.output[k], joined_.data(), head_width(), static_cast<int>(links.size()),
-                  [&](int row, std::span<const float> logits) {
-                    rows_.feed(links[static_cast<std::size_t>(row)],
-                               static_cast<TokenId>(std::max_element(logits.begin(), logits.end()) -
-                                                    logits.begin()));
-                  });
-  }
-}
-
-// Fills dx_ at the head's rows.
-template <typename T>
-void ChimeraPass<T>::backward_head(int head,
-                                   const PackedHeads<T>& weights,
-                                   const HeadsLoss& loss,
-                                   float* gradient,
-                                   HeadsSums& sums) {
-  const auto k = static_cast<std::size_t>(head);
-  const auto& links = rows_.of_head[k];
-  const auto n = static_cast<std::size_t>(join(head));
-  target_.assign(n, 0);
-  weight_.assign(n, 0.0f);
-  loss_.resize(n);
-  for (std::size_t r = 0; r < links.size(); r++) {
-    const Link& link = rows_.links[static_cast<std::size_t>(links[r])];
-    target_[r] = link.asked();
-    weight_[r] = loss.of_head[k];
-  }
-  d_joined_.resize(joined_.size());
-  vocab_.forward_backward(
-      *weights.output[k], joined_.data(), head_width(), target_, weight_, d_joined_.data(),
-      gradient + layout_.at("heads." + std::to_string(head) + ".weight"), loss_);
-  for (const float l : loss_) sums.loss[k] += l;
-  sums.n[k] += std::ssize(links);
-  sums.n_feature += std::ssize(links) * c_.dim;
-  std::vector<float> wanted(static_cast<std::size_t>(c_.dim));
-  for (std::size_t r = 0; r < links.size(); r++) {
-    const Link& link = rows_.links[static_cast<std::size_t>(links[r])];
-    float* dx = dx_.data() + std::int64_t{link.row} * c_.dim;
-    const float* f = f_.data() + std::int64_t{link.row} * c_.dim;
-    copy_row(link.text->hidden.data() + std::int64_t{link.end()} * c_.dim, c_.dim, wanted.data());
-    float squares = 0;
-    for (int i = 0; i < c_.dim; i++) {
-      const float off = f[i] - wanted[static_cast<std::size_t>(i)];
-      squares += off * off;
-      dx[i] = 2 * loss.of_feature * off;
-    }
-    sums.feature += squares;
-    add_row(d_joined_.data() + (r + 1) * static_cast<std::size_t>(head_width()) - c_.dim, c_.dim,
-            dx);
-  }
-}
-
-template <typename T>
-void ChimeraPass<T>::backward_encoder(const std::vector<float>& parameters,
-                                      const PackedHeads<T>& weights,
-                                      float* gradient) {
-  dx_rounded_.resize(dx_.size());
-  ops_.convert(dx_.data(), dx_rounded_.data(), static_cast<std::int64_t>(dx_.size()));
-  block_.backward(parameters, layout_.encoder, weights.encoder, rows(), kept_, dx_.data(),
-                  dx_rounded_.data(), gradient);
-  const int n = padded_rows(static_cast<int>(rows_.links.size()));
-  d_encoded_.assign(silu_.size(), T{});
-  d_silu_.resize(silu_.size());
-  d_z_.resize(silu_.size());
-  for (std::size_t l = 0; l < rows_.links.size(); l++)
-    std::copy_n(dx_rounded_.data() + std::int64_t{rows_.links[l].row} * c_.dim, c_.dim,
-                d_encoded_.data() + l * static_cast<std::size_t>(c_.dim));
-  math_->backward_weight(*weights.gram_out, d_encoded_.data(), silu_.data(), n,
-                         gradient + layout_.at("gram.1.weight"));
-  math_->backward_input(*weights.gram_out, d_encoded_.data(), n, d_silu_.data());
-  ops_.silu_backward(z_.data(), d_silu_.data(), d_z_.data(), std::int64_t{n} * c_.dim);
-  math_->backward_weight(*weights.gram_in, d_z_.data(), gram_.data(), n,
-                         gradient + layout_.at("gram.0.weight"));
+ChimeraPass::ChimeraPass(const TrainDevice& on,
+                         const HeadsConfig& config,
+                         const float* embedding,
+                         int max_rows)
+    : on_(on),
+      c_(config),
+      layout_(config),
+      m_(config, layout_),
+      max_rows_(on.padded(max_rows)),
+      vocab_(on, config.vocab_size, max_rows_),
+      rows_(config, max_rows_),
+      kept_(on, encoder_of(config), max_rows_),
+      block_(on, encoder_of(config), max_rows_),
+      embedding_(embedding) {
+  const std::int64_t n = max_rows_, wide = n * c_.dim, grams = n * c_.gram;
+  const std::int64_t padding = std::int64_t{c_.n_heads} * (on.ops.row_multiple - 1);
+  states_ = DeviceBuffer(on.device, 2 * wide, kStatesOfTarget);
+  for (DeviceBuffer* one : {&state_, &state_row_, &link_row_}) *one = on.f32(n, kRowsOfHeads);
+  for (DeviceBuffer* one : {&head_state_, &head_row_, &head_wanted_, &target_, &weight_, &rank_})
+    *one = on.f32(n + padding, kRowsOfHeads);
+  for (DeviceBuffer* one : {&z_, &encoded_, &f_, &dx_}) *one = on.f32(wide, kRowsOfHeads);
+  for (DeviceBuffer* one : {&silu_, &dx_rounded_, &d_encoded_, &d_silu_, &d_z_})
+    *one = on.typed(wide, kRowsOfHeads);
+  for (DeviceBuffer* one : {&joined_, &d_joined_}) *one = on.typed(n * head_width(), kRowsOfHeads);
+  gram_token_ = on.f32(grams, kGrams);
+  gram_ = on.typed(grams * c_.dim, kGrams);
   if (!c_.own_embedding) return;
-  d_gram_.resize(gram_.size());
-  math_->backward_input(*weights.gram_in, d_z_.data(), n, d_gram_.data());
-  add_to_embedding(gradient + layout_.at("embed_tokens.weight"));
+  d_gram_ = on.f32(grams * c_.dim, kGrams);
+  group_row_ = on.f32(grams, kGrams);
+  group_begin_ = on.f32(grams + 1, kGrams);
 }
 
-template <typename T>
-void ChimeraPass<T>::add_to_embedding(float* gradient) {
-  const T* from = d_gram_.data();
-  for (const Link& link : rows_.links) {
-    for (int back = c_.gram - 1; back >= 0; back--, from += c_.dim) {
-      const TokenId token = rows_.token_of(link, back);
-      if (token >= 0) add_row(from, c_.dim, gradient + std::int64_t{token} * c_.dim);
-    }
+/// Uploads all hidden states of the texts, and the list of those that rows attend to.
+void ChimeraPass::read_states(std::span<const HeadsText> texts) {
+  std::vector<Bf16> hidden;
+  first_state_.clear();
+  for (const HeadsText& text : texts) {
+    first_state_.push_back(static_cast<int>(std::ssize(hidden) / c_.dim));
+    if (text.n_places(0) > 0) hidden.insert(hidden.end(), text.hidden.begin(), text.hidden.end());
   }
+  std::vector<std::int32_t> state, row;
+  for (const ChimeraRows::State& one : rows_.states) {
+    state.push_back(first_state_[static_cast<std::size_t>(one.text - texts.data())] + one.place);
+    row.push_back(one.row);
+  }
+  ensure(4 * std::ssize(state) <= state_.bytes() && 2 * std::ssize(hidden) <= states_.bytes(),
+         "hidden states of a pass fit");
+  on_.upload(states_, hidden);
+  on_.upload(state_, state);
+  on_.upload(state_row_, row);
 }
 
-template <typename T>
-void ChimeraPass<T>::forward_backward(const std::vector<float>& parameters,
-                                      const PackedHeads<T>& weights,
-                                      std::span<const HeadsText> texts,
-                                      const HeadsLoss& loss,
-                                      float* gradient,
-                                      HeadsSums& sums) {
-  lay_out(texts);
-  if (rows_.links.empty()) return;
-  if (loss.self_fed) guess(parameters, weights);
-  forward(parameters, weights);
-  dx_.assign(f_.size(), 0.0f);
-  for (int head = 0; head < c_.n_heads; head++) backward_head(head, weights, loss, gradient, sums);
-  backward_encoder(parameters, weights, gradient);
-}
-
-template <typename T>
-void ChimeraPass<T>::rank(const std::vector<float>& parameters,
-                          const PackedHeads<T>& weights,
-                          std::span<const HeadsText> texts,
-                          int n_valid,
-                          HeadsRanks& ranks) {
-  lay_out(texts);
-  if (rows_.links.empty()) return;
-  forward(parameters, weights);
+// @param loss  null: only ranks are computed
+void ChimeraPass::read_heads(std::span<const HeadsText> texts, const HeadsLoss* loss) {
+  std::vector<std::int32_t> state, row, wanted, target;
+  std::vector<float> weight;
+  first_of_.clear();
   for (int head = 0; head < c_.n_heads; head++) {
     const auto k = static_cast<std::size_t>(head);
-    join(head);
-    const auto& links = rows_.of_head[k];
-    vocab_.logits(
-        *weights.output[k], joined_.data(), head_width(), static_cast<int>(links.size()),
-        [&](int row, std::span<const float> logits) {
-          const Link& link =
-              rows_.links[static_cast<std::size_t>(links[static_cast<std::size_t>(row)])];
-          ranks.add(head, rank_of(logits.first(static_cast<std::size_t>(n_valid)), link.asked()));
-        });
+    first_of_.push_back(static_cast<int>(row.size()));
+    for (const int l : rows_.of_head[k]) {
+      const ChimeraRows::Link& link = rows_.links[static_cast<std::size_t>(l)];
+      const int first = first_state_[static_cast<std::size_t>(link.text - texts.data())];
+      state.push_back(first + link.place);
+      row.push_back(link.row);
+      wanted.push_back(first + link.end());
+      target.push_back(link.target());
+      weight.push_back(loss ? loss->of_head[k] : 0.0f);
+    }
+    const auto padded = static_cast<std::size_t>(first_of(head) + on_.padded(n_rows(head)));
+    for (auto* list : {&state, &row, &wanted, &target}) list->resize(padded, 0);
+    weight.resize(padded, 0.0f);
   }
+  on_.upload(head_state_, state);
+  on_.upload(head_row_, row);
+  on_.upload(head_wanted_, wanted);
+  on_.upload(target_, target);
+  on_.upload(weight_, weight);
+}
+
+void ChimeraPass::read_grams() {
+  grams_.clear();
+  for (const ChimeraRows::Link& link : rows_.links)
+    for (int back = c_.gram - 1; back >= 0; back--) grams_.push_back(rows_.token_of(link, back));
+  on_.upload(gram_token_, grams_);
+}
+
+void ChimeraPass::read(std::span<const HeadsText> texts, const HeadsLoss* loss) {
+  rows_.lay_out(texts);
+  if (rows_.links.empty()) return;
+  std::vector<std::int32_t> link_row;
+  for (const ChimeraRows::Link& link : rows_.links) link_row.push_back(link.row);
+  read_states(texts);
+  read_heads(texts, loss);
+  read_grams();
+  on_.upload(link_row_, link_row);
+  const int n = n_rows(), n_padded = on_.padded(n);
+  rows_.pos.resize(static_cast<std::size_t>(n_padded), 0);
+  rows_.views.resize(rows_.pos.size());
+  if (n < n_padded)
+    on_.ops.clear(on_.device, kept_.x_attn.f32() + std::int64_t{n} * c_.dim,
+                  std::int64_t{4} * (n_padded - n) * c_.dim);
+  block_.prepare({rows_.pos, rows_.segments, rows_.views});
+}
+
+void ChimeraPass::encode(const TrainWeights& w) {
+  const float* embedding =
+      c_.own_embedding ? w.masters + layout_.at("embed_tokens.weight") : embedding_;
+  const int n = on_.padded(n_links());
+  on_.ops.copy_rows(on_.device, DType::F32, embedding, ids(gram_token_), on_.type, gram_.data(),
+                    nullptr, c_.dim, n_links() * c_.gram, c_.dim);
+  on_.clear_rows(gram_, n_links(), n, c_.gram * c_.dim);
+  on_.ops.forward_silu(on_.device, on_.type, w, m_.gram_in, gram_.data(), nullptr, nullptr, n,
+                       z_.f32(), silu_.data());
+  on_.ops.forward_f32(on_.device, on_.type, w, m_.gram_out, silu_.data(), n, encoded_.f32(), false);
+}
+
+void ChimeraPass::forward(const TrainWeights& w) {
+  encode(w);
+  copy(DType::BF16, states_, ids(state_), DType::F32, kept_.x_attn.data(), ids(state_row_), c_.dim,
+       static_cast<int>(rows_.states.size()));
+  copy(DType::F32, encoded_, nullptr, DType::F32, kept_.x_attn.data(), ids(link_row_), c_.dim,
+       n_links());
+  block_.forward(w, layout_.encoder, kept_, f_.f32());
+}
+
+/// Concatenates a head's input at each of its rows: the hidden state and f.
+void ChimeraPass::join(int head) {
+  const int n = n_rows(head), first = first_of(head);
+  if (c_.residual)
+    copy(DType::BF16, states_, ids(head_state_) + first, on_.type, joined_.data(), nullptr,
+         head_width(), n);
+  copy(DType::F32, f_, ids(head_row_) + first, on_.type, f_part(joined_), nullptr, head_width(), n);
+  on_.clear_rows(joined_, n, on_.padded(n), head_width());
+}
+
+/// Replaces the text's tokens in the chains by the likeliest tokens of the heads before.
+void ChimeraPass::guess(const TrainWeights& w) {
+  for (int head = 0; head + 1 < c_.n_heads; head++) {
+    forward(w);
+    join(head);
+    const auto& links = rows_.of_head[static_cast<std::size_t>(head)];
+    vocab_.logits(w, output(head), joined_.data(), n_rows(head),
+                  [&](int first, int n, const float* logits) {
+                    std::vector<TokenId> tokens(static_cast<std::size_t>(n));
+                    on_.ops.argmax(on_.device, logits, n, c_.vocab_size, tokens.data());
+                    // A step whose logits are not finite is left out in any case.
+                    for (int i = 0; i < n; i++)
+                      if (const TokenId token = tokens[static_cast<std::size_t>(i)]; token >= 0)
+                        rows_.feed(links[static_cast<std::size_t>(first + i)], token);
+                  });
+    read_grams();
+  }
+}
+
+/// Fills dx_ at the head's rows.
+void ChimeraPass::backward_head(const TrainWeights& w,
+                                int head,
+                                const HeadsLoss& loss,
+                                float* gradient,
+                                const HeadsLosses& losses) {
+  const int n = n_rows(head), first = first_of(head);
+  join(head);
+  vocab_.forward_backward(w, output(head), joined_.data(), on_.padded(n), ids(target_) + first,
+                          weight_.f32() + first, d_joined_.data(), gradient, losses.loss_of(head));
+  on_.ops.feature_loss(on_.device, on_.type, f_.f32(), ids(head_row_) + first, states_.data(),
+                       ids(head_wanted_) + first, f_part(d_joined_), head_width(), loss.of_feature,
+                       dx_.f32(), losses.squares_of(head), n, c_.dim);
+}
+
+void ChimeraPass::backward_encoder(const TrainWeights& w, float* gradient) {
+  const auto& [device, ops, type] = on_;
+  ops.convert(device, type, dx_.f32(), dx_rounded_.data(), std::int64_t{n_rows()} * c_.dim);
+  block_.backward(w, layout_.encoder, kept_, dx_.f32(), dx_rounded_.data(), gradient);
+  const int n = on_.padded(n_links());
+  copy(type, dx_rounded_, ids(link_row_), type, d_encoded_.data(), nullptr, c_.dim, n_links());
+  on_.clear_rows(d_encoded_, n_links(), n, c_.dim);
+  ops.backward_weight(device, type, w, m_.gram_out, d_encoded_.data(), silu_.data(), n, gradient);
+  ops.backward_input(device, type, w, m_.gram_out, d_encoded_.data(), n, d_silu_.data());
+  ops.silu_backward(device, type, z_.f32(), d_silu_.data(), d_z_.data(), std::int64_t{n} * c_.dim);
+  ops.backward_weight(device, type, w, m_.gram_in, d_z_.data(), gram_.data(), n, gradient);
+  if (c_.own_embedding) backward_grams(w, gradient);
+}
+
+void ChimeraPass::backward_grams(const TrainWeights& w, float* gradient) {
+  on_.ops.backward_input_f32(on_.device, on_.type, w, m_.gram_in, d_z_.data(),
+                             on_.padded(n_links()), d_gram_.f32());
+  std::vector<std::int32_t> of_tokens;
+  for (std::size_t i = 0; i < grams_.size(); i++)
+    if (grams_[i] >= 0) of_tokens.push_back(static_cast<std::int32_t>(i));
+  const TokenGroups groups = token_groups_of(grams_, std::move(of_tokens));
+  on_.upload(group_row_, groups.row);
+  on_.upload(group_begin_, groups.begin);
+  on_.ops.scatter_rows(on_.device, d_gram_.f32(), ids(gram_token_), ids(group_row_),
+                       ids(group_begin_), groups.n_groups(),
+                       gradient + layout_.at("embed_tokens.weight"), c_.dim);
+}
+
+void ChimeraPass::forward_backward(const TrainWeights& w,
+                                   std::span<const HeadsText> texts,
+                                   const HeadsLoss& loss,
+                                   float* gradient,
+                                   const HeadsLosses& losses) {
+  read(texts, &loss);
+  if (rows_.links.empty()) return;
+  if (loss.self_fed) guess(w);
+  forward(w);
+  on_.ops.clear(on_.device, dx_.data(), std::int64_t{4} * n_rows() * c_.dim);
+  for (int head = 0; head < c_.n_heads; head++) backward_head(w, head, loss, gradient, losses);
+  backward_encoder(w, gradient);
+}
+
+void ChimeraPass::rank(const TrainWeights& w,
+                       std::span<const HeadsText> texts,
+                       int n_valid,
+                       HeadsRanks& ranks) {
+  read(texts, nullptr);
+  if (rows_.links.empty()) return;
+  forward(w);
+  auto* there = static_cast<std::int32_t*>(rank_.data());
+  for (int head = 0; head < c_.n_heads; head++) {
+    join(head);
+    vocab_.logits(w, output(head), joined_.data(), n_rows(head),
+                  [&](int first, int n, const float* logits) {
+                    const int at = first_of(head) + first;
+                    on_.ops.target_ranks(on_.device, logits, ids(target_) + at, there + at, n,
+                                         c_.vocab_size, n_valid);
+                  });
+  }
+  const int last = c_.n_heads - 1;
+  std::vector<std::int32_t> found(static_cast<std::size_t>(first_of(last) + n_rows(last)));
+  on_.device.ops().download(on_.device, found.data(), there, 4 * std::ssize(found));
+  for (int head = 0; head < c_.n_heads; head++)
+    for (int row = 0; row < n_rows(head); row++)
+      ranks.add(head, found[static_cast<std::size_t>(first_of(head) + row)] - 1);
 }
 
 }  // namespace
 
-template <typename T>
-std::unique_ptr<HeadsPass<T>> make_chimera_pass(const HeadsConfig& config,
-                                                const std::vector<float>& embedding,
-                                                std::unique_ptr<LinearMath<T>> math,
-                                                const TrainTable& table,
-                                                int max_rows) {
-  return std::make_unique<ChimeraPass<T>>(config, embedding, std::move(math), table, max_rows);
+std::unique_ptr<HeadsPass> make_chimera_pass(const TrainDevice& on,
+                                             const HeadsConfig& config,
+                                             const float* embedding,
+                                             int max_rows) {
+  return std::make_unique<ChimeraPass>(on, config, embedding, max_rows);
 }
-
-template std::unique_ptr<HeadsPass<float>> make_chimera_pass(const HeadsConfig&,
-                                                             const std::vector<float>&,
-                                                             std::unique_ptr<LinearMath<float>>,
-                                                             const TrainTable&,
-                                                             int);
-template std::unique_ptr<HeadsPass<Bf16>> make_chimera_pass(const HeadsConfig&,
-                                                            const std::vector<float>&,
-                                                            std::unique_ptr<LinearMath<Bf16>>,
-                                                            const TrainTable&,
-                                                            int);
 
 }  // namespace engine

@@ -10,7 +10,7 @@ ChimeraRows::ChimeraRows(const HeadsConfig& config, int max_rows)
       sees_committed_grams_(config.sees_committed_grams),
       max_rows_(max_rows) {}
 
-int ChimeraRows::stand(int at, RowView view) {
+int ChimeraRows::add_row(int at, RowView view) {
   const int row = static_cast<int>(pos.size());
   ensure(row < max_rows_, "rows of a pass fit");
   pos.push_back(at);
@@ -18,30 +18,30 @@ int ChimeraRows::stand(int at, RowView view) {
   return row;
 }
 
-// The k-grams of one place. Of a place in the prompt there is the text's alone,
-// and no head is asked.
+// The k-grams of one place. A place within the prompt has only that of the text, and no targets.
 void ChimeraRows::add_links(const HeadsText& text, int place, int begin) {
   const bool in_text = sees_committed_grams_;
-  const bool asked = place >= text.n_prompt - 1;
-  const int n_heads = asked ? n_heads_ : in_text ? 1 : 0;
+  const bool has_targets = place >= text.n_prompt - 1;
+  const int n_heads = has_targets ? n_heads_ : in_text ? 1 : 0;
   const int first = static_cast<int>(links.size());
   const RowView view{in_text ? 2 * place + 2 : place + 1,
                      static_cast<std::int32_t>(pos.size()) - begin};
   for (int head = 0; head < n_heads && place + 2 + head < std::ssize(text.tokens); head++) {
-    if (asked) of_head[static_cast<std::size_t>(head)].push_back(static_cast<int>(links.size()));
+    if (has_targets)
+      of_head[static_cast<std::size_t>(head)].push_back(static_cast<int>(links.size()));
     const int end = place + 1 + head;
-    const int row = in_text && head == 0 ? begin + 2 * place + 1 : stand(end, view);
+    const int row = in_text && head == 0 ? begin + 2 * place + 1 : add_row(end, view);
     links.push_back({&text, place, head, row, first, text.tokens[static_cast<std::size_t>(end)]});
   }
 }
 
 void ChimeraRows::add_text(const HeadsText& text) {
   const auto begin = static_cast<int>(pos.size());
-  // The state of the last place is the last that a chain sees.
+  // A chain attends to no state after that of the last place.
   const int n_hidden = static_cast<int>(text.tokens.size()) - 2;
   for (int i = 0; i < n_hidden; i++) {
-    states.push_back({&text, i, stand(i, {})});
-    if (sees_committed_grams_) stand(i + 1, {});
+    states.push_back({&text, i, add_row(i, {})});
+    if (sees_committed_grams_) add_row(i + 1, {});
   }
   for (int place = 0; place < n_hidden; place++) add_links(text, place, begin);
   segments.push_back({begin, static_cast<std::int32_t>(pos.size())});
@@ -61,7 +61,7 @@ void ChimeraRows::lay_out(std::span<const HeadsText> texts) {
 TokenId ChimeraRows::token_of(const Link& link, int back) const {
   const int at = link.end() - back;
   if (at < 0) return -1;
-  // The chain's first is the target's own pick, which the text has too.
+  // The first token of a chain was picked by the target, so the text has it too.
   if (at <= link.place + 1) return link.text->tokens[static_cast<std::size_t>(at)];
   return links[static_cast<std::size_t>(link.first + at - link.place - 1)].token;
 }

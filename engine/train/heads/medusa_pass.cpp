@@ -1,192 +1,185 @@
-// Medusa's heads: x + SiLU(W x + b) for each residual layer, then an output matrix of its own. A
-// head's rows do not depend on another head's.
-#include "engine/train/heads/medusa_pass.h"
-
-#include <algorithm>
+// Medusa's heads: y = x + SiLU(W x + b) for each residual layer, then an output matrix for each
+// head. Rows are the places of the texts, concatenated; the heads do not depend on each other.
 #include <string>
 
-#include "engine/train/heads/rows.h"
-#include "engine/train/ops/aligned_vector.h"
 #include "engine/train/core/vocab_rows.h"
+#include "engine/train/heads/pass.h"
 
 namespace engine {
 namespace {
 
-template <typename T>
-class MedusaPass final : public HeadsPass<T> {
- public:
-  MedusaPass(const HeadsConfig& config,
-             std::unique_ptr<LinearMath<T>> math,
-             const TrainTable& table)
-      : c_(config),
-        layout_(config),
-        math_(std::move(math)),
-        ops_(table.ops<T>()),
-        vocab_(*math_, table, config.vocab_size),
-        z_(static_cast<std::size_t>(config.n_layers)),
-        y_(static_cast<std::size_t>(config.n_layers) + 1) {}
+using kernels::DeviceBuffer;
+using kernels::DType;
+using kernels::TrainWeights;
 
-  void forward_backward(const std::vector<float>& parameters,
-                        const PackedHeads<T>& weights,
+class MedusaPass final : public HeadsPass {
+ public:
+  MedusaPass(const TrainDevice& on, const HeadsConfig& config, int max_rows)
+      : on_(on),
+        vocab_(on, config.vocab_size, on.padded(max_rows)),
+        c_(config),
+        layout_(config),
+        m_(config, layout_),
+        max_rows_(on.padded(max_rows)) {
+    const std::int64_t n = max_rows_, wide = n * c_.dim;
+    states_ = DeviceBuffer(on.device, 2 * wide, kStatesOfTarget);
+    for (DeviceBuffer* one : {&target_, &weight_, &rank_})
+      *one = on.f32(c_.n_heads * n, kRowsOfHeads);
+    for (DeviceBuffer* one : {&dy_, &dz_, &dx_}) *one = on.typed(wide, kRowsOfHeads);
+    for (int layer = 0; layer < c_.n_layers; layer++) z_.push_back(on.f32(wide, kRowsOfHeads));
+    for (int layer = 0; layer <= c_.n_layers; layer++) y_.push_back(on.typed(wide, kRowsOfHeads));
+  }
+
+  void forward_backward(const TrainWeights& w,
                         std::span<const HeadsText> texts,
                         const HeadsLoss& loss,
                         float* gradient,
-                        HeadsSums& sums) override;
-  void rank(const std::vector<float>& parameters,
-            const PackedHeads<T>& weights,
+                        const HeadsLosses& losses) override;
+  void rank(const TrainWeights& w,
             std::span<const HeadsText> texts,
             int n_valid,
             HeadsRanks& ranks) override;
 
  private:
   void read(std::span<const HeadsText> texts);
-  void ask_for(int head, std::span<const HeadsText> texts, float weight);
-  void forward(int head, const std::vector<float>& parameters, const PackedHeads<T>& weights);
-  void backward(int head, const PackedHeads<T>& weights, float* gradient);
+  void forward(const TrainWeights& w, int head);
+  void backward(const TrainWeights& w, int head, float* gradient);
   std::int64_t bias_at(int head, int layer) const {
     return layout_.at(std::to_string(head) + "." + std::to_string(layer) + ".linear.bias");
   }
-  std::int64_t matrix_at(int head, int layer) const {
-    return layout_.at(std::to_string(head) + "." + std::to_string(layer) + ".linear.weight");
+  const kernels::TrainMatrix& residual(int head, int layer) const {
+    return m_.residual[static_cast<std::size_t>(head)][static_cast<std::size_t>(layer)];
   }
-  std::int64_t output_at(int head) const {
-    return layout_.at(std::to_string(head) + "." + std::to_string(c_.n_layers) + ".weight");
+  const kernels::TrainMatrix& output(int head) const {
+    return m_.output[static_cast<std::size_t>(head)];
   }
+  /// The index of a head's first row in [n_heads, n_padded].
+  std::int64_t first_of(int head) const { return std::int64_t{head} * n_padded_; }
 
+  const TrainDevice on_;
+  VocabRows vocab_;
   const HeadsConfig c_;
   const HeadsLayout layout_;
-  std::unique_ptr<LinearMath<T>> math_;
-  const TrainOps<T>& ops_;
-  VocabRows<T> vocab_;
-  int n_ = 0, n_padded_ = 0;             // rows: places of the texts, one after the other
-  std::vector<TokenId> target_;          // [n_padded] of the head under way
-  std::vector<float> weight_, loss_;     // [n_padded]
-  std::vector<AlignedVector<float>> z_;  // [layer][rows, dim] before the SiLU
-  std::vector<AlignedVector<T>> y_;      // [layer + 1][rows, dim]; [0] the hidden states
-  AlignedVector<T> dy_, dz_, dx_;        // [rows, dim]
+  const HeadsMatrices m_;
+  const int max_rows_;
+  int n_ = 0, n_padded_ = 0;             // rows: places of the texts, and rounded up for products
+  std::vector<Bf16> hidden_;             // [n, dim], to be uploaded
+  std::vector<TokenId> targets_;         // [n_heads, n_padded]; -1: none
+  DeviceBuffer states_;                  // [n, dim] bf16
+  DeviceBuffer target_, weight_, rank_;  // [n_heads, n_padded]
+  std::vector<DeviceBuffer> z_;          // [layer][n_padded, dim] f32 before the SiLU
+  std::vector<DeviceBuffer> y_;          // [layer + 1][n_padded, dim]; [0] the hidden states
+  DeviceBuffer dy_, dz_, dx_;            // [n_padded, dim]
 };
 
-template <typename T>
-void MedusaPass<T>::read(std::span<const HeadsText> texts) {
+/// Uploads the hidden states and each head's targets.
+void MedusaPass::read(std::span<const HeadsText> texts) {
   n_ = 0;
   for (const HeadsText& text : texts) n_ += text.n_places(0);
-  n_padded_ = padded_rows(n_);
-  const std::size_t size = static_cast<std::size_t>(n_padded_) * c_.dim;
-  for (auto& y : y_) y.resize(size);
-  for (auto& z : z_) z.resize(size);
-  for (auto* d : {&dy_, &dz_, &dx_}) d->resize(size);
-  target_.resize(static_cast<std::size_t>(n_padded_));
-  weight_.resize(target_.size());
-  loss_.resize(target_.size());
-  T* to = y_[0].data();
+  n_padded_ = on_.padded(n_);
+  ensure(n_padded_ <= max_rows_, "rows of a pass fit");
+  if (n_ == 0) return;
+  hidden_.clear();
   for (const HeadsText& text : texts) {
-    for (int i = 0; i < text.n_places(0); i++, to += c_.dim)
-      copy_row(text.hidden.data() + std::int64_t{text.n_prompt - 1 + i} * c_.dim, c_.dim, to);
+    const auto from = text.hidden.begin() + std::int64_t{text.n_prompt - 1} * c_.dim;
+    hidden_.insert(hidden_.end(), from, from + std::int64_t{text.n_places(0)} * c_.dim);
   }
-  std::fill(to, y_[0].data() + size, T{});
+  targets_.clear();
+  for (int head = 0; head < c_.n_heads; head++) {
+    for (const HeadsText& text : texts)
+      for (int i = 0; i < text.n_places(0); i++)
+        targets_.push_back(i < text.n_places(head)
+                               ? text.tokens[static_cast<std::size_t>(text.n_prompt + 1 + i + head)]
+                               : -1);
+    targets_.resize(static_cast<std::size_t>(first_of(head + 1)), -1);
+  }
+  on_.upload(states_, hidden_);
+  on_.upload(target_, targets_);
+  on_.ops.copy_rows(on_.device, DType::BF16, states_.data(), nullptr, on_.type, y_[0].data(),
+                    nullptr, c_.dim, n_, c_.dim);
+  on_.clear_rows(y_[0], n_, n_padded_, c_.dim);
 }
 
-template <typename T>
-void MedusaPass<T>::ask_for(int head, std::span<const HeadsText> texts, float weight) {
-  std::fill(target_.begin(), target_.end(), 0);
-  std::fill(weight_.begin(), weight_.end(), 0.0f);
-  std::size_t row = 0;
-  for (const HeadsText& text : texts) {
-    for (int i = 0; i < text.n_places(0); i++, row++) {
-      if (i >= text.n_places(head)) continue;
-      target_[row] = text.tokens[static_cast<std::size_t>(text.n_prompt + 1 + i + head)];
-      weight_[row] = weight;
-    }
-  }
-}
-
-template <typename T>
-void MedusaPass<T>::forward(int head,
-                            const std::vector<float>& parameters,
-                            const PackedHeads<T>& weights) {
+void MedusaPass::forward(const TrainWeights& w, int head) {
   for (int layer = 0; layer < c_.n_layers; layer++) {
     const auto j = static_cast<std::size_t>(layer);
-    const float* bias = parameters.data() + bias_at(head, layer);
-    for (int row = 0; row < n_padded_; row++)
-      std::copy_n(bias, c_.dim, z_[j].data() + std::int64_t{row} * c_.dim);
-    math_->forward_f32(*weights.residual[static_cast<std::size_t>(head)][j], y_[j].data(),
-                       n_padded_, z_[j].data(), true);
-    ops_.silu(z_[j].data(), y_[j].data(), y_[j + 1].data(), std::int64_t{n_padded_} * c_.dim);
+    on_.ops.forward_silu(on_.device, on_.type, w, residual(head, layer), y_[j].data(),
+                         w.masters + bias_at(head, layer), y_[j].data(), n_padded_, z_[j].f32(),
+                         y_[j + 1].data());
   }
 }
 
 // dy_ holds the gradient of the last layer's output.
-template <typename T>
-void MedusaPass<T>::backward(int head, const PackedHeads<T>& weights, float* gradient) {
+void MedusaPass::backward(const TrainWeights& w, int head, float* gradient) {
+  const auto& [device, ops, type] = on_;
   const std::int64_t n = std::int64_t{n_padded_} * c_.dim;
   for (int layer = c_.n_layers - 1; layer >= 0; layer--) {
     const auto j = static_cast<std::size_t>(layer);
-    const auto& w = *weights.residual[static_cast<std::size_t>(head)][j];
-    ops_.silu_backward(z_[j].data(), dy_.data(), dz_.data(), n);
-    math_->backward_weight(w, dz_.data(), y_[j].data(), n_padded_,
-                           gradient + matrix_at(head, layer));
-    ops_.column_sums(dz_.data(), gradient + bias_at(head, layer), n_padded_, c_.dim);
+    ops.silu_backward(device, type, z_[j].f32(), dy_.data(), dz_.data(), n);
+    ops.backward_weight(device, type, w, residual(head, layer), dz_.data(), y_[j].data(), n_padded_,
+                        gradient);
+    ops.column_sums(device, type, dz_.data(), gradient + bias_at(head, layer), n_padded_, c_.dim);
     if (layer == 0) return;
-    math_->backward_input(w, dz_.data(), n_padded_, dx_.data());
-    add_row(dx_.data(), static_cast<int>(n), dy_.data());
+    ops.backward_input(device, type, w, residual(head, layer), dz_.data(), n_padded_, dx_.data());
+    ops.add(device, type, dx_.data(), dy_.data(), n);
   }
 }
 
-template <typename T>
-void MedusaPass<T>::forward_backward(const std::vector<float>& parameters,
-                                     const PackedHeads<T>& weights,
-                                     std::span<const HeadsText> texts,
-                                     const HeadsLoss& loss,
-                                     float* gradient,
-                                     HeadsSums& sums) {
+void MedusaPass::forward_backward(const TrainWeights& w,
+                                  std::span<const HeadsText> texts,
+                                  const HeadsLoss& loss,
+                                  float* gradient,
+                                  const HeadsLosses& losses) {
   read(texts);
   if (n_ == 0) return;
+  std::vector<float> weights;
+  for (int head = 0; head < c_.n_heads; head++)
+    for (std::int64_t i = first_of(head); i < first_of(head + 1); i++)
+      weights.push_back(targets_[static_cast<std::size_t>(i)] < 0
+                            ? 0.0f
+                            : loss.of_head[static_cast<std::size_t>(head)]);
+  on_.upload(weight_, weights);
   for (int head = 0; head < c_.n_heads; head++) {
-    const auto k = static_cast<std::size_t>(head);
-    ask_for(head, texts, loss.of_head[k]);
-    forward(head, parameters, weights);
-    vocab_.forward_backward(*weights.output[k], y_.back().data(), c_.dim, target_, weight_,
-                            dy_.data(), gradient + output_at(head), loss_);
-    backward(head, weights, gradient);
-    for (const float l : loss_) sums.loss[k] += l;
-    for (const HeadsText& text : texts) sums.n[k] += text.n_places(head);
+    forward(w, head);
+    vocab_.forward_backward(w, output(head), y_.back().data(), n_padded_,
+                            ids(target_) + first_of(head), weight_.f32() + first_of(head),
+                            dy_.data(), gradient, losses.loss_of(head));
+    backward(w, head, gradient);
   }
 }
 
-template <typename T>
-void MedusaPass<T>::rank(const std::vector<float>& parameters,
-                         const PackedHeads<T>& weights,
-                         std::span<const HeadsText> texts,
-                         int n_valid,
-                         HeadsRanks& ranks) {
+void MedusaPass::rank(const TrainWeights& w,
+                      std::span<const HeadsText> texts,
+                      int n_valid,
+                      HeadsRanks& ranks) {
   read(texts);
-  for (int head = 0; n_ > 0 && head < c_.n_heads; head++) {
-    const auto k = static_cast<std::size_t>(head);
-    ask_for(head, texts, 1);
-    forward(head, parameters, weights);
-    vocab_.logits(*weights.output[k], y_.back().data(), c_.dim, n_,
-                  [&](int row, std::span<const float> logits) {
-                    if (weight_[static_cast<std::size_t>(row)] == 0) return;
-                    ranks.add(head, rank_of(logits.first(static_cast<std::size_t>(n_valid)),
-                                            target_[static_cast<std::size_t>(row)]));
+  if (n_ == 0) return;
+  auto* there = static_cast<std::int32_t*>(rank_.data());
+  for (int head = 0; head < c_.n_heads; head++) {
+    forward(w, head);
+    vocab_.logits(w, output(head), y_.back().data(), n_,
+                  [&](int first, int n, const float* logits) {
+                    const std::int64_t at = first_of(head) + first;
+                    on_.ops.target_ranks(on_.device, logits, ids(target_) + at, there + at, n,
+                                         c_.vocab_size, n_valid);
                   });
+  }
+  std::vector<std::int32_t> found(targets_.size());
+  on_.device.ops().download(on_.device, found.data(), there, 4 * std::ssize(found));
+  for (int head = 0; head < c_.n_heads; head++) {
+    for (int row = 0; row < n_; row++) {
+      const std::int32_t rank = found[static_cast<std::size_t>(first_of(head) + row)];
+      if (rank > 0) ranks.add(head, rank - 1);
+    }
   }
 }
 
 }  // namespace
 
-template <typename T>
-std::unique_ptr<HeadsPass<T>> make_medusa_pass(const HeadsConfig& config,
-                                               std::unique_ptr<LinearMath<T>> math,
-                                               const TrainTable& table) {
-  return std::make_unique<MedusaPass<T>>(config, std::move(math), table);
+std::unique_ptr<HeadsPass> make_medusa_pass(const TrainDevice& on,
+                                            const HeadsConfig& config,
+                                            int max_rows) {
+  return std::make_unique<MedusaPass>(on, config, max_rows);
 }
-
-template std::unique_ptr<HeadsPass<float>> make_medusa_pass(const HeadsConfig&,
-                                                            std::unique_ptr<LinearMath<float>>,
-                                                            const TrainTable&);
-template std::unique_ptr<HeadsPass<Bf16>> make_medusa_pass(const HeadsConfig&,
-                                                           std::unique_ptr<LinearMath<Bf16>>,
-                                                           const TrainTable&);
 
 }  // namespace engine

@@ -19,8 +19,9 @@ void check_trainable(const HeadsConfig& c) {
   if (c.kind == HeadsKind::Medusa) return;
   if (c.n_attention_heads < 1 || c.dim % c.n_attention_heads || c.head_dim() % 16 ||
       c.head_dim() > 256) {
-    refuse("attention_heads: " + std::to_string(c.n_attention_heads) + " do not cut a width of " +
-           std::to_string(c.dim) + " into multiples of 16, of at most 256");
+    refuse("attention_heads: " + std::to_string(c.n_attention_heads) +
+           " do not divide a width of " + std::to_string(c.dim) +
+           " into multiples of 16, of at most 256");
   }
   if (c.hidden_dim % 16) refuse("hidden_dim: expected a multiple of 16");
 }
@@ -35,7 +36,7 @@ std::string output_name(const HeadsConfig& c, int head) {
              : "heads." + std::to_string(head) + ".weight";
 }
 
-// A head that reads two states side by side begins with the target's matrix for either.
+// Copies the target's output matrix; twice, side by side, for a head whose input is two states.
 void fill_output(float* to, const std::vector<float>& output, const HeadsConfig& c, bool twice) {
   for (std::int64_t row = 0; row < c.vocab_size; row++) {
     const float* from = output.data() + row * c.dim;
@@ -61,13 +62,13 @@ HeadsLayout::HeadsLayout(const HeadsConfig& c) {
              .mlp_norm = at("encoder.post_attention_layernorm.weight"),
              .gate_up = at("encoder.mlp.gate_proj.weight"),
              .down = at("encoder.mlp.down_proj.weight")};
-  // Queries, keys and values are multiplied as one matrix, gates and ups as another.
+  // Queries, keys and values are one matrix of a product, gates and ups another.
   const std::int64_t square = std::int64_t{c.dim} * c.dim;
   ensure(
       at("encoder.self_attn.k_proj.weight") == encoder.qkv + square &&
           at("encoder.self_attn.v_proj.weight") == encoder.qkv + 2 * square &&
           at("encoder.mlp.up_proj.weight") == encoder.gate_up + std::int64_t{c.hidden_dim} * c.dim,
-      "matrices that are multiplied together lie together");
+      "matrices of one product are adjacent");
 }
 
 std::int64_t HeadsLayout::at(const std::string& name) const {
@@ -96,7 +97,7 @@ std::vector<float> initial_heads(const HeadsConfig& c,
     } else if (drawn && !part.name.starts_with("heads.")) {
       const bool into_stream = part.name.find("o_proj") != std::string::npos ||
                                part.name.find("down_proj") != std::string::npos;
-      // What encodes k-grams has no residual path: it begins at a scale that keeps its input's.
+      // The encoder of k-grams has no residual path, so its initial weights keep the input's scale.
       const bool gram = part.name.starts_with("gram.");
       const float scale = gram          ? 1.0f / std::sqrt(static_cast<float>(part.shape[1]))
                           : into_stream ? deviation / std::sqrt(2.0f)
@@ -111,36 +112,27 @@ std::vector<float> initial_heads(const HeadsConfig& c,
   return parameters;
 }
 
-template <typename T>
-PackedHeads<T>::PackedHeads(const HeadsConfig& c,
-                            const HeadsLayout& layout,
-                            const std::vector<float>& parameters,
-                            const LinearMath<T>& math) {
-  const auto make = [&](std::int64_t at, int n_out, int n_in) {
-    auto packed = math.make(parameters.data() + at, n_out, n_in);
-    all_.push_back(packed.get());
-    return packed;
-  };
+HeadsMatrices::HeadsMatrices(const HeadsConfig& c, const HeadsLayout& layout) {
   const bool medusa = c.kind == HeadsKind::Medusa;
   for (int k = 0; k < c.n_heads; k++) {
     residual.emplace_back();
     for (int j = 0; medusa && j < c.n_layers; j++)
-      residual.back().push_back(make(layout.at(residual_name(k, j)), c.dim, c.dim));
-    output.push_back(make(layout.at(output_name(c, k)), c.vocab_size,
-                          !medusa && c.residual ? 2 * c.dim : c.dim));
+      residual.back().push_back({layout.at(residual_name(k, j)), c.dim, c.dim});
+    output.push_back(
+        {layout.at(output_name(c, k)), c.vocab_size, !medusa && c.residual ? 2 * c.dim : c.dim});
   }
-  if (!medusa) {
-    gram_in = make(layout.at("gram.0.weight"), c.dim, c.gram * c.dim);
-    gram_out = make(layout.at("gram.1.weight"), c.dim, c.dim);
-    encoder.qkv = make(layout.encoder.qkv, 3 * c.dim, c.dim);
-    encoder.attn_out = make(layout.encoder.attn_out, c.dim, c.dim);
-    encoder.gate_up = make(layout.encoder.gate_up, 2 * c.hidden_dim, c.dim);
-    encoder.down = make(layout.encoder.down, c.dim, c.hidden_dim);
-  }
-  for (int i = 0; i < n_matrices(); i++) repack(i, math);
+  if (medusa) return;
+  gram_in = {layout.at("gram.0.weight"), c.dim, c.gram * c.dim};
+  gram_out = {layout.at("gram.1.weight"), c.dim, c.dim};
+  encoder.emplace_back(encoder_of(c), layout.encoder);
 }
 
-template class PackedHeads<float>;
-template class PackedHeads<Bf16>;
+std::vector<kernels::TrainMatrix> HeadsMatrices::all() const {
+  std::vector<kernels::TrainMatrix> all = output;
+  for (const auto& of_head : residual) all.insert(all.end(), of_head.begin(), of_head.end());
+  for (const BlockMatrices& m : encoder)
+    all.insert(all.end(), {gram_in, gram_out, m.qkv, m.attn_out, m.gate_up, m.down});
+  return all;
+}
 
 }  // namespace engine

@@ -1,10 +1,5 @@
 #include "engine/train/heads/pass.h"
 
-#include <cmath>
-
-#include "engine/train/heads/chimera_pass.h"
-#include "engine/train/heads/medusa_pass.h"
-
 namespace engine {
 
 void HeadsSums::operator+=(const HeadsSums& other) {
@@ -14,11 +9,6 @@ void HeadsSums::operator+=(const HeadsSums& other) {
   }
   feature += other.feature;
   n_feature += other.n_feature;
-}
-
-bool HeadsSums::finite() const {
-  return std::isfinite(feature) &&
-         std::ranges::all_of(loss, [](double head) { return std::isfinite(head); });
 }
 
 void HeadsRanks::add(int head, int rank) {
@@ -68,25 +58,12 @@ std::vector<std::span<const HeadsText>> passes_of(std::span<const HeadsText> tex
   return passes;
 }
 
-template <typename T>
-std::unique_ptr<HeadsPass<T>> make_heads_pass(const HeadsConfig& config,
-                                              const std::vector<float>& embedding,
-                                              std::unique_ptr<LinearMath<T>> math,
-                                              const TrainTable& table,
-                                              int max_rows) {
-  if (config.kind == HeadsKind::Medusa) return make_medusa_pass(config, std::move(math), table);
-  return make_chimera_pass(config, embedding, std::move(math), table, max_rows);
+std::unique_ptr<HeadsPass> make_heads_pass(const TrainDevice& on,
+                                           const HeadsConfig& config,
+                                           const float* embedding,
+                                           int max_rows) {
+  if (config.kind == HeadsKind::Medusa) return make_medusa_pass(on, config, max_rows);
+  return make_chimera_pass(on, config, embedding, max_rows);
 }
-
-template std::unique_ptr<HeadsPass<float>> make_heads_pass(const HeadsConfig&,
-                                                           const std::vector<float>&,
-                                                           std::unique_ptr<LinearMath<float>>,
-                                                           const TrainTable&,
-                                                           int);
-template std::unique_ptr<HeadsPass<Bf16>> make_heads_pass(const HeadsConfig&,
-                                                          const std::vector<float>&,
-                                                          std::unique_ptr<LinearMath<Bf16>>,
-                                                          const TrainTable&,
-                                                          int);
 
 }  // namespace engine

@@ -1,6 +1,5 @@
 #include "engine/train/heads/recipe.h"
 
-#include "engine/train/run/outputs_fields.h"
 #include "engine/train/run/recipe_fields.h"
 #include "engine/base/types.h"
 
@@ -50,7 +49,8 @@ HeadsRecipe heads_recipe_from(const std::string& text, HeadsKind kind, const std
   if (const json* outputs = fields.find("own_outputs"))
     read_outputs_plan(*outputs, path + ": own_outputs", r.outputs);
   else
-    throw Error(ErrorCode::BadInput, path + ": own_outputs: missing, heads learn from these");
+    throw Error(ErrorCode::BadInput,
+                path + ": own_outputs: missing; heads are trained on these texts");
   fields.read("probe_texts", r.probe_texts, 1, 1e6);
   fields.read("heads", r.heads, 1, 64);
   fields.read("head_decay", r.head_decay, 0, 1);
@@ -61,7 +61,7 @@ HeadsRecipe heads_recipe_from(const std::string& text, HeadsKind kind, const std
   read_run(fields, r);
   fields.refuse_others();
   if (r.epochs == 0 && r.minutes == 0)
-    throw Error(ErrorCode::BadInput, path + ": epochs, minutes: one of them must say how long");
+    throw Error(ErrorCode::BadInput, path + ": epochs, minutes: one of them must be above 0");
   return r;
 }
 
@@ -98,7 +98,7 @@ std::string to_json(const HeadsRecipe& r) {
 
 OutputsRecipe read_outputs_recipe(const std::string& path) {
   const json object = parsed_recipe(recipe_text(path), path);
-  // The rest is another reader's: which kind of recipe it is does not matter here.
+  // Other fields are ignored, so this reads recipes of every kind.
   RecipeFields fields(object, path);
   OutputsRecipe recipe;
   recipe.target = "demo-target";
@@ -107,7 +107,7 @@ OutputsRecipe read_outputs_recipe(const std::string& path) {
   const json* outputs = fields.find("own_outputs");
   if (!outputs)
     throw Error(ErrorCode::BadInput,
-                path + ": own_outputs: missing; this recipe does not learn from a target's texts");
+                path + ": own_outputs: missing; this recipe does not train on a target's texts");
   read_outputs_plan(*outputs, path + ": own_outputs", recipe.plan);
   return recipe;
 }

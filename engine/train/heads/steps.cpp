@@ -1,96 +1,132 @@
 #include "engine/train/heads/steps.h"
 
 #include <algorithm>
-#include <cmath>
-
-#include "engine/train/run/run_parts.h"
 
 namespace engine {
 namespace {
 
-constexpr int kPassRows = 1024;  // of a pass, or those of the longest text
+// Rows of a pass, or those of the longest text. Constants, not a share of the free memory: the order
+// of the sums, and so the bits of a gradient, depend on them.
+constexpr std::int64_t kCpuPassRows = 1024, kDevicePassRows = 8192;
 
-// Steps with activations of type T.
-template <typename T>
-class CpuHeadsSteps final : public HeadsSteps {
- public:
-  CpuHeadsSteps(
-      const HeadsRunShape& shape, Compute compute, int shards, TrainState state, Workers& workers)
-      : config_(shape.config),
-        compute_(compute),
-        pass_rows_(std::max(kPassRows, shape.longest_rows)),
-        state_(state),
-        workers_(workers),
-        math_(math_for<T>(compute)),
-        weights_(config_, HeadsLayout(config_), state.parameters, *math_) {
-    for (int i = 0; i < shards; i++) {
-      passes_.push_back(make_heads_pass<T>(config_, shape.embedding, math_for<T>(compute),
-                                           train_table(), pass_rows_));
-      gradients_.emplace_back(state.parameters.size(), 0.0f);
-    }
-  }
+std::int64_t places_of(std::span<const HeadsText> texts) {
+  std::int64_t n = 0;
+  for (const HeadsText& text : texts) n += text.n_places(0);
+  return n;
+}
 
-  std::string name() const override {
-    return std::string(name_of(compute_)) + " with " + std::to_string(passes_.size()) +
-           " shards, elementwise " + train_table().name;
-  }
-
-  double update(std::span<const HeadsText> texts,
-                const HeadsLoss& loss,
-                std::int64_t step,
-                double lr,
-                HeadsSums& sums) override {
-    sums += gradient_of(texts, loss);
-    if (!sums.finite()) return state_.optimizer.leave_out(gradients_, workers_);
-    const double norm = state_.optimizer.update(state_.parameters, gradients_, step, lr, workers_);
-    if (std::isfinite(norm))
-      workers_.run(weights_.n_matrices(), [&](int i) { weights_.repack(i, *math_); });
-    return norm;
-  }
-
-  void rank(std::span<const HeadsText> texts, int n_valid, HeadsRanks& ranks) override {
-    for (const auto pass : passes_of(texts, config_, pass_rows_))
-      passes_[0]->rank(state_.parameters, weights_, pass, n_valid, ranks);
-  }
-
-  void fetch() override {}
-
- private:
-  // Texts are dealt to shards in runs; a shard's gradient is the sum of its passes in their order.
-  HeadsSums gradient_of(std::span<const HeadsText> texts, const HeadsLoss& loss) {
-    const auto n_shards = passes_.size();
-    std::vector<HeadsSums> sums(n_shards, HeadsSums(config_.n_heads));
-    workers_.run(static_cast<int>(n_shards), [&](int i) {
-      const auto shard = static_cast<std::size_t>(i);
-      const std::size_t begin = texts.size() * shard / n_shards;
-      const std::size_t end = texts.size() * (shard + 1) / n_shards;
-      for (const auto pass : passes_of(texts.subspan(begin, end - begin), config_, pass_rows_))
-        passes_[shard]->forward_backward(state_.parameters, weights_, pass, loss,
-                                         gradients_[shard].data(), sums[shard]);
-    });
-    HeadsSums all(config_.n_heads);
-    for (const HeadsSums& shard : sums) all += shard;
-    return all;
-  }
-
-  const HeadsConfig& config_;
-  Compute compute_;
-  int pass_rows_;
-  TrainState state_;
-  Workers& workers_;
-  std::unique_ptr<LinearMath<T>> math_;
-  PackedHeads<T> weights_;
-  std::vector<std::unique_ptr<HeadsPass<T>>> passes_;
-  std::vector<std::vector<float>> gradients_;
-};
+TrainedArrays arrays_of(const HeadsRunShape& shape, TrainState state, int losses_a_row) {
+  const HeadsLayout layout(shape.config);
+  return {.state = state,
+          .runs = runs_of(layout.parts, layout.n),
+          .matrices = HeadsMatrices(shape.config, layout).all(),
+          .n_losses = std::int64_t{losses_a_row} * shape.batch_texts * shape.longest_places};
+}
 
 }  // namespace
 
-std::unique_ptr<HeadsSteps> cpu_heads_steps(
-    const HeadsRunShape& shape, Compute compute, int shards, TrainState state, Workers& workers) {
-  if (compute == Compute::F32)
-    return std::make_unique<CpuHeadsSteps<float>>(shape, compute, shards, state, workers);
-  return std::make_unique<CpuHeadsSteps<Bf16>>(shape, compute, shards, state, workers);
+HeadsSteps::HeadsSteps(const HeadsRunShape& shape, const TrainPlace& place, TrainState state)
+    : config_(shape.config),
+      losses_a_row_(config_.n_heads * (config_.kind == HeadsKind::Chimera ? 2 : 1)),
+      weights_(trainable_weights(place, arrays_of(shape, state, losses_a_row_))) {
+  const std::int64_t of_a_step = std::int64_t{shape.batch_texts} * shape.longest_rows;
+  pass_rows_ = static_cast<int>(std::max<std::int64_t>(
+      weights_->on_cpu() ? kCpuPassRows : std::min(kDevicePassRows, of_a_step),
+      shape.longest_rows));
+  const bool reads_target = config_.kind == HeadsKind::Chimera && !config_.own_embedding;
+  const float* embedding =
+      reads_target ? weights_->constant(shape.embedding, "the target's embeddings") : nullptr;
+  for (int shard = 0; shard < weights_->n_shards(); shard++)
+    passes_.push_back(make_heads_pass(weights_->device(shard), config_, embedding, pass_rows_));
+}
+
+// The CPU's sums run pass by pass, a CUDA device's head by head over all passes of a step.
+std::vector<HeadsSteps::LossBlock> HeadsSteps::blocks_of(int shard,
+                                                         std::span<const HeadsText> texts) const {
+  const auto n_shards = static_cast<std::size_t>(weights_->n_shards());
+  const auto own = static_cast<std::size_t>(shard);
+  const std::size_t begin = texts.size() * own / n_shards,
+                    end = texts.size() * (own + 1) / n_shards;
+  const TrainDevice on = weights_->device(shard);
+  std::vector<LossBlock> blocks;
+  for (const auto pass : passes_of(texts.subspan(begin, end - begin), config_, pass_rows_)) {
+    if (blocks.empty() || weights_->on_cpu()) blocks.emplace_back();
+    blocks.back().passes.push_back(pass);
+    blocks.back().n_rows += on.padded(static_cast<int>(places_of(pass)));
+  }
+  return blocks;
+}
+
+std::int64_t HeadsSteps::n_losses(const std::vector<LossBlock>& blocks) const {
+  std::int64_t n = 0;
+  for (const LossBlock& block : blocks) n += losses_a_row_ * block.n_rows;
+  return n;
+}
+
+void HeadsSteps::run(int shard,
+                     const std::vector<LossBlock>& blocks,
+                     const HeadsLoss& loss,
+                     float* losses) {
+  for (const LossBlock& block : blocks) {
+    HeadsLosses there{
+        .loss = losses, .squares = losses + config_.n_heads * block.n_rows, .n_rows = block.n_rows};
+    for (const auto pass : block.passes) {
+      passes_[static_cast<std::size_t>(shard)]->forward_backward(weights_->weights(), pass, loss,
+                                                                 weights_->gradient(shard), there);
+      there.first += places_of(pass);
+    }
+    losses += losses_a_row_ * block.n_rows;
+  }
+}
+
+HeadsSums HeadsSteps::sums_of(const std::vector<LossBlock>& blocks, const float* losses) const {
+  HeadsSums sums(config_.n_heads);
+  for (const LossBlock& block : blocks) {
+    const float* const end = losses + losses_a_row_ * block.n_rows;
+    for (int head = 0; head < config_.n_heads; head++) {
+      const auto k = static_cast<std::size_t>(head);
+      for (std::int64_t row = 0; row < block.n_rows; row++) sums.loss[k] += *losses++;
+      for (const auto pass : block.passes)
+        for (const HeadsText& text : pass) sums.n[k] += text.n_places(head);
+    }
+    while (losses < end) sums.feature += *losses++;
+  }
+  if (config_.kind == HeadsKind::Chimera)
+    for (const std::int64_t n : sums.n) sums.n_feature += n * config_.dim;
+  return sums;
+}
+
+// Each shard has a range of the texts, which it takes in passes.
+double HeadsSteps::update(std::span<const HeadsText> texts,
+                          const HeadsLoss& loss,
+                          std::int64_t step,
+                          double lr,
+                          HeadsSums& sums) {
+  std::vector<std::vector<LossBlock>> blocks;
+  std::vector<std::int64_t> first = {0};  // loss of each shard
+  for (int shard = 0; shard < weights_->n_shards(); shard++) {
+    blocks.push_back(blocks_of(shard, texts));
+    first.push_back(first.back() + n_losses(blocks.back()));
+  }
+  losses_.resize(static_cast<std::size_t>(first.back()));
+  float* there = weights_->losses(first.back());
+  const TrainDevice on = weights_->device(0);
+  on.ops.clear(on.device, there, 4 * first.back());
+  weights_->for_shards([&](int shard) {
+    const auto own = static_cast<std::size_t>(shard);
+    run(shard, blocks[own], loss, there + first[own]);
+  });
+  const double norm = weights_->update(step, lr, losses_);
+  HeadsSums all(config_.n_heads);
+  for (std::size_t shard = 0; shard < blocks.size(); shard++)
+    all += sums_of(blocks[shard], losses_.data() + first[shard]);
+  sums += all;
+  return norm;
+}
+
+void HeadsSteps::rank(std::span<const HeadsText> texts, int n_valid, HeadsRanks& ranks) {
+  for (const auto pass : passes_of(texts, config_, pass_rows_))
+    passes_[0]->rank(weights_->weights(), pass, n_valid, ranks);
 }
 
 }  // namespace engine

@@ -1,64 +1,66 @@
-// What computes the steps of training heads: the CPU's shards or a GPU.
+// Steps of training draft heads: one update by some texts, and the ranks of the tokens that follow.
 #pragma once
 
 #include <cstdint>
 #include <memory>
 #include <span>
-#include <string>
 #include <vector>
 
+#include "engine/train/core/trainable_weights.h"
 #include "engine/train/heads/pass.h"
-#include "engine/train/ops/linear.h"
-#include "engine/train/core/training_steps.h"
-#include "engine/train/core/workers.h"
-#include "kernels/device.h"
 
 namespace engine {
 
-/// What steps of one run have alike.
+/// Sizes and constants of a run.
 struct HeadsRunShape {
   const HeadsConfig& config;
   const std::vector<float>& embedding;  // [vocab_size, dim] the target's
-  int longest_rows = 0;                 // rows_of() of the longest text there is
+  int longest_rows = 0;                 // rows_of() of the longest text
   int batch_texts = 0;                  // of a step, at most
   int longest_places = 0;               // n_places(0) of such a text
 };
 
+/// Updates draft heads by batches of texts.
 class HeadsSteps {
  public:
-  virtual ~HeadsSteps() = default;
-  /// What it computes with, for a person.
-  virtual std::string name() const = 0;
+  /// Starts from the state. Takes all memory.
+  /// @param shape, place, state  outlive the steps
+  /// @throws Error(Device or Resources)  without cuBLAS, or with too little memory
+  HeadsSteps(const HeadsRunShape& shape, const TrainPlace& place, TrainState state);
+
+  /// The weights that the steps update.
+  TrainableWeights& weights() { return *weights_; }
   /// One update by the texts.
   /// @param step  from 1
   /// @param sums  of the step's rows, added to
-  /// @return  the gradient's norm before clipping. Where that or a loss is no finite number it is
-  ///          NaN, and no weight and no moment changed
-  virtual double update(std::span<const HeadsText> texts,
-                        const HeadsLoss& loss,
-                        std::int64_t step,
-                        double lr,
-                        HeadsSums& sums) = 0;
-  /// How the weights as they stand rank the tokens that the texts ask for.
-  /// @param n_valid  tokens that may be proposed: the first so many
-  virtual void rank(std::span<const HeadsText> texts, int n_valid, HeadsRanks& ranks) = 0;
-  /// What the device did otherwise than asked since this was last called, a line each.
-  virtual std::vector<std::string> take_notes() { return {}; }
-  /// Brings weights and moments, as they stand, to the host's memory.
-  virtual void fetch() = 0;
-};
+  /// @return  the gradient's norm before clipping; NaN if it or a loss is not finite: then no weight
+  ///          and no moment changed
+  double update(std::span<const HeadsText> texts,
+                const HeadsLoss& loss,
+                std::int64_t step,
+                double lr,
+                HeadsSums& sums);
+  /// Ranks, by the current weights, of the tokens that the texts give as targets.
+  /// @param n_valid  the first n_valid token ids may be proposed
+  void rank(std::span<const HeadsText> texts, int n_valid, HeadsRanks& ranks);
 
-/// Begins from the state, and works in it. All that is given outlives the steps.
-/// @param shards  parts of a step's texts that are summed apart
-std::unique_ptr<HeadsSteps> cpu_heads_steps(
-    const HeadsRunShape& shape, Compute compute, int shards, TrainState state, Workers& workers);
-/// Begins from the state, which it writes again when asked to.
-/// @param device   a CUDA device, for these steps alone
-/// @param compute  F32Cuda or Bf16Cuda
-/// @throws Error(Device or Resources)  if it has no cuBLAS, or too little memory
-std::unique_ptr<HeadsSteps> gpu_heads_steps(const HeadsRunShape& shape,
-                                            Compute compute,
-                                            TrainState state,
-                                            std::unique_ptr<kernels::Device> device);
+ private:
+  /// Passes whose losses lie in one array, head by head.
+  struct LossBlock {
+    std::int64_t n_rows = 0;  // of a head
+    std::vector<std::span<const HeadsText>> passes;
+  };
+  std::vector<LossBlock> blocks_of(int shard, std::span<const HeadsText> texts) const;
+  std::int64_t n_losses(const std::vector<LossBlock>& blocks) const;
+  void run(int shard, const std::vector<LossBlock>& blocks, const HeadsLoss& loss, float* losses);
+  HeadsSums sums_of(const std::vector<LossBlock>& blocks, const float* losses) const;
+
+  const HeadsConfig config_;
+  const int losses_a_row_;
+  std::unique_ptr<TrainableWeights> weights_;
+  int pass_rows_;
+  std::vector<std::unique_ptr<HeadsPass>> passes_;  // of each shard
+  std::vector<float> losses_;                       // of a step
+};
 
 }  // namespace engine

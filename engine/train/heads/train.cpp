@@ -119,7 +119,7 @@ HeadsTraining make_heads(const HeadsRequest& request,
   training.recipe = read_heads_recipe(request.recipe, request.kind);
   training.config = heads_config(training.recipe, target.files.config);
   training.config.base = target.files.name;
-  const HeadsLayout fits(training.config);  // or it throws, before minutes of writing
+  const HeadsLayout fits(training.config);  // throws for bad shapes before minutes of work
   make_directory(request.out);
   // A checkpoint of another recipe is refused before the texts are written.
   if (request.resume) checkpoint_found(to_json(training.recipe), request.out, true, {});
@@ -144,7 +144,7 @@ HeadsTraining make_heads(const HeadsRequest& request,
   options.directory = request.out;
   training.result = train_heads(training.recipe, training.config, data, options, callbacks.training,
                                 std::move(device));
-  // A run that was killed while it wrote is finished by its checkpoint, and has no card yet.
+  // A run killed while writing its result has a final checkpoint but no card yet.
   const bool written = training.result.steps_done == 0 && result_is_written(request.out);
   if (written && callbacks.training.notice)
     callbacks.training.notice(

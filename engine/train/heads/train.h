@@ -1,4 +1,4 @@
-// Draft heads as a person asks for them: a recipe and a target in, a directory out.
+// The commands `train medusa` and `train chimera`: a recipe and a target in, a directory out.
 #pragma once
 
 #include <functional>
@@ -10,6 +10,7 @@
 
 namespace engine {
 
+/// Input and output of a training of heads.
 struct HeadsRequest {
   std::string recipe;  // path of the recipe's JSON file
   HeadsKind kind = HeadsKind::Medusa;
@@ -19,52 +20,54 @@ struct HeadsRequest {
   std::string data;  // folder of the open texts; empty if the mixture needs none
   bool resume = false;
   int n_threads = 0;   // 0: as many as the process may use
-  std::string device;  // that heads are trained on, as TrainOptions has it
+  std::string device;  // to train on, as TrainOptions::device
 };
 
-/// The target the recipe names, in memory.
+/// The recipe's target, loaded.
 struct HeadsTarget {
   Model& model;
   const ModelFiles& files;
   std::string weights_hash;
 };
 
+/// Callbacks of a training of heads.
 struct HeadsCallbacks {
   TrainCallbacks training;
   std::function<void(const OutputsProgress&)> writing;  // while the target writes; may be empty
 };
 
+/// Result of a training of heads.
 struct HeadsTraining {
   HeadsRecipe recipe;
   HeadsConfig config;
   HeadsResult result;
-  int n_prompts = 0;  // unseen ones that accuracies were measured on
+  int n_prompts = 0;  // unseen prompts that measured the accuracies
 };
 
-/// Stages, each saved as it goes and gone on with after --resume: the target's own texts on prompts
-/// of the split train (own_outputs.jsonl), on prompts that no training reads (probe_outputs.jsonl),
-/// the training (checkpoint.bin, training.jsonl). When it is finished out/ also holds the heads in
-/// bf16, accuracies.json and a model card, README.md.
-/// @param device  request.device, opened before; null: it is opened here
+/// Runs three stages, each saved continuously and resumable: the target writes texts for prompts of
+/// the split train (own_outputs.jsonl), then for unseen prompts (probe_outputs.jsonl); then the heads
+/// are trained (checkpoint.bin, training.jsonl). A finished run also writes the heads in bf16,
+/// accuracies.json and a model card, README.md.
+/// @param device  the opened request.device; null: opens it
 /// @throws Error  as write_own_outputs() and train()
 HeadsTraining make_heads(const HeadsRequest& request,
                          const HeadsTarget& target,
                          const HeadsCallbacks& callbacks,
                          std::unique_ptr<kernels::Device> device = nullptr);
 
-/// {"heads": [[share of rank 1, of rank 2, ..], ..], "prompts": .., "measured_on": ".."}
+/// The accuracies as JSON: {"heads": [[share of rank 1, of rank 2, ..], ..], "prompts": .., "measured_on": ".."}
 std::string accuracies_json(const HeadsRanks& ranks, int n_prompts, const std::string& measured_on);
 
-/// A mixture without its open texts, whose evaluation splits are for evaluation.
+/// A mixture without its open texts, whose held-out splits are reserved for evaluation.
 std::string generated_part(const std::string& mixture);
 
-/// The path of the file that own texts are written to in a run's directory.
+/// The path of a run's file of texts that the target wrote.
 std::string own_texts_path(const std::string& directory);
 
-/// Completes the target's texts in a file. Words for a person go to `notice`.
-/// @param resume  false: there must be no such file yet
-/// @return        whether all are there; false: stopped
-/// @throws Error(Usage)  if there is one
+/// Lets the target write the texts that a file does not have yet. Reports to callbacks.training.notice.
+/// @param resume  false: the file must not exist
+/// @return        true if the file has all texts; false if stopped
+/// @throws Error(Usage)  if the file exists and `resume` is false
 bool make_own_texts(const OwnTarget& target,
                     const OutputsPlan& plan,
                     const std::string& path,

@@ -24,7 +24,7 @@ std::string head_name(int head) {
   return "head " + std::to_string(head + 1);
 }
 
-// Texts of which something can be learnt.
+// Texts with at least one training target.
 std::vector<OwnOutput> usable(const std::vector<OwnOutput>& texts) {
   std::vector<OwnOutput> kept;
   for (const OwnOutput& text : texts) {
@@ -34,7 +34,7 @@ std::vector<OwnOutput> usable(const std::vector<OwnOutput>& texts) {
   return kept;
 }
 
-// Places to learn from until the recipe's epochs are over.
+// Number of training places in all epochs of the recipe.
 std::int64_t tokens_of(const HeadsRecipe& recipe, const std::vector<OwnOutput>& texts) {
   std::int64_t places = 0;
   for (const OwnOutput& text : texts)
@@ -60,7 +60,7 @@ class HeadsRun {
   std::vector<int> next_texts();
   HeadsLoss loss_of(std::span<const HeadsText> texts) const;
   TrainProgress update(std::int64_t step, double lr);
-  void tell_losses(const HeadsSums& sums, TrainProgress& progress) const;
+  void report_losses(const HeadsSums& sums, TrainProgress& progress) const;
   HeadsRanks ranks_of(int n_probes);
   HeadsText read(const OwnOutput& text, std::span<const Bf16> hidden) const {
     return {text.tokens, hidden, text.n_prompt};
@@ -80,6 +80,7 @@ class HeadsRun {
   Optimizer optimizer_;
   int shards_;
   std::vector<float> parameters_;
+  std::unique_ptr<kernels::Device> device_;  // null: the CPU
   std::unique_ptr<HeadsSteps> steps_;
   std::int64_t next_text_ = 0;
   std::deque<NamedFigures> recent_;  // losses of the last steps
@@ -138,7 +139,7 @@ void HeadsRun::restore(Checkpoint c) {
 }
 
 void HeadsRun::save() {
-  steps_->fetch();
+  steps_->weights().fetch();
   Checkpoint c = loop_.checkpoint(to_json(recipe_), compute_, static_cast<std::size_t>(shards_),
                                   parameters_, optimizer_);
   c.next_text = next_text_;
@@ -170,7 +171,7 @@ HeadsLoss HeadsRun::loss_of(std::span<const HeadsText> texts) const {
   return loss;
 }
 
-void HeadsRun::tell_losses(const HeadsSums& sums, TrainProgress& progress) const {
+void HeadsRun::report_losses(const HeadsSums& sums, TrainProgress& progress) const {
   double mean = 0;
   for (int head = 0; head < config_.n_heads; head++) {
     const auto k = static_cast<std::size_t>(head);
@@ -197,7 +198,7 @@ TrainProgress HeadsRun::update(std::int64_t step, double lr) {
   }
   HeadsSums sums(config_.n_heads);
   progress.gradient_norm = steps_->update(texts, loss_of(texts), step, lr, sums);
-  tell_losses(sums, progress);
+  report_losses(sums, progress);
   if (!std::isfinite(progress.gradient_norm)) return progress;
   recent_.push_back(progress.losses);
   if (recent_.size() > kLosses) recent_.pop_front();
@@ -224,22 +225,23 @@ HeadsRanks HeadsRun::ranks_of(int n_probes) {
 
 HeadsResult HeadsRun::run(const TrainCallbacks& callbacks,
                           std::unique_ptr<kernels::Device> device) {
-  const TrainState state{parameters_, optimizer_};
-  steps_ = device ? gpu_heads_steps(shape(), compute_, state, std::move(device))
-                  : cpu_heads_steps(shape(), compute_, shards_, state, workers_);
+  device_ = std::move(device);
+  steps_ =
+      std::make_unique<HeadsSteps>(shape(), TrainPlace{compute_, workers_, shards_, device_.get()},
+                                   TrainState{parameters_, optimizer_});
   if (callbacks.notice) {
-    callbacks.notice("computing in " + steps_->name());
+    callbacks.notice("computing in " + steps_->weights().name());
     callbacks.notice(std::to_string(texts_.size()) + " texts, hidden states of " +
                      std::to_string(hidden_.n_bytes() / 1'000'000) + " MB, " +
-                     (hidden_.kept() ? "kept in memory" : "made again for every step"));
+                     (hidden_.kept() ? "kept in memory" : "recomputed in every step"));
   }
-  const auto told_update = [&](std::int64_t step, double lr) {
+  const auto reported_update = [&](std::int64_t step, double lr) {
     TrainProgress progress = update(step, lr);
-    for (const std::string& note : steps_->take_notes())
+    for (const std::string& note : steps_->weights().take_notes())
       if (callbacks.notice) callbacks.notice(note);
     return progress;
   };
-  loop_.run(told_update, [&] { save(); });
+  loop_.run(reported_update, [&] { save(); });
   HeadsResult result;
   result.finished = loop_.done() >= 1;
   result.step = loop_.step;

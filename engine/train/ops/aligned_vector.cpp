@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::size_t kCacheLine = 64;
 constexpr std::size_t kHugePage = std::size_t{2} << 20;
-// Below two huge pages the rounding up to whole ones would cost more memory than it gains time.
+// Smaller vectors would waste too much memory by rounding up to whole huge pages.
 constexpr std::size_t kWorthHugePages = 2 * kHugePage;
 
 }  // namespace
@@ -23,7 +23,7 @@ void* allocate_aligned(std::size_t bytes) {
   void* memory = std::aligned_alloc(unit, whole > 0 ? whole : unit);
   if (!memory) throw std::bad_alloc();
 #if defined(__linux__)
-  // A wish: without huge pages the memory is as good, only slower.
+  // Only a hint: without huge pages the memory is slower.
   if (unit == kHugePage) madvise(memory, whole, MADV_HUGEPAGE);
 #endif
   return memory;

@@ -1,6 +1,5 @@
-// Vectors of a training's operands: their memory begins at a cache line and, where it is large,
-// lies on huge pages, for a product that streams over megabytes of activations otherwise pays for
-// vector loads across lines and for translations of addresses.
+// Vectors aligned to cache lines, large ones on huge pages: a product that streams over megabytes of
+// activations would otherwise pay for vector loads across lines and for TLB misses.
 #pragma once
 
 #include <cstddef>
@@ -10,25 +9,31 @@
 
 namespace engine {
 
-/// Begins at a cache line; from 4 MiB on at a huge page, which the system is asked for.
+/// Memory aligned to a cache line; from 4 MiB on to a huge page, with a request for huge pages.
 /// @throws std::bad_alloc
 void* allocate_aligned(std::size_t bytes);
+/// Frees memory of allocate_aligned().
 void free_aligned(void* memory) noexcept;
 
+/// A standard allocator over allocate_aligned().
 template <typename T>
 struct AlignedAllocator {
   using value_type = T;
   AlignedAllocator() = default;
+  /// Allocators of all types are interchangeable.
   template <typename U>
   AlignedAllocator(const AlignedAllocator<U>&) noexcept {}
+  /// Memory for n elements. @throws std::bad_array_new_length, std::bad_alloc
   T* allocate(std::size_t n) {
     if (n > std::numeric_limits<std::size_t>::max() / sizeof(T)) throw std::bad_array_new_length();
     return static_cast<T*>(allocate_aligned(n * sizeof(T)));
   }
+  /// Frees memory of allocate().
   void deallocate(T* memory, std::size_t) noexcept { free_aligned(memory); }
   friend bool operator==(const AlignedAllocator&, const AlignedAllocator&) { return true; }
 };
 
+/// A vector with aligned memory.
 template <typename T>
 using AlignedVector = std::vector<T, AlignedAllocator<T>>;
 

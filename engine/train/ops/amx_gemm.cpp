@@ -1,5 +1,5 @@
-// Compiled with AVX-512 and AMX flags; nothing here runs unless amx_usable() said so. Sees raw
-// pointers and intrinsics only.
+// Compiled with AVX-512 and AMX flags, so it runs only if amx_usable(). Uses only raw pointers and
+// intrinsics.
 #include "engine/train/ops/amx_gemm.h"
 
 #include <immintrin.h>
@@ -26,7 +26,7 @@ void load_tile_config() {
   _tile_loadconfig(&config);
 }
 
-// Where the 16 x 32 tiles of a left operand lie, in elements.
+// Offsets of the 16 x 32 tiles of a left operand, in elements.
 struct LeftTiles {
   std::int64_t m_step;  // from one block of 32 rows to the next
   int k_step;           // from one block of 32 k to the next
@@ -83,7 +83,7 @@ void block_of_32(const Bf16* a, const LeftTiles& left, const Bf16* b, void* c_an
   }
 }
 
-// Columns of b stay in the first-level cache while `kRowsAtOnce` rows of a pass by.
+// Columns of b stay in the L1 cache for `kRowsAtOnce` rows of a.
 template <AmxOut kOut>
 void gemm(const Bf16* a, const LeftTiles& left, const Bf16* b, char* c, int m, int k, int n) {
   constexpr int kRowsAtOnce = 256;

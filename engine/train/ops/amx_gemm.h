@@ -1,5 +1,5 @@
-// Matrix products on the processor's bf16 tiles (AMX): bf16 in, f32 sums. Only what training needs,
-// so that operands can be packed once and used many times. Every dimension is a multiple of 32.
+// Matrix products on the processor's bf16 tiles (AMX): bf16 in, f32 sums. Operands are packed once and
+// used many times. Every dimension is a multiple of 32.
 //   tile order  a packed operand is a grid of 1 KB tiles: 16 rows of 32 bf16. For the right operand
 //               a row holds two consecutive k of 16 columns, interleaved (VNNI).
 #pragma once
@@ -10,7 +10,7 @@
 
 namespace engine {
 
-/// Whether the processor has bf16 tiles and the system lets this process use them (asks for it).
+/// True if the processor has bf16 tiles and the system permits their use (requests it).
 bool amx_usable();
 
 /// Right operand B [k, n] from W f32 [n, k] row-major (B = W transposed): y = x W^T.
@@ -22,6 +22,7 @@ void amx_pack_plain(const Bf16* x, int k, int n, Bf16* packed);
 /// Left operand A [m, k] from X bf16 [k, m] row-major (A = X transposed), in tile order.
 void amx_pack_left_transposed(const Bf16* x, int k, int m, Bf16* packed);
 
+/// How a product is stored.
 enum class AmxOut { StoreF32, AddF32, StoreBf16 };
 
 /// c = a b, or c += a b.  a [m, k] bf16 row-major;  b packed [k, n];  c [m, n] row-major

@@ -20,7 +20,7 @@ bool processor_has_amx_bf16() {
   return bf16 && tiles;
 }
 
-// Linux gives the 8 KB of tile state only to those who ask.
+// Linux grants the 8 KB of tile state only on request.
 bool system_allows_tiles() {
   constexpr long kRequestPermission = 0x1023, kTileData = 18;
   return syscall(SYS_arch_prctl, kRequestPermission, kTileData) == 0;

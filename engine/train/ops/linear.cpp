@@ -28,7 +28,8 @@ class AmxMath : public LinearMath<Bf16> {
   const char* name() const override { return "amx bf16"; }
 
   std::unique_ptr<PackedLinear<Bf16>> make(const float* w, int n_out, int n_in) const override {
-    ensure(n_out % 32 == 0 && n_in % 32 == 0, "tiles need layer widths that are multiples of 32");
+    ensure(n_out % 32 == 0 && n_in % 32 == 0,
+           "AMX tiles need layer widths that are multiples of 32");
     auto packed = std::make_unique<AmxLinear>();
     packed->master = w;
     packed->n_out = n_out;
@@ -59,7 +60,7 @@ class AmxMath : public LinearMath<Bf16> {
              AmxOut::StoreBf16);
   }
 
-  // In chunks of rows that keep both packed operands in the second-level cache.
+  // In chunks of rows, so both packed operands stay in the L2 cache.
   void backward_weight(
       const PackedLinear<Bf16>& w, const Bf16* dy, const Bf16* x, int rows, float* dw) override {
     const int n_out = amx(w).n_out, n_in = amx(w).n_in;
@@ -140,8 +141,8 @@ std::unique_ptr<LinearMath<Bf16>> linear_math_bf16(Compute compute) {
   if (amx_usable()) return std::make_unique<AmxMath>();
 #endif
   throw Error(ErrorCode::Device,
-              "compute: bf16-amx asked for, but this processor has no bf16 tiles (AMX) or the "
-              "system does not allow them; use \"compute\": \"auto\"");
+              "compute: bf16-amx needs bf16 tiles (AMX), which this processor lacks or the "
+              "system forbids; use \"compute\": \"auto\"");
 }
 
 Compute fastest_compute() {

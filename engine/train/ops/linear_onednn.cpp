@@ -12,9 +12,8 @@
 #include "engine/train/ops/train_ops.h"
 #include "engine/base/types.h"
 
-// Debian's oneDNN runs on libgomp, whose thread count is a setting of the calling thread. Every
-// training thread multiplies its own rows, so one is what we want; the declaration saves compiling
-// the whole program with -fopenmp.
+// Debian's oneDNN uses libgomp, whose number of threads is a setting of the calling thread. Every
+// training thread multiplies its own rows with one thread. Declared here to avoid -fopenmp.
 extern "C" void omp_set_num_threads(int n);
 
 namespace engine {
@@ -50,7 +49,7 @@ struct OneDnnLinear : PackedLinear<T> {
   }
 };
 
-// One product c [m, n] (+)= a [m, k] b [k, n]; a transposed operand is stored the other way round.
+// A product c [m, n] (+)= a [m, k] b [k, n]; a transposed operand is stored as [k, m] or [n, k].
 struct Product {
   int m, k, n;
   bool a_transposed, b_transposed, f32_out, add;
@@ -183,7 +182,7 @@ class OneDnnMath : public LinearMath<T> {
   }
 
   dnnl::stream stream_;
-  AlignedVector<float> across_;  // [n_in, n_out] a gradient, turned
+  AlignedVector<float> across_;  // [n_in, n_out] a transposed gradient
   std::map<decltype(Product{}.key()), Prepared> prepared_;
 };
 

@@ -1,4 +1,4 @@
-// The products of linear.h through oneDNN's matmul; oneDNN's own headers stay in the .cpp.
+// The products of linear.h by oneDNN's matmul.
 #pragma once
 
 #include <memory>
@@ -7,9 +7,11 @@
 
 namespace engine {
 
-/// Whether this processor multiplies bf16 by instructions of its own.
+/// True if the processor has instructions for bf16 products.
 bool onednn_has_bf16();
+/// Products in f32.
 std::unique_ptr<LinearMath<float>> onednn_math_f32();
+/// Products in bf16.
 std::unique_ptr<LinearMath<Bf16>> onednn_math_bf16();
 
 }  // namespace engine

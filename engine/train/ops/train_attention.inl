@@ -1,8 +1,8 @@
-// Attention and its backward over the segments of a pass. One segment and one key head at a time:
-// keys and values are widened to f32 once, [head_dim, n_pad] where rows of scores are made and
-// [n, head_dim] where rows of outputs are. Four query rows share each load.
+// Attention and its backward over the segments of a pass, one segment and one key head at a time. Keys
+// and values are widened to f32 once: as [head_dim, n_pad] to compute scores, as [n, head_dim] to
+// compute outputs. Four query rows share each load.
 
-// Columns of a tile: so many that four rows of sums and what they are made of stay in registers.
+// Columns of a tile: four rows of sums and their operands fit into registers.
 constexpr int kTileColumns = kRegisterBytes == 64 ? 32 : 16;
 
 struct AttentionScratch {
@@ -146,7 +146,7 @@ INLINE float online_softmax_update(float* s, int n_columns, const RowView& view,
 }
 
 struct FourRows {
-  int row[4];  // the last row repeated where there are fewer than four
+  int row[4];  // if there are fewer than four, the last one is repeated
   int n_columns;
 };
 
@@ -206,7 +206,7 @@ void attention(const T* qkv,
   }
 }
 
-// One row of dS = P (dP - sum(dO O)) scale, P made again from the scores and the row's lse.
+// One row of dS = P (dP - sum(dO O)) scale, with P recomputed from the scores and the row's lse.
 INLINE void soften_backward(float* p,
                             float* d_p,
                             int n_columns,
@@ -223,7 +223,7 @@ INLINE void soften_backward(float* p,
   }
 }
 
-// dV[j] += sum over i of P[i][j] dO[i]; dK[j] likewise from dS and Q. Rows before j never see j.
+// dV[j] += sum over i of P[i][j] dO[i]; dK[j] likewise from dS and Q. Rows before j do not attend to j.
 INLINE void sums_over_queries(
     const float* c, const float* x, int n, int n_pad, int head_dim, float* y) {
   float block[4 * 256];

@@ -1,7 +1,7 @@
-// Arithmetic of training: each operation's forward and, beside it, its backward. Row-major arrays;
-// activations are T (f32 or bf16), the residual stream, gradients of weights and all sums are f32.
-// One table an instruction set, chosen once. The sources compile one file per set
-// (train_ops_base.cpp, _avx2.cpp, _avx512.cpp); sums run in 16 lanes in every one of them.
+// Training operations on the CPU besides products: forwards and backwards on row-major arrays.
+// Activations are T (f32 or bf16); the residual stream, gradients of weights and all sums are f32.
+// One table per instruction set (train_ops_base.cpp, _avx2.cpp, _avx512.cpp), chosen once; sums run in
+// 16 lanes in each of them.
 //   dim, hidden_dim, head_dim are multiples of 16; vocab_size too
 #pragma once
 
@@ -12,27 +12,28 @@
 
 namespace engine {
 
-/// Rows [begin, end) of a pass that may see each other: one text, or one text with chains beside
-/// it.
+/// Rows [begin, end) of a pass that may attend to each other: a text, perhaps with chains.
 struct Segment {
   std::int32_t begin = 0;
   std::int32_t end = 0;
 };
 
-/// What one row of a segment sees, in rows of the segment: [0, prefix_end) and [own_begin, itself].
-/// A plain causal row is {0, 0}; a chain that hangs on row p and starts at row c is {p + 1, c}.
+/// Attention span of a row, in rows of its segment: [0, prefix_end) and [own_begin, itself]. A causal
+/// row is {0, 0}; the rows of a chain after row p that starts at row c are {p + 1, c}.
 struct RowView {
   std::int32_t prefix_end = 0;
   std::int32_t own_begin = 0;
 };
 
-/// The shape attention and RoPE read: rows of qkv hold n_heads queries, n_kv_heads keys, n_kv_heads
+/// Shape of attention and RoPE: a row of qkv holds n_heads queries, n_kv_heads keys and n_kv_heads
 /// values, each head_dim wide.
 struct AttentionShape {
   int n_heads = 0;
   int n_kv_heads = 0;
   int head_dim = 0;
+  /// Numbers in a row of qkv.
   int qkv_width() const { return (n_heads + 2 * n_kv_heads) * head_dim; }
+  /// Numbers in a row of the output.
   int out_width() const { return n_heads * head_dim; }
 };
 
@@ -40,7 +41,7 @@ using kernels::AdamStep;
 
 /// Operations on activations of one type.
 template <typename T>
-struct TrainOps {
+struct RowOps {
   /// h = x r w with r = 1 / sqrt(mean(x^2) + eps); copies x to `x_copy` unless null.
   ///   x, x_copy [rows, dim] f32;  w [dim];  h [rows, dim];  r [rows]
   void (*rms_norm)(
@@ -69,7 +70,7 @@ struct TrainOps {
                float direction);
   /// act = silu(gate) up.  gate_up [rows, 2 hidden_dim]: gates, then ups;  act [rows, hidden_dim]
   void (*swiglu)(const T* gate_up, T* act, int rows, int hidden_dim);
-  /// Also computes act again, which the caller need not keep.
+  /// Backward of swiglu. Also recomputes act, so the caller need not keep it.
   void (*swiglu_backward)(
       const T* gate_up, const T* d_act, T* d_gate_up, T* act, int rows, int hidden_dim);
   /// Softmax attention within each segment, scores scaled by 1 / sqrt(head_dim).
@@ -84,6 +85,7 @@ struct TrainOps {
                     float* lse,
                     const AttentionShape& shape,
                     float* scratch);
+  /// Backward of attention, with the same arguments.
   void (*attention_backward)(const T* qkv,
                              const Segment* segments,
                              int n_segments,
@@ -105,8 +107,8 @@ struct TrainOps {
                         float* loss,
                         int rows,
                         int vocab_size);
-  /// The same of one row, where the label is spread: 1 - smoothing on the target and smoothing over
-  /// all tokens alike.
+  /// The same for one row with a smoothed label: 1 - smoothing on the target, and smoothing spread
+  /// evenly over all tokens.
   ///   logits [vocab_size] f32;  d_logits [vocab_size] = weight (p - label)
   /// @return  -sum of label log p, not weighted
   float (*smoothed_cross_entropy)(const float* logits,
@@ -115,8 +117,8 @@ struct TrainOps {
                                   float weight,
                                   T* d_logits,
                                   int vocab_size);
-  /// How far one row's distribution q is from a teacher's distribution p, which is held constant.
-  ///   logits, teacher [vocab_size] f32: both distributions before the softmax
+  /// Divergence of a row's distribution q from a teacher's distribution p, which is held constant.
+  ///   logits, teacher [vocab_size] f32: the logits of q and p
   ///   d_logits [vocab_size] = weight dD / dlogits
   /// @param reverse  false: D = sum of p log(p / q); true: D = sum of q log(q / p)
   /// @return  D in nats, not weighted
@@ -147,29 +149,31 @@ struct ParameterOps {
   void (*add)(float* y, const float* x, std::int64_t n);
 };
 
+/// The operations of one instruction set.
 struct TrainTable {
   const char* name;  // "base", "avx2", "avx512"
-  TrainOps<float> f32;
-  TrainOps<Bf16> bf16;
+  RowOps<float> f32;
+  RowOps<Bf16> bf16;
   ParameterOps parameters;
+  /// The operations of type T.
   template <typename T>
-  const TrainOps<T>& ops() const;
+  const RowOps<T>& ops() const;
 };
 template <>
-inline const TrainOps<float>& TrainTable::ops<float>() const {
+inline const RowOps<float>& TrainTable::ops<float>() const {
   return f32;
 }
 template <>
-inline const TrainOps<Bf16>& TrainTable::ops<Bf16>() const {
+inline const RowOps<Bf16>& TrainTable::ops<Bf16>() const {
   return bf16;
 }
 
 /// Floats that attention and its backward need for segments of at most `max_rows` rows.
 std::int64_t attention_scratch(const AttentionShape& shape, int max_rows);
 
-/// The best table this processor runs.
+/// The best table that this processor supports.
 const TrainTable& train_table();
-/// Every table this processor runs; returns how many were written to `tables` (room for 3).
+/// Writes all tables that this processor supports to `tables` (room for 3). @return  their number
 int all_train_tables(const TrainTable** tables);
 
 }  // namespace engine

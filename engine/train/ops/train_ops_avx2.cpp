@@ -1,4 +1,4 @@
-// Training operations compiled for one instruction set; see CMakeLists.txt for its flags.
+// Training operations for one instruction set; CMakeLists.txt has its flags.
 #if defined(__AVX2__)
 #include <immintrin.h>
 #endif
@@ -11,7 +11,7 @@ namespace engine {
 namespace {
 
 #define TABLE_NAME "avx2"
-// The order of these matters.
+// In this order: later files use earlier ones.
 // clang-format off
 #include "engine/train/ops/train_vector.inl"
 #include "engine/train/ops/train_ops_body.inl"

@@ -1,5 +1,5 @@
-// Bodies of every training operation but attention. Included after train_vector.inl into the files
-// compiled once per instruction set.
+// The training operations except attention. Included after train_vector.inl into the files of each
+// instruction set.
 
 template <typename T>
 void rms_norm(
@@ -198,7 +198,7 @@ float smoothed_cross_entropy(const float* logits,
   return -(1.0f - smoothing) * (logits[target] - log_sum) - spread * sum_of(logp);
 }
 
-// dD/dz = q - p for sum of p log(p / q), and q (log(q / p) - D) for sum of q log(q / p).
+// dD/dz = q - p for D = KL(p || q), and q (log(q / p) - D) for D = KL(q || p).
 template <typename T>
 float divergence(const float* logits,
                  const float* teacher,

@@ -1,7 +1,7 @@
-// The table of one instruction set; TABLE_NAME says which.
+// The table of the instruction set TABLE_NAME.
 
 template <typename T>
-constexpr TrainOps<T> ops_table() {
+constexpr RowOps<T> ops_table() {
   return {rms_norm<T>,
           rms_norm_backward<T>,
           rope<T>,

@@ -1,7 +1,7 @@
-// Sixteen f32 lanes in the compiler's own vector types: one register with AVX-512, a pair with
-// AVX2, a pair of pairs without. Wider types than a register are not left to the compiler: GCC
-// keeps them in memory and compares them lane by lane. Included into the files that are compiled
-// once per instruction set, inside an unnamed namespace; knows pointers and lanes only.
+// Sixteen f32 lanes in the compiler's vector types: one register with AVX-512, a pair with AVX2, a pair
+// of pairs otherwise. Types wider than a register are avoided, because GCC keeps them in memory and
+// compares them lane by lane. Included into the files of each instruction set, inside an unnamed
+// namespace.
 
 #define INLINE static inline __attribute__((always_inline))
 
@@ -20,7 +20,7 @@ typedef std::uint16_t HalfRegister __attribute__((vector_size(kRegisterBytes / 2
 template <class Half>
 struct Pair {
   Half lo, hi;
-  /// The same bits, named otherwise.
+  /// The same bits as another type.
   template <class Other>
   explicit operator Pair<Other>() const {
     return {(Other)lo, (Other)hi};
@@ -76,7 +76,7 @@ using Lanes = SixteenOf<FloatRegister>;
 using IntLanes = SixteenOf<IntRegister>;
 using BitLanes = SixteenOf<BitRegister>;
 
-// Each of these for a register, and for a pair of what it is defined for.
+// Defined for a register, and recursively for a pair.
 
 INLINE void read(const float* p, FloatRegister& x) {
   __builtin_memcpy(&x, p, sizeof x);
@@ -93,8 +93,8 @@ INLINE void read(const Bf16* p, FloatRegister& x) {
 INLINE void write(float* p, FloatRegister x) {
   __builtin_memcpy(p, &x, sizeof x);
 }
-// Round to nearest, ties to even. Training never stores a NaN it means to keep: the trainer checks
-// the loss and the gradient's norm, which are f32.
+// Rounds to nearest, ties to even. NaNs are not preserved; the trainer detects them in the loss and the
+// gradient's norm, which are f32.
 INLINE void write(Bf16* p, FloatRegister x) {
 #if defined(__AVX512BF16__)
   const __m256bh half = _mm512_cvtneps_pbh((__m512)x);
@@ -191,7 +191,7 @@ INLINE float lane_of(Lanes x, int lane) {
   store(t, x);
   return t[lane];
 }
-// Pairwise, so that the order of the sum is the same whatever the register width.
+// Pairwise, so the order of the sum does not depend on the register width.
 INLINE float sum_of(Lanes x) {
   float t[16];
   store(t, x);
@@ -210,8 +210,8 @@ INLINE float max_of(Lanes x) {
 }
 
 // e^x by 2^n 2^f with f in [-1/2, 1/2] and the Taylor polynomial of 2^f, degree 6 in f ln 2:
-// relative error below 2e-7. Arguments are clamped to [-87, 88], so nothing becomes infinite and
-// e^-87 = 1e-38 stands for everything smaller.
+// relative error below 2e-7. Arguments are clamped to [-87, 88]: results are finite and at least
+// e^-87 = 1e-38.
 INLINE Lanes exp_of(Lanes x) {
   x = larger(splat(-87.0f), x);
   x = smaller(splat(88.0f), x);

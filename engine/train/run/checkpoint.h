@@ -1,5 +1,5 @@
-// A training run between two steps, on disk: everything the next step depends on. Written beside
-// the old one and renamed, so that whenever the process dies one whole checkpoint is there.
+// A checkpoint of a training run: everything that the next step depends on. A new one is written to a
+// temporary file and renamed, so the directory always holds a complete checkpoint.
 #pragma once
 
 #include <cstdint>
@@ -8,25 +8,28 @@
 
 namespace engine {
 
+/// The state of a run between two steps.
 struct Checkpoint {
   std::string recipe;   // to_json of the recipe
-  std::string compute;  // name_of(Compute) the run uses
+  std::string compute;  // name_of(Compute) of the run
   int shards = 0;
   std::int64_t step = 0;
   std::int64_t tokens = 0;                      // rows that held a text
   std::int64_t next_text = 0;                   // index of the first text not yet packed
   double seconds = 0;                           // of training so far
-  std::string packer;                           // Packer::save, or RoomCounts of cllm/trainer.h
+  std::string packer;  // Packer::save(), or the RoomCounts of a consistency training
   std::vector<float> parameters, mean, square;  // weights and AdamW's two moments
 };
 
+/// Replaces the file.
 /// @throws Error(Resources)  if the disk refuses
 void write_checkpoint(const std::string& path, const Checkpoint& checkpoint);
-/// @throws Error(BadInput)  if the file is cut, altered or of another version
+/// Reads the file.
+/// @throws Error(BadInput)  if it is truncated, altered or of another version
 Checkpoint read_checkpoint(const std::string& path);
 
-/// Whether what a finished run makes lies in its directory. Its card, README.md, is written last,
-/// behind the last checkpoint: a run that was killed in between has none, or that of a run before.
+/// True if the directory holds the result of a finished run. The model card, README.md, is written
+/// last: a run killed after its last checkpoint has no card, or an older one.
 bool result_is_written(const std::string& directory);
 
 }  // namespace engine

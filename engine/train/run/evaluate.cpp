@@ -34,7 +34,7 @@ double loss_of(std::span<const float> logits, TokenId token) {
   return std::log(sum) - static_cast<double>(logits[static_cast<std::size_t>(token)] - top);
 }
 
-// One forward over a text, as a chain of rows: all but its last token.
+// One forward pass over a text without its last token, as a chain of rows.
 std::vector<StepOutput> read_text(Model& model, std::span<const TokenId> tokens) {
   const auto cache = model.make_cache();
   TokenTree tree;
@@ -45,7 +45,7 @@ std::vector<StepOutput> read_text(Model& model, std::span<const TokenId> tokens)
   return model.forward(std::span(&item, 1), Wants{.logits = true, .hidden = false});
 }
 
-// Summed over the answer.
+// Sum over the tokens of an answer.
 double answer_entropy(Model& model, const Sequence& sequence) {
   const auto tokens = sequence.tokens();
   const auto out = read_text(model, tokens);
@@ -64,8 +64,7 @@ std::vector<TokenId> tokens_of(const Model& model, const std::string& text) {
   return tokens;
 }
 
-// A text without a prompt; what does not fit the context is left away. Loss is a sum until all are
-// done.
+// Adds the loss of a text without a prompt, cut at the context.
 void read(Model& model, const Record& record, TaskScore& task) {
   auto tokens = tokens_of(model, record.completion);
   tokens.resize(std::min<std::size_t>(tokens.size(), model.config().max_seq_len));
@@ -79,7 +78,7 @@ void read(Model& model, const Record& record, TaskScore& task) {
   task.n_tokens += static_cast<std::int64_t>(tokens.size()) - 1;
 }
 
-// How many paragraphs of a passage end as they should, and name whom they should.
+// Counts the paragraphs of a passage that end with the given sentence, and that name the subject.
 void count_paragraphs(const Record& record, std::string_view text, TaskScore& task) {
   const auto check = nlohmann::json::parse(record.check);
   const std::string form = check.at("form");
@@ -108,7 +107,7 @@ void score(
     task.entropy += answer_entropy(model, lane.sequence);  // a sum until all are done
 }
 
-// Decodes problems [begin, end) together; false if `go_on` said no in between, and nothing counted.
+// Decodes problems [begin, end) together. @return  false, without counting any, if `go_on` returned false
 bool run_group(Model& model,
                const EvaluationSettings& settings,
                int begin,
@@ -168,7 +167,7 @@ std::string right_of(int n_correct, int n_checked) {
   return n_checked ? fmt::format("{:.1f} %", percent(n_correct, n_checked)) : "not checked";
 }
 
-// What the table has no room for: the categories of chat, the forms of write, the perplexity.
+// Lines below the table: categories of chat, forms of write, perplexity.
 std::string further_lines(const TaskScore& task) {
   std::string text;
   if (task.read_only)
@@ -219,7 +218,7 @@ Evaluation evaluate(Model& model,
       if (task.n > 0) evaluation.scores.push_back(task);
     }
   }
-  if (evaluation.complete) go_on();  // the last of the progress
+  if (evaluation.complete) go_on();  // reports the final progress
   return evaluation;
 }
 

@@ -1,4 +1,4 @@
-// The file: a line that says what was asked, then one for each task that is done, to_json of it.
+// The file: a line with the settings, then a line for each finished task, its to_json().
 #include "engine/train/run/evaluation_file.h"
 
 #include <cmath>
@@ -42,7 +42,9 @@ TaskScore task_score_from(const json& entry) {
   return s;
 }
 
-json asked_of(const Model& model, const EvaluationSettings& settings, const std::string& weights) {
+json settings_header(const Model& model,
+                     const EvaluationSettings& settings,
+                     const std::string& weights) {
   return {{"evaluation", 1},
           {"model", model.name()},
           {"weights", weights},
@@ -56,27 +58,28 @@ json asked_of(const Model& model, const EvaluationSettings& settings, const std:
           {"entropy", settings.entropy}};
 }
 
-// Figures of another model or other numbers are replaced; a file of something else is not.
+// Replaces scores of other weights or settings, but never a file of another kind.
 void refuse_foreign(const std::string& path, const std::string& first_line) {
-  const json asked = json::parse(first_line, nullptr, false);
-  if (asked.is_object() && asked.contains("evaluation")) return;
+  const json header = json::parse(first_line, nullptr, false);
+  if (header.is_object() && header.contains("evaluation")) return;
   throw Error(ErrorCode::BadInput,
               path + ": found another file, expected figures of `model score`; name another file");
 }
 
-/// The scores of every task that is done, by its name; of a kill's half line nothing.
+/// The scores of finished tasks, by name; ignores a partial last line.
 class KeptScores {
  public:
-  KeptScores(const std::string& path, const std::string& asked) : path_(path), text_(asked + "\n") {
+  KeptScores(const std::string& path, const std::string& header)
+      : path_(path), text_(header + "\n") {
     std::error_code ignored;
     if (!std::filesystem::exists(path, ignored)) return;
     std::string text = read_text_input(path, Pipes::Refuse);
     std::string_view line;
     if (!InputLines(text).next(line)) return;
     refuse_foreign(path, std::string(line));
-    text.resize(text.rfind('\n') + 1);  // 0 where there is none
+    text.resize(text.rfind('\n') + 1);  // npos + 1 = 0: none
     InputLines lines(text);
-    if (!lines.next(line) || line != asked) return;
+    if (!lines.next(line) || line != header) return;
     while (lines.next(line)) {
       const Evaluation one = evaluation_from(std::string(line), path);
       if (one.scores.empty()) continue;
@@ -122,7 +125,7 @@ Evaluation evaluate_on(Model& model,
                        const std::function<bool(int, int)>& progress) {
   const OutputLock lock = OutputLock::beside(path);
   check_can_be_written(path);
-  KeptScores kept(path, asked_of(model, settings, weights).dump());
+  KeptScores kept(path, settings_header(model, settings, weights).dump());
   const std::vector<std::string> tasks = settings.tasks.empty() ? task_names() : settings.tasks;
   Evaluation all{model.name(), std::string(split_name(settings.split)), {}, true};
   const int n_of_task = static_cast<int>(settings.levels.size()) * settings.n_problems;

@@ -1,4 +1,4 @@
-// An evaluation that is kept as it goes: hours of it survive being stopped.
+// Evaluations saved task by task, so that a stopped one can be resumed.
 #pragma once
 
 #include <functional>
@@ -8,15 +8,14 @@
 
 namespace engine {
 
-/// The figures of to_json, back; of the runs themselves (steps, decoders' metrics) nothing is told.
+/// Parses to_json(); without the figures of the runs themselves (steps, decoders' metrics).
 /// @param where  for messages
 /// @throws Error(BadInput)
 Evaluation evaluation_from(const std::string& json, const std::string& where);
 
-/// As evaluate(), task by task: each one's figures go into a file when it is done, and those of the
-/// file are not measured again. What the file has of other weights, problems or numbers of them is
-/// dropped.
-/// @param path     made if absent
+/// Like evaluate(), but saves the scores of each task to a file and skips tasks that the file has.
+/// Drops scores of other weights or other problems from the file.
+/// @param path     created if absent
 /// @param weights  hash of the model's
 /// @throws Error(Resources)  if it cannot be written
 Evaluation evaluate_on(Model& model,

@@ -24,7 +24,7 @@ std::string contents(const std::string& path) {
   return text.str();
 }
 
-// How the model a run started from was itself trained, as its card says.
+// The section on training of the initial model's card.
 std::string earlier_training(const std::string& from) {
   if (from.empty()) return {};
   const std::string card = contents(from + "/README.md");
@@ -43,7 +43,7 @@ std::string shares_table(const TrainingStream& stream) {
   return table;
 }
 
-// The generated tasks of a mixture, with commas between.
+// The generated tasks of a mixture, separated by commas.
 std::string generated_parts(const TrainingStream& stream) {
   std::string list;
   for (const TrainingStream::Share& share : stream.shares()) {
@@ -52,7 +52,7 @@ std::string generated_parts(const TrainingStream& stream) {
   return list;
 }
 
-// The open sets a mixture names, or the default ones: those of its part "real", and those that
+// The open sets that a mixture uses: those of its part "real", named or default, and those that
 // generated parts with "open_texts" draw from.
 std::vector<std::string> sets_of(const nlohmann::json& mixture) {
   std::vector<std::string> sets;
@@ -72,7 +72,7 @@ std::vector<std::string> sets_of(const nlohmann::json& mixture) {
   return sets;
 }
 
-// The mixtures of the recipes that a card tells, the runs before that one included.
+// The mixtures of the recipes in a card, including those of earlier runs.
 std::vector<nlohmann::json> mixtures_in(const std::string& card) {
   constexpr std::string_view kFence = "```json\n";
   std::vector<nlohmann::json> mixtures;
@@ -83,16 +83,16 @@ std::vector<nlohmann::json> mixtures_in(const std::string& card) {
     if (!recipe.is_object()) continue;
     for (const char* mixture : {"mixture", "replay_mixture"})
       if (recipe.contains(mixture)) mixtures.push_back(recipe[mixture]);
-    // Of models and heads that learned from what another wrote.
+    // Models and heads trained on texts of another model.
     if (const auto own = recipe.find("own_outputs"); own != recipe.end() && own->is_object())
       mixtures.push_back(own->value("mixture", nlohmann::json()));
   }
   return mixtures;
 }
 
-// A run whose last step was done before it was resumed has seen no loss.
+// A run resumed after its last step has no loss.
 std::string loss_at_the_end(const TrainResult& result) {
-  if (result.n_losses == 0) return "in the log, the run was over before it was resumed";
+  if (result.n_losses == 0) return "in the log (the run was already finished when it was resumed)";
   return fmt::format("{:.3f} nats a token (mean of the last {})", result.completion_loss,
                      counted(result.n_losses, "step"));
 }
@@ -117,7 +117,10 @@ std::string data_and_licences(const std::string& mixture,
     known = known && !read.empty();
     mixtures.insert(mixtures.end(), read.begin(), read.end());
   }
-  if (!known) text += "What the model it started or learned from had read is not known here.\n\n";
+  if (!known)
+    text +=
+        "The training data of its initial model, or of the model that wrote its texts, is not "
+        "known.\n\n";
   mixtures.push_back(nlohmann::json::parse(mixture, nullptr, false));
   std::vector<RealSetTerms> terms = real_set_terms();
   std::erase_if(terms, [&](const RealSetTerms& t) {
@@ -128,7 +131,8 @@ std::string data_and_licences(const std::string& mixture,
   });
   if (terms.empty()) return known ? text + "No text of anyone else was read.\n\n" : text;
   text +=
-      "Real, read by it or by what it learned from: the training parts of these published sets, "
+      "Real texts, in its training data or that of its sources: the training parts of these "
+      "published sets, "
       "each under the licence its authors give it. This directory holds none of their texts.\n\n| "
       "set | licence | published "
       "at |\n|---|---|---|\n";
@@ -156,16 +160,18 @@ void write_model_card(const std::string& directory,
       static_cast<double>(result.parameters.size()) * 1e-6, m.max_seq_len, recipe.context);
   if (drafts) {
     card += fmt::format(
-        "It is here to draft for {}, the scores below say what that one takes of its drafts; by "
-        "itself it answers nothing.\n\nIt learned from what {} itself writes, greedily, behind {} "
+        "A draft model for {}; the scores below show how many of its drafts that model accepts. By "
+        "itself it answers no questions.\n\nIt was trained on texts that {} writes greedily after "
+        "{} "
         "prompts of this mixture; the "
-        "mixture's own answers were not read.\n\n",
+        "mixture's own answers were not used.\n\n",
         recipe.target, recipe.target, recipe.own_outputs.count);
   } else {
     card +=
-        "It was trained on generated tasks, the scores below say how many it solves; it is here to "
-        "be decoded, by several methods, or to draft for a larger one, and is no general "
-        "assistant.\n\n";
+        "It was trained on generated tasks; the scores below show how many it solves. It is meant "
+        "for "
+        "experiments with decoding methods, or as the draft model of a larger one, and is not a "
+        "general assistant.\n\n";
   }
   card += data_and_licences(drafts ? recipe.own_outputs.mixture : recipe.mixture, stream, sources);
   card += fmt::format(

@@ -1,5 +1,5 @@
-// README.md of a trained model: what it is, what it read and under which licences, how it was
-// trained, and (filled by evaluation) what it can do.
+// The model card of a trained model, README.md: its shape, training data and licences, settings, and
+// the scores that an evaluation adds.
 #pragma once
 
 #include <string>
@@ -12,9 +12,9 @@
 namespace engine {
 
 /// Writes directory/README.md.
-/// @param from    directory of the model the run started from, whose training is told too; or empty
-/// @param target  directory of the model whose texts it learned from, where the recipe has
-///                own_outputs; empty: it is not here
+/// @param from    directory of the initial model, whose card is summarised; or empty
+/// @param target  directory of the model that wrote the training texts, if the recipe has
+///                own_outputs; empty: not available
 /// @throws Error(Resources)  if it cannot be written
 void write_model_card(const std::string& directory,
                       const TrainRecipe& recipe,
@@ -23,10 +23,10 @@ void write_model_card(const std::string& directory,
                       const std::string& from,
                       const std::string& target);
 
-/// The card's section on what was read and under which licences.
-/// @param mixture  JSON object of parts, of which the stream is
-/// @param sources  directories of the models that it started or learned from, whose cards say what
-///                 those had read; an empty one is of a model that is not here
+/// The card's section on training data and licences.
+/// @param mixture  JSON object of the stream's parts
+/// @param sources  directories of the initial model and of the model that wrote the training texts,
+///                 whose cards are included; empty: not available
 std::string data_and_licences(const std::string& mixture,
                               const TrainingStream& stream,
                               const std::vector<std::string>& sources);

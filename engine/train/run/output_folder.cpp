@@ -13,7 +13,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Files that a run resumes from: its last checkpoint, or results of the stages before the first.
+// Files that a run resumes from: its last checkpoint, or results of earlier stages.
 constexpr std::string_view kCheckpoint = "checkpoint.bin";
 constexpr std::array<std::string_view, 5> kStages = {"trajectories.bin", "own_outputs.jsonl",
                                                      "probe_outputs.jsonl", "stages.json",
@@ -34,7 +34,7 @@ bool is_same(const fs::path& a, const fs::path& b) {
   return fs::equivalent(a, b, unknown) && !unknown;
 }
 
-/// Whether `path`, which need not be there, is `folder` or lies below it.
+/// True if `path`, which may not exist, is `folder` or lies inside it.
 bool is_within(const fs::path& path, const fs::path& folder) {
   std::error_code unknown;
   fs::path at = fs::weakly_canonical(fs::absolute(path, unknown), unknown);
@@ -49,7 +49,7 @@ bool is_within(const fs::path& path, const fs::path& folder) {
   throw Error(ErrorCode::Usage, escaped(out) + ": " + why);
 }
 
-// The training never writes the texts that --texts names, even if they are own_outputs.jsonl.
+// A training never writes the file of --texts, even if it is own_outputs.jsonl.
 bool is_written(const fs::path& file, const fs::path& out) {
   const auto is_file = [&](std::string_view name) { return is_same(file, out / name); };
   return is_file(kCheckpoint) || std::ranges::any_of(kResults, is_file) ||
@@ -65,7 +65,7 @@ bool is_half_written(const std::string& name) {
                      [](char c) { return c >= '0' && c <= '9'; });
 }
 
-/// Nothing but hidden files, and what a kill left of files that were being written.
+/// True if the folder has only hidden files and temporary files of a killed process.
 bool is_empty_folder(const std::string& folder) {
   std::error_code error;
   for (fs::directory_iterator entry(folder, error), end; !error && entry != end;
@@ -155,7 +155,7 @@ OutputFolder::OutputFolder(const std::string& out,
                 escaped(out) + ": cannot be made: " + failed.message());
   }
   lock_ = OutputLock::on(out);
-  refuse_foreign_output(out, may_hold);  // of a process that ended between the two
+  refuse_foreign_output(out, may_hold);  // another process may have written before the lock
 }
 
 void OutputFolder::remove_what_was_written() const {

@@ -1,6 +1,6 @@
-// The folder that a training, `model random` or `model scale` writes. Before any work it is refused
-// if it holds files that the command did not make, if it is an input of the command, and while
-// another process writes it.
+// The output folder of a training, of `model random` or `model scale`. Before any work, a folder is
+// refused if it holds files of another origin, if it is an input of the command, or if another process
+// writes to it.
 #pragma once
 
 #include <cstdint>
@@ -15,40 +15,42 @@ namespace engine {
 struct InputPath {
   std::string what;  // for messages: "--target", "the recipe's target"
   std::string path;  // empty: none
+  /// A file, a model's folder, or the folder of the open texts.
   enum class Kind : std::uint8_t { File, Model, Data } kind = Kind::Model;
 };
 
 /// Contents that an existing, non-empty folder may have.
 enum class Existing : std::uint8_t {
-  Nothing,  // it is refused
-  NoRun,    // it is refused, and where a run was saved there the message names --resume
-  ARun      // the files of a training that can go on
+  Nothing,  // none
+  NoRun,    // none; if it holds a saved run, the message names --resume
+  ARun      // the files of a training that can be resumed
 };
 
-/// @param out  a folder to be written, perhaps not there yet
-/// @throws Error(Usage)  if `out` is one of the model folders, lies inside one or holds one; if it
-///         is or holds the folder of the open texts; if a file of the inputs is one that a training
-///         writes into `out`. Compared by what the names lead to, through links
+/// Refuses an output folder that overlaps with an input. Resolves symbolic links.
+/// @param out  may not exist yet
+/// @throws Error(Usage)  if `out` is, contains or lies inside a model folder; if it is or contains the
+///         folder of the open texts; if an input file is one that a training writes into `out`
 void refuse_inputs_as_output(const std::string& out, const std::vector<InputPath>& inputs);
 
-/// The same for one file that is written, in any folder.
+/// The same for an output file.
 /// @throws Error(Usage)  if `file` lies in one of the model folders or is a file of the inputs
 void refuse_inputs_as_output_file(const std::string& file, const std::vector<InputPath>& inputs);
 
-/// Hidden files do not count, nor do half-written ones that a kill left.
-/// @throws Error(Usage)  where `out` is no folder, or holds what it may not
+/// Refuses an output folder with contents that it may not have. Ignores hidden files and temporary
+/// files of a killed process.
+/// @throws Error(Usage)  also if `out` is not a folder
 void refuse_foreign_output(const std::string& out, Existing may_hold);
 
+/// A checked and locked output folder.
 class OutputFolder {
  public:
-  /// Makes the folder if it is not there, and locks it.
-  /// @throws Error(Usage)      as the two functions, or another process writes there
-  /// @throws Error(Resources)  it cannot be made
+  /// Creates the folder if it does not exist, and locks it.
+  /// @throws Error(Usage)      as the two functions, or if another process writes to it
+  /// @throws Error(Resources)  if it cannot be created
   OutputFolder(const std::string& out, Existing may_hold, const std::vector<InputPath>& inputs);
-  /// Removes the folder if it was made and nothing was written into it.
+  /// Removes the folder if it was created here and is still empty.
   ~OutputFolder();
-  /// Removes what a command wrote into a folder that was empty before: a model without its last
-  /// files is none.
+  /// Removes all files of a folder that was empty before: an incomplete model is of no use.
   void remove_what_was_written() const;
   OutputFolder(const OutputFolder&) = delete;
   OutputFolder& operator=(const OutputFolder&) = delete;

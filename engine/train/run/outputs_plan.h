@@ -1,4 +1,4 @@
-// Which texts a target shall write for others to learn from.
+// The plan of the texts that a target writes as training data.
 #pragma once
 
 #include <cstdint>
@@ -8,14 +8,16 @@
 
 namespace engine {
 
+/// Prompts and settings of texts to be written.
 struct OutputsPlan {
   std::string mixture;      // JSON object of parts, as TrainingStream reads it
-  std::int64_t count = 0;   // texts 0 to count - 1 of the mixture; those without a prompt drop out
-  int max_tokens = 192;     // written behind a prompt
+  std::int64_t count =
+      0;                 // texts 0 to count - 1 of the mixture; those without a prompt are skipped
+  int max_tokens = 192;  // written after a prompt
   std::uint64_t seed = 1;   // of the mixture
-  bool check = false;       // ask the tasks' checkers
-  bool drop_wrong = false;  // leave out those that a checker rejects, when they are read
-  int lanes = 64;           // texts in one forward; the tokens do not depend on it
+  bool check = false;       // check the texts by the tasks' checkers
+  bool drop_wrong = false;  // skip texts that a checker rejects, when the file is read
+  int lanes = 64;           // texts in one forward pass; does not change the tokens
   Split split = Split::Train;
 };
 

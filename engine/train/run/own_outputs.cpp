@@ -23,8 +23,8 @@ namespace {
 using nlohmann::ordered_json;
 namespace fs = std::filesystem;
 
-// What the first line says: texts of one file have one origin. How many there are is not of it, nor
-// whether a checker was asked.
+// The first line, which identifies the origin of the file's texts. It does not include their number,
+// or whether they were checked.
 ordered_json origin_of(const OwnTarget& target, const OutputsPlan& plan) {
   return {{"own_outputs", 1},
           {"target", target.name},
@@ -54,14 +54,14 @@ OwnOutput from_line(const std::string& text, const std::string& where) {
     if (!line.at("right").is_null()) output.right = line.at("right").get<bool>();
     line.at("tokens").get_to(output.tokens);
   } catch (const nlohmann::json::exception& error) {
-    throw Error(ErrorCode::BadInput, where + ": no text of a target: " + error.what());
+    throw Error(ErrorCode::BadInput, where + ": not a text of a target: " + error.what());
   }
   if (output.n_prompt < 1 || output.tokens.size() <= static_cast<std::size_t>(output.n_prompt))
-    throw Error(ErrorCode::BadInput, where + ": n_prompt: expected a prompt and a text behind it");
+    throw Error(ErrorCode::BadInput, where + ": n_prompt: expected a prompt and a text after it");
   return output;
 }
 
-// A file's whole lines, and how many bytes they are.
+// The complete lines of a file, and their size in bytes.
 struct Lines {
   std::vector<std::string> line;
   std::uintmax_t n_bytes = 0;
@@ -106,7 +106,7 @@ std::vector<TokenId> prompt_tokens(const Tokenizer& tokenizer, const std::string
   return tokens;
 }
 
-// Texts under way, in one forward a step.
+// Unfinished texts, decoded together.
 class Writer {
  public:
   Writer(const OwnTarget& target,
@@ -141,11 +141,11 @@ class Writer {
   OutputLock lock_;
   std::ofstream file_;
   std::set<std::int64_t> there_;
-  std::int64_t next_ = 0, n_gone_ = 0, n_tokens_ = 0;  // gone: those without a prompt
+  std::int64_t next_ = 0, n_gone_ = 0, n_tokens_ = 0;  // gone: skipped, without a prompt
   std::vector<std::unique_ptr<Text>> texts_;
 };
 
-// A first line that a kill cut is the beginning of the origin's; anything else is another's file.
+// A partial first line must be a prefix of the expected one; otherwise the file is another one.
 void refuse_foreign_file(const std::string& path, const std::string& origin) {
   std::string begin(origin.size() + 1, '\0');
   std::ifstream file(path, std::ios::binary);
@@ -156,7 +156,7 @@ void refuse_foreign_file(const std::string& path, const std::string& origin) {
                 path + ": found another file, expected texts of a target; give another file");
 }
 
-// Half a line, left by a kill, goes.
+// Removes a partial last line.
 void Writer::open() {
   const ordered_json origin = origin_of(target_, plan_);
   lock_ = OutputLock::on(path_);
@@ -183,7 +183,7 @@ void Writer::refuse_disk() const {
                                         "; the texts that are whole stay, go on with --resume");
 }
 
-// Reads the prompt of the next text that is wanted. @return  false if there is none
+// Reads the prompt of the next missing text. @return  false if there is none
 bool Writer::begin_next() {
   Model& model = target_.model;
   while (next_ < plan_.count) {
@@ -211,7 +211,7 @@ bool Writer::begin_next() {
 }
 
 std::optional<bool> Writer::judged(const Text& text) const {
-  // Of level 0 are records of the open sets.
+  // Records of the open sets have level 0.
   if (!plan_.check || text.record.level == 0) return {};
   const Sequence& sequence = text.lane.sequence;
   const std::string written =
@@ -272,7 +272,7 @@ bool write_own_outputs(const OwnTarget& target,
                        const std::string& data,
                        const std::function<bool(const OutputsProgress&)>& go_on) {
   ensure(target.model.tokenizer() != nullptr, "prompts are texts: the target needs a tokenizer");
-  ensure(plan.lanes > 0 && plan.max_tokens > 0, "texts need lanes and room");
+  ensure(plan.lanes > 0 && plan.max_tokens > 0, "lanes and max_tokens must be above 0");
   Writer writer(target, plan, path, data);
   writer.open();
   return writer.run(go_on);

@@ -2,7 +2,6 @@
 
 #include <nlohmann/json.hpp>
 
-#include "engine/train/run/outputs_fields.h"
 #include "engine/train/run/recipe_fields.h"
 #include "engine/base/types.h"
 
@@ -42,8 +41,8 @@ void check_whole(const TrainRecipe& r, const std::string& path) {
   if (r.batch_tokens % r.context) refuse("batch_tokens: expected a multiple of context");
   if (r.context > r.model.max_seq_len) refuse("context: longer than model.max_seq_len");
   if (r.own_outputs.count > 0 && !r.mixture.empty() && r.mixture != "{}")
-    refuse("mixture, own_outputs: a model learns from one of them");
-  if (r.tokens == 0 && r.minutes == 0) refuse("tokens, minutes: one of them must say how long");
+    refuse("mixture, own_outputs: give exactly one of them");
+  if (r.tokens == 0 && r.minutes == 0) refuse("tokens, minutes: one of them must be above 0");
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// What is trained and how, read from a JSON file of assets/recipes.
+// The recipe of a training of a model or a tokenizer, read from a JSON file of assets/recipes.
 #pragma once
 
 #include <cstdint>
@@ -9,35 +9,37 @@
 
 namespace engine {
 
+/// How a model is trained.
 struct TrainRecipe {
   std::string name;     // "demo-target"
   std::string mixture;  // JSON object of parts, as TrainingStream reads it
-  /// Where count is above 0 the model learns from what a target writes, and `mixture` is not read.
+  /// If count is above 0, the training texts are those that a target writes, and `mixture` is ignored.
   OutputsPlan own_outputs;
-  std::string target = "demo-target";  // who writes them: NAME or directory
+  std::string target = "demo-target";  // the model that writes them: NAME or directory
   ModelConfig model;                   // vocab_size and special ids come from the tokenizer
-  int context = 256;                   // rows a packed row holds; a text longer than that is cut
+  int context = 256;                   // tokens of a packed row; longer texts are cut
   int batch_tokens = 4096;
-  int open_rows = 60;  // of the packer
+  int open_rows = 60;  // rows that the packer keeps open
   double peak_lr = 2e-3;
   double final_lr = 0.04;  // of the peak, where the cosine ends
   int warmup_steps = 100;
   double beta1 = 0.9, beta2 = 0.95;
   double weight_decay = 0.05;  // of matrices, not of norms
   double clip = 1;             // largest norm of the gradient
-  double prompt_weight = 0.1;  // of the loss on prompts
-  double answer_weight = 1;    // of the loss on the letter, number or word a completion ends in
+  double prompt_weight = 0.1;  // weight of the loss on prompts
+  double answer_weight = 1;    // weight of the loss on the final answer of a completion
   double init_deviation = 0.02;
-  std::int64_t tokens = 0;  // where the cosine ends, by tokens seen ...
+  std::int64_t tokens = 0;  // number of tokens, where the cosine ends ...
   double minutes = 0;       // ... or, if tokens is 0, by minutes of training
   double checkpoint_minutes = 3;
-  double probe_minutes = 0;  // between measures of accuracy in the log; 0: none
+  double probe_minutes = 0;  // between measurements of accuracy in the log; 0: none
   int probe_problems = 20;   // of each task, levels 1 and 2 by halves
   std::uint64_t seed = 1;
   std::string compute = "auto";  // auto | f32 | bf16-amx | bf16-onednn
-  int shards = 0;  // parts of a batch summed apart; 0: as many as threads at the start
+  int shards = 0;  // CPU: parts of a batch with gradients of their own; 0: as many as threads
 };
 
+/// How a tokenizer is trained.
 struct TokenizerRecipe {
   std::string name;
   std::string mixture;  // JSON object of parts, as TrainingStream reads it
@@ -46,13 +48,17 @@ struct TokenizerRecipe {
   std::uint64_t seed = 1;
 };
 
+/// Parses a recipe.
 /// @param path  for messages
 /// @throws Error(BadInput)  "path: field: found X, expected Y"
 TrainRecipe train_recipe_from(const std::string& json, const std::string& path);
+/// Parses a tokenizer's recipe; as train_recipe_from().
 TokenizerRecipe tokenizer_recipe_from(const std::string& json, const std::string& path);
+/// Reads and parses a file; as train_recipe_from().
 TrainRecipe read_train_recipe(const std::string& path);
+/// Reads and parses a file; as train_recipe_from().
 TokenizerRecipe read_tokenizer_recipe(const std::string& path);
-/// The recipe as JSON, every field said; read back it is the same recipe.
+/// The recipe as JSON with every field; parsing it gives the same recipe.
 std::string to_json(const TrainRecipe& recipe);
 
 }  // namespace engine

@@ -1,5 +1,5 @@
-// Reading a recipe: the fields of one JSON object, each within its range, and none that is unknown.
-// Of the .cpp files that read recipes alone; it brings nlohmann in.
+// Reads the fields of a recipe's JSON object, checks their ranges and refuses unknown fields. For .cpp
+// files only, since it includes nlohmann/json.hpp.
 #pragma once
 
 #include <algorithm>
@@ -13,12 +13,15 @@
 
 #include "engine/base/closest_name.h"
 #include "engine/base/types.h"
+#include "engine/train/run/outputs_plan.h"
 
 namespace engine {
 
-// Reads fields of one object and, at the end, refuses those nobody asked for.
+/// Reads fields of an object, then refuses the fields that were not read.
 class RecipeFields {
  public:
+  /// @param where  for messages
+  /// @throws Error(BadInput)  unless it is an object
   RecipeFields(const nlohmann::json& object, std::string where)
       : object_(object), where_(std::move(where)) {
     if (!object.is_object()) {
@@ -27,19 +30,21 @@ class RecipeFields {
     }
   }
 
+  /// Reads a field, if there is one. @throws Error(BadInput)  if it is not a string
   void read(const char* name, std::string& value) {
     if (const nlohmann::json* field = find(name)) {
       if (!field->is_string()) refuse(name, *field, "a text");
       value = field->get<std::string>();
     }
   }
+  /// Reads a field, if there is one. @throws Error(BadInput)  if it is not a boolean
   void read(const char* name, bool& value) {
     if (const nlohmann::json* field = find(name)) {
       if (!field->is_boolean()) refuse(name, *field, "true or false");
       value = field->get<bool>();
     }
   }
-  /// A text that is one of a few.
+  /// Reads a string. @throws Error(BadInput)  unless it is one of the choices
   void read(const char* name, std::string& value, const std::vector<std::string>& choices) {
     read(name, value);
     if (std::find(choices.begin(), choices.end(), value) != choices.end()) return;
@@ -48,6 +53,7 @@ class RecipeFields {
       list += (list.empty() ? "" : choice == choices.back() ? " or " : ", ") + choice;
     refuse(name, value, list);
   }
+  /// Reads a number. @throws Error(BadInput)  unless it is between least and most
   template <typename Number>
   void read(const char* name, Number& value, double least, double most) {
     const nlohmann::json* field = find(name);
@@ -56,17 +62,19 @@ class RecipeFields {
         "a number from " + nlohmann::json(least).dump() + " to " + nlohmann::json(most).dump();
     if (!field->is_number()) refuse(name, *field, range);
     const double found = field->get<double>();
-    // Before any cast: what an integer cannot hold must not be cast to one.
+    // The range is checked before the cast, which is undefined for numbers out of range.
     if (!(found >= least && found <= most)) refuse(name, *field, range);
     if (std::is_integral_v<Number> && found != std::trunc(found))
       refuse(name, *field, "a whole number");
     value = static_cast<Number>(found);
   }
+  /// A field, or null.
   const nlohmann::json* find(const char* name) {
     known_.insert(name);
     const auto found = object_.find(name);
     return found == object_.end() ? nullptr : &*found;
   }
+  /// @throws Error(BadInput)  if the object has a field that was not read
   void refuse_others() const {
     for (const auto& [name, value] : object_.items()) {
       if (!known_.count(name)) {
@@ -89,7 +97,7 @@ class RecipeFields {
   std::set<std::string> known_;
 };
 
-/// What every recipe says of its updates.
+/// Reads the fields of every recipe that decide the updates.
 template <typename Recipe>
 void read_optimisation(RecipeFields& fields, Recipe& r) {
   fields.read("peak_lr", r.peak_lr, 0, 1);
@@ -105,17 +113,16 @@ void read_optimisation(RecipeFields& fields, Recipe& r) {
   fields.read("shards", r.shards, 0, 256);
 }
 
-/// What recipes say of measures on unseen problems while they run.
+/// Reads the fields about measurements during a run.
 template <typename Recipe>
 void read_probing(RecipeFields& fields, Recipe& r) {
   fields.read("probe_minutes", r.probe_minutes, 0, 1e4);
   fields.read("probe_problems", r.probe_problems, 1, 1e5);
 }
 
-/// The same as read_optimisation, as a recipe is written. `how_long` and `measures`, which are the
-/// recipe's own, stand where readers look for them: behind what decides an update, and behind how
-/// often it is saved.
-/// @param how_long, measures  objects, perhaps empty
+/// Writes the fields of read_optimisation().
+/// @param how_long  further fields, written after those that decide an update; may be empty
+/// @param measures  further fields, written after checkpoint_minutes; may be empty
 template <typename Recipe>
 void write_optimisation(nlohmann::ordered_json& object,
                         const Recipe& r,
@@ -134,11 +141,19 @@ void write_optimisation(nlohmann::ordered_json& object,
   object.update({{"seed", r.seed}, {"compute", r.compute}, {"shards", r.shards}});
 }
 
-/// The text of a recipe's file.
-/// @throws Error(BadInput)  if there is none, or `path` is a directory
+/// The contents of a recipe's file.
+/// @throws Error(BadInput)  if it does not exist or is a directory
 std::string recipe_text(const std::string& path);
+/// Parses JSON.
 /// @param path  for messages
-/// @throws Error(BadInput)  if the text is not JSON, or nested too deep
+/// @throws Error(BadInput)  if the text is not JSON, or nested too deeply
 nlohmann::json parsed_recipe(const std::string& text, const std::string& path);
+
+/// Reads the object "own_outputs" of a recipe.
+/// @param where  for messages
+/// @throws Error(BadInput)
+void read_outputs_plan(const nlohmann::json& object, const std::string& where, OutputsPlan& plan);
+/// The plan as JSON.
+nlohmann::ordered_json json_of(const OutputsPlan& plan);
 
 }  // namespace engine

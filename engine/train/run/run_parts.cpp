@@ -23,8 +23,8 @@ Compute gpu_compute_named(const std::string& name) {
                                                                             : Compute::Bf16Cuda;
 }
 
-int usable_threads(int asked) {
-  if (asked > 0) return asked;
+int usable_threads(int wanted) {
+  if (wanted > 0) return wanted;
   return std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
 }
 

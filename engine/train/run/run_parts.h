@@ -1,36 +1,28 @@
-// What training runs of every kind begin with: an engine of products, threads, a learning rate.
+// Parts of every training run: the compute mode, the number of threads, the learning rate.
 #pragma once
 
 #include <cstdint>
-#include <memory>
 #include <string>
-#include <type_traits>
 
 #include "engine/checkpoint/config.h"
 #include "engine/train/ops/linear.h"
 
 namespace engine {
 
-/// @param name  "f32", "bf16-amx", "bf16-onednn", or "auto": the fastest here that the shape fits.
-///              Of a run that was on a GPU "f32-cuda", which is f32, or "bf16-cuda", which is auto
+/// The compute mode on the CPU.
+/// @param name  "f32", "bf16-amx", "bf16-onednn", or "auto": the fastest one that supports the shape.
+///              The checkpoint of a run on a GPU has "f32-cuda", read as f32, or "bf16-cuda", as auto
 Compute compute_named(const std::string& name, const ModelConfig& model);
-/// The same on a GPU: f32 where that is named, else bf16.
+/// The compute mode on a GPU: f32 if that is named, else bf16.
 Compute gpu_compute_named(const std::string& name);
 
-/// @param asked  0: as many as the machine runs at once
-int usable_threads(int asked);
+/// Number of threads to use.
+/// @param wanted  0: all hardware threads
+int usable_threads(int wanted);
 
-/// Warm-up by steps, then a cosine from the peak to `final_share` of it.
+/// Learning rate: linear warm-up, then a cosine from the peak to `final_share` of it.
 /// @param step  from 1
 /// @param done  0 to 1
 double cosine_lr(double peak, std::int64_t step, double done, int warmup_steps, double final_share);
-
-template <typename T>
-std::unique_ptr<LinearMath<T>> math_for(Compute compute) {
-  if constexpr (std::is_same_v<T, float>)
-    return linear_math_f32();
-  else
-    return linear_math_bf16(compute);
-}
 
 }  // namespace engine

@@ -1,4 +1,4 @@
-// From texts of a mixture to tokens that are learnt from.
+// Tokenizes the texts of a mixture for training.
 #pragma once
 
 #include <memory>
@@ -11,10 +11,10 @@
 
 namespace engine {
 
-/// bos, prompt, completion, eos. The bos and eos a text gets are training's business, not the
-/// tokenizer configuration's.
+/// The tokens bos, prompt, completion, eos, whatever the tokenizer's configuration says of bos and eos.
 TokenText tokenized(const Tokenizer& tokenizer, const TrainingText& text);
 
+/// Loads a tokenizer.
 /// @throws Error(BadInput)  if directory/tokenizer.model has no bos or no eos
 std::unique_ptr<Tokenizer> training_tokenizer(const std::string& directory,
                                               const FileLimits& limits);

@@ -12,8 +12,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Lines of the sample, each once: the trainer counts words, and a newline is a symbol of its own
-// that takes no part in merges.
+// The lines of the sample, separately: the trainer counts words, and a newline is a symbol that is not
+// merged.
 class SampleLines : public sentencepiece::SentenceIterator {
  public:
   SampleLines(const std::function<std::string(std::int64_t)>& text,
@@ -103,7 +103,7 @@ void learn_tokenizer(const TokenizerTraining& settings,
   const auto status = sentencepiece::SentencePieceTrainer::Train(arguments, &lines, &model);
   if (learning) learning(false);
   if (!status.ok()) {
-    throw Error(ErrorCode::BadInput, "tokenizer: the sample does not give a vocabulary of " +
+    throw Error(ErrorCode::BadInput, "tokenizer: the sample is too small for a vocabulary of " +
                                          std::to_string(settings.vocab_size) + ": " +
                                          status.message() +
                                          "; try a larger sample or a smaller vocab_size");

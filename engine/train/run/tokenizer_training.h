@@ -1,8 +1,8 @@
-// Learns a vocabulary: SentencePiece BPE on a sample of the stream the model will read.
-//   digits  one token each, arithmetic depends on it
+// Trains a vocabulary: SentencePiece BPE on a sample of the model's training texts.
+//   digits  one token each, which helps arithmetic
 //   "\n"    a token of its own; other bytes outside the vocabulary fall back to byte tokens
-//   text    kept as it is: no normalisation, no dummy prefix, no spaces removed, so that
-//           decode(encode(x)) == x for every valid UTF-8 text
+//   text    without normalisation, dummy prefix or removal of spaces, so decode(encode(x)) == x for
+//           every valid UTF-8 text
 //   ids     0 <unk>, 1 <s>, 2 </s>, 3 <pad>
 #pragma once
 
@@ -14,16 +14,17 @@
 
 namespace engine {
 
+/// Settings of learn_tokenizer().
 struct TokenizerTraining {
   int vocab_size = 2048;
   std::int64_t sample_bytes = 20'000'000;
   int n_threads = 2;
 };
 
-/// Writes tokenizer.model and tokenizer_config.json into `directory`, made if absent.
-/// @param text      text number i of the sample, called in order until sample_bytes are read
-/// @param learning  told true when the sample is read and SentencePiece begins, which nobody can
-///                  stop, and false when that is done; or empty
+/// Trains and writes tokenizer.model and tokenizer_config.json into `directory`, created if absent.
+/// @param text      returns text i of the sample; called in order until sample_bytes are read
+/// @param learning  called with true before SentencePiece starts, which cannot be stopped, and with
+///                  false after it; may be empty
 /// @throws Error(BadInput)   if the sample has too few different characters for the vocabulary
 /// @throws Error(Resources)  if the directory cannot be written
 void learn_tokenizer(const TokenizerTraining& settings,

@@ -27,7 +27,7 @@ namespace {
 
 TrainRecipe recipe_for(const std::string& path, const Tokenizer& tokenizer) {
   TrainRecipe recipe = read_train_recipe(path);
-  // Rows the tokenizer does not use keep the matrices' widths even.
+  // Rounded up to a multiple that the products need; the tokenizer does not use the last rows.
   recipe.model.vocab_size = (tokenizer.vocab_size() + 31) / 32 * 32;
   recipe.model.bos_id = tokenizer.bos_id();
   recipe.model.eos_ids = {*tokenizer.eos_id()};
@@ -56,7 +56,7 @@ std::vector<float> weights_to_start_from(const std::string& directory,
   return parameters;
 }
 
-// The target's texts without end, in another order each time they begin anew.
+// An endless stream of the target's texts, in a new order in every epoch.
 TokenSource own_texts(const TrainRequest& request, const TrainRecipe& recipe) {
   const auto outputs = std::make_shared<const std::vector<OwnOutput>>(
       read_own_outputs(request.own_texts, recipe.own_outputs, nullptr));
@@ -69,7 +69,8 @@ TokenSource own_texts(const TrainRequest& request, const TrainRecipe& recipe) {
     }
   }
   if (outputs->empty())
-    throw Error(ErrorCode::BadInput, request.own_texts + ": no text of it can be learnt from");
+    throw Error(ErrorCode::BadInput,
+                request.own_texts + ": none of its texts can be used for training");
   const auto order = std::make_shared<const ShuffledOrder>(outputs->size(), recipe.seed);
   return [outputs, order](std::int64_t index) {
     const OwnOutput& output = (*outputs)[order->at(index)];
@@ -77,7 +78,7 @@ TokenSource own_texts(const TrainRequest& request, const TrainRecipe& recipe) {
   };
 }
 
-// How many unseen problems of the tasks it learns a run answers right as it stands.
+// The share of unseen problems that the current weights answer correctly.
 class AccuracyProbe {
  public:
   AccuracyProbe(const TrainRecipe& recipe,
@@ -111,7 +112,7 @@ class AccuracyProbe {
 
  private:
   static NamedFigures accuracies_of(const Evaluation& evaluation) {
-    std::map<std::string, std::pair<int, int>> right;  // and checked, of a task's levels
+    std::map<std::string, std::pair<int, int>> right;  // correct and checked answers of a task
     for (const TaskScore& score : evaluation.scores) {
       right[score.task].first += score.n_correct;
       right[score.task].second += score.n_checked;
@@ -122,7 +123,7 @@ class AccuracyProbe {
         figures.emplace_back("accuracy, " + task,
                              static_cast<double>(counts.first) / counts.second);
     }
-    if (figures.size() == 1) return {};  // no checker runs here
+    if (figures.size() == 1) return {};  // no checker could run
     for (std::size_t i = 1; i < figures.size(); i++)
       figures[0].second += figures[i].second / static_cast<double>(figures.size() - 1);
     return figures;
@@ -156,7 +157,7 @@ TokenizerResult train_tokenizer(const TrainRequest& request, const TrainCallback
     callbacks.notice("reading " + std::to_string(recipe.sample_bytes / 1'000'000) +
                      " MB of the mixture");
   }
-  std::int64_t bytes = 0, told = 0;
+  std::int64_t bytes = 0, reported = 0;
   const auto text = [&](std::int64_t index) {
     if (callbacks.stop && callbacks.stop->load()) {
       throw Error(ErrorCode::Cancelled, "tokenizer: stopped; nothing was written");
@@ -164,8 +165,8 @@ TokenizerResult train_tokenizer(const TrainRequest& request, const TrainCallback
     const TrainingText one = stream.text(index);
     std::string whole = one.prompt + one.completion;
     bytes += static_cast<std::int64_t>(whole.size());
-    if (callbacks.notice && bytes - told > 5'000'000) {
-      told = bytes;
+    if (callbacks.notice && bytes - reported > 5'000'000) {
+      reported = bytes;
       callbacks.notice("read " + std::to_string(bytes / 1'000'000) + " MB");
     }
     return whole;
@@ -213,7 +214,7 @@ TrainResult train_model(const TrainRequest& request,
     return result;
   }
   if (before && callbacks.notice)
-    callbacks.notice(request.out + ": all steps were done before; writing what came of them");
+    callbacks.notice(request.out + ": all steps are done; writing the result");
   write_result(recipe, result.parameters, request);
   write_model_card(request.out, recipe, result, stream, request.from, request.target);
   return result;

@@ -1,4 +1,4 @@
-// Training as a person asks for it: a recipe file in, a directory out.
+// The commands `train target`, `train draft` and `train tokenizer`: a recipe file in, a directory out.
 #pragma once
 
 #include <memory>
@@ -9,45 +9,47 @@
 
 namespace engine {
 
+/// Input and output of a training.
 struct TrainRequest {
   std::string recipe;     // path of the recipe's JSON file
   std::string tokenizer;  // directory with tokenizer.model; not for train_tokenizer
   std::string out;        // directory to write
   std::string data;       // folder of the open texts; empty if the mixture needs none
-  std::string from;       // directory of a model to start from; empty: random weights
+  std::string from;       // directory of the initial model; empty: random weights
   std::string own_texts;  // file of the target's texts, for recipes with own_outputs
-  std::string target;     // directory of that target, for the card; empty: not here
+  std::string target;     // directory of that target, for the model card; empty: not available
   bool resume = false;
   int n_threads = 0;   // 0: as many as the process may use
-  std::string device;  // of train_model: as TrainOptions has it
+  std::string device;  // for train_model, as TrainOptions::device
   FileLimits limits;   // of the tokenizer's and the model's files
 };
 
+/// Result of training a tokenizer.
 struct TokenizerResult {
   int vocab_size = 0;
   std::int64_t sample_bytes = 0;  // read
   double seconds = 0;
 };
 
-/// Writes out/tokenizer.model and out/tokenizer_config.json.
+/// Trains a tokenizer and writes out/tokenizer.model and out/tokenizer_config.json.
 /// @throws Error(BadInput), Error(Resources)  as the recipe, the stream and the disk do
-/// @throws Error(Cancelled)  stopped while the sample was read
+/// @throws Error(Cancelled)  if stopped while reading the sample
 TokenizerResult train_tokenizer(const TrainRequest& request, const TrainCallbacks& callbacks);
 
-/// Trains a target or a draft model (they differ in their recipes). While it runs, out/ holds
-/// checkpoint.bin and training.jsonl; when it is finished, also a Hugging Face directory in bf16
-/// with a model card, README.md. Stopped by the callbacks' flag, it has saved and returns
-/// finished = false; the same request with resume continues.
-/// @param device  request.device, opened before; null: it is opened here
+/// Trains a target or a draft model (they differ in their recipes). out/ holds checkpoint.bin and
+/// training.jsonl; a finished run also writes a Hugging Face directory in bf16 with a model card,
+/// README.md. If the callbacks' flag stops the run, it saves and returns finished = false; the same
+/// request with resume continues it.
+/// @param device  the opened request.device; null: opens it
 TrainResult train_model(const TrainRequest& request,
                         const TrainCallbacks& callbacks,
                         std::unique_ptr<kernels::Device> device = nullptr);
 
-/// Refuses to resume a checkpoint of another recipe, before the target's texts are written.
+/// Checks, before the target writes texts, that a checkpoint to resume is of the same recipe.
 /// @throws Error(BadInput)
 void check_checkpoint(const TrainRequest& request);
 
-/// Of a training run, as its last checkpoint has it.
+/// State of a training run at its last checkpoint.
 struct ExportResult {
   std::int64_t step = 0;
   std::int64_t tokens = 0;
@@ -55,7 +57,7 @@ struct ExportResult {
   std::string compute;
 };
 
-/// The Hugging Face directory of a checkpoint as it stands, for a look at a run that goes on.
+/// Writes the Hugging Face directory of the last checkpoint, to inspect an unfinished run.
 ExportResult export_checkpoint(const TrainRequest& request);
 
 }  // namespace engine

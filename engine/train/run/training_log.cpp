@@ -10,7 +10,7 @@
 namespace engine {
 namespace {
 
-// A log that something else has written into is begun anew: it is worth less than the run.
+// Starts a new log if the old one is damaged, since the run matters more.
 std::string lines_to_keep(const std::string& path, std::int64_t after_step) {
   std::error_code unknown;
   if (after_step == 0 || !std::filesystem::is_regular_file(path, unknown)) return {};

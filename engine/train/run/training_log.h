@@ -1,5 +1,5 @@
-// training.jsonl beside a run's checkpoint, one line a report (engine/event/recording/training_report.h says
-// what is in it and reads it).
+// The log of a run, training.jsonl beside its checkpoint, one report per line (read by
+// engine/event/recording/training_report.h).
 #pragma once
 
 #include <cstdint>
@@ -10,17 +10,18 @@
 
 namespace engine {
 
+/// The log, open for appending.
 class TrainingLog {
  public:
   static constexpr const char* kName = kTrainingLogName;
 
-  /// Opens directory/training.jsonl. A resumed run keeps the lines up to its checkpoint: what a run
-  /// that was killed had told after that is told again, and half a line goes.
-  /// @param after_step  of the checkpoint; 0 starts anew
+  /// Opens directory/training.jsonl. A resumed run keeps the lines up to its checkpoint and removes
+  /// later and partial ones.
+  /// @param after_step  the checkpoint's step; 0: starts a new log
   /// @throws Error(Resources)  if it cannot be written
   TrainingLog(const std::string& directory, std::int64_t after_step);
 
-  /// Writes the line, there for readers when this returns.
+  /// Writes a line and flushes the file.
   /// @throws Error(Resources)  if the disk refuses
   void write(const TrainingReport& report);
 

@@ -18,11 +18,10 @@ namespace {
 namespace fs = std::filesystem;
 using Clock = std::chrono::steady_clock;
 
-constexpr std::size_t kLosses = 100;  // of the last steps, for the loss a run ends with
+constexpr std::size_t kLosses = 100;  // steps of the mean loss at the end of a run
 constexpr std::size_t kSpeeds = 50;
 
-// What may differ between a checkpoint's recipe and the one given: how often to save, and how long
-// to go on.
+// Fields that may differ between the recipe and that of a checkpoint: intervals and length.
 std::string essence(const std::string& recipe) {
   auto object = nlohmann::json::parse(recipe, nullptr, false);
   if (!object.is_object()) return recipe;
@@ -137,7 +136,7 @@ double TrainingLoop::mean_loss() const {
   return std::accumulate(losses_.begin(), losses_.end(), 0.0) / static_cast<double>(losses_.size());
 }
 
-// What only the loop knows of a step.
+// Adds the figures of a step that the loop knows.
 void TrainingLoop::complete(TrainProgress& progress, double took) {
   speed_.emplace_back(took, progress.tokens);
   if (speed_.size() > kSpeeds) speed_.pop_front();
@@ -181,7 +180,7 @@ void TrainingLoop::leave_out(std::int64_t of_step) {
                       std::to_string(n_left_out_) + " so far)");
 }
 
-// A disk that refuses a log or a probe ends the run; its steps are saved first, if they can be.
+// If writing a log or a probe fails, the run ends; it saves its steps first, if possible.
 void TrainingLoop::saved_though_refused(const std::function<void()>& save,
                                         const std::function<void()>& write) {
   try {

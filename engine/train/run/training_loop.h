@@ -1,5 +1,5 @@
-// What every training run does around its steps: where it begins, the learning rate, the log,
-// checkpoints in between and at the end, the flag that stops it, how long it will take.
+// The loop of every training run: resuming, learning rate, log, checkpoints, the stop flag, and the
+// estimate of the time left.
 #pragma once
 
 #include <cstdint>
@@ -17,18 +17,18 @@
 
 namespace engine {
 
-/// Of a recipe.
+/// The part of a recipe that the loop needs.
 struct LoopSettings {
   std::string name;
   double peak_lr = 0, final_lr = 0;
   int warmup_steps = 0;
-  std::int64_t tokens = 0;  // where it ends ...
-  std::int64_t steps = 0;   // ... or, if tokens is 0
-  double minutes = 0;       // ... or, if both are
+  std::int64_t tokens = 0;  // number of tokens where it ends ...
+  std::int64_t steps = 0;   // ... or number of steps, if tokens is 0
+  double minutes = 0;       // ... or minutes, if both are 0
   double checkpoint_minutes = 3;
 };
 
-/// @param tokens, steps  where it ends; both 0: by minutes
+/// @param tokens, steps  where it ends; both 0: after r.minutes
 template <typename Recipe>
 LoopSettings loop_settings(const Recipe& r, std::int64_t tokens, std::int64_t steps = 0) {
   return {.name = r.name,
@@ -41,65 +41,71 @@ LoopSettings loop_settings(const Recipe& r, std::int64_t tokens, std::int64_t st
           .checkpoint_minutes = r.checkpoint_minutes};
 }
 
-/// The checkpoint in a directory, if there is one.
-/// @param recipe  as JSON; it may differ from the checkpoint's in how long and how often, and in
-///                engine and shards, which are the checkpoint's
-/// @param notice  told after which step the run goes on; may be empty
+/// The checkpoint in a directory, if it has one.
+/// @param recipe  as JSON; may differ from the checkpoint's recipe in lengths and intervals, and in
+///                compute and shards, for which the checkpoint's values are used
+/// @param notice  receives a line with the step to resume at; may be empty
 /// @throws Error  as train()
 std::optional<Checkpoint> checkpoint_found(const std::string& recipe,
                                            const std::string& directory,
                                            bool resume,
                                            const std::function<void(const std::string&)>& notice);
-/// The same, but makes options.directory first, and says so where there is nothing to resume.
+/// The same, but first creates options.directory, and reports if there is nothing to resume.
 std::optional<Checkpoint> checkpoint_to_resume(const std::string& recipe,
                                                const TrainOptions& options,
                                                const TrainCallbacks& callbacks);
 
+/// The loop of a run.
 class TrainingLoop {
  public:
+  /// @param options, callbacks  outlive this
   TrainingLoop(const LoopSettings& settings,
                const TrainOptions& options,
                const TrainCallbacks& callbacks);
 
-  /// Of training so far; a resumed run sets them before run().
+  /// Totals of the training so far; a resumed run sets them before run().
   std::int64_t step = 0, tokens = 0;
   double seconds = 0;
 
-  /// One update with this learning rate, as step number `step` from 1.
-  /// @return  its tokens, loss, losses, completion_loss, gradient_norm; perhaps probes
+  /// Makes one update with this learning rate, as step `step` (from 1).
+  /// @return  tokens, loss, losses, completion_loss, gradient_norm, and perhaps probes
   using Update = std::function<TrainProgress(std::int64_t step, double lr)>;
-  /// Measures the weights, after every step but the last; what that takes is no training time.
-  /// @return  for the log; most often none
+  /// Measures the weights, after every step but the last; its time is not training time.
+  /// @return  figures for the log; empty after most steps
   using Probe = std::function<NamedFigures()>;
-  /// Steps until the end, the flag or options.stop_after_step; saves, and tells the log every tenth
-  /// step and every probe.
-  /// A step whose loss or gradient is no finite number changed nothing: it is left out, counted and
-  /// told, and no part of the log.
-  /// @throws Error(Device)  after kMostLeftOut of them in a row; the last checkpoint stays
+  /// Makes steps until the end, the stop flag or options.stop_after_step; saves checkpoints, and logs
+  /// every tenth step and every probe. A step whose loss or gradient is not finite changes no weight:
+  /// it is skipped, counted and reported by a notice, but not logged.
+  /// @throws Error(Device)  after kMostLeftOut such steps in a row; the last checkpoint stays
   void run(const Update& update, const std::function<void()>& save, const Probe& probe = {});
 
-  /// Goes on from a checkpoint, whose arrays it takes.
+  /// Restores a checkpoint and moves its arrays.
   /// @param n_parameters  of the run
-  /// @param another       what the file holds if it has not so many: "heads of another shape"
+  /// @param another       for the message about another number: "heads of another shape"
   /// @throws Error(BadInput)
   void restore(Checkpoint& checkpoint,
                std::int64_t n_parameters,
                const std::string& another,
                std::vector<float>& parameters,
                Optimizer& optimizer);
-  /// What a checkpoint holds of any run; which text comes next is the run's to add.
+  /// The checkpoint of the current state, without next_text and packer.
   /// @param recipe  as JSON
   Checkpoint checkpoint(std::string recipe,
                         Compute compute,
                         std::size_t shards,
                         const std::vector<float>& parameters,
                         const Optimizer& optimizer) const;
+  /// Path of the run's checkpoint.bin.
   std::string checkpoint_path() const;
 
   static constexpr int kMostLeftOut = 5;
+  /// Steps skipped so far.
   std::int64_t n_left_out() const { return n_left_out_; }
-  double done() const;  // 0 to 1 or more
+  /// Share of the run that is done, 0 to 1 or more.
+  double done() const;
+  /// Steps of this call.
   std::int64_t steps_done() const { return step - first_step_; }
+  /// Number of steps that mean_loss() covers.
   int n_losses() const { return static_cast<int>(losses_.size()); }
   /// Mean of completion_loss over the last n_losses() steps, at most 100.
   double mean_loss() const;
@@ -122,7 +128,7 @@ class TrainingLoop {
   std::deque<std::pair<double, std::int64_t>> speed_;  // seconds and tokens, last steps
 };
 
-/// A probe that measures when so many minutes have gone by since it last did.
+/// A probe that measures every `minutes`.
 /// @param minutes  0: never
 /// @param measure  may be empty
 TrainingLoop::Probe probe_every(double minutes, std::function<NamedFigures()> measure);

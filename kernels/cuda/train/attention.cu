@@ -1,7 +1,7 @@
-// Attention of training and its backward, in tiles of rows in shared memory. A block has kTile rows
-// and eight threads a row: thread c of a row takes the others' elements c, c + 8, ... of a tile,
-// and columns c, c + 8, ... of a head. Tiles are taken in order, so every sum has one order; tiles
-// of scores never leave the block.
+// Attention of training and its backward, FlashAttention-style: tiles of rows in shared memory, tiles of
+// scores never leave the block. A block has kTile rows with eight threads each: thread c of a row has
+// the keys c, c + 8, ... of a tile, and the columns c, c + 8, ... of a head. Tiles are processed in
+// order, so every sum has one fixed order.
 #include <algorithm>
 #include <cmath>
 
@@ -15,12 +15,12 @@ namespace {
 constexpr int kThreadsARow = 8;
 constexpr float kNoScore = -3.0e38f;
 
-/// What the three kernels are told alike.
+/// Arguments that the three kernels share.
 template <class S>
 struct TrainAttentionArguments {
   const typename S::Element* qkv;
-  const TrainSight* sight;
-  TrainHeads heads;
+  const AttentionSpan* spans;
+  AttentionRows heads;
   float scale;
   __device__ int stride() const { return (heads.n_heads + 2 * heads.n_kv_heads) * heads.head_dim; }
   __device__ int out_stride() const { return heads.n_heads * heads.head_dim; }
@@ -33,12 +33,12 @@ struct TrainAttentionArguments {
   }
 };
 
-__device__ inline bool train_sees(const TrainSight& sight, int row, int other) {
-  return (other >= sight.begin && other < sight.prefix_end) ||
-         (other >= sight.own_begin && other <= row);
+__device__ inline bool attends_to(const AttentionSpan& spans, int row, int other) {
+  return (other >= spans.begin && other < spans.prefix_end) ||
+         (other >= spans.own_begin && other <= row);
 }
 
-/// Rows [first, first + kTile) of a head as f32, [kTile, width + 1]; rows that are not there as 0.
+/// Rows [first, first + kTile) of a head as f32, [kTile, width + 1]; rows outside are 0.
 template <class S, int kTile>
 __device__ void load_train_tile(
     const typename S::Element* x, int stride, int first, int n_rows, int width, float* tile) {
@@ -55,7 +55,7 @@ __device__ inline float train_dot(const float* a, const float* b, int n) {
   return sum;
 }
 
-/// Over the eight threads of a row.
+/// Reduces over the eight threads of a row.
 template <class Combine>
 __device__ float over_row(float x, const Combine& combine) {
   for (int by = kThreadsARow / 2; by > 0; by /= 2) x = combine(x, across(x, by));
@@ -85,11 +85,11 @@ __device__ void store_train_row(
   }
 }
 
-/// The first row that any of [first, last) sees.
-__device__ inline int first_seen(const TrainSight* sight, int first, int last) {
-  int begin = sight[first].begin;
+/// The first row that any of [first, last) attends to.
+__device__ inline int first_attended(const AttentionSpan* spans, int first, int last) {
+  int begin = spans[first].begin;
   for (int row = first + 1; row < last; row++)
-    begin = sight[row].begin < begin ? sight[row].begin : begin;
+    begin = spans[row].begin < begin ? spans[row].begin : begin;
   return begin;
 }
 
@@ -97,7 +97,7 @@ __device__ inline int first_seen(const TrainSight* sight, int first, int last) {
 template <class S, int kTile, int kColumns>
 __global__ void __launch_bounds__(kTile* kThreadsARow)
     train_attention_rows(TrainAttentionArguments<S> in, typename S::Element* out, float* lse) {
-  const TrainHeads& h = in.heads;
+  const AttentionRows& h = in.heads;
   const int first = blockIdx.x * kTile, head = blockIdx.y, width = h.head_dim;
   const int kv_head = head / (h.n_heads / h.n_kv_heads);
   const int last = first + kTile < h.n_rows ? first + kTile : h.n_rows;
@@ -106,12 +106,12 @@ __global__ void __launch_bounds__(kTile* kThreadsARow)
   float* k = q + kTile * (width + 1);
   float* v = k + kTile * (width + 1);
   float* p = v + kTile * (width + 1);
-  TrainSight own = {row, row, row + 1, row};
-  if (row < last) own = in.sight[row];
+  AttentionSpan own = {row, row, row + 1, row};
+  if (row < last) own = in.spans[row];
   load_train_tile<S, kTile>(in.q(head), in.stride(), first, h.n_rows, width, q);
 
   float top = kNoScore, total = 0, sums[kColumns] = {};
-  for (int at = first_seen(in.sight, first, last); at < last; at += kTile) {
+  for (int at = first_attended(in.spans, first, last); at < last; at += kTile) {
     load_train_tile<S, kTile>(in.k(kv_head), in.stride(), at, h.n_rows, width, k);
     load_train_tile<S, kTile>(in.v(kv_head), in.stride(), at, h.n_rows, width, v);
     __syncthreads();
@@ -120,7 +120,7 @@ __global__ void __launch_bounds__(kTile* kThreadsARow)
     for (int i = 0; i < kTile / kThreadsARow; i++) {
       const int j = c + kThreadsARow * i;
       score[i] = kNoScore;
-      if (train_sees(own, row, at + j))
+      if (attends_to(own, row, at + j))
         score[i] = train_dot(q + r * (width + 1), k + j * (width + 1), width) * in.scale;
       most = score[i] > most ? score[i] : most;
     }
@@ -147,7 +147,7 @@ __global__ void __launch_bounds__(kTile* kThreadsARow)
   if (c == 0) lse[std::int64_t{row} * h.n_heads + head] = total > 0 ? top + logf(total) : 0.0f;
 }
 
-// dS = P (dP - delta) scale with dP = dO V and delta = dO O, P made again from the scores and lse;
+// dS = P (dP - delta) scale with dP = dO V and delta = dO O, P recomputed from the scores and lse;
 // dQ = dS K. Leaves delta, [n_rows, n_heads], for the keys' and values' kernel.
 // grid: tiles of rows, heads
 template <class S, int kTile, int kColumns>
@@ -158,7 +158,7 @@ __global__ void __launch_bounds__(kTile* kThreadsARow)
                             const float* lse,
                             float* delta,
                             typename S::Element* d_qkv) {
-  const TrainHeads& h = in.heads;
+  const AttentionRows& h = in.heads;
   const int first = blockIdx.x * kTile, head = blockIdx.y, width = h.head_dim;
   const int kv_head = head / (h.n_heads / h.n_kv_heads);
   const int last = first + kTile < h.n_rows ? first + kTile : h.n_rows;
@@ -168,13 +168,13 @@ __global__ void __launch_bounds__(kTile* kThreadsARow)
   float* k = d_o + kTile * (width + 1);
   float* v = k + kTile * (width + 1);
   float* d_s = v + kTile * (width + 1);
-  TrainSight own = {row, row, row + 1, row};
+  AttentionSpan own = {row, row, row + 1, row};
   float own_lse = 0, dot = 0;
   load_train_tile<S, kTile>(in.q(head), in.stride(), first, h.n_rows, width, q);
   load_train_tile<S, kTile>(d_out + head * width, in.out_stride(), first, h.n_rows, width, d_o);
   __syncthreads();
   if (row < last) {
-    own = in.sight[row];
+    own = in.spans[row];
     own_lse = lse[std::int64_t{row} * h.n_heads + head];
     const auto* o = out + std::int64_t{row} * in.out_stride() + head * width;
     for (int d = c; d < width; d += kThreadsARow)
@@ -184,7 +184,7 @@ __global__ void __launch_bounds__(kTile* kThreadsARow)
   if (row < last && c == 0) delta[std::int64_t{row} * h.n_heads + head] = dot;
 
   float sums[kColumns] = {};
-  for (int at = first_seen(in.sight, first, last); at < last; at += kTile) {
+  for (int at = first_attended(in.spans, first, last); at < last; at += kTile) {
     load_train_tile<S, kTile>(in.k(kv_head), in.stride(), at, h.n_rows, width, k);
     load_train_tile<S, kTile>(in.v(kv_head), in.stride(), at, h.n_rows, width, v);
     __syncthreads();
@@ -192,7 +192,7 @@ __global__ void __launch_bounds__(kTile* kThreadsARow)
     for (int i = 0; i < kTile / kThreadsARow; i++) {
       const int j = c + kThreadsARow * i;
       float d = 0;
-      if (train_sees(own, row, at + j)) {
+      if (attends_to(own, row, at + j)) {
         const float score = train_dot(q + r * (width + 1), k + j * (width + 1), width) * in.scale;
         const float d_p = train_dot(d_o + r * (width + 1), v + j * (width + 1), width);
         d = exp_f32(score - own_lse) * (d_p - dot) * in.scale;
@@ -208,7 +208,7 @@ __global__ void __launch_bounds__(kTile* kThreadsARow)
                        d_qkv + std::int64_t{row} * in.stride() + head * width);
 }
 
-// dV = P dO and dK = dS Q, over the rows that see a key, head by head of those that share it.
+// dV = P dO and dK = dS Q, over the rows that attend to a key, head by head of those that share it.
 // grid: tiles of keys, kv heads
 template <class S, int kTile, int kColumns>
 __global__ void __launch_bounds__(kTile* kThreadsARow)
@@ -217,7 +217,7 @@ __global__ void __launch_bounds__(kTile* kThreadsARow)
                          const float* lse,
                          const float* delta,
                          typename S::Element* d_qkv) {
-  const TrainHeads& h = in.heads;
+  const AttentionRows& h = in.heads;
   const int first = blockIdx.x * kTile, kv_head = blockIdx.y, width = h.head_dim;
   const int n_shared = h.n_heads / h.n_kv_heads;
   const int last = first + kTile < h.n_rows ? first + kTile : h.n_rows;
@@ -228,9 +228,9 @@ __global__ void __launch_bounds__(kTile* kThreadsARow)
   float* d_o = q + kTile * (width + 1);
   float* p = d_o + kTile * (width + 1);
   float* d_s = p + kTile * (kTile + 1);
-  int end = first;  // of the rows that see any of these keys
+  int end = first;  // of the rows that attend to any of these keys
   for (int other = first; other < last; other++)
-    end = in.sight[other].end > end ? in.sight[other].end : end;
+    end = in.spans[other].end > end ? in.spans[other].end : end;
   load_train_tile<S, kTile>(in.k(kv_head), in.stride(), first, h.n_rows, width, k);
   load_train_tile<S, kTile>(in.v(kv_head), in.stride(), first, h.n_rows, width, v);
 
@@ -244,7 +244,7 @@ __global__ void __launch_bounds__(kTile* kThreadsARow)
       for (int i = 0; i < kTile / kThreadsARow; i++) {
         const int j = c + kThreadsARow * i, row = at + j;
         float own_p = 0, own_d = 0;
-        if (key < last && row < h.n_rows && train_sees(in.sight[row], row, key)) {
+        if (key < last && row < h.n_rows && attends_to(in.spans[row], row, key)) {
           const std::int64_t of_row = std::int64_t{row} * h.n_heads + head;
           const float score = train_dot(q + j * (width + 1), k + r * (width + 1), width) * in.scale;
           own_p = exp_f32(score - lse[of_row]);
@@ -266,42 +266,42 @@ __global__ void __launch_bounds__(kTile* kThreadsARow)
   store_train_row<S>(d_v, 1.0f, c, width, to + (h.n_heads + h.n_kv_heads + kv_head) * width);
 }
 
-/// Bytes of so many tiles of rows, and of so many of scores.
+/// Bytes of some tiles of rows and some tiles of scores.
 std::size_t tile_bytes(int tile, int width, int n_rows_tiles, int n_score_tiles) {
   return sizeof(float) * static_cast<std::size_t>(tile) *
          static_cast<std::size_t>(n_rows_tiles * (width + 1) + n_score_tiles * (tile + 1));
 }
 
-dim3 tiles_of(const TrainHeads& h, int tile, int n_heads) {
+dim3 tiles_of(const AttentionRows& h, int tile, int n_heads) {
   return {static_cast<unsigned>(blocks_for(h.n_rows, tile)), static_cast<unsigned>(n_heads)};
 }
 
 template <class S>
-TrainAttentionArguments<S> arguments_of(const TrainHeads& h,
+TrainAttentionArguments<S> arguments_of(const AttentionRows& h,
                                         const void* qkv,
-                                        const TrainSight* sight) {
-  return {static_cast<const typename S::Element*>(qkv), sight, h,
+                                        const AttentionSpan* spans) {
+  return {static_cast<const typename S::Element*>(qkv), spans, h,
           1.0f / std::sqrt(static_cast<float>(h.head_dim))};
 }
 
 template <class S, int kTile, int kColumns>
 void attention_forward(CudaDevice& cuda,
-                       const TrainHeads& h,
+                       const AttentionRows& h,
                        const void* qkv,
-                       const TrainSight* sight,
+                       const AttentionSpan* spans,
                        void* out,
                        float* lse) {
   cuda.launch("train_attention", train_attention_rows<S, kTile, kColumns>,
               tiles_of(h, kTile, h.n_heads), kTile * kThreadsARow,
-              tile_bytes(kTile, h.head_dim, 3, 1), arguments_of<S>(h, qkv, sight),
+              tile_bytes(kTile, h.head_dim, 3, 1), arguments_of<S>(h, qkv, spans),
               static_cast<typename S::Element*>(out), lse);
 }
 
 template <class S, int kTile, int kColumns>
 void attention_backward(CudaDevice& cuda,
-                        const TrainHeads& h,
+                        const AttentionRows& h,
                         const void* qkv,
-                        const TrainSight* sight,
+                        const AttentionSpan* spans,
                         const void* out,
                         const void* d_out,
                         const float* lse,
@@ -311,16 +311,16 @@ void attention_backward(CudaDevice& cuda,
       static_cast<float*>(cuda.scratch(Use::Partials, std::int64_t{h.n_rows} * h.n_heads * 4));
   cuda.launch("train_attention_queries", train_attention_queries<S, kTile, kColumns>,
               tiles_of(h, kTile, h.n_heads), kTile * kThreadsARow,
-              tile_bytes(kTile, h.head_dim, 4, 1), arguments_of<S>(h, qkv, sight),
+              tile_bytes(kTile, h.head_dim, 4, 1), arguments_of<S>(h, qkv, spans),
               static_cast<const Element*>(out), static_cast<const Element*>(d_out), lse, delta,
               static_cast<Element*>(d_qkv));
   cuda.launch("train_attention_keys", train_attention_keys<S, kTile, kColumns>,
               tiles_of(h, kTile, h.n_kv_heads), kTile * kThreadsARow,
-              tile_bytes(kTile, h.head_dim, 4, 2), arguments_of<S>(h, qkv, sight),
+              tile_bytes(kTile, h.head_dim, 4, 2), arguments_of<S>(h, qkv, spans),
               static_cast<const Element*>(d_out), lse, delta, static_cast<Element*>(d_qkv));
 }
 
-void check_train_heads(const TrainHeads& h) {
+void check_train_heads(const AttentionRows& h) {
   ensure(h.n_rows >= 0 && h.n_heads > 0 && h.n_kv_heads > 0 && h.n_heads % h.n_kv_heads == 0,
          "attention: query heads must be a multiple of key heads");
   ensure(h.head_dim > 0 && h.head_dim <= 256, "attention: head_dim must be 1 to 256");
@@ -329,29 +329,29 @@ void check_train_heads(const TrainHeads& h) {
 }  // namespace
 
 void add_train_attention_kernels(TrainKernels& kernels) {
-  kernels.attention = [](Device& device, DType type, const TrainHeads& h, const void* qkv,
-                         const TrainSight* sight, void* out, float* lse) {
+  kernels.attention = [](Device& device, DType type, const AttentionRows& h, const void* qkv,
+                         const AttentionSpan* spans, void* out, float* lse) {
     check_train_heads(h);
     if (h.n_rows == 0) return;
     for_train_type(type, [&]<class S>(S) {
       CudaDevice& cuda = cuda_of(device);
       if (h.head_dim <= 64)
-        attention_forward<S, 32, 8>(cuda, h, qkv, sight, out, lse);
+        attention_forward<S, 32, 8>(cuda, h, qkv, spans, out, lse);
       else
-        attention_forward<S, 16, 32>(cuda, h, qkv, sight, out, lse);
+        attention_forward<S, 16, 32>(cuda, h, qkv, spans, out, lse);
     });
   };
-  kernels.attention_backward = [](Device& device, DType type, const TrainHeads& h, const void* qkv,
-                                  const TrainSight* sight, const void* out, const void* d_out,
-                                  const float* lse, void* d_qkv) {
+  kernels.attention_backward = [](Device& device, DType type, const AttentionRows& h,
+                                  const void* qkv, const AttentionSpan* spans, const void* out,
+                                  const void* d_out, const float* lse, void* d_qkv) {
     check_train_heads(h);
     if (h.n_rows == 0) return;
     for_train_type(type, [&]<class S>(S) {
       CudaDevice& cuda = cuda_of(device);
       if (h.head_dim <= 64)
-        attention_backward<S, 32, 8>(cuda, h, qkv, sight, out, d_out, lse, d_qkv);
+        attention_backward<S, 32, 8>(cuda, h, qkv, spans, out, d_out, lse, d_qkv);
       else
-        attention_backward<S, 16, 32>(cuda, h, qkv, sight, out, d_out, lse, d_qkv);
+        attention_backward<S, 16, 32>(cuda, h, qkv, spans, out, d_out, lse, d_qkv);
     });
   };
 }

@@ -1,5 +1,8 @@
-// Training's operations that draft heads need besides: residual layers, rows that are laid
-// elsewhere, the loss of features, the rank of a target.
+// Training operations of draft heads: residual layers, copies of scattered rows, the loss of
+// features, the rank of a target, the likeliest token.
+#include <algorithm>
+#include <vector>
+
 #include "kernels/cuda/cuda_device.h"
 #include "kernels/cuda/math.cuh"
 #include "kernels/cuda/train/parts.h"
@@ -175,6 +178,13 @@ void add_train_head_kernels(TrainKernels& kernels) {
     if (n_rows == 0) return;
     cuda_of(device).launch("train_target_ranks", train_target_ranks, n_rows, kTrainThreads, 0,
                            logits, target, rank, vocab, n_valid);
+  };
+  kernels.argmax = [](Device& device, const float* logits, int n_rows, int vocab,
+                      std::int32_t* token_to_host) {
+    const std::vector<PickRow> greedy(static_cast<std::size_t>(n_rows));
+    std::vector<Picked> picked(greedy.size());
+    device.ops().pick(device, logits, vocab, n_rows, vocab, vocab, greedy.data(), picked.data());
+    std::ranges::transform(picked, token_to_host, &Picked::id);
   };
 }
 

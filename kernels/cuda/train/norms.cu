@@ -1,5 +1,4 @@
-// Training's norms and their backward, and sums over rows: the gradients of norms' weights and of
-// biases.
+// RMSNorm for training and its backward, and sums over rows: the gradients of norm weights and biases.
 #include "kernels/cuda/cuda_device.h"
 #include "kernels/cuda/math.cuh"
 #include "kernels/cuda/train/parts.h"
@@ -7,7 +6,7 @@
 namespace kernels::DECOSCOPE_GPU {
 namespace {
 
-// Of sums over rows: rows a block adds, and its columns and lanes.
+// Sums over rows: rows, columns and lanes of a block.
 constexpr int kWeightRows = 128, kWeightColumns = 32, kWeightLanes = 8;
 
 // grid: a block a row

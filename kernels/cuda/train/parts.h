@@ -1,22 +1,26 @@
-// What the files of training's kernels share: the groups of the table, types, products.
+// Shared parts of the training kernels: the functions that fill the table, dispatch by type.
 #pragma once
 
 #include "kernels/cuda/math.cuh"
-#include "kernels/cuda/train/kernels.h"
 #include "kernels/error.h"
+#include "kernels/train_ops.h"
 
 namespace kernels::DECOSCOPE_GPU {
 
-// The groups of operations, one file each.
+/// Adds the operations of norms.cu to the table.
 void add_train_norm_kernels(TrainKernels& kernels);
+/// Adds the operations of rows.cu.
 void add_train_row_kernels(TrainKernels& kernels);
+/// Adds the operations of heads.cu.
 void add_train_head_kernels(TrainKernels& kernels);
+/// Adds the operations of attention.cu.
 void add_train_attention_kernels(TrainKernels& kernels);
+/// Adds the operations of products.cu.
 void add_train_products(TrainKernels& kernels);
 
 namespace {
 
-constexpr int kTrainThreads = 256;  // of a block, of all but attention and products
+constexpr int kTrainThreads = 256;  // threads of a block, except in attention and products
 
 /// Calls work(S()) with the storage of activations of this type.
 template <class Work>
@@ -28,7 +32,7 @@ void for_train_type(DType type, const Work& work) {
     work(StoreBf16());
 }
 
-// 1 / (1 + e^-x); cut off where it is 0 to within f32.
+// 1 / (1 + e^-x); the exponent is clamped where the result is 0 in f32.
 __device__ inline float logistic(float x) {
   const float exponent = 0 - x > 88.0f ? 88.0f : 0 - x;  // a NaN passes
   return 1.0f / (1.0f + exp_f32(exponent));

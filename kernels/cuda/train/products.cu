@@ -9,7 +9,7 @@
 namespace kernels::DECOSCOPE_GPU {
 namespace {
 
-// A block makes 64 by 64 elements, a thread 4 by 4 of them, k in steps of 16.
+// A block computes 64 by 64 elements, a thread 4 by 4 of them, k in steps of 16.
 
 constexpr int kGemmTile = 64, kGemmDepth = 16, kGemmThreads = 256, kGemmOwn = 4;
 
@@ -19,7 +19,7 @@ struct GemmTiles {
 };
 
 /// tile[p][i] = element (first + i, depth + p) of op(X), op(X) being [n, k]; zeros beyond.
-/// @param across  whether p runs along X's columns as they lie
+/// @param across  true if p runs along X's columns in memory
 template <class S>
 __device__ void load_gemm_tile(const typename S::Element* x,
                                bool across,
@@ -30,7 +30,7 @@ __device__ void load_gemm_tile(const typename S::Element* x,
                                int k,
                                float (&tile)[kGemmDepth][kGemmTile + 1]) {
   for (int at = threadIdx.x; at < kGemmTile * kGemmDepth; at += kGemmThreads) {
-    // Neighbours in a warp read neighbours in memory.
+    // Adjacent threads of a warp read adjacent elements.
     const int i = across ? at / kGemmDepth : at % kGemmTile;
     const int p = across ? at % kGemmDepth : at / kGemmTile;
     const std::int64_t row = first + i, column = depth + p;
@@ -41,7 +41,7 @@ __device__ void load_gemm_tile(const typename S::Element* x,
   }
 }
 
-// Each element's sum in order of k. grid: tiles of m, tiles of n
+// Each element's sum runs in the order of k. grid: tiles of m, tiles of n
 template <class In, class Out>
 __global__ void __launch_bounds__(kGemmThreads) gemm_tiles(Gemm g) {
   auto& tiles = static_shared<GemmTiles>();
@@ -133,17 +133,96 @@ std::string why_no_products() {
   return why_no_cublas(named);
 }
 
+namespace {
+
+/// W as the right operand of a product: its place in the array of the type.
+const void* matrix_in(const TrainWeights& w, const TrainMatrix& m, DType type) {
+  return static_cast<const char*>(w.packed) + m.at * bytes_of(type);
+}
+
+/// y = x W^T
+TrainProduct product_with_transposed(
+    DType type, const TrainWeights& w, const TrainMatrix& m, const void* x, int rows, void* y) {
+  return {.a = x,
+          .b = matrix_in(w, m, type),
+          .c = y,
+          .b_turned = true,
+          .in = type,
+          .out = type,
+          .m = rows,
+          .n = m.n_out,
+          .k = m.n_in};
+}
+
+/// dx = dy W
+TrainProduct product_with(
+    DType type, const TrainWeights& w, const TrainMatrix& m, const void* dy, int rows, void* dx) {
+  return {.a = dy,
+          .b = matrix_in(w, m, type),
+          .c = dx,
+          .in = type,
+          .out = type,
+          .m = rows,
+          .n = m.n_in,
+          .k = m.n_out};
+}
+
+void multiply_for_training(Device& device, const TrainProduct& p) {
+  ensure(p.m >= 0 && p.n > 0 && p.k > 0, "product: sizes must be positive");
+  ensure(p.in != DType::F16 && (p.out == p.in || p.out == DType::F32),
+         "product: of f32 or bf16, into the same type or f32");
+  ensure(!p.add || p.out == DType::F32, "product: sums are added in f32");
+  CudaDevice& cuda = cuda_of(device);
+  if (p.m > 0) cuda.products(ProductsOf::Training).multiply(cuda, gemm_of(p));
+}
+
+void multiply_into_f32(Device& device, TrainProduct p, bool add) {
+  p.out = DType::F32;
+  p.add = add;
+  multiply_for_training(device, p);
+}
+
+}  // namespace
+
 void add_train_products(TrainKernels& kernels) {
   kernels.products = [](Device& device) {
     return cuda_of(device).products(ProductsOf::Training).name();
   };
-  kernels.product = [](Device& device, const TrainProduct& p) {
-    ensure(p.m >= 0 && p.n > 0 && p.k > 0, "product: sizes must be positive");
-    ensure(p.in != DType::F16 && (p.out == p.in || p.out == DType::F32),
-           "product: of f32 or bf16, into the same type or f32");
-    ensure(!p.add || p.out == DType::F32, "product: sums are added in f32");
-    CudaDevice& cuda = cuda_of(device);
-    if (p.m > 0) cuda.products(ProductsOf::Training).multiply(cuda, gemm_of(p));
+  kernels.product = multiply_for_training;
+  kernels.forward = [](Device& device, DType type, const TrainWeights& w, const TrainMatrix& m,
+                       const void* x, int rows, void* y) {
+    multiply_for_training(device, product_with_transposed(type, w, m, x, rows, y));
+  };
+  kernels.forward_f32 = [](Device& device, DType type, const TrainWeights& w, const TrainMatrix& m,
+                           const void* x, int rows, float* y, bool add) {
+    multiply_into_f32(device, product_with_transposed(type, w, m, x, rows, y), add);
+  };
+  kernels.forward_silu = [](Device& device, DType type, const TrainWeights& w, const TrainMatrix& m,
+                            const void* x, const float* bias, const void* residual, int rows,
+                            float* z, void* y) {
+    multiply_into_f32(device, product_with_transposed(type, w, m, x, rows, z), false);
+    train_kernels(device).silu(device, type, z, bias, residual, y, rows, m.n_out);
+  };
+  kernels.backward_input = [](Device& device, DType type, const TrainWeights& w,
+                              const TrainMatrix& m, const void* dy, int rows, void* dx) {
+    multiply_for_training(device, product_with(type, w, m, dy, rows, dx));
+  };
+  kernels.backward_input_f32 = [](Device& device, DType type, const TrainWeights& w,
+                                  const TrainMatrix& m, const void* dy, int rows, float* dx) {
+    multiply_into_f32(device, product_with(type, w, m, dy, rows, dx), false);
+  };
+  kernels.backward_weight = [](Device& device, DType type, const TrainWeights&,
+                               const TrainMatrix& m, const void* dy, const void* x, int rows,
+                               float* gradient) {
+    multiply_for_training(device, {.a = dy,
+                                   .b = x,
+                                   .c = gradient + m.at,
+                                   .a_turned = true,
+                                   .in = type,
+                                   .add = true,
+                                   .m = m.n_out,
+                                   .n = m.n_in,
+                                   .k = rows});
   };
 }
 

@@ -1,6 +1,5 @@
-// What multiplies the matrices of training on a GPU, and of prompts where that is asked for:
-// cuBLAS, opened when it is wanted, or kernels of this project, which the emulation has in its
-// place.
+// Matrix products of training, and of prompts if requested, on a GPU: by cuBLAS, opened at the first
+// use, or by this project's kernels, which the emulation uses.
 #pragma once
 
 #include <cstdint>
@@ -9,14 +8,14 @@
 #include <type_traits>
 
 #include "kernels/cuda/platform.h"
-#include "kernels/cuda/train/kernels.h"
+#include "kernels/train_ops.h"
 
 namespace kernels::DECOSCOPE_GPU {
 
 class CudaDevice;
 
-/// A product as BLAS has it, column by column: C [m, n] = op(A) op(B), plus C if `add`. op(A) is
-/// [m, k]; element (i, j) of a matrix lies at i + j ld.
+/// A product in BLAS's column-major form: C [m, n] = op(A) op(B), plus C if `add`. op(A) is [m, k];
+/// element (i, j) of a matrix is at index i + j ld.
 struct Gemm {
   const void* a;
   const void* b;
@@ -26,35 +25,39 @@ struct Gemm {
   bool a_turned, b_turned;
   DType in, out;
   bool add;
-  std::uint8_t none[3] = {};  // a graph compares launches byte by byte: no byte is left unset
+  std::uint8_t none[3] = {};  // graphs compare launches byte by byte, so all bytes are initialised
 };
 static_assert(std::has_unique_object_representations_v<Gemm>);
 /// Row-major C = A B is column-major C^T = B^T A^T.
 Gemm gemm_of(const TrainProduct& product);
 
+/// A library of products.
 class Products {
  public:
   virtual ~Products() = default;
+  /// "cuBLAS 130002", "own products".
   virtual std::string name() const = 0;
+  /// Adds the product to the device's stream.
   virtual void multiply(CudaDevice& device, const Gemm& gemm) = 0;
 };
 
-/// Whose products they are: what a message says to do without them.
+/// The user of the products, for the message if they are not available.
 enum class ProductsOf { Training, Prompts };
 
-/// By DECOSCOPE_CUBLAS in the environment: a file's path, or "own"; without it the first cuBLAS
-/// that is found. In the emulation always its own.
-/// @throws Error(Device)  in one line, if it is not here or refuses
+/// Opens the library that DECOSCOPE_CUBLAS in the environment names: a file's path, or "own"; if it is
+/// unset, the first cuBLAS found. The emulation always uses its own.
+/// @throws Error(Device)  in one line, if it is not available or refuses
 std::unique_ptr<Products> open_products(CudaDevice& device, ProductsOf whose);
-/// Why they cannot be had here, by whatever device; empty: they can. In the emulation a file that
-/// is named is none.
+/// Reason why products are not available on any device; empty if they are. In the emulation, a named
+/// file is not available.
 std::string why_no_products();
 
-/// cuBLAS (cublas.cu).
-/// @param named  the library's file; empty: the first that is found
+/// Opens cuBLAS (cublas.cu).
+/// @param named  the library's file; empty: the first one found
 std::unique_ptr<Products> open_cublas(CudaDevice& device,
                                       const std::string& named,
                                       ProductsOf whose);
+/// Reason why cuBLAS is not available; empty if it is.
 std::string why_no_cublas(const std::string& named);
 
 }  // namespace kernels::DECOSCOPE_GPU

@@ -1,5 +1,4 @@
-// Training's operations on rows and on single elements, and their backwards; norms are in
-// norms.cu.
+// Training operations on rows and on single elements, and their backwards; norms.cu has the norms.
 #include "kernels/cuda/cuda_device.h"
 #include "kernels/cuda/math.cuh"
 #include "kernels/cuda/train/parts.h"
@@ -102,24 +101,24 @@ void swiglu_backward_rows(Device& device,
 
 // ---- loss. grid: a block a row
 
-/// Of a row's distribution: p_i = exp(z_i - top) / sum.
-struct RowDistribution {
+/// A row's distribution: p_i = exp(z_i - top) / sum.
+struct RowSoftmax {
   float top, sum;
 };
-/// Meets the block.
-__device__ inline RowDistribution distribution_of(const float* z, int vocab) {
-  RowDistribution distribution = {-kInfinity, 0};
+/// Synchronises the block.
+__device__ inline RowSoftmax softmax_of(const float* z, int vocab) {
+  RowSoftmax softmax = {-kInfinity, 0};
   for (int i = threadIdx.x; i < vocab; i += kTrainThreads)
-    distribution.top = z[i] > distribution.top ? z[i] : distribution.top;
-  distribution.top = over_block<kTrainThreads>(distribution.top, Larger());
+    softmax.top = z[i] > softmax.top ? z[i] : softmax.top;
+  softmax.top = over_block<kTrainThreads>(softmax.top, Larger());
   for (int i = threadIdx.x; i < vocab; i += kTrainThreads)
-    distribution.sum += exp_f32(z[i] - distribution.top);
-  distribution.sum = over_block<kTrainThreads>(distribution.sum, Plus());
-  return distribution;
+    softmax.sum += exp_f32(z[i] - softmax.top);
+  softmax.sum = over_block<kTrainThreads>(softmax.sum, Plus());
+  return softmax;
 }
 
-/// The loss of the block's row, and its gradient; of a row that does not count both are 0.
-/// @param loss_of  of (logits [vocab], weight, d_logits [vocab]): the loss, to thread 0 at least
+/// The loss of the block's row and its gradient; both are 0 if the weight is 0.
+/// @param loss_of  (logits [vocab], weight, d_logits [vocab]): returns the loss, at least in thread 0
 template <class S, class LossOf>
 __device__ void loss_of_row(const float* logits,
                             const float* weight,
@@ -142,13 +141,13 @@ __device__ void loss_of_row(const float* logits,
 template <class S>
 __device__ float target_row(
     const float* z, int vocab, int right, float own, typename S::Element* d) {
-  const RowDistribution distribution = distribution_of(z, vocab);
-  const float scale = own / distribution.sum;
+  const RowSoftmax softmax = softmax_of(z, vocab);
+  const float scale = own / softmax.sum;
   for (int i = threadIdx.x; i < vocab; i += kTrainThreads) {
-    const float p = exp_f32(z[i] - distribution.top) * scale;
+    const float p = exp_f32(z[i] - softmax.top) * scale;
     d[i] = S::narrow(i == right ? p - own : p);
   }
-  return logf(distribution.sum) - (z[right] - distribution.top);
+  return logf(softmax.sum) - (z[right] - softmax.top);
 }
 
 template <class S>
@@ -163,24 +162,24 @@ __global__ void __launch_bounds__(kTrainThreads) train_loss_rows(const float* lo
   });
 }
 
-// A label of 1 - smoothing on the target and smoothing over all tokens alike. @return  the loss
+// A smoothed label: 1 - smoothing on the target, smoothing spread over all tokens. @return  the loss
 template <class S>
 __device__ float smoothed_row(
     const float* z, int vocab, int right, float smoothing, float weight, typename S::Element* d) {
-  const RowDistribution distribution = distribution_of(z, vocab);
-  const float log_sum = logf(distribution.sum), spread = smoothing / static_cast<float>(vocab);
+  const RowSoftmax softmax = softmax_of(z, vocab);
+  const float log_sum = logf(softmax.sum), spread = smoothing / static_cast<float>(vocab);
   const float label = 1.0f - smoothing;
   float sum = 0;
   for (int i = threadIdx.x; i < vocab; i += kTrainThreads) {
-    const float log_p = z[i] - distribution.top - log_sum, p = exp_f32(log_p);
+    const float log_p = z[i] - softmax.top - log_sum, p = exp_f32(log_p);
     sum += log_p;
     d[i] = S::narrow((i == right ? p - spread - label : p - spread) * weight);
   }
   sum = over_block<kTrainThreads>(sum, Plus());
-  return 0 - label * (z[right] - distribution.top - log_sum) - spread * sum;
+  return 0 - label * (z[right] - softmax.top - log_sum) - spread * sum;
 }
 
-// dD/dz = q - p for D = sum of p log(p / q), and q (log(q / p) - D) for sum of q log(q / p).
+// dD/dz = q - p for D = KL(p || q), and q (log(q / p) - D) for D = KL(q || p).
 // @return  D
 template <class S>
 __device__ float divergence_row(const float* z,
@@ -189,7 +188,7 @@ __device__ float divergence_row(const float* z,
                                 bool reverse,
                                 float weight,
                                 typename S::Element* d) {
-  const RowDistribution own = distribution_of(z, vocab), other = distribution_of(teacher, vocab);
+  const RowSoftmax own = softmax_of(z, vocab), other = softmax_of(teacher, vocab);
   const float own_log = logf(own.sum), other_log = logf(other.sum);
   float sum = 0;
   for (int i = threadIdx.x; i < vocab; i += kTrainThreads) {
@@ -209,18 +208,18 @@ __device__ float divergence_row(const float* z,
 template <class S>
 __global__ void __launch_bounds__(kTrainThreads) train_goal_rows(const float* logits,
                                                                  const float* teachers,
-                                                                 const TrainGoal* goals,
+                                                                 const RowGoal* goals,
                                                                  const std::int32_t* target,
                                                                  const float* weight,
                                                                  typename S::Element* d_logits,
                                                                  float* loss,
                                                                  int vocab) {
   loss_of_row<S>(logits, weight, d_logits, loss, vocab, [=](auto* z, float own, auto* d) {
-    const TrainGoal goal = goals[blockIdx.x];
-    if (goal.by == TrainGoal::By::Target)
+    const RowGoal goal = goals[blockIdx.x];
+    if (goal.kind == RowGoal::Kind::Target)
       return smoothed_row<S>(z, vocab, target[blockIdx.x], goal.smoothing, own, d);
     return divergence_row<S>(z, teachers + std::int64_t{goal.teacher} * vocab, vocab,
-                             goal.by == TrainGoal::By::Reverse, own, d);
+                             goal.kind == RowGoal::Kind::Reverse, own, d);
   });
 }
 
@@ -241,7 +240,7 @@ template <class S>
 void goal_rows(Device& device,
                const float* logits,
                const float* teachers,
-               const TrainGoal* goals,
+               const RowGoal* goals,
                const std::int32_t* target,
                const float* weight,
                void* d_logits,
@@ -262,7 +261,7 @@ __global__ void __launch_bounds__(kTrainThreads)
   for (int i = threadIdx.x; i < dim; i += kTrainThreads) to[i] = from[i];
 }
 
-// grid: a block a group of rows of one token; a thread its columns, rows in order
+// grid: a block for each group of rows of one token; a thread adds its columns in the order of rows
 __global__ void __launch_bounds__(kTrainThreads) train_scatter_rows(const float* dx,
                                                                     const std::int32_t* token,
                                                                     const std::int32_t* row,
@@ -383,16 +382,16 @@ void add_train_row_kernels(TrainKernels& kernels) {
       swiglu_backward_rows<S>(device, gate_up, d_act, d_gate_up, act, n_rows, hidden);
     });
   };
-  kernels.cross_entropy = [](Device& device, DType type, const float* logits,
-                             const std::int32_t* target, const float* weight, void* d_logits,
-                             float* loss, int n_rows, int vocab) {
+  kernels.cross_entropy = [](Device& device, DType type, float* logits, const std::int32_t* target,
+                             const float* weight, void* d_logits, float* loss, int n_rows,
+                             int vocab) {
     if (n_rows == 0) return;
     for_train_type(type, [&]<class S>(S) {
       loss_rows<S>(device, logits, target, weight, d_logits, loss, n_rows, vocab);
     });
   };
   kernels.goal_losses = [](Device& device, DType type, const float* logits, const float* teachers,
-                           const TrainGoal* goals, const std::int32_t* target, const float* weight,
+                           const RowGoal* goals, const std::int32_t* target, const float* weight,
                            void* d_logits, float* loss, int n_rows, int vocab) {
     if (n_rows == 0) return;
     for_train_type(type, [&]<class S>(S) {

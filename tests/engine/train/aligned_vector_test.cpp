@@ -15,19 +15,19 @@ std::uintptr_t place(const void* memory) {
   return reinterpret_cast<std::uintptr_t>(memory);
 }
 
-TEST(AlignedVector, begins_at_a_cache_line_at_every_size) {
+TEST(AlignedVector, starts_at_a_cache_line_at_every_size) {
   for (std::size_t n = 1; n < 5000; n = n * 3 + 1) {
     const AlignedVector<float> numbers(n);
     EXPECT_EQ(place(numbers.data()) % 64, 0u) << n;
   }
 }
 
-TEST(AlignedVector, begins_at_a_huge_page_where_it_is_large) {
+TEST(AlignedVector, large_vectors_start_at_a_huge_page) {
   const AlignedVector<std::uint16_t> numbers(std::size_t{3} << 20);
   EXPECT_EQ(place(numbers.data()) % (std::size_t{2} << 20), 0u);
 }
 
-TEST(AlignedVector, keeps_what_it_holds_where_it_grows_from_lines_to_pages) {
+TEST(AlignedVector, keeps_its_elements_when_it_grows) {
   AlignedVector<std::int32_t> numbers(1000);
   std::iota(numbers.begin(), numbers.end(), 0);
   numbers.resize(std::size_t{2} << 20);
@@ -36,7 +36,7 @@ TEST(AlignedVector, keeps_what_it_holds_where_it_grows_from_lines_to_pages) {
   EXPECT_EQ(numbers.back(), 0);
 }
 
-TEST(AlignedVector, more_than_there_can_be_is_refused) {
+TEST(AlignedVector, impossible_size_is_refused) {
   engine::AlignedAllocator<double> allocator;
   EXPECT_THROW(allocator.allocate(std::numeric_limits<std::size_t>::max() / 4), std::bad_alloc);
   EXPECT_THROW(engine::allocate_aligned(std::numeric_limits<std::size_t>::max() - 10),

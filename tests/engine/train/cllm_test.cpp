@@ -1,5 +1,5 @@
-// Consistency training itself: it learns what it is shown, the same bits come out however often it
-// was stopped, and the whole way from a recipe to a model directory.
+// Consistency training: it reduces every loss, gives the same bits after stops and resumes, and makes a
+// model directory from a recipe.
 #include <unistd.h>
 #include <algorithm>
 #include <atomic>
@@ -51,7 +51,7 @@ class Cllm : public testing::Test {
   fs::path directory_;
 };
 
-TEST_F(Cllm, every_loss_falls_where_it_is_learnt_from) {
+TEST_F(Cllm, every_trained_loss_falls) {
   for (const std::string more :
        {R"(, "consistency": "global", "divergence": "forward")",
         R"(, "consistency": "global", "divergence": "reverse", "ar_labels": "truth")",
@@ -81,9 +81,9 @@ TEST_F(Cllm, every_loss_falls_where_it_is_learnt_from) {
   }
 }
 
-TEST_F(Cllm, a_point_comes_to_predict_what_its_fixed_point_predicts) {
-  // Against hard labels the loss of chains is a plain cross-entropy, so its fall is no matter of a
-  // teacher that was flat at first.
+TEST_F(Cllm, points_learn_the_predictions_of_their_fixed_points) {
+  // With hard labels the loss of chains is a cross-entropy, so its decrease does not come from a
+  // teacher that was nearly uniform at first.
   CllmRecipe recipe = small_cllm_recipe(
       R"(, "divergence": "hard", "smoothing": 0, "ar_weight": 0, "replay_weight": 0)");
   recipe.epochs = 40;
@@ -100,8 +100,8 @@ TEST_F(Cllm, a_point_comes_to_predict_what_its_fixed_point_predicts) {
   EXPECT_LT(last, 1.5);
 }
 
-TEST_F(Cllm, fresh_chains_alone_teach_what_points_do) {
-  // Texts without a point, as plain decoding collects them.
+TEST_F(Cllm, fresh_chains_alone_train_like_points) {
+  // Texts without points, as autoregressive decoding collects them.
   CllmTraining answers = small_cllm_training();
   for (Trajectory& t : answers.trajectories) t.blocks.clear();
   const auto trained = [&](const std::string& name, const std::string& more) {
@@ -125,7 +125,7 @@ TEST_F(Cllm, fresh_chains_alone_teach_what_points_do) {
   EXPECT_NE(trained("refined", R"(, "fresh_points": 6, "fresh_iterations": 2)"), noise);
 }
 
-TEST_F(Cllm, stopped_and_resumed_ends_with_the_same_bits) {
+TEST_F(Cllm, resumed_run_ends_with_the_same_bits) {
   for (const char* compute : {"f32", "auto"}) {
     CllmRecipe recipe = small_cllm_recipe(R"(, "fresh_points": 3, "fresh_iterations": 2)");
     recipe.compute = compute;
@@ -138,7 +138,7 @@ TEST_F(Cllm, stopped_and_resumed_ends_with_the_same_bits) {
     EXPECT_FALSE(train_consistency(recipe, small_cllm_training(), parts, {}).finished);
     parts.resume = true;
     parts.stop_after_step = 0;
-    parts.n_threads = 1;  // shards, not threads, decide the sums
+    parts.n_threads = 1;  // the sums depend on shards, not on threads
     std::atomic<bool> stop{false};
     CllmCallbacks callbacks;
     callbacks.stop = &stop;
@@ -152,7 +152,7 @@ TEST_F(Cllm, stopped_and_resumed_ends_with_the_same_bits) {
   }
 }
 
-TEST_F(Cllm, what_the_context_has_no_room_for_is_counted_and_stands_in_the_card) {
+TEST_F(Cllm, skipped_points_are_counted_and_in_the_card) {
   // A text of 15 rows and four chains of 5: three fit 32 rows. Every second replayed text does not.
   Trajectory t = counting_trajectory(0);
   const std::vector<TokenId> right = t.blocks[0].back();
@@ -190,7 +190,7 @@ TEST_F(Cllm, what_the_context_has_no_room_for_is_counted_and_stands_in_the_card)
   recipe.points = 4;
   outcome.training.room = {};
   EXPECT_THAT(card(), testing::HasSubstr("points and other texts were not counted\n"));
-  // With room for all of it, and true answers beside.
+  // With room for everything, and true answers besides.
   recipe = small_cllm_recipe(R"(, "ar_labels": "truth")");
   const CllmResult roomy = train_consistency(recipe, small_cllm_training(),
                                              {.n_threads = 2, .directory = directory("roomy")}, {});
@@ -200,7 +200,7 @@ TEST_F(Cllm, what_the_context_has_no_room_for_is_counted_and_stands_in_the_card)
   EXPECT_EQ(roomy.room.n_texts_cut, 0);
 }
 
-TEST_F(Cllm, a_checkpoint_of_another_loss_is_refused_and_none_is_overwritten) {
+TEST_F(Cllm, checkpoint_of_another_loss_is_refused) {
   CllmOptions options{.n_threads = 1, .directory = directory("run"), .stop_after_step = 1};
   train_consistency(small_cllm_recipe(), small_cllm_training(), options, {});
   try {
@@ -220,9 +220,9 @@ TEST_F(Cllm, a_checkpoint_of_another_loss_is_refused_and_none_is_overwritten) {
   }
 }
 
-TEST_F(Cllm, reports_tell_the_parts_of_the_loss_and_probes_where_there_are_some) {
+TEST_F(Cllm, reports_have_the_parts_of_the_loss_and_probes) {
   CllmRecipe recipe = small_cllm_recipe();
-  recipe.probe_minutes = 1e-9;  // at every step
+  recipe.probe_minutes = 1e-9;  // in every step
   CllmCallbacks callbacks;
   callbacks.probe = [](std::int64_t step, const std::vector<float>&) {
     return NamedFigures{{"tokens per step, block", static_cast<double>(step)}};
@@ -231,8 +231,7 @@ TEST_F(Cllm, reports_tell_the_parts_of_the_loss_and_probes_where_there_are_some)
                     {.n_threads = 1, .directory = directory("run"), .stop_after_step = 3},
                     callbacks);
   const auto reports = read_training_reports(directory("run") + "/training.jsonl");
-  ASSERT_EQ(reports.size(), 2u)
-      << "the first step is told, every tenth, and every probe but the last";
+  ASSERT_EQ(reports.size(), 2u) << "the first step, every tenth, and every probe but the last";
   ASSERT_EQ(reports[0].losses.size(), 3u);
   EXPECT_EQ(reports[0].losses[0].first, "ar");
   EXPECT_EQ(reports[0].losses[1].first, "consistency");
@@ -241,7 +240,7 @@ TEST_F(Cllm, reports_tell_the_parts_of_the_loss_and_probes_where_there_are_some)
   EXPECT_EQ(reports[1].probes[0].second, 2);
 }
 
-TEST(CllmRecipe, read_from_its_own_json_is_the_same_recipe) {
+TEST(CllmRecipe, round_trips_through_json) {
   for (const char* more :
        {"", R"(, "divergence": "hard", "teacher": "frozen", "ar_labels": "truth")",
         R"(, "consistency": "local", "divergence": "reverse", "drop_wrong": false)",
@@ -252,7 +251,7 @@ TEST(CllmRecipe, read_from_its_own_json_is_the_same_recipe) {
   }
 }
 
-TEST(CllmRecipe, refusals_name_the_field_and_what_was_expected) {
+TEST(CllmRecipe, errors_name_the_field_and_the_expected_value) {
   const auto message = [](const std::string& more) {
     try {
       cllm_recipe_from(R"({"mixture": {"arith": {"weight": 1}}, "epochs": 1)" + more + "}",
@@ -276,14 +275,14 @@ TEST(CllmRecipe, refusals_name_the_field_and_what_was_expected) {
   EXPECT_THAT(message(R"(, "context": 100)"), testing::HasSubstr("multiple of 32"));
 }
 
-TEST(CllmRecipe, a_replay_mixture_is_learnt_from_and_nothing_is_collected_by_it) {
+TEST(CllmRecipe, replay_mixture_does_not_change_what_is_collected) {
   const CllmRecipe same = small_cllm_recipe();
   const CllmRecipe other = small_cllm_recipe(R"(, "replay_mixture": {"kb": {"weight": 1}})");
   EXPECT_EQ(collecting_part(other), collecting_part(same));
   EXPECT_NE(training_part(other), training_part(same));
 }
 
-TEST_F(Cllm, the_weight_of_consistency_moves_to_its_final_one) {
+TEST_F(Cllm, consistency_weight_moves_to_its_final_value) {
   for (const std::string more : {"", R"(, "final_consistency_weight": 0)"}) {
     CllmCallbacks callbacks;
     callbacks.progress = [&](const CllmProgress& p) {
@@ -297,7 +296,7 @@ TEST_F(Cllm, the_weight_of_consistency_moves_to_its_final_one) {
   }
 }
 
-TEST(CllmRecipe, answers_are_collected_alone_where_no_points_are_learnt) {
+TEST(CllmRecipe, collects_no_blocks_if_no_points_are_trained) {
   const auto part = [](int points) {
     CllmRecipe recipe = small_cllm_recipe(R"(, "fresh_points": 4)");
     recipe.points = points;
@@ -314,7 +313,7 @@ std::string bytes_of(const std::string& path) {
 
 class CllmOfSmallTarget : public test::SmallTarget {
  protected:
-  /// A whole run by a recipe with `more`.
+  /// A whole run by a recipe with further fields.
   CllmOutcome trained(const std::string& out, const std::string& more, bool resume = false) const {
     const std::string recipe = path(out + ".json");
     std::ofstream(recipe) << R"({"name": "small-cllm", "mixture": )" << kOwnMixture
@@ -337,7 +336,7 @@ class CllmOfSmallTarget : public test::SmallTarget {
   static constexpr const char* kOwnMixture = R"({"arith": {"weight": 1, "levels": [1, 0, 0]}})";
 };
 
-TEST_F(CllmOfSmallTarget, replays_texts_of_its_own_mixture_or_of_the_one_named) {
+TEST_F(CllmOfSmallTarget, replays_its_own_or_the_named_mixture) {
   const auto made = [&](const std::string& out, const std::string& more) {
     EXPECT_TRUE(trained(out, more).finished);
     return bytes_of(path(out) + "/model.safetensors");
@@ -347,7 +346,7 @@ TEST_F(CllmOfSmallTarget, replays_texts_of_its_own_mixture_or_of_the_one_named) 
   EXPECT_EQ(made("named", replay + kOwnMixture), own) << "the same texts, by name";
   const std::string kb = R"({"kb": {"weight": 1}})";
   EXPECT_NE(made("other", replay + kb), own);
-  // Without a weight in the loss it does not matter what is replayed.
+  // Without weight in the loss, the replayed texts do not matter.
   const std::string weightless = R"(, "replay_weight": 0)";
   EXPECT_EQ(made("idle", weightless + replay + kb), made("idler", weightless));
   EXPECT_THAT(bytes_of(path("own") + "/README.md"),
@@ -367,7 +366,7 @@ TEST_F(CllmOfSmallTarget,
        what_another_run_collected_and_measured_is_taken_and_not_what_came_of_it) {
   namespace fs = std::filesystem;
   ASSERT_TRUE(trained("first", "").finished);
-  // The time it took, and a score that this target does not have.
+  // The time of collecting, and a score that this target does not have.
   auto stages = nlohmann::json::parse(bytes_of(path("first/stages.json")));
   stages["collect_seconds"] = 4711;
   stages["before"][0]["tokens_per_step_block"] = 77;
@@ -433,7 +432,7 @@ TEST_F(CllmRun,
     for (const auto& point : points) {
       const StepOutput out = logits_behind(point);
       const int n_right = n_right_in_front(point, points.back());
-      // Row i gives position i, and has read the positions before it.
+      // Row i predicts position i and attends to the positions before it.
       for (int row = 0; row < static_cast<int>(point.size()); row++) {
         const bool same = std::ranges::equal(out.logits_of(row), right.logits_of(row));
         if (row <= n_right) {
@@ -445,10 +444,10 @@ TEST_F(CllmRun,
     text.insert(text.end(), points.back().begin(), points.back().end());
   }
   EXPECT_GT(n_same, 50);
-  EXPECT_GT(n_apart, 50) << "behind a wrong token the distributions are others";
+  EXPECT_GT(n_apart, 50) << "after a wrong token the distributions differ";
 }
 
-TEST_F(CllmRun, stopped_in_every_stage_and_resumed_writes_the_same_model) {
+TEST_F(CllmRun, resume_after_any_stage_writes_the_same_model) {
   std::string notices;
   CllmRunCallbacks callbacks;
   callbacks.notice = [&](const std::string& text) { notices += text + "\n"; };
@@ -458,7 +457,7 @@ TEST_F(CllmRun, stopped_in_every_stage_and_resumed_writes_the_same_model) {
   EXPECT_GT(whole.collected.n_kept, 10);
   EXPECT_GT(whole.collected.n_points, 3 * whole.collected.n_blocks) << "blocks that converge late";
   EXPECT_THAT(notices, testing::HasSubstr("collected: 24 answers"));
-  EXPECT_THAT(notices, testing::HasSubstr("positions of points made right"));
+  EXPECT_THAT(notices, testing::HasSubstr("positions of points corrected"));
 
   std::atomic<bool> stop{false};
   CllmRunCallbacks stopping;
@@ -495,17 +494,17 @@ TEST_F(CllmRun, stopped_in_every_stage_and_resumed_writes_the_same_model) {
                             "losses at the end", "no room in 256 rows: left out 0 of 24 answers",
                             "## Before and after", "| arith | 2 |", "\"block\": 8"})
     EXPECT_THAT(card, testing::HasSubstr(words));
-  // Of one unseen prompt, how it was answered at first and in the end.
+  // The trajectories of one unseen prompt, before and after training.
   std::ifstream probes(parts.out + "/probe_trajectories.jsonl");
   std::string line;
-  std::vector<nlohmann::json> told;
-  while (std::getline(probes, line)) told.push_back(nlohmann::json::parse(line));
-  ASSERT_EQ(told.size(), 2u);
-  EXPECT_EQ(told[0]["step"], 0);
-  EXPECT_GT(told[1]["step"], 0);
-  EXPECT_EQ(told[0]["prompt"], told[1]["prompt"]);
-  EXPECT_GT(told[0]["blocks"].size(), 0u);
-  // The window's reader makes the same of it, and sees that the model is written.
+  std::vector<nlohmann::json> lines;
+  while (std::getline(probes, line)) lines.push_back(nlohmann::json::parse(line));
+  ASSERT_EQ(lines.size(), 2u);
+  EXPECT_EQ(lines[0]["step"], 0);
+  EXPECT_GT(lines[1]["step"], 0);
+  EXPECT_EQ(lines[0]["prompt"], lines[1]["prompt"]);
+  EXPECT_GT(lines[0]["blocks"].size(), 0u);
+  // The window's reader gets the same, and sees that the model is written.
   const TrainingReader reader(parts.out);
   EXPECT_EQ(reader.history().stage, TrainingStage::Written);
   EXPECT_TRUE(reader.history().refusals.empty());
@@ -513,17 +512,17 @@ TEST_F(CllmRun, stopped_in_every_stage_and_resumed_writes_the_same_model) {
   std::string last_report;
   while (std::getline(log, line)) last_report = line;
   EXPECT_EQ(reader.history().reports.back().step, nlohmann::json::parse(last_report)["step"]);
-  EXPECT_EQ(reader.history().probes.back().step, told[1]["step"]);
+  EXPECT_EQ(reader.history().probes.back().step, lines[1]["step"]);
   ASSERT_EQ(reader.history().probes.size(), 2u);
   const ProbeTrajectory& last = reader.history().probes.back();
-  ASSERT_EQ(last.blocks.size(), told[1]["blocks"].size());
+  ASSERT_EQ(last.blocks.size(), lines[1]["blocks"].size());
   ASSERT_EQ(last.end_ids.size(), 1u);
   const auto& pieces = reader.history().pieces;
   for (std::size_t b = 0; b < last.blocks.size(); b++)
     for (std::size_t t = 0; t < last.blocks[b].size(); t++)
       for (std::size_t i = 0; i < last.blocks[b][t].size(); i++)
         EXPECT_EQ(pieces[static_cast<std::size_t>(last.blocks[b][t][i])],
-                  told[1]["blocks"][b][t][i].get<std::string>());
+                  lines[1]["blocks"][b][t][i].get<std::string>());
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
-// The rows of consistency training: which are laid out, what they see, what they are pulled to; the
-// gradients of the losses against differences; augmentation and cleaning.
+// The rows of consistency training, their attention spans and goals; gradients of the losses against
+// finite differences; augmentation and cleaning.
 #include <algorithm>
 #include <cmath>
 #include <set>
@@ -9,6 +9,7 @@
 
 #include "engine/base/types.h"
 #include "engine/train/cllm/consistency.h"
+#include "tests/engine/train/cpu_learner.h"
 #include "tests/engine/train/gradient_check.h"
 #include "tests/engine/train/guided_rows.h"
 #include "tests/engine/train/small_model.h"
@@ -17,6 +18,7 @@ namespace engine {
 namespace {
 
 using test::all_losses;
+using test::CpuLearner;
 using test::Guided;
 using test::small_model;
 using test::spread;
@@ -24,19 +26,19 @@ using test::two_blocks;
 using Towards = ConsistencyLoss::Towards;
 using By = ConsistencyLoss::By;
 
-TEST(Consistency, points_that_differ_only_behind_the_end_token_or_nowhere_are_not_learnt) {
+TEST(Consistency, points_equal_to_the_text_have_no_targets) {
   const Trajectory t = two_blocks();
   EXPECT_EQ(points_to_learn(t), (std::vector<PointPlace>{{0, 0}, {0, 1}, {0, 2}, {1, 0}}));
   EXPECT_EQ(chain_rows(t, {0, 3}), 0) << "the fixed point itself";
   EXPECT_EQ(chain_rows(t, {1, 1}), 0);
-  // From the first wrong position to the last but one: it predicts the block's last.
+  // From the first wrong position to the last but one, which predicts the last token of the block.
   EXPECT_EQ(chain_rows(t, {0, 0}), 5);
   EXPECT_EQ(chain_rows(t, {0, 1}), 4);
   EXPECT_EQ(chain_rows(t, {0, 2}), 1);
   EXPECT_EQ(chain_rows(t, {1, 0}), 3) << "positions 0 to 2 predict up to the end token";
 }
 
-TEST(Consistency, a_text_is_plain_rows_that_predict_the_next_token) {
+TEST(Consistency, text_rows_predict_the_next_token) {
   const Trajectory t = two_blocks();
   ConsistencyLoss loss;
   loss.prompt_weight = 0.25;
@@ -50,13 +52,13 @@ TEST(Consistency, a_text_is_plain_rows_that_predict_the_next_token) {
   EXPECT_EQ(truth_of(t).n_prompt, 3);
 }
 
-TEST(Consistency, a_chain_hangs_where_its_point_goes_wrong_and_is_pulled_to_the_text) {
+TEST(Consistency, chain_starts_at_the_first_wrong_token) {
   const Trajectory t = two_blocks();
   const ConsistencyLoss loss;
   GuidedRows rows = rows_of(t, loss);
   EXPECT_EQ(add_chains(rows, t, {{0, 1}, {1, 0}}, loss, 1000), 2);
   ASSERT_EQ(rows.n_rows(), 12 + 4 + 3);
-  // Block 0, point 1 = {10, 8, 8, 13, 8, 15}: wrong from position 1, which lies at 3 + 1.
+  // Block 0, point 1 = {10, 8, 8, 13, 8, 15}: wrong from position 1 on, which is position 3 + 1 of the text.
   const std::vector<TokenId> inputs = {8, 8, 13, 8}, targets = {12, 13, 14, 15};
   for (int i = 0; i < 4; i++) {
     const auto row = static_cast<std::size_t>(12 + i);
@@ -71,13 +73,13 @@ TEST(Consistency, a_chain_hangs_where_its_point_goes_wrong_and_is_pulled_to_the_
     EXPECT_EQ(rows.weight[row], 1.0f);
     EXPECT_EQ(rows.part[row], LossPart::Consistency);
   }
-  // Block 1, point 0: wrong from its first position; nothing behind the end token is predicted.
+  // Block 1, point 0: wrong from its first position; no token after the end token is predicted.
   EXPECT_EQ(rows.view[16].prefix_end, 9);
   EXPECT_EQ(rows.view[16].own_begin, 16);
   EXPECT_EQ(rows.target[18], 2);
 }
 
-TEST(Consistency, every_row_sees_as_many_rows_as_its_position_says) {
+TEST(Consistency, rows_attend_to_as_many_rows_as_their_position) {
   const Trajectory t = two_blocks();
   for (const Towards towards : {Towards::FixedPoint, Towards::NextPoint}) {
     ConsistencyLoss loss;
@@ -99,24 +101,24 @@ TEST(Consistency, every_row_sees_as_many_rows_as_its_position_says) {
   }
 }
 
-TEST(Consistency, the_local_loss_pulls_to_the_next_point_where_it_is_wrong_and_to_the_text_before) {
+TEST(Consistency, local_loss_targets_the_next_point_or_the_text) {
   const Trajectory t = two_blocks();
   ConsistencyLoss loss;
   loss.towards = Towards::NextPoint;
   GuidedRows rows = rows_of(t, loss);
   EXPECT_EQ(add_chains(rows, t, {{0, 0}}, loss, 1000), 1);
-  // Point 1 is laid first, without a loss of its own: 4 rows from position 1 on; then point 0.
+  // First the chain of point 1, without a loss: 4 rows from position 1 on; then that of point 0.
   ASSERT_EQ(rows.n_rows(), 12 + 4 + 5);
   for (std::size_t row = 12; row < 16; row++) EXPECT_EQ(rows.weight[row], 0.0f);
   EXPECT_EQ(rows.goal[16].teacher, 3) << "position 0 of point 1 is right: the text's row";
   for (int i = 1; i < 5; i++)
     EXPECT_EQ(rows.goal[static_cast<std::size_t>(16 + i)].teacher, 12 + i - 1);
-  // The last point before the fixed one is pulled to the text alone.
+  // The last point before the fixed point is taught by the text alone.
   GuidedRows last = rows_of(t, loss);
   add_chains(last, t, {{0, 2}}, loss, 1000);
   ASSERT_EQ(last.n_rows(), 13);
   EXPECT_EQ(last.goal[12].teacher, 7);
-  // A teacher that is learnt from too stands there once.
+  // The chain of a point that is both trained and a teacher exists once.
   GuidedRows both = rows_of(t, loss);
   add_chains(both, t, {{0, 0}, {0, 1}}, loss, 1000);
   EXPECT_EQ(both.n_rows(), 12 + 4 + 5 + 1);
@@ -135,7 +137,7 @@ TEST(Consistency, hard_labels_are_the_fixed_points_tokens) {
   EXPECT_EQ(rows.target[12], 12);
 }
 
-TEST(Consistency, points_without_room_are_left_out) {
+TEST(Consistency, points_that_do_not_fit_are_skipped) {
   const Trajectory t = two_blocks();
   const ConsistencyLoss loss;
   GuidedRows rows = rows_of(t, loss);
@@ -143,7 +145,7 @@ TEST(Consistency, points_without_room_are_left_out) {
   EXPECT_EQ(rows.n_rows(), 18);
 }
 
-TEST(Consistency, fresh_chains_begin_anywhere_and_hold_the_texts_own_tokens) {
+TEST(Consistency, fresh_chains_use_tokens_of_the_text) {
   const Trajectory t = two_blocks();
   std::vector<TokenId> text = t.prompt;
   text.insert(text.end(), t.output.begin(), t.output.end());
@@ -167,7 +169,7 @@ TEST(Consistency, fresh_chains_begin_anywhere_and_hold_the_texts_own_tokens) {
     ASSERT_GE(first, std::ssize(t.prompt));
     EXPECT_EQ(at, first + r - base);
     EXPECT_LE(r - base + 1, kBlock - 1);
-    ASSERT_LT(at + 1, std::ssize(text)) << "nothing is predicted behind the text";
+    ASSERT_LT(at + 1, std::ssize(text)) << "no token after the text is predicted";
     EXPECT_EQ(rows.target[row], text[static_cast<std::size_t>(at + 1)]);
     EXPECT_EQ(rows.goal[row].kind, RowGoal::Kind::Forward);
     EXPECT_EQ(rows.goal[row].teacher, at);
@@ -181,7 +183,7 @@ TEST(Consistency, fresh_chains_begin_anywhere_and_hold_the_texts_own_tokens) {
       n_right += right;
       n_chain_rows++;
     }
-    // A guess is of the text before its block, which begins at most kBlock - 1 before it; or right.
+    // A guess is correct, or a token of the text before its block, which starts at most kBlock - 1 earlier.
     if (!right) {
       const auto seen = std::find(text.begin(), text.begin() + at, rows.token[row]);
       EXPECT_NE(seen, text.begin() + at);
@@ -197,7 +199,7 @@ TEST(Consistency, fresh_chains_begin_anywhere_and_hold_the_texts_own_tokens) {
   EXPECT_EQ(full.n_rows(), n_text);
 }
 
-TEST(Consistency, fresh_chains_are_refined_as_often_as_was_asked) {
+TEST(Consistency, fresh_chains_get_the_requested_iterations) {
   const Trajectory t = two_blocks();
   ConsistencyLoss loss;
   loss.chain_decay = 0.5;
@@ -220,7 +222,7 @@ TEST(Consistency, fresh_chains_are_refined_as_often_as_was_asked) {
       EXPECT_EQ(rows.weight[r], std::ldexp(1.0f, -static_cast<int>(r - own_begin(r))));
     }
   }
-  // A model that is right at even positions and says 50 elsewhere.
+  // A model that is correct at even positions and predicts 50 elsewhere.
   std::vector<TokenId> picks;
   for (std::size_t r = 0; r < rows.token.size(); r++)
     picks.push_back((rows.pos[r] + 1) % 2 ? 50 : rows.target[r]);
@@ -255,7 +257,7 @@ TEST(Consistency, fresh_chains_are_refined_as_often_as_was_asked) {
   }
 }
 
-TEST(Augment, only_wrong_positions_change_never_the_first_nor_in_the_last_two_points) {
+TEST(Augment, changes_only_wrong_positions_after_the_first) {
   int n_all = 0;
   for (std::uint64_t seed = 0; seed < 50; seed++) {
     const Trajectory t = two_blocks();
@@ -288,7 +290,7 @@ TEST(Augment, only_wrong_positions_change_never_the_first_nor_in_the_last_two_po
   EXPECT_GT(n_all, 50);
 }
 
-TEST(Cleaning, a_run_of_one_token_is_found_before_the_end_and_not_behind_it) {
+TEST(Cleaning, finds_repeated_tokens_before_the_end_token) {
   const std::vector<TokenId> eos = {2};
   std::vector<TokenId> tokens = {5, 6, 6, 6, 7};
   EXPECT_TRUE(repeats_a_token(tokens, 3, eos));
@@ -298,7 +300,7 @@ TEST(Cleaning, a_run_of_one_token_is_found_before_the_end_and_not_behind_it) {
   EXPECT_FALSE(repeats_a_token({}, 3, eos));
 }
 
-TEST(Cleaning, a_sentence_over_and_over_is_found_and_short_lines_are_not) {
+TEST(Cleaning, finds_repeated_sentences_but_not_short_lines) {
   EXPECT_TRUE(repeats_a_sentence("She buys two. She buys two. She buys two.", 3));
   EXPECT_FALSE(repeats_a_sentence("She buys two. She buys two. He buys two.", 3));
   EXPECT_TRUE(repeats_a_sentence("x = x + 1\nx = x + 1\nx = x + 1\n", 3));
@@ -308,73 +310,42 @@ TEST(Cleaning, a_sentence_over_and_over_is_found_and_short_lines_are_not) {
 
 // Gradients.
 
-template <typename T>
-struct Learner {
-  ModelConfig config = small_model();
-  ParameterLayout layout{config};
-  std::vector<float> parameters;
-  std::unique_ptr<LinearMath<T>> math;
-  std::unique_ptr<PackedWeights<T>> weights;
-  std::unique_ptr<TrainPass<T>> pass;
-
-  Learner(std::unique_ptr<LinearMath<T>> own, std::unique_ptr<LinearMath<T>> packing)
-      : math(std::move(packing)) {
-    initialise(parameters, layout, config, 0.3f, 7);
-    weights = std::make_unique<PackedWeights<T>>(config, layout, parameters, *math);
-    pass = std::make_unique<TrainPass<T>>(config, layout, std::move(own), train_table(), 64);
-  }
-  std::vector<float> logits_of(const TrainRows& rows) {
-    std::vector<float> logits(rows.token.size() * static_cast<std::size_t>(config.vocab_size));
-    pass->forward(parameters, *weights, rows, logits);
-    return logits;
-  }
-  double loss_and_gradient(const TrainRows& rows, std::vector<float>& gradient) {
-    for (int i = 0; i < weights->n_matrices(); i++) weights->repack(i, *math);
-    std::vector<float> loss(rows.token.size());
-    gradient.assign(parameters.size(), 0.0f);
-    pass->forward_backward(parameters, *weights, rows, gradient.data(), loss);
-    double sum = 0;
-    for (std::size_t i = 0; i < loss.size(); i++)
-      sum += static_cast<double>(loss[i]) * rows.weight[i];
-    return sum;
-  }
-};
-
-TEST(ConsistencyGradient, is_the_derivative_of_the_loss_with_the_teacher_held_still) {
+TEST(ConsistencyGradient, is_the_derivative_at_a_fixed_teacher) {
   for (const ConsistencyLoss& loss : all_losses()) {
-    Learner<float> learner(linear_math_f32(), linear_math_f32());
+    CpuLearner learner(small_model());
     const Guided guided(loss);
-    TrainRows rows = guided.train_rows();
-    // The teacher's logits as they are now, whatever becomes of the weights.
-    const std::vector<float> teacher = learner.logits_of(rows);
-    rows.teacher_logits = teacher;
+    const TrainRows rows = guided.train_rows();
+    // The teacher keeps the initial weights while the learner's are varied.
+    CpuLearner initial(small_model());
+    const kernels::TrainWeights teacher = initial.weights();
     std::vector<float> gradient, ignored;
-    learner.loss_and_gradient(rows, gradient);
+    learner.loss_and_gradient(rows, gradient, &teacher);
     test::expect_gradient(
-        learner.parameters, gradient, [&] { return learner.loss_and_gradient(rows, ignored); },
-        "parameter", 97, 2e-3, 0x1p-8f);
+        learner.parameters, gradient,
+        [&] { return learner.loss_and_gradient(rows, ignored, &teacher); }, "parameter", 97, 2e-3,
+        0x1p-8f);
   }
 }
 
-TEST(ConsistencyGradient, nothing_flows_back_through_a_teacher_of_the_same_forward) {
+TEST(ConsistencyGradient, does_not_flow_through_its_own_teacher) {
   for (const ConsistencyLoss& loss : all_losses()) {
-    Learner<float> learner(linear_math_f32(), linear_math_f32());
+    CpuLearner learner(small_model());
     const Guided guided(loss);
-    TrainRows rows = guided.train_rows();
+    const TrainRows rows = guided.train_rows();
     std::vector<float> own, held;
     const double sum = learner.loss_and_gradient(rows, own);
-    const std::vector<float> teacher = learner.logits_of(rows);
-    rows.teacher_logits = teacher;
-    EXPECT_DOUBLE_EQ(learner.loss_and_gradient(rows, held), sum);
+    CpuLearner initial(small_model());
+    const kernels::TrainWeights teacher = initial.weights();
+    EXPECT_DOUBLE_EQ(learner.loss_and_gradient(rows, held, &teacher), sum);
     EXPECT_EQ(own, held);
   }
 }
 
-TEST(ConsistencyGradient, a_teacher_alone_has_none) {
-  // Only chains count: the text's rows teach, and a text that counts nothing moves nothing.
+TEST(ConsistencyGradient, is_zero_for_rows_that_only_teach) {
+  // The rows of the text only teach: without weights there is no gradient.
   ConsistencyLoss loss;
   loss.own_labels = false;
-  Learner<float> learner(linear_math_f32(), linear_math_f32());
+  CpuLearner learner(small_model());
   Guided guided(loss);
   for (std::size_t i = 0; i < guided.rows.weight.size(); i++) guided.rows.weight[i] = 0;
   std::vector<float> gradient;
@@ -382,10 +353,10 @@ TEST(ConsistencyGradient, a_teacher_alone_has_none) {
   EXPECT_EQ(gradient, std::vector<float>(gradient.size(), 0.0f));
 }
 
-TEST(ConsistencyGradient, rows_before_the_first_wrong_token_would_have_none) {
-  // The same point with a chain from the block's beginning on: what it predicts before its first
-  // wrong token is what the text predicts there.
-  Learner<float> learner(linear_math_f32(), linear_math_f32());
+TEST(ConsistencyGradient, is_zero_before_the_first_wrong_token) {
+  // The same point with a chain from the beginning of the block on: before its first wrong token, its
+  // predictions are those of the text.
+  CpuLearner learner(small_model());
   const ConsistencyLoss loss;
   Guided guided(loss);
   const Trajectory t = two_blocks();
@@ -398,11 +369,10 @@ TEST(ConsistencyGradient, rows_before_the_first_wrong_token_would_have_none) {
   while (whole.n_rows() % 32) whole.add(0, 0, 0, {}, {}, 0, LossPart::Replay);
   const std::vector<Segment> segments = {{0, n}};
   const auto logits = learner.logits_of(
-      {whole.token, whole.target, whole.weight, whole.pos, segments, whole.view, {}, {}});
+      {whole.token, whole.target, whole.weight, whole.pos, segments, whole.view, {}});
   const auto vocab = static_cast<std::size_t>(learner.config.vocab_size);
-  // Not bit for bit: the same key stands in another column, so the softmax's sum, kept in sixteen
-  // lanes by the column's number, is made in another order. What training relies on is that such
-  // rows are left out, not that they are the same bits.
+  // Not bit for bit: the same key is in another column, so the softmax's sum over sixteen lanes of
+  // columns has another order. Training does not need equal bits, since it leaves out such rows.
   double apart = 0;
   for (std::size_t i = 0; i < vocab; i++) {
     for (std::size_t k = 0; k < 4; k++)
@@ -412,15 +382,15 @@ TEST(ConsistencyGradient, rows_before_the_first_wrong_token_would_have_none) {
   EXPECT_GT(apart, 1) << "from the wrong token on they differ";
 }
 
-TEST(ConsistencyGradient, bf16_points_where_f32_does) {
+TEST(ConsistencyGradient, bf16_has_the_direction_of_f32) {
   for (const ConsistencyLoss& loss : all_losses()) {
-    Learner<float> reference(linear_math_f32(), linear_math_f32());
+    CpuLearner reference(small_model());
     const Guided guided(loss);
     std::vector<float> expected, gradient;
     reference.loss_and_gradient(guided.train_rows(), expected);
     for (const Compute compute : {Compute::Bf16Amx, Compute::Bf16OneDnn}) {
       if (fastest_compute() != compute) continue;
-      Learner<Bf16> learner(linear_math_bf16(compute), linear_math_bf16(compute));
+      CpuLearner learner(small_model(), compute);
       learner.loss_and_gradient(guided.train_rows(), gradient);
       double ab = 0, aa = 0, bb = 0;
       for (std::size_t i = 0; i < expected.size(); i++) {

@@ -1,4 +1,4 @@
-// A draft model that learns from what a target writes.
+// A draft model trained on texts that a target writes.
 #include <chrono>
 #include <filesystem>
 #include <fstream>
@@ -37,7 +37,7 @@ class DraftOfOwnTexts : public test::SmallTarget {
   }
 };
 
-TEST_F(DraftOfOwnTexts, learns_what_the_target_writes_and_says_so_in_its_card) {
+TEST_F(DraftOfOwnTexts, trains_on_texts_of_its_target) {
   ASSERT_TRUE(write_own_outputs(target(), plan(6), path("texts.jsonl"), ""));
   std::ofstream(target_dir() + "/README.md")
       << "```json\n{\"mixture\": {\"real\": {\"weight\": 1, \"sets\": [\"creak\"]}}}\n```\n";
@@ -49,21 +49,21 @@ TEST_F(DraftOfOwnTexts, learns_what_the_target_writes_and_says_so_in_its_card) {
   };
   const TrainResult result = train_model(request("draft"), callbacks);
   EXPECT_TRUE(result.finished);
-  // Near the log of some thousand pieces before anything is learnt; six texts are soon known.
+  // The initial loss is near the log of some thousand pieces; six texts are soon memorised.
   EXPECT_GT(first, 6.5);
   EXPECT_LT(last, 0.5 * first);
   std::ifstream card(path("draft") + "/README.md");
   const std::string text((std::istreambuf_iterator<char>(card)), {});
-  EXPECT_NE(text.find("what small itself writes, greedily, behind 6 prompts"), std::string::npos);
+  EXPECT_NE(text.find("texts that small writes greedily after 6 prompts"), std::string::npos);
   EXPECT_NE(text.find("| arith |"), std::string::npos);
   EXPECT_NE(text.find("| creak | MIT |"), std::string::npos) << "what its target had read";
 }
 
-TEST_F(DraftOfOwnTexts, a_run_killed_behind_its_last_step_is_written_when_it_is_resumed) {
+TEST_F(DraftOfOwnTexts, resume_completes_a_killed_run) {
   namespace fs = std::filesystem;
   ASSERT_TRUE(write_own_outputs(target(), plan(6), path("texts.jsonl"), ""));
-  TrainRequest asked = request("draft");
-  ASSERT_TRUE(train_model(asked, {}).finished);
+  TrainRequest wanted = request("draft");
+  ASSERT_TRUE(train_model(wanted, {}).finished);
   const std::string card = path("draft") + "/README.md", weights = path("draft/model.safetensors");
   const auto read = [](const std::string& file) {
     std::ifstream stream(file, std::ios::binary);
@@ -71,9 +71,9 @@ TEST_F(DraftOfOwnTexts, a_run_killed_behind_its_last_step_is_written_when_it_is_
   };
   const std::string made = read(weights);
   ASSERT_FALSE(made.empty());
-  asked.resume = true;
+  wanted.resume = true;
   const auto resumed = [&] {
-    const TrainResult result = train_model(asked, {});
+    const TrainResult result = train_model(wanted, {});
     EXPECT_TRUE(result.finished);
     EXPECT_EQ(result.steps_done, 0);
   };
@@ -82,20 +82,20 @@ TEST_F(DraftOfOwnTexts, a_run_killed_behind_its_last_step_is_written_when_it_is_
   fs::remove(weights);
   resumed();
   EXPECT_EQ(read(weights), made);
-  EXPECT_NE(read(card).find("the run was over before it was resumed"), std::string::npos);
+  EXPECT_NE(read(card).find("already finished when it was resumed"), std::string::npos);
 
   std::ofstream(card) << "with scores";
   resumed();
   EXPECT_EQ(read(card), "with scores") << "it was written, and nothing was trained since";
 
-  // The card of a run before this one, which went on and was killed at its end.
+  // The card of an earlier run; this run resumed it and was killed at its end.
   fs::last_write_time(card,
                       fs::last_write_time(path("draft/checkpoint.bin")) - std::chrono::seconds(5));
   resumed();
   EXPECT_NE(read(card), "with scores");
 }
 
-TEST_F(DraftOfOwnTexts, refuses_texts_with_tokens_that_its_tokenizer_lacks) {
+TEST_F(DraftOfOwnTexts, refuses_tokens_outside_its_vocabulary) {
   const std::string none = std::to_string(files_.config.vocab_size);
   std::ofstream(path("texts.jsonl"))
       << "{\"own_outputs\":1,\"weights\":\"0123\"}\n"
@@ -112,13 +112,13 @@ TEST_F(DraftOfOwnTexts, refuses_texts_with_tokens_that_its_tokenizer_lacks) {
   }
 }
 
-TEST(ShuffledOrder, meets_every_item_once_a_round_in_another_order_each_round) {
+TEST(ShuffledOrder, has_every_item_once_per_epoch_in_a_new_order) {
   const ShuffledOrder order(20, 3);
   std::vector<std::vector<std::size_t>> rounds(3);
   for (std::int64_t i = 0; i < 60; i++)
     rounds[static_cast<std::size_t>(i / 20)].push_back(order.at(i));
   EXPECT_NE(rounds[0], rounds[1]);
-  EXPECT_EQ(order.at(5), rounds[0][5]) << "a place is asked for again";
+  EXPECT_EQ(order.at(5), rounds[0][5]) << "a place is read again";
   for (auto& round : rounds) {
     std::sort(round.begin(), round.end());
     for (std::size_t i = 0; i < 20; i++) EXPECT_EQ(round[i], i);

@@ -1,4 +1,4 @@
-// An evaluation kept in a file: what is done is not done again, and nothing else is believed.
+// Evaluations saved in a file: finished tasks are not repeated, scores of other settings are dropped.
 #include "engine/train/run/evaluation_file.h"
 
 #include <filesystem>
@@ -18,7 +18,7 @@ namespace {
 
 class EvaluationFile : public test::SmallTarget {
  protected:
-  static EvaluationSettings asked() {
+  static EvaluationSettings base_settings() {
     EvaluationSettings settings;
     settings.tasks = {"arith", "plain", "write"};
     settings.levels = {1};
@@ -46,7 +46,7 @@ class EvaluationFile : public test::SmallTarget {
     std::ofstream stream(file());
     for (const std::string& line : lines) stream << line << '\n';
   }
-  /// As if the file's first task had been answered rightly twice, which this model cannot.
+  /// Changes the file's first task to two correct answers, which this model cannot give.
   void mark() const {
     auto lines = kept_lines();
     auto first = nlohmann::ordered_json::parse(lines.at(1));
@@ -56,30 +56,30 @@ class EvaluationFile : public test::SmallTarget {
     keep(lines);
   }
 
-  int n_told_ = 0;  // calls of the progress
+  int n_told_ = 0;  // calls of the progress function
 };
 
-TEST_F(EvaluationFile, has_each_task_as_it_is_measured_and_none_is_measured_twice) {
-  const std::string plain = to_json(evaluate(*model_, asked()));
-  EXPECT_EQ(to_json(measured(asked())), plain);
+TEST_F(EvaluationFile, saves_each_task_and_measures_none_twice) {
+  const std::string plain = to_json(evaluate(*model_, base_settings()));
+  EXPECT_EQ(to_json(measured(base_settings())), plain);
   EXPECT_GT(n_told_, 3 * 3) << "every step of what is measured";
-  ASSERT_EQ(kept_lines().size(), 4u) << "what was asked, and three tasks";
+  ASSERT_EQ(kept_lines().size(), 4u) << "the settings, and three tasks";
   mark();
-  const Evaluation again = measured(asked());
+  const Evaluation again = measured(base_settings());
   EXPECT_EQ(n_told_, 3) << "a task at a time";
   EXPECT_TRUE(again.complete);
   ASSERT_EQ(again.scores.size(), 3u);
   EXPECT_EQ(again.scores[0].n_correct, 2) << "read, not measured";
   const auto figures = nlohmann::json::parse(plain)["scores"];
-  const auto told = nlohmann::json::parse(to_json(again))["scores"];
-  EXPECT_EQ(told[2], figures[2]) << "forms, passages and entropy too";
-  EXPECT_NEAR(told[1]["perplexity"].get<double>(), figures[1]["perplexity"].get<double>(),
+  const auto scores = nlohmann::json::parse(to_json(again))["scores"];
+  EXPECT_EQ(scores[2], figures[2]) << "forms, passages and entropy too";
+  EXPECT_NEAR(scores[1]["perplexity"].get<double>(), figures[1]["perplexity"].get<double>(),
               1e-9 * figures[1]["perplexity"].get<double>());
-  EXPECT_TRUE(told[1]["accuracy"].is_null());
+  EXPECT_TRUE(scores[1]["accuracy"].is_null());
   EXPECT_THAT(to_markdown(again), testing::HasSubstr("| arith | 1 | 3 | 66.7 % |"));
 
-  // Fewer tasks, more of them, in another order: still those of the file.
-  EvaluationSettings settings = asked();
+  // Fewer or more tasks, in another order: the scores of the file still apply.
+  EvaluationSettings settings = base_settings();
   settings.tasks = {"write", "kb", "arith"};
   const Evaluation others = measured(settings);
   ASSERT_EQ(others.scores.size(), 3u);
@@ -89,36 +89,37 @@ TEST_F(EvaluationFile, has_each_task_as_it_is_measured_and_none_is_measured_twic
   EXPECT_EQ(kept_lines().size(), 5u);
 }
 
-TEST_F(EvaluationFile, of_other_weights_problems_or_numbers_is_not_believed) {
-  const auto expect_anew = [&](const EvaluationSettings& settings, const std::string& weights) {
-    measured(asked());
+TEST_F(EvaluationFile, drops_scores_of_other_weights_or_problems) {
+  const auto expect_measured_again = [&](const EvaluationSettings& settings,
+                                         const std::string& weights) {
+    measured(base_settings());
     mark();
-    const Evaluation anew = measured(settings, weights);
-    EXPECT_EQ(anew.scores.at(0).n_correct, 0);
-    EXPECT_EQ(anew.scores.at(0).n, settings.n_problems);
+    const Evaluation again = measured(settings, weights);
+    EXPECT_EQ(again.scores.at(0).n_correct, 0);
+    EXPECT_EQ(again.scores.at(0).n, settings.n_problems);
     EXPECT_EQ(kept_lines().size(), 4u) << "nothing of the other stays";
-    EXPECT_EQ(measured(settings, weights).scores.size(), anew.scores.size());
+    EXPECT_EQ(measured(settings, weights).scores.size(), again.scores.size());
     EXPECT_EQ(n_told_, 3) << "the next finds it";
   };
-  expect_anew(asked(), "another hash");
-  EvaluationSettings other = asked();
+  expect_measured_again(base_settings(), "another hash");
+  EvaluationSettings other = base_settings();
   other.n_problems = 2;
-  expect_anew(other, "abc");
-  other = asked();
+  expect_measured_again(other, "abc");
+  other = base_settings();
   other.split = Split::Dev;
-  expect_anew(other, "abc");
-  other = asked();
+  expect_measured_again(other, "abc");
+  other = base_settings();
   other.levels = {2};
-  expect_anew(other, "abc");
-  other = asked();
+  expect_measured_again(other, "abc");
+  other = base_settings();
   other.max_tokens = 5;
-  expect_anew(other, "abc");
+  expect_measured_again(other, "abc");
 }
 
-TEST_F(EvaluationFile, stopped_in_a_task_keeps_those_before_it) {
-  const std::string whole = to_json(evaluate(*model_, asked()));
+TEST_F(EvaluationFile, stopped_evaluation_keeps_finished_tasks) {
+  const std::string whole = to_json(evaluate(*model_, base_settings()));
   const auto stopped = [&](int after) {
-    return evaluate_on(*model_, asked(), file(), "abc", [&](int done, int all) {
+    return evaluate_on(*model_, base_settings(), file(), "abc", [&](int done, int all) {
       EXPECT_EQ(all, 9);
       return done < after;
     });
@@ -133,7 +134,7 @@ TEST_F(EvaluationFile, stopped_in_a_task_keeps_those_before_it) {
   EXPECT_EQ(one.scores[0].n, 3);
   EXPECT_EQ(kept_lines().size(), 2u);
   mark();
-  const Evaluation rest = measured(asked());
+  const Evaluation rest = measured(base_settings());
   EXPECT_TRUE(rest.complete);
   EXPECT_EQ(rest.scores[0].n_correct, 2) << "not measured again";
   auto expected = nlohmann::json::parse(whole);
@@ -142,11 +143,11 @@ TEST_F(EvaluationFile, stopped_in_a_task_keeps_those_before_it) {
   EXPECT_EQ(nlohmann::json::parse(to_json(rest)), expected);
 }
 
-TEST_F(EvaluationFile, half_a_line_of_a_kill_is_measured_again_and_a_damaged_one_is_named) {
-  measured(asked());
+TEST_F(EvaluationFile, partial_line_is_remeasured) {
+  measured(base_settings());
   const auto lines = kept_lines();
   std::filesystem::resize_file(file(), std::filesystem::file_size(file()) - 10);
-  const Evaluation again = measured(asked());
+  const Evaluation again = measured(base_settings());
   EXPECT_EQ(again.scores.size(), 3u);
   EXPECT_GT(n_told_, 3);
   EXPECT_EQ(kept_lines(), lines);
@@ -156,7 +157,7 @@ TEST_F(EvaluationFile, half_a_line_of_a_kill_is_measured_again_and_a_damaged_one
     std::erase(line, '\n');
     keep({lines[0], line, lines[2]});
     try {
-      measured(asked());
+      measured(base_settings());
       ADD_FAILURE() << "believed " << line;
     } catch (const Error& error) {
       EXPECT_EQ(error.code(), ErrorCode::BadInput);
@@ -165,10 +166,10 @@ TEST_F(EvaluationFile, half_a_line_of_a_kill_is_measured_again_and_a_damaged_one
   }
 }
 
-TEST_F(EvaluationFile, something_else_is_not_replaced) {
+TEST_F(EvaluationFile, does_not_replace_a_foreign_file) {
   keep({"a text"});
   try {
-    measured(asked());
+    measured(base_settings());
     ADD_FAILURE() << "a file of something else was replaced";
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ErrorCode::BadInput);
@@ -177,10 +178,10 @@ TEST_F(EvaluationFile, something_else_is_not_replaced) {
   EXPECT_EQ(kept_lines(), std::vector<std::string>{"a text"});
 }
 
-TEST_F(EvaluationFile, that_cannot_be_written_is_an_error) {
+TEST_F(EvaluationFile, unwritable_file_is_an_error) {
   try {
-    evaluate_on(*model_, asked(), path("none/figures.jsonl"), "abc");
-    FAIL() << "nothing was kept, and nobody was told";
+    evaluate_on(*model_, base_settings(), path("none/figures.jsonl"), "abc");
+    FAIL() << "the failure was not reported";
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ErrorCode::Resources);
   }

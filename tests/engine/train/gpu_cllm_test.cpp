@@ -1,6 +1,6 @@
-// Consistency training on every CUDA device that is here, the emulated one always, beside the CPU's:
-// gradients of every loss, the parts of a step's loss, bits of a run that was stopped, runs that
-// change the device, calls that fail; and answers that are those of decoding on the device.
+// Consistency training on every available CUDA device (always the emulated one), compared with the CPU:
+// gradients of every loss, parts of a step's loss, resumed runs, changes of the device, failing calls,
+// and answers that equal decoding on the device.
 #include <algorithm>
 #include <atomic>
 #include <cmath>
@@ -20,7 +20,6 @@
 #include "engine/train/cllm/train.h"
 #include "engine/train/cllm/trainer.h"
 #include "engine/train/core/trainer.h"
-#include "engine/train/gpu/pass.h"
 #include "engine/train/run/own_outputs.h"
 #include "kernels/cuda/cuda.h"
 #include "kernels/emulation/emulation_checks.h"
@@ -60,7 +59,7 @@ void expect_same_losses(const Found& found, const Found& expected, double share)
     EXPECT_NEAR(found.loss[i], expected.loss[i], share * (1 + expected.loss[i])) << "row " << i;
 }
 
-TEST_P(GpuGuided, gradients_of_every_loss_are_the_cpus_in_f32) {
+TEST_P(GpuGuided, f32_gradients_of_every_loss_match_the_cpu) {
   const ModelConfig config = test::small_model(2);
   for (const ConsistencyLoss& loss : all_losses()) {
     SCOPED_TRACE(std::to_string(static_cast<int>(loss.towards)) + ", " +
@@ -68,7 +67,7 @@ TEST_P(GpuGuided, gradients_of_every_loss_are_the_cpus_in_f32) {
     const Guided guided(loss);
     const TrainRows rows = guided.train_rows();
     const Found expected = cpu_gradient(config, rows);
-    // All logits at once, and a few rows' at a time.
+    // The logits of all rows at once, and of a few rows at a time.
     for (const std::int64_t n_rows : {64, 7}) {
       const Found found = gpu_gradient(GetParam(), config, DType::F32, {rows},
                                        {.logit_bytes = n_rows * 4 * config.vocab_size,
@@ -79,28 +78,28 @@ TEST_P(GpuGuided, gradients_of_every_loss_are_the_cpus_in_f32) {
   }
 }
 
-TEST_P(GpuGuided, a_frozen_teacher_is_the_forward_of_its_own_weights) {
+TEST_P(GpuGuided, frozen_teacher_uses_its_own_weights) {
   const ModelConfig config = test::small_model(2);
   constexpr std::uint64_t kTeacher = 11;
   for (const ConsistencyLoss& loss : all_losses()) {
     if (loss.by == ConsistencyLoss::By::HardLabels) continue;
     const Guided guided(loss);
-    TrainRows rows = guided.train_rows();
+    const TrainRows rows = guided.train_rows();
     const Found found = gpu_gradient(GetParam(), config, DType::F32, {rows},
                                      {.teaches = true, .teacher_seed = kTeacher});
     const Found itself = gpu_gradient(GetParam(), config, DType::F32, {rows}, {.teaches = true});
-    const std::vector<float> teacher = test::CpuLearner(config, kTeacher).logits_of(rows);
-    rows.teacher_logits = teacher;
-    const Found expected = cpu_gradient(config, rows);
+    test::CpuLearner frozen(config, Compute::F32, kTeacher);
+    const kernels::TrainWeights teacher = frozen.weights();
+    const Found expected = cpu_gradient(config, rows, &teacher);
     expect_close(config, found.gradient, expected.gradient, 1e-5);
     expect_same_losses(found, expected, 1e-5);
     EXPECT_NE(found.loss, itself.loss);
   }
 }
 
-// A number of 8 bits is off by 2^-9 of itself at most, and some twenty of them follow each other; a
-// gradient is the difference of two distributions, or of a distribution and a label, each off so far.
-TEST_P(GpuGuided, in_bf16_is_that_of_f32_to_within_its_roundings) {
+// Rounding to 8 bits has a relative error of at most 2^-9, some twenty times in a row; a gradient is the
+// difference of two distributions, or of a distribution and a label, each with that error.
+TEST_P(GpuGuided, bf16_gradients_match_f32_within_rounding) {
   const ModelConfig config = test::small_model(2);
   for (const ConsistencyLoss& loss : all_losses()) {
     const Guided guided(loss);
@@ -112,16 +111,17 @@ TEST_P(GpuGuided, in_bf16_is_that_of_f32_to_within_its_roundings) {
   }
 }
 
-TEST_P(GpuGuided, rows_predict_what_the_cpus_logits_say) {
+TEST_P(GpuGuided, predictions_match_the_cpus_logits) {
   const ModelConfig config = test::small_model(2);
   const Guided guided(all_losses().front());
   const TrainRows rows = guided.train_rows();
-  const test::CpuLearner learner(config);
+  test::CpuLearner learner(config);
   const std::vector<float> logits = learner.logits_of(rows);
   const auto device = kernels::open_cuda(GetParam());
   const test::GpuCopy copy(*device, learner.parameters, DType::F32);
-  GpuTrainPass pass(*device, config, learner.layout, DType::F32, rows.n_rows(),
-                    std::int64_t{7} * 4 * config.vocab_size, /*teaches=*/true);
+  TrainPass pass({*device, kernels::train_kernels(*device), DType::F32}, config, learner.layout,
+                 rows.n_rows(),
+                 {.logit_bytes = std::int64_t{7} * 4 * config.vocab_size, .keeps_logits = true});
   const std::vector<TokenId> found = pass.likeliest(copy.weights(), rows);
   ASSERT_EQ(found.size(), rows.token.size());
   for (int row = 0; row < guided.segments[0].end; row++) {
@@ -131,7 +131,7 @@ TEST_P(GpuGuided, rows_predict_what_the_cpus_logits_say) {
   }
 }
 
-TEST_P(GpuGuided, a_pass_without_room_for_teachers_takes_no_row_that_has_one) {
+TEST_P(GpuGuided, rows_with_teachers_need_kept_logits) {
   const ModelConfig config = test::small_model(2);
   const Guided guided(all_losses().front());
   EXPECT_THROW(gpu_gradient(GetParam(), config, DType::F32, {guided.train_rows()}), ContractError);
@@ -156,7 +156,7 @@ class GpuCllm : public test::TrainingFolder, public testing::WithParamInterface<
     const auto opened = open_training_device(device);
     return train_consistency(recipe, std::move(training), options, callbacks, opened.get());
   }
-  /// What each of the first steps says.
+  /// The progress of the first steps.
   static std::vector<CllmProgress> steps_of(const std::string& device,
                                             const CllmRecipe& recipe,
                                             const CllmOptions& options) {
@@ -210,9 +210,9 @@ TEST_P(GpuCllm, follows_the_cpu_by_every_loss) {
   }
 }
 
-TEST_P(GpuCllm, of_a_batch_that_needs_two_passes_has_the_cpus_losses_and_norm) {
+TEST_P(GpuCllm, batch_of_two_passes_matches_the_cpu) {
   CllmRecipe recipe = small_cllm_recipe();
-  recipe.batch_texts = 350;  // of some 24 rows; a pass has 8,192
+  recipe.batch_texts = 350;  // of about 24 rows; a pass has 8,192
   CllmTraining training = small_cllm_training();
   training.model.n_layers = 1;
   training.model.dim = training.model.hidden_dim = training.model.head_dim = 16;
@@ -234,7 +234,7 @@ TEST_P(GpuCllm, of_a_batch_that_needs_two_passes_has_the_cpus_losses_and_norm) {
   expect_same_steps(step(GetParam()), expected, 1e-5);
 }
 
-TEST_P(GpuCllm, stopped_and_resumed_ends_with_the_same_bits) {
+TEST_P(GpuCllm, resumed_run_ends_with_the_same_bits) {
   for (const char* compute : {"f32", "auto"}) {
     CllmRecipe recipe =
         small_cllm_recipe(R"(, "fresh_points": 3, "fresh_iterations": 2, "teacher": "frozen")");
@@ -258,7 +258,7 @@ TEST_P(GpuCllm, stopped_and_resumed_ends_with_the_same_bits) {
   }
 }
 
-TEST_P(GpuCllm, goes_on_from_the_cpus_checkpoint_and_the_cpu_from_its) {
+TEST_P(GpuCllm, cpu_and_gpu_resume_each_others_checkpoints) {
   CllmRecipe recipe = small_cllm_recipe();
   recipe.epochs = 2;
   const CllmResult expected = trained("cpu", recipe, in("cpu"));
@@ -276,7 +276,7 @@ TEST_P(GpuCllm, goes_on_from_the_cpus_checkpoint_and_the_cpu_from_its) {
   EXPECT_LT(test::relative_distance(result.parameters, expected.parameters), 1e-3);
 }
 
-TEST_P(GpuCllm, a_probe_sees_the_weights_as_they_stand) {
+TEST_P(GpuCllm, probe_gets_the_current_weights) {
   CllmRecipe recipe = small_cllm_recipe();
   recipe.probe_minutes = 1e-9;
   std::vector<std::vector<float>> seen;
@@ -294,19 +294,19 @@ TEST_P(GpuCllm, a_probe_sees_the_weights_as_they_stand) {
   EXPECT_EQ(trained(GetParam(), recipe, options).parameters, seen[1]);
 }
 
-TEST_P(GpuCllm, a_loss_that_is_no_finite_number_changes_nothing_and_five_end_the_run) {
+TEST_P(GpuCllm, five_non_finite_losses_end_the_run) {
   for (const std::string& device : {std::string("cpu"), GetParam()}) {
     CllmTraining training = small_cllm_training();
     training.parameters[5] = INFINITY;
     CllmOptions options = in(device == "cpu" ? "cpu" : "gpu");
     options.stop_after_step = 2;
-    std::string told;
+    std::string notices;
     CllmCallbacks callbacks;
-    callbacks.notice = [&](const std::string& text) { told += text + "\n"; };
+    callbacks.notice = [&](const std::string& text) { notices += text + "\n"; };
     callbacks.progress = [](const CllmProgress&) { ADD_FAILURE() << "no step was taken"; };
     EXPECT_EQ(trained(device, small_cllm_recipe(), options, callbacks, training).parameters,
               training.parameters);
-    EXPECT_THAT(told, testing::HasSubstr("the step is left out, the weights stay as they were"));
+    EXPECT_THAT(notices, testing::HasSubstr("the step is left out, the weights stay as they were"));
     options.resume = true;
     options.stop_after_step = 0;
     try {
@@ -321,8 +321,8 @@ TEST_P(GpuCllm, a_loss_that_is_no_finite_number_changes_nothing_and_five_end_the
 
 class EmulatedCllm : public GpuCllm {
  protected:
-  /// The weights behind one step towards a frozen teacher, with fresh chains, of a model of one
-  /// layer; the device opened for it.
+  /// Opens the device, makes one step of a model of one layer with a frozen teacher and fresh chains, and
+  /// returns the weights.
   std::vector<float> one_step() const {
     CllmRecipe recipe =
         small_cllm_recipe(R"(, "fresh_points": 2, "fresh_iterations": 1, "teacher": "frozen")");
@@ -340,7 +340,7 @@ class EmulatedCllm : public GpuCllm {
 };
 INSTANTIATE_TEST_SUITE_P(Emulated, EmulatedCllm, testing::Values(kEmulated), name_of_device);
 
-TEST_P(EmulatedCllm, waits_once_a_step_and_once_for_each_iteration_of_fresh_chains) {
+TEST_P(EmulatedCllm, waits_once_per_step_and_per_iteration) {
   for (const int iterations : {0, 2}) {
     CllmRecipe recipe = small_cllm_recipe(R"(, "fresh_points": 3)");
     recipe.fresh_iterations = iterations;
@@ -362,10 +362,10 @@ TEST_P(EmulatedCllm, waits_once_a_step_and_once_for_each_iteration_of_fresh_chai
         kernels::kSquaresBlock;
     for (std::size_t i = 1; i < counts.size(); i++) {
       const std::int64_t rows = counts[i].rows - counts[i - 1].rows;
-      // A step's chains may have nothing left to refine.
+      // A step may have no chain to refine.
       EXPECT_LE(counts[i].waits - counts[i - 1].waits, 1 + iterations);
       EXPECT_GE(counts[i].waits - counts[i - 1].waits, 1 + (iterations > 0));
-      // A loss of each row, and of each row that is refined beside others what it predicts.
+      // The loss of each row, and the prediction of each row of a pass that refines chains.
       const std::int64_t picked = counts[i].down - counts[i - 1].down - 4 * rows - 8 * sums;
       EXPECT_GE(picked, 0);
       EXPECT_LE(picked, iterations * rows * std::int64_t{sizeof(kernels::Picked)});
@@ -373,17 +373,17 @@ TEST_P(EmulatedCllm, waits_once_a_step_and_once_for_each_iteration_of_fresh_chai
   }
 }
 
-TEST_P(EmulatedCllm, every_call_that_fails_ends_in_one_line_and_leaves_nothing_behind) {
+TEST_P(EmulatedCllm, failed_calls_give_one_line_and_leak_nothing) {
   test::expect_every_call_to_end_in_one_line([&] { return one_step(); });
 }
 
-TEST_P(EmulatedCllm, every_allocation_that_is_refused_says_how_much_what_for_and_what_is_free) {
+TEST_P(EmulatedCllm, refused_allocations_name_size_and_purpose) {
   EXPECT_THAT(test::expect_every_allocation_to_be_named([&] { return one_step(); }),
               testing::IsSupersetOf({"the teacher's weights", "the teachers' logits",
-                                     "the rows of a training's pass", "logits"}));
+                                     "the rows of a training pass", "logits"}));
 }
 
-// ---- the whole way: answers, measures, training and a model directory, on one device
+// ---- all stages on one device: answers, measurements, training and a model directory
 
 class GpuCllmJob : public test::SmallTarget, public testing::WithParamInterface<std::string> {
  protected:
@@ -416,7 +416,7 @@ class GpuCllmJob : public test::SmallTarget, public testing::WithParamInterface<
 
 INSTANTIATE_TEST_SUITE_P(Devices, GpuCllmJob, testing::ValuesIn(devices()), name_of_device);
 
-/// Twelve tokens, or as many as there are before the text ends.
+/// Twelve tokens, or fewer if the text ends.
 std::vector<TokenId> greedy(Model& model, std::vector<TokenId> prompt) {
   const Limits limits{
       .max_tokens = 12, .max_seq_len = model.max_seq_len(), .eos_ids = model.config().eos_ids};
@@ -435,20 +435,20 @@ std::string bytes_of(const std::string& path) {
   return {(std::istreambuf_iterator<char>(file)), {}};
 }
 
-TEST_P(GpuCllmJob, answers_and_their_states_are_those_of_decoding_on_the_device) {
+TEST_P(GpuCllmJob, trajectories_equal_decoding_on_the_device) {
   std::atomic<bool> stop{false};
   CllmRunCallbacks callbacks;
   callbacks.stop = &stop;
   callbacks.collecting = [&](const CollectProgress& p) { stop = p.done == p.total; };
   const std::int64_t launched = emulation::calls_of("cudaLaunchKernel");
-  const CllmRequest asked = request("run");
-  EXPECT_FALSE(train_cllm(asked, callbacks).finished);
+  const CllmRequest wanted = request("run");
+  EXPECT_FALSE(train_cllm(wanted, callbacks).finished);
   if (GetParam() == kEmulated) {
     EXPECT_GT(emulation::calls_of("cudaLaunchKernel"), launched + 100);
   }
   const auto opened = kernels::open_cuda(GetParam());
   const auto model = Model::load(*opened, files_, {.dtype = DType::BF16, .scale = {}});
-  const std::vector<Trajectory> trajectories = collected(asked);
+  const std::vector<Trajectory> trajectories = collected(wanted);
   ASSERT_EQ(trajectories.size(), 6u);
   std::map<std::int64_t, Trajectory> alone;
   std::size_t next = 0;
@@ -467,7 +467,7 @@ TEST_P(GpuCllmJob, answers_and_their_states_are_those_of_decoding_on_the_device)
   }
 }
 
-TEST_P(GpuCllmJob, texts_that_a_target_writes_are_those_of_plain_decoding_on_the_device) {
+TEST_P(GpuCllmJob, own_texts_equal_autoregressive_decoding) {
   const auto opened = kernels::open_cuda(GetParam());
   const auto model = Model::load(*opened, files_, {.dtype = DType::BF16, .scale = {}});
   const std::string file = path("texts");
@@ -481,12 +481,12 @@ TEST_P(GpuCllmJob, texts_that_a_target_writes_are_those_of_plain_decoding_on_the
   }
 }
 
-TEST_P(GpuCllmJob, stopped_in_every_stage_and_resumed_writes_the_same_model) {
+TEST_P(GpuCllmJob, resume_after_any_stage_writes_the_same_model) {
   std::string notices;
   CllmRunCallbacks callbacks;
   callbacks.notice = [&](const std::string& text) { notices += text + "\n"; };
-  const CllmRequest asked = request("whole");
-  const CllmOutcome whole = train_cllm(asked, callbacks);
+  const CllmRequest wanted = request("whole");
+  const CllmOutcome whole = train_cllm(wanted, callbacks);
   ASSERT_TRUE(whole.finished) << notices;
   EXPECT_EQ(whole.training.compute, "f32-cuda");
   EXPECT_EQ(whole.training.step, 3);
@@ -504,16 +504,16 @@ TEST_P(GpuCllmJob, stopped_in_every_stage_and_resumed_writes_the_same_model) {
   stopping.training = [&](const CllmProgress& p) { stop = p.step == 2; };
   EXPECT_EQ(train_cllm(parts, stopping).training.step, 2);
   EXPECT_TRUE(train_cllm(parts, {}).finished);
-  const std::string written = bytes_of(asked.out + "/model.safetensors");
+  const std::string written = bytes_of(wanted.out + "/model.safetensors");
   EXPECT_EQ(bytes_of(parts.out + "/model.safetensors"), written);
   EXPECT_NE(written, bytes_of(target_dir() + "/model.safetensors"));
 }
 
-TEST_P(GpuCllmJob, a_device_that_is_not_here_is_refused_before_anything_is_written) {
+TEST_P(GpuCllmJob, missing_device_is_refused_before_writing) {
   for (const char* device : {"cuda:99", "cuda:x"}) {
-    const CllmRequest asked = request("none", device);
-    EXPECT_THROW(train_cllm(asked, {}), Error);
-    EXPECT_FALSE(fs::exists(asked.out));
+    const CllmRequest wanted = request("none", device);
+    EXPECT_THROW(train_cllm(wanted, {}), Error);
+    EXPECT_FALSE(fs::exists(wanted.out));
   }
 }
 

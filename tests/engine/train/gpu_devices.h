@@ -1,5 +1,4 @@
-// What every test of training on a GPU needs: the devices that are here, weights there, calls that
-// fail one after the other.
+// Shared by tests of training on a GPU: available devices, weights on a device, failing calls.
 #pragma once
 
 #include <cmath>
@@ -14,7 +13,7 @@
 #include <gtest/gtest.h>
 
 #include "engine/base/types.h"
-#include "engine/train/gpu/state.h"
+#include "engine/train/core/train_device.h"
 #include "kernels/cuda/cuda.h"
 #include "kernels/emulation/emulation_checks.h"
 
@@ -51,13 +50,13 @@ struct GpuCopy {
     kernels::train_kernels(device).convert(device, type, masters.f32(), rounded.data(),
                                            std::ssize(parameters));
   }
-  GpuWeights weights() const { return {masters.f32(), rounded.data()}; }
+  kernels::TrainWeights weights() const { return {masters.f32(), rounded.data()}; }
   kernels::DeviceBuffer masters, rounded;
 };
 
-/// Makes each call of a step on the emulated GPU fail in turn: it ends with one line, or did without
-/// the call and ends with the same weights, and leaves no memory behind.
-/// @param step  from the device's opening to its closing; gives the weights
+/// Makes each call of a step on the emulated GPU fail in turn. The step must end with a message of one
+/// line, or work without the call and end with the same weights. It must not leak memory.
+/// @param step  opens the device, makes a step, closes the device, and returns the weights
 inline void expect_every_call_to_end_in_one_line(const std::function<std::vector<float>()>& step) {
   namespace emulation = kernels::emulation;
   emulation::forget_faults();
@@ -80,7 +79,7 @@ inline void expect_every_call_to_end_in_one_line(const std::function<std::vector
     const bool gives_back = failed == "cudaFree" || failed == "cudaFreeHost" ||
                             failed == "cudaStreamDestroy" || failed == "cudaEventDestroy" ||
                             failed == "cudaGraphDestroy" || failed == "cudaGraphExecDestroy";
-    // What gives something back may be seen at the end alone, by a note.
+    // A failure to release something may appear only as a note after closing.
     const std::vector<std::string> notes = kernels::take_notes_of_closed();
     if (gives_back && message.empty()) {
       ASSERT_EQ(notes.size(), 1u);
@@ -89,7 +88,7 @@ inline void expect_every_call_to_end_in_one_line(const std::function<std::vector
     if (gives_back) {
       EXPECT_THAT(message, testing::HasSubstr(failed));
     }
-    // Without memory for a graph its kernels are launched one by one. Memory is asked for once more.
+    // Without memory for a graph, its kernels are launched one by one. Allocations are retried once.
     const bool done_without = failed == "cudaGraphInstantiateWithFlags" || failed == "cudaMalloc";
     EXPECT_EQ(message.empty(), done_without) << message;
     if (!done_without) {
@@ -101,10 +100,10 @@ inline void expect_every_call_to_end_in_one_line(const std::function<std::vector
   EXPECT_EQ(step(), expected) << "the next attempt succeeds";
 }
 
-/// Lets memory on the emulated GPU end with each allocation of a step in turn: what is said names how
-/// much was asked for, what for and what is free, unless the step does with what there is.
-/// @param step  from the device's opening to its closing; gives the weights
-/// @return      what memory was asked for
+/// Lets the emulated GPU run out of memory at each allocation of a step in turn. The message must name
+/// the size, the purpose and the free memory, unless the step works without the allocation.
+/// @param step  opens the device, makes a step, closes the device, and returns the weights
+/// @return      the purposes of the refused allocations
 inline std::set<std::string> expect_every_allocation_to_be_named(
     const std::function<std::vector<float>()>& step) {
   namespace emulation = kernels::emulation;
@@ -130,7 +129,7 @@ inline std::set<std::string> expect_every_allocation_to_be_named(
     emulation::limit_memory(std::int64_t{4} << 30);
     SCOPED_TRACE("allocation " + std::to_string(failing) + ": " + said);
     EXPECT_EQ(emulation::memory_in_use(), in_use);
-    if (n < failing) break;  // there are no more
+    if (n < failing) break;  // all allocations were tried
     n_allocations = failing + 1;
     if (said.empty()) continue;
     EXPECT_THAT(said, testing::ContainsRegex("^cuda:emulated: [0-9]+ MB were needed for [^,;]+, "

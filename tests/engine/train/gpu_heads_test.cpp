@@ -1,6 +1,5 @@
-// Training of draft heads on every CUDA device that is here, the emulated one always, beside the
-// CPU's: gradients, ranks, bits of a run that was stopped, runs that change the device, calls that
-// fail.
+// Training of draft heads on every available CUDA device (always the emulated one), compared with the
+// CPU: gradients, ranks, resumed runs, changes of the device, failing calls.
 #include <cmath>
 #include <limits>
 #include <set>
@@ -12,8 +11,6 @@
 #include <gtest/gtest.h>
 
 #include "engine/base/types.h"
-#include "engine/checkpoint/tensor_source.h"
-#include "engine/train/gpu/heads_pass.h"
 #include "engine/train/heads/steps.h"
 #include "engine/train/heads/trainer.h"
 #include "kernels/cuda/cuda.h"
@@ -31,7 +28,6 @@ using kernels::DeviceBuffer;
 using kernels::DType;
 using test::devices;
 using test::Heads;
-using test::heads_in_f32;
 using test::kEmulated;
 using test::kVocab;
 using test::name_of_device;
@@ -44,7 +40,7 @@ struct Form {
   HeadsConfig config;
 };
 
-/// Heads whose passes differ.
+/// Heads of every form of pass.
 std::vector<Form> forms() {
   std::vector<Form> all;
   const auto add = [&](const char* name, HeadsKind kind) -> HeadsConfig& {
@@ -62,7 +58,7 @@ std::vector<Form> forms() {
   return all;
 }
 
-/// Two texts, and one between them of which nothing is asked.
+/// Two texts, and one between them without targets.
 struct ThreeTexts {
   Text a = random_text(11, 3, 1), none = random_text(6, 5, 3), b = random_text(9, 5, 2);
   std::vector<HeadsText> read() const { return {a.read(), none.read(), b.read()}; }
@@ -81,12 +77,10 @@ struct Found {
 Found cpu_gradient(const HeadsConfig& config,
                    const std::vector<HeadsText>& texts,
                    const HeadsLoss& loss) {
-  Heads<float> heads = heads_in_f32(config);
+  Heads heads(config);
   heads.disturb();
-  Found found{std::vector<float>(heads.parameters.size()), {}, 0};
-  HeadsSums sums(config.n_heads);
-  heads.pass->forward_backward(heads.parameters, *heads.weights, texts, loss, found.gradient.data(),
-                               sums);
+  Found found;
+  const HeadsSums sums = heads.sums_of(texts, loss, found.gradient);
   found.loss = sums.loss;
   found.squares = sums.feature;
   return found;
@@ -95,18 +89,22 @@ Found cpu_gradient(const HeadsConfig& config,
 /// A pass on a device, and the weights there.
 struct Pass {
   Pass(const std::string& name, const HeadsConfig& config, DType type)
-      : device(kernels::open_cuda(name)), heads(heads_in_f32(config)) {
+      : device(kernels::open_cuda(name)), heads(config) {
     heads.disturb();
     copy = std::make_unique<test::GpuCopy>(*device, heads.parameters, type);
-    pass = make_gpu_heads_pass({*device, type, 128}, config, heads.embedding);
+    embedding = DeviceBuffer(*device, 4 * std::ssize(heads.embedding), "a test");
+    device->ops().upload(*device, embedding.data(), heads.embedding.data(), embedding.bytes());
+    pass = make_heads_pass({*device, kernels::train_kernels(*device), type}, config,
+                           embedding.f32(), 128);
   }
   std::unique_ptr<kernels::Device> device;
-  Heads<float> heads;
+  Heads heads;
   std::unique_ptr<test::GpuCopy> copy;
-  std::unique_ptr<GpuHeadsPass> pass;
+  DeviceBuffer embedding;
+  std::unique_ptr<HeadsPass> pass;
 };
 
-/// @param passes  whose gradients are added up
+/// @param passes  the passes whose gradients are summed
 Found gpu_gradient(const std::string& name,
                    const HeadsConfig& config,
                    DType type,
@@ -121,7 +119,7 @@ Found gpu_gradient(const std::string& name,
       losses(*on.device, 8 * config.n_heads * n_rows, "a test");
   kernels.clear(*on.device, gradient.data(), gradient.bytes());
   kernels.clear(*on.device, losses.data(), losses.bytes());
-  GpuHeadsLosses there{
+  HeadsLosses there{
       .loss = losses.f32(), .squares = losses.f32() + config.n_heads * n_rows, .n_rows = n_rows};
   for (const auto& texts : passes) {
     on.pass->forward_backward(on.copy->weights(), texts, loss, gradient.f32(), there);
@@ -140,8 +138,8 @@ Found gpu_gradient(const std::string& name,
   return found;
 }
 
-/// Part by part of the weights the differences' norm is at most `share` of the part's; of norms and
-/// biases, whose gradients are sums over rows that cancel, twice that.
+/// In each part of the weights, the norm of the differences is at most `share` of the part's norm; twice
+/// that for norms and biases, whose gradients are sums over rows that cancel.
 void expect_close(const HeadsConfig& config,
                   const Found& found,
                   const Found& expected,
@@ -168,7 +166,7 @@ class GpuHeadsGradient : public testing::TestWithParam<std::string> {};
 INSTANTIATE_TEST_SUITE_P(Devices, GpuHeadsGradient, testing::ValuesIn(devices()), name_of_device);
 
 // Sums of some dozen terms in another order: 1e-6; through a block and back it stays below 1e-5.
-TEST_P(GpuHeadsGradient, of_every_weight_and_the_losses_are_the_cpus_in_f32) {
+TEST_P(GpuHeadsGradient, f32_gradients_and_losses_match_the_cpu) {
   const ThreeTexts texts;
   for (const Form& form : forms()) {
     SCOPED_TRACE(form.name);
@@ -178,8 +176,8 @@ TEST_P(GpuHeadsGradient, of_every_weight_and_the_losses_are_the_cpus_in_f32) {
   }
 }
 
-// A number of 8 bits is off by 2^-9 of itself at most, and some twenty of them follow each other.
-TEST_P(GpuHeadsGradient, in_bf16_are_those_of_f32_to_within_its_roundings) {
+// Rounding to 8 bits has a relative error of at most 2^-9, some twenty times in a row.
+TEST_P(GpuHeadsGradient, bf16_gradients_match_f32_within_rounding) {
   const ThreeTexts texts;
   for (const Form& form : forms()) {
     SCOPED_TRACE(form.name);
@@ -190,7 +188,7 @@ TEST_P(GpuHeadsGradient, in_bf16_are_those_of_f32_to_within_its_roundings) {
   }
 }
 
-TEST_P(GpuHeadsGradient, of_two_passes_is_the_sum_of_theirs) {
+TEST_P(GpuHeadsGradient, two_passes_add_up) {
   const ThreeTexts texts;
   const std::vector<HeadsText> all = texts.read();
   for (const Form& form : forms()) {
@@ -202,7 +200,7 @@ TEST_P(GpuHeadsGradient, of_two_passes_is_the_sum_of_theirs) {
   }
 }
 
-TEST_P(GpuHeadsGradient, of_chains_fed_with_their_own_guesses_is_the_cpus) {
+TEST_P(GpuHeadsGradient, self_fed_gradient_matches_the_cpu) {
   const ThreeTexts texts;
   HeadsLoss fed = counts();
   fed.self_fed = true;
@@ -219,14 +217,14 @@ TEST_P(GpuHeadsGradient, of_chains_fed_with_their_own_guesses_is_the_cpus) {
   }
 }
 
-TEST_P(GpuHeadsGradient, ranks_of_what_is_asked_for_are_the_cpus) {
+TEST_P(GpuHeadsGradient, ranks_of_targets_match_the_cpu) {
   const ThreeTexts texts;
   const int n_valid = kVocab - 5;
   for (const Form& form : forms()) {
     SCOPED_TRACE(form.name);
     Pass on(GetParam(), form.config, DType::F32);
     HeadsRanks expected(form.config.n_heads), found(form.config.n_heads);
-    on.heads.pass->rank(on.heads.parameters, *on.heads.weights, texts.read(), n_valid, expected);
+    on.heads.pass->rank(on.heads.weights(), texts.read(), n_valid, expected);
     on.pass->rank(on.copy->weights(), texts.read(), n_valid, found);
     EXPECT_EQ(found.n, expected.n);
     EXPECT_EQ(found.hits, expected.hits);
@@ -294,7 +292,7 @@ class GpuHeadsTraining : public test::TrainingFolder,
                          .probes = texts(4, 20)};
     return train_heads(recipe, heads_config(recipe, model_->config()), data, options, callbacks);
   }
-  /// What each step says.
+  /// The progress of each step.
   std::vector<TrainProgress> steps_of(const HeadsRecipe& recipe, const TrainOptions& options) {
     std::vector<TrainProgress> all;
     TrainCallbacks callbacks;
@@ -341,7 +339,7 @@ TEST_P(GpuHeadsTraining, follows_the_cpu_step_by_step) {
   }
 }
 
-TEST_P(GpuHeadsTraining, stopped_and_resumed_ends_with_the_same_bits) {
+TEST_P(GpuHeadsTraining, resumed_run_ends_with_the_same_bits) {
   for (const HeadsKind kind : kBoth) {
     for (const std::string compute : {"f32", "auto"}) {
       const HeadsRecipe r = recipe(kind, compute);
@@ -364,7 +362,7 @@ TEST_P(GpuHeadsTraining, stopped_and_resumed_ends_with_the_same_bits) {
   }
 }
 
-TEST_P(GpuHeadsTraining, goes_on_from_the_cpus_checkpoint_and_the_cpu_from_its) {
+TEST_P(GpuHeadsTraining, cpu_and_gpu_resume_each_others_checkpoints) {
   for (const HeadsKind kind : kBoth) {
     const HeadsRecipe r = recipe(kind, "f32");
     SCOPED_TRACE(name_of(kind));
@@ -386,7 +384,7 @@ TEST_P(GpuHeadsTraining, goes_on_from_the_cpus_checkpoint_and_the_cpu_from_its) 
   }
 }
 
-// ---- steps by themselves: on every device, the CPU among them
+// ---- single steps on every device, including the CPU
 
 std::vector<std::string> all_devices() {
   std::vector<std::string> names = devices();
@@ -400,10 +398,11 @@ std::string name_of_any(const testing::TestParamInfo<std::string>& info) {
 class HeadsStepsOn : public testing::TestWithParam<std::string> {};
 INSTANTIATE_TEST_SUITE_P(Devices, HeadsStepsOn, testing::ValuesIn(all_devices()), name_of_any);
 
-/// Weights and moments, and what trains them on a device of this name.
+/// Weights, moments and steps on a device of this name.
 struct Steps {
   Steps(const std::string& device, const HeadsConfig& of, int n_texts = 3, int longest_places = 10)
-      : heads(heads_in_f32(of)),
+      : heads(of),
+        gpu(open_training_device(device)),
         optimizer({}, runs_of(heads.layout.parts, heads.layout.n), train_table()) {
     heads.disturb();
     const HeadsRunShape shape{.config = heads.config,
@@ -411,25 +410,24 @@ struct Steps {
                               .longest_rows = 64,
                               .batch_texts = n_texts,
                               .longest_places = longest_places};
-    const TrainState state{heads.parameters, optimizer};
-    auto opened = open_training_device(device);
-    steps = opened ? gpu_heads_steps(shape, Compute::F32Cuda, state, std::move(opened))
-                   : cpu_heads_steps(shape, Compute::F32, 1, state, workers);
+    const TrainPlace place{gpu ? Compute::F32Cuda : Compute::F32, workers, 1, gpu.get()};
+    steps = std::make_unique<HeadsSteps>(shape, place, TrainState{heads.parameters, optimizer});
   }
   double update(const HeadsLoss& loss, std::int64_t step) {
     HeadsSums sums(heads.config.n_heads);
     const double norm = steps->update(texts.read(), loss, step, 0.01, sums);
-    steps->fetch();
+    steps->weights().fetch();
     return norm;
   }
   ThreeTexts texts;
-  Heads<float> heads;
+  Heads heads;
+  std::unique_ptr<kernels::Device> gpu;  // null: the CPU
   Workers workers{1};
   Optimizer optimizer;
   std::unique_ptr<HeadsSteps> steps;
 };
 
-TEST_P(HeadsStepsOn, a_gradient_that_is_no_finite_number_changes_nothing_and_leaves_nothing) {
+TEST_P(HeadsStepsOn, non_finite_gradient_changes_nothing) {
   for (const HeadsKind kind : kBoth) {
     Steps plain(GetParam(), small_heads(kind)), odd(GetParam(), small_heads(kind));
     HeadsLoss infinite = counts();
@@ -451,7 +449,7 @@ TEST_P(HeadsStepsOn, a_gradient_that_is_no_finite_number_changes_nothing_and_lea
 class GpuHeadsSteps : public testing::TestWithParam<std::string> {};
 INSTANTIATE_TEST_SUITE_P(Devices, GpuHeadsSteps, testing::ValuesIn(devices()), name_of_device);
 
-TEST_P(GpuHeadsSteps, that_need_two_passes_have_the_cpus_losses_and_norm) {
+TEST_P(GpuHeadsSteps, step_of_two_passes_matches_the_cpu) {
   HeadsConfig config = small_heads(HeadsKind::Medusa);
   config.n_heads = 1;
   std::vector<Text> written;
@@ -473,9 +471,9 @@ TEST_P(GpuHeadsSteps, that_need_two_passes_have_the_cpus_losses_and_norm) {
   EXPECT_NEAR(norm, norm_expected, 1e-4 * norm_expected);
 }
 
-// ---- what the emulation counts
+// ---- counts of the emulation
 
-TEST(EmulatedHeadsTraining, brings_down_losses_and_squares_with_one_wait_a_step) {
+TEST(EmulatedHeadsTraining, step_transfers_losses_and_waits_once) {
   for (const HeadsKind kind : kBoth) {
     emulation::fence_host_off(true);
     Steps on(kEmulated, small_heads(kind));
@@ -500,7 +498,7 @@ TEST(EmulatedHeadsTraining, brings_down_losses_and_squares_with_one_wait_a_step)
   }
 }
 
-/// The weights of two heads behind a step and the counting of ranks, the device opened for it.
+/// Opens the device, makes one step of two heads, counts ranks, and returns the weights.
 std::vector<float> one_step_of(HeadsKind kind) {
   HeadsConfig config = small_heads(kind);
   config.n_heads = 2;
@@ -511,18 +509,18 @@ std::vector<float> one_step_of(HeadsKind kind) {
   return on.heads.parameters;
 }
 
-TEST(EmulatedHeadsTraining, every_call_that_fails_ends_in_one_line_and_leaves_nothing_behind) {
+TEST(EmulatedHeadsTraining, failed_calls_leak_nothing) {
   for (const HeadsKind kind : kBoth)
     test::expect_every_call_to_end_in_one_line([&] { return one_step_of(kind); });
 }
 
-TEST(EmulatedHeadsTraining, every_allocation_that_is_refused_says_how_much_and_what_for) {
+TEST(EmulatedHeadsTraining, refused_allocations_are_named) {
   for (const HeadsKind kind : kBoth) {
     const std::set<std::string> purposes =
         test::expect_every_allocation_to_be_named([&] { return one_step_of(kind); });
     EXPECT_THAT(purposes, testing::IsSupersetOf(
                               {"the rows of draft heads", "the target's hidden states", "logits",
-                               "the weights that are trained", "a step's working memory"}));
+                               "the weights in training", "a step's working memory"}));
     EXPECT_EQ(purposes.contains("the k-grams of draft heads"), kind == HeadsKind::Chimera);
   }
 }

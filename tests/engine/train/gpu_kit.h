@@ -1,4 +1,4 @@
-// Gradients of one pass, on the CPU and on a GPU, side by side.
+// Gradients of one pass on the CPU and on a GPU.
 #pragma once
 
 #include <algorithm>
@@ -12,60 +12,33 @@
 
 #include "engine/train/core/parameters.h"
 #include "engine/train/core/transformer.h"
-#include "engine/train/gpu/pass.h"
-#include "engine/train/ops/linear.h"
 #include "kernels/cuda/cuda.h"
+#include "tests/engine/train/cpu_learner.h"
 #include "tests/engine/train/gpu_devices.h"
 
 namespace engine::test {
-
-inline std::vector<float> initial(const ModelConfig& config, std::uint64_t seed = 7) {
-  std::vector<float> parameters;
-  initialise(parameters, ParameterLayout(config), config, 0.3f, seed);
-  return parameters;
-}
 
 struct Found {
   std::vector<float> gradient, loss;
 };
 
-/// A model on the CPU, in f32.
-struct CpuLearner {
-  explicit CpuLearner(const ModelConfig& of, std::uint64_t seed = 7)
-      : config(of),
-        layout(of),
-        parameters(initial(of, seed)),
-        math(linear_math_f32()),
-        weights(of, layout, parameters, *math) {}
-  std::vector<float> logits_of(const TrainRows& rows) const {
-    std::vector<float> logits(rows.token.size() * static_cast<std::size_t>(config.vocab_size));
-    TrainPass<float>(config, layout, linear_math_f32(), train_table(), rows.n_rows())
-        .forward(parameters, weights, rows, logits);
-    return logits;
-  }
-  ModelConfig config;
-  ParameterLayout layout;
-  std::vector<float> parameters;
-  std::unique_ptr<LinearMath<float>> math;
-  PackedWeights<float> weights;
-};
-
-inline Found cpu_gradient(const ModelConfig& config, const TrainRows& rows) {
-  const CpuLearner learner(config);
-  TrainPass<float> pass(config, learner.layout, linear_math_f32(), train_table(), rows.n_rows());
-  Found found{std::vector<float>(learner.parameters.size()), std::vector<float>(rows.token.size())};
-  pass.forward_backward(learner.parameters, learner.weights, rows, found.gradient.data(),
-                        found.loss);
+inline Found cpu_gradient(const ModelConfig& config,
+                          const TrainRows& rows,
+                          const kernels::TrainWeights* teacher = nullptr) {
+  CpuLearner learner(config);
+  Found found;
+  learner.loss_and_gradient(rows, found.gradient, teacher);
+  found.loss = learner.loss;
   return found;
 }
 
 struct GpuPassSettings {
-  std::int64_t logit_bytes = GpuVocabRows::kLogitBytes;
+  std::int64_t logit_bytes = VocabRows::kLogitBytes;
   bool teaches = false;
   std::uint64_t teacher_seed = 0;  // of a frozen teacher's weights; 0: there is none
 };
 
-/// @param parts  the passes whose gradients are added up
+/// @param parts  the passes whose gradients are summed
 inline Found gpu_gradient(const std::string& name,
                           const ModelConfig& config,
                           kernels::DType type,
@@ -82,9 +55,11 @@ inline Found gpu_gradient(const std::string& name,
       frozen(*device, initial(config, settings.teacher_seed), type);
   const kernels::DeviceBuffer gradient(*device, 4 * layout.n, "a test"),
       loss(*device, 4 * n_rows, "a test");
-  kernels::train_kernels(*device).clear(*device, gradient.data(), gradient.bytes());
-  GpuTrainPass pass(*device, config, layout, type, most, settings.logit_bytes, settings.teaches);
-  const GpuWeights teacher = frozen.weights();
+  const TrainDevice on{*device, kernels::train_kernels(*device), type};
+  on.ops.clear(*device, gradient.data(), gradient.bytes());
+  TrainPass pass(on, config, layout, most,
+                 {.logit_bytes = settings.logit_bytes, .keeps_logits = settings.teaches});
+  const kernels::TrainWeights teacher = frozen.weights();
   int first = 0;
   for (const TrainRows& rows : parts) {
     pass.forward_backward(copy.weights(), rows, gradient.f32(), loss.f32() + first,
@@ -98,8 +73,8 @@ inline Found gpu_gradient(const std::string& name,
   return found;
 }
 
-/// Part by part of the weights the differences' norm is at most `share` of the part's; of the
-/// norms' weights, whose gradients are sums over rows that cancel, twice that.
+/// In each part of the weights, the norm of the differences is at most `share` of the part's norm; twice
+/// that for norm weights, whose gradients are sums over rows that cancel.
 inline void expect_close(const ModelConfig& config,
                          const std::vector<float>& found,
                          const std::vector<float>& expected,

@@ -1,5 +1,5 @@
-// Training on every CUDA device that is here, the emulated one always, beside the CPU's: gradients,
-// losses, bits of a run that was stopped, runs that change the device, calls that fail.
+// Training on every available CUDA device (always the emulated one), compared with the CPU: gradients,
+// losses, resumed runs, changes of the device, failing calls.
 #include <cmath>
 #include <filesystem>
 #include <fstream>
@@ -10,12 +10,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "engine/base/types.h"
-#include "engine/train/core/trainer.h"
-#include "engine/train/core/training_steps.h"
-#include "engine/train/gpu/pass.h"
 #include "engine/train/run/run_parts.h"
 #include "engine/train/run/train.h"
+#include "engine/train/core/trainer.h"
+#include "engine/train/core/training_steps.h"
 #include "kernels/cuda/cuda.h"
 #include "kernels/emulation/emulation_checks.h"
 #include "tests/engine/train/gpu_kit.h"
@@ -45,11 +43,11 @@ using test::small_recipe;
 using test::Texts;
 using test::two_texts;
 
-TEST(Gpu, for_training_is_here_or_told_why) {
+TEST(Gpu, training_device_opens_or_states_why_not) {
   kernels::test::expect_gpus_that_open();
 }
 
-/// A text with chains: rows 20 to 27 of the second one hang on its row 4, four and four.
+/// Texts with chains: rows 20 to 23 and 24 to 27 are chains after row 4 of the second text.
 struct Chained {
   Texts texts = two_texts();
   std::vector<RowView> views = std::vector<RowView>(32);
@@ -71,7 +69,7 @@ class GpuGradient : public testing::TestWithParam<std::string> {};
 INSTANTIATE_TEST_SUITE_P(Devices, GpuGradient, testing::ValuesIn(devices()), name_of_device);
 
 // Sums of at most 64 terms in another order: 1e-6; through two layers and back it stays below 1e-5.
-TEST_P(GpuGradient, of_every_weight_and_each_loss_is_the_cpus_in_f32) {
+TEST_P(GpuGradient, f32_gradients_and_losses_match_the_cpu) {
   const Chained chained;
   for (const int n_kv_heads : {1, 2}) {
     const ModelConfig config = test::small_model(n_kv_heads);
@@ -85,8 +83,8 @@ TEST_P(GpuGradient, of_every_weight_and_each_loss_is_the_cpus_in_f32) {
   }
 }
 
-// A number of 8 bits is off by 2^-9 of itself at most, and some twenty of them follow each other.
-TEST_P(GpuGradient, in_bf16_is_that_of_f32_to_within_its_roundings) {
+// Rounding to 8 bits has a relative error of at most 2^-9, some twenty times in a row.
+TEST_P(GpuGradient, bf16_gradients_match_f32_within_rounding) {
   const ModelConfig config = test::small_model();
   const Texts texts = two_texts();
   const Found expected = cpu_gradient(config, texts.rows());
@@ -96,7 +94,7 @@ TEST_P(GpuGradient, in_bf16_is_that_of_f32_to_within_its_roundings) {
     EXPECT_NEAR(found.loss[i], expected.loss[i], 0.05 * (1 + expected.loss[i]));
 }
 
-TEST_P(GpuGradient, of_two_passes_with_logits_in_parts_is_the_sum_of_theirs) {
+TEST_P(GpuGradient, two_passes_with_chunked_logits_add_up) {
   const ModelConfig config = test::small_model();
   const Texts texts = two_texts();
   const std::vector<Segment> first = {{0, 13}}, second = {{0, 15}};
@@ -117,15 +115,15 @@ TEST_P(GpuGradient, of_two_passes_with_logits_in_parts_is_the_sum_of_theirs) {
     EXPECT_NEAR(parts.loss[i], whole.loss[i], 1e-5 * (1 + whole.loss[i]));
 }
 
-TEST(GpuRows, see_what_their_segment_and_view_say_and_padding_sees_nobody) {
+TEST(GpuRows, attention_spans_of_segments_chains_and_padding) {
   const Chained chained;
   const TrainRows rows = chained.rows();
-  const auto sights = sights_of({rows.pos, rows.segments, rows.views});
-  const auto expect = [&](std::size_t row, const kernels::TrainSight& s) {
-    EXPECT_EQ(sights[row].begin, s.begin);
-    EXPECT_EQ(sights[row].prefix_end, s.prefix_end);
-    EXPECT_EQ(sights[row].own_begin, s.own_begin);
-    EXPECT_EQ(sights[row].end, s.end);
+  const auto spans = spans_of({rows.pos, rows.segments, rows.views});
+  const auto expect = [&](std::size_t row, const kernels::AttentionSpan& s) {
+    EXPECT_EQ(spans[row].begin, s.begin);
+    EXPECT_EQ(spans[row].prefix_end, s.prefix_end);
+    EXPECT_EQ(spans[row].own_begin, s.own_begin);
+    EXPECT_EQ(spans[row].end, s.end);
   };
   expect(3, {0, 0, 0, 13});
   expect(14, {13, 13, 13, 28});
@@ -133,7 +131,7 @@ TEST(GpuRows, see_what_their_segment_and_view_say_and_padding_sees_nobody) {
   expect(29, {29, 29, 30, 29});
 }
 
-TEST(GpuRows, of_one_token_stand_together_in_order_without_padding) {
+TEST(GpuRows, group_by_token_in_order_without_padding) {
   Texts texts = two_texts();
   texts.token.assign(32, 9);
   texts.token[4] = texts.token[20] = texts.token[30] = 2;
@@ -157,7 +155,7 @@ class GpuTraining : public test::TrainingFolder, public testing::WithParamInterf
 };
 INSTANTIATE_TEST_SUITE_P(Devices, GpuTraining, testing::ValuesIn(devices()), name_of_device);
 
-/// Seven steps or so.
+/// About seven steps.
 TrainRecipe short_recipe(const std::string& compute) {
   TrainRecipe recipe = small_recipe(compute);
   recipe.batch_tokens = 64;
@@ -165,7 +163,7 @@ TrainRecipe short_recipe(const std::string& compute) {
   return recipe;
 }
 
-/// What each step says.
+/// The progress of each step.
 std::vector<TrainProgress> steps_of(const TrainRecipe& recipe, const TrainOptions& options) {
   std::vector<TrainProgress> all;
   TrainCallbacks callbacks;
@@ -174,7 +172,7 @@ std::vector<TrainProgress> steps_of(const TrainRecipe& recipe, const TrainOption
   return all;
 }
 
-TEST_P(GpuTraining, follows_the_cpu_on_the_shape_of_the_tiny_recipe) {
+TEST_P(GpuTraining, follows_the_cpu_on_the_tiny_recipe) {
   TrainRecipe recipe = read_train_recipe(assets_folder() + "/recipes/tiny.json");
   recipe.model.vocab_size = 64;
   recipe.batch_tokens = 128;
@@ -199,7 +197,7 @@ TEST_P(GpuTraining, follows_the_cpu_on_the_shape_of_the_tiny_recipe) {
   }
 }
 
-TEST_P(GpuTraining, of_a_batch_that_needs_two_passes_has_the_cpus_loss_and_norm) {
+TEST_P(GpuTraining, batch_of_two_passes_matches_the_cpu) {
   TrainRecipe recipe = small_recipe("f32");
   recipe.model.n_layers = 1;
   recipe.model.dim = recipe.model.hidden_dim = recipe.model.head_dim = 16;
@@ -214,7 +212,7 @@ TEST_P(GpuTraining, of_a_batch_that_needs_two_passes_has_the_cpus_loss_and_norm)
   EXPECT_NEAR(found[0].gradient_norm, expected[0].gradient_norm, 1e-4 * expected[0].gradient_norm);
 }
 
-TEST_P(GpuTraining, stopped_and_resumed_ends_with_the_same_bits) {
+TEST_P(GpuTraining, resumed_run_ends_with_the_same_bits) {
   for (const char* compute : {"f32", "auto"}) {
     const TrainRecipe recipe = short_recipe(compute);
     const TrainResult expected =
@@ -233,7 +231,7 @@ TEST_P(GpuTraining, stopped_and_resumed_ends_with_the_same_bits) {
   }
 }
 
-TEST_P(GpuTraining, goes_on_from_the_cpus_checkpoint_and_the_cpu_from_its) {
+TEST_P(GpuTraining, cpu_and_gpu_resume_each_others_checkpoints) {
   const TrainRecipe recipe = short_recipe("f32");
   const TrainResult expected = train(recipe, counting, on("cpu", "cpu"), {});
   TrainOptions options = on("cpu", "both");
@@ -252,7 +250,7 @@ TEST_P(GpuTraining, goes_on_from_the_cpus_checkpoint_and_the_cpu_from_its) {
   EXPECT_LT(test::relative_distance(result.parameters, expected.parameters), 1e-3);
 }
 
-TEST_P(GpuTraining, a_probe_sees_the_weights_as_they_stand) {
+TEST_P(GpuTraining, probe_gets_the_current_weights) {
   TrainRecipe recipe = short_recipe("f32");
   recipe.probe_minutes = 1e-9;
   std::vector<std::vector<float>> seen;
@@ -270,7 +268,7 @@ TEST_P(GpuTraining, a_probe_sees_the_weights_as_they_stand) {
   EXPECT_EQ(train(recipe, counting, options, {}).parameters, seen[1]);
 }
 
-// ---- steps that cannot be taken: on every device, the CPU among them
+// ---- steps that cannot be made, on every device including the CPU
 
 std::vector<std::string> all_devices() {
   std::vector<std::string> names = devices();
@@ -284,7 +282,7 @@ std::string name_of_any(const testing::TestParamInfo<std::string>& info) {
 class OddSteps : public GpuTraining {};
 INSTANTIATE_TEST_SUITE_P(Devices, OddSteps, testing::ValuesIn(all_devices()), name_of_any);
 
-/// Packed rows of `counting`, as many as a step takes.
+/// The packed rows of `counting` for one step.
 StepBatch batch_of(const TrainRecipe& recipe, std::int64_t first) {
   Packer packer(recipe.context, recipe.open_rows, {0.1f, 1.0f});
   const int n_rows = recipe.batch_tokens / recipe.context;
@@ -294,33 +292,33 @@ StepBatch batch_of(const TrainRecipe& recipe, std::int64_t first) {
   return lay_out(rows, recipe.context);
 }
 
-/// Weights and moments, and what trains them on a device of this name.
+/// Weights, moments and steps on a device of this name.
 struct Steps {
   explicit Steps(const std::string& device)
       : recipe(short_recipe("f32")),
         layout(recipe.model),
+        gpu(open_training_device(device)),
         optimizer({}, runs_of(layout, recipe.model), train_table()) {
     initialise(parameters, layout, recipe.model, 0.02f, 3);
-    const TrainState state{parameters, optimizer};
-    auto opened = open_training_device(device);
-    steps = opened ? gpu_steps(recipe, Compute::F32Cuda, state, std::move(opened))
-                   : cpu_steps(recipe, Compute::F32, 1, state, workers);
+    const TrainPlace place{gpu ? Compute::F32Cuda : Compute::F32, workers, 1, gpu.get()};
+    steps = std::make_unique<TrainSteps>(recipe, place, TrainState{parameters, optimizer});
   }
   double update(const StepBatch& batch, std::int64_t step) {
     loss.assign(batch.token.size(), -1);
     const double norm = steps->update(batch, step, 0.01, loss);
-    steps->fetch();
+    steps->weights().fetch();
     return norm;
   }
   TrainRecipe recipe;
   ParameterLayout layout;
+  std::unique_ptr<kernels::Device> gpu;  // null: the CPU
   Workers workers{1};
   Optimizer optimizer;
   std::vector<float> parameters, loss;
   std::unique_ptr<TrainSteps> steps;
 };
 
-TEST_P(OddSteps, a_gradient_that_is_no_finite_number_changes_nothing_and_leaves_nothing) {
+TEST_P(OddSteps, non_finite_gradient_changes_nothing) {
   Steps plain(GetParam()), odd(GetParam());
   const StepBatch batch = batch_of(plain.recipe, 0);
   StepBatch infinite = batch;
@@ -338,7 +336,7 @@ TEST_P(OddSteps, a_gradient_that_is_no_finite_number_changes_nothing_and_leaves_
   EXPECT_NE(odd.parameters, before);
 }
 
-TEST_P(OddSteps, a_batch_in_which_nothing_counts_has_no_loss) {
+TEST_P(OddSteps, batch_without_weights_has_no_loss) {
   TrainRecipe recipe = short_recipe("f32");
   recipe.prompt_weight = 0;
   const TokenSource prompts_alone = [](std::int64_t index) {
@@ -362,7 +360,7 @@ TEST_P(OddSteps, a_batch_in_which_nothing_counts_has_no_loss) {
   for (const float weight : result.parameters) ASSERT_TRUE(std::isfinite(weight));
 }
 
-TEST_P(OddSteps, a_token_that_is_none_of_the_vocabularys_is_named_before_anything_is_computed) {
+TEST_P(OddSteps, names_a_token_outside_the_vocabulary) {
   for (const TokenId token : {64, -1, 1 << 30}) {
     const TokenSource texts = [&](std::int64_t index) {
       TokenText text = counting(index);
@@ -391,7 +389,7 @@ TEST_P(OddSteps, a_token_that_is_none_of_the_vocabularys_is_named_before_anythin
 
 class EmulatedTraining : public test::TrainingFolder {
  protected:
-  /// The weights behind one step of a model of one layer, the device opened for it.
+  /// Opens the device, makes one step of a model of one layer, and returns the weights.
   std::vector<float> one_step() const {
     TrainRecipe recipe = small_recipe("auto");
     recipe.model.n_layers = 1;
@@ -407,7 +405,8 @@ class EmulatedTraining : public test::TrainingFolder {
   }
 };
 
-TEST_F(EmulatedTraining, CU14_without_memory_for_a_graph_it_goes_on_and_says_so_once) {
+// CU14
+TEST_F(EmulatedTraining, continues_without_memory_for_a_graph) {
   const TrainRecipe recipe = short_recipe("f32");
   const auto trained = [&](const std::string& folder, std::vector<std::string>& notes) {
     TrainOptions options;
@@ -433,7 +432,7 @@ TEST_F(EmulatedTraining, CU14_without_memory_for_a_graph_it_goes_on_and_says_so_
   EXPECT_THAT(notes[0], testing::StartsWith("cuda:emulated: cudaGraphLaunch of "));
 }
 
-TEST_F(EmulatedTraining, takes_up_tokens_and_brings_down_losses_with_one_wait_a_step) {
+TEST_F(EmulatedTraining, step_transfers_little_and_waits_once) {
   const TrainRecipe recipe = short_recipe("auto");
   emulation::fence_host_off(true);
   struct Counts {
@@ -456,7 +455,7 @@ TEST_F(EmulatedTraining, takes_up_tokens_and_brings_down_losses_with_one_wait_a_
   const std::int64_t sums =
       (ParameterLayout(recipe.model).n + kernels::kSquaresBlock - 1) / kernels::kSquaresBlock;
   for (std::size_t i = 1; i < counts.size(); i++) {
-    // Token, target, weight, position and sight of a row; its place among the rows of its token.
+    // Token, target, weight, position and attention span of a row; its index in the groups by token.
     EXPECT_LE(counts[i].up - counts[i - 1].up, rows * (4 * 4 + 16 + 4) + 4 * 65);
     EXPECT_EQ(counts[i].down - counts[i - 1].down, 4 * rows + 8 * sums);
     EXPECT_EQ(counts[i].waits - counts[i - 1].waits, 1);
@@ -464,7 +463,7 @@ TEST_F(EmulatedTraining, takes_up_tokens_and_brings_down_losses_with_one_wait_a_
   }
 }
 
-TEST_F(EmulatedTraining, a_probe_answers_on_the_device_that_learns) {
+TEST_F(EmulatedTraining, probe_decodes_on_the_training_device) {
   fs::create_directories(directory_);
   std::ofstream(directory("small.json"))
       << R"({"name": "small", "mixture": {"arith": {"weight": 1}}, "model": {"layers": 1, "dim": 32,
@@ -490,10 +489,10 @@ TEST_F(EmulatedTraining, a_probe_answers_on_the_device_that_learns) {
   trained_on(kEmulated);
 }
 
-// A batch has tokens of its own, and so a number of groups, and that is all a step's graph is told.
-TEST_F(EmulatedTraining, a_step_is_the_graph_of_the_step_before) {
+// Batches differ in the number of groups by token, the only parameter of a step's graph that changes.
+TEST_F(EmulatedTraining, consecutive_steps_use_the_same_graph) {
   struct Counts {
-    std::int64_t made, told, kernels;
+    std::int64_t made, updated, kernels;
   };
   std::vector<Counts> counts;
   TrainCallbacks callbacks;
@@ -511,27 +510,27 @@ TEST_F(EmulatedTraining, a_step_is_the_graph_of_the_step_before) {
   counts.pop_back();  // after the last step the weights are fetched
   for (std::size_t i = 3; i < counts.size(); i++) {
     EXPECT_EQ(counts[i].made, counts[i - 1].made) << "step " << i + 1;
-    EXPECT_LE(counts[i].told - counts[i - 1].told, 1) << "step " << i + 1;
+    EXPECT_LE(counts[i].updated - counts[i - 1].updated, 1) << "step " << i + 1;
     EXPECT_EQ(counts[i].kernels, counts[i - 1].kernels) << "step " << i + 1;
   }
 }
 
-TEST_F(EmulatedTraining, every_call_that_fails_ends_in_one_line_and_leaves_nothing_behind) {
+TEST_F(EmulatedTraining, failed_calls_leak_nothing) {
   expect_every_call_to_end_in_one_line([&] { return one_step(); });
 }
 
-TEST_F(EmulatedTraining, every_allocation_that_is_refused_says_how_much_what_for_and_what_is_free) {
+TEST_F(EmulatedTraining, refused_allocations_name_size_and_purpose) {
   EXPECT_THAT(
       expect_every_allocation_to_be_named([&] { return one_step(); }),
       testing::UnorderedElementsAre(
-          "the losses of a training's step", "how weights are updated",
-          "the weights that are trained", "the moments of the weights", "the weights' gradient",
-          "the weights in bf16", "where a pass's rows stand", "gradients within a layer", "logits",
-          "the logits' gradient", "what a layer's backward needs of its forward",
-          "the rows of a training's pass", "the table of positions", "a step's working memory"));
+          "the losses of a training step", "the constants of AdamW", "the weights in training",
+          "the moments of the weights", "the weights' gradient", "the weights in bf16",
+          "positions and attention spans of a pass", "gradients within a layer", "logits",
+          "the logits' gradient", "activations kept for a layer's backward",
+          "the rows of a training pass", "the table of positions", "a step's working memory"));
 }
 
-TEST_F(EmulatedTraining, devices_that_are_not_here_are_refused_before_anything_is_written) {
+TEST_F(EmulatedTraining, missing_devices_are_refused_before_writing) {
   for (const char* device : {"cuda:99", "cuda:x", "tpu"}) {
     TrainOptions options;
     options.device = device;
@@ -549,7 +548,7 @@ TEST_F(EmulatedTraining, devices_that_are_not_here_are_refused_before_anything_i
   }
 }
 
-TEST(GpuCompute, is_f32_where_that_is_named_and_comes_back_to_the_cpu) {
+TEST(GpuCompute, names_map_between_cpu_and_gpu) {
   EXPECT_EQ(gpu_compute_named("f32"), Compute::F32Cuda);
   EXPECT_EQ(gpu_compute_named("f32-cuda"), Compute::F32Cuda);
   for (const char* name : {"auto", "bf16-amx", "bf16-onednn", "bf16-cuda"})

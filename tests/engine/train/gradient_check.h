@@ -1,4 +1,4 @@
-// Finite differences for the tests of backwards: what a loss does when one number moves.
+// Finite differences of a loss, for tests of backwards.
 #pragma once
 
 #include <cmath>
@@ -11,7 +11,7 @@
 
 namespace engine::test {
 
-/// A spread of reproducible numbers in [-1, 1].
+/// Reproducible pseudo-random numbers in [-1, 1].
 inline std::vector<float> spread(std::size_t n, std::uint64_t seed) {
   std::vector<float> values(n);
   std::uint64_t state = seed * 2862933555777941757u + 3037000493u;
@@ -53,7 +53,7 @@ inline void expect_gradient(std::vector<float>& x,
   EXPECT_GT(largest, 10 * tolerance) << what << ": nothing moved, the check would pass on zeros";
 }
 
-/// The weighted sum of outputs whose weights are `d`: a loss whose gradient at the outputs is d.
+/// The sum of y[i] d[i]: a loss with gradient d.
 inline double dot(const std::vector<float>& y, const std::vector<float>& d) {
   double sum = 0;
   for (std::size_t i = 0; i < y.size(); i++) sum += static_cast<double>(y[i]) * d[i];

@@ -1,4 +1,4 @@
-// A trajectory of two blocks and its rows with every chain, for the tests of what is learnt from it.
+// A trajectory of two blocks and its rows with all chains, for tests of consistency training.
 #pragma once
 
 #include <vector>
@@ -7,8 +7,8 @@
 
 namespace engine::test {
 
-/// A prompt of 3, an answer of 10 that ends by itself, two blocks of 6; the second goes on behind
-/// the end token (2).
+/// A prompt of 3 tokens, an answer of 10 with an end token (2), two blocks of 6; the second continues
+/// after the end token.
 inline Trajectory two_blocks() {
   Trajectory t;
   t.prompt = {1, 40, 41};
@@ -20,7 +20,7 @@ inline Trajectory two_blocks() {
                {10, 11, 12, 13, 9, 15},  // first wrong 4
                {10, 11, 12, 13, 14, 15}},
               {{7, 7, 7, 7, 33, 34},     // first wrong 0
-               {16, 17, 18, 2, 50, 51},  // right as far as the text goes
+               {16, 17, 18, 2, 50, 51},  // correct up to the end of the text
                {16, 17, 18, 2, 52, 53}}};
   return t;
 }
@@ -35,13 +35,13 @@ struct Guided {
     for (float& w : rows.weight) w *= 0.05f;
   }
   TrainRows train_rows() const {
-    return {rows.token, rows.target, rows.weight, rows.pos, segments, rows.view, rows.goal, {}};
+    return {rows.token, rows.target, rows.weight, rows.pos, segments, rows.view, rows.goal};
   }
   GuidedRows rows;
   std::vector<Segment> segments;
 };
 
-/// Every way in which a chain is pulled.
+/// Every kind of consistency loss.
 inline std::vector<ConsistencyLoss> all_losses() {
   using Towards = ConsistencyLoss::Towards;
   using By = ConsistencyLoss::By;

@@ -1,5 +1,4 @@
-// Training of draft heads: gradients against finite differences, what each head is asked for, and
-// whole runs.
+// Training of draft heads: gradients against finite differences, the targets of each head, whole runs.
 #include <atomic>
 #include <cmath>
 #include <filesystem>
@@ -22,7 +21,6 @@ namespace {
 
 using test::as_bf16;
 using test::Heads;
-using test::heads_in_f32;
 using test::kDim;
 using test::kVocab;
 using test::random_text;
@@ -31,7 +29,7 @@ using test::spread;
 using test::Text;
 
 void expect_gradients(const HeadsConfig& config, const char* what) {
-  Heads<float> heads = heads_in_f32(config);
+  Heads heads(config);
   heads.disturb();
   const Text a = random_text(11, 3, 1), b = random_text(9, 5, 2), no_place = random_text(6, 5, 3);
   const std::vector<HeadsText> texts = {a.read(), no_place.read(), b.read()};
@@ -50,14 +48,14 @@ void expect_gradients(const HeadsConfig& config, const char* what) {
       2e-3);
 }
 
-TEST(MedusaTraining, gradient_of_every_kind_of_weight_is_the_derivative_of_the_loss) {
+TEST(MedusaTraining, gradient_of_every_weight_is_the_derivative) {
   HeadsConfig config = small_heads(HeadsKind::Medusa);
   expect_gradients(config, "one layer");
   config.n_layers = 2;
   expect_gradients(config, "two layers");
 }
 
-TEST(ChimeraTraining, gradient_of_every_kind_of_weight_is_the_derivative_of_the_loss) {
+TEST(ChimeraTraining, gradient_of_every_weight_is_the_derivative) {
   HeadsConfig config = small_heads(HeadsKind::Chimera);
   expect_gradients(config, "trigrams");
   config.sees_committed_grams = false;
@@ -75,11 +73,11 @@ TEST(ChimeraTraining, gradient_of_every_kind_of_weight_is_the_derivative_of_the_
   expect_gradients(config, "unigrams, embedding of its own");
 }
 
-TEST(MedusaTraining, untrained_heads_say_what_the_target_says) {
-  Heads<float> heads = heads_in_f32(small_heads(HeadsKind::Medusa));
+TEST(MedusaTraining, untrained_heads_predict_like_the_target) {
+  Heads heads(small_heads(HeadsKind::Medusa));
   const auto output = spread(kVocab * kDim, 6);
   Text text = random_text(12, 2, 4);
-  // The token that the target's own output matrix likes best behind each state.
+  // The token with the largest logit of the target's output matrix at each state.
   for (int i = 0; i + 1 < 12; i++) {
     double best = -1e9;
     for (int v = 0; v < kVocab; v++) {
@@ -89,49 +87,42 @@ TEST(MedusaTraining, untrained_heads_say_what_the_target_says) {
                kernels::f32_from_bf16(text.hidden[static_cast<std::size_t>(i * kDim + d)].bits);
       if (sum <= best) continue;
       best = sum;
-      // Head 0 is asked for the token two places behind a state.
+      // The target of head 0 is two positions after the state.
       if (i + 2 < 12) text.tokens[static_cast<std::size_t>(i + 2)] = v;
     }
   }
   HeadsRanks ranks(3);
   const std::vector<HeadsText> texts = {text.read()};
-  heads.pass->rank(heads.parameters, *heads.weights, texts, kVocab, ranks);
+  heads.pass->rank(heads.weights(), texts, kVocab, ranks);
   EXPECT_EQ(ranks.n, (std::vector<std::int64_t>{9, 8, 7}));
   EXPECT_EQ(ranks.top(0, 1), 1.0);
 }
 
-TEST(ChimeraTraining, a_text_never_sees_another_in_its_pass) {
-  Heads<float> heads = heads_in_f32(small_heads(HeadsKind::Chimera));
+TEST(ChimeraTraining, texts_do_not_attend_to_each_other) {
+  Heads heads(small_heads(HeadsKind::Chimera));
   const Text a = random_text(11, 3, 1), b = random_text(9, 4, 2);
   const HeadsLoss counts{.of_head = {1, 1, 1}, .of_feature = 0};
   const auto losses = [&](const std::vector<HeadsText>& texts) {
-    std::vector<float> gradient(heads.parameters.size());
-    HeadsSums sums(3);
-    heads.pass->forward_backward(heads.parameters, *heads.weights, texts, counts, gradient.data(),
-                                 sums);
-    return sums.loss;
+    std::vector<float> gradient;
+    return heads.sums_of(texts, counts, gradient).loss;
   };
   const auto both = losses({a.read(), b.read()}), first = losses({a.read()}),
              second = losses({b.read()});
   for (std::size_t k = 0; k < 3; k++) EXPECT_NEAR(both[k], first[k] + second[k], 1e-4);
 }
 
-/// What a pass over one text sums up.
-HeadsSums sums_of(Heads<float>& heads, const Text& text) {
+/// The sums of a pass over one text.
+HeadsSums sums_of(Heads& heads, const Text& text) {
   const HeadsLoss counts{.of_head = {1, 1, 1}, .of_feature = 0};
-  std::vector<float> gradient(heads.parameters.size());
-  HeadsSums sums(3);
-  const std::vector<HeadsText> texts = {text.read()};
-  heads.pass->forward_backward(heads.parameters, *heads.weights, texts, counts, gradient.data(),
-                               sums);
-  return sums;
+  std::vector<float> gradient;
+  return heads.sums_of({text.read()}, counts, gradient);
 }
 
-TEST(ChimeraTraining, a_chain_sees_no_state_behind_its_place) {
+TEST(ChimeraTraining, chain_attends_to_no_later_state) {
   for (const bool sees_grams : {true, false}) {
     HeadsConfig config = small_heads(HeadsKind::Chimera);
     config.sees_committed_grams = sees_grams;
-    Heads<float> heads = heads_in_f32(config);
+    Heads heads(config);
     Text text = random_text(11, 3, 1);
     text.n_prompt = 9;  // one place, 8, for head 0 alone
     const HeadsSums before = sums_of(heads, text);
@@ -144,13 +135,13 @@ TEST(ChimeraTraining, a_chain_sees_no_state_behind_its_place) {
   }
 }
 
-TEST(ChimeraTraining, a_chain_sees_the_k_grams_of_the_text_before_its_place_or_none) {
+TEST(ChimeraTraining, chain_attends_to_earlier_k_grams_if_enabled) {
   for (const bool sees_grams : {true, false}) {
     HeadsConfig config = small_heads(HeadsKind::Chimera);
     config.gram = 1;
     config.sees_committed_grams = sees_grams;
-    Heads<float> heads = heads_in_f32(config);
-    const Text text = random_text(12, 8, 1);  // places 7, 8, 9; asked for are tokens 9, 10, 11
+    Heads heads(config);
+    const Text text = random_text(12, 8, 1);  // places 7, 8, 9; targets 9, 10, 11
     const HeadsSums before = sums_of(heads, text);
     const auto changed = [&](int token) {
       Text other = text;
@@ -168,8 +159,8 @@ TEST(ChimeraTraining, a_chain_sees_the_k_grams_of_the_text_before_its_place_or_n
   }
 }
 
-TEST(ChimeraTraining, fed_with_its_own_guesses_it_learns_from_other_chains) {
-  Heads<float> heads = heads_in_f32(small_heads(HeadsKind::Chimera));
+TEST(ChimeraTraining, self_fed_chains_hold_the_heads_guesses) {
+  Heads heads(small_heads(HeadsKind::Chimera));
   const Text text = random_text(11, 3, 1);
   std::vector<float> gradient;
   HeadsLoss first_alone{.of_head = {1, 0, 0}, .of_feature = 0};
@@ -183,7 +174,7 @@ TEST(ChimeraTraining, fed_with_its_own_guesses_it_learns_from_other_chains) {
   EXPECT_NE(heads.loss({text.read()}, second_alone, gradient), taught);
 }
 
-// Period 7, so that no head can be right by an offset that it was not asked for.
+// Period 7, so a head that predicts another offset is always wrong.
 Text periodic_text() {
   Text text{{}, {}, 2};
   std::vector<float> hidden;
@@ -196,9 +187,9 @@ Text periodic_text() {
   return text;
 }
 
-/// Trains on one text until its heads know it, and writes what came of it.
+/// Trains on one text until the heads predict it, and writes the heads.
 HeadsFiles trained_on(const Text& text, const HeadsConfig& config, const std::string& directory) {
-  Heads<float> heads = heads_in_f32(config);
+  Heads heads(config);
   Optimizer optimizer({0.9, 0.95, 0, 1}, runs_of(heads.layout.parts, heads.layout.n),
                       train_table());
   Workers workers(1);
@@ -208,10 +199,9 @@ HeadsFiles trained_on(const Text& text, const HeadsConfig& config, const std::st
     heads.loss({text.read()}, counts, gradients[0]);
     optimizer.update(heads.parameters, gradients, step, 0.01, workers);
   }
-  heads.repack();
   HeadsRanks ranks(config.n_heads);
   const std::vector<HeadsText> texts = {text.read()};
-  heads.pass->rank(heads.parameters, *heads.weights, texts, kVocab, ranks);
+  heads.pass->rank(heads.weights(), texts, kVocab, ranks);
   for (int k = 0; k < config.n_heads; k++) EXPECT_EQ(ranks.top(k, 1), 1.0) << "head " << k;
   write_heads(directory, config, *as_tensors(heads.parameters, heads.layout.parts),
               kernels::DType::F32);
@@ -249,7 +239,7 @@ std::vector<float> states(const Text& text, int first, int n) {
   return values;
 }
 
-TEST_F(TrainedHeads, of_medusa_say_the_token_two_places_and_more_behind_a_state) {
+TEST_F(TrainedHeads, medusa_predicts_later_tokens_of_a_state) {
   const Text text = periodic_text();
   const HeadsFiles files = trained_on(text, small_heads(HeadsKind::Medusa), directory_);
   const auto heads = load_medusa(*device_, files, options_);
@@ -263,7 +253,7 @@ TEST_F(TrainedHeads, of_medusa_say_the_token_two_places_and_more_behind_a_state)
   }
 }
 
-/// The forms of Chimera's heads in which k-grams and what they see differ.
+/// Forms of Chimera's heads with different k-grams and attention spans.
 std::vector<HeadsConfig> chimera_forms() {
   std::vector<HeadsConfig> forms;
   for (const int gram : {1, 3}) {
@@ -276,7 +266,7 @@ std::vector<HeadsConfig> chimera_forms() {
   return forms;
 }
 
-/// The heads in `directory` behind the target whose embedding training reads.
+/// The heads in `directory`, loaded for the target whose embedding they were trained with.
 std::unique_ptr<ChimeraHeads> loaded_chimera(kernels::Device& device,
                                              const HeadsFiles& files,
                                              const HeadsOptions& options) {
@@ -289,8 +279,8 @@ std::unique_ptr<ChimeraHeads> loaded_chimera(kernels::Device& device,
   return load_chimera(device, files, target, options);
 }
 
-/// What head k says at place i of a text whose rows before are known: called for k = 0, 1, ..
-std::vector<float> asked(ChimeraText& reader, const Text& text, int gram, int i, int k) {
+/// The logits of head k at place i of a text whose earlier rows are cached; called for k = 0, 1, ..
+std::vector<float> head_logits(ChimeraText& reader, const Text& text, int gram, int i, int k) {
   const int n_known = reader.length();
   reader.append(states(text, n_known, i + 1 - n_known),
                 grams_of(text, gram, n_known, i + 1 - n_known));
@@ -298,7 +288,7 @@ std::vector<float> asked(ChimeraText& reader, const Text& text, int gram, int i,
   return reader.level(std::vector<int>{k - 1}, grams_of(text, gram, i + 1 + k, 1));
 }
 
-TEST_F(TrainedHeads, of_chimera_say_the_next_tokens_of_a_chain_behind_the_states) {
+TEST_F(TrainedHeads, chimera_predicts_the_next_tokens_of_a_chain) {
   const Text text = periodic_text();
   for (const HeadsConfig& config : chimera_forms()) {
     const HeadsFiles files = trained_on(text, config, directory_);
@@ -307,7 +297,7 @@ TEST_F(TrainedHeads, of_chimera_say_the_next_tokens_of_a_chain_behind_the_states
     const auto reader = heads->make_text(0);
     for (int i = 1; i < 30; i++) {
       for (int k = 0; k < 3; k++) {
-        EXPECT_EQ(best_of(asked(*reader, text, config.gram, i, k)),
+        EXPECT_EQ(best_of(head_logits(*reader, text, config.gram, i, k)),
                   text.tokens[static_cast<std::size_t>(i + 2 + k)])
             << "state " << i << ", head " << k;
       }
@@ -316,13 +306,12 @@ TEST_F(TrainedHeads, of_chimera_say_the_next_tokens_of_a_chain_behind_the_states
   }
 }
 
-TEST_F(TrainedHeads, of_chimera_are_asked_in_a_draft_what_they_were_asked_in_training) {
+TEST_F(TrainedHeads, chimera_drafts_with_the_inputs_of_training) {
   const Text text = random_text(20, 4, 1);
   for (const HeadsConfig& config : chimera_forms()) {
-    Heads<float> heads = heads_in_f32(config);
+    Heads heads(config);
     const auto noise = spread(heads.parameters.size(), 11);
     for (std::size_t i = 0; i < noise.size(); i++) heads.parameters[i] += 0.5f * noise[i];
-    heads.repack();
     const HeadsSums sums = sums_of(heads, text);
     write_heads(directory_, config, *as_tensors(heads.parameters, heads.layout.parts),
                 kernels::DType::F32);
@@ -331,7 +320,7 @@ TEST_F(TrainedHeads, of_chimera_are_asked_in_a_draft_what_they_were_asked_in_tra
     std::vector<double> loss(3);
     for (int i = 3; i < 18; i++) {
       for (int k = 0; k < 3 && i + 2 + k < 20; k++) {
-        const std::vector<float> logits = asked(*reader, text, config.gram, i, k);
+        const std::vector<float> logits = head_logits(*reader, text, config.gram, i, k);
         double sum = 0;
         for (const float logit : logits) sum += std::exp(static_cast<double>(logit));
         const auto token =
@@ -368,7 +357,7 @@ class HeadsRuns : public test::SmallTarget {
   HeadsTarget heads_target() const { return {*model_, files_, "0123"}; }
 };
 
-TEST_F(HeadsRuns, write_heads_with_accuracies_a_card_and_a_log) {
+TEST_F(HeadsRuns, finished_run_writes_heads_accuracies_card_and_log) {
   for (const HeadsKind kind : {HeadsKind::Medusa, HeadsKind::Chimera}) {
     const std::string out = name_of(kind);
     double first = 0, last = 0;
@@ -403,7 +392,7 @@ TEST_F(HeadsRuns, write_heads_with_accuracies_a_card_and_a_log) {
   }
 }
 
-TEST_F(HeadsRuns, stopped_and_resumed_end_with_the_same_bits) {
+TEST_F(HeadsRuns, resumed_run_ends_with_the_same_bits) {
   for (const HeadsKind kind : {HeadsKind::Medusa, HeadsKind::Chimera}) {
     const std::string whole = std::string("whole ") + name_of(kind);
     const std::string parts = std::string("parts ") + name_of(kind);
@@ -420,7 +409,7 @@ TEST_F(HeadsRuns, stopped_and_resumed_end_with_the_same_bits) {
     EXPECT_FALSE(stopped.result.finished);
     EXPECT_EQ(stopped.result.step, 7);
     HeadsRequest last = request(kind, parts, true);
-    last.n_threads = 1;  // shards, not threads, decide the sums
+    last.n_threads = 1;  // the sums depend on shards, not on threads
     const HeadsTraining resumed = make_heads(last, heads_target(), {});
     EXPECT_TRUE(resumed.result.finished);
     EXPECT_EQ(resumed.result.step, expected.result.step);
@@ -429,7 +418,7 @@ TEST_F(HeadsRuns, stopped_and_resumed_end_with_the_same_bits) {
   }
 }
 
-TEST_F(HeadsRuns, finished_and_resumed_are_left_as_they_are_or_written_if_they_were_not) {
+TEST_F(HeadsRuns, resuming_a_finished_run_writes_missing_files) {
   make_heads(request(HeadsKind::Medusa, "run"), heads_target(), {});
   const std::string card = path("run") + "/README.md", heads = path("run") + "/model.safetensors";
   const auto n_bytes = std::filesystem::file_size(heads);
@@ -438,7 +427,7 @@ TEST_F(HeadsRuns, finished_and_resumed_are_left_as_they_are_or_written_if_they_w
   EXPECT_TRUE(
       make_heads(request(HeadsKind::Medusa, "run", true), heads_target(), {}).result.finished);
   EXPECT_EQ(std::filesystem::file_size(card), n_card);
-  // As after a kill behind the last checkpoint.
+  // As if the process was killed after the last checkpoint.
   std::filesystem::remove(card);
   std::filesystem::remove(heads);
   make_heads(request(HeadsKind::Medusa, "run", true), heads_target(), {});
@@ -446,7 +435,7 @@ TEST_F(HeadsRuns, finished_and_resumed_are_left_as_they_are_or_written_if_they_w
   EXPECT_EQ(std::filesystem::file_size(heads), n_bytes);
 }
 
-TEST_F(HeadsRuns, hidden_states_made_again_for_every_step_change_no_bit) {
+TEST_F(HeadsRuns, recomputed_hidden_states_change_no_bit) {
   const HeadsTraining expected = make_heads(request(HeadsKind::Medusa, "kept"), heads_target(), {});
   HeadsRequest again = request(HeadsKind::Medusa, "again");
   again.recipe = recipe_path("medusa", R"(, "hidden_megabytes": 0)");
@@ -456,7 +445,7 @@ TEST_F(HeadsRuns, hidden_states_made_again_for_every_step_change_no_bit) {
   EXPECT_EQ(training.result.parameters, expected.result.parameters);
 }
 
-TEST_F(HeadsRuns, are_not_begun_over_what_was_saved) {
+TEST_F(HeadsRuns, saved_run_is_not_overwritten) {
   const HeadsRequest once = request(HeadsKind::Medusa, "run");
   make_heads(once, heads_target(), {});
   try {
@@ -468,7 +457,7 @@ TEST_F(HeadsRuns, are_not_begun_over_what_was_saved) {
   }
 }
 
-TEST(HeadsRecipe, read_from_its_own_json_is_the_same_recipe) {
+TEST(HeadsRecipe, round_trips_through_json) {
   for (const HeadsKind kind : {HeadsKind::Medusa, HeadsKind::Chimera}) {
     const HeadsRecipe recipe = read_heads_recipe(
         std::string(DECOSCOPE_SOURCE_DIR "/assets/recipes/") + name_of(kind) + ".json", kind);
@@ -476,7 +465,7 @@ TEST(HeadsRecipe, read_from_its_own_json_is_the_same_recipe) {
   }
 }
 
-TEST(HeadsRecipe, refusals_name_the_field_and_what_was_expected) {
+TEST(HeadsRecipe, errors_name_the_field_and_the_expected_value) {
   const auto message = [](const std::string& json) {
     try {
       heads_recipe_from(json, HeadsKind::Chimera, "r.json");
@@ -495,7 +484,7 @@ TEST(HeadsRecipe, refusals_name_the_field_and_what_was_expected) {
   EXPECT_THAT(message(R"({"heads_of": "chimera", "layers": 2, "epochs": 1, )" + own + "}"),
               testing::HasSubstr("r.json: layers: no such setting"));
   EXPECT_THAT(message(R"({"heads_of": "chimera", )" + own + "}"),
-              testing::HasSubstr("epochs, minutes: one of them must say how long"));
+              testing::HasSubstr("epochs, minutes: one of them must be above 0"));
   EXPECT_THAT(message(R"({"heads_of": "chimera", "own_outputs": {"count": 2}})"),
               testing::HasSubstr("r.json: own_outputs: mixture and count must both be given"));
 }

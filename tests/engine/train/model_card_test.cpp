@@ -1,4 +1,4 @@
-// What a trained model's README says of its data, and how its scores get there.
+// The model card of a trained model: its data and its scores.
 #include <cmath>
 #include <filesystem>
 
@@ -15,8 +15,7 @@ namespace fs = std::filesystem;
 
 class ModelCard : public testing::Test {
  protected:
-  /// The card of a model that learned from `mixture`; texts are drawn from `readable`, which needs
-  /// no data folder.
+  /// The card of a model trained on `mixture`; the texts are of `readable`, which needs no data folder.
   std::string card(const std::string& mixture,
                    const std::string& readable,
                    const std::string& from = {}) const {
@@ -32,7 +31,7 @@ class ModelCard : public testing::Test {
     write_model_card(directory, recipe, result, TrainingStream(readable, 1), from, {});
     return written();
   }
-  /// The card of a draft that learned from what the model of `target` wrote.
+  /// The card of a draft model trained on texts of the model in `target`.
   std::string draft_card(const std::string& target, const std::string& from = {}) const {
     TrainRecipe recipe;
     recipe.name = "small-draft";
@@ -42,7 +41,7 @@ class ModelCard : public testing::Test {
     write_model_card(directory, recipe, {}, TrainingStream(kArith, 1), from, target);
     return written();
   }
-  /// The directory of a model whose card tells that it read `set`.
+  /// The directory of a model whose card lists `set` as training data.
   std::string model_that_read(const std::string& set) const {
     card(R"({"arith": {"weight": 1}, "real": {"weight": 1, "sets": [")" + set + "\"]}}", kArith);
     std::string model = directory + "/read_" + set;
@@ -60,7 +59,7 @@ class ModelCard : public testing::Test {
   static constexpr const char* kArith = R"({"arith": {"weight": 1}})";
 };
 
-TEST_F(ModelCard, names_the_open_sets_it_read_with_their_licences) {
+TEST_F(ModelCard, names_open_sets_with_their_licences) {
   const std::string text =
       card(R"({"arith": {"weight": 1}, "real": {"weight": 1, "sets": ["mbpp", "commonsenseqa"]}})",
            kArith);
@@ -71,25 +70,25 @@ TEST_F(ModelCard, names_the_open_sets_it_read_with_their_licences) {
   EXPECT_FALSE(has(text, "project's licence"));
 }
 
-TEST_F(ModelCard, names_the_sets_that_generated_parts_draw_from) {
+TEST_F(ModelCard, names_sets_that_generated_parts_use) {
   const std::string text =
       card(R"({"chat": {"weight": 1, "open_texts": true}, "plain": {"weight": 1},
                "write": {"weight": 0, "open_texts": true}})",
            kArith);
   EXPECT_TRUE(has(text, "| taskmaster4 | CC BY 4.0 |"));
   EXPECT_TRUE(has(text, "| self_instruct | Apache-2.0 |"));
-  EXPECT_FALSE(has(text, "| tinyshakespeare |"));  // plain may not
-  EXPECT_FALSE(has(text, "| gsm8k |"));            // write has no weight
+  EXPECT_FALSE(has(text, "| tinyshakespeare |"));  // the part plain does not use it
+  EXPECT_FALSE(has(text, "| gsm8k |"));            // the part write has no weight
 }
 
-TEST_F(ModelCard, counts_its_layers_and_claims_no_more_than_its_scores) {
+TEST_F(ModelCard, counts_layers_and_claims_no_missing_scores) {
   const std::string text = card(kArith, kArith);
   EXPECT_TRUE(has(text, "model: 1 layer of width")) << text;
   EXPECT_TRUE(has(text, ", 2 heads)")) << text;
-  EXPECT_TRUE(has(text, "the scores below say how many it solves")) << text;
+  EXPECT_TRUE(has(text, "the scores below show how many it solves")) << text;
 }
 
-TEST_F(ModelCard, says_of_how_many_steps_its_loss_is_the_mean) {
+TEST_F(ModelCard, states_how_many_steps_its_loss_averages) {
   TrainResult result;
   result.completion_loss = 0.25;
   for (const auto& [n, words] : {std::pair(1, "last 1 step)"), std::pair(100, "last 100 steps)")}) {
@@ -102,41 +101,43 @@ TEST_F(ModelCard, says_of_how_many_steps_its_loss_is_the_mean) {
   }
 }
 
-TEST_F(ModelCard, names_the_default_sets_where_the_recipe_names_none_and_none_where_it_reads_none) {
+TEST_F(ModelCard, names_default_sets_only_if_the_recipe_reads_them) {
   const std::string all = card(R"({"arith": {"weight": 1}, "real": {"weight": 0.1}})", kArith);
   for (const char* set : {"gsm8k", "strategyqa", "aqua", "wikisql", "creak", "tinyshakespeare"})
     EXPECT_TRUE(has(all, std::string("| ") + set + " |")) << set;
-  EXPECT_FALSE(has(all, "| advising |"));  // read only where a recipe names it
+  EXPECT_FALSE(has(all, "| advising |"));  // used only if a recipe names it
   const std::string none = card(kArith, kArith);
   EXPECT_TRUE(has(none, "No text of anyone else was read."));
   EXPECT_TRUE(has(none, "Generated (arith):"));
 }
 
-TEST_F(ModelCard, tells_what_the_weights_it_started_from_had_read) {
+TEST_F(ModelCard, lists_the_data_of_its_initial_model) {
   const std::string bare = directory + "/bare";
   fs::create_directories(bare);
   EXPECT_TRUE(has(card(kArith, kArith, model_that_read("creak")), "| creak | MIT |"));
   const std::string unknown = card(kArith, kArith, bare);
-  EXPECT_TRUE(has(unknown, "is not known here"));
+  EXPECT_TRUE(has(unknown, "is not known"));
   EXPECT_FALSE(has(unknown, "No text of anyone else"));
 }
 
-TEST_F(ModelCard, a_drafts_tells_what_its_target_had_read_and_that_it_is_there_for_that_one) {
+TEST_F(ModelCard, card_of_a_draft_names_its_target_and_its_data) {
   const std::string target = model_that_read("creak"), weights = model_that_read("aqua");
   const std::string text = draft_card(target);
   EXPECT_TRUE(has(text, "| creak | MIT |")) << text;
   EXPECT_FALSE(has(text, "No text of anyone else")) << text;
-  EXPECT_TRUE(has(text, "It is here to draft for large, the scores below say what that one takes"));
-  EXPECT_FALSE(has(text, "how many it solves")) << "it is asked nothing by itself";
-  EXPECT_TRUE(has(text, "what large itself writes, greedily, behind 6 prompts")) << text;
+  EXPECT_TRUE(has(
+      text,
+      "A draft model for large; the scores below show how many of its drafts that model accepts"));
+  EXPECT_FALSE(has(text, "how many it solves")) << "a draft model solves nothing by itself";
+  EXPECT_TRUE(has(text, "texts that large writes greedily after 6 prompts")) << text;
   EXPECT_TRUE(has(text, "Not evaluated yet; `scripts/family_gates.sh` puts the table here."));
   const std::string both = draft_card(target, weights);
   EXPECT_TRUE(has(both, "| creak |") && has(both, "| aqua |")) << both;
   const std::string unknown = draft_card({}, weights);
-  EXPECT_TRUE(has(unknown, "| aqua |") && has(unknown, "is not known here")) << unknown;
+  EXPECT_TRUE(has(unknown, "| aqua |") && has(unknown, "is not known")) << unknown;
 }
 
-TEST_F(ModelCard, scores_take_the_place_of_the_notice_and_of_earlier_scores) {
+TEST_F(ModelCard, scores_replace_the_notice_and_earlier_scores) {
   card(kArith, kArith);
   Evaluation evaluation{.model = "small", .split = "test", .scores = {}};
   evaluation.scores.push_back({.task = "arith",
@@ -157,7 +158,7 @@ TEST_F(ModelCard, scores_take_the_place_of_the_notice_and_of_earlier_scores) {
   EXPECT_TRUE(has(written(), "## Data and licences"));
 }
 
-TEST_F(ModelCard, scores_tell_categories_passages_and_perplexity_below_the_table) {
+TEST_F(ModelCard, scores_list_categories_and_perplexity) {
   Evaluation evaluation{.model = "small", .split = "test", .scores = {}};
   TaskScore write{.task = "write", .level = 1, .n = 4, .n_checked = 4, .n_correct = 1};
   write.forms = {{"passage", {3, 3, 1}}, {"plan", {1, 1, 0}}};
@@ -178,7 +179,8 @@ TEST_F(ModelCard, scores_tell_categories_passages_and_perplexity_below_the_table
   EXPECT_FALSE(has(text, "| plain |")) << text;
 }
 
-TEST_F(ModelCard, IO03_a_card_that_cannot_take_its_name_is_an_error_and_leaves_nothing_behind) {
+// IO03
+TEST_F(ModelCard, failed_rename_is_an_error_and_leaves_no_file) {
   fs::create_directories(directory + "/README.md/in_the_way");
   try {
     write_scores(directory, "table");

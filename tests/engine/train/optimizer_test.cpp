@@ -1,5 +1,4 @@
-// AdamW as a whole: what the operation is given at a step. The operation itself is in
-// train_ops_test.cpp.
+// The optimizer: constants of a step, clipping, weight decay. train_ops_test.cpp tests the AdamW operation.
 #include <cmath>
 
 #include <gtest/gtest.h>
@@ -22,10 +21,10 @@ std::vector<float> after(int n_steps, const OptimizerSettings& settings, bool de
   return parameters;
 }
 
-// With both moments divided by 1 - beta^t a constant gradient g gives exactly g / |g| at every
-// step, of whatever size; without, the first step would be 0.1 / sqrt(0.05) of that.
+// With both moments divided by 1 - beta^t, a constant gradient g gives a step of g / |g| for any size of
+// g; without, the first step would be 0.1 / sqrt(0.05) of that.
 // Three f32 steps of 0.01 from 1: 1e-6 covers their rounding.
-TEST(Optimizer, steps_of_a_constant_gradient_are_the_learning_rate) {
+TEST(Optimizer, constant_gradient_steps_by_the_learning_rate) {
   OptimizerSettings settings;
   settings.clip = 1e9;
   for (const int n_steps : {1, 2, 3}) {
@@ -40,14 +39,14 @@ TEST(Optimizer, steps_of_a_constant_gradient_are_the_learning_rate) {
   }
 }
 
-TEST(Optimizer, weight_decay_shrinks_what_has_no_gradient_in_decaying_runs_only) {
+TEST(Optimizer, weight_decay_applies_to_decaying_runs_only) {
   OptimizerSettings settings;
   settings.weight_decay = 0.5;
   EXPECT_NEAR(after(1, settings, true, 1)[4], 1 - 0.01 * 0.5, 1e-7);
   EXPECT_EQ(after(1, settings, false, 1)[4], 1.0f);
 }
 
-TEST(Optimizer, clips_by_the_norm_over_all_shards_and_refuses_what_is_not_finite) {
+TEST(Optimizer, clips_by_the_norm_of_all_shards) {
   Workers workers(2);
   OptimizerSettings settings;
   Optimizer optimizer(settings, {{0, 2, false}}, train_table());

@@ -1,4 +1,4 @@
-// A target's own texts: what is written is plain decoding, whatever happens meanwhile.
+// Texts written by a target: they equal autoregressive decoding, also after stops and damaged files.
 #include "engine/train/run/own_outputs.h"
 
 #include <algorithm>
@@ -48,7 +48,7 @@ class OwnOutputs : public test::SmallTarget {
   }
 };
 
-TEST_F(OwnOutputs, are_what_plain_decoding_writes_behind_the_prompts_of_the_mixture) {
+TEST_F(OwnOutputs, equal_autoregressive_decoding_of_the_prompts) {
   const OutputsPlan p = plan(5);
   const std::vector<OwnOutput> outputs = written(p, "texts.jsonl");
   ASSERT_EQ(outputs.size(), 5u);
@@ -74,13 +74,13 @@ TEST_F(OwnOutputs, are_what_plain_decoding_writes_behind_the_prompts_of_the_mixt
   }
 }
 
-TEST_F(OwnOutputs, do_not_depend_on_how_many_are_written_together) {
+TEST_F(OwnOutputs, do_not_depend_on_the_batch_size) {
   OutputsPlan alone = plan(6);
   alone.lanes = 1;
   EXPECT_TRUE(same(written(plan(6), "together.jsonl"), written(alone, "alone.jsonl")));
 }
 
-TEST_F(OwnOutputs, cut_at_any_byte_are_completed_to_the_same_texts) {
+TEST_F(OwnOutputs, truncated_file_is_completed_to_the_same_texts) {
   const OutputsPlan p = plan(4);
   const std::vector<OwnOutput> expected = written(p, "whole.jsonl");
   const std::string whole = bytes_of(path("whole.jsonl"));
@@ -93,7 +93,7 @@ TEST_F(OwnOutputs, cut_at_any_byte_are_completed_to_the_same_texts) {
   }
 }
 
-TEST_F(OwnOutputs, stopped_keep_what_has_ended_and_more_can_be_asked_for_later) {
+TEST_F(OwnOutputs, stopped_run_keeps_finished_texts_and_resumes) {
   OutputsPlan p = plan(6);
   p.lanes = 2;
   const auto until_two = [](const OutputsProgress& progress) { return progress.done < 2; };
@@ -104,7 +104,7 @@ TEST_F(OwnOutputs, stopped_keep_what_has_ended_and_more_can_be_asked_for_later) 
   EXPECT_TRUE(same(written(p, "texts.jsonl"), written(p, "at once.jsonl")));
 }
 
-TEST_F(OwnOutputs, of_another_target_or_plan_are_refused) {
+TEST_F(OwnOutputs, refuses_files_of_another_target_or_plan) {
   written(plan(2), "texts.jsonl");
   EXPECT_THAT(refusal(target("4567"), plan(2), "texts.jsonl"),
               testing::HasSubstr("texts.jsonl:1: weights: found \"0123\", expected \"4567\""));
@@ -116,32 +116,32 @@ TEST_F(OwnOutputs, of_another_target_or_plan_are_refused) {
   EXPECT_THROW(read_own_outputs(path("texts.jsonl"), plan(2), &other), Error);
 }
 
-TEST_F(OwnOutputs, a_damaged_line_before_the_last_is_named) {
+TEST_F(OwnOutputs, error_names_a_damaged_line) {
   written(plan(2), "texts.jsonl");
   std::ofstream(path("texts.jsonl"), std::ios::app) << "{\"index\": 7}\n";
   EXPECT_THAT(refusal(target(), plan(2), "texts.jsonl"),
-              testing::HasSubstr("texts.jsonl:4: no text of a target"));
+              testing::HasSubstr("texts.jsonl:4: not a text of a target"));
 }
 
-TEST_F(OwnOutputs, that_the_checker_rejects_are_left_out_where_the_plan_says_so) {
+TEST_F(OwnOutputs, rejected_texts_are_skipped_if_the_plan_says_so) {
   OutputsPlan p = plan(3);
   p.check = true;
   const std::vector<OwnOutput> all = written(p, "texts.jsonl");
   ASSERT_EQ(all.size(), 3u);
-  // Random weights solve nothing.
+  // A model with random weights solves no problem.
   for (const OwnOutput& output : all) EXPECT_EQ(output.right, false);
   p.drop_wrong = true;
   EXPECT_TRUE(read_own_outputs(path("texts.jsonl"), p, nullptr).empty());
 }
 
-TEST_F(OwnOutputs, of_another_split_have_other_prompts) {
+TEST_F(OwnOutputs, another_split_has_other_prompts) {
   OutputsPlan dev = plan(3);
   dev.split = Split::Dev;
   const auto train_texts = written(plan(3), "train.jsonl"), dev_texts = written(dev, "dev.jsonl");
   for (std::size_t i = 0; i < 3; i++) EXPECT_NE(train_texts[i].tokens, dev_texts[i].tokens);
 }
 
-TEST_F(OwnOutputs, have_hidden_states_of_the_same_bits_kept_or_made_again) {
+TEST_F(OwnOutputs, kept_hidden_states_have_the_same_bits) {
   const std::vector<OwnOutput> texts = written(plan(5), "texts.jsonl");
   HiddenStates kept(*model_, texts, std::int64_t{1} << 30), again(*model_, texts, 0);
   EXPECT_TRUE(kept.kept());

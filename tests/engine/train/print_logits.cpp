@@ -1,5 +1,5 @@
 // Prints, as JSON, the token ids of a prompt and the logits after each of them, computed in f32 by
-// the forward pass that decodes. For compare_logits.py.
+// the forward pass of decoding. For compare_logits.py.
 #include <cstdio>
 #include <exception>
 
@@ -16,7 +16,7 @@ int main(int argc, char** argv) {
     engine::ModelStore store(DECOSCOPE_SOURCE_DIR "/assets", 0);
     engine::Model& model = *store.get({.model = argv[1], .dtype = "f32"}).model;
     const std::vector<engine::TokenId> tokens = model.tokenizer()->encode(argv[2]);
-    engine::TokenTree tree;  // a chain: every token sees those before it
+    engine::TokenTree tree;  // a chain: every token attends to those before it
     for (std::size_t i = 0; i < tokens.size(); i++)
       tree.add(tokens[i], static_cast<int>(i) - 1, {});
     const auto cache = model.make_cache();

@@ -1,4 +1,4 @@
-// A consistency training of a few thousand weights: a recipe, and trajectories of texts that count.
+// A consistency training of a few thousand weights: a recipe, and trajectories of counting texts.
 #pragma once
 
 #include <string>
@@ -21,7 +21,7 @@ inline CllmRecipe small_cllm_recipe(const std::string& more = {}) {
       "test");
 }
 
-/// Texts that count, and blocks that get there a token at a time.
+/// A counting text, and blocks that converge by one token per iteration.
 inline Trajectory counting_trajectory(std::int64_t index) {
   Trajectory t;
   t.index = index;

@@ -8,6 +8,7 @@
 
 #include "engine/train/heads/pass.h"
 #include "kernels/dtype.h"
+#include "tests/engine/train/cpu_learner.h"
 #include "tests/engine/train/gradient_check.h"
 
 namespace engine::test {
@@ -47,51 +48,64 @@ inline Text random_text(int n_tokens, int n_prompt, std::uint64_t seed) {
   return text;
 }
 
-/// Heads under training.
-template <typename T>
+/// Heads in training on the CPU, in f32.
 struct Heads {
   HeadsConfig config;
   HeadsLayout layout{config};
   std::vector<float> embedding = spread(kVocab * kDim, 5);
   std::vector<float> parameters;
-  std::unique_ptr<LinearMath<T>> math;
-  std::unique_ptr<PackedHeads<T>> weights;
-  std::unique_ptr<HeadsPass<T>> pass;
+  CpuDevice cpu{Compute::F32};
+  std::unique_ptr<PackedWeights> packed;
+  std::unique_ptr<HeadsPass> pass;
 
-  Heads(const HeadsConfig& c,
-        std::unique_ptr<LinearMath<T>> own,
-        std::unique_ptr<LinearMath<T>> packing)
-      : config(c), math(std::move(packing)) {
+  explicit Heads(const HeadsConfig& c) : config(c) {
     parameters = initial_heads(c, spread(kVocab * kDim, 6), embedding, 0.3f, 3);
-    weights = std::make_unique<PackedHeads<T>>(config, layout, parameters, *math);
-    pass = make_heads_pass<T>(config, embedding, std::move(own), train_table(), 256);
+    packed = pack_weights(parameters.data(), HeadsMatrices(c, layout).all(), Compute::F32);
+    pass = make_heads_pass(cpu.on(), config, embedding.data(), 256);
   }
-  /// Layers that change nothing yet would hide what flows through them; of logits far apart the
-  /// rounding would hide the differences.
+  /// The weights as they are now.
+  kernels::TrainWeights weights() const {
+    for (int i = 0; i < packed->n_matrices(); i++) packed->repack(i);
+    return {parameters.data(), packed.get()};
+  }
+  /// Perturbs the weights: residual layers of zeros would hide the gradients through them, and large
+  /// logits would hide differences by rounding.
   void disturb() {
     const auto noise = spread(parameters.size(), 11);
     for (std::size_t i = 0; i < noise.size(); i++)
       parameters[i] = 0.5f * (parameters[i] + 0.1f * noise[i]);
-    repack();
-  }
-  void repack() {
-    for (int i = 0; i < weights->n_matrices(); i++) weights->repack(i, *math);
   }
   double loss(const std::vector<HeadsText>& texts,
               const HeadsLoss& counts,
               std::vector<float>& gradient) {
-    repack();
-    gradient.assign(parameters.size(), 0.0f);
-    HeadsSums sums(config.n_heads);
-    pass->forward_backward(parameters, *weights, texts, counts, gradient.data(), sums);
+    const HeadsSums sums = sums_of(texts, counts, gradient);
     double loss = counts.of_feature * sums.feature;
     for (std::size_t k = 0; k < sums.loss.size(); k++) loss += counts.of_head[k] * sums.loss[k];
     return loss;
   }
+  /// One pass: its gradient and its sums.
+  HeadsSums sums_of(const std::vector<HeadsText>& texts,
+                    const HeadsLoss& counts,
+                    std::vector<float>& gradient) {
+    gradient.assign(parameters.size(), 0.0f);
+    HeadsSums sums(config.n_heads);
+    int n_rows = 0;
+    for (const HeadsText& text : texts) n_rows += text.n_places(0);
+    n_rows = cpu.on().padded(n_rows);
+    const auto n = static_cast<std::size_t>(config.n_heads * n_rows);
+    std::vector<float> losses(n), squares(n);
+    pass->forward_backward(weights(), texts, counts, gradient.data(),
+                           {losses.data(), squares.data(), n_rows});
+    for (int head = 0; head < config.n_heads; head++) {
+      const auto k = static_cast<std::size_t>(head);
+      for (int row = 0; row < n_rows; row++)
+        sums.loss[k] += losses[static_cast<std::size_t>(head * n_rows + row)];
+      for (const HeadsText& text : texts) sums.n[k] += text.n_places(head);
+      if (config.kind == HeadsKind::Chimera) sums.n_feature += sums.n[k] * config.dim;
+    }
+    for (const float square : squares) sums.feature += square;
+    return sums;
+  }
 };
-
-inline Heads<float> heads_in_f32(const HeadsConfig& config) {
-  return {config, linear_math_f32(), linear_math_f32()};
-}
 
 }  // namespace engine::test

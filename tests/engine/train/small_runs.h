@@ -1,4 +1,4 @@
-// Whole trainings of a few thousand weights: a recipe, texts to learn and a folder.
+// Trainings of a few thousand weights: a recipe, texts and a folder.
 #pragma once
 
 #include <unistd.h>
@@ -12,7 +12,7 @@
 
 namespace engine::test {
 
-/// Runs have folders of their own, gone at the test's end.
+/// A temporary folder for the runs of a test.
 class TrainingFolder : public testing::Test {
  protected:
   void SetUp() override {
@@ -39,7 +39,7 @@ inline TrainRecipe small_recipe(const std::string& compute) {
   return r;
 }
 
-/// Counting from a start: the next token is the last plus one, so there is something to learn.
+/// A text that counts up from a start, so the next token can be learned.
 inline TokenText counting(std::int64_t index) {
   TokenText text;
   const auto start = static_cast<TokenId>(index * 7 % 40);

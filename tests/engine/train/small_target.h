@@ -1,4 +1,4 @@
-// A target of a few thousand weights with the bundled tokenizer, for tests of what learns from one.
+// A target of a few thousand weights with the bundled tokenizer.
 #pragma once
 
 #include <unistd.h>

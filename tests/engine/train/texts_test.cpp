@@ -1,4 +1,4 @@
-// From text to rows of a batch: the tokenizer that is learned, and the packing of its texts.
+// From texts to the rows of a batch: training a tokenizer, and packing.
 #include <unistd.h>
 #include <filesystem>
 #include <set>
@@ -21,7 +21,7 @@ TokenText text_of(int n, TokenId first) {
   return text;
 }
 
-TEST(Packing, every_text_comes_out_once_whole_with_positions_from_zero) {
+TEST(Packing, every_text_is_packed_once_from_position_zero) {
   Packer packer(32, 3, {0.1f, 4});
   std::multiset<TokenId> expected, found;
   for (int i = 0; i < 200; i++) {
@@ -43,24 +43,24 @@ TEST(Packing, every_text_comes_out_once_whole_with_positions_from_zero) {
       for (; at < 32; at++) EXPECT_EQ(row.weight[at], 0.0f);
     }
   }
-  // What is missing still lies in the three open rows.
+  // The missing texts are in the three open rows.
   for (const TokenId id : found) EXPECT_EQ(expected.count(id), 1u);
   EXPECT_GT(found.size(), 180u);
   EXPECT_GT(static_cast<double>(packer.n_tokens()) / (32.0 * packer.n_closed()), 0.85);
 }
 
-TEST(Packing, prompt_answer_and_the_rest_count_each_with_its_weight) {
+TEST(Packing, weights_of_prompt_answer_and_other_tokens) {
   Packer packer(8, 1, {0.25f, 4});
   TokenText text = text_of(9, 0);
   text.n_prompt = 3;
   text.answer_begin = 6;
   text.answer_end = 8;
   packer.add(text);
-  // Place i predicts token i + 1.
+  // Row i predicts token i + 1.
   EXPECT_EQ(packer.take().weight, (std::vector<float>{0.25f, 0.25f, 1, 1, 1, 4, 4, 1}));
 }
 
-TEST(Packing, a_text_longer_than_the_context_is_cut_and_counted) {
+TEST(Packing, longer_texts_are_cut_and_counted) {
   Packer packer(32, 1, {0.1f, 1});
   packer.add(text_of(50, 0));
   ASSERT_EQ(packer.n_ready(), 1);
@@ -68,7 +68,7 @@ TEST(Packing, a_text_longer_than_the_context_is_cut_and_counted) {
   EXPECT_EQ(packer.take().target[31], 32);
 }
 
-TEST(Packing, saved_and_loaded_it_goes_on_as_if_nothing_happened) {
+TEST(Packing, restored_packer_continues_identically) {
   Packer one(32, 3, {0.1f, 1}), other(32, 3, {0.1f, 1});
   for (int i = 0; i < 20; i++) one.add(text_of(3 + i * 7 % 20, i));
   other.load(one.save(), "test");
@@ -81,7 +81,7 @@ TEST(Packing, saved_and_loaded_it_goes_on_as_if_nothing_happened) {
   EXPECT_THROW(other.load(bytes.substr(0, bytes.size() / 2), "test"), Error);
 }
 
-TEST(TokenizerTraining, decodes_what_it_encoded_and_keeps_digits_apart) {
+TEST(TokenizerTraining, round_trips_text_and_splits_digits) {
   const auto directory =
       std::filesystem::temp_directory_path() / ("tokenizer_test_" + std::to_string(::getpid()));
   const TrainingStream stream(

@@ -1,5 +1,5 @@
 // Every backward of the training operations against finite differences of its forward, in every
-// table this machine runs; forwards against plain double-precision loops.
+// table that this machine supports; forwards against plain double-precision loops.
 #include <cmath>
 #include <vector>
 
@@ -24,14 +24,14 @@ std::vector<const TrainTable*> tables() {
 
 class TrainOpsOf : public testing::TestWithParam<const TrainTable*> {
  protected:
-  const TrainOps<float>& ops() const { return GetParam()->f32; }
+  const RowOps<float>& ops() const { return GetParam()->f32; }
 };
 
 INSTANTIATE_TEST_SUITE_P(Tables, TrainOpsOf, testing::ValuesIn(tables()), [](const auto& tested) {
   return std::string(tested.param->name);
 });
 
-TEST_P(TrainOpsOf, rms_norm_equals_its_definition_and_copies_the_stream) {
+TEST_P(TrainOpsOf, rms_norm_matches_the_definition) {
   constexpr int kRows = 3, kDim = 48;
   const auto x = spread(kRows * kDim, 1), w = spread(kDim, 2);
   std::vector<float> h(x.size()), r(kRows), copy(x.size());
@@ -81,7 +81,7 @@ TEST_P(TrainOpsOf, swiglu_backward_is_its_derivative) {
   expect_gradient(gate_up, d_gate_up, loss, "gate_up");
 }
 
-TEST_P(TrainOpsOf, silu_with_and_without_a_residual_is_its_definition_and_backward_the_derivative) {
+TEST_P(TrainOpsOf, silu_and_its_backward_match_the_definition) {
   constexpr int kN = 48;
   auto z = spread(kN, 21);
   for (float& value : z) value *= 4;
@@ -105,7 +105,7 @@ TEST_P(TrainOpsOf, silu_with_and_without_a_residual_is_its_definition_and_backwa
       "z");
 }
 
-TEST_P(TrainOpsOf, column_sums_are_added_to_what_was_there) {
+TEST_P(TrainOpsOf, column_sums_are_accumulated) {
   constexpr int kRows = 3, kWidth = 32;
   const auto x = spread(kRows * kWidth, 24);
   std::vector<float> sums(kWidth, 1.0f);
@@ -114,7 +114,7 @@ TEST_P(TrainOpsOf, column_sums_are_added_to_what_was_there) {
     EXPECT_NEAR(sums[i], 1 + x[i] + x[kWidth + i] + x[2 * kWidth + i], 1e-6);
 }
 
-TEST_P(TrainOpsOf, rope_turned_back_is_the_identity_and_its_backward_the_transpose) {
+TEST_P(TrainOpsOf, rope_inverse_and_backward) {
   for (const int head_dim : {16, 32, 64}) {
     const int rows = 5, stride = 3 * head_dim;
     std::vector<float> table(static_cast<std::size_t>(8 * head_dim));
@@ -141,7 +141,7 @@ TEST_P(TrainOpsOf, rope_turned_back_is_the_identity_and_its_backward_the_transpo
   }
 }
 
-TEST_P(TrainOpsOf, cross_entropy_is_minus_log_p_and_its_gradient_the_derivative) {
+TEST_P(TrainOpsOf, cross_entropy_and_its_gradient) {
   constexpr int kRows = 3, kVocab = 48;
   auto logits = spread(kRows * kVocab, 9);
   for (float& z : logits) z *= 5;
@@ -166,7 +166,7 @@ TEST_P(TrainOpsOf, cross_entropy_is_minus_log_p_and_its_gradient_the_derivative)
   expect_gradient(logits, gradient, total, "logits");
 }
 
-TEST_P(TrainOpsOf, a_spread_label_costs_its_cross_entropy_and_the_gradient_is_the_derivative) {
+TEST_P(TrainOpsOf, smoothed_cross_entropy_and_its_gradient) {
   constexpr int kVocab = 48;
   auto logits = spread(kVocab, 21);
   for (float& z : logits) z *= 4;
@@ -192,7 +192,7 @@ TEST_P(TrainOpsOf, a_spread_label_costs_its_cross_entropy_and_the_gradient_is_th
   }
 }
 
-TEST_P(TrainOpsOf, divergences_are_their_sums_and_their_gradients_the_derivatives) {
+TEST_P(TrainOpsOf, divergences_and_their_gradients) {
   constexpr int kVocab = 48;
   auto logits = spread(kVocab, 22);
   const auto teacher = spread(kVocab, 23);
@@ -221,14 +221,14 @@ TEST_P(TrainOpsOf, divergences_are_their_sums_and_their_gradients_the_derivative
                                                             0.5f, ignored.data(), kVocab));
         },
         "logits");
-    // A distribution does not diverge from itself.
+    // The divergence of a distribution from itself is 0.
     EXPECT_NEAR(ops().divergence(teacher.data(), teacher.data(), reverse, 1, d.data(), kVocab), 0,
                 1e-6);
     for (const float x : d) EXPECT_NEAR(x, 0, 1e-7);
   }
 }
 
-// Softmax attention as the definition says it, row by row in double.
+// Softmax attention by its definition, row by row in double.
 std::vector<float> plain_attention(const std::vector<float>& qkv,
                                    const std::vector<Segment>& segments,
                                    const std::vector<RowView>& views,
@@ -274,8 +274,8 @@ struct AttentionCase {
   int rows;
 };
 
-// Two texts and a gap that belongs to none; then a text with two chains beside it, as consistency
-// training lays them out: rows 8-10 hang on row 3, rows 11-12 on row 5.
+// Two texts and a gap outside of them; then a text with two chains, as in consistency training: rows
+// 8-10 are a chain after row 3, rows 11-12 a chain after row 5.
 std::vector<AttentionCase> attention_cases() {
   AttentionCase chains{{2, 1, 32}, {{0, 13}}, std::vector<RowView>(13), 13};
   for (std::size_t i = 8; i < 11; i++) chains.views[i] = {4, 8};
@@ -286,7 +286,7 @@ std::vector<AttentionCase> attention_cases() {
           chains};
 }
 
-TEST_P(TrainOpsOf, attention_equals_its_definition_within_texts_and_along_chains) {
+TEST_P(TrainOpsOf, attention_matches_the_definition) {
   for (const AttentionCase& c : attention_cases()) {
     const auto qkv = spread(static_cast<std::size_t>(c.rows * c.shape.qkv_width()), 10);
     std::vector<float> out(static_cast<std::size_t>(c.rows * c.shape.out_width()), 0.0f);
@@ -322,7 +322,7 @@ TEST_P(TrainOpsOf, attention_backward_is_its_derivative) {
   }
 }
 
-TEST_P(TrainOpsOf, attention_in_bf16_keeps_to_the_chains_and_its_backward_points_the_same_way) {
+TEST_P(TrainOpsOf, bf16_attention_agrees_with_f32) {
   const AttentionCase c = attention_cases().back();
   const auto n_in = static_cast<std::size_t>(c.rows * c.shape.qkv_width());
   const auto n_out = static_cast<std::size_t>(c.rows * c.shape.out_width());
@@ -344,7 +344,7 @@ TEST_P(TrainOpsOf, attention_in_bf16_keeps_to_the_chains_and_its_backward_points
   ops().attention(qkv32.data(), c.segments.data(), 1, c.views.data(), out32.data(), lse32.data(),
                   c.shape, scratch.data());
   const std::vector<float> found = widened(out);
-  // One rounding to 8 bits of outputs of at most 1.
+  // One rounding to 8 bits of outputs up to 1.
   for (std::size_t i = 0; i < n_out; i++) ASSERT_NEAR(found[i], out32[i], 0x1p-8) << i;
   bf16.attention_backward(qkv.data(), c.segments.data(), 1, c.views.data(), out.data(),
                           d_out.data(), lse.data(), d_qkv.data(), c.shape, scratch.data());
@@ -355,7 +355,7 @@ TEST_P(TrainOpsOf, attention_in_bf16_keeps_to_the_chains_and_its_backward_points
     ASSERT_NEAR(d_found[i], d_qkv32[i], 0x1p-7 * (1 + std::abs(d_qkv32[i]))) << i;
 }
 
-TEST_P(TrainOpsOf, bf16_activations_differ_from_f32_by_their_rounding) {
+TEST_P(TrainOpsOf, bf16_matches_f32_within_rounding) {
   constexpr int kRows = 4, kHidden = 64;
   const auto wide = spread(kRows * 2 * kHidden, 13);
   std::vector<Bf16> narrow(wide.size()), act(kRows * kHidden);
@@ -373,7 +373,7 @@ TEST_P(TrainOpsOf, bf16_activations_differ_from_f32_by_their_rounding) {
   }
 }
 
-TEST_P(TrainOpsOf, adamw_equals_its_definition_on_odd_sizes) {
+TEST_P(TrainOpsOf, adamw_matches_the_definition_on_odd_sizes) {
   constexpr int kN = 37;
   auto w = spread(kN, 14), m = spread(kN, 15), v = spread(kN, 16), g = spread(kN, 17);
   for (float& x : v) x = std::abs(x);
@@ -398,7 +398,7 @@ TEST_P(TrainOpsOf, adamw_equals_its_definition_on_odd_sizes) {
   }
 }
 
-TEST_P(TrainOpsOf, reduce_adds_the_parts_clears_all_but_the_first_and_measures) {
+TEST_P(TrainOpsOf, reduce_sums_the_parts_and_clears_the_others) {
   constexpr int kN = 8192 + 21;
   auto a = spread(kN, 18), b = spread(kN, 19), c = spread(kN, 20);
   std::vector<float> expected(kN);

@@ -1,5 +1,5 @@
-// Whole training runs on a model of a few thousand weights: it learns, and a run that was stopped
-// and resumed ends with the same bits as one that never was.
+// Whole training runs of a model of a few thousand weights: the loss falls, and a resumed run ends with
+// the same bits as an uninterrupted one.
 #include <sys/resource.h>
 #include <unistd.h>
 #include <algorithm>
@@ -55,7 +55,7 @@ TEST_F(Training, learns_to_count) {
   EXPECT_GT(result.fill, 0.8);
 }
 
-TEST_F(Training, stopped_and_resumed_ends_with_the_same_bits) {
+TEST_F(Training, resumed_run_ends_with_the_same_bits) {
   for (const char* compute : {"f32", "auto"}) {
     const TrainRecipe recipe = small_recipe(compute);
     TrainOptions whole;
@@ -69,7 +69,7 @@ TEST_F(Training, stopped_and_resumed_ends_with_the_same_bits) {
     EXPECT_FALSE(train(recipe, counting, parts, {}).finished);
     parts.resume = true;
     parts.stop_after_step = 0;
-    parts.n_threads = 1;  // shards, not threads, decide the sums
+    parts.n_threads = 1;  // the sums depend on shards, not on threads
     std::atomic<bool> stop{false};
     TrainCallbacks callbacks;
     callbacks.stop = &stop;
@@ -81,14 +81,14 @@ TEST_F(Training, stopped_and_resumed_ends_with_the_same_bits) {
     EXPECT_TRUE(resumed.finished);
     EXPECT_EQ(resumed.tokens, expected.tokens);
     EXPECT_EQ(resumed.parameters, expected.parameters) << compute;
-    // Losses of the steps before are not in the checkpoint: it says of how many it has the mean.
+    // The checkpoint has no losses of earlier steps, so the mean covers only those of this call.
     EXPECT_EQ(resumed.n_losses, std::min<std::int64_t>(resumed.steps_done, 100));
     EXPECT_LT(resumed.steps_done, resumed.step);
     fs::remove_all(directory_);
   }
 }
 
-TEST_F(Training, every_tenth_step_has_one_line_in_the_log_however_often_it_was_resumed) {
+TEST_F(Training, logs_every_tenth_step_once_across_resumes) {
   TrainOptions options;
   options.directory = directory("run");
   options.n_threads = 1;
@@ -107,9 +107,9 @@ TEST_F(Training, every_tenth_step_has_one_line_in_the_log_however_often_it_was_r
   EXPECT_EQ(steps, (std::vector<std::int64_t>{1, 10, 20}));
 }
 
-TEST_F(Training, starts_from_the_weights_it_is_given) {
+TEST_F(Training, starts_from_given_weights) {
   TrainRecipe recipe = small_recipe("f32");
-  recipe.peak_lr = 0;  // whatever it starts from, it ends with
+  recipe.peak_lr = 0;  // the final weights equal the initial ones
   TrainOptions options;
   options.n_threads = 1;
   options.stop_after_step = 1;
@@ -121,7 +121,7 @@ TEST_F(Training, starts_from_the_weights_it_is_given) {
   EXPECT_EQ(train(recipe, counting, options, {}).parameters, options.start_from);
 }
 
-TEST_F(Training, probes_stand_in_the_log_and_change_nothing) {
+TEST_F(Training, probes_are_logged_and_change_nothing) {
   TrainOptions options;
   options.n_threads = 1;
   options.directory = directory("plain");
@@ -141,7 +141,7 @@ TEST_F(Training, probes_stand_in_the_log_and_change_nothing) {
   options.directory = directory("probed");
   options.stop_after_step = 5;
   EXPECT_FALSE(train(recipe, counting, options, callbacks).finished);
-  recipe.probe_minutes = 2e-9;  // how often is no part of what is learnt
+  recipe.probe_minutes = 2e-9;  // the interval does not affect the weights
   options.stop_after_step = 0;
   options.resume = true;
   const TrainResult probed = train(recipe, counting, options, callbacks);
@@ -153,10 +153,10 @@ TEST_F(Training, probes_stand_in_the_log_and_change_nothing) {
     EXPECT_EQ(report.probes[0], (std::pair<std::string, double>("accuracy", 0.25)));
     EXPECT_EQ(report.probes[1].second, static_cast<double>(probed.parameters.size()));
   }
-  std::vector<std::int64_t> asked;  // after every step but those a run ends with
+  std::vector<std::int64_t> expected_steps;  // after every step except the last of a run
   for (std::int64_t step = 1; step < probed.step; step++)
-    if (step != 5) asked.push_back(step);
-  EXPECT_EQ(steps, asked);
+    if (step != 5) expected_steps.push_back(step);
+  EXPECT_EQ(steps, expected_steps);
 }
 
 TEST_F(Training, a_full_disk_at_a_probe_saves_the_steps) {
@@ -194,7 +194,7 @@ TEST_F(Training, a_full_disk_at_a_probe_saves_the_steps) {
   EXPECT_NE(neither.find("checkpoint.bin: create"), std::string::npos) << neither;
 }
 
-TEST_F(Training, a_saved_run_is_not_overwritten) {
+TEST_F(Training, saved_run_is_not_overwritten) {
   TrainOptions options;
   options.n_threads = 1;
   options.stop_after_step = 1;
@@ -222,7 +222,7 @@ TEST_F(Training, a_finished_run_resumed_does_nothing) {
   EXPECT_EQ(again.parameters, first.parameters);
 }
 
-TEST_F(Training, resume_refuses_the_checkpoint_of_another_recipe) {
+TEST_F(Training, resume_refuses_another_recipes_checkpoint) {
   TrainOptions options;
   options.directory = directory("run");
   options.stop_after_step = 1;
@@ -240,7 +240,7 @@ TEST_F(Training, resume_refuses_the_checkpoint_of_another_recipe) {
   }
 }
 
-TEST_F(Training, a_cut_or_altered_checkpoint_is_refused_at_every_place) {
+TEST_F(Training, truncated_or_altered_checkpoint_is_refused) {
   fs::create_directories(directory_);
   const std::string path = directory("checkpoint.bin");
   Checkpoint c;
@@ -262,10 +262,10 @@ TEST_F(Training, a_cut_or_altered_checkpoint_is_refused_at_every_place) {
   }
 }
 
-// Steps of a run without a model: what they come to is told by `losses`.
+// Steps of a run without a model, whose losses are given.
 class LeftOut : public test::TrainingFolder {
  protected:
-  /// @return  what the notices said
+  /// @return  the notices
   std::vector<std::string> run(const std::vector<double>& losses) {
     fs::create_directories(directory_);
     TrainOptions options;
@@ -273,7 +273,7 @@ class LeftOut : public test::TrainingFolder {
     TrainCallbacks callbacks;
     std::vector<std::string> notices;
     callbacks.notice = [&](const std::string& text) { notices.push_back(text); };
-    callbacks.progress = [&](const TrainProgress& p) { told.push_back(p.step); };
+    callbacks.progress = [&](const TrainProgress& p) { reported_steps.push_back(p.step); };
     LoopSettings settings;
     settings.name = "small";
     settings.steps = std::ssize(losses);
@@ -290,14 +290,14 @@ class LeftOut : public test::TrainingFolder {
     return notices;
   }
   std::optional<TrainingLoop> loop;
-  std::vector<std::int64_t> told;
+  std::vector<std::int64_t> reported_steps;
   int n_saved = 0;
 };
 
-TEST_F(LeftOut, a_step_without_a_finite_loss_is_counted_and_told_and_the_run_goes_on) {
+TEST_F(LeftOut, step_with_non_finite_loss_is_skipped_and_reported) {
   const auto notices = run({1, NAN, INFINITY, NAN, NAN, 3, NAN, 5});
   EXPECT_EQ(loop->n_left_out(), 5);
-  EXPECT_EQ(told, (std::vector<std::int64_t>{1, 6, 8}));
+  EXPECT_EQ(reported_steps, (std::vector<std::int64_t>{1, 6, 8}));
   EXPECT_EQ(loop->step, 8);
   EXPECT_EQ(loop->tokens, 8) << "their texts are not read again";
   EXPECT_EQ(loop->n_losses(), 3);
@@ -310,7 +310,7 @@ TEST_F(LeftOut, a_step_without_a_finite_loss_is_counted_and_told_and_the_run_goe
       "weights stay as they were (2 so far)");
 }
 
-TEST_F(LeftOut, five_in_a_row_end_the_run_and_keep_the_last_checkpoint) {
+TEST_F(LeftOut, five_in_a_row_end_the_run) {
   try {
     run({1, NAN, NAN, NAN, NAN, NAN, 1});
     ADD_FAILURE() << "it went on";
@@ -326,8 +326,8 @@ TEST_F(LeftOut, five_in_a_row_end_the_run_and_keep_the_last_checkpoint) {
 
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 
-/// From now on the process can make no thread: memory for a stack cannot be had, and those that are
-/// there are in use.
+/// From now on the process cannot create threads: no memory for a stack is left, and existing threads are
+/// busy.
 void use_up_threads() {
   std::ifstream statm("/proc/self/statm");
   rlim_t pages = 0;
@@ -341,7 +341,7 @@ void use_up_threads() {
   }
 }
 
-// In a process of its own, which ends there.
+// Runs in a process of its own, which then exits.
 [[noreturn]] void train_without_threads() {
   use_up_threads();
   const TokenSource texts = [](std::int64_t index) {
@@ -358,13 +358,13 @@ void use_up_threads() {
   std::_Exit(right ? 0 : 1);
 }
 
-TEST(TextQueue, where_there_is_no_thread_the_caller_makes_the_texts) {
+TEST(TextQueue, works_without_a_background_thread) {
   EXPECT_EXIT(train_without_threads(), testing::ExitedWithCode(0), "");
 }
 
 #endif
 
-TEST(TextQueue, gives_every_text_in_order_whether_it_was_made_ahead_or_not) {
+TEST(TextQueue, returns_all_texts_in_order_with_prefetching) {
   const TokenSource texts = [](std::int64_t index) {
     if (index >= 500) throw Error(ErrorCode::BadInput, "no text 500");
     return TokenText{.tokens = {static_cast<TokenId>(index)}};
@@ -381,7 +381,7 @@ TEST(TextQueue, gives_every_text_in_order_whether_it_was_made_ahead_or_not) {
   };
   take(1);
   queue.make_ahead();
-  take(3);  // one that was made ahead, two that were not
+  take(3);  // one was prefetched, two were not
   queue.make_ahead();
   take(1);
   queue.make_ahead();  // two of three are left
@@ -390,12 +390,12 @@ TEST(TextQueue, gives_every_text_in_order_whether_it_was_made_ahead_or_not) {
   EXPECT_THROW(take(20), Error);
 }
 
-TEST(Recipe, read_from_its_own_json_is_the_same_recipe) {
+TEST(Recipe, round_trips_through_json) {
   const TrainRecipe recipe = small_recipe("f32");
   EXPECT_EQ(to_json(train_recipe_from(to_json(recipe), "again")), to_json(recipe));
 }
 
-TEST(Recipe, a_directory_is_refused_as_one) {
+TEST(Recipe, directory_is_refused) {
   const std::string folder = DECOSCOPE_SOURCE_DIR "/assets/recipes";
   for (const auto& read : {std::function<void()>([&] { read_train_recipe(folder); }),
                            std::function<void()>([&] { read_tokenizer_recipe(folder); })}) {
@@ -410,7 +410,7 @@ TEST(Recipe, a_directory_is_refused_as_one) {
   }
 }
 
-TEST(Recipe, every_recipe_of_the_tree_is_valid) {
+TEST(Recipe, all_recipes_of_the_repository_are_valid) {
   for (const auto& entry :
        fs::recursive_directory_iterator(DECOSCOPE_SOURCE_DIR "/assets/recipes")) {
     const std::string path = entry.path().string();
@@ -429,7 +429,7 @@ TEST(Recipe, every_recipe_of_the_tree_is_valid) {
   }
 }
 
-TEST(Recipe, refusals_name_the_field_and_what_was_expected) {
+TEST(Recipe, errors_name_the_field_and_the_expected_value) {
   const auto message = [](const char* json) {
     try {
       train_recipe_from(json, "r.json");

@@ -1,4 +1,4 @@
-// training.jsonl: what was written is read, while it is written, after a kill, after a resume.
+// training.jsonl: reading it during a run, after a kill and after a resume.
 #include "engine/train/run/training_log.h"
 
 #include <unistd.h>
@@ -54,7 +54,7 @@ TrainingReport report_of(std::int64_t step) {
           .probes = {{"head 1 top-1", 0.55}}};
 }
 
-TEST_F(TrainingLogFile, what_is_written_is_read_while_the_run_goes_on) {
+TEST_F(TrainingLogFile, can_be_read_while_the_run_continues) {
   TrainingLog log(directory_, 0);
   EXPECT_TRUE(read_training_reports(path()).empty());
   log.write(report_of(10));
@@ -63,12 +63,12 @@ TEST_F(TrainingLogFile, what_is_written_is_read_while_the_run_goes_on) {
   EXPECT_EQ(steps(), (std::vector<std::int64_t>{10, 20}));
 }
 
-TEST_F(TrainingLogFile, a_line_under_way_is_left_for_the_next_look) {
+TEST_F(TrainingLogFile, partial_line_is_read_later) {
   append(to_json_line(report_of(10)) + "\n" + R"({"step":20,"tok)");
   EXPECT_EQ(steps(), std::vector<std::int64_t>{10});
 }
 
-TEST_F(TrainingLogFile, resuming_forgets_what_was_told_after_the_checkpoint_and_half_a_line) {
+TEST_F(TrainingLogFile, resume_drops_lines_after_the_checkpoint) {
   {
     TrainingLog log(directory_, 0);
     for (const int step : {10, 20, 30}) log.write(report_of(step));
@@ -85,7 +85,7 @@ TEST_F(TrainingLogFile, a_new_run_begins_a_new_log) {
   EXPECT_EQ(steps(), std::vector<std::int64_t>{1});
 }
 
-TEST_F(TrainingLogFile, a_loss_that_is_no_number_does_not_spoil_the_line) {
+TEST_F(TrainingLogFile, non_finite_loss_keeps_the_line_valid) {
   TrainingReport report = report_of(10);
   report.loss = 1.0 / 0.0;
   TrainingLog(directory_, 0).write(report);
@@ -93,7 +93,7 @@ TEST_F(TrainingLogFile, a_loss_that_is_no_number_does_not_spoil_the_line) {
   EXPECT_EQ(read_training_reports(path()), std::vector{report});
 }
 
-TEST_F(TrainingLogFile, refusals_name_line_and_field) {
+TEST_F(TrainingLogFile, errors_name_line_and_field) {
   append(to_json_line(report_of(10)) + "\n{\"step\":\"many\"}\n");
   EXPECT_EQ(refusal(), path() + ":2: step: expected a whole number");
   fs::remove(path());

@@ -1,5 +1,4 @@
-// Collecting: what is kept of how answers converge, on toy models whose greedy text is known; and
-// the file it lies in.
+// Collecting trajectories from toy models with known greedy texts, and the file of trajectories.
 #include <unistd.h>
 #include <filesystem>
 #include <fstream>
@@ -57,7 +56,7 @@ std::vector<TokenId> greedy(ToyModel& model, std::vector<TokenId> prompt, int ma
   return {text.begin(), text.end()};
 }
 
-TEST(Trajectories, answers_are_those_of_plain_decoding_and_blocks_lead_to_them) {
+TEST(Trajectories, answers_equal_autoregressive_decoding) {
   for (const int block : {1, 2, 5, 16}) {
     for (std::uint64_t seed = 0; seed < 6; seed++) {
       ToyModel model({.vocab = 6, .context = 2, .seed = seed});
@@ -70,7 +69,7 @@ TEST(Trajectories, answers_are_those_of_plain_decoding_and_blocks_lead_to_them) 
         EXPECT_EQ(t.truth, (std::vector<TokenId>{3, kEos}));
         std::vector<TokenId> joined;
         for (const BlockPoints& points : t.blocks) {
-          // The guess it began with, at most one state more for each position.
+          // The first guess, and at most one more state for each position.
           ASSERT_GE(points.size(), 1u);
           EXPECT_LE(points.size(), points[0].size() + 1);
           int front = 0;
@@ -95,7 +94,7 @@ TEST(Trajectories, answers_are_those_of_plain_decoding_and_blocks_lead_to_them) 
   }
 }
 
-TEST(Trajectories, a_prompts_trajectory_does_not_depend_on_the_others_in_its_forward) {
+TEST(Trajectories, do_not_depend_on_other_prompts_in_the_batch) {
   ToyModel model({.vocab = 6, .context = 3, .seed = 3});
   const auto alone =
       collected(model, {.block = 4, .max_new_tokens = 30, .n_lanes = 1, .eos_ids = {kEos}}, 8);
@@ -105,7 +104,7 @@ TEST(Trajectories, a_prompts_trajectory_does_not_depend_on_the_others_in_its_for
   for (const auto& [index, t] : alone) EXPECT_EQ(t.blocks, together.at(index).blocks);
 }
 
-TEST(Trajectories, answers_alone_are_the_same_answers_in_fewer_rows) {
+TEST(Trajectories, answers_without_blocks_are_the_same) {
   for (std::uint64_t seed = 0; seed < 6; seed++) {
     ToyModel model({.vocab = 6, .context = 2, .seed = seed});
     CollectSettings settings{.block = 5, .max_new_tokens = 23, .n_lanes = 4, .eos_ids = {kEos}};
@@ -122,7 +121,7 @@ TEST(Trajectories, answers_alone_are_the_same_answers_in_fewer_rows) {
   }
 }
 
-TEST(Trajectories, many_prompts_share_a_forward) {
+TEST(Trajectories, prompts_share_a_forward_pass) {
   ToyModel model({.vocab = 6, .context = 2, .seed = 1});
   collected(model, {.block = 4, .max_new_tokens = 20, .n_lanes = 1, .eos_ids = {}}, 8);
   const int one_by_one = std::exchange(model.n_forwards, 0);
@@ -130,7 +129,7 @@ TEST(Trajectories, many_prompts_share_a_forward) {
   EXPECT_LT(model.n_forwards, one_by_one / 3);
 }
 
-TEST(Trajectories, a_stop_lets_go_of_what_is_under_way) {
+TEST(Trajectories, stop_discards_unfinished_answers) {
   ToyModel model({.vocab = 6, .context = 2, .seed = 1});
   int n_done = 0, n_asked = 0;
   collect_trajectories(
@@ -145,7 +144,7 @@ TEST(Trajectories, a_stop_lets_go_of_what_is_under_way) {
   EXPECT_EQ(n_asked, 1);
 }
 
-TEST(Trajectories, prompts_without_room_are_passed_over) {
+TEST(Trajectories, prompts_without_room_are_skipped) {
   ToyModel model({.vocab = 6, .context = 2, .max_seq_len = 8});
   int handed = 0;
   const int passed = collect_trajectories(
@@ -205,7 +204,7 @@ void expect_same(const std::vector<CollectedText>& found,
   }
 }
 
-TEST_F(TrajectoryFiles, what_was_added_is_there_again_by_index) {
+TEST_F(TrajectoryFiles, reopened_file_has_all_texts_by_index) {
   const auto texts = some_texts();
   {
     TrajectoryFile file(path_, "how");
@@ -219,7 +218,7 @@ TEST_F(TrajectoryFiles, what_was_added_is_there_again_by_index) {
   EXPECT_EQ(again.size(), 5u);
 }
 
-TEST_F(TrajectoryFiles, cut_at_any_byte_whole_texts_stay_and_collecting_goes_on) {
+TEST_F(TrajectoryFiles, truncated_file_keeps_whole_texts) {
   const auto texts = some_texts();
   std::vector<std::uintmax_t> sizes;
   {
@@ -243,7 +242,7 @@ TEST_F(TrajectoryFiles, cut_at_any_byte_whole_texts_stay_and_collecting_goes_on)
   }
 }
 
-TEST_F(TrajectoryFiles, one_of_another_recipe_or_none_at_all_is_refused) {
+TEST_F(TrajectoryFiles, file_of_another_recipe_is_refused) {
   TrajectoryFile(path_, "how").add(some_texts()[0]);
   try {
     TrajectoryFile(path_, "otherwise");
@@ -257,7 +256,7 @@ TEST_F(TrajectoryFiles, one_of_another_recipe_or_none_at_all_is_refused) {
   EXPECT_EQ(fs::file_size(path_), 24u) << "and it stays";
 }
 
-TEST(CollectCounts, say_what_was_kept_and_why_the_rest_was_not) {
+TEST(CollectCounts, count_kept_texts_and_reasons_of_drops) {
   const auto texts = some_texts();
   const CollectCounts counts = counts_of(texts);
   EXPECT_EQ(counts.n_texts, 5);

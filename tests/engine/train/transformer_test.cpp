@@ -1,5 +1,5 @@
-// The whole training forward and backward: against finite differences in f32, and the products of
-// every engine against plain loops.
+// Training forward and backward against finite differences in f32, and the products of every library
+// against plain loops.
 #include <cmath>
 #include <vector>
 
@@ -10,6 +10,7 @@
 #include "engine/train/ops/amx_gemm.h"
 #include "engine/train/ops/linear_onednn.h"
 #include "kernels/dtype.h"
+#include "tests/engine/train/cpu_learner.h"
 #include "tests/engine/train/gradient_check.h"
 #include "tests/engine/train/small_model.h"
 #include "tests/engine/train/two_texts.h"
@@ -17,72 +18,45 @@
 namespace engine {
 namespace {
 
+using test::CpuLearner;
 using test::small_model;
 using test::spread;
 using test::Texts;
 using test::two_texts;
 
-template <typename T>
-struct Pass {
-  ModelConfig config = small_model();
-  ParameterLayout layout{config};
-  std::vector<float> parameters;
-  std::unique_ptr<LinearMath<T>> math;
-  std::unique_ptr<PackedWeights<T>> weights;
-  std::unique_ptr<TrainPass<T>> pass;
-
-  explicit Pass(std::unique_ptr<LinearMath<T>> own, std::unique_ptr<LinearMath<T>> packing)
-      : math(std::move(packing)) {
-    initialise(parameters, layout, config, 0.3f, 7);
-    weights = std::make_unique<PackedWeights<T>>(config, layout, parameters, *math);
-    pass = std::make_unique<TrainPass<T>>(config, layout, std::move(own), train_table(), 64);
-  }
-  double loss_and_gradient(const Texts& texts, std::vector<float>& gradient) {
-    for (int i = 0; i < weights->n_matrices(); i++) weights->repack(i, *math);
-    std::vector<float> loss(texts.token.size());
-    gradient.assign(parameters.size(), 0.0f);
-    pass->forward_backward(parameters, *weights, texts.rows(), gradient.data(), loss);
-    double sum = 0;
-    for (std::size_t i = 0; i < loss.size(); i++)
-      sum += static_cast<double>(loss[i]) * texts.weight[i];
-    return sum;
-  }
-};
-
-TEST(Transformer, gradient_of_every_kind_of_weight_is_the_derivative_of_the_loss) {
-  Pass<float> p(linear_math_f32(), linear_math_f32());
+TEST(Transformer, gradient_of_every_weight_is_the_derivative) {
+  CpuLearner p(small_model());
   const Texts texts = two_texts();
   std::vector<float> gradient, ignored;
-  p.loss_and_gradient(texts, gradient);
+  p.loss_and_gradient(texts.rows(), gradient);
   // A prime stride visits every matrix and norm.
   test::expect_gradient(
-      p.parameters, gradient, [&] { return p.loss_and_gradient(texts, ignored); }, "parameter", 61,
-      2e-3, 0x1p-8f);
+      p.parameters, gradient, [&] { return p.loss_and_gradient(texts.rows(), ignored); },
+      "parameter", 61, 2e-3, 0x1p-8f);
 }
 
-TEST(Transformer, a_text_never_sees_another_in_its_row) {
-  Pass<float> p(linear_math_f32(), linear_math_f32());
+TEST(Transformer, texts_do_not_attend_to_each_other) {
+  CpuLearner p(small_model());
   Texts texts = two_texts();
   const auto vocab = static_cast<std::size_t>(p.config.vocab_size);
-  std::vector<float> before(32 * vocab), after(32 * vocab);
-  p.pass->forward(p.parameters, *p.weights, texts.rows(), before);
+  const std::vector<float> before = p.logits_of(texts.rows());
   for (std::size_t i = 0; i < 13; i++) texts.token[i] = (texts.token[i] + 1) % 64;
-  p.pass->forward(p.parameters, *p.weights, texts.rows(), after);
+  const std::vector<float> after = p.logits_of(texts.rows());
   EXPECT_NE(before[0], after[0]);
   for (std::size_t i = 13 * vocab; i < 28 * vocab; i++) ASSERT_EQ(before[i], after[i]);
 }
 
-TEST(Transformer, passes_of_padding_rows_leave_no_gradient) {
-  Pass<float> p(linear_math_f32(), linear_math_f32());
+TEST(Transformer, padding_rows_have_no_gradient) {
+  CpuLearner p(small_model());
   Texts texts = two_texts();
   std::vector<float> gradient, other;
-  p.loss_and_gradient(texts, gradient);
+  p.loss_and_gradient(texts.rows(), gradient);
   for (std::size_t i = 28; i < 32; i++) texts.token[i] = 1;
-  p.loss_and_gradient(texts, other);
+  p.loss_and_gradient(texts.rows(), other);
   EXPECT_EQ(gradient, other);
 }
 
-// bf16 keeps 8 bits; a gradient is a sum of many such products, so its direction is what must hold.
+// bf16 has 8 bits and a gradient is a sum of many products, so only its direction is compared.
 void expect_same_direction(const std::vector<float>& a, const std::vector<float>& b) {
   double ab = 0, aa = 0, bb = 0;
   for (std::size_t i = 0; i < a.size(); i++) {
@@ -94,16 +68,16 @@ void expect_same_direction(const std::vector<float>& a, const std::vector<float>
   EXPECT_NEAR(std::sqrt(aa / bb), 1.0, 0.02);
 }
 
-TEST(Transformer, bf16_gradients_point_where_f32_gradients_do) {
-  Pass<float> reference(linear_math_f32(), linear_math_f32());
+TEST(Transformer, bf16_gradients_have_the_direction_of_f32) {
+  CpuLearner reference(small_model());
   const Texts texts = two_texts();
   std::vector<float> expected, gradient;
-  reference.loss_and_gradient(texts, expected);
+  reference.loss_and_gradient(texts.rows(), expected);
   for (const Compute compute : {Compute::Bf16Amx, Compute::Bf16OneDnn}) {
     if (compute == Compute::Bf16Amx && !amx_usable()) continue;
     if (compute == Compute::Bf16OneDnn && !onednn_has_bf16()) continue;
-    Pass<Bf16> p(linear_math_bf16(compute), linear_math_bf16(compute));
-    p.loss_and_gradient(texts, gradient);
+    CpuLearner p(small_model(), compute);
+    p.loss_and_gradient(texts.rows(), gradient);
     expect_same_direction(gradient, expected);
   }
 }
@@ -121,7 +95,7 @@ std::vector<T> narrowed(const std::vector<float>& x) {
   return y;
 }
 
-// All products of one engine on a shape with several blocks in every direction.
+// All products of one library, on a shape with several blocks in every direction.
 template <typename T>
 void expect_right_products(LinearMath<T>& math) {
   constexpr int kRows = 96, kOut = 64, kIn = 160;
@@ -164,7 +138,7 @@ void expect_right_products(LinearMath<T>& math) {
   }
 }
 
-TEST(Linear, products_of_every_engine_equal_plain_sums) {
+TEST(Linear, products_of_every_library_match_plain_sums) {
   expect_right_products(*linear_math_f32());
   if (amx_usable()) expect_right_products(*linear_math_bf16(Compute::Bf16Amx));
   if (onednn_has_bf16()) expect_right_products(*linear_math_bf16(Compute::Bf16OneDnn));
@@ -183,7 +157,7 @@ TEST(Parameters, only_norms_are_left_without_decay) {
   EXPECT_EQ(undecayed, (2 * config.n_layers + 1) * config.dim);
 }
 
-TEST(Parameters, tensors_written_and_read_back_are_the_same_weights) {
+TEST(Parameters, round_trip_through_tensors) {
   const ModelConfig config = small_model();
   std::vector<float> parameters, back;
   initialise(parameters, ParameterLayout(config), config, 0.02f, 3);

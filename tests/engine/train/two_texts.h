@@ -1,4 +1,4 @@
-// Two packed texts as a pass takes them, for the tests of whole forwards and backwards.
+// The rows of two packed texts, for tests of forwards and backwards.
 #pragma once
 
 #include <vector>

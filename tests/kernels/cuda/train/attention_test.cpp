@@ -7,27 +7,27 @@
 namespace kernels::test {
 namespace {
 
-// Sequences of 19, 1 and 40 rows with padding between and after them; in the last, rows from 30 on
-// are chains that start at its row 9 and do not see the rows between.
-std::vector<TrainSight> texts_and_chains() {
-  std::vector<TrainSight> sights(69);
-  for (int row = 0; row < 69; row++) sights[row] = {row, row, row + 1, row};
-  for (int row = 0; row < 19; row++) sights[row] = {0, 0, 0, 19};
-  sights[21] = {21, 21, 21, 22};
-  for (int row = 24; row < 64; row++) sights[row] = {24, 24, 24, 64};
-  for (int row = 54; row < 64; row++) sights[row] = {24, 24 + 10, 54 + (row - 54) / 4 * 4, 64};
-  return sights;
+// Texts of 19, 1 and 40 rows with padding between and behind; in the last, rows 30 on are chains
+// that hang on its row 9 and see nothing of what lies between.
+std::vector<AttentionSpan> texts_and_chains() {
+  std::vector<AttentionSpan> spans(69);
+  for (int row = 0; row < 69; row++) spans[row] = {row, row, row + 1, row};
+  for (int row = 0; row < 19; row++) spans[row] = {0, 0, 0, 19};
+  spans[21] = {21, 21, 21, 22};
+  for (int row = 24; row < 64; row++) spans[row] = {24, 24, 24, 64};
+  for (int row = 54; row < 64; row++) spans[row] = {24, 24 + 10, 54 + (row - 54) / 4 * 4, 64};
+  return spans;
 }
-bool sees(const TrainSight& s, int row, int other) {
+bool sees(const AttentionSpan& s, int row, int other) {
   return (other >= s.begin && other < s.prefix_end) || (other >= s.own_begin && other <= row);
 }
 
 struct Exact {
   std::vector<double> out, lse, d_qkv;
 };
-// Everything in double, from the definition. d_out is the gradient of the rounded `out`.
-Exact attention_in_double(const TrainHeads& h,
-                          const std::vector<TrainSight>& sights,
+// Everything in double, from the definition. d_out is the gradient of what `out` was rounded to.
+Exact attention_in_double(const AttentionRows& h,
+                          const std::vector<AttentionSpan>& spans,
                           const std::vector<float>& qkv,
                           const std::vector<float>& d_out) {
   const int width = (h.n_heads + 2 * h.n_kv_heads) * h.head_dim, dim = h.head_dim;
@@ -43,7 +43,7 @@ Exact attention_in_double(const TrainHeads& h,
       std::vector<double> p(h.n_rows);
       double total = 0, dot = 0;
       for (int t = 0; t < h.n_rows; t++) {
-        if (!sees(sights[row], row, t)) continue;
+        if (!sees(spans[row], row, t)) continue;
         double score = 0;
         for (int d = 0; d < dim; d++) score += double(qkv[q(row) + d]) * qkv[k(t) + d];
         total += p[t] = std::exp(score * scale);
@@ -82,20 +82,20 @@ TEST_P(CudaTrainAttention, forward_and_backward_equal_double_loops) {
   const auto& [name, type] = GetParam();
   const OpenedCuda device(name);
   const TrainKernels& kernels = train_kernels(*device);
-  const std::vector<TrainSight> sights = texts_and_chains();
-  for (const TrainHeads h :
-       {TrainHeads{69, 3, 1, 5}, {69, 2, 2, 64}, {69, 2, 1, 72}, {23, 1, 1, 256}}) {
+  const std::vector<AttentionSpan> spans = texts_and_chains();
+  for (const AttentionRows h :
+       {AttentionRows{69, 3, 1, 5}, {69, 2, 2, 64}, {69, 2, 1, 72}, {23, 1, 1, 256}}) {
     SCOPED_TRACE(h.head_dim);
     const int width = (h.n_heads + 2 * h.n_kv_heads) * h.head_dim,
               out_width = h.n_heads * h.head_dim;
     const auto qkv = kept_values(h.n_rows * width, 50, type),
                d_out = kept_values(h.n_rows * out_width, 51, type);
-    const Exact exact = attention_in_double(h, sights, qkv, d_out);
+    const Exact exact = attention_in_double(h, spans, qkv, d_out);
     const TypedArray in(*device, type, qkv), d(*device, type, d_out),
         out(*device, type, std::vector<float>(d_out.size(), 7)),
         d_in(*device, type, std::vector<float>(qkv.size(), 7));
     const DeviceFloats lse(*device, std::vector<float>(h.n_rows * h.n_heads, 7));
-    const DeviceList<TrainSight> there(*device, sights);
+    const ListThere<AttentionSpan> there(*device, spans);
     kernels.attention(*device, type, h, in.data(), there.data(), out.data(), lse.data());
     kernels.attention_backward(*device, type, h, in.data(), there.data(), out.data(), d.data(),
                                lse.data(), d_in.data());
@@ -114,16 +114,16 @@ TEST_P(CudaTrainAttention, forward_and_backward_equal_double_loops) {
 TEST_P(CudaTrainAttention, a_sequence_is_batch_invariant) {
   const auto& [name, type] = GetParam();
   const OpenedCuda device(name, emulation::Watch::Once);
-  const TrainHeads h{40, 2, 1, 24};
+  const AttentionRows h{40, 2, 1, 24};
   const int width = 4 * 24;
-  std::vector<TrainSight> sights(40);
+  std::vector<AttentionSpan> spans(40);
   for (int row = 0; row < 40; row++)
-    sights[row] = row < 17 ? TrainSight{0, 0, 0, 17} : TrainSight{17, 17, 17, 40};
+    spans[row] = row < 17 ? AttentionSpan{0, 0, 0, 17} : AttentionSpan{17, 17, 17, 40};
   auto qkv = kept_values(h.n_rows * width, 52, type);
   const auto run = [&] {
     const TypedArray in(*device, type, qkv), out(*device, type, std::vector<float>(40 * 48));
     const DeviceFloats lse(*device, std::vector<float>(40 * 2));
-    const DeviceList<TrainSight> there(*device, sights);
+    const ListThere<AttentionSpan> there(*device, spans);
     train_kernels(*device).attention(*device, type, h, in.data(), there.data(), out.data(),
                                      lse.data());
     return out.read();

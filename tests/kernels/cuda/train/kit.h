@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "kernels/cuda/train/kernels.h"
+#include "kernels/train_ops.h"
 #include "tests/kernels/cuda/cuda_kit.h"
 
 namespace kernels::test {

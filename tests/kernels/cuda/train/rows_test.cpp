@@ -202,28 +202,28 @@ GoalLoss divergence_loss(const std::vector<double>& log_q,
   return exact;
 }
 
-TEST_P(CudaTraining, losses_with_labels_and_teachers_have_exact_gradients) {
-  using By = TrainGoal::By;
+TEST_P(CudaTraining, goals_are_labels_and_teachers_laws_and_their_gradients_the_derivatives) {
+  using Kind = RowGoal::Kind;
   const OpenedCuda device(GetParam().device);
   const TrainKernels& kernels = train_kernels(*device);
   for (const int vocab : {1, 47, 300}) {
     auto logits = normal_values(7 * vocab, 50, 5);
     if (vocab > 1) logits[1] = logits[3 * vocab] = 60;
     const auto others = normal_values(2 * vocab, 51, 5);
-    const std::vector<TrainGoal> goals = {{},
-                                          {By::Target, 0.25f, 0},
-                                          {By::Forward, 0, 1},
-                                          {By::Reverse, 0, 0},
-                                          {By::Reverse, 0, 1},
-                                          {By::Forward, 0, 0},
-                                          {By::Forward, 0, 1}};
+    const std::vector<RowGoal> goals = {{},
+                                          {Kind::Target, 0.25f, 0},
+                                          {Kind::Forward, 0, 1},
+                                          {Kind::Reverse, 0, 0},
+                                          {Kind::Reverse, 0, 1},
+                                          {Kind::Forward, 0, 0},
+                                          {Kind::Forward, 0, 1}};
     const int n_rows = int(goals.size());
     const std::vector<std::int32_t> target = {0, vocab - 1, 0, 0, 0, 0, 0};
     const std::vector<float> weight = {1, 0.1f, 0.5f, 2, 0.1f, 1, 0};
     const DeviceFloats in(*device, logits), beside(*device, others), weights(*device, weight);
-    const DeviceList<std::int32_t> targets(*device, target);
-    const DeviceList<TrainGoal> there(*device, goals);
-    // Teachers from another forward, and rows of the same forward.
+    const ListThere<std::int32_t> targets(*device, target);
+    const ListThere<RowGoal> there(*device, goals);
+    // Teachers of another forward, and rows of the same.
     for (const bool themselves : {false, true}) {
       const DeviceFloats loss(*device, std::vector<float>(n_rows, -1));
       const TypedArray d(*device, type(), std::vector<float>(logits.size(), -1));
@@ -232,13 +232,13 @@ TEST_P(CudaTraining, losses_with_labels_and_teachers_have_exact_gradients) {
                           n_rows, vocab);
       const auto losses = loss.read(), found = d.read();
       for (int row = 0; row < n_rows; row++) {
-        const TrainGoal& goal = goals[row];
+        const RowGoal& goal = goals[row];
         const float* teacher = (themselves ? logits : others).data() + goal.teacher * vocab;
         const auto log_q = log_distribution(&logits[std::size_t(row) * vocab], vocab);
         const GoalLoss exact =
-            goal.by == By::Target
+            goal.kind == Kind::Target
                 ? smoothed_loss(log_q, target[row], goal.smoothing)
-                : divergence_loss(log_q, log_distribution(teacher, vocab), goal.by == By::Reverse);
+                : divergence_loss(log_q, log_law(teacher, vocab), goal.kind == Kind::Reverse);
         SCOPED_TRACE("row " + std::to_string(row) + " of " + std::to_string(vocab));
         ASSERT_NEAR(losses[row], weight[row] == 0 ? 0 : exact.loss, 1e-6 * (1 + exact.size));
         for (int i = 0; i < vocab; i++) {

@@ -1,4 +1,4 @@
-#include "engine/train/run/speed_score.h"
+#include "engine/train/cllm/speed_score.h"
 
 #include <algorithm>
 
@@ -29,7 +29,7 @@ double metric(const TaskScore& score, const char* name) {
   return found == score.metrics.end() ? 0 : found->second;
 }
 
-// Sums of a task over its levels.
+// Sums over the levels of a task.
 struct Sums {
   SpeedScore score;
   double tokens = 0, steps = 0, fast_forward = 0, stationary = 0;

@@ -1,0 +1,95 @@
+// Weights, moments and gradients of a training where it computes: in the host's memory with a
+// gradient for each CPU shard, or in the memory of a CUDA device.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "engine/train/core/optimizer.h"
+#include "engine/train/core/parameters.h"
+#include "engine/train/core/train_device.h"
+#include "engine/train/core/workers.h"
+#include "engine/train/ops/linear.h"
+#include "kernels/device.h"
+
+namespace engine {
+
+/// True if no value is infinite or NaN.
+bool all_finite(std::span<const float> values);
+
+/// Weights and moments of a run, in the host's memory.
+struct TrainState {
+  std::vector<float>& parameters;  // as a layout of parameters lays them out
+  Optimizer& optimizer;
+};
+
+/// The compute mode and the processors of a training, which they outlive.
+struct TrainPlace {
+  Compute compute;
+  Workers& workers;                   // the CPU's threads
+  int shards = 1;                     // CPU: parts of a step's batch whose gradients are summed
+  kernels::Device* device = nullptr;  // a CUDA device for this training alone; null: the CPU
+};
+
+/// The arrays that a training updates, their division, and the size of a step.
+struct TrainedArrays {
+  TrainState state;
+  std::vector<ParameterRun> runs;
+  std::vector<kernels::TrainMatrix> matrices;  // those that products read
+  std::int64_t n_losses = 0;                   // of a step on a CUDA device, at most
+};
+
+/// The weights in training on one kind of device.
+class TrainableWeights {
+ public:
+  virtual ~TrainableWeights() = default;
+  /// The arithmetic in words: "f32 with 2 shards, elementwise avx2".
+  virtual std::string name() const = 0;
+  /// True on the CPU, false on a CUDA device.
+  virtual bool on_cpu() const = 0;
+
+  /// Shards of a step, each with a gradient of its own.
+  virtual int n_shards() const = 0;
+  /// The device that a shard's passes run on.
+  virtual TrainDevice device(int shard) const = 0;
+  /// Calls work(shard) for every shard, on the CPU in several threads.
+  virtual void for_shards(const std::function<void(int)>& work) = 0;
+
+  /// The current weights, for passes.
+  virtual kernels::TrainWeights weights() const = 0;
+  /// Other weights of the same layout, which stay constant: a frozen teacher's.
+  /// @param parameters  outlive this
+  virtual kernels::TrainWeights frozen(const std::vector<float>& parameters) = 0;
+  /// Constant values on the device, such as an embedding. @param values  outlive this
+  virtual const float* constant(const std::vector<float>& values, const char* what) = 0;
+
+  /// [n], zero when a step begins.
+  virtual float* gradient(int shard) = 0;
+  /// Room for the n losses of a step, all shards together, on the device.
+  virtual float* losses(std::int64_t n) = 0;
+
+  /// One AdamW update by the sum of the shards' gradients, which are zero afterwards. Waits once.
+  /// @param step  from 1
+  /// @param loss  receives the first loss.size() losses of the step
+  /// @return  the gradient's norm before clipping; NaN if it or a loss is not finite: then no weight
+  ///          and no moment changed
+  virtual double update(std::int64_t step, double lr, std::span<float> loss) = 0;
+  /// Copies weights and moments to the host's TrainState.
+  virtual void fetch() = 0;
+  /// Notes of the device since the last call, a line each.
+  virtual std::vector<std::string> take_notes() { return {}; }
+};
+
+/// Takes all its memory, and starts from arrays.state.
+/// @throws Error(Device or Resources)  without cuBLAS, or with too little memory
+std::unique_ptr<TrainableWeights> trainable_weights(const TrainPlace& place, TrainedArrays arrays);
+/// The weights on the CPU; as trainable_weights().
+std::unique_ptr<TrainableWeights> cpu_weights(const TrainPlace& place, TrainedArrays arrays);
+/// The weights on place.device; as trainable_weights().
+std::unique_ptr<TrainableWeights> device_weights(const TrainPlace& place, TrainedArrays arrays);
+
+}  // namespace engine
