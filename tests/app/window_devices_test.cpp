@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "app/window/devices.h"
+#include "engine/store/model_store.h"
 #include "ui/shell/catalog.h"
 
 namespace {

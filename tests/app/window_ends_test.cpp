@@ -13,6 +13,7 @@
 
 #include <gtest/gtest.h>
 
+#include "app/cli/commands.h"
 #include "app/window/engine_thread.h"
 #include "engine/event/queue.h"
 #include "kernels/error.h"
