@@ -72,7 +72,7 @@ TEST(WindowDevices, of_a_driver_that_never_answers_keep_no_window_open) {
       return std::vector<engine::DeviceInfo>();
     });
   };
-  EXPECT_EXIT(close_window(), testing::ExitedWithCode(5), "the GPU's driver did not answer");
+  EXPECT_EXIT(close_window(), testing::ExitedWithCode(5), "the GPU's driver did not respond");
 }
 
 }  // namespace

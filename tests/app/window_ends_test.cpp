@@ -120,7 +120,7 @@ TEST(WindowEnds, CU12_an_engine_that_hangs_is_left_and_the_code_is_a_devices) {
     HangingScene scene;
     scene.thread.end_within(std::chrono::milliseconds(50));
   };
-  EXPECT_EXIT(ends(), testing::ExitedWithCode(5), "the GPU did not answer");
+  EXPECT_EXIT(ends(), testing::ExitedWithCode(5), "the GPU did not respond");
 }
 
 TEST(WindowEnds, CU12_however_the_window_ends_nobody_waits_for_ever_for_a_load_that_hangs) {
@@ -130,10 +130,10 @@ TEST(WindowEnds, CU12_however_the_window_ends_nobody_waits_for_ever_for_a_load_t
     scene.thread.beside(window, std::chrono::milliseconds(50));
   };
   const auto fails = []() -> int { throw std::runtime_error("no room for a window"); };
-  EXPECT_EXIT(ends([] { return 0; }), testing::ExitedWithCode(5), "the engine did not answer");
-  EXPECT_EXIT(ends([] { return 5; }), testing::ExitedWithCode(5), "the GPU did not answer");
+  EXPECT_EXIT(ends([] { return 0; }), testing::ExitedWithCode(5), "the engine did not respond");
+  EXPECT_EXIT(ends([] { return 5; }), testing::ExitedWithCode(5), "the GPU did not respond");
   EXPECT_EXIT(ends(fails), testing::ExitedWithCode(5),
-              "no room for a window\ndecoscope: window: the engine did not answer");
+              "no room for a window\ndecoscope: window: the engine did not respond");
 }
 
 TEST(WindowEnds, an_engine_that_answers_leaves_the_window_its_own_end) {

@@ -191,7 +191,7 @@ TEST(WindowWithGpu, CU12_a_model_whose_load_hangs_is_left_when_the_window_closes
     while (!gate.holds()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
     thread.beside([] { return 0; }, std::chrono::milliseconds(50));
   };
-  EXPECT_EXIT(ends(), testing::ExitedWithCode(5), "the engine did not answer");
+  EXPECT_EXIT(ends(), testing::ExitedWithCode(5), "the engine did not respond");
 }
 
 }  // namespace
