@@ -164,7 +164,7 @@ std::string thought_facts(const ThoughtRecord& thought) {
 
 }  // namespace
 
-Mean result_of(const ThoughtRecord& thought) {
+Mean fate_of(const ThoughtRecord& thought) {
   if (thought.judged.empty()) return thought.made.readable ? Mean::Guess : Mean::Unused;
   const ThoughtFate fate = thought.judged.back().fate;
   if (fate == ThoughtFate::Kept) return Mean::Accepted;

@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "app/window/devices.h"
+#include "engine/store/model_store.h"
 #include "ui/shell/catalog.h"
 
 namespace {
@@ -72,7 +73,7 @@ TEST(WindowDevices, a_driver_that_never_answers_does_not_block_closing) {
       return std::vector<engine::DeviceInfo>();
     });
   };
-  EXPECT_EXIT(close_window(), testing::ExitedWithCode(5), "the GPU's driver did not answer");
+  EXPECT_EXIT(close_window(), testing::ExitedWithCode(5), "the GPU's driver did not respond");
 }
 
 }  // namespace

@@ -90,7 +90,7 @@ TEST_F(Ends, losing_the_display_ends_the_program_in_order) {
   own.end();
   const ProgramEnd end = program.wait(kSoon);
   EXPECT_EQ(end.code, 5) << end.err;
-  EXPECT_NE(end.err.find("what was recorded is whole"), std::string::npos) << end.err;
+  EXPECT_NE(end.err.find("recordings are complete"), std::string::npos) << end.err;
   EXPECT_EQ(end.err.find("terminate"), std::string::npos) << end.err;
 }
 

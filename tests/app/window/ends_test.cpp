@@ -13,6 +13,7 @@
 
 #include <gtest/gtest.h>
 
+#include "app/cli/commands.h"
 #include "app/window/engine_thread.h"
 #include "engine/event/queue.h"
 #include "kernels/error.h"
@@ -120,7 +121,7 @@ TEST(WindowEnds, a_hanging_engine_is_abandoned_with_exit_code_5) {
     HangingScene scene;
     scene.thread.end_within(std::chrono::milliseconds(50));
   };
-  EXPECT_EXIT(ends(), testing::ExitedWithCode(5), "the GPU did not answer");
+  EXPECT_EXIT(ends(), testing::ExitedWithCode(5), "the GPU did not respond");
 }
 
 // CU12.
@@ -131,10 +132,10 @@ TEST(WindowEnds, closing_never_waits_for_a_hanging_load) {
     scene.thread.beside(window, std::chrono::milliseconds(50));
   };
   const auto fails = []() -> int { throw std::runtime_error("no room for a window"); };
-  EXPECT_EXIT(ends([] { return 0; }), testing::ExitedWithCode(5), "the engine did not answer");
-  EXPECT_EXIT(ends([] { return 5; }), testing::ExitedWithCode(5), "the GPU did not answer");
+  EXPECT_EXIT(ends([] { return 0; }), testing::ExitedWithCode(5), "the engine did not respond");
+  EXPECT_EXIT(ends([] { return 5; }), testing::ExitedWithCode(5), "the GPU did not respond");
   EXPECT_EXIT(ends(fails), testing::ExitedWithCode(5),
-              "no room for a window\ndecoscope: window: the engine did not answer");
+              "no room for a window\ndecoscope: window: the engine did not respond");
 }
 
 TEST(WindowEnds, a_responding_engine_keeps_the_windows_exit_code) {

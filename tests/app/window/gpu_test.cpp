@@ -195,7 +195,7 @@ TEST(WindowWithGpu, a_hanging_load_does_not_block_closing) {
     while (!gate.holds()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
     thread.beside([] { return 0; }, std::chrono::milliseconds(50));
   };
-  EXPECT_EXIT(ends(), testing::ExitedWithCode(5), "the engine did not answer");
+  EXPECT_EXIT(ends(), testing::ExitedWithCode(5), "the engine did not respond");
 }
 
 }  // namespace

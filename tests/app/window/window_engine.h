@@ -9,6 +9,7 @@
 
 #include <gtest/gtest.h>
 
+#include "app/cli/commands.h"
 #include "app/window/engine_thread.h"
 #include "app/window/tasks.h"
 #include "engine/decode/registry.h"
