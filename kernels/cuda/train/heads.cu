@@ -1,6 +1,5 @@
 // Training operations of draft heads: residual layers, copies of scattered rows, the loss of
 // features, the rank of a target, the likeliest token.
-#include <algorithm>
 #include <vector>
 
 #include "kernels/cuda/cuda_device.h"
@@ -184,7 +183,7 @@ void add_train_head_kernels(TrainKernels& kernels) {
     const std::vector<PickRow> greedy(static_cast<std::size_t>(n_rows));
     std::vector<Picked> picked(greedy.size());
     device.ops().pick(device, logits, vocab, n_rows, vocab, vocab, greedy.data(), picked.data());
-    std::ranges::transform(picked, token_to_host, &Picked::id);
+    for (const Picked& one : picked) *token_to_host++ = one.id;
   };
 }
 
