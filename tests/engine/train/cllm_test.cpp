@@ -363,7 +363,7 @@ TEST_F(CllmOfSmallTarget, replays_its_own_or_the_named_mixture) {
 }
 
 TEST_F(CllmOfSmallTarget,
-       what_another_run_collected_and_measured_is_taken_and_not_what_came_of_it) {
+       reuses_collected_data_and_baseline_but_not_the_result) {
   namespace fs = std::filesystem;
   ASSERT_TRUE(trained("first", "").finished);
   // The time of collecting, and a score that this target does not have.
@@ -398,7 +398,7 @@ class CllmRun : public Cllm {
 };
 
 TEST_F(CllmRun,
-       a_point_predicts_what_its_fixed_point_does_up_to_its_first_wrong_token_bit_for_bit) {
+       points_predict_like_their_fixed_point_up_to_the_error) {
   const ModelFiles files = open_model(DECOSCOPE_SOURCE_DIR "/assets/models/demo-target");
   const auto device = kernels::open_cpu(1);
   const auto model = Model::load(*device, files, {.dtype = files.stored_dtype});

@@ -202,7 +202,7 @@ GoalLoss divergence_loss(const std::vector<double>& log_q,
   return exact;
 }
 
-TEST_P(CudaTraining, goals_are_labels_and_teachers_laws_and_their_gradients_the_derivatives) {
+TEST_P(CudaTraining, loss_and_gradient_of_labels_and_teachers) {
   using Kind = RowGoal::Kind;
   const OpenedCuda device(GetParam().device);
   const TrainKernels& kernels = train_kernels(*device);
