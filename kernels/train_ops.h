@@ -312,8 +312,8 @@ struct TrainProduct {
 /// Elements whose squares TrainKernels::squares adds up in one sum.
 inline constexpr std::int64_t kSquaresBlock = 1 << 15;
 
-/// A CUDA device's table, with what it needs besides: the product that the matrix operations are
-/// made of, and AdamW.
+/// A CUDA device's table, with further operations: the product that the matrix operations are made
+/// of, and AdamW.
 struct TrainKernels : TrainOps {
   /// Opens the library that makes the products. @return its name: "cuBLAS 130002", "own products"
   /// @throws Error(Device)  in one line, if cuBLAS is not here

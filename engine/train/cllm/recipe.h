@@ -22,7 +22,7 @@ struct CllmRecipe {
   int max_new_tokens = 256;  // of an answer
   int lanes = 32;            // prompts in one forward
   bool drop_wrong = true;    // drop answers that their task's checker rejects
-  int token_run = 10;        // drop answers that repeat a token so many times in a row; 0: never
+  int token_run = 10;        // drop answers with this many repeats of a token in a row; 0: never
   int sentence_run = 3;      // likewise a sentence
   bool augment = true;       // "right, wrong, right" patterns
 

@@ -141,7 +141,7 @@ struct RowOps {
 /// Operations on parameters, all f32.
 struct ParameterOps {
   /// sum[i] = parts[0][i] + parts[1][i] + ..., in that order, written to parts[0]; parts[1..] are
-  /// set to zero. @return the sum of squares of what was written, in double
+  /// set to zero. @return  the sum of squares of parts[0], in double
   double (*reduce)(float* const* parts, int n_parts, std::int64_t begin, std::int64_t end);
   /// One AdamW update of w[0..n): Loshchilov and Hutter 2019, decoupled decay. Sets g to zero.
   void (*adamw)(float* w, float* m, float* v, float* g, std::int64_t n, const AdamStep& step);

@@ -334,6 +334,37 @@ void adamw_run(Device& device,
                          static_cast<typename S::Element*>(rounded), n, step);
 }
 
+void add_train_loss_kernels(TrainKernels& kernels) {
+  kernels.cross_entropy = [](Device& device, DType type, float* logits, const std::int32_t* target,
+                             const float* weight, void* d_logits, float* loss, int n_rows,
+                             int vocab) {
+    if (n_rows == 0) return;
+    for_train_type(type, [&]<class S>(S) {
+      loss_rows<S>(device, logits, target, weight, d_logits, loss, n_rows, vocab);
+    });
+  };
+  kernels.goal_losses = [](Device& device, DType type, const float* logits, const float* teachers,
+                           const RowGoal* goals, const std::int32_t* target, const float* weight,
+                           void* d_logits, float* loss, int n_rows, int vocab) {
+    if (n_rows == 0) return;
+    for_train_type(type, [&]<class S>(S) {
+      goal_rows<S>(device, logits, teachers, goals, target, weight, d_logits, loss, n_rows, vocab);
+    });
+  };
+  kernels.squares = [](Device& device, const float* g, std::int64_t n, double* sums) {
+    if (n == 0) return;
+    cuda_of(device).launch("train_squares", train_square_blocks,
+                           blocks_for(n, static_cast<int>(kSquaresBlock)), kTrainThreads, 0, g, n,
+                           sums);
+  };
+  kernels.adamw = [](Device& device, float* w, float* mean, float* square, float* g, DType type,
+                     void* rounded, std::int64_t n, const AdamStep* step) {
+    if (n == 0) return;
+    for_train_type(type,
+                   [&]<class S>(S) { adamw_run<S>(device, w, mean, square, g, rounded, n, step); });
+  };
+}
+
 }  // namespace
 
 void add_train_row_kernels(TrainKernels& kernels) {
@@ -382,34 +413,7 @@ void add_train_row_kernels(TrainKernels& kernels) {
       swiglu_backward_rows<S>(device, gate_up, d_act, d_gate_up, act, n_rows, hidden);
     });
   };
-  kernels.cross_entropy = [](Device& device, DType type, float* logits, const std::int32_t* target,
-                             const float* weight, void* d_logits, float* loss, int n_rows,
-                             int vocab) {
-    if (n_rows == 0) return;
-    for_train_type(type, [&]<class S>(S) {
-      loss_rows<S>(device, logits, target, weight, d_logits, loss, n_rows, vocab);
-    });
-  };
-  kernels.goal_losses = [](Device& device, DType type, const float* logits, const float* teachers,
-                           const RowGoal* goals, const std::int32_t* target, const float* weight,
-                           void* d_logits, float* loss, int n_rows, int vocab) {
-    if (n_rows == 0) return;
-    for_train_type(type, [&]<class S>(S) {
-      goal_rows<S>(device, logits, teachers, goals, target, weight, d_logits, loss, n_rows, vocab);
-    });
-  };
-  kernels.squares = [](Device& device, const float* g, std::int64_t n, double* sums) {
-    if (n == 0) return;
-    cuda_of(device).launch("train_squares", train_square_blocks,
-                           blocks_for(n, static_cast<int>(kSquaresBlock)), kTrainThreads, 0, g, n,
-                           sums);
-  };
-  kernels.adamw = [](Device& device, float* w, float* mean, float* square, float* g, DType type,
-                     void* rounded, std::int64_t n, const AdamStep* step) {
-    if (n == 0) return;
-    for_train_type(type,
-                   [&]<class S>(S) { adamw_run<S>(device, w, mean, square, g, rounded, n, step); });
-  };
+  add_train_loss_kernels(kernels);
 }
 
 }  // namespace kernels::DECOSCOPE_GPU
