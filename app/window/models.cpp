@@ -10,6 +10,7 @@
 #include "app/commands/generation.h"
 #include "engine/checkpoint/heads_files.h"
 #include "engine/checkpoint/model_files.h"
+#include "engine/model/language_model.h"
 #include "ui/shell/catalog.h"
 
 namespace app {

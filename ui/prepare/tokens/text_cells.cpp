@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <string_view>
 
+#include "engine/base/utf8.h"
 #include "engine/base/text.h"
 #include "engine/event/timeline/timeline.h"
 #include "ui/prepare/tokens/line_feeds.h"
