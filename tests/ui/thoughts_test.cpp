@@ -415,7 +415,7 @@ TEST(ThoughtTree, runs_are_named_by_what_they_write) {
   EXPECT_EQ(of(2, ""), "");
 }
 
-// The names of its runs by what they write.
+// The names of its runs.
 std::vector<engine::Event> search_with_prompts() {
   std::vector<engine::Event> events = search();
   for (engine::Event& event : events)
