@@ -172,7 +172,7 @@ TEST(FailedDevice, bar_stays_until_dismissed) {
 TEST(FailedDevice, cpu_is_offered_after_a_refused_start) {
   Asked window("cuda:0");
   window.shell.take({failed(kDevice, 0)});
-  EXPECT_THAT(window.said(), AllOf(HasSubstr("Not begun (code 5): cuda:0"), HasSubstr(kOffer)));
+  EXPECT_THAT(window.said(), AllOf(HasSubstr("Not started (code 5): cuda:0"), HasSubstr(kOffer)));
   // A run begins: the offer belonged to an earlier one.
   window.shell.take(streams::one_run("ar"));
   EXPECT_THAT(window.said(), Not(HasSubstr(kOffer)));
@@ -330,7 +330,7 @@ TEST(LateGpu, bar_disappears_with_the_next_event) {
   EXPECT_THAT(passes(6), AllOf(HasSubstr("GPU not responding, step"), HasSubstr(", 11 s"),
                                Not(HasSubstr("Save and exit"))));
   EXPECT_TRUE(window.shell.ticks());
-  EXPECT_THAT(passes(50), AllOf(HasSubstr(", 61 s. Stop takes effect when cuda:0 answers"),
+  EXPECT_THAT(passes(50), AllOf(HasSubstr(", 61 s. Stop takes effect when cuda:0 responds"),
                                 HasSubstr("Save and exit"), HasSubstr("Stop the run")));
   // Device samples do not count as progress of the step.
   window.shell.take({engine::Sampled{.t = 2'000'000'000'000}});

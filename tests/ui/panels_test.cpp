@@ -117,7 +117,7 @@ TEST(Panels, empty_panels_name_the_decoder) {
   EXPECT_THAT(said("pool", streams::one_run("ar", 24)),
               HasSubstr("AR has proposed no tokens so far, so there is no n-gram pool."));
   EXPECT_THAT(said("trajectory", streams::one_run("prompt-lookup", 48)),
-              HasSubstr("Prompt lookup refines no block. Its proposals are in the Pool panel."));
+              HasSubstr("Prompt lookup does not refine a block. The panel Pool shows its proposals."));
   EXPECT_THAT(said("trajectory", streams::one_run("ar", 24)),
               HasSubstr("AR has proposed no tokens so far, so it has no trajectory."));
 }

@@ -276,7 +276,7 @@ TEST(Distributions, reasons_for_bounds_are_given) {
   cut.cut = cut.draft_cut = "top p";
   EXPECT_THAT(ui::omission_words(
                   cut, ui::distributions_at(cut, step, all_of_both_distributions(), 0.5f), 0.5f),
-              HasSubstr("Each distribution is recomputed among the tokens that top p kept"));
+              HasSubstr("Each distribution is recomputed over the tokens that top p kept"));
 }
 
 TEST(Distributions, missing_ones_name_the_option_that_records_them) {
@@ -435,7 +435,7 @@ TEST(StepPanels, empty_step_panels_give_the_reason) {
 TEST(StepPanels, show_the_verification_of_the_step) {
   EXPECT_THAT(said_by("tree", streams::one_run("mcsd")), HasSubstr("10 proposed"));
   EXPECT_THAT(said_by("tree", streams::one_run("lookahead")), HasSubstr("not verified"));
-  EXPECT_THAT(said_by("mask", streams::one_run("lookahead")), HasSubstr("tokens of the text"));
+  EXPECT_THAT(said_by("mask", streams::one_run("lookahead")), HasSubstr("after a prefix of"));
   EXPECT_THAT(said_by("distributions", streams::one_run("speculative")),
               HasSubstr("no random number is drawn"));
   EXPECT_THAT(said_by("distributions", streams::one_run("mcsd")), HasSubstr("below its acceptance probability"));
@@ -444,10 +444,10 @@ TEST(StepPanels, show_the_verification_of_the_step) {
 TEST(StepPanels, other_temperature_is_shown_beside_recorded) {
   const auto events = streams::one_run("mcsd");
   EXPECT_THAT(said_by("distributions", events),
-              testing::AllOf(HasSubstr("at 0.80, as recorded"), Not(HasSubstr("recomputed here"))));
+              testing::AllOf(HasSubstr("at 0.80, as recorded"), Not(HasSubstr(", recomputed"))));
   EXPECT_THAT(said_by("distributions", events, ui::Screen::Live, 0.5f),
               testing::AllOf(HasSubstr("at 0.80, as recorded"), HasSubstr("p at 0.50"),
-                             HasSubstr("at 0.50, recomputed here: a token drawn from q is kept")));
+                             HasSubstr("at 0.50, recomputed: a token sampled from q is accepted")));
 }
 
 // P/Q shows a step of the run.

@@ -244,19 +244,19 @@ TEST(ThoughtTree, facts_of_a_thought) {
   EXPECT_EQ(words(2).first, "How many are there?");
   EXPECT_EQ(words(2).second, "There are 40.") << "the answer is the second line";
   EXPECT_EQ(words(1).second, "");
-  EXPECT_EQ(words(6).first, "nothing was written");
+  EXPECT_EQ(words(6).first, "no text");
   EXPECT_EQ(words(7).first, "8");
-  EXPECT_EQ(words(7).second, "right");
+  EXPECT_EQ(words(7).second, "correct");
   EXPECT_EQ(ui::value_words(found.thoughts[0]), "2.5");
   EXPECT_EQ(ui::value_words(found.thoughts[1]), "9");
   EXPECT_EQ(ui::value_words(found.thoughts[2]), "?") << "it contains no score";
   EXPECT_EQ(ui::value_words(found.thoughts[5]), "-") << "unreadable thoughts are not valued";
   const std::string facts = ui::facts_of(found, layout.boxes[2]);
-  for (const char* part : {"How many are there? There are 40.", "kept", "valued 9 of 10", "Score",
+  for (const char* part : {"How many are there? There are 40.", "kept", "value 9 of 10", "Score",
                            "the hand is empty", "written by runs 2, 5"})
     EXPECT_THAT(facts, HasSubstr(part));
   EXPECT_THAT(ui::facts_of(found, layout.boxes[3]),
-              HasSubstr("no score stood in what was written"));
+              HasSubstr("the reply contained no score"));
   EXPECT_EQ(ui::search_words(found, layout),
             "arith/1/test/1: depth 2 of 3 \xC2\xB7 6 thoughts: 2 kept, 3 pruned, 1 unreadable");
   // Before its value arrives.
@@ -343,9 +343,9 @@ TEST(Thoughts, every_prefix_of_a_stream_is_drawn) {
     }
   }
   said = window.said();
-  EXPECT_THAT(said, HasSubstr("+ answered right"));
+  EXPECT_THAT(said, HasSubstr("+ correct answer"));
   EXPECT_THAT(said, HasSubstr("question depth 1 depth 2 answer"));
-  EXPECT_THAT(said, HasSubstr("3 thoughts of each node, the best 1 of a level go on"));
+  EXPECT_THAT(said, HasSubstr("3 thoughts per node, the best 1 of a level are continued"));
   EXPECT_THAT(said, Not(HasSubstr("searching")));
 }
 
@@ -381,7 +381,7 @@ TEST(Thoughts, clicks_show_writing_and_valuing_run) {
     ctx->ItemClick(("$$" + std::to_string(static_cast<int>(window->ID)) + "/##search").c_str());
     ctx->Yield(2);
     ctx->SetRef("//$FOCUSED");
-    ctx->ItemClick("1: arith\\/1\\/test\\/1  + right");
+    ctx->ItemClick("1: arith\\/1\\/test\\/1  + correct");
     ctx->Yield(3);
     IM_CHECK_EQ(shell.selection().run, RunId{11});
     ctx->SetRef(window);
@@ -415,7 +415,7 @@ TEST(ThoughtTree, runs_are_named_by_what_they_write) {
   EXPECT_EQ(of(2, ""), "");
 }
 
-// The names of its runs by what they write.
+// The names of its runs.
 std::vector<engine::Event> search_with_prompts() {
   std::vector<engine::Event> events = search();
   for (engine::Event& event : events)

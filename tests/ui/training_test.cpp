@@ -291,7 +291,7 @@ TEST(Training, folder_opens_on_the_training_screen) {
   const std::string said = window.said();
   EXPECT_THAT(said,
               AllOf(HasSubstr("demo-run training, step 300"), HasSubstr("time left about 25 s"),
-                    HasSubstr("tokens learnt from 1,228,800"), HasSubstr("loss, consistency"),
+                    HasSubstr("training tokens 1,228,800"), HasSubstr("loss, consistency"),
                     HasSubstr("accuracy 72.5 %"), HasSubstr("tokens per step, block 3.2"),
                     HasSubstr("told ")));
   EXPECT_THAT(said, AllOf(HasSubstr("probe 4 of 4, step 300"), HasSubstr("USER: How many?"),
@@ -324,7 +324,7 @@ TEST(Training, appended_lines_are_shown_when_complete) {
   folder.append("training.jsonl", "77}\n");
   EXPECT_TRUE(window.shell.has_news());
   for (int i = 0; i < 60; ++i) window.gui.frame(window.shell);
-  EXPECT_THAT(window.said(), HasSubstr("tokens learnt from 7,777"));
+  EXPECT_THAT(window.said(), HasSubstr("training tokens 7,777"));
   EXPECT_THAT(window.said(), HasSubstr("This training run records no trajectories."));
   EXPECT_FALSE(window.shell.has_news());
 }

@@ -31,12 +31,12 @@ std::vector<FileEntry> entries_near(const std::string& typed,
 std::filesystem::path documents_folder();
 
 /// Writes a Chrome trace (.json, or .json.gz by its name) and checks it. An existing file is not replaced; the name gets a number.
-/// @return a sentence on what was written with the counts of the check, or why nothing was written
+/// @return a sentence that names the file and the counts of the check, or why nothing was written
 std::string export_trace(const engine::Timeline& timeline,
                          const std::string& path,
                          const engine::TraceOptions& options);
 /// Writes tables as CSV beside `path`: NAME-steps.csv, NAME-tokens.csv, NAME-acceptance.csv, NAME-lanes.csv.
-/// @return a sentence on what was written, or why nothing was written
+/// @return a sentence that names the files, or why nothing was written
 std::string export_tables(const engine::Timeline& timeline, const std::string& path);
 
 }  // namespace ui

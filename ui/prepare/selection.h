@@ -28,6 +28,7 @@ struct Place {
 class Chosen {
  public:
   Chosen() = default;
+  /// @param why  the property that the places share
   Chosen(std::vector<Place> places, std::string why)
       : places_(std::move(places)), why_(std::move(why)) {
     for (const Place& p : places_) {

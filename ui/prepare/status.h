@@ -15,6 +15,7 @@ namespace ui {
 
 /// An activity.
 struct Status {
+  /// The importance, shown by a colour.
   enum class Level { Quiet, Good, Amber, Bad } level = Level::Quiet;
   std::string text;
   double share = -1;     // progress of a phase with a known end, 0 to 1; else -1

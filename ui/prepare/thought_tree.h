@@ -18,6 +18,7 @@ namespace ui {
 
 /// A box: the question, a thought, or the answer.
 struct ThoughtBox {
+  /// The content of a box.
   enum class Kind { Question, Thought, Answer };
   Kind kind = Kind::Question;
   int thought = -1;  // index in the search; -1: the question or the answer

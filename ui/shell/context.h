@@ -1,4 +1,4 @@
-// What a panel can use while it draws: the recorded events, the shared selection and playhead, the user's choices, and the queue of
+// The arguments of panels while they draw: the recorded events, the shared selection and playhead, the user's choices, and the queue of
 // commands to the engine.
 #pragma once
 

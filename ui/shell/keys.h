@@ -9,7 +9,7 @@
 
 namespace ui {
 
-/// What a key, a button or the palette can do.
+/// The actions of keys, buttons and the palette.
 enum class Action {
   PlayView,
   HoldEngine,

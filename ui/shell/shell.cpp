@@ -333,7 +333,7 @@ void Shell::handle_requests(Context& context) {
   if (!now.open_training.empty()) open_training(now.open_training);
   if (now.export_trace) perform(Action::Export);
   if (now.save) {
-    // The folder is asked for once; later saves use the same folder and the next free name.
+    // The first save requests a folder; later saves use the same folder and the next free name.
     if (save_folder_.empty()) {
       show_overlay(save_dialog_);
       save_path_ = suggested("session.pdrun");

@@ -95,6 +95,7 @@ bool link(const char* label);
 /// While it exists, fields have a border in this colour; on a light card their background alone is too faint.
 class FrameLines {
  public:
+  /// Adds the border.
   explicit FrameLines(Rgb rgb);
   ~FrameLines();
   FrameLines(const FrameLines&) = delete;

@@ -28,6 +28,7 @@ struct Row {
   bool collapsed = false;
   float y = 0, height = 0;
 
+  /// The vertical centre, px.
   float middle() const { return y + height / 2; }
 };
 

@@ -144,7 +144,7 @@ struct PreparedSchedule : PanelState {
 };
 
 // The lanes are rebuilt as a whole. While events arrive without pause, that happens only after they have grown by a tenth, so that all
-// rebuilds together cost about ten times the last one. The lanes may lag behind the timeline meanwhile.
+// rebuilds together cost about ten times the last one. Until then the lanes are older than the timeline.
 const ScheduleLanes& lanes_shown(Context& context) {
   constexpr std::uint64_t kSmall = 20'000, kPart = 10;
   auto& prepared = context.states.get<PreparedSchedule>();

@@ -49,7 +49,7 @@ struct RunCounters {
 /// Appends the steps that were completed since the last call.
 void extend(RunCounters& counters, const engine::RunRecord& run);
 
-/// What a counter counts: "tokens committed by the step".
+/// The quantity of a counter: "tokens committed by the step".
 const char* counter_words(LaneKind counter);
 
 }  // namespace ui
