@@ -95,7 +95,7 @@ TEST_P(CudaTrainAttention, forward_and_backward_equal_double_loops) {
         out(*device, type, std::vector<float>(d_out.size(), 7)),
         d_in(*device, type, std::vector<float>(qkv.size(), 7));
     const DeviceFloats lse(*device, std::vector<float>(h.n_rows * h.n_heads, 7));
-    const ListThere<AttentionSpan> there(*device, spans);
+    const DeviceList<AttentionSpan> there(*device, spans);
     kernels.attention(*device, type, h, in.data(), there.data(), out.data(), lse.data());
     kernels.attention_backward(*device, type, h, in.data(), there.data(), out.data(), d.data(),
                                lse.data(), d_in.data());
@@ -123,7 +123,7 @@ TEST_P(CudaTrainAttention, a_sequence_is_batch_invariant) {
   const auto run = [&] {
     const TypedArray in(*device, type, qkv), out(*device, type, std::vector<float>(40 * 48));
     const DeviceFloats lse(*device, std::vector<float>(40 * 2));
-    const ListThere<AttentionSpan> there(*device, spans);
+    const DeviceList<AttentionSpan> there(*device, spans);
     train_kernels(*device).attention(*device, type, h, in.data(), there.data(), out.data(),
                                      lse.data());
     return out.read();

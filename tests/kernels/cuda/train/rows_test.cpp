@@ -221,8 +221,8 @@ TEST_P(CudaTraining, loss_and_gradient_of_labels_and_teachers) {
     const std::vector<std::int32_t> target = {0, vocab - 1, 0, 0, 0, 0, 0};
     const std::vector<float> weight = {1, 0.1f, 0.5f, 2, 0.1f, 1, 0};
     const DeviceFloats in(*device, logits), beside(*device, others), weights(*device, weight);
-    const ListThere<std::int32_t> targets(*device, target);
-    const ListThere<RowGoal> there(*device, goals);
+    const DeviceList<std::int32_t> targets(*device, target);
+    const DeviceList<RowGoal> there(*device, goals);
     // Teachers of another forward, and rows of the same.
     for (const bool themselves : {false, true}) {
       const DeviceFloats loss(*device, std::vector<float>(n_rows, -1));
@@ -238,7 +238,7 @@ TEST_P(CudaTraining, loss_and_gradient_of_labels_and_teachers) {
         const GoalLoss exact =
             goal.kind == Kind::Target
                 ? smoothed_loss(log_q, target[row], goal.smoothing)
-                : divergence_loss(log_q, log_law(teacher, vocab), goal.kind == Kind::Reverse);
+                : divergence_loss(log_q, log_distribution(teacher, vocab), goal.kind == Kind::Reverse);
         SCOPED_TRACE("row " + std::to_string(row) + " of " + std::to_string(vocab));
         ASSERT_NEAR(losses[row], weight[row] == 0 ? 0 : exact.loss, 1e-6 * (1 + exact.size));
         for (int i = 0; i < vocab; i++) {
