@@ -1,6 +1,7 @@
 // Targets of keys: ends of blocks, slices of a lane, a token's flow.
 #include <gtest/gtest.h>
 
+#include "engine/event/timeline/timeline.h"
 #include "streams.h"
 #include "ui/prepare/time/walk.h"
 

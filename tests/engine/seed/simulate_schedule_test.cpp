@@ -111,7 +111,7 @@ TEST(SimulateSchedule, turns_keep_their_order_and_take_the_given_times) {
 
 TEST(SimulateSchedule, what_was_not_judged_is_left_out) {
   Schedule told = schedule(2, {{0, {3, 1}}, {0, {1, 4}}, {0, {2}}});
-  for (const std::size_t i : {3u, 4u}) told.turns[i].forwarded = recorded.turns[i].ended = -1;
+  for (const std::size_t i : {3u, 4u}) told.turns[i].forwarded = told.turns[i].ended = -1;
   const SimulatedSchedule s = simulate_schedule(told, {.draft = 1, .verify = 1, .n_branches = 2});
   ASSERT_EQ(s.schedule.turns.size(), 3u);
   EXPECT_EQ(s.schedule.turns[2].run, 6u);
