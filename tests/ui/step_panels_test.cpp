@@ -17,6 +17,7 @@
 #include "tests/support/files.h"
 #include "ui/panels/step/distributions.h"
 #include "ui/panels/step/tree.h"
+#include "ui/shell/panel.h"
 #include "ui/prepare/tokens/distributions.h"
 #include "ui/prepare/tokens/mask.h"
 #include "ui/prepare/tokens/row_origin.h"
