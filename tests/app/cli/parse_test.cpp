@@ -108,10 +108,10 @@ TEST(CommandLine, stop_strings_and_ids_are_taken_as_written) {
 
 TEST(CommandLine, a_value_after_equals_may_be_an_options_name) {
   parse({"generate", "--prompt=a", "--stop=--json", "--stop=--top-k=3", "--record=--seed"});
-  ASSERT_TRUE(generation_asked);
-  EXPECT_EQ(generation_asked->stop_texts, (std::vector<std::string>{"--json", "--top-k=3"}));
-  EXPECT_EQ(generation_asked->record, "--seed");
-  EXPECT_FALSE(generation_asked->json);
+  ASSERT_TRUE(generation_options);
+  EXPECT_EQ(generation_options->stop_texts, (std::vector<std::string>{"--json", "--top-k=3"}));
+  EXPECT_EQ(generation_options->record, "--seed");
+  EXPECT_FALSE(generation_options->json);
 }
 
 std::string refusal_of(std::vector<std::string> words) {
