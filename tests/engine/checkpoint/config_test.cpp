@@ -407,7 +407,7 @@ TEST_F(Config, a_context_beyond_the_models_is_noted) {
   EXPECT_EQ(open(mistral, {.context = 1000}).config.sliding_window, 300);
   files = open(with("max_position_embeddings", ""));
   EXPECT_EQ(files.config.max_seq_len, 2048);
-  EXPECT_THAT(files.notices, Contains(HasSubstr("no max_position_embeddings: 2048")));
+  EXPECT_THAT(files.notices, Contains(HasSubstr("no max_position_embeddings: using 2048")));
 }
 
 TEST_F(Config, fields_without_effect_are_named_unless_harmless) {

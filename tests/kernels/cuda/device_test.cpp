@@ -120,8 +120,8 @@ TEST(CudaDevices, a_failing_device_query_is_named) {
     if (name == "cudaGetDeviceProperties") emulation::fail_call(1);
   });
   EXPECT_EQ(refusal([] { open_cuda("cuda:emulated"); }, ErrorCode::Device),
-            "cuda:emulated: cudaGetDeviceProperties: cudaErrorUnknown (unknown error); what was "
-            "done before is kept; try --device cpu");
+            "cuda:emulated: cudaGetDeviceProperties: cudaErrorUnknown (unknown error); earlier "
+            "results are kept; try --device cpu");
   emulation::before_calls({});
   emulation::fail_call(0);
 }

@@ -191,7 +191,7 @@ TEST_F(TrainingFolder, invalid_probes_are_refused_by_field) {
            {R"({"step":1,"prompt":"Q"})", "blocks: found null, expected a list"},
            {R"({"step":1,"prompt":"Q","blocks":[]})", "blocks: found none"},
            {R"({"step":1,"prompt":"Q","blocks":[[["a"]],7]})", "blocks[1]: found number"},
-           {R"({"step":1,"prompt":"Q","blocks":[[["a","b"],["a"]]]})", "differ in length"},
+           {R"({"step":1,"prompt":"Q","blocks":[[["a","b"],["a"]]]})", "states of different lengths"},
            {R"({"step":1,"prompt":"Q","blocks":[[["a",3]]]})", "blocks[0]: found number"},
            {R"({"step":1,"prompt":"Q","blocks":[[[]]]})", "blocks[0]: found none"},
        }) {
@@ -235,7 +235,7 @@ TEST_F(TrainingFolder, head_training_starts_with_the_targets_outputs) {
 
 TEST_F(TrainingFolder, a_folder_without_training_is_refused) {
   EXPECT_THAT(refusal(path()), HasSubstr("found no training.jsonl"));
-  EXPECT_THAT(refusal(path("training.jsonl")), HasSubstr("is not there"));
+  EXPECT_THAT(refusal(path("training.jsonl")), HasSubstr("not found"));
   append("notes.jsonl", "{\"id\":1}\n");
   EXPECT_EQ(refusal(path("notes.jsonl")),
             path("notes.jsonl") + ":1: step: expected a whole number");
