@@ -285,7 +285,7 @@ TEST(RoundsThreads, a_deadlock_fails_the_test_with_a_message) {
     std::this_thread::sleep_for(std::chrono::seconds(60));
   };
   EXPECT_EXIT(wait_for_ever(), testing::ExitedWithCode(EXIT_FAILURE),
-              "threads_that_never_meet.*: its threads have not come to rest within 1 s");
+              "a_deadlock_fails_the_test_with_a_message: its threads have not come to rest within 1 s");
 }
 
 TEST(RoundsThreads, a_stop_ends_both_threads) {
