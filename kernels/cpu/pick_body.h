@@ -134,9 +134,8 @@ inline void random_block(std::uint64_t seed,
 
 // -log(-log((x + 0.5) 2^-32)) within 1e-5, precise at both ends of the range.
 inline F gumbel(I bits) {
-  // A float of x itself is good to 2^-24 relative, which suffices below one half; above it, the
-  // distance d from one is what must be precise: -log(1 - d) = d + d^2 (1/2 + ...) by Kahan's
-  // trick.
+  // As a float, x has a relative error of 2^-24, which suffices below one half. Above it the
+  // distance d from one must be precise: -log(1 - d) = d + d^2 (1/2 + ...), by Kahan's trick.
   const F half = f_set(0.5f);
   const I low_half = i_right<1>(bits);  // below 2^31, so signed conversion serves
   const F u = f_mul(f_add(f_of_int(low_half), f_set(0.25f)), f_set(0x1p-31f));
