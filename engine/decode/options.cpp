@@ -31,8 +31,8 @@ std::string joined(const std::vector<std::string>& names) {
   return text;
 }
 
-/// The number that fills [begin, end); nullopt if the text is no number or outside the option's
-/// range.
+/// The number that fills [begin, end); nullopt if the text is not a number or is outside the
+/// option's range.
 template <class N>
 std::optional<N> number_in(const OptionInfo& option, const char* begin, const char* end) {
   N number = 0;

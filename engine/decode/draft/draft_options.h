@@ -24,7 +24,7 @@ struct DraftOptions : DecoderOptions {
   Sampling draft_sampling(const Sampling& target) const;
 
  protected:
-  /// Sets what such a decoder needs and supports.
+  /// Sets that such a decoder needs a draft model and supports rejection sampling.
   static void describe_needs(DecoderInfo& info);
   /// Declares these options.
   void bind_draft(OptionBinder& binder);

@@ -43,7 +43,7 @@ struct HeadTreeOptions : DecoderOptions {
   std::optional<TreeShape> draft_shape() const override { return std::nullopt; }
 
  protected:
-  /// Sets what such a decoder needs and supports.
+  /// Sets that such a decoder needs draft heads and supports rejection sampling.
   static void describe_needs(DecoderInfo& info);
   /// Declares these options.
   void bind_heads(OptionBinder& binder);
