@@ -17,7 +17,8 @@ enum class ErrorCode {
   Cancelled = 6,  ///< ended by the user or by a time limit
 };
 
-/// A failure from outside. The message names the thing, what was found, what is needed and what to try.
+/// A failure from outside. The message names the thing, the state found, the state needed and a
+/// remedy.
 class Error : public std::runtime_error {
  public:
   /// @param message  one line

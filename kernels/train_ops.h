@@ -312,11 +312,11 @@ struct TrainProduct {
 /// Elements whose squares TrainKernels::squares adds up in one sum.
 inline constexpr std::int64_t kSquaresBlock = 1 << 15;
 
-/// A CUDA device's table, with further operations: the product that the matrix operations are made
-/// of, and AdamW.
+/// The table of a CUDA device. It adds AdamW and the product that the matrix operations are made
+/// of.
 struct TrainKernels : TrainOps {
   /// Opens the library that makes the products. @return its name: "cuBLAS 130002", "own products"
-  /// @throws Error(Device)  in one line, if cuBLAS is not here
+  /// @throws Error(Device)  with a message of one line, if cuBLAS is not available
   std::string (*products)(Device&);
   /// Computes a product.
   void (*product)(Device&, const TrainProduct&);

@@ -1,5 +1,6 @@
-// The fused operations of kernels::Ops as sequences of its other operations: what the CPU runs, what a GPU runs if it
-// has no fused kernel for a case, and the reference in tests. Contracts: kernels/ops.h.
+// The fused operations of kernels::Ops as sequences of its other operations. The CPU runs these
+// sequences, and a GPU runs them if it has no fused kernel for a case. Tests use them as the
+// reference. Contracts: kernels/ops.h.
 #pragma once
 
 #include "kernels/ops.h"

@@ -238,7 +238,7 @@ std::vector<std::string> members_read(const ModelConfig& config) {
   return read;
 }
 
-/// Whether layer_types has no effect on a family without it: full attention in all layers.
+/// True if layer_types has no effect on a family without it: full attention in all layers.
 bool all_layers_full(const Json& types) {
   return types.is(JsonReader::Kind::Array) &&
          std::ranges::all_of(types.items, [](const Json& t) { return t.text == "full_attention"; });

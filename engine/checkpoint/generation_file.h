@@ -16,7 +16,7 @@ struct GenerationDefaults {
   std::optional<float> temperature, top_p, min_p, repetition_penalty;
   std::optional<int> top_k, max_new_tokens;
 };
-/// Whether these settings are applied. Both Applied and NotApplied add a notice that names them;
+/// The use of these settings. Both Applied and NotApplied add a notice that names them;
 /// Silent, for a draft model, ignores them.
 enum class GenerationUse { NotApplied, Applied, Silent };
 

@@ -249,7 +249,8 @@ std::string related_model(const std::string& directory,
   return *name;
 }
 
-// Indexes tensors by full name; of two with the same full name, the one stored under it.
+// Indexes tensors by full name. If two tensors have the same full name, keeps the one stored under
+// that name.
 std::map<std::string, const TensorEntry*> entries_of(const WeightFiles& weights) {
   std::map<std::string, const TensorEntry*> entries;
   for (const auto& file : weights.files) {

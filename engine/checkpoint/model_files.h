@@ -45,7 +45,7 @@ ModelFiles open_model(const std::string& directory, const OpenOptions& options =
 /// @throws Error(BadInput)  not found; the message lists the models available
 std::string find_model(const std::string& name_or_path, const std::string& assets_dir);
 
-/// Whether a name is ambiguous: a bundled model and a different folder in the current directory.
+/// True if a name is ambiguous: a bundled model and a different folder in the current directory.
 bool names_two_models(const std::string& name, const std::string& assets_dir);
 /// A notice about an ambiguous name: find_model() uses the bundled model; ./NAME selects the
 /// folder. Empty if the name is not ambiguous.

@@ -35,7 +35,7 @@ std::string first_bytes(const std::string& path) {
   return bytes;
 }
 
-/// Whether a text may be the name of an organisation or model of a hub.
+/// True if a text may be the name of an organisation or model of a hub.
 bool is_hub_word(std::string_view word) {
   const auto is_letter = [](unsigned char c) {
     return std::isalnum(c) != 0 || c == '-' || c == '_' || c == '.';

@@ -13,7 +13,7 @@ namespace engine {
 struct OtherFormat {
   std::string found;   // "a GGUF file"; empty if not recognised
   std::string way_on;  // what to do instead, a clause
-  /// Whether the format was recognised.
+  /// True if the format was recognised.
   bool is_known() const { return !found.empty(); }
 };
 

@@ -71,7 +71,7 @@ void note_unused(const Json& object,
 }
 
 void read_yarn(const Fields& rope, const ModelConfig& config, RopeConfig& out) {
-  // As in transformers, null: derived from the two lengths.
+  // As in transformers, a null factor is derived from the two lengths.
   const double implied = double{1} * config.max_position_embeddings / out.original_max_seq_len;
   out.factor = rope.real("factor", 0, kMaxFactor, std::max(implied, 1.0));
   out.attention_factor = rope.real("attention_factor", 0, kMaxFactor, 0.0);
@@ -161,7 +161,7 @@ void read_scaling(const Fields& fields,
   }
 }
 
-/// Whether the parameters are given per layer type, as transformers does for other families.
+/// True if the parameters are given per layer type, as transformers does for other families.
 void refuse_per_layer(const Json& object, const Fields& rope) {
   for (const auto& [key, value] : object.members) {
     if (!value.is(JsonReader::Kind::Object)) continue;

@@ -31,7 +31,7 @@ struct Tensor {
 class TensorSource {
  public:
   virtual ~TensorSource() = default;
-  /// Whether there is a tensor of this name.
+  /// True if there is a tensor of this name.
   virtual bool has(const std::string& name) const = 0;
   /// Reads a tensor.
   /// @throws Error(BadInput)  no tensor of that name, or it cannot be read

@@ -85,8 +85,8 @@ class Decoder {
   /// run a model.
   /// @param cut  the decision after cutting
   virtual void committed(const Sequence& /*prefix*/, const Decision& /*cut*/) {}
-  /// Guesses after the last emitted token that a run leaves if its decoder ended it early. They are
-  /// not verified and not AR's tokens.
+  /// Guesses after the last emitted token, left by a run that its decoder ended early. They are
+  /// unverified and may differ from AR's tokens.
   virtual std::vector<TokenId> approximate() const { return {}; }
   /// Events of the last committed step that only this decoder can make (pool changes, blocks). The
   /// stepper adds time, run and step.

@@ -236,8 +236,8 @@ void FastCotDecoder::committed(const Sequence& prefix, const Decision& cut) {
       prefix.stop_reason() == StopReason::Bound || prefix.stop_reason() == StopReason::Probe;
   GuessedWindow guessed{static_cast<int>(text_.size()), window_};
   fill(prefix);
-  // Counts the window with its new fillers, as the next step feeds it, and also the guess after the
-  // last position that can be emitted, which needs no row.
+  // Records the window for the accuracy counters. The next step feeds its new fillers, so they
+  // count as guesses. The guess for the last position counts too, although no row is fed for it.
   const auto n_known = static_cast<std::ptrdiff_t>(std::min(guessed.guess.size(), window_.size()));
   guessed.guess.insert(guessed.guess.end(), window_.begin() + n_known, window_.end());
   windows_.push_back(std::move(guessed));

@@ -2,7 +2,7 @@
 // which the next forward confirms or replaces. A run may end early; then the last window stands in
 // for the rest of the rationale (engine/reason/cot.h).
 //   paper     Zhang et al. 2023 (arXiv:2311.08263)
-//   lossless  its exact tokens are: token for token, greedy and coupled. The tokens that stop=bound
+//   lossless  the exact tokens are, token for token, greedy and coupled. The tokens that stop=bound
 //             or stop=probe leaves in the window are approximate and marked so
 //   needs     nothing; stop=probe needs a model that returns its attention, and a question's
 //             options
@@ -59,8 +59,7 @@ std::vector<double> attention_score(std::span<const float> attention);
 
 /// The options of `fastcot`.
 struct FastCotOptions final : DecoderOptions {
-  /// When a run may end before its text does: never, after `bound` steps, or when the probe sees an
-  /// answer.
+  /// When a run may end early: never, after `bound` steps, or when the probe sees an answer.
   enum class Stop { Never, Bound, Probe };
 
   int window = 10;  // the paper's c
@@ -69,7 +68,7 @@ struct FastCotOptions final : DecoderOptions {
   Stop stop = Stop::Never;
   int bound = 64;
   double probe_threshold = 3;
-  double adapt = 0;  // most that a step may cost, in steps without a window; 0: a fixed window
+  double adapt = 0;  // largest cost of a step / cost without a window; 0: a fixed window
 
   /// Name, summary and needs of the decoder; the registry adds the options.
   static DecoderInfo describe();

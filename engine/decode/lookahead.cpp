@@ -291,7 +291,7 @@ void LookaheadDecoder::insert_window_ngrams(TokenId last, const std::vector<Toke
   }
 }
 
-/// Moves the columns that were sent by one token, however many tokens were accepted.
+/// Moves every column of this step by one position, however many tokens were accepted.
 void LookaheadDecoder::advance_window(const std::vector<TokenId>& newest) {
   if (warm()) {
     const std::size_t last_level = n_levels() - 1;
@@ -304,15 +304,15 @@ void LookaheadDecoder::advance_window(const std::vector<TokenId>& newest) {
     return;
   }
   // Warm-up: every level loses its first cell, and the picks become a new level. The picks for
-  // level 0 start one position further right already.
+  // level 0 already start one position further right.
   const bool from_chain = levels_.size() == 1;
   for (std::vector<TokenId>& level : levels_) level.erase(level.begin());
   levels_.push_back(newest);
   if (!from_chain) levels_.back().erase(levels_.back().begin());
 }
 
-/// Drops `n` more columns and appends random tokens of the sequence. So each cell keeps the
-/// position that it was guessed for.
+/// Drops `n` more columns on the left and appends random tokens of the sequence on the right, so
+/// each remaining cell keeps the position that it was guessed for.
 void LookaheadDecoder::shift_window(const Sequence& prefix, int n) {
   if (!warm()) return;
   std::uint32_t index = 0;
@@ -336,7 +336,7 @@ void LookaheadDecoder::insert_text_ngrams(std::span<const TokenId> text,
   for (std::size_t end = std::max(first_end, n - 1); end < text.size(); end++) {
     const std::span<const TokenId> ngram = text.subspan(end + 1 - n, n);
     pool_.insert(ngram[0], ngram.subspan(1), born);
-    // The text has this n-gram too, so it earns the window's column no credit.
+    // The prompt or output has this n-gram too, so the window column gets no credit for it.
     if (tuner_) column_of_.erase({ngram.begin(), ngram.end()});
   }
 }

@@ -20,12 +20,12 @@
 //      |      |       |               column from top to bottom.
 //     L2[0]  L2[1]   L2[2]
 //
-// If `adapt` sizes W, N and G, a step sends the leftmost columns and the first levels; the others
-// keep their cells until they are sent again. Every column moves by itself, so an idle column still
-// holds an n-gram of the model's picks, for a later position. (The same happens to all cells when a
-// step accepts several tokens.) With fewer levels the n-grams are shorter. Levels that are sent
-// again hang below cells that they did not follow, for as many steps as there are levels: the
-// guesses are worse, the tokens never wrong.
+// With `adapt` a step may use only the leftmost columns and the first levels. The other cells keep
+// their tokens until a later step uses them. Each column moves independently, so an unused column
+// still holds an n-gram of the model's picks, for a later position. (The same happens to all cells
+// when a step accepts several tokens.) Fewer levels give shorter n-grams. A level that is used
+// again hangs below cells that did not produce it. Its guesses are worse for as many steps as there
+// are levels, but the emitted tokens stay exact.
 #pragma once
 
 #include <chrono>
@@ -59,7 +59,7 @@ struct LookaheadOptions final : DecoderOptions {
   bool bonus = true;
   Advance advance = Advance::One;
   bool merge = true;
-  double adapt = 0;  // most that a step may cost, in steps of plain decoding; 0: fixed sizes
+  double adapt = 0;  // largest cost of a step, as a multiple of plain decoding; 0: fixed sizes
   int ranks = 1;
   Preset preset = Preset::None;
 
@@ -127,7 +127,7 @@ class LookaheadDecoder : public Decoder {
   Verifier verifier_;
   std::optional<WindowTuner> tuner_;  // of the number of columns and guesses together
   LookaheadSizes sizes_;
-  // steps since the tuner's size last changed that had far fewer rows than that size
+  // number of steps, since the tuner last changed the size, with far fewer rows than that size
   int n_unfilled_ = 0;
   /// With a tuner: the column that collected each n-gram. Grows by at most one entry per column and
   /// step.

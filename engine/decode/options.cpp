@@ -31,7 +31,8 @@ std::string joined(const std::vector<std::string>& names) {
   return text;
 }
 
-/// The number that is all of [begin, end); nullopt if it is none or outside the option's range.
+/// The number that fills [begin, end); nullopt if the text is not a number or is outside the
+/// option's range.
 template <class N>
 std::optional<N> number_in(const OptionInfo& option, const char* begin, const char* end) {
   N number = 0;
@@ -67,7 +68,7 @@ OptionValues with_preset(const DecoderInfo& info, OptionValues given) {
 }  // namespace
 
 TreeShape shape_of(const LevelCounts& counts) {
-  // Saturates, because a text may spell a tree that no int counts.
+  // Saturates, because an option may describe a tree with more tokens than an int can count.
   constexpr long long kMost = 1 << 30;
   long long n_tokens = 0, width = 1;
   for (const int k : counts) {

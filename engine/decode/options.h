@@ -72,7 +72,7 @@ class OptionBinder {
   // if the given text does not fit: the message names decoder, option, the text, the allowed values
   // and the default.
   /// A whole number in [min, max].
-  /// @param below_zero  what a value below 0 means, "the target's"; empty: nothing special
+  /// @param below_zero  meaning of a value below 0, "the target's"; empty: no special meaning
   void whole(const char* name,
              int& value,
              int min,
@@ -154,13 +154,12 @@ class DecoderOptions {
   /// False where these values give up the target's distribution under this sampling (typical
   /// acceptance, for example).
   virtual bool keeps_distribution(const Sampling& /*sampling*/) const { return true; }
-  /// The tree that one step drafts at most; nullopt: it is chosen step by step, or only the heads
-  /// know.
+  /// The largest tree that one step may draft; nullopt if it is chosen step by step or depends on
+  /// the heads.
   virtual std::optional<TreeShape> draft_shape() const { return TreeShape{}; }
   /// Devices that share the rows of every step (Lookahead parallelism).
   virtual int n_ranks() const { return 1; }
-  /// The value of the option `stop` if a run may end before its text does ("bound", "probe"), else
-  /// empty.
+  /// The value of the option `stop` if it can end a run early ("bound", "probe"), else empty.
   virtual std::string early_stop() const { return {}; }
 
   /// The decoder these options belong to.

@@ -20,8 +20,8 @@ const DecoderInfo& decoder_named(const std::string& name);
 /// Parses a decoder's options: checks every value, fills in presets and defaults.
 /// @param decoder  its name
 /// @param given    by option name; may be complete already
-/// @throws Error(Usage)  naming decoder, option, value and what is allowed, with a suggestion for a
-///                       misspelt name
+/// @throws Error(Usage)  naming the decoder, the option, the value and the allowed values, with a
+///                       suggestion for a misspelt name
 ParsedOptions parse_options(const std::string& decoder, const OptionValues& given);
 /// The same options as complete, canonical text: parse_options(...)->values().
 /// @throws Error(Usage)  as parse_options()

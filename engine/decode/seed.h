@@ -17,7 +17,7 @@ struct SeedOptions final : DraftTreeOptions {
   int branches = 3;             // sequences that decode at the same time
   std::string policy = "fcfs";  // which waiting branch is next (engine/seed/policy.h)
   int batch_verify = 1;         // branches in one forward of the target
-  // whether both models work at the same time (engine/seed/overlap.h)
+  // when both models work at the same time (engine/seed/overlap.h)
   std::string overlap = "auto";
   int draft_threads = 1;
   int target_threads = 0;  // while both models work; 0: all

@@ -72,10 +72,10 @@ TokenTree TextbookJacobiDecoder::propose(const Sequence& prefix) {
   return block_rows(prefix.last(), point_);
 }
 
-// Position i is final once all positions before it came back unchanged, but only a forward that
-// changes nothing ends the block. The first position depends on the prefix alone, so each iteration
+// Position i is final once all positions before it came back unchanged, but a block ends only after
+// a forward that changes nothing. The first position depends on the prefix alone, so each iteration
 // makes at least one more position final. A block of n positions therefore converges within n
-// iterations, and one more finds that nothing changes.
+// iterations, and one more iteration finds that nothing changes.
 Decision TextbookJacobiDecoder::verify(const Sequence& /*prefix*/,
                                        const TokenTree& tree,
                                        const StepOutput& out) {

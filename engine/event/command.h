@@ -71,7 +71,7 @@ struct StartReasoning {
   // Of a tree.
   int depth = 0;  // maximum number of levels; 0: the task's default
   int n_thoughts = 3, beam = 1;
-  float temperature = 1, value_temperature = 0;  // of thoughts, of their evaluations
+  float temperature = 1, value_temperature = 0;  // of thoughts, and of their evaluations
   std::uint64_t seed = 1;
   std::string sampling = "coupled";
   bool start_held = false;  // as in StartRun

@@ -148,12 +148,12 @@ struct Verified {
   std::vector<float> uniform, keep;
   float last_uniform = -1;  // drawn for the token after the accepted rows; -1: none
   int n_proposed = 0, n_accepted = 0, n_rejected = 0, n_unused = 0;
-  /// [n_rows] the target's probability of the row's token after its parent; -1: not computed;
-  /// empty: for no row.
+  /// [n_rows] the target's probability of the row's token, given its parent. -1: not computed;
+  /// empty: not computed for any row.
   std::vector<float> p;
   std::vector<RejectionDetail> rejection_details;  // from the first row down; empty otherwise
-  /// [n_rows] FastCoT's stop=probe: the attention of the probe to each row of the window over the
-  /// window's mean; -1 for other rows; empty: no probe.
+  /// [n_rows] with FastCoT's stop=probe: the attention of the probe to each row of the window,
+  /// divided by the window's mean. -1 for other rows; empty: no probe.
   std::vector<float> probe;
 };
 
@@ -368,7 +368,7 @@ struct SearchEnded {
   std::string answer;
   bool correct = false;
   std::string reason;    // why the answer is wrong
-  bool stopped = false;  // by the user, without an answer
+  bool stopped = false;  // the user stopped the search before it had an answer
 };
 
 using Event = std::variant<ModelLoaded,

@@ -1,8 +1,7 @@
 // Payload: the parts of events that may be large and are dropped when their memory budget is spent.
 // Everything else is structure and always kept.
 //   probabilities  q of drafts; log probabilities, margins, draws, distributions and probe scores
-//   of
-//                  verifications
+//                  of verifications
 //   trajectory     the states of a block (BlockRefined)
 //   pool           n-grams added, evicted, tried (PoolChanged); its sizes are structure
 #pragma once

@@ -26,8 +26,7 @@ bool rejects(std::string_view sampling, float temperature);
 ///                distribution that they were not drawn from. Harmless if each node has one
 ///                candidate, and with rule "naive", which uses no draft distribution
 ///   verify       "typical": typical acceptance keeps any token that is likely enough; exact only
-///   at
-///                temperature 0
+///                at temperature 0
 /// @param options       of the decoder, with the defaults filled in
 /// @param by_rejection  rejects() of the run
 /// @param temperature   of the target, and of a draft model without one of its own

@@ -1,10 +1,9 @@
 // Events as bytes, the content of the frames of a .pdrun recording.
 //   layout  u16 kind (index of the alternative in Event), then its fields in the order in which
-//   they
-//           were introduced, each as a LEB128 length and that many bytes; numbers little endian
-//   grows   new kinds go to the end of Event, new fields to the end of a kind: an older program
-//   skips
-//           and counts unknown ones, a newer one uses defaults for missing ones
+//           they were introduced, each as a LEB128 length and that many bytes. Numbers are little
+//           endian
+//   grows   new kinds go to the end of Event, new fields to the end of a kind. An older program
+//           skips and counts unknown ones; a newer one uses defaults for missing ones
 #pragma once
 
 #include <cstddef>

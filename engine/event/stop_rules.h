@@ -18,7 +18,7 @@ inline constexpr std::size_t kMaxStopTextBytes = 1024;  // of one stop string
 /// The reason why a text cannot be a stop string (empty, too long, not UTF-8); "" if it can.
 std::string why_no_stop_text(std::string_view text);
 
-/// Parses stop strings, one a line: \n is a line feed, \t a tab, \r a carriage return, \\ a
+/// Parses stop strings, one per line: \n is a line feed, \t a tab, \r a carriage return, \\ a
 /// backslash; any other backslash stays. Empty lines are skipped.
 std::vector<std::string> stop_texts_from(std::string_view lines);
 /// The inverse of stop_texts_from().

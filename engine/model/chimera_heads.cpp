@@ -173,7 +173,7 @@ class PackedText final : public ChimeraText {
   PackedChimera& heads_;  // the loader owns them; they outlive their sequences
   std::unique_ptr<PagedCache> cache_;
   GramCache grams_;
-  std::vector<float> last_;  // [dim] the last hidden state; empty: unknown after truncate()
+  std::vector<float> last_;  // [dim] the last hidden state; empty if truncate() removed it
   std::vector<int> parent_;  // of the draft's rows
   int n_levels_ = 0;
 };
@@ -257,8 +257,9 @@ void PackedChimera::reserve(int n_rows) {
   n_rows_ = static_cast<int>(n);
 }
 
-// Queries, keys and values of rows [first, first + n), whose residual stream is in x_ from row 0 on. Stages all rows; the
-// earlier ones are unchanged in qkv_.
+// Computes queries, keys and values of rows [first, first + n), whose residual stream is the first
+// n rows of x_. Stages the keys and values of rows [0, first + n), because each level begins a new
+// forward; those of the rows before `first` are still in qkv_.
 void PackedChimera::stage(int first, int n, const int* pos) {
   const std::int64_t dim = c_.dim, width = 3 * dim;
   float* q = qkv_.f32() + first * width;
@@ -330,7 +331,7 @@ void PackedChimera::first_layer_by_table(std::span<const TokenId> grams, int n) 
   const auto dim = static_cast<std::size_t>(c_.dim), gram = static_cast<std::size_t>(c_.gram);
   const auto n_vocab = static_cast<std::size_t>(c_.vocab_size);
   const auto stride = static_cast<std::size_t>(gram_silu_.stride());
-  // The second half of each row keeps the ones of SiluRows.
+  // The second half of each row must be ones, as in SiluRows.
   std::vector<float> rows(static_cast<std::size_t>(n) * stride, 1.0f);
   for (std::size_t row = 0; row < static_cast<std::size_t>(n); row++) {
     const auto sum = std::span(rows).subspan(row * stride, dim);
@@ -428,7 +429,8 @@ void PackedChimera::run(const PagedCache& cache,
   run_head(k, n, hidden);
 }
 
-// Logits of head k from the block's output, in x_ from row 0 on, and the hidden state.
+// Computes the logits of head k from the block's output, which is the first n rows of x_, and from
+// the hidden state if the heads are residual.
 void PackedChimera::run_head(int k, int n, std::span<const float> hidden) {
   const std::int64_t dim = c_.dim, n_vocab = c_.vocab_size;
   if (c_.residual) {

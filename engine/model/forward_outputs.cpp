@@ -208,7 +208,7 @@ void ForwardOutputs::collect_picks(std::span<const BatchItem> items,
   }
 }
 
-// Rows of `picked` hold no choice here, nor in collect_ranks().
+// Rows of `picked` hold no choice in this function or in collect_ranks().
 void ForwardOutputs::collect_draws(std::span<const BatchItem> items,
                                    std::vector<StepOutput>& outputs) const {
   for (std::size_t i = 0; i < items.size(); i++)

@@ -39,8 +39,9 @@ struct Sampling {
   float min_p = 0;               // 0: off
   float repetition_penalty = 1;  // 1: off
   std::uint64_t seed = 1;
-  /// Coupled: a token is a function of logits, seed and position (Gumbel-max trick), so every decoder gives the same text.
-  /// Rejection: speculative sampling, the same distribution only.
+  /// Coupled: a token is a function of logits, seed and position (Gumbel-max trick), so every
+  /// decoder gives the same text.
+  /// Rejection: speculative sampling, which keeps the distribution but not the tokens.
   enum class Mode { Coupled, Rejection } mode = Mode::Coupled;
 
   /// True if the largest logit is chosen.

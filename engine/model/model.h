@@ -17,7 +17,7 @@ struct LoadOptions {
   kernels::DType dtype = kernels::DType::BF16;  // of weights and cache
   ModelScale scale;
   int max_seq_len = 0;  // 0: as in the model's files
-  /// Receives the packed bytes and the bytes in all; returns false to cancel.
+  /// Receives the bytes packed so far and the total; returns false to cancel.
   std::function<bool(std::int64_t, std::int64_t)> progress;
 };
 
@@ -40,7 +40,7 @@ class Model : public LanguageModel {
   /// Bytes of all KV pages in use; counts shared pages once.
   virtual std::int64_t cache_bytes() const = 0;
   virtual kernels::Device& device() const = 0;  // the caller's
-  /// Committed keys and values of one layer as f32, [length, n_kv_heads, head_dim]; for tests.
+  /// The committed keys and values of one layer as f32, [length, n_kv_heads, head_dim]. For tests.
   virtual void read_cache(const SequenceCache& cache,
                           int layer,
                           std::vector<float>& k,

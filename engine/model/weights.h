@@ -54,7 +54,8 @@ LayerWeights load_layer(kernels::Device& device,
                         kernels::DType dtype);
 
 /// Reads and packs all weights. At most one combined matrix of a layer is in host memory at a time.
-/// @param progress  receives the bytes so far and in all, counted in `dtype`; false cancels
+/// @param progress  receives the bytes packed so far and the total, counted in `dtype`; false
+///                  cancels
 /// @throws Error(Cancelled)  if progress returned false
 /// @throws Error(BadInput)   if a tensor is missing or has another shape, or a file became shorter
 Weights load_weights(kernels::Device& device,

@@ -240,7 +240,7 @@ void Engine::start(const StartRun& command) {
   } catch (...) {
     const Failure failure = current_failure();
     if (failure.is_stop()) {
-      // A requested stop is no failure, however early it comes.
+      // A requested stop is not a failure, however early it comes.
       discard_race();
       for (const RunBegun& run : runs)
         events_.push(RunFinished{.t = now_ns(), .run = run.id, .stop_reason = "stopped"});
@@ -340,8 +340,7 @@ bool Engine::reasoning_stop_requested(RunTracker& tracker) {
   bool is_reported = !held_;  // a hold command that arrives now emits its own Held event
   apply_queued_controls();
   while (!stop && !is_superseded() && held_ && steps_requested_ == 0) {
-    // Reports that the started work waits from here on, so that no one takes the device for
-    // hanging.
+    // Reports that the started work waits from now on; otherwise the device would seem to hang.
     if (!std::exchange(is_reported, true)) events_.push(Held{now_ns(), true});
     std::optional<Command> command = commands_.wait();
     stop = !command || queue_command(std::move(*command));
@@ -498,7 +497,7 @@ void Engine::check_agreement(RunId run) {
   try {
     ar = run_to_end(model, request, 0, nullptr, stop, progress);
   } catch (const Error& error) {
-    // a stop during the prompt is no failure either
+    // a stop while the prompt is read is not a failure
     if (error.code() != ErrorCode::Cancelled) throw;
   }
   if (stopped) return;

@@ -12,7 +12,7 @@ struct Failure {
   int code = 0;  // as in RunFailed: an ErrorCode, or 70 for a bug of this program
   std::string message;
 
-  /// True if a user or a time limit stopped the work, which is no failure.
+  /// True if a user or a time limit stopped the work, which is not a failure.
   bool is_stop() const { return code == static_cast<int>(ErrorCode::Cancelled); }
 };
 

@@ -66,7 +66,7 @@ class LookaheadRanks final : public LaneModel {
   Sequence attach(Sequence sequence) override;
   Sequence detach(Sequence sequence) override;
   /// rank_rows_0, rank_rows_1, ...: rows that each rank computed; rows_again: rows among them for
-  /// tokens that another rank had won; won_elsewhere: steps whose longest match was not rank 0's;
+  /// tokens accepted on another rank; won_elsewhere: steps whose longest match was not rank 0's;
   /// told_numbers: numbers that the ranks exchanged.
   std::map<std::string, std::int64_t> counts() const override;
   /// ranks; exchange_ms: rank 0's time in the exchange, including waits for slower ranks;

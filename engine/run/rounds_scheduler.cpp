@@ -20,8 +20,8 @@ namespace engine {
 namespace {
 
 /// Collects events of two threads and forwards them on the thread that created it. StepBegun and
-/// RunStarted events of that thread are forwarded at once, because the device may hang in what
-/// begins.
+/// RunStarted events of that thread are forwarded at once, because the device may hang in the work
+/// that follows them.
 class GatheredEvents final : public EventSink {
  public:
   explicit GatheredEvents(EventSink& to) : to_(to) {}
@@ -206,8 +206,8 @@ class JobRounds final : public RoundsWork {
   };
   Place& at(int branch) { return jobs_[static_cast<std::size_t>(branch)]; }
 
-  /// Forwards the events before a model works, so they are known if the device hangs. On the
-  /// caller's thread.
+  /// Forwards the events before a model works, because the device may hang in that work. Runs on
+  /// the caller's thread.
   void forward_events() {
     if (call_.events) call_.events->forward();
   }

@@ -46,13 +46,14 @@ class RoundsScheduler : public Scheduler {
   std::vector<Completion> run(std::span<const CompletionRequest> requests,
                               const SchedulerWatch& watch) override;
   /// figures_of(), and:
-  ///     branches, most_branches                  allowed, and the most at one time
+  ///     branches, most_branches                  the allowed number, and the largest at one time
   ///     drafts, verifications, longest_queue
   ///     wait_for_target_ms, wait_for_draft_ms    of branches
   ///     target_idle_ms, draft_idle_ms
   ///     draft_prefill_ms                         the draft's part of prefill_ms
   ///     round_draft_ms, round_verify_ms          means of one draft and of one verification
-  ///     rounds_bound                             of most_branches with these means and the
+  ///     rounds_bound                             bound of the speed-up: rounds_bound() for
+  ///                                              most_branches, these means and the mean number of
   ///                                              branches per verification
   ///     overlap                                  compute of both models, prompts included, / wall:
   ///                                              1 if nothing overlapped

@@ -30,7 +30,7 @@ struct RunRequest {
   std::uint32_t race = 0;  // the same for runs on one prompt that are shown side by side; 0: alone
   int lane = 0;            // from 0 in its race
   int first_approximate = 0, n_approximate = 0;  // of prompt_tokens, as in RunStarted
-  /// The text ends before the first of these (engine/decode/stop_texts.h). No one is empty.
+  /// The text ends before the first of these (engine/decode/stop_texts.h). None of them is empty.
   std::vector<std::string> stop_texts = {};
   std::vector<TokenId> stop_ids = {};  // each ends the text, also with ignore_eos
   bool no_special = false;  // prompt_tokens were read with names of control symbols as text
@@ -50,7 +50,7 @@ struct RunResult {
   std::vector<float> margins;     // as in Lane
   std::vector<TokenFacts> facts;  // [tokens]
   std::string text;               // without the stop string or the stop id that ended it
-  // guesses after `tokens` that a run leaves if its decoder ended it early
+  // guesses after `tokens`, if the decoder ended the run early
   std::vector<TokenId> approximate;
   std::string approximate_text;
   std::string stop_reason;
@@ -65,7 +65,8 @@ struct RunResult {
   std::optional<Difference> difference;        // if not identical
   std::optional<double> speedup;               // unset: there is no AR run to compare with
 
-  /// True if the text or a limit ended the run. Two such runs must agree to the end.
+  /// True if an end token, a stop string or id, or a limit ended the run. Lossless runs that end so
+  /// must agree in every token.
   bool whole() const {
     return stop_reason == "eos" || stop_reason == "length" || stop_reason == "context" ||
            stop_reason == "stop_string" || stop_reason == "stop_id";

@@ -64,7 +64,7 @@ void OverlapTuner::measured(const RoundTime& per_text) {
   }
   if (samples_.size() > kKeptSamples) samples_.erase(samples_.begin());
   if (samples_.size() < kKeptSamples) return;
-  // so far there was only another number of branches' choice
+  // until now the mode was that of a tuner for another number of branches
   if (of_kept() == 0) of_kept() = median(samples_);
   const double now = ratio(median(samples_), of_kept());
   const bool has_changed =

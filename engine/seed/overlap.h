@@ -48,7 +48,7 @@ class FixedOverlap final : public Overlap {
 ///            four times longer start, while the other mode is slower by more than 15 %
 ///   change   if the kept mode becomes 25 % slower or 20 % faster, the next probe comes at once, or
 ///            after the shortest pause if the last probe lost by more than 15 %
-///   spared   never probes overlapped rounds if they could not be faster even with drafting for
+///   spared   skips a probe of overlapped rounds if they could not be faster even with drafting for
 ///            free, because the target's part of a round remains
 class OverlapTuner {
  public:
@@ -65,7 +65,8 @@ class OverlapTuner {
 
   /// The mode that is kept; in turn until overlapping was found to be faster.
   bool keeps_at_once() const { return kept_; }
-  /// True if both modes were measured, one was enough, or it started like a tuner that knew.
+  /// True if the choice is based on measurements: of both modes, of one if that decided, or of the
+  /// tuner that this one started like.
   bool knows() const { return pause_ > 0; }
   /// The last median of rounds in turn; 0: not measured.
   Nanoseconds in_turn() const { return median_[0]; }

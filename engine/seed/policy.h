@@ -31,19 +31,19 @@ class Policy {
   virtual std::size_t next(std::span<const Waiter> waiting) const = 0;
 };
 
-/// fcfs.
+/// The policy "fcfs".
 class FirstComeFirstServed final : public Policy {
  public:
   std::size_t next(std::span<const Waiter> /*waiting*/) const override { return 0; }
 };
 
-/// shortest; among equals the first.
+/// The policy "shortest". If several branches are equal, takes the first of them.
 class ShortestFirst final : public Policy {
  public:
   std::size_t next(std::span<const Waiter> waiting) const override;
 };
 
-/// priority; among equals the first.
+/// The policy "priority". If several branches are equal, takes the first of them.
 class HighestValueFirst final : public Policy {
  public:
   std::size_t next(std::span<const Waiter> waiting) const override;

@@ -58,10 +58,10 @@ class Rounds {
   /// @param n_together  most branches in one verification
   /// @param events      receives Queued, Dequeued and Waiting events, or null. Their resource is
   ///                    "target" for the queue of Algorithm 1, and "draft" for branches that may
-  ///                    draft. Waiting means that the resource was idle since then, until this
-  ///                    branch came
-  /// @param known       totals of earlier rounds with the same models, which tell how long stages
-  ///                    take
+  ///                    draft. A Waiting event says that the resource was idle until this branch
+  ///                    came
+  /// @param known       totals of earlier rounds with the same models, for estimates of the
+  ///                    duration of stages
   /// @param overlap     decides whether both models work at the same time, and receives round
   ///                    times; outlives the rounds. Null: always
   Rounds(int n_branches,
@@ -71,18 +71,19 @@ class Rounds {
          const RoundsTotals& known = {},
          Overlap* overlap = nullptr);
 
-  // Transitions, at times t that never decrease.
-  /// A request takes a free place and may draft.
+  // Transitions of the state. Each call passes its time t, which never decreases.
+  /// A request takes the free place `branch`, which may draft from now on.
   void admit(int branch, RunId run, double value, Nanoseconds t);
-  /// The branch that drafts next; nullopt: none may. In turn, no branch drafts while another drafts
-  /// or the target works, or before the target has emptied the queue: consecutive drafts find the
-  /// draft model's weights in the processor's cache, and a verification evicts them.
+  /// The branch that drafts next; nullopt: none may. If the models work in turn, no branch drafts
+  /// while another branch drafts, while the target works, or before the target has emptied the
+  /// queue. Consecutive drafts then find the draft model's weights in the processor's cache, from
+  /// which a verification evicts them.
   std::optional<int> draft_next(Nanoseconds t);
   /// The branch's draft is finished and enters the queue.
   void drafted(int branch, Nanoseconds t);
-  /// The branches that the target verifies next, in one forward; empty: the queue is empty, or
-  /// waiting for more drafts pays. In turn, the target waits until every branch has a draft, and
-  /// then verifies all of them.
+  /// The branches that the target verifies next, in one forward. Empty: the queue is empty, or it
+  /// is faster to wait for more drafts. If the models work in turn, the target waits until every
+  /// branch has a draft, and then verifies all of them.
   std::vector<int> verify_next(Nanoseconds t);
   /// All branches of verify_next() are verified: they may draft again, or leave.
   void verified(std::span<const VerifiedBranch> branches, Nanoseconds t);
@@ -138,7 +139,8 @@ class Rounds {
   Nanoseconds target_idle_since_ = -1, draft_idle_since_ = -1;  // -1: busy, or not started
   RoundsTotals totals_;
   bool empties_queue_ = false;  // in turn: the target has started the queue and not emptied it
-  // branches at the target's last look; a place that was just left is taken again
+  // active branches when verify_next() last ran; a place that becomes free later still counts,
+  // because the next request takes it
   int n_active_ = 0;
   /// Rounds since the last report, all in the same mode.
   struct Measuring {

@@ -48,7 +48,7 @@ ScriptedRequest request_of(const Schedule& recorded, const Text& text) {
   return request;
 }
 
-/// Writes the times of a level's rounds into their turns, from the events of Rounds.
+/// Receives the events of Rounds for one level, and writes their times into the level's turns.
 class Times final : public EventSink {
  public:
   /// @param first   index of each run's first turn in schedule.turns; the level's runs are numbered

@@ -31,7 +31,7 @@ PrefillChunk largest_chunk(const ModelConfig& config, int prompt_block) {
   return next_prefill_chunk(0, std::max(1, config.max_seq_len - 1), kPrefillRows, prompt_block);
 }
 
-/// The number after `key` in a file of lines "key number ...".
+/// The number after `key`, in a file with lines of the form "key number ...".
 std::optional<std::int64_t> number_after(const std::string& path, const std::string& key) {
   std::ifstream file(path);
   std::string word;
@@ -43,7 +43,7 @@ std::optional<std::int64_t> number_after(const std::string& path, const std::str
   return std::nullopt;
 }
 
-/// The number at the start of a file; nullopt for "max".
+/// The number in a limit file of a control group; nullopt for "max".
 std::optional<std::int64_t> number_in(const std::string& path) {
   std::ifstream file(path);
   std::int64_t value = 0;

@@ -98,7 +98,8 @@ struct DraftResources {
 /// Called while a model is loaded, with bytes. @return  false cancels the load
 using LoadProgress = std::function<bool(std::int64_t done_bytes, std::int64_t total_bytes)>;
 
-/// Loads models on demand, checks memory before, and unloads the least recently used.
+/// Loads models on demand. Checks the memory before each load, and unloads the least recently used
+/// model if necessary.
 class ModelStore {
  public:
   /// @param assets_dir  NAMEs are looked up as assets_dir/models/NAME
@@ -154,8 +155,8 @@ class ModelStore {
   /// Closes devices that have failed for good, and unloads every model on them. The next request
   /// opens them again. No run may be using these models.
   void drop_failed_devices();
-  /// Pending warnings of open and closed devices since the last call, one line each: what they did
-  /// differently than requested.
+  /// Warnings of open and closed devices since the last call, one line each: for
+  /// example, kernels were launched one by one because memory for a graph was short.
   std::vector<std::string> take_notes();
 
  private:

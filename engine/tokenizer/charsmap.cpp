@@ -61,12 +61,12 @@ class TrieCheck {
     return why;
   }
 
-  /// The largest number of keys on a path; valid if fault() found none.
+  /// The largest number of keys on one path of the trie. Valid if fault() found no fault.
   int most_matches() const { return state_[0]; }
 
  private:
-  // kOpen while a unit is on the path; then the largest number of matches on a path down from it,
-  // itself included.
+  // kOpen while a unit is on the path. Afterwards the largest number of keys on a path that begins
+  // at this unit.
   static constexpr int kUnseen = -2, kOpen = -1;
   struct Visit {
     std::size_t at, base;

@@ -246,7 +246,7 @@ class SentencePieceTokenizer : public Tokenizer {
   void encode_stretch(std::string_view text, Place place, std::vector<TokenId>& ids) const {
     std::string read = names_.in_text(text);
     const bool begins_with_space = read.starts_with(' ') || read.starts_with(kSpaceSymbol);
-    // The library and transformers put the prefix of every stretch before a space too.
+    // The library and transformers also put the prefix before a space if every stretch has one.
     const bool before_space = options_.own_normalizer && options_.prefix == Prefix::EveryStretch;
     const bool with_prefix = has_prefix(place) && (before_space || !begins_with_space);
     if (!options_.own_normalizer && with_prefix) read.insert(0, kSpaceSymbol);

@@ -55,10 +55,11 @@ class Tokenizer {
   virtual bool is_special(TokenId id) const = 0;
 };
 
-/// Streams the text of tokens that continue a prompt: decode(prompt + tokens) after decode(prompt).
-/// The first word keeps its leading space if the prompt has text. A character that the prompt
-/// begins belongs to the tokens if they complete it, else its U+FFFD belong to the prompt. The
-/// result does not depend on how the tokens are split into pushes.
+/// Streams the text that `tokens` add after `prompt`: decode(prompt + tokens) without
+/// decode(prompt). The first word keeps its leading space if the prompt has text. If the prompt
+/// ends within a character and the tokens complete it, the whole character belongs to the tokens;
+/// otherwise the prompt keeps one U+FFFD for each byte. The result does not depend on how the
+/// tokens are split into pushes.
 class TextStream {
  public:
   /// @param prompt  the ids before the tokens; not kept

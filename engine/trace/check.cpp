@@ -312,7 +312,7 @@ class Rules {
     }
   }
 
-  /// Whether t is strictly inside a slice of the lane, whose spans are sorted by start.
+  /// True if t is strictly inside a slice of the lane, whose spans are sorted by start.
   bool slice_open_at(Lane lane, std::int64_t t) const {
     const auto found = slices_.find(lane);
     if (found == slices_.end()) return false;

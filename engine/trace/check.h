@@ -35,7 +35,7 @@ struct TraceCheck {
   std::map<std::string, std::string> weights;  // by model name: hash of its weights, if both known
   std::int64_t n_problems = 0;
   std::vector<TraceProblem> problems;  // the first kMaxTraceProblems of them
-  /// Whether no rule is violated.
+  /// True if no rule is violated.
   bool ok() const { return n_problems == 0; }
 };
 

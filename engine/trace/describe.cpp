@@ -14,7 +14,7 @@ std::string in_ms(Nanoseconds ns) {
   return fmt::format("{:.3g} ms", static_cast<double>(ns) / 1e6);
 }
 
-/// Whether the proposals form one chain, so that "position 4" is unambiguous.
+/// True if the proposals form one chain, so "position 4" is unambiguous.
 bool one_chain(const StepRecord& step) {
   const TokenTree& tree = step.drafted.tree;
   int last = -1;

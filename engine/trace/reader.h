@@ -18,7 +18,7 @@ struct TraceValue {
   enum class Type : std::uint8_t { Null, Bool, Number, String, Array, Object } type = Type::Null;
   double number = 0;
   bool integer = false;  // written without fraction or exponent
-  std::string text;      // of a string, or of a number as in the file
+  std::string text;      // a string, or a number as written in the file
 };
 
 /// One element of traceEvents.

@@ -26,7 +26,7 @@ struct TraceOptions {
   std::function<bool(double)> progress;
 };
 
-/// Whether the options select every step.
+/// True if the options select every step.
 bool asks_for_all_steps(const TraceOptions& options);
 
 /// Counts of the events written.

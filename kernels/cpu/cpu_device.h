@@ -68,7 +68,7 @@ class CpuDevice final : public Device {
   ThreadPool* pool_ = &own_pool_;
 };
 
-/// The CPU device behind a Device of a CPU table.
+/// Casts the Device of a CPU table to its class.
 inline CpuDevice& cpu_of(Device& device) {
   return static_cast<CpuDevice&>(device);
 }

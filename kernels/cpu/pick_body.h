@@ -105,7 +105,7 @@ inline void random_block(std::uint64_t seed,
                          std::uint32_t position,
                          std::uint32_t block,
                          std::uint32_t* bits) {
-  // Lane 4 q + s draws counter 4 s + q, so that lanes of one 128-bit quarter and step s ...
+  // Lane 4 q + s draws the words of counter 4 s + q.
   alignas(64) static const std::uint32_t kOrder[16] = {0, 4, 8,  12, 1, 5, 9,  13,
                                                        2, 6, 10, 14, 3, 7, 11, 15};
   I c0 = i_set(position), c1 = i_set(stream);
@@ -134,15 +134,14 @@ inline void random_block(std::uint64_t seed,
 
 // -log(-log((x + 0.5) 2^-32)) within 1e-5, precise at both ends of the range.
 inline F gumbel(I bits) {
-  // A float of x itself is good to 2^-24 relative, which suffices below one half; above it, the
-  // distance d from one is what must be precise: -log(1 - d) = d + d^2 (1/2 + ...) by Kahan's
-  // trick.
+  // As a float, x has a relative error of 2^-24, which suffices below one half. Above it the
+  // distance d from one must be precise: -log(1 - d) = d + d^2 (1/2 + ...), by Kahan's trick.
   const F half = f_set(0.5f);
   const I low_half = i_right<1>(bits);  // below 2^31, so signed conversion serves
   const F u = f_mul(f_add(f_of_int(low_half), f_set(0.25f)), f_set(0x1p-31f));
   const I mirrored = i_right<1>(i_xor(bits, i_set(0xffffffffu)));
   const F coarse = f_mul(f_add(f_of_int(mirrored), f_set(0.25f)), f_set(0x1p-31f));
-  // The bit that the shifts dropped matters where the value is small; add it back there.
+  // The shifts drop the lowest bit, which matters if the value is small. Adds it back.
   const F u_bit = f_mul(f_of_int(i_and(bits, i_set(1))), f_set(0x1p-32f));
   const F d_bit = f_mul(f_of_int(i_and(i_xor(bits, i_set(1)), i_set(1))), f_set(0x1p-32f));
   const F from_zero = f_add(u, u_bit), from_one = f_add(coarse, d_bit);

@@ -310,9 +310,9 @@ class ChunkBlock {
     }
   }
 
-  /// Splits each tile's queries into runs that share one product with the values: neighbours in which
-  /// no slot has two places. A query has weight 0 at a slot that it does not see. A warp handles a
-  /// tile, a lane four slots.
+  /// Splits each tile's queries into runs. The queries of a run share one product with the values,
+  /// because no slot has two different places for them. A query has weight 0 at a slot that it does
+  /// not see. A warp handles a tile, a lane four slots.
   /// @param strictly  a run has only queries that see the same slots
   __device__ void find_runs(bool strictly) const {
     const int tile = threadIdx.x / 32, word = threadIdx.x % 16;
@@ -338,7 +338,8 @@ class ChunkBlock {
     if (threadIdx.x % 32 == 0) seen_.runs[tile] = static_cast<std::uint8_t>(runs);
     if (__ballot_sync(kAllLanes, mixed) != 0 && threadIdx.x % 32 == 0) atomicExch(&seen_.mixed, 1);
   }
-  /// Compares four slots; returns true if one of them has two different places.
+  /// Compares the places of four slots in two words. Returns true if both words know a place for
+  /// some slot and the two places differ.
   __device__ static bool two_places(unsigned a, unsigned b) {
     bool found = false;
 #pragma unroll

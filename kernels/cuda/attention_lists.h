@@ -15,8 +15,8 @@ namespace kernels::DECOSCOPE_GPU {
 
 class CudaDevice;
 
-/// Rows that go through the kernels together, because their partial results fit the memory for them. Members are the
-/// begins of their lists.
+/// Rows that go through the kernels together, because their partial results fit the memory for
+/// them. The first four members are the indices at which its lists begin.
 struct AttentionPass {
   std::size_t rows;        // sequence by sequence
   std::size_t chunk_base;  // [n_rows + 1]  first chunk of each row
@@ -25,7 +25,7 @@ struct AttentionPass {
   int n_rows, n_items;
 };
 
-/// Begins of the lists of a RowsPlan.
+/// The index at which each list of a RowsPlan begins.
 struct PlanPlaces {
   std::size_t seq, pos, chain_begin, prefix_len, page_begin, pages, chain;
 };

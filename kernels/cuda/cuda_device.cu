@@ -248,7 +248,8 @@ CudaDevice::~CudaDevice() {
   close();
 }
 
-// Work that does not end may still use the memory, so that memory stays until the process ends.
+// Work that does not end may still use the memory, which therefore stays allocated until the
+// process ends.
 void CudaDevice::close() noexcept {
   if (stream_finishes()) {
     free_all();

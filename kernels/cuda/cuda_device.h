@@ -123,7 +123,7 @@ class CudaDevice final : public Device {
                     std::int64_t row_bytes,
                     std::int64_t stride_bytes,
                     int n_rows);
-  /// Downloads what was requested with one wait, unless downloads are deferred.
+  /// Downloads all requested results with one wait, unless downloads are deferred.
   void finish_unless_deferred();
   int prompt_block() override;
   std::string prompt_products() const override;
@@ -248,7 +248,7 @@ class CudaDevice final : public Device {
   bool reported_graphs_ = false;  // the warning about refused graphs was added
 };
 
-/// The CUDA device behind a Device of a CUDA table.
+/// Casts the Device of a CUDA table to its class.
 inline CudaDevice& cuda_of(Device& device) {
   return static_cast<CudaDevice&>(device);
 }

@@ -40,7 +40,8 @@ struct Raw {  // outputs [first, first + n) of a matrix on the device, row-major
   int first, n, k;
 };
 
-// A thread writes the eight elements of a lane's fragment.
+// Packs weights in the order of fragments. A thread writes the eight elements of one lane's
+// fragment.
 template <class Store>
 __global__ void __launch_bounds__(kMatThreads)
     pack_halves(Raw raw, int n_chunks, std::int64_t n_fragments, std::uint16_t* packed) {

@@ -1,6 +1,8 @@
-// The matrix product of up to 16 rows in half precision, on the tensor cores. A lane loads its fragments of weights and
-// rows directly to registers, four chunks before it multiplies them. No kernel of a step writes weights, so a block that
-// starts early loads its first weights before it waits.
+// The matrix product of up to 16 rows in half precision, on the tensor cores. A lane loads its
+// fragments of weights and rows directly to registers, four chunks before it multiplies them. A
+// block may start before the kernel before it has ended (programmatic dependent launch). No kernel
+// of a step writes weights, so the block then loads its first weights before it waits for that
+// kernel.
 #pragma once
 
 #include "kernels/cuda/matmul_call.cuh"

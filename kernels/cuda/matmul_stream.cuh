@@ -1,8 +1,9 @@
 // The matrix product of more than 16 rows in half precision. A persistent block computes several
-// tiles of 128 outputs one after another; a ring of stages in shared memory holds the next chunks of
-// weights and rows, across tiles. On Hopper a producer thread fills the ring with bulk copies and
-// the consumer warps multiply with wgmma; on other GPUs and in the emulation all threads copy
-// asynchronously. A block that starts early loads its first weights before it waits.
+// tiles of 128 outputs one after another; a ring of stages in shared memory holds the next chunks
+// of weights and rows, across tiles. On Hopper a producer thread fills the ring with bulk copies
+// and the consumer warps multiply with wgmma; on other GPUs and in the emulation all threads copy
+// asynchronously. A block may start before the kernel before it has ended (programmatic dependent
+// launch). It then loads its first weights before it waits for that kernel.
 #pragma once
 
 #include "kernels/cuda/matmul_call.cuh"

@@ -35,7 +35,8 @@ inline std::string fault_details() {
 namespace kernels::cuda {
 
 inline constexpr bool kEmulated = false;
-inline constexpr std::chrono::seconds kWorkPatience{60};  // then the window offers to save and exit
+/// How long a free waits for work that may use the memory; then the window offers save and exit.
+inline constexpr std::chrono::seconds kWorkPatience{60};
 /// CUDA gives no details of a fault.
 inline std::string fault_details() {
   return {};

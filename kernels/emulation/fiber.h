@@ -47,7 +47,7 @@ class FiberStack {
 /// Every entry function calls it first.
 void entered_fiber();
 
-/// Call it first after a signal handler has jumped from a fiber to the thread's own stack.
+/// Must be the first call after a signal handler has jumped from a fiber to the thread's own stack.
 void jumped_off_fiber();
 
 /// Switches to `to`; returns when another fiber switches to `from`.

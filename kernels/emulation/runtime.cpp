@@ -222,8 +222,9 @@ void know_kernel(const void* handle, const char* name, std::size_t n_arguments, 
   kernel.bind = bind;
 }
 
-// nvcc knows a kernel's static objects before the first launch; the emulation sees them only in a run. So it refuses the
-// first launch when it runs, and later launches as a GPU does.
+// nvcc knows a kernel's static objects before the first launch; the emulation learns them during
+// the first run. So it refuses the first launch while it runs, and later launches before they run,
+// as a GPU does.
 void count_static(const Launched& launched, std::size_t static_bytes) {
   Runtime& all = runtime();
   const std::lock_guard hold(all.lock);

@@ -10,25 +10,25 @@ namespace engine {
 
 struct DraftSettings;  // engine/decode/draft/drafter.h
 
-/// Options of every decoder with a draft model. Below 0, a value stands for the target's own.
+/// Options of every decoder with a draft model. A value below 0 stands for the target's value.
 struct DraftOptions : DecoderOptions {
-  // a draft ends where its model gives its likeliest token a lower probability
+  // a draft ends if the draft model's likeliest token has a lower probability
   double stop_below = 0;
   double draft_temperature = -1;
   int draft_top_k = -1;
   double draft_top_p = -1;
   double draft_min_p = -1;
 
-  /// Sampling of the draft model: the target's with these options in place of its own values.
+  /// Sampling of the draft model: the target's sampling, with the values of these options if they
+  /// are set.
   Sampling draft_sampling(const Sampling& target) const;
 
  protected:
-  /// Sets what such a decoder needs and supports.
+  /// Sets that such a decoder needs a draft model and supports rejection sampling.
   static void describe_needs(DecoderInfo& info);
   /// Declares these options.
   void bind_draft(OptionBinder& binder);
-  /// Settings with the draft's sampling and stop_below; the tree and the rule are the caller's to
-  /// set.
+  /// Settings with the draft's sampling and stop_below. The caller sets the tree and the rule.
   DraftSettings draft_settings(const Sampling& target) const;
 };
 

@@ -32,7 +32,7 @@ DraftSettings with_distributions(DraftSettings settings, const DecoderContext& c
   return settings;
 }
 
-/// After this many consecutive steps with a failed draft, the run goes on without drafts.
+/// After this many consecutive failed drafts, the run continues without drafts.
 constexpr int kMaxFailures = 3;
 
 /// True for NaN logits or a lack of memory, after which the target still works; false for a lost
@@ -82,7 +82,7 @@ void DraftVerifyDecoder::report_failure(const std::string& why) {
                                    " goes on without drafts, a token a step"});
 }
 
-// A failed draft must not end the run, which can go on without drafts.
+// A failed draft must not end the run, which can continue without drafts.
 Drafts DraftVerifyDecoder::draft(const Sequence& prefix, int room) {
   if (n_failed_in_a_row_ >= kMaxFailures) return Drafts::none(prefix.last());
   try {
@@ -140,8 +140,8 @@ Decision DraftVerifyDecoder::verify(const Sequence& prefix,
 }
 
 void DraftVerifyDecoder::committed(const Sequence& /*prefix*/, const Decision& cut) {
-  // The path's length would be one too small where the run ends within an accepted path: the last
-  // token's row is not kept.
+  // Counts fates, not the path's rows: if the run ends within the accepted path, the path lacks the
+  // row of the last emitted token.
   n_kept_ += std::ranges::count(fates_of(drafts_.tree, cut), RowFate::Accepted);
   kept_ = cut.path;
   if (tuner_) measure_acceptance(cut);

@@ -45,7 +45,7 @@ class DraftVerifyDecoder : public Decoder {
   /// the tree it finds best.
   std::map<std::string, double> figures() const override;
 
-  /// The draft model's side, its cache brought up to the committed tokens.
+  /// The drafter, after its cache was updated to the committed tokens.
   const Drafter& drafter() {
     commit_to_draft();
     return drafter_;
@@ -61,7 +61,7 @@ class DraftVerifyDecoder : public Decoder {
   Drafter drafter_;
   Drafts drafts_;  // of the current step
   VerifyRequest verify_request_;
-  /// Rows that the last step kept. The draft's cache takes them before the next draft, because
+  /// Rows that the last step kept. The draft's cache takes them just before the next draft, because
   /// verify() and committed() must not touch the draft model: it may be drafting for another
   /// sequence at that time.
   std::vector<int> kept_;

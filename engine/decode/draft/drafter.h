@@ -42,8 +42,8 @@ struct DraftSettings {
   /// although they were not drawn from it. Not lossless.
   bool as_released = false;
   /// The draft model's device draws the candidates and keeps their distributions for the target to
-  /// read. Requires random numbers that do not depend on what they are compared with, and both
-  /// models on one GPU.
+  /// read. Requires random numbers that ignore their thresholds (UniformSource), and both models on
+  /// one GPU.
   bool distributions_stay = false;
 };
 

@@ -43,7 +43,7 @@ struct HeadTreeOptions : DecoderOptions {
   std::optional<TreeShape> draft_shape() const override { return std::nullopt; }
 
  protected:
-  /// Sets what such a decoder needs and supports.
+  /// Sets that such a decoder needs draft heads and supports rejection sampling.
   static void describe_needs(DecoderInfo& info);
   /// Declares these options.
   void bind_heads(OptionBinder& binder);
@@ -82,7 +82,7 @@ class HeadTreeDecoder : public Decoder {
   /// Values of a hidden state; 0 until one is known.
   std::size_t state_dim() const { return state_dim_; }
   /// Prepares the heads for one draft.
-  /// @param depth  levels that the draft will have at most
+  /// @param depth  the largest number of levels that the draft may have
   /// @return       false if nothing can be drafted because the heads lack the state to start from
   virtual bool begin_draft(const Sequence& prefix, int depth) = 0;
   /// The heads' likeliest tokens at `depth`, for the children of rows at depth - 1.

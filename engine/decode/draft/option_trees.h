@@ -11,7 +11,7 @@
 namespace engine {
 
 /// The shape of the tree that a tree option's value stands for; nullopt if only the heads or the
-/// run know it, or if the option is no tree.
+/// run know it, or if the option is not a tree.
 /// @param trees_dir  directory of the bundled trees
 /// @throws Error(Usage, BadInput)  "medusa: tree: FILE: paths: found [2] twice, expected each path
 ///                                 once": names the decoder, the option and the fault

@@ -2,8 +2,8 @@
 // (k_config=auto, our addition).
 //   tokens  from the acceptance rates of the draft's best, second best, ... token over all verified
 //           nodes, at any depth
-//   time    the fastest of a tree's last steps. An untried tree gets a lower bound from smaller
-//           trees, so it is tried while it could still be best
+//   time    the fastest of a tree's last steps. Smaller trees give a lower bound for an
+//           untried tree, which is tried if it could be the best one at that bound
 // With exact-match verification the choice of the tree changes no token.
 #pragma once
 

@@ -12,8 +12,8 @@ namespace engine {
 /// Tokens, counts, or the bits of an f32.
 using Numbers = std::vector<std::int32_t>;
 
-/// One rank's end of the exchange. All ranks make the same calls in the same order. A call blocks
-/// until its data has arrived; a failure of another rank ends it with an exception.
+/// The endpoint of one rank. All ranks make the same calls in the same order. A call blocks until
+/// its data has arrived; if another rank fails, it throws an exception.
 class Exchange {
  public:
   virtual ~Exchange() = default;

@@ -3,10 +3,11 @@
 //   paper     Fu, Bailis, Stoica, Zhang 2024 (arXiv:2402.02057), Lookahead Parallelism
 //   lossless  greedy and coupled: the forward is batch-invariant, so every token and every step
 //             equals that of a single rank
-//   needs     `owner` of every row (lookahead.h); every rank proposes the same tree
-//   cost      a rank computes its own rows, their ancestors, and again the tokens that another rank
-//             has won
-//   differs   works for coupled sampling too; a rank that already has the winner's rows keeps them
+//   needs     an `owner` for every row of the tree (lookahead.h); every rank proposes the same tree
+//   cost      a rank computes its own rows, their ancestors, and accepted tokens whose rows only
+//             another rank has computed
+//   differs   works for coupled sampling too; a rank that computed the accepted rows itself keeps
+//             their keys and values
 //
 // There is no communication within a forward. After it, in this order:
 //     broadcast from 0   the pick after the last token
@@ -14,9 +15,9 @@
 //     broadcast          from the rank with the longest match (the lowest such rank): its rows and
 //                        picks
 //     all-gather         the window's new level, each rank its own columns
-// With each token go its score, margin and log probability, for reports only. A rank that did not
-// compute the winner's rows lacks their keys and values; the accepted tokens lead its next forward
-// as a chain of additional rows.
+// Each token is sent with its score, margin and log probability, which only reports use. A rank
+// that did not compute the accepted rows lacks their keys and values, so its next forward begins
+// with the accepted tokens as a chain of additional rows.
 #pragma once
 
 #include <cstdint>
@@ -58,7 +59,7 @@ class LookaheadRankCache final : public SequenceCache {
   int length_;
   int n_again_ = 0;
   std::vector<int> place_;
-  std::vector<int> path_;  // of one commit; a member to reuse its memory
+  std::vector<int> path_;  // the path of one commit; a member only to reuse its memory
 };
 
 /// A copy of a rank's sequence with its cache wrapped in a LookaheadRankCache.
@@ -67,7 +68,7 @@ Sequence ranked(const Sequence& sequence);
 /// A rank's counters over all steps.
 struct LookaheadRankTotals {
   std::vector<std::int64_t> n_rows;  // [n_ranks] rows that each rank computed
-  std::int64_t n_again = 0;          // rows among them for tokens that another rank had won
+  std::int64_t n_again = 0;          // rows among them for tokens accepted on another rank
   // numbers that all ranks sent, without those that are only displayed
   std::int64_t n_sent = 0;
   std::int64_t n_won_elsewhere = 0;  // steps whose longest match was not rank 0's
@@ -105,12 +106,12 @@ class LookaheadRank : public LanguageModel {
   const LookaheadRankTotals& totals() const { return totals_; }
 
  private:
-  /// Sets part_ to the rank's rows of a tree, and place_ as for set_staged(). @return  leading rows
-  /// with tokens that the cache lacks
+  /// Sets part_ to the rank's rows of a tree, and place_ as for set_staged().
+  /// @return  number of leading rows for tokens that the cache lacks
   int select_rows(const BatchItem& whole, const SequenceCache& own);
   /// Data about the rank's own step that it sends together with its match.
   struct Own {
-    std::int32_t tree = 0;  // a fingerprint of what it proposed
+    std::int32_t tree = 0;  // a hash of the tree that the rank proposed
     std::int32_t n_again = 0;
     Nanoseconds forward = 0;
   };

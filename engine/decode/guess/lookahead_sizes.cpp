@@ -8,8 +8,8 @@
 namespace engine {
 namespace {
 
-// The prior of a part's tokens per row, and its weight in steps. About what a row of the default
-// sizes yields on the generated tasks.
+// Prior estimate of tokens per row for every part, and its weight in steps. The estimate is near
+// the yield of a row of the default sizes on the generated tasks.
 constexpr double kExpected = 0.04;
 constexpr double kExpectedSteps = 16;
 
@@ -31,8 +31,8 @@ LookaheadSizes::LookaheadSizes(LookaheadSize most)
 LookaheadSize LookaheadSizes::fitting(int n_rows) const {
   LookaheadSize size = most_;
   while (size.n_rows() > std::max(1, n_rows)) {
-    // Among equals, drops from the more numerous of columns and guesses (the paper has W = G), and
-    // a level last.
+    // On a tie, drops from the more numerous of columns and guesses first (the paper has W = G),
+    // and a level last.
     int* least = nullptr;
     double least_tokens = 0;
     const auto consider = [&](int& part, const std::vector<Part>& parts, int at, int rows) {

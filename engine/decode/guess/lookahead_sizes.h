@@ -23,7 +23,7 @@ struct LookaheadGain {
   int n_tokens = 0;  // accepted tokens of the best guess
   // by guess, most recent first: accepted tokens beyond those of the guesses before it
   std::vector<int> n_by_rank;
-  // the window's column that collected the best guess; -1: not from the window
+  // the window's column from which the best guess was collected; -1: not from the window
   int column = -1;
 };
 
@@ -38,7 +38,7 @@ class LookaheadSizes {
   /// With 1 row, at most a column of 2-grams is left, whose only row is the last token's.
   LookaheadSize fitting(int n_rows) const;
   /// Counts one step.
-  /// @param sent  its sizes; n_guesses is the number of guesses it had
+  /// @param sent  the sizes of the step; n_guesses is the number of guesses that it verified
   void count(const LookaheadSize& sent, const LookaheadGain& gain);
   /// Halves all statistics, so that parts that are left out are tried again.
   void fade();

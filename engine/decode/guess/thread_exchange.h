@@ -13,10 +13,11 @@
 
 namespace engine {
 
-/// Thrown by calls of a closed exchange. It is no failure.
+/// Thrown by calls of an exchange that close() ended. It marks the normal end of a run, not an
+/// error.
 struct ExchangeClosed {};
 
-/// The ends of all ranks and the queues between them.
+/// The endpoints of all ranks (Exchange), and the message queues between them.
 class ThreadExchange {
  public:
   /// @param n_ranks  at least 1
@@ -25,13 +26,13 @@ class ThreadExchange {
   ThreadExchange(const ThreadExchange&) = delete;
   ThreadExchange& operator=(const ThreadExchange&) = delete;
 
-  /// A rank's end, for that rank's thread.
+  /// The endpoint of a rank. Only the thread of that rank may use it.
   Exchange& of(int rank);
 
-  /// Ends the exchange with an exception: waiting and later calls throw it. Any thread may call it;
-  /// the first call of fail() or close() counts.
+  /// Ends the exchange with an exception, which every waiting or later call throws. Any thread may
+  /// call it; only the first call of fail() or close() has an effect.
   void fail(std::exception_ptr why);
-  /// Ends the exchange likewise with ExchangeClosed.
+  /// Ends the exchange in the same way, with the exception ExchangeClosed.
   void close();
   /// True after fail() or close().
   bool ended() const;

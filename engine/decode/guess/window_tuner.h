@@ -5,19 +5,20 @@
 
 namespace engine {
 
-/// Searches the largest affordable window size.
+/// Searches for the largest affordable window size.
 class WindowTuner {
  public:
   /// Tries 0, 1, 2, 4, ... up to `widest` until a size costs too much, then bisects between it and
   /// the last affordable size.
-  /// @param factor  most that a step may cost, in steps without a window; at least 1
+  /// @param factor  the largest affordable cost of a step, as a multiple of the cost of a step
+  ///                without a window; at least 1
   WindowTuner(int widest, double factor);
 
   /// The window size for the next step.
   int window() const { return window_; }
-  /// Reports the cost of a step with window(), in any unit. The fastest of three steps decides
-  /// about a size. The search restarts after 64 steps with the size it found, because steps become
-  /// slower as the sequence grows.
+  /// Reports the cost of a step with window(), in any unit. A size is judged by the fastest of
+  /// three steps. After 64 steps the search starts again from the size it found, because steps
+  /// become slower as the sequence grows.
   void measured(double cost);
 
  private:
@@ -28,8 +29,8 @@ class WindowTuner {
   int widest_;
   double factor_;
   int window_ = 0;
-  int n_here_ = 0;      // steps with window_ in this round
-  double fastest_ = 0;  // cost of the fastest of them
+  int n_here_ = 0;      // steps of this round with size window_
+  double fastest_ = 0;  // cost of the fastest of these steps
   double without_ = 0;  // cost of the fastest step with window 0 in this round
   int affordable_ = 0;  // the largest size known to be affordable
   int too_dear_ = 0;    // the smallest size known to cost too much; widest_ + 1: none

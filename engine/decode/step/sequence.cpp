@@ -134,7 +134,8 @@ Sequence Sequence::shortened(std::size_t n) const {
 
 namespace {
 
-/// The reason why a token's id ends the sequence, or None. An end token goes before a stop id.
+/// The reason why a token's id ends the sequence, or None. An end token takes precedence over a
+/// stop id.
 StopReason reason_of(TokenId token, const Limits& limits) {
   const auto is_one_of = [token](const std::vector<TokenId>& ids) {
     return std::ranges::find(ids, token) != ids.end();
@@ -153,8 +154,8 @@ StopReason cut(Decision& decision, const Sequence& sequence, const Limits& limit
   }
   int keep = n_before;
   StopReason reason = StopReason::None;
-  // The first end decides. At the same token, a stop string goes before an end token or stop id,
-  // which goes before the length, which goes before the context.
+  // The first end decides. At the same token the order of precedence is: stop string, end token or
+  // stop id, length, context.
   if (limits.max_seq_len > 0) {
     const int room = limits.max_seq_len - static_cast<int>(sequence.tokens().size());
     if (room <= keep) keep = room, reason = StopReason::Context;

@@ -28,7 +28,8 @@ enum class StopReason { None, Eos, Length, Context, Bound, Probe, Text, StopStri
 /// "text", "stop_string", "stop_id"
 const char* name_of(StopReason reason);
 
-/// True if the text or a limit ended the sequence. Two such runs must agree to the end.
+/// True if an end token, a stop string or id, or a limit ended the sequence. Lossless runs that end
+/// so must agree in every token.
 bool ended_by_its_text(StopReason reason);
 
 /// The result of one step's verification.
@@ -99,7 +100,7 @@ class Sequence {
   void drop_other_rotation(const LanguageModel& model);
   /// Takes the prompt state of a sequence with the same cached tokens.
   void share_prompt_state(const Sequence& other);
-  /// Why it ended; None while it goes on.
+  /// The reason why it ended; None if it has not ended.
   StopReason stop_reason() const { return stop_; }
   /// True if it has ended.
   bool finished() const { return stop_ != StopReason::None; }
@@ -134,9 +135,9 @@ int context_of(const Limits& limits, int model_max_seq_len);
 int room_left(const Sequence& sequence, const Limits& limits, int model_max_seq_len);
 
 /// Cuts a decision at the first end: after an end token or stop id, after the token that completes
-/// a stop string, at max_tokens or at the context's end. The path loses as many rows as tokens are
-/// cut. decision.wish counts if nothing else ends the sequence. limits.max_seq_len 0 sets no end
-/// here; the stepper fills in the model's.
+/// a stop string, at max_tokens or at the context's end. The path loses one row for each token that
+/// is cut. decision.wish applies only if nothing else ends the sequence. limits.max_seq_len 0 sets
+/// no end in this function; the stepper replaces it by the model's.
 /// @return  the reason to stop, or None
 StopReason cut(Decision& decision, const Sequence& sequence, const Limits& limits);
 

@@ -85,7 +85,8 @@ Committed committed_event(const Lane& lane, const Decision& decision, const Veri
   event.tokens = decision.emitted;
   event.status.assign(n, verified.n_proposed > 0 ? TokenStatus::Bonus : TokenStatus::Plain);
   event.origin.assign(n, RowTag{});
-  // Token i was proposed by the accepted child of the path's row before it.
+  // Emitted token i follows row path[first + i]. If an accepted row is a child of that row, it
+  // proposed the token.
   const auto first = static_cast<std::size_t>(leading_rows_of(decision) - 1);
   for (std::size_t r = 0; r < verified.fate.size(); r++) {
     if (verified.fate[r] != RowFate::Accepted) continue;
@@ -161,7 +162,7 @@ void Stepper::step(std::span<Lane* const> lanes) {
 void Stepper::propose(Lane& lane) {
   ensure(!lane.sequence.finished(), "a finished sequence was stepped");
   const Nanoseconds begun = now_ns();
-  // The device may hang while it drafts, so the step's begin is emitted before.
+  // The device may hang while it drafts, so the StepBegun event is emitted first.
   const bool drafts = lane.decoder->drafts();
   if (events_ && drafts) emit_begun(*events_, lane, begun, 0);
   lane.tree = lane.decoder->propose(lane.sequence);

@@ -50,8 +50,8 @@ struct Lane {
   Limits limits;
   int n_steps = 0;
   int n_drafted = 0;             // steps in which a draft model or heads ran
-  std::int64_t compute_ns = 0;   // own compute: propose, forward, verify, commit
-  std::int64_t propose_ns = 0;   // its part in propose
+  std::int64_t compute_ns = 0;   // time of its propose, forward, verify and commit
+  std::int64_t propose_ns = 0;   // time of its propose alone
   std::int64_t n_rows = 0;       // evaluated rows of all steps
   std::int64_t n_proposed = 0;   // guessed or drafted rows
   std::int64_t n_accepted = 0;   // accepted proposals

@@ -72,7 +72,7 @@ std::vector<TokenId> tokens_to_report(std::vector<TokenId> named,
 /// The result of verifying one row's candidates.
 struct RowResult {
   int kept = -1;  // index of the accepted candidate; -1: none
-  // the accepted candidate's, or drawn from the residual distribution
+  // the accepted candidate, or a token drawn from the residual distribution
   TokenId token = -1;
   double p = 0;                          // its probability under the target
   std::vector<double> candidate_p = {};  // [candidates] their probabilities under the target
@@ -99,8 +99,9 @@ struct RowToVerify {
   }
 };
 
-/// Verifies the candidates of one row with distributions on the host. A uniform number equal to the
-/// acceptance probability rejects, so a token of probability 0 is never accepted.
+/// Verifies the candidates of one row with distributions on the host. A candidate is rejected if
+/// its uniform number equals its acceptance probability, so a token of probability 0 is never
+/// accepted.
 class Node {
  public:
   Node(const RowToVerify& verified, std::vector<double> distribution)

@@ -39,11 +39,11 @@ struct Candidates {
   const double* device_distribution = nullptr;
 };
 
-/// The verification of every reachable row, for the target's device. With its result
-/// reject_drafted() needs no logits.
+/// Makes the request with which the target's device verifies every reachable row. With the result
+/// of that request, reject_drafted() needs no logits.
 /// @param tokens      the committed tokens; the last one is row 0's
 /// @param candidates  [n_rows], without distributions on the host
-/// @param uniforms    must be independent of thresholds (UniformSource)
+/// @param uniforms    must ignore the thresholds of its calls (UniformSource)
 VerifyRequest drafted_verify_request(std::span<const TokenId> tokens,
                                      const TokenTree& tree,
                                      std::span<const Candidates> candidates,

@@ -30,16 +30,17 @@ bool rejects(const Sampling& sampling);
 class UniformSource {
  public:
   virtual ~UniformSource() = default;
-  /// True if a number does not depend on what it is compared with. Then it may be drawn before that
-  /// is known, for a verification on a device.
+  /// True if the numbers ignore the value passed to each call. They may then be drawn before that
+  /// value is known, for verification on a device.
   virtual bool is_threshold_independent() const { return false; }
-  /// In (0, 1). Draw `index` for accepting a candidate at `position`; the candidate is accepted if
-  /// the number is below `threshold`.
+  /// Returns a number in (0, 1) for the test of candidate `index` at `position`. The candidate is
+  /// accepted if the number is below `threshold`.
   virtual double accept(std::uint32_t position, std::uint32_t index, double threshold) = 0;
-  /// In (0, 1). Draws the token at `position` from the residual `distribution` (not normalised).
+  /// Returns a number in (0, 1) that draws the token at `position` from the residual
+  /// `distribution`, which need not be normalised.
   virtual double residual(std::uint32_t position, std::span<const double> distribution) = 0;
-  /// In (0, 1). Draw `index` of a draft model's candidates at `position`, from `distribution` (the
-  /// draft's, not normalised).
+  /// Returns a number in (0, 1) that draws candidate `index` at `position` from `distribution`,
+  /// which is the draft model's and need not be normalised.
   virtual double proposal(std::uint32_t position,
                           std::uint32_t index,
                           std::span<const double> distribution) = 0;

@@ -29,10 +29,10 @@ struct TypicalSettings {
 /// @param distribution  [vocab_size] sums to 1
 double typical_threshold(std::span<const double> distribution, const TypicalSettings& settings);
 
-/// The verification of every row, for the target's device. With its result accept_typical() needs
-/// no logits.
+/// Makes the request with which the target's device verifies every row. With the result of that
+/// request, accept_typical() needs no logits.
 /// @param tokens    the committed tokens; the last one is row 0's
-/// @param uniforms  must be independent of thresholds (UniformSource)
+/// @param uniforms  must ignore the thresholds of its calls (UniformSource)
 VerifyRequest typical_verify_request(std::span<const TokenId> tokens,
                                      const TokenTree& tree,
                                      const Sampling& sampling,

@@ -29,9 +29,9 @@ struct RecordingReport {
   std::int64_t n_unknown_fields = 0;
   std::uint32_t version = 0;
   std::string program_version;
-  std::int64_t unix_seconds = 0;     // time of the beginning
+  std::int64_t unix_seconds = 0;     // when the recording began
   bool closed = false;               // the file has a footer
-  std::int64_t n_events_stated = 0;  // by the footer
+  std::int64_t n_events_stated = 0;  // the number that the footer states
   bool footer_agrees = false;        // its number and checksum match the frames read
   std::string stopped;               // why reading ended early: a limit, cancelled; else empty
   /// One sentence for each fault; empty for a whole recording.

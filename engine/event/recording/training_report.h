@@ -39,7 +39,7 @@ std::string to_json_line(const TrainingReport& report);
 TrainingReport training_report_from(std::string_view line, const std::string& where);
 
 /// All reports of a log, oldest first. A last line without a line end is ignored.
-/// @throws Error(BadInput)   for a line that is no report, or if `path` is not a regular file
+/// @throws Error(BadInput)   for a line that is not a report, or if `path` is not a regular file
 /// @throws Error(Resources)  if it cannot be read
 std::vector<TrainingReport> read_training_reports(const std::string& path);
 

@@ -152,7 +152,8 @@ std::vector<Bucket> LodLane::buckets(int level) const {
 }
 
 Bucket& LodLane::bucket(std::vector<Bucket>& buckets, std::int64_t index) {
-  // Slices arrive by start and reach at most one bucket further: it is among the last two.
+  // Slices arrive in the order of their starts, and a slice touches at most two buckets, so a
+  // bucket that exists is one of the last two.
   for (std::size_t back = 1; back <= 2 && back <= buckets.size(); ++back) {
     Bucket& found = buckets[buckets.size() - back];
     if (found.index == index) return found;

@@ -1,12 +1,10 @@
 // Levels of detail of a lane. A zoom shows slices while they are wide enough to see, else buckets
 // of time that count what must stay visible (Rare).
 //   levels   bucket width 65,536 ns at level 0, four times as wide at each further level
-//   a level  holds slices shorter than its bucket in buckets and longer ones as slices, so that the
-//   cost
-//            of drawing depends on the pixels, not on the number of slices
+//   a level  holds slices shorter than its bucket in buckets and longer ones as slices. The cost of
+//            drawing therefore depends on the pixels, not on the number of slices
 //   memory   24 bytes a slice; a level with few slices per bucket is dropped, and a zoom that needs
-//   it
-//            scans the slices
+//            it scans the slices
 #pragma once
 
 #include <array>

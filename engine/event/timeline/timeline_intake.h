@@ -17,8 +17,8 @@ inline constexpr StepId kMaxMissingSteps = 4096;
 /// Number of reasons kept; further refusals are only counted.
 inline constexpr std::size_t kMaxReasons = 100;
 
-/// [tokens] the row of the step whose choice each committed token is; -1 from the first unknown one
-/// on.
+/// [tokens] for each committed token the row of the step whose choice it is. -1 from the first
+/// token on whose row is unknown.
 std::vector<int> answering_rows(const StepRecord& step, std::span<const TokenId> tokens);
 
 /// Applies events to one timeline. Every take() returns the reason of a refusal, or "".

@@ -15,12 +15,13 @@ struct TrajectoryCounts {
   /// [n_iterations] number of positions that joined the correct prefix in each iteration.
   std::vector<int> fast_forward;
   double fast_forward_mean = 0;  ///< over iterations; 0 without iterations
-  /// [n] number of last iterations in which each position was right without a break.
+  /// [n] number of iterations, counted back from the last one without a gap, in which each position
+  /// was right.
   std::vector<int> final_run;
   /// [n] the part of final_run that the correct prefix explains: iterations since it reached the
   /// position.
   std::vector<int> baseline;
-  /// [n] whether a position had its final token before all earlier positions had theirs.
+  /// [n] true if a position had its final token before all earlier positions had theirs.
   std::vector<bool> stationary;
   int n_stationary = 0;
   int n_iterations = 0;

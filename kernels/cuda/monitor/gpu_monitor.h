@@ -19,7 +19,7 @@ namespace kernels {
 
 /// One sample.
 struct GpuLoad {
-  std::string reason;                         // why there are no values at all; empty: there are
+  std::string reason;                         // why every value is unknown; empty: some are known
   std::array<double, kGpuValues> values;      // indexed by GpuValue; -1: unknown
   std::map<std::string, std::string> absent;  // name of an unknown value to the reason
   /// A value in its unit (NvmlAnswers); -1: unknown.

@@ -76,7 +76,7 @@ std::unique_ptr<Nvml> Nvml::open(const NvmlTable& table, std::string& reason) {
   std::unique_ptr<Nvml> nvml(new Nvml(table, Library(nullptr, dlclose)));
   if (code == 0) return nvml;
   reason = "nvmlInit_v2: " + nvml->error_text(code);
-  nvml->table_.shutdown = nullptr;  // of what never began
+  nvml->table_.shutdown = nullptr;  // the initialisation failed, so nothing must be shut down
   return nullptr;
 }
 

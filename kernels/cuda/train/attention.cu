@@ -208,7 +208,8 @@ __global__ void __launch_bounds__(kTile* kThreadsARow)
                        d_qkv + std::int64_t{row} * in.stride() + head * width);
 }
 
-// dV = P dO and dK = dS Q, over the rows that attend to a key, head by head of those that share it.
+// dV = P dO and dK = dS Q, summed over the rows that attend to a key and over the query heads that
+// share the kv head.
 // grid: tiles of keys, kv heads
 template <class S, int kTile, int kColumns>
 __global__ void __launch_bounds__(kTile* kThreadsARow)

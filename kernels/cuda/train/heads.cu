@@ -9,7 +9,7 @@
 namespace kernels::DECOSCOPE_GPU {
 namespace {
 
-// ---- activation and sums. A thread is an element
+// ---- activation and sums. One thread per element
 
 template <class S>
 __global__ void __launch_bounds__(kTrainThreads) train_silu_elements(float* z,
@@ -46,7 +46,7 @@ __global__ void __launch_bounds__(kTrainThreads)
   if (at < n) y[at] = S::narrow(S::widen(y[at]) + S::widen(x[at]));
 }
 
-// ---- rows. grid: a block a row
+// ---- rows. grid: one block per row
 
 template <class From, class To>
 __global__ void __launch_bounds__(kTrainThreads) train_copy_rows(const typename From::Element* from,

@@ -9,7 +9,7 @@ namespace {
 // Sums over rows: rows, columns and lanes of a block.
 constexpr int kWeightRows = 128, kWeightColumns = 32, kWeightLanes = 8;
 
-// grid: a block a row
+// grid: one block per row
 
 template <class S>
 __global__ void __launch_bounds__(kTrainThreads) train_norm_rows(const float* x,

@@ -18,7 +18,7 @@ struct GemmTiles {
   float b[kGemmDepth][kGemmTile + 1];
 };
 
-/// tile[p][i] = element (first + i, depth + p) of op(X), op(X) being [n, k]; zeros beyond.
+/// tile[p][i] = element (first + i, depth + p) of op(X), which is [n, k]; zeros outside.
 /// @param across  true if p runs along X's columns in memory
 template <class S>
 __device__ void load_gemm_tile(const typename S::Element* x,

@@ -46,7 +46,7 @@ enum class ProductsOf { Training, Prompts };
 
 /// Opens the library that DECOSCOPE_CUBLAS in the environment names: a file's path, or "own"; if it is
 /// unset, the first cuBLAS found. The emulation always uses its own.
-/// @throws Error(Device)  in one line, if it is not available or refuses
+/// @throws Error(Device)  with a message of one line, if the library is not available or refuses
 std::unique_ptr<Products> open_products(CudaDevice& device, ProductsOf whose);
 /// Reason why products are not available on any device; empty if they are. In the emulation, a named
 /// file is not available.

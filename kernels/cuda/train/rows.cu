@@ -6,7 +6,7 @@
 namespace kernels::DECOSCOPE_GPU {
 namespace {
 
-// ---- rotation, activation. A thread is a pair of a head, or an element
+// ---- rotation, activation. One thread per pair of a head, or per element
 
 template <class S>
 __global__ void __launch_bounds__(kTrainThreads) train_rope_pairs(typename S::Element* x,
@@ -99,7 +99,7 @@ void swiglu_backward_rows(Device& device,
                          static_cast<Element*>(d_gate_up), static_cast<Element*>(act), n, hidden);
 }
 
-// ---- loss. grid: a block a row
+// ---- loss. grid: one block per row
 
 /// A row's distribution: p_i = exp(z_i - top) / sum.
 struct RowSoftmax {
