@@ -41,10 +41,10 @@ struct CllmRecipe {
   int context = 512;            // rows of one text with its chains; longer texts are skipped
 
   // The run.
-  double epochs = 0;   // passes over all trajectories, where the cosine ends ...
+  double epochs = 0;   // passes over all trajectories until the cosine ends ...
   double minutes = 0;  // ... or, if epochs is 0, minutes of training
   double peak_lr = 3e-4;
-  double final_lr = 0.04;
+  double final_lr = 0.04;  // last learning rate, as a share of the peak
   int warmup_steps = 20;
   double beta1 = 0.9, beta2 = 0.95;
   double weight_decay = 0;
