@@ -23,8 +23,8 @@ struct CllmRecipe {
   int lanes = 32;            // prompts in one forward
   bool drop_wrong = true;    // drop answers that their task's checker rejects
   int token_run = 10;        // drop answers with this many repeats of a token in a row; 0: never
-  int sentence_run = 3;      // likewise a sentence
-  bool augment = true;       // "right, wrong, right" patterns
+  int sentence_run = 3;      // the same for a sentence
+  bool augment = true;       // add points with the pattern "right, wrong, right"
 
   // The loss.
   ConsistencyLoss loss;
