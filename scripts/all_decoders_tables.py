@@ -66,7 +66,7 @@ def estimate(out, tokens, tasks, lanes, n_models):
 
 
 def answered(file, answers):
-    """Prints the records with a model's texts as completions."""
+    """Prints each record with the model's text as its completion."""
     texts = {one["id"]: one["text"] for one in documents(answers)}
     for record in records(file):
         print(json.dumps(record | {"completion": texts[record["id"]]}))

@@ -263,7 +263,7 @@ faults() {
   return "$code"
 }
 
-# Prints the cuBLAS library of this machine, or own.
+# Prints the path of this machine's cuBLAS library, or "own" if it has none.
 cublas_here() {
   [ -z "${DECOSCOPE_CUBLAS:-}" ] || { echo "$DECOSCOPE_CUBLAS" && return; }
   of_pip='import glob, site; print(*[f for p in site.getsitepackages() for f in glob.glob(p + "/nvidia/c*/lib/libcublas.so.1[23]")])'
@@ -328,7 +328,7 @@ prompts() {
   return "$code"
 }
 
-# Runs the missing outputs of the share; all shares have one document.
+# Runs the outputs of this share that are still missing. All shares write to one document.
 exact() {
   DECOSCOPE_PROGRAM=${DECOSCOPE_PROGRAM:-$here/program} DECOSCOPE_EXACT_DEVICE=cuda:0 DECOSCOPE_EXACT_DTYPES="bf16 f16 f32" \
     DECOSCOPE_EXACT_SHARE=$share/$n_shares DECOSCOPE_EXACT_JSON="$here/results/exact.json" "$here/scripts/exactness.sh" "$here/results/exact"
@@ -448,7 +448,7 @@ run() { # [PART...] | --minutes N | --together [SECONDS] PART...
 }
 
 verb=${1:-}
-# A pack that was not unpacked is unpacked in place at its first use.
+# Unpacks a pack in place at its first use, unless it was unpacked before.
 [ "$verb" = pack ] || [ "$verb" = unpack ] || [ -d "$here/bin" ] || [ ! -e "$packed_file" ] || unpack "$here"
 case $verb in
   pack) shift && pack "$@" ;;

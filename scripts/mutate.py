@@ -118,7 +118,7 @@ class Tree:
         return f"{self.path}/build/{folder}/bin/{target}"
 
     def failures(self, program, test_filter):
-        """What failed: names, or one line for a crash or a hang; None where no test ran."""
+        """The names of failed tests, or one line for a crash or a hang; None if no test ran."""
         try:
             done = run([program, f"--gtest_filter={test_filter}", "--gtest_brief=1"], cwd=self.path, timeout=PATIENCE_S)
         except subprocess.TimeoutExpired:

@@ -9,7 +9,7 @@ namespace app {
 /// Collects the failures of several attempts.
 class Attempts {
  public:
-  /// Runs an attempt. The first failure is kept for rethrow(); the message of any other is printed.
+  /// Runs an attempt. Keeps the first failure for rethrow() and prints the message of any other.
   /// OutputClosed is kept only if nothing else failed.
   void run(const std::function<void()>& attempt);
   /// Adds a failure that was already caught; null: none.

@@ -252,8 +252,8 @@ double sum_of_decode_ms(const std::vector<engine::RunResult>& results) {
   return sum;
 }
 
-/// Sets speed-ups. Concurrent runs all get the speed-up of the group, as a run's own compute time
-/// excludes waiting and the work of others.
+/// Sets the speed-up of each run. In a lane that decodes the group concurrently all runs get the
+/// speed-up of the group, because a run's own compute time excludes waiting and other runs' work.
 void set_speedups(const RacingLane& of, LaneResults& lane, const LaneResults& ar) {
   for (std::size_t i = 0; i < lane.texts.size(); i++) {
     engine::RunResult& result = lane.texts[i];
@@ -384,7 +384,7 @@ double of_its_rows(const Totals& t, const Totals& plain) {
   return (t.rows_ms + t.drafting_ms) / t.decode_ms / (plain.rows_ms / plain.decode_ms);
 }
 
-/// @param plain  the totals of its baseline
+/// @param plain  the totals of the lane's baseline, plain decoding by the same model
 nlohmann::json summary_json(const RacingLane& lane, const Totals& t, const Totals& plain) {
   nlohmann::json summary = {
       {"lane", lane.of.name},

@@ -1,4 +1,4 @@
-// --run-code: whether to run answers that are programs where they cannot be isolated.
+// --run-code: permits running programs in answers without isolation, if isolation is impossible.
 #pragma once
 
 #include <string>

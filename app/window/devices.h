@@ -22,7 +22,7 @@ class WindowDevices {
   using List = std::function<std::vector<engine::DeviceInfo>()>;
 
   /// Adds the CPU to the catalog and starts to list the others with engine::list_devices.
-  /// @param catalog  outlives this object; its health list begins with the devices
+  /// @param catalog  outlives this object. A device has the same index in its `devices` and `health`
   explicit WindowDevices(ui::Catalog& catalog);
   /// The same with another function, which is called on another thread.
   WindowDevices(ui::Catalog& catalog, List list);

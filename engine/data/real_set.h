@@ -40,7 +40,8 @@ std::vector<std::string> sentences_in(std::string_view line);
 /// of more than 1,700 characters.
 class RealRecords {
  public:
-  /// For that part of the data set of that name.
+  /// @param set    name of the data set
+  /// @param split  the part of it that is read
   RealRecords(std::string_view set, Split split) : set_(set), split_(split) {}
 
   /// Adds a record of level 0. @param check  Record::check
@@ -65,8 +66,8 @@ void read_wikisql(RealRecords& out, const std::string& dir);
 /// Reads Advising in the same prompt form. The prompt names only the tables that the query reads: all
 /// 18 tables of the database would exceed the limit of training texts.
 void read_advising(RealRecords& out, const std::string& dir);
-/// Reads Defog SQL in the same prompt form, for evaluation only. The check holds the script that
-/// creates the database.
+/// Reads Defog SQL in the same prompt form, for evaluation only. Record::check contains the script
+/// that creates the database.
 void read_defog_sql(RealRecords& out, const std::string& dir);
 
 }  // namespace engine

@@ -128,7 +128,7 @@ class ChainOfThought {
     }
     return used;
   }
-  /// The text of tokens after the run's own tokens.
+  /// The text of the tokens `more` if they follow the prompt and the tokens of the run.
   std::string text_of(const RunResult& result, std::span<const TokenId> more) const {
     std::vector<TokenId> before = result.request.prompt_tokens;
     before.insert(before.end(), result.tokens.begin(), result.tokens.end());

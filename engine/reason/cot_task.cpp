@@ -101,7 +101,8 @@ std::vector<Question> sample_of(std::vector<Question> questions, int n, std::uin
 }
 
 bool is_right_answer(const Record& record, const std::string& written) {
-  // The checkers read the last answer in a text, so this removes later ones. A decimal point ends none.
+  // The checkers read the last answer in a text, so this keeps only the first sentence. A decimal point
+  // does not end a sentence.
   std::size_t end = written.find('.');
   const auto in_number = [&](std::size_t point) {
     return point != std::string::npos && point + 1 < written.size() &&

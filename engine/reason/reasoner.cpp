@@ -78,7 +78,7 @@ class ReasoningRun {
     refuse_pipe(command_.data);
     return records_from(command_.data, command_.start);
   }
-  /// At most command_.count of them.
+  /// The first command_.count items, or all if the list is shorter.
   template <class Q>
   std::vector<Q> first(std::vector<Q> all) const {
     if (std::ssize(all) > command_.count) all.resize(static_cast<std::size_t>(command_.count));

@@ -166,7 +166,7 @@ class Search {
     return made;
   }
 
-  /// Writes a part of those nodes that are readable and not complete.
+  /// Generates one part of the thought of every node that is readable and not complete.
   void write(const TotPrompt& prompt,
              const std::vector<int>& nodes,
              std::vector<std::vector<RunId>>& runs) {
@@ -387,8 +387,8 @@ class Search {
   TotProgress& progress_;
   const std::function<void(const TotProgress&)>& on_progress_;
   TotItem item_;
-  std::vector<std::vector<RunId>> thought_runs_;  // [nodes] that wrote each thought
-  std::vector<std::vector<RunId>> kept_runs_;     // [nodes] that wrote the Kept parts of this level
+  std::vector<std::vector<RunId>> thought_runs_;  // [nodes] runs that wrote the thought
+  std::vector<std::vector<RunId>> kept_runs_;     // [nodes] runs that wrote this level's Kept parts
   RunId answered_by_ = 0;
   bool stopped_ = false;
 };

@@ -42,9 +42,9 @@ struct TotCost {
   std::int64_t n_steps = 0;
   std::int64_t n_rows = 0;
   std::int64_t n_proposed = 0, n_accepted = 0, n_rejected = 0;
-  /// For decoders that draft: steps times the draft depth of the options.
+  /// For decoders that draft: n_steps times the draft depth that the options request.
   std::int64_t n_depth_asked = 0;
-  /// For decoders that draft: the sum of the draft trees' depths, and of the accepted tokens.
+  /// For decoders that draft: the sums of the draft trees' depths and of the accepted tokens.
   std::int64_t n_draft_depth = 0, n_kept_of_depth = 0;
   double seconds = 0;       // compute time of the runs, prompts included
   double wall_seconds = 0;  // elapsed time
@@ -113,7 +113,7 @@ void refuse_early_stop(const std::string& decoder, const OptionValues& options);
 /// @param watch   first_run is the number of the first completion; `ended` is not called
 /// @param on_progress  called after each completion; may be empty
 /// @param first_search  the number of the first question's search
-/// @throws Error(Usage)     if the decoder or its options cannot be, as refuse_early_stop()
+/// @throws Error(Usage)     if decoder or options are invalid, or as refuse_early_stop()
 /// @throws Error(BadInput)  if a question does not fit the model's context, or a prompt has a slot
 ///                          that its task does not fill
 TotReport search(Scheduler& scheduler,

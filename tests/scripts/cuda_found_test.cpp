@@ -20,7 +20,7 @@ class CudaFound : public test::ScriptFixture {
     ScriptFixture::SetUp();
     if (!IsSkipped()) fs::create_directories(out() + "/bin");
   }
-  /// A program that is found before any other of its name.
+  /// Adds a program that prints `says`; PATH finds it before others of its name.
   void put(const std::string& name, const std::string& says) const {
     const std::string file = out() + "/bin/" + name;
     std::ofstream(file) << "#!/bin/sh\ncat <<'END'\n" << says << "\nEND\n";
@@ -29,7 +29,7 @@ class CudaFound : public test::ScriptFixture {
   void put_nvcc(const std::string& release) const {
     put("nvcc", "nvcc: NVIDIA (R) Cuda compiler driver\nCuda compilation tools, " + release);
   }
-  /// What is told, with these archs asked for.
+  /// The exit code and the messages of CMake if the user requests these architectures.
   std::string found(const std::string& archs = {}) const {
     const std::string command =
         "PATH=" + out() + "/bin:$PATH " DECOSCOPE_CMAKE " -DDECOSCOPE_CUDA_ARCHS='" + archs +

@@ -415,7 +415,7 @@ TEST(ThoughtTree, runs_are_named_by_what_they_write) {
   EXPECT_EQ(of(2, ""), "");
 }
 
-// The names of its runs.
+// The events of search(), with a prompt id for each run that names the part it writes.
 std::vector<engine::Event> search_with_prompts() {
   std::vector<engine::Event> events = search();
   for (engine::Event& event : events)

@@ -72,7 +72,7 @@ engine::CotSettings settings_of(const CotOptions& options,
   return settings;
 }
 
-/// The figures of the rationales' runs.
+/// The sum of each count over the runs of all rationales.
 std::map<std::string, std::int64_t> summed(const engine::CotReport& report) {
   std::map<std::string, std::int64_t> sums;
   for (const engine::CotItem& item : report.items)

@@ -13,14 +13,14 @@ struct KeptFile {
   std::string path, description;
 };
 
-/// Adds what to do to an error of this device; returns any other error unchanged.
+/// Adds a remedy to the message of an error of this device; returns any other error unchanged.
 /// @param device  as given on the command line
-/// @param kept    the message names the first that exists
+/// @param kept    files to resume from; the message names the first one that exists
 kernels::Error with_advice(const kernels::Error& error,
                            const std::string& device,
                            const std::vector<KeptFile>& kept);
 
-/// Runs work on a device; its errors get the advice.
+/// Runs `work`, which computes on a device, and adds the remedy to its errors.
 template <class Work>
 auto with_advice_on_failure(const std::string& device,
                             const std::vector<KeptFile>& kept,

@@ -60,7 +60,7 @@ std::optional<ChatDialog> extraction_dialog(Random& rng, int level, Split split)
 // Letters, paragraphs and personas (writing.cpp). The checker of write reads the paragraphs.
 /// A letter or a paragraph, then a variation of it.
 std::optional<ChatDialog> writing_dialog(Random& rng, int level, Split split);
-/// A persona describes what it did, then more of it.
+/// A persona describes its deeds, then further ones.
 std::optional<ChatDialog> roleplay_dialog(Random& rng, int level, Split split);
 
 /// Checks an answer to a turn whose task is "chat", for the forms of facts.cpp.

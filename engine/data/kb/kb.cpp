@@ -178,7 +178,7 @@ std::optional<Record> two_hops(Random& rng, Split split) {
                        kb_fact(rng, m.class_index, relation), "choice, 2 hops");
 }
 
-// member -> class -> what it gives -> the class that needs it
+// member -> class -> the thing it gives -> the class that needs that thing
 std::optional<Record> three_hops(Random& rng, Split split) {
   const KbWorld& world = kb_world();
   const KbMember& m = rng.pick(world.members);

@@ -41,7 +41,8 @@ std::string statement_of(const Record& record) {
   return capitalised(without(record.prompt, "Q: Is it true that ", "\nA:")) + " " + facts;
 }
 
-// Only these open texts occur in dev and test too: the content key of each decides its split.
+// Reads the open texts of this task. Unlike the open dialogs of chat, they also occur in dev and test:
+// the content key of each one decides its split.
 OpenPool read_open_statements(const std::string& data_dir) {
   OpenPool pool(kOwnTexts);
   if (data_dir.empty()) return pool;

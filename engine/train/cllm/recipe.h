@@ -23,8 +23,8 @@ struct CllmRecipe {
   int lanes = 32;            // prompts in one forward
   bool drop_wrong = true;    // drop answers that their task's checker rejects
   int token_run = 10;        // drop answers with this many repeats of a token in a row; 0: never
-  int sentence_run = 3;      // likewise a sentence
-  bool augment = true;       // "right, wrong, right" patterns
+  int sentence_run = 3;      // the same for a sentence
+  bool augment = true;       // add points with the pattern "right, wrong, right"
 
   // The loss.
   ConsistencyLoss loss;
@@ -41,10 +41,10 @@ struct CllmRecipe {
   int context = 512;            // rows of one text with its chains; longer texts are skipped
 
   // The run.
-  double epochs = 0;   // passes over all trajectories, where the cosine ends ...
+  double epochs = 0;   // passes over all trajectories until the cosine ends ...
   double minutes = 0;  // ... or, if epochs is 0, minutes of training
   double peak_lr = 3e-4;
-  double final_lr = 0.04;
+  double final_lr = 0.04;  // last learning rate, as a share of the peak
   int warmup_steps = 20;
   double beta1 = 0.9, beta2 = 0.95;
   double weight_decay = 0;

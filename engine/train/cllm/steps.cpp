@@ -5,15 +5,16 @@
 namespace engine {
 namespace {
 
-// Rows of a pass, about, and bytes of teachers' logits, all in memory together. Constants, not a
-// share of the free memory: the order of the sums, and so the bits of a gradient, depend on them.
+// The approximate number of rows of a pass, and the most bytes of teachers' logits in memory. They
+// are constants, not a share of the free memory: the order of the sums, and so the bits of a
+// gradient, depend on them.
 constexpr std::int64_t kCpuRows = 1024, kDeviceRows = 8192, kTeacherBytes = 512 << 20;
 
 bool has_teachers(const CllmRecipe& recipe) {
   return recipe.consistency_weight > 0 && recipe.loss.by != ConsistencyLoss::By::HardLabels;
 }
 
-// Rows of a step, at most: texts, their true answers, replayed texts.
+// The largest number of rows of a step: texts, their true answers, replayed texts.
 std::int64_t most_rows(const CllmRecipe& recipe) {
   return (2 * std::int64_t{recipe.batch_texts} + recipe.replay_texts) * recipe.context;
 }

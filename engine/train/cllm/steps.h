@@ -40,7 +40,7 @@ struct PassRows {
   void pad(int rows);
   /// Multiplies each row's weight by its part's number.
   void scale(const std::array<float, kLossParts>& row_scale);
-  /// The rows borrow from this.
+  /// The rows as input of a pass. They refer to the vectors of this object.
   TrainRows rows() const { return {token, target, weight, pos, segments, views, goals}; }
 };
 
@@ -80,18 +80,18 @@ struct CllmStart {
 /// Updates a model by batches of guided rows.
 class CllmSteps {
  public:
-  /// Starts from the state. Takes all memory.
+  /// Starts from the state. Allocates all memory.
   /// @throws Error(Device or Resources)  without cuBLAS, or with too little memory
   CllmSteps(const CllmStart& start, const TrainPlace& place);
 
   /// The weights that the steps update.
   TrainableWeights& weights() { return *weights_; }
-  /// Jacobi iterations, by the current weights, of the chains that are still to be refined.
+  /// Runs the Jacobi iterations that the chains still need, with the current weights.
   void refine(std::vector<GuidedRows>& segments);
   /// One update by the batch.
   /// @param step    from 1
-  /// @param losses  receives of each part: the sum of its rows' losses, each times its weight in the
-  ///                part
+  /// @param losses  receives for each part the sum of its rows' losses, each multiplied by the row's
+  ///                weight in the part
   /// @return  the gradient's norm before clipping; NaN if it or a loss is not finite: then no weight
   ///          and no moment changed
   double update(const GuidedBatch& batch, std::int64_t step, double lr, PartSums& losses);

@@ -109,7 +109,7 @@ class CllmJob {
   CllmRecipe recipe_;
   ModelFiles files_;
   TrainingStream stream_;
-  std::optional<TrainingStream> replay_;  // if it is another mixture
+  std::optional<TrainingStream> replay_;  // set if replay_mixture is another mixture
   std::vector<float> parameters_;         // of the target
   std::vector<std::string> tasks_;
   Stages stages_;

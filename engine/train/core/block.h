@@ -36,7 +36,7 @@ struct BlockMatrices {
 
 /// Arrays that the forward of one block keeps for its backward.
 struct KeptBlock {
-  /// Takes all its memory.
+  /// Allocates all its memory.
   KeptBlock(const TrainDevice& on, const ModelConfig& config, int max_rows);
   kernels::DeviceBuffer x_attn, x_mlp;  // [rows, dim] f32 residual stream before either norm
   kernels::DeviceBuffer r_attn, r_mlp;  // [rows] f32 scales of the norms

@@ -84,7 +84,7 @@ class TrainableWeights {
   virtual std::vector<std::string> take_notes() { return {}; }
 };
 
-/// Takes all its memory, and starts from arrays.state.
+/// Allocates all its memory, and starts from arrays.state.
 /// @throws Error(Device or Resources)  without cuBLAS, or with too little memory
 std::unique_ptr<TrainableWeights> trainable_weights(const TrainPlace& place, TrainedArrays arrays);
 /// The weights on the CPU; as trainable_weights().

@@ -50,7 +50,7 @@ struct TrainOptions {
   std::string directory;
   /// Initial weights in the order of ParameterLayout; empty: random. Ignored by a resumed run.
   std::vector<float> start_from;
-  /// A CUDA device's name to train on; empty, "auto" or "cpu": the CPU.
+  /// The name of the CUDA device to train on; empty, "auto" or "cpu": the CPU.
   std::string device;
   /// Stop (and save) after this step, for tests; 0: at the recipe's end.
   std::int64_t stop_after_step = 0;
@@ -72,7 +72,7 @@ struct TrainResult {
   std::vector<float> parameters;
 };
 
-/// Opens the device of TrainOptions; null: the CPU.
+/// Opens the device with this name (TrainOptions::device). @return  null for the CPU
 /// @throws Error(Device)  if it is not available
 std::unique_ptr<kernels::Device> open_training_device(const std::string& name);
 

@@ -6,8 +6,8 @@
 namespace engine {
 namespace {
 
-// Rows of a pass, about. Constants, not a share of the free memory: the order of the sums, and so
-// the bits of a gradient, depend on them.
+// The approximate number of rows of a pass. A constant, not a share of the free memory: the order
+// of the sums, and so the bits of a gradient, depend on it.
 constexpr int kCpuPassRows = 512, kDevicePassRows = 8192;
 
 TrainedArrays arrays_of(const TrainRecipe& recipe, TrainState state) {

@@ -41,7 +41,7 @@ class BatchPart {
 /// Updates a model by batches of packed texts.
 class TrainSteps {
  public:
-  /// Starts from the state. Takes all memory.
+  /// Starts from the state. Allocates all memory.
   /// @param place, state  outlive the steps
   /// @throws Error(Device or Resources)  without cuBLAS, or with too little memory
   TrainSteps(const TrainRecipe& recipe, const TrainPlace& place, TrainState state);

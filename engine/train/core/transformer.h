@@ -35,7 +35,7 @@ struct TrainRows {
 /// Checks that every token is in the vocabulary, before anything is computed or launched.
 /// @throws ContractError
 void expect_tokens(std::span<const TokenId> tokens, int vocab_size);
-/// The same for the rows' tokens, and for the targets of rows with a loss towards their target.
+/// The same check for the tokens of the rows, and for each target that a row's loss uses.
 void expect_tokens(const TrainRows& rows, int vocab_size);
 
 /// Every matrix of a model.
@@ -57,14 +57,14 @@ TokenGroups token_groups_of(const TrainRows& rows);
 /// Options of a TrainPass.
 struct PassOptions {
   std::int64_t logit_bytes = VocabRows::kLogitBytes;
-  /// Take memory for the logits of all rows: for rows with teachers, and for logits().
+  /// Allocate memory for the logits of all rows. Rows with teachers and logits() need it.
   bool keeps_logits = false;
 };
 
 /// Forward and backward of one model on one device.
 class TrainPass {
  public:
-  /// Takes all its memory.
+  /// Allocates all memory of the pass.
   /// @param on        its device outlives this
   /// @param max_rows  rows a pass may have; a multiple of on.ops.row_multiple
   TrainPass(const TrainDevice& on,
@@ -73,10 +73,11 @@ class TrainPass {
             int max_rows,
             const PassOptions& options = {});
 
-  /// Forward and backward of the rows, whose number is a multiple of row_multiple. Does not wait.
+  /// Forward and backward of the rows, whose number is a multiple of row_multiple. Does not wait
+  /// for the device.
   /// @param gradient  [layout.n] on the device, added to
   /// @param loss      [n_rows] on the device, unweighted: -log p of the row's target, or the loss
-  ///                  towards its goal; 0 where the weight is
+  ///                  towards its goal; 0 if the row's weight is 0
   /// @param teacher   the weights whose forward of the same rows gives the teachers' distributions;
   ///                  null: this forward's own logits, held constant
   void forward_backward(const kernels::TrainWeights& weights,
@@ -84,10 +85,12 @@ class TrainPass {
                         float* gradient,
                         float* loss,
                         const kernels::TrainWeights* teacher = nullptr);
-  /// Forward alone: the likeliest token after each row, of equal ones the lowest; 0 if a logit is
-  /// not finite. Waits.
+  /// Computes only the forward, and waits for the device.
+  /// @return  the likeliest token after each row, of equally likely ones the lowest id; 0 if a
+  ///          logit is not finite
   std::vector<TokenId> likeliest(const kernels::TrainWeights& weights, const TrainRows& rows);
-  /// Forward alone. Waits. Needs keeps_logits. @return  [n_rows, vocab_size]
+  /// Computes only the forward, and waits for the device. Needs keeps_logits.
+  /// @return  [n_rows, vocab_size]
   std::vector<float> logits(const kernels::TrainWeights& weights, const TrainRows& rows);
 
  private:

@@ -15,7 +15,7 @@ class VocabRows {
   /// Bytes of f32 logits in memory together, on a device that does not fix the number of rows.
   static constexpr std::int64_t kLogitBytes = 64 << 20;
 
-  /// Takes all its memory.
+  /// Allocates all its memory.
   /// @param on           its device outlives this
   /// @param max_rows     rows of a call
   /// @param logit_bytes  as kLogitBytes; the bits of the gradient depend on it
@@ -42,7 +42,7 @@ class VocabRows {
                         float* gradient);
   /// The same with cross-entropy as the loss of each row.
   /// @param target  [n_rows];  weight [n_rows], 0: no loss;  both on the device
-  /// @param loss    [n_rows] -log p of the target, unweighted; 0 where the weight is
+  /// @param loss    [n_rows] -log p of the target, unweighted; 0 if the weight is 0
   void forward_backward(const kernels::TrainWeights& w,
                         const kernels::TrainMatrix& m,
                         const void* x,

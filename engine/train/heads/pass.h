@@ -96,7 +96,7 @@ class HeadsPass {
                                 const HeadsLoss& loss,
                                 float* gradient,
                                 const HeadsLosses& losses) = 0;
-  /// Forward alone, along the texts' own tokens. Waits once.
+  /// Computes only the forward, along the texts' own tokens. Waits for the device once.
   /// @param n_valid  the first n_valid token ids may be proposed
   virtual void rank(const kernels::TrainWeights& weights,
                     std::span<const HeadsText> texts,
@@ -112,7 +112,7 @@ std::vector<std::span<const HeadsText>> passes_of(std::span<const HeadsText> tex
                                                   const HeadsConfig& config,
                                                   int max_rows);
 
-/// Makes the pass for a kind of heads. Takes all its memory.
+/// Makes the pass for a kind of heads. Allocates all its memory.
 /// @param on         its device outlives the pass
 /// @param embedding  [vocab_size, dim] the target's, on the device, for heads without their own;
 ///                   outlives the pass

@@ -34,12 +34,12 @@ struct HeadsRecipe {
 
   int batch_texts = 16;
   double peak_lr = 1e-3;
-  double final_lr = 0.04;  // of the peak, where the cosine ends
+  double final_lr = 0.04;  // last learning rate, as a share of the peak
   int warmup_steps = 40;
   double beta1 = 0.9, beta2 = 0.95;
   double weight_decay = 0;
   double clip = 1;
-  double epochs = 0;   // passes over all texts, where the cosine ends ...
+  double epochs = 0;   // passes over all texts until the cosine ends ...
   double minutes = 0;  // ... or, if epochs is 0, minutes of training
   double checkpoint_minutes = 3;
   int probe_steps = 50;            // between measurements of accuracy in the log; 0: none

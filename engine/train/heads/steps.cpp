@@ -5,8 +5,8 @@
 namespace engine {
 namespace {
 
-// Rows of a pass, or those of the longest text. Constants, not a share of the free memory: the order
-// of the sums, and so the bits of a gradient, depend on them.
+// The number of rows of a pass, unless the longest text has more. A constant, not a share of the
+// free memory: the order of the sums, and so the bits of a gradient, depend on it.
 constexpr std::int64_t kCpuPassRows = 1024, kDevicePassRows = 8192;
 
 std::int64_t places_of(std::span<const HeadsText> texts) {

@@ -1,4 +1,4 @@
-// Steps of training draft heads: one update by some texts, and the ranks of the tokens that follow.
+// Steps of training draft heads: an update by a batch of texts, and the ranks of training targets.
 #pragma once
 
 #include <cstdint>
@@ -23,7 +23,7 @@ struct HeadsRunShape {
 /// Updates draft heads by batches of texts.
 class HeadsSteps {
  public:
-  /// Starts from the state. Takes all memory.
+  /// Starts from the state. Allocates all memory.
   /// @param shape, place, state  outlive the steps
   /// @throws Error(Device or Resources)  without cuBLAS, or with too little memory
   HeadsSteps(const HeadsRunShape& shape, const TrainPlace& place, TrainState state);
@@ -40,7 +40,7 @@ class HeadsSteps {
                 std::int64_t step,
                 double lr,
                 HeadsSums& sums);
-  /// Ranks, by the current weights, of the tokens that the texts give as targets.
+  /// Counts the rank of each training target in its head's distribution, with the current weights.
   /// @param n_valid  the first n_valid token ids may be proposed
   void rank(std::span<const HeadsText> texts, int n_valid, HeadsRanks& ranks);
 

@@ -41,7 +41,7 @@ struct HeadsTraining {
   HeadsRecipe recipe;
   HeadsConfig config;
   HeadsResult result;
-  int n_prompts = 0;  // unseen prompts that measured the accuracies
+  int n_prompts = 0;  // unseen prompts on which the accuracies were measured
 };
 
 /// Runs three stages, each saved continuously and resumable: the target writes texts for prompts of

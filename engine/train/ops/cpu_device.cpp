@@ -122,7 +122,7 @@ class CpuShard final : public Device {
         parameters(table.parameters) {}
   std::string name() const override { return "cpu"; }
 
-  /// At least n floats that the last call's are not kept in.
+  /// Memory for at least n floats. The values of the last call are lost.
   float* floats(std::int64_t n) { return grown(floats_, n); }
   T* numbers(std::int64_t n) { return grown(numbers_, n); }
 
@@ -153,7 +153,7 @@ T* out(void* array) {
   return static_cast<T*>(array);
 }
 
-// ---- attention: spans back into segments and what their rows see
+// ---- attention: spans of rows converted into segments and views
 
 struct SegmentsAndViews {
   explicit SegmentsAndViews(const AttentionSpan* spans, int n_rows)
@@ -233,7 +233,7 @@ void feature_losses(const float* f,
   }
 }
 
-/// 1 + the tokens that come before the row's target, of the first n_valid.
+/// 1 + the number of tokens, of the first n_valid, that rank before the target.
 int rank_of(const float* logits, int n_valid, int target) {
   int rank = 1;
   for (int i = 0; i < n_valid; i++)

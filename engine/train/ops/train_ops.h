@@ -99,7 +99,7 @@ struct RowOps {
   /// Softmax cross-entropy of each row and its gradient.
   ///   logits [rows, vocab_size] f32, overwritten;  target [rows];  weight [rows], 0: row ignored
   ///   d_logits [rows, vocab_size] = weight (p - onehot)
-  ///   loss [rows]: -log p(target), not weighted; 0 where the weight is
+  ///   loss [rows]: -log p(target), not weighted; 0 if the weight is 0
   void (*cross_entropy)(float* logits,
                         const std::int32_t* target,
                         const float* weight,

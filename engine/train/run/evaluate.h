@@ -28,7 +28,7 @@ struct EvaluationSettings {
   int n_lanes = 32;      // problems decoded together
   std::string decoder = "ar";
   OptionValues options;  // of that decoder
-  bool entropy = true;   // measure it; costs one more forward pass per problem
+  bool entropy = true;   // measure the entropy: one more forward pass per problem
 };
 
 /// Counts of one form of problems, or of one category of chat.
@@ -75,7 +75,8 @@ struct Evaluation {
 
 /// Evaluates all tasks and levels.
 /// @param progress  called after every step with the number of finished problems and of all; returns
-///                  false to stop. The unfinished group is not counted, since short answers end first
+///                  false to stop. An unfinished group is not counted: its first answers to end are
+///                  the short ones
 Evaluation evaluate(Model& model,
                     const EvaluationSettings& settings,
                     const std::function<bool(int, int)>& progress = {});

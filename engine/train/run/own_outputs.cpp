@@ -141,7 +141,7 @@ class Writer {
   OutputLock lock_;
   std::ofstream file_;
   std::set<std::int64_t> there_;
-  std::int64_t next_ = 0, n_gone_ = 0, n_tokens_ = 0;  // gone: skipped, without a prompt
+  std::int64_t next_ = 0, n_gone_ = 0, n_tokens_ = 0;  // gone: skipped texts without a prompt
   std::vector<std::unique_ptr<Text>> texts_;
 };
 

@@ -21,7 +21,7 @@ struct TrainRecipe {
   int batch_tokens = 4096;
   int open_rows = 60;  // rows that the packer keeps open
   double peak_lr = 2e-3;
-  double final_lr = 0.04;  // of the peak, where the cosine ends
+  double final_lr = 0.04;  // last learning rate, as a share of the peak
   int warmup_steps = 100;
   double beta1 = 0.9, beta2 = 0.95;
   double weight_decay = 0.05;  // of matrices, not of norms
@@ -29,7 +29,7 @@ struct TrainRecipe {
   double prompt_weight = 0.1;  // weight of the loss on prompts
   double answer_weight = 1;    // weight of the loss on the final answer of a completion
   double init_deviation = 0.02;
-  std::int64_t tokens = 0;  // number of tokens, where the cosine ends ...
+  std::int64_t tokens = 0;  // number of tokens until the cosine ends ...
   double minutes = 0;       // ... or, if tokens is 0, by minutes of training
   double checkpoint_minutes = 3;
   double probe_minutes = 0;  // between measurements of accuracy in the log; 0: none

@@ -11,7 +11,7 @@
 
 namespace engine {
 
-/// The tokens bos, prompt, completion, eos, whatever the tokenizer's configuration says of bos and eos.
+/// The tokens bos, prompt, completion, eos. Ignores the tokenizer's settings for bos and eos.
 TokenText tokenized(const Tokenizer& tokenizer, const TrainingText& text);
 
 /// Loads a tokenizer.

@@ -113,7 +113,7 @@ class TrainingLoop {
  private:
   bool at_end() const;
   void leave_out(std::int64_t of_step);
-  /// @throws Error(Resources)  of write(), with what became of save()
+  /// @throws Error(Resources)  of write(); its message also says whether save() succeeded
   void saved_though_refused(const std::function<void()>& save, const std::function<void()>& write);
   void complete(TrainProgress& progress, double took);
   double seconds_left(double recent_seconds, double recent_tokens) const;

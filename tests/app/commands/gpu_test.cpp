@@ -283,9 +283,9 @@ TEST_F(CliModel, a_failing_gpu_is_exit_5_and_the_output_is_recorded) {
   EXPECT_GT(n_with_text, 0);
 }
 
-// Memory limits from the least with which the program starts upwards, during loading, prefill,
-// steps and recording. A failed allocation is exit code 4 and one line, never a crash, and the
-// recording is readable.
+// Raises a memory limit step by step, from the least with which the program starts, so allocations
+// fail during loading, prefill, steps and recording. A failed allocation ends the program with exit
+// code 4 and one line, never a crash, and the recording is readable.
 // CU07.
 TEST_F(CliModel, without_pinned_memory_it_exits_with_4_and_one_line) {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)

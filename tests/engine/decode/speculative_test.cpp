@@ -373,7 +373,7 @@ TEST(Speculative, drafting_ends_at_the_drafts_shorter_context) {
   }
 }
 
-// A draft some of whose forwards fail, as with non-finite logits.
+// A draft model whose n-th forward fails if fails(n), as with non-finite logits.
 class FailingDraft : public ToyModel {
  public:
   FailingDraft(const ToyShape& shape, std::function<bool(int)> fails, ErrorCode code)

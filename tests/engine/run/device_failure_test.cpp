@@ -1,5 +1,5 @@
-// The emulated GPU fails while the engine uses it: which runs end, what is kept, and how the engine
-// continues.
+// The emulated GPU fails while the engine uses it: the runs that end, the data that is kept, and
+// the engine's next commands.
 #include <atomic>
 #include <chrono>
 #include <filesystem>

@@ -22,7 +22,7 @@ using test::read_file;
 using test::refusal;
 using test::write_file;
 
-/// Limits this process to so many further bytes while the object lives.
+/// Limits this process to `bytes` more bytes of memory while the object lives.
 class MemoryLeft {
  public:
   explicit MemoryLeft(std::int64_t bytes) {

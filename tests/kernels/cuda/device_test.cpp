@@ -224,7 +224,7 @@ TEST(CudaDevices, working_memory_that_does_not_fit_twice_grows_on_demand) {
   const OpenedCuda device("cuda:emulated", emulation::Watch::Once);
   const auto values = normal_values(3000, 9);
   const DeviceFloats there(*device, values);
-  // 12 bytes of working memory each.
+  // Gathers n values; each needs 12 bytes of working memory.
   const auto gathered = [&](int n) {
     std::vector<std::int64_t> at(n);
     for (int i = 0; i < n; i++) at[i] = i % 3000;

@@ -460,7 +460,7 @@ class EarlyKernels : public Emulation {
     for (int i = 0; i < n; i++) x = i % 2 == 0 ? x + by : x * 2;
     return x;
   }
-  /// The answer, and what the work in the stream ended with.
+  /// Launches and waits for the stream. @return  the launch's result, or the error of the wait
   CallResult launch(Launches launches, KernelGraphs& graphs) {
     CallResult answer = graphs.launch(launches, stream_);
     if (answer.error == cudaSuccess) answer.error = cudaStreamSynchronize(stream_);

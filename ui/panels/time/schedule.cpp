@@ -204,7 +204,7 @@ float height_of(Kind kind) {
   return kHeights[static_cast<int>(kind)];
 }
 
-// From `top` down, with a gap between target, branches and queue.
+// The rows from `top` down, with a gap between target, branches and queue.
 std::vector<Line> lines_of(const ScheduleLanes& lanes, float top) {
   std::vector<Line> lines;
   Kind before = Kind::Target;

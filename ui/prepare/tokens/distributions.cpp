@@ -16,7 +16,7 @@ namespace {
 
 // Rounding error of a sum of recorded f32 probabilities.
 constexpr double kRounding = engine::kMaxRejectionTokens * 0x1p-24;
-// Wider intervals need an explanation.
+// If an interval is wider, the panel adds a sentence that explains why.
 constexpr double kVague = 0.1;
 constexpr double kLargestVocabulary = 1 << 22;
 

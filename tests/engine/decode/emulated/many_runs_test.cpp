@@ -1,6 +1,6 @@
-// Tests of many runs on every available CUDA device: leaked memory, cancellation at any time, bits
-// of rows and of whole runs in any batch, non-finite numbers. The environment sets the numbers of
-// runs; scripts/gpu_check.sh's parts soak, cancel, rows and same ask for thousands.
+// Many runs on every available CUDA device: leaked memory, cancellation at any time, equal bits of
+// rows and of whole runs in any batch, non-finite numbers. Environment variables set the numbers of
+// runs; the parts soak, cancel, rows and same of scripts/gpu_check.sh set them to thousands.
 //   DECOSCOPE_SOAK, DECOSCOPE_CANCELS, DECOSCOPE_ROW_FORWARDS, DECOSCOPE_SAME_PROMPTS
 //   30, 40, 200 and 150 by default
 #include <algorithm>

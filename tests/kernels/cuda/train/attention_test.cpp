@@ -7,8 +7,8 @@
 namespace kernels::test {
 namespace {
 
-// Texts of 19, 1 and 40 rows with padding between and behind; in the last, rows 30 on are chains
-// that hang on its row 9 and see nothing of what lies between.
+// Texts of 19, 1 and 40 rows with padding between and after them. In the last text, rows 30 on are
+// chains after its row 9; they do not attend to rows 10 to 29.
 std::vector<AttentionSpan> texts_and_chains() {
   std::vector<AttentionSpan> spans(69);
   for (int row = 0; row < 69; row++) spans[row] = {row, row, row + 1, row};
@@ -25,7 +25,7 @@ bool sees(const AttentionSpan& s, int row, int other) {
 struct Exact {
   std::vector<double> out, lse, d_qkv;
 };
-// Everything in double, from the definition. d_out is the gradient of what `out` was rounded to.
+// The definition computed in double. d_out is the gradient of the rounded `out`.
 Exact attention_in_double(const AttentionRows& h,
                           const std::vector<AttentionSpan>& spans,
                           const std::vector<float>& qkv,
