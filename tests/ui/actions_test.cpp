@@ -193,7 +193,7 @@ TEST(Exporting, window_draws_while_a_trace_is_written) {
                                  ++n_frames;
                                }));
     EXPECT_EQ(live.n_events(), before + 1);
-    EXPECT_THAT(stage.shell.message(), HasSubstr("read it again"));
+    EXPECT_THAT(stage.shell.message(), HasSubstr("and checked it"));
     EXPECT_GT(fs::file_size(folder / "trace.json"), 1000u);
     return n_frames > 2;
   })) << "the window drew no frame while the file was written";

@@ -127,10 +127,10 @@ TEST(SetupReasoning, approximate_tokens_are_dropped) {
   form.mode = SetupMode::Chain;
   form.reasoning.drop_approximate = true;
   EXPECT_FALSE(reasoning_command(form).drop_approximate) << "all tokens are verified";
-  EXPECT_THAT(why_none_approximate(form.reasoning.decoder), HasSubstr("verified"));
+  EXPECT_THAT(why_none_approximate(form.reasoning.decoder), HasSubstr("verifies all tokens"));
   form.reasoning.decoder = lane_with(with_fastcot(), "fastcot");
   EXPECT_FALSE(reasoning_command(form).drop_approximate) << "a complete rationale has no approximate tokens";
-  EXPECT_THAT(why_none_approximate(form.reasoning.decoder), HasSubstr("stop none"));
+  EXPECT_THAT(why_none_approximate(form.reasoning.decoder), HasSubstr("stop=none"));
   form.reasoning.decoder.options["stop"] = "bound";
   EXPECT_TRUE(reasoning_command(form).drop_approximate);
   form.reasoning.drop_approximate = false;
@@ -175,7 +175,7 @@ TEST(SetupReasoning, disabled_run_has_a_reason) {
   EXPECT_THAT(why_not(form, known, false), HasSubstr("DECOSCOPE_DATA"));
   form.reasoning.chain.task = "kb";
   form.draft = "other";
-  EXPECT_THAT(why_not(form, known, false), HasSubstr("draft vocabulary 500"));
+  EXPECT_THAT(why_not(form, known, false), HasSubstr("the draft has 500 tokens"));
   form.draft.clear();
   form.mode = SetupMode::Tree;
   form.reasoning.decoder = lane_with(known, "jacobi");
@@ -218,7 +218,7 @@ TEST(SetupReasoning, missing_file_blocks_run_and_file_names_task) {
   SetupForm form = first_form(known, "");
   form.mode = SetupMode::Tree;
   form.reasoning.tree.prompts = folder / "prompts.jsonl";
-  EXPECT_THAT(why_not(form, known, false), HasSubstr("prompts.jsonl: is not there"));
+  EXPECT_THAT(why_not(form, known, false), HasSubstr("prompts.jsonl: does not exist"));
   engine::test::write_file(folder / "prompts.jsonl", "");
   EXPECT_EQ(why_not(form, known, false), "");
   form.reasoning.tree.data = folder / ".";

@@ -103,9 +103,9 @@ struct LineNote {
 };
 constexpr std::array kScheduleLine{
     LineNote{Slice::Forward, "1: +3", "verifies: tokens"},   LineNote{Slice::Drafts, "3", "drafts"},
-    LineNote{Slice::ForTarget, "", "waits for the target"},  LineNote{Slice::BeingVerified, "", "is verified"},
+    LineNote{Slice::ForTarget, "", "waits for target"},      LineNote{Slice::BeingVerified, "", "verified"},
     LineNote{Slice::SomeAccepted, "", "some accepted"},      LineNote{Slice::NoneAccepted, "", "none accepted"},
-    LineNote{Slice::ToDraft, "", "waits for a draft"},       LineNote{Slice::InQueue, "1", "in the queue"},
+    LineNote{Slice::ToDraft, "", "waits for draft"},         LineNote{Slice::InQueue, "1", "in the queue"},
 };
 
 // Marks that do not fit are omitted; "?" explains all of them.
