@@ -472,7 +472,7 @@ TEST(Setup, recorded_run_names_its_draft) {
   shell.take(streams::one_run("mcsd"));
   shell.show(Screen::Live);
   for (int i = 0; i < 3; ++i) gui.frame(shell);
-  EXPECT_THAT(gui.said(shell), HasSubstr("drafts by demo-draft"));
+  EXPECT_THAT(gui.said(shell), HasSubstr("draft model demo-draft"));
 }
 
 TEST(Setup, speculative_decoder_runs_from_setup) {

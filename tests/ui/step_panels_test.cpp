@@ -154,7 +154,7 @@ TEST(Mask, heads_keep_to_their_columns) {
     return ui::region_heads(mask, cell, right, width);
   };
   EXPECT_THAT(heads(30, 180),
-              ElementsAre("the end of the committed text", "draft, depth 1", "draft, depth 2"));
+              ElementsAre("last committed token", "draft, depth 1", "draft, depth 2"));
   EXPECT_THAT(heads(7, 42), ElementsAre("last", "draft, depth 1", "draft, depth 2"));
   EXPECT_THAT(heads(2, 12), ElementsAre("", "d1", "d2"));
   EXPECT_THAT(heads(2, 30), ElementsAre("", "d1", "draft, depth 2")) << "there is no room for a label";
