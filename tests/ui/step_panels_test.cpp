@@ -620,7 +620,8 @@ TEST(StepPanels, ctrl_wheel_zooms_the_mask_around_the_mouse) {
     IM_CHECK_GT(n, 10);
     const auto grid = [ctx] { return ctx->ItemInfo("mask").RectFull; };
     const auto row_at_mouse = [&] {
-      return static_cast<int>((ImGui::GetIO().MousePos.y - grid().Min.y) / grid().GetHeight() * n);
+      return static_cast<int>((ImGui::GetIO().MousePos.y - grid().Min.y) / grid().GetHeight() *
+                              static_cast<float>(n));
     };
     const auto turned = [&](float wheel) {
       ctx->KeyDown(ImGuiMod_Ctrl);
@@ -630,8 +631,8 @@ TEST(StepPanels, ctrl_wheel_zooms_the_mask_around_the_mouse) {
     };
     const ImVec2 whole = grid().GetSize();
     const int row = std::min(n - 1, 5);
-    ctx->MouseMoveToPos(
-        {grid().Min.x + 90, grid().Min.y + (0.5f + static_cast<float>(row)) * whole.y / n});
+    ctx->MouseMoveToPos({grid().Min.x + 90, grid().Min.y + (0.5f + static_cast<float>(row)) *
+                                                               whole.y / static_cast<float>(n)});
     turned(6);
     IM_CHECK_GT(grid().GetHeight(), 1.5f * whole.y);
     IM_CHECK_GT(grid().GetWidth(), whole.x);

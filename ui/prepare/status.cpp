@@ -17,7 +17,8 @@ using Level = Status::Level;
 std::string amount(const engine::Phase& phase) {
   if (phase.total <= 0) return "";
   if (phase.name == "load" && phase.total > 1'000'000)
-    return fmt::format(" {:.2f} / {:.2f} GB", phase.done / 1e9, phase.total / 1e9);
+    return fmt::format(" {:.2f} / {:.2f} GB", static_cast<double>(phase.done) / 1e9,
+                       static_cast<double>(phase.total) / 1e9);
   return fmt::format(" {} / {}", with_commas(phase.done), with_commas(phase.total));
 }
 
@@ -97,11 +98,12 @@ Status status_of(const engine::Timeline& timeline,
   if (run->failed) return {Level::Bad, for_window(run->failed->message)};
   if (run->finished)
     return {.text = fmt::format("{}, {:.2f} s of compute", end_words(*run->finished),
-                                run->finished->decode / 1e9)};
+                                static_cast<double>(run->finished->decode) / 1e9)};
   if (timeline.held()) return of_paused();
   if (!run->phases.empty() && run->steps.empty()) {
     const engine::Phase& phase = run->phases.back();
-    return of_phase(phase, (run->last_event - run->started.t) / 1e9 + since_event);
+    return of_phase(phase,
+                    static_cast<double>(run->last_event - run->started.t) / 1e9 + since_event);
   }
   if (run->steps.empty())
     return {.text = fmt::format("starting, {:.1f} s", since_event), .working = true};

@@ -128,7 +128,8 @@ void Shell::draw(double seconds) {
   const auto begun = std::chrono::steady_clock::now();
   const ImGuiViewport* main = ImGui::GetMainViewport();
   if (style_is_stale_) {
-    apply_theme(settings_.theme, settings_.scale_percent / 100.0f * (presents_ ? 1.35f : 1.0f));
+    apply_theme(settings_.theme,
+                static_cast<float>(settings_.scale_percent) / 100.0f * (presents_ ? 1.35f : 1.0f));
     style_is_stale_ = false;
   }
   clock_ += seconds;
@@ -188,9 +189,10 @@ void Shell::draw_model_chip(Context& c) {
   ImGui::PushFont(fonts().bold, kTextSize);
   words(model->name, theme().bright);
   ImGui::PopFont();
-  const std::string size = model->n_params >= 1'000'000
-                               ? fmt::format("{} M", short_number(model->n_params / 1e6))
-                               : with_commas(model->n_params);
+  const std::string size =
+      model->n_params >= 1'000'000
+          ? fmt::format("{} M", short_number(static_cast<double>(model->n_params) / 1e6))
+          : with_commas(model->n_params);
   const std::string how =
       fmt::format("{}{}, {}, {} {} threads", size,
                   model->scale == "1x1" || model->scale.empty() ? "" : " at " + model->scale,

@@ -554,7 +554,7 @@ void empty_state(const std::string& sentence, bool sketch) {
   if (sketch && room.y > px(140) && room.x > px(360)) {
     const char* tag = "ILLUSTRATIVE";
     for (int i = 0; i < 6; ++i) {
-      const float x = at.x + (room.x - px(6 * 58)) / 2 + px(58) * i;
+      const float x = at.x + (room.x - px(6 * 58)) / 2 + px(58) * static_cast<float>(i);
       dashed_rect(list, {x, y - px(42)}, {x + px(50), y - px(20)}, colour(theme().line), px(4),
                   px(3), px(1));
     }

@@ -58,9 +58,11 @@ void grid_cell(const GridCells& cells,
 
 void grid_stairs(const Grid& grid, ImVec2 at, const GridSizes& s) {
   ImDrawList* list = ImGui::GetWindowDrawList();
-  const auto x_of = [&](int column) { return at.x + s.label + column * s.cell_width - px(1.5f); };
+  const auto x_of = [&](int column) {
+    return at.x + s.label + static_cast<float>(column) * s.cell_width - px(1.5f);
+  };
   for (std::size_t r = 0; r < grid.rows.size(); ++r) {
-    const float y = at.y + r * s.row_height, below = y + s.row_height;
+    const float y = at.y + static_cast<float>(r) * s.row_height, below = y + s.row_height;
     const float x = x_of(grid.rows[r].final_column);
     list->AddLine({x, y}, {x, below}, colour(theme().bright), px(2));
     if (r + 1 < grid.rows.size())
@@ -77,8 +79,9 @@ void grid_stairs(const Grid& grid, ImVec2 at, const GridSizes& s) {
 void fast_forward_bracket(const GridRow& row, ImVec2 at, const GridSizes& s) {
   if (row.n_proved < 2) return;
   ImDrawList* list = ImGui::GetWindowDrawList();
-  const float from = at.x + s.label + (row.final_column - row.n_proved) * s.cell_width;
-  const float to = at.x + s.label + row.final_column * s.cell_width - px(4);
+  const float from =
+      at.x + s.label + static_cast<float>(row.final_column - row.n_proved) * s.cell_width;
+  const float to = at.x + s.label + static_cast<float>(row.final_column) * s.cell_width - px(4);
   const float y = at.y + s.cell_height + px(1.5f);
   list->AddLine({from, y}, {to, y}, colour(theme().bright), px(1));
   list->AddLine({from, y - px(3)}, {from, y}, colour(theme().bright), px(1));
@@ -94,14 +97,14 @@ void draw_block_grid(const Grid& grid, const GridCells& cells) {
   ImDrawList* list = ImGui::GetWindowDrawList();
   for (std::size_t r = 0; r < grid.rows.size(); ++r) {
     const GridRow& row = grid.rows[r];
-    const float y = at.y + r * s.row_height + px(3);
+    const float y = at.y + static_cast<float>(r) * s.row_height + px(3);
     list->AddText(fonts().mono, px(13.5f), {at.x, y + px(4)}, colour(theme().dim),
                   fmt::format("{}", row.iteration).c_str());
     ImGui::PushID(static_cast<int>(r));
     float end = at.x + s.label;
     for (std::size_t i = 0; i < row.cells.size(); ++i) {
       const int column = row.first_column + static_cast<int>(i);
-      const float x = at.x + s.label + column * s.cell_width;
+      const float x = at.x + s.label + static_cast<float>(column) * s.cell_width;
       end = x + s.cell_width;
       if (x + s.cell_width < left || x > right) continue;
       grid_cell(cells, row, row.cells[i], column, grid.first_position + column, {x, y},
@@ -115,8 +118,8 @@ void draw_block_grid(const Grid& grid, const GridCells& cells) {
   }
   grid_stairs(grid, at, s);
   ImGui::SetCursorScreenPos(at);
-  ImGui::Dummy(
-      {s.label + (grid.n_columns + 1) * s.cell_width, grid.rows.size() * s.row_height + px(6)});
+  ImGui::Dummy({s.label + static_cast<float>(grid.n_columns + 1) * s.cell_width,
+                static_cast<float>(grid.rows.size()) * s.row_height + px(6)});
 }
 
 }  // namespace ui

@@ -114,7 +114,7 @@ void lane_numbers(Context& context, const engine::RunRecord& run, std::size_t n)
 float progress_of(Context& context, const engine::RunRecord& run, std::size_t n) {
   const std::int64_t done = context.times(run).sums(n).tokens;
   const int all = run.finished ? run.finished->n_tokens : run.started.max_tokens;
-  return all > 0 ? static_cast<float>(done) / all : 0;
+  return all > 0 ? static_cast<float>(done) / static_cast<float>(all) : 0;
 }
 
 void lane_card(Context& context, const engine::RunRecord& run, ImVec2 size) {

@@ -253,7 +253,8 @@ void draw_token_text(Context& context,
                            [first_line](const CellBox& b) { return b.line < first_line; }) -
       boxes.begin());
   for (; i < cells.size() && n_drawn < kMaxCells; ++i) {
-    const ImVec2 min{at.x + boxes[i].x + px(2), at.y + boxes[i].line * line_height + px(2)};
+    const ImVec2 min{at.x + boxes[i].x + px(2),
+                     at.y + static_cast<float>(boxes[i].line) * line_height + px(2)};
     if (min.y > bottom) break;
     draw_cell(context, run, cells, i, min, {min.x + boxes[i].width, min.y + cell_height}, top_cost,
               newest);
@@ -263,7 +264,7 @@ void draw_token_text(Context& context,
              cell_height);
   const int n_lines = boxes.empty() ? 0 : boxes.back().line + 1;
   ImGui::SetCursorScreenPos(at);
-  ImGui::Dummy({1, n_lines * line_height + px(4)});
+  ImGui::Dummy({1, static_cast<float>(n_lines) * line_height + px(4)});
   if (context.playhead.follows()) scroll_to_end(cells.size());
 }
 

@@ -55,7 +55,7 @@ void draw_log(Context& context) {
   const std::string& filter = context.states.get<LogView>().filter;
   for (const Line& line : lines_of(context.timeline)) {
     if (!found_in(line.text, filter)) continue;
-    words(fmt::format("{:>9.3f} s", line.t / 1e9), theme().dim);
+    words(fmt::format("{:>9.3f} s", static_cast<double>(line.t) / 1e9), theme().dim);
     ImGui::SameLine(px(92));
     wrapped(line.text, line.level == engine::Notice::Level::Error     ? theme().bad
                        : line.level == engine::Notice::Level::Warning ? theme().warn
@@ -69,7 +69,8 @@ void draw_log_head(Context& context) {
   ImGui::SameLine();
   if (!button("Copy")) return;
   for (const Line& line : lines_of(context.timeline))
-    context.requests.copy += fmt::format("{:.3f} s  {}\n", line.t / 1e9, line.text);
+    context.requests.copy +=
+        fmt::format("{:.3f} s  {}\n", static_cast<double>(line.t) / 1e9, line.text);
 }
 
 }  // namespace

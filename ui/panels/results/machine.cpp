@@ -149,7 +149,8 @@ void draw_machine(Context& context) {
                 recent(samples, [](const engine::Sampled& s) { return s.engine_busy_percent; }),
                 handle_on(theme()));
   if (now.memory_bytes >= 0)
-    label_value("peak memory", fmt::format("{:.0f} MB", now.memory_bytes / 1e6));
+    label_value("peak memory",
+                fmt::format("{:.0f} MB", static_cast<double>(now.memory_bytes) / 1e6));
   threads(samples);
   const bool has_driver = engine::of_gpu(now) && (now.busy_percent >= 0 || !now.absent.empty());
   if (has_driver) gpu_figures(now, over);

@@ -103,7 +103,8 @@ void acceptance(Context& context, const engine::RunRecord& run, std::size_t n_st
   const std::size_t n = std::min<std::size_t>(tally.by_place.size(), 8);
   for (std::size_t i = 0; i < n; ++i) {
     const AcceptanceAt& at = tally.by_place[i];
-    const float share = at.verified > 0 ? static_cast<float>(at.accepted) / at.verified : 0;
+    const float share =
+        at.verified > 0 ? static_cast<float>(at.accepted) / static_cast<float>(at.verified) : 0;
     ImGui::BeginGroup();
     words(fmt::format("{}", i + 1), theme().dim);
     ImGui::SameLine(px(34));
@@ -148,9 +149,9 @@ int histogram(const char* label,
   const float wide = room / static_cast<float>(counts.size());
   ImDrawList* list = ImGui::GetWindowDrawList();
   for (std::size_t i = 0; i < counts.size(); ++i) {
-    const float h = high * counts[i] / top;
-    const ImVec2 min{at.x + wide * i, at.y + high - h},
-        max{at.x + wide * (i + 1) - px(2), at.y + high};
+    const float h = high * static_cast<float>(counts[i]) / static_cast<float>(top);
+    const ImVec2 min{at.x + wide * static_cast<float>(i), at.y + high - h},
+        max{at.x + wide * static_cast<float>(i + 1) - px(2), at.y + high};
     if (counts[i] > 0) list->AddRectFilled(min, max, colour(theme().work), px(1));
     ImGui::PushID(static_cast<int>(i));
     ImGui::SetCursorScreenPos({min.x, at.y});

@@ -58,7 +58,7 @@ void token_head(const Context& context, const engine::RunRecord& run, const Plac
   if (facts.token < 0) return;
   const float title_end = left + ImGui::GetItemRectSize().x + px(12);
   const std::string text = cell_text(context.timeline, run, facts.token);
-  const float width = std::min(right - left, px(22) + n_columns(text) * px(8));
+  const float width = std::min(right - left, px(22) + static_cast<float>(n_columns(text)) * px(8));
   // A token that does not fit beside the title goes below it.
   if (title_end + width <= right) ImGui::SameLine(right - width);
   const ImVec2 min = ImGui::GetCursorScreenPos();

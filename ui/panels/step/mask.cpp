@@ -144,20 +144,21 @@ void draw_row(const Context& context,
               ImVec2 at,
               const Sizes& s) {
   ImDrawList* list = ImGui::GetWindowDrawList();
-  const float y = at.y + row * s.line, foot = y + s.line - px(2);
+  const float y = at.y + static_cast<float>(row) * s.line, foot = y + s.line - px(2);
   const float first = at.x + s.label + s.prefix;
   mask_cell(list, {at.x + s.label, y}, {first - px(4), foot}, Sight::Other);
   if (s.line >= px(20))
     list->AddText(fonts().mono, px(12), {at.x + s.label + px(5), y + px(5)}, IM_COL32_WHITE,
                   fmt::format("{}", step.begun.kv_len).c_str());
   for (const int other : mask.sees[row]) {
-    const float x = first + other * s.cell;
+    const float x = first + static_cast<float>(other) * s.cell;
     mask_cell(list, {x, y}, {x + s.cell - px(1), foot}, other == row ? Sight::Own : Sight::Other);
   }
   if (context.states.get<MaskView>().numbers && s.cell >= px(10) && s.line >= px(20))
     for (int other = 0; other < static_cast<int>(mask.sees.size()); ++other) {
       const bool seen = mask.seen(row, other);
-      list->AddText(fonts().mono, px(12), {first + other * s.cell + s.cell / 2 - px(3), y + px(5)},
+      list->AddText(fonts().mono, px(12),
+                    {first + static_cast<float>(other) * s.cell + s.cell / 2 - px(3), y + px(5)},
                     seen ? IM_COL32_WHITE : colour(theme().faint), seen ? "1" : "0");
     }
   if (context.selection.lights_row(run.id(), step.begun.step, row))
@@ -192,8 +193,9 @@ void take_mouse(Context& context,
                 ImVec2 at,
                 const Sizes& s) {
   const int n = static_cast<int>(mask.sees.size());
+  const float wide = static_cast<float>(n) * s.cell, high = static_cast<float>(n) * s.line;
   ImGui::SetCursorScreenPos({at.x + s.label, at.y});
-  const bool clicked = ImGui::InvisibleButton("mask", {s.prefix + n * s.cell, n * s.line});
+  const bool clicked = ImGui::InvisibleButton("mask", {s.prefix + wide, high});
   if (!ImGui::IsItemHovered() && !clicked) return;
   const ImVec2 mouse = ImGui::GetIO().MousePos;
   const int row = std::clamp(static_cast<int>((mouse.y - at.y) / s.line), 0, n - 1);
@@ -214,6 +216,7 @@ void draw_grid(Context& context,
   float& zoom = context.states.get<MaskView>().zoom;
   zoom_by_wheel(zoom, n, at);
   const Sizes s = sizes_for(n, zoom);
+  const float wide = static_cast<float>(n) * s.cell, high = static_cast<float>(n) * s.line;
   ImDrawList* list = ImGui::GetWindowDrawList();
   if (s.label > 0)
     list->AddText(nullptr, px(12), {at.x, at.y}, colour(theme().dim), "row attends to");
@@ -221,11 +224,10 @@ void draw_grid(Context& context,
   region_names(mask, at, s);
   at.y += px(kHeads);
   const float left = at.x + s.label + s.prefix;
-  list->AddRectFilled({left, at.y}, {left + n * s.cell, at.y + n * s.line - px(2)},
-                      colour(theme().field));
+  list->AddRectFilled({left, at.y}, {left + wide, at.y + high - px(2)}, colour(theme().field));
   const float top = ImGui::GetWindowPos().y, bottom = top + ImGui::GetWindowSize().y;
   for (int row = 0; row < n; ++row) {
-    const float y = at.y + row * s.line;
+    const float y = at.y + static_cast<float>(row) * s.line;
     if (y > bottom || y + s.line < top) continue;
     draw_row(context, run, step, mask, row, at, s);
     if (s.label <= 0) continue;
@@ -234,7 +236,7 @@ void draw_grid(Context& context,
   }
   take_mouse(context, run, step, mask, at, s);
   ImGui::SetCursorScreenPos(at);
-  ImGui::Dummy({s.label + s.prefix + n * s.cell, n * s.line});
+  ImGui::Dummy({s.label + s.prefix + wide, high});
 }
 
 void draw_mask(Context& context) {

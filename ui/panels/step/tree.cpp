@@ -122,17 +122,20 @@ void bonus_cell(Context& context,
   token_cell(ImGui::GetWindowDrawList(), min, max, text, Mean::Bonus, flags);
 }
 
+ImVec2 corner_of(const TreeNode& node, ImVec2 at, const Sizes& s) {
+  return {at.x + static_cast<float>(node.depth) * s.column,
+          at.y + static_cast<float>(node.line) * s.line};
+}
+
 void draw_edge(const Context& context,
                const TreeLayout& layout,
                const TreeNode& node,
                ImVec2 at,
                const Sizes& s) {
   ImDrawList* list = ImGui::GetWindowDrawList();
-  const TreeNode& parent = layout.nodes[node.parent];
+  const ImVec2 start = corner_of(layout.nodes[node.parent], at, s), end = corner_of(node, at, s);
   const float middle = s.cell_height / 2;
-  const ImVec2 from{at.x + parent.depth * s.column + s.cell_width,
-                    at.y + parent.line * s.line + middle};
-  const ImVec2 to{at.x + node.depth * s.column, at.y + node.line * s.line + middle};
+  const ImVec2 from{start.x + s.cell_width, start.y + middle}, to{end.x, end.y + middle};
   tree_edge(list, from, to, node.on_path, theme().dim);
   const std::string number = number_of(context, node);
   if (!number.empty())
@@ -149,7 +152,7 @@ void draw_tree(Context& context,
   const ImVec2 seen = ImGui::GetWindowPos();
   const float bottom = seen.y + ImGui::GetWindowSize().y;
   const auto out_of_sight = [&](int line) {
-    const float y = at.y + line * s.line;
+    const float y = at.y + static_cast<float>(line) * s.line;
     return y > bottom || y + s.line < seen.y;
   };
   // The path is drawn last, over the others.
@@ -160,7 +163,7 @@ void draw_tree(Context& context,
         draw_edge(context, layout, node, at, s);
   for (const TreeNode& node : layout.nodes) {
     if (out_of_sight(node.line)) continue;
-    ImGui::SetCursorScreenPos({at.x + node.depth * s.column, at.y + node.line * s.line});
+    ImGui::SetCursorScreenPos(corner_of(node, at, s));
     if (node.row >= 0)
       row_cell(context, run, step, node.row, node.mean, s.cell_width);
     else
@@ -170,7 +173,8 @@ void draw_tree(Context& context,
     words(fmt::format("+{}", node.n_hidden_below), theme().dim);
   }
   ImGui::SetCursorScreenPos(at);
-  ImGui::Dummy({layout.n_columns * s.column, layout.n_lines * s.line});
+  ImGui::Dummy({static_cast<float>(layout.n_columns) * s.column,
+                static_cast<float>(layout.n_lines) * s.line});
 }
 
 void name_columns(const TreeLayout& layout) {
@@ -208,7 +212,7 @@ void keep_path_in_view(const Context& context, const TreeLayout& layout, ImVec2 
   const Sizes s = sizes();
   const auto last = std::ranges::find_if(layout.nodes.rbegin(), layout.nodes.rend(),
                                          [](const TreeNode& node) { return node.on_path; });
-  const ImVec2 min{at.x + last->depth * s.column, at.y + last->line * s.line};
+  const ImVec2 min = corner_of(*last, at, s);
   bring_into_view(min, {min.x + s.cell_width + px(8), min.y + s.cell_height});
 }
 

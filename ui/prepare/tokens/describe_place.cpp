@@ -82,10 +82,10 @@ void add_step_rows(PlaceFacts& facts, const engine::StepRecord& step) {
                                 short_time(static_cast<double>(e.commit))));
   rows.emplace_back("kv length", fmt::format("{}", e.kv_len));
   if (const std::size_t n = step.committed.tokens.size(); n > 0)
-    rows.emplace_back(
-        "time per token",
-        short_time(static_cast<double>(e.propose + e.forward + e.verify + e.commit) / n),
-        Truth::Derived);
+    rows.emplace_back("time per token",
+                      short_time(static_cast<double>(e.propose + e.forward + e.verify + e.commit) /
+                                 static_cast<double>(n)),
+                      Truth::Derived);
 }
 
 void add_token_rows(PlaceFacts& facts,
