@@ -473,7 +473,7 @@ TEST(Status, shows_progress_of_a_search_and_pause) {
   EXPECT_DOUBLE_EQ(status.share, 0.25);
   EXPECT_EQ(status_of(timeline, nullptr, 12, false).level, Status::Level::Amber);
   timeline.apply(engine::Held{.held = true});
-  EXPECT_THAT(status_of(timeline, nullptr, 0, false).text, HasSubstr("held"));
+  EXPECT_THAT(status_of(timeline, nullptr, 0, false).text, HasSubstr("paused"));
   timeline.apply(reasoning(1, 1));
   EXPECT_FALSE(is_going(timeline));
   EXPECT_EQ(status_of(timeline, nullptr, 0, false).text, "idle");

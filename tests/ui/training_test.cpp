@@ -293,7 +293,7 @@ TEST(Training, folder_opens_on_the_training_screen) {
               AllOf(HasSubstr("demo-run training, step 300"), HasSubstr("time left about 25 s"),
                     HasSubstr("training tokens 1,228,800"), HasSubstr("loss, consistency"),
                     HasSubstr("accuracy 72.5 %"), HasSubstr("tokens per step, block 3.2"),
-                    HasSubstr("told ")));
+                    HasSubstr("last report ")));
   EXPECT_THAT(said, AllOf(HasSubstr("probe 4 of 4, step 300"), HasSubstr("USER: How many?"),
                           HasSubstr("Anna has 14."), HasSubstr("block 1"),
                           HasSubstr("1 iterations to its fixed point")));
