@@ -119,16 +119,18 @@ bool takes_any_text(const CLI::Option& option) {
                        with_help(option + ": found " + found + ", expected a value", &at));
 }
 
-/// Whether the option and its value are two words of the command line. A value after "=" may begin
-/// with dashes; a word of its own that names an option means that the value was left out.
-bool are_two_words(const CLI::Option& option,
-                   const std::string& value,
-                   int argc,
-                   const char* const* argv) {
-  for (int i = 1; i + 1 < argc; i++) {
+/// True if the value follows "=" in the option's own word, where it may begin with dashes. A word of
+/// its own that names an option means that the value was left out.
+bool is_after_equals(const CLI::Option& option,
+                     const std::string& value,
+                     int argc,
+                     const char* const* argv) {
+  for (int i = 1; i < argc; i++) {
     const std::string_view word = argv[i];
-    if (word.starts_with("--") && option.check_lname(std::string(word.substr(2))) &&
-        value == argv[i + 1])
+    const std::size_t equals = word.find('=');
+    if (!word.starts_with("--") || equals == std::string_view::npos) continue;
+    if (option.check_lname(std::string(word.substr(2, equals - 2))) &&
+        word.find(value, equals) != std::string_view::npos)
       return true;
   }
   return false;
@@ -160,7 +162,7 @@ void refuse_missing_values(const CLI::App& app, int argc, const char* const* arg
         if (value.empty()) refuse_missing_value(*at, option->get_name(), "nothing after it");
         const std::string name = value.substr(0, value.find('='));
         if (name.starts_with("--") && at->get_option_no_throw(name) &&
-            are_two_words(*option, value, argc, argv))
+            !is_after_equals(*option, value, argc, argv))
           refuse_missing_value(*at, option->get_name(), "the option " + name + " after it");
       }
     }

@@ -355,7 +355,7 @@ TEST(Training, bad_line_is_reported_and_earlier_lines_kept) {
   const std::string said = window.said();
   EXPECT_THAT(said, HasSubstr("training, step 10"));
   EXPECT_THAT(said, HasSubstr("training.jsonl:2: step: expected a whole number"));
-  EXPECT_THAT(said, HasSubstr("probe_trajectories.jsonl:1: expected a JSON object"));
+  EXPECT_THAT(said, HasSubstr("probe_trajectories.jsonl:1: found no JSON object"));
 }
 
 TEST(Training, failed_open_keeps_the_shown_training_run) {

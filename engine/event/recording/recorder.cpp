@@ -7,6 +7,7 @@
 #include <chrono>
 #include <cstdio>
 #include <cstring>
+#include <new>
 #include <string_view>
 #include <utility>
 
@@ -53,6 +54,7 @@ Recorder::Recorder(const std::string& path, RecorderOptions options)
   }
   ::flock(fd_, LOCK_EX | LOCK_NB);  // for other programs; this one relies on the exclusive name
   pending_ = recording_header(unix_seconds());
+  footer_.reserve(64);  // a close allocates nothing
   writer_ = std::thread([this] { write_loop(); });
 }
 
@@ -105,32 +107,42 @@ void Recorder::write_loop() {
       put_u16(body, kFooterKind);
       put_u64(body, static_cast<std::uint64_t>(n_events_));
       put_u32(body, crc_of_crcs_);
-      put_frame(pending_, body);
+      put_frame(footer_, body);
       closed_ = true;
     }
     const std::string bytes = std::exchange(pending_, {});
-    const bool skip = failed_;
+    const bool skip = failed_, is_last = closed_;
     lock.unlock();
-    if (!skip) write_all(bytes);
+    if (!skip && write_all(bytes) && is_last) write_all(footer_);
     lock.lock();
   }
 }
 
-void Recorder::write_all(const std::string& bytes) {
+bool Recorder::write_all(const std::string& bytes) {
   std::size_t done = 0;
   while (done < bytes.size()) {
     const ssize_t n = options_.write(fd_, bytes.data() + done, bytes.size() - done);
     if (n < 0 && errno == EINTR) continue;
-    if (n <= 0) return fail("write", n < 0 ? errno : ENOSPC);
+    if (n <= 0) {
+      fail("write", n < 0 ? errno : ENOSPC);
+      return false;
+    }
     done += static_cast<std::size_t>(n);
     const std::lock_guard lock(mutex_);
     n_written_ += static_cast<std::uint64_t>(n);
   }
+  return true;
 }
 
 void Recorder::fail(const std::string& what, int error) {
   const std::lock_guard lock(mutex_);
-  end_recording(fmt::format("{}: {} after {} bytes", what, std::strerror(error), n_written_));
+  try {
+    end_recording(fmt::format("{}: {} after {} bytes", what, std::strerror(error), n_written_));
+  } catch (const std::bad_alloc&) {  // the writer's thread must not end the process
+    failed_ = true;
+    pending_.clear();
+    trouble_ = "out of memory";
+  }
 }
 
 void Recorder::end_recording(const std::string& why) {

@@ -65,7 +65,7 @@ class Recorder : public EventSink {
   void frame(const Event& event);
   bool is_behind() const;  // too many bytes wait for the disk to add payload
   void write_loop();
-  void write_all(const std::string& bytes);  // on the writer's thread
+  bool write_all(const std::string& bytes);  // on the writer's thread; false if a write failed
   void fail(const std::string& what, int error);
   void end_recording(const std::string& why);  // with the mutex held
   std::string set_aside() const;               // renames or removes the partial file; says which
@@ -76,6 +76,7 @@ class Recorder : public EventSink {
   mutable std::mutex mutex_;
   std::condition_variable wanted_;
   std::string pending_;        // whole frames, not yet written
+  std::string footer_;         // the last frame
   std::int64_t n_events_ = 0;  // framed
   std::uint32_t crc_of_crcs_ = 0;
   std::uint64_t n_written_ = 0;

@@ -93,7 +93,7 @@ TEST_F(CliCode, without_python_a_note_is_printed) {
   EXPECT_EQ(outcome.code, 0) << outcome.err;
   EXPECT_EQ(json::parse(outcome.out)["not_checked"], 1);
   EXPECT_EQ(lines(outcome.err), 1) << outcome.err;
-  EXPECT_THAT(outcome.err, HasSubstr("no python3"));
+  EXPECT_THAT(outcome.err, HasSubstr("no working python3"));
 }
 
 TEST_F(CliCode, forbidden_namespaces_are_reported) {

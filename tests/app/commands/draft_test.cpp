@@ -121,7 +121,7 @@ TEST_F(CliDraft, a_model_that_cannot_draft_is_refused_with_the_reason) {
   expect_refused("generate --decoder speculative --model demo-draft --prompt Anna",
                  {"speculative needs a draft model", "demo-draft names none", "--draft NAME|DIR"});
   expect_refused("generate --decoder ar --draft demo-draft --prompt Anna",
-                 {"--draft demo-draft: ar would not use it", "speculative and mcsd"});
+                 {"--draft demo-draft: not used by ar", "speculative and mcsd"});
   expect_refused("compare --decoders ar,mcsd --model demo-draft --prompt Anna",
                  {"mcsd needs a draft model"});
   // Another vocabulary: 128 tokens.
@@ -141,7 +141,7 @@ TEST_F(CliDraft, a_model_that_cannot_draft_is_refused_with_the_reason) {
 TEST_F(CliDraft, options_of_speculative_and_mcsd_are_checked) {
   const std::string help = run("generate --decoder mcsd --help").out;
   for (const char* part :
-       {"--set k_config=2,1,1", "1 to 64 each, commas between", "--set rule=without",
+       {"--set k_config=2,1,1", "1 to 64 each, separated by commas", "--set rule=without",
         "without|with|naive|kseq", "NOT lossless", "--set stop_below=0", "--draft NAME|DIR"})
     EXPECT_NE(help.find(part), std::string::npos) << part << "\n" << help;
   expect_refused("generate --decoder mcsd --set k_config=2,x --prompt Anna",
@@ -162,7 +162,7 @@ TEST_F(CliDraft, a_tree_is_sized_to_the_machine) {
                  {"mcsd: k_config=auto", "sampling=coupled"});
   expect_refused("generate --decoder seed --set k_config=auto --prompt Anna",
                  {"seed: k_config: found 'auto'", "whole numbers"});
-  EXPECT_THAT(run("generate --decoder mcsd --help").out, HasSubstr("commas between, or auto"));
+  EXPECT_THAT(run("generate --decoder mcsd --help").out, HasSubstr("separated by commas, or auto"));
 }
 
 TEST_F(CliDraft, compare_and_bench_decode_take_draft_options) {

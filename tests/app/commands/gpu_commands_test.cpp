@@ -112,7 +112,7 @@ TEST_F(CliOnGpu, cpu_probes_are_skipped_with_a_note) {
   EXPECT_EQ(words.code, 0) << words.err;
   EXPECT_EQ(lines(words.out), 1) << words.out;
   EXPECT_EQ(words.out, found["reason"].get<std::string>() + "\n");
-  EXPECT_THAT(words.out, AllOf(HasSubstr("cuda:emulated: the probes are loops of the CPU's"),
+  EXPECT_THAT(words.out, AllOf(HasSubstr("cuda:emulated: the probes run on the CPU only"),
                                HasSubstr("`bench step`"), Not(HasSubstr("not measured"))));
 }
 

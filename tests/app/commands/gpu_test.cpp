@@ -214,7 +214,7 @@ TEST_F(CliModel, consistency_training_continues_on_the_cpu) {
     failed = outcome.err.substr(outcome.err.find("decoscope: cuda:emulated: "));
     EXPECT_EQ(lines(failed), 1) << failed;
   }
-  EXPECT_THAT(failed, HasSubstr("goes on from the answers that were collected, on the CPU too"));
+  EXPECT_THAT(failed, HasSubstr("continues from the answers collected so far, on the CPU too"));
   const auto trained = [&](const std::string& more) {
     const Outcome outcome = run(train + "--resume " + more);
     EXPECT_EQ(outcome.code, 0) << outcome.err;

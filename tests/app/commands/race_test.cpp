@@ -48,7 +48,7 @@ TEST(Notes, a_step_faster_than_memory_is_explained) {
   EXPECT_FALSE(app::beats_memory(1.02));
   EXPECT_TRUE(app::beats_memory(4.74));
   EXPECT_NE(
-      app::why_above_roofline(6 * kMB, 30 * kMB).find("(6.0 MB) lie in the processor's cache"),
+      app::why_above_roofline(6 * kMB, 30 * kMB).find("(6.0 MB) are in the processor's cache"),
       std::string::npos);
   EXPECT_EQ(app::why_above_roofline(60 * kMB, 30 * kMB).find("cache"), std::string::npos);
 }
@@ -64,7 +64,7 @@ TEST(Notes, seed_with_one_prompt_runs_as_one_branch) {
 
 TEST(Notes, a_difference_is_reported_with_both_margins) {
   const std::string words = app::difference_words({.at = 17, .margin = 0.00025f});
-  for (const char* part : {"token 17", "there 0.00025,", "of ar's none, it had ended"})
+  for (const char* part : {"token 17", "lead of the choice 0.00025,", "of ar's none, it had ended"})
     EXPECT_NE(words.find(part), std::string::npos) << words;
 }
 
@@ -85,7 +85,7 @@ TEST(Notes, an_automatic_scale_is_reported_with_its_reason) {
     EXPECT_NE(note.find("--scale selects another"), std::string::npos) << note;
   };
   has(app::why_this_scale("m", 3'000'000, "4x2"), "its 3.0 M parameters would fit");
-  has(app::why_this_scale("m", 90'000'000, "1x1"), "its 90.0 M parameters are more than");
+  has(app::why_this_scale("m", 90'000'000, "1x1"), "its 90.0 M parameters do not fit");
   has(app::why_this_scale("m", 0, "1x1"), "its size is not known");
 }
 

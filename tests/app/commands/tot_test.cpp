@@ -216,9 +216,9 @@ TEST_F(CliTot, prints_the_tree_with_values_and_the_answer_path) {
   EXPECT_GE(n_pruned, 1) << outcome.out;
   EXPECT_GE(n_thoughts, 2) << outcome.out;
   EXPECT_NE(outcome.out.find("tokens/s"), std::string::npos) << outcome.out;
-  EXPECT_NE(outcome.out.find(" 1 right ("), std::string::npos) << outcome.out;
+  EXPECT_NE(outcome.out.find(" 1 correct ("), std::string::npos) << outcome.out;
   std::smatch counts;
-  const std::regex summary("([0-9]+) thoughts written in ([0-9]+) parts, and ([0-9]+) scores: ");
+  const std::regex summary("([0-9]+) thoughts generated in ([0-9]+) parts, and ([0-9]+) scores: ");
   ASSERT_TRUE(std::regex_search(outcome.out, counts, summary)) << outcome.out;
   const int n_all = std::stoi(counts[1]);
   EXPECT_LE(n_all, 4);
@@ -261,7 +261,7 @@ TEST_F(CliTot, an_impossible_search_is_refused) {
   expect_refused("reason tot --prompts nosuch.jsonl", 3, {"nosuch.jsonl"});
   expect_refused("reason tot --beam 0", 2, {"--beam: found '0'"});
   expect_refused("reason tot --decoder fastcot --sampling rejection", 2, {"fastcot"});
-  expect_refused("reason tot --draft demo-draft", 2, {"ar would not use it"});
+  expect_refused("reason tot --draft demo-draft", 2, {"not used by ar"});
 }
 
 }  // namespace
