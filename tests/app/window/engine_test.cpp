@@ -371,7 +371,7 @@ TEST(WindowWithEngine, a_folder_dropped_on_the_window_is_opened_as_a_model) {
     IM_CHECK(wait_for(ctx, [&] { return all_over(shell); }));
     IM_CHECK(all_over(shell));
     shell.open(assets().string());  // a folder without a model
-    IM_CHECK(shell.message().find("no model") != std::string::npos);
+    IM_CHECK(shell.message().find("neither config.json") != std::string::npos);
   });
 }
 
