@@ -246,7 +246,7 @@ TEST_F(CliOutputs, each_output_is_tried_and_each_failure_reported) {
   const auto recording = fs::file_size(folder + "/w.pdrun"),
              trace = fs::file_size(folder + "/w.json.gz");
   ASSERT_LT(trace + 1024, recording);
-  const Outcome one = shell("cd " + folder + "; ulimit -f " + std::to_string(trace / 1024 + 1) +
+  const Outcome one = shell("cd " + folder + "; ulimit -f " + std::to_string((trace + recording) / 2048) +
                             "; $DECOSCOPE " + text + "--record s.pdrun --trace s.json.gz");
   EXPECT_EQ(one.code, 4) << one.err;
   EXPECT_NE(one.err.find("s.pdrun: write"), std::string::npos) << one.err;
@@ -358,7 +358,7 @@ TEST_F(CliOutputs, a_folder_with_a_bundled_name_gets_a_hint) {
                                 "; $DECOSCOPE train target --recipe small.json "
                                 "--out demo-target");
   EXPECT_EQ(outcome.code, 0) << outcome.err;
-  EXPECT_NE(outcome.err.find("name what was written ./demo-target"), std::string::npos)
+  EXPECT_NE(outcome.err.find("refer to the folder just written as ./demo-target"), std::string::npos)
       << outcome.err;
 }
 

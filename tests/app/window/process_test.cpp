@@ -46,8 +46,8 @@ TEST(WindowProcess, an_automatic_scale_is_reported_with_its_reason) {
     EXPECT_EQ(end.code, 0) << end.err;
     return end.err;
   };
-  expect_message({}, "demo-target begins at scale 4x2: its ");
-  expect_message({"--screenshot", folder / "a.png"}, "demo-target begins at scale 4x2: its ");
+  expect_message({}, "demo-target starts at scale 4x2: its ");
+  expect_message({"--screenshot", folder / "a.png"}, "demo-target starts at scale 4x2: its ");
 }
 
 TEST(WindowProcess, a_training_folder_is_opened_and_pictured) {
