@@ -12,7 +12,7 @@ export DECOSCOPE_TEST_NEEDS_ALL=1
 export PATH="$PATH:${XDG_CACHE_HOME:-$HOME/.cache}/decoscope/bin"
 ctest --preset tests --parallel "$(nproc)"
 if [ "${DECOSCOPE_TEST_FAST:-0}" != 1 ]; then
-  # As scripts/run.sh builds it: in unity batches.
+  # The same flags as above: ccache has the engine's objects.
   scripts/build.sh release --folder minimal --target decoscope --target cli_test --target cli_parse_test -DBUILD_TESTING=ON \
     -DWITH_CUDA=OFF -DWITH_UI=OFF
   build/minimal/bin/cli_parse_test
