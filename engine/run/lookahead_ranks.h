@@ -37,7 +37,7 @@ class LookaheadRanks final : public LaneModel {
  public:
   /// Starts the other ranks. They begin to read the prompt immediately.
   /// @param model     of rank 0
-  /// @param others models of ranks 1, 2, ...; one fewer than the option `ranks`
+  /// @param others    models of ranks 1, 2, ...; one fewer than the option `ranks`
   /// @param at_work   rank 0 calls it with true before each of its forwards and with false after
   ///                  it; may be empty
   /// @throws Error(Resources)  if a thread cannot be started

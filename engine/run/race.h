@@ -13,8 +13,8 @@ namespace engine {
 /// Several lanes on one device. Decides which lane makes the next step.
 class Race {
  public:
-  /// @param model the model of lanes that are added without one; owned by the engine, outlives the
-  ///                race
+  /// @param model   the model of lanes that are added without one; owned by the engine, outlives
+  ///                the race
   /// @param events  receives the steps' events; or null
   Race(LanguageModel& model, EventSink* events) : model_(model), events_(events) {}
 

@@ -39,8 +39,8 @@ RoundsSettings rounds_settings(const SeedOptions& options);
 /// Serves requests as branches that take turns at the draft model and the target.
 class RoundsScheduler : public Scheduler {
  public:
-  /// @param target and draft model on separate devices: ModelStore::get_with_draft() with
-  ///               draft_threads
+  /// @param models  target and draft model on separate devices: ModelStore::get_with_draft() with
+  ///                 draft_threads
   RoundsScheduler(const RunModels& models, const RoundsSettings& settings);
   /// @throws  the exceptions of the models, from either thread
   std::vector<Completion> run(std::span<const CompletionRequest> requests,

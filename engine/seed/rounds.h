@@ -47,7 +47,7 @@ struct RoundsTotals {
   Nanoseconds drafting = 0;
   Nanoseconds verifying = 0;
   Nanoseconds target_idle = 0;  // time in which the target had no drafts to verify
-  // time in which no branch had label 1; with several drafts, the mean per draft
+  // time in which no branch had label 1; with several drafts, counted only once
   Nanoseconds draft_idle = 0;
 };
 
@@ -61,8 +61,8 @@ class Rounds {
   ///                    "target" for the queue of Algorithm 1, and "draft" for branches that may
   ///                    draft. A Waiting event reports that the resource was idle until this branch
   ///                    arrived
-  /// @param totals of earlier rounds with the same models, from which the durations of stages are
-  ///                    estimated
+  /// @param known       totals of earlier rounds with the same models, from which the durations of
+  ///                    stages are estimated
   /// @param overlap     decides whether both models work at the same time, and receives round
   ///                    times; outlives the rounds. Null: always
   Rounds(int n_branches,

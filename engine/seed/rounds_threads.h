@@ -10,7 +10,7 @@
 namespace engine {
 
 /// Runs all requests of `work` to their end.
-/// @param no place is taken yet; its event sink must accept events from both threads
+/// @param rounds   has no taken place; its event sink must accept events from both threads
 /// @param stop     called before each verification; true ends the rounds there. May be empty
 /// @param between  called on this thread between its stages, and every 100 ms while it waits for a
 ///                 draft. May be empty
