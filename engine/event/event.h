@@ -128,7 +128,7 @@ inline constexpr std::size_t kMaxRejectionTokens = 8;  // tokens of one Rejectio
 /// children): the probabilities of a few tokens under target and draft, and the residual
 /// distribution.
 struct RejectionDetail {
-  int row = 0;                 // the row whose children were verified
+  int row = 0;  // the row whose children were verified
   // the tokens of the children, the emitted token, the likeliest tokens
   std::vector<TokenId> token;
   std::vector<float> p, q;     // [token] target's and draft's probability; q empty: no draft model

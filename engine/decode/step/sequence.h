@@ -40,7 +40,7 @@ struct Decision {
   std::vector<TokenId> emitted;
   // [emitted] log probabilities of the emitted tokens; empty: take those of the picks
   std::vector<float> logp;
-  std::vector<Draw> draws;       // one for each test of a verified row, in order; for display
+  std::vector<Draw> draws;  // one for each test of a verified row, in order; for display
   // the number that drew the last token, if that is not the token of a row; -1: none
   float last_uniform = -1;
   // [n_rows] the target's probability of each row's token, -1 if not verified; empty:

@@ -26,7 +26,7 @@ struct RecorderOptions {
   int flush_ms = 100;
   // if more is pending, payload is dropped and reported
   std::size_t max_pending_payload_bytes = 64u << 20;
-  std::size_t max_pending_bytes = 256u << 20;         // if more is pending, the recording fails
+  std::size_t max_pending_bytes = 256u << 20;  // if more is pending, the recording fails
   /// A failed recording keeps its whole frames under partial_name(), or is removed.
   enum class IfFailed : std::uint8_t { KeepPart, Remove } if_failed = IfFailed::KeepPart;
   /// Writes like ::write; tests set one that fails.

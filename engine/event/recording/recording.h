@@ -20,7 +20,7 @@ namespace engine {
 /// The state of a recording after reading.
 struct RecordingReport {
   std::uint64_t file_bytes = 0;
-  std::uint64_t read_bytes = 0;        // so far
+  std::uint64_t read_bytes = 0;        // read so far
   std::uint64_t incomplete_bytes = 0;  // bytes of a frame that is cut off at the end of the file
   std::uint64_t skipped_bytes = 0;     // of damaged frames
   std::int64_t n_events = 0;           // returned

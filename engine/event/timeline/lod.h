@@ -39,7 +39,7 @@ struct Bucket {
 struct VisibleLane {
   int level = -1;  // of the buckets; -1: only real slices
   Nanoseconds width = 0;
-  std::vector<Slice> slices;    // by start
+  std::vector<Slice> slices;    // ordered by start
   std::vector<Bucket> buckets;  // by index
 };
 
