@@ -40,7 +40,7 @@ struct VisibleLane {
   int level = -1;  // of the buckets; -1: only real slices
   Nanoseconds width = 0;
   std::vector<Slice> slices;    // ordered by start
-  std::vector<Bucket> buckets;  // by index
+  std::vector<Bucket> buckets;  // ordered by index
 };
 
 /// The slices of one lane and their levels of detail; grows at the end.
