@@ -27,13 +27,13 @@ void check_attention(const KvLayer& layer, const RowsPlan& plan, int n_heads);
 void check_attention_weights(const RowsPlan& plan, int row, float scale);
 /// @throws ContractError  unless n_valid is 1 to vocab and the stride, in elements, holds vocab logits
 void check_pick(std::int64_t stride, int vocab, int n_valid);
-/// check_pick(), and k.
+/// Checks as check_pick(), and checks k.
 /// @throws ContractError  unless k is 1 to kMaxRanked
 void check_rank(std::int64_t stride, int vocab, int n_valid, int k);
-/// check_pick(), and the nodes.
+/// Checks as check_pick(), and checks the nodes.
 /// @throws ContractError  unless each node has a row, candidates and memory for its distribution
 void check_draw(std::int64_t stride, int vocab, int n_valid, const DrawNode* nodes, int n_nodes);
-/// check_pick(), and the nodes and candidates.
+/// Checks as check_pick(), and checks the nodes and candidates.
 /// @throws ContractError  unless each node's candidates are in the list and each candidate is below n_valid
 void check_verify(std::int64_t stride,
                   int vocab,

@@ -31,18 +31,19 @@ class Device {
   virtual std::int64_t n_launches() const { return 0; }
   /// Kernels since the device was opened, each kernel of a graph counted. 0 on the CPU.
   virtual std::int64_t n_kernels() const { return 0; }
-  /// Does not cache a CUDA graph for the kernels that now wait to be launched: the rows of a prompt, for example,
-  /// do not repeat.
+  /// Does not cache a CUDA graph for the kernels that now wait to be launched. Call it for kernels
+  /// that do not repeat, for example those of a prompt.
   virtual void skip_graph_cache() {}
-  /// Rows in one block of a prompt, whose products run together with bits of their own (Ops::matmul_blocks).
-  /// 0: the rows of a prompt have the bits of a step. The value stays the same for the life of the device.
+  /// Number of rows in one block of a prompt. The products of such a block are computed together
+  /// and may differ in the last bits from those of a step (Ops::matmul_blocks). 0: a prompt is
+  /// computed as in a step. The value stays the same for the life of the device.
   /// @throws Error(Resources or Device)  if the library for these products fails
   virtual int prompt_block() { return 0; }
   /// The library for these products: "cuBLAS 130100"; empty: none. Valid after prompt_block().
   virtual std::string prompt_products() const { return {}; }
-  /// Defers the host results of operations (kernels/ops.h, "results") until finish_downloads(), which waits once for
-  /// all of them. Until then the source memory keeps its values and the host memory stays valid. A device without
-  /// waits delivers them at once. Use BatchedDownloads.
+  /// Defers the host results of operations (kernels/ops.h, "results") until finish_downloads(),
+  /// which waits once for all of them. Until then the source memory keeps its values and the host
+  /// memory stays valid. A device that never waits delivers them immediately. Use BatchedDownloads.
   virtual void defer_downloads() {}
   /// Delivers the deferred results and ends the deferral.
   virtual void finish_downloads() {}
@@ -71,8 +72,8 @@ class Device {
   std::string title_;
 };
 
-/// Downloads of several operations with one wait. Results that finish() did not deliver are dropped at the end of
-/// the scope, also after an exception.
+/// Downloads of several operations with one wait. At the end of the scope, results that finish()
+/// did not deliver are dropped; this includes an end by an exception.
 class BatchedDownloads {
  public:
   /// Defers the downloads of `device`, which outlives this object.

@@ -1,4 +1,5 @@
-// The two kinds of exceptions of this project. Only the engine thread's loop and main() end them.
+// The two kinds of exceptions of this project. Only the engine thread's loop and main() handle
+// them.
 //   ContractError  a bug in this program, found at a public function (ensure)
 //   Error          a failure from outside: a file, memory, a device, an option
 #pragma once
@@ -17,8 +18,8 @@ enum class ErrorCode {
   Cancelled = 6,  ///< ended by the user or by a time limit
 };
 
-/// A failure from outside. The message names the thing, the state found, the state needed and a
-/// remedy.
+/// A failure whose cause lies outside the program. The message names the file, device or option,
+/// the state that was found, the state that is needed, and a remedy.
 class Error : public std::runtime_error {
  public:
   /// @param message  one line

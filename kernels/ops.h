@@ -2,8 +2,8 @@
 // header does not depend on the kind of device.
 //
 //   sums        f32; each output element is summed in one fixed order
-//   invariance  batch invariance: row r of every result has the same bits for any other rows beside it, any
-//               number and order of rows, and any number of threads
+//   invariance  batch invariance: row r of every result has the same bits for any other rows in the
+//               call, any number and order of rows, and any number of threads
 //   pointers    device memory made by `allocate`, unless a comment says "host"
 //   results     `gather`, `download_rows`, `pick`, `rank`, `draw` and `verify` have written their host results
 //               when they return, unless the device defers downloads (kernels/device.h)
@@ -62,8 +62,8 @@ struct RowsPlan {
   /// Rows from the oldest ancestor to the row itself; element j has position prefix_len + j
   const int* chain = nullptr;
   int sliding_window = 0;      // a row at pos sees positions > pos - sliding_window; 0: all
-  /// Two plans of the same nonzero version have the same rows and lists, but n_rows may be smaller and
-  /// sliding_window may differ. 0: unknown.
+  /// If two plans have the same nonzero version, their rows and lists are the same; only n_rows
+  /// (fewer of these rows) and sliding_window may differ. 0: no version.
   std::uint64_t version = 0;
 };
 
@@ -73,7 +73,7 @@ struct PickRow {
   int top_k = 0;                 // 0 or >= vocabulary: off
   float top_p = 1;               // keeps the token that crosses the threshold
   float min_p = 0;               // relative to the largest probability
-  /// For tokens in history: a negative logit is multiplied, another divided
+  /// for tokens in `history`: negative logits are multiplied by it, other logits are divided by it
   float repetition_penalty = 1;
   std::uint64_t seed = 0;
   std::uint32_t stream = 0;    // a RandomStream (kernels/philox.h)
@@ -138,7 +138,7 @@ struct VerifyNode {
   int row = 0;  // of the logits
   AcceptanceRule rule = AcceptanceRule::Without;
   ResidualChoice choice = ResidualChoice::Sample;
-  int first = 0, n = 0;  // its part of the list of candidates, in the order of verification
+  int first = 0, n = 0;  // this node's part of the list of candidates, in the order of verification
   double uniform = 0;    // in (0, 1), for the sampled token
   double epsilon = 0, delta = 0;  // of typical acceptance
   /// [n_valid] the distribution that proposed the candidates, in device memory. An earlier `draw` of this device,
@@ -150,8 +150,8 @@ struct VerifyNode {
 /// A proposed token. Host memory.
 struct Candidate {
   std::int32_t token = 0;
-  /// In (0, 1). `verify` compares the i-th number of a row with its i-th acceptance probability. A candidate
-  /// without q whose residual probability is 0 uses no number.
+  /// In (0, 1). `verify` compares the i-th number of a row with its i-th acceptance probability. A
+  /// candidate without q whose residual probability is 0 consumes no number.
   double uniform = 0;
 };
 
@@ -177,12 +177,13 @@ struct RejectionToken {
 struct DrawNode {
   int row = 0;             // of the logits
   int first = 0, n = 0;    // its part of the list of candidates and of the list of uniform numbers
-  std::int32_t again = 0;  // 1: with replacement; 0: no token twice
+  std::int32_t again = 0;  // 1: with replacement; 0: no token is drawn twice
   double* distribution = nullptr;  // [n_valid] device memory; receives the distribution
 };
 /// The result of one DrawNode. Host memory.
 struct Drawn {
-  std::int32_t n = 0;  // candidates drawn; fewer than requested if no other token has a probability
+  // number of candidates drawn; fewer than requested if no further token has a positive probability
+  std::int32_t n = 0;
   std::int32_t bad_index = -1;  // if n is 0 for a logit that is NaN or +inf: its first index
   double largest = 0;  // largest probability of the distribution; 0: a logit was not finite
 };
@@ -194,7 +195,7 @@ struct DrawnToken {
 
 /// The product at the end of a fused operation: y[r] = x[r] W^T + bias, plus y[r] if `add`.
 struct Projection {
-  const PackedMatrix& w;        // [n, k]; the caller's, for the call
+  const PackedMatrix& w;        // [n, k]; owned by the caller, valid during the call
   const float* bias = nullptr;  // [n] or null
   float* y = nullptr;           // [n_rows, n]
   std::int64_t y_stride = 0;    // elements between rows of y
@@ -213,7 +214,7 @@ struct Ops {
   void (*release)(Device&, void* data);
   /// Copies host memory to the device. The host memory may change when the call returns.
   void (*upload)(Device&, void* to, const void* from_host, std::int64_t bytes);
-  /// Waits for all earlier operations, also if bytes is 0, and copies device memory to the host.
+  /// Waits for all earlier operations (even if bytes is 0) and copies device memory to the host.
   void (*download)(Device&, void* to_host, const void* from, std::int64_t bytes);
   /// Copies the first row_bytes of row r to to_host[r], with one wait for all rows. Rows begin stride_bytes apart.
   ///   to_host [n_rows] and its targets: host
@@ -245,9 +246,9 @@ struct Ops {
                  std::int64_t y_stride,
                  const float* bias,
                  bool add);
-  /// `matmul` for whole blocks of a prompt: n_rows is a multiple of Device::prompt_block(). The bits of a row depend
-  /// on its place in its block and on no other row, and differ from those of `matmul`.
-  /// Null: the device has no such blocks.
+  /// `matmul` for whole blocks of a prompt: n_rows is a multiple of Device::prompt_block(). The
+  /// bits of a row depend on its place in its block but not on other rows. They may differ from
+  /// those of `matmul`. Null: the device has no such blocks.
   void (*matmul_blocks)(Device&,
                         const PackedMatrix& w,
                         const float* x,
@@ -325,7 +326,8 @@ struct Ops {
                     float* out,
                     std::int64_t out_stride);
   /// Attention weights of one row over the rows of its chain: mean[j] is the mean over the heads of
-  /// softmax(q[row] . k * scale) at element j of the chain. The prefix has the rest of the sum 1.
+  /// softmax(q[row] . k * scale) at element j of the chain. The weights of the chain and of the
+  /// prefix sum to 1.
   ///   q [n_heads, head_dim] of that row;  mean [chain length]
   void (*attention_weights)(Device&,
                             const KvLayer&,
@@ -393,9 +395,9 @@ struct Ops {
                int n_valid,
                const PickRow* rows,
                Picked* out);
-  /// The k most likely tokens of each row that the filters keep, the most likely first; ties go to the lowest id.
-  /// A greedy row has no filters. No noise: seed, stream and position have no effect. Leaves out tokens >= n_valid
-  /// and tokens of logit -inf.
+  /// The k most likely tokens of each row that the filters keep, the most likely first; ties go to
+  /// the lowest id. A greedy row has no filters. No noise is added: seed, stream and position have
+  /// no effect. Leaves out tokens >= n_valid and tokens of logit -inf.
   ///   logits [n_rows, vocab] with stride;  rows, out [n_rows] host
   ///   tokens [n_rows, k] host, row r holds out[r].n of them;  k is 1 to kMaxRanked
   void (*rank)(Device&,

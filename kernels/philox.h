@@ -1,5 +1,5 @@
-// Counter-based random numbers. A number is a function of (seed, position, stream, block), so a replay draws the same
-// numbers and no two uses share one.
+// Counter-based random numbers. A number depends only on (seed, position, stream, block), so a
+// replay draws the same numbers, and two uses never share a number.
 //   source  Philox4x32-10, Salmon et al. 2011, "Parallel random numbers: as easy as 1, 2, 3"
 //   key     (seed low, seed high);  counter (position, stream, vocab_block, 0)
 #pragma once

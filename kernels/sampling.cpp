@@ -25,7 +25,8 @@ void penalise(const PickRow& row, int n_valid, std::vector<float>& logits) {
   }
 }
 
-// The first `n` tokens of the order, sorted on demand: a cut usually needs few of many.
+// The tokens in the order of kernels/sampling.h. They are sorted on demand, because a filter
+// usually needs only a few of many tokens.
 class Order {
  public:
   Order(const std::vector<float>& logits) : logits_(logits), ids_(logits.size()) {

@@ -2,8 +2,9 @@
 // This is the slow reference: tests compare `pick` with it, and decoders in rejection mode use its distributions.
 //   order   tokens are sorted by logit, largest first; ties go to the lowest id
 //   top-k   keeps exactly the first k
-//   top-p   keeps the shortest run of these whose probabilities reach top_p
-//   min-p   keeps those of these that are at least min_p times as probable as the best
+//   top-p   keeps the fewest leading tokens of these whose probabilities sum to at least top_p
+//   min-p   of these, keeps the tokens whose probability is at least min_p times that of the best
+//           token
 #pragma once
 
 #include <cstdint>
@@ -14,7 +15,7 @@
 
 namespace kernels {
 
-/// A smaller temperature means greedy decoding: the largest logit.
+/// At any smaller temperature decoding is greedy: the token with the largest logit is chosen.
 inline constexpr float kGreedyTemperature = 1e-5f;
 
 /// First index of a NaN or +inf in logits[0, n_valid), or -1.
@@ -34,8 +35,9 @@ std::vector<double> filtered_distribution(std::span<const float> logits,
                                           int n_valid,
                                           const PickRow& row);
 
-/// Fills `tokens` with the most likely tokens that the filters keep. The reference for Ops::rank, and its CPU version.
-/// Probabilities are summed in order of ids, so probability_of() has the bits of filtered_distribution().
+/// Fills `tokens` with the most likely tokens that the filters keep. The reference for Ops::rank,
+/// and its CPU version. Probabilities are summed in order of ids, so probability_of() equals
+/// filtered_distribution() bit for bit.
 Ranking rank_logits(std::span<const float> logits,
                     int n_valid,
                     const PickRow& row,

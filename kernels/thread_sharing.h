@@ -5,13 +5,14 @@
 
 namespace kernels {
 
-// The caller calls both between two operations. They change no result, and have no effect on a GPU.
+// Call both functions only between two operations. They change no result and have no effect on a
+// GPU.
 
 /// Sets the number of threads that share each later operation, at most n_threads(). The other threads sleep.
 void set_active_threads(Device& device, int n);
-/// Runs each later operation of `device` on the threads of `from`; `from` = `device` ends that. Two devices that work
-/// in turn avoid waking threads this way. While `device` borrows, no operation of one device overlaps one of the
-/// other, and `from` stays alive.
+/// Runs each later operation of `device` on the threads of `from`; if `from` is `device`, it uses
+/// its own threads again. Two devices that work in turn avoid waking threads this way. While
+/// `device` borrows, no operation of one device overlaps one of the other, and `from` stays alive.
 void borrow_threads(Device& device, Device& from);
 
 }  // namespace kernels

@@ -1,5 +1,5 @@
 // The operations a training step needs, as a table that the CPU (engine/train/ops/cpu_device.h) and
-// CUDA each fill. A pass is written once against this table.
+// CUDA each fill. A training pass is written once, in terms of this table.
 //   sums      f32 (the gradient's squares in double), each in one fixed order without atomics: the
 //             same calls give the same bits
 //   pointers  device memory unless a comment says "host". Arrays are row-major; those of `type` are
@@ -49,7 +49,8 @@ struct RowGoal {
 /// The weights of a model or of draft heads in one array.
 struct TrainWeights {
   const float* masters = nullptr;  // f32
-  /// The form that products read. CUDA: the array in `type`; CPU: the device's packed matrices.
+  /// The weights in the form that products read. CUDA: the array in `type`; CPU: the device's
+  /// packed matrices.
   const void* packed = nullptr;
 };
 
@@ -64,7 +65,8 @@ struct TrainMatrix {
 struct TrainOps {
   /// Products need a number of rows that is a multiple of this.
   int row_multiple = 1;
-  /// Rows whose logits, and whose gradients of logits, are in memory together; 0: bounded by bytes.
+  /// Number of rows whose logits (and gradients of logits) are in memory at the same time; 0:
+  /// limited by bytes.
   int logit_rows = 0, gradient_rows = 0;
 
   /// Sets bytes to zero.
@@ -153,7 +155,8 @@ struct TrainOps {
                    int n_rows,
                    int dim,
                    float eps);
-  /// dx += the input's gradient, dw += the weights', dx_copy = dx rounded to the type.
+  /// Adds the gradient of the input to dx and that of the weights to dw; dx_copy = dx rounded to
+  /// the type.
   ///   dx [n_rows, dim];  dh, dx_copy [n_rows, dim] of the type
   void (*rms_norm_backward)(Device&,
                             DType type,
@@ -312,8 +315,8 @@ struct TrainProduct {
 /// Elements whose squares TrainKernels::squares adds up in one sum.
 inline constexpr std::int64_t kSquaresBlock = 1 << 15;
 
-/// The table of a CUDA device. It adds AdamW and the product that the matrix operations are made
-/// of.
+/// The table of a CUDA device. It adds AdamW and the product from which the matrix operations are
+/// built.
 struct TrainKernels : TrainOps {
   /// Opens the library that makes the products. @return its name: "cuBLAS 130002", "own products"
   /// @throws Error(Device)  with a message of one line, if cuBLAS is not available
@@ -333,7 +336,7 @@ struct TrainKernels : TrainOps {
   /// sums[b] = the sum of squares of g[b kSquaresBlock, (b + 1) kSquaresBlock).
   void (*squares)(Device&, const float* g, std::int64_t n, double* sums);
   /// One AdamW update of w[0..n), w rounded to `type` in `rounded` unless that is null; clears g.
-  ///   step  in device memory, so the captured graph of a step stays the same in every step
+  ///   `step` is in device memory, so one captured graph serves every step
   void (*adamw)(Device&,
                 float* w,
                 float* mean,

@@ -1,4 +1,4 @@
-// The shape of a LLaMA-family model, whatever file it came from.
+// The shape of a LLaMA-family model, independent of the file format.
 #pragma once
 
 #include <cstdint>
@@ -23,13 +23,14 @@ struct RopeConfig {
   double mscale = 0, mscale_all_dim = 0;  // yarn, 0: absent
   bool truncate = true;                   // yarn: round the correction range to whole dimensions
   double low_freq_factor = 1, high_freq_factor = 4;  // llama3
-  /// longrope: the divisor of each pair's frequency, [head_dim / 2], in sequences of at most
-  /// original_max_seq_len tokens and in longer ones.
+  /// longrope: [head_dim / 2] the divisor of each pair's frequency. short_factor is for sequences
+  /// of at most original_max_seq_len tokens, long_factor for longer ones.
   std::vector<double> short_factor = {}, long_factor = {};
 
-  /// Identifies the angles that a prompt of this length leads to: equal keys, equal angles at every
-  /// position. The key is 0 for at most original_max_seq_len tokens. Only dynamic and longrope have
-  /// other keys, as their frequencies depend on the sequence's length (engine/model/rope.h).
+  /// A key of the rotation angles that a prompt of this length leads to. Prompts with equal keys
+  /// have equal angles at every position. The key is 0 for at most original_max_seq_len tokens.
+  /// Other keys exist only for dynamic and longrope, whose frequencies depend on the length of the
+  /// sequence (engine/model/rope.h).
   int rotation_key(int n_prompt) const;
 };
 /// The name that config.json uses: "default", "linear".
@@ -44,8 +45,8 @@ struct ModelConfig {
   int n_heads = 0;
   int n_kv_heads = 0;
   int head_dim = 0;
-  int vocab_size = 0;   // rows of the embedding; may exceed the tokenizer's (padding)
-  int max_seq_len = 0;  // the context length: positions a sequence may have
+  int vocab_size = 0;   // rows of the embedding; may exceed the tokenizer's size (padding)
+  int max_seq_len = 0;  // the context length: most positions of a sequence
   /// The length in config.json, before rope scaling extends it; 0: max_seq_len.
   int max_position_embeddings = 0;
   float norm_eps = 1e-5f;
@@ -55,13 +56,14 @@ struct ModelConfig {
   bool attn_out_bias = false;
   bool mlp_bias = false;
   int sliding_window = 0;  // 0: full attention
-  int n_full_layers = 0;   // Qwen2's max_window_layers: the first layers, which have no window
+  int n_full_layers = 0;   // number of leading layers without a window (Qwen2's max_window_layers)
   std::optional<TokenId> bos_id;
-  /// Those of config.json, replaced by those of generation_config.json if that file has any.
+  /// The end tokens of config.json; those of generation_config.json replace them if that file has
+  /// any.
   std::vector<TokenId> eos_ids;
   std::optional<TokenId> pad_id;
 
-  /// Number of weights, embeddings counted once when tied.
+  /// Number of weights. Tied embeddings are counted once.
   std::int64_t n_params() const;
 };
 

@@ -54,14 +54,15 @@ const Family& family_of(const Fields& fields, bool needs_architectures) {
   return *family;
 }
 
-// The default of transformers' classes if the field is absent; null means no grouping.
+// The value if the field is absent: the default of transformers' classes. A null in the file means
+// no grouping.
 int default_kv_heads(const Fields& fields, const ModelConfig& config) {
   const bool is_null = fields.has("num_key_value_heads");
   if (is_null || config.model_type == "llama") return config.n_heads;
   return config.model_type == "mistral" ? 8 : 32;
 }
 
-// The same for max_position_embeddings.
+// The default of transformers' classes for max_position_embeddings.
 int default_positions(const std::string& model_type) {
   if (model_type == "llama") return 2048;
   return model_type == "mistral" ? 131'072 : 32'768;
@@ -238,7 +239,8 @@ std::vector<std::string> members_read(const ModelConfig& config) {
   return read;
 }
 
-/// True if layer_types has no effect on a family without it: full attention in all layers.
+/// True if all layers have full attention. layer_types then has no effect on families that do not
+/// support it.
 bool all_layers_full(const Json& types) {
   return types.is(JsonReader::Kind::Array) &&
          std::ranges::all_of(types.items, [](const Json& t) { return t.text == "full_attention"; });

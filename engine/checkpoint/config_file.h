@@ -23,8 +23,8 @@ struct ConfigFile {
 
 /// Reads and validates a config.json. Each value's range is checked before it is used. Notices name
 /// the members that are not supported, except those known to have no effect on the output.
-/// @param needs_architectures  whether member `architectures` is required, as in a model directory;
-///                             a file for `model random` may lack it
+/// @param needs_architectures  true: the member `architectures` is required, as in a model
+///                             directory; false: it may be absent, as in a file for `model random`
 /// @param context  maximum sequence length; 0: the file's
 /// @throws Error(BadInput)
 ConfigFile read_config(const std::string& path,

@@ -16,8 +16,8 @@ struct GenerationDefaults {
   std::optional<float> temperature, top_p, min_p, repetition_penalty;
   std::optional<int> top_k, max_new_tokens;
 };
-/// The use of these settings. Both Applied and NotApplied add a notice that names them;
-/// Silent, for a draft model, ignores them.
+/// How these settings are used. NotApplied and Applied both add a notice that names them. Silent
+/// ignores them without a notice; it is for draft models.
 enum class GenerationUse { NotApplied, Applied, Silent };
 
 /// Reads the end-of-sequence ids into file.config and the other settings into `defaults`. Notices

@@ -54,7 +54,7 @@ void read_encoder(const Fields& fields, const FileLimits& limits, HeadsConfig& c
   if (first != "frozen" && first != "finetuned")
     fields.fail("first_layer", in_quotes(first), "frozen or finetuned");
   config.own_embedding = first == "finetuned";
-  // Heads without this member were trained without them.
+  // Heads whose config.json lacks this member were trained without committed k-grams.
   config.sees_committed_grams = fields.boolean("sees_committed_grams", false);
   config.hidden_dim = static_cast<int>(fields.integer("intermediate_size", 1, limits.hidden_dim));
   config.n_attention_heads =
@@ -188,7 +188,7 @@ std::int64_t HeadsConfig::n_params() const {
 
 std::int64_t gram_table_bytes(const HeadsConfig& config, std::int64_t most) {
   if (config.kind != HeadsKind::Chimera) return 0;
-  // An absurd scale may exceed 2^63.
+  // In doubles, because an extreme scale may need more than 2^63 bytes.
   const double bytes = double{sizeof(float)} * config.gram * config.vocab_size * config.dim;
   return bytes <= static_cast<double>(most) ? static_cast<std::int64_t>(bytes) : 0;
 }

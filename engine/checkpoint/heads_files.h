@@ -24,13 +24,15 @@ struct HeadsConfig {
   std::string base;  // the target model named by config.json; may be empty
   int n_heads = 0;
   int dim = 0;
-  int vocab_size = 0;  // rows of the output matrices, the target's
+  int vocab_size = 0;  // rows of the output matrices, as in the target
   int n_layers = 1;    // Medusa: residual layers of each head
   // Chimera
   int gram = 3;                      // tokens encoded together, 1 to 5
   bool residual = true;              // heads read the target's hidden state beside the encoding
-  bool own_embedding = false;        // has an embedding of its own; else uses the target's
-  bool sees_committed_grams = true;  // attends to k-grams of committed tokens, not states alone
+  // the heads have their own embedding; false: they use the target's
+  bool own_embedding = false;
+  // attends to hidden states and k-grams of committed tokens; false: only to states
+  bool sees_committed_grams = true;
   int hidden_dim = 0;
   int n_attention_heads = 0;
   float norm_eps = 1e-5f;
@@ -65,7 +67,7 @@ std::optional<HeadsKind> heads_kind(const std::string& directory, const FileLimi
 HeadsFiles open_heads(const std::string& directory,
                       const ModelFiles* target,
                       const FileLimits& limits = {});
-/// The draft heads of a kind that a model's card (decoscope.json) names; empty if none.
+/// The draft heads of this kind that a model's card (decoscope.json) names; empty if it names none.
 /// @throws Error(BadInput)
 std::string heads_of_card(const std::string& model_directory,
                           HeadsKind kind,
@@ -79,28 +81,29 @@ void write_heads(const std::string& directory,
                  const TensorSource& tensors,
                  kernels::DType dtype);
 
-/// The configuration of heads for a target enlarged by `scale`; only its width matters (scale.cpp).
+/// The configuration of heads for a target that is enlarged by `scale`. Only scale.width matters
+/// (scale.cpp).
 HeadsConfig scaled(const HeadsConfig& config, const ModelScale& scale);
-/// The tensors of such heads, computed as they are read.
+/// The tensors of such heads. Each is computed when it is read.
 std::shared_ptr<const TensorSource> scaled(std::shared_ptr<const TensorSource> tensors,
                                            const HeadsConfig& config,
                                            const ModelScale& scale);
 
 /// The default limit of Chimera's table of products.
 inline constexpr std::int64_t kMaxTableBytes = 64 << 20;
-/// Host bytes of the table that replaces the first matrix of Chimera's k-gram encoder: its products
-/// with each token's embedding at each position of the k-gram. 0 if the table would exceed `most`,
-/// or for Medusa heads: then no table is used.
+/// Host bytes of the table that replaces the first matrix of Chimera's k-gram encoder. The table
+/// holds the products of this matrix with every token's embedding at every position of the k-gram.
+/// 0: no table is used, because it would exceed `most` or because the heads are Medusa's.
 std::int64_t gram_table_bytes(const HeadsConfig& config, std::int64_t most = kMaxTableBytes);
 
 /// Options for loading draft heads, the same as their target's.
 struct HeadsOptions {
   kernels::DType dtype = kernels::DType::BF16;
   ModelScale scale;
-  int vocab_size = 0;   // tokens that may be proposed, at most config.vocab_size
+  int vocab_size = 0;   // number of tokens that may be proposed, at most config.vocab_size
   int max_seq_len = 0;  // positions a sequence may have
-  /// Limit of the table described at gram_table_bytes(). Results are bit-identical with and without
-  /// the table.
+  /// Limit of the table of gram_table_bytes(). Results are bit-identical with and without the
+  /// table.
   std::int64_t max_table_bytes = kMaxTableBytes;
 };
 /// Loads Medusa heads for a device, which must outlive them.

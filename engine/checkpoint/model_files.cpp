@@ -78,8 +78,8 @@ int layer_of(const std::string& name) {
   return i > begin && i < name.size() && name[i] == '.' ? static_cast<int>(layer) : -1;
 }
 
-// More embedding rows than vocab_size are padding if lm_head has as many and a tokenizer defines
-// the valid ids.
+// If the embedding has more rows than vocab_size, the further rows are accepted as padding,
+// provided that lm_head has the same number of rows and a tokenizer defines the valid ids.
 void accept_padded_vocabulary(ModelFiles& files,
                               const std::map<std::string, const TensorEntry*>& entries,
                               const FileLimits& limits) {
@@ -117,8 +117,8 @@ void check_layer_count(const ModelFiles& files,
   }
 }
 
-// Explains a missing tensor: the weights are of an EAGLE draft, which has an input matrix for the
-// target's states, or their names have the prefix of a wrapper.
+// Explains why a tensor is missing: the weights belong to an EAGLE draft (recognised by its input
+// matrix for the target's states), or their names have the prefix of a wrapper.
 void refuse_other_weights(const TensorSource& tensors, const std::string& name) {
   if (tensors.has("fc.weight"))
     refuse(tensors.path(), "model", "a draft of EAGLE (it has the tensor \"fc.weight\")",
@@ -157,7 +157,8 @@ void check_shapes(const ModelFiles& files,
   }
 }
 
-// The dtype of most weights. The files take precedence; config.json's is only compared.
+// Sets the dtype to that of most weights in the files. The dtype in config.json is only compared
+// with it.
 void choose_dtype(ModelFiles& files,
                   const ConfigFile& config,
                   const std::map<std::string, const TensorEntry*>& entries) {

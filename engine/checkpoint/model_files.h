@@ -24,7 +24,8 @@ struct ModelFiles {
   kernels::DType stored_dtype = kernels::DType::F32;  // of most weights
   std::string draft_name;                             // the draft model named by its card, or empty
   GenerationDefaults generation;
-  std::vector<std::string> notices;  // unusual input that was accepted, settings not applied
+  // about accepted unusual input and settings that were not applied
+  std::vector<std::string> notices;
 };
 
 /// Options of open_model().
@@ -51,8 +52,8 @@ bool names_two_models(const std::string& name, const std::string& assets_dir);
 /// folder. Empty if the name is not ambiguous.
 std::string notice_of_two_models(const std::string& name, const std::string& assets_dir);
 
-/// Resolves a model or draft heads named by a model's card, for find_model(): a sibling directory
-/// of that name if there is one, else the name itself.
+/// Resolves the name of a model or of draft heads in a model's card to an argument of find_model():
+/// the sibling directory with this name if there is one, else the name itself.
 /// @param directory  the directory or bundled name of the model with the card
 std::string beside_or_named(const std::string& directory,
                             const std::string& name,
@@ -71,12 +72,13 @@ void write_model(const std::string& directory,
                  kernels::DType dtype,
                  const std::string& tokenizer_from);
 
-/// Random weights: drawn from N(0, 0.02), norms 1; a function of (seed, name, index) only.
+/// Random weights drawn from N(0, 0.02); norms are 1. Each value depends only on (seed, name,
+/// index).
 std::shared_ptr<const TensorSource> random_tensors(const ModelConfig& config, std::uint64_t seed);
 
 /// The configuration of an enlarged model that computes the same function (scale.cpp explains why).
 ModelConfig scaled(const ModelConfig& config, const ModelScale& scale);
-/// The tensors of the enlarged model, computed as they are read.
+/// The tensors of the enlarged model. Each is computed when it is read.
 std::shared_ptr<const TensorSource> scaled(std::shared_ptr<const TensorSource> tensors,
                                            const ModelConfig& config,
                                            const ModelScale& scale);

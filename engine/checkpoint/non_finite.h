@@ -14,7 +14,7 @@ namespace engine {
 /// The number of elements that are NaN or infinite.
 std::int64_t count_non_finite(const Tensor& tensor);
 
-/// One message for each tensor of `specs` with NaN or infinite elements.
+/// Returns one message for each tensor of `specs` that has NaN or infinite elements.
 std::vector<std::string> non_finite_faults(const TensorSource& tensors,
                                            std::span<const TensorSpec> specs);
 

@@ -100,7 +100,7 @@ OtherFormat file_for_directory(const fs::path& path) {
   return {recognised.empty() ? "a file" : recognised, "name the directory that holds config.json"};
 }
 
-/// The names in a directory, sorted; of a very large one some thousands.
+/// The names in a directory, sorted; only some thousands of them if the directory is very large.
 std::vector<std::string> names_in(const std::string& directory) {
   constexpr std::size_t kMost = 4096;
   std::vector<std::string> names;

@@ -1,5 +1,6 @@
 // Recognises paths that are not a supported model directory: other weight formats, adapters,
-// archives, ids of a model hub. Error messages then name the format and what to do.
+// archives, ids of a model hub. The error messages then name the format and tell the user what to
+// do.
 #pragma once
 
 #include <string>
@@ -12,7 +13,7 @@ namespace engine {
 /// A recognised format that is not supported.
 struct OtherFormat {
   std::string found;   // "a GGUF file"; empty if not recognised
-  std::string way_on;  // what to do instead, a clause
+  std::string way_on;  // a clause that tells the user what to do instead
   /// True if the format was recognised.
   bool is_known() const { return !found.empty(); }
 };

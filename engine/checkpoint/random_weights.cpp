@@ -17,8 +17,8 @@ namespace engine {
 
 double NormalQuantiles::exact(double p) {
   if (p > 0.5) return -exact(1 - p);
-  // Phi is convex left of zero: from this lower bound the first step lands right of the root, and
-  // the following steps approach it monotonically.
+  // Phi is convex left of zero, so Newton's first step from this lower bound lands right of the
+  // root, and the following steps approach the root monotonically.
   double x = -std::sqrt(-2 * std::log(p));
   for (int i = 0; i < 60; i++) {
     const double phi = std::exp(-x * x / 2) / std::sqrt(2 * std::numbers::pi);

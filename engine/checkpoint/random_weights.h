@@ -9,8 +9,8 @@
 
 namespace engine {
 
-/// Tensors drawn from N(0, 0.02), or all ones if the name ends in "norm.weight". Each value is a
-/// function of (seed, name, index) only.
+/// Tensors drawn from N(0, 0.02), or all ones if the name ends in "norm.weight". Each value depends
+/// only on (seed, name, index).
 std::shared_ptr<const TensorSource> random_tensors(std::vector<TensorSpec> specs,
                                                    std::uint64_t seed);
 
@@ -34,7 +34,8 @@ class NormalQuantiles {
 
  private:
   static constexpr std::uint32_t kCells = 1 << 14;
-  static constexpr std::uint32_t kTailCells = 8;  // interpolation is too coarse there
+  // cells at both ends, where interpolation is too coarse
+  static constexpr std::uint32_t kTailCells = 8;
   static constexpr int kCellBits = 18;
   static constexpr std::uint32_t kCellSize = 1u << kCellBits;
 

@@ -71,7 +71,7 @@ void note_unused(const Json& object,
 }
 
 void read_yarn(const Fields& rope, const ModelConfig& config, RopeConfig& out) {
-  // As in transformers, a null factor is derived from the two lengths.
+  // As in transformers, a factor that is null is computed from the two lengths.
   const double implied = double{1} * config.max_position_embeddings / out.original_max_seq_len;
   out.factor = rope.real("factor", 0, kMaxFactor, std::max(implied, 1.0));
   out.attention_factor = rope.real("attention_factor", 0, kMaxFactor, 0.0);
@@ -129,8 +129,8 @@ void read_longrope(const Fields& rope, const ModelConfig& config, RopeConfig& ou
   out.long_factor = factors(rope, "long_factor", config.head_dim / 2);
 }
 
-/// @param fields  the file's top level, which may have the original length for yarn, llama3 and
-///                longrope, as Phi-3's does
+/// @param fields  the top level of the file; for yarn, llama3 and longrope it may hold the original
+///                length, as in Phi-3
 void read_scaling(const Fields& fields,
                   const Fields& rope,
                   const FileLimits& limits,
@@ -145,7 +145,8 @@ void read_scaling(const Fields& fields,
       return;
     case RopeType::Linear:
     case RopeType::Dynamic:
-      // As in transformers, relative to max_position_embeddings, not to the original length.
+      // As in transformers, dynamic scaling is relative to max_position_embeddings, not to the
+      // original length.
       if (out.type == RopeType::Dynamic) out.original_max_seq_len = config.max_seq_len;
       out.factor = rope.real("factor", 0, kMaxFactor);
       return;

@@ -21,7 +21,7 @@ constexpr std::size_t kLengthBytes = 8;
 struct StoredType {
   const char* name;
   int bits;
-  bool supported;  // false: a type of the format that this program cannot read
+  bool supported;  // false: the format has this type, but this program cannot read it
 };
 constexpr StoredType kStoredTypes[] = {
     {"F32", 32, true}, {"F16", 16, true},     {"BF16", 16, true},    {"F64", 64, true},
@@ -86,7 +86,7 @@ class HeaderReader {
     std::string key;
     while (json_.next_key(key)) {
       if (json_.kind() != JsonReader::Kind::String) {
-        // Deep nesting is reported as such, wherever it occurs.
+        // Reports too deep nesting wherever it occurs.
         const std::string found = name_of(json_.kind());
         json_.skip();
         refuse(path_, "__metadata__." + escaped(key), found, "a string");
@@ -181,7 +181,8 @@ class HeaderReader {
     }
   }
 
-  // Elements times bits, each product checked for overflow, for empty tensors too.
+  // Checks the size, elements times bits. Each product is checked for overflow, even if the tensor
+  // is empty.
   void check_size(const TensorEntry& entry) {
     const auto type = std::find_if(std::begin(kStoredTypes), std::end(kStoredTypes),
                                    [&](const StoredType& t) { return entry.dtype == t.name; });
@@ -333,7 +334,8 @@ Tensor SafetensorsFile::read(const std::string& name) const {
   const std::size_t end = data_begin_ + static_cast<std::size_t>(entry->end);
   const void* data = file_->bytes().data() + begin;
   if (reinterpret_cast<std::uintptr_t>(data) % kernels::bytes_of(*element) != 0) {
-    // The header's length may leave the data misaligned: copy it.
+    // The data are copied, because they are misaligned if the header's length is no multiple of the
+    // alignment.
     const auto copy = std::make_shared<std::vector<std::byte>>(end - begin);
     std::memcpy(copy->data(), data, end - begin);
     return {*element, entry->shape, copy->data(), copy};

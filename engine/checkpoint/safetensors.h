@@ -40,7 +40,8 @@ class SafetensorsFile : public TensorSource {
   const std::vector<TensorEntry>& entries() const { return entries_; }
 
   bool has(const std::string& name) const override { return find(name) != nullptr; }
-  /// The tensor in the mapping, without a copy; its pages are released with the last `hold`.
+  /// Returns the tensor as a view of the mapping, without a copy. Its pages are released with the
+  /// last `hold`.
   Tensor read(const std::string& name) const override;
   std::vector<std::string> names() const override;
   std::string path() const override { return file_->path(); }

@@ -1,8 +1,9 @@
 // Enlarges a model without changing the function it computes. W times the width: the new rows,
-// columns and heads are zero. RMSNorm then sees a mean square 1/W of the old, so its
-// output is sqrt(W) times the old; weights divided by sqrt(W) and eps divided by W undo that, and
-// for W a power of four no bit of a mantissa changes. D times the depth: the new layers repeat the
-// old ones with o_proj and down_proj zero, so they add zero to the residual.
+// columns and heads are zero. The mean square that RMSNorm computes is then 1/W of the old one, so
+// its output is sqrt(W) times the old output. Dividing the weights by sqrt(W) and eps by W undoes
+// this. If W is a power of four, no bit of a mantissa changes. D times the depth: the new layers
+// are copies of the old ones in which o_proj and down_proj are zero, so they add zero to the
+// residual stream.
 #include <cmath>
 #include <cstdlib>
 #include <cstring>
@@ -143,8 +144,8 @@ class ScaledTensors : public ScaledSource {
   ModelScale scale_;
 };
 
-// A matrix that reads several states side by side (embeddings of a k-gram, a state beside the
-// encoding) has one block of columns per state.
+// A matrix whose input is a concatenation of several states (embeddings of a k-gram; a hidden state
+// and an encoding) has one block of columns per state.
 class ScaledHeads : public ScaledSource {
  public:
   ScaledHeads(std::shared_ptr<const TensorSource> tensors,

@@ -38,9 +38,9 @@ WeightFiles open_weight_file(const std::string& directory,
 /// Names without such a prefix in transformers ("lm_head.weight") are returned unchanged.
 std::string full_name(const std::string& name);
 
-/// Provides tensors under full_name(). A tensor present under both names is read under the full
-/// one.
-/// @param notices  receives one notice if names were completed
+/// Provides tensors under full_name(). If the source has a tensor under both its short and its full
+/// name, the one with the full name is read.
+/// @param notices  receives one notice if any name got the prefix
 /// @return  `tensors` itself if all names are full
 std::shared_ptr<const TensorSource> with_full_names(std::shared_ptr<const TensorSource> tensors,
                                                     std::vector<std::string>& notices);

@@ -34,14 +34,14 @@ class TensorSource {
   /// True if there is a tensor of this name.
   virtual bool has(const std::string& name) const = 0;
   /// Reads a tensor.
-  /// @throws Error(BadInput)  no tensor of that name, or it cannot be read
+  /// @throws Error(BadInput)  if no tensor has this name or it cannot be read
   virtual Tensor read(const std::string& name) const = 0;
   /// The names of all tensors.
   virtual std::vector<std::string> names() const = 0;
   /// The path of the file or directory, for messages.
   virtual std::string path() const = 0;
   /// Checks that no file was changed while its tensors were used; call after the last use.
-  /// @throws Error(BadInput)  a file was truncated or modified; the message names it
+  /// @throws Error(BadInput)  if a file was truncated or modified; the message names the file
   virtual void check() const {}
 };
 
@@ -54,7 +54,7 @@ void convert_elements(
 std::vector<float> f32_of(const Tensor& tensor);
 
 /// Wraps a source so that read() throws Error(Cancelled) once `stop` returns true.
-/// @param left  what remains after cancellation, for the message: "nothing was written"
+/// @param left  states in the error message what the cancelled work left: "nothing was written"
 std::shared_ptr<const TensorSource> stoppable(std::shared_ptr<const TensorSource> tensors,
                                               std::function<bool()> stop,
                                               std::string left);

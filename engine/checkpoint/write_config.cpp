@@ -87,7 +87,8 @@ void write_window(const ModelConfig& config, ObjectText& out) {
   out.integer("max_window_layers", is_sliding ? config.n_full_layers : config.n_layers);
 }
 
-/// The value of max_position_embeddings: reading the file extends it by RoPE scaling again.
+/// The value to write as max_position_embeddings. It is the length before RoPE scaling, because
+/// reading the file applies the scaling again.
 int stated_positions(const ModelConfig& config) {
   if (config.max_position_embeddings > 0) return config.max_position_embeddings;
   const bool is_dynamic = config.rope.type == RopeConfig::Type::Dynamic;
@@ -122,7 +123,8 @@ std::string config_json(const ModelConfig& config, kernels::DType dtype) {
   out.integer("vocab_size", config.vocab_size);
   out.integer("max_position_embeddings", stated_positions(config));
   out.text("hidden_act", "silu");
-  // The shortest decimal for this value as a float; as a double it would be longer.
+  // Writes the shortest decimal that gives the same float; formatted as a double it would be
+  // longer.
   out.raw("rms_norm_eps", fmt::format("{}", config.norm_eps));
   out.boolean("tie_word_embeddings", config.tied_embeddings);
   if (config.model_type == "llama") {

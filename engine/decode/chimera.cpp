@@ -78,8 +78,8 @@ void ChimeraDecoder::append_states(std::span<const TokenId> tokens, std::span<co
   text_->append(hidden, grams);
 }
 
-// prefill() keeps the last hidden state at most, because lanes share it and most need none.
-// Chimera's heads read all of them.
+// prefill() keeps at most the last hidden state, because most lanes need none. Chimera's heads read
+// all hidden states.
 void ChimeraDecoder::begin(const Sequence& prefix) {
   const auto known = prefix.cached_tokens();
   const auto cache = target_.make_cache();
@@ -99,7 +99,7 @@ void ChimeraDecoder::begin(const Sequence& prefix) {
     cache->commit(path);
     append_states(known.first(end), out.front().hidden);
   }
-  // completes the last chunk; the heads are on the target's device
+  // waits for the last chunk, whose states the heads read on the target's device
   if (!known.empty()) target_.finish();
 }
 
@@ -135,7 +135,7 @@ std::vector<RankedTokens> ChimeraDecoder::rank(const TokenTree& tree,
   std::vector<int> above;
   if (!branches_) {
     add_gram(grams, tokens_, chain_);
-    above.push_back(depth - 2);  // the row before it in the chain
+    above.push_back(depth - 2);  // the row of the previous token of the chain
     std::vector<RankedTokens> ranked = level(above, grams, width);
     // If a head returns no tokens, the tree has no rows below and no further head runs.
     if (!ranked[0].token.empty()) chain_.push_back(ranked[0].token[0]);

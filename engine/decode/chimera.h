@@ -1,12 +1,12 @@
 // Chimera: draft heads over the last hidden state and an encoder of the drafted tokens; each head
 // sees the drafts before it.
-//   paper     Zeng et al. 2024 (arXiv:2402.15758); the tree is that of its program
+//   paper     Zeng et al. 2024 (arXiv:2402.15758); the tree is that of the authors' program
 //   lossless  as medusa: greedy and coupled token for token; rejection in distribution;
-//             verify=typical is not
+//             verify=typical is not lossless
 //   needs     heads trained on the target (--heads)
 //   cost      a pass of one transformer block and one head per level, 1 target step of the tree's
 //             rows; the prompt runs through the target a second time, for its hidden states
-//   differs   the published code and the paper do not say how branches get their encoder state:
+//   differs   neither the paper nor the published code says how branches get their encoder state.
 //             'chain' drafts along the likeliest tokens and gives every branch of a level the same
 //             ranks, 'branch' runs the heads for every parent separately (docs/decoders/chimera.md)
 #pragma once

@@ -22,7 +22,8 @@ class PromptCaches;   // engine/decode/step/prompt_caches.h
 class TreeTuner;      // engine/decode/draft/tree_tuner.h
 class UniformSource;  // engine/decode/verify/sampling.h
 
-/// Input of FastCoT's answer probe (stop=probe). It belongs to a question, so it is not an option.
+/// Input of FastCoT's answer probe (stop=probe). It depends on the question, so it is not a decoder
+/// option.
 struct ProbeSettings {
   std::vector<TokenId> trigger;   // fed after the window, never emitted; empty: no probe
   std::vector<TokenId> keywords;  // tokens that can be an answer
@@ -58,18 +59,18 @@ class Decoder {
   virtual void begin(const Sequence& /*prefix*/) {}
   /// Outputs of the target's forward that verify() needs besides the picks.
   virtual Wants wants() const { return {}; }
-  /// The rows that the target evaluates in this step. Row 0 (and further leading rows of some
-  /// decoders) are committed tokens without keys and values. The deepest row fits the model's
-  /// context.
+  /// The rows that the target evaluates in this step. Row 0 (with some decoders also further
+  /// leading rows) holds committed tokens whose keys and values are not cached yet. The deepest row
+  /// fits the model's context.
   virtual TokenTree propose(const Sequence& prefix) = 0;
   /// True if propose() runs a model or heads. It may then take long, or hang in a device.
   virtual bool drafts() const { return false; }
-  /// [n_rows] of the last proposed tree: the probability each row was drawn with, 1 for row 0.
-  /// Empty if proposals have none. For display.
+  /// [n_rows] the probability with which each row of the last proposed tree was drawn; 1 for row 0.
+  /// Empty if the proposals were not drawn. For display.
   virtual std::vector<float> proposal_probabilities() const { return {}; }
-  /// The verification of the last proposed tree, if the target's device can do it with
-  /// distributions that stay there (LanguageModel::distributions_device()). Then verify() needs no
-  /// logits, whatever wants() says.
+  /// The request with which the target's device verifies the last proposed tree, if its
+  /// distributions can stay on the device (LanguageModel::distributions_device()). verify() then
+  /// needs no logits, even if wants() asks for them.
   /// @return  valid until the next proposal; null: the host verifies
   virtual const VerifyRequest* verify_request(const Sequence& /*prefix*/,
                                               const TokenTree& /*tree*/) {
@@ -81,8 +82,8 @@ class Decoder {
   /// emit no token while the decoder refines guesses, but the run must end at some point.
   /// @param out  the target's outputs, one per row
   virtual Decision verify(const Sequence& prefix, const TokenTree& tree, const StepOutput& out) = 0;
-  /// Called after the decision was cut at end-of-sequence and length and was committed. Must not
-  /// run a model.
+  /// Called after the decision was cut (at an end token or the length limit) and committed. Must
+  /// not run a model.
   /// @param cut  the decision after cutting
   virtual void committed(const Sequence& /*prefix*/, const Decision& /*cut*/) {}
   /// Guesses after the last emitted token, left by a run that its decoder ended early. They are

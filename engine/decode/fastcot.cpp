@@ -127,7 +127,8 @@ void FastCotDecoder::begin(const Sequence& prefix) {
   add_event(prefix);
 }
 
-/// Guesses that can still become tokens: row i of the window yields the token after it.
+/// The number of guesses that can still become tokens. Row i of the window yields the token after
+/// it.
 int FastCotDecoder::room_for_window(const Sequence& prefix) const {
   const int widest = tuner_ ? tuner_->window() : widest_;
   return std::clamp(room_left(prefix, limits_, target_.max_seq_len()) - 1, 0, widest);
@@ -236,8 +237,8 @@ void FastCotDecoder::committed(const Sequence& prefix, const Decision& cut) {
       prefix.stop_reason() == StopReason::Bound || prefix.stop_reason() == StopReason::Probe;
   GuessedWindow guessed{static_cast<int>(text_.size()), window_};
   fill(prefix);
-  // Records the window for the accuracy counters. The next step feeds its new fillers, so they
-  // count as guesses. The guess for the last position counts too, although no row is fed for it.
+  // Records the window for the accuracy counters. New fillers count as guesses, because the next
+  // step feeds them. The guess for the last position counts too, although no row is fed for it.
   const auto n_known = static_cast<std::ptrdiff_t>(std::min(guessed.guess.size(), window_.size()));
   guessed.guess.insert(guessed.guess.end(), window_.begin() + n_known, window_.end());
   windows_.push_back(std::move(guessed));

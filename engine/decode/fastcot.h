@@ -2,15 +2,15 @@
 // which the next forward confirms or replaces. A run may end early; then the last window stands in
 // for the rest of the rationale (engine/reason/cot.h).
 //   paper     Zhang et al. 2023 (arXiv:2311.08263)
-//   lossless  the exact tokens are, token for token, greedy and coupled. The tokens that stop=bound
-//             or stop=probe leaves in the window are approximate and marked so
-//   needs     nothing; stop=probe needs a model that returns its attention, and a question's
-//             options
+//   lossless  greedy and coupled: the exact tokens equal AR's, token for token. The tokens that
+//             stop=bound or stop=probe leaves in the window are approximate and marked as such
+//   needs     nothing; stop=probe needs a model that returns its attention, and the answer options
+//             of a question
 //   cost      1 target step of at most window + 1 rows (and the probe's) per iteration; never more
 //             steps than AR
 //   differs   the window is refilled in every step; a row's repetition penalty counts the guesses
-//             before it, otherwise exact tokens would not be AR's; `adapt` chooses the window by
-//             measured cost; the paper gives no formula for its probe, so ours is in
+//             before it (without them exact tokens could differ from AR's); `adapt` chooses the
+//             window by measured cost; the paper gives no formula for its probe, so ours is in
 //             attention_score()
 #pragma once
 
@@ -28,16 +28,16 @@
 
 namespace engine {
 
-/// How well guessed windows matched the tokens that the run emitted there afterwards (FastCoT,
-/// section 5.4 and table 3).
+/// Compares guessed windows with the tokens that the run later emitted at the same positions
+/// (FastCoT, section 5.4 and table 3).
 struct WindowHits {
-  std::int64_t n_windows = 0;  ///< windows with a slot among the emitted tokens
-  std::int64_t n_slots = 0;    ///< their slots among the emitted tokens
-  std::int64_t n_first = 0;    ///< windows whose first guess equals the token there ("FH")
-  std::int64_t n_token = 0;    ///< guesses that equal the token there ("TH")
-  /// guesses found anywhere in their window's tokens (TO, PD*/AD)
+  std::int64_t n_windows = 0;  ///< windows with at least one slot that an emitted token fills
+  std::int64_t n_slots = 0;    ///< slots of these windows that an emitted token fills
+  std::int64_t n_first = 0;    ///< windows whose first guess equals the emitted token ("FH")
+  std::int64_t n_token = 0;    ///< guesses that equal the token at their position ("TH")
+  /// guesses that equal a token anywhere in the range of their window (TO, PD*/AD)
   std::int64_t n_guess_in_text = 0;
-  /// tokens of a window's range that it guessed anywhere (TO, AD/PD*)
+  /// emitted tokens in a window's range that equal any guess of the window (TO, AD/PD*)
   std::int64_t n_text_in_guess = 0;
 };
 
@@ -68,7 +68,7 @@ struct FastCotOptions final : DecoderOptions {
   Stop stop = Stop::Never;
   int bound = 64;
   double probe_threshold = 3;
-  double adapt = 0;  // largest cost of a step / cost without a window; 0: a fixed window
+  double adapt = 0;  // largest cost of a step, as a multiple of a step without a window; 0: fixed
 
   /// Name, summary and needs of the decoder; the registry adds the options.
   static DecoderInfo describe();
@@ -113,7 +113,7 @@ class FastCotDecoder : public Decoder {
 
   std::vector<TokenId> window_;  // guesses after the last exact token
   int n_guessed_ = 0;            // leading tokens of window_ that the model guessed; fillers follow
-  // of the current step, after row 0 and after each row of the window
+  // the target's picks in the current step: after row 0, then after each row of the window
   std::vector<TokenId> picks_;
   int probe_row_ = -1;  // the probe's last row in the current step
   int n_seen_ = 0;      // consecutive iterations in which the probe saw an answer

@@ -104,8 +104,8 @@ TokenTree JacobiDecoder::propose(const Sequence& /*prefix*/) {
 
 // One Jacobi iteration refines every position at once and keeps the tokens that can no longer
 // change. refined_[i] was computed from cur_[0..i]. If all of those came back unchanged, they are
-// AR's tokens, so the agreeing run and the one position after it are final. On a chain this is
-// exactly the path of verify_exact_match().
+// AR's tokens, so the unchanged positions and the one position after them are final. On a chain
+// this is exactly the path of verify_exact_match().
 Decision JacobiDecoder::verify(const Sequence& /*prefix*/,
                                const TokenTree& tree,
                                const StepOutput& out) {
@@ -139,7 +139,7 @@ void JacobiDecoder::committed(const Sequence& prefix, const Decision& cut) {
   } else if (converged) {
     open_block(prefix);
   } else {
-    // The tail shrinks; its first token is now final.
+    // The block becomes shorter; its first token is now final.
     cur_.assign(refined_.begin() + n_kept - 1, refined_.end() - 1);
   }
 }

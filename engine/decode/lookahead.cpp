@@ -117,8 +117,8 @@ void LookaheadDecoder::begin(const Sequence& prefix) {
   pool_.settle_changes();
 }
 
-/// True if the window has columns, its deepest row fits the context, and its picks can still be of
-/// use.
+/// True if the window has columns, its deepest row fits the context, and its picks can still be
+/// used before the run ends.
 bool LookaheadDecoder::window_fits(const Sequence& prefix) const {
   const int last_pos = static_cast<int>(prefix.tokens().size()) - 1;
   const int n_columns = warm() ? size_.window : static_cast<int>(levels_[0].size()) + 1;
@@ -141,8 +141,8 @@ TokenTree LookaheadDecoder::propose(const Sequence& prefix) {
   return tree;
 }
 
-/// Reports the step's time to the tuner. Skips up to eight steps of a size that the pool filled
-/// with far fewer rows than the size allows.
+/// Reports the step's time to the tuner. If the pool had too few guesses and the step far fewer
+/// rows than the size allows, skips the step, up to eight times per size.
 void LookaheadDecoder::measure_step(const TokenTree& tree) {
   if (!tuner_ || !warm()) return;
   constexpr int kWait = 8;
@@ -175,9 +175,10 @@ void LookaheadDecoder::add_window(TokenTree& tree) {
     }
   }
   // The picks for the last level's cells make the next level. While level 0 is the only level,
-  // these are the chain's picks without the last token's.
+  // these are the picks after the chain's rows, without the pick after the last token.
   n_newest_ = warm() ? size_.window : static_cast<int>(levels_.back().size());
-  newest_first_row_ = tree.n_rows() - n_newest_;  // for 2-grams every cell, the last token included
+  // for 2-grams: every cell, including the last token
+  newest_first_row_ = tree.n_rows() - n_newest_;
   n_window_rows_ += tree.n_rows() - 1;
 }
 
@@ -206,8 +207,8 @@ void LookaheadDecoder::add_guesses(TokenTree& tree, const Sequence& prefix) {
   }
 }
 
-/// Assigns columns and guesses to the ranks in consecutive chunks: the last token and the first
-/// chunk to rank 0. A rank also computes the ancestors of its rows (lookahead_rank.h).
+/// Assigns columns and guesses to the ranks in consecutive chunks. Rank 0 gets the last token and
+/// the first chunk. A rank also computes the ancestors of its rows (lookahead_rank.h).
 void LookaheadDecoder::assign_ranks(TokenTree& tree) const {
   const auto chunk = [this](int n) { return std::max(1, (n + n_ranks_ - 1) / n_ranks_); };
   const int columns = chunk(warm() ? size_.window : static_cast<int>(levels_[0].size()) + 1);
@@ -291,7 +292,7 @@ void LookaheadDecoder::insert_window_ngrams(TokenId last, const std::vector<Toke
   }
 }
 
-/// Moves every column of this step by one position, however many tokens were accepted.
+/// Moves every column of this step by one position, independent of the number of accepted tokens.
 void LookaheadDecoder::advance_window(const std::vector<TokenId>& newest) {
   if (warm()) {
     const std::size_t last_level = n_levels() - 1;

@@ -5,8 +5,8 @@
 //   lossless  greedy and coupled: token for token; rejection: in distribution
 //   needs     nothing; gains where text repeats itself or is locally predictable
 //   cost      1 target step of at most (W + G)(N - 1) rows. Guesses that share prefixes share rows.
-//             If W < N - 2, the window's part has up to (W + N - 1)^2 / 4 rows while it fills.
-//             `ranks` divides the rows among devices (lookahead_rank.h)
+//             If W < N - 2, the window's part has up to (W + N - 1)^2 / 4 rows while it fills. The
+//             option `ranks` divides the rows among devices (lookahead_rank.h)
 //   differs   keeps the bonus token after a full match, merges common prefixes of guesses, verifies
 //             while the window warms up, and looks up n-grams of prompt and text correctly;
 //             preset=paper turns the first three off. `adapt` chooses W, N and G by measured time
@@ -47,9 +47,10 @@ namespace engine {
 /// The options of `lookahead`. The default sizes are the fastest on two cores (docs/results.md):
 /// small windows suit machines on which extra rows are not free.
 struct LookaheadOptions final : DecoderOptions {
-  /// How far the window moves in a step: by one token, or by the number of emitted tokens.
+  /// How far the window moves in a step. One: by one token. Accepted: by the number of emitted
+  /// tokens.
   enum class Advance { One, Accepted };
-  /// Paper: as the authors' program.
+  /// Paper: decodes like the authors' program.
   enum class Preset { None, Paper };
 
   int window = 2;      // W
@@ -90,8 +91,8 @@ class LookaheadDecoder : public Decoder {
 
   /// The n-grams collected so far.
   const NgramPool& pool() const { return pool_; }
-  /// The window's levels, [W] cells each; fewer than N - 1 levels, with more cells, while it warms
-  /// up.
+  /// The N - 1 levels of the window, of W cells each. While the window warms up there are fewer
+  /// levels, and they have more cells.
   const std::vector<std::vector<TokenId>>& levels() const { return levels_; }
 
  private:
@@ -122,12 +123,14 @@ class LookaheadDecoder : public Decoder {
   bool merge_;
   bool verify_while_warming_;
   bool advance_accepted_;
-  // as published: guesses may be longer than the tokens that may still be emitted
+  // as in the published program: a guess may be longer than the number of tokens that may still be
+  // emitted
   bool whole_guesses_;
   Verifier verifier_;
-  std::optional<WindowTuner> tuner_;  // of the number of columns and guesses together
+  std::optional<WindowTuner> tuner_;  // tunes the number of columns plus guesses
   LookaheadSizes sizes_;
-  // number of steps, since the tuner last changed the size, with far fewer rows than that size
+  // number of steps since the tuner last changed the size that had far fewer rows than the size
+  // allows
   int n_unfilled_ = 0;
   /// With a tuner: the column that collected each n-gram. Grows by at most one entry per column and
   /// step.
@@ -136,10 +139,10 @@ class LookaheadDecoder : public Decoder {
   NgramPool pool_;
   std::vector<std::vector<TokenId>> levels_;
   std::vector<PoolNgram> guesses_;  // of the current step
-  int guess_depth_ = 0;             // most tokens of a guess that the current step sends
+  int guess_depth_ = 0;             // length of the longest guess in the current step
   bool window_sent_ = false;
   std::chrono::steady_clock::time_point proposed_;
-  int newest_first_row_ = 0;  // row of the first cell whose pick joins the next level
+  int newest_first_row_ = 0;  // the first of the rows whose picks form the next level
   int n_newest_ = 0;
   std::vector<TokenId> newest_;  // those picks
   StepId step_ = 0;

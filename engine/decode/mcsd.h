@@ -7,14 +7,14 @@
 //             with as_released if a node has several deterministic candidates
 //   needs     a draft model with the target's vocabulary
 //   cost      a draft step per level and 1 target step of 1 + sum over levels of k_1 ... k_j rows;
-//             for rejection sampling q of every node that has children
+//             rejection sampling also keeps q for every node that has children
 //   sized     k_config=auto, our addition: chooses each step's tree by measured costs and
 //             acceptance (tree_tuner.h); not with rejection sampling, where the output depends on
 //             the tree
 //   differs   at draft temperature 0 the candidates are deterministic and verified as such; the
 //             published program takes a softmax for q and is not exact (as_released shows it). A
-//             token that was drawn twice shares one row and one subtree. Coupled: candidates are
-//             the draft's k best picks under the target's Gumbel noise
+//             token that was drawn twice shares one row and one subtree. Coupled: the candidates
+//             are the k tokens with the largest draft score after adding the target's Gumbel noise
 //   code      engine/decode/draft/draft_verify.h
 #pragma once
 
@@ -24,7 +24,7 @@ namespace engine {
 
 /// The options of `mcsd`.
 struct McsdOptions final : DraftTreeOptions {
-  // nullopt: "auto", a tree tuner chooses
+  // nullopt is "auto": a tree tuner chooses
   std::optional<LevelCounts> k_config = LevelCounts{2, 1, 1};
   bool as_released = false;
 

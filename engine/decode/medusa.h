@@ -1,13 +1,13 @@
 // Medusa: several heads on the target's last hidden state; head d guesses the token d positions
 // further on.
-//   paper     Cai et al. 2024 (arXiv:2401.10774), with the trees of its program
+//   paper     Cai et al. 2024 (arXiv:2401.10774), with the trees of the authors' program
 //   lossless  greedy and coupled: token for token; rejection: in distribution, with one drawn token
-//             per node (verify=sample) or candidates tried in turn; verify=typical is not
+//             per node (verify=sample) or candidates tried in turn; verify=typical is not lossless
 //   needs     heads trained on the target (--heads)
 //   cost      one row through the heads and 1 target step of the tree's rows
-//   differs   heads read only the last kept row, the program reads every row of the tree; a path
-//             ends where its nodes do (the program pads paths with token 0, and can keep the
-//             padding); each node is drawn once; nothing is kept after an end token
+//   differs   the heads read only the last kept row (the authors' program: every row of the tree);
+//             paths are not padded (the authors' program pads them with token 0 and may accept the
+//             padding); a token is drawn once per node; nothing is kept after an end token
 #pragma once
 
 #include "engine/decode/draft/head_tree.h"

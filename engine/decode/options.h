@@ -1,8 +1,8 @@
 // A decoder's options: text on the command line, in commands and in recordings; a typed struct
 // inside the engine.
-//   schema   each decoder's pair derives a struct from DecoderOptions. Its bind() names every
-//            member once, with range and help; the members' initialisers are the defaults. Help
-//            texts, the Setup panel and the parser all use this one function
+//   schema   each decoder derives a struct from DecoderOptions in its own header. Its bind() names
+//            every member once, with range and help; the members' initialisers are the defaults.
+//            Help texts, the Setup panel and the parser all use this one function
 //   parsing  parse_options() (registry.h) checks the given text and sets the members. Nothing else
 //            reads option text
 #pragma once
@@ -37,14 +37,14 @@ struct DecoderInfo {
   std::string title;                // "Lookahead"
   std::string summary;              // one sentence
   std::string reference;            // the paper
-  bool lossless = true;             // with default options; is_lossless() knows about the others
+  bool lossless = true;             // with default options; for other options call is_lossless()
   bool supports_rejection = false;  // --sampling rejection
   bool needs_draft = false;         // a draft model
   bool needs_heads = false;         // draft heads of the kind that has the decoder's name
   bool reads_prompt_state = false;  // starts from the hidden state that prefill(with_state) keeps
   std::vector<OptionInfo> options;
-  /// Option sets by the value of the option "preset". They replace defaults; options given by name
-  /// still win.
+  /// The option values of each preset (a value of the option "preset"). They replace defaults;
+  /// options given by name take precedence.
   std::map<std::string, OptionValues> presets;
 };
 
@@ -61,9 +61,9 @@ TreeShape shape_of(const LevelCounts& counts);
 /// sets them from text.
 class OptionBinder {
  public:
-  /// Lists the options and leaves every member as it is.
+  /// Only lists the options; every member keeps its value.
   OptionBinder() = default;
-  /// Also sets the members that `given` names.
+  /// Lists the options and sets the members that `given` names.
   /// @param decoder  name, for messages; both arguments outlive the binder
   OptionBinder(const std::string& decoder, const OptionValues& given)
       : decoder_(&decoder), given_(&given) {}
@@ -114,7 +114,7 @@ class OptionBinder {
   void counts_or_auto(
       const char* name, std::optional<LevelCounts>& value, int min, int max, const char* help);
 
-  /// The options declared so far, in order.
+  /// The options declared until now, in order.
   const std::vector<OptionInfo>& infos() const { return infos_; }
   /// Their values in canonical form, defaults included.
   const OptionValues& values() const { return values_; }
@@ -136,8 +136,8 @@ class OptionBinder {
   OptionValues values_;
 };
 
-/// A decoder's parsed options. The derived structs add their members; this interface answers what
-/// other code needs to know of them.
+/// A decoder's parsed options. The derived structs add their members; other code uses only this
+/// interface.
 class DecoderOptions {
  public:
   virtual ~DecoderOptions() = default;
@@ -151,8 +151,8 @@ class DecoderOptions {
   /// Makes the decoder. The context has the draft model or heads that DecoderInfo says it needs.
   virtual std::unique_ptr<Decoder> make(const DecoderContext& context) const = 0;
 
-  /// False where these values give up the target's distribution under this sampling (typical
-  /// acceptance, for example).
+  /// False if, with these values and this sampling, the output no longer has the target's
+  /// distribution (typical acceptance, for example).
   virtual bool keeps_distribution(const Sampling& /*sampling*/) const { return true; }
   /// The largest tree that one step may draft; nullopt if it is chosen step by step or depends on
   /// the heads.
@@ -162,7 +162,7 @@ class DecoderOptions {
   /// The value of the option `stop` if it can end a run early ("bound", "probe"), else empty.
   virtual std::string early_stop() const { return {}; }
 
-  /// The decoder these options belong to.
+  /// The decoder that these options belong to.
   const DecoderInfo& info() const { return *info_; }
   /// Every option as canonical text, for events and reports.
   const OptionValues& values() const { return values_; }
@@ -175,13 +175,13 @@ class DecoderOptions {
   OptionValues values_;
 };
 
-/// Checked options, shared by everything that belongs to one run.
+/// Checked options, shared by all objects of one run.
 using ParsedOptions = std::shared_ptr<const DecoderOptions>;
 
-/// Sets the defaults' members from `given`: presets first, then checks of single values, then of
-/// their combinations.
+/// Sets the members of `defaults` from `given`: applies the preset first, then checks each value,
+/// then checks combinations of values.
 /// @param info      outlives the result
-/// @param defaults  of the struct that belongs to `info`
+/// @param defaults  the options struct of `info`, with its default values
 /// @throws Error(Usage)  as bind() and check(), and for an unknown name with the nearest known one
 ParsedOptions parsed(const DecoderInfo& info,
                      std::unique_ptr<DecoderOptions> defaults,

@@ -3,10 +3,10 @@
 //   source    Saxena 2023, prompt-lookup-decoding; Hugging Face transformers' assisted generation;
 //             the "prompt lookup" row of Lookahead's ablation (arXiv:2402.02057, Table 3)
 //   lossless  greedy and coupled: token for token; rejection: in distribution
-//   needs     nothing; gains where the output repeats the prompt
+//   needs     nothing; fast if the output repeats the prompt
 //   cost      1 target step of at most 1 + n_tokens rows; scans the sequence once per n-gram length
-//   differs   without a match it makes a plain step (the published code feeds a dummy token);
-//             guesses end where the run must end
+//   differs   makes a plain step if there is no match (the published code feeds a dummy token); a
+//             guess ends where the run must end
 #pragma once
 
 #include <cstdint>
@@ -22,15 +22,15 @@
 
 namespace engine {
 
-/// The earlier occurrence of the suffix that provides the guess.
+/// Which earlier occurrence of the suffix provides the guess.
 enum class LookupVariant {
   /// Leftmost occurrence whose continuation is n_tokens long.
   Paper,
   /// Leftmost occurrence (Hugging Face). The continuation ends with the sequence or before an end
   /// token.
   Hf,
-  /// As Hf, but the rightmost. A continuation that reaches the sequence's end repeats itself, so a
-  /// short cycle still fills the guess.
+  /// As Hf, but the rightmost occurrence. A continuation that reaches the end of the sequence
+  /// starts over, so a short cycle still fills the guess.
   Last,
 };
 

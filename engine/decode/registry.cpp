@@ -18,7 +18,7 @@
 namespace engine {
 namespace {
 
-/// One decoder: its description, and a maker of its options with their defaults.
+/// One decoder: its description, and a function that makes its options with their defaults.
 struct Entry {
   DecoderInfo info;
   std::unique_ptr<DecoderOptions> (*make_defaults)();

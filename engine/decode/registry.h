@@ -19,7 +19,7 @@ std::span<const DecoderInfo> decoders();
 const DecoderInfo& decoder_named(const std::string& name);
 /// Parses a decoder's options: checks every value, fills in presets and defaults.
 /// @param decoder  its name
-/// @param given    by option name; may be complete already
+/// @param given    option values by name; they may already be complete
 /// @throws Error(Usage)  naming the decoder, the option, the value and the allowed values, with a
 ///                       suggestion for a misspelt name
 ParsedOptions parse_options(const std::string& decoder, const OptionValues& given);
@@ -35,13 +35,13 @@ bool is_lossless(const DecoderInfo& info, const OptionValues& given, const Sampl
 /// The reason why this decoder cannot run with these settings, whatever the model; nullopt if it
 /// can. The program never runs another decoder in its place.
 std::optional<std::string> refusal(const DecoderOptions& options, const Sampling& sampling);
-/// The same for options given as text; by default those without any given option.
+/// The same for options given as text; by default no option is given.
 /// @throws Error(Usage)  as parse_options()
 std::optional<std::string> refusal(const DecoderInfo& info,
                                    const Sampling& sampling,
                                    const OptionValues& given = {});
-/// The same for default options and given models: draft and heads must exist if needed, with the
-/// target's vocabulary.
+/// The same for default options and given models. The draft model and the heads must exist if the
+/// decoder needs them, and must have the target's vocabulary.
 std::optional<std::string> refusal(const DecoderInfo& info,
                                    const Sampling& sampling,
                                    const LanguageModel& target,

@@ -1,6 +1,6 @@
 // SEED's options. SEED is a schedule over several sequences (engine/run/rounds_scheduler.h), not a
-// decoder: each sequence alone is speculative decoding with a draft tree, so the decoder that these
-// options make is that of `mcsd`.
+// decoder: each sequence alone is speculative decoding with a draft tree, so these options make the
+// same decoder as `mcsd`.
 //   paper     Wang et al. 2024 (arXiv:2406.18200)
 //   lossless  as mcsd; the schedule changes no token
 //   needs     a draft model with the target's vocabulary
@@ -17,10 +17,10 @@ struct SeedOptions final : DraftTreeOptions {
   int branches = 3;             // sequences that decode at the same time
   std::string policy = "fcfs";  // which waiting branch is next (engine/seed/policy.h)
   int batch_verify = 1;         // branches in one forward of the target
-  // when both models work at the same time (engine/seed/overlap.h)
+  // whether both models work at the same time (engine/seed/overlap.h)
   std::string overlap = "auto";
   int draft_threads = 1;
-  int target_threads = 0;  // while both models work; 0: all
+  int target_threads = 0;  // threads of the target while both models work; 0: all
   LevelCounts k_config = {1, 1, 1};
 
   /// Name, summary and needs of the decoder; the registry adds the options.

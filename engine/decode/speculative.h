@@ -2,12 +2,13 @@
 //   paper     Leviathan, Kalman, Matias 2023 (arXiv:2211.17192), Algorithm 1; Chen et al. 2023
 //             (arXiv:2302.01318)
 //   lossless  greedy and coupled: token for token; rejection: in distribution, after the target's
-//             penalty, temperature and filters, whatever the draft's are
+//             penalty, temperature and filters, for any settings of the draft
 //   needs     a draft model with the target's vocabulary
-//   cost      gamma draft steps and 1 target step of at most 1 + gamma rows; for rejection sampling
-//             q, [gamma, vocab_size] doubles
-//   differs   drafts no further than the run may go; may stop where the draft is unsure
-//             (stop_below, our addition); coupled: the draft picks with the target's Gumbel noise
+//   cost      gamma draft steps and 1 target step of at most 1 + gamma rows; rejection sampling
+//             also keeps q, [gamma, vocab_size] doubles
+//   differs   does not draft tokens that the run cannot emit; may end a draft early when the draft
+//             model is unsure (stop_below, our addition); coupled: the draft picks with the
+//             target's Gumbel noise
 //   code      engine/decode/draft/draft_verify.h, with a chain as the tree
 #pragma once
 

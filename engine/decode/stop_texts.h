@@ -1,6 +1,6 @@
 // Stop strings: a continuation ends where its text completes one of them.
-//   which    the stop string that is complete first counts; the longest if several are complete at
-//            the same character
+//   which    the stop string that is completed first ends the text; if the same character completes
+//            several, the longest
 //   tokens   the text is read token by token, so the end does not depend on the number of tokens
 //            per step: every lossless decoder stops where plain decoding stops
 #pragma once
@@ -33,7 +33,7 @@ class StopScanner {
   explicit StopScanner(std::vector<std::string> stops);
   /// Reads a piece until a stop string is complete, and ignores the text after it.
   std::optional<StopFound> push(std::string_view text);
-  /// Number of bytes at the end of the text read that may begin a stop string.
+  /// Number of bytes at the end of the text that may be the beginning of a stop string.
   std::size_t held() const;
   /// The stop strings.
   const std::vector<std::string>& stops() const;
@@ -41,12 +41,13 @@ class StopScanner {
  private:
   struct Tables;
   std::shared_ptr<const Tables> tables_;
-  std::vector<std::size_t> matched_;  // [stops] bytes of each that the text read ends with
+  // [stops] length of the longest prefix of each stop string that the text ends with
+  std::vector<std::size_t> matched_;
   std::size_t n_read_ = 0;
 };
 
-/// Text for display: passes on text that can no longer belong to a stop string, and drops
-/// everything from the start of a complete one.
+/// Text for display: passes on text that can no longer belong to a stop string; drops a complete
+/// stop string and all text after it.
 class TextBeforeStop {
  public:
   /// @param stops  none of them empty

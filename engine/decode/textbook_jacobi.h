@@ -22,7 +22,7 @@ namespace engine {
 
 /// The states that a block passes through until its fixed point.
 struct JacobiTrajectory {
-  // states from the initial guess, points[0], to the fixed point, which is listed once
+  // the states from the initial guess (points[0]) to the fixed point, which appears once
   std::vector<std::vector<TokenId>> points;
   int n_forwards = 0;                        // at most block size + 1
 };

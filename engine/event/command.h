@@ -15,7 +15,7 @@ namespace engine {
 struct LaneRequest {
   std::string decoder;
   std::map<std::string, std::string> options;
-  std::string model = {};  // NAME or directory; empty: the model of the run
+  std::string model = {};  // NAME or directory of the lane's model; empty: the model of the run
 };
 
 /// Maximum number of lanes of a race: four that are shown, and plain decoding by another model as
@@ -31,7 +31,8 @@ struct StartRun {
   std::string device = "auto";
   int context = 0;    // positions that a sequence may fill; 0: as the model's files say
   std::string draft;  // NAME or directory of the draft model; empty: the one in the model's card
-  std::vector<std::string> heads;  // draft heads, at most one of a kind; empty: as for `draft`
+  // folders of draft heads, at most one per kind; empty: those in the model's card
+  std::vector<std::string> heads;
   std::string prompt, prompt_id;
   std::vector<LaneRequest> lanes;
   float temperature = 0, top_p = 1, min_p = 0, repetition_penalty = 1;
@@ -42,7 +43,7 @@ struct StartRun {
   bool ignore_eos = false;
   bool no_special = false;                   // names of control symbols in the prompt are text
   bool start_held = false;                   // wait for StepOnce or Hold{false}
-  std::vector<std::string> stop_texts = {};  // the text ends before the first of them
+  std::vector<std::string> stop_texts = {};  // the text ends before the first of these
   std::vector<TokenId> stop_ids = {};        // the run ends at any of them
 };
 /// Answers questions of a task by chain of thought or trees of thoughts: a scheduler completes many
@@ -54,24 +55,26 @@ struct StartReasoning {
   std::vector<std::string> heads;                                   // as in StartRun
   int context = 0;                                                  // as in StartRun
   std::string task;
-  int level = 0;           // of a generated task, from 1; 0: the task's default
+  int level = 0;           // level of a generated task, from 1; 0: the task's default
   std::int64_t start = 0;  // number of the first question
   int count = 3;
-  std::string data;  // a file of records, which name their task; empty: questions of `task`
-  /// A file of a tree's prompts or a chain's worked examples; empty: the task's.
+  // a file of records, each of which names its task; empty: questions of `task` are used
+  std::string data;
+  /// A file with prompts (for a tree) or worked examples (for a chain); empty: those of the task.
   std::string prompts;
-  int n_actions = 6;  // of block problems: length of the shortest plan; 0: any
+  int n_actions = 6;  // for block problems: length of the shortest plan; 0: any
   LaneRequest decoder;
   int batch = 1;  // sequences in one forward pass; ignored by "seed", which has options for it
-  // Of a chain, which is decoded greedily.
+  // Setting of a chain of thought, which is decoded greedily.
   float repetition_penalty = 1;
-  int max_tokens = 200;           // of a rationale
+  int max_tokens = 200;           // maximum number of tokens of a rationale
   int n_shots = -1;               // worked examples before each question; -1: as many as fit
-  bool drop_approximate = false;  // ask for the answer after the exact tokens alone
-  // Of a tree.
+  bool drop_approximate = false;  // true: asks for the answer after the exact tokens only
+  // Settings of a tree of thoughts.
   int depth = 0;  // maximum number of levels; 0: the task's default
   int n_thoughts = 3, beam = 1;
-  float temperature = 1, value_temperature = 0;  // of thoughts, and of their evaluations
+  // temperatures of thoughts and of their evaluations
+  float temperature = 1, value_temperature = 0;
   std::uint64_t seed = 1;
   std::string sampling = "coupled";
   bool start_held = false;  // as in StartRun
@@ -84,7 +87,7 @@ struct StopRun {
 struct Hold {
   bool held = true;
 };
-/// While paused: runs one step of each unfinished lane.
+/// While the engine is paused, runs one step of each unfinished lane.
 struct StepOnce {};
 /// Loads a model before a run needs it.
 struct LoadModel {

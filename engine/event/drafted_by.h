@@ -1,4 +1,4 @@
-// The proposer of an emitted token in one word, for results and tables.
+// Names in one word what proposed an emitted token, for results and tables.
 #pragma once
 
 #include <string>

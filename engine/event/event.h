@@ -1,6 +1,7 @@
-// The events that the engine emits: plain data with ids and times. An event says what happened,
-// never how to draw it. A saved stream of events opens in place of a live engine.
-//   clock  `t` of every event: one steady clock of the engine, nanoseconds since the session began
+// The events that the engine emits: plain data with ids and times. An event states what happened,
+// not how to display it. A saved stream of events can replace a live engine.
+//   clock  every event has a time `t` in nanoseconds since the session began, by one steady clock
+//          of the engine
 #pragma once
 
 #include <cstdint>
@@ -23,7 +24,7 @@ struct ModelLoaded {
   Nanoseconds t = 0;
   std::uint32_t model = 0;  // id in this stream
   std::string name, dtype, device, ops, scale;
-  std::int64_t n_params = 0;  // as run, scaled
+  std::int64_t n_params = 0;  // number of weights as run, after scaling
   std::int64_t weight_bytes = 0;
   int n_layers = 0, dim = 0, vocab_size = 0, max_seq_len = 0, n_threads = 0;
   std::vector<std::string> pieces;  // [vocab_size] bytes of each token, not always UTF-8 by itself
@@ -80,7 +81,8 @@ struct StepBegun {
   StepId step = 0;
   Nanoseconds compute = 0;  // the run's own compute before this step
   int kv_len = 0;           // positions in the KV cache
-  int n_rows = 0;           // of the token tree; 0 if a model drafts it: Drafted has it then
+  // of the token tree; 0 if a model drafts the tree: then Drafted has the number
+  int n_rows = 0;
 };
 
 /// One forward pass of the draft model within a step.
@@ -104,7 +106,7 @@ struct BlockRefined {
   Nanoseconds t = 0;
   RunId run = 0;
   StepId step = 0;
-  int block = 0;      // which block of the run
+  int block = 0;      // number of the block in the run
   int iteration = 0;  // within the block, 0 is the initial guess
   int first_pos = 0;  // position of tokens[0], from the sequence's start
   std::vector<TokenId> tokens;
@@ -123,13 +125,15 @@ enum class RowFate : std::uint8_t {
 
 inline constexpr std::size_t kMaxRejectionTokens = 8;  // tokens of one RejectionDetail
 /// Rejection sampling at one row (Leviathan et al. 2023, Algorithm 1; SpecInfer for several
-/// children): both distributions at a few tokens, and the residual distribution.
+/// children): the probabilities of a few tokens under target and draft, and the residual
+/// distribution.
 struct RejectionDetail {
-  int row = 0;                 // its children were verified
-  std::vector<TokenId> token;  // the children's, the emitted one, the likeliest
+  int row = 0;  // the row whose children were verified
+  // the tokens of the children, the emitted token, the likeliest tokens
+  std::vector<TokenId> token;
   std::vector<float> p, q;     // [token] target's and draft's probability; q empty: no draft model
-  /// [token] the residual distribution, norm(max(0, p - q)) after every rejection, which the
-  /// emitted token was drawn from; empty: a child was accepted.
+  /// [token] the residual distribution from which the emitted token was drawn: p becomes
+  /// norm(max(0, p - q)) at every rejection. Empty: a child was accepted.
   std::vector<float> residual;
 };
 
@@ -142,18 +146,19 @@ struct Verified {
   std::vector<TokenId> picked;  // [n_rows] the target's choice after each row
   std::vector<float> logp;      // [n_rows] log probability of `picked`
   std::vector<float> margin;    // [n_rows] lead of `picked` over the second best token
-  /// [n_rows] a row is accepted if uniform < keep: the uniform number drawn for it, and its
-  /// acceptance probability. -1 for a row without a draw; empty without rejection sampling (greedy
-  /// and coupled sampling compare tokens).
+  /// [n_rows] the uniform number drawn for each row, and the row's acceptance probability: the row
+  /// is accepted if uniform < keep. -1 for a row without a draw; empty without rejection sampling
+  /// (greedy and coupled sampling compare tokens).
   std::vector<float> uniform, keep;
-  float last_uniform = -1;  // drawn for the token after the accepted rows; -1: none
+  float last_uniform = -1;  // the number that drew the token after the accepted rows; -1: none
   int n_proposed = 0, n_accepted = 0, n_rejected = 0, n_unused = 0;
   /// [n_rows] the target's probability of the row's token, given its parent. -1: not computed;
   /// empty: not computed for any row.
   std::vector<float> p;
-  std::vector<RejectionDetail> rejection_details;  // from the first row down; empty otherwise
+  // in the order of the rows; empty without rejection sampling
+  std::vector<RejectionDetail> rejection_details;
   /// [n_rows] with FastCoT's stop=probe: the attention of the probe to each row of the window,
-  /// divided by the window's mean. -1 for other rows; empty: no probe.
+  /// divided by the mean over the window. -1 for other rows; empty: no probe.
   std::vector<float> probe;
 };
 
@@ -211,7 +216,7 @@ struct Dequeued {
   int branch = 0;
   std::string resource;
 };
-/// The resource was idle from `since` until this branch came.
+/// The resource was idle from `since` until this branch arrived.
 struct Waiting {
   Nanoseconds t = 0;
   RunId run = 0;
@@ -230,8 +235,9 @@ struct Sampled {
   std::int64_t memory_bytes = -1;
   double engine_busy_percent = -1;  // the runs' own compute / period
   std::string reason;
-  // Of a GPU, as its driver reports; there `busy_percent` is the time in which a kernel ran. -1:
-  // unknown; `absent` says why, by the field's name, or `reason` if all are unknown.
+  // Values of a GPU, as its driver reports them. (For a GPU, `busy_percent` is the share of time in
+  // which a kernel ran.) -1: unknown; `absent` gives the reason by the field's name, or `reason` if
+  // all values are unknown.
   double gpu_memory_busy_percent = -1;
   std::int64_t gpu_memory_used_bytes = -1, gpu_memory_total_bytes = -1;
   double gpu_clock_mhz = -1, gpu_memory_clock_mhz = -1;
@@ -243,7 +249,9 @@ struct Sampled {
 struct Agreement {
   Nanoseconds t = 0;
   RunId run = 0;
-  RunId baseline = 0;  // the run compared with; 0: a run made for the check, not in this stream
+  // the run that it was compared with; 0: a run that was made for the check and is not in this
+  // stream
+  RunId baseline = 0;
   int n_compared = 0;
   int first_difference = -1;  // index among generated tokens; -1: none
   TokenId found = -1, expected = -1;  // at the first difference
@@ -279,7 +287,8 @@ struct RunFinished {
   Nanoseconds prefill = 0;  // own compute before the first step
   Nanoseconds decode = 0;   // own compute of the steps
   std::map<std::string, double> metrics;
-  std::vector<TokenId> approximate;  // guesses after the text that were kept without verification
+  // guesses that follow the last token and were kept without verification
+  std::vector<TokenId> approximate;
   std::string stop_string;           // the stop string that ended the text; empty: none
 };
 
@@ -328,7 +337,7 @@ struct ThoughtMade {
   int parent = 0;  // an earlier node; 0: the question
   int depth = 0;   // from 1
   std::string text;
-  std::vector<RunId> runs;  // that wrote it, in order
+  std::vector<RunId> runs;  // the runs that wrote it, in order
   bool readable = true;     // false: the task cannot parse it, and it is not evaluated
   bool complete = false;    // its chain needs no further thought
 };
@@ -347,15 +356,16 @@ struct ThoughtValued {
 /// The selection of a thought: in the beam, out of it, or not parsable.
 enum class ThoughtFate : std::uint8_t { Kept, Pruned, Unreadable };
 
-/// The selection of a thought for the beam of a level. Complete thoughts are selected again at
-/// later levels; the last fate counts.
+/// The selection of a thought for the beam of a level. Complete thoughts take part in the selection
+/// again at later levels; the last result counts.
 struct ThoughtJudged {
   Nanoseconds t = 0;
   SearchId search = 0;
   int node = 0;
   ThoughtFate fate = ThoughtFate::Kept;
-  std::string text;         // the state that a kept thought leads to, written after it was kept
-  std::vector<RunId> runs;  // that wrote this text
+  // the state to which a kept thought leads; it is written after the selection
+  std::string text;
+  std::vector<RunId> runs;  // the runs that wrote `text`
   bool complete = false;    // its chain needs no further thought
 };
 
@@ -363,7 +373,7 @@ struct ThoughtJudged {
 struct SearchEnded {
   Nanoseconds t = 0;
   SearchId search = 0;
-  int node = 0;  // the answer follows the chain to this node; 0: none was kept
+  int node = 0;  // the last node of the chain that leads to the answer; 0: no node was kept
   RunId by = 0;  // the run that wrote the answer; 0: the chain itself is the answer
   std::string answer;
   bool correct = false;
@@ -397,7 +407,8 @@ using Event = std::variant<ModelLoaded,
                            ThoughtJudged,
                            SearchEnded>;
 
-/// a + b, at most the largest time: the sum stays defined for durations from an untrusted file.
+/// a + b, but at most the largest time. So the sum is defined even for durations from an untrusted
+/// file.
 Nanoseconds saturated_sum(Nanoseconds a, Nanoseconds b);
 
 /// The time of any event.

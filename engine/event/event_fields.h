@@ -10,7 +10,7 @@
 
 namespace engine {
 
-/// T or const T: a writer reads the event, a reader fills it.
+/// Matches T and const T, because a writer only reads the event and a reader fills it.
 template <typename E, typename T>
 concept Is = std::same_as<std::remove_const_t<E>, T>;
 
@@ -148,7 +148,7 @@ void fields(auto& visit, Is<RunFinished> auto& e) {
   visit(e.stop_string);
 }
 
-/// Members of events that are lists of fields themselves.
+/// Types of event members that have a list of fields themselves.
 template <typename T>
 concept Part =
     std::same_as<T, PoolNgram> || std::same_as<T, DraftForward> || std::same_as<T, RejectionDetail>;

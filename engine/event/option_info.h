@@ -10,8 +10,8 @@ namespace engine {
 /// One option of a decoder.
 struct OptionInfo {
   /// The values that the option takes. Counts: whole numbers from min to max, comma-separated
-  /// ("2,2,1"), the candidates below each node of a tree level by level; or one of `choices`. Tree:
-  /// one of `choices`, or a .json file.
+  /// ("2,2,1"): for each level of a tree, the number of candidates below each node; or one of
+  /// `choices`. Tree: one of `choices`, or a .json file.
   enum class Type { Int, Float, Bool, Choice, Counts, Tree };
   std::string name;
   Type type = Type::Int;

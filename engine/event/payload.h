@@ -3,7 +3,8 @@
 //   probabilities  q of drafts; log probabilities, margins, draws, distributions and probe scores
 //                  of verifications
 //   trajectory     the states of a block (BlockRefined)
-//   pool           n-grams added, evicted, tried (PoolChanged); its sizes are structure
+//   pool           n-grams added, evicted, tried (PoolChanged); the sizes of these lists are
+//                  structure
 #pragma once
 
 #include <array>
@@ -37,7 +38,8 @@ Payload payload_of(const Event& event);
 /// @return  false if no structure remains (a block's state is payload as a whole)
 bool strip(Event& event);
 
-/// The report that one event's payload was dropped, with the time and run of the event.
+/// Makes the report that one event's payload was dropped. The report has the time and run of the
+/// event.
 PayloadDropped drop_of(const Event& event, const Payload& payload);
 
 /// Extends `report` by a further drop of the same run and kind.

@@ -1,5 +1,6 @@
 // payload_fields(visit, e): calls visit for every payload field (payload.h) of an event. Measuring,
-// dropping and packing share this list. BlockRefined is payload as a whole and not in it.
+// dropping and packing share this list. BlockRefined is payload as a whole, so it is not in the
+// list.
 #pragma once
 
 #include "engine/event/event_fields.h"

@@ -23,7 +23,7 @@ void EventQueue::push(Event event) {
     }
   }
   if (!is_first) return;
-  // Outside the events' lock: wake may take locks of its own or call size().
+  // Calls wake without holding the events' lock, because wake may take other locks or call size().
   const std::lock_guard hold(wake_mutex_);
   std::function<void()> wake;
   {

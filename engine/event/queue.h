@@ -37,15 +37,15 @@ class EventList : public EventSink {
 /// Default limit of the payload that waits in a queue, bytes.
 inline constexpr std::size_t kQueuePayloadBudget = std::size_t{16} << 20;
 
-/// Events on their way to the window. The engine never waits and structure is never dropped;
-/// payload beyond the budget is dropped and reported (PayloadDropped).
+/// The queue of events from the engine to the window. push() never waits. Structure (payload.h) is
+/// never dropped; payload beyond the budget is dropped and reported (PayloadDropped).
 class EventQueue : public EventSink {
  public:
   /// @param payload_budget  bytes of payload that may wait
   explicit EventQueue(std::size_t payload_budget = kQueuePayloadBudget)
       : payload_budget_(payload_budget) {}
   void push(Event event) override;
-  /// Everything that arrived since the last call, oldest first; at most `limit`.
+  /// Takes the events that arrived since the last call, oldest first, at most `limit`.
   std::vector<Event> take(std::size_t limit = 1u << 20);
   /// Number of waiting events.
   std::size_t size() const;
@@ -57,8 +57,8 @@ class EventQueue : public EventSink {
   void on_arrival(std::function<void()> wake);
 
  private:
-  /// Puts the event without its payload and reports the drop. Extends the last report if the window
-  /// has not taken it and no payload of the kind was kept since.
+  /// Queues the event without its payload and reports the drop. Extends the last report if the
+  /// window has not taken it and no payload of the kind was kept since.
   void push_stripped(Event event, const Payload& payload);
 
   std::size_t payload_budget_;
@@ -68,12 +68,13 @@ class EventQueue : public EventSink {
   std::deque<Event> events_;
   std::uint64_t n_taken_ = 0;
   std::size_t payload_bytes_ = 0;
-  /// Number of the last report of a run and kind, counted from the first event ever pushed.
+  /// Sequence number of the last report of each run and kind. The first event ever pushed has
+  /// number 0.
   std::map<std::pair<RunId, PayloadKind>, std::uint64_t> reports_;
   std::function<void()> wake_;
 };
 
-/// Commands on their way to the engine. Any thread may call it.
+/// The queue of commands from the window to the engine. Any thread may call it.
 class CommandQueue {
  public:
   /// Adds a command at the end.

@@ -32,9 +32,9 @@ bool keeps_distribution(const std::map<std::string, std::string>& options,
                         float temperature) {
   if (has(options, "verify", "typical") && !is_greedy(temperature)) return false;
   if (!by_rejection || !has(options, "as_released", "true")) return true;
-  // A softmax over one candidate gives it 1, and rule "naive" does not use q.
+  // With one candidate, q from a softmax is 1, as it should be; and rule "naive" does not use q.
   if (is_chain(options) || has(options, "rule", "naive")) return true;
-  float own = -1;  // temperature of the draft model; below 0: none of its own
+  float own = -1;  // temperature option of the draft model; below 0: as the target
   if (const auto given = options.find("draft_temperature"); given != options.end())
     std::from_chars(given->second.data(), given->second.data() + given->second.size(), own);
   return !is_greedy(own >= 0 ? own : temperature);

@@ -22,14 +22,15 @@ bool rejects(std::string_view sampling, float temperature);
 
 /// True if a lossless decoder stays lossless with these options. Two options can change the output
 /// distribution:
-///   as_released  under rejection sampling, verifies drafts drawn at temperature 0 against a
-///                distribution that they were not drawn from. Harmless if each node has one
-///                candidate, and with rule "naive", which uses no draft distribution
+///   as_released  under rejection sampling, drafts chosen at temperature 0 are verified against a
+///                distribution that they were not drawn from. This changes nothing if each node has
+///                only one candidate, or with rule "naive", which uses no draft distribution
 ///   verify       "typical": typical acceptance keeps any token that is likely enough; exact only
 ///                at temperature 0
 /// @param options       of the decoder, with the defaults filled in
 /// @param by_rejection  rejects() of the run
-/// @param temperature   of the target, and of a draft model without one of its own
+/// @param temperature   temperature of the target; also that of the draft model, unless an option
+///                      sets another one
 bool keeps_distribution(const std::map<std::string, std::string>& options,
                         bool by_rejection,
                         float temperature);

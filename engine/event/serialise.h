@@ -3,7 +3,8 @@
 //           they were introduced, each as a LEB128 length and that many bytes. Numbers are little
 //           endian
 //   grows   new kinds go to the end of Event, new fields to the end of a kind. An older program
-//           skips and counts unknown ones; a newer one uses defaults for missing ones
+//           skips and counts kinds and fields that it does not know; a newer program uses defaults
+//           for missing fields
 #pragma once
 
 #include <cstddef>
@@ -23,13 +24,13 @@ void encode(const Event& event, std::string& bytes);
 struct Decoded {
   std::optional<Event> event;  // nullopt: an unknown kind
   std::uint16_t kind = 0;
-  int n_unknown_fields = 0;  // after the last known one
+  int n_unknown_fields = 0;  // number of fields after the last known one
 };
 
 /// Decodes one event from exactly `bytes`.
 /// @throws Error(BadInput)  for a field that is longer than the remaining bytes, has the wrong
-///                          width or no value of its enumeration; the message names kind and field
-///                          number
+///                          width or a value that its enumeration does not have; the message names
+///                          kind and field number
 Decoded decode(std::string_view bytes);
 
 /// "StepBegun"; "kind 77" for an unknown kind.

@@ -1,4 +1,5 @@
-// Device memory for the activations of one forward. The buffers grow to the largest forward and stay.
+// Device memory for the activations of one forward. The buffers grow to the size of the largest
+// forward and keep it.
 #pragma once
 
 #include <algorithm>
@@ -22,7 +23,7 @@ class Activations {
   /// Makes room for n_rows rows, of which n_logit_rows have logits. Does not keep the contents.
   /// @throws Error(Resources)  if the device has no room
   void reserve(kernels::Device& device, const ModelConfig& config, int n_rows, int n_logit_rows);
-  /// [rows] int: the row of the rotation table of each row.
+  /// [rows] int: for each row, its row in the rotation table.
   int* rope_rows() const { return static_cast<int*>(rope_rows_.data()); }
 
  private:

@@ -1,5 +1,5 @@
-// Attention weights of selected rows (BatchItem::attention_of): the mean over the heads and the last quarter of the
-// layers, where attention follows the question more than the token itself.
+// Attention weights of selected rows (BatchItem::attention_of): the mean over all heads of the last
+// quarter of the layers, whose attention depends more on the question than on the token itself.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@
 
 namespace engine {
 
-/// The taps of one model, kept between forwards for their memory.
+/// The taps of one model. The object is kept between forwards to reuse its memory.
 class AttentionTaps {
  public:
   /// @param device  outlives the taps
@@ -51,7 +51,7 @@ class AttentionTaps {
   int n_layers_, n_tapped_;
   std::vector<Tap> taps_;
   kernels::DeviceBuffer on_device_;  // the taps one after another, each [n_tapped_, n_chain]
-  std::vector<void*> row_to_;        // targets of one download
+  std::vector<void*> row_to_;        // host addresses for one download
 };
 
 }  // namespace engine

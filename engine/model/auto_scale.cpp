@@ -1,4 +1,5 @@
-// The scale at which a model exceeds the last-level cache, so that a step costs memory bandwidth.
+// Finds the scale at which a model exceeds the last-level cache, so that memory bandwidth limits a
+// step.
 #include <filesystem>
 #include <fstream>
 #include <limits>

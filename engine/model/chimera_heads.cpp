@@ -1,11 +1,16 @@
-// Chimera heads: k-grams of tokens through two matrices, one transformer block over the sequence's hidden states and these
-// k-grams, and an output matrix for each head (docs/decoders/chimera.md).
-//   cache   a paged KV cache of the committed sequence: the hidden state of position 0, then for each position its hidden state
-//           and its k-gram, or only hidden states. Drafted rows are staged and never enter it: after verification the accepted
-//           rows are computed from their true states and tokens, so nothing is rolled back
-//   levels  the rows of a draft are stored level by level. A level computes only its own rows; attention runs over the earlier
-//           rows again, because it takes all staged rows
-//   bits    batch-invariant as in a model: a k-gram from the k-gram cache, a chain and a tree give the same numbers
+// Chimera heads: two matrices encode k-grams of tokens, one transformer block reads the sequence's
+// hidden states and the encoded k-grams, and each head has an output matrix
+// (docs/decoders/chimera.md).
+//   cache   a paged KV cache of the committed sequence. It holds the hidden state of position 0,
+//           then for each position its hidden state and its k-gram (only hidden states if the heads
+//           see no committed k-grams). Drafted rows are staged and never enter it: after
+//           verification the accepted rows are computed from their true states and tokens, so
+//           nothing is rolled back
+//   levels  the rows of a draft are stored level by level. A level computes only its own rows,
+//           except in attention, which is computed again for the earlier rows, because the
+//           operation takes all staged rows
+//   bits    batch-invariant as in a model: the results are the same with and without the k-gram
+//           cache, and in a chain and in a tree
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -47,7 +52,7 @@ std::vector<Matrix> pack_side_by_side(kernels::Device& device,
   return packed;
 }
 
-/// Weights, and the buffers of one draft at a time.
+/// The weights, and buffers for one draft at a time.
 class PackedChimera final : public ChimeraHeads {
  public:
   PackedChimera(kernels::Device& device,
@@ -67,8 +72,8 @@ class PackedChimera final : public ChimeraHeads {
   std::unique_ptr<PagedCache> make_cache() { return std::make_unique<PagedCache>(store_); }
 
   bool sees_grams() const { return c_.sees_committed_grams; }
-  /// Cache slots of the first n_positions positions, and the inverse. Position 0 has no k-gram: the published layout starts
-  /// with k-grams at position 1.
+  /// The number of cache slots of the first n_positions positions, and the inverse function.
+  /// Position 0 has no k-gram: the published layout starts with k-grams at position 1.
   int n_slots(int n_positions) const {
     return sees_grams() ? std::max(0, 2 * n_positions - 1) : n_positions;
   }
@@ -104,7 +109,7 @@ class PackedChimera final : public ChimeraHeads {
   /// Positions and attention mask of rows.
   struct Plan {
     std::vector<int> pos;   // of the row's token
-    std::vector<int> slot;  // continues the slots of the cache
+    std::vector<int> slot;  // slots after those of the cache
     std::vector<int> seq, chain_begin, chain, prefix_len, page_begin, pages;
     kernels::RowsPlan view() const;
   };
@@ -125,10 +130,10 @@ class PackedChimera final : public ChimeraHeads {
   int n_valid_;
   Matrix embedding_, gram_out_;
   std::vector<Matrix> gram_in_;  // [gram] one per token of a k-gram
-  /// [gram, vocab, dim] their products with every embedding; may be empty
+  /// [gram, vocab, dim] products of these matrices with every embedding; may be empty
   std::vector<float> table_;
   LayerWeights block_;
-  /// Of each head: for the hidden state, then for the block's output
+  /// [heads] the output matrices of each head: for the hidden state, then for the block's output
   std::vector<std::vector<Matrix>> heads_;
   RopeTable rope_;
   std::shared_ptr<KvStore> store_;
@@ -212,7 +217,8 @@ PackedChimera::PackedChimera(kernels::Device& device,
   make_table(options.max_table_bytes);
 }
 
-// Products are batch-invariant, so the table has the bits of a k-gram's own product.
+// Products are batch-invariant, so a value from the table equals the product computed for a single
+// k-gram bit for bit.
 void PackedChimera::make_table(std::int64_t max_bytes) {
   const std::int64_t dim = c_.dim, n_bytes = gram_table_bytes(c_, max_bytes);
   if (n_bytes == 0) return;

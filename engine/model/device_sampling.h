@@ -18,8 +18,8 @@ struct DeviceLogits {
   const kernels::PickRow* rows;  // [rows of the batch] filters of each row; host memory
 };
 
-/// Requests and results of one forward, kept between forwards for their memory. Results are complete when the device has
-/// finished its downloads.
+/// Requests and results of one forward. The object is kept between forwards to reuse its memory.
+/// Results are complete when the device has finished its downloads.
 class DeviceSampling {
  public:
   /// Samples the candidates of all items with a DrawRequest.
@@ -28,8 +28,8 @@ class DeviceSampling {
   void verify(const DeviceLogits& there, std::span<const BatchItem> items, const ForwardPlan& plan);
 
   /// Copies the sampled candidates to the outputs of their items.
-  /// @param refuse  called as refuse(row of the item, first index of a logit that is NaN or +inf) if a row has no
-  ///                distribution; throws
+  /// @param refuse  called if a row has no distribution, as refuse(row of the item, index of its
+  ///                first logit that is NaN or +inf); must throw
   template <class Refuse>
   void deliver_drawn(std::span<const BatchItem> items,
                      std::span<StepOutput> outputs,

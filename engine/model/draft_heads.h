@@ -1,5 +1,5 @@
-// Draft heads: small networks on a target's hidden states that predict the next tokens. checkpoint/heads_files.h loads them;
-// tests have others.
+// Draft heads: small networks on a target's hidden states that predict the next tokens.
+// checkpoint/heads_files.h loads them; tests define other ones.
 //   hidden  the target's state of a position after its final norm, [dim] f32, host memory
 //   head k  (from 0) predicts the token k + 2 positions after its hidden state; the target itself picks the next token
 #pragma once
@@ -20,7 +20,7 @@ class DraftHeads {
   virtual ~DraftHeads() = default;
   /// Number of heads.
   virtual int n_heads() const = 0;
-  /// Tokens that they predict: those of the target.
+  /// The vocabulary size, which is the target's.
   virtual int vocab_size() const = 0;
 };
 
@@ -51,8 +51,9 @@ class ChimeraText {
   virtual int length() const = 0;
   /// Adds committed positions.
   /// @param hidden  [n, dim] their hidden states
-  /// @param grams   [n, gram] the last tokens up to each position's own, oldest first; -1 before the sequence's start. Heads
-  ///                that see no committed k-grams ignore them
+  /// @param grams   [n, gram] for each position its last `gram` tokens, including its own, oldest
+  ///                first; -1 before the start of the sequence. Ignored by heads that see no
+  ///                committed k-grams
   virtual void append(std::span<const float> hidden, std::span<const TokenId> grams) = 0;
   /// Removes the positions from `length` on.
   virtual void truncate(int length) = 0;
@@ -61,11 +62,13 @@ class ChimeraText {
   /// Adds a level of rows to the draft and returns the predictions of head k after each row, where k is the number of earlier
   /// levels. A row sees every hidden state, the k-grams of positions from 1 on (if the heads see committed ones), its ancestors
   /// and itself.
-  /// @param parent  [n] rows of this draft, counted over all its levels from 0; -1: the committed sequence
-  /// @param grams   [n, gram] the last tokens up to the row's own, oldest first; -1 before the sequence's start
+  /// @param parent  [n] index of each row's parent among the rows of all levels of this draft; -1:
+  ///                the committed sequence
+  /// @param grams   [n, gram] for each row its last `gram` tokens, including its own, oldest first;
+  ///                -1 before the start of the sequence
   /// @return        [n, vocab_size] logits
   virtual std::vector<float> level(std::span<const int> parent, std::span<const TokenId> grams) = 0;
-  /// The same, with the k most likely tokens of each row, as MedusaHeads::ranked().
+  /// The same, but returns the k most likely tokens of each row, as MedusaHeads::ranked() does.
   /// @return  [n]
   virtual std::vector<RankedTokens> ranked_level(std::span<const int> parent,
                                                  std::span<const TokenId> grams,

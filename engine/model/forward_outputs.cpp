@@ -126,8 +126,8 @@ void ForwardOutputs::request_tokens(std::span<const BatchItem> items,
   if (wants.logits) request_logits(items, plan, logits, outputs);
 }
 
-// Two logits of the parent's row give the probability of a row's token: that token's own, and that of the picked
-// token, whose probability is known.
+// Requests for each row the logit of its token in its parent's row. With the logit and the known
+// probability of the parent's picked token, it gives the probability of the row's token.
 void ForwardOutputs::request_row_p(std::span<const BatchItem> items,
                                    const ForwardPlan& plan,
                                    const float* logits,
@@ -154,7 +154,7 @@ void ForwardOutputs::request_row_p(std::span<const BatchItem> items,
               logit_of_row_.data());
 }
 
-// Without the columns of padding tokens.
+// Downloads the logits without the columns of padding tokens.
 void ForwardOutputs::request_logits(std::span<const BatchItem> items,
                                     const ForwardPlan& plan,
                                     const float* logits,

@@ -1,5 +1,6 @@
-// The outputs of a forward: what each batch item requests of its logits and hidden states, from the device to its
-// StepOutput. request() runs the operations, collect() reads their results after one wait.
+// The outputs of a forward. Computes what each batch item requests from its logits and hidden
+// states, and copies it from the device to the item's StepOutput. request() starts the operations;
+// after one wait, collect() reads their results.
 #pragma once
 
 #include <cstdint>
@@ -15,11 +16,11 @@
 
 namespace engine {
 
-/// The outputs of one model, kept between forwards for their memory.
+/// The outputs of one model. The object is kept between forwards to reuse its memory.
 class ForwardOutputs {
  public:
   /// @param device   outlives the outputs
-  /// @param n_valid  tokens that may be chosen; the logits of other tokens are ignored
+  /// @param n_valid  number of tokens that may be chosen; logits of tokens >= n_valid are ignored
   /// @param name     of the model, for error messages
   ForwardOutputs(kernels::Device& device,
                  const ModelConfig& config,
@@ -84,7 +85,8 @@ class ForwardOutputs {
   std::vector<kernels::Picked> picked_;       // [n_picked]
   std::vector<kernels::Ranking> rankings_;    // [n_picked]
   std::vector<kernels::RankedToken> ranked_;  // [n_picked, k]
-  std::vector<std::int32_t> history_;  // of all rows with a repetition penalty, one after another
+  // the histories of all rows with a repetition penalty, concatenated
+  std::vector<std::int32_t> history_;
   struct RowP {
     float* p;
     std::size_t parent;  // of the batch
@@ -92,7 +94,7 @@ class ForwardOutputs {
   std::vector<RowP> row_p_;             // rows whose probability is reported
   std::vector<std::int64_t> logit_at_;  // [row_p_] index of the row's own logit in its parent's row
   std::vector<float> logit_of_row_;     // [row_p_] that logit
-  std::vector<void*> row_to_;           // targets of one download
+  std::vector<void*> row_to_;           // host addresses for one download
   DeviceSampling distributions_;
 };
 

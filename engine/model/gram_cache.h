@@ -13,14 +13,14 @@ namespace engine {
 /// The cache of one sequence.
 class GramCache {
  public:
-  /// @param capacity  entries; 0: keeps nothing
+  /// @param capacity  largest number of entries; 0: keeps nothing
   explicit GramCache(int capacity) : capacity_(capacity) {}
 
   /// The vector of a k-gram, or an empty span. Marks the entry as most recently used. Valid until put().
   std::span<const float> find(std::span<const TokenId> gram);
   /// Adds a k-gram and may evict another.
   void put(std::span<const TokenId> gram, std::span<const float> encoded);
-  /// Entries.
+  /// Number of entries.
   int size() const { return static_cast<int>(entries_.size()); }
   /// Statistics of this cache.
   const GramCounts& counts() const { return counts_; }

@@ -21,7 +21,7 @@ std::vector<float> download_rows(
 
 /// The k most likely tokens of each row. The device ranks them and only they are downloaded.
 /// @param logits   [n_rows, n_vocab] on the device
-/// @param n_valid  tokens >= n_valid are not ranked
+/// @param n_valid  only tokens below n_valid are ranked
 /// @return         [n_rows] at most k tokens each; none for a row with a logit that is NaN or +inf
 std::vector<RankedTokens> ranked_rows(
     kernels::Device& device, const float* logits, int n_rows, int n_vocab, int n_valid, int k);
@@ -37,7 +37,8 @@ class SiluRows {
   std::int64_t stride() const { return 2 * std::int64_t{dim_}; }
   /// SiLU of the first n rows on the device, [n, dim].
   const float* apply(int n);
-  /// SiLU of the first n rows, then the product with weights of dim inputs, as one fused operation.
+  /// Applies SiLU to the first n rows and multiplies them by a matrix with `dim` inputs, in one
+  /// fused operation.
   void apply_and_multiply(int n, const kernels::Projection& to);
 
  private:

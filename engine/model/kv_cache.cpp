@@ -8,7 +8,7 @@ namespace engine {
 namespace {
 
 constexpr int kFirstPages = 8;
-constexpr int kRowStep = 16;  // the staged rows grow in steps
+constexpr int kRowStep = 16;  // the staged rows grow in steps of this size
 
 int pages_for(int n_positions) {
   return (n_positions + kernels::kPageSize - 1) / kernels::kPageSize;
@@ -86,7 +86,7 @@ int KvStore::acquire() {
   if (static_cast<int>(n_holders_.size()) == capacity_) grow();
   committed_.resize(n_holders_.size() + 1);
   n_holders_.push_back(1);
-  free_.reserve(n_holders_.size());  // so drop() cannot throw
+  free_.reserve(n_holders_.size());  // so that drop() cannot throw
   return static_cast<int>(n_holders_.size()) - 1;
 }
 
@@ -139,8 +139,9 @@ void KvStore::commit(std::span<const int> src,
   commits_.slot.insert(commits_.slot.end(), slot.begin(), slot.end());
 }
 
-// One operation for all sequences needs one launch. The device has memory for one list of rows at a time, so an operation per
-// sequence would launch the waiting kernels each time.
+// One operation for all sequences needs one launch. The device has memory for only one list of rows
+// at a time, so with one operation per sequence each operation would have to launch the waiting
+// kernels first.
 void KvStore::write_commits() {
   if (commits_.src.empty()) return;
   device_.ops().kv_commit(device_, layers_.data(), staged_layers_.data(), shape_.n_layers,
@@ -226,7 +227,8 @@ void PagedCache::commit(std::span<const int> path) {
   staged_forward_ = -1;
 }
 
-// Drops whole pages: an earlier fork may share them, and later growth would write to them.
+// Drops every page after the last kept position: a fork may share it, and later growth would write
+// to it.
 void PagedCache::truncate(int length) {
   ensure(length >= 0 && length <= length_, "truncate: length is 0 to the current length");
   for (std::size_t i = static_cast<std::size_t>(pages_for(length)); i < pages_.size(); i++)

@@ -1,11 +1,14 @@
 // The paged KV cache of all sequences of one model: pages of 64 positions that sequences can share, and the staged rows of the
 // last forward, of which a decoder commits a path.
-//   page     has the same id in every layer and a reference count; a fork shares all pages of its prefix
-//   writing  a shared page is copied before one of its caches writes to it (copy on write)
-//   staged   commit() keeps staged rows bit for bit. They are copied for all caches together, before the next forward
-//            overwrites them or an operation reads their pages
-//   growth   the pool doubles, or grows as far as there is room. The pages of a layer stay in one block, because operations
-//            address a page by its id from the start of the block
+//   page     has one id, which is the same in every layer, and a reference count; a fork shares all
+//            pages of its prefix
+//   writing  before a cache writes to a shared page, it gets its own copy (copy on write)
+//   staged   commit() keeps staged rows bit for bit. The rows of all caches are copied to their
+//            pages together: before the next forward overwrites the staged rows, or before an
+//            operation reads the pages
+//   growth   the pool doubles if there is room; otherwise it grows by less. The pages of a layer
+//            stay in one block, because operations compute the address of a page from the start of
+//            the block and the page's id
 #pragma once
 
 #include <cstdint>
@@ -52,7 +55,8 @@ class KvStore {
   }
 
   // Staged rows.
-  /// Starts a forward of n_rows rows: writes the commits of the last one, then discards its staged rows.
+  /// Starts a forward of n_rows rows: writes the recorded commits of the last forward, then
+  /// discards its staged rows.
   void begin_forward(int n_rows);
   /// Staged keys of a layer, [n_rows, n_kv_heads, head_dim].
   void* staged_k(int l) const { return staged_[static_cast<std::size_t>(2 * l)].data(); }
@@ -60,8 +64,8 @@ class KvStore {
   void* staged_v(int l) const { return staged_[static_cast<std::size_t>(2 * l + 1)].data(); }
   /// Number of the current forward.
   std::int64_t forward_number() const { return forward_number_; }
-  /// Records that staged rows src[i] belong to slot[i] of page[i], in every layer; write_commits() copies them. No slot twice
-  /// in a forward.
+  /// Records that staged row src[i] belongs to slot[i] of page[i], in every layer; write_commits()
+  /// copies the rows. A slot may be recorded only once per forward.
   void commit(std::span<const int> src, std::span<const int> page, std::span<const int> slot);
   /// Copies the recorded rows to their pages with one operation. If it throws, the rows stay recorded and the call can be
   /// repeated.
@@ -84,14 +88,15 @@ class KvStore {
   std::int64_t page_bytes_;
   std::vector<kernels::DeviceBuffer> pages_;  // [2 n_layers] keys, values of each layer
   std::vector<kernels::KvLayer> layers_;      // views of pages_
-  std::vector<int> n_holders_;                // references of each page that was ever used
+  // number of references of each page that was ever used
+  std::vector<int> n_holders_;
   std::vector<int> free_;
   int capacity_ = 0;
   std::vector<kernels::DeviceBuffer> staged_;        // [2 n_layers]
   std::vector<kernels::StagedLayer> staged_layers_;  // views of staged_
   int staged_rows_ = 0;
   std::int64_t forward_number_ = 0;
-  /// Recorded rows of commit().
+  /// The rows that calls of commit() recorded and that write_commits() has not copied yet.
   struct Commits {
     std::vector<int> src, page, slot;
   };
@@ -115,7 +120,7 @@ class PagedCache final : public SequenceCache {
   std::unique_ptr<SequenceCache> fork() const override;
   std::int64_t own_bytes() const override;
 
-  /// Pages of the committed positions, in position order.
+  /// The pages of the committed positions, in the order of the positions.
   std::span<const int> pages() const;
   /// The store of the pages.
   const KvStore& store() const { return *store_; }
@@ -131,10 +136,10 @@ class PagedCache final : public SequenceCache {
   int length_ = 0;
   int n_in_blocks_ = 0;
   bool staged_in_blocks_ = false;
-  std::int64_t staged_forward_ = -1;  // number of the forward of the rows below; -1: none
+  std::int64_t staged_forward_ = -1;  // number of the forward that staged the rows below; -1: none
   int staged_begin_ = 0;
   std::vector<int> staged_parent_;
-  std::vector<int> src_, page_, slot_;  // lists of one commit, kept for their memory
+  std::vector<int> src_, page_, slot_;  // the arguments of one commit, kept to reuse their memory
 };
 
 }  // namespace engine

@@ -1,5 +1,5 @@
-// The interface of a model for decoders: a batch of token trees in, chosen tokens out, and a KV cache that keeps accepted
-// paths. The transformer implements it; tests have toy models.
+// The interface of a model for decoders: it takes a batch of token trees, returns chosen tokens,
+// and keeps accepted paths in a KV cache. The transformer implements it; tests use toy models.
 #pragma once
 
 #include <cstdint>
@@ -24,14 +24,16 @@ struct Wants {
   /// BatchItem::attention_of.
   int attention_of = -1;
   bool row_p = false;  // the probability of every row's own token
-  /// The n most likely tokens of every row instead of a choice, for draft models; 0: a choice. Not together with row_p.
+  /// Above 0: the n most likely tokens of every row are returned instead of a choice (for draft
+  /// models). 0: a choice. Not together with row_p.
   int n_ranked = 0;
-  /// Candidates sampled for each item's DrawRequest instead of choices. Needs a model with distributions_device(); not
-  /// together with row_p or n_ranked.
+  /// Samples candidates for each item's DrawRequest instead of choosing tokens. Needs a model with
+  /// distributions_device(); not together with row_p or n_ranked.
   bool draws = false;
 };
 
-/// How to choose tokens: settings of a run, the same for every decoder.
+/// The settings by which tokens are chosen. They belong to a run and are the same for every
+/// decoder.
 struct Sampling {
   float temperature = 0;         // below 1e-5: greedy
   int top_k = 0;                 // 0: off
@@ -39,9 +41,9 @@ struct Sampling {
   float min_p = 0;               // 0: off
   float repetition_penalty = 1;  // 1: off
   std::uint64_t seed = 1;
-  /// Coupled: a token is a function of logits, seed and position (Gumbel-max trick), so every
-  /// decoder gives the same text.
-  /// Rejection: speculative sampling, which keeps the distribution but not the tokens.
+  /// Coupled: a token depends only on logits, seed and position (Gumbel-max trick), so every
+  /// decoder emits the same tokens. Rejection: speculative sampling, under which decoders have the
+  /// same distribution but not the same tokens.
   enum class Mode { Coupled, Rejection } mode = Mode::Coupled;
 
   /// True if the largest logit is chosen.
@@ -53,13 +55,16 @@ struct Sampling {
 class SequenceCache {
  public:
   virtual ~SequenceCache() = default;
-  /// Committed positions.
+  /// Number of committed positions.
   virtual int length() const = 0;
-  /// The leading positions that were computed as whole blocks of a prompt (BatchItem::in_blocks).
+  /// Number of leading positions that were computed as whole blocks of a prompt
+  /// (BatchItem::in_blocks).
   virtual int n_in_blocks() const { return 0; }
-  /// Appends rows of this cache's last forward to the committed prefix and discards its other rows. Call it at most once per
-  /// forward, before the model's next forward of any cache, which discards uncommitted rows.
-  /// @param path  row indices in the tree, from a child of the prefix down
+  /// Appends rows of this cache's last forward to the committed prefix and discards the other rows
+  /// of that forward. Call it at most once per forward. The model's next forward, for any cache,
+  /// discards rows that are not committed.
+  /// @param path  row indices in the tree; the first is a child of the prefix, each further one a
+  ///              child of the row before
   virtual void commit(std::span<const int> path) = 0;
   /// Removes the committed positions from `length` on, and the rows of the last forward.
   virtual void truncate(int length) = 0;
@@ -76,26 +81,28 @@ struct BatchItem {
   std::span<const TokenId> prefix;  // tokens of the committed positions; [cache->length()]
   Sampling sampling;
   bool pick_rows = true;  // false: a prefill, without logits and choices
-  /// The step is recorded: computes outputs of every row, even if that costs more.
+  /// true: the step is recorded, and outputs of every row are computed even if that costs more.
   bool shown = false;
   /// The tree is a chain of whole blocks of a prompt, LanguageModel::prompt_block() rows each, and the cache holds only such
   /// blocks. Needs pick_rows = false. All items of a forward are in blocks, or none.
   bool in_blocks = false;
   kernels::RandomStream stream = kernels::RandomStream::TargetGumbel;
-  /// Tokens of the sequence's prompt. If RoPE frequencies depend on the length, the prompt's rows of this item get those of
-  /// a sequence of this length (engine/model/rope.h). 0: each row is treated as the last of its sequence, as is right for the
-  /// prompt's last token and all later ones.
+  /// Number of tokens of the sequence's prompt. If RoPE frequencies depend on the length, rows of
+  /// this item that belong to the prompt get the frequencies of this length (engine/model/rope.h).
+  /// 0: each row is treated as the last of its sequence, which is right for the prompt's last token
+  /// and all later tokens.
   int n_prompt = 0;
-  /// [n_rows] or empty: rows marked 1 take the largest logit at any temperature.
+  /// [n_rows] or empty: for rows marked 1, the token with the largest logit is chosen at any
+  /// temperature.
   std::span<const std::uint8_t> greedy_rows;
-  int attention_of = -1;  // a row of the tree, or -1
-  /// Candidates that the device verifies, for a model with distributions_device(); null: none. Filters and penalty are those
-  /// of `sampling`.
+  int attention_of = -1;  // the row of the tree whose attention weights are returned, or -1
+  /// The candidates that the device verifies (only for a model with distributions_device()); null:
+  /// none. Filters and penalty are those of `sampling`.
   const VerifyRequest* verify_request = nullptr;
   /// Candidates that the device samples (Wants::draws); null: none.
   const DrawRequest* draw = nullptr;
-  /// The row whose hidden state is returned alone, as StepOutput::hidden [dim]; -1: none. Only for an item without picks that
-  /// is alone in its forward.
+  /// The row whose hidden state is returned as StepOutput::hidden [dim]; -1: none. Only for an item
+  /// with pick_rows = false that is the only item of its forward.
   int hidden_of = -1;
 };
 
@@ -107,11 +114,13 @@ struct StepOutput {
   std::vector<RankedTokens> ranked;
   std::vector<float> logits;  // [n_rows, vocab_size] with Wants::logits
   std::vector<float> hidden;  // [n_rows, dim] with Wants::hidden; [dim] with BatchItem::hidden_of
-  /// [n_rows] attention weights of the item's row `attention_of`: the mean over the heads of the last quarter of the layers,
-  /// 0 for rows that it does not see. The prefix has the rest of the sum 1. Empty: not requested or not supported.
+  /// [n_rows] attention weights of the item's row `attention_of`: the mean over the heads of the
+  /// last quarter of the layers, 0 for rows that it does not see. The weights of these rows and of
+  /// the prefix sum to 1. Empty: not requested or not supported.
   std::vector<float> attention;
-  /// [n_rows] with Wants::row_p: the probability of the row's own token in its parent's distribution (greedy: at T = 1).
-  /// -1: unknown, for rows after the prefix and with filters or a penalty. Empty: not requested or not supported.
+  /// [n_rows] with Wants::row_p: the probability of the row's own token in its parent's
+  /// distribution (greedy: at T = 1). -1: unknown, for rows directly after the prefix, and for all
+  /// rows if filters or a penalty apply. Empty: not requested or not supported.
   std::vector<float> row_p;
   VerifyResult verify_result;  // of the item's verify_request
   DrawnCandidates drawn;       // of the item's draw. `picked` then has no choices
@@ -127,14 +136,16 @@ struct StepOutput {
 class LanguageModel {
  public:
   virtual ~LanguageModel() = default;
-  /// Tokens that may be chosen or fed (those of the tokenizer, without padding rows).
+  /// Number of tokens that may be chosen or fed (the tokenizer's tokens, without padding rows).
   virtual int vocab_size() const = 0;
   /// Largest number of positions of a sequence.
   virtual int max_seq_len() const = 0;
-  /// Rows of a prompt block, if such blocks have bits of their own; 0: a prompt's rows have the bits of a step.
+  /// Number of rows of a prompt block, if the model computes whole blocks of a prompt by a path
+  /// whose results differ in the last bits from a step's; 0: a prompt is computed as in a step.
   /// engine/decode/step/prefill_blocks.h decides which positions come in blocks.
   virtual int prompt_block() { return 0; }
-  /// Prompts of the same key have the same cached keys for the same tokens (RopeConfig::rotation_key).
+  /// Prompts with the same rotation key have equal cached keys at positions with equal tokens
+  /// (RopeConfig::rotation_key).
   /// @param n_prompt  tokens of a prompt
   virtual int rotation_key(int n_prompt) const {
     static_cast<void>(n_prompt);
@@ -142,15 +153,17 @@ class LanguageModel {
   }
   /// An empty cache for a new sequence.
   virtual std::unique_ptr<SequenceCache> make_cache() = 0;
-  /// The device that samples candidates and verifies them by distributions in its memory; null: the model does neither, and
-  /// decoders make distributions from logits (engine/decode/verify/sampling.h).
+  /// The device that samples candidates and verifies them by distributions in its memory; null: the
+  /// model does neither, and decoders compute distributions from logits
+  /// (engine/decode/verify/sampling.h).
   virtual kernels::Device* distributions_device() { return nullptr; }
   /// One forward over the rows of all items. A row sees its sequence's committed prefix, its ancestors and itself (tree
   /// attention); its position is its parent's plus one. A row's choice uses the random numbers of the next position and the
   /// penalty history of prefix and ancestors.
   /// @return  one output per item, in their order
   /// @throws Error(Resources)  if a sequence would exceed max_seq_len or memory
-  /// @throws Error(BadInput)   if a picked row's logits are not finite, naming row and index
+  /// @throws Error(BadInput)   if the logits of a picked row are not finite; the message names row
+  ///                           and index
   virtual std::vector<StepOutput> forward(std::span<const BatchItem> items, Wants wants) = 0;
   /// Waits until the device has finished all work. A forward without outputs, or a commit, may otherwise still be pending.
   /// @throws Error(Device, Resources)  if pending work has failed

@@ -40,15 +40,17 @@ class Model : public LanguageModel {
   /// Bytes of all KV pages in use; counts shared pages once.
   virtual std::int64_t cache_bytes() const = 0;
   virtual kernels::Device& device() const = 0;  // the caller's
-  /// The committed keys and values of one layer as f32, [length, n_kv_heads, head_dim]. For tests.
+  /// Reads the committed keys and values of one layer as f32, [length, n_kv_heads, head_dim]. For
+  /// tests.
   virtual void read_cache(const SequenceCache& cache,
                           int layer,
                           std::vector<float>& k,
                           std::vector<float>& v) const = 0;
 };
 
-/// The smallest scale whose weights exceed three times `cache_bytes` (the last-level cache), so that a step costs memory
-/// bandwidth: 1x1 if the model itself does, the largest scale if none does.
+/// The smallest scale whose weights exceed three times `cache_bytes` (the last-level cache), so
+/// that memory bandwidth limits a step. Returns 1x1 if the unscaled weights are large enough, and
+/// the largest scale if no scale is.
 ModelScale auto_scale(const ModelConfig& config, kernels::DType dtype, std::int64_t cache_bytes);
 /// Bytes of this machine's last-level cache; 0: unknown.
 std::int64_t last_level_cache_bytes();

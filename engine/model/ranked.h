@@ -12,7 +12,7 @@ namespace engine {
 /// Tokens with their probabilities, the most likely first; ties go to the lowest id.
 struct RankedTokens {
   std::vector<TokenId> token;
-  std::vector<double> p;  // in the whole distribution, so their sum may be below 1
+  std::vector<double> p;  // probabilities in the whole distribution, so their sum may be below 1
 };
 
 /// Converts the result of kernels::Ops::rank for one row.

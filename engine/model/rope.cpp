@@ -17,7 +17,7 @@ std::vector<double> plain_frequencies(double theta, int head_dim) {
   return f;
 }
 
-// NTK-aware: the base grows so that the slowest pair is stretched over seq_len.
+// NTK-aware scaling: a larger base slows all pairs, the slowest one by the factor `stretch`.
 double dynamic_theta(const RopeConfig& rope, int head_dim, int seq_len) {
   const double original = rope.original_max_seq_len;
   const double length = std::max<double>(seq_len, original);
@@ -29,8 +29,9 @@ double yarn_mscale(double factor, double mscale) {
   return factor <= 1 ? 1.0 : 0.1 * mscale * std::log(factor) + 1.0;
 }
 
-// Pairs that turn often keep their frequency, pairs that turn less than once are interpolated, a
-// ramp between the two in pair index (Peng et al. 2023, section 3.2).
+// Pairs that make many turns keep their frequency, and pairs that make less than one turn are
+// interpolated. Between these, a linear ramp over the pair index blends the two (Peng et al. 2023,
+// section 3.2).
 std::vector<double> yarn_frequencies(const RopeConfig& rope, int head_dim) {
   const auto pair_of_turns = [&](double turns) {
     return head_dim * std::log(rope.original_max_seq_len / (turns * kTurn)) /
@@ -53,7 +54,8 @@ std::vector<double> yarn_frequencies(const RopeConfig& rope, int head_dim) {
   return f;
 }
 
-// Wavelengths beyond the original context are divided, short ones kept, a blend between.
+// Pairs with wavelengths beyond the original context get lower frequencies, pairs with short
+// wavelengths keep theirs, and pairs between get a blend of both.
 std::vector<double> llama3_frequencies(const RopeConfig& rope, int head_dim) {
   std::vector<double> f = plain_frequencies(rope.theta, head_dim);
   const double original = rope.original_max_seq_len;
@@ -71,7 +73,7 @@ std::vector<double> llama3_frequencies(const RopeConfig& rope, int head_dim) {
   return f;
 }
 
-// Each pair divided by a factor of its own (Ding et al. 2024).
+// The frequency of each pair is divided by its own factor (Ding et al. 2024).
 std::vector<double> longrope_frequencies(const RopeConfig& rope, int head_dim, int seq_len) {
   std::vector<double> f = plain_frequencies(rope.theta, head_dim);
   const std::vector<double>& factor =
@@ -121,7 +123,7 @@ std::vector<double> rope_frequencies(const RopeConfig& rope, int head_dim, int s
       return f;
     }
     case RopeConfig::Type::Dynamic:
-      if (head_dim == 2) break;  // one pair, of frequency 1 whatever the base
+      if (head_dim == 2) break;  // one pair, whose frequency is 1 for any base
       return plain_frequencies(dynamic_theta(rope, head_dim, seq_len), head_dim);
     case RopeConfig::Type::Yarn:
       return yarn_frequencies(rope, head_dim);

@@ -1,11 +1,12 @@
-// Rotary position embedding: the angles of every position, from doubles.
+// Rotary position embedding: the angles of every position, computed in doubles.
 //   source  Su et al. 2021 (RoFormer); linear: Chen et al. 2023; dynamic: NTK-aware scaling; yarn:
 //           Peng et al. 2023; llama3: the Llama 3.1 model card. Formulas agree with transformers'.
 //   angle   position * frequency, both as doubles, rounded to f32 after cosine and sine
-//   length  dynamic and longrope choose frequencies by the length of the sequence. All positions of a prompt of L tokens have
-//           the frequencies of length L, a later token at position p has those of length p + 1, and cached keys keep their
-//           angles, as in a greedy generation of transformers. The angles of a position therefore depend only on the
-//           position and the length of the prompt, not on the decoder
+//   length  dynamic and longrope choose frequencies by the length of the sequence. All positions of
+//           a prompt of L tokens use the frequencies of length L. A later token at position p uses
+//           those of length p + 1. Cached keys keep their angles, as in a greedy generation of
+//           transformers. The angles of a position therefore depend only on the position and the
+//           length of the prompt, not on the decoder
 #pragma once
 
 #include <span>
@@ -16,15 +17,15 @@
 
 namespace engine {
 
-/// Angle per position of each pair of a head, [head_dim / 2], in radians.
+/// [head_dim / 2] the angle per position of each pair of a head, in radians.
 /// @param seq_len  length of the sequence; only dynamic and longrope use it
 std::vector<double> rope_frequencies(const RopeConfig& rope, int head_dim, int seq_len);
 
 /// The factor of cosines and sines: 1 except for yarn and longrope.
 double rope_attention_factor(const RopeConfig& rope);
 
-/// Cosines and sines on a device, [n_positions, head_dim / 2, 2], followed by additional rows for the prompts of a forward.
-/// The table grows with the longest sequence.
+/// A table of cosines and sines on a device, [n_positions, head_dim / 2, 2], followed by additional
+/// rows for the prompts of a forward. The table grows with the longest sequence.
 class RopeTable {
  public:
   /// @param device                outlives the table
@@ -36,8 +37,9 @@ class RopeTable {
 
   /// Adds positions up to n. Existing rows keep their bits.
   void reserve(int n);
-  /// The table row of each row of a forward: row pos[i], except for tokens of a prompt that is longer than the original
-  /// length; this call makes rows for those, which are valid until the next call.
+  /// Returns the table row for each row of a forward. This is row pos[i], except for tokens of a
+  /// prompt that is longer than the original length: for these the call adds rows, which are valid
+  /// until the next call.
   /// @param pos       [n] below n_positions()
   /// @param n_prompt  [n] length of the prompt that the position may belong to; 0: none
   std::span<const int> rows_of(std::span<const int> pos, std::span<const int> n_prompt);
@@ -59,8 +61,8 @@ class RopeTable {
   double factor_;
   int n_positions_ = 0;
   std::vector<float> host_;   // rows of the positions
-  int n_extra_ = 0;           // room for further rows after them
-  std::vector<float> extra_;  // of the last call of rows_of()
+  int n_extra_ = 0;           // number of additional rows that the table has room for
+  std::vector<float> extra_;  // the rows that the last call of rows_of() added
   std::vector<int> rows_;
   kernels::DeviceBuffer table_;
 };

@@ -1,6 +1,6 @@
 // The attention mask and positions of a batch of token trees, built once per forward for all layers (tree attention).
-//   order  items with picked rows come first, so that the operations for them alone (last layer, logits) have contiguous rows
-//          from 0 on
+//   order  items with picked rows come first. Operations that need only these items (last layer,
+//          logits) then work on rows [0, n_picked())
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@
 
 namespace engine {
 
-/// The plan of a model's current forward, kept between forwards for its memory.
+/// The plan of a model's current forward. The object is kept between forwards to reuse its memory.
 class ForwardPlan {
  public:
   /// Builds the plan of a batch.
@@ -35,7 +35,7 @@ class ForwardPlan {
   std::span<const int> n_prompt() const { return n_prompt_; }
   /// The largest position plus one.
   int n_positions() const { return n_positions_; }
-  /// Rows of the batch from the oldest ancestor of a row to the row itself.
+  /// The rows of the batch on the path from the oldest ancestor of `row` to `row` itself.
   std::span<const int> chain(int row) const;
   /// The plan for operations, limited to the first n_rows rows.
   kernels::RowsPlan view(int n_rows, int sliding_window) const;

@@ -145,7 +145,8 @@ std::vector<StepOutput> Transformer::forward(std::span<const BatchItem> items, W
   embed();
   for (int l = 0; l < c_.n_layers; l++) run_layer(l, l + 1 < c_.n_layers ? all : out);
   norm_and_logits(out);
-  // A piece of a prompt: its list of kernels does not repeat.
+  // A forward over a part of a prompt: its list of kernels is not repeated, so a graph of it would
+  // not be reused.
   if (plan_.n_picked() == 0 && (!wants.hidden || in_blocks_)) device_.skip_graph_cache();
 
   kernels::BatchedDownloads downloads(device_);
@@ -165,8 +166,8 @@ void Transformer::embed() {
   ops_.embed(device_, weights_.embedding.view, plan_.token().data(), plan_.n_rows(), a_.x.f32());
 }
 
-/// @param out  the rows that continue after this layer's keys and values. The last layer continues only for rows
-///             with outputs
+/// @param out  the rows for which the layer computes more than keys and values; in the last layer
+///             only the rows with outputs
 void Transformer::run_layer(int l, RowRange out) {
   attention_block(l, out);
   if (out.n > 0) feed_forward_block(l, out);
@@ -224,8 +225,9 @@ void Transformer::norm_and_logits(RowRange rows) {
   if (n_picked > 0) multiply(a_.normed.f32(), n_picked, to);
 }
 
-// ---- products with weights. Whole blocks of prompts have products of their own (Ops::matmul_blocks); a single row of
-// a block is multiplied like a step's row. All other rows use the fused operations.
+// ---- products with weights. Whole blocks of prompts are multiplied by Ops::matmul_blocks; a
+// single row of a block is multiplied like a row of a step. All other rows use the fused
+// operations.
 
 void Transformer::multiply(const float* x, int n_rows, const kernels::Projection& to) {
   const auto matmul = multiplies_in_blocks(n_rows) ? ops_.matmul_blocks : ops_.matmul;
@@ -309,7 +311,7 @@ void Transformer::prepare(std::span<const BatchItem> items) {
               static_cast<std::int64_t>(rope_rows.size_bytes()));
 }
 
-/// Rows that need more than keys and values from the last layer.
+/// The rows for which the last layer must compute more than keys and values.
 RowRange Transformer::rows_out(std::span<const BatchItem> items, Wants wants) const {
   for (const BatchItem& item : items) {
     if (item.hidden_of < 0) continue;

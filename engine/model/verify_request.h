@@ -1,5 +1,5 @@
-// Requests to distributions that stay on the model's device: candidates to sample and candidates to verify. Only the results
-// come to the host (kernels::Ops, draw and verify).
+// Requests to sample and to verify candidates by distributions that stay on the model's device.
+// Only the results are copied to the host (kernels::Ops, draw and verify).
 #pragma once
 
 #include <span>
@@ -12,9 +12,9 @@ namespace engine {
 
 /// Candidates to verify after rows of one tree.
 struct VerifyRequest {
-  std::vector<kernels::VerifyNode> nodes;  // each row at most once
+  std::vector<kernels::VerifyNode> nodes;  // at most one for each row
   std::vector<kernels::Candidate> candidates;
-  int n_rejection_tokens = 0;  // tokens to report for each node if the step is recorded
+  int n_rejection_tokens = 0;  // number of tokens to report for each node, if the step is recorded
 
   /// Adds a node; the candidates added next belong to it.
   void add(kernels::VerifyNode node) {
@@ -41,14 +41,14 @@ struct VerifyResult {
 /// Candidates to sample after the last row of a tree, from a draft model.
 struct DrawRequest {
   std::vector<double> uniforms;  // in (0, 1), one for each candidate
-  bool again = false;            // with replacement; else no token twice
+  bool again = false;            // true: with replacement; false: no token is drawn twice
   /// [vocab_size] device memory of the caller; receives the distribution
   double* distribution = nullptr;
 };
 /// The sampled candidates.
 struct DrawnCandidates {
   std::vector<kernels::DrawnToken>
-      tokens;          // fewer than requested if no other token has a probability
+      tokens;          // fewer than requested if no further token has a positive probability
   double largest = 0;  // largest probability of the distribution; 0: no request
 };
 

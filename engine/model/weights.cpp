@@ -49,7 +49,7 @@ class Loader {
                                std::initializer_list<int> sizes);
   void report(std::int64_t n_elements);
 
-  kernels::Device& device_;  // these three: the caller's, for the call
+  kernels::Device& device_;  // these three belong to the caller and are valid during the call
   const ModelConfig& c_;
   const TensorSource& tensors_;
   const kernels::DType dtype_;

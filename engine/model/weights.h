@@ -34,7 +34,8 @@ struct Weights {
   Matrix lm_head;    // empty when tied
   kernels::DeviceBuffer norm;
   std::vector<LayerWeights> layers;
-  std::int64_t bytes_read = 0;  // packed bytes that a forward reads: all but an untied embedding
+  // packed bytes that a forward reads: all weights except an untied embedding
+  std::int64_t bytes_read = 0;
 
   /// The output matrix, [vocab_size, dim].
   const kernels::PackedMatrix& head() const {

@@ -19,7 +19,8 @@ bool comparable(const Sampling& sampling) {
 }
 
 Agreement agreement_of(Ending found, Ending expected) {
-  // A stopped run does not show which tokens would have followed.
+  // For a stopped run it is unknown which tokens would have followed, so only the tokens that it
+  // has are compared.
   const std::size_t n_found = found.tokens.size(), n_expected = expected.tokens.size();
   if (!found.whole) expected.tokens = at_most(expected.tokens, n_found);
   if (!expected.whole) found.tokens = at_most(found.tokens, n_expected);

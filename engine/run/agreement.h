@@ -17,11 +17,11 @@ bool comparable(const Sampling& sampling);
 /// The tokens of one run.
 struct Ending {
   std::span<const TokenId> tokens;
-  bool whole = true;  // the run ended by itself, so its length counts in the comparison
+  bool whole = true;  // the run ended by itself, so its length is compared too
 };
 
-/// Compares two runs, up to the length of a run that was stopped. The caller sets `run`,
-/// `baseline`, `t` and `cost`.
+/// Compares the tokens of two runs. If one of them was stopped, compares only up to its length. The
+/// caller sets `run`, `baseline`, `t` and `cost`.
 Agreement agreement_of(Ending found, Ending expected);
 
 /// Compares a run with plain decoding on the same request, and sets identical_to_ar and difference

@@ -14,25 +14,28 @@ namespace engine {
 
 /// A prompt to continue.
 struct CompletionRequest {
-  RunRequest run;  // prompt_tokens decide, not the prompt's text
+  RunRequest run;  // the prompt is prompt_tokens; its text is ignored
   /// A sequence with the same tokens as prompt_tokens, whose keys and values are shared instead of
   /// computed again; null: none. Owned by the caller until run() returns.
   const Sequence* from = nullptr;
-  /// The run ends at the first of these in its text, with the token that completes it.
+  /// The run ends with the token that completes the first of these texts.
   std::vector<std::string> stop_texts;
-  double value = 0;  // of the state it continues, larger is better; for schedulers that may choose
+  // value of the search state that this request continues (larger is better); the scheduler may use
+  // it to choose
+  double value = 0;
 };
 
 /// A finished continuation.
 struct Completion {
   RunResult result;  // cut before a stop text; then stop_reason is "text"
-  Sequence end;      // prompt and continuation, to continue from; without approximate tokens
+  // prompt and continuation, without approximate tokens; a later request can continue it
+  Sequence end;
 };
 
 /// How a scheduler reports its runs.
 struct SchedulerWatch {
   EventSink* events = nullptr;  // or null
-  RunId first_run = 1;          // runs are numbered from here, in the order of the requests
+  RunId first_run = 1;          // id of the first request's run; the others follow in order
   std::function<bool()> stop;   // called before each step; true ends all runs. May be empty
   std::function<void(int done, int n)> ended;  // called as each request finishes. May be empty
 };
@@ -40,11 +43,11 @@ struct SchedulerWatch {
 /// Totals of a scheduler over all its calls of run().
 struct ScheduleTotals {
   Nanoseconds wall = 0;           // duration of the calls
-  Nanoseconds prefill = 0;        // compute of reading prompts, both models
-  Nanoseconds draft_prefill = 0;  // the draft model's part of it
+  Nanoseconds prefill = 0;        // compute of the prefills, of both models
+  Nanoseconds draft_prefill = 0;  // the draft model's part of `prefill`
   Nanoseconds target_busy = 0;    // forward, verify and commit
   Nanoseconds draft_busy = 0;     // propose
-  Nanoseconds drafting = 0;       // its part in runs that have a draft model
+  Nanoseconds drafting = 0;       // the part of draft_busy in runs that have a draft model
   int n_runs = 0;
   std::int64_t n_tokens = 0;
   std::int64_t n_steps = 0;     // of all runs
@@ -52,13 +55,13 @@ struct ScheduleTotals {
   std::int64_t n_forwards = 0;  // of the target; fewer than steps if runs share forwards
   std::int64_t n_depth = 0;     // full_path_tokens() of all runs
   std::int64_t n_proposed = 0, n_accepted = 0, n_rejected = 0;  // as in Lane
-  // Most bytes of cache pages at one time: of current runs, without shared pages; of all sequences,
-  // finished ones included; of the draft.
+  // Peak bytes of cache pages. branch_cache_bytes: of the current runs, without shared pages.
+  // cache_bytes: of all sequences, including finished ones. draft_cache_bytes: of the draft.
   std::int64_t branch_cache_bytes = 0, cache_bytes = 0, draft_cache_bytes = 0;
 };
 
-/// Names and values for a report's "schedule": the totals and rates that follow from them. A rate
-/// whose denominator is 0 is absent.
+/// The values of a report's "schedule": the totals, and rates computed from them. A rate whose
+/// denominator is 0 is absent.
 ///     tokens_per_second   of wall
 ///     target_busy         share of wall
 ///     acceptance_rate     accepted / proposed
@@ -73,9 +76,9 @@ std::map<std::string, double> figures_of(const ScheduleTotals& totals, const Run
 class Scheduler {
  public:
   virtual ~Scheduler() = default;
-  /// Serves all requests. Every completion has the tokens that the request has when it runs alone.
-  /// After an early stop, started requests return with stop_reason "stopped" and the others are
-  /// left out.
+  /// Serves all requests. Every completion has the same tokens as if its request ran alone. After
+  /// an early stop, started requests return with stop_reason "stopped"; requests that were not
+  /// started are left out.
   /// @return  one completion per request, in their order
   virtual std::vector<Completion> run(std::span<const CompletionRequest> requests,
                                       const SchedulerWatch& watch) = 0;

@@ -1,4 +1,4 @@
-// The state of one completion request between its start and its end, as every scheduler keeps it.
+// The state that a scheduler keeps for one completion request from its start to its end.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@ struct CompletionJob {
   const CompletionRequest& request;  // the caller's, valid until run() returns
   std::size_t index;                 // of the request
   RunId run;
-  Nanoseconds prefill;  // compute of reading the prompt, both models
+  Nanoseconds prefill;  // compute of the prefill, of both models
   Lane lane;
   const Tokenizer& tokenizer;     // the target's
   std::size_t n_read = 0;         // generated tokens that take_new_tokens() has counted
@@ -37,23 +37,23 @@ struct CompletionJob {
 /// Tokens on the deepest path of one draft; 0 if no draft model proposes, nullopt if the tree is
 /// chosen step by step.
 std::optional<int> draft_depth(const DecoderOptions& options);
-/// Tokens that the run would have accepted if the target had accepted a deepest path in every step:
-/// the denominator of SEED's acceptance rate.
+/// The number of tokens that the run would have accepted if the target had accepted a path of full
+/// depth in every step. This is the denominator of SEED's acceptance rate.
 /// @param counts  of the run's decoder
 std::int64_t full_path_tokens(const DecoderOptions& options,
                               std::int64_t n_steps,
                               const std::map<std::string, std::int64_t>& counts);
 
-/// Emits the event that ends a run because of the exception being handled: RunFinished if someone
-/// stopped it, else RunFailed. Call it only within a catch block.
+/// Emits the event that ends a run after the exception that is being handled: RunFinished if the
+/// exception is a requested stop, else RunFailed. Call it only within a catch block.
 /// @param events  or null
 /// @return        true if the run was stopped
 bool report_thrown(EventSink* events, RunId run);
 
 /// Emits a request's RunStarted event and makes its job.
 /// @param make  makes the lane and reads the prompt
-/// @return  null if the run was stopped while its prompt was read; that is reported as the run's
-///          end
+/// @return  null if the run was stopped while its prompt was read; its RunFinished event has then
+///          been emitted
 /// @throws  the other exceptions of `make`, after reporting that the run failed
 std::unique_ptr<CompletionJob> begin_job(std::span<const CompletionRequest> requests,
                                          std::size_t index,

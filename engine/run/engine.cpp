@@ -120,7 +120,7 @@ bool Engine::queue_command(Command command) {
     pending_.push_back(std::move(command));
     return false;
   }
-  // The stop also cancels the work that was requested before it.
+  // A stop command also cancels the work that was requested before it.
   std::erase_if(pending_, [](const Command& c) {
     return std::holds_alternative<StartRun>(c) || std::holds_alternative<StartReasoning>(c) ||
            std::holds_alternative<LoadModel>(c) || std::holds_alternative<CheckAgreement>(c);
@@ -188,7 +188,7 @@ Engine::Read Engine::read_prompt(LoadedModel& model, const std::vector<RunBegun>
   const Nanoseconds begun = now_ns();
   Nanoseconds last = 0;
   const std::vector<TokenId>* prompt = nullptr;
-  bool with_state = false;  // some decoder starts from the prompt's hidden state
+  bool with_state = false;  // true if a decoder of a lane starts from the prompt's hidden state
   for (const RunBegun& run : runs) {
     if (&run.models.target != &model) continue;
     prompt = &run.request.prompt_tokens;
@@ -198,7 +198,7 @@ Engine::Read Engine::read_prompt(LoadedModel& model, const std::vector<RunBegun>
   const auto progress = [&](int done, int total) {
     if (last == 0 || now_ns() - last > kProgressPeriod || done == total) {
       last = now_ns();
-      // One prefill serves all lanes of a model and is a phase of each.
+      // All lanes of a model share one prefill. It is reported as a phase of each lane's run.
       for (const RunBegun& run : runs)
         if (&run.models.target == &model)
           events_.push(Phase{last, run.id, "prefill", done, total, {}});
@@ -216,7 +216,7 @@ void Engine::start(const StartRun& command) {
   const std::vector<RunModels> models = loaded_by_lane(command);
   const std::uint32_t race = command.lanes.size() > 1 ? ++n_races_ : 0;
   std::vector<RunBegun> runs;
-  // all are made before the first is emitted, because an option may be refused
+  // makes all events before emitting the first, because an option may be refused
   std::vector<RunStarted> started;
   for (const LaneRequest& lane : command.lanes) {
     RunRequest request = request_of(command, lane);
@@ -240,7 +240,7 @@ void Engine::start(const StartRun& command) {
   } catch (...) {
     const Failure failure = current_failure();
     if (failure.is_stop()) {
-      // A requested stop is not a failure, however early it comes.
+      // A requested stop is not a failure, even before the first step.
       discard_race();
       for (const RunBegun& run : runs)
         events_.push(RunFinished{.t = now_ns(), .run = run.id, .stop_reason = "stopped"});
@@ -324,7 +324,8 @@ void Engine::keep_tracked(const RunTracker& tracker, const ModelRequest& model) 
 }
 
 void Engine::fail_reasoning(const RunTracker& tracker, const Failure& failure) {
-  bool reported = false;  // a run whose prompt could not be read has reported the failure already
+  // true if the failure was already reported by a run whose prompt could not be read
+  bool reported = false;
   for (const auto& [run, what] : tracker.runs()) {
     reported |= what.failed;
     if (what.over()) continue;
@@ -340,7 +341,7 @@ bool Engine::reasoning_stop_requested(RunTracker& tracker) {
   bool is_reported = !held_;  // a hold command that arrives now emits its own Held event
   apply_queued_controls();
   while (!stop && !is_superseded() && held_ && steps_requested_ == 0) {
-    // Reports that the started work waits from now on; otherwise the device would seem to hang.
+    // Reports that the started work is on hold; without this event the device would seem to hang.
     if (!std::exchange(is_reported, true)) events_.push(Held{now_ns(), true});
     std::optional<Command> command = commands_.wait();
     stop = !command || queue_command(std::move(*command));
@@ -410,8 +411,8 @@ void Engine::report_finished() {
   }
 }
 
-/// Ends the current race, and emits how its lanes compare with the AR lane of their model if there
-/// is one.
+/// Ends the current race. Compares each lane with the AR lane of its model, if there is one, and
+/// emits the result.
 void Engine::end_race() {
   if (!race_) return;
   for (const auto& lane : race_->lanes()) race_->stop(lane->run);
@@ -443,8 +444,8 @@ void Engine::fail_race(const Failure& failure) {
   discard_race();
 }
 
-// The sampler uses the devices of the race's models, so it is destroyed before they may be. Counts
-// since its last sample are dropped: a sample covers 100 ms.
+// The sampler uses the devices of the race's models, so it is destroyed before those devices can
+// be. Its counts since the last sample are dropped, because a sample covers 100 ms.
 void Engine::discard_race() {
   active_.clear();
   sampler_.reset();

@@ -45,17 +45,17 @@ class Engine {
     RunRequest request;
     double prefill_ms = 0;
     bool reported = false;
-    LoadedModel* model = nullptr;  // owned by the store, which keeps it for the race
+    LoadedModel* model = nullptr;  // owned by the store, which keeps it until the race ends
   };
   /// A finished run's data for a later comparison with plain decoding.
   struct Finished {
     ModelRequest model;
     RunRequest request;
     std::vector<TokenId> tokens;
-    bool whole = false;  // ended by itself, so its length counts in a comparison
+    bool whole = false;  // the run ended by itself, so its length is compared too
   };
 
-  /// A run with a RunStarted event that has not begun to decode.
+  /// A run whose RunStarted event was emitted and that has not begun to decode.
   struct RunBegun {
     RunId id = 0;
     RunRequest request;
@@ -80,7 +80,7 @@ class Engine {
   void report_finished();
   void end_race();
   void fail_race(const Failure& failure);
-  /// Discards the race's state, also of a race that has not begun.
+  /// Discards the race's state, even if the race has not begun.
   void discard_race();
   void fail(RunId run, const Failure& failure);
   void notice(Notice::Level level, std::string text);
@@ -92,20 +92,22 @@ class Engine {
   void describe_once(const RunModels& models);
   void keep_tracked(const RunTracker& tracker, const ModelRequest& model);
   void fail_reasoning(const RunTracker& tracker, const Failure& failure);
-  /// Queues a command that arrived during long work. @return  true if it is a stop command, which
-  /// also drops the queued starts
+  /// Queues a command that arrived while the engine was busy. @return  true if it is a stop
+  ///                                                                   command, which also drops
+  ///                                                                   the queued starts
   bool queue_command(Command command);
   /// Queues the commands that have arrived. @return  true if one of them was a stop command
   bool stop_requested();
-  /// The same between two steps of a reasoning command; waits while the engine is held.
+  /// Does the same between two steps of a reasoning command, and waits while the engine is held.
   bool reasoning_stop_requested(RunTracker& tracker);
-  /// True if a queued command ends a reasoning command, as it would end a race.
+  /// True if a queued command ends the current reasoning command, in the same way as it would end a
+  /// race.
   bool is_superseded() const;
   /// Applies queued hold, step and record commands to the current work.
   void apply_queued_controls();
 
   CommandQueue& commands_;
-  RecordingTap events_;  // to the window and, while a recording is on, to its file
+  RecordingTap events_;  // sends events to the window and, during a recording, to its file
   ModelStore store_;
   Reasoner reasoner_;
   std::deque<Command> pending_;  // arrived during long work
@@ -116,7 +118,7 @@ class Engine {
   RunId n_runs_ = 0;
   std::uint32_t n_races_ = 0;
   SearchId n_searches_ = 0;
-  // models with a ModelLoaded event
+  // models whose ModelLoaded event was emitted
   std::set<std::uint32_t> described_;
   std::set<std::pair<std::uint32_t, std::uint32_t>> described_pairs_;  // target and draft
   bool held_ = false;
@@ -125,7 +127,7 @@ class Engine {
   int steps_requested_ = 0;
 
   std::optional<LoadSampler> sampler_;  // of the current race
-  Nanoseconds race_compute_ = 0;        // compute of its lanes
+  Nanoseconds race_compute_ = 0;        // compute of the current race's lanes
 };
 
 }  // namespace engine

@@ -16,7 +16,7 @@ struct Failure {
   bool is_stop() const { return code == static_cast<int>(ErrorCode::Cancelled); }
 };
 
-/// The exception being handled. Call it only within a catch block.
+/// Describes the exception that is being handled. Call it only within a catch block.
 Failure current_failure();
 
 /// The event that ends a run with this failure, with the current time.

@@ -76,7 +76,7 @@ void LoadSampler::emit(Nanoseconds own_compute) {
   if (const kernels::GpuMonitor* monitor = device_.monitor()) {
     add_gpu_load(sample, monitor->latest());
   } else {
-    // Two devices may together have more threads than the machine has processors.
+    // Limits the sum: two devices may together have more threads than the machine has processors.
     const std::size_t processors = std::max(1u, std::thread::hardware_concurrency());
     sample.busy_percent = percent(now.process_cpu_ns - before.process_cpu_ns,
                                   std::min(now.thread_busy_ns.size(), processors));

@@ -1,6 +1,6 @@
 // Samples the load of the processor or the GPU during runs and emits Sampled events, both for the
-// window and for the command line. A thread of its own queries the GPU's driver
-// (kernels/cuda/monitor/gpu_monitor.h); the sampler takes the latest values and never waits.
+// window and for the command line. A separate thread queries the GPU's driver
+// (kernels/cuda/monitor/gpu_monitor.h); the sampler reads its latest values and never waits.
 #pragma once
 
 #include <cstdint>
@@ -14,9 +14,10 @@ namespace engine {
 /// Emits a load sample every 100 ms while runs make steps.
 class LoadSampler {
  public:
-  /// Starts to count, and starts the monitor of a GPU.
+  /// Starts the counters, and the monitor thread if the device is a GPU.
   /// @param device  the device of the runs; outlives the sampler, and so does `events`
-  /// @param beside  a second device that works at the same time, whose threads count too; or null
+  /// @param beside  a second device that works at the same time and whose threads are counted too;
+  ///                or null
   LoadSampler(const kernels::Device& device,
               EventSink& events,
               const kernels::Device* beside = nullptr);
@@ -24,7 +25,7 @@ class LoadSampler {
   /// Emits a sample if the last one is 100 ms old.
   /// @param own_compute  total compute of the sampled runs so far
   void step(Nanoseconds own_compute);
-  /// Emits a sample if there was none yet, so that a short run has one too.
+  /// Emits a sample if none was emitted yet. Thus a short run has one too.
   void end(Nanoseconds own_compute);
 
  private:

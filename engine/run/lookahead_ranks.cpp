@@ -15,8 +15,8 @@ namespace {
 /// Time between two calls of go_on() while waiting for the ranks.
 constexpr std::chrono::milliseconds kReadyPeriod{100};
 
-/// The exception being handled, for rank 0's caller; an Error's message gets the rank and its
-/// device.
+/// The exception that is being handled, for the caller of rank 0. If it is an Error, its message is
+/// extended by the rank and its device.
 std::exception_ptr failure_of_rank(int rank, const std::string& device) {
   try {
     throw;

@@ -21,7 +21,7 @@ namespace engine {
 /// The model of a rank other than rank 0.
 struct RankPlace {
   LanguageModel& model;  // with the weights of rank 0's model; outlives the ranks
-  std::mutex& at_work;   // held while the model works, because lanes may share it
+  std::mutex& at_work;   // locked while the model works, because lanes may share the model
   std::string device;    // for messages
 };
 
@@ -35,11 +35,11 @@ struct RankedRun {
 /// The model of rank 0's lane, which runs its forwards together with the other ranks.
 class LookaheadRanks final : public LaneModel {
  public:
-  /// Starts the other ranks, which read the prompt at once.
+  /// Starts the other ranks. They begin to read the prompt immediately.
   /// @param model     of rank 0
-  /// @param others    of ranks 1, 2, ...; one fewer than the option `ranks`
-  /// @param at_work   rank 0 calls it around each of its forwards, with true before it; may be
-  ///                  empty
+  /// @param others    models of ranks 1, 2, ...; one fewer than the option `ranks`
+  /// @param at_work   rank 0 calls it with true before each of its forwards and with false after
+  ///                  it; may be empty
   /// @throws Error(Resources)  if a thread cannot be started
   LookaheadRanks(LanguageModel& model,
                  std::vector<RankPlace> others,
@@ -65,9 +65,9 @@ class LookaheadRanks final : public LaneModel {
 
   Sequence attach(Sequence sequence) override;
   Sequence detach(Sequence sequence) override;
-  /// rank_rows_0, rank_rows_1, ...: rows that each rank computed; rows_again: rows among them for
-  /// tokens accepted on another rank; won_elsewhere: steps whose longest match was not rank 0's;
-  /// told_numbers: numbers that the ranks exchanged.
+  /// rank_rows_0, rank_rows_1, ...: rows that each rank computed; rows_again: the rows computed
+  /// again for tokens that another rank accepted; won_elsewhere: steps whose longest match was not
+  /// rank 0's; told_numbers: numbers that the ranks exchanged.
   std::map<std::string, std::int64_t> counts() const override;
   /// ranks; exchange_ms: rank 0's time in the exchange, including waits for slower ranks;
   /// longest_rank_ms: sum of each step's longest forward.

@@ -1,6 +1,6 @@
 // Lanes on one device take turns: the lane that has used the least compute makes the next step, and
-// only a lane's own compute counts. So at any moment all lanes have used equal compute time, up to
-// one step, and a live race is fair.
+// only a lane's own compute counts. So at any moment the compute times of all lanes differ by at
+// most one step, and a live race is fair.
 #pragma once
 
 #include <memory>
@@ -10,11 +10,11 @@
 
 namespace engine {
 
-/// Several lanes on one device, and whose turn it is.
+/// Several lanes on one device. Decides which lane makes the next step.
 class Race {
  public:
-  /// @param model   of lanes that are added without their own; owned by the engine, outlives the
-  ///                race
+  /// @param model   the model of lanes that are added without one; owned by the engine, outlives
+  ///                the race
   /// @param events  receives the steps' events; or null
   Race(LanguageModel& model, EventSink* events) : model_(model), events_(events) {}
 
@@ -22,14 +22,15 @@ class Race {
   void add(Lane lane);
   /// Adds a lane of another model, which outlives the race too.
   void add(Lane lane, LanguageModel& model);
-  /// One step of the unfinished lane with the least own compute; the first of equals.
+  /// Runs one step of the unfinished lane that has used the least compute; on a tie, of the first
+  /// such lane.
   /// @return  the lane that stepped, or null if none is left
   Lane* step_next();
-  /// One step of each unfinished lane, first to last.
+  /// Runs one step of each unfinished lane, in order.
   void step_each();
   /// True if no lane can make another step.
   bool finished() const;
-  /// Stops a run after the steps it has made.
+  /// Stops a run. It keeps the steps that it has made.
   void stop(RunId run);
   /// True if stop() was called for this lane's run.
   bool stopped(const Lane& lane) const;

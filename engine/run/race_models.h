@@ -13,16 +13,17 @@
 namespace engine {
 
 /// Loads every model that is not loaded yet.
-/// @param request          for lanes that name no model of their own; for the others with their
-///                         model's name
-/// @param draft_resources  its heads belong to request.model; a lane's own model has the heads that
-///                         its card names
-/// @param progress         makes the progress callback for a model's name
-/// @param loaded           called once with the models of each name, and again for lanes that need
-///                         more; may be empty
+/// @param request          the model request of lanes that name no model; lanes with their own
+///                         model use it with that model's name
+/// @param draft_resources  these heads belong to request.model; a lane's own model uses the heads
+///                         that its card names
+/// @param progress         returns the progress callback for the model with this name
+/// @param loaded           called with the models of each name after they are loaded, and again if
+///                         a later lane needs a further draft model or heads; may be empty
 /// @param several_texts    each lane decodes several prompts: a SEED lane then gets a draft model
 ///                         with threads of its own (models_for)
-/// @return  one per lane, in order; they stay loaded until the next call of keep_together()
+/// @return  the models of each lane, in order; they stay loaded until the next call of
+///          keep_together()
 /// @throws Error(Resources)  if memory cannot hold all of them at once
 /// @throws Error             as ModelStore::get_for
 std::vector<RunModels> models_of_lanes(

@@ -1,5 +1,5 @@
-// Reasoning on the engine's thread. The dependency order keeps engine/run from calling
-// engine/reason, so the caller passes in a function that runs a reasoning command.
+// Reasoning on the engine's thread. engine/run may not depend on engine/reason, so the caller
+// passes a function that runs a reasoning command.
 #pragma once
 
 #include <functional>
@@ -17,18 +17,19 @@ struct ReasoningSite {
   Scheduler& scheduler;
   SchedulerWatch watch;       // the event stream and its next run id; the reasoner sets `ended`
   SearchId first_search = 1;  // the stream's next search id
-  /// Reports progress with a text. done == total only at the end, with a summary as the text.
+  /// Reports progress with a text. At the end, and only then, done == total and the text is a
+  /// summary.
   std::function<void(std::int64_t done, std::int64_t total, const std::string& words)> tell;
 };
 
-/// Runs a reasoning command. Its results are events of site.watch.
+/// Runs a reasoning command. Reports its results as events to site.watch.
 /// @throws Error  if the command cannot be run, or if a run fails
 using Reasoner = std::function<void(const StartReasoning& command, const ReasoningSite& site)>;
 
 /// Records the runs of a reasoning command from its events, and forwards the events to the stream.
 class RunTracker final : public EventSink {
  public:
-  /// One run as its events describe it.
+  /// The data of one run, collected from its events.
   struct Run {
     RunStarted started;
     std::vector<TokenId> tokens;

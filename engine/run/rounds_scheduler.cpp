@@ -63,8 +63,8 @@ struct Call {
   const RoundsSettings& settings;
 };
 
-/// Sets how many of a device's threads work, or lends it another device's threads; restores its own
-/// at the end.
+/// Sets how many of a device's threads work, or lends the device the threads of another device. The
+/// destructor restores the device's own threads.
 class ThreadsAtWork {
  public:
   explicit ThreadsAtWork(kernels::Device& device) : device_(device) {}
@@ -202,7 +202,7 @@ class JobRounds final : public RoundsWork {
  private:
   struct Place {
     std::unique_ptr<CompletionJob> job;
-    bool has_begun = false;  // its draft has read the prompt
+    bool has_begun = false;  // the draft model has read the prompt
   };
   Place& at(int branch) { return jobs_[static_cast<std::size_t>(branch)]; }
 
@@ -218,8 +218,8 @@ class JobRounds final : public RoundsWork {
     return sum;
   }
 
-  /// Updates the peak sizes of the target's caches, which this thread owns whichever thread uses
-  /// the branch.
+  /// Updates the peak sizes of the target's caches. Only this thread changes these caches, even
+  /// while the other thread uses the branch.
   void count_caches() {
     std::int64_t own = 0;
     for (const Place& place : jobs_)
@@ -311,7 +311,7 @@ std::vector<Completion> RoundsScheduler::run(std::span<const CompletionRequest> 
         rounds, work, [&work] { return work.stopped(); }, report);
   } catch (...) {
     work.report_thrown();
-    if (events) events->forward();  // the events before the failure, and the end of each run
+    if (events) events->forward();  // emits the events before the failure, and the end of each run
     throw;
   }
   std::vector<Completion> completions = work.take();

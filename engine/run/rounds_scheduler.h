@@ -1,12 +1,11 @@
 // SEED: serves several requests at a time with rounds-scheduled speculative execution.
 //   paper     Wang et al. 2024 (arXiv:2406.18200), Algorithm 1
-//   lossless  every completion has the tokens it has when it runs alone, whatever the schedule, the
-//             policy and the times: a token depends only on its own sequence and its own random
-//             numbers
-//   needs     a draft model on a device of its own, because two threads work at the same time
-//   cost      a cache of the target and one of the draft per branch, with shared prompts; each
-//             model's weights once
-//   differs   one thread drafts for all branches, so rounds gain a factor of at most 2
+//   lossless  every completion has the same tokens as if it ran alone, for any schedule, policy and
+//             stage times, because a token depends only on its own sequence and random numbers
+//   needs     a draft model on a separate device, because two threads work at the same time
+//   cost      two caches per branch (target and draft), which share prompts; the weights of each
+//             model exist once
+//   differs   one thread drafts for all branches, so the speed-up of rounds is at most 2
 //             (rounds_bound()); in the published program the branches wait for each other
 #pragma once
 
@@ -28,7 +27,7 @@ struct SeedOptions;  // engine/decode/seed.h
 /// Settings of the schedule.
 struct RoundsSettings {
   int n_branches = 3;
-  int n_together = 1;  // branches in one forward of the target
+  int n_together = 1;  // largest number of branches in one forward of the target
   std::string policy = "fcfs";
   std::string overlap = "auto";
   int target_threads = 0;  // while both models work at the same time; 0: all threads of its device
@@ -40,14 +39,15 @@ RoundsSettings rounds_settings(const SeedOptions& options);
 /// Serves requests as branches that take turns at the draft model and the target.
 class RoundsScheduler : public Scheduler {
  public:
-  /// @param models  on separate devices: ModelStore::get_with_draft() with draft_threads
+  /// @param models  target and draft model on separate devices: ModelStore::get_with_draft() with
+  ///                 draft_threads
   RoundsScheduler(const RunModels& models, const RoundsSettings& settings);
   /// @throws  the exceptions of the models, from either thread
   std::vector<Completion> run(std::span<const CompletionRequest> requests,
                               const SchedulerWatch& watch) override;
   /// figures_of(), and:
-  ///     branches, most_branches                  the allowed number, and the largest at one time
-  ///     drafts, verifications, longest_queue
+  ///     branches, most_branches                  the allowed number, and the largest number that
+  ///     was active at one time drafts, verifications, longest_queue
   ///     wait_for_target_ms, wait_for_draft_ms    of branches
   ///     target_idle_ms, draft_idle_ms
   ///     draft_prefill_ms                         the draft's part of prefill_ms
@@ -55,24 +55,25 @@ class RoundsScheduler : public Scheduler {
   ///     rounds_bound                             bound of the speed-up: rounds_bound() for
   ///                                              most_branches, these means and the mean number of
   ///                                              branches per verification
-  ///     overlap                                  compute of both models, prompts included, / wall:
-  ///                                              1 if nothing overlapped
-  ///     overlapped                               share of verifications during which the draft
-  ///                                              might work
-  ///     overlap_chosen, overlap_looks, overlap_changes, overlapped_round_ms, in_turn_round_ms
-  ///                                              of overlap=auto, once it has measured
+  ///     overlap                                  (compute of both models, including prompts) /
+  ///                                              wall; 1 if nothing overlapped
+  ///     overlapped                               share of verifications during which the draft was
+  ///                                              allowed to work overlap_chosen, overlap_looks,
+  ///                                              overlap_changes, overlapped_round_ms,
+  ///                                              in_turn_round_ms of overlap=auto, once it has
+  ///                                              measured
   std::map<std::string, double> figures() const override;
 
  private:
   RunModels models_;  // owned by the store, as long as this is used
   RoundsSettings settings_;
-  /// The tuner whose measurements explain the choice; null: none has measured enough.
+  /// The tuner whose measurements led to the current mode; null: none has measured enough.
   const OverlapTuner* tuner() const;
   void report_choice(EventSink& events);
 
   std::unique_ptr<Policy> policy_;
   std::unique_ptr<Overlap> overlap_;
-  std::string reported_;        // the choice in the last notice
+  std::string reported_;        // the mode in the last notice
   PromptCaches prompts_;        // of the target; used by its thread
   PromptCaches draft_prompts_;  // of the draft; used by the thread that drafts
   ScheduleTotals totals_;

@@ -69,7 +69,9 @@ double row_cost_ms(LanguageModel& model,
 std::vector<int> rows_along(const TokenTree& tree, std::span<const TokenId> tokens) {
   if (tokens.empty()) return {};
   std::vector<std::size_t>
-      held;  // [rows] leading tokens that the chain to a row matches; 0: the chain does not match
+      // [rows] number of leading tokens that the chain of rows to this row matches; 0: it does not
+      // match
+      held;
   for (int row = 0; row < tree.n_rows(); row++) {
     const int parent = tree.parent[static_cast<std::size_t>(row)];
     const std::size_t before = parent < 0 ? 0 : held[static_cast<std::size_t>(parent)];

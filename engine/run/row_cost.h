@@ -1,6 +1,6 @@
-// The cost of a run's rows alone: repeats its forwards without the decoder. Speed-ups are compared
-// with this cost, because an ideal decoder spends time only on its rows and drafts. Repeat the
-// forwards directly after the run, so that both find the machine in the same state.
+// Measures what the rows of a run cost without its decoder, by repeating the run's forwards.
+// Speed-ups are compared with this cost, because an ideal decoder spends time only on its rows and
+// drafts. Repeat the forwards directly after the run, while the machine is in the same state.
 #pragma once
 
 #include <functional>
@@ -48,7 +48,7 @@ double row_cost_ms(LanguageModel& model,
                    const StepRecorder::Text& text,
                    const std::function<bool()>& stop = {});
 
-/// The first chain of rows from the prefix down with these tokens, in order.
+/// The first chain of rows, starting below the prefix, whose tokens are these, in order.
 /// @throws ContractError  if there is none
 std::vector<int> rows_along(const TokenTree& tree, std::span<const TokenId> tokens);
 

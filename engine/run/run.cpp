@@ -67,8 +67,8 @@ Lane lane_of(RunId run,
   return lane;
 }
 
-/// Starts the ranks that share the lane's rows; they read the prompt at once. Null: there is one
-/// rank.
+/// Starts the ranks that share the lane's rows; they begin to read the prompt immediately. Returns
+/// null if there is only one rank.
 std::unique_ptr<LookaheadRanks> ranks_for(const RunModels& models,
                                           const RunRequest& request,
                                           const ParsedOptions& options,
@@ -276,7 +276,7 @@ RunFinished finished_event(const RunResult& result, RunId run) {
 namespace {
 
 /// Makes the lane of run_to_end(). If the run is stopped while it reads its prompt, this emits its
-/// RunFinished event: a run without an end would look cut off.
+/// RunFinished event; without an end the run would look cut off in a recording.
 Lane begin_lane(const RunModels& models,
                 const RunRequest& request,
                 RunId run,
@@ -340,7 +340,7 @@ RunResult run_to_end(const RunModels& models,
   } catch (...) {
     const Failure failure = current_failure();
     if (events && !failure.is_stop()) events->push(failed_event(failure, run));
-    // A device's message names only its kernels, so this adds the step.
+    // A device's error message names only kernels, so the step is added.
     if (at_step >= 0 && failure.code == static_cast<int>(ErrorCode::Device))
       throw Error(ErrorCode::Device, fmt::format("{}; at step {}", failure.message, at_step));
     throw;

@@ -1,5 +1,5 @@
-// From a request to a lane that can step, and from a finished lane to its result. The command line
-// and the engine thread both use this.
+// Makes a lane that can step from a request, and a result from a finished lane. The command line
+// and the engine thread both use these functions.
 #pragma once
 
 #include <functional>
@@ -20,33 +20,40 @@ namespace engine {
 struct RunRequest {
   std::string prompt_id;
   std::string prompt;
-  std::vector<TokenId> prompt_tokens;  // of `prompt`; given alone if there is no tokenizer
+  // tokens of `prompt`; without a tokenizer only these are given
+  std::vector<TokenId> prompt_tokens;
   std::string decoder = "ar";
   OptionValues options;  // as given; parse_options() checks them
   Sampling sampling;
   int max_tokens = 256;
   bool ignore_eos = false;
   ProbeSettings probe;     // of fastcot's stop=probe
-  std::uint32_t race = 0;  // the same for runs on one prompt that are shown side by side; 0: alone
-  int lane = 0;            // from 0 in its race
-  int first_approximate = 0, n_approximate = 0;  // of prompt_tokens, as in RunStarted
-  /// The text ends before the first of these (engine/decode/stop_texts.h). None of them is empty.
+  // equal for runs of one prompt that are shown side by side; 0: the run is shown alone
+  std::uint32_t race = 0;
+  int lane = 0;  // number of the lane in its race, from 0
+  // the approximate tokens in prompt_tokens, as in RunStarted
+  int first_approximate = 0, n_approximate = 0;
+  /// The text ends before the first of these stop strings (engine/decode/stop_texts.h). None is
+  /// empty.
   std::vector<std::string> stop_texts = {};
-  std::vector<TokenId> stop_ids = {};  // each ends the text, also with ignore_eos
-  bool no_special = false;  // prompt_tokens were read with names of control symbols as text
+  std::vector<TokenId> stop_ids = {};  // each ends the text, even with ignore_eos
+  // when prompt_tokens were made, names of control symbols were read as plain text
+  bool no_special = false;
 };
 
-/// The first difference between a run and plain decoding, and the margin of each choice there over the
-/// second best one. A tiny margin means rounding, a large one a fault. Unset: that run had ended.
+/// The first difference between a run and plain decoding. A margin is the score of the token that
+/// the run chose at this place minus the second best score: a tiny margin means rounding, a large
+/// one a fault. A margin is unset if that run had already ended.
 struct Difference {
   int at = 0;  // index among generated tokens
   std::optional<float> margin, margin_of_ar;
 };
 
-/// One finished generation. Times are the run's own compute.
+/// One finished generation. Times count only compute of this run.
 struct RunResult {
   RunRequest request;
-  std::vector<TokenId> tokens;    // including those of a stop string, and a stop id
+  // generated tokens, including those of a stop string and a stop id
+  std::vector<TokenId> tokens;
   std::vector<float> margins;     // as in Lane
   std::vector<TokenFacts> facts;  // [tokens]
   std::string text;               // without the stop string or the stop id that ended it
@@ -62,8 +69,8 @@ struct RunResult {
   std::map<std::string, double> metrics;
   std::map<std::string, std::int64_t> counts;  // the metrics that add up over runs
   std::optional<bool> identical_to_ar;         // unset: not compared
-  std::optional<Difference> difference;        // if not identical
-  std::optional<double> speedup;               // unset: there is no AR run to compare with
+  std::optional<Difference> difference;        // set if the tokens are not identical
+  std::optional<double> speedup;               // unset: no AR run to compare with
 
   /// True if an end token, a stop string or id, or a limit ended the run. Lossless runs that end so
   /// must agree in every token.
@@ -95,8 +102,8 @@ void check_stops(const Model& model,
                  std::span<const std::string> stop_texts,
                  std::span<const TokenId> stop_ids);
 
-/// Makes a lane that has not begun end where its text contains one of `stops`.
-/// @param reason  the stop reason to report then
+/// Sets stop strings of a lane that has not begun: it ends when its text contains one of `stops`.
+/// @param reason  the stop reason to report if that happens
 void stop_at(Lane& lane,
              const Tokenizer& tokenizer,
              std::vector<std::string> stops,
@@ -130,7 +137,7 @@ Sequence prefilled(Model& model,
                    const std::function<bool(int, int)>& progress = {},
                    bool with_state = false);
 
-/// The same, sharing the keys and values of earlier prompts.
+/// The same, but shares the keys and values of earlier prompts.
 /// @param known  as of PromptCaches::read()
 Sequence prefilled(PromptCaches& prompts,
                    const Model& model,
@@ -150,8 +157,8 @@ RunStarted started_event(const RunRequest& request, const RunModels& models, Run
 /// The event that closes a run.
 RunFinished finished_event(const RunResult& result, RunId run);
 
-/// Runs one request to its end. A failure is reported as the run's end and thrown to the caller; a
-/// device's failure names its step.
+/// Runs one request to its end. A failure is both reported in an event that ends the run and thrown
+/// to the caller; the message of a device's failure names the step.
 /// @param models  with a draft model or heads if the decoder needs them
 /// @param events  or null
 /// @param stop    called before each step; true ends the run there. May be empty
@@ -163,7 +170,8 @@ RunResult run_to_end(const RunModels& models,
                      const std::function<bool()>& stop = {},
                      const std::function<void(const Lane&)>& step = {});
 
-/// Index of the first token that differs, -1 if none does. A shorter sequence differs at its end.
+/// Index of the first token that differs, -1 if none does. If one sequence is a prefix of the
+/// other, they differ at the end of the shorter one.
 int first_difference(std::span<const TokenId> found, std::span<const TokenId> expected);
 
 }  // namespace engine

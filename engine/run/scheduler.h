@@ -1,5 +1,5 @@
-// Makes the scheduler and loads the models that a decoder runs with, and has the scheduler of all
-// decoders but SEED: batches.
+// Makes the scheduler that a decoder runs with and loads its models. Also defines BatchScheduler,
+// which serves all decoders except SEED.
 #pragma once
 
 #include <map>
@@ -15,14 +15,14 @@ namespace engine {
 
 /// The scheduler that a decoder runs under.
 /// @param options    of the decoder, as given
-/// @param n_at_once  requests in one forward; for "seed" its options decide
+/// @param n_at_once  requests in one forward; ignored for "seed", whose options set the number
 /// @throws Error(Usage)  as parse_options()
 std::unique_ptr<Scheduler> make_scheduler(const RunModels& models,
                                           const std::string& decoder,
                                           const OptionValues& options,
                                           int n_at_once);
 /// Loads the models for such a scheduler: the target, and the draft model, heads or ranks that the
-/// decoder needs. The draft model of "seed" has threads of its own.
+/// decoder needs. The draft model of "seed" gets separate threads.
 /// @param options  of the decoder, as given
 /// @throws Error   as parse_options(), ModelStore::get_for() and ModelStore::get_ranks()
 RunModels models_for(ModelStore& store,
@@ -45,8 +45,8 @@ void add_ranks(ModelStore& store,
                const OptionValues& options,
                const LoadProgress& progress = {});
 
-/// Runs up to `n_at_once` requests in each forward, whatever their lengths and decoders. As one
-/// ends, the next takes its place. With 1 the requests run one after another.
+/// Runs up to `n_at_once` requests in each forward; their lengths and decoders may differ. When one
+/// ends, the next one takes its place. If `n_at_once` is 1, the requests run one after another.
 class BatchScheduler : public Scheduler {
  public:
   /// @param models  with a draft model for decoders that need one

@@ -11,13 +11,14 @@ namespace {
 constexpr std::size_t kLookSamples = 3;
 constexpr std::size_t kKeptSamples = 5;
 constexpr int kFirstPause = 48, kLongestPause = 768;
-// The other mode must be faster by this factor to be kept.
+// The other mode becomes the kept one only if it is faster by this factor.
 constexpr double kQuicker = 1.03;
 // If the kept mode's time changes by this factor, the load has changed.
 constexpr double kChanged = 1.25;
-// One round slower by this factor ends a probe.
+// One round that is slower by this factor ends a probe.
 constexpr double kHopeless = 1.3;
-// Two rounds slower by this factor end a probe, and then the next probes are delayed by kRarer.
+// Two rounds that are slower by this factor end a probe. The next probes are then delayed by the
+// factor kRarer.
 constexpr double kUnlikely = 1.15;
 constexpr int kRarer = 4;
 
@@ -64,12 +65,12 @@ void OverlapTuner::measured(const RoundTime& per_text) {
   }
   if (samples_.size() > kKeptSamples) samples_.erase(samples_.begin());
   if (samples_.size() < kKeptSamples) return;
-  // until now the mode was that of a tuner for another number of branches
+  // 0: this tuner copied the kept mode from another tuner and has not measured it yet
   if (of_kept() == 0) of_kept() = median(samples_);
   const double now = ratio(median(samples_), of_kept());
   const bool has_changed =
       (now > kChanged || now * kChanged < 1) && (!lost_ || n_since_ >= kFirstPause);
-  // restarts the backoff, even if the probe changes nothing
+  // restarts the backoff even if the coming probe changes nothing
   if (has_changed) pause_ = kFirstPause / 2;
   if (has_changed || n_since_ >= pause_) probe_if_it_may_pay();
 }
@@ -96,8 +97,9 @@ void OverlapTuner::finish_probe(Nanoseconds other) {
   }
 }
 
-// Steps become faster after a prompt, and a probe comes later than the rounds it is compared with.
-// So the other mode must also be faster than the kept mode's rounds after the probe.
+// Steps become faster for some time after a prompt, which favours a probe over the earlier rounds
+// that it is compared with. So the other mode must also be faster than the rounds of the kept mode
+// after the probe.
 void OverlapTuner::confirm() {
   of_kept() = median(samples_);
   const bool changed = is_quicker(candidate_);
@@ -135,7 +137,7 @@ const OverlapTuner* MeasuredOverlap::nearest_that_knows(int n_branches) const {
 }
 
 const OverlapTuner* MeasuredOverlap::most_that_measured() const {
-  // A tuner that started like another one may not have measured both modes.
+  // A tuner that copied its mode from another one may not have measured both modes.
   const OverlapTuner* found = nullptr;
   for (const auto& [n, tuner] : tuners_)
     if (tuner.in_turn() > 0 && (tuner.overlapped() > 0 || tuner.was_spared())) found = &tuner;

@@ -1,6 +1,7 @@
 // Decides whether the draft model works while the target verifies (overlapped, SEED's schedule) or
 // in turn with it. If both models share cores and memory bandwidth, working in turn, each with all
-// threads, may be faster. The decision is measured during the run. No token depends on it.
+// threads, may be faster. The decision is made by measurements during the run. No token depends on
+// it.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +17,7 @@ namespace engine {
 /// Duration of one branch's round.
 struct RoundTime {
   Nanoseconds whole = 0;
-  Nanoseconds drafting = 0;  // the draft's part, if the models worked in turn
+  Nanoseconds drafting = 0;  // the draft's part of it, if the models worked in turn
 };
 
 /// Decides between overlapped and in-turn rounds.
@@ -30,7 +31,7 @@ class Overlap {
   virtual void measured(int /*n_branches*/, const RoundTime& /*per_text*/) {}
 };
 
-/// Always the same mode.
+/// Always chooses the same mode.
 class FixedOverlap final : public Overlap {
  public:
   /// @param at_once  the mode
@@ -41,20 +42,23 @@ class FixedOverlap final : public Overlap {
   bool at_once_;
 };
 
-/// Keeps the faster mode for one number of branches, and probes the other one again with backoff.
-///   probe    three rounds in the other mode; the medians of three rounds before and after it, in
-///            the kept mode, are compared with its median
-///   backoff  the pause until the next probe doubles while nothing changes. It quadruples, from a
-///            four times longer start, while the other mode is slower by more than 15 %
-///   change   if the kept mode becomes 25 % slower or 20 % faster, the next probe comes at once, or
-///            after the shortest pause if the last probe lost by more than 15 %
-///   spared   skips a probe of overlapped rounds if they could not be faster even with drafting for
-///            free, because the target's part of a round remains
+/// Keeps the faster mode for one number of branches, and from time to time probes the other mode,
+/// with backoff.
+///   probe    runs three rounds in the other mode, and compares their median with the medians of
+///            three rounds in the kept mode before and after the probe
+///   backoff  after each probe that changes nothing, the pause until the next one doubles. If the
+///            other mode was slower by more than 15 %, the first pause is four times longer and the
+///            pause quadruples
+///   change   if the kept mode becomes 25 % slower or 20 % faster, the next probe starts
+///            immediately, or after the shortest pause if the other mode was slower by more than 15
+///            % in the last probe
+///   spared   skips a probe of overlapped rounds if they could not be faster even if drafting took
+///            no time: the target's part of a round alone takes too long
 class OverlapTuner {
  public:
-  /// Starts in turn, without measurements.
+  /// Starts in the mode "in turn", without measurements.
   OverlapTuner() = default;
-  /// Starts in the mode that the tuner of another number of branches keeps, and probes after a
+  /// Starts in the mode that `like`, the tuner of another number of branches, keeps; probes after a
   /// pause.
   /// @param like  null: as the default constructor
   explicit OverlapTuner(const OverlapTuner* like);
@@ -63,10 +67,11 @@ class OverlapTuner {
   /// Reports a branch's round time in that mode.
   void measured(const RoundTime& per_text);
 
-  /// The mode that is kept; in turn until overlapping was found to be faster.
+  /// The kept mode: true if overlapped. The mode is in turn until a measurement shows that
+  /// overlapping is faster.
   bool keeps_at_once() const { return kept_; }
-  /// True if the choice is based on measurements: of both modes, of one if that decided, or of the
-  /// tuner that this one started like.
+  /// True if the choice is based on measurements: of both modes, of one mode if that was enough, or
+  /// of the tuner that this one was copied from.
   bool knows() const { return pause_ > 0; }
   /// The last median of rounds in turn; 0: not measured.
   Nanoseconds in_turn() const { return median_[0]; }
@@ -86,7 +91,7 @@ class OverlapTuner {
   bool is_quicker(Nanoseconds other);
 
   bool kept_ = false, looking_ = false;
-  // in the last probe the other mode was so much slower that the next probe can wait
+  // true if the other mode was so much slower in the last probe that the next probe can wait
   bool lost_ = false;
   Nanoseconds median_[2] = {0, 0};  // in turn, overlapped
   Nanoseconds candidate_ = 0;       // the median of a faster mode that is not confirmed yet
@@ -98,21 +103,21 @@ class OverlapTuner {
 };
 
 /// overlap=auto: one tuner per number of active branches, because this number changes a round's
-/// time. A new tuner starts like the nearest one that has measured: a search ends with fewer and
-/// fewer branches, and each number would otherwise need its own probe. A single branch works in
-/// turn, because there is nothing to overlap with.
+/// time. A new tuner copies the mode of the tuner with the nearest number that has measured.
+/// Otherwise each number would need its own probe at the end of a search, when fewer and fewer
+/// branches are left. A single branch works in turn, because there is nothing to overlap with.
 class MeasuredOverlap final : public Overlap {
  public:
   bool at_once(int n_branches) const override;
   void measured(int n_branches, const RoundTime& per_text) override;
   /// The tuners by number of branches.
   const std::map<int, OverlapTuner>& tuners() const { return tuners_; }
-  /// The tuner with the most branches among those that have measured both modes, or found one to be
-  /// enough; null: none.
+  /// The tuner with the most branches among those that have measured both modes, or one mode if
+  /// that was enough; null: none.
   const OverlapTuner* most_that_measured() const;
 
  private:
-  /// Null: none has measured yet.
+  /// The tuner with the nearest number of branches that knows(); null: none has measured yet.
   const OverlapTuner* nearest_that_knows(int n_branches) const;
   std::map<int, OverlapTuner> tuners_;
 };

@@ -6,7 +6,7 @@
 
 namespace engine {
 
-// Among equals, min_element and max_element both return the first.
+// If several elements are equal, min_element and max_element both return the first one.
 std::size_t ShortestFirst::next(std::span<const Waiter> waiting) const {
   const auto shortest = std::ranges::min_element(waiting, {}, &Waiter::n_verified);
   return static_cast<std::size_t>(shortest - waiting.begin());

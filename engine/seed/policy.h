@@ -1,9 +1,9 @@
 // The order in which waiting branches are served. A policy sees the waiting branches and picks one.
-// It changes no token, only when a token is made.
-//   fcfs      first come, first served: no branch waits longer than the others take (SEED,
-//             arXiv:2406.18200)
+// It changes only the time at which a token is made, never the token.
+//   fcfs      first come, first served: a branch waits at most for one turn of each other branch
+//             (SEED, arXiv:2406.18200)
 //   shortest  the branch with the fewest verified tokens: branches stay close together
-//   priority  the branch that continues the most valuable state: the search learns its result first
+//   priority  the branch that continues the most valuable state: the search gets its result first
 #pragma once
 
 #include <cstddef>
@@ -18,8 +18,8 @@ namespace engine {
 /// A branch that waits for the target or for the draft.
 struct Waiter {
   int branch = 0;
-  int n_verified = 0;  // tokens since it began
-  double value = 0;    // of the state it continues, larger is better
+  int n_verified = 0;  // verified tokens since the branch began
+  double value = 0;    // value of the search state that it continues; larger is better
 };
 
 /// Picks the next branch.

@@ -128,7 +128,7 @@ std::vector<int> Rounds::verify_next(Nanoseconds t) {
 
 void Rounds::verified(std::span<const VerifiedBranch> branches, Nanoseconds t) {
   measure(static_cast<int>(branches.size()), t);
-  Nanoseconds spent = 0;  // the same for all of them, because one forward verified them
+  Nanoseconds spent = 0;  // the same time for all branches, because one forward verified them
   for (const VerifiedBranch& one : branches) {
     spent = move(one.branch, Stage::Verifying, one.over ? Stage::Free : Stage::Ready, t);
     place(one.branch).n_verified += one.n_emitted;
@@ -137,8 +137,8 @@ void Rounds::verified(std::span<const VerifiedBranch> branches, Nanoseconds t) {
   totals_.verifying += spent;
 }
 
-// Leaves out the time in which prompts are read, because admit() restarts the clock, and rounds in
-// which the mode or the number of branches changed.
+// Does not count the time in which prompts are read, because admit() restarts the clock. Skips
+// rounds in which the mode or the number of branches changed.
 void Rounds::measure(int n_texts, Nanoseconds t) {
   if (!overlap_) return;
   const Nanoseconds spent = t - measured_until_;

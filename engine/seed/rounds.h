@@ -4,11 +4,11 @@
 //            it has label 0. So a branch has at most one unverified tree, and the queue is never
 //            longer than the number of branches
 //   differs  a policy chooses the next branch of the queue, by default first come, first served;
-//            the target may verify several branches at once, and then waits for unfinished drafts
-//            while that costs less than the verification it saves
+//            the target may verify several branches in one forward; it then waits for unfinished
+//            drafts if waiting costs less than the extra verification that it saves
 // Rounds only does the bookkeeping: which branch may do what next, and how long branches and models
-// waited. Two threads (rounds_threads.h) and a simulator with a clock of its own
-// (rounds_simulator.h) drive the same object.
+// waited. Two threads (rounds_threads.h) and a simulator with its own clock (rounds_simulator.h)
+// both use this class.
 #pragma once
 
 #include <cstdint>
@@ -22,7 +22,7 @@
 
 namespace engine {
 
-/// A request that takes a branch's place.
+/// A request that starts in a free place.
 struct Admitted {
   RunId run = 0;
   double value = 0;
@@ -32,22 +32,23 @@ struct Admitted {
 struct VerifiedBranch {
   int branch = 0;
   int n_emitted = 0;
-  bool over = false;  // its sequence has ended
+  bool over = false;  // true: the sequence has ended
 };
 
 /// Counters and times of all branches together, on the caller's clock.
 struct RoundsTotals {
   std::int64_t n_drafts = 0;         // trees put into the queue
   std::int64_t n_verifications = 0;  // forwards of the target
-  std::int64_t n_overlapped = 0;     // verifications during which the draft might work
+  std::int64_t n_overlapped = 0;     // verifications during which the draft was allowed to work
   int longest_queue = 0;
-  int most_branches = 0;            // active at the same time
+  int most_branches = 0;            // largest number of branches active at the same time
   Nanoseconds wait_for_target = 0;  // of branches in the queue
   Nanoseconds wait_for_draft = 0;   // of branches with label 1 while the draft works for another
   Nanoseconds drafting = 0;
   Nanoseconds verifying = 0;
-  Nanoseconds target_idle = 0;  // the target had no drafts to verify
-  Nanoseconds draft_idle = 0;   // no branch had label 1; for one draft if there are several
+  Nanoseconds target_idle = 0;  // time in which the target had no drafts to verify
+  // time in which no branch had label 1; with several drafts, counted only once
+  Nanoseconds draft_idle = 0;
 };
 
 /// The schedule's state.
@@ -58,10 +59,10 @@ class Rounds {
   /// @param n_together  most branches in one verification
   /// @param events      receives Queued, Dequeued and Waiting events, or null. Their resource is
   ///                    "target" for the queue of Algorithm 1, and "draft" for branches that may
-  ///                    draft. A Waiting event says that the resource was idle until this branch
-  ///                    came
-  /// @param known       totals of earlier rounds with the same models, for estimates of the
-  ///                    duration of stages
+  ///                    draft. A Waiting event reports that the resource was idle until this branch
+  ///                    arrived
+  /// @param known       totals of earlier rounds with the same models, from which the durations of
+  ///                    stages are estimated
   /// @param overlap     decides whether both models work at the same time, and receives round
   ///                    times; outlives the rounds. Null: always
   Rounds(int n_branches,
@@ -71,21 +72,22 @@ class Rounds {
          const RoundsTotals& known = {},
          Overlap* overlap = nullptr);
 
-  // Transitions of the state. Each call passes its time t, which never decreases.
-  /// A request takes the free place `branch`, which may draft from now on.
+  // State transitions. Each call passes the current time t, which never decreases.
+  /// A request takes the free place `branch`, which may draft from then on.
   void admit(int branch, RunId run, double value, Nanoseconds t);
   /// The branch that drafts next; nullopt: none may. If the models work in turn, no branch drafts
   /// while another branch drafts, while the target works, or before the target has emptied the
-  /// queue. Consecutive drafts then find the draft model's weights in the processor's cache, from
-  /// which a verification evicts them.
+  /// queue. Thus drafts follow each other and find the draft model's weights in the processor's
+  /// cache; a verification would evict them.
   std::optional<int> draft_next(Nanoseconds t);
-  /// The branch's draft is finished and enters the queue.
+  /// The branch's draft is finished. The branch enters the queue.
   void drafted(int branch, Nanoseconds t);
   /// The branches that the target verifies next, in one forward. Empty: the queue is empty, or it
   /// is faster to wait for more drafts. If the models work in turn, the target waits until every
   /// branch has a draft, and then verifies all of them.
   std::vector<int> verify_next(Nanoseconds t);
-  /// All branches of verify_next() are verified: they may draft again, or leave.
+  /// All branches of verify_next() are verified. Each may draft again, or leaves if its sequence
+  /// has ended.
   void verified(std::span<const VerifiedBranch> branches, Nanoseconds t);
 
   /// True if draft and target work at the same time now, false if in turn.
@@ -117,12 +119,13 @@ class Rounds {
   /// Moves a branch to another stage. @return  the time spent in the stage before
   Nanoseconds move(int branch, Stage from, Stage to, Nanoseconds t);
   void line_up(std::vector<Waiter>& line, int branch, const char* resource, Nanoseconds t);
-  /// True if the target should wait for more drafts. In turn: there is a draft to wait for.
-  /// Overlapped: the missing drafts would take less time, by the means so far, than the extra
-  /// verification that they would need otherwise. Does not wait before there are means.
+  /// True if the target should wait for more drafts. In turn: true if any draft is missing.
+  /// Overlapped: true if the missing drafts would take less time than the extra verification that
+  /// they would otherwise need; both times are estimated by the means so far. False if there are no
+  /// means yet.
   bool pays_to_wait() const;
   std::ptrdiff_t n_in(Stage stage) const;
-  /// Reports a round time to the overlap after every round of all branches.
+  /// Reports a round time to overlap_ each time that every branch has made a round.
   void measure(int n_texts, Nanoseconds t);
   int take(std::vector<Waiter>& line, const char* resource, Nanoseconds t);
   /// Ends an idle time of a resource, if there was one.
@@ -136,18 +139,19 @@ class Rounds {
   Overlap* overlap_;
   std::vector<Place> places_;
   std::vector<Waiter> ready_, queue_;
-  Nanoseconds target_idle_since_ = -1, draft_idle_since_ = -1;  // -1: busy, or not started
+  // -1: the resource is busy, or the rounds have not started
+  Nanoseconds target_idle_since_ = -1, draft_idle_since_ = -1;
   RoundsTotals totals_;
-  bool empties_queue_ = false;  // in turn: the target has started the queue and not emptied it
-  // active branches when verify_next() last ran; a place that becomes free later still counts,
-  // because the next request takes it
+  bool empties_queue_ = false;  // in turn: the target has begun to empty the queue
+  // number of active branches when verify_next() last ran. A place that became free since then
+  // still counts, because the next request takes it
   int n_active_ = 0;
   /// Rounds since the last report, all in the same mode.
   struct Measuring {
     int n_branches = 0;
     bool at_once = false;
     int n_texts = 0;
-    Nanoseconds spent = 0;  // without the target's time for prompts
+    Nanoseconds spent = 0;  // duration, without the time in which the target reads prompts
     Nanoseconds drafting = 0;
   } measuring_;
   Nanoseconds measured_until_ = 0;
@@ -155,17 +159,15 @@ class Rounds {
 };
 
 /// The work that rounds schedule. Only one call at a time uses a branch. draft() may run at the
-/// same time as the other calls, for another branch; its calls never overlap each other, and each
-/// may be on either thread.
+/// same time as another member function for another branch. Two calls of draft() never overlap;
+/// each may come from either thread.
 class RoundsWork {
  public:
   virtual ~RoundsWork() = default;
   // Called before draft() or verify(), on their thread.
-  /// @param at_once  the target may work at the same time; false: the draft has the machine for
-  ///                 itself
+  /// @param at_once  true: the target may work at the same time; false: only the draft works
   virtual void about_to_draft(bool /*at_once*/) {}
-  /// @param at_once  the draft may work at the same time; false: the target has the machine for
-  ///                 itself
+  /// @param at_once  true: the draft may work at the same time; false: only the target works
   virtual void about_to_verify(bool /*at_once*/) {}
   /// Starts the next request in a free place and reads its prompt with the target. nullopt: there
   /// are no more requests.
@@ -179,13 +181,13 @@ class RoundsWork {
 };
 
 /// Upper bound of the speed-up of rounds over drafting and verifying in turn. A round of a branch
-/// takes t_draft + t_verify; the target is busy for t_verify of it, and `n_drafts` parallel drafts
-/// for t_draft / n_drafts:
-///     (t_draft + t_verify) / max((t_draft + t_verify) / n, t_verify, t_draft / n_drafts)
-/// With one draft per branch this is the paper's min(n, (t_draft + t_verify) / t_verify). With one
-/// drafting thread for all branches it is at most 2. If a verification takes m branches, each has
-/// 1/m of its cost, also in turn, but waits for all of it:
-///     (t_draft + t_verify / m) / max((t_draft + t_verify) / n, t_verify / m, t_draft / n_drafts)
+/// takes t_draft + t_verify. It occupies the target for t_verify, and each of `n_drafts` parallel
+/// drafts for t_draft / n_drafts on average: (t_draft + t_verify) / max((t_draft + t_verify) / n,
+/// t_verify, t_draft / n_drafts) With one draft per branch this is the paper's min(n, (t_draft +
+/// t_verify) / t_verify). With one drafting thread for all branches it is at most 2. If one
+/// verification takes m branches, each branch bears 1/m of its cost (also in turn), but waits for
+/// the whole verification: (t_draft + t_verify / m) / max((t_draft + t_verify) / n, t_verify / m,
+/// t_draft / n_drafts)
 /// @param t_draft, t_verify  durations of a draft and of a whole verification
 /// @param n_together         m, the mean number of branches in a verification
 double rounds_bound(

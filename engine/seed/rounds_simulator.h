@@ -1,5 +1,6 @@
-// Simulates rounds on a clock of its own: the same bookkeeping with given stage times, and the same
-// result on every machine. For lessons, for tests, and to see the possible gain of a schedule.
+// Simulates rounds on its own clock: the same bookkeeping (rounds.h) with given stage times, so the
+// result is the same on every machine. Used by lessons and tests, and to estimate the gain of a
+// schedule.
 #pragma once
 
 #include <functional>
@@ -9,12 +10,13 @@
 
 namespace engine {
 
-/// Durations of the stages. The simulator calls these functions as each stage begins, so durations
+/// Durations of the stages. The simulator calls these functions when a stage begins, so a duration
 /// may depend on Rounds::at_once().
 struct StageTimes {
   std::function<Nanoseconds(int branch)> draft;                      // one tree
   std::function<Nanoseconds(std::span<const int> branches)> verify;  // one forward
-  int n_drafts = 0;  // drafts that work at the same time; 0: one per branch, as in the paper
+  // number of drafts that work at the same time; 0: one per branch, as in the paper
+  int n_drafts = 0;
 };
 /// Every draft takes t_draft, and every verification t_verify for any number of branches.
 StageTimes fixed_times(Nanoseconds t_draft, Nanoseconds t_verify, int n_drafts = 0);
@@ -31,8 +33,8 @@ struct StageSlice {
 /// @return  all stages, in the order in which they end
 std::vector<StageSlice> simulate_rounds(Rounds& rounds, RoundsWork& work, const StageTimes& times);
 
-/// A request without a model: its length, and the tokens that each round emits, repeated from the
-/// start if there are more rounds.
+/// A request without a model: its length, and the number of tokens that each round emits. If there
+/// are more rounds than numbers, the numbers repeat.
 struct ScriptedRequest {
   int n_tokens = 1;
   std::vector<int> emitted = {1};
@@ -61,7 +63,7 @@ class ScriptedWork final : public RoundsWork {
   };
   std::vector<ScriptedRequest> requests_;
   std::size_t next_ = 0;
-  std::vector<Place> places_;  // by branch; there are never more than requests
+  std::vector<Place> places_;  // [branches] at most one for each request
   std::vector<int> ended_;
 };
 

@@ -17,7 +17,7 @@ namespace {
 constexpr std::chrono::milliseconds kWaitPeriod{100};
 
 /// Overlapped: the caller's thread verifies and the other one drafts. In turn: the caller's thread
-/// does both, which saves the hand-over, and the other one sleeps.
+/// does both, so no branch is handed to another thread, and the other thread sleeps.
 class TwoThreads {
  public:
   TwoThreads(Rounds& rounds, RoundsWork& work) : rounds_(rounds), work_(work) {}
@@ -87,8 +87,8 @@ class TwoThreads {
   }
 
   /// Wakes the drafting thread if the models work at the same time; called under the lock. In turn
-  /// it stays asleep, because it would take a core from the working model only to find nothing to
-  /// do.
+  /// the thread stays asleep: it would find nothing to do and would take a core from the working
+  /// model.
   void wake_if_at_once() {
     if (rounds_.at_once()) to_draft_.notify_one();
   }
@@ -162,7 +162,8 @@ class TwoThreads {
   RoundsWork& work_;
   std::mutex mutex_;  // guards the rounds and the members below
   std::condition_variable to_draft_, to_verify_;
-  // the draft may work during the current verification; used by the target's thread
+  // true if the draft may work during the current verification; only the target's thread uses this
+  // member
   bool overlaps_ = true;
   bool closed_ = false;
   std::exception_ptr failure_;  // of the drafting thread

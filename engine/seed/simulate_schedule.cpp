@@ -30,7 +30,7 @@ std::vector<Text> texts_of(const Schedule& recorded) {
   return texts;
 }
 
-/// Number of runs, from the first on, that overlapped in time.
+/// Number of leading runs that overlapped in time: the runs of one level.
 std::size_t level_size(std::span<const Text> texts, bool one_branch) {
   if (one_branch) return texts.size();
   Nanoseconds end = texts[0].end;
@@ -53,7 +53,7 @@ class Times final : public EventSink {
  public:
   /// @param first   index of each run's first turn in schedule.turns; the level's runs are numbered
   ///                from 1
-  /// @param offset  when the level begins
+  /// @param offset  time at which the level begins
   Times(Schedule& schedule, std::vector<std::size_t> first, Nanoseconds offset, Nanoseconds verify)
       : schedule_(schedule), next_(std::move(first)), offset_(offset), verify_(verify) {}
 
@@ -99,7 +99,7 @@ class Times final : public EventSink {
   Nanoseconds offset_, verify_;
 };
 
-/// The runs' turns, one run after the other, without times.
+/// A copy of the schedule with the turns of each run in succession, and without times.
 Schedule untimed(const Schedule& recorded, std::span<const Text> texts, int n_branches) {
   Schedule schedule;
   schedule.n_branches = n_branches;

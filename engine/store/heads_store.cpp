@@ -20,8 +20,8 @@ int n_tokens_of(const ModelFiles& target) {
   return target.tokenizer ? std::min(target.tokenizer->vocab_size(), rows) : rows;
 }
 
-/// Reserves memory in the store's checks for models that are loaded later, until the end of the
-/// scope.
+/// Until the end of the scope, the store's memory checks reserve room for models that are loaded
+/// later.
 class ReservedMemory {
  public:
   ReservedMemory(MemoryPlan& slot, const MemoryPlan& plan) : slot_(slot) { slot_ = plan; }

@@ -18,11 +18,13 @@ namespace {
 
 constexpr std::int64_t kUnlimited = std::numeric_limits<std::int64_t>::max();
 constexpr int kPrefillRows = 256;
-constexpr int kStepRows = 128;  // rows of a step, and of a GPU's matrix product
-constexpr int kFirstPages = 8;  // cache pages that a GPU allocates first
+// most rows of a step; a GPU's matrix product works on so many rows at a time
+constexpr int kStepRows = 128;
+constexpr int kFirstPages = 8;  // number of cache pages that a GPU allocates at once when it starts
 constexpr double kChunk = kernels::kPageSize;
-// On a GPU: bytes of raw rows while a matrix is packed, most bytes of attention's partial results,
-// and the number of outputs from which on a matrix product is not split over k (split-K).
+// Constants of a GPU. kPackSlab: bytes of raw rows in memory while a matrix is packed.
+// kMostPartials: the largest size of attention's partial results. The third: a matrix product with
+// at least this many outputs is not split over k (split-K).
 constexpr double kPackSlab = 16 << 20, kMostPartials = 64 << 20, kWideOutputs = 12'288;
 constexpr double kUnpackSlab = 64 << 20;  // bytes of a matrix unpacked for cuBLAS
 
@@ -50,7 +52,7 @@ std::optional<std::int64_t> number_in(const std::string& path) {
   return file >> value ? std::optional(value) : std::nullopt;
 }
 
-/// Available bytes by /proc/meminfo.
+/// Available bytes according to /proc/meminfo.
 std::int64_t left_of_system() {
   const auto kib = number_after("/proc/meminfo", "MemAvailable:");
   return kib ? *kib * 1024 : kUnlimited;
@@ -140,7 +142,8 @@ MemoryPlan memory_plan(const ModelConfig& config, kernels::DType dtype) {
   const double kv = static_cast<double>(config.n_kv_heads) * config.head_dim;
   const double q = static_cast<double>(config.n_heads) * config.head_dim;
   const double largest = std::max({dim * (q + 2 * kv), 2 * hidden * dim, config.vocab_size * dim});
-  const double row = 2 * dim + (q + 2 * kv) + q + 3 * hidden;  // numbers per row in all buffers
+  // number of values per row in all buffers
+  const double row = 2 * dim + (q + 2 * kv) + q + 3 * hidden;
   const int n_rows = std::max(largest_chunk(config, 0).n_rows, kStepRows);
   return {.weights = size * (without_layers + layer * config.n_layers),
           .workspace = size * largest + sizeof(float) * n_rows * row,
@@ -173,7 +176,7 @@ MemoryPlan gpu_memory_plan(const ModelConfig& config,
   const double matrices = qkv * dim + dim * q + 3 * hidden * dim;
   const double vectors = outside - n_tables * table + n_layers * (of_layer - matrices);
 
-  const double row = 2 * dim + qkv + q + 3 * hidden + 1;  // numbers in all buffers
+  const double row = 2 * dim + qkv + q + 3 * hidden + 1;  // number of values in all buffers
   const PrefillChunk prompt = largest_chunk(config, prompt_block);
   const int n_rows = std::max(prompt.n_rows, kStepRows);
   const int first_pages = std::max(kFirstPages, prompt.n_rows / kernels::kPageSize);

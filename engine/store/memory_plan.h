@@ -12,12 +12,12 @@ namespace engine {
 
 struct HeadsConfig;  // engine/checkpoint/heads_files.h
 
-/// Bytes, as real numbers: at an absurd scale they may exceed 2^63.
+/// Numbers of bytes, as doubles, because an extreme scale may need more than 2^63.
 struct MemoryPlan {
   double weights = 0;  // all tensors
-  // additional memory of loading and of a run; on a GPU also the first cache pages
+  // additional memory for loading and for a run; on a GPU including the first cache pages
   double workspace = 0;
-  double cache_per_token = 0;  // keys and values; allocated page by page as a sequence grows
+  double cache_per_token = 0;  // keys and values; pages are allocated as a sequence grows
   /// Bytes that must be free to load and run the model.
   double needed() const { return weights + workspace; }
 };
@@ -29,13 +29,13 @@ inline MemoryPlan operator+(const MemoryPlan& a, const MemoryPlan& b) {
 }
 
 /// The plan of a model on the CPU.
-/// @param config  scaled if the model will be
+/// @param config  the scaled configuration, if the model will be scaled
 /// @param dtype   of weights and cache
 MemoryPlan memory_plan(const ModelConfig& config, kernels::DType dtype);
-/// The plan of a model on a GPU: packed matrices; for prefill forwards of 256 rows and steps of at
-/// most 128 rows, their row buffers, staged keys and values, logits and scratch memory; and the
-/// first eight cache pages. More pages, CUDA graphs and copies for a penalty come on top. A prefill
-/// forward has at most as many rows as the context has positions to read.
+/// The plan of a model on a GPU. It contains the packed matrices, the first eight cache pages, and
+/// for prefill forwards of 256 rows and steps of at most 128 rows the row buffers, staged keys and
+/// values, logits and scratch memory. It does not contain further pages, CUDA graphs and copies for
+/// a penalty. A prefill forward has at most as many rows as a prompt that fills the context.
 /// @param prompt_block  of the device; if not 0, a prefill forward has four blocks, or as many as
 ///                      the context holds
 MemoryPlan gpu_memory_plan(const ModelConfig& config,
@@ -47,11 +47,12 @@ MemoryPlan gpu_memory_plan(const ModelConfig& config,
 /// @param with_table  includes the table of Chimera's k-grams, which is always in host memory
 MemoryPlan memory_plan(const HeadsConfig& config, kernels::DType dtype, bool with_table = true);
 
-/// Bytes that this process may still allocate: the smallest of the system's available memory, the
-/// control group's limit and the address space limit. 2^63 - 1 if none of them is known.
+/// Bytes that this process may still allocate: the smallest of the system's available memory and
+/// what is left under the limits of the control group and of the address space. 2^63 - 1 if none of
+/// them is known.
 std::int64_t available_memory_bytes();
 
-/// A size for people: "2.61 TB", "23.9 GB", "5.9 MB".
+/// A size as text: "2.61 TB", "23.9 GB", "5.9 MB".
 std::string size_words(double bytes);
 
 /// Checks a plan against the available memory.

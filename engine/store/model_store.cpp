@@ -104,8 +104,8 @@ void ModelStore::make_room(const std::string& device_name,
                            const LoadedModel* kept) {
   const MemoryPlan all = plan + reserved_;
   kernels::Device& on = device(device_name);
-  // Loaded models could be unloaded first, but none is unloaded for a model that would not fit even
-  // then.
+  // Other models may be unloaded to make room, but no model is unloaded if the new one would not
+  // fit even after that.
   std::int64_t held = 0;
   for (const auto& model : models_)
     if (may_unload(*model, kept) && is_on(*model, on)) held += model->model->weight_bytes();
@@ -169,7 +169,7 @@ std::unique_ptr<kernels::Device> ModelStore::open_gpu(const std::string& name) {
 }
 
 void ModelStore::drop_failed_devices() {
-  // by name: a failure of one device object holds for the whole GPU
+  // by name, because a failure of one device object affects the whole GPU
   std::map<std::string, std::string> failed;
   const auto look = [&](const kernels::Device& device) {
     if (std::string why = device.failure(); !why.empty()) failed.emplace(device.name(), why);
@@ -210,8 +210,8 @@ std::int64_t ModelStore::free_bytes(kernels::Device& device) const {
 
 namespace {
 
-/// The part of a request that chooses weights: the same request, except that notices about unused
-/// defaults make no difference.
+/// The request without its setting for notices about unused defaults, which does not affect the
+/// weights.
 ModelRequest without_notices(ModelRequest request) {
   if (request.generation == GenerationUse::Silent) request.generation = GenerationUse::NotApplied;
   return request;
@@ -241,7 +241,7 @@ ModelStore::Wanted ModelStore::open(const ModelRequest& request) const {
     wanted.files.notices.push_back(std::move(notice));
   LoadOptions& options = wanted.options;
   options.dtype = dtype_of(request.dtype, wanted.files.stored_dtype);
-  // A GPU's memory is never a cache, so "auto" means no scaling there.
+  // "auto" scales a model to the processor's cache; on a GPU it means no scaling.
   if (request.scale != "auto")
     options.scale = scale_from(request.scale);
   else if (kernels::is_cpu(request.device))
@@ -261,8 +261,8 @@ LoadedModel& ModelStore::load(const ModelRequest& request,
                                                          : open_gpu(request.device);
   kernels::Device& on = loaded->own_device ? *loaded->own_device : device(request.device);
   loaded->files = std::move(wanted.files);
-  // Hashes before the weights are in memory, because the pages that hashing reads would come on top
-  // of them.
+  // Hashes before the weights are loaded. Afterwards the file pages that hashing reads would need
+  // memory in addition to the weights.
   loaded->weights_hash = weights_hash(loaded->files);
   loaded->model = Model::load(on, loaded->files, wanted.options);
   loaded->id = ++n_loaded_;

@@ -1,4 +1,5 @@
-// Models in memory, by name and loading options. A model stays until another one replaces it.
+// Models in memory, by name and loading options. A model stays loaded until the store unloads it to
+// make room for another one.
 #pragma once
 
 #include <functional>
@@ -26,15 +27,15 @@ struct ModelRequest {
   std::string device = "auto";        // auto (the CPU), cpu, cuda:N, cuda:emulated
   bool needs_tokenizer = true;
   bool allow_external_shards = false;
-  FileLimits limits;  // of its files
-  int context = 0;    // positions a sequence may fill; 0: what the model's files say
-  // use of the sampling defaults in its files
+  FileLimits limits;  // limits of the model's files
+  int context = 0;    // number of positions that a sequence may fill; 0: as the model's files say
+  // how the sampling defaults in the model's files are used
   GenerationUse generation = GenerationUse::NotApplied;
-  /// Above 0: loads the model on a device of its own, a CPU with this many threads or a GPU with
-  /// its own stream, so it can work at the same time as another model. 0: on the shared device, one
-  /// model at a time.
+  /// Above 0: loads the model on a separate device (a CPU device with this many threads, or a GPU
+  /// device with its own stream), so it can work at the same time as another model. 0: loads it on
+  /// the shared device, where one model works at a time.
   int own_threads = 0;
-  int rank = 0;  // of Lookahead parallelism; each rank has its own copy
+  int rank = 0;  // rank in Lookahead parallelism; each rank has its own copy of the weights
   bool operator==(const ModelRequest&) const = default;
 };
 
@@ -52,13 +53,15 @@ struct LoadedHeads {
 struct LoadedModel {
   ModelRequest request;
   ModelFiles files;
-  // if request.own_threads > 0; null: the store's device
+  // the model's separate device, if request.own_threads > 0; null: the model is on the store's
+  // device
   std::unique_ptr<kernels::Device> own_device;
   std::unique_ptr<Model> model;
   std::uint32_t id = 0;  // of its ModelLoaded event
   double load_ms = 0;
   std::string weights_hash;  // of the tensors as stored
-  /// Heads loaded for it, in its dtype and width; they are unloaded with it.
+  /// Heads that were loaded for this model, in its dtype and width; they are unloaded together with
+  /// it.
   std::vector<std::unique_ptr<LoadedHeads>> heads;
 
   /// Tree statistics shared by all runs of this target with that draft (k_config=auto).
@@ -68,7 +71,8 @@ struct LoadedModel {
     return *tuner;
   }
   std::map<std::uint32_t, std::unique_ptr<TreeTuner>> tree_tuners = {};  // by the draft's id
-  std::mutex at_work = {};  // of a rank: lanes that share the model take turns
+  // locked while a rank of Lookahead parallelism works: lanes that share the model take turns
+  std::mutex at_work = {};
 };
 
 /// The models of a run.
@@ -88,11 +92,12 @@ struct RunModels {
   LoadedHeads* heads_of(const std::string& decoder) const;
 };
 
-/// The draft model and draft heads that a user named: a NAME under the assets or a directory;
-/// empty: those that the target's card names.
+/// The draft model and draft heads that a user chose, each as a NAME under the assets or a
+/// directory. Empty: those that the target's card names.
 struct DraftResources {
   std::string draft;
-  std::vector<std::string> heads;  // at most one of a kind; the files say of which kind they are
+  // at most one folder for each kind of heads; its files tell the kind
+  std::vector<std::string> heads;
 };
 
 /// Called while a model is loaded, with bytes. @return  false cancels the load
@@ -109,11 +114,12 @@ class ModelStore {
 
   /// Returns the requested model, loading it if necessary. At most `kMaxModels` stay loaded; the
   /// least recently used is unloaded first, and earlier if memory is short.
-  /// @throws Error(BadInput, Resources, Device, Usage, Cancelled)  models that were loaded before
-  ///                                                               stay usable
+  /// @throws Error(BadInput, Resources, Device, Usage, Cancelled) after an error, models that were
+  ///                                                               loaded before stay usable
   LoadedModel& get(const ModelRequest& request, const LoadProgress& progress = {});
-  /// Returns the model and its draft model: unscaled, on the same device, in the same dtype if one
-  /// is given, with the context of its own files. Checks memory for both before loading.
+  /// Returns the model and its draft model: the draft model is unscaled, on the same device, in the
+  /// same dtype if the request sets one, and with the context of its own files. Checks memory for
+  /// both before loading.
   /// @param draft          NAME or directory; empty: the draft that the model's card names
   /// @param decoder        the decoder that needs it, for messages
   /// @param draft_threads  above 0: both models may work at the same time, the draft on this many
@@ -135,28 +141,29 @@ class ModelStore {
                     const LoadProgress& progress = {},
                     int draft_threads = 0);
   /// Loads a copy of the target for each further rank of Lookahead parallelism
-  /// (engine/run/lookahead_ranks.h), on a device of its own: on a CPU an equal share of the
-  /// threads; for "cuda:N" the devices N + 1, N + 2, ..., starting over at N if there are too few;
-  /// for the emulated device that device again.
+  /// (engine/run/lookahead_ranks.h), on a separate device. On a CPU, each rank gets an equal share
+  /// of the threads. For "cuda:N", the ranks use the GPUs N + 1, N + 2, ..., and start over at N if
+  /// there are too few. For the emulated device, all ranks use it.
   /// @param n_ranks  including the target, which is rank 0
   /// @throws Error(Resources, Device, Cancelled)
   std::vector<LoadedModel*> get_ranks(const LoadedModel& target,
                                       int n_ranks,
                                       const LoadProgress& progress = {});
-  /// Sets the models that must stay loaded until the next call; empty: none must.
+  /// Sets the models that must stay loaded until the next call of this function. Empty: any model
+  /// may be unloaded.
   void keep_together(std::vector<const LoadedModel*> models) { together_ = std::move(models); }
   /// Checks that memory can hold all of these models at the same time, after unloading others.
   /// @throws Error(Resources)  if it cannot
   void require_room(const std::vector<ModelRequest>& requests);
   /// The shared device with this name, opened on first use.
-  /// @throws Error(Device)  if there is no such device, or it failed before and cannot be opened
-  ///                        again; then with the first cause
+  /// @throws Error(Device)  if there is no such device, or if it failed before and cannot be opened
+  ///                        again (the message then gives the first cause)
   kernels::Device& device(const std::string& name);
   /// Closes devices that have failed for good, and unloads every model on them. The next request
   /// opens them again. No run may be using these models.
   void drop_failed_devices();
-  /// Warnings of open and closed devices since the last call, one line each: for
-  /// example, kernels were launched one by one because memory for a graph was short.
+  /// Returns the warnings that devices (open or closed) made since the last call, one line each. An
+  /// example: kernels were launched one by one because the memory did not suffice for a graph.
   std::vector<std::string> take_notes();
 
  private:
@@ -182,7 +189,7 @@ class ModelStore {
   /// Unloads models other than `kept`, least recently used first, until the new model fits.
   /// @param device  device of the new model
   /// @param name    of the new model, for messages
-  /// @throws Error(Resources)  with the sizes, if it would not fit even then
+  /// @throws Error(Resources)  with the sizes, if the new model would not fit even after that
   void make_room(const std::string& device,
                  const std::string& name,
                  const ModelScale& scale,
@@ -200,7 +207,7 @@ class ModelStore {
   /// Opens the heads of a kind; nullopt if they are loaded already.
   /// @param loaded  the loaded target, or null
   /// @throws Error(Resources)  on a GPU, if the host has no room for the heads' table, which stays
-  ///                           there
+  ///                           in host memory
   std::optional<WantedHeads> open_missing_heads(const LoadedModel* loaded,
                                                 const ModelFiles& target,
                                                 const LoadOptions& options,
@@ -216,13 +223,13 @@ class ModelStore {
   std::string assets_dir_;
   int n_threads_;
   std::unique_ptr<kernels::Device> cpu_;
-  std::map<std::string, std::unique_ptr<kernels::Device>> gpus_;  // by name, real and emulated
+  std::map<std::string, std::unique_ptr<kernels::Device>> gpus_;  // real and emulated GPUs by name
   // failed devices and their first causes
   std::map<std::string, std::string> failed_;
   std::vector<std::unique_ptr<LoadedModel>> models_;              // least recently used first
   std::vector<const LoadedModel*> together_;                      // must stay loaded
   std::uint32_t n_loaded_ = 0;
-  MemoryPlan reserved_;  // for heads that are loaded after the models
+  MemoryPlan reserved_;  // reserved for heads, which are loaded after the models
 };
 
 /// Number of a CPU's threads for each of `n_ranks` ranks.
@@ -235,10 +242,10 @@ ModelLoaded describe(const LoadedModel& loaded);
 /// target's.
 ModelLoaded describe(const LoadedHeads& heads, const LoadedModel& target);
 
-/// Notices about a draft model that differs from its target, one line each: other special tokens or
-/// a shorter context. Such a draft is accepted, because only the target decides how a sequence
-/// begins and ends; nothing is drafted after the end of the draft's context. Empty without a draft
-/// model.
+/// Notices about a draft model that differs from its target, one line each: it has other special
+/// tokens or a shorter context. Such a draft model is allowed, because only the target decides how
+/// a sequence begins and ends, and nothing is drafted beyond the draft's context. Empty without a
+/// draft model.
 std::vector<std::string> pair_notices(const RunModels& models);
 
 /// A device that a user can name.
@@ -246,15 +253,15 @@ struct DeviceInfo {
   std::string name;  // "cpu", "cuda:0", "cuda:emulated"
   std::string kind;  // "cpu", "cuda"
   bool available = false;
-  std::string reason;  // why it is not available
+  std::string reason;  // the reason why the device is not available
   std::int64_t memory_bytes = 0;
-  std::string ops;  // the table of kernels it uses
+  std::string ops;  // name of the table of kernels that it uses
 };
 /// The CPU, which is always available; queries no driver.
 DeviceInfo cpu_info();
 /// The CPU and all GPUs that drivers list. This may take a second.
 std::vector<DeviceInfo> list_devices();
-/// The current load of a "cuda:N" by its driver, or the reason why it is unknown.
+/// The current load of a device "cuda:N" as its driver reports it, or the reason why it is unknown.
 kernels::GpuLoad load_of(const DeviceInfo& device);
 
 }  // namespace engine

@@ -62,7 +62,8 @@ AddedTokens::AddedTokens(std::vector<AddedToken> tokens,
     std::ranges::stable_sort(*entries, {}, &Entry::text);
 }
 
-// Entries that share their first bytes are neighbours; each byte of the text narrows the range.
+// The entries are sorted, so entries that share their first bytes are neighbours. Each byte of the
+// text narrows the range of entries that can match.
 AddedTokens::Match AddedTokens::longest_at(const std::vector<Entry>& entries,
                                            std::string_view text) {
   Match longest;
@@ -80,14 +81,15 @@ AddedTokens::Match AddedTokens::longest_at(const std::vector<Entry>& entries,
   return longest;
 }
 
-// As AddedVocabulary::find_matches of tokenizers: no shorter match is tried inside a discarded one.
+// Like AddedVocabulary::find_matches of tokenizers, tries no shorter match inside a discarded
+// match.
 std::vector<TextPart> AddedTokens::split(std::string_view text,
                                          Of kind,
                                          bool special_as_text) const {
   const std::vector<Entry>& entries = kind == Of::GivenText ? given_ : normalized_;
   std::vector<TextPart> parts;
-  std::size_t begun = 0;      // start of the text that is in no part yet
-  std::size_t space_end = 0;  // end of the white space measured last
+  std::size_t begun = 0;      // start of the text that does not belong to a part yet
+  std::size_t space_end = 0;  // end of the white space that was measured last
   for (std::size_t i = 0; i < text.size() && !entries.empty();) {
     const Match match = longest_at(entries, text.substr(i));
     if (match.length == 0) {

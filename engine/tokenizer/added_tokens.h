@@ -1,6 +1,6 @@
-// Added tokens: matched in a text before the tokenizer's model reads the stretches between them, by
-// the rules of Hugging Face's tokenizers library (AddedVocabulary). Independent of the tokenizer's
-// model.
+// Added tokens. They are matched in a text by the rules of Hugging Face's tokenizers library
+// (AddedVocabulary); afterwards the tokenizer's model reads the stretches between them. This code
+// does not depend on the tokenizer's model.
 #pragma once
 
 #include <functional>
@@ -20,7 +20,7 @@ struct AddedToken {
   std::string content;
   bool lstrip = false;       // the match includes the white space before it
   bool rstrip = false;       // the match includes the white space after it
-  bool single_word = false;  // matches only between characters that are no word characters
+  bool single_word = false;  // matches only if no word character is directly before or after it
   bool normalized = false;   // matched in the normalised text; otherwise in the text as given
   bool special = false;      // a control symbol: decodes to no text
 };
@@ -28,7 +28,8 @@ struct AddedToken {
 /// A part of a text: one added token, or the text between two (never empty).
 struct TextPart {
   std::optional<TokenId> id;  // nullopt: text
-  std::string_view text;      // part of the text that was split; of a token with its white space
+  // the bytes of this part; for a token including the white space that it matched
+  std::string_view text;
 };
 
 /// The added tokens of one tokenizer.
@@ -40,13 +41,13 @@ class AddedTokens {
   /// No tokens.
   AddedTokens() = default;
   /// @param tokens     with distinct ids and distinct contents
-  /// @param normalize  the normaliser of the tokenizer, applied to the contents of tokens that
-  ///                   match in normalised text; empty: none
+  /// @param normalize  the normaliser of the tokenizer, which is applied to the contents of tokens
+  ///                   that match in normalised text; empty: none
   explicit AddedTokens(std::vector<AddedToken> tokens,
                        const std::function<std::string(const std::string&)>& normalize = {});
 
-  /// Splits `text` (borrowed) by the tokens that match in texts of this kind: leftmost first, the
-  /// longest of several at one place.
+  /// Splits `text` (borrowed) by the tokens that match in texts of this kind: the leftmost match
+  /// first, and of several matches at one place the longest.
   /// @param special_as_text  control symbols do not match
   std::vector<TextPart> split(std::string_view text, Of kind, bool special_as_text) const;
   /// True if some token matches in texts of this kind.

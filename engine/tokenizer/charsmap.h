@@ -7,13 +7,13 @@
 
 namespace engine {
 
-/// Checks every node of the trie that an input can reach: all reads stay inside, no node is its own
-/// descendant, and no path has more than the 32 matches that the library has room for.
+/// Checks every node of the trie that an input can reach: all reads stay inside the table, no node
+/// is its own descendant, and no path has more than 32 matches, which is the library's limit.
 /// @return  the fault; "" for a sound table
 std::string charsmap_fault(std::string_view charsmap);
 
-/// `text` with the table applied: at each place the longest key is replaced, and a character that
-/// begins no key stays.
+/// Returns `text` after replacement by the table: at each place the longest key that matches is
+/// replaced; a character at which no key matches stays.
 /// @param charsmap  without a fault; empty: no table
 std::string normalized_by(std::string_view charsmap, std::string_view text);
 

@@ -36,8 +36,8 @@ std::string with_spaces(std::string_view piece) {
 }
 
 /// Checks that memory for the model is free. Without it the library ends the process, because its
-/// messages crash after a failed allocation. It was seen to need 17 bytes for each byte of the
-/// file.
+/// messages crash after a failed allocation. By measurement, it needs up to 17 bytes for each byte
+/// of the file.
 /// @throws std::bad_alloc
 void expect_room_to_load(std::size_t file_bytes) {
   const std::size_t bytes = (1 << 20) + 32 * file_bytes;
@@ -178,7 +178,8 @@ class SentencePieceTokenizer : public Tokenizer {
     }
   }
 
-  /// Ids between the pieces and an added token belong to no token and have no text.
+  /// If the id of an added token leaves a gap after the pieces, the ids in the gap belong to no
+  /// token and have no text.
   void take(const AddedToken& token) {
     const auto at = static_cast<std::size_t>(token.id);
     if (at >= texts_.size()) texts_.resize(at + 1), special_.resize(at + 1);
@@ -198,7 +199,8 @@ class SentencePieceTokenizer : public Tokenizer {
     return fallback >= 0 ? std::optional<TokenId>(fallback) : std::nullopt;
   }
 
-  /// `given` as the model's normaliser changes it: the table of characters, then spaces.
+  /// Returns `given` after the model's normaliser: first the table of characters is applied, then
+  /// the rules for spaces.
   std::string normalized(std::string_view given) const {
     if (!options_.own_normalizer) return std::string(given);
     const std::string mapped = normalized_by(model_.charsmap, given);
@@ -246,7 +248,7 @@ class SentencePieceTokenizer : public Tokenizer {
   void encode_stretch(std::string_view text, Place place, std::vector<TokenId>& ids) const {
     std::string read = names_.in_text(text);
     const bool begins_with_space = read.starts_with(' ') || read.starts_with(kSpaceSymbol);
-    // The library and transformers also put the prefix before a space if every stretch has one.
+    // If every stretch gets a prefix, the library and transformers add it even before a space.
     const bool before_space = options_.own_normalizer && options_.prefix == Prefix::EveryStretch;
     const bool with_prefix = has_prefix(place) && (before_space || !begins_with_space);
     if (!options_.own_normalizer && with_prefix) read.insert(0, kSpaceSymbol);
@@ -270,8 +272,9 @@ class SentencePieceTokenizer : public Tokenizer {
            (options_.own_normalizer && added_.any(AddedTokens::Of::NormalizedText));
   }
 
-  /// The same model with fewer normalisations, loaded when it is first needed: without its dummy
-  /// prefix where it has one, else for texts that are normalised already.
+  /// The same model with fewer normalisations. It is loaded when it is first needed. If the model
+  /// has a dummy prefix, this processor adds none; otherwise it is for texts that are already
+  /// normalised.
   const sentencepiece::SentencePieceProcessor& second_processor() const {
     std::call_once(loads_second_, [&] {
       auto loaded = std::make_unique<sentencepiece::SentencePieceProcessor>();
@@ -285,7 +288,7 @@ class SentencePieceTokenizer : public Tokenizer {
   ScannedModel model_;
   SymbolNames names_;
   SentencePieceOptions options_;
-  std::string bytes_;  // of the model; empty where no second processor will be loaded
+  std::string bytes_;  // the bytes of the model file; empty if no second processor will be loaded
   sentencepiece::SentencePieceProcessor processor_;
   AddedTokens added_;
   std::vector<std::string> texts_;  // [vocab_size] the bytes that each token adds to a text

@@ -15,7 +15,7 @@ namespace engine {
 
 /// Rules of a tokenizer beside its SentencePiece model.
 struct SentencePieceOptions {
-  /// The stretches of text between added tokens that get a space before their first word.
+  /// Which stretches of text between added tokens get a space before their first word.
   enum class Prefix { Never, FirstStretch, EveryStretch };
 
   bool add_bos = true;
@@ -23,22 +23,24 @@ struct SentencePieceOptions {
   std::optional<std::string> bos_token,
       eos_token;                  // their texts; "": none; nullopt: the model's
   std::vector<AddedToken> added;  // with their ids (placed_tokens() of tokenizer_files.h)
-  bool symbols_are_text = false;  // whatever TextReading::symbols says
+  // symbols in a text are always read as plain text; TextReading::symbols is ignored
+  bool symbols_are_text = false;
   /// True: the model's normaliser and its rules for spaces apply. False: texts are not normalised,
   /// and a stretch that begins with a space gets no prefix, as in the LlamaTokenizer of
   /// transformers 5.
   bool own_normalizer = true;
-  Prefix prefix = Prefix::EveryStretch;  // with own_normalizer only if the model has a dummy prefix
+  // if own_normalizer is true, used only if the model has a dummy prefix
+  Prefix prefix = Prefix::EveryStretch;
   FileLimits limits;
 };
 
-/// Opens a tokenizer.model by itself.
+/// Opens a tokenizer.model without the JSON files beside it.
 /// @throws Error(BadInput)  with file and place, if it is not a usable SentencePiece model
 std::unique_ptr<Tokenizer> open_sentencepiece(const std::string& path,
                                               const SentencePieceOptions& options);
 
 /// Opens the tokenizer.model of a directory with the JSON files beside it (tokenizer_files.h).
-/// @param model_type  of config.json; some types have rules of their own in transformers
+/// @param model_type  of config.json; transformers has special rules for some types
 /// @param vocab_size  of config.json; 0: unknown
 /// @param notices     receives a notice for each setting that is not applied
 /// @throws Error(BadInput)  for a file that cannot be used

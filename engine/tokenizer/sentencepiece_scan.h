@@ -17,7 +17,8 @@ struct ScannedPiece {
   enum Type { Normal = 1, Unknown = 2, Control = 3, UserDefined = 4, Unused = 5, Byte = 6 };
   std::string text;
   int type = Normal;
-  std::size_t message_begin = 0, message_end = 0;  // offsets of its field in the file, tag included
+  // offsets of the piece's field in the file, including the tag
+  std::size_t message_begin = 0, message_end = 0;
 };
 
 /// The parts of a model that this program uses.

@@ -11,7 +11,8 @@ namespace {
 constexpr int kLibraryMatches = 64;
 constexpr char32_t kFirstPrivate = 0x100000, kLastPrivate = 0x10fffd;
 
-// The largest number of symbols that are prefixes of one symbol, itself included.
+// For each symbol, the number of symbols that are prefixes of it (including itself); returns the
+// largest of these numbers.
 int deepest_nesting(const std::unordered_set<std::string_view>& symbols) {
   int deepest = 0;
   for (const std::string_view symbol : symbols) {

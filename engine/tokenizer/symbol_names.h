@@ -1,5 +1,6 @@
 // Replacement names for symbols that the sentencepiece library cannot store: user-defined symbols
-// of which more than 64 are prefixes of each other, and pieces that contain a NUL.
+// if more than 64 of them form a chain in which each is a prefix of the next, and pieces that
+// contain a NUL.
 #pragma once
 
 #include <string>
@@ -10,9 +11,9 @@
 
 namespace engine {
 
-/// Renames such symbols to private-use characters, in the model that the library loads and in every
-/// text that it encodes; their ids stay. A model without such symbols is not changed. A text that
-/// contains one of these private-use characters encodes to the symbol.
+/// Renames such symbols to private-use characters, both in the model that the library loads and in
+/// every text that it encodes. Their ids do not change. A model without such symbols is not
+/// changed. A text that contains one of these private-use characters encodes to the symbol.
 class SymbolNames {
  public:
   /// Finds the symbols to rename.

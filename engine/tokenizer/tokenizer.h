@@ -12,9 +12,9 @@
 
 namespace engine {
 
-/// The state of decoding between two tokens of a text.
+/// The state of decoding a text after some of its tokens.
 struct TextState {
-  bool at_start = true;    // no text yet: the first word may lose its leading space
+  bool at_start = true;    // no text was decoded yet, so the first word may lose its leading space
   std::string open_bytes;  // the start of an incomplete character
 };
 
@@ -46,10 +46,10 @@ class Tokenizer {
   /// @return  the text that `id` completes, whole UTF-8 characters. Special tokens add no text but
   ///          end an open character; a byte that belongs to no character gives U+FFFD
   virtual std::string extend(TextState& state, TokenId id) const = 0;
-  /// The text of `ids`: extend() of each in turn, then a U+FFFD for each open byte.
+  /// The text of `ids`: calls extend() for each id in order, then adds a U+FFFD for each open byte.
   std::string decode(std::span<const TokenId> ids) const;
-  /// The bytes that a token adds in the middle of a text, with its leading space. Byte tokens give
-  /// their byte, special tokens their name, ids outside the vocabulary "".
+  /// The bytes that a token adds in the middle of a text, including its leading space. For a byte
+  /// token: its byte; for a special token: its name; for an id outside the vocabulary: "".
   virtual std::string piece(TokenId id) const = 0;
   /// True for a control symbol, which decodes to no text.
   virtual bool is_special(TokenId id) const = 0;
@@ -79,7 +79,7 @@ class TextStream {
   std::size_t n_prompt_bytes_ = 0;  // bytes of state_.open_bytes from the prompt
 };
 
-/// The whole text of `tokens` after `prompt`, as a TextStream gives it.
+/// The whole text that `tokens` add after `prompt`, as a TextStream returns it.
 std::string continuation_text(const Tokenizer& tokenizer,
                               std::span<const TokenId> prompt,
                               std::span<const TokenId> tokens);

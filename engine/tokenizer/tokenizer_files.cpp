@@ -18,7 +18,7 @@ namespace {
 
 using Kind = JsonReader::Kind;
 
-// In the order of transformers.
+// The named tokens in the order of transformers.
 constexpr std::array kNamedTokens = {"bos_token", "eos_token", "unk_token", "sep_token",
                                      "pad_token", "cls_token", "mask_token"};
 constexpr std::array kExtraLists = {"additional_special_tokens", "extra_special_tokens"};
@@ -143,13 +143,13 @@ class SettingsReader {
         read_extra(value, file, field);
       }
     }
-    // The names that transformers knows come first.
+    // Names that transformers knows are sorted to the front.
     std::ranges::stable_sort(named_, {}, [](const Named& named) {
       return std::ranges::find(kNamedTokens, named.first) - kNamedTokens.begin();
     });
   }
 
-  /// "pad_token", and "image_token" where it is a string.
+  /// True for "pad_token" and similar fields, and for "image_token" if it is a string.
   static bool is_token_field(const std::string& field, const Json& value) {
     if (is_one_of(kNamedTokens, field)) return true;
     return field.ends_with("_token") && value.is(Kind::String) && !is_one_of(kApplied, field);
@@ -165,7 +165,7 @@ class SettingsReader {
     }
     if (!value.is(Kind::Array) && !value.is(Kind::Null))
       refuse(file, field, value.shown(), "a list of tokens");
-    // additional_special_tokens of special_tokens_map.json does not count for this rule.
+    // For this rule the additional_special_tokens of special_tokens_map.json are ignored.
     if (file == config_path_ || field == "extra_special_tokens")
       settings_.matches_unnamed_controls = false;
     for (std::size_t i = 0; i < value.items.size(); i++)
@@ -243,7 +243,7 @@ class SettingsReader {
     note(config_path_, not_applied, "");
   }
 
-  /// With an added_tokens_decoder special_tokens_map.json is ignored.
+  /// If there is an added_tokens_decoder, special_tokens_map.json is ignored.
   void note_map() {
     std::vector<std::string> not_applied;
     for (const auto& [field, value] : map_->members) {
@@ -375,7 +375,7 @@ class TokenPlacement {
     add(listed.token, static_cast<TokenId>(id));
   }
 
-  /// True if a piece of tokenizer.model matches in texts though no file names it.
+  /// True if a piece of tokenizer.model matches in texts although no JSON file names it.
   bool is_symbol_piece(TokenId id,
                        const TokenizerSettings& settings,
                        bool with_user_defined) const {
@@ -436,7 +436,8 @@ class TokenPlacement {
   const FileLimits& limits_;
   std::vector<std::string>& notices_;
   std::unordered_map<std::string_view, TokenId> piece_ids_;
-  std::map<std::int64_t, std::string> renamed_;  // name of an id in the files
+  // [id] the name that the JSON files give to this id
+  std::map<std::int64_t, std::string> renamed_;
   std::unordered_map<std::string, TokenId> ids_;
   std::vector<AddedToken> tokens_;
   TokenId first_free_ = static_cast<TokenId>(model_.pieces.size());

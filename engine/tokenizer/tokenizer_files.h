@@ -1,6 +1,6 @@
 // Reads the JSON files beside a tokenizer.model, by the rules of transformers 5.24:
 // tokenizer_config.json, added_tokens.json and special_tokens_map.json. Each may be absent. Ids
-// that a file gives are kept, as in transformers 4.
+// that a file gives to tokens are used, as in transformers 4.
 #pragma once
 
 #include <optional>
@@ -23,13 +23,14 @@ struct ListedToken {
 /// The settings in these files.
 struct TokenizerSettings {
   std::string file;             // path of tokenizer_config.json, even if it does not exist
-  std::string tokenizer_class;  // without "Fast"; empty: none
-  bool add_bos = true;          // default of transformers 4; transformers 5 adds no bos by default
+  std::string tokenizer_class;  // class name without the suffix "Fast"; empty: none
+  // the default is that of transformers 4; transformers 5 adds no bos by default
+  bool add_bos = true;
   bool add_eos = false;
-  bool split_special = false;  // names of control symbols in a text are text
+  bool split_special = false;  // true: names of control symbols in a text are read as plain text
   std::optional<bool> add_prefix_space, legacy;
   std::optional<std::string> bos, eos;  // names; nullopt: not set; "": none
-  std::vector<ListedToken> tokens;      // those with ids first, ascending
+  std::vector<ListedToken> tokens;      // tokens with ids come first, in ascending order
   /// True: control symbols of tokenizer.model that no file names match in texts too. transformers 5
   /// does not match them if tokenizer_config.json has a list of additional special tokens.
   bool matches_unnamed_controls = true;
@@ -44,11 +45,11 @@ TokenizerSettings read_tokenizer_settings(const std::string& directory,
 
 /// The added tokens with their ids. A token without an id gets the id of the piece with its text,
 /// else the first free id after all others.
-/// @param with_user_defined  user-defined pieces of the model are matched like added tokens
-/// @param vocab_size  of the model; a token without an id that finds no id below it is left out
-///                    with a notice. 0: no bound
-/// @throws Error(BadInput)  if two tokens share an id or a text, or a text has another id in the
-///                          model
+/// @param with_user_defined  true: user-defined pieces of the model are matched like added tokens
+/// @param vocab_size  of the model; if no id below it is free for a token without an id, the token
+///                    is left out with a notice. 0: no bound
+/// @throws Error(BadInput)  if two tokens share an id or a text, or if a text has a different id in
+///                          the model
 std::vector<AddedToken> placed_tokens(const TokenizerSettings& settings,
                                       const ScannedModel& model,
                                       bool with_user_defined,

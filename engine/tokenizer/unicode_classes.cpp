@@ -10,8 +10,8 @@ struct Range {
   char32_t first, last;
 };
 
-// Sorted. Read off tokenizers 0.23 by tests/fixtures/make_tokenizer_fixtures.py classes.
-// clang-format off
+// Sorted ranges, generated from tokenizers 0.23 by tests/fixtures/make_tokenizer_fixtures.py
+// classes. clang-format off
 constexpr Range kWhiteSpace[] = {
     {0x9, 0xD}, {0x20, 0x20}, {0x85, 0x85}, {0xA0, 0xA0}, {0x1680, 0x1680}, {0x2000, 0x200A},
     {0x2028, 0x2029}, {0x202F, 0x202F}, {0x205F, 0x205F}, {0x3000, 0x3000},

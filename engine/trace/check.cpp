@@ -40,7 +40,7 @@ std::string shown(const TraceValue& value) {
   return escaped(std::string_view(value.text).substr(0, kMaxShown));
 }
 
-/// Collects what must be checked across events, and checks it at the end.
+/// Collects data for the rules that concern several events, and checks these rules at the end.
 class Rules {
  public:
   explicit Rules(TraceCheck& check) : check_(check) {}
@@ -185,7 +185,7 @@ class Rules {
     if (name == "thread_name") lane_names_.emplace(lane, arg->second.text);
   }
 
-  /// The counter for events of this phase; null: none.
+  /// The counter for events with this `ph`; null: none.
   static std::int64_t* count_of(TraceLane& lane, char ph) {
     switch (ph) {
       case 'X':

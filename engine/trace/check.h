@@ -15,10 +15,10 @@ namespace engine {
 struct TraceProblem {
   std::string rule;         // the rule's name in docs/contracts.md: "ts-missing"
   std::int64_t event = -1;  // index in traceEvents; -1: the file as a whole
-  std::string what;         // found X, expected Y
+  std::string what;         // text "found X, expected Y"
 };
 
-/// Counts of events by kind, on all lanes of one name in all processes.
+/// Counts of events by kind, summed over the lanes of all processes that have the same name.
 struct TraceLane {
   std::int64_t n_slices = 0, n_async = 0, n_instants = 0, n_counters = 0, n_flows = 0;
 };

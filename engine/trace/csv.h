@@ -28,8 +28,8 @@ std::string acceptance_csv(const Timeline& timeline, const CsvOptions& options =
 /// One row per run: its settings and results.
 std::string lanes_csv(const Timeline& timeline, const CsvOptions& options = {});
 
-/// Writes STEM-steps.csv, STEM-tokens.csv, STEM-acceptance.csv and STEM-lanes.csv: all four or
-/// none. No file is replaced: if one of them exists, a number is added to the stem.
+/// Writes STEM-steps.csv, STEM-tokens.csv, STEM-acceptance.csv and STEM-lanes.csv: writes all four
+/// files or none. No file is replaced: if one of them exists, a number is added to the stem.
 /// @param before_each  called before each table; may throw Error to cancel. May be empty
 /// @return  the names of the files
 /// @throws Error(Resources)  as OutputFile; also what before_each() throws

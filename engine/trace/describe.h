@@ -21,11 +21,11 @@ std::string describe(const Timeline& timeline, const RunRecord& run);
 /// @param before_each  called before each run; may throw to cancel. May be empty
 std::string describe(const Timeline& timeline, const std::function<void()>& before_each = {});
 
-/// Why a run ended: "length", "stop_string \"\\n\"".
+/// The reason why a run ended: "length", "stop_string \"\\n\"".
 std::string ended_by(const RunFinished& finished);
 
-/// A message for runs recorded with weights that differ from those of the model here, with both
-/// hashes; nullopt if the hashes agree or one is unknown (BAD_INPUTS TR11).
+/// A message with both hashes, for runs that were recorded with other weights than the model on
+/// this machine has; nullopt if the hashes agree or one is unknown (BAD_INPUTS TR11).
 std::optional<std::string> other_weights(std::string_view recorded_model,
                                          std::string_view recorded_hash,
                                          std::string_view model_here,

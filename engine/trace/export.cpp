@@ -22,7 +22,7 @@
 namespace engine {
 namespace {
 
-/// Writes the schedule of SEED's runs as a process of its own.
+/// Writes the schedule of SEED's runs as a separate process.
 void write_schedule(const Timeline& timeline, int pid, TraceReport& report, const PutEvent& put) {
   std::vector<ScheduleLane> lanes = schedule_lanes(timeline.runs());
   if (lanes.empty()) return;

@@ -1,4 +1,4 @@
-// One lane of an exported trace: orders its events and keeps its slices nested.
+// Puts the events of one lane of an exported trace in order, and keeps its slices nested.
 #pragma once
 
 #include <cstdint>
@@ -24,8 +24,8 @@ struct LaneChanges {
   std::int64_t n_nudges = 0, n_left_out = 0;
 };
 
-/// Sorts a lane by time (outer slices first), moves equal starts apart by 1 ns, and keeps slices
-/// nested and flows inside their slice. Slices that do not fit are removed.
+/// Sorts a lane by time (outer slices first), moves equal starts apart by 1 ns, and makes slices
+/// nest and flows lie inside their slice. Slices that do not fit are removed.
 LaneChanges settle(std::vector<TraceItem>& lane);
 
 /// Nanoseconds as microseconds with at most 3 decimals: 10500 -> "10.5".

@@ -43,7 +43,7 @@ class Watcher : public std::streambuf {
       beginning_ += c;
       trace_.good_beginning = beginning_.substr(0, 2) == "{\"" || beginning_ == "[{\"";
     }
-    // After an unescaped backslash: u, then d or D, then 8 to b.
+    // Recognises an escaped surrogate: after an unescaped backslash u, then d or D, then 8 to b.
     if (escape_ == 0) {
       escape_ = c == '\\' ? 1 : 0;
     } else if (escape_ == 1) {
@@ -147,7 +147,8 @@ class Handler : public nlohmann::json_sax<nlohmann::json> {
     return true;
   }
 
-  /// In an element of metadata's "runs"; of an array or object in it only the type is kept.
+  /// True inside an element of "runs" in "metadata". Arrays and objects inside it are kept only as
+  /// their type.
   bool in_run() const {
     return keys_.size() == 4 && keys_[0] == "metadata" && keys_[1] == "runs" &&
            !trace_.runs.empty();

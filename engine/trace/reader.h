@@ -12,7 +12,7 @@
 
 namespace engine {
 
-/// A JSON value; of containers the type only.
+/// A JSON value; for arrays and objects only the type.
 struct TraceValue {
   /// JSON types.
   enum class Type : std::uint8_t { Null, Bool, Number, String, Array, Object } type = Type::Null;
@@ -33,12 +33,13 @@ struct RawTraceEvent {
 /// A trace without its events.
 struct RawTrace {
   bool array_form = false;                     // an array of events, not an object
-  bool cut = false;                            // an array without its end, which viewers accept
+  bool cut = false;                            // the array has no end, which viewers accept
   bool escaped_surrogates = false;             // such as \ud83d: Perfetto rejects the file
   bool good_beginning = false;                 // begins with {" or [{" after white space
   bool has_events = false;                     // has traceEvents, or is an array
   std::map<std::string, TraceValue> metadata;  // members of "metadata" except containers
-  std::vector<std::map<std::string, TraceValue>> runs;  // the same of each of its "runs"
+  // for each element of "runs" in "metadata": its members except containers
+  std::vector<std::map<std::string, TraceValue>> runs;
   std::string error;  // why reading ended early; empty if it did not
 };
 

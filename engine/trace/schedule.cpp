@@ -15,7 +15,7 @@ TraceItem slice(std::string name, const char* cat, Nanoseconds from, Nanoseconds
   return {.ts = from, .end = to, .name = std::move(name), .cat = cat, .args = {}};
 }
 
-/// Waits of a turn, in its branch's or its run's lane.
+/// Adds the waits of a turn to the lane of its branch or of its run.
 void add_waits(const ScheduleTurn& turn, Nanoseconds origin, std::vector<TraceItem>& lane) {
   if (turn.drafts > turn.may_draft)
     lane.push_back(slice("wait draft", "queue", turn.may_draft - origin, turn.drafts - origin));

@@ -1,5 +1,6 @@
-// Cuts attention into items (some rows of one sequence, one kv head) and distributes them to threads. The cut changes no bit,
-// because a row's sums do not depend on other rows (attention_body.h).
+// Cuts attention into items (some rows of one sequence, one kv head) and distributes them to
+// threads. The way of cutting changes no bit, because a row's sums do not depend on other rows
+// (attention_body.h).
 #include <algorithm>
 #include <atomic>
 #include <vector>
@@ -50,15 +51,17 @@ void attention(Device& device,
                               out,
                               out_stride};
 
-  // Rows by sequence, in the given order: neighbours then share most of their ancestors. These lists and `items` are a few
-  // integers per row, made in every call and read by all threads; each thread writes only to its own scratch memory.
+  // Groups the rows by sequence and keeps their order, because neighbours share most of their
+  // ancestors. These lists and `items` have a few integers per row; they are made in every call and
+  // read by all threads; each thread writes only to its own scratch memory.
   std::vector<int> begin(plan.n_seqs + 1, 0), rows(plan.n_rows);
   for (int r = 0; r < plan.n_rows; r++) begin[plan.seq[r] + 1]++;
   for (int s = 0; s < plan.n_seqs; s++) begin[s + 1] += begin[s];
   std::vector<int> at(begin.begin(), begin.end() - 1);
   for (int r = 0; r < plan.n_rows; r++) rows[at[plan.seq[r]]++] = r;
 
-  // The rows of an item share keys and gathered tiles; several items per thread balance the load.
+  // Larger items share keys and gathered tiles among more rows; several items per thread balance
+  // the load.
   const std::int64_t total = std::int64_t{plan.n_rows} * layer.n_kv_heads;
   const int most =
       static_cast<int>(std::clamp<std::int64_t>(total / (std::int64_t{n_threads} * 3), 4, 64));

@@ -1,9 +1,11 @@
-// Attention over a paged cache and a token tree: softmax(q k^T) v with online softmax, chunk by chunk. Chunk c is positions
-// [64 c, 64 c + 64) wherever they are stored. A query adds its visible positions in order and rescales once per chunk.
+// Attention over a paged cache and a token tree: softmax(q k^T) v with online softmax, chunk by
+// chunk. Chunk c is positions [64 c, 64 c + 64) wherever they are stored. A query adds its visible
+// positions in order and rescales its sums once per chunk.
 //   keys    of a page or a tile: [head_dim, 64], so SIMD lanes are positions
 //   values  of a position: [head_dim] contiguous, in a page [64, head_dim] or in the staged rows
-// If a chunk contains rows of the current forward, its keys are gathered into a tile with the layout of a page, so storage
-// changes no bit. Rows whose chains agree in a chunk share the tile.
+// If a chunk contains rows of the current forward, its keys are gathered into a tile with the
+// layout of a page, so the result does not depend on where keys are stored. Rows whose chains agree
+// in a chunk share the tile.
 #pragma once
 
 #include "kernels/cpu/kernel_table.h"
@@ -11,7 +13,7 @@
 namespace kernels::cpu {
 namespace {
 
-/// From this number on, a chunk is converted to f32 once for all queries
+/// With at least this many queries, a chunk is converted to f32 once for all of them
 constexpr int kManyQueries = 8;
 
 // The online-softmax state of a query. acc [head_dim_padded] follows in scratch.
@@ -36,7 +38,7 @@ std::int64_t attention_scratch_bytes(int n_rows, int n_rep, int head_dim) {
   return (per_query + 4) * n_rows * n_rep + tile + wide + 256;
 }
 
-// Memory to prefetch for the next pass, row by row, while this pass computes.
+// Memory for the next pass. It is prefetched row by row while this pass computes.
 struct Ahead {
   const char* at;
   int row_bytes;  // 0: none
@@ -254,7 +256,7 @@ struct AttentionRows {
   int* which;  // [n_rows n_rep] queries of the current group
   int n_which = 0;
   Element* tile;       // [head_dim, kChunk]
-  float* wide_keys;    // the same in f32, for groups of many queries
+  float* wide_keys;    // the tile in f32, for groups of many queries
   float* wide_values;  // [kChunk, padded head_dim]
   const Element* values[kChunk];
   /// Of each slot: the row whose key is in the tile; -1: a cached position or none
@@ -333,7 +335,7 @@ struct AttentionRows {
     }
     n_which = 0;
   }
-  // Converts keys and values to f32 once for many queries; the numbers are the same.
+  // Converts keys and values to f32 once for many queries. The results are the same as without it.
   void widen(const Element* keys, int n_slots, Ahead values_ahead) {
     for (int d = 0; d < head_dim; d++) {
       values_ahead.fetch(d);
@@ -388,7 +390,8 @@ struct AttentionRows {
       if (!sees(i, base)) continue;
       const int* chain = call.chain + call.chain_begin[rows[i]] - prefix + base;  // indexed by slot
       const int end = call.pos[rows[i]] - base < kChunk ? call.pos[rows[i]] - base + 1 : kChunk;
-      // A row has one chain, so two chains that share a row also share all earlier rows.
+      // A row has only one chain of ancestors, so two chains that share a row also share all rows
+      // before it.
       int agrees = end < n_used ? end : n_used;
       while (agrees > n_cached && owner[agrees - 1] != chain[agrees - 1]) agrees--;
       if (agrees < end && agrees < n_used) {

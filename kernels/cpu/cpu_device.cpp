@@ -33,8 +33,8 @@ int usable_processors() {
   return std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
 }
 
-/// Tells AddressSanitizer that only the first `used` of `had` bytes are valid, so that it finds accesses to the rounded-up
-/// rest. Does nothing without it.
+/// Tells AddressSanitizer that only the first `used` of `had` bytes are valid, so that it finds
+/// accesses to the bytes that were added by rounding up. Does nothing without AddressSanitizer.
 void fence([[maybe_unused]] void* data,
            [[maybe_unused]] std::int64_t used,
            [[maybe_unused]] std::int64_t had) {
@@ -81,8 +81,8 @@ void* allocate_bytes(std::int64_t bytes, const char* what) {
                                           "; try a smaller model, a shorter context or bf16");
   }
   if (align == kHugePage) {
-    // The first write to a huge page allocates all of it. If at least half of the last one would be empty, ordinary pages
-    // hold that part.
+    // The first write to a huge page allocates all of it. If at least half of the last huge page
+    // would be empty, ordinary pages are used for that part.
     const std::int64_t whole = bytes / kHugePage * kHugePage;
     madvise(data, bytes - whole > kHugePage / 2 ? rounded : whole, MADV_HUGEPAGE);
   }

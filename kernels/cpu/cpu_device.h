@@ -13,8 +13,8 @@
 
 namespace kernels::cpu {
 
-/// An instruction set: its public table and its loops. All tables have the same functions, which use the loops of the
-/// device that they are called with.
+/// An instruction set: its public table of operations and its loops. The tables of all instruction
+/// sets have the same functions; a function gets its loops from the device that it is called with.
 struct InstructionSet {
   Ops ops;
   const CpuKernels* kernels;
@@ -56,7 +56,8 @@ class CpuDevice final : public Device {
   ThreadPool& pool() { return *pool_; }
   /// The threads of this device.
   ThreadPool& own_pool() { return own_pool_; }
-  /// Runs later operations on the threads of `from`; this device: on its own.
+  /// Runs later operations on the threads of `from`. If `from` is this device, they run on its own
+  /// threads again.
   void borrow_threads(CpuDevice& from);
 
   const CpuKernels& kernels;
@@ -95,8 +96,9 @@ void add_attention_weights_ops(Ops& ops);
 /// pick.cpp
 void add_pick_ops(Ops& ops);
 
-/// Calls work(begin, end, thread) for blocks of [0, n). If the estimated total cost is too small to wake threads, the calling
-/// thread does all of it; else each free thread takes the next block.
+/// Calls work(begin, end, thread) for blocks of [0, n). If the estimated total cost is too small to
+/// wake threads, the calling thread does all the work; otherwise each free thread takes the next
+/// block.
 /// @param cost_ns  estimate for all of [0, n)
 template <class Work>
 void split(CpuDevice& device, int n, std::int64_t cost_ns, const Work& work) {

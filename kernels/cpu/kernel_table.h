@@ -1,6 +1,7 @@
-// The loops of one instruction set, over raw pointers only. Files compiled for an instruction set include only this header
-// and the *_body.h files; threads, checks and planning are compiled for the baseline processor in other files.
-//   dtypes  storage types are numbered as kernels::DType: 0 f32, 1 f16, 2 bf16
+// The loops of one instruction set. They take only raw pointers. Files compiled for an instruction
+// set include only this header and the *_body.h files; other files, with threads, checks and
+// planning, are compiled for the baseline processor.
+//   dtypes  storage types are numbered as in kernels::DType: 0 f32, 1 f16, 2 bf16
 //   panels  16 outputs side by side. f32: 16 floats per k; f16: 16 halves per k, k even; bf16: one 64-byte line per pair of
 //           k, k a multiple of 32 (AMX's tile layout)
 #pragma once
@@ -14,7 +15,7 @@ inline constexpr int kChunk = 64;         // positions per page and per step of 
 inline constexpr int kNoiseBlock = 64;    // tokens whose Gumbel noise is computed together
 inline constexpr int kMaxQueryBlock = 4;  // queries that share one pass over a chunk
 
-/// Arguments of a multiplication.
+/// Arguments of a matrix multiplication.
 struct MatmulCall {
   const void* panels;
   std::int64_t panel_bytes;
@@ -86,9 +87,9 @@ struct CpuKernels {
   int (*find_first)(const float* x, int n, float value);
   /// Sum of exp((x - top) * inv_temperature).
   float (*sum_exp)(const float* x, int n, float top, float inv_temperature);
-  /// Scores of the Gumbel-max trick: (x - top) * inv_temperature + Gumbel noise, within 1e-5 (1 + |value|) of the exact
-  /// value, or -inf for a token that can be neither best nor second best.
-  ///   scores [n rounded up to kNoiseBlock]
+  /// Scores of the Gumbel-max trick: (x - top) * inv_temperature + Gumbel noise, within 1e-5 (1 +
+  /// |value|) of the exact value. A token that can be neither best nor second best may get -inf.
+  /// scores [n rounded up to kNoiseBlock]
   void (*noisy_scores)(const float* x,
                        int n,
                        float top,

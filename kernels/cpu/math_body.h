@@ -8,8 +8,8 @@ namespace {
 
 constexpr float kInfinity = __builtin_inff();
 
-/// exp(x) for x <= 88; far below -87, and for -inf, exactly 0. The Taylor series over
-/// |r| <= ln(2) / 2 leaves r^8 / 8! = 5e-9 relative. NaN stays NaN.
+/// exp(x) for x <= 88; exactly 0 for x far below -87 and for -inf. The Taylor series over |r| <=
+/// ln(2) / 2 leaves r^8 / 8! = 5e-9 relative. NaN stays NaN.
 inline F f_exp(F x) {
   x = f_max(f_set(-200.0f), x);  // f_max returns its second argument if one is NaN
   const F n = f_round(f_mul(x, f_set(1.44269504f)));
@@ -29,7 +29,7 @@ inline F f_exp(F x) {
 /// log(x) for normal x > 0, as 2 atanh(s) with |s| <= 0.172; the first omitted term is 2e-9 of the sum.
 inline F f_log(F x) {
   const I bits = i_bits(x);
-  // Mantissa in [sqrt(1/2), sqrt(2)): the exponent is that of x / sqrt(1/2).
+  // Chooses the exponent of x / sqrt(1/2), so that the mantissa lies in [sqrt(1/2), sqrt(2)).
   const I shifted = i_sub(bits, i_set(0x3f3504f3u));
   const I exponent = i_sub(i_right<23>(i_add(shifted, i_set(0x3f800000u))), i_set(127));
   const F m = f_bits(i_sub(bits, i_left<23>(exponent)));

@@ -116,7 +116,8 @@ void multiply_block(const MatmulCall& call, int panel, int first_row, const type
 template <class Mul>
 using BlockFunction = void (*)(const MatmulCall&, int, int, const typename Mul::X*);
 
-// Selects the instance for n_rows rows, with as many panels as fit in registers, or one.
+// Selects the instance for n_rows rows. It computes as many panels at a time as fit in registers,
+// or only one.
 template <class Mul, int kRows = kMaxBlockRows>
 BlockFunction<Mul> block_function(int n_rows, bool one_panel) {
   if constexpr (kRows > 1) {
@@ -147,7 +148,8 @@ void multiply_panels(const MatmulCall& call, int first, int last) {
   }
 }
 
-// Prepares f32 activations block by block; values past k are 0. Parts share the rows.
+// Prepares f32 activations block by block; values past k are 0. The parts divide the rows among
+// them.
 template <class Mul>
 void prepare_rows(const float* x,
                   std::int64_t x_stride,

@@ -11,7 +11,7 @@
 namespace kernels::cpu {
 namespace {
 
-/// k in storage: bf16 padded to AMX tiles, f16 to cache lines.
+/// The padded k in storage: a multiple of AMX's tile size for bf16, and of a cache line for f16.
 int stored_k(DType dtype, int k) {
   const int multiple = dtype == DType::BF16 ? 32 : dtype == DType::F16 ? 2 : 1;
   return (k + multiple - 1) / multiple * multiple;

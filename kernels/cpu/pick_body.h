@@ -18,7 +18,7 @@ inline void keep_two(F x, F& top, F& second) {
   top = f_max(top, x);
 }
 
-// The two largest values of 16 lanes, each with its own two largest.
+// Finds the two largest values among 16 lanes, each of which has its own two largest values.
 inline void merge_two(F tops, F seconds, float* top, float* second) {
   float t[16], s[16];
   f_store(t, tops);
@@ -105,7 +105,7 @@ inline void random_block(std::uint64_t seed,
                          std::uint32_t position,
                          std::uint32_t block,
                          std::uint32_t* bits) {
-  // Lane 4 q + s draws the words of counter 4 s + q.
+  // Lane 4 q + s computes the words of counter 4 s + q.
   alignas(64) static const std::uint32_t kOrder[16] = {0, 4, 8,  12, 1, 5, 9,  13,
                                                        2, 6, 10, 14, 3, 7, 11, 15};
   I c0 = i_set(position), c1 = i_set(stream);

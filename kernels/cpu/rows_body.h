@@ -20,7 +20,8 @@ void rms_norm_row(const float* x, const float* w, float* y, int dim, float eps) 
     sum[u] = f_fma(v, v, sum[u]);
   }
   const float total = f_sum(f_add(f_add(sum[0], sum[1]), f_add(sum[2], sum[3])));
-  // Exact divisions and square root: a model enlarged by 4 in dim, with eps / 4, changes each only by a power of two.
+  // Exact divisions and square root: if a model is enlarged by 4 in dim and eps is divided by 4,
+  // each result changes only by a power of two.
   const float mean = total / static_cast<float>(dim);
   const F scale = f_set(1.0f / sqrt_one(mean + eps));
   for (i = 0; i + 16 <= dim; i += 16)

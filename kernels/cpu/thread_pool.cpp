@@ -11,7 +11,8 @@ namespace {
 using Clock = std::chrono::steady_clock;
 constexpr auto kSpin = std::chrono::microseconds(60);
 constexpr int kPausesPerLook = 32;  // between two reads of the clock
-constexpr int kShareBits = 16;      // of the round: the number of threads that share its task
+// low bits of `round_` that hold the number of threads that share the task
+constexpr int kShareBits = 16;
 
 void pause_briefly() {
 #if defined(__x86_64__)
@@ -65,8 +66,9 @@ void ThreadPool::stop() {
   for (std::thread& thread : threads_) thread.join();
 }
 
-// A thread announces its sleep before it checks ready() for the last time, and the waking thread checks for sleepers after it
-// has made it ready. Both are sequentially consistent, so at least one of them sees the other.
+// A thread announces its sleep before it checks ready() for the last time, and the waking thread
+// checks for sleepers after it has made the condition true. Both are sequentially consistent, so at
+// least one of them sees the other.
 template <class Ready>
 void ThreadPool::wait_until(std::condition_variable& bell,
                             std::atomic<int>& n_asleep,

@@ -23,9 +23,10 @@ class ThreadPool {
   ThreadPool(const ThreadPool&) = delete;
   ThreadPool& operator=(const ThreadPool&) = delete;
 
-  /// Threads that share the next task: n_made(), or the number of the last share_among().
+  /// Number of threads that share the next task: n_made(), or the argument of the last
+  /// share_among().
   int n_threads() const { return n_at_work_.load(std::memory_order_relaxed); }
-  /// Threads of the pool, the caller of `run` included.
+  /// Number of threads of the pool, including the caller of `run`.
   int n_made() const { return n_threads_; }
   /// Sets the number of threads that share each later task; the others sleep. The caller of `run` calls it between two
   /// tasks.
@@ -63,8 +64,8 @@ class ThreadPool {
   Task task_ = nullptr;
   void* context_ = nullptr;
   std::atomic<int> n_at_work_;  // written under the mutex
-  // Number of tasks so far, and in the low bits the number of threads that share the last one. It is one word, so a thread
-  // that does not share a task never mistakes it for its own.
+  // Number of tasks so far, and in the low bits the number of threads that share the last one. Both
+  // are in one word, so a thread that does not share a task cannot mistake the task for its own.
   alignas(64) std::atomic<std::uint64_t> round_{0};
   alignas(64) std::atomic<int> n_left_{0};
   alignas(64) std::atomic<int> n_at_barrier_{0};

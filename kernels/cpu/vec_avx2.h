@@ -12,7 +12,7 @@ namespace {
 constexpr int kScoreBlocks = 1;
 constexpr int kValueBlocks = 1;
 constexpr int kMaxBlockRows = 6;
-// 16 registers, two to a vector of lanes.
+// There are 16 registers; a vector of lanes takes two.
 constexpr int panels_per_pass(int rows) {
   return rows <= 1 ? 4 : rows <= 3 ? 2 : 1;
 }

@@ -1,5 +1,6 @@
-// Every operation in one go: by nvcc for GPUs, by a C++ compiler with DECOSCOPE_CUDA_EMULATION for
-// the emulated one. So names in these files' unnamed namespaces differ.
+// Compiles all operations as one translation unit: nvcc compiles it for GPUs, and a C++ compiler
+// with DECOSCOPE_CUDA_EMULATION for the emulated device. Therefore names in the unnamed namespaces
+// of these files must differ.
 #include "kernels/cuda/attention.cu"
 #include "kernels/cuda/cache.cu"
 #include "kernels/cuda/cublas.cu"

@@ -1,7 +1,8 @@
-// Attention over a paged cache and a token tree: softmax(q k^T) v. As in FlashAttention's split-KV form, a block computes
-// one chunk of 64 positions (attention_chunks.cuh), and a second kernel joins the chunks of a row (attention_join.cuh).
-// Chunk c is positions [64 c, 64 c + 64) wherever they are stored. A row reads nothing that it does not see, so neither
-// storage nor other rows change its bits (batch invariance).
+// Attention over a paged cache and a token tree: softmax(q k^T) v. As in FlashAttention's split-KV
+// form, a block computes one chunk of 64 positions (attention_chunks.cuh), and a second kernel
+// joins the chunks of a row (attention_join.cuh). Chunk c is positions [64 c, 64 c + 64) wherever
+// they are stored. A row reads only positions that it sees, so its bits depend neither on storage
+// nor on other rows (batch invariance).
 #include <algorithm>
 #include <array>
 #include <bit>
@@ -167,8 +168,9 @@ void attend(CudaDevice& cuda, const AttentionCall& call, int n_items, int n_quer
 template <class Store>
 void attend_pass(CudaDevice& cuda, const AttentionCall& call, const AttentionPass& pass) {
   const int n_queries = std::min(pass.n_rows, kGroupRows) * (call.n_heads / call.n_kv_heads);
-  // The number of queries in a block changes no bit. Few queries leave memory to more blocks. The limit of 8 rows is
-  // also that of the products, so fewer different lists of kernels occur.
+  // The number of queries in a block changes no bit. With few queries, more blocks fit into shared
+  // memory. The products also change their kernels at 8 rows; using the same limit here leads to
+  // fewer different lists of kernels.
   if (pass.n_rows <= 8)
     attend<Store, 1>(cuda, call, pass.n_items, n_queries);
   else
@@ -356,8 +358,8 @@ void AttentionLists::make(const RowsPlan& plan, const AttentionKey& key) {
   }
 }
 
-// The lists of each forward take the same places in lists_, so unchanged lists are not uploaded again and kernels keep
-// their arguments.
+// The lists of each forward use the same entries of lists_. So unchanged lists are not uploaded
+// again, and kernels keep their arguments.
 const AttentionLists& AttentionPlans::of(CudaDevice& device,
                                          const RowsPlan& plan,
                                          std::int64_t floats_a_chunk) {

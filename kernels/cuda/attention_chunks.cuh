@@ -15,8 +15,9 @@
 namespace kernels::DECOSCOPE_GPU {
 namespace {
 
-constexpr int kTileQueries = 8, kMostQueries = 32;  // in a multiply_tile; in a block
-constexpr int kSlabBytes = 256;                     // part of a vector that is in shared memory
+constexpr int kTileQueries = 8, kMostQueries = 32;  // queries in a multiply_tile, and in a block
+// bytes of each vector that are in shared memory at a time
+constexpr int kSlabBytes = 256;
 constexpr int kLanesAVector = kSlabBytes / 16, kVectorsATime = kAttentionThreads / kLanesAVector;
 constexpr int kScorePitch = kPageSize + 4;
 constexpr unsigned kUnseen = 0xff;
@@ -56,7 +57,7 @@ struct Parts<StoreBf16> {  // exact, except for parts below the smallest bf16
   }
 };
 template <>
-struct Parts<StoreF16> {  // 22 bits, down to 2^-25; not finite above 65,504
+struct Parts<StoreF16> {  // 22 bits of precision, down to 2^-25; infinite above 65,504
   static constexpr int kN = 2;
   std::uint16_t of[kN];
   __device__ explicit Parts(float x) {
@@ -79,7 +80,7 @@ struct ChunkMemory {
     width = (wanted < kSlabBytes ? wanted + 63 : kSlabBytes) / 64 * 64;
     pitch = width + 16;
     values = kPageSize * pitch;
-    queries = 2 * values;  // and later the weights
+    queries = 2 * values;  // the weights use this memory later
     const int widest = pitch > kWeightPitch ? pitch : kWeightPitch;
     scores = queries + Parts<Store>::kN * n_queries * widest;
     bytes = scores + n_queries * kScorePitch * 4;
@@ -95,10 +96,10 @@ struct SeenByBatch {
   std::uint8_t runs[kMostQueries / kTileQueries];  // of each tile, bit q: a run begins at query q
   int n_staged;
   int mixed;              // 1: some run has queries that see different slots
-  int too_large;          // 1: the chunk has a value v with 0 * v possibly not 0
+  int too_large;          // 1: the chunk may have a value v for which 0 * v is not 0
   int staged[kPageSize];  // rows whose vectors follow the cached ones
   alignas(4) std::uint8_t place[kMostQueries][kPageSize];  // of each slot: its vector, or kUnseen
-  /// The same for the run that begins at a query
+  /// the same, for all queries of the run that begins at a query
   alignas(4) std::uint8_t together[kMostQueries][kPageSize];
 };
 
@@ -114,7 +115,8 @@ class ChunkBlock {
         n_rep_(call.n_heads / call.n_kv_heads),
         seen_(static_shared<SeenByBatch>()) {}
 
-  /// Computes queries from `begin` on: as many of n as have all their keys in shared memory together, at least one.
+  /// Computes queries from `begin` on: as many of the n queries (at least one) as have keys that
+  /// fit together into shared memory.
   /// @return  their number
   __device__ int attend(int begin, int n) {
     n_stored_ = item_.n_cached;
@@ -168,7 +170,7 @@ class ChunkBlock {
   __device__ float* scores(int query) const {
     return reinterpret_cast<float*>(shared(memory_.scores)) + query * kScorePitch;
   }
-  /// Weights of a query, as parts whose sum they are.
+  /// One part of a query's weights; the weights are the sum of all parts.
   __device__ unsigned char* weights(int part, int query) const {
     return shared(memory_.queries) + (part * kTiles * kTileQueries + query) * Memory::kWeightPitch;
   }

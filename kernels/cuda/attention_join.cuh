@@ -107,12 +107,14 @@ __global__ void __launch_bounds__(kAttentionThreads) join_chunks(AttentionCall c
 
 }  // namespace
 
-/// True if a product of these weights rounds its rows in a kernel before it, once for all rows: weights of a half
-/// type and at most 128 rows. That kernel can also make the rows (kernel fusion).
+/// True if a product of these weights rounds its rows in a kernel before it, once for all rows:
+/// weights of a half type and at most 128 rows. That kernel can also compute the rows (kernel
+/// fusion).
 bool rounds_rows_once(const PackedMatrix& w, int n_rows);
 /// The product of attention's output: joins the chunks of a pass into chunks.out and rounds them in one kernel, then
 /// multiplies.
-/// @param chunks  a pass over all n_rows rows, chunks.out [n_rows, to.w.k] without gaps; rounds_rows_once() holds
+/// @param chunks  a pass over all n_rows rows, with chunks.out [n_rows, to.w.k] without gaps;
+///                rounds_rows_once(to.w, n_rows) must be true
 void multiply_joined(CudaDevice& cuda,
                      const AttentionCall& chunks,
                      int n_rows,

@@ -30,7 +30,7 @@ struct PlanPlaces {
   std::size_t seq, pos, chain_begin, prefix_len, page_begin, pages, chain;
 };
 
-/// The inputs of the lists. Lists of a plan without a version are not used again.
+/// The inputs from which lists are made. Lists of a plan without a version are not reused.
 struct AttentionKey {
   std::uint64_t version = 0;  // of the plan
   int n_rows = 0, window = 0;
@@ -41,17 +41,17 @@ struct AttentionKey {
 /// All lists of one plan, as one array of ints.
 class AttentionLists {
  public:
-  /// Makes the lists of a plan; the device has no copy then.
+  /// Makes the lists of a plan. The device has no copy of them yet.
   void make(const RowsPlan& plan, const AttentionKey& key);
   /// The key of make().
   const AttentionKey& key() const { return key_; }
-  /// The array.
+  /// The array of all lists.
   std::span<const int> all() const { return ints_; }
-  /// Begins of the plan's lists.
+  /// The index at which each list of the plan begins.
   const PlanPlaces& plan() const { return plan_; }
   /// The passes.
   std::span<const AttentionPass> passes() const { return passes_; }
-  /// Chunks in the largest pass.
+  /// Number of chunks in the largest pass.
   int n_chunks() const { return n_chunks_; }
   const int* on_device = nullptr;  // the device's copy of the array; null: not uploaded
 
@@ -80,7 +80,7 @@ class AttentionPlans {
  private:
   std::array<AttentionLists, kMost> lists_;
   std::uint64_t version_ = 0;  // of the forward
-  int n_used_ = 0;             // lists_ that it uses, from the first
+  int n_used_ = 0;             // number of leading entries of lists_ that this forward uses
   std::int64_t most_floats_ = std::int64_t{16} << 20;
 };
 

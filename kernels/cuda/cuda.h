@@ -11,7 +11,8 @@
 
 namespace kernels {
 
-/// A device whose name starts with "cuda:". A kind of device that is not available has one entry with the reason.
+/// A device whose name starts with "cuda:". If a kind of device is not available, one entry gives
+/// the reason.
 struct CudaDeviceInfo {
   std::string name;  // "cuda:0", "cuda:emulated"
   bool available = false;
@@ -30,10 +31,12 @@ std::string device_words(const std::vector<CudaDeviceInfo>& devices);
 /// @throws Error(Device)  with the available devices, if the device is missing, this build has no code for it, or it fails
 std::unique_ptr<Device> open_cuda(const std::string& name);
 
-/// Notes of closed devices: those not taken before, and memory that could not be released.
+/// Returns the notes of closed devices that were not taken before. They also report memory that
+/// could not be released.
 std::vector<std::string> take_notes_of_closed();
 
-/// Load of a "cuda:N" of list_cuda(), queried once; the reason if it is not available.
+/// Queries once the load of a device "cuda:N" of list_cuda(); gives the reason if the load is not
+/// available.
 GpuLoad load_of_cuda(const CudaDeviceInfo& device);
 
 }  // namespace kernels

@@ -50,7 +50,7 @@ bool early_wanted() {
   return one_of("CUDA_EARLY", "on", "off") == "on";
 }
 
-// These products have other bits than a step, so they are off by default.
+// These products differ in the last bits from a step's, so they are off by default.
 bool prompts_by_products_wanted() {
   return one_of("CUDA_PROMPTS", "own", "cublas") == "cublas";
 }
@@ -95,7 +95,8 @@ std::string failed_call_text(const char* call, cudaError_t error) {
   return std::string(call) + ": " + error_text(error);
 }
 
-/// Why the devices cannot be counted: most often the version of the driver, if that is known.
+/// The reason why the devices cannot be counted. If the driver's version is known and explains it,
+/// this is the reason.
 std::string why_not_counted(cudaError_t error) {
   const std::string count = failed_call_text("cudaGetDeviceCount", error);
   int driver = 0, runtime = 0;  // as CUDA numbers them; 0: none
@@ -115,7 +116,7 @@ int count_devices(std::string& reason) {
   return 0;
 }
 
-// In the form of NVML. The emulated device has neither.
+// Formats UUID and bus id as NVML does. The emulated device has neither.
 GpuIdentity identity_of(const cudaDeviceProp& found) {
   if (kEmulated) return {};
   std::string uuid = "GPU";
@@ -248,8 +249,8 @@ CudaDevice::~CudaDevice() {
   close();
 }
 
-// Work that does not end may still use the memory, which therefore stays allocated until the
-// process ends.
+// If the device's work does not end, it may still use the memory. The memory then stays allocated
+// until the process ends.
 void CudaDevice::close() noexcept {
   if (stream_finishes()) {
     free_all();
@@ -276,7 +277,8 @@ void CudaDevice::free_all() {
   if (download_buffer_) note_free(cudaFreeHost(download_buffer_), "cudaFreeHost");
 }
 
-// The caller of a free cannot handle its error: the next call throws a permanent error, others become warnings.
+// The caller of a free cannot handle its error. So a permanent error is thrown by the next call,
+// and any other error becomes a warning.
 void CudaDevice::note_free(cudaError_t error, const char* call) {
   if (error == cudaSuccess) return;
   static_cast<void>(cudaGetLastError());
@@ -313,8 +315,9 @@ Products& CudaDevice::products(ProductsOf whose) {
   return *products_;
 }
 
-// A missing library is missing for every device of this program, so all of them read prompts in the same way. Other
-// failures throw and do not change the way, because they may not occur on another device.
+// If the library is missing, it is missing for every device of this program, so all devices compute
+// prompts in the same way (as steps). Any other failure throws instead of changing the way, because
+// it may not occur on another device.
 int CudaDevice::prompt_block() {
   if (prompt_block_) return *prompt_block_;
   if (!prompts_by_products_) return *(prompt_block_ = 0);
@@ -441,7 +444,7 @@ void CudaDevice::release(void* data) {
   try {
     launch_pending_that_use(data);
   } catch (const std::exception&) {
-    is_reported_ = was_reported;  // the next call throws it
+    is_reported_ = was_reported;  // the next call throws this failure
   }
   const auto found = allocated_.find(static_cast<char*>(data));
   if (found != allocated_.end()) {
@@ -534,9 +537,10 @@ void CudaDevice::begin_work() {
   if (begun_ns_ == 0) begun_ns_ = now_ns();
 }
 
-// A launch with more than 48 KiB of shared memory, static objects included, needs this attribute. Every kernel gets the
-// maximum, because another device object of the same GPU may need more than this one. All kernels ask for the same split
-// between shared memory and cache: then a kernel that starts beside another does not wait until the split can change.
+// A launch with more than 48 KiB of shared memory, static objects included, needs this attribute.
+// Every kernel gets the maximum, because another device object of the same GPU may need more than
+// this one. All kernels request the same split between shared memory and cache, so a kernel can
+// start beside another one without waiting for the split to change.
 void CudaDevice::prepare(const void* kernel) {
   if (prepared_.contains(kernel)) return;
   cudaFuncAttributes found = {};
@@ -574,7 +578,7 @@ void* CudaDevice::scratch(Use use, std::int64_t bytes, bool cleared) {
     larger = allocate(taken, "a step's working memory");
   }
   grown = {larger, 0, {}};
-  if (cleared) clear(larger, taken);  // if this throws, the memory stays unused
+  if (cleared) clear(larger, taken);  // if this throws, the memory stays allocated but unused
   grown.bytes = taken;
   return larger;
 }

@@ -2,7 +2,8 @@
 // that checks the result of every CUDA call. One thread at a time may call its operations.
 //   kernels  are collected and launched together, as a CUDA graph if their list repeats (graphs.h). The device launches
 //            them before it waits or downloads, and before the host writes or frees memory that they use
-//   uploads  enter the stream at once, so before the collected kernels, which do not use the written memory
+//   uploads enter the stream immediately, that is, before the collected kernels. Those kernels do
+//   not use the memory that an upload writes
 #pragma once
 
 #include <atomic>
@@ -25,7 +26,8 @@
 
 namespace kernels::DECOSCOPE_GPU {
 
-/// Uses of scratch memory. Two memories that one operation needs together have two uses.
+/// Uses of scratch memory. If one operation needs two memories at the same time, they have
+/// different uses.
 enum class Use {
   Rows,
   Unpacked,
@@ -51,7 +53,7 @@ class CudaDevice final : public Device {
   CudaDevice& operator=(const CudaDevice&) = delete;
   ~CudaDevice() override;
   std::string name() const override { return name_; }
-  /// Time from the first launch after a wait to the end of the next wait, summed.
+  /// Sum of the times from the first launch after a wait to the end of the next wait.
   std::int64_t busy_ns(int) const override { return busy_ns_; }
   std::string failure() const override { return broken_; }
   std::optional<std::int64_t> free_bytes() override;
@@ -83,8 +85,8 @@ class CudaDevice final : public Device {
     if (pending_.size() == kMostPending) launch_pending();
   }
 
-  /// The same for a kernel in which every thread calls wait_for_earlier(). In a graph such a kernel may start before
-  /// the kernel before it has ended (programmatic dependent launch).
+  /// The same for a kernel in which every thread calls wait_for_earlier(). In a graph such a kernel
+  /// may start while the previous kernel still runs (programmatic dependent launch).
   template <class... P, class... A>
   void launch_early(const char* kernel_name,
                     void (*kernel)(P...),
@@ -101,7 +103,8 @@ class CudaDevice final : public Device {
   /// The matrix library for whole blocks. The first call opens it.
   /// @throws Error(Device)  if cuBLAS is not installed
   Products& products(ProductsOf whose);
-  /// Limits the memory in which prompts.cu reorders weights, for tests. It always holds at least 64 outputs.
+  /// Limits the memory in which prompts.cu reorders weights, for tests. The memory always holds at
+  /// least 64 outputs.
   void limit_slab(std::int64_t bytes) { slab_bytes_ = bytes; }
   /// That limit in bytes.
   std::int64_t slab_bytes() const { return slab_bytes_; }
@@ -169,7 +172,7 @@ class CudaDevice final : public Device {
     int n_rows;
     std::size_t to;  // index of the first row's target in requested_to_
   };
-  struct Copied {  // rows of a Requested that are in download_buffer_
+  struct Copied {  // rows of a Requested that were copied to download_buffer_
     const Requested* of;
     int first, n;
     std::int64_t at;  // offset there
@@ -178,7 +181,7 @@ class CudaDevice final : public Device {
     std::size_t begin, end;
   };
 
-  /// Null if there is no room.
+  /// Allocates device memory; returns null if there is no room.
   void* try_allocate(std::int64_t bytes);
   void expect_usable();
   void begin_work();
@@ -231,21 +234,22 @@ class CudaDevice final : public Device {
   std::int64_t slab_bytes_ = 64 << 20;
   std::unordered_set<const void*> prepared_;  // kernels with their attributes set
   std::map<const char*, std::int64_t, std::greater<>> allocated_;  // address to bytes
-  std::map<const char*, std::int64_t, std::greater<>> freed_;      // the same, if kRemembersFreed
+  // freed memory: address to bytes; used only if kRemembersFreed
+  std::map<const char*, std::int64_t, std::greater<>> freed_;
   Launches pending_;                                               // collected kernels
   bool skips_graph_cache_ = false;
   KernelGraphs graphs_;
   std::int64_t n_kernels_ = 0;         // launched
   std::vector<const char*> launched_;  // since the last wait
-  std::vector<Graph> in_graphs_;       // of these
+  std::vector<Graph> in_graphs_;       // the graphs among them
   bool at_work_ = false;               // the stream received work since the last wait
-  bool hangs_ = false;                 // that work did not end in time
+  bool hangs_ = false;                 // true: that work did not end in time
   std::int64_t begun_ns_ = 0;          // when it began; 0: none
   std::atomic<std::int64_t> busy_ns_{0};
   std::string broken_;        // the first permanent failure; every later call throws it
-  bool is_reported_ = false;  // a call has thrown it
+  bool is_reported_ = false;  // true: a call has thrown this failure
   std::vector<std::string> notes_;
-  bool reported_graphs_ = false;  // the warning about refused graphs was added
+  bool reported_graphs_ = false;  // true: the warning about refused graphs was added
 };
 
 /// Casts the Device of a CUDA table to its class.

@@ -1,9 +1,10 @@
 // The filters of a row, for pick, rank, draw and verify: repetition penalty, top-k, top-p, min-p, as in
 // kernels/sampling.h.
-//   order   the key of a token is (logit, lowest id first) in 64 bits. All keys differ, so the first k tokens have one
-//           threshold, which a radix search finds digit by digit
-//   top-p   weights are summed as integers in units of 2^-44 of the largest weight, so atomics give the same sum in any
-//           order. The error of a cut is at most n 2^-45 of the largest weight
+//   order   the key of a token is (logit, lowest id first) in 64 bits. All keys differ, so one
+//           threshold separates the first k tokens. A radix search finds it digit by digit
+//   top-p   weights are summed as integers in units of 2^-44 of the largest weight, so atomics give
+//           the same sum in any order. The error of a sum is at most n 2^-45 times the largest
+//           weight
 #pragma once
 
 #include <vector>
@@ -19,7 +20,7 @@ constexpr int kPickThreads = 512, kSlice = 4 * kPickThreads;  // tokens of a blo
 constexpr int kDigits = 256;  // values of a digit: eight bits of a key
 constexpr double kUnit = 17592186044416.0;                    // 2^44
 
-/// Threads for n tokens: whole warps, at most one thread for four tokens.
+/// Number of threads for n tokens: whole warps, with four tokens or more for each thread.
 constexpr int pick_threads(int n) {
   return n > kSlice - 128 ? kPickThreads : (n + 127) / 128 * 32;
 }
@@ -201,7 +202,8 @@ __device__ std::uint64_t cut_at(const Row& row,
     __syncthreads();
     if (threadIdx.x < 32) find_digit(digits, by_weight, by_weight && shift == 56 ? wanted : 0);
     __syncthreads();
-    // No other token lies between the threshold and the key.
+    // Only one token has this prefix, so the prefix alone separates it from all tokens with smaller
+    // keys.
     if (digits.is_alone) return digits.prefix << shift;
   }
   return digits.prefix;

@@ -29,9 +29,10 @@ class Launches {
     begin(name, handle_of(name, kernel), grid, block, shared_bytes);
     (add_argument<P>(static_cast<P>(arguments)), ...);
   }
-  /// Marks the last launch as one that may start before the launch before it has ended (programmatic dependent launch).
+  /// Marks the last launch: it may start while the previous launch still runs (programmatic
+  /// dependent launch).
   void latest_is_early() { all_.back().early = true; }
-  /// True if launch i is marked so.
+  /// True if latest_is_early() marked launch i.
   bool is_early(std::size_t i) const { return all_[i].early; }
   /// Removes all launches.
   void clear();
@@ -53,8 +54,8 @@ class Launches {
   bool same_launch(const Launches& other, std::size_t i) const;
   /// True if an argument points into these bytes.
   bool point_into(const void* begin, std::int64_t bytes) const;
-  /// Name of the first launch with an argument word that may be a pointer and for which is_stale(word) is true.
-  /// Null: none.
+  /// Name of the first launch with an argument word that may be a pointer and for which
+  /// is_stale(word) is true. Null: there is none.
   template <class IsStale>
   const char* first_that_holds(const IsStale& is_stale) const {
     for (std::size_t i = 0; i < all_.size(); i++) {
@@ -126,9 +127,10 @@ class KernelGraphs {
   KernelGraphs(const KernelGraphs&) = delete;
   KernelGraphs& operator=(const KernelGraphs&) = delete;
 
-  /// Launches the kernels in order. If the driver refuses a graph, most often for lack of memory, launches them one by
-  /// one, with the same bits. After a refusal the next two lists try again; then 1, 2, 4, ... lists skip the attempt,
-  /// because it takes longer than their launches.
+  /// Launches the kernels in order. If the driver refuses a graph, most often for lack of memory,
+  /// launches them one by one, with the same bits. After a refusal a graph is tried again for the
+  /// next two lists; after further refusals the next 1, 2, 4, ... lists make no attempt, because a
+  /// refused attempt takes longer than their launches.
   /// @param comes_once  true: does not make a graph
   CallResult launch(Launches& launches, cudaStream_t stream, bool comes_once = false);
   /// The first refused call for a graph; its error is cudaSuccess if there was none.

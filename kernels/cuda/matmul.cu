@@ -2,11 +2,13 @@
 //   half types  tensor cores (matmul_halves.cuh, matmul_stream.cuh); weights lie in the order in which lanes read their
 //               fragments, and activations are rounded to the weights' type
 //   f32         fused multiply-adds, 8 or 32 rows at a time
-//   sums        k is cut into chunks of 64. Chunk c belongs to partial sum c % 4, which adds its chunks in order; the
-//               four are then added in order. This does not depend on the rows, their number or the device, and zeros
-//               appended to k add only zeros (batch invariance)
+//   sums        k is cut into chunks of 64. Chunk c belongs to partial sum c % 4, which adds its
+//               chunks in order; the four are then added in order. The order does not depend on the
+//               rows, their number or the device, and zeros appended to k add only zeros (batch
+//               invariance)
 //   many rows   are multiplied 128 at a time, so the cache of a prompt has the bits of a step
-//   fusion      the kernel that rounds rows also makes them: from a norm, a gate, or attention's chunks
+//   fusion      the kernel that rounds rows can also compute them, by a norm, by a gate, or by
+//               joining attention's chunks
 #include <algorithm>
 #include <variant>
 
@@ -292,7 +294,7 @@ void embed(
                     0, table.data, table.dtype, table.k, device_ids, y);
 }
 
-/// The weights that the kernel before a product prefetches.
+/// The weights of a product that the kernel before it prefetches.
 Ahead ahead_of(const MatmulCall& call, int n_parts) {
   const int n = blocks_for(call.n, kBlockOutputs) * n_parts;
   const auto n_asked = static_cast<int>(std::min<std::int64_t>(32, kBytesAhead / kChunkBytes / n));
@@ -369,9 +371,9 @@ void launch_few(CudaDevice& cuda, MatmulCall call, const RowSource& source) {
                     kMatThreads, 0, call);
 }
 
-/// Launches the persistent kernel of more rows. It gives every block the same number of tasks. It
-/// sums over all of k in one block if the tiles occupy at least three fifths of the GPU, because the
-/// exchange of partial sums costs more than the idle rest.
+/// Launches the persistent kernel of more rows. It gives every block the same number of tasks. If
+/// the tiles occupy at least three fifths of the GPU, one block sums over all of k, because the
+/// exchange of partial sums would cost more than the idle part of the GPU.
 template <class Store, int kRowTiles>
 void launch_stream(CudaDevice& cuda, MatmulCall call, const RowSource& source) {
   constexpr int kGroups = kMostGroups, kStageBytes = Stages<kRowTiles, kGroups>::kBytes;

@@ -1,6 +1,7 @@
-// Arguments, inputs and partial sums of the products with weights of half types. k is cut into chunks of 64. Chunk c
-// belongs to partial sum c % 4, which adds its chunks in order; the four partial sums are then added in order. The bits
-// are the same if one block computes all four or each has a block of its own (split-K).
+// Arguments, inputs and partial sums of the products with weights of half types. k is cut into
+// chunks of 64. Chunk c belongs to partial sum c % 4, which adds its chunks in order; the four
+// partial sums are then added in order. The bits are the same whether one block computes all four
+// or each has its own block (split-K).
 #pragma once
 
 #include "kernels/cuda/intrinsics.cuh"
@@ -13,19 +14,20 @@ namespace {
 
 constexpr int kWarps = 4, kMatThreads = 32 * kWarps;  // of a group of 64 outputs
 
-/// Weights to prefetch into the GPU's cache: kernels before a product use little memory bandwidth, so their blocks
-/// request the first chunks of each partial sum of each 64 outputs.
+/// Weights to prefetch into the GPU's cache: the kernels before a product use little memory
+/// bandwidth, so their blocks prefetch, for each 64 outputs, the first chunks of each partial sum.
 struct Ahead {
   const unsigned char* weights;
   int n_chunks;  // of k
   int n_parts;   // 1: one block sums all of k; kPartials: a block for each partial sum
   int n;         // blocks of 64 outputs times parts
-  int n_asked;   // chunks to prefetch for each of them, at most 32
+  int n_asked;   // chunks to prefetch for each of these n, at most 32
 };
 constexpr int kAskWarps = 4;  // warps of a prefetching block; each warp prefetches for one of the n
 
 /// Prefetches the chunks of one prefetching block.
-/// @param asking  its number; negative: prefetches nothing
+/// @param asking  the number of the block among the prefetching blocks; negative: prefetches
+///                nothing
 __device__ inline void ask_for(const Ahead& ahead, int asking) {
   const int warp = static_cast<int>(threadIdx.x) / 32, lane = static_cast<int>(threadIdx.x) % 32;
   const int i = asking * kAskWarps + warp, part = i % ahead.n_parts;

@@ -1,8 +1,7 @@
 // The matrix product of up to 16 rows in half precision, on the tensor cores. A lane loads its
 // fragments of weights and rows directly to registers, four chunks before it multiplies them. A
-// block may start before the kernel before it has ended (programmatic dependent launch). No kernel
-// of a step writes weights, so the block then loads its first weights before it waits for that
-// kernel.
+// block may start while the previous kernel still runs (programmatic dependent launch). No kernel
+// of a step writes weights, so the block loads its first weights before it waits for that kernel.
 #pragma once
 
 #include "kernels/cuda/matmul_call.cuh"
@@ -40,7 +39,8 @@ __global__ void __launch_bounds__(kMatThreads) multiply_few(MatmulCall call) {
 #pragma unroll
   for (int i = 0; i < kAhead; i++) weights.load(w[i]);
   wait_for_earlier();
-  // A load of rows from a busy L2 cache takes nearly as long as one of weights from memory.
+  // Rows are loaded as early as weights, because a load of rows from a busy L2 cache takes nearly
+  // as long as a load of weights from memory.
   RowsOfChunk<kRowTiles> rows[kAhead];
   ChunkCursor here = {share.first, share.first}, later = here;
   const int n = share.size();

@@ -2,8 +2,8 @@
 // tiles of 128 outputs one after another; a ring of stages in shared memory holds the next chunks
 // of weights and rows, across tiles. On Hopper a producer thread fills the ring with bulk copies
 // and the consumer warps multiply with wgmma; on other GPUs and in the emulation all threads copy
-// asynchronously. A block may start before the kernel before it has ended (programmatic dependent
-// launch). It then loads its first weights before it waits for that kernel.
+// asynchronously. A block may start while the previous kernel still runs (programmatic dependent
+// launch). It loads its first weights before it waits for that kernel.
 #pragma once
 
 #include "kernels/cuda/matmul_call.cuh"
@@ -184,8 +184,8 @@ class Stages {
 struct LastGroup {
   bool is_last[kMostGroups];
 };
-/// True in the last of the four groups that sum these outputs. Outputs past the matrix have a null counter. Without bulk
-/// copies all groups of a block must call it together.
+/// True in the last of the four groups that sum these outputs. For outputs past the end of the
+/// matrix the counter is null. Without bulk copies all groups of a block must call it together.
 __device__ inline bool last_group_to_come(unsigned* done, int group) {
   bool& is_last = static_shared<LastGroup>().is_last[group];
   sync_group(group);

@@ -1,7 +1,8 @@
 // y = x w^T for whole blocks of a prompt, by cuBLAS (train/products.h), if CUDA_PROMPTS=cublas.
 //   weights  cuBLAS cannot read the packed layout: kernels unpack it slab by slab into at most 64 MiB, and each slab
 //            serves all blocks of the forward
-//   blocks   each block of 256 rows is a product of its own, so its bits do not depend on the other blocks
+//   blocks   each block of 256 rows is a separate product, so its bits do not depend on the other
+//            blocks
 //   rows     rounded to the weights' type, to nearest even; sums in f32
 #include <algorithm>
 #include <limits>
@@ -74,7 +75,8 @@ __global__ void __launch_bounds__(kPromptThreads) lay_bias(
   to = add ? to + bias[at % n] : bias[at % n];
 }
 
-/// Outputs of a slab: the same number in each slab; depends only on the shape of the matrix.
+/// Number of outputs of a slab. It is the same for all slabs of a matrix and depends only on the
+/// matrix's shape.
 int outputs_of_slab(std::int64_t slab_bytes, DType dtype, int n, int k) {
   const std::int64_t output_bytes = padded_to(k, kChunk) * bytes_of(dtype);
   const std::int64_t most =

@@ -15,8 +15,8 @@ constexpr int norm_threads(int dim) {
   return dim > 4 * kNormThreads - 128 ? kNormThreads : (dim + 127) / 128 * 32;
 }
 
-/// A row of a norm. Thread i / 4 % 1024 handles elements i .. i + 3 and adds their squares in order, so zeros appended to
-/// a row add only zeros.
+/// A row of a norm. Thread i / 4 % 1024 handles elements i .. i + 3 and adds their squares in
+/// order. So zeros appended to a row do not change the sums.
 struct NormRow {
   const float *x, *w;
   int dim;
@@ -47,7 +47,8 @@ __device__ inline void for_normed(const NormRow& row, float eps, int width, cons
   for (int i = own + kNormFours * kStep; i < row.dim; i += kStep)
     add_squares(load_four(row.x + i, row.dim - i, row.in_fours));
   sum = over_warps(sum, 0.0f, Plus());
-  // Exact divisions and square root: a model enlarged by 4 in dim, with eps / 4, changes each only by a power of two.
+  // Exact divisions and square root: if a model is enlarged by 4 in dim and eps is divided by 4,
+  // each result changes only by a power of two.
   const float scale = 1.0f / sqrtf(sum / static_cast<float>(row.dim) + eps);
   const auto give = [&](int i, Four of_x, const Four& of_w) {
     if (i >= width) return;

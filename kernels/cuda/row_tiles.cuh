@@ -1,6 +1,7 @@
-// Products of a group of four warps: wgmma on Hopper, which reads the rows in shared memory once for all four. It must
-// give the bits of multiply_tile; an H100 does so in bf16 for 8, 16 and 64 rows at a time, and the tests of products check
-// every width. Other GPUs and the emulation use multiply_tile.
+// Products of a group of four warps: wgmma on Hopper, which reads the rows in shared memory once
+// for all four. Its results must equal those of multiply_tile bit for bit. On an H100 they do
+// (measured in bf16 with 8, 16 and 64 rows at a time), and the tests of products check every width.
+// Other GPUs and the emulation use multiply_tile.
 #pragma once
 
 #include "kernels/cuda/intrinsics.cuh"
@@ -10,7 +11,7 @@
 namespace kernels::DECOSCOPE_GPU {
 namespace {
 
-/// From this number of tiles of 8 rows on, wgmma is faster.
+/// With at least this many tiles of 8 rows, wgmma is faster.
 constexpr int kWideTiles = 4;
 constexpr int kRowTileBytes = 8 * kChunk * 2;  // of 8 rows in a chunk
 

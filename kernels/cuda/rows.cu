@@ -1,5 +1,5 @@
-// Operations on single rows: norm, RoPE, activation, addition. A thread's part of a row does not depend on other rows, so
-// neither do the sums (batch invariance).
+// Operations on single rows: norm, RoPE, activation, addition. How a row is divided among threads
+// does not depend on other rows, so the sums do not either (batch invariance).
 #include "kernels/checks.h"
 #include "kernels/cuda/cuda_device.h"
 #include "kernels/cuda/row_kernels.cuh"

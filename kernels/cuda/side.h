@@ -38,8 +38,9 @@ struct CudaSide {
 std::string driver_words(int driver, int runtime);
 
 /// Why a GPU of this compute capability cannot run the compiled kernels; empty: it can.
-/// @param built  compiled capabilities, "80,90". A GPU runs code of its own major number with no later minor number. GPUs
-///               newer than the last one run its PTX
+/// @param built  compiled capabilities, "80,90". A GPU runs code that was compiled for its own
+///               major number and for a minor number that is not higher. A GPU that is newer than
+///               all of them runs the PTX of the last one
 std::string capability_words(int major, int minor, const std::string& built);
 
 namespace cuda {

@@ -13,7 +13,8 @@ constexpr std::int64_t kMostDownloadBuffer = 64 << 20;  // pinned memory is lost
 
 }  // namespace
 
-// A piece of the current half. A full half is followed by the other one, once its copies are done.
+// Returns a piece of the current half. When a half is full, the other half is used as soon as its
+// copies are done.
 char* CudaDevice::staging(std::int64_t bytes) {
   if (half_used_ + bytes > kHalfBytes) {
     check(cudaEventRecord(halves_[half_].copied, stream_), "cudaEventRecord");
@@ -50,7 +51,8 @@ void CudaDevice::download(void* to_host, const void* from, std::int64_t bytes) {
   expect_usable();
   if (bytes <= 0) return wait();
   launch_pending();
-  // Through this device's own buffer: if the wait fails, the copy may still happen after the caller's memory is gone.
+  // Copies through the device's own buffer. If the wait fails, the copy may still happen later,
+  // when the caller's memory no longer exists.
   for (std::int64_t at = 0; at < bytes; at += kHalfBytes) {
     const auto n = static_cast<std::size_t>(std::min(kHalfBytes, bytes - at));
     at_work_ = true;
@@ -62,7 +64,7 @@ void CudaDevice::download(void* to_host, const void* from, std::int64_t bytes) {
   }
 }
 
-/// Null if there is no room; `refusal` then says so.
+/// Allocates pinned memory. Returns null if there is no room, with the reason in `refusal`.
 char* CudaDevice::try_pinned(std::int64_t bytes, const char* what, std::string& refusal) {
   void* data = nullptr;
   const cudaError_t error = cudaMallocHost(&data, static_cast<std::size_t>(bytes));
@@ -167,7 +169,7 @@ void CudaDevice::download_requested() {
       } else if (used > 0) {
         take_copied();
         used = 0;
-      } else {  // a row that is larger than the buffer
+      } else {  // one row is larger than the buffer
         download(requested_to_[one.to + static_cast<std::size_t>(first)],
                  one.from + first * one.stride_bytes, one.row_bytes);
         first++;

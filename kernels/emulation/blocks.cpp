@@ -183,8 +183,8 @@ class Multiprocessor {
 
 thread_local Multiprocessor* the_multiprocessor = nullptr;
 
-/// Frees the multiprocessor of a host thread when the thread ends. Destructors of statics that run later get one that is
-/// never freed.
+/// Frees the multiprocessor of a host thread when the thread ends. Destructors of static objects
+/// that run later get a multiprocessor that is never freed.
 struct EndOfThread {
   ~EndOfThread() { delete std::exchange(the_multiprocessor, nullptr); }
 };

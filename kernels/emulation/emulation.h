@@ -275,7 +275,7 @@ T atomicCAS(T* to, std::type_identity_t<T> expected, std::type_identity_t<T> val
 void copy_async_16(void* to_shared, const void* from);
 /// Ends a group of copies.
 void copy_async_commit();
-/// Makes the copies of all but this thread's last n groups.
+/// Makes the copies of all groups of this thread except its last n.
 void copy_async_wait(int n);
 
 // ---- twins of intrinsics.cuh
@@ -376,7 +376,7 @@ inline void load_tiles_transposed(unsigned (&tiles)[4],
   sync_warp(~0u, &own, share_tiles<true>, where);
 }
 
-// ---- the CUDA runtime, as far as this program uses it. fail_call() can make any call fail
+// ---- the part of the CUDA runtime that this program uses. fail_call() can make any call fail
 
 /// Errors, with CUDA's numbers.
 enum cudaError_t {
@@ -438,15 +438,15 @@ inline constexpr unsigned cudaEventDisableTiming = 2;
 const char* cudaGetErrorName(cudaError_t error);
 /// A description of an error.
 const char* cudaGetErrorString(cudaError_t error);
-/// The value of driver_version().
+/// Returns the version that driver_version() set.
 cudaError_t cudaDriverGetVersion(int* version);
 /// 13000.
 cudaError_t cudaRuntimeGetVersion(int* version);
-/// One device.
+/// The count is always 1.
 cudaError_t cudaGetDeviceCount(int* count);
 /// Title, memory and capability (emulation_checks.h).
 cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int device);
-/// Device 0 only.
+/// Accepts only device 0.
 cudaError_t cudaSetDevice(int device);
 /// Device memory between marks and an inaccessible page.
 cudaError_t cudaMalloc(void** data, std::size_t bytes);
@@ -484,7 +484,7 @@ cudaError_t cudaStreamQuery(cudaStream_t stream);
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned flags);
 /// Frees it.
 cudaError_t cudaEventDestroy(cudaEvent_t event);
-/// Remembers the stream.
+/// Stores the stream in the event.
 cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream);
 /// Does all work of the event's stream.
 cudaError_t cudaEventSynchronize(cudaEvent_t event);
@@ -510,7 +510,8 @@ std::function<void()> bound(const void* handle, [[maybe_unused]] void** argument
 }
 /// bound() for a kernel's parameter types.
 using Bind = std::function<void()> (*)(const void* handle, void** arguments);
-/// Registers how to call a kernel that the runtime later knows only by its handle, as nvcc does.
+/// Registers how to call a kernel, because later calls name it only by its handle. (nvcc generates
+/// such registrations.)
 void know_kernel(const void* handle, const char* name, std::size_t n_arguments, Bind bind);
 
 /// The runtime's handle of a kernel; registers the kernel.

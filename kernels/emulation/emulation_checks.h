@@ -19,13 +19,13 @@ enum class Watch {
 /// Sets the check of all later kernels; Once at first.
 void check_kernels(Watch watch);
 
-/// on: while no kernel and no copy runs, an access of the host to device memory ends in SIGSEGV, as with a GPU. Off at
-/// first, because every wait then costs two system calls per buffer.
+/// on: while no kernel and no copy runs, an access of the host to device memory ends in SIGSEGV, as
+/// with a GPU. It is off at first, because it costs two system calls per buffer at every wait.
 void fence_host_off(bool on);
 
 /// The last fault of a kernel: its name, block, thread, and address or line. Empty: none.
 std::string fault_text();
-/// Clears faults and the permanent error after them, as a new process would.
+/// Clears faults and the permanent error that follows them, as if a new process had started.
 void forget_faults();
 
 /// Makes the n-th runtime call from now (1: the next) fail with the error that is usual for it; 0: none. The environment
@@ -47,8 +47,8 @@ void capability(int major, int minor);
 void multiprocessors(int n);
 /// Sets the name of the device, less than 256 characters; "this CPU, emulated" at first.
 void title(const std::string& name);
-/// Runs `work` with the name of each runtime call before the call, on the calling thread. It may block, like a call to a
-/// GPU that hangs. An empty function ends that.
+/// Runs `work` with the name of each runtime call before the call, on the calling thread. It may
+/// block, like a call to a GPU that hangs. An empty function turns this off.
 void before_calls(std::function<void(const std::string& name)> work);
 /// Calls of that name so far, failed ones included.
 std::int64_t calls_of(const std::string& name);

@@ -43,7 +43,8 @@ bool is_there(const GraphNode* node) {
   });
 }
 
-// An allowed order: always runs the last created node whose dependencies are done.
+// An allowed order of the nodes: the next one is always the last created node whose dependencies
+// are done.
 std::vector<std::size_t> late_order(const Graph& graph) {
   const std::size_t n = graph.nodes.size();
   std::vector<std::size_t> order;
@@ -155,7 +156,7 @@ cudaError_t cudaGraphExecKernelNodeSetParams(cudaGraphExec_t exec,
   return error;
 }
 
-// With its current arguments: later updates are for later launches.
+// Copies the current arguments, because later updates apply only to later launches.
 cudaError_t cudaGraphLaunch(cudaGraphExec_t exec, cudaStream_t stream) {
   if (const cudaError_t error = begin_call("cudaGraphLaunch")) return error;
   add_to_stream(stream, [launches = exec->launches, late = exec->late_order] {

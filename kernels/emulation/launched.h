@@ -17,7 +17,7 @@ struct Launched {
   dim3 grid, block;
   std::size_t shared_bytes = 0;
   std::function<void()> body;  // runs the kernel for the current thread
-  bool early = false;          // may start before the kernel before it has ended
+  bool early = false;          // may start while the previous kernel still runs
 };
 
 /// An order of threads and blocks and the contents of unwritten memory. A correct kernel gives the same results for all.
@@ -25,17 +25,17 @@ struct Order {
   /// Order of threads and blocks.
   enum class Way { Forward, Backward, Shuffled } way = Way::Forward;
   unsigned char pattern = 0xff;  // of shared memory before a block
-  bool copies_at_once = false;   // makes asynchronous copies at once, not at the wait
+  bool copies_at_once = false;   // makes asynchronous copies immediately, not at the wait
   unsigned char marks = 0xff;    // around device memory
 };
 
 /// A fault of a kernel.
 struct Fault : std::runtime_error {
-  cudaError_t error;  // permanent
-  /// @param address  true: an illegal address
+  cudaError_t error;  // a permanent error: every later call returns it
+  /// @param address  true: the fault is an access to an illegal address
   explicit Fault(const std::string& what, bool address = false)
       : Fault(what, address ? cudaErrorIllegalAddress : cudaErrorLaunchFailure) {}
-  /// With another error.
+  /// A fault with the given permanent error.
   Fault(const std::string& what, cudaError_t permanent)
       : std::runtime_error(what), error(permanent) {}
 };

@@ -97,7 +97,7 @@ void set_access(const Runtime& all, int access) {
     mprotect(allocation.mapped, allocation.mapped_bytes, access);
 }
 
-/// Makes device memory accessible while an object lives.
+/// Makes device memory accessible during the lifetime of an object.
 class AtWork {
  public:
   AtWork() {
@@ -121,7 +121,7 @@ void stay(const Fault& fault) {
   all.sticky = fault.error;
 }
 
-/// Does the work of a stream. A failure sets the permanent error and drops the rest.
+/// Does the work of a stream. A failure sets the permanent error and drops the remaining work.
 cudaError_t drain(Stream& stream) {
   Runtime& all = runtime();
   const auto work = std::exchange(stream.work, {});
@@ -223,8 +223,8 @@ void know_kernel(const void* handle, const char* name, std::size_t n_arguments, 
 }
 
 // nvcc knows a kernel's static objects before the first launch; the emulation learns them during
-// the first run. So it refuses the first launch while it runs, and later launches before they run,
-// as a GPU does.
+// the first run. So a launch with too much memory is refused only while it runs if it is the
+// kernel's first; later launches are refused before they run, as on a GPU.
 void count_static(const Launched& launched, std::size_t static_bytes) {
   Runtime& all = runtime();
   const std::lock_guard hold(all.lock);

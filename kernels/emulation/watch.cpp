@@ -56,7 +56,7 @@ bool are_marks(const char* begin, std::size_t n, unsigned char mark) {
 
 void check_marks(const std::string& kernel) {
   with_each_allocation([&](const Allocation& one) {
-    // All marks with Watch::Orders, else the nearest.
+    // Checks all marks with Watch::Orders, else only those next to the data.
     const std::size_t n =
         watch == Watch::Orders ? one.n_before() : std::min(one.n_before(), kNearMarks);
     if (are_marks(one.data - n, n, one.mark_before) &&
@@ -76,8 +76,9 @@ void mark_all(unsigned char mark) {
 }
 
 // Compares three runs of a kernel: in the plain order and in two others.
-//   marks  NaN in every format in the plain order, then a large number of either sign (bytes 0x7b and 0xfb: 1e36 in f32
-//          and bf16, 6e4 in f16). A sum, a product by zero, a maximum or a minimum with a mark differs in at least one run
+//   marks  in the plain order NaN in every format; in the other two a large number, positive and
+//          negative (bytes 0x7b and 0xfb: 1e36 in f32 and bf16, 6e4 in f16). A sum, a product by
+//          zero, a maximum or a minimum with a mark differs in at least one run
 class Orders {
  public:
   explicit Orders(const Launched& launched) : launched_(launched) {
@@ -102,7 +103,8 @@ class Orders {
     run(order);
     return after_->difference();
   }
-  /// Finds which difference between this order and the plain one changes the result, by trying one at a time.
+  /// Finds out which difference between this order and the plain one changes the result, by trying
+  /// the differences one at a time.
   [[noreturn]] void tell_cause(const Order& other) const {
     const std::string kernel = "kernel " + launched_.name + ": ";
     Order marked = plain_, filled = plain_;

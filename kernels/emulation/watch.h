@@ -12,7 +12,7 @@ namespace kernels::emulation {
 /// precedes and follows the pages.
 struct Allocation {
   char* mapped;
-  std::size_t mapped_bytes;  // between the inaccessible pages
+  std::size_t mapped_bytes;  // bytes of the mapping between the inaccessible pages
   char* data;
   std::size_t bytes;
   unsigned char mark_before = 0xa5, mark_behind = 0xa5;  // value of the marks' bytes
@@ -26,7 +26,7 @@ struct Allocation {
   std::size_t n_behind() const { return static_cast<std::size_t>(end() - behind()); }
 };
 
-/// Calls `work` for each allocation. Meanwhile no allocation begins or ends.
+/// Calls `work` for each allocation. No memory is allocated or freed during this call.
 void with_each_allocation(const std::function<void(Allocation&)>& work);
 /// Writes its marks.
 void fill_marks(const Allocation& allocation);

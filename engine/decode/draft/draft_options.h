@@ -19,12 +19,11 @@ struct DraftOptions : DecoderOptions {
   double draft_top_p = -1;
   double draft_min_p = -1;
 
-  /// Sampling of the draft model: the target's sampling, with the values of these options if they
-  /// are set.
+  /// Sampling of the draft model: the target's, except for the values that these options set.
   Sampling draft_sampling(const Sampling& target) const;
 
  protected:
-  /// Sets that such a decoder needs a draft model and supports rejection sampling.
+  /// Sets `info`: the decoder needs a draft model and supports rejection sampling.
   static void describe_needs(DecoderInfo& info);
   /// Declares these options.
   void bind_draft(OptionBinder& binder);

@@ -35,8 +35,8 @@ DraftSettings with_distributions(DraftSettings settings, const DecoderContext& c
 /// After this many consecutive failed drafts, the run continues without drafts.
 constexpr int kMaxFailures = 3;
 
-/// True for NaN logits or a lack of memory, after which the target still works; false for a lost
-/// device.
+/// True for errors after which the target still works (NaN logits, lack of memory); false for a
+/// lost device.
 bool costs_drafts_alone(const Error& error) {
   return error.code() == ErrorCode::BadInput || error.code() == ErrorCode::Resources;
 }
@@ -147,7 +147,8 @@ void DraftVerifyDecoder::committed(const Sequence& /*prefix*/, const Decision& c
   if (tuner_) measure_acceptance(cut);
 }
 
-/// Reports the step's time to the tuner, unless the run's end or stop_below cut the tree short.
+/// Reports the step's time to the tuner, unless the tree was smaller than planned because of the
+/// run's end or stop_below.
 void DraftVerifyDecoder::measure_cost() {
   if (drafts_.tree.n_rows() != rows_of(tuner_->tree(sized_))) return;
   const std::chrono::duration<double> cost = std::chrono::steady_clock::now() - proposed_;

@@ -1,9 +1,9 @@
 // Speculative decoding with a draft model: the draft proposes a tree, and the target verifies all
-// of it in one forward. A decoder of this kind is a set of DraftSettings (speculative.h, mcsd.h,
-// seed.h).
+// of it in one forward. The decoders of this kind (speculative.h, mcsd.h, seed.h) differ only in
+// their DraftSettings.
 //   greedy, coupled  verify_exact_match(): tokens are kept while they equal the target's picks
 //   rejection        reject_drafted(): the rules of draft_rules.h. If both models compute on one
-//                    GPU, the draft's distributions stay on it, and the target verifies there
+//                    GPU, the draft's distributions stay on that GPU, which also verifies
 #pragma once
 
 #include <chrono>
@@ -36,13 +36,13 @@ class DraftVerifyDecoder : public Decoder {
   const VerifyRequest* verify_request(const Sequence& prefix, const TokenTree& tree) override;
   Decision verify(const Sequence& prefix, const TokenTree& tree, const StepOutput& out) override;
   void committed(const Sequence& prefix, const Decision& cut) override;
-  /// Notices: the draft model's context is full (once); a draft failed after one that worked;
-  /// drafting is given up.
+  /// Notices, each about one of: the draft model's context is full (reported once); a draft failed
+  /// although the one before it succeeded; the decoder stops drafting.
   std::vector<Event> take_events() override { return std::exchange(events_, {}); }
   /// The drafter's counts; draft_depth: sum over steps of the drafted tree's depth.
   std::map<std::string, std::int64_t> counts() const override;
-  /// depth_accepted: accepted tokens / draft_depth; with a tree tuner also tree_tokens: tokens of
-  /// the tree it finds best.
+  /// depth_accepted: accepted tokens / draft_depth; with a tree tuner also tree_tokens: the number
+  /// of tokens in its best tree.
   std::map<std::string, double> figures() const override;
 
   /// The drafter, after its cache was updated to the committed tokens.

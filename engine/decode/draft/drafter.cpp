@@ -16,15 +16,15 @@ namespace {
 /// likely tokens are hardly ever picked.
 constexpr int kPerturbed = 64;
 
-/// Number of leading tokens with a positive probability; the others may not be proposed.
+/// Number of leading tokens with a positive probability; only these may be proposed.
 std::size_t n_possible(const RankedTokens& ranked) {
   const auto end = std::ranges::find_if(ranked.p, [](double p) { return p <= 0; });
   return static_cast<std::size_t>(end - ranked.p.begin());
 }
 
 /// Gumbel-top-k: indices in `ranked` of the n tokens with the largest log p + Gumbel noise of the
-/// target. This is a draw of n tokens without replacement, in the order in which the target would
-/// pick them if its distribution were the draft's.
+/// target. This draws n tokens without replacement, in the order in which the target would pick
+/// them if it had the draft's distribution.
 std::vector<std::size_t> perturbed(const RankedTokens& ranked,
                                    const Sampling& sampling,
                                    std::uint32_t position,
@@ -80,8 +80,8 @@ void Drafter::begin_again(const Sequence& prefix) {
   prompts_ = shared;
 }
 
-/// Tokens that may follow: rows at depth d - 1 are fed to draft tokens at depth d, and the last fed
-/// row must fit the context.
+/// The number of tokens that can be drafted after `n_tokens`. Rows at depth d - 1 are fed to draft
+/// tokens at depth d, and the last fed row must fit the context.
 int Drafter::room_after(std::size_t n_tokens) const {
   return model_.max_seq_len() - static_cast<int>(n_tokens) + 1;
 }
@@ -124,7 +124,8 @@ Drafts Drafter::propose(const Sequence& prefix, int max_depth, UniformSource& un
 }
 
 /// Outputs that a level's forward must return: logits to draw candidates from q, the likeliest
-/// tokens for deterministic candidates, or just the pick for a single one. Adapts `sampling` to it.
+/// tokens for deterministic candidates, or just the pick for a single one. Adapts `sampling`
+/// accordingly.
 /// @param n_children  children of each node
 Wants Drafter::wants_for(int n_children, Sampling& sampling) const {
   if (draws()) {
@@ -195,7 +196,7 @@ std::vector<StepOutput> Drafter::feed(std::span<Branch> level,
   return outs;
 }
 
-/// A token that was drawn again is a candidate again, but shares its row.
+/// A token that was drawn twice is listed as a candidate twice, but has only one row.
 void Drafter::Parent::add(TokenId token, double q) const {
   std::vector<int>& rows = drafts.candidates[static_cast<std::size_t>(branch.row)].rows;
   const std::set<int> distinct(rows.begin(), rows.end());
@@ -225,8 +226,8 @@ void Drafter::add_children(const Parent& parent, const StepOutput& out, UniformS
   if (draws()) {
     std::vector<double> distribution =
         token_distribution(out.logits_of(last), settings_.sampling, parent.branch.text);
-    // Decides by the largest probability, not by the drawn token: candidates must stay a draw from
-    // q.
+    // Compares the largest probability, not that of the drawn token. A test of the drawn token
+    // would change the distribution of the candidates, which must be q.
     if (!is_unsure(std::ranges::max(distribution)))
       add_drawn(parent, std::move(distribution), uniforms);
   } else if (out.ranked.empty()) {
@@ -237,8 +238,8 @@ void Drafter::add_children(const Parent& parent, const StepOutput& out, UniformS
   }
 }
 
-/// Adds deterministic candidates: greedy, the draft's likeliest tokens; coupled, its Gumbel-top-k
-/// under the target's noise.
+/// Adds deterministic candidates. Greedy: the draft's likeliest tokens. Coupled: the draft's
+/// Gumbel-top-k with the target's noise.
 void Drafter::add_likeliest(const Parent& parent, const RankedTokens& ranked, int vocab_size) {
   const Sampling& sampling = settings_.sampling;
   const auto n = static_cast<std::size_t>(parent.n);

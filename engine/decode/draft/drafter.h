@@ -1,6 +1,6 @@
 // The draft model's side of speculative decoding: it drafts a tree of tokens, level by level.
 //   chain     k_config 1,1,1: classic speculative sampling
-//   tree      k_config 2,2,1: every node at depth j has as many children as entry j + 1 says
+//   tree      k_config 2,2,1: entry j + 1 is the number of children of every node at depth j
 //   cache     the keys and values of every fed node are in a cache of its own path. A first child
 //             continues its parent's cache, its siblings fork it, so each row is computed once. The
 //             last level is never fed: after full acceptance the next step feeds two rows
@@ -32,7 +32,7 @@ struct DraftSettings {
   // children of every node at depth 0, 1, ...; empty: nothing is drafted
   LevelCounts k_config = {1};
   DraftRule rule = DraftRule::Without;
-  // the draft's temperature and filters; the target's penalty, seed, mode
+  // temperature and filters of the draft; penalty, seed and mode of the target
   Sampling sampling;
   // the verification needs q: rejection sampling with a temperature
   bool with_distributions = false;
@@ -73,7 +73,8 @@ class Drafter {
   /// Sets k_config for the following steps.
   void set_tree(const LevelCounts& k_config) { settings_.k_config = k_config; }
   /// Drafts the tree of one step.
-  /// @param max_depth  most tokens on a path after the last committed one; 0: nothing is drafted
+  /// @param max_depth  the largest number of tokens on a path after the last committed one; 0:
+  ///                   nothing is drafted
   /// @param uniforms   random numbers of rejection sampling
   /// @return  distributions on a device are valid until the next call
   Drafts propose(const Sequence& prefix, int max_depth, UniformSource& uniforms);
@@ -99,18 +100,18 @@ class Drafter {
     int row = 0;
     std::shared_ptr<SequenceCache> cache;
     std::vector<TokenId> text;  // committed tokens, then the path to the row
-    TokenTree feed;             // its rows in the next forward
+    TokenTree feed;             // the rows of this branch in the next forward
   };
 
   int room_after(std::size_t n_tokens) const;
   int usable_depth(std::size_t n_tokens, int max_depth) const;
   Wants wants_for(int n_children, Sampling& sampling) const;
-  /// True if candidates are drawn from the draft's distribution, all of which the verification
-  /// needs.
+  /// True if candidates are drawn from the draft's distribution and the verification needs that
+  /// whole distribution.
   bool draws() const { return settings_.with_distributions && !settings_.sampling.greedy(); }
   /// [vocab_size] device memory for the distribution at the i-th node of a tree.
   double* device_distribution(std::size_t i);
-  /// The draws that the device makes at each node of a level.
+  /// The requests with which the device draws candidates, one for each node of a level.
   std::vector<DrawRequest> draw_requests(std::span<const Branch> level,
                                          int n_children,
                                          UniformSource& uniforms);
@@ -143,7 +144,7 @@ class Drafter {
   PromptCaches* prompts_;
   std::shared_ptr<SequenceCache> cache_;  // of committed tokens
   std::vector<Branch> fed_;               // of the current step
-  // of the current level, if distributions stay on the device
+  // requests of the current level, if distributions stay on the device
   std::vector<DrawRequest> drawing_;
   std::vector<kernels::DeviceBuffer> distributions_;
   std::size_t n_distributions_ = 0;  // buffers in use by the current tree

@@ -64,7 +64,8 @@ void HeadTreeOptions::bind_heads(OptionBinder& binder) {
                 "('sample').");
 }
 
-// At temperature 0 typical acceptance keeps the likeliest token alone.
+// At temperature 0 typical acceptance accepts only the likeliest token, so it keeps the
+// distribution.
 bool HeadTreeOptions::keeps_distribution(const Sampling& sampling) const {
   return verify != Rule::Typical || sampling.greedy();
 }
@@ -165,7 +166,8 @@ void HeadTreeDecoder::committed(const Sequence& /*prefix*/, const Decision& cut)
     const auto row = static_cast<std::size_t>(cut.path[i]);
     const auto state = hidden_.begin() + static_cast<std::ptrdiff_t>(row * dim);
     kept_hidden_.insert(kept_hidden_.end(), state, state + static_cast<std::ptrdiff_t>(dim));
-    const auto head = static_cast<std::size_t>(depth_of_row_[row]);  // fills the row's children
+    // the head that fills the row's children
+    const auto head = static_cast<std::size_t>(depth_of_row_[row]);
     if (!candidates_[row].rows.empty()) n_verified_[head]++;
   }
   const std::vector<RowFate> fate = fates_of(tree_, cut);

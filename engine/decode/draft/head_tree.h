@@ -1,15 +1,15 @@
 // Shared by decoders with draft heads: a tree of ranks is filled with the heads' tokens, and the
 // target verifies it in one forward.
-//   drafting  nodes whose path has a low probability under the heads are left out (`stop_below`);
-//             if a level has no node left, no further head runs
+//   drafting  a node is left out if the heads give its path a low probability (`stop_below`); if a
+//             level has no node left, no further head runs
 //   root      the tree's root is the last emitted token, which the target chose in the step before;
 //             published programs call it the root, and verify it in every step
 //   greedy    verify_exact_match(): a token is kept if it equals the target's choice (greedy or
 //             coupled). With rejection sampling the candidates are tried in turn, each accepted
 //             with the target's probability
-//   sample    the target draws a token at each node, and the child with that token is kept: with
-//             coupled sampling the same as greedy, with rejection sampling one independent draw per
-//             node
+//   sample    the target draws a token at each node, and the child with that token is kept. With
+//             coupled sampling this equals greedy; with rejection sampling each node gets one
+//             independent draw
 //   typical   tokens that the target finds likely enough are kept (typical.h). Not lossless
 #pragma once
 
@@ -30,7 +30,7 @@ namespace engine {
 
 /// Options of every decoder with draft heads.
 struct HeadTreeOptions : DecoderOptions {
-  /// How proposals are verified (the head of this file).
+  /// How proposals are verified; the head of this file describes each rule.
   enum class Rule { Greedy, Typical, Sample };
 
   std::string tree = "own";  // "own", a bundled tree's name, a .json file, or "none"
@@ -39,11 +39,11 @@ struct HeadTreeOptions : DecoderOptions {
   TypicalSettings typical;
 
   bool keeps_distribution(const Sampling& sampling) const override;
-  /// nullopt: the tree depends on the heads' folder or on a file.
+  /// Returns nullopt, because the tree depends on the heads' folder or on a file.
   std::optional<TreeShape> draft_shape() const override { return std::nullopt; }
 
  protected:
-  /// Sets that such a decoder needs draft heads and supports rejection sampling.
+  /// Sets `info`: the decoder needs draft heads and supports rejection sampling.
   static void describe_needs(DecoderInfo& info);
   /// Declares these options.
   void bind_heads(OptionBinder& binder);
@@ -77,7 +77,8 @@ class HeadTreeDecoder : public Decoder {
   /// [n, state_dim()] the target's hidden states of the rows committed since the last call, in
   /// order. Moves them to the caller.
   std::vector<float> take_hidden();
-  /// Sets hidden states of positions before the first step, or none; take_hidden() returns them.
+  /// Sets the hidden states (maybe none) of positions before the first step; take_hidden() returns
+  /// them.
   void begin_with_hidden(std::span<const float> states, std::size_t dim);
   /// Values of a hidden state; 0 until one is known.
   std::size_t state_dim() const { return state_dim_; }
@@ -85,10 +86,10 @@ class HeadTreeDecoder : public Decoder {
   /// @param depth  the largest number of levels that the draft may have
   /// @return       false if nothing can be drafted because the heads lack the state to start from
   virtual bool begin_draft(const Sequence& prefix, int depth) = 0;
-  /// The heads' likeliest tokens at `depth`, for the children of rows at depth - 1.
+  /// The tokens that the heads rank highest for the children, at `depth`, of rows at depth - 1.
   /// @param parents  rows of the tree that get children
   /// @param width    ranks that are needed
-  /// @return         one list for all parents, or one for each
+  /// @return         either one list that all parents share, or one list for each parent
   virtual std::vector<RankedTokens> rank(const TokenTree& tree,
                                          int depth,
                                          std::span<const int> parents,

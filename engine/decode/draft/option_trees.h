@@ -1,6 +1,6 @@
-// Options whose value is a draft tree: k_config, which spells it level by level, and `tree` of
-// decoders with draft heads, which names a bundled tree or a file. Checks such values before any
-// model is loaded, and describes them for people.
+// Options whose value is a draft tree: `k_config` gives the tree level by level; `tree`, of
+// decoders with draft heads, names a bundled tree or a file. Checks such values before any model is
+// loaded, and describes them in words.
 #pragma once
 
 #include <optional>
@@ -10,8 +10,8 @@
 
 namespace engine {
 
-/// The shape of the tree that a tree option's value stands for; nullopt if only the heads or the
-/// run know it, or if the option is not a tree.
+/// The shape of the tree that an option's value describes. nullopt if the option is not a tree, or
+/// if the shape depends on the heads or on the run.
 /// @param trees_dir  directory of the bundled trees
 /// @throws Error(Usage, BadInput)  "medusa: tree: FILE: paths: found [2] twice, expected each path
 ///                                 once": names the decoder, the option and the fault

@@ -42,7 +42,7 @@ bool comes_before(const Path& a, const Path& b) {
   return a.size() != b.size() ? a.size() < b.size() : a < b;
 }
 
-/// The list at "key" in a file's object.
+/// The list under `key` of a file's JSON object.
 const Json& list_of(const Json& json, const std::string& file, const char* key) {
   const Fields fields(json, file);
   const Json* list = fields.find(key);

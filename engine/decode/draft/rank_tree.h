@@ -1,5 +1,6 @@
-// The shape of the tree that draft heads fill: which ranks of which head are children of which. A
-// tree is data (assets/trees, a file, or grown for a machine); the heads provide its tokens.
+// The shape of the tree that draft heads fill: each node is a rank of one head, and its parent a
+// rank of the head before. The tree is data (from assets/trees, from a file, or grown for a
+// machine); the heads provide the tokens.
 //   path    [0, 2]: the first head's likeliest token, then the second head's third one
 //   paper   Medusa (arXiv:2401.10774), sections 2.1.2 and 2.3.3
 #pragma once
@@ -35,10 +36,10 @@ inline constexpr int kMaxTreeRows = 256;
 /// @throws Error(BadInput)  if a path is empty, occurs twice or lacks its parent, or if there are
 ///                          too many
 RankTree rank_tree_of(std::vector<std::vector<int>> paths, const std::string& what);
-/// Reads a file {"paths": [[0], [0,0], ...]}, with "source", a note for people.
+/// Reads a file {"paths": [[0], [0,0], ...], "source": "a note for readers"}.
 /// @throws Error(BadInput)  if the file cannot be read or has the wrong form
 RankTree read_rank_tree(const std::string& path);
-/// The text of a file for read_rank_tree().
+/// The text of a file that read_rank_tree() can read.
 std::string json_of(const RankTree& tree, const std::string& source);
 /// The nodes with depth at most max_depth.
 RankTree pruned(const RankTree& tree, int max_depth);

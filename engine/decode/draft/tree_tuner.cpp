@@ -8,10 +8,11 @@
 namespace engine {
 namespace {
 
-constexpr std::size_t kTries = 2;       // steps until a tree counts as measured
+constexpr std::size_t kTries = 2;       // number of steps after which a tree counts as measured
 constexpr std::size_t kRemembered = 6;  // steps whose costs are kept
 /// If the fastest of the later half of these steps differs by this factor from the fastest of the
-/// earlier half, the load of the machine has changed, and measurements of other trees are dropped.
+/// earlier half, the load of the machine has changed, and the measurements of all other trees are
+/// dropped.
 constexpr double kChanged = 1.2;
 /// A tree that was not used for this many steps is tried again if it would be the best one at kHope
 /// times its former cost. Costs change: the sequence grows, and so may the load of the machine.
@@ -120,8 +121,8 @@ double TreeTuner::expected_tokens(int place) const {
   return below;
 }
 
-/// The tree's fastest step, or that of a larger tree if it was faster: then the tree's own steps
-/// were disturbed.
+/// The time of the tree's fastest step. If a larger tree was faster, the tree's own steps were
+/// disturbed, and the larger tree's time is returned.
 double TreeTuner::cost(const Tried& tree) const {
   double least = tree.fastest();
   for (const Tried& other : trees_) {

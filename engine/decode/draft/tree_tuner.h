@@ -2,8 +2,8 @@
 // (k_config=auto, our addition).
 //   tokens  from the acceptance rates of the draft's best, second best, ... token over all verified
 //           nodes, at any depth
-//   time    the fastest of a tree's last steps. Smaller trees give a lower bound for an
-//           untried tree, which is tried if it could be the best one at that bound
+//   time    the fastest of a tree's last steps. The times of smaller trees are a lower bound for an
+//           untried tree. It is tried if it would be the best one at that bound
 // With exact-match verification the choice of the tree changes no token.
 #pragma once
 
@@ -24,8 +24,8 @@ std::string name_of(const LevelCounts& tree);
 /// Rows of a step with such a tree, including the root.
 int rows_of(const LevelCounts& tree);
 
-/// Statistics of trees, and the choice that follows from them. Runs of the same draft and target
-/// share one.
+/// Collects statistics of trees and chooses the next tree by them. Runs of the same draft and
+/// target share one.
 class TreeTuner {
  public:
   /// @param trees  at least one, none empty
@@ -35,7 +35,8 @@ class TreeTuner {
   int choose();
   /// The tree with this index.
   const LevelCounts& tree(int place) const { return at(place).counts; }
-  /// Reports the cost of a whole step with that tree, drafting included, always in the same unit.
+  /// Reports the cost of a whole step with that tree, drafting included. All reports use the same
+  /// unit.
   void add_cost(int place, double cost);
   /// Reports the verification of a node on the accepted path.
   /// @param n_children  its candidates, likeliest first
@@ -67,8 +68,8 @@ class TreeTuner {
   double hopeful_rate(int place) const;
 
   std::vector<Tried> trees_;              // ordered by rows
-  std::array<double, kMaxWidth> seen_{};  // verified nodes that had a candidate of this rank
-  // nodes among them whose candidate of this rank was accepted
+  std::array<double, kMaxWidth> seen_{};  // [rank] verified nodes with a candidate of this rank
+  // the nodes of seen_ whose candidate of this rank was accepted
   std::array<double, kMaxWidth> kept_{};
   std::int64_t n_steps_ = 0;
 };

@@ -1,5 +1,5 @@
 // Communication between the ranks of Lookahead parallelism: a few numbers at a time, no tensors.
-// The calls are two of MPI's collectives, so another transport can replace the threads of one
+// The two calls are collectives as in MPI, so another transport could replace the threads of one
 // process (thread_exchange.h).
 #pragma once
 

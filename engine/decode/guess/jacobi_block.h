@@ -13,7 +13,7 @@
 
 namespace engine {
 
-/// Makes the first guesses of a block: a function of (seed, position, tokens so far).
+/// Makes the first guesses of a block. A guess depends only on (seed, position, tokens so far).
 class BlockFiller {
  public:
   /// Prompt: a random token of the sequence so far. Pad: token 0. Repeat: the last token.
@@ -36,16 +36,16 @@ class BlockCounts {
   /// @param whole_blocks  false: a sliding window has no blocks that begin and end, so only
   ///                      iterations are counted
   explicit BlockCounts(bool whole_blocks = true) : whole_blocks_(whole_blocks) {}
-  /// A block begins with these first guesses.
+  /// Call when a block begins, with its first guesses.
   void open(const std::vector<TokenId>& state);
-  /// One iteration changed the block to `state`.
+  /// Call after each iteration, with the block's new state.
   void refine(const std::vector<TokenId>& state);
-  /// The block has ended: its last state is the fixed point, at least up to the end token that
-  /// ended the run.
+  /// Call when the block has ended. Its last state is the fixed point, at least up to the end token
+  /// that ended the run.
   /// @param eos_ids  the end tokens if one ended the run; empty: the whole state is the fixed point
   void end_block(std::span<const TokenId> eos_ids = {});
 
-  /// Iterations of the open block so far; 0: it holds its first guesses.
+  /// Iterations of the open block so far; 0: it still holds its first guesses.
   int iteration() const { return iteration_; }
   /// An event with the open block's state.
   /// @param first_pos  position of state[0] in the sequence
@@ -54,7 +54,7 @@ class BlockCounts {
                      const std::vector<TokenId>& state,
                      int n_final,
                      bool converged) const;
-  /// iterations; of whole blocks also blocks, blocks_converged, stationary_tokens.
+  /// Returns "iterations"; for whole blocks also "blocks", "blocks_converged", "stationary_tokens".
   std::map<std::string, std::int64_t> counts() const;
   /// For whole blocks: stationary_per_block, fast_forward_mean, fast_forward_live.
   std::map<std::string, double> figures() const;
@@ -68,8 +68,8 @@ class BlockCounts {
   std::int64_t n_stationary_ = 0;
   std::int64_t n_ended_ = 0;
   // Sums over ended blocks of their mean fast-forwarded tokens per iteration:
-  double fast_forward_sum_ = 0;  // measured afterwards, against the fixed point
-  double proved_sum_ = 0;        // as proved final during decoding
+  double fast_forward_sum_ = 0;  // computed at the end of a block, from its fixed point
+  double proved_sum_ = 0;        // counted during decoding: tokens proved final
 };
 
 }  // namespace engine

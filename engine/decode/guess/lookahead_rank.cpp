@@ -33,8 +33,8 @@ kernels::Picked pick_at(const Numbers& numbers, std::size_t at) {
   return answer;
 }
 
-/// [n_rows] true for the rows whose pick is a cell of the window's new level: those of its lowest
-/// level.
+/// [n_rows] true for the rows of the window's lowest level. The picks after these rows form the
+/// window's new level.
 std::vector<bool> makes_new_level(const TokenTree& tree) {
   int lowest = -1;
   for (const RowTag& tag : tree.tag)
@@ -70,8 +70,8 @@ void LookaheadRankCache::set_staged(int n_again, std::vector<int> place) {
 void LookaheadRankCache::commit(std::span<const int> path) {
   path_.clear();
   for (int r = 0; r < n_again_; r++) path_.push_back(r);
-  // A rank has all ancestors of its rows, so the path's rows that only another rank computed come
-  // last.
+  // A rank has computed all ancestors of its rows. So on the path, rows that only another rank
+  // computed come last.
   for (const int row : path) {
     const int place = place_.at(static_cast<std::size_t>(row));
     if (place < 0) break;
@@ -196,7 +196,8 @@ std::vector<StepOutput> LookaheadRank::forward(std::span<const BatchItem> items,
   return outs;
 }
 
-/// The longest match among the rank's own rows, as rows of the whole tree from the last token on.
+/// The longest match among the rank's own rows: row indices in the whole tree, starting with the
+/// last token's row.
 std::vector<int> LookaheadRank::own_match(const StepOutput& out, int n_again) const {
   StepOutput own;
   own.picked.resize(part_.token.size());
@@ -229,7 +230,7 @@ void LookaheadRank::exchange_match(StepOutput& out, const Own& step) {
     longest_us = std::max(longest_us, all[rank].at(2));
   }
   totals_.longest += Nanoseconds{longest_us} * 1000;
-  // no guess matched: only the pick after the last token counts
+  // no guess matched, so only the pick after the last token is used
   if (all[winner].at(0) == 1) return;
   totals_.n_won_elsewhere += winner != 0;
   Numbers rows;

@@ -3,9 +3,10 @@
 //   paper     Fu, Bailis, Stoica, Zhang 2024 (arXiv:2402.02057), Lookahead Parallelism
 //   lossless  greedy and coupled: the forward is batch-invariant, so every token and every step
 //             equals that of a single rank
-//   needs     an `owner` for every row of the tree (lookahead.h); every rank proposes the same tree
-//   cost      a rank computes its own rows, their ancestors, and accepted tokens whose rows only
-//             another rank has computed
+//   needs     a tree that names the `owner` rank of each row (lookahead.h); every rank proposes the
+//             same tree
+//   cost      a rank computes its own rows, their ancestors, and again the accepted tokens whose
+//             rows only another rank has computed
 //   differs   works for coupled sampling too; a rank that computed the accepted rows itself keeps
 //             their keys and values
 //
@@ -14,7 +15,7 @@
 //     all-gather         the number of rows in each rank's longest match
 //     broadcast          from the rank with the longest match (the lowest such rank): its rows and
 //                        picks
-//     all-gather         the window's new level, each rank its own columns
+//     all-gather         the window's new level; each rank sends its own columns
 // Each token is sent with its score, margin and log probability, which only reports use. A rank
 // that did not compute the accepted rows lacks their keys and values, so its next forward begins
 // with the accepted tokens as a chain of additional rows.
@@ -49,7 +50,8 @@ class LookaheadRankCache final : public SequenceCache {
   /// The underlying cache, with length() positions or fewer.
   SequenceCache& own() { return *own_; }
   /// Maps a tree's rows to the rows of the rank's forward, for the next commit.
-  /// @param n_again  leading rows of the forward: committed tokens that the cache lacked
+  /// @param n_again  number of leading rows of the forward that hold committed tokens which the
+  ///                 cache lacked
   /// @param place    [n_rows] each row's index in the rank's forward, -1: only another rank
   ///                 computed it
   void set_staged(int n_again, std::vector<int> place);
@@ -62,21 +64,23 @@ class LookaheadRankCache final : public SequenceCache {
   std::vector<int> path_;  // the path of one commit; a member only to reuse its memory
 };
 
-/// A copy of a rank's sequence with its cache wrapped in a LookaheadRankCache.
+/// A copy of a rank's sequence, whose cache is wrapped in a LookaheadRankCache.
 Sequence ranked(const Sequence& sequence);
 
 /// A rank's counters over all steps.
 struct LookaheadRankTotals {
   std::vector<std::int64_t> n_rows;  // [n_ranks] rows that each rank computed
-  std::int64_t n_again = 0;          // rows among them for tokens accepted on another rank
-  // numbers that all ranks sent, without those that are only displayed
+  // rows this rank computed again for tokens accepted on another rank
+  std::int64_t n_again = 0;
+  // numbers that all ranks sent, except numbers sent only for display
   std::int64_t n_sent = 0;
   std::int64_t n_won_elsewhere = 0;  // steps whose longest match was not rank 0's
   Nanoseconds exchanging = 0;        // time from the end of the own forward to the last message
   Nanoseconds longest = 0;           // sum over steps of the longest rank's forward
 };
 
-/// One rank's model: computes its share of every forward and exchanges the picks that decide.
+/// The model of one rank. Computes the rank's share of every forward and exchanges the picks that
+/// decide the step.
 class LookaheadRank : public LanguageModel {
  public:
   /// @param model     the rank's, outlives this object; its caches are wrapped in
@@ -106,10 +110,10 @@ class LookaheadRank : public LanguageModel {
   const LookaheadRankTotals& totals() const { return totals_; }
 
  private:
-  /// Sets part_ to the rank's rows of a tree, and place_ as for set_staged().
+  /// Sets part_ to the rank's rows of a tree, and place_ to the argument of set_staged().
   /// @return  number of leading rows for tokens that the cache lacks
   int select_rows(const BatchItem& whole, const SequenceCache& own);
-  /// Data about the rank's own step that it sends together with its match.
+  /// Data about a rank's own step, which it sends together with its longest match.
   struct Own {
     std::int32_t tree = 0;  // a hash of the tree that the rank proposed
     std::int32_t n_again = 0;

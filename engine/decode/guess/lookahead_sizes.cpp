@@ -8,8 +8,8 @@
 namespace engine {
 namespace {
 
-// Prior estimate of tokens per row for every part, and its weight in steps. The estimate is near
-// the yield of a row of the default sizes on the generated tasks.
+// Prior estimate of tokens per row for every part, and its weight in steps. The estimate is close
+// to the tokens per row measured with the default sizes on the generated tasks.
 constexpr double kExpected = 0.04;
 constexpr double kExpectedSteps = 16;
 
@@ -31,8 +31,8 @@ LookaheadSizes::LookaheadSizes(LookaheadSize most)
 LookaheadSize LookaheadSizes::fitting(int n_rows) const {
   LookaheadSize size = most_;
   while (size.n_rows() > std::max(1, n_rows)) {
-    // On a tie, drops from the more numerous of columns and guesses first (the paper has W = G),
-    // and a level last.
+    // On a tie between columns and guesses, drops from those that are more (the paper has W = G).
+    // On a tie with a level, keeps the level.
     int* least = nullptr;
     double least_tokens = 0;
     const auto consider = [&](int& part, const std::vector<Part>& parts, int at, int rows) {

@@ -1,6 +1,6 @@
-// Chooses W, N and G of a Lookahead step with a limited number of rows: leaves out the parts of
-// window and pool that yielded the fewest tokens per row. Our addition; the paper has W = G and
-// sets N by hand. The sizes change no token.
+// Chooses W, N and G of a Lookahead step with a limited number of rows: omits those columns, levels
+// and guesses that yielded the fewest tokens per row. Our addition; the paper has W = G and sets N
+// by hand. The sizes change no token.
 #pragma once
 
 #include <vector>
@@ -21,13 +21,13 @@ struct LookaheadSize {
 /// The tokens that the guesses of one step yielded.
 struct LookaheadGain {
   int n_tokens = 0;  // accepted tokens of the best guess
-  // by guess, most recent first: accepted tokens beyond those of the guesses before it
+  // [guesses, most recent first] accepted tokens beyond those that the guesses before it matched
   std::vector<int> n_by_rank;
   // the window's column from which the best guess was collected; -1: not from the window
   int column = -1;
 };
 
-/// Statistics of columns, guesses and levels, and the sizes that follow from them.
+/// Collects statistics of columns, guesses and levels, and chooses sizes by them.
 class LookaheadSizes {
  public:
   /// @param most  the largest sizes
@@ -35,17 +35,17 @@ class LookaheadSizes {
 
   /// Sizes with at most `n_rows` rows. Starts from the largest sizes and repeatedly drops the last
   /// column, the oldest guess or the deepest level, whichever yielded the fewest tokens per row.
-  /// With 1 row, at most a column of 2-grams is left, whose only row is the last token's.
+  /// With 1 row, at most one column of 2-grams is left; its only row is the last token's.
   LookaheadSize fitting(int n_rows) const;
   /// Counts one step.
   /// @param sent  the sizes of the step; n_guesses is the number of guesses that it verified
   void count(const LookaheadSize& sent, const LookaheadGain& gain);
-  /// Halves all statistics, so that parts that are left out are tried again.
+  /// Halves all statistics. Parts that were left out are then tried again.
   void fade();
 
  private:
   struct Part {
-    double n_steps = 0;  // steps that sent it
+    double n_steps = 0;  // steps that included this part
     double n_tokens = 0;
     double tokens_per_row(int n_rows) const;
   };

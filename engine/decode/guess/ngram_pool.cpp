@@ -50,8 +50,9 @@ void NgramPool::insert(TokenId first, std::span<const TokenId> rest, StepId born
   }
   const auto begun = std::ranges::find_if(
       ngrams, [&](const PoolNgram& kept) { return begins_with(rest, kept.rest); });
-  // Searches before making room, because the returning n-gram must not evict itself. Does not search
-  // for a prompt, which is long and whose evictions are dropped anyway.
+  // Searches the evicted n-grams before evicting another one, because a returning n-gram must not
+  // evict itself. Skips the search for n-grams of the prompt: they are many, and their evictions
+  // are dropped anyway.
   const auto same = [&](const PoolNgram& ngram) {
     return born >= 0 && ngram.first == first && std::ranges::equal(ngram.rest, rest);
   };

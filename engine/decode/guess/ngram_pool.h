@@ -1,5 +1,5 @@
-// Lookahead's n-gram pool: n-grams seen in the window, the prompt and the emitted text, by their
-// first token (the key). Each key keeps a few, in the order of their last use.
+// Lookahead's n-gram pool: n-grams from the window, the prompt and the emitted text, grouped by
+// their first token (the key). Each key keeps a few, in the order of their last use.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@ namespace engine {
 /// The pool, with its changes for the event stream.
 class NgramPool {
  public:
-  /// @param n_rest        most tokens of an n-gram after its first
+  /// @param n_rest        the largest number of tokens after the first token of an n-gram
   /// @param max_per_key   n-grams kept per first token; 0: keeps none
   NgramPool(int n_rest, int max_per_key);
 
@@ -29,7 +29,7 @@ class NgramPool {
   /// @param born  the step it was seen in, -1: in the prompt
   void insert(TokenId first, std::span<const TokenId> rest, StepId born);
   /// Counts a verification of an n-gram.
-  /// @param hit  at least one of its tokens was accepted
+  /// @param hit  true if at least one of its tokens was accepted
   void count_try(TokenId first, std::span<const TokenId> rest, bool hit);
 
   /// Number of first tokens with n-grams.
@@ -39,8 +39,8 @@ class NgramPool {
   /// The n-grams added, tried and evicted since the last call, to be applied in this order. The
   /// caller sets run, step and time.
   PoolChanged take_changes();
-  /// Reduces the pending changes to the n-grams that are in the pool now, as added. Called after
-  /// the prompt, whose evictions nobody needs to see.
+  /// Replaces the pending changes by one list of added n-grams: those in the pool now. Called after
+  /// the prompt, whose evictions are not displayed.
   void settle_changes();
 
  private:

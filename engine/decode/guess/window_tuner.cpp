@@ -38,7 +38,7 @@ void WindowTuner::measured(double cost) {
   if (n_here_ >= kTries) settle_size();
 }
 
-/// Decides about window_ by its fastest step and chooses the next size.
+/// Decides by the fastest step whether the size window_ is affordable, and chooses the next size.
 void WindowTuner::settle_size() {
   if (window_ == 0) without_ = fastest_;
   (fastest_ <= factor_ * without_ ? affordable_ : too_dear_) = window_;

@@ -1,6 +1,6 @@
-// Adapts the size of FastCoT's window, or of Lookahead's columns and guesses, to measured time: the
-// largest size whose step costs at most a given multiple of a step without any, assuming that a
-// larger size never costs less. Our addition. The size changes no exact token.
+// Adapts the size of FastCoT's window, or of Lookahead's columns and guesses, to measured time. It
+// searches for the largest size whose step costs at most a given multiple of a step with size 0,
+// and assumes that a larger size never costs less. Our addition. The size changes no exact token.
 #pragma once
 
 namespace engine {

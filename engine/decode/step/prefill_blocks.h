@@ -1,10 +1,10 @@
-// Splits a prompt's positions between two computation paths. Some devices read whole blocks of a
-// prompt by a faster path, whose bits differ from a step's (LanguageModel::prompt_block()). A fixed
-// split by position makes equal prompts have equal bits:
+// Splits a prompt's positions between two computation paths. Some devices compute whole blocks of a
+// prompt by a faster path, whose results differ in the last bits from those of a step
+// (LanguageModel::prompt_block()). The split depends only on positions, so equal prompts get equal
+// bits:
 //   in blocks  positions [0, n / block * block) of n: whole blocks from the start
 //   as steps   the remaining positions
-// The cached positions of another sequence are reused as far as they were computed by the same
-// paths.
+// Cached positions of another sequence are reused only if the same path computed them.
 #pragma once
 
 #include "engine/model/language_model.h"

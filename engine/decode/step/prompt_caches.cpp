@@ -7,8 +7,8 @@
 namespace engine {
 namespace {
 
-/// Number of leading positions of `sequence` that a prefill of `tokens` can reuse: the same tokens,
-/// and the same bits as a prefill gives.
+/// Number of leading positions of `sequence` that a prefill of `tokens` can reuse: their tokens are
+/// the same, and their bits equal those of a prefill.
 std::size_t n_usable(const LanguageModel& model,
                      const Sequence& sequence,
                      std::span<const TokenId> tokens,

@@ -1,6 +1,6 @@
-// Prefix caching: prompts that a model has read recently. A prompt that begins with the same tokens
-// shares their keys and values. Branches of one search differ only in their last lines, and shared
-// cache pages exist once.
+// Prefix caching. Keeps the prompts that a model has read recently; a new prompt that begins with
+// the same tokens shares their keys and values. Branches of one search differ only in their last
+// lines, and shared cache pages exist once.
 #pragma once
 
 #include <cstddef>
@@ -23,14 +23,15 @@ class PromptCaches {
   explicit PromptCaches(LanguageModel& model, std::size_t n_kept = 1);
 
   /// Returns a prefilled sequence of these tokens. Shares the longest common beginning with a kept
-  /// prompt, as far as its bits equal those of a prefill (prefill_blocks.h), and computes the rest.
+  /// prompt, up to the position where its bits would differ from a prefill's (prefill_blocks.h),
+  /// and computes the rest.
   /// @param tokens      at least one
   /// @param known       another sequence to share with, or null
   /// @param progress    as of prefill(); false ends it with Error(Cancelled)
-  /// @param with_state  as of prefill(). A completely shared prompt has the prompt state of the
-  ///                    sequence it is shared with; if that has none, or is longer than the prompt,
-  ///                    there is none. Computing it would cost as much as the plain step that it
-  ///                    saves
+  /// @param with_state  as of prefill(). If the whole prompt is shared, its state is copied from
+  ///                    the other sequence. It stays empty if that sequence has no state or is
+  ///                    longer than the prompt, because computing the state would cost as much as
+  ///                    the plain step that it saves
   Sequence read(std::span<const TokenId> tokens,
                 const Sequence* known = nullptr,
                 const std::function<bool(int, int)>& progress = {},

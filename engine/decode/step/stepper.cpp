@@ -46,7 +46,8 @@ Verified verified_event(const Lane& lane, const StepOutput& out, const Decision&
     event.logp.push_back(picked.logp);
     event.margin.push_back(picked.margin);
   }
-  // Rejection sampling chooses by its own draws, so on the path its tokens replace the picks.
+  // Rejection sampling draws its tokens itself, so on the path its tokens replace the target's
+  // picks.
   const auto first = static_cast<std::size_t>(leading_rows_of(decision) - 1);
   for (std::size_t i = 0; i < decision.emitted.size(); i++) {
     const auto row = static_cast<std::size_t>(decision.path[first + i]);

@@ -1,4 +1,4 @@
-// The decoding loop: one step of one or several lanes in one forward.
+// The decoding loop. One step advances one or several lanes with one forward.
 #pragma once
 
 #include <map>
@@ -30,9 +30,9 @@ class LaneModel : public LanguageModel {
 
 /// Facts about a generated token besides its id.
 struct TokenFacts {
-  /// Natural logarithm of its probability under the distribution it was chosen from: the target's
-  /// after repetition penalty, temperature and filters; greedy: after the penalty, at temperature
-  /// 1.
+  /// Natural logarithm of the token's probability under the distribution that it was chosen from:
+  /// the target's after repetition penalty, temperature and filters; greedy: after the penalty, at
+  /// temperature 1.
   float logp = 0;
   TokenStatus status = TokenStatus::Plain;
   RowTag origin;  // tag of the accepted row that proposed it; Current if none did
@@ -41,7 +41,7 @@ struct TokenFacts {
 /// A sequence, its decoder, and the cost of its steps so far.
 struct Lane {
   RunId run = 0;
-  // runs its forwards; null: the stepper's model does
+  // the model that runs this lane's forwards; null: the stepper's model
   std::unique_ptr<LaneModel> own_model = nullptr;
   Sequence sequence;
   std::unique_ptr<Decoder> decoder;
@@ -50,16 +50,16 @@ struct Lane {
   Limits limits;
   int n_steps = 0;
   int n_drafted = 0;             // steps in which a draft model or heads ran
-  std::int64_t compute_ns = 0;   // time of its propose, forward, verify and commit
-  std::int64_t propose_ns = 0;   // time of its propose alone
+  std::int64_t compute_ns = 0;   // time of propose, forward, verify and commit
+  std::int64_t propose_ns = 0;   // time of propose only
   std::int64_t n_rows = 0;       // evaluated rows of all steps
   std::int64_t n_proposed = 0;   // guessed or drafted rows
   std::int64_t n_accepted = 0;   // accepted proposals
   // proposals that the target disagreed with; the others were not verified
   std::int64_t n_rejected = 0;
   std::int64_t n_near_ties = 0;  // emitted tokens with is_near_tie()
-  // [generated] margin of each choice over the second best; empty under rejection sampling, which
-  // chooses by its own draws
+  // [generated] score of each chosen token minus the second best score; empty under rejection
+  // sampling, which does not choose by score
   std::vector<float> margins;
   TokenTree tree;                               // of the current step
   std::int64_t proposed_ns = 0;                 // time to propose that tree
@@ -82,17 +82,17 @@ Lane make_lane(RunId run,
                DecoderContext context,
                const OptionValues& options = {});
 
-/// True if the second best score is so close to the best (1e-4 of it, or 1e-4 if it is below 1)
-/// that another order of summation could have chosen it.
+/// True if the second best score is so close to the best one that another order of summation could
+/// have chosen it: within 1e-4 times the best score, or 1e-4 if that score is below 1.
 bool is_near_tie(const kernels::Picked& picked);
 
 /// Counters that add up over runs: rows, proposed, accepted, rejected, near_ties (not under
 /// rejection sampling) and the decoder's own counts.
 std::map<std::string, std::int64_t> counts_of(const Lane& lane);
 
-/// For a result's "metrics": the counts, rows_per_step, acceptance_rate (accepted / proposed),
-/// accepted_of_judged (accepted / (accepted + rejected)) and the decoder's own figures. A rate
-/// whose denominator is 0 is absent.
+/// The values of a result's "metrics": the counts, rows_per_step, acceptance_rate (accepted /
+/// proposed), accepted_of_judged (accepted / (accepted + rejected)) and the decoder's own figures.
+/// A rate whose denominator is 0 is absent.
 std::map<std::string, double> metrics_of(const Lane& lane);
 
 /// Runs steps: propose, one forward, verify, commit; and emits their events.
@@ -102,16 +102,15 @@ class Stepper {
   /// @param events  receives the steps' events; or null
   Stepper(LanguageModel& model, EventSink* events) : model_(model), events_(events) {}
 
-  /// One step of every lane, none of them finished. They share one forward; lanes with a model of
-  /// their own have one each. A lane's tokens do not depend on the other lanes.
+  /// Runs one step of every lane; none may be finished. The lanes share one forward, except lanes
+  /// with their own model, which have one each. A lane's tokens do not depend on the other lanes.
   void step(std::span<Lane* const> lanes);
 
-  // The two halves of a step, for callers that run them on two threads. Only one thread may use a
-  // lane at a time.
-  /// The draft's half: proposes the tree. Does not run the target.
+  // propose() and verify() are the two halves of a step, for callers that run them on two threads.
+  // Only one thread may use a lane at a time.
+  /// Proposes the lane's tree. Does not run the target.
   void propose(Lane& lane);
-  /// The target's half: one forward over the lanes' trees, then verify and commit. Does not run a
-  /// draft model.
+  /// Runs one forward over the lanes' trees, then verifies and commits. Does not run a draft model.
   void verify(std::span<Lane* const> lanes);
 
  private:

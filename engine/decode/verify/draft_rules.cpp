@@ -74,10 +74,10 @@ struct RowResult {
   int kept = -1;  // index of the accepted candidate; -1: none
   // the accepted candidate, or a token drawn from the residual distribution
   TokenId token = -1;
-  double p = 0;                          // its probability under the target
+  double p = 0;                          // probability of `token` under the target
   std::vector<double> candidate_p = {};  // [candidates] their probabilities under the target
   std::vector<Draw> draws = {};
-  double last_uniform = -1;                // drawn for the token; -1: none
+  double last_uniform = -1;                // the number that drew the token; -1: none
   RejectionDetail rejection_details = {};  // without tokens: not reported
 };
 

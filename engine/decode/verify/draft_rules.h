@@ -29,12 +29,12 @@ enum class DraftRule { Without, With, Naive, KSeq };
 
 /// The candidates below one row of the tree.
 struct Candidates {
-  // rows of the tree, in the order drawn; a row that was drawn twice is there twice
+  // rows of the tree, in the order drawn; a row that was drawn twice is listed twice
   std::vector<int> rows;
   /// [vocab_size] q, from which the first candidate was drawn; sums to 1.
   std::vector<double> distribution;
   /// [vocab_size] q in device memory that the target's device can read
-  /// (LanguageModel::distributions_device()). If there is neither this nor `distribution`, the
+  /// (LanguageModel::distributions_device()). If this and `distribution` are both empty, the
   /// candidates are deterministic.
   const double* device_distribution = nullptr;
 };
@@ -50,8 +50,8 @@ VerifyRequest drafted_verify_request(std::span<const TokenId> tokens,
                                      DraftRule rule,
                                      UniformSource& uniforms);
 
-/// Verifies candidates by `rule`, from row 0 down. If no candidate of a row is accepted, a token is
-/// drawn from the residual distribution; if that token is a candidate's, the path continues with
+/// Verifies candidates by `rule`, starting at row 0. If no candidate of a row is accepted, a token
+/// is drawn from the residual distribution; if that token is a candidate's, the path continues with
 /// the candidate's row. After a row without candidates the last token is drawn from the target's
 /// distribution.
 /// @param tokens            the committed tokens; the last one is row 0's

@@ -11,10 +11,12 @@
 namespace engine {
 
 /// The distribution of the next token after repetition penalty, temperature and filters, in that
-/// order. Sums in f64, so exact enumeration agrees to 1e-12 (kernels::filtered_distribution).
+/// order. Sums in f64, so it agrees with exact enumeration to 1e-12
+/// (kernels::filtered_distribution).
 /// @param logits   [vocab_size] raw
 /// @param history  the prefix and the row's ancestors, for the penalty
-/// @return         [vocab_size], sums to 1; greedy: one at the largest logit, lowest id first
+/// @return         [vocab_size], sums to 1; greedy: probability 1 for the token with the largest
+///                 logit (the lowest id on a tie)
 /// @throws Error(BadInput)  if a logit is NaN or +inf
 std::vector<double> token_distribution(std::span<const float> logits,
                                        const Sampling& sampling,
@@ -39,8 +41,8 @@ class UniformSource {
   /// Returns a number in (0, 1) that draws the token at `position` from the residual
   /// `distribution`, which need not be normalised.
   virtual double residual(std::uint32_t position, std::span<const double> distribution) = 0;
-  /// Returns a number in (0, 1) that draws candidate `index` at `position` from `distribution`,
-  /// which is the draft model's and need not be normalised.
+  /// Returns a number in (0, 1) that draws candidate `index` at `position` from `distribution`, the
+  /// draft model's distribution, which need not be normalised.
   virtual double proposal(std::uint32_t position,
                           std::uint32_t index,
                           std::span<const double> distribution) = 0;
@@ -63,7 +65,7 @@ class PhiloxUniforms : public UniformSource {
   std::uint64_t seed_;
 };
 
-/// A run's source of random numbers: a given one, or Philox with the run's seed.
+/// A run's source of random numbers: either a given source, or Philox with the run's seed.
 class Uniforms {
  public:
   /// @param given  outlives this; null: Philox

@@ -85,7 +85,7 @@ class RowProbabilities {
   struct Next {
     TokenId token;
     double logp;
-    float uniform = -1;  // drawn for it; -1: none
+    float uniform = -1;  // the number that drew the token; -1: none
   };
   /// The token after the last accepted row, at `position` of the sequence.
   Next after(std::size_t row, std::uint32_t position, UniformSource& uniforms) {
@@ -176,7 +176,8 @@ Decision accept_typical(std::span<const TokenId> tokens,
                         UniformSource& uniforms) {
   RowProbabilities rows(tokens, tree, out, sampling, settings);
   const auto n = tree.token.size();
-  // By row: its depth from 1 if the path to it is accepted, else 0; the path's log probability.
+  // For each row: its depth (from 1) if the path to the row is accepted, else 0; and the path's log
+  // probability.
   std::vector<int> depth(n);
   std::vector<double> logp(n);
   Decision decision;
@@ -205,8 +206,9 @@ Decision accept_typical(std::span<const TokenId> tokens,
   if (next.uniform >= 0) decision.last_uniform = next.uniform;
   decision.emitted.push_back(next.token);
   decision.logp.push_back(static_cast<float>(next.logp));
-  // Greedy, the accepted tokens are the target's picks, whose probabilities plain decoding reports.
-  // Here the distribution is 1 at the likeliest token.
+  // Under greedy sampling the accepted tokens are the target's picks, and plain decoding reports
+  // the picks' probabilities. This function's distribution gives the likeliest token probability 1,
+  // so it is not reported.
   if (sampling.greedy()) decision.logp.clear();
   return decision;
 }

@@ -4,8 +4,8 @@
 //   rule     token x is accepted after a row with distribution p if p(x) > min(epsilon, delta
 //            exp(-H(p))); H is p's entropy in nats
 //   path     the longest path of accepted tokens; the likeliest if several are equally long
-//   differs  H is summed exactly, without the 1e-5 that the program adds in its logarithm; paths
-//            end where the tree does, without padding
+//   differs  H is summed exactly (the authors' program adds 1e-5 inside the logarithm); paths are
+//            not padded
 #pragma once
 
 #include <span>
@@ -20,8 +20,8 @@ namespace engine {
 /// Settings of typical acceptance.
 struct TypicalSettings {
   double epsilon = 0.09, delta = 0.3;
-  /// The choice of the token after the accepted ones: the likeliest (as published), a draw from the
-  /// tokens likely enough to be accepted, or the choice of plain decoding.
+  /// How the token after the accepted ones is chosen. Argmax: the likeliest token (as published).
+  /// Typical: a draw from the tokens that would be accepted. Sample: as in plain decoding.
   enum class Root { Argmax, Typical, Sample } root = Root::Argmax;
 };
 

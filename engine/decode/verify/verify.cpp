@@ -31,8 +31,8 @@ bool is_leaf(const TokenTree& tree, std::size_t row) {
 }
 
 /// The proposals below each reachable row, in the order of verification. If equal proposals were
-/// not merged, several rows have the same path: the first one represents all of them and gets the
-/// children of all.
+/// not merged, several rows have the same path; the first of these rows represents the others and
+/// gets the children of all of them.
 std::vector<Candidates> proposals_of(const TokenTree& tree) {
   const auto n = tree.token.size();
   std::vector<Candidates> proposals(n);

@@ -2,8 +2,9 @@
 //   verify_exact_match  greedy and coupled: a proposal is accepted if the target picked the same
 //                       token
 //   reject              rejection sampling of deterministic proposals: speculative sampling
-//                       (Leviathan et al. 2023, arXiv:2211.17192) with q(x) = 1, several per
-//                       position as in Lookahead (arXiv:2402.02057); draft_rules.h implements it
+//                       (Leviathan et al. 2023, arXiv:2211.17192) with q(x) = 1, with several
+//                       proposals per position as in Lookahead (arXiv:2402.02057); draft_rules.h
+//                       implements it
 #pragma once
 
 #include "engine/decode/verify/sampling.h"
@@ -14,9 +15,9 @@
 namespace engine {
 
 /// Verification by exact match: from the last leading row, follows the child whose token equals the
-/// target's pick, as deep as possible. Takes the first of equal paths, and never follows window
-/// cells and probes. The emitted tokens are AR's tokens under the same settings, because all
-/// ancestors of a followed row are AR's tokens.
+/// target's pick, as deep as possible. If several paths are equal, takes the first one. Never
+/// follows window cells or probes. The emitted tokens are AR's tokens under the same settings,
+/// because all ancestors of a followed row are AR's tokens.
 /// @param out           with the target's pick after each row
 /// @param leading_rows  rows 0 .. leading_rows - 1 are a chain of committed tokens
 /// @param bonus_at_end  false: a path that ends in a leaf emits its proposals without the bonus
@@ -46,9 +47,9 @@ Decision reject(std::span<const TokenId> tokens,
 /// first token was emitted.
 int leading_rows_of(const Decision& decision);
 
-/// The result of every row, after the cut. Accepted: its token was emitted (also for the last
-/// emitted token if a row proposed it, although its keys and values are not kept). Rejected: a
-/// child of a row of the path, after which another token was emitted.
+/// The result of every row, after the cut. Accepted: the row's token was emitted (this includes the
+/// last emitted token if a row proposed it, although that row's keys and values are not kept).
+/// Rejected: the row's parent is on the path, and a different token was emitted after the parent.
 std::vector<RowFate> fates_of(const TokenTree& tree, const Decision& cut);
 
 /// Verifies deterministic proposals: by exact match, or by rejection sampling if the sampling says

@@ -1,5 +1,5 @@
-// Reads the lines of a text file while another process appends to it. A last line without a line
-// end is read when it is complete; a file that was replaced is read from its start.
+// Reads the lines of a text file while another process appends to it. The last line is read only
+// when its line end was written. If the file was replaced, it is read from its start.
 #pragma once
 
 #include <cstddef>
@@ -30,8 +30,8 @@ class GrowingLines {
   /// @throws Error(BadInput)   not a regular file, or a line longer than kMaxLineBytes
   /// @throws Error(Resources)  the file cannot be read
   Update read(std::size_t max_bytes);
-  /// True if the file's size or time changed since the last read(), or that read left bytes. Does
-  /// not open the file.
+  /// True if the file's size or time changed since the last read(), or if that read left bytes
+  /// unread. Does not open the file.
   bool may_have_changed() const;
 
   /// The path given to the constructor.
@@ -53,7 +53,7 @@ class GrowingLines {
   State seen_;                // at the last read()
   bool has_more_ = false;     // that read left bytes
   std::uint64_t offset_ = 0;  // bytes read
-  std::string before_;        // the last bytes read, to recognise the file
+  std::string before_;        // the last bytes read, to check whether the file is still the same
   std::string begun_;         // the start of a line without its end
   std::int64_t n_lines_ = 0;
 };

@@ -39,7 +39,7 @@ Recorder::Recorder(const std::string& path, RecorderOptions options)
     : options_(std::move(options)) {
   if (path.empty()) throw Error(ErrorCode::Usage, "record: found no file name, expected one");
   if (!options_.write) options_.write = ::write;
-  // Exclusive creation: of two recorders only one gets a name.
+  // Creates the file exclusively, so of two recorders only one gets a name.
   const bool refuse = options_.if_exists == RecorderOptions::IfExists::Refuse;
   for (int n = 1; n <= (refuse ? 1 : kMaxNames) && fd_ < 0; ++n) {
     path_ = numbered(path, n);

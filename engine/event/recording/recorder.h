@@ -1,6 +1,6 @@
 // Writes a .pdrun recording while the engine runs. push() encodes an event at once and a thread of
-// the recorder writes it, so the engine never waits for a disk. A kill loses at most the events
-// since the last flush, 100 ms or 64 KiB.
+// the recorder writes it, so the engine never waits for a disk. If the process is killed, at most
+// the events since the last flush are lost (100 ms or 64 KiB).
 #pragma once
 
 #include <sys/types.h>
@@ -24,8 +24,9 @@ struct RecorderOptions {
   enum class IfExists : std::uint8_t { NewName, Refuse } if_exists = IfExists::NewName;
   std::size_t flush_bytes = 64u << 10;
   int flush_ms = 100;
-  std::size_t max_pending_payload_bytes = 64u << 20;  // above: payload is dropped and reported
-  std::size_t max_pending_bytes = 256u << 20;         // above: the recording fails
+  // if more is pending, payload is dropped and reported
+  std::size_t max_pending_payload_bytes = 64u << 20;
+  std::size_t max_pending_bytes = 256u << 20;  // if more is pending, the recording fails
   /// A failed recording keeps its whole frames under partial_name(), or is removed.
   enum class IfFailed : std::uint8_t { KeepPart, Remove } if_failed = IfFailed::KeepPart;
   /// Writes like ::write; tests set one that fails.
@@ -46,13 +47,14 @@ class Recorder : public EventSink {
   Recorder(const Recorder&) = delete;
   Recorder& operator=(const Recorder&) = delete;
 
-  /// Never throws because of the disk: after a failure events are dropped, and trouble() says why.
+  /// Never throws because of a disk failure: after one, events are dropped, and trouble() gives the
+  /// reason.
   void push(Event event) override;
   /// Writes pending events and the footer, syncs and closes the file. Later events are dropped.
   void close();
   /// True before close() and before a failure.
   bool recording() const;
-  /// The name that the file took; may differ from the path given.
+  /// The path of the file; it may differ from the path given (IfExists::NewName).
   const std::string& path() const { return path_; }
   /// Bytes in the file.
   std::uint64_t n_bytes_written() const;
@@ -63,12 +65,13 @@ class Recorder : public EventSink {
 
  private:
   void frame(const Event& event);
-  bool is_behind() const;  // too many bytes wait for the disk to add payload
+  bool is_behind() const;  // so many bytes wait for the disk that payload is dropped
   void write_loop();
   bool write_all(const std::string& bytes);  // on the writer's thread; false if a write failed
   void fail(const std::string& what, int error);
   void end_recording(const std::string& why);  // with the mutex held
-  std::string set_aside() const;               // renames or removes the partial file; says which
+  // renames or removes the partial file; returns a text that says which
+  std::string set_aside() const;
 
   std::string path_;
   RecorderOptions options_;
@@ -86,15 +89,15 @@ class Recorder : public EventSink {
 };
 
 /// A sink that passes every event to the next sink and, while a recording is on, to a recorder. A
-/// recording that begins later first gets the loaded models and the open runs, so that it opens by
-/// itself. A failure of the recorder becomes a Notice; the run continues.
+/// recording that begins later first gets the loaded models and the open runs, so it can be read
+/// without earlier events. A failure of the recorder becomes a Notice; the run continues.
 class RecordingTap : public EventSink {
  public:
   /// @param next  outlives the tap
   explicit RecordingTap(EventSink& next) : next_(next) {}
   void push(Event event) override;
   /// Begins a recording and ends the previous one; an empty path only ends it. A Notice gives the
-  /// name.
+  /// name of the new file.
   /// @throws Error  as Recorder(); the previous recording continues then
   void record_to(const std::string& path, const RecorderOptions& options = {});
   /// True while a recording is on.

@@ -217,7 +217,7 @@ std::optional<Event> RecordingReader::next() {
       }
       ++report_.n_events;
       return std::move(decoded.event);
-    } catch (const Error&) {  // a right checksum, but no event of this program
+    } catch (const Error&) {  // the checksum is right, but the content is no event of this program
       ++report_.n_damaged;
       report_.skipped_bytes += frame->body.size();
     }

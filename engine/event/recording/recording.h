@@ -20,8 +20,8 @@ namespace engine {
 /// The state of a recording after reading.
 struct RecordingReport {
   std::uint64_t file_bytes = 0;
-  std::uint64_t read_bytes = 0;        // so far
-  std::uint64_t incomplete_bytes = 0;  // at the end, of a frame cut off
+  std::uint64_t read_bytes = 0;        // read so far
+  std::uint64_t incomplete_bytes = 0;  // bytes of a frame that is cut off at the end of the file
   std::uint64_t skipped_bytes = 0;     // of damaged frames
   std::int64_t n_events = 0;           // returned
   std::int64_t n_damaged = 0;          // frames with a wrong checksum or content
@@ -32,7 +32,7 @@ struct RecordingReport {
   std::int64_t unix_seconds = 0;     // when the recording began
   bool closed = false;               // the file has a footer
   std::int64_t n_events_stated = 0;  // the number that the footer states
-  bool footer_agrees = false;        // its number and checksum match the frames read
+  bool footer_agrees = false;        // number and checksum in the footer match the frames read
   std::string stopped;               // why reading ended early: a limit, cancelled; else empty
   /// One sentence for each fault; empty for a whole recording.
   std::vector<std::string> notices() const;
@@ -42,7 +42,7 @@ struct RecordingReport {
 struct ReadLimits {
   std::int64_t max_events = 10'000'000;
   std::uint64_t max_bytes = std::uint64_t{4}
-                            << 30;  // of the file; memory grows with the bytes read
+                            << 30;  // largest file, because memory grows with the bytes read
 };
 
 /// Reads a recording event by event; holds one frame and a read buffer.
@@ -59,12 +59,13 @@ class RecordingReader {
 
  private:
   struct Frame {
-    std::string_view body;  // into buffer_, until the next read
+    std::string_view body;  // points into buffer_; valid until the next read
     std::uint32_t crc = 0;
   };
 
   void read_header();
-  std::string_view bytes_at(std::uint64_t offset, std::size_t n);  // fewer at the file's end
+  // fewer than n at the end of the file
+  std::string_view bytes_at(std::uint64_t offset, std::size_t n);
   std::optional<Frame> frame_at(std::uint64_t offset);
   /// Offset of the next whole frame after `offset`.
   std::optional<std::uint64_t> next_frame_after(std::uint64_t offset);

@@ -3,8 +3,9 @@
 //           fields: u32 length + program version; i64 time of the beginning, seconds since 1970
 //   frame   "PE", u32 length of the body, u32 CRC-32 of length and body, body (serialise.h)
 //   footer  a frame whose body is u16 0xFFFF, u64 number of events, u32 CRC-32 over all their CRCs;
-//           only in a recording that was closed
-// A kill or a flipped bit costs the frame that it hits; the marker finds the next frame.
+//           only a recording that was closed has a footer
+// A killed process or a flipped bit damages only one frame; the reader finds the next frame by its
+// marker.
 #pragma once
 
 #include <cstddef>
@@ -43,7 +44,7 @@ std::uint32_t crc_of(std::string_view bytes, std::uint32_t before = 0);
 
 /// The header of a recording that begins now.
 std::string recording_header(std::int64_t unix_seconds);
-/// Appends a whole frame.
+/// Appends a frame: marker, length, CRC and body.
 /// @return  its CRC
 std::uint32_t put_frame(std::string& bytes, std::string_view body);
 

@@ -2,7 +2,7 @@
 // and for consistency training probe_trajectories.jsonl. A line of the latter holds one probe: the
 // states of the Jacobi blocks of the answer to an unseen prompt.
 //   {"step":40,"prompt":"..","ends":["</s>"],"blocks":[[["She"," has",..],..],..]}
-// The other files in the folder show the stage of the training.
+// The presence of other files in the folder shows the stage of the training.
 #pragma once
 
 #include <cstddef>
@@ -42,15 +42,16 @@ enum class TrainingStage : std::uint8_t {
 
 /// The state of a training's folder.
 struct TrainingHistory {
-  std::string folder;                   // of the log
+  std::string folder;                   // the folder of the log
   std::string name;                     // the folder's last component
   std::vector<TrainingReport> reports;  // by ascending step
-  std::vector<std::string> pieces;      // of tokens, in UTF-8; each once
+  std::vector<std::string> pieces;      // the text of each token in UTF-8, without repetition
   std::vector<ProbeTrajectory> probes;  // by ascending step
   TrainingStage stage = TrainingStage::NotBegun;
   double silent_seconds = -1;         // since the last change of a file; -1: no file
   std::vector<std::string> refusals;  // errors of reading, "file:line: field: found ..."
-  std::uint64_t version = 0;          // grows with every change above except silent_seconds
+  // grows with every change of a member above except silent_seconds
+  std::uint64_t version = 0;
 };
 
 /// Reads a training's folder, as often as the caller asks.
@@ -91,7 +92,7 @@ class TrainingReader {
   TrainingHistory history_;
 };
 
-/// True if the names suggest a training: a folder with one of a training's files, or a file
+/// True if `path` looks like a training: a folder with one of a training's files, or a file
 /// *.jsonl.
 bool looks_like_training(const std::string& path);
 

@@ -19,19 +19,21 @@ using NamedFigures = std::vector<std::pair<std::string, double>>;
 struct TrainingReport {
   std::int64_t step = 0;         // number of updates
   std::int64_t tokens = 0;       // training rows processed
-  double seconds = 0;            // of training, resumed parts included
+  // duration of the training, including the time before it was resumed
+  double seconds = 0;
   double seconds_left = 0;       // estimate
-  double tokens_per_second = 0;  // of the last steps
+  double tokens_per_second = 0;  // speed in the last steps
   double lr = 0;
   double gradient_norm = 0;  // before clipping
-  double loss = 0;           // minimised; mean of this step
+  double loss = 0;           // the loss that is minimised; mean over this step
   NamedFigures losses;       // parts of the loss in nats per token, unless the name says otherwise
   NamedFigures probes;  // measured on held-out texts: "head 1 top-1", 0 to 1; empty between probes
 
   bool operator==(const TrainingReport&) const = default;
 };
 
-/// One line, without the newline. A number that is not finite is null, which is read as 0.
+/// One line, without the newline. A number that is not finite is written as null, and null is read
+/// as 0.
 std::string to_json_line(const TrainingReport& report);
 /// Parses one line.
 /// @param where  "file:line" for messages

@@ -8,9 +8,10 @@
 namespace engine {
 namespace {
 
-/// Up to this many slices a pixel are drawn as slices, however narrow.
+/// If there are at most so many slices per pixel, all are drawn as slices, even narrow ones.
 constexpr double kSlicesPerPixel = 1.0 / kMinPixels;
-/// A level with fewer slices per bucket is dropped; checked once per kCheckEvery slices.
+/// A level with fewer slices per bucket than this is dropped. The check is made once per
+/// kCheckEvery slices.
 constexpr std::size_t kSlicesPerBucket = 16, kCheckEvery = 1024;
 
 /// The kind with most time so far: a vote that a majority always wins (Boyer and Moore).
@@ -281,7 +282,7 @@ void RunLod::update(const RunRecord& run, unsigned lanes) {
   if (!is_new && over_ == run.over()) return;
   n_phases_ = run.phases.size();
   over_ = run.over();
-  // There are few phases and the last one grows, so the lane is rebuilt.
+  // Rebuilds the lane of phases each time: there are few phases, and the last one grows.
   lanes_[phases] = {};
   for (const Slice& slice : phase_slices(run, clock_)) lanes_[phases].add(slice);
 }

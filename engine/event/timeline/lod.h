@@ -1,10 +1,10 @@
-// Levels of detail of a lane. A zoom shows slices while they are wide enough to see, else buckets
-// of time that count what must stay visible (Rare).
+// Levels of detail of a lane. Slices that are wide enough to see are drawn as slices; narrower ones
+// are summed in buckets of time, which also record rare properties that must stay visible (Rare).
 //   levels   bucket width 65,536 ns at level 0, four times as wide at each further level
-//   a level  holds slices shorter than its bucket in buckets and longer ones as slices. The cost of
-//            drawing therefore depends on the pixels, not on the number of slices
-//   memory   24 bytes a slice; a level with few slices per bucket is dropped, and a zoom that needs
-//            it scans the slices
+//   at each level, slices shorter than the bucket width are summed in buckets, and longer ones stay
+//   slices. The cost of drawing therefore depends on the pixels, not on the number of slices
+//   memory   24 bytes a slice; a level with few slices per bucket is dropped; where it would be
+//            needed, the slices are scanned instead
 #pragma once
 
 #include <array>
@@ -32,15 +32,15 @@ struct Bucket {
   std::uint32_t n_rejected = 0, n_errors = 0, n_pool_hits = 0, n_pool_added = 0;
   Nanoseconds wasted = 0;               // forward time of rows that were not committed
   SliceKind kind = SliceKind::Forward;  // kind with most time, by majority vote (Boyer and Moore)
-  std::int64_t vote = 0;                // its lead
+  std::int64_t vote = 0;                // the lead of `kind` in this vote
 };
 
-/// The slices and buckets of a lane to draw.
+/// The slices and buckets to draw for a lane.
 struct VisibleLane {
   int level = -1;  // of the buckets; -1: only real slices
   Nanoseconds width = 0;
-  std::vector<Slice> slices;    // by start
-  std::vector<Bucket> buckets;  // by index
+  std::vector<Slice> slices;    // ordered by start
+  std::vector<Bucket> buckets;  // ordered by index
 };
 
 /// The slices of one lane and their levels of detail; grows at the end.
@@ -67,13 +67,14 @@ class LodLane {
   std::size_t n_buckets() const;
 
  private:
-  /// A slice is counted at the lowest level whose buckets are wider than it; a bucket that can no
-  /// longer change is added to the level above, once. So a slice costs one update, not one per
-  /// level.
+  /// A slice is added only to the lowest level whose buckets are wider than the slice. When a
+  /// bucket can no longer change, it is added once to the level above. So each slice needs only one
+  /// update, not one per level.
   struct Level {
     std::vector<Bucket> buckets;
     std::size_t n_folded = 0;           // number of buckets added to the next level
-    std::vector<std::uint32_t> longer;  // indices of slices at least this wide, but not the next
+    // indices of slices at least as wide as a bucket of this level, but not of the next one
+    std::vector<std::uint32_t> longer;
   };
   static std::size_t at(int level) { return static_cast<std::size_t>(level); }
   static Bucket& bucket(std::vector<Bucket>& buckets, std::int64_t index);
@@ -110,7 +111,7 @@ inline constexpr unsigned kAllLanes = (1U << kLaneKinds) - 1;
 /// The lanes of one run on one clock, updated step by step.
 class RunLod {
  public:
-  /// Lanes without slices.
+  /// Starts with lanes that have no slices.
   explicit RunLod(Clock clock) : clock_(clock) {}
   /// Adds the run's new steps to `lanes`; the cost depends on the new steps alone. Other lanes take
   /// no memory.

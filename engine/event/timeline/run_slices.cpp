@@ -151,7 +151,7 @@ std::vector<Slice> phase_slices(const RunRecord& run, Clock clock) {
     for (std::size_t i = 0; i < run.phases.size(); ++i) {
       const Phase& phase = run.phases[i];
       const SliceKind kind = phase_kind(phase.name);
-      if (kind == SliceKind::Decode) continue;  // the steps give it exactly
+      if (kind == SliceKind::Decode) continue;  // the steps give this phase exactly
       const bool continues = i > 0 && run.phases[i - 1].name == phase.name && !slices.empty();
       if (continues) {
         slices.back().end = phase.t;

@@ -1,8 +1,8 @@
 // A run as slices on lanes, on one of four clocks. The trace export, the levels of detail (lod.h)
 // and descriptions of steps (engine/trace/describe.h) use these times.
-//   wall      the parts of a step one after the other from its beginning; exact if the run had its
-//             forward pass alone, else its share. A step that waited in a queue for its forward
-//             pass continues after the wait
+//   wall      the parts of a step in succession from its beginning. The forward part is exact if
+//             the forward pass served only this run, else it is the run's share. A step that waited
+//             in a queue for its forward pass continues after the wait
 //   compute   the parts on the run's own compute time
 //   step      every step is kUnit long
 //   position  a step spans the positions it committed, kUnit each
@@ -18,7 +18,7 @@
 
 namespace engine {
 
-/// The clock of a picture of a run.
+/// The clock by which a run is drawn.
 enum class Clock : std::uint8_t { Wall, Compute, Step, Position };
 inline constexpr Nanoseconds kUnit = 1'000'000;  // length of a step or position
 
@@ -55,7 +55,7 @@ enum Rare : std::uint8_t { kRareRejected = 1, kRareError = 2, kRarePoolHit = 4, 
 /// A span of time on a lane.
 struct Slice {
   Nanoseconds start = 0, end = 0;
-  StepId step = -1;  // -1: none; for phases the index in RunRecord::phases
+  StepId step = -1;  // -1: none; for a phase: its index in RunRecord::phases
   SliceKind kind = SliceKind::Forward;
   std::uint8_t rare = 0;     // bits of Rare
   std::int16_t percent = 0;  // Busy: load; Forward: share of rows that were not committed
@@ -82,9 +82,9 @@ LaneSlices slices_of(const StepHead& step, Clock clock);
 /// The slices of a step of this run. On the wall clock a step that queued for the target continues
 /// when it left the queue (Dequeued).
 LaneSlices slices_of(const RunRecord& run, const StepHead& step, Clock clock);
-/// The run's phases and its failure; on clocks other than wall the decode phase alone.
+/// The run's phases and its failure; on clocks other than Wall only the decode phase.
 std::vector<Slice> phase_slices(const RunRecord& run, Clock clock);
-/// True for a sample of a GPU, not for a CPU or the emulated device.
+/// True for a sample of a GPU; false for a CPU or the emulated device.
 bool of_gpu(const Sampled& sample);
 /// The load of sampled devices as slices.
 std::vector<Slice> device_slices(std::span<const Sampled> samples);

@@ -11,7 +11,7 @@ using Queueing = std::variant<Queued, Dequeued, Waiting>;
 /// Turns of higher branches, which only a damaged recording has, are ignored.
 constexpr int kMaxBranches = 4096;
 
-/// The queueing event if it is an E of this resource, else null.
+/// The queueing event, if it has type E and this resource; else null.
 template <class E>
 const E* of_resource(const Queueing& event, const char* resource) {
   const E* e = std::get_if<E>(&event);
@@ -48,7 +48,7 @@ void add_turns(const RunRecord& run, std::vector<ScheduleTurn>& turns) {
   }
   for (std::size_t i = first; i < turns.size(); i++)
     if (i - first < run.steps.size()) add_step(turns[i], run.steps.head(i - first));
-  // A run that ended in the queue left it.
+  // A run that ended while it was in the queue has left the queue at its end.
   if (turns.size() > first && turns.back().queued >= 0 && turns.back().left_queue < 0 && run.over())
     turns.back().left_queue = std::max(turns.back().queued, run.last_event);
 }

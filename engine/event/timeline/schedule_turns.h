@@ -1,6 +1,6 @@
 // SEED's schedule, reconstructed from the Queued, Dequeued and Waiting events of all runs: turns of
-// the branches, forward passes of the target, idle times. The lanes of a trace
-// (engine/trace/schedule.h) and of the window are made from it.
+// the branches, forward passes of the target, idle times. The trace (engine/trace/schedule.h) and
+// the window make their lanes from this schedule.
 #pragma once
 
 #include <cstddef>
@@ -19,7 +19,7 @@ struct ScheduleTurn {
   StepId step = 0;
   int branch = 0;
   Nanoseconds may_draft = -1, drafts = -1, queued = -1, at_target = -1;
-  Nanoseconds left_queue = -1;  // for the target, or because its run ended
+  Nanoseconds left_queue = -1;  // time at which it left the queue for the target, or its run ended
   Nanoseconds forwarded = -1;   // end of its forward pass
   Nanoseconds ended = -1;       // end of its step
   int n_rows = 0, n_tokens = 0;
@@ -45,9 +45,9 @@ struct TargetIdle {
 struct Schedule {
   Nanoseconds origin = 0;  // start of the first of these runs
   int n_branches = 0;
-  std::vector<ScheduleTurn> turns;        // by run, then by step
-  std::vector<ScheduleForward> forwards;  // by begin
-  std::vector<std::uint32_t> taken;       // indices of turns, by forward pass
+  std::vector<ScheduleTurn> turns;        // ordered by run, then by step
+  std::vector<ScheduleForward> forwards;  // ordered by begin
+  std::vector<std::uint32_t> taken;       // indices of turns, grouped by forward pass
   std::vector<TargetIdle> idle;
 
   /// True if no run took part.
@@ -63,14 +63,15 @@ bool has_schedule(std::span<const RunRecord> runs);
 /// Reconstructs the schedule of these runs.
 Schedule schedule_of(std::span<const RunRecord> runs);
 
-/// Called for the queue between two changes: indices of the waiting turns, oldest first.
+/// Called for each interval between two changes of the queue, with the indices of the waiting
+/// turns, oldest first.
 using QueueVisitor =
     std::function<void(Nanoseconds begin, Nanoseconds end, std::span<const std::uint32_t> waiting)>;
 /// Visits every interval in which the queue is not empty, in the order of time.
 void for_each_queue_interval(const Schedule& schedule, const QueueVisitor& visit);
 
-/// Time at which a step left the queue for the target; -1: its run never queued, or no event. Takes
-/// O(log n) of the run's n queueing events.
+/// Time at which a step left the queue for the target; -1: its run never queued, or the event is
+/// missing. Takes O(log n) of the run's n queueing events.
 Nanoseconds time_at_target(const RunRecord& run, const StepHead& step);
 
 }  // namespace engine

@@ -22,7 +22,7 @@ struct SimulatedStages {
 struct SimulatedSchedule {
   Schedule schedule;  // the recorded turns at simulated times, from 0
   Nanoseconds end = 0;
-  Nanoseconds in_turn = 0;  // time of the same rounds one after the other
+  Nanoseconds in_turn = 0;  // duration of the same rounds, run one after the other
   double bound = 1;         // upper bound of in_turn / end for these stages
 };
 

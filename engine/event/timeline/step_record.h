@@ -1,4 +1,4 @@
-// One step of a run, as the events of that step describe it.
+// The data of one step of a run, collected from its events.
 #pragma once
 
 #include <optional>
@@ -20,13 +20,13 @@ struct StepRecord {
   bool has_drafted = false, has_verified = false, has_committed = false, complete = false;
 };
 
-/// The counts of a step, for code that reads many steps: unpacked in about 10 ns, without
+/// The counts of a step, for code that reads many steps. Unpacking them takes about 10 ns and no
 /// allocation.
 struct StepHead {
   StepBegun begun;
   StepEnded ended;
   int n_proposed = 0, n_accepted = 0, n_rejected = 0, n_unused = 0;
-  int n_rows = 0;                   // of the tree; without one as in `begun`
+  int n_rows = 0;                   // rows of the tree; as in `begun` if the tree is missing
   int first_pos = 0, n_tokens = 0;  // committed tokens
   int n_bonus = 0;                  // committed tokens with status Bonus
   int n_pool_hits = 0;              // committed guesses of the n-gram pool or of prompt lookup

@@ -29,7 +29,7 @@ class StepStore {
   std::size_t size() const { return n_packed_ + (open_ ? 1 : 0); }
   /// True without a step.
   bool empty() const { return size() == 0; }
-  /// A step by value, unpacked. Take no pointer into the temporary that outlives the expression.
+  /// A step by value, unpacked. The result is a temporary: do not keep pointers into it.
   StepRecord operator[](std::size_t i) const;
   /// A step.
   /// @throws ContractError  no such step
@@ -69,7 +69,7 @@ class StepStore {
   struct Page {
     std::string structure;
     std::array<std::string, kPayloadKinds> payload;
-    /// The end of each step in structure and payloads.
+    /// For each step, the offset of its end in the structure and in each payload.
     std::vector<std::array<std::uint32_t, 1 + kPayloadKinds>> ends;
     bool dropped = false;
     std::size_t payload_bytes() const;
@@ -84,7 +84,7 @@ class StepStore {
   void append(const StepRecord& step);
 
   std::vector<Page> pages_;
-  std::vector<std::size_t> first_;  // [pages] number of steps before the page
+  std::vector<std::size_t> first_;  // [pages] index of the page's first step
   std::size_t n_packed_ = 0;
   std::size_t payload_bytes_ = 0;
   std::size_t oldest_payload_ = 0;  // earlier pages have none

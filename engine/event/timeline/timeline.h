@@ -34,7 +34,7 @@ struct RunTotals {
   Nanoseconds compute = 0;    // own compute of complete steps
   std::int64_t n_steps = 0;   // complete steps
   std::int64_t n_tokens = 0;  // committed by complete steps
-  std::int64_t n_rows = 0;    // of begun steps
+  std::int64_t n_rows = 0;    // rows of all begun steps
   std::int64_t n_proposed = 0, n_accepted = 0, n_rejected = 0, n_unused = 0;
   std::int64_t n_blocks = 0;                        // BlockRefined events
   std::int64_t n_pools = 0;                         // PoolChanged events
@@ -74,7 +74,7 @@ struct RunRecord {
     return position >= started.first_approximate &&
            position - started.first_approximate < started.n_approximate;
   }
-  /// These tokens of the prompt.
+  /// The tokens of the prompt that an earlier run guessed without verification.
   std::span<const TokenId> approximate_of_prompt() const {
     return std::span(started.prompt_tokens)
         .subspan(static_cast<std::size_t>(started.first_approximate),
@@ -146,8 +146,8 @@ class Timeline {
   std::int64_t n_events() const { return n_events_; }
   /// Number of ignored events.
   std::int64_t n_inconsistent() const { return n_inconsistent_; }
-  /// Why the first of them were ignored: "event 7 of run 1: token 99999 is outside the vocabulary
-  /// of 512".
+  /// The reasons why the first ignored events were ignored: "event 7 of run 1: token 99999 is
+  /// outside the vocabulary of 512".
   std::span<const std::string> inconsistencies() const { return inconsistencies_; }
   /// Time of the last event.
   Nanoseconds last_event() const { return last_event_; }
@@ -171,14 +171,14 @@ class Timeline {
   std::string text_of(const RunRecord& run, TokenId id) const;
   /// Text of a sequence of tokens; characters are joined over token boundaries.
   std::string text_of(const RunRecord& run, std::span<const TokenId> ids) const;
-  /// text_of() with line feeds and tabs as they are.
+  /// The same as text_of(), but keeps line feeds and tabs.
   std::string plain_text_of(const RunRecord& run, std::span<const TokenId> ids) const;
   /// Text of a token, or its name if it has no text: "</s>".
   std::string name_of(const RunRecord& run, TokenId id) const;
   /// Bytes of a sequence of tokens. Ids without a piece give "<token 7>".
   std::string bytes_of(const RunRecord& run, std::span<const TokenId> ids) const;
-  /// True if generated token `index` is the first word of the text after a prompt of control
-  /// symbols alone: it is decoded without the space at the start of its piece.
+  /// True if generated token `index` is decoded without the space at the start of its piece: it
+  /// begins the text, because the prompt has only control symbols.
   bool drops_space_of(const RunRecord& run, std::size_t index) const;
   /// The bytes that generated token `index` adds to the text.
   std::string generated_bytes(const RunRecord& run, std::size_t index) const;
@@ -187,11 +187,11 @@ class Timeline {
   /// the output; an incomplete one at the end of the run to the last token.
   std::string generated_text(const RunRecord& run, std::size_t first, std::size_t n) const;
   /// Own decode compute of the baseline / that of the run. nullopt without a baseline, and for a
-  /// run that took turns with other sequences: its own compute contains neither the waits nor the
-  /// work of others meanwhile. An AR run gives 1.
+  /// run that took turns with other sequences, because its own compute contains neither its waits
+  /// nor the work of the others during them. An AR run gives 1.
   std::optional<double> speedup(const RunRecord& run) const;
-  /// A finished AR run with the same model, scale, prompt, sampling and limits: preferably of the
-  /// same race, then the latest. nullptr if there is none.
+  /// A finished AR run with the same model, scale, prompt, sampling and limits: preferably one of
+  /// the same race, otherwise the latest. nullptr if there is none.
   const RunRecord* baseline_of(const RunRecord& run) const;
 
  private:

@@ -75,7 +75,8 @@ class RunSource : public Source {
 
  private:
   const RunRecord& run_;  // of the timeline
-  std::size_t next_ = 0;  // 0 the beginning, then the steps, then the end
+  // next part of the run: 0 is the beginning, then the steps follow, then the end
+  std::size_t next_ = 0;
 };
 
 /// The events of a tree of thoughts, by time.

@@ -8,8 +8,8 @@
 namespace engine {
 
 /// Pushes the events of a timeline into `into`, oldest first; applying them gives an equal
-/// timeline. Missing are ignored events, dropped payload (PayloadDropped reports it) and an
-/// agreement that a later one replaced. Several pool changes of one step are joined.
+/// timeline. The result lacks ignored events, dropped payload (PayloadDropped reports it) and
+/// agreements that a later one replaced. Several pool changes of one step are joined.
 void replay_events(const Timeline& timeline, EventSink& into);
 
 }  // namespace engine

@@ -183,7 +183,8 @@ std::string TimelineIntake::check_time(const Event& event) {
   const Nanoseconds t = time_of(event);
   if (t < 0 || t > kMaxTime) return fmt::format("time {} ns is outside 0..{}", t, kMaxTime);
   const RunRecord* run = find(run_of(event));
-  // An agreement may have the start time of the check, before other events of its run.
+  // The time of an Agreement event may be the start of the check, which is earlier than other
+  // events of its run.
   if (!run || std::holds_alternative<Agreement>(event)) return {};
   if (t < run->last_event) {
     return fmt::format("time {} ns lies before {} ns, the run's last", t, run->last_event);
@@ -197,7 +198,8 @@ RunRecord* TimelineIntake::find(RunId id) {
 }
 
 void TimelineIntake::keep_budget(RunRecord& grown) {
-  // Since the last call only the size of `grown` has changed.
+  // Only the size of `grown` has changed since the last call, so only its part of the sum is
+  // updated.
   std::size_t& held = timeline_.payload_bytes_;
   held += grown.steps.payload_bytes() - grown.counted_payload;
   grown.counted_payload = grown.steps.payload_bytes();
@@ -495,7 +497,8 @@ std::string TimelineIntake::take(const RunFinished& e) {
 std::string TimelineIntake::take(const RunFailed& e) {
   RunRecord* run = find(e.run);
   if (!run) {
-    // Without a run, or for a run refused before it began (an option, memory): shown as a notice.
+    // A failure without a run, or of a run that was refused before it began (because of an option
+    // or memory), is shown as a notice.
     timeline_.notices_.push_back({.t = e.t, .level = Notice::Level::Error, .text = e.message});
     return {};
   }
@@ -541,7 +544,7 @@ std::string TimelineIntake::take(const SearchBegun& e) {
   return {};
 }
 
-// A node lost with a damaged frame loses the nodes below it.
+// If a node was lost with a damaged frame, the nodes below it are refused too.
 std::string TimelineIntake::take(const ThoughtMade& e) {
   SearchRecord* search = open_search(e.search);
   if (!search) return kNoSuchSearch;

@@ -1,5 +1,5 @@
 // Applies events to a timeline and refuses events that contradict earlier ones. A recording is
-// untrusted: whatever it holds, sums stay defined and indices stay in range.
+// untrusted: for any content, sums stay defined and indices stay in range.
 #pragma once
 
 #include <span>
@@ -12,13 +12,13 @@ namespace engine {
 
 /// Longer times and durations (13 days in ns) are refused.
 inline constexpr Nanoseconds kMaxTime = Nanoseconds{1} << 50;
-/// Number of missing steps in a row, lost with a damaged frame, that is accepted.
+/// Largest accepted number of consecutive missing steps, which were lost with a damaged frame.
 inline constexpr StepId kMaxMissingSteps = 4096;
 /// Number of reasons kept; further refusals are only counted.
 inline constexpr std::size_t kMaxReasons = 100;
 
-/// [tokens] for each committed token the row of the step whose choice it is. -1 from the first
-/// token on whose row is unknown.
+/// [tokens] for each committed token, the row of the step after which it was chosen. If the row of
+/// a token is unknown, this token and all later ones have -1.
 std::vector<int> answering_rows(const StepRecord& step, std::span<const TokenId> tokens);
 
 /// Applies events to one timeline. Every take() returns the reason of a refusal, or "".
@@ -60,7 +60,7 @@ class TimelineIntake {
   RunRecord* find(RunId id);
   /// A search that has not ended, or nullptr.
   SearchRecord* open_search(SearchId id);
-  /// A thought of such a search, or nullptr.
+  /// A thought of a search that has not ended, or nullptr.
   ThoughtRecord* thought_of(SearchId id, int node);
   /// Drops payload until the rest is within the budget.
   void keep_budget(RunRecord& grown);

@@ -1,6 +1,6 @@
 // Counts fast-forwarded and stationary tokens of a converged Jacobi block (Consistency LLMs, Kou et
-// al. 2024, arXiv:2403.00835, section 4.3). They compare every iteration with the last one, so they
-// are known only after convergence.
+// al. 2024, arXiv:2403.00835, section 4.3). The counts compare every iteration with the last one,
+// so they are known only after convergence.
 #pragma once
 
 #include <span>
@@ -18,8 +18,8 @@ struct TrajectoryCounts {
   /// [n] number of iterations, counted back from the last one without a gap, in which each position
   /// was right.
   std::vector<int> final_run;
-  /// [n] the part of final_run that the correct prefix explains: iterations since it reached the
-  /// position.
+  /// [n] the part of final_run that follows from the correct prefix alone: the number of iterations
+  /// since the prefix reached the position.
   std::vector<int> baseline;
   /// [n] true if a position had its final token before all earlier positions had theirs.
   std::vector<bool> stationary;
@@ -30,8 +30,9 @@ struct TrajectoryCounts {
 /// Counts a trajectory.
 /// @param points   the block's states, at least one, of equal length: [0] the initial guess, the
 ///                 last the fixed point (a repeated last state counts once)
-/// @param eos_ids  counting stops after the fixed point's first end token and with the iteration in
-///                 which it joined the correct prefix; empty: never. For a request's last block
+/// @param eos_ids  for the last block of a request: counts only positions up to the first end token
+///                 of the fixed point, and only iterations until this token joined the correct
+///                 prefix. Empty: counts all
 TrajectoryCounts count_trajectory(std::span<const std::vector<TokenId>> points,
                                   std::span<const TokenId> eos_ids = {});
 

@@ -19,9 +19,10 @@ namespace kernels {
 
 /// One sample.
 struct GpuLoad {
-  std::string reason;                         // why every value is unknown; empty: some are known
+  // the reason if all values are unknown; empty: some are known
+  std::string reason;
   std::array<double, kGpuValues> values;      // indexed by GpuValue; -1: unknown
-  std::map<std::string, std::string> absent;  // name of an unknown value to the reason
+  std::map<std::string, std::string> absent;  // name of each unknown value, with the reason
   /// A value in its unit (NvmlAnswers); -1: unknown.
   double operator[](GpuValue value) const { return values[static_cast<std::size_t>(value)]; }
 };
@@ -60,7 +61,8 @@ class GpuMonitor {
 
   const GpuSource source_;
   const std::chrono::nanoseconds period_;
-  // The thread (or start(), if there is no thread) writes these before it sets `failed_` or publishes the first sample.
+  // The monitor's thread (or start(), if there is no thread) writes these members before it sets
+  // `failed_` or publishes the first sample.
   std::unique_ptr<Nvml> nvml_;
   std::string reason_;
   std::atomic<bool> failed_{false};

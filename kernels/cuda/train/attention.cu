@@ -1,7 +1,7 @@
-// Attention of training and its backward, FlashAttention-style: tiles of rows in shared memory, tiles of
-// scores never leave the block. A block has kTile rows with eight threads each: thread c of a row has
-// the keys c, c + 8, ... of a tile, and the columns c, c + 8, ... of a head. Tiles are processed in
-// order, so every sum has one fixed order.
+// Attention of training and its backward, FlashAttention-style: tiles of rows are in shared memory,
+// and tiles of scores never leave the block. A block has kTile rows with eight threads each: thread
+// c of a row has the keys c, c + 8, ... of a tile, and the columns c, c + 8, ... of a head. Tiles
+// are processed in order, so every sum has one fixed order.
 #include <algorithm>
 #include <cmath>
 

@@ -1,5 +1,5 @@
-// Matrix products of training, and of prompts if requested, on a GPU: by cuBLAS, opened at the first
-// use, or by this project's kernels, which the emulation uses.
+// Matrix products of training (and of prompts if requested) on a GPU. cuBLAS computes them; it is
+// opened at the first use. The emulation uses this project's kernels instead.
 #pragma once
 
 #include <cstdint>
@@ -44,8 +44,8 @@ class Products {
 /// The user of the products, for the message if they are not available.
 enum class ProductsOf { Training, Prompts };
 
-/// Opens the library that DECOSCOPE_CUBLAS in the environment names: a file's path, or "own"; if it is
-/// unset, the first cuBLAS found. The emulation always uses its own.
+/// Opens the library that DECOSCOPE_CUBLAS in the environment names: a file's path, or "own"; if it
+/// is unset, the first cuBLAS found. The emulation always uses this project's kernels.
 /// @throws Error(Device)  with a message of one line, if the library is not available or refuses
 std::unique_ptr<Products> open_products(CudaDevice& device, ProductsOf whose);
 /// Reason why products are not available on any device; empty if they are. In the emulation, a named
