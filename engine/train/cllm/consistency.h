@@ -33,8 +33,8 @@ const char* name_of(LossPart part);
 
 /// The consistency loss and the autoregressive loss.
 struct ConsistencyLoss {
-    /// The teacher of a point's predictions: its fixed point (global loss) or the next point
-    /// (local).
+  /// The teacher of a point's predictions: its fixed point (global loss) or the next point
+  /// (local).
   enum class Towards : std::uint8_t { FixedPoint, NextPoint } towards = Towards::FixedPoint;
   /// The distance: KL(p || q) or KL(q || p) from the teacher's distribution p, or cross-entropy with
   /// the teacher's token.

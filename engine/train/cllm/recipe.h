@@ -35,10 +35,10 @@ struct CllmRecipe {
   int points = 8;        // points of each text in a step; 0: collects answers without trajectories
   int fresh_points = 0;  // fresh chains of each text in a step
   int fresh_block = 0;   // tokens of a fresh chain; 0: `block`
-  int fresh_iterations = 0;     // maximum Jacobi iterations that refine fresh chains
-  int batch_texts = 16;         // trajectories in one step
-  int replay_texts = 16;        // texts of the replay mixture, with their own answers
-  int context = 512;            // rows of one text with its chains; longer texts are skipped
+  int fresh_iterations = 0;  // maximum Jacobi iterations that refine fresh chains
+  int batch_texts = 16;      // trajectories in one step
+  int replay_texts = 16;     // texts of the replay mixture, with their own answers
+  int context = 512;         // rows of one text with its chains; longer texts are skipped
 
   // The run.
   double epochs = 0;   // length of the run in passes over all trajectories

@@ -72,9 +72,9 @@ bool repeats_a_token(std::span<const TokenId> tokens, int n, std::span<const Tok
 /// True if a sentence or line of three words or more occurs `n` times in a row.
 bool repeats_a_sentence(std::string_view text, int n);
 
-/// The data augmentation of the CLLM authors, which makes "correct, wrong, correct" patterns:
-/// corrects a random half of the wrong positions of every point except the last two points. The
-/// first wrong position of a point always stays wrong.
+/// The data augmentation of the CLLM authors, which makes "correct, wrong, correct" patterns. For a
+/// point with n wrong positions it draws n / 2 of these, with replacement, and corrects them. It
+/// never draws the first wrong position. The last two points of a block stay unchanged.
 /// @return  number of changed positions
 int augment(BlockPoints& points, Random& rng);
 

@@ -33,7 +33,7 @@ struct CollectCounts {
   std::int64_t n_wrong = 0, n_token_runs = 0, n_sentence_runs = 0, n_too_long = 0;  // dropped
   std::int64_t n_blocks = 0, n_points = 0,
                n_tokens = 0;  // of those kept; points include first guesses
-  double n_iterations = 0;                                // of those kept, to the fixed point
+  double n_iterations = 0;    // of those kept, to the fixed point
 };
 /// Counts the texts.
 CollectCounts counts_of(const std::vector<CollectedText>& texts);
