@@ -69,8 +69,7 @@ CllmRecipe read_cllm_recipe(const std::string& path);
 std::string to_json(const CllmRecipe& recipe);
 /// The fields that the collected trajectories depend on, as JSON.
 std::string collecting_part(const CllmRecipe& recipe);
-/// The fields that the updates depend on, except those of collecting_part() and the length, as
-/// JSON.
+/// The fields that the updates depend on, except the length of the run, as JSON.
 std::string training_part(const CllmRecipe& recipe);
 
 }  // namespace engine
