@@ -185,7 +185,7 @@ def targets(tasks, found):
 
 
 def steps_table(out, found):
-    """Cost of a step of the target: steps in a row, and in the races with the drafting before it."""
+    """Prints the cost of a step of the target: in consecutive steps, and in the races, with the drafting before a step."""
     print("| scale | rows | ms | of one row's |\n" + "| --- " * 4 + "|")
     for scale in SCALES:
         cost = costs(f"{out}/steps-{scale}-1.json", f"{out}/steps-{scale}-2.json")

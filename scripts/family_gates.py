@@ -57,7 +57,7 @@ def answers(run):
 
 
 def rationale_tokens(out):
-    """Mean tokens of a rationale. An item also counts its answer's tokens, which are subtracted by their share of the text."""
+    """Mean tokens of a rationale. An item counts the answer's tokens too, so its count is scaled by the rationale's share of the text."""
     items = document(f"{out}/rationale-100.json")["items"]
     before = [len(item["text"].split(TRIGGER)[0]) / max(1, len(item["text"])) for item in items]
     return sum(item["tokens"] * share for item, share in zip(items, before)) / len(items)

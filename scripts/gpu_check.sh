@@ -196,8 +196,8 @@ names_call() { # CALL FILE
   grep -qF -- "$word" "$2" || { echo "$1: the messages do not name it" && return 1; }
 }
 
-# COMMAND: makes each CUDA call of the share fail in turn. The program must end with code 4 or 5 and at most four lines that name the call, or
-# continue with a note.
+# COMMAND: runs it once for each CUDA call of this share of the calls, and makes that call fail. The program must end with code 4 or 5 and at
+# most four lines that name the call, or continue with a note.
 faults_of() { # few 4 | long_prompt | one_step
   local n n_calls bad code failed
   preload="$here/lib/libfail_calls.so" log="$here/results/calls"

@@ -47,7 +47,7 @@ def gain(of, base):
 
 
 def times_around(repeat, what):
-    """Names of the timings before and after a repeat's trees or chains."""
+    """The names of the two timings made before and after the trees, or the chains, of a repeat."""
     before = repeat - 1 if CHAINS or repeat == 1 else f"{repeat - 1}-trees"
     return (before, f"{repeat}-trees") if what == "trees" else (f"{repeat}-trees", repeat)
 

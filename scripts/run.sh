@@ -15,8 +15,8 @@ program="$here/build/release/bin/decoscope"
 # shellcheck source=scripts/lanes.sh
 source "$here/scripts/lanes.sh"
 
-# Without a display, options that only a window has are refused; the others go to the race. Only DISPLAY counts: Debian's GLFW opens X11
-# displays, under Wayland that of Xwayland.
+# Without a display this script runs a race in the terminal and passes the options to it; options that only a window has are refused. Only
+# DISPLAY counts, because Debian's GLFW opens X11 displays; under Wayland it opens Xwayland's.
 if [ -z "${DISPLAY:-}" ] && { [ $# -eq 0 ] || [[ $1 == -* ]]; }; then
   first_race
   prompts=(--prompt-file "$here/assets/prompts/bundled.jsonl")

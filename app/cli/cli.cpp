@@ -51,8 +51,8 @@ void add_devices(CLI::App& app, Parsed& p, Run& run) {
   c->callback([&] { run = [&p] { return devices(p.devices_json); }; });
 }
 
-/// Parses the command line. Prints the answer to --help or --version.
-/// @return  whether that was all there is to do
+/// Parses the command line. Prints the output of --help or --version.
+/// @return  true if it printed such output, so that there is nothing else to do
 /// @throws Error(Usage)  invalid command line
 bool parse_or_answer(CLI::App& app, int argc, char** argv) {
   try {
@@ -77,7 +77,7 @@ bool parse_or_answer(CLI::App& app, int argc, char** argv) {
   return true;
 }
 
-/// Refuses options of the window before a subcommand.
+/// Refuses options of the window that precede a subcommand.
 void refuse_misplaced(const CLI::App& app) {
   if (app.get_subcommands().empty()) return;
   for (const CLI::Option* option : app.get_options()) {
@@ -107,7 +107,7 @@ int run_command_line(int argc, char** argv) {
   for (const auto add : {add_generate, add_compare, add_bench, add_data, add_train, add_model,
                          add_score, add_reason, add_trace, add_devices})
     add(app, p, run);
-  // Last, because subcommands inherit the footer that exists when they are added.
+  // Set after the subcommands were added, because they inherit a footer that exists at that time.
   app.footer("`decoscope SUBCOMMAND --help` lists the options of a subcommand, with examples.");
   if (parse_or_answer(app, argc, argv)) return 0;
   refuse_misplaced(app);

@@ -23,20 +23,20 @@ struct ModelOptions {
   std::string draft;               // empty: the one named by the model's card
   std::vector<std::string> heads;  // empty: those named by the model's card
   std::string scale = "1x1";
-  bool scale_given = false;  // --scale was given, even as 1x1
+  bool scale_given = false;  // true if --scale was given, even as 1x1
   std::string device = "auto";
   std::string dtype;
-  int context = 0;              // maximum sequence length; 0: that of the model's files
+  int context = 0;              // maximum sequence length; 0: the length in the model's files
   bool model_defaults = false;  // use the defaults in generation_config.json
   int n_threads = 0;
   bool allow_external_shards = false;
   engine::FileLimits limits;
 };
 
-/// A lane of compare, "jacobi@demo-cllm": a decoder and, optionally, its own model.
+/// A lane of `compare`, such as "jacobi@demo-cllm": a decoder and, optionally, a model of its own.
 struct LaneOption {
-  std::string name;            // as given
-  std::string decoder, model;  // empty model: that of --model
+  std::string name;            // the lane as written on the command line
+  std::string decoder, model;  // empty model: the one of --model
 };
 
 /// Model options without a default model.
@@ -49,7 +49,7 @@ inline ModelOptions no_model() {
 /// Options of generate and compare.
 struct GenerationOptions {
   ModelOptions model;
-  std::vector<std::string> decoders = {"ar"};  // compare: those of its lanes, without duplicates
+  std::vector<std::string> decoders = {"ar"};  // compare: the lanes' decoders without duplicates
   std::vector<LaneOption> lanes;               // compare
   std::string prompt;
   bool has_prompt = false;
@@ -64,11 +64,11 @@ struct GenerationOptions {
   std::vector<std::string> stop_texts;  // --stop
   std::vector<std::int32_t> stop_ids;   // --stop-id
   std::set<std::string> given;          // names of the numeric options above that were given
-  std::vector<std::string> set;         // name=value
+  std::vector<std::string> set;         // --set: options of decoders as name=value
   std::string trace, record;
   bool check = false;  // compare the output with AR's
   int repeat = 1;
-  bool rows_alone = false;  // compare: also time each run's rows without its decoder
+  bool rows_alone = false;  // compare: repeat and time the forwards of each run without its decoder
   bool json = false;
 };
 
@@ -76,15 +76,15 @@ struct GenerationOptions {
 struct BenchOptions {
   ModelOptions model;
   std::string what;              // probe, step, decode, kernels
-  std::string decoder = "ar";    // decode; step: the decoder that drafts between steps
+  std::string decoder = "ar";    // decode: the decoder; step: the decoder that drafts between steps
   std::vector<std::string> set;  // name=value, options of that decoder
   std::vector<int> rows = {1, 2, 4, 8, 16, 24, 32};
   int context = 128;
   int repeat = 15;
   int max_tokens = 128;
   int n_texts = 1;                      // step: sequences per forward
-  std::vector<int> steps_after_prompt;  // step: numbers of steps timed after each prompt, or none
-  int n_draft_forwards = 4;             // draft forwards before each such step
+  std::vector<int> steps_after_prompt;  // step: how many steps after a prompt to time; may be empty
+  int n_draft_forwards = 4;             // step: draft forwards before each step after a prompt
   int n_new_tokens = 0;                 // prompt tokens not shared with the prompts before; 0: all
   bool json = false;
 };
@@ -106,8 +106,8 @@ struct DataOptions {
 struct TrainOptions {
   std::string what;  // one of kTrainings
   std::string recipe, out, tokenizer, data;
-  std::string target;  // model that generates the training texts; empty: the recipe's
-  std::string texts;   // file of such texts
+  std::string target;  // model that writes the training texts; empty: the model of the recipe
+  std::string texts;   // file of texts that this model has written
   std::string device = "auto";
   int n_threads = 0;
   engine::FileLimits limits;
@@ -124,10 +124,10 @@ struct ModelCommandOptions {
   std::string path, out, config, scale = "4x2", dtype;
   std::string tokenizer;  // random: file, directory or bundled model; empty: none
   std::uint64_t seed = 1;
-  // random --heads: their kind, target model and number
+  // random --heads: kind of the heads, target model and number of heads
   std::string heads, base = "demo-target";
   int n_heads = 4;
-  // tree: a number of rows or auto, and files
+  // tree: a number of rows or "auto"; a file of accuracies; a file of measured costs
   std::string rows = "16", accuracies, costs;
   ModelOptions target = no_model();  // tree: model whose steps are timed; empty: the heads' target
   bool scan = false;
@@ -177,9 +177,9 @@ struct CotOptions : ReasonOptions {
 
 /// Options of `reason tot`.
 struct TotOptions : ReasonOptions {
-  TotOptions() { task = "arith", decoder = "ar", level = 0, count = 10; }  // level 0: the task's
-  int n_actions = 6;  // actions of a block problem; 0: any
-  int depth = 0;      // 0: the task's
+  TotOptions() { task = "arith", decoder = "ar", level = 0, count = 10; }  // level 0: by the task
+  int n_actions = 6;  // actions of the shortest plan of a block problem; 0: any number
+  int depth = 0;      // 0: the default of the task
   int n_thoughts = 3, beam = 1;
   float temperature = 1, value_temperature = 0;
   bool temperature_given = false;  // --temperature was given
@@ -195,7 +195,7 @@ struct TraceOptions {
   engine::FileLimits limits;  // info: for opening those models
   bool with_prompt = false;
   bool json = false;
-  int run = 0;  // convert to a trace: the run to convert; 0: all
+  int run = 0;  // convert to a trace: number of the run to convert; 0: all runs
   int first_step = 0, last_step = 0x7FFF'FFFF;
 };
 
@@ -211,7 +211,7 @@ struct WindowCommandOptions {
   bool start = false;      // start the comparison as soon as the window is open
 };
 
-// Each runs the subcommand of its name.
+// Each function runs the subcommand of its name.
 // @return  the exit code
 
 int generate(const GenerationOptions& options);

@@ -311,7 +311,7 @@ void add_trace(CLI::App& app, Parsed& p, Run& run) {
       ->type_name("FILE");
   convert->add_flag("--with-prompt", p.trace.with_prompt,
                     "include the text of the prompt, not only its hash");
-  // To export a part of a recording that is too long for viewers.
+  // These options export a part of a recording, because viewers cannot open a very long trace.
   convert->add_option("--run", p.trace.run, "to a trace: only this run")
       ->transform(whole_number(1));
   convert->add_option("--first-step", p.trace.first_step, "to a trace: steps from this one on")

@@ -16,7 +16,7 @@ namespace app {
 std::optional<std::int64_t> whole_from(const std::string& text,
                                        std::int64_t low,
                                        std::int64_t high);
-/// The message for other text: "found 'x', expected a whole number from 1 to 3".
+/// The error message for any other text: "found 'x', expected a whole number from 1 to 3".
 std::string not_whole(const std::string& text, std::int64_t low, std::int64_t high);
 
 /// For Option::transform: accepts whole numbers from low to high, both included.

@@ -152,8 +152,8 @@ void add_draft_option(CLI::App& command, ModelOptions& o) {
 
 namespace {
 
-/// Adds an option with several texts, each kept as given: CLI11's own conversion to a list would
-/// split "[a,b]" and drop "{}".
+/// Adds an option that can be given several times and keeps each text unchanged. CLI11's own
+/// conversion to a list would split "[a,b]" and drop "{}".
 CLI::Option* add_texts_option(CLI::App& command,
                               const char* name,
                               std::vector<std::string>& values,
@@ -309,7 +309,8 @@ std::string options_example(const std::string& decoder) {
   const engine::DecoderInfo& info =
       selected.options.empty() ? engine::decoder_named("lookahead") : selected;
   const engine::OptionInfo& option = info.options.front();
-  // With one prompt a decoder for concurrent prompts shows nothing of its own.
+  // A decoder for concurrent prompts (SEED) has no advantage with one prompt, so its example has a
+  // file.
   const char* prompt = engine::takes_turns(info.name) ? "--prompt-file assets/prompts/bundled.jsonl"
                                                       : "--prompt \"Question: ...\"";
   return fmt::format("--decoder {} --set {}={} {}", info.name, option.name, option.default_value,

@@ -39,7 +39,7 @@ void add_generation_options(CLI::App& command, GenerationOptions& o);
 /// Adds --trace and --record.
 void add_outputs(CLI::App& command, GenerationOptions& o);
 /// Parses lanes: "ar,jacobi@demo-cllm".
-/// @throws CLI::ValidationError  decoder or model missing beside an '@'
+/// @throws CLI::ValidationError  decoder or model is missing before or after an '@'
 /// @throws Error(Usage)          unknown decoder
 std::vector<LaneOption> lanes_from(const std::string& text);
 /// Help on the options that --set accepts.

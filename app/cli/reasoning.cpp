@@ -10,7 +10,7 @@ namespace {
 
 namespace bounds = engine::reasoning;
 
-/// A validator for the range that the window's form uses too.
+/// A validator for a range of the engine, which the window's form uses too.
 CLI::Validator within(engine::Bounds of) {
   return whole_number(of.low, of.high);
 }

@@ -1,4 +1,4 @@
-// Ctrl+C as a flag, for long work that checks one.
+// Provides Ctrl+C as an atomic flag, for long work in the engine that checks such a flag.
 #pragma once
 
 #include <atomic>

@@ -38,7 +38,7 @@ void on_cpu_limit(int) {
   if (ends_at_once.load()) _exit(kResources);
 }
 
-// A handler, because a child process would inherit SIG_IGN.
+// A handler that does nothing. SIG_IGN is not used, because a child process would inherit it.
 void on_failed_write(int) {}
 
 void handle(int signal_number, void (*handler)(int)) {
@@ -99,7 +99,7 @@ void install_signal_handlers() {
 }
 
 void fill_closed_streams() {
-  // Standard output is opened read-only, so that a write fails as on a closed stream.
+  // Standard output is opened read-only, so that writes to it fail as if it were closed.
   const int modes[] = {O_RDONLY, O_RDONLY, O_WRONLY};
   for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++) {
     if (fcntl(fd, F_GETFD) >= 0) continue;

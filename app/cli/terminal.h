@@ -11,26 +11,27 @@ namespace app {
 /// without a message. Not derived from Error, so that it is not reported.
 class OutputClosed {};
 
-/// Ctrl+C, SIGTERM and SIGHUP set interrupted(); a second one ends the process at once. SIGHUP
-/// stays ignored if it was at the start (nohup). SIGPIPE and SIGXFSZ are ignored; the write fails
-/// with EPIPE or EFBIG instead. SIGXCPU sets interrupted() and cpu_time_is_over(); the soft
-/// limit of CPU time is lowered below a hard one that equals it, because at the hard one the system
-/// kills the process.
+/// Installs the handlers of signals. Ctrl+C, SIGTERM and SIGHUP set interrupted(); a second signal
+/// ends the process at once. SIGHUP stays ignored if it was ignored at the start, as by nohup.
+/// SIGPIPE and SIGXFSZ have no effect; the write fails with EPIPE or EFBIG instead. SIGXCPU, sent
+/// at the soft limit of CPU time, sets interrupted() and cpu_time_is_over(). If the soft limit
+/// equals the hard limit, at which the system kills the process, the soft limit is lowered.
 void install_signal_handlers();
-/// Opens /dev/null in place of each standard stream that the caller closed. Otherwise the next file
-/// opened would get that descriptor and receive the program's messages. Writes to standard output
-/// fail.
+/// Opens /dev/null in place of each standard stream that the caller of the program has closed.
+/// Otherwise the next opened file would get that descriptor and receive the program's messages. If
+/// standard output was closed, writes to it still fail.
 void fill_closed_streams();
-/// Whether a signal has asked the program to stop.
+/// True after a signal has asked the program to stop.
 bool interrupted();
-/// Whether SIGXCPU has arrived: the CPU time limit (ulimit -t) is nearly used up.
+/// True after SIGXCPU has arrived, so the CPU time of ulimit -t is nearly used up.
 bool cpu_time_is_over();
-/// While on, the first of these signals ends the process at once, with the exit code for
-/// cancellation; for library calls that cannot be cancelled.
+/// While `on`, the first Ctrl+C, SIGTERM or SIGHUP ends the process at once, with the exit code for
+/// cancellation. Used around library calls that cannot be cancelled.
 void end_when_interrupted(bool on);
 
-/// Scope in which the program reads an input file. A pipe may never end, so the first Ctrl+C ends
-/// the process. If the input is the terminal, a note says which input the program waits for.
+/// Marks the scope in which the program reads an input file. A read from a pipe may never return,
+/// so in this scope the first Ctrl+C ends the process. If the input is the terminal, the
+/// constructor prints what the program waits for.
 class ReadingInput {
  public:
   /// @param what  describes the input: "prompts, one JSON object per line"

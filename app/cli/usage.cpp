@@ -27,8 +27,8 @@ std::string path_of(const CLI::App* at) {
 
 namespace {
 
-/// The first option in "... not expected: c --b a", which lists words last to first; the first word
-/// if a command was expected.
+/// The word to name in the error. CLI11's message "... not expected: c --b a" lists the words from
+/// last to first. Returns the first option or, if a command was expected, the first word.
 std::string unexpected_word(const std::string& message, bool command_expected) {
   std::istringstream words(message.substr(std::min(message.rfind(": ") + 1, message.size())));
   std::string word, first, first_option;
@@ -52,8 +52,8 @@ std::string in_shell_quotes(std::string text) {
   return quoted + (is_cut ? "...\"" : "\"");
 }
 
-/// The message for unexpected words after generate or compare that look like a prompt without its
-/// option or its quotes; empty if they do not.
+/// The message for unexpected words after generate or compare that look like a prompt whose option
+/// or quotes were forgotten; empty if they do not.
 std::string prompt_meant(const CLI::App& at) {
   if (at.get_name() != "generate" && at.get_name() != "compare") return "";
   std::vector<std::string> words = at.remaining();
@@ -107,7 +107,7 @@ std::string with_help(const std::string& message, const CLI::App* at) {
   return fmt::format("{}; see `{} --help`", message, path_of(at));
 }
 
-/// Whether an option accepts any text, even an empty one.
+/// True if an option accepts any text, even an empty one.
 bool takes_any_text(const CLI::Option& option) {
   return option.check_lname("prompt");
 }

@@ -1,4 +1,5 @@
-// Runs several attempts, each even if another failed, and reports every failure.
+// Runs several attempts. A failed attempt does not prevent the next ones, and every failure is
+// reported.
 #pragma once
 
 #include <exception>

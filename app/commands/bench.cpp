@@ -64,7 +64,7 @@ std::string measured(const json& value, const char* format) {
                            : std::string("not measured");
 }
 
-/// The name of the code that multiplies a prompt's full blocks; null: the same as for steps.
+/// The name of the library that multiplies the full blocks of a prompt; null: the kernels of steps.
 json prompts_json(const kernels::Device& device) {
   const std::string products = device.prompt_products();
   return products.empty() ? json(nullptr) : json(products);
@@ -109,7 +109,8 @@ int bench_probe(const BenchOptions& options) {
 
 /// Checks that the model has room for the context.
 /// @param n_after  positions needed after the context
-/// @throws Error(Resources)  it has not; the message states the range of --context
+/// @throws Error(Resources)  the model has too few positions; the message has the range of
+///                           --context
 void check_context(const BenchOptions& options, const engine::Model& model, int n_after) {
   const int most = model.max_seq_len() - n_after;
   if (options.context <= most) return;
@@ -135,7 +136,7 @@ void generate_a_little(engine::LoadedModel& loaded, int context) {
   engine::run_to_end(loaded, run, 0, nullptr, interrupted);
 }
 
-/// The time of each row count and the roofline of this run, absent if a probe is.
+/// The time of each row count and its roofline. Without a result of a probe there is no roofline.
 json step_rows(const engine::Model& model,
                const json& machine,
                const std::vector<int>& counts,
@@ -185,7 +186,7 @@ std::string step_table(const json& rows, std::int64_t weight_bytes, std::int64_t
 void add_race_steps(json& rows, const std::vector<std::vector<MeanSteps>>& times, bool drafts) {
   for (std::size_t i = 0; i < rows.size(); i++) {
     rows[i]["behind"] = json::array();
-    if (i >= times.size()) continue;  // Ctrl+C
+    if (i >= times.size()) continue;  // not measured because of Ctrl+C
     for (const MeanSteps& mean : times[i])
       rows[i]["behind"].push_back({{"steps", mean.steps},
                                    {"ms", mean.ms},
@@ -193,7 +194,7 @@ void add_race_steps(json& rows, const std::vector<std::vector<MeanSteps>>& times
   }
 }
 
-/// The same as a table.
+/// These times as a table.
 std::string race_step_table(const json& rows) {
   std::vector<std::vector<std::string>> text = {
       {"rows", "first steps", "ms", "of going on", "draft ms a step"}};
@@ -292,7 +293,8 @@ struct DecodeRuns {
   double tokens_per_step = 0;
 };
 
-/// After Ctrl+C the current run, which is shorter, counts only if no run is complete.
+/// Decodes --repeat times. The run that Ctrl+C interrupts is shorter, so it counts only if no run
+/// is complete.
 DecodeRuns decode_runs(const engine::RunModels& models,
                        const engine::RunRequest& request,
                        int n_repeats) {
@@ -381,8 +383,8 @@ struct MatrixShape {
   int n, k;
 };
 
-/// Times the multiplication with one matrix, for each row count; after Ctrl+C those measured so
-/// far.
+/// Times the multiplication by one matrix, for each row count. After Ctrl+C returns the times
+/// measured so far.
 json multiply_figures(kernels::Device& device,
                       kernels::DType dtype,
                       const MatrixShape& shape,
@@ -402,7 +404,7 @@ json multiply_figures(kernels::Device& device,
     for (int repeat = 0; repeat < options.repeat + 2 && !interrupted(); repeat++) {
       const double start = now_ms();
       device.ops().matmul(device, matrix, x.f32(), shape.k, rows, y.f32(), shape.n, nullptr, false);
-      float first = 0;  // waits for asynchronous operations
+      float first = 0;  // copying it to the host waits for asynchronous operations
       device.ops().download(device, &first, y.data(), sizeof first);
       if (repeat >= 2) us.push_back((now_ms() - start) * 1e3);
     }
@@ -431,7 +433,7 @@ std::string multiply_table(const json& results) {
   return engine::aligned_table(rows);
 }
 
-/// Times each matrix of a model of shape M: the parts of a step.
+/// Times the product by each matrix of a model of shape M. These products make up most of a step.
 int bench_kernels(const BenchOptions& options) {
   engine::ModelStore store(assets_dir(), options.model.n_threads);
   kernels::Device& device = store.device(options.model.device);

@@ -74,12 +74,12 @@ class RaceProgress {
 struct Totals {
   double tokens = 0, steps = 0;
   double decode_ms = 0;                 // time that counts for the lane
-  double rows_ms = 0, drafting_ms = 0;  // of the same runs, if their rows were repeated
+  double rows_ms = 0, drafting_ms = 0;  // times of these runs' rows alone and of their drafts
   double whole_decode_ms = 0,
-         ar_decode_ms = 0;  // of runs not ended by a bound, and of AR for the same prompts
+         ar_decode_ms = 0;  // times of runs that no bound ended, and of AR for the same prompts
   int n = 0, n_identical = 0, n_compared = 0;
   int n_alone = 0;       // runs whose rows were repeated
-  bool lossless = true;  // with the options and sampling given
+  bool lossless = true;  // with the given options and sampling
 };
 
 /// A lane with its models, and its baseline: plain decoding by the same model.
@@ -93,7 +93,7 @@ struct RacingLane {
   std::size_t n_branches = 1;  // maximum number of concurrent sequences
 };
 
-/// Makes the scheduler of a lane that decodes prompts concurrently, if there is more than one.
+/// Makes the scheduler of a lane that decodes prompts concurrently, if there are several prompts.
 void schedule(RacingLane& lane, const GenerationOptions& options, std::size_t n_prompts) {
   if (!engine::takes_turns(lane.of.decoder) || n_prompts < 2) return;
   const engine::OptionValues set = options_for(lane.of.decoder, options.decoders, options.set);
@@ -142,8 +142,9 @@ struct Group {
   std::size_t n_texts() const { return requests.size(); }
 };
 
-/// The next group: as many prompts as any lane decodes concurrently. A prompt that a lane cannot
-/// decode ends the group before it, so that the others are reported before the failure.
+/// The next group of prompts. It has as many prompts as the lane that decodes most concurrently. If
+/// a lane cannot decode a prompt, the group ends before it, so that the prompts before it are
+/// decoded and reported before the failure.
 /// @throws Error  the first prompt cannot be decoded
 Group next_group(const std::vector<RacingLane>& lanes,
                  const GenerationOptions& options,
@@ -162,7 +163,7 @@ Group next_group(const std::vector<RacingLane>& lanes,
       }
     } catch (const engine::Error&) {
       if (at == first) throw;
-      break;  // it starts the next group
+      break;  // this prompt starts the next group
     }
     group.requests.push_back(std::move(requests));
   }
@@ -175,13 +176,14 @@ struct LaneResults {
   std::vector<engine::RunId> runs;  // of the first repeat
   /// Time that counts for the lane: the sum of its runs or, if they are concurrent, elapsed time.
   double decode_ms = 0;
-  /// [prompts] times of each run's rows alone and of its drafts; empty: not measured.
+  /// [prompts] time of each run's forwards repeated without the decoder, and time of its drafts.
+  /// Empty: not measured.
   std::vector<double> rows_ms, drafting_ms;
 };
 
 /// The results of a turn.
 struct Decoded {
-  std::vector<engine::RunResult> texts;  // after Ctrl+C those that were started
+  std::vector<engine::RunResult> texts;  // after Ctrl+C only the texts that were started
   double wall_ms = 0;                    // of concurrent runs: elapsed time without prefill
 };
 
@@ -225,8 +227,8 @@ Decoded decode_turn(const RacingLane& lane,
   return decoded;
 }
 
-/// Whether each forward of a lane so far had one sequence; only then can the rows of its runs be
-/// repeated one run after the other.
+/// True if every forward of a lane so far had one sequence. Only then can its forwards be repeated
+/// one run after the other.
 bool judges_texts_alone(const RacingLane& lane) {
   if (!lane.scheduler) return true;
   const std::map<std::string, double> figures = lane.scheduler->figures();
@@ -284,7 +286,7 @@ struct LaneTimes {
   }
 };
 
-/// Repeats the rows of a turn's runs, directly after it.
+/// Directly after a turn: repeats the forwards of its runs without the decoder, and times them.
 /// @param run  id of the first run
 void run_rows_alone(const RacingLane& lane,
                     const Turn& turn,
@@ -377,8 +379,8 @@ double speedup_of(const Totals& t) {
   return t.whole_decode_ms > 0 ? t.ar_decode_ms / t.whole_decode_ms : 0;
 }
 
-/// The speed-up as a fraction of the speed-up if only rows and drafts took time, for plain decoding
-/// too; 0 unless measured for every prompt.
+/// The speed-up divided by the speed-up that would result if only rows and drafts took time, also
+/// in plain decoding. 0 unless measured for every prompt.
 double of_its_rows(const Totals& t, const Totals& plain) {
   if (t.n_alone < t.n || t.rows_ms <= 0 || plain.rows_ms <= 0 || t.decode_ms <= 0) return 0;
   return (t.rows_ms + t.drafting_ms) / t.decode_ms / (plain.rows_ms / plain.decode_ms);
@@ -444,7 +446,7 @@ std::string branches_words(const std::vector<RacingLane>& lanes) {
   return text;
 }
 
-/// Each model once: "demo-target bf16, 2.8 M parameters at 4x2".
+/// Lists each model once: "demo-target bf16, 2.8 M parameters at 4x2".
 std::string models_words(const std::vector<RacingLane>& lanes) {
   std::string text;
   std::vector<std::string> listed;  // a scheduler may have a copy of the model
@@ -461,13 +463,14 @@ std::string models_words(const std::vector<RacingLane>& lanes) {
   return text;
 }
 
-/// The table of results, below the machine and models; with a note if it could mislead.
+/// The report: the machine, the models, the table of results, and notes if the results could
+/// mislead.
 std::string report(const std::vector<RacingLane>& lanes,
                    const std::vector<Totals>& totals,
                    const std::string& differences) {
   std::vector<double> speedups;
   std::vector<std::string> compared;
-  bool all_compared = true;  // of the lossless ones
+  bool all_compared = true;  // every lossless lane was compared
   bool several_models = false;
   const engine::Model& model = *lanes.front().models.target.model;
   for (std::size_t i = 0; i < lanes.size(); i++) {
@@ -519,14 +522,14 @@ int compare(const GenerationOptions& options) {
 
   nlohmann::json results = nlohmann::json::array();
   std::vector<Totals> totals(lanes.size());
-  std::string differences;  // a line for each run with other tokens than ar
+  std::string differences;  // a line for each run whose tokens differ from those of ar
   for (const RacingLane& lane : lanes)
     engine::check_stops(*lane.models.target.model, options.stop_texts, options.stop_ids);
   Outputs outputs(options.record, options.trace);
   for (const RacingLane& lane : lanes) outputs.announce(lane.models);
   engine::RunId run = 0;
   std::size_t n_done = 0;      // prompts decoded in every lane
-  std::exception_ptr failure;  // of a prompt; results before it are still printed
+  std::exception_ptr failure;  // the failure of a prompt; the results before it are still printed
   RaceProgress progress(prompts.size(), lanes.size(), options);
   while (n_done < prompts.size() && !interrupted()) {
     try {

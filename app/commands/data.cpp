@@ -41,7 +41,8 @@ engine::CountTokens token_counter(const std::string& given, const engine::FileLi
   };
 }
 
-/// Prints records as JSON Lines or, with --json, as a list; after Ctrl+C fewer, but valid JSON.
+/// Prints records as JSON Lines or, with --json, as a list. After Ctrl+C the list is shorter but
+/// valid.
 int generate_data(const DataOptions& options) {
   std::int64_t n = 0;
   const auto write = [&](const std::string& record) {

@@ -13,7 +13,7 @@
 namespace app {
 namespace {
 
-/// The driver's figures on a GPU, by name; null: unknown.
+/// The driver's figures on a GPU, by name; unknown values are null.
 nlohmann::json gpu_json(const kernels::GpuLoad& load) {
   nlohmann::json out = {{"reason", load.reason}, {"absent", load.absent}};
   for (std::size_t i = 0; i < kernels::kGpuValues; i++) {

@@ -69,7 +69,7 @@ double compare_with_ar(const engine::RunModels& models,
   return ar.decode_ms;
 }
 
-/// Prints text as it is decoded, except what may be the beginning of a stop string.
+/// Prints text while it is decoded; holds back an end that may be the beginning of a stop string.
 class LiveText {
  public:
   LiveText(const engine::Tokenizer& tokenizer, const engine::RunRequest& request, bool on)
@@ -83,7 +83,7 @@ class LiveText {
           for_terminal(before_stop_.push(stream_.push(generated.subspan(n_shown_, n - n_shown_)))));
     n_shown_ = n;
   }
-  /// @param approximate  text after the rest that was not verified
+  /// @param approximate  unverified text, printed last
   void finish(const std::string& approximate) {
     if (!on_) return;
     const std::string last = before_stop_.push(stream_.finish());
@@ -99,7 +99,7 @@ class LiveText {
   bool on_;
 };
 
-/// Why --check does not apply; empty if it does.
+/// The reason why --check does not apply; empty if it applies.
 std::string why_unchecked(const GenerationOptions& options, const engine::RunRequest& request) {
   if (!options.check || request.decoder == "ar" || engine::comparable(request.sampling)) return "";
   return fmt::format(
@@ -125,7 +125,7 @@ std::string summary_line(const engine::RunResult& result, bool of_several) {
   return line;
 }
 
-/// After a run: compares it with AR if requested, or reports why not.
+/// After a run: compares it with AR if requested, or reports why it cannot be compared.
 /// @param run  run id, from 1
 /// @return     decoding time of AR in ms; 0 if not compared
 double finish(const engine::RunModels& models,
@@ -169,7 +169,7 @@ engine::RunResult decode(const engine::RunModels& models,
   return result;
 }
 
-/// The results of concurrent runs together.
+/// A line on all concurrent runs together.
 std::string together_line(const std::map<std::string, double>& figures) {
   std::string line =
       fmt::format("{:.0f} prompts in {:.2f} s", figures.at("runs"), figures.at("wall_ms") * 1e-3);
@@ -180,7 +180,7 @@ std::string together_line(const std::map<std::string, double>& figures) {
   return schedule.empty() ? line : line + "; " + schedule;
 }
 
-/// Reports the results of runs: a line each as they end, or a JSON document at the end.
+/// Reports the results of runs: prints a line when a run ends, or one JSON document at the end.
 class Results {
  public:
   Results(const engine::RunModels& models, bool as_json, std::size_t n_prompts)
@@ -194,7 +194,7 @@ class Results {
       print_error(summary_line(result, n_prompts_ > 1));
     }
   }
-  /// The JSON document: of one prompt its result, of several a list.
+  /// The JSON document: the result of one prompt, or a list of results.
   std::string document() const {
     if (!json_) return "";
     if (n_prompts_ > 1) return dumped(documents_);
@@ -251,7 +251,7 @@ void decode_in_rounds(const engine::RunModels& models,
   line.finish();
   double ar_ms = 0;
   std::size_t n_finished = 0;
-  std::exception_ptr failure;  // of a comparison; results before it are still printed
+  std::exception_ptr failure;  // the failure of a comparison; the results are still printed
   try {
     for (; n_finished < completions.size(); n_finished++) {
       engine::RunResult& result = completions[n_finished].result;
@@ -265,7 +265,8 @@ void decode_in_rounds(const engine::RunModels& models,
   } catch (...) {
     failure = std::current_exception();
   }
-  // Of the group: a run's own compute time excludes waiting and the work of others.
+  // The speed-up of the group, because a run's own compute time excludes waiting and other runs'
+  // work.
   const auto figures = scheduler->figures();
   const double wall_ms =
       decode_wall_ms(figures, static_cast<std::size_t>(figures.at("most_branches")));
@@ -307,7 +308,7 @@ int generate(const GenerationOptions& options) {
     decode_all(models, options, prompts, outputs.sink(), results);
   } catch (const engine::Error& error) {
     if (error.code() != engine::ErrorCode::Cancelled) failure = std::current_exception();
-  } catch (const OutputClosed&) {  // no reader; still write the output files
+  } catch (const OutputClosed&) {  // nobody reads standard output; still writes the output files
     failure = std::current_exception();
   }
   results.print_why_slow();

@@ -124,7 +124,7 @@ std::vector<engine::RunModels> load_lanes(engine::ModelStore& store,
     requests.push_back({.decoder = lane.decoder,
                         .options = options_for(lane.decoder, options.decoders, options.set),
                         .model = lane.model});
-  std::unique_ptr<ProgressLine> line;  // of the model being loaded
+  std::unique_ptr<ProgressLine> line;  // the progress of the model that is being loaded
   std::set<std::string> printed;       // lanes may share models
   return engine::models_of_lanes(
       store, model_request(options.model), draft_resources_of(options.model), requests,
@@ -251,7 +251,7 @@ engine::Sampling sampling_of(const GenerationOptions& options) {
           .mode = engine::sampling_mode(options.sampling)};
 }
 
-/// Refuses options that a decoder supports with no model.
+/// Refuses options that the decoder does not support, whatever the model.
 void check_decoder(const GenerationOptions& options, const std::string& decoder) {
   const engine::DecoderInfo& info = engine::decoder_named(decoder);
   const engine::OptionValues set = options_for(decoder, options.decoders, options.set);
@@ -262,7 +262,7 @@ void check_decoder(const GenerationOptions& options, const std::string& decoder)
   }
 }
 
-/// Refuses sampling options with greedy decoding.
+/// Refuses options of sampling if decoding is greedy.
 void check_drawing(const GenerationOptions& options) {
   const bool by_model = options.model.model_defaults && !options.given.contains("--temperature");
   if (options.temperature > 0 || by_model) return;
@@ -279,7 +279,7 @@ void check_drawing(const GenerationOptions& options) {
                           fmt::join(idle, ", "), one ? "has" : "have", one ? "it" : "them"));
 }
 
-/// Prints a note, once per model, on options without effect because the model's files request
+/// Prints a note, once per model, on options that have no effect because the model's files request
 /// greedy decoding.
 void note_idle_options(const GenerationOptions& options, const engine::LoadedModel& loaded) {
   static std::set<std::string> noted;  // models

@@ -1,4 +1,4 @@
-// Turns options of the command line into requests, for generate, compare and reason.
+// Makes requests to the engine from the options of generate, compare and reason.
 #pragma once
 
 #include <map>
@@ -36,7 +36,7 @@ engine::RunModels load(engine::ModelStore& store,
                        const engine::ModelRequest& request,
                        const engine::DraftResources& draft_resources,
                        const std::vector<std::string>& decoders);
-/// Loads the models of compare's lanes, in order; lanes with the same model share it.
+/// Loads the model of each lane of `compare`, in order. Lanes with the same model share it.
 /// @param several_texts  as engine::models_of_lanes()
 std::vector<engine::RunModels> load_lanes(engine::ModelStore& store,
                                           const GenerationOptions& options,
@@ -70,11 +70,11 @@ OptionValues options_for(const std::string& decoder,
 void check_options(const std::string& decoder, const OptionValues& set);
 /// The folder of the bundled token trees.
 std::string trees_dir();
-/// The sampling that transformers derives from a model's files: greedy unless do_sample is set; the
-/// defaults are then temperature 1 and top_k 50.
+/// The sampling that transformers derives from a model's files: greedy unless do_sample is set. If
+/// it is set, the defaults are temperature 1 and top_k 50.
 engine::Sampling sampling_by_model(const engine::GenerationDefaults& defaults);
-/// The request for one prompt and decoder. With --defaults model, options that were not given take
-/// the values of the model's files.
+/// The request for one prompt and decoder. With --defaults model, options that the command line
+/// does not set get their values from the model's files.
 engine::RunRequest request_for(const GenerationOptions& options,
                                const Prompt& prompt,
                                const std::string& decoder,

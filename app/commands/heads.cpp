@@ -116,7 +116,7 @@ struct MeasuredCosts {
 MeasuredCosts measured_costs(const ModelCommandOptions& options,
                              const std::string& heads_path,
                              const engine::HeadsConfig& heads) {
-  // More rows do not pay off on a CPU; on a GPU, where rows are nearly free, some more do.
+  // On a CPU more rows than these do not pay off. On a GPU rows are nearly free, so more are timed.
   const StepTiming timing{.rows = {1, 2, 3, 4, 6, 8, 12, 16, 20, 24, 32, 48, 64}};
   ModelOptions target = options.target;
   if (target.model.empty()) target.model = heads.base;
@@ -180,7 +180,8 @@ void check_measuring(const ModelCommandOptions& options) {
               ": no effect, as nothing is measured; use it with --rows auto and without --costs");
 }
 
-/// The number of rows, and the costs that led to it for `model tree --json`; null if none did.
+/// The number of rows of a tree. For `model tree --json` also the costs from which it was chosen,
+/// or null if it was given.
 struct SelectedRows {
   int rows = 0;
   nlohmann::json costs;

@@ -8,7 +8,7 @@
 
 namespace app {
 
-/// Whether a path or bundled name is a directory of draft heads.
+/// True if a path or bundled name is a directory of draft heads.
 bool names_heads(const std::string& name_or_path, const engine::FileLimits& limits);
 /// `model info` and `model validate` for draft heads.
 int heads_info(const ModelCommandOptions& options);

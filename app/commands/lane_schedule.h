@@ -1,6 +1,7 @@
-// The order in which compare's lanes decode prompts, and the time that counts for a lane. Lanes
-// alternate prompt by prompt, so that drift of the machine affects all alike. A lane that decodes
-// several prompts concurrently (SEED) decodes a group in one turn and counts elapsed time once.
+// The order in which the lanes of `compare` decode prompts, and the time that counts for a lane.
+// Lanes alternate after every prompt, so that a change in the machine's speed affects all of them.
+// A lane that decodes several prompts concurrently (SEED) decodes a group of prompts in one turn,
+// and the elapsed time of the turn counts once.
 #pragma once
 
 #include <cstddef>
@@ -18,19 +19,19 @@ struct Turn {
   bool operator==(const Turn&) const = default;
 };
 
-/// The turns of one group of prompts. The order of the lanes rotates with every prompt and repeat,
-/// and so does the place of a lane that decodes the whole group in one turn.
+/// The turns of one group of prompts. The order of the lanes rotates with every prompt and repeat.
+/// A lane that decodes the whole group in one turn also gets another place in the order.
 /// @param first_prompt  index of the group's first prompt among all prompts
 /// @param n_texts       number of prompts in the group, at least 1
 /// @param repeat        index of the repeat
-/// @param at_once       for each lane: whether it decodes the group in one turn
+/// @param at_once       for each lane: true if it decodes the group in one turn
 std::vector<Turn> lane_turns(std::size_t first_prompt,
                              std::size_t n_texts,
                              int repeat,
                              const std::vector<bool>& at_once);
 
-/// Elapsed time of concurrent decoding without prefill, in ms. With several branches the draft's
-/// prefill overlaps the target's work and is not subtracted.
+/// Elapsed time of concurrent decoding, in ms, without prefill. With several branches the draft's
+/// prefill overlaps with the target's work, so it is not subtracted.
 /// @param figures    totals of the scheduler (engine::RoundsScheduler): wall_ms, prefill_ms and
 ///                   draft_prefill_ms
 /// @param n_at_once  maximum number of concurrent sequences

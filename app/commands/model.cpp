@@ -184,12 +184,12 @@ std::string tokenizer_file(const std::string& given) {
 }
 
 /// Checks that the embedding has a row for each token.
-/// @throws Error(BadInput)  it has not
+/// @throws Error(BadInput)  the embedding has fewer rows
 void check_vocabulary(const std::string& file,
                       const engine::ModelConfig& config,
                       const engine::FileLimits& limits) {
   const std::filesystem::path path = file;
-  const bool with_files = path.filename() == "tokenizer.model";  // copy the related files, too
+  const bool with_files = path.filename() == "tokenizer.model";  // copies the related files, too
   const std::string folder = path.has_parent_path() ? path.parent_path().string() : ".";
   std::vector<std::string> notices;  // shown again when the model is loaded
   const int n =
@@ -257,7 +257,7 @@ std::vector<std::string> scan(const ModelCommandOptions& options) {
       engine::tensors_of(files.config));
 }
 
-/// @param with_validity  whether to report `valid`, too
+/// @param with_validity  true: also reports `valid`
 /// @return  the exit code: Cancelled if not all weights were read
 int print_info(const engine::ModelFiles& files, bool as_json, bool with_validity = false) {
   const WeightsHash hash = hash_of(files);
@@ -281,7 +281,8 @@ int print_valid(const ModelCommandOptions& options) {
   return 0;
 }
 
-/// With --json prints a document for an invalid model, too, besides the error.
+/// Validates a model. With --json it also prints a document for an invalid model, besides the
+/// error.
 int validate(const ModelCommandOptions& options) {
   std::vector<std::string> faults;
   try {

@@ -1,5 +1,5 @@
-// Ambiguous model names: a bundled model, and a folder of the same name in the current directory.
-// The option decides which one is used; a note on standard error names both.
+// Resolves ambiguous model names: a bundled model and a folder in the current directory may have
+// the same name. Each option prefers one of the two, and a note on standard error names both.
 #pragma once
 
 #include <string>

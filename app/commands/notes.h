@@ -1,4 +1,4 @@
-// Notes that explain results which could mislead on their own. Pure functions, testable without
+// Notes on results that could mislead. Pure functions of measured values, so that tests need no
 // timing.
 #pragma once
 
@@ -12,8 +12,9 @@ struct Difference;
 
 namespace app {
 
-/// Why no decoder was faster than AR, and what to try. Empty if one was, if none was compared with
-/// AR, if the model is scaled, or unless its weights are known to fit in the CPU's cache.
+/// Explains why no decoder was faster than AR, and what to try. Empty if a decoder was faster, if
+/// none was compared with AR, if the model is scaled, or if the weights may not fit in the CPU's
+/// cache.
 /// @param decoders     the decoders compared with AR
 /// @param scale        as given to the model, "1x1"
 /// @param cache_bytes  size of the last-level cache; 0: unknown
@@ -28,25 +29,25 @@ std::string why_no_speedup(std::span<const std::string> decoders,
 /// decoder.
 std::string why_alone(std::span<const std::string> decoders);
 
-/// One line on where a run's output differs from plain decoding, and what that means.
+/// One line that says where a run's output differs from plain decoding, and what this means.
 std::string difference_words(const engine::Difference& difference);
 
-/// Whether two measurements of memory bandwidth differ by more than 15 %: the timings between them
-/// are unreliable.
-/// @param read_gbps  measured before; read_gbps_after measured after
+/// True if two measurements of memory bandwidth differ by more than 15 %. Then the timings made
+/// between them are unreliable.
+/// @param read_gbps  measured before the timings; read_gbps_after is measured after them
 bool disturbed(double read_gbps, double read_gbps_after);
 /// The note for unreliable timings.
 std::string why_disturbed(double read_gbps, double read_gbps_after);
 
-/// Which scale the window started with when none was given, and why. ui::worthwhile_scale() chooses
-/// it by the model's size.
+/// Says which scale the window chose because none was given, and why. ui::worthwhile_scale()
+/// chooses the scale by the model's size.
 /// @param n_params  of the stored model; 0: unknown
 std::string why_this_scale(const std::string& model,
                            std::int64_t n_params,
                            const std::string& scale);
 
-/// Whether a step was so much faster than reading the weights from memory that they must have come
-/// from cache.
+/// True if a step was clearly faster than reading the weights from memory, so that at least a part
+/// of them must have come from the cache.
 bool beats_memory(double roofline_fraction);
 /// The note on ">1" in the column "reached" of `bench step`.
 std::string why_above_roofline(std::int64_t weight_bytes, std::int64_t cache_bytes);

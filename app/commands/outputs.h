@@ -21,7 +21,7 @@ namespace app {
 
 /// Checks that both paths can be written, before models are loaded. Creates no file.
 /// @throws Error(Resources)  cannot be written; the message has the file and the system's reason
-/// @throws Error(Usage)      the file name extension is not that of the format
+/// @throws Error(Usage)      the file name does not have the extension of its format
 void check_outputs(const std::string& record, const std::string& trace);
 
 /// The output files of a command.
@@ -34,13 +34,14 @@ class Outputs : public engine::EventSink {
 
   /// Writes an event; throws nothing after the recording has failed.
   void push(engine::Event event) override;
-  /// Writes events that describe the models of the next runs and prints their notices, once each.
+  /// Before runs of these models: writes events that describe the models, and prints their notices.
+  /// Does so once for each model.
   void announce(const engine::RunModels& models);
   /// Prints the notes of the store's devices since the last call.
   void print_notes(engine::ModelStore& store);
-  /// Whether a file is to be written.
+  /// True if a recording or a trace was requested.
   bool wanted() const { return recorder_ || !trace_.empty(); }
-  /// This object if a file is to be written, else null.
+  /// Returns this object if wanted(), else null.
   engine::EventSink* sink() { return wanted() ? this : nullptr; }
   /// Finishes the recording and writes the trace, each even if the other failed. Prints their paths
   /// and sizes, and the warnings of the trace's check.
@@ -54,14 +55,15 @@ class Outputs : public engine::EventSink {
   std::string record_, trace_;
   engine::Timeline timeline_;
   std::unique_ptr<engine::Recorder> recorder_;
-  std::int64_t n_recorded_ = 0;   // events
+  std::int64_t n_recorded_ = 0;                                        // events
   std::set<std::uint32_t> announced_;                                  // ids of models
   std::set<std::pair<std::uint32_t, std::uint32_t>> announced_pairs_;  // target and draft
 };
 
-/// Prints a command's result, unless empty, and closes its outputs, each even if another failed: a
-/// full disk does not hide the result, and a closed standard output does not truncate the files.
-/// @param failure  of the runs; null: none
+/// Prints the result of a command, unless it is empty, and closes its outputs. A failure of one
+/// does not prevent the others: the result is printed even if the disk is full, and the files are
+/// complete even if standard output is closed.
+/// @param failure  an error of the runs; null: none
 /// @throws  the first failure: of the runs, of print() or of close(); prints the others
 void print_and_close(const std::string& text, Outputs& outputs, std::exception_ptr failure = {});
 

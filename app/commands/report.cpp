@@ -19,12 +19,12 @@ using nlohmann::json;
 
 namespace {
 
-/// The parts of a result's text that its tokens add; joined they are the text.
+/// The part of a result's text that each token adds. The joined parts are the text.
 std::vector<std::string> text_by_token(const engine::RunResult& result,
                                        const engine::Model& model) {
   std::vector<std::string> parts;
   engine::TextStream stream(*model.tokenizer(), result.request.prompt_tokens);
-  std::size_t n_left = result.text.size();  // bytes remaining, without a stop string
+  std::size_t n_left = result.text.size();  // remaining bytes; the text excludes a stop string
   for (std::size_t i = 0; i < result.tokens.size(); i++) {
     std::string part = stream.push(std::span(result.tokens).subspan(i, 1));
     if (i + 1 == result.tokens.size()) part += stream.finish();

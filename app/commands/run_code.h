@@ -17,9 +17,9 @@ std::string settle_code(bool run_code);
 ///                           code, prints a notice instead
 void settle_code_of_tasks(const std::vector<std::string>& tasks, bool run_code);
 
-/// Call before a training starts. If only the reported accuracy depends on code that cannot run,
-/// prints a notice.
-/// @throws Error(Resources)  the selection of training texts depends on it
+/// Call before a training starts. Prints a notice if code cannot run and only the reported accuracy
+/// depends on it.
+/// @throws Error(Resources)  code cannot run, and the selection of training texts depends on it
 void settle_code_of_training(const TrainOptions& options);
 
 }  // namespace app

@@ -42,8 +42,8 @@ double median_ms_of(const StepTiming& timing, Work work) {
 
 constexpr int kRanks = 10;  // candidates per head, typical of trees
 
-/// Evaluates Chimera's heads along a chain after a number of tokens. The last token is processed
-/// again each time, as the accepted tokens of a step are.
+/// Returns a function that evaluates Chimera's heads along a chain after a number of tokens. Each
+/// call also processes the last token again, as decoding processes the accepted tokens of a step.
 std::function<void()> asking_chimera(engine::ChimeraHeads& heads, int dim, int context, int depth) {
   const std::shared_ptr<engine::ChimeraText> text = heads.make_text(0);
   const int n_states = std::max(1, context);
@@ -92,7 +92,7 @@ engine::Sequence read_bench_prompt(engine::Model& model, int n_tokens) {
   return engine::prefilled(model, bench_prompt(model, n_tokens + 1));
 }
 
-/// Sequences of the same length, and steps after them.
+/// Sequences of the same length; makes and times steps that follow them.
 class BenchTexts {
  public:
   BenchTexts(engine::Model& model, std::vector<engine::Sequence> texts)
@@ -131,11 +131,11 @@ class BenchTexts {
   engine::Model& model_;
   std::vector<engine::Sequence> texts_;
   std::vector<std::vector<engine::TokenId>>
-      tokens_;  // of each sequence: tokens with keys and values
+      tokens_;  // for each sequence: the tokens that have keys and values
   std::size_t n_begun_;
 };
 
-/// The shared beginning of the prompts, and the prompts.
+/// Makes prompts with a shared beginning.
 class RacePrompts {
  public:
   RacePrompts(engine::Model& model, int context, int n_new_tokens)
@@ -214,7 +214,7 @@ std::vector<MeanSteps> steps_after_prompt(BenchTexts texts,
   return means;
 }
 
-/// The medians of values that were measured together, each by itself.
+/// The median of each value separately.
 MeanSteps median_of(const std::vector<MeanSteps>& each) {
   std::vector<double> ms, draft_ms;
   for (const MeanSteps& one : each) {

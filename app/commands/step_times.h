@@ -1,5 +1,5 @@
-// Times steps, a forward and the commit of its first row, by number of rows; for `bench step` and
-// `model tree`.
+// Measures the time of a step by its number of rows, for `bench step` and `model tree`. A timed
+// step is a forward pass and the commit of its first row.
 #pragma once
 
 #include <cstdint>
@@ -19,20 +19,21 @@ namespace app {
 
 /// What to time.
 struct StepTiming {
-  std::vector<int> rows;  // numbers of rows per sequence, each timed
-  int context = 128;      // committed tokens before them
+  std::vector<int> rows;  // the numbers of rows per sequence to time
+  int context = 128;      // committed tokens before these rows
   int repeat = 15;
   int n_texts = 1;  // sequences per forward
 };
 
-/// Times steps as in generation: the first steps after a prompt, with drafting between them.
+/// Settings for timing steps as in generation: the first steps after a prompt, with drafting
+/// between.
 struct RaceTiming {
   std::vector<int> steps;  // numbers of steps after a prompt, ascending, from 1
   /// The draft model or heads that run before each step; at most one is not null.
   engine::Model* draft = nullptr;
   engine::DraftHeads* heads = nullptr;
-  int n_forwards = 4;  // forwards of the draft, each of one row; or number of heads evaluated
-  /// Prompt tokens that are not shared with the prompts before; 0: all.
+  int n_forwards = 4;  // draft forwards of one row before each step, or number of heads evaluated
+  /// How many last tokens of a prompt differ from the prompts before it; 0: all.
   int n_new_tokens = 0;
 };
 
@@ -40,8 +41,8 @@ struct RaceTiming {
 struct StepTimes {
   std::vector<double> ms;        // medians, one per StepTiming::rows; fewer after Ctrl+C
   std::int64_t cache_bytes = 0;  // of the KV cache pages in use
-  // On a GPU: launches, and kernels in them, of the last step of the first row count. These include
-  // the kernels that commit the step before.
+  // On a GPU: launches of the last step with the first number of rows, and the kernels in them.
+  // They include the kernels that commit the previous step.
   std::int64_t n_launches = 0, n_kernels = 0;
 };
 
@@ -52,11 +53,11 @@ StepTimes time_steps(engine::Model& model,
                      const StepTiming& timing,
                      const std::function<void(int done)>& progress = {});
 
-/// Mean times of the first `steps` steps after a prompt, the median over the repeats.
+/// Mean times over the first `steps` steps after a prompt; medians of the repeats.
 struct MeanSteps {
   int steps = 0;
-  double ms = 0;        // of a step of the target
-  double draft_ms = 0;  // of drafting before it
+  double ms = 0;        // time of a step of the target
+  double draft_ms = 0;  // time of drafting before the step
 };
 
 /// Times the first steps after prompts, for each row count; prefill is not timed. Row counts
@@ -72,8 +73,8 @@ std::vector<std::vector<MeanSteps>> time_race_steps(
 /// not a CPU, or after Ctrl+C.
 std::optional<double> read_gbps(kernels::Device& device);
 
-/// The median time to evaluate all heads once, in ms; Chimera's sequentially along a chain. 0 after
-/// Ctrl+C.
+/// The median time, in ms, to evaluate all heads once. Chimera's heads are evaluated one after the
+/// other along a chain. 0 after Ctrl+C.
 /// @param dim  the hidden size of the target
 double time_heads(engine::DraftHeads& heads, int dim, const StepTiming& timing);
 

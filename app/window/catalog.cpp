@@ -29,8 +29,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Why options cannot be run from the window; empty: they can.
-// @param chain  they are for a chain of thought, whose questions have known answers
+// The reason why the window cannot run a decoder with these options; empty if it can.
+// @param chain  true: they are for a chain of thought, whose questions have known answers
 std::string why_not_here(const engine::DecoderInfo& info,
                          const engine::OptionValues& options,
                          bool chain) {
@@ -56,7 +56,7 @@ std::string why_not_in_tree(const engine::DecoderInfo& info, const engine::Optio
   return "";
 }
 
-// Options of a schedule, which have no effect on a run with one sequence.
+// The decoder's options for scheduling, which have no effect on a run with one sequence.
 std::map<std::string, std::string> idle_options(const engine::DecoderInfo& info) {
   std::map<std::string, std::string> idle;
   if (!engine::takes_turns(info.name)) return idle;

@@ -1,5 +1,5 @@
-// The devices that the window offers: the CPU at once, GPUs when their driver has listed them. The driver is queried on a thread of its own,
-// so that users of the CPU do not wait for it.
+// The devices that the window offers: the CPU immediately, GPUs as soon as their driver has listed
+// them. A separate thread queries the driver, so that users of the CPU do not wait for it.
 #pragma once
 
 #include <functional>
@@ -21,18 +21,19 @@ class WindowDevices {
   /// Returns all devices, the CPU first.
   using List = std::function<std::vector<engine::DeviceInfo>()>;
 
-  /// Adds the CPU to the catalog and starts to list the others with engine::list_devices.
-  /// @param catalog  outlives this object. A device has the same index in its `devices` and `health`
+  /// Adds the CPU to the catalog and starts to list the other devices with engine::list_devices.
+  /// @param catalog  outlives this object. A device has the same index in `devices` and `health`
   explicit WindowDevices(ui::Catalog& catalog);
   /// The same with another function, which is called on another thread.
   WindowDevices(ui::Catalog& catalog, List list);
-  /// Waits for the driver; if it does not respond within EngineThread::kPatience, ends the process like EngineThread::end_within().
+  /// Waits for the driver. If it does not respond within EngineThread::kPatience, ends the process
+  /// as EngineThread::end_within() does.
   ~WindowDevices();
   WindowDevices(const WindowDevices&) = delete;
   WindowDevices& operator=(const WindowDevices&) = delete;
 
-  /// Adds the other devices to the catalog if they have been listed, once; does not wait.
-  /// @return whether it added them
+  /// Adds the other devices to the catalog if they have been listed and were not added before. Does
+  /// not wait. @return  true if it added them
   bool take();
   /// Waits until they are listed and adds them.
   void wait_and_take();

@@ -21,8 +21,8 @@ namespace {
 
 std::atomic<EngineThread*> serving = nullptr;
 
-// A library called exit(). Objects on the stack of main() are not destroyed any more, and the engine still uses objects that exit() is about
-// to destroy.
+// Called if a library calls exit(), which does not destroy objects on the stack of main(). So the
+// engine is still running, and it uses objects that exit() is about to destroy.
 void end_the_engine_first() {
   EngineThread* thread = serving.exchange(nullptr);
   if (!thread) return;
@@ -34,14 +34,14 @@ void end_the_engine_first() {
   _exit(static_cast<int>(kernels::ErrorCode::Device));
 }
 
-// Whether the window waits for a response to a command.
+// True if the window waits for a response to this command.
 bool awaits_answer(const engine::Command& command) {
   return std::holds_alternative<engine::StartRun>(command) ||
          std::holds_alternative<engine::StartReasoning>(command) ||
          std::holds_alternative<engine::LoadModel>(command);
 }
 
-// Reports a failure to the window, or to the terminal if that fails.
+// Reports a failure to the window or, if that is impossible, to the terminal.
 void report(engine::EventQueue& events, const engine::Failure& failure) {
   try {
     events.push(engine::failed_event(failure, 0));
@@ -91,7 +91,7 @@ void EngineThread::serve(const std::string& assets_dir,
     report(events, failure);
     while (const std::optional<engine::Command> command = commands_.wait())
       if (awaits_answer(*command)) report(events, failure);
-  } catch (...) {  // no memory for a message: the thread still has to report its end
+  } catch (...) {  // out of memory for a message; the thread must still report its end
   }
 }
 

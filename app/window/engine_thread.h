@@ -1,5 +1,6 @@
-// Runs the engine on a thread of its own. The thread is ended and joined however the window ends: closed, by an exception, or by a library
-// that ends the process, as Xlib does when the connection to the display breaks.
+// Runs the engine on a separate thread. The thread is ended and joined however the window ends: the
+// user closes it, an exception ends it, or a library ends the process, as Xlib does when the
+// connection to the display breaks.
 #pragma once
 
 #include <chrono>
@@ -23,7 +24,8 @@ class EngineThread {
   /// How long a closing window waits for the engine's current step or load.
   static constexpr std::chrono::seconds kPatience{5};
 
-  /// Starts to serve commands. If the engine itself fails, this and every later command are reported as failures without a run.
+  /// Starts to serve commands. If the engine itself fails, the current and every later command are
+  /// reported as failures that belong to no run.
   /// @param data_dir          folder of the open data sets; empty: there is none
   /// @param options           number of threads, and limits for model files
   /// @param commands, events  outlive this object
@@ -32,16 +34,16 @@ class EngineThread {
                const ModelOptions& options,
                engine::CommandQueue& commands,
                engine::EventQueue& events);
-  /// Calls end(), which may block; call end_within() before for a timeout.
+  /// Calls end(), which may block. For a timeout call end_within() first.
   ~EngineThread();
   EngineThread(const EngineThread&) = delete;
   EngineThread& operator=(const EngineThread&) = delete;
 
   /// Closes the command queue and blocks until the engine has ended.
   void end();
-  /// The same with a timeout, for an engine that may hang in a call of its device: after the timeout, prints an error and ends the process
-  /// with the exit code for device errors.
-  /// @param who      what may hang: "the GPU", "the engine"
+  /// The same with a timeout, because the engine may hang in a call of its device. After the
+  /// timeout it prints an error and ends the process with the exit code for device errors.
+  /// @param who      name for the message of what hangs: "the GPU", "the engine"
   /// @param message  printed before the error, if the window has failed; or empty
   void end_within(std::chrono::milliseconds time,
                   const std::string& who = "the GPU",

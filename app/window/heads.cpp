@@ -38,7 +38,7 @@ void add_one(ui::Catalog& catalog,
                              .unavailable = {},
                              .unfit = {}});
   } catch (const kernels::Error&) {
-    return;  // it is listed among the models with the error
+    return;  // the list of models shows the folder with the error
   }
   ui::CatalogHeads& heads = catalog.heads.back();
   try {
@@ -108,7 +108,7 @@ class TreeNotes {
   }
 
  private:
-  static constexpr std::size_t kMost = 100;  // typing requests a description of every prefix
+  static constexpr std::size_t kMost = 100;  // typing a path requests a description of every prefix
   struct Kept {
     bool is_made = false;
     fs::file_time_type changed{};

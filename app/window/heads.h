@@ -11,9 +11,9 @@ namespace app {
 
 struct ModelOptions;
 
-/// Fills catalog.heads with the heads in the folder of models and those on the command line, compares them with every model, and sets the
-/// heads that each model's card names.
-/// @param folder  of the models
+/// Fills catalog.heads with the heads in the folder of models and those of the command line.
+/// Records which heads do not fit a model, and which heads the card of each model names.
+/// @param folder  the folder of models
 void add_heads(ui::Catalog& catalog,
                const std::filesystem::path& folder,
                const ModelOptions& options);

@@ -68,13 +68,14 @@ bool holds_heads(const fs::path& folder) {
   try {
     return engine::heads_kind(folder.string()).has_value();
   } catch (const kernels::Error&) {
-    return false;  // it is listed as a model with the error
+    return false;  // so the folder is listed as a model, with the error
   }
 }
 
 }  // namespace
 
-std::vector<ui::CatalogModel> catalog_models(const std::filesystem::path& folder, const ModelOptions& options) {
+std::vector<ui::CatalogModel> catalog_models(const std::filesystem::path& folder,
+                                             const ModelOptions& options) {
   const std::string& named = options.model;
   std::vector<ui::CatalogModel> list;
   std::error_code error;

@@ -69,7 +69,7 @@ void check_panel(const std::string& name) {
                   meant.empty() ? fmt::format("; there are {}", fmt::join(known, ", ")) : meant));
 }
 
-// Checks that the screenshot replaces nothing but a picture.
+// Checks that the screenshot would not replace any file other than a picture.
 void check_picture_output(const std::string& path) {
   constexpr std::string_view kPng = "\x89PNG\r\n\x1a\n";
   std::string begin(kPng.size(), '\0');
@@ -77,10 +77,11 @@ void check_picture_output(const std::string& path) {
   file.read(begin.data(), static_cast<std::streamsize>(begin.size()));
   begin.resize(static_cast<std::size_t>(file.gcount()));
   if (!begin.empty() && begin != kPng)
-    throw kernels::Error(kernels::ErrorCode::Usage,
-                         fmt::format("--screenshot {}: exists and is not a PNG picture; name another "
-                                     "file",
-                                     engine::escaped(path)));
+    throw kernels::Error(
+        kernels::ErrorCode::Usage,
+        fmt::format("--screenshot {}: exists and is not a PNG picture; name another "
+                    "file",
+                    engine::escaped(path)));
   engine::check_can_be_written(path);
 }
 
@@ -131,7 +132,7 @@ int window(const WindowCommandOptions& options) {
   window_options.screen = options.screen;
   window_options.theme = options.theme;
   if (options.model.model != ModelOptions{}.model) window_options.model = options.model.model;
-  // Without --scale the window chooses a scale at which parallel decoders gain.
+  // Without --scale the window chooses a scale at which parallel decoders are faster.
   if (options.model.scale_given) window_options.scale = options.model.scale;
   window_options.dtype = options.model.dtype;
   window_options.device = options.model.device;

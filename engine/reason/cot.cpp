@@ -112,7 +112,8 @@ class ChainOfThought {
     return scheduler_.run(requests, watch_from(watch_.first_run, 0));
   }
 
-  /// The approximate tokens that the answer's prompt contains: up to an end token, a line end or the trigger.
+  /// The approximate tokens that the prompt of the answer contains. They end before the first end
+  /// token, line end or trigger.
   std::vector<TokenId> approximate_of(const RunResult& result) const {
     std::vector<TokenId> used;
     if (!settings_.keep_approximate) return used;
@@ -161,8 +162,8 @@ class ChainOfThought {
     finish(prompts, items);
   }
 
-  /// The item as far as the rationale's run gives it. A rationale that contains the trigger has an answer
-  /// too, which the token limit may have truncated.
+  /// Fills an item from the run of the rationale. If the rationale contains the trigger, it has an
+  /// answer too, which the token limit may have truncated.
   static CotItem item_of(const RunResult& result, const Question& question) {
     CotItem item;
     item.id = question.record.id;

@@ -99,7 +99,8 @@ struct TotProgress {
   int done = 0, n = 0;                // completions of this kind
 };
 
-/// The parts of a thought that prompts of that use wrote, in the order of the prompts.
+/// The parts of a thought that prompts with the given use have written, in the order of the
+/// prompts.
 std::string text_of(const Thought& thought,
                     std::span<const TotPrompt> prompts,
                     TotPrompt::Use use = TotPrompt::Use::Thought);

@@ -31,7 +31,8 @@ struct TotPrompt {
 
 /// Reads templates.
 /// @param path  JSON lines {"use": thought|value|kept|answer, "part", "depth", "prompt", "stop",
-///              "max_tokens"}; depth and stop are optional, only thought and kept need part
+///              "max_tokens"}. depth and stop are optional; part is required for thought and kept
+///              only
 /// @throws Error(BadInput)  "file:line: .." for a malformed line, or if there is no line for thoughts
 std::vector<TotPrompt> read_tot_prompts(const std::string& path);
 

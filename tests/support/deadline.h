@@ -16,7 +16,7 @@ namespace engine::test {
 /// Ends the process with a message that names the test if this object lives longer than `allowed`.
 class Deadline {
  public:
-  /// @param allowed  must exceed every wait that the test itself ends
+  /// @param allowed  must be longer than any wait that can end in a test without a fault
   explicit Deadline(std::chrono::seconds allowed = std::chrono::seconds(90))
       : allowed_(allowed), watching_([this] { watch(); }) {}
   ~Deadline() {

@@ -64,8 +64,8 @@ class EngineThread : public testing::Test {
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
     }
   }
-  /// Checks that a held engine does not step: it must answer twenty Hold commands, each sent after
-  /// the answer to the one before; a step would come between two answers.
+  /// Checks that a held engine does not step. Sends twenty Hold commands, each after the answer to
+  /// the previous one; a step would emit events between two answers.
   bool answers_held() {
     for (int i = 0; i < 20; i++) {
       const int before = count<Held>();

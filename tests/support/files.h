@@ -35,7 +35,7 @@ class Folder {
   std::string path_;
 };
 
-/// A path in shared memory if there is one: for files that are written a thousand times.
+/// A path in shared memory, if the system has it, for files that a test writes a thousand times.
 inline std::string file_in_memory(const Folder& folder, const std::string& name) {
   const std::string shared = "/dev/shm";
   if (::access(shared.c_str(), W_OK) != 0) return folder / name;

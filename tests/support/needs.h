@@ -1,6 +1,6 @@
-// For tests that need a program which scripts/setup.sh installs (python3, Xvfb). Without it the
-// test is skipped; under DECOSCOPE_TEST_NEEDS_ALL=1, which the scripts that install everything set,
-// it fails.
+// For tests that need a program which scripts/setup.sh installs (python3, Xvfb). Without the
+// program the test is skipped. It fails under DECOSCOPE_TEST_NEEDS_ALL=1; scripts that install
+// everything set this variable.
 #pragma once
 
 #include <cstdlib>

@@ -1,5 +1,6 @@
-// The playhead: the time up to which the view shows a run. Its unit is a lane's own compute in ns, so that the lanes of a race are shown at
-// equal compute. The engine does not wait for the playhead.
+// The playhead: the time up to which the view shows a run. The time is a lane's own compute in ns,
+// so all lanes of a race are shown after the same amount of compute. The engine does not wait for
+// the playhead.
 #pragma once
 
 #include <algorithm>

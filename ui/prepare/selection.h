@@ -19,7 +19,7 @@ struct Place {
   int position = -1;  // in the sequence
   int row = -1;       // of the step's token tree
 
-  /// Whether it denotes anything.
+  /// True if at least one part is known.
   bool valid() const { return run != 0 && (step >= 0 || position >= 0); }
   bool operator==(const Place&) const = default;
 };
@@ -42,7 +42,7 @@ class Chosen {
 
   /// All places, in the order of selection.
   std::span<const Place> places() const { return places_; }
-  /// The property that they share if a figure selected them: "committed 3 tokens".
+  /// If a figure selected the places, the property that they share: "committed 3 tokens".
   const std::string& why() const { return why_; }
   /// The number of different steps.
   std::size_t n_steps() const { return steps_.size(); }
@@ -81,7 +81,7 @@ struct Selection {
   Place hovered;                        // under the mouse in the previous frame
   Place next_hovered;                   // gathered during this frame
 
-  /// Takes over the hovers of the last frame.
+  /// Begins a frame: the place that was reported in the last frame becomes the hovered place.
   void begin_frame() {
     hovered = next_hovered;
     next_hovered = {};
@@ -114,7 +114,7 @@ struct Selection {
     chosen_with_ = lead;
     chosen_ = Chosen(std::move(places), std::move(why));
   }
-  /// Locks another of the selected places.
+  /// Locks another one of the selected places; the selection stays.
   void move_to(const Place& place) { locked = chosen_with_ = place; }
   /// The places that were selected together, including the locked one; empty if another place was locked since.
   const Chosen& chosen() const {

@@ -44,7 +44,8 @@ std::optional<Loading> loading_of(const engine::Timeline& timeline);
 std::string loading_facts(const Loading& loading);
 /// A sentence about the model that is being loaded: "Loading demo-target: 0.09 of ..."; empty if there is none.
 std::string loading_words(const engine::Timeline& timeline);
-/// The same, with a sentence also for the time before and after in which the engine reports no progress.
+/// The same, but it also has a sentence for the time before and after loading, in which the engine
+/// reports no progress.
 /// @param waiting  seconds since a model or a run was requested; -1: no request is pending
 std::string awaited_words(const engine::Timeline& timeline, double waiting);
 /// The progress of a chain or tree of thoughts.

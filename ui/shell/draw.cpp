@@ -197,7 +197,7 @@ void Shell::draw_model_chip(Context& c) {
       fmt::format("{}{}, {}, {} {} threads", size,
                   model->scale == "1x1" || model->scale.empty() ? "" : " at " + model->scale,
                   model->dtype, model->device, model->n_threads);
-  // A narrow window omits this so that the state has room; the tooltip has it too.
+  // A narrow window omits these words to leave room for the state; the tooltip always has them.
   if (ImGui::GetMainViewport()->Size.x > px(1480)) {
     ImGui::SameLine(0, px(6));
     words(how, theme().dim);

@@ -31,8 +31,8 @@ struct SelectedQuestions {
       drawn_from;  // size of the random sample's source; nullopt: not sampled
 };
 
-/// Selects the first questions; to find a bound, a random sample of them, unless they are generated
-/// and thus random already.
+/// Selects the first questions. With --find-bound it draws a random sample instead, unless the
+/// questions are generated, because those are random already.
 SelectedQuestions questions_of(const CotOptions& options) {
   const auto records = records_of_file(options);
   const bool draws =
@@ -52,8 +52,8 @@ SelectedQuestions questions_of(const CotOptions& options) {
   return selected;
 }
 
-/// @param model  with --defaults model, provides the repetition penalty if none is given; a chain
-///               is always greedy
+/// @param model  with --defaults model, its files set the repetition penalty unless the option
+///               does. They set nothing else, because a chain is always greedy
 engine::CotSettings settings_of(const CotOptions& options,
                                 const engine::GenerationDefaults& model) {
   engine::CotSettings settings;
@@ -140,7 +140,8 @@ std::string summary_of(const engine::CotReport& report, const CotOptions& option
       report.n_correct(), report.items.size(), 100 * report.accuracy(), 1e3 * report.seconds() / n,
       static_cast<double>(n_steps) / n);
   const std::map<std::string, std::int64_t> sums = summed(report);
-  // Only decoders that guess windows can continue from unverified text.
+  // Only decoders that guess a window of tokens have unverified text from which an answer can
+  // continue.
   text +=
       sums.contains("windows")
           ? fmt::format("{:.1f} exact tokens, {:.1f} approximate ones used\n",

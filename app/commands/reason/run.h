@@ -36,8 +36,8 @@ class ReasonRun {
   engine::Scheduler& scheduler() { return *scheduler_; }
   /// Sends events to the outputs; cancels after Ctrl+C.
   engine::SchedulerWatch watch();
-  /// Adds to a report the settings that repeat the run (decoder, options, models, scale, device,
-  /// dtype, batch) and the scheduler's figures, as "schedule" and "target_busy".
+  /// Adds to a report all settings needed to repeat the run (decoder, options, models, scale,
+  /// device, dtype, batch) and the scheduler's figures, as "schedule" and "target_busy".
   void add_run_info(nlohmann::json& document) const;
   /// Prints the results and closes the outputs.
   /// @return  the exit code: 0, or Cancelled after Ctrl+C
@@ -53,7 +53,7 @@ class ReasonRun {
   std::unique_ptr<engine::Scheduler> scheduler_;
 };
 
-/// One line on how busy the target was and where branches waited, from the scheduler's figures.
+/// One line from the scheduler's figures: how busy the target was, and what branches waited for.
 std::string schedule_text(const std::map<std::string, double>& figures);
 
 }  // namespace app

@@ -58,8 +58,9 @@ engine::TotSettings settings_of(const TotOptions& options) {
   return settings;
 }
 
-/// With --defaults model, sampling options that were not given take the values of the model's
-/// files. If those request greedy decoding, thoughts keep their temperature, so that they differ.
+/// With --defaults model, sampling options that were not given get their values from the model's
+/// files. If the files request greedy decoding, the temperature of thoughts does not change,
+/// because at temperature 0 all thoughts of a node would be equal.
 void take_defaults(const TotOptions& options,
                    const engine::GenerationDefaults& defaults,
                    engine::Sampling& thoughts) {
@@ -73,7 +74,7 @@ void take_defaults(const TotOptions& options,
   thoughts.min_p = own.min_p;
 }
 
-/// Whether thoughts and evaluations have the distribution of plain decoding.
+/// True if thoughts and evaluations have the distribution of plain decoding.
 bool is_lossless(const engine::TotSettings& settings) {
   const engine::DecoderInfo& decoder = engine::decoder_named(settings.decoder);
   engine::Sampling values = settings.thoughts;
@@ -147,7 +148,7 @@ json to_json(const TotItem& item) {
 
 struct Costs {
   TotCost thoughts, values, answers;
-  /// Time of thoughts and evaluations, as in the papers, without the final answer's.
+  /// The cost of thoughts and evaluations without the final answer, as the papers count it.
   TotCost searched() const {
     TotCost sum = thoughts;
     return sum += values;

@@ -65,7 +65,7 @@ Json json_of(const engine::Timeline& timeline, const engine::RunRecord& run) {
   return json;
 }
 
-/// Trees of thoughts; one without an answer was stopped or cut off.
+/// The trees of thoughts of a recording. A tree without an answer was stopped or cut off.
 Json searches_json(const engine::Timeline& timeline) {
   Json list = Json::array();
   for (const engine::SearchRecord& search : timeline.searches()) {
@@ -82,7 +82,7 @@ Json searches_json(const engine::Timeline& timeline) {
 
 using Rows = std::vector<std::vector<std::string>>;
 
-/// Runs on one line of the table: one run, or in a long recording all runs of a decoder.
+/// The runs of one line of the table: a single run, or in a long recording all runs of a decoder.
 using RunGroup = std::vector<const engine::RunRecord*>;
 
 constexpr std::size_t kMaxRunsListed = 12;
@@ -195,7 +195,7 @@ std::string recording_text(const std::string& path, const OpenedRecording& opene
   return text;
 }
 
-/// A notice if the model on this machine has other weights.
+/// Adds a notice if the model on this machine has other weights than the recorded one.
 void compare_weights(const std::string& model,
                      const std::string& hash,
                      const LocalWeights& local_weights,
@@ -207,7 +207,7 @@ void compare_weights(const std::string& model,
   }
 }
 
-/// Faults of a recording, and reasons not to trust it.
+/// Messages on the faults of a recording, and on other reasons not to trust it.
 std::vector<std::string> faults_of(const OpenedRecording& opened,
                                    const LocalWeights& local_weights) {
   std::vector<std::string> faults = opened.report.notices();
@@ -225,7 +225,7 @@ std::vector<std::string> faults_of(const OpenedRecording& opened,
   return faults;
 }
 
-/// Payload that was dropped while recording: a notice, not a fault of the file.
+/// Notices on payload that was dropped while recording. This is no fault of the file.
 std::vector<std::string> drops_of(const engine::Timeline& timeline) {
   std::vector<std::string> drops;
   for (const engine::RunRecord& run : timeline.runs()) {

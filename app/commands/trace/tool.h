@@ -15,12 +15,12 @@ using StopRequested = std::function<bool()>;
 
 /// The answer of a command, for people and for programs.
 struct TraceAnswer {
-  std::string text;  // lines, the last one ended
-  std::string json;  // one document
-  bool ok = true;    // false: the file was read and breaks a rule (exit code 3)
+  std::string text;  // lines for people, each with a line feed
+  std::string json;  // one document for programs
+  bool ok = true;    // false: the file can be read but breaks a rule (exit code 3)
 };
 
-/// The hash of the weights that the model of this name has on this machine; nullopt: no such model.
+/// Returns the weights' hash of the model with this name on this machine; nullopt: no such model.
 using LocalWeights = std::function<std::optional<std::string>(const std::string& model)>;
 
 /// Describes a recording (.pdrun) or an exported trace (.json, .json.gz): counts, runs, duration,

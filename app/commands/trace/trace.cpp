@@ -23,8 +23,8 @@ std::string hash_of(const std::string& directory, const engine::FileLimits& limi
   return engine::weights_hash(files);
 }
 
-/// The weights to compare with: of the given model, else of the bundled ones of the recorded names.
-/// A name in a recording never opens another directory.
+/// The weights to compare with: those of the given model, else those of the bundled models with the
+/// recorded names. A name in a recording never opens any other directory.
 LocalWeights local_weights(const std::string& given, const engine::FileLimits& limits) {
   if (!given.empty()) {
     return [hash = hash_of(model_folder(given), limits)](const std::string&) {
@@ -51,8 +51,8 @@ std::string trace_beside(const std::string& recording) {
   return recording.substr(0, n) + ".json";
 }
 
-/// With --json prints a document for a file that is neither a recording nor a trace, too, besides
-/// the error.
+/// Validates a file. With --json it also prints a document for a file that is neither a recording
+/// nor a trace, besides the error.
 TraceAnswer validated(const TraceOptions& options) {
   try {
     return trace_validate(options.path, interrupted);

@@ -1,5 +1,5 @@
-// `train medusa`, `train chimera`, `train outputs`: draft heads, and the texts that they and draft
-// models are trained on.
+// `train medusa` and `train chimera` train draft heads. `train outputs` lets a target write the
+// texts on which draft heads and draft models are trained.
 #include "app/commands/train/heads.h"
 
 #include <unistd.h>
@@ -184,7 +184,7 @@ std::string accuracies_for_people(const engine::HeadsRanks& ranks) {
   return engine::aligned_table(rows);
 }
 
-/// The directory of a target whose texts are given; empty if the target is not on this machine.
+/// The directory of the target that wrote given texts; empty if it is not on this machine.
 std::string directory_if_here(const std::string& named) {
   try {
     return model_folder(named);

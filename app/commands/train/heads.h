@@ -21,14 +21,14 @@ struct OwnTexts {
   std::string target;  // directory of the model that generated them; empty: not on this machine
 };
 
-/// Generates the missing texts of a recipe for a target or a draft, or uses --texts.
+/// Lets the target write the missing texts of a recipe for a target or a draft, or uses --texts.
 OwnTexts own_texts_of(const TrainOptions& options, const engine::TrainRequest& request);
 
 /// The folder of the target that generates the training texts; empty if the recipe uses none, or if
 /// the target is not on this machine.
 std::string generating_target(const TrainOptions& options);
 
-/// What the output folder of a training may already contain.
+/// The files that the output folder of a training may already contain.
 engine::Existing allowed_contents(const TrainOptions& options);
 
 }  // namespace app

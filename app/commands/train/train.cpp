@@ -66,7 +66,7 @@ int train_tokenizer(const TrainOptions& options,
   return 0;
 }
 
-/// The input files of these trainings besides their texts.
+/// The input files of `train tokenizer`, `target` and `draft`, except the training texts.
 std::vector<engine::InputPath> read_by(const TrainOptions& options,
                                        const engine::TrainRequest& request) {
   using Kind = engine::InputPath::Kind;
@@ -182,7 +182,7 @@ int train(const TrainOptions& options) {
                     {"compute", result.compute}});
     if (result.n_losses > 0) written["completion_loss"] = result.completion_loss;
     print(dumped(written));
-  } else if (last.step > 0) {  // else it was already finished
+  } else if (last.step > 0) {  // without a step the run was already finished
     print_error(fmt::format("{}; {}", progress_text(last),
                             result.finished ? "written to " + out : "saved; go on with --resume"));
   }

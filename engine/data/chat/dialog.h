@@ -38,7 +38,7 @@ std::optional<ChatDialog> math_dialog(Random& rng, int level, Split split);
 std::optional<ChatDialog> fermi_dialog(Random& rng, int level, Split split);
 /// A plan for blocks, then its length or the state after its first action.
 std::optional<ChatDialog> reasoning_dialog(Random& rng, int level, Split split);
-/// A Python function, then the same under another name.
+/// The user asks for a Python function, then for the same function under another name.
 std::optional<ChatDialog> coding_dialog(Random& rng, int level, Split split);
 
 // Facts of the knowledge base (facts.cpp). The checker of kb reads answers of common_sense_dialog().

@@ -178,7 +178,8 @@ std::optional<Record> two_hops(Random& rng, Split split) {
                        kb_fact(rng, m.class_index, relation), "choice, 2 hops");
 }
 
-// member -> class -> the thing it gives -> the class that needs that thing
+// The hops: from a member to its class, to the thing that the class gives, to the class that needs
+// it.
 std::optional<Record> three_hops(Random& rng, Split split) {
   const KbWorld& world = kb_world();
   const KbMember& m = rng.pick(world.members);

@@ -7,7 +7,7 @@
 namespace engine {
 namespace {
 
-// A section of the target's card, from its heading to the next of the same depth.
+// A section of the target's card, from its heading to the next heading of the same depth.
 std::string section(const std::string& card, const std::string& heading) {
   const std::size_t begin = card.find(heading + "\n");
   if (begin == std::string::npos) return {};
@@ -32,7 +32,8 @@ std::string of_all(std::int64_t n, std::int64_t all, const char* what) {
                      all ? 100 * static_cast<double>(n) / static_cast<double>(all) : 0.0);
 }
 
-// Shares of points and texts that did not fit into the context.
+// A line for the card: how many answers, points of trajectories and texts did not fit into the
+// context.
 std::string without_room(const CllmRecipe& recipe, const CllmOutcome& outcome) {
   const RoomCounts& room = outcome.training.room;
   std::string text =

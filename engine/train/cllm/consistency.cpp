@@ -9,9 +9,9 @@ namespace engine {
 namespace {
 
 struct Block {
-  int begin = 0;  // index of its first token in the output
+  int begin = 0;  // index of the block's first token in the output
   const BlockPoints* points = nullptr;
-  int n_known = 0;  // positions within the output
+  int n_known = 0;  // number of the block's positions that are within the output
 };
 
 Block block_at(const Trajectory& t, int index) {
@@ -28,9 +28,9 @@ int first_wrong(const Block& block, int point) {
   return n_right_in_front((*block.points)[static_cast<std::size_t>(point)], block.points->back());
 }
 
-/// Appends the rows of a chain, without loss: one for each guess from the first wrong one on, except
-/// the last, which has no known next token.
-/// @param begin  index of the guesses in the output
+/// Appends the rows of a chain, without loss. The chain has a row for each guess from the first
+/// wrong one on. The last guess has no row, because the token after it is not known.
+/// @param begin  position in the output of guess 0
 /// @return  the chain's first row
 int append_chain(GuidedRows& rows,
                  const Trajectory& t,
@@ -54,7 +54,7 @@ RowGoal goal_of(const ConsistencyLoss& loss, std::int32_t teacher) {
   return {.kind = forward ? RowGoal::Kind::Forward : RowGoal::Kind::Reverse, .teacher = teacher};
 }
 
-// The rows of a point's chain: row `base + k` is position `first + k` of the block.
+// The rows of a point's chain: row `base + k` holds the guess at position `first + k` of the block.
 struct Chain {
   PointPlace place;
   int base = 0, first = 0;
@@ -65,7 +65,8 @@ class ChainBuilder {
   ChainBuilder(GuidedRows& rows, const Trajectory& trajectory, const ConsistencyLoss& loss)
       : rows_(rows), t_(trajectory), loss_(loss) {}
 
-  /// Number of rows that adding a point needs, including the chain that teaches it.
+  /// Number of rows that add(place) would append, including the chain of the teacher if it is
+  /// missing.
   int cost(PointPlace place) const {
     int rows = has(place) ? 0 : chain_rows(t_, place);
     const PointPlace next{place.block, place.point + 1};
@@ -87,7 +88,7 @@ class ChainBuilder {
   }
   int n_prompt() const { return static_cast<int>(t_.prompt.size()); }
 
-  /// Appends the point's chain, without loss, unless it is there.
+  /// Returns the point's chain; appends it, without loss, if the rows do not have it yet.
   Chain lay(PointPlace place) {
     if (const Chain* there = find(place)) return *there;
     const Block block = block_at(t_, place.block);
@@ -97,8 +98,8 @@ class ChainBuilder {
     return chains_.emplace_back(Chain{place, base, first});
   }
 
-  /// The row that teaches a point's row at position k of the block: the row of the next point, or, as
-  /// long as the next point equals the text, the row of the text.
+  /// The teacher of a point's row at position k of the block, if points are trained towards the
+  /// next point: the row of that point or, where its prefix equals the text, the row of the text.
   std::int32_t teacher_of(PointPlace place, int k) const {
     const Block block = block_at(t_, place.block);
     if (loss_.towards == ConsistencyLoss::Towards::NextPoint) {
@@ -267,7 +268,7 @@ void refine_chains(GuidedRows& rows, std::span<const TokenId> picks, const Consi
     const auto row = static_cast<std::size_t>(r);
     if (rows.iterations[row] == 0) continue;
     rows.iterations[row]--;
-    // Row i of a text is its position i, so this is the text's token.
+    // Row i of a segment is position i of the text, so this is the token of the text.
     const TokenId in_text = rows.token[static_cast<std::size_t>(rows.pos[row])];
     const bool begins = r == rows.view[row].own_begin;
     rows.token[row] = begins ? in_text : picks[row - 1];

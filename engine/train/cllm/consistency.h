@@ -5,12 +5,12 @@
 //            of a point towards those of its fixed point, the local loss towards those of the next
 //            point; an autoregressive loss is added
 //   rows     a chain starts at the first wrong token of its point. Before that token the point equals
-//            the text, so its predictions have the same context and there is nothing to learn
-//   ends     a block may continue after the end token; only positions of the text are predicted
-//   fresh    the points of a trajectory are the same in every epoch. Fresh chains start anywhere in
-//            the answer, with new random guesses
-//   refined  the trajectories were collected from the target, whose guesses differ from those of the
-//            model in training; fresh chains are refined by the model's own Jacobi iterations
+//            the text, so the text's rows already train these predictions
+//   ends     a block may continue after the end token; the loss covers only positions up to it
+//   fresh    the points of a trajectory are the same in every epoch. Fresh chains are added to
+//            them: they start anywhere in the answer, with new random guesses in every step
+//   refined  the target's guesses in the trajectories differ from those of the model in training.
+//            So the current model may refine fresh chains by Jacobi iterations before the update
 #pragma once
 
 #include <cstdint>
@@ -25,7 +25,7 @@
 
 namespace engine {
 
-/// The part of the loss that a row belongs to. Each part is a mean over its rows of a step.
+/// The part of the loss that a row belongs to. Each part is the mean loss of its rows in a step.
 enum class LossPart : std::uint8_t { Autoregressive, Consistency, Replay };
 inline constexpr int kLossParts = 3;
 /// "ar", "consistency" or "replay".
@@ -33,7 +33,8 @@ const char* name_of(LossPart part);
 
 /// The consistency loss and the autoregressive loss.
 struct ConsistencyLoss {
-  /// The predictions that a point is trained towards: the global or the local loss.
+  /// The teacher of a point's predictions: its fixed point (global loss) or the next point
+  /// (local).
   enum class Towards : std::uint8_t { FixedPoint, NextPoint } towards = Towards::FixedPoint;
   /// The distance: KL(p || q) or KL(q || p) from the teacher's distribution p, or cross-entropy with
   /// the teacher's token.
@@ -49,8 +50,8 @@ struct GuidedRows {
   std::vector<TokenId> token, target;
   std::vector<std::int32_t> pos;
   std::vector<RowView> view;
-  std::vector<RowGoal> goal;  // teachers are rows of the segment
-  std::vector<float> weight;  // within its part; 0: no loss
+  std::vector<RowGoal> goal;  // row numbers of teachers count from the segment's start
+  std::vector<float> weight;  // of the row's loss within its part; 0: no loss
   std::vector<LossPart> part;
   std::vector<std::uint8_t> iterations;  // Jacobi iterations that the row's chain still needs
 
@@ -85,8 +86,8 @@ std::vector<PointPlace> points_to_learn(const Trajectory& trajectory);
 /// Number of rows of a point's chain; 0: the point has no training targets.
 int chain_rows(const Trajectory& trajectory, PointPlace place);
 
-/// Appends to rows_of() the chains of these points and of the points that teach them. Skips points
-/// that do not fit.
+/// Appends to the result of rows_of() the chains of these points, and the chains of the points that
+/// are their teachers. Skips points that do not fit into the context.
 /// @return  number of points added
 int add_chains(GuidedRows& rows,
                const Trajectory& trajectory,
@@ -111,7 +112,7 @@ int add_fresh_chains(GuidedRows& rows,
                      int max_rows,
                      Random& rng);
 
-/// True if a chain still needs Jacobi iterations.
+/// True if at least one chain still needs Jacobi iterations.
 bool has_chains_to_refine(const GuidedRows& rows);
 /// One Jacobi iteration of the chains that still need one: each guess is replaced by the prediction
 /// of the row before it, the first guess by the token of the text. A correct prefix of the chain then

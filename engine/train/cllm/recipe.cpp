@@ -166,7 +166,7 @@ std::string collecting_part(const CllmRecipe& recipe) {
 }
 
 std::string training_part(const CllmRecipe& recipe) {
-  // The fields of learning rate, length and measurements.
+  // Removes the fields about the length, the measurements, the processor and the target's name.
   return without(recipe, {"lanes", "epochs", "minutes", "checkpoint_minutes", "probe_minutes",
                           "probe_problems", "score_problems", "compute", "shards", "target"})
       .dump();

@@ -12,13 +12,14 @@
 
 namespace engine {
 
-/// Figures of a task. Both refills give the output of autoregressive decoding, so there is one accuracy.
+/// Figures of a task. Both values of `refill` give the output of autoregressive decoding, so both
+/// have the same accuracy.
 struct SpeedScore {
   std::string task;
   int n = 0, n_checked = 0, n_correct = 0;
   double block = 0, slide = 0;  // tokens per step of `jacobi` with refill=block and refill=slide
-  double fast_forward = 0;      // mean over answers of the mean over blocks (event/trajectory.h)
-  double stationary = 0;        // tokens per answer
+  double fast_forward = 0;      // mean over blocks, then over answers (event/trajectory.h)
+  double stationary = 0;        // stationary tokens per answer (event/trajectory.h)
   /// Share of checked answers that are correct.
   double accuracy() const { return n_checked ? static_cast<double>(n_correct) / n_checked : 0; }
 };
@@ -40,7 +41,7 @@ std::vector<SpeedScore> measure_speed(Model& model,
                                       const SpeedSettings& settings,
                                       const std::function<bool()>& stop = {});
 
-/// Means over the tasks, for a training's log.
+/// The figures averaged over the tasks, for the log of a training.
 NamedFigures figures_of(const std::vector<SpeedScore>& scores);
 /// A table of two measurements of the same tasks.
 std::string to_markdown(const std::vector<SpeedScore>& before,

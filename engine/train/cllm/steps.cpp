@@ -5,16 +5,16 @@
 namespace engine {
 namespace {
 
-// The approximate number of rows of a pass, and the most bytes of teachers' logits in memory. They
-// are constants, not a share of the free memory: the order of the sums, and so the bits of a
-// gradient, depend on them.
+// The approximate number of rows of a pass, and the maximum bytes of teachers' logits in memory.
+// The order of sums, and so the bits of a gradient, depend on these numbers. So they are constants
+// and do not depend on the free memory.
 constexpr std::int64_t kCpuRows = 1024, kDeviceRows = 8192, kTeacherBytes = 512 << 20;
 
 bool has_teachers(const CllmRecipe& recipe) {
   return recipe.consistency_weight > 0 && recipe.loss.by != ConsistencyLoss::By::HardLabels;
 }
 
-// The largest number of rows of a step: texts, their true answers, replayed texts.
+// The maximum number of rows of a step: texts with chains, true answers, and replayed texts.
 std::int64_t most_rows(const CllmRecipe& recipe) {
   return (2 * std::int64_t{recipe.batch_texts} + recipe.replay_texts) * recipe.context;
 }
@@ -136,7 +136,7 @@ void CllmSteps::refine(std::vector<GuidedRows>& segments) {
   }
 }
 
-// Shard i has the segments i, i + n_shards, .., which it takes in passes.
+// Shard i computes the segments i, i + n_shards, .., in one or several passes.
 std::vector<std::vector<CllmSteps::Pass>> CllmSteps::passes_of(const GuidedBatch& batch) const {
   std::vector<std::vector<Pass>> of_shards(static_cast<std::size_t>(weights_->n_shards()));
   std::int64_t first = 0;

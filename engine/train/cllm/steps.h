@@ -22,7 +22,7 @@ namespace engine {
 /// A number for each part of the loss.
 using PartSums = std::array<double, kLossParts>;
 
-/// Concatenated segments, as a pass takes them.
+/// The concatenated segments of one pass.
 struct PassRows {
   std::vector<TokenId> token, target;
   std::vector<float> weight;
@@ -36,17 +36,17 @@ struct PassRows {
   int n_rows() const { return static_cast<int>(token.size()); }
   /// Appends a segment.
   void add(const GuidedRows& rows);
-  /// Adds rows without loss up to a multiple of `rows`.
+  /// Appends rows without loss until the number of rows is a multiple of `rows`.
   void pad(int rows);
-  /// Multiplies each row's weight by its part's number.
+  /// Multiplies the weight of each row by the factor of its part of the loss.
   void scale(const std::array<float, kLossParts>& row_scale);
   /// The rows as input of a pass. They refer to the vectors of this object.
   TrainRows rows() const { return {token, target, weight, pos, segments, views, goals}; }
 };
 
-/// Divides the wanted segments among first, first + stride, .., in order, into passes of at most
-/// `most` rows.
-/// @param send  receives a pass, which it may change, and the indices of its segments
+/// Selects from segments first, first + stride, .. those for which `wanted` is true, and groups
+/// them, in order, into passes of at most `most` rows.
+/// @param send  called with each pass, which it may change, and the indices of its segments
 void in_passes(const std::vector<GuidedRows>& segments,
                int first,
                int stride,
@@ -55,7 +55,7 @@ void in_passes(const std::vector<GuidedRows>& segments,
                const std::function<void(PassRows&, const std::vector<std::size_t>&)>& send);
 /// True unless the segment is empty; for in_passes().
 bool has_rows(const GuidedRows& rows);
-/// Calls refine_chains() for these segments.
+/// Calls refine_chains() for each segment of a pass.
 /// @param picks  the token predicted by each row of the pass that holds them
 void refine_segments(std::vector<GuidedRows>& segments,
                      const std::vector<std::size_t>& in_pass,
@@ -65,15 +65,15 @@ void refine_segments(std::vector<GuidedRows>& segments,
 /// The segments of a step.
 struct GuidedBatch {
   std::vector<GuidedRows> segments;
-  /// A row's weight in the loss is its weight times its part's number here.
+  /// Factor of each part: a row's weight in the loss is its own weight times this factor.
   std::array<float, kLossParts> row_scale{};
 };
 
-/// Input of CllmSteps, which it outlives.
+/// Input of CllmSteps; must outlive it.
 struct CllmStart {
   const CllmRecipe& recipe;
   const ModelConfig& model;
-  const std::vector<float>& target;  // the target's weights: those of a frozen teacher
+  const std::vector<float>& target;  // the target's weights; a frozen teacher uses them
   TrainState state;
 };
 
@@ -86,14 +86,14 @@ class CllmSteps {
 
   /// The weights that the steps update.
   TrainableWeights& weights() { return *weights_; }
-  /// Runs the Jacobi iterations that the chains still need, with the current weights.
+  /// Runs Jacobi iterations with the current weights until no chain needs more.
   void refine(std::vector<GuidedRows>& segments);
   /// One update by the batch.
   /// @param step    from 1
   /// @param losses  receives for each part the sum of its rows' losses, each multiplied by the row's
   ///                weight in the part
-  /// @return  the gradient's norm before clipping; NaN if it or a loss is not finite: then no weight
-  ///          and no moment changed
+  /// @return  the gradient's norm before clipping; NaN if the norm or a loss is not finite, and
+  ///          then weights and moments are left unchanged
   double update(const GuidedBatch& batch, std::int64_t step, double lr, PartSums& losses);
 
  private:
@@ -101,7 +101,7 @@ class CllmSteps {
   struct Pass {
     PassRows rows;
     std::vector<float> counted;
-    std::int64_t first = 0;  // among the losses of the step
+    std::int64_t first = 0;  // index of its first row among the losses of the step
   };
   std::vector<std::vector<Pass>> passes_of(const GuidedBatch& batch) const;
 

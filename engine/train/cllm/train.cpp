@@ -57,7 +57,7 @@ class CllmJob {
             find_model(request.target.empty() ? recipe_.target : request.target, request.assets),
             {.limits = request.limits})),
         stream_(recipe_.mixture, recipe_.seed, request.data) {
-    // Fails now, not after collecting, if cuBLAS is missing.
+    // If cuBLAS is missing, this fails now instead of after collecting.
     if (on_gpu()) kernels::train_kernels(*device_).products(*device_);
     if (!recipe_.replay_mixture.empty())
       replay_.emplace(recipe_.replay_mixture, recipe_.seed, request.data);
@@ -105,7 +105,7 @@ class CllmJob {
 
   const CllmRequest& request_;
   const CllmRunCallbacks& callbacks_;
-  std::unique_ptr<kernels::Device> device_;  // of every stage
+  std::unique_ptr<kernels::Device> device_;  // all stages use it
   CllmRecipe recipe_;
   ModelFiles files_;
   TrainingStream stream_;
@@ -137,11 +137,11 @@ void CllmJob::read_stages() {
   std::ostringstream text;
   text << file.rdbuf();
   const json stages = json::parse(text.str(), nullptr, false);
-  if (!stages.is_object()) return;  // damaged: measure again
+  if (!stages.is_object()) return;  // the file is damaged: measures again
   stages_.collect_seconds = stages.value("collect_seconds", 0.0);
   if (stages.value("score_problems", 0) != recipe_.score_problems) return;
   stages_.after_step = stages.value("after_step", std::int64_t{0});
-  // If the file was copied from another run of the same target, before this run trained, only the
+  // Without a checkpoint the file was copied from another run of the same target. Then only the
   // scores of the target are valid.
   const bool trained_here = fs::exists(path("checkpoint.bin"));
   for (const auto& [name, scores] :
@@ -218,7 +218,8 @@ bool CllmJob::collect(TrajectoryFile& file) {
     while (index < recipe_.prompts && file.has(index));
     if (index >= recipe_.prompts) return false;
     prompt = prompt_of(index);
-    // A prompt that does not fit has no answer; it is recorded as such, so collecting can end.
+    // A prompt that does not fit into the context gets no answer. It is recorded as dropped, so
+    // that all prompts are accounted for and collecting can end.
     if (static_cast<int>(prompt.tokens.size()) < model->max_seq_len()) return true;
     file.add({.drop = Drop::TooLong, .checked = false, .trajectory = {.index = index}});
     return true;
@@ -287,7 +288,7 @@ std::vector<SpeedScore> CllmJob::measured(Model& model,
                        [&] { return stopped(); });
 }
 
-// Measures the tasks that `scores` lacks, and saves each.
+// Measures the tasks that are missing in `scores`, and saves the scores after each.
 bool CllmJob::measure_rest(Model& model, std::vector<SpeedScore>& scores) {
   while (scores.size() < tasks_.size()) {
     const auto one = measured(model, {tasks_[scores.size()]}, Split::Test, recipe_.score_problems);
@@ -304,7 +305,7 @@ bool CllmJob::measure_before() {
   return measure_rest(*model_of(parameters_), stages_.before);
 }
 
-// Writes the trajectory of the first unseen problem of the first task, as text pieces.
+// Appends the trajectory of the first unseen problem of the first task, its tokens as text.
 void CllmJob::keep_probe_trajectory(std::int64_t step, Model& model) const {
   const auto record = task_generator(tasks_.front()).make(Split::Dev, 1, 0);
   if (!record) return;
@@ -365,7 +366,7 @@ CllmResult CllmJob::train(std::vector<Trajectory> trajectories) const {
   training.model = files_.config;
   training.parameters = parameters_;
   training.trajectories = std::move(trajectories);
-  // Texts after those that were answered.
+  // Replays texts whose indices follow those of the answered prompts.
   training.replay = [this](std::int64_t index) {
     const TrainingStream& stream = replay_ ? *replay_ : stream_;
     return tokenized(*files_.tokenizer, stream.text(recipe_.prompts + index));
@@ -414,7 +415,7 @@ CllmOutcome CllmJob::run() {
   if (!tasks_.empty()) {
     if (stages_.after_step != outcome.training.step) stages_.after.clear();
     stages_.after_step = outcome.training.step;
-    if (!measure_rest(*model, stages_.after)) return outcome;  // stopped: the checkpoint is kept
+    if (!measure_rest(*model, stages_.after)) return outcome;  // stopped; the checkpoint stays
     outcome.after = stages_.after;
     keep_probe_trajectory(outcome.training.step, *model);
   }

@@ -1,8 +1,8 @@
-// The command `train cllm`: a recipe and a target in, a model directory out.
+// The command `train cllm`: trains a consistency model from a recipe and a target, in four stages.
 //   collect  out/trajectories.bin     Jacobi trajectories of the target's answers (trajectories.h)
 //   measure  out/stages.json          speed and accuracy of the target, and the time of each stage
-//   train    out/checkpoint.bin, out/training.jsonl; every probe adds the trajectory of one unseen
-//            prompt as a line of out/probe_trajectories.jsonl
+//   train    out/checkpoint.bin, out/training.jsonl; every probe appends the trajectory of one
+//            unseen prompt to out/probe_trajectories.jsonl
 //   write    a Hugging Face directory in bf16 with a model card, README.md
 // Every stage can be resumed.
 #pragma once

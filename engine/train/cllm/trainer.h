@@ -1,6 +1,6 @@
-// Consistency training: trajectories of a target in, weights out. Like train() (trainer.h), a run is
-// a function of (recipe, trajectories, replay, weights, shards, compute, device). A run whose length
-// is given in epochs ends with the same bits after it was stopped and resumed.
+// Consistency training on the trajectories of a target. As in train() (core/trainer.h), the result
+// is a function of (recipe, trajectories, replay, weights, shards, compute, device). If the length
+// is given in epochs, stopping and resuming a run does not change the bits of its result.
 #pragma once
 
 #include <array>
@@ -19,10 +19,10 @@ namespace engine {
 
 /// Progress of a consistency training.
 struct CllmProgress {
-  std::int64_t step = 0, n_steps = 0;      // n_steps 0: until the minutes are over
-  std::int64_t rows = 0;                   // so far, of texts, chains and replayed texts
-  double loss = 0;                         // weighted sum of the parts, of this step
-  std::array<double, kLossParts> parts{};  // mean of each, nats a row; 0 where a step has none
+  std::int64_t step = 0, n_steps = 0;      // n_steps is 0 if the length is given in minutes
+  std::int64_t rows = 0;                   // rows of texts, chains and replayed texts so far
+  double loss = 0;                         // weighted sum of the parts in this step
+  std::array<double, kLossParts> parts{};  // mean loss of each part, nats per row; 0 without rows
   double lr = 0, gradient_norm = 0;
   double rows_per_second = 0;
   double done = 0;  // 0 to 1
@@ -49,12 +49,12 @@ struct CllmOptions {
 /// Input of a consistency training.
 struct CllmTraining {
   ModelConfig model;
-  std::vector<float> parameters;         // of the target, in the order of ParameterLayout
+  std::vector<float> parameters;         // the target's weights in the order of ParameterLayout
   std::vector<Trajectory> trajectories;  // at least one; already augmented if wanted
   TokenSource replay;  // text number i; may be empty where recipe.replay_texts is 0
 };
 
-/// Points and texts that did not fit into recipe.context rows, of all steps so far.
+/// Counts of points and texts that did not fit into recipe.context rows, over all steps so far.
 struct RoomCounts {
   bool known = false;            // false: no steps yet, or the checkpoint has no counts
   std::int64_t n_points = 0;     // points drawn

@@ -47,7 +47,8 @@ class Collection {
     open_block(*lane);
     lanes_.push_back(std::move(lane));
   }
-  /// One iteration of every lane in one forward pass; passes on finished answers.
+  /// Makes one Jacobi iteration of every lane in one forward pass, and passes finished answers to
+  /// done.
   void iterate(const std::function<void(Trajectory)>& done);
 
  private:

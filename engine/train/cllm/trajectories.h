@@ -3,8 +3,8 @@
 //   paper    Kou et al. 2024 (arXiv:2403.00835), section 3.1, "Jacobi trajectory collection"
 //   engine   textbook Jacobi decoding (decode/textbook_jacobi.h) with a KV cache of final tokens and
 //            many prompts in one forward pass; prompts do not affect each other's trajectories
-//   differs  an answer ends at its end token or at max_new_tokens, where the last block is cut; the
-//            points stay unchanged, augment() changes a copy
+//   differs  an answer ends at its end token or at max_new_tokens, which truncates its last block;
+//            augment() changes a copy, so the collected points stay unchanged
 #pragma once
 
 #include <atomic>
@@ -26,12 +26,12 @@ using BlockPoints = std::vector<std::vector<TokenId>>;
 
 /// The answer to a prompt, and the trajectories of its blocks.
 struct Trajectory {
-  std::int64_t index = 0;           // of the text in its stream
-  std::string part;                 // of the mixture: "arith"
+  std::int64_t index = 0;           // index of the text in its stream
+  std::string part;                 // part of the mixture that the text is from: "arith"
   std::vector<TokenId> prompt;      // bos included
   std::vector<TokenId> output;      // the model's answer with its end token
   bool ended = false;               // true: by its end token; false: by max_new_tokens
-  std::vector<TokenId> truth;       // the text's own answer, with an end token
+  std::vector<TokenId> truth;       // the true answer of the text, with an end token
   std::vector<BlockPoints> blocks;  // consecutive, from the first token of the output; the last one
                                     // may continue after the end token; may be empty
 };
@@ -50,7 +50,7 @@ struct CollectSettings {
   int max_new_tokens = 256;  // of an answer
   int n_lanes = 32;          // prompts in one forward pass
   bool keep_points = true;   // false: autoregressive decoding, answers without blocks
-  std::uint64_t seed = 1;    // of the first guesses
+  std::uint64_t seed = 1;    // seed of the random first guesses
   std::vector<TokenId> eos_ids;
 };
 
@@ -72,9 +72,9 @@ bool repeats_a_token(std::span<const TokenId> tokens, int n, std::span<const Tok
 /// True if a sentence or line of three words or more occurs `n` times in a row.
 bool repeats_a_sentence(std::string_view text, int n);
 
-/// The authors' data augmentation, "correct, wrong, correct" patterns: in every point but the last
-/// two, draws half as many positions as are wrong, among the wrong ones without the first, and
-/// corrects them. The first wrong position stays the same.
+/// The data augmentation of the CLLM authors, which makes "correct, wrong, correct" patterns. For a
+/// point with n wrong positions it draws n / 2 of these, with replacement, and corrects them. It
+/// never draws the first wrong position. The last two points of a block stay unchanged.
 /// @return  number of changed positions
 int augment(BlockPoints& points, Random& rng);
 

@@ -66,7 +66,7 @@ class BodyReader {
     const auto part = take(1);
     return whole_ ? static_cast<std::uint8_t>(part[0]) : std::uint8_t{0};
   }
-  /// A count of elements of at least 4 bytes each.
+  /// Reads a count of elements, each of which takes at least 4 bytes.
   std::size_t count() {
     const std::size_t n = u32();
     whole_ = whole_ && n <= bytes_.size() / 4;
@@ -104,7 +104,8 @@ bool read_body(std::string_view bytes, CollectedText& text) {
   return reader.whole() && drop <= static_cast<std::uint8_t>(Drop::TooLong);
 }
 
-// The body of the frame at `at`, which is advanced to the next frame; nothing if it is incomplete.
+// Finds the body of the frame at `at` and advances `at` to the next frame. False if the frame is
+// incomplete.
 bool next_frame(std::string_view file, std::size_t& at, std::string_view& body) {
   const std::string_view left = file.substr(at);
   if (left.size() < kFrameHeadBytes || !left.starts_with(kFrameMarker)) return false;

@@ -16,14 +16,14 @@ namespace engine {
 
 /// Reason why a trajectory is not used for training.
 enum class Drop : std::uint8_t { None, Wrong, TokenRun, SentenceRun, TooLong };
-/// The reason in words, as files have it.
+/// The reason in words, as written to files.
 const char* name_of(Drop drop);
 
 /// The trajectory of a prompt, or the reason why it was dropped.
 struct CollectedText {
   Drop drop = Drop::None;
   bool checked = false;   // true if its task's checker could run
-  Trajectory trajectory;  // if dropped, only index, part and the number of tokens are used
+  Trajectory trajectory;  // of a dropped text only index, part and number of tokens are used
 };
 
 /// Counts over collected texts.
@@ -33,7 +33,7 @@ struct CollectCounts {
   std::int64_t n_wrong = 0, n_token_runs = 0, n_sentence_runs = 0, n_too_long = 0;  // dropped
   std::int64_t n_blocks = 0, n_points = 0,
                n_tokens = 0;  // of those kept; points include first guesses
-  double n_iterations = 0;                                // of those kept, to the fixed point
+  double n_iterations = 0;    // of those kept, to the fixed point
 };
 /// Counts the texts.
 CollectCounts counts_of(const std::vector<CollectedText>& texts);
@@ -43,8 +43,9 @@ std::string words_of(const CollectCounts& counts);
 /// A file of trajectories, open for appending.
 class TrajectoryFile {
  public:
-  /// Opens or creates the file. Reads the texts of an existing one; removes a partial frame at its end.
-  /// @param header  of a new file; an existing one must have the same
+  /// Opens or creates the file. Reads the texts of an existing file and removes a partial last
+  /// frame.
+  /// @param header  written to a new file; an existing file must have the same header
   /// @throws Error(BadInput)   if the file has another header
   /// @throws Error(Resources)  if it cannot be read or written
   TrajectoryFile(const std::string& path, const std::string& header);

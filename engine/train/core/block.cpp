@@ -10,7 +10,7 @@ namespace {
 
 using kernels::TrainWeights;
 
-constexpr int kMinPositions = 512;  // of the table of rotations
+constexpr int kMinPositions = 512;  // minimum size of the table of rotations
 constexpr const char* kKept = "activations kept for a layer's backward";
 constexpr const char* kGradients = "gradients within a layer";
 constexpr const char* kPlaces = "positions and attention spans of a pass";
@@ -23,7 +23,7 @@ std::vector<float> rope_table(const ModelConfig& config, int max_pos) {
   for (int pos = 0; pos < max_pos; pos++) {
     float* row = table.data() + std::int64_t{pos} * config.head_dim;
     for (int i = 0; i < half; i++) {
-      // The frequency in f32, as transformers computes it; the angle's sine and cosine in double.
+      // Computes the frequency in f32, as transformers does, but sine and cosine in double.
       const auto frequency =
           static_cast<float>(1.0 / std::pow(config.rope.theta, 2.0 * i / config.head_dim));
       const double angle = static_cast<float>(pos) * frequency;
@@ -104,7 +104,8 @@ void BlockPass::rope(void* x, float direction) {
                direction);
 }
 
-// The norm copies its input to where the next product adds to it, so both are kept.
+// Each norm also copies its input to the buffer of the residual stream to which the next product
+// adds. So the stream before and after the product are both kept.
 void BlockPass::forward(const TrainWeights& w, const LayerAt& at, KeptBlock& kept, float* next) {
   const auto& [device, ops, type] = on_;
   const BlockMatrices m(config_, at);

@@ -25,7 +25,7 @@ struct BlockRows {
 /// Attention span of each row, in rows of the pass.
 std::vector<kernels::AttentionSpan> spans_of(const BlockRows& rows);
 
-/// The shape of a model's attention, for n rows.
+/// The shape of a model's attention for a pass of n rows.
 kernels::AttentionRows attention_rows(const ModelConfig& config, int n_rows = 0);
 /// The matrices of a block.
 struct BlockMatrices {
@@ -56,14 +56,14 @@ class BlockPass {
 
   /// Uploads the positions and attention spans of a pass's rows. Call it before the pass's blocks.
   void prepare(const BlockRows& rows);
-  /// Forward of the rows that prepare() was given.
+  /// Forward of the rows that were passed to prepare().
   /// @param kept  x_attn holds the block's input
   /// @param next  [rows, dim] the block's output
   void forward(const kernels::TrainWeights& w, const LayerAt& at, KeptBlock& kept, float* next);
   /// Backward of the same rows.
-  /// @param dx          [rows, dim] gradient of the output, replaced by that of the input
-  /// @param dx_rounded  [rows, dim] the same, rounded to the type; likewise replaced
-  /// @param gradient    of all weights, added to
+  /// @param dx          [rows, dim] gradient of the output; receives the gradient of the input
+  /// @param dx_rounded  [rows, dim] the same values in the type of activations, before and after
+  /// @param gradient    gradient of all weights, to which this block's is added
   void backward(const kernels::TrainWeights& w,
                 const LayerAt& at,
                 const KeptBlock& kept,
@@ -78,13 +78,13 @@ class BlockPass {
   const ModelConfig config_;
   const int max_rows_;
   kernels::AttentionRows attention_;
-  int n_positions_ = 0;  // of the table of rotations
+  int n_positions_ = 0;  // positions in the table of rotations
   kernels::DeviceBuffer pos_, spans_, rope_;
   kernels::DeviceBuffer act_, d_act_, d_gate_up_, d_qkv_, d_attended_, d_h_;
 };
 
-/// RoPE's rotations, [max_pos, head_dim]: a row holds the cosines of its position, then the sines,
-/// for the frequencies theta^(-2 i / head_dim).
+/// The table of RoPE rotations, [max_pos, head_dim]. Each row holds the cosines, then the sines, of
+/// its position times the frequencies theta^(-2 i / head_dim).
 std::vector<float> rope_table(const ModelConfig& config, int max_pos);
 
 }  // namespace engine

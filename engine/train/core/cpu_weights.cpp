@@ -1,5 +1,5 @@
-// Weights in training on the CPU: they stay in the host's TrainState; every shard has a device, a
-// gradient and a thread.
+// Trainable weights on the CPU. Weights and moments stay in the host's TrainState; every shard has
+// its own device, gradient and thread.
 #include <algorithm>
 #include <cmath>
 

@@ -1,5 +1,6 @@
-// Weights in training on a CUDA device: weights, moments and the gradient stay in its memory; the
-// losses and the gradient's sums of squares come down with one wait a step.
+// Trainable weights on a CUDA device. Weights, moments and the gradient stay in the device's
+// memory. Each step copies only the losses and the gradient's sums of squares to the host, with one
+// wait.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -54,7 +55,8 @@ class DeviceWeights final : public TrainableWeights {
     device_.ops().upload(device_, there.data(), values.data(), there.bytes());
     return there;
   }
-  /// The masters in the type of activations; an empty buffer if that is theirs.
+  /// The f32 master weights rounded to the type of activations; an empty buffer if that type is
+  /// f32.
   DeviceBuffer rounded(const DeviceBuffer& masters, const char* what) const {
     if (type_ == DType::F32) return {};
     const std::int64_t n = masters.bytes() / 4;
@@ -79,7 +81,7 @@ class DeviceWeights final : public TrainableWeights {
   const std::int64_t n_, n_sums_;
   DeviceBuffer results_;  // sums of the gradient's squares, then losses
   std::vector<char> arrived_;
-  DeviceBuffer adam_;  // a step's update of weights without decay, of weights with it
+  DeviceBuffer adam_;  // the step's AdamW constants for weights without decay, then with decay
   DeviceBuffer parameters_, mean_, square_, gradient_, rounded_;
   std::vector<DeviceBuffer> constants_;
 };

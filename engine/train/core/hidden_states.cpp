@@ -7,7 +7,7 @@
 namespace engine {
 namespace {
 
-constexpr int kRowsAtOnce = 2048;  // approximate, of one forward pass
+constexpr int kRowsAtOnce = 2048;  // approximate rows of one forward pass
 
 int rows_of(const OwnOutput& text) {
   return static_cast<int>(text.tokens.size()) - 1;

@@ -1,6 +1,6 @@
-// Hidden states of a target, after its final norm, over texts that it wrote: the input of draft heads.
-// Computed in batches of several texts and kept in bf16; computed again each time if all of them would
-// need too much memory. Both ways give the same bits.
+// Hidden states of a target, after its final norm, for texts that it wrote: the input of draft
+// heads. They are computed for several texts at a time and kept in memory as bf16. If all of them
+// would need too much memory, every load() computes its own again, with the same bits.
 #pragma once
 
 #include <cstdint>
@@ -36,8 +36,8 @@ class HiddenStates {
   std::span<const OwnOutput> texts_;
   std::int64_t n_bytes_ = 0;
   bool kept_ = false;
-  std::vector<std::vector<Bf16>> states_;  // empty unless in memory
-  std::vector<int> loaded_;                // unless all are kept
+  std::vector<std::vector<Bf16>> states_;  // by text; empty for a text that is not in memory
+  std::vector<int> loaded_;                // texts of the last load(), if not all are kept
 };
 
 }  // namespace engine

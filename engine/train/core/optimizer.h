@@ -19,7 +19,7 @@ struct OptimizerSettings {
 /// AdamW with its moments.
 class Optimizer {
  public:
-  /// @param runs  all weights, with and without decay; the last run ends at n
+  /// @param runs  ranges of weights with and without decay that cover all weights
   Optimizer(const OptimizerSettings& settings,
             std::vector<ParameterRun> runs,
             const TrainTable& table);
@@ -27,15 +27,15 @@ class Optimizer {
   std::vector<float> mean, square;  // AdamW's moments, [n parameters]
 
   /// The constants of one update.
-  /// @param norm  the gradient's, for clipping
+  /// @param norm  norm of the gradient, for clipping
   /// @param step  from 1
   AdamStep adam_step(double norm, std::int64_t step, double lr, bool decays) const;
 
   /// One update. Sums run over fixed blocks, so the result does not depend on the threads.
-  /// @param gradients  [n] of each shard; all zero afterwards
+  /// @param gradients  one gradient [n] per shard; set to zero
   /// @param step       from 1
-  /// @return  the norm of the summed gradient before clipping; if it is not finite, no weight and
-  ///          no moment changed
+  /// @return  the norm of the summed gradient before clipping. If it is not finite, weights and
+  ///          moments are left unchanged
   double update(std::vector<float>& parameters,
                 std::vector<std::vector<float>>& gradients,
                 std::int64_t step,

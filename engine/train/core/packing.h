@@ -1,6 +1,6 @@
 // Packs several texts into one row of the context's length, to reduce padding. Best fit: a text goes
-// to the open row that it fills most; if none has room and no more may be opened, the fullest row is
-// closed. The packed rows are a function of the texts and their order.
+// to the open row with the least room that is enough. If no row has room and no more may be opened,
+// the fullest row is closed. The packed rows depend only on the texts and their order.
 #pragma once
 
 #include <cstdint>
@@ -30,9 +30,9 @@ struct LossWeights {
 struct PackedRow {
   std::vector<TokenId> token;        // [context], 0 in padding
   std::vector<TokenId> target;       // [context]
-  std::vector<float> weight;         // [context] of the loss, 0 in padding
+  std::vector<float> weight;         // [context] weight of the loss, 0 in padding
   std::vector<std::int32_t> pos;     // [context], from 0 in every text
-  std::vector<std::int32_t> length;  // of each text, in order
+  std::vector<std::int32_t> length;  // length of each text, in order
   int n_used = 0;
 };
 

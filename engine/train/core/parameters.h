@@ -1,5 +1,5 @@
-// The layout of all weights of a LLaMA-family model in one f32 array. Matrices of one product are
-// adjacent: q, k and v form one matrix, gate and up another.
+// The layout of all weights of a LLaMA-family model in one f32 array. Matrices that one product
+// reads together are adjacent: q, k and v form one matrix, gate and up another.
 #pragma once
 
 #include <cstdint>
@@ -59,8 +59,8 @@ std::vector<ParameterRun> runs_of(const std::vector<NamedPart>& parts, std::int6
 /// A sample of N(0, 1), a function of (seed, index).
 float initial_weight(std::uint64_t seed, std::int64_t index);
 
-/// Initial weights, a function of (seed, index): matrices from N(0, deviation), those whose output is
-/// added to the residual stream divided by sqrt(2 n_layers); norms 1.
+/// Sets the initial weights, a function of (seed, index). Matrices are drawn from N(0, deviation)
+/// and divided by sqrt(2 n_layers) if their output is added to the residual stream; norms are 1.
 void initialise(std::vector<float>& parameters,
                 const ParameterLayout& layout,
                 const ModelConfig& config,
@@ -70,7 +70,7 @@ void initialise(std::vector<float>& parameters,
 /// The array as tensors with Hugging Face's names. Borrows `parameters`, which must outlive the source.
 std::shared_ptr<const TensorSource> as_tensors(const std::vector<float>& parameters,
                                                const ModelConfig& config);
-/// The same for an array of these parts.
+/// The same for an array with this list of parts.
 std::shared_ptr<const TensorSource> as_tensors(const std::vector<float>& parameters,
                                                std::vector<NamedPart> parts);
 /// Copies a model's weights of any dtype into the array.

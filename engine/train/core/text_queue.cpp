@@ -40,7 +40,7 @@ void TextQueue::make_ahead() {
   try {
     coming_ = std::async(std::launch::async, make_more);
   } catch (const std::system_error&) {
-    // The system has no thread left: take() generates the texts.
+    // The system has no thread left. The next take() generates the texts itself.
   }
 }
 

@@ -15,16 +15,16 @@ struct TrainDevice {
   const kernels::TrainOps& ops;
   kernels::DType type;  // of activations: F32 or BF16
 
-  /// The number of rows rounded up to what products take.
+  /// The number of rows, rounded up to the multiple that matrix products need.
   int padded(int rows) const {
     return (rows + ops.row_multiple - 1) / ops.row_multiple * ops.row_multiple;
   }
-  /// n values of four bytes: f32, token ids, rows.
-  /// @param what  as for Ops::allocate
+  /// Allocates n values of four bytes each: f32, token ids or row numbers.
+  /// @param what  purpose of the memory, as for Ops::allocate
   kernels::DeviceBuffer f32(std::int64_t n, const char* what) const {
     return {device, 4 * n, what};
   }
-  /// n activations.
+  /// Allocates n activations.
   kernels::DeviceBuffer typed(std::int64_t n, const char* what) const {
     return {device, kernels::bytes_of(type) * n, what};
   }
@@ -34,7 +34,7 @@ struct TrainDevice {
     device.ops().upload(device, to.data(), values.data(),
                         static_cast<std::int64_t>(values.size() * sizeof(values[0])));
   }
-  /// Clears elements [first, last) of rows of `width` activations.
+  /// Sets rows [first, last) of `width` activations each to zero.
   void clear_rows(const kernels::DeviceBuffer& x, int first, int last, int width) const {
     if (first >= last) return;
     const std::int64_t row_bytes = std::int64_t{kernels::bytes_of(type)} * width;

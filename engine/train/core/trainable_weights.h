@@ -1,5 +1,5 @@
-// Weights, moments and gradients of a training where it computes: in the host's memory with a
-// gradient for each CPU shard, or in the memory of a CUDA device.
+// Weights, moments and gradients of a training. They are in the memory of the processor that
+// computes: the host's memory, with a gradient for each CPU shard, or the memory of a CUDA device.
 #pragma once
 
 #include <cstdint>
@@ -23,11 +23,11 @@ bool all_finite(std::span<const float> values);
 
 /// Weights and moments of a run, in the host's memory.
 struct TrainState {
-  std::vector<float>& parameters;  // as a layout of parameters lays them out
+  std::vector<float>& parameters;  // all weights, in the order of their layout
   Optimizer& optimizer;
 };
 
-/// The compute mode and the processors of a training, which they outlive.
+/// The compute mode and the processors of a training; they outlive it.
 struct TrainPlace {
   Compute compute;
   Workers& workers;                   // the CPU's threads
@@ -35,12 +35,12 @@ struct TrainPlace {
   kernels::Device* device = nullptr;  // a CUDA device for this training alone; null: the CPU
 };
 
-/// The arrays that a training updates, their division, and the size of a step.
+/// The arrays that a training updates, how they are divided, and the size of a step.
 struct TrainedArrays {
   TrainState state;
   std::vector<ParameterRun> runs;
-  std::vector<kernels::TrainMatrix> matrices;  // those that products read
-  std::int64_t n_losses = 0;                   // of a step on a CUDA device, at most
+  std::vector<kernels::TrainMatrix> matrices;  // the matrices that products read
+  std::int64_t n_losses = 0;                   // maximum number of losses of a step (CUDA)
 };
 
 /// The weights in training on one kind of device.
@@ -67,20 +67,20 @@ class TrainableWeights {
   /// Constant values on the device, such as an embedding. @param values  outlive this
   virtual const float* constant(const std::vector<float>& values, const char* what) = 0;
 
-  /// [n], zero when a step begins.
+  /// The gradient of a shard, [n weights]; zero when a step begins.
   virtual float* gradient(int shard) = 0;
-  /// Room for the n losses of a step, all shards together, on the device.
+  /// Memory on the device for the n losses of a step, all shards together.
   virtual float* losses(std::int64_t n) = 0;
 
-  /// One AdamW update by the sum of the shards' gradients, which are zero afterwards. Waits once.
+  /// One AdamW update by the sum of the shards' gradients, which it sets to zero. Waits once.
   /// @param step  from 1
   /// @param loss  receives the first loss.size() losses of the step
-  /// @return  the gradient's norm before clipping; NaN if it or a loss is not finite: then no weight
-  ///          and no moment changed
+  /// @return  the gradient's norm before clipping; NaN if the norm or a loss is not finite, and
+  ///          then weights and moments are left unchanged
   virtual double update(std::int64_t step, double lr, std::span<float> loss) = 0;
   /// Copies weights and moments to the host's TrainState.
   virtual void fetch() = 0;
-  /// Notes of the device since the last call, a line each.
+  /// Notes that the device has made since the last call, one line each.
   virtual std::vector<std::string> take_notes() { return {}; }
 };
 

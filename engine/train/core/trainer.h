@@ -1,7 +1,7 @@
-// Trains a model by a recipe: texts in, weights out. A run is a function of (recipe, texts, shards,
-// compute, device): a run whose length is given in tokens ends with the same bits whether or not it
-// was stopped and resumed. (If the length is given in minutes, the learning rate follows the clock,
-// and two runs differ.)
+// Trains a model on the texts of a recipe. If the length is given in tokens, the result is a
+// function of (recipe, texts, shards, compute, device), and stopping and resuming a run does not
+// change its bits. If the length is given in minutes, the learning rate follows the clock, so two
+// runs differ.
 #pragma once
 
 #include <atomic>
@@ -22,10 +22,10 @@ namespace engine {
 /// Returns the tokenized text `index` of an endless stream. Called from several threads at once.
 using TokenSource = std::function<TokenText(std::int64_t index)>;
 
-/// The log entry of a step, with further figures.
+/// The log entry of a step, and figures that the log does not have.
 struct TrainProgress : TrainingReport {
   double completion_loss = 0;  // mean over completion tokens of this step
-  double answer_loss = 0;      // mean over the tokens that answer_weight applies to; 0 if it is 1
+  double answer_loss = 0;      // mean over tokens with answer_weight; 0 if answer_weight is 1
   double done = 0;             // 0 to 1
 };
 
@@ -34,8 +34,8 @@ struct TrainCallbacks {
   std::function<void(const TrainProgress&)> progress;  // every step; may be empty
   std::function<void(const std::string&)> notice;      // a line for a person; may be empty
   const std::atomic<bool>* stop = nullptr;             // set by Ctrl+C: save and return
-  /// Called with true before work that cannot check `stop`, and with false after it. May throw
-  /// Error(Cancelled) before. May be empty.
+  /// Called with true before work that cannot check `stop`, and with false after it. The first call
+  /// may throw Error(Cancelled). May be empty.
   std::function<void(bool begins)> unstoppable;
   /// Measures the current weights (in the order of ParameterLayout); called every
   /// recipe.probe_minutes. May be empty.
@@ -80,8 +80,8 @@ std::unique_ptr<kernels::Device> open_training_device(const std::string& name);
 /// @param recipe  with model.vocab_size set
 /// @param device  the opened options.device; null: opens it
 /// @throws Error(Usage)      if the directory holds a checkpoint and options.resume is false
-/// @throws Error(BadInput)   if the checkpoint to resume is of another recipe or damaged, or a text
-///                           has a token outside the vocabulary
+/// @throws Error(BadInput)   if the checkpoint to resume is damaged or belongs to another recipe,
+///                           or if a text has a token outside the vocabulary
 /// @throws Error(Resources)  if the directory cannot be written
 /// @throws Error(Device)     if the device is not available or fails, or if
 ///                           TrainingLoop::kMostLeftOut consecutive losses or gradients are not finite

@@ -6,8 +6,8 @@
 namespace engine {
 namespace {
 
-// The approximate number of rows of a pass. A constant, not a share of the free memory: the order
-// of the sums, and so the bits of a gradient, depend on it.
+// The approximate number of rows of a pass. It decides the order of sums, and so the bits of a
+// gradient. So it is a constant and does not depend on the free memory.
 constexpr int kCpuPassRows = 512, kDevicePassRows = 8192;
 
 TrainedArrays arrays_of(const TrainRecipe& recipe, TrainState state) {
@@ -74,7 +74,7 @@ TrainSteps::TrainSteps(const TrainRecipe& recipe, const TrainPlace& place, Train
                          rows_a_pass_ * context_);
 }
 
-// Each shard has a range of the packed rows, which it takes in passes.
+// Each shard computes a range of the packed rows, in one or several passes.
 double TrainSteps::update(const StepBatch& batch,
                           std::int64_t step,
                           double lr,

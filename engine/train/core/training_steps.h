@@ -1,4 +1,5 @@
-// Steps of training a model: the batch of a step, and its update.
+// One step of training a model: concatenates packed texts into a batch, and updates the weights by
+// it.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +20,7 @@ struct StepBatch {
   std::vector<TokenId> token, target;
   std::vector<float> weight;
   std::vector<std::int32_t> pos;
-  std::vector<Segment> segments;  // of all packed rows; begin and end count rows of the batch
+  std::vector<Segment> segments;  // of all packed rows; begin and end are rows of the batch
   std::vector<std::size_t> first_segment;  // [n packed rows + 1] the first segment of each
   double weight_sum = 0;
   std::int64_t n_tokens = 0;
@@ -27,10 +28,11 @@ struct StepBatch {
 /// Concatenates packed rows.
 StepBatch lay_out(const std::vector<PackedRow>& rows, int context);
 
-/// A range of a batch's packed rows as a pass takes them, with weights that sum to 1 over the batch.
+/// The input of a pass: a range of the packed rows of a batch. The weights of a batch sum to 1.
 class BatchPart {
  public:
-  /// Packed rows [first, last). The result borrows from this and from the batch.
+  /// Selects packed rows [first, last). The result refers to memory of this object and of the
+  /// batch.
   TrainRows take(const StepBatch& batch, int context, int first, int last);
 
  private:
@@ -51,15 +53,15 @@ class TrainSteps {
   /// One update by the batch.
   /// @param step  from 1
   /// @param loss  [rows of the batch] receives each row's loss, unweighted
-  /// @return  the gradient's norm before clipping; NaN if it or a loss is not finite: then no weight
-  ///          and no moment changed
+  /// @return  the gradient's norm before clipping; NaN if the norm or a loss is not finite, and
+  ///          then weights and moments are left unchanged
   double update(const StepBatch& batch, std::int64_t step, double lr, std::vector<float>& loss);
 
  private:
   int context_, n_rows_, rows_a_pass_;
   std::unique_ptr<TrainableWeights> weights_;
-  std::vector<BatchPart> parts_;   // of each shard
-  std::vector<TrainPass> passes_;  // of each shard
+  std::vector<BatchPart> parts_;   // one per shard
+  std::vector<TrainPass> passes_;  // one per shard
 };
 
 }  // namespace engine

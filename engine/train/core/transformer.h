@@ -1,6 +1,6 @@
-// Forward and backward of a LLaMA-family model for training: every layer's activations are kept,
-// the cross-entropy is fused with its gradient, and the backward ends at the gradient of every
-// weight.
+// Forward and backward of a LLaMA-family model for training. The forward keeps the activations of
+// every layer; one operation computes the cross-entropy and its gradient; the backward computes the
+// gradient of every weight.
 #pragma once
 
 #include <cstdint>
@@ -23,7 +23,7 @@ using kernels::RowGoal;
 struct TrainRows {
   std::span<const TokenId> token;
   std::span<const TokenId> target;      // the next token
-  std::span<const float> weight;        // of the row's loss; 0: no loss
+  std::span<const float> weight;        // weight of the row's loss; 0: no loss
   std::span<const std::int32_t> pos;    // starts at 0 in every text
   std::span<const Segment> segments;    // the rows of each text
   std::span<const RowView> views;       // empty: causal within the segment
@@ -32,7 +32,7 @@ struct TrainRows {
   int n_rows() const { return static_cast<int>(token.size()); }
 };
 
-/// Checks that every token is in the vocabulary, before anything is computed or launched.
+/// Checks that every token is in the vocabulary; called before anything is computed or launched.
 /// @throws ContractError
 void expect_tokens(std::span<const TokenId> tokens, int vocab_size);
 /// The same check for the tokens of the rows, and for each target that a row's loss uses.
@@ -49,15 +49,15 @@ struct TokenGroups {
   /// Number of groups.
   int n_groups() const { return static_cast<int>(begin.size()) - 1; }
 };
-/// @param rows  the rows to group by their tokens
+/// Groups rows by their tokens. @param rows  the rows to group
 TokenGroups token_groups_of(std::span<const TokenId> token, std::vector<std::int32_t> rows);
-/// Leaves out rows outside every segment.
+/// The same for the rows of a pass; leaves out rows outside every segment.
 TokenGroups token_groups_of(const TrainRows& rows);
 
 /// Options of a TrainPass.
 struct PassOptions {
   std::int64_t logit_bytes = VocabRows::kLogitBytes;
-  /// Allocate memory for the logits of all rows. Rows with teachers and logits() need it.
+  /// True: allocates memory for the logits of all rows, which rows with teachers and logits() need.
   bool keeps_logits = false;
 };
 
@@ -75,19 +75,19 @@ class TrainPass {
 
   /// Forward and backward of the rows, whose number is a multiple of row_multiple. Does not wait
   /// for the device.
-  /// @param gradient  [layout.n] on the device, added to
+  /// @param gradient  [layout.n] on the device; the gradient of this pass is added to it
   /// @param loss      [n_rows] on the device, unweighted: -log p of the row's target, or the loss
   ///                  towards its goal; 0 if the row's weight is 0
-  /// @param teacher   the weights whose forward of the same rows gives the teachers' distributions;
-  ///                  null: this forward's own logits, held constant
+  /// @param teacher   weights that compute the teachers' distributions, by a forward of the same
+  ///                  rows; null: the teachers are the logits of this forward, held constant
   void forward_backward(const kernels::TrainWeights& weights,
                         const TrainRows& rows,
                         float* gradient,
                         float* loss,
                         const kernels::TrainWeights* teacher = nullptr);
   /// Computes only the forward, and waits for the device.
-  /// @return  the likeliest token after each row, of equally likely ones the lowest id; 0 if a
-  ///          logit is not finite
+  /// @return  the most likely token after each row, with ties to the lowest id; 0 if a logit is not
+  ///          finite
   std::vector<TokenId> likeliest(const kernels::TrainWeights& weights, const TrainRows& rows);
   /// Computes only the forward, and waits for the device. Needs keeps_logits.
   /// @return  [n_rows, vocab_size]
@@ -110,12 +110,12 @@ class TrainPass {
   const int max_rows_;
   const kernels::TrainMatrix lm_head_;
   int n_ = 0, n_groups_ = 0;                 // of this pass
-  bool has_goals_ = false, taught_ = false;  // of this pass: goals besides targets; teachers
+  bool has_goals_ = false, taught_ = false;  // the rows have goals besides targets; have teachers
   std::vector<KeptBlock> layers_;
   BlockPass block_;
   VocabRows vocab_;
   kernels::DeviceBuffer token_, target_, weight_, goal_, group_row_, group_begin_;
-  kernels::DeviceBuffer kept_logits_;  // [rows, vocab_size] f32 of all rows; or empty
+  kernels::DeviceBuffer kept_logits_;  // [rows, vocab_size] f32; empty unless keeps_logits
   kernels::DeviceBuffer x_final_, r_final_, h_final_;
   kernels::DeviceBuffer d_h_, dx_, dx_rounded_;
 };

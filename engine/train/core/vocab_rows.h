@@ -1,5 +1,5 @@
-// Rows through one output matrix: losses with their gradient, or logits. The logits of all rows are
-// in memory together only if they are few.
+// Multiplies rows by one output matrix, to compute losses with their gradient, or logits. Works in
+// chunks of rows, so that the logits of only one chunk are in memory at a time.
 #pragma once
 
 #include <cstdint>
@@ -12,13 +12,14 @@ namespace engine {
 /// Products with one output matrix, in chunks of rows.
 class VocabRows {
  public:
-  /// Bytes of f32 logits in memory together, on a device that does not fix the number of rows.
+  /// Maximum bytes of a chunk's f32 logits, on a device that does not prescribe the rows of a
+  /// chunk.
   static constexpr std::int64_t kLogitBytes = 64 << 20;
 
   /// Allocates all its memory.
   /// @param on           its device outlives this
-  /// @param max_rows     rows of a call
-  /// @param logit_bytes  as kLogitBytes; the bits of the gradient depend on it
+  /// @param max_rows     maximum rows of a call
+  /// @param logit_bytes  maximum bytes of a chunk's logits; the bits of the gradient depend on it
   VocabRows(const TrainDevice& on,
             int vocab_size,
             int max_rows,
@@ -31,7 +32,7 @@ class VocabRows {
   /// @param x             [n_rows, width]
   /// @param known_logits  [n_rows, vocab_size] if they are known already; else null
   /// @param dx            [n_rows, width] the gradient of the losses
-  /// @param gradient      of all weights, added to
+  /// @param gradient      gradient of all weights, to which that of `m` is added
   void forward_backward(const kernels::TrainWeights& w,
                         const kernels::TrainMatrix& m,
                         const void* x,
@@ -52,8 +53,9 @@ class VocabRows {
                         void* dx,
                         float* gradient,
                         float* loss);
-  /// Calls `rows` for rows [first, first + n) with their logits [n, vocab_size], on the device.
-  /// @param x  [n_rows rounded up to what products take, width]
+  /// Calls `rows` for each chunk, rows [first, first + n), with its logits [n, vocab_size] on the
+  /// device.
+  /// @param x  [n_rows, width], with n_rows rounded up as by TrainDevice::padded()
   void logits(const kernels::TrainWeights& w,
               const kernels::TrainMatrix& m,
               const void* x,

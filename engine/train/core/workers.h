@@ -9,7 +9,8 @@ namespace engine {
 /// The pool.
 class Workers {
  public:
-  /// @param n  number of threads, including the caller's; fewer if the system has no more
+  /// @param n  number of threads, including the caller's; uses fewer if the system cannot start
+  ///           them
   explicit Workers(int n);
   ~Workers();
   Workers(const Workers&) = delete;

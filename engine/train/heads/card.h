@@ -11,7 +11,7 @@ namespace engine {
 std::string accuracy_table(const HeadsRanks& ranks);
 
 /// Writes directory/README.md.
-/// @param target  directory of the heads' target, whose card is summarised
+/// @param target  directory of the heads' target; the new card summarises the target's card
 /// @param data    folder of the open texts, if the mixture names them
 /// @throws Error(Resources)  if it cannot be written
 void write_heads_card(const std::string& directory,

@@ -1,9 +1,11 @@
-// Chimera's heads. The encoding of a k-gram is W2 SiLU(W1 [e ..]), with zeros for places before the
-// text. f is the encoder block's output at a k-gram's row, without a norm after it. Besides the
-// heads' losses, f is trained towards the target's hidden state at its own position.
+// Chimera's heads. The encoding of a k-gram is W2 SiLU(W1 [e ..]), where e are the embeddings of
+// its tokens, and zeros for positions before the text. f is the output of the encoder block at the
+// row of a k-gram, without a final norm. Besides the heads' losses, a feature loss trains f towards
+// the target's hidden state at the same position.
 //
-// Rows of one kind are gathered from, and scattered to, the rows of the pass by uploaded lists; no
-// two rows have the same destination.
+// Uploaded lists of row numbers say which rows of the pass hold hidden states, k-grams or head
+// inputs. Rows are gathered and scattered by these lists; a list names each row at most once as
+// destination.
 #include "engine/train/core/transformer.h"
 #include "engine/train/core/vocab_rows.h"
 #include "engine/train/heads/chimera_rows.h"
@@ -74,7 +76,7 @@ class ChimeraPass final : public HeadsPass {
     return m_.output[static_cast<std::size_t>(head)];
   }
   int head_width() const { return c_.residual ? 2 * c_.dim : c_.dim; }
-  /// f in the rows [hidden state, f] that a head reads, or their gradients.
+  /// The address of f, or of its gradient, within the rows [hidden state, f] of a head's input.
   void* f_part(const DeviceBuffer& joined) const {
     return static_cast<char*>(joined.data()) +
            std::int64_t{head_width() - c_.dim} * kernels::bytes_of(on_.type);
@@ -89,17 +91,18 @@ class ChimeraPass final : public HeadsPass {
   ChimeraRows rows_;  // positions and views padded for products
   KeptBlock kept_;
   BlockPass block_;
-  std::vector<int> first_state_, first_of_;  // of each text; of each head
+  std::vector<int> first_state_, first_of_;  // first state of each text; first row of each head
   std::vector<TokenId> grams_;               // [links, gram], oldest first; -1 before the text
 
   const float* embedding_;                // [vocab_size, dim] the target's
   DeviceBuffer states_;                   // [states of all texts, dim] bf16
-  DeviceBuffer state_, state_row_;        // of rows that are hidden states
+  DeviceBuffer state_, state_row_;        // for rows that are hidden states: the state, the row
   DeviceBuffer link_row_;                 // [links]
   DeviceBuffer gram_token_;               // [links, gram]
-  DeviceBuffer group_row_, group_begin_;  // of gram_token_
-  // For the rows of all heads, head by head, each padded for products: the state and the row of the
-  // head's input, and the state that f is trained towards.
+  DeviceBuffer group_row_, group_begin_;  // places of gram_token_ grouped by token
+  // Lists over the rows of all heads, ordered by head; the rows of a head are padded for products.
+  // They hold the hidden state and the row of f that the head reads, and the state that f is
+  // trained towards.
   DeviceBuffer head_state_, head_row_, head_wanted_, target_, weight_, rank_;
   DeviceBuffer gram_, silu_;               // [links, gram dim], [links, dim]
   DeviceBuffer z_, encoded_;               // [links, dim] f32
@@ -141,7 +144,8 @@ ChimeraPass::ChimeraPass(const TrainDevice& on,
   group_begin_ = on.f32(grams + 1, kGrams);
 }
 
-/// Uploads all hidden states of the texts, and the list of those that rows attend to.
+/// Uploads the hidden states of the texts, and lists of the rows of the pass whose input is a
+/// state.
 void ChimeraPass::read_states(std::span<const HeadsText> texts) {
   std::vector<Bf16> hidden;
   first_state_.clear();
@@ -235,7 +239,7 @@ void ChimeraPass::forward(const TrainWeights& w) {
   block_.forward(w, layout_.encoder, kept_, f_.f32());
 }
 
-/// Concatenates a head's input at each of its rows: the hidden state and f.
+/// Concatenates the hidden state and f to the input of a head, for each of its rows.
 void ChimeraPass::join(int head) {
   const int n = n_rows(head), first = first_of(head);
   if (c_.residual)
@@ -245,7 +249,7 @@ void ChimeraPass::join(int head) {
   on_.clear_rows(joined_, n, on_.padded(n), head_width());
 }
 
-/// Replaces the text's tokens in the chains by the likeliest tokens of the heads before.
+/// Replaces each token of the text in a chain by the most likely token of the head before it.
 void ChimeraPass::guess(const TrainWeights& w) {
   for (int head = 0; head + 1 < c_.n_heads; head++) {
     forward(w);
@@ -255,7 +259,7 @@ void ChimeraPass::guess(const TrainWeights& w) {
                   [&](int first, int n, const float* logits) {
                     std::vector<TokenId> tokens(static_cast<std::size_t>(n));
                     on_.ops.argmax(on_.device, logits, n, c_.vocab_size, tokens.data());
-                    // A step whose logits are not finite is left out in any case.
+                    // Tokens of non-finite logits do not matter, because such a step is skipped.
                     for (int i = 0; i < n; i++)
                       if (const TokenId token = tokens[static_cast<std::size_t>(i)]; token >= 0)
                         rows_.feed(links[static_cast<std::size_t>(first + i)], token);
@@ -264,7 +268,7 @@ void ChimeraPass::guess(const TrainWeights& w) {
   }
 }
 
-/// Fills dx_ at the head's rows.
+/// Backward of one head. Writes the gradient of f to the rows of dx_ that the head reads.
 void ChimeraPass::backward_head(const TrainWeights& w,
                                 int head,
                                 const HeadsLoss& loss,

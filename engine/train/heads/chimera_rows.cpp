@@ -18,7 +18,7 @@ int ChimeraRows::add_row(int at, RowView view) {
   return row;
 }
 
-// The k-grams of one place. A place within the prompt has only that of the text, and no targets.
+// Adds the chain of one place. A place within the prompt has only the text's k-gram and no targets.
 void ChimeraRows::add_links(const HeadsText& text, int place, int begin) {
   const bool in_text = sees_committed_grams_;
   const bool has_targets = place >= text.n_prompt - 1;
@@ -37,7 +37,7 @@ void ChimeraRows::add_links(const HeadsText& text, int place, int begin) {
 
 void ChimeraRows::add_text(const HeadsText& text) {
   const auto begin = static_cast<int>(pos.size());
-  // A chain attends to no state after that of the last place.
+  // No chain attends to states after that of the last place, so they are left out.
   const int n_hidden = static_cast<int>(text.tokens.size()) - 2;
   for (int i = 0; i < n_hidden; i++) {
     states.push_back({&text, i, add_row(i, {})});
@@ -61,7 +61,7 @@ void ChimeraRows::lay_out(std::span<const HeadsText> texts) {
 TokenId ChimeraRows::token_of(const Link& link, int back) const {
   const int at = link.end() - back;
   if (at < 0) return -1;
-  // The first token of a chain was picked by the target, so the text has it too.
+  // The target chose the first token of a chain, so it is the token of the text.
   if (at <= link.place + 1) return link.text->tokens[static_cast<std::size_t>(at)];
   return links[static_cast<std::size_t>(link.first + at - link.place - 1)].token;
 }

@@ -1,11 +1,13 @@
-// Rows of a pass of Chimera's heads. The rows of a text form one segment of the encoder's attention:
-// first the text, then a chain for every place, with one row for each head that has a target there.
-//   text    h_0 g_1 h_1 g_2 .. h_{n-1} g_n at the positions of their tokens, causal. So g_{i+1}
-//           attends to h_0 .. h_i and g_1 .. g_{i+1}: the 2 x 2 blocks of the published mask, each
-//           causal. g_{i+1} is the input of head 0 at place i
-//   chain   of place i: k-grams that end at tokens i + 2, i + 3, .., the inputs of heads 1, 2, ..;
-//           attends to h_0 .. h_i, g_1 .. g_{i+1} and itself
-// The rows of hidden states serve as keys and values only. If heads do not attend to committed
+// The rows of a pass of Chimera's heads. h_i is the hidden state after token i, g_i the encoding of
+// the k-gram that ends at token i. The rows of a text form one segment of the encoder's attention:
+// first the rows of the text, then one chain for every place of drafting.
+//   text    h_0 g_1 h_1 g_2 .. h_{n-1} g_n with causal attention, at the positions of their tokens.
+//           So g_{i+1} attends to h_0 .. h_i and g_1 .. g_{i+1}. This equals the published mask of
+//           2 x 2 causal blocks. Head 0 reads g_{i+1} at place i
+//   chain   at place i: the k-grams that end at tokens i + 2, i + 3, .., read by heads 1, 2, .. as
+//           far as they have targets. They attend to h_0 .. h_i, g_1 .. g_{i+1} and the chain
+//           itself
+// The encoder's output at a row of a hidden state is not used. If heads do not attend to committed
 // k-grams, the text is h_0 .. h_{n-1} and every chain starts with its g_{i+1}.
 #pragma once
 
@@ -21,33 +23,33 @@ namespace engine {
 /// Lays out the rows of some texts.
 class ChimeraRows {
  public:
-  /// A row that is a hidden state.
+  /// A row whose input is a hidden state.
   struct State {
     const HeadsText* text;
-    int place;  // the state after the tokens 0 to place
-    int row;    // of the pass
+    int place;  // the state is the one after tokens 0 to place
+    int row;    // row of the pass
   };
   /// The k-gram that ends at token `place + 1 + head` of its text.
   struct Link {
     const HeadsText* text;
     int place, head;
-    int row;        // of the pass
-    int first;      // the place's link of head 0
-    TokenId token;  // the last of the k-gram
-    /// Position of that token.
+    int row;        // row of the pass
+    int first;      // index of the link of head 0 at this place
+    TokenId token;  // last token of the k-gram
+    /// Position of the last token of the k-gram.
     int end() const { return place + 1 + head; }
-    /// The target of its head.
+    /// The token that the link's head should predict.
     TokenId target() const { return text->tokens[static_cast<std::size_t>(end() + 1)]; }
   };
 
-  /// @param max_rows  of a pass
+  /// @param max_rows  maximum rows of a pass
   ChimeraRows(const HeadsConfig& config, int max_rows);
 
-  /// Lays out these texts, which outlive the result.
+  /// Lays out the rows of these texts, which must outlive this object.
   void lay_out(std::span<const HeadsText> texts);
   /// The token `back` positions before the link's own; -1 before the text.
   TokenId token_of(const Link& link, int back) const;
-  /// Replaces the token of the link after link l, if its chain has one.
+  /// Sets the token of link l + 1 if it is in the same chain as link l.
   void feed(int l, TokenId token);
 
   std::vector<std::int32_t> pos;          // [rows]
@@ -55,7 +57,7 @@ class ChimeraRows {
   std::vector<RowView> views;             // [rows]
   std::vector<State> states;              // in the order of rows
   std::vector<Link> links;                // the links of a place are consecutive
-  std::vector<std::vector<int>> of_head;  // links of each head
+  std::vector<std::vector<int>> of_head;  // by head: its links
 
  private:
   int add_row(int at, RowView view);  // @return  the row

@@ -62,8 +62,8 @@ class MedusaPass final : public HeadsPass {
   const HeadsLayout layout_;
   const HeadsMatrices m_;
   const int max_rows_;
-  int n_ = 0, n_padded_ = 0;             // rows: places of the texts, and rounded up for products
-  std::vector<Bf16> hidden_;             // [n, dim], to be uploaded
+  int n_ = 0, n_padded_ = 0;             // number of places of the texts; the same, padded
+  std::vector<Bf16> hidden_;             // [n, dim] hidden states to upload
   std::vector<TokenId> targets_;         // [n_heads, n_padded]; -1: none
   DeviceBuffer states_;                  // [n, dim] bf16
   DeviceBuffer target_, weight_, rank_;  // [n_heads, n_padded]

@@ -36,7 +36,8 @@ std::string output_name(const HeadsConfig& c, int head) {
              : "heads." + std::to_string(head) + ".weight";
 }
 
-// Copies the target's output matrix; twice, side by side, for a head whose input is two states.
+// Copies the target's output matrix to a head. If the head's input is [hidden state, f], it gets
+// two copies side by side.
 void fill_output(float* to, const std::vector<float>& output, const HeadsConfig& c, bool twice) {
   for (std::int64_t row = 0; row < c.vocab_size; row++) {
     const float* from = output.data() + row * c.dim;
@@ -62,7 +63,7 @@ HeadsLayout::HeadsLayout(const HeadsConfig& c) {
              .mlp_norm = at("encoder.post_attention_layernorm.weight"),
              .gate_up = at("encoder.mlp.gate_proj.weight"),
              .down = at("encoder.mlp.down_proj.weight")};
-  // Queries, keys and values are one matrix of a product, gates and ups another.
+  // One product reads queries, keys and values as one matrix, and another gates and ups.
   const std::int64_t square = std::int64_t{c.dim} * c.dim;
   ensure(
       at("encoder.self_attn.k_proj.weight") == encoder.qkv + square &&
@@ -97,7 +98,8 @@ std::vector<float> initial_heads(const HeadsConfig& c,
     } else if (drawn && !part.name.starts_with("heads.")) {
       const bool into_stream = part.name.find("o_proj") != std::string::npos ||
                                part.name.find("down_proj") != std::string::npos;
-      // The encoder of k-grams has no residual path, so its initial weights keep the input's scale.
+      // The encoder of k-grams has no residual path, so its initial weights preserve the scale of
+      // the input.
       const bool gram = part.name.starts_with("gram.");
       const float scale = gram          ? 1.0f / std::sqrt(static_cast<float>(part.shape[1]))
                           : into_stream ? deviation / std::sqrt(2.0f)

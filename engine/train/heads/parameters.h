@@ -1,4 +1,4 @@
-// All weights of draft heads in one f32 array: the place, shape and first value of each.
+// The layout of all weights of draft heads in one f32 array, and their initial values.
 #pragma once
 
 #include <cstdint>
@@ -11,9 +11,9 @@
 
 namespace engine {
 
-/// The place of every weight in the array.
+/// The offset of every tensor in the array.
 struct HeadsLayout {
-  std::vector<NamedPart> parts;  // those of tensors_of(config), in its order
+  std::vector<NamedPart> parts;  // the tensors of tensors_of(config), in the same order
   std::int64_t n = 0;            // elements of the array
   LayerAt encoder{};             // Chimera: the weights of its block
 
@@ -23,10 +23,11 @@ struct HeadsLayout {
   std::int64_t at(const std::string& name) const;
 };
 
-/// Medusa: residual layers of zeros, so their output is their input, and the target's output matrix.
-/// Chimera: the target's output matrix for each half of a head's input; everything else is drawn.
+/// The initial weights. Medusa: residual layers are zero, so they return their input, and each head
+/// has a copy of the target's output matrix. Chimera: each head has two copies of that matrix, for
+/// the hidden state and for f; all other weights are random.
 /// @param output     [vocab_size, dim] the target's output matrix, f32
-/// @param embedding  [vocab_size, dim] its embedding
+/// @param embedding  [vocab_size, dim] the target's embedding
 std::vector<float> initial_heads(const HeadsConfig& config,
                                  const std::vector<float>& output,
                                  const std::vector<float>& embedding,
@@ -35,9 +36,9 @@ std::vector<float> initial_heads(const HeadsConfig& config,
 
 /// The matrices of draft heads.
 struct HeadsMatrices {
-  /// @param layout  of the same heads
+  /// @param layout  the layout of the same heads
   HeadsMatrices(const HeadsConfig& config, const HeadsLayout& layout);
-  /// All of them.
+  /// All matrices in one list.
   std::vector<kernels::TrainMatrix> all() const;
 
   std::vector<std::vector<kernels::TrainMatrix>> residual;  // Medusa: [head][layer]

@@ -1,6 +1,6 @@
 // Forward and backward of draft heads over texts that a target wrote, with its hidden states.
 //   place    a position i of a text at which decoding would draft: the target has read tokens 0 to
-//            i and picked token i + 1. The first place is the prompt's last token
+//            i and has chosen token i + 1. The first place is the last token of the prompt
 //   head k   predicts token i + 2 + k from h_i (k from 0)
 //   Medusa   the input is h_i.                      Cai et al. 2024 (arXiv:2401.10774), section 2.1
 //   Chimera  the input is [h_i ; f]. f is the encoder's output at token i + 1 + k of a chain of
@@ -37,50 +37,50 @@ struct HeadsText {
 
 /// Weights of the parts of the loss.
 struct HeadsLoss {
-  std::vector<float> of_head;  // [n_heads] weight of each row of a head
+  std::vector<float> of_head;  // [n_heads] weight of the loss of each row, by head
   float of_feature = 0;        // Chimera: weight of the square of each element of f - h
   bool self_fed = false;       // Chimera: chains hold the heads' own guesses instead of the text
 };
 
 /// Sums of the losses of one or several passes.
 struct HeadsSums {
-  std::vector<double> loss;     // [n_heads] of -log p
-  std::vector<std::int64_t> n;  // [n_heads] rows
-  double feature = 0;           // of squares
-  std::int64_t n_feature = 0;   // elements
-  /// Zeros.
+  std::vector<double> loss;     // [n_heads] sum of -log p over the rows of a head
+  std::vector<std::int64_t> n;  // [n_heads] rows in that sum
+  double feature = 0;           // sum of the squares of f - h
+  std::int64_t n_feature = 0;   // elements in that sum
+  /// Sets all sums to zero.
   explicit HeadsSums(int n_heads)
       : loss(static_cast<std::size_t>(n_heads)), n(static_cast<std::size_t>(n_heads)) {}
   void operator+=(const HeadsSums& other);
 };
 
-/// Number of ranks that are counted.
+/// Ranks 0 to kRanks - 1 are counted separately.
 inline constexpr int kRanks = 10;
 
-/// Counts of the rank, 0 for the likeliest token, of the target in a head's distribution.
+/// Counts, for each head, of the rank of the target in its distribution; rank 0 is the most likely.
 struct HeadsRanks {
-  std::vector<std::array<std::int64_t, kRanks>> hits;  // [n_heads]
-  std::vector<std::int64_t> n;                         // [n_heads] rows
-  /// Zeros.
+  std::vector<std::array<std::int64_t, kRanks>> hits;  // [n_heads] rows by rank of their target
+  std::vector<std::int64_t> n;                         // [n_heads] all rows
+  /// Sets all counts to zero.
   explicit HeadsRanks(int n_heads)
       : hits(static_cast<std::size_t>(n_heads)), n(static_cast<std::size_t>(n_heads)) {}
   /// Counts a row.
   void add(int head, int rank);
   void operator+=(const HeadsRanks& other);
-  /// Share of rows whose target is among the `best` likeliest tokens of the head.
+  /// Top-k accuracy with k = `best`: the share of rows whose target has a rank below `best`.
   double top(int head, int best) const;
 };
 
-/// Memory for the losses of rows: arrays [n_heads, n_rows] on the device, zero until written.
+/// Memory on the device for the losses of rows: arrays [n_heads, n_rows], initially zero.
 struct HeadsLosses {
   float* loss = nullptr;     // -log p
-  float* squares = nullptr;  // Chimera: each row's sum of squares of f - h
-  std::int64_t n_rows = 0;   // of a head
-  std::int64_t first = 0;    // the first row of a pass
+  float* squares = nullptr;  // Chimera: sum of the squares of f - h of each row
+  std::int64_t n_rows = 0;   // rows of each head in the arrays
+  std::int64_t first = 0;    // index in the arrays of the pass's first row
 
-  /// Losses of a head's rows.
+  /// Where a pass writes the losses of a head's rows.
   float* loss_of(int head) const { return loss + head * n_rows + first; }
-  /// Squares of a head's rows.
+  /// Where a pass writes the sums of squares of a head's rows.
   float* squares_of(int head) const { return squares + head * n_rows + first; }
 };
 
@@ -88,15 +88,17 @@ struct HeadsLosses {
 class HeadsPass {
  public:
   virtual ~HeadsPass() = default;
-  /// Forward and backward of the texts, at most max_rows rows in all. Waits only for the guesses of
-  /// self-fed chains.
-  /// @param gradient  of all weights, on the device, added to
+  /// Forward and backward of texts with at most max_rows rows in all. Waits for the device only if
+  /// chains are self-fed, for their guesses.
+  /// @param gradient  gradient of all weights, on the device; the gradient of this pass is added to
+  ///                  it
   virtual void forward_backward(const kernels::TrainWeights& weights,
                                 std::span<const HeadsText> texts,
                                 const HeadsLoss& loss,
                                 float* gradient,
                                 const HeadsLosses& losses) = 0;
-  /// Computes only the forward, along the texts' own tokens. Waits for the device once.
+  /// Computes only the forward, with chains of the texts' own tokens, and counts the ranks of the
+  /// targets. Waits for the device once.
   /// @param n_valid  the first n_valid token ids may be proposed
   virtual void rank(const kernels::TrainWeights& weights,
                     std::span<const HeadsText> texts,
@@ -107,16 +109,16 @@ class HeadsPass {
 /// Number of rows of a text in a pass.
 int rows_of(const HeadsText& text, const HeadsConfig& config);
 /// Divides the texts, in order, into passes.
-/// @param max_rows  of a pass; a longer text has a pass of its own
+/// @param max_rows  maximum rows of a pass; a longer text has a pass of its own
 std::vector<std::span<const HeadsText>> passes_of(std::span<const HeadsText> texts,
                                                   const HeadsConfig& config,
                                                   int max_rows);
 
 /// Makes the pass for a kind of heads. Allocates all its memory.
 /// @param on         its device outlives the pass
-/// @param embedding  [vocab_size, dim] the target's, on the device, for heads without their own;
-///                   outlives the pass
-/// @param max_rows   of a pass
+/// @param embedding  [vocab_size, dim] the target's embedding on the device, for heads that have no
+///                   embedding of their own; outlives the pass
+/// @param max_rows   maximum rows of a call
 std::unique_ptr<HeadsPass> make_heads_pass(const TrainDevice& on,
                                            const HeadsConfig& config,
                                            const float* embedding,
@@ -131,7 +133,7 @@ std::unique_ptr<HeadsPass> make_chimera_pass(const TrainDevice& on,
                                              const float* embedding,
                                              int max_rows);
 
-/// Purposes of the passes' memory (Ops::allocate).
+/// Descriptions of the passes' memory for Ops::allocate.
 inline constexpr const char* kRowsOfHeads = "the rows of draft heads";
 inline constexpr const char* kStatesOfTarget = "the target's hidden states";
 

@@ -1,5 +1,5 @@
-// The recipe of a training of draft heads, read from a JSON file (assets/recipes/medusa.json,
-// chimera.json), and the part of any recipe about texts that the target writes.
+// The recipe for training draft heads, read from a JSON file (assets/recipes/medusa.json,
+// chimera.json), and the part "own_outputs" of any recipe, about texts that a target writes.
 #pragma once
 
 #include <cstdint>
@@ -15,21 +15,21 @@ struct HeadsRecipe {
   std::string name;                    // "demo-medusa"
   std::string target = "demo-target";  // NAME or directory
   OutputsPlan outputs;                 // the training texts
-  int probe_texts = 200;               // texts of the split dev that measure accuracies
+  int probe_texts = 200;               // texts of the split dev on which accuracies are measured
 
   HeadsKind kind = HeadsKind::Medusa;
   int heads = 4;
-  double head_decay = 1;  // the weight of head k's loss is this to the power of k
+  double head_decay = 1;  // the loss of head k has the weight head_decay^k
   int layers = 1;         // Medusa: residual layers
   // Chimera
   int gram = 3;
   bool residual = true;               // true: a head's input includes the hidden state
-  bool finetune_first_layer = false;  // train a copy of the embedding
+  bool finetune_first_layer = false;  // train a copy of the target's embedding, too
   bool sees_committed_grams = true;   // false: chains attend only to hidden states of the text
   int hidden_dim = 0;                 // of the encoder; 0: the target's
   int attention_heads = 0;            // of the encoder; 0: the target's
   double feature_weight = 1;          // weight of the mean square of f - h
-  bool self_fed = false;              // chains hold the heads' own guesses
+  bool self_fed = false;              // chains hold the heads' own guesses instead of the text
   double init_deviation = 0.02;
 
   int batch_texts = 16;
@@ -39,10 +39,10 @@ struct HeadsRecipe {
   double beta1 = 0.9, beta2 = 0.95;
   double weight_decay = 0;
   double clip = 1;
-  double epochs = 0;   // passes over all texts until the cosine ends ...
-  double minutes = 0;  // ... or, if epochs is 0, minutes of training
+  double epochs = 0;   // length of the run in passes over all texts
+  double minutes = 0;  // length of the run if epochs is 0
   double checkpoint_minutes = 3;
-  int probe_steps = 50;            // between measurements of accuracy in the log; 0: none
+  int probe_steps = 50;            // steps between measurements of accuracy for the log; 0: none
   double hidden_megabytes = 1024;  // maximum size of hidden states kept in memory
   std::uint64_t seed = 1;
   std::string compute = "auto";
@@ -65,7 +65,7 @@ struct OutputsRecipe {
   std::string target;
   OutputsPlan plan;
 };
-/// Reads it from a recipe's file.
+/// Reads this part from a recipe's file.
 /// @throws Error(BadInput)  also if the recipe has no such part
 OutputsRecipe read_outputs_recipe(const std::string& path);
 

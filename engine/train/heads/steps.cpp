@@ -5,8 +5,8 @@
 namespace engine {
 namespace {
 
-// The number of rows of a pass, unless the longest text has more. A constant, not a share of the
-// free memory: the order of the sums, and so the bits of a gradient, depend on it.
+// The number of rows of a pass, unless the longest text has more. It decides the order of sums, and
+// so the bits of a gradient. So it is a constant and does not depend on the free memory.
 constexpr std::int64_t kCpuPassRows = 1024, kDevicePassRows = 8192;
 
 std::int64_t places_of(std::span<const HeadsText> texts) {
@@ -40,7 +40,8 @@ HeadsSteps::HeadsSteps(const HeadsRunShape& shape, const TrainPlace& place, Trai
     passes_.push_back(make_heads_pass(weights_->device(shard), config_, embedding, pass_rows_));
 }
 
-// The CPU's sums run pass by pass, a CUDA device's head by head over all passes of a step.
+// On the CPU each pass has a block of losses, which are summed pass by pass. On a CUDA device all
+// passes of a step share one block, which is summed head by head.
 std::vector<HeadsSteps::LossBlock> HeadsSteps::blocks_of(int shard,
                                                          std::span<const HeadsText> texts) const {
   const auto n_shards = static_cast<std::size_t>(weights_->n_shards());
@@ -96,7 +97,7 @@ HeadsSums HeadsSteps::sums_of(const std::vector<LossBlock>& blocks, const float*
   return sums;
 }
 
-// Each shard has a range of the texts, which it takes in passes.
+// Each shard computes a range of the texts, in one or several passes.
 double HeadsSteps::update(std::span<const HeadsText> texts,
                           const HeadsLoss& loss,
                           std::int64_t step,

@@ -1,4 +1,5 @@
-// Steps of training draft heads: an update by a batch of texts, and the ranks of training targets.
+// Operations of one training step of draft heads: updates the weights by a batch of texts, and
+// ranks the training targets in the heads' distributions.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +17,7 @@ struct HeadsRunShape {
   const HeadsConfig& config;
   const std::vector<float>& embedding;  // [vocab_size, dim] the target's
   int longest_rows = 0;                 // rows_of() of the longest text
-  int batch_texts = 0;                  // of a step, at most
+  int batch_texts = 0;                  // maximum number of texts of a step
   int longest_places = 0;               // n_places(0) of such a text
 };
 
@@ -32,9 +33,9 @@ class HeadsSteps {
   TrainableWeights& weights() { return *weights_; }
   /// One update by the texts.
   /// @param step  from 1
-  /// @param sums  of the step's rows, added to
-  /// @return  the gradient's norm before clipping; NaN if it or a loss is not finite: then no weight
-  ///          and no moment changed
+  /// @param sums  the losses of the step's rows are added to it
+  /// @return  the gradient's norm before clipping; NaN if the norm or a loss is not finite, and
+  ///          then weights and moments are left unchanged
   double update(std::span<const HeadsText> texts,
                 const HeadsLoss& loss,
                 std::int64_t step,
@@ -45,9 +46,9 @@ class HeadsSteps {
   void rank(std::span<const HeadsText> texts, int n_valid, HeadsRanks& ranks);
 
  private:
-  /// Passes whose losses lie in one array, head by head.
+  /// Passes that write their losses to one array, ordered by head.
   struct LossBlock {
-    std::int64_t n_rows = 0;  // of a head
+    std::int64_t n_rows = 0;  // rows of one head
     std::vector<std::span<const HeadsText>> passes;
   };
   std::vector<LossBlock> blocks_of(int shard, std::span<const HeadsText> texts) const;
@@ -59,8 +60,8 @@ class HeadsSteps {
   const int losses_a_row_;
   std::unique_ptr<TrainableWeights> weights_;
   int pass_rows_;
-  std::vector<std::unique_ptr<HeadsPass>> passes_;  // of each shard
-  std::vector<float> losses_;                       // of a step
+  std::vector<std::unique_ptr<HeadsPass>> passes_;  // one per shard
+  std::vector<float> losses_;                       // losses of a step
 };
 
 }  // namespace engine

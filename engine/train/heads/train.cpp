@@ -119,9 +119,9 @@ HeadsTraining make_heads(const HeadsRequest& request,
   training.recipe = read_heads_recipe(request.recipe, request.kind);
   training.config = heads_config(training.recipe, target.files.config);
   training.config.base = target.files.name;
-  const HeadsLayout fits(training.config);  // throws for bad shapes before minutes of work
+  const HeadsLayout fits(training.config);  // throws for a bad shape now, before minutes of work
   make_directory(request.out);
-  // A checkpoint of another recipe is refused before the texts are written.
+  // Refuses a checkpoint of another recipe before the target writes texts.
   if (request.resume) checkpoint_found(to_json(training.recipe), request.out, true, {});
   const OwnTarget writer{target.model, target.files.name, target.weights_hash};
   const OutputsPlan probes = probe_plan(training.recipe);
@@ -144,7 +144,7 @@ HeadsTraining make_heads(const HeadsRequest& request,
   options.directory = request.out;
   training.result = train_heads(training.recipe, training.config, data, options, callbacks.training,
                                 std::move(device));
-  // A run killed while writing its result has a final checkpoint but no card yet.
+  // A run that was killed while it wrote its result has a final checkpoint, but no card yet.
   const bool written = training.result.steps_done == 0 && result_is_written(request.out);
   if (written && callbacks.training.notice)
     callbacks.training.notice(

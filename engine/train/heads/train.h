@@ -1,4 +1,4 @@
-// The commands `train medusa` and `train chimera`: a recipe and a target in, a directory out.
+// The commands `train medusa` and `train chimera`: train draft heads from a recipe and a target.
 #pragma once
 
 #include <functional>
@@ -58,13 +58,13 @@ HeadsTraining make_heads(const HeadsRequest& request,
 /// The accuracies as JSON: {"heads": [[share of rank 1, of rank 2, ..], ..], "prompts": .., "measured_on": ".."}
 std::string accuracies_json(const HeadsRanks& ranks, int n_prompts, const std::string& measured_on);
 
-/// A mixture without its open texts, whose held-out splits are reserved for evaluation.
+/// A mixture without its open texts. The held-out splits of open texts are reserved for evaluation.
 std::string generated_part(const std::string& mixture);
 
 /// The path of a run's file of texts that the target wrote.
 std::string own_texts_path(const std::string& directory);
 
-/// Lets the target write the texts that a file does not have yet. Reports to callbacks.training.notice.
+/// The target writes the texts that a file does not have yet. Reports to callbacks.training.notice.
 /// @param resume  false: the file must not exist
 /// @return        true if the file has all texts; false if stopped
 /// @throws Error(Usage)  if the file exists and `resume` is false

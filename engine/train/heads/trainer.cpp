@@ -17,7 +17,7 @@
 namespace engine {
 namespace {
 
-constexpr int kProbesInLog = 32;  // texts
+constexpr int kProbesInLog = 32;  // probe texts measured during the run, for the log
 constexpr std::size_t kLosses = 100;
 
 std::string head_name(int head) {
@@ -153,7 +153,7 @@ std::vector<int> HeadsRun::next_texts() {
   return texts;
 }
 
-// A head's loss is the mean over its rows of the step.
+// The weights of the losses: the loss of a head is the mean over its rows in the step.
 HeadsLoss HeadsRun::loss_of(std::span<const HeadsText> texts) const {
   HeadsLoss loss;
   std::int64_t n_rows = 0;

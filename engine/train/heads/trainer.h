@@ -1,5 +1,5 @@
-// Trains draft heads on texts that a target wrote. Like train(), a run is a function of (recipe,
-// texts, shards, compute, device): it ends with the same bits after it was stopped and resumed.
+// Trains draft heads on texts that a target wrote. As in train(), the result is a function of
+// (recipe, texts, shards, compute, device); stopping and resuming a run does not change its bits.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@ namespace engine {
 /// Training and probe texts, and the target.
 struct HeadsData {
   Model& target;
-  std::vector<float> output, embedding;  // [vocab_size, dim] of the target, f32
+  std::vector<float> output, embedding;  // the target's matrices, [vocab_size, dim] f32
   std::vector<OwnOutput> texts, probes;
 };
 
@@ -27,18 +27,18 @@ struct HeadsResult {
   bool finished = false;  // false: stopped, resume continues
   std::int64_t step = 0;
   std::int64_t steps_done = 0;  // by this call
-  std::int64_t tokens = 0;      // training places, of all steps
+  std::int64_t tokens = 0;      // places trained on, over all steps
   double seconds = 0;
-  NamedFigures losses;  // means over the last steps of this call
+  NamedFigures losses;  // mean losses over the last steps of this call
   std::string compute;
-  std::int64_t hidden_bytes = 0;  // of all texts' hidden states
-  bool hidden_kept = false;       // true: in memory; false: computed again for every step
-  HeadsRanks ranks{0};            // on the probes, if finished
+  std::int64_t hidden_bytes = 0;  // size of the hidden states of all texts
+  bool hidden_kept = false;       // false: every step computes the states again
+  HeadsRanks ranks{0};            // measured on the probe texts, if finished
   std::vector<float> parameters;
 };
 
 /// Trains until the recipe's end, the stop flag or options.stop_after_step.
-/// @param config  heads_config(recipe, the target's)
+/// @param config  the result of heads_config(recipe, config of the target)
 /// @param device  the opened options.device; null: opens it
 /// @throws Error  as train()
 HeadsResult train_heads(const HeadsRecipe& recipe,

@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::size_t kCacheLine = 64;
 constexpr std::size_t kHugePage = std::size_t{2} << 20;
-// Smaller vectors would waste too much memory by rounding up to whole huge pages.
+// Sizes are rounded up to whole huge pages, which would waste too much memory for smaller vectors.
 constexpr std::size_t kWorthHugePages = 2 * kHugePage;
 
 }  // namespace
@@ -23,7 +23,7 @@ void* allocate_aligned(std::size_t bytes) {
   void* memory = std::aligned_alloc(unit, whole > 0 ? whole : unit);
   if (!memory) throw std::bad_alloc();
 #if defined(__linux__)
-  // Only a hint: without huge pages the memory is slower.
+  // madvise() is only a hint; without huge pages the memory works, but more slowly.
   if (unit == kHugePage) madvise(memory, whole, MADV_HUGEPAGE);
 #endif
   return memory;

@@ -1,5 +1,5 @@
-// Vectors aligned to cache lines, large ones on huge pages: a product that streams over megabytes of
-// activations would otherwise pay for vector loads across lines and for TLB misses.
+// Vectors aligned to cache lines; large vectors use huge pages. This avoids vector loads that cross
+// cache lines, and TLB misses in products that stream over megabytes of activations.
 #pragma once
 
 #include <cstddef>
@@ -9,7 +9,8 @@
 
 namespace engine {
 
-/// Memory aligned to a cache line; from 4 MiB on to a huge page, with a request for huge pages.
+/// Allocates memory aligned to a cache line. From 4 MiB on it is aligned to a huge page, and the
+/// system is asked for huge pages.
 /// @throws std::bad_alloc
 void* allocate_aligned(std::size_t bytes);
 /// Frees memory of allocate_aligned().

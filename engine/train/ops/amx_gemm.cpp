@@ -1,5 +1,6 @@
-// Compiled with AVX-512 and AMX flags, so it runs only if amx_usable(). Uses only raw pointers and
-// intrinsics.
+// This file is compiled with AVX-512 and AMX flags, so its code may run only if amx_usable(). It
+// uses only raw pointers and intrinsics, because an inline function of a header would get these
+// flags too.
 #include "engine/train/ops/amx_gemm.h"
 
 #include <immintrin.h>
@@ -83,7 +84,7 @@ void block_of_32(const Bf16* a, const LeftTiles& left, const Bf16* b, void* c_an
   }
 }
 
-// Columns of b stay in the L1 cache for `kRowsAtOnce` rows of a.
+// Multiplies `kRowsAtOnce` rows of a by the same columns of b, which stay in the L1 cache.
 template <AmxOut kOut>
 void gemm(const Bf16* a, const LeftTiles& left, const Bf16* b, char* c, int m, int k, int n) {
   constexpr int kRowsAtOnce = 256;
@@ -121,7 +122,7 @@ void gemm(const Bf16* a,
   }
 }
 
-// A 16 x 16 matrix of 32-bit elements, rows in registers.
+// Transposes a 16 x 16 matrix of 32-bit elements, with one row per register.
 void transpose(__m512i* r) {
   __m512i t[16];
   for (int i = 0; i < 16; i += 2) {
@@ -155,7 +156,7 @@ __m512i load_32(const float* x) {
   return (__m512i)_mm512_cvtne2ps_pbh(_mm512_loadu_ps(x + 16), _mm512_loadu_ps(x));
 }
 
-// Rows even and odd interleaved: 32 columns become two registers of 16 pairs.
+// Interleaves an even and an odd row of 32 columns into two registers of 16 pairs.
 void interleave(__m512i even, __m512i odd, __m512i* low, __m512i* high) {
   const __m512i a = _mm512_unpacklo_epi16(even, odd);  // pairs 0-3, 8-11, 16-19, 24-27
   const __m512i b = _mm512_unpackhi_epi16(even, odd);  // pairs 4-7, 12-15, 20-23, 28-31

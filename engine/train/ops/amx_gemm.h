@@ -1,5 +1,5 @@
-// Matrix products on the processor's bf16 tiles (AMX): bf16 in, f32 sums. Operands are packed once and
-// used many times. Every dimension is a multiple of 32.
+// Matrix products of bf16 operands with f32 sums, on the processor's AMX tiles. An operand is
+// packed once and used many times. Every dimension is a multiple of 32.
 //   tile order  a packed operand is a grid of 1 KB tiles: 16 rows of 32 bf16. For the right operand
 //               a row holds two consecutive k of 16 columns, interleaved (VNNI).
 #pragma once
@@ -10,14 +10,14 @@
 
 namespace engine {
 
-/// True if the processor has bf16 tiles and the system permits their use (requests it).
+/// Requests the use of bf16 tiles. True if the processor has them and the system permits it.
 bool amx_usable();
 
 /// Right operand B [k, n] from W f32 [n, k] row-major (B = W transposed): y = x W^T.
 void amx_pack_transposed(const float* w, int n, int k, Bf16* packed);
 /// Right operand B [k, n] from W f32 [k, n] row-major: dx = dy W.
 void amx_pack_plain(const float* w, int k, int n, Bf16* packed);
-/// The same from bf16, of which row stride is n.
+/// The same from X bf16 [k, n] row-major.
 void amx_pack_plain(const Bf16* x, int k, int n, Bf16* packed);
 /// Left operand A [m, k] from X bf16 [k, m] row-major (A = X transposed), in tile order.
 void amx_pack_left_transposed(const Bf16* x, int k, int m, Bf16* packed);

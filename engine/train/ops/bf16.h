@@ -1,11 +1,11 @@
-// The 16-bit activations of bf16 training: storage only, arithmetic happens in f32.
+// The storage type of bf16 activations. Arithmetic converts them to f32.
 #pragma once
 
 #include <cstdint>
 
 namespace engine {
 
-/// One bf16 number as its bits. A type of its own, so that overloads tell it from integers.
+/// The bits of a bf16 number. A struct, so that overloads distinguish it from integers.
 struct Bf16 {
   std::uint16_t bits;
 };

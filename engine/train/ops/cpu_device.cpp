@@ -53,7 +53,7 @@ void copy_row(const From* from, int n, To* to) {
     for (int i = 0; i < n; i++) narrow(wide(from[i]), to + i);
 }
 
-/// Calls work(T()) with the storage of a type.
+/// Calls work(T()) with T = float or Bf16.
 template <typename Work>
 void with_storage(DType type, const Work& work) {
   ensure(type == DType::F32 || type == DType::BF16, "training computes in f32 or bf16");
@@ -122,7 +122,7 @@ class CpuShard final : public Device {
         parameters(table.parameters) {}
   std::string name() const override { return "cpu"; }
 
-  /// Memory for at least n floats. The values of the last call are lost.
+  /// Scratch memory for at least n floats. Invalidates the memory of the last call.
   float* floats(std::int64_t n) { return grown(floats_, n); }
   T* numbers(std::int64_t n) { return grown(numbers_, n); }
 
@@ -233,7 +233,7 @@ void feature_losses(const float* f,
   }
 }
 
-/// 1 + the number of tokens, of the first n_valid, that rank before the target.
+/// 1 + the number of token ids below n_valid that rank before the target.
 int rank_of(const float* logits, int n_valid, int target) {
   int rank = 1;
   for (int i = 0; i < n_valid; i++)

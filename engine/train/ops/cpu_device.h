@@ -1,5 +1,5 @@
-// The CPU as a device for training: one shard's products, scratch memory and table of operations.
-// Its memory is the host's.
+// The CPU as a device for training. Each shard has its own device object, with products, scratch
+// memory and a table of operations. The memory of the device is the host's memory.
 #pragma once
 
 #include <memory>
@@ -13,28 +13,29 @@
 
 namespace engine {
 
-/// Weights in the form that the CPU's products read, packed again from the f32 masters after every
-/// update. TrainWeights::packed points to one.
+/// Weights in the layout that the CPU's products read. They are packed again from the f32 master
+/// weights after every update. TrainWeights::packed points to an object of this class.
 class PackedWeights {
  public:
   virtual ~PackedWeights() = default;
-  /// Packs matrix i of n_matrices again. Threads may share the matrices.
+  /// Packs matrix i, 0 <= i < n_matrices(), again. Threads may pack different matrices
+  /// concurrently.
   virtual void repack(int i) = 0;
   /// Number of matrices.
   virtual int n_matrices() const = 0;
 };
-/// @param masters   stay in place while the packed weights exist
+/// @param masters   the f32 weights; their address must not change while the result exists
 /// @param matrices  the matrices that products read
 std::unique_ptr<PackedWeights> pack_weights(const float* masters,
                                             const std::vector<kernels::TrainMatrix>& matrices,
                                             Compute compute);
 
-/// A device for one thread at a time: a shard of a training on the CPU.
+/// Opens a device for one shard of a training on the CPU. Only one thread at a time may use it.
 /// @param compute  F32, Bf16Amx or Bf16OneDnn
 /// @throws Error(Device)  for Bf16Amx without AMX
 std::unique_ptr<kernels::Device> open_cpu_shard(Compute compute,
                                                 const TrainTable& table = train_table());
-/// The table of such devices.
+/// The table of operations of such devices.
 const kernels::TrainOps& cpu_train_ops(Compute compute);
 
 }  // namespace engine

@@ -60,7 +60,7 @@ class AmxMath : public LinearMath<Bf16> {
              AmxOut::StoreBf16);
   }
 
-  // In chunks of rows, so both packed operands stay in the L2 cache.
+  // Works in chunks of rows, so that both packed operands stay in the L2 cache.
   void backward_weight(
       const PackedLinear<Bf16>& w, const Bf16* dy, const Bf16* x, int rows, float* dw) override {
     const int n_out = amx(w).n_out, n_in = amx(w).n_in;

@@ -1,6 +1,6 @@
-// The three products of a linear layer on the CPU: y = x W^T, dx = dy W, dW += dy^T x. bf16 on AMX
-// tiles uses this project's kernel, everything else oneDNN (AMX is disabled in oneDNN: version 2.6
-// executes an illegal instruction there for plain layouts).
+// The three products of a linear layer on the CPU: y = x W^T, dx = dy W, dW += dy^T x. Compute mode
+// Bf16Amx uses this project's kernel, the other CPU modes use oneDNN. AMX is disabled in oneDNN,
+// because version 2.6 executes an illegal AMX instruction for plain layouts.
 #pragma once
 
 #include <cstdint>
@@ -10,14 +10,15 @@
 
 namespace engine {
 
-/// W [n_out, n_in] in the form that products read; packed from the f32 master once a step.
+/// A matrix W [n_out, n_in] in the layout that products read. It is packed from the f32 master
+/// weights once per step.
 template <typename T>
 class PackedLinear {
  public:
   virtual ~PackedLinear() = default;
 };
 
-/// The products of one thread, with their scratch memory. Not thread-safe.
+/// The products that one thread computes, with their scratch memory. Not thread-safe.
 template <typename T>
 class LinearMath {
  public:
@@ -25,9 +26,9 @@ class LinearMath {
   /// Its name: "amx bf16", "oneDNN bf16", "oneDNN f32".
   virtual const char* name() const = 0;
 
-  /// Allocates the packed form. `w` must stay in place, since the f32 form reads it there.
+  /// Allocates the packed form. The f32 form has no copy and reads `w`, so `w` must not move.
   virtual std::unique_ptr<PackedLinear<T>> make(const float* w, int n_out, int n_in) const = 0;
-  /// Packs the master again.
+  /// Packs the master weights again.
   virtual void repack(PackedLinear<T>& packed) const = 0;
 
   /// y [rows, n_out] = x W^T
@@ -41,7 +42,7 @@ class LinearMath {
       const PackedLinear<T>& w, const T* dy, const T* x, int rows, float* dw) = 0;
 };
 
-/// The type of activations and the library of products; the last two on a GPU.
+/// The type of activations and the library for products; the last two modes are for a GPU.
 enum class Compute { F32, Bf16Amx, Bf16OneDnn, F32Cuda, Bf16Cuda };
 /// "f32", "bf16-amx", "bf16-onednn", "f32-cuda" or "bf16-cuda".
 const char* name_of(Compute compute);
@@ -52,8 +53,8 @@ std::unique_ptr<LinearMath<float>> linear_math_f32();
 /// @throws Error(Device)  for Bf16Amx on a processor without AMX
 std::unique_ptr<LinearMath<Bf16>> linear_math_bf16(Compute compute);
 
-/// The fastest CPU mode of this machine: AMX if it has it; else bf16 if its products are faster than
-/// those in f32, measured once (Intel's AVX-512 BF16 is slower than its f32).
+/// The fastest CPU mode on this machine: Bf16Amx if the processor has AMX. Otherwise products in
+/// bf16 and f32 are timed once (with Intel's AVX-512 BF16 bf16 is slower than f32).
 Compute fastest_compute();
 
 }  // namespace engine

@@ -12,8 +12,9 @@
 #include "engine/train/ops/train_ops.h"
 #include "engine/base/types.h"
 
-// Debian's oneDNN uses libgomp, whose number of threads is a setting of the calling thread. Every
-// training thread multiplies its own rows with one thread. Declared here to avoid -fopenmp.
+// Debian's oneDNN uses libgomp, which keeps the number of threads per calling thread. Every
+// training thread sets it to one and multiplies its own rows. Declared here to avoid the flag
+// -fopenmp.
 extern "C" void omp_set_num_threads(int n);
 
 namespace engine {
@@ -27,7 +28,7 @@ constexpr DataType kType = DataType::f32;
 template <>
 constexpr DataType kType<Bf16> = DataType::bf16;
 
-// Once, before the first primitive: no AMX (see linear.h).
+// The engine of the CPU. Its creation, before the first primitive, disables AMX (see linear.h).
 const dnnl::engine& cpu_engine() {
   static const dnnl::engine engine = [] {
     dnnl::set_max_cpu_isa(dnnl::cpu_isa::avx512_core_bf16);
@@ -40,7 +41,7 @@ template <typename T>
 struct OneDnnLinear : PackedLinear<T> {
   const float* master = nullptr;
   int n_out = 0, n_in = 0;
-  AlignedVector<T> rounded;  // empty for f32, which reads the master
+  AlignedVector<T> rounded;  // empty for f32, whose products read the master weights
   const T* data() const {
     if constexpr (std::is_same_v<T, float>)
       return master;

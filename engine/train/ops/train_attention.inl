@@ -1,8 +1,8 @@
-// Attention and its backward over the segments of a pass, one segment and one key head at a time. Keys
-// and values are widened to f32 once: as [head_dim, n_pad] to compute scores, as [n, head_dim] to
-// compute outputs. Four query rows share each load.
+// Attention and its backward, for one segment and one key head at a time. Keys and values are
+// converted to f32 once and stored in two layouts: [head_dim, n_pad] to compute scores, [n,
+// head_dim] to compute outputs. Every load of a key or value serves four query rows.
 
-// Columns of a tile: four rows of sums and their operands fit into registers.
+// Columns of a tile. Its four rows of sums and their operands fit into registers.
 constexpr int kTileColumns = kRegisterBytes == 64 ? 32 : 16;
 
 struct AttentionScratch {
@@ -35,7 +35,7 @@ INLINE AttentionScratch divide_scratch(float* at, int n_pad, int head_dim) {
   return s;
 }
 
-// Rows of one head as f32, zeros below the last.
+// Copies the rows of one head as f32, and zeros after the last row.
 template <typename T>
 void widen(const T* x, int stride, int n, int n_pad, int head_dim, float* y) {
   for (int row = 0; row < n; row++) {
@@ -86,8 +86,8 @@ INLINE void four_rows_of_scores(const float* const* a,
   }
 }
 
-// y[r][:] = sum over t in [first, last) of c[r][t step] x[t][:], four rows, a tile's columns at a
-// time.
+// y[r][:] = sum over t in [first, last) of c[r][t step] x[t][:], for four rows r. It computes the
+// columns of one tile at a time.
 INLINE void four_rows_of_sums(const float* const* c,
                               std::int64_t step,
                               const float* x,
@@ -125,7 +125,7 @@ INLINE IntLanes visible(int first_column, const RowView& view, int row) {
   return (j < view.prefix_end) | ((j >= view.own_begin) & (j <= row));
 }
 
-// Scores to probabilities in place. @return the log of the row's sum of e^score
+// Replaces the scores of a row by probabilities. @return the log of the sum of e^score
 INLINE float online_softmax_update(float* s, int n_columns, const RowView& view, int row, float scale) {
   Lanes most = splat(-3.0e38f);
   for (int j = 0; j < n_columns; j += 16) {
@@ -146,7 +146,7 @@ INLINE float online_softmax_update(float* s, int n_columns, const RowView& view,
 }
 
 struct FourRows {
-  int row[4];  // if there are fewer than four, the last one is repeated
+  int row[4];  // the last row is repeated if there are fewer than four
   int n_columns;
 };
 
@@ -206,7 +206,7 @@ void attention(const T* qkv,
   }
 }
 
-// One row of dS = P (dP - sum(dO O)) scale, with P recomputed from the scores and the row's lse.
+// Computes a row of dS = P (dP - sum(dO O)) scale. P is computed again from the scores and lse.
 INLINE void soften_backward(float* p,
                             float* d_p,
                             int n_columns,

@@ -1,8 +1,8 @@
 // Training operations on the CPU besides products: forwards and backwards on row-major arrays.
 // Activations are T (f32 or bf16); the residual stream, gradients of weights and all sums are f32.
-// One table per instruction set (train_ops_base.cpp, _avx2.cpp, _avx512.cpp), chosen once; sums run in
-// 16 lanes in each of them.
-//   dim, hidden_dim, head_dim are multiples of 16; vocab_size too
+// Each instruction set has a table of these operations (train_ops_base.cpp, _avx2.cpp,
+// _avx512.cpp); the program chooses one at its start. All tables sum in 16 lanes.
+//   dim, hidden_dim, head_dim and vocab_size are multiples of 16
 #pragma once
 
 #include <cstdint>
@@ -12,14 +12,16 @@
 
 namespace engine {
 
-/// Rows [begin, end) of a pass that may attend to each other: a text, perhaps with chains.
+/// Rows [begin, end) of a pass that belong together: a text, possibly followed by chains. Rows
+/// attend only to rows of their segment.
 struct Segment {
   std::int32_t begin = 0;
   std::int32_t end = 0;
 };
 
-/// Attention span of a row, in rows of its segment: [0, prefix_end) and [own_begin, itself]. A causal
-/// row is {0, 0}; the rows of a chain after row p that starts at row c are {p + 1, c}.
+/// The rows of its segment that a row attends to: [0, prefix_end) and [own_begin, the row itself].
+/// A causal row has {0, 0}. A row of a chain that continues the text after row p and starts at row
+/// c has {p + 1, c}.
 struct RowView {
   std::int32_t prefix_end = 0;
   std::int32_t own_begin = 0;
@@ -46,7 +48,8 @@ struct RowOps {
   ///   x, x_copy [rows, dim] f32;  w [dim];  h [rows, dim];  r [rows]
   void (*rms_norm)(
       const float* x, const float* w, T* h, float* r, float* x_copy, int rows, int dim, float eps);
-  /// dx += d(norm), dw += its weights' gradient, dx_copy = dx rounded to T (unless null).
+  /// Backward of rms_norm: adds the gradient of its input to dx and that of w to dw. Writes dx
+  /// rounded to T to dx_copy unless that is null.
   ///   dx [rows, dim] f32, holds the gradient of the residual stream; dh [rows, dim]
   void (*rms_norm_backward)(const float* x,
                             const float* w,
@@ -57,8 +60,8 @@ struct RowOps {
                             T* dx_copy,
                             int rows,
                             int dim);
-  /// Rotates the first n_rotated heads of each row in place, halves (i, i + head_dim / 2) paired,
-  /// as Hugging Face stores them. `direction` -1 is the backward.
+  /// Applies RoPE in place to the first n_rotated heads of each row. Elements i and i + head_dim /
+  /// 2 form a pair, as in Hugging Face's layout. `direction` -1 computes the backward.
   ///   x [rows, stride];  pos [rows];  cos_sin [max_pos, head_dim]: cosines, then sines
   void (*rope)(T* x,
                const std::int32_t* pos,
@@ -70,13 +73,13 @@ struct RowOps {
                float direction);
   /// act = silu(gate) up.  gate_up [rows, 2 hidden_dim]: gates, then ups;  act [rows, hidden_dim]
   void (*swiglu)(const T* gate_up, T* act, int rows, int hidden_dim);
-  /// Backward of swiglu. Also recomputes act, so the caller need not keep it.
+  /// Backward of swiglu. It also computes act again, so the caller does not have to store it.
   void (*swiglu_backward)(
       const T* gate_up, const T* d_act, T* d_gate_up, T* act, int rows, int hidden_dim);
   /// Softmax attention within each segment, scores scaled by 1 / sqrt(head_dim).
   ///   qkv [rows, qkv_width], out [rows, out_width], lse [rows, n_heads] (log of the row's sum)
   ///   views [rows] or null for causal;  scratch: attention_scratch(shape, longest segment) floats
-  /// Rows outside every segment are left as they are.
+  /// Does not write the output of rows outside every segment.
   void (*attention)(const T* qkv,
                     const Segment* segments,
                     int n_segments,
@@ -140,8 +143,8 @@ struct RowOps {
 
 /// Operations on parameters, all f32.
 struct ParameterOps {
-  /// sum[i] = parts[0][i] + parts[1][i] + ..., in that order, written to parts[0]; parts[1..] are
-  /// set to zero. @return  the sum of squares of parts[0], in double
+  /// Writes parts[0][i] + parts[1][i] + ..., summed in that order, to parts[0][i], and sets the
+  /// other parts to zero. @return  the sum of the squares of the result, in double
   double (*reduce)(float* const* parts, int n_parts, std::int64_t begin, std::int64_t end);
   /// One AdamW update of w[0..n): Loshchilov and Hutter 2019, decoupled decay. Sets g to zero.
   void (*adamw)(float* w, float* m, float* v, float* g, std::int64_t n, const AdamStep& step);
@@ -168,7 +171,8 @@ inline const RowOps<Bf16>& TrainTable::ops<Bf16>() const {
   return bf16;
 }
 
-/// Floats that attention and its backward need for segments of at most `max_rows` rows.
+/// Number of scratch floats that attention and its backward need for segments of up to `max_rows`
+/// rows.
 std::int64_t attention_scratch(const AttentionShape& shape, int max_rows);
 
 /// The best table that this processor supports.

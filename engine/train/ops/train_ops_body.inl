@@ -1,5 +1,5 @@
-// The training operations except attention. Included after train_vector.inl into the files of each
-// instruction set.
+// The training operations except attention. The files of each instruction set include it after
+// train_vector.inl.
 
 template <typename T>
 void rms_norm(
@@ -261,7 +261,8 @@ void column_sums(const T* x, float* sums, int rows, int width) {
 
 double reduce(float* const* parts, int n_parts, std::int64_t begin, std::int64_t end) {
   double squares = 0;
-  // Blocks keep the f32 sum of squares short; the blocks are added in double.
+  // Squares are summed in f32 within a block and in double across blocks, which limits rounding
+  // errors.
   for (std::int64_t block = begin; block < end; block += 4096) {
     const std::int64_t stop = block + 4096 < end ? block + 4096 : end;
     Lanes lanes = splat(0);

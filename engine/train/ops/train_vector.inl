@@ -1,7 +1,7 @@
-// Sixteen f32 lanes in the compiler's vector types: one register with AVX-512, a pair with AVX2, a pair
-// of pairs otherwise. Types wider than a register are avoided, because GCC keeps them in memory and
-// compares them lane by lane. Included into the files of each instruction set, inside an unnamed
-// namespace.
+// Sixteen f32 lanes in the compiler's vector types: one register with AVX-512, a pair of registers
+// with AVX2, a pair of pairs otherwise. Vector types wider than a register are not used, because
+// GCC keeps them in memory and compares them lane by lane. The files of each instruction set
+// include this file inside an unnamed namespace.
 
 #define INLINE static inline __attribute__((always_inline))
 
@@ -20,7 +20,7 @@ typedef std::uint16_t HalfRegister __attribute__((vector_size(kRegisterBytes / 2
 template <class Half>
 struct Pair {
   Half lo, hi;
-  /// The same bits as another type.
+  /// Reinterprets the bits as another type.
   template <class Other>
   explicit operator Pair<Other>() const {
     return {(Other)lo, (Other)hi};
@@ -76,7 +76,7 @@ using Lanes = SixteenOf<FloatRegister>;
 using IntLanes = SixteenOf<IntRegister>;
 using BitLanes = SixteenOf<BitRegister>;
 
-// Defined for a register, and recursively for a pair.
+// Every operation below is defined for a register, and recursively for a pair.
 
 INLINE void read(const float* p, FloatRegister& x) {
   __builtin_memcpy(&x, p, sizeof x);
@@ -191,7 +191,7 @@ INLINE float lane_of(Lanes x, int lane) {
   store(t, x);
   return t[lane];
 }
-// Pairwise, so the order of the sum does not depend on the register width.
+// Adds the lanes pairwise, so the order of the sum does not depend on the register width.
 INLINE float sum_of(Lanes x) {
   float t[16];
   store(t, x);
@@ -209,9 +209,9 @@ INLINE float max_of(Lanes x) {
   return t[0];
 }
 
-// e^x by 2^n 2^f with f in [-1/2, 1/2] and the Taylor polynomial of 2^f, degree 6 in f ln 2:
-// relative error below 2e-7. Arguments are clamped to [-87, 88]: results are finite and at least
-// e^-87 = 1e-38.
+// Computes e^x as 2^n 2^f with f in [-1/2, 1/2]. 2^f is the Taylor polynomial of degree 6 in f ln
+// 2; the relative error is below 2e-7. Arguments are clamped to [-87, 88], so results are finite
+// and at least e^-87 = 1e-38.
 INLINE Lanes exp_of(Lanes x) {
   x = larger(splat(-87.0f), x);
   x = smaller(splat(88.0f), x);

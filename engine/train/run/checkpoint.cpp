@@ -47,7 +47,7 @@ class Writer {
   explicit Writer(const std::string& path) : file_(path) {}
   void write(const void* data, std::size_t size) {
     crc_ = crc_of(crc_, data, size);
-    // In pieces, because the stream copies the data into its buffer.
+    // Writes in pieces, because the stream copies the data into its buffer.
     constexpr std::size_t kPiece = 256 << 10;
     std::string_view left(static_cast<const char*>(data), size);
     for (; !left.empty(); left.remove_prefix(std::min(kPiece, left.size())))

@@ -34,7 +34,7 @@ double loss_of(std::span<const float> logits, TokenId token) {
   return std::log(sum) - static_cast<double>(logits[static_cast<std::size_t>(token)] - top);
 }
 
-// One forward pass over a text without its last token, as a chain of rows.
+// Runs a forward pass over all tokens of a text but the last, as a chain of rows.
 std::vector<StepOutput> read_text(Model& model, std::span<const TokenId> tokens) {
   const auto cache = model.make_cache();
   TokenTree tree;
@@ -45,7 +45,7 @@ std::vector<StepOutput> read_text(Model& model, std::span<const TokenId> tokens)
   return model.forward(std::span(&item, 1), Wants{.logits = true, .hidden = false});
 }
 
-// Sum over the tokens of an answer.
+// The sum of the entropies over the tokens of an answer.
 double answer_entropy(Model& model, const Sequence& sequence) {
   const auto tokens = sequence.tokens();
   const auto out = read_text(model, tokens);
@@ -64,7 +64,7 @@ std::vector<TokenId> tokens_of(const Model& model, const std::string& text) {
   return tokens;
 }
 
-// Adds the loss of a text without a prompt, cut at the context.
+// Adds the loss of a text without a prompt to `task`. Truncates the text to the context.
 void read(Model& model, const Record& record, TaskScore& task) {
   auto tokens = tokens_of(model, record.completion);
   tokens.resize(std::min<std::size_t>(tokens.size(), model.config().max_seq_len));
@@ -104,10 +104,11 @@ void score(
   task.n_steps += lane.n_steps;
   for (const auto& [name, value] : metrics_of(lane)) task.metrics[name] += value;
   if (with_entropy)
-    task.entropy += answer_entropy(model, lane.sequence);  // a sum until all are done
+    task.entropy += answer_entropy(model, lane.sequence);  // divided at the end of the task
 }
 
-// Decodes problems [begin, end) together. @return  false, without counting any, if `go_on` returned false
+// Decodes problems [begin, end) together. If `go_on` returns false, counts none of them and returns
+// false.
 bool run_group(Model& model,
                const EvaluationSettings& settings,
                int begin,

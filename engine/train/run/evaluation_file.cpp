@@ -58,7 +58,7 @@ json settings_header(const Model& model,
           {"entropy", settings.entropy}};
 }
 
-// Replaces scores of other weights or settings, but never a file of another kind.
+// Throws if the file is not one of saved scores, which may be replaced.
 void refuse_foreign(const std::string& path, const std::string& first_line) {
   const json header = json::parse(first_line, nullptr, false);
   if (header.is_object() && header.contains("evaluation")) return;

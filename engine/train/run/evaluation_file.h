@@ -8,15 +8,15 @@
 
 namespace engine {
 
-/// Parses to_json(); without the figures of the runs themselves (steps, decoders' metrics).
+/// Parses the output of to_json(), which does not contain steps and metrics of decoders.
 /// @param where  for messages
 /// @throws Error(BadInput)
 Evaluation evaluation_from(const std::string& json, const std::string& where);
 
-/// Like evaluate(), but saves the scores of each task to a file and skips tasks that the file has.
-/// Drops scores of other weights or other problems from the file.
-/// @param path     created if absent
-/// @param weights  hash of the model's
+/// Like evaluate(), but saves the scores of each task to a file and skips tasks that are in the
+/// file. Removes scores of other weights or other problems from the file.
+/// @param path     the file; created if absent
+/// @param weights  hash of the model's weights
 /// @throws Error(Resources)  if it cannot be written
 Evaluation evaluate_on(Model& model,
                        const EvaluationSettings& settings,

@@ -24,7 +24,7 @@ std::string contents(const std::string& path) {
   return text.str();
 }
 
-// The section on training of the initial model's card.
+// The section on training in the card of the initial model.
 std::string earlier_training(const std::string& from) {
   if (from.empty()) return {};
   const std::string card = contents(from + "/README.md");
@@ -72,7 +72,7 @@ std::vector<std::string> sets_of(const nlohmann::json& mixture) {
   return sets;
 }
 
-// The mixtures of the recipes in a card, including those of earlier runs.
+// The mixtures in the recipes of a card, including the recipes of earlier runs.
 std::vector<nlohmann::json> mixtures_in(const std::string& card) {
   constexpr std::string_view kFence = "```json\n";
   std::vector<nlohmann::json> mixtures;
@@ -83,14 +83,14 @@ std::vector<nlohmann::json> mixtures_in(const std::string& card) {
     if (!recipe.is_object()) continue;
     for (const char* mixture : {"mixture", "replay_mixture"})
       if (recipe.contains(mixture)) mixtures.push_back(recipe[mixture]);
-    // Models and heads trained on texts of another model.
+    // Applies to models and heads that were trained on texts of another model.
     if (const auto own = recipe.find("own_outputs"); own != recipe.end() && own->is_object())
       mixtures.push_back(own->value("mixture", nlohmann::json()));
   }
   return mixtures;
 }
 
-// A run resumed after its last step has no loss.
+// The card's words about the final loss. A run that was resumed after its last step has no loss.
 std::string loss_at_the_end(const TrainResult& result) {
   if (result.n_losses == 0) return "in the log (the run was already finished when it was resumed)";
   return fmt::format("{:.3f} nats a token (mean of the last {})", result.completion_loss,

@@ -1,5 +1,5 @@
-// The model card of a trained model, README.md: its shape, training data and licences, settings, and
-// the scores that an evaluation adds.
+// The model card of a trained model, README.md: shape, training data and licences, and settings. An
+// evaluation adds scores.
 #pragma once
 
 #include <string>
@@ -12,7 +12,7 @@
 namespace engine {
 
 /// Writes directory/README.md.
-/// @param from    directory of the initial model, whose card is summarised; or empty
+/// @param from    directory of the initial model, whose card the new card summarises; or empty
 /// @param target  directory of the model that wrote the training texts, if the recipe has
 ///                own_outputs; empty: not available
 /// @throws Error(Resources)  if it cannot be written

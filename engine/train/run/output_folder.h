@@ -1,6 +1,6 @@
-// The output folder of a training, of `model random` or `model scale`. Before any work, a folder is
-// refused if it holds files of another origin, if it is an input of the command, or if another process
-// writes to it.
+// The output folder of a training, of `model random` or of `model scale`. Before any work the
+// command refuses a folder that holds files of another origin, that overlaps with an input, or that
+// another process writes to.
 #pragma once
 
 #include <cstdint>
@@ -22,14 +22,14 @@ struct InputPath {
 /// Contents that an existing, non-empty folder may have.
 enum class Existing : std::uint8_t {
   Nothing,  // none
-  NoRun,    // none; if it holds a saved run, the message names --resume
+  NoRun,    // none; if the folder holds a saved run, the message names --resume
   ARun      // the files of a training that can be resumed
 };
 
 /// Refuses an output folder that overlaps with an input. Resolves symbolic links.
 /// @param out  may not exist yet
 /// @throws Error(Usage)  if `out` is, contains or lies inside a model folder; if it is or contains the
-///         folder of the open texts; if an input file is one that a training writes into `out`
+///         folder of the open texts; if a training would overwrite an input file inside `out`
 void refuse_inputs_as_output(const std::string& out, const std::vector<InputPath>& inputs);
 
 /// The same for an output file.
@@ -45,7 +45,8 @@ void refuse_foreign_output(const std::string& out, Existing may_hold);
 class OutputFolder {
  public:
   /// Creates the folder if it does not exist, and locks it.
-  /// @throws Error(Usage)      as the two functions, or if another process writes to it
+  /// @throws Error(Usage)      as refuse_inputs_as_output() and refuse_foreign_output(), or if
+  ///                           another process writes to the folder
   /// @throws Error(Resources)  if it cannot be created
   OutputFolder(const std::string& out, Existing may_hold, const std::vector<InputPath>& inputs);
   /// Removes the folder if it was created here and is still empty.

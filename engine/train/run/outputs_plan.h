@@ -8,15 +8,15 @@
 
 namespace engine {
 
-/// Prompts and settings of texts to be written.
+/// Prompts and settings for these texts.
 struct OutputsPlan {
-  std::string mixture;      // JSON object of parts, as TrainingStream reads it
+  std::string mixture;  // JSON object of parts, as TrainingStream reads it
   std::int64_t count =
       0;                 // texts 0 to count - 1 of the mixture; those without a prompt are skipped
-  int max_tokens = 192;  // written after a prompt
+  int max_tokens = 192;  // maximum tokens written after a prompt
   std::uint64_t seed = 1;   // of the mixture
-  bool check = false;       // check the texts by the tasks' checkers
-  bool drop_wrong = false;  // skip texts that a checker rejects, when the file is read
+  bool check = false;       // let the tasks' checkers check the texts
+  bool drop_wrong = false;  // reading the file skips texts that a checker rejected
   int lanes = 64;           // texts in one forward pass; does not change the tokens
   Split split = Split::Train;
 };

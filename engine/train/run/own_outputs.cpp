@@ -23,8 +23,8 @@ namespace {
 using nlohmann::ordered_json;
 namespace fs = std::filesystem;
 
-// The first line, which identifies the origin of the file's texts. It does not include their number,
-// or whether they were checked.
+// The first line of the file, which identifies the origin of its texts. It does not say how many
+// texts there are or whether they were checked, so these may change when a file is continued.
 ordered_json origin_of(const OwnTarget& target, const OutputsPlan& plan) {
   return {{"own_outputs", 1},
           {"target", target.name},
@@ -141,11 +141,11 @@ class Writer {
   OutputLock lock_;
   std::ofstream file_;
   std::set<std::int64_t> there_;
-  std::int64_t next_ = 0, n_gone_ = 0, n_tokens_ = 0;  // gone: skipped texts without a prompt
+  std::int64_t next_ = 0, n_gone_ = 0, n_tokens_ = 0;  // n_gone_: texts skipped, without a prompt
   std::vector<std::unique_ptr<Text>> texts_;
 };
 
-// A partial first line must be a prefix of the expected one; otherwise the file is another one.
+// Refuses a file of another origin. A partial first line must be a prefix of the expected line.
 void refuse_foreign_file(const std::string& path, const std::string& origin) {
   std::string begin(origin.size() + 1, '\0');
   std::ifstream file(path, std::ios::binary);

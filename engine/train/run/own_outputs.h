@@ -1,6 +1,7 @@
-// Texts that a target writes greedily after the prompts of a mixture. They train draft heads and draft
-// models, which predict the target's tokens, correct or not. Stored as JSON lines, one per finished
-// text, so a killed process loses only unfinished texts.
+// Texts that a target writes by greedy decoding after the prompts of a mixture. Draft heads and
+// draft models are trained on them, because they predict the target's tokens, correct or not. Every
+// finished text is appended to a file as a JSON line, so a killed process loses only unfinished
+// texts.
 #pragma once
 
 #include <cstdint>
@@ -16,15 +17,15 @@ namespace engine {
 
 /// A text written by a target.
 struct OwnOutput {
-  std::int64_t index = 0;       // of the text in the mixture that the prompt is from
-  std::string part;             // "arith", .., or the real set's name
+  std::int64_t index = 0;       // index in the mixture of the text that has this prompt
+  std::string part;             // task of the text: "arith", .., or the name of an open set
   std::vector<TokenId> tokens;  // the prompt with its begin token, then the tokens written
-  int n_prompt = 0;             // of these
+  int n_prompt = 0;             // number of these tokens that are the prompt
   bool ended = false;           // true: the last token is an end token
-  std::optional<bool> right;    // by the task's checker; none: not checked
+  std::optional<bool> right;    // the verdict of the task's checker; nullopt: not checked
 };
 
-/// A target, with the name and hash that identify it in files.
+/// The target that writes texts, with the name and hash that identify it in files.
 struct OwnTarget {
   Model& model;
   std::string name;
@@ -43,7 +44,8 @@ struct OutputsProgress {
 /// @param data   folder of the open texts, for mixtures that name them
 /// @param go_on  called after every step; returns false to stop: finished texts are saved
 /// @return  true if the file has all texts
-/// @throws Error(BadInput)   if the file is of another target or plan, or damaged before its end
+/// @throws Error(BadInput)   if the file is from another target or plan, or has a damaged line that
+///                           is not the last
 /// @throws Error(Resources)  if it cannot be written
 bool write_own_outputs(const OwnTarget& target,
                        const OutputsPlan& plan,
@@ -51,7 +53,7 @@ bool write_own_outputs(const OwnTarget& target,
                        const std::string& data,
                        const std::function<bool(const OutputsProgress&)>& go_on = {});
 
-/// The texts of a file, ordered by index, without rejected ones if plan.drop_wrong.
+/// Reads the texts of a file, ordered by index; without the rejected texts if plan.drop_wrong.
 /// @param target  the target that must have written them; null: any
 /// @throws Error(BadInput)  names file and line; also if another target wrote them
 std::vector<OwnOutput> read_own_outputs(const std::string& path,

@@ -1,4 +1,5 @@
-// The recipe of a training of a model or a tokenizer, read from a JSON file of assets/recipes.
+// The recipes for training a model or a tokenizer, read from JSON files such as those in
+// assets/recipes.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +16,7 @@ struct TrainRecipe {
   std::string mixture;  // JSON object of parts, as TrainingStream reads it
   /// If count is above 0, the training texts are those that a target writes, and `mixture` is ignored.
   OutputsPlan own_outputs;
-  std::string target = "demo-target";  // the model that writes them: NAME or directory
+  std::string target = "demo-target";  // the model that writes these texts: NAME or directory
   ModelConfig model;                   // vocab_size and special ids come from the tokenizer
   int context = 256;                   // tokens of a packed row; longer texts are cut
   int batch_tokens = 4096;
@@ -24,19 +25,19 @@ struct TrainRecipe {
   double final_lr = 0.04;  // last learning rate, as a share of the peak
   int warmup_steps = 100;
   double beta1 = 0.9, beta2 = 0.95;
-  double weight_decay = 0.05;  // of matrices, not of norms
+  double weight_decay = 0.05;  // applies to matrices, not to norms
   double clip = 1;             // largest norm of the gradient
   double prompt_weight = 0.1;  // weight of the loss on prompts
   double answer_weight = 1;    // weight of the loss on the final answer of a completion
   double init_deviation = 0.02;
-  std::int64_t tokens = 0;  // number of tokens until the cosine ends ...
-  double minutes = 0;       // ... or, if tokens is 0, by minutes of training
+  std::int64_t tokens = 0;  // length of the run in tokens
+  double minutes = 0;       // length of the run if tokens is 0
   double checkpoint_minutes = 3;
-  double probe_minutes = 0;  // between measurements of accuracy in the log; 0: none
-  int probe_problems = 20;   // of each task, levels 1 and 2 by halves
+  double probe_minutes = 0;  // interval of measuring accuracy for the log; 0: never
+  int probe_problems = 20;   // problems of each task; half have level 1, half level 2
   std::uint64_t seed = 1;
   std::string compute = "auto";  // auto | f32 | bf16-amx | bf16-onednn
-  int shards = 0;  // CPU: parts of a batch with gradients of their own; 0: as many as threads
+  int shards = 0;  // CPU: parts of a batch, each with a gradient; 0: the number of threads
 };
 
 /// How a tokenizer is trained.

@@ -17,7 +17,7 @@
 
 namespace engine {
 
-/// Reads fields of an object, then refuses the fields that were not read.
+/// Reads fields of a JSON object and can refuse the fields that were not read.
 class RecipeFields {
  public:
   /// @param where  for messages
@@ -30,14 +30,14 @@ class RecipeFields {
     }
   }
 
-  /// Reads a field, if there is one. @throws Error(BadInput)  if it is not a string
+  /// Reads a field if the object has it. @throws Error(BadInput)  if it is not a string
   void read(const char* name, std::string& value) {
     if (const nlohmann::json* field = find(name)) {
       if (!field->is_string()) refuse(name, *field, "a text");
       value = field->get<std::string>();
     }
   }
-  /// Reads a field, if there is one. @throws Error(BadInput)  if it is not a boolean
+  /// Reads a field if the object has it. @throws Error(BadInput)  if it is not a boolean
   void read(const char* name, bool& value) {
     if (const nlohmann::json* field = find(name)) {
       if (!field->is_boolean()) refuse(name, *field, "true or false");
@@ -97,7 +97,7 @@ class RecipeFields {
   std::set<std::string> known_;
 };
 
-/// Reads the fields of every recipe that decide the updates.
+/// Reads the fields, common to all recipes, that the updates of the weights depend on.
 template <typename Recipe>
 void read_optimisation(RecipeFields& fields, Recipe& r) {
   fields.read("peak_lr", r.peak_lr, 0, 1);
@@ -121,8 +121,8 @@ void read_probing(RecipeFields& fields, Recipe& r) {
 }
 
 /// Writes the fields of read_optimisation().
-/// @param how_long  further fields, written after those that decide an update; may be empty
-/// @param measures  further fields, written after checkpoint_minutes; may be empty
+/// @param how_long  fields for the length of the run, written after them; may be empty
+/// @param measures  fields for measurements, written after checkpoint_minutes; may be empty
 template <typename Recipe>
 void write_optimisation(nlohmann::ordered_json& object,
                         const Recipe& r,

@@ -10,9 +10,9 @@
 namespace engine {
 
 /// The compute mode on the CPU.
-/// @param name  "f32", "bf16-amx", "bf16-onednn", or "auto": the fastest one that supports the shape.
-///              Also accepts the names in checkpoints of GPU runs: "f32-cuda" means "f32",
-///              "bf16-cuda" means "auto"
+/// @param name  "f32", "bf16-amx", "bf16-onednn", or "auto": the fastest mode that supports the
+///              shape. Checkpoints of GPU runs have other names, which are accepted too: "f32-cuda"
+///              means "f32", "bf16-cuda" means "auto"
 Compute compute_named(const std::string& name, const ModelConfig& model);
 /// The compute mode on a GPU: f32 if that is named, else bf16.
 Compute gpu_compute_named(const std::string& name);

@@ -35,7 +35,7 @@ std::unique_ptr<Tokenizer> training_tokenizer(const std::string& directory,
   if (const OtherFormat other = in_place_of_directory(directory); other.is_known())
     refuse(directory, "tokenizer", other.found,
            "a directory with tokenizer.model; " + other.way_on);
-  std::vector<std::string> notices;  // ignored: loading the model reports them
+  std::vector<std::string> notices;  // ignored here, since loading the model reports them
   auto tokenizer = open_tokenizer(directory, limits, notices);
   if (!tokenizer->bos_id() || !tokenizer->eos_id()) {
     throw Error(ErrorCode::BadInput, directory +

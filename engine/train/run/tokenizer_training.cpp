@@ -12,8 +12,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// The lines of the sample, separately: the trainer counts words, and a newline is a symbol that is not
-// merged.
+// Passes the sample to SentencePiece line by line. Merges cannot cross a newline, which is a symbol
+// of its own, so separate lines give the same vocabulary.
 class SampleLines : public sentencepiece::SentenceIterator {
  public:
   SampleLines(const std::function<std::string(std::int64_t)>& text,

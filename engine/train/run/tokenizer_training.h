@@ -1,6 +1,6 @@
 // Trains a vocabulary: SentencePiece BPE on a sample of the model's training texts.
-//   digits  one token each, which helps arithmetic
-//   "\n"    a token of its own; other bytes outside the vocabulary fall back to byte tokens
+//   digits  every digit is a token, which helps arithmetic
+//   "\n"    is a token of its own; other bytes outside the vocabulary become byte tokens
 //   text    without normalisation, dummy prefix or removal of spaces, so decode(encode(x)) == x for
 //           every valid UTF-8 text
 //   ids     0 <unk>, 1 <s>, 2 </s>, 3 <pad>

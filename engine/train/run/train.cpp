@@ -27,7 +27,7 @@ namespace {
 
 TrainRecipe recipe_for(const std::string& path, const Tokenizer& tokenizer) {
   TrainRecipe recipe = read_train_recipe(path);
-  // Rounded up to a multiple that the products need; the tokenizer does not use the last rows.
+  // Rounds the vocabulary up to a multiple that products need; no token uses the additional rows.
   recipe.model.vocab_size = (tokenizer.vocab_size() + 31) / 32 * 32;
   recipe.model.bos_id = tokenizer.bos_id();
   recipe.model.eos_ids = {*tokenizer.eos_id()};
@@ -78,7 +78,7 @@ TokenSource own_texts(const TrainRequest& request, const TrainRecipe& recipe) {
   };
 }
 
-// The share of unseen problems that the current weights answer correctly.
+// Measures the share of unseen problems that the current weights answer correctly.
 class AccuracyProbe {
  public:
   AccuracyProbe(const TrainRecipe& recipe,
@@ -112,7 +112,7 @@ class AccuracyProbe {
 
  private:
   static NamedFigures accuracies_of(const Evaluation& evaluation) {
-    std::map<std::string, std::pair<int, int>> right;  // correct and checked answers of a task
+    std::map<std::string, std::pair<int, int>> right;  // by task: correct answers, checked answers
     for (const TaskScore& score : evaluation.scores) {
       right[score.task].first += score.n_correct;
       right[score.task].second += score.n_checked;
@@ -133,7 +133,7 @@ class AccuracyProbe {
   EvaluationSettings settings_;
   std::string device_;
   int n_threads_;
-  const std::atomic<bool>* stop_;  // the callbacks', which outlive the run
+  const std::atomic<bool>* stop_;  // the stop flag of the callbacks, which outlive the run
 };
 
 void write_result(const TrainRecipe& recipe,

@@ -1,4 +1,5 @@
-// The commands `train target`, `train draft` and `train tokenizer`: a recipe file in, a directory out.
+// The commands `train target`, `train draft` and `train tokenizer`: each reads a recipe file and
+// writes a directory.
 #pragma once
 
 #include <memory>
@@ -12,16 +13,16 @@ namespace engine {
 /// Input and output of a training.
 struct TrainRequest {
   std::string recipe;     // path of the recipe's JSON file
-  std::string tokenizer;  // directory with tokenizer.model; not for train_tokenizer
+  std::string tokenizer;  // directory with tokenizer.model; train_tokenizer() ignores it
   std::string out;        // directory to write
   std::string data;       // folder of the open texts; empty if the mixture needs none
   std::string from;       // directory of the initial model; empty: random weights
   std::string own_texts;  // file of the target's texts, for recipes with own_outputs
-  std::string target;     // directory of that target, for the model card; empty: not available
+  std::string target;     // directory of the own texts' target, for the card; empty: not available
   bool resume = false;
   int n_threads = 0;   // 0: as many as the process may use
-  std::string device;  // for train_model, as TrainOptions::device
-  FileLimits limits;   // of the tokenizer's and the model's files
+  std::string device;  // for train_model(), as TrainOptions::device
+  FileLimits limits;   // limits on the files of the tokenizer and the model
 };
 
 /// Result of training a tokenizer.
@@ -32,7 +33,8 @@ struct TokenizerResult {
 };
 
 /// Trains a tokenizer and writes out/tokenizer.model and out/tokenizer_config.json.
-/// @throws Error(BadInput), Error(Resources)  as the recipe, the stream and the disk do
+/// @throws Error(BadInput)   for a bad recipe or bad texts
+/// @throws Error(Resources)  if the directory cannot be written
 /// @throws Error(Cancelled)  if stopped while reading the sample
 TokenizerResult train_tokenizer(const TrainRequest& request, const TrainCallbacks& callbacks);
 
@@ -45,7 +47,8 @@ TrainResult train_model(const TrainRequest& request,
                         const TrainCallbacks& callbacks,
                         std::unique_ptr<kernels::Device> device = nullptr);
 
-/// Checks, before the target writes texts, that a checkpoint to resume is of the same recipe.
+/// Checks that the checkpoint to resume belongs to the same recipe. Call it before the target
+/// writes texts.
 /// @throws Error(BadInput)
 void check_checkpoint(const TrainRequest& request);
 

@@ -10,7 +10,8 @@
 namespace engine {
 namespace {
 
-// Starts a new log if the old one is damaged, since the run matters more.
+// The lines of an existing log that a resumed run keeps; none if the log is damaged, since the run
+// must not fail because of its log.
 std::string lines_to_keep(const std::string& path, std::int64_t after_step) {
   std::error_code unknown;
   if (after_step == 0 || !std::filesystem::is_regular_file(path, unknown)) return {};

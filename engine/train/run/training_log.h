@@ -22,7 +22,7 @@ class TrainingLog {
   TrainingLog(const std::string& directory, std::int64_t after_step);
 
   /// Writes a line and flushes the file.
-  /// @throws Error(Resources)  if the disk refuses
+  /// @throws Error(Resources)  if the line cannot be written
   void write(const TrainingReport& report);
 
  private:

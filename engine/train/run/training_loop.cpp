@@ -18,10 +18,10 @@ namespace {
 namespace fs = std::filesystem;
 using Clock = std::chrono::steady_clock;
 
-constexpr std::size_t kLosses = 100;  // steps of the mean loss at the end of a run
+constexpr std::size_t kLosses = 100;  // the final loss is the mean of so many last steps
 constexpr std::size_t kSpeeds = 50;
 
-// Fields that may differ between the recipe and that of a checkpoint: intervals and length.
+// The recipe without the fields that may differ from those of the checkpoint to resume.
 std::string essence(const std::string& recipe) {
   auto object = nlohmann::json::parse(recipe, nullptr, false);
   if (!object.is_object()) return recipe;
@@ -136,7 +136,7 @@ double TrainingLoop::mean_loss() const {
   return std::accumulate(losses_.begin(), losses_.end(), 0.0) / static_cast<double>(losses_.size());
 }
 
-// Adds the figures of a step that the loop knows.
+// Adds to the report of a step the figures that the loop knows.
 void TrainingLoop::complete(TrainProgress& progress, double took) {
   speed_.emplace_back(took, progress.tokens);
   if (speed_.size() > kSpeeds) speed_.pop_front();
@@ -180,7 +180,7 @@ void TrainingLoop::leave_out(std::int64_t of_step) {
                       std::to_string(n_left_out_) + " so far)");
 }
 
-// If writing a log or a probe fails, the run ends; it saves its steps first, if possible.
+// Calls `write`. If it fails, saves a checkpoint, if possible, before the error ends the run.
 void TrainingLoop::saved_though_refused(const std::function<void()>& save,
                                         const std::function<void()>& write) {
   try {

@@ -22,13 +22,13 @@ struct LoopSettings {
   std::string name;
   double peak_lr = 0, final_lr = 0;
   int warmup_steps = 0;
-  std::int64_t tokens = 0;  // number of tokens where it ends ...
-  std::int64_t steps = 0;   // ... or number of steps, if tokens is 0
-  double minutes = 0;       // ... or minutes, if both are 0
+  std::int64_t tokens = 0;  // length of the run in tokens
+  std::int64_t steps = 0;   // length in steps, if tokens is 0
+  double minutes = 0;       // length in minutes, if both are 0
   double checkpoint_minutes = 3;
 };
 
-/// @param tokens, steps  where it ends; both 0: after r.minutes
+/// @param tokens, steps  length of the run; if both are 0, it is r.minutes
 template <typename Recipe>
 LoopSettings loop_settings(const Recipe& r, std::int64_t tokens, std::int64_t steps = 0) {
   return {.name = r.name,
@@ -42,8 +42,9 @@ LoopSettings loop_settings(const Recipe& r, std::int64_t tokens, std::int64_t st
 }
 
 /// The checkpoint in a directory, if it has one.
-/// @param recipe  as JSON; may differ from the checkpoint's recipe in lengths and intervals, and in
-///                compute and shards, for which the checkpoint's values are used
+/// @param recipe  as JSON. It may differ from the checkpoint's recipe in lengths and intervals. It
+///                may also differ in `compute` and `shards`, but then the checkpoint's values are
+///                used
 /// @param notice  receives a line with the step to resume at; may be empty
 /// @throws Error  as train()
 std::optional<Checkpoint> checkpoint_found(const std::string& recipe,
@@ -70,7 +71,7 @@ class TrainingLoop {
   /// Makes one update with this learning rate, as step `step` (from 1).
   /// @return  tokens, loss, losses, completion_loss, gradient_norm, and perhaps probes
   using Update = std::function<TrainProgress(std::int64_t step, double lr)>;
-  /// Measures the weights, after every step but the last; its time is not training time.
+  /// Called after every step but the last; may measure the weights. Its time is not training time.
   /// @return  figures for the log; empty after most steps
   using Probe = std::function<NamedFigures()>;
   /// Makes steps until the end, the stop flag or options.stop_after_step; saves checkpoints, and logs
@@ -79,9 +80,10 @@ class TrainingLoop {
   /// @throws Error(Device)  after kMostLeftOut such steps in a row; the last checkpoint stays
   void run(const Update& update, const std::function<void()>& save, const Probe& probe = {});
 
-  /// Restores a checkpoint and moves its arrays.
-  /// @param n_parameters  of the run
-  /// @param another       for the message about another number: "heads of another shape"
+  /// Restores the state of a checkpoint; moves its arrays out of it.
+  /// @param n_parameters  number of parameters of the run
+  /// @param another       how the message describes a checkpoint with another number: "heads of
+  ///                      another shape"
   /// @throws Error(BadInput)
   void restore(Checkpoint& checkpoint,
                std::int64_t n_parameters,
@@ -103,7 +105,7 @@ class TrainingLoop {
   std::int64_t n_left_out() const { return n_left_out_; }
   /// Share of the run that is done, 0 to 1 or more.
   double done() const;
-  /// Steps of this call.
+  /// Number of steps that this call has made.
   std::int64_t steps_done() const { return step - first_step_; }
   /// Number of steps that mean_loss() covers.
   int n_losses() const { return static_cast<int>(losses_.size()); }
@@ -113,7 +115,7 @@ class TrainingLoop {
  private:
   bool at_end() const;
   void leave_out(std::int64_t of_step);
-  /// @throws Error(Resources)  of write(); its message also says whether save() succeeded
+  /// @throws Error(Resources)  the error of write(); its message also says whether save() succeeded
   void saved_though_refused(const std::function<void()>& save, const std::function<void()>& write);
   void complete(TrainProgress& progress, double took);
   double seconds_left(double recent_seconds, double recent_tokens) const;
@@ -125,7 +127,7 @@ class TrainingLoop {
   std::int64_t n_left_out_ = 0;
   int n_left_out_in_a_row_ = 0;
   std::deque<double> losses_;
-  std::deque<std::pair<double, std::int64_t>> speed_;  // seconds and tokens, last steps
+  std::deque<std::pair<double, std::int64_t>> speed_;  // seconds and tokens of the last steps
 };
 
 /// A probe that measures every `minutes`.

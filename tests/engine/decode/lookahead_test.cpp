@@ -337,7 +337,7 @@ TEST(Lookahead, prompt_ngrams_are_used_from_the_first_step) {
   EXPECT_EQ(first.tried[0].rest, (std::vector<TokenId>{2, 3}));
 }
 
-/// True if a guess matched up to the end token and after it.
+/// True if an accepted guess contains the end token and the target agrees with the token after it.
 bool ran_over_the_end(const TokenTree& tree, const Verified& verified, TokenId eos) {
   for (std::size_t r = 1; r < tree.token.size(); r++) {
     if (tree.token[r] != eos || verified.fate[r] != RowFate::Accepted) continue;

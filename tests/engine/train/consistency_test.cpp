@@ -183,7 +183,8 @@ TEST(Consistency, fresh_chains_use_tokens_of_the_text) {
       n_right += right;
       n_chain_rows++;
     }
-    // A guess is correct, or a token of the text before its block, which starts at most kBlock - 1 earlier.
+    // A wrong guess must be a token of the text before its block, because fill=prompt draws guesses
+    // there.
     if (!right) {
       const auto seen = std::find(text.begin(), text.begin() + at, rows.token[row]);
       EXPECT_NE(seen, text.begin() + at);

@@ -1,6 +1,6 @@
 // Enumerates every outcome of code that draws uniform numbers, with its exact probability. The code
-// under test passes the threshold that it compares a number with; the enumeration returns one
-// number from each side of it.
+// under test passes the threshold with which it compares a number. The enumeration runs the code
+// once with a number below the threshold and once with a number above it.
 #pragma once
 
 #include <functional>

@@ -11,7 +11,7 @@
 
 namespace engine::test {
 
-/// A rank after the first, for jobs that split their rows.
+/// Rank 1 or higher of a job whose ranks share the rows of a step.
 struct OtherRank {
   LanguageModel* model;
   std::mutex* at_work;
@@ -47,7 +47,7 @@ struct Outcome {
 
 Lane start(LanguageModel& model, const std::vector<TokenId>& prompt, const Job& job, RunId run = 1);
 Outcome run(LanguageModel& model, const std::vector<TokenId>& prompt, const Job& job);
-/// The same, from a prefilled prompt, which stays unchanged.
+/// The same, but starts from a prefilled prompt, which it does not change.
 Outcome run_from(LanguageModel& model, const Sequence& prefilled, const Job& job);
 /// The same job with plain decoding.
 Outcome run_ar(LanguageModel& model, const std::vector<TokenId>& prompt, Job job);

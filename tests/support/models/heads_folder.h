@@ -1,4 +1,4 @@
-// Random draft heads on disk. They guess badly and change no token.
+// Random draft heads on disk. Their guesses are bad, but the decoded tokens do not depend on them.
 #pragma once
 
 #include <string>

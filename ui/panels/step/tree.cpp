@@ -203,7 +203,7 @@ void follow_path(Context& context, const engine::RunRecord& run) {
   context.selection.choose({}, followed);
 }
 
-// Scrolls to the end of the path when it was followed to another step.
+// After a key moved the selection along the path to another step, scrolls to the end of the path.
 void keep_path_in_view(const Context& context, const TreeLayout& layout, ImVec2 at) {
   const auto& view = context.states.get<TreeView>();
   const Place& followed = view.followed;

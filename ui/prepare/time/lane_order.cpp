@@ -40,7 +40,7 @@ void LaneOrder::move(std::span<const LaneKey> natural, LaneKey lane, int to) {
   std::vector<LaneKey> lanes = all_arranged(natural);
   const auto from = std::find(lanes.begin(), lanes.end(), lane);
   const auto place = std::find(lanes.begin(), lanes.end(), at);
-  // The lanes between move by one.
+  // The moved lane takes the place of the other one; the lanes between the two move by one place.
   if (from < place)
     std::rotate(from, from + 1, place + 1);
   else

@@ -1,5 +1,6 @@
-// Recorded distributions at another temperature, for the panel P/Q. The distribution at T is proportional to the power T0 / T of that at T0.
-// A recording contains a few tokens of each distribution, so the probability of the others is known only as an interval.
+// Converts recorded distributions to another temperature, for the panel P/Q. The probabilities at T
+// are proportional to the power T0 / T of those at T0. A recording contains only a few tokens of
+// each distribution, so the probability of the other tokens is known only as an interval.
 #pragma once
 
 #include <span>
@@ -28,7 +29,7 @@ struct Interval {
 /// "0.312"; "0.30 to 0.34" if the interval is wider than 0.001.
 std::string words_of(const Interval& value);
 
-/// The tokens of a distribution that were not recorded.
+/// Bounds on the tokens of a distribution that were not recorded.
 struct Unrecorded {
   double n = 0;     // maximum number of tokens with a positive probability
   double most = 1;  // maximum probability of one of them
@@ -72,7 +73,8 @@ DistributionsAt distributions_at(const DistributionsSource& source,
                                  const engine::RejectionDetail& rejection_details,
                                  float temperature);
 
-/// Why a run's distributions cannot be recomputed at another temperature; empty: they can.
+/// The reason why a run's distributions cannot be converted to another temperature; empty if they
+/// can.
 std::string why_no_other_temperature(const engine::RunStarted& started,
                                      const engine::StepRecord& step);
 /// Sentences on what the recomputed distributions omit; empty if nothing.

@@ -24,14 +24,16 @@ struct PoolEntry {
 /// An n-gram that a step proposed, and its result.
 struct PoolCandidate {
   engine::PoolNgram ngram;
-  /// The rows of the step's tree for its tokens after the first, as far as they were computed.
+  /// The rows of the step's tree that hold its tokens from the second on; only rows that were
+  /// computed.
   std::vector<int> rows;
   int n_accepted = 0;  // leading rows that were accepted
 };
 /// The candidates of a step, in the order of the pool.
 std::vector<PoolCandidate> candidates_of(const engine::StepRecord& step);
-/// The window cells that an n-gram was read from, as rows of the step's tree, first token first; the n-gram's last token is the target's
-/// choice after the last of them. Empty if it was read from the text.
+/// The window cells from which an n-gram was read, as rows of the step's tree in the order of
+/// tokens. The last token of the n-gram is the target's choice after the last cell. Empty if the
+/// n-gram was read from the text.
 std::vector<int> source_rows(const engine::StepRecord& step, const engine::PoolNgram& ngram);
 
 /// The pool after a number of steps; advance() updates it.
@@ -52,7 +54,8 @@ struct PoolState {
     std::map<engine::TokenId, int> n_by_first;
   } rows;
 };
-/// Updates the pool to `n_steps` steps of the run; starts over if `n_steps` has decreased or the run is another.
+/// Updates the pool to `n_steps` steps of the run. Starts again from an empty pool if `n_steps` has
+/// decreased or the run has changed.
 void advance(PoolState& pool, const engine::RunRecord& run, std::size_t n_steps);
 
 /// Returns the text of an n-gram.

@@ -37,8 +37,9 @@ Mean mean_of(engine::RowTag::Kind kind);
 /// The meaning of a committed token.
 Mean mean_of(engine::TokenStatus status);
 
-/// The cells of the prompt, of the tokens committed by the first `n_steps` steps, and of the proposals that the last of them (or, with `live`,
-/// the step in progress) did not commit.
+/// The cells of the prompt, of the tokens committed by the first `n_steps` steps, and of
+/// uncommitted proposals. These are from the last of the steps or, with `live`, from the step in
+/// progress.
 std::vector<TextCell> text_cells(const engine::Timeline& timeline,
                                  const engine::RunRecord& run,
                                  std::size_t n_steps,

@@ -121,8 +121,8 @@ void relabel_in_hindsight(Grid& grid, const std::map<int, engine::TokenId>& know
   }
 }
 
-// The counts of a complete block, from its initial guess to its fixed point or the end of the text. Positions after the end are not part of
-// it.
+// The counts of a block whose states are all known, from the initial guess to the fixed point or to
+// the iteration in which the text ended. Positions after the end of the text are not counted.
 std::optional<engine::TrajectoryCounts> counts_of_whole(std::span<const BlockRefined> shown,
                                                         const std::map<int, engine::TokenId>& known,
                                                         bool ended) {

@@ -60,8 +60,8 @@ Grid trajectory_grid(const engine::RunRecord& run,
                      std::size_t max_rows = 40,
                      int block = -1);
 
-/// The grid of a converged block from its states: the initial guess, every iteration, and the iteration without a change, which proves the
-/// remaining tokens final.
+/// The grid of a converged block, from its states. Its rows are the initial guess, every iteration,
+/// and a last iteration without a change, which proves the remaining tokens final.
 /// @param states  [0] is the guess, the last is the fixed point; all of one length, at least one
 Grid states_grid(std::span<const std::vector<engine::TokenId>> states, bool hindsight);
 
@@ -84,7 +84,8 @@ FoldedBlocks older_blocks(const engine::RunRecord& run, std::size_t n_steps, std
 /// The result of a proposed row as a meaning.
 Mean fate_of(const engine::StepRecord& step, int row);
 
-/// Hides the tokens that an iteration neither changed nor proved final, and removes rows without other tokens.
+/// Hides the tokens that an iteration neither changed nor proved final. Removes rows of which all
+/// tokens are hidden.
 void only_changes(Grid& grid);
 
 /// Lookahead's window at one step: one row per level, one column per position.
