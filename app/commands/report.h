@@ -24,7 +24,7 @@ nlohmann::json to_json(const engine::RunResult& result, const engine::RunModels&
 nlohmann::json models_json(const engine::RunModels& models, const std::string& decoder);
 /// True if the output of this request has the same distribution as that of plain decoding.
 bool is_lossless(const engine::RunRequest& request);
-/// What a summary adds if is_lossless() is false: ", NOT lossless with these options".
+/// The words that a summary adds if is_lossless() is false: ", NOT lossless with these options".
 extern const char* const kNotLossless;
 /// A number; whole numbers without a decimal point.
 nlohmann::json number_json(double value);

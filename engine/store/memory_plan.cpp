@@ -18,7 +18,7 @@ namespace {
 
 constexpr std::int64_t kUnlimited = std::numeric_limits<std::int64_t>::max();
 constexpr int kPrefillRows = 256;
-// most rows of a step; a GPU's matrix product works on so many rows at a time
+// the largest number of rows of a step, and of a GPU's matrix product
 constexpr int kStepRows = 128;
 constexpr int kFirstPages = 8;  // number of cache pages that a GPU allocates at once when it starts
 constexpr double kChunk = kernels::kPageSize;

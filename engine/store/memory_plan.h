@@ -47,8 +47,8 @@ MemoryPlan gpu_memory_plan(const ModelConfig& config,
 /// @param with_table  includes the table of Chimera's k-grams, which is always in host memory
 MemoryPlan memory_plan(const HeadsConfig& config, kernels::DType dtype, bool with_table = true);
 
-/// Bytes that this process may still allocate: the smallest of the system's available memory and
-/// what is left under the limits of the control group and of the address space. 2^63 - 1 if none of
+/// Bytes that this process may still allocate: the smallest of the system's available memory,
+/// the rest of the control group's limit, and the rest of the address space's limit. 2^63 - 1 if none of
 /// them is known.
 std::int64_t available_memory_bytes();
 

@@ -65,7 +65,7 @@ class Recorder : public EventSink {
 
  private:
   void frame(const Event& event);
-  bool is_behind() const;  // so many bytes wait for the disk that payload is dropped
+  bool is_behind() const;  // too many bytes wait for the disk, so payload is dropped
   void write_loop();
   bool write_all(const std::string& bytes);  // on the writer's thread; false if a write failed
   void fail(const std::string& what, int error);

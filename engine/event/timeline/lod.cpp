@@ -8,7 +8,7 @@
 namespace engine {
 namespace {
 
-/// If there are at most so many slices per pixel, all are drawn as slices, even narrow ones.
+/// Up to this number of slices per pixel all are drawn as slices, even narrow ones.
 constexpr double kSlicesPerPixel = 1.0 / kMinPixels;
 /// A level with fewer slices per bucket than this is dropped. The check is made once per
 /// kCheckEvery slices.

@@ -18,7 +18,7 @@
 namespace engine {
 namespace {
 
-constexpr std::size_t kRecent = 100;  // the reported loss is the mean of so many last steps
+constexpr std::size_t kRecent = 100;  // the reported loss is the mean of this number of last steps
 
 std::string kept_counts(const RoomCounts& room) {
   return nlohmann::json{room.n_points, room.n_left_out, room.n_texts, room.n_texts_cut}.dump();

@@ -9,8 +9,8 @@
 
 namespace engine {
 
-/// Allocates memory aligned to a cache line. From 4 MiB on it is aligned to a huge page, and the
-/// system is asked for huge pages.
+/// Allocates memory aligned to a cache line. From 4 MiB on it is aligned to a huge page and
+/// requests huge pages from the system.
 /// @throws std::bad_alloc
 void* allocate_aligned(std::size_t bytes);
 /// Frees memory of allocate_aligned().
