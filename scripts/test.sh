@@ -13,8 +13,7 @@ export PATH="$PATH:${XDG_CACHE_HOME:-$HOME/.cache}/decoscope/bin"
 ctest --preset tests --parallel "$(nproc)"
 if [ "${DECOSCOPE_TEST_FAST:-0}" != 1 ]; then
   # The same flags as above: ccache has the engine's objects.
-  scripts/build.sh release --folder minimal --target decoscope --target cli_test --target cli_parse_test -DBUILD_TESTING=ON \
-    -DWITH_CUDA=OFF -DWITH_UI=OFF
+  scripts/build.sh tests --folder minimal --target decoscope --target cli_test --target cli_parse_test -DWITH_CUDA=OFF -DWITH_UI=OFF
   build/minimal/bin/cli_parse_test
   build/minimal/bin/cli_test --gtest_filter='Cli.*:CliModel*'
 fi
