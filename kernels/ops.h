@@ -61,7 +61,7 @@ struct RowsPlan {
   const int* chain_begin = nullptr;  // [n_rows + 1]  into chain
   /// Rows from the oldest ancestor to the row itself; element j has position prefix_len + j
   const int* chain = nullptr;
-  int sliding_window = 0;      // a row at pos sees positions > pos - sliding_window; 0: all
+  int sliding_window = 0;  // a row at pos sees positions > pos - sliding_window; 0: all
   /// If two plans have the same nonzero version, their rows and lists are the same; only n_rows
   /// (fewer of these rows) and sliding_window may differ. 0: no version.
   std::uint64_t version = 0;
@@ -69,10 +69,10 @@ struct RowsPlan {
 
 /// How to choose the next token of one row. Plain data, host memory.
 struct PickRow {
-  float temperature = 0;         // below 1e-5: greedy, the largest logit
-  int top_k = 0;                 // 0 or >= vocabulary: off
-  float top_p = 1;               // keeps the token that crosses the threshold
-  float min_p = 0;               // relative to the largest probability
+  float temperature = 0;  // below 1e-5: greedy, the largest logit
+  int top_k = 0;          // 0 or >= vocabulary: off
+  float top_p = 1;        // keeps the token that crosses the threshold
+  float min_p = 0;        // relative to the largest probability
   /// for tokens in `history`: negative logits are multiplied by it, other logits are divided by it
   float repetition_penalty = 1;
   std::uint64_t seed = 0;

@@ -2,9 +2,9 @@
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
 
-#include "app/cli/subcommands.h"
-#include "app/cli/options.h"
 #include "app/cli/numbers.h"
+#include "app/cli/options.h"
+#include "app/cli/subcommands.h"
 #include "app/cli/terminal.h"
 #include "app/cli/usage.h"
 #include "engine/checkpoint/config.h"

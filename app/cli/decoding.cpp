@@ -1,9 +1,9 @@
 // The command lines of generate, compare and bench.
 #include <algorithm>
 
-#include "app/cli/subcommands.h"
-#include "app/cli/options.h"
 #include "app/cli/numbers.h"
+#include "app/cli/options.h"
+#include "app/cli/subcommands.h"
 #include "app/cli/usage.h"
 
 namespace app {

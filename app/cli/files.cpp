@@ -1,7 +1,7 @@
 // The command lines of data, train, model and trace.
-#include "app/cli/subcommands.h"
-#include "app/cli/options.h"
 #include "app/cli/numbers.h"
+#include "app/cli/options.h"
+#include "app/cli/subcommands.h"
 #include "app/cli/usage.h"
 #include "engine/data/data_tool.h"
 #include "engine/data/record.h"

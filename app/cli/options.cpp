@@ -6,10 +6,10 @@
 
 #include "app/cli/numbers.h"
 #include "engine/base/closest_name.h"
+#include "engine/base/limits.h"
 #include "engine/decode/registry.h"
 #include "engine/event/run_rules.h"
 #include "engine/event/stop_rules.h"
-#include "engine/base/limits.h"
 
 namespace app {
 

@@ -1,7 +1,7 @@
 // The command line of `reason`: chain of thought and tree of thoughts.
-#include "app/cli/subcommands.h"
-#include "app/cli/options.h"
 #include "app/cli/numbers.h"
+#include "app/cli/options.h"
+#include "app/cli/subcommands.h"
 #include "engine/event/reasoning_bounds.h"
 #include "engine/event/run_rules.h"
 

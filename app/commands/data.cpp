@@ -3,14 +3,14 @@
 #include <memory>
 
 #include "app/cli/commands.h"
-#include "app/commands/named_model.h"
 #include "app/cli/paths.h"
-#include "app/commands/run_code.h"
 #include "app/cli/terminal.h"
-#include "engine/data/data_tool.h"
-#include "engine/data/readers.h"
+#include "app/commands/named_model.h"
+#include "app/commands/run_code.h"
 #include "engine/base/input_file.h"
 #include "engine/checkpoint/model_files.h"
+#include "engine/data/data_tool.h"
+#include "engine/data/readers.h"
 #include "engine/tokenizer/sentencepiece.h"
 
 namespace app {

@@ -5,8 +5,8 @@
 #include <nlohmann/json.hpp>
 
 #include "app/cli/commands.h"
-#include "app/commands/report.h"
 #include "app/cli/terminal.h"
+#include "app/commands/report.h"
 #include "engine/base/table.h"
 #include "engine/store/model_store.h"
 

@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "app/cli/terminal.h"
-#include "engine/data/sandbox/python_paths.h"
 #include "engine/data/readers.h"
+#include "engine/data/sandbox/python_paths.h"
 #include "engine/data/sandbox/run_python.h"
 #include "engine/train/cllm/recipe.h"
 #include "engine/train/heads/recipe.h"

@@ -14,8 +14,8 @@
 #include "app/window/heads.h"
 #include "app/window/models.h"
 #include "app/window/tasks.h"
-#include "engine/base/utf8.h"
 #include "engine/base/text.h"
+#include "engine/base/utf8.h"
 #include "engine/decode/registry.h"
 #include "engine/event/run_rules.h"
 #include "engine/reason/tot.h"
@@ -38,7 +38,8 @@ std::string why_not_here(const engine::DecoderInfo& info,
     const engine::ParsedOptions parsed = engine::parse_options(info.name, options);
     if (!chain && parsed->early_stop() == "probe")
       return info.title +
-             ": stop=probe needs the questions of a chain of thought. Choose Chain of thought above, or "
+             ": stop=probe needs the questions of a chain of thought. Choose Chain of thought "
+             "above, or "
              "stop=bound or stop=none here.";
   } catch (const kernels::Error& error) {
     return error.what();

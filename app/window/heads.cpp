@@ -9,9 +9,9 @@
 #include "app/cli/commands.h"
 #include "app/cli/paths.h"
 #include "app/commands/generation.h"
-#include "engine/decode/draft/option_trees.h"
 #include "engine/checkpoint/heads_files.h"
 #include "engine/checkpoint/model_files.h"
+#include "engine/decode/draft/option_trees.h"
 #include "ui/shell/catalog.h"
 
 namespace app {

@@ -30,9 +30,8 @@ std::string summary_of(std::string_view task) {
        {"creative_writing", "a passage whose paragraphs end with given sentences, open data set"}}};
   for (const auto& [name, summary] : kSummaries)
     if (name == task) return summary;
-  throw engine::ContractError(fmt::format(
-      "{}: summary_of() has no summary of this task of the engine",
-      task));
+  throw engine::ContractError(
+      fmt::format("{}: summary_of() has no summary of this task of the engine", task));
 }
 
 ui::CatalogTask task_named(const std::string& name, const std::string& data_dir) {

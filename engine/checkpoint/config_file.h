@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "engine/checkpoint/config.h"
 #include "engine/base/limits.h"
+#include "engine/checkpoint/config.h"
 #include "kernels/dtype.h"
 
 namespace engine {

@@ -10,9 +10,9 @@
 
 #include "engine/base/fields.h"
 #include "engine/base/json.h"
+#include "engine/base/refuse.h"
 #include "engine/checkpoint/other_formats.h"
 #include "engine/checkpoint/random_weights.h"
-#include "engine/base/refuse.h"
 #include "engine/checkpoint/shards.h"
 
 namespace engine {

@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "engine/model/draft_heads.h"
 #include "engine/checkpoint/model_files.h"
+#include "engine/model/draft_heads.h"
 #include "kernels/device.h"
 
 namespace engine {
@@ -27,8 +27,8 @@ struct HeadsConfig {
   int vocab_size = 0;  // rows of the output matrices, as in the target
   int n_layers = 1;    // Medusa: residual layers of each head
   // Chimera
-  int gram = 3;                      // tokens encoded together, 1 to 5
-  bool residual = true;              // heads read the target's hidden state beside the encoding
+  int gram = 3;          // tokens encoded together, 1 to 5
+  bool residual = true;  // heads read the target's hidden state beside the encoding
   // the heads have their own embedding; false: they use the target's
   bool own_embedding = false;
   // attends to hidden states and k-grams of committed tokens; false: only to states

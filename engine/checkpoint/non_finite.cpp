@@ -2,8 +2,8 @@
 
 #include <fmt/format.h>
 
-#include "engine/checkpoint/model_files.h"
 #include "engine/base/refuse.h"
+#include "engine/checkpoint/model_files.h"
 
 namespace engine {
 namespace {

@@ -13,8 +13,8 @@
 
 #include <fmt/format.h>
 
-#include "engine/checkpoint/heads_files.h"
 #include "engine/base/refuse.h"
+#include "engine/checkpoint/heads_files.h"
 
 namespace engine {
 namespace {

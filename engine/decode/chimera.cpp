@@ -53,8 +53,8 @@ ChimeraDecoder::ChimeraDecoder(const DecoderContext& context, const ChimeraOptio
       branches_(options.drafting == ChimeraOptions::Drafting::Branch),
       text_(heads_.make_text(options.cache)) {}
 
-/// Appends the last k-gram of `tokens` followed by `drafted`; -1 stands for positions before the
-/// sequence.
+/// Appends the last k-gram of `tokens` followed by `drafted`; a position before the
+/// sequence has the id -1.
 void ChimeraDecoder::add_gram(std::vector<TokenId>& grams,
                               std::span<const TokenId> tokens,
                               std::span<const TokenId> drafted) const {

@@ -1,6 +1,6 @@
 // FastCoT: every forward computes the next exact token and guesses a window of approximate tokens,
-// which the next forward confirms or replaces. A run may end early; then the last window stands in
-// for the rest of the rationale (engine/reason/cot.h).
+// which the next forward confirms or replaces. A run may end early; then the last window is used
+// as the rest of the rationale (engine/reason/cot.h).
 //   paper     Zhang et al. 2023 (arXiv:2311.08263)
 //   lossless  greedy and coupled: the exact tokens equal AR's, token for token. The tokens that
 //             stop=bound or stop=probe leaves in the window are approximate and marked as such

@@ -64,7 +64,7 @@ class JacobiDecoder : public Decoder {
   JacobiOptions::Refill refill_;
   BlockFiller filler_;
 
-  std::vector<TokenId> cur_;      // the rows: last emitted token, then guesses
+  std::vector<TokenId> cur_;  // the rows: last emitted token, then guesses
   // [cur_.size()] the target's pick after each row of the current step
   std::vector<TokenId> refined_;
   std::vector<TokenId> state_;  // the whole block, its final tokens included

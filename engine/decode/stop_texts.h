@@ -13,8 +13,8 @@
 #include <string_view>
 #include <vector>
 
-#include "engine/tokenizer/tokenizer.h"
 #include "engine/base/types.h"
+#include "engine/tokenizer/tokenizer.h"
 
 namespace engine {
 

@@ -24,7 +24,7 @@ namespace engine {
 struct JacobiTrajectory {
   // the states from the initial guess (points[0]) to the fixed point, which appears once
   std::vector<std::vector<TokenId>> points;
-  int n_forwards = 0;                        // at most block size + 1
+  int n_forwards = 0;  // at most block size + 1
 };
 
 /// The rows of one iteration, a chain of [point.size()] rows. Row i yields position i, so the chain

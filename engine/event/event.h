@@ -131,7 +131,7 @@ struct RejectionDetail {
   int row = 0;  // the row whose children were verified
   // the tokens of the children, the emitted token, the likeliest tokens
   std::vector<TokenId> token;
-  std::vector<float> p, q;     // [token] target's and draft's probability; q empty: no draft model
+  std::vector<float> p, q;  // [token] target's and draft's probability; q empty: no draft model
   /// [token] the residual distribution from which the emitted token was drawn: p becomes
   /// norm(max(0, p - q)) at every rejection. Empty: a child was accepted.
   std::vector<float> residual;
@@ -253,7 +253,7 @@ struct Agreement {
   // stream
   RunId baseline = 0;
   int n_compared = 0;
-  int first_difference = -1;  // index among generated tokens; -1: none
+  int first_difference = -1;          // index among generated tokens; -1: none
   TokenId found = -1, expected = -1;  // at the first difference
   Nanoseconds cost = 0;               // time that the check took
 };
@@ -289,7 +289,7 @@ struct RunFinished {
   std::map<std::string, double> metrics;
   // guesses that follow the last token and were kept without verification
   std::vector<TokenId> approximate;
-  std::string stop_string;           // the stop string that ended the text; empty: none
+  std::string stop_string;  // the stop string that ended the text; empty: none
 };
 
 /// A run or a command failed.

@@ -18,9 +18,9 @@
 
 #include <fmt/format.h>
 
+#include "engine/checkpoint/heads_files.h"
 #include "engine/model/gram_cache.h"
 #include "engine/model/head_rows.h"
-#include "engine/checkpoint/heads_files.h"
 #include "engine/model/kv_cache.h"
 #include "engine/model/rope.h"
 #include "engine/model/rows_plan.h"

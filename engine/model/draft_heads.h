@@ -9,8 +9,8 @@
 #include <span>
 #include <vector>
 
-#include "engine/model/ranked.h"
 #include "engine/base/types.h"
+#include "engine/model/ranked.h"
 
 namespace engine {
 

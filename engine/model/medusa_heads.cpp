@@ -4,9 +4,9 @@
 
 #include <fmt/format.h>
 
+#include "engine/checkpoint/heads_files.h"
 #include "engine/checkpoint/tensor_source.h"
 #include "engine/model/head_rows.h"
-#include "engine/checkpoint/heads_files.h"
 #include "engine/model/weights.h"
 
 namespace engine {

@@ -6,8 +6,8 @@
 #include <string>
 
 #include "engine/checkpoint/config.h"
-#include "engine/model/language_model.h"
 #include "engine/checkpoint/model_files.h"
+#include "engine/model/language_model.h"
 #include "kernels/device.h"
 
 namespace engine {

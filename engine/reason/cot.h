@@ -55,7 +55,9 @@ struct CotReport {
   int n_correct() const;   ///< right answers
   double seconds() const;  ///< compute time of all items
   /// Right answers over items; 0 without items.
-  double accuracy() const { return items.empty() ? 0 : static_cast<double>(n_correct()) / static_cast<double>(items.size()); }
+  double accuracy() const {
+    return items.empty() ? 0 : static_cast<double>(n_correct()) / static_cast<double>(items.size());
+  }
 };
 
 /// The largest number of few-shot examples with which every question, its rationale and its answer fit the

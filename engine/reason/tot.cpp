@@ -33,8 +33,8 @@ void add_run(TotCost& cost, const RunResult& result, const RunRequest& request) 
   cost.n_proposed += count("proposed");
   cost.n_accepted += count("accepted");
   cost.n_rejected += count("rejected");
-  cost.n_depth_asked +=
-      full_path_tokens(*parse_options(request.decoder, request.options), result.n_steps, result.counts);
+  cost.n_depth_asked += full_path_tokens(*parse_options(request.decoder, request.options),
+                                         result.n_steps, result.counts);
   cost.n_draft_depth += count("draft_depth");
   cost.n_kept_of_depth += std::llround(metric("depth_accepted") * metric("draft_depth"));
   cost.seconds += (result.prefill_ms + result.decode_ms) * 1e-3;

@@ -88,7 +88,9 @@ struct TotReport {
   bool complete = true;   // false: stopped early; `items` has the finished questions
   int n_correct() const;  ///< right answers
   /// Right answers over items; 0 without items.
-  double accuracy() const { return items.empty() ? 0 : static_cast<double>(n_correct()) / static_cast<double>(items.size()); }
+  double accuracy() const {
+    return items.empty() ? 0 : static_cast<double>(n_correct()) / static_cast<double>(items.size());
+  }
 };
 
 /// The progress of a search.

@@ -3,10 +3,10 @@
 
 #include <span>
 
+#include "engine/base/types.h"
 #include "engine/decode/verify/sampling.h"
 #include "engine/event/event.h"
 #include "engine/run/run.h"
-#include "engine/base/types.h"
 
 namespace engine {
 

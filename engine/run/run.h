@@ -27,7 +27,7 @@ struct RunRequest {
   Sampling sampling;
   int max_tokens = 256;
   bool ignore_eos = false;
-  ProbeSettings probe;     // of fastcot's stop=probe
+  ProbeSettings probe;  // of fastcot's stop=probe
   // equal for runs of one prompt that are shown side by side; 0: the run is shown alone
   std::uint32_t race = 0;
   int lane = 0;  // number of the lane in its race, from 0

@@ -6,9 +6,9 @@
 
 #include "engine/decode/registry.h"
 #include "engine/event/clock.h"
-#include "engine/store/weights_hash.h"
 #include "engine/store/memory_plan.h"
 #include "engine/store/model_store.h"
+#include "engine/store/weights_hash.h"
 #include "kernels/cuda/cuda.h"
 
 namespace engine {

@@ -9,10 +9,10 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "engine/event/clock.h"
 #include "engine/base/text.h"
-#include "engine/store/weights_hash.h"
+#include "engine/event/clock.h"
 #include "engine/store/memory_plan.h"
+#include "engine/store/weights_hash.h"
 #include "kernels/cuda/cuda.h"
 
 namespace engine {

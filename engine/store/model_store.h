@@ -10,9 +10,9 @@
 #include <string>
 #include <vector>
 
+#include "engine/checkpoint/heads_files.h"
 #include "engine/decode/draft/tree_tuner.h"
 #include "engine/event/event.h"
-#include "engine/checkpoint/heads_files.h"
 #include "engine/model/model.h"
 #include "engine/store/memory_plan.h"
 #include "kernels/cuda/monitor/gpu_monitor.h"
@@ -226,8 +226,8 @@ class ModelStore {
   std::map<std::string, std::unique_ptr<kernels::Device>> gpus_;  // real and emulated GPUs by name
   // failed devices and their first causes
   std::map<std::string, std::string> failed_;
-  std::vector<std::unique_ptr<LoadedModel>> models_;              // least recently used first
-  std::vector<const LoadedModel*> together_;                      // must stay loaded
+  std::vector<std::unique_ptr<LoadedModel>> models_;  // least recently used first
+  std::vector<const LoadedModel*> together_;          // must stay loaded
   std::uint32_t n_loaded_ = 0;
   MemoryPlan reserved_;  // reserved for heads, which are loaded after the models
 };

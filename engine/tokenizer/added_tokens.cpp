@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "engine/tokenizer/unicode_classes.h"
 #include "engine/base/utf8.h"
+#include "engine/tokenizer/unicode_classes.h"
 
 namespace engine {
 namespace {

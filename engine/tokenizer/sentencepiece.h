@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "engine/tokenizer/added_tokens.h"
 #include "engine/base/limits.h"
+#include "engine/tokenizer/added_tokens.h"
 #include "engine/tokenizer/tokenizer.h"
 
 namespace engine {

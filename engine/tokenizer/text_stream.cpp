@@ -1,5 +1,5 @@
-#include "engine/tokenizer/tokenizer.h"
 #include "engine/base/utf8.h"
+#include "engine/tokenizer/tokenizer.h"
 
 namespace engine {
 

@@ -4,8 +4,8 @@
 
 #include <fmt/format.h>
 
-#include "engine/event/timeline/run_slices.h"
 #include "engine/base/text.h"
+#include "engine/event/timeline/run_slices.h"
 
 namespace engine {
 namespace {

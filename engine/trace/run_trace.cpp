@@ -88,7 +88,8 @@ class RunTrace {
     lane(kQueueTid) = waits_of(run);
     std::size_t n = 0;
     for (const StepRecord& step : run.steps) {
-      if (n++ % kReportEvery == 0) progress_(0.5 * static_cast<double>(n) / static_cast<double>(run.steps.size()));
+      if (n++ % kReportEvery == 0)
+        progress_(0.5 * static_cast<double>(n) / static_cast<double>(run.steps.size()));
       const StepId id = step.begun.step;
       if (step.complete && id >= options.first_step && id <= options.last_step) add_step(step);
     }
@@ -109,7 +110,8 @@ class RunTrace {
     for (const std::vector<TraceItem>& lane : lanes_) n_items += lane.size();
     for (int tid = 1; tid <= kMaxTid; ++tid) {
       for (const TraceItem& item : lanes_[static_cast<std::size_t>(tid)]) {
-        if (n++ % kReportEvery == 0) progress_(0.5 + 0.5 * static_cast<double>(n) / static_cast<double>(n_items));
+        if (n++ % kReportEvery == 0)
+          progress_(0.5 + 0.5 * static_cast<double>(n) / static_cast<double>(n_items));
         count_event(item, report);
         put(event_json(item, pid_, tid));
       }

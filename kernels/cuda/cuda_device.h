@@ -236,7 +236,7 @@ class CudaDevice final : public Device {
   std::map<const char*, std::int64_t, std::greater<>> allocated_;  // address to bytes
   // freed memory: address to bytes; used only if kRemembersFreed
   std::map<const char*, std::int64_t, std::greater<>> freed_;
-  Launches pending_;                                               // collected kernels
+  Launches pending_;  // collected kernels
   bool skips_graph_cache_ = false;
   KernelGraphs graphs_;
   std::int64_t n_kernels_ = 0;         // launched

@@ -17,8 +17,8 @@ namespace kernels::DECOSCOPE_GPU {
 namespace {
 
 constexpr int kPickThreads = 512, kSlice = 4 * kPickThreads;  // tokens of a block: four per thread
-constexpr int kDigits = 256;  // values of a digit: eight bits of a key
-constexpr double kUnit = 17592186044416.0;                    // 2^44
+constexpr int kDigits = 256;                // values of a digit: eight bits of a key
+constexpr double kUnit = 17592186044416.0;  // 2^44
 
 /// Number of threads for n tokens: whole warps, with four tokens or more for each thread.
 constexpr int pick_threads(int n) {

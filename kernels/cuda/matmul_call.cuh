@@ -52,10 +52,10 @@ struct MatmulCall {
   /// Half types, split-K: for each 64 outputs [kPartials][n_rows][64] in multiply_few, [kPartials] in fragment order in
   /// multiply_stream.
   float* partials;
-  unsigned* done;    // [blocks of 64 outputs], zeros before and after
-  int n_whole;       // multiply_stream: tiles that one block sums over all of k,
-  int n_tasks;       // these plus the partial sums of the other tiles,
-  int n_stages;      // stages of the ring in shared memory
+  unsigned* done;  // [blocks of 64 outputs], zeros before and after
+  int n_whole;     // multiply_stream: tiles that one block sums over all of k,
+  int n_tasks;     // these plus the partial sums of the other tiles,
+  int n_stages;    // stages of the ring in shared memory
   int unused;
 };
 

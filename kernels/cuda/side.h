@@ -46,10 +46,10 @@ std::string capability_words(int major, int minor, const std::string& built);
 namespace cuda {
 /// The build for GPUs.
 const CudaSide& side();
-}
+}  // namespace cuda
 namespace cuda_emulated {
 /// The build for the emulated device.
 const CudaSide& side();
-}
+}  // namespace cuda_emulated
 
 }  // namespace kernels

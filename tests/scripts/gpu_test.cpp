@@ -72,7 +72,7 @@ TEST_F(GpuScripts, this_build_holds_code_for_its_archs) {
 }
 #endif
 
-/// A checkout with the scripts and small assets. This test's own program stands for the built ones.
+/// A checkout with the scripts and small assets. It uses this test's program in place of the built programs.
 class GpuPack : public GpuScripts {
  protected:
   void SetUp() override {

@@ -8,13 +8,13 @@
 #include <gtest/gtest.h>
 #include <imgui.h>
 
+#include "engine/trace/export.h"
 #include "headless.h"
 #include "prepared.h"
 #include "streams.h"
 #include "tests/support/files.h"
 #include "ui/files/exporting.h"
 #include "ui/files/files.h"
-#include "engine/trace/export.h"
 #include "ui/files/notes.h"
 #include "ui/panels/time/timeline_view.h"
 #include "ui/prepare/figure.h"

@@ -13,10 +13,10 @@
 #include "replay.h"
 #include "ui/panels/results/runs.h"
 #include "ui/panels/step/pool.h"
-#include "ui/prepare/time/run_times.h"
-#include "ui/prepare/tokens/describe_place.h"
 #include "ui/prepare/numbers.h"
 #include "ui/prepare/search.h"
+#include "ui/prepare/time/run_times.h"
+#include "ui/prepare/tokens/describe_place.h"
 #include "ui/prepare/tokens/text_cells.h"
 
 namespace {

@@ -126,7 +126,8 @@ void expect_exact(const engine::RunRecord& run,
   for (const LaneKind lane : {LaneKind::Target, LaneKind::Propose, LaneKind::Verify}) {
     std::size_t i = first;
     for (const LaneBlock& block : blocks_in_view(lod, times, lane, view)) {
-      if (block.step < static_cast<engine::StepId>(first)) continue;  // it ends at the begin of the view
+      if (block.step < static_cast<engine::StepId>(first))
+        continue;  // it ends at the begin of the view
       if (i == first + n) break;
       ASSERT_FALSE(block.is_bucket);
       ASSERT_EQ(block.step, static_cast<engine::StepId>(i)) << lane_name(lane);

@@ -9,8 +9,8 @@
 #include <imgui_internal.h>
 
 #include "engine/event/queue.h"
-#include "ui/widgets/fonts.h"
 #include "ui/shell/shell.h"
+#include "ui/widgets/fonts.h"
 
 namespace headless {
 

@@ -116,8 +116,9 @@ TEST(Panels, empty_panels_name_the_decoder) {
               HasSubstr("Jacobi has no n-gram pool. The panel Trajectory shows its guesses."));
   EXPECT_THAT(said("pool", streams::one_run("ar", 24)),
               HasSubstr("AR has proposed no tokens so far, so there is no n-gram pool."));
-  EXPECT_THAT(said("trajectory", streams::one_run("prompt-lookup", 48)),
-              HasSubstr("Prompt lookup does not refine a block. The panel Pool shows its proposals."));
+  EXPECT_THAT(
+      said("trajectory", streams::one_run("prompt-lookup", 48)),
+      HasSubstr("Prompt lookup does not refine a block. The panel Pool shows its proposals."));
   EXPECT_THAT(said("trajectory", streams::one_run("ar", 24)),
               HasSubstr("AR has proposed no tokens so far, so it has no trajectory."));
 }

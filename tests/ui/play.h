@@ -10,8 +10,8 @@
 #include <imgui_te_context.h>
 #include <imgui_te_engine.h>
 
-#include "tests/support/display.h"
 #include "engine/event/queue.h"
+#include "tests/support/display.h"
 #include "ui/shell/shell.h"
 #include "ui/shell/window.h"
 

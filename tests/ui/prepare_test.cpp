@@ -249,7 +249,8 @@ TEST(Trajectory, only_changes_hides_unchanged_cells) {
     for (const GridCell& cell : grid.rows[row].cells) cells.push_back(cell.hidden);
     return cells;
   };
-  EXPECT_EQ(hidden(0), (std::vector{false, false, false, false})) << "the first row has no predecessor";
+  EXPECT_EQ(hidden(0), (std::vector{false, false, false, false}))
+      << "the first row has no predecessor";
   // 9 became 6; 7 stayed and became final; 8 became 9. The first was final before.
   EXPECT_EQ(hidden(1), (std::vector{true, false, false, false}));
   EXPECT_EQ(hidden(2), (std::vector{true, true, true, false}));

@@ -10,15 +10,15 @@
 #include "engine/event/queue.h"
 #include "engine/event/recording/recording.h"
 #include "engine/event/serialise.h"
-#include "ui/files/saving.h"
-#include "ui/files/session.h"
-#include "ui/shell/context.h"
 #include "engine/event/timeline/lod.h"
 #include "engine/event/timeline/timeline.h"
+#include "ui/files/saving.h"
+#include "ui/files/session.h"
 #include "ui/prepare/numbers.h"
 #include "ui/prepare/time/counters.h"
 #include "ui/prepare/time/run_times.h"
 #include "ui/prepare/tokens/text_cells.h"
+#include "ui/shell/context.h"
 
 namespace ui {
 namespace {

@@ -129,7 +129,8 @@ TEST(SetupReasoning, approximate_tokens_are_dropped) {
   EXPECT_FALSE(reasoning_command(form).drop_approximate) << "all tokens are verified";
   EXPECT_THAT(why_none_approximate(form.reasoning.decoder), HasSubstr("verifies all tokens"));
   form.reasoning.decoder = lane_with(with_fastcot(), "fastcot");
-  EXPECT_FALSE(reasoning_command(form).drop_approximate) << "a complete rationale has no approximate tokens";
+  EXPECT_FALSE(reasoning_command(form).drop_approximate)
+      << "a complete rationale has no approximate tokens";
   EXPECT_THAT(why_none_approximate(form.reasoning.decoder), HasSubstr("stop=none"));
   form.reasoning.decoder.options["stop"] = "bound";
   EXPECT_TRUE(reasoning_command(form).drop_approximate);

@@ -112,7 +112,8 @@ TEST(Setup, first_race_includes_the_consistency_model) {
 TEST(Setup, first_race_without_consistency_model) {
   const std::vector<std::string> without{"ar", "jacobi", "lookahead", "prompt-lookup"};
   EXPECT_EQ(raced_first(streams::catalog(), ""), without);
-  EXPECT_EQ(raced_first(whole_family(), "other"), without) << "this model has no consistency-trained version";
+  EXPECT_EQ(raced_first(whole_family(), "other"), without)
+      << "this model has no consistency-trained version";
   Catalog broken = whole_family();
   broken.models[2].unavailable = "its weights are cut off";
   EXPECT_EQ(raced_first(broken, "demo-target"), without);

@@ -17,13 +17,13 @@
 #include "tests/support/files.h"
 #include "ui/panels/step/distributions.h"
 #include "ui/panels/step/tree.h"
-#include "ui/shell/panel.h"
 #include "ui/prepare/tokens/distributions.h"
 #include "ui/prepare/tokens/mask.h"
 #include "ui/prepare/tokens/row_origin.h"
 #include "ui/prepare/tokens/text_cells.h"
 #include "ui/prepare/tokens/token_tree.h"
 #include "ui/prepare/tokens/verdicts.h"
+#include "ui/shell/panel.h"
 
 namespace {
 
@@ -81,7 +81,8 @@ TEST(TokenTree, first_child_is_on_the_line_of_its_parent) {
   const ui::TreeNode& bonus = layout.nodes.back();
   EXPECT_EQ(bonus.mean, Mean::Bonus);
   EXPECT_EQ(bonus.token, 2);
-  EXPECT_EQ(layout.nodes[static_cast<std::size_t>(bonus.parent)].row, 3) << "after the last accepted token";
+  EXPECT_EQ(layout.nodes[static_cast<std::size_t>(bonus.parent)].row, 3)
+      << "after the last accepted token";
   std::vector<int> path;
   for (const ui::TreeNode& node : layout.nodes)
     if (node.on_path) path.push_back(node.row);
@@ -157,7 +158,8 @@ TEST(Mask, heads_keep_to_their_columns) {
               ElementsAre("last committed token", "draft, depth 1", "draft, depth 2"));
   EXPECT_THAT(heads(7, 42), ElementsAre("last", "draft, depth 1", "draft, depth 2"));
   EXPECT_THAT(heads(2, 12), ElementsAre("", "d1", "d2"));
-  EXPECT_THAT(heads(2, 30), ElementsAre("", "d1", "draft, depth 2")) << "there is no room for a label";
+  EXPECT_THAT(heads(2, 30), ElementsAre("", "d1", "draft, depth 2"))
+      << "there is no room for a label";
   for (float cell = 0.5f; cell < 40; cell += 0.5f) {
     const auto named = heads(cell, 6 * cell);
     for (std::size_t i = 0; i < named.size(); ++i) {
@@ -439,7 +441,8 @@ TEST(StepPanels, show_the_verification_of_the_step) {
   EXPECT_THAT(said_by("mask", streams::one_run("lookahead")), HasSubstr("after a prefix of"));
   EXPECT_THAT(said_by("distributions", streams::one_run("speculative")),
               HasSubstr("no random number is drawn"));
-  EXPECT_THAT(said_by("distributions", streams::one_run("mcsd")), HasSubstr("below its acceptance probability"));
+  EXPECT_THAT(said_by("distributions", streams::one_run("mcsd")),
+              HasSubstr("below its acceptance probability"));
 }
 
 TEST(StepPanels, other_temperature_is_shown_beside_recorded) {

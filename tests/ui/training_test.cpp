@@ -289,11 +289,10 @@ TEST(Training, folder_opens_on_the_training_screen) {
   window.shell.open(folder.path());
   EXPECT_EQ(window.shell.screen(), ui::Screen::Training);
   const std::string said = window.said();
-  EXPECT_THAT(said,
-              AllOf(HasSubstr("demo-run training, step 300"), HasSubstr("time left about 25 s"),
-                    HasSubstr("training tokens 1,228,800"), HasSubstr("loss, consistency"),
-                    HasSubstr("accuracy 72.5 %"), HasSubstr("tokens per step, block 3.2"),
-                    HasSubstr("last report ")));
+  EXPECT_THAT(said, AllOf(HasSubstr("demo-run training, step 300"),
+                          HasSubstr("time left about 25 s"), HasSubstr("training tokens 1,228,800"),
+                          HasSubstr("loss, consistency"), HasSubstr("accuracy 72.5 %"),
+                          HasSubstr("tokens per step, block 3.2"), HasSubstr("last report ")));
   EXPECT_THAT(said, AllOf(HasSubstr("probe 4 of 4, step 300"), HasSubstr("USER: How many?"),
                           HasSubstr("Anna has 14."), HasSubstr("block 1"),
                           HasSubstr("1 iterations to its fixed point")));
@@ -342,7 +341,8 @@ TEST(Training, long_log_is_read_over_several_frames) {
   for (int i = 0; i < 40 && window.shell.reads_training(); ++i) window.gui.frame(window.shell);
   EXPECT_FALSE(window.shell.reads_training());
   EXPECT_EQ(window.shell.training()->reports.size(), 6'000u);
-  EXPECT_LT(window.gui.frame(window.shell), 200'000) << "the cost of a curve is bounded by its pixels";
+  EXPECT_LT(window.gui.frame(window.shell), 200'000)
+      << "the cost of a curve is bounded by its pixels";
 }
 
 TEST(Training, bad_line_is_reported_and_earlier_lines_kept) {

@@ -381,7 +381,8 @@ TEST(Window, layout_of_an_older_version_is_set_aside) {
   EXPECT_NE(kept.find("[Decoscope][Layout]\nversion="), std::string::npos);
   fs::remove(folder / "layout.ini.old");
   open(all_docked);
-  EXPECT_FALSE(fs::exists(folder / "layout.ini.old")) << "a layout of the current version was replaced";
+  EXPECT_FALSE(fs::exists(folder / "layout.ini.old"))
+      << "a layout of the current version was replaced";
   fs::remove_all(folder);
 }
 

@@ -8,20 +8,20 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "engine/event/recording/recorder.h"
 #include "engine/base/utf8.h"
+#include "engine/event/recording/recorder.h"
 #include "headless.h"
 #include "prepared.h"
 #include "streams.h"
 #include "tests/support/files.h"
 #include "ui/prepare/numbers.h"
-#include "ui/widgets/draw.h"
-#include "ui/widgets/legend.h"
-#include "ui/prepare/tokens/difference.h"
 #include "ui/prepare/recorded_setup.h"
 #include "ui/prepare/status.h"
+#include "ui/prepare/tokens/difference.h"
 #include "ui/prepare/tokens/text_cells.h"
 #include "ui/shell/panel.h"
+#include "ui/widgets/draw.h"
+#include "ui/widgets/legend.h"
 #include "waiting.h"
 
 namespace {
@@ -102,7 +102,8 @@ TEST(Legend, every_entry_has_words_and_a_sample) {
   // Every entry has words and a drawn sample.
   std::vector<std::span<const MarkNote>> legends{cell_marks(), letter_marks()};
   for (const Panel& panel : panels()) legends.push_back(panel.marks);
-  EXPECT_GE(std::ranges::count_if(panels(), [](const Panel& panel) { return !panel.marks.empty(); }), 8);
+  EXPECT_GE(
+      std::ranges::count_if(panels(), [](const Panel& panel) { return !panel.marks.empty(); }), 8);
   for (const auto& notes : legends) {
     for (const MarkNote& note : notes) {
       int n_corners = 0;

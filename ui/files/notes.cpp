@@ -13,8 +13,8 @@
 #include <fmt/format.h>
 
 #include "engine/base/output_file.h"
-#include "engine/base/utf8.h"
 #include "engine/base/types.h"
+#include "engine/base/utf8.h"
 
 namespace ui {
 namespace {

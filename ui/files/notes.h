@@ -30,8 +30,8 @@ struct Bookmark {
 struct Notes {
   std::vector<Bookmark> bookmarks;                 // in the order in which they were set
   std::map<engine::RunId, std::string> run_names;  // one line each
-  std::vector<std::string> others;                 // lines written by a newer program, kept unchanged
-  LaneOrder lanes;                                 // of the timeline
+  std::vector<std::string> others;  // lines written by a newer program, kept unchanged
+  LaneOrder lanes;                  // of the timeline
   /// Whether there is nothing to save.
   bool empty() const {
     return bookmarks.empty() && run_names.empty() && others.empty() && lanes.untouched();

@@ -42,10 +42,11 @@ Offscreen::Offscreen(int width, int height) {
   int most = 0;
   glGetIntegerv(GL_MAX_RENDERBUFFER_SIZE, &most);
   const auto refuse = [&] {
-    throw engine::Error(engine::ErrorCode::Device,
-                        fmt::format("picture: the driver supports {0} x {0} pixels, the picture needs {1} x {2}; "
-                                    "choose a smaller scale",
-                                    most, width, height));
+    throw engine::Error(
+        engine::ErrorCode::Device,
+        fmt::format("picture: the driver supports {0} x {0} pixels, the picture needs {1} x {2}; "
+                    "choose a smaller scale",
+                    most, width, height));
   };
   if (width > most || height > most) refuse();
   gl.gen_buffers(1, &colour_);

@@ -5,12 +5,12 @@
 #include <thread>
 #include <utility>
 
-#include "engine/event/recording/recorder.h"
-#include "engine/event/recording/recording.h"
-#include "engine/event/timeline/timeline_events.h"
 #include "engine/base/types.h"
 #include "engine/event/queue.h"
+#include "engine/event/recording/recorder.h"
+#include "engine/event/recording/recording.h"
 #include "engine/event/timeline/timeline.h"
+#include "engine/event/timeline/timeline_events.h"
 
 namespace ui {
 namespace {

@@ -100,8 +100,9 @@ std::string why_none_to_choose(const SetupForm& form,
     ++n_others;
   }
   return fmt::format("the card of {} names no heads for it, and {}", form.model,
-                     n_others > 0 ? "the available heads belong to other models"
-                                  : "none are available; `decoscope train " + kind + "` trains some");
+                     n_others > 0
+                         ? "the available heads belong to other models"
+                         : "none are available; `decoscope train " + kind + "` trains some");
 }
 
 std::string why_unavailable(const CatalogDecoder& decoder,
@@ -178,9 +179,7 @@ std::string why_no_file(const std::string& path) {
 }
 
 std::string why_no_choice(const QuestionsForm& questions) {
-  return questions.data.empty()
-             ? ""
-             : "The file of records determines task and level.";
+  return questions.data.empty() ? "" : "The file of records determines task and level.";
 }
 
 bool has_branches(const LaneForm& lane) {

@@ -21,7 +21,7 @@ struct CatalogTask;
 struct LaneForm {
   std::string decoder;
   std::map<std::string, std::string> options;  // complete
-  std::string model = {};                      // only for a lane of a race; empty: the model of the form
+  std::string model = {};  // only for a lane of a race; empty: the model of the form
 };
 
 /// The model and how it is loaded.
@@ -49,9 +49,9 @@ struct QuestionsForm {
 struct ReasoningForm {
   QuestionsForm chain, tree;
   LaneForm decoder;
-  int batch = 1;         // sequences per forward, for decoders without branches
-  int max_tokens = 200;  // of a rationale
-  int n_shots = -1;      // worked examples before each question; -1: as many as fit
+  int batch = 1;                  // sequences per forward, for decoders without branches
+  int max_tokens = 200;           // of a rationale
+  int n_shots = -1;               // worked examples before each question; -1: as many as fit
   bool drop_approximate = false;  // from the prompt for the answer of a chain
   int n_actions = 6;              // of plans; 0: any
   int depth = 1, n_thoughts = 3, beam = 1;
@@ -60,9 +60,10 @@ struct ReasoningForm {
 
 /// Everything that Setup describes.
 struct SetupForm : ModelChoice {
-  std::string draft;                         // the draft model, by name or path; empty: as the card says
-  std::map<std::string, std::string> heads;  // draft heads by kind; without an entry: as the card says
-  std::string model_error;                   // why the requested model is not loaded; empty: it is
+  std::string draft;  // the draft model, by name or path; empty: as the card says
+  std::map<std::string, std::string>
+      heads;                // draft heads by kind; without an entry: as the card says
+  std::string model_error;  // why the requested model is not loaded; empty: it is
   std::string prompt, prompt_id;
   LaneForm live;                // the decoder that Run starts on the screen Live
   std::vector<LaneForm> lanes;  // of a race, two to engine::kMaxLanes

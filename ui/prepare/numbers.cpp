@@ -38,7 +38,9 @@ Figure speedup_of(const engine::Timeline& timeline, const engine::RunRecord& run
            StepSet::All};
   if (run.started.decoder == "ar") f.numbers = "this is the baseline";
   if (!run.queueing.empty())
-    f.numbers = "the run shared the models with other sequences: compare and generate report the speed of all of them together";
+    f.numbers =
+        "the run shared the models with other sequences: compare and generate report the speed of "
+        "all of them together";
   const auto speedup = timeline.speedup(run);
   if (!speedup || run.started.decoder == "ar") return f;
   f.value = fmt::format("{:.2f}x", *speedup);
@@ -48,8 +50,8 @@ Figure speedup_of(const engine::Timeline& timeline, const engine::RunRecord& run
 }
 
 Figure median_of(const RunTimes& times, std::size_t n_steps) {
-  Figure f{"step, median", "-",           "median of the own compute per step", "no step yet",
-           Truth::Derived, StepSet::Median};
+  Figure f{"step, median", "-", "median of the own compute per step", "no step yet", Truth::Derived,
+           StepSet::Median};
   if (n_steps == 0) return f;
   std::vector<float> ms(n_steps);
   for (std::size_t i = 0; i < n_steps; ++i)
@@ -58,8 +60,8 @@ Figure median_of(const RunTimes& times, std::size_t n_steps) {
   const float p50 = ms[n_steps / 2];
   std::nth_element(ms.begin(), ms.begin() + n_steps * 95 / 100, ms.end());
   f.value = short_time(p50 * 1e6);
-  f.numbers =
-      fmt::format("{} steps; 95 % take at most {}", n_steps, short_time(ms[n_steps * 95 / 100] * 1e6));
+  f.numbers = fmt::format("{} steps; 95 % take at most {}", n_steps,
+                          short_time(ms[n_steps * 95 / 100] * 1e6));
   return f;
 }
 
@@ -121,11 +123,14 @@ void add_window_hits(Numbers& numbers, const engine::RunRecord& run) {
                             StepSet::All});
   };
   add("first guess right", "first_hits", "windows",
-      "FH: windows whose first guess equals the token of the text at its position / windows, over the whole run");
+      "FH: windows whose first guess equals the token of the text at its position / windows, over "
+      "the whole run");
   add("guesses right in place", "token_hits", "window_slots",
-      "TH: guesses equal to the token of the text at their position / guessed positions within the text");
+      "TH: guesses equal to the token of the text at their position / guessed positions within the "
+      "text");
   add("guesses in the text", "guesses_in_text", "window_slots",
-      "TO(PD*/AD): guesses that occur anywhere in the text at the positions of their window / these positions");
+      "TO(PD*/AD): guesses that occur anywhere in the text at the positions of their window / "
+      "these positions");
   add("text guessed", "text_in_guesses", "window_slots",
       "TO(AD/PD*): tokens of that text that the window guessed at any position / these positions");
 }
@@ -171,9 +176,7 @@ const char* step_set_words(StepSet set) {
   return kWords[static_cast<int>(set)];
 }
 
-std::vector<engine::StepId> steps_in_set(const RunTimes& times,
-                                         std::size_t n_steps,
-                                         StepSet set) {
+std::vector<engine::StepId> steps_in_set(const RunTimes& times, std::size_t n_steps, StepSet set) {
   n_steps = std::min(n_steps, times.steps.size());
   if (set == StepSet::None || n_steps == 0) return {};
   const float median = set == StepSet::Median ? median_ms(times, n_steps) : 0;
@@ -201,15 +204,15 @@ std::vector<engine::StepId> steps_in_set(const RunTimes& times,
 }
 
 std::vector<engine::StepId> steps_that_committed(const RunTimes& times,
-                                               std::size_t n_steps,
-                                               int n_tokens) {
+                                                 std::size_t n_steps,
+                                                 int n_tokens) {
   return steps_where(times, n_steps,
                      [n_tokens](std::size_t, const StepSpan& s) { return s.n_tokens == n_tokens; });
 }
 
 std::vector<engine::StepId> steps_verifying(const engine::RunRecord& run,
-                                          std::size_t n_steps,
-                                          int place) {
+                                            std::size_t n_steps,
+                                            int place) {
   std::vector<engine::StepId> steps;
   for (std::size_t i = 0; i < std::min(n_steps, run.steps.size()); ++i) {
     const engine::StepRecord step = run.steps[i];
@@ -229,8 +232,8 @@ std::vector<engine::StepId> steps_verifying(const engine::RunRecord& run,
 std::vector<engine::StepId> steps_without_acceptance(const RunTimes& times, std::size_t n_steps) {
   std::vector<engine::StepId> steps;
   if (times.total.proposed == 0) return steps;
-  for (std::size_t i = std::min(n_steps, times.steps.size()); i > 0 && steps.size() < kStepsWithoutAcceptance;
-       --i) {
+  for (std::size_t i = std::min(n_steps, times.steps.size());
+       i > 0 && steps.size() < kStepsWithoutAcceptance; --i) {
     const StepSpan& step = times.steps[i - 1];
     if (step.n_accepted > 0) return {};
     if (step.n_proposed > 0) steps.push_back(step.step);

@@ -22,9 +22,13 @@ std::vector<engine::StepId> steps_in_set(const RunTimes& times, std::size_t n_st
 /// The property that the steps of a set share, as a predicate: "proposed tokens".
 const char* step_set_words(StepSet set);
 /// The steps that committed exactly `n_tokens` tokens.
-std::vector<engine::StepId> steps_that_committed(const RunTimes& times, std::size_t n_steps, int n_tokens);
+std::vector<engine::StepId> steps_that_committed(const RunTimes& times,
+                                                 std::size_t n_steps,
+                                                 int n_tokens);
 /// The steps that accepted or rejected a proposal at distance `place` from the prefix; 1 is the next position.
-std::vector<engine::StepId> steps_verifying(const engine::RunRecord& run, std::size_t n_steps, int place);
+std::vector<engine::StepId> steps_verifying(const engine::RunRecord& run,
+                                            std::size_t n_steps,
+                                            int place);
 
 /// The window warns after this many consecutive steps without an accepted proposal.
 inline constexpr std::size_t kStepsWithoutAcceptance = 20;
@@ -53,12 +57,18 @@ struct Numbers {
   std::vector<Figure> more;  // acceptance, waste, time to first token, counts
 };
 /// Computes the figures of the first `n_steps` complete steps.
-Numbers numbers_of(const engine::Timeline& timeline, const engine::RunRecord& run, const RunTimes& times, std::size_t n_steps);
+Numbers numbers_of(const engine::Timeline& timeline,
+                   const engine::RunRecord& run,
+                   const RunTimes& times,
+                   std::size_t n_steps);
 
 /// A quantity that is drawn as a line over recent steps.
 enum class Series { TokensPerSecond, TokensPerStep, StepMs, WasteShare };
 /// The last `n` values of a series, oldest first; tokens per second are averaged over eight steps.
-std::vector<float> series_of(const RunTimes& times, std::size_t n_steps, Series series, std::size_t n);
+std::vector<float> series_of(const RunTimes& times,
+                             std::size_t n_steps,
+                             Series series,
+                             std::size_t n);
 
 /// Own compute per step in `n_bins` equal bins from 0 to top_ms (1.25 times the 99th percentile); longer steps count in the last bin.
 struct StepHistogram {
@@ -68,6 +78,9 @@ struct StepHistogram {
 /// Counts the first `n_steps` steps by their own compute.
 StepHistogram step_histogram(const RunTimes& times, std::size_t n_steps, int n_bins);
 /// The steps counted in one bin.
-std::vector<engine::StepId> steps_in_bin(const RunTimes& times, std::size_t n_steps, const StepHistogram& histogram, int bin);
+std::vector<engine::StepId> steps_in_bin(const RunTimes& times,
+                                         std::size_t n_steps,
+                                         const StepHistogram& histogram,
+                                         int bin);
 
 }  // namespace ui

@@ -13,8 +13,8 @@ RunTraits traits_of(const engine::RunRecord& run) {
   traits.guesses = totals.rows_of(Kind::Guess) > 0;
   traits.pool = totals.n_pools > 0;
   traits.drafts = totals.rows_of(Kind::Draft) > 0;
-  traits.known =
-      totals.rows_of(Kind::Current) > 0 || traits.has_trajectory() || traits.has_pool_or_guesses() || traits.drafts;
+  traits.known = totals.rows_of(Kind::Current) > 0 || traits.has_trajectory() ||
+                 traits.has_pool_or_guesses() || traits.drafts;
   return traits;
 }
 

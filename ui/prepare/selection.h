@@ -74,12 +74,13 @@ struct Modifiers {
 
 /// The selection of the window.
 struct Selection {
-  engine::RunId run = 0;                // the run that the screen Live shows
-  std::uint32_t race = 0;               // the race that the screen Compare shows; 0: none
-  std::vector<engine::RunId> compared;  // the runs that Compare shows instead of the race; empty: the race
-  Place locked;                         // clicked
-  Place hovered;                        // under the mouse in the previous frame
-  Place next_hovered;                   // gathered during this frame
+  engine::RunId run = 0;   // the run that the screen Live shows
+  std::uint32_t race = 0;  // the race that the screen Compare shows; 0: none
+  std::vector<engine::RunId>
+      compared;        // the runs that Compare shows instead of the race; empty: the race
+  Place locked;        // clicked
+  Place hovered;       // under the mouse in the previous frame
+  Place next_hovered;  // gathered during this frame
 
   /// Begins a frame: the place that was reported in the last frame becomes the hovered place.
   void begin_frame() {

@@ -72,8 +72,8 @@ struct BarFacts {
   std::int64_t n_events = 0;  // of the document shown
   std::int64_t n_inconsistent = 0, n_dropped = 0;
   bool running = false, paused = false;  // the engine
-  bool quiet = false;                  // the window draws rarely to keep the processor free
-  std::string device;                  // "cpu 97 % busy"
+  bool quiet = false;                    // the window draws rarely to keep the processor free
+  std::string device;                    // "cpu 97 % busy"
   double draw_ms = 0;
   int scale_percent = 100;
   std::string range;  // the measured range; empty: none

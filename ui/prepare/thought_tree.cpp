@@ -100,8 +100,9 @@ class Maker {
   }
 
   const SearchRecord& search_;
-  std::map<int, std::vector<int>> children_;  // indices of thoughts by parent node; 0 is the question
-  std::vector<int> chain_;                    // nodes on the chain to the answer, ascending
+  std::map<int, std::vector<int>>
+      children_;            // indices of thoughts by parent node; 0 is the question
+  std::vector<int> chain_;  // nodes on the chain to the answer, ascending
   ThoughtLayout layout_;
 };
 
@@ -151,8 +152,7 @@ std::string value_facts(const engine::ThoughtValued& valued) {
 std::string thought_facts(const ThoughtRecord& thought) {
   std::string text = thought.made.text.empty() ? "No text." : thought.made.text;
   text += fmt::format("\n\n{}", result_words(fate_of(thought)));
-  if (thought.judged.size() > 1)
-    text += fmt::format(", after {} levels", thought.judged.size());
+  if (thought.judged.size() > 1) text += fmt::format(", after {} levels", thought.judged.size());
   const bool complete =
       thought.judged.empty() ? thought.made.complete : thought.judged.back().complete;
   if (complete) text += "; its chain is complete";
@@ -256,7 +256,8 @@ std::string facts_of(const SearchRecord& search, const ThoughtBox& box) {
   text += "\n\nwritten by ";
   for (std::size_t i = 0; i < runs.size(); ++i)
     text += fmt::format("{}{}", i == 0 ? (runs.size() > 1 ? "runs " : "run ") : ", ", runs[i]);
-  return text + (runs.size() > 1 ? "\nClick: show the first run, then the next" : "\nClick: show the run");
+  return text +
+         (runs.size() > 1 ? "\nClick: show the first run, then the next" : "\nClick: show the run");
 }
 
 std::string search_words(const SearchRecord& search, const ThoughtLayout& layout) {

@@ -119,10 +119,10 @@ TrainingStatus status_of(const TrainingHistory& history) {
   }
   const double silent = history.silent_seconds;
   if (silent >= 0)
-    status.silence = silent < kLongSilence ? "last report " + ago(silent)
-                                           : fmt::format("no report for {}: stopped, or {}",
-                                                         duration_words(silent),
-                                                         trains ? "a probe takes long" : "busy");
+    status.silence = silent < kLongSilence
+                         ? "last report " + ago(silent)
+                         : fmt::format("no report for {}: stopped, or {}", duration_words(silent),
+                                       trains ? "a probe takes long" : "busy");
   return status;
 }
 

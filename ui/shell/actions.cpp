@@ -313,7 +313,8 @@ void Shell::move_lane(int by) {
   const auto& view = state<TimelineView>();
   const std::vector<LaneKey> lanes = notes_.lanes.arranged(view.natural_lanes);
   const auto at = std::find(lanes.begin(), lanes.end(), view.lane_key);
-  if (at == lanes.end()) return say("Click a lane's label or a slice first; then U and J move the lane.");
+  if (at == lanes.end())
+    return say("Click a lane's label or a slice first; then U and J move the lane.");
   notes_.lanes.move(view.natural_lanes, view.lane_key, static_cast<int>(at - lanes.begin()) + by);
 }
 

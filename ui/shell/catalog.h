@@ -73,8 +73,9 @@ struct CatalogModel {
   int vocab_size = 0;       // number of tokens it can choose; 0: unknown
   int context = 0;          // maximum number of positions; 0: unknown
   CatalogSampling sampling = {};
-  std::uint64_t vocabulary = 0;  // a hash of the tokens' texts; equal hashes mean equal vocabularies
-  std::string before = {};       // the model that consistency training started from; empty: none
+  std::uint64_t vocabulary =
+      0;                    // a hash of the tokens' texts; equal hashes mean equal vocabularies
+  std::string before = {};  // the model that consistency training started from; empty: none
   std::map<std::string, std::string> heads = {};  // the draft heads that its card names, by kind
 };
 
@@ -82,10 +83,11 @@ struct CatalogModel {
 struct CatalogHeads {
   std::string name;  // as commands take it
   std::string path;
-  std::string kind;                          // "medusa", "chimera"
-  std::string summary;                       // "4 heads for demo-target, 3.2 M parameters"
-  std::string unavailable;                   // why they cannot be loaded; empty: they can
-  std::map<std::string, std::string> unfit;  // models of the catalog that they do not fit, with the reason
+  std::string kind;         // "medusa", "chimera"
+  std::string summary;      // "4 heads for demo-target, 3.2 M parameters"
+  std::string unavailable;  // why they cannot be loaded; empty: they can
+  std::map<std::string, std::string>
+      unfit;  // models of the catalog that they do not fit, with the reason
 };
 
 /// A bundled prompt.

@@ -132,8 +132,7 @@ double Context::wall_origin() const {
 
 double Context::end() const {
   double end = 0;
-  for (const engine::RunRecord* r : shown_runs())
-    end = std::max(end, times(*r).end_compute());
+  for (const engine::RunRecord* r : shown_runs()) end = std::max(end, times(*r).end_compute());
   return end;
 }
 

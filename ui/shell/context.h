@@ -63,9 +63,9 @@ struct Context {
   Requests& requests;
   std::string source = {};  // path of the opened recording; empty: the live session is shown
   DriveKeys drive = {};
-  bool compare = false;                               // the screen Compare is shown
-  double reading = -1;                                // share of the recording read so far; -1: all of it
-  double waiting = -1;                                // seconds since a model or a run was requested; -1: no request is pending
+  bool compare = false;  // the screen Compare is shown
+  double reading = -1;   // share of the recording read so far; -1: all of it
+  double waiting = -1;   // seconds since a model or a run was requested; -1: no request is pending
   const engine::TrainingHistory* training = nullptr;  // the opened training run, or nullptr
 
   /// The run that the panels of the screen Live show, or nullptr.
@@ -86,7 +86,9 @@ struct Context {
   void show_step(const engine::RunRecord& run, engine::StepId step);
   /// Selects several steps of a run; with Ctrl held, adds them to the selection. Shows a message with their number and `why`, the
   /// property they share ("committed 3 tokens").
-  void choose_steps(const engine::RunRecord& run, const std::vector<engine::StepId>& steps, const std::string& why);
+  void choose_steps(const engine::RunRecord& run,
+                    const std::vector<engine::StepId>& steps,
+                    const std::string& why);
   /// Makes the whole run visible on the timeline.
   void show_whole_timeline();
   /// The number of the run's steps that are complete at the playhead.

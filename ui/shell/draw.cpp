@@ -305,7 +305,8 @@ void Shell::draw_top_bar(Context& c) {
   ImGui::SameLine();
   const bool shows_training = screen_ == Screen::Training && training_;
   if (button("Export", false, shows_training || !c.timeline.runs().empty(),
-             shows_training ? "export a picture (Ctrl+E)" : "export a trace, tables or a picture (Ctrl+E)"))
+             shows_training ? "export a picture (Ctrl+E)"
+                            : "export a trace, tables or a picture (Ctrl+E)"))
     perform(Action::Export);
   ImGui::SameLine();
   if (button("Find", false, true, "find a step or a token (/)")) perform(Action::Find);
@@ -389,8 +390,8 @@ void Shell::draw_docked(Context& c, float top, float bottom) {
 
 void Shell::draw_panel(Context& c, const Panel& panel) {
   const bool bare = panel.bare;
-  const std::string name =
-      window_name(screen_, panel.id, c.compare && *panel.compare_title ? panel.compare_title : panel.title);
+  const std::string name = window_name(
+      screen_, panel.id, c.compare && *panel.compare_title ? panel.compare_title : panel.title);
   if (bare) ImGui::PushStyleVar(ImGuiStyleVar_WindowPadding, ImVec2(0, 0));
   if (bare) ImGui::PushStyleColor(ImGuiCol_WindowBg, colour(theme().ground));
   const std::string empty = panel.empty(c);

@@ -23,8 +23,8 @@ constexpr float kReportBar = 36;
 void begin_report_bar(const char* id, float top, const std::string& what, Rgb rgb) {
   const ImGuiViewport* main = ImGui::GetMainViewport();
   begin_bar(id, {main->Pos.x, top}, {main->Size.x, px(kReportBar)}, {px(14), px(4)});
-  ImGui::GetWindowDrawList()->AddRectFilled({main->Pos.x, top},
-                                            {main->Pos.x + px(5), top + px(kReportBar)}, colour(rgb));
+  ImGui::GetWindowDrawList()->AddRectFilled(
+      {main->Pos.x, top}, {main->Pos.x + px(5), top + px(kReportBar)}, colour(rgb));
   ImGui::PushStyleVar(ImGuiStyleVar_FramePadding, ImVec2(px(10), px(4)));
   ImGui::AlignTextToFramePadding();
   // The width of the remedies in the last frame.
@@ -107,9 +107,10 @@ float Shell::draw_failure_bar(Context& c, float top) {
   const bool of_run = run && run->failed && !dismissed_.contains(run->id());
   if (!of_no_run && !of_run) return top;
   const std::string text =
-      of_no_run ? fmt::format("{} (code {}): {}", requested_first_run_ == 0 ? "Not started" : "Failed",
-                              gpu_failed_->code, for_window(gpu_failed_->message))
-                : failure_words(*run);
+      of_no_run
+          ? fmt::format("{} (code {}): {}", requested_first_run_ == 0 ? "Not started" : "Failed",
+                        gpu_failed_->code, for_window(gpu_failed_->message))
+          : failure_words(*run);
   begin_report_bar("##failure", top, text, theme().bad);
   if (offers_cpu) {
     const bool loads = std::holds_alternative<engine::LoadModel>(*requested_command_);
@@ -143,12 +144,13 @@ float Shell::draw_late_bar(float top) {
   const auto late = late_gpu();
   if (!late || !late->way_out || late_dismissed_) return top;
   begin_report_bar("##late", top,
-                 fmt::format("{}. Stop takes effect when {} responds; the recorded events can be "
-                             "saved without it.",
-                             words_of(*late), late->device),
-                 theme().warn);
+                   fmt::format("{}. Stop takes effect when {} responds; the recorded events can be "
+                               "saved without it.",
+                               words_of(*late), late->device),
+                   theme().warn);
   if (button("Save and exit###save_and_exit", true, !saving_ && !reads() && !exports(),
-             fmt::format("save this session as {} (or the next free name) and close the window without waiting for "
+             fmt::format("save this session as {} (or the next free name) and close the window "
+                         "without waiting for "
                          "the GPU",
                          suggested("session.pdrun"))
                  .c_str()))
@@ -166,9 +168,9 @@ float Shell::draw_late_bar(float top) {
 float Shell::draw_saved_bar(float top) {
   if (closes_at_ < 0) return top;
   begin_report_bar("##saved", top,
-                 fmt::format("Saved {}. The window closes in {:.0f} s.", saved_path_,
-                             std::ceil(std::max(0.0, closes_at_ - clock_))),
-                 theme().good);
+                   fmt::format("Saved {}. The window closes in {:.0f} s.", saved_path_,
+                               std::ceil(std::max(0.0, closes_at_ - clock_))),
+                   theme().good);
   if (button("Close now###close_now", true)) closes_at_ = clock_;
   ImGui::SameLine(0, px(14));
   if (link("Copy path")) requests_.copy = saved_path_;

@@ -9,8 +9,8 @@
 
 #include <imgui_internal.h>
 
-#include "ui/widgets/draw.h"
 #include "ui/shell/panel.h"
+#include "ui/widgets/draw.h"
 
 namespace ui {
 namespace {
@@ -37,8 +37,8 @@ void write_version(ImGuiContext*, ImGuiSettingsHandler*, ImGuiTextBuffer* out) {
 }
 
 Dock dock_of(const Panel& panel, Screen screen) {
-  return screen == Screen::Live      ? panel.live
-         : screen == Screen::Compare ? panel.compare
+  return screen == Screen::Live       ? panel.live
+         : screen == Screen::Compare  ? panel.compare
          : screen == Screen::Training ? panel.training
                                       : Dock::None;
 }
@@ -60,8 +60,13 @@ Nodes live(ImGuiID centre) {
   const ImGuiID right_middle = split(right, ImGuiDir_Down, 0.37f);
   const ImGuiID top = split(centre, ImGuiDir_Up, 0.22f);
   const ImGuiID foot = split(centre, ImGuiDir_Down, 0.46f);
-  return {{Dock::Left, left}, {Dock::LeftFoot, left_foot}, {Dock::Top, top}, {Dock::Centre, centre},
-          {Dock::Foot, foot}, {Dock::Right, right},        {Dock::RightMiddle, right_middle},
+  return {{Dock::Left, left},
+          {Dock::LeftFoot, left_foot},
+          {Dock::Top, top},
+          {Dock::Centre, centre},
+          {Dock::Foot, foot},
+          {Dock::Right, right},
+          {Dock::RightMiddle, right_middle},
           {Dock::RightFoot, right_foot}};
 }
 
@@ -72,7 +77,10 @@ Nodes compare(ImGuiID lanes, float height) {
   const float below = std::clamp(px(kBelowLanes) / std::max(height, 1.0f), 0.25f, 0.5f);
   ImGuiID foot = split(lanes, ImGuiDir_Down, below);
   const ImGuiID foot_right = split(foot, ImGuiDir_Right, 0.30f);
-  return {{Dock::Left, left}, {Dock::LeftFoot, left_foot}, {Dock::Centre, lanes}, {Dock::Foot, foot},
+  return {{Dock::Left, left},
+          {Dock::LeftFoot, left_foot},
+          {Dock::Centre, lanes},
+          {Dock::Foot, foot},
           {Dock::FootRight, foot_right}};
 }
 
@@ -81,7 +89,10 @@ Nodes training(ImGuiID centre) {
   const ImGuiID foot = split(centre, ImGuiDir_Down, 0.5f);
   const ImGuiID right = split(centre, ImGuiDir_Right, 0.27f);
   const ImGuiID right_middle = split(centre, ImGuiDir_Right, 0.45f);
-  return {{Dock::Left, left}, {Dock::Foot, foot}, {Dock::Right, right}, {Dock::RightMiddle, right_middle},
+  return {{Dock::Left, left},
+          {Dock::Foot, foot},
+          {Dock::Right, right},
+          {Dock::RightMiddle, right_middle},
           {Dock::Centre, centre}};
 }
 
@@ -115,10 +126,11 @@ Screen screen_named(const std::string& name) {
 }
 
 std::span<const char* const> panels_of(Screen screen) {
-  static const std::map<Screen, std::vector<const char*>> all{{Screen::Welcome, {}},
-                                                              {Screen::Live, ids_of(Screen::Live)},
-                                                              {Screen::Compare, ids_of(Screen::Compare)},
-                                                              {Screen::Training, ids_of(Screen::Training)}};
+  static const std::map<Screen, std::vector<const char*>> all{
+      {Screen::Welcome, {}},
+      {Screen::Live, ids_of(Screen::Live)},
+      {Screen::Compare, ids_of(Screen::Compare)},
+      {Screen::Training, ids_of(Screen::Training)}};
   return all.at(screen);
 }
 
@@ -153,15 +165,17 @@ void build_default_layout(Screen screen, ImGuiID dockspace, ImVec2 size) {
   ImGui::DockBuilderRemoveNode(dockspace);
   ImGui::DockBuilderAddNode(dockspace, ImGuiDockNodeFlags_DockSpace);
   ImGui::DockBuilderSetNodeSize(dockspace, size);
-  const Nodes nodes = screen == Screen::Live      ? live(dockspace)
+  const Nodes nodes = screen == Screen::Live       ? live(dockspace)
                       : screen == Screen::Compare  ? compare(dockspace, size.y)
                       : screen == Screen::Training ? training(dockspace)
                                                    : Nodes{};
   for (const Panel& panel : panels()) {
     const Dock dock = dock_of(panel, screen);
     if (dock == Dock::None) continue;
-    ImGui::DockBuilderDockWindow(window_name(screen, panel.id, panel.title).c_str(), nodes.at(dock));
-    if (panel.bare) ImGui::DockBuilderGetNode(nodes.at(dock))->LocalFlags |= ImGuiDockNodeFlags_NoTabBar;
+    ImGui::DockBuilderDockWindow(window_name(screen, panel.id, panel.title).c_str(),
+                                 nodes.at(dock));
+    if (panel.bare)
+      ImGui::DockBuilderGetNode(nodes.at(dock))->LocalFlags |= ImGuiDockNodeFlags_NoTabBar;
   }
   ImGui::DockBuilderFinish(dockspace);
 }

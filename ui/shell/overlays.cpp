@@ -78,10 +78,11 @@ void Shell::key_row(const BoundKey& key) {
   ImGui::PopStyleVar();
   ImGui::PopStyleColor(2);
   if (ImGui::IsItemHovered())
-    tooltip(
-        first
-            ? fmt::format("\"{}\" has the same key and takes precedence. Click to choose another key.", first->does)
-            : "Click, then press another key. Delete restores the default key, Esc cancels.");
+    tooltip(first
+                ? fmt::format(
+                      "\"{}\" has the same key and takes precedence. Click to choose another key.",
+                      first->does)
+                : "Click, then press another key. Delete restores the default key, Esc cancels.");
   ImGui::SameLine(px(150));
   words(key.of->does, theme().dim);
   ImGui::PopID();
@@ -103,7 +104,8 @@ void Shell::draw_help() {
     ImGui::PopStyleVar();
     ImGui::Dummy({1, px(4)});
     wrapped(
-        "Click a key to change it; changes are saved in settings.txt. On a timeline: the wheel zooms at "
+        "Click a key to change it; changes are saved in settings.txt. On a timeline: the wheel "
+        "zooms at "
         "the mouse, a right drag pans, a left drag measures, the ruler moves the playhead; W S A D "
         "(by position on the keyboard) zoom and pan; a double click shows details, a middle click "
         "zooms to a slice. In Mask, Ctrl and the wheel zoom.",
@@ -147,8 +149,8 @@ void Shell::find(Context& c, bool backwards) {
   if (wanted.find_first_not_of("0123456789") == std::string::npos && wanted.size() < 9) {
     const int step = std::stoi(wanted);
     find_result_ = step < static_cast<int>(times.steps.size())
-                           ? fmt::format("step {}", step)
-                           : fmt::format("only {} steps", times.steps.size());
+                       ? fmt::format("step {}", step)
+                       : fmt::format("only {} steps", times.steps.size());
     if (step < static_cast<int>(times.steps.size())) go(step, -1);
     return;
   }
@@ -172,8 +174,7 @@ void Shell::draw_find(Context& c) {
       find(c, ImGui::GetIO().KeyShift);
       ImGui::SetKeyboardFocusHere(-1);
     }
-    words(find_result_.empty() ? "Enter: next, Shift+Enter: previous, Esc: close"
-                                   : find_result_,
+    words(find_result_.empty() ? "Enter: next, Shift+Enter: previous, Esc: close" : find_result_,
           theme().dim);
   }
   ImGui::End();
@@ -239,10 +240,11 @@ std::optional<engine::TraceOptions> Shell::trace_of_range(Context& c) {
 void Shell::export_choices(Context& c, engine::TraceOptions& options) {
   const auto range = trace_of_range(c);
   ImGui::BeginDisabled(!range);
-  tick(range ? fmt::format("Only the measured range: run {}, steps {} to {}###range_only",
-                           *range->run, range->first_step, range->last_step)
-                   .c_str()
-             : "Only the measured range (drag over the timeline or press R to set one)###range_only",
+  tick(range
+           ? fmt::format("Only the measured range: run {}, steps {} to {}###range_only",
+                         *range->run, range->first_step, range->last_step)
+                 .c_str()
+           : "Only the measured range (drag over the timeline or press R to set one)###range_only",
        export_range_only_);
   ImGui::EndDisabled();
   if (range && export_range_only_) options = *range;
@@ -277,7 +279,8 @@ void Shell::draw_export_dialog(Context& c) {
     if (button("Close###cancel_export")) export_dialog_ = false;
     picture_row();
     if (c.timeline.n_events() > engine::TraceOptions{}.warn_above / 2 && !options.run)
-      wrapped(fmt::format("{} events are recorded; trace viewers fail above about {}. A measured range keeps the trace "
+      wrapped(fmt::format("{} events are recorded; trace viewers fail above about {}. A measured "
+                          "range keeps the trace "
                           "small.",
                           with_commas(c.timeline.n_events()),
                           with_commas(engine::TraceOptions{}.warn_above)),
@@ -302,7 +305,9 @@ void Shell::draw_save_dialog() {
       save(path);
     ImGui::SameLine();
     if (button("Cancel###cancel_save")) save_dialog_ = false;
-    wrapped("The recording contains everything, including the prompt. Existing files are not replaced.", theme().dim);
+    wrapped(
+        "The recording contains everything, including the prompt. Existing files are not replaced.",
+        theme().dim);
   }
   ImGui::End();
 }

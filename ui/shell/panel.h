@@ -49,9 +49,9 @@ struct Panel {
   std::span<const MarkNote> marks = {};  // its legend
   bool wide = false;                     // scrolls sideways
   bool bare = false;                     // draws cards of its own, without a frame around them
-  bool main = false;                     // describes at length what the other empty panels say in a sentence
-  bool offers_training = false;          // offers to open a training run while none is open
-  const char* compare_title = "";        // title on the screen Compare; empty: `title`
+  bool main = false;  // describes at length what the other empty panels say in a sentence
+  bool offers_training = false;    // offers to open a training run while none is open
+  const char* compare_title = "";  // title on the screen Compare; empty: `title`
   Dock live = Dock::None, compare = Dock::None, training = Dock::None;
 };
 

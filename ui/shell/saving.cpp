@@ -120,7 +120,8 @@ void Shell::adopt_notes() {
   notes_source_ = session_.shown().source;
   std::string why;
   notes_ = notes_source_.empty() ? live_notes_ : load_notes(notes_source_, why);
-  if (!why.empty()) say(fmt::format("{}: cannot be read, renamed: {}", notes_path(notes_source_), why));
+  if (!why.empty())
+    say(fmt::format("{}: cannot be read, renamed: {}", notes_path(notes_source_), why));
   notes_kept_ = notes_;
 }
 

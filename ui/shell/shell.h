@@ -271,13 +271,15 @@ class Shell {
   PanelStates states_;
   DriveKeys drive_;
   SetupForm form_;
-  ModelChoice requested_, loaded_;                    // the model requested last; the model in memory, as far as is known
+  ModelChoice requested_,
+      loaded_;  // the model requested last; the model in memory, as far as is known
   std::vector<ModelChoice> known_;                    // models that were loaded before
   double requested_since_ = -1;                       // -1: no request is pending
   std::optional<engine::Command> requested_command_;  // the last command, for requested_
   engine::RunId requested_first_run_ = 0;             // the first run that started since; 0: none
-  std::optional<engine::RunFailed> gpu_failed_;       // the failure of the last command, if it used a GPU
-  std::set<engine::RunId> dismissed_;                 // failed runs whose bar was dismissed
+  std::optional<engine::RunFailed>
+      gpu_failed_;                     // the failure of the last command, if it used a GPU
+  std::set<engine::RunId> dismissed_;  // failed runs whose bar was dismissed
   StepDeadlines deadlines_;
   bool late_dismissed_ = false;  // the bar of a late GPU was dismissed; reset by the next event
   bool exits_when_saved_ = false, wants_to_close_ = false;
@@ -293,13 +295,15 @@ class Shell {
   std::unique_ptr<engine::TrainingReader> training_;  // null: no training run is open
   bool training_is_behind_ = false;                   // more can be read at once
   double training_looked_ = 0;                        // clock_ at the last look
-  std::chrono::steady_clock::time_point looked_at_;   // the same on a clock that runs while no frames are drawn
+  std::chrono::steady_clock::time_point
+      looked_at_;  // the same on a clock that runs while no frames are drawn
   std::unique_ptr<Saving> saving_;
   Notes saving_notes_;  // to be saved beside it
   double saving_since_ = 0;
   std::unique_ptr<Exporting> exporting_;
   double exporting_since_ = 0;
-  std::vector<engine::Event> held_back_;  // events that wait while the live timeline must not change
+  std::vector<engine::Event>
+      held_back_;             // events that wait while the live timeline must not change
   Notes notes_;               // on the document shown
   std::string notes_source_;  // the recording that they belong to; empty: the live session
   Notes notes_kept_;          // the same as saved
@@ -324,10 +328,10 @@ class Shell {
   std::vector<BoundKey> keys_;
   const KeyAction* rebinding_ = nullptr;  // the action that waits for a new key
   bool panel_ring_ = false;               // a panel was reached by F6: draw its focus
-  engine::RunId fitted_run_ = 0;          // the run for which a fitting panel was brought to the front
-  bool thoughts_shown_ = false;           // the panel Thoughts was brought to the front for this document
-  Place fitted_;                          // the place that F centred
-  bool centred_ = false;                  // the last key was F: the next F zooms
+  engine::RunId fitted_run_ = 0;  // the run for which a fitting panel was brought to the front
+  bool thoughts_shown_ = false;   // the panel Thoughts was brought to the front for this document
+  Place fitted_;                  // the place that F centred
+  bool centred_ = false;          // the last key was F: the next F zooms
   std::string message_, palette_text_, path_, find_text_, find_result_;
   double message_until_ = 0;
   float draw_ms_ = 0;  // time to draw a frame, smoothed

@@ -49,8 +49,8 @@ void loading_card(Context& context, const Loading& loading) {
   gigabytes("read", loading.done, loading.total, loading_facts(loading));
   if (const auto memory = static_cast<double>(context.catalog.memory_bytes); memory > 0)
     gigabytes("memory", loading.done, memory,
-              fmt::format("{:.2f} of {:.2f} GB available, after loading",
-                          loading.total / 1e9, memory / 1e9));
+              fmt::format("{:.2f} of {:.2f} GB available, after loading", loading.total / 1e9,
+                          memory / 1e9));
   if (button("Cancel###cancel_loading", false, true, "keep the current model (Ctrl+.)"))
     context.commands.push(engine::StopRun{});
   ImGui::EndGroup();

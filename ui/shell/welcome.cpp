@@ -58,7 +58,8 @@ void doors(Context& context) {
     context.requests.race = true;
   if (door(high, "mine", "Open my model or a recording",
            "A model's folder in Hugging Face format (config.json, safetensors, tokenizer.model), a "
-           "recording (.pdrun), or the folder of a training run. You can also drop it on the window.",
+           "recording (.pdrun), or the folder of a training run. You can also drop it on the "
+           "window.",
            "Open...###open_mine", false, ""))
     context.requests.open = "";
   ImGui::PopStyleVar();
@@ -97,7 +98,8 @@ void health(const Context& context) {
     }
     ImGui::Dummy({1, px(8)});
     wrapped(
-        "No account, no network, no telemetry. All settings are in one folder. Press ? for the keyboard "
+        "No account, no network, no telemetry. All settings are in one folder. Press ? for the "
+        "keyboard "
         "shortcuts.",
         theme().dim);
   }
@@ -115,7 +117,8 @@ void draw_welcome(Context& context) {
   words("Decoscope", theme().bright);
   ImGui::PopFont();
   words(
-      "Watch a language model write several tokens per step, and see why the answer stays the same.",
+      "Watch a language model write several tokens per step, and see why the answer stays the "
+      "same.",
       theme().dim);
   ImGui::Dummy({1, px(10)});
   ImGui::BeginChild("doors", {wide * 0.6f, 0});

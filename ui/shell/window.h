@@ -23,31 +23,33 @@ class Shell;
 struct WindowHooks {
   std::function<void(Shell&)> shell_made;           // before the first frame
   std::function<void(const SetupForm&)> form_made;  // likewise; the form as the options set it
-  std::function<void()> context_made;      // after Dear ImGui's context was created, before the first frame
-  std::function<void()> frame_shown;       // after each swap
-  std::function<bool()> wants_to_close;    // called once per frame, and at intervals while idle
+  std::function<void()>
+      context_made;  // after Dear ImGui's context was created, before the first frame
+  std::function<void()> frame_shown;     // after each swap
+  std::function<bool()> wants_to_close;  // called once per frame, and at intervals while idle
   /// Called like wants_to_close, also while no frames are drawn: whether the catalog has changed. The hook changes it itself.
   std::function<bool()> has_news;
-  std::function<void()> before_teardown;  // before the context is destroyed, also after an exception
-  bool draw_always = false;               // draw frames without pause, for scripts
+  std::function<void()>
+      before_teardown;       // before the context is destroyed, also after an exception
+  bool draw_always = false;  // draw frames without pause, for scripts
 };
 
 /// The options of `decoscope window`.
 struct WindowOptions {
-  std::string open;           // a recording or a training run to open first
-  std::string screen;         // welcome, live, compare, training; empty: the last one shown
-  std::string theme;          // dark, light, monochrome; empty: as in the settings
-  std::string config_dir;     // empty: $XDG_CONFIG_HOME/decoscope; "-": save no settings
-  std::string model, scale;   // initial values of Setup; empty: its defaults
-  std::string dtype, device;  // likewise
-  int context = 0;            // likewise
-  std::string draft;          // likewise
+  std::string open;                // a recording or a training run to open first
+  std::string screen;              // welcome, live, compare, training; empty: the last one shown
+  std::string theme;               // dark, light, monochrome; empty: as in the settings
+  std::string config_dir;          // empty: $XDG_CONFIG_HOME/decoscope; "-": save no settings
+  std::string model, scale;        // initial values of Setup; empty: its defaults
+  std::string dtype, device;       // likewise
+  int context = 0;                 // likewise
+  std::string draft;               // likewise
   std::vector<std::string> heads;  // likewise; names or directories in the catalog
   bool race_first = false;         // start the race immediately
   std::string screenshot;          // write a PNG of the window to this path and close
-  std::string panel;           // the panel that the picture shows; empty: the window
-  int step = -1;               // step of the run shown to select; -1: none
-  int screenshot_frames = 30;  // frames before the picture is taken, after the end of the race
+  std::string panel;               // the panel that the picture shows; empty: the window
+  int step = -1;                   // step of the run shown to select; -1: none
+  int screenshot_frames = 30;      // frames before the picture is taken, after the end of the race
   int width = 1600, height = 1000;
   StepDeadlines deadlines;  // of a GPU
   WindowHooks hooks;

@@ -231,7 +231,8 @@ void token_cell(ImDrawList* list,
   const float pad = !padded ? 0 : text.starts_with(' ') ? px(1) : px(5), size = px(kMonoSize);
   const float y = std::floor((min.y + max.y - size) / 2);
   const char* mark = flags.mark ? flags.mark : as.mark;
-  const float mark_width = flags.marks && *mark ? static_cast<float>(std::strlen(mark)) * px(kMarkSize) * 0.5f : 0;
+  const float mark_width =
+      flags.marks && *mark ? static_cast<float>(std::strlen(mark)) * px(kMarkSize) * 0.5f : 0;
   list->PushClipRect(min, {max.x - (padded ? px(2) : 0) - mark_width, max.y}, true);
   // A filled cell with only spaces would look empty: show an underscore.
   const bool blank = padded && text.find_first_not_of(' ') == std::string::npos;

@@ -6,8 +6,8 @@
 
 #include <imgui.h>
 
-#include "ui/widgets/fonts.h"
 #include "ui/prepare/figure.h"
+#include "ui/widgets/fonts.h"
 #include "ui/widgets/theme.h"
 
 namespace ui {

@@ -10,7 +10,8 @@ namespace ui {
 namespace {
 
 void draw_letter(ImDrawList* list, ImVec2 at, const MarkNote& note) {
-  list->AddText(nullptr, px(kTruthSize), {at.x, at.y + px(3)}, colour(theme().dim), truth_mark(note.truth));
+  list->AddText(nullptr, px(kTruthSize), {at.x, at.y + px(3)}, colour(theme().dim),
+                truth_mark(note.truth));
 }
 
 void draw_caret(ImDrawList* list, ImVec2 at, const MarkNote&) {
@@ -70,9 +71,15 @@ constexpr auto kCells = std::to_array<MarkNote>({
 });
 
 constexpr std::array kLetters{
-    MarkNote{.words = "derived: computed from measured figures", .draw = draw_letter, .truth = Truth::Derived},
-    MarkNote{.words = "hindsight: known only after the block or the run has ended", .draw = draw_letter, .truth = Truth::Hindsight},
-    MarkNote{.words = "simulated: computed for given stage times, not measured", .draw = draw_letter, .truth = Truth::Simulated},
+    MarkNote{.words = "derived: computed from measured figures",
+             .draw = draw_letter,
+             .truth = Truth::Derived},
+    MarkNote{.words = "hindsight: known only after the block or the run has ended",
+             .draw = draw_letter,
+             .truth = Truth::Hindsight},
+    MarkNote{.words = "simulated: computed for given stage times, not measured",
+             .draw = draw_letter,
+             .truth = Truth::Simulated},
 };
 
 float width_of(const MarkNote& note) {
@@ -144,7 +151,10 @@ void draw_notes(std::span<const MarkNote> notes) {
   }
 }
 
-void legend_button(const char* id, const char* help, std::span<const MarkNote> notes, const char* also) {
+void legend_button(const char* id,
+                   const char* help,
+                   std::span<const MarkNote> notes,
+                   const char* also) {
   ImGui::PushStyleColor(ImGuiCol_Button, IM_COL32(0, 0, 0, 0));
   ImGui::PushStyleColor(ImGuiCol_Text, colour(theme().dim));
   ImGui::PushStyleVar(ImGuiStyleVar_FramePadding, ImVec2(px(4), px(3)));

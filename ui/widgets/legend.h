@@ -49,7 +49,10 @@ void draw_notes(std::span<const MarkNote> notes);
 /// @param id    "?###marks_text"; unique on the screen
 /// @param help  a sentence; empty: none
 /// @param also  a further sentence; empty: none
-void legend_button(const char* id, const char* help, std::span<const MarkNote> notes, const char* also = "");
+void legend_button(const char* id,
+                   const char* help,
+                   std::span<const MarkNote> notes,
+                   const char* also = "");
 /// A row of cells that explains meanings; it ends where the room ends.
 /// @param signs  also explain the corners of accepted cells and the letters beside figures
 void legend(std::span<const Mean> means, bool signs);

@@ -13,7 +13,7 @@ namespace engine {
 /// A state: block -> the block below it, "table" or "hand".
 using BlocksScene = std::map<std::string, std::string, std::less<>>;
 
-/// The colours that stand for the letters a..l of the public problems. [12]
+/// The colours that replace the letters a..l of the public problems. [12]
 const std::vector<std::string>& block_colours();
 
 /// The facts of a state in the notation of the public planning files, with colours for letters:

@@ -10,7 +10,7 @@ namespace engine {
 
 struct DraftSettings;  // engine/decode/draft/drafter.h
 
-/// Options of every decoder with a draft model. A value below 0 stands for the target's value.
+/// Options of every decoder with a draft model. A value below 0 means the target's value.
 struct DraftOptions : DecoderOptions {
   // a draft ends if the draft model's likeliest token has a lower probability
   double stop_below = 0;

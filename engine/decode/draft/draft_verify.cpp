@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <utility>
 
-#include "engine/decode/verify/verify.h"
 #include "engine/base/types.h"
+#include "engine/decode/verify/verify.h"
 #include "kernels/device.h"
 
 namespace engine {

@@ -7,10 +7,10 @@
 #include <numeric>
 
 #include "engine/base/closest_name.h"
-#include "engine/base/text.h"
 #include "engine/base/fields.h"
 #include "engine/base/json.h"
 #include "engine/base/refuse.h"
+#include "engine/base/text.h"
 #include "engine/base/types.h"
 
 namespace engine {

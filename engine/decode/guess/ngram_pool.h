@@ -7,8 +7,8 @@
 #include <unordered_map>
 #include <vector>
 
-#include "engine/event/event.h"
 #include "engine/base/types.h"
+#include "engine/event/event.h"
 
 namespace engine {
 

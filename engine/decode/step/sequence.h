@@ -7,9 +7,9 @@
 #include <string>
 #include <vector>
 
+#include "engine/base/types.h"
 #include "engine/event/event.h"
 #include "engine/model/language_model.h"
-#include "engine/base/types.h"
 
 namespace engine {
 
@@ -34,7 +34,7 @@ bool ended_by_its_text(StopReason reason);
 
 /// The result of one step's verification.
 struct Decision {
-  std::vector<int> path;         // rows whose keys and values join the prefix, in order
+  std::vector<int> path;  // rows whose keys and values join the prefix, in order
   // new tokens; the last has no keys and values yet. Empty: the step only refined guesses and keeps
   // no row
   std::vector<TokenId> emitted;

@@ -49,12 +49,12 @@ struct Lane {
   Sampling sampling;
   Limits limits;
   int n_steps = 0;
-  int n_drafted = 0;             // steps in which a draft model or heads ran
-  std::int64_t compute_ns = 0;   // time of propose, forward, verify and commit
-  std::int64_t propose_ns = 0;   // time of propose only
-  std::int64_t n_rows = 0;       // evaluated rows of all steps
-  std::int64_t n_proposed = 0;   // guessed or drafted rows
-  std::int64_t n_accepted = 0;   // accepted proposals
+  int n_drafted = 0;            // steps in which a draft model or heads ran
+  std::int64_t compute_ns = 0;  // time of propose, forward, verify and commit
+  std::int64_t propose_ns = 0;  // time of propose only
+  std::int64_t n_rows = 0;      // evaluated rows of all steps
+  std::int64_t n_proposed = 0;  // guessed or drafted rows
+  std::int64_t n_accepted = 0;  // accepted proposals
   // proposals that the target disagreed with; the others were not verified
   std::int64_t n_rejected = 0;
   std::int64_t n_near_ties = 0;  // emitted tokens with is_near_tie()

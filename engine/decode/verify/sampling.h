@@ -5,8 +5,8 @@
 #include <span>
 #include <vector>
 
-#include "engine/model/language_model.h"
 #include "engine/base/types.h"
+#include "engine/model/language_model.h"
 
 namespace engine {
 

@@ -12,7 +12,8 @@ using Root = TypicalSettings::Root;
 
 kernels::ResidualChoice choice_of(const Sampling& sampling, const TypicalSettings& settings) {
   if (settings.root == Root::Argmax || sampling.greedy()) return kernels::ResidualChoice::Argmax;
-  return settings.root == Root::Typical ? kernels::ResidualChoice::Typical : kernels::ResidualChoice::Sample;
+  return settings.root == Root::Typical ? kernels::ResidualChoice::Typical
+                                        : kernels::ResidualChoice::Sample;
 }
 
 /// [n_rows] each row's index among the candidates of typical_verify_request(), which are ordered by

@@ -10,10 +10,10 @@
 
 #include <span>
 
-#include "engine/decode/verify/sampling.h"
-#include "engine/decode/step/sequence.h"
-#include "engine/model/language_model.h"
 #include "engine/base/token_tree.h"
+#include "engine/decode/step/sequence.h"
+#include "engine/decode/verify/sampling.h"
+#include "engine/model/language_model.h"
 
 namespace engine {
 

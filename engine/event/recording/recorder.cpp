@@ -13,11 +13,11 @@
 
 #include <fmt/format.h>
 
-#include "engine/event/clock.h"
 #include "engine/base/output_file.h"
+#include "engine/base/text.h"
+#include "engine/event/clock.h"
 #include "engine/event/recording/recording_format.h"
 #include "engine/event/serialise.h"
-#include "engine/base/text.h"
 
 namespace engine {
 namespace {

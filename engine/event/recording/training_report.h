@@ -17,8 +17,8 @@ using NamedFigures = std::vector<std::pair<std::string, double>>;
 
 /// The progress of a training after a step.
 struct TrainingReport {
-  std::int64_t step = 0;         // number of updates
-  std::int64_t tokens = 0;       // training rows processed
+  std::int64_t step = 0;    // number of updates
+  std::int64_t tokens = 0;  // training rows processed
   // duration of the training, including the time before it was resumed
   double seconds = 0;
   double seconds_left = 0;       // estimate

@@ -18,8 +18,8 @@
 namespace engine {
 
 inline constexpr Nanoseconds kBaseBucket = 65'536;  // bucket width of level 0
-inline constexpr int kLevels = 12;  // the widest: 65,536 * 4^11 ns, 275 s
-inline constexpr double kMinPixels = 3;  // minimum width of a bucket on the screen
+inline constexpr int kLevels = 12;                  // the widest: 65,536 * 4^11 ns, 275 s
+inline constexpr double kMinPixels = 3;             // minimum width of a bucket on the screen
 
 /// Width of a bucket of this level, ns.
 Nanoseconds bucket_width(int level);
@@ -72,7 +72,7 @@ class LodLane {
   /// update, not one per level.
   struct Level {
     std::vector<Bucket> buckets;
-    std::size_t n_folded = 0;           // number of buckets added to the next level
+    std::size_t n_folded = 0;  // number of buckets added to the next level
     // indices of slices at least as wide as a bucket of this level, but not of the next one
     std::vector<std::uint32_t> longer;
   };

@@ -19,8 +19,8 @@
 #include <vector>
 
 #include "engine/data/random.h"
-#include "engine/train/core/packing.h"
 #include "engine/train/cllm/trajectories.h"
+#include "engine/train/core/packing.h"
 #include "engine/train/core/transformer.h"
 
 namespace engine {

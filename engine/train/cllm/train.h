@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "engine/base/limits.h"
-#include "engine/train/cllm/trainer.h"
 #include "engine/train/cllm/speed_score.h"
+#include "engine/train/cllm/trainer.h"
 #include "engine/train/cllm/trajectory_file.h"
 #include "kernels/device.h"
 

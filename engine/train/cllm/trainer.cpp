@@ -8,12 +8,12 @@
 
 #include <nlohmann/json.hpp>
 
+#include "engine/base/types.h"
 #include "engine/train/cllm/steps.h"
 #include "engine/train/core/optimizer.h"
+#include "engine/train/core/workers.h"
 #include "engine/train/run/run_parts.h"
 #include "engine/train/run/training_loop.h"
-#include "engine/train/core/workers.h"
-#include "engine/base/types.h"
 
 namespace engine {
 namespace {

@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "engine/event/recording/training_report.h"
 #include "engine/checkpoint/config.h"
+#include "engine/event/recording/training_report.h"
 #include "engine/train/cllm/recipe.h"
 #include "engine/train/core/trainer.h"
 #include "kernels/device.h"

@@ -9,8 +9,8 @@
 
 #include <fmt/format.h>
 
-#include "engine/event/recording/recording_format.h"
 #include "engine/base/types.h"
+#include "engine/event/recording/recording_format.h"
 
 namespace engine {
 namespace {

@@ -5,9 +5,9 @@
 #include <cstdint>
 #include <vector>
 
-#include "engine/train/ops/train_ops.h"
 #include "engine/train/core/parameters.h"
 #include "engine/train/core/workers.h"
+#include "engine/train/ops/train_ops.h"
 
 namespace engine {
 

@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "engine/train/ops/train_ops.h"
 #include "engine/base/types.h"
+#include "engine/train/ops/train_ops.h"
 
 namespace engine {
 

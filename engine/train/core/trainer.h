@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "engine/event/recording/training_report.h"
-#include "engine/train/run/checkpoint.h"
 #include "engine/train/core/packing.h"
+#include "engine/train/run/checkpoint.h"
 #include "engine/train/run/recipe.h"
 #include "kernels/device.h"
 

@@ -2,8 +2,8 @@
 
 #include <fmt/format.h>
 
-#include "engine/data/mixture.h"
 #include "engine/base/output_file.h"
+#include "engine/data/mixture.h"
 #include "engine/train/run/model_card.h"
 
 namespace engine {

@@ -1,7 +1,7 @@
 #include "engine/train/heads/recipe.h"
 
-#include "engine/train/run/recipe_fields.h"
 #include "engine/base/types.h"
+#include "engine/train/run/recipe_fields.h"
 
 namespace engine {
 namespace {

@@ -5,11 +5,11 @@
 #include <nlohmann/json.hpp>
 
 #include "engine/base/output_file.h"
-#include "engine/checkpoint/tensor_source.h"
-#include "engine/train/run/checkpoint.h"
-#include "engine/train/heads/card.h"
-#include "engine/train/run/training_loop.h"
 #include "engine/base/types.h"
+#include "engine/checkpoint/tensor_source.h"
+#include "engine/train/heads/card.h"
+#include "engine/train/run/checkpoint.h"
+#include "engine/train/run/training_loop.h"
 
 namespace engine {
 namespace {

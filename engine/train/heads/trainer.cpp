@@ -5,14 +5,14 @@
 #include <deque>
 #include <optional>
 
-#include "engine/train/heads/steps.h"
+#include "engine/base/types.h"
 #include "engine/train/core/hidden_states.h"
 #include "engine/train/core/optimizer.h"
-#include "engine/train/run/run_parts.h"
 #include "engine/train/core/shuffled_order.h"
-#include "engine/train/run/training_loop.h"
 #include "engine/train/core/workers.h"
-#include "engine/base/types.h"
+#include "engine/train/heads/steps.h"
+#include "engine/train/run/run_parts.h"
+#include "engine/train/run/training_loop.h"
 
 namespace engine {
 namespace {

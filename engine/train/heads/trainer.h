@@ -8,10 +8,10 @@
 #include <vector>
 
 #include "engine/model/model.h"
+#include "engine/train/core/trainer.h"
 #include "engine/train/heads/pass.h"
 #include "engine/train/heads/recipe.h"
 #include "engine/train/run/own_outputs.h"
-#include "engine/train/core/trainer.h"
 
 namespace engine {
 

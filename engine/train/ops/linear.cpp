@@ -3,10 +3,10 @@
 #include <chrono>
 #include <vector>
 
+#include "engine/base/types.h"
 #include "engine/train/ops/aligned_vector.h"
 #include "engine/train/ops/amx_gemm.h"
 #include "engine/train/ops/linear_onednn.h"
-#include "engine/base/types.h"
 
 namespace engine {
 namespace {

@@ -8,9 +8,9 @@
 
 #include <dnnl.hpp>
 
+#include "engine/base/types.h"
 #include "engine/train/ops/aligned_vector.h"
 #include "engine/train/ops/train_ops.h"
-#include "engine/base/types.h"
 
 // Debian's oneDNN uses libgomp, which keeps the number of threads per calling thread. Every
 // training thread sets it to one and multiplies its own rows. Declared here to avoid the flag

@@ -126,7 +126,8 @@ INLINE IntLanes visible(int first_column, const RowView& view, int row) {
 }
 
 // Replaces the scores of a row by probabilities. @return the log of the sum of e^score
-INLINE float online_softmax_update(float* s, int n_columns, const RowView& view, int row, float scale) {
+INLINE float online_softmax_update(
+    float* s, int n_columns, const RowView& view, int row, float scale) {
   Lanes most = splat(-3.0e38f);
   for (int j = 0; j < n_columns; j += 16) {
     const Lanes z = choose(visible(j, view, row), load(s + j) * scale, splat(-3.0e38f));

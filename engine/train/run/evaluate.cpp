@@ -7,11 +7,11 @@
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
-#include "engine/data/data_tool.h"
-#include "engine/data/write/passage.h"
-#include "engine/data/text.h"
-#include "engine/decode/step/stepper.h"
 #include "engine/base/types.h"
+#include "engine/data/data_tool.h"
+#include "engine/data/text.h"
+#include "engine/data/write/passage.h"
+#include "engine/decode/step/stepper.h"
 
 namespace engine {
 namespace {

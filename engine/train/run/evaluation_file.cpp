@@ -7,10 +7,10 @@
 
 #include <nlohmann/json.hpp>
 
-#include "engine/data/record.h"
-#include "engine/base/output_file.h"
 #include "engine/base/input_file.h"
+#include "engine/base/output_file.h"
 #include "engine/base/types.h"
+#include "engine/data/record.h"
 
 namespace engine {
 namespace {

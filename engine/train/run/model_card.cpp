@@ -7,10 +7,10 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "engine/data/readers.h"
-#include "engine/base/text.h"
 #include "engine/base/output_file.h"
+#include "engine/base/text.h"
 #include "engine/base/types.h"
+#include "engine/data/readers.h"
 
 namespace engine {
 namespace {

@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "engine/data/mixture.h"
-#include "engine/train/run/recipe.h"
 #include "engine/train/core/trainer.h"
+#include "engine/train/run/recipe.h"
 
 namespace engine {
 

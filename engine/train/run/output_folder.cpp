@@ -74,8 +74,7 @@ bool is_empty_folder(const std::string& folder) {
     if (!name.starts_with('.') && !is_half_written(name)) return false;
   }
   if (error) {
-    throw Error(ErrorCode::Resources,
-                escaped(folder) + ": cannot be read: " + error.message());
+    throw Error(ErrorCode::Resources, escaped(folder) + ": cannot be read: " + error.message());
   }
   return true;
 }
@@ -151,8 +150,7 @@ OutputFolder::OutputFolder(const std::string& out,
   std::error_code failed;
   was_made_ = fs::create_directories(out, failed);
   if (failed) {
-    throw Error(ErrorCode::Resources,
-                escaped(out) + ": cannot be made: " + failed.message());
+    throw Error(ErrorCode::Resources, escaped(out) + ": cannot be made: " + failed.message());
   }
   lock_ = OutputLock::on(out);
   refuse_foreign_output(out, may_hold);  // another process may have written before the lock

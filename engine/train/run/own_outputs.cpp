@@ -10,12 +10,12 @@
 
 #include <nlohmann/json.hpp>
 
+#include "engine/base/input_file.h"
+#include "engine/base/output_file.h"
+#include "engine/base/types.h"
 #include "engine/data/mixture.h"
 #include "engine/decode/step/stepper.h"
 #include "engine/event/clock.h"
-#include "engine/base/output_file.h"
-#include "engine/base/input_file.h"
-#include "engine/base/types.h"
 
 namespace engine {
 namespace {

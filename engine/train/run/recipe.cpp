@@ -2,8 +2,8 @@
 
 #include <nlohmann/json.hpp>
 
-#include "engine/train/run/recipe_fields.h"
 #include "engine/base/types.h"
+#include "engine/train/run/recipe_fields.h"
 
 namespace engine {
 namespace {

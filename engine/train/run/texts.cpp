@@ -1,9 +1,9 @@
 #include "engine/train/run/texts.h"
 
-#include "engine/checkpoint/other_formats.h"
 #include "engine/base/refuse.h"
-#include "engine/tokenizer/sentencepiece.h"
 #include "engine/base/types.h"
+#include "engine/checkpoint/other_formats.h"
+#include "engine/tokenizer/sentencepiece.h"
 
 namespace engine {
 

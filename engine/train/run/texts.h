@@ -4,8 +4,8 @@
 #include <memory>
 #include <string>
 
-#include "engine/data/mixture.h"
 #include "engine/base/limits.h"
+#include "engine/data/mixture.h"
 #include "engine/tokenizer/tokenizer.h"
 #include "engine/train/core/packing.h"
 

@@ -8,19 +8,19 @@
 #include <memory>
 #include <utility>
 
+#include "engine/base/types.h"
+#include "engine/checkpoint/model_files.h"
 #include "engine/data/mixture.h"
 #include "engine/model/model.h"
-#include "engine/checkpoint/model_files.h"
+#include "engine/train/core/parameters.h"
+#include "engine/train/core/shuffled_order.h"
 #include "engine/train/run/checkpoint.h"
 #include "engine/train/run/evaluate.h"
 #include "engine/train/run/model_card.h"
 #include "engine/train/run/own_outputs.h"
-#include "engine/train/core/parameters.h"
-#include "engine/train/core/shuffled_order.h"
 #include "engine/train/run/texts.h"
 #include "engine/train/run/tokenizer_training.h"
 #include "engine/train/run/training_loop.h"
-#include "engine/base/types.h"
 
 namespace engine {
 namespace {

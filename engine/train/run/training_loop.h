@@ -10,10 +10,10 @@
 #include <utility>
 #include <vector>
 
-#include "engine/train/run/checkpoint.h"
-#include "engine/train/ops/linear.h"
 #include "engine/train/core/optimizer.h"
 #include "engine/train/core/trainer.h"
+#include "engine/train/ops/linear.h"
+#include "engine/train/run/checkpoint.h"
 
 namespace engine {
 

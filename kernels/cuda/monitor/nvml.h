@@ -11,8 +11,8 @@ namespace kernels {
 
 /// nvmlUtilization_t, percent.
 struct NvmlUtilization {
-  unsigned gpu = 0;       // time in which a kernel ran
-  unsigned memory = 0;    // time in which its memory was read or written
+  unsigned gpu = 0;     // time in which a kernel ran
+  unsigned memory = 0;  // time in which its memory was read or written
 };
 /// nvmlMemory_t, bytes.
 struct NvmlMemory {

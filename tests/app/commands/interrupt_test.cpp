@@ -10,14 +10,13 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include "engine/checkpoint/config_file.h"
 #include "engine/checkpoint/model_files.h"
 #include "engine/data/record.h"
 #include "engine/event/recording/recorder.h"
 #include "tests/support/files.h"
 #include "tests/support/program.h"
 #include "tests/support/streams.h"
-#include "engine/checkpoint/config_file.h"
-#include "engine/checkpoint/model_files.h"
 
 namespace {
 

@@ -246,8 +246,9 @@ TEST_F(CliOutputs, each_output_is_tried_and_each_failure_reported) {
   const auto recording = fs::file_size(folder + "/w.pdrun"),
              trace = fs::file_size(folder + "/w.json.gz");
   ASSERT_LT(trace + 1024, recording);
-  const Outcome one = shell("cd " + folder + "; ulimit -f " + std::to_string((trace + recording) / 2048) +
-                            "; $DECOSCOPE " + text + "--record s.pdrun --trace s.json.gz");
+  const Outcome one =
+      shell("cd " + folder + "; ulimit -f " + std::to_string((trace + recording) / 2048) +
+            "; $DECOSCOPE " + text + "--record s.pdrun --trace s.json.gz");
   EXPECT_EQ(one.code, 4) << one.err;
   EXPECT_NE(one.err.find("s.pdrun: write"), std::string::npos) << one.err;
   EXPECT_TRUE(fs::exists(folder + "/s.json.gz")) << one.err;
@@ -271,8 +272,11 @@ TEST_F(CliOutputs, a_cpu_time_limit_saves_the_training) {
 
 TEST_F(CliOutputs, a_thread_limit_is_a_resource_error) {
   const std::string as_nobody = "setpriv --reuid 65534 --clear-groups prlimit --nproc=";
-  if (shell(as_nobody + "100 $DECOSCOPE model info demo-target").code != 0)
-    GTEST_SKIP() << "needs root, setpriv and prlimit: root has no limit of threads";
+  if (shell(as_nobody + "100 test -x $DECOSCOPE").code != 0)
+    GTEST_SKIP() << "the program cannot be started as another user (root, setpriv, prlimit and a "
+                    "readable checkout are needed): root has no limit of threads";
+  const Outcome unlimited = shell(as_nobody + "100 $DECOSCOPE model info demo-target");
+  ASSERT_EQ(unlimited.code, 0) << unlimited.err;
   const Outcome outcome =
       shell(as_nobody + "2 $DECOSCOPE generate --threads 8 --prompt Anna --max-tokens 2");
   EXPECT_EQ(outcome.code, 4) << outcome.err;
@@ -358,7 +362,8 @@ TEST_F(CliOutputs, a_folder_with_a_bundled_name_gets_a_hint) {
                                 "; $DECOSCOPE train target --recipe small.json "
                                 "--out demo-target");
   EXPECT_EQ(outcome.code, 0) << outcome.err;
-  EXPECT_NE(outcome.err.find("refer to the folder just written as ./demo-target"), std::string::npos)
+  EXPECT_NE(outcome.err.find("refer to the folder just written as ./demo-target"),
+            std::string::npos)
       << outcome.err;
 }
 

@@ -146,7 +146,8 @@ TEST_F(Cli, window_options_are_refused_without_a_window) {
     const Outcome outcome = run(arguments + model);
     EXPECT_EQ(outcome.code, 2) << arguments << outcome.err;
     EXPECT_EQ(lines(outcome.err), 1) << outcome.err;
-    EXPECT_NE(outcome.err.find(what + " no effect at temperature 0 (greedy decoding)"), std::string::npos)
+    EXPECT_NE(outcome.err.find(what + " no effect at temperature 0 (greedy decoding)"),
+              std::string::npos)
         << outcome.err;
     EXPECT_NE(outcome.err.find("--temperature 0.8"), std::string::npos) << outcome.err;
   };
@@ -222,7 +223,8 @@ TEST_F(Cli, a_prompt_without_its_option_gets_a_hint) {
   expect_message("generate '" + std::string(300, 'x') + "'", std::string(60, 'x') + "...\"");
   // A misspelt option is the reported error.
   expect_message("generate --promt hello", "--promt: no such option");
-  expect_message("model scale demo-target out 4x2", "4x2: unexpected word after decoscope model scale");
+  expect_message("model scale demo-target out 4x2",
+                 "4x2: unexpected word after decoscope model scale");
 }
 
 /// Runs scripts/run.sh with a program that prints its arguments, and with no display except one of

@@ -75,7 +75,8 @@ TEST_F(CliTot, model_defaults_set_the_sampling_of_thoughts) {
   const std::string model = folder + "/m";
   std::filesystem::copy(std::string(DECOSCOPE_SOURCE_DIR) + "/assets/models/demo-target", model);
   const auto temperature = [&](const std::string& options) {
-    return document("reason tot --count 1 --depth 1 --thoughts 2 --model " + model + " " + options)["temperature"]
+    return document("reason tot --count 1 --depth 1 --thoughts 2 --model " + model + " " +
+                    options)["temperature"]
         .get<float>();
   };
   std::ofstream(model + "/generation_config.json")

@@ -6,14 +6,12 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
-#include "engine/base/types.h"
-#include "engine/trace/describe.h"
-#include "engine/trace/export.h"
-#include "engine/event/recording/recorder.h"
-#include "engine/event/recording/recording_format.h"
 #include "app/commands/trace/tool.h"
 #include "engine/base/types.h"
+#include "engine/event/recording/recorder.h"
+#include "engine/event/recording/recording_format.h"
 #include "engine/trace/describe.h"
+#include "engine/trace/export.h"
 #include "tests/support/files.h"
 #include "tests/support/streams.h"
 

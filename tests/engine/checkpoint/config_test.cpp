@@ -275,7 +275,8 @@ TEST_F(Config, eos_ids_are_checked_and_their_absence_noted) {
   for (const char* value : {"-1", "300", "[2, 300]"}) {
     const ModelFiles files = open(with("eos_token_id", value));
     EXPECT_EQ(files.config.eos_ids.empty(), value[0] != '[') << value;
-    EXPECT_THAT(files.notices, Contains(HasSubstr("is not an id of the vocabulary (300): ignored")));
+    EXPECT_THAT(files.notices,
+                Contains(HasSubstr("is not an id of the vocabulary (300): ignored")));
   }
   // The other file's end ids, unless it has none; ids outside the vocabulary count as ids.
   const auto ends = [&](const char* text) {
@@ -445,15 +446,16 @@ TEST_F(GenerationConfig, unsupported_fields_are_named) {
     "suppress_tokens": [1], "stop_strings": "x", "max_length": 20, "length_penalty": 1.0,
     "_from_model_config": true, "transformers_version": "5.24.0", "bad_words_ids": null})";
   const ModelFiles files = open_with(kText, GenerationUse::NotApplied);
-  EXPECT_THAT(files.notices,
-              testing::ElementsAre(
-                  HasSubstr("generation_config.json: do_sample true, temperature 0.6, top_p 0.9, "
-                            "repetition_penalty 1.3, max_new_tokens 5: not applied; --defaults "
-                            "model applies them"),
-                  HasSubstr("generation_config.json: stop_strings \"x\": not applied, as "
-                            "transformers requires a tokenizer argument too; --stop TEXT applies one"),
-                  HasSubstr("no_repeat_ngram_size 3, num_beams 4, suppress_tokens an array: not "
-                            "applied; not supported")));
+  EXPECT_THAT(
+      files.notices,
+      testing::ElementsAre(
+          HasSubstr("generation_config.json: do_sample true, temperature 0.6, top_p 0.9, "
+                    "repetition_penalty 1.3, max_new_tokens 5: not applied; --defaults "
+                    "model applies them"),
+          HasSubstr("generation_config.json: stop_strings \"x\": not applied, as "
+                    "transformers requires a tokenizer argument too; --stop TEXT applies one"),
+          HasSubstr("no_repeat_ngram_size 3, num_beams 4, suppress_tokens an array: not "
+                    "applied; not supported")));
   EXPECT_THAT(open_with(kText, GenerationUse::Silent).notices, IsEmpty());
   const ModelFiles applied = open_with(kText, GenerationUse::Applied);
   EXPECT_THAT(applied.notices, Contains(HasSubstr("max_new_tokens 5: applied unless an option")));

@@ -6,9 +6,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "engine/checkpoint/tensor_source.h"
 #include "engine/checkpoint/model_files.h"
 #include "engine/checkpoint/random_weights.h"
+#include "engine/checkpoint/tensor_source.h"
 #include "engine/tokenizer/sentencepiece.h"
 #include "tests/support/models/model_files.h"
 

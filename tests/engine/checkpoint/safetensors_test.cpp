@@ -436,7 +436,8 @@ TEST(Safetensors, an_unreadable_file_is_refused_with_the_reason) {
   chmod((dir / "secret").c_str(), 0);
   const auto unprivileged_refusal = [&](const std::string& name) {
     return run_in_child([&]() -> std::string {
-      if (!give_up_privileges()) return "cannot become another user";
+      if (!give_up_privileges()) return "skip: cannot become another user";
+      if (access((dir / "open").c_str(), R_OK) != 0) return "skip: the folder cannot be reached";
       try {
         SafetensorsFile::open(dir / name);
         return "read";
@@ -448,7 +449,8 @@ TEST(Safetensors, an_unreadable_file_is_refused_with_the_reason) {
   };
   const std::optional<std::string> open = unprivileged_refusal("open");
   ASSERT_TRUE(open.has_value());
-  if (*open != "read") GTEST_SKIP() << "cannot test as an unprivileged user: " << *open;
+  if (open->starts_with("skip: ")) GTEST_SKIP() << *open;
+  ASSERT_EQ(*open, "read");
   EXPECT_EQ(unprivileged_refusal("secret"),
             dir / "secret: file: found Permission denied, expected a readable regular file");
 }

@@ -10,9 +10,9 @@
 #include "engine/decode/verify/sampling.h"
 #include "engine/event/drafted_by.h"
 #include "engine/event/timeline/timeline.h"
+#include "engine/run/rounds_scheduler.h"
 #include "engine/run/run.h"
 #include "engine/run/scheduler.h"
-#include "engine/run/rounds_scheduler.h"
 #include "engine/trace/csv.h"
 #include "tests/support/engine_thread.h"
 

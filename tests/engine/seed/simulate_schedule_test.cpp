@@ -24,19 +24,19 @@ Schedule schedule(int n_branches, const std::vector<RecordedSequence>& texts) {
     Nanoseconds t = texts[i].begin;
     for (std::size_t step = 0; step < texts[i].tokens.size(); step++, t += 10) {
       recorded.turns.push_back({.run = static_cast<RunId>(i + 5),
-                            .step = static_cast<StepId>(step),
-                            .branch = static_cast<int>(i) % n_branches,
-                            .may_draft = t,
-                            .drafts = t + 1,
-                            .queued = t + 3,
-                            .at_target = t + 4,
-                            .left_queue = t + 4,
-                            .forwarded = t + 9,
-                            .ended = t + 10,
-                            .n_rows = 5,
-                            .n_tokens = texts[i].tokens[step],
-                            .n_proposed = 4,
-                            .n_accepted = texts[i].tokens[step] - 1});
+                                .step = static_cast<StepId>(step),
+                                .branch = static_cast<int>(i) % n_branches,
+                                .may_draft = t,
+                                .drafts = t + 1,
+                                .queued = t + 3,
+                                .at_target = t + 4,
+                                .left_queue = t + 4,
+                                .forwarded = t + 9,
+                                .ended = t + 10,
+                                .n_rows = 5,
+                                .n_tokens = texts[i].tokens[step],
+                                .n_proposed = 4,
+                                .n_accepted = texts[i].tokens[step] - 1});
     }
   }
   return recorded;

@@ -190,8 +190,8 @@ TEST(ModelStore, a_draft_with_other_special_ids_or_context_is_noted) {
       notice_of("tokenizer_config.json", "\"pad_token\": \"<pad>\"", "\"pad_token\": \"e\""),
       {"is special to the draft alone", "the target's meaning counts"});
   expect_notice(notice_of("config.json", "\"max_position_embeddings\": 1024",
-                        "\"max_position_embeddings\": 100"),
-              {"its context holds 100 tokens and the target's 1024", "without drafts"});
+                          "\"max_position_embeddings\": 100"),
+                {"its context holds 100 tokens and the target's 1024", "without drafts"});
   std::filesystem::remove_all(folder);
 }
 

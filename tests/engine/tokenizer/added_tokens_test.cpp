@@ -200,10 +200,11 @@ TEST_F(TokenizerFiles, contradicting_ids_are_refused) {
     write("added_tokens.json", added);
     return refusal([&] { open(); });
   };
-  EXPECT_THAT(refused_with(R"({"<s>": 280})"),
-              AllOf(HasSubstr("added_tokens.json: \"<s>\": found the id 280"),
-                    HasSubstr("expected 1, its id in tokenizer.model; give it that id, or remove it "
-                              "from this file")));
+  EXPECT_THAT(
+      refused_with(R"({"<s>": 280})"),
+      AllOf(HasSubstr("added_tokens.json: \"<s>\": found the id 280"),
+            HasSubstr("expected 1, its id in tokenizer.model; give it that id, or remove it "
+                      "from this file")));
   EXPECT_THAT(refused_with(R"({"<x>": 290, "<y>": 290})"),
               HasSubstr("\"<y>\": found the id 290, expected another one, as it is that of "));
   EXPECT_THAT(refused_with(R"({"<x>": 9223372036854775807})"), HasSubstr("an id below 4000000"));

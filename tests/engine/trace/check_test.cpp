@@ -2,8 +2,8 @@
 #include <gtest/gtest.h>
 
 #include "engine/base/types.h"
-#include "engine/trace/check.h"
 #include "engine/event/timeline/timeline.h"
+#include "engine/trace/check.h"
 #include "engine/trace/export.h"
 #include "tests/support/files.h"
 

@@ -7,8 +7,8 @@
 #include <nlohmann/json.hpp>
 
 #include "engine/base/types.h"
-#include "engine/trace/check.h"
 #include "engine/event/timeline/timeline.h"
+#include "engine/trace/check.h"
 #include "engine/trace/export.h"
 #include "engine/trace/lane.h"
 #include "tests/support/files.h"

@@ -19,7 +19,6 @@
 #include "engine/event/recording/training_history.h"
 #include "engine/model/model.h"
 #include "engine/train/cllm/train.h"
-#include "engine/checkpoint/model_files.h"
 #include "engine/train/cllm/trainer.h"
 #include "engine/train/core/parameters.h"
 #include "tests/engine/train/small_cllm.h"
@@ -362,8 +361,7 @@ TEST_F(CllmOfSmallTarget, replays_its_own_or_the_named_mixture) {
   }
 }
 
-TEST_F(CllmOfSmallTarget,
-       reuses_collected_data_and_baseline_but_not_the_result) {
+TEST_F(CllmOfSmallTarget, reuses_collected_data_and_baseline_but_not_the_result) {
   namespace fs = std::filesystem;
   ASSERT_TRUE(trained("first", "").finished);
   // The time of collecting, and a score that this target does not have.
@@ -397,8 +395,7 @@ class CllmRun : public Cllm {
   }
 };
 
-TEST_F(CllmRun,
-       points_predict_like_their_fixed_point_up_to_the_error) {
+TEST_F(CllmRun, points_predict_like_their_fixed_point_up_to_the_error) {
   const ModelFiles files = open_model(DECOSCOPE_SOURCE_DIR "/assets/models/demo-target");
   const auto device = kernels::open_cpu(1);
   const auto model = Model::load(*device, files, {.dtype = files.stored_dtype});

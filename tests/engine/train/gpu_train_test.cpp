@@ -10,10 +10,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "engine/train/run/run_parts.h"
-#include "engine/train/run/train.h"
 #include "engine/train/core/trainer.h"
 #include "engine/train/core/training_steps.h"
+#include "engine/train/run/run_parts.h"
+#include "engine/train/run/train.h"
 #include "kernels/cuda/cuda.h"
 #include "kernels/emulation/emulation_checks.h"
 #include "tests/engine/train/gpu_kit.h"

@@ -35,11 +35,15 @@ class FusedOps : public ::testing::TestWithParam<std::string> {
   DeviceFloats zeros(std::int64_t n) const {
     return {*device_, std::vector<float>(std::size_t(n))};
   }
-  Projection to(const PackedOnDevice& w, const DeviceFloats& y, const DeviceFloats* bias, bool add) {
+  Projection to(const PackedOnDevice& w,
+                const DeviceFloats& y,
+                const DeviceFloats* bias,
+                bool add) {
     return {w.matrix, bias ? bias->data() : nullptr, y.data(), kOutputs, add};
   }
   PackedOnDevice weights(int k, DType dtype) {
-    return pack_on_device(*device_, normal_values(std::size_t(kOutputs) * k, 1), kOutputs, k, dtype);
+    return pack_on_device(*device_, normal_values(std::size_t(kOutputs) * k, 1), kOutputs, k,
+                          dtype);
   }
   void expect_saves(const Result& fused, const Result& sequence, int n_kernels) {
     EXPECT_EQ(fused.values, sequence.values);

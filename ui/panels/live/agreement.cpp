@@ -18,7 +18,10 @@ namespace ui {
 namespace {
 
 // The text of the `n_before` tokens before a token.
-std::string text_before(const Context& context, const engine::RunRecord& run, int at, int n_before) {
+std::string text_before(const Context& context,
+                        const engine::RunRecord& run,
+                        int at,
+                        int n_before) {
   std::vector<engine::TokenId> ids;
   for (int i = std::max(0, at - n_before); i < at && i < static_cast<int>(run.tokens.size()); ++i)
     ids.push_back(run.tokens[i].id);
@@ -48,10 +51,11 @@ void difference(const Context& context, const engine::RunRecord& run, const engi
           theme().text);
   ImGui::PopFont();
   if (const std::optional<float> margin = margin_at(run, a.first_difference))
-    wrapped(fmt::format("The margin to the second best token is {:.3g} there. A margin near 0 means "
-                        "rounding, a large one a fault.",
-                        *margin),
-            theme().dim);
+    wrapped(
+        fmt::format("The margin to the second best token is {:.3g} there. A margin near 0 means "
+                    "rounding, a large one a fault.",
+                    *margin),
+        theme().dim);
 }
 
 void draw(Context& context) {
@@ -65,7 +69,8 @@ void draw(Context& context) {
     wrapped("NOT lossless: " + why, theme().bad);
   if (!run.agreement) {
     wrapped(
-        "Not checked. A check runs plain decoding with the same prompt and settings and compares the "
+        "Not checked. A check runs plain decoding with the same prompt and settings and compares "
+        "the "
         "tokens.",
         theme().dim);
   } else if (run.agreement->first_difference < 0) {
@@ -82,15 +87,20 @@ void draw(Context& context) {
   }
   ImGui::Dummy({1, px(4)});
   const bool own = context.source.empty();
-  const char* why = !own          ? "A recording cannot be checked: the engine has only the runs of this session."
-                    : !run.over() ? "The run has not ended."
-                                  : "Runs plain decoding once (C)";
+  const char* why =
+      !own          ? "A recording cannot be checked: the engine has only the runs of this session."
+      : !run.over() ? "The run has not ended."
+                    : "Runs plain decoding once (C)";
   if (button("Check now", false, own && run.over(), why))
     context.commands.push(engine::CheckAgreement{run.id()});
 }
 
 }  // namespace
 
-const Panel kAgreementPanel{.id = "agreement", .title = "Agreement", .empty = no_run_yet, .draw = draw, .live = Dock::Centre};
+const Panel kAgreementPanel{.id = "agreement",
+                            .title = "Agreement",
+                            .empty = no_run_yet,
+                            .draw = draw,
+                            .live = Dock::Centre};
 
 }  // namespace ui

@@ -25,7 +25,7 @@ struct GridCells {
   std::function<std::string(engine::TokenId)> text;
   /// The end of a cell's tooltip: "step 12".
   std::function<std::string(const GridRow& row, int position)> where = {};
-  std::function<void(const GridRow& row, int position)> hovered = {}, clicked = {};
+  std::function<void(const GridRow&row, int position)> hovered = {}, clicked = {};
   /// Adds the highlights of the selection.
   std::function<void(const GridRow& row, int position, CellFlags& flags)> select = {};
   bool marks = true;

@@ -83,12 +83,13 @@ void draw_difference_head(Context&) {
 
 }  // namespace
 
-const Panel kDifferencePanel{.id = "difference",
-                             .title = "Difference",
-                             .empty = why_no_difference,
-                             .draw = draw_difference,
-                             .head = draw_difference_head,
-                             .help = "The figures of the lanes at the playhead. Hover a label for its formula.",
-                             .compare = Dock::FootRight};
+const Panel kDifferencePanel{
+    .id = "difference",
+    .title = "Difference",
+    .empty = why_no_difference,
+    .draw = draw_difference,
+    .head = draw_difference_head,
+    .help = "The figures of the lanes at the playhead. Hover a label for its formula.",
+    .compare = Dock::FootRight};
 
 }  // namespace ui

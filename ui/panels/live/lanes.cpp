@@ -180,14 +180,15 @@ void draw_lanes(Context& context) {
 
 }  // namespace
 
-const Panel kLanesPanel{.id = "lanes",
-                        .title = "Lanes",
-                        .empty = why_no_lanes,
-                        .draw = draw_lanes,
-                        .help = "Each column is one lane of the race, at the same own compute as the others.",
-                        .marks = cell_marks(),
-                        .bare = true,
-                        .main = true,
-                        .compare = Dock::Centre};
+const Panel kLanesPanel{
+    .id = "lanes",
+    .title = "Lanes",
+    .empty = why_no_lanes,
+    .draw = draw_lanes,
+    .help = "Each column is one lane of the race, at the same own compute as the others.",
+    .marks = cell_marks(),
+    .bare = true,
+    .main = true,
+    .compare = Dock::Centre};
 
 }  // namespace ui

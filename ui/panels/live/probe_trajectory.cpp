@@ -60,7 +60,8 @@ void show_probe(Context& context, std::size_t probe) {
 std::string why_no_trajectory(const Context& context) {
   if (std::string none = no_training_yet(context); !none.empty()) return none;
   if (!context.training->probes.empty()) return "";
-  return "This training run records no trajectories. Consistency training (train cllm) records one at "
+  return "This training run records no trajectories. Consistency training (train cllm) records one "
+         "at "
          "the beginning, at every probe and at the end.";
 }
 
@@ -113,8 +114,7 @@ void over_training(Context& context, std::size_t probe) {
       {.x_name = "steps", .dots = true, .marked = static_cast<double>(counts[probe].step)},
       {ImGui::GetContentRegionAvail().x, px(kChartHeight)});
   for (std::size_t i = 0; clicked && i < counts.size(); ++i)
-    if (static_cast<double>(counts[i].step) == *clicked)
-      show_probe(context, i);
+    if (static_cast<double>(counts[i].step) == *clicked) show_probe(context, i);
   ImGui::EndChild();
 }
 
@@ -181,13 +181,14 @@ void walk_probes(Context& context, int by, bool to_end) {
   show_probe(context, static_cast<std::size_t>(to));
 }
 
-const Panel kProbeTrajectoryPanel{.id = "probe_trajectory",
-                                  .title = "Trajectory, probe by probe",
-                                  .empty = why_no_trajectory,
-                                  .draw = draw,
-                                  .head = draw_head,
-                                  .help = "The Jacobi blocks of one unseen prompt, decoded by the weights of a probe.",
-                                  .marks = trajectory_marks(),
-                                  .training = Dock::Foot};
+const Panel kProbeTrajectoryPanel{
+    .id = "probe_trajectory",
+    .title = "Trajectory, probe by probe",
+    .empty = why_no_trajectory,
+    .draw = draw,
+    .head = draw_head,
+    .help = "The Jacobi blocks of one unseen prompt, decoded by the weights of a probe.",
+    .marks = trajectory_marks(),
+    .training = Dock::Foot};
 
 }  // namespace ui

@@ -17,7 +17,7 @@ namespace ui {
 namespace {
 
 constexpr std::array<const char*, 6> kLensNames{"status", "probability", "age",
-                                             "cost",     "agreement",   "origin"};
+                                                "cost",   "agreement",   "origin"};
 
 // The meaning of a lens's colours.
 const char* lens_words(Lens lens) {
@@ -28,7 +28,8 @@ const char* lens_words(Lens lens) {
       "Lens: the token's share of its step's own compute; dark is low, bright is high.",
       "Lens: agreement with plain decoding; the colour of accepted up to the first difference, the "
       "colour of rejected after it.",
-      "Lens: the colour shows how the token was proposed; without colour, the target chose it alone."};
+      "Lens: the colour shows how the token was proposed; without colour, the target chose it "
+      "alone."};
   return kWords[static_cast<std::size_t>(lens)];
 }
 

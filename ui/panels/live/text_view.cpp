@@ -55,12 +55,14 @@ const std::vector<CellBox>& boxes_of(CellsOfRuns::Entry& entry,
                                      float width,
                                      const CellMetrics& metrics,
                                      bool flowing) {
-  if (entry.width != width || entry.first != first || entry.metrics != metrics || entry.flowing != flowing) {
+  if (entry.width != width || entry.first != first || entry.metrics != metrics ||
+      entry.flowing != flowing) {
     entry.width = width;
     entry.first = first;
     entry.metrics = metrics;
     entry.flowing = flowing;
-    entry.boxes = lay_out(std::span(entry.cells).subspan(std::min(first, entry.cells.size())), width, metrics, flowing);
+    entry.boxes = lay_out(std::span(entry.cells).subspan(std::min(first, entry.cells.size())),
+                          width, metrics, flowing);
   }
   return entry.boxes;
 }
@@ -240,7 +242,8 @@ void draw_token_text(Context& context,
   metrics.padding = px(10);
   metrics.mark = px(kMarkSize) * 0.5f + px(1);
   metrics.gap = px(2);
-  const auto& boxes = boxes_of(prepared, first, ImGui::GetContentRegionAvail().x - px(4), metrics, flowing);
+  const auto& boxes =
+      boxes_of(prepared, first, ImGui::GetContentRegionAvail().x - px(4), metrics, flowing);
   const float line_height = flowing ? px(22) : px(29), cell_height = flowing ? px(20) : px(24);
   const ImVec2 at = ImGui::GetCursorScreenPos();
   const float top = ImGui::GetWindowPos().y, bottom = top + ImGui::GetWindowSize().y;

@@ -36,7 +36,8 @@ void draw_proved_line(ImDrawList* list, ImVec2 at, const MarkNote&) {
 void draw_hindsight_line(ImDrawList* list, ImVec2 at, const MarkNote&) {
   const float x = at.x + px(20);
   for (float y = 0; y < px(kSampleHeight); y += px(5))
-    list->AddLine({x, at.y + y}, {x, at.y + y + px(2)}, colour(look(Mean::Stationary).fill), px(1.5f));
+    list->AddLine({x, at.y + y}, {x, at.y + y + px(2)}, colour(look(Mean::Stationary).fill),
+                  px(1.5f));
 }
 
 void draw_bracket(ImDrawList* list, ImVec2 at, const MarkNote&) {
@@ -52,7 +53,8 @@ void draw_newly_final(ImDrawList* list, ImVec2 at, const MarkNote&) {
 }
 
 void draw_unchanged(ImDrawList* list, ImVec2 at, const MarkNote&) {
-  list->AddCircleFilled({at.x + px(20), at.y + px(kSampleHeight) / 2}, px(1.5f), colour(theme().faint));
+  list->AddCircleFilled({at.x + px(20), at.y + px(kSampleHeight) / 2}, px(1.5f),
+                        colour(theme().faint));
 }
 
 void draw_folded(ImDrawList* list, ImVec2 at, const MarkNote&) {
@@ -60,12 +62,17 @@ void draw_folded(ImDrawList* list, ImVec2 at, const MarkNote&) {
 }
 
 constexpr std::array kTrajectoryMarks{
-    MarkNote{.words = "the tokens left of the line are proved final by agreement", .draw = draw_proved_line},
-    MarkNote{.words = "the tokens left of the line are correct, as known in hindsight (h)", .draw = draw_hindsight_line},
-    MarkNote{.words = "fast-forward: one iteration proved all these tokens final", .draw = draw_bracket},
+    MarkNote{.words = "the tokens left of the line are proved final by agreement",
+             .draw = draw_proved_line},
+    MarkNote{.words = "the tokens left of the line are correct, as known in hindsight (h)",
+             .draw = draw_hindsight_line},
+    MarkNote{.words = "fast-forward: one iteration proved all these tokens final",
+             .draw = draw_bracket},
     MarkNote{.words = "number of tokens that the iteration proved final", .draw = draw_newly_final},
-    MarkNote{.words = "not changed by the iteration (with \"only changed\")", .draw = draw_unchanged},
-    MarkNote{.words = "an earlier block: click to show or hide its iterations", .draw = draw_folded},
+    MarkNote{.words = "not changed by the iteration (with \"only changed\")",
+             .draw = draw_unchanged},
+    MarkNote{.words = "an earlier block: click to show or hide its iterations",
+             .draw = draw_folded},
     cell_note(Mean::Guess),
     MarkNote{.words = "a guess that did not change for three iterations",
              .mean = Mean::Guess,
@@ -100,10 +107,12 @@ std::string why_no_trajectory(const Context& context) {
   const std::string method = method_of(context, run);
   if (!traits.known || run.steps.empty()) return "No step yet.";
   if (traits.has_trajectory()) return "";
-  if (!traits.proposes()) return method + " has proposed no tokens so far, so it has no trajectory.";
-  return method + (traits.has_pool_or_guesses()
-                       ? " does not refine a block. The panel Pool shows its proposals."
-                       : " does not refine a block. The panel Tree shows the proposals of the draft model.");
+  if (!traits.proposes())
+    return method + " has proposed no tokens so far, so it has no trajectory.";
+  return method +
+         (traits.has_pool_or_guesses()
+              ? " does not refine a block. The panel Pool shows its proposals."
+              : " does not refine a block. The panel Tree shows the proposals of the draft model.");
 }
 
 GridCells cells_of(Context& context, const engine::RunRecord& run) {
@@ -310,8 +319,9 @@ void draw_trajectory_head(Context& context) {
   ImGui::Checkbox("only changed", &view.only_changed);
   ImGui::EndDisabled();
   if (ImGui::IsItemHovered(ImGuiHoveredFlags_AllowWhenDisabled))
-    tooltip(has_blocks ? "Tokens that an iteration did not change become dots."
-                       : "Lookahead's window moves with every step, so no cell keeps its position.");
+    tooltip(has_blocks
+                ? "Tokens that an iteration did not change become dots."
+                : "Lookahead's window moves with every step, so no cell keeps its position.");
 }
 
 }  // namespace
@@ -320,16 +330,17 @@ std::span<const MarkNote> trajectory_marks() {
   return kTrajectoryMarks;
 }
 
-const Panel kTrajectoryPanel{.id = "trajectory",
-                             .title = "Trajectory",
-                             .empty = why_no_trajectory,
-                             .draw = draw_trajectory,
-                             .head = draw_trajectory_head,
-                             .fits = fits_trajectory,
-                             .instead = instead_of_trajectory,
-                             .help = "The iterations of the block at the playhead, or Lookahead's window.",
-                             .marks = kTrajectoryMarks,
-                             .wide = true,
-                             .live = Dock::Centre};
+const Panel kTrajectoryPanel{
+    .id = "trajectory",
+    .title = "Trajectory",
+    .empty = why_no_trajectory,
+    .draw = draw_trajectory,
+    .head = draw_trajectory_head,
+    .fits = fits_trajectory,
+    .instead = instead_of_trajectory,
+    .help = "The iterations of the block at the playhead, or Lookahead's window.",
+    .marks = kTrajectoryMarks,
+    .wide = true,
+    .live = Dock::Centre};
 
 }  // namespace ui

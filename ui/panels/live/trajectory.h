@@ -16,7 +16,8 @@ extern const Panel kTrajectoryPanel;
 
 /// The state of the panel Trajectory.
 struct TrajectoryView : PanelState {
-  std::set<std::pair<engine::RunId, int>> unfolded;  // earlier blocks whose iterations are shown: run and block
+  std::set<std::pair<engine::RunId, int>>
+      unfolded;  // earlier blocks whose iterations are shown: run and block
   void document_changed() override { unfolded.clear(); }
 };
 

@@ -82,9 +82,9 @@ void threads(std::span<const engine::Sampled> samples) {
 
 // A quantity reported by a GPU's driver; the tooltip says why a value is missing.
 void driver_value(const engine::Sampled& sample,
-                    const char* field,
-                    const Figure& figure,
-                    bool known) {
+                  const char* field,
+                  const Figure& figure,
+                  bool known) {
   const auto why = sample.absent.find(field);
   label_value(known ? figure
                     : Figure{figure.label, "-",
@@ -97,25 +97,24 @@ void gpu_figures(const engine::Sampled& s, const std::string& over) {
   const auto megahertz = [](double mhz) { return fmt::format("{:.0f} MHz", mhz); };
   const std::string by = "as reported by the GPU's driver";
   driver_value(s, "gpu_memory_busy_percent",
-                 {"memory busy", percent_words(s.gpu_memory_busy_percent),
-                  "time in which the memory was read or written, " + by, over},
-                 s.gpu_memory_busy_percent >= 0);
+               {"memory busy", percent_words(s.gpu_memory_busy_percent),
+                "time in which the memory was read or written, " + by, over},
+               s.gpu_memory_busy_percent >= 0);
   driver_value(s, "gpu_memory_used_bytes",
-                 {"memory used",
-                  fmt::format("{:.1f} of {:.1f} GB", gigabytes(s.gpu_memory_used_bytes),
-                              gigabytes(s.gpu_memory_total_bytes)),
-                  "by all programs, " + by, over},
-                 s.gpu_memory_used_bytes >= 0);
+               {"memory used",
+                fmt::format("{:.1f} of {:.1f} GB", gigabytes(s.gpu_memory_used_bytes),
+                            gigabytes(s.gpu_memory_total_bytes)),
+                "by all programs, " + by, over},
+               s.gpu_memory_used_bytes >= 0);
   driver_value(s, "gpu_clock_mhz",
-                 {"clock", megahertz(s.gpu_clock_mhz), "of the processors, " + by, over},
-                 s.gpu_clock_mhz >= 0);
+               {"clock", megahertz(s.gpu_clock_mhz), "of the processors, " + by, over},
+               s.gpu_clock_mhz >= 0);
   driver_value(s, "gpu_memory_clock_mhz",
-                 {"memory clock", megahertz(s.gpu_memory_clock_mhz), by, over},
-                 s.gpu_memory_clock_mhz >= 0);
-  driver_value(
-      s, "gpu_power_w",
-      {"power", fmt::format("{:.0f} W", s.gpu_power_w), "of the whole board, " + by, over},
-      s.gpu_power_w >= 0);
+               {"memory clock", megahertz(s.gpu_memory_clock_mhz), by, over},
+               s.gpu_memory_clock_mhz >= 0);
+  driver_value(s, "gpu_power_w",
+               {"power", fmt::format("{:.0f} W", s.gpu_power_w), "of the whole board, " + by, over},
+               s.gpu_power_w >= 0);
 }
 
 // Utilisation of the device; if a GPU has no driver library to query, a line says so.
@@ -123,7 +122,8 @@ void draw_busy(std::span<const engine::Sampled> samples, const std::string& over
   const engine::Sampled& now = samples.back();
   const bool gpu = engine::of_gpu(now);
   const char* of_cpu = "processor time of this program / (period x threads)";
-  const char* of_driver = "time in which a kernel of any program ran, as reported by the GPU's driver";
+  const char* of_driver =
+      "time in which a kernel of any program ran, as reported by the GPU's driver";
   percent_row({now.device + " busy", percent_words(now.busy_percent),
                now.busy_percent < 0 ? now.reason
                : gpu                ? of_driver
@@ -159,6 +159,10 @@ void draw_machine(Context& context) {
 
 }  // namespace
 
-const Panel kMachinePanel{.id = "machine", .title = "Machine", .empty = why_no_machine, .draw = draw_machine, .live = Dock::RightFoot};
+const Panel kMachinePanel{.id = "machine",
+                          .title = "Machine",
+                          .empty = why_no_machine,
+                          .draw = draw_machine,
+                          .live = Dock::RightFoot};
 
 }  // namespace ui

@@ -43,7 +43,10 @@ struct HistogramsOfRuns : PanelState {
   void document_changed() override { entries.clear(); }
 };
 
-const StepHistogram& histogram_of(Context& context, const engine::RunRecord& run, std::size_t n_steps, int n_bins) {
+const StepHistogram& histogram_of(Context& context,
+                                  const engine::RunRecord& run,
+                                  std::size_t n_steps,
+                                  int n_bins) {
   HistogramsOfRuns::Entry& entry = context.states.get<HistogramsOfRuns>().entries[run.id()];
   if (entry.n_steps != n_steps || entry.n_bins != n_bins)
     entry = {n_steps, n_bins, step_histogram(context.times(run), n_steps, n_bins)};
@@ -51,11 +54,12 @@ const StepHistogram& histogram_of(Context& context, const engine::RunRecord& run
 }
 
 void choose_steps_of(Context& context,
-                   const engine::RunRecord& run,
-                   const RunTimes& times,
-                   std::size_t n,
-                   const Figure& figure) {
-  context.choose_steps(run, steps_in_set(times, n, figure.step_set), step_set_words(figure.step_set));
+                     const engine::RunRecord& run,
+                     const RunTimes& times,
+                     std::size_t n,
+                     const Figure& figure) {
+  context.choose_steps(run, steps_in_set(times, n, figure.step_set),
+                       step_set_words(figure.step_set));
 }
 
 void four(Context& context, const engine::RunRecord& run, const RunTimes& times, std::size_t n) {
@@ -77,16 +81,17 @@ void four(Context& context, const engine::RunRecord& run, const RunTimes& times,
 
 // Warns when no proposal has been accepted for many steps.
 void no_acceptance_note(Context& context,
-               const engine::RunRecord& run,
-               const RunTimes& times,
-               std::size_t n) {
+                        const engine::RunRecord& run,
+                        const RunTimes& times,
+                        std::size_t n) {
   const std::vector<engine::StepId> steps = steps_without_acceptance(times, n);
   if (steps.empty()) return;
   wrapped(fmt::format("No proposal was accepted in the last {} steps that proposed tokens. {}",
                       steps.size(),
                       traits_of(run).guesses && !traits_of(run).pool
                           ? "The text may not repeat itself."
-                          : "Possible causes: the prompt lacks the model's template, the tokenizer belongs to another "
+                          : "Possible causes: the prompt lacks the model's template, the tokenizer "
+                            "belongs to another "
                             "model, or the temperature is too high."),
           theme().warn);
   if (link("Select these steps"))
@@ -223,7 +228,9 @@ const Panel kNumbersPanel{.id = "numbers",
                           .empty = no_run_yet,
                           .draw = draw_numbers,
                           .head = draw_numbers_head,
-                          .help = "The figures of the run up to the playhead. Hover a figure for its formula, click it for its steps.",
+                          .help =
+                              "The figures of the run up to the playhead. Hover a figure for its "
+                              "formula, click it for its steps.",
                           .live = Dock::Right};
 
 }  // namespace ui

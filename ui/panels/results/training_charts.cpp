@@ -55,7 +55,8 @@ std::string why_no_curves(const Context& context) {
 
 void draw_losses(Context& context) {
   draw_chart("losses", curves_shown(context).losses,
-             {.x_name = axis_name(context.states.get<ChartsView>().axis), .log = context.states.get<ChartsView>().log},
+             {.x_name = axis_name(context.states.get<ChartsView>().axis),
+              .log = context.states.get<ChartsView>().log},
              room_for(1));
 }
 
@@ -78,7 +79,8 @@ std::string why_no_probes(const Context& context) {
   const auto probed = [](const engine::TrainingReport& report) { return !report.probes.empty(); };
   return std::ranges::any_of(context.training->reports, probed)
              ? ""
-             : "No probe has been reported yet. The recipe says how often the weights are evaluated on "
+             : "No probe has been reported yet. The recipe says how often the weights are "
+               "evaluated on "
                "unseen texts (probe_steps, probe_minutes).";
 }
 

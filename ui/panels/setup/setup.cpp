@@ -127,13 +127,15 @@ constexpr std::array<ModeName, 3> kModes{
      {SetupMode::Chain, "Chain of thought", "Chain", "###mode_chain",
       "Chain of thought: questions of a task, each answered after a rationale, and scored."},
      {SetupMode::Tree, "Tree of thoughts", "Tree", "###mode_tree",
-      "Tree of thoughts: questions of a task, each searched level by level: the model writes several "
+      "Tree of thoughts: questions of a task, each searched level by level: the model writes "
+      "several "
       "thoughts and values them, and the best are continued."}}};
 
 // Why Run cannot start this mode on the screen shown; empty: it can.
 std::string why_no_mode(SetupMode mode, const Context& context) {
   if (mode == SetupMode::Prompt) return "";
-  if (context.compare) return "Compare races decoders on one prompt. Use the screen Live (Alt+1) for this.";
+  if (context.compare)
+    return "Compare races decoders on one prompt. Use the screen Live (Alt+1) for this.";
   return tasks_of(mode, context.catalog).empty() ? "There are no tasks." : "";
 }
 
@@ -190,12 +192,14 @@ void task_choice(Context& context, SetupMode mode) {
 void prompts_part(SetupForm& form, SetupMode mode) {
   QuestionsForm& questions = questions_of(form, mode);
   if (mode == SetupMode::Tree)
-    return file_row("prompts", "prompts", "bundled", questions.prompts,
-                    "a file with prompts for thoughts, their values and the answer, in the format of "
-                    "assets/prompts/tot; empty: the prompts bundled for the task");
-  file_row("examples", "prompts", "bundled", questions.prompts,
-           "a file of worked examples, in the format of assets/prompts/cot; empty: the examples bundled "
-           "for the task");
+    return file_row(
+        "prompts", "prompts", "bundled", questions.prompts,
+        "a file with prompts for thoughts, their values and the answer, in the format of "
+        "assets/prompts/tot; empty: the prompts bundled for the task");
+  file_row(
+      "examples", "prompts", "bundled", questions.prompts,
+      "a file of worked examples, in the format of assets/prompts/cot; empty: the examples bundled "
+      "for the task");
   ImGui::PushID("shots");
   row_label("examples shown", "worked examples before each question");
   std::string n = std::to_string(form.reasoning.n_shots);
@@ -213,7 +217,8 @@ void questions_part(Context& context, SetupMode mode) {
   small_label(mode == SetupMode::Tree ? "Tree of thoughts: questions"
                                       : "Chain of thought: questions");
   file_row("records", "records", "bundled", questions.data,
-           "a file of questions, in the format of `decoscope data generate`, instead of the questions of "
+           "a file of questions, in the format of `decoscope data generate`, instead of the "
+           "questions of "
            "the task");
   const std::string why = why_no_choice(questions);
   const auto say_why = [&why] {
@@ -235,14 +240,16 @@ void questions_part(Context& context, SetupMode mode) {
   if (questions.data.empty())
     greyed_row(
         "split", "test",
-        fmt::format("The window uses the test split, which no training run has seen. `decoscope reason {} "
-                    "--split dev` in a terminal uses another one.",
-                    mode == SetupMode::Tree ? "tot" : "cot"));
+        fmt::format(
+            "The window uses the test split, which no training run has seen. `decoscope reason {} "
+            "--split dev` in a terminal uses another one.",
+            mode == SetupMode::Tree ? "tot" : "cot"));
   row_label("first", "number of the first question, from 0");
   const std::int64_t one = 1, ten = 10;
   ImGui::InputScalar("##start", ImGuiDataType_S64, &questions.start, &one, &ten);
   questions.start = std::clamp(questions.start, bounds::kStart.low, bounds::kStart.high);
-  whole_row("how many", "##count", questions.count, bounds::kCount, "number of questions, from the first");
+  whole_row("how many", "##count", questions.count, bounds::kCount,
+            "number of questions, from the first");
 }
 
 void tree_part(ReasoningForm& asked) {
@@ -273,9 +280,10 @@ void approximate_part(ReasoningForm& asked) {
   ImGui::EndDisabled();
   if (ImGui::IsItemHovered(ImGuiHoveredFlags_AllowWhenDisabled)) tooltip(why.empty() ? help : why);
   if (asked.decoder.options.contains("bound"))
-    greyed_row("find bound", "in a terminal",
-               "This searches the smallest bound that keeps the accuracy on a sample, with many runs: "
-               "`decoscope reason cot --split dev --find-bound`.");
+    greyed_row(
+        "find bound", "in a terminal",
+        "This searches the smallest bound that keeps the accuracy on a sample, with many runs: "
+        "`decoscope reason cot --split dev --find-bound`.");
 }
 
 void penalty_row(SetupForm& form) {
@@ -528,7 +536,11 @@ void draw(Context& context) {
 
 }  // namespace
 
-const Panel kSetupPanel{
-    .id = "setup", .title = "Setup", .empty = why_empty, .draw = draw, .live = Dock::Left, .compare = Dock::Left};
+const Panel kSetupPanel{.id = "setup",
+                        .title = "Setup",
+                        .empty = why_empty,
+                        .draw = draw,
+                        .live = Dock::Left,
+                        .compare = Dock::Left};
 
 }  // namespace ui

@@ -29,9 +29,10 @@ void choice_row(const char* label,
 // 0 means the model's own value.
 void context_row(SetupForm& form, const Catalog& catalog) {
   const CatalogModel* model = catalog.model(form.model);
-  row_label("context",
-            "maximum number of positions for prompt and new tokens. 0: the model's own value, with its "
-            "RoPE scaling. With more, quality may drop, and the Log says so");
+  row_label(
+      "context",
+      "maximum number of positions for prompt and new tokens. 0: the model's own value, with its "
+      "RoPE scaling. With more, quality may drop, and the Log says so");
   const bool is_own = form.context == 0;
   const std::string own = model && model->context > 0
                               ? "the model's: " + std::to_string(model->context)
@@ -48,8 +49,7 @@ std::string draft_words(const SetupForm& form, const Catalog& catalog) {
 }
 
 void draft_row(SetupForm& form, const Catalog& catalog) {
-  row_label("draft",
-            "the draft model, for decoders that need one; the scale does not apply to it");
+  row_label("draft", "the draft model, for decoders that need one; the scale does not apply to it");
   if (!ImGui::BeginCombo("##draft", draft_words(form, catalog).c_str())) return;
   const CatalogModel* target = catalog.model(form.model);
   if (ImGui::Selectable("as the model's card says", form.draft.empty())) form.draft.clear();
@@ -70,8 +70,8 @@ void heads_row(SetupForm& form, const Catalog& catalog, const CatalogDecoder& de
   const std::string& kind = decoder.name;
   const std::string label = decoder.title + " heads",
                     none = why_none_to_choose(form, catalog, kind);
-  const std::string help =
-      "the draft heads of " + decoder.title + ", trained for the model; the scale applies to them too";
+  const std::string help = "the draft heads of " + decoder.title +
+                           ", trained for the model; the scale applies to them too";
   row_label(label.c_str(), none.empty() ? help : none);
   const auto chosen = form.heads.find(kind);
   const std::string named = heads_of(form, catalog, kind);
@@ -88,7 +88,8 @@ void heads_row(SetupForm& form, const Catalog& catalog, const CatalogDecoder& de
     return;
   }
   if (!ImGui::BeginCombo(id.c_str(), shown.c_str())) return;
-  if (ImGui::Selectable("as the model's card says", chosen == form.heads.end())) form.heads.erase(kind);
+  if (ImGui::Selectable("as the model's card says", chosen == form.heads.end()))
+    form.heads.erase(kind);
   for (const CatalogHeads& heads : catalog.heads) {
     if (heads.kind != kind) continue;
     const std::string why = why_no_heads(form.model, heads);

@@ -178,7 +178,8 @@ void option_row(LaneForm& lane,
                 : fmt::format("{} Default {}.", option.help, option.default_value));
   }
   const bool is_file = option.type == CatalogOption::Type::Tree && value.ends_with(kTreeFile);
-  if (is_file && why_idle.empty()) path_line("a file with the tree's paths of ranks", value, kTreeFile);
+  if (is_file && why_idle.empty())
+    path_line("a file with the tree's paths of ranks", value, kTreeFile);
   if (why_idle.empty()) tree_note(catalog, lane, option, value);
   ImGui::PopID();
 }

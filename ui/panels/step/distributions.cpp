@@ -42,9 +42,12 @@ void draw_bar_sample(ImDrawList* list, ImVec2 at, const MarkNote&) {
 }
 
 constexpr std::array kDistributionsMarks{
-    MarkNote{.words = "q: the probability under the draft", .draw = draw_bar_sample<Distribution::Draft>},
-    MarkNote{.words = "p: the probability under the target", .draw = draw_bar_sample<Distribution::Target>},
-    MarkNote{.words = "residual: the distribution of the token after all proposals were rejected", .draw = draw_bar_sample<Distribution::Left>},
+    MarkNote{.words = "q: the probability under the draft",
+             .draw = draw_bar_sample<Distribution::Draft>},
+    MarkNote{.words = "p: the probability under the target",
+             .draw = draw_bar_sample<Distribution::Target>},
+    MarkNote{.words = "residual: the distribution of the token after all proposals were rejected",
+             .draw = draw_bar_sample<Distribution::Left>},
     MarkNote{.words = "accepted", .mean = Mean::Accepted, .text = "accepted"},
     cell_note(Mean::Rejected),
     cell_note(Mean::Unused),
@@ -128,8 +131,9 @@ void verdict_table(Context& context,
   ImGui::TableSetupColumn("p");
   ImGui::TableSetupColumn("q above, p below", ImGuiTableColumnFlags_WidthStretch, 1);
   ImGui::TableSetupColumn("p / q");
-  ImGui::TableSetupColumn(uses_rejection(run.started) ? "uniform draw, acceptance probability" : "result",
-                          ImGuiTableColumnFlags_WidthStretch, 1.6f);
+  ImGui::TableSetupColumn(
+      uses_rejection(run.started) ? "uniform draw, acceptance probability" : "result",
+      ImGuiTableColumnFlags_WidthStretch, 1.6f);
   ImGui::TableHeadersRow();
   for (const Verdict& v : verdicts) verdict_row(context, run, step, v);
   ImGui::EndTable();
@@ -188,9 +192,10 @@ void distribution_table(Context& context,
                         const engine::RejectionDetail& w,
                         const ShownDistributions& distributions) {
   const auto name = [&](engine::TokenId id) { return cell_text(context.timeline, run, id); };
-  small_label(fmt::format("after \"{}\": {}{}{}{}", name(step.drafted.tree.token[w.row]),
-                          w.residual.empty() ? "a proposal was accepted" : "every proposal was rejected",
-                          omitted("q", w.q), omitted("p", w.p), omitted("residual", w.residual)));
+  small_label(
+      fmt::format("after \"{}\": {}{}{}{}", name(step.drafted.tree.token[w.row]),
+                  w.residual.empty() ? "a proposal was accepted" : "every proposal was rejected",
+                  omitted("q", w.q), omitted("p", w.p), omitted("residual", w.residual)));
   ImGui::PushID(w.row);
   const int n_columns = distributions.is_other ? 6 : 5;
   if (ImGui::BeginTable(distributions.is_other ? "distributions_at" : "distributions", n_columns,
@@ -219,14 +224,15 @@ void distribution_table(Context& context,
 }
 
 std::string kept_words(const DistributionsAt& distributions, const std::string& where) {
-  return fmt::format("{}: a token sampled from q is accepted with probability {}, total variation {}", where,
-                     words_of(distributions.kept), words_of(distributions.apart));
+  return fmt::format(
+      "{}: a token sampled from q is accepted with probability {}, total variation {}", where,
+      words_of(distributions.kept), words_of(distributions.apart));
 }
 
 void distributions_after(Context& context,
-                          const engine::RunRecord& run,
-                          const engine::StepRecord& step,
-                          const engine::RejectionDetail& w) {
+                         const engine::RunRecord& run,
+                         const engine::StepRecord& step,
+                         const engine::RejectionDetail& w) {
   const DistributionsSource source = distributions_source(context.timeline, run);
   const float wanted = context.states.get<DistributionsView>().temperature;
   const bool is_other = wanted > 0 && wanted != source.temperature;
@@ -262,10 +268,10 @@ void temperature_row(Context& context,
     wanted = std::clamp(shown, kLowest, kHighest);
   ImGui::EndDisabled();
   if (ImGui::IsItemHovered(ImGuiHoveredFlags_AllowWhenDisabled))
-    tooltip(why.empty()
-                ? "Both distributions at another temperature after the same prefix, recomputed from the "
-                  "recorded ones. The sampled tokens do not change."
-                : why);
+    tooltip(why.empty() ? "Both distributions at another temperature after the same prefix, "
+                          "recomputed from the "
+                          "recorded ones. The sampled tokens do not change."
+                        : why);
   if (!why.empty() || wanted <= 0) return;
   ImGui::SameLine(0, px(10));
   if (link("reset###distributions_reset")) wanted = 0;
@@ -293,10 +299,11 @@ void draw_distributions(Context& context) {
   if (!shown.step) return empty_state("No step at the playhead.", true);
   const engine::StepRecord& step = *shown.step;
   const std::vector<Verdict> verdicts = verdicts_of(context.timeline, run, step);
-  small_label(words_of(shown) + " \xC2\xB7 " +
-              (uses_rejection(run.started)
-                   ? "a proposal is accepted if the uniform draw is below its acceptance probability"
-                   : "a proposal is accepted if it equals the target's choice; no random number is drawn"));
+  small_label(
+      words_of(shown) + " \xC2\xB7 " +
+      (uses_rejection(run.started)
+           ? "a proposal is accepted if the uniform draw is below its acceptance probability"
+           : "a proposal is accepted if it equals the target's choice; no random number is drawn"));
   if (verdicts.empty())
     return wrapped("This step proposed no tokens; the target chose its token alone.", theme().dim);
   verdict_table(context, run, step, verdicts);

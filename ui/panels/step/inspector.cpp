@@ -30,7 +30,8 @@ const PlaceFacts& facts_of_chosen(Context& context, const engine::RunRecord& run
   auto& prepared = context.states.get<FactsOfChosen>();
   const Chosen& chosen = context.selection.chosen();
   const std::uint64_t version = context.timeline.version() + 1;
-  if (prepared.version != version || prepared.run != run.id() || !std::ranges::equal(prepared.chosen, chosen.places())) {
+  if (prepared.version != version || prepared.run != run.id() ||
+      !std::ranges::equal(prepared.chosen, chosen.places())) {
     prepared.version = version;
     prepared.run = run.id();
     prepared.chosen.assign(chosen.places().begin(), chosen.places().end());
@@ -93,8 +94,7 @@ void draw_inspector(Context& context) {
   const bool pinned = context.states.get<InspectorView>().pinned == place && place.valid();
   const bool several = !pinned && context.selection.several() && !context.selection.hovered.valid();
   const PlaceFacts facts =
-      several ? facts_of_chosen(context, *run)
-              : describe_place(context.timeline, *run, place);
+      several ? facts_of_chosen(context, *run) : describe_place(context.timeline, *run, place);
   if (pinned) small_label("pinned: does not follow the pointer");
   token_head(context, *run, facts);
   ImGui::Dummy({1, px(2)});
@@ -115,14 +115,15 @@ void draw_inspector_head(Context& context) {
 
 }  // namespace
 
-const Panel kInspectorPanel{.id = "inspector",
-                            .title = "Inspector",
-                            .empty = why_no_inspector,
-                            .draw = draw_inspector,
-                            .head = draw_inspector_head,
-                            .help = "The facts of the step or token under the pointer, or of the selected one.",
-                            .marks = cell_marks(),
-                            .live = Dock::RightMiddle,
-                            .compare = Dock::FootRight};
+const Panel kInspectorPanel{
+    .id = "inspector",
+    .title = "Inspector",
+    .empty = why_no_inspector,
+    .draw = draw_inspector,
+    .head = draw_inspector_head,
+    .help = "The facts of the step or token under the pointer, or of the selected one.",
+    .marks = cell_marks(),
+    .live = Dock::RightMiddle,
+    .compare = Dock::FootRight};
 
 }  // namespace ui

@@ -42,9 +42,11 @@ void draw_sight_sample(ImDrawList* list, ImVec2 at, const MarkNote&) {
 }
 
 constexpr std::array kMaskMarks{
-    MarkNote{.words = "the row attends to this row, its ancestor", .draw = draw_sight_sample<Sight::Other>},
+    MarkNote{.words = "the row attends to this row, its ancestor",
+             .draw = draw_sight_sample<Sight::Other>},
     MarkNote{.words = "the row itself", .draw = draw_sight_sample<Sight::Own>},
-    MarkNote{.words = "masked: a row of another branch, or a later one", .draw = draw_sight_sample<Sight::Not>},
+    MarkNote{.words = "masked: a row of another branch, or a later one",
+             .draw = draw_sight_sample<Sight::Not>},
     kLitNote,
 };
 
@@ -66,9 +68,10 @@ std::string why_no_mask(const Context& context) {
   if (std::string none = no_run_yet(context); !none.empty()) return none;
   const engine::RunRecord& run = *context.run();
   if (!traits_of(run).known || run.steps.empty()) return "No step yet.";
-  return fits_mask(run) ? ""
-                        : method_of(context, run) +
-                              " has computed one row per step so far; it attends to the whole prefix.";
+  return fits_mask(run)
+             ? ""
+             : method_of(context, run) +
+                   " has computed one row per step so far; it attends to the whole prefix.";
 }
 
 struct Sizes {
@@ -177,8 +180,8 @@ void hover_words(Context& context,
     return cell_text(context.timeline, run, step.drafted.tree.token[r]);
   };
   std::string text =
-      fmt::format("row {} \"{}\" attends to {} of {} rows and {} positions of the prefix", row, name(row),
-                  mask.sees[row].size(), mask.sees.size(), step.begun.kv_len);
+      fmt::format("row {} \"{}\" attends to {} of {} rows and {} positions of the prefix", row,
+                  name(row), mask.sees[row].size(), mask.sees.size(), step.begun.kv_len);
   if (other >= 0)
     text += fmt::format("\nrow {} \"{}\": {}", other, name(other),
                         mask.seen(row, other) ? "attended" : "masked");
@@ -266,16 +269,17 @@ void draw_mask_head(Context& context) {
 
 }  // namespace
 
-const Panel kMaskPanel{.id = "mask",
-                       .title = "Mask",
-                       .empty = why_no_mask,
-                       .draw = draw_mask,
-                       .head = draw_mask_head,
-                       .fits = fits_mask,
-                       .instead = instead_of_mask,
-                       .help = "The attention mask of a step: one line per row, one column per row it can attend to.",
-                       .marks = kMaskMarks,
-                       .wide = true,
-                       .live = Dock::Centre};
+const Panel kMaskPanel{
+    .id = "mask",
+    .title = "Mask",
+    .empty = why_no_mask,
+    .draw = draw_mask,
+    .head = draw_mask_head,
+    .fits = fits_mask,
+    .instead = instead_of_mask,
+    .help = "The attention mask of a step: one line per row, one column per row it can attend to.",
+    .marks = kMaskMarks,
+    .wide = true,
+    .live = Dock::Centre};
 
 }  // namespace ui

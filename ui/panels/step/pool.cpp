@@ -29,9 +29,15 @@ constexpr std::array<const char*, 4> kOrders{"newest", "hits", "tries", "first t
 constexpr std::size_t kMaxRows = 500;
 
 constexpr std::array kPoolMarks{
-    MarkNote{.words = "a candidate's token that the target accepted", .mean = Mean::Accepted, .text = "accepted"},
-    MarkNote{.words = "the first token that the target rejected", .mean = Mean::Rejected, .text = "rejected"},
-    MarkNote{.words = "after a rejection, or on a branch that was not taken: not verified", .mean = Mean::Unused, .text = "unused"},
+    MarkNote{.words = "a candidate's token that the target accepted",
+             .mean = Mean::Accepted,
+             .text = "accepted"},
+    MarkNote{.words = "the first token that the target rejected",
+             .mean = Mean::Rejected,
+             .text = "rejected"},
+    MarkNote{.words = "after a rejection, or on a branch that was not taken: not verified",
+             .mean = Mean::Unused,
+             .text = "unused"},
     MarkNote{.words = "proposed and not yet verified", .mean = Mean::Pool, .text = "from the pool"},
     kLitNote,
 };
@@ -67,9 +73,10 @@ std::string why_no_pool(const Context& context) {
   if (traits.has_pool_or_guesses()) return "";
   if (!traits.proposes())
     return method + " has proposed no tokens so far, so there is no n-gram pool.";
-  return method + (traits.has_trajectory()
-                       ? " has no n-gram pool. The panel Trajectory shows its guesses."
-                       : " has no n-gram pool. The panel Tree shows the proposals of the draft model.");
+  return method +
+         (traits.has_trajectory()
+              ? " has no n-gram pool. The panel Trajectory shows its guesses."
+              : " has no n-gram pool. The panel Tree shows the proposals of the draft model.");
 }
 
 std::string text_of(const Context& context,
@@ -118,8 +125,8 @@ void candidate_list(Context& context, const engine::RunRecord& run) {
   const engine::StepRecord step = run.steps[n_steps - 1];
   const std::vector<PoolCandidate> candidates = candidates_of(step);
   if (candidates.empty()) return;
-  small_label(fmt::format("candidates of step {} and results: {}", step.begun.step,
-                          candidates.size()));
+  small_label(
+      fmt::format("candidates of step {} and results: {}", step.begun.step, candidates.size()));
   const float row = px(23) + ImGui::GetStyle().ItemSpacing.y;
   const float high = std::min(static_cast<float>(candidates.size()) * row,
                               ImGui::GetContentRegionAvail().y * 0.55f);
@@ -167,11 +174,11 @@ void entry_row(Context& context, const engine::RunRecord& run, const PoolEntry& 
   ImGui::PopFont();
   if (ImGui::IsItemHovered()) {
     if (entry.ngram.born >= 0) context.selection.hover({run.id(), entry.ngram.born, -1, -1});
-    tooltip(entry.ngram.born >= 0
-                ? fmt::format("Added at step {}. Click: select the window cells it was read from. Double click: show "
-                              "them in Trajectory.",
-                              entry.ngram.born)
-                : "Read from the prompt.");
+    tooltip(entry.ngram.born >= 0 ? fmt::format("Added at step {}. Click: select the window cells "
+                                                "it was read from. Double click: show "
+                                                "them in Trajectory.",
+                                                entry.ngram.born)
+                                  : "Read from the prompt.");
   }
   ImGui::PopID();
   ImGui::TableNextColumn();
@@ -197,9 +204,9 @@ void count_of_first(const PoolState::Rows& rows, std::size_t i) {
 }
 
 void none_found(const Context& context) {
-  empty_state(
-      fmt::format("No n-gram contains \"{}\". Clear the filter to see all.", context.states.get<PoolView>().filter),
-      false);
+  empty_state(fmt::format("No n-gram contains \"{}\". Clear the filter to see all.",
+                          context.states.get<PoolView>().filter),
+              false);
 }
 
 // A continuation that prompt lookup found in the text. Such decoders keep no pool; the panel lists the continuations, newest first.
@@ -256,7 +263,8 @@ void draw_found(Context& context, const engine::RunRecord& run) {
   if (all.empty() && !context.states.get<PoolView>().filter.empty()) return none_found(context);
   if (all.empty()) {
     empty_state(
-        "No tokens were proposed up to this step: the end of the text has not occurred earlier in it.",
+        "No tokens were proposed up to this step: the end of the text has not occurred earlier in "
+        "it.",
         false);
     return;
   }
@@ -291,8 +299,8 @@ void draw_pool(Context& context) {
     return;
   }
   const auto text = [&](const engine::PoolNgram& n) { return text_of(context, run, n); };
-  const PoolState::Rows& view =
-      rows_in_view(pool, context.states.get<PoolView>().order, context.states.get<PoolView>().filter, text, kMaxRows);
+  const PoolState::Rows& view = rows_in_view(pool, context.states.get<PoolView>().order,
+                                             context.states.get<PoolView>().filter, text, kMaxRows);
   const std::vector<const PoolEntry*>& rows = view.entries;
   if (rows.empty()) return none_found(context);
   const bool by_first = context.states.get<PoolView>().order == PoolOrder::First;
@@ -343,15 +351,17 @@ void draw_pool_head(Context& context) {
 
 }  // namespace
 
-const Panel kPoolPanel{.id = "pool",
-                       .title = "Pool",
-                       .empty = why_no_pool,
-                       .draw = draw_pool,
-                       .head = draw_pool_head,
-                       .fits = fits_pool,
-                       .instead = instead_of_pool,
-                       .help = "The n-grams that the decoder can propose, and the candidates of the step at the playhead.",
-                       .marks = kPoolMarks,
-                       .live = Dock::Centre};
+const Panel kPoolPanel{
+    .id = "pool",
+    .title = "Pool",
+    .empty = why_no_pool,
+    .draw = draw_pool,
+    .head = draw_pool_head,
+    .fits = fits_pool,
+    .instead = instead_of_pool,
+    .help =
+        "The n-grams that the decoder can propose, and the candidates of the step at the playhead.",
+    .marks = kPoolMarks,
+    .live = Dock::Centre};
 
 }  // namespace ui

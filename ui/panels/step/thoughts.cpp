@@ -97,15 +97,29 @@ void draw_result_sample(ImDrawList* list, ImVec2 at, const MarkNote& note) {
 }
 
 constexpr std::array kThoughtsMarks{
-    MarkNote{.words = "the chain that leads to the answer", .draw = draw_branch_sample<Branch::Chain>},
-    MarkNote{.words = "kept: among the best of its level", .draw = draw_branch_sample<Branch::Kept>},
+    MarkNote{.words = "the chain that leads to the answer",
+             .draw = draw_branch_sample<Branch::Chain>},
+    MarkNote{.words = "kept: among the best of its level",
+             .draw = draw_branch_sample<Branch::Kept>},
     MarkNote{.words = "not kept, or not yet valued", .draw = draw_branch_sample<Branch::Side>},
-    MarkNote{.words = "the value that the model gave the thought, 1 to 10; ? no score in its reply, - not requested", .draw = draw_value_sample},
-    MarkNote{.words = "kept; for the answer: correct", .draw = draw_result_sample, .mean = Mean::Accepted},
-    MarkNote{.words = "pruned, others were better; for the answer: wrong", .draw = draw_result_sample, .mean = Mean::Rejected},
+    MarkNote{.words = "the value that the model gave the thought, 1 to 10; ? no score in its "
+                      "reply, - not requested",
+             .draw = draw_value_sample},
+    MarkNote{.words = "kept; for the answer: correct",
+             .draw = draw_result_sample,
+             .mean = Mean::Accepted},
+    MarkNote{.words = "pruned, others were better; for the answer: wrong",
+             .draw = draw_result_sample,
+             .mean = Mean::Rejected},
     MarkNote{.words = "not yet valued", .draw = draw_result_sample, .mean = Mean::Guess},
-    MarkNote{.words = "unreadable: the task could not parse it", .draw = draw_result_sample, .mean = Mean::Unused},
-    MarkNote{.words = "ring: written by the run that is shown", .mean = Mean::Plain, .text = "shown", .lit = true, .locked = true},
+    MarkNote{.words = "unreadable: the task could not parse it",
+             .draw = draw_result_sample,
+             .mean = Mean::Unused},
+    MarkNote{.words = "ring: written by the run that is shown",
+             .mean = Mean::Plain,
+             .text = "shown",
+             .lit = true,
+             .locked = true},
 };
 
 bool offered(const engine::Timeline& timeline) {
@@ -113,10 +127,12 @@ bool offered(const engine::Timeline& timeline) {
 }
 
 std::string why_no_thoughts(const Context& context) {
-  return offered(context.timeline) ? ""
-                                   : "No tree of thoughts here. Choose Tree of thoughts at the top of Setup (Alt+1) to run a "
-                                     "search, or record one with `decoscope reason tot --record FILE` "
-                                     "and open the file (Ctrl+O).";
+  return offered(context.timeline)
+             ? ""
+             : "No tree of thoughts here. Choose Tree of thoughts at the top of Setup (Alt+1) to "
+               "run a "
+               "search, or record one with `decoscope reason tot --record FILE` "
+               "and open the file (Ctrl+O).";
 }
 
 // The search chosen in this panel until another run is shown; then the search of that run, else the newest.
@@ -250,14 +266,14 @@ void put_words(ImDrawList* list,
 
 // Draws the value at the right and the result below it.
 void value_and_result(Context& context,
-                    ImDrawList* list,
-                    ImVec2 min,
-                    ImVec2 max,
-                    const SearchRecord& search,
-                    const ThoughtBox& box) {
+                      ImDrawList* list,
+                      ImVec2 min,
+                      ImVec2 max,
+                      const SearchRecord& search,
+                      const ThoughtBox& box) {
   if (box.kind == Kind::Question) return;
   result_chip(list, {max.x - px(7) - px(kResultChip), max.y - px(7) - px(kResultChip)}, box.mean,
-            context.settings.marks);
+              context.settings.marks);
   if (box.kind == Kind::Answer) return;
   const std::string value = value_words(search.thoughts[static_cast<std::size_t>(box.thought)]);
   ImGui::PushFont(fonts().bold, kTextSize);
@@ -445,7 +461,9 @@ const Panel kThoughtsPanel{.id = "thoughts",
                            .draw = draw_thoughts,
                            .head = draw_thoughts_head,
                            .offered = offered,
-                           .help = "A tree-of-thoughts search, one column per depth. Click a thought to show the run that wrote it.",
+                           .help =
+                               "A tree-of-thoughts search, one column per depth. Click a thought "
+                               "to show the run that wrote it.",
                            .marks = kThoughtsMarks,
                            .wide = true,
                            .live = Dock::Centre};

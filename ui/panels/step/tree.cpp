@@ -77,7 +77,7 @@ std::string why_no_tree(const Context& context) {
   if (fits_tree(run)) return "";
   return method_of(context, run) +
          (traits.has_trajectory() ? " guesses one block, not a tree. The panel Trajectory shows it."
-                           : " has proposed no tokens so far, so it has no tree.");
+                                  : " has proposed no tokens so far, so it has no tree.");
 }
 
 struct Sizes {
@@ -259,8 +259,7 @@ void draw_tree_head(Context& context) {
   ImGui::SameLine();
   static constexpr std::array<const char*, 2> kNumbers{"q (draft)", "p (target)"};
   int number = view.shows_p ? 1 : 0;
-  if (quiet_choice("##number", "number: ", kNumbers, number))
-    view.shows_p = number == 1;
+  if (quiet_choice("##number", "number: ", kNumbers, number)) view.shows_p = number == 1;
   ImGui::SameLine();
   ImGui::SetNextItemWidth(px(110));
   ImGui::SliderFloat("##below", &view.below, 0, 0.5f,
@@ -271,16 +270,17 @@ void draw_tree_head(Context& context) {
 
 }  // namespace
 
-const Panel kTreePanel{.id = "tree",
-                       .title = "Tree",
-                       .empty = why_no_tree,
-                       .draw = draw_tree,
-                       .head = draw_tree_head,
-                       .fits = fits_tree,
-                       .instead = instead_of_tree,
-                       .help = "The tokens that a step proposed, and which of them the target accepted.",
-                       .marks = kTreeMarks,
-                       .wide = true,
-                       .live = Dock::Centre};
+const Panel kTreePanel{
+    .id = "tree",
+    .title = "Tree",
+    .empty = why_no_tree,
+    .draw = draw_tree,
+    .head = draw_tree_head,
+    .fits = fits_tree,
+    .instead = instead_of_tree,
+    .help = "The tokens that a step proposed, and which of them the target accepted.",
+    .marks = kTreeMarks,
+    .wide = true,
+    .live = Dock::Centre};
 
 }  // namespace ui

@@ -55,7 +55,8 @@ void draw_waste_foot_sample(ImDrawList* list, ImVec2 at, const MarkNote&) {
 
 void draw_wait_sample(ImDrawList* list, ImVec2 at, const MarkNote&) {
   const auto [min, max] = sample_slice(at);
-  hatch(list, {min.x, min.y + px(4)}, {max.x, max.y - px(4)}, colour(theme().wait), px(6), px(1.5f));
+  hatch(list, {min.x, min.y + px(4)}, {max.x, max.y - px(4)}, colour(theme().wait), px(6),
+        px(1.5f));
 }
 
 void draw_pool_sample(ImDrawList* list, ImVec2 at, const MarkNote&) {
@@ -84,7 +85,8 @@ void draw_flow_sample(ImDrawList* list, ImVec2 at, const MarkNote&) {
   const ImU32 bright = colour(theme().bright);
   const float y = (min.y + max.y) / 2;
   list->AddLine({min.x, y}, {max.x - px(6), y}, bright, px(1.3f));
-  list->AddTriangleFilled({max.x - px(6), y - px(3.5f)}, {max.x - px(6), y + px(3.5f)}, {max.x + px(1), y}, bright);
+  list->AddTriangleFilled({max.x - px(6), y - px(3.5f)}, {max.x - px(6), y + px(3.5f)},
+                          {max.x + px(1), y}, bright);
 }
 
 void draw_flag_sample(ImDrawList* list, ImVec2 at, const MarkNote&) {
@@ -100,15 +102,22 @@ void draw_passing_flag_sample(ImDrawList* list, ImVec2 at, const MarkNote&) {
 
 constexpr std::array kTimelineMarks{
     MarkNote{.words = "work; +3: the step committed three tokens", .draw = draw_work_sample},
-    MarkNote{.words = "hatched: the share of rows without a committed token, drawn at half its width", .draw = draw_waste_sample},
-    MarkNote{.words = "the same for a narrow slice: a bar at its foot as long as the share", .draw = draw_waste_foot_sample},
+    MarkNote{
+        .words = "hatched: the share of rows without a committed token, drawn at half its width",
+        .draw = draw_waste_sample},
+    MarkNote{.words = "the same for a narrow slice: a bar at its foot as long as the share",
+             .draw = draw_waste_foot_sample},
     MarkNote{.words = "waiting for the device (wall clock)", .draw = draw_wait_sample},
-    MarkNote{.words = "a step in which a pool n-gram was accepted or added", .draw = draw_pool_sample},
-    MarkNote{.words = "at least one rejection, if slices are too narrow to be drawn", .draw = draw_rejection_sample},
-    MarkNote{.words = "a proposal: the forwards of the draft model with their numbers of rows", .draw = draw_forwards_sample},
+    MarkNote{.words = "a step in which a pool n-gram was accepted or added",
+             .draw = draw_pool_sample},
+    MarkNote{.words = "at least one rejection, if slices are too narrow to be drawn",
+             .draw = draw_rejection_sample},
+    MarkNote{.words = "a proposal: the forwards of the draft model with their numbers of rows",
+             .draw = draw_forwards_sample},
     MarkNote{.words = "the steps that the selected token passed through", .draw = draw_flow_sample},
     MarkNote{.words = "a bookmark with its number (Ctrl+1)", .draw = draw_flag_sample},
-    MarkNote{.words = "a mark that is not kept (M; Shift+M keeps it)", .draw = draw_passing_flag_sample},
+    MarkNote{.words = "a mark that is not kept (M; Shift+M keeps it)",
+             .draw = draw_passing_flag_sample},
 };
 
 Picture picture_of(Context& context, float x0, float x1) {
@@ -139,16 +148,15 @@ Picture picture_of(Context& context, float x0, float x1) {
 void scrub(Context& context, const Picture& p, double t) {
   const engine::RunRecord* run = gantt::lead(context);
   if (!run) return;
-  const double compute =
-      to_compute(p.view.clock, context.times(*run), t, p.view.wall_origin);
+  const double compute = to_compute(p.view.clock, context.times(*run), t, p.view.wall_origin);
   context.playhead.go_to(compute, context.end());
 }
 
 void draw_tokens(Context& context, const Picture& p, ImVec2 at) {
   std::vector<float> sum(static_cast<std::size_t>(overview_parts(p)));
   for (const engine::RunRecord* run : context.shown_runs()) {
-    const auto bars = overview(context.times(*run), p.view, p.begin, p.end,
-                               static_cast<int>(sum.size()));
+    const auto bars =
+        overview(context.times(*run), p.view, p.begin, p.end, static_cast<int>(sum.size()));
     for (std::size_t i = 0; i < sum.size(); ++i) sum[i] += bars[i];
   }
   draw_overview(context, view_of(context).range, p, at, sum,
@@ -172,8 +180,8 @@ void draw_marks(Context& context, const Picture& p, float top, float bottom) {
     n += numbered;
     const engine::RunRecord* run = context.timeline.run(mark.run);
     if (!run) continue;
-    const float x = p.x_of(
-        on_clock(p.view.clock, context.times(*run), mark.compute, p.view.wall_origin));
+    const float x =
+        p.x_of(on_clock(p.view.clock, context.times(*run), mark.compute, p.view.wall_origin));
     if (x < p.x0 || x > p.x1) continue;
     const ImU32 ink = colour(theme().bright);
     const ImVec2 min{x, top}, max{x + px(numbered ? 14 : 9), top + px(12)};
@@ -195,9 +203,9 @@ void draw_marks(Context& context, const Picture& p, float top, float bottom) {
 void draw_cut(const Context& context, const Picture& p, float top, float bottom) {
   for (const engine::RunRecord* run : context.shown_runs()) {
     if (run->over() || context.source.empty() || context.reading >= 0) continue;
-    const std::string text = run->steps.empty()
-                                 ? "recording ends before the first step"
-                                 : fmt::format("recording ends within step {}", run->steps.back().begun.step);
+    const std::string text = run->steps.empty() ? "recording ends before the first step"
+                                                : fmt::format("recording ends within step {}",
+                                                              run->steps.back().begun.step);
     ImDrawList* list = ImGui::GetWindowDrawList();
     const float x = std::min(p.x_of(p.end), p.x1 - px(20));
     hatch(list, {x, top}, {p.x1, bottom}, colour(theme().warn, 0.35f), px(8), px(1.5f));
@@ -286,9 +294,7 @@ const engine::RunLod& gantt::lod_of(Context& context,
 const engine::RunRecord* gantt::lead(Context& context) {
   const engine::RunRecord* best = nullptr;
   for (const engine::RunRecord* run : context.shown_runs())
-    if (!best ||
-        context.times(*run).end_compute() > context.times(*best).end_compute())
-      best = run;
+    if (!best || context.times(*run).end_compute() > context.times(*best).end_compute()) best = run;
   return best;
 }
 

@@ -44,7 +44,9 @@ struct ArrowsOfPlace : PanelState {
   }
 };
 
-const std::vector<FlowArrow>& arrows_shown(Context& context, const engine::RunRecord& run, const Place& place) {
+const std::vector<FlowArrow>& arrows_shown(Context& context,
+                                           const engine::RunRecord& run,
+                                           const Place& place) {
   auto& prepared = context.states.get<ArrowsOfPlace>();
   if (prepared.place != place || prepared.n_steps != run.steps.size() + 1) {
     prepared.place = place;
@@ -118,7 +120,8 @@ std::string slice_words(const Row& row, const RunTimes& times, std::size_t i) {
   text += fmt::format("\n{} rows, {} proposed, {} accepted, {} rejected", s.n_rows, s.n_proposed,
                       s.n_accepted, s.n_rejected);
   text += fmt::format("\n+{} tokens", s.n_tokens);
-  if (s.wasted > 0) text += fmt::format(" \xC2\xB7 {} of the rows without a committed token", percent(s.wasted));
+  if (s.wasted > 0)
+    text += fmt::format(" \xC2\xB7 {} of the rows without a committed token", percent(s.wasted));
   if (row.key.kind != LaneKind::Propose) return text;
   const std::size_t n_forwards = row.run->steps[i].drafted.forwards.size();
   if (n_forwards > 0) text += fmt::format("\n{} forwards of the draft model", n_forwards);
@@ -214,7 +217,9 @@ std::size_t step_under(const RunTimes& times, const LaneBlock& b, const Picture&
 void zoom_to_step(Context& context, const RunTimes& times, std::size_t i, const Picture& p) {
   const double from = begin_on(p.view.clock, times, i, p.view.wall_origin);
   const double wide = end_on(p.view.clock, times, i, p.view.wall_origin) - from;
-  if (wide > 0) time_axis::show_range(context, context.states.get<TimelineView>().range, from - wide, from + 2 * wide);
+  if (wide > 0)
+    time_axis::show_range(context, context.states.get<TimelineView>().range, from - wide,
+                          from + 2 * wide);
 }
 
 void point_at(
@@ -426,7 +431,8 @@ void draw_labels(Context& context,
     } else if (clicked && ImGui::GetIO().MouseDragMaxDistanceSqr[ImGuiMouseButton_Left] < 16) {
       lanes.toggle_collapsed(row.key);
     }
-    if (clicked || ImGui::IsItemActive() || ImGui::IsItemFocused()) context.states.get<TimelineView>().lane_key = row.key;
+    if (clicked || ImGui::IsItemActive() || ImGui::IsItemFocused())
+      context.states.get<TimelineView>().lane_key = row.key;
     if (hovered && ImGui::IsMouseReleased(ImGuiMouseButton_Right)) ImGui::OpenPopup("##lane_menu");
     label_menu(context, row, natural, i);
     if (hovered && !ImGui::IsItemActive())

@@ -49,7 +49,10 @@ void draw_row(Context& context, const Row& row, const Picture& picture);
 void draw_arrows(Context& context, const std::vector<Row>& rows, const Picture& picture);
 
 /// The levels of detail of a run on a clock, up to date for the lanes given as engine::lane_bit.
-const engine::RunLod& lod_of(Context& context, const engine::RunRecord& run, ClockKind clock, unsigned lanes);
+const engine::RunLod& lod_of(Context& context,
+                             const engine::RunRecord& run,
+                             ClockKind clock,
+                             unsigned lanes);
 /// The longest of the runs shown; the playhead shows its time.
 const engine::RunRecord* lead(Context& context);
 

@@ -32,10 +32,20 @@ constexpr const char* kHowToRecord =
     "decoscope reason cot --task kb --decoder seed --set branches=3 --record seed.pdrun";
 
 // The looks of slices.
-enum class Slice { Forward, Drafts, ForTarget, ToDraft, BeingVerified, InQueue, SomeAccepted, NoneAccepted };
+enum class Slice {
+  Forward,
+  Drafts,
+  ForTarget,
+  ToDraft,
+  BeingVerified,
+  InQueue,
+  SomeAccepted,
+  NoneAccepted
+};
 
 // Draws a slice in the height of its row, with words if they fit.
-void schedule_mark(ImDrawList* list, ImVec2 min, ImVec2 max, Slice slice, const std::string& words) {
+void schedule_mark(
+    ImDrawList* list, ImVec2 min, ImVec2 max, Slice slice, const std::string& words) {
   const bool room = max.x - min.x >= px(4);
   const auto fill = [&](Rgb rgb, bool outlined) {
     list->AddRectFilled(min, max, colour(rgb), room ? px(2) : 0);
@@ -85,15 +95,28 @@ void draw_slice_sample(ImDrawList* list, ImVec2 at, const MarkNote& note) {
 }
 
 constexpr std::array kScheduleMarks{
-    MarkNote{.words = "the target verifies the draft of branch 1 and commits 3 tokens", .draw = draw_slice_sample<Slice::Forward>, .text = "1: +3"},
-    MarkNote{.words = "hatched: the share of rows without a committed token, drawn at half its width", .draw = draw_waste_sample},
-    MarkNote{.words = "a branch drafts this number of tokens", .draw = draw_slice_sample<Slice::Drafts>, .text = "3"},
-    MarkNote{.words = "the draft of the branch waits for the target", .draw = draw_slice_sample<Slice::ForTarget>},
-    MarkNote{.words = "the target verifies the draft of the branch", .draw = draw_slice_sample<Slice::BeingVerified>},
-    MarkNote{.words = "a branch waits for the draft model, or the target waits for a draft", .draw = draw_slice_sample<Slice::ToDraft>},
-    MarkNote{.words = "the queue: one row per place, the first place on top", .draw = draw_slice_sample<Slice::InQueue>, .text = "1"},
-    MarkNote{.words = "verified: at least one drafted token accepted", .draw = draw_slice_sample<Slice::SomeAccepted>},
-    MarkNote{.words = "verified: no drafted token accepted", .draw = draw_slice_sample<Slice::NoneAccepted>},
+    MarkNote{.words = "the target verifies the draft of branch 1 and commits 3 tokens",
+             .draw = draw_slice_sample<Slice::Forward>,
+             .text = "1: +3"},
+    MarkNote{
+        .words = "hatched: the share of rows without a committed token, drawn at half its width",
+        .draw = draw_waste_sample},
+    MarkNote{.words = "a branch drafts this number of tokens",
+             .draw = draw_slice_sample<Slice::Drafts>,
+             .text = "3"},
+    MarkNote{.words = "the draft of the branch waits for the target",
+             .draw = draw_slice_sample<Slice::ForTarget>},
+    MarkNote{.words = "the target verifies the draft of the branch",
+             .draw = draw_slice_sample<Slice::BeingVerified>},
+    MarkNote{.words = "a branch waits for the draft model, or the target waits for a draft",
+             .draw = draw_slice_sample<Slice::ToDraft>},
+    MarkNote{.words = "the queue: one row per place, the first place on top",
+             .draw = draw_slice_sample<Slice::InQueue>,
+             .text = "1"},
+    MarkNote{.words = "verified: at least one drafted token accepted",
+             .draw = draw_slice_sample<Slice::SomeAccepted>},
+    MarkNote{.words = "verified: no drafted token accepted",
+             .draw = draw_slice_sample<Slice::NoneAccepted>},
 };
 
 // The legend in one line below the lanes.
@@ -102,10 +125,14 @@ struct LineNote {
   const char *text, *words;
 };
 constexpr std::array kScheduleLine{
-    LineNote{Slice::Forward, "1: +3", "verifies: tokens"},   LineNote{Slice::Drafts, "3", "drafts"},
-    LineNote{Slice::ForTarget, "", "waits for target"},      LineNote{Slice::BeingVerified, "", "verified"},
-    LineNote{Slice::SomeAccepted, "", "some accepted"},      LineNote{Slice::NoneAccepted, "", "none accepted"},
-    LineNote{Slice::ToDraft, "", "waits for draft"},         LineNote{Slice::InQueue, "1", "in the queue"},
+    LineNote{Slice::Forward, "1: +3", "verifies: tokens"},
+    LineNote{Slice::Drafts, "3", "drafts"},
+    LineNote{Slice::ForTarget, "", "waits for target"},
+    LineNote{Slice::BeingVerified, "", "verified"},
+    LineNote{Slice::SomeAccepted, "", "some accepted"},
+    LineNote{Slice::NoneAccepted, "", "none accepted"},
+    LineNote{Slice::ToDraft, "", "waits for draft"},
+    LineNote{Slice::InQueue, "1", "in the queue"},
 };
 
 // Marks that do not fit are omitted; "?" explains all of them.
@@ -179,7 +206,8 @@ std::string why_no_schedule(const Context& context) {
   if (std::string none = no_run_yet(context); !none.empty()) return none;
   const bool alone = engine::takes_turns(context.run()->started.decoder);
   return fmt::format(
-      "{} A schedule needs several sequences at the same time: run a chain or a tree of thoughts with "
+      "{} A schedule needs several sequences at the same time: run a chain or a tree of thoughts "
+      "with "
       "SEED (top of Setup, Alt+1), or record one with\n{}\nand open it (Ctrl+O).",
       alone ? "This run has one sequence, so drafting and verification alternated without waiting."
             : "No run has waited for a model.",
@@ -209,7 +237,8 @@ std::vector<Line> lines_of(const ScheduleLanes& lanes, float top) {
   std::vector<Line> lines;
   Kind before = Kind::Target;
   for (const ScheduleRow& row : lanes.rows) {
-    if (row.kind == Kind::Verify && row.slices.empty()) continue;  // simulated, or nothing verified yet
+    if (row.kind == Kind::Verify && row.slices.empty())
+      continue;  // simulated, or nothing verified yet
     const bool group = row.kind != before && row.kind != Kind::Verify;
     if (group) top += px(6);
     before = row.kind;
@@ -238,7 +267,8 @@ Slice look_of(const ScheduleLanes& lanes, const ScheduleSlice& slice) {
     case Act::Forward:
       return Slice::Forward;
     case Act::Result:
-      return turn.n_proposed > 0 && turn.n_accepted == 0 ? Slice::NoneAccepted : Slice::SomeAccepted;
+      return turn.n_proposed > 0 && turn.n_accepted == 0 ? Slice::NoneAccepted
+                                                         : Slice::SomeAccepted;
     case Act::WaitsForDraft:
     case Act::WaitsToDraft:
       return Slice::ToDraft;
@@ -402,15 +432,16 @@ std::vector<Figure> figures_of(const ScheduleFigures& f) {
   };
   const double rest = std::max(0.0, f.under_way - f.target - f.target_waits);
   return {
-      figure("target busy", share(f.target),
-             "time of the target's forwards and verifications / time in which any branch was active",
-             of_all(f.target)),
-      figure("waits for a draft", share(f.target_waits),
-             "time in which the target had no draft to verify / time in which any branch was active",
-             of_all(f.target_waits)),
+      figure(
+          "target busy", share(f.target),
+          "time of the target's forwards and verifications / time in which any branch was active",
+          of_all(f.target)),
+      figure(
+          "waits for a draft", share(f.target_waits),
+          "time in which the target had no draft to verify / time in which any branch was active",
+          of_all(f.target_waits)),
       figure("the rest", share(rest),
-             "the remaining time: the target reads prompts or is between two steps",
-             of_all(rest)),
+             "the remaining time: the target reads prompts or is between two steps", of_all(rest)),
       figure("queue",
              known ? fmt::format("{:.2f}, at most {}", f.mean_queue(), f.longest_queue) : "-",
              "mean: time that branches waited for the target / time in which any branch was active",
@@ -492,8 +523,8 @@ void draw_playhead_of(Context& context, const Picture& p, float top, float botto
   const engine::RunRecord* run = context.run();
   if (!run || !engine::has_schedule({run, 1})) return;
   const double at = std::min(context.playhead.at, context.end());
-  draw_playhead(p, on_clock(ClockKind::Wall, context.times(*run), at, p.view.wall_origin),
-                top, bottom);
+  draw_playhead(p, on_clock(ClockKind::Wall, context.times(*run), at, p.view.wall_origin), top,
+                bottom);
 }
 
 void scrub(Context& context, const Picture& p, double t) {
@@ -578,7 +609,8 @@ void simulation_settings(Context& context, const engine::Schedule& recorded) {
   words("SIMULATED", theme().warn);
   if (ImGui::IsItemHovered())
     tooltip(
-        "Simulates the recorded rounds, with the tokens that each committed, in stages of fixed length. "
+        "Simulates the recorded rounds, with the tokens that each committed, in stages of fixed "
+        "length. "
         "Nothing here was measured. A verification takes one branch, prompts take no time, and "
         "sequences that waited for a level of a search wait for it here too.");
   stage_slider("Td", "##simulated_draft", form.draft_ms, recorded_draft_ms(recorded),
@@ -672,14 +704,15 @@ void zoom_schedule_to(Context& context, const Place& place) {
   range.t1 = to + (to - from);
 }
 
-const Panel kSchedulePanel{.id = "schedule",
-                           .title = "Schedule",
-                           .empty = why_no_schedule,
-                           .draw = draw_schedule,
-                           .head = draw_schedule_head,
-                           .offered = offered,
-                           .help = "Who drafts, who waits and whom the target verifies, over the wall time of all runs.",
-                           .marks = kScheduleMarks,
-                           .live = Dock::Foot};
+const Panel kSchedulePanel{
+    .id = "schedule",
+    .title = "Schedule",
+    .empty = why_no_schedule,
+    .draw = draw_schedule,
+    .head = draw_schedule_head,
+    .offered = offered,
+    .help = "Who drafts, who waits and whom the target verifies, over the wall time of all runs.",
+    .marks = kScheduleMarks,
+    .live = Dock::Foot};
 
 }  // namespace ui

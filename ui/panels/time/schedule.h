@@ -14,10 +14,10 @@ extern const Panel kSchedulePanel;
 
 /// The state of the panel Schedule.
 struct ScheduleView : PanelState {
-  TimeRange range;             // ns of wall time since the first run began
-  SimulationForm simulation;   // the settings of the simulator
-  TimeRange simulated;         // of the simulated schedule, ns since its begin
-  Place followed;              // the selected place when the panel was drawn last
+  TimeRange range;            // ns of wall time since the first run began
+  SimulationForm simulation;  // the settings of the simulator
+  TimeRange simulated;        // of the simulated schedule, ns since its begin
+  Place followed;             // the selected place when the panel was drawn last
   void document_changed() override {
     range = simulated = {};
     simulation = {};

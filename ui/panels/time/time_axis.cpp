@@ -44,8 +44,7 @@ void range_menu(Context& context, TimeRange& range) {
   if (ImGui::MenuItem("Zoom to the range", nullptr, false, has_range))
     show_range(context, range, range.range0, range.range1);
   if (ImGui::MenuItem("Export...", "Ctrl+E")) context.requests.export_trace = true;
-  if (ImGui::MenuItem("Forget the range", nullptr, false, has_range))
-    range.forget_measured();
+  if (ImGui::MenuItem("Forget the range", nullptr, false, has_range)) range.forget_measured();
   if (ImGui::MenuItem("Fit all", "0")) range.show_all();
   ImGui::EndPopup();
 }
@@ -279,8 +278,9 @@ void playhead_controls(Context& context) {
   ImGui::AlignTextToFramePadding();
   if (head.follows()) {
     words("follow", theme().bright);
-  } else if (link(fmt::format("{} behind the end - follow (End)###follow", short_time(end - head.at))
-                      .c_str())) {
+  } else if (link(
+                 fmt::format("{} behind the end - follow (End)###follow", short_time(end - head.at))
+                     .c_str())) {
     head.mode = Playhead::Mode::Follow;
   }
 }

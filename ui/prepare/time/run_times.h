@@ -34,7 +34,8 @@ constexpr bool counts(ClockKind clock) {
 struct StepSums {
   std::int64_t tokens = 0, rows = 0, proposed = 0, accepted = 0, rejected = 0, pool_hits = 0,
                pool_added = 0;
-  double compute = 0, forward = 0, waste = 0;  // ns; waste: forward time of rows without a committed token
+  double compute = 0, forward = 0,
+         waste = 0;  // ns; waste: forward time of rows without a committed token
 };
 
 /// A complete step on all clocks.
@@ -44,7 +45,7 @@ struct StepSpan {
   double wall0 = 0, wall1 = 0;                             // ns since the session began
   double compute0 = 0, compute1 = 0;                       // ns of the run's own compute
   float propose = 0, forward = 0, verify = 0, commit = 0;  // shares of the step, sum 1
-  float wasted = 0;                                        // share of rows without a committed token
+  float wasted = 0;  // share of rows without a committed token
   int n_tokens = 0, n_rows = 0;
   int n_proposed = 0, n_accepted = 0, n_rejected = 0;
   bool has_pool_hit = false, has_pool_insert = false;

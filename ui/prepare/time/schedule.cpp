@@ -58,7 +58,9 @@ class Builder {
     return row;
   }
 
-  double since_origin(Nanoseconds t) const { return static_cast<double>(t - lanes_.schedule.origin); }
+  double since_origin(Nanoseconds t) const {
+    return static_cast<double>(t - lanes_.schedule.origin);
+  }
 
   void add(ScheduleRow& row,
            Act act,
@@ -100,20 +102,19 @@ class Builder {
   // A turn that keeps its place over several changes of the queue has one slice there.
   void add_queue() {
     std::vector<ScheduleRow> places;
-    for_each_queue_interval(lanes_.schedule,
-               [&](Nanoseconds begin, Nanoseconds end, std::span<const std::uint32_t> waiting) {
-                 for (std::size_t place = 0; place < waiting.size(); ++place) {
-                   if (place == places.size())
-                     places.push_back(row(Kind::Queue, static_cast<int>(place)));
-                   std::vector<ScheduleSlice>& slices = places[place].slices;
-                   const bool stays = !slices.empty() && slices.back().turn == waiting[place] &&
-                                      slices.back().t1 == since_origin(begin);
-                   if (stays)
-                     slices.back().t1 = since_origin(end);
-                   else
-                     add(places[place], Act::InQueue, begin, end, waiting[place]);
-                 }
-               });
+    for_each_queue_interval(lanes_.schedule, [&](Nanoseconds begin, Nanoseconds end,
+                                                 std::span<const std::uint32_t> waiting) {
+      for (std::size_t place = 0; place < waiting.size(); ++place) {
+        if (place == places.size()) places.push_back(row(Kind::Queue, static_cast<int>(place)));
+        std::vector<ScheduleSlice>& slices = places[place].slices;
+        const bool stays = !slices.empty() && slices.back().turn == waiting[place] &&
+                           slices.back().t1 == since_origin(begin);
+        if (stays)
+          slices.back().t1 = since_origin(end);
+        else
+          add(places[place], Act::InQueue, begin, end, waiting[place]);
+      }
+    });
     std::ranges::move(places, std::back_inserter(lanes_.rows));
   }
 
@@ -363,8 +364,8 @@ std::string slice_sentence(const ScheduleLanes& lanes, const ScheduleRow& row, s
     case Act::Forward:
       return forward_sentence(lanes, slice);
     case Act::WaitsForDraft:
-      return fmt::format("The target waits for a draft, {}, until the draft of branch {} arrives.", time,
-                         b);
+      return fmt::format("The target waits for a draft, {}, until the draft of branch {} arrives.",
+                         time, b);
     case Act::Result:
       return fmt::format("Branch {}: {} of {} drafted tokens accepted, +{} tokens committed.", b,
                          turn.n_accepted, turn.n_proposed, turn.n_tokens);
@@ -398,8 +399,8 @@ std::string block_sentence(const ScheduleLanes& lanes,
   if (!block.is_bucket()) return slice_sentence(lanes, row, block.first);
   const ScheduleSums &before = row.sums[block.first], &after = row.sums[block.last];
   std::string text =
-      fmt::format("{}: {} slices in {}, {} of the time working", row_name(row), block.last - block.first,
-                  short_time(block.t1 - block.t0), percent(block.worked));
+      fmt::format("{}: {} slices in {}, {} of the time working", row_name(row),
+                  block.last - block.first, short_time(block.t1 - block.t0), percent(block.worked));
   if (row.kind == Kind::Queue)
     text = fmt::format("{}: {} turns waited here in {}, one after the other", row_name(row),
                        block.last - block.first, short_time(block.t1 - block.t0));

@@ -43,7 +43,8 @@ constexpr bool is_wait(ScheduleAct act) {
 /// A slice of a row.
 struct ScheduleSlice {
   double t0 = 0, t1 = 0;
-  std::uint32_t turn = 0;     // index in schedule.turns; for a forward or its wait, the first turn that it takes
+  std::uint32_t turn =
+      0;  // index in schedule.turns; for a forward or its wait, the first turn that it takes
   std::uint32_t forward = 0;  // index in schedule.forwards, for a forward
   ScheduleAct act = ScheduleAct::Forward;
 };
@@ -82,9 +83,10 @@ struct ScheduleFigures {
 /// All rows of a schedule.
 struct ScheduleLanes {
   engine::Schedule schedule;
-  std::map<engine::RunId, std::size_t> first_turn;   // index of a run's first turn in schedule.turns
-  std::vector<ScheduleRow> rows;                     // target, verify, branches, queue
-  std::vector<std::pair<double, double>> under_way;  // times in which any branch was active; sorted, disjoint
+  std::map<engine::RunId, std::size_t> first_turn;  // index of a run's first turn in schedule.turns
+  std::vector<ScheduleRow> rows;                    // target, verify, branches, queue
+  std::vector<std::pair<double, double>>
+      under_way;  // times in which any branch was active; sorted, disjoint
   double end = 0;
   ScheduleFigures figures;  // of the whole schedule
 

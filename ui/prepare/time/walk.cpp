@@ -127,7 +127,8 @@ std::vector<FlowStop> flow_of(const engine::RunRecord& run, int position) {
   }
   if (token) {
     const engine::StepId born = insert_of(run.steps[index_of(run, token->step)], *token);
-    if (born >= 0 && born < flow.back().step) flow.push_back({FlowStop::Kind::PoolInsert, born, -1});
+    if (born >= 0 && born < flow.back().step)
+      flow.push_back({FlowStop::Kind::PoolInsert, born, -1});
   }
   std::reverse(flow.begin(), flow.end());
   return flow;

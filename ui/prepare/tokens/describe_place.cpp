@@ -166,8 +166,9 @@ void add_row_rows(PlaceFacts& facts,
       step.verified.uniform[row] >= 0) {
     const float u = step.verified.uniform[row], keep = step.verified.keep[row];
     facts.rows.emplace_back("acceptance probability", fmt::format("{:.3f}", keep));
-    facts.rows.emplace_back("uniform draw",
-                            fmt::format("{:.3f}, {}", u, u < keep ? "below: accepted" : "not below: rejected"));
+    facts.rows.emplace_back(
+        "uniform draw",
+        fmt::format("{:.3f}, {}", u, u < keep ? "below: accepted" : "not below: rejected"));
   }
   add_probabilities(facts, step, row);
   if (const float score = value_at(step.verified.probe, row); score >= 0)
@@ -223,7 +224,8 @@ PlaceFacts describe_place(const engine::Timeline& timeline,
   if (token && (place.step < 0 || token->step == place.step || place.row < 0)) {
     add_token_rows(facts, run, *token);
     if (const int row = step ? row_of(*step, *token) : -1; row >= 0 && !step->drafted.q.empty())
-      facts.rows.emplace_back("q (proposal)", fmt::format("{:.3f}", value_at(step->drafted.q, row)));
+      facts.rows.emplace_back("q (proposal)",
+                              fmt::format("{:.3f}", value_at(step->drafted.q, row)));
   } else if (place.position >= 0 && place.row < 0 &&
              place.position < static_cast<int>(run.started.prompt_tokens.size())) {
     facts.token = run.started.prompt_tokens[place.position];

@@ -95,18 +95,21 @@ std::string how_measured(const engine::Timeline& timeline, const Runs& runs) {
       each += is_shown(one) ? std::string(1, letter_among(runs, one.baseline)) : "a run not shown";
     }
     return fmt::format(
-               "Speed-ups are ratios of own compute{}: plain decoding of this prompt by the lane's own model "
+               "Speed-ups are ratios of own compute{}: plain decoding of this prompt by the lane's "
+               "own model "
                "in the same session. ",
                each) +
            text;
   }
   if (is_shown(baselines.front()))
     return fmt::format(
-               "Speed-ups are ratios of own compute against {}, plain decoding of this prompt in the same "
+               "Speed-ups are ratios of own compute against {}, plain decoding of this prompt in "
+               "the same "
                "session. ",
                letter_among(runs, baselines.front().baseline)) +
            text;
-  return "Speed-ups are ratios of own compute against plain decoding of this prompt in the same session. " +
+  return "Speed-ups are ratios of own compute against plain decoding of this prompt in the same "
+         "session. " +
          text;
 }
 

@@ -37,8 +37,8 @@ Interval min_of(const Interval& a, const Interval& b) {
 }
 
 double n_unrecorded(const DistributionsSource& source,
-                const std::vector<float>& distribution,
-                int top_k) {
+                    const std::vector<float>& distribution,
+                    int top_k) {
   const double recorded = std::accumulate(distribution.begin(), distribution.end(), 0.0);
   if (distribution.size() < engine::kMaxRejectionTokens && recorded > 1 - 2 * kRounding) return 0;
   const double vocabulary = source.vocab_size > 0 ? source.vocab_size : kLargestVocabulary;
@@ -94,7 +94,7 @@ DistributionAt distribution_at(std::span<const float> distribution,
       distribution.empty() ? 1 : std::max<double>(1e-30, std::ranges::max(distribution));
   const Unrecorded scaled{others.n, others.most / top};
   const Interval rest_power{power_sum(least / top, scaled, power).low,
-                      power_sum(most / top, scaled, power).high};
+                            power_sum(most / top, scaled, power).high};
   std::vector<double> weight;
   for (const float p : distribution) weight.push_back(p > 0 ? std::pow(p / top, power) : 0);
   const double sum = std::accumulate(weight.begin(), weight.end(), 0.0);
@@ -102,7 +102,8 @@ DistributionAt distribution_at(std::span<const float> distribution,
   DistributionAt at;
   for (const double w : weight)
     at.of.push_back({share(w, sum + rest_power.high), share(w, sum + rest_power.low)});
-  at.rest = {share(rest_power.low, sum + rest_power.low), share(rest_power.high, sum + rest_power.high)};
+  at.rest = {share(rest_power.low, sum + rest_power.low),
+             share(rest_power.high, sum + rest_power.high)};
   return at;
 }
 
@@ -150,15 +151,16 @@ DistributionsAt distributions_at(const DistributionsSource& source,
 std::string why_no_other_temperature(const engine::RunStarted& started,
                                      const engine::StepRecord& step) {
   if (!uses_rejection(started))
-    return "The distributions of these tokens were not recorded, because tokens were compared. With rejection "
+    return "The distributions of these tokens were not recorded, because tokens were compared. "
+           "With rejection "
            "sampling at a temperature above 0, a run records up to 8 tokens of each distribution.";
   return step.verified.rejection_details.empty() ? "No distribution of this step was recorded."
                                                  : "";
 }
 
 std::string omission_words(const DistributionsSource& source,
-                             const DistributionsAt& distributions,
-                             float temperature) {
+                           const DistributionsAt& distributions,
+                           float temperature) {
   std::string text;
   const auto add = [&text](const std::string& more) { text += (text.empty() ? "" : " ") + more; };
   const bool both = source.cut == source.draft_cut;

@@ -51,8 +51,8 @@ DistributionAt distribution_at(std::span<const float> distribution,
 /// The distributions of target and draft after one row.
 struct DistributionsAt {
   DistributionAt p, q;  // q.of is empty if the proposal had no distribution
-  Interval kept;          // probability that a token sampled from q is accepted: sum of min(p, q)
-  Interval apart;         // total variation distance, 1 - kept
+  Interval kept;        // probability that a token sampled from q is accepted: sum of min(p, q)
+  Interval apart;       // total variation distance, 1 - kept
 };
 
 /// The settings that distributions were recorded with.
@@ -79,7 +79,7 @@ std::string why_no_other_temperature(const engine::RunStarted& started,
                                      const engine::StepRecord& step);
 /// Sentences on what the recomputed distributions omit; empty if nothing.
 std::string omission_words(const DistributionsSource& source,
-                             const DistributionsAt& distributions,
-                             float temperature);
+                           const DistributionsAt& distributions,
+                           float temperature);
 
 }  // namespace ui

@@ -18,8 +18,9 @@ struct MaskRegion {
 
 /// A mask.
 struct Mask {
-  std::vector<std::vector<int>> sees;  // [rows] the rows that a row attends to, ascending; the row itself is last
-  std::vector<MaskRegion> regions;     // in the order of the rows
+  std::vector<std::vector<int>>
+      sees;  // [rows] the rows that a row attends to, ascending; the row itself is last
+  std::vector<MaskRegion> regions;  // in the order of the rows
   /// Whether a row attends to another.
   bool seen(int row, int other) const;
 };

@@ -5,8 +5,8 @@
 #include <cstdint>
 #include <string_view>
 
-#include "engine/base/utf8.h"
 #include "engine/base/text.h"
+#include "engine/base/utf8.h"
 #include "engine/event/timeline/timeline.h"
 #include "ui/prepare/tokens/line_feeds.h"
 
@@ -125,10 +125,10 @@ TextCell proposal(const engine::Timeline& timeline,
 
 // Adds the first rejected row after the accepted path and the unused rows after it.
 void add_rejected(std::vector<TextCell>& cells,
-                 const engine::Timeline& timeline,
-                 const engine::RunRecord& run,
-                 const engine::StepRecord& step,
-                 int position) {
+                  const engine::Timeline& timeline,
+                  const engine::RunRecord& run,
+                  const engine::StepRecord& step,
+                  int position) {
   const engine::TokenTree& tree = step.drafted.tree;
   const std::vector<RowFate>& fate = step.verified.fate;
   int at = -1;

@@ -23,7 +23,8 @@ int place_of(const engine::TokenTree& tree, int row) {
 std::string drawn_words(const Verdict& v) {
   if (v.uniform < v.keep) return fmt::format("{:.3f} < {:.3f}: accepted", v.uniform, v.keep);
   const std::string rejected = fmt::format("{:.3f}, not below {:.3f}: ", v.uniform, v.keep);
-  return rejected + (v.mean == Mean::Accepted ? "rejected, then sampled from the residual" : "rejected");
+  return rejected +
+         (v.mean == Mean::Accepted ? "rejected, then sampled from the residual" : "rejected");
 }
 
 std::string words_for(const engine::Timeline& timeline,
@@ -34,7 +35,8 @@ std::string words_for(const engine::Timeline& timeline,
   if (v.mean == Mean::Unused) return "not verified";
   if (v.uniform >= 0) return drawn_words(v);
   if (v.mean == Mean::Accepted)
-    return uses_rejection(run.started) ? "sampled by the target: accepted" : "the target's choice: accepted";
+    return uses_rejection(run.started) ? "sampled by the target: accepted"
+                                       : "the target's choice: accepted";
   const int parent = step.drafted.tree.parent[v.row];
   if (parent < 0 || static_cast<std::size_t>(parent) >= step.verified.picked.size())
     return "rejected";
@@ -73,8 +75,10 @@ std::string why_not_lossless(const engine::RunStarted& started, const CatalogDec
     return "";
   const auto verify = started.options.find("verify");
   if (verify != started.options.end() && verify->second == "typical")
-    return "verify=typical accepts tokens that are likely enough instead of sampling from the target.";
-  return "as_released verifies deterministic drafts with a distribution that they were not sampled from.";
+    return "verify=typical accepts tokens that are likely enough instead of sampling from the "
+           "target.";
+  return "as_released verifies deterministic drafts with a distribution that they were not sampled "
+         "from.";
 }
 
 std::string why_no_p(const engine::RunStarted& started, const engine::StepRecord& step) {

@@ -131,8 +131,8 @@ TEST(Typical, the_longest_then_likeliest_path_is_accepted) {
   };
   EXPECT_EQ(path(sure, Distribution{1, 0, 0, 0}), (std::vector{0, 1, 3}));  // .5 * 1 beats .4 * 1
   EXPECT_EQ(path(Distribution{0, 1, 0, 0}, sure),
-            (std::vector{0, 2, 4}));                               // the other path ends after one token
-  EXPECT_EQ(path(spread, sure), (std::vector{0, 2, 4}));           // .4 * 1 beats .5 * .25
+            (std::vector{0, 2, 4}));                      // the other path ends after one token
+  EXPECT_EQ(path(spread, sure), (std::vector{0, 2, 4}));  // .4 * 1 beats .5 * .25
 }
 
 // T13.

@@ -191,7 +191,8 @@ TEST_F(TrainingFolder, invalid_probes_are_refused_by_field) {
            {R"({"step":1,"prompt":"Q"})", "blocks: found null, expected a list"},
            {R"({"step":1,"prompt":"Q","blocks":[]})", "blocks: found none"},
            {R"({"step":1,"prompt":"Q","blocks":[[["a"]],7]})", "blocks[1]: found number"},
-           {R"({"step":1,"prompt":"Q","blocks":[[["a","b"],["a"]]]})", "states of different lengths"},
+           {R"({"step":1,"prompt":"Q","blocks":[[["a","b"],["a"]]]})",
+            "states of different lengths"},
            {R"({"step":1,"prompt":"Q","blocks":[[["a",3]]]})", "blocks[0]: found number"},
            {R"({"step":1,"prompt":"Q","blocks":[[[]]]})", "blocks[0]: found none"},
        }) {

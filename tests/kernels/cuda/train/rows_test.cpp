@@ -211,12 +211,12 @@ TEST_P(CudaTraining, loss_and_gradient_of_labels_and_teachers) {
     if (vocab > 1) logits[1] = logits[3 * vocab] = 60;
     const auto others = normal_values(2 * vocab, 51, 5);
     const std::vector<RowGoal> goals = {{},
-                                          {Kind::Target, 0.25f, 0},
-                                          {Kind::Forward, 0, 1},
-                                          {Kind::Reverse, 0, 0},
-                                          {Kind::Reverse, 0, 1},
-                                          {Kind::Forward, 0, 0},
-                                          {Kind::Forward, 0, 1}};
+                                        {Kind::Target, 0.25f, 0},
+                                        {Kind::Forward, 0, 1},
+                                        {Kind::Reverse, 0, 0},
+                                        {Kind::Reverse, 0, 1},
+                                        {Kind::Forward, 0, 0},
+                                        {Kind::Forward, 0, 1}};
     const int n_rows = int(goals.size());
     const std::vector<std::int32_t> target = {0, vocab - 1, 0, 0, 0, 0, 0};
     const std::vector<float> weight = {1, 0.1f, 0.5f, 2, 0.1f, 1, 0};
@@ -235,10 +235,10 @@ TEST_P(CudaTraining, loss_and_gradient_of_labels_and_teachers) {
         const RowGoal& goal = goals[row];
         const float* teacher = (themselves ? logits : others).data() + goal.teacher * vocab;
         const auto log_q = log_distribution(&logits[std::size_t(row) * vocab], vocab);
-        const GoalLoss exact =
-            goal.kind == Kind::Target
-                ? smoothed_loss(log_q, target[row], goal.smoothing)
-                : divergence_loss(log_q, log_distribution(teacher, vocab), goal.kind == Kind::Reverse);
+        const GoalLoss exact = goal.kind == Kind::Target
+                                   ? smoothed_loss(log_q, target[row], goal.smoothing)
+                                   : divergence_loss(log_q, log_distribution(teacher, vocab),
+                                                     goal.kind == Kind::Reverse);
         SCOPED_TRACE("row " + std::to_string(row) + " of " + std::to_string(vocab));
         ASSERT_NEAR(losses[row], weight[row] == 0 ? 0 : exact.loss, 1e-6 * (1 + exact.size));
         for (int i = 0; i < vocab; i++) {
