@@ -9,6 +9,7 @@
 #include "app/commands/report.h"
 #include "engine/base/table.h"
 #include "engine/store/model_store.h"
+#include "kernels/cuda/monitor/gpu_monitor.h"
 
 namespace app {
 namespace {

@@ -14,7 +14,6 @@
 #include "app/window/heads.h"
 #include "app/window/models.h"
 #include "app/window/tasks.h"
-#include "engine/base/text.h"
 #include "engine/base/utf8.h"
 #include "engine/decode/registry.h"
 #include "engine/event/run_rules.h"

@@ -4,7 +4,6 @@
 #include <span>
 
 #include "engine/base/types.h"
-#include "engine/decode/verify/sampling.h"
 #include "engine/event/event.h"
 #include "engine/run/run.h"
 

@@ -14,6 +14,7 @@
 #include "engine/store/memory_plan.h"
 #include "engine/store/weights_hash.h"
 #include "kernels/cuda/cuda.h"
+#include "kernels/cuda/monitor/gpu_monitor.h"
 
 namespace engine {
 namespace {

@@ -15,7 +15,10 @@
 #include "engine/event/event.h"
 #include "engine/model/model.h"
 #include "engine/store/memory_plan.h"
-#include "kernels/cuda/monitor/gpu_monitor.h"
+
+namespace kernels {
+struct GpuLoad;
+}
 
 namespace engine {
 

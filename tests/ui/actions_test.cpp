@@ -9,10 +9,11 @@
 #include <imgui.h>
 
 #include "engine/trace/export.h"
-#include "headless.h"
-#include "prepared.h"
-#include "streams.h"
 #include "tests/support/files.h"
+#include "tests/ui/support/headless.h"
+#include "tests/ui/support/prepared.h"
+#include "tests/ui/support/streams.h"
+#include "tests/ui/support/waiting.h"
 #include "ui/files/exporting.h"
 #include "ui/files/files.h"
 #include "ui/files/notes.h"
@@ -20,7 +21,6 @@
 #include "ui/prepare/figure.h"
 #include "ui/prepare/status.h"
 #include "ui/shell/shell.h"
-#include "waiting.h"
 
 namespace {
 

@@ -8,7 +8,7 @@
 #include <gtest/gtest.h>
 #include <imgui.h>
 
-#include "headless.h"
+#include "tests/ui/support/headless.h"
 
 namespace {
 

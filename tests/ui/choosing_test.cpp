@@ -10,7 +10,7 @@
 #include <imgui_te_engine.h>
 #include <imgui_te_internal.h>
 
-#include "replay.h"
+#include "tests/ui/support/replay.h"
 #include "ui/panels/results/runs.h"
 #include "ui/panels/step/pool.h"
 #include "ui/prepare/numbers.h"

@@ -5,8 +5,8 @@
 
 #include <gtest/gtest.h>
 
-#include "prepared.h"
-#include "streams.h"
+#include "tests/ui/support/prepared.h"
+#include "tests/ui/support/streams.h"
 #include "ui/prepare/tokens/describe_place.h"
 #include "ui/prepare/tokens/text_cells.h"
 

@@ -9,9 +9,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "drawn_window.h"
-#include "replay.h"
 #include "tests/support/files.h"
+#include "tests/ui/support/drawn_window.h"
+#include "tests/ui/support/replay.h"
 #include "ui/prepare/failure_words.h"
 #include "ui/prepare/time/responding.h"
 

@@ -6,10 +6,10 @@
 #include <gtest/gtest.h>
 #include <imgui_internal.h>
 
-#include "headless.h"
-#include "prepared.h"
-#include "streams.h"
 #include "tests/support/work_time.h"
+#include "tests/ui/support/headless.h"
+#include "tests/ui/support/prepared.h"
+#include "tests/ui/support/streams.h"
 #include "ui/prepare/time/counters.h"
 #include "ui/prepare/time/flow_arrows.h"
 #include "ui/prepare/time/gantt.h"

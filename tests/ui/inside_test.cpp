@@ -11,9 +11,9 @@
 #include <imgui_te_context.h>
 #include <imgui_te_engine.h>
 
-#include "headless.h"
-#include "prepared.h"
-#include "replay.h"
+#include "tests/ui/support/headless.h"
+#include "tests/ui/support/prepared.h"
+#include "tests/ui/support/replay.h"
 #include "ui/panels/live/trajectory.h"
 #include "ui/panels/step/pool.h"
 #include "ui/panels/time/timeline_view.h"

@@ -6,11 +6,11 @@
 
 #include "engine/event/recording/recorder.h"
 #include "engine/event/recording/recording.h"
-#include "headless.h"
-#include "streams.h"
 #include "tests/support/files.h"
+#include "tests/ui/support/headless.h"
+#include "tests/ui/support/streams.h"
+#include "tests/ui/support/waiting.h"
 #include "ui/files/notes.h"
-#include "waiting.h"
 
 namespace {
 

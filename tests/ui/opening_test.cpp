@@ -6,9 +6,9 @@
 #include <gtest/gtest.h>
 
 #include "engine/event/recording/recorder.h"
-#include "headless.h"
-#include "streams.h"
-#include "waiting.h"
+#include "tests/ui/support/headless.h"
+#include "tests/ui/support/streams.h"
+#include "tests/ui/support/waiting.h"
 
 namespace {
 

@@ -10,9 +10,9 @@
 #include <imgui.h>
 #include <imgui_internal.h>
 
-#include "headless.h"
-#include "streams.h"
 #include "tests/support/work_time.h"
+#include "tests/ui/support/headless.h"
+#include "tests/ui/support/streams.h"
 #include "ui/panels/live/text_view.h"
 #include "ui/shell/panel.h"
 #include "ui/shell/shell.h"

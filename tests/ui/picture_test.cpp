@@ -11,9 +11,9 @@
 #include <imgui_te_context.h>
 #include <imgui_te_engine.h>
 
-#include "headless.h"
-#include "replay.h"
 #include "tests/support/files.h"
+#include "tests/ui/support/headless.h"
+#include "tests/ui/support/replay.h"
 
 namespace {
 

@@ -3,8 +3,8 @@
 
 #include <gtest/gtest.h>
 
-#include "prepared.h"
-#include "streams.h"
+#include "tests/ui/support/prepared.h"
+#include "tests/ui/support/streams.h"
 #include "ui/prepare/numbers.h"
 #include "ui/prepare/status.h"
 #include "ui/prepare/time/gantt.h"

@@ -8,11 +8,11 @@
 #include "engine/event/recording/recorder.h"
 #include "engine/event/recording/recording.h"
 #include "engine/event/serialise.h"
-#include "headless.h"
-#include "streams.h"
 #include "tests/support/files.h"
+#include "tests/ui/support/headless.h"
+#include "tests/ui/support/streams.h"
+#include "tests/ui/support/waiting.h"
 #include "ui/files/saving.h"
-#include "waiting.h"
 
 namespace {
 

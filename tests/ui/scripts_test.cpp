@@ -11,9 +11,9 @@
 #include <imgui_internal.h>
 
 #include "engine/event/recording/recorder.h"
-#include "replay.h"
-#include "streams.h"
 #include "tests/support/needs.h"
+#include "tests/ui/support/replay.h"
+#include "tests/ui/support/streams.h"
 #include "ui/panels/live/block_grid.h"
 #include "ui/panels/live/text_view.h"
 #include "ui/panels/time/timeline_view.h"

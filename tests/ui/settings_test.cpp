@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "streams.h"
+#include "tests/ui/support/streams.h"
 #include "ui/files/settings.h"
 #include "ui/files/setup_form.h"
 

@@ -2,8 +2,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "drawn_window.h"
-#include "replay.h"
+#include "tests/ui/support/drawn_window.h"
+#include "tests/ui/support/replay.h"
 #include "ui/files/setup_form.h"
 #include "ui/prepare/use_again.h"
 

@@ -5,9 +5,9 @@
 #include <gtest/gtest.h>
 
 #include "engine/event/reasoning_bounds.h"
-#include "headless.h"
-#include "replay.h"
 #include "tests/support/files.h"
+#include "tests/ui/support/headless.h"
+#include "tests/ui/support/replay.h"
 #include "ui/prepare/status.h"
 #include "ui/prepare/time/following.h"
 #include "ui/prepare/use_again.h"

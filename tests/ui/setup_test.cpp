@@ -6,12 +6,12 @@
 #include <gtest/gtest.h>
 
 #include "engine/event/queue.h"
-#include "headless.h"
-#include "play.h"
-#include "replay.h"
-#include "streams.h"
 #include "tests/support/files.h"
 #include "tests/support/needs.h"
+#include "tests/ui/support/headless.h"
+#include "tests/ui/support/play.h"
+#include "tests/ui/support/replay.h"
+#include "tests/ui/support/streams.h"
 #include "ui/prepare/recorded_setup.h"
 #include "ui/prepare/status.h"
 #include "ui/prepare/time/gantt.h"

@@ -9,13 +9,13 @@
 #include <imgui_te_context.h>
 #include <imgui_te_engine.h>
 
-#include "drawn_window.h"
 #include "engine/event/recording/recorder.h"
-#include "headless.h"
-#include "replay.h"
 #include "tests/support/files.h"
+#include "tests/ui/support/drawn_window.h"
+#include "tests/ui/support/headless.h"
+#include "tests/ui/support/replay.h"
+#include "tests/ui/support/waiting.h"
 #include "ui/prepare/status.h"
-#include "waiting.h"
 
 namespace {
 

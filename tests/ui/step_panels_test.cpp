@@ -11,10 +11,10 @@
 #include <imgui_te_engine.h>
 
 #include "engine/event/recording/recorder.h"
-#include "headless.h"
-#include "prepared.h"
-#include "replay.h"
 #include "tests/support/files.h"
+#include "tests/ui/support/headless.h"
+#include "tests/ui/support/prepared.h"
+#include "tests/ui/support/replay.h"
 #include "ui/panels/step/distributions.h"
 #include "ui/panels/step/tree.h"
 #include "ui/prepare/tokens/distributions.h"

@@ -8,12 +8,12 @@
 #include <imgui_te_context.h>
 #include <imgui_te_engine.h>
 
-#include "drawn_window.h"
 #include "engine/event/recording/recorder.h"
-#include "headless.h"
-#include "prepared.h"
-#include "replay.h"
 #include "tests/support/files.h"
+#include "tests/ui/support/drawn_window.h"
+#include "tests/ui/support/headless.h"
+#include "tests/ui/support/prepared.h"
+#include "tests/ui/support/replay.h"
 #include "ui/prepare/search_part.h"
 #include "ui/prepare/thought_tree.h"
 

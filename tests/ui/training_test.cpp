@@ -11,10 +11,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "drawn_window.h"
 #include "engine/event/recording/training_history.h"
 #include "engine/event/recording/training_report.h"
-#include "replay.h"
+#include "tests/ui/support/drawn_window.h"
+#include "tests/ui/support/replay.h"
 #include "ui/panels/live/probe_trajectory.h"
 #include "ui/prepare/tokens/trajectory.h"
 #include "ui/prepare/training.h"

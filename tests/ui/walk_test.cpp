@@ -2,7 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "engine/event/timeline/timeline.h"
-#include "streams.h"
+#include "tests/ui/support/streams.h"
 #include "ui/prepare/time/walk.h"
 
 namespace {

@@ -19,9 +19,9 @@
 
 #include "engine/event/queue.h"
 #include "kernels/error.h"
-#include "streams.h"
 #include "tests/support/display.h"
 #include "tests/support/needs.h"
+#include "tests/ui/support/streams.h"
 #include "ui/panels/live/text_view.h"
 #include "ui/shell/frame_pace.h"
 #include "ui/shell/layout.h"

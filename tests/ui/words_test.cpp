@@ -10,10 +10,11 @@
 
 #include "engine/base/utf8.h"
 #include "engine/event/recording/recorder.h"
-#include "headless.h"
-#include "prepared.h"
-#include "streams.h"
 #include "tests/support/files.h"
+#include "tests/ui/support/headless.h"
+#include "tests/ui/support/prepared.h"
+#include "tests/ui/support/streams.h"
+#include "tests/ui/support/waiting.h"
 #include "ui/prepare/numbers.h"
 #include "ui/prepare/recorded_setup.h"
 #include "ui/prepare/status.h"
@@ -22,7 +23,6 @@
 #include "ui/shell/panel.h"
 #include "ui/widgets/draw.h"
 #include "ui/widgets/legend.h"
-#include "waiting.h"
 
 namespace {
 

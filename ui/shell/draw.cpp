@@ -19,6 +19,7 @@
 #include "ui/shell/states.h"
 #include "ui/shell/welcome.h"
 #include "ui/widgets/draw.h"
+#include "ui/widgets/fonts.h"
 
 namespace ui {
 namespace {

@@ -16,6 +16,7 @@
 #include "ui/prepare/time/run_times.h"
 #include "ui/shell/shell.h"
 #include "ui/widgets/draw.h"
+#include "ui/widgets/fonts.h"
 
 namespace ui {
 namespace {

@@ -12,6 +12,7 @@
 #include "ui/shell/catalog.h"
 #include "ui/shell/shell.h"
 #include "ui/widgets/draw.h"
+#include "ui/widgets/fonts.h"
 
 namespace ui {
 namespace {

@@ -9,6 +9,7 @@
 #include "ui/shell/catalog.h"
 #include "ui/shell/context.h"
 #include "ui/widgets/draw.h"
+#include "ui/widgets/fonts.h"
 
 namespace ui {
 namespace {

@@ -10,6 +10,7 @@
 
 #include "engine/base/text.h"
 #include "engine/base/utf8.h"
+#include "ui/widgets/fonts.h"
 
 namespace ui {
 namespace {

@@ -7,7 +7,6 @@
 #include <imgui.h>
 
 #include "ui/prepare/figure.h"
-#include "ui/widgets/fonts.h"
 #include "ui/widgets/theme.h"
 
 namespace ui {

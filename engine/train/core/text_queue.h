@@ -7,7 +7,7 @@
 #include <future>
 #include <vector>
 
-#include "engine/train/core/trainer.h"
+#include "engine/train/core/training.h"
 #include "engine/train/core/workers.h"
 
 namespace engine {

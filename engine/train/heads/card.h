@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "engine/train/heads/train.h"
+#include "engine/train/heads/trainer.h"
 
 namespace engine {
 

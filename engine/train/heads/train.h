@@ -36,14 +36,6 @@ struct HeadsCallbacks {
   std::function<void(const OutputsProgress&)> writing;  // while the target writes; may be empty
 };
 
-/// Result of a training of heads.
-struct HeadsTraining {
-  HeadsRecipe recipe;
-  HeadsConfig config;
-  HeadsResult result;
-  int n_prompts = 0;  // unseen prompts on which the accuracies were measured
-};
-
 /// Runs three stages, each saved continuously and resumable: the target writes texts for prompts of
 /// the split train (own_outputs.jsonl), then for unseen prompts (probe_outputs.jsonl); then the heads
 /// are trained (checkpoint.bin, training.jsonl). A finished run also writes the heads in bf16,

@@ -1,9 +1,9 @@
-// The products of linear.h by oneDNN's matmul.
+// The products of linear_math.h by oneDNN's matmul.
 #pragma once
 
 #include <memory>
 
-#include "engine/train/ops/linear.h"
+#include "engine/train/ops/linear_math.h"
 
 namespace engine {
 

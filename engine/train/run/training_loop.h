@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "engine/train/core/optimizer.h"
-#include "engine/train/core/trainer.h"
+#include "engine/train/core/training.h"
 #include "engine/train/ops/linear.h"
 #include "engine/train/run/checkpoint.h"
 

@@ -17,7 +17,7 @@
 #include "engine/seed/simulate_schedule.h"
 #include "tests/support/assets_folder.h"
 #include "tests/support/needs.h"
-#include "tests/ui/play.h"
+#include "tests/ui/support/play.h"
 #include "ui/shell/catalog.h"
 
 namespace with_engine {

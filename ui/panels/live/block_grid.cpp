@@ -4,6 +4,7 @@
 
 #include "ui/prepare/tokens/trajectory.h"
 #include "ui/widgets/draw.h"
+#include "ui/widgets/fonts.h"
 
 namespace ui {
 namespace {

@@ -15,6 +15,7 @@
 #include "ui/prepare/tokens/text_cells.h"
 #include "ui/shell/context.h"
 #include "ui/widgets/draw.h"
+#include "ui/widgets/fonts.h"
 
 namespace ui {
 namespace {

@@ -13,6 +13,7 @@
 #include "ui/prepare/time/flow_arrows.h"
 #include "ui/shell/context.h"
 #include "ui/widgets/draw.h"
+#include "ui/widgets/fonts.h"
 
 namespace ui::gantt {
 namespace {

@@ -19,6 +19,7 @@
 #include "ui/shell/context.h"
 #include "ui/shell/panel.h"
 #include "ui/widgets/draw.h"
+#include "ui/widgets/fonts.h"
 #include "ui/widgets/legend.h"
 
 namespace ui {

@@ -3,8 +3,8 @@
 #include <optional>
 #include <utility>
 
-#include "schedule_stream.h"
-#include "streams.h"
+#include "tests/ui/support/schedule_stream.h"
+#include "tests/ui/support/streams.h"
 
 namespace streams {
 namespace {

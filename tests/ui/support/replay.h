@@ -11,9 +11,9 @@
 #include <imgui_internal.h>
 
 #include "engine/event/queue.h"
-#include "play.h"
-#include "streams.h"
 #include "tests/support/needs.h"
+#include "tests/ui/support/play.h"
+#include "tests/ui/support/streams.h"
 #include "ui/widgets/draw.h"
 
 namespace scripted {

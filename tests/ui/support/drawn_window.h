@@ -4,8 +4,8 @@
 #include <string>
 
 #include "engine/event/queue.h"
-#include "headless.h"
-#include "streams.h"
+#include "tests/ui/support/headless.h"
+#include "tests/ui/support/streams.h"
 #include "ui/shell/shell.h"
 
 struct DrawnWindow {

@@ -1,7 +1,7 @@
 #include <algorithm>
 #include <map>
 
-#include "streams.h"
+#include "tests/ui/support/streams.h"
 
 namespace streams {
 namespace {
