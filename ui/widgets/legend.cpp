@@ -5,6 +5,7 @@
 #include <string>
 
 #include "ui/widgets/draw.h"
+#include "ui/widgets/fonts.h"
 
 namespace ui {
 namespace {

@@ -33,16 +33,16 @@ struct HeadsResult {
   std::string compute;
   std::int64_t hidden_bytes = 0;  // size of the hidden states of all texts
   bool hidden_kept = false;       // false: every step computes the states again
-  HeadsRanks ranks{0};
-  /// Result of a training of heads.
-  struct HeadsTraining {
-    HeadsRecipe recipe;
-    HeadsConfig config;
-    HeadsResult result;
-    int n_prompts = 0;  // unseen prompts on which the accuracies were measured
-  };
-  // measured on the probe texts, if finished
+  HeadsRanks ranks{0};            // measured on the probe texts, if finished
   std::vector<float> parameters;
+};
+
+/// A finished training of heads, for its card.
+struct HeadsTraining {
+  HeadsRecipe recipe;
+  HeadsConfig config;
+  HeadsResult result;
+  int n_prompts = 0;  // unseen prompts on which the accuracies were measured
 };
 
 /// Trains until the recipe's end, the stop flag or options.stop_after_step.

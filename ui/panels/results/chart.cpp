@@ -9,6 +9,7 @@
 
 #include "ui/prepare/time/curves.h"
 #include "ui/widgets/draw.h"
+#include "ui/widgets/fonts.h"
 
 namespace ui {
 namespace {
