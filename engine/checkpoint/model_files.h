@@ -24,6 +24,7 @@ struct ModelFiles {
   kernels::DType stored_dtype = kernels::DType::F32;  // of most weights
   std::string draft_name;                             // the draft model named by its card, or empty
   GenerationDefaults generation;
+  std::string chat_template;  // Jinja (engine/chat); empty: the model has none
   // about accepted unusual input and settings that were not applied
   std::vector<std::string> notices;
 };

@@ -22,9 +22,9 @@ using Kind = JsonReader::Kind;
 constexpr std::array kNamedTokens = {"bos_token", "eos_token", "unk_token", "sep_token",
                                      "pad_token", "cls_token", "mask_token"};
 constexpr std::array kExtraLists = {"additional_special_tokens", "extra_special_tokens"};
-constexpr std::array kApplied = {"tokenizer_class",     "add_bos_token", "add_eos_token",
-                                 "add_prefix_space",    "legacy",        "added_tokens_decoder",
-                                 "split_special_tokens"};
+constexpr std::array kApplied = {"tokenizer_class",      "add_bos_token", "add_eos_token",
+                                 "add_prefix_space",     "legacy",        "added_tokens_decoder",
+                                 "split_special_tokens", "chat_template"};
 
 bool is_one_of(const auto& names, std::string_view name) {
   return std::ranges::find(names, name) != names.end();
