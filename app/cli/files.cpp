@@ -229,6 +229,27 @@ void add_model(CLI::App& app, Parsed& p, Run& run) {
           "the tree)")
       ->type_name("FILE");
   add_model_options(*tree, p.model.target);
+  CLI::App* chat = add("chat", "Print a conversation as the chat template of a model renders it");
+  chat->footer(
+      "Example: echo '[{\"role\": \"user\", \"content\": \"Hello\"}]' | decoscope model chat DIR "
+      "--messages -");
+  add_path(chat);
+  chat->add_option("--messages", p.model.messages,
+                   "a JSON array of {\"role\": .., \"content\": ..}, or an object with such "
+                   "\"messages\"; -: standard input")
+      ->type_name("FILE")
+      ->required();
+  chat->add_option("--system", p.model.system, "system message, if the messages have none")
+      ->type_name("TEXT");
+  chat->add_option("--bos", p.model.bos, "text of the begin token (default: the model's)")
+      ->type_name("TEXT");
+  chat->add_option("--eos", p.model.eos, "text of the end token (default: the model's)")
+      ->type_name("TEXT");
+  chat->add_option("--now", p.model.now,
+                   "time for templates that write the date, in seconds since 1970 (default: now)")
+      ->type_name("SECONDS");
+  chat->add_flag("--no-generation-prompt", p.model.no_generation_prompt,
+                 "without the beginning of the assistant's answer");
   CLI::App* scale = add("scale", "Write an enlarged model that generates the same tokens");
   add_path(scale);
   scale->add_option("out", p.model.out, "output directory")->type_name("DIR")->required();

@@ -8,6 +8,7 @@
 
 #include "app/cli/commands.h"
 #include "app/cli/terminal.h"
+#include "app/commands/chat.h"
 #include "app/commands/heads.h"
 #include "app/commands/named_model.h"
 #include "app/commands/report.h"
@@ -326,6 +327,7 @@ std::vector<engine::InputPath> read_by(const ModelCommandOptions& options) {
 
 int model(const ModelCommandOptions& options) {
   if (options.what == "tree") return head_tree(options);
+  if (options.what == "chat") return model_chat(options);
   if (options.what == "validate") return validate(options);
   if (options.what == "info") {
     if (names_heads(options.path, options.limits)) return heads_info(options);
