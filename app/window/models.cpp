@@ -8,6 +8,7 @@
 
 #include "app/cli/commands.h"
 #include "app/commands/generation.h"
+#include "app/window/chat.h"
 #include "engine/checkpoint/heads_files.h"
 #include "engine/checkpoint/model_files.h"
 #include "engine/model/language_model.h"
@@ -52,6 +53,7 @@ ui::CatalogModel catalog_model(const fs::path& folder, const ModelOptions& optio
                       .top_k = own.top_k,
                       .max_tokens = files.generation.max_new_tokens.value_or(0)};
     model.before = engine::name_before_training(folder.string(), options.limits);
+    model.chat = chat_preview(files);
     model.vocab_size = files.config.vocab_size;
     if (files.tokenizer) {
       model.vocab_size = std::min(model.vocab_size, files.tokenizer->vocab_size());

@@ -271,6 +271,11 @@ void choose_model_sampling(SetupForm& form, const Catalog& catalog) {
   if (own.max_tokens > 0) form.max_tokens = own.max_tokens;
 }
 
+const CatalogModel* chat_model(const SetupForm& form, const Catalog& catalog) {
+  const CatalogModel* model = catalog.model(form.model);
+  return model && model->chat && form.chat != engine::ChatMode::Raw ? model : nullptr;
+}
+
 engine::StartRun command_of(const SetupForm& form, bool race) {
   engine::StartRun start;
   start.model = form.model;
@@ -282,6 +287,8 @@ engine::StartRun command_of(const SetupForm& form, bool race) {
   start.heads = heads_chosen(form);
   start.prompt = form.prompt;
   start.prompt_id = form.prompt_id;
+  start.chat = form.chat;
+  if (form.chat != engine::ChatMode::Raw) start.system = form.system;
   start.temperature = form.temperature;
   start.top_p = form.top_p;
   start.min_p = form.min_p;
