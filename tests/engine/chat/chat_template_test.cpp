@@ -14,6 +14,7 @@
 #include <nlohmann/json.hpp>
 
 #include "engine/base/types.h"
+#include "tests/support/needs.h"
 #include "tests/support/refusal.h"
 
 namespace engine::test {
@@ -87,8 +88,8 @@ TEST_F(ChatTemplates, language_equals_jinja2) {
 
 TEST_F(ChatTemplates, published_templates_equal_jinja2) {
   const std::string folder = std::string(DECOSCOPE_LLAMA_DIR) + "/llama.cpp/models/templates/";
-  if (!std::filesystem::exists(folder))
-    GTEST_SKIP() << "the templates of llama.cpp are not there; scripts/setup.sh downloads them";
+  NEEDS(std::filesystem::exists(folder),
+        "the templates of llama.cpp are not there; scripts/setup.sh downloads them");
   const std::vector<json> expected = lines_in(kFixtures + "archive.jsonl");
   ASSERT_GT(expected.size(), 70u);
   for (const json& one : expected) {
