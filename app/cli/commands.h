@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <memory>
 #include <set>
 #include <string>
@@ -120,7 +121,7 @@ struct TrainOptions {
 
 /// Options of `model` except `model score`.
 struct ModelCommandOptions {
-  std::string what;  // info, validate, random, scale, tree
+  std::string what;  // info, validate, tokenize, random, scale, tree
   std::string path, out, config, scale = "4x2", dtype;
   std::string tokenizer;  // random: file, directory or bundled model; empty: none
   std::uint64_t seed = 1;
@@ -130,6 +131,9 @@ struct ModelCommandOptions {
   // tree: a number of rows or "auto"; a file of accuracies; a file of measured costs
   std::string rows = "16", accuracies, costs;
   ModelOptions target = no_model();  // tree: model whose steps are timed; empty: the heads' target
+  std::optional<std::string> text;  // tokenize: the text; none: `file`
+  std::string file;
+  bool special = false;  // tokenize: with bos and eos, and names of special tokens as tokens
   bool scan = false;
   bool allow_external_shards = false;
   engine::FileLimits limits;

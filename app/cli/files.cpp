@@ -166,6 +166,28 @@ void add_model(CLI::App& app, Parsed& p, Run& run) {
           "Check the files of a model for errors and consistency; exit code 3 if there are any");
   add_path(validate);
   validate->add_flag("--scan", p.model.scan, "also check that all weights are finite");
+  CLI::App* tokenize = add("tokenize", "Token ids and pieces of texts");
+  tokenize->footer(
+      "Example: decoscope model tokenize tiny --text \"The cat\"\n"
+      "         decoscope model tokenize model.gguf --file prompts.jsonl --special --json");
+  tokenize
+      ->add_option(
+          "path", p.model.path,
+          "bundled model, model directory, .gguf (also a vocabulary alone), tokenizer.json, "
+          "tokenizer.model, .tiktoken or tekken.json")
+      ->type_name("MODEL|FILE")
+      ->required();
+  CLI::Option* text = tokenize->add_option("--text", p.model.text, "the text")->type_name("TEXT");
+  tokenize
+      ->add_option("--file", p.model.file,
+                   "texts, a line {\"prompt\": TEXT} each; - is standard input")
+      ->type_name("FILE.jsonl")
+      ->excludes(text);
+  tokenize->add_flag(
+      "--special", p.model.special,
+      "adds the tokens for begin and end as the tokenizer's files say, and reads names "
+      "of special tokens in a text as tokens");
+  add_limit_option(*tokenize, p.model.limits);
   CLI::App* random =
       add("random", "Write a model or draft heads with random weights, for tests and timing");
   random->footer(

@@ -121,6 +121,8 @@ class SettingsReader {
     // transformers treats null as false.
     settings_.add_bos = fields.boolean("add_bos_token", !fields.has("add_bos_token"));
     settings_.add_eos = fields.boolean("add_eos_token", false);
+    settings_.gives_add_bos = fields.has("add_bos_token");
+    settings_.gives_add_eos = fields.has("add_eos_token");
     settings_.split_special = fields.boolean("split_special_tokens", false);
     if (fields.find("add_prefix_space"))
       settings_.add_prefix_space = fields.boolean("add_prefix_space", true);
