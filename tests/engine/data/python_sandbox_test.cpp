@@ -13,6 +13,7 @@
 #include <gtest/gtest.h>
 
 #include "engine/data/sandbox/bubblewrap.h"
+#include "engine/data/sandbox/child_process.h"
 #include "tests/support/in_environment.h"
 #include "tests/support/needs.h"
 
@@ -155,7 +156,8 @@ TEST_F(Sandbox, only_the_scratch_folder_is_writable) {
 }
 
 TEST_F(Sandbox, the_scratch_folder_is_limited_and_starts_empty) {
-  NEEDS(bubblewrap_limits_size("bwrap"), "bwrap is older than 0.7");
+  const std::vector<std::string> bwrap = found_on_path("bwrap");
+  NEEDS(!bwrap.empty() && bubblewrap_limits_size(bwrap.front()), "bwrap is older than 0.7");
   expect_passed("open('x', 'w').write('1')");
   expect_passed("import os\nassert os.listdir('.') == [], os.listdir('.')\n");
   expect_failed("for i in range(64):\n  open('f%d' % i, 'wb').write(b'x' * (1 << 20))\n");
