@@ -45,7 +45,7 @@ constexpr int kRanks = 10;  // candidates per head, typical of trees
 /// Returns a function that evaluates Chimera's heads along a chain after a number of tokens. Each
 /// call also processes the last token again, as decoding processes the accepted tokens of a step.
 std::function<void()> asking_chimera(engine::ChimeraHeads& heads, int dim, int context, int depth) {
-  const std::shared_ptr<engine::ChimeraText> text = heads.make_text(0);
+  const std::shared_ptr<engine::ChimeraSequence> text = heads.make_sequence(0);
   const int n_states = std::max(1, context);
   const auto append = [text, dim, gram = heads.gram()](int n) {
     text->append(
@@ -75,7 +75,7 @@ std::function<void()> asking(engine::DraftHeads& heads, int dim, int context, in
       medusa->ranked(hidden, depth, kRanks);
     };
   auto* chimera = dynamic_cast<engine::ChimeraHeads*>(&heads);
-  engine::ensure(chimera != nullptr, "heads are Medusa's or Chimera's");
+  engine::ensure(chimera != nullptr, "the heads must be Medusa's or Chimera's");
   return asking_chimera(*chimera, dim, context, depth);
 }
 

@@ -127,8 +127,8 @@ void refuse_other_weights(const TensorSource& tensors, const std::string& name) 
   const std::string prefix = prefix_of_wrapper(tensors.names(), name);
   if (prefix.empty()) return;
   refuse(tensors.path(), "tensor " + in_quotes(name), in_quotes(prefix + name),
-         fmt::format("it without {} in front, which a wrapper such as DataParallel or "
-                     "torch.compile leaves; save the model inside it: "
+         fmt::format("the name without the prefix {}, which a wrapper such as DataParallel or "
+                     "torch.compile adds; save the model inside the wrapper: "
                      "model.module.save_pretrained(DIR)",
                      in_quotes(prefix)));
 }

@@ -248,7 +248,7 @@ std::shared_ptr<const TensorSource> with_full_names(std::shared_ptr<const Tensor
     notices.back() += fmt::format("; likewise for {} more", n_twice - 1);
   }
   if (bare.empty()) return tensors;
-  notices.push_back(fmt::format("{}: {} tensors without \"model.\" in front, e.g. {}: read as {}",
+  notices.push_back(fmt::format("{}: {} tensors without the prefix \"model.\", e.g. {}: read as {}",
                                 escaped(tensors->path()), bare.size(),
                                 in_quotes(bare.begin()->second), in_quotes(bare.begin()->first)));
   return std::make_shared<FullNames>(std::move(tensors), std::move(bare));

@@ -51,7 +51,7 @@ ChimeraDecoder::ChimeraDecoder(const DecoderContext& context, const ChimeraOptio
       target_(context.target),
       heads_(heads_of(context)),
       branches_(options.drafting == ChimeraOptions::Drafting::Branch),
-      text_(heads_.make_text(options.cache)) {}
+      text_(heads_.make_sequence(options.cache)) {}
 
 /// Appends the last k-gram of `tokens` followed by `drafted`; a position before the
 /// sequence has the id -1.
@@ -109,7 +109,7 @@ bool ChimeraDecoder::begin_draft(const Sequence& prefix, int depth) {
   // With a prompt of one token, no state is known before the first step.
   if (depth == 0 || text_->length() == 0) return false;
   ensure(text_->length() + 1 == static_cast<int>(tokens_.size()),
-         "the heads have the states of all tokens but the last");
+         "the heads must have the hidden states of all tokens but the last");
   text_->begin_draft();
   chain_.clear();
   place_.clear();

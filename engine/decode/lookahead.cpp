@@ -152,7 +152,7 @@ void LookaheadDecoder::measure_step(const TokenTree& tree) {
   tuner_->measured(cost.count());
   if (tuner_->window() == before) return;
   n_unfilled_ = 0;
-  if (tuner_->window() == 0) sizes_.fade();
+  if (tuner_->window() == 0) sizes_.halve_statistics();
 }
 
 void LookaheadDecoder::add_window(TokenTree& tree) {

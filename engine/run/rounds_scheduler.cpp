@@ -366,7 +366,7 @@ std::map<std::string, double> RoundsScheduler::figures() const {
   }
   if (const OverlapTuner* found = tuner()) {
     figures["overlap_chosen"] = found->keeps_at_once();
-    figures["overlap_looks"] = found->n_looks();
+    figures["overlap_looks"] = found->n_probes();
     figures["overlap_changes"] = found->n_changes();
     figures["in_turn_round_ms"] = ms(found->in_turn());
     if (found->overlapped() > 0) figures["overlapped_round_ms"] = ms(found->overlapped());
@@ -381,7 +381,7 @@ std::map<std::string, double> RoundsScheduler::figures() const {
   figures["round_draft_ms"] = draft;
   const double together =
       static_cast<double>(totals_.n_steps) / static_cast<double>(rounds_.n_verifications);
-  figures["rounds_bound"] = rounds_bound(rounds_.most_branches, 1, draft, verify, together);
+  figures["rounds_bound"] = speedup_bound(rounds_.most_branches, 1, draft, verify, together);
   return figures;
 }
 

@@ -63,7 +63,7 @@ class OverlapTuner {
   /// @param like  null: as the default constructor
   explicit OverlapTuner(const OverlapTuner* like);
   /// The mode of the next round: true if both models work at the same time.
-  bool at_once() const { return looking_ ? !kept_ : kept_; }
+  bool at_once() const { return probing_ ? !kept_ : kept_; }
   /// Reports a branch's round time in that mode.
   void measured(const RoundTime& per_text);
 
@@ -79,7 +79,7 @@ class OverlapTuner {
   Nanoseconds overlapped() const { return median_[1]; }
   /// True if the last probe was skipped because drafting took too little of a round.
   bool was_spared() const { return spared_; }
-  int n_looks() const { return n_looks_; }      ///< number of probes of the mode that was not kept
+  int n_probes() const { return n_probes_; }    ///< number of probes of the mode that was not kept
   int n_changes() const { return n_changes_; }  ///< number of changes of the kept mode
 
  private:
@@ -87,10 +87,10 @@ class OverlapTuner {
   void probe_if_it_may_pay();
   void finish_probe(Nanoseconds other);
   void confirm();
-  void settle(bool changed);
+  void schedule_next_probe(bool changed);
   bool is_quicker(Nanoseconds other);
 
-  bool kept_ = false, looking_ = false;
+  bool kept_ = false, probing_ = false;
   // true if the other mode was so much slower in the last probe that the next probe can wait
   bool lost_ = false;
   Nanoseconds median_[2] = {0, 0};  // in turn, overlapped
@@ -99,7 +99,7 @@ class OverlapTuner {
   std::vector<RoundTime> samples_;
   int n_since_ = 0;  // rounds since the last probe
   int pause_ = 0;    // rounds until the next one; 0: no probe yet
-  int n_looks_ = 0, n_changes_ = 0;
+  int n_probes_ = 0, n_changes_ = 0;
 };
 
 /// overlap=auto: one tuner per number of active branches, because this number changes a round's

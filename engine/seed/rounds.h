@@ -190,7 +190,7 @@ class RoundsWork {
 /// t_draft / n_drafts)
 /// @param t_draft, t_verify  durations of a draft and of a whole verification
 /// @param n_together         m, the mean number of branches in a verification
-double rounds_bound(
+double speedup_bound(
     int n_branches, int n_drafts, double t_draft, double t_verify, double n_together = 1);
 
 }  // namespace engine

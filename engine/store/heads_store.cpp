@@ -59,10 +59,11 @@ std::string ModelStore::heads_directory(const ModelFiles& target,
   const std::string named = heads_of_card(target.path, kind, limits);
   if (!named.empty())
     return find_model(beside_or_named(target.path, named, assets_dir_), assets_dir_);
-  throw Error(ErrorCode::Usage,
-              fmt::format("{} needs draft heads: the card of {} names none, and none are given; "
-                          "name them with --heads NAME|DIR",
-                          name_of(kind), target.name));
+  throw Error(
+      ErrorCode::Usage,
+      fmt::format(
+          "{} needs draft heads: the card of {} names none; name them with --heads NAME|DIR",
+          name_of(kind), target.name));
 }
 
 std::optional<ModelStore::WantedHeads> ModelStore::open_missing_heads(

@@ -28,7 +28,7 @@ void write_schedule(const Timeline& timeline, int pid, TraceReport& report, cons
   if (lanes.empty()) return;
   put_process_name(pid, "schedule of all runs", report, put);
   for (std::size_t i = 0; i < lanes.size(); i++) {
-    const LaneChanges changes = settle(lanes[i].items);
+    const LaneChanges changes = sort_and_nest(lanes[i].items);
     report.n_nudges += changes.n_nudges;
     report.n_left_out += changes.n_left_out;
     const int tid = static_cast<int>(i) + 1;
@@ -185,10 +185,10 @@ namespace {
 void read_again(const TraceReport& report, const TraceOptions& options) {
   const TraceCheck found =
       check_trace(report.path, [&] { return options.progress && !options.progress(1); });
-  ensure(found.problems.empty(), "an exported trace breaks a rule of its own profile");
+  ensure(found.problems.empty(), "an exported trace violates its own profile");
   ensure(found.n_events == report.n_events && found.n_slices == report.n_slices &&
              found.n_counters == report.n_counters && found.n_flows == report.n_flows,
-         "an exported trace does not read as it was written");
+         "an exported trace differs when it is read again");
 }
 
 }  // namespace

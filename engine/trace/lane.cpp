@@ -7,7 +7,7 @@
 
 namespace engine {
 
-LaneChanges settle(std::vector<TraceItem>& lane) {
+LaneChanges sort_and_nest(std::vector<TraceItem>& lane) {
   std::ranges::stable_sort(lane, [](const TraceItem& a, const TraceItem& b) {
     if (a.ts != b.ts) return a.ts < b.ts;
     return a.ph == 'X' && b.ph == 'X' && a.end > b.end;

@@ -200,7 +200,7 @@ std::vector<std::string> take_notes_of_closed() {
 }
 
 const TrainKernels& train_kernels(const Device& device) {
-  ensure(device.name().starts_with("cuda:"), "training's kernels are for CUDA devices");
+  ensure(device.name().starts_with("cuda:"), "the training kernels need a CUDA device");
   return (device.name() == kEmulatedName ? emulated() : gpus())->training();
 }
 

@@ -257,7 +257,7 @@ std::int64_t packed_bytes(DType dtype, int n, int k) {
 
 // Uploads row-major weights slab by slab; a kernel reorders each slab.
 void pack(Device& device, const void* w_host, DType from, int n, int k, DType to, void* packed) {
-  ensure(n > 0 && k > 0, "pack: n and k are at least 1");
+  ensure(n > 0 && k > 0, "pack: n and k must be at least 1");
   CudaDevice& cuda = cuda_of(device);
   const std::int64_t row_bytes = std::int64_t{k} * bytes_of(from);
   const int most = static_cast<int>(
@@ -285,7 +285,7 @@ void pack(Device& device, const void* w_host, DType from, int n, int k, DType to
 void embed(
     Device& device, const PackedMatrix& table, const std::int32_t* ids, int n_rows, float* y) {
   for (int r = 0; r < n_rows; r++)
-    ensure(ids[r] >= 0 && ids[r] < table.n, "embed: an id is outside the table");
+    ensure(ids[r] >= 0 && ids[r] < table.n, "embed: a token is outside the embedding matrix");
   if (n_rows == 0) return;
   CudaDevice& cuda = cuda_of(device);
   const int* device_ids = cuda.device_list(Use::Ids, {ids, static_cast<std::size_t>(n_rows)});

@@ -94,7 +94,7 @@ class LoadedTarget {
     return {*loaded_.model, loaded_.files, loaded_.weights_hash};
   }
   const std::string& directory() const { return loaded_.files.path; }
-  engine::OwnTarget writer() const {
+  engine::NamedTarget writer() const {
     return {*loaded_.model, loaded_.files.name, loaded_.weights_hash};
   }
 

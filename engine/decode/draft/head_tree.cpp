@@ -117,7 +117,7 @@ void HeadTreeDecoder::add_level(TokenTree& tree, int depth) {
   if (nodes.empty()) return;
   const auto ranked = rank(tree, depth, parents, ranks_.width_at(depth));
   ensure(ranked.size() == 1 || ranked.size() == parents.size(),
-         "heads rank tokens for all parents or for each");
+         "the heads must rank tokens once for all parents or once for each parent");
   for (const std::size_t node : nodes) {
     const int above = ranks_.parent[node];
     const int parent = above < 0 ? 0 : row_of_[static_cast<std::size_t>(above)];

@@ -200,7 +200,7 @@ HeadAccuracies read_accuracies(const std::string& path) {
 }
 
 RankTree grow_rank_tree(const HeadAccuracies& accuracies, int n_rows) {
-  ensure(n_rows >= 1, "a step has a row");
+  ensure(n_rows >= 1, "n_rows must be at least 1");
   std::vector<Path> taken, neighbours;
   const auto consider = [&](Path path) {
     const std::size_t head = path.size() - 1;
@@ -233,7 +233,7 @@ double expected_tokens(const RankTree& tree, const HeadAccuracies& accuracies) {
 }
 
 int best_rows(const HeadAccuracies& accuracies, std::span<const StepCost> costs, double heads_ms) {
-  ensure(!costs.empty(), "costs of at least one row count are known");
+  ensure(!costs.empty(), "the cost of at least one row count must be known");
   int best = 1;
   double most = 0;
   for (int n_rows = costs.front().n_rows; n_rows <= std::min(costs.back().n_rows, kMaxTreeRows);

@@ -161,7 +161,7 @@ void Stepper::step(std::span<Lane* const> lanes) {
 }
 
 void Stepper::propose(Lane& lane) {
-  ensure(!lane.sequence.finished(), "a finished sequence was stepped");
+  ensure(!lane.sequence.finished(), "a finished sequence must not be stepped");
   const Nanoseconds begun = now_ns();
   // The device may hang while it drafts, so the StepBegun event is emitted first.
   const bool drafts = lane.decoder->drafts();
@@ -216,7 +216,7 @@ void Stepper::verify_with(LanguageModel& model, std::span<Lane* const> lanes) {
   const Nanoseconds forward_begun = now_ns();
   std::vector<StepOutput> outs = model.forward(items, wants);
   const Nanoseconds forward = now_ns() - forward_begun;
-  ensure(outs.size() == lanes.size(), "a forward answers every sequence");
+  ensure(outs.size() == lanes.size(), "a forward must return a result for every sequence");
 
   for (std::size_t i = 0; i < lanes.size(); i++) {
     notes[i].out = std::move(outs[i]);

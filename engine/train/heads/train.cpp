@@ -87,7 +87,7 @@ std::string accuracies_json(const HeadsRanks& ranks,
   return object.dump(2) + "\n";
 }
 
-bool make_own_texts(const OwnTarget& target,
+bool make_own_texts(const NamedTarget& target,
                     const OutputsPlan& plan,
                     const std::string& path,
                     const std::string& data,
@@ -123,7 +123,7 @@ HeadsTraining make_heads(const HeadsRequest& request,
   make_directory(request.out);
   // Refuses a checkpoint of another recipe before the target writes texts.
   if (request.resume) checkpoint_found(to_json(training.recipe), request.out, true, {});
-  const OwnTarget writer{target.model, target.files.name, target.weights_hash};
+  const NamedTarget writer{target.model, target.files.name, target.weights_hash};
   const OutputsPlan probes = probe_plan(training.recipe);
   const std::string probe_path = request.out + "/probe_outputs.jsonl";
   std::string texts = request.texts;

@@ -94,7 +94,7 @@ void score(
   const auto answer = lane.sequence.generated();
   const std::string text = continuation_text(*model.tokenizer(), lane.sequence.prompt(), answer);
   const CheckResult result = task_generator(task.task).check(record, text);
-  FormScore& form = task.forms[form_name(record)];
+  FormCounts& form = task.forms[form_name(record)];
   task.n++, form.n++;
   if (!result.skipped) task.n_checked++, form.n_checked++;
   if (result.correct) task.n_correct++, form.n_correct++;

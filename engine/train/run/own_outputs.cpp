@@ -25,7 +25,7 @@ namespace fs = std::filesystem;
 
 // The first line of the file, which identifies the origin of its texts. It does not say how many
 // texts there are or whether they were checked, so these may change when a file is continued.
-ordered_json origin_of(const OwnTarget& target, const OutputsPlan& plan) {
+ordered_json origin_of(const NamedTarget& target, const OutputsPlan& plan) {
   return {{"own_outputs", 1},
           {"target", target.name},
           {"weights", target.weights_hash},
@@ -109,7 +109,7 @@ std::vector<TokenId> prompt_tokens(const Tokenizer& tokenizer, const std::string
 // Unfinished texts, decoded together.
 class Writer {
  public:
-  Writer(const OwnTarget& target,
+  Writer(const NamedTarget& target,
          const OutputsPlan& plan,
          const std::string& path,
          const std::string& data)
@@ -133,7 +133,7 @@ class Writer {
   std::optional<bool> judged(const Text& text) const;
   [[noreturn]] void refuse_disk() const;
 
-  const OwnTarget& target_;
+  const NamedTarget& target_;
   const OutputsPlan& plan_;
   std::string path_;
   TrainingStream stream_;
@@ -266,12 +266,13 @@ bool Writer::run(const std::function<bool(const OutputsProgress&)>& go_on) {
 
 }  // namespace
 
-bool write_own_outputs(const OwnTarget& target,
+bool write_own_outputs(const NamedTarget& target,
                        const OutputsPlan& plan,
                        const std::string& path,
                        const std::string& data,
                        const std::function<bool(const OutputsProgress&)>& go_on) {
-  ensure(target.model.tokenizer() != nullptr, "prompts are texts: the target needs a tokenizer");
+  ensure(target.model.tokenizer() != nullptr,
+         "the target needs a tokenizer, because prompts are texts");
   ensure(plan.lanes > 0 && plan.max_tokens > 0, "lanes and max_tokens must be above 0");
   Writer writer(target, plan, path, data);
   writer.open();
@@ -280,7 +281,7 @@ bool write_own_outputs(const OwnTarget& target,
 
 std::vector<OwnOutput> read_own_outputs(const std::string& path,
                                         const OutputsPlan& plan,
-                                        const OwnTarget* target) {
+                                        const NamedTarget* target) {
   const Lines lines = whole_lines(path);
   if (lines.line.empty()) throw Error(ErrorCode::BadInput, path + ": holds no texts");
   const ordered_json wanted =

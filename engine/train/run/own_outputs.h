@@ -26,7 +26,7 @@ struct OwnOutput {
 };
 
 /// The target that writes texts, with the name and hash that identify it in files.
-struct OwnTarget {
+struct NamedTarget {
   Model& model;
   std::string name;
   std::string weights_hash;
@@ -47,7 +47,7 @@ struct OutputsProgress {
 /// @throws Error(BadInput)   if the file is from another target or plan, or has a damaged line that
 ///                           is not the last
 /// @throws Error(Resources)  if it cannot be written
-bool write_own_outputs(const OwnTarget& target,
+bool write_own_outputs(const NamedTarget& target,
                        const OutputsPlan& plan,
                        const std::string& path,
                        const std::string& data,
@@ -58,6 +58,6 @@ bool write_own_outputs(const OwnTarget& target,
 /// @throws Error(BadInput)  names file and line; also if another target wrote them
 std::vector<OwnOutput> read_own_outputs(const std::string& path,
                                         const OutputsPlan& plan,
-                                        const OwnTarget* target);
+                                        const NamedTarget* target);
 
 }  // namespace engine

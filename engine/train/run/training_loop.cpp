@@ -181,8 +181,8 @@ void TrainingLoop::leave_out(std::int64_t of_step) {
 }
 
 // Calls `write`. If it fails, saves a checkpoint, if possible, before the error ends the run.
-void TrainingLoop::saved_though_refused(const std::function<void()>& save,
-                                        const std::function<void()>& write) {
+void TrainingLoop::save_if_write_fails(const std::function<void()>& save,
+                                       const std::function<void()>& write) {
   try {
     write();
   } catch (const Error& refused) {
@@ -221,7 +221,7 @@ void TrainingLoop::run(const Update& update,
     seconds += took.count();
     if (taken) complete(progress, took.count());
     if (taken) {
-      saved_though_refused(save, [&] {
+      save_if_write_fails(save, [&] {
         if (probe && !at_end())
           for (auto& figure : probe()) progress.probes.push_back(std::move(figure));
         if (step % 10 == 0 || step == 1 || !progress.probes.empty()) log.write(progress);

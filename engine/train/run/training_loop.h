@@ -116,7 +116,7 @@ class TrainingLoop {
   bool at_end() const;
   void leave_out(std::int64_t of_step);
   /// @throws Error(Resources)  the error of write(); its message also says whether save() succeeded
-  void saved_though_refused(const std::function<void()>& save, const std::function<void()>& write);
+  void save_if_write_fails(const std::function<void()>& save, const std::function<void()>& write);
   void complete(TrainProgress& progress, double took);
   double seconds_left(double recent_seconds, double recent_tokens) const;
 

@@ -323,7 +323,7 @@ void attention_backward(CudaDevice& cuda,
 
 void check_train_heads(const AttentionRows& h) {
   ensure(h.n_rows >= 0 && h.n_heads > 0 && h.n_kv_heads > 0 && h.n_heads % h.n_kv_heads == 0,
-         "attention: query heads must be a multiple of key heads");
+         "attention: n_heads must be a multiple of n_kv_heads");
   ensure(h.head_dim > 0 && h.head_dim <= 256, "attention: head_dim must be 1 to 256");
 }
 

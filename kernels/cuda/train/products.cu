@@ -170,8 +170,8 @@ TrainProduct product_with(
 void multiply_for_training(Device& device, const TrainProduct& p) {
   ensure(p.m >= 0 && p.n > 0 && p.k > 0, "product: sizes must be positive");
   ensure(p.in != DType::F16 && (p.out == p.in || p.out == DType::F32),
-         "product: of f32 or bf16, into the same type or f32");
-  ensure(!p.add || p.out == DType::F32, "product: sums are added in f32");
+         "product: the type must be f32 or bf16, and the output the same type or f32");
+  ensure(!p.add || p.out == DType::F32, "product: sums must be f32");
   CudaDevice& cuda = cuda_of(device);
   if (p.m > 0) cuda.products(ProductsOf::Training).multiply(cuda, gemm_of(p));
 }

@@ -36,9 +36,10 @@ TEST(OtherFormats, the_prefix_of_a_wrapper_is_named) {
   const Folder dir;
   write_small_model(dir);
   rename_tensors(dir / "model.safetensors", "\"model.", "\"module.model.");
-  EXPECT_THAT(refusal([&] { open_model(dir.path()); }),
-              AllOf(HasSubstr("found \"module.model.embed_tokens.weight\""),
-                    HasSubstr("without \"module.\" in front"), HasSubstr("save_pretrained(DIR)")));
+  EXPECT_THAT(
+      refusal([&] { open_model(dir.path()); }),
+      AllOf(HasSubstr("found \"module.model.embed_tokens.weight\""),
+            HasSubstr("without the prefix \"module.\""), HasSubstr("save_pretrained(DIR)")));
 }
 
 TEST(OtherFormats, an_eagle_draft_is_named) {

@@ -321,7 +321,7 @@ TEST_F(Shards, bare_names_are_read_as_full_ones) {
       write_file(dir_ / "model.safetensors", file_of(all));
     }
     const ModelFiles files = open_model(dir_.path());
-    EXPECT_THAT(files.notices, testing::ElementsAre(HasSubstr("without \"model.\" in front")));
+    EXPECT_THAT(files.notices, testing::ElementsAre(HasSubstr("without the prefix \"model.\"")));
     EXPECT_EQ(weights_hash(files), hash);
     std::vector<std::string> names = files.tensors->names(), expected = full.tensors->names();
     std::ranges::sort(names);

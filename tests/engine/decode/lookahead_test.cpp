@@ -542,7 +542,7 @@ TEST(LookaheadSizes, resting_rows_are_retried_when_active_ones_fail) {
   ASSERT_EQ(sizes.fitting(12), (LookaheadSize{.window = 0, .ngram_size = 3, .n_guesses = 4}));
   int n_columns = 0, n_longer = 0;
   for (int search = 0; search < 10; search++) {
-    sizes.fade();
+    sizes.halve_statistics();
     const LookaheadSize sent = sizes.fitting(12);
     n_columns += sent.window > 0;
     n_longer += sent.ngram_size > 3;

@@ -46,36 +46,36 @@ TEST(OverlapTuner, probes_rarely_where_overlap_does_not_pay) {
     OverlapTuner tuner;
     const int n_lost = feed(tuner, {.in_turn = 100, .at_once = at_once}, 1000);
     EXPECT_FALSE(tuner.keeps_at_once());
-    EXPECT_GE(tuner.n_looks(), 3) << "it still probes rarely";
+    EXPECT_GE(tuner.n_probes(), 3) << "it still probes rarely";
     EXPECT_LE(n_lost, 6);
     EXPECT_EQ(tuner.overlapped(), at_once);
   }
   OverlapTuner a_little_slower;
   feed(a_little_slower, {.in_turn = 100, .at_once = 105}, 1000);
-  EXPECT_GE(a_little_slower.n_looks(), 4) << "a later probe may differ";
+  EXPECT_GE(a_little_slower.n_probes(), 4) << "a later probe may differ";
 }
 
 // The kept mode becomes faster and slower repeatedly while the other mode was far slower: a changed
 // load alone is a weak reason to probe.
 TEST(OverlapTuner, a_changing_load_causes_few_probes_after_a_clear_loss) {
-  const auto n_looks = [](Nanoseconds at_once) {
+  const auto n_probes = [](Nanoseconds at_once) {
     OverlapTuner tuner;
     for (int phase = 1; phase <= 40; phase++) {
       const Nanoseconds slower = phase % 2 ? 3 : 2;
       feed(tuner, {.in_turn = 50 * slower, .at_once = at_once * slower}, 12);
     }
     EXPECT_FALSE(tuner.keeps_at_once());
-    return tuner.n_looks();
+    return tuner.n_probes();
   };
-  EXPECT_LE(n_looks(70), 10);
-  EXPECT_GE(n_looks(51), 20);
+  EXPECT_LE(n_probes(70), 10);
+  EXPECT_GE(n_probes(51), 20);
 }
 
 TEST(OverlapTuner, a_lost_probe_after_a_load_change_delays_the_next) {
   OverlapTuner tuner;
   feed(tuner, {.in_turn = 100, .at_once = 140}, 100);
   feed(tuner, {.in_turn = 200, .at_once = 280}, 12);
-  ASSERT_EQ(tuner.n_looks(), 2) << "the load changed";
+  ASSERT_EQ(tuner.n_probes(), 2) << "the load changed";
   EXPECT_EQ(feed(tuner, {.in_turn = 200, .at_once = 280}, 180), 0);
 }
 
@@ -130,7 +130,7 @@ TEST(OverlapTuner, does_not_probe_where_no_gain_is_possible) {
     }
   };
   feed_in_turn(28, 1000);
-  EXPECT_EQ(tuner.n_looks(), 0);
+  EXPECT_EQ(tuner.n_probes(), 0);
   EXPECT_TRUE(tuner.knows());
   EXPECT_TRUE(tuner.was_spared());
   EXPECT_EQ(tuner.in_turn(), 1000);
@@ -157,15 +157,15 @@ TEST(OverlapTuner, faster_steps_favour_neither_mode) {
     for (int i = 0; i < 25; i++) tuner.measured(round(1000 + 250 / (1 + i / 2)));
   EXPECT_FALSE(tuner.keeps_at_once());
   EXPECT_EQ(tuner.n_changes(), 0);
-  EXPECT_GE(tuner.n_looks(), 2);
+  EXPECT_GE(tuner.n_probes(), 2);
 }
 
 TEST(OverlapTuner, noise_between_equal_modes_rarely_changes_it) {
   Dice dice(4);
   OverlapTuner tuner;
   for (int i = 0; i < 3000; i++) tuner.measured(round(dice(950, 1050)));
-  EXPECT_LE(tuner.n_changes(), tuner.n_looks() / 2);
-  EXPECT_LE(tuner.n_looks(), 60);
+  EXPECT_LE(tuner.n_changes(), tuner.n_probes() / 2);
+  EXPECT_LE(tuner.n_probes(), 60);
 }
 
 TEST(MeasuredOverlap, each_branch_count_is_tuned_separately) {
@@ -194,7 +194,7 @@ TEST(MeasuredOverlap, a_new_branch_count_starts_with_the_nearest_choice) {
         EXPECT_EQ(overlap.at_once(n), pays) << n << " branches, round " << i;
         overlap.measured(n, round(overlap.at_once(n) ? beside * 2 : 200));
       }
-      EXPECT_EQ(overlap.tuners().at(n).n_looks(), 0);
+      EXPECT_EQ(overlap.tuners().at(n).n_probes(), 0);
     }
     EXPECT_FALSE(overlap.at_once(1));
     // If the choice is wrong for this count, a probe finds out.
@@ -348,7 +348,7 @@ TEST(Rounds, adaptive_rounds_without_gain_cost_as_alternating) {
     MeasuredOverlap measured;
     const Nanoseconds in_turn = makespan(never, machine, 3, together, 400);
     EXPECT_EQ(makespan(measured, machine, 3, together, 400), in_turn);
-    EXPECT_EQ(measured.tuners().at(3).n_looks(), 0);
+    EXPECT_EQ(measured.tuners().at(3).n_probes(), 0);
     EXPECT_EQ(measured.most_that_measured(), &measured.tuners().at(3));
   }
 }
