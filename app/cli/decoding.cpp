@@ -95,9 +95,10 @@ void add_bench(CLI::App& app, Parsed& p, Run& run) {
       ->required()
       ->check(one_of(kBenches));
   c->footer(
-      "Columns of bench step: \"of first\" is the time divided by that of the first line; "
+      "Columns of bench step: \"vs first\" is the time divided by that of the first line; "
       "\"roofline ms\" the minimum time to read and multiply the weights, by the probes; "
-      "\"reached\" this minimum divided by the time.\n"
+      "\"reached\" this minimum divided by the time. With --behind, \"vs steady\" is the time of "
+      "the first steps divided by that of later steps.\n"
       "Example: decoscope bench step --scale 4x2 --rows 1,8,16");
   add_model_options(*c, p.bench.model, false);
   add_draft_option(*c, p.bench.model);

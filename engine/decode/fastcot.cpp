@@ -237,8 +237,8 @@ void FastCotDecoder::committed(const Sequence& prefix, const Decision& cut) {
       prefix.stop_reason() == StopReason::Bound || prefix.stop_reason() == StopReason::Probe;
   GuessedWindow guessed{static_cast<int>(text_.size()), window_};
   fill(prefix);
-  // Records the window for the accuracy counters. New fillers count as guesses, because the next
-  // step feeds them. The guess for the last position counts too, although no row is fed for it.
+  // Records the window for the accuracy counters: the refined guesses, including those that fill()
+  // removed for lack of room, and the fillers that it appended, which the next step feeds as guesses.
   const auto n_known = static_cast<std::ptrdiff_t>(std::min(guessed.guess.size(), window_.size()));
   guessed.guess.insert(guessed.guess.end(), window_.begin() + n_known, window_.end());
   windows_.push_back(std::move(guessed));

@@ -67,11 +67,11 @@ class OverlapTuner {
   /// Reports a branch's round time in that mode.
   void measured(const RoundTime& per_text);
 
-  /// The kept mode: true if overlapped. The mode is in turn until a measurement shows that
-  /// overlapping is faster.
+  /// The kept mode: true if overlapped, false if in turn. It starts with in turn, or with the mode of
+  /// the tuner that the constructor copied.
   bool keeps_at_once() const { return kept_; }
-  /// True if the choice is based on measurements: of both modes, of one mode if that was enough, or
-  /// of the tuner that this one was copied from.
+  /// True if measurements support the kept mode: a probe has ended or was skipped as hopeless, or the
+  /// mode was copied from another tuner.
   bool knows() const { return pause_ > 0; }
   /// The last median of rounds in turn; 0: not measured.
   Nanoseconds in_turn() const { return median_[0]; }

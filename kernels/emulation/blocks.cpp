@@ -89,7 +89,7 @@ class SharedMemory {
   SharedMemory& operator=(const SharedMemory&) = delete;
 
   /// Distance of an address from its end in bytes; negative inside.
-  std::ptrdiff_t behind(const void* address) const {
+  std::ptrdiff_t past_end(const void* address) const {
     return static_cast<const unsigned char*>(address) - (begin_ + usable_);
   }
   /// The last `bytes`, 16-byte aligned.
@@ -143,7 +143,7 @@ class Multiprocessor {
   void prepare(const Launched& launched);
   void run_blocks();
   void run_block();
-  [[noreturn]] void tell_bad_address();
+  [[noreturn]] void report_bad_address();
   bool run_warps();
   bool run_lanes(int warp);
   Thread& thread(int i) const { return *threads_[static_cast<std::size_t>(i)]; }
@@ -279,7 +279,7 @@ void Multiprocessor::run(const Launched& launched, const Order& order) {
   if (sigsetjmp(jump, 1) == 0)
     run_blocks();
   else
-    tell_bad_address();
+    report_bad_address();
 }
 
 void Multiprocessor::run_blocks() {
@@ -299,14 +299,15 @@ void Multiprocessor::run_blocks() {
   in_kernel = false;
 }
 
-void Multiprocessor::tell_bad_address() {
+void Multiprocessor::report_bad_address() {
   jumped_off_fiber();
   in_kernel = false;
-  const std::ptrdiff_t behind = dynamic_.behind(bad_address);
-  const bool is_shared = behind >= 0 && behind < 4096;
+  const std::ptrdiff_t past = dynamic_.past_end(bad_address);
+  const bool is_shared = past >= 0 && past < 4096;
   fault("reads or writes " +
-            (is_shared ? std::to_string(behind) + " bytes behind the block's dynamic shared memory"
-                       : place_of(bad_address)),
+            (is_shared
+                 ? std::to_string(past) + " bytes past the end of the block's dynamic shared memory"
+                 : place_of(bad_address)),
         cudaErrorIllegalAddress);
 }
 
@@ -512,7 +513,7 @@ void Multiprocessor::check_marks() const {
     for (std::size_t i = 0; i < n; i++) {
       if (end[i] == order_.pattern) continue;
       throw Fault("kernel " + launched_->name + ", block " + text_of(running.block) + ": wrote " +
-                      std::to_string(i) + " bytes behind a static shared object of " +
+                      std::to_string(i) + " bytes past the end of a static shared object of " +
                       std::to_string(object.bytes) + " bytes",
                   true);
     }

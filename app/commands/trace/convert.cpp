@@ -56,10 +56,11 @@ void refuse_part(const std::string& to, const engine::TraceOptions& options) {
                        : options.prompt_text                  ? "--with-prompt"
                                                               : nullptr;
   if (!option || is_trace_name(to)) return;
-  throw engine::Error(engine::ErrorCode::Usage,
-                      fmt::format("{}: found with {}, expected with a trace (.json or .json.gz) "
-                                  "only; omit it to convert the whole recording",
-                                  option, engine::escaped(to)));
+  throw engine::Error(
+      engine::ErrorCode::Usage,
+      fmt::format("{} applies only to a trace (.json or .json.gz), found {}; omit it to "
+                  "convert the whole recording",
+                  option, engine::escaped(to)));
 }
 
 }  // namespace

@@ -31,8 +31,8 @@ LookaheadSizes::LookaheadSizes(LookaheadSize most)
 LookaheadSize LookaheadSizes::fitting(int n_rows) const {
   LookaheadSize size = most_;
   while (size.n_rows() > std::max(1, n_rows)) {
-    // On a tie between columns and guesses, drops from those that are more (the paper has W = G).
-    // On a tie with a level, keeps the level.
+    // On a tie between a column and a guess, drops one of the kind with more parts left, because the
+    // paper has W = G. On a tie with a level, keeps the level.
     int* least = nullptr;
     double least_tokens = 0;
     const auto consider = [&](int& part, const std::vector<Part>& parts, int at, int rows) {

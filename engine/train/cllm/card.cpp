@@ -37,12 +37,13 @@ std::string of_all(std::int64_t n, std::int64_t all, const char* what) {
 std::string without_room(const CllmRecipe& recipe, const CllmOutcome& outcome) {
   const RoomCounts& room = outcome.training.room;
   std::string text =
-      fmt::format("- no room in {} rows: left out {} with their prompts", recipe.context,
+      fmt::format("- longer than {} rows: {} with their prompts omitted", recipe.context,
                   of_all(outcome.collected.n_too_long, outcome.collected.n_texts, "answers"));
   if (!room.known) return text + "; points and other texts were not counted\n";
   if (room.n_points > 0)
-    text += " and " + of_all(room.n_left_out, room.n_points, "points") + " beside their texts";
-  if (room.n_texts > 0) text += "; cut " + of_all(room.n_texts_cut, room.n_texts, "other texts");
+    text += ", " + of_all(room.n_left_out, room.n_points, "points") + " with their texts omitted";
+  if (room.n_texts > 0)
+    text += ", " + of_all(room.n_texts_cut, room.n_texts, "other texts") + " truncated";
   return text + "\n";
 }
 
@@ -87,10 +88,10 @@ std::string cllm_card(const CllmRecipe& recipe,
     return card + "Not measured: the mixture has no generated task.\n";
   return card +
          fmt::format(
-             "Unseen problems of levels 1 and 2, greedy Jacobi decoding with blocks of {}; every "
-             "text is what plain decoding of the same model writes. Fast-forward and stationary "
-             "tokens are counted as the paper does, in hindsight, a block's mean and an answer's "
-             "sum.\n\n",
+             "Unseen problems of levels 1 and 2, greedy Jacobi decoding with blocks of {}. Every "
+             "answer equals that of plain decoding with the same model. As in the paper, "
+             "fast-forward and stationary tokens are counted after an answer is complete: the mean "
+             "of its blocks, and its sum.\n\n",
              recipe.block) +
          to_markdown(outcome.before, outcome.after);
 }

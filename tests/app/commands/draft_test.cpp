@@ -121,7 +121,7 @@ TEST_F(CliDraft, a_model_that_cannot_draft_is_refused_with_the_reason) {
   expect_refused("generate --decoder speculative --model demo-draft --prompt Anna",
                  {"speculative needs a draft model", "demo-draft names none", "--draft NAME|DIR"});
   expect_refused("generate --decoder ar --draft demo-draft --prompt Anna",
-                 {"--draft demo-draft: not used by ar", "speculative and mcsd"});
+                 {"--draft demo-draft: not used by ar", "used by speculative, mcsd and seed"});
   expect_refused("compare --decoders ar,mcsd --model demo-draft --prompt Anna",
                  {"mcsd needs a draft model"});
   // Another vocabulary: 128 tokens.

@@ -179,9 +179,10 @@ TEST_F(Cllm, skipped_points_are_counted_and_in_the_card) {
   const auto card = [&] { return cllm_card(recipe, test::small_model(2), outcome, "small", ""); };
   EXPECT_THAT(card(), testing::HasSubstr("\n\nTrajectories: 40 answers, 39 kept (0 not checked, 0 "
                                          "not ended); dropped: 0 wrong,"));
-  EXPECT_THAT(card(), testing::HasSubstr("- no room in 32 rows: left out 1 of 40 answers (2.5 %) "
-                                         "with their prompts and 8 of 32 points (25.0 %) beside "
-                                         "their texts; cut 2 of 4 other texts (50.0 %)\n"));
+  EXPECT_THAT(card(), testing::HasSubstr("- longer than 32 rows: 1 of 40 answers (2.5 %) with "
+                                         "their prompts omitted, 8 of 32 points (25.0 %) with "
+                                         "their texts omitted, 2 of 4 other texts (50.0 %) "
+                                         "truncated\n"));
   recipe.points = 0;
   EXPECT_THAT(card(),
               testing::HasSubstr("\n\nCollected by plain decoding, no trajectories (`points` "
@@ -488,7 +489,7 @@ TEST_F(CllmRun, resume_after_any_stage_writes_the_same_model) {
   EXPECT_EQ(model.draft_name, "demo-draft") << "the same vocabulary, so the same draft";
   const std::string card = bytes_of(parts.out + "/README.md");
   for (const char* words : {"# tiny-cllm", "## Data and licences", "24 answers",
-                            "losses at the end", "no room in 256 rows: left out 0 of 24 answers",
+                            "losses at the end", "longer than 256 rows: 0 of 24 answers",
                             "## Before and after", "| arith | 2 |", "\"block\": 8"})
     EXPECT_THAT(card, testing::HasSubstr(words));
   // The trajectories of one unseen prompt, before and after training.
