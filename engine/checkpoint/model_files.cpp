@@ -52,8 +52,8 @@ void check_parts(const std::string& directory, bool needs_tokenizer) {
   if (needs_tokenizer && exists(directory + "/config.json") &&
       !exists(directory + "/tokenizer.model") && exists(directory + "/tokenizer.json")) {
     refuse(directory + "/tokenizer.json", "tokenizer", "no tokenizer.model beside it",
-           "tokenizer.model, as tokenizer.json is not read here; copy the one the model was "
-           "published with, or that of the model it was made from, into this directory");
+           "tokenizer.model, because tokenizer.json is not supported; copy the tokenizer.model of "
+           "this model or of its base model into this directory");
   }
   if (missing.empty()) return;
   const bool has_weights = exists(directory + "/model.safetensors") ||
@@ -122,8 +122,8 @@ void check_layer_count(const ModelFiles& files,
 void refuse_other_weights(const TensorSource& tensors, const std::string& name) {
   if (tensors.has("fc.weight"))
     refuse(tensors.path(), "model", "a draft of EAGLE (it has the tensor \"fc.weight\")",
-           "a whole model; EAGLE's drafts read the target's states and are not supported, any "
-           "smaller model with the target's vocabulary drafts with --decoder speculative");
+           "a whole model; drafts of EAGLE read the target's hidden states and are not supported; "
+           "use a smaller model with the target's vocabulary and --decoder speculative");
   const std::string prefix = prefix_of_wrapper(tensors.names(), name);
   if (prefix.empty()) return;
   refuse(tensors.path(), "tensor " + in_quotes(name), in_quotes(prefix + name),
@@ -196,9 +196,9 @@ void note_unused_tensors(ModelFiles& files,
     if (n_unused++ == 0) example = name;
   }
   if (n_unused == 0) return;
-  files.notices.push_back(fmt::format("{}: {} tensors no such model reads are ignored, e.g. {}",
-                                      escaped(files.tensors->path()), n_unused,
-                                      in_quotes(example)));
+  files.notices.push_back(fmt::format(
+      "{}: {} tensors are ignored because this kind of model does not use them, e.g. {}",
+      escaped(files.tensors->path()), n_unused, in_quotes(example)));
 }
 
 // Uses lm_head.weight if it differs from the embedding to which it should be tied, as transformers
@@ -217,10 +217,10 @@ void use_head_that_differs(ModelFiles& files,
   }
   if (is_same) return;
   files.config.tied_embeddings = false;
-  files.notices.push_back(fmt::format(
-      "{}: tie_word_embeddings is true, yet lm_head.weight has other values than the embedding: "
-      "lm_head.weight is used",
-      escaped(files.path + "/config.json")));
+  files.notices.push_back(
+      fmt::format("{}: tie_word_embeddings is true, but lm_head.weight differs from the embedding: "
+                  "lm_head.weight is used",
+                  escaped(files.path + "/config.json")));
 }
 
 // As in transformers, config.json and generation_config.json determine where generation ends.
@@ -228,10 +228,11 @@ void note_other_end(ModelFiles& files) {
   const std::optional<TokenId> end = files.tokenizer->eos_id();
   const std::vector<TokenId>& ids = files.config.eos_ids;
   if (!end || ids.empty() || std::ranges::find(ids, *end) != ids.end()) return;
-  files.notices.push_back(fmt::format(
-      "{}: eos_token is {}, id {}, not an eos_token_id of the model's configuration: ends at {}",
-      escaped(files.path + "/tokenizer_config.json"), in_quotes(files.tokenizer->piece(*end)), *end,
-      fmt::join(ids, ", ")));
+  files.notices.push_back(
+      fmt::format("{}: eos_token is {}, id {}, not an eos_token_id of the model's configuration: "
+                  "generation ends at {}",
+                  escaped(files.path + "/tokenizer_config.json"),
+                  in_quotes(files.tokenizer->piece(*end)), *end, fmt::join(ids, ", ")));
 }
 
 // Reads a member of decoscope.json that names a related model, such as {"draft": "demo-draft",
@@ -280,7 +281,7 @@ ModelFiles open_model(const std::string& directory, const OpenOptions& options) 
   files.notices = config.notices;
   if (files.config.eos_ids.empty()) {
     files.notices.push_back(escaped(directory + "/config.json") +
-                            ": no eos_token_id: will stop only at length");
+                            ": no eos_token_id: generation ends only at the length limit");
   }
   if (exists(directory + "/tokenizer.model")) {
     files.tokenizer = open_tokenizer(directory, limits, files.notices, config.config.model_type,

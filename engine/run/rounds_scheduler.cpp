@@ -338,13 +338,13 @@ void RoundsScheduler::report_choice(EventSink& events) {
       found->keeps_at_once() ? "while the target verifies" : "in turn with the target";
   if (choice == reported_) return;
   reported_ = choice;
-  std::string why = fmt::format("a text's round took {:.2f} ms in turn, ",
+  std::string why = fmt::format("a round of a text took {:.2f} ms in turn, ",
                                 static_cast<double>(found->in_turn()) * 1e-6);
-  why += found->was_spared() ? "too little of it drafting to gain by"
-                             : fmt::format("{:.2f} ms with both at once",
-                                           static_cast<double>(found->overlapped()) * 1e-6);
+  why += found->was_spared()
+             ? "of which drafting was too small a part to gain from overlapping"
+             : fmt::format("{:.2f} ms overlapped", static_cast<double>(found->overlapped()) * 1e-6);
   events.push(Notice{now_ns(), Notice::Level::Info,
-                     fmt::format("seed: the draft works {}; {}", choice, why)});
+                     fmt::format("seed: the draft model works {}; {}", choice, why)});
 }
 
 std::map<std::string, double> RoundsScheduler::figures() const {

@@ -300,10 +300,11 @@ RunModels ModelStore::get_with_draft(const ModelRequest& request,
   draft_request.context = 0;
   draft_request.generation = GenerationUse::Silent;
   if (draft_request.model.empty()) {
-    throw Error(ErrorCode::Usage,
-                fmt::format("{} needs a draft model: the card of {} names none, and none is given; "
-                            "name one with --draft NAME|DIR",
-                            decoder, files.name));
+    throw Error(
+        ErrorCode::Usage,
+        fmt::format(
+            "{} needs a draft model: the card of {} names none; name one with --draft NAME|DIR",
+            decoder, files.name));
   }
 
   LoadedModel* proposes = find_loaded(draft_request);
@@ -441,24 +442,21 @@ std::vector<std::string> pair_notices(const RunModels& models) {
   const std::string ends = ids_words(target.config.eos_ids);
   if (const std::string own = ids_words(draft.config.eos_ids); own != ends)
     notices.push_back(
-        fmt::format("{}its end tokens are {} and the target's {}; a text ends where "
-                    "the target ends it",
+        fmt::format("{}its end tokens are {}, the target's {}; the target's end tokens are used",
                     names, own, ends));
   const std::string begins = ids_words(bos_of(target));
   if (const std::string own = ids_words(bos_of(draft)); own != begins)
     notices.push_back(
-        fmt::format("{}its begin token is {} and the target's {}; it reads what the "
-                    "target reads",
+        fmt::format("{}its begin token is {}, the target's {}; the target's begin token is used",
                     names, own, begins));
   if (const auto id = first_special_to_one(target, draft))
-    notices.push_back(
-        fmt::format("{}token {} is special to the {} alone; the target's meaning counts", names,
-                    *id, target.tokenizer->is_special(*id) ? "target" : "draft"));
+    notices.push_back(fmt::format("{}token {} is special only in the {}; the target decides", names,
+                                  *id, target.tokenizer->is_special(*id) ? "target" : "draft"));
   const int context = models.draft->model->max_seq_len(), all = models.target.model->max_seq_len();
   if (context < all)
     notices.push_back(
-        fmt::format("{}its context holds {} tokens and the target's {}; after these "
-                    "a text goes on without drafts, a token a step",
+        fmt::format("{}its context holds {} tokens, the target's {}; beyond its context a text "
+                    "continues without drafts, one token per step",
                     names, context, all));
   return notices;
 }

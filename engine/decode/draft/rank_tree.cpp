@@ -192,7 +192,8 @@ HeadAccuracies read_accuracies(const std::string& path) {
     const double sum = std::accumulate(shares.begin(), shares.end(), 0.0);
     if (shares.empty() || sum > 1 + 1e-6)
       refuse(path, "heads", shares.empty() ? head.shown() : "shares that sum to more than 1",
-             "for each head the share of places where its token of each rank was right");
+             "for each head and rank the share of positions at which the token of that rank was "
+             "right");
     accuracies.push_back(std::move(shares));
   }
   if (accuracies.empty()) refuse(path, "heads", "[]", "a list for each head");

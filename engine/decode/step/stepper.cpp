@@ -276,15 +276,15 @@ Lane make_lane(RunId run,
   const int n_context = context_of(context.limits, model.max_seq_len());
   if (prompt.empty()) {
     throw Error(ErrorCode::BadInput,
-                "prompt: found no token, expected at least one; a model "
-                "without a begin token needs some text");
+                "prompt: found no token, expected at least one; a model without a begin token "
+                "needs a text");
   }
   if (static_cast<int>(prompt.size()) >= n_context) {
-    throw Error(ErrorCode::BadInput,
-                "prompt: " + std::to_string(prompt.size()) + " tokens, but the context holds " +
-                    std::to_string(n_context) +
-                    " with at least one new token; shorten the prompt, or set a longer context "
-                    "with --context N");
+    throw Error(ErrorCode::BadInput, "prompt: " + std::to_string(prompt.size()) +
+                                         " tokens, but the context holds " +
+                                         std::to_string(n_context) +
+                                         ", including at least one new token; shorten the prompt, "
+                                         "or set a longer context with --context N");
   }
   if (context.limits.max_tokens < 1) {
     throw Error(ErrorCode::Usage, "max-tokens: found " + std::to_string(context.limits.max_tokens) +

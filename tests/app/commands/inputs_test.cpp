@@ -358,7 +358,7 @@ TEST_F(CliInputs, unsupported_models_are_refused_with_a_suggestion) {
   const std::string weights = model + "/model.safetensors";
   for (const auto& [name, part] :
        {std::pair("pytorch_model.bin", "save_pretrained('OUT')"),
-        std::pair("pytorch_model.bin.index.json", "take the model*.safetensors"),
+        std::pair("pytorch_model.bin.index.json", "use the model*.safetensors"),
         std::pair("consolidated.safetensors", "in Hugging Face's layout"),
         std::pair("model-00001-of-00001.safetensors", "rename it to model.safetensors"),
         std::pair("model-00001-of-00003.safetensors", "every shard"),

@@ -268,7 +268,7 @@ TEST(TraceTool, validate_accepts_only_complete_files) {
   recorder.close();
   const app::TraceAnswer odd = app::trace_validate(folder / "odd.pdrun");
   EXPECT_FALSE(odd.ok);
-  EXPECT_THAT(odd.text, HasSubstr("no such run"));
+  EXPECT_THAT(odd.text, HasSubstr("no run with this number"));
 }
 
 TEST(TraceTool, convert_follows_the_file_extension) {

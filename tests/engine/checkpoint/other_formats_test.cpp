@@ -59,7 +59,7 @@ TEST(OtherFormats, heads_of_other_methods_are_named) {
   EXPECT_THAT(found(R"({"architectures": ["MLPSpeculatorPreTrainedModel"]})"),
               HasSubstr("MLP speculator"));
   EXPECT_THAT(found(R"({"hidden_size": 64, "num_hidden_layers": 1, "num_attention_heads": 4})"),
-              HasSubstr("a model, not heads"));
+              HasSubstr("a model instead of heads"));
   EXPECT_THAT(found("{}"), IsEmpty());
   EXPECT_THAT(found("[]"), IsEmpty());
 }

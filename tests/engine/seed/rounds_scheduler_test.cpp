@@ -396,7 +396,7 @@ TEST(RoundsScheduler, reports_the_chosen_mode_and_its_times) {
   int n_told = 0;
   for (const Event& event : events.events) {
     const auto* notice = std::get_if<Notice>(&event);
-    n_told += notice && notice->text.starts_with("seed: the draft works ");
+    n_told += notice && notice->text.starts_with("seed: the draft model works ");
   }
   EXPECT_EQ(n_told, 1);
   for (const char* overlap : {"always", "never"}) {

@@ -342,7 +342,7 @@ TEST_F(Emulation, a_read_of_uninitialised_shared_memory_is_detected) {
   const Memory<float> out(32);
   EXPECT_EQ(cudaSuccess, run(accumulated<true>, 1, 32, out.data()));
   EXPECT_EQ(cudaErrorLaunchFailure, run(accumulated<false>, 1, 32, out.data()));
-  EXPECT_THAT(fault_text(), HasSubstr("something is read that nothing wrote"));
+  EXPECT_THAT(fault_text(), HasSubstr("the kernel reads bytes that it did not write"));
 }
 
 __global__ void half_meets(int* out) {
