@@ -437,7 +437,7 @@ std::string branches_words(const std::vector<RacingLane>& lanes) {
   for (const RacingLane& lane : lanes) {
     if (!lane.scheduler) continue;
     text += fmt::format(
-        "{}: {} at a time; tokens/s and speed-up are of all of them together, by elapsed time "
+        "{}: {} at a time; tokens/s and speed-up are totals of these prompts, by elapsed time "
         "without prefill\n",
         lane.of.name, engine::counted(static_cast<std::int64_t>(lane.n_branches), "prompt"));
     const std::string how = schedule_text(lane.scheduler->figures());

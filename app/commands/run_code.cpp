@@ -16,7 +16,7 @@ namespace {
 
 enum class CodeUse { None, Figures, Selection };
 
-/// How texts that a target writes use code: checkers may run it to select the texts.
+/// The use of code in texts that a target writes: checkers may run it to select texts.
 CodeUse use_in(const engine::OutputsPlan& plan, bool written_before) {
   return plan.check && !written_before && engine::mixes_code(plan.mixture) ? CodeUse::Selection
                                                                            : CodeUse::None;

@@ -103,7 +103,7 @@ Gemm unpacked(CudaDevice& cuda, const PackedMatrix& w, int first, int n) {
                 reinterpret_cast<const float*>(packed), w.k, bytes / 4, gemm.lda,
                 static_cast<float*>(to));
   } else {
-    gemm.a_turned = true;
+    gemm.a_transposed = true;
     gemm.k = gemm.lda = static_cast<int>(padded_to(w.k, kChunk));
     cuda.launch("unpack", unpack_halves, blocks_for(bytes / 16, kPromptThreads), kPromptThreads, 0,
                 reinterpret_cast<const uint4*>(packed), chunks_of(w.k), bytes / 16,

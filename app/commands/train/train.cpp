@@ -183,8 +183,9 @@ int train(const TrainOptions& options) {
     if (result.n_losses > 0) written["completion_loss"] = result.completion_loss;
     print(dumped(written));
   } else if (last.step > 0) {  // without a step the run was already finished
-    print_error(fmt::format("{}; {}", progress_text(last),
-                            result.finished ? "written to " + out : "saved; go on with --resume"));
+    print_error(
+        fmt::format("{}; {}", progress_text(last),
+                    result.finished ? "written to " + out : "saved; continue with --resume"));
   }
   if (result.finished) note_written_name(out);
   return result.finished ? 0 : static_cast<int>(kernels::ErrorCode::Cancelled);

@@ -58,8 +58,9 @@ std::string cllm_card(const CllmRecipe& recipe,
   const CollectCounts& collected = outcome.collected;
   std::string card = fmt::format(
       "# {}\n\n{} after consistency training (Kou et al. 2024, arXiv:2403.00835): the same shape, "
-      "tokenizer and {:.2f} M parameters, taught to say in one step of Jacobi decoding what took "
-      "it several. Decode it with `jacobi`; with `ar` it is an ordinary model.\n\n",
+      "tokenizer and {:.2f} M parameters, trained to emit in one step of Jacobi decoding the "
+      "tokens that took it several. Decode it with `jacobi`; with `ar` it is an ordinary "
+      "model.\n\n",
       recipe.name, target_name, static_cast<double>(model.n_params()) * 1e-6);
   card +=
       "## Data and licences\n\n" +
@@ -67,15 +68,14 @@ std::string cllm_card(const CllmRecipe& recipe,
                          : "Collected by plain decoding, no trajectories (`points` is 0): ") +
       words_of(collected) +
       fmt::format(
-          ".\n\nTheir prompts are of the recipe's mixture, training split; the answers "
-          "are {}'s own. Replayed texts are of the {} mixture. What {} itself had "
-          "read:\n",
+          ".\n\nThe prompts are from the training split of the recipe's mixture, and {} wrote the "
+          "answers. Replayed texts are from the {} mixture. The training data of {}:\n",
           target_name, recipe.replay_mixture.empty() ? "same" : "recipe's replay", target_name) +
       section(target_card, "## Data and licences") + "\n";
   card += fmt::format(
-      "## Training\n\n- collecting took {:.0f} s, training {:.0f} s\n- {} steps of {} {} "
-      "and {} replayed texts, {} rows ({:.0f} rows/s), computed in {}\n{}"
-      "- losses at the end, nats a row, mean of the last {}: {}\n\nRecipe:\n\n```json\n{}\n```\n\n",
+      "## Training\n\n- collecting took {:.0f} s, training {:.0f} s\n- {} steps of {} {} and {} "
+      "replayed texts, {} rows ({:.0f} rows/s), computed in {}\n{}- losses at the end, nats per "
+      "row, mean of the last {}: {}\n\nRecipe:\n\n```json\n{}\n```\n\n",
       outcome.collect_seconds, training.seconds, training.step, recipe.batch_texts,
       recipe.points > 0 ? "trajectories" : "answers", recipe.replay_texts, training.rows,
       training.seconds > 0 ? static_cast<double>(training.rows) / training.seconds : 0.0,

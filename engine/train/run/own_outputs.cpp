@@ -87,14 +87,14 @@ void check_origin(const std::string& found, const ordered_json& wanted, const st
   const auto origin = ordered_json::parse(found, nullptr, false);
   if (!origin.is_object() || !origin.contains("own_outputs"))
     throw Error(ErrorCode::BadInput,
-                path + ":1: expected what the file holds, {\"own_outputs\": 1, ..}");
+                path + ":1: expected the description of the file, {\"own_outputs\": 1, ..}");
   for (const auto& [name, value] : wanted.items()) {
     const auto has = origin.find(name);
     if (has != origin.end() && *has == value) continue;
     throw Error(ErrorCode::BadInput, path + ":1: " + name + ": found " +
                                          (has == origin.end() ? "none" : has->dump()) +
                                          ", expected " + value.dump() +
-                                         "; give another file, or the recipe it was made by");
+                                         "; name another file, or the recipe of this file");
   }
 }
 
@@ -152,8 +152,7 @@ void refuse_foreign_file(const std::string& path, const std::string& origin) {
   file.read(begin.data(), static_cast<std::streamsize>(begin.size()));
   begin.resize(static_cast<std::size_t>(file.gcount()));
   if (!origin.starts_with(begin))
-    throw Error(ErrorCode::BadInput,
-                path + ": found another file, expected texts of a target; give another file");
+    throw Error(ErrorCode::BadInput, path + ": expected texts of a target; name another file");
 }
 
 // Removes a partial last line.
@@ -180,7 +179,7 @@ void Writer::open() {
 
 void Writer::refuse_disk() const {
   throw Error(ErrorCode::Resources, path_ + ": cannot be written: " + std::strerror(errno) +
-                                        "; the texts that are whole stay, go on with --resume");
+                                        "; complete texts are kept; continue with --resume");
 }
 
 // Reads the prompt of the next missing text. @return  false if there is none

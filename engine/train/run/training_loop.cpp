@@ -50,14 +50,15 @@ std::optional<Checkpoint> checkpoint_found(const std::string& recipe,
   const std::string path = checkpoint_in(directory);
   if (!fs::exists(path)) return {};
   if (!resume) {
-    throw Error(ErrorCode::Usage, path +
-                                      ": a run was saved here; go on with --resume, or give "
-                                      "another directory");
+    throw Error(
+        ErrorCode::Usage,
+        path +
+            ": this directory has a saved run; continue with --resume, or name another directory");
   }
   Checkpoint checkpoint = read_checkpoint(path);
   if (essence(checkpoint.recipe) != essence(recipe)) {
     throw Error(ErrorCode::BadInput,
-                path + ": was made by another recipe; give that recipe, or another directory");
+                path + ": belongs to another recipe; use that recipe, or another directory");
   }
   if (notice) notice("resuming after step " + std::to_string(checkpoint.step));
   return checkpoint;
@@ -169,14 +170,14 @@ void TrainingLoop::leave_out(std::int64_t of_step) {
   n_left_out_++;
   n_left_out_in_a_row_++;
   const std::string what = settings_.name + ": step " + std::to_string(of_step) +
-                           ": the loss or its gradient is no finite number";
+                           ": the loss or its gradient is not finite";
   if (n_left_out_in_a_row_ == kMostLeftOut)
     throw Error(ErrorCode::Device,
                 what + ", of " + std::to_string(kMostLeftOut) +
-                    " steps in a row; the last checkpoint is kept; begin again in another --out "
-                    "with a smaller peak_lr, or in f32 (compute)");
+                    " steps in a row; the last checkpoint is kept; start again in another --out "
+                    "with a smaller peak_lr, or with compute f32");
   if (callbacks_.notice)
-    callbacks_.notice(what + "; the step is left out, the weights stay as they were (" +
+    callbacks_.notice(what + "; the step is skipped and changes no weight (" +
                       std::to_string(n_left_out_) + " so far)");
 }
 
@@ -194,7 +195,7 @@ void TrainingLoop::save_if_write_fails(const std::function<void()>& save,
       throw Error(ErrorCode::Resources, what + "; " + too.what());
     }
     throw Error(ErrorCode::Resources, what + "; step " + std::to_string(step) + " is saved in " +
-                                          checkpoint_path() + ", go on with --resume");
+                                          checkpoint_path() + ", continue with --resume");
   }
 }
 

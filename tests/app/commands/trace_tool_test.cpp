@@ -170,8 +170,9 @@ TEST(Describe, a_checked_run_names_its_plain_run) {
   for (const Event& event : events) timeline.apply(event);
   const std::string text = describe(timeline);
   EXPECT_THAT(text, HasSubstr("Identical to plain decoding over 8 tokens."));
-  EXPECT_THAT(text,
-              HasSubstr("Speedup: -, the plain run it was checked against is not among these."));
+  EXPECT_THAT(
+      text,
+      HasSubstr("Speedup: -, the plain run that it was compared with is not in this recording."));
 }
 
 TEST(TraceTool, info_prints_counts_runs_and_duration) {

@@ -216,7 +216,7 @@ TEST_F(Cllm, checkpoint_of_another_loss_is_refused) {
     FAIL() << "went on with another loss";
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ErrorCode::BadInput);
-    EXPECT_THAT(error.what(), testing::HasSubstr("was made by another recipe"));
+    EXPECT_THAT(error.what(), testing::HasSubstr("belongs to another recipe"));
   }
 }
 
@@ -350,15 +350,15 @@ TEST_F(CllmOfSmallTarget, replays_its_own_or_the_named_mixture) {
   const std::string weightless = R"(, "replay_weight": 0)";
   EXPECT_EQ(made("idle", weightless + replay + kb), made("idler", weightless));
   EXPECT_THAT(bytes_of(path("own") + "/README.md"),
-              testing::HasSubstr("Replayed texts are of the same mixture."));
+              testing::HasSubstr("Replayed texts are from the same mixture."));
   EXPECT_THAT(bytes_of(path("other") + "/README.md"),
-              testing::HasSubstr("Replayed texts are of the recipe's replay mixture."));
+              testing::HasSubstr("Replayed texts are from the recipe's replay mixture."));
   try {
     trained("own", replay + kb, true);
     FAIL() << "went on with other texts";
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ErrorCode::BadInput);
-    EXPECT_THAT(error.what(), testing::HasSubstr("was made by another recipe"));
+    EXPECT_THAT(error.what(), testing::HasSubstr("belongs to another recipe"));
   }
 }
 

@@ -235,7 +235,7 @@ TEST_F(Training, resume_refuses_another_recipes_checkpoint) {
     FAIL() << "a recipe with another learning rate was resumed";
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ErrorCode::BadInput);
-    EXPECT_NE(std::string(error.what()).find("checkpoint.bin: was made by another recipe"),
+    EXPECT_NE(std::string(error.what()).find("checkpoint.bin: belongs to another recipe"),
               std::string::npos);
   }
 }
@@ -306,8 +306,8 @@ TEST_F(LeftOut, step_with_non_finite_loss_is_skipped_and_reported) {
   ASSERT_EQ(notices.size(), 5u);
   EXPECT_EQ(
       notices[1],
-      "small: step 3: the loss or its gradient is no finite number; the step is left out, the "
-      "weights stay as they were (2 so far)");
+      "small: step 3: the loss or its gradient is not finite; the step is skipped and changes no "
+      "weight (2 so far)");
 }
 
 TEST_F(LeftOut, five_in_a_row_end_the_run) {

@@ -249,7 +249,7 @@ TEST_F(TrajectoryFiles, file_of_another_recipe_is_refused) {
     FAIL() << "took another recipe's trajectories";
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ErrorCode::BadInput);
-    EXPECT_THAT(error.what(), testing::HasSubstr("another recipe or from another model"));
+    EXPECT_THAT(error.what(), testing::HasSubstr("collected with another recipe or model"));
   }
   std::ofstream(path_, std::ios::binary) << "a text of something else";
   EXPECT_THROW(TrajectoryFile(path_, "how"), Error);

@@ -369,7 +369,7 @@ TEST_F(Emulation, divergent_barriers_are_detected) {
   EXPECT_THAT(fault_text(), HasSubstr("waits at the barrier at emulation_test.cpp:"));
   forget_faults();
   EXPECT_EQ(cudaErrorLaunchFailure, run(lane_stays_away, 1, 64, out.data()));
-  EXPECT_THAT(fault_text(), HasSubstr("lane 5 of warp 0 never comes to emulation_test.cpp:"));
+  EXPECT_THAT(fault_text(), HasSubstr("lane 5 of warp 0 never reaches emulation_test.cpp:"));
 }
 
 template <int kWaits>
