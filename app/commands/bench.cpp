@@ -171,7 +171,7 @@ std::string step_table(const json& rows, std::int64_t weight_bytes, std::int64_t
   bool any_above = false;
   for (const json& row : rows) {
     const json& reached = row["roofline_fraction"];
-    const bool above = reached.is_number() && beats_memory(reached.get<double>());
+    const bool above = reached.is_number() && is_faster_than_memory(reached.get<double>());
     any_above = any_above || above;
     text.push_back(
         {fmt::format("{}", row["rows"].get<int>()), fmt::format("{:.3f}", row["ms"].get<double>()),

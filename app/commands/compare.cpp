@@ -518,7 +518,7 @@ int compare(const GenerationOptions& options) {
   const std::vector<Prompt> prompts = prompts_of(options);
   engine::ModelStore store(assets_dir(), options.model.n_threads);
   const std::vector<RacingLane> lanes = lanes_of(store, options, prompts.size());
-  const std::string notice = prompts.size() > 1 ? "" : why_alone(options.decoders);
+  const std::string notice = prompts.size() > 1 ? "" : single_prompt_note(options.decoders);
 
   nlohmann::json results = nlohmann::json::array();
   std::vector<Totals> totals(lanes.size());

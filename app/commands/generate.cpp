@@ -312,7 +312,7 @@ int generate(const GenerationOptions& options) {
     failure = std::current_exception();
   }
   results.print_why_slow();
-  if (const std::string why = why_alone(options.decoders); !why.empty() && !in_rounds)
+  if (const std::string why = single_prompt_note(options.decoders); !why.empty() && !in_rounds)
     print_error("note: " + why);
   outputs.print_notes(store);
   print_and_close(results.document(), outputs, failure);

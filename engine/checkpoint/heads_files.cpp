@@ -40,11 +40,11 @@ std::optional<HeadsKind> kind_in(const Json& config) {
 
 HeadsKind kind_of(const Json& json, const Fields& fields) {
   if (const auto kind = kind_in(json)) return *kind;
-  const OtherFormat other = in_place_of_heads(json);
+  const OtherFormat other = recognise_heads_config(json);
   const auto type = fields.string("model_type");
   const std::string found = type ? in_quotes(*type) : "none";
   fields.fail("model_type", other.is_known() ? found + ": " + other.found : found,
-              other.is_known() ? fmt::format("{}; {}", kKinds, other.way_on) : kKinds);
+              other.is_known() ? fmt::format("{}; {}", kKinds, other.advice) : kKinds);
 }
 
 void read_encoder(const Fields& fields, const FileLimits& limits, HeadsConfig& config) {
@@ -247,10 +247,10 @@ WeightFiles weights_of(const std::string& directory,
            "`python3 -c \"import torch, safetensors.torch as s; s.save_file({k: v.contiguous() for "
            "k, v in torch.load('medusa_lm_head.pt', 'cpu', weights_only=True).items()}, "
            "'medusa_lm_head.safetensors')\"`");
-  const OtherFormat other = in_place_of_weights(directory);
+  const OtherFormat other = recognise_directory(directory);
   refuse(directory, "heads", other.is_known() ? other.found : "no weights",
          "model.safetensors or medusa_lm_head.safetensors" +
-             (other.is_known() ? "; " + other.way_on : std::string()));
+             (other.is_known() ? "; " + other.advice : std::string()));
 }
 
 /// Refuses a config.json that does not describe draft heads, before opening the weights.

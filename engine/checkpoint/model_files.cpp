@@ -29,9 +29,9 @@ bool exists(const std::string& path) {
 }
 
 void refuse_no_directory(const std::string& path) {
-  const OtherFormat other = in_place_of_directory(path);
+  const OtherFormat other = recognise_path(path);
   const std::string expected = "a Hugging Face model directory";
-  if (other.is_known()) refuse(path, "model", other.found, expected + "; " + other.way_on);
+  if (other.is_known()) refuse(path, "model", other.found, expected + "; " + other.advice);
   if (!exists(path)) refuse(path, "model", "nothing at this path", expected);
 }
 
@@ -58,11 +58,11 @@ void check_parts(const std::string& directory, bool needs_tokenizer) {
   if (missing.empty()) return;
   const bool has_weights = exists(directory + "/model.safetensors") ||
                            exists(directory + "/model.safetensors.index.json");
-  const OtherFormat other = has_weights ? OtherFormat() : in_place_of_weights(directory);
+  const OtherFormat other = has_weights ? OtherFormat() : recognise_directory(directory);
   refuse(directory, "directory",
          other.is_known() ? fmt::format("{}: {}", other.found, missing) : missing,
          "config.json, *.safetensors" + std::string(needs_tokenizer ? " and tokenizer.model" : "") +
-             (other.is_known() ? "; " + other.way_on : ""));
+             (other.is_known() ? "; " + other.advice : ""));
 }
 
 // The layer number in "model.layers.12.mlp...", -1 for other names.
@@ -319,7 +319,7 @@ bool is_bare_name(const std::string& text) {
 
 }  // namespace
 
-bool names_two_models(const std::string& name, const std::string& assets_dir) {
+bool is_ambiguous_model_name(const std::string& name, const std::string& assets_dir) {
   const std::string bundled = assets_dir + "/models/" + name;
   std::error_code unknown;
   return is_bare_name(name) && exists(bundled + "/config.json") &&
@@ -327,8 +327,8 @@ bool names_two_models(const std::string& name, const std::string& assets_dir) {
          !fs::equivalent(name, bundled, unknown);
 }
 
-std::string notice_of_two_models(const std::string& name, const std::string& assets_dir) {
-  if (!names_two_models(name, assets_dir)) return {};
+std::string ambiguous_name_notice(const std::string& name, const std::string& assets_dir) {
+  if (!is_ambiguous_model_name(name, assets_dir)) return {};
   return fmt::format(
       "{0}: found the bundled model and the folder ./{0}; the bundled model is used, name the "
       "folder ./{0}",
@@ -346,9 +346,9 @@ std::string find_model(const std::string& name_or_path, const std::string& asset
     if (exists(entry.path().string() + "/config.json")) known.push_back(entry.path().filename());
   }
   std::sort(known.begin(), known.end());
-  if (const OtherFormat other = in_place_of_directory(name_or_path); other.is_known())
+  if (const OtherFormat other = recognise_path(name_or_path); other.is_known())
     refuse(name_or_path, "model", other.found,
-           "a bundled model's name, or a Hugging Face directory; " + other.way_on);
+           "a bundled model's name, or a Hugging Face directory; " + other.advice);
   refuse(name_or_path, "model",
          is_name ? "neither the directory " + escaped(bundled) + " nor a directory of that path"
                  : "no directory of that path",

@@ -191,7 +191,7 @@ std::optional<OtherFormat> model_below(const std::string& directory,
 
 }  // namespace
 
-OtherFormat in_place_of_directory(const std::string& path) {
+OtherFormat recognise_path(const std::string& path) {
   std::error_code error;
   const fs::file_status status = fs::status(path, error);
   if (!fs::exists(status)) return not_there(path);
@@ -200,7 +200,7 @@ OtherFormat in_place_of_directory(const std::string& path) {
   return file_for_directory(path);
 }
 
-OtherFormat in_place_of_weights(const std::string& directory) {
+OtherFormat recognise_directory(const std::string& directory) {
   const std::vector<std::string> names = names_in(directory);
   if (names.empty()) return {"an empty directory", "finish the download"};
   if (find_name(names, "adapter_config.json", ""))
@@ -220,7 +220,7 @@ OtherFormat in_place_of_weights(const std::string& directory) {
   return {};
 }
 
-OtherFormat in_place_of_heads(const Json& config) {
+OtherFormat recognise_heads_config(const Json& config) {
   const auto has = [&](const char* key) { return config.find(key) != nullptr; };
   const auto has_name = [&](const char* key, std::string_view word) {
     const Json* value = config.find(key);

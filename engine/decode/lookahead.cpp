@@ -112,7 +112,7 @@ void LookaheadDecoder::begin(const Sequence& prefix) {
   size_ = most_;
   if (!prompt_pool_) return;
   insert_text_ngrams(prefix.tokens(), 0, -1);
-  pool_.settle_changes();
+  pool_.collapse_changes();
 }
 
 /// True if the window has columns, its deepest row fits the context, and its picks can still be

@@ -327,7 +327,7 @@ std::vector<Completion> RoundsScheduler::run(std::span<const CompletionRequest> 
 
 const OverlapTuner* RoundsScheduler::tuner() const {
   const auto* measured = dynamic_cast<const MeasuredOverlap*>(overlap_.get());
-  return measured ? measured->most_that_measured() : nullptr;
+  return measured ? measured->largest_measured() : nullptr;
 }
 
 /// Emits a notice about the chosen mode if it has changed since the last notice.
@@ -335,12 +335,12 @@ void RoundsScheduler::report_choice(EventSink& events) {
   const OverlapTuner* found = tuner();
   if (!found) return;
   const std::string choice =
-      found->keeps_at_once() ? "while the target verifies" : "in turn with the target";
+      found->keeps_overlapped() ? "while the target verifies" : "in turn with the target";
   if (choice == reported_) return;
   reported_ = choice;
   std::string why = fmt::format("a round of a text took {:.2f} ms in turn, ",
                                 static_cast<double>(found->in_turn()) * 1e-6);
-  why += found->was_spared()
+  why += found->was_probe_skipped()
              ? "of which drafting was too small a part to gain from overlapping"
              : fmt::format("{:.2f} ms overlapped", static_cast<double>(found->overlapped()) * 1e-6);
   events.push(Notice{now_ns(), Notice::Level::Info,
@@ -365,7 +365,7 @@ std::map<std::string, double> RoundsScheduler::figures() const {
     figures["overlap"] = ms(work) / ms(totals_.wall);
   }
   if (const OverlapTuner* found = tuner()) {
-    figures["overlap_chosen"] = found->keeps_at_once();
+    figures["overlap_chosen"] = found->keeps_overlapped();
     figures["overlap_looks"] = found->n_probes();
     figures["overlap_changes"] = found->n_changes();
     figures["in_turn_round_ms"] = ms(found->in_turn());

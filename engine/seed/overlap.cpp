@@ -59,7 +59,7 @@ void OverlapTuner::measured(const RoundTime& per_text) {
     return;
   }
   n_since_++;
-  if (!knows()) {
+  if (!has_measurements()) {
     if (samples_.size() == kProbeSamples) probe_if_it_may_pay();
     return;
   }
@@ -78,8 +78,8 @@ void OverlapTuner::measured(const RoundTime& per_text) {
 void OverlapTuner::probe_if_it_may_pay() {
   of_kept() = median(samples_);
   const Nanoseconds drafting = kept_ ? 0 : median(samples_, &RoundTime::drafting);
-  spared_ = !kept_ && !is_quicker(of_kept() - drafting);
-  if (spared_) return schedule_next_probe(/*changed=*/false);
+  probe_skipped_ = !kept_ && !is_quicker(of_kept() - drafting);
+  if (probe_skipped_) return schedule_next_probe(/*changed=*/false);
   samples_.clear();
   probing_ = true;
   n_probes_++;
@@ -124,23 +124,24 @@ bool OverlapTuner::is_quicker(Nanoseconds other) {
   return static_cast<double>(other) * kQuicker < static_cast<double>(of_kept());
 }
 
-const OverlapTuner* MeasuredOverlap::nearest_that_knows(int n_branches) const {
+const OverlapTuner* MeasuredOverlap::nearest_measured(int n_branches) const {
   const OverlapTuner* nearest = nullptr;
   int distance = 0;
   for (const auto& [n, tuner] : tuners_) {
     const int d = std::abs(n - n_branches);
-    if (!tuner.knows() || (nearest && d > distance)) continue;
+    if (!tuner.has_measurements() || (nearest && d > distance)) continue;
     nearest = &tuner;
     distance = d;
   }
   return nearest;
 }
 
-const OverlapTuner* MeasuredOverlap::most_that_measured() const {
+const OverlapTuner* MeasuredOverlap::largest_measured() const {
   // A tuner that copied its mode from another one may not have measured both modes.
   const OverlapTuner* found = nullptr;
   for (const auto& [n, tuner] : tuners_)
-    if (tuner.in_turn() > 0 && (tuner.overlapped() > 0 || tuner.was_spared())) found = &tuner;
+    if (tuner.in_turn() > 0 && (tuner.overlapped() > 0 || tuner.was_probe_skipped()))
+      found = &tuner;
   return found;
 }
 
@@ -148,13 +149,13 @@ bool MeasuredOverlap::at_once(int n_branches) const {
   if (n_branches < 2) return false;
   const auto found = tuners_.find(n_branches);
   if (found != tuners_.end()) return found->second.at_once();
-  const OverlapTuner* nearest = nearest_that_knows(n_branches);
-  return nearest && nearest->keeps_at_once();
+  const OverlapTuner* nearest = nearest_measured(n_branches);
+  return nearest && nearest->keeps_overlapped();
 }
 
 void MeasuredOverlap::measured(int n_branches, const RoundTime& per_text) {
   if (n_branches < 2) return;
-  tuners_.try_emplace(n_branches, nearest_that_knows(n_branches)).first->second.measured(per_text);
+  tuners_.try_emplace(n_branches, nearest_measured(n_branches)).first->second.measured(per_text);
 }
 
 const std::vector<std::string>& overlap_names() {

@@ -78,7 +78,7 @@ std::optional<ModelStore::WantedHeads> ModelStore::open_missing_heads(
   if (loaded && is_there(*loaded, directory)) return std::nullopt;
   WantedHeads wanted{.files = open_heads(directory, &target, limits), .plan = {}};
   for (const std::string& name : given) {
-    std::string notice = notice_of_two_models(name, assets_dir_);
+    std::string notice = ambiguous_name_notice(name, assets_dir_);
     if (!notice.empty() && find_model(name, assets_dir_) == directory)
       wanted.files.notices.push_back(std::move(notice));
   }
@@ -86,7 +86,7 @@ std::optional<ModelStore::WantedHeads> ModelStore::open_missing_heads(
   wanted.plan = memory_plan(config, options.dtype, /*with_table=*/on_cpu);
   if (!on_cpu) {
     const MemoryPlan table{.workspace = static_cast<double>(gram_table_bytes(config))};
-    refuse_what_does_not_fit(wanted.files.name, options.scale, table, available_memory_bytes());
+    check_memory(wanted.files.name, options.scale, table, available_memory_bytes());
   }
   return wanted;
 }

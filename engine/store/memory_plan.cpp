@@ -216,11 +216,11 @@ std::string size_words(double bytes) {
   return fmt::format("{:.1f} MB", bytes * 1e-6);
 }
 
-void refuse_what_does_not_fit(const std::string& name,
-                              const ModelScale& scale,
-                              const MemoryPlan& plan,
-                              std::int64_t available,
-                              const std::string& gpu) {
+void check_memory(const std::string& name,
+                  const ModelScale& scale,
+                  const MemoryPlan& plan,
+                  std::int64_t available,
+                  const std::string& gpu) {
   if (plan.needed() <= static_cast<double>(available)) return;
   const bool is_scaled = !(scale == ModelScale{});
   throw Error(

@@ -113,7 +113,7 @@ void ModelStore::make_room(const std::string& device_name,
   const std::int64_t available = free_bytes(on);
   const bool is_known = available < std::numeric_limits<std::int64_t>::max() - held;
   const std::string gpu = kernels::is_cpu(device_name) ? "" : device_name;
-  refuse_what_does_not_fit(name, scale, all, available + (is_known ? held : 0), gpu);
+  check_memory(name, scale, all, available + (is_known ? held : 0), gpu);
   while (all.needed() > static_cast<double>(free_bytes(on)) && unload_oldest(kept, &on)) {
   }
 }
@@ -238,7 +238,7 @@ ModelStore::Wanted ModelStore::open(const ModelRequest& request) const {
                              .generation = request.generation,
                              .context = request.context,
                              .limits = request.limits});
-  if (std::string notice = notice_of_two_models(request.model, assets_dir_); !notice.empty())
+  if (std::string notice = ambiguous_name_notice(request.model, assets_dir_); !notice.empty())
     wanted.files.notices.push_back(std::move(notice));
   LoadOptions& options = wanted.options;
   options.dtype = dtype_of(request.dtype, wanted.files.stored_dtype);

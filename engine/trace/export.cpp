@@ -108,7 +108,7 @@ void check_selection(const Timeline& timeline, const TraceOptions& options) {
                             "the last",
                             options.first_step, options.last_step));
   }
-  if (asks_for_all_steps(options)) return;
+  if (selects_all_steps(options)) return;
   const RunRecord* longest = nullptr;
   for (const RunRecord& run : timeline.runs()) {
     if (options.run && *options.run != run.id()) continue;
@@ -123,7 +123,7 @@ void check_selection(const Timeline& timeline, const TraceOptions& options) {
 
 }  // namespace
 
-bool asks_for_all_steps(const TraceOptions& options) {
+bool selects_all_steps(const TraceOptions& options) {
   return options.first_step <= 0 && options.last_step == TraceOptions{}.last_step;
 }
 
@@ -151,7 +151,7 @@ TraceReport write_trace(const Timeline& timeline,
     // Viewers show the top level of the metadata, so a single run's entry goes there too.
     only = pid == 1 ? about.substr(1, about.size() - 2) + "," : "";
   }
-  const bool whole = !options.run && asks_for_all_steps(options);
+  const bool whole = !options.run && selects_all_steps(options);
   if (whole) write_schedule(timeline, pid + 1, report, put_line);
   if (pid == 0) {
     ++report.n_metadata, ++report.n_events;

@@ -478,7 +478,7 @@ bool CudaDevice::stream_finishes() {
 // therefore comes from the caller: a bug in this program.
 void CudaDevice::check_memory_of_pending() {
   if (freed_.empty()) return;
-  const char* const name = pending_.first_that_holds([&](const char* word) {
+  const char* const name = pending_.first_with_stale_pointer([&](const char* word) {
     const auto found = freed_.lower_bound(word);
     return found != freed_.end() && word < found->first + found->second;
   });

@@ -57,7 +57,7 @@ class Launches {
   /// Name of the first launch with an argument word that may be a pointer and for which
   /// is_stale(word) is true. Null: there is none.
   template <class IsStale>
-  const char* first_that_holds(const IsStale& is_stale) const {
+  const char* first_with_stale_pointer(const IsStale& is_stale) const {
     for (std::size_t i = 0; i < all_.size(); i++) {
       for (std::size_t at = all_[i].bytes; at + sizeof(const char*) <= bytes_end(i);
            at += sizeof(const char*)) {

@@ -117,7 +117,7 @@ std::unique_ptr<kernels::Device> opened_device(const TrainOptions& options) {
 
 int train(const TrainOptions& options) {
   auto device = opened_device(options);
-  settle_code_of_training(options);
+  require_code_for_training(options);
   if (options.what == "cllm") return train_cllm(options, std::move(device));
   if (options.what == "medusa" || options.what == "chimera")
     return train_heads(options, std::move(device));
@@ -169,9 +169,9 @@ int train(const TrainOptions& options) {
       options.device, {{out + "/checkpoint.bin", "the last checkpoint"}},
       [&] { return engine::train_model(request, callbacks, std::move(device)); });
   line.finish();
-  if (result.n_left_out > 0)
+  if (result.n_skipped_steps > 0)
     print_error(fmt::format("note: {} skipped: the loss or its gradient was not finite",
-                            engine::counted(result.n_left_out, "step")));
+                            engine::counted(result.n_skipped_steps, "step")));
   if (options.json) {
     nlohmann::json written = document(out);
     written.update({{"finished", result.finished},

@@ -75,7 +75,7 @@ void NgramPool::insert(TokenId first, std::span<const TokenId> rest, StepId born
   n_ngrams_++;
 }
 
-void NgramPool::settle_changes() {
+void NgramPool::collapse_changes() {
   std::set<std::pair<TokenId, std::vector<TokenId>>> seen;
   std::erase_if(changes_.added, [&](const PoolNgram& ngram) {
     return entry(ngram.first, ngram.rest) == nullptr ||

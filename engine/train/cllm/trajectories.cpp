@@ -205,7 +205,7 @@ int augment(BlockPoints& points, Random& rng) {
   return n_changed;
 }
 
-int n_right_in_front(std::span<const TokenId> point, std::span<const TokenId> fixed_point) {
+int n_correct_prefix(std::span<const TokenId> point, std::span<const TokenId> fixed_point) {
   return static_cast<int>(std::ranges::mismatch(point, fixed_point).in1 - point.begin());
 }
 

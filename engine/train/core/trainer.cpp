@@ -164,7 +164,7 @@ TrainResult Run::run(const TrainCallbacks& callbacks) {
       reported_update, [&] { save(); }, probe_every(recipe_.probe_minutes, std::move(measure)));
   TrainResult result;
   result.finished = loop_.done() >= 1;
-  result.n_left_out = loop_.n_left_out();
+  result.n_skipped_steps = loop_.n_skipped();
   result.step = loop_.step;
   result.steps_done = loop_.steps_done();
   result.tokens = loop_.tokens;

@@ -9,7 +9,7 @@
 namespace engine {
 namespace {
 
-std::string what_they_are(const HeadsRecipe& recipe, const HeadsConfig& c) {
+std::string description_of(const HeadsRecipe& recipe, const HeadsConfig& c) {
   const std::string size =
       fmt::format("{:.2f} M parameters", static_cast<double>(c.n_params()) * 1e-6);
   if (c.kind == HeadsKind::Medusa) {
@@ -61,7 +61,7 @@ void write_heads_card(const std::string& directory,
   std::string card = fmt::format(
       "# {}\n\n{} They work only with that model's weights, which verify their drafts, so "
       "they change its speed and never its output.\n\n",
-      recipe.name, what_they_are(recipe, training.config));
+      recipe.name, description_of(recipe, training.config));
   card += fmt::format(
       "They were trained on texts that {} writes greedily after prompts of this mixture ({} "
       "prompts, at most {} tokens each{}); the mixture's own answers were not used.\n\n",

@@ -84,7 +84,7 @@ bool holds_a_model(const fs::path& folder) {
          holds(folder, "tokenizer.model");
 }
 
-bool can_go_on(const fs::path& folder) {
+bool can_be_resumed(const fs::path& folder) {
   if (holds(folder, kCheckpoint)) return true;
   return !holds_a_model(folder) &&
          std::ranges::any_of(kStages, [&](std::string_view name) { return holds(folder, name); });
@@ -131,7 +131,7 @@ void refuse_foreign_output(const std::string& out, Existing may_hold) {
   if (!fs::is_directory(status))
     refuse_output(out, "found a file, expected a directory to write; name another");
   if (is_empty_folder(out)) return;
-  const bool run = can_go_on(out);
+  const bool run = can_be_resumed(out);
   if (run && may_hold == Existing::ARun) return;
   if (run && may_hold == Existing::NoRun)
     refuse_output(
@@ -156,7 +156,7 @@ OutputFolder::OutputFolder(const std::string& out,
   refuse_foreign_output(out, may_hold);  // another process may have written before the lock
 }
 
-void OutputFolder::remove_what_was_written() const {
+void OutputFolder::remove_written_files() const {
   std::error_code ignored;
   for (const std::string_view name : kResults) fs::remove(fs::path(path_) / name, ignored);
 }

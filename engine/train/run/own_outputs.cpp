@@ -120,7 +120,7 @@ class Writer {
         stepper_(target.model, nullptr) {}
 
   void open();
-  bool run(const std::function<bool(const OutputsProgress&)>& go_on);
+  bool run(const std::function<bool(const OutputsProgress&)>& keep_going);
 
  private:
   struct Text {
@@ -235,7 +235,7 @@ void Writer::end(Text& text) {
   there_.insert(text.index);
 }
 
-bool Writer::run(const std::function<bool(const OutputsProgress&)>& go_on) {
+bool Writer::run(const std::function<bool(const OutputsProgress&)>& keep_going) {
   const Nanoseconds begun = now_ns();
   const auto had = static_cast<std::int64_t>(there_.size());
   for (;;) {
@@ -248,7 +248,7 @@ bool Writer::run(const std::function<bool(const OutputsProgress&)>& go_on) {
     for (const auto& text : texts_)
       if (text->lane.sequence.finished()) end(*text);
     std::erase_if(texts_, [](const auto& text) { return text->lane.sequence.finished(); });
-    if (!go_on) continue;
+    if (!keep_going) continue;
     OutputsProgress progress;
     progress.all = plan_.count;
     progress.done = static_cast<std::int64_t>(there_.size()) + n_gone_;
@@ -259,7 +259,7 @@ bool Writer::run(const std::function<bool(const OutputsProgress&)>& go_on) {
     if (by_now > 0)
       progress.seconds_left =
           static_cast<double>(progress.all - progress.done) * progress.seconds / by_now;
-    if (!go_on(progress)) return texts_.empty() && next_ >= plan_.count;
+    if (!keep_going(progress)) return texts_.empty() && next_ >= plan_.count;
   }
 }
 
@@ -269,13 +269,13 @@ bool write_own_outputs(const NamedTarget& target,
                        const OutputsPlan& plan,
                        const std::string& path,
                        const std::string& data,
-                       const std::function<bool(const OutputsProgress&)>& go_on) {
+                       const std::function<bool(const OutputsProgress&)>& keep_going) {
   ensure(target.model.tokenizer() != nullptr,
          "the target needs a tokenizer, because prompts are texts");
   ensure(plan.lanes > 0 && plan.max_tokens > 0, "lanes and max_tokens must be above 0");
   Writer writer(target, plan, path, data);
   writer.open();
-  return writer.run(go_on);
+  return writer.run(keep_going);
 }
 
 std::vector<OwnOutput> read_own_outputs(const std::string& path,

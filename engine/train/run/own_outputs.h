@@ -42,7 +42,7 @@ struct OutputsProgress {
 
 /// Writes the texts that the file does not have yet. Creates the file if it does not exist.
 /// @param data   folder of the open texts, for mixtures that name them
-/// @param go_on  called after every step; returns false to stop: finished texts are saved
+/// @param keep_going  called after every step; returns false to stop: finished texts are saved
 /// @return  true if the file has all texts
 /// @throws Error(BadInput)   if the file is from another target or plan, or has a damaged line that
 ///                           is not the last
@@ -51,7 +51,7 @@ bool write_own_outputs(const NamedTarget& target,
                        const OutputsPlan& plan,
                        const std::string& path,
                        const std::string& data,
-                       const std::function<bool(const OutputsProgress&)>& go_on = {});
+                       const std::function<bool(const OutputsProgress&)>& keep_going = {});
 
 /// Reads the texts of a file, ordered by index; without the rejected texts if plan.drop_wrong.
 /// @param target  the target that must have written them; null: any

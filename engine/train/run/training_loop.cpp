@@ -166,19 +166,19 @@ double TrainingLoop::seconds_left(double recent_seconds, double recent_tokens) c
   return std::max(0.0, settings_.minutes * 60 - seconds);
 }
 
-void TrainingLoop::leave_out(std::int64_t of_step) {
-  n_left_out_++;
-  n_left_out_in_a_row_++;
+void TrainingLoop::skip_step(std::int64_t of_step) {
+  n_skipped_++;
+  n_skipped_in_a_row_++;
   const std::string what = settings_.name + ": step " + std::to_string(of_step) +
                            ": the loss or its gradient is not finite";
-  if (n_left_out_in_a_row_ == kMostLeftOut)
+  if (n_skipped_in_a_row_ == kMaxSkippedSteps)
     throw Error(ErrorCode::Device,
-                what + ", of " + std::to_string(kMostLeftOut) +
+                what + ", for " + std::to_string(kMaxSkippedSteps) +
                     " steps in a row; the last checkpoint is kept; start again in another --out "
                     "with a smaller peak_lr, or with compute f32");
   if (callbacks_.notice)
     callbacks_.notice(what + "; the step is skipped and changes no weight (" +
-                      std::to_string(n_left_out_) + " so far)");
+                      std::to_string(n_skipped_) + " so far)");
 }
 
 // Calls `write`. If it fails, saves a checkpoint, if possible, before the error ends the run.
@@ -212,9 +212,9 @@ void TrainingLoop::run(const Update& update,
     TrainProgress progress = update(step + 1, lr);
     const bool taken = was_taken(progress);
     if (taken)
-      n_left_out_in_a_row_ = 0;
+      n_skipped_in_a_row_ = 0;
     else
-      leave_out(step + 1);
+      skip_step(step + 1);
     progress.lr = lr;
     step++;
     tokens += progress.tokens;

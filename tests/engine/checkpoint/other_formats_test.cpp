@@ -51,7 +51,7 @@ TEST(OtherFormats, an_eagle_draft_is_named) {
 
 TEST(OtherFormats, heads_of_other_methods_are_named) {
   const auto found = [](const std::string& config) {
-    return in_place_of_heads(parse_json(config, "config.json")).found;
+    return recognise_heads_config(parse_json(config, "config.json")).found;
   };
   EXPECT_THAT(found(R"({"hydra_num_heads": 4})"), HasSubstr("Hydra"));
   EXPECT_THAT(found(R"({"architectures": ["LlamaForCausalLMEagle3"]})"), HasSubstr("EAGLE"));
@@ -69,19 +69,19 @@ TEST(OtherFormats, hub_ids_are_distinguished_from_paths) {
                          "https://huggingface.co/lmsys/vicuna-7b-v1.3/",
                          "https://huggingface.co/lmsys/vicuna-7b-v1.3/tree/main",
                          "https://huggingface.co/lmsys/vicuna-7b-v1.3/blob/main/config.json"})
-    EXPECT_THAT(in_place_of_directory(id).way_on, HasSubstr("download lmsys/vicuna-7b-v1.3 "));
+    EXPECT_THAT(recognise_path(id).advice, HasSubstr("download lmsys/vicuna-7b-v1.3 "));
   for (const char* path : {"/nothing/here", "nothing", "a/b/c", "./a", "../a", "a/", "/a", ""})
-    EXPECT_FALSE(in_place_of_directory(path).is_known()) << path;
+    EXPECT_FALSE(recognise_path(path).is_known()) << path;
 }
 
 TEST(OtherFormats, a_model_in_a_subfolder_is_named) {
   const Folder dir;
   std::filesystem::create_directories(dir / "snapshots/abc");
   write_file(dir / "snapshots/abc/config.json", "{}");
-  EXPECT_THAT(in_place_of_weights(dir.path()).way_on, HasSubstr("snapshots/abc"));
+  EXPECT_THAT(recognise_directory(dir.path()).advice, HasSubstr("snapshots/abc"));
   std::filesystem::create_directory(dir / "inner");
   write_file(dir / "inner/config.json", "{}");
-  EXPECT_THAT(in_place_of_weights(dir.path()).found, HasSubstr("in its folder inner"));
+  EXPECT_THAT(recognise_directory(dir.path()).found, HasSubstr("in its folder inner"));
 }
 
 TEST(OtherFormats, other_file_formats_are_recognised) {

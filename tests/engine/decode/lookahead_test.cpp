@@ -426,7 +426,7 @@ TEST(NgramPool, an_evicted_ngram_seen_again_keeps_its_history) {
 TEST(NgramPool, reports_the_ngrams_of_a_prompt) {
   NgramPool pool(1, 1);
   for (const TokenId next : {5, 6, 5, 7}) pool.insert(0, std::vector<TokenId>{next}, -1);
-  pool.settle_changes();
+  pool.collapse_changes();
   const PoolChanged changes = pool.take_changes();
   ASSERT_EQ(changes.added.size(), 1u);
   EXPECT_EQ(changes.added[0].rest, std::vector<TokenId>{7});

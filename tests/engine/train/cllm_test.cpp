@@ -429,7 +429,7 @@ TEST_F(CllmRun, points_predict_like_their_fixed_point_up_to_the_error) {
     const StepOutput right = logits_behind(points.back());
     for (const auto& point : points) {
       const StepOutput out = logits_behind(point);
-      const int n_right = n_right_in_front(point, points.back());
+      const int n_right = n_correct_prefix(point, points.back());
       // Row i predicts position i and attends to the positions before it.
       for (int row = 0; row < static_cast<int>(point.size()); row++) {
         const bool same = std::ranges::equal(out.logits_of(row), right.logits_of(row));

@@ -314,7 +314,7 @@ TEST_P(GpuCllm, five_non_finite_losses_end_the_run) {
       ADD_FAILURE() << device;
     } catch (const Error& e) {
       EXPECT_EQ(e.code(), ErrorCode::Device);
-      EXPECT_THAT(e.what(), testing::HasSubstr("of 5 steps in a row"));
+      EXPECT_THAT(e.what(), testing::HasSubstr("for 5 steps in a row"));
     }
   }
 }

@@ -263,7 +263,7 @@ TEST_F(Training, truncated_or_altered_checkpoint_is_refused) {
 }
 
 // Steps of a run without a model, whose losses are given.
-class LeftOut : public test::TrainingFolder {
+class SkippedSteps : public test::TrainingFolder {
  protected:
   /// @return  the notices
   std::vector<std::string> run(const std::vector<double>& losses) {
@@ -294,9 +294,9 @@ class LeftOut : public test::TrainingFolder {
   int n_saved = 0;
 };
 
-TEST_F(LeftOut, step_with_non_finite_loss_is_skipped_and_reported) {
+TEST_F(SkippedSteps, step_with_non_finite_loss_is_skipped_and_reported) {
   const auto notices = run({1, NAN, INFINITY, NAN, NAN, 3, NAN, 5});
-  EXPECT_EQ(loop->n_left_out(), 5);
+  EXPECT_EQ(loop->n_skipped(), 5);
   EXPECT_EQ(reported_steps, (std::vector<std::int64_t>{1, 6, 8}));
   EXPECT_EQ(loop->step, 8);
   EXPECT_EQ(loop->tokens, 8) << "their texts are not read again";
@@ -310,7 +310,7 @@ TEST_F(LeftOut, step_with_non_finite_loss_is_skipped_and_reported) {
       "weight (2 so far)");
 }
 
-TEST_F(LeftOut, five_in_a_row_end_the_run) {
+TEST_F(SkippedSteps, five_in_a_row_end_the_run) {
   try {
     run({1, NAN, NAN, NAN, NAN, NAN, 1});
     ADD_FAILURE() << "it went on";

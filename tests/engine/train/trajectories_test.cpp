@@ -75,7 +75,7 @@ TEST(Trajectories, answers_equal_autoregressive_decoding) {
           int front = 0;
           for (const auto& point : points) {
             ASSERT_EQ(point.size(), points[0].size());
-            const int right = n_right_in_front(point, points.back());
+            const int right = n_correct_prefix(point, points.back());
             EXPECT_GE(right, front) << "what is right stays right";
             if (&point != &points[0]) {
               EXPECT_GT(right, front) << "one more in every iteration";
