@@ -189,7 +189,7 @@ def answers(report):
 
 
 def chain_table(names):
-    """Prints the table. @return  names of chains whose texts differ from those at 1x1, or (without a bound) from plain decoding's"""
+    """Prints the table. @return  names of chains whose texts differ from the same chain's at 1x1 or, without a bound, from plain decoding"""
     others = []
     base_of = {name: base if base != "-" else name for name, base in (pair.rsplit("=", 1) for pair in names)}
     chains = {name: reports("chain", name) for name in base_of}

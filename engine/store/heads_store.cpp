@@ -52,7 +52,7 @@ std::string ModelStore::heads_directory(const ModelFiles& target,
   for (const std::string& name : given) {
     const std::string directory = find_model(name, assets_dir_);
     const auto found = heads_kind(directory, limits);
-    // throws, naming what the folder holds instead
+    // throws an error that names the content of the folder
     if (!found) open_heads(directory, &target, limits);
     if (found == kind) return directory;
   }

@@ -57,7 +57,7 @@ struct CublasCalls {
 /// Loads the library. It stays loaded, because handles of several devices may use it.
 /// @return  null if that fails; `why` then says why
 const CublasCalls* cublas_of(const std::string& named, std::string& why) {
-  static std::mutex opening;  // devices of several threads may load it together
+  static std::mutex opening;  // several threads may call this at the same time
   static CublasCalls calls;
   const std::lock_guard hold(opening);
   if (calls.gemm) return &calls;
