@@ -33,7 +33,7 @@ struct AttentionRows {
   int head_dim = 0;
   /// Numbers in a row of qkv.
   int qkv_width() const { return (n_heads + 2 * n_kv_heads) * head_dim; }
-  /// Numbers in a row of the output.
+  /// Values in a row of the output.
   int out_width() const { return n_heads * head_dim; }
 };
 
@@ -300,13 +300,13 @@ struct TrainOps {
   void (*argmax)(Device&, const float* logits, int n_rows, int vocab, std::int32_t* token_to_host);
 };
 
-/// C [m, n] = A B, added to C if `add`.  A [m, k], or [k, m] if a_turned; B [k, n], or [n, k] if
-/// b_turned. A and B of one type; C of that type or f32.
+/// C [m, n] = A B, added to C if `add`.  A [m, k], or [k, m] if a_transposed; B [k, n], or [n, k] if
+/// b_transposed. A and B of one type; C of that type or f32.
 struct TrainProduct {
   const void* a = nullptr;
   const void* b = nullptr;
   void* c = nullptr;
-  bool a_turned = false, b_turned = false;
+  bool a_transposed = false, b_transposed = false;
   DType in = DType::F32, out = DType::F32;
   bool add = false;
   int m = 0, n = 0, k = 0;

@@ -64,7 +64,7 @@ void attention_matmul(Device& device,
                       float* attended,
                       const Projection& to) {
   ensure(std::int64_t{n_heads} * layer.head_dim == to.w.k,
-         "attention_matmul: the product reads every head");
+         "attention_matmul: the matrix must read the outputs of all heads");
   device.ops().attention(device, layer, plan, q, q_stride, staged_k, staged_v, n_heads, scale,
                          attended, to.w.k);
   multiply(device, attended, plan.n_rows, to);

@@ -17,7 +17,7 @@ from step_costs import costs
 SCALES = ("1x1", "4x2")
 RACES = ("all", "sized")
 BLOCKS = (6, 8, 10, 12, 16)  # candidate sizes of a window
-# Targets at 4x2: the best of some lanes, the least speed-up, the tasks.
+# Goals at 4x2: name, lanes of which the best counts, least speed-up (or the goal whose result it must reach), tasks (None: all).
 TARGETS = [("CLLM", ["jacobi@demo-cllm sliding, sized", "jacobi@demo-cllm"], 2.5, ["arith", "sql", "py", "blocks"]),
            ("Medusa", ["medusa"], 1.8, None),
            ("Chimera", ["chimera", "chimera drafting=branch"], "Medusa", None),
@@ -42,14 +42,14 @@ def records(file):
 
 
 def sizes(out, scale):
-    """The widest block whose step costs at most 1.25 times one row's, and tokens for prompt lookup."""
+    """Block size: the largest whose step takes at most 1.25 times a step of one row. Tokens of prompt lookup: half of it."""
     cost = costs(f"{out}/steps-{scale}-1.json", f"{out}/steps-{scale}-2.json")
     block = max([n for n in BLOCKS if cost[n] <= 1.25 * cost[1]], default=BLOCKS[0])
     return block, block // 2
 
 
 def estimate(out, tokens, tasks, lanes, n_models):
-    """Prints minutes, estimated from step times: a lane takes about 3/4 of plain decoding at full length, prompts included."""
+    """Prints an estimate in minutes. A lane is assumed to take 3/4 of the time of plain decoding at full length, prompts included."""
     runs = len(lanes.split(","))
     seconds = 0
     for scale in SCALES:
@@ -62,7 +62,7 @@ def estimate(out, tokens, tasks, lanes, n_models):
             asked = sum(len(records(f"{out}/{task}.jsonl")) for task in tasks.split())
             seconds += asked * int(n_models) * 100 * ms / 1e3
         print(f"{n} prompts at {scale}, {runs} runs each, where a step takes {ms:.3g} ms")
-    print(f"about {math.ceil(seconds / 60)} minutes in all, less what exists already")
+    print(f"about {math.ceil(seconds / 60)} minutes in all, less the time of results that exist already")
 
 
 def answered(file, answers):

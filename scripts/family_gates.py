@@ -9,7 +9,7 @@ import json
 import sys
 
 TRIGGER = " So the answer is"
-# Task, level (None: both), and the least share of correct answers for a target below 10 M parameters and for a larger one; None: no gate.
+# Task, level (None: both), and the least share of correct answers of a target with fewer than 10 M parameters, and of a larger one; None: no gate.
 RIGHT = [("arith", 1, 0.90, None), ("arith", 2, None, 0.90), ("kb", None, 0.85, 0.95), ("sql", 1, 0.85, 0.95), ("py", None, None, 0.85)]
 DRAFTED = ["arith", "blocks", "chat"]
 # Gates of a consistency model, means over these tasks: tokens a step in blocks and in a sliding window; most points lost on each task.

@@ -425,7 +425,7 @@ run() { # [PART...] | --minutes N | --together [SECONDS] PART...
     end=$(($(date +%s) + 60 * ${2:?minutes}))
     # shellcheck disable=SC2046
     set -- $(python3 "$here/gpu_parts.py" fit "$here/results" "$2")
-    [ $# -gt 0 ] || { echo "gpu_check: all parts that fit have passed" >&2 && return 2; }
+    [ $# -gt 0 ] || { echo "gpu_check: every part that fits into these minutes has passed" >&2 && return 2; }
   fi
   # shellcheck disable=SC2046
   [ $# -gt 0 ] || set -- $(python3 "$here/gpu_parts.py" names)

@@ -12,7 +12,7 @@ import math
 import os
 import sys
 
-MOST = 10  # limit of minutes for a part
+MOST = 10  # largest estimate for a part, in minutes
 
 
 def shares(name, n, minutes, first=1, last=None):

@@ -22,7 +22,7 @@ import sys
 LIST = "tests/mutations.json"
 WORK = "build/mutations"
 FIELDS = {"name", "fault", "file", "find", "replace", "target", "filter"}
-PATIENCE_S = 900  # a test that takes longer hangs: the fault was noticed
+PATIENCE_S = 900  # a longer test counts as hanging, so the fault counts as caught
 
 
 def text_of(path):
@@ -103,7 +103,7 @@ class Tree:
             run(["git", "worktree", "prune"], check=True)
             run(["git", "worktree", "add", "--detach", self.path, "HEAD"], check=True)
         run(["git", "checkout", "--force", "--detach", commit()], cwd=self.path, check=True)
-        self.passes = {}  # (target, filter): it passes without a fault
+        self.passes = {}  # (target, filter): True if the tests pass without a fault
 
     def build(self, target):
         emulated = "emulated" in target

@@ -40,7 +40,7 @@ def at(cost, rows):
 
 
 def of_its_rows(speedup, fewer_steps, plain_ms, step_ms):
-    """1 if only the rows cost time, less if something else does.
+    """Speed-up divided by the speed-up that would result if only rows and drafts took time; below 1 if anything else takes time.
 
     fewer_steps  steps of plain decoding per step of the decoder; for complete texts its tokens per step
     plain_ms     cost of a step of plain decoding, one row

@@ -121,15 +121,16 @@ void add_train(CLI::App& app, Parsed& p, Run& run) {
       ->transform(whole_number(0, 1024));
   c->add_option(
       "--from", p.train.from,
-      "initial model, of the recipe's hyperparameters (default: random weights; cllm: the "
+      "initial model, with the recipe's hyperparameters (default: random weights; cllm: the "
       "recipe's target)");
   c->add_option("--target", p.train.target,
                 "medusa, chimera, outputs, and draft with texts of a target: the target (default: "
                 "the recipe's)")
       ->type_name(kModelName);
-  c->add_option("--texts", p.train.texts,
-                "the same: texts of the target, a file of `train outputs` (default: generated "
-                "first, to own_outputs.jsonl in --out)")
+  c->add_option(
+       "--texts", p.train.texts,
+       "medusa, chimera, outputs, and draft with texts of a target: file of these texts, written "
+       "by `train outputs` (default: own_outputs.jsonl in --out, generated first)")
       ->type_name("FILE");
   add_limit_option(*c, p.train.limits);
   c->add_flag("--resume", p.train.resume, "continue from the last checkpoint in --out");

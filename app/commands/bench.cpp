@@ -167,11 +167,11 @@ json step_rows(const engine::Model& model,
 /// The rows as a table. The ratio to the memory roofline is meaningless for weights in cache.
 std::string step_table(const json& rows, std::int64_t weight_bytes, std::int64_t cache_bytes) {
   std::vector<std::vector<std::string>> text = {
-      {"rows", "ms", "of first", "roofline ms", "reached"}};
+      {"rows", "ms", "vs first", "roofline ms", "reached"}};
   bool any_above = false;
   for (const json& row : rows) {
     const json& reached = row["roofline_fraction"];
-    const bool above = reached.is_number() && beats_memory(reached.get<double>());
+    const bool above = reached.is_number() && is_faster_than_memory(reached.get<double>());
     any_above = any_above || above;
     text.push_back(
         {fmt::format("{}", row["rows"].get<int>()), fmt::format("{:.3f}", row["ms"].get<double>()),
@@ -197,7 +197,7 @@ void add_race_steps(json& rows, const std::vector<std::vector<MeanSteps>>& times
 /// These times as a table.
 std::string race_step_table(const json& rows) {
   std::vector<std::vector<std::string>> text = {
-      {"rows", "first steps", "ms", "of going on", "draft ms a step"}};
+      {"rows", "first steps", "ms", "vs steady", "draft ms a step"}};
   for (const json& row : rows)
     for (const json& mean : row["behind"])
       text.push_back({fmt::format("{}", row["rows"].get<int>()),

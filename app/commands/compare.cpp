@@ -437,7 +437,7 @@ std::string branches_words(const std::vector<RacingLane>& lanes) {
   for (const RacingLane& lane : lanes) {
     if (!lane.scheduler) continue;
     text += fmt::format(
-        "{}: {} at a time; tokens/s and speed-up are of all of them together, by elapsed time "
+        "{}: {} at a time; tokens/s and speed-up are totals of these prompts, by elapsed time "
         "without prefill\n",
         lane.of.name, engine::counted(static_cast<std::int64_t>(lane.n_branches), "prompt"));
     const std::string how = schedule_text(lane.scheduler->figures());
@@ -518,7 +518,7 @@ int compare(const GenerationOptions& options) {
   const std::vector<Prompt> prompts = prompts_of(options);
   engine::ModelStore store(assets_dir(), options.model.n_threads);
   const std::vector<RacingLane> lanes = lanes_of(store, options, prompts.size());
-  const std::string notice = prompts.size() > 1 ? "" : why_alone(options.decoders);
+  const std::string notice = prompts.size() > 1 ? "" : single_prompt_note(options.decoders);
 
   nlohmann::json results = nlohmann::json::array();
   std::vector<Totals> totals(lanes.size());

@@ -343,7 +343,7 @@ int model(const ModelCommandOptions& options) {
     else
       options.what == "random" ? make_random(options) : make_scaled(options);
   } catch (const Error&) {
-    folder.remove_what_was_written();
+    folder.remove_written_files();
     throw;
   }
   note_written_name(options.out);

@@ -34,7 +34,7 @@ std::string why_no_speedup(std::span<const std::string> decoders,
       fmt::join(decoders, ", "), megabytes(weight_bytes), megabytes(cache_bytes));
 }
 
-std::string why_alone(std::span<const std::string> decoders) {
+std::string single_prompt_note(std::span<const std::string> decoders) {
   const auto found = std::ranges::find_if(decoders, engine::takes_turns);
   if (found == decoders.end()) return "";
   return fmt::format(
@@ -76,7 +76,7 @@ std::string why_this_scale(const std::string& model,
   return fmt::format("{} starts at scale {}: {}; --scale selects another", model, scale, why);
 }
 
-bool beats_memory(double roofline_fraction) {
+bool is_faster_than_memory(double roofline_fraction) {
   return roofline_fraction > 1.05;  // the probe varies by some percent
 }
 

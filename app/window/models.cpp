@@ -63,7 +63,7 @@ ui::CatalogModel catalog_model(const fs::path& folder, const ModelOptions& optio
   return model;
 }
 
-// Whether a folder contains draft heads instead of a model.
+// True if a folder contains draft heads instead of a model.
 bool holds_heads(const fs::path& folder) {
   try {
     return engine::heads_kind(folder.string()).has_value();

@@ -47,10 +47,10 @@ ModelFiles open_model(const std::string& directory, const OpenOptions& options =
 std::string find_model(const std::string& name_or_path, const std::string& assets_dir);
 
 /// True if a name is ambiguous: a bundled model and a different folder in the current directory.
-bool names_two_models(const std::string& name, const std::string& assets_dir);
+bool is_ambiguous_model_name(const std::string& name, const std::string& assets_dir);
 /// A notice about an ambiguous name: find_model() uses the bundled model; ./NAME selects the
 /// folder. Empty if the name is not ambiguous.
-std::string notice_of_two_models(const std::string& name, const std::string& assets_dir);
+std::string ambiguous_name_notice(const std::string& name, const std::string& assets_dir);
 
 /// Resolves the name of a model or of draft heads in a model's card to an argument of find_model():
 /// the sibling directory with this name if there is one, else the name itself.

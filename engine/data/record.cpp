@@ -53,8 +53,8 @@ Split split_of_key(std::string_view key) {
 }
 
 std::optional<Record> TaskGenerator::make(Split split, int level, std::int64_t index) const {
-  ensure(level >= 1 && level <= 3, "a generator's level is 1, 2 or 3");
-  ensure(index >= 0, "a record's index is 0 or more");
+  ensure(level >= 1 && level <= 3, "a generator's level must be 1, 2 or 3");
+  ensure(index >= 0, "a record's index must be at least 0");
   const std::string id = std::string(name()) + "/" + std::to_string(level) + "/" +
                          std::string(split_name(split)) + "/" + std::to_string(index);
   for (int attempt = 0; attempt < kMaxAttempts; attempt++) {

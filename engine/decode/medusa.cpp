@@ -20,8 +20,8 @@ DecoderInfo MedusaOptions::describe() {
   info.name = "medusa";
   info.title = "Medusa";
   info.summary =
-      "Small heads on the model's last state guess several tokens ahead, a few candidates each; "
-      "the model verifies the tree of them in one step.";
+      "Several draft heads on the model's last hidden state, one for each of the next positions, "
+      "propose a tree of candidates. The model verifies the tree in one step.";
   info.reference = "Cai et al. 2024, arXiv:2401.10774";
   info.reads_prompt_state = true;
   describe_needs(info);

@@ -63,12 +63,12 @@ class PackedChimera final : public ChimeraHeads {
   int n_heads() const override { return c_.n_heads; }
   int vocab_size() const override { return n_valid_; }
   int gram() const override { return c_.gram; }
-  std::unique_ptr<ChimeraText> make_text(int n_cached_grams) override;
+  std::unique_ptr<ChimeraSequence> make_sequence(int n_cached_grams) override;
 
   int dim() const { return c_.dim; }
   /// The sequence whose draft is in the buffers; null: none.
-  const ChimeraText* drafting() const { return drafting_; }
-  void draft_for(const ChimeraText* text) { drafting_ = text; }
+  const ChimeraSequence* drafting() const { return drafting_; }
+  void draft_for(const ChimeraSequence* text) { drafting_ = text; }
   std::unique_ptr<PagedCache> make_cache() { return std::make_unique<PagedCache>(store_); }
 
   bool sees_grams() const { return c_.sees_committed_grams; }
@@ -140,7 +140,7 @@ class PackedChimera final : public ChimeraHeads {
   kernels::DeviceBuffer gram_rows_;  // [kAppendRows, gram, dim] embeddings of their tokens
   SiluRows gram_silu_;               // [kAppendRows, dim]
   kernels::DeviceBuffer encoded_;    // [kAppendRows, dim]
-  const ChimeraText* drafting_ = nullptr;
+  const ChimeraSequence* drafting_ = nullptr;
   int n_rows_ = 0;                // capacity of the buffers below
   kernels::DeviceBuffer x_;       // [rows, dim] the residual stream
   kernels::DeviceBuffer normed_;  // [rows, dim]
@@ -151,9 +151,9 @@ class PackedChimera final : public ChimeraHeads {
 };
 
 /// The sequence of one run.
-class PackedText final : public ChimeraText {
+class PackedSequence final : public ChimeraSequence {
  public:
-  PackedText(PackedChimera& heads, int n_cached_grams)
+  PackedSequence(PackedChimera& heads, int n_cached_grams)
       : heads_(heads), cache_(heads.make_cache()), grams_(n_cached_grams) {}
   int length() const override { return heads_.n_positions(*cache_); }
   void append(std::span<const float> hidden, std::span<const TokenId> grams) override;
@@ -237,8 +237,8 @@ void PackedChimera::make_table(std::int64_t max_bytes) {
   }
 }
 
-std::unique_ptr<ChimeraText> PackedChimera::make_text(int n_cached_grams) {
-  return std::make_unique<PackedText>(*this, n_cached_grams);
+std::unique_ptr<ChimeraSequence> PackedChimera::make_sequence(int n_cached_grams) {
+  return std::make_unique<PackedSequence>(*this, n_cached_grams);
 }
 
 // Keeps the rows of the current draft in qkv_, because later levels read them.
@@ -451,12 +451,12 @@ void PackedChimera::run_head(int k, int n, std::span<const float> hidden) {
                 logits_.f32(), n_vocab, nullptr, /*add=*/i > 0);
 }
 
-void PackedText::append(std::span<const float> hidden, std::span<const TokenId> grams) {
+void PackedSequence::append(std::span<const float> hidden, std::span<const TokenId> grams) {
   const auto dim = static_cast<std::size_t>(heads_.dim());
   const auto gram = static_cast<std::size_t>(heads_.gram());
   const std::size_t n = hidden.size() / dim;
-  ensure(hidden.size() == n * dim, "append: hidden is [n, dim]");
-  ensure(grams.size() == n * gram, "append: grams is [n, gram]");
+  ensure(hidden.size() == n * dim, "append: hidden must have n * dim elements");
+  ensure(grams.size() == n * gram, "append: grams must have n * gram elements");
   if (n == 0) return;
   const int begin = length();
   const std::size_t first = begin == 0 ? 1 : 0;  // the first position with a k-gram
@@ -477,12 +477,12 @@ void PackedText::append(std::span<const float> hidden, std::span<const TokenId> 
   last_.assign(hidden.end() - static_cast<std::ptrdiff_t>(dim), hidden.end());
 }
 
-void PackedText::truncate(int length) {
+void PackedSequence::truncate(int length) {
   if (length < this->length()) last_.clear();
   cache_->truncate(heads_.n_slots(length));
 }
 
-void PackedText::begin_draft() {
+void PackedSequence::begin_draft() {
   ensure(!last_.empty(), "begin_draft: the last hidden state is unknown");
   heads_.draft_for(this);
   parent_.clear();
@@ -490,7 +490,7 @@ void PackedText::begin_draft() {
 }
 
 /// Encoded k-grams, from the k-gram cache if possible.
-std::vector<float> PackedText::encoded(std::span<const TokenId> grams) {
+std::vector<float> PackedSequence::encoded(std::span<const TokenId> grams) {
   const auto dim = static_cast<std::size_t>(heads_.dim());
   const auto gram = static_cast<std::size_t>(heads_.gram());
   const std::size_t n = grams.size() / gram;
@@ -517,14 +517,14 @@ std::vector<float> PackedText::encoded(std::span<const TokenId> grams) {
   return rows;
 }
 
-void PackedText::run_level(std::span<const int> parent, std::span<const TokenId> grams) {
+void PackedSequence::run_level(std::span<const int> parent, std::span<const TokenId> grams) {
   ensure(heads_.drafting() == this, "level: another sequence has used the heads since begin_draft");
-  ensure(n_levels_ < heads_.n_heads(), "level: a draft has at most n_heads levels");
+  ensure(n_levels_ < heads_.n_heads(), "level: a draft can have at most n_heads levels");
   ensure(grams.size() == parent.size() * static_cast<std::size_t>(heads_.gram()),
-         "level: grams is [n, gram]");
+         "level: grams must have n * gram elements");
   const int first = static_cast<int>(parent_.size());
   for (const int p : parent)
-    ensure(p >= -1 && p < first, "level: a parent is a row of an earlier level");
+    ensure(p >= -1 && p < first, "level: a parent must be a row of an earlier level");
   parent_.insert(parent_.end(), parent.begin(), parent.end());
   heads_.run(*cache_, parent_, first, encoded(grams), last_, n_levels_++);
 }
@@ -535,7 +535,7 @@ std::unique_ptr<ChimeraHeads> load_chimera(kernels::Device& device,
                                            const HeadsFiles& files,
                                            const ModelFiles& target,
                                            const HeadsOptions& options) {
-  ensure(files.config.kind == HeadsKind::Chimera, "load_chimera: these are other heads");
+  ensure(files.config.kind == HeadsKind::Chimera, "load_chimera: the files hold other heads");
   const auto tensors = scaled(files.tensors, files.config, options.scale);
   const auto of_target = scaled(target.tensors, target.config, options.scale);
   const Tensor embedding = files.config.own_embedding

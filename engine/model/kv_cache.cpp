@@ -198,19 +198,19 @@ void PagedCache::make_room(int n) {
 
 void PagedCache::commit(std::span<const int> path) {
   ensure(staged_forward_ == store_->forward_number(),
-         "commit: only once, after the model's last forward");
+         "commit: must be called once, after the model's last forward");
   for (std::size_t i = 0; i < path.size(); i++) {
     ensure(path[i] >= 0 && path[i] < static_cast<int>(staged_parent_.size()),
            "commit: a row is not in the forward");
     ensure(staged_parent_[static_cast<std::size_t>(path[i])] == (i == 0 ? -1 : path[i - 1]),
-           "commit: a path goes from the prefix down, parent to child");
+           "commit: each row of the path must be a child of the row before it");
   }
   if (path.empty()) {
     staged_forward_ = -1;
     return;
   }
   ensure(!staged_in_blocks_ || path.size() == staged_parent_.size(),
-         "commit: blocks are committed whole");
+         "commit: a block must be committed as a whole");
   make_room(static_cast<int>(path.size()));
   src_.clear();
   page_.clear();
@@ -230,7 +230,7 @@ void PagedCache::commit(std::span<const int> path) {
 // Drops every page after the last kept position: a fork may share it, and later growth would write
 // to it.
 void PagedCache::truncate(int length) {
-  ensure(length >= 0 && length <= length_, "truncate: length is 0 to the current length");
+  ensure(length >= 0 && length <= length_, "truncate: length must be 0 to the current length");
   for (std::size_t i = static_cast<std::size_t>(pages_for(length)); i < pages_.size(); i++)
     store_->drop(pages_[i]);
   pages_.resize(static_cast<std::size_t>(pages_for(length)));

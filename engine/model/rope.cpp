@@ -78,7 +78,8 @@ std::vector<double> longrope_frequencies(const RopeConfig& rope, int head_dim, i
   std::vector<double> f = plain_frequencies(rope.theta, head_dim);
   const std::vector<double>& factor =
       seq_len > rope.original_max_seq_len ? rope.long_factor : rope.short_factor;
-  ensure(factor.size() == f.size(), "longrope: one factor for every pair");
+  ensure(factor.size() == f.size(),
+         "longrope: there must be one factor for each pair of dimensions");
   for (std::size_t i = 0; i < f.size(); i++) f[i] /= factor[i];
   return f;
 }
@@ -110,7 +111,7 @@ int RopeConfig::rotation_key(int n_prompt) const {
 }
 
 std::vector<double> rope_frequencies(const RopeConfig& rope, int head_dim, int seq_len) {
-  ensure(head_dim >= 2 && head_dim % 2 == 0, "RoPE: head_dim is even");
+  ensure(head_dim >= 2 && head_dim % 2 == 0, "RoPE: head_dim must be even");
   ensure(rope.type == RopeConfig::Type::Default || rope.type == RopeConfig::Type::Linear ||
              rope.original_max_seq_len > 0,
          "RoPE: this type needs original_max_seq_len");

@@ -282,22 +282,23 @@ void Transformer::check_request(std::span<const BatchItem> items, Wants wants) {
          "forward: row_p needs chosen tokens, so neither n_ranked nor draws");
   for (const BatchItem& item : items)
     ensure(!wants.draws || !item.pick_rows || item.draw,
-           "forward: with draws, every item with pick_rows has a DrawRequest");
+           "forward: if one item has a DrawRequest, every item with pick_rows needs one");
 }
 
 void Transformer::check_blocks(std::span<const BatchItem> items) {
   in_blocks_ = !items.empty() && items.front().in_blocks;
   for (const BatchItem& item : items) {
-    ensure(item.in_blocks == in_blocks_, "forward: either all items are in blocks or none");
+    ensure(item.in_blocks == in_blocks_, "forward: either all items or no item must be in blocks");
     if (!in_blocks_) continue;
     const int block = prompt_block(), n_rows = item.tree->n_rows();
-    ensure(block > 0 && n_rows % block == 0 && !item.pick_rows,
-           "forward: an item in blocks has whole blocks and no picks, on a device with blocks");
+    ensure(
+        block > 0 && n_rows % block == 0 && !item.pick_rows,
+        "forward: an item in blocks must have whole blocks and no picks, on a device with blocks");
     ensure(item.cache->length() % block == 0 && item.cache->n_in_blocks() == item.cache->length(),
            "forward: only blocks may come before a block");
     for (int row = 0; row < n_rows; row++)
       ensure(item.tree->parent[static_cast<std::size_t>(row)] == row - 1,
-             "forward: a block is a chain");
+             "forward: a block must be a chain");
   }
 }
 
@@ -317,7 +318,7 @@ RowRange Transformer::rows_out(std::span<const BatchItem> items, Wants wants) co
     if (item.hidden_of < 0) continue;
     ensure(items.size() == 1 && !item.pick_rows && !wants.hidden,
            "forward: hidden_of needs a single item without picks, and not wants.hidden");
-    ensure(item.hidden_of < plan_.n_rows(), "forward: hidden_of is a row of the tree");
+    ensure(item.hidden_of < plan_.n_rows(), "forward: hidden_of must be a row of the tree");
     return {item.hidden_of, 1};
   }
   return {0, wants.hidden ? plan_.n_rows() : plan_.n_picked()};

@@ -174,7 +174,7 @@ Weights Loader::load() {
 }  // namespace
 
 Matrix pack_matrix(kernels::Device& device, const Tensor& tensor, kernels::DType dtype) {
-  ensure(tensor.shape.size() == 2, "pack_matrix: the tensor has two dimensions");
+  ensure(tensor.shape.size() == 2, "pack_matrix: the tensor must have two dimensions");
   return packed(device, tensor.data, tensor.dtype, static_cast<int>(tensor.shape[0]),
                 static_cast<int>(tensor.shape[1]), dtype);
 }

@@ -169,7 +169,7 @@ class ChainOfThought {
     item.id = question.record.id;
     item.question = question.record.prompt;
     item.expected = question.record.answer;
-    item.exact = before_trigger(result.text);
+    item.exact = rationale_of(result.text);
     item.text = result.text;
     item.n_steps = result.n_steps;
     item.n_tokens = static_cast<int>(result.tokens.size());

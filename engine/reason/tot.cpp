@@ -33,8 +33,8 @@ void add_run(TotCost& cost, const RunResult& result, const RunRequest& request) 
   cost.n_proposed += count("proposed");
   cost.n_accepted += count("accepted");
   cost.n_rejected += count("rejected");
-  cost.n_depth_asked += full_path_tokens(*parse_options(request.decoder, request.options),
-                                         result.n_steps, result.counts);
+  cost.n_requested_depth += full_path_tokens(*parse_options(request.decoder, request.options),
+                                             result.n_steps, result.counts);
   cost.n_draft_depth += count("draft_depth");
   cost.n_kept_of_depth += std::llround(metric("depth_accepted") * metric("draft_depth"));
   cost.seconds += (result.prefill_ms + result.decode_ms) * 1e-3;
@@ -403,7 +403,7 @@ TotCost& TotCost::operator+=(const TotCost& more) {
   n_proposed += more.n_proposed;
   n_accepted += more.n_accepted;
   n_rejected += more.n_rejected;
-  n_depth_asked += more.n_depth_asked;
+  n_requested_depth += more.n_requested_depth;
   n_draft_depth += more.n_draft_depth;
   n_kept_of_depth += more.n_kept_of_depth;
   seconds += more.seconds;

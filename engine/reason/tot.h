@@ -43,7 +43,7 @@ struct TotCost {
   std::int64_t n_rows = 0;
   std::int64_t n_proposed = 0, n_accepted = 0, n_rejected = 0;
   /// For decoders that draft: n_steps times the draft depth that the options request.
-  std::int64_t n_depth_asked = 0;
+  std::int64_t n_requested_depth = 0;
   /// For decoders that draft: the sums of the draft trees' depths and of the accepted tokens.
   std::int64_t n_draft_depth = 0, n_kept_of_depth = 0;
   double seconds = 0;       // compute time of the runs, prompts included

@@ -90,7 +90,7 @@ std::unique_ptr<CompletionJob> begin_job(std::span<const CompletionRequest> requ
     std::unique_ptr<CompletionJob> job(new CompletionJob{
         request, index, run, prefill, std::move(lane), *models.target.model->tokenizer()});
     ensure(request.stop_texts.empty() || request.run.stop_texts.empty(),
-           "a request has either a task's stop texts or a user's stop strings");
+           "a request must not have both a task's stop texts and a user's stop strings");
     if (!request.stop_texts.empty())
       stop_at(job->lane, job->tokenizer, request.stop_texts, StopReason::Text);
     return job;
@@ -106,7 +106,7 @@ Sequence read_prompt(PromptCaches& prompts,
                      const std::function<bool(int, int)>& progress) {
   const std::vector<TokenId>& tokens = request.run.prompt_tokens;
   ensure(!request.from || std::ranges::equal(request.from->tokens(), tokens),
-         "a request continues a sequence with its own prompt's tokens");
+         "the continued sequence must begin with the tokens of the request's prompt");
   return prefilled(prompts, *models.target.model, tokens, request.from, progress,
                    decoder_named(request.run.decoder).reads_prompt_state);
 }

@@ -12,7 +12,7 @@
 namespace engine {
 namespace {
 
-/// Time between two calls of go_on() while waiting for the ranks.
+/// Time between two calls of keep_going() while waiting for the ranks.
 constexpr std::chrono::milliseconds kReadyPeriod{100};
 
 /// The exception that is being handled, for the caller of rank 0. If it is an Error, its message is
@@ -126,14 +126,14 @@ void LookaheadRanks::run_steps(int rank) {
   while (wait_for_step()) stepper.step(lanes);
 }
 
-void LookaheadRanks::wait_until_ready(const std::function<bool()>& go_on) {
+void LookaheadRanks::wait_until_ready(const std::function<bool()>& keep_going) {
   const auto is_over = [this] {
     return n_ready_ == static_cast<int>(others_.size()) || exchange_.ended();
   };
   {
     std::unique_lock lock(ready_mutex_);
     while (!ready_.wait_for(lock, kReadyPeriod, is_over)) {
-      if (go_on && !go_on())
+      if (keep_going && !keep_going())
         throw Error(ErrorCode::Cancelled, "prefill: stopped while other ranks read the prompt");
     }
   }
@@ -143,9 +143,9 @@ void LookaheadRanks::wait_until_ready(const std::function<bool()>& go_on) {
 std::vector<StepOutput> LookaheadRanks::forward(std::span<const BatchItem> items, Wants wants) {
   if (!at_work_) return first_.forward(items, wants);
   struct AtWork {
-    explicit AtWork(const std::function<void(bool)>& tell) : tell_(tell) { tell_(true); }
-    ~AtWork() { tell_(false); }
-    const std::function<void(bool)>& tell_;
+    explicit AtWork(const std::function<void(bool)>& report) : report_(report) { report_(true); }
+    ~AtWork() { report_(false); }
+    const std::function<void(bool)>& report_;
   } const at_work(at_work_);
   return first_.forward(items, wants);
 }

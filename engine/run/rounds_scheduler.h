@@ -6,7 +6,7 @@
 //   cost      two caches per branch (target and draft), which share prompts; the weights of each
 //             model exist once
 //   differs   one thread drafts for all branches, so the speed-up of rounds is at most 2
-//             (rounds_bound()); in the published program the branches wait for each other
+//             (speedup_bound()); in the published program the branches wait for each other
 #pragma once
 
 #include <map>
@@ -52,7 +52,7 @@ class RoundsScheduler : public Scheduler {
   ///     target_idle_ms, draft_idle_ms
   ///     draft_prefill_ms                         the draft's part of prefill_ms
   ///     round_draft_ms, round_verify_ms          means of one draft and of one verification
-  ///     rounds_bound                             bound of the speed-up: rounds_bound() for
+  ///     rounds_bound                             bound of the speed-up: speedup_bound() for
   ///                                              most_branches, these means and the mean number of
   ///                                              branches per verification
   ///     overlap                                  (compute of both models, including prompts) /

@@ -169,7 +169,7 @@ void add_ranks(ModelStore& store,
 
 BatchScheduler::BatchScheduler(const RunModels& models, int n_at_once)
     : models_(models), n_at_once_(n_at_once), prompts_(*models.target.model) {
-  ensure(n_at_once > 0, "a batch holds at least one request");
+  ensure(n_at_once > 0, "a batch must have at least one request");
 }
 
 std::vector<Completion> BatchScheduler::run(std::span<const CompletionRequest> requests,

@@ -160,8 +160,8 @@ SimulatedSchedule simulate_schedule(const Schedule& recorded, const SimulatedSta
   simulated.in_turn =
       static_cast<Nanoseconds>(simulated.schedule.turns.size()) * (stages.draft + stages.verify);
   simulated.bound =
-      rounds_bound(stages.n_branches, stages.n_drafts > 0 ? stages.n_drafts : stages.n_branches,
-                   static_cast<double>(stages.draft), static_cast<double>(stages.verify));
+      speedup_bound(stages.n_branches, stages.n_drafts > 0 ? stages.n_drafts : stages.n_branches,
+                    static_cast<double>(stages.draft), static_cast<double>(stages.verify));
   return simulated;
 }
 

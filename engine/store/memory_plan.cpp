@@ -18,7 +18,8 @@ namespace {
 
 constexpr std::int64_t kUnlimited = std::numeric_limits<std::int64_t>::max();
 constexpr int kPrefillRows = 256;
-// the largest number of rows of a step, and of a GPU's matrix product
+// Rows of the largest step that the plan covers. A GPU's matrix product takes as many rows at a time,
+// so a larger step needs no more scratch memory for it.
 constexpr int kStepRows = 128;
 constexpr int kFirstPages = 8;  // number of cache pages that a GPU allocates at once when it starts
 constexpr double kChunk = kernels::kPageSize;
@@ -215,11 +216,11 @@ std::string size_words(double bytes) {
   return fmt::format("{:.1f} MB", bytes * 1e-6);
 }
 
-void refuse_what_does_not_fit(const std::string& name,
-                              const ModelScale& scale,
-                              const MemoryPlan& plan,
-                              std::int64_t available,
-                              const std::string& gpu) {
+void check_memory(const std::string& name,
+                  const ModelScale& scale,
+                  const MemoryPlan& plan,
+                  std::int64_t available,
+                  const std::string& gpu) {
   if (plan.needed() <= static_cast<double>(available)) return;
   const bool is_scaled = !(scale == ModelScale{});
   throw Error(

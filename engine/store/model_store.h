@@ -103,7 +103,7 @@ struct DraftResources {
   std::vector<std::string> heads;
 };
 
-/// Called while a model is loaded, with bytes. @return  false cancels the load
+/// Receives the progress of loading a model, in bytes. @return  false cancels the load
 using LoadProgress = std::function<bool(std::int64_t done_bytes, std::int64_t total_bytes)>;
 
 /// Loads models on demand. Checks the memory before each load, and unloads the least recently used

@@ -285,7 +285,7 @@ void attention_matmul(Device& device,
                       float* attended,
                       const Projection& to) {
   ensure(std::int64_t{n_heads} * layer.head_dim == to.w.k,
-         "attention_matmul: the product reads every head");
+         "attention_matmul: the matrix must read the outputs of all heads");
   if (plan.n_rows == 0) return;
   check_attention(layer, plan, n_heads);
   CudaDevice& cuda = cuda_of(device);

@@ -323,7 +323,8 @@ int CudaDevice::prompt_block() {
   if (!prompts_by_products_) return *(prompt_block_ = 0);
   if (const std::string why = why_no_products(); !why.empty()) {
     note("CUDA_PROMPTS=cublas: cuBLAS is not available: " + why +
-         "; prompts are read as steps are; install it, or name its file in DECOSCOPE_CUBLAS");
+         "; prompts are computed by the kernels of steps; install cuBLAS, or name its file in "
+         "DECOSCOPE_CUBLAS");
     return *(prompt_block_ = 0);
   }
   products(ProductsOf::Prompts);
@@ -477,7 +478,7 @@ bool CudaDevice::stream_finishes() {
 // therefore comes from the caller: a bug in this program.
 void CudaDevice::check_memory_of_pending() {
   if (freed_.empty()) return;
-  const char* const name = pending_.first_that_holds([&](const char* word) {
+  const char* const name = pending_.first_with_stale_pointer([&](const char* word) {
     const auto found = freed_.lower_bound(word);
     return found != freed_.end() && word < found->first + found->second;
   });
@@ -510,7 +511,7 @@ void CudaDevice::launch_pending() {
   if (reported_graphs_ || graphs_.refused().error == cudaSuccess) return;
   reported_graphs_ = true;
   note(graphs_.refused().call + ": " + error_text(graphs_.refused().error) + ", " + memory_text() +
-       "; kernels go one by one without a graph: the same tokens, later");
+       "; kernels are launched one by one without a graph: the same tokens, but slower");
 }
 
 /// Launches all collected kernels if one of them uses the memory in which `place` lies.

@@ -135,7 +135,7 @@ __global__ void __launch_bounds__(kNormThreads) norm_and_prepare(const float* x,
                                                                  Ahead ahead) {
   let_next_begin();
   const int row = blockIdx.x;
-  ask_for(ahead, row - 8 * n_tiles);
+  prefetch_weights(ahead, row - 8 * n_tiles);
   wait_for_earlier();
   if (row >= 8 * n_tiles) return;
   const auto width = static_cast<int>(padded_to(k, kChunk));
@@ -160,7 +160,7 @@ __global__ void __launch_bounds__(kMatThreads) gate_and_prepare(
     const float* x, float* y, int n_rows, int k, std::uint16_t* rows, Ahead ahead) {
   const int n_tiles = gridDim.y - 1;
   let_next_begin();
-  if (static_cast<int>(blockIdx.y) == n_tiles) ask_for(ahead, blockIdx.x);
+  if (static_cast<int>(blockIdx.y) == n_tiles) prefetch_weights(ahead, blockIdx.x);
   wait_for_earlier();
   if (static_cast<int>(blockIdx.y) == n_tiles) return;
   const int row = blockIdx.y * 8 + threadIdx.x / 16, i = blockIdx.x * kChunk + threadIdx.x % 16 * 4;
@@ -182,7 +182,7 @@ __global__ void __launch_bounds__(kAttentionThreads) join_and_prepare(
     AttentionCall call, int n_rows, std::uint16_t* rows, int n_tiles, Ahead ahead) {
   const int listed = blockIdx.x, head = blockIdx.y;
   let_next_begin();
-  ask_for(ahead, (listed - 8 * n_tiles) * static_cast<int>(gridDim.y) + head);
+  prefetch_weights(ahead, (listed - 8 * n_tiles) * static_cast<int>(gridDim.y) + head);
   wait_for_earlier();
   if (listed >= 8 * n_tiles) return;
   const bool there = listed < n_rows;
@@ -257,7 +257,7 @@ std::int64_t packed_bytes(DType dtype, int n, int k) {
 
 // Uploads row-major weights slab by slab; a kernel reorders each slab.
 void pack(Device& device, const void* w_host, DType from, int n, int k, DType to, void* packed) {
-  ensure(n > 0 && k > 0, "pack: n and k are at least 1");
+  ensure(n > 0 && k > 0, "pack: n and k must be at least 1");
   CudaDevice& cuda = cuda_of(device);
   const std::int64_t row_bytes = std::int64_t{k} * bytes_of(from);
   const int most = static_cast<int>(
@@ -285,7 +285,7 @@ void pack(Device& device, const void* w_host, DType from, int n, int k, DType to
 void embed(
     Device& device, const PackedMatrix& table, const std::int32_t* ids, int n_rows, float* y) {
   for (int r = 0; r < n_rows; r++)
-    ensure(ids[r] >= 0 && ids[r] < table.n, "embed: an id is outside the table");
+    ensure(ids[r] >= 0 && ids[r] < table.n, "embed: a token is outside the embedding matrix");
   if (n_rows == 0) return;
   CudaDevice& cuda = cuda_of(device);
   const int* device_ids = cuda.device_list(Use::Ids, {ids, static_cast<std::size_t>(n_rows)});
@@ -297,8 +297,10 @@ void embed(
 /// The weights of a product that the kernel before it prefetches.
 Ahead ahead_of(const MatmulCall& call, int n_parts) {
   const int n = blocks_for(call.n, kBlockOutputs) * n_parts;
-  const auto n_asked = static_cast<int>(std::min<std::int64_t>(32, kBytesAhead / kChunkBytes / n));
-  return {static_cast<const unsigned char*>(call.weights), chunks_of(call.k), n_parts, n, n_asked};
+  const auto n_prefetched =
+      static_cast<int>(std::min<std::int64_t>(32, kBytesAhead / kChunkBytes / n));
+  return {static_cast<const unsigned char*>(call.weights), chunks_of(call.k), n_parts, n,
+          n_prefetched};
 }
 
 /// Rows of a fused product: RMSNorm of x. The kernel also writes them to y.
@@ -337,9 +339,9 @@ void launch_prepare(CudaDevice& cuda,
                     int n_tiles,
                     std::uint16_t* rows,
                     const Ahead& ahead) {
-  const int n_ask = blocks_for(ahead.n, kAskWarps);
+  const int n_prefetch_blocks = blocks_for(ahead.n, kPrefetchWarps);
   if (const auto* norm = std::get_if<NormedRows>(&source)) {
-    cuda.launch_early("norm_and_prepare", norm_and_prepare<Store>, 8 * n_tiles + n_ask,
+    cuda.launch_early("norm_and_prepare", norm_and_prepare<Store>, 8 * n_tiles + n_prefetch_blocks,
                       norm_threads(call.k), 0, norm->x, norm->w, norm->y, call.n_rows, call.k,
                       norm->eps, rows, n_tiles, ahead);
   } else if (const auto* gate = std::get_if<GatedRows>(&source)) {
@@ -347,9 +349,10 @@ void launch_prepare(CudaDevice& cuda,
                       dim3(chunks_of(call.k), n_tiles + 1), kMatThreads, 0, gate->x, gate->y,
                       call.n_rows, call.k, rows, ahead);
   } else if (const auto* chunks = std::get_if<AttentionCall>(&source)) {
-    cuda.launch_early("join_and_prepare", join_and_prepare<Store>,
-                      dim3(8 * n_tiles + blocks_for(n_ask, chunks->n_heads), chunks->n_heads),
-                      kAttentionThreads, 0, *chunks, call.n_rows, rows, n_tiles, ahead);
+    cuda.launch_early(
+        "join_and_prepare", join_and_prepare<Store>,
+        dim3(8 * n_tiles + blocks_for(n_prefetch_blocks, chunks->n_heads), chunks->n_heads),
+        kAttentionThreads, 0, *chunks, call.n_rows, rows, n_tiles, ahead);
   } else {
     cuda.launch_early("prepare_rows", prepare_rows<Store>, dim3(chunks_of(call.k), n_tiles),
                       kMatThreads, 0, call.x, call.x_stride, call.n_rows, call.k, rows);

@@ -103,7 +103,7 @@ Gemm unpacked(CudaDevice& cuda, const PackedMatrix& w, int first, int n) {
                 reinterpret_cast<const float*>(packed), w.k, bytes / 4, gemm.lda,
                 static_cast<float*>(to));
   } else {
-    gemm.a_turned = true;
+    gemm.a_transposed = true;
     gemm.k = gemm.lda = static_cast<int>(padded_to(w.k, kChunk));
     cuda.launch("unpack", unpack_halves, blocks_for(bytes / 16, kPromptThreads), kPromptThreads, 0,
                 reinterpret_cast<const uint4*>(packed), chunks_of(w.k), bytes / 16,
@@ -134,7 +134,8 @@ void matmul_blocks(Device& device,
   check_matmul(w, n_rows, x_stride, y_stride);
   CudaDevice& cuda = cuda_of(device);
   const int block = cuda.prompt_block();
-  ensure(block > 0 && n_rows % block == 0, "matmul_blocks: rows come in whole blocks");
+  ensure(block > 0 && n_rows % block == 0,
+         "matmul_blocks: the number of rows must be a multiple of the block size");
   ensure(std::max(x_stride, y_stride) <= std::numeric_limits<int>::max(),
          "matmul_blocks: a row is too wide");
   if (n_rows == 0) return;

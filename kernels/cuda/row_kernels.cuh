@@ -143,7 +143,7 @@ __device__ inline HeadHalves load_halves(const RopeCall& call,
 }
 
 /// Rotates elements i .. i + 3 of a head with their partners, in place.
-__device__ inline HeadHalves turn_halves(const RopeCall& call, float* low, int i, bool in_fours) {
+__device__ inline HeadHalves rotate_halves(const RopeCall& call, float* low, int i, bool in_fours) {
   const int half = call.head_dim / 2, n = half - i;
   const float* turn = call.table + std::int64_t{call.pos[blockIdx.x]} * call.head_dim + 2 * i;
   const HeadHalves from = load_halves(call, low, i, in_fours);
@@ -171,7 +171,7 @@ __global__ void __launch_bounds__(kRopeThreads) rope_pairs(RopeCall call) {
   const bool in_fours = heads_in_fours(call);
   float* low = call.x + blockIdx.x * call.x_stride + std::int64_t{head} * call.head_dim;
   for (int i = 4 * threadIdx.x; i < call.head_dim / 2; i += 4 * blockDim.x)
-    turn_halves(call, low, i, in_fours);
+    rotate_halves(call, low, i, in_fours);
 }
 
 }  // namespace

@@ -95,7 +95,7 @@ void CudaDevice::grow_download_buffer(std::int64_t bytes) {
   if (!larger) {
     download_buffer_is_refused_ = true;
     note(refusal + "; rows are read in pieces of " + megabytes(download_buffer_bytes_) +
-         ": the same tokens, later");
+         ": the same tokens, but slower");
     return;
   }
   note_free(cudaFreeHost(download_buffer_), "cudaFreeHost");

@@ -243,12 +243,12 @@ std::string place_of(const void* address) {
   const auto* at = static_cast<const char*>(address);
   for (const auto& [data, allocation] : all.allocations) {
     const std::string of = std::to_string(allocation.bytes) + " bytes of device memory";
-    const char* behind = data + allocation.bytes;
+    const char* data_end = data + allocation.bytes;
     const auto page = static_cast<std::ptrdiff_t>(page_bytes());
-    if (at >= behind && at < allocation.end() + page)
-      return std::to_string(at - behind) + " bytes behind " + of;
+    if (at >= data_end && at < allocation.end() + page)
+      return std::to_string(at - data_end) + " bytes past the end of " + of;
     if (at < data && at >= allocation.mapped - page)
-      return std::to_string(data - at) + " bytes before " + of;
+      return std::to_string(data - at) + " bytes before the start of " + of;
   }
   return "an address where there is no device memory";
 }

@@ -115,8 +115,8 @@ TEST(FailedDevice, messages_name_settings_instead_of_options) {
       "seed needs a draft model and there is none; choose one as the draft in Setup");
   EXPECT_EQ(ui::for_window("the same vocabulary; name another with --draft"),
             "the same vocabulary; choose another as the draft in Setup");
-  EXPECT_EQ(ui::for_window("none are given; name them with --heads NAME|DIR"),
-            "none are given; choose them as the heads in Setup");
+  EXPECT_EQ(ui::for_window("the card names none; name them with --heads NAME|DIR"),
+            "the card names none; choose them as the heads in Setup");
   EXPECT_EQ(ui::for_window("the context holds 1024; lower --max-tokens or --shots"),
             "the context holds 1024; lower max tokens or examples shown");
   EXPECT_EQ(ui::for_window("the context holds 64; set a longer context with --context N"),

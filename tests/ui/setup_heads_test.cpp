@@ -29,7 +29,7 @@ Catalog catalog_with_heads() {
                         0,
                         0,
                         {"own", "rows16", "none"},
-                        "Which ranks of which head are guessed."}};
+                        "The tree of guesses, by rank and head."}};
     catalog.decoders.push_back(decoder);
   }
   catalog.models[0].heads = {{"medusa", "demo-medusa"}};

@@ -31,7 +31,7 @@ std::string png_of(std::span<const std::uint8_t> rgb,
                    const std::string& says) {
   engine::ensure(
       width > 0 && height > 0 && rgb.size() == static_cast<std::size_t>(width) * height * 3,
-      "png_of wants width * height * 3 bytes");
+      "png_of: the image must have width * height * 3 bytes");
   std::string raw;
   raw.reserve(rgb.size() + height);
   for (int y = 0; y < height; ++y) {

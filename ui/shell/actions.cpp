@@ -28,7 +28,7 @@ void Shell::perform(Action action) {
                      act_on_playhead(c, action) || act_on_time_line(c, action) ||
                      act_on_marks(c, action) || act_on_view(action) || act_on_answer(c, action) ||
                      act_on_files(action) || act_on_window(action);
-  engine::ensure(known, "every action is handled");
+  engine::ensure(known, "no handler for this action");
   if (action != Action::FitSelection) centred_ = false;
 }
 

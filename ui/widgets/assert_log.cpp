@@ -15,7 +15,7 @@ AssertLog* the_log = nullptr;  // on_failed_assert, a plain function, reports to
 }  // namespace
 
 AssertLog::AssertLog(std::function<void(const std::string&)> report) : report_(std::move(report)) {
-  engine::ensure(the_log == nullptr, "there is one AssertLog at a time");
+  engine::ensure(the_log == nullptr, "there must be only one AssertLog at a time");
   the_log = this;
   on_failed_assert = take;
 }

@@ -46,7 +46,7 @@ std::string with_letter(std::string text, const std::vector<Option>& options, st
   const std::string& value = options[which].text;
   std::size_t at = text.find(value);
   while (at != std::string::npos && at > 0 && text[at - 1] != ' ') at = text.find(value, at + 1);
-  ensure(at != std::string::npos, "a sentence about an option holds its text");
+  ensure(at != std::string::npos, "the sentence about an option must contain the option's text");
   return text.insert(at + value.size(), std::string(" (") + static_cast<char>('A' + which) + ")");
 }
 

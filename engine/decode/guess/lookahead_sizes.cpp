@@ -25,14 +25,14 @@ LookaheadSizes::LookaheadSizes(LookaheadSize most)
       guesses_(static_cast<std::size_t>(most.n_guesses)),
       levels_(static_cast<std::size_t>(most.ngram_size - 1)) {
   ensure(most.window >= 0 && most.n_guesses >= 0 && most.ngram_size >= 2,
-         "an n-gram has at least two tokens");
+         "an n-gram must have at least two tokens");
 }
 
 LookaheadSize LookaheadSizes::fitting(int n_rows) const {
   LookaheadSize size = most_;
   while (size.n_rows() > std::max(1, n_rows)) {
-    // On a tie between columns and guesses, drops from those that are more (the paper has W = G).
-    // On a tie with a level, keeps the level.
+    // On a tie between a column and a guess, drops one of the kind with more parts left, because the
+    // paper has W = G. On a tie with a level, keeps the level.
     int* least = nullptr;
     double least_tokens = 0;
     const auto consider = [&](int& part, const std::vector<Part>& parts, int at, int rows) {
@@ -73,7 +73,7 @@ void LookaheadSizes::count(const LookaheadSize& sent, const LookaheadGain& gain)
   if (gain.column >= 0) columns_[static_cast<std::size_t>(gain.column)].n_tokens += gain.n_tokens;
 }
 
-void LookaheadSizes::fade() {
+void LookaheadSizes::halve_statistics() {
   for (std::vector<Part>* parts : {&columns_, &guesses_, &levels_}) {
     for (Part& part : *parts) part = {part.n_steps / 2, part.n_tokens / 2};
   }

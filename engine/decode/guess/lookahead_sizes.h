@@ -41,7 +41,7 @@ class LookaheadSizes {
   /// @param sent  the sizes of the step; n_guesses is the number of guesses that it verified
   void count(const LookaheadSize& sent, const LookaheadGain& gain);
   /// Halves all statistics. Parts that were left out are then tried again.
-  void fade();
+  void halve_statistics();
 
  private:
   struct Part {

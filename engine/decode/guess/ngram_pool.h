@@ -41,7 +41,7 @@ class NgramPool {
   PoolChanged take_changes();
   /// Replaces the pending changes by one list of added n-grams: those in the pool now. Called after
   /// the prompt, whose evictions are not displayed.
-  void settle_changes();
+  void collapse_changes();
 
  private:
   PoolNgram* entry(TokenId first, std::span<const TokenId> rest);

@@ -23,18 +23,18 @@ class WindowTuner {
 
  private:
   void begin_round();
-  void settle_size();
+  void classify_size();
   int next_size() const;
 
   int widest_;
   double factor_;
   int window_ = 0;
-  int n_here_ = 0;      // steps of this round with size window_
-  double fastest_ = 0;  // cost of the fastest of these steps
-  double without_ = 0;  // cost of the fastest step with window 0 in this round
-  int affordable_ = 0;  // the largest size known to be affordable
-  int too_dear_ = 0;    // the smallest size known to cost too much; widest_ + 1: none
-  bool settled_ = false;
+  int n_here_ = 0;        // steps of this round with size window_
+  double fastest_ = 0;    // cost of the fastest of these steps
+  double without_ = 0;    // cost of the fastest step with window 0 in this round
+  int affordable_ = 0;    // the largest size known to be affordable
+  int unaffordable_ = 0;  // the smallest size known to cost too much; widest_ + 1: none
+  bool found_ = false;
 };
 
 }  // namespace engine

@@ -30,7 +30,7 @@ const char* name_of(StopReason reason);
 
 /// True if an end token, a stop string or id, or a limit ended the sequence. Lossless runs that end
 /// so must agree in every token.
-bool ended_by_its_text(StopReason reason);
+bool ended_by_token_or_limit(StopReason reason);
 
 /// The result of one step's verification.
 struct Decision {

@@ -156,16 +156,16 @@ std::string Recorder::set_aside() const {
   const bool keep = options_.if_failed == RecorderOptions::IfFailed::KeepPart && n_written_ > 0;
   if (!keep) {
     ::unlink(path_.c_str());
-    return "nothing is left of it";
+    return "the file was removed";
   }
   const std::string part = partial_name(path_);
   for (int n = 1; n <= kMaxNames; ++n) {
     const std::string name = numbered(part, n);
     if (::renameat2(AT_FDCWD, path_.c_str(), AT_FDCWD, name.c_str(), RENAME_NOREPLACE) == 0)
-      return "what is written of it is in " + escaped(name);
+      return "the part written so far is in " + escaped(name);
     if (errno != EEXIST) break;
   }
-  return "what is written stays";
+  return "the part written so far is kept";
 }
 
 void Recorder::close() {

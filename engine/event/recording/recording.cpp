@@ -55,7 +55,7 @@ std::vector<std::string> RecordingReport::notices() const {
 
 RecordingReader::RecordingReader(std::unique_ptr<ByteSource> source, const ReadLimits& limits)
     : source_(std::move(source)), limits_(limits) {
-  ensure(source_ != nullptr, "a recording is read from a source");
+  ensure(source_ != nullptr, "reading a recording needs a source");
   report_.file_bytes = source_->size();
   read_header();
 }

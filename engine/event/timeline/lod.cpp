@@ -30,10 +30,10 @@ void vote_for(Bucket& bucket, SliceKind kind, Nanoseconds time) {
 
 void count_in(Bucket& bucket, const Slice& slice) {
   ++bucket.n_slices;
-  bucket.n_rejected += (slice.rare & kRareRejected) != 0 ? 1 : 0;
-  bucket.n_errors += (slice.rare & kRareError) != 0 ? 1 : 0;
-  bucket.n_pool_hits += (slice.rare & kRarePoolHit) != 0 ? 1 : 0;
-  bucket.n_pool_added += (slice.rare & kPoolAdded) != 0 ? 1 : 0;
+  bucket.n_rejected += (slice.flags & kFlagRejected) != 0 ? 1 : 0;
+  bucket.n_errors += (slice.flags & kFlagError) != 0 ? 1 : 0;
+  bucket.n_pool_hits += (slice.flags & kFlagPoolHit) != 0 ? 1 : 0;
+  bucket.n_pool_added += (slice.flags & kFlagPoolAdded) != 0 ? 1 : 0;
   if (slice.kind == SliceKind::Forward) {
     bucket.wasted += (slice.end - slice.start) / 100 * slice.percent;
   }

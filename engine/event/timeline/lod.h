@@ -1,5 +1,5 @@
 // Levels of detail of a lane. Slices that are wide enough to see are drawn as slices; narrower ones
-// are summed in buckets of time, which also record rare properties that must stay visible (Rare).
+// are summed in buckets of time, which also record rare properties that must stay visible (SliceFlag).
 //   levels   bucket width 65,536 ns at level 0, four times as wide at each further level
 //   at each level, slices shorter than the bucket width are summed in buckets, and longer ones stay
 //   slices. The cost of drawing therefore depends on the pixels, not on the number of slices

@@ -25,7 +25,7 @@ Block block_at(const Trajectory& t, int index) {
 }
 
 int first_wrong(const Block& block, int point) {
-  return n_right_in_front((*block.points)[static_cast<std::size_t>(point)], block.points->back());
+  return n_correct_prefix((*block.points)[static_cast<std::size_t>(point)], block.points->back());
 }
 
 /// Appends the rows of a chain, without loss. The chain has a row for each guess from the first
@@ -195,7 +195,7 @@ int chain_rows(const Trajectory& trajectory, PointPlace place) {
   return std::max(0, block.n_known - 1 - first_wrong(block, place.point));
 }
 
-std::vector<PointPlace> points_to_learn(const Trajectory& trajectory) {
+std::vector<PointPlace> points_with_targets(const Trajectory& trajectory) {
   std::vector<PointPlace> places;
   for (int block = 0; block < static_cast<int>(trajectory.blocks.size()); block++) {
     const auto n = trajectory.blocks[static_cast<std::size_t>(block)].size();

@@ -82,7 +82,7 @@ struct PointPlace {
   bool operator==(const PointPlace&) const = default;
 };
 /// The points with training targets: all but the fixed points and those that equal the text.
-std::vector<PointPlace> points_to_learn(const Trajectory& trajectory);
+std::vector<PointPlace> points_with_targets(const Trajectory& trajectory);
 /// Number of rows of a point's chain; 0: the point has no training targets.
 int chain_rows(const Trajectory& trajectory, PointPlace place);
 

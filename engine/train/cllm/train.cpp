@@ -123,9 +123,10 @@ void CllmJob::prepare_directory() const {
   }
   const bool begun = fs::exists(path("trajectories.bin")) || fs::exists(path("checkpoint.bin"));
   if (begun && !request_.resume) {
-    throw Error(ErrorCode::Usage, request_.out +
-                                      ": a run was saved here; go on with --resume, or give "
-                                      "another directory");
+    throw Error(
+        ErrorCode::Usage,
+        request_.out +
+            ": this directory has a saved run; continue with --resume, or name another directory");
   }
   if (!begun && request_.resume)
     notice("nothing to resume in " + request_.out + ": starting from the beginning");
@@ -265,10 +266,9 @@ std::vector<Trajectory> CllmJob::to_learn(const std::vector<CollectedText>& text
   if (recipe_.augment && recipe_.points > 0)
     notice(fmt::format("augmented: {} positions of points corrected", n_changed));
   if (trajectories.empty()) {
-    throw Error(ErrorCode::BadInput,
-                recipe_.name + ": no answer of " + files_.name +
-                    " can be used for training; raise prompts or max_new_tokens, or set drop_wrong "
-                    "to false");
+    throw Error(ErrorCode::BadInput, recipe_.name + ": no answer of " + files_.name +
+                                         " can be used for training; increase prompts or "
+                                         "max_new_tokens, or set drop_wrong to false");
   }
   return trajectories;
 }
@@ -406,7 +406,8 @@ CllmOutcome CllmJob::run() {
   outcome.training = train(to_learn(file.texts()));
   if (!outcome.training.finished || stopped()) return outcome;
   if (outcome.training.steps_done == 0 && result_is_written(request_.out)) {
-    notice(request_.out + " was finished before; raise the recipe's epochs or minutes to go on");
+    notice(request_.out +
+           " is already finished; to continue, increase epochs or minutes in the recipe");
     outcome.finished = true;
     return outcome;
   }

@@ -126,7 +126,7 @@ GuidedRows CllmRun::guided_rows(const Trajectory& trajectory,
                                 RoomCounts& room) const {
   GuidedRows rows = rows_of(trajectory, recipe_.loss);
   if (recipe_.consistency_weight == 0) return rows;
-  std::vector<PointPlace> places = points_to_learn(trajectory);
+  std::vector<PointPlace> places = points_with_targets(trajectory);
   Random rng(fnv1a("points/" + std::to_string(recipe_.seed) + "/" + std::to_string(slot)));
   rng.shuffle(places);
   if (places.size() > static_cast<std::size_t>(recipe_.points))

@@ -86,7 +86,8 @@ BlockPass::BlockPass(const TrainDevice& on, const ModelConfig& config, int max_r
 
 void BlockPass::prepare(const BlockRows& rows) {
   attention_.n_rows = rows.n_rows();
-  ensure(attention_.n_rows > 0 && attention_.n_rows <= max_rows_, "rows of a pass must fit it");
+  ensure(attention_.n_rows > 0 && attention_.n_rows <= max_rows_,
+         "the rows must fit into the pass");
   const int n_positions = *std::max_element(rows.pos.begin(), rows.pos.end()) + 1;
   if (n_positions > n_positions_) {
     n_positions_ = std::max(n_positions, kMinPositions);

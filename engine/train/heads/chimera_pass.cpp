@@ -159,7 +159,7 @@ void ChimeraPass::read_states(std::span<const HeadsText> texts) {
     row.push_back(one.row);
   }
   ensure(4 * std::ssize(state) <= state_.bytes() && 2 * std::ssize(hidden) <= states_.bytes(),
-         "hidden states of a pass fit");
+         "the hidden states must fit into the pass");
   on_.upload(states_, hidden);
   on_.upload(state_, state);
   on_.upload(state_row_, row);

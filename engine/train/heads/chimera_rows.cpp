@@ -12,7 +12,7 @@ ChimeraRows::ChimeraRows(const HeadsConfig& config, int max_rows)
 
 int ChimeraRows::add_row(int at, RowView view) {
   const int row = static_cast<int>(pos.size());
-  ensure(row < max_rows_, "rows of a pass fit");
+  ensure(row < max_rows_, "the rows must fit into the pass");
   pos.push_back(at);
   views.push_back(view);
   return row;

@@ -60,7 +60,7 @@ std::string own_texts_path(const std::string& directory);
 /// @param resume  false: the file must not exist
 /// @return        true if the file has all texts; false if stopped
 /// @throws Error(Usage)  if the file exists and `resume` is false
-bool make_own_texts(const OwnTarget& target,
+bool make_own_texts(const NamedTarget& target,
                     const OutputsPlan& plan,
                     const std::string& path,
                     const std::string& data,

@@ -56,7 +56,7 @@ void copy_row(const From* from, int n, To* to) {
 /// Calls work(T()) with T = float or Bf16.
 template <typename Work>
 void with_storage(DType type, const Work& work) {
-  ensure(type == DType::F32 || type == DType::BF16, "training computes in f32 or bf16");
+  ensure(type == DType::F32 || type == DType::BF16, "training must compute in f32 or bf16");
   if (type == DType::F32)
     work(float());
   else

@@ -35,7 +35,7 @@ struct AttentionShape {
   int head_dim = 0;
   /// Numbers in a row of qkv.
   int qkv_width() const { return (n_heads + 2 * n_kv_heads) * head_dim; }
-  /// Numbers in a row of the output.
+  /// Values in a row of the output.
   int out_width() const { return n_heads * head_dim; }
 };
 

@@ -104,10 +104,10 @@ std::string data_and_licences(const std::string& mixture,
                               const std::vector<std::string>& sources) {
   std::string text = "## Data and licences\n\n" + shares_table(stream) + "\n";
   if (const std::string generated = generated_parts(stream); !generated.empty()) {
-    text += "Generated (" + generated +
-            "): texts that this program's own generators (`engine/data`) made up. Problems of the "
-            "generators' own dev and test splits are excluded by content key, published block "
-            "problems too.\n\n";
+    text +=
+        "Generated (" + generated +
+        "): texts made by this program's generators (`engine/data`). Problems of the generators' "
+        "dev and test splits, and published block problems, are excluded by content key.\n\n";
   }
   std::vector<nlohmann::json> mixtures;
   bool known = true;
@@ -119,8 +119,8 @@ std::string data_and_licences(const std::string& mixture,
   }
   if (!known)
     text +=
-        "The training data of its initial model, or of the model that wrote its texts, is not "
-        "known.\n\n";
+        "The training data of its initial model, or of the model that wrote its texts, is "
+        "unknown.\n\n";
   mixtures.push_back(nlohmann::json::parse(mixture, nullptr, false));
   std::vector<RealSetTerms> terms = real_set_terms();
   std::erase_if(terms, [&](const RealSetTerms& t) {
@@ -129,7 +129,9 @@ std::string data_and_licences(const std::string& mixture,
       return std::find(sets.begin(), sets.end(), t.set) != sets.end();
     });
   });
-  if (terms.empty()) return known ? text + "No text of anyone else was read.\n\n" : text;
+  if (terms.empty())
+    return known ? text + "It was trained on generated texts only, not on published data sets.\n\n"
+                 : text;
   text +=
       "Real texts, in its training data or that of its sources: the training parts of these "
       "published sets, "

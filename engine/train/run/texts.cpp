@@ -32,9 +32,9 @@ TokenText tokenized(const Tokenizer& tokenizer, const TrainingText& text) {
 
 std::unique_ptr<Tokenizer> training_tokenizer(const std::string& directory,
                                               const FileLimits& limits) {
-  if (const OtherFormat other = in_place_of_directory(directory); other.is_known())
+  if (const OtherFormat other = recognise_path(directory); other.is_known())
     refuse(directory, "tokenizer", other.found,
-           "a directory with tokenizer.model; " + other.way_on);
+           "a directory with tokenizer.model; " + other.advice);
   std::vector<std::string> notices;  // ignored here, since loading the model reports them
   auto tokenizer = open_tokenizer(directory, limits, notices);
   if (!tokenizer->bos_id() || !tokenizer->eos_id()) {

@@ -173,7 +173,7 @@ TEST_F(CliModel, writing_target_outputs_continues_on_the_cpu) {
     failed = outcome.err.substr(outcome.err.find("decoscope: cuda:emulated: "));
     EXPECT_EQ(lines(failed), 1) << failed;
   }
-  EXPECT_THAT(failed, HasSubstr("continues from the texts that are there, on the CPU too"));
+  EXPECT_THAT(failed, HasSubstr("continues from the texts written so far, on the CPU too"));
   written("/parts --resume");
   EXPECT_EQ(written("/again --device cuda:emulated"), whole);
 }

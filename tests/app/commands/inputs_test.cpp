@@ -63,7 +63,7 @@ TEST_F(CliInputs, steps_missing_from_a_recording_are_refused) {
     const std::string to = "trace convert " + record + " " + folder + "/other" + other;
     refused(to + " --run 1", 2, "--run: found with ");
     refused(to + " --first-step 2", 2, "--first-step and --last-step: found with ");
-    refused(to + " --with-prompt", 2, "--with-prompt: found with ");
+    refused(to + " --with-prompt", 2, "--with-prompt applies only to a trace");
   }
   EXPECT_EQ(run(convert + " --first-step 3 --last-step 1000").code, 0);
 }
@@ -358,7 +358,7 @@ TEST_F(CliInputs, unsupported_models_are_refused_with_a_suggestion) {
   const std::string weights = model + "/model.safetensors";
   for (const auto& [name, part] :
        {std::pair("pytorch_model.bin", "save_pretrained('OUT')"),
-        std::pair("pytorch_model.bin.index.json", "take the model*.safetensors"),
+        std::pair("pytorch_model.bin.index.json", "use the model*.safetensors"),
         std::pair("consolidated.safetensors", "in Hugging Face's layout"),
         std::pair("model-00001-of-00001.safetensors", "rename it to model.safetensors"),
         std::pair("model-00001-of-00003.safetensors", "every shard"),

@@ -70,7 +70,7 @@ TEST_F(CliOutputs, training_does_not_overwrite_a_foreign_model) {
     SCOPED_TRACE(kind);
     expect_refused(train(kind, "--out " + mine), "mine: exists and is not empty");
     if (kind != "tokenizer")
-      expect_refused(train(kind, "--resume --out " + mine), "holds no run to go on with");
+      expect_refused(train(kind, "--resume --out " + mine), "has no run to resume");
     EXPECT_EQ(contents(mine), before);
   }
   expect_refused(train("target", "--out " + mine + "/config.json"), "found a file");
@@ -110,7 +110,8 @@ TEST_F(CliOutputs, training_does_not_overwrite_its_inputs) {
 TEST_F(CliOutputs, training_resumes_only_in_its_own_folder) {
   const std::string out = folder + "/run";
   ASSERT_EQ(train("target", "--out " + out).code, 0);
-  expect_refused(train("target", "--out " + out), "a run was saved here; go on with --resume");
+  expect_refused(train("target", "--out " + out),
+                 "this directory has a saved run; continue with --resume");
   EXPECT_EQ(train("target", "--resume --out " + out).code, 0);
   std::ofstream(folder + "/other.json")
       << R"({"name": "other", "mixture": {"sql": {"weight": 1}}, "model": {"layers": 1, "dim": 32,
@@ -126,7 +127,7 @@ TEST_F(CliOutputs, training_resumes_only_in_its_own_folder) {
   EXPECT_EQ(run("train target --export --recipe " + folder + "/small.json --out " + folder).code, 3)
       << "no checkpoint";
   fs::remove(out + "/checkpoint.bin");
-  expect_refused(train("target", "--resume --out " + out), "holds no run to go on with");
+  expect_refused(train("target", "--resume --out " + out), "has no run to resume");
 }
 
 TEST_F(CliOutputs, hidden_and_partial_files_are_ignored) {

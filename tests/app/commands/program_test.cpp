@@ -49,7 +49,7 @@ TEST_F(Cli, decoder_help_has_its_own_example_and_whole_numbers) {
 
 TEST_F(Cli, bench_step_help_explains_the_columns) {
   const std::string help = run("bench --help").out;
-  for (const char* column : {"\"of first\"", "\"roofline ms\"", "\"reached\""})
+  for (const char* column : {"\"vs first\"", "\"roofline ms\"", "\"reached\""})
     EXPECT_NE(help.find(column), std::string::npos) << help;
 }
 

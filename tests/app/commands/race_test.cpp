@@ -44,9 +44,9 @@ TEST(Notes, nothing_false_or_unknown_is_explained) {
 }
 
 TEST(Notes, a_step_faster_than_memory_is_explained) {
-  EXPECT_FALSE(app::beats_memory(0.9));
-  EXPECT_FALSE(app::beats_memory(1.02));
-  EXPECT_TRUE(app::beats_memory(4.74));
+  EXPECT_FALSE(app::is_faster_than_memory(0.9));
+  EXPECT_FALSE(app::is_faster_than_memory(1.02));
+  EXPECT_TRUE(app::is_faster_than_memory(4.74));
   EXPECT_NE(
       app::why_above_roofline(6 * kMB, 30 * kMB).find("(6.0 MB) are in the processor's cache"),
       std::string::npos);
@@ -54,9 +54,9 @@ TEST(Notes, a_step_faster_than_memory_is_explained) {
 }
 
 TEST(Notes, seed_with_one_prompt_runs_as_one_branch) {
-  EXPECT_EQ(app::why_alone(kRaced), "");
+  EXPECT_EQ(app::single_prompt_note(kRaced), "");
   const std::vector<std::string> raced{"ar", "seed"};
-  const std::string note = app::why_alone(raced);
+  const std::string note = app::single_prompt_note(raced);
   for (const char* part : {"seed: ", "one branch, which is mcsd", "--prompt-file"})
     EXPECT_NE(note.find(part), std::string::npos) << note;
   EXPECT_EQ(note.find('\n'), std::string::npos) << "one line";

@@ -170,8 +170,9 @@ TEST(Describe, a_checked_run_names_its_plain_run) {
   for (const Event& event : events) timeline.apply(event);
   const std::string text = describe(timeline);
   EXPECT_THAT(text, HasSubstr("Identical to plain decoding over 8 tokens."));
-  EXPECT_THAT(text,
-              HasSubstr("Speedup: -, the plain run it was checked against is not among these."));
+  EXPECT_THAT(
+      text,
+      HasSubstr("Speedup: -, the plain run that it was compared with is not in this recording."));
 }
 
 TEST(TraceTool, info_prints_counts_runs_and_duration) {
@@ -268,7 +269,7 @@ TEST(TraceTool, validate_accepts_only_complete_files) {
   recorder.close();
   const app::TraceAnswer odd = app::trace_validate(folder / "odd.pdrun");
   EXPECT_FALSE(odd.ok);
-  EXPECT_THAT(odd.text, HasSubstr("no such run"));
+  EXPECT_THAT(odd.text, HasSubstr("no run with this number"));
 }
 
 TEST(TraceTool, convert_follows_the_file_extension) {

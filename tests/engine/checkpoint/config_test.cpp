@@ -71,7 +71,7 @@ TEST_F(Config, missing_parts_are_listed) {
   write_file(dir_ / "tokenizer.json", "{}");
   EXPECT_THAT(refused(good_),
               AllOf(HasSubstr("tokenizer.json: tokenizer: found no tokenizer.model"),
-                    HasSubstr("copy the one the model was published with")));
+                    HasSubstr("copy the tokenizer.model of this model")));
   EXPECT_EQ(open(good_, {.needs_tokenizer = false}).tokenizer, nullptr);
 }
 
@@ -270,7 +270,7 @@ TEST_F(Config, eos_ids_are_checked_and_their_absence_noted) {
   }
   for (const char* value : {"", "null", "[]"}) {
     EXPECT_THAT(open(with("eos_token_id", value)).notices,
-                Contains(HasSubstr("will stop only at length")));
+                Contains(HasSubstr("generation ends only at the length limit")));
   }
   for (const char* value : {"-1", "300", "[2, 300]"}) {
     const ModelFiles files = open(with("eos_token_id", value));

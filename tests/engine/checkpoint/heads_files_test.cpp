@@ -120,7 +120,7 @@ TEST_P(HeadsDirectory, a_missing_or_misshapen_tensor_is_named) {
   HeadsConfig other = config_of(GetParam());
   other.n_heads = 2;
   write_heads(dir_.path(), other, *random_heads(other, 3), kernels::DType::F32);
-  EXPECT_THAT(refused(good_), HasSubstr("there being 3 heads"));
+  EXPECT_THAT(refused(good_), HasSubstr("for 3 heads"));
   // A surplus head is no fault: it is not used.
   other.n_heads = 4;
   write_heads(dir_.path(), other, *random_heads(other, 3), kernels::DType::F32);

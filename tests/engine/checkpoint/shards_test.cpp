@@ -286,9 +286,10 @@ TEST_F(Shards, extra_tensors_are_counted_in_one_notice) {
   const Tensor scalar{kernels::DType::BF16, {1}, &value, nullptr};
   all.push_back({"extra.0", scalar});
   write_file(dir_ / "model.safetensors", file_of(all));
-  EXPECT_THAT(open_model(dir_.path()).notices,
-              testing::ElementsAre(
-                  HasSubstr("1 tensors no such model reads are ignored, e.g. \"extra.0\"")));
+  EXPECT_THAT(
+      open_model(dir_.path()).notices,
+      testing::ElementsAre(HasSubstr(
+          "1 tensors are ignored because this kind of model does not use them, e.g. \"extra.0\"")));
   for (int i = 1; i < 100'000; i++) all.push_back({fmt::format("extra.{}", i), scalar});
   write_file(dir_ / "model.safetensors", file_of(all));
   EXPECT_THAT(open_model(dir_.path()).notices, testing::ElementsAre(HasSubstr("100000 tensors")));
@@ -321,7 +322,7 @@ TEST_F(Shards, bare_names_are_read_as_full_ones) {
       write_file(dir_ / "model.safetensors", file_of(all));
     }
     const ModelFiles files = open_model(dir_.path());
-    EXPECT_THAT(files.notices, testing::ElementsAre(HasSubstr("without \"model.\" in front")));
+    EXPECT_THAT(files.notices, testing::ElementsAre(HasSubstr("without the prefix \"model.\"")));
     EXPECT_EQ(weights_hash(files), hash);
     std::vector<std::string> names = files.tensors->names(), expected = full.tensors->names();
     std::ranges::sort(names);

@@ -426,7 +426,7 @@ TEST(NgramPool, an_evicted_ngram_seen_again_keeps_its_history) {
 TEST(NgramPool, reports_the_ngrams_of_a_prompt) {
   NgramPool pool(1, 1);
   for (const TokenId next : {5, 6, 5, 7}) pool.insert(0, std::vector<TokenId>{next}, -1);
-  pool.settle_changes();
+  pool.collapse_changes();
   const PoolChanged changes = pool.take_changes();
   ASSERT_EQ(changes.added.size(), 1u);
   EXPECT_EQ(changes.added[0].rest, std::vector<TokenId>{7});
@@ -542,7 +542,7 @@ TEST(LookaheadSizes, resting_rows_are_retried_when_active_ones_fail) {
   ASSERT_EQ(sizes.fitting(12), (LookaheadSize{.window = 0, .ngram_size = 3, .n_guesses = 4}));
   int n_columns = 0, n_longer = 0;
   for (int search = 0; search < 10; search++) {
-    sizes.fade();
+    sizes.halve_statistics();
     const LookaheadSize sent = sizes.fitting(12);
     n_columns += sent.window > 0;
     n_longer += sent.ngram_size > 3;

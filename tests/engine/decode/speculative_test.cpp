@@ -418,13 +418,14 @@ TEST(Speculative, a_failing_draft_loses_only_that_steps_proposals) {
         ASSERT_EQ(notices.size(), 1u) << failing;
         EXPECT_EQ(notices[0],
                   "the draft model failed: small: non-finite logits at row 0, first index 3; this "
-                  "step goes on without drafts, a token a step");
+                  "step continues without drafts, one token per step");
         EXPECT_GT(n_drafted, 3) << "later steps are drafted again";
       }
       int n_drafted = 0;
       const auto notices = notices_of([](int forward) { return forward > 5; }, &n_drafted);
       ASSERT_EQ(notices.size(), 2u) << "one notice at the first failure, one at the last";
-      EXPECT_NE(notices[1].find("the rest of this text goes on without drafts"), std::string::npos);
+      EXPECT_NE(notices[1].find("the rest of this text continues without drafts"),
+                std::string::npos);
       EXPECT_GT(n_drafted, 0);
     }
   }

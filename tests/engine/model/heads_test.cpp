@@ -329,7 +329,7 @@ std::vector<Gram> grams_of(int gram, int n, bool from_the_start = false) {
   return all;
 }
 
-std::vector<std::vector<float>> drafted(ChimeraText& text, const std::vector<Gram>& grams) {
+std::vector<std::vector<float>> drafted(ChimeraSequence& text, const std::vector<Gram>& grams) {
   std::vector<std::vector<float>> said;
   text.begin_draft();
   for (std::size_t i = 0; i < grams.size(); i++) {
@@ -354,7 +354,7 @@ TEST(ChimeraHeads, logits_equal_plain_loops_in_every_form) {
         const std::vector<float> hidden = states(n, 9);
         const auto device = kernels::open_cpu(2);
         const auto heads = load_chimera(*device, files, target, options_of(DType::F32));
-        const auto text = heads->make_text(0);
+        const auto text = heads->make_sequence(0);
         const std::vector<TokenId> committed = text_grams(gram, 0, n);
         text->append(hidden, committed);
         EXPECT_EQ(text->length(), n);
@@ -374,7 +374,7 @@ TEST(ChimeraHeads, logits_equal_plain_loops_in_every_form) {
 TEST(ChimeraHeads, an_incremental_encoder_equals_a_fresh_one) {
   const ModelFiles target = target_files();
   const std::vector<float> hidden = states(140, 10), other = states(30, 11);
-  const auto grow = [&](ChimeraText& text, int to) {
+  const auto grow = [&](ChimeraSequence& text, int to) {
     const int from = text.length();
     text.append(std::span(hidden).subspan(static_cast<std::size_t>(from * kDim),
                                           static_cast<std::size_t>((to - from) * kDim)),
@@ -386,10 +386,10 @@ TEST(ChimeraHeads, an_incremental_encoder_equals_a_fresh_one) {
     const HeadsFiles files = heads_of(config);
     for_every_table_and_type([&](kernels::Device& device, DType dtype) {
       const auto heads = load_chimera(device, files, target, options_of(dtype));
-      const auto fresh = heads->make_text(0);
+      const auto fresh = heads->make_sequence(0);
       grow(*fresh, 140);
       const auto expected = drafted(*fresh, grams_of(3, 3));
-      const auto grown = heads->make_text(sees_grams ? 64 : 0);
+      const auto grown = heads->make_sequence(sees_grams ? 64 : 0);
       for (const int to : {1, 64, 65, 70, 120}) {
         grow(*grown, to);
         drafted(*grown, grams_of(3, 2));  // has no lasting effect
@@ -416,7 +416,7 @@ TEST(ChimeraHeads, k_grams_start_at_the_second_token) {
     const auto device = kernels::open_cpu(1);
     const auto heads = load_chimera(*device, files, target, options_of(DType::F32));
     const auto said = [&](std::vector<TokenId> grams) {
-      const auto text = heads->make_text(0);
+      const auto text = heads->make_sequence(0);
       text->append(states(9, 14), grams);
       return drafted(*text, grams_of(2, 2));
     };
@@ -434,7 +434,7 @@ TEST(ChimeraHeads, a_branch_equals_its_chain_alone) {
   const HeadsFiles files = heads_of(chimera_config());
   for_every_table_and_type([&](kernels::Device& device, DType dtype) {
     const auto heads = load_chimera(device, files, target, options_of(dtype));
-    const auto text = heads->make_text(16);
+    const auto text = heads->make_sequence(16);
     text->append(states(66, 12), text_grams(3, 0, 66));
     const Gram root{1, 2, 3}, a{2, 3, 4}, b{2, 3, 5}, of_a{3, 4, 6}, of_b{3, 5, 7};
     text->begin_draft();
@@ -460,7 +460,7 @@ TEST(ChimeraHeads, rankings_equal_sorted_logits) {
     const HeadsFiles files = heads_of(config);
     for_every_table_and_type([&](kernels::Device& device, DType dtype) {
       const auto heads = load_chimera(device, files, target, options_of(dtype));
-      const auto text = heads->make_text(4);
+      const auto text = heads->make_sequence(4);
       text->append(states(7, 12), text_grams(3, 0, 7));
       const std::vector<int> none{-1}, both{0, 0};
       const Gram root{1, 2, 3}, second{2, 3, 4, 2, 3, 5};
@@ -469,8 +469,8 @@ TEST(ChimeraHeads, rankings_equal_sorted_logits) {
       found.push_back(text->ranked_level(none, root, 6));
       found.push_back(text->ranked_level(both, second, 6));
       text->begin_draft();
-      plain.push_back(text->ChimeraText::ranked_level(none, root, 6));
-      plain.push_back(text->ChimeraText::ranked_level(both, second, 6));
+      plain.push_back(text->ChimeraSequence::ranked_level(none, root, 6));
+      plain.push_back(text->ChimeraSequence::ranked_level(both, second, 6));
       ASSERT_EQ(plain[1].size(), 2u);
       for (std::size_t level = 0; level < 2; level++) expect_same_ranks(found[level], plain[level]);
     });
@@ -482,9 +482,10 @@ TEST(ChimeraHeads, cached_k_grams_change_no_bit) {
   const HeadsFiles files = heads_of(chimera_config());
   for_every_table_and_type([&](kernels::Device& device, DType dtype) {
     const auto heads = load_chimera(device, files, target, options_of(dtype));
-    const auto without = heads->make_text(0), with = heads->make_text(8), few = heads->make_text(2);
+    const auto without = heads->make_sequence(0), with = heads->make_sequence(8),
+               few = heads->make_sequence(2);
     for (int round = 0; round < 6; round++) {
-      for (ChimeraText* text : {without.get(), with.get(), few.get()})
+      for (ChimeraSequence* text : {without.get(), with.get(), few.get()})
         text->append(states(1, 20 + static_cast<std::uint64_t>(round)), text_grams(3, round, 1));
       const auto grams = grams_of(3, round % 2 ? 3 : 1);
       const auto expected = drafted(*without, grams);
@@ -510,7 +511,7 @@ TEST(ChimeraHeads, k_grams_by_table_and_matrix_give_the_same_bits) {
     std::vector<std::vector<std::vector<float>>> said;
     for (const HeadsOptions& options : {options_of(dtype), by_matrix}) {
       const auto heads = load_chimera(device, files, target, options);
-      const auto text = heads->make_text(0);
+      const auto text = heads->make_sequence(0);
       text->append(states(70, 12), text_grams(3, 0, 70));  // starts before the sequence's beginning
       said.push_back(drafted(*text, grams_of(3, 1)));
     }
@@ -527,12 +528,12 @@ TEST(ChimeraHeads, heads_scaled_with_their_target_give_the_same_bits) {
     const std::vector<float> hidden = states(67, 13);
     for_every_table_and_type([&](kernels::Device& device, DType dtype) {
       const auto unscaled = load_chimera(device, files, target, options_of(dtype));
-      const auto plain = unscaled->make_text(0);
+      const auto plain = unscaled->make_sequence(0);
       plain->append(hidden, text_grams(3, 0, 67));
       const auto expected = drafted(*plain, grams_of(3, 3));
       for (const ModelScale scale : test_scales()) {
         const auto heads = load_chimera(device, files, target, options_of(dtype, scale));
-        const auto large = heads->make_text(0);
+        const auto large = heads->make_sequence(0);
         large->append(widened(hidden, scale.width), text_grams(3, 0, 67));
         EXPECT_EQ(drafted(*large, grams_of(3, 3)), expected) << name_of(scale);
       }

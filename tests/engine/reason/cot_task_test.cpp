@@ -50,8 +50,8 @@ TEST(CotPrompts, have_the_form_of_active_prompt) {
 }
 
 TEST(CotPrompts, a_rationale_ends_before_the_trigger) {
-  EXPECT_EQ(before_trigger(" It is. So the answer is yes."), " It is.");
-  EXPECT_EQ(before_trigger(" It is."), " It is.");
+  EXPECT_EQ(rationale_of(" It is. So the answer is yes."), " It is.");
+  EXPECT_EQ(rationale_of(" It is."), " It is.");
 }
 
 TEST(CotTask, a_sample_is_uniform_and_depends_on_its_seed) {

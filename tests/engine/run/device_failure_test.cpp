@@ -266,7 +266,7 @@ TEST_F(FailingGpu, without_graph_memory_tokens_are_the_same) {
   ASSERT_TRUE(settled());
   int n_told = 0;
   for (const Notice& notice : timeline.notices())
-    n_told += notice.text.find("go one by one") != std::string::npos;
+    n_told += notice.text.find("launched one by one") != std::string::npos;
   EXPECT_EQ(n_told, 1);
 }
 

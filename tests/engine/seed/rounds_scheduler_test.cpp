@@ -372,8 +372,8 @@ TEST(RoundsScheduler, branches_without_a_draft_do_not_count) {
   for (const char* name : {"drafts", "round_draft_ms", "most_branches", "alpha"})
     EXPECT_EQ(both.at(name), drafted.at(name)) << name;
   EXPECT_DOUBLE_EQ(both.at("rounds_bound"),
-                   rounds_bound(2, 1, both.at("round_draft_ms"), both.at("round_verify_ms"),
-                                both.at("steps") / both.at("verifications")));
+                   speedup_bound(2, 1, both.at("round_draft_ms"), both.at("round_verify_ms"),
+                                 both.at("steps") / both.at("verifications")));
 
   RoundsScheduler plain(bundled(), {.n_branches = 6});
   plain.run(answers, {});
@@ -396,7 +396,7 @@ TEST(RoundsScheduler, reports_the_chosen_mode_and_its_times) {
   int n_told = 0;
   for (const Event& event : events.events) {
     const auto* notice = std::get_if<Notice>(&event);
-    n_told += notice && notice->text.starts_with("seed: the draft works ");
+    n_told += notice && notice->text.starts_with("seed: the draft model works ");
   }
   EXPECT_EQ(n_told, 1);
   for (const char* overlap : {"always", "never"}) {

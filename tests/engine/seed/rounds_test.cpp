@@ -229,8 +229,8 @@ TEST(Rounds, fixed_stage_times_reach_the_bound) {
         const double in_turn = static_cast<double>(n * kRounds * (t_draft + t_verify));
         const double gain = in_turn / static_cast<double>(slices.back().end);
         const double bound =
-            rounds_bound(n, n_drafts == 0 ? n : n_drafts, static_cast<double>(t_draft),
-                         static_cast<double>(t_verify));
+            speedup_bound(n, n_drafts == 0 ? n : n_drafts, static_cast<double>(t_draft),
+                          static_cast<double>(t_verify));
         EXPECT_LE(gain, bound * (1 + 1e-9)) << n << " " << n_drafts;
         EXPECT_GE(gain, bound * 0.97) << n << " " << n_drafts;
         if (n_drafts == 0) {
@@ -257,9 +257,9 @@ TEST(Rounds, batched_verification_stays_within_the_bound) {
           static_cast<double>(n * kRounds) / static_cast<double>(rounds.totals().n_verifications);
       const double in_turn = n * kRounds * (draft + verify / together);
       const double gain = in_turn / static_cast<double>(slices.back().end);
-      EXPECT_LE(gain, rounds_bound(n, 1, draft, verify, together) * (1 + 1e-9)) << n;
+      EXPECT_LE(gain, speedup_bound(n, 1, draft, verify, together) * (1 + 1e-9)) << n;
       if (n == 6 && t_draft == 5) {
-        EXPECT_GT(gain, rounds_bound(n, 1, draft, verify))
+        EXPECT_GT(gain, speedup_bound(n, 1, draft, verify))
             << "the bound with one sequence per verification";
       }
     }

@@ -106,15 +106,15 @@ TEST(MemoryPlan, the_largest_scale_does_not_overflow) {
   config.n_layers = 4096 * 1024;
   const MemoryPlan plan = memory_plan(config, DType::F32);
   EXPECT_GT(plan.weights, 1e21);
-  EXPECT_THROW(refuse_what_does_not_fit("m", {1024, 1024}, plan, INT64_MAX), Error);
+  EXPECT_THROW(check_memory("m", {1024, 1024}, plan, INT64_MAX), Error);
 }
 
 // CF17.
 TEST(MemoryPlan, a_plan_that_does_not_fit_is_refused_with_both_sizes) {
   const MemoryPlan plan{.weights = 3e9, .workspace = 1e9, .cache_per_token = 2e4};
-  EXPECT_NO_THROW(refuse_what_does_not_fit("big", {4, 2}, plan, 4'000'000'000));
+  EXPECT_NO_THROW(check_memory("big", {4, 2}, plan, 4'000'000'000));
   try {
-    refuse_what_does_not_fit("big", {4, 2}, plan, 3'999'999'999);
+    check_memory("big", {4, 2}, plan, 3'999'999'999);
     FAIL() << "expected a refusal";
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ErrorCode::Resources);
@@ -124,7 +124,7 @@ TEST(MemoryPlan, a_plan_that_does_not_fit_is_refused_with_both_sizes) {
       EXPECT_NE(message.find(part), std::string::npos) << message;
   }
   try {
-    refuse_what_does_not_fit("big", {}, plan, 1);
+    check_memory("big", {}, plan, 1);
   } catch (const Error& error) {
     EXPECT_EQ(std::string(error.what()).find("--scale"), std::string::npos) << error.what();
   }

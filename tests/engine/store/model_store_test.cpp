@@ -182,16 +182,16 @@ TEST(ModelStore, a_draft_with_other_special_ids_or_context_is_noted) {
       EXPECT_NE(notice.find(part), std::string::npos) << part << "\n" << notice;
   };
   expect_notice(notice_of("config.json", "\"eos_token_id\": 2", "\"eos_token_id\": [9, 2]"),
-                {"its end tokens are 2, 9 and the target's 2", "the target ends it"});
+                {"its end tokens are 2, 9, the target's 2", "the target's end tokens are used"});
   expect_notice(
       notice_of("tokenizer_config.json", "\"bos_token\": \"<s>\"", "\"bos_token\": \"</s>\""),
-      {"its begin token is 2 and the target's 1", "reads what the target reads"});
+      {"its begin token is 2, the target's 1", "the target's begin token is used"});
   expect_notice(
       notice_of("tokenizer_config.json", "\"pad_token\": \"<pad>\"", "\"pad_token\": \"e\""),
-      {"is special to the draft alone", "the target's meaning counts"});
+      {"is special only in the draft", "the target decides"});
   expect_notice(notice_of("config.json", "\"max_position_embeddings\": 1024",
                           "\"max_position_embeddings\": 100"),
-                {"its context holds 100 tokens and the target's 1024", "without drafts"});
+                {"its context holds 100 tokens, the target's 1024", "without drafts"});
   std::filesystem::remove_all(folder);
 }
 

@@ -443,7 +443,7 @@ TEST(TraceLane, settling_keeps_order_nesting_and_flows) {
                               {.ph = 's', .ts = 50, .name = "outside"},
                               {.ph = 'i', .ts = 10, .name = "mark"},
                               {.ts = 30, .end = 99, .name = "too long"}};
-  const LaneChanges changes = settle(lane);
+  const LaneChanges changes = sort_and_nest(lane);
   ASSERT_EQ(lane.size(), 4U);
   EXPECT_EQ(lane[0].name, "outer");
   EXPECT_EQ(lane[0].ts, 10);

@@ -179,9 +179,10 @@ TEST_F(Cllm, skipped_points_are_counted_and_in_the_card) {
   const auto card = [&] { return cllm_card(recipe, test::small_model(2), outcome, "small", ""); };
   EXPECT_THAT(card(), testing::HasSubstr("\n\nTrajectories: 40 answers, 39 kept (0 not checked, 0 "
                                          "not ended); dropped: 0 wrong,"));
-  EXPECT_THAT(card(), testing::HasSubstr("- no room in 32 rows: left out 1 of 40 answers (2.5 %) "
-                                         "with their prompts and 8 of 32 points (25.0 %) beside "
-                                         "their texts; cut 2 of 4 other texts (50.0 %)\n"));
+  EXPECT_THAT(card(), testing::HasSubstr("- longer than 32 rows: 1 of 40 answers (2.5 %) with "
+                                         "their prompts omitted, 8 of 32 points (25.0 %) with "
+                                         "their texts omitted, 2 of 4 other texts (50.0 %) "
+                                         "truncated\n"));
   recipe.points = 0;
   EXPECT_THAT(card(),
               testing::HasSubstr("\n\nCollected by plain decoding, no trajectories (`points` "
@@ -215,7 +216,7 @@ TEST_F(Cllm, checkpoint_of_another_loss_is_refused) {
     FAIL() << "went on with another loss";
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ErrorCode::BadInput);
-    EXPECT_THAT(error.what(), testing::HasSubstr("was made by another recipe"));
+    EXPECT_THAT(error.what(), testing::HasSubstr("belongs to another recipe"));
   }
 }
 
@@ -349,15 +350,15 @@ TEST_F(CllmOfSmallTarget, replays_its_own_or_the_named_mixture) {
   const std::string weightless = R"(, "replay_weight": 0)";
   EXPECT_EQ(made("idle", weightless + replay + kb), made("idler", weightless));
   EXPECT_THAT(bytes_of(path("own") + "/README.md"),
-              testing::HasSubstr("Replayed texts are of the same mixture."));
+              testing::HasSubstr("Replayed texts are from the same mixture."));
   EXPECT_THAT(bytes_of(path("other") + "/README.md"),
-              testing::HasSubstr("Replayed texts are of the recipe's replay mixture."));
+              testing::HasSubstr("Replayed texts are from the recipe's replay mixture."));
   try {
     trained("own", replay + kb, true);
     FAIL() << "went on with other texts";
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ErrorCode::BadInput);
-    EXPECT_THAT(error.what(), testing::HasSubstr("was made by another recipe"));
+    EXPECT_THAT(error.what(), testing::HasSubstr("belongs to another recipe"));
   }
 }
 
@@ -428,7 +429,7 @@ TEST_F(CllmRun, points_predict_like_their_fixed_point_up_to_the_error) {
     const StepOutput right = logits_behind(points.back());
     for (const auto& point : points) {
       const StepOutput out = logits_behind(point);
-      const int n_right = n_right_in_front(point, points.back());
+      const int n_right = n_correct_prefix(point, points.back());
       // Row i predicts position i and attends to the positions before it.
       for (int row = 0; row < static_cast<int>(point.size()); row++) {
         const bool same = std::ranges::equal(out.logits_of(row), right.logits_of(row));
@@ -488,7 +489,7 @@ TEST_F(CllmRun, resume_after_any_stage_writes_the_same_model) {
   EXPECT_EQ(model.draft_name, "demo-draft") << "the same vocabulary, so the same draft";
   const std::string card = bytes_of(parts.out + "/README.md");
   for (const char* words : {"# tiny-cllm", "## Data and licences", "24 answers",
-                            "losses at the end", "no room in 256 rows: left out 0 of 24 answers",
+                            "losses at the end", "longer than 256 rows: 0 of 24 answers",
                             "## Before and after", "| arith | 2 |", "\"block\": 8"})
     EXPECT_THAT(card, testing::HasSubstr(words));
   // The trajectories of one unseen prompt, before and after training.

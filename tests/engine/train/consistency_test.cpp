@@ -28,7 +28,7 @@ using By = ConsistencyLoss::By;
 
 TEST(Consistency, points_equal_to_the_text_have_no_targets) {
   const Trajectory t = two_blocks();
-  EXPECT_EQ(points_to_learn(t), (std::vector<PointPlace>{{0, 0}, {0, 1}, {0, 2}, {1, 0}}));
+  EXPECT_EQ(points_with_targets(t), (std::vector<PointPlace>{{0, 0}, {0, 1}, {0, 2}, {1, 0}}));
   EXPECT_EQ(chain_rows(t, {0, 3}), 0) << "the fixed point itself";
   EXPECT_EQ(chain_rows(t, {1, 1}), 0);
   // From the first wrong position to the last but one, which predicts the last token of the block.
@@ -85,7 +85,7 @@ TEST(Consistency, rows_attend_to_as_many_rows_as_their_position) {
     ConsistencyLoss loss;
     loss.towards = towards;
     GuidedRows rows = rows_of(t, loss);
-    add_chains(rows, t, points_to_learn(t), loss, 1000);
+    add_chains(rows, t, points_with_targets(t), loss, 1000);
     for (int row = 0; row < rows.n_rows(); row++) {
       const RowView view = rows.view[static_cast<std::size_t>(row)];
       int seen = 0;
@@ -141,7 +141,8 @@ TEST(Consistency, points_that_do_not_fit_are_skipped) {
   const Trajectory t = two_blocks();
   const ConsistencyLoss loss;
   GuidedRows rows = rows_of(t, loss);
-  EXPECT_EQ(add_chains(rows, t, points_to_learn(t), loss, 12 + 5 + 1), 2) << "5 rows and 1 row fit";
+  EXPECT_EQ(add_chains(rows, t, points_with_targets(t), loss, 12 + 5 + 1), 2)
+      << "5 rows and 1 row fit";
   EXPECT_EQ(rows.n_rows(), 18);
 }
 
@@ -269,8 +270,8 @@ TEST(Augment, changes_only_wrong_positions_after_the_first) {
       int n_found = 0;
       const auto& fixed_point = original.back();
       for (std::size_t p = 0; p < points.size(); p++) {
-        EXPECT_EQ(n_right_in_front(points[p], fixed_point),
-                  n_right_in_front(original[p], fixed_point));
+        EXPECT_EQ(n_correct_prefix(points[p], fixed_point),
+                  n_correct_prefix(original[p], fixed_point));
         int n_wrong = 0, n_here = 0;
         for (std::size_t i = 0; i < points[p].size(); i++) {
           n_wrong += original[p][i] != fixed_point[i];

@@ -356,7 +356,7 @@ TEST_P(OddSteps, batch_without_weights_has_no_loss) {
   };
   const TrainResult result = train(recipe, prompts_alone, options, callbacks);
   EXPECT_EQ(n_steps, 2);
-  EXPECT_EQ(result.n_left_out, 0);
+  EXPECT_EQ(result.n_skipped_steps, 0);
   for (const float weight : result.parameters) ASSERT_TRUE(std::isfinite(weight));
 }
 

@@ -280,7 +280,7 @@ std::unique_ptr<ChimeraHeads> loaded_chimera(kernels::Device& device,
 }
 
 /// The logits of head k at place i of a text whose earlier rows are cached; called for k = 0, 1, ..
-std::vector<float> head_logits(ChimeraText& reader, const Text& text, int gram, int i, int k) {
+std::vector<float> head_logits(ChimeraSequence& reader, const Text& text, int gram, int i, int k) {
   const int n_known = reader.length();
   reader.append(states(text, n_known, i + 1 - n_known),
                 grams_of(text, gram, n_known, i + 1 - n_known));
@@ -294,7 +294,7 @@ TEST_F(TrainedHeads, chimera_predicts_the_next_tokens_of_a_chain) {
     const HeadsFiles files = trained_on(text, config, directory_);
     EXPECT_EQ(files.config.sees_committed_grams, config.sees_committed_grams);
     const auto heads = loaded_chimera(*device_, files, options_);
-    const auto reader = heads->make_text(0);
+    const auto reader = heads->make_sequence(0);
     for (int i = 1; i < 30; i++) {
       for (int k = 0; k < 3; k++) {
         EXPECT_EQ(best_of(head_logits(*reader, text, config.gram, i, k)),
@@ -316,7 +316,7 @@ TEST_F(TrainedHeads, chimera_drafts_with_the_inputs_of_training) {
     write_heads(directory_, config, *as_tensors(heads.parameters, heads.layout.parts),
                 kernels::DType::F32);
     const auto drafting = loaded_chimera(*device_, open_heads(directory_, nullptr), options_);
-    const auto reader = drafting->make_text(0);
+    const auto reader = drafting->make_sequence(0);
     std::vector<double> loss(3);
     for (int i = 3; i < 18; i++) {
       for (int k = 0; k < 3 && i + 2 + k < 20; k++) {

@@ -75,7 +75,7 @@ TEST(Trajectories, answers_equal_autoregressive_decoding) {
           int front = 0;
           for (const auto& point : points) {
             ASSERT_EQ(point.size(), points[0].size());
-            const int right = n_right_in_front(point, points.back());
+            const int right = n_correct_prefix(point, points.back());
             EXPECT_GE(right, front) << "what is right stays right";
             if (&point != &points[0]) {
               EXPECT_GT(right, front) << "one more in every iteration";
@@ -249,7 +249,7 @@ TEST_F(TrajectoryFiles, file_of_another_recipe_is_refused) {
     FAIL() << "took another recipe's trajectories";
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ErrorCode::BadInput);
-    EXPECT_THAT(error.what(), testing::HasSubstr("another recipe or from another model"));
+    EXPECT_THAT(error.what(), testing::HasSubstr("collected with another recipe or model"));
   }
   std::ofstream(path_, std::ios::binary) << "a text of something else";
   EXPECT_THROW(TrajectoryFile(path_, "how"), Error);

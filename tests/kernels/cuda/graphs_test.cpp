@@ -688,7 +688,7 @@ TEST_F(EarlyKernels, refused_graph_edges_give_the_same_result_and_a_note) {
   const std::vector<std::string> notes = CudaDevice::take_notes_of_closed();
   ASSERT_EQ(notes.size(), 1u);
   EXPECT_THAT(notes[0], AllOf(HasSubstr("cudaGraphAddDependencies of multiply_early (grid 1"),
-                              HasSubstr("kernels go one by one")));
+                              HasSubstr("kernels are launched one by one")));
   EXPECT_THAT(failing(false), HasSubstr("cudaGraphAddDependencies of multiply_early (grid 1"));
 }
 

@@ -150,10 +150,11 @@ TEST(CudaPrompts, without_cublas_a_note_is_printed_once) {
   EXPECT_EQ(device->prompt_block(), 0);
   const auto notes = take_notes_of(*device);
   ASSERT_EQ(notes.size(), 1u);
-  EXPECT_THAT(notes.front(),
-              AllOf(HasSubstr("cuda:emulated: CUDA_PROMPTS=cublas: cuBLAS is not available: "),
-                    HasSubstr("/none.so"), HasSubstr("prompts are read as steps are"),
-                    HasSubstr("DECOSCOPE_CUBLAS"), Not(HasSubstr("\n"))));
+  EXPECT_THAT(
+      notes.front(),
+      AllOf(HasSubstr("cuda:emulated: CUDA_PROMPTS=cublas: cuBLAS is not available: "),
+            HasSubstr("/none.so"), HasSubstr("prompts are computed by the kernels of steps"),
+            HasSubstr("DECOSCOPE_CUBLAS"), Not(HasSubstr("\n"))));
 }
 
 TEST(CudaPrompts, partial_blocks_are_refused) {

@@ -13,9 +13,9 @@ std::vector<TokenId> known(std::span<const TokenId> tokens) {
   return some;
 }
 
-class ToyText : public ChimeraText {
+class ToySequence : public ChimeraSequence {
  public:
-  explicit ToyText(const ToyChimera& heads) : heads_(heads) {}
+  explicit ToySequence(const ToyChimera& heads) : heads_(heads) {}
   int length() const override { return static_cast<int>(last_tokens_.size()); }
   void append(std::span<const float> hidden, std::span<const TokenId> grams) override {
     ensure(hidden.size() % kDim == 0, "toy heads: incomplete hidden state");
@@ -106,8 +106,8 @@ std::vector<float> ToyMedusa::logits(std::span<const float> hidden, int n_heads)
   return logits;
 }
 
-std::unique_ptr<ChimeraText> ToyChimera::make_text(int /*n_cached_grams*/) {
-  return std::make_unique<ToyText>(*this);
+std::unique_ptr<ChimeraSequence> ToyChimera::make_sequence(int /*n_cached_grams*/) {
+  return std::make_unique<ToySequence>(*this);
 }
 
 }  // namespace engine::test

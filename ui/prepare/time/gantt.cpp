@@ -65,8 +65,8 @@ LaneBlock block_of(const engine::Bucket& bucket,
 }
 
 bool is_on(LaneKind lane, const engine::Slice& slice) {
-  if (lane == LaneKind::PoolHit) return (slice.rare & engine::kRarePoolHit) != 0;
-  if (lane == LaneKind::PoolInsert) return (slice.rare & engine::kPoolAdded) != 0;
+  if (lane == LaneKind::PoolHit) return (slice.flags & engine::kFlagPoolHit) != 0;
+  if (lane == LaneKind::PoolInsert) return (slice.flags & engine::kFlagPoolAdded) != 0;
   return slice.end > slice.start;  // a phase without a length did not happen
 }
 

@@ -49,7 +49,7 @@ const engine::TokenId* approximate_at(const engine::RunRecord& run, int position
 }
 
 std::string probe_words(float score) {
-  return fmt::format("{:.2f} of the window's mean", score);
+  return fmt::format("{:.2f} x the mean of the window", score);
 }
 
 // The row that the probe after a window attends to most.

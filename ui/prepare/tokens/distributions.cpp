@@ -17,7 +17,7 @@ namespace {
 // Rounding error of a sum of recorded f32 probabilities.
 constexpr double kRounding = engine::kMaxRejectionTokens * 0x1p-24;
 // If an interval is wider, the panel adds a sentence that explains why.
-constexpr double kVague = 0.1;
+constexpr double kWideInterval = 0.1;
 constexpr double kLargestVocabulary = 1 << 22;
 
 // Bounds of the sum of the powers of `n` probabilities with a given sum and maximum `most`. For a power > 1 the sum is largest if few tokens
@@ -176,7 +176,7 @@ std::string omission_words(const DistributionsSource& source,
   if (!distributions.q.of.empty() && !source.draft_follows)
     add(fmt::format("q does not change: the draft has its own temperature, {:g}.",
                     source.draft_temperature));
-  if (distributions.kept.wide() > kVague || distributions.p.rest.wide() > kVague)
+  if (distributions.kept.wide() > kWideInterval || distributions.p.rest.wide() > kWideInterval)
     add(fmt::format(
         "Too few tokens of these distributions are recorded to compute them exactly at {:.2f}; "
         "bounds are shown.",

@@ -344,8 +344,8 @@ TEST(HeadTree, heads_that_rank_nothing_give_plain_decoding) {
       return all;
     }
   };
-  struct SilentText : ChimeraText {
-    explicit SilentText(int vocab) : vocab_(static_cast<std::size_t>(vocab)) {}
+  struct SilentSequence : ChimeraSequence {
+    explicit SilentSequence(int vocab) : vocab_(static_cast<std::size_t>(vocab)) {}
     int length() const override { return length_; }
     void append(std::span<const float> hidden, std::span<const TokenId>) override {
       length_ += static_cast<int>(hidden.size() / ToyModel::kHiddenDim);
@@ -361,8 +361,8 @@ TEST(HeadTree, heads_that_rank_nothing_give_plain_decoding) {
   };
   struct SilentChimera : ToyChimera {
     using ToyChimera::ToyChimera;
-    std::unique_ptr<ChimeraText> make_text(int) override {
-      return std::make_unique<SilentText>(vocab_size());
+    std::unique_ptr<ChimeraSequence> make_sequence(int) override {
+      return std::make_unique<SilentSequence>(vocab_size());
     }
   };
   const ToyShape shape{.vocab = 16, .seed = 4};

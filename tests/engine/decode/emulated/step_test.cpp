@@ -173,7 +173,7 @@ TEST(EmulatedGpuStep, draft_heads_allocate_nothing_for_new_k_grams) {
   Loaded& on = on_device(kEmulated, kernels::DType::BF16);
   auto* heads = dynamic_cast<ChimeraHeads*>(on.heads("chimera"));
   ASSERT_NE(heads, nullptr);
-  const auto text = heads->make_text(0);
+  const auto text = heads->make_sequence(0);
   const int dim = dynamic_cast<Model&>(on.model()).config().dim;
   const std::vector<float> hidden(static_cast<std::size_t>(dim), 0.5f);
   for (TokenId first = 1; first < 8; first++) {
@@ -529,7 +529,7 @@ TEST(EmulatedGpuHeads, rankings_are_copied_with_one_wait) {
   }
   expect_plain(found, medusa.MedusaHeads::ranked(hidden, 2, kRanked));
 
-  const auto text = chimera.make_text(8);
+  const auto text = chimera.make_sequence(8);
   const std::vector<TokenId> gram(static_cast<std::size_t>(chimera.gram()), 3);
   const int none = -1;
   text->append(hidden, gram);
@@ -543,7 +543,7 @@ TEST(EmulatedGpuHeads, rankings_are_copied_with_one_wait) {
     EXPECT_EQ(asked.to_host, bytes(1));
   }
   text->begin_draft();
-  expect_plain(found, text->ChimeraText::ranked_level(std::span(&none, 1), gram, kRanked));
+  expect_plain(found, text->ChimeraSequence::ranked_level(std::span(&none, 1), gram, kRanked));
 }
 
 TEST(EmulatedCache, grows_within_device_memory_and_keeps_its_rows) {

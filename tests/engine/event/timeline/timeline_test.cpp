@@ -106,7 +106,7 @@ TEST(Timeline, version_grows_with_every_event_even_refused_ones) {
   EXPECT_EQ(timeline.version(), 2U);
   EXPECT_EQ(timeline.n_inconsistent(), 1);
   ASSERT_EQ(timeline.inconsistencies().size(), 1U);
-  EXPECT_NE(timeline.inconsistencies()[0].find("no such run"), std::string::npos);
+  EXPECT_NE(timeline.inconsistencies()[0].find("no run with this number"), std::string::npos);
 }
 
 TEST(Timeline, approximate_prompt_tokens_lie_inside_the_prompt) {

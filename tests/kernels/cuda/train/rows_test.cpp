@@ -341,7 +341,7 @@ TEST_P(CudaTraining, products_in_every_direction_equal_plain_sums) {
   const TrainKernels& kernels = train_kernels(*device);
   for (const auto& [m, n, k] : {ProductCase{1, 1, 1}, {5, 70, 19}, {67, 3, 33}, {130, 65, 16}}) {
     for (int turned = 0; turned < 4; turned++) {
-      const bool a_turned = turned & 1, b_turned = turned & 2;
+      const bool a_transposed = turned & 1, b_transposed = turned & 2;
       const auto a = kept_values(m * k, 30, type()), b = kept_values(k * n, 31, type());
       const TypedArray a_there(*device, type(), a), b_there(*device, type(), b);
       for (int way = 0; way < 3; way++) {  // into the type, into f32, added to f32
@@ -352,8 +352,8 @@ TEST_P(CudaTraining, products_in_every_direction_equal_plain_sums) {
         kernels.product(*device, {.a = a_there.data(),
                                   .b = b_there.data(),
                                   .c = c.data(),
-                                  .a_turned = a_turned,
-                                  .b_turned = b_turned,
+                                  .a_transposed = a_transposed,
+                                  .b_transposed = b_transposed,
                                   .in = type(),
                                   .out = out,
                                   .add = way == 2,
@@ -365,8 +365,8 @@ TEST_P(CudaTraining, products_in_every_direction_equal_plain_sums) {
           for (int j = 0; j < n; j++) {
             double exact = way == 2 ? before[std::size_t(i) * n + j] : 0, size = 1;
             for (int p = 0; p < k; p++) {
-              const double term =
-                  double(a[a_turned ? p * m + i : i * k + p]) * b[b_turned ? j * k + p : p * n + j];
+              const double term = double(a[a_transposed ? p * m + i : i * k + p]) *
+                                  b[b_transposed ? j * k + p : p * n + j];
               exact += term;
               size += std::fabs(term);
             }
