@@ -1,5 +1,5 @@
-// Distributions that stay on a CUDA device: decoders emit and report the same as with distributions
-// that the host computes from logits.
+// Decoders emit and report the same whether distributions stay on a CUDA device or the host
+// computes them from logits.
 #include <algorithm>
 #include <cmath>
 
@@ -157,7 +157,6 @@ INSTANTIATE_TEST_SUITE_P(Settings,
                          testing::ValuesIn(distributions_cases()),
                          name_of_distributions_case);
 
-/// Typical acceptance with coupled and with greedy choices.
 TEST(EmulatedDistributions, typical_acceptance_is_equal_coupled_and_greedy) {
   Loaded& on = on_device(kEmulated, kernels::DType::F32);
   for (const char* root : {"argmax", "typical", "sample"}) {
@@ -242,7 +241,7 @@ TEST(EmulatedDistributions, a_draft_on_another_device_uses_host_distributions) {
   EXPECT_EQ(found.tokens, run(on.model(), on.prompt(1), job).tokens);
 }
 
-// A separate device object on the same GPU, as SEED's models have.
+// The draft has a device object of its own on the same GPU, as in SEED.
 TEST(EmulatedDistributions, stay_on_the_device_with_a_separate_draft_stream) {
   Loaded& on = on_device(kEmulated, kernels::DType::F32);
   const auto stream = kernels::open_cuda(kEmulated);
