@@ -261,7 +261,7 @@ TEST_F(Config, a_dtype_unlike_the_stored_one_gives_a_notice) {
 }
 
 // CF23.
-TEST_F(Config, eos_ids_are_checked_and_their_absence_noted) {
+TEST_F(Config, eos_ids_are_checked_and_missing_ones_reported) {
   std::filesystem::remove(dir_ / "generation_config.json");
   EXPECT_EQ(open(with("eos_token_id", "[2, 7]")).config.eos_ids, (std::vector<TokenId>{2, 7}));
   for (const char* value : {"1.5", "\"</s>\"", "[[2]]"}) {

@@ -193,7 +193,7 @@ TEST(Plain, texts_consist_of_facts_and_have_no_prompt) {
   }
 }
 
-TEST(OpenPool, draws_each_text_as_often_as_it_was_added) {
+TEST(OpenPool, draws_texts_in_proportion_to_their_copies) {
   OpenPool pool(900);
   EXPECT_EQ(pool.full_size(), 0);
   Random rng(1);

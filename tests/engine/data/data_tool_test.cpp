@@ -79,7 +79,7 @@ CountTokens bundled_count() {
   };
 }
 
-TEST(DataTool, records_keep_to_their_token_limit) {
+TEST(DataTool, records_stay_within_their_token_limit) {
   const CountTokens count = bundled_count();
   for (const std::string& task : task_names()) {
     const auto records = some_records(task, 400);

@@ -16,8 +16,8 @@ namespace {
 
 constexpr Split kSplits[] = {Split::Train, Split::Dev, Split::Test};
 
-// A check of a py record starts a process, as does one chat record in thirteen; py_test.cpp checks more of
-// them.
+// Checking a py record starts a process, and so does one chat record in thirteen; py_test.cpp
+// checks more of them.
 int n_records(const std::string& task, Split split) {
   return task == "py" ? 2 : split == Split::Train && task != "chat" ? 200 : 30;
 }

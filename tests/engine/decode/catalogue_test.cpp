@@ -224,7 +224,8 @@ TEST_P(Catalogue, rows_are_batch_invariant) {
           const auto r = static_cast<std::size_t>(row);
           expect_same_pick(in_other_order[static_cast<std::size_t>(place[r])], expected[r]);
           if (dice(0, 2) > 0) continue;
-          // A third of the rows: after its ancestors alone, and with random tokens in other rows.
+          // Tests a third of the rows again: after their ancestors alone, and with random tokens in
+          // all other rows.
           const std::vector<int> chain = chain_of(tree, row);
           TokenTree alone, among = tree;
           for (const int at : chain) {

@@ -1,4 +1,5 @@
-// The forward pass against plain loops in double precision, and the inputs that it refuses.
+// Compares the forward pass with plain loops in double precision, and tests the inputs that it
+// refuses.
 #include <algorithm>
 #include <cmath>
 #include <limits>

@@ -1,5 +1,5 @@
-// Draft heads against plain loops in double precision; the encoder's cache against full
-// recomputation; heads scaled with their target.
+// Compares draft heads with plain loops in double precision, and the encoder's cache with full
+// recomputation. Heads are scaled with their target.
 #include <cmath>
 
 #include <gtest/gtest.h>

@@ -264,7 +264,7 @@ TEST_F(ReasoningThread, a_stop_ends_within_a_step_and_is_no_failure) {
   ASSERT_TRUE(until([&] { return timeline.runs().back().tokens.size() == 4; }));
 }
 
-TEST_F(ReasoningThread, another_start_ends_it_like_a_race) {
+TEST_F(ReasoningThread, another_start_ends_a_reasoning_command) {
   commands.push(tree(3));
   ASSERT_TRUE(until([&] { return count<StepEnded>() > 0; }));
   commands.push(race({"ar"}, 4));

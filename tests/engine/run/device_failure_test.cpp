@@ -314,7 +314,7 @@ TEST_F(FailingGpu, run_to_end_reports_the_failing_step) {
   EXPECT_THAT(failed_by({}, in_the_prompt), testing::EndsWith("try --device cpu"));
 }
 
-TEST(GpuMemory, a_gpu_model_is_replaced_and_the_cpus_stays) {
+TEST(GpuMemory, a_gpu_model_is_evicted_and_a_cpu_model_stays) {
   ModelStore store(DECOSCOPE_SOURCE_DIR "/assets", 1);
   ModelRequest held = tiny(kEmulated), other = held;
   other.dtype = "f16";

@@ -135,8 +135,8 @@ TEST(OverlapTuner, does_not_probe_where_no_gain_is_possible) {
   EXPECT_TRUE(tuner.was_spared());
   EXPECT_EQ(tuner.in_turn(), 1000);
   EXPECT_EQ(tuner.overlapped(), 0);
-  // The draft has become slow although rounds take as long as before: detected within one backoff
-  // period.
+  // The draft becomes slower while rounds take as long as before. The tuner must notice within one
+  // backoff period.
   int n = 0;
   for (; !tuner.at_once() && n < 1000; n++) tuner.measured({.whole = 1000, .drafting = 300});
   EXPECT_TRUE(tuner.at_once());

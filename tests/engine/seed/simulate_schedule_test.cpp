@@ -122,7 +122,7 @@ TEST(SimulateSchedule, unverified_turns_are_left_out) {
 }
 
 // In a search, the second level starts when the first has ended.
-TEST(SimulateSchedule, a_sequence_waits_for_all_before_it) {
+TEST(SimulateSchedule, a_level_waits_for_the_previous_level) {
   const std::vector<RecordedSequence> levels{{0, {1, 1}}, {0, {1}}, {40, {1, 1}}, {40, {1}}};
   const auto run = [&](int n_told) {
     return simulate_schedule(schedule(n_told, levels), {.draft = 3, .verify = 4, .n_branches = 4})

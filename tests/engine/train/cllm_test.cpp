@@ -196,7 +196,8 @@ TEST_F(Cllm, skipped_points_are_counted_and_in_the_card) {
                                              {.n_threads = 2, .directory = directory("roomy")}, {});
   EXPECT_EQ(roomy.room.n_points, 6 * 20 * 3);
   EXPECT_EQ(roomy.room.n_left_out, 0);
-  EXPECT_EQ(roomy.room.n_texts, 30 * 2 + 30 * 4) << "replayed, and of the trajectories themselves";
+  EXPECT_EQ(roomy.room.n_texts, 30 * 2 + 30 * 4)
+      << "30 * 2 replayed texts and 30 * 4 of the trajectories";
   EXPECT_EQ(roomy.room.n_texts_cut, 0);
 }
 

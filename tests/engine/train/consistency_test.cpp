@@ -1,5 +1,5 @@
-// The rows of consistency training, their attention spans and goals; gradients of the losses against
-// finite differences; augmentation and cleaning.
+// The rows of consistency training, their attention spans and goals; gradients of the losses,
+// compared with finite differences; augmentation and cleaning.
 #include <algorithm>
 #include <cmath>
 #include <set>

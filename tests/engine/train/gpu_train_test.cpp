@@ -83,7 +83,8 @@ TEST_P(GpuGradient, f32_gradients_and_losses_match_the_cpu) {
   }
 }
 
-// Rounding to 8 bits has a relative error of at most 2^-9, some twenty times in a row.
+// Rounding to 8 bits has a relative error of at most 2^-9; about twenty roundings follow each
+// other.
 TEST_P(GpuGradient, bf16_gradients_match_f32_within_rounding) {
   const ModelConfig config = test::small_model();
   const Texts texts = two_texts();

@@ -1,4 +1,5 @@
-// Training of draft heads: gradients against finite differences, the targets of each head, whole runs.
+// Training of draft heads: gradients compared with finite differences, the targets of each head,
+// whole runs.
 #include <atomic>
 #include <cmath>
 #include <filesystem>

@@ -115,7 +115,7 @@ TEST_P(TrainOpsOf, column_sums_are_accumulated) {
     EXPECT_NEAR(sums[i], 1 + x[i] + x[kWidth + i] + x[2 * kWidth + i], 1e-6);
 }
 
-TEST_P(TrainOpsOf, rope_inverse_and_backward) {
+TEST_P(TrainOpsOf, rope_backward_is_the_inverse_rotation) {
   for (const int head_dim : {16, 32, 64}) {
     const int rows = 5, stride = 3 * head_dim;
     std::vector<float> table(static_cast<std::size_t>(8 * head_dim));
@@ -143,7 +143,7 @@ TEST_P(TrainOpsOf, rope_inverse_and_backward) {
   }
 }
 
-TEST_P(TrainOpsOf, cross_entropy_and_its_gradient) {
+TEST_P(TrainOpsOf, cross_entropy_and_gradient_match_the_definition) {
   constexpr int kRows = 3, kVocab = 48;
   auto logits = spread(kRows * kVocab, 9);
   for (float& z : logits) z *= 5;
@@ -168,7 +168,7 @@ TEST_P(TrainOpsOf, cross_entropy_and_its_gradient) {
   expect_gradient(logits, gradient, total, "logits");
 }
 
-TEST_P(TrainOpsOf, smoothed_cross_entropy_and_its_gradient) {
+TEST_P(TrainOpsOf, smoothed_cross_entropy_and_gradient_match) {
   constexpr int kVocab = 48;
   auto logits = spread(kVocab, 21);
   for (float& z : logits) z *= 4;

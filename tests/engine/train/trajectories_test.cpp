@@ -78,7 +78,7 @@ TEST(Trajectories, answers_equal_autoregressive_decoding) {
             const int right = n_right_in_front(point, points.back());
             EXPECT_GE(right, front) << "leading right tokens stay right";
             if (&point != &points[0]) {
-              EXPECT_GT(right, front) << "one more in every iteration";
+              EXPECT_GT(right, front) << "each iteration fixes at least one more token";
             }
             front = right;
           }

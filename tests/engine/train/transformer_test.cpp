@@ -1,5 +1,5 @@
-// Training forward and backward against finite differences in f32, and the matrix products of every
-// library against plain loops.
+// Compares the gradients of training with finite differences in f32, and the matrix products of
+// every library with plain loops.
 #include <cmath>
 #include <vector>
 

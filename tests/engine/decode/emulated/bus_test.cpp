@@ -1,5 +1,5 @@
-// Bytes and waits of every kind of step on a GPU, by the formulas of docs/cuda.md ("What crosses
-// the bus").
+// Compares the bytes and waits of every kind of step on a GPU with the formulas of docs/cuda.md
+// ("What crosses the bus").
 #include <algorithm>
 
 #include <gtest/gtest.h>

@@ -31,7 +31,7 @@
 namespace engine::test {
 namespace {
 
-TEST(Gpu, for_decoders_is_present_or_the_reason_is_reported) {
+TEST(Gpu, decoding_device_opens_or_states_why_not) {
   kernels::test::expect_gpus_that_open();
 }
 

@@ -96,7 +96,7 @@ class CudaDistributionsStay : public testing::TestWithParam<DistributionsCase> {
     ASSERT_EQ(found.size(), expected.size());
     for (std::size_t i = 0; i < found.size(); i++) EXPECT_NEAR(found[i], expected[i], 1e-6f) << i;
   }
-  /// Expects the same reported verifications, including all distributions.
+  /// Expects both runs to report the same verifications, including all distributions.
   static void expect_same_reports(const Outcome& found, const Outcome& expected) {
     ASSERT_EQ(found.events.size(), expected.events.size());
     for (std::size_t i = 0; i < found.events.size(); i++) {

@@ -325,7 +325,7 @@ TEST(EmulatedGpuStep, a_step_of_32_layers_is_one_launch) {
     if (i < 2) continue;
     EXPECT_EQ(device->n_launches() - launches, 1);
     EXPECT_EQ(device->n_kernels() - kernels, 32 * 10 + 5)
-        << "plus commit, embedding, norm, logits, choice";
+        << "10 kernels per layer, and commit, embedding, norm, logits, choice";
   }
   kernels::emulation::before_calls({});
   std::ranges::sort(host_us);

@@ -207,7 +207,7 @@ std::vector<TokenId> longest_of(const std::vector<Guess>& guesses,
                                 const Sampling& sampling,
                                 UniformSource& uniforms) {
   Guess best;
-  TokenId refused = -1;  // after the best run; -1: none
+  TokenId refused = -1;  // the rejected token after `best`; -1 if there is none
   for (const Guess& guess : guesses) {
     std::size_t n = 0;
     while (n < guess.size()) {

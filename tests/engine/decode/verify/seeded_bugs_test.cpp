@@ -208,7 +208,7 @@ class Decode {
   const Pair& pair_;
   Bug bug_;
   UniformSource& uniforms_;
-  Text text_, seen_;  // the output, and what the models see
+  Text text_, seen_;  // the output, and the tokens that the models see
 };
 
 /// Distance of a decoder's first n tokens from plain sampling: the largest difference for the
