@@ -366,7 +366,7 @@ TEST_F(CllmOfSmallTarget, replays_its_own_or_the_named_mixture) {
 TEST_F(CllmOfSmallTarget, reuses_collected_data_and_baseline_but_not_the_result) {
   namespace fs = std::filesystem;
   ASSERT_TRUE(trained("first", "").finished);
-  // Stores a collecting time and scores that only these files can have given to the second run.
+  // The second run can only have read this collecting time and these scores from the files.
   auto stages = nlohmann::json::parse(bytes_of(path("first/stages.json")));
   stages["collect_seconds"] = 4711;
   stages["before"][0]["tokens_per_step_block"] = 77;
