@@ -32,7 +32,7 @@ void rename_tensors(const std::string& path, const std::string& from, const std:
   write_file(path, safetensors(header, std::string_view(bytes).substr(sizeof n + n)));
 }
 
-TEST(OtherFormats, the_prefix_of_a_wrapper_is_named) {
+TEST(OtherFormats, a_wrappers_tensor_prefix_is_named) {
   const Folder dir;
   write_small_model(dir);
   rename_tensors(dir / "model.safetensors", "\"model.", "\"module.model.");
@@ -105,8 +105,8 @@ TEST(OtherFormats, other_file_formats_are_recognised) {
   for (const char* none : {"", "{}", "plain", "<"}) EXPECT_EQ(recognised_as(none), "") << none;
 }
 
-// Config without model_type: sizes come from the tensors; weights have their published names. One
-// and two layers per head.
+// Published Medusa heads, with one and two layers per head: the config lacks model_type, sizes come
+// from the tensors, and the weights are in medusa_lm_head.safetensors.
 TEST(OtherFormats, published_medusa_heads_are_opened) {
   for (const int n_layers : {1, 2}) {
     const Folder dir;
@@ -139,7 +139,7 @@ TEST(OtherFormats, published_medusa_heads_are_opened) {
   }
 }
 
-// A link out of the directory is refused for heads as for models.
+// A symbolic link that leads out of the directory is refused, as for models.
 TEST(OtherFormats, published_heads_must_lie_inside_their_directory) {
   const Folder dir, elsewhere;
   HeadsConfig config;

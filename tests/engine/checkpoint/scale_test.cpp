@@ -19,7 +19,7 @@ ModelConfig small_config(bool tied) {
   return c;
 }
 
-TEST(Scale, scaled_models_choose_the_same_tokens_bit_for_bit) {
+TEST(Scale, a_scaled_model_gives_the_same_bits) {
   for (const bool tied : {true, false}) {
     const TestModel model = random_model("m", small_config(tied), 23);
     const std::vector<TokenId> prompt = random_tokens(61, 101, 2);
@@ -46,7 +46,7 @@ TEST(Scale, scaled_models_choose_the_same_tokens_bit_for_bit) {
   }
 }
 
-TEST(Scale, automatic_scale_is_the_smallest_beyond_the_cpu_cache) {
+TEST(Scale, auto_scale_is_the_smallest_over_three_cache_sizes) {
   ModelConfig c = odd_config();
   c.dim = 256;
   c.hidden_dim = 768;

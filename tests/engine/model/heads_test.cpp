@@ -1,5 +1,5 @@
-// Draft heads against plain loops in double precision; the encoder's cache against full
-// recomputation; heads scaled with their target.
+// Compares draft heads with plain loops in double precision, and the encoder's cache with full
+// recomputation. Heads are scaled with their target.
 #include <cmath>
 
 #include <gtest/gtest.h>
@@ -171,7 +171,8 @@ void expect_same_ranks(const std::vector<RankedTokens>& found,
   }
 }
 
-// The likeliest of fewer tokens than the matrix has rows, at most that many.
+// The vocabulary is smaller than the matrix, as with padding tokens. A ranking holds no padding
+// token.
 TEST(MedusaHeads, rankings_equal_sorted_logits) {
   const HeadsFiles files = heads_of(medusa_config());
   const std::vector<float> hidden = states(1, 7);
@@ -350,7 +351,7 @@ TEST(ChimeraHeads, logits_equal_plain_loops_in_every_form) {
       config.own_embedding = gram % 2 == 0;
       const HeadsFiles files = heads_of(config);
       for (const int n : {1, 70}) {
-        SCOPED_TRACE(std::to_string(gram) + "-grams behind " + std::to_string(n));
+        SCOPED_TRACE(std::to_string(gram) + "-grams after " + std::to_string(n));
         const std::vector<float> hidden = states(n, 9);
         const auto device = kernels::open_cpu(2);
         const auto heads = load_chimera(*device, files, target, options_of(DType::F32));
@@ -493,8 +494,8 @@ TEST(ChimeraHeads, cached_k_grams_change_no_bit) {
       EXPECT_EQ(drafted(*few, grams), expected);
     }
     EXPECT_EQ(without->gram_counts().n_found, 0);
-    // Five of the sequence and twelve drafted: all except the first occurrence of each of the
-    // three.
+    // Looks up five k-grams of the sequence, all new, and twelve drafted ones, of which three are
+    // distinct.
     EXPECT_EQ(with->gram_counts().n_looked_up, 17);
     EXPECT_EQ(with->gram_counts().n_found, 9);
     EXPECT_EQ(with->gram_counts().n_evicted, 0);
@@ -512,7 +513,8 @@ TEST(ChimeraHeads, k_grams_by_table_and_matrix_give_the_same_bits) {
     for (const HeadsOptions& options : {options_of(dtype), by_matrix}) {
       const auto heads = load_chimera(device, files, target, options);
       const auto text = heads->make_sequence(0);
-      text->append(states(70, 12), text_grams(3, 0, 70));  // starts before the sequence's beginning
+      text->append(states(70, 12),
+                   text_grams(3, 0, 70));  // the first k-grams begin before the sequence
       said.push_back(drafted(*text, grams_of(3, 1)));
     }
     EXPECT_EQ(said[0], said[1]);

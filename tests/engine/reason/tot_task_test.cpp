@@ -63,7 +63,7 @@ TEST(Score, is_missing_without_a_number_from_0_to_10) {
     EXPECT_FALSE(read_score(text)) << text;
 }
 
-TEST(Score, of_an_evaluation_has_to_be_on_the_right_side_of_five) {
+TEST(Score, must_exceed_five_exactly_for_right_steps) {
   EXPECT_TRUE(check_score("Score: 8\nThe sum is right.", true).correct);
   EXPECT_FALSE(check_score("Score: 8", false).correct);
   EXPECT_TRUE(check_score("Score: 5", false).correct);

@@ -1,5 +1,5 @@
-// The rule that decides whether drafting and verification overlap: with given times, and in the
-// simulator, whose stage times depend on the mode.
+// Tests the rule that decides whether SEED's drafting and verification overlap, with given times
+// and in the simulator, where stage times depend on the mode.
 #include <algorithm>
 
 #include <gtest/gtest.h>
@@ -52,11 +52,11 @@ TEST(OverlapTuner, probes_rarely_where_overlap_does_not_pay) {
   }
   OverlapTuner a_little_slower;
   feed(a_little_slower, {.in_turn = 100, .at_once = 105}, 1000);
-  EXPECT_GE(a_little_slower.n_probes(), 4) << "a later probe may differ";
+  EXPECT_GE(a_little_slower.n_probes(), 4) << "a small loss is probed again";
 }
 
-// The kept mode becomes faster and slower repeatedly while the other mode was far slower: a changed
-// load alone is a weak reason to probe.
+// The load changes repeatedly. A changed load alone is a weak reason to probe a mode that was far
+// slower.
 TEST(OverlapTuner, a_changing_load_causes_few_probes_after_a_clear_loss) {
   const auto n_probes = [](Nanoseconds at_once) {
     OverlapTuner tuner;
@@ -120,7 +120,7 @@ TEST(OverlapTuner, rare_slow_rounds_do_not_mislead_it) {
   EXPECT_EQ(tuner.n_changes(), 1);
 }
 
-// Even free drafting would not make overlap faster by the margin that counts.
+// Drafting takes so small a part of a round that hiding it would not gain the required margin.
 TEST(OverlapTuner, does_not_probe_where_no_gain_is_possible) {
   OverlapTuner tuner;
   const auto feed_in_turn = [&](Nanoseconds drafting, int n) {
@@ -135,8 +135,8 @@ TEST(OverlapTuner, does_not_probe_where_no_gain_is_possible) {
   EXPECT_TRUE(tuner.was_probe_skipped());
   EXPECT_EQ(tuner.in_turn(), 1000);
   EXPECT_EQ(tuner.overlapped(), 0);
-  // The draft has become slow although rounds take as long as before: detected within one backoff
-  // period.
+  // The draft becomes slower while rounds take as long as before. The tuner must notice within one
+  // backoff period.
   int n = 0;
   for (; !tuner.at_once() && n < 1000; n++) tuner.measured({.whole = 1000, .drafting = 300});
   EXPECT_TRUE(tuner.at_once());
@@ -150,7 +150,7 @@ TEST(OverlapTuner, does_not_probe_where_no_gain_is_possible) {
   EXPECT_TRUE(just_enough.at_once());
 }
 
-// As after a prompt, in both modes.
+// Steps become faster in both modes, as they do after a prompt.
 TEST(OverlapTuner, faster_steps_favour_neither_mode) {
   OverlapTuner tuner;
   for (int text = 0; text < 20; text++)
@@ -203,8 +203,8 @@ TEST(MeasuredOverlap, a_new_branch_count_starts_with_the_nearest_choice) {
   }
 }
 
-// A count that started from a neighbour's choice may have been measured in one mode only: it is not
-// reported.
+// A count that started from a neighbour's choice may have been measured in one mode only: so it is
+// not reported.
 TEST(MeasuredOverlap, reports_the_largest_count_measured_in_both_modes) {
   for (const Nanoseconds beside : {50, 150}) {
     MeasuredOverlap overlap;
@@ -271,7 +271,7 @@ TEST(Rounds, alternating_takes_the_sum_of_both_stages) {
   EXPECT_EQ(makespan(never, machine, 1, 1, 50), 50 * (7 + 20));
 }
 
-// Each draft but the first finds its weights in the cache.
+// Drafting all branches in a row keeps the draft's weights in the CPU's cache.
 TEST(Rounds, alternating_drafts_all_branches_then_verifies_all) {
   const FirstComeFirstServed fcfs;
   for (const int together : {1, 2, 3, 8}) {
@@ -317,7 +317,8 @@ TEST(Rounds, alternating_never_runs_both_stages_at_once) {
   }
 }
 
-// Promise: apart from probes, never slower than alternating, and faster where overlap pays.
+// Apart from probes, adaptive rounds must not be slower than alternating ones, and must be faster
+// where overlap pays.
 TEST(Rounds, adaptive_rounds_are_about_as_fast_as_the_better_mode) {
   const Machine machines[] = {
       {.draft = 200, .verify = 300, .draft_beside = 220, .verify_beside = 320},  // overlap pays
@@ -341,7 +342,7 @@ TEST(Rounds, adaptive_rounds_are_about_as_fast_as_the_better_mode) {
   }
 }
 
-TEST(Rounds, adaptive_rounds_without_gain_cost_as_alternating) {
+TEST(Rounds, adaptive_rounds_without_gain_equal_alternating_ones) {
   const Machine machine{.draft = 2, .verify = 300, .draft_beside = 2, .verify_beside = 600};
   for (const int together : {1, 3}) {
     FixedOverlap never(false);

@@ -1,5 +1,5 @@
-// Bookkeeping of SEED's rounds in the simulator: every branch ends, in the order of the policy,
-// with the times that arithmetic gives (T10, section 5g).
+// Bookkeeping of SEED's rounds in the simulator: every branch ends, in the order of the policy, and
+// with the expected times (T10).
 #include <map>
 #include <set>
 
@@ -70,7 +70,7 @@ TEST(Rounds, fcfs_verifies_in_order_of_arrival) {
   }
 }
 
-/// Asserts section 5g's rules between any two events.
+/// Asserts the rules of rounds at every call.
 class WatchedWork final : public RoundsWork {
  public:
   WatchedWork(RoundsWork& work, Rounds& rounds) : work_(work), rounds_(rounds) {}
@@ -153,7 +153,8 @@ TEST(Rounds, valuable_states_and_short_sequences_go_first) {
     return work.ended();
   };
   EXPECT_EQ(order(FirstComeFirstServed()), (std::vector{0, 1, 2}));
-  // The first is taken before the others arrive; while it drafts again there is no choice.
+  // The target takes the first branch before the others arrive, and they are ready while it drafts
+  // again.
   EXPECT_EQ(order(HighestValueFirst()), (std::vector{1, 2, 0}));
   const auto lengths = [](const Policy& policy) {
     Rounds rounds(3, policy, 1, nullptr);
@@ -199,7 +200,7 @@ TEST(Rounds, earlier_stage_times_are_used_at_the_first_verification) {
     Rounds rounds(4, kFcfs, 4, nullptr, known);
     ScriptedWork work(requests_of(4, 10, {1}));
     const auto slices = simulate_rounds(rounds, work, fixed_times(1, 100, 1));
-    std::size_t n = 0;  // number that the first verification took together
+    std::size_t n = 0;  // branches in the first verification
     const auto verifies = [](const StageSlice& s) { return s.stage == StageSlice::Stage::Verify; };
     const auto first = std::ranges::find_if(slices, verifies);
     for (const StageSlice& slice : slices) n += verifies(slice) && slice.begin == first->begin;
@@ -216,7 +217,8 @@ TEST(Rounds, earlier_stage_times_are_used_at_the_first_verification) {
   EXPECT_EQ(first_of(known), 1u);
 }
 
-// Section 5g: fixed T_d and T_v give a speedup of min(n, (T_d + T_v) / T_v), except for the start.
+// Fixed stage times T_d (draft) and T_v (verification) give a speedup of min(n, (T_d + T_v) / T_v),
+// except for the start.
 TEST(Rounds, fixed_stage_times_reach_the_bound) {
   constexpr int kRounds = 400;
   for (const auto& [t_draft, t_verify] :

@@ -1,4 +1,4 @@
-// The memory that a model is planned to need, and refusals.
+// Estimates of the memory that a model needs, and refusals of models that do not fit.
 #include <limits>
 
 #include <gtest/gtest.h>
@@ -41,7 +41,7 @@ TEST(MemoryPlan, chimeras_cache_is_planned_per_token) {
   config.n_heads = 2;
   config.dim = 64;
   config.vocab_size = 128;
-  EXPECT_EQ(memory_plan(config, DType::BF16).cache_per_token, 0) << "Medusa's have none";
+  EXPECT_EQ(memory_plan(config, DType::BF16).cache_per_token, 0) << "Medusa heads have no cache";
   config.kind = HeadsKind::Chimera;
   config.hidden_dim = 96;
   config.n_attention_heads = 4;
@@ -50,7 +50,7 @@ TEST(MemoryPlan, chimeras_cache_is_planned_per_token) {
   EXPECT_EQ(memory_plan(config, DType::BF16).cache_per_token, 2 * 2 * 64);
 }
 
-TEST(MemoryPlan, chimeras_k_gram_table_is_planned_where_kept) {
+TEST(MemoryPlan, chimeras_k_gram_table_is_planned_if_it_is_kept) {
   HeadsConfig config;
   config.n_heads = 2;
   config.dim = 64;
@@ -61,7 +61,7 @@ TEST(MemoryPlan, chimeras_k_gram_table_is_planned_where_kept) {
            memory_plan(config, DType::BF16, /*with_table=*/false).workspace;
   };
   config.vocab_size = 128;
-  EXPECT_EQ(table(), 0) << "Medusa's have none";
+  EXPECT_EQ(table(), 0) << "Medusa heads have no table";
   config.kind = HeadsKind::Chimera;
   EXPECT_EQ(table(), 4.0 * 3 * 128 * 64);
   config.vocab_size = (64 << 20) / (4 * 4 * 64);

@@ -18,7 +18,8 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::Not;
 
-/// "text|<7>taken|text": each token's id, then the text it covers.
+/// Formats parts as "text|<7>covered|text": an added token has its id, then the text that it
+/// covers.
 std::string shown(const std::vector<TextPart>& parts) {
   std::string out;
   for (const TextPart& part : parts) {
@@ -242,7 +243,7 @@ TEST_F(TokenizerFiles, are_written_with_the_model) {
   EXPECT_EQ(open_model(copy.path()).tokenizer->vocab_size(), n_pieces() + 1);
 }
 
-// A text that starts with a space gets no second one, unless every stretch gets a prefix.
+// A text that starts with a space gets no dummy prefix, except in legacy mode.
 TEST_F(TokenizerFiles, no_dummy_prefix_before_a_space) {
   write_file(dir_ / "tokenizer.model",
              sentencepiece_model(small_pieces(), trainer_spec(), normalizer_spec(true, false)));

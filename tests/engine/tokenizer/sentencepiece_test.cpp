@@ -146,7 +146,7 @@ TEST(SentencePiece, scores_must_be_finite) {
   }
 }
 
-/// The library's pieces of a text.
+/// The pieces into which the SentencePiece library splits a text.
 std::vector<std::string> library_pieces(const std::string& model, const std::string& text) {
   sentencepiece::SentencePieceProcessor library;
   EXPECT_TRUE(library.LoadFromSerializedProto(model).ok());
@@ -166,7 +166,7 @@ std::vector<std::string> our_pieces(const std::string& model, const std::string&
 TEST(SentencePiece, equal_scores_merge_the_leftmost_pair) {
   const std::vector<std::vector<Piece>> orders = {
       {{"<unk>", 0, 2}, {"a"}, {"b"}, {"aa"}, {"ab"}},   // the leftmost pair has the lowest id,
-      {{"<unk>", 0, 2}, {"a"}, {"b"}, {"ab"}, {"aa"}}};  // the highest
+      {{"<unk>", 0, 2}, {"a"}, {"b"}, {"ab"}, {"aa"}}};  // the leftmost pair has the highest id
   for (const std::vector<Piece>& pieces : orders) {
     const std::string model = model_of(pieces);
     EXPECT_EQ(our_pieces(model, "aab"), (std::vector<std::string>{"aa", "b"}));
@@ -194,8 +194,9 @@ std::string u32(std::uint32_t value) {
   return out;
 }
 
-// A double array of 512 units in which "A" maps to the text at `value`; the unit of 'A' is given.
-// The root's children are at 256 ^ c, those of 'A' (including its value) at `base`.
+// A double-array trie of 512 units that maps "A" to the replacement at offset `value`. The root's
+// children are at 256 ^ c, those of 'A' and its value at `base`. The unit of 'A' stores the
+// character `label`.
 std::string charsmap(std::uint32_t value, std::uint32_t base, std::uint32_t label = 'A') {
   std::vector<std::uint32_t> units(512, 0xffu | 0x80000000u);
   units[0] = 256u << 10;
@@ -344,7 +345,7 @@ TEST(SentencePiece, a_trained_tokenizer_round_trips_every_text) {
                                  "\xE2\x82\xAC\xF0\x9F\x99\x82", "", "def f(x):\n    return x\n"}) {
     EXPECT_EQ(tokenizer->decode(tokenizer->encode(text)), text) << text;
   }
-  // No token of "123" except digits, and a newline is always one token.
+  // Each digit is a token, and a newline is always a token of its own.
   EXPECT_EQ(tokenizer->encode("1234567", false).size(), 7u);
   const std::vector<TokenId> newline = tokenizer->encode("\n", false);
   ASSERT_EQ(newline.size(), 1u);
@@ -391,7 +392,8 @@ TokenId byte_token(const Tokenizer& tokenizer, char byte) {
   return first + static_cast<unsigned char>(byte);
 }
 
-// The definition, on strings: decode(prompt + tokens) without the leading decode(prompt).
+// Defines the text of a continuation on whole strings: decode(prompt + tokens) without the leading
+// decode(prompt).
 std::string text_after(const Tokenizer& tokenizer,
                        std::vector<TokenId> prompt,
                        const std::vector<TokenId>& tokens) {

@@ -1,5 +1,5 @@
-// The rows of consistency training, their attention spans and goals; gradients of the losses against
-// finite differences; augmentation and cleaning.
+// The rows of consistency training, their attention spans and goals; gradients of the losses,
+// compared with finite differences; augmentation and cleaning.
 #include <algorithm>
 #include <cmath>
 #include <set>
@@ -79,7 +79,7 @@ TEST(Consistency, chain_starts_at_the_first_wrong_token) {
   EXPECT_EQ(rows.target[18], 2);
 }
 
-TEST(Consistency, rows_attend_to_as_many_rows_as_their_position) {
+TEST(Consistency, a_row_attends_to_each_earlier_position_once) {
   const Trajectory t = two_blocks();
   for (const Towards towards : {Towards::FixedPoint, Towards::NextPoint}) {
     ConsistencyLoss loss;
@@ -158,7 +158,7 @@ TEST(Consistency, fresh_chains_use_tokens_of_the_text) {
   EXPECT_GT(add_fresh_chains(rows, t, {.n = 200, .block = kBlock}, loss, 10000, rng), 150);
   add_fresh_chains(same, t, {.n = 200, .block = kBlock}, loss, 10000, again);
   add_fresh_chains(others, t, {.n = 200, .block = kBlock}, loss, 10000, other);
-  EXPECT_EQ(same.token, rows.token) << "of the same draws the same chains";
+  EXPECT_EQ(same.token, rows.token) << "equal draws give equal chains";
   EXPECT_NE(others.token, rows.token);
 
   std::set<int> first_positions;
@@ -178,7 +178,7 @@ TEST(Consistency, fresh_chains_use_tokens_of_the_text) {
     EXPECT_EQ(rows.part[row], LossPart::Consistency);
     const bool right = rows.token[row] == text[static_cast<std::size_t>(at)];
     if (r == base) {
-      EXPECT_FALSE(right) << "before its first wrong token a chain is the text";
+      EXPECT_FALSE(right) << "a chain starts at its first wrong token";
       first_positions.insert(first);
     } else {
       n_right += right;
@@ -191,7 +191,8 @@ TEST(Consistency, fresh_chains_use_tokens_of_the_text) {
       EXPECT_NE(seen, text.begin() + at);
     }
   }
-  EXPECT_EQ(first_positions.size(), t.output.size() - 1) << "all but the last token's";
+  EXPECT_EQ(first_positions.size(), t.output.size() - 1)
+      << "chains start at every position but the last";
   EXPECT_GT(n_right, n_chain_rows / 8);
   EXPECT_LT(n_right, n_chain_rows / 2);
 
@@ -218,9 +219,10 @@ TEST(Consistency, fresh_chains_get_the_requested_iterations) {
   };
   for (std::size_t r = 0; r < rows.token.size(); r++) {
     if (r < n_text) {
-      EXPECT_EQ(rows.iterations[r], 0) << "a text is no guess";
+      EXPECT_EQ(rows.iterations[r], 0) << "rows of the text are not guesses";
     } else {
-      EXPECT_EQ(rows.iterations[r], rows.iterations[own_begin(r)]) << "a chain as a whole";
+      EXPECT_EQ(rows.iterations[r], rows.iterations[own_begin(r)])
+          << "one number for the whole chain";
       EXPECT_EQ(rows.weight[r], std::ldexp(1.0f, -static_cast<int>(r - own_begin(r))));
     }
   }
@@ -245,9 +247,9 @@ TEST(Consistency, fresh_chains_get_the_requested_iterations) {
     if (begins) n_wrong = 0;
     right = (begins || right) && rows.token[r] == in_text;
     EXPECT_EQ(rows.weight[r], right ? 0.0f : std::ldexp(1.0f, -n_wrong++))
-        << "what is right in front is the text";
+        << "leading right tokens have no loss";
   }
-  EXPECT_TRUE(has_chains_to_refine(rows)) << "those of two iterations";
+  EXPECT_TRUE(has_chains_to_refine(rows)) << "chains of two iterations have one left";
   refine_chains(rows, picks, loss);
   EXPECT_FALSE(has_chains_to_refine(rows));
   const GuidedRows after = rows;
@@ -310,8 +312,6 @@ TEST(Cleaning, finds_repeated_sentences_but_not_short_lines) {
   EXPECT_FALSE(repeats_a_sentence("", 1));
 }
 
-// Gradients.
-
 TEST(ConsistencyGradient, is_the_derivative_at_a_fixed_teacher) {
   for (const ConsistencyLoss& loss : all_losses()) {
     CpuLearner learner(small_model());
@@ -356,7 +356,7 @@ TEST(ConsistencyGradient, is_zero_for_rows_that_only_teach) {
 }
 
 TEST(ConsistencyGradient, is_zero_before_the_first_wrong_token) {
-  // The same point with a chain from the beginning of the block on: before its first wrong token, its
+  // Adds the chain of a point from the beginning of its block. Before the first wrong token its
   // predictions are those of the text.
   CpuLearner learner(small_model());
   const ConsistencyLoss loss;

@@ -56,7 +56,7 @@ TEST_F(DraftOfOwnTexts, trains_on_texts_of_its_target) {
   const std::string text((std::istreambuf_iterator<char>(card)), {});
   EXPECT_NE(text.find("texts that small writes greedily after 6 prompts"), std::string::npos);
   EXPECT_NE(text.find("| arith |"), std::string::npos);
-  EXPECT_NE(text.find("| creak | MIT |"), std::string::npos) << "what its target had read";
+  EXPECT_NE(text.find("| creak | MIT |"), std::string::npos) << "the data sets of its target";
 }
 
 TEST_F(DraftOfOwnTexts, resume_completes_a_killed_run) {
@@ -104,7 +104,7 @@ TEST_F(DraftOfOwnTexts, refuses_tokens_outside_its_vocabulary) {
       << none << "]}\n";
   try {
     train_model(request("draft"), {});
-    FAIL() << "a token that is none was learnt";
+    FAIL() << "a token outside the vocabulary was accepted";
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ErrorCode::BadInput);
     EXPECT_NE(std::string(error.what()).find("token " + none + " is not in the tokenizer"),
@@ -118,7 +118,7 @@ TEST(ShuffledOrder, has_every_item_once_per_epoch_in_a_new_order) {
   for (std::int64_t i = 0; i < 60; i++)
     rounds[static_cast<std::size_t>(i / 20)].push_back(order.at(i));
   EXPECT_NE(rounds[0], rounds[1]);
-  EXPECT_EQ(order.at(5), rounds[0][5]) << "a place is read again";
+  EXPECT_EQ(order.at(5), rounds[0][5]) << "at() may be called in any order";
   for (auto& round : rounds) {
     std::sort(round.begin(), round.end());
     for (std::size_t i = 0; i < 20; i++) EXPECT_EQ(round[i], i);

@@ -15,7 +15,8 @@ namespace fs = std::filesystem;
 
 class ModelCard : public testing::Test {
  protected:
-  /// The card of a model trained on `mixture`; the texts are of `readable`, which needs no data folder.
+  /// The card of a model whose recipe names `mixture`. Its texts come from `readable`, which needs
+  /// no data folder.
   std::string card(const std::string& mixture,
                    const std::string& readable,
                    const std::string& from = {}) const {
@@ -184,7 +185,7 @@ TEST_F(ModelCard, failed_rename_is_an_error_and_leaves_no_file) {
   fs::create_directories(directory + "/README.md/in_the_way");
   try {
     write_scores(directory, "table");
-    FAIL() << "it was written over a folder";
+    FAIL() << "a folder was overwritten";
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ErrorCode::Resources);
     EXPECT_TRUE(has(error.what(), "README.md")) << error.what();

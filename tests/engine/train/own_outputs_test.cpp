@@ -155,7 +155,7 @@ TEST_F(OwnOutputs, kept_hidden_states_have_the_same_bits) {
     EXPECT_TRUE(std::equal(a.begin(), a.end(), b.begin(), b.end(),
                            [](Bf16 x, Bf16 y) { return x.bits == y.bits; }));
   }
-  EXPECT_THROW(again.of(0), ContractError) << "let go with the next";
+  EXPECT_THROW(again.of(0), ContractError) << "load() releases the earlier states";
 }
 
 }  // namespace

@@ -135,7 +135,7 @@ TEST_F(Training, probes_are_logged_and_change_nothing) {
   options.directory = directory("never");
   train(recipe, counting, options, callbacks);
   for (const TrainingReport& report : read_training_reports(directory("never/training.jsonl")))
-    EXPECT_TRUE(report.probes.empty()) << "the recipe asks for none";
+    EXPECT_TRUE(report.probes.empty()) << "the recipe wants no probes";
 
   recipe.probe_minutes = 1e-9;
   options.directory = directory("probed");
@@ -262,10 +262,10 @@ TEST_F(Training, truncated_or_altered_checkpoint_is_refused) {
   }
 }
 
-// Steps of a run without a model, whose losses are given.
+// Runs the training loop without a model, with given losses.
 class SkippedSteps : public test::TrainingFolder {
  protected:
-  /// @return  the notices
+  /// Runs the loop to its end. @return the notices
   std::vector<std::string> run(const std::vector<double>& losses) {
     fs::create_directories(directory_);
     TrainOptions options;
@@ -313,7 +313,7 @@ TEST_F(SkippedSteps, step_with_non_finite_loss_is_skipped_and_reported) {
 TEST_F(SkippedSteps, five_in_a_row_end_the_run) {
   try {
     run({1, NAN, NAN, NAN, NAN, NAN, 1});
-    ADD_FAILURE() << "it went on";
+    ADD_FAILURE() << "the run continued";
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ErrorCode::Device);
     EXPECT_THAT(error.what(), testing::AllOf(testing::HasSubstr("small: step 6: "),

@@ -1,5 +1,5 @@
-// Training forward and backward against finite differences in f32, and the products of every library
-// against plain loops.
+// Compares the gradients of training with finite differences in f32, and the matrix products of
+// every library with plain loops.
 #include <cmath>
 #include <vector>
 
@@ -144,7 +144,7 @@ TEST(Linear, products_of_every_library_match_plain_sums) {
   if (onednn_has_bf16()) expect_right_products(*linear_math_bf16(Compute::Bf16OneDnn));
 }
 
-TEST(Parameters, only_norms_are_left_without_decay) {
+TEST(Parameters, only_norms_have_no_weight_decay) {
   const ModelConfig config = small_model();
   const ParameterLayout layout(config);
   std::int64_t at = 0, undecayed = 0;

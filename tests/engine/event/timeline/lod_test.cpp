@@ -34,7 +34,7 @@ void add(Totals& totals, const Bucket& bucket) {
   totals.busy += bucket.busy;
 }
 
-/// Nearly back-to-back slices of 1 to 41 us, some of rare kinds, and now and then one of a second.
+/// Nearly back-to-back slices of 1 to 41 us, some of rare kinds, and occasionally one of a second.
 std::vector<Slice> synthetic_slices(int n_slices, unsigned seed = 1) {
   std::mt19937 random(seed);
   std::vector<Slice> slices;
