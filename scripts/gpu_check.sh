@@ -14,10 +14,10 @@
 # Parts; each takes at most 10 minutes, and without a GPU prints one line and ends with status 5:
 #   kernels, decoders   all tests of kernels; of decoders in every dtype against plain decoding
 #   exact               scripts/exactness.sh on the device, every dtype, in 24 shares that can be continued
-#   soak, cancel, rows  2,000 generations after which the same memory is free; 1,000 cancelled runs, 99 % of them within a step and 0.1 s;
-#                       bits of a row in 10,000 forwards of 1 to 17 rows
-#   same                1,000 runs of one prompt among others: one output; an altered prompt or order of sums is detected
-#   faults              each CUDA call fails once: the program names it, or continues with a note
+#   soak, cancel, rows  2,000 generations, which must leave the free memory as it was; 1,000 cancelled runs, of which 99 % must end within a
+#                       step and 0.1 s; bits of a row in 10,000 forwards of 1 to 17 rows
+#   same                1,000 runs of one prompt beside other prompts give one output; the test detects an altered prompt or order of sums
+#   faults              each CUDA call fails once: the program must name the call, or continue with a note
 #   memcheck, racecheck, initcheck, synccheck      compute-sanitizer over the kernels' tests and 32 tokens of the bundled model
 #                       PART:2/8 of kernels, decoders, exact, faults and the sanitizers is the second of eight shares
 #   shape               7B-shaped random weights (13.5 GB) in FOLDER/7B or DECOSCOPE_GPU_MODEL, for the parts below
