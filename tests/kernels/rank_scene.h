@@ -15,8 +15,8 @@ struct NaiveRanking {
   std::vector<float> logits;
 };
 
-/// Penalty and filters of kernels/sampling.h, implemented naively; then the best of the remaining
-/// tokens, again and again.
+/// Applies penalty and filters of kernels/sampling.h in a naive implementation, then repeatedly takes the
+/// best of the remaining tokens.
 inline NaiveRanking naive_ranking(std::vector<float> logits, const PickRow& row, int k) {
   constexpr float kInf = std::numeric_limits<float>::infinity();
   NaiveRanking naive;

@@ -141,7 +141,7 @@ TEST(Rounding, staged_rows_are_rounded_to_the_nearest_value) {
       {1});
 }
 
-TEST(Rounding, half_precision_is_its_own_inverse) {
+TEST(Rounding, half_precision_values_round_trip) {
   for (std::uint32_t bits = 0; bits < 0x10000; bits++) {
     const auto half = static_cast<std::uint16_t>(bits);
     const float value = f32_from_f16(half);

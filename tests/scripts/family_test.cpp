@@ -228,7 +228,7 @@ TEST_F(FamilyScripts, resumes_a_stopped_or_killed_stage) {
   const std::string chimera = out() + "/demo-chimera";
   EXPECT_TRUE(fs::exists(chimera + "/model.safetensors.part1"));
   EXPECT_FALSE(fs::exists(chimera + "/.done"));
-  // Its files say that it was killed a hundred seconds after its start.
+  // The times of its files indicate that it was killed a hundred seconds after its start.
   write(chimera + "/.began", std::to_string(std::time(nullptr) - 100) + "\n");
   ASSERT_EQ(trained(), 0) << errors();
   EXPECT_THAT(stages(), ElementsAre("chimera", "tree demo-chimera", "cllm", "score demo-target",
@@ -368,7 +368,7 @@ TEST_F(FamilyScripts, card_section_replaces_its_section) {
   const std::string once = "# m\n\n## Time\n\n| a | 1 |\n\n" + training;
   EXPECT_EQ(put("Time", "| a | 1 |\n"), once);
   EXPECT_EQ(put("Time", "| a | 1 |\n"), once) << "the same twice";
-  EXPECT_EQ(put("Gates", "\nmet\n\n"), once + "\n## Gates\n\nmet\n") << "behind all others";
+  EXPECT_EQ(put("Gates", "\nmet\n\n"), once + "\n## Gates\n\nmet\n") << "after all other sections";
   write(path, "# m\n\n## Timely\n\nkept\n\n## Time\n\nold\n");
   EXPECT_EQ(put("Time", "new\n"), "# m\n\n## Timely\n\nkept\n\n## Time\n\nnew\n");
   write(path, "");

@@ -61,7 +61,7 @@ TEST_F(GpuScripts, check_archs_names_missing_code) {
 }
 
 #if defined(DECOSCOPE_BUILT_ARCHS)
-TEST_F(GpuScripts, this_build_holds_code_for_its_archs) {
+TEST_F(GpuScripts, this_build_contains_code_for_its_archs) {
   NEEDS(std::system("command -v \"${CUOBJDUMP:-cuobjdump}\" > /dev/null") == 0,
         "no cuobjdump; PyPI's nvidia-cuda-cuobjdump has it");
   EXPECT_EQ(ran(DECOSCOPE_SOURCE_DIR "/scripts/check_archs.sh " DECOSCOPE_PROGRAM

@@ -91,7 +91,7 @@ TEST_F(Shape, counts_lines_of_functions_and_headers_reached) {
               ElementsAre("kernels/long.cpp:3: run 107"));
 }
 
-TEST_F(Shape, check_names_each_limit_that_does_not_hold) {
+TEST_F(Shape, check_names_each_exceeded_limit) {
   write("engine/one.h",
         "// One.\n#pragma once\nnamespace engine {\n/// Adds.\nint add(int a);\n}\n");
   write("engine/one.cpp", "#include \"engine/one.h\"\nint engine::add(int a) { return a; }\n");

@@ -216,7 +216,7 @@ TEST_F(CliOutputs, a_file_size_limit_acts_like_a_full_disk) {
   ASSERT_EQ(shell("cd " + folder + "; $DECOSCOPE " + long_text + "--record whole.pdrun").code, 0);
   refused(long_text + "--record r.pdrun", "r.pdrun");
   EXPECT_FALSE(fs::exists(folder + "/r.pdrun"));
-  EXPECT_EQ(run("trace info " + folder + "/r-partial.pdrun").code, 0) << "what is whole is kept";
+  EXPECT_EQ(run("trace info " + folder + "/r-partial.pdrun").code, 0) << "complete frames are kept";
   refused(long_text + "--trace t.json", "t.json");
   EXPECT_FALSE(fs::exists(folder + "/t.json"));
   for (const std::string to : {"c.json", "c.csv", "c.txt", "c.pdrun"}) {

@@ -484,7 +484,7 @@ TEST_F(Cli, no_free_descriptors_is_exit_4_and_one_line) {
     EXPECT_NE(err.find("Too many open files"), std::string::npos) << err;
     EXPECT_TRUE(read_file(folder + "/out").empty());
   }
-  codes.erase(127);  // the loader's and the shell's
+  codes.erase(127);  // the exit code of the loader and of the shell
   codes.erase(2);
   EXPECT_EQ(codes, (std::set<int>{0, 4}));
 }
@@ -582,7 +582,7 @@ TEST_F(CliModel, a_prompt_longer_than_the_context_is_refused) {
   }
 }
 
-// The signal comes when the first tokens are printed, so while it decodes.
+// Sends the signal during decoding, when the first tokens have been printed.
 TEST_F(CliModel, ctrl_c_keeps_the_decoded_tokens) {
   std::ofstream(folder + "/press.sh")
       << "\"$@\" > " << folder << "/out 2> " << folder << "/err &\n"

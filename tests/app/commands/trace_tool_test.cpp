@@ -355,7 +355,7 @@ TEST(TraceTool, an_interrupted_conversion_leaves_no_file) {
         done = true;
       } catch (const Error& error) {
         EXPECT_EQ(error.code(), ErrorCode::Cancelled) << error.what();
-        EXPECT_EQ(n_files(), n_before) << i << " stopped at question " << n_stopped;
+        EXPECT_EQ(n_files(), n_before) << i << " stopped at check " << n_stopped;
       }
     }
     EXPECT_GE(n_stopped, at_least[i]) << i;

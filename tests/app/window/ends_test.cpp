@@ -32,7 +32,7 @@ fs::path model() {
   return fs::path(assets_folder()) / "models/demo-target";
 }
 
-// A run without an end.
+// A run that ends only when it is stopped.
 engine::StartRun long_run() {
   engine::StartRun start;
   start.model = model().string();

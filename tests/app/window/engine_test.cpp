@@ -127,7 +127,7 @@ TEST(WindowWithEngine, a_lane_with_a_draft_model_races_and_fills_its_panels) {
       IM_CHECK(step.drafted.tree.n_rows() == 1 || !step.drafted.forwards.empty());
     }
     IM_CHECK_GT(n_told, 10);
-    // Alone on the Live screen it has a tree.
+    // On the Live screen, where it is the only run, it shows a tree.
     shell.show(ui::Screen::Live);
     shell.selection().run = run.id();
     ctx->Yield(3);

@@ -96,7 +96,7 @@ std::string why_none(const std::set<std::string>& calls) {
   EXPECT_EQ(cuda_emulated::side().count(reason), 0);
   emulation::before_calls({});
   emulation::fail_call(0);
-  EXPECT_EQ(cuda_emulated::side().count(reason), 1) << "no later call is blamed";
+  EXPECT_EQ(cuda_emulated::side().count(reason), 1) << "no later call is named";
   return reason;
 }
 
@@ -166,7 +166,7 @@ TEST(CudaDevices, out_of_memory_reports_size_purpose_and_free_memory) {
   emulation::limit_memory(std::int64_t{4} << 30);
 }
 
-// The message names the call that failed to report free memory, and no later call is blamed.
+// The message names the call that failed to report free memory, and no later call.
 TEST(CudaDevices, out_of_memory_names_a_failing_memory_query) {
   const OpenedCuda device("cuda:emulated");
   emulation::limit_memory(emulation::memory_in_use());
@@ -234,7 +234,7 @@ TEST(CudaDevices, working_memory_that_does_not_fit_twice_grows_on_demand) {
   };
   gathered(100'000);
   emulation::limit_memory(emulation::memory_in_use() + 1'000'000);
-  gathered(150'000);  // 2.4 MB would be twice as much, 1.8 MB fit where 1.2 MB were
+  gathered(150'000);  // twice the old size, 2.4 MB, does not fit; 1.8 MB fit in place of 1.2 MB
   const std::string message = refusal([&] { gathered(300'000); }, ErrorCode::Resources);
   EXPECT_THAT(message, AllOf(HasSubstr("4 MB were needed for a step's working memory"),
                              HasSubstr("are free")));
@@ -252,7 +252,7 @@ TEST(CudaDevices, are_refused_by_the_cpu_probes) {
   EXPECT_EQ(emulation::memory_in_use(), memory);
 }
 
-/// A bit of everything: memory, both halves of the staging buffer, weights, products, a choice,
+/// Uses every kind of call: memory, both halves of the staging buffer, weights, products, a choice,
 /// rankings, copies of rows; repeated until a graph with a variable row count exists.
 int small_job() {
   const auto device = open_cuda("cuda:emulated");

@@ -1,5 +1,5 @@
-// Kernels are queued until a result is needed, without a visible effect: host writes, frees,
-// graphs, and faults that are reported late.
+// The device queues kernels until a result is needed. This has no visible effect on host writes, frees and
+// graphs; faults are reported at a later call.
 #include <cstdlib>
 #include <cstring>
 #include <optional>
@@ -185,8 +185,8 @@ TEST_F(HeldBack, without_a_graph_kernels_run_one_by_one_with_one_note) {
   EXPECT_TRUE(take_notes_of(*open_cpu(1)).empty());
 }
 
-// An earlier launch is never repeated with old pointers: each kernel brings its own, and the graph
-// is updated where they differ. A pointer that the caller kept too long is detected.
+// A repeated graph never uses the pointers of an earlier launch: each kernel passes its own, and the graph
+// is updated where they differ. The device detects a pointer that the caller kept too long.
 // CU15.
 TEST_F(HeldBack, moved_memory_updates_the_graph_and_freed_is_refused) {
   const auto four = [&](const float* from) {
@@ -297,7 +297,7 @@ TEST(CudaDevices, after_a_fault_every_call_names_it) {
   const auto device = open_cuda("cuda:emulated");
   emulation::forget_faults();
   const DeviceFloats w(*device, std::vector<float>(8, 1)), y(*device, std::vector<float>(16));
-  const DeviceFloats few(*device, std::vector<float>(8));  // of 16 that are read
+  const DeviceFloats few(*device, std::vector<float>(8));  // the kernel reads 16
   device->ops().rms_norm(*device, few.data(), w.data(), y.data(), 2, 8, 1e-5f);
   float first = 0;
   const auto download = [&] { device->ops().download(*device, &first, y.data(), 4); };

@@ -79,7 +79,7 @@ INSTANTIATE_TEST_SUITE_P(Dims,
 
 class CudaFours : public OnEachCuda {};
 
-// From addresses that allow vector loads, and from others.
+// Reads rows at addresses that allow vector loads and at others.
 TEST_P(CudaFours, a_row_has_the_same_bits_at_any_position) {
   const OpenedCuda device(GetParam());
   const Ops& ops = device->ops();

@@ -79,7 +79,7 @@ class ToyText : public ChimeraText {
     ensure(static_cast<std::size_t>(parent) < first, "toy heads: parent on the same level");
     const auto& of_parent = gram_of_[static_cast<std::size_t>(parent)];
     ensure(std::equal(gram.begin(), gram.end() - 1, of_parent.begin() + 1),
-           "toy heads: a k-gram that is not its parent's, one token on");
+           "toy heads: a k-gram is not its parent's shifted by one token");
   }
 
   const ToyChimera& heads_;
