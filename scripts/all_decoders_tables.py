@@ -49,7 +49,7 @@ def sizes(out, scale):
 
 
 def estimate(out, tokens, tasks, lanes, n_models):
-    """Prints minutes, estimated from step times: a lane takes about 3/4 of plain decoding at full length, prompts included."""
+    """Prints the minutes estimated from step times. A lane takes about 3/4 of the time of plain decoding at full length, prompts included."""
     runs = len(lanes.split(","))
     seconds = 0
     for scale in SCALES:
@@ -185,7 +185,7 @@ def targets(tasks, found):
 
 
 def steps_table(out, found):
-    """Prints the cost of a step of the target: in consecutive steps, and in the races, with the drafting before a step."""
+    """Prints the cost of a step of the target, first in consecutive steps, then in the races together with the drafting before a step."""
     print("| scale | rows | ms | of one row's |\n" + "| --- " * 4 + "|")
     for scale in SCALES:
         cost = costs(f"{out}/steps-{scale}-1.json", f"{out}/steps-{scale}-2.json")

@@ -34,7 +34,7 @@ def all_lanes(run):
 
 
 def add_to(path, figures):
-    """Adds [identical, outputs] by setting, scale and lane to the document of all shares, under a lock."""
+    """Adds the counts [identical, outputs] by setting, scale and lane to the JSON file of all shares. Holds a lock meanwhile."""
     with open(path + ".lock", "w") as turn:
         fcntl.flock(turn, fcntl.LOCK_EX)
         write_with(path, figures)

@@ -213,7 +213,7 @@ faults_of() { # few 4 | long_prompt | one_step
     failed=$(cut -d' ' -f2 "$log" 2> /dev/null || echo "-")
     echo "$n $failed: $code $(head -n 1 "$here/results/failed")"
     case $failed:$code in
-      # A failed release is only noted; unknown free memory is not an error.
+      # If a release fails, the program only prints a note. It runs without the size of free memory, too.
       cudaFree:0 | cudaFreeHost:0 | *Destroy:0 | cublasDestroy_v2:0) grep -q "note: cuda:0: $failed: " "$here/results/failed" || bad=1 ;;
       cudaMemGetInfo:0) ;;
       -:*) echo "call $n did not happen" && bad=1 ;;
@@ -226,8 +226,8 @@ faults_of() { # few 4 | long_prompt | one_step
   done
   return "$bad"
 }
-# Further faults: a CPU run makes no CUDA call; memory refused once is requested again; after a permanent error, as after a bad address, the
-# program ends soon and its recording is readable.
+# Further checks: a CPU run makes no CUDA call; an allocation that fails once is repeated; after a permanent error, such as the one of a bad
+# address, the program ends soon and its recording is readable.
 faults_besides() ( # a subshell, because of its exports
   preload="$here/lib/libfail_calls.so" log="$here/results/calls" record="$here/results/failed.pdrun" bad=0
   export DECOSCOPE_FAIL_LOG="$log"
@@ -410,7 +410,7 @@ part() {
   esac
 }
 
-run_one() { # PART: for at most $most seconds
+run_one() { # PART: runs it for at most $most seconds
   begun=$(date +%s) code=0
   file="$here/results/$(echo "$1" | tr ':/' '..')" # faults:2/8 -> faults.2.8
   timeout "$most" "$here/gpu_check.sh" part "$1" > "$file.log" 2>&1 || code=$?

@@ -43,7 +43,7 @@ def read_list():
     return faults
 
 
-# ---- the list fits the code ---------------------------------------------------------------------------------------------------------------
+# ---- checks that the list fits the code ---------------------------------------------------------------------------------------------------
 
 def declared_targets():
     declared = "\n".join(text_of(name) for name in glob.glob("tests/**/CMakeLists.txt", recursive=True))

@@ -1,7 +1,7 @@
 """Prints a Markdown table of the figures that the decoders' papers state, beside those that all_decoders.sh measured."""
 import math
 
-# System, stated figure and source, our lanes, why the two differ.
+# Each entry: system, figure that its paper states, our lanes, reason why the two differ.
 STATED = [
     ("Jacobi, model as it is",
      "about 1.05x (Kou et al. 2024, Table 1 and its blog post)",

@@ -12,7 +12,7 @@ from step_costs import at, behind, costs, listed, of_its_rows, race_costs
 
 OUT, REPEATS = sys.argv[1], int(sys.argv[2])
 CHAINS = sys.argv[4].split()
-WITHIN = 0.15  # a schedule may gain this much less than its bound
+WITHIN = 0.15  # tolerated difference between the gain of a schedule and its bound, as a share of the bound
 DRAFT_FORWARDS = 3  # draft forwards per text before a timed step
 CHAIN_STEPS = (24, 96)  # typical steps of a rationale: consistency model, target
 

@@ -24,7 +24,7 @@ from collections import Counter, defaultdict
 CODE = (".cpp", ".h", ".cu", ".cuh")
 PUBLIC_ROOTS = ("engine/", "kernels/", "ui/")
 
-# Each limit: what is measured, and the most (or least) it may be. Limits come from the project's style guide.
+# The largest allowed value (MOST) or the smallest (LEAST) of each measure. The limits come from the project's style guide.
 MOST = {
     "files in one folder": 30,
     "own headers reached, ui/panels, median": 20,

@@ -115,7 +115,7 @@ else
 fi
 weights=$out/demo-target/model.safetensors
 target=(--target "$out/demo-target")
-# Written before the consistency model, which copies these relations.
+# Writes the card before the consistency model is trained, because that training copies these names into its card.
 keep '{"draft": "demo-draft", "medusa": "demo-medusa", "chimera": "demo-chimera"}' "$out/demo-target/decoscope.json"
 trained demo-draft "$recipes/draft.json" "$weights" -- draft "${target[@]}" --tokenizer "$out/demo-target"
 trained texts "$recipes/medusa.json" "$weights" -- outputs "${target[@]}"

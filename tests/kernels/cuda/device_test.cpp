@@ -388,7 +388,7 @@ TEST(CudaDevices, every_failed_allocation_is_named_and_leaks_nothing) {
 // CU04.
 TEST(CudaDevices, without_pinned_memory_rows_are_copied_in_pieces) {
   emulation::forget_faults();
-  for (const int width : {300'000, 1'500'000}) {  // floats; 4 MiB are pinned at first
+  for (const int width : {300'000, 1'500'000}) {  // in floats; the first pinned buffer has 4 MiB
     const OpenedCuda device("cuda:emulated");
     const int n_rows = 5, stride = width + 24;
     std::vector<float> values(std::size_t(stride) * n_rows);

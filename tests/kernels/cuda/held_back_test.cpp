@@ -188,7 +188,7 @@ TEST_F(HeldBack, without_a_graph_kernels_run_one_by_one_with_one_note) {
 // A repeated graph never uses the pointers of an earlier launch: each kernel passes its own, and the graph
 // is updated where they differ. The device detects a pointer that the caller kept too long.
 // CU15.
-TEST_F(HeldBack, moved_memory_updates_the_graph_and_freed_is_refused) {
+TEST_F(HeldBack, moved_memory_updates_the_graph_freed_memory_is_refused) {
   const auto four = [&](const float* from) {
     for (int i = 0; i < 4; i++)
       device_->ops().rms_norm(*device_, from, ones_.data(), y_.data(), 2, 8, 1e-5f);

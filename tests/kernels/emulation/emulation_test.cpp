@@ -386,7 +386,7 @@ __global__ void tiles_of_all(float* out) {
   out[threadIdx.x] = d[0];
 }
 
-// In a partial warp, after a whole warp whose lanes have synchronised at the same place.
+// The partial warp comes after a whole warp whose lanes have synchronised at the same place.
 TEST_F(Emulation, a_tile_product_by_a_partial_warp_is_detected) {
   const Memory<float> out(64);
   EXPECT_EQ(cudaSuccess, run(tiles_of_all, 1, 64, out.data()));
