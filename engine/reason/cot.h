@@ -35,15 +35,14 @@ struct CotItem {
   std::string expected;  // the right answer
   std::string answer;    // the model's text after the trigger
   bool correct = false;
-  std::string exact;  // the exact text of the rationale
-  std::string
-      approximate;   // the approximate text that the answer's prompt contains after it
-  std::string text;  // all generated text in order: exact, approximate, trigger, answer
-  int n_steps = 0;   // target steps of rationale and answer
-  int n_tokens = 0;  // exact tokens of rationale and answer
-  int n_approximate = 0;                       // tokens of `approximate`
-  double seconds = 0;                          // compute time of both runs, including prefill
-  std::string stop_reason;                     // of the rationale
+  std::string exact;        // the exact text of the rationale
+  std::string approximate;  // the approximate text that the answer's prompt contains after it
+  std::string text;         // all generated text in order: exact, approximate, trigger, answer
+  int n_steps = 0;          // target steps of rationale and answer
+  int n_tokens = 0;         // exact tokens of rationale and answer
+  int n_approximate = 0;    // tokens of `approximate`
+  double seconds = 0;       // compute time of both runs, including prefill
+  std::string stop_reason;  // of the rationale
   std::map<std::string, std::int64_t> counts;  // of the rationale's run
 };
 

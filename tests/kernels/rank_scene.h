@@ -156,8 +156,8 @@ inline void expect_naive_ranks(Device& device, const RankScene& scene) {
   }
 }
 
-/// Rows with gaps between them are copied without the gaps, each to its place; copies within the
-/// device and sums of rows run in the order of the calls.
+/// Expects that rows with gaps between them are copied without the gaps, each to its place, and
+/// that copies within the device and sums of rows run in the order of the calls.
 inline void expect_plain_copies(Device& device) {
   for (const auto& [n_rows, width, stride] :
        {std::array{1, 1, 1}, {3, 7, 7}, {5, 33, 40}, {2, 1, 9}}) {

@@ -161,7 +161,7 @@ TEST_F(FamilyScripts, cards_sum_training_time_and_keep_last_measurement) {
       rows_of(card("demo-cllm")),
       Contains(ElementsAre("scores-demo-cllm", std::to_string(seconds_of("scores-demo-cllm")))));
 
-  // Another count, and stopped in between: both pieces belong to the new measurement.
+  // Runs with another count and is stopped once: both parts belong to the new measurement.
   EXPECT_EQ(trained("DECOSCOPE_FAMILY_ROWS=8 DECOSCOPE_FAMILY_SCORES=7 FAILS='model score'"), 6);
   EXPECT_LT(seconds_of("scores-demo-target"), 1000);
   took("scores-demo-target", 500);
@@ -344,7 +344,7 @@ TEST_F(FamilyScripts, installs_one_model_alone) {
     EXPECT_EQ(read(models() + "/" + other + "/README.md"), "as it was");
   EXPECT_EQ(installed("DECOSCOPE_FAMILY_MODELS=demo-clm"), 2);
   EXPECT_THAT(errors(), HasSubstr("demo-clm: unknown model"));
-  // Models that stay count towards the limit.
+  // Models that are not replaced count towards the limit.
   constexpr std::uintmax_t kMost = 48 << 20;
   fs::resize_file(models() + "/demo-medusa/model.safetensors", kMost);
   EXPECT_EQ(installed("DECOSCOPE_FAMILY_MODELS=demo-cllm"), 1);

@@ -67,7 +67,8 @@ TEST_F(Shape, counts_documented_types_and_functions) {
         "namespace {\nint hidden();\n}\n}  // namespace engine\n");
   write("engine/page.h", "// A page.\n#pragma once\nstruct Page {};\n");
   const auto found = nlohmann::json::parse(output_of("report --json")).at("values");
-  EXPECT_EQ(found.at("public types"), 3);  // Cache and Page by their headers' comments, Bare not
+  EXPECT_EQ(found.at("public types"),
+            3);  // Cache and Page have their headers' comments, Bare has none
   EXPECT_DOUBLE_EQ(found.at("types documented, %").get<double>(), 66.7);
   EXPECT_EQ(found.at("public functions"), 4);  // all but clear() are documented
   EXPECT_DOUBLE_EQ(found.at("functions documented, %").get<double>(), 75.0);

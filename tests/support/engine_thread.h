@@ -86,7 +86,7 @@ class EngineThread : public testing::Test {
     return n;
   }
 
-  /// Passes events on, and calls `heard` first, on the engine's thread.
+  /// Calls `heard` on the engine's thread, then passes the event on.
   struct Sink : EventSink {
     explicit Sink(EventQueue& queue) : to(queue) {}
     void push(Event event) override {

@@ -1,4 +1,4 @@
-// Generated programs: run in isolation, and without isolation only with --run-code.
+// The program runs generated code in isolation, and without isolation only with --run-code.
 #include <unistd.h>
 #include <filesystem>
 #include <fstream>

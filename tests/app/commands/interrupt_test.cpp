@@ -24,8 +24,8 @@ using nlohmann::json;
 using namespace std::chrono_literals;
 
 constexpr int kCancelled = 6;
-// A step takes milliseconds; the rest allows for busy machines and ThreadSanitizer. The interrupted
-// commands would run for minutes.
+// A step takes milliseconds; the limit also allows for busy machines and ThreadSanitizer. The
+// interrupted commands would run for minutes.
 constexpr auto kSoon = 120s;
 
 class Interrupt : public testing::Test {

@@ -204,7 +204,7 @@ TEST_F(CliOutputs, a_model_is_not_written_into_its_source) {
   EXPECT_EQ(contents(model), before);
 }
 
-// A file size limit as set by batch systems: its signal would kill the process.
+// Batch systems set a file size limit, whose signal would kill the process.
 TEST_F(CliOutputs, a_file_size_limit_acts_like_a_full_disk) {
   const auto refused = [&](const std::string& arguments, const std::string& file) {
     const Outcome outcome = shell("cd " + folder + "; ulimit -f 8; $DECOSCOPE " + arguments);

@@ -464,12 +464,12 @@ TEST_F(Cli, a_full_disk_is_reported) {
 // IO10.
 TEST_F(Cli, no_free_descriptors_is_exit_4_and_one_line) {
   const std::string model = tiny_model();
-  // Read while the weights are open: needs a second descriptor.
+  // The program reads this card while the weights are open, which needs a second descriptor.
   std::ofstream(model + "/decoscope.json") << R"({"draft": "other"})";
   std::set<int> codes;
   int code = -1;
-  // Too few descriptors for the program's libraries, then too few for its files, then enough. The
-  // boundaries depend on this process's open files.
+  // At first there are too few descriptors for the program's libraries, then too few for its files,
+  // then enough. The boundaries depend on this process's open files.
   for (int n = 3; n < 64 && code != 0; n++) {
     const std::string limited = "(ulimit -n " + std::to_string(n) + " && exec ";
     const int status = std::system((limited + program_path() + " model info " + model + ") >" +

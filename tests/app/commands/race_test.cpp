@@ -322,8 +322,8 @@ TEST_F(CliRounds, a_recording_has_each_sequence_and_the_round_lanes) {
   EXPECT_FALSE(lanes.contains("draft branch 2"));
 }
 
-// The seventh prompt is in the second group: results of the first group are printed, and those of
-// the second before it.
+// The seventh prompt is in the second group. The program prints the results of the first group, and
+// those of the second group before this prompt.
 TEST_F(CliRounds, a_bad_prompt_fails_alone_after_finished_ones) {
   const std::string bad = folder + "/bad.jsonl";
   std::string too_long;
@@ -385,7 +385,7 @@ TEST_F(CliRounds, recorded_rows_are_timed_without_their_decoder) {
   EXPECT_NE(words.out.find("  of its rows\n"), std::string::npos) << words.out;
 }
 
-// Two models: the bundled target, and another with its vocabulary and other output.
+// The second model has the vocabulary of the bundled target and gives other output.
 TEST_F(CliRace, each_lane_is_compared_with_ar_of_its_own_model) {
   const std::string line =
       "compare --decoders ar,jacobi,jacobi@demo-draft --max-tokens 24 --ignore-eos --prompt-file " +

@@ -1,5 +1,5 @@
-// CUDA devices: opened by name, refused in one line, out of memory, and every call that can fail
-// made to fail once.
+// CUDA devices: opening by name, refusals in one line, lack of memory, and a failure of each call
+// that can fail.
 #include <sys/mman.h>
 #include <unistd.h>
 #include <cstdlib>
@@ -352,7 +352,7 @@ TEST(CudaDevices, every_failing_call_is_named_and_leaks_nothing) {
     EXPECT_TRUE(all_failed.contains(call)) << call;
 }
 
-// A graph is optional, whichever of its calls finds no memory.
+// The program works without a graph, whichever call of its creation fails for lack of memory.
 // CU04.
 TEST(CudaDevices, every_failed_allocation_is_named_and_leaks_nothing) {
   std::set<std::string> done_without, named;

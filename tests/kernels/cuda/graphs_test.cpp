@@ -254,7 +254,7 @@ TEST_F(Graphs, very_different_lists_have_separate_graphs) {
   const int n_kept = static_cast<int>(KernelGraphs::kMostKept);
   for (int n = 1; n <= n_kept; n++) rows(n, 1, 0);
   for (int n = 1; n <= n_kept; n++) rows(n, 0, 0);
-  rows(n_kept + 1, 0, 5);  // no room: one of the others is updated
+  rows(n_kept + 1, 0, 5);  // no room for another graph: one of the others is updated
   EXPECT_EQ(run(3, 1).made, 0);
   EXPECT_EQ(run(3, 1).made, 1) << "other kernels take the place of the graph used longest ago";
   EXPECT_EQ(run(3, 1).graphs, 1);
@@ -562,7 +562,8 @@ TEST_F(EarlyKernels, a_kernel_that_does_not_wait_is_named) {
   }
 }
 
-// One plain kernel, then three early ones: a graph, a node, three nodes with an edge each.
+// The list has one plain kernel and three early ones. The calls make a graph, a node, and three
+// nodes with an edge each.
 TEST_F(EarlyKernels, without_a_graph_early_kernels_run_one_by_one) {
   const std::vector<std::string> calls = {
       "cudaGraphCreate",          "cudaGraphAddKernelNode",   "cudaGraphAddKernelNode",
@@ -599,7 +600,7 @@ TEST_F(EarlyKernels, without_a_graph_early_kernels_run_one_by_one) {
 
 // Runs the work on a device. @return the number of early edges in its graph
 std::int64_t early_edges_of_device(int& result) {
-  const auto device = side().open(0);  // whatever capabilities this program is built for
+  const auto device = side().open(0);  // works for all capabilities that this program is built for
   CudaDevice& cuda = cuda_of(*device);
   auto* x = static_cast<int*>(cuda.allocate(sizeof(int), "a test"));
   cuda.clear(x, sizeof(int));

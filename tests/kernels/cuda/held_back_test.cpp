@@ -21,7 +21,7 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-/// Rows of 8, normalised on the device, with a wait after it.
+/// Normalises rows of 8 on the device and waits for the result.
 std::vector<float> normed(const std::vector<float>& values) {
   const auto device = open_cuda("cuda:emulated");
   const DeviceFloats x(*device, values), w(*device, std::vector<float>(8, 1)),

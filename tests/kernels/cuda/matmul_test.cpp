@@ -193,8 +193,8 @@ struct Sums {
   }
 };
 
-// Blocks of 64 outputs, or of 128 for many rows; sizes around 12,288 outputs, from which on a block
-// computes whole sums.
+// A block has 64 outputs, or 128 for many rows. The sizes are around 12,288 outputs, from which on
+// a block computes whole sums.
 class CudaMatmulBlocks : public ::testing::TestWithParam<MatrixCase> {};
 
 TEST_P(CudaMatmulBlocks, equal_a_double_loop_and_a_row_alone) {

@@ -261,7 +261,8 @@ TEST_P(CudaTraining, conversion_rounds_to_nearest) {
   for (std::size_t i = 0; i < x.size(); i++) ASSERT_EQ(y[i], stored(x[i], type()));
 }
 
-// Weight updates with large, tiny and zero gradients; two steps, so that moments count.
+// Updates weights with large, tiny and zero gradients, in two steps, because the moments matter
+// from the second step on.
 TEST_P(CudaTraining, adamw_follows_its_formula_and_rounds_weights) {
   const OpenedCuda device(GetParam().device);
   const int n = 300;
