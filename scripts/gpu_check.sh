@@ -112,7 +112,7 @@ pack() { # FOLDER [--limit MIB] [--built BUILD]
       cp -r assets/{data,models,prompts,recipes,shapes,trees} "$staged/assets/" ;;
   esac
   cp scripts/gpu_check.sh "$folder/"
-  # A dictionary larger than a program: the programs share most of their code.
+  # Preset 9 has a dictionary larger than a program, since the programs share most of their code.
   python3 - "$folder/gpu_check.tar.xz" "$staged" <<'PYTHON'
 import os, sys, tarfile
 with tarfile.open(sys.argv[1], "w:xz", preset=9) as pack:

@@ -58,7 +58,7 @@ def declared_suites():
 
 
 def suites_of(test_filter):
-    """Suites that a filter names: "*CudaJudge.*:Graphs.a*-Graphs.b" names CudaJudge and Graphs."""
+    """Suites that a filter names: "*CudaVerify.*:Graphs.a*-Graphs.b" names CudaVerify and Graphs."""
     wanted = test_filter.partition("-")[0]
     return [one.partition(".")[0].strip("*") for one in wanted.split(":")]
 

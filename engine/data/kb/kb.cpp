@@ -354,7 +354,7 @@ std::optional<Record> statement(Random& rng, Split split) {
   return record;
 }
 
-// Every sentence of the text has to be a true one about the member.
+// Every sentence of the text must be true of the member.
 CheckResult check_statement(std::string_view text, const std::string& name) {
   const KbMember* member = kb_member(name);
   if (member == nullptr)
