@@ -31,7 +31,7 @@ def document(file):
 
 
 def documents(file):
-    """The results of a prompt file. With one prompt the document is no list."""
+    """The results of a prompt file. If there is one prompt, the file contains its result instead of a list."""
     found = document(file)
     return found if isinstance(found, list) else [found]
 

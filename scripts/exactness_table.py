@@ -11,7 +11,7 @@ OPTIONS = {"jacobi": " refill=slide", "mcsd": " k_config=auto", "chimera": " dra
 
 
 def results(file):
-    """The results of each lane by prompt."""
+    """results[lane][prompt id]: the result of a lane for a prompt."""
     with open(file) as document:
         found = json.load(document)
     if isinstance(found, dict):  # a race, or one prompt alone

@@ -41,7 +41,7 @@ python3 "$here/scripts/family_gates.py" plans "$out" "$count"
 for steps in 4 6; do
   into "$out/plans-$steps.json" generate --model "$target" --decoder ar --prompt-file "$out/plans-$steps.jsonl" --max-tokens 256 --json
   python3 "$here/scripts/family_gates.py" answers "$out/plans-$steps"
-  # Code 3: the checker found wrong plans, which its document counts.
+  # Exit code 3 means that some plans are wrong; the output counts them.
   "$program" data check "$out/plans-$steps.answers.jsonl" --json > "$out/plans-$steps.checked.json" || [ $? -eq 3 ]
 done
 for task in arith blocks chat; do

@@ -92,7 +92,7 @@ class ToyText : public ChimeraText {
 }  // namespace
 
 std::vector<float> ToyMedusa::logits(std::span<const float> hidden, int n_heads) {
-  ensure(hidden.size() == kDim, "toy heads: one hidden state");
+  ensure(hidden.size() == kDim, "toy heads: hidden is not one hidden state");
   std::vector<TokenId> text;
   for (const float token : hidden.subspan(1))
     if (token >= 0) text.push_back(static_cast<TokenId>(token));
