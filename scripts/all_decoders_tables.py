@@ -17,7 +17,7 @@ from step_costs import costs
 SCALES = ("1x1", "4x2")
 RACES = ("all", "sized")
 BLOCKS = (6, 8, 10, 12, 16)  # candidate sizes of a window
-# Goals at 4x2: name, lanes of which the best counts, least speed-up (or the goal whose result it must reach), tasks (None: all).
+# Targets at 4x2: name, lanes of which the best counts, least speed-up (or the target that it must exceed), tasks (None: all).
 TARGETS = [("CLLM", ["jacobi@demo-cllm sliding, sized", "jacobi@demo-cllm"], 2.5, ["arith", "sql", "py", "blocks"]),
            ("Medusa", ["medusa"], 1.8, None),
            ("Chimera", ["chimera", "chimera drafting=branch"], "Medusa", None),
@@ -31,7 +31,7 @@ def document(file):
 
 
 def documents(file):
-    """The results of a prompt file. With one prompt the document is no list."""
+    """The results of a prompt file. If there is one prompt, the file contains its result instead of a list."""
     found = document(file)
     return found if isinstance(found, list) else [found]
 
@@ -49,7 +49,7 @@ def sizes(out, scale):
 
 
 def estimate(out, tokens, tasks, lanes, n_models):
-    """Prints an estimate in minutes. A lane is assumed to take 3/4 of the time of plain decoding at full length, prompts included."""
+    """Prints the minutes estimated from step times. A lane takes about 3/4 of the time of plain decoding at full length, prompts included."""
     runs = len(lanes.split(","))
     seconds = 0
     for scale in SCALES:
@@ -185,7 +185,7 @@ def targets(tasks, found):
 
 
 def steps_table(out, found):
-    """Prints the cost of a step of the target: in consecutive steps, and in the races, with the drafting before a step."""
+    """Prints the cost of a step of the target, first in consecutive steps, then in the races together with the drafting before a step."""
     print("| scale | rows | ms | of one row's |\n" + "| --- " * 4 + "|")
     for scale in SCALES:
         cost = costs(f"{out}/steps-{scale}-1.json", f"{out}/steps-{scale}-2.json")
@@ -232,7 +232,7 @@ def tables(out, tasks, sets, heads):
     every = [(task, scale, lane, one) for task in found for scale in SCALES for lane, one in found[task][scale].items()]
     off = [f"{lane} on {task} {one['of rows']:.2f}" for task, scale, lane, one in every
            if scale == "4x2" and one["of rows"] is not None and abs(one["of rows"] - 1) > 0.1]
-    print("\nLanes at 4x2 more than a tenth from the cost of their rows: " + (", ".join(off) or "none"))
+    print("\nLanes at 4x2 whose speed-up differs by more than a tenth from the one that their rows allow: " + (", ".join(off) or "none"))
     differ = sorted({lane for _, _, lane, one in every if one["identical"] != one["n"]})
     if differ:
         sys.exit("differ from plain decoding: " + ", ".join(differ))

@@ -14,10 +14,10 @@
 # Parts; each takes at most 10 minutes, and without a GPU prints one line and ends with status 5:
 #   kernels, decoders   all tests of kernels; of decoders in every dtype against plain decoding
 #   exact               scripts/exactness.sh on the device, every dtype, in 24 shares that can be continued
-#   soak, cancel, rows  2,000 generations after which the same memory is free; 1,000 cancelled runs, 99 % of them within a step and 0.1 s;
-#                       bits of a row in 10,000 forwards of 1 to 17 rows
-#   same                1,000 runs of one prompt among others: one output; an altered prompt or order of sums is detected
-#   faults              each CUDA call fails once: the program names it, or continues with a note
+#   soak, cancel, rows  2,000 generations, which must leave the free memory as it was; 1,000 cancelled runs, of which 99 % must end within a
+#                       step and 0.1 s; bits of a row in 10,000 forwards of 1 to 17 rows
+#   same                1,000 runs of one prompt beside other prompts give one output; the test detects an altered prompt or order of sums
+#   faults              each CUDA call fails once: the program must name the call, or continue with a note
 #   memcheck, racecheck, initcheck, synccheck      compute-sanitizer over the kernels' tests and 32 tokens of the bundled model
 #                       PART:2/8 of kernels, decoders, exact, faults and the sanitizers is the second of eight shares
 #   shape               7B-shaped random weights (13.5 GB) in FOLDER/7B or DECOSCOPE_GPU_MODEL, for the parts below
@@ -112,7 +112,7 @@ pack() { # FOLDER [--limit MIB] [--built BUILD]
       cp -r assets/{data,models,prompts,recipes,shapes,trees} "$staged/assets/" ;;
   esac
   cp scripts/gpu_check.sh "$folder/"
-  # A dictionary larger than a program: the programs share most of their code.
+  # Preset 9 has a dictionary larger than a program, since the programs share most of their code.
   python3 - "$folder/gpu_check.tar.xz" "$staged" <<'PYTHON'
 import os, sys, tarfile
 with tarfile.open(sys.argv[1], "w:xz", preset=9) as pack:
@@ -213,7 +213,7 @@ faults_of() { # few 4 | long_prompt | one_step
     failed=$(cut -d' ' -f2 "$log" 2> /dev/null || echo "-")
     echo "$n $failed: $code $(head -n 1 "$here/results/failed")"
     case $failed:$code in
-      # A failed release is only noted; unknown free memory is not an error.
+      # If a release fails, the program only prints a note. It runs without the size of free memory, too.
       cudaFree:0 | cudaFreeHost:0 | *Destroy:0 | cublasDestroy_v2:0) grep -q "note: cuda:0: $failed: " "$here/results/failed" || bad=1 ;;
       cudaMemGetInfo:0) ;;
       -:*) echo "call $n did not happen" && bad=1 ;;
@@ -226,8 +226,8 @@ faults_of() { # few 4 | long_prompt | one_step
   done
   return "$bad"
 }
-# Further faults: a CPU run makes no CUDA call; memory refused once is requested again; after a permanent error, as after a bad address, the
-# program ends soon and its recording is readable.
+# Further checks: a CPU run makes no CUDA call; an allocation that fails once is repeated; after a permanent error, such as the one of a bad
+# address, the program ends soon and its recording is readable.
 faults_besides() ( # a subshell, because of its exports
   preload="$here/lib/libfail_calls.so" log="$here/results/calls" record="$here/results/failed.pdrun" bad=0
   export DECOSCOPE_FAIL_LOG="$log"
@@ -410,7 +410,7 @@ part() {
   esac
 }
 
-run_one() { # PART: for at most $most seconds
+run_one() { # PART: runs it for at most $most seconds
   begun=$(date +%s) code=0
   file="$here/results/$(echo "$1" | tr ':/' '..')" # faults:2/8 -> faults.2.8
   timeout "$most" "$here/gpu_check.sh" part "$1" > "$file.log" 2>&1 || code=$?

@@ -5,7 +5,7 @@
   gpu_prompts.py compare OWN.json... CUBLAS.json... [--out OUT.json]
 
 Each file is an output of `bench decode --json` with --context N; "prompts" is null if the kernels of steps read the prompt. Prints milliseconds
-per 1,000 tokens both ways for each N. Exit code 1 if cuBLAS or one way of a length is missing. There is no target of speed.
+per 1,000 tokens both ways for each N. Exit code 1 if no file is by cuBLAS, or a length was measured one way only. There is no target of speed.
 """
 import json
 import sys

@@ -1,4 +1,4 @@
-# The lanes of races, by the bundled models; sourced with `program` set.
+# Functions that choose the lanes of races by the bundled models. A script sets `program` and sources this file.
 # shellcheck shell=bash disable=SC2154,SC2034
 
 # NAME: succeeds if the program has this model or these draft heads.

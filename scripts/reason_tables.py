@@ -12,7 +12,7 @@ from step_costs import at, behind, costs, listed, of_its_rows, race_costs
 
 OUT, REPEATS = sys.argv[1], int(sys.argv[2])
 CHAINS = sys.argv[4].split()
-WITHIN = 0.15  # a gain up to this share below its bound is accepted
+WITHIN = 0.15  # tolerated difference between the gain of a schedule and its bound, as a share of the bound
 DRAFT_FORWARDS = 3  # draft forwards per text before a timed step
 CHAIN_STEPS = (24, 96)  # typical steps of a rationale: consistency model, target
 
@@ -53,8 +53,8 @@ def times_around(repeat, what):
 
 
 def step_ms(kind, repeat, rows, steps, draft=False):
-    """Milliseconds of a step with `rows` rows per text, in texts of `steps` steps: mean of the timings before and after the repeat. With
-    `draft`, milliseconds of the draft's forwards before the step."""
+    """Milliseconds of a step with `rows` rows per text, for texts of `steps` steps, from the timings before and after a repeat. With `draft`,
+    the result is the time of the draft's forwards before the step."""
     files = [f"{OUT}/{kind}.{name}.json" for name in times_around(repeat, kind.partition("-")[0] + "s")]
     return at(behind(race_costs(*files, draft=draft), steps), rows)
 

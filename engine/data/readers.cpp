@@ -268,8 +268,8 @@ void tinyshakespeare(RealRecords& out, const std::string& dir) {
   }
 }
 
-// Some published sentences lack their full stop ("The heat"). The sentence after such a one is known
-// from another line.
+// Some published sentences lack their full stop ("The heat"), so that they run into the next one. Such
+// a pair is split where it ends with a sentence of another line (`known`).
 std::vector<std::string> four_sentences(const std::string& line,
                                         const std::set<std::string>& known) {
   std::vector<std::string> out;

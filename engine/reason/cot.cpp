@@ -11,7 +11,7 @@ constexpr int kAnswerTokens = 10;
 // A rationale is one line: after it, a model that saw examples would write the next question.
 const std::vector<std::string> kStops = {"\n"};
 
-/// The token ids by which the probe recognises an answer in FastCoT's window.
+/// The token ids that the probe looks for to recognise an answer in FastCoT's window.
 std::vector<TokenId> keywords_of(const Tokenizer& tokenizer, const Question& question) {
   std::vector<TokenId> ids;
   for (const std::string& text : question.answers) {
@@ -196,7 +196,7 @@ class ChainOfThought {
     std::vector<CompletionRequest> requests;
     for (std::size_t i = 0; i < prompts.size(); i++) {
       CompletionRequest request;
-      // The id says that a part of the prompt is approximate, and the run says which part.
+      // The prompt's id marks approximate tokens; n_approximate and first_approximate locate them.
       const CotItem& item = report_.items[items[i]];
       request.run.prompt_id =
           item.id + (item.n_approximate > 0 ? "/answer-behind-approximate" : "/answer");
@@ -302,7 +302,7 @@ BoundSearch find_bound(Scheduler& scheduler,
   const auto whole = tried(0);
   if (!whole) return search;
   const auto keeps = [&](const BoundTrial& trial) {
-    constexpr double kRounding = 1e-9;  // a loss of just the tolerance is within it
+    constexpr double kRounding = 1e-9;  // accepts a loss equal to the tolerance
     return trial.accuracy >= whole->accuracy - tolerance - kRounding;
   };
   int too_few = 0;

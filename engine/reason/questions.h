@@ -1,4 +1,4 @@
-// Records as questions, generated or of an open data set.
+// Selects records as questions, generated ones or those of an open data set.
 #pragma once
 
 #include <cstdint>

@@ -449,7 +449,7 @@ TotReport search(Scheduler& scheduler,
                  SearchId first_search) {
   ensure(model.tokenizer() != nullptr, "a tree of thoughts needs a tokenizer");
   ensure(settings.n_thoughts > 0 && settings.beam > 0,
-         "a tree needs at least one thought a node and a beam of at least one");
+         "a tree of thoughts needs n_thoughts >= 1 and beam >= 1");
   refuse_early_stop(settings.decoder, settings.options);
   TotReport report;
   TotProgress progress{.n_questions = static_cast<int>(questions.size())};

@@ -24,7 +24,8 @@ TEST(RmsNorm, equals_a_double_loop_in_place_or_not) {
           const double scale = 1 / std::sqrt(sum / dim + 1e-5f);
           for (int i = 0; i < dim; i++) {
             const double exact = x[r * dim + i] * scale * w[i];
-            // At most dim / 64 + 8 roundings in the sum; the root halves their error; six more.
+            // The sum has at most dim / 64 + 8 roundings, whose error the root halves; six more
+            // follow.
             ASSERT_NEAR(y[r * dim + i], exact,
                         (dim / 64 + 14) * 0x1p-24 * std::fabs(exact) + 1e-30);
             ASSERT_EQ(bits_of(y[r * dim + i]), bits_of(in_place[r * dim + i]));
@@ -100,7 +101,7 @@ TEST(SwiGlu, equals_a_double_loop_up_to_large_values) {
           for (int i = 0; i < hidden; i++) {
             const double gate = x[r * 2 * hidden + i], up = x[r * 2 * hidden + hidden + i];
             const double exact = gate / (1 + std::exp(-gate)) * up;
-            // exp keeps 2^-22 relative; the cut at exp(88) leaves 1e-36.
+            // exp is accurate to 2^-22 relative; the cut at exp(88) leaves 1e-36.
             ASSERT_NEAR(y[std::size_t(r) * hidden + i], exact, 0x1p-20 * std::fabs(exact) + 1e-33)
                 << "gate " << gate << " up " << up;
           }
@@ -141,7 +142,7 @@ TEST(Rounding, staged_rows_are_rounded_to_the_nearest_value) {
       {1});
 }
 
-TEST(Rounding, half_precision_is_its_own_inverse) {
+TEST(Rounding, half_precision_values_round_trip) {
   for (std::uint32_t bits = 0; bits < 0x10000; bits++) {
     const auto half = static_cast<std::uint16_t>(bits);
     const float value = f32_from_f16(half);

@@ -249,7 +249,7 @@ TEST_F(CliDraft, seed_rounds_are_recorded_and_exported_as_trace_lanes) {
   EXPECT_GT(slices["forward branch 1"], 0);
 }
 
-TEST_F(CliDraft, a_recording_and_a_trace_hold_the_draft_and_its_tokens) {
+TEST_F(CliDraft, recordings_and_traces_have_the_draft_and_its_tokens) {
   const json traced = recorded_and_traced(
       "generate --decoder speculative --prompt \"Anna has\" --max-tokens 24", folder + "/run");
   const std::string record = folder + "/run.pdrun";

@@ -122,7 +122,7 @@ TEST_F(CliModel, saved_scores_are_reused_for_the_same_weights_only) {
   EXPECT_EQ(json::parse(run(ask).out)["scores"][0]["n_correct"], 1) << "read, not measured";
   make("2");
   EXPECT_EQ(json::parse(run(ask).out)["scores"][0]["n_correct"], 0) << "other weights";
-  EXPECT_EQ(run(score + " --split dev --write").code, 2) << "the card's scores are of test";
+  EXPECT_EQ(run(score + " --split dev --write").code, 2) << "the card has scores of the test split";
   EXPECT_EQ(run(score + " --split all").code, 2);
 }
 

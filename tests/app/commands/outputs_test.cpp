@@ -205,7 +205,7 @@ TEST_F(CliOutputs, a_model_is_not_written_into_its_source) {
   EXPECT_EQ(contents(model), before);
 }
 
-// A file size limit as set by batch systems: its signal would kill the process.
+// Batch systems set a file size limit, whose signal would kill the process.
 TEST_F(CliOutputs, a_file_size_limit_acts_like_a_full_disk) {
   const auto refused = [&](const std::string& arguments, const std::string& file) {
     const Outcome outcome = shell("cd " + folder + "; ulimit -f 8; $DECOSCOPE " + arguments);
@@ -217,7 +217,7 @@ TEST_F(CliOutputs, a_file_size_limit_acts_like_a_full_disk) {
   ASSERT_EQ(shell("cd " + folder + "; $DECOSCOPE " + long_text + "--record whole.pdrun").code, 0);
   refused(long_text + "--record r.pdrun", "r.pdrun");
   EXPECT_FALSE(fs::exists(folder + "/r.pdrun"));
-  EXPECT_EQ(run("trace info " + folder + "/r-partial.pdrun").code, 0) << "what is whole is kept";
+  EXPECT_EQ(run("trace info " + folder + "/r-partial.pdrun").code, 0) << "complete frames are kept";
   refused(long_text + "--trace t.json", "t.json");
   EXPECT_FALSE(fs::exists(folder + "/t.json"));
   for (const std::string to : {"c.json", "c.csv", "c.txt", "c.pdrun"}) {

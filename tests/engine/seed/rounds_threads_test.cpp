@@ -283,9 +283,8 @@ TEST(RoundsThreads, a_deadlock_fails_the_test_with_a_message) {
     const Deadline deadline(std::chrono::seconds(1));
     std::this_thread::sleep_for(std::chrono::seconds(60));
   };
-  EXPECT_EXIT(
-      wait_for_ever(), testing::ExitedWithCode(EXIT_FAILURE),
-      "a_deadlock_fails_the_test_with_a_message: its threads have not come to rest within 1 s");
+  EXPECT_EXIT(wait_for_ever(), testing::ExitedWithCode(EXIT_FAILURE),
+              "a_deadlock_fails_the_test_with_a_message: its threads have not finished within 1 s");
 }
 
 TEST(RoundsThreads, a_stop_ends_both_threads) {

@@ -137,7 +137,7 @@ TEST_P(FusedOps, rope_kv_stage_equals_the_sequence) {
     for (const auto& [head_dim, between] : {std::pair(2, 3), {10, 3}, {64, 3}, {64, 4}, {72, 0}}) {
       const int width = (kHeads + 2 * kKv) * head_dim + between;
       const DeviceFloats table(*device_, normal_values(std::size_t(10) * head_dim, 4));
-      // Words of 4 bytes: rows of both types fill them.
+      // Counts the staged rows in words of 4 bytes; rows of both types fill whole words.
       const std::int64_t words = std::int64_t{n_rows} * kKv * head_dim * bytes_of(dtype) / 4;
       const auto staged = [&](bool fused) {
         const DeviceFloats x(*device_, normal_values(std::size_t(n_rows) * width, 5)),

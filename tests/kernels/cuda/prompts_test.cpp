@@ -92,7 +92,7 @@ INSTANTIATE_TEST_SUITE_P(Shapes,
 
 class CudaBlockBits : public CudaBlocks {};
 
-// The same in memory for the whole matrix and for a part of it.
+// The unpacked weights fit the slab as a whole, or only in parts.
 TEST_P(CudaBlockBits, do_not_depend_on_the_other_blocks) {
   const auto& [name, dtype, n, k] = GetParam();
   const OpenedCuda device(name, emulation::Watch::Once);

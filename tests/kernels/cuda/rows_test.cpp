@@ -49,7 +49,8 @@ TEST_P(CudaRmsNorm, equals_a_double_loop_in_place_or_not) {
       const double squares = std::inner_product(row, row + dim, row, 0.0);
       for (int i = 0; i < dim; i++) {
         const double exact = row[i] / std::sqrt(squares / dim + 1e-5f) * w[i];
-        // At most dim / 256 + 13 roundings in the sum; the root halves their error; six more.
+        // The sum has at most dim / 256 + 13 roundings, whose error the root halves; six more
+        // follow.
         ASSERT_NEAR(y[std::size_t(r) * dim + i], exact,
                     (dim / 256 + 20) * 0x1p-24 * std::fabs(exact) + 1e-30);
       }
@@ -79,7 +80,7 @@ INSTANTIATE_TEST_SUITE_P(Dims,
 
 class CudaFours : public OnEachCuda {};
 
-// From addresses that allow vector loads, and from others.
+// Reads rows at addresses that allow vector loads and at others.
 TEST_P(CudaFours, a_row_has_the_same_bits_at_any_position) {
   const OpenedCuda device(GetParam());
   const Ops& ops = device->ops();
@@ -179,7 +180,7 @@ TEST_P(CudaSwiglu, equals_a_double_loop_up_to_large_values) {
     for (int at = 0; at < n_rows * hidden; at++) {
       const float* gate = &values[at / hidden * 2 * hidden + at % hidden];
       const double exact = gate[0] / (1 + std::exp(-double(gate[0]))) * gate[hidden];
-      // exp keeps 2^-22 relative; the cut at exp(88) leaves 1e-36.
+      // exp is accurate to 2^-22 relative; the cut at exp(88) leaves 1e-36.
       ASSERT_NEAR(y[at], exact, 0x1p-20 * std::fabs(exact) + 1e-33) << gate[0];
     }
   }
@@ -264,7 +265,7 @@ TEST_P(CudaCache, a_copied_page_reads_the_same) {
   EXPECT_EQ(read_v, rows);
 }
 
-// 121 layers: as many as one argument holds, and one more; a head with more values than threads.
+// 121 layers are one more than one argument can contain; one case has a head with more values than threads.
 TEST_P(CudaCache, rows_of_all_layers_are_committed_in_one_launch) {
   const auto& [name, dtype] = GetParam();
   const OpenedCuda device(name);

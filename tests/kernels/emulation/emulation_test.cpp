@@ -388,7 +388,7 @@ __global__ void tiles_of_all(float* out) {
   out[threadIdx.x] = d[0];
 }
 
-// In a partial warp, after a whole warp whose lanes have synchronised at the same place.
+// The partial warp comes after a whole warp whose lanes have synchronised at the same place.
 TEST_F(Emulation, a_tile_product_by_a_partial_warp_is_detected) {
   const Memory<float> out(64);
   EXPECT_EQ(cudaSuccess, run(tiles_of_all, 1, 64, out.data()));
@@ -566,7 +566,7 @@ TEST_F(Emulation, streams_run_when_the_host_waits) {
   EXPECT_EQ(out.read()[0], 0);
 }
 
-// A control for programs: memory reused before the copy from it was made.
+// A control test: the emulation detects that the program reuses memory before the copy from it is made.
 // CU18.
 TEST_F(Emulation, a_copy_from_memory_freed_too_early_is_detected) {
   const Memory<int> out(1, -1);
@@ -592,7 +592,7 @@ TEST_F(Emulation, a_copy_from_memory_freed_too_early_is_detected) {
 TEST_F(Emulation, host_access_to_device_memory_is_detected) {
   const Memory<int> out(1, 3);
   fence_host_off(true);
-  EXPECT_EQ(cudaSuccess, run(last_writer, 1, 1, out.data())) << "a kernel may";
+  EXPECT_EQ(cudaSuccess, run(last_writer, 1, 1, out.data())) << "a kernel may access it";
   EXPECT_DEATH(static_cast<void>(*static_cast<volatile int*>(out.data())), "");
   fence_host_off(false);
   EXPECT_EQ(out.read()[0], 0);

@@ -53,7 +53,8 @@ struct TestModel {
   }
 };
 
-/// dim 40, 3 layers, 4 heads of 10, vocabulary 101: no size is a multiple of a vector width.
+/// The shape: dim 40, 3 layers, 4 heads of 10, vocabulary 101. No size is a multiple of a vector
+/// width.
 ModelConfig odd_config();
 /// Random weights, large enough that logits spread over several units and no two models agree.
 TestModel random_model(std::string name, const ModelConfig& config, std::uint64_t seed);

@@ -79,7 +79,7 @@ class ToySequence : public ChimeraSequence {
     ensure(static_cast<std::size_t>(parent) < first, "toy heads: parent on the same level");
     const auto& of_parent = gram_of_[static_cast<std::size_t>(parent)];
     ensure(std::equal(gram.begin(), gram.end() - 1, of_parent.begin() + 1),
-           "toy heads: a k-gram that is not its parent's, one token on");
+           "toy heads: a k-gram is not its parent's shifted by one token");
   }
 
   const ToyChimera& heads_;
@@ -92,7 +92,7 @@ class ToySequence : public ChimeraSequence {
 }  // namespace
 
 std::vector<float> ToyMedusa::logits(std::span<const float> hidden, int n_heads) {
-  ensure(hidden.size() == kDim, "toy heads: one hidden state");
+  ensure(hidden.size() == kDim, "toy heads: hidden is not one hidden state");
   std::vector<TokenId> text;
   for (const float token : hidden.subspan(1))
     if (token >= 0) text.push_back(static_cast<TokenId>(token));
