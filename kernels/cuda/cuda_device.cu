@@ -11,6 +11,7 @@
 #include "kernels/cuda/cuda_device.h"
 #include "kernels/cuda/side.h"
 #include "kernels/cuda/train/parts.h"
+#include "kernels/cuda/train/products.h"
 
 namespace kernels::DECOSCOPE_GPU {
 namespace {

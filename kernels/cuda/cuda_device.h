@@ -20,11 +20,13 @@
 #include "kernels/cuda/attention_lists.h"
 #include "kernels/cuda/graphs.h"
 #include "kernels/cuda/platform.h"
-#include "kernels/cuda/train/products.h"
 #include "kernels/device.h"
 #include "kernels/error.h"
 
 namespace kernels::DECOSCOPE_GPU {
+
+class Products;  // train/products.h
+enum class ProductsOf;
 
 /// Uses of scratch memory. If one operation needs two memories at the same time, they have
 /// different uses.

@@ -11,6 +11,7 @@
 #include "kernels/cuda/cuda_device.h"
 #include "kernels/cuda/math.cuh"
 #include "kernels/cuda/packed.cuh"
+#include "kernels/cuda/train/products.h"
 
 namespace kernels::DECOSCOPE_GPU {
 namespace {

@@ -21,7 +21,7 @@ namespace {
 
 constexpr double kExact = 1e-12;
 
-/// Draft heads that predict what a toy model of this shape would.
+/// Draft heads with the predictions of a toy model of this shape.
 struct Guesser {
   explicit Guesser(const ToyShape& shape) : medusa(shape, 4), chimera(shape, 4) {}
   DraftHeads* of(const std::string& decoder) {
