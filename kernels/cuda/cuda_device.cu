@@ -11,7 +11,6 @@
 #include "kernels/cuda/cuda_device.h"
 #include "kernels/cuda/side.h"
 #include "kernels/cuda/train/parts.h"
-#include "kernels/cuda/train/products.h"
 
 namespace kernels::DECOSCOPE_GPU {
 namespace {
@@ -55,8 +54,6 @@ bool early_wanted() {
 bool prompts_by_products_wanted() {
   return one_of("CUDA_PROMPTS", "own", "cublas") == "cublas";
 }
-
-constexpr int kPromptBlock = 256;  // rows
 
 std::string name_of(int ordinal) {
   return kEmulated ? "cuda:emulated" : "cuda:" + std::to_string(ordinal);
@@ -256,7 +253,7 @@ void CudaDevice::close() noexcept {
   if (stream_finishes()) {
     free_all();
   } else {
-    static_cast<void>(products_.release());
+    static_cast<void>(new std::shared_ptr<Products>(std::move(products_)));
     graphs_.abandon_all();
   }
   if (!broken_.empty() && !is_reported_) notes_.push_back(broken_);
@@ -309,31 +306,6 @@ cudaStream_t CudaDevice::stream_for(const char* name) {
   at_work_ = true;
   launched_.push_back(name);
   return stream_;
-}
-
-Products& CudaDevice::products(ProductsOf whose) {
-  if (!products_) products_ = open_products(*this, whose);
-  return *products_;
-}
-
-// If the library is missing, it is missing for every device of this program, so all devices compute
-// prompts in the same way (as steps). Any other failure throws instead of changing the way, because
-// it may not occur on another device.
-int CudaDevice::prompt_block() {
-  if (prompt_block_) return *prompt_block_;
-  if (!prompts_by_products_) return *(prompt_block_ = 0);
-  if (const std::string why = why_no_products(); !why.empty()) {
-    note("CUDA_PROMPTS=cublas: cuBLAS is not available: " + why +
-         "; prompts are computed by the kernels of steps; install cuBLAS, or name its file in "
-         "DECOSCOPE_CUBLAS");
-    return *(prompt_block_ = 0);
-  }
-  products(ProductsOf::Prompts);
-  return *(prompt_block_ = kPromptBlock);
-}
-
-std::string CudaDevice::prompt_products() const {
-  return prompt_block_.value_or(0) > 0 ? products_->name() : "";
 }
 
 void CudaDevice::check(cudaError_t error, const char* call) {

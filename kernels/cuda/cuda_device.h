@@ -230,9 +230,9 @@ class CudaDevice final : public Device {
   std::vector<Copied> copied_;
   ScratchMemory scratch_[static_cast<int>(Use::Count)];
   AttentionPlans attention_plans_;
-  std::unique_ptr<Products> products_;
-  bool prompts_by_products_;         // the environment variable CUDA_PROMPTS
-  std::optional<int> prompt_block_;  // once it is known
+  std::shared_ptr<Products> products_;  // of a type that only their users know
+  bool prompts_by_products_;            // the environment variable CUDA_PROMPTS
+  std::optional<int> prompt_block_;     // once it is known
   std::int64_t slab_bytes_ = 64 << 20;
   std::unordered_set<const void*> prepared_;  // kernels with their attributes set
   std::map<const char*, std::int64_t, std::greater<>> allocated_;  // address to bytes

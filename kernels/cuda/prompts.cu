@@ -17,6 +17,7 @@ namespace kernels::DECOSCOPE_GPU {
 namespace {
 
 constexpr int kPromptThreads = 128;
+constexpr int kPromptBlock = 256;  // rows
 
 // Unpacks outputs of a slab into rows of n_chunks * 64 halves. Four lanes hold eight neighbours of each of two rows twice,
 // one pair per lane; they exchange pairs, and each lane writes eight neighbours.
@@ -171,6 +172,31 @@ void matmul_blocks(Device& device,
 }
 
 }  // namespace
+
+Products& CudaDevice::products(ProductsOf whose) {
+  if (!products_) products_ = open_products(*this, whose);
+  return *products_;
+}
+
+// If the library is missing, it is missing for every device of this program, so all devices compute
+// prompts in the same way (as steps). Any other failure throws instead of changing the way, because
+// it may not occur on another device.
+int CudaDevice::prompt_block() {
+  if (prompt_block_) return *prompt_block_;
+  if (!prompts_by_products_) return *(prompt_block_ = 0);
+  if (const std::string why = why_no_products(); !why.empty()) {
+    note("CUDA_PROMPTS=cublas: cuBLAS is not available: " + why +
+         "; prompts are computed by the kernels of steps; install cuBLAS, or name its file in "
+         "DECOSCOPE_CUBLAS");
+    return *(prompt_block_ = 0);
+  }
+  products(ProductsOf::Prompts);
+  return *(prompt_block_ = kPromptBlock);
+}
+
+std::string CudaDevice::prompt_products() const {
+  return prompt_block_.value_or(0) > 0 ? products_->name() : "";
+}
 
 void add_prompt_ops(Ops& ops) {
   ops.matmul_blocks = matmul_blocks;
