@@ -32,20 +32,20 @@ struct Notes {
   std::map<engine::RunId, std::string> run_names;  // one line each
   std::vector<std::string> others;  // lines written by a newer program, kept unchanged
   LaneOrder lanes;                  // of the timeline
-  /// Whether there is nothing to save.
+  /// Returns true if there is nothing to save.
   bool empty() const {
     return bookmarks.empty() && run_names.empty() && others.empty() && lanes.untouched();
   }
   bool operator==(const Notes&) const = default;
 };
 
-/// The text of the file NAME.pdrun.ui.
+/// Returns the text of the file NAME.pdrun.ui.
 std::string to_text(const Notes& notes);
 /// Parses such a text. Lines of a newer program are kept in `others`.
 /// @return false if a line cannot be read; `why` names it
 bool from_text(const std::string& text, Notes& notes, std::string& why);
 
-/// The path of the notes of a recording: "run.pdrun.ui" for "run.pdrun".
+/// Returns the path of the notes of a recording: "run.pdrun.ui" for "run.pdrun".
 std::string notes_path(const std::string& recording);
 /// Reads the notes of a recording; empty notes if the file does not exist. A file that cannot be read is renamed to
 /// NAME.pdrun.ui.broken, and `why` names the line.

@@ -27,15 +27,15 @@ class Session {
  public:
   /// Takes new events of the live engine.
   void take(std::vector<engine::Event> events);
-  /// The document shown.
+  /// Returns the document shown.
   Document& shown() { return opened_ ? *opened_ : live_; }
-  /// The document shown.
+  /// Returns the document shown.
   const Document& shown() const { return opened_ ? *opened_ : live_; }
-  /// Whether the live session is shown.
+  /// Returns true if the live session is shown.
   bool live_is_shown() const { return !opened_; }
-  /// The live session.
+  /// Returns the live session.
   Document& live() { return live_; }
-  /// The live session.
+  /// Returns the live session.
   const Document& live() const { return live_; }
   /// Shows a recording. Notices report the parts that cannot be read.
   /// @throws Error(BadInput)  the file is not a recording, or nothing in it can be read

@@ -34,7 +34,7 @@ Settings load_settings(const std::filesystem::path& folder);
 /// @return empty, or why the file could not be written
 std::string save_settings(const Settings& settings, const std::filesystem::path& folder);
 
-/// The text of settings.txt.
+/// Returns the text of settings.txt.
 std::string to_text(const Settings& settings);
 /// Parses such a text.
 /// @return false if a line cannot be read; `why` names it

@@ -79,7 +79,7 @@ struct SetupForm : ModelChoice {
   ReasoningForm reasoning;
 };
 
-/// The smallest scale at which reading the weights dominates the time of a step, as in a real model. Parallel decoders gain nothing while the
+/// Returns the smallest scale at which reading the weights dominates the time of a step, as in a real model. Parallel decoders gain nothing while the
 /// weights fit into a cache.
 /// @param n_params  stored parameters; 0 (unknown) gives "1x1"
 const char* worthwhile_scale(std::int64_t n_params);
@@ -88,70 +88,70 @@ void choose_model(SetupForm& form, const Catalog& catalog, const std::string& mo
 
 /// Copies the sampling settings of the model's generation_config.json, if it has any.
 void choose_model_sampling(SetupForm& form, const Catalog& catalog);
-/// Whether the model's generation_config.json contains sampling settings.
+/// Returns true if the model's generation_config.json contains sampling settings.
 bool has_model_sampling(const SetupForm& form, const Catalog& catalog);
 
-/// The draft model: the chosen one, or the one that the card names; empty if there is none.
+/// Returns the draft model: the chosen one, or the one that the card names; empty if there is none.
 std::string draft_of(const SetupForm& form, const Catalog& catalog);
-/// Why a model cannot draft for another, as far as the catalog knows; empty: it can.
+/// Returns why a model cannot draft for another, as far as the catalog knows; empty: it can.
 std::string why_no_draft(const CatalogModel& target, const CatalogModel& draft);
-/// Why the form's model has no usable draft; empty: it has one.
+/// Returns why the form's model has no usable draft; empty: it has one.
 std::string why_no_draft(const SetupForm& form, const Catalog& catalog);
-/// The draft heads of a kind ("medusa"): the chosen ones, or those that the card names; empty if there are none.
+/// Returns the draft heads of a kind ("medusa"): the chosen ones, or those that the card names; empty if there are none.
 std::string heads_of(const SetupForm& form, const Catalog& catalog, const std::string& kind);
-/// Why draft heads do not fit a model, as far as the catalog knows; empty: they do.
+/// Returns why draft heads do not fit a model, as far as the catalog knows; empty: they do.
 std::string why_no_heads(const std::string& model, const CatalogHeads& heads);
-/// Why the form's model has no usable heads of a kind; empty: it has some.
+/// Returns why the form's model has no usable heads of a kind; empty: it has some.
 std::string why_no_heads(const SetupForm& form, const Catalog& catalog, const std::string& kind);
-/// Why no heads of a kind can be chosen at all; empty: some can.
+/// Returns why no heads of a kind can be chosen at all; empty: some can.
 std::string why_none_to_choose(const SetupForm& form,
                                const Catalog& catalog,
                                const std::string& kind);
-/// Why a decoder cannot be chosen with any options; empty: it can.
+/// Returns why a decoder cannot be chosen with any options; empty: it can.
 std::string why_unavailable(const CatalogDecoder& decoder,
                             const SetupForm& form,
                             const Catalog& catalog);
 
-/// The initial form: the first available model, prompt and decoders. If a consistency model was trained from the model, the race compares one
+/// Returns the initial form: the first available model, prompt and decoders. If a consistency model was trained from the model, the race compares one
 /// decoder of each kind (ar, lookahead, jacobi with the consistency model, seed) and plain decoding with that model as its baseline;
 /// otherwise it has the first four decoders.
 SetupForm first_form(const Catalog& catalog, const std::string& preferred_model);
-/// A lane with the default options of a decoder.
+/// Returns a lane with the default options of a decoder.
 LaneForm lane_with(const Catalog& catalog, const std::string& decoder);
 /// Two models of the catalog; the second was trained from the first by consistency training.
 struct ConsistencyPair {
   std::string before, after;
 };
-/// The pair that contains the form's model, else the first pair.
+/// Returns the pair that contains the form's model, else the first pair.
 std::optional<ConsistencyPair> consistency_pair(const SetupForm& form, const Catalog& catalog);
 /// Sets up a race with Jacobi and plain decoding by each of the two models.
 void choose_before_and_after(SetupForm& form, const Catalog& catalog, const ConsistencyPair& pair);
-/// The tasks of a mode; empty for SetupMode::Prompt.
+/// Returns the tasks of a mode; empty for SetupMode::Prompt.
 const std::vector<CatalogTask>& tasks_of(SetupMode mode, const Catalog& catalog);
-/// The questions of a mode.
+/// Returns the questions of a mode.
 QuestionsForm& questions_of(SetupForm& form, SetupMode mode);
-/// The catalog's task of a mode's questions, or nullptr.
+/// Returns the catalog's task of a mode's questions, or nullptr.
 const CatalogTask* task_of(const SetupForm& form, SetupMode mode, const Catalog& catalog);
 /// Chooses a task with its initial level and depth.
 void choose_task(SetupForm& form, SetupMode mode, const CatalogTask& task);
-/// Why a file cannot be read; empty: it can, or the path is empty.
+/// Returns why a file cannot be read; empty: it can, or the path is empty.
 std::string why_no_file(const std::string& path);
-/// Why the choice of task, level and first question has no effect; empty: it has.
+/// Returns why the choice of task, level and first question has no effect; empty: it has.
 std::string why_no_choice(const QuestionsForm& questions);
-/// Why a chain of this decoder has no approximate tokens; empty: it may have some.
+/// Returns why a chain of this decoder has no approximate tokens; empty: it may have some.
 std::string why_none_approximate(const LaneForm& lane);
-/// Whether the decoder has an option for the number of sequences.
+/// Returns true if the decoder has an option for the number of sequences.
 bool has_branches(const LaneForm& lane);
 
-/// The command of Run (one lane) or Run race (all lanes).
+/// Returns the command of Run (one lane) or Run race (all lanes).
 engine::StartRun command_of(const SetupForm& form, bool race);
-/// The command of Run where a chain or a tree of thoughts is chosen.
+/// Returns the command of Run where a chain or a tree of thoughts is chosen.
 engine::StartReasoning reasoning_command(const SetupForm& form);
-/// The command of Run for the chosen mode, or of Run race.
+/// Returns the command of Run for the chosen mode, or of Run race.
 engine::Command next_command(const SetupForm& form, bool race);
-/// Why Run is disabled, as a sentence; empty: it is not.
+/// Returns why Run is disabled, as a sentence; empty: it is not.
 std::string why_not(const SetupForm& form, const Catalog& catalog, bool race);
-/// Why a lane cannot run with the sampling settings of the form; empty: it can.
+/// Returns why a lane cannot run with the sampling settings of the form; empty: it can.
 std::string why_not(const LaneForm& lane, const SetupForm& form, const Catalog& catalog);
 
 }  // namespace ui

@@ -13,9 +13,9 @@ enum class Truth {
   Hindsight,  ///< known only after the block or the run has ended
   Simulated,  ///< computed for given stage times, not measured
 };
-/// The letter shown beside a figure: "", "d", "h" or "s".
+/// Returns the letter shown beside a figure: "", "d", "h" or "s".
 const char* truth_mark(Truth truth);
-/// The letter and its meaning: "d: derived from measured figures".
+/// Returns the letter and its meaning: "d: derived from measured figures".
 const char* truth_words(Truth truth);
 
 /// The steps of a run that a figure was computed from.
@@ -39,13 +39,13 @@ struct Figure {
   StepSet step_set = StepSet::None;
 };
 
-/// Three significant digits, thousands separators from 10,000 on; "-" if the value is not finite.
+/// Returns three significant digits, thousands separators from 10,000 on; "-" if the value is not finite.
 std::string short_number(double value);
-/// A duration given in ns, with three digits and a unit: "5.8 ms", "31 us", "1.24 s".
+/// Returns a duration given in ns, with three digits and a unit: "5.8 ms", "31 us", "1.24 s".
 std::string short_time(double ns);
-/// An integer with thousands separators: "1,234".
+/// Returns an integer with thousands separators: "1,234".
 std::string with_commas(std::int64_t n);
-/// A share as a whole percentage: 0.874 gives "87 %".
+/// Returns a share as a whole percentage: 0.874 gives "87 %".
 std::string percent(double share);
 
 }  // namespace ui

@@ -43,7 +43,7 @@ struct Playhead {
     if (at >= end) at = 0;
     mode = Mode::Playing;
   }
-  /// Whether it stays at the newest time.
+  /// Returns true if it stays at the newest time.
   bool follows() const { return mode == Mode::Follow; }
 };
 

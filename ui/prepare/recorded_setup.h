@@ -20,9 +20,9 @@ struct RecordedSetup {
   std::vector<Fact> rows;  // decoders and their options, sampling, model
 };
 
-/// An option's value in words: a negative value may have a special meaning, such as "the target's".
+/// Returns an option's value in words: a negative value may have a special meaning, such as "the target's".
 std::string value_words(const CatalogOption& option, const std::string& value);
-/// The same for an option by name; the value itself if the catalog does not list the option.
+/// Returns the same for an option by name; the value itself if the catalog does not list the option.
 std::string value_words(const Catalog& catalog,
                         const std::string& decoder,
                         const std::string& option,

@@ -16,15 +16,15 @@ struct RunTraits {
   bool pool = false;     // an n-gram pool
   bool drafts = false;   // proposals with a distribution
 
-  /// Whether there are proposals.
+  /// Returns true if there are proposals.
   bool proposes() const { return blocks || guesses || drafts; }
-  /// Whether the panel Trajectory can show the run.
+  /// Returns true if the panel Trajectory can show the run.
   bool has_trajectory() const { return blocks || window; }
-  /// Whether the panel Pool can show the run.
+  /// Returns true if the panel Pool can show the run.
   bool has_pool_or_guesses() const { return pool || guesses; }
 };
 
-/// The traits of a run.
+/// Returns the traits of a run.
 RunTraits traits_of(const engine::RunRecord& run);
 
 }  // namespace ui

@@ -5,7 +5,7 @@
 
 namespace ui {
 
-/// Whether `text` contains `part`, ignoring the case of ASCII letters. Every text contains the empty part.
+/// Returns true if `text` contains `part`, ignoring the case of ASCII letters. Every text contains the empty part.
 bool found_in(std::string_view text, std::string_view part);
 
 }  // namespace ui

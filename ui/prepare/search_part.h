@@ -11,7 +11,7 @@ struct SearchRecord;
 
 namespace ui {
 
-/// The part, from the id of the run's prompt: "thought 7: answer", "score of thought 7", "final answer"; with several searches after the
+/// Returns the part, from the id of the run's prompt: "thought 7: answer", "score of thought 7", "final answer"; with several searches after the
 /// number of the search: "2, thought 7: answer". Empty if the run belongs to none of them.
 std::string part_of_search(std::span<const engine::SearchRecord> searches,
                            const engine::RunStarted& started);

@@ -26,7 +26,7 @@ struct TreeNote {
   std::string words;    // "10 tokens, 3 deep: 11 rows a step"; empty: unknown
   std::string refusal;  // why it cannot be used; empty: it can
 };
-/// Whether the values of an option are trees.
+/// Returns true if the values of an option are trees.
 inline bool is_tree(const CatalogOption& option) {
   return option.type == CatalogOption::Type::Tree || option.type == CatalogOption::Type::Counts;
 }
@@ -142,13 +142,13 @@ struct Catalog {
   std::function<engine::SimulatedSchedule(const engine::Schedule&, const engine::SimulatedStages&)>
       simulate;
 
-  /// The decoder with this name, or nullptr.
+  /// Returns the decoder with this name, or nullptr.
   const CatalogDecoder* decoder(const std::string& name) const {
     for (const CatalogDecoder& d : decoders)
       if (d.name == name) return &d;
     return nullptr;
   }
-  /// The model with this name, or nullptr.
+  /// Returns the model with this name, or nullptr.
   const CatalogModel* model(const std::string& name) const {
     for (const CatalogModel& m : models)
       if (m.name == name) return &m;

@@ -4,7 +4,7 @@
 
 namespace ui {
 
-/// Whether OpenGL's name of the renderer denotes a software renderer.
+/// Returns true if OpenGL's name of the renderer denotes a software renderer.
 bool draws_in_software(const char* renderer);
 
 /// Chooses the time between frames.
@@ -26,9 +26,9 @@ class FramePace {
   /// Reports the time to draw a frame.
   void drew(double seconds) { cost_ = seconds; }
 
-  /// Whether frames are drawn rarely.
+  /// Returns true if frames are drawn rarely.
   bool quiet() const { return software_ && measuring_; }
-  /// Minimum time between the begins of two frames, s.
+  /// Returns the minimum time between the begins of two frames, s.
   /// @param has_input  input waits for a response
   double gap(bool has_input) const;
 

@@ -87,12 +87,12 @@ struct KeyAction {
   bool in_text;      // also works while a text field has the keyboard
 };
 
-/// The table.
+/// Returns the table.
 std::span<const KeyAction> key_actions();
 
-/// A chord in words: "Ctrl+Shift+T".
+/// Returns a chord in words: "Ctrl+Shift+T".
 std::string chord_words(int chord);
-/// The chord of such words; nullopt if a word is not a key.
+/// Returns the chord of such words; nullopt if a word is not a key.
 std::optional<int> chord_of(const std::string& text);
 
 /// A line of the table with its current chord.
@@ -104,9 +104,9 @@ struct BoundKey {
 };
 /// The user's chords by name; other lines keep their default.
 using KeyChoices = std::map<std::string, int>;
-/// The table with the user's chords.
+/// Returns the table with the user's chords.
 std::vector<BoundKey> bound_keys(const KeyChoices& choices);
-/// The action that takes precedence over `key` because it has the same chord and comes first in the table; nullptr if there is none.
+/// Returns the action that takes precedence over `key` because it has the same chord and comes first in the table; nullptr if there is none.
 const KeyAction* taken_by(std::span<const BoundKey> keys, const BoundKey& key);
 
 }  // namespace ui

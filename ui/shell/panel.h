@@ -39,11 +39,11 @@ struct Panel {
   void (*draw)(Context& context) = nullptr;
   /// Draws the controls at the right end of the panel's head.
   void (*head)(Context& context) = nullptr;
-  /// Whether the run's decoder produces what the panel draws; null: every decoder does.
+  /// True if the run's decoder produces what the panel draws; null: every decoder does.
   bool (*fits)(const engine::RunRecord& run) = nullptr;
   /// The id of the panel that shows such a run instead. Not null if `fits` is not.
   const char* (*instead)(const engine::RunRecord& run) = nullptr;
-  /// Whether the document contains anything for the panel; if not, the panel has no tab. Null: it always has one.
+  /// True if the document contains anything for the panel; if not, the panel has no tab. Null: it always has one.
   bool (*offered)(const engine::Timeline& timeline) = nullptr;
   const char* help = "";                 // one sentence on what the panel shows, for its legend
   std::span<const MarkNote> marks = {};  // its legend
@@ -55,17 +55,17 @@ struct Panel {
   Dock live = Dock::None, compare = Dock::None, training = Dock::None;
 };
 
-/// All panels. On every screen they are docked and reached by F6 in this order.
+/// Returns all panels. On every screen they are docked and reached by F6 in this order.
 std::span<const Panel> panels();
-/// The panel with this id, or nullptr.
+/// Returns the panel with this id, or nullptr.
 const Panel* panel_named(const char* id);
 
 /// The "?" in a panel's head. Its tooltip shows the panel's help, its marks and `also`, a further sentence.
 void panel_legend(const Panel& panel, const char* also = "");
 
-/// The sentence that most panels show while no run is selected; empty if one is.
+/// Returns the sentence that most panels show while no run is selected; empty if one is.
 std::string no_run_yet(const Context& context);
-/// The name of a run's decoder: "Prompt lookup"; its id if the catalog does not list it.
+/// Returns the name of a run's decoder: "Prompt lookup"; its id if the catalog does not list it.
 std::string method_of(const Context& context, const engine::RunRecord& run);
 
 }  // namespace ui

@@ -73,30 +73,30 @@ class Shell {
   /// Opens a training run by its folder or its training.jsonl, for the screen Training, and keeps reading it while it grows.
   /// @return false if it cannot be opened; a message says why
   bool open_training(const std::string& path);
-  /// The opened training run, or nullptr.
+  /// Returns the opened training run, or nullptr.
   const engine::TrainingHistory* training() const;
-  /// Whether a part of the training run has not been read yet.
+  /// Returns true if a part of the training run has not been read yet.
   bool reads_training() const { return training_is_behind_; }
-  /// Whether files that the screen shows may have changed since the last frame. Cheap enough to call while no frames are drawn.
+  /// Returns true if files that the screen shows may have changed since the last frame. Cheap enough to call while no frames are drawn.
   bool has_news() const;
-  /// Whether a recording is being read.
+  /// Returns true if a recording is being read.
   bool reads() const { return opening_ != nullptr; }
-  /// The share of the recording read so far, 0 to 1; -1 if everything is read or nothing is shown yet.
+  /// Returns the share of the recording read so far, 0 to 1; -1 if everything is read or nothing is shown yet.
   double reading() const;
   /// Starts to write the document shown, and the notes beside it; a message reports the result.
   void save(const std::string& path);
-  /// Whether a recording is being written. Events of the live engine wait meanwhile.
+  /// Returns true if a recording is being written. Events of the live engine wait meanwhile.
   bool saves() const { return saving_ != nullptr; }
   /// Starts to export a trace of the document shown; a message reports the result.
   void export_trace(const std::string& path, engine::TraceOptions options);
-  /// Whether a trace is being written. Events wait meanwhile, and no other document can be shown.
+  /// Returns true if a trace is being written. Events wait meanwhile, and no other document can be shown.
   bool exports() const { return exporting_ != nullptr; }
   /// Requests a picture (.png) of a panel of the screen or of the window. picture_due() returns it once a frame shows its content; the
   /// caller draws it and reports the result through picture_taken().
   void ask_picture(const std::string& path, const std::string& panel, int times);
-  /// The requested picture if it can be taken now.
+  /// Returns the requested picture if it can be taken now.
   std::optional<Picture> picture_due();
-  /// Whether a requested picture has not been taken yet.
+  /// Returns true if a requested picture has not been taken yet.
   bool wants_picture() const { return picture_.has_value(); }
   /// Ends the request with a message.
   void picture_taken(const std::string& message);
@@ -113,44 +113,44 @@ class Shell {
   /// Selects the newest run of a document that has just been shown, and resets what belonged to the previous document.
   void adopt_document();
 
-  /// The screen shown.
+  /// Returns the screen shown.
   Screen screen() const { return screen_; }
-  /// Whether presentation mode is on: the window fills its screen.
+  /// Returns true if presentation mode is on: the window fills its screen.
   bool presents() const { return presents_; }
-  /// The live session and the opened recording.
+  /// Returns the live session and the opened recording.
   Session& session() { return session_; }
-  /// The selection that all panels share.
+  /// Returns the selection that all panels share.
   Selection& selection() { return selection_; }
-  /// The playhead that all panels share.
+  /// Returns the playhead that all panels share.
   Playhead& playhead() { return playhead_; }
-  /// The state object of a type that derives from PanelState.
+  /// Returns the state object of a type that derives from PanelState.
   template <class State>
   State& state() {
     return states_.get<State>();
   }
-  /// The notes on the document shown.
+  /// Returns the notes on the document shown.
   Notes& notes() { return notes_; }
   /// What Setup describes.
   SetupForm& form() { return form_; }
   /// What can be chosen in Setup.
   const Catalog& catalog() const { return catalog_; }
-  /// The settings that are saved between sessions.
+  /// Returns the settings that are saved between sessions.
   Settings& settings() { return settings_; }
-  /// The message shown last.
+  /// Returns the message shown last.
   const std::string& message() const { return message_; }
-  /// The text in the field of Find.
+  /// Returns the text in the field of Find.
   const std::string& find_text() const { return find_text_; }
-  /// Whether the picture changes by itself from frame to frame.
+  /// Returns true if the picture changes by itself from frame to frame.
   bool animates() const;
-  /// Whether a clock on screen advances, so that a few frames per second suffice.
+  /// Returns true if a clock on screen advances, so that a few frames per second suffice.
   bool ticks() const;
-  /// Whether the live engine computes steps whose times are measured.
+  /// Returns true if the live engine computes steps whose times are measured.
   bool measures() const;
   /// Sets how long a GPU may take before the window reports it.
   void set_deadlines(const StepDeadlines& deadlines) { deadlines_ = deadlines; }
-  /// The GPU that has exceeded its deadline.
+  /// Returns the GPU that has exceeded its deadline.
   std::optional<Unanswered> late_gpu() const;
-  /// Whether the window has to close because the requested save has finished.
+  /// Returns true if the window has to close because the requested save has finished.
   bool wants_to_close() const { return wants_to_close_; }
   /// Says that frames are drawn rarely to keep the processor free; the status bar shows it.
   void quiet(bool on) { quiet_ = on; }

@@ -27,7 +27,7 @@ struct MarkNote {
 /// Size of a sample in pixels at 100 %.
 constexpr float kSampleWidth = 132, kSampleHeight = 23;
 
-/// An entry for a meaning, with the words of meaning_of().
+/// Returns an entry for a meaning, with the words of meaning_of().
 constexpr MarkNote cell_note(Mean mean) {
   return {.mean = mean, .text = look(mean).name};
 }
@@ -38,9 +38,9 @@ inline constexpr MarkNote kLitNote{.words = "ring: under the pointer, in this pa
                                    .text = "lit",
                                    .lit = true};
 
-/// The meanings, corners, signs and rings of token cells.
+/// Returns the meanings, corners, signs and rings of token cells.
 std::span<const MarkNote> cell_marks();
-/// The letters beside figures.
+/// Returns the letters beside figures.
 std::span<const MarkNote> letter_marks();
 
 /// Draws samples with their meanings, one per line. Needs a Dear ImGui frame.

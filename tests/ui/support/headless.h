@@ -36,7 +36,7 @@ class Headless {
     draw([&] { shell.draw(1.0 / 60); });
     return ImGui::GetDrawData()->TotalVtxCount;
   }
-  /// The words of a frame in the order in which they are drawn, separated by spaces, without the text of
+  /// Returns the words of a frame in the order in which they are drawn, separated by spaces, without the text of
   /// token cells.
   std::string said(ui::Shell& shell) {
     return said([&] { shell.draw(1.0 / 60); });

@@ -15,7 +15,7 @@ void row_label(const char* label, const std::string& help);
 /// Draws a tick for the special meaning of negative values.
 /// @return whether it is not ticked, so that the caller draws a field beside it
 bool below_zero_tick(const std::string& meaning, std::string& value);
-/// The value, clamped to the bounds.
+/// Returns the value, clamped to the bounds.
 int within(int value, engine::Bounds of);
 /// Draws a row for an integer.
 void whole_row(

@@ -27,11 +27,11 @@ struct Picture {
   double begin = 0, end = 1;  // of all data, on the clock
   float x0 = 0, x1 = 0;
 
-  /// The pixel of a time.
+  /// Returns the pixel of a time.
   float x_of(double t) const {
     return x0 + static_cast<float>((t - view.t0) / (view.t1 - view.t0)) * (x1 - x0);
   }
-  /// The time of a pixel.
+  /// Returns the time of a pixel.
   double t_of(float x) const { return view.t0 + (x - x0) / (x1 - x0) * (view.t1 - view.t0); }
 };
 
@@ -52,7 +52,7 @@ void handle_mouse(
     Context& context, TimeRange& range, const Picture& picture, float top, float bottom);
 /// Zooms and pans while W, S, A or D is held.
 void walk_keys(Context& context, TimeRange& range, const Picture& picture);
-/// Whether the button was released without a drag.
+/// Returns true if the button was released without a drag.
 bool clicked_with(ImGuiMouseButton button);
 
 /// Draws the overview strip: one bar per part of all data. A drag on it moves the visible range.
@@ -62,7 +62,7 @@ void draw_overview(Context& context,
                    ImVec2 at,
                    std::span<const float> bars,
                    const char* help);
-/// The number of bars that fit the strip.
+/// Returns the number of bars that fit the strip.
 int overview_parts(const Picture& picture);
 /// Draws the ruler.
 /// @param scrub  receives the time under the mouse while the ruler is dragged

@@ -29,7 +29,7 @@ struct FlowArrow {
   bool operator==(const FlowArrow&) const = default;
 };
 
-/// The arrows of a position, or of all tokens that a step committed: oldest first for each position, at most the newest kMaxArrows.
+/// Returns the arrows of a position, or of all tokens that a step committed: oldest first for each position, at most the newest kMaxArrows.
 std::vector<FlowArrow> arrows_of(const engine::RunRecord& run, const Place& place);
 
 }  // namespace ui

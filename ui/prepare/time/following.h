@@ -18,9 +18,9 @@ class Following {
   /// Takes every event of the live session in order.
   /// @return what to show after a RunStarted; Stay after other events
   Look observe(const engine::Event& event);
-  /// The run that observe() returned last.
+  /// Returns the run that observe() returned last.
   engine::RunId followed() const { return followed_; }
-  /// Whether a chain or tree of thoughts is running.
+  /// Returns true if a chain or tree of thoughts is running.
   bool reasons() const { return reasons_; }
 
  private:

@@ -14,7 +14,7 @@
 
 namespace ui {
 
-/// The engine's lane whose slices are drawn in a lane; Target for a counter.
+/// Returns the engine's lane whose slices are drawn in a lane; Target for a counter.
 engine::LaneKind engine_lane(LaneKind lane);
 
 /// A slice, or a bucket of several, as drawn in a lane.
@@ -37,14 +37,14 @@ struct ClockView {
   float width = 1000;     // pixels
 };
 
-/// Blocks of a lane between view.t0 and view.t1, oldest first: at most two per three pixels, or 64 if that is more.
+/// Returns the blocks of a lane between view.t0 and view.t1, oldest first: at most two per three pixels, or 64 if that is more.
 /// `lod` uses the clock of the view. A counter has no blocks.
 std::vector<LaneBlock> blocks_in_view(const engine::RunLod& lod,
                                       const RunTimes& times,
                                       LaneKind lane,
                                       const ClockView& view);
 
-/// Begin and end of a lane's part of one step, on the clock of the view; nullopt if the step has no such part.
+/// Returns the begin and end of a lane's part of one step, on the clock of the view; nullopt if the step has no such part.
 std::optional<std::pair<double, double>> part_of_step(const engine::RunRecord& run,
                                                       const RunTimes& times,
                                                       std::size_t step,
@@ -59,20 +59,20 @@ struct StepColumn {
 /// Groups the steps of the visible range into columns, oldest first.
 std::vector<StepColumn> step_columns(const RunTimes& times, const ClockView& view);
 
-/// Tokens committed in each of `n` equal parts of [begin, end], on the clock of the view.
+/// Returns the number of tokens committed in each of `n` equal parts of [begin, end], on the clock of the view.
 std::vector<float> overview(
     const RunTimes& times, const ClockView& view, double begin, double end, int n);
 
-/// The shortest range that zooming can reach: 2 steps, 1 us, 0.001 %.
+/// Returns the shortest range that zooming can reach: 2 steps, 1 us, 0.001 %.
 double closest_range(ClockKind clock);
-/// Times of the ruler's ticks in the visible range. Their distance is 1, 2 or 5 times a power of ten and at least `min_pixels`.
+/// Returns the times of the ruler's ticks in the visible range. Their distance is 1, 2 or 5 times a power of ten and at least `min_pixels`.
 std::vector<double> ruler_ticks(const ClockView& view, float min_pixels);
-/// The label of a tick: "250 ms", "12 us", "40", "7.5 %".
+/// Returns the label of a tick: "250 ms", "12 us", "40", "7.5 %".
 std::string tick_label(const ClockView& view, double t);
-/// A length of the clock in words: "12.5 ms", "40 steps".
+/// Returns a length of the clock in words: "12.5 ms", "40 steps".
 std::string length_words(ClockKind clock, double length);
 
-/// Sums over the steps that end in (t0, t1] on the clock of the view.
+/// Returns the sums over the steps that end in (t0, t1] on the clock of the view.
 StepSums sums_between(const RunTimes& times, const ClockView& view, double t0, double t1);
 
 }  // namespace ui

@@ -13,7 +13,7 @@ class Timeline;
 
 namespace ui {
 
-/// Whether a device of this name ("cpu", "cuda:0", "auto") is a GPU.
+/// Returns true if a device of this name ("cpu", "cuda:0", "auto") is a GPU.
 bool is_gpu(const std::string& device);
 
 /// A GPU that exceeded its deadline.
@@ -30,7 +30,7 @@ struct Unanswered {
 std::optional<Unanswered> unanswered(const engine::Timeline& live,
                                      double since_event,
                                      const StepDeadlines& deadlines);
-/// The report: "GPU not responding, step 41, 12 s".
+/// Returns the report: "GPU not responding, step 41, 12 s".
 std::string words_of(const Unanswered& late);
 
 }  // namespace ui

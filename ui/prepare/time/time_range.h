@@ -12,7 +12,7 @@ struct TimeRange {
   void show_all() { t0 = t1 = 0; }
   /// Removes the measured range.
   void forget_measured() { range0 = range1 = 0; }
-  /// Whether a part of the axis is zoomed in.
+  /// Returns true if a part of the axis is zoomed in.
   bool zoomed() const { return t1 > t0; }
 };
 

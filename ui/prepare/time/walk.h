@@ -14,7 +14,7 @@ struct RunRecord;
 
 namespace ui {
 
-/// The number of complete steps at the next end of a block, from `n_steps` in a direction. A run with one sliding block has one iteration per
+/// Returns the number of complete steps at the next end of a block, from `n_steps` in a direction. A run with one sliding block has one iteration per
 /// step.
 /// @param direction  1 or -1
 /// @return nullopt if the run has no iterations, or no further ones
@@ -22,13 +22,13 @@ std::optional<std::size_t> next_boundary(const engine::RunRecord& run,
                                          std::size_t n_steps,
                                          int direction);
 
-/// The step index of the next slice of a lane after (or before) the step index `from`.
+/// Returns the step index of the next slice of a lane after (or before) the step index `from`.
 std::optional<std::size_t> next_in_lane(const RunTimes& times,
                                         LaneKind lane,
                                         std::size_t from,
                                         int direction);
 
-/// The index of a step in a run, or of the first later one; run.steps.size() if there is none.
+/// Returns the index of a step in a run, or of the first later one; run.steps.size() if there is none.
 std::size_t index_of(const engine::RunRecord& run, engine::StepId step);
 
 /// A step that a token passes through.
@@ -40,7 +40,7 @@ struct FlowStop {
   bool operator==(const FlowStop&) const = default;
 };
 
-/// The steps of the token at a position, oldest first: the step that added its n-gram to the pool, the consecutive steps that proposed or
+/// Returns the steps of the token at a position, oldest first: the step that added its n-gram to the pool, the consecutive steps that proposed or
 /// refined the position, and the step that committed it.
 std::vector<FlowStop> flow_of(const engine::RunRecord& run, int position);
 

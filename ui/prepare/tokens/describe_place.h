@@ -26,23 +26,23 @@ struct PlaceFacts {
   std::string sentence;  // "Step 12: 5 proposed, 3 accepted, ..."
 };
 
-/// The facts of one place.
+/// Returns the facts of one place.
 PlaceFacts describe_place(const engine::Timeline& timeline,
                           const engine::RunRecord& run,
                           const Place& place);
-/// The facts of several places: of their tokens if there are any, else of their steps.
+/// Returns the facts of several places: of their tokens if there are any, else of their steps.
 PlaceFacts describe_places(const engine::Timeline& timeline,
                            const engine::RunRecord& run,
                            const Chosen& chosen);
-/// The text of the tokens among several places, by position; approximate tokens are between tildes.
+/// Returns the text of the tokens among several places, by position; approximate tokens are between tildes.
 std::string text_of(const engine::Timeline& timeline,
                     const engine::RunRecord& run,
                     const Chosen& chosen);
-/// A sentence about a step.
+/// Returns a sentence about a step.
 std::string describe_step(const engine::Timeline& timeline,
                           const engine::RunRecord& run,
                           const engine::StepRecord& step);
-/// The record of a step, if it exists.
+/// Returns the record of a step, if it exists.
 std::optional<engine::StepRecord> step_of(const engine::RunRecord& run, engine::StepId step);
 
 }  // namespace ui

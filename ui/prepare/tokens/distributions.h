@@ -63,21 +63,21 @@ struct DistributionsSource {
   std::string cut, draft_cut;      // the filters: "top p", "top p and min p"; empty: none
   int vocab_size = 0;              // 0: unknown
 };
-/// The settings of a run.
+/// Returns the settings of a run.
 DistributionsSource distributions_source(const engine::Timeline& timeline,
                                          const engine::RunRecord& run);
 
-/// The distributions after one row at a temperature of the target; the draft follows unless it has its own temperature.
+/// Returns the distributions after one row at a temperature of the target; the draft follows unless it has its own temperature.
 DistributionsAt distributions_at(const DistributionsSource& source,
                                  const engine::StepRecord& step,
                                  const engine::RejectionDetail& rejection_details,
                                  float temperature);
 
-/// The reason why a run's distributions cannot be converted to another temperature; empty if they
+/// Returns the reason why a run's distributions cannot be converted to another temperature; empty if they
 /// can.
 std::string why_no_other_temperature(const engine::RunStarted& started,
                                      const engine::StepRecord& step);
-/// Sentences on what the recomputed distributions omit; empty if nothing.
+/// Returns sentences on what the recomputed distributions omit; empty if nothing.
 std::string omission_words(const DistributionsSource& source,
                            const DistributionsAt& distributions,
                            float temperature);

@@ -21,15 +21,15 @@ struct Mask {
   std::vector<std::vector<int>>
       sees;  // [rows] the rows that a row attends to, ascending; the row itself is last
   std::vector<MaskRegion> regions;  // in the order of the rows
-  /// Whether a row attends to another.
+  /// Returns true if a row attends to another.
   bool seen(int row, int other) const;
 };
 
-/// The mask of a token tree.
+/// Returns the mask of a token tree.
 /// @param by_heads  draft heads propose (row_origin.h)
 Mask mask_of(const engine::TokenTree& tree, bool by_heads = false);
 
-/// The headings above the regions: the name, the short name if the name is too wide, or nothing.
+/// Returns the headings above the regions: the name, the short name if the name is too wide, or nothing.
 /// @param cell   width of a column
 /// @param right  width from the first column to the edge, which the last heading may use
 /// @param width  computes the width of a text

@@ -29,9 +29,9 @@ struct PoolCandidate {
   std::vector<int> rows;
   int n_accepted = 0;  // leading rows that were accepted
 };
-/// The candidates of a step, in the order of the pool.
+/// Returns the candidates of a step, in the order of the pool.
 std::vector<PoolCandidate> candidates_of(const engine::StepRecord& step);
-/// The window cells from which an n-gram was read, as rows of the step's tree in the order of
+/// Returns the window cells from which an n-gram was read, as rows of the step's tree in the order of
 /// tokens. The last token of the n-gram is the target's choice after the last cell. Empty if the
 /// n-gram was read from the text.
 std::vector<int> source_rows(const engine::StepRecord& step, const engine::PoolNgram& ngram);
@@ -60,7 +60,7 @@ void advance(PoolState& pool, const engine::RunRecord& run, std::size_t n_steps)
 
 /// Returns the text of an n-gram.
 using TextOfNgram = std::function<std::string(const engine::PoolNgram&)>;
-/// The entries whose text contains `filter`, in an order, at most `limit`.
+/// Returns the entries whose text contains `filter`, in an order, at most `limit`.
 const PoolState::Rows& rows_in_view(PoolState& pool,
                                     PoolOrder order,
                                     const std::string& filter,

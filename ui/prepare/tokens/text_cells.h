@@ -32,12 +32,12 @@ struct TextCell {
   bool ends_line = false;
 };
 
-/// The meaning of a proposal by the kind of its row.
+/// Returns the meaning of a proposal by the kind of its row.
 Mean mean_of(engine::RowTag::Kind kind);
-/// The meaning of a committed token.
+/// Returns the meaning of a committed token.
 Mean mean_of(engine::TokenStatus status);
 
-/// The cells of the prompt, of the tokens committed by the first `n_steps` steps, and of
+/// Returns the cells of the prompt, of the tokens committed by the first `n_steps` steps, and of
 /// uncommitted proposals. These are from the last of the steps or, with `live`, from the step in
 /// progress.
 std::vector<TextCell> text_cells(const engine::Timeline& timeline,
@@ -51,15 +51,15 @@ struct TextEdges {
   /// First and last position of the block that is being refined; -1 if there is none or it has converged.
   int block_first = -1, block_last = -1;
 };
-/// The bars after the first `n_steps` steps or, with `live`, in the step in progress.
+/// Returns the bars after the first `n_steps` steps or, with `live`, in the step in progress.
 TextEdges text_edges(const engine::RunRecord& run, std::size_t n_steps, bool live);
 
-/// The text of a token in a cell, with line feeds as pilcrows.
+/// Returns the text of a token in a cell, with line feeds as pilcrows.
 std::string cell_text(const engine::Timeline& timeline,
                       const engine::RunRecord& run,
                       engine::TokenId id);
 
-/// The number of columns of a text in a monospaced font: 2 for a wide character or an emoji, 0 for a combining mark, else 1.
+/// Returns the number of columns of a text in a monospaced font: 2 for a wide character or an emoji, 0 for a combining mark, else 1.
 int n_columns(const std::string& text);
 
 /// The place of a cell: px within its line.

@@ -33,15 +33,15 @@ struct TreeLayout {
 /// @param below  proposals with a lower q that were not verified are hidden, with everything below them
 TreeLayout tree_layout(const engine::StepRecord& step, float below);
 
-/// The headings of the columns if draft heads propose: the name of the head, or "" for a column without one.
+/// Returns the headings of the columns if draft heads propose: the name of the head, or "" for a column without one.
 std::vector<std::string> head_columns(const TreeLayout& layout);
 
-/// The last accepted proposal, else the bonus token, else the root. The layout must not be empty.
+/// Returns the last accepted proposal, else the bonus token, else the root. The layout must not be empty.
 const TreeNode& end_of_path(const TreeLayout& layout);
 
-/// Whether a row is a proposal, not the last committed token, a window cell or a probe.
+/// Returns true if a row is a proposal, not the last committed token, a window cell or a probe.
 bool is_proposal(engine::RowTag::Kind kind);
-/// The value of a row in a recorded list; -1 if it was not recorded.
+/// Returns the value of a row in a recorded list; -1 if it was not recorded.
 float value_at(const std::vector<float>& list, int row);
 
 }  // namespace ui

@@ -51,7 +51,7 @@ struct Grid {
   std::optional<engine::TrajectoryCounts> counts;
 };
 
-/// The last block refined by the first `n_steps` steps, with at most `max_rows` of its iterations; empty if no step refined a block. A
+/// Returns the last block refined by the first `n_steps` steps, with at most `max_rows` of its iterations; empty if no step refined a block. A
 /// sliding block, whose first position changes with each step, gives a staircase.
 /// @param block  the number of another block; -1: the last
 Grid trajectory_grid(const engine::RunRecord& run,
@@ -60,7 +60,7 @@ Grid trajectory_grid(const engine::RunRecord& run,
                      std::size_t max_rows = 40,
                      int block = -1);
 
-/// The grid of a converged block, from its states. Its rows are the initial guess, every iteration,
+/// Returns the grid of a converged block, from its states. Its rows are the initial guess, every iteration,
 /// and a last iteration without a change, which proves the remaining tokens final.
 /// @param states  [0] is the guess, the last is the fixed point; all of one length, at least one
 Grid states_grid(std::span<const std::vector<engine::TokenId>> states, bool hindsight);
@@ -78,10 +78,10 @@ struct FoldedBlocks {
   std::vector<FoldedBlock> blocks;  // oldest first
   bool more_before = false;         // older blocks were omitted, or their states were dropped
 };
-/// The newest `limit` blocks before the last one that the first `n_steps` steps refined.
+/// Returns the newest `limit` blocks before the last one that the first `n_steps` steps refined.
 FoldedBlocks older_blocks(const engine::RunRecord& run, std::size_t n_steps, std::size_t limit);
 
-/// The result of a proposed row as a meaning.
+/// Returns the result of a proposed row as a meaning.
 Mean fate_of(const engine::StepRecord& step, int row);
 
 /// Hides the tokens that an iteration neither changed nor proved final. Removes rows of which all
@@ -94,7 +94,7 @@ struct WindowGrid {
   std::vector<std::vector<int>> candidates;  // rows of each candidate n-gram in order,
                                              // including those shared with others
 };
-/// The window of a step.
+/// Returns the window of a step.
 WindowGrid window_grid(const engine::StepRecord& step);
 
 }  // namespace ui

@@ -27,16 +27,16 @@ struct Verdict {
   std::string words;              // "0.312 < 0.900: accepted"
 };
 
-/// The results of all proposals, in the order of the rows.
+/// Returns the results of all proposals, in the order of the rows.
 std::vector<Verdict> verdicts_of(const engine::Timeline& timeline,
                                  const engine::RunRecord& run,
                                  const engine::StepRecord& step);
-/// Whether the run verifies by rejection sampling; if not, it compares tokens.
+/// Returns true if the run verifies by rejection sampling; if not, it compares tokens.
 bool uses_rejection(const engine::RunStarted& started);
-/// Why a run's output may not have the distribution of plain decoding; empty: it has.
+/// Returns why a run's output may not have the distribution of plain decoding; empty: it has.
 /// @param decoder  the run's decoder, or null if the catalog does not list it
 std::string why_not_lossless(const engine::RunStarted& started, const CatalogDecoder* decoder);
-/// Why p is missing for all proposals of a step; empty if at least one has it.
+/// Returns why p is missing for all proposals of a step; empty if at least one has it.
 std::string why_no_p(const engine::RunStarted& started, const engine::StepRecord& step);
 
 }  // namespace ui
