@@ -29,7 +29,7 @@ namespace {
 namespace fs = std::filesystem;
 
 // The reason why the window cannot run a decoder with these options; empty if it can.
-// @param chain  true: they are for a chain of thought, whose questions have known answers
+// @param chain  true if they are for a chain of thought, whose questions have known answers
 std::string why_not_here(const engine::DecoderInfo& info,
                          const engine::OptionValues& options,
                          bool chain) {
@@ -38,8 +38,7 @@ std::string why_not_here(const engine::DecoderInfo& info,
     if (!chain && parsed->early_stop() == "probe")
       return info.title +
              ": stop=probe needs the questions of a chain of thought. Choose Chain of thought "
-             "above, or "
-             "stop=bound or stop=none here.";
+             "above, or stop=bound or stop=none here.";
   } catch (const kernels::Error& error) {
     return error.what();
   }

@@ -35,12 +35,12 @@ class WindowDevices {
   /// Adds the other devices to the catalog if they have been listed and were not added before. Does
   /// not wait. @return  true if it added them
   bool take();
-  /// Waits until they are listed and adds them.
+  /// Waits until the other devices are listed and adds them.
   void wait_and_take();
 
  private:
   ui::Catalog& catalog_;
-  std::future<std::vector<engine::DeviceInfo>> listed_;  // not valid after they were added
+  std::future<std::vector<engine::DeviceInfo>> listed_;  // not valid() after the devices were added
 };
 
 }  // namespace app

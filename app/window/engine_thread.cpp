@@ -21,8 +21,8 @@ namespace {
 
 std::atomic<EngineThread*> serving = nullptr;
 
-// Called if a library calls exit(), which does not destroy objects on the stack of main(). So the
-// engine is still running, and it uses objects that exit() is about to destroy.
+// Ends the engine if a library calls exit(). exit() does not destroy the objects on the stack of main(), so the engine is still running, and
+// it uses objects that exit() is about to destroy.
 void end_the_engine_first() {
   EngineThread* thread = serving.exchange(nullptr);
   if (!thread) return;
@@ -34,7 +34,7 @@ void end_the_engine_first() {
   _exit(static_cast<int>(kernels::ErrorCode::Device));
 }
 
-// True if the window waits for a response to this command.
+// Returns true if the window waits for a response to this command.
 bool awaits_answer(const engine::Command& command) {
   return std::holds_alternative<engine::StartRun>(command) ||
          std::holds_alternative<engine::StartReasoning>(command) ||

@@ -92,7 +92,7 @@ ui::TreeNote noted(const std::string& decoder,
   return note;
 }
 
-// Caches descriptions; the description of a file is renewed when the file changes.
+// Caches descriptions of trees. The description of a file is computed again when the file changes.
 class TreeNotes {
  public:
   const ui::TreeNote& of(const std::string& decoder,

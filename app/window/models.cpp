@@ -63,12 +63,12 @@ ui::CatalogModel catalog_model(const fs::path& folder, const ModelOptions& optio
   return model;
 }
 
-// Whether a folder contains draft heads instead of a model.
+// Returns true if a folder contains draft heads instead of a model.
 bool holds_heads(const fs::path& folder) {
   try {
     return engine::heads_kind(folder.string()).has_value();
   } catch (const kernels::Error&) {
-    return false;  // so the folder is listed as a model, with the error
+    return false;  // the folder is then listed as a model, with the error
   }
 }
 

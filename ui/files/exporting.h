@@ -31,7 +31,7 @@ class Exporting {
   bool ended() const;
   /// Returns the progress of writing, 0 to 1; at 1 the file is being checked.
   double fraction() const { return fraction_; }
-  /// Waits for the end; call once. @return a sentence that names the written file, or why nothing was
+  /// Waits for the end; call once. @return a sentence that names the written file, or why nothing was written
   std::string result() { return writer_.get(); }
 
  private:

@@ -40,7 +40,7 @@ class Session {
   /// Shows a recording. Notices report the parts that cannot be read.
   /// @throws Error(BadInput)  the file is not a recording, or nothing in it can be read
   void open(const std::string& path);
-  /// The same in three parts. First shows an empty recording.
+  /// open() in three parts: begin() shows an empty recording, grow() adds events, finish() adds notices.
   void begin(const std::string& path);
   /// Adds events that were read.
   void grow(const std::vector<engine::Event>& events);

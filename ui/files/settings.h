@@ -23,7 +23,7 @@ struct Settings {
   KeyChoices keys;                   // lines "key.next-step = Ctrl+Right"
   std::vector<std::string> recents;  // .pdrun files, newest first, at most 10
 
-  std::string why_set_aside;  // not saved; the line for which a broken file was renamed
+  std::string why_set_aside;  // not saved; names the invalid line if the file was renamed as broken
 };
 
 /// $XDG_CONFIG_HOME/decoscope, else $HOME/.config/decoscope; empty if neither is set.

@@ -32,7 +32,7 @@ struct ModelChoice {
   bool operator==(const ModelChoice&) const = default;
 };
 
-/// What Run starts on the screen Live.
+/// The mode of Setup on the screen Live: one prompt, a chain of thought or a tree of thoughts.
 enum class SetupMode { Prompt, Chain, Tree };
 
 /// The questions of a task.
@@ -41,7 +41,7 @@ struct QuestionsForm {
   int level = 1;           // of a generated task
   std::int64_t start = 0;  // number of the first question
   int count = 3;
-  std::string data;     // a file of records instead; empty: none
+  std::string data;     // a file of questions instead of the task's; empty: none
   std::string prompts;  // a file of prompts or worked examples; empty: the bundled ones
 };
 
@@ -63,7 +63,7 @@ struct SetupForm : ModelChoice {
   std::string draft;  // the draft model, by name or path; empty: as the card says
   std::map<std::string, std::string>
       heads;                // draft heads by kind; without an entry: as the card says
-  std::string model_error;  // why the requested model is not loaded; empty: it is
+  std::string model_error;  // why the requested model could not be loaded; empty if it could
   std::string prompt, prompt_id;
   LaneForm live;                // the decoder that Run starts on the screen Live
   std::vector<LaneForm> lanes;  // of a race, two to engine::kMaxLanes
@@ -93,21 +93,21 @@ bool has_model_sampling(const SetupForm& form, const Catalog& catalog);
 
 /// Returns the draft model: the chosen one, or the one that the card names; empty if there is none.
 std::string draft_of(const SetupForm& form, const Catalog& catalog);
-/// Returns why a model cannot draft for another, as far as the catalog knows; empty: it can.
+/// Returns why a model cannot draft for another, as far as the catalog knows; empty if it can.
 std::string why_no_draft(const CatalogModel& target, const CatalogModel& draft);
-/// Returns why the form's model has no usable draft; empty: it has one.
+/// Returns why the form's model has no usable draft; empty if it has one.
 std::string why_no_draft(const SetupForm& form, const Catalog& catalog);
 /// Returns the draft heads of a kind ("medusa"): the chosen ones, or those that the card names; empty if there are none.
 std::string heads_of(const SetupForm& form, const Catalog& catalog, const std::string& kind);
-/// Returns why draft heads do not fit a model, as far as the catalog knows; empty: they do.
+/// Returns why draft heads do not fit a model, as far as the catalog knows; empty if they do.
 std::string why_no_heads(const std::string& model, const CatalogHeads& heads);
-/// Returns why the form's model has no usable heads of a kind; empty: it has some.
+/// Returns why the form's model has no usable heads of a kind; empty if it has some.
 std::string why_no_heads(const SetupForm& form, const Catalog& catalog, const std::string& kind);
-/// Returns why no heads of a kind can be chosen at all; empty: some can.
+/// Returns why no heads of a kind can be chosen at all; empty if some can.
 std::string why_none_to_choose(const SetupForm& form,
                                const Catalog& catalog,
                                const std::string& kind);
-/// Returns why a decoder cannot be chosen with any options; empty: it can.
+/// Returns why a decoder cannot be chosen, whatever its options are; empty if it can.
 std::string why_unavailable(const CatalogDecoder& decoder,
                             const SetupForm& form,
                             const Catalog& catalog);
@@ -134,24 +134,24 @@ QuestionsForm& questions_of(SetupForm& form, SetupMode mode);
 const CatalogTask* task_of(const SetupForm& form, SetupMode mode, const Catalog& catalog);
 /// Chooses a task with its initial level and depth.
 void choose_task(SetupForm& form, SetupMode mode, const CatalogTask& task);
-/// Returns why a file cannot be read; empty: it can, or the path is empty.
+/// Returns why a file cannot be read; empty if it can, or if the path is empty.
 std::string why_no_file(const std::string& path);
-/// Returns why the choice of task, level and first question has no effect; empty: it has.
+/// Returns why the choice of task, level and first question has no effect; empty if it has one.
 std::string why_no_choice(const QuestionsForm& questions);
-/// Returns why a chain of this decoder has no approximate tokens; empty: it may have some.
+/// Returns why a chain of this decoder has no approximate tokens; empty if it may have some.
 std::string why_none_approximate(const LaneForm& lane);
 /// Returns true if the decoder has an option for the number of sequences.
 bool has_branches(const LaneForm& lane);
 
 /// Returns the command of Run (one lane) or Run race (all lanes).
 engine::StartRun command_of(const SetupForm& form, bool race);
-/// Returns the command of Run where a chain or a tree of thoughts is chosen.
+/// Returns the command of Run if a chain or a tree of thoughts is chosen.
 engine::StartReasoning reasoning_command(const SetupForm& form);
 /// Returns the command of Run for the chosen mode, or of Run race.
 engine::Command next_command(const SetupForm& form, bool race);
-/// Returns why Run is disabled, as a sentence; empty: it is not.
+/// Returns why Run is disabled, as a sentence; empty if it is not.
 std::string why_not(const SetupForm& form, const Catalog& catalog, bool race);
-/// Returns why a lane cannot run with the sampling settings of the form; empty: it can.
+/// Returns why a lane cannot run with the sampling settings of the form; empty if it can.
 std::string why_not(const LaneForm& lane, const SetupForm& form, const Catalog& catalog);
 
 }  // namespace ui

@@ -1,4 +1,4 @@
-// A figure as the window shows it: its value, its formula, where it comes from, and numbers formatted for people.
+// A figure as the window shows it: its value, its formula and where it comes from. Also formats numbers for display.
 #pragma once
 
 #include <cstdint>
@@ -6,7 +6,7 @@
 
 namespace ui {
 
-/// Where a figure comes from.
+/// The origin of a figure.
 enum class Truth {
   Measured,   ///< measured directly
   Derived,    ///< computed from measured figures

@@ -14,7 +14,7 @@ namespace {
 using engine::RowFate;
 using engine::RowTag;
 
-// Distance of a proposed row from the prefix: 1 is the next position.
+// Returns the distance of a proposed row from the prefix; 1 is the next position.
 int place_of(const engine::TokenTree& tree, int row) {
   int place = 0;
   for (int i = row; i >= 0; i = tree.parent[i]) {

@@ -9,7 +9,7 @@ namespace ui {
 
 /// The playhead of all panels.
 struct Playhead {
-  /// Follow: it stays at the newest time.
+  /// Follow: the playhead stays at the newest time.
   enum class Mode { Follow, Paused, Playing };
   Mode mode = Mode::Follow;
   double at = 0;     // own compute, ns
@@ -43,7 +43,7 @@ struct Playhead {
     if (at >= end) at = 0;
     mode = Mode::Playing;
   }
-  /// Returns true if it stays at the newest time.
+  /// Returns true if the playhead stays at the newest time.
   bool follows() const { return mode == Mode::Follow; }
 };
 

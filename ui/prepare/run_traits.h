@@ -11,7 +11,7 @@ namespace ui {
 struct RunTraits {
   bool known = false;    // at least one step has reported its rows
   bool blocks = false;   // guesses are refined in place (Jacobi)
-  bool window = false;   // window cells, which lead to later guesses (Lookahead)
+  bool window = false;   // window cells, from which later n-grams are read (Lookahead)
   bool guesses = false;  // proposals without a distribution: from a pool or by lookup
   bool pool = false;     // an n-gram pool
   bool drafts = false;   // proposals with a distribution

@@ -1,4 +1,4 @@
-// The current activity in a few words, so that the user can tell slow from stuck.
+// The current activity in a few words; it lets the user distinguish a slow engine from a stuck one.
 #pragma once
 
 #include <cstdint>
@@ -13,13 +13,13 @@ struct RunRecord;
 
 namespace ui {
 
-/// An activity.
+/// The activity that the window shows.
 struct Status {
   /// The importance, shown by a colour.
   enum class Level { Quiet, Good, Amber, Bad } level = Level::Quiet;
   std::string text;
   double share = -1;     // progress of a phase with a known end, 0 to 1; else -1
-  bool working = false;  // more is expected to happen
+  bool working = false;  // the engine is working, so the activity will change
 };
 
 /// Returns the activity of a run or of the engine.
@@ -35,7 +35,7 @@ struct Loading {
   std::string name;
   double done = 0, total = 0;  // bytes
   double per_second = 0;       // mean bytes per second so far; 0: not known yet
-  /// Returns the remaining time, s; -1: not known yet.
+  /// Returns the remaining time, s; -1 if it is not known yet.
   double seconds_left() const { return per_second > 0 ? (total - done) / per_second : -1; }
 };
 /// Returns the model that is being loaded, if any.
@@ -44,7 +44,7 @@ std::optional<Loading> loading_of(const engine::Timeline& timeline);
 std::string loading_facts(const Loading& loading);
 /// Returns a sentence about the model that is being loaded: "Loading demo-target: 0.09 of ..."; empty if there is none.
 std::string loading_words(const engine::Timeline& timeline);
-/// Returns the same, but it also has a sentence for the time before and after loading, in which the engine
+/// Like loading_words(), with a sentence also for the time before and after loading, in which the engine
 /// reports no progress.
 /// @param waiting  seconds since a model or a run was requested; -1: no request is pending
 std::string awaited_words(const engine::Timeline& timeline, double waiting);

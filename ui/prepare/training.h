@@ -1,4 +1,4 @@
-// The content of the screen Training: curves, state in words, and the answers to one unseen prompt probe by probe.
+// The content of the screen Training: curves, the state in words, and the answer to one unseen prompt at every probe.
 #pragma once
 
 #include <cstdint>

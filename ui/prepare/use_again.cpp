@@ -11,7 +11,7 @@
 namespace ui {
 namespace {
 
-// Events contain the name of the model's folder; the form may contain the whole path.
+// Compares a choice with a loaded model. Events contain the name of the model's folder; the form may contain the whole path.
 bool named(const std::string& choice, const engine::ModelLoaded& model) {
   return std::filesystem::path(choice).filename() == std::filesystem::path(model.name).filename();
 }

@@ -282,7 +282,7 @@ void Shell::end_range_at_playhead(Context& c, bool first) {
   (first ? view.range.range0 : view.range.range1) = at;
 }
 
-// The place under the pointer or the selected one, else the newest step at the playhead.
+// Returns the place under the pointer or the selected one, else the newest step at the playhead.
 Place Shell::place_shown(Context& c) {
   const Place place = selection_.shown();
   if (place.valid()) return place;

@@ -24,7 +24,7 @@ using CatalogOption = engine::OptionInfo;
 /// A description of a tree that is the value of an option.
 struct TreeNote {
   std::string words;    // "10 tokens, 3 deep: 11 rows a step"; empty: unknown
-  std::string refusal;  // why it cannot be used; empty: it can
+  std::string refusal;  // why it cannot be used; empty if it can
 };
 /// Returns true if the values of an option are trees.
 inline bool is_tree(const CatalogOption& option) {
@@ -39,17 +39,17 @@ struct CatalogDecoder {
   std::string reference;  // the paper
   bool lossless = true;
   bool supports_rejection = false;
-  std::string unavailable;  // why it cannot be chosen; empty: it can
+  std::string unavailable;  // why it cannot be chosen; empty if it can
   std::vector<CatalogOption> options;
   bool needs_draft = false;
   bool needs_heads = false;  // draft heads whose kind is the decoder's name
   /// Options without an effect in the window, with the reason; they are shown disabled.
   std::map<std::string, std::string> idle_options;
-  /// Why a complete set of options cannot be run from the window; empty: it can. May have no function.
+  /// Returns why the window cannot run a complete set of options; empty if it can. May hold no function.
   std::function<std::string(const std::map<std::string, std::string>&)> refusal;
-  /// The same for chain of thought.
+  /// The same for the options of a chain of thought.
   std::function<std::string(const std::map<std::string, std::string>&)> refusal_in_chain;
-  /// The same for a tree of thoughts.
+  /// The same for the options of a tree of thoughts.
   std::function<std::string(const std::map<std::string, std::string>&)> refusal_in_tree;
 };
 
@@ -68,7 +68,7 @@ struct CatalogModel {
   std::string summary;        // "3.4 M parameters, bf16"
   std::int64_t n_params = 0;  // 0: unknown
   bool has_tokenizer = true;
-  std::string unavailable;  // why it cannot be loaded; empty: it can
+  std::string unavailable;  // why it cannot be loaded; empty if it can
   std::string draft;        // the draft model that its card names; empty: none
   int vocab_size = 0;       // number of tokens it can choose; 0: unknown
   int context = 0;          // maximum number of positions; 0: unknown
@@ -85,7 +85,7 @@ struct CatalogHeads {
   std::string path;
   std::string kind;         // "medusa", "chimera"
   std::string summary;      // "4 heads for demo-target, 3.2 M parameters"
-  std::string unavailable;  // why they cannot be loaded; empty: they can
+  std::string unavailable;  // why they cannot be loaded; empty if they can
   std::map<std::string, std::string>
       unfit;  // models of the catalog that they do not fit, with the reason
 };
@@ -101,7 +101,7 @@ struct CatalogPrompt {
 struct CatalogTask {
   std::string name;          // "arith", as commands take it
   std::string summary;       // "word problems of small sums, generated"
-  std::string unavailable;   // why it cannot be chosen; empty: it can
+  std::string unavailable;   // why it cannot be chosen; empty if it can
   bool has_levels = false;   // it is generated, with levels 1 to 3
   int level = 1;             // initial level
   int depth = 1;             // initial depth of a tree
@@ -112,7 +112,7 @@ struct CatalogTask {
 struct CatalogDevice {
   std::string name;         // "cpu", "cuda"
   std::string title;        // "CPU, 2 threads, AVX-512"
-  std::string unavailable;  // "no driver found"; empty: it can be used
+  std::string unavailable;  // "no driver found"; empty if it can be used
 };
 
 /// A line of the list This machine on the first page.
@@ -120,7 +120,7 @@ struct HealthLine {
   std::string name, value;
   bool ok = true;
   std::string fix;     // a remedy or a consequence, if it is not ok
-  bool needed = true;  // if false, its absence is not a fault
+  bool needed = true;  // false: the program works without it
 };
 
 /// All choices.
@@ -135,10 +135,10 @@ struct Catalog {
   std::vector<HealthLine> health;
   std::int64_t memory_bytes = 0;  // available when the program started; 0: unknown
   std::string race_recording;     // a bundled recording; empty: none
-  /// Describes a tree that is the value of a decoder's option; called every frame. May have no function.
+  /// Describes a tree that is the value of a decoder's option; called every frame. May hold no function.
   std::function<TreeNote(const std::string& decoder, const CatalogOption&, const std::string&)>
       tree;
-  /// Simulates a recorded schedule. May have no function.
+  /// Simulates a recorded schedule. May hold no function.
   std::function<engine::SimulatedSchedule(const engine::Schedule&, const engine::SimulatedStages&)>
       simulate;
 

@@ -11,11 +11,11 @@ bool draws_in_software(const char* renderer);
 class FramePace {
  public:
   static constexpr double kFrameSeconds = 1.0 / 60;
-  /// While quiet, drawing takes at most this share of the time ...
+  /// Maximum share of the time that drawing takes while quiet.
   static constexpr double kQuietShare = 0.05;
-  /// ... with one to two frames per second.
+  /// Minimum and maximum time between frames while quiet, s.
   static constexpr double kQuietSeconds = 0.5, kLongestSeconds = 1;
-  /// Maximum delay of the response to input.
+  /// Maximum delay of the response to input, s.
   static constexpr double kAnswerSeconds = 0.1;
 
   /// @param software  draws_in_software()
@@ -28,7 +28,7 @@ class FramePace {
 
   /// Returns true if frames are drawn rarely.
   bool quiet() const { return software_ && measuring_; }
-  /// Returns the minimum time between the begins of two frames, s.
+  /// Returns the minimum time between the starts of two frames, s.
   /// @param has_input  input waits for a response
   double gap(bool has_input) const;
 

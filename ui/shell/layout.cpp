@@ -15,7 +15,7 @@
 namespace ui {
 namespace {
 
-// Increase it when the panels of a screen change.
+// Version of saved layouts. Increase it when the panels of a screen change.
 constexpr int kLayoutVersion = 6;
 // Height that the timelines of four lanes and the table beside them need.
 constexpr float kBelowLanes = 380;

@@ -106,10 +106,9 @@ void Shell::draw_help() {
     ImGui::Dummy({1, px(4)});
     wrapped(
         "Click a key to change it; changes are saved in settings.txt. On a timeline: the wheel "
-        "zooms at "
-        "the mouse, a right drag pans, a left drag measures, the ruler moves the playhead; W S A D "
-        "(by position on the keyboard) zoom and pan; a double click shows details, a middle click "
-        "zooms to a slice. In Mask, Ctrl and the wheel zoom.",
+        "zooms at the mouse, a right drag pans, a left drag measures, the ruler moves the "
+        "playhead; W S A D (by position on the keyboard) zoom and pan; a double click shows "
+        "details, a middle click zooms to a slice. In Mask, Ctrl and the wheel zoom.",
         theme().dim);
   }
   ImGui::End();
@@ -281,8 +280,7 @@ void Shell::draw_export_dialog(Context& c) {
     picture_row();
     if (c.timeline.n_events() > engine::TraceOptions{}.warn_above / 2 && !options.run)
       wrapped(fmt::format("{} events are recorded; trace viewers fail above about {}. A measured "
-                          "range keeps the trace "
-                          "small.",
+                          "range keeps the trace small.",
                           with_commas(c.timeline.n_events()),
                           with_commas(engine::TraceOptions{}.warn_above)),
               theme().warn);

@@ -33,23 +33,24 @@ enum class Dock {
 struct Panel {
   const char* id = "";     // "text"; part of window names and of --panel
   const char* title = "";  // "Text"
-  /// Why the panel has nothing to show, as a sentence with a remedy; empty: draw() is called. Never null.
+  /// Returns why the panel has nothing to show, as a sentence with a remedy; if it is empty, draw() is called. Never null.
   std::string (*empty)(const Context& context) = nullptr;
   /// Draws the panel's content. Never null.
   void (*draw)(Context& context) = nullptr;
   /// Draws the controls at the right end of the panel's head.
   void (*head)(Context& context) = nullptr;
-  /// True if the run's decoder produces what the panel draws; null: every decoder does.
+  /// Returns true if the run's decoder produces what the panel draws; null if every decoder does.
   bool (*fits)(const engine::RunRecord& run) = nullptr;
-  /// The id of the panel that shows such a run instead. Not null if `fits` is not.
+  /// Returns the id of the panel that can show a run that does not fit. Not null if `fits` is not null.
   const char* (*instead)(const engine::RunRecord& run) = nullptr;
-  /// True if the document contains anything for the panel; if not, the panel has no tab. Null: it always has one.
+  /// Returns true if the document contains anything for the panel; otherwise the panel has no tab. Null if it always has a tab.
   bool (*offered)(const engine::Timeline& timeline) = nullptr;
   const char* help = "";                 // one sentence on what the panel shows, for its legend
   std::span<const MarkNote> marks = {};  // its legend
   bool wide = false;                     // scrolls sideways
   bool bare = false;                     // draws cards of its own, without a frame around them
-  bool main = false;  // describes at length what the other empty panels say in a sentence
+  bool main =
+      false;  // while it is empty, shows the progress of loading and buttons that run or open something
   bool offers_training = false;    // offers to open a training run while none is open
   const char* compare_title = "";  // title on the screen Compare; empty: `title`
   Dock live = Dock::None, compare = Dock::None, training = Dock::None;

@@ -20,7 +20,7 @@
 namespace ui {
 namespace {
 
-// Samples of the machine also arrive while the engine makes no progress.
+// Returns true for events that show progress. Samples of the machine also arrive without progress.
 bool is_progress(const engine::Event& event) {
   return !std::holds_alternative<engine::Sampled>(event);
 }

@@ -106,7 +106,7 @@ class Shell {
   void key_at(char us_letter, bool down);
   /// Replaces the text of the status bar by a caption of the content, for pictures.
   void caption_pictures(bool on) { captions_ = on; }
-  /// Starts the race that Setup describes. @return why it cannot start; empty: it was requested
+  /// Starts the race that Setup describes. @return why it cannot start; empty if it was requested
   std::string run_race();
   /// Selects the lane with the most tokens per step among those with a trajectory, so that every panel of Live has content.
   void show_a_lane_with_trajectory();
@@ -130,9 +130,9 @@ class Shell {
   }
   /// Returns the notes on the document shown.
   Notes& notes() { return notes_; }
-  /// What Setup describes.
+  /// Returns the form of the panel Setup.
   SetupForm& form() { return form_; }
-  /// What can be chosen in Setup.
+  /// Returns the choices that Setup offers.
   const Catalog& catalog() const { return catalog_; }
   /// Returns the settings that are saved between sessions.
   Settings& settings() { return settings_; }
@@ -140,7 +140,7 @@ class Shell {
   const std::string& message() const { return message_; }
   /// Returns the text in the field of Find.
   const std::string& find_text() const { return find_text_; }
-  /// Returns true if the picture changes by itself from frame to frame.
+  /// Returns true if the content changes from frame to frame without input.
   bool animates() const;
   /// Returns true if a clock on screen advances, so that a few frames per second suffice.
   bool ticks() const;
@@ -152,11 +152,11 @@ class Shell {
   std::optional<Unanswered> late_gpu() const;
   /// Returns true if the window has to close because the requested save has finished.
   bool wants_to_close() const { return wants_to_close_; }
-  /// Says that frames are drawn rarely to keep the processor free; the status bar shows it.
+  /// Sets if frames are drawn rarely to keep the processor free; the status bar shows this.
   void quiet(bool on) { quiet_ = on; }
 
  private:
-  // Shorter operations end before a progress bar is useful.
+  // A progress bar appears after this time; shorter operations need none.
   static constexpr double kBarAfterSeconds = 0.3;
   // After "Save and exit" the path stays readable for this time.
   static constexpr double kCloseAfterSeconds = 3;
@@ -171,7 +171,7 @@ class Shell {
   void follow_models(const std::vector<engine::Event>& events);
   void model_failed(const engine::RunFailed& failed);
   void follow_failures(const std::vector<engine::Event>& events);
-  // Whether the failed command can be repeated on the CPU, for the run shown or without one.
+  // Returns true if the failed command can be repeated on the CPU. `shown` is the run shown, or nullptr.
   bool cpu_can_go_on(const engine::RunRecord* shown) const;
   void go_on_with_cpu();
   void ask(engine::Command command);
@@ -213,11 +213,11 @@ class Shell {
   float draw_exporting_bar(float top);
   void save_on();
   void end_saving();
-  // The notes without passing marks.
+  // Returns the notes without passing marks.
   Notes notes_to_save() const;
   void keep_notes();
   void adopt_notes();
-  // A path in the folder used last, else in the documents folder.
+  // Returns a path in the folder used last, else in the documents folder.
   std::string suggested(const char* name) const;
   void draw_message();
   void find(Context& context, bool backwards);
@@ -234,7 +234,7 @@ class Shell {
   void jump(Context& context, int number);
   void walk_panels(int direction);
   void bring_into_view(Context& context, double from, double to);
-  // Begin and end of a step on the clock shown. @return false if it is missing or not complete
+  // Computes the start and end of a step on the clock shown. @return false if the step is missing or not complete
   bool place_of(Context& context, engine::RunId run, engine::StepId step, double& from, double& to);
   // Parts of perform(). @return whether the action was handled
   bool act_on_engine(Context& context, Action action);
@@ -283,22 +283,22 @@ class Shell {
   StepDeadlines deadlines_;
   bool late_dismissed_ = false;  // the bar of a late GPU was dismissed; reset by the next event
   bool exits_when_saved_ = false, wants_to_close_ = false;
-  double closes_at_ = -1;    // time at which the window closes after a save; -1: it does not
+  double closes_at_ = -1;    // clock_ at which the window closes after a save; -1: it stays open
   std::string saved_path_;   // the recording of that save
   bool awaits_run_ = false;  // the pending request is a run, not a model alone
   Following following_;
   Requests requests_;
   std::unique_ptr<Opening> opening_;
-  bool opening_is_shown_ = false;  // its first events have arrived
+  bool opening_is_shown_ = false;  // the first events of that recording have arrived
   bool opening_keeps_screen_ = false;
   double opening_since_ = 0;
   std::unique_ptr<engine::TrainingReader> training_;  // null: no training run is open
-  bool training_is_behind_ = false;                   // more can be read at once
-  double training_looked_ = 0;                        // clock_ at the last look
+  bool training_is_behind_ = false;                   // a part of the files is not read yet
+  double training_looked_ = 0;                        // clock_ at the last check of the files
   std::chrono::steady_clock::time_point
-      looked_at_;  // the same on a clock that runs while no frames are drawn
+      looked_at_;  // time of that check, on a clock that also runs while no frames are drawn
   std::unique_ptr<Saving> saving_;
-  Notes saving_notes_;  // to be saved beside it
+  Notes saving_notes_;  // to be saved beside that recording
   double saving_since_ = 0;
   std::unique_ptr<Exporting> exporting_;
   double exporting_since_ = 0;
@@ -306,7 +306,7 @@ class Shell {
       held_back_;             // events that wait while the live timeline must not change
   Notes notes_;               // on the document shown
   std::string notes_source_;  // the recording that they belong to; empty: the live session
-  Notes notes_kept_;          // the same as saved
+  Notes notes_kept_;          // notes_ as they were saved last
   Notes live_notes_;          // of the live session, while a recording is shown
   Screen screen_ = Screen::Welcome;
   double clock_ = 0, since_event_ = 0;

@@ -16,7 +16,7 @@
 namespace ui {
 namespace {
 
-// A notable step: with a rejection, a pool hit, or at least three tokens.
+// Returns true for a notable step: with a rejection, a pool hit, or at least three tokens.
 bool notable(const StepSpan& s) {
   return s.n_rejected > 0 || s.has_pool_hit || s.n_tokens >= 3;
 }
@@ -29,7 +29,7 @@ void Shell::step_view(Context& context, int direction, bool only_notable) {
   const engine::RunRecord* run = context.run();
   if (!run) return;
   const RunTimes& times = context.times(*run);
-  // While several steps are selected, these are the notable ones.
+  // If several steps are selected, the keys for notable steps move between the selected ones.
   const Chosen& chosen = selection_.chosen();
   const bool among_chosen =
       only_notable && chosen.n_steps() > 1 && selection_.locked.run == run->id();

@@ -100,8 +100,7 @@ void health(const Context& context) {
     ImGui::Dummy({1, px(8)});
     wrapped(
         "No account, no network, no telemetry. All settings are in one folder. Press ? for the "
-        "keyboard "
-        "shortcuts.",
+        "keyboard shortcuts.",
         theme().dim);
   }
   end_card();

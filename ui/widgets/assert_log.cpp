@@ -29,8 +29,7 @@ void AssertLog::take(const char* expression, const char* file, int line) {
   if (!the_log->reported_.emplace(file, line).second) return;
   the_log->report_(
       fmt::format("window: {}:{}: assertion failed: {}; this is a bug of the program, which "
-                  "continues; save your work "
-                  "and please report it",
+                  "continues; save your work and please report it",
                   std::filesystem::path(file).filename().string(), line, expression));
 }
 

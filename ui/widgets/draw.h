@@ -15,7 +15,7 @@ namespace ui {
 const Theme& theme();
 /// Sets colours, spacing and sizes of the current context.
 void apply_theme(ThemeName name, float scale);
-/// Returns the pixels at the user's scale.
+/// Converts pixels at 100 % to pixels at the user's scale.
 float px(float at_100_percent);
 
 /// Returns a colour for Dear ImGui.
@@ -23,7 +23,7 @@ ImU32 colour(Rgb rgb, float alpha = 1);
 /// Returns the fill of a meaning in the current theme.
 Rgb fill_of(Mean mean);
 
-/// Details of a token cell.
+/// Options for drawing a token cell.
 struct CellFlags {
   bool lit = false;     // highlighted
   bool locked = false;  // selected by a click
@@ -76,14 +76,14 @@ bool label_value(const Figure& figure);
 bool figure_button(const Figure& figure, ImVec2 size);
 /// Draws a label, a large number and a line of recent values; otherwise works like label_value().
 bool big_number(const Figure& figure, std::span<const float> recent, float width);
-/// A line of values.
+/// Draws values as a line.
 /// @param top  upper end of the scale, which begins at 0; 0: the scale runs from the lowest to the highest value
 void sparkline(std::span<const float> values, ImVec2 size, Rgb rgb, float top = 0);
-/// A tooltip with the formula of a figure and its numbers.
+/// Shows a tooltip with the formula of a figure and its numbers.
 void formula_tooltip(const Figure& figure);
-/// A tooltip with text that wraps.
+/// Shows a tooltip with text that wraps.
 void tooltip(const std::string& text);
-/// A horizontal bar that is filled up to a share.
+/// Draws a horizontal bar that is filled up to a share.
 void share_bar(float share, ImVec2 size, Rgb fill);
 
 /// Draws a button.
@@ -91,7 +91,7 @@ void share_bar(float share, ImVec2 size, Rgb fill);
 bool button(const char* label, bool primary = false, bool enabled = true, const char* why = "");
 /// Draws a button that looks like a link.
 bool link(const char* label);
-/// While it exists, fields have a border in this colour; on a light card their background alone is too faint.
+/// While an object exists, fields have a border in its colour; on a light card their background alone is too faint.
 class FrameLines {
  public:
   /// Adds the border.
@@ -113,11 +113,11 @@ bool quiet_choice(const char* id,
                   std::span<const char* const> names,
                   int& index);
 
-/// A sentence in the middle of an empty panel.
+/// Draws a sentence in the middle of an empty panel.
 /// @param sketch  with a faint outline of token cells above it
 void empty_state(const std::string& sentence, bool sketch);
 
-/// Flags of windows with a fixed place.
+/// Flags for windows that the user cannot move.
 constexpr ImGuiWindowFlags kFixedWindow =
     ImGuiWindowFlags_NoDecoration | ImGuiWindowFlags_NoMove | ImGuiWindowFlags_NoDocking |
     ImGuiWindowFlags_NoSavedSettings | ImGuiWindowFlags_NoBringToFrontOnFocus;
@@ -125,7 +125,7 @@ constexpr ImGuiWindowFlags kFixedWindow =
 void begin_bar(const char* name, ImVec2 at, ImVec2 size, ImVec2 padding);
 
 constexpr float kWorkBar = 36;
-/// Draws a bar of this height across the window with the progress of an operation and a button to cancel it.
+/// Draws a bar of height kWorkBar across the window with the progress of an operation and a button to cancel it.
 /// @param fraction  0 to 1
 /// @return whether `cancel` was pressed
 bool work_bar(const char* id,
@@ -138,7 +138,7 @@ bool work_bar(const char* id,
 
 /// Begins a card: a child window with rounded corners and a thin border.
 bool begin_card(const char* id, ImVec2 size, bool padded = true);
-/// Ends it.
+/// Ends the card.
 void end_card();
 
 }  // namespace ui

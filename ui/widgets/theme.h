@@ -34,7 +34,7 @@ constexpr int kMeans = 13;
 /// The border of a token cell.
 enum class Border { None, Solid, Thick, Dashed, Dotted, Double, LeftBar, TopTab, Wavy };
 
-/// How a meaning is drawn.
+/// The appearance of a meaning.
 struct Look {
   const char* name;  // for legends
   bool filled;

@@ -23,7 +23,8 @@ std::string facts_of_cell(const GridCells& cells,
   if (cells.where) facts += " \xC2\xB7 " + cells.where(row, position);
   if (cell.unchanged_for > 0)
     facts += fmt::format("\nunchanged for {} iterations", cell.unchanged_for);
-  if (cell.mean == Mean::Stationary) facts += "\nhindsight: correct early, and never changed";
+  if (cell.mean == Mean::Stationary)
+    facts += "\nhindsight: correct early and not changed afterwards";
   return facts;
 }
 

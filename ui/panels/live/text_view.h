@@ -11,11 +11,11 @@ namespace ui {
 
 struct Context;
 
-/// What the colour of a committed cell shows.
+/// The quantity that the colour of a committed cell shows.
 enum class Lens { TokenStatus, Probability, Age, Cost, Agreement, Origin };
 inline constexpr int kLenses = 6;
 
-/// The lens of the cells. Key L changes it too.
+/// The lens that the user chose. Key L changes it too.
 struct TextView : PanelState {
   Lens lens = Lens::TokenStatus;
 };

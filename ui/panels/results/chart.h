@@ -10,7 +10,7 @@ namespace ui {
 
 struct Curve;
 
-/// How a chart is drawn.
+/// The options of a chart.
 struct ChartLook {
   const char* x_name = "";            // "steps"
   bool log = false;                   // logarithmic y axis

@@ -19,7 +19,7 @@ namespace ui::gantt {
 namespace {
 
 constexpr float kLaneHeight = 27, kCounterHeight = 25, kCollapsedHeight = 10;
-// The text in a slice needs at least this share of the height.
+// Rows shrink to no less than this share of their height, because the text in a slice needs the room.
 constexpr float kClosest = 0.8f;
 
 struct CountersOfRuns : PanelState {
@@ -33,7 +33,7 @@ const RunCounters& counters_of(Context& context, const engine::RunRecord& run) {
   return counters;
 }
 
-// The arrows of one place.
+// The arrows of the selected place, cached.
 struct ArrowsOfPlace : PanelState {
   Place place;
   std::size_t n_steps = 0;
@@ -151,7 +151,7 @@ void draw_slice(const Row& row, const LaneBlock& b, ImVec2 min, ImVec2 max) {
   list->PopClipRect();
 }
 
-// Draws the begins of the draft model's forwards and their numbers of rows into a proposal that is wide enough.
+// Marks the start of each forward of the draft model and writes its number of rows, if the proposal is wide enough.
 void draw_draft_forwards(
     const Row& row, const RunTimes& times, const LaneBlock& b, ImVec2 min, ImVec2 max) {
   const float wide = max.x - min.x;
@@ -208,13 +208,13 @@ void draw_waits(const Row& row,
   }
 }
 
-// The step under the mouse, also if the block is a bucket of several.
+// Returns the step under the mouse; a block may be a bucket of several steps.
 std::size_t step_under(const RunTimes& times, const LaneBlock& b, const Picture& p, float x) {
   if (!b.is_bucket) return times.index_of(b.step);
   return first_ending_after(p.view.clock, times, p.t_of(x), p.view.wall_origin);
 }
 
-// The step then takes a third of the visible range.
+// Zooms so that the step takes a third of the visible range.
 void zoom_to_step(Context& context, const RunTimes& times, std::size_t i, const Picture& p) {
   const double from = begin_on(p.view.clock, times, i, p.view.wall_origin);
   const double wide = end_on(p.view.clock, times, i, p.view.wall_origin) - from;
@@ -239,7 +239,7 @@ void point_at(
   context.click(place);
 }
 
-// Whether the block contains a highlighted step.
+// Returns true if the block contains a highlighted step.
 bool is_lit(const Context& context,
             const Row& row,
             const RunTimes& times,
@@ -292,7 +292,7 @@ void draw_lane(Context& context, const Row& row, const Picture& p) {
     list->AddText(nullptr, px(12), {x + px(4), row.y + px(6)}, colour(theme().dim), "done");
 }
 
-// A column shows the lowest and the highest value of its steps.
+// Draws a counter. A column reaches from the lowest to the highest value of its steps.
 void draw_counter(Context& context, const Row& row, const Picture& p) {
   const Extremes& values = counters_of(context, *row.run).of(row.key.kind);
   const RunTimes& times = context.times(*row.run);
@@ -338,7 +338,7 @@ void label_menu(Context& context, const Row& row, const std::vector<LaneKey>& na
   ImGui::EndPopup();
 }
 
-// The new index of a dragged row: it passes the rows whose middle the mouse has passed.
+// Returns the new index of a dragged row, which passes each row whose middle the mouse has passed.
 int place_for(const std::vector<Row>& rows, int dragged, float y) {
   int to = dragged;
   while (to > 0 && y < rows[to - 1].middle()) --to;
@@ -367,7 +367,7 @@ struct Anchor {
   bool found = false;
 };
 
-// The point at which an arrow leaves or arrives; the target's lane represents a lane that is not shown.
+// Returns the point at which an arrow leaves or arrives. If its lane is not shown, the point is in the target's lane.
 Anchor anchor_of(const engine::RunRecord& run,
                  const RunTimes& times,
                  const FlowEnd& end,

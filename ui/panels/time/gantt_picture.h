@@ -15,7 +15,7 @@ class RunLod;
 
 namespace ui::gantt {
 
-/// The axis and the columns of the counters.
+/// The time axis and the columns of the counters.
 struct Picture : time_axis::Picture {
   std::vector<StepColumn> columns;  // of the run with counters
 };
@@ -32,7 +32,7 @@ struct Row {
   float middle() const { return y + height / 2; }
 };
 
-/// Returns the rows of the runs shown in the user's order, laid out from `top` down; a little closer together if `room` (px) is short.
+/// Returns the rows of the runs shown in the user's order, laid out from `top` down; slightly smaller if `room` (px) is short.
 /// @param natural  receives all existing lanes in their default order, hidden ones included
 std::vector<Row> rows_of(Context& context, float top, float room, std::vector<LaneKey>& natural);
 

@@ -32,7 +32,7 @@ using Act = ScheduleAct;
 constexpr const char* kHowToRecord =
     "decoscope reason cot --task kb --decoder seed --set branches=3 --record seed.pdrun";
 
-// The looks of slices.
+// The ways to draw a slice.
 enum class Slice {
   Forward,
   Drafts,
@@ -100,7 +100,7 @@ constexpr std::array kScheduleMarks{
              .draw = draw_slice_sample<Slice::Forward>,
              .text = "1: +3"},
     MarkNote{
-        .words = "hatched: the share of rows without a committed token, drawn at half its width",
+        .words = "hatched: rows without a committed token; their share is twice the hatched width",
         .draw = draw_waste_sample},
     MarkNote{.words = "a branch drafts this number of tokens",
              .draw = draw_slice_sample<Slice::Drafts>,
@@ -171,8 +171,8 @@ struct PreparedSchedule : PanelState {
   }
 };
 
-// The lanes are rebuilt as a whole. While events arrive without pause, that happens only after they have grown by a tenth, so that all
-// rebuilds together cost about ten times the last one. Until then the lanes are older than the timeline.
+// Returns the lanes; they are always rebuilt as a whole. While events arrive without pause, only after they have grown by a tenth, so that all
+// rebuilds together cost about ten times the last one. Until then it returns lanes that are older than the timeline.
 const ScheduleLanes& lanes_shown(Context& context) {
   constexpr std::uint64_t kSmall = 20'000, kPart = 10;
   auto& prepared = context.states.get<PreparedSchedule>();
@@ -208,8 +208,7 @@ std::string why_no_schedule(const Context& context) {
   const bool alone = engine::takes_turns(context.run()->started.decoder);
   return fmt::format(
       "{} A schedule needs several sequences at the same time: run a chain or a tree of thoughts "
-      "with "
-      "SEED (top of Setup, Alt+1), or record one with\n{}\nand open it (Ctrl+O).",
+      "with SEED (top of Setup, Alt+1), or record one with\n{}\nand open it (Ctrl+O).",
       alone ? "This run has one sequence, so drafting and verification alternated without waiting."
             : "No run has waited for a model.",
       kHowToRecord);
@@ -233,13 +232,13 @@ float height_of(Kind kind) {
   return kHeights[static_cast<int>(kind)];
 }
 
-// The rows from `top` down, with a gap between target, branches and queue.
+// Returns the rows from `top` down, with a gap between target, branches and queue.
 std::vector<Line> lines_of(const ScheduleLanes& lanes, float top) {
   std::vector<Line> lines;
   Kind before = Kind::Target;
   for (const ScheduleRow& row : lanes.rows) {
     if (row.kind == Kind::Verify && row.slices.empty())
-      continue;  // simulated, or nothing verified yet
+      continue;  // a simulated schedule, or no round is verified yet
     const bool group = row.kind != before && row.kind != Kind::Verify;
     if (group) top += px(6);
     before = row.kind;
@@ -318,7 +317,7 @@ void draw_slice(const ScheduleLanes& lanes, const ScheduleSlice& slice, ImVec2 m
   waste_mark(list, min, max, facts.wasted);
 }
 
-// Slices too narrow to be drawn one by one: the share of work, and the share of waiting above it.
+// Draws slices that are too narrow to draw one by one: the share of work and, above it, the share of waiting.
 void draw_bucket(const ScheduleRow& row, const ScheduleBlock& block, ImVec2 min, ImVec2 max) {
   ImDrawList* list = ImGui::GetWindowDrawList();
   const float high = max.y - min.y;
@@ -381,7 +380,7 @@ void draw_line(Context& context, const Shown& shown, const Line& line, const Pic
   }
 }
 
-// The highlighted turns, at most kMost.
+// Returns the highlighted turns, at most kMost.
 std::vector<std::size_t> lit_turns(const Context& context, const ScheduleLanes& lanes) {
   constexpr std::size_t kMost = 1000;
   std::vector<std::size_t> turns;
@@ -441,18 +440,18 @@ std::vector<Figure> figures_of(const ScheduleFigures& f) {
           "waits for a draft", share(f.target_waits),
           "time in which the target had no draft to verify / time in which any branch was active",
           of_all(f.target_waits)),
-      figure("the rest", share(rest),
+      figure("other time", share(rest),
              "the remaining time: the target reads prompts or is between two steps", of_all(rest)),
       figure("queue",
              known ? fmt::format("{:.2f}, at most {}", f.mean_queue(), f.longest_queue) : "-",
              "mean: time that branches waited for the target / time in which any branch was active",
              of_all(f.waits_for_target)),
-      figure("sum of waits: for the target", short_time(f.waits_for_target),
+      figure("waits for target, sum", short_time(f.waits_for_target),
              "sum over branches: from the end of a draft to its forward",
              fmt::format("{} in {} forwards", short_time(f.waits_for_target), f.n_forwards),
              Truth::Measured),
-      figure("for the draft", short_time(f.waits_to_draft),
-             "sum over branches: from the end of verification to the begin of the next draft",
+      figure("waits for draft, sum", short_time(f.waits_to_draft),
+             "sum over branches: from the end of verification to the start of the next draft",
              short_time(f.waits_to_draft), Truth::Measured),
   };
 }
@@ -611,9 +610,8 @@ void simulation_settings(Context& context, const engine::Schedule& recorded) {
   if (ImGui::IsItemHovered())
     tooltip(
         "Simulates the recorded rounds, with the tokens that each committed, in stages of fixed "
-        "length. "
-        "Nothing here was measured. A verification takes one branch, prompts take no time, and "
-        "sequences that waited for a level of a search wait for it here too.");
+        "length. Nothing here was measured. A verification covers one branch, prompts take no "
+        "time, and sequences that waited for a level of a search wait for it here too.");
   stage_slider("Td", "##simulated_draft", form.draft_ms, recorded_draft_ms(recorded),
                "time to draft for one branch; initially the recorded mean");
   stage_slider("Tv", "##simulated_verify", form.verify_ms, recorded_verify_ms(recorded),
@@ -712,7 +710,7 @@ const Panel kSchedulePanel{
     .draw = draw_schedule,
     .head = draw_schedule_head,
     .offered = offered,
-    .help = "Who drafts, who waits and whom the target verifies, over the wall time of all runs.",
+    .help = "Which branches draft, wait or are being verified, over the wall time of all runs.",
     .marks = kScheduleMarks,
     .live = Dock::Foot};
 

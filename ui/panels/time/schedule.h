@@ -16,7 +16,7 @@ extern const Panel kSchedulePanel;
 struct ScheduleView : PanelState {
   TimeRange range;            // ns of wall time since the first run began
   SimulationForm simulation;  // the settings of the simulator
-  TimeRange simulated;        // of the simulated schedule, ns since its begin
+  TimeRange simulated;        // of the simulated schedule, ns since its start
   Place followed;             // the selected place when the panel was drawn last
   void document_changed() override {
     range = simulated = {};

@@ -82,10 +82,10 @@ void draw_range(const TimeRange& range,
 /// Draws the controls of the playhead in a panel's head: start, play, end, speed, follow.
 void playhead_controls(Context& context);
 
-/// Hatches the end of a slice, half as wide as `share`, the share of its rows without a committed token; a narrow slice gets a bar at its
-/// foot as long as the share.
+/// Marks `share`, the share of a slice's rows without a committed token: hatches the end of the slice, half as wide as the share. A narrow slice gets
+/// a bar at its foot as long as the share.
 void waste_mark(ImDrawList* list, ImVec2 min, ImVec2 max, float share);
-/// The sample of waste_mark() in legends.
+/// Draws the sample of waste_mark() in legends.
 void draw_waste_sample(ImDrawList* list, ImVec2 at, const MarkNote& note);
 
 }  // namespace ui::time_axis

@@ -15,7 +15,7 @@ namespace ui {
 
 inline constexpr std::size_t kMaxArrows = 200;
 
-/// A lane's part of a step: arrows leave at its end and arrive at its begin.
+/// A lane's part of a step: arrows leave at its end and arrive at its start.
 struct FlowEnd {
   LaneKind lane = LaneKind::Target;
   std::size_t step = 0;  // index

@@ -14,7 +14,7 @@
 
 namespace ui {
 
-/// Returns the engine's lane whose slices are drawn in a lane; Target for a counter.
+/// Returns the engine's lane that supplies the slices of a lane; Target for a counter.
 engine::LaneKind engine_lane(LaneKind lane);
 
 /// A slice, or a bucket of several, as drawn in a lane.
@@ -44,7 +44,7 @@ std::vector<LaneBlock> blocks_in_view(const engine::RunLod& lod,
                                       LaneKind lane,
                                       const ClockView& view);
 
-/// Returns the begin and end of a lane's part of one step, on the clock of the view; nullopt if the step has no such part.
+/// Returns the start and end of a lane's part of one step, on the clock of the view; nullopt if the step has no such part.
 std::optional<std::pair<double, double>> part_of_step(const engine::RunRecord& run,
                                                       const RunTimes& times,
                                                       std::size_t step,

@@ -1,4 +1,4 @@
-// The order of the timeline's lanes as the user arranged them, and which lanes are collapsed or hidden.
+// The order in which the user arranged the timeline's lanes, and the lanes that are collapsed or hidden.
 #pragma once
 
 #include <array>
@@ -20,7 +20,7 @@ struct LaneKey {
 /// The arrangement of the lanes. `natural` is always the list of existing lanes in their default order.
 class LaneOrder {
  public:
-  /// Returns the visible lanes in the user's order. A lane that is newer than the arrangement follows its predecessor in `natural`.
+  /// Returns the visible lanes in the user's order. A lane that the user has not arranged follows its predecessor in `natural`.
   std::vector<LaneKey> arranged(std::span<const LaneKey> natural) const;
   /// Moves a lane to an index of arranged(); the index is clamped to the list.
   void move(std::span<const LaneKey> natural, LaneKey lane, int to);

@@ -73,7 +73,7 @@ struct RunTimes {
 /// Appends the steps that were completed since the last call.
 void extend(RunTimes& times, const engine::RunRecord& run);
 
-/// Returns the begin of step `i` on a clock, in ns, steps, positions or percent. Wall time counts from `wall_origin`.
+/// Returns the start of step `i` on a clock, in ns, steps, positions or percent. Wall time counts from `wall_origin`.
 double begin_on(ClockKind clock, const RunTimes& times, std::size_t i, double wall_origin);
 /// Returns the end of step `i` on a clock, in the same units.
 double end_on(ClockKind clock, const RunTimes& times, std::size_t i, double wall_origin);

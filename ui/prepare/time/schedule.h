@@ -3,7 +3,7 @@
 //   target, verify   forwards with the waits for a draft between them; the results of verification
 //   branch B         its turns: waits for the draft model, drafts, waits for the target, is verified
 //   queue            one row per place, the first place first
-// Times are ns since the begin of the first run.
+// Times are ns since the start of the first run.
 #pragma once
 
 #include <cstdint>
@@ -23,15 +23,15 @@ struct ClockView;
 /// The kind of a row.
 enum class ScheduleRowKind : std::uint8_t { Target, Verify, Branch, Queue };
 
-/// What happens during a slice.
+/// The activity during a slice.
 enum class ScheduleAct : std::uint8_t {
-  Forward,         ///< of the target
-  WaitsForDraft,   ///< of the target
-  Result,          ///< of a verification
+  Forward,         ///< a forward of the target
+  WaitsForDraft,   ///< the target waits for a draft
+  Result,          ///< the result of a verification
   WaitsToDraft,    ///< a branch waits for the draft model
-  Drafts,          //
-  WaitsForTarget,  //
-  BeingVerified,   //
+  Drafts,          ///< a branch drafts
+  WaitsForTarget,  ///< a branch waits for the target
+  BeingVerified,   ///< the target verifies the branch's draft
   InQueue,         ///< a turn has this place of the queue
 };
 /// Returns true if something waits during the slice.
@@ -44,7 +44,7 @@ constexpr bool is_wait(ScheduleAct act) {
 struct ScheduleSlice {
   double t0 = 0, t1 = 0;
   std::uint32_t turn =
-      0;  // index in schedule.turns; for a forward or its wait, the first turn that it takes
+      0;  // index in schedule.turns; for a forward or the wait before it, the first turn that it verifies
   std::uint32_t forward = 0;  // index in schedule.forwards, for a forward
   ScheduleAct act = ScheduleAct::Forward;
 };

@@ -34,7 +34,7 @@ Simulation simulation_of(engine::SimulatedSchedule simulated);
 /// Returns the figures of a simulation: speed-up, its bound, utilisation of the target, queue.
 std::vector<Figure> simulation_figures(const Simulation& simulation,
                                        const engine::SimulatedStages& stages);
-/// Returns why a policy cannot be simulated from a recording; empty: it can.
+/// Returns why a policy cannot be simulated from a recording; empty if it can.
 std::string why_no_policy(const std::string& policy);
 
 }  // namespace ui

@@ -11,7 +11,7 @@ using engine::BlockRefined;
 using engine::RowTag;
 using engine::StepRecord;
 
-// Maximum number of steps of a token.
+// flow_of() returns at most this many steps.
 constexpr std::size_t kMaxFlow = 512;
 
 bool converges(const StepRecord& step) {
@@ -25,7 +25,7 @@ bool covers(const StepRecord& step, int position) {
   });
 }
 
-// The first row that the step proposed for a position; row 0 is at the position after the cache.
+// Returns the first row that the step proposed for a position; row 0 is at the position after the cache.
 int row_at(const StepRecord& step, int position) {
   const engine::TokenTree& tree = step.drafted.tree;
   std::vector<int> depth(tree.token.size(), 0);
@@ -45,7 +45,7 @@ const engine::TokenRecord* token_at(const engine::RunRecord& run, int position) 
   return at != run.tokens.end() && at->pos == position ? &*at : nullptr;
 }
 
-// The step that added the token's n-gram to the pool; -1: the prompt, or none.
+// Returns the step that added the token's n-gram to the pool; -1 if the n-gram is from the prompt or there is none.
 engine::StepId insert_of(const StepRecord& step, const engine::TokenRecord& token) {
   if (token.origin.kind != RowTag::Kind::Guess || !step.pool) return -1;
   engine::StepId born = -1;

@@ -14,8 +14,8 @@ struct RunRecord;
 
 namespace ui {
 
-/// Returns the number of complete steps at the next end of a block, from `n_steps` in a direction. A run with one sliding block has one iteration per
-/// step.
+/// Returns the number of complete steps at the next end of a block, searching from `n_steps` in a direction. A run with one sliding block has one
+/// iteration per step.
 /// @param direction  1 or -1
 /// @return nullopt if the run has no iterations, or no further ones
 std::optional<std::size_t> next_boundary(const engine::RunRecord& run,

@@ -50,7 +50,7 @@ LaneFigures lane_figures(const engine::Timeline& timeline,
                          const engine::RunRecord& run,
                          const RunTimes& times,
                          std::size_t n_steps);
-/// Returns the same from a tally of each lane that was computed before.
+/// The same, from numbers that were computed before.
 LaneFigures lane_figures(const Numbers& numbers,
                          const engine::RunRecord& run,
                          const RunTimes& times,

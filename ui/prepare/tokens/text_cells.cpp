@@ -26,7 +26,7 @@ bool put_pilcrows(std::string& text, const std::string& sign) {
   return found;
 }
 
-// Columns after Unicode's East Asian Width, by blocks.
+// Returns the number of columns of a character, from the blocks of Unicode's East Asian Width.
 int columns_of(std::uint32_t code) {
   struct Block {
     std::uint32_t first, last;

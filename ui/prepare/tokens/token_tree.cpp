@@ -39,7 +39,7 @@ class Maker {
   }
 
  private:
-  // The row of the last committed token, the parent of the proposals.
+  // Returns the row of the last committed token, the parent of the proposals.
   int root_row() const {
     for (int row = 0; row < step_.drafted.tree.n_rows(); ++row)
       if (!is_proposal(step_.drafted.tree.tag[row].kind) && !children_[row].empty()) return row;
@@ -52,7 +52,7 @@ class Maker {
            fate_of(step_, row) != Mean::Rejected;
   }
 
-  // A row of the step in progress has no result yet, only an origin.
+  // Returns the meaning of a row; a row of the step in progress has no result yet, only an origin.
   Mean mean_of(int row) const {
     const Mean fate = fate_of(step_, row);
     const bool drafted = step_.drafted.tree.tag[row].kind == engine::RowTag::Kind::Draft;

@@ -10,10 +10,10 @@ namespace {
 
 using engine::BlockRefined;
 
-// Steps to search for a block: decoders with blocks report one nearly every step.
+// Number of steps that are searched for a block; decoders with blocks report one in nearly every step.
 constexpr std::size_t kMaxLookBack = 4096;
 
-// The iterations of one block or of consecutive sliding blocks, newest first.
+// Returns the iterations of one block or of consecutive sliding blocks, newest first.
 std::vector<BlockRefined> iterations_shown(const engine::RunRecord& run,
                                            std::size_t n_steps,
                                            std::size_t max_rows,
@@ -25,7 +25,8 @@ std::vector<BlockRefined> iterations_shown(const engine::RunRecord& run,
     if (shown.empty() && n_steps - i > kMaxLookBack) return shown;
     if (run.steps.head(i).n_blocks == 0) continue;
     const engine::StepRecord step = run.steps[i];
-    if (step.blocks.empty()) return shown;  // dropped, like everything before
+    if (step.blocks.empty())
+      return shown;  // the states of this block and of all earlier ones were dropped
     for (std::size_t k = step.blocks.size(); k-- > 0;) {
       const BlockRefined& b = step.blocks[k];
       if (shown.empty() && block >= 0 && b.block != block) continue;
@@ -41,7 +42,7 @@ std::vector<BlockRefined> iterations_shown(const engine::RunRecord& run,
   return shown;
 }
 
-// Tokens committed by the steps shown, by position.
+// Returns the tokens committed by the steps shown, by position.
 std::map<int, engine::TokenId> known_tokens(const engine::RunRecord& run,
                                             std::size_t n_steps,
                                             int first,
@@ -100,7 +101,8 @@ void mark_changes(Grid& grid) {
   }
 }
 
-// From the last row up: a token is stationary if it is correct, stays correct in every later row, and follows an incorrect token.
+// Marks stationary tokens, from the last row up: a token is stationary if it is correct, stays correct in every later row, and follows an
+// incorrect token.
 void relabel_in_hindsight(Grid& grid, const std::map<int, engine::TokenId>& known) {
   std::vector<bool> right_below(static_cast<std::size_t>(grid.n_columns), true);
   for (std::size_t r = grid.rows.size(); r-- > 0;) {
@@ -121,7 +123,7 @@ void relabel_in_hindsight(Grid& grid, const std::map<int, engine::TokenId>& know
   }
 }
 
-// The counts of a block whose states are all known, from the initial guess to the fixed point or to
+// Returns the counts of a block whose states are all known, from the initial guess to the fixed point or to
 // the iteration in which the text ended. Positions after the end of the text are not counted.
 std::optional<engine::TrajectoryCounts> counts_of_whole(std::span<const BlockRefined> shown,
                                                         const std::map<int, engine::TokenId>& known,
@@ -208,7 +210,7 @@ Grid states_grid(std::span<const std::vector<engine::TokenId>> states, bool hind
   return grid;
 }
 
-// Searches backwards, so the first state found of a block is its last.
+// The search runs backwards, so the first state found of a block is its last state.
 FoldedBlocks older_blocks(const engine::RunRecord& run, std::size_t n_steps, std::size_t limit) {
   FoldedBlocks folded;
   n_steps = std::min(n_steps, run.steps.size());
@@ -217,7 +219,8 @@ FoldedBlocks older_blocks(const engine::RunRecord& run, std::size_t n_steps, std
     if (n_steps - i > kMaxLookBack) folded.more_before = true;
     if (run.steps.head(i).n_blocks == 0) continue;
     const engine::StepRecord step = run.steps[i];
-    if (step.blocks.empty()) folded.more_before = true;  // dropped, like everything before
+    if (step.blocks.empty())
+      folded.more_before = true;  // the states of this block and of all earlier ones were dropped
     for (std::size_t k = step.blocks.size(); k-- > 0;) {
       const BlockRefined& b = step.blocks[k];
       if (newest < 0) newest = b.block;

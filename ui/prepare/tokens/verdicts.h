@@ -33,7 +33,7 @@ std::vector<Verdict> verdicts_of(const engine::Timeline& timeline,
                                  const engine::StepRecord& step);
 /// Returns true if the run verifies by rejection sampling; if not, it compares tokens.
 bool uses_rejection(const engine::RunStarted& started);
-/// Returns why a run's output may not have the distribution of plain decoding; empty: it has.
+/// Returns why a run's output may not have the distribution of plain decoding; empty if it has.
 /// @param decoder  the run's decoder, or null if the catalog does not list it
 std::string why_not_lossless(const engine::RunStarted& started, const CatalogDecoder* decoder);
 /// Returns why p is missing for all proposals of a step; empty if at least one has it.
