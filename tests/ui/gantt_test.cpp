@@ -282,7 +282,7 @@ TEST(Gantt, position_clock_length_is_committed_tokens) {
   EXPECT_EQ(sum, 96);
 }
 
-TEST(Gantt, normalised_clock_aligns_begin_and_end) {
+TEST(Gantt, normalised_clock_aligns_start_and_end) {
   const auto timeline = timeline_of(streams::race({"ar", "lookahead"}));
   for (const engine::RunRecord& run : timeline.runs()) {
     const RunTimes times = times_of(run);
@@ -342,7 +342,7 @@ TEST(Counters, extremes_match_the_values) {
   EXPECT_THROW(extremes.of(5, 5), engine::ContractError);
 }
 
-TEST(Counters, have_rows_tokens_cache_and_pool) {
+TEST(Counters, count_rows_tokens_cache_and_pool) {
   const auto timeline = timeline_of(streams::one_run("lookahead"));
   const engine::RunRecord& run = *timeline.run(1);
   RunCounters counters;
@@ -357,7 +357,7 @@ TEST(Counters, have_rows_tokens_cache_and_pool) {
   }
 }
 
-TEST(Arrows, follow_a_guess_from_step_to_step_to_its_commit) {
+TEST(Arrows, follow_a_guess_from_proposal_to_commit) {
   const auto timeline = timeline_of(streams::one_run("jacobi"));
   const engine::RunRecord& run = *timeline.run(1);
   // A token that was guessed before its commit.
@@ -383,7 +383,7 @@ TEST(Arrows, follow_a_guess_from_step_to_step_to_its_commit) {
   EXPECT_TRUE(arrows_of(run, {1, 100'000, -1, -1}).empty());
 }
 
-TEST(Arrows, of_plain_decoding_start_at_the_forward) {
+TEST(Arrows, start_at_the_forward_in_plain_decoding) {
   const auto timeline = timeline_of(streams::one_run("ar"));
   const auto arrows = arrows_of(*timeline.run(1), {1, 5, -1, -1});
   ASSERT_EQ(arrows.size(), 2u);

@@ -83,7 +83,7 @@ engine::RunRecord run_of_pool_changes(const std::vector<engine::PoolChanged>& ch
   return run;
 }
 
-TEST(Pool, has_last_try_and_last_hit_of_entries) {
+TEST(Pool, entries_have_last_try_and_last_hit) {
   const auto tried = [](std::uint32_t n_hits, std::uint32_t n_tries) {
     return engine::PoolChanged{
         .tried = {{.first = 5, .rest = {7}, .n_hits = n_hits, .n_tries = n_tries}}};
@@ -266,7 +266,7 @@ int corners_in(const char* window, ui::Rgb rgb) {
                                         [&](auto& v) { return v.col == ui::colour(rgb); }));
 }
 
-TEST(TextEdges, are_drawn) {
+TEST(TextEdges, caret_and_block_edges_are_drawn) {
   headless::Headless gui;
   engine::CommandQueue commands;
   const ui::Catalog catalog = streams::catalog();

@@ -28,7 +28,7 @@ Notes some_notes() {
       {{1, "plain"}, {2, "with = and, commas"}}};
 }
 
-TEST(Notes, text_read_back_is_the_same_notes) {
+TEST(Notes, text_parses_to_the_same_notes) {
   Notes read;
   std::string why;
   EXPECT_TRUE(from_text(to_text(some_notes()), read, why)) << why;

@@ -48,7 +48,7 @@ ImVec2 size_of(const char* panel) {
   return window->DockNode->Size;
 }
 
-TEST(Picture, of_panel_has_requested_size_and_description) {
+TEST(Picture, panel_has_requested_size_and_description) {
   const Folder folder;
   const std::string path = folder / "pool.png";
   play("picture_panel", [&](ImGuiTestContext* ctx, Stage& stage) {
@@ -74,7 +74,7 @@ TEST(Picture, of_panel_has_requested_size_and_description) {
   });
 }
 
-TEST(Picture, of_window_from_the_export_dialog) {
+TEST(Picture, export_dialog_writes_the_window) {
   const Folder folder;
   play("picture_window", [&](ImGuiTestContext* ctx, Stage& stage) {
     stage.shell->take(streams::one_run("jacobi"));

@@ -55,7 +55,7 @@ TEST(Scripts, run_pause_and_step) {
     wait_until(ctx, [&] { return n_complete() > before + 4; });
     ctx->KeyPress(ImGuiMod_Ctrl | ImGuiKey_Period);
     wait_until(ctx, [&] { return run_of(stage)->over(); });
-    IM_CHECK_EQ(stage.replay->asked.back(), std::string("stop"));
+    IM_CHECK_EQ(stage.replay->requests.back(), std::string("stop"));
   });
 }
 
@@ -306,7 +306,7 @@ TEST(Scripts, key_is_rebound_in_the_key_list) {
   });
 }
 
-TEST(Scripts, only_changed_cells_of_the_trajectory) {
+TEST(Scripts, trajectory_shows_only_changed_cells) {
   play("only_changed", [](ImGuiTestContext* ctx, Stage& stage) {
     stage.shell->form().live.decoder = "jacobi";
     run_to_the_end(ctx, stage);
@@ -345,7 +345,8 @@ TEST(Scripts, opens_a_recording_and_exports_a_trace) {
   fs::create_directories(folder);
   const std::string recording = (folder / "race.pdrun").string(),
                     trace = (folder / "trace.json").string(),
-                    told = (folder / "told.json").string(), part = (folder / "part.json").string();
+                    with_prompt = (folder / "with_prompt.json").string(),
+                    part = (folder / "part.json").string();
   {
     engine::Recorder recorder(recording);
     for (const engine::Event& event : streams::race({"ar", "jacobi"})) recorder.push(event);
@@ -369,10 +370,10 @@ TEST(Scripts, opens_a_recording_and_exports_a_trace) {
     // The prompt's text is exported only if the box is ticked.
     IM_CHECK_EQ(contents(trace).find("\"prompt\":"), std::string::npos);
     IM_CHECK_NE(contents(trace).find("\"prompt_hash\":"), std::string::npos);
-    ctx->ItemInputValue("//##export/##path", told.c_str());
+    ctx->ItemInputValue("//##export/##path", with_prompt.c_str());
     ctx->ItemCheck("//##export/###prompt_text");
     export_now();
-    IM_CHECK_NE(contents(told).find("\"prompt\":"), std::string::npos);
+    IM_CHECK_NE(contents(with_prompt).find("\"prompt\":"), std::string::npos);
     ctx->ItemClick("//##export/###cancel_export");
     // Only the measured range: one run, fewer events. The boxes are cleared when the dialog opens again.
     ctx->KeyPress(ImGuiKey_LeftArrow);
@@ -559,8 +560,8 @@ TEST(Scripts, closing_while_decoding_stops_the_engine) {
   };
   EXPECT_EQ(ui::run_window(events, commands, streams::catalog(), options), 0);
   replay.turn();
-  ASSERT_FALSE(replay.asked.empty());
-  EXPECT_EQ(replay.asked.back(), "stop");
+  ASSERT_FALSE(replay.requests.empty());
+  EXPECT_EQ(replay.requests.back(), "stop");
 }
 
 }  // namespace

@@ -60,7 +60,7 @@ SetupForm form_of(const Catalog& catalog, const std::string& model) {
   return form;
 }
 
-TEST(SetupHeads, default_to_those_of_the_card) {
+TEST(SetupHeads, default_to_the_heads_of_the_card) {
   const Catalog catalog = catalog_with_heads();
   SetupForm form = form_of(catalog, "demo-target");
   EXPECT_EQ(heads_of(form, catalog, "medusa"), "demo-medusa");

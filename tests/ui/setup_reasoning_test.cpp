@@ -34,7 +34,7 @@ Catalog catalog() {
                    0,
                    0,
                    {"fcfs", "shortest", "priority"},
-                   "Which draft is judged next."}};
+                   "Which draft is verified next."}};
   all.decoders.push_back(std::move(seed));
   return all;
 }
@@ -157,7 +157,7 @@ TEST(SetupReasoning, checkbox_drops_approximate_tokens) {
         ctx->ItemClick("##drop_approximate");
         IM_CHECK(form.reasoning.drop_approximate);
         ctx->ItemClick("//##top/###run");
-        scripted::wait_until(ctx, [&] { return !stage.replay->asked.empty(); });
+        scripted::wait_until(ctx, [&] { return !stage.replay->requests.empty(); });
         IM_CHECK(stage.replay->reasoned.drop_approximate);
       },
       {}, with_fastcot());
@@ -202,10 +202,10 @@ TEST(SetupReasoning, disabled_run_has_a_reason) {
 TEST(SetupReasoning, files_are_part_of_the_command) {
   SetupForm form = first_form(catalog(), "");
   form.mode = SetupMode::Chain;
-  form.reasoning.chain.data = "/somewhere/asked.jsonl";
+  form.reasoning.chain.data = "/somewhere/questions.jsonl";
   form.reasoning.chain.prompts = "/somewhere/examples.jsonl";
   form.reasoning.n_shots = 2;
-  EXPECT_EQ(reasoning_command(form).data, "/somewhere/asked.jsonl");
+  EXPECT_EQ(reasoning_command(form).data, "/somewhere/questions.jsonl");
   EXPECT_EQ(reasoning_command(form).prompts, "/somewhere/examples.jsonl");
   EXPECT_EQ(reasoning_command(form).n_shots, 2);
   form.mode = SetupMode::Tree;
@@ -213,7 +213,7 @@ TEST(SetupReasoning, files_are_part_of_the_command) {
   EXPECT_EQ(first_form(catalog(), "").reasoning.n_shots, -1);
 }
 
-TEST(SetupReasoning, missing_file_blocks_run_and_file_names_task) {
+TEST(SetupReasoning, missing_file_disables_run_and_file_sets_task) {
   const engine::test::Folder folder;
   const Catalog known = catalog();
   SetupForm form = first_form(known, "");
@@ -235,7 +235,7 @@ TEST(SetupReasoning, missing_file_blocks_run_and_file_names_task) {
 
 TEST(SetupReasoning, missing_file_disables_the_task) {
   const engine::test::Folder folder;
-  engine::test::write_file(folder / "asked.jsonl", "{}");
+  engine::test::write_file(folder / "questions.jsonl", "{}");
   engine::test::write_file(folder / "other.txt", "");
   // A slash in a name must be escaped in a path of items.
   const auto entry = [&](const std::string& name) {
@@ -259,9 +259,9 @@ TEST(SetupReasoning, missing_file_disables_the_task) {
         ctx->ItemClick("records/Browse...");
         ctx->Yield(2);
         IM_CHECK(!ctx->ItemExists(entry("other.txt").c_str()));
-        ctx->ItemClick(entry("asked.jsonl").c_str());
+        ctx->ItemClick(entry("questions.jsonl").c_str());
         ctx->Yield(2);
-        IM_CHECK_STR_EQ(form.reasoning.chain.data.c_str(), (folder / "asked.jsonl").c_str());
+        IM_CHECK_STR_EQ(form.reasoning.chain.data.c_str(), (folder / "questions.jsonl").c_str());
         IM_CHECK(is_greyed());
         ctx->ItemClick("shots/##below_zero");
         ctx->ItemInputValue("shots/##value", 2);
@@ -290,24 +290,24 @@ TEST(SetupReasoning, tree_of_thoughts_is_run_with_the_mouse) {
         ctx->ItemClick("policy/##value");
         ctx->ItemClick("//$FOCUSED/priority");
         ctx->ItemClick("//##top/###run");
-        scripted::wait_until(ctx, [&] { return !stage.replay->asked.empty(); });
-        IM_CHECK_STR_EQ(stage.replay->asked.front().c_str(), "reason");
-        const engine::StartReasoning& asked = stage.replay->reasoned;
-        IM_CHECK(asked.what == engine::StartReasoning::What::Tree);
-        IM_CHECK_STR_EQ(asked.task.c_str(), "blocks");
-        IM_CHECK_EQ(asked.level, 2);
-        IM_CHECK_EQ(asked.depth, 7);
-        IM_CHECK_EQ(asked.count, 2);
-        IM_CHECK_EQ(asked.start, 11);
-        IM_CHECK_EQ(asked.n_thoughts, 4);
-        IM_CHECK_EQ(asked.beam, 2);
-        IM_CHECK_STR_EQ(asked.decoder.decoder.c_str(), "seed");
-        IM_CHECK_STR_EQ(asked.decoder.options.at("policy").c_str(), "priority");
+        scripted::wait_until(ctx, [&] { return !stage.replay->requests.empty(); });
+        IM_CHECK_STR_EQ(stage.replay->requests.front().c_str(), "reason");
+        const engine::StartReasoning& command = stage.replay->reasoned;
+        IM_CHECK(command.what == engine::StartReasoning::What::Tree);
+        IM_CHECK_STR_EQ(command.task.c_str(), "blocks");
+        IM_CHECK_EQ(command.level, 2);
+        IM_CHECK_EQ(command.depth, 7);
+        IM_CHECK_EQ(command.count, 2);
+        IM_CHECK_EQ(command.start, 11);
+        IM_CHECK_EQ(command.n_thoughts, 4);
+        IM_CHECK_EQ(command.beam, 2);
+        IM_CHECK_STR_EQ(command.decoder.decoder.c_str(), "seed");
+        IM_CHECK_STR_EQ(command.decoder.options.at("policy").c_str(), "priority");
       },
       {}, catalog());
 }
 
-TEST(SetupReasoning, numbers_have_command_line_bounds) {
+TEST(SetupReasoning, numbers_have_the_bounds_of_the_command_line) {
   scripted::play(
       "tree_bounds",
       [](ImGuiTestContext* ctx, scripted::Stage& stage) {
@@ -315,19 +315,19 @@ TEST(SetupReasoning, numbers_have_command_line_bounds) {
         ctx->ItemClick("###mode_tree");
         ctx->Yield(2);
         namespace bounds = engine::reasoning;
-        const ReasoningForm& asked = stage.shell->form().reasoning;
+        const ReasoningForm& form = stage.shell->form().reasoning;
         const auto enter = [&](const char* id, int value) {
           ctx->ItemInputValue(id, value);
           ctx->Yield(2);
         };
         enter("##count", 2'000'000'000);
-        IM_CHECK_EQ(asked.tree.count, static_cast<int>(bounds::kCount.high));
+        IM_CHECK_EQ(form.tree.count, static_cast<int>(bounds::kCount.high));
         enter("##thoughts", 0);
-        IM_CHECK_EQ(asked.n_thoughts, static_cast<int>(bounds::kThoughts.low));
+        IM_CHECK_EQ(form.n_thoughts, static_cast<int>(bounds::kThoughts.low));
         enter("##beam", 1000);
-        IM_CHECK_EQ(asked.beam, static_cast<int>(bounds::kBeam.high));
+        IM_CHECK_EQ(form.beam, static_cast<int>(bounds::kBeam.high));
         enter("##depth", 1000);
-        IM_CHECK_EQ(asked.depth, static_cast<int>(bounds::kDepth.high));
+        IM_CHECK_EQ(form.depth, static_cast<int>(bounds::kDepth.high));
       },
       {}, catalog());
 }
@@ -346,8 +346,8 @@ TEST(SetupReasoning, chain_of_thought_is_run_with_the_keyboard) {
         ctx->Yield(2);
         ctx->KeyPress(ImGuiKey_Escape);
         ctx->KeyPress(ImGuiMod_Ctrl | ImGuiKey_Enter);
-        scripted::wait_until(ctx, [&] { return !stage.replay->asked.empty(); });
-        IM_CHECK_STR_EQ(stage.replay->asked.front().c_str(), "reason");
+        scripted::wait_until(ctx, [&] { return !stage.replay->requests.empty(); });
+        IM_CHECK_STR_EQ(stage.replay->requests.front().c_str(), "reason");
         IM_CHECK(stage.replay->reasoned.what == engine::StartReasoning::What::Chain);
         IM_CHECK_STR_EQ(stage.replay->reasoned.task.c_str(), "kb");
         IM_CHECK_EQ(stage.replay->reasoned.count, 3);
@@ -363,7 +363,7 @@ TEST(SetupReasoning, unavailable_tasks_have_a_reason) {
   EXPECT_THAT(said_of_chain(catalog(), "jacobi"), HasSubstr(" batch "));
 }
 
-TEST(SetupReasoning, choice_shows_whole_words) {
+TEST(SetupReasoning, narrow_window_shortens_mode_names) {
   for (const float width : {1600.0f, 3000.0f}) {
     headless::Headless gui;
     ImGui::GetIO().DisplaySize = {width, 1000};
@@ -387,14 +387,14 @@ TEST(SetupReasoning, race_always_uses_one_prompt) {
         ctx->SetRef(ImGui::FindWindowByName("Setup###compare.setup"));
         IM_CHECK((ctx->ItemInfo("###mode_tree").ItemFlags & ImGuiItemFlags_Disabled) != 0);
         ctx->ItemClick("//##top/###run");
-        scripted::wait_until(ctx, [&] { return !stage.replay->asked.empty(); });
-        IM_CHECK_STR_EQ(stage.replay->asked.front().c_str(), "start");
+        scripted::wait_until(ctx, [&] { return !stage.replay->requests.empty(); });
+        IM_CHECK_STR_EQ(stage.replay->requests.front().c_str(), "start");
         IM_CHECK(stage.shell->form().mode == SetupMode::Tree);
       },
       {}, catalog());
 }
 
-TEST(SetupReasoning, reused_run_of_a_search_is_one_prompt) {
+TEST(SetupReasoning, reusing_a_search_run_sets_one_prompt) {
   engine::Timeline timeline;
   for (const engine::Event& event : streams::one_run("jacobi")) timeline.apply(event);
   SetupForm form = first_form(catalog(), "");

@@ -75,8 +75,8 @@ TEST(Loading, can_be_cancelled) {
     stage.shell->take({read_of("demo-target", 1, 10), read_of("demo-target", 2, 11)});
     ctx->Yield(3);
     ctx->ItemClick("//Text###live.text/###cancel_loading");
-    wait_until(ctx, [&] { return !stage.replay->asked.empty(); });
-    IM_CHECK_EQ(stage.replay->asked.back(), std::string("stop"));
+    wait_until(ctx, [&] { return !stage.replay->requests.empty(); });
+    IM_CHECK_EQ(stage.replay->requests.back(), std::string("stop"));
   });
 }
 
@@ -100,7 +100,7 @@ TEST(NoRun, empty_panels_offer_run_and_open) {
   });
 }
 
-TEST(LacksThePanel, links_lead_to_other_panel_and_to_matching_run) {
+TEST(EmptyPanel, links_to_other_panel_and_to_matching_run) {
   play("lacks", [](ImGuiTestContext* ctx, Stage& stage) {
     ui::Shell& shell = *stage.shell;
     auto events = streams::one_run("jacobi", 24, 1);
@@ -205,11 +205,11 @@ TEST(Runs, recordings_are_listed_and_open_on_click) {
   });
 }
 
-TEST(Heads, every_panel_with_marks_has_a_legend) {
+TEST(PanelHead, every_panel_with_marks_has_a_legend) {
   play("heads", [](ImGuiTestContext* ctx, Stage& stage) {
     ui::Shell& shell = *stage.shell;
     shell.take(streams::race({"ar", "jacobi", "lookahead"}));
-    const auto tells = [&](const char* screen, const char* panel) {
+    const auto has_legend = [&](const char* screen, const char* panel) {
       const std::string window = std::string("###") + screen + "." + panel;
       ctx->WindowFocus(("//" + window).c_str());
       ctx->Yield(3);
@@ -224,10 +224,10 @@ TEST(Heads, every_panel_with_marks_has_a_legend) {
     };
     shell.selection().run = 3;
     for (const char* panel : {"text", "trajectory", "pool", "gantt", "numbers", "inspector"})
-      tells("live", panel);
+      has_legend("live", panel);
     shell.show(ui::Screen::Compare);
     ctx->Yield(3);
-    for (const char* panel : {"gantt", "difference", "inspector"}) tells("compare", panel);
+    for (const char* panel : {"gantt", "difference", "inspector"}) has_legend("compare", panel);
   });
 }
 

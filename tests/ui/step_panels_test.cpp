@@ -148,7 +148,7 @@ TEST(Mask, row_attends_to_ancestors_and_itself) {
   EXPECT_EQ(mask.regions[2].first, 3);
 }
 
-TEST(Mask, heads_keep_to_their_columns) {
+TEST(Mask, headings_stay_above_their_columns) {
   const ui::Mask mask = ui::mask_of(step_with_tree().drafted.tree);  // 1, 2 and 3 columns
   const auto width = [](const std::string& text) { return static_cast<float>(text.size()); };
   const auto heads = [&](float cell, float right) {
@@ -203,13 +203,13 @@ TEST(Distributions, unrecorded_mass_bounds_every_figure) {
     for (double& p : distribution) p = std::pow(weight(random), sharpness);
     distribution = powers(distribution, 1);
     std::ranges::sort(distribution, std::greater());
-    const std::vector<float> told(distribution.begin(), distribution.begin() + 8);
+    const std::vector<float> recorded(distribution.begin(), distribution.begin() + 8);
     for (const double to : {0.2, 0.7, 1.0, 1.6, 3.0}) {
       const ui::DistributionAt at =
-          ui::distribution_at(told, {.n = 52, .most = told.back()}, 1, to);
+          ui::distribution_at(recorded, {.n = 52, .most = recorded.back()}, 1, to);
       const std::vector<double> truth = powers(distribution, 1 / to);
       double rest = 1;
-      for (std::size_t i = 0; i < told.size(); ++i) {
+      for (std::size_t i = 0; i < recorded.size(); ++i) {
         EXPECT_GE(truth[i], at.of[i].low - 1e-6) << to;
         EXPECT_LE(truth[i], at.of[i].high + 1e-6) << to;
         rest -= truth[i];
@@ -282,7 +282,7 @@ TEST(Distributions, reasons_for_bounds_are_given) {
               HasSubstr("Each distribution is recomputed over the tokens that top p kept"));
 }
 
-TEST(Distributions, missing_ones_name_the_option_that_records_them) {
+TEST(Distributions, missing_distributions_name_the_recording_option) {
   engine::StepRecord step = step_with_tree();
   engine::RunStarted started{.temperature = 0.8f, .sampling = "coupled"};
   EXPECT_THAT(ui::why_no_other_temperature(started, step), HasSubstr("rejection"));

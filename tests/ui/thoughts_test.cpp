@@ -142,7 +142,7 @@ TEST(ThoughtTree, each_depth_is_a_column_with_the_answer_last) {
   EXPECT_EQ(layout.n_lines, 3);
 }
 
-TEST(ThoughtTree, fates_are_the_last_decisions) {
+TEST(ThoughtTree, fate_is_the_last_decision) {
   std::vector<engine::Event> events = search();
   const ui::ThoughtLayout layout = layout_of(events);
   std::vector<Mean> fates;
@@ -235,7 +235,7 @@ TEST(ThoughtTree, boxes_do_not_overlap_and_edges_do_not_cross) {
   EXPECT_GT(most, 30u) << "some of them are large";
 }
 
-TEST(ThoughtTree, facts_of_a_thought) {
+TEST(ThoughtTree, box_and_tooltip_have_the_facts_of_a_thought) {
   const engine::Timeline timeline = timeline_with(search());
   const engine::SearchRecord& found = timeline.searches().front();
   const ui::ThoughtLayout layout = ui::thought_layout(found);
@@ -348,7 +348,7 @@ TEST(Thoughts, every_prefix_of_a_stream_is_drawn) {
   EXPECT_THAT(said, Not(HasSubstr("searching")));
 }
 
-TEST(Thoughts, clicks_show_writing_and_valuing_run) {
+TEST(Thoughts, click_shows_the_writing_run_then_the_valuing_run) {
   const Folder folder;
   engine::Recorder recorder(folder / "tree.pdrun");
   std::vector<engine::Event> events = search(1, 0);

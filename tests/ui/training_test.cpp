@@ -44,7 +44,7 @@ int n_stationary_cells(const ui::Grid& grid) {
   return n;
 }
 
-TEST(Training, probe_block_has_the_marks_of_a_run) {
+TEST(Training, probe_block_is_marked_like_a_block_of_a_run) {
   const ui::Grid grid = ui::states_grid(kGolden, true);
   ASSERT_EQ(grid.rows.size(), 5u) << "the last iteration changed nothing";
   std::vector<int> proved;
@@ -62,7 +62,7 @@ TEST(Training, probe_block_has_the_marks_of_a_run) {
   EXPECT_EQ(n_stationary_cells(live), 0);
 }
 
-TEST(Training, block_that_begins_at_fixed_point) {
+TEST(Training, block_that_begins_at_its_fixed_point_is_final) {
   const std::vector<std::vector<engine::TokenId>> states{{4, 5}};
   const ui::Grid grid = ui::states_grid(states, true);
   ASSERT_EQ(grid.rows.size(), 2u);
@@ -451,7 +451,7 @@ TEST(Training, opens_a_run_and_shows_its_probes) {
   });
 }
 
-TEST(Training, screenshots_of_screen_and_panels) {
+TEST(Training, screen_and_panels_have_screenshots) {
   NEEDS(display::ready(), "no display, and no Xvfb to make one");
   const Folder folder;
   folder.fill();

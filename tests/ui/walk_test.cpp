@@ -15,7 +15,7 @@ engine::Timeline timeline_of(const std::string& decoder) {
   return timeline;
 }
 
-TEST(Walk, block_ends_are_convergences) {
+TEST(Walk, blocks_end_when_they_converge) {
   const auto timeline = timeline_of("jacobi");
   const engine::RunRecord& run = *timeline.run(1);
   std::size_t n = 0;

@@ -263,7 +263,7 @@ TEST(Window, draws_no_frames_while_idle) {
 }
 
 // Like a driver that reports its devices late.
-TEST(Window, idle_window_draws_changes_of_the_program) {
+TEST(Window, idle_window_shows_catalog_changes) {
   NEEDS(display::ready(), "no display, and no Xvfb to make one");
   engine::EventQueue queue;
   engine::CommandQueue commands;

@@ -59,11 +59,11 @@ std::string recorded(const Folder& folder, const std::vector<engine::Event>& eve
 TEST(Legend, explains_every_cell) {
   for (int i = 0; i < kMeans; ++i) {
     const auto mean = static_cast<Mean>(i);
-    const bool told = std::ranges::any_of(cell_marks(), [mean](const MarkNote& note) {
+    const bool explained = std::ranges::any_of(cell_marks(), [mean](const MarkNote& note) {
       return mean == Mean::Diverged ? note.diverged
                                     : note.mean == mean && note.origin == Mean::Prefix;
     });
-    EXPECT_TRUE(told) << look(mean).name;
+    EXPECT_TRUE(explained) << look(mean).name;
   }
 }
 
@@ -168,14 +168,14 @@ TEST(Words, setup_of_a_recording_shows_recorded_values) {
       started->temperature = 0.5f;
     }
   Stage stage;
-  stage.shell.form().prompt = "What the next run is asked.";
+  stage.shell.form().prompt = "The prompt of the next run.";
   stage.open(recorded(folder, events));
   ASSERT_EQ(stage.shell.screen(), Screen::Compare);
   std::string said = stage.said();
   EXPECT_THAT(said, HasSubstr("as recorded"));
   EXPECT_THAT(said, HasSubstr("How many onions were recorded?"));
   EXPECT_THAT(said, HasSubstr("The next run"));
-  EXPECT_THAT(said, Not(HasSubstr("What the next run is asked.")));
+  EXPECT_THAT(said, Not(HasSubstr("The prompt of the next run.")));
   EXPECT_THAT(said, Not(HasSubstr("in this session"))) << "not true for a recording";
   // In the live session the form is shown.
   stage.shell.take(streams::one_run("jacobi"));
@@ -189,7 +189,7 @@ std::string value_of(const RecordedSetup& setup, const std::string& label) {
   return at == setup.rows.end() ? "absent" : at->value;
 }
 
-TEST(Words, speedup_source_of_a_recording) {
+TEST(Words, recorded_speedup_is_of_the_same_session) {
   const auto timeline = timeline_of(streams::race({"ar", "jacobi"}));
   const std::string how = how_measured(timeline, timeline.race(1));
   EXPECT_THAT(how, HasSubstr("in the same session"));

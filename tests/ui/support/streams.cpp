@@ -225,8 +225,9 @@ struct Maker {
       status.push_back(depth == 0 ? TokenStatus::Plain : TokenStatus::Bonus);
       origin.push_back({});
       finish(std::move(tree), std::move(fate), std::move(status), std::move(origin), {});
-      tell_draft(k_config, depth,
-                 rejects ? std::move(rejection_details) : std::vector<RejectionDetail>{}, rejects);
+      add_draft_events(k_config, depth,
+                       rejects ? std::move(rejection_details) : std::vector<RejectionDetail>{},
+                       rejects);
     }
   }
 
@@ -245,11 +246,11 @@ struct Maker {
     return w;
   }
 
-  // The events of a draft model for the finished step.
-  void tell_draft(const std::vector<int>& k_config,
-                  int depth,
-                  std::vector<RejectionDetail> rejection_details,
-                  bool rejects) {
+  // Adds the events of a draft model to the step that was added last.
+  void add_draft_events(const std::vector<int>& k_config,
+                        int depth,
+                        std::vector<RejectionDetail> rejection_details,
+                        bool rejects) {
     constexpr Nanoseconds kForward = kMs / 2;
     Step& made = steps.back();
     std::vector<RowFate> fate;
