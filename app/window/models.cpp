@@ -18,7 +18,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// A hash (FNV-1a) of the tokens in their order.
+// Returns a hash (FNV-1a) of the tokens in their order.
 std::uint64_t vocabulary_hash(const engine::Tokenizer& tokenizer, int n_tokens) {
   std::uint64_t hash = 0xCBF2'9CE4'8422'2325;
   const auto add = [&hash](unsigned char byte) { hash = (hash ^ byte) * 0x0000'0100'0000'01B3; };

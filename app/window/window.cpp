@@ -52,7 +52,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// The id of the panel that --panel names; accepts a former id too.
+// Returns the id of the panel that --panel names; accepts a former id too.
 std::string panel_id(const std::string& name) {
   return name == "laws" ? "distributions" : name;
 }

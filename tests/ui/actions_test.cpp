@@ -46,7 +46,7 @@ struct Stage {
   }
 };
 
-// The visible lanes of the timeline in their order.
+// Returns the visible lanes of the timeline in their order.
 std::vector<LaneKey> lanes_of(Shell& shell) {
   return shell.notes().lanes.arranged(shell.state<TimelineView>().natural_lanes);
 }

@@ -54,7 +54,7 @@ TEST(Selection, places_stay_selected_until_another_is_locked) {
   EXPECT_FALSE(selection.lights_step(1, 2));
   selection.begin_frame();
   EXPECT_TRUE(selection.lights_step(1, 2));
-  // Moving between them keeps them; locking another place deselects them.
+  // Moving between the selected places keeps the selection; locking another place clears it.
   selection.move_to(step(2));
   selection.begin_frame();
   EXPECT_EQ(selection.chosen().places().size(), 3u);
@@ -213,7 +213,7 @@ TEST(Choosing, shift_and_ctrl_select_in_all_panels) {
     put_mouse_away(ctx);
     for (std::size_t i = 0; i < alone.size(); ++i)
       IM_CHECK_GT(lit_in(kPanels[i]).size(), alone[i].size());
-    // From the same first end to another token.
+    // The next range runs from the same first end to another token.
     ctx->SetRef(ImGui::FindWindowByName(kPanels[0]));
     click_with(ctx, ImGuiMod_Shift, cell_of(tokens[n - 4]));
     IM_CHECK_EQ(selection.chosen().places().size(), std::size_t{3});
@@ -258,7 +258,7 @@ TEST(Choosing, click_on_a_figure_selects_its_steps) {
     IM_CHECK_EQ(run.steps.head(static_cast<std::size_t>(shell.selection().locked.step)).n_tokens,
                 2);
     IM_CHECK_EQ(chosen().n_steps(), two);
-    // A figure: the steps that it is computed from.
+    // A click on a figure selects the steps that it is computed from.
     ctx->ItemClick("acceptance rate");
     ctx->Yield(2);
     IM_CHECK_NE(shell.message().find("proposed tokens"), std::string::npos);
@@ -305,7 +305,7 @@ TEST(Choosing, marked_runs_are_renamed_and_compared) {
   play("runs", [](ImGuiTestContext* ctx, Stage& stage) {
     ui::Shell& shell = *stage.shell;
     ctx->Yield(2);
-    // Two runs of this session without a race.
+    // The session has two runs and no race.
     auto events = streams::one_run("jacobi", 24, 1);
     auto more = streams::one_run("lookahead", 24, 2);
     events.insert(events.end(), more.begin() + 1, more.end());
@@ -328,7 +328,7 @@ TEST(Choosing, marked_runs_are_renamed_and_compared) {
     ctx->ItemClick("**/###compare");
     ctx->Yield(3);
     IM_CHECK_EQ(static_cast<int>(shell.screen()), static_cast<int>(ui::Screen::Compare));
-    // Side by side in that order, each with its letter.
+    // The runs are shown side by side in that order, each with its letter.
     ctx->KeyPress(ImGuiMod_Ctrl | ImGuiMod_Shift | ImGuiKey_C);
     ctx->Yield(2);
     IM_CHECK_EQ(

@@ -109,7 +109,7 @@ TEST(TextCells, are_laid_out_within_the_width) {
   }
 }
 
-// Three iterations of a block of four; the answer is 5 6 7 8.
+// Returns a run with three iterations of a block of four tokens; the answer is 5 6 7 8.
 engine::RunRecord small_block() {
   engine::RunRecord run;
   run.started.run = 1;
@@ -161,7 +161,7 @@ TEST(Trajectory, stationary_needs_hindsight) {
   EXPECT_EQ(trajectory_grid(small_block(), 1, true).rows[0].cells[2].mean, Mean::Guess);
 }
 
-// A finished run of one block with all iterations.
+// Returns a finished run of one block with all iterations.
 engine::RunRecord whole_block(const std::vector<std::vector<engine::TokenId>>& states) {
   engine::RunRecord run;
   run.started.run = 1;

@@ -80,7 +80,7 @@ TEST(Schedule, waiting_turns_move_up_in_the_queue) {
   EXPECT_EQ(branch_of(lanes, first.slices[0]), 1);
   EXPECT_EQ(branch_of(lanes, second.slices[0]), 2);
   EXPECT_EQ(second.slices[0].t0, 3 * kDraftTime);
-  EXPECT_EQ(branch_of(lanes, first.slices[1]), 2) << "branch 1 was taken";
+  EXPECT_EQ(branch_of(lanes, first.slices[1]), 2) << "the target verifies branch 1";
   EXPECT_EQ(first.slices[1].t0, first.slices[0].t1);
   EXPECT_EQ(second.slices[0].t1, first.slices[1].t0);
   EXPECT_EQ(ui::row_name(second), "queue 2nd");
@@ -132,7 +132,7 @@ TEST(Schedule, sentences_describe_slices) {
   EXPECT_THAT(said(row_of(lanes, ScheduleRowKind::Verify), 0), HasSubstr("of 4 drafted tokens"));
 }
 
-// Sums computed from the events.
+// The sums of a schedule, computed directly from its events.
 struct Sums {
   double target = 0, target_waits = 0, for_target = 0, to_draft = 0;
   int longest = 0;
@@ -150,7 +150,7 @@ Sums sums_of(const std::vector<engine::Event>& events) {
     }
     if (const auto* e = std::get_if<engine::Dequeued>(&event)) {
       const auto waited = static_cast<double>(e->t - queued[e->run]);
-      // A draft that is taken at once was not in the queue.
+      // A draft that the target verifies at once was not in the queue.
       if (e->resource == "target" && waited > 0) sums.longest = std::max(sums.longest, waiting);
       waiting -= e->resource == "target";
       (e->resource == "target" ? sums.for_target : sums.to_draft) += waited;
@@ -340,7 +340,7 @@ TEST(Simulation, stages_default_to_recorded_times) {
   EXPECT_THAT(ui::why_no_policy("priority"), HasSubstr("does not contain"));
 }
 
-// Two rounds of 1 ms drafting and 2 ms verification; the second draft runs during the first verification.
+// Returns a schedule of two rounds with 1 ms of drafting and 2 ms verification; the second draft runs during the first verification.
 engine::SimulatedSchedule two_rounds() {
   constexpr Nanoseconds kMs = 1'000'000;
   engine::SimulatedSchedule s{.schedule = {}, .end = 5 * kMs, .in_turn = 6 * kMs, .bound = 1.5};

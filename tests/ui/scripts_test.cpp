@@ -63,7 +63,7 @@ TEST(Scripts, selected_token_is_lit_in_three_panels) {
   play("select_token", [](ImGuiTestContext* ctx, Stage& stage) {
     stage.shell->form().live.decoder = "jacobi";
     run_to_the_end(ctx, stage);
-    // Near the end, because the panel has scrolled there and cells out of view are not drawn.
+    // Tokens near the end, because the panel has scrolled there and cells out of view are not drawn.
     const auto& tokens = run_of(stage)->tokens;
     const engine::TokenRecord token = tokens[tokens.size() - 2];
     const std::string cell = "$$" + std::to_string(token.pos * 2) + "/cell";
@@ -375,7 +375,7 @@ TEST(Scripts, opens_a_recording_and_exports_a_trace) {
     export_now();
     IM_CHECK_NE(contents(with_prompt).find("\"prompt\":"), std::string::npos);
     ctx->ItemClick("//##export/###cancel_export");
-    // Only the measured range: one run, fewer events. The boxes are cleared when the dialog opens again.
+    // A trace of the measured range alone has one run and fewer events. The boxes are cleared when the dialog opens again.
     ctx->KeyPress(ImGuiKey_LeftArrow);
     ctx->KeyPress(ImGuiKey_R);
     ctx->KeyPress(ImGuiMod_Ctrl | ImGuiKey_E);

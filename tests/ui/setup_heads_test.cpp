@@ -15,7 +15,8 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-// Two models. Medusa heads exist for the first, named by its card and chosen; other heads fit no model.
+// Returns a catalog in which demo-medusa (named by the card of demo-target) and my-medusa fit demo-target and demo-draft; torn cannot be
+// loaded, and far-chimera fits neither model.
 Catalog catalog_with_heads() {
   Catalog catalog = streams::catalog();
   std::erase_if(catalog.decoders, [](const CatalogDecoder& d) { return d.name == "medusa"; });

@@ -33,7 +33,7 @@ using testing::Not;
 using ui::Curve;
 using ui::Mean;
 
-// The example of docs: three iterations, one stationary token.
+// The states of a block: the initial guess and three iterations, with one stationary token.
 const std::vector<std::vector<engine::TokenId>> kGolden{
     {7, 1, 1, 1, 1, 1}, {7, 2, 9, 5, 8, 9}, {7, 2, 3, 5, 9, 6}, {7, 2, 3, 4, 5, 6}};
 

@@ -40,7 +40,7 @@ void use_model(SetupForm& form, const Catalog& catalog, const engine::ModelLoade
   form.context = is_own ? 0 : model.max_seq_len;
 }
 
-// A draft that the model's card names needs no choice.
+// Chooses the draft model of the run, unless the model's card names it.
 void use_draft(SetupForm& form, const Catalog& catalog, const engine::ModelLoaded& draft) {
   if (named(draft_of(form, catalog), draft)) return;
   const auto found = std::ranges::find_if(

@@ -139,7 +139,7 @@ std::optional<Unanswered> Shell::late_gpu() const {
   return unanswered(session_.live().timeline, since_event_, deadlines_);
 }
 
-// A hanging kernel cannot be stopped, but the recorded events can be saved without it.
+// Draws the bar of a late GPU. A hanging kernel cannot be stopped, but the recorded events can be saved without it.
 float Shell::draw_late_bar(float top) {
   const auto late = late_gpu();
   if (!late || !late->way_out || late_dismissed_) return top;

@@ -70,7 +70,8 @@ Nodes live(ImGuiID centre) {
           {Dock::RightFoot, right_foot}};
 }
 
-// The lanes are the central node: they take the height that the timelines and the table below do not need, also when the window grows.
+// Splits the screen Compare. The lanes are the central node: they take the height that the timelines and the table below do not need, also when
+// the window grows.
 Nodes compare(ImGuiID lanes, float height) {
   ImGuiID left = split(lanes, ImGuiDir_Left, 0.178f);
   const ImGuiID left_foot = split(left, ImGuiDir_Down, 0.22f);

@@ -65,7 +65,7 @@ void Shell::draw_overlays(Context& c) {
   draw_message();
 }
 
-// A row with a key and its action. After a click the next key pressed replaces it.
+// Draws a row with a key and its action. After a click the next key pressed becomes the key of the action.
 void Shell::key_row(const BoundKey& key) {
   ImGui::TableNextColumn();
   ImGui::PushID(key.of->name);
@@ -219,7 +219,7 @@ std::string Shell::suggested(const char* name) const {
   return (folder / name).string();
 }
 
-// Trace options for the steps of the selected run that overlap the measured range.
+// Returns trace options for the steps of the selected run that overlap the measured range.
 std::optional<engine::TraceOptions> Shell::trace_of_range(Context& c) {
   const auto& view = state<TimelineView>();
   const engine::RunRecord* run = c.run();

@@ -151,7 +151,7 @@ void Shell::follow_models(const std::vector<engine::Event>& events) {
   }
 }
 
-// The requested command failed. If the model is the cause, Setup shows the previous model and the reason.
+// Handles the failure of the requested command. If the model is the cause, Setup shows the previous model and the reason.
 void Shell::model_failed(const engine::RunFailed& failed) {
   const bool stopped = failed.code == static_cast<int>(engine::ErrorCode::Cancelled);
   const std::string message = for_window(failed.message);
@@ -196,7 +196,7 @@ bool Shell::open_model(const std::string& path) {
   return true;
 }
 
-// The folder of a finished training run also holds the trained model.
+// Opens a folder as a model or as a training run. The folder of a finished training run also holds the trained model.
 bool Shell::open_folder(const std::string& path) {
   const bool trained = engine::looks_like_training(path);
   if (trained && screen_ == Screen::Training) return open_training(path);
@@ -216,7 +216,7 @@ bool Shell::open_folder(const std::string& path) {
   return false;
 }
 
-// The document shown must not change while a trace of it is written.
+// Returns true while a trace is being written, because the document shown must not change until then; shows a message.
 bool Shell::export_waits() {
   if (exporting_) say("A trace is being exported; Esc cancels it.");
   return exporting_ != nullptr;

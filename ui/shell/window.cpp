@@ -153,7 +153,7 @@ struct Input {
   Key keys[4] = {{GLFW_KEY_W}, {GLFW_KEY_S}, {GLFW_KEY_A}, {GLFW_KEY_D}};
   GLFWkeyfun then = nullptr;  // Dear ImGui's callback
 
-  // A key that was pressed and released between two frames counts as held for one frame.
+  // Reports the held keys to the shell. A key that was pressed and released between two frames counts as held for one frame.
   void report(Shell& shell) {
     for (Key& key : keys) {
       shell.key_at(static_cast<char>(key.key), key.down || key.tapped);
@@ -288,7 +288,7 @@ class Loop {
     if (events_.size() > 0 || waits()) n_quiet_ = 0;
   }
 
-  // An event ends the wait early, but the minimum time between frames still applies.
+  // Waits until the minimum time between frames has passed. The loop is needed because an event ends glfwWaitEventsTimeout() early.
   void wait_for_the_pace() {
     const auto left = [this] { return last_ + pace_.gap(waits()) - glfwGetTime(); };
     while (left() > 0.0005 && !closes()) glfwWaitEventsTimeout(std::min(left(), kTickSeconds));

@@ -16,7 +16,7 @@ struct Story {
   std::string prompt;
   std::vector<engine::TokenId> prompt_tokens, answer;
 };
-/// Returns a short programming answer; repeated until it has at least `n_tokens`.
+/// Returns a story with a short programming answer, repeated until it has at least `n_tokens`.
 Story story(int n_tokens = 96);
 
 struct Step {
@@ -27,7 +27,7 @@ struct Step {
 /// "fastcot") over the story's answer.
 std::vector<Step> steps_of(const Story& story, const std::string& decoder, engine::RunId run);
 
-/// Returns a whole session: the model, then each decoder alone.
+/// Returns a session: the model is loaded, then a run of one decoder.
 std::vector<engine::Event> one_run(const std::string& decoder,
                                    int n_tokens = 96,
                                    engine::RunId run = 1);

@@ -56,7 +56,7 @@ std::string percent_words(double percent) {
   return percent >= 0 ? fmt::format("{:.0f} %", percent) : "-";
 }
 
-// The clipper draws only the visible rows: a server may have 200 threads.
+// Draws one row per thread. The clipper draws only the visible rows, because a server may have 200 threads.
 void threads(std::span<const engine::Sampled> samples) {
   const std::vector<double>& now = samples.back().thread_busy_percent;
   ImGuiListClipper clipper;

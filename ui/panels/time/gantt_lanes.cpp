@@ -187,7 +187,7 @@ void draw_wait(const Row& row, float from, float to) {
           colour(theme().wait), px(6), px(1.5f));
 }
 
-// On the wall clock, a lane of a race waits between its steps while other lanes use the device. A run of a schedule waits in the queue
+// Draws waits, which exist on the wall clock alone: a lane of a race waits while other lanes use the device; a run of a schedule waits in the queue
 // between its proposal and its forward.
 void draw_waits(const Row& row,
                 const RunTimes& times,

@@ -601,7 +601,7 @@ void policy_choice(const Catalog& catalog, std::string& policy) {
   ImGui::EndCombo();
 }
 
-// The settings of the simulation.
+// Draws the settings of the simulation.
 void simulation_settings(Context& context, const engine::Schedule& recorded) {
   constexpr int kMostBranches = 16;
   SimulationForm& form = context.states.get<ScheduleView>().simulation;

@@ -49,7 +49,7 @@ void range_menu(Context& context, TimeRange& range) {
   ImGui::EndPopup();
 }
 
-// A drag with the middle button selects the new visible range.
+// Zooms to the range that a drag with the middle button selects.
 void zoom_by_drag(Context& context, TimeRange& range, const Picture& p, float top, float bottom) {
   const ImGuiIO& io = ImGui::GetIO();
   const float from = io.MouseClickedPos[ImGuiMouseButton_Middle].x, to = io.MousePos.x;

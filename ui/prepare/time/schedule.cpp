@@ -99,7 +99,7 @@ class Builder {
     return made;
   }
 
-  // A turn that keeps its place over several changes of the queue has one slice there.
+  // Adds one row per place of the queue. A turn that keeps its place while the queue changes has one slice there.
   void add_queue() {
     std::vector<ScheduleRow> places;
     for_each_queue_interval(lanes_.schedule, [&](Nanoseconds begin, Nanoseconds end,
