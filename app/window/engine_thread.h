@@ -59,9 +59,9 @@ class EngineThread {
              engine::EventQueue& events);
 
   engine::CommandQueue& commands_;
-  std::promise<void> ended_;  // set at the end of the thread
+  std::promise<void> ended_;  // set when the thread ends
   std::future<void> has_ended_ = ended_.get_future();
-  std::thread thread_;  // last, so that it starts after the other members
+  std::thread thread_;  // declared last, so that it starts after the other members exist
 };
 
 }  // namespace app

@@ -108,7 +108,7 @@ class TreeNotes {
   }
 
  private:
-  static constexpr std::size_t kMost = 100;  // typing a path requests a description of every prefix
+  static constexpr std::size_t kMost = 100;  // while a path is typed, every prefix is described
   struct Kept {
     bool is_made = false;
     fs::file_time_type changed{};

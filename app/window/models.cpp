@@ -24,7 +24,7 @@ std::uint64_t vocabulary_hash(const engine::Tokenizer& tokenizer, int n_tokens) 
   const auto add = [&hash](unsigned char byte) { hash = (hash ^ byte) * 0x0000'0100'0000'01B3; };
   for (engine::TokenId id = 0; id < n_tokens; id++) {
     for (const char c : tokenizer.piece(id)) add(static_cast<unsigned char>(c));
-    add(0xFF);  // not a byte of UTF-8: marks the end of a piece
+    add(0xFF);  // marks the end of a piece, because 0xFF is no byte of UTF-8
   }
   return hash;
 }

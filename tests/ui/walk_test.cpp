@@ -1,4 +1,4 @@
-// Targets of keys: ends of blocks, slices of a lane, a token's flow.
+// Places that keys move the view to: ends of blocks, slices of a lane, the steps of a token.
 #include <gtest/gtest.h>
 
 #include "engine/event/timeline/timeline.h"

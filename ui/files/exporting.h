@@ -38,7 +38,7 @@ class Exporting {
   std::string path_;
   std::atomic<bool> given_up_ = false;
   std::atomic<double> fraction_ = 0;
-  std::future<std::string> writer_;  // last: it uses all of the above
+  std::future<std::string> writer_;  // declared last: its thread uses the other members
 };
 
 }  // namespace ui

@@ -20,7 +20,7 @@ struct FileEntry {
 };
 
 /// Returns the folders and matching files in the folder of the path typed so far, and the parent folder; at most 200.
-/// @param ending     of the names of matching files
+/// @param ending     ending of the names of matching files
 /// @param or_ending  another ending; empty: none
 std::vector<FileEntry> entries_near(const std::string& typed,
                                     std::string_view ending = ".pdrun",

@@ -20,7 +20,7 @@ namespace ui {
 struct Bookmark {
   engine::RunId run = 0;
   double compute = 0;        // own compute of the run, ns
-  engine::StepId step = -1;  // the step selected there; -1: none
+  engine::StepId step = -1;  // the step that was selected; -1: none
   /// Passing marks are not saved. Keys jump to numbered ones.
   enum class Kind { Passing, Kept, Numbered } kind = Kind::Kept;
   bool operator==(const Bookmark&) const = default;
@@ -31,7 +31,7 @@ struct Notes {
   std::vector<Bookmark> bookmarks;                 // in the order in which they were set
   std::map<engine::RunId, std::string> run_names;  // one line each
   std::vector<std::string> others;  // lines written by a newer program, kept unchanged
-  LaneOrder lanes;                  // of the timeline
+  LaneOrder lanes;                  // arrangement of the timeline's lanes
   /// Returns true if there is nothing to save.
   bool empty() const {
     return bookmarks.empty() && run_names.empty() && others.empty() && lanes.untouched();

@@ -1,4 +1,4 @@
-// PNG files of drawn frames.
+// Writes drawn frames as PNG files.
 #pragma once
 
 #include <cstdint>

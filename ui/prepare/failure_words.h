@@ -1,4 +1,4 @@
-// Messages of the engine, adapted to the window.
+// Adapts messages of the engine to the window.
 #pragma once
 
 #include <string>

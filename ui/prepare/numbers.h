@@ -45,8 +45,8 @@ struct AcceptanceAt {
 struct Tally {
   engine::RunId run = 0;
   std::size_t n_steps = 0;
-  std::vector<AcceptanceAt> by_place;  // [distance from the prefix - 1]
-  std::vector<int> committed;          // [number of tokens] steps that committed this many
+  std::vector<AcceptanceAt> by_place;  // [d - 1]: counts at distance d from the prefix
+  std::vector<int> committed;          // [n]: number of steps that committed n tokens
 };
 /// Extends the tally to `n_steps` steps of the run; recounts if `n_steps` has decreased or the run is another.
 void advance(Tally& tally, const engine::RunRecord& run, std::size_t n_steps);

@@ -1,4 +1,4 @@
-// Substring search for filters and search fields.
+// Searches for a substring, for filters and search fields.
 #pragma once
 
 #include <string_view>

@@ -16,8 +16,8 @@ namespace ui {
 struct Place {
   engine::RunId run = 0;
   engine::StepId step = -1;
-  int position = -1;  // in the sequence
-  int row = -1;       // of the step's token tree
+  int position = -1;  // position in the sequence
+  int row = -1;       // row of the step's token tree
 
   /// True if at least one part is known.
   bool valid() const { return run != 0 && (step >= 0 || position >= 0); }
@@ -78,15 +78,16 @@ struct Selection {
   std::uint32_t race = 0;  // the race that the screen Compare shows; 0: none
   std::vector<engine::RunId>
       compared;        // the runs that Compare shows instead of the race; empty: the race
-  Place locked;        // clicked
-  Place hovered;       // under the mouse in the previous frame
-  Place next_hovered;  // gathered during this frame
+  Place locked;        // the place that was clicked
+  Place hovered;       // the place under the mouse in the previous frame
+  Place next_hovered;  // the place that was reported in this frame
 
   /// Begins a frame: the place that was reported in the last frame becomes the hovered place.
   void begin_frame() {
     hovered = next_hovered;
     next_hovered = {};
-    if (locked != chosen_with_) choose({}, locked);  // another place was locked: forget the others
+    if (locked != chosen_with_)
+      choose({}, locked);  // another place was locked: deselect the others
   }
   /// Reports the place under the pointer.
   void hover(const Place& place) { next_hovered = place; }
@@ -184,7 +185,7 @@ struct Selection {
   }
 
   Chosen chosen_;
-  Place chosen_with_;  // the locked place when they were selected
+  Place chosen_with_;  // the locked place when chosen_ was set
 };
 
 }  // namespace ui

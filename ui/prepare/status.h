@@ -25,7 +25,7 @@ struct Status {
 /// Returns the activity of a run or of the engine.
 /// @param run          the run shown, or nullptr
 /// @param since_event  seconds since the last event, not counting samples of the machine
-/// @param recorded     a recording is shown, so no events will follow
+/// @param recorded     true: a recording is shown, so no events will follow
 Status status_of(const engine::Timeline& timeline,
                  const engine::RunRecord* run,
                  double since_event,
@@ -61,7 +61,7 @@ bool is_going(const engine::Timeline& timeline);
 std::string name_of(const engine::RunRecord& run);
 /// Returns the state of a race at the playhead: own compute used, and how many lanes have ended.
 /// @param at      the playhead, ns of own compute
-/// @param n_over  lanes that have ended by then
+/// @param n_over  number of lanes that have ended by then
 std::string race_words(double at, std::size_t n_over, std::size_t n_lanes);
 /// Returns the result of the comparison with plain decoding: "same as plain decoding"; empty without a comparison.
 Status agreement_of(const engine::RunRecord* run);

@@ -29,7 +29,7 @@ class Maker {
   }
 
   ThoughtLayout made() {
-    std::size_t first = 0;  // first box of the column
+    std::size_t first = 0;  // index of the first box of the column
     layout_.boxes.push_back({.on_chain = answered()});
     for (int column = 1; first < layout_.boxes.size(); ++column) {
       const std::size_t end = layout_.boxes.size();

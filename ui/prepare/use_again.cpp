@@ -78,10 +78,10 @@ void use_again(SetupForm& form,
   form.heads.clear();
   use_heads(form, catalog, timeline, run);
   const CatalogDecoder* decoder = catalog.decoder(s.decoder);
-  const bool by_a_model = !decoder || decoder->needs_draft;  // else draft heads propose
+  const bool by_a_model = !decoder || decoder->needs_draft;  // false: draft heads propose
   if (const engine::ModelLoaded* draft = timeline.model(s.draft); draft && by_a_model)
     use_draft(form, catalog, *draft);
-  form.mode = SetupMode::Prompt;  // a run of a chain or tree is one of many prompts
+  form.mode = SetupMode::Prompt;  // a run of a chain or tree is repeated as one prompt
   form.prompt = s.prompt;
   form.prompt_id = s.prompt_id;
   form.live = {s.decoder, s.options};

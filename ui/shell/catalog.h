@@ -36,16 +36,16 @@ struct CatalogDecoder {
   std::string name;       // "lookahead", as commands take it
   std::string title;      // "Lookahead"
   std::string summary;    // one sentence
-  std::string reference;  // the paper
+  std::string reference;  // the paper that describes it
   bool lossless = true;
   bool supports_rejection = false;
   std::string unavailable;  // why it cannot be chosen; empty if it can
   std::vector<CatalogOption> options;
   bool needs_draft = false;
-  bool needs_heads = false;  // draft heads whose kind is the decoder's name
+  bool needs_heads = false;  // needs draft heads; their kind is the decoder's name
   /// Options without an effect in the window, with the reason; they are shown disabled.
   std::map<std::string, std::string> idle_options;
-  /// Returns why the window cannot run a complete set of options; empty if it can. May hold no function.
+  /// Returns why the window cannot run a complete set of options; empty if it can. May be empty itself.
   std::function<std::string(const std::map<std::string, std::string>&)> refusal;
   /// The same for the options of a chain of thought.
   std::function<std::string(const std::map<std::string, std::string>&)> refusal_in_chain;
@@ -57,7 +57,7 @@ struct CatalogDecoder {
 struct CatalogSampling {
   float temperature = 0, top_p = 1, min_p = 0, repetition_penalty = 1;
   int top_k = 0;
-  int max_tokens = 0;  // 0: not given
+  int max_tokens = 0;  // 0: the file does not give it
   bool operator==(const CatalogSampling&) const = default;
 };
 
@@ -70,7 +70,7 @@ struct CatalogModel {
   bool has_tokenizer = true;
   std::string unavailable;  // why it cannot be loaded; empty if it can
   std::string draft;        // the draft model that its card names; empty: none
-  int vocab_size = 0;       // number of tokens it can choose; 0: unknown
+  int vocab_size = 0;       // number of tokens that the model can choose; 0: unknown
   int context = 0;          // maximum number of positions; 0: unknown
   CatalogSampling sampling = {};
   std::uint64_t vocabulary =
@@ -87,7 +87,7 @@ struct CatalogHeads {
   std::string summary;      // "4 heads for demo-target, 3.2 M parameters"
   std::string unavailable;  // why they cannot be loaded; empty if they can
   std::map<std::string, std::string>
-      unfit;  // models of the catalog that they do not fit, with the reason
+      unfit;  // the models of the catalog that the heads do not fit, with the reason
 };
 
 /// A bundled prompt.
@@ -102,10 +102,10 @@ struct CatalogTask {
   std::string name;          // "arith", as commands take it
   std::string summary;       // "word problems of small sums, generated"
   std::string unavailable;   // why it cannot be chosen; empty if it can
-  bool has_levels = false;   // it is generated, with levels 1 to 3
+  bool has_levels = false;   // the questions are generated, with levels 1 to 3
   int level = 1;             // initial level
   int depth = 1;             // initial depth of a tree
-  bool has_actions = false;  // its answers are plans with a number of actions
+  bool has_actions = false;  // the answers are plans with a number of actions
 };
 
 /// A device.
@@ -133,12 +133,12 @@ struct Catalog {
   std::vector<CatalogTask> chain_tasks, tree_tasks;
   std::vector<CatalogDevice> devices;
   std::vector<HealthLine> health;
-  std::int64_t memory_bytes = 0;  // available when the program started; 0: unknown
+  std::int64_t memory_bytes = 0;  // memory that was available when the program started; 0: unknown
   std::string race_recording;     // a bundled recording; empty: none
-  /// Describes a tree that is the value of a decoder's option; called every frame. May hold no function.
+  /// Describes a tree that is the value of a decoder's option; called every frame. May be empty.
   std::function<TreeNote(const std::string& decoder, const CatalogOption&, const std::string&)>
       tree;
-  /// Simulates a recorded schedule. May hold no function.
+  /// Simulates a recorded schedule. May be empty.
   std::function<engine::SimulatedSchedule(const engine::Schedule&, const engine::SimulatedStages&)>
       simulate;
 

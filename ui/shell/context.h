@@ -36,9 +36,9 @@ struct DriveKeys {
 
 /// Requests from panels to the shell, which handles them after the frame.
 struct Requests {
-  bool run = false, race = false;   // start what Setup describes
+  bool run = false, race = false;   // start the run or the race of Setup
   std::optional<std::string> open;  // a path to open; empty: show the dialog
-  std::string open_training;        // a path
+  std::string open_training;        // path of a training run to open
   bool export_trace = false, save = false;
   bool show_live_session = false;
   std::string screen;  // the name of a screen to show
@@ -58,10 +58,10 @@ struct Context {
   const Catalog& catalog;
   SetupForm& form;
   Settings& settings;
-  Notes& notes;  // on the document shown
+  Notes& notes;  // notes on the document shown
   PanelStates& states;
   Requests& requests;
-  std::string source = {};  // path of the opened recording; empty: the live session is shown
+  std::string source = {};  // path of the recording shown; empty: the live session
   DriveKeys drive = {};
   bool compare = false;  // the screen Compare is shown
   double reading = -1;   // share of the recording read so far; -1: all of it

@@ -18,7 +18,7 @@ class FramePace {
   /// Maximum delay of the response to input, s.
   static constexpr double kAnswerSeconds = 0.1;
 
-  /// @param software  draws_in_software()
+  /// @param software  the result of draws_in_software()
   explicit FramePace(bool software) : software_(software) {}
 
   /// Sets whether the engine computes steps that are measured.
@@ -29,7 +29,7 @@ class FramePace {
   /// Returns true if frames are drawn rarely.
   bool quiet() const { return software_ && measuring_; }
   /// Returns the minimum time between the starts of two frames, s.
-  /// @param has_input  input waits for a response
+  /// @param has_input  true: input waits for a response
   double gap(bool has_input) const;
 
  private:

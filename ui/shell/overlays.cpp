@@ -260,7 +260,7 @@ void Shell::draw_export_dialog(Context& c) {
   if (begin_sheet("##export", {px(720), px(380)}, overlay_begins_)) {
     heading("Export");
     if (overlay_begins_) {
-      export_prompt_text_ = export_range_only_ = false;  // to be chosen each time
+      export_prompt_text_ = export_range_only_ = false;  // the user has to choose these each time
       export_said_.clear();
       if (export_path_.empty()) export_path_ = suggested("trace.json");
     }

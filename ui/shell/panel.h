@@ -31,7 +31,7 @@ enum class Dock {
 
 /// The description of a panel. A pointer to a function may be null unless its comment says otherwise.
 struct Panel {
-  const char* id = "";     // "text"; part of window names and of --panel
+  const char* id = "";     // "text"; used in window names and by --panel
   const char* title = "";  // "Text"
   /// Returns why the panel has nothing to show, as a sentence with a remedy; if it is empty, draw() is called. Never null.
   std::string (*empty)(const Context& context) = nullptr;
@@ -46,13 +46,12 @@ struct Panel {
   /// Returns true if the document contains anything for the panel; otherwise the panel has no tab. Null if it always has a tab.
   bool (*offered)(const engine::Timeline& timeline) = nullptr;
   const char* help = "";                 // one sentence on what the panel shows, for its legend
-  std::span<const MarkNote> marks = {};  // its legend
-  bool wide = false;                     // scrolls sideways
-  bool bare = false;                     // draws cards of its own, without a frame around them
-  bool main =
-      false;  // while it is empty, shows the progress of loading and buttons that run or open something
-  bool offers_training = false;    // offers to open a training run while none is open
-  const char* compare_title = "";  // title on the screen Compare; empty: `title`
+  std::span<const MarkNote> marks = {};  // the marks that the legend explains
+  bool wide = false;                     // the panel scrolls sideways
+  bool bare = false;                     // the panel draws its own cards instead of one frame
+  bool main = false;  // while empty, shows the progress of loading, or buttons to run or open
+  bool offers_training = false;    // offers to open a training run if none is open
+  const char* compare_title = "";  // the title on the screen Compare; empty: `title`
   Dock live = Dock::None, compare = Dock::None, training = Dock::None;
 };
 

@@ -1,4 +1,4 @@
-// Pictures of a panel or of the window.
+// Takes pictures of a panel or of the window.
 #include <array>
 #include <filesystem>
 

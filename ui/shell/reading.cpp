@@ -1,4 +1,4 @@
-// Reading a recording: takes a slice of its events per frame and shows the progress.
+// Reads a recording: takes a slice of its events per frame and shows the progress.
 #include <chrono>
 
 #include <fmt/format.h>

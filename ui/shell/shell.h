@@ -40,7 +40,7 @@ struct Panel;
 /// A picture that the user requested.
 struct Picture {
   std::string path;
-  std::string panel;  // its id; empty: the whole window
+  std::string panel;  // the id of the panel; empty: the whole window
   int times = 1;      // pixels of the picture per pixel of the window, in each direction
   ImVec2 min, max;    // the part of the window, px
   std::string says;   // a description that is stored in the file
@@ -49,7 +49,7 @@ struct Picture {
 /// The content of the window.
 class Shell {
  public:
-  /// @param folder  of the settings; empty: settings are not saved
+  /// @param folder  the folder of the settings; empty: settings are not saved
   Shell(const Catalog& catalog, engine::CommandQueue& commands, std::filesystem::path folder);
   /// Saves the settings.
   ~Shell();
@@ -262,7 +262,7 @@ class Shell {
   bool open_folder(const std::string& path);
 
   const Catalog& catalog_;          // owned by the caller, outlives the shell
-  engine::CommandQueue& commands_;  // likewise
+  engine::CommandQueue& commands_;  // owned by the caller, outlives the shell
   std::filesystem::path folder_;
   Settings settings_;
   Session session_;
@@ -272,11 +272,11 @@ class Shell {
   DriveKeys drive_;
   SetupForm form_;
   ModelChoice requested_,
-      loaded_;  // the model requested last; the model in memory, as far as is known
+      loaded_;  // requested_: the model requested last; loaded_: the model in memory, as far as known
   std::vector<ModelChoice> known_;                    // models that were loaded before
-  double requested_since_ = -1;                       // -1: no request is pending
-  std::optional<engine::Command> requested_command_;  // the last command, for requested_
-  engine::RunId requested_first_run_ = 0;             // the first run that started since; 0: none
+  double requested_since_ = -1;                       // clock_ at the pending request; -1: none
+  std::optional<engine::Command> requested_command_;  // the command that requested_ belongs to
+  engine::RunId requested_first_run_ = 0;             // the first run since that command; 0: none
   std::optional<engine::RunFailed>
       gpu_failed_;                     // the failure of the last command, if it used a GPU
   std::set<engine::RunId> dismissed_;  // failed runs whose bar was dismissed
@@ -284,7 +284,7 @@ class Shell {
   bool late_dismissed_ = false;  // the bar of a late GPU was dismissed; reset by the next event
   bool exits_when_saved_ = false, wants_to_close_ = false;
   double closes_at_ = -1;    // clock_ at which the window closes after a save; -1: it stays open
-  std::string saved_path_;   // the recording of that save
+  std::string saved_path_;   // the path that is shown until the window closes
   bool awaits_run_ = false;  // the pending request is a run, not a model alone
   Following following_;
   Requests requests_;
@@ -304,34 +304,34 @@ class Shell {
   double exporting_since_ = 0;
   std::vector<engine::Event>
       held_back_;             // events that wait while the live timeline must not change
-  Notes notes_;               // on the document shown
-  std::string notes_source_;  // the recording that they belong to; empty: the live session
+  Notes notes_;               // notes on the document shown
+  std::string notes_source_;  // the recording that notes_ belong to; empty: the live session
   Notes notes_kept_;          // notes_ as they were saved last
-  Notes live_notes_;          // of the live session, while a recording is shown
+  Notes live_notes_;          // notes of the live session, while a recording is shown
   Screen screen_ = Screen::Welcome;
   double clock_ = 0, since_event_ = 0;
   bool style_is_stale_ = true, reset_layout_ = false;
   bool help_ = false, palette_ = false, find_ = false, open_dialog_ = false, export_dialog_ = false;
   bool save_dialog_ = false;
-  bool export_prompt_text_ = false, export_range_only_ = false;  // ticks of the dialog
+  bool export_prompt_text_ = false, export_range_only_ = false;  // checkboxes of the dialog
   std::string export_path_, export_said_, save_path_;
-  std::string save_folder_;  // of the last save in this session; empty: ask for one
+  std::string save_folder_;  // folder of the last save in this session; empty: none yet
   bool overlay_begins_ = false;
   bool presents_ = false;
   bool captions_ = false, quiet_ = false;
-  std::optional<Picture> picture_;  // requested
+  std::optional<Picture> picture_;  // the requested picture
   int frames_until_picture_ = 0;
-  std::string picture_panel_;             // the choice of the dialog
+  std::string picture_panel_;             // the panel chosen in the dialog
   std::string called_panel_;              // the panel requested by name last
   std::set<std::string> offered_panels_;  // the optional panels that have a tab
   int picture_times_ = 2;
   std::vector<BoundKey> keys_;
   const KeyAction* rebinding_ = nullptr;  // the action that waits for a new key
-  bool panel_ring_ = false;               // a panel was reached by F6: draw its focus
+  bool panel_ring_ = false;               // F6 has reached a panel, so a ring is drawn around it
   engine::RunId fitted_run_ = 0;  // the run for which a fitting panel was brought to the front
   bool thoughts_shown_ = false;   // the panel Thoughts was brought to the front for this document
   Place fitted_;                  // the place that F centred
-  bool centred_ = false;          // the last key was F: the next F zooms
+  bool centred_ = false;          // the last key was F, so the next F zooms
   std::string message_, palette_text_, path_, find_text_, find_result_;
   double message_until_ = 0;
   float draw_ms_ = 0;  // time to draw a frame, smoothed

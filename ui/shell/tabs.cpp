@@ -23,7 +23,7 @@ void bring_forward(const char* panel_id) {
   ImGuiDockNode* node = window ? window->DockNode : nullptr;
   if (!node) return;
   const ImGuiWindow* focused = ImGui::GetCurrentContext()->NavWindow;
-  node->SelectedTabId = window->TabId;  // before the tab bar exists
+  node->SelectedTabId = window->TabId;  // takes effect if there is no tab bar yet
   if (node->TabBar) node->TabBar->NextSelectedTabId = window->TabId;
   // The window takes the focus if a window of the same tab bar has it; that window would otherwise come back to the front.
   if (focused && focused->RootWindow->DockNode == node) ImGui::FocusWindow(window);

@@ -1,4 +1,4 @@
-// Keys that move the view: by steps, iterations, slices of a lane, steps of a token, marks, panels.
+// Moves the view by keys: by steps, iterations, slices of a lane, steps of a token, marks, panels.
 #include <algorithm>
 #include <iterator>
 #include <tuple>

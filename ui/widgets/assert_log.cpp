@@ -10,7 +10,7 @@
 namespace ui {
 namespace {
 
-AssertLog* the_log = nullptr;  // on_failed_assert, a plain function, reports to it
+AssertLog* the_log = nullptr;  // the log that on_failed_assert, a plain function, reports to
 
 }  // namespace
 

@@ -25,14 +25,14 @@ Rgb fill_of(Mean mean);
 
 /// Options for drawing a token cell.
 struct CellFlags {
-  bool lit = false;     // highlighted
+  bool lit = false;     // highlighted by the selection
   bool locked = false;  // selected by a click
   bool marks = true;
   bool diverged = false;
-  bool dim = false;                // text in grey
+  bool dim = false;                // the text is grey
   Mean origin = Mean::Prefix;      // colour of the corner of an accepted token
   const Rgb* lens_fill = nullptr;  // the colour of a lens instead of the meaning's fill
-  const char* mark = nullptr;      // instead of the meaning's mark
+  const char* mark = nullptr;      // replaces the meaning's mark
 };
 /// Draws a token in the monospaced font, clipped to its box.
 void token_cell(ImDrawList* list,
@@ -87,7 +87,7 @@ void tooltip(const std::string& text);
 void share_bar(float share, ImVec2 size, Rgb fill);
 
 /// Draws a button.
-/// @param why  its tooltip, also while it is disabled
+/// @param why  the tooltip, also while the button is disabled
 bool button(const char* label, bool primary = false, bool enabled = true, const char* why = "");
 /// Draws a button that looks like a link.
 bool link(const char* label);
@@ -114,7 +114,7 @@ bool quiet_choice(const char* id,
                   int& index);
 
 /// Draws a sentence in the middle of an empty panel.
-/// @param sketch  with a faint outline of token cells above it
+/// @param sketch  true: a faint outline of token cells is drawn above it
 void empty_state(const std::string& sentence, bool sketch);
 
 /// Flags for windows that the user cannot move.
@@ -126,7 +126,7 @@ void begin_bar(const char* name, ImVec2 at, ImVec2 size, ImVec2 padding);
 
 constexpr float kWorkBar = 36;
 /// Draws a bar of height kWorkBar across the window with the progress of an operation and a button to cancel it.
-/// @param fraction  0 to 1
+/// @param fraction  progress, 0 to 1
 /// @return whether `cancel` was pressed
 bool work_bar(const char* id,
               float top,

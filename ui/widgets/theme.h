@@ -36,13 +36,13 @@ enum class Border { None, Solid, Thick, Dashed, Dotted, Double, LeftBar, TopTab,
 
 /// The appearance of a meaning.
 struct Look {
-  const char* name;  // for legends
+  const char* name;  // the name in legends
   bool filled;
   Rgb fill;
-  Rgb text;  // on the fill; without a fill the theme's text colour is used
+  Rgb text;  // text colour on the fill; without a fill the theme's text colour is used
   const char* mark;
   Border border;
-  Rgb edge;  // of the border
+  Rgb edge;  // colour of the border
   bool strike;
 };
 
@@ -82,9 +82,9 @@ struct Theme {
   ThemeName name = ThemeName::Dark;
   Rgb ground, card, bar, line, field, button, button_hot;
   Rgb text, bright, dim, faint;
-  Rgb accent, accent_text;  // the primary button and the selection
-  Rgb good, warn, bad;      // text: agreement, no progress, failure
-  Rgb work, wait;           // slices of the timeline
+  Rgb accent, accent_text;  // colours of the primary button and the selection
+  Rgb good, warn, bad;      // text colours: agreement, no progress, failure
+  Rgb work, wait;           // colours of slices of the timeline
   Rgb overview, playhead, light_up;
   bool monochrome = false;
   bool outline_fills = false;  // light background: fills get a dark 1 px outline

@@ -1,4 +1,4 @@
-// A window with a replayed engine, and the highlighted vertices of its panels.
+// Scripts in a window whose engine is a replay of recorded events, and lookup of the highlighted vertices of a panel.
 #pragma once
 
 #include <algorithm>
@@ -31,7 +31,7 @@ class Replay {
 
   int pace = 2;  // events per frame
   std::vector<std::string> requests;
-  engine::StartRun started;  // the last command
+  engine::StartRun started;  // the last StartRun command
   engine::StartReasoning reasoned;
 
  private:

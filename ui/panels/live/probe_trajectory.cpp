@@ -26,7 +26,7 @@ constexpr float kChartWidth = 380, kChartHeight = 190;
 
 // The counts of all probes of the training run.
 struct CountsOfProbes : PanelState {
-  std::uint64_t version = 0;  // of the history
+  std::uint64_t version = 0;  // version of the history
   std::vector<ProbeCounts> counts;
   void training_changed() override {
     version = 0;

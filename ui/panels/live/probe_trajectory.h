@@ -1,4 +1,4 @@
-// The panel Probe trajectory: how consistency training changes the decoding of one unseen prompt, probe by probe.
+// The panel Probe trajectory: the decoding of one unseen prompt at each probe of a consistency training run.
 #pragma once
 
 #include <cstdint>

@@ -33,7 +33,7 @@ struct CellsOfRuns : PanelState {
     float width = -1;
     CellMetrics metrics;
     bool flowing = false;
-    std::vector<CellBox> boxes;  // of the cells from `first` on
+    std::vector<CellBox> boxes;  // boxes of the cells from `first` on
   };
   std::map<engine::RunId, Entry> entries;
   void document_changed() override { entries.clear(); }

@@ -1,4 +1,4 @@
-// The tokens of a run as cells, for the panels Text and Lanes.
+// Draws the tokens of a run as cells, for the panels Text and Lanes.
 #pragma once
 
 #include "ui/shell/panel_state.h"
@@ -22,8 +22,8 @@ struct TextView : PanelState {
 
 /// Draws the visible lines of a run's tokens in the current window and handles hovers and clicks. While the playhead follows, the window
 /// scrolls to the end.
-/// @param flowing      running text without padding and marks
-/// @param with_prompt  begin with the tokens of the prompt
+/// @param flowing      true: running text without padding and marks
+/// @param with_prompt  true: the tokens of the prompt come first
 void draw_token_text(Context& context,
                      const engine::RunRecord& run,
                      bool flowing,

@@ -158,7 +158,7 @@ void draw_window(Context& context,
       const int row = grid.row_of[level][column];
       if (row >= 0)
         row_cell(context, run, step, row, Mean::Guess, px(64));
-      else if (level == 0 && column == 0)  // the first column begins with the last committed token
+      else if (level == 0 && column == 0)  // column 0 begins with the last committed token
         row_cell(context, run, step, 0, Mean::Prefix, px(64));
       else
         ImGui::Dummy({px(64), px(23)});

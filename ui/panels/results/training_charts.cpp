@@ -16,11 +16,11 @@ namespace {
 
 struct ChartsView : PanelState {
   TrainingAxis axis = TrainingAxis::Steps;
-  bool log = true;  // logarithmic loss axis
+  bool log = true;  // the loss axis is logarithmic
 };
 
 struct CurvesOfTraining : PanelState {
-  std::uint64_t version = 0;  // of the history
+  std::uint64_t version = 0;  // version of the history
   TrainingAxis axis = TrainingAxis::Steps;
   TrainingCurves curves;
   void training_changed() override {

@@ -329,8 +329,7 @@ void chain_sampling_part(SetupForm& form) {
 void tree_sampling_part(SetupForm& form) {
   ReasoningForm& reasoning_form = form.reasoning;
   small_label("Sampling");
-  constexpr float kHighest =
-      1.5f;  // so that the handle at the initial value 1 does not cover the number
+  constexpr float kHighest = 1.5f;  // the handle at the initial 1 does not cover the number
   temperature_row("temperature", "##temperature", reasoning_form.temperature, kHighest,
                   "temperature of the thoughts; at 0 all thoughts of a node are equal");
   temperature_row("value temperature", "##value_temperature", reasoning_form.value_temperature,

@@ -153,8 +153,8 @@ std::string at_place(const std::vector<Interval>& of, std::size_t i) {
 
 // The distributions that one table shows.
 struct ShownDistributions {
-  DistributionsAt at;     // at the temperature shown
-  bool is_other = false;  // another temperature than the recorded one
+  DistributionsAt at;     // the distributions at the temperature shown
+  bool is_other = false;  // the temperature is not the recorded one
   std::string words;      // that temperature: "0.50"
 };
 

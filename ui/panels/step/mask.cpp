@@ -26,7 +26,7 @@ namespace {
 
 struct MaskView : PanelState {
   bool numbers = false;  // write 0 and 1 into the cells
-  float zoom = 1;        // of the cells; 1: the mask fills the panel
+  float zoom = 1;        // zoom of the cells; 1: the mask fills the panel
 };
 
 enum class Sight { Not, Other, Own };

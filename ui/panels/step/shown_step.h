@@ -16,8 +16,8 @@ struct Context;
 
 /// The step that the panels show, and whether the user selected it.
 struct ShownStep {
-  std::optional<engine::StepRecord> step;  // none: no step is complete at the playhead
-  bool selected = false;                   // it is the selected step; else the one at the playhead
+  std::optional<engine::StepRecord> step;  // nullopt: no step is complete at the playhead
+  bool selected = false;  // true: the selected step; false: the step at the playhead
 };
 
 /// Returns the selected step if the playhead has passed it, else the step at the playhead.

@@ -26,7 +26,7 @@ using Kind = ThoughtBox::Kind;
 
 // The search that the user chose, while `run` is shown.
 struct ThoughtsView : PanelState {
-  engine::SearchId search = 0;  // 0: none
+  engine::SearchId search = 0;  // the chosen search; 0: none
   engine::RunId run = 0;
   void document_changed() override { search = 0; }
 };
@@ -165,11 +165,11 @@ void show_search(Context& context, const SearchRecord& search) {
   view.run = context.selection.run;
 }
 
-constexpr float kLine = 18, kFirstLine = 7;  // pixels at 100 %, inside a box
+constexpr float kLine = 18, kFirstLine = 7;  // height and top of text lines in a box, px at 100 %
 constexpr int kMostLines = 4;
 
 struct Sizes {
-  int n_lines;  // of text in a box
+  int n_lines;  // lines of text in a box
   float wide, high, column, line;
 };
 
@@ -219,11 +219,11 @@ std::string take_line(std::string& text, float width) {
 
 struct BoxLine {
   std::string text;
-  bool second = false;  // part of BoxWords::second
+  bool second = false;  // the line belongs to BoxWords::second
 };
 
 // Distributes the two texts over the lines of a box; each gets at least half of the lines if it needs them.
-// @param width  of each line
+// @param width  width of each line
 std::vector<BoxLine> broken(const BoxWords& words, std::span<const float> width) {
   const int n_lines = static_cast<int>(width.size());
   const auto n_needed = [&](std::string text) {

@@ -28,9 +28,9 @@ constexpr Mean kTreeLegend[] = {Mean::Draft,    Mean::Pool,   Mean::Accepted,
                                 Mean::Rejected, Mean::Unused, Mean::Bonus};
 
 struct TreeView : PanelState {
-  float below = 0;       // proposals with a lower q that were not verified are hidden
-  bool shows_p = false;  // write the target's probability at the edges instead of the draft's
-  bool follows = false;  // select the end of the accepted path at every step and keep it visible
+  float below = 0;       // hide unverified proposals with a lower q
+  bool shows_p = false;  // write p (target) at the edges instead of q (draft)
+  bool follows = false;  // select the end of the accepted path at every step
   Place followed;        // the place that `follows` selected last
   void document_changed() override { followed = {}; }
 };

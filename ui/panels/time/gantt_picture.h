@@ -17,7 +17,7 @@ namespace ui::gantt {
 
 /// The time axis and the columns of the counters.
 struct Picture : time_axis::Picture {
-  std::vector<StepColumn> columns;  // of the run with counters
+  std::vector<StepColumn> columns;  // columns of the run whose counters are shown
 };
 
 /// A lane or a counter of one run.

@@ -143,7 +143,7 @@ void schedule_legend() {
   ImGui::PushFont(nullptr, kSmallSize);
   for (const LineNote& note : kScheduleLine) {
     const bool result = note.slice == Slice::SomeAccepted || note.slice == Slice::NoneAccepted;
-    const float wide = px(result ? 14 : 36);  // a result is a colour without a length
+    const float wide = px(result ? 14 : 36);  // the colour of a result needs less room
     if (wide + px(5) + ImGui::CalcTextSize(note.words).x > ImGui::GetContentRegionAvail().x) break;
     const ImVec2 at = ImGui::GetCursorScreenPos();
     schedule_mark(list, at, {at.x + wide, at.y + px(kHigh)}, note.slice, note.text);
@@ -158,9 +158,9 @@ void schedule_legend() {
 
 // The schedule of all runs, and its simulation.
 struct PreparedSchedule : PanelState {
-  std::uint64_t version = 0, seen = 0;  // of the timeline plus 1, when prepared and when used last
+  std::uint64_t version = 0, seen = 0;  // timeline version + 1 as prepared, as used last
   ScheduleLanes lanes;
-  std::uint64_t simulated_version = 0;  // of the lanes that were simulated
+  std::uint64_t simulated_version = 0;  // version of the lanes that were simulated
   engine::SimulatedStages stages;
   Simulation simulation;
   void document_changed() override {
@@ -285,7 +285,7 @@ Slice look_of(const ScheduleLanes& lanes, const ScheduleSlice& slice) {
 }
 
 struct ForwardFacts {
-  std::string words;  // "0 2: +5"
+  std::string words;  // branches and tokens: "0 2: +5"
   float wasted = 0;
 };
 

@@ -18,13 +18,13 @@ struct MarkNote;
 
 namespace ui::time_axis {
 
-constexpr float kLabelWidth = 86;  // of the labels at the left
+constexpr float kLabelWidth = 86;  // width of the labels at the left
 constexpr float kOverviewHeight = 20, kRulerHeight = 18;
 
 /// The visible range and the pixels that it is drawn on.
 struct Picture {
   ClockView view;
-  double begin = 0, end = 1;  // of all data, on the clock
+  double begin = 0, end = 1;  // start and end of all data, on the clock
   float x0 = 0, x1 = 0;
 
   /// Returns the pixel of a time.

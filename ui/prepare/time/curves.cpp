@@ -12,7 +12,7 @@ namespace {
 
 // Values are clamped to this magnitude. Larger ones come from a damaged file, and their differences could overflow.
 constexpr double kLargest = 1e30;
-constexpr double kMargin = 0.05;  // of the height, above and below
+constexpr double kMargin = 0.05;  // share of the height, above and below
 
 double tamed(double value) {
   return std::isfinite(value) ? std::clamp(value, -kLargest, kLargest) : 0;

@@ -12,13 +12,13 @@ namespace ui {
 /// A curve.
 struct Curve {
   std::string name;
-  std::vector<double> x, y;  // of equal length, x ascending
+  std::vector<double> x, y;  // two lists of equal length; x ascends
 };
 
 /// The range that a chart shows.
 struct ChartRange {
   double x0 = 0, x1 = 1, y0 = 0, y1 = 1;
-  bool log = false;  // logarithmic y axis; then y0 > 0
+  bool log = false;  // the y axis is logarithmic; then y0 > 0
 
   /// Returns the height of a value, from 0 at the lower edge to 1 at the upper edge.
   double height_of(double y) const;
@@ -27,7 +27,7 @@ struct ChartRange {
 };
 
 /// Returns a range that contains all curves with a margin above and below; never empty. A logarithmic range ignores values <= 0.
-/// @param log  logarithmic, if there is a value > 0
+/// @param log  requests a logarithmic range; it is linear if no value is > 0
 ChartRange range_of(std::span<const Curve> curves, bool log);
 
 /// A point of a curve.
@@ -40,7 +40,7 @@ std::vector<ChartPoint> thinned(const Curve& curve, const ChartRange& range, int
 /// A tick of an axis.
 struct Tick {
   double at = 0;
-  std::string words;  // "0.25", "12,000", "1e-05"
+  std::string words;  // the label: "0.25", "12,000", "1e-05"
 };
 /// Returns about `n_about` ticks of the x axis, at round numbers.
 std::vector<Tick> x_ticks(const ChartRange& range, int n_about);

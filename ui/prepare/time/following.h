@@ -29,7 +29,7 @@ class Following {
   engine::RunId followed_ = 0;
   bool over_ = true;  // the followed run has ended
   bool reasons_ = false;
-  bool first_ = false;  // a chain or tree has begun, but none of its runs
+  bool first_ = false;  // the next run is the first of a chain or tree
 };
 
 }  // namespace ui

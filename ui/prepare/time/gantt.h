@@ -19,14 +19,14 @@ engine::LaneKind engine_lane(LaneKind lane);
 
 /// A slice, or a bucket of several, as drawn in a lane.
 struct LaneBlock {
-  double t0 = 0, t1 = 0;  // on the clock
+  double t0 = 0, t1 = 0;  // start and end, on the clock
   engine::SliceKind kind = engine::SliceKind::Forward;
-  engine::StepId step = -1;  // of a slice; -1: a bucket
-  bool is_bucket = false;    // represents several slices
+  engine::StepId step = -1;  // the step of a slice; -1 for a bucket
+  bool is_bucket = false;    // true: the block represents several slices
   float wasted = 0;          // share of rows without a committed token, hatched at the end
-  float busy = 1;            // share of the bucket the lane was busy
+  float busy = 1;            // share of the bucket in which the lane was busy
   std::int64_t n_slices = 1, n_rejected = 0;
-  int n_tokens = 0;  // committed by the step of a slice
+  int n_tokens = 0;  // tokens that the step of a slice committed
 };
 
 /// A visible range of a clock on a number of pixels.
@@ -34,7 +34,7 @@ struct ClockView {
   ClockKind clock = ClockKind::Compute;
   double wall_origin = 0;
   double t0 = 0, t1 = 1;  // visible range, on the clock
-  float width = 1000;     // pixels
+  float width = 1000;     // width of the view, pixels
 };
 
 /// Returns the blocks of a lane between view.t0 and view.t1, oldest first: at most two per three pixels, or 64 if that is more.
@@ -53,7 +53,7 @@ std::optional<std::pair<double, double>> part_of_step(const engine::RunRecord& r
 
 /// Steps drawn as one column of a counter: [first, last), at least three pixels wide.
 struct StepColumn {
-  double t0 = 0, t1 = 0;  // on the clock
+  double t0 = 0, t1 = 0;  // start and end, on the clock
   std::size_t first = 0, last = 0;
 };
 /// Groups the steps of the visible range into columns, oldest first.

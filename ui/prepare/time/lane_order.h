@@ -12,7 +12,7 @@ namespace ui {
 
 /// A lane, identified by the place of its run among the runs shown, not by the run.
 struct LaneKey {
-  int place = -1;  // from 0; -1: a single run is shown
+  int place = -1;  // place of the run, from 0; -1: a single run is shown
   LaneKind kind = LaneKind::Target;
   auto operator<=>(const LaneKey&) const = default;
 };

@@ -41,7 +41,7 @@ struct StepSums {
 /// A complete step on all clocks.
 struct StepSpan {
   engine::StepId step = 0;
-  int position = 0;                                        // of the first token it committed
+  int position = 0;                                        // of the first committed token
   double wall0 = 0, wall1 = 0;                             // ns since the session began
   double compute0 = 0, compute1 = 0;                       // ns of the run's own compute
   float propose = 0, forward = 0, verify = 0, commit = 0;  // shares of the step, sum 1
@@ -54,9 +54,9 @@ struct StepSpan {
 /// All complete steps of a run; extend() appends.
 struct RunTimes {
   engine::RunId run = 0;
-  int first_position = 0;  // of the first generated token
+  int first_position = 0;  // position of the first generated token
   std::deque<StepSpan> steps;
-  std::vector<StepSums> sums_at;  // [i] over the first i * kSumsEvery steps
+  std::vector<StepSums> sums_at;  // [i]: sums over the first i * kSumsEvery steps
   StepSums total;
 
   static constexpr std::size_t kSumsEvery = 16;

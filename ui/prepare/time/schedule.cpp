@@ -68,7 +68,7 @@ class Builder {
            Nanoseconds to,
            std::uint32_t turn,
            std::uint32_t forward = 0) {
-    if (from < 0 || to <= from) return;  // not recorded, or without a length
+    if (from < 0 || to <= from) return;  // not recorded, or of no length
     row.slices.push_back({since_origin(from), since_origin(to), turn, forward, act});
     lanes_.end = std::max(lanes_.end, since_origin(to));
   }

@@ -45,21 +45,21 @@ struct ScheduleSlice {
   double t0 = 0, t1 = 0;
   std::uint32_t turn =
       0;  // index in schedule.turns; for a forward or the wait before it, the first turn that it verifies
-  std::uint32_t forward = 0;  // index in schedule.forwards, for a forward
+  std::uint32_t forward = 0;  // index in schedule.forwards, if the slice is a forward
   ScheduleAct act = ScheduleAct::Forward;
 };
 
 /// Sums over slices.
 struct ScheduleSums {
-  double worked = 0, waited = 0;  // ns
-  std::int64_t tokens = 0;        // committed by forwards
+  double worked = 0, waited = 0;  // ns of work, ns of waiting
+  std::int64_t tokens = 0;        // tokens that forwards committed
 };
 
 /// A row.
 struct ScheduleRow {
   ScheduleRowKind kind = ScheduleRowKind::Target;
-  int index = 0;                      // of the branch; or the place in the queue, from 0
-  std::vector<ScheduleSlice> slices;  // by t0, without overlaps
+  int index = 0;                      // number of the branch, or place in the queue, from 0
+  std::vector<ScheduleSlice> slices;  // sorted by t0, without overlaps
   std::vector<ScheduleSums> sums;     // [slices + 1] prefix sums
 };
 /// Returns the label of a row: "branch 1", "queue 1st".
@@ -70,7 +70,7 @@ struct ScheduleFigures {
   double under_way = 0;  // ns in which any branch was active
   double target = 0;     // ns of forwards and verifications
   double target_waits = 0;
-  double waits_to_draft = 0, waits_for_target = 0;  // ns, sums over all branches
+  double waits_to_draft = 0, waits_for_target = 0;  // ns, summed over all branches
   int longest_queue = 0;
   std::int64_t n_forwards = 0, n_tokens = 0;
 
@@ -88,9 +88,9 @@ struct ScheduleLanes {
   std::vector<std::pair<double, double>>
       under_way;  // times in which any branch was active; sorted, disjoint
   double end = 0;
-  ScheduleFigures figures;  // of the whole schedule
+  ScheduleFigures figures;  // figures of the whole schedule
 
-  /// Returns true if there is no turn.
+  /// Returns true if the schedule has no turns.
   bool empty() const { return schedule.empty(); }
 };
 /// Returns the rows of recorded runs.
@@ -102,7 +102,7 @@ ScheduleLanes schedule_lanes_of(engine::Schedule schedule);
 struct ScheduleBlock {
   double t0 = 0, t1 = 0;
   std::size_t first = 0, last = 0;  // slices of the row, [first, last)
-  float worked = 0, waited = 0;     // shares of the time of several slices
+  float worked = 0, waited = 0;     // shares of the block's time, for several slices
 
   /// Returns true if it contains several slices.
   bool is_bucket() const { return last - first > 1; }

@@ -1,4 +1,4 @@
-// Simulation of SEED's recorded rounds in stages of fixed length. The program provides the simulator
+// Simulates SEED's recorded rounds in stages of fixed length. The program provides the simulator
 // (engine/event/timeline/simulated_schedule.h).
 #pragma once
 
@@ -22,7 +22,7 @@ double recorded_verify_ms(const engine::Schedule& recorded);
 /// A simulated schedule.
 struct Simulation {
   ScheduleLanes lanes;
-  double in_turn = 0;  // ns for the same rounds one after the other
+  double in_turn = 0;  // time of the same rounds one after the other, ns
   double bound = 1;    // upper limit of the speed-up
 
   /// Returns the speed-up over one branch; 0 if nothing was simulated.

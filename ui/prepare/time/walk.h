@@ -1,4 +1,4 @@
-// Targets of the keys that move the view: the next iteration, the next slice of a lane, the next step of a token.
+// Computes where keys move the view to: the next iteration, the next slice of a lane, the next step of a token.
 #pragma once
 
 #include <optional>
@@ -36,7 +36,7 @@ struct FlowStop {
   /// PoolInsert: the token's n-gram entered the pool.
   enum class Kind { PoolInsert, Proposed, Refined, Committed } kind = Kind::Proposed;
   engine::StepId step = 0;
-  int row = -1;  // of the step's tree, if it was proposed
+  int row = -1;  // row of the step's tree if the token was proposed; else -1
   bool operator==(const FlowStop&) const = default;
 };
 

@@ -293,7 +293,7 @@ std::string by_meaning(const std::vector<ChosenToken>& tokens) {
 
 struct StepTotals {
   std::int64_t n = 0, tokens = 0, proposed = 0, accepted = 0, rejected = 0;
-  double own = 0;  // ns
+  double own = 0;  // own compute, ns
 };
 
 StepTotals totals_of(const engine::RunRecord& run, const Chosen& chosen) {

@@ -1,4 +1,4 @@
-// The facts of a selected place in words, for the Inspector, the clipboard and screen readers.
+// Describes a selected place in words, for the Inspector, the clipboard and screen readers.
 #pragma once
 
 #include <optional>
@@ -19,11 +19,11 @@ namespace ui {
 
 /// The facts of a place.
 struct PlaceFacts {
-  std::string title;           // "step 41 · position 132"
+  std::string title;           // the title: "step 41 · position 132"
   engine::TokenId token = -1;  // the token of the place; -1: none
   Mean mean = Mean::Prefix, origin = Mean::Prefix;
   std::vector<Fact> rows;
-  std::string sentence;  // "Step 12: 5 proposed, 3 accepted, ..."
+  std::string sentence;  // a description: "Step 12: 5 proposed, 3 accepted, ..."
 };
 
 /// Returns the facts of one place.

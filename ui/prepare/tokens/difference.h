@@ -40,7 +40,7 @@ inline constexpr std::array<DifferenceRow, 9> kDifferenceRows{{
 
 /// The figures of a lane.
 struct LaneFigures {
-  std::string letter;  // "A"
+  std::string letter;  // the lane's letter: "A"
   std::string decoder;
   std::array<std::string, kDifferenceRows.size()> values;
 };

@@ -37,8 +37,8 @@ struct Unrecorded {
 
 /// A distribution at another temperature.
 struct DistributionAt {
-  std::vector<Interval> of;  // [recorded tokens]
-  Interval rest;             // of all other tokens together
+  std::vector<Interval> of;  // [n_recorded] probability of each recorded token
+  Interval rest;             // probability of all other tokens together
 };
 /// Converts recorded probabilities from one temperature to another.
 /// @param distribution  recorded probabilities at temperature `from`; the other tokens share the rest
@@ -59,7 +59,7 @@ struct DistributionsAt {
 struct DistributionsSource {
   float temperature = 0, draft_temperature = 0;
   bool draft_follows = true;       // the draft uses the target's temperature
-  int top_k = 0, draft_top_k = 0;  // 0: all
+  int top_k = 0, draft_top_k = 0;  // 0: all tokens
   std::string cut, draft_cut;      // the filters: "top p", "top p and min p"; empty: none
   int vocab_size = 0;              // 0: unknown
 };

@@ -26,7 +26,7 @@ struct Mask {
 };
 
 /// Returns the mask of a token tree.
-/// @param by_heads  draft heads propose (row_origin.h)
+/// @param by_heads  true if draft heads propose (row_origin.h)
 Mask mask_of(const engine::TokenTree& tree, bool by_heads = false);
 
 /// Returns the headings above the regions: the name, the short name if the name is too wide, or nothing.

@@ -53,8 +53,7 @@ std::vector<int> source_rows(const engine::StepRecord& step, const engine::PoolN
     std::vector<int> rows;
     for (const std::vector<int>& level : window.row_of)
       rows.push_back(column < level.size() ? level[column] : -1);
-    if (column == 0 && rows[0] < 0)
-      rows[0] = 0;  // the first column begins with the last committed token
+    if (column == 0 && rows[0] < 0) rows[0] = 0;  // the first cell is the last committed token
     bool same = std::ranges::none_of(rows, [](int row) { return row < 0; });
     for (std::size_t i = 0; same && i < rows.size(); ++i)
       same = tree.token[rows[i]] == (i == 0 ? ngram.first : ngram.rest[i - 1]);

@@ -18,17 +18,17 @@ namespace ui {
 /// A token.
 struct TextCell {
   engine::TokenId token = 0;
-  std::string text;  // printable; line feeds as a pilcrow
+  std::string text;  // printable text; a line feed is a pilcrow
   Mean mean = Mean::Prefix;
-  Mean origin = Mean::Prefix;  // of an accepted token: how it was proposed
+  Mean origin = Mean::Prefix;  // how an accepted token was proposed
   int position = 0;
   engine::StepId step = -1;  // the step that committed or proposed it; -1: the prompt
-  int row = -1;              // of the step's tree; -1: none
+  int row = -1;              // row of the step's tree; -1: none
   float logp = 0;
   bool has_logp = false;
-  double cost_ns = 0;     // own compute of its step per committed token
-  bool committed = true;  // if false, a proposal of the step at the playhead
-  bool diverged = false;  // the first token that differs from plain decoding
+  double cost_ns = 0;     // own compute of the step / tokens that the step committed
+  bool committed = true;  // false: a proposal of the step at the playhead
+  bool diverged = false;  // it is the first token that differs from plain decoding
   bool ends_line = false;
 };
 
@@ -70,15 +70,15 @@ struct CellBox {
 
 /// Widths in px.
 struct CellMetrics {
-  float character = 7;  // of the monospaced font
-  float padding = 10;   // of a filled cell, both sides together
+  float character = 7;  // width of a character of the monospaced font
+  float padding = 10;   // padding of a filled cell, both sides together
   float mark = 5;       // width of a mark's character
-  float gap = 2;        // between cells
+  float gap = 2;        // distance between cells
   bool operator==(const CellMetrics&) const = default;
 };
 
 /// Lays out cells in lines of at most `width` px; a wider cell is clipped to the line.
-/// @param flowing  running text without padding and marks
+/// @param flowing  true: running text without padding and marks
 std::vector<CellBox> lay_out(std::span<const TextCell> cells,
                              float width,
                              const CellMetrics& metrics,

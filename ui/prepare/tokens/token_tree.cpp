@@ -107,7 +107,7 @@ class Maker {
 
   const engine::StepRecord& step_;
   float below_;
-  std::vector<std::vector<int>> children_;  // [rows] only proposals
+  std::vector<std::vector<int>> children_;  // [n_rows] children that are proposals
   TreeLayout layout_;
 };
 
@@ -124,7 +124,7 @@ float value_at(const std::vector<float>& list, int row) {
 
 std::vector<std::string> head_columns(const TreeLayout& layout) {
   std::vector<std::string> names(static_cast<std::size_t>(layout.n_columns));
-  for (const TreeNode& node : layout.nodes)  // the bonus token may be after the last
+  for (const TreeNode& node : layout.nodes)  // the bonus token may be after the last draft head
     if (node.depth > 0 && node.row >= 0)
       names[static_cast<std::size_t>(node.depth)] = fmt::format("draft head {}", node.depth);
   return names;

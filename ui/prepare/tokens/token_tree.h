@@ -11,15 +11,15 @@ namespace ui {
 
 /// A node.
 struct TreeNode {
-  int row = -1;  // of the step's tree; -1: the bonus token
+  int row = -1;  // row of the step's tree; -1: the bonus token
   engine::TokenId token = 0;
   int parent = -1;  // index of an earlier node; -1: this is the root
-  int depth = 0;    // column
-  int line = 0;     // from the top
+  int depth = 0;    // depth in the tree, the column
+  int line = 0;     // line from the top
   Mean mean = Mean::Prefix;
-  bool on_path = false;    // it is committed
+  bool on_path = false;    // the token is committed
   float q = -1, p = -1;    // probability under draft and target; -1: not recorded
-  int n_hidden_below = 0;  // hidden rows below it
+  int n_hidden_below = 0;  // number of hidden rows below the node
 };
 
 /// All nodes.

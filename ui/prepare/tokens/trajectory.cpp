@@ -25,8 +25,7 @@ std::vector<BlockRefined> iterations_shown(const engine::RunRecord& run,
     if (shown.empty() && n_steps - i > kMaxLookBack) return shown;
     if (run.steps.head(i).n_blocks == 0) continue;
     const engine::StepRecord step = run.steps[i];
-    if (step.blocks.empty())
-      return shown;  // the states of this block and of all earlier ones were dropped
+    if (step.blocks.empty()) return shown;  // this state and all earlier ones were dropped
     for (std::size_t k = step.blocks.size(); k-- > 0;) {
       const BlockRefined& b = step.blocks[k];
       if (shown.empty() && block >= 0 && b.block != block) continue;
@@ -134,7 +133,7 @@ std::optional<engine::TrajectoryCounts> counts_of_whole(std::span<const BlockRef
   while (n < shown.front().tokens.size() && known.contains(first + static_cast<int>(n))) n++;
   std::vector<std::vector<engine::TokenId>> points;
   for (const BlockRefined& b : shown) {
-    if (b.first_pos != first || b.tokens.size() < n) return std::nullopt;  // a sliding block
+    if (b.first_pos != first || b.tokens.size() < n) return std::nullopt;  // the block slides
     points.emplace_back(b.tokens.begin(), b.tokens.begin() + static_cast<std::ptrdiff_t>(n));
   }
   if (n == 0) return std::nullopt;
@@ -214,13 +213,12 @@ Grid states_grid(std::span<const std::vector<engine::TokenId>> states, bool hind
 FoldedBlocks older_blocks(const engine::RunRecord& run, std::size_t n_steps, std::size_t limit) {
   FoldedBlocks folded;
   n_steps = std::min(n_steps, run.steps.size());
-  int newest = -1, at = -1;  // blocks
+  int newest = -1, at = -1;  // numbers of blocks
   for (std::size_t i = n_steps; i-- > 0 && !folded.more_before;) {
     if (n_steps - i > kMaxLookBack) folded.more_before = true;
     if (run.steps.head(i).n_blocks == 0) continue;
     const engine::StepRecord step = run.steps[i];
-    if (step.blocks.empty())
-      folded.more_before = true;  // the states of this block and of all earlier ones were dropped
+    if (step.blocks.empty()) folded.more_before = true;  // this and all earlier states were dropped
     for (std::size_t k = step.blocks.size(); k-- > 0;) {
       const BlockRefined& b = step.blocks[k];
       if (newest < 0) newest = b.block;

@@ -21,18 +21,18 @@ namespace ui {
 struct GridCell {
   engine::TokenId token = 0;
   Mean mean = Mean::Guess;
-  bool changed = false;   // differs from the row above
-  bool hidden = false;    // by only_changes()
-  int unchanged_for = 0;  // iterations
+  bool changed = false;   // the token differs from the one in the row above
+  bool hidden = false;    // hidden by only_changes()
+  int unchanged_for = 0;  // number of iterations without a change
 };
 
 /// An iteration.
 struct GridRow {
   engine::StepId step = 0;
   int block = 0, iteration = 0;
-  int first_column = 0;  // of cells[0]
+  int first_column = 0;  // column of cells[0]
   std::vector<GridCell> cells;
-  int n_proved = 0;        // tokens that this iteration proved final
+  int n_proved = 0;        // number of tokens that this iteration proved final
   int final_column = 0;    // columns before it are proved final
   int correct_column = 0;  // columns before it are correct in hindsight
   bool converged = false;
@@ -43,9 +43,9 @@ struct Grid {
   int first_position = 0;
   int n_columns = 0;
   std::vector<GridRow> rows;
-  int n_rows_left_out = 0;   // older iterations of the same block
-  int n_fast_forward = 0;    // tokens proved by iterations that proved two or more
-  int n_rows_unchanged = 0;  // removed by only_changes()
+  int n_rows_left_out = 0;   // number of older iterations that were omitted
+  int n_fast_forward = 0;    // tokens proved by iterations that proved at least two
+  int n_rows_unchanged = 0;  // number of rows that only_changes() removed
   bool hindsight = false;
   /// The counts of the decoder's metrics for a complete block, in hindsight.
   std::optional<engine::TrajectoryCounts> counts;
@@ -69,7 +69,7 @@ Grid states_grid(std::span<const std::vector<engine::TokenId>> states, bool hind
 struct FoldedBlock {
   int block = 0;
   int n_iterations = 0;
-  std::size_t n_steps = 0;  // including its last iteration
+  std::size_t n_steps = 0;  // number of steps up to its last iteration
   int first_position = 0;
   std::vector<engine::TokenId> tokens;  // its fixed point
 };

@@ -19,12 +19,12 @@ struct CatalogDecoder;
 
 /// A verification result.
 struct Verdict {
-  int row = 0;    // of the step's tree
-  int place = 1;  // distance from the prefix, from 1
+  int row = 0;    // row of the step's tree
+  int place = 1;  // distance from the prefix; 1 is the next position
   Mean mean = Mean::Draft;
-  float q = -1, p = -1;           // -1: not recorded
+  float q = -1, p = -1;           // probabilities under draft and target; -1: not recorded
   float keep = -1, uniform = -1;  // acceptance probability and draw; -1: no draw
-  std::string words;              // "0.312 < 0.900: accepted"
+  std::string words;              // the result: "0.312 < 0.900: accepted"
 };
 
 /// Returns the results of all proposals, in the order of the rows.
