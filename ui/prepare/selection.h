@@ -86,8 +86,7 @@ struct Selection {
   void begin_frame() {
     hovered = next_hovered;
     next_hovered = {};
-    if (locked != chosen_with_)
-      choose({}, locked);  // another place was locked: deselect the others
+    if (locked != chosen_with_) choose({}, locked);  // another was locked: deselect the rest
   }
   /// Reports the place under the pointer.
   void hover(const Place& place) { next_hovered = place; }

@@ -49,7 +49,7 @@ struct WindowOptions {
   std::string screenshot;          // write a PNG of the window to this path and close
   std::string panel;               // the panel that the picture shows; empty: the window
   int step = -1;                   // the step that is selected; -1: none
-  int screenshot_frames = 30;      // frames from the end of the race to the picture
+  int screenshot_frames = 30;      // frames before the picture; with a race, after its end
   int width = 1600, height = 1000;
   StepDeadlines deadlines;  // after which a GPU is reported as late
   WindowHooks hooks;
