@@ -281,8 +281,7 @@ class Shell {
       gpu_failed_;                     // the failure of the last command, if it used a GPU
   std::set<engine::RunId> dismissed_;  // failed runs whose bar was dismissed
   StepDeadlines deadlines_;
-  bool late_dismissed_ =
-      false;  // the bar of a late GPU was dismissed; reset when the engine reports progress
+  bool late_dismissed_ = false;  // the bar of a late GPU was dismissed; reset by progress
   bool exits_when_saved_ = false, wants_to_close_ = false;
   double closes_at_ = -1;    // clock_ at which the window closes after a save; -1: it stays open
   std::string saved_path_;   // the path that is shown until the window closes
