@@ -274,6 +274,7 @@ void Shell::go_back() {
   }
 }
 
+// Moves an end of the measured range to the playhead.
 void Shell::end_range_at_playhead(Context& c, bool first) {
   const engine::RunRecord* run = c.run();
   if (!run) return;
@@ -296,6 +297,7 @@ void Shell::pin(Context& c) {
   pinned = pinned.valid() ? Place{} : place_shown(c);
 }
 
+// Shows and copies a sentence about the place shown.
 void Shell::describe(Context& c) {
   const Place place = place_shown(c);
   const engine::RunRecord* run = c.timeline.run(place.run);
@@ -309,6 +311,7 @@ void Shell::describe(Context& c) {
   say(sentence);
 }
 
+// Moves the lane clicked last by a number of places.
 void Shell::move_lane(int by) {
   const auto& view = state<TimelineView>();
   const std::vector<LaneKey> lanes = notes_.lanes.arranged(view.natural_lanes);
@@ -318,6 +321,7 @@ void Shell::move_lane(int by) {
   notes_.lanes.move(view.natural_lanes, view.lane_key, static_cast<int>(at - lanes.begin()) + by);
 }
 
+// Copies the answer, or the selected tokens if several are selected; with `table`, the figures of the runs shown.
 void Shell::copy_text(Context& context, bool table) {
   const auto runs = context.shown_runs();
   if (runs.empty()) return;

@@ -51,6 +51,7 @@ void cut_corner(ImDrawList* list, ImVec2 corner, ImVec2 centre, float from, floa
   list->PathFillConvex(colour(theme().ground));
 }
 
+// Draws rounded corners, a border and a line below the head around a docked panel.
 void card_frame(ImGuiWindow* window) {
   ImDrawList* list = window->DrawList;
   const ImGuiDockNode* node = window->DockNode;

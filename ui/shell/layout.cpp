@@ -52,6 +52,7 @@ ImGuiID split(ImGuiID& node, ImGuiDir side, float share) {
 
 using Nodes = std::map<Dock, ImGuiID>;
 
+// Splits the screen Live.
 Nodes live(ImGuiID centre) {
   ImGuiID left = split(centre, ImGuiDir_Left, 0.178f);
   ImGuiID right = split(centre, ImGuiDir_Right, 0.255f);
@@ -85,6 +86,7 @@ Nodes compare(ImGuiID lanes, float height) {
           {Dock::FootRight, foot_right}};
 }
 
+// Splits the screen Training.
 Nodes training(ImGuiID centre) {
   const ImGuiID left = split(centre, ImGuiDir_Left, 0.178f);
   const ImGuiID foot = split(centre, ImGuiDir_Down, 0.5f);

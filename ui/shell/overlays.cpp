@@ -21,7 +21,7 @@
 namespace ui {
 namespace {
 
-// @return whether Enter was pressed
+// Draws a text field. @return whether Enter was pressed
 bool text_field(const char* id, const char* hint, std::string& text, bool focus) {
   if (focus) ImGui::SetKeyboardFocusHere();
   ImGui::SetNextItemWidth(-FLT_MIN);
@@ -29,6 +29,7 @@ bool text_field(const char* id, const char* hint, std::string& text, bool focus)
                    ImGuiInputTextFlags_EnterReturnsTrue | ImGuiInputTextFlags_AutoSelectAll);
 }
 
+// Begins a sheet below the top bar, in the middle; ImGui::End() ends it.
 bool begin_sheet(const char* name, ImVec2 size, bool focus) {
   const ImGuiViewport* main = ImGui::GetMainViewport();
   size = {std::min(size.x, main->Size.x - px(40)), std::min(size.y, main->Size.y - px(90))};
@@ -136,6 +137,7 @@ void Shell::draw_palette() {
   ImGui::End();
 }
 
+// Finds a step by its number, or the next token that contains the text, and moves there.
 void Shell::find(Context& c, bool backwards) {
   const engine::RunRecord* run = c.run();
   const std::string wanted(find_text_.c_str());

@@ -73,6 +73,7 @@ Context Shell::context() {
 void Shell::take(std::vector<engine::Event> events) {
   if (events.empty()) return;
   if (std::ranges::any_of(events, is_progress)) since_event_ = 0, late_dismissed_ = false;
+  // The live timeline must not change while a file is written from it.
   if (exporting_ || (saving_ && saving_->reads_timeline())) {
     held_back_.insert(held_back_.end(), std::make_move_iterator(events.begin()),
                       std::make_move_iterator(events.end()));
@@ -103,7 +104,7 @@ void Shell::follow_news(const std::vector<engine::Event>& events) {
     if (look == Following::Look::NextRun) {
       const bool free = selection_.run == before && !selection_.locked.valid() &&
                         playhead_.mode == Playhead::Mode::Follow;
-      if (free) selection_.run = started->run;
+      if (free) selection_.run = started->run;  // nothing is selected and the playhead follows
       continue;
     }
     if (started->race == 0 || started->race != selection_.race) selection_.run = started->run;
@@ -135,6 +136,7 @@ void Shell::ask(engine::Command command) {
   commands_.push(std::move(command));
 }
 
+// Records which models were loaded and ends the wait for the pending request.
 void Shell::follow_models(const std::vector<engine::Event>& events) {
   for (const engine::Event& event : events) {
     const bool loaded = std::holds_alternative<engine::ModelLoaded>(event);

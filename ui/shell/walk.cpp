@@ -25,6 +25,7 @@ const char* kNoRun = "There is no run yet.";
 
 }  // namespace
 
+// Moves the playhead and the selection to the next step in a direction.
 void Shell::step_view(Context& context, int direction, bool only_notable) {
   const engine::RunRecord* run = context.run();
   if (!run) return;
@@ -135,6 +136,7 @@ void Shell::walk_flow(Context& context, int direction) {
                   kDid[static_cast<int>(stop.kind)], stop.step, i + 1, flow.size()));
 }
 
+// Centres the measured range, else the selected place, on the timeline. Zooms to it if everything was visible, or at the second call in a row.
 void Shell::fit_selection(Context& context) {
   double from = 0, to = 0;
   const Place place = selection_.shown();
@@ -159,6 +161,7 @@ void Shell::fit_selection(Context& context) {
   centred_ = true;
 }
 
+// Makes the time from the first to the last selected step the measured range.
 void Shell::range_from_selection(Context& context) {
   const Place& place = selection_.shown();
   double from = 0, to = 0;

@@ -39,6 +39,7 @@ struct CellsOfRuns : PanelState {
   void document_changed() override { entries.clear(); }
 };
 
+// Returns the cached cells of a run; computes them if the timeline or the playhead has changed.
 CellsOfRuns::Entry& cells_of(Context& context, const engine::RunRecord& run, std::size_t n_steps) {
   CellsOfRuns::Entry& entry = context.states.get<CellsOfRuns>().entries[run.id()];
   const std::uint64_t version = context.timeline.version() + 1;
@@ -51,6 +52,7 @@ CellsOfRuns::Entry& cells_of(Context& context, const engine::RunRecord& run, std
   return entry;
 }
 
+// Returns the cached layout of the cells from `first` on; computes it if an argument has changed.
 const std::vector<CellBox>& boxes_of(CellsOfRuns::Entry& entry,
                                      std::size_t first,
                                      float width,
@@ -205,6 +207,7 @@ void draw_edges(const TextEdges& edges,
   text_bar(list, caret, caret.y + cell_height + px(6), 0, theme().bright);
 }
 
+// Returns the highest cost of a cell, the upper end of the lens's scale.
 double costliest(const std::vector<TextCell>& cells) {
   double top = 0;
   for (const TextCell& cell : cells) top = std::max(top, cell.cost_ns);

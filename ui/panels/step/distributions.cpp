@@ -79,6 +79,7 @@ std::string number(float value, const char* none = "-") {
   return value < 0 ? none : fmt::format("{:.3f}", value);
 }
 
+// Draws the bars of q, p and the residual (`left`), one above the other; a negative value has no bar.
 void bars(float q, float p, float left) {
   const ImVec2 at = ImGui::GetCursorScreenPos();
   const float width = std::max(px(40), ImGui::GetContentRegionAvail().x - px(4));

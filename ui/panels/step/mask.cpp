@@ -75,6 +75,7 @@ std::string why_no_mask(const Context& context) {
                    " has computed one row per step so far; it attends to the whole prefix.";
 }
 
+// Sizes in pixels: width of the row labels, width of the prefix column, width of a cell, height of a row.
 struct Sizes {
   float label, prefix, cell, line;
 };
@@ -109,6 +110,7 @@ void zoom_by_wheel(float& zoom, int n_rows, ImVec2 at) {
                     moved(io.MousePos.y - at.y, px(kHeads), before.line, px(kHeads), after.line));
 }
 
+// Returns the result of a proposed row, or the meaning of another row's kind.
 Mean mean_at(const engine::StepRecord& step, int row) {
   return is_proposal(step.drafted.tree.tag[row].kind) ? fate_of(step, row)
                                                       : mean_of(step.drafted.tree.tag[row].kind);
@@ -171,6 +173,7 @@ void draw_row(const Context& context,
                   colour(theme().light_up), 0, px(1.5f));
 }
 
+// Shows the tooltip of a row, and of the row `other` in its column if it is not -1.
 void hover_words(Context& context,
                  const engine::RunRecord& run,
                  const engine::StepRecord& step,

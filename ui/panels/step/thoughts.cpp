@@ -248,6 +248,7 @@ std::vector<BoxLine> broken(const BoxWords& words, std::span<const float> width)
   return lines;
 }
 
+// Writes the text of a box; `second` is the colour of its second part.
 void put_words(ImDrawList* list,
                ImVec2 min,
                const BoxWords& words,
@@ -283,6 +284,7 @@ void value_and_result(Context& context,
   ImGui::PopFont();
 }
 
+// Draws a box. A click shows the runs that wrote its content in turn; a ring marks the box of the run shown.
 void draw_box(Context& context,
               const SearchRecord& search,
               const ThoughtBox& box,

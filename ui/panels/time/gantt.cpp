@@ -120,6 +120,7 @@ constexpr std::array kTimelineMarks{
     MarkNote{.words = "a temporary mark (M); Shift+M keeps it", .draw = draw_passing_flag_sample},
 };
 
+// Returns the axis of the runs shown, on the chosen clock, between the pixels x0 and x1.
 Picture picture_of(Context& context, float x0, float x1) {
   Picture p;
   p.x0 = x0;
@@ -145,6 +146,7 @@ Picture picture_of(Context& context, float x0, float x1) {
   return p;
 }
 
+// Moves the playhead to the time t of the axis.
 void scrub(Context& context, const Picture& p, double t) {
   const engine::RunRecord* run = gantt::lead(context);
   if (!run) return;
@@ -152,6 +154,7 @@ void scrub(Context& context, const Picture& p, double t) {
   context.playhead.go_to(compute, context.end());
 }
 
+// Draws the overview strip: tokens committed by all runs shown.
 void draw_tokens(Context& context, const Picture& p, ImVec2 at) {
   std::vector<float> sum(static_cast<std::size_t>(overview_parts(p)));
   for (const engine::RunRecord* run : context.shown_runs()) {
@@ -163,6 +166,7 @@ void draw_tokens(Context& context, const Picture& p, ImVec2 at) {
                 "Tokens committed over the whole run. Drag to move the visible range.");
 }
 
+// Returns the sums over the measured range [a, b] in words.
 std::string range_words(Context& context, const Picture& p, double a, double b) {
   const engine::RunRecord* run = context.run() ? context.run() : gantt::lead(context);
   if (!run) return length_words(p.view.clock, b - a);
@@ -200,6 +204,7 @@ void draw_marks(Context& context, const Picture& p, float top, float bottom) {
   }
 }
 
+// Hatches the end of the axis if the recording ends before the run does.
 void draw_cut(const Context& context, const Picture& p, float top, float bottom) {
   for (const engine::RunRecord* run : context.shown_runs()) {
     if (run->over() || context.source.empty() || context.reading >= 0) continue;

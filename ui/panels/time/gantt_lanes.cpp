@@ -93,6 +93,7 @@ Rgb slice_colour(LaneKind lane, engine::SliceKind kind) {
   }
 }
 
+// Returns a lane's share of the step's own compute.
 double share_of(const StepSpan& s, LaneKind lane) {
   return lane == LaneKind::Target    ? s.forward
          : lane == LaneKind::Propose ? s.propose
@@ -100,6 +101,7 @@ double share_of(const StepSpan& s, LaneKind lane) {
                                      : s.commit;
 }
 
+// Returns the tooltip of a bucket of several slices.
 std::string bucket_words(const Row& row,
                          const RunTimes& times,
                          const Picture& p,
@@ -111,6 +113,7 @@ std::string bucket_words(const Row& row,
                      row.label, b.n_slices, sums.tokens, percent(b.busy), b.n_rejected);
 }
 
+// Returns the tooltip of the slice of step `i`.
 std::string slice_words(const Row& row, const RunTimes& times, std::size_t i) {
   const StepSpan& s = times.steps[i];
   const double own = s.compute1 - s.compute0;
@@ -129,6 +132,7 @@ std::string slice_words(const Row& row, const RunTimes& times, std::size_t i) {
   return text;
 }
 
+// Draws a slice, or a bucket whose height is the share in which the lane was busy.
 void draw_slice(const Row& row, const LaneBlock& b, ImVec2 min, ImVec2 max) {
   ImDrawList* list = ImGui::GetWindowDrawList();
   const float wide = max.x - min.x;
@@ -173,6 +177,7 @@ void draw_draft_forwards(
   list->PopClipRect();
 }
 
+// Draws the tick of a pool hit or a pool insertion, which has no length.
 void draw_tick(const Row& row, const LaneBlock& b, float x0, float x1) {
   const float inset = row.collapsed ? px(1) : px(4);
   ImGui::GetWindowDrawList()->AddRectFilled(
@@ -223,6 +228,7 @@ void zoom_to_step(Context& context, const RunTimes& times, std::size_t i, const 
                           from + 2 * wide);
 }
 
+// Shows the tooltip of the block under the mouse and handles clicks on it.
 void point_at(
     Context& context, const Row& row, const RunTimes& times, const LaneBlock& b, const Picture& p) {
   const ImGuiIO& io = ImGui::GetIO();
@@ -257,6 +263,7 @@ bool is_lit(const Context& context,
   return context.selection.lights_steps(run, times.steps[first].step, times.steps[last].step);
 }
 
+// Draws the blocks of a lane, rings around the highlighted ones, and the end of a finished run.
 void draw_lane(Context& context, const Row& row, const Picture& p) {
   const RunTimes& times = context.times(*row.run);
   const engine::RunLod& lod =

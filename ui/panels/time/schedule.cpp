@@ -261,6 +261,7 @@ void draw_label(const Line& line, float left, float right) {
   list->AddText(nullptr, size, {x, y}, colour(first ? theme().text : theme().dim), name.c_str());
 }
 
+// Returns the way to draw a slice; a result depends on the number of accepted tokens.
 Slice look_of(const ScheduleLanes& lanes, const ScheduleSlice& slice) {
   const engine::ScheduleTurn& turn = lanes.schedule.turns[slice.turn];
   switch (slice.act) {
@@ -284,11 +285,13 @@ Slice look_of(const ScheduleLanes& lanes, const ScheduleSlice& slice) {
   return Slice::InQueue;
 }
 
+// The label of a forward, and its share of rows without a committed token.
 struct ForwardFacts {
   std::string words;  // branches and tokens: "0 2: +5"
   float wasted = 0;
 };
 
+// @param room  true: the label names the branches too
 ForwardFacts forward_facts(const ScheduleLanes& lanes, const ScheduleSlice& slice, bool room) {
   int n_rows = 0, n_tokens = 0;
   std::vector<int> branches;
@@ -303,6 +306,7 @@ ForwardFacts forward_facts(const ScheduleLanes& lanes, const ScheduleSlice& slic
           n_rows > n_tokens ? 1 - static_cast<float>(n_tokens) / static_cast<float>(n_rows) : 0};
 }
 
+// Draws a slice with its label: the branch in the queue, the number of drafted tokens, or the facts of a forward.
 void draw_slice(const ScheduleLanes& lanes, const ScheduleSlice& slice, ImVec2 min, ImVec2 max) {
   ImDrawList* list = ImGui::GetWindowDrawList();
   const engine::ScheduleTurn& turn = lanes.schedule.turns[slice.turn];
@@ -331,6 +335,7 @@ void draw_bucket(const ScheduleRow& row, const ScheduleBlock& block, ImVec2 min,
   if (work > 0) list->AddRectFilled({min.x, top}, max, colour(fill, queue ? 0.6f : 1));
 }
 
+// Shows the sentence of the block under the mouse and handles clicks on it.
 void point_at(Context& context,
               const Shown& shown,
               const Line& line,
@@ -534,12 +539,14 @@ void scrub(Context& context, const Picture& p, double t) {
   context.playhead.go_to(to_compute(ClockKind::Wall, times, t, p.view.wall_origin), context.end());
 }
 
+// Returns true if a run of the schedule has not ended.
 bool grows(const Context& context) {
   return std::ranges::any_of(context.timeline.runs(), [](const engine::RunRecord& run) {
     return !run.over() && engine::has_schedule({&run, 1});
   });
 }
 
+// Draws the rows that are scrolled into view.
 void draw_lines(Context& context,
                 const Shown& shown,
                 const std::vector<Line>& lines,
@@ -563,6 +570,7 @@ void next_in_row(float width) {
   if (at + width <= right_edge()) ImGui::SameLine(0, px(16));
 }
 
+// Draws the label of a setting; the next item is the field, `width` pixels wide.
 void setting_label(const char* label, float width, const char* help) {
   next_in_row(ImGui::CalcTextSize(label).x + px(6) + width);
   ImGui::AlignTextToFramePadding();
@@ -572,6 +580,7 @@ void setting_label(const char* label, float width, const char* help) {
   ImGui::SetNextItemWidth(width);
 }
 
+// Draws a slider for a stage time; it shows the recorded mean until the user moves it.
 void stage_slider(
     const char* label, const char* id, float& set_ms, double recorded_ms, const char* help) {
   setting_label(label, px(110), help);

@@ -23,6 +23,7 @@ using Act = ScheduleAct;
 // Slices narrower than this are drawn as one block.
 constexpr double kBlockPixels = 2;
 
+// Builds the rows of a schedule from its turns and forwards.
 class Builder {
  public:
   explicit Builder(engine::Schedule schedule) { lanes_.schedule = std::move(schedule); }
@@ -80,6 +81,7 @@ class Builder {
     add(row, Act::BeingVerified, turn.at_target, turn.ended, i);
   }
 
+  // Returns the row of the target: its forwards, and the waits for a draft that end with a recorded forward.
   ScheduleRow target() {
     const engine::Schedule& schedule = lanes_.schedule;
     ScheduleRow made = row(Kind::Target);

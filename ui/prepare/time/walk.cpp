@@ -11,14 +11,16 @@ using engine::BlockRefined;
 using engine::RowTag;
 using engine::StepRecord;
 
-// flow_of() returns at most this many steps.
+// flow_of() visits at most this many steps.
 constexpr std::size_t kMaxFlow = 512;
 
+// Returns true if a block has reached its fixed point in this step.
 bool converges(const StepRecord& step) {
   return std::any_of(step.blocks.begin(), step.blocks.end(),
                      [](const BlockRefined& b) { return b.converged; });
 }
 
+// Returns true if a block of this step contains the position.
 bool covers(const StepRecord& step, int position) {
   return std::any_of(step.blocks.begin(), step.blocks.end(), [position](const BlockRefined& b) {
     return b.first_pos <= position && position < b.first_pos + static_cast<int>(b.tokens.size());

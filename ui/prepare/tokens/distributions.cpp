@@ -36,6 +36,7 @@ Interval min_of(const Interval& a, const Interval& b) {
   return {std::min(a.low, b.low), std::min(a.high, b.high)};
 }
 
+// Returns the maximum number of unrecorded tokens with a positive probability; 0 if the recorded ones have the whole mass.
 double n_unrecorded(const DistributionsSource& source,
                     const std::vector<float>& distribution,
                     int top_k) {
@@ -69,6 +70,7 @@ float option_number(const engine::RunStarted& started, const char* name, float o
   return found == started.options.end() ? otherwise : std::strtof(found->second.c_str(), nullptr);
 }
 
+// Returns the names of the filters that remove tokens by probability; empty: none.
 std::string cut_words(float top_p, float min_p) {
   if (top_p < 1) return min_p > 0 ? "top p and min p" : "top p";
   return min_p > 0 ? "min p" : "";

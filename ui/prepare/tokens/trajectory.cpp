@@ -58,6 +58,8 @@ std::map<int, engine::TokenId> known_tokens(const engine::RunRecord& run,
   return known;
 }
 
+// Returns the row of an iteration.
+// @param proved_before  the first position that earlier iterations did not prove final
 GridRow row_of(const BlockRefined& b, int first_position, int proved_before) {
   GridRow row;
   row.step = b.step;
@@ -81,6 +83,7 @@ GridRow row_of(const BlockRefined& b, int first_position, int proved_before) {
   return row;
 }
 
+// Returns the cell of the previous iteration in the same column, or nullptr.
 const GridCell* above(const Grid& grid, std::size_t row, int column) {
   if (row == 0) return nullptr;
   const GridRow& up = grid.rows[row - 1];
@@ -88,6 +91,7 @@ const GridCell* above(const Grid& grid, std::size_t row, int column) {
   return i >= 0 && i < static_cast<int>(up.cells.size()) ? &up.cells[i] : nullptr;
 }
 
+// Compares each cell with the cell above it.
 void mark_changes(Grid& grid) {
   for (std::size_t r = 0; r < grid.rows.size(); ++r) {
     GridRow& row = grid.rows[r];
