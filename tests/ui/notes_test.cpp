@@ -115,7 +115,7 @@ TEST(Notes, bookmarks_and_names_survive_saving) {
     stage.shell.selection().locked = {1, 9, -1, -1};
     stage.shell.perform(ui::Action::Mark);
     stage.shell.perform(ui::Action::KeepMark);
-    stage.shell.perform(ui::Action::Mark);  // a passing mark is not saved
+    stage.shell.perform(ui::Action::Mark);  // a temporary mark is not saved
     stage.shell.notes().run_names[1] = "first try";
     set.assign(stage.shell.notes().bookmarks.begin(), stage.shell.notes().bookmarks.begin() + 2);
     stage.save(folder / "mine.pdrun");

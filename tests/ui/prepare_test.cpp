@@ -408,7 +408,7 @@ TEST(Pool, filter_searches_all_entries) {
   PoolState pool;
   advance(pool, run, run.steps.size());
   const auto text = [&](const engine::PoolNgram& n) { return timeline.name_of(run, n.first); };
-  // The text of the last entry: a filter that is applied after the limit would miss it.
+  // The filter is the text of the last entry, which a filter applied after the limit would miss.
   const auto all = rows_in_view(pool, PoolOrder::Newest, "", text, 100'000).entries;
   ASSERT_GT(all.size(), 5u);
   const std::string wanted = text(all.back()->ngram);

@@ -194,7 +194,7 @@ TEST(Schedule, figures_are_sums_over_events) {
 TEST(Schedule, no_events_give_no_figures) {
   EXPECT_TRUE(lanes_of(timeline_of(streams::one_run("ar"))).empty());
   EXPECT_EQ(ui::ScheduleFigures{}.target_busy(), -1);
-  // Cut within its first draft: one turn, nothing verified.
+  // The stream is cut within the first draft, so it has one turn and nothing is verified.
   std::vector<engine::Event> events = streams::schedule(1, 1);
   events.resize(5);
   ASSERT_TRUE(std::holds_alternative<engine::StepBegun>(events.back()));

@@ -80,7 +80,7 @@ TEST(Scripts, selected_token_is_lit_in_three_panels) {
     // Each panel highlights the selected token; another token is highlighted elsewhere.
     for (const char* panel :
          {"Text###live.text", "Timeline###live.gantt", "Trajectory###live.trajectory"}) {
-      std::vector<Points> seen;  // of the newest tokens in view, of two steps
+      std::vector<Points> seen;  // points of the newest tokens in view, of two steps
       engine::StepId before = -1;
       for (std::size_t i = tokens.size(); i-- > 0 && seen.size() < 2;) {
         if (tokens[i].step == before) continue;
@@ -478,7 +478,7 @@ TEST(Scripts, marks_and_bookmarks_restore_places) {
     IM_CHECK_GT(shell.playhead().at, third);
     ctx->KeyPress(ImGuiMod_Ctrl | ImGuiKey_3);
     IM_CHECK_NE(shell.message().find("no bookmark 3"), std::string::npos);
-    // M sets one passing mark; Shift+M keeps it, Esc removes a passing mark.
+    // M sets a temporary mark; Shift+M keeps it, Esc removes a temporary mark.
     ctx->KeyPress(ImGuiKey_M);
     ctx->KeyPress(ImGuiKey_M);
     IM_CHECK_EQ(shell.notes().bookmarks.size(), std::size_t{3});

@@ -1,4 +1,4 @@
-// Memory of the events and of prepared data.
+// Limits the memory of events and of the data that panels prepare.
 #include <malloc.h>
 #include <unistd.h>
 #include <cstdio>

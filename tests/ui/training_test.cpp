@@ -388,7 +388,7 @@ TEST(Training, folder_with_model_and_training_opens_both) {
   ASSERT_NE(window.shell.training(), nullptr);
   window.shell.perform(ui::Action::Training);
   EXPECT_THAT(window.said(), HasSubstr("training, step 300"));
-  // On that screen the training run is opened.
+  // On the screen Training the same folder is opened as the training run.
   window.shell.form().model = "demo";
   window.shell.open(folder.path());
   EXPECT_EQ(window.shell.form().model, "demo");

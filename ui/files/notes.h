@@ -21,15 +21,15 @@ struct Bookmark {
   engine::RunId run = 0;
   double compute = 0;        // own compute of the run, ns
   engine::StepId step = -1;  // the step that was selected; -1: none
-  /// Passing marks are not saved. Keys jump to numbered ones.
+  /// Passing: a temporary mark, which is not saved. Numbered: keys jump to it.
   enum class Kind { Passing, Kept, Numbered } kind = Kind::Kept;
   bool operator==(const Bookmark&) const = default;
 };
 
 /// All notes on one document.
 struct Notes {
-  std::vector<Bookmark> bookmarks;                 // in the order in which they were set
-  std::map<engine::RunId, std::string> run_names;  // one line each
+  std::vector<Bookmark> bookmarks;  // the bookmarks in the order in which they were set
+  std::map<engine::RunId, std::string> run_names;  // the names that the user gave to runs
   std::vector<std::string> others;  // lines written by a newer program, kept unchanged
   LaneOrder lanes;                  // arrangement of the timeline's lanes
   /// Returns true if there is nothing to save.

@@ -18,8 +18,8 @@ class Saving;
 
 /// A session or a recording.
 struct Document {
-  engine::Timeline timeline;  // all events
-  std::string source;         // path of a recording; empty: the live session
+  engine::Timeline timeline;  // all events of the document
+  std::string source;         // path of the recording; empty: the live session
 };
 
 /// The live session and the opened recording.

@@ -20,11 +20,11 @@ struct CatalogTask;
 /// A decoder with its options.
 struct LaneForm {
   std::string decoder;
-  std::map<std::string, std::string> options;  // complete
+  std::map<std::string, std::string> options;  // a value for every option
   std::string model = {};  // only for a lane of a race; empty: the model of the form
 };
 
-/// The model and how it is loaded.
+/// The model and the settings with which it is loaded.
 struct ModelChoice {
   std::string model;  // name in the catalog, or a directory
   std::string scale = "1x1", dtype, device = "auto";
@@ -38,7 +38,7 @@ enum class SetupMode { Prompt, Chain, Tree };
 /// The questions of a task.
 struct QuestionsForm {
   std::string task;
-  int level = 1;           // of a generated task
+  int level = 1;           // difficulty of a generated task
   std::int64_t start = 0;  // number of the first question
   int count = 3;
   std::string data;     // a file of questions instead of the task's; empty: none
@@ -50,12 +50,12 @@ struct ReasoningForm {
   QuestionsForm chain, tree;
   LaneForm decoder;
   int batch = 1;                  // sequences per forward, for decoders without branches
-  int max_tokens = 200;           // of a rationale
+  int max_tokens = 200;           // maximum length of a rationale
   int n_shots = -1;               // worked examples before each question; -1: as many as fit
-  bool drop_approximate = false;  // from the prompt for the answer of a chain
-  int n_actions = 6;              // of plans; 0: any
+  bool drop_approximate = false;  // leave FastCoT's unverified tokens out of the answer's prompt
+  int n_actions = 6;              // number of actions of the plans; 0: any
   int depth = 1, n_thoughts = 3, beam = 1;
-  float temperature = 1, value_temperature = 0;  // of a tree's thoughts and of their valuation
+  float temperature = 1, value_temperature = 0;  // for thoughts; for replies that value them
 };
 
 /// Everything that Setup describes.
@@ -66,7 +66,7 @@ struct SetupForm : ModelChoice {
   std::string model_error;  // why the requested model could not be loaded; empty if it could
   std::string prompt, prompt_id;
   LaneForm live;                // the decoder that Run starts on the screen Live
-  std::vector<LaneForm> lanes;  // of a race, two to engine::kMaxLanes
+  std::vector<LaneForm> lanes;  // the lanes of a race, 2 to engine::kMaxLanes
   float temperature = 0, top_p = 1, min_p = 0, repetition_penalty = 1;
   int top_k = 0;
   std::uint64_t seed = 1;
@@ -74,7 +74,7 @@ struct SetupForm : ModelChoice {
   int max_tokens = 128;
   bool ignore_eos = false, no_special = false, start_held = false;
   std::string stop_texts;  // stop strings, one per line (engine::stop_texts_from)
-  std::string stop_ids;    // separated by commas (engine::stop_ids_from)
+  std::string stop_ids;    // stop ids, separated by commas (engine::stop_ids_from)
   SetupMode mode = SetupMode::Prompt;
   ReasoningForm reasoning;
 };

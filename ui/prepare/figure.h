@@ -31,10 +31,10 @@ enum class StepSet {
 
 /// One figure of a run.
 struct Figure {
-  std::string label;    // "tokens / step"
-  std::string value;    // "2.31", or "-" if it is undefined
-  std::string formula;  // "committed / steps"
-  std::string numbers;  // "97 / 42"
+  std::string label;    // the label: "tokens / step"
+  std::string value;    // the value: "2.31", or "-" if it is undefined
+  std::string formula;  // the formula in words: "committed / steps"
+  std::string numbers;  // the formula in numbers: "97 / 42"
   Truth truth = Truth::Measured;
   StepSet step_set = StepSet::None;
 };

@@ -13,7 +13,7 @@ struct Playhead {
   enum class Mode { Follow, Paused, Playing };
   Mode mode = Mode::Follow;
   double at = 0;     // own compute, ns
-  double speed = 1;  // of playing: seconds of compute per second
+  double speed = 1;  // speed of playing: seconds of compute per second
 
   /// Advances by `seconds` of the view's clock. `end` is the newest time.
   void advance(double seconds, double end) {

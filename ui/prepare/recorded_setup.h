@@ -16,7 +16,7 @@ namespace ui {
 
 /// The setup of one run or of the lanes of a race.
 struct RecordedSetup {
-  std::string prompt;      // of the first run
+  std::string prompt;      // the prompt of the first run
   std::vector<Fact> rows;  // decoders and their options, sampling, model
 };
 

@@ -40,7 +40,7 @@ struct Loading {
 };
 /// Returns the model that is being loaded, if any.
 std::optional<Loading> loading_of(const engine::Timeline& timeline);
-/// "0.09 of 0.18 GB, 1.20 GB/s, 3 s left"; without speed and time while they are not known.
+/// Returns "0.09 of 0.18 GB, 1.20 GB/s, 3 s left"; without speed and time while they are not known.
 std::string loading_facts(const Loading& loading);
 /// Returns a sentence about the model that is being loaded: "Loading demo-target: 0.09 of ..."; empty if there is none.
 std::string loading_words(const engine::Timeline& timeline);
@@ -50,7 +50,7 @@ std::string loading_words(const engine::Timeline& timeline);
 std::string awaited_words(const engine::Timeline& timeline, double waiting);
 /// The progress of a chain or tree of thoughts.
 struct Reasoning {
-  std::string words;  // "question 1 of 3, level 2 of 4, values 2 of 3"
+  std::string words;  // the progress: "question 1 of 3, level 2 of 4, values 2 of 3"
   double share = 0;
 };
 /// Returns the chain or tree that is running, if any.
@@ -69,11 +69,11 @@ Status agreement_of(const engine::RunRecord* run);
 /// The facts of the status bar. Zero and empty ones are omitted.
 struct BarFacts {
   std::string source;         // the opened recording's file name; empty: this session
-  std::int64_t n_events = 0;  // of the document shown
+  std::int64_t n_events = 0;  // number of events of the document shown
   std::int64_t n_inconsistent = 0, n_dropped = 0;
-  bool running = false, paused = false;  // the engine
+  bool running = false, paused = false;  // state of the engine
   bool quiet = false;                    // the window draws rarely to keep the processor free
-  std::string device;                    // "cpu 97 % busy"
+  std::string device;                    // the device and its load: "cpu 97 % busy"
   double draw_ms = 0;
   int scale_percent = 100;
   std::string range;  // the measured range; empty: none

@@ -21,17 +21,17 @@ struct ThoughtBox {
   /// The content of a box.
   enum class Kind { Question, Thought, Answer };
   Kind kind = Kind::Question;
-  int thought = -1;  // index in the search; -1: the question or the answer
-  int parent = -1;   // index of an earlier box; -1: this is the question
+  int thought = -1;  // index of the thought in the search; -1: the question or the answer
+  int parent = -1;   // index of the parent's box, an earlier one; -1: this is the question
   int column = 0;
-  float line = 0;  // from the top; fractional if a column is centred on its parents
+  float line = 0;  // line from the top; fractional if the column is centred on its parents
   Mean mean = Mean::Prefix;
   bool on_chain = false;  // part of the chain that leads to the answer
 };
 
 /// All boxes of a search.
 struct ThoughtLayout {
-  std::vector<ThoughtBox> boxes;  // by column, the question first
+  std::vector<ThoughtBox> boxes;  // ordered by column, the question first
   int n_columns = 0, n_lines = 0;
   int n_kept = 0, n_pruned = 0, n_unreadable = 0, n_open = 0;  // counts of thoughts
 };

@@ -39,10 +39,10 @@ TrainingCurves curves_of(const engine::TrainingHistory& history, TrainingAxis ax
 
 /// The state of a training run.
 struct TrainingStatus {
-  std::string words;     // "training, step 420", "collecting the target's answers"
+  std::string words;     // the stage: "training, step 420", "collecting the target's answers"
   double share = -1;     // progress, 0 to 1; -1: unknown
   bool is_over = false;  // the run has finished
-  std::string silence;   // "last report 3 s ago"; empty: finished
+  std::string silence;   // time since the last report: "last report 3 s ago"; empty: finished
 };
 /// Returns the state in words.
 TrainingStatus status_of(const engine::TrainingHistory& history);
@@ -56,8 +56,8 @@ std::string duration_words(double seconds);
 /// Counts over the blocks of one probe, in hindsight (engine/event/timeline/trajectory.h).
 struct ProbeCounts {
   std::int64_t step = 0;
-  int n_tokens = 0, n_iterations = 0;  // of the whole answer including its end token
-  double fast_forward = 0;             // mean of the means per block
+  int n_tokens = 0, n_iterations = 0;  // counts of the whole answer including its end token
+  double fast_forward = 0;             // mean over the blocks of each block's mean
   int n_stationary = 0;
   /// Returns the tokens per iteration; 0 without iterations.
   double tokens_per_iteration() const {

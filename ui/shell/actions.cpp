@@ -257,7 +257,7 @@ void Shell::show_overlay(bool& which) {
   which = overlay_begins_ = true;
 }
 
-// Closes a dialog; else cancels reading, saving or exporting; else removes the selection and the passing mark.
+// Closes a dialog; else cancels reading, saving or exporting; else removes the selection and the temporary mark.
 void Shell::go_back() {
   if (help_ || palette_ || find_ || open_dialog_ || export_dialog_ || save_dialog_) {
     help_ = palette_ = find_ = open_dialog_ = export_dialog_ = save_dialog_ = false;

@@ -34,8 +34,8 @@ inline bool is_tree(const CatalogOption& option) {
 /// A decoder.
 struct CatalogDecoder {
   std::string name;       // "lookahead", as commands take it
-  std::string title;      // "Lookahead"
-  std::string summary;    // one sentence
+  std::string title;      // the title in lists: "Lookahead"
+  std::string summary;    // a description in one sentence
   std::string reference;  // the paper that describes it
   bool lossless = true;
   bool supports_rejection = false;
@@ -83,8 +83,8 @@ struct CatalogModel {
 struct CatalogHeads {
   std::string name;  // as commands take it
   std::string path;
-  std::string kind;         // "medusa", "chimera"
-  std::string summary;      // "4 heads for demo-target, 3.2 M parameters"
+  std::string kind;         // the kind of heads: "medusa", "chimera"
+  std::string summary;      // in one line: "4 heads for demo-target, 3.2 M parameters"
   std::string unavailable;  // why they cannot be loaded; empty if they can
   std::map<std::string, std::string>
       unfit;  // the models of the catalog that the heads do not fit, with the reason
@@ -110,9 +110,9 @@ struct CatalogTask {
 
 /// A device.
 struct CatalogDevice {
-  std::string name;         // "cpu", "cuda"
-  std::string title;        // "CPU, 2 threads, AVX-512"
-  std::string unavailable;  // "no driver found"; empty if it can be used
+  std::string name;         // the device's name: "cpu", "cuda"
+  std::string title;        // the title in lists: "CPU, 2 threads, AVX-512"
+  std::string unavailable;  // why it cannot be used: "no driver found"; empty if it can
 };
 
 /// A line of the list This machine on the first page.

@@ -60,7 +60,7 @@ std::span<const Panel> panels();
 /// Returns the panel with this id, or nullptr.
 const Panel* panel_named(const char* id);
 
-/// The "?" in a panel's head. Its tooltip shows the panel's help, its marks and `also`, a further sentence.
+/// Draws the "?" in a panel's head. Its tooltip shows the panel's help, its marks and `also`, a further sentence.
 void panel_legend(const Panel& panel, const char* also = "");
 
 /// Returns the sentence that most panels show while no run is selected; empty if one is.

@@ -213,7 +213,7 @@ class Shell {
   float draw_exporting_bar(float top);
   void save_on();
   void end_saving();
-  // Returns the notes without passing marks.
+  // Returns the notes without temporary marks.
   Notes notes_to_save() const;
   void keep_notes();
   void adopt_notes();
@@ -298,7 +298,7 @@ class Shell {
   std::chrono::steady_clock::time_point
       looked_at_;  // time of that check, on a clock that also runs while no frames are drawn
   std::unique_ptr<Saving> saving_;
-  Notes saving_notes_;  // to be saved beside that recording
+  Notes saving_notes_;  // notes to save beside that recording
   double saving_since_ = 0;
   std::unique_ptr<Exporting> exporting_;
   double exporting_since_ = 0;

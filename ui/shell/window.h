@@ -39,7 +39,7 @@ struct WindowOptions {
   std::string open;                // a recording or a training run to open first
   std::string screen;              // welcome, live, compare, training; empty: the last one shown
   std::string theme;               // dark, light, monochrome; empty: as in the settings
-  std::string config_dir;          // empty: $XDG_CONFIG_HOME/decoscope; "-": save no settings
+  std::string config_dir;          // settings; empty: $XDG_CONFIG_HOME/decoscope; "-": none saved
   std::string model, scale;        // initial values of Setup; empty: its defaults
   std::string dtype, device;       // initial values of Setup
   int context = 0;                 // initial value of Setup

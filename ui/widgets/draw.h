@@ -68,7 +68,7 @@ void words_within(const std::string& text, Rgb rgb, float width);
 void truth_sign(Truth truth);
 /// Draws a grey label at the left with the letter of its truth, and a value at the right edge, or below if both do not fit on a line.
 void label_value(const char* label, const std::string& value, Truth truth = Truth::Measured);
-/// Returns the same for a figure, with its formula as the tooltip.
+/// The same for a figure, with its formula as the tooltip.
 /// @return whether it was clicked, to select its steps
 bool label_value(const Figure& figure);
 /// Puts an invisible button over a figure, with its formula as the tooltip.

@@ -45,7 +45,7 @@ std::span<const MarkNote> letter_marks();
 
 /// Draws samples with their meanings, one per line. Needs a Dear ImGui frame.
 void draw_notes(std::span<const MarkNote> notes);
-/// A quiet sign "?" whose tooltip shows a help sentence, these marks, the letters, and a last sentence.
+/// Draws a quiet sign "?" whose tooltip shows a help sentence, these marks, the letters, and a last sentence.
 /// @param id    unique on the screen: "?###marks_text"
 /// @param help  a sentence; empty: none
 /// @param also  a further sentence; empty: none
@@ -53,7 +53,7 @@ void legend_button(const char* id,
                    const char* help,
                    std::span<const MarkNote> notes,
                    const char* also = "");
-/// A row of cells that explains meanings; it ends where the room ends.
+/// Draws a row of cells that explains meanings, as many as fit.
 /// @param signs  true: also explain the corners of accepted cells and the letters beside figures
 void legend(std::span<const Mean> means, bool signs);
 

@@ -1,4 +1,4 @@
-// Frames of the shell without a window.
+// Draws frames of the shell without a window.
 #pragma once
 
 #include <functional>
@@ -31,7 +31,7 @@ class Headless {
     ImGui::DestroyContext();
   }
 
-  /// @return the number of vertices drawn
+  /// Draws one frame. @return the number of vertices drawn
   int frame(ui::Shell& shell) {
     draw([&] { shell.draw(1.0 / 60); });
     return ImGui::GetDrawData()->TotalVtxCount;

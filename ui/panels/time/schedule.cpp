@@ -171,7 +171,7 @@ struct PreparedSchedule : PanelState {
   }
 };
 
-// Returns the lanes; they are always rebuilt as a whole. While events arrive without pause, only after they have grown by a tenth, so that all
+// Returns the lanes, rebuilt as a whole. While events arrive without pause, it rebuilds them only after they have grown by a tenth, so that all
 // rebuilds together cost about ten times the last one. Until then it returns lanes that are older than the timeline.
 const ScheduleLanes& lanes_shown(Context& context) {
   constexpr std::uint64_t kSmall = 20'000, kPart = 10;

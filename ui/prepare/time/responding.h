@@ -19,9 +19,9 @@ bool is_gpu(const std::string& device);
 /// A GPU that exceeded its deadline.
 struct Unanswered {
   std::string device;
-  std::string what;      // "step 41", "prompt"
+  std::string what;      // the part that is late: "step 41", "prompt"
   double late_s = 0;     // seconds without a response so far
-  bool way_out = false;  // late enough to offer closing without it
+  bool way_out = false;  // so late that the window offers to close without it
 };
 
 /// Checks the GPUs of the live runs.

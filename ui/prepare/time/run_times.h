@@ -41,7 +41,7 @@ struct StepSums {
 /// A complete step on all clocks.
 struct StepSpan {
   engine::StepId step = 0;
-  int position = 0;                                        // of the first committed token
+  int position = 0;                                        // position of the first committed token
   double wall0 = 0, wall1 = 0;                             // ns since the session began
   double compute0 = 0, compute1 = 0;                       // ns of the run's own compute
   float propose = 0, forward = 0, verify = 0, commit = 0;  // shares of the step, sum 1

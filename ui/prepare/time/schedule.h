@@ -134,7 +134,7 @@ std::vector<std::size_t> slices_of_turn(const ScheduleLanes& lanes,
                                         std::size_t turn);
 /// Returns the step of a slice.
 Place place_of(const ScheduleLanes& lanes, const ScheduleSlice& slice);
-/// From the time at which a turn may draft until its end, as far as recorded.
+/// Returns the time from which a turn may draft and the time of its end, as far as they are recorded.
 std::pair<double, double> time_of(const ScheduleLanes& lanes, const engine::ScheduleTurn& turn);
 
 }  // namespace ui

@@ -26,7 +26,7 @@ struct Interval {
   /// Its middle.
   double middle() const { return (low + high) / 2; }
 };
-/// "0.312"; "0.30 to 0.34" if the interval is wider than 0.001.
+/// Returns "0.312", or "0.30 to 0.34" if the interval is wider than 0.001.
 std::string words_of(const Interval& value);
 
 /// Bounds on the tokens of a distribution that were not recorded.

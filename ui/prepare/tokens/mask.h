@@ -11,8 +11,8 @@ namespace ui {
 
 /// Adjacent rows with the same purpose.
 struct MaskRegion {
-  std::string name;        // "draft, depth 2", "draft head 2", "window, level 0"
-  std::string short_name;  // "d2", "h2", "w0"
+  std::string name;        // the name: "draft, depth 2", "draft head 2", "window, level 0"
+  std::string short_name;  // the short name: "d2", "h2", "w0"
   int first = 0, last = 0;
 };
 
@@ -20,7 +20,7 @@ struct MaskRegion {
 struct Mask {
   std::vector<std::vector<int>>
       sees;  // [rows] the rows that a row attends to, ascending; the row itself is last
-  std::vector<MaskRegion> regions;  // in the order of the rows
+  std::vector<MaskRegion> regions;  // the regions in the order of the rows
   /// Returns true if a row attends to another.
   bool seen(int row, int other) const;
 };
