@@ -45,7 +45,7 @@ std::string why_not_here(const engine::DecoderInfo& info,
   return "";
 }
 
-// Returns the same for a tree of thoughts.
+// Like why_not_here(), for a tree of thoughts.
 std::string why_not_in_tree(const engine::DecoderInfo& info, const engine::OptionValues& options) {
   try {
     engine::refuse_early_stop(info.name, options);

@@ -24,7 +24,7 @@ class WindowDevices {
   /// Adds the CPU to the catalog and starts to list the other devices with engine::list_devices.
   /// @param catalog  outlives this object. A device has the same index in `devices` and `health`
   explicit WindowDevices(ui::Catalog& catalog);
-  /// The same with another function, which is called on another thread.
+  /// The same with another function to list devices, which is called on another thread.
   WindowDevices(ui::Catalog& catalog, List list);
   /// Waits for the driver. If it does not respond within EngineThread::kPatience, ends the process
   /// as EngineThread::end_within() does.

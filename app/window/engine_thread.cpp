@@ -71,7 +71,7 @@ EngineThread::EngineThread(std::string assets_dir,
   serving = this;
 }
 
-// The engine reports failures of runs; this function reports a failure of the engine itself.
+// Serves commands on the engine's thread. The engine reports failures of runs; this function reports a failure of the engine itself.
 void EngineThread::serve(const std::string& assets_dir,
                          const std::string& data_dir,
                          const ModelOptions& options,

@@ -38,7 +38,7 @@ void add_one(ui::Catalog& catalog,
                              .unavailable = {},
                              .unfit = {}});
   } catch (const kernels::Error&) {
-    return;  // the list of models shows the folder with the error
+    return;  // the folder is listed as a model, with the error
   }
   ui::CatalogHeads& heads = catalog.heads.back();
   try {

@@ -125,7 +125,7 @@ int window(const WindowCommandOptions& options) {
   });
   ui::Catalog catalog = window_catalog(options);
   WindowDevices devices(catalog);
-  if (!options.screenshot.empty()) devices.wait_and_take();  // a picture shows all devices
+  if (!options.screenshot.empty()) devices.wait_and_take();  // a screenshot has to show all devices
   EngineThread thread(assets_dir(), data_dir_of_environment(), options.model, commands, events);
   ui::WindowOptions window_options;
   window_options.open = options.open;
