@@ -224,18 +224,18 @@ TEST(Exporting, existing_file_is_kept_and_trace_gets_next_name) {
 
 TEST(Exporting, reports_progress) {
   const auto timeline = timeline_of(streams::race({"ar", "jacobi"}));
-  std::vector<double> fractions;
+  std::vector<double> told;
   engine::TraceOptions options;
   options.progress = [&](double fraction) {
-    fractions.push_back(fraction);
+    told.push_back(fraction);
     return true;
   };
   engine::write_trace(timeline, options, [](std::string_view) {});
-  ASSERT_GE(fractions.size(), 4u);
-  EXPECT_TRUE(std::is_sorted(fractions.begin(), fractions.end()));
-  EXPECT_GE(fractions.front(), 0);
-  EXPECT_LE(fractions.back(), 1);
-  EXPECT_GT(fractions.back(), 0.5);
+  ASSERT_GE(told.size(), 4u);
+  EXPECT_TRUE(std::is_sorted(told.begin(), told.end()));
+  EXPECT_GE(told.front(), 0);
+  EXPECT_LE(told.back(), 1);
+  EXPECT_GT(told.back(), 0.5);
 }
 
 TEST(Captions, caption_explains_content_and_letters) {

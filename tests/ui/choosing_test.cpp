@@ -105,7 +105,7 @@ TEST(Choosing, each_figure_selects_the_steps_it_counts) {
 }
 
 // Returns a run that proposes in every step; only step `accepted_at` accepts a proposal, or none.
-std::vector<engine::Event> run_without_acceptance(int n_steps, int accepted_at = -1) {
+std::vector<engine::Event> in_vain(int n_steps, int accepted_at = -1) {
   std::vector<engine::Event> events{streams::story().model,
                                     engine::RunStarted{.run = 1,
                                                        .model = streams::story().model.model,
@@ -134,7 +134,7 @@ std::vector<engine::Event> run_without_acceptance(int n_steps, int accepted_at =
 }
 
 TEST(Choosing, warning_after_20_steps_without_acceptance) {
-  const auto found = [](const std::vector<engine::Event>& events) {
+  const auto vain = [](const std::vector<engine::Event>& events) {
     engine::Timeline timeline;
     for (const engine::Event& event : events) timeline.apply(event);
     EXPECT_EQ(timeline.n_inconsistent(), 0);
@@ -142,13 +142,11 @@ TEST(Choosing, warning_after_20_steps_without_acceptance) {
     extend(times, *timeline.run(1));
     return steps_without_acceptance(times, times.steps.size());
   };
-  EXPECT_TRUE(found(run_without_acceptance(19)).empty());
-  EXPECT_EQ(found(run_without_acceptance(20)).size(), 20u);
-  EXPECT_EQ(found(run_without_acceptance(30)).front(), 10);
-  EXPECT_TRUE(found(run_without_acceptance(30, 25)).empty())
-      << "the last 20 steps contain an acceptance";
-  EXPECT_EQ(found(run_without_acceptance(30, 5)).size(), 20u)
-      << "the acceptance is older than 20 steps";
+  EXPECT_TRUE(vain(in_vain(19)).empty());
+  EXPECT_EQ(vain(in_vain(20)).size(), 20u);
+  EXPECT_EQ(vain(in_vain(30)).front(), 10);
+  EXPECT_TRUE(vain(in_vain(30, 25)).empty()) << "the last 20 steps contain an acceptance";
+  EXPECT_EQ(vain(in_vain(30, 5)).size(), 20u) << "the acceptance is older than 20 steps";
 }
 
 TEST(Choosing, search_ignores_case) {

@@ -54,8 +54,8 @@ ui::Catalog catalog_with_gpu() {
 }
 
 // A window in which a run on a device was requested.
-struct RequestedRun : DrawnWindow {
-  explicit RequestedRun(const std::string& device) {
+struct Asked : DrawnWindow {
+  explicit Asked(const std::string& device) {
     catalog = catalog_with_gpu();
     shell.show(ui::Screen::Live);
     shell.form().device = device;
@@ -74,7 +74,7 @@ TEST(FailedDevice, cpu_is_offered_after_gpu_failures_only) {
                         Case{"cuda:0", kUsage, false}, Case{"cpu", kDevice, false},
                         Case{"auto", kResources, false}}) {
     SCOPED_TRACE(std::string(c.device) + " " + std::to_string(c.code));
-    RequestedRun window(c.device);
+    Asked window(c.device);
     window.shell.take(cut_run(c.device, true));
     EXPECT_THAT(window.said(), Not(HasSubstr(kOffer)));
     window.shell.take({failed(c.code)});
@@ -89,7 +89,7 @@ TEST(FailedDevice, cpu_is_not_offered_after_other_failures) {
   for (const char* message : {"/home/a/one.pdrun: cannot be written: No space left on device",
                               "out of memory; the runs so far are kept"}) {
     for (const engine::RunId run : {0u, 1u}) {
-      RequestedRun window("cuda:0");
+      Asked window("cuda:0");
       window.shell.take(cut_run("cuda:0", true));
       engine::RunFailed other = failed(kResources, run);
       other.message = message;
@@ -98,7 +98,7 @@ TEST(FailedDevice, cpu_is_not_offered_after_other_failures) {
     }
   }
   // A newer request is pending, so this failure belongs to the older one.
-  RequestedRun window("cuda:0");
+  Asked window("cuda:0");
   window.shell.take(cut_run("cuda:0", true));
   window.shell.perform(ui::Action::Run);
   window.shell.take({failed(kDevice)});
@@ -126,7 +126,7 @@ TEST(FailedDevice, messages_name_settings_instead_of_options) {
   EXPECT_EQ(ui::for_window("name the folder of the sets with --data DIR or in DECOSCOPE_DATA"),
             "name the folder of the sets in DECOSCOPE_DATA, before the program starts");
   EXPECT_EQ(ui::for_window("a file --named so"), "a file --named so");
-  RequestedRun window("cuda:0");
+  Asked window("cuda:0");
   window.shell.take(cut_run("cuda:0", true));
   engine::RunFailed typed = failed(kDevice);
   typed.message += "; try --device cpu";
@@ -151,7 +151,7 @@ TEST(FailedDevice, bar_stays_until_dismissed) {
         shell.form().device = "cuda:0";
         ctx->Yield(3);
         ctx->ItemClick("//##top/###run");
-        wait_until(ctx, [&] { return !stage.replay->requests.empty(); });
+        wait_until(ctx, [&] { return !stage.replay->asked.empty(); });
         shell.take({failed(kDevice, 0)});
         ctx->Yield(3);
         ctx->ItemClick("//##failure/###dismiss_failure");
@@ -170,7 +170,7 @@ TEST(FailedDevice, bar_stays_until_dismissed) {
 }
 
 TEST(FailedDevice, cpu_is_offered_after_a_refused_start) {
-  RequestedRun window("cuda:0");
+  Asked window("cuda:0");
   window.shell.take({failed(kDevice, 0)});
   EXPECT_THAT(window.said(), AllOf(HasSubstr("Not started (code 5): cuda:0"), HasSubstr(kOffer)));
   // A run starts; the offer, which belonged to an earlier request, disappears.
@@ -179,7 +179,7 @@ TEST(FailedDevice, cpu_is_offered_after_a_refused_start) {
 }
 
 TEST(FailedDevice, offers_cpu_only_for_the_last_request) {
-  RequestedRun window("cuda:0");
+  Asked window("cuda:0");
   window.shell.take(cut_run("cuda:0", true));
   window.shell.take({failed(kDevice)});
   EXPECT_THAT(window.said(), HasSubstr(kOffer));
@@ -206,7 +206,7 @@ TEST(FailedDevice, cpu_button_repeats_the_command) {
         shell.form().max_tokens = 33;
         ctx->Yield(3);
         ctx->ItemClick("//##top/###run");
-        wait_until(ctx, [&] { return !stage.replay->requests.empty(); });
+        wait_until(ctx, [&] { return !stage.replay->asked.empty(); });
         const engine::StartRun before = stage.replay->started;
         IM_CHECK_STR_EQ(before.device.c_str(), "cuda:0");
         shell.take(cut_run("cuda:0", true));
@@ -217,7 +217,7 @@ TEST(FailedDevice, cpu_button_repeats_the_command) {
         ctx->Yield(3);
         IM_CHECK_STR_EQ(shell.form().device.c_str(), "cuda:0");
         ctx->ItemClick("//##failure/###cpu");
-        wait_until(ctx, [&] { return stage.replay->requests.size() == 2; });
+        wait_until(ctx, [&] { return stage.replay->asked.size() == 2; });
         const engine::StartRun& now = stage.replay->started;
         IM_CHECK_STR_EQ(now.device.c_str(), "cpu");
         IM_CHECK_STR_EQ(now.scale.c_str(), "4x1");
@@ -266,11 +266,11 @@ std::string late(const std::vector<engine::Event>& events,
 TEST(LateGpu, reported_after_10_s_and_exit_offered_after_60_s) {
   const auto events = cut_run("cuda:0", true);
   const auto step = std::get<engine::Drafted>(events.back()).step;
-  const std::string report = "GPU not responding, step " + std::to_string(step) + ", ";
+  const std::string told = "GPU not responding, step " + std::to_string(step) + ", ";
   EXPECT_EQ(late(events, 9.9), "");
-  EXPECT_EQ(late(events, 10), report + "10 s");
-  EXPECT_EQ(late(events, 59.4), report + "59 s");
-  EXPECT_EQ(late(events, 61), report + "61 s, way out");
+  EXPECT_EQ(late(events, 10), told + "10 s");
+  EXPECT_EQ(late(events, 59.4), told + "59 s");
+  EXPECT_EQ(late(events, 61), told + "61 s, way out");
 }
 
 TEST(LateGpu, only_a_computing_gpu_is_late) {

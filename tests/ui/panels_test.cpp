@@ -53,10 +53,10 @@ void draw_everything(const std::vector<engine::Event>& events, int scale = 100) 
 }
 
 // Returns the timeline of a stream whose decoder gets the name `decoder` and whose rows of kind `from` get the kind `to`.
-engine::Timeline stream_as(const char* decoder,
-                           std::vector<engine::Event> events,
-                           engine::RowTag::Kind from = engine::RowTag::Kind::Probe,
-                           engine::RowTag::Kind to = engine::RowTag::Kind::Probe) {
+engine::Timeline told_by(const char* decoder,
+                         std::vector<engine::Event> events,
+                         engine::RowTag::Kind from = engine::RowTag::Kind::Probe,
+                         engine::RowTag::Kind to = engine::RowTag::Kind::Probe) {
   engine::Timeline timeline;
   for (engine::Event& event : events) {
     if (auto* started = std::get_if<engine::RunStarted>(&event)) started->decoder = decoder;
@@ -72,22 +72,22 @@ engine::Timeline stream_as(const char* decoder,
 TEST(Panels, fit_by_recorded_rows_of_any_decoder) {
   const ui::Panel &pool = *ui::panel_named("pool"), &trajectory = *ui::panel_named("trajectory");
   using Kind = engine::RowTag::Kind;
-  const auto refines = stream_as("unheard-of", streams::one_run("jacobi", 24));
+  const auto refines = told_by("unheard-of", streams::one_run("jacobi", 24));
   EXPECT_TRUE(trajectory.fits(refines.runs()[0]));
   EXPECT_FALSE(pool.fits(refines.runs()[0]));
   EXPECT_STREQ(pool.instead(refines.runs()[0]), "trajectory");
-  const auto looks_ahead = stream_as("ar", streams::one_run("lookahead", 24));
+  const auto looks_ahead = told_by("ar", streams::one_run("lookahead", 24));
   EXPECT_TRUE(trajectory.fits(looks_ahead.runs()[0]));
   EXPECT_TRUE(pool.fits(looks_ahead.runs()[0]));
-  const auto looks_up = stream_as("jacobi", streams::one_run("prompt-lookup", 48));
+  const auto looks_up = told_by("jacobi", streams::one_run("prompt-lookup", 48));
   EXPECT_FALSE(trajectory.fits(looks_up.runs()[0]));
   EXPECT_TRUE(pool.fits(looks_up.runs()[0]));
   EXPECT_STREQ(trajectory.instead(looks_up.runs()[0]), "pool");
   const auto drafts =
-      stream_as("lookahead", streams::one_run("prompt-lookup", 48), Kind::Guess, Kind::Draft);
+      told_by("lookahead", streams::one_run("prompt-lookup", 48), Kind::Guess, Kind::Draft);
   EXPECT_FALSE(trajectory.fits(drafts.runs()[0]));
   EXPECT_FALSE(pool.fits(drafts.runs()[0]));
-  const auto plain = stream_as("lookahead", streams::one_run("ar", 24));
+  const auto plain = told_by("lookahead", streams::one_run("ar", 24));
   EXPECT_FALSE(trajectory.fits(plain.runs()[0]));
   EXPECT_FALSE(pool.fits(plain.runs()[0]));
   EXPECT_STREQ(pool.instead(plain.runs()[0]), "text");

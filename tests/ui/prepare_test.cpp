@@ -86,12 +86,12 @@ TEST(TextCells, rejected_proposals_follow_the_text) {
   std::size_t n = 0;
   while (run.steps[n].verified.n_rejected == 0 || run.steps[n].verified.n_unused == 0) ++n;
   const auto cells = text_cells(timeline, run, n + 1, false);
-  std::vector<Mean> uncommitted;
+  std::vector<Mean> behind;
   for (const TextCell& cell : cells)
-    if (!cell.committed) uncommitted.push_back(cell.mean);
-  ASSERT_GE(uncommitted.size(), 2u);
-  EXPECT_EQ(uncommitted[0], Mean::Rejected);
-  EXPECT_EQ(uncommitted[1], Mean::Unused);
+    if (!cell.committed) behind.push_back(cell.mean);
+  ASSERT_GE(behind.size(), 2u);
+  EXPECT_EQ(behind[0], Mean::Rejected);
+  EXPECT_EQ(behind[1], Mean::Unused);
 }
 
 TEST(TextCells, are_laid_out_within_the_width) {
@@ -353,13 +353,13 @@ TEST(Numbers, fastcot_shares_have_denominators) {
                            {"token_hits", 147}, {"guesses_in_text", 294}, {"text_in_guesses", 221}};
   const std::vector<Figure> more = more_of();
   ASSERT_EQ(more.size(), n_without + 4);
-  const Figure* const shares = &more[n_without];
+  const Figure* const foreseen = &more[n_without];
   const char* const numbers[] = {"30 / 149", "147 / 735", "294 / 735", "221 / 735"};
   const char* const values[] = {"20 %", "20 %", "40 %", "30 %"};
   for (int i = 0; i < 4; ++i) {
-    EXPECT_EQ(shares[i].numbers, numbers[i]) << shares[i].label;
-    EXPECT_EQ(shares[i].value, values[i]) << shares[i].label;
-    EXPECT_EQ(shares[i].truth, Truth::Hindsight) << "they are compared with the whole sequence";
+    EXPECT_EQ(foreseen[i].numbers, numbers[i]) << foreseen[i].label;
+    EXPECT_EQ(foreseen[i].value, values[i]) << foreseen[i].label;
+    EXPECT_EQ(foreseen[i].truth, Truth::Hindsight) << "they are compared with the whole sequence";
   }
   for (engine::Event& event : events)
     if (auto* finished = std::get_if<engine::RunFinished>(&event))

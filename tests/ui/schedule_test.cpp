@@ -213,12 +213,12 @@ TEST(Schedule, stopped_run_leaves_the_queue) {
   };
   const auto queued = std::ranges::find_if(events, is_queued);
   const Nanoseconds t = engine::time_of(*queued);
-  std::vector<engine::Event> kept(events.begin(), queued + 1);
-  kept.push_back(engine::RunFinished{.t = t + 1'000'000, .run = 2, .stop_reason = "stopped"});
+  std::vector<engine::Event> told(events.begin(), queued + 1);
+  told.push_back(engine::RunFinished{.t = t + 1'000'000, .run = 2, .stop_reason = "stopped"});
   for (auto event = queued + 1; event != events.end(); ++event)
-    if (engine::run_of(*event) != 2) kept.push_back(*event);
-  std::ranges::stable_sort(kept, {}, [](const auto& e) { return engine::time_of(e); });
-  const ScheduleLanes lanes = lanes_of(timeline_of(kept));
+    if (engine::run_of(*event) != 2) told.push_back(*event);
+  std::ranges::stable_sort(told, {}, [](const auto& e) { return engine::time_of(e); });
+  const ScheduleLanes lanes = lanes_of(timeline_of(told));
   const ScheduleRow& branch = row_of(lanes, ScheduleRowKind::Branch, 1);
   ASSERT_EQ(branch.slices.back().act, ScheduleAct::WaitsForTarget);
   EXPECT_EQ(branch.slices.back().t1 - branch.slices.back().t0, 1e6);
@@ -312,24 +312,24 @@ TEST(Schedule, timeline_shows_the_forward_after_the_wait) {
 
 TEST(Simulation, stages_default_to_recorded_times) {
   const auto timeline = timeline_of(streams::schedule(3, 3));
-  const engine::Schedule recorded = lanes_of(timeline).schedule;
+  const engine::Schedule told = lanes_of(timeline).schedule;
   double verified = 0;
-  for (const engine::ScheduleForward& forward : recorded.forwards)
+  for (const engine::ScheduleForward& forward : told.forwards)
     verified += static_cast<double>(forward.ended - forward.begin);
-  verified /= static_cast<double>(recorded.forwards.size());
+  verified /= static_cast<double>(told.forwards.size());
   ui::SimulationForm form;
-  engine::SimulatedStages stages = ui::stages_of(form, recorded);
+  engine::SimulatedStages stages = ui::stages_of(form, told);
   EXPECT_EQ(stages.draft, streams::kScheduledDraft);
   EXPECT_NEAR(static_cast<double>(stages.verify), verified, 1);
   EXPECT_EQ(stages.n_branches, 3);
   EXPECT_EQ(stages.n_drafts, 0) << "one per branch, as in the paper";
-  engine::Schedule with_prompts = recorded;
+  engine::Schedule with_prompts = told;
   for (engine::ScheduleTurn& turn : with_prompts.turns)
     if (turn.step == 0) turn.drafts -= 2'000'000;
   EXPECT_EQ(ui::stages_of(form, with_prompts).draft, streams::kScheduledDraft)
       << "reading a prompt is not part of a draft";
   form = {.draft_ms = 4, .verify_ms = 0, .n_branches = 7, .one_draft = true, .policy = "shortest"};
-  stages = ui::stages_of(form, recorded);
+  stages = ui::stages_of(form, told);
   EXPECT_EQ(stages.draft, 4'000'000);
   EXPECT_EQ(stages.verify, 10'000) << "a stage has a minimum time";
   EXPECT_EQ(stages.n_branches, 7);
@@ -387,13 +387,13 @@ TEST(Simulation, has_rows_figures_and_bound) {
   EXPECT_EQ(ui::simulation_figures(ui::Simulation{}, {})[0].value, "-");
 }
 
-struct ScheduleWindow {
+struct Stand {
   headless::Headless gui;
   engine::CommandQueue commands;
   ui::Catalog catalog = streams::catalog();
   ui::Shell shell{catalog, commands, ""};
 
-  explicit ScheduleWindow(const std::vector<engine::Event>& events) {
+  explicit Stand(const std::vector<engine::Event>& events) {
     shell.take(events);
     shell.show(ui::Screen::Live);
     for (int i = 0; i < 4; ++i) gui.frame(shell);
@@ -406,20 +406,20 @@ ImGuiWindow* schedule_window() {
 
 TEST(Schedule, panel_is_offered_only_for_schedules) {
   {
-    ScheduleWindow shown(streams::schedule(3, 3));
+    Stand stand(streams::schedule(3, 3));
     ASSERT_NE(schedule_window(), nullptr);
     ASSERT_NE(schedule_window()->DockNode, nullptr);
     EXPECT_EQ(schedule_window()->DockNode->VisibleWindow, schedule_window());
-    const std::string said = shown.gui.said(shown.shell);
+    const std::string said = stand.gui.said(stand.shell);
     EXPECT_THAT(said, AllOf(HasSubstr("target busy"), HasSubstr("at most 2"),
                             HasSubstr("some accepted none accepted"), HasSubstr("in the queue")));
   }
-  ScheduleWindow shown(streams::one_run("speculative"));
+  Stand stand(streams::one_run("speculative"));
   EXPECT_TRUE(!schedule_window() || !schedule_window()->WasActive);
   // Requested by name, it explains why it is empty.
-  shown.shell.ask_picture("none.png", "schedule", 1);
-  for (int i = 0; i < 3; ++i) shown.gui.frame(shown.shell);
-  EXPECT_THAT(shown.gui.said(shown.shell),
+  stand.shell.ask_picture("none.png", "schedule", 1);
+  for (int i = 0; i < 3; ++i) stand.gui.frame(stand.shell);
+  EXPECT_THAT(stand.gui.said(stand.shell),
               AllOf(HasSubstr("No run has waited for a model"), HasSubstr("decoscope reason cot")));
 }
 
@@ -427,17 +427,17 @@ TEST(Schedule, one_sequence_needs_no_schedule) {
   std::vector<engine::Event> events = streams::one_run("speculative");
   for (engine::Event& event : events)
     if (auto* started = std::get_if<engine::RunStarted>(&event)) started->decoder = "seed";
-  ScheduleWindow shown(events);
-  shown.shell.ask_picture("none.png", "schedule", 1);
-  for (int i = 0; i < 3; ++i) shown.gui.frame(shown.shell);
-  EXPECT_THAT(shown.gui.said(shown.shell), HasSubstr("This run has one sequence"));
+  Stand stand(events);
+  stand.shell.ask_picture("none.png", "schedule", 1);
+  for (int i = 0; i < 3; ++i) stand.gui.frame(stand.shell);
+  EXPECT_THAT(stand.gui.said(stand.shell), HasSubstr("This run has one sequence"));
 }
 
 TEST(Schedule, frame_cost_of_a_long_schedule_is_bounded) {
-  ScheduleWindow shown(streams::schedule(60, 3, 600));
+  Stand stand(streams::schedule(60, 3, 600));
   ImGuiWindow* window = schedule_window();
   ASSERT_NE(window, nullptr);
-  ASSERT_GT(shown.shell.session().shown().timeline.n_events(), 60'000);
+  ASSERT_GT(stand.shell.session().shown().timeline.n_events(), 60'000);
   constexpr int kRows = 8, kCorners = 8, kRest = 8'000;
   EXPECT_GT(window->DrawList->VtxBuffer.Size, 1'000);
   EXPECT_LT(window->DrawList->VtxBuffer.Size,

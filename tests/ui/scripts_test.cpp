@@ -55,7 +55,7 @@ TEST(Scripts, run_pause_and_step) {
     wait_until(ctx, [&] { return n_complete() > before + 4; });
     ctx->KeyPress(ImGuiMod_Ctrl | ImGuiKey_Period);
     wait_until(ctx, [&] { return run_of(stage)->over(); });
-    IM_CHECK_EQ(stage.replay->requests.back(), std::string("stop"));
+    IM_CHECK_EQ(stage.replay->asked.back(), std::string("stop"));
   });
 }
 
@@ -345,7 +345,7 @@ TEST(Scripts, opens_a_recording_and_exports_a_trace) {
   fs::create_directories(folder);
   const std::string recording = (folder / "race.pdrun").string(),
                     trace = (folder / "trace.json").string(),
-                    with_prompt = (folder / "with_prompt.json").string(),
+                    told = (folder / "with_prompt.json").string(),
                     part = (folder / "part.json").string();
   {
     engine::Recorder recorder(recording);
@@ -370,10 +370,10 @@ TEST(Scripts, opens_a_recording_and_exports_a_trace) {
     // The prompt's text is exported only if the box is ticked.
     IM_CHECK_EQ(contents(trace).find("\"prompt\":"), std::string::npos);
     IM_CHECK_NE(contents(trace).find("\"prompt_hash\":"), std::string::npos);
-    ctx->ItemInputValue("//##export/##path", with_prompt.c_str());
+    ctx->ItemInputValue("//##export/##path", told.c_str());
     ctx->ItemCheck("//##export/###prompt_text");
     export_now();
-    IM_CHECK_NE(contents(with_prompt).find("\"prompt\":"), std::string::npos);
+    IM_CHECK_NE(contents(told).find("\"prompt\":"), std::string::npos);
     ctx->ItemClick("//##export/###cancel_export");
     // A trace of the measured range alone has one run and fewer events. The boxes are cleared when the dialog opens again.
     ctx->KeyPress(ImGuiKey_LeftArrow);
@@ -560,8 +560,8 @@ TEST(Scripts, closing_while_decoding_stops_the_engine) {
   };
   EXPECT_EQ(ui::run_window(events, commands, streams::catalog(), options), 0);
   replay.turn();
-  ASSERT_FALSE(replay.requests.empty());
-  EXPECT_EQ(replay.requests.back(), "stop");
+  ASSERT_FALSE(replay.asked.empty());
+  EXPECT_EQ(replay.asked.back(), "stop");
 }
 
 }  // namespace

@@ -157,7 +157,7 @@ TEST(SetupReasoning, checkbox_drops_approximate_tokens) {
         ctx->ItemClick("##drop_approximate");
         IM_CHECK(form.reasoning.drop_approximate);
         ctx->ItemClick("//##top/###run");
-        scripted::wait_until(ctx, [&] { return !stage.replay->requests.empty(); });
+        scripted::wait_until(ctx, [&] { return !stage.replay->asked.empty(); });
         IM_CHECK(stage.replay->reasoned.drop_approximate);
       },
       {}, with_fastcot());
@@ -290,19 +290,19 @@ TEST(SetupReasoning, tree_of_thoughts_is_run_with_the_mouse) {
         ctx->ItemClick("policy/##value");
         ctx->ItemClick("//$FOCUSED/priority");
         ctx->ItemClick("//##top/###run");
-        scripted::wait_until(ctx, [&] { return !stage.replay->requests.empty(); });
-        IM_CHECK_STR_EQ(stage.replay->requests.front().c_str(), "reason");
-        const engine::StartReasoning& command = stage.replay->reasoned;
-        IM_CHECK(command.what == engine::StartReasoning::What::Tree);
-        IM_CHECK_STR_EQ(command.task.c_str(), "blocks");
-        IM_CHECK_EQ(command.level, 2);
-        IM_CHECK_EQ(command.depth, 7);
-        IM_CHECK_EQ(command.count, 2);
-        IM_CHECK_EQ(command.start, 11);
-        IM_CHECK_EQ(command.n_thoughts, 4);
-        IM_CHECK_EQ(command.beam, 2);
-        IM_CHECK_STR_EQ(command.decoder.decoder.c_str(), "seed");
-        IM_CHECK_STR_EQ(command.decoder.options.at("policy").c_str(), "priority");
+        scripted::wait_until(ctx, [&] { return !stage.replay->asked.empty(); });
+        IM_CHECK_STR_EQ(stage.replay->asked.front().c_str(), "reason");
+        const engine::StartReasoning& asked = stage.replay->reasoned;
+        IM_CHECK(asked.what == engine::StartReasoning::What::Tree);
+        IM_CHECK_STR_EQ(asked.task.c_str(), "blocks");
+        IM_CHECK_EQ(asked.level, 2);
+        IM_CHECK_EQ(asked.depth, 7);
+        IM_CHECK_EQ(asked.count, 2);
+        IM_CHECK_EQ(asked.start, 11);
+        IM_CHECK_EQ(asked.n_thoughts, 4);
+        IM_CHECK_EQ(asked.beam, 2);
+        IM_CHECK_STR_EQ(asked.decoder.decoder.c_str(), "seed");
+        IM_CHECK_STR_EQ(asked.decoder.options.at("policy").c_str(), "priority");
       },
       {}, catalog());
 }
@@ -315,19 +315,19 @@ TEST(SetupReasoning, numbers_have_the_bounds_of_the_command_line) {
         ctx->ItemClick("###mode_tree");
         ctx->Yield(2);
         namespace bounds = engine::reasoning;
-        const ReasoningForm& form = stage.shell->form().reasoning;
+        const ReasoningForm& asked = stage.shell->form().reasoning;
         const auto enter = [&](const char* id, int value) {
           ctx->ItemInputValue(id, value);
           ctx->Yield(2);
         };
         enter("##count", 2'000'000'000);
-        IM_CHECK_EQ(form.tree.count, static_cast<int>(bounds::kCount.high));
+        IM_CHECK_EQ(asked.tree.count, static_cast<int>(bounds::kCount.high));
         enter("##thoughts", 0);
-        IM_CHECK_EQ(form.n_thoughts, static_cast<int>(bounds::kThoughts.low));
+        IM_CHECK_EQ(asked.n_thoughts, static_cast<int>(bounds::kThoughts.low));
         enter("##beam", 1000);
-        IM_CHECK_EQ(form.beam, static_cast<int>(bounds::kBeam.high));
+        IM_CHECK_EQ(asked.beam, static_cast<int>(bounds::kBeam.high));
         enter("##depth", 1000);
-        IM_CHECK_EQ(form.depth, static_cast<int>(bounds::kDepth.high));
+        IM_CHECK_EQ(asked.depth, static_cast<int>(bounds::kDepth.high));
       },
       {}, catalog());
 }
@@ -346,8 +346,8 @@ TEST(SetupReasoning, chain_of_thought_is_run_with_the_keyboard) {
         ctx->Yield(2);
         ctx->KeyPress(ImGuiKey_Escape);
         ctx->KeyPress(ImGuiMod_Ctrl | ImGuiKey_Enter);
-        scripted::wait_until(ctx, [&] { return !stage.replay->requests.empty(); });
-        IM_CHECK_STR_EQ(stage.replay->requests.front().c_str(), "reason");
+        scripted::wait_until(ctx, [&] { return !stage.replay->asked.empty(); });
+        IM_CHECK_STR_EQ(stage.replay->asked.front().c_str(), "reason");
         IM_CHECK(stage.replay->reasoned.what == engine::StartReasoning::What::Chain);
         IM_CHECK_STR_EQ(stage.replay->reasoned.task.c_str(), "kb");
         IM_CHECK_EQ(stage.replay->reasoned.count, 3);
@@ -387,8 +387,8 @@ TEST(SetupReasoning, race_always_uses_one_prompt) {
         ctx->SetRef(ImGui::FindWindowByName("Setup###compare.setup"));
         IM_CHECK((ctx->ItemInfo("###mode_tree").ItemFlags & ImGuiItemFlags_Disabled) != 0);
         ctx->ItemClick("//##top/###run");
-        scripted::wait_until(ctx, [&] { return !stage.replay->requests.empty(); });
-        IM_CHECK_STR_EQ(stage.replay->requests.front().c_str(), "start");
+        scripted::wait_until(ctx, [&] { return !stage.replay->asked.empty(); });
+        IM_CHECK_STR_EQ(stage.replay->asked.front().c_str(), "start");
         IM_CHECK(stage.shell->form().mode == SetupMode::Tree);
       },
       {}, catalog());

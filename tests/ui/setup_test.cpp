@@ -103,9 +103,9 @@ TEST(Setup, first_race_includes_the_consistency_model) {
   EXPECT_EQ(form.lanes[2].options.at("refill"), "slide");
   EXPECT_EQ(form.lanes[2].options.at("block"), "10") << "the default for two cores";
   EXPECT_EQ(form.live.decoder, "lookahead");
-  SetupForm with_prompt = form;
-  with_prompt.prompt = "a prompt";
-  EXPECT_EQ(why_not(with_prompt, catalog, true), "");
+  SetupForm asked = form;
+  asked.prompt = "a prompt";
+  EXPECT_EQ(why_not(asked, catalog, true), "");
   EXPECT_LE(form.lanes.size(), engine::kMaxLanes);
 }
 
@@ -157,10 +157,10 @@ TEST(Setup, reused_race_keeps_both_models) {
   EXPECT_EQ(form.lanes[1].model, "demo-cllm");
   const RecordedSetup setup =
       recorded_setup(timeline, {&timeline.runs()[0], &timeline.runs()[1]}, catalog);
-  const bool has_row = std::ranges::any_of(setup.rows, [](const Fact& row) {
+  const bool told = std::ranges::any_of(setup.rows, [](const Fact& row) {
     return row.label == "model of B" && row.value == "demo-cllm";
   });
-  EXPECT_TRUE(has_row);
+  EXPECT_TRUE(told);
 }
 
 TEST(Setup, context_length_belongs_to_its_model) {

@@ -75,8 +75,8 @@ TEST(Loading, can_be_cancelled) {
     stage.shell->take({read_of("demo-target", 1, 10), read_of("demo-target", 2, 11)});
     ctx->Yield(3);
     ctx->ItemClick("//Text###live.text/###cancel_loading");
-    wait_until(ctx, [&] { return !stage.replay->requests.empty(); });
-    IM_CHECK_EQ(stage.replay->requests.back(), std::string("stop"));
+    wait_until(ctx, [&] { return !stage.replay->asked.empty(); });
+    IM_CHECK_EQ(stage.replay->asked.back(), std::string("stop"));
   });
 }
 
@@ -209,7 +209,7 @@ TEST(PanelHead, every_panel_with_marks_has_a_legend) {
   play("heads", [](ImGuiTestContext* ctx, Stage& stage) {
     ui::Shell& shell = *stage.shell;
     shell.take(streams::race({"ar", "jacobi", "lookahead"}));
-    const auto has_legend = [&](const char* screen, const char* panel) {
+    const auto tells = [&](const char* screen, const char* panel) {
       const std::string window = std::string("###") + screen + "." + panel;
       ctx->WindowFocus(("//" + window).c_str());
       ctx->Yield(3);
@@ -224,10 +224,10 @@ TEST(PanelHead, every_panel_with_marks_has_a_legend) {
     };
     shell.selection().run = 3;
     for (const char* panel : {"text", "trajectory", "pool", "gantt", "numbers", "inspector"})
-      has_legend("live", panel);
+      tells("live", panel);
     shell.show(ui::Screen::Compare);
     ctx->Yield(3);
-    for (const char* panel : {"gantt", "difference", "inspector"}) has_legend("compare", panel);
+    for (const char* panel : {"gantt", "difference", "inspector"}) tells("compare", panel);
   });
 }
 

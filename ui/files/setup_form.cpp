@@ -313,9 +313,9 @@ std::string why_none_approximate(const LaneForm& lane) {
 }
 
 engine::StartReasoning reasoning_command(const SetupForm& form) {
-  const ReasoningForm& reasoning_form = form.reasoning;
+  const ReasoningForm& asked = form.reasoning;
   const bool tree = form.mode == SetupMode::Tree;
-  const QuestionsForm& questions = tree ? reasoning_form.tree : reasoning_form.chain;
+  const QuestionsForm& questions = tree ? asked.tree : asked.chain;
   using What = engine::StartReasoning::What;
   return {.what = tree ? What::Tree : What::Chain,
           .model = form.model,
@@ -331,19 +331,18 @@ engine::StartReasoning reasoning_command(const SetupForm& form) {
           .count = questions.count,
           .data = questions.data,
           .prompts = questions.prompts,
-          .n_actions = reasoning_form.n_actions,
-          .decoder = {reasoning_form.decoder.decoder, reasoning_form.decoder.options},
-          .batch = has_branches(reasoning_form.decoder) ? 1 : reasoning_form.batch,
+          .n_actions = asked.n_actions,
+          .decoder = {asked.decoder.decoder, asked.decoder.options},
+          .batch = has_branches(asked.decoder) ? 1 : asked.batch,
           .repetition_penalty = form.repetition_penalty,
-          .max_tokens = reasoning_form.max_tokens,
-          .n_shots = reasoning_form.n_shots,
-          .drop_approximate = reasoning_form.drop_approximate &&
-                              why_none_approximate(reasoning_form.decoder).empty(),
-          .depth = reasoning_form.depth,
-          .n_thoughts = reasoning_form.n_thoughts,
-          .beam = reasoning_form.beam,
-          .temperature = reasoning_form.temperature,
-          .value_temperature = reasoning_form.value_temperature,
+          .max_tokens = asked.max_tokens,
+          .n_shots = asked.n_shots,
+          .drop_approximate = asked.drop_approximate && why_none_approximate(asked.decoder).empty(),
+          .depth = asked.depth,
+          .n_thoughts = asked.n_thoughts,
+          .beam = asked.beam,
+          .temperature = asked.temperature,
+          .value_temperature = asked.value_temperature,
           .seed = form.seed,
           .sampling = form.sampling,
           .start_held = form.start_held};
@@ -381,9 +380,8 @@ std::string why_not_with(const Catalog& catalog,
 }
 
 std::string why_not_reason(const SetupForm& form, const Catalog& catalog) {
-  const ReasoningForm& reasoning_form = form.reasoning;
-  const QuestionsForm& questions =
-      form.mode == SetupMode::Tree ? reasoning_form.tree : reasoning_form.chain;
+  const ReasoningForm& asked = form.reasoning;
+  const QuestionsForm& questions = form.mode == SetupMode::Tree ? asked.tree : asked.chain;
   const CatalogTask* task = task_of(form, form.mode, catalog);
   if (questions.data.empty()) {
     if (!task) return "No task is chosen.";
@@ -391,13 +389,13 @@ std::string why_not_reason(const SetupForm& form, const Catalog& catalog) {
   }
   for (const std::string& path : {questions.data, questions.prompts})
     if (const std::string why = why_no_file(path); !why.empty()) return why;
-  const CatalogDecoder* info = catalog.decoder(reasoning_form.decoder.decoder);
+  const CatalogDecoder* info = catalog.decoder(asked.decoder.decoder);
   if (!info) return "No decoder is chosen.";
   if (const std::string why = why_unavailable(*info, form, catalog); !why.empty())
     return info->title + ": " + why;
-  const bool sampled = form.mode == SetupMode::Tree &&
-                       (reasoning_form.temperature > 0 || reasoning_form.value_temperature > 0);
-  return why_not_with(catalog, *info, reasoning_form.decoder, form.mode,
+  const bool sampled =
+      form.mode == SetupMode::Tree && (asked.temperature > 0 || asked.value_temperature > 0);
+  return why_not_with(catalog, *info, asked.decoder, form.mode,
                       sampled && form.sampling == engine::kRejection);
 }
 

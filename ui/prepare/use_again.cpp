@@ -58,11 +58,11 @@ void use_heads(SetupForm& form,
                const engine::Timeline& timeline,
                const engine::RunRecord& run) {
   const CatalogDecoder* decoder = catalog.decoder(run.started.decoder);
-  const engine::ModelLoaded* loaded = timeline.model(run.started.draft);
-  if (!decoder || !decoder->needs_heads || !loaded) return;
-  if (named(heads_of(form, catalog, decoder->name), *loaded)) return;
+  const engine::ModelLoaded* asked = timeline.model(run.started.draft);
+  if (!decoder || !decoder->needs_heads || !asked) return;
+  if (named(heads_of(form, catalog, decoder->name), *asked)) return;
   for (const CatalogHeads& known : catalog.heads)
-    if (known.kind == decoder->name && named(known.name, *loaded))
+    if (known.kind == decoder->name && named(known.name, *asked))
       form.heads[known.kind] = known.name;
 }
 

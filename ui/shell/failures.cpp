@@ -75,13 +75,13 @@ void Shell::follow_failures(const std::vector<engine::Event>& events) {
   }
 }
 
-bool Shell::can_repeat_on_cpu(const engine::RunRecord* shown) const {
+bool Shell::cpu_can_go_on(const engine::RunRecord* shown) const {
   if (!gpu_failed_ || !session_.live_is_shown()) return false;
   return gpu_failed_->run == 0 || (shown && shown->failed && shown->id() >= requested_first_run_);
 }
 
 // Repeats the last command on the CPU and sets the device in Setup.
-void Shell::repeat_on_cpu() {
+void Shell::go_on_with_cpu() {
   engine::Command command = *requested_command_;
   const bool loads = std::holds_alternative<engine::LoadModel>(command);
   std::visit(
@@ -102,7 +102,7 @@ void Shell::repeat_on_cpu() {
 float Shell::draw_failure_bar(Context& c, float top) {
   const engine::RunRecord* run = c.run();
   if (screen_ == Screen::Welcome || screen_ == Screen::Training) return top;
-  const bool offers_cpu = can_repeat_on_cpu(run);
+  const bool offers_cpu = cpu_can_go_on(run);
   const bool of_no_run = offers_cpu && gpu_failed_->run == 0;
   const bool of_run = run && run->failed && !dismissed_.contains(run->id());
   if (!of_no_run && !of_run) return top;
@@ -116,7 +116,7 @@ float Shell::draw_failure_bar(Context& c, float top) {
     const bool loads = std::holds_alternative<engine::LoadModel>(*requested_command_);
     if (button(loads ? "Load on the CPU###cpu" : "Run on the CPU###cpu", true, true,
                "repeat with cpu as the device in Setup"))
-      repeat_on_cpu();
+      go_on_with_cpu();
     ImGui::SameLine(0, px(14));
   }
   if (link("Copy report")) requests_.copy = text;

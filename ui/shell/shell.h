@@ -172,8 +172,8 @@ class Shell {
   void model_failed(const engine::RunFailed& failed);
   void follow_failures(const std::vector<engine::Event>& events);
   // Returns true if the failed command can be repeated on the CPU. `shown` is the run shown, or nullptr.
-  bool can_repeat_on_cpu(const engine::RunRecord* shown) const;
-  void repeat_on_cpu();
+  bool cpu_can_go_on(const engine::RunRecord* shown) const;
+  void go_on_with_cpu();
   void ask(engine::Command command);
   void draw_top_bar(Context& context);
   void draw_screen_choice();

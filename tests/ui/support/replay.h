@@ -30,35 +30,35 @@ class Replay {
   }
 
   int pace = 2;  // events per frame
-  std::vector<std::string> requests;
+  std::vector<std::string> asked;
   engine::StartRun started;  // the last StartRun command
   engine::StartReasoning reasoned;
 
  private:
   void take(const engine::Command& command) {
     if (const auto* start = std::get_if<engine::StartRun>(&command)) {
-      requests.push_back("start");
+      asked.push_back("start");
       started = *start;
       std::vector<std::string> decoders;
       for (const engine::LaneRequest& lane : start->lanes) decoders.push_back(lane.decoder);
       story_ = decoders.size() == 1 ? streams::one_run(decoders[0]) : streams::race(decoders);
       next_ = 0;
     } else if (const auto* reasoning = std::get_if<engine::StartReasoning>(&command)) {
-      requests.push_back("reason");
+      asked.push_back("reason");
       reasoned = *reasoning;
     } else if (const auto* hold = std::get_if<engine::Hold>(&command)) {
-      requests.push_back(hold->held ? "hold" : "resume");
+      asked.push_back(hold->held ? "hold" : "resume");
       held_ = hold->held;
       events_.push(engine::Held{.held = held_});
     } else if (std::holds_alternative<engine::StepOnce>(command)) {
-      requests.push_back("step");
+      asked.push_back("step");
       while (next_ < story_.size()) {
         const bool ends = std::holds_alternative<engine::StepEnded>(story_[next_]);
         events_.push(story_[next_++]);
         if (ends) break;
       }
     } else if (std::holds_alternative<engine::StopRun>(command)) {
-      requests.push_back("stop");
+      asked.push_back("stop");
       if (next_ < story_.size())
         events_.push(engine::RunFinished{
             .t = engine::time_of(story_.back()), .run = 1, .stop_reason = "stopped"});

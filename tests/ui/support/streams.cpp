@@ -225,9 +225,8 @@ struct Maker {
       status.push_back(depth == 0 ? TokenStatus::Plain : TokenStatus::Bonus);
       origin.push_back({});
       finish(std::move(tree), std::move(fate), std::move(status), std::move(origin), {});
-      add_draft_events(k_config, depth,
-                       rejects ? std::move(rejection_details) : std::vector<RejectionDetail>{},
-                       rejects);
+      tell_draft(k_config, depth,
+                 rejects ? std::move(rejection_details) : std::vector<RejectionDetail>{}, rejects);
     }
   }
 
@@ -247,10 +246,10 @@ struct Maker {
   }
 
   // Adds the events of a draft model to the step that was added last.
-  void add_draft_events(const std::vector<int>& k_config,
-                        int depth,
-                        std::vector<RejectionDetail> rejection_details,
-                        bool rejects) {
+  void tell_draft(const std::vector<int>& k_config,
+                  int depth,
+                  std::vector<RejectionDetail> rejection_details,
+                  bool rejects) {
     constexpr Nanoseconds kForward = kMs / 2;
     Step& made = steps.back();
     std::vector<RowFate> fate;

@@ -252,34 +252,34 @@ void questions_part(Context& context, SetupMode mode) {
             "number of questions, from the first");
 }
 
-void tree_part(ReasoningForm& reasoning_form) {
+void tree_part(ReasoningForm& asked) {
   small_label("Tree");
-  whole_row("depth", "##depth", reasoning_form.depth, bounds::kDepth, "maximum number of levels");
-  whole_row("thoughts", "##thoughts", reasoning_form.n_thoughts, bounds::kThoughts,
+  whole_row("depth", "##depth", asked.depth, bounds::kDepth, "maximum number of levels");
+  whole_row("thoughts", "##thoughts", asked.n_thoughts, bounds::kThoughts,
             "thoughts written for each node");
-  whole_row("beam", "##beam", reasoning_form.beam, bounds::kBeam, "thoughts kept per level");
+  whole_row("beam", "##beam", asked.beam, bounds::kBeam, "thoughts kept per level");
 }
 
-void batch_row(ReasoningForm& reasoning_form) {
-  if (has_branches(reasoning_form.decoder)) return;  // the option `branches` sets it
+void batch_row(ReasoningForm& asked) {
+  if (has_branches(asked.decoder)) return;  // the option `branches` sets it
   whole_row(
-      "batch", "##batch", reasoning_form.batch, bounds::kBatch,
+      "batch", "##batch", asked.batch, bounds::kBatch,
       "sequences per forward pass of the model; the pass reads the weights once for all of them, "
       "and no sequence changes its tokens");
 }
 
 // Draws the rows that decide if FastCoT's unverified tokens are used and that explain how to find its bound.
-void approximate_part(ReasoningForm& reasoning_form) {
-  const std::string why = why_none_approximate(reasoning_form.decoder);
+void approximate_part(ReasoningForm& asked) {
+  const std::string why = why_none_approximate(asked.decoder);
   const char* const help =
       "The model answers after the verified tokens only, so wrong numbers among unverified tokens "
       "cannot mislead it.";
   row_label("drop approximate", why.empty() ? help : why);
   ImGui::BeginDisabled(!why.empty());
-  tick("##drop_approximate", reasoning_form.drop_approximate);
+  tick("##drop_approximate", asked.drop_approximate);
   ImGui::EndDisabled();
   if (ImGui::IsItemHovered(ImGuiHoveredFlags_AllowWhenDisabled)) tooltip(why.empty() ? help : why);
-  if (reasoning_form.decoder.options.contains("bound"))
+  if (asked.decoder.options.contains("bound"))
     greyed_row(
         "find bound", "in a terminal",
         "This searches the smallest bound that keeps the accuracy on a sample, with many runs: "
@@ -327,15 +327,14 @@ void chain_sampling_part(SetupForm& form) {
 }
 
 void tree_sampling_part(SetupForm& form) {
-  ReasoningForm& reasoning_form = form.reasoning;
+  ReasoningForm& asked = form.reasoning;
   small_label("Sampling");
   constexpr float kHighest = 1.5f;  // the handle at the initial 1 does not cover the number
-  temperature_row("temperature", "##temperature", reasoning_form.temperature, kHighest,
+  temperature_row("temperature", "##temperature", asked.temperature, kHighest,
                   "temperature of the thoughts; at 0 all thoughts of a node are equal");
-  temperature_row("value temperature", "##value_temperature", reasoning_form.value_temperature,
-                  kHighest, "temperature of the replies that value a thought");
-  if (reasoning_form.temperature > 0 || reasoning_form.value_temperature > 0)
-    mode_of_sampling_row(form);
+  temperature_row("value temperature", "##value_temperature", asked.value_temperature, kHighest,
+                  "temperature of the replies that value a thought");
+  if (asked.temperature > 0 || asked.value_temperature > 0) mode_of_sampling_row(form);
   seed_row(form);
   held_row(form);
 }
