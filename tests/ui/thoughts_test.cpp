@@ -193,7 +193,7 @@ TEST(ThoughtTree, answer_follows_question_without_kept_thoughts) {
   EXPECT_EQ(layout.boxes.back().column, 1);
 }
 
-// Returns a search whose levels have pseudo-random sizes, from a fixed seed.
+// Returns a search whose levels have pseudo-random sizes.
 std::vector<engine::Event> wide_search(unsigned seed) {
   std::vector<engine::Event> events{engine::SearchBegun{.search = 1, .depth = 6}};
   std::vector<int> level{0};

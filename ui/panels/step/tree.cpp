@@ -204,7 +204,7 @@ void follow_path(Context& context, const engine::RunRecord& run) {
   context.selection.choose({}, followed);
 }
 
-// Scrolls to the end of the path after a key has moved the selection along the path to another step.
+// While the panel follows the path, scrolls to the end of the path of each new step.
 void keep_path_in_view(const Context& context, const TreeLayout& layout, ImVec2 at) {
   const auto& view = context.states.get<TreeView>();
   const Place& followed = view.followed;

@@ -374,7 +374,7 @@ struct Anchor {
   bool found = false;
 };
 
-// Returns the point at which an arrow leaves or arrives. If its lane is not shown, the point is in the target's lane.
+// Returns the point at which an arrow leaves or arrives. If the arrow's lane is not shown, the point is in the target's lane.
 Anchor anchor_of(const engine::RunRecord& run,
                  const RunTimes& times,
                  const FlowEnd& end,
