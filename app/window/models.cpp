@@ -18,13 +18,13 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// A hash (FNV-1a) of the tokens in their order.
+// Returns a hash (FNV-1a) of the tokens in their order.
 std::uint64_t vocabulary_hash(const engine::Tokenizer& tokenizer, int n_tokens) {
   std::uint64_t hash = 0xCBF2'9CE4'8422'2325;
   const auto add = [&hash](unsigned char byte) { hash = (hash ^ byte) * 0x0000'0100'0000'01B3; };
   for (engine::TokenId id = 0; id < n_tokens; id++) {
     for (const char c : tokenizer.piece(id)) add(static_cast<unsigned char>(c));
-    add(0xFF);  // not a byte of UTF-8: marks the end of a piece
+    add(0xFF);  // marks the end of a piece, because 0xFF is no byte of UTF-8
   }
   return hash;
 }
@@ -63,12 +63,12 @@ ui::CatalogModel catalog_model(const fs::path& folder, const ModelOptions& optio
   return model;
 }
 
-// True if a folder contains draft heads instead of a model.
+// Returns true if a folder contains draft heads instead of a model.
 bool holds_heads(const fs::path& folder) {
   try {
     return engine::heads_kind(folder.string()).has_value();
   } catch (const kernels::Error&) {
-    return false;  // so the folder is listed as a model, with the error
+    return false;  // the folder is then listed as a model, with the error
   }
 }
 

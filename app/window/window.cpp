@@ -52,7 +52,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// The id of the panel that --panel names; accepts a former id too.
+// Returns the id of the panel that --panel names; accepts a former id too.
 std::string panel_id(const std::string& name) {
   return name == "laws" ? "distributions" : name;
 }
@@ -125,7 +125,7 @@ int window(const WindowCommandOptions& options) {
   });
   ui::Catalog catalog = window_catalog(options);
   WindowDevices devices(catalog);
-  if (!options.screenshot.empty()) devices.wait_and_take();  // a picture shows all devices
+  if (!options.screenshot.empty()) devices.wait_and_take();  // a screenshot has to show all devices
   EngineThread thread(assets_dir(), data_dir_of_environment(), options.model, commands, events);
   ui::WindowOptions window_options;
   window_options.open = options.open;

@@ -19,14 +19,14 @@ struct FileEntry {
   bool is_folder = false;  // if false, a file with the requested ending
 };
 
-/// The folders and matching files in the folder of the path typed so far, and the parent folder; at most 200.
-/// @param ending     of the names of matching files
+/// Returns the folders and matching files in the folder of the path typed so far, and the parent folder; at most 200.
+/// @param ending     ending of the names of matching files
 /// @param or_ending  another ending; empty: none
 std::vector<FileEntry> entries_near(const std::string& typed,
                                     std::string_view ending = ".pdrun",
                                     std::string_view or_ending = "");
 
-/// The default folder for recordings and exports: the documents folder of user-dirs.dirs if it exists, else $XDG_DATA_HOME/decoscope, else
+/// Returns the default folder for recordings and exports: the documents folder of user-dirs.dirs if it exists, else $XDG_DATA_HOME/decoscope, else
 /// $HOME/.local/share/decoscope; empty if there is no home folder. This function does not create it.
 std::filesystem::path documents_folder();
 

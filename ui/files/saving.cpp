@@ -17,9 +17,9 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// The reader waits when it is this number of bytes ahead of the disk.
+// The reader waits when it is this many bytes ahead of the disk.
 constexpr std::size_t kMaxAheadBytes = 32u << 20;
-// Large enough that nothing is dropped.
+// This limit is so large that nothing is dropped.
 constexpr std::size_t kMaxPendingBytes = std::size_t{4} << 30;
 
 engine::Error cancelled(const std::string& path) {

@@ -204,7 +204,7 @@ void begin_reasoning(SetupForm& form, const Catalog& catalog) {
   }
 }
 
-// Empty if no consistency model was trained from the form's model, or if a lane cannot run.
+// Returns the lanes of first_form() with the consistency model; empty if none was trained from the form's model, or if a lane cannot run.
 std::vector<LaneForm> race_with_consistency(const SetupForm& form, const Catalog& catalog) {
   const auto pair = consistency_pair(form, catalog);
   if (!pair || pair->before != form.model) return {};
@@ -403,7 +403,7 @@ std::string why_not_reason(const SetupForm& form, const Catalog& catalog) {
 
 namespace {
 
-// Why a lane's own model cannot be used; empty: it can, or the lane has none.
+// Returns why a lane's own model cannot be used; empty if it can, or if the lane has none.
 std::string why_not_model(const LaneForm& lane, const Catalog& catalog) {
   const CatalogModel* model = catalog.model(lane.model);
   if (!model) return "";
@@ -433,7 +433,7 @@ std::string why_not(const LaneForm& lane, const SetupForm& form, const Catalog& 
 
 namespace {
 
-// Why stop strings or stop ids are invalid; empty: they are valid.
+// Returns why stop strings or stop ids are invalid; empty if they are valid.
 std::string why_no_stops(const SetupForm& form, const Catalog& catalog) {
   const std::vector<std::string> texts = engine::stop_texts_from(form.stop_texts);
   const auto ids = engine::stop_ids_from(form.stop_ids);

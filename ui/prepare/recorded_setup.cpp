@@ -13,7 +13,7 @@ std::string title_of(const Catalog& catalog, const std::string& decoder) {
   return known ? known->title : decoder;
 }
 
-// "window 3, ngram_size 3"; "no options".
+// Returns the options of a run: "window 3, ngram_size 3"; "no options".
 std::string options_words(const engine::RunStarted& s, const Catalog& catalog) {
   std::string text;
   for (const auto& [name, value] : s.options)

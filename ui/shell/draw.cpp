@@ -27,7 +27,7 @@ namespace {
 constexpr float kTopBar = 44, kStatusBar = 28, kHead = 30;
 // Padding of the tab bar and of a tab; together they align the title with the panel's text.
 constexpr float kHeadPadding = 6;
-// A longer time between frames means that the window was idle.
+// If frames are further apart than this, the window was idle in between.
 constexpr double kMaxFrameSeconds = 0.1;
 
 Rgb level_colour(Status::Level level) {
@@ -51,6 +51,7 @@ void cut_corner(ImDrawList* list, ImVec2 corner, ImVec2 centre, float from, floa
   list->PathFillConvex(colour(theme().ground));
 }
 
+// Draws rounded corners, a border and a line below the head around a docked panel.
 void card_frame(ImGuiWindow* window) {
   ImDrawList* list = window->DrawList;
   const ImGuiDockNode* node = window->DockNode;
@@ -298,7 +299,7 @@ void Shell::draw_top_bar(Context& c) {
     draw_run_controls(c);
     draw_state(c);
   }
-  // As wide as in the last frame, so that it ends where the cards end.
+  // The buttons are placed by their width in the last frame, so that they end where the cards end.
   float* width = ImGui::GetStateStorage()->GetFloatRef(ImGui::GetID("right"), px(240));
   ImGui::SameLine(main->Size.x - *width - px(8));
   ImGui::BeginGroup();

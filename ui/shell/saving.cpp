@@ -1,4 +1,4 @@
-// Saving recordings, exporting traces, and the notes beside recordings.
+// Saves recordings and the notes beside them, and exports traces.
 #include <algorithm>
 #include <filesystem>
 #include <utility>

@@ -33,7 +33,7 @@ Nanoseconds stage(float set_ms, double recorded_ms) {
 
 }  // namespace
 
-// In the first round the draft model also reads the prompt, which takes no time in a simulation.
+// The mean omits first rounds if there are others, because the draft model also reads the prompt in them; prompts take no time in a simulation.
 double recorded_draft_ms(const engine::Schedule& recorded) {
   Average first, others;
   for (const engine::ScheduleTurn& turn : recorded.turns)
