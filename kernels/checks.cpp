@@ -51,7 +51,7 @@ void check_attention(const KvLayer& layer, const RowsPlan& plan, int n_heads) {
     ensure(seq >= 0 && seq < plan.n_seqs, "attention: a row's sequence is out of range");
     const int length = plan.chain_begin[r + 1] - plan.chain_begin[r];
     ensure(length >= 1 && plan.chain[plan.chain_begin[r + 1] - 1] == r,
-           "attention: a row's chain must end in the row");
+           "attention: a row's chain must end with the row itself");
     ensure(plan.pos[r] == plan.prefix_len[seq] + length - 1,
            "attention: pos must be prefix_len + chain length - 1");
   }

@@ -71,7 +71,7 @@ struct RowsPlan {
 struct PickRow {
   float temperature = 0;  // below 1e-5: greedy, the largest logit
   int top_k = 0;          // 0 or >= vocabulary: off
-  float top_p = 1;        // keeps the token that crosses the threshold
+  float top_p = 1;        // also keeps the token at which the sum reaches top_p
   float min_p = 0;        // relative to the largest probability
   /// for tokens in `history`: negative logits are multiplied by it, other logits are divided by it
   float repetition_penalty = 1;

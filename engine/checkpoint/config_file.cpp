@@ -54,8 +54,8 @@ const Family& family_of(const Fields& fields, bool needs_architectures) {
   return *family;
 }
 
-// The value if the field is absent: the default of transformers' classes. A null in the file means
-// no grouping.
+// The number of KV heads if the field is absent: the default of transformers' classes. A null in
+// the file means no grouped-query attention.
 int default_kv_heads(const Fields& fields, const ModelConfig& config) {
   const bool is_null = fields.has("num_key_value_heads");
   if (is_null || config.model_type == "llama") return config.n_heads;
@@ -149,8 +149,9 @@ void read_window(const Fields& fields, ConfigFile& file) {
   if (config.model_type == "llama" || (is_qwen && !fields.boolean("use_sliding_window", false))) {
     return;
   }
-  if (fields.has("sliding_window") && !fields.find("sliding_window")) return;  // null: full
-  constexpr std::int64_t kDefaultWindow = 4096;                                // in both families
+  // null means full attention.
+  if (fields.has("sliding_window") && !fields.find("sliding_window")) return;
+  constexpr std::int64_t kDefaultWindow = 4096;  // in both families
   constexpr std::int64_t kMaxWindow = std::int64_t{1} << 40;
   const std::int64_t window = fields.integer("sliding_window", 1, kMaxWindow, kDefaultWindow);
   if (window > config.max_seq_len) {
@@ -182,7 +183,7 @@ std::int64_t whole_id(const Fields& fields, const char* name, const Json& value)
 
 void read_special_ids(const Fields& fields, ConfigFile& file) {
   ModelConfig& config = file.config;
-  // Older files write -1 for "none".
+  // Older files write -1 if the model has no such token.
   const auto one = [&](const char* name) -> std::optional<TokenId> {
     const Json* value = fields.find(name);
     if (!value) return std::nullopt;

@@ -67,8 +67,8 @@ void read_encoder(const Fields& fields, const FileLimits& limits, HeadsConfig& c
   config.rope_theta = fields.real("rope_theta", 0, kMaxRopeTheta, 10000.0);
 }
 
-/// Reads a size that config.json may omit but must not contradict.
-/// @param of_weights  the size that the weights imply; 0: unknown
+/// Reads a size that config.json may leave out; if it is there, it must agree with the weights.
+/// @param of_weights  the size that follows from the weights; 0: unknown
 int shared_size(const Fields& fields,
                 const char* name,
                 std::int64_t limit,

@@ -21,10 +21,10 @@ struct ModelFiles {
   ModelConfig config;
   std::shared_ptr<const TensorSource> tensors;
   std::shared_ptr<const Tokenizer> tokenizer;         // null for a random model
-  kernels::DType stored_dtype = kernels::DType::F32;  // of most weights
+  kernels::DType stored_dtype = kernels::DType::F32;  // the type of most weights
   std::string draft_name;                             // the draft model named by its card, or empty
   GenerationDefaults generation;
-  // about accepted unusual input and settings that were not applied
+  // notices about unusual input that was accepted, and about settings that were not applied
   std::vector<std::string> notices;
 };
 

@@ -31,7 +31,8 @@ bool writes_residual(const std::string& part) {
   return part.starts_with("self_attn.o_proj.") || part.starts_with("mlp.down_proj.");
 }
 
-// The system provides zero pages on first access, so the empty part of a tensor costs no time.
+// The operating system fills new pages with zeros at their first access, so the empty part of a
+// tensor costs no time.
 std::shared_ptr<void> zeros(std::int64_t n_bytes) {
   void* data = std::calloc(static_cast<std::size_t>(std::max<std::int64_t>(n_bytes, 1)), 1);
   if (!data) throw std::bad_alloc();

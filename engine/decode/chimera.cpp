@@ -98,7 +98,7 @@ void ChimeraDecoder::begin(const Sequence& prefix) {
     cache->commit(path);
     append_states(known.first(end), out.front().hidden);
   }
-  // waits for the last chunk, whose states the heads read on the target's device
+  // waits for the last chunk, because the heads read its states on the target's device
   if (!known.empty()) target_.finish();
 }
 

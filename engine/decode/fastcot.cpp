@@ -128,7 +128,7 @@ void FastCotDecoder::begin(const Sequence& prefix) {
   add_event(prefix);
 }
 
-/// The number of guesses that can still become tokens. Row i of the window yields the token after
+/// The number of guesses that the run can still emit. Row i of the window yields the token after
 /// it.
 int FastCotDecoder::room_for_window(const Sequence& prefix) const {
   const int widest = tuner_ ? tuner_->window() : widest_;

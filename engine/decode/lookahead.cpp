@@ -115,8 +115,8 @@ void LookaheadDecoder::begin(const Sequence& prefix) {
   pool_.collapse_changes();
 }
 
-/// True if the window has columns, its deepest row fits the context, and its picks can still be
-/// used before the run ends.
+/// True if the window is worth computing: it has columns, its deepest row fits the context, and a
+/// later step of the run can still use its picks.
 bool LookaheadDecoder::window_fits(const Sequence& prefix) const {
   const int last_pos = static_cast<int>(prefix.tokens().size()) - 1;
   const int n_columns = warm() ? size_.window : static_cast<int>(levels_[0].size()) + 1;
@@ -139,8 +139,8 @@ TokenTree LookaheadDecoder::propose(const Sequence& prefix) {
   return tree;
 }
 
-/// Reports the step's time to the tuner. If the pool had too few guesses and the step far fewer
-/// rows than the size allows, skips the step, up to eight times per size.
+/// Reports the step's time to the tuner. Skips a step with far fewer rows than the size allows,
+/// because the pool had too few guesses; at most eight such steps per size are skipped.
 void LookaheadDecoder::measure_step(const TokenTree& tree) {
   if (!tuner_ || !warm()) return;
   constexpr int kWait = 8;

@@ -43,7 +43,8 @@ void MedusaDecoder::begin(const Sequence& prefix) {
   begin_with_hidden(state, state.size());
 }
 
-// If the prompt's state is not known, the first step drafts nothing; its forward returns a state.
+// Without the prompt's hidden state the first step drafts nothing. The step's forward then returns
+// a state.
 bool MedusaDecoder::begin_draft(const Sequence& /*prefix*/, int depth) {
   const std::vector<float> states = take_hidden();
   if (states.empty() || depth == 0) return false;

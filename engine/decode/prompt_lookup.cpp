@@ -15,7 +15,7 @@ std::vector<TokenId> continuation(std::span<const TokenId> text,
                                   std::span<const TokenId> eos_ids) {
   const int n = static_cast<int>(text.size());
   if (variant == LookupVariant::Paper) {
-    // Accepts only a continuation of full length that starts before the suffix itself.
+    // Accepts only a continuation of n_tokens tokens that begins before the suffix.
     if (begin + n_tokens > n || begin >= n - ngram) return {};
     return {text.begin() + begin, text.begin() + begin + n_tokens};
   }

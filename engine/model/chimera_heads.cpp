@@ -29,10 +29,10 @@
 namespace engine {
 namespace {
 
-constexpr int kAppendRows = 64;  // rows of one append, and k-grams of one encoding
+constexpr int kAppendRows = 64;  // most rows of one append, and most k-grams of one encoding
 
-/// Splits a matrix over several concatenated states into one matrix per state. Every sum then begins at the first element of
-/// its state, so scaled heads keep its bits.
+/// Splits a matrix over several concatenated states into one matrix per state. Every sum then
+/// begins at the first element of its state, so heads of a scaled model get the same bits.
 std::vector<Matrix> pack_side_by_side(kernels::Device& device,
                                       const Tensor& tensor,
                                       int n_parts,
@@ -137,11 +137,11 @@ class PackedChimera final : public ChimeraHeads {
   std::vector<std::vector<Matrix>> heads_;
   RopeTable rope_;
   std::shared_ptr<KvStore> store_;
-  kernels::DeviceBuffer gram_rows_;  // [kAppendRows, gram, dim] embeddings of their tokens
+  kernels::DeviceBuffer gram_rows_;  // [kAppendRows, gram, dim] the embeddings of k-grams' tokens
   SiluRows gram_silu_;               // [kAppendRows, dim]
   kernels::DeviceBuffer encoded_;    // [kAppendRows, dim]
   const ChimeraSequence* drafting_ = nullptr;
-  int n_rows_ = 0;                // capacity of the buffers below
+  int n_rows_ = 0;                // rows that the buffers below hold
   kernels::DeviceBuffer x_;       // [rows, dim] the residual stream
   kernels::DeviceBuffer normed_;  // [rows, dim]
   kernels::DeviceBuffer qkv_;     // [rows, 3 dim]
@@ -217,8 +217,8 @@ PackedChimera::PackedChimera(kernels::Device& device,
   make_table(options.max_table_bytes);
 }
 
-// Products are batch-invariant, so a value from the table equals the product computed for a single
-// k-gram bit for bit.
+// Matrix products are batch-invariant, so a value from the table has the same bits as the product
+// computed for a single k-gram.
 void PackedChimera::make_table(std::int64_t max_bytes) {
   const std::int64_t dim = c_.dim, n_bytes = gram_table_bytes(c_, max_bytes);
   if (n_bytes == 0) return;
@@ -241,7 +241,7 @@ std::unique_ptr<ChimeraSequence> PackedChimera::make_sequence(int n_cached_grams
   return std::make_unique<PackedSequence>(*this, n_cached_grams);
 }
 
-// Keeps the rows of the current draft in qkv_, because later levels read them.
+// Grows the buffers. The rows of the current draft in qkv_ stay, because later levels read them.
 void PackedChimera::reserve(int n_rows) {
   if (n_rows <= n_rows_) return;
   const std::int64_t n = std::max({n_rows, 2 * n_rows_, 16}), dim = c_.dim;

@@ -98,7 +98,7 @@ class Transformer final : public Model {
   RopeTable rope_;
   std::shared_ptr<KvStore> store_;
 
-  // State of the forward in progress, kept for its memory.
+  // State of the forward in progress; members only to reuse their memory.
   bool in_blocks_ = false;  // its rows are whole blocks of prompts
   ForwardPlan plan_;
   Activations a_;
@@ -145,8 +145,8 @@ std::vector<StepOutput> Transformer::forward(std::span<const BatchItem> items, W
   embed();
   for (int l = 0; l < c_.n_layers; l++) run_layer(l, l + 1 < c_.n_layers ? all : out);
   norm_and_logits(out);
-  // A forward over a part of a prompt: its list of kernels is not repeated, so a graph of it would
-  // not be reused.
+  // True for a forward over a part of a prompt. Its list of kernels does not repeat, so a CUDA
+  // graph for it would be useless.
   if (plan_.n_picked() == 0 && (!wants.hidden || in_blocks_)) device_.skip_graph_cache();
 
   kernels::BatchedDownloads downloads(device_);

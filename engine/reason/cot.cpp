@@ -8,7 +8,8 @@ namespace engine {
 namespace {
 
 constexpr int kAnswerTokens = 10;
-// A rationale is one line: after it, a model that saw examples would write the next question.
+// A rationale ends at the first line end, because a model that saw examples writes another question
+// after it.
 const std::vector<std::string> kStops = {"\n"};
 
 /// The token ids that the probe looks for to recognise an answer in FastCoT's window.
@@ -123,7 +124,8 @@ class ChainOfThought {
       const std::string text = text_of(result, used);
       const std::size_t end = std::min(text.find('\n'), text.find(kTrigger));
       if (end == std::string::npos) continue;
-      // The prompt appends the trigger, so these tokens must not contain its beginning.
+      // Removes the tokens that contain the line end or the trigger: the prompt appends the trigger
+      // itself.
       while (!used.empty() && text_of(result, used).size() > end) used.pop_back();
       break;
     }
@@ -196,7 +198,8 @@ class ChainOfThought {
     std::vector<CompletionRequest> requests;
     for (std::size_t i = 0; i < prompts.size(); i++) {
       CompletionRequest request;
-      // The prompt's id marks approximate tokens; n_approximate and first_approximate locate them.
+      // The prompt's id says that the prompt has approximate tokens; first_approximate and
+      // n_approximate say where.
       const CotItem& item = report_.items[items[i]];
       request.run.prompt_id =
           item.id + (item.n_approximate > 0 ? "/answer-behind-approximate" : "/answer");
@@ -302,7 +305,7 @@ BoundSearch find_bound(Scheduler& scheduler,
   const auto whole = tried(0);
   if (!whole) return search;
   const auto keeps = [&](const BoundTrial& trial) {
-    constexpr double kRounding = 1e-9;  // accepts a loss equal to the tolerance
+    constexpr double kRounding = 1e-9;  // a loss equal to the tolerance is accepted
     return trial.accuracy >= whole->accuracy - tolerance - kRounding;
   };
   int too_few = 0;

@@ -22,7 +22,7 @@ struct CotSettings {
   OptionValues options;
   Sampling sampling;
   int max_tokens = 200;          // limit of a rationale; t of Truncated-CoT
-  bool keep_approximate = true;  // the answer's prompt contains the approximate tokens
+  bool keep_approximate = true;  // true: the answer's prompt contains the approximate tokens
   int n_shots = -1;              // few-shot examples before each question; -1: as many as fit
   bool no_special = false;       // reads names of control symbols in a prompt as text
   std::vector<Exemplar> exemplars;
@@ -82,13 +82,14 @@ struct BoundTrial {
 };
 /// The result of find_bound().
 struct BoundSearch {
-  std::vector<BoundTrial> trials;  // in order; the first has no bound
+  std::vector<BoundTrial> trials;  // in the order in which they ran; the first has no bound
   int bound = 0;                   // the smallest accepted bound; 0: none
 };
-/// Finds the paper's iteration bound: the smallest one whose accuracy on a sample is at most `tolerance`
-/// below that of whole rationales. Tries a list of bounds from 2 to 160 up to the first accepted one, then
-/// bisects between it and the bound before it. The search rejects the bound that is smaller by one. It does
-/// not try every smaller bound, and accuracy need not increase with the bound.
+/// Finds the paper's iteration bound: the smallest one whose accuracy on a sample is at most
+/// `tolerance` below that of whole rationales. Tries a list of bounds from 2 to 160 up to the first
+/// accepted one, then bisects between it and the bound before it. The result is accepted, and the
+/// bound smaller by one was tried and rejected. Still smaller bounds may be untried, and one of
+/// them could be accepted, because accuracy need not increase with the bound.
 /// @param settings  of decoder fastcot; the search sets stop and bound
 /// @param on_trial  called after each trial; false ends the search
 BoundSearch find_bound(Scheduler& scheduler,

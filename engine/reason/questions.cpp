@@ -11,7 +11,7 @@
 namespace engine {
 namespace {
 
-constexpr int kMaxAttempts = 1000;  // records tried for each question
+constexpr int kMaxAttempts = 1000;  // at most this many records are tried for each question
 
 }  // namespace
 

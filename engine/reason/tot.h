@@ -101,8 +101,8 @@ struct TotProgress {
   int done = 0, n = 0;                // completions of this kind
 };
 
-/// The parts of a thought that prompts with the given use have written, in the order of the
-/// prompts.
+/// The parts of a thought, in the order of the prompts; only parts written by prompts with this
+/// `use`.
 std::string text_of(const Thought& thought,
                     std::span<const TotPrompt> prompts,
                     TotPrompt::Use use = TotPrompt::Use::Thought);

@@ -11,7 +11,8 @@
 namespace engine {
 namespace {
 
-constexpr int kMaxField = 1'000'000;  // tokens, or levels of a tree
+// largest value of a field: a number of tokens, or of levels of a tree
+constexpr int kMaxField = 1'000'000;
 
 TotPrompt::Use use_named(const std::string& where, const std::string& name) {
   if (name == "thought") return TotPrompt::Use::Thought;

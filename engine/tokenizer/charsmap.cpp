@@ -22,8 +22,8 @@ std::uint32_t u32_at(std::string_view bytes, std::size_t i) {
   return value;
 }
 
-// One unit of the array: bits 0-7 label, 8 has a value, 9 and 10-30 offset to the children; a unit
-// with bit 31 is a value.
+// One unit of the array. Bit 31 set: the unit is a value. Otherwise bits 0-7 are the label, bit 8
+// says that the node has a value, and bits 9 and 10-30 give the offset of the children.
 struct Unit {
   std::uint32_t bits;
   bool has_leaf() const { return (bits >> 8) & 1; }

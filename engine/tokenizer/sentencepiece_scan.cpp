@@ -318,7 +318,8 @@ class ModelScan {
       refuse(path_, std::string("trainer_spec.") + name, std::to_string(id),
              fmt::format("{} to {}", low, n - 1));
     };
-    // Ids that the file does not set are not checked: a small model may lack these pieces.
+    // Checks only ids that the file sets, because a small model may lack the pieces of the default
+    // ids.
     if (unk_id_ != kNotSet) check("unk_id", unk_id_, 0);
     if (bos_id_ != kNotSet) check("bos_id", bos_id_, -1);
     if (eos_id_ != kNotSet) check("eos_id", eos_id_, -1);

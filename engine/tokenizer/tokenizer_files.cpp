@@ -143,7 +143,7 @@ class SettingsReader {
         read_extra(value, file, field);
       }
     }
-    // Names that transformers knows are sorted to the front.
+    // Sorts the names that transformers knows to the front.
     std::ranges::stable_sort(named_, {}, [](const Named& named) {
       return std::ranges::find(kNamedTokens, named.first) - kNamedTokens.begin();
     });
@@ -220,7 +220,7 @@ class SettingsReader {
     if (at != named_.end()) name = at->second.token.content;
   }
 
-  /// True for a value that equals the absence of the field.
+  /// True for a value that has the same meaning as an absent field.
   static bool is_default(const std::string& field, const Json& value) {
     constexpr std::array kFalseIsOurs = {"clean_up_tokenization_spaces",
                                          "spaces_between_special_tokens"};

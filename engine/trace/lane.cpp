@@ -15,7 +15,7 @@ LaneChanges sort_and_nest(std::vector<TraceItem>& lane) {
   LaneChanges changes;
   std::vector<TraceItem> nested;
   nested.reserve(lane.size());
-  std::vector<Nanoseconds> open;  // ends of the enclosing slices, innermost last
+  std::vector<Nanoseconds> open;  // ends of the enclosing slices; the innermost is last
   Nanoseconds last = -1;
   for (TraceItem& item : lane) {
     const Nanoseconds wanted = item.ts;

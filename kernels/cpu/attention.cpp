@@ -1,6 +1,6 @@
 // Cuts attention into items (some rows of one sequence, one kv head) and distributes them to
-// threads. The way of cutting changes no bit, because a row's sums do not depend on other rows
-// (attention_body.h).
+// threads. Any division into items gives the same bits, because a row's sums do not depend on other
+// rows (attention_body.h).
 #include <algorithm>
 #include <atomic>
 #include <vector>

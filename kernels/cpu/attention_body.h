@@ -335,7 +335,7 @@ struct AttentionRows {
     }
     n_which = 0;
   }
-  // Converts keys and values to f32 once for many queries. The results are the same as without it.
+  // For many queries, converts keys and values to f32 once. This does not change the results.
   void widen(const Element* keys, int n_slots, Ahead values_ahead) {
     for (int d = 0; d < head_dim; d++) {
       values_ahead.fetch(d);

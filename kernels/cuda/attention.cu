@@ -17,7 +17,7 @@
 namespace kernels::DECOSCOPE_GPU {
 namespace {
 
-/// Rows of one sequence that share the keys and values of a chunk
+/// Largest number of rows of one sequence that share the keys and values of a chunk.
 constexpr int kGroupRows = kMostQueries;
 
 __host__ __device__ inline int first_position(int pos, int window) {
@@ -169,8 +169,8 @@ template <class Store>
 void attend_pass(CudaDevice& cuda, const AttentionCall& call, const AttentionPass& pass) {
   const int n_queries = std::min(pass.n_rows, kGroupRows) * (call.n_heads / call.n_kv_heads);
   // The number of queries in a block changes no bit. With few queries, more blocks fit into shared
-  // memory. The products also change their kernels at 8 rows; using the same limit here leads to
-  // fewer different lists of kernels.
+  // memory. The matrix products also switch to other kernels at 8 rows. The same limit here keeps
+  // the number of different kernel lists small.
   if (pass.n_rows <= 8)
     attend<Store, 1>(cuda, call, pass.n_items, n_queries);
   else

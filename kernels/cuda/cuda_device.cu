@@ -21,8 +21,9 @@ std::int64_t now_ns() {
   return std::chrono::nanoseconds(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
-/// True if the device remembers freed memory and refuses kernels whose arguments point to it: always in the emulation,
-/// and for GPUs in debug builds (other builds pass NDEBUG to nvcc: cmake/nvcc.cmake).
+/// True if the device keeps a record of freed memory and refuses kernels whose arguments point into
+/// it. This is always on in the emulation, and on for GPUs in debug builds (other builds pass
+/// NDEBUG to nvcc: cmake/nvcc.cmake).
 constexpr bool kRemembersFreed =
 #if defined(NDEBUG)
     kEmulated;

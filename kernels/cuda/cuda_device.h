@@ -59,7 +59,7 @@ class CudaDevice final : public Device {
   std::int64_t busy_ns(int) const override { return busy_ns_; }
   std::string failure() const override { return broken_; }
   std::optional<std::int64_t> free_bytes() override;
-  /// "900 MB of 16000 MB are free", or why the driver does not say.
+  /// "900 MB of 16000 MB are free", or the reason why the driver gives no number.
   std::string memory_text() const;
 
   std::int64_t n_launches() const override { return graphs_.n_launched(); }
@@ -100,7 +100,7 @@ class CudaDevice final : public Device {
     if (!pending_.empty()) pending_.latest_is_early();
   }
 
-  /// The stream, for a library call that adds kernels to it. Error messages name that work `name`.
+  /// The stream, for a library call that adds kernels to it. Error messages call that work `name`.
   cudaStream_t stream_for(const char* name);
   /// The matrix library for whole blocks. The first call opens it.
   /// @throws Error(Device)  if cuBLAS is not installed
@@ -223,7 +223,7 @@ class CudaDevice final : public Device {
   std::int64_t half_used_ = 0;
   char* download_buffer_ = nullptr;  // pinned
   std::int64_t download_buffer_bytes_ = 0;
-  bool download_buffer_is_refused_ = false;  // the driver refused a larger one
+  bool download_buffer_is_refused_ = false;  // the driver refused to allocate a larger buffer
   bool defers_downloads_ = false;
   std::vector<Requested> requested_;
   std::vector<char*> requested_to_;

@@ -115,7 +115,7 @@ struct CallResult {
 /// Receives the result of a call that frees something.
 using OnFree = std::function<void(cudaError_t error, const char* call)>;
 
-/// Launches lists of kernels and caches CUDA graphs for them.
+/// Launches lists of kernels, and caches CUDA graphs for those that repeat.
 class KernelGraphs {
  public:
   static constexpr std::size_t kFewestKernels = 4;  // of a graph
@@ -132,7 +132,7 @@ class KernelGraphs {
   /// attempt takes longer than the launches: from the third refusal in a row on, the next 1, 2, 4, ..,
   /// at most 1,024 lists without a graph are launched one by one without an attempt. A new graph ends
   /// the backoff.
-  /// @param comes_once  true: does not make a graph
+  /// @param comes_once  true: the list will not repeat, so no graph is made
   CallResult launch(Launches& launches, cudaStream_t stream, bool comes_once = false);
   /// The first refused call for a graph; its error is cudaSuccess if there was none.
   const CallResult& refused() const { return refused_; }

@@ -6,7 +6,8 @@
 //               chunks in order; the four are then added in order. The order does not depend on the
 //               rows, their number or the device, and zeros appended to k add only zeros (batch
 //               invariance)
-//   many rows   are multiplied 128 at a time, so the cache of a prompt has the bits of a step
+//   many rows   are multiplied 128 at a time, so a prompt's keys and values have the same bits as if
+//               steps had computed them
 //   fusion      the kernel that rounds rows can also compute them, by a norm, by a gate, or by
 //               joining attention's chunks
 #include <algorithm>
@@ -108,8 +109,8 @@ __global__ void __launch_bounds__(kMatThreads)
 
 // ---- products
 
-// Rounds rows and stores them in the order of place_of_row. A thread handles four neighbours of a row.
-// grid: (chunks, tiles of 8 rows)
+// Rounds rows and stores them in the order of place_of_row. A thread handles four neighbouring
+// elements of a row. grid: (chunks, tiles of 8 rows)
 template <class Store>
 __global__ void __launch_bounds__(kMatThreads)
     prepare_rows(const float* x, std::int64_t x_stride, int n_rows, int k, std::uint16_t* rows) {
@@ -375,8 +376,9 @@ void launch_few(CudaDevice& cuda, MatmulCall call, const RowSource& source) {
 }
 
 /// Launches the persistent kernel of more rows. It gives every block the same number of tasks. If
-/// the tiles occupy at least three fifths of the GPU, one block sums over all of k, because the
-/// exchange of partial sums would cost more than the idle part of the GPU.
+/// the tiles keep at least three fifths of the GPU busy, one block sums over all of k: split-K
+/// would use the rest of the GPU too, but the exchange of partial sums would cost more than that
+/// gains.
 template <class Store, int kRowTiles>
 void launch_stream(CudaDevice& cuda, MatmulCall call, const RowSource& source) {
   constexpr int kGroups = kMostGroups, kStageBytes = Stages<kRowTiles, kGroups>::kBytes;

@@ -179,14 +179,14 @@ Products& CudaDevice::products(ProductsOf whose) {
 }
 
 // If the library is missing, it is missing for every device of this program, so all devices compute
-// prompts in the same way (as steps). Any other failure throws instead of changing the way, because
-// it may not occur on another device.
+// prompts in the same way (as steps). Any other failure throws, because it may occur on one device
+// only, and devices must not compute prompts in different ways.
 int CudaDevice::prompt_block() {
   if (prompt_block_) return *prompt_block_;
   if (!prompts_by_products_) return *(prompt_block_ = 0);
   if (const std::string why = why_no_products(); !why.empty()) {
     note("CUDA_PROMPTS=cublas: cuBLAS is not available: " + why +
-         "; prompts are computed by the kernels of steps; install cuBLAS, or name its file in "
+         "; prompts are computed by the same kernels as steps; install cuBLAS, or name its file in "
          "DECOSCOPE_CUBLAS");
     return *(prompt_block_ = 0);
   }

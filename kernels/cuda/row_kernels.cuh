@@ -16,7 +16,7 @@ constexpr int norm_threads(int dim) {
 }
 
 /// A row of a norm. Thread i / 4 % 1024 handles elements i .. i + 3 and adds their squares in
-/// order. So zeros appended to a row do not change the sums.
+/// order. The width of the row does not matter, so zeros appended to a row do not change the sums.
 struct NormRow {
   const float *x, *w;
   int dim;

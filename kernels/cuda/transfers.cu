@@ -9,7 +9,8 @@
 namespace kernels::DECOSCOPE_GPU {
 namespace {
 
-constexpr std::int64_t kMostDownloadBuffer = 64 << 20;  // pinned memory is lost to the whole system
+// small, because the operating system cannot use pinned memory for anything else
+constexpr std::int64_t kMostDownloadBuffer = 64 << 20;
 
 }  // namespace
 

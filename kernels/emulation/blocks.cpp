@@ -43,7 +43,7 @@ struct Thread {
   bool done = true;
   bool waited = false;  // called wait_for_earlier()
   Where barrier;
-  std::vector<AsyncCopy> copies;  // pending, in order
+  std::vector<AsyncCopy> copies;  // pending copies in order
   std::vector<int> group_ends;  // committed groups: copies [0, end) belong to them or earlier ones
 };
 
@@ -475,8 +475,8 @@ Meeting& Multiprocessor::meeting_at(unsigned mask, Where where) {
   return one;
 }
 
-// Ends in tail calls down to the switch, so a lane that continues jumps directly into its kernel; processors predict such
-// an indirect jump well.
+// Every call from here to the switch of fibers is a tail call, so a lane that continues jumps
+// directly into its kernel. Processors predict such an indirect jump well.
 void Multiprocessor::sync_warp(unsigned mask, void* payload, Perform perform, Where where) {
   const unsigned bit = 1u << lane_->lane;
   if (!(mask & bit)) report_not_in_mask(where);

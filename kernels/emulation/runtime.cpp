@@ -223,8 +223,8 @@ void know_kernel(const void* handle, const char* name, std::size_t n_arguments, 
 }
 
 // nvcc knows a kernel's static objects before the first launch; the emulation learns them during
-// the first run. So a launch with too much memory is refused only while it runs if it is the
-// kernel's first; later launches are refused before they run, as on a GPU.
+// the first run. So it refuses a kernel's first launch with too much memory while the launch runs,
+// and later launches before they run, as a GPU does.
 void count_static(const Launched& launched, std::size_t static_bytes) {
   Runtime& all = runtime();
   const std::lock_guard hold(all.lock);

@@ -49,7 +49,7 @@ class Snapshot {
 };
 
 bool are_marks(const char* begin, std::size_t n, unsigned char mark) {
-  // The first byte is a mark, and each byte equals the one before it.
+  // All bytes are marks if the first byte is one and each byte equals the one before it.
   return n == 0 ||
          (static_cast<unsigned char>(*begin) == mark && std::memcmp(begin, begin + 1, n - 1) == 0);
 }

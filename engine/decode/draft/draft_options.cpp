@@ -26,7 +26,7 @@ void DraftOptions::bind_draft(OptionBinder& binder) {
       "Temperature of the draft; below 0: the target's; 0: proposes the most likely tokens.",
       kTargets);
   binder.whole("draft_top_k", draft_top_k, -1, 1 << 20,
-               "The draft proposes only its k most likely tokens; 0: any; -1: as the target.",
+               "The draft proposes only its k most likely tokens; 0: all; -1: the target's k.",
                kTargets);
   binder.real("draft_top_p", draft_top_p, -1, 1,
               "The draft proposes only its most likely tokens that together reach this probability "

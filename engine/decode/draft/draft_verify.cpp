@@ -140,8 +140,8 @@ Decision DraftVerifyDecoder::verify(const Sequence& prefix,
 }
 
 void DraftVerifyDecoder::committed(const Sequence& /*prefix*/, const Decision& cut) {
-  // Counts fates, not the path's rows: if the run ends within the accepted path, the path lacks the
-  // row of the last emitted token.
+  // Counts accepted rows by their results. The path does not suffice: if the run ends within it,
+  // the path lacks the row of the last emitted token.
   n_kept_ += std::ranges::count(fates_of(drafts_.tree, cut), RowFate::Accepted);
   kept_ = cut.path;
   if (tuner_) measure_acceptance(cut);

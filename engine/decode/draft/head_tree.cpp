@@ -10,7 +10,8 @@ namespace {
 
 using Rule = HeadTreeOptions::Rule;
 
-/// The tree named by the options. "own" is the tree beside the heads, or rows16 if there is none.
+/// The tree named by the options. "own" is the tree in the heads' folder, or rows16 if that has
+/// none.
 RankTree tree_of(const DecoderContext& context, const std::string& name, int n_heads) {
   if (name == "own") {
     const std::string& own = context.heads_tree;

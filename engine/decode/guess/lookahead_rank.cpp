@@ -70,8 +70,8 @@ void LookaheadRankCache::set_staged(int n_again, std::vector<int> place) {
 void LookaheadRankCache::commit(std::span<const int> path) {
   path_.clear();
   for (int r = 0; r < n_again_; r++) path_.push_back(r);
-  // A rank computes all ancestors of its rows. So the rows of the path that this rank has not
-  // computed are the last ones.
+  // A rank computes all ancestors of its rows, so if it lacks rows of the path, they are the last
+  // ones.
   for (const int row : path) {
     const int place = place_.at(static_cast<std::size_t>(row));
     if (place < 0) break;

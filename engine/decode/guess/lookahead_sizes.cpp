@@ -8,8 +8,9 @@
 namespace engine {
 namespace {
 
-// Prior estimate of tokens per row for every part, and its weight in steps. The estimate is close
-// to the tokens per row measured with the default sizes on the generated tasks.
+// The assumed number of tokens per row of every column, guess and level before measurements, and
+// the weight of this assumption in steps. The estimate is close to the tokens per row measured with
+// the default sizes on the generated tasks.
 constexpr double kExpected = 0.04;
 constexpr double kExpectedSteps = 16;
 
@@ -31,8 +32,9 @@ LookaheadSizes::LookaheadSizes(LookaheadSize most)
 LookaheadSize LookaheadSizes::fitting(int n_rows) const {
   LookaheadSize size = most_;
   while (size.n_rows() > std::max(1, n_rows)) {
-    // On a tie between a column and a guess, drops one of the kind with more parts left, because the
-    // paper has W = G. On a tie with a level, keeps the level.
+    // If a column and a guess have the same rate, drops the column if more columns than guesses are
+    // left, else the guess, because the paper has W = G. A level is dropped only if its rate is
+    // lower than both.
     int* least = nullptr;
     double least_tokens = 0;
     const auto consider = [&](int& part, const std::vector<Part>& parts, int at, int rows) {

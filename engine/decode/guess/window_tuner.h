@@ -16,9 +16,9 @@ class WindowTuner {
 
   /// The window size for the next step.
   int window() const { return window_; }
-  /// Reports the cost of a step with window(), in any unit. A size is judged by the fastest of
-  /// three steps. After 64 steps the search starts again from the size it found, because steps
-  /// become slower as the sequence grows.
+  /// Reports the cost of a step with window(), in any unit. The fastest of three steps counts as
+  /// the cost of a size. After 64 steps the search starts again from the size it found, because
+  /// steps become slower as the sequence grows.
   void measured(double cost);
 
  private:

@@ -62,7 +62,7 @@ struct Limits {
   /// Returns the number of leading tokens that complete a stop string; 0 if none is complete.
   /// Called once for each step that emits tokens. Empty: there are no stop strings.
   std::function<int(std::span<const TokenId> emitted)> text_end = {};
-  StopReason text_reason = StopReason::Text;  // reported for an end by text_end
+  StopReason text_reason = StopReason::Text;  // the reason reported if text_end ends the sequence
   std::vector<TokenId> stop_ids = {};         // tokens that end the sequence, even with ignore_eos
 };
 

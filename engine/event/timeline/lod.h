@@ -82,13 +82,13 @@ class LodLane {
   /// Adds the buckets of a level that end at `t` or before to the next level.
   /// @return  true if there were any
   bool fold(int level, Nanoseconds t);
-  /// Adds the buckets that lower levels have not folded yet, within [first, last], to those of
-  /// `level`.
+  /// Adds to the buckets [first, last] of `level` the lower buckets that were not yet added to it.
   void add_unfolded(int level,
                     std::int64_t first,
                     std::int64_t last,
                     std::vector<Bucket>& buckets) const;
-  /// Folds and drops the levels up to the highest one with few slices per bucket.
+  /// Finds the highest level with few slices per bucket; drops it and all levels below it, after
+  /// adding their buckets to the level above.
   void drop_thin_levels();
   /// Index of the first slice that may end after t.
   std::size_t first_reaching(Nanoseconds t) const;

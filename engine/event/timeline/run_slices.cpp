@@ -23,7 +23,8 @@ Nanoseconds share(Nanoseconds part, Nanoseconds length, Nanoseconds whole) {
                                   static_cast<double>(length));
 }
 
-/// The parts scaled to fill `length`; without measured times the forward part fills it.
+/// Scales the parts of a step so that they fill `length`. Without measured times the forward part
+/// fills it.
 Parts filling(const Parts& measured, Nanoseconds start, Nanoseconds length) {
   const Nanoseconds sum = measured.sum();
   Parts parts{.start = start};
@@ -151,7 +152,7 @@ std::vector<Slice> phase_slices(const RunRecord& run, Clock clock) {
     for (std::size_t i = 0; i < run.phases.size(); ++i) {
       const Phase& phase = run.phases[i];
       const SliceKind kind = phase_kind(phase.name);
-      if (kind == SliceKind::Decode) continue;  // the steps give this phase exactly
+      if (kind == SliceKind::Decode) continue;  // the steps show this phase in more detail
       const bool continues = i > 0 && run.phases[i - 1].name == phase.name && !slices.empty();
       if (continues) {
         slices.back().end = phase.t;

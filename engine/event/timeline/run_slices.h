@@ -44,7 +44,7 @@ enum class SliceKind : std::uint8_t {
   Rollback,  ///< a step that committed nothing
   PoolHit,   ///< a guess from the pool was accepted
   PoolMiss,  ///< guesses were verified, none accepted
-  PoolFill,  ///< n-grams added or evicted only
+  PoolFill,  ///< n-grams were only added or evicted
   Busy,      ///< a sampled device
 };
 inline constexpr int kSliceKinds = 16;

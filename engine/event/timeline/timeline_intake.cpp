@@ -118,7 +118,7 @@ std::string add_queueing(RunRecord* run, const E& e) {
   return {};
 }
 
-// Cleans the metrics of a finished run. A metric that is not finite is removed. acceptance_rate is
+// Corrects the metrics of a finished run. Removes metrics that are not finite. acceptance_rate is
 // computed from the steps, because the first recordings hold accepted / verified under that name.
 void settle_metrics(RunRecord& run) {
   auto& metrics = run.finished->metrics;
@@ -134,7 +134,8 @@ void settle_metrics(RunRecord& run) {
 
 }  // namespace
 
-// Follows the picked tokens from the last context row.
+// Finds the row after which each token was chosen, by following the picked tokens from the last
+// context row.
 std::vector<int> answering_rows(const StepRecord& step, std::span<const TokenId> tokens) {
   std::vector<int> rows(tokens.size(), -1);
   const TokenTree& tree = step.drafted.tree;
@@ -545,7 +546,7 @@ std::string TimelineIntake::take(const SearchBegun& e) {
   const auto& searches = timeline_.searches_;
   const SearchId last = searches.empty() ? 0 : searches.back().begun.search;
   if (e.search <= last)
-    return fmt::format("search {} is out of order, expected more than {}", e.search, last);
+    return fmt::format("search {} is out of order, expected a number above {}", e.search, last);
   if (e.depth < 0 || e.n_thoughts < 0 || e.beam < 0) return "a size is negative";
   timeline_.searches_.push_back({.begun = e});
   return {};
@@ -557,7 +558,7 @@ std::string TimelineIntake::take(const ThoughtMade& e) {
   if (!search) return kNoSuchSearch;
   const int last = search->thoughts.empty() ? 0 : search->thoughts.back().made.node;
   if (e.node <= last)
-    return fmt::format("thought {} is out of order, expected more than {}", e.node, last);
+    return fmt::format("thought {} is out of order, expected a number above {}", e.node, last);
   const ThoughtRecord* parent = search->thought(e.parent);
   if (e.parent != 0 && !parent) return fmt::format("the parent of thought {} is unknown", e.node);
   if (e.depth != (parent ? parent->made.depth : 0) + 1)

@@ -32,8 +32,8 @@ std::string of_all(std::int64_t n, std::int64_t all, const char* what) {
                      all ? 100 * static_cast<double>(n) / static_cast<double>(all) : 0.0);
 }
 
-// A line for the card: how many answers, points of trajectories and texts did not fit into the
-// context.
+// The card's sentence on the number of answers, points of trajectories and texts that did not fit
+// into the context.
 std::string without_room(const CllmRecipe& recipe, const CllmOutcome& outcome) {
   const RoomCounts& room = outcome.training.room;
   std::string text =

@@ -6,8 +6,8 @@ namespace engine {
 namespace {
 
 // The approximate number of rows of a pass, and the maximum bytes of teachers' logits in memory.
-// The order of sums, and so the bits of a gradient, depend on these numbers. So they are constants
-// and do not depend on the free memory.
+// They are constants, not derived from the free memory, because the order of sums, and so the bits
+// of a gradient, depend on them.
 constexpr std::int64_t kCpuRows = 1024, kDeviceRows = 8192, kTeacherBytes = 512 << 20;
 
 bool has_teachers(const CllmRecipe& recipe) {

@@ -142,8 +142,8 @@ void CllmJob::read_stages() {
   stages_.collect_seconds = stages.value("collect_seconds", 0.0);
   if (stages.value("score_problems", 0) != recipe_.score_problems) return;
   stages_.after_step = stages.value("after_step", std::int64_t{0});
-  // Without a checkpoint the file was copied from another run of the same target. Then only the
-  // scores of the target are valid.
+  // If there is no checkpoint, the file was copied from another run with the same target. Then only
+  // the scores of the target are valid.
   const bool trained_here = fs::exists(path("checkpoint.bin"));
   for (const auto& [name, scores] :
        {std::pair("before", &stages_.before), std::pair("after", &stages_.after)})
@@ -160,7 +160,7 @@ void CllmJob::write_stages() const {
   write_whole_file(path("stages.json"), stages.dump(2) + "\n");
 }
 
-/// Loads the weights for decoding, rounded like the result.
+/// Loads the weights for decoding, rounded as in the model that the training writes.
 std::unique_ptr<Model> CllmJob::model_of(const std::vector<float>& parameters) const {
   ModelFiles files = files_;
   files.tensors = as_tensors(parameters, files_.config);
@@ -366,7 +366,7 @@ CllmResult CllmJob::train(std::vector<Trajectory> trajectories) const {
   training.model = files_.config;
   training.parameters = parameters_;
   training.trajectories = std::move(trajectories);
-  // Replays texts whose indices follow those of the answered prompts.
+  // Takes replayed texts with indices after those of the answered prompts.
   training.replay = [this](std::int64_t index) {
     const TrainingStream& stream = replay_ ? *replay_ : stream_;
     return tokenized(*files_.tokenizer, stream.text(recipe_.prompts + index));

@@ -105,8 +105,8 @@ void BlockPass::rope(void* x, float direction) {
                direction);
 }
 
-// Each norm also copies its input to the buffer of the residual stream to which the next product
-// adds. So the stream before and after the product are both kept.
+// Each norm also copies its input to another buffer, to which the next product adds. So the
+// residual stream is kept both before and after the product.
 void BlockPass::forward(const TrainWeights& w, const LayerAt& at, KeptBlock& kept, float* next) {
   const auto& [device, ops, type] = on_;
   const BlockMatrices m(config_, at);

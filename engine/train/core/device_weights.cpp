@@ -79,7 +79,7 @@ class DeviceWeights final : public TrainableWeights {
   TrainState state_;
   const std::vector<ParameterRun> runs_;
   const std::int64_t n_, n_sums_;
-  DeviceBuffer results_;  // sums of the gradient's squares, then losses
+  DeviceBuffer results_;  // the gradient's sums of squares, then the losses
   std::vector<char> arrived_;
   DeviceBuffer adam_;  // the step's AdamW constants for weights without decay, then with decay
   DeviceBuffer parameters_, mean_, square_, gradient_, rounded_;

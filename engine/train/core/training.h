@@ -25,8 +25,9 @@ struct TrainProgress : TrainingReport {
 /// Callbacks of a training.
 struct TrainCallbacks {
   std::function<void(const TrainProgress&)> progress;  // every step; may be empty
-  std::function<void(const std::string&)> notice;      // a line for a person; may be empty
-  const std::atomic<bool>* stop = nullptr;             // set by Ctrl+C: save and return
+  // receives a message for the user; may be empty
+  std::function<void(const std::string&)> notice;
+  const std::atomic<bool>* stop = nullptr;  // set by Ctrl+C: save and return
   /// Called with true before work that cannot check `stop`, and with false after it. The first call
   /// may throw Error(Cancelled). May be empty.
   std::function<void(bool begins)> unstoppable;

@@ -184,8 +184,8 @@ std::vector<TokenId> TrainPass::likeliest(const TrainWeights& w, const TrainRows
   const auto pick = [&](int first, int n, const float* logits) {
     on_.ops.argmax(on_.device, logits, n, config_.vocab_size, tokens.data() + first);
   };
-  // The bits of the CPU's products depend on the number of rows. So on the CPU one product computes
-  // the logits of all rows, as it does for a teacher.
+  // On the CPU, a product's bits depend on the number of rows. So one product computes the logits
+  // of all rows, as for a teacher.
   if (on_.ops.logit_rows > 0) {
     keep_logits(w);
     pick(0, n_, kept_logits_.f32());

@@ -63,7 +63,8 @@ HeadsLayout::HeadsLayout(const HeadsConfig& c) {
              .mlp_norm = at("encoder.post_attention_layernorm.weight"),
              .gate_up = at("encoder.mlp.gate_proj.weight"),
              .down = at("encoder.mlp.down_proj.weight")};
-  // One product reads queries, keys and values as one matrix, and another gates and ups.
+  // One product reads the matrices of queries, keys and values as one, and another product those of
+  // gate and up.
   const std::int64_t square = std::int64_t{c.dim} * c.dim;
   ensure(
       at("encoder.self_attn.k_proj.weight") == encoder.qkv + square &&

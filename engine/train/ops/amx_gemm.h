@@ -17,7 +17,7 @@ bool amx_usable();
 void amx_pack_transposed(const float* w, int n, int k, Bf16* packed);
 /// Right operand B [k, n] from W f32 [k, n] row-major: dx = dy W.
 void amx_pack_plain(const float* w, int k, int n, Bf16* packed);
-/// The same from X bf16 [k, n] row-major.
+/// Right operand B [k, n] from X bf16 [k, n] row-major.
 void amx_pack_plain(const Bf16* x, int k, int n, Bf16* packed);
 /// Left operand A [m, k] from X bf16 [k, m] row-major (A = X transposed), in tile order.
 void amx_pack_left_transposed(const Bf16* x, int k, int m, Bf16* packed);

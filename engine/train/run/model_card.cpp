@@ -83,14 +83,15 @@ std::vector<nlohmann::json> mixtures_in(const std::string& card) {
     if (!recipe.is_object()) continue;
     for (const char* mixture : {"mixture", "replay_mixture"})
       if (recipe.contains(mixture)) mixtures.push_back(recipe[mixture]);
-    // Applies to models and heads that were trained on texts of another model.
+    // True for models and heads that were trained on texts of another model.
     if (const auto own = recipe.find("own_outputs"); own != recipe.end() && own->is_object())
       mixtures.push_back(own->value("mixture", nlohmann::json()));
   }
   return mixtures;
 }
 
-// The card's words about the final loss. A run that was resumed after its last step has no loss.
+// The card's text about the final loss. A run that was resumed after its last step does not know
+// its loss.
 std::string loss_at_the_end(const TrainResult& result) {
   if (result.n_losses == 0) return "in the log (the run was already finished when it was resumed)";
   return fmt::format("{:.3f} nats a token (mean of the last {})", result.completion_loss,

@@ -49,7 +49,8 @@ bool is_within(const fs::path& path, const fs::path& folder) {
   throw Error(ErrorCode::Usage, escaped(out) + ": " + why);
 }
 
-// A training never writes the file of --texts, even if it is own_outputs.jsonl.
+// The file of --texts is allowed even if its name is own_outputs.jsonl, because the training only
+// reads it.
 bool is_written(const fs::path& file, const fs::path& out) {
   const auto is_file = [&](std::string_view name) { return is_same(file, out / name); };
   return is_file(kCheckpoint) || std::ranges::any_of(kResults, is_file) ||

@@ -141,7 +141,8 @@ class Writer {
   OutputLock lock_;
   std::ofstream file_;
   std::set<std::int64_t> there_;
-  std::int64_t next_ = 0, n_gone_ = 0, n_tokens_ = 0;  // n_gone_: texts skipped, without a prompt
+  // n_gone_ counts texts that were skipped because they have no prompt
+  std::int64_t next_ = 0, n_gone_ = 0, n_tokens_ = 0;
   std::vector<std::unique_ptr<Text>> texts_;
 };
 

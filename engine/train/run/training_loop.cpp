@@ -18,7 +18,7 @@ namespace {
 namespace fs = std::filesystem;
 using Clock = std::chrono::steady_clock;
 
-constexpr std::size_t kLosses = 100;  // the final loss is the mean of this number of last steps
+constexpr std::size_t kLosses = 100;  // the final loss is the mean over this many last steps
 constexpr std::size_t kSpeeds = 50;
 
 // The recipe without the fields that may differ from those of the checkpoint to resume.

@@ -71,7 +71,8 @@ class TrainingLoop {
   /// Makes one update with this learning rate, as step `step` (from 1).
   /// @return  tokens, loss, losses, completion_loss, gradient_norm, and perhaps probes
   using Update = std::function<TrainProgress(std::int64_t step, double lr)>;
-  /// Called after every step but the last; may measure the weights. Its time is not training time.
+  /// Called after every step but the last; may measure the weights. The time that it takes does not
+  /// count as training time.
   /// @return  figures for the log; empty after most steps
   using Probe = std::function<NamedFigures()>;
   /// Makes steps until the end, the stop flag or options.stop_after_step; saves checkpoints, and logs

@@ -9,7 +9,7 @@
 namespace kernels::DECOSCOPE_GPU {
 namespace {
 
-// ---- activation and sums. One thread per element
+// ---- Activation and sums; one thread per element
 
 template <class S>
 __global__ void __launch_bounds__(kTrainThreads) train_silu_elements(float* z,

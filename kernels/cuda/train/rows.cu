@@ -6,7 +6,7 @@
 namespace kernels::DECOSCOPE_GPU {
 namespace {
 
-// ---- rotation, activation. One thread per pair of a head, or per element
+// ---- RoPE with one thread per pair of a head; activation with one thread per element
 
 template <class S>
 __global__ void __launch_bounds__(kTrainThreads) train_rope_pairs(typename S::Element* x,

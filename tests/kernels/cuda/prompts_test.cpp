@@ -153,7 +153,7 @@ TEST(CudaPrompts, without_cublas_a_note_is_printed_once) {
   EXPECT_THAT(
       notes.front(),
       AllOf(HasSubstr("cuda:emulated: CUDA_PROMPTS=cublas: cuBLAS is not available: "),
-            HasSubstr("/none.so"), HasSubstr("prompts are computed by the kernels of steps"),
+            HasSubstr("/none.so"), HasSubstr("prompts are computed by the same kernels as steps"),
             HasSubstr("DECOSCOPE_CUBLAS"), Not(HasSubstr("\n"))));
 }
 
