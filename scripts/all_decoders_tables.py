@@ -16,7 +16,7 @@ from step_costs import costs
 
 SCALES = ("1x1", "4x2")
 RACES = ("all", "sized")
-BLOCKS = (6, 8, 10, 12, 16)  # candidate sizes of a window
+BLOCKS = (6, 8, 10, 12, 16)  # sizes of a block from which the script chooses
 # Targets at 4x2: name, lanes of which the best counts, least speed-up (or the target that it must exceed), tasks (None: all).
 TARGETS = [("CLLM", ["jacobi@demo-cllm sliding, sized", "jacobi@demo-cllm"], 2.5, ["arith", "sql", "py", "blocks"]),
            ("Medusa", ["medusa"], 1.8, None),
@@ -101,7 +101,7 @@ def measured_once(race):
 
 
 def median_of(races, lane, figure):
-    """The median, or None if one race did not measure it."""
+    """The median over the races, or None if one of them did not measure it."""
     values = [race[lane][figure] for race in races]
     return None if None in values else statistics.median(values)
 

@@ -12,7 +12,8 @@ TRIGGER = " So the answer is"
 # Task, level (None: both levels), least share of correct answers of a target below 10 M parameters, and of a larger one (None: no gate).
 RIGHT = [("arith", 1, 0.90, None), ("arith", 2, None, 0.90), ("kb", None, 0.85, 0.95), ("sql", 1, 0.85, 0.95), ("py", None, None, 0.85)]
 DRAFTED = ["arith", "blocks", "chat"]
-# Gates of a consistency model, means over these tasks: tokens a step in blocks and in a sliding window; most points lost on each task.
+# Gates of a consistency model: the least tokens per step, in blocks and in a sliding window, as means over these tasks; and the most points
+# of accuracy that it may lose on any of them.
 CONSISTENT = ["arith", "sql", "py", "blocks"]
 BLOCK, SLIDE, LOST = 3.5, 4.2, 3.0
 
@@ -119,7 +120,8 @@ def gates(out):
 
 
 def consistent(out):
-    """Yields the gates of the consistency model, measured by its training on the test split; nothing if the training has not finished."""
+    """Yields the gates of the consistency model with the figures that its training measured on the test split; nothing if the training has not
+    finished."""
     try:
         stages = document(f"{out}/cllm.json")
     except FileNotFoundError:

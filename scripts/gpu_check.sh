@@ -22,7 +22,7 @@
 #                       PART:2/8 of kernels, decoders, exact, faults and the sanitizers is the second of eight shares
 #   shape               7B-shaped random weights (13.5 GB) in FOLDER/7B or DECOSCOPE_GPU_MODEL, for the parts below
 #   bench               steps of 1 to 120 rows at context 512 against the bound by copies (gpu_model.py), tokens/s of plain decoding
-#   prompts             prompts of 2,049 and 2,304 tokens read by the kernels of steps and by cuBLAS; then all decoders after such prompts
+#   prompts             prompts of 2,049 and 2,304 tokens read by the kernels that compute steps, and by cuBLAS; then all decoders after such prompts
 #   speeds              every decoder against plain decoding on the bundled prompts: tokens/s and equal tokens
 #   products            single matrix products
 #   training            all tests of training; losses of 300,000 tokens and of a consistency model against the CPU's; tokens/s of 14 M
@@ -112,7 +112,7 @@ pack() { # FOLDER [--limit MIB] [--built BUILD]
       cp -r assets/{data,models,prompts,recipes,shapes,trees} "$staged/assets/" ;;
   esac
   cp scripts/gpu_check.sh "$folder/"
-  # Preset 9 has a dictionary larger than a program, since the programs share most of their code.
+  # xz's preset 9, because its dictionary is larger than a program: so the code that the programs share is stored once.
   python3 - "$folder/gpu_check.tar.xz" "$staged" <<'PYTHON'
 import os, sys, tarfile
 with tarfile.open(sys.argv[1], "w:xz", preset=9) as pack:
@@ -328,7 +328,7 @@ prompts() {
   return "$code"
 }
 
-# Runs the outputs of this share that are still missing. All shares write to one document.
+# Runs the settings of this share that have no results yet. All shares write to one document.
 exact() {
   DECOSCOPE_PROGRAM=${DECOSCOPE_PROGRAM:-$here/program} DECOSCOPE_EXACT_DEVICE=cuda:0 DECOSCOPE_EXACT_DTYPES="bf16 f16 f32" \
     DECOSCOPE_EXACT_SHARE=$share/$n_shares DECOSCOPE_EXACT_JSON="$here/results/exact.json" "$here/scripts/exactness.sh" "$here/results/exact"

@@ -22,7 +22,7 @@ import sys
 LIST = "tests/mutations.json"
 WORK = "build/mutations"
 FIELDS = {"name", "fault", "file", "find", "replace", "target", "filter"}
-PATIENCE_S = 900  # a test that takes longer counts as hanging, so the fault is caught
+PATIENCE_S = 900  # a test that takes longer counts as hanging, and the fault as caught
 
 
 def text_of(path):

@@ -155,7 +155,7 @@ for cores in "" -own-core; do
 done
 for repeat in $(seq "$repeats"); do
   for at in "${!tree_calls[@]}"; do
-    # Reverse order every second time, so that drift of the machine favours no lane.
+    # Every second repeat runs in reverse order, so that a drift of the machine's speed favours no lane.
     [ $((repeat % 2)) -eq 1 ] || at=$((${#tree_calls[@]} - 1 - at))
     eval "search ${tree_calls[$at]}"
   done

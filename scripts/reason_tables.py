@@ -47,7 +47,7 @@ def gain(of, base):
 
 
 def times_around(repeat, what):
-    """The names of the step timings measured just before and just after the trees (or the chains) of a repeat."""
+    """Names of the step timings that were measured directly before and after the trees (or the chains) of a repeat."""
     before = repeat - 1 if CHAINS or repeat == 1 else f"{repeat - 1}-trees"
     return (before, f"{repeat}-trees") if what == "trees" else (f"{repeat}-trees", repeat)
 
@@ -70,7 +70,7 @@ def gain_of_chain(of, plain):
 
 
 def stages(report):
-    """Mean milliseconds of a draft and of a verification, per step of a text."""
+    """Milliseconds of a draft and of a verification, as means over the steps of texts."""
     s = report["schedule"]
     return s["draft_busy_ms"] / s["steps"], s["target_busy_ms"] / s["steps"]
 
@@ -90,8 +90,8 @@ def draft_of(name):
 
 
 def least(draft, verify, draft_slower, verify_slower, may_take_turns):
-    """Least milliseconds for one draft and one verification. Overlapped: while both run, each is slower by its factor; the rest of the longer
-    one runs alone. One after the other instead, if that is faster and allowed."""
+    """The least time in ms for one draft and one verification. While both run at the same time, each is slower by its factor; then the rest
+    of the longer one runs alone. If may_take_turns, running one after the other counts too if it is faster."""
     drafting, verifying = draft * draft_slower, verify * verify_slower
     if drafting <= verifying:
         at_once = drafting + verify - drafting / verify_slower

@@ -13,8 +13,8 @@ def costs(*files):
 
 
 def race_costs(*files, draft=False):
-    """{rows: {steps: milliseconds}}: the mean of the first steps after a prompt (`bench step --behind`), averaged over the files. With `draft`
-    the time of the draft's forwards before a step."""
+    """{rows: {steps: milliseconds}}: the mean time of the first `steps` steps after a prompt (`bench step --behind`), averaged over the files.
+    With `draft`, the time of the draft's forwards before a step instead."""
     field = "draft_ms" if draft else "ms"
     of = []
     for name in files:

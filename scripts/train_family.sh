@@ -48,7 +48,7 @@ keep() {  # TEXT FILE
   mv "$2.part" "$2"
 }
 
-# NAME END: adds the time since the stage's start to its seconds.
+# NAME END: adds the time from the stage's start to END to the stage's seconds.
 count_piece() {  # NAME END
   local folder=$out/$1 end=$2 began
   [ -s "$folder/.began" ] || return 0
@@ -81,7 +81,7 @@ stage() {
   case $name in
     # A tokenizer starts over: removes what an unfinished stage left.
     tokenizer) rm -f "$out/$name"/tokenizer.model "$out/$name"/tokenizer_config.json ;;
-    # Measurements start over, so their old time does not count.
+    # Measurements start from the beginning, so the time of an unfinished attempt does not count.
     scores-* | tree-*) [ ! -s "$out/$name/.done" ] || rm -f "$out/$name/.seconds" "$out/$name/.done" ;;
   esac
   echo "scripts/train_family.sh: $name, $(date +%H:%M)" >&2

@@ -16,7 +16,7 @@ namespace ui {
 /// An entry of a file list.
 struct FileEntry {
   std::string path, shown;
-  bool is_folder = false;  // if false, a file with the requested ending
+  bool is_folder = false;  // false: it is a file with the requested ending
 };
 
 /// Returns the folders and matching files in the folder of the path typed so far, and the parent folder; at most 200.

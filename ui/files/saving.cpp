@@ -45,7 +45,8 @@ class Saving::Outlet : public engine::EventSink {
     return !saving_.given_up_;
   }
 
-  std::int64_t n_events = 0;  // expected number; 0: the reader reports progress
+  // number of events to write; 0: unknown, and the reader reports progress
+  std::int64_t n_events = 0;
 
  private:
   engine::Recorder& recorder_;

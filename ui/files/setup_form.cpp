@@ -16,7 +16,8 @@ const char* worthwhile_scale(std::int64_t n_params) {
   constexpr std::int64_t kEnough = 64'000'000;
   struct Choice {
     const char* name;
-    std::int64_t times;  // factor of the parameters: width squared times depth
+    // factor by which the scale multiplies the parameters: width squared times depth
+    std::int64_t times;
   };
   static constexpr Choice kChoices[] = {{"1x1", 1}, {"1x2", 2}, {"4x1", 16}, {"4x2", 32}};
   if (n_params <= 0) return "1x1";
@@ -57,7 +58,7 @@ std::string why_no_draft(const CatalogModel& target, const CatalogModel& draft) 
 std::string why_no_draft(const SetupForm& form, const Catalog& catalog) {
   const CatalogModel* target = catalog.model(form.model);
   const std::string name = draft_of(form, catalog);
-  if (name.empty())  // the card of a model outside the catalog may name one
+  if (name.empty())  // the card of a model outside the catalog is unknown here and may name one
     return target ? "no draft model chosen, and the card of " + form.model + " names none" : "";
   const CatalogModel* draft = catalog.model(name);
   return target && draft ? why_no_draft(*target, *draft) : "";
@@ -79,7 +80,7 @@ std::string why_no_heads(const std::string& model, const CatalogHeads& heads) {
 
 std::string why_no_heads(const SetupForm& form, const Catalog& catalog, const std::string& kind) {
   const std::string name = heads_of(form, catalog, kind);
-  if (name.empty()) {  // the card of a model outside the catalog may name some
+  if (name.empty()) {  // the card of a model outside the catalog is unknown here and may name some
     if (!catalog.model(form.model)) return "";
     const std::string none = why_none_to_choose(form, catalog, kind);
     return none.empty() ? "no heads chosen, and the card of " + form.model + " names none" : none;

@@ -98,7 +98,7 @@ RecordedSetup recorded_setup(const engine::Timeline& timeline,
     const engine::ModelLoaded* draft = timeline.model(run->started.draft);
     if (!draft) continue;
     setup.rows.push_back({"draft", draft->name});
-    break;  // runs that are shown together share the draft
+    break;  // the draft of the first run, because runs that are shown together share it
   }
   return setup;
 }

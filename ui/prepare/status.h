@@ -48,14 +48,15 @@ std::string loading_words(const engine::Timeline& timeline);
 /// reports no progress.
 /// @param waiting  seconds since a model or a run was requested; -1: no request is pending
 std::string awaited_words(const engine::Timeline& timeline, double waiting);
-/// The progress of a chain or tree of thoughts.
+/// The progress of a chain of thought or of a tree of thoughts.
 struct Reasoning {
   std::string words;  // the progress: "question 1 of 3, level 2 of 4, values 2 of 3"
   double share = 0;
 };
-/// Returns the chain or tree that is running, if any.
+/// Returns the chain of thought or tree of thoughts that is running, if any.
 std::optional<Reasoning> reasoning_of(const engine::Timeline& timeline);
-/// Returns true if the engine is busy: with a run, or with a chain or tree between two of its runs.
+/// Returns true if the engine is busy. During a chain of thought or a tree of thoughts this
+/// includes the time between two of its runs.
 bool is_going(const engine::Timeline& timeline);
 /// Returns the name of a run: "C lookahead" for a lane of a race, else "lookahead".
 std::string name_of(const engine::RunRecord& run);

@@ -74,7 +74,8 @@ std::string stage_words(const TrainingHistory& history) {
 }
 
 std::span<const engine::TokenId> ends_at(const engine::ProbeTrajectory& probe, std::size_t block) {
-  // As in the reference implementation, only the last block can contain the end token.
+  // Passes the end tokens for the last block only. As in the reference implementation, no other
+  // block can contain one.
   if (block + 1 < probe.blocks.size()) return {};
   return probe.end_ids;
 }

@@ -335,7 +335,7 @@ void Shell::draw_status_bar(Context& c) {
   facts.running = is_going(live);
   for (const engine::RunRecord& run : c.timeline.runs())
     facts.n_dropped += static_cast<std::int64_t>(run.dropped.size());
-  // After the run the last sample is out of date.
+  // Shows no load after the run, because the last sample is out of date.
   if (facts.running && !c.timeline.samples().empty()) {
     const engine::Sampled& s = c.timeline.samples().back();
     facts.device = s.busy_percent >= 0 ? fmt::format("{} {:.0f} % busy", s.device, s.busy_percent)

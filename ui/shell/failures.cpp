@@ -68,7 +68,7 @@ void Shell::follow_failures(const std::vector<engine::Event>& events) {
     }
     const auto* failed = std::get_if<engine::RunFailed>(&event);
     if (!failed || gpu_failed_ || !requested_command_ || !is_gpu(requested_.device)) continue;
-    // A failed run of an earlier command is no failure of the last command.
+    // Ignores failures of runs that an earlier command started.
     const bool before = requested_first_run_ == 0 || failed->run < requested_first_run_;
     if (failed->run != 0 && before) continue;
     if (is_of_gpu(*failed, requested_.device)) gpu_failed_ = *failed;

@@ -273,7 +273,7 @@ bool Shell::measures() const {
 
 bool Shell::ticks() const {
   if (requested_since_ >= 0) return true;
-  // Also while a recording is shown, because the device of the live run may hang.
+  // Checks this also while a recording is shown, because the device of the live run may hang.
   if (!session_.live_is_shown()) return is_going(session_.live().timeline);
   return is_going(session_.shown().timeline) || !loading_words(session_.shown().timeline).empty();
 }
@@ -308,7 +308,7 @@ std::string Shell::run_race() {
 void Shell::show_a_lane_with_trajectory() {
   double most = 0;
   for (const engine::RunRecord* run : session_.shown().timeline.race(selection_.race)) {
-    // Other runs have an empty Trajectory.
+    // Skips the other lanes, whose panel Trajectory would be empty.
     if (!traits_of(*run).has_trajectory() || run->tokens_per_step() <= most) continue;
     most = run->tokens_per_step();
     selection_.run = run->id();

@@ -43,7 +43,7 @@ void Shell::step_view(Context& context, int direction, bool only_notable) {
                         : static_cast<long>(context.n_steps(*run));
   long n = from + direction;
   while (only_notable && n >= 1 && n <= size && !wanted(times.steps[n - 1])) n += direction;
-  if (among_chosen && (n < 1 || n > size)) return say("There is no further selected step.");
+  if (among_chosen && (n < 1 || n > size)) return say("There is no further step in the selection.");
   n = std::clamp<long>(n, 0, size);
   playhead_.go_to(n == 0 ? 0 : times.steps[n - 1].compute1, context.end());
   if (n == 0) return;

@@ -34,7 +34,8 @@ using engine::Error;
 using engine::ErrorCode;
 
 constexpr double kTickSeconds = 0.25;
-// Longer pauses count as this time, so that a key held after an idle hour moves the view as far as in one frame.
+// A longer time between two frames counts as this time. Otherwise a key pressed after an idle hour
+// would move the view by an hour's distance.
 constexpr float kMaxFrameSeconds = 0.1f;
 constexpr int kQuietFrames = 3;
 constexpr std::size_t kEventsAFrame = 20'000;
@@ -139,7 +140,7 @@ class Teardown {
   Teardown& operator=(const Teardown&) = delete;
 
  private:
-  const std::function<void()>& hook_;  // belongs to the options, which outlive the window
+  const std::function<void()>& hook_;  // a member of the options, which outlive the window
 };
 
 // Input that Dear ImGui does not handle: dropped files, and keys by position. Dear ImGui identifies keys by their label, GLFW by their

@@ -220,7 +220,7 @@ void scroll_to_end(std::size_t n_cells) {
   const int now = static_cast<int>(n_cells);
   if (*seen == now && ImGui::GetScrollY() < ImGui::GetScrollMaxY() - 1) {
     int* tried = ImGui::GetStateStorage()->GetIntRef(ImGui::GetID("tried"), -1);
-    if (*tried == now) return;  // the user scrolled away since then
+    if (*tried == now) return;  // the user has scrolled away since that frame
     *tried = now;
   }
   *seen = now;

@@ -162,7 +162,8 @@ std::optional<double> draw_chart(const char* id,
   ImGui::PushID(id);
   ImGuiStorage* kept = ImGui::GetStateStorage();
   const ImGuiID hovered_id = ImGui::GetID("hovered");
-  // The x under the mouse is that of the previous frame, because the legend is drawn before the plot.
+  // Uses the x that was under the mouse in the previous frame, because the legend is drawn before
+  // the plot.
   std::optional<double> pointed;
   if (const float at = kept->GetFloat(hovered_id, -1); at >= 0) pointed = at;
   const ImVec2 begin = ImGui::GetCursorScreenPos();

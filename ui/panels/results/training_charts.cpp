@@ -29,7 +29,8 @@ struct CurvesOfTraining : PanelState {
   }
 };
 
-// Returns the curves, cached. A history that is read again continues its version numbers, so equal versions mean equal data.
+// Returns the curves, cached by the history's version. Equal versions mean equal data, because a
+// history that is read again continues the version numbers.
 const TrainingCurves& curves_shown(Context& context) {
   auto& prepared = context.states.get<CurvesOfTraining>();
   const TrainingAxis axis = context.states.get<ChartsView>().axis;

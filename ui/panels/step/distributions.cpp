@@ -212,7 +212,7 @@ void distribution_table(Context& context,
       ImGui::TableSetupColumn("residual");
     }
     ImGui::TableSetupColumn(distributions.is_other ? ("q, p at " + distributions.words).c_str()
-                                                   : "q, p, residual from above",
+                                                   : "q, p, residual, top to bottom",
                             ImGuiTableColumnFlags_WidthStretch, 1);
     ImGui::TableHeadersRow();
     for (std::size_t i = 0; i < w.token.size(); ++i) {

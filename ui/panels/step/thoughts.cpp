@@ -187,7 +187,7 @@ Sizes sizes_for(const SearchRecord& search, const ThoughtLayout& layout) {
   const float gap = px(40), n = static_cast<float>(n_columns);
   const float room = all.x - 2 * style.WindowPadding.x - style.ScrollbarSize;
   const float wide = std::floor(std::clamp((room - (n - 1) * gap) / n, px(204), px(300)));
-  // Three lines are reserved for text above and below.
+  // Reserves three lines for the text above and below the tree.
   const float high = all.y - 2 * style.WindowPadding.y - style.ScrollbarSize - px(76);
   const float of_row = high / static_cast<float>(n_rows) - px(22);
   const int n_lines = std::clamp(static_cast<int>(of_row / px(kLine)), 2, kMostLines);
@@ -351,7 +351,8 @@ void draw_headings(const ThoughtLayout& layout, ImVec2 at, const Sizes& s) {
   }
 }
 
-// Returns true until the user has selected something in this document. While the document is being read, it always returns true.
+// Returns true while the document is being read, and after that until the user selects something in
+// it.
 bool is_first_view(const Context& context, int now) {
   ImGuiStorage* kept = ImGui::GetStateStorage();
   const ImGuiID of = ImGui::GetID("first_of"), view = ImGui::GetID("first_view");
@@ -362,7 +363,7 @@ bool is_first_view(const Context& context, int now) {
     kept->SetInt(of, source);
     kept->SetInt(view, now);
   } else if (kept->GetInt(view) != now) {
-    kept->SetInt(view, 0);  // something else was selected
+    kept->SetInt(view, 0);  // the user has selected something else
   }
   kept->SetBool(was_read, reads);
   return kept->GetInt(view) == now;

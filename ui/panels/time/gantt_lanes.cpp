@@ -19,7 +19,7 @@ namespace ui::gantt {
 namespace {
 
 constexpr float kLaneHeight = 27, kCounterHeight = 25, kCollapsedHeight = 10;
-// Rows shrink to no less than this share of their height, because the text in a slice needs the room.
+// Rows shrink at most to this share of their height, because a slice needs room for its text.
 constexpr float kClosest = 0.8f;
 
 struct CountersOfRuns : PanelState {
@@ -345,7 +345,8 @@ void label_menu(Context& context, const Row& row, const std::vector<LaneKey>& na
   ImGui::EndPopup();
 }
 
-// Returns the new index of a dragged row, which passes each row whose middle the mouse has passed.
+// Returns the new index of a dragged row. It moves past a row when the mouse passes the middle of
+// that row.
 int place_for(const std::vector<Row>& rows, int dragged, float y) {
   int to = dragged;
   while (to > 0 && y < rows[to - 1].middle()) --to;

@@ -143,7 +143,8 @@ void schedule_legend() {
   ImGui::PushFont(nullptr, kSmallSize);
   for (const LineNote& note : kScheduleLine) {
     const bool result = note.slice == Slice::SomeAccepted || note.slice == Slice::NoneAccepted;
-    const float wide = px(result ? 14 : 36);  // the colour of a result needs less room
+    // a result is shown by its colour, which needs less room
+    const float wide = px(result ? 14 : 36);
     if (wide + px(5) + ImGui::CalcTextSize(note.words).x > ImGui::GetContentRegionAvail().x) break;
     const ImVec2 at = ImGui::GetCursorScreenPos();
     schedule_mark(list, at, {at.x + wide, at.y + px(kHigh)}, note.slice, note.text);
@@ -158,7 +159,8 @@ void schedule_legend() {
 
 // The schedule of all runs, and its simulation.
 struct PreparedSchedule : PanelState {
-  std::uint64_t version = 0, seen = 0;  // timeline version + 1 as prepared, as used last
+  // version of the timeline plus 1: when the lanes were prepared, and when they were used last
+  std::uint64_t version = 0, seen = 0;
   ScheduleLanes lanes;
   std::uint64_t simulated_version = 0;  // version of the lanes that were simulated
   engine::SimulatedStages stages;
@@ -171,8 +173,9 @@ struct PreparedSchedule : PanelState {
   }
 };
 
-// Returns the lanes, rebuilt as a whole. While events arrive without pause, it rebuilds them only after they have grown by a tenth, so that all
-// rebuilds together cost about ten times the last one. Until then it returns lanes that are older than the timeline.
+// Returns the lanes. Rebuilds all of them after a change. While events arrive without pause, it
+// waits until they have grown by a tenth, so all rebuilds together cost about ten times the last
+// one; meanwhile it returns lanes that are older than the timeline.
 const ScheduleLanes& lanes_shown(Context& context) {
   constexpr std::uint64_t kSmall = 20'000, kPart = 10;
   auto& prepared = context.states.get<PreparedSchedule>();

@@ -28,7 +28,7 @@ std::pair<float, float> Extremes::of(std::size_t first, std::size_t last) const 
   engine::ensure(first < last && last <= values_.size(), "a range of counted steps is empty");
   float low = values_[first], high = low;
   while (first < last) {
-    // Take the widest range that begins at `first` and ends within [first, last).
+    // Takes the widest stored range that begins at `first` and ends before or at `last`.
     std::size_t level = 0, wide = 1;
     while (level < levels_.size() && first % (wide * kFan) == 0 && first + wide * kFan <= last) {
       wide *= kFan;

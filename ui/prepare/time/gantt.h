@@ -1,6 +1,7 @@
-// The blocks that the timeline draws for a visible range. They come from the levels of detail of a run's lanes
-// (engine/event/timeline/lod.h): single slices if they are wide enough to see, else buckets of time. A bucket keeps a tick for rare
-// events (a rejection, a pool hit), for any number of steps in it.
+// The blocks that the timeline draws for a visible range. They come from the levels of detail of a
+// run's lanes (engine/event/timeline/lod.h): single slices if they are wide enough to see, else
+// buckets of time. A bucket keeps a tick for rare events (a rejection, a pool hit), however many
+// steps it contains.
 #pragma once
 
 #include <optional>

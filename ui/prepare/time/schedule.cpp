@@ -135,7 +135,7 @@ class Builder {
       ScheduleSums sum = row.sums.back();
       if (is_wait(slice.act))
         sum.waited += slice.t1 - slice.t0;
-      else if (slice.act != Act::BeingVerified)  // this time counts as work of the target
+      else if (slice.act != Act::BeingVerified)  // counts this time as work of the target
         sum.worked += slice.t1 - slice.t0;
       sum.tokens += tokens_of(slice);
       row.sums.push_back(sum);
@@ -404,7 +404,7 @@ std::string block_sentence(const ScheduleLanes& lanes,
       fmt::format("{}: {} slices in {}, {} of the time working", row_name(row),
                   block.last - block.first, short_time(block.t1 - block.t0), percent(block.worked));
   if (row.kind == Kind::Queue)
-    text = fmt::format("{}: {} turns waited here in {}, one after the other", row_name(row),
+    text = fmt::format("{}: {} turns waited here one after the other, in {}", row_name(row),
                        block.last - block.first, short_time(block.t1 - block.t0));
   if (block.waited > 0) text += fmt::format(", {} waiting", percent(block.waited));
   if (row.kind == Kind::Target) text += fmt::format(", +{} tokens", after.tokens - before.tokens);

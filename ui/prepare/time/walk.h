@@ -14,8 +14,9 @@ struct RunRecord;
 
 namespace ui {
 
-/// Returns the number of complete steps at the next end of a block, searching from `n_steps` in a direction. A run with one sliding block has one
-/// iteration per step.
+/// Searches from the state after `n_steps` steps, in a direction, for the nearest state in which a
+/// block has just ended, and returns its number of steps. The first and the last state of the run
+/// count too. If no block of the run has ended, as with a sliding block, every state counts.
 /// @param direction  1 or -1
 /// @return nullopt if the run has no iterations, or no further ones
 std::optional<std::size_t> next_boundary(const engine::RunRecord& run,

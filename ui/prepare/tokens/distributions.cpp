@@ -20,8 +20,9 @@ constexpr double kRounding = engine::kMaxRejectionTokens * 0x1p-24;
 constexpr double kWideInterval = 0.1;
 constexpr double kLargestVocabulary = 1 << 22;
 
-// Returns bounds of the sum of p^power over `n` probabilities p with sum `share` and maximum `most`. For a power > 1 the sum is largest if
-// few tokens have the whole share and smallest if all are equal; for a power < 1 it is the other way round.
+// Returns bounds of the sum of p^power over `n` probabilities p with sum `share` and maximum
+// `most`. For a power > 1 the sum is largest if few tokens have the whole share and smallest if all
+// are equal; for a power < 1 the opposite holds.
 Interval power_sum(double share, const Unrecorded& others, double power) {
   if (share <= 0 || others.n < 1) return {};
   const double alike = others.n * std::pow(share / others.n, power);

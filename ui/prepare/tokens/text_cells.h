@@ -20,7 +20,7 @@ struct TextCell {
   engine::TokenId token = 0;
   std::string text;  // printable text; a line feed is a pilcrow
   Mean mean = Mean::Prefix;
-  Mean origin = Mean::Prefix;  // how an accepted token was proposed
+  Mean origin = Mean::Prefix;  // the way in which an accepted token was proposed
   int position = 0;
   engine::StepId step = -1;  // the step that committed or proposed it; -1: the prompt
   int row = -1;              // row of the step's tree; -1: none
@@ -28,7 +28,7 @@ struct TextCell {
   bool has_logp = false;
   double cost_ns = 0;     // own compute of the step / tokens that the step committed
   bool committed = true;  // false: a proposal of the step at the playhead
-  bool diverged = false;  // it is the first token that differs from plain decoding
+  bool diverged = false;  // true: it is the first token that differs from plain decoding
   bool ends_line = false;
 };
 

@@ -213,7 +213,7 @@ Grid states_grid(std::span<const std::vector<engine::TokenId>> states, bool hind
   return grid;
 }
 
-// The search runs backwards, so the first state found of a block is its last state.
+// The search runs backwards, so the first state that it finds of a block is the block's last state.
 FoldedBlocks older_blocks(const engine::RunRecord& run, std::size_t n_steps, std::size_t limit) {
   FoldedBlocks folded;
   n_steps = std::min(n_steps, run.steps.size());
@@ -284,7 +284,8 @@ WindowGrid window_grid(const engine::StepRecord& step) {
   for (auto& [ngram, rows] : guesses) {
     std::sort(rows.begin(), rows.end());
     std::vector<int>& list = grid.candidates.emplace_back();
-    // N-grams with a common beginning share its rows, which carry the index of the first of them.
+    // N-grams with a common beginning share the rows of that beginning. Such a row has the index of
+    // the first of these n-grams.
     for (int row = tree.parent[rows.front().second];
          row >= 0 && tree.tag[row].kind == engine::RowTag::Kind::Guess; row = tree.parent[row])
       list.insert(list.begin(), row);
