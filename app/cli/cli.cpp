@@ -107,7 +107,8 @@ int run_command_line(int argc, char** argv) {
   for (const auto add : {add_generate, add_compare, add_bench, add_data, add_train, add_model,
                          add_score, add_reason, add_trace, add_devices})
     add(app, p, run);
-  // Set after the subcommands were added, because they inherit a footer that exists at that time.
+  // Sets the footer after adding the subcommands, because a subcommand inherits the footer that
+  // exists when it is added.
   app.footer("`decoscope SUBCOMMAND --help` lists the options of a subcommand, with examples.");
   if (parse_or_answer(app, argc, argv)) return 0;
   refuse_misplaced(app);

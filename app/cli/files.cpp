@@ -271,7 +271,7 @@ void add_score(CLI::App& app, Parsed& p, Run& run) {
   add_run_code_option(*c, p.score.run_code);
   c->footer(
       "Example: decoscope model score --task arith,py --level 3 --count 100\n"
-      "All tasks, to the card; if stopped, run the same command again:\n"
+      "All tasks, written to the model's card; the same command continues after a stop:\n"
       "         decoscope model score --model my-target --resume figures.jsonl --write");
   c->add_flag("--json", p.score.json, kJsonHelp);
   c->callback([&] { run = [&p] { return score(p.score); }; });

@@ -302,13 +302,13 @@ int generate(const GenerationOptions& options) {
   outputs.announce(models);
 
   Results results(models, options.json, prompts.size());
-  std::exception_ptr failure;  // results before it are still printed
+  std::exception_ptr failure;  // the results of earlier prompts are still printed
   try {
     const auto decode_all = in_rounds ? decode_in_rounds : decode_in_turn;
     decode_all(models, options, prompts, outputs.sink(), results);
   } catch (const engine::Error& error) {
     if (error.code() != engine::ErrorCode::Cancelled) failure = std::current_exception();
-  } catch (const OutputClosed&) {  // nobody reads standard output; still writes the output files
+  } catch (const OutputClosed&) {  // standard output has no reader; still writes the output files
     failure = std::current_exception();
   }
   results.print_why_slow();

@@ -191,7 +191,7 @@ void check_vocabulary(const std::string& file,
   const std::filesystem::path path = file;
   const bool with_files = path.filename() == "tokenizer.model";  // copies the related files, too
   const std::string folder = path.has_parent_path() ? path.parent_path().string() : ".";
-  std::vector<std::string> notices;  // shown again when the model is loaded
+  std::vector<std::string> notices;  // ignored here, because loading the model shows them again
   const int n =
       (with_files
            ? engine::open_tokenizer(folder, limits, notices, config.model_type, config.vocab_size)

@@ -77,7 +77,7 @@ std::string why_this_scale(const std::string& model,
 }
 
 bool is_faster_than_memory(double roofline_fraction) {
-  return roofline_fraction > 1.05;  // the probe varies by some percent
+  return roofline_fraction > 1.05;  // a tolerance, because the probe varies by some percent
 }
 
 std::string why_above_roofline(std::int64_t weight_bytes, std::int64_t cache_bytes) {

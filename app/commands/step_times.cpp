@@ -134,7 +134,7 @@ class BenchTexts {
   engine::Model& model_;
   std::vector<engine::Sequence> texts_;
   std::vector<std::vector<engine::TokenId>>
-      tokens_;  // for each sequence: the tokens that have keys and values
+      tokens_;  // [sequences] the tokens that have keys and values
   std::size_t n_begun_;
 };
 

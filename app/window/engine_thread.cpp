@@ -91,7 +91,7 @@ void EngineThread::serve(const std::string& assets_dir,
     report(events, failure);
     while (const std::optional<engine::Command> command = commands_.wait())
       if (awaits_answer(*command)) report(events, failure);
-  } catch (...) {  // e.g. no memory for a message; the thread must still report its end
+  } catch (...) {  // for example no memory for a message; the thread must report its end even then
   }
 }
 

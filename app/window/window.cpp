@@ -125,7 +125,8 @@ int window(const WindowCommandOptions& options) {
   });
   ui::Catalog catalog = window_catalog(options);
   WindowDevices devices(catalog);
-  if (!options.screenshot.empty()) devices.wait_and_take();  // a screenshot has to show all devices
+  // waits for the list, because a screenshot has to show all devices
+  if (!options.screenshot.empty()) devices.wait_and_take();
   EngineThread thread(assets_dir(), data_dir_of_environment(), options.model, commands, events);
   ui::WindowOptions window_options;
   window_options.open = options.open;

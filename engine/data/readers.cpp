@@ -49,8 +49,8 @@ void gsm8k(RealRecords& out, const std::string& dir) {
   });
 }
 
-// Rationales by question id. Leaves out those of fewer than four words, and those that occur more than
-// twice in the file: they say nothing about their question.
+// Rationales by question id. Leaves out those of fewer than four words, and those that occur more
+// than twice in the file: a rationale that often repeats says nothing about its question.
 std::map<std::string, std::string> rationales(const std::string& path) {
   std::map<std::string, std::string> by_id;
   std::map<std::string, int> times;

@@ -9,10 +9,12 @@ namespace engine {
 
 namespace {
 
-// Dev and test keep one draw in twenty, and draws can fail; this is far more than a record needs.
+// Most attempts per record. Dev and test keep one draw in twenty, and draws can fail, but a record
+// needs far fewer attempts.
 constexpr int kMaxAttempts = 20000;
 constexpr std::uint64_t kMaxRecordsBytes = std::uint64_t{16} << 30;
-constexpr int kMaxLevel = 1000;  // of a record in a file; generators have levels 1 to 3
+// highest level of a record in a file; generators have levels 1 to 3
+constexpr int kMaxLevel = 1000;
 
 std::string required_text(const nlohmann::json& object,
                           const char* field,

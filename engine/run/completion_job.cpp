@@ -34,8 +34,7 @@ Completion CompletionJob::complete(EventSink* events, ScheduleTotals& totals) {
       lane.own_model ? lane.own_model->detach(std::move(lane.sequence)) : std::move(lane.sequence);
   if (events) events->push(finished_event(result, run));
   if (end.stop_reason() == StopReason::Text) {
-    // Keeps only the tokens of the text before the stop text, because a continuation starts from
-    // there.
+    // Keeps only the tokens before the stop text, because a continuation starts from there.
     const std::size_t at = result.text.size();
     std::size_t n = result.tokens.size();
     const auto text_of_first = [&](std::size_t n_tokens) {

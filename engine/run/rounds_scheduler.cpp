@@ -219,7 +219,7 @@ class JobRounds final : public RoundsWork {
   }
 
   /// Updates the peak sizes of the target's caches. Only this thread changes these caches, even
-  /// while the other thread uses the branch.
+  /// while the other thread drafts for the branch.
   void count_caches() {
     std::int64_t own = 0;
     for (const Place& place : jobs_)
@@ -245,7 +245,7 @@ class JobRounds final : public RoundsWork {
   std::size_t next_ = 0;
   int n_done_ = 0;
   Nanoseconds compute_ = 0;
-  std::int64_t draft_cache_bytes_ = 0;  // peak; written by the thread that drafts
+  std::int64_t draft_cache_bytes_ = 0;  // peak size; written by the thread that drafts
   std::mutex retired_mutex_;
   std::vector<std::unique_ptr<Decoder>> retired_;
 };

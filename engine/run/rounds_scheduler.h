@@ -30,8 +30,9 @@ struct RoundsSettings {
   int n_together = 1;  // largest number of branches in one forward of the target
   std::string policy = "fcfs";
   std::string overlap = "auto";
-  int target_threads = 0;  // while both models work at the same time; 0: all threads of its device
-  int draft_threads = 1;   // while both models work at the same time
+  // the target's threads while both models work at the same time; 0: all threads of its device
+  int target_threads = 0;
+  int draft_threads = 1;  // while both models work at the same time
 };
 /// The schedule's part of the options of `seed`.
 RoundsSettings rounds_settings(const SeedOptions& options);
@@ -73,7 +74,7 @@ class RoundsScheduler : public Scheduler {
 
   std::unique_ptr<Policy> policy_;
   std::unique_ptr<Overlap> overlap_;
-  std::string reported_;        // the mode in the last notice
+  std::string reported_;        // the mode that the last notice reported
   PromptCaches prompts_;        // of the target; used by its thread
   PromptCaches draft_prompts_;  // of the draft; used by the thread that drafts
   ScheduleTotals totals_;

@@ -143,7 +143,7 @@ RunModels models_for(ModelStore& store,
   ModelRequest target = request;
   target.own_threads = seed->target_threads;
   int draft_threads = seed->draft_threads;
-  if (seed->overlap != "always") {  // in turn, each model works with all threads
+  if (seed->overlap != "always") {  // when the models take turns, each works with all threads
     const int all = store.device(request.device).n_threads();
     if (target.own_threads <= all) target.own_threads = 0;
     draft_threads = std::max(draft_threads, all);

@@ -15,10 +15,10 @@ constexpr int kFirstPause = 48, kLongestPause = 768;
 constexpr double kQuicker = 1.03;
 // If the kept mode's time changes by this factor, the load has changed.
 constexpr double kChanged = 1.25;
-// One round that is slower by this factor ends a probe.
+// A probe ends after its first round if that is slower by this factor.
 constexpr double kHopeless = 1.3;
-// Two rounds that are slower by this factor end a probe. The next probes are then delayed by the
-// factor kRarer.
+// A probe ends after its second round if both are slower by this factor. The pauses until later
+// probes are then multiplied by kRarer.
 constexpr double kUnlikely = 1.15;
 constexpr int kRarer = 4;
 
@@ -70,7 +70,7 @@ void OverlapTuner::measured(const RoundTime& per_text) {
   const double now = ratio(median(samples_), of_kept());
   const bool has_changed =
       (now > kChanged || now * kChanged < 1) && (!lost_ || n_since_ >= kFirstPause);
-  // restarts the backoff even if the coming probe changes nothing
+  // sets the pause back to the shortest one, even if the next probe changes nothing
   if (has_changed) pause_ = kFirstPause / 2;
   if (has_changed || n_since_ >= pause_) probe_if_it_may_pay();
 }

@@ -52,8 +52,8 @@ class FixedOverlap final : public Overlap {
 ///   change   if the kept mode becomes 25 % slower or 20 % faster, the next probe starts
 ///            immediately, or after the shortest pause if the other mode was slower by more than 15
 ///            % in the last probe
-///   spared   skips a probe of overlapped rounds if they could not be faster even if drafting took
-///            no time: the target's part of a round alone takes too long
+///   spared   skips a probe of overlapped rounds if they could not be faster even with drafting that
+///            takes no time, because the target's part of a round alone takes too long
 class OverlapTuner {
  public:
   /// Starts in the mode "in turn", without measurements.
@@ -70,8 +70,8 @@ class OverlapTuner {
   /// The kept mode: true if overlapped, false if in turn. It starts with in turn, or with the mode of
   /// the tuner that the constructor copied.
   bool keeps_overlapped() const { return kept_; }
-  /// True if measurements support the kept mode: a probe has ended or was skipped as hopeless, or the
-  /// mode was copied from another tuner.
+  /// True if measurements support the kept mode: a probe has ended, a probe was skipped because it
+  /// could not succeed, or the mode was copied from another tuner.
   bool has_measurements() const { return pause_ > 0; }
   /// The last median of rounds in turn; 0: not measured.
   Nanoseconds in_turn() const { return median_[0]; }

@@ -47,8 +47,8 @@ struct RoundsTotals {
   Nanoseconds drafting = 0;
   Nanoseconds verifying = 0;
   Nanoseconds target_idle = 0;  // time in which the target had no drafts to verify
-  // time in which no branch waited for the draft model: from a draft_next() that returned none to the
-  // next draft. With several drafting threads other threads may be drafting meanwhile
+  // time in which no branch waited for the draft model: from a draft_next() that returned none to
+  // the next draft. With several drafting threads, others may be drafting during this time
   Nanoseconds draft_idle = 0;
 };
 
@@ -143,7 +143,8 @@ class Rounds {
   // -1: the resource is busy, or the rounds have not started
   Nanoseconds target_idle_since_ = -1, draft_idle_since_ = -1;
   RoundsTotals totals_;
-  bool empties_queue_ = false;  // in turn: the target has begun to empty the queue
+  // if the models work in turn: the target has begun to empty the queue
+  bool empties_queue_ = false;
   // number of active branches when verify_next() last ran. A place that became free since then
   // still counts, because the next request takes it
   int n_active_ = 0;

@@ -143,7 +143,8 @@ RunModels ModelStore::get_for(const ModelRequest& request,
     }
   }
   const ReservedMemory reserved(reserved_, plan);
-  // A target that is already loaded stays while room is made for its heads.
+  // Keeps a target that is already loaded while other models are unloaded to make room for its
+  // heads.
   if (target && !wanted.empty())
     make_room(request.device,
               fmt::format("{} with {}", target->files.name, wanted.front().files.name),

@@ -18,14 +18,14 @@ namespace {
 
 constexpr std::int64_t kUnlimited = std::numeric_limits<std::int64_t>::max();
 constexpr int kPrefillRows = 256;
-// Rows of the largest step that the plan covers. A GPU's matrix product takes as many rows at a time,
-// so a larger step needs no more scratch memory for it.
+// Rows of the largest step that the plan covers. A GPU's matrix product computes this many rows at
+// a time, so a larger step needs no more scratch memory for it.
 constexpr int kStepRows = 128;
 constexpr int kFirstPages = 8;  // number of cache pages that a GPU allocates at once when it starts
 constexpr double kChunk = kernels::kPageSize;
 // Constants of a GPU. kPackSlab: bytes of raw rows in memory while a matrix is packed.
-// kMostPartials: the largest size of attention's partial results. The third: a matrix product with
-// at least this many outputs is not split over k (split-K).
+// kMostPartials: the largest size of attention's partial results. kWideOutputs: a matrix product
+// with at least this many outputs does not use split-K.
 constexpr double kPackSlab = 16 << 20, kMostPartials = 64 << 20, kWideOutputs = 12'288;
 constexpr double kUnpackSlab = 64 << 20;  // bytes of a matrix unpacked for cuBLAS
 

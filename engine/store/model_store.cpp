@@ -170,7 +170,7 @@ std::unique_ptr<kernels::Device> ModelStore::open_gpu(const std::string& name) {
 }
 
 void ModelStore::drop_failed_devices() {
-  // by name, because a failure of one device object affects the whole GPU
+  // compares names, because a failure of one device object affects the whole GPU
   std::map<std::string, std::string> failed;
   const auto look = [&](const kernels::Device& device) {
     if (std::string why = device.failure(); !why.empty()) failed.emplace(device.name(), why);
@@ -211,8 +211,8 @@ std::int64_t ModelStore::free_bytes(kernels::Device& device) const {
 
 namespace {
 
-/// The request without its setting for notices about unused defaults, which does not affect the
-/// weights.
+/// The request without its setting for notices about unused defaults, so that requests that differ
+/// only in it share the weights.
 ModelRequest without_notices(ModelRequest request) {
   if (request.generation == GenerationUse::Silent) request.generation = GenerationUse::NotApplied;
   return request;

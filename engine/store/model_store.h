@@ -47,7 +47,7 @@ struct LoadedHeads {
   HeadsFiles files;
   std::unique_ptr<DraftHeads> heads;
   std::string tree;      // the file of the tree beside them; empty: there is none
-  std::uint32_t id = 0;  // of their ModelLoaded event
+  std::uint32_t id = 0;  // the id in their ModelLoaded event
   double load_ms = 0;
   std::string weights_hash;  // of the tensors as stored
 };

@@ -600,7 +600,7 @@ class BlocksTask final : public TaskGenerator {
     if (split_of_key(content_key(*s)) != split || excluded(*s)) return std::nullopt;
     if (form == 0 || form == 4) return plan_record(rng, *s, form == 0);
     if (form == 1) return action_record(rng, *s);
-    const bool nearer = rng.chance(50);  // as many good actions as bad ones
+    const bool nearer = rng.chance(50);  // good and bad actions with equal probability
     std::vector<World::Edge> fitting;
     for (const auto& candidate : edges) {
       const int change = s->distance[candidate.next] - s->distance[s->start];

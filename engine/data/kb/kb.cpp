@@ -37,7 +37,7 @@ void finish(Random& rng,
 
 struct Option {
   std::string text;
-  std::string why_not;  // the sentence that excludes it; "" for the answer
+  std::string why_not;  // the sentence that rules this option out; "" for the answer
 };
 
 // "green stems (B)": an option's letter follows its text, in the question and in the rationale. A small
@@ -119,7 +119,7 @@ std::optional<Record> list_record(Random& rng, Split split) {
   const int from = rng.below(n - 3);
   const std::string list = joined(entries, ", ");
   const std::string rest = joined({entries.begin() + from + 1, entries.end()}, ", ");
-  // The question names an entry without its letter, so the answer has to find the letter too.
+  // The question names an entry without its letter, so the model has to find the letter too.
   const std::string at =
       lettered ? entries[from].substr(0, entries[from].find(" (")) : entries[from];
   Record record;
@@ -307,7 +307,7 @@ std::optional<Record> denial(Random& rng, Split split) {
   std::string claim = fill(*kb_words_of(relation).facts.begin(),
                            {kb_member_phrase(m), world.classes[c].values[relation]});
   claim[0] = static_cast<char>(std::tolower(static_cast<unsigned char>(claim[0])));
-  // The second fact names the claimed value and the true one together.
+  // The second fact names both the claimed value and the true one.
   std::vector<std::string> facts = {
       kb_membership(rng, m),
       fill(rng.one_of({"Claimed is {0}, known is {1}.", "The claim says {0}, the fact {1}.",
