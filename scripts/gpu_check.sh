@@ -311,7 +311,7 @@ speeds() {
   every_decoder "$here/assets/prompts/bundled.jsonl" "$here/results/speeds.json" --max-tokens 96 --repeat 3
 }
 
-# Reads prompts both ways, then checks exactness after prompts read by cuBLAS.
+# Times prompts read by the program's own kernels and by cuBLAS, then checks exactness after prompts read by cuBLAS.
 prompts() {
   [ "$DECOSCOPE_CUBLAS" != own ] || { echo "cuBLAS: not found; name its file in DECOSCOPE_CUBLAS" >&2 && return 5; }
   for tokens in 2049 2304; do

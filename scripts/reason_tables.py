@@ -120,7 +120,7 @@ def bounds(name, seed, base, target):
 
 
 def tree_step_ms(name, report, repeat):
-    """Expected cost of a text's share of a forward and of its draft."""
+    """Expected milliseconds a step for each text: its share of the forward and of the drafts."""
     if not report["proposed"]:
         return step_ms("tree-plain", repeat, 1, steps_a_text(report))
     rows = rows_of(report) / together(report)

@@ -48,7 +48,7 @@ std::string difference_words(const engine::Difference& difference) {
     return margin ? fmt::format("{:.3g}", *margin) : std::string("none, it had ended");
   };
   return fmt::format(
-      "first at token {}; lead of the choice {}, of ar's {} (near 0: rounding; else a bug)",
+      "first at token {}; lead of its choice {}, of ar's choice {} (near 0: rounding; else a bug)",
       difference.at, lead(difference.margin), lead(difference.margin_of_ar));
 }
 

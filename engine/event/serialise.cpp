@@ -140,7 +140,7 @@ class Writer {
   std::string value_;
 };
 
-/// Reads numbers and texts from the front of some bytes; too few bytes are an Error.
+/// Reads numbers and texts from some bytes, in order. Throws an Error if too few bytes are left.
 class Bytes {
  public:
   explicit Bytes(std::string_view left) : left_(left) {}

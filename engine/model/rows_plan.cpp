@@ -79,7 +79,7 @@ void ForwardPlan::add_item(const BatchItem& item,
     if (pos_.back() >= max_seq_len)
       throw Error(
           ErrorCode::Resources,
-          fmt::format("sequence: length: found {} positions in flight, the model holds {}; "
+          fmt::format("sequence: length: found {} positions, the model holds {}; "
                       "shorten the prompt, ask for fewer tokens, or set a longer context with "
                       "--context N",
                       pos_.back() + 1, max_seq_len));

@@ -279,7 +279,7 @@ void Transformer::check_request(std::span<const BatchItem> items, Wants wants) {
   }
   check_blocks(items);
   ensure((wants.n_ranked == 0 && !wants.draws) || !wants.row_p,
-         "forward: row_p needs chosen tokens, so neither n_ranked nor draws");
+         "forward: row_p needs chosen tokens; set neither n_ranked nor draws");
   for (const BatchItem& item : items)
     ensure(!wants.draws || !item.pick_rows || item.draw,
            "forward: if one item has a DrawRequest, every item with pick_rows needs one");

@@ -164,8 +164,8 @@ class ChainOfThought {
     finish(prompts, items);
   }
 
-  /// Fills an item from the run of the rationale. If the rationale contains the trigger, it has an
-  /// answer too, which the token limit may have truncated.
+  /// Fills an item from the run of the rationale. If the rationale contains the trigger, the text
+  /// after it is the answer, which the token limit may have truncated.
   static CotItem item_of(const RunResult& result, const Question& question) {
     CotItem item;
     item.id = question.record.id;

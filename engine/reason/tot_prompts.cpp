@@ -71,7 +71,7 @@ std::vector<TotPrompt> read_tot_prompts(const std::string& path) {
     prompts.push_back(std::move(prompt));
   });
   if (std::ranges::none_of(prompts, [](const auto& p) { return p.use == TotPrompt::Use::Thought; }))
-    throw Error(ErrorCode::BadInput, path + ": found no line of use thought, expected one");
+    throw Error(ErrorCode::BadInput, path + ": found no line with use \"thought\", expected one");
   return prompts;
 }
 

@@ -17,8 +17,8 @@ constexpr double kQuicker = 1.03;
 constexpr double kChanged = 1.25;
 // A probe ends after its first round if that is slower by this factor.
 constexpr double kHopeless = 1.3;
-// A probe ends after its second round if both are slower by this factor. The pauses until later
-// probes are then multiplied by kRarer.
+// A probe ends after its second round if both rounds are slower by this factor. The pauses until
+// later probes are then multiplied by kRarer.
 constexpr double kUnlikely = 1.15;
 constexpr int kRarer = 4;
 

@@ -50,10 +50,10 @@ class FixedOverlap final : public Overlap {
 ///            other mode was slower by more than 15 %, the first pause is four times longer and the
 ///            pause quadruples
 ///   change   if the kept mode becomes 25 % slower or 20 % faster, the next probe starts
-///            immediately, or after the shortest pause if the other mode was slower by more than 15
-///            % in the last probe
-///   spared   skips a probe of overlapped rounds if they could not be faster even with drafting that
-///            takes no time, because the target's part of a round alone takes too long
+///            immediately, or after the shortest pause if the last probe found the other mode slower
+///            by more than 15 %
+///   spared   skips a probe of overlapped rounds if they could not be faster even if drafting took
+///            no time, because the target's part of a round alone takes too long
 class OverlapTuner {
  public:
   /// Starts in the mode "in turn", without measurements.

@@ -6,7 +6,7 @@
 //               chunks in order; the four are then added in order. The order does not depend on the
 //               rows, their number or the device, and zeros appended to k add only zeros (batch
 //               invariance)
-//   many rows   are multiplied 128 at a time, so a prompt's keys and values have the same bits as if
+//   many rows   are multiplied 128 at a time. A prompt's keys and values have the same bits as if
 //               steps had computed them
 //   fusion      the kernel that rounds rows can also compute them, by a norm, by a gate, or by
 //               joining attention's chunks

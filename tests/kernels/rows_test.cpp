@@ -64,8 +64,7 @@ TEST(Rope, rotates_the_halves_of_each_head) {
       const auto before = normal_values(n_rows * stride, 6);
       std::vector<int> pos(n_rows);
       for (int r = 0; r < n_rows; r++) pos[r] = (r * 13) % 50;
-      Guarded x(
-          {before.begin(), before.end() - (stride - width)});  // the last row ends at its heads
+      Guarded x({before.begin(), before.end() - (stride - width)});  // the last row has no padding
       device.ops().rope(device, x.data(), stride, n_rows, n_heads, head_dim, pos.data(),
                         table.data());
       ASSERT_TRUE(x.intact());

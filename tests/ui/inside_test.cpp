@@ -428,7 +428,7 @@ TEST(Keys, timeline_keys_depend_on_position_not_letter) {
     const double zoomed = wide();
     ctx->Yield(2);
     IM_CHECK_EQ(wide(), zoomed);
-    // Pressed and released between two frames, it moves for one frame.
+    // A key pressed and released between two frames moves the view for one frame.
     heard(window, GLFW_KEY_S, 0, GLFW_PRESS, 0);
     heard(window, GLFW_KEY_S, 0, GLFW_RELEASE, 0);
     ctx->Yield(2);

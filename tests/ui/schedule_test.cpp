@@ -84,7 +84,7 @@ TEST(Schedule, waiting_turns_move_up_in_the_queue) {
   EXPECT_EQ(first.slices[1].t0, first.slices[0].t1);
   EXPECT_EQ(second.slices[0].t1, first.slices[1].t0);
   EXPECT_EQ(ui::row_name(second), "queue 2nd");
-  // The times at all its places sum to the wait in the row of its branch.
+  // The times that a draft spends at the places of the queue sum to the wait in its branch's row.
   const std::size_t turn = first.slices[1].turn;
   double in_queue = 0, waits = 0;
   for (const ScheduleRow& row : lanes.rows) {

@@ -366,7 +366,7 @@ CllmResult CllmJob::train(std::vector<Trajectory> trajectories) const {
   training.model = files_.config;
   training.parameters = parameters_;
   training.trajectories = std::move(trajectories);
-  // Takes replayed texts with indices after those of the answered prompts.
+  // The stream's first recipe_.prompts texts were answered; the texts after them are replayed.
   training.replay = [this](std::int64_t index) {
     const TrainingStream& stream = replay_ ? *replay_ : stream_;
     return tokenized(*files_.tokenizer, stream.text(recipe_.prompts + index));

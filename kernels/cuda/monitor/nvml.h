@@ -77,7 +77,7 @@ class Nvml {
   using Library = std::unique_ptr<void, int (*)(void*)>;
   Nvml(const NvmlTable& table, Library library);
 
-  Library library_;  // null: the functions were given
+  Library library_;  // null if the caller gave the functions
   NvmlTable table_;
 };
 

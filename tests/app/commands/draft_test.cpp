@@ -101,7 +101,7 @@ TEST_F(CliDraft, a_race_marks_a_decoder_that_changes_the_distribution) {
   }
   EXPECT_THAT(run(race + "on").out, ContainsRegex("mcsd .*-, NOT lossless with these options"));
   EXPECT_THAT(run(race + "off").out, Not(HasSubstr("NOT lossless")));
-  // If only such a decoder races, nothing is reported about the distribution.
+  // If the race has no other decoder, nothing is reported about the distribution.
   const std::string alone = "compare --decoders ar,mcsd" + race.substr(race.find(" --set draft"));
   EXPECT_THAT(run(alone + "on").out, Not(HasSubstr("of the same distribution")));
   EXPECT_THAT(run(alone + "off").out, HasSubstr("of the same distribution"));

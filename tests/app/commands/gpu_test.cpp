@@ -160,9 +160,10 @@ TEST_F(CliModel, writing_target_outputs_continues_on_the_cpu) {
     return read_file(result["file"].get<std::string>());
   };
   const std::string whole = written("/whole --device cuda:emulated");
-  // Each run makes a later call fail, until one has written some outputs; the CPU writes the rest.
+  // In each run a later call fails, until a run has written some outputs before it. The CPU writes
+  // the rest.
   std::string failed;
-  int n_good = 0;  // runs that retried the allocation or ended before the call
+  int n_good = 0;  // runs that retried the allocation or ended before the failing call
   for (int call = 200; n_good < 3 && failed.find("--resume continues") == std::string::npos;
        call += call / 2) {
     std::filesystem::remove_all(folder + "/parts");

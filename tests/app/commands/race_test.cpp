@@ -64,7 +64,8 @@ TEST(Notes, seed_with_one_prompt_runs_as_one_branch) {
 
 TEST(Notes, a_difference_is_reported_with_both_margins) {
   const std::string words = app::difference_words({.at = 17, .margin = 0.00025f});
-  for (const char* part : {"token 17", "lead of the choice 0.00025,", "of ar's none, it had ended"})
+  for (const char* part :
+       {"token 17", "lead of its choice 0.00025,", "of ar's choice none, it had ended"})
     EXPECT_NE(words.find(part), std::string::npos) << words;
 }
 

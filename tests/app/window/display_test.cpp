@@ -70,7 +70,7 @@ class Ends : public testing::Test {
   void TearDown() override {
     if (!before.empty()) setenv("DISPLAY", before.c_str(), 1);
   }
-  // Arguments that start the picture's race at once.
+  // Arguments that start the picture's race immediately.
   std::vector<std::string> race() const {
     return {"--screenshot", folder + "/race.png", "--scale", "4x2"};
   }

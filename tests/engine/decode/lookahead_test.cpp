@@ -499,7 +499,7 @@ TEST(LookaheadSizes, never_exceed_the_available_rows) {
   }
 }
 
-// Every search starts with such steps.
+// Every search for sizes starts with such steps.
 TEST(LookaheadSizes, single_row_steps_carry_no_information) {
   LookaheadSizes sizes({.window = 15, .ngram_size = 5, .n_guesses = 15});
   for (int i = 0; i < 10; i++)

@@ -121,7 +121,7 @@ TEST(TotPrompts, bad_prompts_are_refused_with_file_and_reason) {
   EXPECT_THAT(said(R"({"use": "dream", "prompt": "a", "max_tokens": 3})"), HasSubstr("'dream'"));
   EXPECT_THAT(said(R"({"use": "thought", "prompt": "a", "max_tokens": 3})"), HasSubstr("part"));
   EXPECT_THAT(said(R"({"use": "value", "prompt": "a", "max_tokens": 3})"),
-              HasSubstr("no line of use thought"));
+              HasSubstr("no line with use \"thought\""));
   EXPECT_THAT(said(R"({"use": "thought", "part": "a", "prompt": "a", "max_tokens": 0})"),
               HasSubstr("max_tokens"));
   EXPECT_THAT(said("{}\n"), HasSubstr(":1: "));

@@ -441,7 +441,7 @@ TEST(GpuMemory, a_prompt_in_blocks_takes_the_planned_memory) {
   expect_planned(all, 1024);
 }
 
-// A context shorter than a prompt's largest forward, filled except for a step's rows.
+// The context is shorter than a prompt's largest forward. The prompt leaves room for one step.
 // CU05.
 TEST(GpuMemory, a_short_context_takes_the_planned_memory) {
   for (const int max_seq_len : {180, 640}) {

@@ -203,8 +203,8 @@ TEST(MeasuredOverlap, a_new_branch_count_starts_with_the_nearest_choice) {
   }
 }
 
-// A count that started from a neighbour's choice may have been measured in one mode only: so it is
-// not reported.
+// A count that started from a neighbour's choice may have been measured in one mode only. Such a
+// count is not reported.
 TEST(MeasuredOverlap, reports_the_largest_count_measured_in_both_modes) {
   for (const Nanoseconds beside : {50, 150}) {
     MeasuredOverlap overlap;

@@ -344,7 +344,7 @@ TEST(ConsistencyGradient, does_not_flow_through_its_own_teacher) {
 }
 
 TEST(ConsistencyGradient, is_zero_for_rows_that_only_teach) {
-  // The rows of the text only teach: without weights there is no gradient.
+  // These rows have no weights: they only supply distributions to learn from.
   ConsistencyLoss loss;
   loss.own_labels = false;
   CpuLearner learner(small_model());
