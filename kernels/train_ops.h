@@ -270,7 +270,7 @@ struct TrainOps {
   /// Squared distance of f to the state it is trained to predict, and the gradient of f:
   /// dx[row[r], :] = 2 weight (f[row[r], :] - wanted[wanted_row[r], :]) + d_read[r].
   ///   f, dx [.., dim];  wanted [.., dim] bf16;  row, wanted_row [n_rows], no row twice
-  ///   d_read [n_rows, d_stride] of the type, of which the first dim are read
+  ///   d_read [n_rows, d_stride] of the type; only the first dim of each row are read
   ///   squares [n_rows]: each row's sum, not weighted
   void (*feature_loss)(Device&,
                        DType type,

@@ -207,7 +207,7 @@ def tables(out, tasks, sets, heads):
     found = {task: {scale: measured(out, task, scale) for scale in SCALES} for task in tasks + sets}
     for scale in SCALES:
         block, n_tokens = sizes(out, scale)
-        print(f"sized at {scale}: a block of {block}, {n_tokens} tokens by prompt lookup")
+        print(f"sizes chosen at {scale}: a block of {block}, {n_tokens} tokens by prompt lookup")
         for kind in heads:
             grown = document(f"{out}/heads-{scale}/{kind}-grown.json")
             print(f"{kind} at {scale}: a tree of {grown['rows']} rows, depth {grown['depth']}; the heads take "

@@ -53,8 +53,7 @@ def times_around(repeat, what):
 
 
 def step_ms(kind, repeat, rows, steps, draft=False):
-    """Milliseconds of a step with `rows` rows per text, for texts of `steps` steps, from the timings before and after a repeat. With `draft`,
-    the result is the time of the draft's forwards before the step."""
+    """Milliseconds of a step with `rows` rows per text, the mean over the first `steps` steps. Uses the timings before and after a repeat. With `draft`, the result is the time of the draft's forwards before the step."""
     files = [f"{OUT}/{kind}.{name}.json" for name in times_around(repeat, kind.partition("-")[0] + "s")]
     return at(behind(race_costs(*files, draft=draft), steps), rows)
 

@@ -82,9 +82,10 @@ void refuse_misplaced(const CLI::App& app) {
   if (app.get_subcommands().empty()) return;
   for (const CLI::Option* option : app.get_options()) {
     if (option->count() > 0) {
-      throw kernels::Error(kernels::ErrorCode::Usage,
-                           fmt::format("{} is given before {}; put it after", option->get_name(),
-                                       app.get_subcommands().front()->get_name()));
+      throw kernels::Error(
+          kernels::ErrorCode::Usage,
+          fmt::format("{} is given before the command {}; put it after the command",
+                      option->get_name(), app.get_subcommands().front()->get_name()));
     }
   }
 }

@@ -148,7 +148,8 @@ class CudaDevice final : public Device {
   /// Memory of this device that only grows.
   /// @param cleared  new memory is set to 0
   void* scratch(Use use, std::int64_t bytes, bool cleared = false);
-  /// A device copy of a host list. Uploads it only if it differs from the last list of that use.
+  /// A device copy of a host list. Uploads it only if it differs from the list of the last call
+  /// with this `use`.
   const int* device_list(Use use, std::span<const int> list);
   /// The attention lists of the forward in progress.
   AttentionPlans& attention_plans() { return attention_plans_; }

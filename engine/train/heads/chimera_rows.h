@@ -50,7 +50,7 @@ class ChimeraRows {
   void lay_out(std::span<const HeadsText> texts);
   /// The token `back` positions before the k-gram's last one; -1 before the text.
   TokenId token_of(const Link& link, int back) const;
-  /// Sets the last token of k-gram l + 1, if it is in the same chain as k-gram l.
+  /// Sets the last token of k-gram l + 1 if this continues the chain of k-gram l.
   void feed(int l, TokenId token);
 
   std::vector<std::int32_t> pos;          // [rows]

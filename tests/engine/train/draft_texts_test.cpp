@@ -89,7 +89,8 @@ TEST_F(DraftOfOwnTexts, resume_completes_a_killed_run) {
   resumed();
   EXPECT_EQ(read(card), "with scores") << "it was written, and nothing was trained since";
 
-  // The card of an earlier run; this run resumed it and was killed at its end.
+  // A card older than the checkpoint is an earlier run's: this run was killed before it wrote its
+  // own.
   fs::last_write_time(card,
                       fs::last_write_time(path("draft/checkpoint.bin")) - std::chrono::seconds(5));
   resumed();

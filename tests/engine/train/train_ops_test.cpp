@@ -130,8 +130,8 @@ TEST_P(TrainOpsOf, rope_backward_is_the_inverse_rotation) {
     const auto x = spread(static_cast<std::size_t>(rows * stride), 8);
     auto y = x;
     ops().rope(y.data(), pos.data(), table.data(), rows, stride, 2, head_dim, 1.0f);
-    // The third head is not rotated. The second element of the second row is, in a plane with the
-    // element half a head further.
+    // Two heads are rotated, so the third keeps its values. Elements i and i + head_dim / 2 of a
+    // head are rotated as a pair.
     EXPECT_EQ(y[static_cast<std::size_t>(stride + 2 * head_dim)],
               x[static_cast<std::size_t>(stride + 2 * head_dim)]);
     const auto at = static_cast<std::size_t>(stride + 1),
