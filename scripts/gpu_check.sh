@@ -198,7 +198,7 @@ names_call() { # CALL FILE
 
 # COMMAND: runs it once for each CUDA call of this share of the calls, and makes that call fail. The program must end with code 4 or 5 and at
 # most four lines that name the call, or continue with a note.
-faults_of() { # few 4 | long_prompt | one_step
+faults_of() { # arguments: few 4, long_prompt or one_step
   local n n_calls bad code failed
   preload="$here/lib/libfail_calls.so" log="$here/results/calls"
   DECOSCOPE_FAIL_CALL=0 DECOSCOPE_FAIL_LOG="$log" "$here/gpu_check.sh" "$@" > /dev/null

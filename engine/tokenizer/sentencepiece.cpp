@@ -273,9 +273,8 @@ class SentencePieceTokenizer : public Tokenizer {
            (options_.own_normalizer && added_.any(AddedTokens::Of::NormalizedText));
   }
 
-  /// A second copy of the model with fewer normalisations, loaded when it is first needed. If the
-  /// model has a dummy prefix, this copy adds none; otherwise this copy encodes texts that are
-  /// already normalised.
+  /// A second copy of the model, loaded when it is first needed. If the model adds a dummy prefix,
+  /// the copy adds none; otherwise the copy does not normalise.
   const sentencepiece::SentencePieceProcessor& second_processor() const {
     std::call_once(loads_second_, [&] {
       auto loaded = std::make_unique<sentencepiece::SentencePieceProcessor>();

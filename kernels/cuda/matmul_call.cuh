@@ -89,9 +89,9 @@ struct Share {
     first = alone ? 0 : blockIdx.y;
     end = alone ? kPartials : first + 1;
   }
-  /// Its number of chunks.
+  /// The number of chunks of this share.
   __device__ int size() const { return place_of_partial(end, n_chunks) - begin(); }
-  /// Index of its first chunk among those of a block of outputs; its other chunks follow.
+  /// Index of the share's first chunk in a block of outputs; the share's other chunks follow.
   __device__ int begin() const { return place_of_partial(first, n_chunks); }
 };
 

@@ -27,7 +27,7 @@ void begin_report_bar(const char* id, float top, const std::string& what, Rgb rg
       {main->Pos.x, top}, {main->Pos.x + px(5), top + px(kReportBar)}, colour(rgb));
   ImGui::PushStyleVar(ImGuiStyleVar_FramePadding, ImVec2(px(10), px(4)));
   ImGui::AlignTextToFramePadding();
-  // The report leaves room for the width that the remedies had in the last frame.
+  // Leaves room at the right for the remedies, as wide as in the last frame.
   const float remedies = *ImGui::GetStateStorage()->GetFloatRef(ImGui::GetID("remedies"), px(340));
   const float end = main->Size.x - remedies - px(14);
   words_within(what, rgb, end - ImGui::GetCursorPosX() - px(14));
@@ -43,7 +43,8 @@ std::string failure_words(const engine::RunRecord& run) {
                      run.failed->code, for_window(run.failed->message));
 }
 
-// Returns true if a failure concerns the GPU. A lack of resources does if the message names the GPU; otherwise disk or host memory is short.
+// Returns true if a failure concerns the GPU. A lack of resources concerns it if the message names
+// the GPU; otherwise disk or host memory is short.
 bool is_of_gpu(const engine::RunFailed& failed, const std::string& device) {
   if (failed.code == static_cast<int>(engine::ErrorCode::Device)) return true;
   return failed.code == static_cast<int>(engine::ErrorCode::Resources) &&

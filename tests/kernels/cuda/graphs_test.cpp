@@ -440,8 +440,8 @@ std::int64_t early_edges() {
 class EarlyKernels : public Emulation {
  protected:
   EarlyKernels() { graphs_.let_begin_early(true); }
-  /// x = (0 + by) * 2 + by * ..: a plain kernel, then one for each bit of `early` from the lowest
-  /// on, launched early if the bit is 1.
+  /// A plain kernel that sets x = 0, then n kernels that alternately add `by` and double x. Kernel
+  /// i is launched early if bit i of `early` is 1.
   Launches launches_of(unsigned early, int n, int by) const {
     Launches launches;
     launches.add("copy_int", copy_int, 1, 1, 0, zero_.data(), x_.data());
