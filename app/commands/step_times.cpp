@@ -90,7 +90,7 @@ std::vector<engine::TokenId> bench_prompt(const engine::Model& model, int n_toke
   return prompt;
 }
 
-/// A prompt of n_tokens with keys and values, and one more token.
+/// A prompt of n_tokens + 1 tokens; all but the last have keys and values.
 engine::Sequence read_bench_prompt(engine::Model& model, int n_tokens) {
   return engine::prefilled(model, bench_prompt(model, n_tokens + 1));
 }

@@ -92,7 +92,7 @@ class SharedMemory {
   std::ptrdiff_t past_end(const void* address) const {
     return static_cast<const unsigned char*>(address) - (begin_ + usable_);
   }
-  /// The last `bytes`, 16-byte aligned.
+  /// The last `bytes` of this memory; they begin at a multiple of 16 bytes.
   unsigned char* last(std::size_t bytes) { return begin_ + usable_ - (bytes + 15) / 16 * 16; }
   unsigned char* filled(std::size_t bytes, unsigned char pattern) {
     return static_cast<unsigned char*>(std::memset(last(bytes), pattern, (bytes + 15) / 16 * 16));

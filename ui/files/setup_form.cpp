@@ -80,7 +80,8 @@ std::string why_no_heads(const std::string& model, const CatalogHeads& heads) {
 
 std::string why_no_heads(const SetupForm& form, const Catalog& catalog, const std::string& kind) {
   const std::string name = heads_of(form, catalog, kind);
-  if (name.empty()) {  // the card of a model outside the catalog is unknown here and may name some
+  if (name.empty()) {
+    // A model outside the catalog may have a card that names heads; this program has not read it.
     if (!catalog.model(form.model)) return "";
     const std::string none = why_none_to_choose(form, catalog, kind);
     return none.empty() ? "no heads chosen, and the card of " + form.model + " names none" : none;

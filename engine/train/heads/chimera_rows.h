@@ -29,8 +29,8 @@ class ChimeraRows {
     int place;  // the state is the one after tokens 0 to place
     int row;    // row of the pass
   };
-  /// The k-gram that a head reads at a place of drafting. It ends at token `place + 1 + head` of
-  /// its text.
+  /// The k-gram that a head reads when drafting starts from the state at `place`. It ends at token
+  /// `place + 1 + head` of its text.
   struct Link {
     const HeadsText* text;
     int place, head;

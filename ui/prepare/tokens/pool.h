@@ -24,8 +24,8 @@ struct PoolEntry {
 /// An n-gram that a step proposed, and its result.
 struct PoolCandidate {
   engine::PoolNgram ngram;
-  /// The rows of the step's tree that hold its tokens from the second on; only rows that were
-  /// computed.
+  /// The rows of the step's tree that hold the n-gram's tokens from the second on. Rows that were
+  /// not computed are left out.
   std::vector<int> rows;
   int n_accepted = 0;  // number of leading rows that were accepted
 };

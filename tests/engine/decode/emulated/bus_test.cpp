@@ -190,8 +190,8 @@ TEST_F(EmulatedGpuBus, chimera_waits_once_per_level_and_for_new_k_grams) {
           bytes += step.drafted[level].n_rows * ranking(tree.width_at(static_cast<int>(level) + 1));
         EXPECT_EQ(step.asked.to_host, bytes);
         const std::int64_t levels = std::ssize(step.drafted);
-        // One wait encodes the tokens accepted by the last step, one more each level with new
-        // k-grams.
+        // Encoding the tokens that the last step accepted takes one wait. Each level with new
+        // k-grams takes another.
         const std::int64_t again = step.asked.waits - 1 - levels;
         EXPECT_GE(again, step.n_encoded > 0);
         EXPECT_LE(again, std::min<std::int64_t>(step.n_encoded, 1 + levels));
