@@ -123,7 +123,8 @@ class Orders {
                 " depends on the order of threads: a race, or an asynchronous copy without a "
                 "wait");
   }
-  /// "past the end of 400 bytes of device memory": the marks that change the result, tried one allocation at a time.
+  /// The place that the kernel read, in words: "past the end of 400 bytes of device memory".
+  /// Changes the marks around one allocation after the other until the result differs.
   std::string place_read(unsigned char mark) const {
     struct Place {
       const char* data;
