@@ -120,7 +120,7 @@ struct TrainOptions {
 
 /// Options of `model` except `model score`.
 struct ModelCommandOptions {
-  std::string what;  // info, validate, random, scale, tree
+  std::string what;  // list, info, validate, random, scale, tree
   std::string path, out, config, scale = "4x2", dtype;
   std::string tokenizer;  // random: file, directory or bundled model; empty: none
   std::uint64_t seed = 1;

@@ -160,6 +160,10 @@ void add_model(CLI::App& app, Parsed& p, Run& run) {
                   "follow links to files outside the model's directory");
     add_limit_option(*sub, p.model.limits);
   };
+  add_limit_option(
+      *add("list",
+           "All models that --model can name: bundled ones and those found on this machine"),
+      p.model.limits);
   add_path(add("info", "Hyperparameters, size, tokenizer and notices of a model"));
   CLI::App* validate =
       add("validate",

@@ -9,6 +9,7 @@
 #include "app/cli/commands.h"
 #include "app/cli/terminal.h"
 #include "app/commands/heads.h"
+#include "app/commands/model_list.h"
 #include "app/commands/named_model.h"
 #include "app/commands/report.h"
 #include "engine/base/output_file.h"
@@ -325,6 +326,7 @@ std::vector<engine::InputPath> read_by(const ModelCommandOptions& options) {
 }  // namespace
 
 int model(const ModelCommandOptions& options) {
+  if (options.what == "list") return list_models(options);
   if (options.what == "tree") return head_tree(options);
   if (options.what == "validate") return validate(options);
   if (options.what == "info") {

@@ -34,6 +34,7 @@ int window(const WindowCommandOptions&) {
 #include "app/window/catalog.h"
 #include "app/window/devices.h"
 #include "app/window/engine_thread.h"
+#include "app/window/models.h"
 #include "engine/base/closest_name.h"
 #include "engine/base/output_file.h"
 #include "engine/base/text.h"
@@ -125,6 +126,7 @@ int window(const WindowCommandOptions& options) {
   });
   ui::Catalog catalog = window_catalog(options);
   WindowDevices devices(catalog);
+  WindowModels models(catalog, options.model);
   if (!options.screenshot.empty()) devices.wait_and_take();  // a picture shows all devices
   EngineThread thread(assets_dir(), data_dir_of_environment(), options.model, commands, events);
   ui::WindowOptions window_options;
@@ -147,7 +149,10 @@ int window(const WindowCommandOptions& options) {
   if (window_options.race_first && options.screen.empty()) window_options.screen = "compare";
   if (!options.screenshot.empty()) window_options.config_dir = "-";
   window_options.hooks.wants_to_close = interrupted;
-  window_options.hooks.has_news = [&devices] { return devices.take(); };
+  window_options.hooks.has_news = [&] {
+    const bool has_devices = devices.take(), has_models = models.take();
+    return has_devices || has_models;
+  };
   if (!options.model.scale_given && options.open.empty()) {
     window_options.hooks.form_made = [&](const ui::SetupForm& form) { print_scale(catalog, form); };
   }

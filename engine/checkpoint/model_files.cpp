@@ -14,6 +14,7 @@
 #include "engine/base/json.h"
 #include "engine/base/refuse.h"
 #include "engine/checkpoint/config_file.h"
+#include "engine/checkpoint/found_models.h"
 #include "engine/checkpoint/other_formats.h"
 #include "engine/checkpoint/shards.h"
 #include "engine/tokenizer/sentencepiece.h"
@@ -340,11 +341,14 @@ std::string find_model(const std::string& name_or_path, const std::string& asset
   if (is_name && exists(bundled + "/config.json")) return bundled;
   std::error_code error;
   if (fs::is_directory(name_or_path, error)) return name_or_path;
+  const std::vector<FoundModel> found = found_models(model_places());
+  if (const auto path = find_model_by_name(name_or_path, found)) return *path;
   std::vector<std::string> known;
   for (const auto& entry : fs::directory_iterator(assets_dir + "/models", error)) {
     if (exists(entry.path().string() + "/config.json")) known.push_back(entry.path().filename());
   }
   std::sort(known.begin(), known.end());
+  for (const FoundModel& model : found) known.push_back(escaped(model.name));
   if (const OtherFormat other = in_place_of_directory(name_or_path); other.is_known())
     refuse(name_or_path, "model", other.found,
            "a bundled model's name, or a Hugging Face directory; " + other.way_on);

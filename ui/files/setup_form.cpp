@@ -1,6 +1,7 @@
 #include "ui/files/setup_form.h"
 
 #include <algorithm>
+#include <array>
 #include <filesystem>
 
 #include <fmt/format.h>
@@ -223,6 +224,56 @@ std::vector<LaneForm> race_with_consistency(const SetupForm& form, const Catalog
 
 }  // namespace
 
+namespace {
+
+// The race of a model without anything trained for it.
+constexpr std::array<const char*, 3> kUntrained{"ar", "lookahead", "prompt-lookup"};
+
+void choose_default_lanes(SetupForm& form, const Catalog& catalog) {
+  const CatalogModel* model = catalog.model(form.model);
+  form.lanes = race_with_consistency(form, catalog);
+  if (form.lanes.empty() && model && model->has_template)
+    for (const char* name : kUntrained)
+      if (catalog.decoder(name)) form.lanes.push_back(lane_with(catalog, name));
+  for (const CatalogDecoder& decoder : catalog.decoders)
+    if (form.lanes.size() < 2 && why_unavailable(decoder, form, catalog).empty()) {
+      form.lanes.clear();
+      for (const CatalogDecoder& each : catalog.decoders)
+        if (why_unavailable(each, form, catalog).empty() && form.lanes.size() < 4)
+          form.lanes.push_back(lane_with(catalog, each.name));
+    }
+  if (!form.lanes.empty()) form.live = form.lanes[form.lanes.size() > 2 ? 2 : 0];
+  for (const LaneForm& lane : form.lanes)
+    if (lane.decoder == "lookahead") form.live = lane;
+}
+
+void choose_default_prompt(SetupForm& form, const Catalog& catalog) {
+  const CatalogModel* model = catalog.model(form.model);
+  const bool wants_message = model && model->has_template;
+  const auto fits = [&](const CatalogPrompt& prompt) { return prompt.is_message == wants_message; };
+  const auto current = std::ranges::find(catalog.prompts, form.prompt_id, &CatalogPrompt::id);
+  const bool is_own = current == catalog.prompts.end() && !form.prompt.empty();
+  if (is_own || (current != catalog.prompts.end() && fits(*current))) return;
+  const auto first = std::ranges::find_if(catalog.prompts, fits);
+  if (first == catalog.prompts.end()) return;
+  form.prompt = first->text;
+  form.prompt_id = first->id;
+}
+
+}  // namespace
+
+void fit_to_model(SetupForm& form, const Catalog& catalog) {
+  const std::optional<ConsistencyPair> pair = consistency_pair(form, catalog);
+  const bool in_pair = pair && (form.model == pair->before || form.model == pair->after);
+  const auto cannot_run = [&](const LaneForm& lane) {
+    const CatalogDecoder* decoder = catalog.decoder(lane.decoder);
+    return !decoder || !why_unavailable(*decoder, form, catalog).empty() ||
+           (!lane.model.empty() && !in_pair);
+  };
+  if (std::ranges::any_of(form.lanes, cannot_run)) choose_default_lanes(form, catalog);
+  choose_default_prompt(form, catalog);
+}
+
 SetupForm first_form(const Catalog& catalog, const std::string& preferred_model) {
   SetupForm form;
   for (const CatalogModel& model : catalog.models) {
@@ -230,17 +281,8 @@ SetupForm first_form(const Catalog& catalog, const std::string& preferred_model)
     if (form.model.empty() || model.name == preferred_model)
       choose_model(form, catalog, model.name);
   }
-  if (!catalog.prompts.empty()) {
-    form.prompt = catalog.prompts.front().text;
-    form.prompt_id = catalog.prompts.front().id;
-  }
-  form.lanes = race_with_consistency(form, catalog);
-  for (const CatalogDecoder& decoder : catalog.decoders)
-    if (why_unavailable(decoder, form, catalog).empty() && form.lanes.size() < 4)
-      form.lanes.push_back(lane_with(catalog, decoder.name));
-  if (!form.lanes.empty()) form.live = form.lanes[form.lanes.size() > 2 ? 2 : 0];
-  for (const LaneForm& lane : form.lanes)
-    if (lane.decoder == "lookahead") form.live = lane;
+  choose_default_prompt(form, catalog);
+  choose_default_lanes(form, catalog);
   begin_reasoning(form, catalog);
   return form;
 }

@@ -86,6 +86,10 @@ const char* worthwhile_scale(std::int64_t n_params);
 /// Chooses a model at its worthwhile_scale(), with the draft that its card names; a model that is not in the catalog gets scale 1x1.
 void choose_model(SetupForm& form, const Catalog& catalog, const std::string& model);
 
+/// After a choice of model: if a lane of the race cannot run with it, replaces the lanes by the default ones; if the prompt
+/// is a bundled one of the other kind (message or text to continue), replaces it by the first of the right kind.
+void fit_to_model(SetupForm& form, const Catalog& catalog);
+
 /// Copies the sampling settings of the model's generation_config.json, if it has any.
 void choose_model_sampling(SetupForm& form, const Catalog& catalog);
 /// Whether the model's generation_config.json contains sampling settings.
@@ -114,7 +118,8 @@ std::string why_unavailable(const CatalogDecoder& decoder,
 
 /// The initial form: the first available model, prompt and decoders. If a consistency model was trained from the model, the race compares one
 /// decoder of each kind (ar, lookahead, jacobi with the consistency model, seed) and plain decoding with that model as its baseline;
-/// otherwise it has the first four decoders.
+/// otherwise, if the model has a chat template, ar, lookahead and prompt-lookup,
+/// which need no further model; else the first four decoders.
 SetupForm first_form(const Catalog& catalog, const std::string& preferred_model);
 /// A lane with the default options of a decoder.
 LaneForm lane_with(const Catalog& catalog, const std::string& decoder);

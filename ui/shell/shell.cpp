@@ -25,6 +25,11 @@ bool is_progress(const engine::Event& event) {
   return !std::holds_alternative<engine::Sampled>(event);
 }
 
+bool holds_model(const std::filesystem::path& path) {
+  std::error_code error;
+  return path.extension() == ".gguf" || std::filesystem::exists(path / "config.json", error);
+}
+
 }  // namespace
 
 Shell::Shell(const Catalog& catalog, engine::CommandQueue& commands, std::filesystem::path folder)
@@ -182,9 +187,9 @@ const engine::TrainingHistory* Shell::training() const {
 }
 
 bool Shell::open_model(const std::string& path) {
-  std::error_code error;
-  if (!std::filesystem::exists(std::filesystem::path(path) / "config.json", error)) return false;
-  choose_model(form_, catalog_, path);
+  if (!holds_model(path)) return false;
+  choose_model(form_, catalog_, catalog_.add_model ? catalog_.add_model(path) : path);
+  fit_to_model(form_, catalog_);
   load();
   if (session_.live_is_shown()) {
     if (screen_ == Screen::Welcome) show(Screen::Live);
@@ -229,6 +234,7 @@ void Shell::open(const std::string& path, bool keep_screen) {
     open_folder(path);
     return;
   }
+  if (open_model(path)) return;
   if (engine::looks_like_training(path)) {
     if (open_training(path) && !keep_screen) show(Screen::Training);
     return;

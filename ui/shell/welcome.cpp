@@ -57,11 +57,12 @@ void doors(Context& context) {
            "downloaded. Then change the settings and run it again.",
            "Run###run_bundled", !has_race, why_not(context.form, catalog, true)))
     context.requests.race = true;
-  if (door(high, "mine", "Open my model or a recording",
-           "A model's folder in Hugging Face format (config.json, safetensors, tokenizer.model), a "
-           "recording (.pdrun), or the folder of a training run. You can also drop it on the "
-           "window.",
-           "Open...###open_mine", false, ""))
+  if (door(
+          high, "mine", "Open my model or a recording",
+          "A model as a .gguf file or a folder in Hugging Face format (config.json, safetensors, "
+          "tokenizer), a recording (.pdrun), or the folder of a training run. You can also drop it "
+          "on the window. Models of other programs are listed in Setup.",
+          "Open...###open_mine", false, ""))
     context.requests.open = "";
   ImGui::PopStyleVar();
 }

@@ -102,23 +102,51 @@ void heads_row(SetupForm& form, const Catalog& catalog, const CatalogDecoder& de
   ImGui::EndCombo();
 }
 
+void model_choice(SetupForm& form, const Catalog& catalog, const CatalogModel& model) {
+  ImGui::BeginDisabled(!model.unavailable.empty());
+  if (ImGui::Selectable((model.name + "##" + model.path).c_str(), model.name == form.model)) {
+    choose_model(form, catalog, model.name);
+    fit_to_model(form, catalog);
+  }
+  ImGui::EndDisabled();
+  if (ImGui::IsItemHovered(ImGuiHoveredFlags_AllowWhenDisabled)) {
+    const std::string about = model.is_read ? model.summary : "its files are being read";
+    tooltip((model.unavailable.empty() ? about : model.unavailable) + "\n" + model.path);
+  }
+  if (!model.is_read || model.summary.empty()) return;
+  ImGui::PushStyleColor(ImGuiCol_Text, theme().dim);
+  ImGui::TextUnformatted(("    " + model.summary).c_str());
+  ImGui::PopStyleColor();
+}
+
+/// The models by the place where they were found, and a filter above a long list.
+void model_picker(SetupForm& form, const Catalog& catalog) {
+  constexpr std::size_t kShort = 10;
+  static ImGuiTextFilter filter;
+  if (!ImGui::BeginCombo("##model", form.model.empty() ? "choose" : form.model.c_str(),
+                         ImGuiComboFlags_HeightLargest))
+    return;
+  if (catalog.models.size() > kShort)
+    filter.Draw("##filter", -FLT_MIN);
+  else
+    filter.Clear();
+  const std::string* source = nullptr;
+  for (const CatalogModel& model : catalog.models) {
+    if (!filter.PassFilter(model.name.c_str())) continue;
+    if (!source || *source != model.source) ImGui::SeparatorText(model.source.c_str());
+    source = &model.source;
+    model_choice(form, catalog, model);
+  }
+  ImGui::EndCombo();
+}
+
 }  // namespace
 
 void setup_model_part(Context& context) {
   SetupForm& form = context.form;
   small_label("Model");
   ImGui::SetNextItemWidth(-FLT_MIN);
-  if (ImGui::BeginCombo("##model", form.model.empty() ? "choose" : form.model.c_str())) {
-    for (const CatalogModel& model : context.catalog.models) {
-      ImGui::BeginDisabled(!model.unavailable.empty());
-      if (ImGui::Selectable(model.name.c_str(), model.name == form.model))
-        choose_model(form, context.catalog, model.name);
-      ImGui::EndDisabled();
-      if (ImGui::IsItemHovered(ImGuiHoveredFlags_AllowWhenDisabled))
-        tooltip(model.unavailable.empty() ? model.summary + "\n" + model.path : model.unavailable);
-    }
-    ImGui::EndCombo();
-  }
+  model_picker(form, context.catalog);
   if (!form.model_error.empty()) wrapped(form.model_error, theme().bad);
   static constexpr std::array<const char*, 6> kScales{"1x1", "auto", "1x2", "4x1", "4x2", "4x4"};
   static constexpr std::array<const char*, 4> kDtypes{"", "f32", "bf16", "f16"};
