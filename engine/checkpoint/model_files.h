@@ -72,7 +72,7 @@ void write_model(const std::string& directory,
                  kernels::DType dtype,
                  const std::string& tokenizer_from);
 
-/// Random weights drawn from N(0, 0.02); norms are 1. Each value depends only on (seed, name,
+/// Random weights drawn from N(0, 0.02); norms are 1 with their offset. Each value depends only on (seed, name,
 /// index).
 std::shared_ptr<const TensorSource> random_tensors(const ModelConfig& config, std::uint64_t seed);
 

@@ -79,8 +79,7 @@ class Transformer final : public Model {
   RowRange rows_out(std::span<const BatchItem> items, Wants wants) const;
 
   kernels::RowsPlan rows_of_layer(int l, int n_rows) const {
-    const bool full = c_.sliding_window == 0 || l < c_.n_full_layers;
-    return plan_.view(n_rows, full ? 0 : c_.sliding_window);
+    return plan_.view(n_rows, c_.window_of(l));
   }
   float* state_of(int row) { return a_.x.f32() + std::int64_t{row} * c_.dim; }
 
