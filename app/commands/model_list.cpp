@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <map>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -62,9 +63,20 @@ std::string licence_in_card(const std::string& path) {
   return {};
 }
 
-std::string licence_of(const std::string& path, const engine::FileLimits& limits) {
-  if (!is_file(path)) return licence_in_card(path + "/README.md");
-  return engine::GgufFile::open(path, limits)->string("general.license").value_or("");
+/// Type and licence as the files of a model state them.
+void read_facts(ListedModel& model, const engine::FileLimits& limits) {
+  if (!is_file(model.path)) {
+    model.licence = licence_in_card(model.path + "/README.md");
+    return;
+  }
+  const auto file = engine::GgufFile::open(model.path, limits);
+  model.licence = file->string("general.license").value_or("");
+  std::map<std::string, std::int64_t> elements;
+  for (const engine::GgufTensor& tensor : file->tensors())
+    elements[tensor.type->name] += tensor.n_elements();
+  if (!elements.empty())
+    model.type =
+        std::ranges::max_element(elements, {}, [](const auto& e) { return e.second; })->first;
 }
 
 /// The refusal of a model that does not fit in memory; empty: it fits.
@@ -98,10 +110,7 @@ json json_of(const ListedModel& model) {
 }
 
 std::vector<std::string> row_of(const ListedModel& model) {
-  const std::string size = engine::size_words(static_cast<double>(model.bytes));
-  if (!model.unavailable.empty())
-    return {model.name, size, "", "", "", "", model.source, "cannot be used: " + model.unavailable};
-  return {model.name,         size,
+  return {model.name,         engine::size_words(static_cast<double>(model.bytes)),
           model.type,         fmt::format("{:.1f} M", static_cast<double>(model.n_params) * 1e-6),
           model.architecture, fmt::format("{}", model.context),
           model.source,       model.licence};
@@ -135,7 +144,7 @@ std::optional<engine::ModelFiles> describe_model(ListedModel& model,
     model.architecture = files.config.model_type;
     model.n_params = files.config.n_params();
     model.context = files.config.max_seq_len;
-    model.licence = licence_of(model.path, options.limits);
+    read_facts(model, options.limits);
     model.unavailable = why_too_large(files);
     return files;
   } catch (const kernels::Error& error) {
@@ -156,11 +165,17 @@ int list_models(const ModelCommandOptions& options) {
   }
   std::vector<std::vector<std::string>> rows = {
       {"name", "size", "type", "parameters", "architecture", "context", "where", "licence"}};
+  std::string refused;
   for (const ListedModel& model : models) {
+    if (!model.unavailable.empty()) {
+      refused += fmt::format("{} ({}): cannot be used: {}\n", for_terminal(model.name),
+                             model.source, for_terminal(model.unavailable));
+      continue;
+    }
     rows.push_back(row_of(model));
     for (std::string& cell : rows.back()) cell = for_terminal(cell);
   }
-  print(engine::aligned_table(rows));
+  print(engine::aligned_table(rows) + refused);
   return 0;
 }
 

@@ -10,6 +10,7 @@
 #include "app/cli/paths.h"
 #include "app/commands/generation.h"
 #include "app/commands/model_list.h"
+#include "app/window/heads.h"
 #include "engine/checkpoint/found_models.h"
 #include "engine/checkpoint/heads_files.h"
 #include "engine/checkpoint/model_files.h"
@@ -108,6 +109,20 @@ ui::CatalogModel* model_at(std::vector<ui::CatalogModel>& models, const std::str
   return at == models.end() ? nullptr : &*at;
 }
 
+/// Adds the model of the command line, with its name in the list of found models if it is there.
+void add_named(std::vector<ui::CatalogModel>& list,
+               const std::string& named,
+               const ModelOptions& options) {
+  const std::string path = engine::find_model(named, assets_dir());
+  if (model_at(list, path)) return;
+  for (const engine::FoundModel& found : engine::found_models(engine::model_places()))
+    if (found.path == path) {
+      list.insert(list.begin(), catalog_model(found.name, path, found.source, options));
+      return;
+    }
+  list.insert(list.begin(), catalog_model(named, path, "command line", options));
+}
+
 }  // namespace
 
 std::vector<ui::CatalogModel> catalog_models(const std::filesystem::path& folder,
@@ -124,14 +139,20 @@ std::vector<ui::CatalogModel> catalog_models(const std::filesystem::path& folder
     const bool a_target = a.name == "demo-target", b_target = b.name == "demo-target";
     return a_target != b_target ? a_target : a.name < b.name;
   });
-  const bool listed = std::ranges::any_of(list, [&](const auto& m) { return m.name == named; });
-  if (!listed && !named.empty())
-    list.insert(list.begin(), catalog_model(named, engine::find_model(named, assets_dir()),
-                                            "command line", options));
+  const bool is_listed = std::ranges::any_of(list, [&](const auto& m) { return m.name == named; });
+  if (!is_listed && !named.empty()) add_named(list, named, options);
   return list;
 }
 
-WindowModels::WindowModels(ui::Catalog& catalog, const ModelOptions& options) : catalog_(catalog) {
+std::string name_in_catalog(const ui::Catalog& catalog, const std::string& given) {
+  if (catalog.model(given)) return given;
+  const std::string path = engine::find_model(given, assets_dir());
+  const auto at = std::ranges::find(catalog.models, path, &ui::CatalogModel::path);
+  return at == catalog.models.end() ? given : at->name;
+}
+
+WindowModels::WindowModels(ui::Catalog& catalog, const ModelOptions& options)
+    : catalog_(catalog), heads_(catalog.heads) {
   catalog.add_model = [this](const std::string& path) {
     if (const ui::CatalogModel* known = model_at(catalog_.models, path)) return known->name;
     add({.name = path, .path = path, .source = "opened here", .is_read = false});
@@ -140,6 +161,7 @@ WindowModels::WindowModels(ui::Catalog& catalog, const ModelOptions& options) : 
   for (engine::FoundModel& found : engine::found_models(engine::model_places()))
     if (!model_at(catalog.models, found.path))
       add({.name = found.name, .path = found.path, .source = found.source, .is_read = false});
+  count_models();
   reader_ = std::thread([this, options] { read(options); });
 }
 
@@ -171,22 +193,28 @@ void WindowModels::read(const ModelOptions& options) {
     waiting_.pop_front();
     reads_ = true;
     lock.unlock();
-    ui::CatalogModel described = catalog_model(model.name, model.path, model.source, options);
+    Description read{catalog_model(model.name, model.path, model.source, options), {}};
+    if (read.model.unavailable.empty())
+      read.unfit = compare_with_heads(read.model, heads_, options);
     lock.lock();
     reads_ = false;
-    ready_.push_back(std::move(described));
+    ready_.push_back(std::move(read));
     changed_.notify_all();
   }
 }
 
 bool WindowModels::take() {
-  std::vector<ui::CatalogModel> ready;
+  std::vector<Description> ready;
   {
     const std::scoped_lock lock(mutex_);
     ready.swap(ready_);
   }
-  for (ui::CatalogModel& model : ready)
-    if (ui::CatalogModel* known = model_at(catalog_.models, model.path)) *known = std::move(model);
+  for (Description& read : ready) {
+    note_unfit(catalog_, read.model.name, read.unfit);
+    if (ui::CatalogModel* known = model_at(catalog_.models, read.model.path))
+      *known = std::move(read.model);
+  }
+  if (!ready.empty()) count_models();
   return !ready.empty();
 }
 
@@ -196,6 +224,18 @@ void WindowModels::wait_and_take() {
     changed_.wait(lock, [this] { return waiting_.empty() && !reads_; });
   }
   take();
+}
+
+/// Writes the number of models to the list of this machine's parts.
+void WindowModels::count_models() {
+  const auto n_unread = std::ranges::count(catalog_.models, false, &ui::CatalogModel::is_read);
+  const auto n_ready = std::ranges::count_if(
+      catalog_.models, [](const auto& m) { return m.is_read && m.unavailable.empty(); });
+  const auto line = std::ranges::find(catalog_.health, "models", &ui::HealthLine::name);
+  if (line == catalog_.health.end()) return;
+  line->ok = n_ready > 0;
+  line->value = fmt::format("{} ready to run", n_ready);
+  if (n_unread > 0) line->value += fmt::format(", {} more being read", n_unread);
 }
 
 }  // namespace app

@@ -5,7 +5,9 @@
 #include <condition_variable>
 #include <deque>
 #include <filesystem>
+#include <map>
 #include <mutex>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -18,6 +20,9 @@ struct ModelOptions;
 /// The models in a folder, and the model that the command line names.
 std::vector<ui::CatalogModel> catalog_models(const std::filesystem::path& folder,
                                              const ModelOptions& options);
+
+/// The name in the catalog of a model of the command line, given by name or path; `given` if the catalog has none.
+std::string name_in_catalog(const ui::Catalog& catalog, const std::string& given);
 
 /// Adds the models found on this machine, and models that the user opens in the window.
 class WindowModels {
@@ -37,14 +42,20 @@ class WindowModels {
   void wait_and_take();
 
  private:
+  struct Description {
+    ui::CatalogModel model;
+    std::map<std::string, std::string> unfit;  // of compare_with_heads()
+  };
   void add(ui::CatalogModel model);
   void read(const ModelOptions& options);
+  void count_models();
 
-  ui::Catalog& catalog_;  // changed on the window's thread alone
-  std::mutex mutex_;      // guards the members below
+  ui::Catalog& catalog_;                       // changed on the window's thread alone
+  const std::vector<ui::CatalogHeads> heads_;  // a copy for the reader
+  std::mutex mutex_;                           // guards the members below
   std::condition_variable changed_;
   std::deque<ui::CatalogModel> waiting_;  // to be read
-  std::vector<ui::CatalogModel> ready_;   // read, not yet copied
+  std::vector<Description> ready_;        // read, not yet copied
   bool reads_ = false;                    // the reader has one in hand
   bool ends_ = false;
   std::thread reader_;

@@ -133,7 +133,8 @@ int window(const WindowCommandOptions& options) {
   window_options.open = options.open;
   window_options.screen = options.screen;
   window_options.theme = options.theme;
-  if (options.model.model != ModelOptions{}.model) window_options.model = options.model.model;
+  if (options.model.model != ModelOptions{}.model)
+    window_options.model = name_in_catalog(catalog, options.model.model);
   // Without --scale the window chooses a scale at which parallel decoders are faster.
   if (options.model.scale_given) window_options.scale = options.model.scale;
   window_options.dtype = options.model.dtype;

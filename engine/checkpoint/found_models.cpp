@@ -37,12 +37,12 @@ bool is_gguf(const fs::path& path) {
   return lower(path.extension().string()) == ".gguf";
 }
 
-bool is_directory(const fs::path& path) {
+bool is_folder(const fs::path& path) {
   std::error_code error;
   return fs::is_directory(path, error);
 }
 
-bool exists(const fs::path& path) {
+bool is_there(const fs::path& path) {
   std::error_code error;
   return fs::exists(path, error);
 }
@@ -70,8 +70,8 @@ bool is_model_file(const fs::path& path) {
 }
 
 bool is_model_directory(const fs::path& path) {
-  return exists(path / "config.json") &&
-         (exists(path / "model.safetensors") || exists(path / "model.safetensors.index.json"));
+  return is_there(path / "config.json") &&
+         (is_there(path / "model.safetensors") || is_there(path / "model.safetensors.index.json"));
 }
 
 // ---- folders of files and directories
@@ -87,7 +87,7 @@ void find_in_folder(const fs::path& folder,
       found.push_back({.name = path.stem().string(), .path = path.string(), .source = source});
     } else if (is_model_directory(path)) {
       found.push_back({.name = path.filename().string(), .path = path.string(), .source = source});
-    } else if (depth < kMaxDepth && is_directory(path) && !fs::is_symlink(path)) {
+    } else if (depth < kMaxDepth && is_folder(path) && !fs::is_symlink(path)) {
       find_in_folder(path, source, depth + 1, n_left, found);
     }
   }
@@ -106,8 +106,7 @@ std::string first_line(const fs::path& path) {
 fs::path current_snapshot(const fs::path& repository, int& n_left) {
   const std::string revision = first_line(repository / "refs/main");
   const fs::path main = repository / "snapshots" / revision;
-  if (!revision.empty() && revision.find('/') == std::string::npos && is_directory(main))
-    return main;
+  if (!revision.empty() && revision.find('/') == std::string::npos && is_folder(main)) return main;
   const std::vector<fs::path> all = names_in(repository / "snapshots", n_left);
   return all.empty() ? fs::path() : all.back();
 }
@@ -147,7 +146,7 @@ fs::path blob_of(const fs::path& manifest, const fs::path& store) {
     if (!type || !digest || type->text != kModel) continue;
     std::string name = digest->text;
     std::replace(name.begin(), name.end(), ':', '-');
-    if (name.find('/') == std::string::npos && exists(store / "blobs" / name))
+    if (name.find('/') == std::string::npos && is_there(store / "blobs" / name))
       return store / "blobs" / name;
   }
   return {};
@@ -169,7 +168,7 @@ void find_manifests(const fs::path& folder,
                     int& n_left,
                     std::vector<fs::path>& manifests) {
   for (const fs::path& path : names_in(folder, n_left)) {
-    if (!is_directory(path))
+    if (!is_folder(path))
       manifests.push_back(path);
     else if (depth < kMaxDepth && !fs::is_symlink(path))
       find_manifests(path, depth + 1, n_left, manifests);
@@ -222,10 +221,12 @@ std::string models_data_folder() {
 
 std::vector<ModelPlace> model_places() {
   const std::string home = variable("HOME");
-  std::vector<ModelPlace> places = {{PlaceKind::Folders, models_data_folder(), "data folder"}};
+  std::vector<ModelPlace> places;
   std::stringstream given(variable("DECOSCOPE_MODELS"));
   for (std::string folder; std::getline(given, folder, ':');)
     if (!folder.empty()) places.push_back({PlaceKind::Folders, folder, "DECOSCOPE_MODELS"});
+  if (!variable("DECOSCOPE_MODELS_ONLY").empty()) return places;
+  places.insert(places.begin(), {PlaceKind::Folders, models_data_folder(), "data folder"});
   places.push_back({PlaceKind::HubCache, hub_cache(), "Hugging Face cache"});
   places.push_back({PlaceKind::Ollama, home_or("OLLAMA_MODELS", "/.ollama/models"), "Ollama"});
   places.push_back({PlaceKind::Ollama, "/usr/share/ollama/.ollama/models", "Ollama"});

@@ -32,7 +32,7 @@ struct ModelPlace {
 
 /// The folders of this user: the data folder, DECOSCOPE_MODELS (folders separated by ':'), Hugging Face's cache
 /// (HF_HUB_CACHE, HF_HOME), LM Studio's folders, Ollama's store (OLLAMA_MODELS) and llama.cpp's cache (LLAMA_CACHE).
-/// Folders that do not exist are included.
+/// Folders that do not exist are included. If DECOSCOPE_MODELS_ONLY is set, only the folders of DECOSCOPE_MODELS.
 std::vector<ModelPlace> model_places();
 
 /// The folder of scripts/get_model.sh: $XDG_DATA_HOME/decoscope/models, else ~/.local/share/decoscope/models.
