@@ -222,26 +222,25 @@ std::vector<LaneForm> race_with_consistency(const SetupForm& form, const Catalog
   return lanes;
 }
 
-}  // namespace
-
-namespace {
-
 // The race of a model without anything trained for it.
 constexpr std::array<const char*, 3> kUntrained{"ar", "lookahead", "prompt-lookup"};
+
+std::vector<LaneForm> first_available(const SetupForm& form, const Catalog& catalog) {
+  constexpr std::size_t kMost = 4;
+  std::vector<LaneForm> lanes;
+  for (const CatalogDecoder& decoder : catalog.decoders)
+    if (lanes.size() < kMost && why_unavailable(decoder, form, catalog).empty())
+      lanes.push_back(lane_with(catalog, decoder.name));
+  return lanes;
+}
 
 void choose_default_lanes(SetupForm& form, const Catalog& catalog) {
   const CatalogModel* model = catalog.model(form.model);
   form.lanes = race_with_consistency(form, catalog);
-  if (form.lanes.empty() && model && model->has_template)
+  if (form.lanes.empty() && model && (model->has_template || !model->is_read))
     for (const char* name : kUntrained)
       if (catalog.decoder(name)) form.lanes.push_back(lane_with(catalog, name));
-  for (const CatalogDecoder& decoder : catalog.decoders)
-    if (form.lanes.size() < 2 && why_unavailable(decoder, form, catalog).empty()) {
-      form.lanes.clear();
-      for (const CatalogDecoder& each : catalog.decoders)
-        if (why_unavailable(each, form, catalog).empty() && form.lanes.size() < 4)
-          form.lanes.push_back(lane_with(catalog, each.name));
-    }
+  if (form.lanes.size() < 2) form.lanes = first_available(form, catalog);
   if (!form.lanes.empty()) form.live = form.lanes[form.lanes.size() > 2 ? 2 : 0];
   for (const LaneForm& lane : form.lanes)
     if (lane.decoder == "lookahead") form.live = lane;
@@ -254,7 +253,8 @@ void choose_default_prompt(SetupForm& form, const Catalog& catalog) {
   const auto current = std::ranges::find(catalog.prompts, form.prompt_id, &CatalogPrompt::id);
   const bool is_own = current == catalog.prompts.end() && !form.prompt.empty();
   if (is_own || (current != catalog.prompts.end() && fits(*current))) return;
-  const auto first = std::ranges::find_if(catalog.prompts, fits);
+  auto first = std::ranges::find_if(catalog.prompts, fits);
+  if (first == catalog.prompts.end() && form.prompt.empty()) first = catalog.prompts.begin();
   if (first == catalog.prompts.end()) return;
   form.prompt = first->text;
   form.prompt_id = first->id;
