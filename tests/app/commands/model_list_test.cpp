@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "tests/support/cli_fixture.h"
+#include "tests/support/smollm2.h"
 
 namespace {
 
@@ -42,7 +43,8 @@ class CliModelList : public CliModel {
                  folder + "/hub $DECOSCOPE " + arguments);
   }
   static json model_in(const Outcome& listed, const std::string& name) {
-    for (const json& model : json::parse(listed.out).at("models"))
+    const json document = json::parse(listed.out);
+    for (const json& model : document.at("models"))
       if (model.at("name") == name) return model;
     return {};
   }
@@ -98,6 +100,21 @@ TEST_F(CliModelList, unknown_and_ambiguous_names_are_refused) {
               HasSubstr("`hf download org/none` fetches it"));
   EXPECT_THAT(with_models("model info ollama:none").err,
               HasSubstr("`ollama pull none` fetches it"));
+}
+
+TEST_F(CliModelList, smollm2_is_described) {
+  NEEDS_SMOLLM2();
+  const std::string folder_of_it = fs::path(smollm2_path()).parent_path().string();
+  const Outcome listed =
+      shell("DECOSCOPE_MODELS=" + folder_of_it + " $DECOSCOPE model list --json");
+  const json model = model_in(listed, "SmolLM2-135M-Instruct.Q4_1");
+  EXPECT_EQ(model.at("unavailable"), nullptr);
+  EXPECT_EQ(model.at("bytes"), 98'362'432);
+  EXPECT_EQ(model.at("type"), "Q4_1");
+  EXPECT_EQ(model.at("architecture"), "llama");
+  EXPECT_EQ(model.at("parameters"), 134'515'008);
+  EXPECT_EQ(model.at("context"), 8192);
+  EXPECT_EQ(model.at("licence"), "apache-2.0");
 }
 
 }  // namespace
