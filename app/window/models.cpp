@@ -10,6 +10,7 @@
 #include "app/cli/paths.h"
 #include "app/commands/generation.h"
 #include "app/commands/model_list.h"
+#include "app/window/chat.h"
 #include "app/window/heads.h"
 #include "engine/checkpoint/found_models.h"
 #include "engine/checkpoint/heads_files.h"
@@ -78,7 +79,7 @@ void describe(ui::CatalogModel& model, const ModelOptions& options) {
   std::error_code error;
   if (fs::is_directory(model.path, error))
     model.before = engine::name_before_training(model.path, options.limits);
-  model.has_template = !files->chat_template.empty();
+  model.chat = chat_preview(*files);
   add_tokenizer(model, *files);
 }
 

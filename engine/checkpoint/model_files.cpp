@@ -13,6 +13,7 @@
 #include "engine/base/fields.h"
 #include "engine/base/json.h"
 #include "engine/base/refuse.h"
+#include "engine/chat/template_files.h"
 #include "engine/checkpoint/config_file.h"
 #include "engine/checkpoint/found_models.h"
 #include "engine/checkpoint/other_formats.h"
@@ -308,6 +309,7 @@ ModelFiles open_model(const std::string& directory, const OpenOptions& options) 
         escaped(directory) +
         "/adapter_config.json: the adapter is not applied; the model runs without it");
   files.draft_name = related_model(directory, "draft", limits);
+  files.chat_template = read_chat_template(directory, limits);
   return files;
 }
 

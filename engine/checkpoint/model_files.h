@@ -23,8 +23,8 @@ struct ModelFiles {
   std::shared_ptr<const Tokenizer> tokenizer;         // null for a random model
   kernels::DType stored_dtype = kernels::DType::F32;  // of most weights
   std::string draft_name;                             // the draft model named by its card, or empty
-  std::string chat_template;                          // Jinja; empty: none
   GenerationDefaults generation;
+  std::string chat_template;  // Jinja (engine/chat); empty: the model has none
   // about accepted unusual input and settings that were not applied
   std::vector<std::string> notices;
 };

@@ -28,7 +28,9 @@ Catalog with_assistant() {
                             .summary = "135.0 M parameters, Q4_1, llama",
                             .n_params = 135'000'000,
                             .source = "Ollama",
-                            .has_template = true});
+                            .chat = [](const std::string&, const std::string&) {
+                              return ChatPreview{};
+                            }});
   catalog.prompts.push_back(
       {.id = "chat/list", .title = "list", .text = "Give me ten ideas.", .is_message = true});
   return catalog;

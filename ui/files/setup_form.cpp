@@ -237,7 +237,7 @@ std::vector<LaneForm> first_available(const SetupForm& form, const Catalog& cata
 void choose_default_lanes(SetupForm& form, const Catalog& catalog) {
   const CatalogModel* model = catalog.model(form.model);
   form.lanes = race_with_consistency(form, catalog);
-  if (form.lanes.empty() && model && (model->has_template || !model->is_read))
+  if (form.lanes.empty() && model && (model->chat || !model->is_read))
     for (const char* name : kUntrained)
       if (catalog.decoder(name)) form.lanes.push_back(lane_with(catalog, name));
   if (form.lanes.size() < 2) form.lanes = first_available(form, catalog);
@@ -248,7 +248,7 @@ void choose_default_lanes(SetupForm& form, const Catalog& catalog) {
 
 void choose_default_prompt(SetupForm& form, const Catalog& catalog) {
   const CatalogModel* model = catalog.model(form.model);
-  const bool wants_message = model && model->has_template;
+  const bool wants_message = model && model->chat;
   const auto fits = [&](const CatalogPrompt& prompt) { return prompt.is_message == wants_message; };
   const auto current = std::ranges::find(catalog.prompts, form.prompt_id, &CatalogPrompt::id);
   const bool is_own = current == catalog.prompts.end() && !form.prompt.empty();
@@ -313,6 +313,11 @@ void choose_model_sampling(SetupForm& form, const Catalog& catalog) {
   if (own.max_tokens > 0) form.max_tokens = own.max_tokens;
 }
 
+const CatalogModel* chat_model(const SetupForm& form, const Catalog& catalog) {
+  const CatalogModel* model = catalog.model(form.model);
+  return model && model->chat && form.chat != engine::ChatMode::Raw ? model : nullptr;
+}
+
 engine::StartRun command_of(const SetupForm& form, bool race) {
   engine::StartRun start;
   start.model = form.model;
@@ -324,6 +329,8 @@ engine::StartRun command_of(const SetupForm& form, bool race) {
   start.heads = heads_chosen(form);
   start.prompt = form.prompt;
   start.prompt_id = form.prompt_id;
+  start.chat = form.chat;
+  if (form.chat != engine::ChatMode::Raw) start.system = form.system;
   start.temperature = form.temperature;
   start.top_p = form.top_p;
   start.min_p = form.min_p;

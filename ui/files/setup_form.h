@@ -65,6 +65,8 @@ struct SetupForm : ModelChoice {
       heads;                // draft heads by kind; without an entry: as the card says
   std::string model_error;  // why the requested model is not loaded; empty: it is
   std::string prompt, prompt_id;
+  engine::ChatMode chat = engine::ChatMode::Auto;
+  std::string system;           // the system message, for a model with a chat template
   LaneForm live;                // the decoder that Run starts on the screen Live
   std::vector<LaneForm> lanes;  // of a race, two to engine::kMaxLanes
   float temperature = 0, top_p = 1, min_p = 0, repetition_penalty = 1;
@@ -148,6 +150,8 @@ std::string why_none_approximate(const LaneForm& lane);
 /// Whether the decoder has an option for the number of sequences.
 bool has_branches(const LaneForm& lane);
 
+/// The form's model if prompts go through its chat template, else nullptr.
+const CatalogModel* chat_model(const SetupForm& form, const Catalog& catalog);
 /// The command of Run (one lane) or Run race (all lanes).
 engine::StartRun command_of(const SetupForm& form, bool race);
 /// The command of Run where a chain or a tree of thoughts is chosen.

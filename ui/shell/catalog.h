@@ -61,6 +61,17 @@ struct CatalogSampling {
   bool operator==(const CatalogSampling&) const = default;
 };
 
+/// A stretch of a prompt as a chat template renders it.
+struct ChatStretch {
+  std::string text;
+  bool special = false;  // the name of a special token
+};
+/// A prompt as the model reads it.
+struct ChatPreview {
+  std::vector<ChatStretch> stretches;
+  std::string note;  // why there is none: the template refuses it, or the prompt is read as it is
+};
+
 /// A model.
 struct CatalogModel {
   std::string name;  // as commands take it
@@ -78,9 +89,10 @@ struct CatalogModel {
   std::string before = {};  // the model that consistency training started from; empty: none
   std::map<std::string, std::string> heads = {};  // the draft heads that its card names, by kind
   std::string source = {};    // where it was found: "bundled", "Hugging Face cache"
-  bool has_template = false;  // a chat template: prompts are messages to an assistant
   bool is_read =
       true;  // false: its files are still being read; only name, path and source are known
+  /// Renders a prompt in the model's chat template, which may take a second. No function: it has no template.
+  std::function<ChatPreview(const std::string& prompt, const std::string& system)> chat = {};
 };
 
 /// Draft heads.
