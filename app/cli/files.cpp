@@ -161,12 +161,38 @@ void add_model(CLI::App& app, Parsed& p, Run& run) {
                   "follow links to files outside the model's directory");
     add_limit_option(*sub, p.model.limits);
   };
+  add_limit_option(
+      *add("list",
+           "All models that --model can name: bundled ones and those found on this machine"),
+      p.model.limits);
   add_path(add("info", "Hyperparameters, size, tokenizer and notices of a model"));
   CLI::App* validate =
       add("validate",
           "Check the files of a model for errors and consistency; exit code 3 if there are any");
   add_path(validate);
   validate->add_flag("--scan", p.model.scan, "also check that all weights are finite");
+  CLI::App* tokenize = add("tokenize", "Token ids and pieces of texts");
+  tokenize->footer(
+      "Example: decoscope model tokenize tiny --text \"The cat\"\n"
+      "         decoscope model tokenize model.gguf --file prompts.jsonl --special --json");
+  tokenize
+      ->add_option(
+          "path", p.model.path,
+          "bundled model, model directory, .gguf (also a vocabulary alone), tokenizer.json, "
+          "tokenizer.model, .tiktoken or tekken.json")
+      ->type_name("MODEL|FILE")
+      ->required();
+  CLI::Option* text = tokenize->add_option("--text", p.model.text, "the text")->type_name("TEXT");
+  tokenize
+      ->add_option("--file", p.model.file,
+                   "texts, a line {\"prompt\": TEXT} each; - is standard input")
+      ->type_name("FILE.jsonl")
+      ->excludes(text);
+  tokenize->add_flag(
+      "--special", p.model.special,
+      "adds the tokens for begin and end as the tokenizer's files say, and reads names "
+      "of special tokens in a text as tokens");
+  add_limit_option(*tokenize, p.model.limits);
   CLI::App* random =
       add("random", "Write a model or draft heads with random weights, for tests and timing");
   random->footer(
@@ -230,6 +256,27 @@ void add_model(CLI::App& app, Parsed& p, Run& run) {
           "the tree)")
       ->type_name("FILE");
   add_model_options(*tree, p.model.target);
+  CLI::App* chat = add("chat", "Print a conversation as the chat template of a model renders it");
+  chat->footer(
+      "Example: echo '[{\"role\": \"user\", \"content\": \"Hello\"}]' | decoscope model chat DIR "
+      "--messages -");
+  add_path(chat);
+  chat->add_option("--messages", p.model.messages,
+                   "a JSON array of {\"role\": .., \"content\": ..}, or an object with such "
+                   "\"messages\"; -: standard input")
+      ->type_name("FILE")
+      ->required();
+  chat->add_option("--system", p.model.system, "system message, if the messages have none")
+      ->type_name("TEXT");
+  chat->add_option("--bos", p.model.bos, "text of the begin token (default: the model's)")
+      ->type_name("TEXT");
+  chat->add_option("--eos", p.model.eos, "text of the end token (default: the model's)")
+      ->type_name("TEXT");
+  chat->add_option("--now", p.model.now,
+                   "time for templates that write the date, in seconds since 1970 (default: now)")
+      ->type_name("SECONDS");
+  chat->add_flag("--no-generation-prompt", p.model.no_generation_prompt,
+                 "without the beginning of the assistant's answer");
   CLI::App* scale = add("scale", "Write an enlarged model that generates the same tokens");
   add_path(scale);
   scale->add_option("out", p.model.out, "output directory")->type_name("DIR")->required();

@@ -8,9 +8,12 @@
 
 #include "app/cli/commands.h"
 #include "app/cli/terminal.h"
+#include "app/commands/chat.h"
 #include "app/commands/heads.h"
+#include "app/commands/model_list.h"
 #include "app/commands/named_model.h"
 #include "app/commands/report.h"
+#include "app/commands/tokenize.h"
 #include "engine/base/output_file.h"
 #include "engine/base/table.h"
 #include "engine/checkpoint/config_file.h"
@@ -325,7 +328,10 @@ std::vector<engine::InputPath> read_by(const ModelCommandOptions& options) {
 }  // namespace
 
 int model(const ModelCommandOptions& options) {
+  if (options.what == "list") return list_models(options);
   if (options.what == "tree") return head_tree(options);
+  if (options.what == "chat") return model_chat(options);
+  if (options.what == "tokenize") return tokenize(options);
   if (options.what == "validate") return validate(options);
   if (options.what == "info") {
     if (names_heads(options.path, options.limits)) return heads_info(options);

@@ -58,6 +58,8 @@ json to_json(const engine::RunResult& result, const engine::RunModels& models) {
   out["lossless"] = is_lossless(result.request);
   out["seed"] = result.request.sampling.seed;
   out["prompt_tokens"] = result.request.prompt_tokens;
+  if (!result.request.rendered_prompt.empty())
+    out["rendered_prompt"] = result.request.rendered_prompt;
   out["tokens"] = result.tokens;
   out["text"] = result.text;
   out["token_info"] = token_info(result, *models.target.model);

@@ -95,14 +95,15 @@ std::vector<ui::CatalogDecoder> catalog_decoders() {
   return list;
 }
 
-std::vector<ui::CatalogPrompt> catalog_prompts(const std::string& path) {
-  std::vector<ui::CatalogPrompt> list;
-  for (const Prompt& prompt : read_prompts(path)) {
+void add_prompts(std::vector<ui::CatalogPrompt>& list, const fs::path& path, bool are_messages) {
+  for (const Prompt& prompt : read_prompts(path.string())) {
     const std::string first_line = prompt.text.substr(0, prompt.text.find('\n'));
     const std::string shortened = first_line.substr(0, engine::whole_characters(first_line, 60));
-    list.push_back({.id = prompt.id, .title = prompt.id + ": " + shortened, .text = prompt.text});
+    list.push_back({.id = prompt.id,
+                    .title = prompt.id + ": " + shortened,
+                    .text = prompt.text,
+                    .is_message = are_messages});
   }
-  return list;
 }
 
 }  // namespace
@@ -115,14 +116,16 @@ ui::Catalog window_catalog(const WindowCommandOptions& options) {
   catalog.models = catalog_models(assets / "models", options.model);
   add_heads(catalog, assets / "models", options.model);
   add_tree_notes(catalog);
-  catalog.prompts = catalog_prompts((assets / "prompts/bundled.jsonl").string());
+  add_prompts(catalog.prompts, assets / "prompts/bundled.jsonl", false);
+  add_prompts(catalog.prompts, assets / "prompts/messages.jsonl", true);
   add_tasks(catalog, data_dir_of_environment());
   const auto n_models = std::count_if(catalog.models.begin(), catalog.models.end(),
                                       [](const auto& m) { return m.unavailable.empty(); });
-  catalog.health.push_back({.name = "models",
-                            .value = fmt::format("{} ready to run", n_models),
-                            .ok = n_models > 0,
-                            .fix = "Open the folder of a model in Hugging Face format."});
+  catalog.health.push_back(
+      {.name = "models",
+       .value = fmt::format("{} ready to run", n_models),
+       .ok = n_models > 0,
+       .fix = "Open a .gguf file or the folder of a model in Hugging Face format."});
   const std::int64_t memory = engine::available_memory_bytes();
   if (memory < std::numeric_limits<std::int64_t>::max()) catalog.memory_bytes = memory;
   catalog.simulate = engine::simulate_schedule;

@@ -332,20 +332,22 @@ void refuse_duplicates(const Json& object, const JsonReader& reader) {
          "every key once");
 }
 
-Json read_value(JsonReader& reader) {  // the reader's depth limit bounds the recursion
+}  // namespace
+
+Json read_json_value(JsonReader& reader) {  // the reader's depth limit bounds the recursion
   Json value;
   value.kind = reader.kind();
   switch (value.kind) {
     case JsonReader::Kind::Object: {
       reader.enter_object();
       std::string key;
-      while (reader.next_key(key)) value.members.emplace_back(key, read_value(reader));
+      while (reader.next_key(key)) value.members.emplace_back(key, read_json_value(reader));
       refuse_duplicates(value, reader);
       break;
     }
     case JsonReader::Kind::Array:
       reader.enter_array();
-      while (reader.next_item()) value.items.push_back(read_value(reader));
+      while (reader.next_item()) value.items.push_back(read_json_value(reader));
       break;
     case JsonReader::Kind::String:
       value.text = reader.string();
@@ -363,12 +365,10 @@ Json read_value(JsonReader& reader) {  // the reader's depth limit bounds the re
   return value;
 }
 
-}  // namespace
-
 Json parse_json(std::string_view text, const std::string& file, std::int64_t max_depth) {
   if (text.starts_with(kByteOrderMark)) text.remove_prefix(kByteOrderMark.size());
   JsonReader reader(text, file, JsonReader::Places::LineAndColumn, 0, max_depth);
-  Json value = read_value(reader);
+  Json value = read_json_value(reader);
   reader.end();
   return value;
 }

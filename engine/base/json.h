@@ -115,6 +115,9 @@ struct Json {
   std::string shown() const;
 };
 
+/// Reads the next value of a text; refuses duplicate keys.
+/// @throws Error(BadInput)  naming the place
+Json read_json_value(JsonReader& reader);
 /// Parses a whole text; accepts a byte order mark, refuses duplicate keys.
 /// @throws Error(BadInput)  naming file, line and column
 Json parse_json(std::string_view text,

@@ -13,7 +13,9 @@
 #include "engine/base/fields.h"
 #include "engine/base/json.h"
 #include "engine/base/refuse.h"
+#include "engine/chat/template_files.h"
 #include "engine/checkpoint/config_file.h"
+#include "engine/checkpoint/found_models.h"
 #include "engine/checkpoint/other_formats.h"
 #include "engine/checkpoint/shards.h"
 #include "engine/tokenizer/sentencepiece.h"
@@ -26,6 +28,11 @@ namespace fs = std::filesystem;
 bool exists(const std::string& path) {
   std::error_code error;
   return fs::exists(path, error);
+}
+
+bool is_gguf_path(const std::string& path) {
+  std::error_code error;
+  return fs::path(path).extension() == ".gguf" && fs::is_regular_file(path, error);
 }
 
 void refuse_no_directory(const std::string& path) {
@@ -303,6 +310,7 @@ ModelFiles open_model(const std::string& directory, const OpenOptions& options) 
         escaped(directory) +
         "/adapter_config.json: the adapter is not applied; the model runs without it");
   files.draft_name = related_model(directory, "draft", limits);
+  files.chat_template = read_chat_template(directory, limits);
   return files;
 }
 
@@ -335,26 +343,62 @@ std::string ambiguous_name_notice(const std::string& name, const std::string& as
       escaped(name));
 }
 
+namespace {
+
+std::vector<FoundModel> bundled_models(const std::string& assets_dir) {
+  std::vector<FoundModel> models;
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator(assets_dir + "/models", error))
+    if (exists(entry.path().string() + "/config.json"))
+      models.push_back({entry.path().filename().string(), entry.path().string(), "bundled"});
+  std::ranges::sort(models, {}, &FoundModel::name);
+  return models;
+}
+
+/// How to get a model that a prefixed name means; empty: the name has no such prefix.
+std::string how_to_fetch(const std::string& name) {
+  constexpr std::string_view kHub = "hf:", kOllama = "ollama:";
+  if (name.starts_with(kHub))
+    return fmt::format("; `hf download {}` fetches it", escaped(name.substr(kHub.size())));
+  if (name.starts_with(kOllama))
+    return fmt::format("; `ollama pull {}` fetches it", escaped(name.substr(kOllama.size())));
+  return {};
+}
+
+[[noreturn]] void refuse_unknown_model(const std::string& name,
+                                       const std::string& found,
+                                       const std::vector<FoundModel>& models) {
+  constexpr std::size_t kMostNamed = 12;
+  std::vector<std::string> known;
+  for (const FoundModel& model : models) known.push_back(escaped(model.name));
+  const std::string meant = did_you_mean(name, known) + how_to_fetch(name);
+  const std::string others = known.size() > kMostNamed ? ", ... (`decoscope model list`)" : "";
+  known.resize(std::min(known.size(), kMostNamed));
+  refuse(name, "model", found,
+         known.empty() ? "a Hugging Face directory or a .gguf file" + meant
+                       : fmt::format("one of {}{}, a directory or a .gguf file{}",
+                                     fmt::join(known, ", "), others, meant));
+}
+
+}  // namespace
+
 std::string find_model(const std::string& name_or_path, const std::string& assets_dir) {
   const std::string bundled = assets_dir + "/models/" + name_or_path;
   const bool is_name = is_bare_name(name_or_path);
   if (is_name && exists(bundled + "/config.json")) return bundled;
   std::error_code error;
-  if (fs::is_directory(name_or_path, error)) return name_or_path;
-  std::vector<std::string> known;
-  for (const auto& entry : fs::directory_iterator(assets_dir + "/models", error)) {
-    if (exists(entry.path().string() + "/config.json")) known.push_back(entry.path().filename());
-  }
-  std::sort(known.begin(), known.end());
+  if (fs::is_directory(name_or_path, error) || is_gguf_path(name_or_path)) return name_or_path;
+  std::vector<FoundModel> models = bundled_models(assets_dir);
+  for (FoundModel& model : found_models(model_places())) models.push_back(std::move(model));
+  if (const auto path = find_model_by_name(name_or_path, models)) return *path;
   if (const OtherFormat other = recognise_path(name_or_path); other.is_known())
     refuse(name_or_path, "model", other.found,
-           "a bundled model's name, or a Hugging Face directory; " + other.advice);
-  refuse(name_or_path, "model",
-         is_name ? "neither the directory " + escaped(bundled) + " nor a directory of that path"
-                 : "no directory of that path",
-         known.empty() ? "a Hugging Face directory"
-                       : fmt::format("one of {}, or a directory{}", fmt::join(known, ", "),
-                                     is_name ? did_you_mean(name_or_path, known) : ""));
+           "a model's name, a Hugging Face directory or a .gguf file; " + other.advice);
+  refuse_unknown_model(
+      name_or_path,
+      is_name ? "neither the directory " + escaped(bundled) + " nor a directory of that path"
+              : "no directory of that path",
+      models);
 }
 
 std::string beside_or_named(const std::string& directory,

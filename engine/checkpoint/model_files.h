@@ -24,6 +24,7 @@ struct ModelFiles {
   kernels::DType stored_dtype = kernels::DType::F32;  // the type of most weights
   std::string draft_name;                             // the draft model named by its card, or empty
   GenerationDefaults generation;
+  std::string chat_template;  // Jinja (engine/chat); empty: the model has none
   // notices about unusual input that was accepted, and about settings that were not applied
   std::vector<std::string> notices;
 };
@@ -72,7 +73,7 @@ void write_model(const std::string& directory,
                  kernels::DType dtype,
                  const std::string& tokenizer_from);
 
-/// Random weights drawn from N(0, 0.02); norms are 1. Each value depends only on (seed, name,
+/// Random weights drawn from N(0, 0.02); norms are 1 with their offset. Each value depends only on (seed, name,
 /// index).
 std::shared_ptr<const TensorSource> random_tensors(const ModelConfig& config, std::uint64_t seed);
 

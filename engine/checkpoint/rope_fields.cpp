@@ -135,8 +135,8 @@ void read_longrope(const Fields& rope, const ModelConfig& config, RopeConfig& ou
 void read_scaling(const Fields& fields,
                   const Fields& rope,
                   const FileLimits& limits,
-                  ModelConfig& config) {
-  RopeConfig& out = config.rope;
+                  const ModelConfig& config,
+                  RopeConfig& out) {
   const auto original = [&] {
     const Fields& from = fields.find(kOriginal) ? fields : rope;
     return static_cast<int>(from.integer(kOriginal, 1, limits.max_seq_len, config.max_seq_len));
@@ -209,6 +209,51 @@ void note_second_object(const Fields& fields,
       escaped(fields.file()), first, second));
 }
 
+void refuse_partial(const Fields& fields) {
+  if (fields.real("partial_rotary_factor", 0, 1, 1.0) < 1)
+    fields.fail("partial_rotary_factor", "less than 1", "1 (all dimensions are rotated)");
+}
+
+/// Reads one object of parameters.
+/// @param name  of the object in the file, for notices
+void read_parameters(const Fields& fields,
+                     const Json& object,
+                     const std::string& name,
+                     const FileLimits& limits,
+                     const ModelConfig& config,
+                     RopeConfig& out,
+                     std::vector<std::string>& notices) {
+  const Fields rope(object, fields.file(), name + ".");
+  out.theta = rope.real("rope_theta", 0, kMaxRopeTheta, out.theta);
+  refuse_per_layer(object, rope);
+  out.type = type_of(rope);
+  refuse_partial(rope);
+  read_scaling(fields, rope, limits, config, out);
+  note_unused(object, name.c_str(), out.type, fields.file(), notices);
+}
+
+/// Gemma 3: one set for global layers and one for local layers. The context in the file includes the scaling.
+void read_two_sets(const Fields& fields,
+                   const FileLimits& limits,
+                   ModelConfig& config,
+                   std::vector<std::string>& notices) {
+  constexpr double kLocalTheta = 10000;
+  RopeConfig& local = config.local_rope.emplace();
+  local.theta = fields.real("rope_local_base_freq", 0, kMaxRopeTheta, kLocalTheta);
+  const auto read = [&](const Json* object, const std::string& name, RopeConfig& out) {
+    if (object && object->is(JsonReader::Kind::Object))
+      read_parameters(fields, *object, name, limits, config, out, notices);
+  };
+  if (const Json* sets = fields.find("rope_parameters")) {
+    read(sets->find("full_attention"), "rope_parameters.full_attention", config.rope);
+    read(sets->find("sliding_attention"), "rope_parameters.sliding_attention", local);
+  }
+  read(fields.find("rope_scaling"), "rope_scaling", config.rope);
+  if (local.type != RopeType::Default)
+    fields.fail("rope_parameters.sliding_attention.rope_type", in_quotes(name_of(local.type)),
+                "\"default\"");
+}
+
 }  // namespace
 
 double extended_context(const RopeConfig& rope, int max_position_embeddings) {
@@ -229,13 +274,13 @@ double extended_context(const RopeConfig& rope, int max_position_embeddings) {
 
 void read_rope(const Fields& fields,
                const FileLimits& limits,
+               double default_theta,
                ModelConfig& config,
                std::vector<std::string>& notices) {
   config.max_position_embeddings = config.max_seq_len;
-  config.rope.theta = fields.real("rope_theta", 0, kMaxRopeTheta, 10000.0);
-  if (fields.real("partial_rotary_factor", 0, 1, 1.0) < 1) {
-    fields.fail("partial_rotary_factor", "less than 1", "1 (all dimensions are rotated)");
-  }
+  config.rope.theta = fields.real("rope_theta", 0, kMaxRopeTheta, default_theta);
+  refuse_partial(fields);
+  if (config.model_type == "gemma3_text") return read_two_sets(fields, limits, config, notices);
   const auto holds_some = [](const Json* value) {
     return value && !(value->is(JsonReader::Kind::Object) && value->members.empty());
   };
@@ -243,16 +288,8 @@ void read_rope(const Fields& fields,
   const char* name = is_old ? "rope_scaling" : "rope_parameters";
   const Json* scaling = fields.find(name);
   if (!scaling) return;
-  const Fields rope(*scaling, fields.file(), std::string(name) + ".");
-  config.rope.theta = rope.real("rope_theta", 0, kMaxRopeTheta, config.rope.theta);
-  refuse_per_layer(*scaling, rope);
   if (is_old) note_second_object(fields, *scaling, notices);
-  config.rope.type = type_of(rope);
-  if (rope.real("partial_rotary_factor", 0, 1, 1.0) < 1) {
-    rope.fail("partial_rotary_factor", "less than 1", "1 (all dimensions are rotated)");
-  }
-  read_scaling(fields, rope, limits, config);
-  note_unused(*scaling, name, config.rope.type, fields.file(), notices);
+  read_parameters(fields, *scaling, name, limits, config, config.rope, notices);
   extend_context(limits, fields.file(), config, notices);
 }
 

@@ -8,6 +8,7 @@
 #include "engine/base/refuse.h"
 #include "engine/base/text.h"
 #include "engine/checkpoint/config_file.h"
+#include "engine/checkpoint/families/write_family.h"
 #include "engine/checkpoint/heads_files.h"
 #include "engine/checkpoint/model_files.h"
 #include "engine/checkpoint/safetensors.h"
@@ -129,6 +130,7 @@ void write_model(const std::string& directory,
                  const TensorSource& tensors,
                  kernels::DType dtype,
                  const std::string& tokenizer_from) {
+  check_describable(config);
   make_directory(directory);
   write_tensors(directory + "/model.safetensors", tensors_of(config), tensors, dtype);
   write_whole_file(directory + "/config.json", config_json(config, dtype));

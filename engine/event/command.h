@@ -7,6 +7,7 @@
 #include <variant>
 #include <vector>
 
+#include "engine/event/chat_mode.h"
 #include "engine/event/event.h"
 
 namespace engine {
@@ -45,6 +46,8 @@ struct StartRun {
   bool start_held = false;                   // begins on hold: waits for StepOnce or Hold{false}
   std::vector<std::string> stop_texts = {};  // the text ends before the first of these
   std::vector<TokenId> stop_ids = {};        // the run ends at any of them
+  ChatMode chat = ChatMode::Auto;            // of each lane's model
+  std::string system = {};  // system message; ignored by models without a chat template
 };
 /// Answers questions of a task by chain of thought or trees of thoughts: a scheduler completes many
 /// sequences, each one a run.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "engine/chat/chat_template.h"
 #include "engine/model/activations.h"
 #include "engine/model/attention_taps.h"
 #include "engine/model/forward_outputs.h"
@@ -43,6 +44,7 @@ class Transformer final : public Model {
   kernels::DType dtype() const override { return dtype_; }
   const ModelScale& scale() const override { return scale_; }
   const std::string& name() const override { return name_; }
+  const ChatTemplate& chat_template() const override { return chat_template_; }
   const Tokenizer* tokenizer() const override { return tokenizer_.get(); }
   std::int64_t weight_bytes() const override { return weights_.bytes_read; }
   std::int64_t cache_bytes() const override {
@@ -79,8 +81,7 @@ class Transformer final : public Model {
   RowRange rows_out(std::span<const BatchItem> items, Wants wants) const;
 
   kernels::RowsPlan rows_of_layer(int l, int n_rows) const {
-    const bool full = c_.sliding_window == 0 || l < c_.n_full_layers;
-    return plan_.view(n_rows, full ? 0 : c_.sliding_window);
+    return plan_.view(n_rows, c_.window_of(l));
   }
   float* state_of(int row) { return a_.x.f32() + std::int64_t{row} * c_.dim; }
 
@@ -90,6 +91,7 @@ class Transformer final : public Model {
   kernels::DType dtype_;
   ModelScale scale_;
   std::string name_;
+  ChatTemplate chat_template_;
   std::shared_ptr<const Tokenizer> tokenizer_;
   int n_valid_;  // tokens that may be fed or chosen
   int n_qkv_;    // columns of a row of queries, keys and values
@@ -117,6 +119,7 @@ Transformer::Transformer(kernels::Device& device,
       dtype_(options.dtype),
       scale_(options.scale),
       name_(files.name),
+      chat_template_{files.chat_template, files.path},
       tokenizer_(files.tokenizer),
       n_valid_(tokenizer_ ? std::min(tokenizer_->vocab_size(), c_.vocab_size) : c_.vocab_size),
       n_qkv_((c_.n_heads + 2 * c_.n_kv_heads) * c_.head_dim),

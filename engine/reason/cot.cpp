@@ -100,7 +100,10 @@ class ChainOfThought {
       run.prompt_id = question.record.id;
       run.prompt = shots_ + question.record.prompt;
       run.no_special = settings_.no_special;
-      run.prompt_tokens = tokenize_prompt(model_, run.prompt, !run.no_special);
+      set_prompt(run, prompt_tokens_of(model_, {.text = run.prompt,
+                                           .chat = settings_.chat,
+                                           .system = settings_.system,
+                                           .symbols = !run.no_special}));
       check_fits(run);
       run.decoder = settings_.decoder;
       run.options = settings_.options;

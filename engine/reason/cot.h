@@ -12,6 +12,7 @@
 
 #include "engine/reason/cot_prompts.h"
 #include "engine/reason/cot_task.h"
+#include "engine/run/prompt_text.h"
 #include "engine/run/scheduler.h"
 
 namespace engine {
@@ -21,10 +22,12 @@ struct CotSettings {
   std::string decoder = "fastcot";
   OptionValues options;
   Sampling sampling;
-  int max_tokens = 200;          // limit of a rationale; t of Truncated-CoT
-  bool keep_approximate = true;  // true: the answer's prompt contains the approximate tokens
-  int n_shots = -1;              // few-shot examples before each question; -1: as many as fit
-  bool no_special = false;       // reads names of control symbols in a prompt as text
+  int max_tokens = 200;           // limit of a rationale; t of Truncated-CoT
+  bool keep_approximate = true;   // true: the answer's prompt contains the approximate tokens
+  int n_shots = -1;               // few-shot examples before each question; -1: as many as fit
+  bool no_special = false;        // reads names of control symbols in a prompt as text
+  ChatMode chat = ChatMode::Raw;  // how examples and question are read; not Auto
+  std::string system = {};        // the system message of ChatMode::Chat; empty: none
   std::vector<Exemplar> exemplars;
 };
 

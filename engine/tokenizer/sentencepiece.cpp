@@ -102,10 +102,7 @@ class SentencePieceTokenizer : public Tokenizer {
   std::optional<TokenId> eos_id() const override { return eos_; }
 
   std::vector<TokenId> encode(std::string_view text, const TextReading& reading) const override {
-    if (static_cast<std::int64_t>(text.size()) > options_.limits.prompt_bytes) {
-      throw Error(ErrorCode::BadInput, fmt::format("prompt: found {} bytes, expected at most {}",
-                                                   text.size(), options_.limits.prompt_bytes));
-    }
+    check_length(text, options_.limits);
     std::vector<TokenId> ids;
     if (reading.add_special && options_.add_bos && bos_) ids.push_back(*bos_);
     const bool as_text = !reading.symbols || options_.symbols_are_text;
@@ -333,11 +330,11 @@ std::unique_ptr<Tokenizer> open_sentencepiece(const std::string& path,
       file, path, scan_sentencepiece(file, path, options.limits), options);
 }
 
-std::unique_ptr<Tokenizer> open_tokenizer(const std::string& directory,
-                                          const FileLimits& limits,
-                                          std::vector<std::string>& notices,
-                                          const std::string& model_type,
-                                          int vocab_size) {
+std::unique_ptr<Tokenizer> open_sentencepiece_directory(const std::string& directory,
+                                                        const FileLimits& limits,
+                                                        std::vector<std::string>& notices,
+                                                        const std::string& model_type,
+                                                        int vocab_size) {
   const std::string path = directory + "/tokenizer.model";
   const std::string file = read_text_file(path, static_cast<std::size_t>(limits.tokenizer_bytes));
   ScannedModel model = scan_sentencepiece(file, path, limits);

@@ -40,6 +40,16 @@ std::unique_ptr<Tokenizer> open_sentencepiece(const std::string& path,
                                               const SentencePieceOptions& options);
 
 /// Opens the tokenizer.model of a directory with the JSON files beside it (tokenizer_files.h).
+/// @throws Error(BadInput)  for a file that cannot be used
+std::unique_ptr<Tokenizer> open_sentencepiece_directory(const std::string& directory,
+                                                        const FileLimits& limits,
+                                                        std::vector<std::string>& notices,
+                                                        const std::string& model_type,
+                                                        int vocab_size);
+
+/// Opens the tokenizer of a directory: a SentencePiece tokenizer.model; else tokenizer.json; else
+/// tekken.json; else a tokenizer.model or .tiktoken file in tiktoken's form. Applies
+/// tokenizer_config.json and the files beside it.
 /// @param model_type  of config.json; transformers has special rules for some types
 /// @param vocab_size  of config.json; 0: unknown
 /// @param notices     receives a notice for each setting that is not applied

@@ -1,3 +1,5 @@
+#include <fmt/format.h>
+
 #include "engine/base/utf8.h"
 #include "engine/tokenizer/tokenizer.h"
 
@@ -8,6 +10,12 @@ std::string Tokenizer::decode(std::span<const TokenId> ids) const {
   std::string text;
   for (const TokenId id : ids) text += extend(state, id);
   return text + take_whole_characters(state.open_bytes, true);
+}
+
+void check_length(std::string_view text, const FileLimits& limits) {
+  if (static_cast<std::int64_t>(text.size()) <= limits.prompt_bytes) return;
+  throw Error(ErrorCode::BadInput, fmt::format("prompt: found {} bytes, expected at most {}",
+                                               text.size(), limits.prompt_bytes));
 }
 
 TextStream::TextStream(const Tokenizer& tokenizer, std::span<const TokenId> prompt)

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "engine/base/limits.h"
 #include "engine/base/types.h"
 
 namespace engine {
@@ -35,6 +36,9 @@ class Tokenizer {
   virtual std::optional<TokenId> bos_id() const = 0;
   /// The id of the end symbol; nullopt: none.
   virtual std::optional<TokenId> eos_id() const = 0;
+  /// All ids that end a turn or a text: eos_id(), those that the files name, and those whose names
+  /// say so (end_of_turn.h). Ascending.
+  virtual std::vector<TokenId> end_of_turn_ids() const;
   /// The ids of `text`.
   /// @throws Error(BadInput)  for a text longer than the limit prompt_bytes
   virtual std::vector<TokenId> encode(std::string_view text, const TextReading& reading) const = 0;
@@ -54,6 +58,10 @@ class Tokenizer {
   /// True for a control symbol, which decodes to no text.
   virtual bool is_special(TokenId id) const = 0;
 };
+
+/// Checks the length of a text to encode.
+/// @throws Error(BadInput)  if it exceeds the limit prompt_bytes
+void check_length(std::string_view text, const FileLimits& limits);
 
 /// Streams the text that `tokens` add after `prompt`: decode(prompt + tokens) without
 /// decode(prompt). The first word keeps its leading space if the prompt has text. If the prompt

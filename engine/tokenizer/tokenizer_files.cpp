@@ -22,9 +22,9 @@ using Kind = JsonReader::Kind;
 constexpr std::array kNamedTokens = {"bos_token", "eos_token", "unk_token", "sep_token",
                                      "pad_token", "cls_token", "mask_token"};
 constexpr std::array kExtraLists = {"additional_special_tokens", "extra_special_tokens"};
-constexpr std::array kApplied = {"tokenizer_class",     "add_bos_token", "add_eos_token",
-                                 "add_prefix_space",    "legacy",        "added_tokens_decoder",
-                                 "split_special_tokens"};
+constexpr std::array kApplied = {"tokenizer_class",      "add_bos_token", "add_eos_token",
+                                 "add_prefix_space",     "legacy",        "added_tokens_decoder",
+                                 "split_special_tokens", "chat_template"};
 
 bool is_one_of(const auto& names, std::string_view name) {
   return std::ranges::find(names, name) != names.end();
@@ -121,6 +121,8 @@ class SettingsReader {
     // transformers treats null as false.
     settings_.add_bos = fields.boolean("add_bos_token", !fields.has("add_bos_token"));
     settings_.add_eos = fields.boolean("add_eos_token", false);
+    settings_.gives_add_bos = fields.has("add_bos_token");
+    settings_.gives_add_eos = fields.has("add_eos_token");
     settings_.split_special = fields.boolean("split_special_tokens", false);
     if (fields.find("add_prefix_space"))
       settings_.add_prefix_space = fields.boolean("add_prefix_space", true);

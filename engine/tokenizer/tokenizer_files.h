@@ -27,6 +27,7 @@ struct TokenizerSettings {
   // the default is that of transformers 4; transformers 5 adds no bos by default
   bool add_bos = true;
   bool add_eos = false;
+  bool gives_add_bos = false, gives_add_eos = false;  // tokenizer_config.json has these fields
   bool split_special = false;  // true: names of control symbols in a text are read as plain text
   std::optional<bool> add_prefix_space, legacy;
   std::optional<std::string> bos, eos;  // names; nullopt: not set; "": none

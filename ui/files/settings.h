@@ -19,9 +19,10 @@ struct Settings {
   bool flowing_text = false;
   std::string last_folder;
   std::string last_model;
-  std::string last_training;         // the training run opened last
-  KeyChoices keys;                   // the user's keys, lines "key.next-step = Ctrl+Right"
-  std::vector<std::string> recents;  // recordings opened last, newest first, at most 10
+  std::string last_training;               // the training run opened last
+  KeyChoices keys;                         // the user's keys, lines "key.next-step = Ctrl+Right"
+  std::vector<std::string> recents;        // recordings opened last, newest first, at most 10
+  std::vector<std::string> recent_models;  // paths of models opened last, newest first, at most 10
 
   std::string why_set_aside;  // not saved; names the invalid line if the file was renamed as broken
 };
@@ -40,7 +41,7 @@ std::string to_text(const Settings& settings);
 /// @return false if a line cannot be read; `why` names it
 bool from_text(const std::string& text, Settings& settings, std::string& why);
 
-/// Puts a recording at the front of the recent ones.
-void remember_recent(Settings& settings, const std::string& path);
+/// Puts a path at the front of a list of recent ones.
+void remember_recent(std::vector<std::string>& recents, const std::string& path);
 
 }  // namespace ui

@@ -1,6 +1,7 @@
 #include "ui/files/setup_form.h"
 
 #include <algorithm>
+#include <array>
 #include <filesystem>
 
 #include <fmt/format.h>
@@ -223,7 +224,57 @@ std::vector<LaneForm> race_with_consistency(const SetupForm& form, const Catalog
   return lanes;
 }
 
+// The race of a model without anything trained for it.
+constexpr std::array<const char*, 3> kUntrained{"ar", "lookahead", "prompt-lookup"};
+
+std::vector<LaneForm> first_available(const SetupForm& form, const Catalog& catalog) {
+  constexpr std::size_t kMost = 4;
+  std::vector<LaneForm> lanes;
+  for (const CatalogDecoder& decoder : catalog.decoders)
+    if (lanes.size() < kMost && why_unavailable(decoder, form, catalog).empty())
+      lanes.push_back(lane_with(catalog, decoder.name));
+  return lanes;
+}
+
+void choose_default_lanes(SetupForm& form, const Catalog& catalog) {
+  const CatalogModel* model = catalog.model(form.model);
+  form.lanes = race_with_consistency(form, catalog);
+  if (form.lanes.empty() && model && (model->chat || !model->is_read))
+    for (const char* name : kUntrained)
+      if (catalog.decoder(name)) form.lanes.push_back(lane_with(catalog, name));
+  if (form.lanes.size() < 2) form.lanes = first_available(form, catalog);
+  if (!form.lanes.empty()) form.live = form.lanes[form.lanes.size() > 2 ? 2 : 0];
+  for (const LaneForm& lane : form.lanes)
+    if (lane.decoder == "lookahead") form.live = lane;
+}
+
+void choose_default_prompt(SetupForm& form, const Catalog& catalog) {
+  const CatalogModel* model = catalog.model(form.model);
+  const bool wants_message = model && model->chat;
+  const auto fits = [&](const CatalogPrompt& prompt) { return prompt.is_message == wants_message; };
+  const auto current = std::ranges::find(catalog.prompts, form.prompt_id, &CatalogPrompt::id);
+  const bool is_own = current == catalog.prompts.end() && !form.prompt.empty();
+  if (is_own || (current != catalog.prompts.end() && fits(*current))) return;
+  auto first = std::ranges::find_if(catalog.prompts, fits);
+  if (first == catalog.prompts.end() && form.prompt.empty()) first = catalog.prompts.begin();
+  if (first == catalog.prompts.end()) return;
+  form.prompt = first->text;
+  form.prompt_id = first->id;
+}
+
 }  // namespace
+
+void fit_to_model(SetupForm& form, const Catalog& catalog) {
+  const std::optional<ConsistencyPair> pair = consistency_pair(form, catalog);
+  const bool in_pair = pair && (form.model == pair->before || form.model == pair->after);
+  const auto cannot_run = [&](const LaneForm& lane) {
+    const CatalogDecoder* decoder = catalog.decoder(lane.decoder);
+    return !decoder || !why_unavailable(*decoder, form, catalog).empty() ||
+           (!lane.model.empty() && !in_pair);
+  };
+  if (std::ranges::any_of(form.lanes, cannot_run)) choose_default_lanes(form, catalog);
+  choose_default_prompt(form, catalog);
+}
 
 SetupForm first_form(const Catalog& catalog, const std::string& preferred_model) {
   SetupForm form;
@@ -232,17 +283,8 @@ SetupForm first_form(const Catalog& catalog, const std::string& preferred_model)
     if (form.model.empty() || model.name == preferred_model)
       choose_model(form, catalog, model.name);
   }
-  if (!catalog.prompts.empty()) {
-    form.prompt = catalog.prompts.front().text;
-    form.prompt_id = catalog.prompts.front().id;
-  }
-  form.lanes = race_with_consistency(form, catalog);
-  for (const CatalogDecoder& decoder : catalog.decoders)
-    if (why_unavailable(decoder, form, catalog).empty() && form.lanes.size() < 4)
-      form.lanes.push_back(lane_with(catalog, decoder.name));
-  if (!form.lanes.empty()) form.live = form.lanes[form.lanes.size() > 2 ? 2 : 0];
-  for (const LaneForm& lane : form.lanes)
-    if (lane.decoder == "lookahead") form.live = lane;
+  choose_default_prompt(form, catalog);
+  choose_default_lanes(form, catalog);
   begin_reasoning(form, catalog);
   return form;
 }
@@ -273,6 +315,11 @@ void choose_model_sampling(SetupForm& form, const Catalog& catalog) {
   if (own.max_tokens > 0) form.max_tokens = own.max_tokens;
 }
 
+const CatalogModel* chat_model(const SetupForm& form, const Catalog& catalog) {
+  const CatalogModel* model = catalog.model(form.model);
+  return model && model->chat && form.chat != engine::ChatMode::Raw ? model : nullptr;
+}
+
 engine::StartRun command_of(const SetupForm& form, bool race) {
   engine::StartRun start;
   start.model = form.model;
@@ -284,6 +331,8 @@ engine::StartRun command_of(const SetupForm& form, bool race) {
   start.heads = heads_chosen(form);
   start.prompt = form.prompt;
   start.prompt_id = form.prompt_id;
+  start.chat = form.chat;
+  if (form.chat != engine::ChatMode::Raw) start.system = form.system;
   start.temperature = form.temperature;
   start.top_p = form.top_p;
   start.min_p = form.min_p;

@@ -65,6 +65,8 @@ struct SetupForm : ModelChoice {
       heads;                // draft heads by kind; without an entry: as the card says
   std::string model_error;  // why the requested model could not be loaded; empty if it could
   std::string prompt, prompt_id;
+  engine::ChatMode chat = engine::ChatMode::Auto;
+  std::string system;           // the system message, for a model with a chat template
   LaneForm live;                // the decoder that Run starts on the screen Live
   std::vector<LaneForm> lanes;  // the lanes of a race, 2 to engine::kMaxLanes
   float temperature = 0, top_p = 1, min_p = 0, repetition_penalty = 1;
@@ -85,6 +87,10 @@ struct SetupForm : ModelChoice {
 const char* worthwhile_scale(std::int64_t n_params);
 /// Chooses a model at its worthwhile_scale(), with the draft that its card names; a model that is not in the catalog gets scale 1x1.
 void choose_model(SetupForm& form, const Catalog& catalog, const std::string& model);
+
+/// After a choice of model: if a lane of the race cannot run with it, replaces the lanes by the default ones; if the prompt
+/// is a bundled one of the other kind (message or text to continue), replaces it by the first of the right kind.
+void fit_to_model(SetupForm& form, const Catalog& catalog);
 
 /// Copies the sampling settings of the model's generation_config.json, if it has any.
 void choose_model_sampling(SetupForm& form, const Catalog& catalog);
@@ -114,7 +120,8 @@ std::string why_unavailable(const CatalogDecoder& decoder,
 
 /// Returns the initial form: the first available model, prompt and decoders. If a consistency model was trained from the model, the race compares one
 /// decoder of each kind (ar, lookahead, jacobi with the consistency model, seed) and plain decoding with that model as its baseline;
-/// otherwise it has the first four decoders.
+/// otherwise, if the model has a chat template, ar, lookahead and prompt-lookup,
+/// which need no further model; else the first four decoders.
 SetupForm first_form(const Catalog& catalog, const std::string& preferred_model);
 /// Returns a lane with the default options of a decoder.
 LaneForm lane_with(const Catalog& catalog, const std::string& decoder);
@@ -143,6 +150,8 @@ std::string why_none_approximate(const LaneForm& lane);
 /// Returns true if the decoder has an option for the number of sequences.
 bool has_branches(const LaneForm& lane);
 
+/// The form's model if prompts go through its chat template, else nullptr.
+const CatalogModel* chat_model(const SetupForm& form, const Catalog& catalog);
 /// Returns the command of Run (one lane) or Run race (all lanes).
 engine::StartRun command_of(const SetupForm& form, bool race);
 /// Returns the command of Run if a chain or a tree of thoughts is chosen.

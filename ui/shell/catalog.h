@@ -61,6 +61,17 @@ struct CatalogSampling {
   bool operator==(const CatalogSampling&) const = default;
 };
 
+/// A stretch of a prompt as a chat template renders it.
+struct ChatStretch {
+  std::string text;
+  bool special = false;  // the name of a special token
+};
+/// A prompt as the model reads it.
+struct ChatPreview {
+  std::vector<ChatStretch> stretches;
+  std::string note;  // why there is none: the template refuses it, or the prompt is read as it is
+};
+
 /// A model.
 struct CatalogModel {
   std::string name;  // as commands take it
@@ -77,6 +88,11 @@ struct CatalogModel {
       0;                    // a hash of the tokens' texts; equal hashes mean equal vocabularies
   std::string before = {};  // the model that consistency training started from; empty: none
   std::map<std::string, std::string> heads = {};  // the draft heads that its card names, by kind
+  std::string source = {};    // where it was found: "bundled", "Hugging Face cache"
+  bool is_read =
+      true;  // false: its files are still being read; only name, path and source are known
+  /// Renders a prompt in the model's chat template, which may take a second. No function: it has no template.
+  std::function<ChatPreview(const std::string& prompt, const std::string& system)> chat = {};
 };
 
 /// Draft heads.
@@ -95,6 +111,7 @@ struct CatalogPrompt {
   std::string id;  // "G3-007"
   std::string title;
   std::string text;
+  bool is_message = false;  // a message to an assistant; false: a text to be continued
 };
 
 /// A task with questions for a chain or a tree of thoughts.
@@ -135,6 +152,9 @@ struct Catalog {
   std::vector<HealthLine> health;
   std::int64_t memory_bytes = 0;  // memory that was available when the program started; 0: unknown
   std::string race_recording;     // a bundled recording; empty: none
+  /// Adds the model at a path (a directory or a file) if the catalog does not have it; its description follows.
+  /// @return  its name in the catalog. May have no function
+  std::function<std::string(const std::string& path)> add_model;
   /// Describes a tree that is the value of a decoder's option; called every frame. May be empty.
   std::function<TreeNote(const std::string& decoder, const CatalogOption&, const std::string&)>
       tree;

@@ -143,6 +143,7 @@ void Shell::draw(double seconds) {
   save_on();
   export_on();
   read_training();
+  fit_form();
   Context c = context();
   // Idle time does not advance the view.
   playhead_.advance(std::min(seconds, kMaxFrameSeconds), c.end());

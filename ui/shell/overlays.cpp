@@ -185,7 +185,7 @@ void Shell::draw_find(Context& c) {
 void Shell::draw_open_dialog(Context& c) {
   namespace fs = std::filesystem;
   if (begin_sheet("##open", {px(680), px(480)}, overlay_begins_)) {
-    heading("Open a recording, a training run or a model's folder");
+    heading("Open a model (.gguf or folder), a recording or a training run");
     const bool enter = text_field("##path", "path", path_, overlay_begins_);
     const std::string path(path_.c_str());
     if (button("Open###do_open", true) || enter) {
@@ -200,7 +200,8 @@ void Shell::draw_open_dialog(Context& c) {
     ImGui::SameLine();
     if (button("Cancel###cancel_open")) open_dialog_ = false;
     ImGui::Dummy({1, px(2)});
-    for (const FileEntry& entry : entries_near(path, ".pdrun", engine::kTrainingLogName)) {
+    for (const FileEntry& entry :
+         entries_near(path, {".pdrun", ".gguf", engine::kTrainingLogName})) {
       if (!ImGui::Selectable((entry.shown + "##" + entry.path).c_str(), false,
                              ImGuiSelectableFlags_NoAutoClosePopups))
         continue;

@@ -78,7 +78,7 @@ void Shell::end_reading() {
       if (!opening_keeps_screen_) show(Screen::Live);
     }
     session_.finish(report);
-    remember_recent(settings_, done->path());
+    remember_recent(settings_.recents, done->path());
     settings_.last_folder = std::filesystem::path(done->path()).parent_path().string();
     if (!report.stopped.empty())
       say(fmt::format("{}: {}", done->path(), report.notices().front()));

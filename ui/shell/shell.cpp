@@ -25,6 +25,11 @@ bool is_progress(const engine::Event& event) {
   return !std::holds_alternative<engine::Sampled>(event);
 }
 
+bool holds_model(const std::filesystem::path& path) {
+  std::error_code error;
+  return path.extension() == ".gguf" || std::filesystem::exists(path / "config.json", error);
+}
+
 }  // namespace
 
 Shell::Shell(const Catalog& catalog, engine::CommandQueue& commands, std::filesystem::path folder)
@@ -32,10 +37,11 @@ Shell::Shell(const Catalog& catalog, engine::CommandQueue& commands, std::filesy
       commands_(commands),
       folder_(std::move(folder)),
       settings_(load_settings(folder_)),
-      form_(first_form(catalog, settings_.last_model)),
       screen_(screen_named(settings_.screen)) {
   if (!settings_.why_set_aside.empty())
     say("The settings could not be read; the file was renamed: " + settings_.why_set_aside);
+  add_recent_models();
+  form_ = first_form(catalog, settings_.last_model);
   loaded_ = form_;
   keys_ = bound_keys(settings_.keys);
 }
@@ -141,7 +147,10 @@ void Shell::follow_models(const std::vector<engine::Event>& events) {
   for (const engine::Event& event : events) {
     const bool loaded = std::holds_alternative<engine::ModelLoaded>(event);
     if (loaded || std::holds_alternative<engine::RunStarted>(event)) {
-      if (requested_since_ >= 0) loaded_ = requested_;
+      if (requested_since_ >= 0) {
+        loaded_ = requested_;
+        remember_model(loaded_.model);
+      }
       if (std::find(known_.begin(), known_.end(), loaded_) == known_.end())
         known_.push_back(loaded_);
       form_.model_error.clear();
@@ -151,6 +160,26 @@ void Shell::follow_models(const std::vector<engine::Event>& events) {
     if (const auto* failed = std::get_if<engine::RunFailed>(&event); failed && failed->run == 0)
       model_failed(*failed);
   }
+}
+
+// Lists the recent models that are outside the places where models are looked for.
+void Shell::add_recent_models() {
+  if (!catalog_.add_model) return;
+  for (const std::string& path : settings_.recent_models)
+    if (holds_model(path)) catalog_.add_model(path);
+}
+
+void Shell::remember_model(const std::string& name) {
+  const CatalogModel* model = catalog_.model(name);
+  remember_recent(settings_.recent_models, model ? model->path : name);
+}
+
+// Chooses decoders and a prompt that fit the model of the form as soon as its files are read.
+void Shell::fit_form() {
+  const CatalogModel* model = catalog_.model(form_.model);
+  const bool waits = model && !model->is_read;
+  if (form_waits_ && !waits) fit_to_model(form_, catalog_);
+  form_waits_ = waits;
 }
 
 // Handles the failure of the requested command. If the model is the cause, Setup shows the previous model and the reason.
@@ -184,9 +213,9 @@ const engine::TrainingHistory* Shell::training() const {
 }
 
 bool Shell::open_model(const std::string& path) {
-  std::error_code error;
-  if (!std::filesystem::exists(std::filesystem::path(path) / "config.json", error)) return false;
-  choose_model(form_, catalog_, path);
+  if (!holds_model(path)) return false;
+  choose_model(form_, catalog_, catalog_.add_model ? catalog_.add_model(path) : path);
+  fit_to_model(form_, catalog_);
   load();
   if (session_.live_is_shown()) {
     if (screen_ == Screen::Welcome) show(Screen::Live);
@@ -231,6 +260,7 @@ void Shell::open(const std::string& path, bool keep_screen) {
     open_folder(path);
     return;
   }
+  if (open_model(path)) return;
   if (engine::looks_like_training(path)) {
     if (open_training(path) && !keep_screen) show(Screen::Training);
     return;

@@ -65,7 +65,7 @@ class Shell {
   void show(Screen screen);
   /// Sets the theme, from the next frame on.
   void set_theme(ThemeName theme);
-  /// Opens a recording, a training run by its log or folder, or the folder of a model. Failures become a message on screen. A folder that
+  /// Opens a recording, a training run by its log or folder, or a model by its .gguf file or folder. Failures become a message on screen. A folder that
   /// holds a model and its training run is opened as the model, on the screen Training as the training run. A recording is read while the
   /// window draws it.
   /// @param keep_screen  if false, Compare is shown for a race and Live for a single run
@@ -169,6 +169,9 @@ class Shell {
   void follow_news(const std::vector<engine::Event>& events);
   void follow_reasoning(const std::vector<engine::Event>& events);
   void follow_models(const std::vector<engine::Event>& events);
+  void add_recent_models();
+  void remember_model(const std::string& name);
+  void fit_form();
   void model_failed(const engine::RunFailed& failed);
   void follow_failures(const std::vector<engine::Event>& events);
   // Returns true if the failed command can be repeated on the CPU. `shown` is the run shown, or nullptr.
@@ -271,6 +274,7 @@ class Shell {
   PanelStates states_;
   DriveKeys drive_;
   SetupForm form_;
+  bool form_waits_ = false;  // the files of its model are still being read
   ModelChoice requested_,
       loaded_;  // requested_: the model requested last; loaded_: the model in memory, as far as known
   std::vector<ModelChoice> known_;                    // models that were loaded before

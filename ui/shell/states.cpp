@@ -65,7 +65,7 @@ void run_or_open(Context& context) {
   if (button(start, true, why.empty(), why.empty() ? "Ctrl+Enter" : why.c_str()))
     (race ? context.requests.race : context.requests.run) = true;
   ImGui::SameLine();
-  if (button("Open...###open_here", false, true, "open a recording or a model's folder (Ctrl+O)"))
+  if (button("Open...###open_here", false, true, "open a model or a recording (Ctrl+O)"))
     context.requests.open = "";
 }
 

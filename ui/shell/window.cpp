@@ -196,7 +196,10 @@ bool input_waits() {
 
 void fill_form(Shell& shell, const WindowOptions& options) {
   SetupForm& form = shell.form();
-  if (!options.model.empty()) choose_model(form, shell.catalog(), options.model);
+  if (!options.model.empty()) {
+    choose_model(form, shell.catalog(), options.model);
+    fit_to_model(form, shell.catalog());
+  }
   if (!options.scale.empty()) form.scale = options.scale;
   if (!options.dtype.empty()) form.dtype = options.dtype;
   if (!options.device.empty()) form.device = options.device;

@@ -66,6 +66,8 @@ engine::CotSettings settings_of(const CotOptions& options,
   settings.keep_approximate = !options.drop_approximate;
   settings.n_shots = options.n_shots;
   settings.no_special = options.no_special;
+  settings.chat = options.chat;
+  settings.system = options.system;
   const ReadingInput reading(options.prompts, "worked examples, one JSON object per line,");
   settings.exemplars = options.prompts.empty() ? engine::exemplars_of(assets_dir(), options.task)
                                                : engine::read_exemplars(options.prompts);

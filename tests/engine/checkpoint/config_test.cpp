@@ -500,17 +500,17 @@ TEST_F(Config, qwen2_reads_max_window_layers_or_layer_types) {
     return read_model_config(dir_ / "config.json");
   };
   EXPECT_TRUE(read("\"max_window_layers\": 1}").qkv_bias);
-  EXPECT_EQ(read("\"max_window_layers\": 1}").n_full_layers, 1);
+  EXPECT_EQ(read("\"max_window_layers\": 1}").layer_kinds, global_then_local(1, 3));
   EXPECT_EQ(read("\"max_window_layers\": 28}").sliding_window, 0);
   const char* kTypes =
       R"("layer_types": ["full_attention", "sliding_attention", "sliding_attention"]})";
-  EXPECT_EQ(read(kTypes).n_full_layers, 1);
+  EXPECT_EQ(read(kTypes).layer_kinds, global_then_local(1, 3));
   EXPECT_EQ(read(kTypes).sliding_window, 32);
-  EXPECT_THAT(
-      refusal([&] {
-        read(R"("layer_types": ["sliding_attention", "full_attention", "full_attention"]})");
-      }),
-      HasSubstr("layer_types: found \"full_attention\" for layer 1"));
+  const ModelConfig mixed =
+      read(R"("layer_types": ["sliding_attention", "full_attention", "sliding_attention"]})");
+  EXPECT_EQ(mixed.window_of(0), 32);
+  EXPECT_EQ(mixed.window_of(1), 0);
+  EXPECT_EQ(mixed.window_of(2), 32);
   EXPECT_THAT(refusal([&] { read(R"("layer_types": ["full_attention"]})"); }),
               HasSubstr("1 entries"));
 }

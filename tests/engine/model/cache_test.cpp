@@ -19,7 +19,7 @@ ModelConfig grouped_config() {
   c.n_kv_heads = 2;
   c.qkv_bias = true;
   c.sliding_window = 150;
-  c.n_full_layers = 2;
+  c.layer_kinds = global_then_local(2, c.n_layers);
   return c;
 }
 

@@ -127,6 +127,7 @@ class Delayed final : public Model {
   const ModelScale& scale() const override { return of_->scale(); }
   const std::string& name() const override { return of_->name(); }
   const Tokenizer* tokenizer() const override { return of_->tokenizer(); }
+  const ChatTemplate& chat_template() const override { return of_->chat_template(); }
   std::int64_t weight_bytes() const override { return of_->weight_bytes(); }
   std::int64_t cache_bytes() const override { return of_->cache_bytes(); }
   kernels::Device& device() const override { return of_->device(); }

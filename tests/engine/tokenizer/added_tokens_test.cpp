@@ -173,8 +173,8 @@ TEST_F(TokenizerFiles, unsupported_fields_are_named) {
         R"( "sp_model_kwargs": {}, "model_max_length": 1000000000000000019884624838656,)"
         R"( "tokenizer_class": "LlamaTokenizer", "add_prefix_space": false, "pad_token": null})");
   EXPECT_THAT(open().notices,
-              ElementsAre(HasSubstr("tokenizer_config.json: not applied: chat_template, "
-                                    "padding_side, clean_up_tokenization_spaces")));
+              ElementsAre(HasSubstr("tokenizer_config.json: not applied: padding_side, "
+                                    "clean_up_tokenization_spaces")));
 }
 
 TEST_F(TokenizerFiles, a_tokenizer_class_with_own_rules_is_noted) {

@@ -94,7 +94,7 @@ std::vector<TestModel> models_of_every_kind() {
   add("window", [](ModelConfig& c) { c.sliding_window = 7; });
   add("window_in_upper_layers", [](ModelConfig& c) {
     c.sliding_window = 66;
-    c.n_full_layers = 1;
+    c.layer_kinds = global_then_local(1, c.n_layers);
   });
   add("linear", [](ModelConfig& c) { c.rope = {.type = Type::Linear, .factor = 4}; });
   add("dynamic", [](ModelConfig& c) {
@@ -113,7 +113,7 @@ std::vector<TestModel> models_of_every_kind() {
     c.tied_embeddings = true;
     c.qkv_bias = c.attn_out_bias = true;
     c.sliding_window = 40;
-    c.n_full_layers = 1;
+    c.layer_kinds = global_then_local(1, c.n_layers);
     c.rope = {.type = Type::Yarn, .factor = 2, .original_max_seq_len = 128};
     c.norm_eps = 1e-6f;
   });

@@ -95,7 +95,7 @@ class Reference {
 
   void layer(int l, std::vector<Vector>& x) const {
     const std::string at = "model.layers." + std::to_string(l) + ".";
-    const int window = l < c_.n_full_layers ? 0 : c_.sliding_window;
+    const int window = c_.window_of(l);
     std::vector<Vector> q, k, v;
     for (std::size_t pos = 0; pos < x.size(); pos++) {
       const Vector h = normed(at + "input_layernorm", x[pos]);

@@ -12,6 +12,7 @@
 #include "engine/event/run_rules.h"
 #include "engine/event/timeline/timeline.h"
 #include "ui/files/setup_form.h"
+#include "ui/panels/setup/setup_chat.h"
 #include "ui/panels/setup/setup_model.h"
 #include "ui/panels/setup/setup_rows.h"
 #include "ui/prepare/recorded_setup.h"
@@ -371,6 +372,7 @@ void prompt_part(Context& context) {
   ImGui::PushFont(fonts().mono, kMonoSize);
   if (text_area("##prompt", form.prompt, {-FLT_MIN, px(112)})) form.prompt_id.clear();
   ImGui::PopFont();
+  setup_chat_part(context);
   if (!ImGui::BeginPopup("prompts")) return;
   for (const CatalogPrompt& prompt : context.catalog.prompts) {
     if (ImGui::Selectable((prompt.title + "##" + prompt.id).c_str(), prompt.id == form.prompt_id)) {

@@ -68,7 +68,7 @@ void tree_choice(const CatalogOption& option, std::string& value) {
 bool browse(std::string& path, std::string_view ending) {
   if (!ImGui::BeginPopup("browse")) return false;
   bool chosen = false;
-  for (const FileEntry& entry : entries_near(path, ending)) {
+  for (const FileEntry& entry : entries_near(path, {ending})) {
     if (!ImGui::Selectable((entry.shown + "##" + entry.path).c_str(), false,
                            ImGuiSelectableFlags_NoAutoClosePopups))
       continue;

@@ -60,8 +60,8 @@ class EmulatedPasses : public testing::Test {
 TEST_F(EmulatedPasses, three_attention_passes_are_one_launch) {
   ModelConfig with_window = tiny_config();
   with_window.sliding_window = 100;
-  with_window.n_full_layers = 1;
   with_window.n_layers = 4;
+  with_window.layer_kinds = global_then_local(1, 4);
   for (const ModelConfig& config : {tiny_config(), with_window}) {
     run(config, std::int64_t{16} << 20);
     const auto bits = outs;

@@ -1,0 +1,195 @@
+#include "engine/tokenizer/bpe/bpe_model.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+
+#include "engine/base/utf8.h"
+#include "engine/tokenizer/sentencepiece_scan.h"
+
+namespace engine {
+
+BpeVocabulary::BpeVocabulary(std::vector<std::string> texts)
+    : texts_(std::move(texts)), byte_tokens_(256, -1) {
+  ids_.reserve(texts_.size());
+  for (std::size_t id = 0; id < texts_.size(); id++) {
+    const std::string& text = texts_[id];
+    if (text.empty()) continue;
+    ids_.emplace(text, static_cast<TokenId>(id));
+    longest_ = std::max(longest_, text.size());
+    if (const int byte = byte_of_piece(text); byte >= 0)
+      byte_tokens_[static_cast<std::size_t>(byte)] = static_cast<TokenId>(id);
+  }
+}
+
+MergeTable::MergeTable(std::size_t n) : entries_(std::bit_ceil(2 * n + 1)) {}
+
+// The place of the pair, or the free place where it belongs.
+std::size_t MergeTable::place_of(std::uint64_t pair) const {
+  const std::size_t mask = entries_.size() - 1;
+  std::uint64_t hash = pair * 0x9E3779B97F4A7C15u;  // Fibonacci hashing: the high bits are mixed
+  std::size_t at = static_cast<std::size_t>(hash >> 32) & mask;
+  while (entries_[at].merge.id >= 0 && entries_[at].pair != pair) at = (at + 1) & mask;
+  return at;
+}
+
+namespace {
+
+std::uint64_t pair_of(TokenId left, TokenId right) {
+  return static_cast<std::uint64_t>(static_cast<std::uint32_t>(left)) << 32 |
+         static_cast<std::uint32_t>(right);
+}
+
+}  // namespace
+
+void MergeTable::add(TokenId left, TokenId right, Merge merge) {
+  Entry& entry = entries_[place_of(pair_of(left, right))];
+  if (entry.merge.id < 0) entry = {pair_of(left, right), merge};
+}
+
+MergeTable::Merge MergeTable::find(TokenId left, TokenId right) const {
+  if (left < 0 || right < 0) return {};
+  return entries_[place_of(pair_of(left, right))].merge;
+}
+
+BpeModel::BpeModel(BpeVocabulary vocabulary, BpeRules rules)
+    : vocabulary_(std::move(vocabulary)), rules_(std::move(rules)) {
+  ensure(rules_.text_ranks.empty() || rules_.text_ranks.size() == vocabulary_.size(),
+         "BpeModel: a rank for each token");
+}
+
+void BpeModel::encode(std::string_view word,
+                      Workspace& workspace,
+                      std::vector<TokenId>& ids) const {
+  if (rules_.ignore_merges) {
+    if (const TokenId id = vocabulary_.find(word); id >= 0) return ids.push_back(id);
+  }
+  read_symbols(word, workspace);
+  merge_all(word, workspace);
+  append(word, workspace, ids);
+}
+
+bool BpeModel::append_bytes(std::string_view bytes,
+                            std::uint32_t begin,
+                            Workspace& workspace) const {
+  const auto token = [&](char byte) {
+    return vocabulary_.byte_tokens()[static_cast<unsigned char>(byte)];
+  };
+  if (!std::ranges::all_of(bytes, [&](char byte) { return token(byte) >= 0; })) return false;
+  for (std::uint32_t i = 0; i < bytes.size(); i++)
+    workspace.symbols.push_back({token(bytes[i]), begin + i, 1, 0, 0});
+  return true;
+}
+
+// With merges by text, an unknown character stays as it is, because the text of a merged token may
+// contain it; append() replaces those that are left.
+void BpeModel::read_symbols(std::string_view word, Workspace& workspace) const {
+  std::vector<Workspace::Symbol>& symbols = workspace.symbols;
+  symbols.clear();
+  bool after_unknown = false;
+  for (std::size_t i = 0; i < word.size();) {
+    const std::string_view character =
+        word.substr(i, static_cast<std::size_t>(utf8_at(word, i).length));
+    const auto begin = static_cast<std::uint32_t>(i);
+    const auto n = static_cast<std::uint32_t>(character.size());
+    i += n;
+    const TokenId id = vocabulary_.find(character);
+    const bool is_unknown = id < 0 && rules_.text_ranks.empty();
+    if (!is_unknown) {
+      symbols.push_back({id, begin, n, 0, 0});
+    } else if (rules_.byte_fallback && append_bytes(character, begin, workspace)) {
+      after_unknown = false;
+      continue;
+    } else if (rules_.unknown && after_unknown && rules_.fuse_unknown) {
+      symbols.back().n += n;
+    } else if (rules_.unknown) {
+      symbols.push_back({*rules_.unknown, begin, n, 0, 0});
+    }
+    after_unknown = is_unknown;
+  }
+  const auto n_symbols = static_cast<std::int32_t>(symbols.size());
+  for (std::int32_t i = 0; i < n_symbols; i++) {
+    symbols[static_cast<std::size_t>(i)].previous = i - 1;
+    symbols[static_cast<std::size_t>(i)].next = i + 1 < n_symbols ? i + 1 : -1;
+  }
+}
+
+namespace {
+
+/// True if `a` is merged after `b`: lower ranks first, of one rank the leftmost pair.
+bool is_after(const BpeModel::Workspace::Candidate& a, const BpeModel::Workspace::Candidate& b) {
+  return a.rank != b.rank ? a.rank > b.rank : a.left > b.left;
+}
+
+}  // namespace
+
+void BpeModel::offer(std::string_view word, std::int32_t left, Workspace& workspace) const {
+  if (left < 0) return;
+  const Workspace::Symbol& a = workspace.symbols[static_cast<std::size_t>(left)];
+  if (a.next < 0) return;
+  const Workspace::Symbol& b = workspace.symbols[static_cast<std::size_t>(a.next)];
+  if (rules_.text_ranks.empty()) {
+    const MergeTable::Merge merge = rules_.merges.find(a.id, b.id);
+    if (merge.id < 0) return;
+    workspace.heap.push_back({static_cast<double>(merge.rank), left, merge.id});
+  } else {
+    const std::size_t n = a.n + b.n;
+    const TokenId id = n <= vocabulary_.longest() ? vocabulary_.find(word.substr(a.begin, n)) : -1;
+    const double rank = id < 0 ? NAN : rules_.text_ranks[static_cast<std::size_t>(id)];
+    if (std::isnan(rank)) return;
+    workspace.heap.push_back({rank, left, id});
+  }
+  std::ranges::push_heap(workspace.heap, is_after);
+}
+
+void BpeModel::merge_all(std::string_view word, Workspace& workspace) const {
+  std::vector<Workspace::Symbol>& symbols = workspace.symbols;
+  workspace.heap.clear();
+  for (std::size_t i = 0; i < symbols.size(); i++)
+    offer(word, static_cast<std::int32_t>(i), workspace);
+  while (!workspace.heap.empty()) {
+    std::ranges::pop_heap(workspace.heap, is_after);
+    const Workspace::Candidate best = workspace.heap.back();
+    workspace.heap.pop_back();
+    Workspace::Symbol& left = symbols[static_cast<std::size_t>(best.left)];
+    if (left.n == 0 || left.next < 0) continue;
+    Workspace::Symbol& right = symbols[static_cast<std::size_t>(left.next)];
+    // The symbols may have grown since the candidate was found.
+    const bool is_current = rules_.text_ranks.empty()
+                                ? rules_.merges.find(left.id, right.id).id == best.id
+                                : left.n + right.n == vocabulary_.text(best.id).size();
+    if (!is_current) continue;
+    left.id = best.id;
+    left.n = right.begin + right.n - left.begin;
+    left.next = right.next;
+    right.n = 0;
+    if (left.next >= 0) symbols[static_cast<std::size_t>(left.next)].previous = best.left;
+    offer(word, left.previous, workspace);
+    offer(word, best.left, workspace);
+  }
+}
+
+void BpeModel::append(std::string_view word,
+                      const Workspace& workspace,
+                      std::vector<TokenId>& ids) const {
+  bool after_unknown = false;
+  for (const Workspace::Symbol& symbol : workspace.symbols) {
+    if (symbol.n == 0) continue;
+    if (symbol.id >= 0) {
+      ids.push_back(symbol.id);
+      after_unknown = false;
+      continue;
+    }
+    const std::string_view bytes = word.substr(symbol.begin, symbol.n);
+    Workspace as_bytes;
+    if (rules_.byte_fallback && append_bytes(bytes, 0, as_bytes)) {
+      for (const Workspace::Symbol& byte : as_bytes.symbols) ids.push_back(byte.id);
+      after_unknown = false;
+    } else if (rules_.unknown && !(after_unknown && rules_.fuse_unknown)) {
+      ids.push_back(*rules_.unknown);
+      after_unknown = true;
+    }
+  }
+}
+
+}  // namespace engine

@@ -1,0 +1,126 @@
+// Byte-pair encoding (Sennrich, Haddow, Birch 2016, arXiv:1508.07909): a word is split into
+// characters, and the adjacent pair of the lowest rank is merged until no pair has a rank.
+//   cost     O(n log n) for a word of n characters: a heap of candidates over a linked list
+//   differs  nothing is cached from word to word
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "engine/base/types.h"
+
+namespace engine {
+
+/// The texts of tokens, and the way back.
+class BpeVocabulary {
+ public:
+  /// @param texts  [n] by id; "": no token has this id. If two tokens share a text, the lower id
+  ///               is found
+  explicit BpeVocabulary(std::vector<std::string> texts);
+  BpeVocabulary(BpeVocabulary&&) = default;
+  BpeVocabulary& operator=(BpeVocabulary&&) = default;
+
+  /// Number of ids.
+  std::size_t size() const { return texts_.size(); }
+  /// The text of an id below size().
+  const std::string& text(TokenId id) const { return texts_[static_cast<std::size_t>(id)]; }
+  /// The id of a text; -1: none.
+  TokenId find(std::string_view text) const {
+    const auto at = ids_.find(text);
+    return at == ids_.end() ? -1 : at->second;
+  }
+  /// Bytes of the longest text.
+  std::size_t longest() const { return longest_; }
+  /// The ids of the byte tokens "<0x00>" to "<0xFF>"; -1: missing.
+  const std::vector<TokenId>& byte_tokens() const { return byte_tokens_; }
+
+ private:
+  std::vector<std::string> texts_;
+  std::unordered_map<std::string_view, TokenId> ids_;  // views of texts_
+  std::vector<TokenId> byte_tokens_;                   // [256]
+  std::size_t longest_ = 0;
+};
+
+/// Merges by pairs of ids, in a hash table with open addressing.
+class MergeTable {
+ public:
+  /// A merge of the table.
+  struct Merge {
+    std::uint32_t rank = 0;
+    TokenId id = -1;  // of the merged token; -1: none
+  };
+  /// An empty table with room for n merges.
+  explicit MergeTable(std::size_t n = 0);
+  /// Adds a merge of at most the n announced ones. A pair that is there keeps its first rank.
+  void add(TokenId left, TokenId right, Merge merge);
+  /// The merge of a pair; its id is -1 if there is none.
+  Merge find(TokenId left, TokenId right) const;
+
+ private:
+  struct Entry {
+    std::uint64_t pair = 0;
+    Merge merge;
+  };
+  std::size_t place_of(std::uint64_t pair) const;
+  std::vector<Entry> entries_;  // a power of two
+};
+
+/// Rules of one model.
+struct BpeRules {
+  /// Ids by `merges`, or any adjacent texts whose concatenation is a token with a rank: by
+  /// `text_ranks`, [vocabulary], in which NaN means that the token is not merged. The lower rank
+  /// comes first in both.
+  MergeTable merges;
+  std::vector<double> text_ranks;
+
+  std::optional<TokenId> unknown;  // for characters outside the vocabulary; none: they are dropped
+  bool fuse_unknown = false;       // a run of unknown characters is one token
+  bool byte_fallback = false;      // they are read as byte tokens if all of these exist
+  bool ignore_merges = false;      // a word that is a token is that token, whatever the merges say
+};
+
+/// Encodes words.
+class BpeModel {
+ public:
+  /// @param rules  text_ranks is empty, or has a rank for each id
+  BpeModel(BpeVocabulary vocabulary, BpeRules rules);
+
+  /// Buffers, so that words of one text share them.
+  struct Workspace {
+    struct Symbol {
+      TokenId id;              // -1: no token, but merges by text may make one of it
+      std::uint32_t begin, n;  // bytes of the word; n 0: merged into the one before it
+      std::int32_t previous, next;
+    };
+    struct Candidate {
+      double rank;
+      std::int32_t left;  // symbol
+      TokenId id;         // of the merged token
+    };
+    std::vector<Symbol> symbols;
+    std::vector<Candidate> heap;
+  };
+
+  /// Appends the ids of a word, of less than 2 GB.
+  void encode(std::string_view word, Workspace& workspace, std::vector<TokenId>& ids) const;
+
+  /// The tokens.
+  const BpeVocabulary& vocabulary() const { return vocabulary_; }
+
+ private:
+  void read_symbols(std::string_view word, Workspace& workspace) const;
+  bool append_bytes(std::string_view bytes, std::uint32_t begin, Workspace& workspace) const;
+  void offer(std::string_view word, std::int32_t left, Workspace& workspace) const;
+  void merge_all(std::string_view word, Workspace& workspace) const;
+  void append(std::string_view word, const Workspace& workspace, std::vector<TokenId>& ids) const;
+
+  BpeVocabulary vocabulary_;
+  BpeRules rules_;
+};
+
+}  // namespace engine

@@ -1,0 +1,62 @@
+// Splits a text into words before byte-pair encoding, as in Hugging Face's tokenizers library.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "engine/tokenizer/bpe/split_pattern.h"
+
+namespace engine {
+
+/// Splits each piece by a pattern.
+struct SplitStep {
+  SplitPattern pattern;
+  SplitBehaviour behaviour = SplitBehaviour::Isolated;
+  bool inverts = false;
+};
+
+/// Puts a space before each piece that does not begin with one.
+struct PrefixSpaceStep {};
+
+/// Writes the bytes of each piece as symbols (byte_symbols.h).
+struct ByteLevelStep {};
+
+/// Writes spaces as another character.
+struct MetaspaceStep {
+  /// Which pieces get the character in front if they do not begin with it.
+  enum class Prepend : std::uint8_t { Always, First, Never };
+  std::string replacement = "\xE2\x96\x81";
+  Prepend prepend = Prepend::Always;
+};
+
+/// The words of one text. They point into the text or into `buffers`.
+struct Words {
+  std::vector<std::string_view> words;
+  std::deque<std::string> buffers;
+};
+
+/// Steps in order.
+class PreTokenizer {
+ public:
+  /// One step.
+  using Step = std::variant<SplitStep, PrefixSpaceStep, ByteLevelStep, MetaspaceStep>;
+  /// What precedes the text.
+  enum class Place : std::uint8_t { Start, AfterToken, AfterText };
+
+  /// Appends a step.
+  void add(Step step) { steps_.push_back(std::move(step)); }
+  /// True if the steps write bytes as symbols.
+  bool is_byte_level() const;
+  /// The words of `text` (UTF-8, borrowed).
+  /// @throws Error(BadInput)  if a pattern needs too many steps
+  Words apply(std::string_view text, Place place) const;
+
+ private:
+  std::vector<Step> steps_;
+};
+
+}  // namespace engine

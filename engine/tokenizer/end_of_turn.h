@@ -1,0 +1,19 @@
+// Tokens that end a turn or a text, found by their names. Files often list only one of them.
+//   source  llama.cpp's list (llama-vocab.cpp of October 2026)
+#pragma once
+
+#include <string_view>
+#include <vector>
+
+#include "engine/tokenizer/tokenizer.h"
+
+namespace engine {
+
+/// True for a name such as "<|im_end|>" or "</s>".
+bool names_end_of_turn(std::string_view name);
+
+/// The special tokens of `tokenizer` with such names, ascending. Where "<|return|>" and "<|call|>"
+/// end a turn, "<|end|>" does not; where "<|tool_response>" does, "</s>" is an ordinary token.
+std::vector<TokenId> ends_of_turn_by_name(const Tokenizer& tokenizer);
+
+}  // namespace engine

@@ -1,0 +1,34 @@
+// Reads tokenizer.json of Hugging Face's tokenizers library: byte-pair models, with the normalisers,
+// pre-tokenisers, post-processors and decoders that models of LLaMA's kind use.
+//   source  the library's documentation and sources (tokenizers 0.23)
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "engine/base/limits.h"
+#include "engine/tokenizer/bpe/bpe_tokenizer.h"
+#include "engine/tokenizer/tokenizer_files.h"
+
+namespace engine {
+
+/// Reads a file. Parts that would change the ids and are not known are refused by name.
+/// @param notices  receives a notice for ids that belong to no token
+/// @throws Error(BadInput)  "file: field: found X, expected Y", with the JSON path as the field
+BpeDefinition read_tokenizer_json(const std::string& path,
+                                  const FileLimits& limits,
+                                  std::vector<std::string>& notices);
+
+/// Applies tokenizer_config.json and the files beside it, as transformers does: the names of bos and
+/// eos, and tokens that these files add.
+/// @param file  that the definition was read from, for messages
+/// @throws Error(BadInput)  if they name a token that the tokenizer does not have
+void apply_settings(const TokenizerSettings& settings,
+                    const std::string& file,
+                    BpeDefinition& definition);
+
+/// Number of ids of a tokenizer.json, the highest one plus 1, without checking anything else.
+std::int64_t count_tokens_of_json(const std::string& path, const FileLimits& limits);
+
+}  // namespace engine
