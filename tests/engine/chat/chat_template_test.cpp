@@ -14,6 +14,7 @@
 #include <nlohmann/json.hpp>
 
 #include "engine/base/types.h"
+#include "tests/support/needs.h"
 #include "tests/support/refusal.h"
 
 namespace engine::test {
@@ -87,8 +88,8 @@ TEST_F(ChatTemplates, language_equals_jinja2) {
 
 TEST_F(ChatTemplates, published_templates_equal_jinja2) {
   const std::string folder = std::string(DECOSCOPE_LLAMA_DIR) + "/llama.cpp/models/templates/";
-  if (!std::filesystem::exists(folder))
-    GTEST_SKIP() << "the templates of llama.cpp are not there; scripts/setup.sh downloads them";
+  NEEDS(std::filesystem::exists(folder),
+        "the templates of llama.cpp are not there; scripts/setup.sh downloads them");
   const std::vector<json> expected = lines_in(kFixtures + "archive.jsonl");
   ASSERT_GT(expected.size(), 70u);
   for (const json& one : expected) {
@@ -139,7 +140,7 @@ TEST(ChatLimits, refusals_name_file_and_line) {
             "DIR/chat_template.jinja: chat template, line 2: found a refusal of these messages: "
             "roles must alternate, expected messages that it takes; --raw takes the prompt as it "
             "is");
-  EXPECT_THAT(refusal_of("{{ raise_exception('a\\nb') }}"), HasSubstr("a\\x0Ab"));
+  EXPECT_THAT(refusal_of("{{ raise_exception('a\\nb') }}"), HasSubstr("a\\x0ab"));
   EXPECT_THAT(refusal_of("a\n\n{{ foo.bar }}"),
               AllOf(HasSubstr("line 3"), HasSubstr("'foo' is undefined")));
   EXPECT_THAT(refusal_of("a\n{{ 1 | }}"), HasSubstr("DIR/chat_template.jinja: chat template"));
@@ -164,7 +165,7 @@ TEST(ChatLimits, memory_and_output_are_bounded) {
               HasSubstr("more than 100000000 bytes of memory"));
   EXPECT_THAT(refusal_of("{{ range(1000000000)|list|length }}", limits), HasSubstr("of memory"));
   EXPECT_THAT(refusal_of("{{ 'x' * 1001 }}", limits), HasSubstr("more than 1000 bytes of output"));
-  EXPECT_THAT(refusal_of("{{ 'x' * 2000000 }}", limits),
+  EXPECT_THAT(refusal_of("{{ 'x' * 2000000 }}", {.output_bytes = 1000}),
               HasSubstr("more than 1000 bytes of output"));
   EXPECT_EQ(text_of(render_chat({"{{ 'x' * 1000 }}", "t"}, {}, {}, limits)).size(), 1000u);
 }
