@@ -12,11 +12,15 @@
 #include "engine/base/closest_name.h"
 #include "engine/base/fields.h"
 #include "engine/base/json.h"
+#include "engine/base/mapped_file.h"
 #include "engine/base/refuse.h"
 #include "engine/checkpoint/config_file.h"
+#include "engine/checkpoint/gguf/gguf_model.h"
+#include "engine/checkpoint/gguf/gguf_shards.h"
 #include "engine/checkpoint/other_formats.h"
 #include "engine/checkpoint/shards.h"
 #include "engine/tokenizer/sentencepiece.h"
+#include "engine/tokenizer/tokenizer_path.h"
 
 namespace engine {
 namespace {
@@ -46,22 +50,16 @@ void check_parts(const std::string& directory, bool needs_tokenizer) {
   want("weights (looked for model.safetensors, model.safetensors.index.json)",
        exists(directory + "/model.safetensors") ||
            exists(directory + "/model.safetensors.index.json"));
-  if (needs_tokenizer) {
-    want("tokenizer (looked for tokenizer.model)", exists(directory + "/tokenizer.model"));
-  }
-  if (needs_tokenizer && exists(directory + "/config.json") &&
-      !exists(directory + "/tokenizer.model") && exists(directory + "/tokenizer.json")) {
-    refuse(directory + "/tokenizer.json", "tokenizer", "no tokenizer.model beside it",
-           "tokenizer.model, as tokenizer.json is not read here; copy the one the model was "
-           "published with, or that of the model it was made from, into this directory");
-  }
+  if (needs_tokenizer)
+    want("tokenizer (looked for tokenizer.model, tokenizer.json, tekken.json, *.tiktoken)",
+         has_tokenizer(directory));
   if (missing.empty()) return;
   const bool has_weights = exists(directory + "/model.safetensors") ||
                            exists(directory + "/model.safetensors.index.json");
   const OtherFormat other = has_weights ? OtherFormat() : in_place_of_weights(directory);
   refuse(directory, "directory",
          other.is_known() ? fmt::format("{}: {}", other.found, missing) : missing,
-         "config.json, *.safetensors" + std::string(needs_tokenizer ? " and tokenizer.model" : "") +
+         "config.json, *.safetensors" + std::string(needs_tokenizer ? " and a tokenizer" : "") +
              (other.is_known() ? "; " + other.way_on : ""));
 }
 
@@ -171,6 +169,7 @@ void choose_dtype(ModelFiles& files,
     return a.second / kernels::bytes_of(a.first) < b.second / kernels::bytes_of(b.first);
   });
   files.stored_dtype = most->first;
+  files.stored_type = kernels::name_of(most->first);
   if (bytes.size() > 1) {
     files.notices.push_back(fmt::format("{}: weights of {} dtypes, most {}",
                                         escaped(files.tensors->path()), bytes.size(),
@@ -250,6 +249,28 @@ std::string related_model(const std::string& directory,
   return *name;
 }
 
+// The template among named ones: [{"name": "default", "template": "..."}].
+std::string default_template(const Json& templates) {
+  for (const Json& item : templates.items) {
+    const Json *name = item.find("name"), *text = item.find("template");
+    if (name && name->text == "default" && text) return text->text;
+  }
+  return {};
+}
+
+// The chat template of a directory, as transformers finds it: chat_template.jinja, else
+// tokenizer_config.json; empty if it has none.
+std::string chat_template_of(const std::string& directory, const FileLimits& limits) {
+  const std::string own = directory + "/chat_template.jinja";
+  if (exists(own)) return read_text_file(own, static_cast<std::size_t>(limits.json_bytes));
+  const std::string config = directory + "/tokenizer_config.json";
+  if (!exists(config)) return {};
+  const Json json = read_json_file(config, limits);
+  const Json* member = json.find("chat_template");
+  if (!member) return {};
+  return member->is(JsonReader::Kind::Array) ? default_template(*member) : member->text;
+}
+
 // Indexes tensors by full name. If two tensors have the same full name, keeps the one stored under
 // that name.
 std::map<std::string, const TensorEntry*> entries_of(const WeightFiles& weights) {
@@ -264,9 +285,7 @@ std::map<std::string, const TensorEntry*> entries_of(const WeightFiles& weights)
   return entries;
 }
 
-}  // namespace
-
-ModelFiles open_model(const std::string& directory, const OpenOptions& options) {
+ModelFiles open_directory(const std::string& directory, const OpenOptions& options) {
   const FileLimits& limits = options.limits;
   check_parts(directory, options.needs_tokenizer);
   ConfigFile config = read_config(directory + "/config.json", true, limits, options.context);
@@ -282,7 +301,7 @@ ModelFiles open_model(const std::string& directory, const OpenOptions& options) 
     files.notices.push_back(escaped(directory + "/config.json") +
                             ": no eos_token_id: will stop only at length");
   }
-  if (exists(directory + "/tokenizer.model")) {
+  if (has_tokenizer(directory)) {
     files.tokenizer = open_tokenizer(directory, limits, files.notices, config.config.model_type,
                                      config.config.vocab_size);
     note_other_end(files);
@@ -302,7 +321,14 @@ ModelFiles open_model(const std::string& directory, const OpenOptions& options) 
         escaped(directory) +
         "/adapter_config.json: the adapter is not applied; the model runs without it");
   files.draft_name = related_model(directory, "draft", limits);
+  files.chat_template = chat_template_of(directory, limits);
   return files;
+}
+
+}  // namespace
+
+ModelFiles open_model(const std::string& path, const OpenOptions& options) {
+  return is_gguf_path(path) ? open_gguf_model(path, options) : open_directory(path, options);
 }
 
 std::string name_before_training(const std::string& directory, const FileLimits& limits) {
@@ -339,7 +365,7 @@ std::string find_model(const std::string& name_or_path, const std::string& asset
   const bool is_name = is_bare_name(name_or_path);
   if (is_name && exists(bundled + "/config.json")) return bundled;
   std::error_code error;
-  if (fs::is_directory(name_or_path, error)) return name_or_path;
+  if (fs::is_directory(name_or_path, error) || is_gguf_path(name_or_path)) return name_or_path;
   std::vector<std::string> known;
   for (const auto& entry : fs::directory_iterator(assets_dir + "/models", error)) {
     if (exists(entry.path().string() + "/config.json")) known.push_back(entry.path().filename());
@@ -347,13 +373,15 @@ std::string find_model(const std::string& name_or_path, const std::string& asset
   std::sort(known.begin(), known.end());
   if (const OtherFormat other = in_place_of_directory(name_or_path); other.is_known())
     refuse(name_or_path, "model", other.found,
-           "a bundled model's name, or a Hugging Face directory; " + other.way_on);
+           "a bundled model's name, a Hugging Face directory or a GGUF file; " + other.way_on);
   refuse(name_or_path, "model",
-         is_name ? "neither the directory " + escaped(bundled) + " nor a directory of that path"
-                 : "no directory of that path",
-         known.empty() ? "a Hugging Face directory"
-                       : fmt::format("one of {}, or a directory{}", fmt::join(known, ", "),
-                                     is_name ? did_you_mean(name_or_path, known) : ""));
+         is_name
+             ? "neither the directory " + escaped(bundled) + " nor a directory or file of that path"
+             : "no directory or file of that path",
+         known.empty()
+             ? "a Hugging Face directory or a GGUF file"
+             : fmt::format("one of {}, a directory or a GGUF file{}", fmt::join(known, ", "),
+                           is_name ? did_you_mean(name_or_path, known) : ""));
 }
 
 std::string beside_or_named(const std::string& directory,
