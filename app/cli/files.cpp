@@ -154,7 +154,7 @@ void add_model(CLI::App& app, Parsed& p, Run& run) {
     return sub;
   };
   const auto add_path = [&](CLI::App* sub) {
-    sub->add_option("path", p.model.path, "bundled model or model directory")
+    sub->add_option("path", p.model.path, "bundled model, model directory or GGUF file")
         ->type_name(kModelName)
         ->required();
     sub->add_flag("--allow-external-shards", p.model.allow_external_shards,
@@ -280,6 +280,21 @@ void add_model(CLI::App& app, Parsed& p, Run& run) {
   CLI::App* scale = add("scale", "Write an enlarged model that generates the same tokens");
   add_path(scale);
   scale->add_option("out", p.model.out, "output directory")->type_name("DIR")->required();
+  CLI::App* convert = add("convert", "Convert a model between a directory and a GGUF file");
+  convert->footer(
+      "Example: decoscope model convert SmolLM2.Q4_1.gguf /tmp/smollm2\n"
+      "         decoscope model convert /tmp/smollm2 /tmp/smollm2-q8.gguf --type Q8_0");
+  add_path(convert);
+  convert
+      ->add_option("out", p.model.out,
+                   "output: a GGUF file if the name ends in .gguf, else a directory")
+      ->type_name("FILE.gguf|DIR")
+      ->required();
+  convert
+      ->add_option("--type", p.model.type,
+                   "type of matrices: F32, F16, BF16, and in a GGUF file Q8_0, Q4_0, Q4_1 "
+                   "(default: as stored; quantised weights become F32 in a directory)")
+      ->type_name("TYPE");
   scale->add_option("--scale", p.model.scale, "W times as wide (1, 4, 16, ...) and D times as deep")
       ->type_name("WxD")
       ->capture_default_str();

@@ -11,6 +11,7 @@
 #include "app/commands/chat.h"
 #include "app/commands/heads.h"
 #include "app/commands/model_list.h"
+#include "app/commands/models/convert.h"
 #include "app/commands/named_model.h"
 #include "app/commands/report.h"
 #include "app/commands/tokenize.h"
@@ -64,6 +65,7 @@ json info_json(const engine::ModelFiles& files, const WeightsHash& hash) {
           {"model_type", c.model_type},
           {"parameters", c.n_params()},
           {"dtype", kernels::name_of(files.stored_dtype)},
+          {"stored_type", files.stored_type},
           {"weights_hash", hash ? json(*hash) : json(nullptr)},
           {"dim", c.dim},
           {"hidden_dim", c.hidden_dim},
@@ -87,6 +89,12 @@ json info_json(const engine::ModelFiles& files, const WeightsHash& hash) {
           {"notices", files.notices}};
 }
 
+/// The type of the weights, and of quantised ones the type that they are computed in.
+std::string stored_words(const engine::ModelFiles& files) {
+  const std::string dtype = kernels::name_of(files.stored_dtype);
+  return files.quantised ? fmt::format("{}, computed in {}", files.stored_type, dtype) : dtype;
+}
+
 /// The context length, with its RoPE scaling if there is one.
 std::string context_words(const engine::ModelConfig& c) {
   if (c.max_seq_len == c.max_position_embeddings) return fmt::format("{}", c.max_seq_len);
@@ -100,7 +108,7 @@ std::string info_text(const engine::ModelFiles& files, const WeightsHash& hash) 
   std::vector<std::vector<std::string>> rows = {
       {"name", files.name},
       {"parameters", fmt::format("{:.2f} M", static_cast<double>(c.n_params()) * 1e-6)},
-      {"stored as", kernels::name_of(files.stored_dtype)},
+      {"stored as", stored_words(files)},
       {"weights hash", hash.value_or("not known: cancelled")},
       {"shape", fmt::format("{} layers x {}, {} heads ({} kv) of {}, ff {}", c.n_layers, c.dim,
                             c.n_heads, c.n_kv_heads, c.head_dim, c.hidden_dim)},
@@ -246,8 +254,7 @@ engine::ModelFiles open_to_judge(const ModelCommandOptions& options) {
   engine::ModelFiles files = open(options);
   if (!files.tokenizer)
     files.notices.push_back(
-        files.path +
-        ": no tokenizer.model, so it cannot generate text; `decoscope bench` can time it");
+        files.path + ": no tokenizer, so it cannot generate text; `decoscope bench` can time it");
   return files;
 }
 
@@ -336,6 +343,12 @@ int model(const ModelCommandOptions& options) {
   if (options.what == "info") {
     if (names_heads(options.path, options.limits)) return heads_info(options);
     return print_info(open_to_judge(options), options.json);
+  }
+  if (options.what == "convert") {
+    convert_model(options);
+    return print_info(
+        engine::open_model(options.out, {.needs_tokenizer = false, .limits = options.limits}),
+        options.json);
   }
   if (options.what == "random" && options.config.empty() && options.heads.empty())
     throw Error(ErrorCode::Usage,

@@ -212,6 +212,14 @@ ConfigFile read_config(const std::string& path,
   // Outside a model directory the path may be a pipe.
   const Json json =
       needs_architectures ? read_json_file(path, limits) : read_json_input(path, limits);
+  return parse_config(json, path, needs_architectures, limits, context);
+}
+
+ConfigFile parse_config(const Json& json,
+                        const std::string& path,
+                        bool needs_architectures,
+                        const FileLimits& limits,
+                        int context) {
   const Fields fields(json, path);
   ConfigFile file;
   ModelConfig& config = file.config;

@@ -12,6 +12,7 @@
 namespace engine {
 
 class Fields;
+struct Json;
 
 /// The contents of config.json.
 struct ConfigFile {
@@ -31,6 +32,15 @@ ConfigFile read_config(const std::string& path,
                        bool needs_architectures,
                        const FileLimits& limits = {},
                        int context = 0);
+
+/// Validates a parsed config.json, or a text of the same form made from another file.
+/// @param path  for messages; otherwise as read_config()
+/// @throws Error(BadInput)
+ConfigFile parse_config(const Json& json,
+                        const std::string& path,
+                        bool needs_architectures,
+                        const FileLimits& limits = {},
+                        int context = 0);
 
 /// Reads the config.json of a model without weights (`model random`).
 /// @throws Error(BadInput)

@@ -12,13 +12,17 @@
 #include "engine/base/closest_name.h"
 #include "engine/base/fields.h"
 #include "engine/base/json.h"
+#include "engine/base/mapped_file.h"
 #include "engine/base/refuse.h"
 #include "engine/chat/template_files.h"
 #include "engine/checkpoint/config_file.h"
 #include "engine/checkpoint/found_models.h"
+#include "engine/checkpoint/gguf/gguf_model.h"
+#include "engine/checkpoint/gguf/gguf_shards.h"
 #include "engine/checkpoint/other_formats.h"
 #include "engine/checkpoint/shards.h"
 #include "engine/tokenizer/sentencepiece.h"
+#include "engine/tokenizer/tokenizer_path.h"
 
 namespace engine {
 namespace {
@@ -28,11 +32,6 @@ namespace fs = std::filesystem;
 bool exists(const std::string& path) {
   std::error_code error;
   return fs::exists(path, error);
-}
-
-bool is_gguf_path(const std::string& path) {
-  std::error_code error;
-  return fs::path(path).extension() == ".gguf" && fs::is_regular_file(path, error);
 }
 
 void refuse_no_directory(const std::string& path) {
@@ -53,22 +52,16 @@ void check_parts(const std::string& directory, bool needs_tokenizer) {
   want("weights (looked for model.safetensors, model.safetensors.index.json)",
        exists(directory + "/model.safetensors") ||
            exists(directory + "/model.safetensors.index.json"));
-  if (needs_tokenizer) {
-    want("tokenizer (looked for tokenizer.model)", exists(directory + "/tokenizer.model"));
-  }
-  if (needs_tokenizer && exists(directory + "/config.json") &&
-      !exists(directory + "/tokenizer.model") && exists(directory + "/tokenizer.json")) {
-    refuse(directory + "/tokenizer.json", "tokenizer", "no tokenizer.model beside it",
-           "tokenizer.model, because tokenizer.json is not supported; copy the tokenizer.model of "
-           "this model or of its base model into this directory");
-  }
+  if (needs_tokenizer)
+    want("tokenizer (looked for tokenizer.model, tokenizer.json, tekken.json, *.tiktoken)",
+         has_tokenizer(directory));
   if (missing.empty()) return;
   const bool has_weights = exists(directory + "/model.safetensors") ||
                            exists(directory + "/model.safetensors.index.json");
   const OtherFormat other = has_weights ? OtherFormat() : recognise_directory(directory);
   refuse(directory, "directory",
          other.is_known() ? fmt::format("{}: {}", other.found, missing) : missing,
-         "config.json, *.safetensors" + std::string(needs_tokenizer ? " and tokenizer.model" : "") +
+         "config.json, *.safetensors" + std::string(needs_tokenizer ? " and a tokenizer" : "") +
              (other.is_known() ? "; " + other.advice : ""));
 }
 
@@ -178,6 +171,7 @@ void choose_dtype(ModelFiles& files,
     return a.second / kernels::bytes_of(a.first) < b.second / kernels::bytes_of(b.first);
   });
   files.stored_dtype = most->first;
+  files.stored_type = kernels::name_of(most->first);
   if (bytes.size() > 1) {
     files.notices.push_back(fmt::format("{}: weights of {} dtypes, most {}",
                                         escaped(files.tensors->path()), bytes.size(),
@@ -272,9 +266,7 @@ std::map<std::string, const TensorEntry*> entries_of(const WeightFiles& weights)
   return entries;
 }
 
-}  // namespace
-
-ModelFiles open_model(const std::string& directory, const OpenOptions& options) {
+ModelFiles open_directory(const std::string& directory, const OpenOptions& options) {
   const FileLimits& limits = options.limits;
   check_parts(directory, options.needs_tokenizer);
   ConfigFile config = read_config(directory + "/config.json", true, limits, options.context);
@@ -290,7 +282,7 @@ ModelFiles open_model(const std::string& directory, const OpenOptions& options) 
     files.notices.push_back(escaped(directory + "/config.json") +
                             ": no eos_token_id: generation ends only at the length limit");
   }
-  if (exists(directory + "/tokenizer.model")) {
+  if (has_tokenizer(directory)) {
     files.tokenizer = open_tokenizer(directory, limits, files.notices, config.config.model_type,
                                      config.config.vocab_size);
     note_other_end(files);
@@ -312,6 +304,12 @@ ModelFiles open_model(const std::string& directory, const OpenOptions& options) 
   files.draft_name = related_model(directory, "draft", limits);
   files.chat_template = read_chat_template(directory, limits);
   return files;
+}
+
+}  // namespace
+
+ModelFiles open_model(const std::string& path, const OpenOptions& options) {
+  return is_gguf_path(path) ? open_gguf_model(path, options) : open_directory(path, options);
 }
 
 std::string name_before_training(const std::string& directory, const FileLimits& limits) {

@@ -85,8 +85,7 @@ OtherFormat file_for_directory(const fs::path& path) {
   const std::string folder = path.has_parent_path() ? path.parent_path().string() : ".";
   const std::string bytes = first_bytes(path.string());
   if (kind == ".gguf" || bytes.starts_with("GGUF"))
-    return {"a GGUF file",
-            "use the original model, with config.json, model*.safetensors and tokenizer.model"};
+    return {"a GGUF file", "`decoscope model convert` makes a directory of it"};
   if (kind == ".safetensors" || name == "config.json" || name.starts_with("tokenizer"))
     return {"a file of a model", "name the directory that holds it: " + escaped(folder)};
   if (kind == ".pdrun") return {"a recording", "`decoscope --open FILE` shows it"};
@@ -207,7 +206,8 @@ OtherFormat recognise_directory(const std::string& directory) {
     return {"a LoRA adapter" + base_of_adapter(directory) + " (adapter_config.json)",
             "merge it into its base model with merge_and_unload() of peft, and name the result"};
   if (const auto gguf = find_name(names, "", ".gguf"))
-    return {escaped(*gguf) + ", a GGUF file", "use the original model, with model*.safetensors"};
+    return {escaped(*gguf) + ", a GGUF file",
+            "name that file: " + escaped((fs::path(directory) / *gguf).string())};
   if (auto safetensors = safetensors_of_other_names(names)) return *safetensors;
   if (auto pytorch = weights_of_pytorch(names)) return *pytorch;
   if (find_name(names, "pytorch_model.bin.index.json", ""))

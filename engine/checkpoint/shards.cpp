@@ -173,8 +173,8 @@ class FullNames : public TensorSource {
   FullNames(std::shared_ptr<const TensorSource> from, std::map<std::string, std::string> bare)
       : from_(std::move(from)), bare_(std::move(bare)) {}
 
-  bool has(const std::string& name) const override { return from_->has(stored(name)); }
-  Tensor read(const std::string& name) const override { return from_->read(stored(name)); }
+  bool has(const std::string& name) const override { return from_->has(name_in_file(name)); }
+  Tensor read(const std::string& name) const override { return from_->read(name_in_file(name)); }
   std::vector<std::string> names() const override {
     std::vector<std::string> names;
     for (const std::string& name : from_->names()) {
@@ -187,7 +187,7 @@ class FullNames : public TensorSource {
   void check() const override { from_->check(); }
 
  private:
-  const std::string& stored(const std::string& name) const {
+  const std::string& name_in_file(const std::string& name) const {
     const auto at = bare_.find(name);
     return at == bare_.end() ? name : at->second;
   }

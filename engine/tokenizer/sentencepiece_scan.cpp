@@ -181,6 +181,7 @@ class ModelScan {
       refuse(path_, fmt::format("piece {}: score", id), fmt::format("{}", score),
              "a finite number");
     }
+    piece.score = score;
     model_.pieces.push_back(std::move(piece));
   }
 

@@ -19,10 +19,10 @@ constexpr std::array<std::string_view, 5> kStages = {"trajectories.bin", "own_ou
                                                      "probe_outputs.jsonl", "stages.json",
                                                      "training.jsonl"};
 // Further files that trainings write.
-constexpr std::array<std::string_view, 10> kResults = {
+constexpr std::array<std::string_view, 12> kResults = {
     "config.json",           "generation_config.json",  "model.safetensors", "tokenizer.model",
     "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json", "README.md",
-    "accuracies.json",       "decoscope.json"};
+    "accuracies.json",       "decoscope.json",          "tokenizer.json",    "chat_template.jinja"};
 
 bool holds(const fs::path& folder, std::string_view name) {
   std::error_code unknown;
@@ -118,7 +118,7 @@ void refuse_inputs_as_output_file(const std::string& file, const std::vector<Inp
     std::error_code unknown;
     if (input.path.empty() || !fs::exists(input.path, unknown)) continue;
     const std::string read = input.what + " (" + escaped(input.path) + ")";
-    if (input.kind == InputPath::Kind::File && is_same(file, input.path))
+    if (is_same(file, input.path))
       refuse_output(file, "is " + read + ", an input; name another file");
     if (input.kind == InputPath::Kind::Model && is_within(file, input.path))
       refuse_output(file, "lies inside " + read + ", an input; name another directory");
