@@ -20,8 +20,20 @@ void check_rope(int n_rows, int n_heads, int head_dim, std::int64_t x_stride) {
          "rope: the stride is smaller than a row");
 }
 
-void check_swiglu(int n_rows, int hidden) {
-  ensure(n_rows >= 0 && hidden > 0, "swiglu: hidden must be at least 1");
+void check_glu(int n_rows, int hidden) {
+  ensure(n_rows >= 0 && hidden > 0, "glu: hidden must be at least 1");
+}
+
+void check_head_norm(int n_rows, int n_heads, int n_kv_heads, int head_dim, std::int64_t x_stride) {
+  ensure(n_rows >= 0 && n_heads >= 0 && n_kv_heads >= 0 && head_dim > 0,
+         "head_norm: head_dim must be at least 1");
+  ensure(x_stride >= (std::int64_t{n_heads} + n_kv_heads) * head_dim,
+         "head_norm: the stride is smaller than the heads");
+}
+
+void check_scores(const Scores& scores) {
+  ensure(scores.scale > 0 && scores.softcap >= 0,
+         "scores: scale must be positive, softcap must not be negative");
 }
 
 std::int64_t checked_page_bytes(DType dtype, int n_kv_heads, int head_dim) {
@@ -43,7 +55,11 @@ void check_rope_kv_stage(
          "rope_kv_stage: the stride is smaller than queries, keys and values");
 }
 
-void check_attention(const KvLayer& layer, const RowsPlan& plan, int n_heads) {
+void check_attention(const KvLayer& layer,
+                     const RowsPlan& plan,
+                     int n_heads,
+                     const Scores& scores) {
+  check_scores(scores);
   ensure(layer.n_kv_heads > 0 && n_heads % layer.n_kv_heads == 0,
          "attention: n_heads must be a multiple of n_kv_heads");
   for (int r = 0; r < plan.n_rows; r++) {
@@ -62,9 +78,9 @@ void check_attention(const KvLayer& layer, const RowsPlan& plan, int n_heads) {
   }
 }
 
-void check_attention_weights(const RowsPlan& plan, int row, float scale) {
+void check_attention_weights(const RowsPlan& plan, int row, const Scores& scores) {
   ensure(row >= 0 && row < plan.n_rows, "attention_weights: row is out of range");
-  ensure(scale > 0, "attention_weights: scale must be positive");
+  check_scores(scores);
 }
 
 void check_pick(std::int64_t stride, int vocab, int n_valid) {

@@ -125,7 +125,7 @@ struct TrainOptions {
 
 /// Options of `model` except `model score`.
 struct ModelCommandOptions {
-  std::string what;  // list, info, validate, tokenize, chat, random, scale, tree, convert
+  std::string what;  // list, list-architectures, info, validate, tokenize, chat, random, scale, tree, convert
   std::string path, out, config, scale = "4x2", dtype;
   std::string type;       // convert: of weights; empty: as stored
   std::string tokenizer;  // random: file, directory or bundled model; empty: none

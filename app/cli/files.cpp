@@ -226,6 +226,7 @@ void add_model(CLI::App& app, Parsed& p, Run& run) {
       ->capture_default_str();
   random->add_option("--dtype", p.model.dtype, "f32, bf16 or f16 (default bf16)")
       ->check(one_of({"f32", "bf16", "f16"}));
+  add("list-architectures", "Which architectures are read, and how each differs from LLaMA");
   CLI::App* tree = add("tree", "Compute the best token tree for draft heads from their accuracies");
   tree->footer(
       "Example: decoscope model tree demo-medusa --rows auto --scale 4x2 --out tree.json\n"

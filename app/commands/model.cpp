@@ -18,6 +18,7 @@
 #include "engine/base/output_file.h"
 #include "engine/base/table.h"
 #include "engine/checkpoint/config_file.h"
+#include "engine/checkpoint/families/architectures.h"
 #include "engine/checkpoint/model_files.h"
 #include "engine/checkpoint/non_finite.h"
 #include "engine/checkpoint/tensor_source.h"
@@ -105,8 +106,10 @@ std::string context_words(const engine::ModelConfig& c) {
 std::string info_text(const engine::ModelFiles& files, const WeightsHash& hash) {
   const engine::ModelConfig& c = files.config;
   const engine::MemoryPlan plan = engine::memory_plan(c, files.stored_dtype);
+  const engine::Architecture* architecture = engine::architecture_of_type(c.model_type);
   std::vector<std::vector<std::string>> rows = {
       {"name", files.name},
+      {"architecture", architecture ? architecture->name : c.model_type},
       {"parameters", fmt::format("{:.2f} M", static_cast<double>(c.n_params()) * 1e-6)},
       {"stored as", stored_words(files)},
       {"weights hash", hash.value_or("not known: cancelled")},
@@ -332,10 +335,30 @@ std::vector<engine::InputPath> read_by(const ModelCommandOptions& options) {
   return inputs;
 }
 
+int list_architectures(bool as_json) {
+  json list = json::array();
+  std::string text;
+  const auto add = [&text](const auto&... columns) {
+    text += fmt::format("{:<20}{:<13}{:<20}{:<9}{}\n", columns...);
+  };
+  add("architecture", "model_type", "class", "GGUF", "differs from LLaMA by");
+  for (const engine::Architecture& a : engine::architectures()) {
+    list.push_back({{"name", a.name},
+                    {"model_type", a.model_type},
+                    {"class", a.class_name},
+                    {"gguf", a.gguf},
+                    {"notes", a.notes}});
+    add(a.name, a.model_type, a.class_name, a.gguf, a.notes);
+  }
+  print(as_json ? dumped(list) : text);
+  return 0;
+}
+
 }  // namespace
 
 int model(const ModelCommandOptions& options) {
   if (options.what == "list") return list_models(options);
+  if (options.what == "list-architectures") return list_architectures(options.json);
   if (options.what == "tree") return head_tree(options);
   if (options.what == "chat") return model_chat(options);
   if (options.what == "tokenize") return tokenize(options);

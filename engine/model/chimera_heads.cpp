@@ -414,24 +414,25 @@ void PackedChimera::run(const PagedCache& cache,
   rope_.reserve(*std::ranges::max_element(plan.pos) + 1);
   ops_.upload(device_, x_.data(), encoded.data(), static_cast<std::int64_t>(encoded.size_bytes()));
   stage(first, n, plan.pos.data() + first);
-  const auto scale = static_cast<float>(1 / std::sqrt(static_cast<double>(c_.head_dim())));
+  const kernels::Scores scores = {
+      .scale = static_cast<float>(1 / std::sqrt(static_cast<double>(c_.head_dim())))};
   const kernels::Projection out = {
       .w = block_.out.view, .y = x_.f32(), .y_stride = dim, .add = true};
   if (first == 0) {
     ops_.attention_matmul(device_, store_->layer(0), plan.view(), qkv_.f32(), 3 * dim,
-                          store_->staged_k(0), store_->staged_v(0), c_.n_attention_heads, scale,
+                          store_->staged_k(0), store_->staged_v(0), c_.n_attention_heads, scores,
                           attended_.f32(), out);
   } else {
     ops_.attention(device_, store_->layer(0), plan.view(), qkv_.f32(), 3 * dim, store_->staged_k(0),
-                   store_->staged_v(0), c_.n_attention_heads, scale, attended_.f32(), dim);
+                   store_->staged_v(0), c_.n_attention_heads, scores, attended_.f32(), dim);
     ops_.matmul(device_, out.w, attended_.f32() + first * dim, dim, n, out.y, dim, nullptr,
                 /*add=*/true);
   }
   ops_.rms_norm_matmul(
       device_, x_.f32(), block_.mlp_norm.f32(), c_.norm_eps, normed_.f32(), n,
       {.w = block_.gate_up.view, .y = gate_up_.f32(), .y_stride = 2 * std::int64_t{c_.hidden_dim}});
-  ops_.swiglu_matmul(device_, gate_up_.f32(), gated_.f32(), n,
-                     {.w = block_.down.view, .y = x_.f32(), .y_stride = dim, .add = true});
+  ops_.glu_matmul(device_, kernels::Gate::Silu, gate_up_.f32(), gated_.f32(), n,
+                  {.w = block_.down.view, .y = x_.f32(), .y_stride = dim, .add = true});
   run_head(k, n, hidden);
 }
 

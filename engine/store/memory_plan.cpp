@@ -177,14 +177,16 @@ MemoryPlan gpu_memory_plan(const ModelConfig& config,
   const double matrices = qkv * dim + dim * q + 3 * hidden * dim;
   const double vectors = outside - n_tables * table + n_layers * (of_layer - matrices);
 
-  const double row = 2 * dim + qkv + q + 3 * hidden + 1;  // number of values in all buffers
+  const double n_tables_of_rope = config.local_rope ? 2 : 1;
+  // number of values in all buffers
+  const double row = 2 * dim + qkv + q + 3 * hidden + n_tables_of_rope;
   const PrefillChunk prompt = largest_chunk(config, prompt_block);
   const int n_rows = std::max(prompt.n_rows, kStepRows);
   const int first_pages = std::max(kFirstPages, prompt.n_rows / kernels::kPageSize);
-  const double workspace = sizeof(float) * n_rows * row + sizeof(float) * kStepRows * vocab +
-                           2 * size * n_rows * kv * n_layers +
-                           scratch_bytes(config, dtype, prompt) +
-                           sizeof(float) * first_pages * kChunk * config.head_dim;
+  const double workspace =
+      sizeof(float) * n_rows * row + sizeof(float) * kStepRows * vocab +
+      2 * size * n_rows * kv * n_layers + scratch_bytes(config, dtype, prompt) +
+      sizeof(float) * n_tables_of_rope * first_pages * kChunk * config.head_dim;
   const double page =
       static_cast<double>(ops.page_bytes(dtype, config.n_kv_heads, config.head_dim));
   return {.weights = n_tables * packed(vocab, dim) + n_layers * layer + sizeof(float) * vectors,

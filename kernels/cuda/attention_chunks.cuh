@@ -462,6 +462,12 @@ class ChunkBlock {
     }
   }
 
+  /// The score of a product q . k.
+  __device__ float score_of(float product) const {
+    const float score = product * call_.scale;
+    return call_.softcap > 0 ? capped(score, call_.softcap) : score;
+  }
+
   /// Softmax weights: 16 lanes for a query, 4 slots for a lane. The weights replace the queries in shared memory.
   __device__ void weigh() const {
     constexpr int kLanes = 16, kSlots = kPageSize / kLanes;
@@ -474,7 +480,7 @@ class ChunkBlock {
 #pragma unroll
       for (int j = 0; j < kSlots; j++) {
         const unsigned place = there ? places[lane + j * kLanes] : kUnseen;
-        weight[j] = place == kUnseen ? -kInfinity : scores(i)[place] * call_.scale;
+        weight[j] = place == kUnseen ? -kInfinity : score_of(scores(i)[place]);
         top = Larger()(top, weight[j]);
       }
       for (int by = kLanes / 2; by > 0; by /= 2) top = Larger()(top, across(top, by));

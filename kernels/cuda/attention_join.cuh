@@ -34,7 +34,8 @@ struct AttentionCall {
   std::int64_t page_bytes;
   int n_kv_heads, head_dim, n_heads;
   float scale;
-  int window;  // 0: none
+  float softcap;  // 0: none
+  int window;     // 0: none
   const float* q;
   std::int64_t q_stride;
   const void* staged_k;

@@ -154,11 +154,11 @@ __global__ void __launch_bounds__(kNormThreads) norm_and_prepare(const float* x,
   });
 }
 
-// The same for SwiGLU of x. Also writes the result of swiglu_elements to y [n_rows, k].
+// The same for the gated linear unit of x. Also writes the result of glu_elements to y [n_rows, k].
 // grid: as prepare_rows, with one more tile of blocks that prefetch
 template <class Store>
 __global__ void __launch_bounds__(kMatThreads) gate_and_prepare(
-    const float* x, float* y, int n_rows, int k, std::uint16_t* rows, Ahead ahead) {
+    Gate kind, const float* x, float* y, int n_rows, int k, std::uint16_t* rows, Ahead ahead) {
   const int n_tiles = gridDim.y - 1;
   let_next_begin();
   if (static_cast<int>(blockIdx.y) == n_tiles) prefetch_weights(ahead, blockIdx.x);
@@ -170,7 +170,7 @@ __global__ void __launch_bounds__(kMatThreads) gate_and_prepare(
   if (n > 0) {
     const bool in_fours = lie_in_fours(k, x, y);
     const float* gate = x + std::int64_t{row} * 2 * k + i;
-    own = gated(load_four(gate, n, in_fours), load_four(gate + k, n, in_fours));
+    own = gated(kind, load_four(gate, n, in_fours), load_four(gate + k, n, in_fours));
     store_four(y + std::int64_t{row} * k + i, own, n, in_fours);
   }
   store_prepared<Store>(rows, row, i, n_tiles, own);
@@ -310,8 +310,9 @@ struct NormedRows {
   float* y;
   float eps;
 };
-/// Rows of a fused product: SwiGLU of x. The kernel also writes them to y.
+/// Rows of a fused product: the gated linear unit of x. The kernel also writes them to y.
 struct GatedRows {
+  Gate kind;
   const float* x;
   float* y;
 };
@@ -347,8 +348,8 @@ void launch_prepare(CudaDevice& cuda,
                       norm->eps, rows, n_tiles, ahead);
   } else if (const auto* gate = std::get_if<GatedRows>(&source)) {
     cuda.launch_early("gate_and_prepare", gate_and_prepare<Store>,
-                      dim3(chunks_of(call.k), n_tiles + 1), kMatThreads, 0, gate->x, gate->y,
-                      call.n_rows, call.k, rows, ahead);
+                      dim3(chunks_of(call.k), n_tiles + 1), kMatThreads, 0, gate->kind, gate->x,
+                      gate->y, call.n_rows, call.k, rows, ahead);
   } else if (const auto* chunks = std::get_if<AttentionCall>(&source)) {
     cuda.launch_early(
         "join_and_prepare", join_and_prepare<Store>,
@@ -470,13 +471,17 @@ void rms_norm_matmul(Device& device,
            NormedRows{x, norm, normed, eps});
 }
 
-void swiglu_matmul(
-    Device& device, const float* gate_up, float* gated, int n_rows, const Projection& to) {
+void glu_matmul(Device& device,
+                Gate gate,
+                const float* gate_up,
+                float* gated,
+                int n_rows,
+                const Projection& to) {
   if (!rounds_rows_once(to.w, n_rows))
-    return unfused::swiglu_matmul(device, gate_up, gated, n_rows, to);
+    return unfused::glu_matmul(device, gate, gate_up, gated, n_rows, to);
   check_matmul(to.w, n_rows, to.w.k, to.y_stride);
   multiply(cuda_of(device), to.w.dtype, call_of(to, gated, to.w.k, n_rows),
-           GatedRows{gate_up, gated});
+           GatedRows{gate, gate_up, gated});
 }
 
 }  // namespace
@@ -499,7 +504,7 @@ void add_matrix_ops(Ops& ops) {
   ops.matmul = matmul;
   ops.embed = embed;
   ops.rms_norm_matmul = rms_norm_matmul;
-  ops.swiglu_matmul = swiglu_matmul;
+  ops.glu_matmul = glu_matmul;
 }
 
 }  // namespace kernels::DECOSCOPE_GPU

@@ -112,12 +112,12 @@ class Step {
       });
       other([&] {
         ops_.attention(device_, layer.kv, plan_, q, 3 * dim, staged_k_.data(), staged_v_.data(),
-                       shape_.n_heads, 0.125f, attended_.f32(), dim);
+                       shape_.n_heads, {.scale = 0.125f}, attended_.f32(), dim);
       });
       multiply(layer.out, attended_, n, x_, true);
       norm(n);
       multiply(layer.up, normed_, n, up_, false);
-      other([&] { ops_.swiglu(device_, up_.f32(), acted_.f32(), n, shape_.hidden); });
+      other([&] { ops_.glu(device_, Gate::Silu, up_.f32(), acted_.f32(), n, shape_.hidden); });
       multiply(layer.down, acted_, n, x_, true);
     }
     norm(n);

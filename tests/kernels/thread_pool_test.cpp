@@ -46,7 +46,7 @@ TEST(ThreadPool, a_device_may_share_the_threads_of_another) {
   const std::vector<float> x(static_cast<std::size_t>(kRows) * 2 * kHidden, 0.5f);
   const auto result = [&] {
     std::vector<float> y(static_cast<std::size_t>(kRows) * kHidden);
-    device->ops().swiglu(*device, x.data(), y.data(), kRows, kHidden);
+    device->ops().glu(*device, Gate::Silu, x.data(), y.data(), kRows, kHidden);
     return y;
   };
   const auto worked = [](const Device& one) {

@@ -19,9 +19,13 @@ ModelConfig small_config(bool tied) {
   return c;
 }
 
-TEST(Scale, a_scaled_model_gives_the_same_bits) {
-  for (const bool tied : {true, false}) {
-    const TestModel model = random_model("m", small_config(tied), 23);
+TEST(Scale, scaled_models_choose_the_same_tokens_bit_for_bit) {
+  ModelConfig fused = small_config(true);
+  fused.fused_projections = true;
+  for (const ModelConfig& config :
+       {small_config(true), small_config(false), fused, with_multipliers(small_config(true)),
+        with_post_norms(small_config(true))}) {
+    const TestModel model = random_model("m", config, 23);
     const std::vector<TokenId> prompt = random_tokens(61, 101, 2);
     for_every_table_and_type([&](kernels::Device& device, DType dtype) {
       const auto plain = load(device, model, dtype);

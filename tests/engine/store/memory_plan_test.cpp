@@ -36,6 +36,15 @@ TEST(MemoryPlan, weights_are_parameters_times_dtype_size) {
   EXPECT_GT(memory_plan(config, DType::BF16).workspace, 2.0 * 2 * 96 * 64);
 }
 
+TEST(MemoryPlan, counts_norms_of_heads_and_fused_matrices) {
+  ModelConfig config = shape(), plain = shape();
+  config.fused_projections = true;
+  EXPECT_EQ(memory_plan(config, DType::F32).weights, 4.0 * plain.n_params());
+  config.qk_norm = config.post_norms = true;
+  EXPECT_EQ(memory_plan(config, DType::F32).weights,
+            4.0 * (static_cast<double>(plain.n_params()) + 3 * (2 * 16 + 2 * 64)));
+}
+
 TEST(MemoryPlan, chimeras_cache_is_planned_per_token) {
   HeadsConfig config;
   config.n_heads = 2;

@@ -14,6 +14,7 @@
 #include "tests/engine/train/gradient_check.h"
 #include "tests/engine/train/small_model.h"
 #include "tests/engine/train/two_texts.h"
+#include "tests/support/refusal.h"
 
 namespace engine {
 namespace {
@@ -155,6 +156,14 @@ TEST(Parameters, only_norms_have_no_weight_decay) {
   }
   EXPECT_EQ(at, layout.n);
   EXPECT_EQ(undecayed, (2 * config.n_layers + 1) * config.dim);
+}
+
+TEST(Parameters, other_architectures_are_refused_by_name) {
+  ModelConfig config = small_model();
+  config.model_type = "qwen3";
+  config.qk_norm = true;
+  const std::string message = kernels::test::refusal([&] { ParameterLayout layout(config); });
+  EXPECT_NE(message.find("model_type qwen3"), std::string::npos) << message;
 }
 
 TEST(Parameters, round_trip_through_tensors) {
