@@ -15,6 +15,14 @@ pkg_check_modules(utf8proc REQUIRED IMPORTED_TARGET libutf8proc)
 
 find_package(dnnl REQUIRED)
 
+# Where scripts/setup.sh unpacks source archives: $cache_home/decoscope.
+if(DEFINED ENV{XDG_CACHE_HOME})
+  set(cache_home "$ENV{XDG_CACHE_HOME}")
+else()
+  set(cache_home "$ENV{HOME}/.cache")
+endif()
+include(cmake/jinja.cmake)
+
 if(WITH_UI)
   find_package(OpenGL REQUIRED)
   find_package(glfw3 REQUIRED)
@@ -22,11 +30,6 @@ if(WITH_UI)
   # where the default points; packagers point elsewhere.
   set(DECOSCOPE_IMGUI_DIR "$ENV{DECOSCOPE_IMGUI_DIR}" CACHE PATH "Root of the unpacked imgui-bundle source archive")
   if(NOT DECOSCOPE_IMGUI_DIR)
-    if(DEFINED ENV{XDG_CACHE_HOME})
-      set(cache_home "$ENV{XDG_CACHE_HOME}")
-    else()
-      set(cache_home "$ENV{HOME}/.cache")
-    endif()
     set(DECOSCOPE_IMGUI_DIR "${cache_home}/decoscope/imgui_bundle-1.92.801" CACHE PATH "" FORCE)
   endif()
   include(cmake/imgui.cmake)

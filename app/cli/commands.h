@@ -3,13 +3,14 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
 
 #include "engine/base/limits.h"
+#include "engine/event/chat_mode.h"
 
 namespace kernels {
 class Device;
@@ -61,11 +62,14 @@ struct GenerationOptions {
   std::uint64_t seed = 1;
   std::string sampling = "coupled";
   bool ignore_eos = false;
-  bool no_special = false;              // --no-special
-  std::vector<std::string> stop_texts;  // --stop
-  std::vector<std::int32_t> stop_ids;   // --stop-id
-  std::set<std::string> given;          // names of the numeric options above that were given
-  std::vector<std::string> set;         // --set: options of decoders as name=value
+  bool no_special = false;                         // --no-special
+  engine::ChatMode chat = engine::ChatMode::Auto;  // --chat, --raw
+  std::string system;                              // --system
+  bool verbose = false;                            // -v: show rendered prompts
+  std::vector<std::string> stop_texts;             // --stop
+  std::vector<std::int32_t> stop_ids;              // --stop-id
+  std::set<std::string> given;   // names of the numeric options above that were given
+  std::vector<std::string> set;  // --set: options of decoders as name=value
   std::string trace, record;
   bool check = false;  // compare the output with AR's
   int repeat = 1;
@@ -121,7 +125,7 @@ struct TrainOptions {
 
 /// Options of `model` except `model score`.
 struct ModelCommandOptions {
-  std::string what;  // info, validate, tokenize, random, scale, tree, convert
+  std::string what;  // list, list-architectures, info, validate, tokenize, chat, random, scale, tree, convert
   std::string path, out, config, scale = "4x2", dtype;
   std::string type;       // convert: of weights; empty: as stored
   std::string tokenizer;  // random: file, directory or bundled model; empty: none
@@ -139,6 +143,11 @@ struct ModelCommandOptions {
   bool allow_external_shards = false;
   engine::FileLimits limits;
   bool json = false;
+  // chat: a file of messages; a system message; texts and time that replace the model's
+  std::string messages, system;
+  std::optional<std::string> bos, eos;
+  std::optional<std::int64_t> now;
+  bool no_generation_prompt = false;
 };
 
 /// Options of `model score`.
@@ -161,8 +170,10 @@ struct ReasonOptions {
   std::string data;     // file of records, or folder of the open sets
   std::string prompts;  // file of prompts (tot) or worked examples (cot); empty: the task's
   std::string decoder, split = "test";
-  std::vector<std::string> set;  // name=value
-  bool no_special = false;       // --no-special
+  std::vector<std::string> set;                   // name=value
+  bool no_special = false;                        // --no-special
+  engine::ChatMode chat = engine::ChatMode::Raw;  // cot: --chat
+  std::string system;                             // cot: --system
   int level = 1, count = 100, batch = 1;
   std::int64_t start = 0;
   std::string trace, record;

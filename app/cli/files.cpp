@@ -121,15 +121,16 @@ void add_train(CLI::App& app, Parsed& p, Run& run) {
       ->transform(whole_number(0, 1024));
   c->add_option(
       "--from", p.train.from,
-      "initial model, of the recipe's hyperparameters (default: random weights; cllm: the "
+      "initial model, with the recipe's hyperparameters (default: random weights; cllm: the "
       "recipe's target)");
   c->add_option("--target", p.train.target,
                 "medusa, chimera, outputs, and draft with texts of a target: the target (default: "
                 "the recipe's)")
       ->type_name(kModelName);
-  c->add_option("--texts", p.train.texts,
-                "the same: texts of the target, a file of `train outputs` (default: generated "
-                "first, to own_outputs.jsonl in --out)")
+  c->add_option(
+       "--texts", p.train.texts,
+       "medusa, chimera, outputs, and draft with texts of a target: file of these texts, written "
+       "by `train outputs` (default: own_outputs.jsonl in --out, generated first)")
       ->type_name("FILE");
   add_limit_option(*c, p.train.limits);
   c->add_flag("--resume", p.train.resume, "continue from the last checkpoint in --out");
@@ -160,6 +161,10 @@ void add_model(CLI::App& app, Parsed& p, Run& run) {
                   "follow links to files outside the model's directory");
     add_limit_option(*sub, p.model.limits);
   };
+  add_limit_option(
+      *add("list",
+           "All models that --model can name: bundled ones and those found on this machine"),
+      p.model.limits);
   add_path(add("info", "Hyperparameters, size, tokenizer and notices of a model"));
   CLI::App* validate =
       add("validate",
@@ -221,6 +226,7 @@ void add_model(CLI::App& app, Parsed& p, Run& run) {
       ->capture_default_str();
   random->add_option("--dtype", p.model.dtype, "f32, bf16 or f16 (default bf16)")
       ->check(one_of({"f32", "bf16", "f16"}));
+  add("list-architectures", "Which architectures are read, and how each differs from LLaMA");
   CLI::App* tree = add("tree", "Compute the best token tree for draft heads from their accuracies");
   tree->footer(
       "Example: decoscope model tree demo-medusa --rows auto --scale 4x2 --out tree.json\n"
@@ -251,6 +257,27 @@ void add_model(CLI::App& app, Parsed& p, Run& run) {
           "the tree)")
       ->type_name("FILE");
   add_model_options(*tree, p.model.target);
+  CLI::App* chat = add("chat", "Print a conversation as the chat template of a model renders it");
+  chat->footer(
+      "Example: echo '[{\"role\": \"user\", \"content\": \"Hello\"}]' | decoscope model chat DIR "
+      "--messages -");
+  add_path(chat);
+  chat->add_option("--messages", p.model.messages,
+                   "a JSON array of {\"role\": .., \"content\": ..}, or an object with such "
+                   "\"messages\"; -: standard input")
+      ->type_name("FILE")
+      ->required();
+  chat->add_option("--system", p.model.system, "system message, if the messages have none")
+      ->type_name("TEXT");
+  chat->add_option("--bos", p.model.bos, "text of the begin token (default: the model's)")
+      ->type_name("TEXT");
+  chat->add_option("--eos", p.model.eos, "text of the end token (default: the model's)")
+      ->type_name("TEXT");
+  chat->add_option("--now", p.model.now,
+                   "time for templates that write the date, in seconds since 1970 (default: now)")
+      ->type_name("SECONDS");
+  chat->add_flag("--no-generation-prompt", p.model.no_generation_prompt,
+                 "without the beginning of the assistant's answer");
   CLI::App* scale = add("scale", "Write an enlarged model that generates the same tokens");
   add_path(scale);
   scale->add_option("out", p.model.out, "output directory")->type_name("DIR")->required();
@@ -307,7 +334,7 @@ void add_score(CLI::App& app, Parsed& p, Run& run) {
   add_run_code_option(*c, p.score.run_code);
   c->footer(
       "Example: decoscope model score --task arith,py --level 3 --count 100\n"
-      "All tasks, to the card; if stopped, run the same command again:\n"
+      "All tasks, written to the model's card; the same command continues after a stop:\n"
       "         decoscope model score --model my-target --resume figures.jsonl --write");
   c->add_flag("--json", p.score.json, kJsonHelp);
   c->callback([&] { run = [&p] { return score(p.score); }; });

@@ -83,8 +83,11 @@ void add_limit_option(CLI::App& command, engine::FileLimits& limits) {
 
 void add_model_options(CLI::App& command, ModelOptions& o, bool with_context) {
   command
-      .add_option("--model", o.model,
-                  "bundled model, or directory with config.json, *.safetensors and tokenizer.model")
+      .add_option(
+          "--model", o.model,
+          "bundled model, .gguf file, directory with config.json and *.safetensors, "
+          "hf:ORG/NAME, ollama:NAME, or a unique part of a name that `decoscope model list` "
+          "prints")
       ->type_name(kModelName)
       ->capture_default_str();
   command
@@ -134,10 +137,9 @@ void add_defaults_option(CLI::App& command, ModelOptions& o) {
 
 void add_draft_option(CLI::App& command, ModelOptions& o) {
   command
-      .add_option(
-          "--draft", o.draft,
-          "draft model, for decoders that need one: a bundled model or a directory, with the "
-          "same vocabulary; never scaled (default: the one named by the model's card)")
+      .add_option("--draft", o.draft,
+                  "draft model, for decoders that need one: as --model, with the same vocabulary; "
+                  "never scaled (default: the one named by the model's card)")
       ->type_name(kModelName);
   command
       .add_option(
@@ -195,11 +197,22 @@ void add_generation_options(CLI::App& command, GenerationOptions& o) {
   CLI::Option* file = command
                           .add_option("--prompt-file", o.prompt_file,
                                       "prompts, one per line: {\"id\": .., \"prompt\": .., "
-                                      "\"seed\": optional}; -: standard "
+                                      "\"seed\": optional}, or \"messages\": "
+                                      "[{\"role\": .., \"content\": ..}, ..]; -: standard "
                                       "input; example: assets/prompts/bundled.jsonl")
                           ->type_name("FILE")
                           ->group("Prompt");
   prompt->excludes(file);
+  CLI::Option* chat = add_chat_options(command, o.chat, o.system);
+  command
+      .add_flag_function(
+          "--raw", [&o](std::int64_t) { o.chat = engine::ChatMode::Raw; },
+          "take prompts as they are, also with a chat template")
+      ->excludes(chat)
+      ->excludes(command.get_option("--system"))
+      ->group("Prompt");
+  command.add_flag("-v,--verbose", o.verbose,
+                   "print each prompt as the chat template renders it (--json always has it)");
   prompt->each([&o](const std::string&) { o.has_prompt = true; });
   const auto given = [&o](const char* option) {
     return [&o, option](const std::string&) { o.given.insert(option); };
@@ -263,6 +276,22 @@ void add_generation_options(CLI::App& command, GenerationOptions& o) {
       ->type_name("NAME=VALUE")
       ->group("Decoder");
   command.add_flag("--json", o.json, kJsonHelp);
+}
+
+CLI::Option* add_chat_options(CLI::App& command, engine::ChatMode& chat, std::string& system) {
+  CLI::Option* option =
+      command
+          .add_flag_function(
+              "--chat", [&chat](std::int64_t) { chat = engine::ChatMode::Chat; },
+              "make a message of the prompt, in the model's chat template; with `generate` and "
+              "`compare` the default if the model has one and the prompt names no special tokens")
+          ->group("Prompt");
+  command
+      .add_option("--system", system,
+                  "system message, before prompts in a chat template that have none")
+      ->type_name("TEXT")
+      ->group("Prompt");
+  return option;
 }
 
 void add_outputs(CLI::App& command, GenerationOptions& o) {

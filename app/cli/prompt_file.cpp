@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "engine/base/json.h"
+#include "engine/chat/messages.h"
 #include "kernels/error.h"
 
 namespace app {
@@ -20,11 +21,16 @@ Prompt prompt_of(const nlohmann::json& line, const std::string& place, std::size
                 place + ": found no object, expected {\"id\": .., \"prompt\": ..}");
   Prompt prompt;
   prompt.place = place;
-  const auto text = line.find("prompt");
-  if (text == line.end() || !text->is_string()) {
-    throw Error(ErrorCode::BadInput, place + ": prompt: found none, expected a string");
+  if (const auto messages = line.find("messages"); messages != line.end()) {
+    prompt.messages = engine::messages_from(engine::parse_json(messages->dump(), place), place);
+    prompt.text = prompt.messages.back().content;
+  } else {
+    const auto text = line.find("prompt");
+    if (text == line.end() || !text->is_string())
+      throw Error(ErrorCode::BadInput,
+                  place + ": prompt: found none, expected a string (or messages)");
+    prompt.text = text->get<std::string>();
   }
-  prompt.text = text->get<std::string>();
   const auto id = line.find("id");
   if (id == line.end()) {
     prompt.id = fmt::format("p{}", number);

@@ -1,5 +1,6 @@
-// Reads prompts from JSON Lines: {"id": ..., "prompt": ..., "seed": optional}. Other fields are
-// ignored, so the output of `data generate` can be used as a prompt file.
+// Reads prompts from JSON Lines: {"id": ..., "prompt": ..., "seed": optional}, or with "messages":
+// [{"role": ..., "content": ...}, ...] in place of the prompt. Other fields are ignored, so the
+// output of `data generate` can be used as a prompt file.
 #pragma once
 
 #include <cstdint>
@@ -9,15 +10,17 @@
 
 #include "engine/base/input_file.h"
 #include "engine/base/limits.h"
+#include "engine/chat/chat_template.h"
 
 namespace app {
 
 /// A prompt of a file or of the command line.
 struct Prompt {
   std::string id;
-  std::string text;
+  std::string text;   // of messages: the content of the last one
   std::string place;  // "file:line"; empty if not from a file
   std::optional<std::uint64_t> seed;
+  std::vector<engine::ChatMessage> messages = {};  // a conversation; empty: `text` is the prompt
 };
 
 /// Reads the prompts of a file.

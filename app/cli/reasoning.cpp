@@ -77,15 +77,17 @@ void add_cot(CLI::App& group, CotOptions& o, Run& run) {
       ->transform(within(bounds::kBatch))
       ->capture_default_str();
   c->add_option("--max-tokens", o.max_tokens,
-                "maximum of a rationale; with --decoder ar this is Truncated-CoT")
+                "maximum number of tokens of a rationale; with --decoder ar this is Truncated-CoT")
       ->transform(within(bounds::kMaxTokens))
       ->capture_default_str();
   c->add_option("--repetition-penalty", o.repetition_penalty,
-                "the paper has 1.2; 1 suits the bundled models")
+                "above 1: makes tokens less likely that occurred before; the paper uses 1.2, 1 "
+                "suits the bundled models")
       ->check(real_number(0, 100, Low::Excluded))
       ->each([&o](const std::string&) { o.penalty_given = true; })
       ->capture_default_str();
   add_defaults_option(*c, o.model);
+  add_chat_options(*c, o.chat, o.system);
   c->add_flag("--drop-approximate", o.drop_approximate, "answer from the exact tokens only");
   c->add_flag("--find-bound", o.find_bound,
               "find the fewest iterations (stop=bound) that keep the accuracy on --count "

@@ -60,7 +60,7 @@ int generate_data(const DataOptions& options) {
 /// Checks every record. Records whose code cannot be isolated are skipped, which is an error, too.
 int check_data(const DataOptions& options, const std::vector<engine::Record>& records) {
   const bool has_code = std::ranges::any_of(records, engine::is_checked_by_running);
-  const std::string refused = has_code ? settle_code(options.run_code) : "";
+  const std::string refused = has_code ? apply_run_code(options.run_code) : "";
   const engine::DataCheck check = engine::check_records(records, interrupted);
   print(options.json ? engine::to_json(check) + "\n" : for_terminal(engine::describe(check)));
   if (check.stopped) return kCancelled;

@@ -15,6 +15,7 @@
 #include "engine/decode/draft/option_trees.h"
 #include "engine/decode/verify/sampling_mode.h"
 #include "engine/event/stop_rules.h"
+#include "engine/run/prompt_text.h"
 #include "engine/run/race_models.h"
 #include "engine/run/run.h"
 #include "engine/run/scheduler.h"
@@ -65,8 +66,8 @@ void print_notices(const engine::RunModels& models) {
   for (const std::string& notice : notices_of(models)) print_error("note: " + notice);
 }
 
-/// Refuses a draft model or heads that no decoder needs.
-/// @param needs  whether a decoder needs them
+/// Refuses a draft model or heads that no decoder of the command needs.
+/// @param needs  true for a decoder that needs them; true for at least one
 template <typename Needs>
 void check_use(const std::string& option,
                const std::vector<std::string>& decoders,
@@ -78,8 +79,10 @@ void check_use(const std::string& option,
     return needs(engine::decoder_named(name));
   });
   if (used) return;
-  throw Error(ErrorCode::Usage, fmt::format("{}: not used by {}; used by {}", option,
-                                            fmt::join(decoders, ", "), fmt::join(able, " and ")));
+  const std::string all_but_last = fmt::format("{}", fmt::join(able.begin(), able.end() - 1, ", "));
+  throw Error(ErrorCode::Usage,
+              fmt::format("{}: not used by {}; used by {}{}{}", option, fmt::join(decoders, ", "),
+                          all_but_last, able.size() > 1 ? " and " : "", able.back()));
 }
 
 }  // namespace
@@ -322,16 +325,33 @@ void check_stop_counts(const GenerationOptions& options) {
 }
 
 /// The tokens of a prompt. Errors name the file, line and id of a prompt from a file.
-std::vector<engine::TokenId> tokens_of(const Prompt& prompt,
-                                       const engine::Model& model,
-                                       bool symbols) {
+engine::PromptTokens tokens_of(const Prompt& prompt,
+                               const engine::Model& model,
+                               const GenerationOptions& options) {
   try {
-    return engine::tokenize_prompt(model, prompt.text, symbols);
+    return engine::prompt_tokens_of(model, {.text = prompt.text,
+                                            .messages = prompt.messages,
+                                            .chat = options.chat,
+                                            .system = options.system,
+                                            .symbols = !options.no_special});
   } catch (const Error& error) {
     if (prompt.place.empty()) throw;
     throw Error(error.code(),
                 fmt::format("{}: {}: {}", prompt.place, engine::escaped(prompt.id), error.what()));
   }
+}
+
+/// With -v, prints a rendered prompt, once for each prompt and model.
+void show_rendered(const GenerationOptions& options,
+                   const engine::RunRequest& request,
+                   const engine::LoadedModel& loaded) {
+  static std::set<std::pair<std::string, std::string>> shown;
+  if (!options.verbose || request.rendered_prompt.empty() ||
+      !shown.emplace(loaded.files.path, request.prompt_id).second)
+    return;
+  print_error(fmt::format("{}, as the chat template of {} renders it:\n{}",
+                          engine::escaped(request.prompt_id), loaded.files.name,
+                          engine::printable(request.rendered_prompt, engine::LineBreaks::Kept)));
 }
 
 }  // namespace
@@ -356,7 +376,8 @@ engine::RunRequest request_for(const GenerationOptions& options,
   request.prompt_id = prompt.id;
   request.prompt = prompt.text;
   request.no_special = options.no_special;
-  request.prompt_tokens = tokens_of(prompt, *loaded.model, !options.no_special);
+  engine::set_prompt(request, tokens_of(prompt, *loaded.model, options));
+  show_rendered(options, request, loaded);
   request.decoder = decoder;
   request.options = options_for(decoder, options.decoders, options.set);
   request.sampling = sampling_of(options);

@@ -18,7 +18,7 @@
 namespace app {
 
 int score(const ScoreOptions& options) {
-  settle_code_of_tasks(options.tasks, options.run_code);
+  require_code_for_tasks(options.tasks, options.run_code);
   engine::ModelStore store(assets_dir(), options.model.n_threads);
   engine::LoadedModel& loaded = load(store, model_request(options.model));
   engine::EvaluationSettings settings;

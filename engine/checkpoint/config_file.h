@@ -26,7 +26,7 @@ struct ConfigFile {
 /// the members that are not supported, except those known to have no effect on the output.
 /// @param needs_architectures  true: the member `architectures` is required, as in a model
 ///                             directory; false: it may be absent, as in a file for `model random`
-/// @param context  maximum sequence length; 0: the file's
+/// @param context  maximum sequence length; 0: the length in the file
 /// @throws Error(BadInput)
 ConfigFile read_config(const std::string& path,
                        bool needs_architectures,

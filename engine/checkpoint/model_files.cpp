@@ -14,7 +14,9 @@
 #include "engine/base/json.h"
 #include "engine/base/mapped_file.h"
 #include "engine/base/refuse.h"
+#include "engine/chat/template_files.h"
 #include "engine/checkpoint/config_file.h"
+#include "engine/checkpoint/found_models.h"
 #include "engine/checkpoint/gguf/gguf_model.h"
 #include "engine/checkpoint/gguf/gguf_shards.h"
 #include "engine/checkpoint/other_formats.h"
@@ -33,9 +35,9 @@ bool exists(const std::string& path) {
 }
 
 void refuse_no_directory(const std::string& path) {
-  const OtherFormat other = in_place_of_directory(path);
+  const OtherFormat other = recognise_path(path);
   const std::string expected = "a Hugging Face model directory";
-  if (other.is_known()) refuse(path, "model", other.found, expected + "; " + other.way_on);
+  if (other.is_known()) refuse(path, "model", other.found, expected + "; " + other.advice);
   if (!exists(path)) refuse(path, "model", "nothing at this path", expected);
 }
 
@@ -56,11 +58,11 @@ void check_parts(const std::string& directory, bool needs_tokenizer) {
   if (missing.empty()) return;
   const bool has_weights = exists(directory + "/model.safetensors") ||
                            exists(directory + "/model.safetensors.index.json");
-  const OtherFormat other = has_weights ? OtherFormat() : in_place_of_weights(directory);
+  const OtherFormat other = has_weights ? OtherFormat() : recognise_directory(directory);
   refuse(directory, "directory",
          other.is_known() ? fmt::format("{}: {}", other.found, missing) : missing,
          "config.json, *.safetensors" + std::string(needs_tokenizer ? " and a tokenizer" : "") +
-             (other.is_known() ? "; " + other.way_on : ""));
+             (other.is_known() ? "; " + other.advice : ""));
 }
 
 // The layer number in "model.layers.12.mlp...", -1 for other names.
@@ -120,13 +122,13 @@ void check_layer_count(const ModelFiles& files,
 void refuse_other_weights(const TensorSource& tensors, const std::string& name) {
   if (tensors.has("fc.weight"))
     refuse(tensors.path(), "model", "a draft of EAGLE (it has the tensor \"fc.weight\")",
-           "a whole model; EAGLE's drafts read the target's states and are not supported, any "
-           "smaller model with the target's vocabulary drafts with --decoder speculative");
+           "a whole model; drafts of EAGLE read the target's hidden states and are not supported; "
+           "use a smaller model with the target's vocabulary and --decoder speculative");
   const std::string prefix = prefix_of_wrapper(tensors.names(), name);
   if (prefix.empty()) return;
   refuse(tensors.path(), "tensor " + in_quotes(name), in_quotes(prefix + name),
-         fmt::format("it without {} in front, which a wrapper such as DataParallel or "
-                     "torch.compile leaves; save the model inside it: "
+         fmt::format("the name without the prefix {}, which a wrapper such as DataParallel or "
+                     "torch.compile adds; save the model inside the wrapper: "
                      "model.module.save_pretrained(DIR)",
                      in_quotes(prefix)));
 }
@@ -195,9 +197,9 @@ void note_unused_tensors(ModelFiles& files,
     if (n_unused++ == 0) example = name;
   }
   if (n_unused == 0) return;
-  files.notices.push_back(fmt::format("{}: {} tensors no such model reads are ignored, e.g. {}",
-                                      escaped(files.tensors->path()), n_unused,
-                                      in_quotes(example)));
+  files.notices.push_back(fmt::format(
+      "{}: {} tensors are ignored because this kind of model does not use them, e.g. {}",
+      escaped(files.tensors->path()), n_unused, in_quotes(example)));
 }
 
 // Uses lm_head.weight if it differs from the embedding to which it should be tied, as transformers
@@ -216,10 +218,10 @@ void use_head_that_differs(ModelFiles& files,
   }
   if (is_same) return;
   files.config.tied_embeddings = false;
-  files.notices.push_back(fmt::format(
-      "{}: tie_word_embeddings is true, yet lm_head.weight has other values than the embedding: "
-      "lm_head.weight is used",
-      escaped(files.path + "/config.json")));
+  files.notices.push_back(
+      fmt::format("{}: tie_word_embeddings is true, but lm_head.weight differs from the embedding: "
+                  "lm_head.weight is used",
+                  escaped(files.path + "/config.json")));
 }
 
 // As in transformers, config.json and generation_config.json determine where generation ends.
@@ -227,10 +229,11 @@ void note_other_end(ModelFiles& files) {
   const std::optional<TokenId> end = files.tokenizer->eos_id();
   const std::vector<TokenId>& ids = files.config.eos_ids;
   if (!end || ids.empty() || std::ranges::find(ids, *end) != ids.end()) return;
-  files.notices.push_back(fmt::format(
-      "{}: eos_token is {}, id {}, not an eos_token_id of the model's configuration: ends at {}",
-      escaped(files.path + "/tokenizer_config.json"), in_quotes(files.tokenizer->piece(*end)), *end,
-      fmt::join(ids, ", ")));
+  files.notices.push_back(
+      fmt::format("{}: eos_token is {}, id {}, not an eos_token_id of the model's configuration: "
+                  "generation ends at {}",
+                  escaped(files.path + "/tokenizer_config.json"),
+                  in_quotes(files.tokenizer->piece(*end)), *end, fmt::join(ids, ", ")));
 }
 
 // Reads a member of decoscope.json that names a related model, such as {"draft": "demo-draft",
@@ -247,28 +250,6 @@ std::string related_model(const std::string& directory,
     refuse(path, field, in_quotes(*name), "the name of a model");
   }
   return *name;
-}
-
-// The template among named ones: [{"name": "default", "template": "..."}].
-std::string default_template(const Json& templates) {
-  for (const Json& item : templates.items) {
-    const Json *name = item.find("name"), *text = item.find("template");
-    if (name && name->text == "default" && text) return text->text;
-  }
-  return {};
-}
-
-// The chat template of a directory, as transformers finds it: chat_template.jinja, else
-// tokenizer_config.json; empty if it has none.
-std::string chat_template_of(const std::string& directory, const FileLimits& limits) {
-  const std::string own = directory + "/chat_template.jinja";
-  if (exists(own)) return read_text_file(own, static_cast<std::size_t>(limits.json_bytes));
-  const std::string config = directory + "/tokenizer_config.json";
-  if (!exists(config)) return {};
-  const Json json = read_json_file(config, limits);
-  const Json* member = json.find("chat_template");
-  if (!member) return {};
-  return member->is(JsonReader::Kind::Array) ? default_template(*member) : member->text;
 }
 
 // Indexes tensors by full name. If two tensors have the same full name, keeps the one stored under
@@ -299,7 +280,7 @@ ModelFiles open_directory(const std::string& directory, const OpenOptions& optio
   files.notices = config.notices;
   if (files.config.eos_ids.empty()) {
     files.notices.push_back(escaped(directory + "/config.json") +
-                            ": no eos_token_id: will stop only at length");
+                            ": no eos_token_id: generation ends only at the length limit");
   }
   if (has_tokenizer(directory)) {
     files.tokenizer = open_tokenizer(directory, limits, files.notices, config.config.model_type,
@@ -321,7 +302,7 @@ ModelFiles open_directory(const std::string& directory, const OpenOptions& optio
         escaped(directory) +
         "/adapter_config.json: the adapter is not applied; the model runs without it");
   files.draft_name = related_model(directory, "draft", limits);
-  files.chat_template = chat_template_of(directory, limits);
+  files.chat_template = read_chat_template(directory, limits);
   return files;
 }
 
@@ -344,7 +325,7 @@ bool is_bare_name(const std::string& text) {
 
 }  // namespace
 
-bool names_two_models(const std::string& name, const std::string& assets_dir) {
+bool is_ambiguous_model_name(const std::string& name, const std::string& assets_dir) {
   const std::string bundled = assets_dir + "/models/" + name;
   std::error_code unknown;
   return is_bare_name(name) && exists(bundled + "/config.json") &&
@@ -352,13 +333,52 @@ bool names_two_models(const std::string& name, const std::string& assets_dir) {
          !fs::equivalent(name, bundled, unknown);
 }
 
-std::string notice_of_two_models(const std::string& name, const std::string& assets_dir) {
-  if (!names_two_models(name, assets_dir)) return {};
+std::string ambiguous_name_notice(const std::string& name, const std::string& assets_dir) {
+  if (!is_ambiguous_model_name(name, assets_dir)) return {};
   return fmt::format(
       "{0}: found the bundled model and the folder ./{0}; the bundled model is used, name the "
       "folder ./{0}",
       escaped(name));
 }
+
+namespace {
+
+std::vector<FoundModel> bundled_models(const std::string& assets_dir) {
+  std::vector<FoundModel> models;
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator(assets_dir + "/models", error))
+    if (exists(entry.path().string() + "/config.json"))
+      models.push_back({entry.path().filename().string(), entry.path().string(), "bundled"});
+  std::ranges::sort(models, {}, &FoundModel::name);
+  return models;
+}
+
+/// How to get a model that a prefixed name means; empty: the name has no such prefix.
+std::string how_to_fetch(const std::string& name) {
+  constexpr std::string_view kHub = "hf:", kOllama = "ollama:";
+  if (name.starts_with(kHub))
+    return fmt::format("; `hf download {}` fetches it", escaped(name.substr(kHub.size())));
+  if (name.starts_with(kOllama))
+    return fmt::format("; `ollama pull {}` fetches it", escaped(name.substr(kOllama.size())));
+  return {};
+}
+
+[[noreturn]] void refuse_unknown_model(const std::string& name,
+                                       const std::string& found,
+                                       const std::vector<FoundModel>& models) {
+  constexpr std::size_t kMostNamed = 12;
+  std::vector<std::string> known;
+  for (const FoundModel& model : models) known.push_back(escaped(model.name));
+  const std::string meant = did_you_mean(name, known) + how_to_fetch(name);
+  const std::string others = known.size() > kMostNamed ? ", ... (`decoscope model list`)" : "";
+  known.resize(std::min(known.size(), kMostNamed));
+  refuse(name, "model", found,
+         known.empty() ? "a Hugging Face directory or a .gguf file" + meant
+                       : fmt::format("one of {}{}, a directory or a .gguf file{}",
+                                     fmt::join(known, ", "), others, meant));
+}
+
+}  // namespace
 
 std::string find_model(const std::string& name_or_path, const std::string& assets_dir) {
   const std::string bundled = assets_dir + "/models/" + name_or_path;
@@ -366,22 +386,17 @@ std::string find_model(const std::string& name_or_path, const std::string& asset
   if (is_name && exists(bundled + "/config.json")) return bundled;
   std::error_code error;
   if (fs::is_directory(name_or_path, error) || is_gguf_path(name_or_path)) return name_or_path;
-  std::vector<std::string> known;
-  for (const auto& entry : fs::directory_iterator(assets_dir + "/models", error)) {
-    if (exists(entry.path().string() + "/config.json")) known.push_back(entry.path().filename());
-  }
-  std::sort(known.begin(), known.end());
-  if (const OtherFormat other = in_place_of_directory(name_or_path); other.is_known())
+  std::vector<FoundModel> models = bundled_models(assets_dir);
+  for (FoundModel& model : found_models(model_places())) models.push_back(std::move(model));
+  if (const auto path = find_model_by_name(name_or_path, models)) return *path;
+  if (const OtherFormat other = recognise_path(name_or_path); other.is_known())
     refuse(name_or_path, "model", other.found,
-           "a bundled model's name, a Hugging Face directory or a GGUF file; " + other.way_on);
-  refuse(name_or_path, "model",
-         is_name
-             ? "neither the directory " + escaped(bundled) + " nor a directory or file of that path"
-             : "no directory or file of that path",
-         known.empty()
-             ? "a Hugging Face directory or a GGUF file"
-             : fmt::format("one of {}, a directory or a GGUF file{}", fmt::join(known, ", "),
-                           is_name ? did_you_mean(name_or_path, known) : ""));
+           "a model's name, a Hugging Face directory or a .gguf file; " + other.advice);
+  refuse_unknown_model(
+      name_or_path,
+      is_name ? "neither the directory " + escaped(bundled) + " nor a directory of that path"
+              : "no directory of that path",
+      models);
 }
 
 std::string beside_or_named(const std::string& directory,

@@ -25,15 +25,15 @@ struct ModelFiles {
   ModelConfig config;
   std::shared_ptr<const TensorSource> tensors;
   std::shared_ptr<const Tokenizer> tokenizer;  // null for a random model
-  /// Of most weights; of quantised ones BF16, the type in which they are computed by default.
+  /// The type of most weights; BF16 for quantised ones, the type in which they are computed by default.
   kernels::DType stored_dtype = kernels::DType::F32;
-  std::string stored_type;               // of most weights, as in the file: "bf16", "Q4_1"
-  bool quantised = false;                // most weights are
+  std::string stored_type;               // the type of most weights as in the file: "bf16", "Q4_1"
+  bool quantised = false;                // true: most weights are quantised
   std::shared_ptr<const GgufFile> gguf;  // the file, or the first part of it; null for a directory
-  std::string chat_template;             // Jinja text; empty if the model has none
   std::string draft_name;                // the draft model named by its card, or empty
   GenerationDefaults generation;
-  // about accepted unusual input and settings that were not applied
+  std::string chat_template;  // Jinja (engine/chat); empty: the model has none
+  // notices about unusual input that was accepted, and about settings that were not applied
   std::vector<std::string> notices;
 };
 
@@ -57,10 +57,10 @@ ModelFiles open_model(const std::string& path, const OpenOptions& options = {});
 std::string find_model(const std::string& name_or_path, const std::string& assets_dir);
 
 /// True if a name is ambiguous: a bundled model and a different folder in the current directory.
-bool names_two_models(const std::string& name, const std::string& assets_dir);
+bool is_ambiguous_model_name(const std::string& name, const std::string& assets_dir);
 /// A notice about an ambiguous name: find_model() uses the bundled model; ./NAME selects the
 /// folder. Empty if the name is not ambiguous.
-std::string notice_of_two_models(const std::string& name, const std::string& assets_dir);
+std::string ambiguous_name_notice(const std::string& name, const std::string& assets_dir);
 
 /// Resolves the name of a model or of draft heads in a model's card to an argument of find_model():
 /// the sibling directory with this name if there is one, else the name itself.

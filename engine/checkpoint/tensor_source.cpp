@@ -64,7 +64,8 @@ StoredTensor TensorSource::stored(const std::string& name) const {
 
 void convert_elements(
     const Tensor& tensor, std::int64_t first, std::int64_t n, kernels::DType dtype, void* out) {
-  ensure(first >= 0 && n >= 0 && first + n <= tensor.n_elements(), "elements within the tensor");
+  ensure(first >= 0 && n >= 0 && first + n <= tensor.n_elements(),
+         "the elements must be inside the tensor");
   if (dtype == tensor.dtype) {
     const int size = kernels::bytes_of(dtype);
     if (n == 0) return;

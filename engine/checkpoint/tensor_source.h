@@ -66,7 +66,8 @@ void convert_elements(
 std::vector<float> f32_of(const Tensor& tensor);
 
 /// Wraps a source so that read() throws Error(Cancelled) once `stop` returns true.
-/// @param left  states in the error message what the cancelled work left: "nothing was written"
+/// @param left  text for the error message: the state after the cancellation, such as "nothing was
+///              written"
 std::shared_ptr<const TensorSource> stoppable(std::shared_ptr<const TensorSource> tensors,
                                               std::function<bool()> stop,
                                               std::string left);

@@ -7,6 +7,7 @@
 #include <variant>
 #include <vector>
 
+#include "engine/event/chat_mode.h"
 #include "engine/event/event.h"
 
 namespace engine {
@@ -41,10 +42,12 @@ struct StartRun {
   std::string sampling = "coupled";
   int max_tokens = 256;
   bool ignore_eos = false;
-  bool no_special = false;                   // names of control symbols in the prompt are text
-  bool start_held = false;                   // wait for StepOnce or Hold{false}
+  bool no_special = false;                   // reads names of control symbols as text
+  bool start_held = false;                   // begins on hold: waits for StepOnce or Hold{false}
   std::vector<std::string> stop_texts = {};  // the text ends before the first of these
   std::vector<TokenId> stop_ids = {};        // the run ends at any of them
+  ChatMode chat = ChatMode::Auto;            // of each lane's model
+  std::string system = {};  // system message; ignored by models without a chat template
 };
 /// Answers questions of a task by chain of thought or trees of thoughts: a scheduler completes many
 /// sequences, each one a run.

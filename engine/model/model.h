@@ -12,6 +12,8 @@
 
 namespace engine {
 
+struct ChatTemplate;
+
 /// Options of Model::load().
 struct LoadOptions {
   kernels::DType dtype = kernels::DType::BF16;  // of weights and cache
@@ -35,6 +37,8 @@ class Model : public LanguageModel {
   virtual const ModelScale& scale() const = 0;     // of LoadOptions
   virtual const std::string& name() const = 0;     // "demo-target"
   virtual const Tokenizer* tokenizer() const = 0;  // null for a model without one
+  virtual const ChatTemplate& chat_template()
+      const = 0;  // its text is empty for a model without one
   /// Packed bytes of weights that a forward reads.
   virtual std::int64_t weight_bytes() const = 0;
   /// Bytes of all KV pages in use; counts shared pages once.
@@ -50,7 +54,7 @@ class Model : public LanguageModel {
 
 /// The smallest scale whose weights exceed three times `cache_bytes` (the last-level cache), so
 /// that memory bandwidth limits a step. Returns 1x1 if the unscaled weights are large enough, and
-/// the largest scale if no scale is.
+/// the largest scale if no scale is large enough.
 ModelScale auto_scale(const ModelConfig& config, kernels::DType dtype, std::int64_t cache_bytes);
 /// Bytes of this machine's last-level cache; 0: unknown.
 std::int64_t last_level_cache_bytes();

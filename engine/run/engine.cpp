@@ -10,6 +10,7 @@
 #include "engine/event/clock.h"
 #include "engine/run/agreement.h"
 #include "engine/run/failure.h"
+#include "engine/run/prompt_text.h"
 #include "engine/run/race_models.h"
 
 namespace engine {
@@ -41,6 +42,11 @@ RunRequest request_of(const StartRun& command, const LaneRequest& lane) {
           .stop_texts = command.stop_texts,
           .stop_ids = command.stop_ids,
           .no_special = command.no_special};
+}
+
+/// The system message of a lane's model.
+std::string system_for(const RunModels& models, const StartRun& command) {
+  return models.target.files.chat_template.empty() ? std::string() : command.system;
 }
 
 /// The model request of a command that names a model, its scale, dtype, device and context.
@@ -212,7 +218,7 @@ Engine::Read Engine::read_prompt(LoadedModel& model, const std::vector<RunBegun>
 void Engine::start(const StartRun& command) {
   if (race_) end_race();
   ensure(!command.lanes.empty() && command.lanes.size() <= kMaxLanes,
-         "a run has one to five lanes");
+         "a run must have 1 to 5 lanes");
   const std::vector<RunModels> models = loaded_by_lane(command);
   const std::uint32_t race = command.lanes.size() > 1 ? ++n_races_ : 0;
   std::vector<RunBegun> runs;
@@ -221,7 +227,10 @@ void Engine::start(const StartRun& command) {
   for (const LaneRequest& lane : command.lanes) {
     RunRequest request = request_of(command, lane);
     const RunModels& own = models[runs.size()];
-    request.prompt_tokens = tokenize_prompt(*own.target.model, command.prompt, !command.no_special);
+    set_prompt(request, prompt_tokens_of(*own.target.model, {.text = command.prompt,
+                                                             .chat = command.chat,
+                                                             .system = system_for(own, command),
+                                                             .symbols = !command.no_special}));
     check_stops(*own.target.model, request.stop_texts, request.stop_ids);
     request.race = race;
     request.lane = static_cast<int>(runs.size());
@@ -407,7 +416,7 @@ void Engine::report_finished() {
         result_of(*lane, run.request, run.model->model->tokenizer(), run.prefill_ms);
     events_.push(finished_event(result, lane->run));
     finished_[lane->run] = {run.model->request, run.request, result.tokens,
-                            ended_by_its_text(lane->sequence.stop_reason())};
+                            ended_by_token_or_limit(lane->sequence.stop_reason())};
   }
 }
 

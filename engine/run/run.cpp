@@ -15,15 +15,6 @@
 namespace engine {
 namespace {
 
-void check_fits(const Model& model, std::size_t n_tokens) {
-  if (static_cast<int>(n_tokens) >= model.max_seq_len()) {
-    throw Error(ErrorCode::BadInput, fmt::format("prompt: {} tokens, the context of {} holds {} "
-                                                 "and one must be free; shorten the prompt, "
-                                                 "or set a longer context with --context N",
-                                                 n_tokens, model.name(), model.max_seq_len()));
-  }
-}
-
 /// The decoder's context for a request.
 DecoderContext context_for(const RunModels& models,
                            const RunRequest& request,
@@ -120,14 +111,25 @@ void stop_at(Lane& lane,
   lane.limits.text_reason = reason;
 }
 
+void check_prompt_length(const Model& model, std::size_t n_tokens) {
+  if (n_tokens == 0) throw Error(ErrorCode::Usage, "the prompt has no tokens");
+  if (static_cast<std::int64_t>(n_tokens) < model.max_seq_len()) return;
+  throw Error(ErrorCode::BadInput, fmt::format("prompt: {} tokens, the context of {} holds {} "
+                                               "and one must be free; shorten the prompt, "
+                                               "or set a longer context with --context N",
+                                               n_tokens, model.name(), model.max_seq_len()));
+}
+
 std::vector<TokenId> tokenize_prompt(const Model& model, const std::string& prompt, bool symbols) {
   if (!model.tokenizer()) {
     throw Error(ErrorCode::Usage,
                 fmt::format("{} has no tokenizer: it cannot take a text prompt", model.name()));
   }
   std::vector<TokenId> ids = model.tokenizer()->encode(prompt, TextReading{.symbols = symbols});
-  if (ids.empty()) throw Error(ErrorCode::Usage, "the prompt has no tokens");
-  check_fits(model, ids.size());
+  // A prompt that was rendered elsewhere begins with the name of the begin token.
+  const std::optional<TokenId> bos = model.tokenizer()->bos_id();
+  if (ids.size() > 1 && bos && ids[0] == *bos && ids[1] == *bos) ids.erase(ids.begin());
+  check_prompt_length(model, ids.size());
   return ids;
 }
 
@@ -135,7 +137,7 @@ Sequence prefilled(Model& model,
                    const std::vector<TokenId>& prompt,
                    const std::function<bool(int, int)>& progress,
                    bool with_state) {
-  check_fits(model, prompt.size());
+  check_prompt_length(model, prompt.size());
   Sequence sequence(prompt, model.make_cache());
   prefill(model, sequence, 256, progress, with_state);
   return sequence;
@@ -158,7 +160,7 @@ Sequence prefilled(PromptCaches& prompts,
                    const Sequence* known,
                    const std::function<bool(int, int)>& progress,
                    bool with_state) {
-  check_fits(model, prompt.size());
+  check_prompt_length(model, prompt.size());
   return prompts.read(prompt, known, progress, with_state);
 }
 
@@ -275,8 +277,8 @@ RunFinished finished_event(const RunResult& result, RunId run) {
 
 namespace {
 
-/// Makes the lane of run_to_end(). If the run is stopped while it reads its prompt, this emits its
-/// RunFinished event; without an end the run would look cut off in a recording.
+/// Makes the lane of run_to_end(). If the run is stopped while it reads its prompt, emits its
+/// RunFinished event, because a run without an end looks cut off in a recording.
 Lane begin_lane(const RunModels& models,
                 const RunRequest& request,
                 RunId run,
@@ -340,7 +342,7 @@ RunResult run_to_end(const RunModels& models,
   } catch (...) {
     const Failure failure = current_failure();
     if (events && !failure.is_stop()) events->push(failed_event(failure, run));
-    // A device's error message names only kernels, so the step is added.
+    // Adds the step to a device's error message, which names only kernels.
     if (at_step >= 0 && failure.code == static_cast<int>(ErrorCode::Device))
       throw Error(ErrorCode::Device, fmt::format("{}; at step {}", failure.message, at_step));
     throw;

@@ -20,7 +20,7 @@ namespace engine {
 struct RunRequest {
   std::string prompt_id;
   std::string prompt;
-  // tokens of `prompt`; without a tokenizer only these are given
+  // tokens of `prompt`; without a tokenizer `prompt` is empty and only these are set
   std::vector<TokenId> prompt_tokens;
   std::string decoder = "ar";
   OptionValues options;  // as given; parse_options() checks them
@@ -39,11 +39,13 @@ struct RunRequest {
   std::vector<TokenId> stop_ids = {};  // each ends the text, even with ignore_eos
   // when prompt_tokens were made, names of control symbols were read as plain text
   bool no_special = false;
+  // what the chat template made of the prompt; empty: the prompt was read as it is
+  std::string rendered_prompt = {};
 };
 
 /// The first difference between a run and plain decoding. A margin is the score of the token that
 /// the run chose at this place minus the second best score: a tiny margin means rounding, a large
-/// one a fault. A margin is unset if that run had already ended.
+/// one a fault. A margin is unset if that run had ended before this place.
 struct Difference {
   int at = 0;  // index among generated tokens
   std::optional<float> margin, margin_of_ar;
@@ -88,7 +90,12 @@ struct RunResult {
   }
 };
 
-/// Tokenizes a prompt.
+/// Checks the number of a prompt's tokens.
+/// @throws Error(Usage)     for none
+/// @throws Error(BadInput)  if no room for a token is left in the model's context
+void check_prompt_length(const Model& model, std::size_t n_tokens);
+
+/// Tokenizes a prompt that is taken as it is; the begin token that a tokenizer adds is not doubled.
 /// @param symbols  names of control symbols in the prompt ("<s>") become their ids
 /// @throws Error(Usage)     if the model has no tokenizer or the prompt has no tokens
 /// @throws Error(BadInput)  if no room for a token is left in the model's context

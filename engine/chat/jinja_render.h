@@ -1,0 +1,26 @@
+// Renders a chat template in this process, without limits. Only the child of render_chat() and
+// tests of the language call it.
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "engine/chat/chat_template.h"
+
+namespace engine {
+
+/// A rendering or the reason why there is none.
+struct JinjaResult {
+  std::vector<ChatPart> parts;
+  std::string error;     // one line; empty: none
+  int line = 0;          // of the template, from 1; 0: unknown
+  bool refused = false;  // the template itself refuses the messages (raise_exception)
+};
+
+/// Renders a conversation. A memory limit shows as std::bad_alloc.
+JinjaResult render_jinja(const std::string& text,
+                         std::span<const ChatMessage> messages,
+                         const ChatSettings& settings);
+
+}  // namespace engine

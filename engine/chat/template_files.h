@@ -1,0 +1,27 @@
+// Finds the chat template of a model.
+#pragma once
+
+#include <string>
+
+#include "engine/base/limits.h"
+#include "engine/chat/chat_template.h"
+
+namespace engine {
+
+/// A model's chat template, and the texts of its begin and end tokens as its files name them.
+struct ChatFiles {
+  ChatTemplate chat_template;  // without a text: the model has none
+  std::string bos, eos;
+};
+
+/// Reads what a directory or a GGUF file says about conversations; opens neither weights nor
+/// tokenizer.
+/// @throws Error(BadInput)  "file: field: found X, expected Y"
+ChatFiles read_chat_files(const std::string& path, const FileLimits& limits);
+
+/// The template of a directory: chat_template.jinja, else `chat_template` of tokenizer_config.json,
+/// which is a text or a list of {"name", "template"} whose "default" counts. Empty: there is none.
+/// @throws Error(BadInput)  "file: field: found X, expected Y"
+std::string read_chat_template(const std::string& directory, const FileLimits& limits);
+
+}  // namespace engine

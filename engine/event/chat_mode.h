@@ -1,0 +1,15 @@
+// Whether a prompt goes through the model's chat template.
+#pragma once
+
+#include <cstdint>
+
+namespace engine {
+
+/// How a prompt is read.
+enum class ChatMode : std::uint8_t {
+  Auto,  // as Chat if the model has a template and the prompt names no special token, else as Raw
+  Chat,  // as a message that the model's template renders
+  Raw,   // as it is
+};
+
+}  // namespace engine
