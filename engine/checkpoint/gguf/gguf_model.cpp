@@ -35,7 +35,6 @@ void set_types(const GgmlTypeInfo& type, ModelFiles& files) {
   files.stored_dtype = kernels::dtype_named(lower).value_or(kernels::DType::BF16);
 }
 
-// Generation also ends at the tokens that end a turn, as in llama.cpp.
 void set_tokenizer(const OpenOptions& options, ModelFiles& files) {
   if (!files.gguf->has("tokenizer.ggml.model")) {
     if (options.needs_tokenizer)
@@ -43,9 +42,6 @@ void set_tokenizer(const OpenOptions& options, ModelFiles& files) {
     return;
   }
   files.tokenizer = open_gguf_tokenizer(*files.gguf, options.limits, files.notices);
-  std::vector<TokenId>& ends = files.config.eos_ids;
-  for (const TokenId id : files.tokenizer->end_of_turn_ids())
-    if (std::ranges::find(ends, id) == ends.end()) ends.push_back(id);
 }
 
 }  // namespace
