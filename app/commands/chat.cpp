@@ -1,5 +1,7 @@
 #include "app/commands/chat.h"
 
+#include <filesystem>
+
 #include <nlohmann/json.hpp>
 
 #include "app/cli/commands.h"
@@ -27,6 +29,12 @@ std::vector<engine::ChatMessage> messages_of(const ModelCommandOptions& options)
   return messages;
 }
 
+/// A GGUF file, a directory or the name of a bundled model.
+std::string found_path(const std::string& given) {
+  std::error_code error;
+  return std::filesystem::is_regular_file(given, error) ? given : model_folder(given);
+}
+
 nlohmann::json chat_json(const std::vector<engine::ChatPart>& parts) {
   nlohmann::json list = nlohmann::json::array();
   for (const engine::ChatPart& part : parts)
@@ -37,11 +45,12 @@ nlohmann::json chat_json(const std::vector<engine::ChatPart>& parts) {
 }  // namespace
 
 int model_chat(const ModelCommandOptions& options) {
-  const engine::ChatFiles files =
-      engine::read_chat_files(model_folder(options.path), options.limits);
+  const engine::ChatFiles files = engine::read_chat_files(found_path(options.path), options.limits);
   if (files.chat_template.text.empty())
-    engine::refuse(files.chat_template.place, "chat template", "none",
-                   "chat_template.jinja, or chat_template in tokenizer_config.json");
+    engine::refuse(
+        files.chat_template.place, "chat template", "none",
+        "chat_template.jinja, chat_template in tokenizer_config.json or, in a GGUF file, "
+        "tokenizer.chat_template");
   const engine::ChatSettings settings = {.bos = options.bos.value_or(files.bos),
                                          .eos = options.eos.value_or(files.eos),
                                          .add_generation_prompt = !options.no_generation_prompt,

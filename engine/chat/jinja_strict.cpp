@@ -145,10 +145,12 @@ struct Call : jinja::call_expression {
     return !args.empty() && as<jinja::keyword_argument_expression>(args[0]) != nullptr;
   }
   static bool is_own_method(const std::string& name) {
-    return name == "strip" || name == "lstrip" || name == "rstrip" || name == "split";
+    return name == "strip" || name == "lstrip" || name == "rstrip" || name == "split" ||
+           name == "upper" || name == "lower";
   }
   value own(const std::string& name, const value& v, context& ctx) const {
     const value given = args.empty() ? mk_val<jinja::value_none>() : args[0]->execute(ctx);
+    if (name == "upper" || name == "lower") return in_case(v->val_str, name == "upper");
     if (name == "split") return split_of(v->val_str, given);
     return stripped(v->val_str, name != "rstrip", name != "lstrip", given);
   }
@@ -181,6 +183,7 @@ struct Filter : jinja::filter_expression {
     if (name_ == "length" || name_ == "count")
       return mk_val<jinja::value_int>(static_cast<std::int64_t>(characters_of(text).size()));
     if (name_ == "trim") return stripped(text, true, true, mk_val<jinja::value_none>());
+    if (name_ == "upper" || name_ == "lower") return in_case(text, name_ == "upper");
     if (name_ == "first") return character_at(text, 0);
     if (name_ == "last") return character_at(text, -1);
     if (name_ == "list") return list_of_characters(text);

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include <fmt/format.h>
+#include <utf8proc.h>
 
 #include "engine/base/utf8.h"
 #include "jinja/runtime.h"
@@ -204,6 +205,28 @@ value stripped(const jinja::string& text, bool left, bool right, const value& gi
   while (left && !rest.empty() && goes(rest.front())) rest = rest.subspan(1);
   while (right && !rest.empty() && goes(rest.back())) rest = rest.first(rest.size() - 1);
   return string_of(rest);
+}
+
+value in_case(const jinja::string& text, bool upper) {
+  auto result = mk_val<jinja::value_string>();
+  for (const jinja::string_part& part : text.parts) {
+    std::string changed;
+    for (std::size_t i = 0; i < part.val.size();) {
+      const Utf8Char c = utf8_at(part.val, i);
+      if (c.state != Utf8Char::Valid) {
+        changed += part.val[i];
+      } else if (upper && c.code_point == U'\u00DF') {
+        changed += "SS";
+      } else {
+        const auto point = static_cast<utf8proc_int32_t>(c.code_point);
+        append_utf8(changed, static_cast<char32_t>(upper ? utf8proc_toupper(point)
+                                                         : utf8proc_tolower(point)));
+      }
+      i += static_cast<std::size_t>(c.length);
+    }
+    result->val_str.parts.push_back({part.is_input, std::move(changed)});
+  }
+  return result;
 }
 
 value split_of(const jinja::string& text, const value& separator) {

@@ -33,6 +33,8 @@ jinja::value slice_of(const jinja::string& text,
 /// text.strip(), lstrip() or rstrip().
 /// @param given  the characters to remove; none: white space as Python's str.isspace() has it
 jinja::value stripped(const jinja::string& text, bool left, bool right, const jinja::value& given);
+/// text.upper() or text.lower(), one character at a time.
+jinja::value in_case(const jinja::string& text, bool upper);
 /// text.split().
 /// @param separator  none: runs of white space, none at the ends
 /// @throws jinja::raised_exception  for an empty separator

@@ -9,6 +9,7 @@
 #include "engine/base/mapped_file.h"
 #include "engine/base/refuse.h"
 #include "engine/base/utf8.h"
+#include "engine/checkpoint/gguf/gguf_file.h"
 
 namespace engine {
 namespace {
@@ -43,9 +44,26 @@ std::string token_text(const Json& config, const std::string& path, const char* 
   return Fields(*token, path, std::string(name) + ".").string("content").value_or("");
 }
 
+/// The name of the token that a key of the metadata gives the id of; empty: none.
+std::string token_text(const GgufFile& file, const char* key) {
+  const auto id = file.integer(key);
+  const auto tokens = file.strings("tokenizer.ggml.tokens");
+  if (!id || *id < 0 || *id >= static_cast<std::int64_t>(tokens.size())) return {};
+  return std::string(tokens[static_cast<std::size_t>(*id)]);
+}
+
+ChatFiles in_gguf(const std::string& path, const FileLimits& limits) {
+  const auto file = GgufFile::open(path, limits);
+  return {{file->string("tokenizer.chat_template").value_or(""), path},
+          token_text(*file, "tokenizer.ggml.bos_token_id"),
+          token_text(*file, "tokenizer.ggml.eos_token_id")};
+}
+
 }  // namespace
 
 ChatFiles read_chat_files(const std::string& path, const FileLimits& limits) {
+  std::error_code error;
+  if (std::filesystem::is_regular_file(path, error)) return in_gguf(path, limits);
   ChatFiles files = {{read_chat_template(path, limits), path}, {}, {}};
   for (const char* name : {"/tokenizer_config.json", "/special_tokens_map.json"}) {
     if (!exists(path + name)) continue;

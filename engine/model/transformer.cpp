@@ -16,6 +16,15 @@
 namespace engine {
 namespace {
 
+/// The end tokens of the model's files, then those that its tokenizer knows.
+std::vector<TokenId> all_end_ids(const ModelConfig& config, const Tokenizer* tokenizer) {
+  std::vector<TokenId> ids = config.eos_ids;
+  if (!tokenizer) return ids;
+  for (const TokenId id : tokenizer->end_of_turn_ids())
+    if (id < config.vocab_size && std::ranges::find(ids, id) == ids.end()) ids.push_back(id);
+  return ids;
+}
+
 /// Rows [begin, begin + n) of a forward.
 struct RowRange {
   int begin = 0, n = 0;
@@ -132,7 +141,9 @@ Transformer::Transformer(kernels::Device& device,
                                                .head_dim = c_.head_dim,
                                                .dtype = dtype_})),
       taps_(device, c_.n_layers),
-      outputs_(device, c_, n_valid_, name_, dtype_) {}
+      outputs_(device, c_, n_valid_, name_, dtype_) {
+  c_.eos_ids = all_end_ids(c_, tokenizer_.get());
+}
 
 // ---- the forward pass
 

@@ -74,7 +74,8 @@ void flowing(const std::vector<ChatStretch>& stretches) {
 }
 
 void rendered_part(Context& context, const CatalogModel& model) {
-  if (!ImGui::TreeNodeEx("As the model reads it###rendered", ImGuiTreeNodeFlags_NoTreePushOnOpen))
+  if (!ImGui::TreeNodeEx("As the model reads it###rendered",
+                         ImGuiTreeNodeFlags_NoTreePushOnOpen | ImGuiTreeNodeFlags_DefaultOpen))
     return;
   const ChatPreview& preview = rendered(context, model);
   ImGui::PushStyleColor(ImGuiCol_ChildBg, colour(theme().field));
