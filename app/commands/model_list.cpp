@@ -88,14 +88,6 @@ std::string why_too_large(const engine::ModelFiles& files) {
                      kernels::name_of(files.stored_dtype), engine::size_words(available));
 }
 
-bool holds_heads(const fs::path& folder) {
-  try {
-    return engine::heads_kind(folder.string()).has_value();
-  } catch (const kernels::Error&) {
-    return false;  // so the folder is listed as a model, with the error
-  }
-}
-
 json json_of(const ListedModel& model) {
   return {{"name", model.name},
           {"path", model.path},
@@ -117,6 +109,14 @@ std::vector<std::string> row_of(const ListedModel& model) {
 }
 
 }  // namespace
+
+bool holds_heads(const fs::path& folder) {
+  try {
+    return engine::heads_kind(folder.string()).has_value();
+  } catch (const kernels::Error&) {
+    return false;  // so the folder is listed as a model, with the error
+  }
+}
 
 std::vector<ListedModel> models_on_this_machine() {
   std::vector<ListedModel> models;
