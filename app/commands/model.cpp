@@ -10,7 +10,7 @@
 #include "app/cli/terminal.h"
 #include "app/commands/chat.h"
 #include "app/commands/heads.h"
-#include "app/commands/model_list.h"
+#include "app/commands/model/list.h"
 #include "app/commands/named_model.h"
 #include "app/commands/report.h"
 #include "app/commands/tokenize.h"

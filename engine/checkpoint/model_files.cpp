@@ -15,7 +15,7 @@
 #include "engine/base/refuse.h"
 #include "engine/chat/template_files.h"
 #include "engine/checkpoint/config_file.h"
-#include "engine/checkpoint/found_models.h"
+#include "engine/checkpoint/found/found_models.h"
 #include "engine/checkpoint/other_formats.h"
 #include "engine/checkpoint/shards.h"
 #include "engine/tokenizer/sentencepiece.h"

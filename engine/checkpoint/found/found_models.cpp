@@ -1,4 +1,4 @@
-#include "engine/checkpoint/found_models.h"
+#include "engine/checkpoint/found/found_models.h"
 
 #include <algorithm>
 #include <cstdlib>

@@ -1,5 +1,5 @@
 // Models of other programs on this machine.
-#include "engine/checkpoint/found_models.h"
+#include "engine/checkpoint/found/found_models.h"
 
 #include <filesystem>
 #include <fstream>

@@ -1,4 +1,4 @@
-#include "app/commands/model_list.h"
+#include "app/commands/model/list.h"
 
 #include <algorithm>
 #include <filesystem>
@@ -13,7 +13,7 @@
 #include "app/cli/terminal.h"
 #include "app/commands/report.h"
 #include "engine/base/table.h"
-#include "engine/checkpoint/found_models.h"
+#include "engine/checkpoint/found/found_models.h"
 #include "engine/checkpoint/gguf/gguf_file.h"
 #include "engine/checkpoint/heads_files.h"
 #include "engine/checkpoint/model_files.h"
