@@ -19,7 +19,7 @@ export DECOSCOPE_TEST_NEEDS_ALL=1
 export PATH="$PATH:${XDG_CACHE_HOME:-$HOME/.cache}/decoscope/bin"
 ctest --preset tests --parallel "$(nproc)"
 if [ "${DECOSCOPE_TEST_FAST:-0}" != 1 ]; then
-  # The same flags as above: ccache has the engine's objects.
+  # The same flags as above, so ccache provides the engine's object files.
   scripts/build.sh tests --folder minimal --target decoscope --target cli_test --target cli_parse_test -DWITH_CUDA=OFF -DWITH_UI=OFF
   build/minimal/bin/cli_parse_test
   build/minimal/bin/cli_test --gtest_filter='Cli.*:CliModel*'

@@ -121,15 +121,16 @@ void add_train(CLI::App& app, Parsed& p, Run& run) {
       ->transform(whole_number(0, 1024));
   c->add_option(
       "--from", p.train.from,
-      "initial model, of the recipe's hyperparameters (default: random weights; cllm: the "
+      "initial model, with the recipe's hyperparameters (default: random weights; cllm: the "
       "recipe's target)");
   c->add_option("--target", p.train.target,
                 "medusa, chimera, outputs, and draft with texts of a target: the target (default: "
                 "the recipe's)")
       ->type_name(kModelName);
-  c->add_option("--texts", p.train.texts,
-                "the same: texts of the target, a file of `train outputs` (default: generated "
-                "first, to own_outputs.jsonl in --out)")
+  c->add_option(
+       "--texts", p.train.texts,
+       "medusa, chimera, outputs, and draft with texts of a target: file of these texts, written "
+       "by `train outputs` (default: own_outputs.jsonl in --out, generated first)")
       ->type_name("FILE");
   add_limit_option(*c, p.train.limits);
   c->add_flag("--resume", p.train.resume, "continue from the last checkpoint in --out");
@@ -153,7 +154,7 @@ void add_model(CLI::App& app, Parsed& p, Run& run) {
     return sub;
   };
   const auto add_path = [&](CLI::App* sub) {
-    sub->add_option("path", p.model.path, "bundled model or model directory")
+    sub->add_option("path", p.model.path, "bundled model, model directory or GGUF file")
         ->type_name(kModelName)
         ->required();
     sub->add_flag("--allow-external-shards", p.model.allow_external_shards,
@@ -225,6 +226,7 @@ void add_model(CLI::App& app, Parsed& p, Run& run) {
       ->capture_default_str();
   random->add_option("--dtype", p.model.dtype, "f32, bf16 or f16 (default bf16)")
       ->check(one_of({"f32", "bf16", "f16"}));
+  add("list-architectures", "Which architectures are read, and how each differs from LLaMA");
   CLI::App* tree = add("tree", "Compute the best token tree for draft heads from their accuracies");
   tree->footer(
       "Example: decoscope model tree demo-medusa --rows auto --scale 4x2 --out tree.json\n"
@@ -279,6 +281,21 @@ void add_model(CLI::App& app, Parsed& p, Run& run) {
   CLI::App* scale = add("scale", "Write an enlarged model that generates the same tokens");
   add_path(scale);
   scale->add_option("out", p.model.out, "output directory")->type_name("DIR")->required();
+  CLI::App* convert = add("convert", "Convert a model between a directory and a GGUF file");
+  convert->footer(
+      "Example: decoscope model convert SmolLM2.Q4_1.gguf /tmp/smollm2\n"
+      "         decoscope model convert /tmp/smollm2 /tmp/smollm2-q8.gguf --type Q8_0");
+  add_path(convert);
+  convert
+      ->add_option("out", p.model.out,
+                   "output: a GGUF file if the name ends in .gguf, else a directory")
+      ->type_name("FILE.gguf|DIR")
+      ->required();
+  convert
+      ->add_option("--type", p.model.type,
+                   "type of matrices: F32, F16, BF16, and in a GGUF file Q8_0, Q4_0, Q4_1 "
+                   "(default: as stored; quantised weights become F32 in a directory)")
+      ->type_name("TYPE");
   scale->add_option("--scale", p.model.scale, "W times as wide (1, 4, 16, ...) and D times as deep")
       ->type_name("WxD")
       ->capture_default_str();
@@ -317,7 +334,7 @@ void add_score(CLI::App& app, Parsed& p, Run& run) {
   add_run_code_option(*c, p.score.run_code);
   c->footer(
       "Example: decoscope model score --task arith,py --level 3 --count 100\n"
-      "All tasks, to the card; if stopped, run the same command again:\n"
+      "All tasks, written to the model's card; the same command continues after a stop:\n"
       "         decoscope model score --model my-target --resume figures.jsonl --write");
   c->add_flag("--json", p.score.json, kJsonHelp);
   c->callback([&] { run = [&p] { return score(p.score); }; });

@@ -66,8 +66,8 @@ void print_notices(const engine::RunModels& models) {
   for (const std::string& notice : notices_of(models)) print_error("note: " + notice);
 }
 
-/// Refuses a draft model or heads that no decoder needs.
-/// @param needs  whether a decoder needs them
+/// Refuses a draft model or heads that no decoder of the command needs.
+/// @param needs  true for a decoder that needs them; true for at least one
 template <typename Needs>
 void check_use(const std::string& option,
                const std::vector<std::string>& decoders,
@@ -79,8 +79,10 @@ void check_use(const std::string& option,
     return needs(engine::decoder_named(name));
   });
   if (used) return;
-  throw Error(ErrorCode::Usage, fmt::format("{}: not used by {}; used by {}", option,
-                                            fmt::join(decoders, ", "), fmt::join(able, " and ")));
+  const std::string all_but_last = fmt::format("{}", fmt::join(able.begin(), able.end() - 1, ", "));
+  throw Error(ErrorCode::Usage,
+              fmt::format("{}: not used by {}; used by {}{}{}", option, fmt::join(decoders, ", "),
+                          all_but_last, able.size() > 1 ? " and " : "", able.back()));
 }
 
 }  // namespace

@@ -28,8 +28,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// The reason why the window cannot run a decoder with these options; empty if it can.
-// @param chain  true: they are for a chain of thought, whose questions have known answers
+// Returns the reason why the window cannot run a decoder with these options; empty if it can.
+// @param chain  true if they are for a chain of thought, whose questions have known answers
 std::string why_not_here(const engine::DecoderInfo& info,
                          const engine::OptionValues& options,
                          bool chain) {
@@ -38,15 +38,14 @@ std::string why_not_here(const engine::DecoderInfo& info,
     if (!chain && parsed->early_stop() == "probe")
       return info.title +
              ": stop=probe needs the questions of a chain of thought. Choose Chain of thought "
-             "above, or "
-             "stop=bound or stop=none here.";
+             "above, or stop=bound or stop=none here.";
   } catch (const kernels::Error& error) {
     return error.what();
   }
   return "";
 }
 
-// The same for a tree of thoughts.
+// Like why_not_here(), for a tree of thoughts.
 std::string why_not_in_tree(const engine::DecoderInfo& info, const engine::OptionValues& options) {
   try {
     engine::refuse_early_stop(info.name, options);
@@ -56,7 +55,7 @@ std::string why_not_in_tree(const engine::DecoderInfo& info, const engine::Optio
   return "";
 }
 
-// The decoder's options for scheduling, which have no effect on a run with one sequence.
+// Returns the decoder's options for scheduling, which have no effect on a run with one sequence.
 std::map<std::string, std::string> idle_options(const engine::DecoderInfo& info) {
   std::map<std::string, std::string> idle;
   if (!engine::takes_turns(info.name)) return idle;

@@ -38,7 +38,7 @@ void add_one(ui::Catalog& catalog,
                              .unavailable = {},
                              .unfit = {}});
   } catch (const kernels::Error&) {
-    return;  // the list of models shows the folder with the error
+    return;  // the folder is listed as a model, with the error
   }
   ui::CatalogHeads& heads = catalog.heads.back();
   try {
@@ -68,7 +68,7 @@ ui::TreeNote noted(const std::string& decoder,
   return note;
 }
 
-// Caches descriptions; the description of a file is renewed when the file changes.
+// Caches descriptions of trees. The description of a file is computed again when the file changes.
 class TreeNotes {
  public:
   const ui::TreeNote& of(const std::string& decoder,
@@ -84,7 +84,7 @@ class TreeNotes {
   }
 
  private:
-  static constexpr std::size_t kMost = 100;  // typing a path requests a description of every prefix
+  static constexpr std::size_t kMost = 100;  // while a path is typed, every prefix is described
   struct Kept {
     bool is_made = false;
     fs::file_time_type changed{};

@@ -9,7 +9,7 @@
 #include "app/cli/commands.h"
 #include "app/cli/paths.h"
 #include "app/commands/generation.h"
-#include "app/commands/model/list.h"
+#include "app/commands/models/list.h"
 #include "app/window/chat.h"
 #include "app/window/heads.h"
 #include "engine/checkpoint/found/found_models.h"
@@ -25,13 +25,13 @@ namespace fs = std::filesystem;
 
 constexpr const char* kBundled = "bundled";
 
-// A hash (FNV-1a) of the tokens in their order.
+// Returns a hash (FNV-1a) of the tokens in their order.
 std::uint64_t vocabulary_hash(const engine::Tokenizer& tokenizer, int n_tokens) {
   std::uint64_t hash = 0xCBF2'9CE4'8422'2325;
   const auto add = [&hash](unsigned char byte) { hash = (hash ^ byte) * 0x0000'0100'0000'01B3; };
   for (engine::TokenId id = 0; id < n_tokens; id++) {
     for (const char c : tokenizer.piece(id)) add(static_cast<unsigned char>(c));
-    add(0xFF);  // not a byte of UTF-8: marks the end of a piece
+    add(0xFF);  // marks the end of a piece, because 0xFF is no byte of UTF-8
   }
   return hash;
 }

@@ -17,7 +17,7 @@ namespace app {
 
 struct ModelOptions;
 
-/// The models in a folder, and the model that the command line names.
+/// Returns the models in a folder of models, and the model that the command line names.
 std::vector<ui::CatalogModel> catalog_models(const std::filesystem::path& folder,
                                              const ModelOptions& options);
 

@@ -53,7 +53,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// The id of the panel that --panel names; accepts a former id too.
+// Returns the id of the panel that --panel names; accepts a former id too.
 std::string panel_id(const std::string& name) {
   return name == "laws" ? "distributions" : name;
 }
@@ -127,7 +127,8 @@ int window(const WindowCommandOptions& options) {
   ui::Catalog catalog = window_catalog(options);
   WindowDevices devices(catalog);
   WindowModels models(catalog, options.model);
-  if (!options.screenshot.empty()) devices.wait_and_take();  // a picture shows all devices
+  // waits for the list, because a screenshot has to show all devices
+  if (!options.screenshot.empty()) devices.wait_and_take();
   EngineThread thread(assets_dir(), data_dir_of_environment(), options.model, commands, events);
   ui::WindowOptions window_options;
   window_options.open = options.open;

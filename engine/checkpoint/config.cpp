@@ -30,6 +30,16 @@ LayerKind ModelConfig::kind_of(int layer) const {
   return layer_kinds[static_cast<std::size_t>(layer) % layer_kinds.size()];
 }
 
+bool is_plain(const ModelConfig& c) {
+  const bool blocks = !c.post_norms && !c.qk_norm && !c.fused_projections && c.norm_offset == 0 &&
+                      c.gate == kernels::Gate::Silu;
+  const bool factors = c.embedding_multiplier == 1 && c.residual_multiplier == 1 &&
+                       c.attention_scale == 0 && c.attention_softcap == 0 &&
+                       c.logits_scaling == 1 && c.logit_softcap == 0;
+  return blocks && factors && !c.local_rope &&
+         std::ranges::all_of(c.layer_kinds, [](const LayerKind& kind) { return kind.rotated; });
+}
+
 std::vector<LayerKind> global_then_local(int n_full, int n_layers) {
   std::vector<LayerKind> kinds(static_cast<std::size_t>(n_layers));
   for (int layer = 0; layer < std::min(n_full, n_layers); layer++)

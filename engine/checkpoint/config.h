@@ -106,6 +106,9 @@ struct TensorSpec {
   std::string name;
   std::vector<std::int64_t> shape;
 };
+/// True if every layer is LLaMA's: its norms, gate and matrices, RoPE in every layer, no multiplier and no softcap. Biases
+/// and a window are allowed.
+bool is_plain(const ModelConfig& config);
 /// The kinds of a model whose first n_full layers are global and whose others are local.
 std::vector<LayerKind> global_then_local(int n_full, int n_layers);
 /// The tensors that a model of this shape reads, in a fixed order.

@@ -45,7 +45,7 @@ const Architecture& architecture_in(const Fields& fields, bool needs_architectur
   return *architecture;
 }
 
-// The value if the field is absent. A null in the file means no grouping.
+// The number of KV heads if the field is absent. A null in the file means no grouped-query attention.
 int default_kv_heads(const Fields& fields, const ModelConfig& config) {
   const int n = defaults_of(config.model_type).n_kv_heads;
   return n == 0 || fields.has("num_key_value_heads") ? config.n_heads : n;
@@ -114,7 +114,7 @@ std::int64_t whole_id(const Fields& fields, const char* name, const Json& value)
 
 void read_special_ids(const Fields& fields, ConfigFile& file) {
   ModelConfig& config = file.config;
-  // Older files write -1 for "none".
+  // Older files write -1 if the model has no such token.
   const auto one = [&](const char* name) -> std::optional<TokenId> {
     const Json* value = fields.find(name);
     if (!value) return std::nullopt;
@@ -212,6 +212,14 @@ ConfigFile read_config(const std::string& path,
   // Outside a model directory the path may be a pipe.
   const Json json =
       needs_architectures ? read_json_file(path, limits) : read_json_input(path, limits);
+  return parse_config(json, path, needs_architectures, limits, context);
+}
+
+ConfigFile parse_config(const Json& json,
+                        const std::string& path,
+                        bool needs_architectures,
+                        const FileLimits& limits,
+                        int context) {
   const Fields fields(json, path);
   ConfigFile file;
   ModelConfig& config = file.config;

@@ -43,7 +43,8 @@ namespace {
 
 constexpr float kInitStd = 0.02f;
 
-// FNV-1a hash of the name, a part of the counter.
+// FNV-1a hash of the tensor's name. It is a part of the generator's counter, so each tensor gets
+// its own random numbers.
 std::uint64_t hash_of(std::string_view name) {
   std::uint64_t hash = 0xcbf29ce484222325u;
   for (const char c : name) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3u;

@@ -71,7 +71,8 @@ void note_unused(const Json& object,
 }
 
 void read_yarn(const Fields& rope, const ModelConfig& config, RopeConfig& out) {
-  // As in transformers, a factor that is null is computed from the two lengths.
+  // As in transformers, a factor that is null becomes the quotient of the extended and the original
+  // length.
   const double implied = double{1} * config.max_position_embeddings / out.original_max_seq_len;
   out.factor = rope.real("factor", 0, kMaxFactor, std::max(implied, 1.0));
   out.attention_factor = rope.real("attention_factor", 0, kMaxFactor, 0.0);
@@ -129,8 +130,8 @@ void read_longrope(const Fields& rope, const ModelConfig& config, RopeConfig& ou
   out.long_factor = factors(rope, "long_factor", config.head_dim / 2);
 }
 
-/// @param fields  the top level of the file; for yarn, llama3 and longrope it may hold the original
-///                length, as in Phi-3
+/// @param fields  the top level of the file. In some files, such as Phi-3's, it holds the original
+///                length of yarn, llama3 or longrope
 void read_scaling(const Fields& fields,
                   const Fields& rope,
                   const FileLimits& limits,
@@ -185,7 +186,7 @@ void extend_context(const FileLimits& limits,
   config.max_seq_len = static_cast<int>(std::min(extended, most));
 }
 
-/// The type and members of RoPE parameters as words ("linear", "factor 4"), to compare two of them.
+/// RoPE parameters as a text ("linear, factor 4"), to compare two sets of parameters.
 std::string summary_of(const Json& object) {
   const auto shown = [&](const char* name) {
     const Json* value = object.find(name);

@@ -17,7 +17,8 @@ std::vector<double> plain_frequencies(double theta, int head_dim) {
   return f;
 }
 
-// NTK-aware scaling: a larger base slows all pairs, the slowest one by the factor `stretch`.
+// NTK-aware scaling: a larger base lowers the frequencies of all pairs, and the lowest frequency by
+// the factor `stretch`.
 double dynamic_theta(const RopeConfig& rope, int head_dim, int seq_len) {
   const double original = rope.original_max_seq_len;
   const double length = std::max<double>(seq_len, original);
@@ -78,7 +79,8 @@ std::vector<double> longrope_frequencies(const RopeConfig& rope, int head_dim, i
   std::vector<double> f = plain_frequencies(rope.theta, head_dim);
   const std::vector<double>& factor =
       seq_len > rope.original_max_seq_len ? rope.long_factor : rope.short_factor;
-  ensure(factor.size() == f.size(), "longrope: one factor for every pair");
+  ensure(factor.size() == f.size(),
+         "longrope: there must be one factor for each pair of dimensions");
   for (std::size_t i = 0; i < f.size(); i++) f[i] /= factor[i];
   return f;
 }
@@ -110,7 +112,7 @@ int RopeConfig::rotation_key(int n_prompt) const {
 }
 
 std::vector<double> rope_frequencies(const RopeConfig& rope, int head_dim, int seq_len) {
-  ensure(head_dim >= 2 && head_dim % 2 == 0, "RoPE: head_dim is even");
+  ensure(head_dim >= 2 && head_dim % 2 == 0, "RoPE: head_dim must be even");
   ensure(rope.type == RopeConfig::Type::Default || rope.type == RopeConfig::Type::Linear ||
              rope.original_max_seq_len > 0,
          "RoPE: this type needs original_max_seq_len");
@@ -171,7 +173,7 @@ void RopeTable::fill(int pos, int seq_len, float* row) const {
 
 void RopeTable::make_buffer(int n_positions, int n_extra) {
   const auto row_bytes = static_cast<std::int64_t>(sizeof(float)) * head_dim_;
-  table_ = kernels::DeviceBuffer();  // host_ has the old rows too
+  table_ = kernels::DeviceBuffer();  // uploads the old rows too, from host_
   n_positions_ = n_extra_ = 0;
   kernels::DeviceBuffer table(device_, row_bytes * (std::int64_t{n_positions} + n_extra),
                               "the table of positions");

@@ -46,7 +46,9 @@ class Loader {
                 std::initializer_list<int> rows,
                 int n_inputs);
   kernels::DeviceBuffer vector(std::initializer_list<std::string> names,
-                               std::initializer_list<int> sizes);
+                               std::initializer_list<int> sizes,
+                               float offset = 0);
+  kernels::DeviceBuffer norm(const std::string& name);
   void report(std::int64_t n_elements);
 
   kernels::Device& device_;  // these three belong to the caller and are valid during the call
@@ -109,9 +111,10 @@ Matrix Loader::matrix(std::initializer_list<std::string> names,
   return m;
 }
 
-// Concatenates several vectors as f32.
+// Concatenates several vectors as f32 and adds `offset` to each element.
 kernels::DeviceBuffer Loader::vector(std::initializer_list<std::string> names,
-                                     std::initializer_list<int> sizes) {
+                                     std::initializer_list<int> sizes,
+                                     float offset) {
   std::vector<float> host;
   const int* n = sizes.begin();
   for (const std::string& name : names) {
@@ -120,6 +123,8 @@ kernels::DeviceBuffer Loader::vector(std::initializer_list<std::string> names,
     host.insert(host.end(), part.begin(), part.end());
     n++;
   }
+  if (offset != 0)
+    for (float& x : host) x += offset;
   const auto bytes = static_cast<std::int64_t>(host.size() * sizeof(float));
   kernels::DeviceBuffer buffer(device_, bytes, kWeights);
   device_.ops().upload(device_, buffer.data(), host.data(), bytes);
@@ -127,22 +132,41 @@ kernels::DeviceBuffer Loader::vector(std::initializer_list<std::string> names,
   return buffer;
 }
 
+kernels::DeviceBuffer Loader::norm(const std::string& name) {
+  return vector({name + ".weight"}, {c_.dim}, c_.norm_offset);
+}
+
 LayerWeights Loader::layer(const std::string& at) {
   const std::string attn = at + "self_attn.", mlp = at + "mlp.";
   const int n_q = c_.n_heads * c_.head_dim, n_kv = c_.n_kv_heads * c_.head_dim;
 
   LayerWeights w;
-  w.attn_norm = vector({at + "input_layernorm.weight"}, {c_.dim});
-  w.qkv = matrix({attn + "q_proj.weight", attn + "k_proj.weight", attn + "v_proj.weight"},
-                 {n_q, n_kv, n_kv}, c_.dim);
+  w.attn_norm = norm(at + "input_layernorm");
+  if (c_.fused_projections)
+    w.qkv = matrix({attn + "qkv_proj.weight"}, {n_q + 2 * n_kv}, c_.dim);
+  else
+    w.qkv = matrix({attn + "q_proj.weight", attn + "k_proj.weight", attn + "v_proj.weight"},
+                   {n_q, n_kv, n_kv}, c_.dim);
+  if (c_.qk_norm)
+    w.head_norms = vector({attn + "q_norm.weight", attn + "k_norm.weight"},
+                          {c_.head_dim, c_.head_dim}, c_.head_norm_offset);
   if (c_.qkv_bias)
     w.qkv_bias = vector({attn + "q_proj.bias", attn + "k_proj.bias", attn + "v_proj.bias"},
                         {n_q, n_kv, n_kv});
   w.out = matrix({attn + "o_proj.weight"}, {c_.dim}, n_q);
   if (c_.attn_out_bias) w.out_bias = vector({attn + "o_proj.bias"}, {c_.dim});
-  w.mlp_norm = vector({at + "post_attention_layernorm.weight"}, {c_.dim});
-  w.gate_up = matrix({mlp + "gate_proj.weight", mlp + "up_proj.weight"},
-                     {c_.hidden_dim, c_.hidden_dim}, c_.dim);
+  // With post norms, post_attention_layernorm is the norm of attention's result.
+  w.mlp_norm =
+      norm(at + (c_.post_norms ? "pre_feedforward_layernorm" : "post_attention_layernorm"));
+  if (c_.post_norms) {
+    w.attn_post_norm = norm(at + "post_attention_layernorm");
+    w.mlp_post_norm = norm(at + "post_feedforward_layernorm");
+  }
+  if (c_.fused_projections)
+    w.gate_up = matrix({mlp + "gate_up_proj.weight"}, {2 * c_.hidden_dim}, c_.dim);
+  else
+    w.gate_up = matrix({mlp + "gate_proj.weight", mlp + "up_proj.weight"},
+                       {c_.hidden_dim, c_.hidden_dim}, c_.dim);
   w.down = matrix({mlp + "down_proj.weight"}, {c_.dim}, c_.hidden_dim);
   if (c_.mlp_bias) {
     w.gate_up_bias =
@@ -157,7 +181,7 @@ Weights Loader::load() {
   w.embedding = matrix({"model.embed_tokens.weight"}, {c_.vocab_size}, c_.dim);
   for (int l = 0; l < c_.n_layers; l++)
     w.layers.push_back(layer(fmt::format("model.layers.{}.", l)));
-  w.norm = vector({"model.norm.weight"}, {c_.dim});
+  w.norm = norm("model.norm");
   if (!c_.tied_embeddings) w.lm_head = matrix({"lm_head.weight"}, {c_.vocab_size}, c_.dim);
 
   w.bytes_read =
@@ -165,7 +189,8 @@ Weights Loader::load() {
   for (const LayerWeights& l : w.layers) {
     for (const Matrix* m : {&l.qkv, &l.out, &l.gate_up, &l.down}) w.bytes_read += m->memory.bytes();
     for (const kernels::DeviceBuffer* v :
-         {&l.attn_norm, &l.mlp_norm, &l.qkv_bias, &l.out_bias, &l.gate_up_bias, &l.down_bias})
+         {&l.attn_norm, &l.mlp_norm, &l.attn_post_norm, &l.mlp_post_norm, &l.head_norms,
+          &l.qkv_bias, &l.out_bias, &l.gate_up_bias, &l.down_bias})
       w.bytes_read += v->bytes();
   }
   return w;
@@ -174,7 +199,7 @@ Weights Loader::load() {
 }  // namespace
 
 Matrix pack_matrix(kernels::Device& device, const Tensor& tensor, kernels::DType dtype) {
-  ensure(tensor.shape.size() == 2, "pack_matrix: the tensor has two dimensions");
+  ensure(tensor.shape.size() == 2, "pack_matrix: the tensor must have two dimensions");
   return packed(device, tensor.data, tensor.dtype, static_cast<int>(tensor.shape[0]),
                 static_cast<int>(tensor.shape[1]), dtype);
 }

@@ -19,7 +19,7 @@ std::string from_environment(const char* name) {
   return value ? value : "";
 }
 
-// The folder in the line XDG_DOCUMENTS_DIR="$HOME/..." of a user-dirs.dirs file; empty if there is none.
+// Returns the folder in the line XDG_DOCUMENTS_DIR="$HOME/..." of a user-dirs.dirs file; empty if there is no such line.
 std::string documents_named_in(const fs::path& file, const std::string& home) {
   constexpr std::string_view kName = "XDG_DOCUMENTS_DIR=\"", kHome = "$HOME";
   std::ifstream in(file);

@@ -17,7 +17,8 @@ const char* worthwhile_scale(std::int64_t n_params) {
   constexpr std::int64_t kEnough = 64'000'000;
   struct Choice {
     const char* name;
-    std::int64_t times;  // factor of the parameters: width squared times depth
+    // factor by which the scale multiplies the parameters: width squared times depth
+    std::int64_t times;
   };
   static constexpr Choice kChoices[] = {{"1x1", 1}, {"1x2", 2}, {"4x1", 16}, {"4x2", 32}};
   if (n_params <= 0) return "1x1";
@@ -58,7 +59,7 @@ std::string why_no_draft(const CatalogModel& target, const CatalogModel& draft) 
 std::string why_no_draft(const SetupForm& form, const Catalog& catalog) {
   const CatalogModel* target = catalog.model(form.model);
   const std::string name = draft_of(form, catalog);
-  if (name.empty())  // the card of a model outside the catalog may name one
+  if (name.empty())  // the card of a model outside the catalog is unknown here and may name one
     return target ? "no draft model chosen, and the card of " + form.model + " names none" : "";
   const CatalogModel* draft = catalog.model(name);
   return target && draft ? why_no_draft(*target, *draft) : "";
@@ -80,7 +81,8 @@ std::string why_no_heads(const std::string& model, const CatalogHeads& heads) {
 
 std::string why_no_heads(const SetupForm& form, const Catalog& catalog, const std::string& kind) {
   const std::string name = heads_of(form, catalog, kind);
-  if (name.empty()) {  // the card of a model outside the catalog may name some
+  if (name.empty()) {
+    // A model outside the catalog may have a card that names heads; this program has not read it.
     if (!catalog.model(form.model)) return "";
     const std::string none = why_none_to_choose(form, catalog, kind);
     return none.empty() ? "no heads chosen, and the card of " + form.model + " names none" : none;
@@ -205,7 +207,7 @@ void begin_reasoning(SetupForm& form, const Catalog& catalog) {
   }
 }
 
-// Empty if no consistency model was trained from the form's model, or if a lane cannot run.
+// Returns the lanes of first_form() with the consistency model; empty if none was trained from the form's model, or if a lane cannot run.
 std::vector<LaneForm> race_with_consistency(const SetupForm& form, const Catalog& catalog) {
   const auto pair = consistency_pair(form, catalog);
   if (!pair || pair->before != form.model) return {};
@@ -452,7 +454,7 @@ std::string why_not_reason(const SetupForm& form, const Catalog& catalog) {
 
 namespace {
 
-// Why a lane's own model cannot be used; empty: it can, or the lane has none.
+// Returns why a lane's own model cannot be used; empty if it can, or if the lane has none.
 std::string why_not_model(const LaneForm& lane, const Catalog& catalog) {
   const CatalogModel* model = catalog.model(lane.model);
   if (!model) return "";
@@ -482,7 +484,7 @@ std::string why_not(const LaneForm& lane, const SetupForm& form, const Catalog& 
 
 namespace {
 
-// Why stop strings or stop ids are invalid; empty: they are valid.
+// Returns why stop strings or stop ids are invalid; empty if they are valid.
 std::string why_no_stops(const SetupForm& form, const Catalog& catalog) {
   const std::vector<std::string> texts = engine::stop_texts_from(form.stop_texts);
   const auto ids = engine::stop_ids_from(form.stop_ids);

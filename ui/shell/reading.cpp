@@ -1,4 +1,4 @@
-// Reading a recording: takes a slice of its events per frame and shows the progress.
+// Reads a recording: takes a slice of its events per frame and shows the progress.
 #include <chrono>
 
 #include <fmt/format.h>
@@ -34,7 +34,8 @@ double Shell::reading() const {
 void Shell::read_on() {
   if (!opening_) return;
   const auto until = Clock::now() + kSlice;
-  // Checked before the last take, so that the last take gets everything that was read.
+  // Calls ended() before take(), so that after the end one more take() gets everything that was
+  // read.
   bool ended = opening_->ended();
   while (Clock::now() < until) {
     std::vector<engine::Event> piece = opening_->take(kPiece);

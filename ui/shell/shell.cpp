@@ -20,7 +20,7 @@
 namespace ui {
 namespace {
 
-// Samples of the machine also arrive while the engine makes no progress.
+// Returns true for events that show progress. Samples of the machine also arrive without progress.
 bool is_progress(const engine::Event& event) {
   return !std::holds_alternative<engine::Sampled>(event);
 }
@@ -79,6 +79,7 @@ Context Shell::context() {
 void Shell::take(std::vector<engine::Event> events) {
   if (events.empty()) return;
   if (std::ranges::any_of(events, is_progress)) since_event_ = 0, late_dismissed_ = false;
+  // The live timeline must not change while a file is written from it.
   if (exporting_ || (saving_ && saving_->reads_timeline())) {
     held_back_.insert(held_back_.end(), std::make_move_iterator(events.begin()),
                       std::make_move_iterator(events.end()));
@@ -109,7 +110,7 @@ void Shell::follow_news(const std::vector<engine::Event>& events) {
     if (look == Following::Look::NextRun) {
       const bool free = selection_.run == before && !selection_.locked.valid() &&
                         playhead_.mode == Playhead::Mode::Follow;
-      if (free) selection_.run = started->run;
+      if (free) selection_.run = started->run;  // nothing is selected and the playhead follows
       continue;
     }
     if (started->race == 0 || started->race != selection_.race) selection_.run = started->run;
@@ -141,6 +142,7 @@ void Shell::ask(engine::Command command) {
   commands_.push(std::move(command));
 }
 
+// Records which models were loaded and ends the wait for the pending request.
 void Shell::follow_models(const std::vector<engine::Event>& events) {
   for (const engine::Event& event : events) {
     const bool loaded = std::holds_alternative<engine::ModelLoaded>(event);
@@ -180,7 +182,7 @@ void Shell::fit_form() {
   form_waits_ = waits;
 }
 
-// The requested command failed. If the model is the cause, Setup shows the previous model and the reason.
+// Handles the failure of the requested command. If the model is the cause, Setup shows the previous model and the reason.
 void Shell::model_failed(const engine::RunFailed& failed) {
   const bool stopped = failed.code == static_cast<int>(engine::ErrorCode::Cancelled);
   const std::string message = for_window(failed.message);
@@ -225,7 +227,7 @@ bool Shell::open_model(const std::string& path) {
   return true;
 }
 
-// The folder of a finished training run also holds the trained model.
+// Opens a folder as a model or as a training run. The folder of a finished training run also holds the trained model.
 bool Shell::open_folder(const std::string& path) {
   const bool trained = engine::looks_like_training(path);
   if (trained && screen_ == Screen::Training) return open_training(path);
@@ -245,7 +247,7 @@ bool Shell::open_folder(const std::string& path) {
   return false;
 }
 
-// The document shown must not change while a trace of it is written.
+// Returns true while a trace is being written, because the document shown must not change until then; shows a message.
 bool Shell::export_waits() {
   if (exporting_) say("A trace is being exported; Esc cancels it.");
   return exporting_ != nullptr;
@@ -301,7 +303,7 @@ bool Shell::measures() const {
 
 bool Shell::ticks() const {
   if (requested_since_ >= 0) return true;
-  // Also while a recording is shown, because the device of the live run may hang.
+  // Checks this also while a recording is shown, because the device of the live run may hang.
   if (!session_.live_is_shown()) return is_going(session_.live().timeline);
   return is_going(session_.shown().timeline) || !loading_words(session_.shown().timeline).empty();
 }
@@ -336,7 +338,7 @@ std::string Shell::run_race() {
 void Shell::show_a_lane_with_trajectory() {
   double most = 0;
   for (const engine::RunRecord* run : session_.shown().timeline.race(selection_.race)) {
-    // Other runs have an empty Trajectory.
+    // Skips the other lanes, whose panel Trajectory would be empty.
     if (!traits_of(*run).has_trajectory() || run->tokens_per_step() <= most) continue;
     most = run->tokens_per_step();
     selection_.run = run->id();

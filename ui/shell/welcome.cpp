@@ -46,7 +46,7 @@ void doors(Context& context) {
   const Catalog& catalog = context.catalog;
   const bool has_race = !catalog.race_recording.empty();
   const CatalogModel* model = catalog.model(context.form.model);
-  // Three cards of one height.
+  // The three cards have one height.
   ImGui::PushStyleVar(ImGuiStyleVar_ItemSpacing, ImVec2(px(8), px(8)));
   const float high = (ImGui::GetContentRegionAvail().y - 2 * ImGui::GetStyle().ItemSpacing.y) / 3;
   if (door(high, "race", "Watch a race",
@@ -124,8 +124,7 @@ void health(const Context& context) {
     ImGui::Dummy({1, px(8)});
     wrapped(
         "No account, no network, no telemetry. All settings are in one folder. Press ? for the "
-        "keyboard "
-        "shortcuts.",
+        "keyboard shortcuts.",
         theme().dim);
   }
   end_card();

@@ -29,7 +29,7 @@ void choice_row(const char* label,
   ImGui::EndCombo();
 }
 
-// 0 means the model's own value.
+// Draws the row of the context length; 0 means the model's own value.
 void context_row(SetupForm& form, const Catalog& catalog) {
   const CatalogModel* model = catalog.model(form.model);
   row_label(
@@ -67,7 +67,7 @@ void draft_row(SetupForm& form, const Catalog& catalog) {
   ImGui::EndCombo();
 }
 
-// The draft heads of one kind: those of the model's card, or a choice from the heads that fit; disabled with the reason if there are
+// Draws the choice of draft heads of one kind: those of the model's card, or others that fit; disabled with the reason if there are
 // none.
 void heads_row(SetupForm& form, const Catalog& catalog, const CatalogDecoder& decoder) {
   const std::string& kind = decoder.name;
@@ -169,7 +169,7 @@ void setup_model_part(Context& context) {
   static constexpr std::array<const char*, 6> kScales{"1x1", "auto", "1x2", "4x1", "4x2", "4x4"};
   static constexpr std::array<const char*, 4> kDtypes{"", "f32", "bf16", "f16"};
   choice_row("scale", "##scale", form.scale, kScales,
-             "width x depth: the same tokens at the cost of a larger model");
+             "width x depth: computes the same tokens at the cost of a larger model");
   choice_row("dtype", "##dtype", form.dtype, kDtypes, "type of weights and KV cache");
   context_row(form, context.catalog);
   draft_row(form, context.catalog);

@@ -1,4 +1,4 @@
-#include "app/commands/model/list.h"
+#include "app/commands/models/list.h"
 
 #include <algorithm>
 #include <filesystem>
