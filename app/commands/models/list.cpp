@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
-#include <map>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -63,20 +62,9 @@ std::string licence_in_card(const std::string& path) {
   return {};
 }
 
-/// Type and licence as the files of a model state them.
-void read_facts(ListedModel& model, const engine::FileLimits& limits) {
-  if (!is_file(model.path)) {
-    model.licence = licence_in_card(model.path + "/README.md");
-    return;
-  }
-  const auto file = engine::GgufFile::open(model.path, limits);
-  model.licence = file->string("general.license").value_or("");
-  std::map<std::string, std::int64_t> elements;
-  for (const engine::GgufTensor& tensor : file->tensors())
-    elements[tensor.type->name] += tensor.n_elements();
-  if (!elements.empty())
-    model.type =
-        std::ranges::max_element(elements, {}, [](const auto& e) { return e.second; })->first;
+std::string licence_of(const engine::ModelFiles& files) {
+  return files.gguf ? files.gguf->string("general.license").value_or("")
+                    : licence_in_card(files.path + "/README.md");
 }
 
 /// The refusal of a model that does not fit in memory; empty: it fits.
@@ -140,11 +128,11 @@ std::optional<engine::ModelFiles> describe_model(ListedModel& model,
   model.bytes = weight_bytes(model.path);
   try {
     engine::ModelFiles files = engine::open_model(model.path, options);
-    model.type = kernels::name_of(files.stored_dtype);
+    model.type = files.quantised ? files.stored_type : kernels::name_of(files.stored_dtype);
     model.architecture = files.config.model_type;
     model.n_params = files.config.n_params();
     model.context = files.config.max_seq_len;
-    read_facts(model, options.limits);
+    model.licence = licence_of(files);
     model.unavailable = why_too_large(files);
     return files;
   } catch (const kernels::Error& error) {
