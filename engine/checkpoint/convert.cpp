@@ -307,7 +307,7 @@ void write_directory(const ModelFiles& files,
   const kernels::DType main = files.quantised ? kernels::DType::F32 : files.stored_dtype;
   write_weights(directory, files.config, *files.tensors, dtype, main, progress);
   if (files.gguf)
-    tokenizer_from_gguf(files, directory, notices);
+    tokenizer_from_gguf(*files.gguf, directory, notices);
   else if (files.tokenizer)
     copy_tokenizer(files.path, directory);
 }

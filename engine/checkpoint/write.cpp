@@ -11,6 +11,8 @@
 #include "engine/base/text.h"
 #include "engine/checkpoint/config_file.h"
 #include "engine/checkpoint/families/write_family.h"
+#include "engine/checkpoint/gguf/gguf_shards.h"
+#include "engine/checkpoint/gguf/tokenizer_from_gguf.h"
 #include "engine/checkpoint/heads_files.h"
 #include "engine/checkpoint/model_files.h"
 #include "engine/checkpoint/safetensors.h"
@@ -176,6 +178,10 @@ std::string heads_json(const HeadsConfig& c, kernels::DType dtype) {
 }  // namespace
 
 void copy_tokenizer(const std::string& from, const std::string& to) {
+  if (is_gguf_path(from)) {
+    std::vector<std::string> ignored;  // the tokenizer was opened, so it can be written
+    return tokenizer_from_gguf(*GgufFile::open(from), to, ignored);
+  }
   // Opening the tokenizer has checked their sizes.
   constexpr std::size_t kMaxBytes = std::size_t{1} << 32;
   for (const char* name : {"tokenizer.model", "tokenizer.json", "tokenizer_config.json",

@@ -260,8 +260,7 @@ class Reader {
   void put_factors(const std::string& type, ObjectText& scaling) {
     if (type == "longrope") {
       put_original(scaling);
-      if (const auto own = real("rope.scaling.attn_factor", 0, kMaxFactor))
-        scaling.real("attention_factor", *own);
+      put_longrope_factor(scaling);
       scaling.raw("short_factor", list_of(factors_in("rope_factors_short.weight")));
       scaling.raw("long_factor", list_of(factors_in("rope_factors_long.weight")));
       return;
@@ -275,6 +274,19 @@ class Reader {
     scaling.real("attention_factor", 1);
     scaling.raw("short_factor", list_of(factors));
     scaling.raw("long_factor", list_of(factors));
+  }
+
+  // Written only if it is not the factor that the lengths imply.
+  void put_longrope_factor(ObjectText& scaling) {
+    const auto own = real("rope.scaling.attn_factor", 0, kMaxFactor);
+    if (!own) return;
+    const double original = static_cast<double>(
+        integer("rope.scaling.original_context_length", 1, limits_.max_seq_len).value_or(context_));
+    const double extension = static_cast<double>(context_) / original;
+    const double implied =
+        extension > 1 ? std::sqrt(1 + std::log(extension) / std::log(original)) : 1;
+    if (static_cast<float>(implied) != static_cast<float>(*own))
+      scaling.real("attention_factor", *own);
   }
 
   static std::string list_of(const std::vector<float>& values) {

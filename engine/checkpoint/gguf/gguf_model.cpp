@@ -21,9 +21,9 @@ void note_unused_tensors(const GgufTensors& tensors, ModelFiles& files) {
   std::vector<std::string> unused = tensors.unused();
   std::erase_if(unused, [](const std::string& name) { return name.starts_with(kRopeFactors); });
   if (unused.empty()) return;
-  files.notices.push_back(fmt::format("{}: {} tensors no such model reads are ignored, e.g. {}",
-                                      escaped(files.path), unused.size(),
-                                      in_quotes(unused.front())));
+  files.notices.push_back(fmt::format(
+      "{}: {} tensors are ignored because this kind of model does not use them, e.g. {}",
+      escaped(files.path), unused.size(), in_quotes(unused.front())));
 }
 
 // Quantised weights are decoded; bf16 has the range of f32 and half its bytes.
@@ -35,7 +35,6 @@ void set_types(const GgmlTypeInfo& type, ModelFiles& files) {
   files.stored_dtype = kernels::dtype_named(lower).value_or(kernels::DType::BF16);
 }
 
-// Generation also ends at the tokens that end a turn, as in llama.cpp.
 void set_tokenizer(const OpenOptions& options, ModelFiles& files) {
   if (!files.gguf->has("tokenizer.ggml.model")) {
     if (options.needs_tokenizer)
@@ -43,9 +42,6 @@ void set_tokenizer(const OpenOptions& options, ModelFiles& files) {
     return;
   }
   files.tokenizer = open_gguf_tokenizer(*files.gguf, options.limits, files.notices);
-  std::vector<TokenId>& ends = files.config.eos_ids;
-  for (const TokenId id : files.tokenizer->end_of_turn_ids())
-    if (std::ranges::find(ends, id) == ends.end()) ends.push_back(id);
 }
 
 }  // namespace
@@ -66,8 +62,9 @@ ModelFiles open_gguf_model(const std::string& path, const OpenOptions& options) 
   note_unused_tensors(*tensors, files);
   set_tokenizer(options, files);
   if (files.config.eos_ids.empty())
-    files.notices.push_back(escaped(path) +
-                            ": no tokenizer.ggml.eos_token_id: will stop only at length");
+    files.notices.push_back(
+        escaped(path) +
+        ": no tokenizer.ggml.eos_token_id: generation ends only at the length limit");
   return files;
 }
 

@@ -62,22 +62,22 @@ ObjectText added_token(std::size_t id, std::string_view text, bool special, bool
   return out;
 }
 
-void write_config(const ModelFiles& files,
+void write_config(const GgufFile& file,
                   const Vocabulary& vocabulary,
                   const char* tokenizer_class,
                   bool add_bos,
                   ObjectText out,
                   const std::string& directory) {
-  const GgufFile& file = *files.gguf;
   out.text("tokenizer_class", tokenizer_class);
   out.boolean("add_bos_token", add_bos);
   out.boolean("add_eos_token", file.boolean("tokenizer.ggml.add_eos_token").value_or(false));
   out.boolean("clean_up_tokenization_spaces", false);
-  out.integer("model_max_length", files.config.max_seq_len);
+  if (const auto context = file.integer(file.architecture() + ".context_length"))
+    out.integer("model_max_length", *context);
   for (const auto& [name, key] : kSymbols)
     if (const std::string_view text = vocabulary.named(file, key); !text.empty())
       out.text(name, std::string(text));
-  if (!files.chat_template.empty()) out.text("chat_template", files.chat_template);
+  if (const auto chat = file.string("tokenizer.chat_template")) out.text("chat_template", *chat);
   write_whole_file(directory + "/tokenizer_config.json", out.lines());
 }
 
@@ -146,10 +146,9 @@ std::string bpe_text(const GgufFile& file, const Vocabulary& vocabulary, const W
   return model.one_line();
 }
 
-void write_byte_level(const ModelFiles& files,
+void write_byte_level(const GgufFile& file,
                       const WordPatterns& kind,
                       const std::string& directory) {
-  const GgufFile& file = *files.gguf;
   const Vocabulary vocabulary(file);
   const bool add_bos = file.boolean("tokenizer.ggml.add_bos_token").value_or(kind.add_bos);
   const std::string_view bos = vocabulary.named(file, "tokenizer.ggml.bos_token_id");
@@ -174,7 +173,7 @@ void write_byte_level(const ModelFiles& files,
   out.raw("decoder", kByteLevel);
   out.raw("model", bpe_text(file, vocabulary, kind));
   write_whole_file(directory + "/tokenizer.json", out.lines());
-  write_config(files, vocabulary, "PreTrainedTokenizerFast", add_bos, {}, directory);
+  write_config(file, vocabulary, "PreTrainedTokenizerFast", add_bos, {}, directory);
 }
 
 // ---- SentencePiece
@@ -241,8 +240,7 @@ std::string added_tokens_decoder(const Vocabulary& vocabulary) {
   return fmt::format("{{{}}}", fmt::join(members, ", "));
 }
 
-void write_sentencepiece(const ModelFiles& files, const std::string& directory) {
-  const GgufFile& file = *files.gguf;
+void write_sentencepiece(const GgufFile& file, const std::string& directory) {
   const Vocabulary vocabulary(file);
   const bool space_prefix = file.boolean("tokenizer.ggml.add_space_prefix").value_or(true);
   std::string model;
@@ -257,25 +255,25 @@ void write_sentencepiece(const ModelFiles& files, const std::string& directory) 
   out.boolean("legacy", space_prefix);
   out.boolean("add_prefix_space", space_prefix);
   out.raw("added_tokens_decoder", added_tokens_decoder(vocabulary));
-  write_config(files, vocabulary, "LlamaTokenizer",
+  write_config(file, vocabulary, "LlamaTokenizer",
                file.boolean("tokenizer.ggml.add_bos_token").value_or(true), std::move(out),
                directory);
 }
 
 }  // namespace
 
-void tokenizer_from_gguf(const ModelFiles& files,
+void tokenizer_from_gguf(const GgufFile& file,
                          const std::string& directory,
                          std::vector<std::string>& notices) {
-  const std::string model = files.gguf->string("tokenizer.ggml.model").value_or("none");
-  const std::string pre = files.gguf->string("tokenizer.ggml.pre").value_or("default");
-  if (model == "llama") return write_sentencepiece(files, directory);
+  const std::string model = file.string("tokenizer.ggml.model").value_or("none");
+  const std::string pre = file.string("tokenizer.ggml.pre").value_or("default");
+  if (model == "llama") return write_sentencepiece(file, directory);
   const WordPatterns* kind = model == "gpt2" ? word_patterns_named(pre) : nullptr;
-  if (kind) return write_byte_level(files, *kind, directory);
+  if (kind) return write_byte_level(file, *kind, directory);
   notices.push_back(fmt::format(
       "{}: tokenizer.ggml.model {}, tokenizer.ggml.pre {}: not written; the directory has no "
       "tokenizer",
-      escaped(files.path), in_quotes(model), in_quotes(pre)));
+      escaped(file.path()), in_quotes(model), in_quotes(pre)));
 }
 
 }  // namespace engine

@@ -55,7 +55,6 @@ class Writer {
     header_.f32(key("attention.layer_norm_rms_epsilon"), c_.norm_eps);
     header_.u32(key("vocab_size"), c_.vocab_size);
     header_.u32(key("rope.dimension_count"), c_.head_dim);
-    if (c_.head_dim * c_.n_heads == c_.dim && !is_gemma(c_.model_type)) return;
     header_.u32(key("attention.key_length"), c_.head_dim);
     header_.u32(key("attention.value_length"), c_.head_dim);
   }

@@ -168,8 +168,10 @@ TEST(GgufModels, a_small_file_opens) {
   EXPECT_EQ(files.chat_template, "{{ messages }}");
   EXPECT_EQ(files.stored_type, "F32");
   ASSERT_EQ(files.notices.size(), 1U);
-  EXPECT_THAT(files.notices[0],
-              HasSubstr("1 tensors no such model reads are ignored, e.g. \"extra\""));
+  EXPECT_THAT(
+      files.notices[0],
+      HasSubstr(
+          "1 tensors are ignored because this kind of model does not use them, e.g. \"extra\""));
 }
 
 TEST(GgufModels, the_dtype_is_that_of_most_weights) {
