@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "engine/tokenizer/tokenizer_path.h"
+#include "tests/support/smollm2.h"
 
 namespace engine::test {
 namespace {
@@ -76,6 +77,25 @@ TEST(BpeParity, a_continuation_equals_the_rest_of_the_whole_text) {
       EXPECT_TRUE(whole.ends_with(text));
     }
   });
+}
+
+TEST(BpeParity, smollm2_equals_transformers) {
+  NEEDS_SMOLLM2();
+  std::vector<std::string> notices;
+  const auto tokenizer = open_tokenizer_at(smollm2_path(), {}, notices);
+  EXPECT_EQ(notices, std::vector<std::string>{});
+  std::ifstream in(kFixtures.parent_path() / "bpe_models/smollm2.jsonl");
+  int n_cases = 0;
+  for (std::string line; std::getline(in, line); n_cases++) {
+    const nlohmann::json one = nlohmann::json::parse(line);
+    SCOPED_TRACE(one.at("text").dump());
+    const std::vector<TokenId> ids = ids_of(one, "ids");
+    EXPECT_EQ(tokenizer->encode(one.at("text").get<std::string>(), TextReading{.symbols = true}),
+              ids);
+    EXPECT_EQ(tokenizer->decode(ids), one.at("decoded").get<std::string>());
+  }
+  EXPECT_EQ(n_cases, 64);
+  EXPECT_EQ(tokenizer->end_of_turn_ids(), (std::vector<TokenId>{0, 2, 4}));
 }
 
 TEST(BpeParity, ids_out_of_range_decode_to_nothing) {

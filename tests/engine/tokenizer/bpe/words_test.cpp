@@ -86,7 +86,7 @@ TEST(WordPatterns, every_kind_takes_time_in_proportion) {
     SCOPED_TRACE(kind.names[0]);
     PreTokenizer splits;
     add_patterns(kind, kOrigin, splits);
-    for (const std::string unit :
+    for (const std::string& unit :
          {std::string("a"), std::string("A"), std::string(" "), std::string("\n"), std::string("1"),
           std::string("_"), std::string("\u3042"), std::string("aB"), marks}) {
       std::string text;
