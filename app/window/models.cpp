@@ -9,11 +9,10 @@
 #include "app/cli/commands.h"
 #include "app/cli/paths.h"
 #include "app/commands/generation.h"
-#include "app/commands/model_list.h"
+#include "app/commands/models/list.h"
 #include "app/window/chat.h"
 #include "app/window/heads.h"
-#include "engine/checkpoint/found_models.h"
-#include "engine/checkpoint/heads_files.h"
+#include "engine/checkpoint/found/found_models.h"
 #include "engine/checkpoint/model_files.h"
 #include "engine/model/language_model.h"
 #include "engine/store/memory_plan.h"
@@ -94,15 +93,6 @@ ui::CatalogModel catalog_model(const std::string& name,
     model.unavailable = error.what();
   }
   return model;
-}
-
-// Returns true if a folder contains draft heads instead of a model.
-bool holds_heads(const fs::path& folder) {
-  try {
-    return engine::heads_kind(folder.string()).has_value();
-  } catch (const kernels::Error&) {
-    return false;  // the folder is then listed as a model, with the error
-  }
 }
 
 ui::CatalogModel* model_at(std::vector<ui::CatalogModel>& models, const std::string& path) {

@@ -36,7 +36,7 @@ class WindowModels {
   WindowModels(const WindowModels&) = delete;
   WindowModels& operator=(const WindowModels&) = delete;
 
-  /// Copies what was read since the last call to the catalog. Does not wait. @return  true if that was anything
+  /// Copies descriptions that are ready to the catalog. Does not wait. @return  true if there were any
   bool take();
   /// Waits until all models are read and copies them to the catalog.
   void wait_and_take();

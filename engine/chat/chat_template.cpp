@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <ctime>
 #include <new>
 
 #include <fmt/format.h>
@@ -188,6 +189,7 @@ std::vector<ChatPart> render_chat(const ChatTemplate& chat_template,
   const std::int64_t own_bytes = address_space_bytes();
   const std::int64_t address_space = own_bytes > 0 ? own_bytes + limits.memory_bytes : 0;
   auto [ours, theirs] = make_pipe();
+  tzset();  // reads the time zone's file, which the child cannot open
   const pid_t child = fork();
   if (child < 0)
     throw Error(ErrorCode::Resources,

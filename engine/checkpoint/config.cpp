@@ -36,7 +36,7 @@ bool is_plain(const ModelConfig& c) {
   const bool factors = c.embedding_multiplier == 1 && c.residual_multiplier == 1 &&
                        c.attention_scale == 0 && c.attention_softcap == 0 &&
                        c.logits_scaling == 1 && c.logit_softcap == 0;
-  return blocks && factors && !c.local_rope &&
+  return blocks && factors && !c.local_rope && c.rope.rotary_dim == 0 &&
          std::ranges::all_of(c.layer_kinds, [](const LayerKind& kind) { return kind.rotated; });
 }
 

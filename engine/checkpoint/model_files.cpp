@@ -16,7 +16,7 @@
 #include "engine/base/refuse.h"
 #include "engine/chat/template_files.h"
 #include "engine/checkpoint/config_file.h"
-#include "engine/checkpoint/found_models.h"
+#include "engine/checkpoint/found/found_models.h"
 #include "engine/checkpoint/gguf/gguf_model.h"
 #include "engine/checkpoint/gguf/gguf_shards.h"
 #include "engine/checkpoint/other_formats.h"
@@ -309,7 +309,10 @@ ModelFiles open_directory(const std::string& directory, const OpenOptions& optio
 }  // namespace
 
 ModelFiles open_model(const std::string& path, const OpenOptions& options) {
-  return is_gguf_path(path) ? open_gguf_model(path, options) : open_directory(path, options);
+  ModelFiles files =
+      is_gguf_path(path) ? open_gguf_model(path, options) : open_directory(path, options);
+  if (const std::string name = name_in_store(path); !name.empty()) files.name = name;
+  return files;
 }
 
 std::string name_before_training(const std::string& directory, const FileLimits& limits) {

@@ -21,7 +21,7 @@ class GgufFile;
 /// An opened model; its weights are not loaded yet.
 struct ModelFiles {
   std::string path;  // the directory, or the GGUF file
-  std::string name;  // the last component of path, without ".gguf"
+  std::string name;  // the last component of path, without ".gguf"; of a store: "hf:ORG/NAME"
   ModelConfig config;
   std::shared_ptr<const TensorSource> tensors;
   std::shared_ptr<const Tokenizer> tokenizer;  // null for a random model

@@ -126,8 +126,9 @@ void read_longrope(const Fields& rope, const ModelConfig& config, RopeConfig& ou
   const double implied = double{1} * config.max_position_embeddings / out.original_max_seq_len;
   out.factor = rope.real("factor", 0, kMaxFactor, implied);
   out.attention_factor = rope.real("attention_factor", 0, kMaxFactor, 0.0);
-  out.short_factor = factors(rope, "short_factor", config.head_dim / 2);
-  out.long_factor = factors(rope, "long_factor", config.head_dim / 2);
+  const int n_pairs = (out.rotary_dim > 0 ? out.rotary_dim : config.head_dim) / 2;
+  out.short_factor = factors(rope, "short_factor", n_pairs);
+  out.long_factor = factors(rope, "long_factor", n_pairs);
 }
 
 /// @param fields  the top level of the file. In some files, such as Phi-3's, it holds the original
@@ -209,9 +210,18 @@ void note_second_object(const Fields& fields,
       escaped(fields.file()), first, second));
 }
 
-void refuse_partial(const Fields& fields) {
-  if (fields.real("partial_rotary_factor", 0, 1, 1.0) < 1)
-    fields.fail("partial_rotary_factor", "less than 1", "1 (all dimensions are rotated)");
+/// Reads how many dimensions of a head are rotated. Only Phi-3 may leave some out.
+void read_partial(const Fields& fields, const ModelConfig& config, RopeConfig& out) {
+  constexpr const char* kName = "partial_rotary_factor";
+  const double factor = fields.real(kName, 0, 1, 1.0);
+  if (factor == 1) return;
+  if (config.model_type != "phi3")
+    fields.fail(kName, "less than 1", "1 (all dimensions are rotated)");
+  constexpr double kRounding = 1e-6;  // of a quotient of two whole numbers
+  out.rotary_dim = static_cast<int>(config.head_dim * factor + kRounding);
+  if (out.rotary_dim < 2 || out.rotary_dim % 2 != 0)
+    fields.fail(kName, fmt::format("{} of {} dimensions", out.rotary_dim, config.head_dim),
+                "a factor that gives an even number (rotary pairs)");
 }
 
 /// Reads one object of parameters.
@@ -227,7 +237,7 @@ void read_parameters(const Fields& fields,
   out.theta = rope.real("rope_theta", 0, kMaxRopeTheta, out.theta);
   refuse_per_layer(object, rope);
   out.type = type_of(rope);
-  refuse_partial(rope);
+  read_partial(rope, config, out);
   read_scaling(fields, rope, limits, config, out);
   note_unused(object, name.c_str(), out.type, fields.file(), notices);
 }
@@ -279,7 +289,7 @@ void read_rope(const Fields& fields,
                std::vector<std::string>& notices) {
   config.max_position_embeddings = config.max_seq_len;
   config.rope.theta = fields.real("rope_theta", 0, kMaxRopeTheta, default_theta);
-  refuse_partial(fields);
+  read_partial(fields, config, config.rope);
   if (config.model_type == "gemma3_text") return read_two_sets(fields, limits, config, notices);
   const auto holds_some = [](const Json* value) {
     return value && !(value->is(JsonReader::Kind::Object) && value->members.empty());

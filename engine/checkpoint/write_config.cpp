@@ -48,6 +48,9 @@ ObjectText rope_members(const RopeConfig& rope) {
 
 void write_rope(const ModelConfig& config, ObjectText& out) {
   ObjectText rope = rope_members(config.rope);
+  const double factor = static_cast<double>(config.rope.rotary_dim) / config.head_dim;
+  if (factor > 0) out.real("partial_rotary_factor", factor);
+  if (factor > 0) rope.real("partial_rotary_factor", factor);
   out.real("rope_theta", config.rope.theta);
   out.raw("rope_scaling", config.rope.type == RopeConfig::Type::Default ? "null" : rope.one_line());
   rope.real("rope_theta", config.rope.theta);

@@ -85,6 +85,33 @@ std::vector<double> longrope_frequencies(const RopeConfig& rope, int head_dim, i
   return f;
 }
 
+// The frequencies of a head whose dimensions are all rotated.
+std::vector<double> frequencies_of_all(const RopeConfig& rope, int head_dim, int seq_len) {
+  ensure(head_dim >= 2 && head_dim % 2 == 0, "RoPE: head_dim must be even");
+  ensure(rope.type == RopeConfig::Type::Default || rope.type == RopeConfig::Type::Linear ||
+             rope.original_max_seq_len > 0,
+         "RoPE: this type needs original_max_seq_len");
+  switch (rope.type) {
+    case RopeConfig::Type::Default:
+      break;
+    case RopeConfig::Type::Linear: {
+      std::vector<double> f = plain_frequencies(rope.theta, head_dim);
+      for (double& x : f) x /= rope.factor;
+      return f;
+    }
+    case RopeConfig::Type::Dynamic:
+      if (head_dim == 2) break;  // one pair, whose frequency is 1 for any base
+      return plain_frequencies(dynamic_theta(rope, head_dim, seq_len), head_dim);
+    case RopeConfig::Type::Yarn:
+      return yarn_frequencies(rope, head_dim);
+    case RopeConfig::Type::Llama3:
+      return llama3_frequencies(rope, head_dim);
+    case RopeConfig::Type::Longrope:
+      return longrope_frequencies(rope, head_dim, seq_len);
+  }
+  return plain_frequencies(rope.theta, head_dim);
+}
+
 }  // namespace
 
 const char* name_of(RopeConfig::Type type) {
@@ -112,29 +139,10 @@ int RopeConfig::rotation_key(int n_prompt) const {
 }
 
 std::vector<double> rope_frequencies(const RopeConfig& rope, int head_dim, int seq_len) {
-  ensure(head_dim >= 2 && head_dim % 2 == 0, "RoPE: head_dim must be even");
-  ensure(rope.type == RopeConfig::Type::Default || rope.type == RopeConfig::Type::Linear ||
-             rope.original_max_seq_len > 0,
-         "RoPE: this type needs original_max_seq_len");
-  switch (rope.type) {
-    case RopeConfig::Type::Default:
-      break;
-    case RopeConfig::Type::Linear: {
-      std::vector<double> f = plain_frequencies(rope.theta, head_dim);
-      for (double& x : f) x /= rope.factor;
-      return f;
-    }
-    case RopeConfig::Type::Dynamic:
-      if (head_dim == 2) break;  // one pair, whose frequency is 1 for any base
-      return plain_frequencies(dynamic_theta(rope, head_dim, seq_len), head_dim);
-    case RopeConfig::Type::Yarn:
-      return yarn_frequencies(rope, head_dim);
-    case RopeConfig::Type::Llama3:
-      return llama3_frequencies(rope, head_dim);
-    case RopeConfig::Type::Longrope:
-      return longrope_frequencies(rope, head_dim, seq_len);
-  }
-  return plain_frequencies(rope.theta, head_dim);
+  const int n_rotated = rope.rotary_dim > 0 ? rope.rotary_dim : head_dim;
+  std::vector<double> f = frequencies_of_all(rope, n_rotated, seq_len);
+  f.resize(static_cast<std::size_t>(head_dim / 2), 0.0);
+  return f;
 }
 
 double rope_attention_factor(const RopeConfig& rope) {
@@ -166,8 +174,9 @@ void RopeTable::fill(int pos, int seq_len, float* row) const {
   const std::vector<double>& frequencies = own ? longer : frequencies_;
   for (std::size_t i = 0; i < frequencies.size(); i++) {
     const double angle = pos * frequencies[i];
-    row[2 * i] = static_cast<float>(std::cos(angle) * factor_);
-    row[2 * i + 1] = static_cast<float>(std::sin(angle) * factor_);
+    const double factor = frequencies[i] == 0 ? 1 : factor_;  // a pair that is not rotated stays
+    row[2 * i] = static_cast<float>(std::cos(angle) * factor);
+    row[2 * i + 1] = static_cast<float>(std::sin(angle) * factor);
   }
 }
 

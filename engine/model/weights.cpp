@@ -44,7 +44,9 @@ class Loader {
   Tensor read(const std::string& name, const std::vector<std::int64_t>& shape);
   Matrix matrix(std::initializer_list<std::string> names,
                 std::initializer_list<int> rows,
-                int n_inputs);
+                int n_inputs,
+                int n_rotated_heads = 0);
+  void pair_rows(std::byte* rows, std::size_t row_bytes, int n_heads) const;
   kernels::DeviceBuffer vector(std::initializer_list<std::string> names,
                                std::initializer_list<int> sizes,
                                float offset = 0);
@@ -79,10 +81,29 @@ void Loader::report(std::int64_t n_elements) {
     throw Error(ErrorCode::Cancelled, tensors_.path() + ": loading was cancelled");
 }
 
+// If RoPE rotates only the first dimensions of a head, its pairs are (i, i + rotary_dim / 2). The operation's pairs are
+// (i, i + head_dim / 2), so the rows of queries and keys change places in each head; products of the two stay the same.
+void Loader::pair_rows(std::byte* rows, std::size_t row_bytes, int n_heads) const {
+  const int half = c_.head_dim / 2, n_pairs = c_.rope.rotary_dim / 2;
+  std::vector<std::byte> head(static_cast<std::size_t>(c_.head_dim) * row_bytes);
+  for (int h = 0; h < n_heads; h++, rows += head.size()) {
+    std::copy_n(rows, head.size(), head.begin());
+    int still = c_.rope.rotary_dim;  // the next dimension that is not rotated
+    for (int i = 0; i < c_.head_dim; i++) {
+      const int pair = i % half;
+      const int from = pair >= n_pairs ? still++ : i < half ? pair : n_pairs + pair;
+      std::copy_n(head.begin() + static_cast<std::int64_t>(row_bytes) * from, row_bytes,
+                  rows + static_cast<std::int64_t>(row_bytes) * i);
+    }
+  }
+}
+
 // Packs the rows of several tensors as one matrix, one tensor after another. Tensors of different types are converted to f32.
+// @param n_rotated_heads  heads of queries and keys that the matrix begins with
 Matrix Loader::matrix(std::initializer_list<std::string> names,
                       std::initializer_list<int> rows,
-                      int n_inputs) {
+                      int n_inputs,
+                      int n_rotated_heads) {
   std::vector<Tensor> parts;
   int n_outputs = 0;
   bool same_type = true;
@@ -95,7 +116,8 @@ Matrix Loader::matrix(std::initializer_list<std::string> names,
 
   const void* data = parts.front().data;
   const kernels::DType from = same_type ? parts.front().dtype : kernels::DType::F32;
-  if (parts.size() > 1) {
+  const bool repairs = n_rotated_heads > 0 && c_.rope.rotary_dim > 0;
+  if (parts.size() > 1 || repairs) {
     const auto row_bytes =
         static_cast<std::size_t>(n_inputs) * static_cast<std::size_t>(kernels::bytes_of(from));
     fused_.resize(static_cast<std::size_t>(n_outputs) * row_bytes);
@@ -104,6 +126,7 @@ Matrix Loader::matrix(std::initializer_list<std::string> names,
       convert_elements(part, 0, part.n_elements(), from, to);
       to += static_cast<std::size_t>(part.shape[0]) * row_bytes;
     }
+    if (repairs) pair_rows(fused_.data(), row_bytes, n_rotated_heads);
     data = fused_.data();
   }
 
@@ -141,13 +164,17 @@ LayerWeights Loader::layer(const std::string& at) {
   const std::string attn = at + "self_attn.", mlp = at + "mlp.";
   const int n_q = c_.n_heads * c_.head_dim, n_kv = c_.n_kv_heads * c_.head_dim;
 
+  const int n_rotated_heads = c_.n_heads + c_.n_kv_heads;
+  ensure(c_.rope.rotary_dim == 0 || (!c_.qk_norm && !c_.qkv_bias),
+         "load: a partial rotation needs q and k without norms and biases");
+
   LayerWeights w;
   w.attn_norm = norm(at + "input_layernorm");
   if (c_.fused_projections)
-    w.qkv = matrix({attn + "qkv_proj.weight"}, {n_q + 2 * n_kv}, c_.dim);
+    w.qkv = matrix({attn + "qkv_proj.weight"}, {n_q + 2 * n_kv}, c_.dim, n_rotated_heads);
   else
     w.qkv = matrix({attn + "q_proj.weight", attn + "k_proj.weight", attn + "v_proj.weight"},
-                   {n_q, n_kv, n_kv}, c_.dim);
+                   {n_q, n_kv, n_kv}, c_.dim, n_rotated_heads);
   if (c_.qk_norm)
     w.head_norms = vector({attn + "q_norm.weight", attn + "k_norm.weight"},
                           {c_.head_dim, c_.head_dim}, c_.head_norm_offset);

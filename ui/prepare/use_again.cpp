@@ -11,9 +11,15 @@
 namespace ui {
 namespace {
 
-// Compares a choice with a loaded model. Events contain the name of the model's folder; the form may contain the whole path.
+// The last part of a path or name, without ".gguf".
+std::string last_part(const std::string& path) {
+  const std::string name = std::filesystem::path(path).filename().string();
+  return name.ends_with(".gguf") ? name.substr(0, name.size() - 5) : name;
+}
+
+// Compares a choice with a loaded model. Events contain the name of the model's folder or file; the form may contain the whole path.
 bool named(const std::string& choice, const engine::ModelLoaded& model) {
-  return std::filesystem::path(choice).filename() == std::filesystem::path(model.name).filename();
+  return last_part(choice) == last_part(model.name);
 }
 
 void use_model(SetupForm& form, const Catalog& catalog, const engine::ModelLoaded& model) {

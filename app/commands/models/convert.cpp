@@ -89,7 +89,7 @@ void write_folder(const engine::ModelFiles& files,
   try {
     engine::write_directory(files, out, dtype, shown_on(line), notices);
   } catch (const Error&) {
-    folder.remove_what_was_written();
+    folder.remove_written_files();
     throw;
   }
 }

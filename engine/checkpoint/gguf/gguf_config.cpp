@@ -140,7 +140,7 @@ class Reader {
       file_.refuse_value(key("attention.head_count"), std::to_string(n_heads),
                          fmt::format("a divisor of embedding_length ({}), or a key_length", dim));
     check_equal("attention.value_length", head_dim_);
-    check_equal("rope.dimension_count", head_dim_);
+    read_rotary_dim();
     out_.integer("hidden_size", dim);
     out_.integer("num_hidden_layers", n_layers_);
     out_.integer("num_attention_heads", n_heads);
@@ -155,6 +155,16 @@ class Reader {
     dim_ = dim;
     n_heads_ = n_heads;
     read_vocabulary();
+  }
+
+  // Only Phi-3 may leave dimensions of a head unrotated.
+  void read_rotary_dim() {
+    rotary_dim_ = head_dim_;
+    if (type_ != "phi3") return check_equal("rope.dimension_count", head_dim_);
+    rotary_dim_ = integer("rope.dimension_count", 2, head_dim_).value_or(head_dim_);
+    if (rotary_dim_ < head_dim_)
+      put("partial_rotary_factor",
+          static_cast<double>(rotary_dim_) / static_cast<double>(head_dim_));
   }
 
   void check_equal(const char* name, std::int64_t expected) {
@@ -242,7 +252,7 @@ class Reader {
   std::vector<float> factors_in(const std::string& name) {
     const GgufTensor* found = tensor(name);
     const std::string field = "tensor " + in_quotes(name);
-    const std::int64_t n = head_dim_ / 2;
+    const std::int64_t n = rotary_dim_ / 2;
     if (!found || found->type->number != static_cast<std::uint32_t>(GgmlType::F32) ||
         found->n_elements() != n)
       refuse(file_.path(), field,
@@ -400,7 +410,8 @@ class Reader {
   const FileLimits& limits_;
   std::string gguf_, type_;  // names of the architecture in GGUF and in config.json
   ObjectText out_;
-  std::int64_t n_layers_ = 0, dim_ = 0, n_heads_ = 0, head_dim_ = 0, vocab_size_ = 0, context_ = 0;
+  std::int64_t n_layers_ = 0, dim_ = 0, n_heads_ = 0, head_dim_ = 0, rotary_dim_ = 0,
+               vocab_size_ = 0, context_ = 0;
 };
 
 }  // namespace

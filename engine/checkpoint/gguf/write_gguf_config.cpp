@@ -54,7 +54,8 @@ class Writer {
     header_.u32(key("attention.head_count_kv"), c_.n_kv_heads);
     header_.f32(key("attention.layer_norm_rms_epsilon"), c_.norm_eps);
     header_.u32(key("vocab_size"), c_.vocab_size);
-    header_.u32(key("rope.dimension_count"), c_.head_dim);
+    header_.u32(key("rope.dimension_count"),
+                c_.rope.rotary_dim > 0 ? c_.rope.rotary_dim : c_.head_dim);
     header_.u32(key("attention.key_length"), c_.head_dim);
     header_.u32(key("attention.value_length"), c_.head_dim);
   }

@@ -54,8 +54,10 @@ class MergeTable {
     std::uint32_t rank = 0;
     TokenId id = -1;  // of the merged token; -1: none
   };
+  /// An empty table.
+  MergeTable() : MergeTable(0) {}
   /// An empty table with room for n merges.
-  explicit MergeTable(std::size_t n = 0);
+  explicit MergeTable(std::size_t n);
   /// Adds a merge of at most the n announced ones. A pair that is there keeps its first rank.
   void add(TokenId left, TokenId right, Merge merge);
   /// The merge of a pair; its id is -1 if there is none.

@@ -152,6 +152,9 @@ std::vector<TestModel> models_of_every_kind() {
     c.fused_projections = true;
     c.n_kv_heads = 2;
   });
+  add("partial_rotation", [](ModelConfig& c) {
+    c.rope = {.type = Type::Yarn, .rotary_dim = 6, .factor = 4, .original_max_seq_len = 64};
+  });
   add("multipliers", [](ModelConfig& c) { c = with_multipliers(c); });
   add("post_norms", [](ModelConfig& c) { c = with_post_norms(c); });
   add("nearly_everything", [](ModelConfig& c) {

@@ -68,12 +68,14 @@ class Reference {
     }
   }
 
-  // Rotates the pairs (i, i + head_dim / 2) of a head.
+  // Rotates the pairs (i, i + rotary_dim / 2) of a head.
   void turn(Vector& x, int pos, const RopeConfig& rope) const {
-    const auto half = static_cast<std::size_t>(c_.head_dim / 2);
+    const auto size = static_cast<std::size_t>(c_.head_dim);
+    const auto half =
+        static_cast<std::size_t>(rope.rotary_dim > 0 ? rope.rotary_dim : c_.head_dim) / 2;
     const Vector frequency = rope_frequencies(rope, c_.head_dim, pos + 1);
     const double factor = rope_attention_factor(rope);
-    for (std::size_t head = 0; head < x.size(); head += 2 * half)
+    for (std::size_t head = 0; head < x.size(); head += size)
       for (std::size_t i = 0; i < half; i++) {
         const double a = x[head + i], b = x[head + half + i], angle = pos * frequency[i];
         x[head + i] = (a * std::cos(angle) - b * std::sin(angle)) * factor;

@@ -1,5 +1,5 @@
 // Models of other programs on this machine.
-#include "engine/checkpoint/found_models.h"
+#include "engine/checkpoint/found/found_models.h"
 
 #include <filesystem>
 #include <fstream>
@@ -11,6 +11,7 @@
 
 #include "kernels/error.h"
 #include "tests/support/files.h"
+#include "tests/support/in_environment.h"
 
 namespace engine::test {
 namespace {
@@ -48,8 +49,7 @@ TEST_F(FoundModels, folders_have_files_and_directories) {
   file("dir/model.safetensors");
   file("only-a-config/config.json");
   file(".hidden/x.gguf");
-  EXPECT_THAT(names(find(PlaceKind::Folders)),
-              ElementsAre("big-00001-of-00002", "dir", "model-Q4_0"));
+  EXPECT_THAT(names(find(PlaceKind::Folders)), ElementsAre("big", "dir", "model-Q4_0"));
 }
 
 TEST_F(FoundModels, search_ends_four_levels_down) {
@@ -97,6 +97,20 @@ TEST_F(FoundModels, ollama_manifests_name_blobs) {
   const std::vector<FoundModel> models = find(PlaceKind::Ollama);
   EXPECT_THAT(names(models), ElementsAre("ollama:llama3:latest", "ollama:user/own:q4"));
   EXPECT_EQ(models[0].path, at("blobs/sha256-11"));
+}
+
+TEST_F(FoundModels, path_in_a_store_has_a_name) {
+  file("hub/models--org--one/snapshots/bbb/config.json");
+  file("hub/models--org--one/snapshots/bbb/model.safetensors");
+  file("ollama/blobs/sha256-11");
+  file("ollama/manifests/registry.ollama.ai/library/llama3/latest",
+       R"({"layers":[{"mediaType":"application/vnd.ollama.image.model","digest":"sha256:11"}]})");
+  const InEnvironment all("DECOSCOPE_MODELS_ONLY", ""), hub("HF_HUB_CACHE", at("hub")),
+      ollama("OLLAMA_MODELS", at("ollama"));
+  EXPECT_EQ(name_in_store(at("hub/models--org--one/snapshots/bbb")), "hf:org/one");
+  EXPECT_EQ(name_in_store(at("ollama/blobs/sha256-11")), "ollama:llama3:latest");
+  EXPECT_EQ(name_in_store(at("ollama/blobs/sha256-12")), "");
+  EXPECT_EQ(name_in_store("/models/x"), "");
 }
 
 TEST_F(FoundModels, folder_that_does_not_exist_has_none) {

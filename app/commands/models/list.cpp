@@ -1,9 +1,8 @@
-#include "app/commands/model_list.h"
+#include "app/commands/models/list.h"
 
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
-#include <map>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -13,7 +12,7 @@
 #include "app/cli/terminal.h"
 #include "app/commands/report.h"
 #include "engine/base/table.h"
-#include "engine/checkpoint/found_models.h"
+#include "engine/checkpoint/found/found_models.h"
 #include "engine/checkpoint/gguf/gguf_file.h"
 #include "engine/checkpoint/heads_files.h"
 #include "engine/checkpoint/model_files.h"
@@ -63,20 +62,9 @@ std::string licence_in_card(const std::string& path) {
   return {};
 }
 
-/// Type and licence as the files of a model state them.
-void read_facts(ListedModel& model, const engine::FileLimits& limits) {
-  if (!is_file(model.path)) {
-    model.licence = licence_in_card(model.path + "/README.md");
-    return;
-  }
-  const auto file = engine::GgufFile::open(model.path, limits);
-  model.licence = file->string("general.license").value_or("");
-  std::map<std::string, std::int64_t> elements;
-  for (const engine::GgufTensor& tensor : file->tensors())
-    elements[tensor.type->name] += tensor.n_elements();
-  if (!elements.empty())
-    model.type =
-        std::ranges::max_element(elements, {}, [](const auto& e) { return e.second; })->first;
+std::string licence_of(const engine::ModelFiles& files) {
+  return files.gguf ? files.gguf->string("general.license").value_or("")
+                    : licence_in_card(files.path + "/README.md");
 }
 
 /// The refusal of a model that does not fit in memory; empty: it fits.
@@ -86,14 +74,6 @@ std::string why_too_large(const engine::ModelFiles& files) {
   if (needed <= available) return {};
   return fmt::format("needs {} of memory as {}, {} are available", engine::size_words(needed),
                      kernels::name_of(files.stored_dtype), engine::size_words(available));
-}
-
-bool holds_heads(const fs::path& folder) {
-  try {
-    return engine::heads_kind(folder.string()).has_value();
-  } catch (const kernels::Error&) {
-    return false;  // so the folder is listed as a model, with the error
-  }
 }
 
 json json_of(const ListedModel& model) {
@@ -118,6 +98,14 @@ std::vector<std::string> row_of(const ListedModel& model) {
 
 }  // namespace
 
+bool holds_heads(const fs::path& folder) {
+  try {
+    return engine::heads_kind(folder.string()).has_value();
+  } catch (const kernels::Error&) {
+    return false;  // so the folder is listed as a model, with the error
+  }
+}
+
 std::vector<ListedModel> models_on_this_machine() {
   std::vector<ListedModel> models;
   std::error_code error;
@@ -140,11 +128,11 @@ std::optional<engine::ModelFiles> describe_model(ListedModel& model,
   model.bytes = weight_bytes(model.path);
   try {
     engine::ModelFiles files = engine::open_model(model.path, options);
-    model.type = kernels::name_of(files.stored_dtype);
+    model.type = files.quantised ? files.stored_type : kernels::name_of(files.stored_dtype);
     model.architecture = files.config.model_type;
     model.n_params = files.config.n_params();
     model.context = files.config.max_seq_len;
-    read_facts(model, options.limits);
+    model.licence = licence_of(files);
     model.unavailable = why_too_large(files);
     return files;
   } catch (const kernels::Error& error) {

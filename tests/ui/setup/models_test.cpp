@@ -1,4 +1,4 @@
-// Models of this machine in Setup: the picker, what a choice changes, recent models, dropped files.
+// Models of this machine in Setup: the picker, the effects of a choice, recent models, dropped files.
 #include <algorithm>
 #include <fstream>
 #include <string>

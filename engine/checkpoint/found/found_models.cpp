@@ -1,4 +1,4 @@
-#include "engine/checkpoint/found_models.h"
+#include "engine/checkpoint/found/found_models.h"
 
 #include <algorithm>
 #include <cstdlib>
@@ -12,6 +12,7 @@
 
 #include "engine/base/json.h"
 #include "engine/base/text.h"
+#include "engine/checkpoint/gguf/gguf_shards.h"
 #include "kernels/error.h"
 
 namespace engine {
@@ -84,7 +85,8 @@ void find_in_folder(const fs::path& folder,
   for (const fs::path& path : names_in(folder, n_left)) {
     if (path.filename().string().starts_with(".")) continue;
     if (is_model_file(path)) {
-      found.push_back({.name = path.stem().string(), .path = path.string(), .source = source});
+      found.push_back(
+          {.name = gguf_model_name(path.string()), .path = path.string(), .source = source});
     } else if (is_model_directory(path)) {
       found.push_back({.name = path.filename().string(), .path = path.string(), .source = source});
     } else if (depth < kMaxDepth && is_folder(path) && !fs::is_symlink(path)) {
@@ -253,6 +255,15 @@ std::vector<FoundModel> found_models(const std::vector<ModelPlace>& places) {
   }
   make_unique(found);
   return found;
+}
+
+std::string name_in_store(const std::string& path) {
+  const bool may_be =
+      path.find("/snapshots/") != std::string::npos || path.find("/blobs/") != std::string::npos;
+  if (!may_be) return {};
+  for (const FoundModel& model : found_models(model_places()))
+    if (model.path == path && model.name.find(':') != std::string::npos) return model.name;
+  return {};
 }
 
 std::optional<std::string> find_model_by_name(const std::string& name,

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
 #include <optional>
 #include <string>
 #include <vector>
@@ -25,6 +26,9 @@ struct ListedModel {
   std::string
       unavailable;  // why it cannot be opened or does not fit in memory; empty: it can be used
 };
+
+/// True if a folder contains draft heads in place of a model.
+bool holds_heads(const std::filesystem::path& folder);
 
 /// Names, paths and sources of all models, the bundled ones first; opens none.
 std::vector<ListedModel> models_on_this_machine();

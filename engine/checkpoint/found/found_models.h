@@ -44,6 +44,10 @@ std::string models_data_folder();
 /// parent folder's name in front.
 std::vector<FoundModel> found_models(const std::vector<ModelPlace>& places);
 
+/// The name of a model in the store of another program: "hf:ORG/NAME" or "ollama:NAME:TAG".
+/// @return  empty: the path is in no store
+std::string name_in_store(const std::string& path);
+
 /// The path of the model that a name means: the model with this name, else the only one whose name contains it,
 /// ignoring the case of ASCII letters.
 /// @return  nullopt: there is none
