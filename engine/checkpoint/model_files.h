@@ -75,7 +75,7 @@ std::string name_before_training(const std::string& directory, const FileLimits&
 
 /// Writes a directory that open_model() and transformers can read: config.json,
 /// generation_config.json, model.safetensors and, unless `tokenizer_from` is empty, the tokenizer
-/// files of that directory.
+/// files of that directory, or of that GGUF file.
 void write_model(const std::string& directory,
                  const ModelConfig& config,
                  const TensorSource& tensors,
@@ -97,7 +97,7 @@ void write_weights(const std::string& directory,
                    kernels::DType main,
                    const WriteProgress& progress);
 
-/// Copies the tokenizer's files of one directory to another.
+/// Copies the tokenizer's files of a directory to another, or writes those of a GGUF file.
 void copy_tokenizer(const std::string& from, const std::string& to);
 
 /// Random weights drawn from N(0, 0.02); norms are 1 with their offset. Each value depends only on (seed, name,

@@ -36,6 +36,10 @@ class StoppableTensors : public TensorSource {
     check_stop();
     return tensors_->read(name);
   }
+  Tensor read_for(const std::string& name, kernels::DType dtype) const override {
+    check_stop();
+    return tensors_->read_for(name, dtype);
+  }
   StoredTensor stored(const std::string& name) const override {
     check_stop();
     return tensors_->stored(name);
@@ -52,6 +56,10 @@ class StoppableTensors : public TensorSource {
 };
 
 }  // namespace
+
+Tensor TensorSource::read_for(const std::string& name, kernels::DType) const {
+  return read(name);
+}
 
 StoredTensor TensorSource::stored(const std::string& name) const {
   const Tensor tensor = read(name);

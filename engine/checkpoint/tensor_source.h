@@ -45,6 +45,10 @@ class TensorSource {
   /// Reads a tensor.
   /// @throws Error(BadInput)  if no tensor has this name or it cannot be read
   virtual Tensor read(const std::string& name) const = 0;
+  /// Reads a tensor that will be used in `dtype`. One that must be decoded may have been rounded to
+  /// it, which takes less memory; others are as read() returns them.
+  /// @throws Error(BadInput)  as read()
+  virtual Tensor read_for(const std::string& name, kernels::DType dtype) const;
   /// Reads a tensor as its file stores it: read() for all but quantised files.
   /// @throws Error(BadInput)  as read()
   virtual StoredTensor stored(const std::string& name) const;

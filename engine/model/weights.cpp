@@ -64,7 +64,8 @@ class Loader {
 };
 
 Tensor Loader::read(const std::string& name, const std::vector<std::int64_t>& shape) {
-  Tensor t = tensors_.read(name);
+  // Vectors are used in f32.
+  Tensor t = shape.size() < 2 ? tensors_.read(name) : tensors_.read_for(name, dtype_);
   if (t.shape != shape)
     throw Error(
         ErrorCode::BadInput,

@@ -209,10 +209,13 @@ void each_block(std::string_view blocks, const GgmlTypeInfo& type, float* out) {
     decode(from, out);
 }
 
+void append_u16(std::string& out, std::uint16_t bits) {
+  const char bytes[] = {static_cast<char>(bits & 255), static_cast<char>(bits >> 8)};
+  out.append(bytes, sizeof bytes);
+}
+
 void append_half(std::string& out, float x) {
-  const std::uint16_t bits = kernels::f16_from_f32(x);
-  out += static_cast<char>(bits & 255);
-  out += static_cast<char>(bits >> 8);
+  append_u16(out, kernels::f16_from_f32(x));
 }
 
 float inverse_or_0(float x) {
@@ -337,11 +340,7 @@ void quantise(GgmlType type, std::span<const float> values, std::string& out) {
       for (const float x : values) append_half(out, x);
       return;
     case GgmlType::BF16:
-      for (const float x : values) {
-        const std::uint16_t bits = kernels::bf16_from_f32(x);
-        out += static_cast<char>(bits & 255);
-        out += static_cast<char>(bits >> 8);
-      }
+      for (const float x : values) append_u16(out, kernels::bf16_from_f32(x));
       return;
     case GgmlType::Q4_0:
       return encode_blocks(values, out, encode_q4_0);

@@ -98,15 +98,34 @@ char* memory_of(const Tensor& tensor) {
   return static_cast<char*>(const_cast<void*>(tensor.data));  // of allocated()
 }
 
-// The tensor's elements in its own type if that is an element type, else decoded to f32.
-Tensor decoded(const GgufTensor& tensor) {
+// Decodes blocks in pieces and rounds the elements to `dtype`.
+void decode_to(const GgufTensor& tensor, kernels::DType dtype, char* out) {
+  constexpr std::size_t kPieceElements = 1 << 16;
+  const auto type = static_cast<GgmlType>(tensor.type->number);
+  const auto block_size = static_cast<std::size_t>(tensor.type->block_size);
+  const auto block_bytes = static_cast<std::size_t>(tensor.type->block_bytes);
+  const std::size_t step = kPieceElements / block_size * block_bytes;
+  std::vector<float> piece(kPieceElements);
+  for (std::size_t at = 0; at < tensor.bytes.size(); at += step) {
+    const std::string_view blocks = tensor.bytes.substr(at, step);
+    const auto n = static_cast<std::int64_t>(blocks.size() / block_bytes * block_size);
+    dequantise(type, blocks, piece.data());
+    convert_elements({kernels::DType::F32, {n}, piece.data(), nullptr}, 0, n, dtype, out);
+    out += n * kernels::bytes_of(dtype);
+  }
+}
+
+// The tensor's elements in its own type if that is an element type, else decoded to `dtype`.
+Tensor decoded(const GgufTensor& tensor, kernels::DType dtype) {
   const std::optional<kernels::DType> element = element_of(*tensor.type);
-  Tensor out = allocated(element.value_or(kernels::DType::F32), tensor.shape);
+  Tensor out = allocated(element.value_or(dtype), tensor.shape);
   if (element)
     std::memcpy(memory_of(out), tensor.bytes.data(), tensor.bytes.size());
-  else
+  else if (dtype == kernels::DType::F32)
     dequantise(static_cast<GgmlType>(tensor.type->number), tensor.bytes,
                reinterpret_cast<float*>(memory_of(out)));
+  else
+    decode_to(tensor, dtype, memory_of(out));
   return out;
 }
 
@@ -166,6 +185,10 @@ void GgufTensors::check() const {
 }
 
 Tensor GgufTensors::read(const std::string& name) const {
+  return read_for(name, kernels::DType::F32);
+}
+
+Tensor GgufTensors::read_for(const std::string& name, kernels::DType dtype) const {
   const Entry& at = entry(name);
   at.file->check();
   const std::optional<kernels::DType> element = element_of(*at.tensor->type);
@@ -175,7 +198,8 @@ Tensor GgufTensors::read(const std::string& name) const {
     const StoredTensor view = stored(name);
     return {*element, view.shape, view.bytes.data(), view.hold};
   }
-  Tensor out = decoded(*at.tensor);
+  // An offset is subtracted before the elements are rounded.
+  Tensor out = decoded(*at.tensor, at.offset != 0 ? kernels::DType::F32 : dtype);
   at.file->release(*at.tensor);
   if (at.n_interleaved_heads > 0) out = with_separate_pairs(out, at.n_interleaved_heads);
   if (at.offset != 0) out = without_offset(out, at.offset);

@@ -24,6 +24,7 @@ class GgufTensors : public TensorSource {
 
   bool has(const std::string& name) const override;
   Tensor read(const std::string& name) const override;
+  Tensor read_for(const std::string& name, kernels::DType dtype) const override;
   std::vector<std::string> names() const override;
   std::string path() const override { return files_.front()->path(); }
   void check() const override;

@@ -256,6 +256,24 @@ TEST(GgufModels, weights_that_are_not_finite_are_reported) {  // GG34
   EXPECT_FALSE(non_finite_faults(*files.tensors, tensors_of(files.config)).empty());
 }
 
+TEST(GgufModels, decoded_weights_are_rounded_to_the_dtype_of_their_use) {
+  const Folder dir;
+  GgufBytes bytes = usual();
+  write_file(dir / "m.gguf", add_tensors(bytes, kQ8).bytes());
+  const ModelFiles files = opened(dir / "m.gguf");
+  const Tensor f32 = files.tensors->read("model.embed_tokens.weight");
+  for (const kernels::DType dtype : {kernels::DType::BF16, kernels::DType::F16}) {
+    const Tensor found = files.tensors->read_for("model.embed_tokens.weight", dtype);
+    ASSERT_EQ(found.dtype, dtype);
+    std::vector<std::uint16_t> expected(static_cast<std::size_t>(f32.n_elements()));
+    convert_elements(f32, 0, f32.n_elements(), dtype, expected.data());
+    EXPECT_EQ(std::memcmp(found.data, expected.data(), 2 * expected.size()), 0);
+    // Tensors of an element type stay as they are.
+    EXPECT_EQ(files.tensors->read_for("model.layers.0.mlp.up_proj.weight", dtype).dtype,
+              kernels::DType::F32);
+  }
+}
+
 TEST(GgufModels, the_hash_depends_on_the_stored_bytes) {
   const Folder dir;
   GgufBytes f16 = usual(), f32 = usual();
