@@ -262,6 +262,7 @@ void add_model(CLI::App& app, Parsed& p, Run& run) {
       "Example: echo '[{\"role\": \"user\", \"content\": \"Hello\"}]' | decoscope model chat DIR "
       "--messages -");
   add_path(chat);
+  chat->get_option("path")->description("bundled model, model directory or GGUF file");
   chat->add_option("--messages", p.model.messages,
                    "a JSON array of {\"role\": .., \"content\": ..}, or an object with such "
                    "\"messages\"; -: standard input")

@@ -1,6 +1,7 @@
 #include "app/commands/generation.h"
 
 #include <algorithm>
+#include <cstdio>
 #include <memory>
 #include <set>
 
@@ -349,9 +350,10 @@ void show_rendered(const GenerationOptions& options,
   if (!options.verbose || request.rendered_prompt.empty() ||
       !shown.emplace(loaded.files.path, request.prompt_id).second)
     return;
-  print_error(fmt::format("{}, as the chat template of {} renders it:\n{}",
-                          engine::escaped(request.prompt_id), loaded.files.name,
-                          engine::printable(request.rendered_prompt, engine::LineBreaks::Kept)));
+  print_error(fmt::format("{}, as the chat template of {} renders it:",
+                          engine::escaped(request.prompt_id), loaded.files.name));
+  const std::string text = for_terminal(request.rendered_prompt) + "\n";
+  std::fwrite(text.data(), 1, text.size(), stderr);
 }
 
 }  // namespace

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "engine/chat/chat_template.h"
-#include "engine/chat/jinja_engine.h"
+#include "engine/chat/jinja_render.h"
 #include "engine/checkpoint/gguf/gguf_file.h"
 #include "engine/checkpoint/model_files.h"
 #include "engine/tokenizer/tokenizer_path.h"

@@ -102,7 +102,9 @@ TEST_F(Chat, compare_renders_for_each_lane) {
       run("compare --max-tokens 2 --json --prompt Hi --decoders ar,jacobi,ar@demo-target --model " +
           model());
   ASSERT_EQ(outcome.code, 0) << outcome.err;
-  for (const json& one : json::parse(outcome.out)["runs"])
+  const json results = json::parse(outcome.out)["results"];
+  EXPECT_EQ(results.size(), 3u);
+  for (const json& one : results)
     EXPECT_EQ(one.contains("rendered_prompt"), one["model"] == "chatty") << one["lane"];
 }
 
