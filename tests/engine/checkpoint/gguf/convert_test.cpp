@@ -10,7 +10,7 @@
 
 #include "engine/base/text.h"
 #include "engine/checkpoint/config_file.h"
-#include "engine/checkpoint/convert.h"
+#include "engine/checkpoint/gguf/convert.h"
 #include "engine/checkpoint/gguf/ggml_blocks.h"
 #include "engine/checkpoint/gguf/gguf_file.h"
 #include "engine/checkpoint/gguf/gguf_names.h"

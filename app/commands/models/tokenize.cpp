@@ -1,4 +1,4 @@
-#include "app/commands/tokenize.h"
+#include "app/commands/models/tokenize.h"
 
 #include <filesystem>
 
